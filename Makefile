@@ -5,7 +5,7 @@
 # make parity                         runs the whole parity suite and writes its summary, build/parity.md
 BUILD  := build/release
 PROMPT ?= The three most important rules of good engineering are
-# In the environment a prompt may hold quotes and dollars.
+# In the environment, a prompt may contain quotes and dollars.
 export PROMPT
 ARGS   ?= -n 128 --seed 1
 JOBS   ?= $(shell nproc)
@@ -32,7 +32,8 @@ test: build emu
 sanitize-sample: deps
 	@tools/sanitize_sample.sh $(JOBS)
 
-# On hip:0 without a card, WICK_HIP_LIBRARY=build/emu/lib/libamdhip64.so.6 names the emulator.
+# To use hip:0 without an AMD GPU, set WICK_HIP_LIBRARY=build/emu/lib/libamdhip64.so.6, which names
+# the emulator.
 soak: build
 	@ninja -C $(BUILD) -j $(JOBS) op_soak
 	$(BUILD)/bin/op_soak --device $(SOAK_DEVICE) --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
@@ -44,7 +45,7 @@ parity: build
 build: deps cuda $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
 
-# The AMD emulator, a project of its own: see emu/README.md.
+# The AMD emulator is a project of its own: see emu/README.md.
 emu: deps build/emu/build.ninja
 	@ninja -C build/emu -j $(JOBS)
 
@@ -52,19 +53,20 @@ build/emu/build.ninja:
 	@mkdir -p build && cmake -S emu -B build/emu -G Ninja -DCMAKE_C_COMPILER=clang-19 \
 	  -DCMAKE_CXX_COMPILER=clang++-19 >build/emu.log 2>&1 || { cat build/emu.log; exit 1; }
 
-# Installs what is missing; prints nothing and asks nothing where all is there.
+# Installs what is missing. Prints nothing and asks nothing if all is installed.
 deps:
 	@tools/install_deps.sh
 
-# Where NVIDIA's driver is and nvcc isn't: fetches the compilers of NVIDIA's kernels. Quiet elsewhere.
+# If NVIDIA's driver is installed and nvcc isn't, fetches the compilers for NVIDIA's kernels. Prints
+# nothing otherwise.
 cuda: deps
 	@python3 tools/install_cuda.py --for-build $(BUILD)
 
 $(BUILD)/build.ninja: | cuda
 	@mkdir -p build && cmake --preset release >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 
-# On emulated devices without the search for leaks, which their memory and their forks bring down, and without a look at
-# what the emulator itself does: it is built without a sanitizer.
+# Tests on emulated devices run without leak detection, which their memory and forks crash, and
+# without checks of the emulator itself, which is built without a sanitizer.
 asan tsan: export TSAN_OPTIONS := suppressions=$(CURDIR)/tools/tsan.supp
 asan tsan: deps
 	cmake --preset $@

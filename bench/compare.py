@@ -1,4 +1,4 @@
-"""What gpu_compare.py and op_compare.py share: their options, and the report of the ratios old time / new time."""
+"""Shared code of the scripts that compare two builds: their options, and the report of each row's ratio new speed / old speed."""
 import argparse
 import json
 import pathlib
@@ -6,7 +6,7 @@ import statistics
 
 
 def parser(description, rounds):
-    """The options of both; `rounds` is the default of --rounds."""
+    """Returns a parser with the options that the scripts share. `rounds` is the default of --rounds."""
     result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     result.add_argument("old")
     result.add_argument("new")
@@ -21,7 +21,7 @@ def print_row(ratio, row):
 
 
 def summarise(ratios, limit):
-    """Prints how many of {row: ratio} are below the limit; returns the exit status: 1 if any is, or there are none."""
+    """Prints how many of {row: ratio} are below the limit. Returns exit status 1 if any is below, or if there are no rows."""
     below = sum(ratio < limit for ratio in ratios.values())
     middle = f", median {statistics.median(ratios.values()):.3f}" if ratios else ""
     print(f"{len(ratios)} rows, {below} below {limit}{middle}")
@@ -29,6 +29,6 @@ def summarise(ratios, limit):
 
 
 def write_report(path, report):
-    """Writes JSON; does nothing without a path."""
+    """Writes JSON to the path. Does nothing without a path."""
     if path:
         pathlib.Path(path).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
-// Elementwise and movement kernels against limits measured in the same run: copy bandwidth, for
-// what writes more than it reads also the bandwidth of filling, and the kernel's own rate on data
-// in the first-level cache. A row's share is the time that the slowest limit allows over the time
-// taken; share_of_copy knows copying only. Prints JSON.
+// Measures elementwise and movement kernels against limits from the same run: copy bandwidth; for
+// kernels that write more than they read, also fill bandwidth; and the kernel's own rate with data
+// in the L1 cache. A row's share is the time that the slowest limit permits divided by the measured
+// time; share_of_copy only considers copying. Prints JSON.
 //
 //   element_bench [--threads N] [--mib M] [--reps R] [--only SUBSTRING] [--isa NAME]
 
@@ -30,19 +30,19 @@ using namespace wick;
 
 struct Options {
   int threads = 1, reps = 15;
-  int64_t mib = 64;  // of the output
+  int64_t mib = 64;  // size of the output
   std::string only, isa;
 };
 
-/// Time of this thread on a processor where it is the only one at work, so that a busy machine
-/// disturbs less; else time on the wall.
+/// Returns this thread's CPU time if it is the only one, so that a busy machine disturbs less, and
+/// the wall time otherwise.
 double seconds(int threads) {
   timespec t{};
   clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-/// Memory that stays mapped and touched.
+/// Memory that stays mapped and whose pages have been touched.
 struct Arena {
   explicit Arena(int64_t bytes)
       : data(static_cast<char*>(std::aligned_alloc(4096, static_cast<size_t>(bytes)))) {
@@ -51,7 +51,7 @@ struct Arena {
   char* data;
 };
 
-/// Copies with stores around the caches; what memcpy does is the other candidate.
+/// Copies with non-temporal stores. The limit is the faster of this and memcpy.
 void stream_copy(char* to, const char* from, int64_t bytes) {
 #if defined(__x86_64__)
   for (int64_t i = 0; i < bytes; i += 16) {
@@ -67,11 +67,12 @@ void stream_copy(char* to, const char* from, int64_t bytes) {
 struct Row {
   std::string name;
   int64_t elems;  // of the large run
-  double bytes;   // moved by the large run
+  double bytes;   // bytes that the large run moves
   std::function<void()> large;
   int64_t small_elems;  // 0: no rate limit
   std::function<void()> small;
-  double written = 0;  // of the bytes; named where more than half, for then filling limits too
+  // Bytes written, given if they are more than half: then filling is a limit, too.
+  double written = 0;
 };
 
 class Bench {
@@ -89,8 +90,8 @@ class Bench {
   ConstView b(DType d, Layout l) { return {b_.data, d, l}; }
   cpu::CpuBackend& backend() { return backend_; }
   int64_t bytes() const { return bytes_; }
-  /// For fills: so many times the last-level cache that what it keeps of the output, and never
-  /// wrote to memory, doesn't count. Mapped once a row wants it.
+  /// Fills use many times the last-level cache, so that the part of the output that remains in the
+  /// cache, and is never written to memory, doesn't matter. Mapped when a row needs it.
   int64_t filled_bytes() const { return 8 * bytes_; }
   View filled(DType d, Layout l) {
     if (!wide_) wide_.emplace(filled_bytes());
@@ -176,11 +177,11 @@ class Bench {
     return t;
   }
 
-  /// Best of interleaved repetitions: a disturbance hits all three alike.
+  /// Returns the minimum of interleaved repetitions: a disturbance affects all three measurements.
   Times measure(const Row& row) {
     constexpr int kSmallCalls = 200;
     Times t;
-    if (row.written > 0) filled(DType::u8, {});  // mapped before the clock runs
+    if (row.written > 0) filled(DType::u8, {});  // maps the memory before the measurement
     for (int r = 0; r < options_.reps; ++r) {
       t.large = std::min(t.large, time(row.large));
       for (bool stream : {false, true}) {
@@ -232,7 +233,7 @@ class Bench {
   std::vector<Row> rows_;
 };
 
-constexpr int64_t kCached = 8192;  // bytes of one operand that stays in the first-level cache
+constexpr int64_t kCached = 8192;  // bytes of one operand that stays in the L1 cache
 
 void add_map_rows(Bench& bench, DType d) {
   const int64_t size = info(d).block_bytes, n = bench.bytes() / size, m = kCached / size;
@@ -294,7 +295,7 @@ void add_move_rows(Bench& bench) {
                [=, &cpu, &bench] { cpu.copy(bench.out(d, wide), bench.a(d, turned)); },
                0,
                {}});
-    // A KV cache: [positions, heads, 64] into [heads, positions, 64].
+    // A KV cache: copies [positions, heads, 64] to [heads, positions, 64].
     const int64_t positions = n / 64 / 8;
     const Layout from = Layout::contiguous({positions, 8, 64}).transpose(0, 1),
                  to = Layout::contiguous({8, positions, 64});
@@ -350,7 +351,8 @@ void add_move_rows(Bench& bench) {
                      : 0});
     }
   }
-  // 4096 rows of 512 out of 32000: ids in the other input, spread over the table.
+  // Selects 4096 rows of 512 elements out of 32000. The ids are in the other input and are spread
+  // over the table.
   for (DType d : {DType::f32, DType::f16}) {
     const Layout table = Layout::contiguous({32000, 512}), ids = Layout::contiguous({4096}),
                  result = Layout::contiguous({4096, 512});

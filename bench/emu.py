@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Speed of the AMD emulator, as JSON.
+"""Measures the speed of the AMD emulator and prints JSON.
 
-Runs emu_bench (built by the target emu_bench of emu/) with checks off and on, on every host
-instruction set that this machine has, and with one and two threads, and holds the figures against
-their targets: 200 million wave-instructions a second and core with checks off and 120 with checks on
-for add_1m and gemm_256, 1.8 times as many with two threads, AVX2 at least 0.4 of AVX-512. With one
-thread a rate is by the processor's time, so other programs matter little; what two threads gain is
-by the clock.
-Also the time to load and decode a kernel of 2000 instructions (at most 20 ms), first and again.
-Exit codes: 0 targets met, 1 one missed, 2 could not run.
+Runs emu_bench (built by the target emu_bench of emu/) with checks off and on, with every host
+instruction set that this machine has, and with one and two threads. Compares the figures with their
+targets. For add_1m and gemm_256 these are 200 million wave-instructions per second and core with checks
+off, and 120 million with checks on; 1.8 times as many with two threads; and with AVX2 at least 0.4 of
+AVX-512. With one thread, a rate is computed from CPU time, so other programs matter little; the speedup
+of two threads is computed from wall time.
+Also measures the time to load and decode a kernel of 2000 instructions (at most 20 ms), for the first
+time and again. Exit codes: 0 all targets met, 1 one missed, 2 could not run.
 """
 import argparse
 import datetime
@@ -49,7 +49,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/emu")
     parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--out", type=pathlib.Path, help="write the JSON here, too")
+    parser.add_argument("--out", type=pathlib.Path, help="also write the JSON to this file")
     args = parser.parse_args()
     if not (args.build / "bin/emu_bench").exists():
         print(f"emu.py: no emu_bench in {args.build}: ninja -C {args.build} emu_bench", file=sys.stderr)

@@ -1,7 +1,7 @@
-// Reductions, norms, softmax, rope and attention as a share of what the machine does in the same
-// run: copying or reading as many bytes from as far away, the function's instructions or
-// exponentials in the first-level cache, or peak fused multiply-adds. One JSON object; times are
-// the best of many short runs.
+// Measures reductions, norms, softmax, rope and attention as a share of limits from the same run:
+// copying or reading as many bytes with the same footprint, the function's instructions or
+// exponentials in the L1 cache, or peak fused multiply-adds. Prints one JSON object; times are the
+// minimum of many short runs.
 //
 //   fused_bench [--filter TEXT] [--threads T] [--isa v4] [--seconds S] [--clock wall|cpu]
 
@@ -43,7 +43,8 @@ double now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-/// Best seconds of one call, from runs so long that reading the clock doesn't count.
+/// Returns the minimum time of one call, in seconds, from runs so long that reading the clock
+/// doesn't matter.
 double best_time(const std::function<void()>& call) {
   constexpr double kRunSeconds = 100e-6;
   int repeats = 1;
@@ -65,7 +66,7 @@ double best_time(const std::function<void()>& call) {
 
 constexpr int kPeakSteps = 2000;
 
-/// Multiply-adds a second of one thread, from twelve independent chains.
+/// Returns the multiply-adds per second of one thread, from twelve independent chains.
 double peak_fma(Isa isa) {
   double per_step = 0;
   void (*work)() = nullptr;
@@ -172,7 +173,7 @@ class Bench {
     Buffer a(backend_, bytes), b(backend_, bytes), w(backend_, static_cast<size_t>(n) * 4);
     const View x = fill(a, dtype, {rows, n}), weight = fill(w, DType::f32, {n});
     const View y{b.data, dtype, x.layout};
-    // The instruction rate: the same kernel on rows that stay in the first-level cache.
+    // The instruction rate is that of the same kernel with rows in the L1 cache.
     const int64_t near_rows = std::max<int64_t>(1, std::min(rows, 8192 / bytes_of(dtype, n)));
     View near_x = x, near_y = y;
     near_x.layout = near_y.layout = Layout::contiguous({near_rows, n});
@@ -191,8 +192,8 @@ class Bench {
     Buffer a(backend_, bytes), b(backend_, bytes);
     const View x = fill(a, dtype, {rows, n});
     const View y{b.data, dtype, x.layout};
-    // As many exponentials in f32, the type that softmax computes in, in a block that stays in the
-    // first-level cache and is long enough to make light of the call.
+    // Computes as many exponentials in f32, the compute type of softmax, in a block that stays in
+    // the L1 cache and is long enough to make the call overhead negligible.
     constexpr int64_t kBlock = 3072;
     Buffer c(backend_, kBlock * 4), d(backend_, kBlock * 4);
     const View block_x = fill(c, DType::f32, {kBlock}), block_y{d.data, DType::f32, block_x.layout};
@@ -212,7 +213,7 @@ class Bench {
     Buffer a(backend_, bytes), b(backend_, bytes), c(backend_, static_cast<size_t>(t) * 128);
     const View x = fill(a, dtype, shape), cos = fill(c, DType::f32, {t, 32});
     const View y{b.data, dtype, x.layout};
-    // The instruction rate: the same kernel on rows that stay in the first-level cache.
+    // The instruction rate is that of the same kernel with rows in the L1 cache.
     const int64_t near_rows = std::min<int64_t>(t, 4096 / bytes_of(dtype, 64));
     View near_x = x, near_y = y, near_cos = cos;
     near_x.layout = near_y.layout = Layout::contiguous({1, near_rows, 64});
@@ -238,7 +239,7 @@ class Bench {
     const Shape out{dims & 1 ? 1 : 4096, dims & 2 ? 1 : 4096};
     const bool arg = info(op).kind == OpKind::arg;
     const View y{b.data, arg ? DType::u32 : dtype, Layout::contiguous(out)};
-    // Reading: the largest of as many bytes, as 32-bit integers.
+    // The limit of reading is the maximum of as many bytes as 32-bit integers.
     const View words{a.data, DType::i32, Layout::contiguous({static_cast<int64_t>(bytes / 4)})};
     int32_t top = 0;
     const View one{&top, DType::i32, Layout::contiguous({1})};
@@ -253,7 +254,7 @@ class Bench {
            read);
   }
 
-  /// SmolLM2's heads: 9 on 3 key heads of 64, the cache's own layout.
+  /// The shape of SmolLM2: 9 heads on 3 key heads of size 64, in the cache's layout.
   void attention(int64_t m, int64_t n, DType cache) {
     const std::string name = fmt::format("attention.{}_cache m {} n {}", wick::name(cache), m, n);
     if (!wanted(name)) return;

@@ -1,10 +1,10 @@
-// How fast ops are on a GPU, each as a share of the speed of copying on it, as lines of JSON.
+// Measures the speed of ops on a GPU as a share of its copy speed. Prints lines of JSON.
 //
 //   gpu_bench DEVICE [--small] [--filter TEXT]
 //
-// Times are the device's, of recorded calls in a row on memory that isn't in its caches: the median
-// of nine rounds, each behind copies that its share is of. Rows are in the files
-// gpu_bench_*.cpp; gpu_table.py makes tables of them.
+// Times are device times of consecutive calls in a graph, with operands that aren't in the caches:
+// the median of nine rounds. Each round follows a measurement of copies, to which the share refers.
+// The rows are in gpu_bench_*.cpp; gpu_table.py makes tables of them.
 
 #include "bench/gpu_bench.h"
 
@@ -39,7 +39,7 @@ bool add_rows(std::function<void(GpuBench&)> rows) {
 
 Arrays::Arrays(gpu::GpuBackend& backend, DType dtype, int64_t elems, int copies)
     : backend_(backend), dtype_(dtype), bytes_(static_cast<size_t>(bytes_of(dtype, elems))) {
-  // A piece of random bits again and again.
+  // Repeats a piece of random bits.
   const auto step = static_cast<size_t>(info(dtype).block_bytes);
   std::vector<unsigned char> bits(std::min<size_t>(bytes_, (size_t{1} << 20) / step * step));
   uint32_t state = 12345;
@@ -47,7 +47,7 @@ Arrays::Arrays(gpu::GpuBackend& backend, DType dtype, int64_t elems, int copies)
     state = state * 1664525u + 1013904223u;
     b = static_cast<unsigned char>(state >> 24);
   }
-  // The exponent's upper bits are those of numbers around 1.
+  // Sets the upper exponent bits to those of numbers around 1.
   for (size_t i = step; is_float(dtype) && step > 1 && i <= bits.size(); i += step) {
     bits[i - 1] = static_cast<unsigned char>((bits[i - 1] & 0x80) | 0x3f);
   }
@@ -76,7 +76,7 @@ GpuBench::GpuBench(Device device, bool small, std::string filter)
   gpu::Gpu& gpu = backend_.gpu();
   std::string rate = "null";
   if (!small_) {
-    // Much larger copies are slower: the driver takes another way.
+    // Much larger copies are slower, because the driver copies them differently.
     const int64_t bytes = int64_t{1} << 28;
     const Layout layout = Layout::contiguous({bytes});
     copied_ = arrays(DType::u8, bytes, 2), copy_ = arrays(DType::u8, bytes, 2);
@@ -106,13 +106,13 @@ double GpuBench::seconds(Recording& recording) {
 
 void GpuBench::row(std::string_view name, double bytes, const std::function<void(int run)>& call) {
   if (!wants(name)) return;
-  call(0);  // loads what is to be loaded
+  call(0);  // loads the kernel
   backend_.synchronize();
   if (small_) {
     fmt::print("{{\"op\": \"{}\"}}\n", name);
   } else {
     constexpr int kRounds = 9;
-    // Some two milliseconds.
+    // The calls of a round take some two milliseconds.
     const double guess = 2e-6 + bytes / 4e12;
     const int times = static_cast<int>(std::clamp(2e-3 / guess, 8.0, 200.0));
     const auto calls = recorded(times, call);

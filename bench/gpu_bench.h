@@ -1,6 +1,6 @@
 #pragma once
 
-// What the rows of gpu_bench share: a device, memory on it, and times as shares of what it can do.
+// Shared code of the rows of gpu_bench: a device, memory on it, and times as shares of its limits.
 
 #include <cstdint>
 #include <functional>
@@ -14,15 +14,16 @@
 
 namespace wick::bench {
 
-/// Memory of a device for several runs in turn, so that none finds its data in a cache.
+/// Several arrays in a device's memory that runs use in turn, so that none finds its data in a
+/// cache.
 class Arrays {
  public:
-  /// Random bits; floats of ordinary magnitude.
+  /// Fills the arrays with random bits; floats have ordinary magnitudes.
   Arrays(gpu::GpuBackend& backend, DType dtype, int64_t elems, int copies);
   ~Arrays();
   Arrays(const Arrays&) = delete;
   Arrays& operator=(const Arrays&) = delete;
-  /// The array of run number `run`.
+  /// Returns the array of run number `run`.
   View view(int run, const Layout& layout) const;
 
  private:
@@ -34,30 +35,30 @@ class Arrays {
 
 class GpuBench {
  public:
-  /// `small`: shapes that an emulator can do, and no times. Only rows whose name has `filter` in it
-  /// are run.
+  /// `small`: uses shapes that an emulator can handle, and measures no times. Only rows whose name
+  /// contains `filter` run.
   GpuBench(Device device, bool small, std::string filter);
   GpuBench(const GpuBench&) = delete;
   GpuBench& operator=(const GpuBench&) = delete;
 
   gpu::GpuBackend& backend() { return backend_; }
   bool small() const { return small_; }
-  /// A size that an emulator gets a small one for.
+  /// Returns the size for a GPU, or for an emulator.
   int64_t size(int64_t large, int64_t small) const { return small_ ? small : large; }
-  /// Whether a row is wanted.
+  /// Returns whether a row is selected.
   bool wants(std::string_view row) const { return row.find(filter_) != std::string_view::npos; }
   std::unique_ptr<Arrays> arrays(DType dtype, int64_t elems, int copies = 2) {
     return std::make_unique<Arrays>(backend_, dtype, elems, copies);
   }
 
-  /// A row: the time of a call as the device counts it, and the share of the speed of copying,
-  /// which is measured in between. `bytes`: read and written.
+  /// Measures a row: the device time of a call, and its share of the copy speed, which is measured
+  /// in between. `bytes` are those read and written.
   void row(std::string_view name, double bytes, const std::function<void(int run)>& call);
 
  private:
-  /// Calls in a row, recorded.
+  /// Captures consecutive calls as a graph.
   std::unique_ptr<Recording> recorded(int times, const std::function<void(int run)>& call);
-  /// Seconds of a recording.
+  /// Returns the device time of a graph launch in seconds.
   double seconds(Recording& recording);
 
   gpu::GpuBackend& backend_;
@@ -66,10 +67,10 @@ class GpuBench {
   GpuTime time_{backend_.gpu()};
   std::unique_ptr<Arrays> copied_, copy_;
   std::unique_ptr<Recording> copying_;
-  double copy_bytes_ = 0;  ///< that copying_ reads and writes
+  double copy_bytes_ = 0;  ///< bytes that copying_ reads and writes
 };
 
-/// Adds rows to the benchmark: `const bool added = add_rows([](GpuBench& bench) { … });`.
+/// Registers rows: `const bool added = add_rows([](GpuBench& bench) { … });`.
 bool add_rows(std::function<void(GpuBench&)> rows);
 
 }  // namespace wick::bench

@@ -1,13 +1,13 @@
-// Attention and sampling on a GPU: time of a call, and whether it gives what the CPU gives. A JSON
-// object a line.
+// Measures attention and sampling on a GPU and compares the results with the CPU's. Prints one JSON
+// object per line.
 //
 //   gpu_bench_attention DEVICE [steps|sequences|prompts|sample|DEPTH|--small]
 //
-// Decoding steps at several depths, of one sequence and of several, prompts, and the choice of a
-// token, each as a recording of many calls. Caches are as many as don't fit the device's cache.
-// WICK_REPRODUCIBLE=1 has prompts in the written order, too. --small: shapes an emulator can do,
-// not timed. Beside the steps stands what a kernel takes that does next to nothing. DEPTH: one step
-// alone.
+// Runs decoding steps at several depths, of one sequence and of several, prompts, and sampling,
+// each as a graph of many calls. There are more caches than fit into the device's L2 cache.
+// WICK_REPRODUCIBLE=1 makes prompts use the specified order, too. --small: shapes that an emulator
+// can handle, without timing. For comparison, the steps include the time of a kernel that does
+// almost nothing. DEPTH: only one step at this depth.
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ using namespace wick;
 class Numbers {
  public:
   explicit Numbers(uint32_t seed) : state_(seed) {}
-  float next() {  // near a bell, deviation about 1
+  float next() {  // approximately normal with deviation 1
     float sum = 0;
     for (int i = 0; i < 4; ++i) {
       state_ = state_ * 1664525u + 1013904223u;
@@ -58,7 +58,7 @@ std::vector<uint16_t> halves(int64_t count, uint32_t seed) {
   return v;
 }
 
-/// Values on a device; on the CPU a copy of them.
+/// Values in a device's memory; on the CPU a copy of them.
 template <class T>
 class There {
  public:
@@ -106,7 +106,7 @@ class Bench {
     fmt::print("{{\"device\": \"{}\", \"name\": \"{}\"}}\n", device.str(), gpu_.gpu().info.name);
   }
 
-  /// A step of t tokens behind `depth` others.
+  /// Measures a step of t tokens after `depth` others.
   void step(int64_t t, int64_t depth, int64_t h, int64_t g, int64_t size, int64_t capacity) {
     const int64_t keys = g * size * (capacity + 32), values = g * capacity * size;
     const auto make = [&](Backend& b) {
@@ -155,8 +155,8 @@ class Bench {
            4.0 * static_cast<double>(g * (depth + t) * size));
   }
 
-  /// A step of one token of each of some sequences, behind about `depth` others; keys and values
-  /// lie in pages in no order.
+  /// Measures a step of one token of each of several sequences, after about `depth` others. Keys
+  /// and values are in shuffled pages.
   void sequences(int64_t count, int64_t depth, int64_t h, int64_t g, int64_t size) {
     constexpr int64_t kPage = 256;
     const int64_t entries = depth / kPage + 1, pages = count * entries,
@@ -214,7 +214,8 @@ class Bench {
            4.0 * static_cast<double>(g * keys_seen * size));
   }
 
-  /// A row of activations that becomes int8: the least that a kernel of a chain takes.
+  /// Quantizes a row of activations to int8, which takes the minimum time of a kernel in a
+  /// sequence.
   void quantize(int64_t k) {
     const There<float> x(gpu_, floats(k, 7));
     const There<int8_t> q(gpu_, std::vector<int8_t>(static_cast<size_t>(k)));
@@ -230,7 +231,7 @@ class Bench {
            5.25 * static_cast<double>(k));
   }
 
-  /// Tokens of one vocabulary, one after another.
+  /// Samples tokens from one vocabulary, one after another.
   void sample(int64_t vocabulary, const char* name, const SamplerOptions& options) {
     auto logits = floats(vocabulary, 9);
     for (float& x : logits) x *= 4;
@@ -265,7 +266,7 @@ class Bench {
 
  private:
   static constexpr int64_t kRoom = 1000;
-  static constexpr int64_t kHistory = 6 + kSamplerWords;  // words of a sampler in front of it
+  static constexpr int64_t kHistory = 6 + kSamplerWords;  // words of a sampler before it
   struct Step {
     There<float> qkv, cos, sin;
     There<uint32_t> positions;
@@ -277,10 +278,10 @@ class Bench {
     return v;
   }
 
-  /// Of one of `times` calls in a row, recorded; the best of nine.
+  /// Returns the time of one of `times` consecutive calls in a graph; the minimum of nine.
   template <class F>
   double seconds(int64_t times, const F& call) {
-    call(0);  // loads what is to be loaded
+    call(0);  // loads the kernel
     gpu_.synchronize();
     if (small_) return NAN;
     const auto recording = gpu_.record([&] {

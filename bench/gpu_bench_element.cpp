@@ -9,8 +9,8 @@ namespace {
 
 double bytes(DType dtype, int64_t elems) { return static_cast<double>(bytes_of(dtype, elems)); }
 
-/// Functions of 8M elements of 16 bits, which stay in a cache: their speed without memory's limit,
-/// but for what starts and ends of kernels cost: no more than that of the arithmetic.
+/// Measures functions of 8M 16-bit elements, which stay in a cache: their speed without the memory
+/// limit, but including the start and end of kernels.
 void functions_in_cache(GpuBench& bench, DType dtype) {
   const int64_t n = bench.size(int64_t{8} << 20, 10'007);
   const auto a = bench.arrays(dtype, n, 1), out = bench.arrays(dtype, n, 1);
@@ -21,7 +21,7 @@ void functions_in_cache(GpuBench& bench, DType dtype) {
   }
 }
 
-/// As many elements as make 256 MB.
+/// Returns the number of elements in 256 MB.
 int64_t many(DType dtype) { return (int64_t{1} << 28) / bytes_of(dtype, 1); }
 
 void functions(GpuBench& bench, DType dtype) {
@@ -125,7 +125,7 @@ void selects(GpuBench& bench, DType dtype) {
   const auto table = bench.arrays(dtype, rows * n), out = bench.arrays(dtype, rows * n);
   const auto order = bench.arrays(DType::u32, rows, 1);
   bench.backend().iota(order->view(0, Layout::contiguous({rows})), 0, 1);
-  // Rows that aren't neighbours: every eighth, and so on.
+  // Rows that aren't adjacent: every eighth row, and so on.
   const Layout ids = Layout({rows / 8, 8}, {1, rows / 8}, 0).transpose(0, 1);
   const auto mixed = bench.arrays(DType::u32, rows, 1);
   const int64_t count = rows / 8 * 8;

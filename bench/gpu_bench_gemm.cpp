@@ -1,12 +1,12 @@
-// Products of matrices on a GPU: each is checked against f64 on some of its elements, and timed.
+// Checks GEMMs on a GPU against f64 for some elements, and measures their time.
 //
 //   gpu_bench_gemm DEVICE [--small] [--only TEXT]...
 //
-// One line of JSON a product: its time; TFLOP/s, and the ratio to the vendor's library in the same
-// run where that is installed; for few rows the bytes of the weights a second, and their share of
-// the device's copies. `worst` is the largest error as a share of what the class `bound` allows.
-// WICK_GPU_GEMM=plain|mma|wgmma chooses the main loop. --small takes shapes an emulator can do.
-// Exits with 1 if an error is too large.
+// Prints one line of JSON per GEMM: its time; TFLOP/s, and the ratio to the vendor's library in
+// the same run if it is installed; for few rows, the weight bytes per second and their share of the
+// device's copy speed. `worst` is the largest error as a share of the `bound` class.
+// WICK_GPU_GEMM=plain|mma|wgmma selects the main loop. --small uses shapes that an emulator can
+// handle. Exits with 1 if an error is too large.
 
 #include <fmt/format.h>
 
@@ -29,14 +29,14 @@ namespace {
 
 using namespace wick;
 
-/// Element i of the numbers that all operands are made of: in (-1, 1).
+/// Returns element i of the numbers that all operands consist of, in (-1, 1).
 float number(int64_t i) {
   auto x = static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
   return static_cast<float>(static_cast<int32_t>(x >> 32)) * 0x1p-31f;
 }
 
-/// As a dtype holds it.
+/// Returns x as bits of a dtype.
 uint32_t encode(DType dtype, float x) {
   if (dtype == DType::f16) return math::from_f32<math::f16>(x).bits;
   if (dtype == DType::bf16) return math::from_f32<math::bf16>(x).bits;
@@ -48,7 +48,7 @@ double decode(DType dtype, uint32_t bits) {
   return math::bits_f32(bits);
 }
 double stored(DType dtype, int64_t i) { return decode(dtype, encode(dtype, number(i))); }
-/// What half of the last bit of a result is worth.
+/// Returns half a unit in the last place of a result.
 double half_ulp(DType dtype, double x) {
   const int bits = dtype == DType::f16 ? 10 : dtype == DType::bf16 ? 7 : 23;
   return std::ldexp(0.5, (x == 0 ? -126 : std::ilogb(x)) - bits);
@@ -137,7 +137,7 @@ class Bench {
       }
       for (const int64_t rows : {2, 8, 32}) matmul(dtype, "nn", {rows, 4096, 4096});
     }
-    // An 8B model's weights, and one more.
+    // The weights of an 8B model, and one more.
     for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
       for (const auto& [n, k] : std::initializer_list<std::pair<int64_t, int64_t>>{
                {4096, 4096}, {6144, 4096}, {28672, 4096}, {4096, 14336}, {14336, 4096}}) {
@@ -165,12 +165,12 @@ class Bench {
              return what.find(text) != std::string_view::npos;
            });
   }
-  /// Seconds of one of `times` calls: the best of some rounds.
+  /// Returns the seconds of one of `times` calls; the minimum of some rounds.
   template <class F>
   double seconds(int times, const F& round) {
     return time_.best(small_ ? 1 : 7, round) / times;
   }
-  /// Of `times` calls recorded once.
+  /// Returns the seconds of one of `times` calls in a graph.
   template <class F>
   double seconds_recorded(int times, const F& call) {
     if (small_) return NAN;
@@ -181,7 +181,8 @@ class Bench {
     return seconds(times, [&] { recording->replay(); });
   }
 
-  /// The first numbers of a dtype on the device, made once: operands are parts of them.
+  /// Returns the first numbers of a dtype on the device. They are made once; operands are parts of
+  /// them.
   const void* numbers(DType dtype, int64_t count) {
     auto& [memory, held] = numbers_[static_cast<size_t>(dtype)];
     if (held < count) {
@@ -198,8 +199,8 @@ class Bench {
     return memory->data();
   }
 
-  /// The largest error of some elements, as a share of what is allowed. a(i, p) and b(p, j) are
-  /// the operands' elements.
+  /// Returns the largest error of some elements as a share of the permitted error. a(i, p) and b(p,
+  /// j) return the operands' elements.
   template <class A, class B>
   double worst(DType dtype, const Shape2& s, const void* out, const A& a, const B& b) {
     std::vector<char> host(static_cast<size_t>(s.m * s.n * info(dtype).block_bytes));
@@ -286,21 +287,21 @@ class Bench {
     return done ? std::optional(time) : std::nullopt;
   }
 
-  /// rows of x through weights [n, k].
+  /// Measures rows of x multiplied by weights [n, k].
   void linear(DType dtype, DType x_dtype, int64_t rows, Shape2 s) {
     s.m = rows;
     const std::string what =
         fmt::format("linear.{}.{}[{},{},{}]", name(dtype), name(x_dtype), s.m, s.n, s.k);
     if (!wanted(what)) return;
     const ConstView w{numbers(dtype, s.n * s.k), dtype, Layout::contiguous({s.n, s.k})};
-    // From elsewhere in the numbers: a row times itself would be a sum of squares, for which the
-    // class allows more.
+    // x is another part of the numbers: a row times itself would be a sum of squares, for which the
+    // class permits more.
     const int64_t start_x = 4096;
     const ConstView x{numbers(x_dtype, start_x + s.m * s.k), x_dtype,
                       Layout::contiguous({s.m, s.k}, start_x)};
     const Memory out(backend_, static_cast<size_t>(s.m * s.n * 4));
     const View to{out.data(), x_dtype, Layout::contiguous({s.m, s.n})};
-    // As many copies as don't fit in any cache.
+    // There are more copies than fit into any cache.
     const double bytes = static_cast<double>(s.n * s.k * info(dtype).block_bytes);
     const int copies = small_ ? 1 : static_cast<int>(std::ceil(4e8 / bytes));
     std::vector<std::unique_ptr<PreparedWeight>> weights;

@@ -1,11 +1,11 @@
-// Products with quantised weights on a GPU, as lines of JSON.
+// Measures GEMMs with quantized weights on a GPU. Prints lines of JSON.
 //
 //   gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--shape=NxK] [--prompt | --decode]
 //
-// One column and a few: the share of the device's copy bandwidth at which weights are read. 512
-// columns, by each kernel that the device has: operations a second. What comes of some rows,
-// against the CPU's bits, or where the CPU lacks the type against the products of one column at a
-// time. --small takes shapes an emulator can do, and measures nothing.
+// For one column and a few: the rate of reading weights as a share of the device's copy bandwidth.
+// For 512 columns: operations per second of each kernel that the device has. Some rows of the
+// result are compared with the CPU's bits, or, if the CPU doesn't support the type, with GEMVs of
+// one column at a time. --small uses shapes that an emulator can handle and measures nothing.
 
 #include <fmt/format.h>
 
@@ -32,7 +32,8 @@ using namespace wick;
 
 using bench::Numbers;
 
-/// Blocks of any bits, with scales of some size. The first rows, and those again and again.
+/// Returns random blocks with scales of some magnitude. The first rows are random and are then
+/// repeated.
 std::vector<uint8_t> random_weight(DType type, int64_t n, int64_t k) {
   const auto row = static_cast<size_t>(bytes_of(type, k));
   const auto block = static_cast<size_t>(info(type).block_bytes);
@@ -75,7 +76,7 @@ class Buffer {
 
 struct Options {
   bool small = false, decode = true, prompt = true;
-  std::pair<int64_t, int64_t> shape = {};  // n, k; none: those of run()
+  std::pair<int64_t, int64_t> shape = {};  // n, k; zeros: the shapes in run()
   std::vector<DType> types = {DType::q4_0, DType::q4_1, DType::q8_0, DType::q4_k, DType::q6_k};
 };
 
@@ -105,10 +106,10 @@ class Bench {
   int64_t different() const { return different_; }
 
  private:
-  /// Seconds of one of `times` calls in a row, as a graph, the best of seven.
+  /// Returns the seconds of one of `times` consecutive calls in a graph; the minimum of seven.
   template <class F>
   double seconds(int times, const F& call) {
-    call(0);  // loads what is to be loaded, and takes memory
+    call(0);  // loads the kernel and allocates memory
     gpu_.synchronize();
     if (options_.small) return NAN;
     const std::unique_ptr<Recording> recording = backend_.record([&] {
@@ -117,7 +118,7 @@ class Bench {
     return time_.best(7, [&] { recording->replay(); }) / times;
   }
 
-  /// What a weight is multiplied with, and what of it should come.
+  /// The activations of a GEMM, and its expected results.
   struct Columns {
     int64_t count, k;
     std::vector<float> x;
@@ -127,7 +128,7 @@ class Bench {
     }
   };
 
-  /// Results of some rows, column after column: [columns][rows].
+  /// Returns the expected results of some rows, column by column: [columns][rows].
   std::vector<float> expected(const std::vector<uint8_t>& file, DType type, int64_t k,
                               const std::vector<int64_t>& rows, const Columns& columns,
                               std::string& by) {
@@ -164,7 +165,8 @@ class Bench {
     return y;
   }
 
-  /// What comes in front of products: one after another, each waiting for the one before.
+  /// Measures the quantization of activations before GEMMs, with preceding ops fused into it. The
+  /// launches are consecutive, and each waits for the previous one.
   void prologues() {
     using Input = LinearFusion::Input;
     const std::tuple<Input, std::string_view, int64_t> all[] = {
@@ -198,7 +200,7 @@ class Bench {
     {
       const Buffer on_device(backend_, file.data(), file.size());
       const ConstView part{on_device.data, type, Layout::contiguous({n, k})};
-      // Copies enough that weights come out of memory, not of the cache.
+      // There are so many copies that weights come from memory, not from the cache.
       const size_t most = options_.small ? 1 : size_t{400} << 20;
       do {
         copies.push_back(backend_.prepare(std::span(&part, 1), false));

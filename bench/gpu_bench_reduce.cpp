@@ -1,4 +1,5 @@
-// Rows of gpu_bench: reductions, softmax, norms and the prologues of quantised products.
+// Rows of gpu_bench: reductions, softmax, norms, and the quantization of activations for
+// quantized GEMMs.
 
 #include <fmt/format.h>
 
@@ -12,8 +13,8 @@ constexpr DType kFloats[] = {DType::f32, DType::bf16, DType::f16};
 
 double bytes(DType dtype, int64_t elems) { return static_cast<double>(bytes_of(dtype, elems)); }
 
-/// As many bytes as the shape has in f32, by the size of one dim; or some thousand elements in a
-/// small run.
+/// Returns a shape with as many bytes as the given shape has in f32, by changing the size of one
+/// dim. In a small run it has some thousand elements.
 Shape fit(const GpuBench& bench, const Shape& shape, DType dtype, int dim) {
   Shape result = shape.with(dim, shape[dim] * 4 / bytes_of(dtype, 1));
   for (int d = 0; bench.small() && result.elems() > 20'000; d = (d + 1) % shape.rank()) {
@@ -22,7 +23,7 @@ Shape fit(const GpuBench& bench, const Shape& shape, DType dtype, int dim) {
   return result;
 }
 
-/// A row of an op that makes `out` of `in`.
+/// A call of an op that computes `out` from `in`.
 using Call = std::function<void(const View& out, const ConstView& in)>;
 void measure(GpuBench& bench, const std::string& row, DType in, const Shape& in_shape, DType out,
              const Shape& out_shape, const Call& call) {
@@ -100,7 +101,8 @@ void softmaxes(GpuBench& bench) {
   softmax(DType::f32, {48, 21, 65536}, 1, false);
 }
 
-/// 8M elements of 16 bits, which stay in a cache: what the arithmetic takes without memory's limit.
+/// Measures 8M 16-bit elements, which stay in a cache: the time of the arithmetic without the
+/// memory limit.
 void in_cache(GpuBench& bench) {
   const DType dtype = DType::bf16;
   const auto row = [&](const std::string& name, const Shape& shape, DType out_dtype,

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares the GPU benchmarks of two builds: gpu_compare.py OLD_BIN NEW_BIN [--device cuda:0] [--rounds 2] [--out FILE].
 
-The folders hold gpu_bench, gpu_bench_linear, gpu_bench_attention and gpu_overhead of an older and a newer commit. Their
-runs alternate, so that both see the same machine. A row's ratio is the older build's least time over the newer one's: above 1
-the newer is faster. Prints the rows below --limit, and a summary; exits with 1 if there are any.
+The folders contain gpu_bench, gpu_bench_linear, gpu_bench_attention and gpu_overhead of an older and a newer commit. Their
+runs alternate, so that both see the same machine. A row's ratio is the older build's minimum time divided by the newer
+one's; a ratio above 1 means that the newer build is faster. Prints the rows below --limit and a summary, and exits with 1
+if there are any.
 """
 import json
 import pathlib
@@ -18,7 +19,7 @@ MEASURED = {"us", "gb_s", "share_of_copy", "submit_us", "target_us", "met", "top
 
 
 def rows_of(program, text):
-    """{row: microseconds} of a program's output."""
+    """Returns {row: microseconds} from a program's output."""
     if program == "gpu_overhead":
         report = json.loads(text)
         return {f"gpu_overhead {name}": cost["us"] for name, cost in report.items() if isinstance(cost, dict)}
@@ -52,7 +53,7 @@ def run(folder, command, device, limit):
 def main():
     parser = compare.parser(__doc__, rounds=2)
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--seconds", type=float, default=200, help="for one run of one program")
+    parser.add_argument("--seconds", type=float, default=200, help="time limit for one run of one program")
     args = parser.parse_args()
     times = {"old": {}, "new": {}}
     for command in PROGRAMS:

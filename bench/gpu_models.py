@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compare wick with llama.cpp on a GPU: random models of Llama 3's shapes, interleaved in one run.
+"""Compares wick with llama.cpp on a GPU: random models with Llama 3's shapes, interleaved in one run.
 
-Rows: tg128 and pp512 (tokens/s). The ratio is the median over rounds of wick/peer inside a round.
-Writes JSON to --out (and prints a table). Exit code 1 when a target is missed.
+Rows: tg128 and pp512 (tokens/s). The ratio is the median over rounds of wick/peer within a round.
+Prints a table, and writes JSON to --out. Exits with 1 if a target is missed.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import harness
 import llama_cpp
 import random_gguf
 
-# wick / llama.cpp, at least.
+# The minimum ratio of wick to llama.cpp.
 TARGETS = {
     ("8b", "Q4_0"): {"tg128": 2.0, "pp512": 2.0},
     ("8b", "Q4_K"): {"tg128": 2.2, "pp512": 2.0},
@@ -80,12 +80,12 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     harness.add_wick_option(parser)
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--architecture", default="90a", help="the peer is built for it")
+    parser.add_argument("--architecture", default="90a", help="architecture for which the peer is built")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--models", nargs="*", help="of them, e.g. 8b:Q4_0 (all)")
-    parser.add_argument("--no-peer", action="store_true", help="measure wick alone")
-    parser.add_argument("--folder", help="where models are written meanwhile (a temporary one)")
-    parser.add_argument("--out", type=Path, help="a JSON file for the results")
+    parser.add_argument("--models", nargs="*", help="a selection of models, such as 8b:Q4_0 (default: all)")
+    parser.add_argument("--no-peer", action="store_true", help="measure wick only")
+    parser.add_argument("--folder", help="folder for the models during the run (default: a temporary one)")
+    parser.add_argument("--out", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     try:
         harness.check_wick(options.wick)

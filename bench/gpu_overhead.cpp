@@ -1,12 +1,13 @@
-// What a tiny op costs on a GPU, as JSON: eager, in a replayed recording, and a copy of one element
-// there and back.
+// Measures the cost of a tiny op on a GPU: eager, in a replayed graph, and as a copy of one element
+// to the device and back. Prints JSON.
 //
 //   gpu_overhead DEVICE [--small | --host]
 //
-// The op is an addition of one element through the tensor API, with the memory of its result.
-// "submit_us" is until the call returns, "us" until the device has done it, of a long row of them.
-// Targets: 4 µs eager, 2 µs replayed. --small takes numbers that an emulator can do. --host: the
-// driver is one that does nothing (tests/backend/stand_in_no_op.cpp); 1 where a target is missed.
+// The op adds one element through the tensor API, including the allocation of its result.
+// "submit_us" is the time until the call returns, and "us" the time until the device is done, in a
+// long sequence of calls. Targets: 4 µs eager, 2 µs replayed. --small uses sizes that an emulator
+// can handle. --host: the driver does nothing (tests/backend/stand_in_no_op.cpp). Exits with 1 if a
+// target is missed.
 
 #include <fmt/format.h>
 
@@ -35,10 +36,10 @@ double now_us() {
 }
 
 struct Cost {
-  double submit_us = 0, us = 0;  ///< an op
+  double submit_us = 0, us = 0;  ///< per op
 };
 
-/// The median of some rounds of `ops` ops.
+/// Returns the median of some rounds of `ops` ops.
 Cost cost(Device device, int rounds, int ops, const std::function<void()>& work) {
   std::vector<double> submitted, done;
   work();
@@ -91,7 +92,7 @@ int run(Device device, bool small, bool host) {
     for (int i = 0; i < 10; ++i) Tensor::from(std::vector<float>{1}, {1}, device);
   });
 
-  // What a driver's own calls cost, and launches without a tensor.
+  // The cost of the driver's calls, and of launches without a tensor.
   gpu::Gpu& gpu = gpu::backend_of(device).gpu();
   gpu.enter();
   const auto part = [&](const std::function<void()>& call) {

@@ -1,10 +1,11 @@
-// Whether a GPU gives the CPU's bits, and at what share of its copy bandwidth, as JSON.
+// Checks whether a GPU gives the CPU's bits, and measures the speed as a share of its copy
+// bandwidth. Prints JSON.
 //
 //   gpu_probe DEVICE [--small]
 //
-// silu, rms_norm, sums of rows of many lengths, and products of Q4_1 and Q8_0 weights with one
-// column, against the CPU kernels of every instruction set here. --small takes shapes an emulator
-// can do.
+// Runs silu, rms_norm, sums of rows of many lengths, and GEMVs with Q4_1 and Q8_0 weights, and
+// compares them with the CPU kernels of every available instruction set. --small uses
+// shapes that an emulator can handle.
 
 #include <fmt/format.h>
 
@@ -38,7 +39,7 @@ T store(float x) {
   }
 }
 
-/// Of either sign and of magnitudes from 2^-7 to 2^7.
+/// Returns numbers of either sign with magnitudes from 2^-7 to 2^7.
 template <class T>
 std::vector<T> numbers(size_t count, uint32_t seed) {
   Numbers random(seed);
@@ -50,7 +51,7 @@ std::vector<T> numbers(size_t count, uint32_t seed) {
   return v;
 }
 
-/// The first `count` of a list that is made once.
+/// Returns the first `count` numbers of a list that is made once.
 template <class T>
 std::span<const T> shared_numbers(size_t count) {
   static std::vector<T> all;
@@ -144,7 +145,7 @@ class Probe {
   int64_t different() const { return different_; }
 
  private:
-  /// Seconds of one of `times` calls in a row, as a graph, the best of five.
+  /// Returns the seconds of one of `times` consecutive calls in a graph; the minimum of five.
   template <class F>
   double seconds(int times, const F& call) {
     if (small_) {
@@ -153,7 +154,7 @@ class Probe {
       return NAN;
     }
     void *captured = nullptr, *graph = nullptr;
-    call(0);  // loads what is to be loaded
+    call(0);  // loads the kernel
     gpu_.check(gpu_.driver.api.capture_begin(gpu_.stream(), 2), "beginning a capture");
     for (int i = 0; i < times; ++i) call(i);
     gpu_.check(gpu_.driver.api.capture_end(gpu_.stream(), &captured), "ending a capture");
@@ -177,7 +178,7 @@ class Probe {
     first_ = false;
   }
 
-  /// Against each instruction set: how many of the elements have other bits.
+  /// Compares with each instruction set, and counts the elements with different bits.
   template <class T, class F>
   std::string compare(const std::vector<T>& got, const F& on_cpu) {
     std::string text;
@@ -257,7 +258,7 @@ class Probe {
     const auto x = numbers<float>(static_cast<size_t>(k), 8);
     DeviceBuffer in(gpu_, x), y(gpu_, static_cast<size_t>(n) * 4);
     const View out{y.data, DType::f32, Layout::contiguous({1, n})};
-    // Copies enough that weights come out of memory, not of the cache.
+    // There are so many copies that weights come from memory, not from the cache.
     std::vector<std::unique_ptr<PreparedWeight>> weights;
     {
       const DeviceBuffer file(gpu_, blocks);

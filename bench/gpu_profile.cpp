@@ -1,10 +1,11 @@
-// One op of a GPU's backend, for the software GPU's profile to look at: see gpu_profile.py.
+// Runs one op of a GPU backend for the profile of the software GPU: see gpu_profile.py.
 //
 //   gpu_profile DEVICE CASE TIMES [SCALE]
 //   gpu_profile --list
 //
-// Does the case's op TIMES times, and prints as JSON what it has to move: each byte of its operands
-// once. Cases with a loop over products or keys take SCALE times as many. Operands are all ones.
+// Runs the case's op TIMES times and prints as JSON the bytes that it must move: each byte of its
+// operands once. In cases with a loop over k or over keys, the loop is SCALE times as long. All
+// operands are ones.
 
 #include <fmt/format.h>
 
@@ -35,13 +36,13 @@ class Run {
   Backend& backend;
   const int64_t scale;
 
-  /// A dense tensor that the op reads or writes once.
+  /// Returns a dense tensor that the op reads or writes once.
   View tensor(DType dtype, const Shape& shape) {
     const View view = operand(dtype, shape);
     bytes_ += bytes_of(dtype, shape.elems());
     return view;
   }
-  /// One of which it takes a part.
+  /// Returns a tensor of which the op accesses a part.
   View operand(DType dtype, const Shape& shape) {
     const auto bytes = static_cast<size_t>(bytes_of(dtype, shape.elems()));
     void* const data = backend.alloc(bytes);
@@ -84,7 +85,8 @@ void silu(Run& r) {
   r.measure([&] { r.backend.unary(Op::silu, out, in); });
 }
 
-/// Of rows that lie apart, which begin on a line or anywhere: others are one copy of the driver's.
+/// Copies rows with gaps, which start at a cache line or anywhere. Rows without gaps would be a
+/// single copy by the driver.
 template <DType dtype, int64_t kFirst = 0>
 void copy(Run& r) {
   const View out = r.tensor(dtype, {1024, 1024});
@@ -94,7 +96,7 @@ void copy(Run& r) {
   r.measure([&] { r.backend.copy(out, in); });
 }
 
-/// Images' channels, from the last dim to the first.
+/// Moves the channels of images from the last dim to the first.
 template <DType dtype>
 void planes(Run& r) {
   const View out = r.tensor(dtype, {8, 131072});
@@ -134,7 +136,7 @@ void sum_columns(Run& r) {
   r.measure([&] { r.backend.reduce(Op::sum, out, in, 1); });
 }
 
-/// Across few elements.
+/// softmax over few elements.
 template <DType dtype>
 void softmax_short(Run& r) {
   const View out = r.tensor(dtype, {21, 65536}), in = r.tensor(dtype, {21, 65536});
@@ -154,7 +156,7 @@ void rms_norm(Run& r) {
   r.measure([&] { r.backend.rms_norm(out, in, weight, 1e-5f); });
 }
 
-/// The weight and rows of x that are f32; what is packed may be larger than the file's bytes.
+/// linear with f32 activations. The packed weight may be larger than the file's bytes.
 void linear(Run& r, DType type, int64_t rows, int64_t n, int64_t k) {
   const View out = r.tensor(f32, {rows, n}), x = r.tensor(f32, {rows, k});
   const ConstView weight = r.operand(type, {n, k});
@@ -166,7 +168,7 @@ template <DType type>
 void matvec(Run& r) {
   linear(r, type, 1, 4096, 4096);
 }
-/// More columns than dot products take, and as many as they take.
+/// More columns than the dot-product kernel handles, and as many as it handles.
 template <DType type>
 void few(Run& r) {
   linear(r, type, 8, 1024, 2048 * r.scale);
@@ -180,16 +182,16 @@ void many(Run& r) {
   linear(r, type, 128, 256, 1024 * r.scale);
 }
 
-/// Activations as products take them.
+/// Quantizes activations for GEMMs.
 void quantize(Run& r) {
   const View out = r.operand(f32, {256, 1}), x = r.tensor(f32, {256, 4096});
-  r.adds(256 * 4096 / 32 * 40);  // int8, and two f32 for 32 of them, written
+  r.adds(256 * 4096 / 32 * 40);  // writes int8, and two f32 for every 32 of them
   const ConstView weight = r.operand(DType::q8_0, {1, 4096});
   const auto prepared = r.backend.prepare(std::span(&weight, 1), false);
   r.measure([&] { r.backend.linear(out, x, *prepared, {}); });
 }
 
-/// a [m, k], b [k, n]; turned: both lie in memory the other way round.
+/// Multiplies a [m, k] by b [k, n]. `turned`: both are stored transposed.
 void multiply(Run& r, DType dtype, int64_t m, int64_t n, int64_t k, bool turned = false) {
   const View out = r.tensor(dtype, {m, n});
   View a = r.tensor(dtype, turned ? Shape{k, m} : Shape{m, k});
@@ -205,7 +207,7 @@ template <DType dtype>
 void matmul_turned(Run& r) {
   multiply(r, dtype, 256, 256, 512 * r.scale, true);
 }
-/// Enough for large tiles.
+/// Large enough for large tiles.
 template <DType dtype>
 void matmul_large(Run& r) {
   multiply(r, dtype, 1536, 1536, 64 * r.scale);
@@ -215,7 +217,7 @@ void matmul_thin(Run& r) {
   multiply(r, dtype, 16, 256, 512 * r.scale);
 }
 
-/// A step of one token in a cache of f16, as models keep it: keys [g, d, capacity].
+/// A decoding step of one token with an f16 cache in the layout of models: keys [g, d, capacity].
 void decode(Run& r) {
   const int64_t h = 32, g = 8, d = 128, n = 1024 * r.scale, capacity = n + 64;
   const View out = r.tensor(f32, {1, h * d}), qkv = r.tensor(f32, {1, (h + 2 * g) * d});
@@ -243,8 +245,8 @@ void prompt(Run& r) {
 struct Case {
   const char* name;
   void (*run)(Run& run);
-  bool loop = false;        // what counts is what SCALE adds
-  const char* kernel = "";  // only those whose names begin so count
+  bool loop = false;        // the result is what SCALE adds
+  const char* kernel = "";  // only kernels whose names start like this count
 };
 constexpr Case kCases[] = {
     {"add.f32", add<f32>},

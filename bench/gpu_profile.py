@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""What GPU kernels ask of the memory and of LDS, counted by the software AMD GPU, as JSON and a table.
+"""Counts the memory and LDS accesses of GPU kernels with the software AMD GPU, as JSON and a table.
 
 Runs each case of gpu_profile (ninja gpu_profile) with the emulator's profile (make emu), as each of
---architectures, and tells of what one call of the op adds:
+--architectures, and reports what one call of the op adds:
 
-  ratio      transactions over the fewest that its operands' bytes need; pieces of a cache line: 128
-             bytes on gfx10 and newer, 64 on gfx9. Of loops: what a loop twice as long adds.
-             It is the product of traffic and scatter.
-  traffic    bytes that the kernels' loads and stores ask for, over those of the operands. More
-             than 1: some are read again, which a cache may serve.
-  scatter    transactions over the fewest for what was asked
-  conflicts  cycles that LDS takes beyond the least, per access to it; of loops as above
-  scratch    bytes of a work-item
-  VGPRs, occupancy: of the kernel that moves the most; waves that a SIMD holds, of those it may
+  ratio      transactions divided by the minimum for its operands' bytes. A transaction is a segment of
+             128 bytes on gfx10 and newer, and of 64 bytes on gfx9. For loops: what a loop of twice the
+             length adds. The ratio is the product of traffic and scatter.
+  traffic    bytes of the kernels' loads and stores divided by those of the operands. More than 1 means
+             that some are read again, possibly from a cache.
+  scatter    transactions divided by the minimum for the requested bytes
+  conflicts  LDS cycles beyond the minimum, per LDS access; for loops as above
+  scratch    bytes per work-item
+  VGPRs, occupancy: those of the kernel that moves most bytes; resident waves per SIMD, and the limit
 
-Targets: ratio at most 1.1 where a case isn't a loop, scatter at most 1.1 where it is, no conflicts
-and no scratch. Exit codes: 0 all targets met, 1 one missed, 2 could not run; 77 with --skip where
-there is no emulator.
+Targets: ratio at most 1.1 for cases without a loop, scatter at most 1.1 for loops, no conflicts and no
+scratch. Exit codes: 0 all targets met, 1 one missed, 2 could not run; 77 with --skip if there is no
+emulator.
 """
 import argparse
 import concurrent.futures
@@ -32,10 +32,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = 1.1
 
 
-# Why cases miss a target, by the beginning of their names.
+# Reasons why cases miss a target, by the start of their names.
 WHY = {
-    "copy_anywhere": "512 bytes of a wave of 32 that begin inside a line are in five lines, not four: the "
-                     "fifth is the next wave's first, out of the cache",
+    "copy_anywhere": "the 512 bytes of a wave of 32 that start inside a cache line are in five lines, not four: the "
+                     "fifth line is also the next wave's first, which the cache serves",
     "few.q6_k": "high bits of a block are loaded by words, one of each row's four; nibbles go by 16 bytes",
     "many.q6_k": "a chunk's scales, 64 bytes of a column and 32 bytes of f16 d of a unit's rows, are parts of lines",
     "matmul.f16.large": "a slab has 64 bytes of a row, half a line: the other half comes out of the cache with the "
@@ -50,7 +50,7 @@ class Failed(Exception):
 
 
 def profile(args, architecture, case, times, scale):
-    """The counts of one run by kernel, and the bytes that an op must move."""
+    """Returns the counts of one run by kernel, and the bytes that an op must move."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "profile.json"
         env = dict(os.environ, WICK_HIP_LIBRARY=str(args.library), WICK_EMU_DEVICES=architecture,
@@ -77,7 +77,7 @@ NOTHING = dict.fromkeys(("asked", "transactions", "accesses", "conflicts", "laun
 
 
 def one_call(args, architecture, case, scale, line, prefix):
-    """What the second of two calls adds, by kernel, of those whose names begin so."""
+    """Returns what the second of two calls adds, for each kernel whose name starts with `prefix`."""
     once, bytes_moved = profile(args, architecture, case, 1, scale)
     twice, _ = profile(args, architecture, case, 2, scale)
     result = {}
@@ -158,8 +158,8 @@ def main():
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/bin/gpu_profile")
     parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/emu/lib/libamdhip64.so.6")
     parser.add_argument("--architectures", default="gfx1100,gfx90a")
-    parser.add_argument("--cases", help="some of them, by name; all otherwise")
-    parser.add_argument("--skip", action="store_true", help="without an emulator: 77, as tests that are skipped")
+    parser.add_argument("--cases", help="names of the cases to run (default: all)")
+    parser.add_argument("--skip", action="store_true", help="exit with 77 (skip) if there is no emulator")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=pathlib.Path, help="write OUT.json and OUT.md")
     args = parser.parse_args()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tables of what gpu_bench printed: JSON beside Markdown.
+"""Makes tables of gpu_bench's output, as JSON and Markdown.
 
   gpu_table.py ROWS.jsonl --machine TEXT --date DATE --out PATH    writes PATH.json and PATH.md
 
-A row is short of its target, and in italics, if its share of the speed of copying is below 0.95, or
-0.90 where elements have 16 bits or fewer.
+A row misses its target, and is in italics, if its share of the copy speed is below 0.95, or below 0.90
+for elements of 16 bits or fewer.
 """
 import argparse
 import json
@@ -34,8 +34,8 @@ def target(op):
 
 
 def markdown(head, rows):
-    # What a cache holds says how fast a function's arithmetic is at least, starts and ends of
-    # kernels included; no target is measured by it.
+    # Rows whose data stays in a cache show the speed of a function's arithmetic, including the
+    # start and end of kernels. They have no target.
     measured = [row for row in rows if not row["op"].endswith("in cache")]
     short = [row for row in measured if row["share_of_copy"] < target(row["op"])]
     lines = [f"# Elementwise ops, copies, casts and reductions on a GPU, {head['date']}", "",

@@ -1,6 +1,6 @@
 #pragma once
 
-// Times as a GPU counts them.
+// Times measured by a GPU.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ class GpuTime {
   GpuTime(const GpuTime&) = delete;
   GpuTime& operator=(const GpuTime&) = delete;
 
-  /// Seconds between events in front of some work and behind it: the best of some rounds.
+  /// Returns the seconds between events before and after some work; the minimum of some rounds.
   template <class F>
   double best(int rounds, const F& work) {
     const gpu::Api& api = gpu_.driver.api;
@@ -38,8 +38,8 @@ class GpuTime {
     return least;
   }
 
-  /// Bytes a second that the driver's copies read and write together. Not of a recording, where the
-  /// driver takes a slower way.
+  /// Returns the bytes per second that the driver's copies read and write together. The copies
+  /// aren't captured as a graph, where the driver copies more slowly.
   double copy_rate() {
     const size_t bytes = size_t{1} << 30;
     const gpu::Scratch a(gpu_, bytes), b(gpu_, bytes);

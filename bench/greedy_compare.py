@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compare wick's greedy output with llama.cpp's F32 run, token by token, until the first near-tie.
+"""Compares wick's greedy output with llama.cpp's F32 run, token by token, until the first near-tie.
 
-Both run the F32 model; llama.cpp runs through llama_oracle (flash attention off, F32 KV cache),
-which also tells the gap between its two highest logits at each step. Where that gap is below 0.02
-nats two correct programs may part ways, so the comparison of that prompt ends there. Exit code 1 on
-a disagreement before a near-tie, or when the prompts' token ids differ.
+Both run the F32 model. llama.cpp runs through llama_oracle (no flash attention, F32 KV cache), which
+also reports the gap between its two highest logits at each step. If the gap is below 0.02 nats, two
+correct programs may differ, so the comparison of that prompt ends there. Exits with 1 after a
+disagreement before a near-tie, or if the prompts' token ids differ.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def wick_tokens(options, model, prompt):
 
 
 def compare_one(options, model, prompt, expected):
-    """(agrees, what was found) for one prompt."""
+    """Returns (whether they agree, a description) for one prompt."""
     if not options.no_tokenize:
         command = [options.wick, "tokenize", "-m", model, "-p", prompt, "--json"]
         ids = harness.Child(command).json()["tokens"]
@@ -51,7 +51,7 @@ def compare_one(options, model, prompt, expected):
         if gap < NEAR_TIE:
             return True, f"{i} tokens equal, then a near-tie (gap {gap:.4f})"
         if i >= len(wick):
-            # wick may leave out the end-of-text token itself, but nothing before it.
+            # wick may omit the end-of-text token itself, but nothing before it.
             if expected["ended"] and i == len(peer) - 1:
                 break
             return False, f"wick ends after {i} tokens, llama.cpp goes on with {id_}"
@@ -65,15 +65,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     harness.add_wick_option(parser)
-    parser.add_argument("-n", "--count", type=int, default=96, help="tokens a prompt (96)")
-    parser.add_argument("-p", "--prompt", action="append", help="own prompts, repeatable")
+    parser.add_argument("-n", "--count", type=int, default=96, help="tokens per prompt (96)")
+    parser.add_argument("-p", "--prompt", action="append", help="use this prompt instead (repeatable)")
     parser.add_argument("--type", choices=models.TYPES, default="F32",
-                        help="compare on another type; its rounding makes near-ties wider (F32)")
+                        help="compare another type; its rounding causes more near-ties (F32)")
     parser.add_argument("--threads", type=int, default=2, help="threads on both sides (2)")
     parser.add_argument("--wick-args", default="", metavar="ARGS",
-                        help="further arguments of wick generate")
+                        help="additional arguments for wick generate")
     parser.add_argument("--no-tokenize", action="store_true",
-                        help="do not compare the prompts' ids first")
+                        help="don't compare the prompts' token ids first")
     options = parser.parse_args()
     harness.check_wick(options.wick)
     model = models.ensure([options.type])[options.type]

@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: where things are, how a child process is run and measured."""
+"""Shared code of the benchmark scripts: paths, and running and measuring child processes."""
 
 import json
 import os
@@ -18,14 +18,14 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench" / "peers")]
 import fetch_model  # noqa: E402
 import llama_cpp  # noqa: E402
 
-# Instruction sets on which a kernel's speed hangs.
+# Instruction sets that determine the speed of kernels.
 FLAGS_OF_INTEREST = ["avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512bw", "avx512_vnni",
                      "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16", "amx_fp16",
                      "asimddp", "i8mm", "bf16", "sve", "sve2"]
 
 
 class BenchError(Exception):
-    """A failure the user can act on; its text is one line."""
+    """A failure that the user can fix; its text is one line."""
 
 
 def default_wick():
@@ -44,32 +44,34 @@ def check_wick(path):
 
 
 def peer():
-    """{name: path} of the peer's binaries, built on the first call."""
+    """Returns {name: path} of the peer's binaries, which the first call builds."""
     return llama_cpp.ensure()["binaries"]
 
 
 class Child:
-    """A finished child process: output, wall time from exec to exit, peak resident memory."""
+    """A finished child process: its output, wall time from exec to exit, and peak resident memory."""
 
     def __init__(self, command):
         command = [str(word) for word in command]
-        # Output goes to files, not pipes: nobody has to read while the clock runs.
+        # Output goes to files, not pipes, so that nobody has to read it during the measurement.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             busy_before = busy_seconds()
             started = time.perf_counter_ns()
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-            # wait4 gives this child's own usage, getrusage(RUSAGE_CHILDREN) the maximum over all.
+            # wait4 returns this child's own usage; getrusage(RUSAGE_CHILDREN) returns the maximum
+            # over all children.
             try:
                 _, status, usage = os.wait4(process.pid, 0)
             except BaseException:
-                process.kill()  # a stopped benchmark leaves nothing running to spoil the next
+                # A stopped benchmark must not leave a process that disturbs the next one.
+                process.kill()
                 process.wait()
                 raise
             self.wall_ms = (time.perf_counter_ns() - started) / 1e6
             wall_s = self.wall_ms / 1e3
             others_s = busy_seconds() - busy_before - usage.ru_utime - usage.ru_stime
-            # Cores that other processes kept busy meanwhile: what makes a figure doubtful. The
-            # clock of /proc/stat ticks every 10 ms on each CPU; two ticks may be nothing.
+            # The number of cores that other processes kept busy, which makes a figure doubtful. The
+            # clock of /proc/stat ticks every 10 ms on each CPU, so two ticks may be noise.
             self.others_cores = max(0.0, (others_s - 0.02) / wall_s)
             process.returncode = os.waitstatus_to_exitcode(status)
             out.seek(0)
@@ -82,9 +84,9 @@ class Child:
             raise BenchError(f"{' '.join(command)}: exit code {process.returncode}: {last}")
 
     def checked_peak_bytes(self):
-        """Peak resident memory of the child, and of nothing else."""
-        # Linux carries the peak of the process that calls exec, here this Python, over to the
-        # program: a figure that is not above our own peak says nothing about the child.
+        """Returns the peak resident memory of the child alone."""
+        # Linux carries over the peak memory of the process that calls exec, which is this Python
+        # process. A figure that isn't above our own peak therefore says nothing about the child.
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         if self.peak_bytes <= own:
             raise BenchError(f"peak memory hidden below the benchmark's own {own >> 20} MiB")
@@ -98,7 +100,7 @@ class Child:
 
 
 def busy_seconds():
-    """CPU time spent on this machine since boot, by anyone (0 where /proc/stat is missing)."""
+    """Returns the CPU time of all processes since boot (0 if /proc/stat is missing)."""
     try:
         with open("/proc/stat") as file:
             ticks = [int(word) for word in file.readline().split()[1:9]]
@@ -109,7 +111,7 @@ def busy_seconds():
 
 
 def warm_page_cache(path):
-    """Reads in small pieces: this process must stay small, see Child.checked_peak_bytes."""
+    """Reads the file in small pieces, since this process must stay small: see Child.checked_peak_bytes."""
     with open(path, "rb", buffering=0) as file:
         buffer = bytearray(1 << 20)
         while file.readinto(buffer):
@@ -142,7 +144,7 @@ def cpu_name_and_flags():
 
 
 def cpu_generation():
-    """Family and model: hypervisors shorten the name ("AMD EPYC") until it says nothing."""
+    """Returns family and model, because hypervisors shorten the name to something like "AMD EPYC"."""
     values = {}
     try:
         with open("/proc/cpuinfo") as file:
@@ -156,7 +158,7 @@ def cpu_generation():
 
 
 def machine():
-    """The facts a reader needs to place a figure."""
+    """Returns the facts about the machine that a reader needs to interpret a figure."""
     name, flags = cpu_name_and_flags()
     commit = first_line(["git", "rev-parse", "--short=12", "HEAD"])
     if commit and first_line(["git", "status", "--porcelain", "--untracked-files=no"]):
@@ -177,8 +179,8 @@ def machine():
 
 
 def write_results(report, markdown, folder, suffix=""):
-    """A report as JSON and its table: <date>-<cpu><suffix>.json and .md; the table's path.
-    Both under a temporary name first: a stopped run leaves no half table."""
+    """Writes a report as JSON and its table to <date>-<cpu><suffix>.json and .md. Returns the table's path.
+    Both files get a temporary name first, so that an interrupted run leaves no incomplete file."""
     folder.mkdir(parents=True, exist_ok=True)
     facts = report["machine"]
     slug = re.sub(r"[^a-z0-9]+", "-", f"{facts['cpu']} {facts['cpu_generation']}".lower())
@@ -192,7 +194,7 @@ def write_results(report, markdown, folder, suffix=""):
 
 
 def run_main(main):
-    """Runs a script's main; an expected failure is one line on stderr and exit code 2."""
+    """Runs a script's main. An expected failure gives one line on stderr and exit code 2."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main())

@@ -1,15 +1,15 @@
-// Quantised products against the limits of the machine, as JSON.
+// Measures quantized GEMMs against the machine's limits. Prints JSON.
 //
 //   linear_bench [--isa v3] [--type q4_0] [--rows N --depth K] [--columns C] [--threads T]
 //                [--seconds S] [--clock cpu]
 //   linear_bench --model [the same, but for the shape]
 //   linear_bench --prepare [--type …] [--threads T]
 //
-// Few columns are held against the bandwidth of a loop that reads memory; many against the peak
-// rate of the instruction set's 8-bit dot products, on registers. Weights are cycled through copies
-// that together don't fit into cache. Every time is the best of many, since machines have other
-// things to do; limits are measured in between. --model adds up the products of one pass through
-// SmolLM2-135M.
+// GEMMs with few columns are compared with the bandwidth of a loop that reads memory, and
+// GEMMs with many columns with the peak rate of the instruction set's 8-bit dot products on
+// registers. Weights alternate between copies that together don't fit into the cache. Every time is
+// the minimum of many, since other processes may run; the limits are measured in between. --model
+// adds up the GEMMs of one pass through SmolLM2-135M.
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)
-// The undefined registers inside GCC's own intrinsics.
+// Disables warnings about undefined registers in GCC's own intrinsics.
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -41,7 +41,8 @@ namespace {
 
 using namespace wick;
 
-/// Wall time, or with --clock cpu the calling thread's own: for busy machines and one thread.
+/// The clock is the wall time, or with --clock cpu the calling thread's CPU time, for busy machines
+/// and one thread.
 bool cpu_clock = false;
 
 double now() {
@@ -79,8 +80,7 @@ struct Buffer {
 
 // ---- Limits.
 
-/// Reads `bytes` (a multiple of 512) from each of two places at once, asking ahead for `ahead`
-/// bytes.
+/// Reads `bytes` (a multiple of 512) from each of two addresses at once, prefetching `ahead` bytes.
 using Reader = uint64_t (*)(const uint8_t* p, const uint8_t* q, size_t bytes, size_t ahead);
 
 template <class Vec>
@@ -117,8 +117,8 @@ __attribute__((target("avx512f"))) uint64_t read_wide(const uint8_t* p, const ui
 }
 #endif
 
-/// Bytes a second that a loop reads from memory, the buffer split among the threads: the best of
-/// one stream a thread and two, with and without asking ahead.
+/// Returns the bytes per second that a loop reads from memory, with the buffer split among the
+/// threads: the maximum for one stream per thread and for two, with and without prefetching.
 double read_bandwidth(const Buffer& buffer, int threads) {
   Reader read = read_plain;
 #if defined(__x86_64__)
@@ -147,7 +147,7 @@ double read_bandwidth(const Buffer& buffer, int threads) {
 #if defined(__x86_64__)
 constexpr int kPeakSteps = 20000;
 
-/// Twelve independent sums, two operands: nothing but the instruction's own rate.
+/// Twelve independent sums of two operands measure the instruction's own rate.
 __attribute__((target("avx512f,avx512vnni"))) void peak_vnni(int64_t* sink) {
   __m512i acc[12];
   for (auto& a : acc) a = _mm512_setzero_si512();
@@ -167,7 +167,7 @@ __attribute__((target("avx512f,avx512bw"))) void peak_v4(int64_t* sink) {
     asm volatile("" : "+v"(w), "+v"(x));
 #pragma GCC unroll 12
     for (auto& a : acc) {
-      asm volatile("" : "+v"(w));  // each product anew
+      asm volatile("" : "+v"(w));  // computes each product again
       a = _mm512_add_epi16(a, _mm512_maddubs_epi16(w, x));
     }
   }
@@ -189,7 +189,7 @@ __attribute__((target("avx2"))) void peak_v3(int64_t* sink) {
 }
 #endif
 
-/// Operations (a multiplication or an addition each) a second of the 8-bit dot product.
+/// Returns the operations (a multiplication or an addition) per second of the 8-bit dot product.
 double dot_peak(cpu::Isa isa, int threads) {
 #if defined(__x86_64__)
   double ops = 0;
@@ -211,9 +211,9 @@ double dot_peak(cpu::Isa isa, int threads) {
 #endif
 }
 
-// ---- Products.
+// ---- GEMMs.
 
-/// A weight with random quants and sane scales.
+/// A weight with random quants and reasonable scales.
 struct Weight {
   int64_t n, k;
   std::unique_ptr<PreparedWeight> packed;
@@ -270,7 +270,8 @@ void bench_shape(const Options& o, const Buffer& memory) {
         for (int i = 0; i < 20; ++i) peak = std::max(peak, dot_peak(o.isa, o.threads));
         ++limits;
         for (const double until = now() + 0.1; now() < until;) {
-          // A few weights together: one alone may still find some of itself in cache.
+          // Several weights are measured together, because part of a single one may still be in the
+          // cache.
           const size_t run = columns <= 4 ? 4 : 1;
           double time = 0;
           for (size_t i = 0; i < run; ++i) {
@@ -295,7 +296,7 @@ void bench_shape(const Options& o, const Buffer& memory) {
   fmt::print("\n]}}\n");
 }
 
-/// Every product of one pass through SmolLM2-135M, on weights of their own.
+/// Runs every GEMM of one pass through SmolLM2-135M, with separate weights.
 void bench_model(const Options& o, const Buffer& memory) {
   cpu::CpuBackend backend(o.isa);
   const int64_t shapes[][2] = {{960, 576}, {576, 576}, {3072, 576}, {576, 1536}};
@@ -312,7 +313,7 @@ void bench_model(const Options& o, const Buffer& memory) {
     for (int i = 0; i < 4096; ++i) products.x.push_back(static_cast<float>(i % 17) - 8.0f);
     for (int64_t columns : o.columns) {
       double bytes = 0, ops = 0, best = 1e9, bandwidth = 0, peak = 0;
-      // The head sees one column however long the prompt is.
+      // The output matrix is multiplied by one column, however long the prompt is.
       std::vector<double> each(weights.size(), 1e9);
       const double end = now() + o.seconds;
       for (int rounds = 0; rounds < 5 || now() < end; ++rounds) {
@@ -345,7 +346,7 @@ void bench_model(const Options& o, const Buffer& memory) {
   fmt::print("\n]}}\n");
 }
 
-/// Packing, of blocks that lie in memory already.
+/// Measures packing of blocks that are in memory already.
 void bench_prepare(const Options& o) {
   cpu::CpuBackend backend(o.isa);
   bool first = true;

@@ -1,6 +1,6 @@
-// The functions of wick/math as loops over arrays, one core: nanoseconds an element from the
-// first-level cache, and over memory-sized arrays the share of the limit, which is the time of a
-// copy of the same bytes (two operands: a sum) in the same run. Prints JSON.
+// Runs the functions of wick/math as loops over arrays on one core. Measures nanoseconds per
+// element in the L1 cache, and for arrays in memory the share of the limit, which is the time of a
+// copy of the same bytes (for two operands, of a sum) in the same run. Prints JSON.
 //
 //   math_bench [--isa scalar|x86-64-v2|x86-64-v3|x86-64-v4] [--only SUBSTRING] [--reps N]
 
@@ -26,7 +26,7 @@ struct Options {
   int reps = 9;
 };
 
-/// Time of this thread on a processor, so that a busy machine disturbs less.
+/// Returns this thread's CPU time, so that a busy machine disturbs less.
 double seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -44,7 +44,7 @@ double best_seconds(int reps, int inner, const Body& body) {
   return best;
 }
 
-/// Operands where the functions have work: x in (-5, 5), for pow above 0.
+/// Operands in the interesting range of the functions: x in (-5, 5), and above 0 for pow.
 template <class T>
 class Bench {
  public:

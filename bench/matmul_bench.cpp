@@ -1,12 +1,12 @@
-// Products as a share of what the machine does in the same run: peak fused multiply-adds, peak bf16
-// dot products, or read bandwidth.
+// Measures matrix products as a share of limits from the same run: peak fused multiply-adds, peak
+// bf16 dot products, or read bandwidth.
 //
 //   matmul_bench [matmul|linear|prepare] [--dtype f32] [--shape M,N,K] [--threads T] [--isa v4]
 //                [--layout nn|nt|tn|tt] [--seconds S] [--release] [--clock wall|cpu]
 //
-// matmul: [M,K] @ [K,N]. linear: M tokens through weights [N,K]; small M counts bytes, not
-// products.
-// `--shape smollm2` (linear) is one token through all weights of a SmolLM2-135M.
+// matmul: [M,K] @ [K,N]. linear: M tokens multiplied by weights [N,K]; for a small M the limit is
+// in bytes, not in operations. `--shape smollm2` (linear) is one token multiplied by all weights of
+// SmolLM2-135M.
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -45,18 +45,19 @@ using wick::cpu::ThreadPool;
 
 bool use_cpu_clock = false;
 
-/// Seconds: of the wall, or of this thread's work where other programs share the machine.
+/// Returns the wall time in seconds, or this thread's CPU time if other programs share the machine.
 double now() {
   timespec t{};
   clock_gettime(use_cpu_clock ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// ---- limits. Twelve independent chains of a register's operation; returns floating operations.
+// ---- Limits. Twelve independent chains of an operation on registers. Returns floating-point
+// operations.
 
 constexpr int kPeakSteps = 40000;
 #define WICK_CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-// Opaque to the optimiser, so that all twelve chains run.
+// Opaque to the optimizer, so that all twelve chains run.
 #define WICK_KEEP(i) asm volatile("" : "+x"(a##i));
 #define WICK_KEEP512(i) asm volatile("" : "+v"(a##i));
 
@@ -129,7 +130,7 @@ struct Limits {
   Isa isa;
   int threads;
   std::vector<uint64_t> memory;
-  double flops = 0, dots = 0, read = 0;  // best rates so far
+  double flops = 0, dots = 0, read = 0;  // maximum rates so far
 
   static double rate_of(int threads, const std::function<double()>& work) {
     std::vector<double> amounts(static_cast<size_t>(threads));
@@ -162,7 +163,8 @@ struct Limits {
     std::atomic<size_t> next{0};
     read = std::max(
         read, rate_of(threads, [&] {
-          // Four streams at once, as a core reaches its full rate on some machines only so.
+          // Uses four streams at once, because some machines need them to reach the full rate of a
+          // core.
           constexpr size_t kPiece = size_t{1} << 17, kStream = kPiece / 4;  // words
           using V = uint64_t __attribute__((vector_size(32), aligned(8)));
           V sum[4] = {};
@@ -194,7 +196,8 @@ struct Options {
 };
 
 [[noreturn]] void usage(const std::string& problem) {
-  fmt::print(stderr, "matmul_bench: {}; see the head of bench/matmul_bench.cpp\n", problem);
+  fmt::print(stderr, "matmul_bench: {}; see the opening comment of bench/matmul_bench.cpp\n",
+             problem);
   std::exit(2);
 }
 
@@ -244,7 +247,7 @@ Options parse(int argc, char** argv) {
   return o;
 }
 
-/// Random bits that are small finite numbers in every dtype.
+/// Fills memory with random bits that are small finite numbers in every dtype.
 void fill(DType dtype, void* data, int64_t elems) {
   uint32_t state = 1;
   const auto random = [&] { return (state = state * 1664525u + 1013904223u) >> 8; };
@@ -294,7 +297,7 @@ Layout matrix(int64_t rows, int64_t cols, bool transposed) {
   return Layout::contiguous(Shape{cols, rows}).transpose(0, 1);
 }
 
-/// What is timed, with the memory and the weights that it works on.
+/// The measured call, with the memory and the weights that it uses.
 struct Work {
   explicit Work(Isa isa) : backend(isa) {}
 
@@ -351,7 +354,7 @@ void make_linear(const Options& o, Work& work) {
   };
 }
 
-/// Packing from a mapped file of the weights, as a model has them.
+/// Measures packing of weights from a mapped file, as with a model.
 void make_prepare(const Options& o, Work& work) {
   const int64_t n = o.shape[1], k = o.shape[2];
   const auto size = static_cast<size_t>(wick::bytes_of(o.dtype, n * k));

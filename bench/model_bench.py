@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compare wick with llama.cpp on the same model files, types and threads, interleaved in one run.
+"""Compares wick with llama.cpp on the same model files, types and threads, interleaved in one run.
 
 Rows: pp512 and tg128 (tokens/s), start (ms from exec to exit for one token after a short prompt,
-no warm-up run on either side) and the peak resident memory of a short and of a long prompt.
-A ratio is the median over rounds of wick/peer inside one round: both sides of a round ran within
-seconds of each other, so a machine that changes speed cancels out. A round counts as noisy when
-other processes kept more than --others cores busy; up to --patience extra rounds replace such.
-Writes bench/results/<date>-<cpu>.json and .md. Exit code 1 when a target is missed.
+no warm-up run on either side), and the peak resident memory with a short and with a long prompt.
+A ratio is the median over rounds of wick/peer within a round: both sides of a round run within seconds
+of each other, so changes of the machine's speed cancel out. A round is noisy if other processes kept
+more than --others cores busy; up to --patience extra rounds replace noisy ones.
+Writes bench/results/<date>-<cpu>.json and .md. Exits with 1 if a target is missed.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import models
 
 SHORT_PROMPT = "The capital of France is"
 CTX = 512
-# wick / llama.cpp: at least (speed) or at most (start, memory).
+# The ratio of wick to llama.cpp: minimum for speed, maximum for start and memory.
 SPEED_TARGETS = {
     "pp512": {"Q4_0": 2.3, "Q4_1": 6.0, "Q8_0": 3.3, "F16": 1.2, "BF16": 1.2},
     "tg128": {"Q4_0": 1.5, "Q4_1": 1.9, "Q8_0": 1.4, "F16": 1.2, "BF16": 1.2},
@@ -34,7 +34,7 @@ UNITS = {"pp512": "tokens/s", "tg128": "tokens/s", "start": "ms", "memory_short"
 
 
 def long_prompt():
-    """Some 400 tokens: fills most of a context of 512 and makes the prompt run in one batch."""
+    """Returns some 400 tokens, which fill most of a context of 512 and run in one batch."""
     words = "the quick brown fox jumps over the lazy dog and then goes home to sleep".split()
     return " ".join(words[i % len(words)] for i in range(380))
 
@@ -65,8 +65,8 @@ def wick_generate(wick, model, threads, prompt, count):
 
 
 def peer_generate(binaries, model, threads, prompt, count):
-    # "-fit off": fitting to GPU memory loads the model twice and has no purpose here; without it
-    # the peer starts a third sooner, and the sooner figure is the one to beat.
+    # "-fit off": fitting to GPU memory loads the model twice and has no use here. Without it the
+    # peer starts a third faster, and the comparison uses its faster figure.
     child = harness.Child([binaries["llama-completion"], "-m", model, "-p", prompt, "-n", count,
                            "--temp", 0, "-t", threads, "-c", CTX, "--no-warmup", "-no-cnv",
                            "-fit", "off", "--no-display-prompt"])
@@ -74,7 +74,7 @@ def peer_generate(binaries, model, threads, prompt, count):
 
 
 def peer_times(log):
-    """The peer's own clock: its log lines begin with minutes.seconds.milliseconds.microseconds."""
+    """Reads the peer's own clock: its log lines begin with minutes.seconds.milliseconds.microseconds."""
     times = {}
     ready = re.search(r"^(\d+)\.(\d+)\.(\d+)\.(\d+) .*threadpool init", log, re.M)
     if ready:
@@ -102,7 +102,7 @@ def task_side(test, side, options, binaries, path, threads):
 
 
 def interleave(measure, options, repeats, patience):
-    """Rounds of (wick, peer), the order swapped each round: [{side: {test: …}, others_cores}]."""
+    """Runs rounds of (wick, peer), swapping the order each round. Returns [{side: {test: …}, others_cores}]."""
     sides = ["peer"] if options.peer_only else ["wick", "peer"]
     rounds = []
     while True:
@@ -118,7 +118,7 @@ def interleave(measure, options, repeats, patience):
 
 
 def summarise(test, type_name, threads, rounds, options):
-    """One row of the table from the rounds of one test; quiet rounds only, where there are any."""
+    """Returns one row of the table from the rounds of one test, using only quiet rounds if there are any."""
     quiet = [r for r in rounds if r["others_cores"] <= options.others]
     used = quiet or rounds
     higher = test in SPEED_TARGETS
@@ -150,7 +150,7 @@ def measure_all(options, binaries, paths):
     rows = []
     for type_name in options.types:
         path = paths[type_name]
-        harness.warm_page_cache(path)  # neither side pays for the disk
+        harness.warm_page_cache(path)  # neither side includes reading from the disk
         for threads in options.threads:
             speed_tests = [test for test in SPEED_TARGETS if test in options.tests]
             jobs = [(speed_tests, options.repeats, lambda side: speed_side(
@@ -160,7 +160,7 @@ def measure_all(options, binaries, paths):
                 jobs.append(([test], repeats, lambda side, test=test: task_side(
                     test, side, options, binaries, path, threads)))
             for tests, repeats, measure in jobs:
-                # What others do costs time, not memory.
+                # Other processes cost time, but no memory.
                 patience = 0 if tests[0].startswith("memory") else options.patience
                 rounds = interleave(measure, options, repeats, patience)
                 for test in tests:
@@ -228,11 +228,11 @@ def main():
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="T")
     parser.add_argument("--tests", nargs="+", choices=TESTS, default=TESTS, metavar="TEST",
                         help=f"of {' '.join(TESTS)} (default: all)")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds a row (3; a start: 9)")
-    parser.add_argument("--patience", type=int, default=2, help="extra rounds for noisy ones (2)")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds per row (3; start: 9)")
+    parser.add_argument("--patience", type=int, default=2, help="extra rounds that replace noisy ones (2)")
     parser.add_argument("--others", type=float, default=0.10, metavar="CORES",
-                        help="a round is noisy when others used more (0.10)")
-    parser.add_argument("--peer-only", action="store_true", help="measure llama.cpp alone")
+                        help="a round is noisy if other processes used more cores (0.10)")
+    parser.add_argument("--peer-only", action="store_true", help="measure llama.cpp only")
     parser.add_argument("--out", type=Path, default=harness.ROOT / "bench" / "results",
                         help="folder of the result files (bench/results)")
     parser.add_argument("--dry", action="store_true", help="print only, write no files")

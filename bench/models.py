@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Make the model set of the benchmarks: SmolLM2-135M-Instruct as Q4_1 (as fetched), F32, F16, BF16,
-Q4_0, Q5_0, Q8_0, Q4_K_M and Q6_K, by the peer's own llama-quantize, in
+"""Makes the models of the benchmarks: SmolLM2-135M-Instruct as Q4_1 (as fetched), F32, F16, BF16,
+Q4_0, Q5_0, Q8_0, Q4_K_M and Q6_K, with the peer's llama-quantize, in
 ${XDG_CACHE_HOME:-~/.cache}/wick/models/.
 
-All come from the Q4_1 file: their values are its values, which for a comparison of two programs on
-the same file is as good as any, but says nothing of a type's own quality. Its rows of 576 are no
-whole superblocks: most of Q4_K_M and Q6_K becomes Q5_0 and Q8_0. Files already there are kept.
-Prints JSON: {type: path}.
+All of them are made from the Q4_1 file and have its values. They serve to compare two programs on the
+same file, and say nothing about a type's quality. The rows of 576 aren't whole superblocks, so most of
+Q4_K_M and Q6_K becomes Q5_0 and Q8_0. Existing files are kept. Prints JSON: {type: path}.
 """
 
 import argparse
@@ -20,7 +19,7 @@ TYPES = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K_M", "Q6_K"]
 
 
 def looks_whole(path):
-    """Whether a GGUF header is there; files are renamed into place: a header means a whole file."""
+    """Returns whether the file has a GGUF header. Complete files are renamed into place, so it is complete then."""
     try:
         with open(path, "rb") as file:
             return struct.unpack("<4sI", file.read(8)) in ((b"GGUF", 2), (b"GGUF", 3))
@@ -29,7 +28,7 @@ def looks_whole(path):
 
 
 def ensure(types=None):
-    """Makes what is missing; returns {type: path}."""
+    """Makes the missing files. Returns {type: path}."""
     base = harness.fetch_model.fetch()
     paths = {}
     for name in types or TYPES:

@@ -4,7 +4,7 @@
 
 namespace wick::bench {
 
-/// Numbers by a linear congruence.
+/// Numbers from a linear congruential generator.
 class Numbers {
  public:
   explicit Numbers(uint32_t seed) : state_(seed) {}
@@ -12,9 +12,9 @@ class Numbers {
     state_ = state_ * 1664525u + 1013904223u;
     return state_ ^ state_ >> 15;
   }
-  /// In [-1, 1).
+  /// Returns a number in [-1, 1).
   float uniform() { return static_cast<float>(bits() >> 8) * 0x1p-23f - 1.0f; }
-  /// A bell, nearly.
+  /// Returns an approximately normal number.
   float normal() {
     float sum = 0;
     for (int i = 0; i < 4; ++i) sum += static_cast<float>(bits() >> 8) * 0x1p-24f - 0.5f;

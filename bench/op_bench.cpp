@@ -1,12 +1,12 @@
-// Times ops on the CPU, each as a share of a limit measured in the same run. bench/op_bench.py
-// compares with PyTorch.
+// Measures ops on the CPU, each as a share of a limit from the same run. bench/op_bench.py compares
+// them with PyTorch.
 //
-//   op_bench [--threads N] [--only SUBSTRING]   all rows as JSON
-//   op_bench --list                             their keys
-//   op_bench --serve                            for each line "THREADS KEY" one row
+//   op_bench [--threads N] [--only SUBSTRING]   prints all rows as JSON
+//   op_bench --list                             prints their keys
+//   op_bench --serve                            prints one row for each input line "THREADS KEY"
 //
-// A row is the best of many calls into the same memory. With one thread its clock is the thread's
-// own time on a processor, so that a busy machine disturbs less; with several, time on the wall.
+// A row is the minimum of many calls that write to the same memory. With one thread, the clock is
+// the thread's CPU time, so that a busy machine disturbs less; with several, it is the wall time.
 
 #include "bench/op_bench.h"
 
@@ -44,7 +44,7 @@ double now() {
 
 // ---- Limits: seconds a unit of work ----
 
-/// Twelve independent chains of one operation in registers; multiply-adds a call.
+/// Twelve independent chains of one operation on registers; counts multiply-adds per call.
 constexpr int kPeakSteps = 20000;
 #define WICK_CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #if defined(__x86_64__)
@@ -99,10 +99,10 @@ using Peak = double (*)();
 Peak peak_of(Limit) { return nullptr; }
 #endif
 
-/// Memory of the limits, touched once.
+/// Memory for the limits, touched once.
 class Limits {
  public:
-  /// One measurement; rows keep the best of several.
+  /// Returns one measurement; rows use the minimum of several.
   double measure(Limit limit) {
     if (limit == Limit::none) return 0;
     if (limit == Limit::copy) {
@@ -192,7 +192,7 @@ class Bench {
     return found == by_key_.end() ? nullptr : &rows_[found->second];
   }
 
-  /// One row as JSON. Its operands stay until another row's are made.
+  /// Measures one row and returns JSON. Its operands are kept until another row's are made.
   std::string measure(const OpRow& row, int threads) {
     ThreadPool::global().set_threads(threads);
     if (made_ != &row) {
@@ -217,7 +217,7 @@ class Bench {
   }
 
  private:
-  /// Short calls are timed several at once: a clock costs a call of its own.
+  /// Measures several short calls at once, since reading the clock takes as long as a call.
   static int calls_for(double seconds) {
     return seconds > 1 ? 1 : std::clamp(static_cast<int>(2e-4 / seconds), 1, 1000);
   }
@@ -299,7 +299,7 @@ Tensor random_tensor(const Shape& shape, DType dtype, uint64_t seed) {
   std::vector<float> values(n);
   uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
   for (float& value : values) {
-    // The sum of four uniform numbers is bell enough.
+    // The sum of four uniform numbers is approximately normal.
     state = state * 6364136223846793005u + 1442695040888963407u;
     const uint64_t bits = state ^ (state >> 29);
     const auto sum = static_cast<double>((bits & 0xffff) + (bits >> 16 & 0xffff) +

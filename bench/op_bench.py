@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Compare wick's ops with PyTorch's on this CPU: same shapes, same precision, same threads.
+"""Compares wick's ops with PyTorch's on this CPU, with equal shapes, precision and numbers of threads.
 
-Rows are products, softmax, norms, attention, reductions, convolutions, pools, elementwise ops, casts,
-indexing, sorting, scans, random numbers and movement. They come from build/release/bin/op_bench, the peer's from bench/peers/torch_ops.py; both stay
-alive and take each row in turn, several rounds, so that a machine that changes speed hits both.
-Seconds are the best of all rounds; the ratio is PyTorch's over wick's (2: wick takes half the time).
+The rows are matrix products, softmax, norms, attention, reductions, convolutions, pools, elementwise
+ops, casts, indexing, sorting, scans, random numbers and movement. wick's rows come from
+build/release/bin/op_bench, PyTorch's from bench/peers/torch_ops.py. Both processes stay alive and run
+each row in turn, for several rounds, so that changes of the machine's speed affect both. Times are the
+minimum of all rounds; the ratio is PyTorch's time divided by wick's (2: wick takes half the time).
 Memory is reused on both sides. Writes bench/results/<date>-<cpu>-ops.json and .md.
-PyTorch is installed from a package index into a virtual environment, if --python names none.
+Without --python, PyTorch is installed from a package index into a virtual environment.
 """
 
 import argparse
@@ -20,12 +21,12 @@ from pathlib import Path
 
 import harness
 
-SLOW_S = 0.25  # a call that takes longer is asked for in one round only
+SLOW_S = 0.25  # a slower call runs in one round only
 SERVER = harness.ROOT / "bench" / "peers" / "torch_ops.py"
 
 
 def ensure_python(named):
-    """A Python that has torch."""
+    """Returns a Python that has torch."""
     if named:
         return named
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
@@ -39,11 +40,11 @@ def ensure_python(named):
 
 
 class Side:
-    """A process that answers a line with a line."""
+    """A process that answers each line with a line."""
 
     def __init__(self, command):
-        # glibc returns large blocks to the system when they are freed, and fresh pages cost more
-        # than most ops: PyTorch, which has no cache of its own, gets one this way.
+        # glibc returns large blocks to the system when they are freed, and new pages cost more than
+        # most ops. These settings give PyTorch, which has no cache of its own, a cache.
         keep = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
                 "MALLOC_TOP_PAD_": str(1 << 28)}
         self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE,
@@ -68,7 +69,7 @@ class Side:
 
 
 def is_close(ours, theirs):
-    """Whether noise may decide on which side of the target a row is: it gets more rounds."""
+    """Returns whether noise may decide if a row meets its target; such rows run more rounds."""
     return theirs is not None and theirs < SLOW_S and 0.75 < theirs / ours["seconds"] < 1.1
 
 
@@ -97,7 +98,7 @@ def measure_row(wick, peer, key, threads, rounds):
 
 
 def passes(row):
-    """At least as fast as the peer; where that is near a limit, nearly."""
+    """Returns whether the row is at least as fast as the peer, or nearly as fast if it is near a limit."""
     if "ratio" not in row:
         return None
     return row["ratio"] >= target(row)
@@ -150,11 +151,11 @@ def main():
     parser.add_argument("--bench", type=lambda p: Path(p).resolve(),
                         default=harness.ROOT / "build" / "release" / "bin" / "op_bench",
                         help="wick's program (build/release/bin/op_bench)")
-    parser.add_argument("--python", help="a Python that has torch (default: one is made)")
+    parser.add_argument("--python", help="a Python that has torch (default: a new environment)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="T")
     parser.add_argument("--rounds", type=int, default=2,
-                        help="of each row, twice as many where it is close (2)")
-    parser.add_argument("--only", default="", metavar="REGEX", help="rows whose key has this")
+                        help="rounds per row, doubled for rows near the target (2)")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only rows whose key matches")
     parser.add_argument("--out", type=Path, default=harness.ROOT / "bench" / "results",
                         help="folder of the result files (bench/results)")
     parser.add_argument("--dry", action="store_true", help="print only, write no files")

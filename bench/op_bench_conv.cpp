@@ -10,11 +10,11 @@ namespace {
 struct Conv {
   const char* name;
   DType dtype;
-  Shape x, w;  // of rank 3 in one dimension
+  Shape x, w;  // rank 3 in one dimension
   int64_t stride, padding, groups;
 };
 
-/// [1x64x56x56,64x64x3x3]'s inside.
+/// Returns the text inside the brackets of [1x64x56x56,64x64x3x3].
 std::string text(const Shape& a, const Shape& b) {
   const auto one = [](const Shape& s) {
     std::string result;
@@ -86,7 +86,7 @@ void add_upsample(std::vector<OpRow>& rows, Op op, DType dtype) {
                   }});
 }
 
-/// Functions of one dimension, whose result's memory comes from the allocator's cache.
+/// One-dimensional functions. The memory of their results comes from the allocator's cache.
 void add_lines(std::vector<OpRow>& rows) {
   const Shape in{1, 64, 12544};
   const auto add = [&](const char* name, int64_t out, Tensor (*function)(const Tensor&)) {

@@ -39,7 +39,7 @@ void add_norms(std::vector<OpRow>& rows, DType dtype) {
                   }});
 }
 
-/// Functions whose result is new: its memory comes from the allocator's cache.
+/// Functions that return a new result, whose memory comes from the allocator's cache.
 void add_image_norms(std::vector<OpRow>& rows) {
   const Shape image{8, 64, 56, 56};
   rows.push_back(
@@ -105,7 +105,7 @@ void add_attention(std::vector<OpRow>& rows, DType dtype, const Heads& a) {
        }});
 }
 
-/// One token of each of some sequences, written to caches of 8 heads of 128.
+/// Stores one token of each of several sequences to caches with 8 heads of size 128.
 void add_store(std::vector<OpRow>& rows, DType cache) {
   constexpr int64_t kSequences = 256, kHeads = 8, kSize = 128;
   const double bytes = static_cast<double>(kSequences * kHeads * kSize) *

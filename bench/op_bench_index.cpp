@@ -1,4 +1,4 @@
-// Rows of ops that choose, order, draw and accumulate elements, and of those that only move them.
+// Rows of ops that select, sort, draw, accumulate or move elements.
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ void add_chosen(std::vector<OpRow>& rows) {
                   }});
 }
 
-/// sort, argsort and topk write 4-byte indices here; PyTorch's have 8.
+/// sort, argsort and topk write 4-byte indices here; PyTorch's have 8 bytes.
 void add_sorted(std::vector<OpRow>& rows, const char* name, DType dtype, const Shape& shape,
                 const char* shape_name, int dim, int64_t keep, bool values, bool descending) {
   rows.push_back({name, dtype, shape_name, Limit::none, 0, [=] {
@@ -123,7 +123,8 @@ void add_drawn(std::vector<OpRow>& rows) {
   }
 }
 
-/// Functions without an out argument: their result's memory comes from the allocator's cache.
+/// Functions without an output argument. The memory of their results comes from the allocator's
+/// cache.
 void add_moved(std::vector<OpRow>& rows) {
   const Shape square{4096, 4096};
   const double bytes = 2.0 * sizeof(float) * static_cast<double>(square.elems());

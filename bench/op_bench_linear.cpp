@@ -1,4 +1,4 @@
-// Rows of products of matrices, and of activations with weights.
+// Rows of matmul and linear.
 
 #include <fmt/format.h>
 
@@ -11,14 +11,14 @@ namespace {
 
 Backend& cpu() { return backend(Device()); }
 
-/// Where a dtype's products could go at most: bf16 has dot products of its own.
+/// Returns the limit of a dtype's GEMMs: bf16 has its own dot-product instructions.
 Limit limit_of(DType dtype) { return dtype == DType::bf16 ? Limit::dot : Limit::fma; }
 
 double products(int64_t m, int64_t k, int64_t n) {
   return static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
 }
 
-/// [m, k] @ [k, n]; a letter t in `turned` says that an operand lies transposed in memory.
+/// Measures [m, k] @ [k, n]. A letter t in `turned` means that the operand is stored transposed.
 void add_product(std::vector<OpRow>& rows, DType dtype, int64_t m, int64_t k, int64_t n,
                  const std::string& turned = "nn") {
   const std::string name = turned == "nn" ? "matmul" : "matmul_" + turned;
@@ -45,7 +45,7 @@ void add_batch(std::vector<OpRow>& rows, DType dtype, int64_t count, int64_t m, 
                   }});
 }
 
-/// One row times a matrix: bound by reading the matrix.
+/// One row times a matrix, which is limited by reading the matrix.
 void add_vector(std::vector<OpRow>& rows, DType dtype, int64_t k, int64_t n,
                 const std::string& turned = "nn") {
   add_product(rows, dtype, 1, k, n, turned);
@@ -53,7 +53,7 @@ void add_vector(std::vector<OpRow>& rows, DType dtype, int64_t k, int64_t n,
   rows.back().work = static_cast<double>(bytes_of(dtype, k * n));
 }
 
-/// x [m, k] through prepared weights [n, k].
+/// x [m, k] times prepared weights [n, k].
 void add_weights(std::vector<OpRow>& rows, DType weights, DType dtype, int64_t m, int64_t k,
                  int64_t n) {
   const Limit limit = is_block(weights) ? Limit::none : limit_of(weights);
@@ -119,7 +119,7 @@ void add_linear(std::vector<OpRow>& rows) {
   add_product(rows, DType::f32, 16, 2048, 2048);
   add_batch(rows, DType::f32, 256, 32, 32, 32);
   add_product(rows, DType::f64, 1024, 1024, 1024);
-  rows.back().work *= 2;  // half the lanes
+  rows.back().work *= 2;  // f64 has half the lanes
   add_product(rows, DType::i32, 512, 512, 512);
   rows.back().limit = Limit::none;
   add_weights(rows, DType::f32, DType::f32, 128, 384, 1536);

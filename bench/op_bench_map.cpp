@@ -1,4 +1,4 @@
-// Rows of elementwise ops and of copies under another layout.
+// Rows of elementwise ops and of copies to another layout.
 
 #include <fmt/format.h>
 
@@ -9,13 +9,13 @@ namespace {
 
 const Shape kFlat{1 << 24}, kSquare{4096, 4096};
 
-/// A call of the backend into an output that stays.
+/// A backend call that writes to an existing output.
 using Into = std::function<void(Backend& backend, const View& out)>;
 OpRow::Call into(const Tensor& out, Into call) {
   return [=] { call(backend(Device()), out.mutable_view()); };
 }
 
-/// Unary ops and tests, which give u8.
+/// Unary ops, and tests, which return u8.
 void add_unary(std::vector<OpRow>& rows, Op op, DType dtype) {
   const bool tests = info(op).kind == OpKind::test;
   const DType out = tests ? DType::u8 : dtype;
@@ -40,7 +40,7 @@ void add_with(std::vector<OpRow>& rows, Op op, DType dtype, Scalar p, Scalar q) 
                   }});
 }
 
-/// Of 4096² elements; b is changed into a view of that shape.
+/// Binary ops of 4096² elements. b is expanded to a view of that shape.
 void add_binary(std::vector<OpRow>& rows, Op op, DType dtype, const std::string& called,
                 const Shape& b_shape, Tensor (*as)(const Tensor& b)) {
   const bool compares = info(op).kind == OpKind::compare;
@@ -102,7 +102,7 @@ void add_transpose(std::vector<OpRow>& rows, DType dtype) {
                   }});
 }
 
-/// One row of ops.def: f32 and bf16, or i32 where floats have no such op.
+/// Adds a row of ops.def in f32 and bf16, or in i32 if floats have no such op.
 template <class Add>
 void add_of(DTypeSet dtypes, const Add& add) {
   if (!dtypes.contains(DType::f32)) return add(DType::i32);
@@ -110,7 +110,7 @@ void add_of(DTypeSet dtypes, const Add& add) {
   add(DType::bf16);
 }
 
-/// The rows of ops.def that are regular.
+/// Adds the regular rows of ops.def.
 void add_rows_of_table(std::vector<OpRow>& rows) {
   const auto unary = [&](Op op) {
     add_of(info(op).dtypes, [&](DType dtype) { add_unary(rows, op, dtype); });

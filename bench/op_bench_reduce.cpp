@@ -11,7 +11,7 @@ Backend& cpu() { return backend(Device()); }
 
 const Shape kSquare{4096, 4096};
 
-/// dims: bit d says that dim d is reduced.
+/// Bit d of `dims` says that dim d is reduced.
 void add_reduce(std::vector<OpRow>& rows, Op op, DType dtype, uint32_t dims) {
   const char* where = dims == 3 ? "all" : dims == 2 ? "dim1" : "dim0";
   rows.push_back({fmt::format("{}_{}", name(op), where), dtype, "4096x4096", Limit::read,
@@ -32,7 +32,7 @@ void add_arg(std::vector<OpRow>& rows, Op op, DType dtype, int dim) {
                   }});
 }
 
-/// Functions whose result is new and small.
+/// Functions that return a new, small result.
 void add_made(std::vector<OpRow>& rows, const char* name, DType dtype, int dim,
               Tensor (*function)(const Tensor& x, int dim)) {
   rows.push_back({fmt::format("{}_dim{}", name, dim), dtype, "4096x4096", Limit::read,

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Compares op_bench of two builds: op_compare.py OLD_OP_BENCH NEW_OP_BENCH [--only REGEX] [--rounds 3] [--threads 1] [--out FILE].
 
-Both programs serve rows in turn, so that they see the same machine. A row's ratio is the older build's least time over the
-newer one's; above 1 the newer is faster. Prints the rows below --limit; exits with 1 if there are any.
+Both programs run each row in turn, so that they see the same machine. A row's ratio is the older build's minimum time
+divided by the newer one's; a ratio above 1 means that the newer build is faster. Prints the rows below --limit and exits
+with 1 if there are any.
 """
 import json
 import re

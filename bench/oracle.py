@@ -1,4 +1,4 @@
-"""Calls to llama_oracle (bench/peers/llama_oracle.cpp) and the texts that are put to it."""
+"""Calls of llama_oracle (bench/peers/llama_oracle.cpp), and its input texts."""
 
 import json
 import tempfile
@@ -7,7 +7,8 @@ from pathlib import Path
 import harness
 
 LICENSES = Path("/usr/share/common-licenses")
-# Long enough for 30,000 tokens, and on every Debian machine. The order is fixed: a prefix is taken.
+# Enough text for 30,000 tokens, available on every Debian machine. The order is fixed, because a
+# prefix is used.
 LICENSE_NAMES = ["GPL-3", "Apache-2.0", "MPL-2.0", "GFDL-1.3", "LGPL-2.1", "GPL-1", "Artistic",
                  "CC0-1.0"]
 
@@ -21,11 +22,12 @@ def default_text():
 
 
 def ask(mode, model, files, *arguments):
-    """The oracle's results for each file, in order."""
+    """Returns the oracle's results for each file, in order."""
     command = [harness.peer()["llama_oracle"], mode, "-m", model, *arguments]
     for file in files:
         command += ["-f", file]
-    # Generated text may end inside a character: Child decodes with "replace", strict=False lets it.
+    # Generated text may end inside a character: Child decodes with "replace", and strict=False
+    # accepts the result.
     return json.loads(harness.Child(command).stdout, strict=False)["results"]
 
 
@@ -43,17 +45,17 @@ def save_texts(folder, texts):
 
 
 def segments(model, text, ctx, wanted_tokens):
-    """Cuts a prefix of `text` into pieces of at most `ctx` tokens, `wanted_tokens` or more in all.
+    """Cuts a prefix of `text` into pieces of at most `ctx` tokens, with `wanted_tokens` or more in total.
 
-    Each piece is scored alone on an empty cache. So both programs see exactly the same contexts,
-    whatever rule either has for a text longer than its context.
+    Each piece is scored alone with an empty cache. Both programs therefore use exactly the same contexts,
+    whatever their rules for a text longer than the context.
     """
     rest, pieces, total = text, [], 0
     while rest and total < wanted_tokens:
-        size = ctx * 4  # English has some four bytes a token
+        size = ctx * 4  # English has some four bytes per token
         while True:
             piece = rest[:size]
-            if len(piece) < len(rest):  # cut after a line, so that no word is torn
+            if len(piece) < len(rest):  # cut after a line, so that no word is split
                 piece = piece[:piece.rfind("\n") + 1] or piece
             count = len(ask_texts("tokenize", model, [piece])[0]["tokens"])
             if count <= ctx:

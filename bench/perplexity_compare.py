@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compare wick's perplexity with llama.cpp's, token by token, on the same files and contexts.
+"""Compares wick's perplexity with llama.cpp's, token by token, on the same files and contexts.
 
-The text (licences that every Debian has, or -f FILE) is cut into pieces that fit in the context;
-each piece is scored alone, from its second token on. llama.cpp runs through llama_oracle: flash
-attention off, F32 KV cache. Limits: F32 |wick - llama.cpp| ≤ 0.001 nats of mean NLL; other types
-wick - llama.cpp ≤ 0.003 on the same file. Prints a Markdown table. Exit code 1 when a limit is
-passed.
+The text (licences that every Debian has, or -f FILE) is cut into pieces that fit into the context. Each
+piece is scored alone, from its second token on. llama.cpp runs through llama_oracle, without flash
+attention and with an F32 KV cache. Limits: for F32, |wick - llama.cpp| ≤ 0.001 nats of mean NLL; for
+other types, wick - llama.cpp ≤ 0.003 on the same file. Prints a Markdown table. Exits with 1 if a limit
+is exceeded.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def token_count(value):
 
 
 def wick_nll(options, model, file, expected_tokens):
-    """Per-token NLL of one piece; an error when wick cut the text otherwise than the oracle."""
+    """Returns the per-token NLL of one piece. Fails if wick tokenizes the text differently from the oracle."""
     command = [options.wick, "perplexity", "-m", model, "-f", file, "--ctx", options.ctx, "--json"]
     found = harness.Child(command + shlex.split(options.wick_args)).json()
     count = token_count(found["tokens"])
@@ -54,7 +54,7 @@ def compare(options, type_name, model, files):
     differences = [a - b for a, b in zip(wick, peer)]
     row["wick"] = statistics.fmean(wick)
     row["difference"] = statistics.fmean(differences)
-    # How far the mean could be off by chance: a difference below it says nothing.
+    # The standard error of the mean: a smaller difference is insignificant.
     row["standard_error"] = statistics.stdev(differences) / len(differences) ** 0.5
     row["largest"] = max(differences, key=abs)
     row["largest_at"] = max(range(len(differences)), key=lambda i: abs(differences[i])) + 1
@@ -80,17 +80,17 @@ def main():
     harness.add_wick_option(parser)
     parser.add_argument("-f", "--file", type=Path, help="a UTF-8 text to use (default: licences)")
     parser.add_argument("--tokens", type=int, default=8192,
-                        help="tokens to score, at least (8192; one in ctx goes unscored)")
-    parser.add_argument("--ctx", type=int, default=2048, help="context, and size of a piece (2048)")
+                        help="minimum number of tokens to score (8192; one per context isn't scored)")
+    parser.add_argument("--ctx", type=int, default=2048, help="size of the context and of a piece (2048)")
     parser.add_argument("--types", nargs="+", choices=models.TYPES, metavar="TYPE",
                         default=models.TYPES, help=f"of {' '.join(models.TYPES)} (all)")
     parser.add_argument("--threads", type=int, default=2, help="llama.cpp's threads (2)")
     parser.add_argument("--peer-kv", choices=["f32", "f16"], default="f32",
                         help="llama.cpp's KV cache (f32)")
-    parser.add_argument("--peer-only", action="store_true", help="score with llama.cpp alone")
+    parser.add_argument("--peer-only", action="store_true", help="score with llama.cpp only")
     parser.add_argument("--wick-args", default="", metavar="ARGS",
-                        help="further arguments of wick perplexity, e.g. '--threads 2'")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows here")
+                        help="additional arguments for wick perplexity, such as '--threads 2'")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     options = parser.parse_args()
     if not options.peer_only:
         harness.check_wick(options.wick)

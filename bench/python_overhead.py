@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What a call from Python costs, beside PyTorch's, and how long `import wick` takes.
+"""Measures the cost of a call from Python, compared with PyTorch's, and the time of `import wick`.
 
-Both live in one process and take each row in turn, several rounds, the fastest of which counts, so
-that a machine that changes speed hits both. Run it with a Python that has wick (`pip install .`)
-and torch:
+Both run in one process and measure each row in turn, for several rounds of which the fastest counts, so
+that changes of the machine's speed affect both. Run it with a Python that has wick (`pip install .`) and
+torch:
 
     python bench/python_overhead.py
 
---check exits with 1 where a 1-element add takes more than half of PyTorch's time, or `import wick`
-more than 60 ms (of a fresh process, less what an empty one takes).
+--check exits with 1 if a 1-element add takes more than half of PyTorch's time, or `import wick` takes
+more than 60 ms (in a new process, less the time of an empty one).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from harness import machine
 MOST_IMPORT_MS = 60
 MOST_ADD_RATIO = 0.5
 
-# name: the expression, for both libraries; x and y have one element, m and n 64 x 64.
+# name: the expression for both libraries. x and y have one element, m and n have 64 x 64.
 ROWS = {
     "x + y": "x + y",
     "x * 2": "x * 2.0",
@@ -49,7 +49,7 @@ ROWS = {
 
 
 def process_ms(code):
-    """The median wall time of fresh processes that run the code."""
+    """Returns the median wall time of new processes that run the code."""
     times = []
     for _ in range(9):
         start = time.perf_counter()
@@ -99,9 +99,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--import-only", action="store_true", help="PyTorch isn't needed")
+    parser.add_argument("--import-only", action="store_true", help="measure only the import; doesn't need PyTorch")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--json", help="a file for the figures")
+    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     result = {"machine": {**machine(), "python": sys.version.split()[0]}, "import": import_times()}
     t = result["import"]

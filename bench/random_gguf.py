@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Write a Llama GGUF with random weights, for measuring speed: random_gguf.py SHAPE TYPE FILE.
+"""Writes a Llama GGUF with random weights, for measuring speed: random_gguf.py SHAPE TYPE FILE.
 
-SHAPE: tiny, 1b or 8b (Llama 3's shapes). TYPE: of the matrices: Q4_0 Q4_1 Q8_0 Q4_K Q6_K BF16 F16 F32.
-With Q4_K the output matrix is Q6_K, as quantisers make it. Values repeat every few million: speed
-doesn't depend on them.
+SHAPE: tiny, 1b or 8b (Llama 3's shapes). TYPE: the type of the matrices: Q4_0 Q4_1 Q8_0 Q4_K Q6_K BF16
+F16 F32. With Q4_K the output matrix is Q6_K, as quantizers make it. Values repeat after a few million,
+since the speed doesn't depend on them.
 """
 import argparse
 import array
@@ -17,7 +17,7 @@ SHAPES = {
     "8b": dict(hidden=4096, ff=14336, layers=32, heads=32, kv_heads=8, head=128,
                vocabulary=128256),
 }
-# GGML's number, values and bytes of a block, and where its f16 scales are.
+# For each type: GGML's number, the values and bytes of a block, and the offsets of its f16 scales.
 TYPES = {"F32": (0, 1, 4, []), "F16": (1, 1, 2, []), "BF16": (30, 1, 2, []),
          "Q4_0": (2, 32, 18, [0]), "Q4_1": (3, 32, 20, [0, 2]), "Q8_0": (8, 32, 34, [0]),
          "Q4_K": (12, 256, 144, [0, 2]), "Q6_K": (14, 256, 210, [208])}
@@ -69,7 +69,7 @@ def metadata(shape):
 
 
 def tensors(shape, kind):
-    """(name, rows or None for a vector of ones, columns, type)"""
+    """Yields (name, rows or None for a vector of ones, columns, type)."""
     hidden, ff = shape["hidden"], shape["ff"]
     kv, q = shape["kv_heads"] * shape["head"], shape["heads"] * shape["head"]
     yield "token_embd.weight", shape["vocabulary"], hidden, kind
@@ -92,13 +92,13 @@ def size_of(rows, columns, kind):
 
 
 def pattern(kind):
-    """The bytes that matrices of a type repeat: floats of some 0.01 to 0.03, or random quants."""
+    """Returns the bytes that matrices of a type repeat: floats of some 0.01 to 0.03, or random quants."""
     source = random.Random(0)
     _, values, size, scales = TYPES[kind]
     blocks = REPEAT_BLOCKS if values > 1 else REPEAT_BLOCKS * 8
     data = bytearray(source.randbytes(blocks * size))
     if values == 1:
-        top = 0x24 if kind == "F16" else 0x3c  # sign, exponent and at most two bits more
+        top = 0x24 if kind == "F16" else 0x3c  # sign, exponent and at most two more bits
         data[size - 1::size] = bytes(top | (b & 0x80) for b in data[size - 1::size])
     for at in scales:
         low, high = struct.pack("<e", 0.004)

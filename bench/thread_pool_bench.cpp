@@ -1,5 +1,5 @@
-// What it costs to start and end a parallel region, beside the serial call it replaces: prints one
-// JSON object. Usage: thread_pool_bench [THREADS]
+// Measures the cost of starting and ending a parallel region, compared with a serial call. Prints
+// one JSON object. Usage: thread_pool_bench [THREADS]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Nanoseconds a call of `f`: the best and the median of many runs of 1000.
+/// Returns the nanoseconds per call of `f`: the minimum and the median of many runs of 1000.
 template <class F>
 std::pair<double, double> time_ns(F&& f) {
   std::vector<double> runs;
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     auto& pool = wick::cpu::ThreadPool::global();
     pool.set_threads(threads);
     const auto [best, median] = time_ns([&] { pool.run(threads, [](int) {}); });
-    // The floor: one cache line that goes to another core and back takes about as long.
+    // The lower limit: moving one cache line to another core and back takes about as long.
     const auto [serial, serial_median] = time_ns([&] { pool.run(1, [](int) {}); });
     std::printf(
         "{\"threads\": %d, \"region_ns\": {\"best\": %.0f, \"median\": %.0f}, "

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Compare wick's token ids with llama.cpp's on fixed and random texts.
+"""Compares wick's token ids with llama.cpp's on fixed and random texts.
 
 Random texts mix letters of many scripts, digits, contractions, white space of all kinds,
-punctuation, emoji and combining marks: the places where pattern engines differ. The same seed gives
-the same texts.
-Exit code 1 when any text's ids differ.
+punctuation, emoji and combining marks, for which pattern engines differ. A seed always gives the same
+texts. Exits with 1 if the ids of any text differ.
 """
 
 import argparse
@@ -51,8 +50,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     harness.add_wick_option(parser)
     parser.add_argument("-m", "--model", help="a GGUF file (default: the default model)")
-    parser.add_argument("--random", type=int, default=200, help="random texts (200)")
-    parser.add_argument("--seed", type=int, default=1, help="of the random texts (1)")
+    parser.add_argument("--random", type=int, default=200, help="number of random texts (200)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random texts (1)")
     parser.add_argument("--special", action="store_true",
                         help="llama.cpp reads <|…|> in a text as special tokens")
     options = parser.parse_args()
@@ -64,7 +63,7 @@ def main():
     expected = oracle.ask_texts("tokenize", model, texts, *special)
     wrong = 0
     for text, result in zip(texts, expected):
-        # "-p=TEXT" would be safer for a text that begins with "-", but not all parsers take it.
+        # "-p=TEXT" would be safer for a text that starts with "-", but not all parsers accept it.
         text_option = ["-p", text] if not text.startswith("-") else [f"--prompt={text}"]
         ids = harness.Child([options.wick, "tokenize", "-m", model, *text_option,
                              "--json"]).json()["tokens"]

@@ -1,4 +1,4 @@
-# cmake --install: the library, its public headers, a CMake package and the wick command.
+# cmake --install installs the library, its public headers, a CMake package and the wick command.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS wick EXPORT wickTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -9,7 +9,7 @@ if(TARGET wick_cli)
   install(TARGETS wick_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-# Headers stand beside sources; those only the sources need stay behind.
+# Headers are in the same folders as sources. Headers that only sources need aren't installed.
 install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN "backend/cpu" EXCLUDE

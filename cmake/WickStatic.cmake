@@ -1,6 +1,7 @@
-# The static library with static forms of all it needs: programs and the Python extension are whole.
+# The static library, and static versions of its dependencies, so that programs and the Python extension need no
+# other libraries.
 
-# wick_static_needs(TARGET SCOPE): what libwick_static.a leaves to others.
+# wick_static_needs(TARGET SCOPE): links the dependencies of libwick_static.a.
 function(wick_static_needs target scope)
   foreach(library pcre2-8 zstd)
     string(MAKE_C_IDENTIFIER WICK_STATIC_${library} variable)
@@ -8,13 +9,13 @@ function(wick_static_needs target scope)
     target_link_libraries(${target} ${scope} ${${variable}})
   endforeach()
   if(NOT WICK_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Extensions of Python share the process's C++ runtime with other extensions.
+    # A Python extension shares the process's C++ runtime with other extensions.
     set(program $<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>)
     target_link_options(${target} INTERFACE $<${program}:-static-libstdc++> $<${program}:-static-libgcc>)
   endif()
 endfunction()
 
-# wick_use_static(FILE): a libwick_static.a built elsewhere, as the target wick_static.
+# wick_use_static(FILE): imports a libwick_static.a that was built elsewhere as the target wick_static.
 function(wick_use_static file)
   if(NOT EXISTS ${file})
     message(FATAL_ERROR "no ${file}: build the target wick_static there")

@@ -1,10 +1,11 @@
-// fmt for binaries that shall start where it isn't installed: Debian has no static library of it.
+// Compiles fmt into binaries that must run where it isn't installed, because Debian has no static
+// library of it.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
-// What headers declare as made elsewhere.
+// Instantiates what the headers declare extern.
 template FMT_API dragonbox::decimal_fp<float> dragonbox::to_decimal(float);
 template FMT_API dragonbox::decimal_fp<double> dragonbox::to_decimal(double);
 template FMT_API locale_ref::locale_ref(const std::locale&);

@@ -8,14 +8,14 @@
 
 namespace wick::test {
 
-/// The message of the wick::Error that `f` throws; "no error" when it throws none. Exceptions of
-/// other types fail the test.
+/// Returns the message of the wick::Error that `f` throws, or "no error". Exceptions of other types
+/// fail the test.
 template <class F>
 std::string error_of(F&& f) {
   try {
     f();
   } catch (const Error& e) {
-    // The grammar: no part is empty, and it is one line.
+    // Checks the message's format: no part is empty, and it is a single line.
     const std::string message = e.what();
     EXPECT_EQ(message.find(e.op() + ":"), 0u) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;

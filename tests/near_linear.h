@@ -10,7 +10,7 @@
 
 namespace wick::test {
 
-/// The shortest of three runs, in seconds.
+/// Returns the shortest of three runs, in seconds.
 inline double seconds_of(const std::function<void()>& f) {
   double least = 1e9;
   for (int i = 0; i < 3; ++i) {
@@ -22,7 +22,7 @@ inline double seconds_of(const std::function<void()>& f) {
   return least;
 }
 
-/// Times prepare(n)() and prepare(16 n)(): quadratic work takes 256 times as long, linear work 16
+/// Times prepare(n)() and prepare(16 n)(). Quadratic work takes 256 times as long, linear work 16
 /// times. Runs that take less than 20 ms at 16 n pass, since their ratio is noise.
 inline void expect_near_linear(const std::string& what, size_t n,
                                const std::function<std::function<void()>(size_t)>& prepare) {

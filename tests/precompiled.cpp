@@ -1,1 +1,1 @@
-// Makes the precompiled header of the tests.
+// Generates the precompiled header of the tests.

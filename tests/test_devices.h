@@ -11,7 +11,7 @@
 
 namespace wick::test {
 
-/// The names as written; none where the variable is unset or empty.
+/// Returns the names as written, or none if the variable is unset or empty.
 inline std::vector<std::string> device_names() {
   std::vector<std::string> all;
   const char* names = std::getenv("WICK_TEST_DEVICES");
@@ -32,7 +32,7 @@ inline std::vector<Device> devices() {
   return all;
 }
 
-/// The CPU, then those devices.
+/// Returns the CPU followed by those devices.
 inline std::vector<Device> cpu_and_devices() {
   std::vector<Device> all = devices();
   all.insert(all.begin(), Device::cpu());

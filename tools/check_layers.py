@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the architecture: includes follow layers.txt, vendor names stay in their folders, public
-headers stay cheap. Prints each breach and exits with 1 if there is any."""
+"""Checks the architecture: includes follow layers.txt, vendor names only occur in their folders, and
+public headers include no expensive headers. Prints each violation and exits with 1 if there is any."""
 import argparse
 import pathlib
 import re
@@ -25,7 +25,7 @@ def read_layers(path):
 
 
 def layer_of(path, layers):
-    """The longest entry of layers.txt that is a folder of this path in wick/, or the top folder."""
+    """Returns the longest entry of layers.txt that contains this path in wick/, or the top folder."""
     parts = path.split("/")
     if parts[0] != "wick":
         return parts[0]

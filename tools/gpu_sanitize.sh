@@ -1,9 +1,10 @@
 #!/bin/sh
 # gpu_sanitize.sh [BUILD [TOOL...]]
-# Runs samples of the GPU tests under NVIDIA's compute-sanitizer: memcheck, racecheck, initcheck and synccheck, or
-# those that are named. Prints a line for each; 1 where something was found, went wrong or took too long, 77, a skip,
-# without the tool. WICK_SANITIZE_SECONDS: limit for one run, 600 otherwise. COMPUTE_SANITIZER names the tool itself,
-# WICK_SANITIZE_LOGS the folder for what it says.
+# Runs samples of the GPU tests under NVIDIA's compute-sanitizer: memcheck, racecheck, initcheck and
+# synccheck, or the given tools. Prints a line for each. Exits with 1 if a tool found something, a
+# run failed or took too long, and with 77 (skip) if compute-sanitizer is missing.
+# WICK_SANITIZE_SECONDS: limit for one run, 600 by default. COMPUTE_SANITIZER names the program, and
+# WICK_SANITIZE_LOGS the folder for its output.
 set -u
 build=${1:-build/release}
 [ $# -gt 0 ] && shift
@@ -23,14 +24,14 @@ export WICK_TEST_DEVICES=${WICK_TEST_DEVICES:-cuda:0}
 mkdir -p "$logs"
 failed=0
 
-# check TOOL PROGRAM FILTER: one run, one line.
+# check TOOL PROGRAM FILTER: does one run and prints one line.
 check() {
   log=$logs/$1.$2.log
   started=$(date +%s)
-  # synccheck counts the barriers that parts of a row wait at and forgets none: with fewer it breaks a kernel off, and with
-  # four times as many it runs out of memory.
+  # synccheck counts the barriers that threads of a block wait at, and never discards them. With a
+  # lower limit it aborts a kernel, and with four times this limit it runs out of memory.
   [ "$1" = synccheck ] && more="--num-cuda-barriers 1024" || more=
-  # The tool's own code for findings is none that a test ends with.
+  # The exit code for findings must differ from those of tests.
   timeout -k 10 "$limit" "$sanitizer" --tool "$1" $more --error-exitcode 99 --print-limit 20 \
     "$build/bin/$2" --gtest_filter="$3" >"$log" 2>&1
   code=$?
@@ -43,14 +44,14 @@ check() {
     124 | 137) verdict="TIME" ;;
     *) verdict="FAILED ($code)" ;;
   esac
-  # Nothing that ran is nothing that was found.
+  # A run without tests isn't clean.
   if [ "$verdict" = clean ] && { [ -z "$summary" ] || [ "${tests:-0}" = 0 ]; }; then verdict="NOTHING RAN"; fi
   [ "$verdict" = clean ] || failed=1
   printf '%-10s %-16s %-12s %3s tests %4d s  %s (%s)\n' "$1" "$2" "$verdict" "${tests:-0}" "$seconds" "$summary" "$log"
 }
 
-# Rows by the card alone: the CPU's take most of the time under a tool that has nothing to see there. A colon separates
-# filters.
+# Only the rows on the GPU run: the CPU's would take most of the time, and the tool can't check
+# them. A colon separates filters.
 rows='iota.bf16.* silu* add.* div.i16.* gelu_erf.* cast.f8e4m3.* cast.f32.* copy.* index_select.u8.* index_select.q* sum.bf16.*'
 rows=$rows' sum.f32.* argmax.f32.* softmax.f16.* softmax.f32.* rms_norm.f32.* layer_norm.f32.* group_norm.f32.*'
 rows=$rows' batch_norm.f32.* rope.f32.* attention.f32.*'

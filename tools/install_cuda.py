@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Puts NVIDIA's kernel compilers into the cache, from PyPI, where the build and wick look for them.
+"""Installs NVIDIA's kernel compilers from PyPI into the cache, where the build and wick look for them.
 
-Machines with a CUDA toolkit don't need them. Without either, kernels for NVIDIA are left out of the
-binary, and can't be compiled at run time. Prints nvcc's path. ~220 MB; nothing is done where they
-are there already.
+Machines with a CUDA toolkit don't need them. Without either, the binary contains no kernels for NVIDIA,
+and they can't be compiled at run time. Downloads about 220 MB, or nothing if the compilers are installed.
+Prints nvcc's path.
 
---for-build BUILD: what `make` runs. Does nothing unless NVIDIA's driver is here and no nvcc is; then
-says what it fetches. WICK_CUDA_FETCH=off fetches nothing. The build goes on in every case: a line says
-when it goes on without kernels for NVIDIA. BUILD is configured again if nvcc is new to it.
+--for-build BUILD: used by `make`. Does nothing unless NVIDIA's driver is installed and nvcc isn't;
+otherwise it reports what it fetches. WICK_CUDA_FETCH=off fetches nothing. The build always continues; a
+line reports if it continues without kernels for NVIDIA. BUILD is configured again if nvcc is new to it.
 """
 import argparse
 import ctypes
@@ -17,11 +17,11 @@ import shutil
 import subprocess
 import sys
 
-# One release: images run on any driver of the same major version.
+# Only one release: images run with any driver of the same major version.
 RELEASE = "13.0.*"
 PACKAGES = ["nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-runtime",
             "nvidia-cuda-nvrtc"]
-# Where a CUDA toolkit puts nvcc, beside PATH.
+# Where a CUDA toolkit installs nvcc, besides PATH.
 TOOLKIT = pathlib.Path("/usr/local/cuda/bin/nvcc")
 DRIVERS = ["libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"]
 
@@ -36,11 +36,12 @@ def cached_nvcc():
 
 
 def install():
-    """Whether the compilers are in the cache now."""
+    """Installs the compilers if necessary. Returns whether they are in the cache now."""
     nvcc = cached_nvcc()
     wanted = [nvcc, nvcc.parent.parent / "lib" / "libnvrtc.so.13"]
     if not all(file.exists() for file in wanted):
-        # They share a folder, which pip replaces as a whole or leaves as it is: so all at once.
+        # The packages share a folder, which pip only replaces as a whole, so they are installed
+        # together.
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade",
                    "--target", str(cache())] + [f"{name}=={RELEASE}" for name in PACKAGES]
         done = subprocess.run(command, check=False)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the packages that wick needs and the machine lacks: from Debian with apt (as root or with
-# sudo), nothing where all are there. Where that can't be done it names the missing ones.
+# Installs the packages that wick needs and the machine lacks, from Debian with apt (as root or with
+# sudo). Does nothing if all are installed. If it can't install them, it names the missing ones.
 set -eu
 
 PACKAGES="ccache clang-19 clang-tools-19 cmake g++ libamdhip64-dev libbenchmark-dev libcli11-dev libedit-dev libfmt-dev libgmock-dev libgtest-dev
@@ -30,7 +30,7 @@ trap 'rm -f "$log"' EXIT
 export DEBIAN_FRONTEND=noninteractive
 # shellcheck disable=SC2086
 $sudo apt-get install -y --no-install-recommends $missing >"$log" 2>&1 || {
-  # The lists may be old or absent on a fresh machine.
+  # The package lists may be old, or missing on a new machine.
   $sudo apt-get update >"$log" 2>&1 || { tail -n 5 "$log" >&2; fail "apt-get update failed"; }
   $sudo apt-get install -y --no-install-recommends $missing >"$log" 2>&1 ||
     { tail -n 5 "$log" >&2; fail "apt-get install failed"; }

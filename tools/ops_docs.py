@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes docs/ops.md, the page of every op, from wick/op/ops.def, the comments of wick/tensor/*.h and
-what the backends' sources do.
+"""Generates docs/ops.md, the reference of all ops, from wick/op/ops.def, the comments of wick/tensor/*.h
+and the backends' sources.
 
 Usage: ops_docs.py [--check] [--root FOLDER]
 
-With --check nothing is written: fails if the page isn't what would be."""
+--check writes nothing, and fails if the page is out of date."""
 
 import argparse
 import pathlib
@@ -19,15 +19,16 @@ PAGE = pathlib.Path("docs/ops.md")
 
 # Regular rows: a heading, the kind's macro and the backend's method.
 KINDS = {
-    "UNARY": ("Of one operand", "unary"),
-    "UNARY_WITH": ("Of one operand and numbers", "unary_with"),
+    "UNARY": ("Unary ops", "unary"),
+    "UNARY_WITH": ("Unary ops with scalar arguments", "unary_with"),
     "TEST": ("Tests", "test"),
-    "BINARY": ("Of two operands", "binary"),
+    "BINARY": ("Binary ops", "binary"),
     "COMPARE": ("Comparisons", "compare"),
     "REDUCE": ("Reductions", "reduce"),
-    "ARG": ("Where the best element is", "arg_reduce"),
+    "ARG": ("Argmax and argmin", "arg_reduce"),
 }
-# Functions that serve a row of another name. A public function without a row must stand here.
+# Functions that use a row with another name. Every public function without a row must be listed
+# here.
 SERVES = {
     "fill": ["const_set", "eye"],
     "copy": ["slice_set", "flip"],
@@ -44,7 +45,7 @@ SERVES = {
     "attention": ["attention_of_lengths", "attention_of_pages"],
     "uniform": ["set_seed", "get_seed"],
 }
-# Members of Tensor that serve a row.
+# Members of Tensor that use a row.
 MEMBERS = {
     "fill": "Tensor::full, Tensor::zeros, Tensor::ones",
     "iota": "Tensor::arange",
@@ -65,7 +66,7 @@ class Row:
     def __init__(self, match):
         self.macro, self.name, self.dtypes, self.numbers, self.numeric_class, self.gradient, doc = \
             match.groups()
-        # What stands behind the first line is for Python.
+        # Only the first line is for this page; the rest is for Python.
         text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', doc))
         self.doc = text.split("\\n")[0].replace('\\"', '"')
         self.method = KINDS[self.macro][1] if self.macro in KINDS else METHODS.get(self.name, self.name)
@@ -85,8 +86,8 @@ def read_rows(root):
 
 
 def read_functions(root):
-    """(name, signature, comment) of each public function of the headers, in their order, and the
-    comment over each macro of ops.def."""
+    """Returns (name, signature, comment) of each public function in the headers, in order, and the
+    comment above each macro of ops.def."""
     functions, macros = [], {}
     for header in HEADERS:
         comment, statement, after = [], "", False
@@ -119,7 +120,7 @@ def read_functions(root):
 
 
 def read_sets(root):
-    """The dtypes of each set that a row may name."""
+    """Returns the dtypes of each set that a row may name."""
     text = (root / "wick/base/dtype.h").read_text(encoding="utf-8")
     sets = {name: re.findall(r"DType::(\w+)", body)
             for name, body in re.findall(r"DTypeSet k(\w+) =\s*DTypeSet::of\(([^)]*)\)", text)}
@@ -133,7 +134,7 @@ def read_sets(root):
 
 
 def read_blocks(root):
-    """The rows of quants.def."""
+    """Returns the rows of quants.def."""
     text = (root / "wick/math/quants.def").read_text(encoding="utf-8")
     columns = "name type number values bytes bits offset part scale at minimum_at products writes file_type reach"
     rows = [dict(zip(columns.split(), re.split(r",\s*", row), strict=True))
@@ -145,11 +146,11 @@ def read_blocks(root):
 
 def block_table(root):
     yield "## Block dtypes\n"
-    yield wrapped("The formats of quantised weights in GGUF files, the rows of "
-                  "[quants.def](../wick/math/quants.def). All of them are decoded, selected from by rows and multiplied "
-                  "with on every device; `quantize` makes those that are written. Products with own kernels round "
-                  "activations to 8 bits, others multiply decoded tiles: [numerics](design/numerics/quantised.md).") + "\n"
-    yield cells("dtype", "values", "bytes", "bits a value", "minimum", "products", "written")
+    yield wrapped("The formats of quantized weights in GGUF files are the rows of "
+                  "[quants.def](../wick/math/quants.def). Every device supports `dequantize`, `index_select` and products "
+                  "for all of them; `quantize` supports those marked as written. Products with own kernels round "
+                  "activations to 8 bits; the others multiply decoded tiles: [numerics](design/numerics/quantised.md).") + "\n"
+    yield cells("dtype", "values", "bytes", "bits per value", "minimum", "products", "written")
     yield "|---|---|---|---|---|---|---|"
     for b in read_blocks(root):
         yield cells(f"`{b['name']}`", b["values"], b["bytes"], f"{8 * int(b['bytes']) / int(b['values']):.4g}",
@@ -166,7 +167,8 @@ def read_gradients(root):
 
 
 def read_gpu_methods(root):
-    """How GPUs do each method of Backend: a kernel, those of other ops, by way of the host, or which ops so."""
+    """Returns how GPUs implement each method of Backend: by a kernel, by kernels of other ops, on the host, or partly
+    on the host, with the names of these ops."""
     methods = {}
     for path in sorted((root / "wick/backend/gpu").rglob("*.cpp")):
         text = path.read_text(encoding="utf-8")
@@ -200,7 +202,7 @@ def wrapped(text):
 
 
 def sentence(text):
-    """A row's text with a capital where it begins with a word, and a full stop."""
+    """Returns a row's text with a full stop, and with a capital letter if it begins with a word."""
     if re.match(r"[a-z][a-z]+ ", text):
         text = text[0].upper() + text[1:]
     return text if text.endswith(".") else text + "."
@@ -254,23 +256,23 @@ def by_hand(row, functions, gpu):
 
 INTRO = """# Ops
 
-Every op of wick. Made by `tools/ops_docs.py` from [ops.def](../wick/op/ops.def), the public headers and the
-backends' sources: change those, and run it.
+This page lists all ops of wick. `tools/ops_docs.py` generates it from [ops.def](../wick/op/ops.def), the public headers
+and the backends' sources. To change it, edit those and run the tool.
 
-All functions are in the namespace `wick`, declared in `wick/tensor/ops.h` and the headers that it includes. Every op
-takes every layout: transposed, sliced, broadcast, stepped, reversed, empty, rank 0 to 8, or from the rank that its
-shapes name. Two tensors of one call share dtype and device unless said otherwise. Errors are `wick::Error`,
-`op: what is wrong: operands: rule`.
+All functions are in the namespace `wick` and are declared in `wick/tensor/ops.h` and the headers that it includes. Every
+op accepts every layout: transposed, sliced, broadcast, strided, reversed and empty tensors. It accepts ranks 0 to 8, or
+the ranks that its shapes name. The tensors of a call have the same dtype and device unless stated otherwise. Errors are
+of type `wick::Error` with the text `op: what is wrong: operands: rule`.
 
 **Dtypes.** {sets}
 
-**Classes**, what results promise across backends and instruction sets: [numerics](design/numerics.md).
+**Classes** define what results guarantee across backends and instruction sets: [numerics](design/numerics.md).
 
 **Gradients.** {gradients}
 
-**Devices.** Every op runs on every device. *kernel*: code of its own there. *steps*: on a GPU by kernels of other
-ops, one after another. *host*: on a GPU by way of the host's memory, where the CPU does it. *as its ops*: made of
-other ops. On the CPU every op that isn't has kernels of its own.
+**Devices.** Every op runs on every device. *kernel*: the op has kernels of its own. *steps*: a GPU runs kernels of
+other ops one after another. *host*: for a GPU, the CPU computes the op in host memory. *as its ops*: the op is composed
+of other ops. On the CPU, every op that isn't composed has kernels of its own.
 """
 
 
@@ -295,7 +297,7 @@ def page(root):
                     out.extend(by_hand(row, functions, gpu))
         else:
             out.extend(regular(rows, macro, macros, gpu))
-    out.append("## Others\n")
+    out.append("## Other ops\n")
     for row in rows:
         if row.macro == "OP":
             out.extend(by_hand(row, functions, gpu))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Packs compiled GPU kernels for the binary: one compressed archive an architecture, one of sources.
+"""Packs compiled GPU kernels for the binary: one compressed archive per architecture, and one of sources.
 
-  pack_kernels.py archive OUT.zst [--level N] [--base BASE.zst] NAME=FILE...   NAME is how the file is asked for
+  pack_kernels.py archive OUT.zst [--level N] [--base BASE.zst] NAME=FILE...   NAME is the file's name in the archive
   pack_kernels.py table OUT.S NAME=ARCHIVE[=BASE]...               assembly with all archives and their table
 
-An archive is a line "NAME SIZE" for each file, an empty line, and the files one after another. With
-a base, an archive made without one, only what is different from that is stored: images for
-architectures of one generation are nearly the same.
+An archive has a line "NAME SIZE" for each file, an empty line, and the files one after another. With a
+base, which must be an archive without a base, only the differences from it are stored: images for
+architectures of one generation are nearly equal.
 """
 import pathlib
 import subprocess
@@ -29,7 +29,7 @@ def write_archive(out, words):
         if base is not None:
             subprocess.run(["zstd", "-qdf", "--long=27", base, "-o", prefix.name], check=True)
             options = [f"--patch-from={prefix.name}"]
-        # With the size on the command line it gets into the frame, where the reader looks for it.
+        # The size on the command line is stored in the frame, where the reader looks for it.
         subprocess.run(["zstd", "-q", f"-{level}", "--long=27", *options, f"--stream-size={len(raw)}",
                         "-f", "-o", out], input=raw, check=True)
 

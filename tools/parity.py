@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the whole parity suite on the devices there are and writes what passed as Markdown: rows of ops.def by dtype,
-layout and device.
+"""Runs all parity tests on the available devices and writes a summary as Markdown: rows of ops.def by dtype, layout and
+device.
 
 Usage: parity.py [--build build/release] [--out FILE] [--devices cuda:0,hip:0] [--jobs N] [--rows add,silu] [--chains N]
 
-The CPU runs with every instruction set; of the other devices those that are there, each against the CPU. Exits with 1
-where something failed."""
+The CPU runs with every instruction set. Each of the other devices that is available is compared with the CPU. Exits
+with 1 if a test failed."""
 
 import argparse
 import collections
@@ -42,7 +42,7 @@ def suites(program, devices):
 
 
 def run(program, pattern, devices):
-    """The tests of one process: (suite, name, "pass", "skip" or "fail", seconds, message)."""
+    """Runs one process. Returns its tests: (suite, name, "pass", "skip" or "fail", seconds, message)."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
         done = subprocess.run([program, f"--gtest_filter={pattern}", f"--gtest_output=json:{report}", "--gtest_brief=1"],
@@ -63,7 +63,7 @@ def run(program, pattern, devices):
 
 
 def absent(build, device):
-    """Why a device isn't there; None where it is."""
+    """Returns why a device is unavailable, or None if it is available."""
     done = subprocess.run([build / "bin" / "parity_test", "--gtest_filter=Parity/neg.f32.contiguous.*"],
                           env=environment(device), capture_output=True, text=True, check=False)
     found = re.search(r"absent: (.*)", done.stdout)
@@ -80,7 +80,7 @@ def cpu_name():
 
 
 def split(suite, name):
-    """(row, dtype, layout, device) of a row's test, else None."""
+    """Returns (row, dtype, layout, device) of a row's test, and None for other tests."""
     parts = name.split(".")
     if not suite.startswith("Parity/") or len(parts) < 3:
         return None
@@ -135,9 +135,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--devices", default="cuda:0,hip:0", help="beside the CPU")
+    parser.add_argument("--devices", default="cuda:0,hip:0", help="devices besides the CPU")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--rows", default="", help="these alone")
+    parser.add_argument("--rows", default="", help="only these rows")
     parser.add_argument("--chains", type=int, default=20000)
     options = parser.parse_args()
     started = time.monotonic()

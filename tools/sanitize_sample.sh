@@ -1,8 +1,8 @@
 #!/bin/sh
-# sanitize_sample.sh [JOBS]: a sample of the suite under sanitizers, for CI; `make asan` and `make tsan` run the whole.
-# ASan and UBSan: malformed files and texts, files that change, errors, graphs, and reductions, norms and indexing of
-# the CPU over all their layouts. TSan: the thread pool, kernels that share it, sessions, files and graphs that
-# several threads use. Nothing is optimised and one instruction set is built: most of a sample's time is its build.
+# sanitize_sample.sh [JOBS]: runs a sample of the tests under sanitizers, for CI; `make asan` and `make tsan` run all.
+# ASan and UBSan: malformed files and texts, files that change, errors, graphs, and the CPU's reductions, norms and
+# indexing with all their layouts. TSan: the thread pool, kernels that share it, and sessions, files and graphs that
+# several threads use. The build isn't optimized and has one instruction set, since it takes most of the time.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=${1:-$(nproc)}
@@ -15,7 +15,7 @@ sample() {
     exit 1
   }
   ninja -C "$build" -j "$jobs" sanitizer_sample
-  # A filter that names nothing any more would pass.
+  # Without this check, a filter that no longer matches any test would pass.
   count=$("$build/bin/sanitizer_sample" --gtest_list_tests --gtest_filter="$2" | grep -c '^  ' || true)
   test "$count" -ge "$3" || {
     echo "sanitize_sample.sh: only $count tests are called $2; $3 or more should be" >&2
@@ -25,13 +25,13 @@ sample() {
 }
 
 mkdir -p build
-# Random calls of every op (tests/soak), on one core while the sample for TSan is built on the other.
+# Random calls of every op (tests/soak) run on one core while the TSan sample is built on the other.
 soak() {
   ninja -C build/asan-sample -j "$jobs" op_soak
   build/asan-sample/bin/op_soak --seconds "${WICK_SOAK_SECONDS:-90}" --elems 3000
 }
 
-# All that isn't a row of the parity suite, and two layouts of each row that is.
+# All tests but the rows of the parity tests, and two layouts of each of these rows.
 sample asan '*-Parity/*' 50
 sample asan 'Parity/*.f16.stepped.cpu-v3:Parity/*.f32.sliced.cpu-v3' 30
 soak &

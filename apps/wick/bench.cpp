@@ -36,15 +36,15 @@ std::vector<int32_t> some_tokens(int64_t count, int64_t vocabulary) {
   return tokens;
 }
 
-/// A model under measurement, with a cache of some conversations.
+/// A model to measure, with a cache for several sequences.
 struct Subject {
   const models::CausalLm& model;
   nn::KvCache cache;
-  std::map<int64_t, models::Decoder> decoders;  // by the number of conversations
+  std::map<int64_t, models::Decoder> decoders;  // keyed by the number of sequences
 
   Subject(const models::CausalLm& measured, int64_t context, DType cache_dtype, int64_t sequences)
       : model(measured), cache(model.make_cache(context, cache_dtype, sequences)) {
-    // As much room in the first repetition as in the last.
+    // Reserves the full context, so that all repetitions have the same amount of memory.
     for (int64_t s = 0; s < sequences; ++s) cache.reserve(context, s);
   }
   void truncate(int64_t length) {
@@ -68,7 +68,7 @@ struct Subject {
   }
 };
 
-/// Tokens a second of one repetition of a prompt.
+/// Returns the tokens per second of one run of a prompt.
 double measure_prompt(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth,
                       int64_t batch) {
   subject.truncate(depth);
@@ -77,8 +77,8 @@ double measure_prompt(Subject& subject, const std::vector<int32_t>& tokens, int6
   return static_cast<double>(tokens.size()) / (now_seconds() - start);
 }
 
-/// The same of `steps` tokens of each conversation, one by one: the likeliest, as the device draws
-/// them and the host reads them.
+/// Returns the tokens per second of `steps` decoding steps of all sequences. The device chooses the
+/// most likely tokens, and the host reads them.
 double measure_steps(Subject& subject, int64_t steps, int64_t depth, int64_t sequences) {
   subject.truncate(depth);
   const Tensor logits =
@@ -119,7 +119,7 @@ Row run_test(Subject& subject, const Options& o, const Test& test, int threads) 
     return test.prompt ? measure_prompt(subject, tokens, o.depth, o.model.batch)
                        : measure_steps(subject, length, o.depth, test.sequences);
   };
-  // The first repetition warms caches and the allocator and isn't counted.
+  // A first, short run warms up caches and the allocator and isn't measured.
   once(std::min<int64_t>(test.length, 8));
   for (int i = 0; i < o.repeats; ++i) row.tps.push_back(once(test.length));
   std::sort(row.tps.begin(), row.tps.end());
@@ -144,7 +144,7 @@ int run(Options o) {
   if (o.depth < 0 || o.depth > kMost)
     throw Error("--depth", "out of range", fmt::format("{}", o.depth),
                 fmt::format("need 0 to {}", kMost));
-  // 0 leaves a test out, as in -p 0 -n 128.
+  // A length of 0 omits a test, as in -p 0 -n 128.
   std::erase(o.prompts, 0);
   std::erase(o.lengths, 0);
   if (o.prompts.empty() && o.lengths.empty())
@@ -159,7 +159,7 @@ int run(Options o) {
       longest = std::max(longest, n);
     }
   }
-  for (int threads : o.threads) cpu::set_threads(threads);  // refuse a bad count before loading
+  for (int threads : o.threads) cpu::set_threads(threads);  // rejects an invalid count early
   cpu::set_threads(*std::max_element(o.threads.begin(), o.threads.end()));
   const double start = now_seconds();
   const auto model = o.model.load_model();
@@ -202,10 +202,10 @@ void add_bench(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* command =
       add_command(app, "bench", "Measure prompt and generation speed",
-                  "Every -p is a row ppN (a prompt of N tokens), every -n a row tgN (N tokens "
-                  "generated one by\n"
-                  "one from an empty cache; tgNxS: by S conversations at once), for every -t. The "
-                  "median of the repeats is shown.",
+                  "Each -p adds a row ppN (a prompt of N tokens), each -n a row tgN (N tokens "
+                  "generated one at\n"
+                  "a time from an empty cache; tgNxS: in S conversations at once), for each -t. "
+                  "The table shows\nthe median, minimum and maximum of the repetitions.",
                   [o] { return run(*o); });
   o->model.add_to(*command, false);
   add_number(*command, "-p,--prompt", o->prompts, "Prompt lengths (default 512)")
@@ -215,16 +215,16 @@ void add_bench(CLI::App& app) {
       ->type_name("N")
       ->delimiter(',');
   add_number(*command, "-s,--sequences", o->sequences,
-             "Conversations that generate at once (default 1); tokens/s of all together")
+             "Conversations that generate at once (default 1); tokens/s is their total")
       ->type_name("N")
       ->delimiter(',');
   add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T")->delimiter(',');
   add_number(*command, "-d,--depth", o->depth, "Tokens in the cache before each test")
       ->type_name("N");
-  add_number(*command, "-r,--repeats", o->repeats, "Counted repetitions")
+  add_number(*command, "-r,--repeats", o->repeats, "Number of measured repetitions")
       ->type_name("N")
       ->capture_default_str();
-  add_number(*command, "--batch", o->model.batch, "Prompt tokens run at once")
+  add_number(*command, "--batch", o->model.batch, "Prompt tokens per batch")
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--cache-type", o->model.cache, "Type of the KV cache: f16, bf16 or f32")

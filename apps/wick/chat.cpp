@@ -24,21 +24,21 @@ struct Options {
 };
 
 constexpr const char* kHelp =
-    "/clear   forget what was said\n"
+    "/clear   start a new conversation\n"
     "/exit    end (also /quit, Ctrl-D)\n"
     "/help    this list\n"
     "//text   send \"/text\" to the model\n"
-    "Ctrl-C stops an answer or drops the line that is typed.\n";
+    "Ctrl-C stops an answer, or drops the line being typed.\n";
 constexpr const char* kCommands =
     "use /clear, /exit, /quit or /help; // sends a message with one /";
 
-/// The turns to speak in. Warns where the file's template may want others.
+/// Chooses the format of turns. Warns if the file's template may render other turns.
 text::ChatFormat choose_format(const serve::Engine& engine, const std::string& file) {
   const std::string& chat_template = engine.chat_template();
   const auto format = text::detect_chat_format(chat_template, engine.tokenizer());
   if (!format) {
     throw Error("chat", "unknown chat template", file,
-                "this version speaks ChatML and Llama 3 turns; wick generate takes any text");
+                "this version supports ChatML and Llama 3 turns; wick generate accepts any text");
   }
   if (chat_template.empty()) {
     warn(
@@ -47,7 +47,7 @@ text::ChatFormat choose_format(const serve::Engine& engine, const std::string& f
                     text::name(*format)));
   } else if (!text::gives_turns(chat_template, *format)) {
     warn(
-        fmt::format("chat: the file's chat template may give other turns: plain {} turns are "
+        fmt::format("chat: the file's chat template may render other turns: plain {} turns are "
                     "assumed",
                     text::name(*format)));
   }
@@ -69,7 +69,7 @@ class Chat {
     if (!options_.system.empty()) messages_.push_back({text::ChatRole::system, options_.system});
   }
 
-  /// One turn: the user's message in, the streamed answer out. False: interrupted.
+  /// Runs one turn: feeds the user's message and streams the answer. Returns false if interrupted.
   bool turn(const std::string& message) {
     check_text(message, "-");
     const size_t before = messages_.size();
@@ -87,12 +87,12 @@ class Chat {
       generate.on_text = print_now;
       if (!interrupted()) answer = session_.generate(generate);
     } catch (const Error&) {
-      messages_.pop_back();  // the conversation goes on without the turn that failed
+      messages_.pop_back();  // the conversation continues without the failed turn
       throw;
     }
     print_now("\n");
     if (answer.finish == serve::FinishReason::context_full) {
-      std::fprintf(stderr, "(the context of %lld tokens is full: /clear starts anew)\n",
+      std::fprintf(stderr, "(the context of %lld tokens is full: /clear starts a new one)\n",
                    static_cast<long long>(session_.context()));
     }
     messages_.push_back({text::ChatRole::assistant, answer.text});
@@ -106,17 +106,18 @@ class Chat {
     return text::encode_chat(engine_->tokenizer(), format_, messages_, chat);
   }
 
-  /// Errors: the conversation doesn't fit; `earlier` messages were there before the newest.
+  /// Errors: the conversation doesn't fit in the context. `earlier`: the number of messages before
+  /// the newest.
   void check_room(int64_t tokens, size_t earlier) const {
     if (tokens <= session_.context()) return;
     const bool alone = earlier == (options_.system.empty() ? 0u : 1u);
     throw Error("chat", "prompt longer than the context",
                 fmt::format("{} tokens, {} positions", tokens, session_.context()),
-                alone ? "shorten the message or ask for more with --ctx"
-                      : "/clear forgets what was said, --ctx asks for more");
+                alone ? "shorten the message or ask for a longer context with --ctx"
+                      : "start a new conversation with /clear, or a longer context with --ctx");
   }
 
-  /// On its own, so that an error counts bytes from the text's start, not the conversation's.
+  /// Checks a text separately, so that an error's offset counts from the start of the text.
   void check_text(const std::string& text, const std::string& source) const {
     encode_text(engine_->tokenizer(), text, source);
   }
@@ -131,7 +132,7 @@ class Chat {
 
 enum class Next : uint8_t { go_on, end, interrupted };
 
-/// What one line asks for: a command, or a message to the model. Errors: no such command.
+/// Handles one line: a command, or a message to the model. Errors: the command is unknown.
 Next handle(Chat& chat, std::string line) {
   if (line.empty()) return Next::go_on;
   if (line[0] == '/' && !line.starts_with("//")) {
@@ -151,7 +152,7 @@ Next handle(Chat& chat, std::string line) {
   return chat.turn(line) ? Next::go_on : Next::interrupted;
 }
 
-/// A conversation on a terminal. Errors are printed, and the conversation continues.
+/// Runs a conversation on a terminal. Errors are printed, and the conversation continues.
 int talk(Chat& chat) {
   const StopInOrder in_order(Stop::answer);
   std::fputs(
@@ -173,7 +174,7 @@ int talk(Chat& chat) {
   }
 }
 
-/// A conversation that a pipe or a file holds, a message a line.
+/// Runs a conversation from a pipe or a file, one message per line.
 int answer_lines(Chat& chat) {
   for (std::string line; std::getline(std::cin, line);) {
     const StopInOrder in_order(Stop::soon);
@@ -198,17 +199,17 @@ void add_chat(CLI::App& app) {
   CLI::App* command = add_command(
       app, "chat", "Talk with a model",
       "Messages are read line by line from the terminal or a pipe; answers stream to stdout.\n"
-      "A line that begins with / is a command: /clear forgets what was said, /exit and /quit end,\n"
-      "/help lists them; //text sends \"/text\". At a terminal Ctrl-C stops an answer or drops "
-      "the\n"
-      "line, Ctrl-D ends. Turns are ChatML's or Llama 3's, chosen by the file's chat template;\n"
-      "a warning says so where the template may give others.\n"
+      "A line that begins with / is a command: /clear starts a new conversation, /exit and /quit\n"
+      "end, /help lists the commands; //text sends \"/text\". On a terminal, Ctrl-C stops an\n"
+      "answer or drops the line, and Ctrl-D ends. The format of turns, ChatML or Llama 3, is\n"
+      "chosen by the file's chat template; a warning is printed if the template may render\n"
+      "other turns.\n"
       "Example: echo \"Name three rivers.\" | wick chat -m model.gguf",
       [o] { return run(*o); });
   o->model.add_to(*command);
   command->add_option("-s,--system", o->system, "System message (default: the model's own)")
       ->type_name("TEXT");
-  add_number(*command, "-n,--tokens", o->count, "Most tokens an answer may have; -1: until its end")
+  add_number(*command, "-n,--tokens", o->count, "Maximum number of tokens per answer; -1: no limit")
       ->type_name("N")
       ->capture_default_str();
   o->sampling.add_to(*command);

@@ -21,7 +21,7 @@
 namespace wick::cli {
 namespace {
 
-/// Environment variables that have no effect here.
+/// Checks environment variables and warns about those that have no effect.
 void check_variables(bool uses_device) {
   check_environment();
   cpu::isa();  // WICK_CPU_ISA
@@ -36,14 +36,15 @@ void check_variables(bool uses_device) {
 }  // namespace
 
 void warn_untraced() {
-  warn("WICK_TRACE: nothing is traced: a trace shows the work of GPUs, and none is used");
+  warn("WICK_TRACE: nothing is traced: traces show work on GPUs, and no GPU is used");
 }
 
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& summary,
                       const std::string& teaching, Run run) {
   CLI::App* command = app.add_subcommand(name, summary);
   command->footer(teaching);
-  // Called when everything has been parsed, so that an unknown option is an error before any work.
+  // The callback runs after all options were parsed, so an unknown option is an error before any
+  // work.
   command->callback([command, run = std::move(run)] {
     check_variables(command->get_option_no_throw("--device") != nullptr);
     const int code = run();
@@ -62,12 +63,12 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
   }
   if (!with_context) return;
   add_number(command, "-c,--ctx", context,
-             "Most tokens of prompt and answer together (default: as trained)")
+             "Maximum tokens of prompt and answer together (default: the model's trained context)")
       ->type_name("N");
   command.add_option("--cache-type", cache, "Type of the KV cache: f16, bf16 or f32")
       ->type_name("TYPE")
       ->capture_default_str();
-  add_number(command, "--batch", batch, "Prompt tokens run at once")
+  add_number(command, "--batch", batch, "Prompt tokens per batch")
       ->type_name("N")
       ->capture_default_str();
 }
@@ -78,7 +79,7 @@ auto ModelOptions::load_with(const Load& load) const {
   session();
   models::LoadOptions options;
   options.device = device == "auto" ? best_device() : Device::parse(device);
-  backend(options.device);  // named before the file is touched, if there is none such
+  backend(options.device);  // fails before the file is opened if the device doesn't exist
   if (device == "auto") {
     for (const std::string& line : unusable_drivers()) warn(line);
   }
@@ -116,7 +117,7 @@ void ModelOptions::check_context(const models::CausalLm& model) const {
   if (!context || *context <= model.context_length()) return;
   warn(
       fmt::format("--ctx: {} is more than the {} tokens that the model was trained for: answers "
-                  "get worse beyond",
+                  "degrade beyond that",
                   *context, model.context_length()));
 }
 
@@ -125,15 +126,15 @@ void SamplingOptions::add_to(CLI::App& command) {
   auto option = [&](const char* name, auto& value, const char* help) {
     return add_number(command, name, value, help)->capture_default_str()->group("Sampling");
   };
-  option("--temp", s.temperature, "Temperature; 0 always takes the likeliest token");
-  option("--top-k", s.top_k, "Keep the k likeliest tokens; 0 keeps all");
-  option("--top-p", s.top_p, "Keep the likeliest tokens that together reach this probability");
-  option("--min-p", s.min_p, "Drop tokens less likely than this share of the likeliest");
-  option("--repetition-penalty", s.repetition_penalty, "Divide logits of recent tokens; 1 is off");
-  option("--presence-penalty", s.presence_penalty, "Subtract from logits of recent tokens");
-  option("--frequency-penalty", s.frequency_penalty, "Subtract per recent occurrence");
-  option("--penalty-window", s.penalty_window, "Tokens that count as recent");
-  option("--seed", s.seed, "Same seed, same text, on every machine");
+  option("--temp", s.temperature, "Temperature; 0 always chooses the most likely token");
+  option("--top-k", s.top_k, "Keep the k most likely tokens; 0 keeps all");
+  option("--top-p", s.top_p, "Keep the most likely tokens that together reach this probability");
+  option("--min-p", s.min_p, "Drop tokens less likely than this fraction of the most likely token");
+  option("--repetition-penalty", s.repetition_penalty, "Divides logits of recent tokens; 1 is off");
+  option("--presence-penalty", s.presence_penalty, "Subtracted from logits of recent tokens");
+  option("--frequency-penalty", s.frequency_penalty, "Subtracted once per recent occurrence");
+  option("--penalty-window", s.penalty_window, "Number of recent tokens; -1: all tokens");
+  option("--seed", s.seed, "Random seed; the same seed gives the same text on every machine");
 }
 
 void TextOptions::add_to(CLI::App& command, const std::string& help) {
@@ -183,7 +184,7 @@ Progress::~Progress() {
 }
 
 void require_streams() {
-  // A file must not come to be opened as what the program writes to or reads from.
+  // Without this, a file opened later could become a standard stream.
   for (int fd = 0; fd <= 2; ++fd) {
     if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd)
       _exit(2);

@@ -17,19 +17,19 @@
 
 namespace wick::cli {
 
-/// Exit codes: everything went well, bad input or a failure, stopped by Ctrl-C.
+/// Exit codes: success; bad input or a failure; stopped by Ctrl-C.
 inline constexpr int kOk = 0, kFailed = 2, kInterrupted = 130;
 
 inline constexpr const char* kThreadsHelp =
-    "CPU threads (default: one a usable core; more than there are cores are started as asked)";
+    "Number of CPU threads (default: one per usable core); it may exceed the number of cores";
 
-/// Adds a subcommand; `run` is called once its options are parsed and the environment is checked,
-/// and returns the exit code.
+/// Adds a subcommand. `run` is called after all options are parsed and the environment is checked;
+/// it returns the exit code.
 using Run = std::function<int()>;
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& summary,
                       const std::string& teaching, Run run);
 
-// One function a subcommand, each in a file of its own.
+// One function per subcommand, each in its own file.
 void add_generate(CLI::App& app);
 void add_chat(CLI::App& app);
 void add_bench(CLI::App& app);
@@ -40,12 +40,12 @@ void add_quantize(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_help(CLI::App& app);
 
-/// The names of all commands, with a blank in front of each.
+/// The names of all commands, each preceded by a blank.
 std::string command_names(const CLI::App& app);
-/// What to say of a word that names no command; empty where it does.
+/// The error message for a word that isn't a command; empty if it is one.
 std::string unknown_command(const CLI::App& app, const std::string& word);
 
-/// The kind of number that an option's variable holds.
+/// The number type of an option's variable.
 template <class Value>
 struct NumberIn {
   using type = Value;
@@ -56,9 +56,9 @@ struct NumberIn<Value> {
   using type = typename Value::value_type;
 };
 
-/// Adds an option of a number, or of several: of a variable that is one, a std::optional or a
-/// std::vector. They have to be written out in full and fit: CLI11 itself reads an empty word as 0
-/// and cuts integers off at 64 bits.
+/// Adds an option with one or several numbers; the variable is a number, a std::optional or a
+/// std::vector. Numbers must be complete and in range. The check is needed because CLI11 reads an
+/// empty word as 0 and truncates integers to 64 bits.
 template <class Value>
 CLI::Option* add_number(CLI::App& command, const std::string& names, Value& value,
                         const std::string& help) {
@@ -69,29 +69,29 @@ CLI::Option* add_number(CLI::App& command, const std::string& names, Value& valu
     if (error == std::errc::result_out_of_range) return "number out of range: '" + text + "'";
     if (error == std::errc{} && stop == end) return {};
     const char* kind = std::is_floating_point_v<decltype(number)> ? "number"
-                       : std::is_signed_v<decltype(number)>       ? "whole number"
-                                                                  : "whole number from 0 on";
+                       : std::is_signed_v<decltype(number)>       ? "integer"
+                                                                  : "non-negative integer";
     return "not a " + std::string(kind) + ": '" + text + "'";
   };
   return command.add_option(names, value, help)->check(CLI::Validator(check, ""));
 }
 
-/// Options of every command that runs a model.
+/// Options of all commands that run a model.
 struct ModelOptions {
   std::string file;
   std::string device = "auto";
-  std::optional<int> threads;      ///< not given: one a usable core
-  std::optional<int64_t> context;  ///< not given: what the model was trained for
+  std::optional<int> threads;      ///< not given: one thread per usable core
+  std::optional<int64_t> context;  ///< not given: the model's trained context
   std::string cache = "f16";
   int64_t batch = 512;
 
   void add_to(CLI::App& command, bool with_context = true);
-  /// Checks the options, applies threads and device, and loads the model under a progress bar.
+  /// Checks the options, applies threads and device, and loads the model with a progress bar.
   std::shared_ptr<const serve::Engine> load() const;
-  /// The same for a model whose tokenizer isn't wanted.
+  /// Like load(), but without the tokenizer.
   std::unique_ptr<models::CausalLm> load_model() const;
   serve::SessionOptions session() const;
-  /// Warns where --ctx asks for more than the model was trained for.
+  /// Warns if --ctx exceeds the model's trained context.
   void check_context(const models::CausalLm& model) const;
 
  private:
@@ -99,12 +99,13 @@ struct ModelOptions {
   auto load_with(const Load& load) const;
 };
 
-/// The text a command works on: given with -p, or in a file with -f.
+/// The text that a command works on, given with -p or in a file with -f.
 struct TextOptions {
   void add_to(CLI::App& command, const std::string& help);
-  /// Errors: neither was given, the file can't be read.
+  /// Errors: neither option was given; the file can't be read.
   std::string read() const;
-  /// The tokens of what read() gave. Errors, named after where the text came from: it isn't UTF-8.
+  /// Encodes the text that read() returned. Errors: the text isn't UTF-8; the message names its
+  /// source.
   std::vector<int32_t> encode(const text::Tokenizer& tokenizer, const std::string& text,
                               const text::EncodeOptions& options = {}) const;
 
@@ -113,19 +114,19 @@ struct TextOptions {
   const CLI::Option *prompt_option_ = nullptr, *file_option_ = nullptr;
 };
 
-/// Options of every command that samples.
+/// Options of all commands that sample.
 struct SamplingOptions {
   text::SamplerOptions sampler;
   void add_to(CLI::App& command);
-  /// Errors: a value out of range.
+  /// Errors: a value is out of range.
   void check() const { text::Sampler{sampler}; }
 };
 
-/// Warns that WICK_TRACE has no effect where no GPU is used.
+/// Warns that WICK_TRACE has no effect because no GPU is used.
 void warn_untraced();
 
-/// A bar on stderr while something long runs; silent unless stderr is a terminal and the work takes
-/// more than a moment.
+/// A progress bar on stderr. It is only drawn if stderr is a terminal and the work takes longer
+/// than a moment.
 class Progress {
  public:
   explicit Progress(std::string label);
@@ -138,22 +139,22 @@ class Progress {
   double started_ = 0, drawn_ = 0;
 };
 
-/// Opens standard streams that the process was started without: reading stdin finds its end,
-/// writing to stdout fails.
+/// Opens standard streams that were closed when the process started. Reads from stdin then return
+/// the end of the file, and writes to stdout fail.
 void require_streams();
 
 double now_seconds();
-/// Largest resident memory of the process so far.
+/// The largest resident memory of the process so far.
 int64_t peak_resident_bytes();
 std::string human_bytes(int64_t bytes);
-/// The whole of a file, "-" for standard input. Errors: it can't be read.
+/// Returns the contents of a file, or of standard input for "-". Errors: it can't be read.
 std::string read_text(const std::string& path);
-/// The tokens of a text that came from `source`: a path, "-" or an option's name. Errors,
-/// named after it: it isn't UTF-8.
+/// Encodes a text from `source`: a path, "-" or an option's name. Errors: the text isn't UTF-8; the
+/// message names the source.
 std::vector<int32_t> encode_text(const text::Tokenizer& tokenizer, const std::string& text,
                                  const std::string& source,
                                  const text::EncodeOptions& options = {});
-/// Errors: a number of tokens to generate that is neither -1 (no limit) nor 0 and more.
+/// Checks a maximum number of generated tokens. Errors: it is below -1 (-1 means no limit).
 void check_token_limit(int64_t count);
 
 }  // namespace wick::cli

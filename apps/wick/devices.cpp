@@ -50,18 +50,18 @@ Json library_json(const LibraryDescription& library) {
   return json;
 }
 
-/// Where a GPU's kernels come from.
+/// Describes the source of a GPU's kernels.
 std::string kernels_text(const GpuDescription& gpu) {
   if (!gpu.kernels.empty()) return "kernels for " + gpu.kernels;
-  if (gpu.compiler.empty()) return "no kernels for it in this binary, and no compiler";
+  if (gpu.compiler.empty()) return "this binary has no kernels for it, and no compiler was found";
   return "kernels compiled at first use by " + gpu.compiler;
 }
 
 void print_gpus() {
   const std::vector<GpuDescription> all = gpus();
   for (const GpuDescription& gpu : all) {
-    print(fmt::format("{}  {} ({}), {} memory, {} processors, waves of {} ({})\n", gpu.device.str(),
-                      gpu.name, gpu.architecture,
+    print(fmt::format("{}  {} ({}), {} memory, {} multiprocessors, warps of {} ({})\n",
+                      gpu.device.str(), gpu.name, gpu.architecture,
                       human_bytes(static_cast<int64_t>(gpu.memory_bytes)), gpu.processors, gpu.wave,
                       kernels_text(gpu)));
   }
@@ -69,7 +69,7 @@ void print_gpus() {
     if (driver.found) {
       print(fmt::format("  {}: {} {}\n", use_of(driver.kind), driver.library, driver.version));
     } else {
-      print(fmt::format("  {}: none: {}\n", use_of(driver.kind), driver.missing));
+      print(fmt::format("  {}: not found: {}\n", use_of(driver.kind), driver.missing));
     }
   }
   for (const LibraryDescription& library : gpu_libraries()) {
@@ -77,7 +77,7 @@ void print_gpus() {
       print(fmt::format("  {} {}: {} ({})\n", library.name, library.version, library.use,
                         library.library));
     } else {
-      print(fmt::format("  {}: not found, does without: {} ({})\n", library.name, library.use,
+      print(fmt::format("  {}: not found, optional: {} ({})\n", library.name, library.use,
                         library.missing));
     }
   }
@@ -116,10 +116,9 @@ void add_devices(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = add_command(
       app, "devices", "List the devices of this machine",
-      "WICK_CPU_ISA=v3 makes the CPU use the kernels of another instruction set;\n"
-      "WICK_CUDA_LIBRARY and WICK_HIP_LIBRARY name other libraries for the GPUs' drivers,\n"
-      "WICK_NVRTC_LIBRARY and WICK_HIPRTC_LIBRARY for the compilers of kernels that the binary "
-      "lacks.",
+      "WICK_CPU_ISA=v3 selects the CPU kernels of another instruction set;\n"
+      "WICK_CUDA_LIBRARY and WICK_HIP_LIBRARY select other GPU drivers, WICK_NVRTC_LIBRARY and\n"
+      "WICK_HIPRTC_LIBRARY other run-time compilers, which compile kernels that the binary lacks.",
       [json] { return run(*json); });
   command->add_flag("--json", *json, "Print JSON");
 }

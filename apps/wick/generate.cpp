@@ -30,11 +30,11 @@ const char* finish_name(serve::FinishReason reason) {
   return "";
 }
 
-/// What a run took, for the report.
+/// Measurements of a run for the report.
 struct Measured {
   double load_seconds = 0, first_seconds = 0, prompt_seconds = 0;
   size_t prompt_tokens = 0;
-  int64_t prompt_run = 0;  // less than the prompt has when interrupted
+  int64_t prompt_run = 0;  // less than prompt_tokens if the run was interrupted
   serve::Generated result;
 
   double prompt_tps() const { return static_cast<double>(prompt_run) / prompt_seconds; }
@@ -47,7 +47,7 @@ struct Measured {
 std::vector<int32_t> encode_prompt(const Options& o, const text::Tokenizer& tokenizer,
                                    const std::string& text) {
   std::vector<int32_t> prompt = o.text.encode(tokenizer, text);
-  if (prompt.empty()) {  // a model continues nothing from its own start token
+  if (prompt.empty()) {  // an empty prompt becomes the start token
     const auto first = tokenizer.bos() ? tokenizer.bos() : tokenizer.eos();
     if (!first) throw Error("generate", "empty prompt", "", "this model has no start token");
     prompt.push_back(*first);
@@ -55,7 +55,7 @@ std::vector<int32_t> encode_prompt(const Options& o, const text::Tokenizer& toke
   return prompt;
 }
 
-/// Runs the prompt and what follows it. `streams` says that text goes to stdout meanwhile.
+/// Runs the prompt and generates text. `streams`: text is printed to stdout during the run.
 void continue_text(const Options& o, const std::vector<int32_t>& prompt, bool streams,
                    serve::Session& session, Measured& measured) {
   serve::GenerateOptions options;
@@ -72,7 +72,7 @@ void continue_text(const Options& o, const std::vector<int32_t>& prompt, bool st
     measured.result.finish = serve::FinishReason::cancelled;
     if (!interrupted()) measured.result = session.generate(options);
   } catch (const Error&) {
-    if (streams) print("\n");  // the error gets a line of its own
+    if (streams) print("\n");  // puts the error on its own line
     throw;
   }
 }
@@ -113,7 +113,7 @@ int run(const Options& o) {
   measured.prompt_tokens = prompt.size();
   serve::Session session(engine, o.model.session());
   o.model.check_context(engine->model());
-  // A prompt that doesn't fit is an error of feed(), and nothing is printed.
+  // A prompt that doesn't fit is an error of feed(), so nothing is printed before it.
   const bool streams = !o.json && static_cast<int64_t>(prompt.size()) <= session.context();
   if (streams) print_now(text);
   const double fed = now_seconds();
@@ -130,15 +130,15 @@ void add_generate(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* command =
       add_command(app, "generate", "Continue a text",
-                  "The text streams to stdout; a line of speed and memory goes to stderr.\n"
+                  "The text streams to stdout; speed and memory use are reported on stderr.\n"
                   "Example: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
                   [o] { return run(*o); });
   o->model.add_to(*command);
   o->text.add_to(*command, "Text to continue");
-  add_number(*command, "-n,--tokens", o->count, "Most tokens to generate; -1: until the end")
+  add_number(*command, "-n,--tokens", o->count, "Maximum of generated tokens; -1: no limit")
       ->type_name("N")
       ->capture_default_str();
-  command->add_flag("--ignore-eos", o->ignore_end, "Go on past the end of the answer");
+  command->add_flag("--ignore-eos", o->ignore_end, "Continue after the end of the answer");
   o->sampling.add_to(*command);
   command->add_flag("--json", o->json, "Print one JSON object instead of text");
 }

@@ -29,7 +29,7 @@ void add_help(CLI::App& app) {
   help->add_option("COMMAND", *word, "Command to explain");
   help->callback([&app, word] {
     if (word->empty()) {
-      // app.help() would explain the command that was parsed: this one.
+      // app.help() would explain the command that was parsed, which is `help` itself.
       print(app.get_formatter()->make_help(&app, "wick", CLI::AppFormatMode::Normal));
       return;
     }

@@ -14,7 +14,8 @@ struct Options {
   bool json = false;
 };
 
-/// Vocabularies have a hundred thousand entries: of long arrays only the head is shown.
+/// Vocabularies have a hundred thousand entries, so only the first elements of long arrays are
+/// shown.
 constexpr uint64_t kMostShown = 8;
 
 Json value_json(const io::GgufValue& value) {
@@ -33,7 +34,7 @@ Json value_json(const io::GgufValue& value) {
 
 int run(const Options& o) {
   const auto file = io::Gguf::open(o.file);
-  uint64_t parameters = 0;  // types that can't be read may claim any size: wraps, not overflows
+  uint64_t parameters = 0;  // unreadable types may claim any size, so the sum wraps
   for (const io::GgufTensor& t : file->tensors()) {
     parameters += static_cast<uint64_t>(t.shape.elems());
   }
@@ -74,7 +75,7 @@ int run(const Options& o) {
 
 void add_inspect(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  CLI::App* command = add_command(app, "inspect", "Show what a model file holds",
+  CLI::App* command = add_command(app, "inspect", "Show the metadata and tensors of a model file",
                                   "Example: wick inspect model.gguf", [o] { return run(*o); });
   command->add_option("FILE", o->file, "Model file (GGUF)")->required();
   command->add_flag("--json", o->json, "Print JSON");

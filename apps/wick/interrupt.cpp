@@ -1,5 +1,5 @@
-// Ctrl-C, SIGTERM, SIGHUP and the signals of a terminal. Handlers use async-signal-safe functions
-// alone: write, tcsetattr, sigaction, raise, alarm and _exit.
+// Handles Ctrl-C, SIGTERM, SIGHUP and terminal signals. Handlers only call async-signal-safe
+// functions: write, tcsetattr, sigaction, raise, alarm and _exit.
 #include "interrupt.h"
 
 #include <fcntl.h>
@@ -17,24 +17,24 @@
 namespace wick::cli {
 namespace {
 
-constexpr int kAtOnce = -1;  // no StopInOrder lives; else its Stop
+constexpr int kAtOnce = -1;  // no StopInOrder exists; otherwise `mode` is its Stop
 
 std::atomic<int> mode{kAtOnce};
 std::atomic<bool> stop_asked{false}, bar_shown{false};
 std::atomic<bool> terminal_held{false}, resized{false}, continued{false};
 termios terminal_before, terminal_during;
-int wake_pipe[2] = {-1, -1};  // a byte for every signal, so that poll() can't miss one
+int wake_pipe[2] = {-1, -1};  // one byte per signal, so that poll() can't miss a signal
 
 void wake() {
   const int saved = errno;
   const char byte = 0;
   if (wake_pipe[1] >= 0 && write(wake_pipe[1], &byte, 1) < 0) {
-    // The pipe is full: poll() will see it.
+    // If the pipe is full, poll() returns anyway.
   }
   errno = saved;
 }
 
-/// Changes the terminal unless another process group has it.
+/// Changes the terminal's settings, unless another process group owns the terminal.
 void set_terminal(const termios& settings) {
   if (tcgetpgrp(STDIN_FILENO) == getpgrp()) tcsetattr(STDIN_FILENO, TCSANOW, &settings);
 }
@@ -77,7 +77,7 @@ void on_suspend(int) {
   const int saved = errno;
   set_terminal(terminal_before);
   set_handler(SIGTSTP, SIG_DFL);
-  raise(SIGTSTP);  // returns when the process continues: SA_NODEFER
+  raise(SIGTSTP);  // returns when the process continues, because of SA_NODEFER
   set_handler(SIGTSTP, on_suspend, SA_RESTART | SA_NODEFER);
   set_terminal(terminal_during);
   continued.store(true);
@@ -88,7 +88,7 @@ void on_suspend(int) {
 }  // namespace
 
 void handle_interrupts() {
-  // SA_RESTART: no call fails with EINTR because a signal was noted.
+  // SA_RESTART prevents calls from failing with EINTR when a signal was recorded.
   set_handler(SIGINT, on_stop);
   set_handler(SIGTERM, on_stop);
   set_handler(SIGALRM, on_stop);

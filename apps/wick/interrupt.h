@@ -4,19 +4,20 @@
 
 namespace wick::cli {
 
-/// Installs the handlers of SIGINT, SIGTERM and SIGHUP. They end the process at once with exit code
-/// 130, unless a StopInOrder lives; a second signal always does. A SIGHUP that nohup ignores stays
-/// ignored. Failures to write become errors of the call instead of SIGPIPE and SIGXFSZ.
+/// Installs handlers of SIGINT, SIGTERM and SIGHUP. They end the process at once with exit code
+/// 130, unless a StopInOrder exists; a second signal always does. A SIGHUP that nohup ignores stays
+/// ignored. SIGPIPE and SIGXFSZ are disabled, so failed writes return errors.
 void handle_interrupts();
 
-/// Which signals a StopInOrder only notes, and for how long.
+/// How a StopInOrder handles signals.
 enum class Stop : uint8_t {
-  soon,     ///< all; a second later the process ends anyway
-  patient,  ///< all, for work whose files must be removed
-  answer,   ///< SIGINT stops the answer only; the conversation continues
+  soon,     ///< records all signals; the process ends one second later anyway
+  patient,  ///< records all signals without a time limit, for work whose files must be removed
+  answer,   ///< records SIGINT, which stops only the current answer; other signals end the process
 };
 
-/// While one lives, the first signal makes interrupted() true and the work ends in order.
+/// While an object exists, the first signal makes interrupted() true, so that the work can stop
+/// cleanly.
 class StopInOrder {
  public:
   explicit StopInOrder(Stop how);
@@ -29,21 +30,21 @@ class StopInOrder {
 };
 
 bool interrupted();
-/// Makes interrupted() false again: the next Ctrl-C counts anew.
+/// Resets interrupted(), so that the next Ctrl-C is recorded again.
 void clear_interrupt();
 
-/// Whether stderr shows a progress bar, which a signal that ends the process must clear.
+/// Tells whether stderr shows a progress bar, which a handler that ends the process must clear.
 void progress_shown(bool shown);
 
-/// Signals that a reader of the terminal must handle; read_events() reports them.
+/// Terminal events since the last call of CharacterTerminal::events().
 struct TerminalEvents {
   bool resized = false, continued = false;
 };
 
-/// Reads standard input, a terminal, character by character and without echo while one lives. What
-/// is typed ahead has no limit of length then, as it has in the kernel's line editing. The
-/// terminal's settings come back with the destructor, with a signal that ends the process, and
-/// while the process is stopped.
+/// Switches standard input, a terminal, to character-by-character input without echo during its
+/// lifetime. Input typed ahead then has no length limit, unlike in the kernel's line editing. The
+/// terminal's settings are restored by the destructor, by a signal that ends the process, and while
+/// the process is stopped.
 class CharacterTerminal {
  public:
   CharacterTerminal();
@@ -51,9 +52,10 @@ class CharacterTerminal {
   CharacterTerminal(const CharacterTerminal&) = delete;
   CharacterTerminal& operator=(const CharacterTerminal&) = delete;
 
-  /// Waits for input or a signal. False: a signal came; interrupted() and events() say which.
+  /// Waits for input or a signal. Returns false for a signal, which interrupted() or events()
+  /// reports.
   bool wait_for_input();
-  /// What happened since the last call.
+  /// Returns the events since the last call.
   TerminalEvents events();
 };
 

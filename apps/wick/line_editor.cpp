@@ -1,5 +1,5 @@
-// Lines from a terminal by way of libedit. Characters are read and decoded here: libedit's own
-// reading gives up at the second signal and decodes by the locale.
+// Reads lines from a terminal with libedit. This file reads and decodes characters itself, because
+// libedit's reader gives up at the second signal and decodes by the locale.
 #include "line_editor.h"
 
 #include <histedit.h>
@@ -22,7 +22,7 @@ namespace {
 constexpr int kHistoryLines = 1000;
 constexpr wchar_t kReplacement = 0xfffd;
 
-/// libedit asks the locale how to show characters: one of UTF-8, whatever the environment says.
+/// libedit displays characters by the locale. Sets a UTF-8 locale, whatever the environment says.
 void use_utf8_locale() {
   if (std::setlocale(LC_CTYPE, "") != nullptr &&
       std::string_view(nl_langinfo(CODESET)) == "UTF-8") {
@@ -50,7 +50,8 @@ void append_utf8(std::string& text, uint32_t point) {
   }
 }
 
-/// Bytes that follow the first of a UTF-8 sequence; -1: none begins with this byte.
+/// The number of bytes after the first byte of a UTF-8 sequence; -1: no sequence begins with this
+/// byte.
 int following_bytes(unsigned char lead) {
   if (lead < 0x80) return 0;
   if (lead >= 0xc2 && lead <= 0xdf) return 1;
@@ -64,14 +65,14 @@ int following_bytes(unsigned char lead) {
 struct LineEditor::Impl {
   explicit Impl(std::string text) : prompt(text.begin(), text.end()) {
     use_utf8_locale();
-    // Where stdout is a file the line is edited on stderr.
+    // If stdout is a file, the line is edited on stderr.
     shown = isatty(STDOUT_FILENO) != 0 ? stdout : stderr;
-    ignored = std::fopen("/dev/null", "we");  // libedit's warnings about unknown terminals
+    ignored = std::fopen("/dev/null", "we");  // discards libedit's warnings about unknown terminals
     editor = el_init("wick", stdin, shown, ignored != nullptr ? ignored : stderr);
     history = history_winit();
     if (editor == nullptr || history == nullptr) throw std::bad_alloc();
-    // Between lines, too, characters come one by one: libedit would turn the kernel's line editing
-    // on, which cuts long lines and takes Ctrl-D away.
+    // Keeps character-by-character input between lines. Otherwise libedit would enable the kernel's
+    // line editing, which truncates long lines and intercepts Ctrl-D.
     el_wset(editor, EL_SETTY, L"-x", L"-icanon", L"-echo", nullptr);
     HistEventW event;
     history_w(history, &event, H_SETSIZE, kHistoryLines);
@@ -99,7 +100,7 @@ struct LineEditor::Impl {
   static wchar_t* give_prompt(EditLine* editor) { return of(editor).prompt.data(); }
   static int read_character(EditLine* editor, wchar_t* out) { return of(editor).character(out); }
 
-  /// 1: a character; 0: the end of the input; -1: Ctrl-C.
+  /// Reads a character. Returns 1 on success, 0 at the end of the input, -1 for Ctrl-C.
   int character(wchar_t* out) {
     const int first = next_byte();
     if (first < 0) return first + 1;
@@ -128,7 +129,7 @@ struct LineEditor::Impl {
     return 1;
   }
 
-  /// -1: the end of the input; -2: Ctrl-C.
+  /// Reads a byte. Returns -1 at the end of the input, -2 for Ctrl-C.
   int next_byte() {
     if (pushed_back >= 0) return std::exchange(pushed_back, -1);
     for (;;) {
@@ -149,7 +150,7 @@ struct LineEditor::Impl {
 
   void follow_terminal() {
     const TerminalEvents events = terminal.events();
-    if (events.continued) {  // the shell changed the terminal's settings meanwhile
+    if (events.continued) {  // the shell changed the terminal's settings in between
       el_wset(editor, EL_PREP_TERM, 0);
       el_wset(editor, EL_PREP_TERM, 1);
     }

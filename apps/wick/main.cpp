@@ -18,23 +18,24 @@ constexpr const char* kTeaching = R"(Examples:
   wick chat -m model.gguf
   wick bench -m model.gguf -p 512 -n 128 -t 1 -t 2
   wick quantize model-f16.gguf model-q4_0.gguf q4_0
-`wick help COMMAND` or `wick COMMAND --help` explains a command. Reports take --json. Errors are one
-line and exit with 2, Ctrl-C with 130; a reader that goes away (`| head`) ends a command by SIGPIPE.)";
+`wick help COMMAND` or `wick COMMAND --help` explains a command. Commands that print a report accept
+--json. An error prints one line and exits with code 2; Ctrl-C exits with code 130. If the reader of
+the output goes away (`| head`), SIGPIPE ends the command.)";
 
 int fail(const std::string& message) {
   wick::cli::flush_output_before_error();
-  // One line, whatever file names and texts it quotes.
+  // Prints one line, even if the message quotes file names or texts with newlines.
   std::fprintf(stderr, "wick: %s\n", wick::cli::one_line(message).c_str());
   return wick::cli::kFailed;
 }
 
-/// What to say when the first word is no command; empty otherwise.
+/// Returns an error message if the first word isn't a command, else an empty string.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
   return wick::cli::unknown_command(app, argv[1]);
 }
 
-/// The help to look at: that of the command whose words were wrong, where it's known.
+/// The help command to suggest: that of the parsed command, if any.
 std::string help_command(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? "wick --help" : "wick " + parsed.front()->get_name() + " --help";
@@ -55,7 +56,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return wick::cli::kOk;
   } catch (const CLI::ParseError& e) {
     if (app.get_subcommands().empty()) {
-      return fail(fmt::format("no command: '{}': begin with one of{}", wick::printable(argv[1]),
+      return fail(fmt::format("no command: '{}': start with one of{}", wick::printable(argv[1]),
                               wick::cli::command_names(app)));
     }
     return fail(fmt::format("{} (see {})", e.what(), help_command(app)));
@@ -78,7 +79,7 @@ int main(int argc, char** argv) {
   require_streams();
   handle_interrupts();
   buffer_output();
-  if (argc == 1) {  // what is missing is an error: nothing for a pipe behind stdout
+  if (argc == 1) {  // a missing command is an error, so nothing goes to stdout
     std::fputs(app.help().c_str(), stderr);
     return kFailed;
   }

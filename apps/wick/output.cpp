@@ -1,4 +1,4 @@
-// What the command prints: text and JSON on stdout, warnings on stderr.
+// Output of the command: text and JSON on stdout, warnings on stderr.
 #include "output.h"
 
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
   if (error == EPIPE) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
-    std::_Exit(141);  // the signal is blocked
+    std::_Exit(141);  // reached if the signal is blocked
   }
   throw Error(ErrorKind::file, "stdout", "cannot write", std::strerror(error));
 }

@@ -10,30 +10,31 @@ namespace wick::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// Gives stdout a buffer of 64 KiB where it is no terminal.
+/// Gives stdout a buffer of 64 KiB if it isn't a terminal.
 void buffer_output();
-/// Writes to stdout through a buffer, which main() flushes at the end. Errors: stdout can't be
-/// written. Where stdout is a pipe that nobody reads any more, the process ends silently by
-/// SIGPIPE, as other programs do (141 in a shell).
+/// Writes to stdout through a buffer, which main() flushes at the end. Errors: writing fails. If
+/// stdout is a pipe that has no reader, the process ends silently by SIGPIPE, like other programs
+/// (exit code 141 in a shell).
 void print(std::string_view text);
-/// The same at once, for text that is waited for.
+/// Writes to stdout and flushes, for text that the user waits for.
 void print_now(std::string_view text);
-/// Writes what the buffer holds. Errors as for print().
+/// Flushes the buffer. Errors: those of print().
 void flush_output();
-/// What the buffer holds, as far as it can be written, in front of an error on stderr.
+/// Writes as much of the buffer as possible before an error is printed to stderr.
 void flush_output_before_error() noexcept;
 
-/// A JSON text; bytes that aren't UTF-8 become U+FFFD.
+/// Serialises JSON; bytes that aren't UTF-8 become U+FFFD.
 std::string json_text(const Json& json, int indent = -1);
 /// Prints a JSON document.
 void print_json(const Json& json);
 
-/// Prints a JSON object member by member, in print_json()'s form, without holding its lists.
+/// Prints a JSON object member by member in the format of print_json(), without holding its lists
+/// in memory.
 class JsonPrinter {
  public:
   JsonPrinter();
   void value(std::string_view key, const Json& json);
-  /// `item(i)` is the JSON text of element i; it is asked for once, in order.
+  /// `item(i)` returns the JSON text of element i. It is called once for each element, in order.
   void list(std::string_view key, size_t count, const std::function<std::string(size_t)>& item);
   void finish();
 
@@ -42,9 +43,9 @@ class JsonPrinter {
   bool first_ = true;
 };
 
-/// One line on stderr that begins with "wick: warning: ".
+/// Prints one line to stderr that begins with "wick: warning: ".
 void warn(const std::string& message);
-/// `text` with its control characters as spaces: one line of a terminal.
+/// Replaces control characters in `text` by spaces, so that it is one line on a terminal.
 std::string one_line(std::string text);
 
 }  // namespace wick::cli

@@ -45,9 +45,9 @@ void add_perplexity(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* command =
       add_command(app, "perplexity", "Score a text",
-                  "The text is cut into stretches of --ctx tokens, each run from an empty cache; "
-                  "every token but a\n"
-                  "stretch's first is scored by its negative log-likelihood (natural logarithm).",
+                  "The text is split into chunks of --ctx tokens, which run independently from an "
+                  "empty cache.\nEvery token except a chunk's first is scored by its negative "
+                  "log-likelihood (natural logarithm).",
                   [o] { return run(*o); });
   o->model.add_to(*command);
   command->add_option("-f,--file", o->file, "Text file (-: stdin)")->required()->type_name("TEXT");

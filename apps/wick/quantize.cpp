@@ -21,7 +21,7 @@ struct Options {
   bool json = false, verbose = false;
 };
 
-/// Types of superblocks that are written.
+/// The superblock types that quantize can write.
 constexpr DTypeSet kKTypes = [] {
   DTypeSet set;
   for (const QuantInfo& type : kQuants) {
@@ -30,8 +30,8 @@ constexpr DTypeSet kKTypes = [] {
   return set;
 }();
 
-/// The type that a name stands for. llama.cpp's q4_k_s and q4_k_m are mixes of types, of which wick
-/// writes one: that is said.
+/// Parses a type name. llama.cpp's q4_k_s and q4_k_m are mixes of types; wick writes q4_k for them
+/// and prints a warning.
 DType parse_type(const std::string& text) {
   const auto is = [&](std::string_view name) {
     return std::equal(text.begin(), text.end(), name.begin(), name.end(), [](char a, char b) {
@@ -41,8 +41,8 @@ DType parse_type(const std::string& text) {
   for (const std::string_view mix : {"q4_k_s", "q4_k_m"}) {
     if (!is(mix)) continue;
     warn(
-        fmt::format("quantize: {} is written as q4_k, the matrix of the logits as q6_k: "
-                    "llama.cpp's mix gives more bits to some other weights",
+        fmt::format("quantize: {} is written as q4_k, the output matrix as q6_k: llama.cpp's "
+                    "mix gives more bits to some other weights",
                     mix));
     return DType::q4_k;
   }
@@ -56,7 +56,7 @@ DType parse_type(const std::string& text) {
       "quantize", "not a weight type", fmt::format("'{}'", printable(text)),
       fmt::format(
           "use {}{}", names(dtypes::kWritten),
-          mix ? fmt::format(" (of llama.cpp's k types {} alone)", names(kKTypes, "and")) : ""));
+          mix ? fmt::format(" (of llama.cpp's K-quants only {})", names(kKTypes, "and")) : ""));
 }
 
 io::QuantizeResult convert(const Options& o, DType type) {
@@ -70,8 +70,8 @@ io::QuantizeResult convert(const Options& o, DType type) {
 void warn_requantized(const io::QuantizeResult& result) {
   for (const auto& r : result.requantized) {
     warn(
-        fmt::format("quantize: {} tensors were {} already and are {} now: they lost twice, start "
-                    "from f32, f16 or bf16",
+        fmt::format("quantize: {} tensors were converted from {} to {}, which rounds them twice: "
+                    "start from f32, f16 or bf16",
                     r.tensors, name(r.from), name(r.to)));
   }
 }
@@ -82,7 +82,7 @@ void report(const Options& o, const io::QuantizeResult& result) {
   } else {
     for (const auto& r : result.replaced) {
       print(
-          fmt::format("{} tensors are {} in place of {}: their rows are no multiple of {} "
+          fmt::format("{} tensors are {} instead of {}: their rows are not a multiple of {} "
                       "(-v lists them)\n",
                       r.tensors, name(r.type), name(r.wanted), info(r.wanted).block_elems));
     }
@@ -145,16 +145,16 @@ void add_quantize(CLI::App& app) {
                   "TYPE is one of " + names(dtypes::kWritten) +
                       ". Blocks of "
                       "q4_k and q6_k have 256 values: weights whose rows aren't a "
-                      "multiple become q5_0 and q8_0. llama.cpp's names q4_k_s and q4_k_m\n"
-                      "are taken for q4_k. The result appears under its name only when whole, "
-                      "with the\npermissions of IN less those of the umask.\n"
+                      "multiple of 256 become q5_0 and q8_0. llama.cpp's names q4_k_s and\n"
+                      "q4_k_m stand for q4_k. OUT appears only when it is complete, with the "
+                      "permissions\nof IN, restricted by the umask.\n"
                       "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
                   [o] { return run(*o); });
   command->add_option("IN", o->in, "Model file (GGUF)")->required();
   command->add_option("OUT", o->out, "File to write")->required();
   command->add_option("TYPE", o->type, "Weight type")->required();
   add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T");
-  command->add_flag("-v,--verbose", o->verbose, "Name every weight that takes another type");
+  command->add_flag("-v,--verbose", o->verbose, "List every weight that gets another type");
   command->add_flag("--json", o->json, "Print JSON");
 }
 

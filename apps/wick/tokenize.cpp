@@ -13,8 +13,8 @@ struct Options {
   bool no_special = false, json = false;
 };
 
-/// The JSON texts of a vocabulary's pieces, each made when it is first needed: a text of millions
-/// of tokens repeats a few thousand pieces.
+/// The JSON texts of a vocabulary's pieces, each made on first use: a text of millions of tokens
+/// repeats a few thousand pieces.
 class Pieces {
  public:
   explicit Pieces(const text::Tokenizer& tokenizer)
@@ -49,7 +49,7 @@ int run(const Options& o) {
     json.finish();
     return kOk;
   }
-  // JSON's escapes make spaces, newlines and stray bytes visible.
+  // JSON escapes make spaces, newlines and invalid bytes visible.
   for (const int32_t id : tokens) print(fmt::format("{:>8}  {}\n", id, pieces[id]));
   return kOk;
 }
@@ -60,7 +60,7 @@ void add_tokenize(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* command =
       add_command(app, "tokenize", "Show the tokens of a text",
-                  "Reads and holds the whole text, and four bytes for each of its tokens.\n"
+                  "Reads the whole text into memory and needs four more bytes per token.\n"
                   "Example: wick tokenize -m model.gguf -p \"Hello world\"",
                   [o] { return run(*o); });
   command->add_option("-m,--model", o->model, "Model file (GGUF)")->required()->type_name("FILE");

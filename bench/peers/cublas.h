@@ -1,7 +1,7 @@
 #pragma once
 
-// NVIDIA's matrix products, found at run time where they are installed, to be measured against.
-// Source: the cuBLAS library's documentation, 12 and 13.
+// NVIDIA's matrix products, loaded at run time if they are installed, for comparison. Source:
+// documentation of the cuBLAS library, 12 and 13.
 
 #include <dlfcn.h>
 
@@ -14,7 +14,7 @@ namespace wick::bench {
 
 class Cublas {
  public:
-  /// Null where the library isn't there. Its work goes to the stream.
+  /// Returns null if the library isn't installed. Work is queued on the stream.
   static std::unique_ptr<Cublas> open(void* stream) {
     for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so"}) {
       void* const library = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
@@ -35,14 +35,15 @@ class Cublas {
     return nullptr;
   }
 
-  /// out [m, n] = a [m, k] @ b [k, n], all row-major; the operands stored transposed where said so.
-  /// f16, bf16 and f32, with sums in f32. False if it can't.
+  /// Computes out [m, n] = a [m, k] @ b [k, n], all row-major; `a_turned` and `b_turned` mean that
+  /// an operand is stored transposed. Supports f16, bf16 and f32 with sums in f32. Returns false if
+  /// the library can't do it.
   bool multiply(DType dtype, bool a_turned, bool b_turned, int m, int n, int k, const void* a,
                 const void* b, void* out) {
     constexpr int kF32 = 0, kF16 = 2, kBf16 = 14, kComputeF32 = 68, kDefault = -1;
     const int type = dtype == DType::f32 ? kF32 : dtype == DType::f16 ? kF16 : kBf16;
     const float one = 1, zero = 0;
-    // Column-major as the library sees it: outᵀ = bᵀ aᵀ.
+    // The library is column-major, so this computes outᵀ = bᵀ aᵀ.
     return gemm_(handle_, b_turned ? 1 : 0, a_turned ? 1 : 0, n, m, k, &one, b, type,
                  b_turned ? k : n, a, type, a_turned ? m : k, &zero, out, type, n, kComputeF32,
                  kDefault) == 0;

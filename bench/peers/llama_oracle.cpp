@@ -1,13 +1,13 @@
-// The numeric oracle of wick's model tests: one program over llama.cpp's public C interface.
+// The numeric oracle of wick's model tests: a program that uses llama.cpp's public C interface.
 //
 //   llama_oracle nll    -m MODEL -f FILE... [--ctx N]   per-token NLL of each text
 //   llama_oracle greedy -m MODEL -f FILE... [-n N]      greedy continuation of each prompt
 //   llama_oracle tokenize -m MODEL -f FILE...           token ids of each text
 //
-// Its settings are the ones on which independent implementations agree: flash attention off and an
-// F32 KV cache. Each text is taken alone, on an empty cache, and must fit in the context, so that
-// every score is of a token given all tokens before it: no sliding chunks, no half that goes
-// unscored. Results go to stdout as one JSON document.
+// Its settings are those on which independent implementations agree: no flash attention, and an F32
+// KV cache. Each text is processed alone with an empty cache and must fit into the context. Every
+// score is therefore that of a token given all tokens before it, without sliding chunks or unscored
+// halves. The results are written to stdout as one JSON document.
 #include <llama.h>
 
 #include <algorithm>
@@ -41,15 +41,15 @@ constexpr int kBatch = 512;
 
 constexpr char kUsage[] =
     "usage: llama_oracle nll|greedy|tokenize -m MODEL [-f FILE]... [--ids 1,2,3] [options]\n"
-    "  -f FILE       a text or prompt; may be given several times, each taken alone\n"
-    "  --ids LIST    token ids, comma-separated, in place of a text\n"
-    "  --ctx N       context, must hold each text (2048)\n"
+    "  -f FILE       a text or prompt; may be given several times; each is evaluated alone\n"
+    "  --ids LIST    comma-separated token ids instead of a text\n"
+    "  --ctx N       context size, at least the length of each text (2048)\n"
     "  -n N          greedy: tokens to generate (64)\n"
     "  -t N          threads (1)\n"
     "  --kv f32|f16  type of the KV cache (f32)\n"
     "  --flash       flash attention on (off)\n"
     "  --no-repack   do not repack quantised weights for the CPU\n"
-    "  --special     read special tokens such as <|im_start|> in the text as such\n";
+    "  --special     parse special tokens such as <|im_start|> in the text\n";
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 
@@ -159,7 +159,7 @@ class Oracle {
     return ids;
   }
 
-  /// -log p(ids[i] | ids[0..i)) for i ≥ 1, in natural logarithms.
+  /// Returns -log p(ids[i] | ids[0..i)) for i ≥ 1, with natural logarithms.
   std::vector<double> nll(const std::vector<llama_token>& ids) {
     clear();
     std::vector<double> result;
@@ -180,7 +180,8 @@ class Oracle {
     float gap;
   };
 
-  /// Greedy continuation; it ends with the end-of-generation token or after options.count steps.
+  /// Returns the greedy continuation, which ends with the end-of-generation token or after
+  /// options.count steps.
   std::vector<Step> greedy(const std::vector<llama_token>& prompt) {
     clear();
     for (size_t first = 0; first < prompt.size(); first += kBatch) {
@@ -267,7 +268,7 @@ std::string quoted(const std::string& text) {
       std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(byte));
       out += escape;
     } else {
-      out += c;  // bytes of cut characters stay as they are: readers decode with "replace"
+      out += c;  // bytes of incomplete characters stay unchanged: readers decode with "replace"
     }
   }
   return out + "\"";

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""PyTorch's side of op_bench: for each line "THREADS KEY" on stdin one JSON line with its seconds.
+"""PyTorch's side of op_bench: for each line "THREADS KEY" on stdin, prints one JSON line with the seconds.
 
-Rows carry the keys of bench/op_bench_*.cpp. A row's function makes the operands and gives a call
-that does the op once into the same memory (out=, or in place), timed as op_bench does. Runs in the
-environment that op_bench.py makes; not imported by it.
+Rows have the keys of bench/op_bench_*.cpp. A row's function makes the operands and returns a call that
+runs the op once and writes to the same memory (out=, or in place). It is timed as in op_bench. This
+program runs in the environment that op_bench.py makes, and op_bench.py doesn't import it.
 """
 
 import json
@@ -38,7 +38,7 @@ def ids(*shape, below, dtype=torch.int64):
     return torch.randint(0, below, shape, dtype=dtype)
 
 
-# ---- products ----
+# ---- matrix products ----
 
 def product(dtypes, m, k, n, turned="nn"):
     name = "matmul" if turned == "nn" else "matmul_" + turned
@@ -93,7 +93,7 @@ def einsum(dtype):
 
 @row("linear_q8_0", "f32", "1024x1024x1024")
 def linear_int8(_):
-    """The nearest there is: activations to int8, an int8 product, its sums scaled."""
+    """The closest equivalent: activations converted to int8, an int8 GEMM, and scaled sums."""
     x, w = normal(1024, 1024), torch.randint(-127, 128, (1024, 1024), dtype=torch.int8).t()
     scales = torch.rand(1024)
 
@@ -310,7 +310,8 @@ def index_select(dtype):
     return lambda: torch.index_select(x, 0, i, out=y)
 
 
-# ---- convolutions, pools, resampling: PyTorch takes no output, its allocator gives the last back ----
+# ---- convolutions, pools, resampling: PyTorch has no output argument; its allocator reuses the
+# last memory ----
 
 def shape_text(*shapes):
     return ",".join("x".join(map(str, shape)) for shape in shapes)
@@ -441,7 +442,7 @@ def add_sort(name, dtypes, shape_name, shape, dim):
         return lambda: torch.sort(x, dim=dim, stable=True, out=(y, i))
 
 
-# PyTorch's argsort is its sort, whose values it drops.
+# PyTorch implements argsort by sort and drops the values.
 add_sort("argsort", "f32 bf16 f64 i64", "1024x1024", (1024, 1024), 1)
 add_sort("sort", "f32 bf16 f64 i64", "1024x1024", (1024, 1024), 1)
 add_sort("sort_dim0", "f32", "1024x1024", (1024, 1024), 0)
@@ -490,7 +491,7 @@ def normal_numbers(dtype):
     return lambda: y.normal_()
 
 
-# ---- movement; glibc is told in op_bench.py to keep what is freed, as wick's allocator does ----
+# ---- movement; op_bench.py makes glibc keep freed memory, as wick's allocator does ----
 
 def moved(name, shape_name, shape, function):
     @row(name, "f32", shape_name)

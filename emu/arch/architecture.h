@@ -1,7 +1,7 @@
 #pragma once
 
-// Architectures: what differs between the devices of a family, and what families differ in. Each
-// family has a folder here with its own instructions (rows.cpp) and the table of its devices.
+// Properties of architectures and of their families. Each family has a folder here, which contains
+// the table of its devices and its own instructions (rows.cpp).
 
 #include <cstdint>
 #include <span>
@@ -13,26 +13,27 @@ namespace emu {
 
 struct Architecture {
   const char* name = nullptr;       // gfx1100
-  const char* full_name = nullptr;  // with its features, as programs read it
+  const char* full_name = nullptr;  // with features, as programs read it
   const char* product = nullptr;
   int generation = 0;  // 9, 10, 11, 12
   int major = 0, minor = 0, stepping = 0;
-  int wave = 0;        // lanes, as warpSize
-  int processors = 0;  // as multiProcessorCount: workgroup processors where there are
-  int simds = 0;       // of a processor
+  int wave = 0;  // lanes per wave, reported as warpSize
+  // Reported as multiProcessorCount; counts workgroup processors if there are any.
+  int processors = 0;
+  int simds = 0;  // per multiprocessor
   int waves_per_simd = 0;
-  int vgprs = 0;               // of a SIMD and lane (of 32-lane waves where both exist)
-  int vgpr_granule = 0;        // registers are handed out in these (32-lane waves)
-  int max_vgprs = 0;           // that one wave can have
-  int sgprs = 0;               // of a SIMD; 0: as many as needed
-  uint32_t lds_bytes = 0;      // of a workgroup
-  uint32_t processor_lds = 0;  // of a processor
+  int vgprs = 0;               // per SIMD and lane (for waves of 32 lanes if both sizes exist)
+  int vgpr_granule = 0;        // allocation granularity (for waves of 32 lanes)
+  int max_vgprs = 0;           // limit of one wave
+  int sgprs = 0;               // per SIMD; 0: not limited
+  uint32_t lds_bytes = 0;      // limit of a workgroup
+  uint32_t processor_lds = 0;  // per multiprocessor
   int clock_khz = 0, memory_clock_khz = 0, bus_bits = 0;
   int l2_bytes = 0;
-  bool wgp = false;  // a processor is a pair of compute units
+  bool wgp = false;  // a multiprocessor is a pair of compute units
 };
 
-/// A copy of what a family's devices have in common, with what is one device's own. Clocks in kHz.
+/// Copies the properties common to a family and sets those of one device. Clocks are in kHz.
 constexpr Architecture device(Architecture common, const char* name, const char* product,
                               int stepping, int processors, int clock, int memory_clock,
                               int bus_bits, int l2_bytes) {
@@ -47,7 +48,7 @@ constexpr Architecture device(Architecture common, const char* name, const char*
   return common;
 }
 
-/// What RDNA's devices have in common: waves of 32 on pairs of compute units.
+/// The common properties of RDNA devices: waves of 32 lanes on pairs of compute units.
 inline constexpr Architecture kRdna = {.wave = 32,
                                        .simds = 4,
                                        .waves_per_simd = 16,
@@ -58,16 +59,16 @@ inline constexpr Architecture kRdna = {.wave = 32,
                                        .processor_lds = 131072,
                                        .wgp = true};
 
-/// A family's registration: emu/arch/NAME/family.cpp defines it, families.cpp lists it.
+/// A family of architectures. emu/arch/NAME/family.cpp defines it and families.cpp lists it.
 struct Family {
-  Traits traits;  // of its waves; how many lanes they have is a kernel's choice
+  Traits traits;  // traits of its waves; the kernel selects their width
   std::span<const Architecture> architectures;
 };
 
-/// Null where the architecture isn't known.
+/// Returns null if the architecture is unknown.
 const Architecture* find_architecture(std::string_view name);
 
-/// What lowering needs to know of an architecture's waves.
+/// Returns the properties of an architecture's waves that lowering needs.
 Traits traits_of(const Architecture& architecture, bool wave64);
 
 }  // namespace emu

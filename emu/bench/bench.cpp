@@ -1,8 +1,8 @@
-// How fast the emulator runs, as JSON: each kernel's time and wave-instructions a second, by checks
-// and host instruction set as the environment says (WICK_EMU_CHECK, WICK_EMU_ISA,
-// WICK_EMU_THREADS), and the share of what the host could do: an fma of 32 lanes an instruction,
-// on registers, measured in the same run. Instructions are counted by a second process with
-// WICK_EMU_PROFILE. Times are the best of some, of the processor with one thread.
+// Measures the emulator's speed and prints JSON: the time of each kernel, its wave-instructions per
+// second, and the fraction of the host's peak. The environment selects checks, host instruction set
+// and threads (WICK_EMU_CHECK, WICK_EMU_ISA, WICK_EMU_THREADS). The peak is one fma of 32 lanes per
+// instruction on registers, measured in the same run. A second process with WICK_EMU_PROFILE counts
+// the instructions. Times are the minimum of several runs; with one thread they are CPU times.
 //
 //   emu_bench KERNELS.hsaco [REPEATS [NAME]]
 
@@ -79,10 +79,10 @@ double now() { return seconds(CLOCK_PROCESS_CPUTIME_ID); }
   return sum;
 }
 
-/// 32-lane multiply-adds a second and core.
+/// Returns the number of 32-lane multiply-adds per second and core.
 double host_peak(bool wide) {
   volatile float sink = 0;
-  volatile int64_t times = 4'000'000;  // so that nothing is computed beforehand
+  volatile int64_t times = 4'000'000;  // prevents constant folding
   double best = 0;
   for (int i = 0; i < 5; ++i) {
     const int64_t count = times;
@@ -102,8 +102,8 @@ void must(hipError_t error) {
 
 constexpr char kLongKernel[] = "long_one";
 
-/// Of a kernel of some 2000 instructions: loaded, decoded and run once for the first time, then
-/// from a second module of the same content.
+/// Times of a kernel with some 2000 instructions: loading, decoding and running it for the first
+/// time, and from a second module with the same content.
 struct LoadTime {
   double first_ms, again_ms, run_ms;
 };
@@ -201,7 +201,7 @@ class Kernels {
   float* buffers_[3] = {};
 };
 
-/// Wave-instructions of one launch of each kernel, by a profile of this program.
+/// Returns the wave-instructions of one launch of each kernel, from a profile of this program.
 std::vector<double> count_instructions(char** argv, const std::vector<std::string>& kernels) {
   std::string file = (std::filesystem::temp_directory_path() / "emu_bench.XXXXXX").string();
   const int made = mkstemp(file.data());
@@ -272,7 +272,7 @@ int main(int argc, char** argv) {
       "[",
       isa, cores(), variable("WICK_EMU_CHECK", "none"), peak);
   for (size_t i = 0; i < benches.size(); ++i) {
-    // Other programs may run: with one thread, the processor's time counts.
+    // Other programs may be running, so with one thread this uses the CPU time.
     const double time = cores() == 1 ? times[i].cpu : times[i].wall;
     std::printf(
         "%s\n  {\"kernel\": \"%s\", \"ms\": %.3f, \"cpu_ms\": %.3f, "

@@ -1,4 +1,4 @@
-// Kernels whose speed is measured: see bench.cpp.
+// Kernels whose speed bench.cpp measures.
 
 #define WG __attribute__((global))
 
@@ -8,7 +8,7 @@ extern "C" WG void add(const float* a, const float* b, float* c, int n) {
   if (i < n) c[i] = a[i] + b[i];
 }
 
-// One element of c an item, straight from memory.
+// Each work-item computes one element of c directly from global memory.
 extern "C" WG void gemm(const float* a, const float* b, float* c, int n) {
   const int col = __builtin_amdgcn_workgroup_id_x() * 16 + __builtin_amdgcn_workitem_id_x();
   const int row = __builtin_amdgcn_workgroup_id_y() * 16 + __builtin_amdgcn_workitem_id_y();
@@ -17,7 +17,7 @@ extern "C" WG void gemm(const float* a, const float* b, float* c, int n) {
   c[row * n + col] = sum;
 }
 
-// The same with tiles in LDS.
+// Computes the same matrix product with tiles in LDS.
 extern "C" WG void gemm_lds(const float* a, const float* b, float* c, int n) {
   static __attribute__((shared)) float x[16][16], y[16][16];
   const int tx = __builtin_amdgcn_workitem_id_x(), ty = __builtin_amdgcn_workitem_id_y();
@@ -38,7 +38,7 @@ extern "C" WG void gemm_lds(const float* a, const float* b, float* c, int n) {
   c[row * n + col] = sum;
 }
 
-// Some 2000 instructions, for the time that a kernel takes to load: see load_time().
+// Some 2000 instructions, for measuring the time to load a kernel: see load_time().
 #define STEP(i) x = __builtin_fmaf(x, y, i##.5f); y = y > x ? y - i##.25f : x * y; \
   if (n == i) z += x; z ^= z << (i & 7);
 #define STEPS(i) STEP(i##0) STEP(i##1) STEP(i##2) STEP(i##3) STEP(i##4) STEP(i##5) STEP(i##6) STEP(i##7)
@@ -54,7 +54,7 @@ extern "C" WG void long_one(float* out, int n) {
   out[i] = x + y + static_cast<float>(z);
 }
 
-// Arithmetic alone: what the interpreter can do at best.
+// Only arithmetic: the upper bound of the interpreter's speed.
 extern "C" WG void polynomial(float* y, int n) {
   const int i = __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() +
                 __builtin_amdgcn_workitem_id_x();

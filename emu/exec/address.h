@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the lanes of a global or flat instruction point.
+// Computes the addresses of the lanes of a global or flat instruction.
 
 #include "emu/exec/memory.h"
 
@@ -15,8 +15,8 @@ EMU_INLINE char* half_of(Wave* w, uint32_t offset, int half) {
   return reinterpret_cast<char*>(w) + offset + static_cast<uint32_t>(half) * w->half_bytes;
 }
 
-/// Calls visit(upper, lanes) for every value of the upper dword at `high` that enabled lanes have;
-/// false when one call gives false.
+/// Calls visit(upper, lanes) once for every distinct value of the upper dword at `high` among the
+/// enabled lanes. Stops and returns false when a call returns false.
 template <class Visit>
 EMU_INLINE bool by_upper(const uint32_t* high, LaneMask enabled, const Visit& visit) {
   while (enabled != 0) {
@@ -30,8 +30,9 @@ EMU_INLINE bool by_upper(const uint32_t* high, LaneMask enabled, const Visit& vi
   return true;
 }
 
-/// Calls access(base, offsets, lanes) for each group of one half's lanes whose addresses are base +
-/// offsets[lane]. kScalarBase: a scalar base and a 32-bit offset a lane, else a 64-bit address.
+/// Calls access(base, offsets, lanes) for each set of lanes in one half whose addresses are base +
+/// offsets[lane]. kScalarBase: the address is a scalar base plus a 32-bit offset per lane;
+/// otherwise each lane has a 64-bit address.
 template <bool kScalarBase, class Access>
 EMU_INLINE bool for_addresses(Wave* w, const Op* op, int half, LaneMask enabled,
                               const Access& access) {
@@ -46,14 +47,15 @@ EMU_INLINE bool for_addresses(Wave* w, const Op* op, int half, LaneMask enabled,
   }
 }
 
-/// Checked tables: an address must be known in every enabled lane.
+/// In the checked tables, reports an address that isn't known in every enabled lane.
 template <bool kScalarBase>
 EMU_INLINE void address_known(Wave* w, const Op* op, int half) {
   read_vector(w, op, op->a, kScalarBase ? 1 : 2, half, w->s[kExec + half], true);
   if constexpr (kScalarBase) read_scalar(w, op, op->c, 2);
 }
 
-/// The operands that global, flat and scratch instructions share: address, scalar base, offset.
+/// Places the operands that global, flat and scratch instructions share: address, scalar base,
+/// offset.
 inline void place_address(Lowering& l, const Inst& inst, Op& op, const Operand& address,
                           const Operand* base) {
   op.a = l.source(address, Value::b32);
@@ -61,8 +63,8 @@ inline void place_address(Lowering& l, const Inst& inst, Op& op, const Operand& 
   op.imm = static_cast<int32_t>(inst.modifier("offset"));
 }
 
-/// Loads that pass by the caches of a compute unit, as atomic ones do, may put a workgroup in order
-/// with others. Op::imm2 says so.
+/// Loads that bypass the caches of a compute unit, as atomic loads do, may order a workgroup with
+/// others. Op::imm2 is 1 for such a load.
 inline void place_coherence(const Inst& inst, Op& op) {
   op.imm2 = inst.has("glc") || inst.has("sc0") || inst.has("sc1") ? 1 : 0;
 }

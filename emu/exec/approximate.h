@@ -1,18 +1,19 @@
 #pragma once
 
-// The documented error of AMD's quick functions. Values are computed exactly; WICK_EMU_APPROX=seed
-// moves them within the error, the same way each time, to find what depends on unspecified bits.
+// Models the documented error of AMD's approximate functions. Values are computed exactly.
+// WICK_EMU_APPROX=seed then moves them within the documented error, deterministically for a seed,
+// to find code that depends on unspecified bits.
 
 #include "emu/exec/numbers.h"
 
 namespace emu {
 
-/// 0 where nothing is to be moved.
+/// The seed; 0 means that results stay exact.
 extern const uint32_t approximation_seed;
 
 namespace {
 
-/// Bits that look random and depend on the value and the seed alone.
+/// Returns pseudo-random bits that depend on the value and the seed alone.
 template <class V>
 EMU_INLINE V scrambled(V x, uint32_t seed) {
   x = (x ^ (x >> 15) ^ static_cast<Element<V>>(seed)) * static_cast<Element<V>>(0x85ebca6bu);
@@ -20,7 +21,7 @@ EMU_INLINE V scrambled(V x, uint32_t seed) {
   return x ^ (x >> 16);
 }
 
-/// Random bits for each lane of a result.
+/// Returns pseudo-random bits for each lane of a result.
 template <class V>
 EMU_INLINE auto random_of(V x) {
   using B = Unsigned<V>;
@@ -29,7 +30,8 @@ EMU_INLINE auto random_of(V x) {
   return convert<B>(scrambled(folded, approximation_seed));
 }
 
-/// Lanes of finite, normal values that stay so some units in the last place away.
+/// Selects lanes with finite, normal values that remain finite and normal when they move by `ulps`
+/// units in the last place.
 template <class V>
 EMU_INLINE auto is_movable(V x, uint32_t ulps) {
   using E = Element<Unsigned<V>>;
@@ -39,9 +41,9 @@ EMU_INLINE auto is_movable(V x, uint32_t ulps) {
          (magnitude < static_cast<E>(Layout<V>::kInfinity - ulps));
 }
 
-/// Moves `nearest`, which is `exact` rounded, to that value's other neighbour or not: an error
-/// below one unit in the last place, as is documented. Functions that are exact where they can be
-/// stay so.
+/// Moves `nearest`, the rounded value of `exact`, to the neighbour on the other side of `exact`, or
+/// leaves it, at random. The error stays below one unit in the last place, as documented. Results
+/// that are exact aren't moved.
 template <class V, class Wide>
 EMU_INLINE V approximate(V nearest, Wide exact) {
   if (approximation_seed == 0) [[likely]]
@@ -49,7 +51,8 @@ EMU_INLINE V approximate(V nearest, Wide exact) {
   using B = Unsigned<V>;
   using E = Element<B>;
   const Wide back = convert<Wide>(nearest);
-  // A magnitude one up or down in bits is the next float away from zero or toward it.
+  // Adding or subtracting one from a magnitude's bits gives the next float away from or toward
+  // zero.
   const B away = convert<B>(bits_as<Unsigned<Wide>>(absolute(exact) > absolute(back)) & 1);
   const B inexact = convert<B>(bits_as<Unsigned<Wide>>(exact != back) & 1);
   const B chosen = random_of(nearest) & 1 & inexact;
@@ -57,7 +60,8 @@ EMU_INLINE V approximate(V nearest, Wide exact) {
   return is_movable(nearest, 1) ? bits_as<V>(moved) : nearest;
 }
 
-/// Moves values by up to `ulps` of the last place, where that is so many that one doesn't count.
+/// Moves a value by up to `ulps` units in the last place. It is for functions whose documented
+/// error is so large that a single unit doesn't matter.
 template <class V>
 EMU_INLINE V approximate_coarse(V x, uint32_t ulps) {
   if (approximation_seed == 0) [[likely]]

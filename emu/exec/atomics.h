@@ -1,6 +1,6 @@
 #pragma once
 
-// Read-modify-write operations, for global memory and LDS alike.
+// Implements read-modify-write operations on global memory and LDS.
 
 #include <algorithm>
 #include <atomic>
@@ -24,7 +24,7 @@ T maximum_number(T a, T b) {
   return a > b || (a == b && !std::signbit(a)) ? a : b;
 }
 
-// What memory becomes, from what it was and the data.
+// Each function returns the new value of memory from the old value and the data.
 inline constexpr auto kSwap = [](auto, auto data) { return data; };
 inline constexpr auto kAdd = [](auto old, auto data) {
   return static_cast<decltype(old)>(old + data);
@@ -64,7 +64,7 @@ inline constexpr auto kPackedAddF16 = [](uint32_t old, uint32_t data) {
   return result;
 };
 
-/// A value spread over registers 128 bytes apart, of one lane.
+/// Reads one lane's value, whose dwords lie in registers 128 bytes apart.
 template <class T>
 EMU_INLINE T read_lane(const char* reg, int lane) {
   char bytes[sizeof(T)];
@@ -83,7 +83,7 @@ EMU_INLINE void write_lane(char* reg, int lane, T value) {
 template <int kBytes>
 using Bits = std::conditional_t<kBytes == 8, uint64_t, uint32_t>;
 
-/// Replaces *at by next(*at) in one step as seen by other threads, and gives what was there.
+/// Atomically replaces *at by next(*at) and returns the old value.
 template <class T, class Next>
 EMU_INLINE T exchange(char* at, const Next& next) {
   using B = Bits<sizeof(T)>;
@@ -95,15 +95,16 @@ EMU_INLINE T exchange(char* at, const Next& next) {
   }
 }
 
-/// One half's lanes, in order. kCompare: the data's second value is what memory is compared with.
-/// `to` null: nothing is returned.
+/// Runs the operation for one half's lanes in ascending order. kCompare: the second value of the
+/// data is the comparand. If `to` is null, old values aren't returned.
 template <class T, auto F, bool kCompare, class Space>
 EMU_INLINE bool atomic_half(Wave* w, const Op* op, char* base, const uint32_t* offsets,
                             LaneMask enabled, const char* data, char* to) {
   for (LaneMask left = enabled; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     char* memory = base + offsets[lane];
-    // What a swap returns may not matter: compilers ask for it even where nobody uses it.
+    // The old value that a swap returns may be unused: compilers request it even where nothing
+    // reads it.
     constexpr bool kSwaps =
         std::is_same_v<std::remove_cv_t<decltype(F)>, std::remove_cv_t<decltype(kSwap)>> &&
         !kCompare;

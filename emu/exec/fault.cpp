@@ -15,7 +15,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     current = nullptr;
     guard->caught = true;
     guard->address = reinterpret_cast<uintptr_t>(info->si_addr);
-    // The processor tells the address of a page that isn't there, not of what can't be one.
+    // The signal reports the address of an unmapped page, but not an address that isn't canonical.
     guard->non_canonical = guard->address == 0 && info->si_code == SI_KERNEL;
     siglongjmp(guard->back, 1);
   }
@@ -25,14 +25,14 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
   } else {
-    sigaction(signal, &before, nullptr);  // the access is made again, and ends the process
+    sigaction(signal, &before, nullptr);  // the access is retried and ends the process
   }
 }
 
 void install() {
   struct sigaction action {};
   action.sa_sigaction = &on_fault;
-  // The mask isn't saved with the place to go back to: the signal must not be blocked meanwhile.
+  // sigsetjmp doesn't save the signal mask, so the signal must not be blocked during the handler.
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   sigaction(SIGSEGV, &action, &previous_segv);

@@ -1,29 +1,30 @@
 #pragma once
 
-// Accesses to memory that isn't there: the signal becomes an error of what made them.
+// Turns SIGSEGV and SIGBUS from accesses to unmapped memory into errors of the code that made them.
 
 #include <csetjmp>
 #include <cstdint>
 
 namespace emu {
 
-/// Where a thread goes on after a bad access, and what is known of it.
+/// Where a thread resumes after a bad access, and what is known about the access.
 struct FaultGuard {
   sigjmp_buf back;
-  bool caught = false;         // a signal came, and its handler jumped to `back`
-  bool refused = false;        // a check found the access, and kept it from being made
-  bool non_canonical = false;  // no address that there can be: the signal doesn't tell it
+  bool caught = false;         // a signal arrived and its handler jumped to `back`
+  bool refused = false;        // a check rejected the access before it was made
+  bool non_canonical = false;  // the address isn't canonical, so the signal doesn't report it
   uintptr_t address = 0;
 };
 
-/// Catches bad accesses of this thread with the guard; with null they go where they went before
-/// there were guards. Gives back the guard that it had.
+/// Makes `guard` catch bad accesses of this thread; null restores the signal's previous handling.
+/// Returns the previous guard.
 FaultGuard* guard_faults(FaultGuard* guard);
 
-/// Notes in this thread's guard, if it has one, that an access was refused.
+/// Records in this thread's guard, if it has one, that an access was rejected.
 void refuse_access();
 
-/// While it lives no fault of this thread is caught: a jump would leave locks locked for ever.
+/// Disables catching of faults on this thread for its lifetime: a jump would leave locks locked for
+/// ever.
 class FaultPause {
  public:
   FaultPause() : guard_(guard_faults(nullptr)) {}
@@ -35,8 +36,9 @@ class FaultPause {
   FaultGuard* const guard_;
 };
 
-/// Does work under a guard of its own, and puts the thread's back. False where the work faulted:
-/// nothing that it began is destroyed then, so it mustn't hold a lock.
+/// Runs `work` under a guard and restores the thread's previous guard. Returns false if `work`
+/// faulted. Destructors of objects that `work` created don't run then, so `work` mustn't hold a
+/// lock.
 template <class Work>
 [[gnu::noinline]] bool survives(FaultGuard& guard, const Work& work) {
   FaultGuard* const before = guard_faults(nullptr);

@@ -1,8 +1,7 @@
 #pragma once
 
-// How elements in memory become registers: for each format the quick way for 16 lanes whose
-// elements follow one another, the one for lanes that all read one element, and the one for a
-// single lane.
+// Moves elements between memory and registers. Each format has a fast path for 16 lanes with
+// consecutive elements, one for lanes that all read the same element, and one for a single lane.
 
 #include <cstring>
 #include <type_traits>
@@ -16,14 +15,14 @@ namespace {
 inline constexpr int kChunk = 16;
 using Chunk = uint32_t __attribute__((ext_vector_type(kChunk)));
 
-/// Of 16 truths.
+/// Returns whether none of 16 comparison results is true.
 template <class V>
 EMU_INLINE bool none(V truth) {
   using Bools = bool __attribute__((ext_vector_type(kChunk)));
   return bits_as<uint16_t>(__builtin_convertvector(truth != 0, Bools)) == 0;
 }
 
-/// N dwords a lane, in N registers.
+/// N dwords per lane, in N registers.
 template <int N>
 struct Dwords {
   static constexpr int kBytes = 4 * N, kRegisters = N;
@@ -34,7 +33,8 @@ struct Dwords {
     return __builtin_shufflevector(block, block, (kFirst + I * N)...);
   }
 
-  /// `to`: the chunk's part of the first register; registers are 128 bytes apart.
+  /// Loads 16 lanes. `to` is these lanes' place in the first register; registers are 128 bytes
+  /// apart.
   EMU_INLINE void load_chunk(const char* from, char* to) {
     if constexpr (N == 1) {
       std::memcpy(to, from, 64);
@@ -92,15 +92,15 @@ struct Dwords {
   }
 };
 
-/// One element smaller than a dword. kPart: the whole register (0), its lower (1) or upper half
-/// (2).
+/// One element smaller than a dword. kPart names the bits of the register that it fills: all of
+/// them (0), the lower half (1) or the upper half (2).
 template <class T, int kPart>
 struct Small {
   static constexpr int kBytes = sizeof(T), kRegisters = 1;
   using Block = T __attribute__((ext_vector_type(kChunk)));
   using Wide = int32_t __attribute__((ext_vector_type(kChunk)));
 
-  /// The register's new value; `old` where half of it stays.
+  /// Returns the register's new value; the half that isn't written comes from `old`.
   template <class V>
   EMU_INLINE V placed(V value, V old) {
     if constexpr (kPart == 0) return value;

@@ -1,13 +1,13 @@
 #pragma once
 
-// Vectors of 32 lanes and what the instruction tables need to say about them. Everything is clang's
+// Vectors of 32 lanes and the operations on them that the instruction tables need. They use clang's
 // vector extension, so that one source serves every instruction set of the host.
 
 #include <cstdint>
 
 namespace emu {
 
-inline constexpr int kLanes = 32;  // a wave of 64 is two halves of 32
+inline constexpr int kLanes = 32;  // a wave of 64 has two halves of 32 lanes
 
 template <class T>
 using Vec = T __attribute__((ext_vector_type(kLanes)));
@@ -23,7 +23,7 @@ using U64 = Vec<uint64_t>;
 using I64 = Vec<int64_t>;
 using F64 = Vec<double>;
 
-/// One bit a lane, as EXEC and VCC hold it.
+/// One bit per lane, in the format of EXEC and VCC.
 using LaneMask = uint32_t;
 inline constexpr LaneMask kAllLanes = ~LaneMask{0};
 
@@ -69,11 +69,11 @@ struct SignedOf<8> {
 
 template <class V>
 using Element = typename detail::ElementOf<V>::type;
-/// What a comparison of two V gives: all bits or none in each lane.
+/// The result of comparing two V: each lane has all bits set or none.
 template <class V>
 using Truth = Vec<typename detail::SignedOf<sizeof(Element<V>)>::type>;
 
-/// Bit i of the mask says lane i.
+/// Bit i of the mask is set if lane i is true.
 template <class T>
 EMU_INLINE LaneMask lane_mask(Vec<T> truth) {
   return bits_as<LaneMask>(convert<detail::Bools>(truth != 0));

@@ -1,6 +1,7 @@
 #pragma once
 
-// A kernel on its way: what every wave of it shares, and how one workgroup is run.
+// Defines a kernel launch (the state that all its waves share) and the worker that runs one
+// workgroup.
 
 #include <array>
 #include <atomic>
@@ -21,7 +22,8 @@
 
 namespace emu {
 
-/// The 64 bytes `NAME.kd` of a code object, as far as a wave's start depends on them.
+/// The fields of a code object's 64-byte kernel descriptor `NAME.kd` that determine the initial
+/// state of a wave.
 struct Descriptor {
   uint32_t lds_bytes = 0, scratch_bytes = 0, kernarg_bytes = 0;
   int64_t entry_offset = 0;  // from the descriptor to the first instruction
@@ -31,75 +33,82 @@ struct Descriptor {
 
   int user_sgprs() const { return static_cast<int>(rsrc2 >> 1 & 31); }
   bool wave32() const { return (properties >> 10 & 1) != 0; }
-  /// Vector registers that the kernel may name.
+  /// The number of vector registers that the kernel may name.
   int vgprs(int generation) const;
-  /// The MODE register at the start: rounding and denormal handling, and above them IEEE and clamp.
+  /// The initial MODE register: rounding and denormal handling, then the IEEE and clamp bits above
+  /// them.
   uint32_t mode() const {
     return (rsrc1 >> 12 & 0xff) | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9;
   }
 };
 
-/// What one launch of a kernel shares among its waves. Sizes in bytes, group and item counts in
-/// x, y, z.
+/// State that all waves of a launch share. Sizes are in bytes; workgroup and work-item counts are
+/// in x, y, z.
 struct Launch {
   Code* code = nullptr;
   Descriptor descriptor;
   std::string kernel;  // its name, for reports
-  uint64_t entry = 0;  // of the first instruction, in the code object
-  uint64_t base = 0;   // where address 0 of the object lies in the device's memory
+  uint64_t entry = 0;  // address of the first instruction in the code object
+  uint64_t base = 0;   // device address at which address 0 of the object is loaded
   std::array<uint32_t, 3> groups{1, 1, 1}, block{1, 1, 1};
-  /// Work-items of the whole grid where the last groups are smaller than the others; else zeros.
+  /// Work-items of the whole grid if the last workgroups are smaller than the others, zeros
+  /// otherwise.
   std::array<uint32_t, 3> grid{0, 0, 0};
   uint32_t lds_bytes = 0;                     // static and dynamic
   uint64_t kernarg = 0, dispatch_packet = 0;  // addresses
-  int vgprs = 0;                              // of a wave, as allocated
+  int vgprs = 0;                              // registers allocated for a wave
   bool checked = false;                       // the code's tables are the checked ones
-  const Shadow* shadow = nullptr;             // of device memory; the checked tables need it
-  bool check_races = true;  // in LDS; in global memory where there is a shadow for it
+  const Shadow* shadow = nullptr;  // the shadow of device memory, which the checked tables need
+  bool check_races = true;         // races in LDS, and in global memory if `races` is set
   RaceShadow* races = nullptr;
-  MemoryCounts* memory_counts = nullptr;  // null: nothing is counted
-  uint32_t race_tag = 0;  // of this launch: its number, modulo 255 and plus one, << 24
-  uint64_t seed = 0;      // of the order of waves; 0: as they are numbered
-  /// For reports: the source line of an address of the object, and what an address of memory is.
+  MemoryCounts* memory_counts = nullptr;  // null: memory accesses aren't counted
+  uint32_t race_tag = 0;                  // (launch number modulo 255, plus one) << 24
+  uint64_t seed = 0;  // seed of the random order of waves; 0: waves run in order
+  /// Used in reports: `line` gives the source line of an address in the object, and `describe` says
+  /// what a memory address belongs to.
   std::function<std::string(uint64_t)> line, describe;
-  /// Whether memory outside of the arena may be used: host memory that was registered.
+  /// Returns whether memory outside the arena may be accessed, as registered host memory may.
   std::function<bool(uint64_t, size_t)> mapped;
-  std::atomic<bool> stop{false};  // no further instruction is to be run
+  std::atomic<bool> stop{false};  // no further instruction may run
   std::mutex mutex;
-  std::string error;                  // of the first wave that failed
-  std::vector<std::string> findings;  // of the checks, one of a kind an instruction
+  std::string error;  // message of the first wave that failed
+  // Findings of the checks, at most one per kind and instruction.
+  std::vector<std::string> findings;
   std::set<std::pair<uint64_t, int>> reported;
 
   uint64_t group_count() const { return uint64_t{groups[0]} * groups[1] * groups[2]; }
   uint32_t items() const { return block[0] * block[1] * block[2]; }
-  /// A group's size: smaller than `block` at the end of a grid that it doesn't divide.
+  /// The size of a workgroup, which is smaller than `block` at the edge of a grid that `block`
+  /// doesn't divide.
   std::array<uint32_t, 3> block_of(const std::array<uint32_t, 3>& id) const;
 };
 
-/// A workgroup while it runs.
+/// A workgroup that is running.
 struct Workgroup {
   Launch* launch = nullptr;
-  uint32_t number = 0;  // in the grid
+  uint32_t number = 0;  // index in the grid
   uint32_t waves_begun = 0;
-  bool synchronised = false;      // it used what may put it in order with other workgroups
-  LdsTrack* lds_track = nullptr;  // of the checked tables alone
+  bool synchronised = false;      // it ran something that may order it with other workgroups
+  LdsTrack* lds_track = nullptr;  // null in the unchecked tables
   std::array<uint32_t, 3> id{}, block{};
   std::vector<Wave*> waves;
 
   uint32_t items() const { return block[0] * block[1] * block[2]; }
 };
 
-/// Room for the waves of one workgroup: registers, LDS and scratch, kept from one to the next.
+/// Memory for the waves of one workgroup (registers, LDS and scratch), which is reused for later
+/// workgroups.
 class Worker {
  public:
-  /// Runs a workgroup to its end. False when a wave failed: `launch.error` says why.
+  /// Runs a workgroup to its end. Returns false if a wave failed; `launch.error` has the message.
   bool run(Launch& launch, uint64_t group);
 
   enum class Progress { done, failed, paused };
-  /// Lays a workgroup out. Throws std::runtime_error where its code can't be run.
+  /// Sets up the waves of a workgroup. Throws std::runtime_error if its code can't be run.
   void begin(Launch& launch, uint64_t group);
-  /// Gives every wave one turn of at most `budget` backward branches. Paused: all that could go on
-  /// did, and others may have to before this group can.
+  /// Gives every wave one turn of at most `budget` backward branches. Returns `paused` when every
+  /// wave that could run has had its turn; other workgroups may have to run before this one can go
+  /// on.
   Progress step(int64_t budget);
 
  private:
@@ -114,54 +123,58 @@ class Worker {
   std::unique_ptr<uint8_t, Free> lds_, scratch_;
   size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0, track_bytes_ = 0;
   uint64_t constants_of_ = 0;  // the serial number of the code
-  uint64_t entry_ = 0;         // of that code; its program and operation:
+  uint64_t entry_ = 0;         // entry address in that code, with its program and operation:
   const Program* entry_program_ = nullptr;
   const Op* entry_op_ = nullptr;
   Workgroup group_;
   LdsTrack lds_track_;
-  std::vector<std::unique_ptr<char, Free>> tracks_;  // of each wave, where it is tracked
+  std::vector<std::unique_ptr<char, Free>> tracks_;  // the Track of each wave, in checked code
   enum class State : uint8_t { ready, waiting, done };
   std::array<State, 64> state_{};
   uint32_t count_ = 0, done_ = 0;
   uint64_t random_ = 0;
 };
 
-/// Makes the wave go on at an address of its code object, and gives back the operation there.
-/// Throws std::runtime_error where there is no code.
+/// Makes the wave continue at an address of its code object and returns the operation there. Throws
+/// std::runtime_error if there is no code at the address.
 const Op* enter(Wave* w, uint64_t address);
-/// The same where the program and its operation have been found already.
+/// Makes the wave continue at an operation that has been found already.
 void enter(Wave* w, const Program& program, const Op* op);
 
-/// What WICK_EMU_CHECK can switch on.
+/// The checks that WICK_EMU_CHECK can enable.
 enum class Check : uint8_t { memory, lds, registers, waits, races, barriers, leaks, alignment };
 
-/// Notes a finding of a check; the kernel goes on. `lane` negative: the whole wave.
+/// Records a finding of a check; the kernel continues. A negative `lane` stands for the whole wave.
 void report(Wave* w, const Op* op, Check check, int lane, const std::string& what);
 
-/// Whether the instruction has been reported for this already: then nothing need be made ready.
+/// Returns whether this check has already reported this instruction, so that callers can skip
+/// preparing a message.
 bool was_reported(Wave* w, const Op* op, Check check);
 
-/// Where an operation comes from. That of an indexed one, which is the wave's own: see wave.h.
+/// Returns where an operation comes from. For the wave's own indexed operation (see Wave::indexed),
+/// this is the origin of the operation that it was copied from.
 inline const Origin& origin_of(const Wave* w, const Op* op) {
   return w->program->origin(op == &w->indexed[0] ? w->indexed[1].target - 1 : op);
 }
 
-/// Ends the launch with an error: kernel, instruction and wave go before `what`.
+/// Ends the launch with an error; the message is `what` after the kernel, instruction and wave.
 Stop fail(Wave* w, const Op* op, const std::string& what);
-/// The same for handlers, which are built for one host and mustn't carry the library's own code.
+/// The overload for handlers, which are compiled for one instruction set of the host and mustn't
+/// instantiate library code such as std::string.
 Stop fail(Wave* w, const Op* op, const char* what);
 
-/// What the checked tables call when an access isn't right: a report, and whether the access may go
-/// on. `lane` within its half.
+/// The checked tables call these functions when an access is wrong. They report it and return
+/// whether the access may proceed. `lane` is the lane's index within its half.
 bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane);
 bool bad_write(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane);
 void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane);
-/// Some enabled lane's base + offsets[lane] isn't a multiple of `align`.
+/// Reports that base + offsets[lane] of some enabled lane isn't a multiple of `align`.
 void bad_alignment(Wave* w, const Op* op, uint64_t base, const uint32_t* offsets, LaneMask enabled,
                    uint32_t align);
 bool bad_scratch(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane);
 
-/// The rows of the quickest host instruction set, or of the one that WICK_EMU_ISA names.
+/// Selects the tables for the host's widest instruction set, or for the one that WICK_EMU_ISA
+/// names.
 RowChoice select_rows(bool checked, int generation);
 
 }  // namespace emu

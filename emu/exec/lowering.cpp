@@ -33,13 +33,13 @@ uint64_t integer_bits(uint64_t bits, Value as) {
   const auto number = static_cast<int64_t>(bits);
   const bool is_inline = number >= -16 && number <= 64;
   if (is_inline) return bits;
-  if (as == Value::f64) return bits << 32;         // a literal is the upper half
-  if (as == Value::u64) return bits & 0xffffffff;  // untyped bits, too, are extended with zeros
+  if (as == Value::f64) return bits << 32;         // a literal is the upper dword
+  if (as == Value::u64) return bits & 0xffffffff;  // u64 literals are zero-extended
   if (as == Value::b64) return static_cast<uint64_t>(int64_t{static_cast<int32_t>(bits)});
   return bits;
 }
 
-/// DPP: where lane i of a row reads, or -1.
+/// DPP: returns the lane that `lane` reads, or -1.
 int dpp_source(const Inst& inst, int lane, int lanes) {
   const int row = lane & ~15, i = lane & 15;
   auto in_row = [&](int to) { return to >= 0 && to < 16 ? row + to : -1; };
@@ -85,7 +85,7 @@ void dpp(const Inst& inst, int lanes, Extra& extra) {
   }
 }
 
-/// BYTE_2 or WORD_1 or DWORD.
+/// Parses BYTE_n, WORD_n or DWORD.
 void sdwa_select(std::string_view word, uint8_t& byte, uint8_t& bytes) {
   if (word.starts_with("BYTE_")) {
     byte = static_cast<uint8_t>(word[5] - '0');
@@ -204,7 +204,7 @@ Op& Lowering::place_scalar(const Inst& inst, OperandUse use, std::span<const Val
 void Lowering::index_registers(const Inst& inst, size_t operations_before) {
   if (index_with == nullptr || !inst.name.starts_with("v_") || ops.size() == operations_before)
     return;
-  // The destination of these is a source, too: one register under two names.
+  // The destination of these instructions is also a source: one register with two operand names.
   const bool accumulates =
       inst.name.find("mac") != std::string::npos || inst.name.find("dot2c") != std::string::npos;
   if (ops.size() != operations_before + 1 || accumulates || inst.operands.empty()) {

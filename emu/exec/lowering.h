@@ -1,6 +1,7 @@
 #pragma once
 
-// From instructions to operations: what every row of the tables uses to place its operands.
+// Lowers instructions to operations. Every row of the tables uses these functions to place its
+// operands.
 
 #include <deque>
 #include <map>
@@ -15,69 +16,70 @@
 
 namespace emu {
 
-/// What an operand's constant means.
+/// How the constant of an operand is interpreted.
 enum class Value : uint8_t { b16, f16, bf16, i16, pk_f16, b32, f32, b64, u64, f64 };
 
-/// What differs between architectures for one and the same row.
+/// The properties of an architecture that change how a shared row works.
 struct Traits {
   bool wave64 = false;
-  bool keep_high = true;    // 16-bit results leave the upper half of the register alone
+  bool keep_high = true;    // 16-bit results preserve the upper half of the register
   uint8_t generation = 11;  // 9, 10, 11, 12
-  /// Instructions whose results do so where others' don't.
+  /// Instructions whose 16-bit results preserve the upper half although keep_high is false.
   std::span<const std::string_view> keeping_high = {};
 };
 
-/// Which of a vector row's handlers an instruction's operands allow.
+/// The fastest of a vector row's handlers that an instruction's operands allow.
 enum class PlacedForm : uint8_t { full, quick, plain };
 struct Placed {
   PlacedForm form;
   unsigned vectors;  // bit i: source i is a vector register
 };
 
-/// How a row's operands lie in an instruction.
+/// How the operands of a row correspond to the operands of an instruction.
 struct OperandUse {
   size_t results = 1;
-  bool accumulate = false;  // the first result is the last source, too
-  bool to_exec = false;     // the result is EXEC, which the instruction may leave out
+  bool accumulate = false;  // the first result is also the last source
+  bool to_exec = false;     // the result is EXEC, which the instruction's text may omit
 };
 
-/// A register operand that an instruction reads or writes; more than one follow each other. Upper
-/// dwords of 64-bit integers may be unknown: then that of the result is, and nothing else.
+/// A range of consecutive registers that an instruction reads or writes. The upper dwords of 64-bit
+/// integers have kinds of their own: if one is unknown, only the upper dword of the result is
+/// unknown.
 struct Access {
   enum class Kind : uint8_t { read, write, read_upper, write_upper };
-  uint32_t offset, registers;  // from the wave
+  uint32_t offset, registers;  // the offset is relative to the wave
   Kind kind;
 };
 
 class Lowering {
  public:
-  /// `constants`: of the whole module, laid into every wave.
+  /// `constants`: the constants of the whole module, which are copied into every wave.
   Lowering(Traits traits, std::vector<uint64_t>& constants)
       : traits(traits), constants_(constants) {}
 
   const Traits traits;
   std::vector<Op> ops;
-  std::deque<Extra> extras;  // addresses stay
-  int vgprs = 0;             // registers that were named, from the first on
+  std::deque<Extra> extras;  // a deque, so that addresses remain valid
+  int vgprs = 0;             // one more than the highest register that was named
 
-  /// Appends an operation and gives it back to be filled in.
+  /// Appends an operation and returns it to be filled in.
   Op& emit(Handler fn);
 
-  /// Appends a vector operation without its handler: operands in the order of `values`, then what
-  /// extra() finds.
+  /// Appends a vector operation without a handler. Its operands come in the order of `values`;
+  /// extra() fills in the modifiers.
   Placed place_vector(const Inst& inst, OperandUse use, std::span<const Value> values);
 
-  /// Appends a scalar operation without its handler.
+  /// Appends a scalar operation without a handler.
   Op& place_scalar(const Inst& inst, OperandUse use, std::span<const Value> values);
 
-  /// Where the operand's value is found, seen from the wave.
+  /// Returns the offset from the wave at which the operand's value is found.
   uint32_t source(const Operand& operand, Value value);
-  /// Where a register to be written is.
+  /// Returns the offset from the wave of a register that is written.
   uint32_t destination(const Operand& operand);
   uint32_t constant(uint64_t bits);
   uint32_t constant_count() const { return static_cast<uint32_t>(constants_.size()); }
-  /// Of an instruction that only computes, lane by lane: what it reads and writes, and nothing
-  /// else. Rows that say so call access() for all of their operands, and only_computes() once.
+  /// Records what an instruction reads or writes, if it only computes, each lane by itself. Rows of
+  /// such instructions call access() for all of their operands and only_computes() once.
   void access(uint32_t offset, uint32_t registers, Access::Kind kind) {
     accesses.push_back({offset, registers, kind});
   }
@@ -85,38 +87,41 @@ class Lowering {
   std::vector<Access> accesses;
   bool computes = false;
 
-  /// Registers named relative to M0 (gfx9): the handler that puts the index in, and which operands
-  /// it is for: bit i source i, bit 3 the result. Null outside of such code.
+  /// For registers that are named relative to M0 (gfx9): the handler that adds the index, and the
+  /// operands that it applies to. Bit i stands for source i, bit 3 for the result. The handler is
+  /// null where no index applies.
   Handler index_with = nullptr;
   uint32_t indexed_operands = 0;
-  /// Puts that handler before the operation that `inst` became, the last one.
+  /// Inserts that handler before the last operation, which `inst` was lowered to.
   void index_registers(const Inst& inst, size_t operations_before);
 
   int halves() const { return traits.wave64 ? 2 : 1; }
 
-  /// The operation's modifiers; `sources` operands from `first` on.
+  /// Returns the operation's modifiers. `first` is the index of the first of `sources` source
+  /// operands.
   Extra* extra(const Inst& inst, size_t first, size_t sources);
 
  private:
   std::vector<uint64_t>& constants_;
 };
 
-/// An instruction of the tables. A table lives in a namespace of its host instruction set.
+/// An instruction of the tables. Each table is in the namespace of a host instruction set.
 struct Row {
   const char* name;
   void (*lower)(Lowering&, const Inst&);
 };
 
-/// Rows of one generation, or (0) of all: a generation's own come before those.
+/// The rows of one generation, or of all generations (0). Rows of a generation take precedence over
+/// shared ones.
 struct Table {
   int generation;
   std::span<const Row> rows;
 };
 
-/// Refuses an instruction whose operands aren't as they should be.
+/// Throws because an instruction's operands don't have the expected form.
 [[noreturn]] void refuse_operands(const Inst& inst);
 
-/// The instruction isn't one that is known, or not in this form.
+/// Thrown for an instruction, or a form of one, that the emulator doesn't implement.
 struct NotImplemented : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// Loads and stores of lanes, 16 at a time: quick where the lanes' elements follow one another or
-// are all the same one, lane by lane where they don't.
+// Loads and stores of lanes, 16 at a time. A fast path serves lanes with consecutive elements or
+// with one common element; other lanes are handled one by one.
 
 #include "emu/exec/formats.h"
 #include "emu/exec/launch.h"
@@ -16,7 +16,7 @@ enum class Pattern { consecutive, uniform, scattered };
 
 EMU_INLINE Chunk chunk_ids() { return Chunk{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
 
-/// Of 16 lanes that are all enabled.
+/// Classifies the offsets of 16 enabled lanes.
 template <uint32_t kStep>
 EMU_INLINE Pattern pattern(Chunk offsets) {
   const Chunk from_first = offsets - static_cast<Chunk>(offsets[0]);
@@ -24,8 +24,9 @@ EMU_INLINE Pattern pattern(Chunk offsets) {
   return none(from_first) ? Pattern::uniform : Pattern::scattered;
 }
 
-// Spaces say whether `bytes` bytes at an address may be read or written. Where the lane is
-// one of lanes_from(), the answer alone counts: lanes are asked for one by one when it is no.
+// A space says whether `bytes` bytes at an address may be read or written. If `lane` comes from
+// lanes_from(), a space only answers and doesn't report: after a negative answer it is asked again
+// for each lane.
 
 struct Global {
   static constexpr bool kFaults = true;
@@ -49,8 +50,8 @@ struct Global {
     }
     return true;
   }
-  /// `value`: what will be written, where that is known. Writing what is there is no race: so
-  /// groups set flags.
+  /// `value`: what will be written, if it is known. Writing the value that memory already holds
+  /// isn't a race, since workgroups set flags that way.
   EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
                            const char* value = nullptr) {
     if constexpr (kChecked) {
@@ -69,7 +70,7 @@ struct Global {
     }
     return true;
   }
-  /// For an operation that writes, and reads unless it replaces all there is.
+  /// Checks an operation that writes, and also reads unless it replaces the whole value.
   EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
                                bool reads = true) {
     if constexpr (kChecked) {
@@ -84,7 +85,7 @@ struct Global {
   }
 };
 
-/// LDS: reading beyond its end gives zero, writing there does nothing.
+/// In LDS, a read beyond the end returns zero and a write there has no effect.
 struct Lds {
   static constexpr bool kFaults = false;
 
@@ -132,8 +133,9 @@ struct Lds {
   }
 };
 
-/// Elements of a dword and more are expected at multiples of four bytes, shorter ones at their
-/// size: the hardware takes others, but more slowly, and most are mistakes.
+/// Elements of at least a dword are expected at multiples of four bytes, shorter ones at multiples
+/// of their size. The hardware accepts other addresses, but more slowly, and most of them are
+/// mistakes.
 template <class Format>
 EMU_INLINE void check_alignment(Wave* w, const Op* op, const char* base, const uint32_t* offsets,
                                 LaneMask enabled) {
@@ -150,7 +152,8 @@ EMU_INLINE void check_alignment(Wave* w, const Op* op, const char* base, const u
   }
 }
 
-/// Loads one half's lanes from base + offsets[lane] into the registers at `to`. False: a fault.
+/// Loads one half's lanes from base + offsets[lane] into the registers at `to`. Returns false after
+/// a fault.
 template <class Format, class Space>
 EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_t* offsets,
                           LaneMask enabled, char* to) {
@@ -190,8 +193,8 @@ EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_
   return true;
 }
 
-/// Of lanes that stored one by one: looks for those whose value another lane of the instruction has
-/// replaced by a different one.
+/// After lanes have stored one by one, looks for lanes whose value another lane of the instruction
+/// has replaced by a different one.
 template <class Format>
 EMU_INLINE void check_overwritten(Wave* w, const Op* op, const char* base, const uint32_t* offsets,
                                   uint32_t lanes, const char* from) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Arithmetic on lanes that C++ has no operator for: AMD's minimum and maximum, fused 16-bit
-// multiplication, saturation, rounding and the parts of a float.
+// Lane arithmetic that C++ has no operator for: AMD's minimum and maximum, fused 16-bit
+// multiplication, saturation, rounding, and access to the fields of a float.
 
 #include "emu/exec/values.h"
 
@@ -12,7 +12,7 @@
 namespace emu {
 namespace {
 
-/// Where the parts of a float lie in its bits.
+/// Positions of the fields of a float.
 template <class V>
 struct Layout {
   using B = Unsigned<V>;
@@ -35,7 +35,7 @@ EMU_INLINE V absolute(V x) {
   return bits_as<V>(float_bits(x) & static_cast<typename Layout<V>::E>(~Layout<V>::kSign));
 }
 
-/// All bits in lanes that hold a NaN. On the bits, since f16 would be widened for a comparison.
+/// Sets all bits in lanes that hold a NaN. It tests the bits, since a comparison would widen f16.
 template <class V>
 EMU_INLINE auto is_nan(V x) {
   return float_bits(absolute(x)) > Layout<V>::kInfinity;
@@ -73,7 +73,7 @@ EMU_INLINE V quieted(V x) {
   return bits_as<V>(float_bits(x) | Layout<V>::kQuiet);
 }
 
-/// Float bits as integers of the same order, with -0 below +0.
+/// Maps float bits to integers of the same order, with -0 below +0.
 template <class V>
 EMU_INLINE Truth<V> order(V x) {
   using S = Truth<V>;
@@ -82,8 +82,8 @@ EMU_INLINE Truth<V> order(V x) {
   return bits ^ ((bits >> (Layout<V>::kBits - 1)) & kRest);
 }
 
-/// The lesser or greater one; -0 is below +0 and a NaN counts as missing, unless MODE's IEEE bit is
-/// set and it signals: then it comes back quieted.
+/// Returns the lesser or greater of a and b. -0 is below +0, and a NaN is ignored unless MODE's
+/// IEEE bit is set and the NaN is signalling: then the result is that NaN, quieted.
 template <bool kMax, bool kIeee, class V>
 EMU_INLINE V pick(V a, V b) {
   const auto a_first = kMax ? order(a) > order(b) : order(a) < order(b);
@@ -106,7 +106,7 @@ EMU_INLINE F32 pick_ieee(F32 a, F32 b) {
   __m512 x[2], y[2];
   __builtin_memcpy(x, &a, sizeof a);
   __builtin_memcpy(y, &b, sizeof b);
-  constexpr int kWhich = 4 | kMax;  // the sign is that of the result
+  constexpr int kWhich = 4 | kMax;  // the result's sign is kept
   for (int i = 0; i < 2; ++i) x[i] = _mm512_range_ps(x[i], y[i], kWhich);
   __builtin_memcpy(&a, x, sizeof a);
   return a;
@@ -117,13 +117,13 @@ EMU_INLINE V pick_ieee(V a, V b) {
   return pick<kMax, true>(a, b);
 }
 
-/// Numbers as a comparison sees them: zeros are equal whatever their sign.
+/// Compares numbers: zeros are equal whatever their sign.
 template <class V>
 EMU_INLINE auto same_number(V a, V b) {
   return (float_bits(a) == float_bits(b)) | (is_zero(a) & is_zero(b));
 }
 
-/// Minimum, maximum and median of floats with MODE's IEEE bit, and without it.
+/// Minimum, maximum and median of floats, with or without MODE's IEEE bit.
 template <bool kIeee>
 struct FloatOrder {
   template <class V>
@@ -140,7 +140,8 @@ struct FloatOrder {
     else
       return pick<true, false>(a, b);
   }
-  /// As documented: the larger of those beside the first one that equals the largest.
+  /// As documented: the larger of the two operands other than the first one that equals the
+  /// maximum.
   template <class V>
   EMU_INLINE V middle(V a, V b, V c) {
     const V first = most(most(a, b), c);
@@ -170,8 +171,8 @@ EMU_INLINE V median(V a, V b, V c) {
   return maximum(minimum(a, b), minimum(maximum(a, b), c));
 }
 
-/// Rounds `value` to odd where `error`, the exact result less `value`, isn't zero: what is rounded
-/// again to a narrower type is then rounded as the exact result would be.
+/// Rounds `value` to odd where `error`, the exact result less `value`, isn't zero. Rounding the
+/// result again to a narrower type then equals rounding the exact result once.
 template <class V>
 EMU_INLINE V round_to_odd(V value, V error) {
   using S = Truth<V>;
@@ -181,14 +182,14 @@ EMU_INLINE V round_to_odd(V value, V error) {
   return bits_as<V>(bits + (inexact & (outwards ? bits_as<S>(splat<S>(1)) : splat<S>(-1))));
 }
 
-/// The exact a + b less its rounded value, when nothing overflows.
+/// Returns the exact a + b less its rounded value, provided that nothing overflows.
 template <class V>
 EMU_INLINE V sum_error(V a, V b, V sum) {
   const V b_part = sum - a;
   return (a - (sum - b_part)) + (b - b_part);
 }
 
-/// Rounded once: the product of two f16 is exact in f32.
+/// Rounds only once, because the product of two f16 is exact in f32.
 EMU_INLINE F32 fma_odd(F16 a, F16 b, F16 c) {
   const F32 product = convert<F32>(a) * convert<F32>(b), addend = convert<F32>(c);
   const F32 sum = product + addend;
@@ -229,7 +230,7 @@ EMU_INLINE V round_to_zero(V x) {
     return __builtin_elementwise_trunc(x);
 }
 
-/// Truncated, clipped to [low, high]; NaN becomes 0.
+/// Truncates and clamps to [low, high]; NaN becomes 0.
 template <class To, class V>
 EMU_INLINE To saturate(V x, Element<V> low, Element<V> high) {
   V t = x > splat<V>(low) ? x : splat<V>(low);
@@ -246,7 +247,7 @@ EMU_INLINE I32 to_i32(F32 x) {
 }
 
 EMU_INLINE U32 to_u32(F32 x) {
-  const F32 positive = x > 0.0f ? x : splat<F32>(0);  // NaN too
+  const F32 positive = x > 0.0f ? x : splat<F32>(0);  // also maps NaN to 0
   const auto big = positive >= 2147483648.0f;
   const F32 reduced = big ? positive - 2147483648.0f : positive;
   const U32 whole = bits_as<U32>(convert<I32>(reduced < 2147483648.0f ? reduced : splat<F32>(0)));
@@ -261,7 +262,7 @@ EMU_INLINE U32 to_u32(F64 x) {
 
 EMU_INLINE F32 from_bf16(U32 low_bits) { return bits_as<F32>(low_bits << 16); }
 
-/// To the nearest bf16, ties to even; NaN stays NaN.
+/// Rounds to the nearest bf16, ties to even; NaN stays NaN.
 EMU_INLINE U32 to_bf16(F32 x) {
   const U32 bits = bits_as<U32>(x);
   const U32 rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
@@ -283,7 +284,7 @@ EMU_INLINE V clip(V x, Element<V> low, Element<V> high) {
 
 EMU_INLINE F64 power_of_two(I64 n) { return bits_as<F64>((n + 1023) << 52); }
 
-/// x times 2^n for any n, rounded once: only the last factor may round.
+/// Returns x times 2^n for any n, rounded once: only the last multiplication may round.
 EMU_INLINE F64 scale(F64 x, I32 n) {
   const I64 exponent = convert<I64>(clip(n, -2200, 2200));
   const I64 last = clip(exponent, -1022, 1000);
@@ -299,7 +300,7 @@ EMU_INLINE F16 scale(F16 x, I32 n) {
   return convert<F16>(convert<F32>(x) * power);
 }
 
-/// The exponent that leaves a magnitude in [0.5, 1); 0 for zero, infinity and NaN.
+/// Returns the exponent that leaves a magnitude in [0.5, 1), and 0 for zero, infinity and NaN.
 template <class V>
 EMU_INLINE Truth<V> fraction_exponent(V x) {
   using L = Layout<V>;
@@ -308,7 +309,8 @@ EMU_INLINE Truth<V> fraction_exponent(V x) {
   const S biased = bits_as<S>(float_bits(absolute(x)) >> static_cast<typename L::E>(L::kFraction));
   const S raw = bits_as<S>(float_bits(absolute(x)));
   S result = biased - static_cast<E>(L::kBias - 1);
-  // Denormals: what lies above the fraction's highest bit.
+  // For denormals, the exponent follows from the number of zeros above the fraction's highest set
+  // bit.
   S small = splat<S>(static_cast<E>(2 - L::kBias));
   S bits = raw;
   for (int step = 32; step > 0; step /= 2) {
@@ -323,14 +325,14 @@ EMU_INLINE Truth<V> fraction_exponent(V x) {
   return none ? splat<S>(0) : result;
 }
 
-/// The fraction of that exponent.
+/// Returns the fraction that belongs to fraction_exponent().
 template <class V>
 EMU_INLINE V fraction(V x) {
   using L = Layout<V>;
   using E = typename L::E;
   using S = Truth<V>;
   const S exponent = fraction_exponent(x);
-  // A denormal's bits are moved up by as much as its exponent lies below that of normal numbers.
+  // A denormal's bits move up by the difference between the smallest normal exponent and its own.
   const S up = (2 - static_cast<Element<S>>(L::kBias)) - exponent;
   const auto bits = float_bits(x);
   const auto moved = is_denormal(x) ? bits << bits_as<Unsigned<V>>(up) : bits;

@@ -8,7 +8,8 @@
 namespace emu {
 namespace {
 
-/// How many different pieces of `size` bytes the lanes touch. Addresses mostly rise with the lane.
+/// Returns how many distinct segments of `size` bytes the lanes touch. Addresses mostly rise with
+/// the lane.
 uint32_t pieces(uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes,
                 uint64_t size) {
   std::array<uint64_t, 2 * kLanes> touched;
@@ -25,7 +26,8 @@ uint32_t pieces(uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t
       touched.begin());
 }
 
-/// Cycles that the lanes' dwords take in 32 banks: the most different dwords that one bank has.
+/// Returns the cycles that the lanes' dwords take in 32 banks: the largest number of distinct
+/// dwords in one bank.
 uint32_t bank_cycles(const std::array<uint64_t, kLanes>& dwords, size_t count) {
   std::array<uint32_t, 32> load{};
   uint32_t most = 0;
@@ -76,7 +78,7 @@ void count_global(Wave* w, uint64_t base, const uint32_t* offsets, LaneMask lane
 
 void count_lds(Wave* w, uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes) {
   MemoryCounts& counts = *w->launch->memory_counts;
-  // Wider elements go through in several passes of 32 dwords.
+  // Wider elements take several passes of 32 dwords.
   const uint32_t dwords_each = std::max(1u, bytes / 4);
   std::array<uint64_t, kLanes> dwords;
   size_t count = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Counts of what a launch did: instructions by class through counters at the start of every run of
-// instructions that execute together, and memory by what each access needs of the hardware.
+// Counts what a launch did. Counters at the start of each basic block count instructions by class,
+// and each memory access is counted by the hardware transactions that it needs.
 
 #include <array>
 #include <atomic>
@@ -19,23 +19,23 @@ inline constexpr std::array<const char*, kClasses> kClassNames = {
 
 Class class_of(std::string_view mnemonic);
 
-/// Instructions that always run together, and with the same EXEC.
+/// Consecutive instructions that always run together under one EXEC.
 struct Block {
-  std::atomic<uint64_t> runs{0}, lanes{0};        // lanes: summed over the runs
-  std::array<uint32_t, kClasses> instructions{};  // of one run
+  std::atomic<uint64_t> runs{0}, lanes{0};        // lanes: the sum over all runs
+  std::array<uint32_t, kClasses> instructions{};  // instructions per run
 };
 
-/// The pseudo-operation that counts a block; Op::data is the block.
+/// The pseudo-operation that counts a block. Op::data points to the block.
 Stop count_block(Wave* w, const Op* op);
 
-/// Memory of one launch. Transactions: aligned pieces of 64 and 128 bytes that each instruction of
-/// a wave touches. Conflicts: cycles that LDS takes beyond one for 32 dwords.
+/// Memory accesses of one launch. Transactions are the aligned segments of 64 and 128 bytes that
+/// each instruction of a wave touches. Conflicts are the LDS cycles beyond one per 32 dwords.
 struct MemoryCounts {
   std::atomic<uint64_t> load_bytes{0}, store_bytes{0}, pieces64{0}, pieces128{0};
   std::atomic<uint64_t> lds_accesses{0}, lds_conflicts{0};
 };
 
-/// One half's lanes at base + offsets[lane].
+/// Counts an access of one half's lanes at base + offsets[lane].
 void count_global(Wave* w, uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes,
                   bool store);
 void count_lds(Wave* w, uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes);

@@ -21,15 +21,15 @@ uint64_t next_serial() {
   return ++last;
 }
 
-/// Runs where a function's instructions end without an end of the program.
+/// Runs if a function's instructions end without s_endpgm or a branch.
 Stop fell_off(Wave* w, const Op* op) { return fail(w, op, "ran past the end of its function"); }
 
-/// Whether the destination is also the last source.
+/// Returns whether the destination is also the last source.
 bool accumulates(const Inst& inst) {
   return inst.name == "v_fmac_f32" || inst.name.starts_with("v_dot2acc");
 }
 
-/// Vector registers of one and the other half of a dual instruction, as far as they clash.
+/// These functions find registers that both halves of a dual instruction use.
 bool reads(const Inst& inst, uint16_t reg) {
   return std::any_of(inst.operands.begin() + 1, inst.operands.end(),
                      [&](const Operand& operand) {
@@ -45,7 +45,8 @@ Inst move(const Operand& to, const Operand& from, const Inst& whole) {
   return inst;
 }
 
-/// Both halves read before either writes: where neither order gives that, through a spare register.
+/// Both halves of a dual instruction read before either writes. If neither order of the halves
+/// gives this, the first result goes through a spare register.
 template <class LowerOne>
 void lower_dual(const Inst& x, const Inst& y, const LowerOne& lower_one) {
   if (!reads(y, x.operands[0].reg)) {
@@ -121,7 +122,8 @@ uint64_t branch_target(const Inst& inst) {
   return inst.address + inst.size + static_cast<uint64_t>(int64_t{words} * 4);
 }
 
-/// Whether what follows the instruction may run another number of times or with another EXEC.
+/// Returns whether the instructions that follow may run a different number of times or under a
+/// different EXEC.
 bool ends_block(const Inst& inst) {
   const Class kind = class_of(inst.name);
   if (kind == Class::branch || inst.name == "s_barrier" || inst.name == "s_sleep") return true;
@@ -130,7 +132,7 @@ bool ends_block(const Inst& inst) {
           inst.operands[0].reg >= kExec);
 }
 
-/// The addresses at which counting starts anew.
+/// Returns the addresses at which blocks start.
 std::set<uint64_t> block_starts(const std::vector<std::vector<Inst>>& all) {
   std::set<uint64_t> starts;
   bool next = true;
@@ -183,7 +185,8 @@ class FunctionLowering {
   }
 
  private:
-  /// Instructions of a stretch, whose checked operations come after the function's others.
+  /// The instructions of a stretch, whose checked operations are placed after the function's other
+  /// operations.
   struct Aside {
     size_t first, last, head, resume;  // instructions; operations
   };
@@ -198,14 +201,14 @@ class FunctionLowering {
     return op;
   }
 
-  /// Counts instructions from this one on.
+  /// Emits the counter of the block that starts at this instruction.
   void count(size_t i) {
     mark(i);
     emit(&count_block, {insts_[i][0].address, insts_[i][0].text}).data =
         &program_->blocks.emplace_back();
   }
 
-  /// The instruction's address is that of the next operation, where it has none yet.
+  /// Maps the instruction's address to the next operation, unless it is mapped already.
   void mark(size_t i) {
     int32_t& at = program_->op_at[(insts_[i][0].address - program_->begin) / 4];
     if (at < 0) at = static_cast<int32_t>(lowering_.ops.size());
@@ -221,8 +224,8 @@ class FunctionLowering {
     lower(i, rows_.rows);
   }
 
-  /// Lowers an instruction, or both of a dual one; true if it only computes. What it reads and
-  /// writes is then in parts_.
+  /// Lowers an instruction, or both halves of a dual one. Returns true if it only computes; parts_
+  /// then holds what it reads and writes.
   bool lower(size_t i, Rows rows) {
     const std::vector<Inst>& insts = insts_[i];
     bool computes = true;
@@ -262,15 +265,16 @@ class FunctionLowering {
     branches_.resize(branches);
   }
 
-  /// Lowers the stretch that begins with instruction `first`; gives the instruction after it, or
-  /// `first` itself where there is none worth the while.
+  /// Lowers the stretch that begins with instruction `first`. Returns the instruction after it, or
+  /// `first` if no stretch that is worthwhile begins here.
   size_t lower_stretch(size_t first) {
     StretchBuilder stretch;
     const size_t head = lowering_.ops.size(), branches_before = branches_.size();
     size_t computing = 0;  // operations
     mark(first);
     emit(&enter_stretch, {insts_[first][0].address, insts_[first][0].text});
-    // What is tried only to find the stretch's end mustn't leave its mark on what is lowered next.
+    // Instructions that are lowered only to find the stretch's end mustn't affect those that are
+    // lowered next.
     const Handler index_with = lowering_.index_with;
     const uint32_t indexed_operands = lowering_.indexed_operands;
     size_t last = first;

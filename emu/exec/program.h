@@ -16,32 +16,32 @@
 
 namespace emu {
 
-/// What is known of an operation for reports: the instruction it came from.
+/// The instruction that an operation came from, for reports.
 struct Origin {
   uint64_t address = 0;
   std::string text;
 };
 
-/// A function's instructions, ready to run.
+/// A function's lowered instructions.
 struct Program {
   std::string name;
   uint64_t begin = 0, end = 0;  // addresses in the code object
   int vgprs = 0;
-  uint32_t constants = 0;  // of the module, as many as are named so far
+  uint32_t constants = 0;  // how many of the module's constants its operations use or precede
   std::vector<Op> ops;
-  std::vector<Origin> origins;  // of each operation
-  std::vector<int32_t> op_at;   // by (address - begin) / 4; -1 within an instruction
+  std::vector<Origin> origins;  // one for each operation
+  std::vector<int32_t> op_at;   // indexed by (address - begin) / 4; -1 inside an instruction
   std::deque<Extra> extras;
-  std::deque<Block> blocks;       // where instructions are counted
+  std::deque<Block> blocks;       // of a profiled program
   std::deque<Stretch> stretches;  // of checked code
 
-  /// The operation of an instruction, null where none starts.
+  /// Returns the operation at which an instruction starts, or null if none starts there.
   const Op* find(uint64_t address) const {
     if (address < begin || address >= end || (address - begin) % 4 != 0) return nullptr;
     const int32_t index = op_at[(address - begin) / 4];
     return index < 0 ? nullptr : &ops[static_cast<size_t>(index)];
   }
-  /// An empty one where the operation is of another program.
+  /// Returns an empty origin if the operation belongs to another program.
   const Origin& origin(const Op* op) const {
     static const Origin none;
     const auto index = static_cast<size_t>(op - ops.data());
@@ -55,24 +55,25 @@ struct Symbol {
   uint64_t address = 0, size = 0;
 };
 
-/// Finds a row by the instruction's name, null where there is none.
+/// Finds a row by the instruction's name; returns null if there is none.
 using Rows = const Row* (*)(std::string_view name);
 
-/// The rows that lower code. Checked code has unchecked ones, too, for its stretches.
+/// The rows that lower code. Checked code also has unchecked rows, for its stretches.
 struct RowChoice {
   Rows rows = nullptr, unchecked = nullptr;
 };
 
-/// The code of a module. Functions are lowered when they are first run, by any thread.
+/// The code of a module. A function is lowered when it is first run, by any thread.
 class Code {
  public:
-  /// `text` lies at `address` of the object; functions sorted by address.
+  /// `text` is located at `address` of the object; `functions` are sorted by address.
   Code(const std::string& architecture, Traits traits, RowChoice rows, std::vector<uint8_t> text,
        uint64_t address, std::vector<Symbol> functions);
   ~Code();
 
-  /// The program that holds the address. Throws std::runtime_error where there is no code, or an
-  /// instruction is unknown: the message names it, the function and the address.
+  /// Returns the program that contains the address. Throws std::runtime_error if there is no code,
+  /// or if an instruction is unknown; the message then names the instruction, the function and the
+  /// address.
   const Program& at(uint64_t address);
 
   /// Whether functions that are lowered from now on count their instructions.
@@ -85,9 +86,9 @@ class Code {
   }
 
   const Traits traits;
-  /// Tells apart what lay at one address one after the other; never 0.
+  /// Distinguishes modules that were loaded at the same address one after another; never 0.
   const uint64_t serial;
-  /// Constants of all programs. They never move; a program knows how many there are for it.
+  /// Constants of all programs. They never move; each program knows how many of them it needs.
   const uint64_t* constants() const { return constants_.data(); }
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// The usual cases of use_lds and use_global, where nothing is wrong: a dword, or sixteen that
-// follow one another. For the checked tables.
+// Fast paths of use_lds and use_global for the checked tables. They cover the common case in which
+// nothing is wrong and the access is one dword or sixteen consecutive ones.
 
 #include <cstring>
 
@@ -12,7 +12,7 @@
 namespace emu {
 namespace {
 
-/// One dword or sixteen of them.
+/// The tags of one dword or of sixteen.
 template <class V>
 struct Tags {
   static constexpr uint32_t kBytes = sizeof(V);
@@ -40,8 +40,8 @@ struct Tags {
   }
 };
 
-/// Notes a use of memory; false where it is to be looked at more closely. `others` says of tags
-/// whether they belong to somebody who isn't in order with this wave.
+/// Records a memory access. Returns false if the access needs a closer look. `others` tests whether
+/// tags belong to a wave or workgroup that isn't ordered with this wave.
 template <class V, class Others>
 EMU_INLINE bool note_tags(uint32_t* writers, uint32_t* readers, bool write, uint32_t mine,
                           uint32_t several, const Others& others) {
@@ -61,7 +61,7 @@ EMU_INLINE bool is_quick(uint64_t address, uint32_t bytes) {
   return address % 4 == 0 && bytes % 4 == 0 && bytes <= sizeof(Chunk);
 }
 
-/// note_tags for whole dwords, at most a chunk of them.
+/// Calls note_tags for whole dwords, at most a chunk of them.
 template <class Others>
 EMU_INLINE bool note_range(uint32_t* writers, uint32_t* readers, uint32_t bytes, bool write,
                            uint32_t mine, uint32_t several, const Others& others) {

@@ -20,7 +20,7 @@ std::string lds_text(const char* what, uint64_t offset, uint32_t wave, const cha
   return text;
 }
 
-/// An address and what memory it is in.
+/// Describes an address and the memory that it belongs to.
 std::string place_of(Wave* w, uint64_t address) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
@@ -36,22 +36,22 @@ void LdsTrack::start(uint32_t bytes) {
   if (writer.size() < dwords || epoch > (1u << 25)) {
     writer.assign(dwords, 0);
     reader.assign(dwords, 0);
-    byte_writer.resize(dwords * 4);  // looked at where narrow says so
+    byte_writer.resize(dwords * 4);  // read only for segments that `narrow` marks
     byte_reader.resize(dwords * 4);
     narrow.assign(dwords * 4 / kLine + 1, 0);
     epoch = 0;
   }
-  ++epoch;  // what an earlier group did is long ago
+  ++epoch;  // accesses of an earlier workgroup belong to an earlier epoch
   atomics_in = 0;
 }
 
 namespace {
 
-/// The tags that a kind of memory has, of dwords and of bytes.
+/// The tag arrays of one kind of memory, by dword and by byte.
 struct TagArrays {
   uint32_t *writers, *readers, *byte_writers, *byte_readers;
 
-  /// Gives the tags of a line's dwords to its bytes.
+  /// Copies the tags of a segment's dwords to its bytes.
   void give_to_bytes(uint64_t line, uint64_t size) const {
     const uint64_t end = std::min(size, (line + 1) * RaceShadow::kLine);
     for (uint64_t byte = line * RaceShadow::kLine; byte < end; ++byte) {
@@ -61,10 +61,11 @@ struct TagArrays {
   }
 };
 
-/// Calls note(offset, writer, reader) for each dword of a range of memory, or for each byte where a
-/// line has been used by less: is_narrow(line) says so, and make_narrow(line) makes it so. A part
-/// of a dword never gets at the dword's tags, whatever other threads do to the line meanwhile: they
-/// would say of its neighbours, too, that they were used.
+/// Calls note(offset, writer, reader) for each dword of a range of memory, or for each byte in
+/// segments that an access to less than a dword has used. is_narrow(line) tests for such a segment,
+/// and make_narrow(line) makes it one. An access to part of a dword never changes the dword's tags,
+/// whatever other threads do to the segment meanwhile: those tags would claim that the neighbouring
+/// bytes were used, too.
 template <class IsNarrow, class MakeNarrow, class Note>
 void note_each(const TagArrays& tags, uint64_t first, uint64_t end, const IsNarrow& is_narrow,
                const MakeNarrow& make_narrow, const Note& note) {
@@ -91,7 +92,7 @@ void check_written(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int l
     return std::find(begin + static_cast<ptrdiff_t>(from), begin + static_cast<ptrdiff_t>(to), 1) !=
            begin + static_cast<ptrdiff_t>(to);
   };
-  // Dwords that are written in part are taken to be written, as in global memory.
+  // Dwords of which a part has been written count as written, as in global memory.
   uint64_t from = offset;
   const uint64_t end = offset + bytes;
   while (from < end && any_in(from, std::min(end, (from / 4 + 1) * 4))) from = (from / 4 + 1) * 4;
@@ -111,9 +112,9 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
   } else {
     std::fill_n(track.written.begin() + static_cast<ptrdiff_t>(offset), bytes, 1);
   }
-  // Atomic operations are in order with each other, and may have put plain accesses in order, until
-  // the next barrier; which may be atomic loads and stores themselves: those have no instructions
-  // of their own.
+  // Atomic operations are ordered with each other and may have ordered plain accesses, until the
+  // next barrier. Those plain accesses may be atomic loads and stores: they have no instructions of
+  // their own.
   if (use == Use::atomic) track.atomics_in = track.epoch;
   if (w->group->waves_begun < 2 || !w->launch->check_races || track.atomics_in == track.epoch)
     return;
@@ -156,7 +157,7 @@ T* reserve(size_t count) {
 
 }  // namespace
 
-// Quick looks may go a little beyond the arena's end.
+// The fast paths of race_checks.h may access tags slightly beyond the end of the arena.
 RaceShadow::RaceShadow(uintptr_t arena, size_t arena_bytes) : base(arena), bytes(arena_bytes) {
   const size_t dwords = bytes / 4 + 16, each = bytes + 64;
   writers = reserve<uint32_t>(2 * dwords);
@@ -176,8 +177,8 @@ void RaceShadow::forget() {
 
 namespace {
 
-/// Brings a line to where is_there(its mark) holds, by give(), of which one thread of those that
-/// want it takes care; the others wait.
+/// Changes a segment by give() until is_there(its mark) holds. One of the threads that need the
+/// change performs it and the others wait.
 template <class IsThere, class Give>
 void change_line(RaceShadow::Line& line, uint32_t to, const IsThere& is_there, const Give& give) {
   for (;;) {

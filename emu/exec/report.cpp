@@ -28,7 +28,7 @@ std::string place(Wave* w, const Op* op, int lane) {
   return where;
 }
 
-/// A read or write that isn't of allocated memory: whether it may go on.
+/// Reports a read or write outside allocated memory. Returns whether it may proceed.
 bool bad_global(Wave* w, const Op* op, const char* what, uint32_t bytes, uint64_t address,
                 int lane) {
   const Launch& launch = *w->launch;
@@ -52,7 +52,7 @@ void report(Wave* w, const Op* op, Check check, int lane, const std::string& wha
     const auto key = std::make_pair(origin_of(w, op).address, static_cast<int>(check));
     if (launch.reported.size() >= kMost || !launch.reported.insert(key).second) return;
   }
-  // Line tables are read, which takes its time, while others go on.
+  // Reading line tables takes time, so this happens before the lock is taken.
   std::string finding =
       std::string(kNames[static_cast<int>(check)]) + ": " + place(w, op, lane) + ": " + what;
   std::lock_guard lock(launch.mutex);
@@ -83,8 +83,9 @@ bool was_reported(Wave* w, const Op* op, Check check) {
 
 namespace {
 
-/// The first byte of a dword, as far as the access has it, of which nothing is written. Dwords that
-/// are written in part are taken to be: the rest is padding, or the bits beside a bitfield.
+/// Returns the first byte of which nothing has been written, dword by dword within the access. A
+/// dword of which a part has been written counts as written: the rest is padding, or bits next to a
+/// bitfield.
 std::optional<uint64_t> first_unwritten(const Shadow& shadow, uint64_t address, uint32_t bytes) {
   for (uint64_t from = address, end = address + bytes; from < end;) {
     const uint64_t to = std::min(end, (from / 4 + 1) * 4);

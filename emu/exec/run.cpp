@@ -10,7 +10,7 @@
 namespace emu {
 namespace {
 
-constexpr size_t kSpares = 2;        // vector registers before the first
+constexpr size_t kSpares = 2;        // vector registers before register 0
 constexpr int64_t kBudget = 100000;  // backward branches before other waves get their turn
 
 template <class T>
@@ -25,12 +25,12 @@ void put64(Wave& w, int reg, uint64_t value) {
   w.s[reg + 1] = static_cast<uint32_t>(value >> 32);
 }
 
-/// User SGPRs in the order of the descriptor's bits, then the workgroup's ids.
+/// Sets the user SGPRs in the order of the descriptor's bits, then the workgroup ids.
 void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w) {
   const Descriptor& d = launch.descriptor;
   int at = 0;
   const auto has = [&](int bit) { return (d.properties >> bit & 1) != 0; };
-  if (has(0)) {  // scratch as a buffer: see rows/buffer.cpp
+  if (has(0)) {  // scratch as a buffer descriptor: see rows/buffer.cpp
     w.s[at] = 0;
     w.s[at + 1] = static_cast<uint32_t>(kPrivateBase >> 32);
     w.s[at + 2] = ~0u;
@@ -57,19 +57,19 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
     for (int axis = 0; axis < 3; ++axis) {
       if (d.rsrc2 >> (7 + axis) & 1) w.s[at++] = id[static_cast<size_t>(axis)];
     }
-    // Workgroup info, and the wave's offset within scratch, which starts at 0 for every wave here.
+    // Workgroup info, and the wave's scratch offset, which is 0 for every wave here.
     if (d.rsrc2 >> 10 & 1) w.s[at++] = 0;
     if (generation < 11 && (d.rsrc2 & 1) != 0) w.s[at++] = 0;
   }
 }
 
-/// Whether each axis of the work-item id has a register of its own.
+/// Returns whether each axis of the work-item id has its own register.
 bool ids_apart(const Launch& launch) { return launch.code->traits.generation == 10; }
 
-/// The highest axis whose id the kernel wants.
+/// Returns the highest axis whose id the kernel requests.
 uint32_t last_axis(const Launch& launch) { return std::min(launch.descriptor.rsrc2 >> 11 & 3, 2u); }
 
-/// Work-item ids: packed ten bits each into v0, or in v0, v1 and v2.
+/// Sets the work-item ids: packed in ten bits each in v0, or separately in v0, v1 and v2.
 void set_vgprs(const Launch& launch, const Workgroup& group, Wave& w) {
   const uint32_t bx = group.block[0], by = group.block[1];
   const bool apart = ids_apart(launch), flat = by == 1 && group.block[2] == 1;
@@ -105,7 +105,7 @@ void set_vgprs(const Launch& launch, const Workgroup& group, Wave& w) {
   }
 }
 
-/// At the start the work-item ids and the scalars of the descriptor are known, nothing else.
+/// Only the work-item ids and the scalars of the descriptor are known at the start.
 void start_tracking(const Launch& launch, Wave& w, char* room) {
   Track& track = *reinterpret_cast<Track*>(room);
   w.track = &track;
@@ -125,7 +125,8 @@ void start_tracking(const Launch& launch, Wave& w, char* room) {
   track.scc_known = true;
   track.started = w.exec();
   std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
-  // Workgroup ids and what may follow them; and what isn't a register of the kernel's own.
+  // These are the workgroup ids and what may follow them, and the registers that the kernel doesn't
+  // own.
   const int scalars = launch.descriptor.user_sgprs() + 5;
   track.scalar_partial = {};
   track.scalar_known = ScalarSet::below(static_cast<uint32_t>(scalars));
@@ -143,8 +144,8 @@ uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {
 int Descriptor::vgprs(int generation) const {
   const int granules = static_cast<int>(rsrc1 & 63) + 1;
   if (generation >= 10) return granules * (wave32() ? 8 : 4);
-  // The accumulation registers, which come after the others, have their place from kFirstAgpr on
-  // here.
+  // Accumulation registers, which the hardware places directly after the others, start at
+  // kFirstAgpr here.
   const int all = granules * 8, others = (static_cast<int>(rsrc3 & 63) + 1) * 4;
   return all > others ? kFirstAgpr + all - others : all;
 }
@@ -168,7 +169,7 @@ void Worker::prepare(Launch& launch) {
     wave_bytes_ = 0;
   }
   if (constants_of_ != launch.code->serial || entry_ != launch.entry || entry_op_ == nullptr) {
-    entry_op_ = nullptr;  // where this throws, the next launch looks again
+    entry_op_ = nullptr;  // if at() throws, the next launch looks again
     entry_ = launch.entry;
     entry_program_ = &launch.code->at(entry_);
     entry_op_ = entry_program_->find(entry_);
@@ -232,7 +233,8 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
 }
 
 void enter(Wave* w, const Program& program, const Op* op) {
-  // Before anything is changed: a report still finds the operation in the program that it is of.
+  // This check precedes every change, so that a report still finds the operation in its own
+  // program.
   if (static_cast<uint32_t>(program.vgprs) > w->vgprs) {
     throw std::runtime_error(program.name + " names more registers than the kernel has");
   }
@@ -274,14 +276,14 @@ void Worker::begin(Launch& launch, uint64_t group) {
   for (uint32_t i = 0; i < count_; ++i) start(launch, *group_.waves[i], i);
 }
 
-/// The wave whose turn comes first: a random one where the order is to be.
+/// Returns the wave that runs first in this turn: a random one if the order is random.
 uint32_t Worker::turn_start() {
   if (random_ == 0) return 0;
   random_ = random_ * 6364136223846793005 + 1442695040888963407;
   return static_cast<uint32_t>(random_ >> 33) % count_;
 }
 
-/// All waves that are left wait: for the same barrier, if all is well.
+/// Called when all remaining waves wait. Reports it unless they wait at the same barrier.
 void Worker::check_meeting() {
   ++lds_track_.epoch;
   Wave* first = nullptr;
@@ -303,7 +305,7 @@ void Worker::check_meeting() {
 }
 
 Worker::Progress Worker::step(int64_t budget) {
-  constexpr int kMeetings = 1000;  // at barriers, until others get their turn
+  constexpr int kMeetings = 1000;  // barriers that a workgroup passes before others get a turn
   bool yielded = false;
   int meetings = 0;
   while (done_ < count_ && !yielded) {

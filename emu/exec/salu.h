@@ -1,7 +1,7 @@
 #pragma once
 
-// Scalar instructions from functions: parameters are the sources in order, a last `uint32_t& scc`
-// where the instruction reads or writes it; the result goes to the destination.
+// Builds scalar instructions from functions. The parameters are the sources in order, followed by
+// `uint32_t& scc` if the instruction reads or writes SCC. The result goes to the destination.
 
 #include <array>
 
@@ -34,7 +34,7 @@ EMU_INLINE T scalar_source(Wave* w, uint32_t offset) {
   }
 }
 
-/// The bits of a source that aren't known.
+/// Returns the bits of a source that are unknown.
 template <class T>
 EMU_INLINE uint64_t unknown_bits(Wave* w, const Op* op, uint32_t offset) {
   uint64_t known = uint64_t{~0u} << 32 | known_bits(w, op, offset);
@@ -44,8 +44,8 @@ EMU_INLINE uint64_t unknown_bits(Wave* w, const Op* op, uint32_t offset) {
   return ~known;
 }
 
-/// Of logic, a shift or a move: the bits of the result that are known. They are where the unknown
-/// bits of the sources as zeros and as ones give the same.
+/// Returns the bits of the result that are known, for logic, shifts and moves. A bit is known if it
+/// is the same whether the unknown source bits are zeros or ones.
 template <auto F>
 uint64_t result_bits(Wave* w, const Op* op, uint64_t of_a, uint64_t of_b) {
   using S = SignatureOf<F>;
@@ -73,9 +73,10 @@ uint64_t result_bits(Wave* w, const Op* op, uint64_t of_a, uint64_t of_b) {
   }
 }
 
-/// kBits: logic, shifts and moves, of whose result those bits are unknown that unknown ones decide.
-/// Of others the result is unknown where a source is if they have nothing to do with SCC (functions
-/// save what their callers may never have written), and it is a mistake at once if they have.
+/// Returns the bits of the result that are known. kBits: for logic, shifts and moves, a result bit
+/// is unknown if unknown source bits decide it. For other functions without SCC, the whole result
+/// is unknown if a source is: functions save registers that their callers may never have written.
+/// For other functions with SCC, an unknown source is reported at once.
 template <auto F, bool kBits>
 EMU_INLINE uint64_t scalar_known(Wave* w, const Op* op) {
   using S = SignatureOf<F>;
@@ -126,8 +127,8 @@ EMU_INLINE auto with_sources(Wave* w, const Op* op, const Use& use) {
   }
 }
 
-/// An instruction with SCC, which may be unknown: it decides where the result or the new SCC
-/// depends on it; it stays unknown where the instruction leaves it alone.
+/// Runs an instruction that reads SCC while SCC is unknown. Reports it if the result or the new SCC
+/// depends on the old one. SCC stays unknown if the instruction doesn't change it.
 template <auto F>
 void meet_unknown_scc(Wave* w, const Op* op) {
   bool matters = false, stays = false;
@@ -170,7 +171,7 @@ Stop scalar(Wave* w, const Op* op) {
     result();
   } else {
     const auto value = result();
-    if constexpr (kChecked && kBits && kWithScc) {  // whether a bit is set
+    if constexpr (kChecked && kBits && kWithScc) {  // SCC: whether a bit is set
       w->track->scc_known = known == ~uint64_t{0} || (static_cast<uint64_t>(value) & known) != 0;
     }
     write_bits(w, op->dst, static_cast<uint32_t>(known));
@@ -208,7 +209,7 @@ void lower_scalar(Lowering& l, const Inst& inst) {
   (std::make_integer_sequence<int, kSources>());
   if constexpr (kResults == 1) {
     constexpr uint32_t kDwords = sizeof(typename S::Result) / 4;
-    if (op.dst + 4 * kDwords > sgpr_offset(kExec) && is_sgpr(op.dst)) return;  // EXEC changes
+    if (op.dst + 4 * kDwords > sgpr_offset(kExec) && is_sgpr(op.dst)) return;  // it changes EXEC
     l.access(op.dst, kDwords, Access::Kind::write);
   }
   l.only_computes();
@@ -218,12 +219,12 @@ template <auto F>
 constexpr Row sop(const char* name) {
   return {name, &lower_scalar<F, false>};
 }
-/// Logic and shifts: an unknown bit makes the result unknown, and is no mistake yet.
+/// A row of logic or shifts: an unknown source bit makes result bits unknown without a report.
 template <auto F>
 constexpr Row sop_bits(const char* name) {
   return {name, &lower_scalar<F, false, true>};
 }
-/// The destination is also the last source.
+/// A row whose destination is also the last source.
 template <auto F>
 constexpr Row sop_accumulate(const char* name) {
   return {name, &lower_scalar<F, true>};

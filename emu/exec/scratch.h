@@ -1,7 +1,7 @@
 #pragma once
 
-// Scratch is laid out as the hardware does: dword d of all lanes, then dword d + 1, so that lanes
-// which use the same offset use neighbouring memory.
+// Scratch has the layout of the hardware: dword d of all lanes precedes dword d + 1, so that lanes
+// that use the same offset access adjacent memory.
 
 #include "emu/exec/memory.h"
 
@@ -13,7 +13,8 @@ EMU_INLINE char* scratch_at(Wave* w, uint32_t offset, uint32_t lane) {
          offset % 4;
 }
 
-/// Copies an element between scratch and a plain buffer, dword by dword where it is aligned.
+/// Copies an element between scratch and a plain buffer, by dwords if it is aligned and by bytes
+/// otherwise.
 template <uint32_t kBytes, bool kToScratch>
 EMU_INLINE void scratch_element(Wave* w, uint32_t offset, uint32_t lane, char* buffer) {
   const uint32_t step = offset % 4 == 0 && kBytes % 4 == 0 ? 4 : 1;
@@ -23,7 +24,8 @@ EMU_INLINE void scratch_element(Wave* w, uint32_t offset, uint32_t lane, char* b
   }
 }
 
-/// One half's lanes at base + offsets[lane]; `offsets` null: all at base.
+/// Accesses scratch for one half's lanes at base + offsets[lane], or all at base if `offsets` is
+/// null.
 template <class Format, bool kStore>
 EMU_INLINE bool scratch_half(Wave* w, const Op* op, uint32_t base, const uint32_t* offsets,
                              LaneMask enabled, int half, char* reg) {

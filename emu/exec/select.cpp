@@ -7,8 +7,8 @@
 
 namespace emu {
 
-// What is built for a newer host than this file exports nothing but its tables: the map of names is
-// made here, where any host can run.
+// Files that are compiled for a newer host export nothing but their tables. The map of names is
+// built here, in code that runs on any host.
 #define EMU_VARIANTS(each) each(v3) each(v4) each(v3_checked) each(v4_checked)
 #define EMU_DECLARE(variant)       \
   namespace variant {              \

@@ -28,7 +28,7 @@ uint64_t nanoseconds() {
 Stop fail(Wave* w, const Op* op, const char* what) { return fail(w, op, std::string(what)); }
 
 const Op* jump(Wave* w, const Op* op, uint64_t address) {
-  const FaultPause pause;  // code is lowered under a lock
+  const FaultPause pause;  // functions are lowered under a lock
   try {
     return enter(w, address - w->launch->base);
   } catch (const std::exception& error) {

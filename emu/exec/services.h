@@ -1,6 +1,6 @@
 #pragma once
 
-// What handlers need that isn't arithmetic: built once, for any host.
+// Functions that handlers call for everything but arithmetic. They are compiled once, for any host.
 
 #include <cstdint>
 
@@ -8,15 +8,15 @@
 
 namespace emu {
 
-/// Goes on at an address of the device's memory: where there is code, its operation, which the
-/// wave's `next` names, too. Null where there is none; the launch has failed then.
+/// Continues at an address of the device's memory. Returns the operation there, which the wave's
+/// `next` points to as well. If there is no code, the launch fails and the result is null.
 const Op* jump(Wave* w, const Op* op, uint64_t address);
 
-/// A hardware register as s_getreg reads it, and what s_setreg leaves in it.
+/// Reads a hardware register as s_getreg does, and writes one as s_setreg does.
 uint32_t hardware_register(const Wave* w, uint32_t id);
 void set_hardware_register(Wave* w, uint32_t id, uint32_t value);
 
-/// Clocks that only go forward: of the core, and of 100 MHz.
+/// Monotonic clocks: the core clock, and a clock of 100 MHz.
 uint64_t core_clock();
 uint64_t real_time();
 

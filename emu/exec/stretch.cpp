@@ -9,7 +9,7 @@ namespace emu {
 void StretchBuilder::read(int16_t reg) {
   if (const auto flow = flowing_.find(reg); flow != flowing_.end()) {
     read_.insert(flow->second.begin(), flow->second.end());
-    flowing_.erase(flow);  // known then
+    flowing_.erase(flow);  // it is known in that case
   } else if (!written_.contains(reg)) {
     read_.insert(reg);
   }
@@ -39,7 +39,7 @@ void StretchBuilder::add_guest(const Inst& inst) {
       }
     }
   }
-  scalar_guests_.insert(kM0);  // of LDS instructions on gfx9
+  scalar_guests_.insert(kM0);  // LDS instructions of gfx9 read M0
 }
 
 bool StretchBuilder::meets_guest(const Access& access) const {
@@ -84,7 +84,7 @@ void StretchBuilder::add(std::span<const Access> accesses) {
       [&](uint8_t reg) {
         if (!scalar_written_.contains(reg)) scalar_read_.insert(reg);
       });
-  std::set<int16_t> from;  // whose lanes at the beginning decide about the result's upper dword
+  std::set<int16_t> from;  // registers whose initial lanes decide the result's upper dword
   each(
       Kind::read_upper,
       [&](int16_t reg) {

@@ -1,15 +1,16 @@
 #pragma once
 
-// Checked code at nearly the speed of unchecked: instructions that only compute, one after the
-// other and with one EXEC, are a stretch. Where all that it reads is known when it begins, all that
-// it writes is known when it ends, and nothing in between can be worth a report: its instructions
-// are lowered by the unchecked tables, too, and one pseudo-operation at their head settles the
-// checks of them all. Where something is unknown, the checked ones run and say what.
+// Makes checked code run at nearly the speed of unchecked code. A stretch is a sequence of
+// instructions that only compute under one EXEC. If everything that it reads is known at its start,
+// everything that it writes is known at its end, and no instruction within it can have anything to
+// report. The instructions of a stretch are therefore also lowered by the unchecked tables, and one
+// pseudo-operation at the head performs the checks of all of them. If an input is unknown, the
+// checked instructions run instead and report it.
 //
-// Loads and stores may stand in between, as checked operations, as long as nothing after them in
-// the stretch uses a register that they name: what they bring isn't known, and what they read
-// mustn't be called known too early. A wait ends a stretch, since what it waits for is unknown at
-// the head.
+// Loads and stores may be part of a stretch, as checked operations ("guests"), if no later
+// instruction of the stretch uses a register that they name. The values that they load aren't known
+// at the head, and the registers that they read mustn't be marked as known too early. A wait ends a
+// stretch, since the head can't know what it waits for.
 
 #include <cstdint>
 #include <map>
@@ -22,27 +23,27 @@
 
 namespace emu {
 
-/// What the head of a stretch looks at and marks.
+/// The registers that the head of a stretch checks and marks.
 struct Stretch {
-  /// A register that ends up known where some others were when the stretch began.
+  /// A register that is known at the end if certain other registers were known at the start.
   struct Flow {
     int16_t to;
     std::vector<int16_t> from;
   };
   static constexpr size_t kFlows = 8;
 
-  std::vector<int16_t> reads, writes;  // vector registers; reads: those from outside
+  std::vector<int16_t> reads, writes;  // vector registers; `reads` come from outside
   ScalarSet scalar_reads, scalar_writes;
-  std::vector<Flow> flows;  // of registers that are among the writes
+  std::vector<Flow> flows;  // for registers that are also in `writes`
 };
 
-/// Puts a stretch together, instruction by instruction.
+/// Builds a stretch instruction by instruction.
 class StretchBuilder {
  public:
-  /// Adds what an instruction does, in order. False, and nothing is added, where it uses a register
-  /// that a guest named.
+  /// Adds the accesses of the next instruction. Returns false and adds nothing if the instruction
+  /// uses a register that a guest named.
   bool add(std::span<const std::vector<Access>> parts);
-  /// A load or store that runs among the others with checks of its own.
+  /// Adds a load or store that runs within the stretch with its own checks.
   void add_guest(const Inst& inst);
   Stretch finish() const;
 
@@ -56,15 +57,15 @@ class StretchBuilder {
   std::set<uint8_t> scalar_read_, scalar_written_;
   std::set<int16_t> guests_;  // vector registers that guests name
   std::set<uint8_t> scalar_guests_;
-  std::map<int16_t, std::set<int16_t>> flowing_;  // by the register that is written
+  std::map<int16_t, std::set<int16_t>> flowing_;  // indexed by the register that is written
 };
 
-/// Whether an instruction may be a guest.
+/// Returns whether an instruction may be a guest.
 bool may_be_guest(const Inst& inst);
 
-/// The head of a stretch. Op::data is the stretch, Op::target the checked operations.
+/// Runs the head of a stretch. Op::data is the stretch; Op::target is the first checked operation.
 Stop enter_stretch(Wave* w, const Op* op);
-/// Goes on at Op::target.
+/// Continues at Op::target.
 Stop leave_stretch(Wave* w, const Op* op);
 
 }  // namespace emu

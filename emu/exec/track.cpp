@@ -14,7 +14,7 @@ std::string register_name(bool scalar, int32_t reg) {
 
 int halves(const Wave* w) { return w->lanes == 64 ? 2 : 1; }
 
-/// The registers hold what memory gave.
+/// Marks the registers as filled by memory.
 void arrive(Wave* w, const Pending& entry) {
   Track& track = *w->track;
   for (uint32_t reg = entry.first; reg < uint32_t{entry.first} + entry.count; ++reg) {
@@ -32,11 +32,12 @@ void take_first(Wave* w, PendingRing& ring) {
   --ring.count;
 }
 
-/// Takes out what nothing is to be waited for any more.
+/// Removes entries that don't need to be waited for any more.
 void settle(Wave* w, PendingRing& ring) {
   while (ring.count > 0 && ring.at(0).counters == 0) take_first(w, ring);
   uint32_t kept = 0;
-  for (uint32_t i = 0; i < ring.count; ++i) {  // behind a flat load that still waits for LDS
+  // These entries are behind a flat load that still waits for LDS.
+  for (uint32_t i = 0; i < ring.count; ++i) {
     if (ring.at(i).counters == 0) {
       arrive(w, ring.at(i));
     } else {
@@ -95,9 +96,10 @@ void written_while_pending(Wave* w, const Op* op, int32_t reg) {
 void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_t count) {
   Track& track = *w->track;
   PendingRing& ring = counters & kVmem ? track.vmem : counters & kLds ? track.lds : track.smem;
-  if (ring.count == PendingRing::kRoom) take_first(w, ring);  // more than the hardware counts
+  // The hardware counts fewer outstanding loads than this ring holds.
+  if (ring.count == PendingRing::kRoom) take_first(w, ring);
   Pending& entry = ring.at(ring.count++);
-  // Field by field: a copy of the whole would wait for the stores that made it.
+  // The fields are assigned one by one: copying the whole struct would stall on store forwarding.
   entry.counters = counters;
   entry.scalar = scalar;
   entry.first = static_cast<uint16_t>(first);
@@ -115,7 +117,7 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
     }
     const bool again = track.pending[reg]++ != 0;
     for (int half = 0; half < halves(w); ++half) {
-      // What earlier loads into the register leave is taken as known.
+      // Registers that an earlier outstanding load fills are assumed to become known.
       entry.known[half] |= again ? kAllLanes : track.known[half][reg];
       track.known[half][reg] = 0;
     }
@@ -124,7 +126,8 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
 
 void count_store(Wave* w, uint8_t counters) {
   Track& track = *w->track;
-  constexpr int kOwnCounter = 10;  // from this generation on stores to memory have one
+  // From this generation on, stores to memory have their own counter.
+  constexpr int kOwnCounter = 10;
   if ((counters & kStore) != 0 && w->launch->code->traits.generation < kOwnCounter)
     ++track.vmem_issued;
   if ((counters & kLds) != 0) ++track.lgkm_issued;
@@ -150,7 +153,8 @@ void wait_for_vmem(Wave* w, uint32_t left) {
 
 void wait_for_lds_and_smem(Wave* w, uint32_t left) {
   Track& track = *w->track;
-  // Scalar loads come back in any order: while there are some, only a wait for all says anything.
+  // Scalar loads return in any order: while some are outstanding, only a wait for zero guarantees
+  // anything.
   if (left == 0) {
     while (track.smem.count > 0) take_first(w, track.smem);
   }

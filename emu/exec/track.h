@@ -1,11 +1,11 @@
 #pragma once
 
-// Which lanes of which registers hold a known value, and which registers wait for memory. Handlers
-// say what they read and write; in unchecked tables all of it is nothing.
+// Tracks which lanes of which registers hold a known value, and which registers wait for memory.
+// Handlers report what they read and write; in the unchecked tables these calls do nothing.
 //
-// A register that a load will fill is unknown until a wait says that it is there: reading it is a
-// missing wait, and so is writing it. A value computed from unknown lanes is unknown; that is
-// reported where it decides something: an address, a comparison, a branch.
+// A register that a load will fill is unknown until a wait guarantees its arrival: reading or
+// writing it earlier is a missing wait. A value computed from unknown lanes is unknown. An unknown
+// value is reported where it decides something: an address, a comparison or a branch.
 
 #include <cstring>
 
@@ -19,19 +19,20 @@ inline constexpr bool kChecked = true;
 inline constexpr bool kChecked = false;
 #endif
 
-/// Counters that instructions add to and s_waitcnt waits for. kNoCounter: nothing waits for it.
+/// Counters that instructions increment and s_waitcnt waits for. kNoCounter: nothing waits for it.
 enum Counter : uint8_t { kVmem = 1, kLds = 2, kSmem = 4, kStore = 8, kExport = 16 };
 
-/// A register range that memory will fill.
+/// A range of registers that memory will fill.
 struct Pending {
-  uint8_t counters;  // those that must be waited for yet
+  uint8_t counters;  // counters that still have to be waited for
   bool scalar;
   uint16_t first, count;
-  LaneMask known[2];                          // lanes that will be known, of each half
-  uint32_t vmem_number = 0, lgkm_number = 0;  // among all that its counters count
+  LaneMask known[2];  // lanes of each half that will be known
+  // Position among the instructions that its counters count.
+  uint32_t vmem_number = 0, lgkm_number = 0;
 };
 
-/// Loads of one kind in the order of issue.
+/// Loads of one kind in issue order.
 struct PendingRing {
   static constexpr uint32_t kRoom = 64;
   uint32_t first, count;
@@ -39,12 +40,12 @@ struct PendingRing {
   Pending& at(uint32_t i) { return entries[(first + i) % kRoom]; }
 };
 
-/// Some of the scalar registers.
+/// A set of scalar registers.
 struct ScalarSet {
   static_assert(kSgprs == 128);
   uint64_t words[2];
 
-  /// Those with numbers below `end`, of 1 … 127.
+  /// The registers with numbers below `end`, which is 1 to 127.
   static constexpr ScalarSet below(uint32_t end) {
     return end < 64 ? ScalarSet{{(uint64_t{1} << end) - 1, 0}}
                     : ScalarSet{{~uint64_t{0}, (uint64_t{1} << (end - 64)) - 1}};
@@ -62,38 +63,38 @@ struct ScalarSet {
   }
 };
 
-/// What is tracked of a wave, beside its registers. The arrays by vector register start two before
-/// register 0: the wave's spare registers.
+/// What is tracked for a wave besides its registers. The arrays indexed by vector register begin
+/// two entries before register 0, with the wave's spare registers.
 struct Track {
   ScalarSet scalar_known;
-  // Of those that aren't: some of the bits may be, as in masks of lanes.
+  // Unknown registers of which some bits may be known, as in lane masks.
   ScalarSet scalar_partial;
   uint32_t scalar_bits[kSgprs];
-  uint8_t scalar_pending[kSgprs];  // loads under way
-  bool scc_known;                  // what SCC was last set from
+  uint8_t scalar_pending[kSgprs];  // outstanding loads
+  bool scc_known;                  // whether the value that SCC was set from was known
   PendingRing vmem, lds, smem;
-  uint32_t vmem_issued, lgkm_issued;  // instructions that the counters have counted
+  uint32_t vmem_issued, lgkm_issued;  // number of instructions that the counters have counted
   uint64_t started;                   // EXEC at the start: the lanes that a barrier waits for
-  LaneMask* known[2];                 // by vector register, of each half
-  uint8_t* pending;                   // by vector register: loads under way
+  LaneMask* known[2];                 // indexed by vector register, for each half
+  uint8_t* pending;                   // outstanding loads, indexed by vector register
 };
 
-/// A barrier that some of the wave's lanes don't reach is reported.
+/// Reports a barrier that some of the wave's lanes don't reach.
 void check_barrier(Wave* w, const Op* op);
 
-// Reports, out of line; true: go on.
+// These functions report, out of line. They return true if the kernel continues.
 bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count, LaneMask enabled,
                     bool decides);
 bool unknown_scalar(Wave* w, const Op* op, uint32_t reg);
 void unknown_scc(Wave* w, const Op* op);
-/// Ends the wait for entries as s_waitcnt asks: at most `left` of the counter's stay outstanding.
+/// Applies s_waitcnt: at most `left` instructions of the counter stay outstanding.
 void wait_for_vmem(Wave* w, uint32_t left);
 void wait_for_lds_and_smem(Wave* w, uint32_t left);
-/// A load was issued into `count` registers from `first` on, for the lanes of EXEC.
+/// Records a load into `count` registers from `first` on, for the lanes of EXEC.
 void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_t count);
-/// A store was issued: kLds as far as it may go to LDS, kStore to memory.
+/// Records a store: kLds if it may access LDS, kStore if it may access memory.
 void count_store(Wave* w, uint8_t counters);
-/// A vector register that may wait for memory is written.
+/// Handles a write to a vector register that may wait for memory.
 void written_while_pending(Wave* w, const Op* op, int32_t reg);
 
 namespace {
@@ -104,12 +105,12 @@ EMU_INLINE int32_t vgpr_of(uint32_t offset) {
 }
 EMU_INLINE bool is_vgpr(uint32_t offset) { return offset >= kVgprBase - 256; }
 
-/// The lanes of a vector register that are known.
+/// Returns the lanes of a vector register that are known.
 EMU_INLINE LaneMask known_lanes(Wave* w, uint32_t offset, int half) {
   return is_vgpr(offset) ? w->track->known[half][vgpr_of(offset)] : kAllLanes;
 }
 
-/// A scalar operand of `dwords` is read.
+/// Handles a read of a scalar operand of `dwords` dwords.
 EMU_INLINE void read_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwords) {
   if constexpr (kChecked) {
     if (!is_sgpr(offset)) return;
@@ -132,7 +133,7 @@ EMU_INLINE void write_scalar(Wave* w, const Op*, uint32_t offset, uint32_t dword
   }
 }
 
-/// The bits of a scalar dword that are known; reports nothing but a missing wait.
+/// Returns the bits of a scalar dword that are known. Reports only a missing wait.
 EMU_INLINE uint32_t known_bits(Wave* w, const Op* op, uint32_t offset) {
   if constexpr (kChecked) {
     if (!is_sgpr(offset)) return ~0u;
@@ -145,7 +146,7 @@ EMU_INLINE uint32_t known_bits(Wave* w, const Op* op, uint32_t offset) {
   return ~0u;
 }
 
-/// A scalar dword is written, of which these bits are known then.
+/// Handles a write to a scalar dword, whose bits in `known` are known afterwards.
 EMU_INLINE void write_bits(Wave* w, uint32_t offset, uint32_t known) {
   if constexpr (kChecked) {
     if (!is_sgpr(offset)) return;
@@ -158,8 +159,8 @@ EMU_INLINE void write_bits(Wave* w, uint32_t offset, uint32_t known) {
   }
 }
 
-/// Whether a scalar operand is known, for an operation whose result is known only then; reports
-/// nothing but a missing wait.
+/// Returns whether a scalar operand is known, for an operation whose result is known only then.
+/// Reports only a missing wait.
 EMU_INLINE bool pass_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwords) {
   bool known = true;
   if constexpr (kChecked) {
@@ -174,7 +175,7 @@ EMU_INLINE bool pass_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwo
   return known;
 }
 
-/// SCC decides.
+/// Handles a read of SCC that decides something.
 EMU_INLINE void read_scc(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     if (!w->track->scc_known) [[unlikely]]
@@ -182,7 +183,7 @@ EMU_INLINE void read_scc(Wave* w, const Op* op) {
   }
 }
 
-/// A vector operand of `registers` is read: the lanes that are known in all of them.
+/// Handles a read of `registers` vector registers. Returns the lanes that are known in all of them.
 EMU_INLINE LaneMask read_vector(Wave* w, const Op* op, uint32_t offset, uint32_t registers,
                                 int half, LaneMask enabled, bool decides = false) {
   if constexpr (kChecked) {
@@ -211,12 +212,12 @@ EMU_INLINE void write_vector(Wave* w, const Op* op, uint32_t offset, uint32_t re
   }
 }
 
-/// A load into registers was issued: they are unknown until its counter has been waited for.
+/// Records a load into registers, which are unknown until its counter has been waited for.
 EMU_INLINE void load_issued(Wave* w, const Op*, uint32_t offset, uint32_t registers,
                             uint8_t counters) {
   if constexpr (kChecked) {
     const bool scalar = counters == kSmem;
-    if (scalar && !is_sgpr(offset)) return;  // to NULL
+    if (scalar && !is_sgpr(offset)) return;  // the destination is NULL
     const auto first = scalar ? offset / 4 : static_cast<uint32_t>(vgpr_of(offset));
     add_pending(w, counters, scalar, first, registers);
   }

@@ -1,8 +1,8 @@
 #pragma once
 
-// Vector instructions from functions of lanes: a table's row is a name and a lambda whose parameter
-// and result types say how operands are read and written. Each row has a handler for every form;
-// frequent ones have quicker handlers too.
+// Builds vector instructions from functions of lanes. A table's row is a name and a lambda whose
+// parameter and result types determine how operands are read and written. Each row has a handler
+// for every form; frequent instructions have faster handlers as well.
 
 #include <array>
 
@@ -48,7 +48,7 @@ constexpr Value value_of() {
   }
 }
 
-/// Whether MODE's fields of 16- and 64-bit floats matter to a value of type T.
+/// Returns whether MODE's fields for 16- and 64-bit floats apply to values of type T.
 template <class T>
 constexpr bool is_other_float() {
   if constexpr (kIsLanes<T>) {
@@ -70,7 +70,7 @@ constexpr bool has_other_float() {
   (std::make_integer_sequence<int, S::kCount>());
 }
 
-// ---- Checked tables: which lanes of the sources are known, and so of the result.
+// ---- Checked tables: which lanes of the sources, and hence of the result, are known.
 
 template <class T>
 EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool vector, int half,
@@ -86,20 +86,21 @@ EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool ve
   }
 }
 
-/// Lanes that are known of a result, and of its lower dword. That of a 64-bit integer is taken to
-/// come from its sources' lower dwords: compilers leave upper ones that don't matter as they are.
+/// The known lanes of a result, and of its lower dword alone. The lower dword of a 64-bit integer
+/// is assumed to depend on its sources' lower dwords only: compilers leave upper dwords that don't
+/// matter uninitialized.
 struct Known {
   LaneMask all = kAllLanes, low = kAllLanes;
 };
 
-/// Bit I of `vectors`: argument I is in vector registers.
+/// Bit I of `vectors` says that argument I is in vector registers.
 template <auto F>
 EMU_INLINE Known sources_known(Wave* w, const Op* op, unsigned vectors, int half) {
   if constexpr (!kChecked) return {};
   using S = SignatureOf<F>;
   const LaneMask enabled = w->s[kExec + half];
   const uint32_t from[] = {op->a, op->b, op->c};
-  // Lanes of a mask are known one by one; EXEC has to be.
+  // The lanes of a mask may be unknown one by one, but EXEC must be known.
   const bool decides =
       kIsLanes<typename S::Result> && is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
   Known known;
@@ -126,7 +127,7 @@ EMU_INLINE void result_known(Wave* w, const Op* op, int half, const Known& known
   if constexpr (!kChecked) return;
   if constexpr (kIsLanes<R>) {
     const uint32_t to = op->dst + 4 * static_cast<uint32_t>(half);
-    // Lanes that are off give zeros.
+    // Disabled lanes give zeros.
     const bool to_exec = is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
     write_bits(w, to, to_exec ? kAllLanes : known.all | ~w->s[kExec + half]);
   } else if constexpr (requires(R r) { r.lanes; }) {
@@ -140,8 +141,8 @@ EMU_INLINE void result_known(Wave* w, const Op* op, int half, const Known& known
   }
 }
 
-/// For handlers of their own: reads a source of so many registers in every half, a scalar or
-/// vectors.
+/// For handlers that aren't built from functions: records that every half reads `registers`
+/// registers of a scalar or vector source.
 EMU_INLINE void note_read(Wave* w, const Op* op, uint32_t offset, bool vector, uint32_t registers) {
   if constexpr (kChecked) {
     if (!vector) return read_scalar(w, op, offset, registers);
@@ -150,7 +151,7 @@ EMU_INLINE void note_read(Wave* w, const Op* op, uint32_t offset, bool vector, u
     }
   }
 }
-/// And writes registers in every half, of whose lanes all that are on are known then.
+/// Records that every half writes `registers` registers; their enabled lanes are known afterwards.
 EMU_INLINE void note_write(Wave* w, const Op* op, uint32_t offset, uint32_t registers) {
   if constexpr (kChecked) {
     for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
@@ -159,9 +160,9 @@ EMU_INLINE void note_write(Wave* w, const Op* op, uint32_t offset, uint32_t regi
   }
 }
 
-// ---- Every form: modifiers, DPP, SDWA, 64 lanes, an unusual MODE.
+// ---- The full form: modifiers, DPP, SDWA, 64 lanes, a non-default MODE.
 
-/// Argument `index` with every modifier.
+/// Reads argument `index` with all its modifiers.
 template <class T>
 EMU_INLINE T argument(Wave* w, const Op* op, int index, int half) {
   if constexpr (kIsLanes<T>) {
@@ -202,7 +203,7 @@ EMU_INLINE void finish(Wave* w, const Op* op, int half, LaneMask enabled, const 
   }
 }
 
-/// Calls F with arguments that `get(type, index)` gives.
+/// Calls F with the arguments that `get(type, index)` returns.
 template <auto F, class Get>
 EMU_INLINE auto call_with(const Get& get) {
   using S = SignatureOf<F>;
@@ -232,7 +233,8 @@ Stop full(Wave* w, const Op* op) {
   const bool flush = own_mode && (w->mode >> 6 & 3) != 3;
   if (own_mode) set_host_mode(host_mode_64(w->mode));
   const int halves = w->lanes == 64 ? 2 : 1;
-  // All sources are read before a result is written: DPP may read a register it writes.
+  // All sources are read before a result is written, because DPP may read a register that it
+  // writes.
   R results[2];
   LaneMask enabled[2];
   Known known[2];
@@ -240,7 +242,7 @@ Stop full(Wave* w, const Op* op) {
   for (int h = 0; h < halves; ++h) {
     enabled[h] = w->s[kExec + h];
     known[h] = sources_known<F>(w, op, vector_sources(*op->extra), h);
-    if (op->extra->cross_lane) known[h] = {};  // other lanes' than those that were asked for
+    if (op->extra->cross_lane) known[h] = {};  // the source lanes aren't the ones that were checked
     if (op->extra->cross_lane) enabled[h] &= EMU_VARIANT::dpp_enabled(w, op, h);
     results[h] =
         call_with<F>([&]<class T, int I>(std::type_identity<T>, std::integral_constant<int, I>) {
@@ -261,9 +263,9 @@ Stop full(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-// ---- The quicker forms.
+// ---- The faster forms.
 
-/// Argument of type T without modifiers, from a register when kVector.
+/// Reads an argument of type T without modifiers, from a vector register if kVector.
 template <class T, bool kVector>
 EMU_INLINE T plain(Wave* w, uint32_t offset) {
   if constexpr (kIsLanes<T>) {
@@ -279,7 +281,7 @@ EMU_INLINE T plain(Wave* w, uint32_t offset) {
   }
 }
 
-/// Argument with sign modifiers and halves of registers, but of the same lane.
+/// Reads an argument with sign modifiers and register halves, but from the same lane.
 template <class T>
 EMU_INLINE T near(Wave* w, uint32_t offset, const SourceForm& form, int half) {
   if constexpr (kIsLanes<T>) {
@@ -314,7 +316,7 @@ EMU_INLINE void finish_plain(Wave* w, const Op* op, int half, R result) {
   }
 }
 
-/// The quickest form: 32 lanes, no modifiers.
+/// The fastest form: 32 lanes, no modifiers.
 template <auto F, unsigned kVectors>
 Stop fast(Wave* w, const Op* op) {
   if constexpr (has_other_float<F>()) {
@@ -333,7 +335,7 @@ Stop fast(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// Either wave size and sign modifiers, but no DPP, SDWA or output modifiers.
+/// Handles both wave sizes and sign modifiers, but no DPP, SDWA or output modifiers.
 template <auto F>
 Stop quick(Wave* w, const Op* op) {
   if constexpr (has_other_float<F>()) {
@@ -350,7 +352,7 @@ Stop quick(Wave* w, const Op* op) {
     });
   };
   if constexpr (kIsLanes<R> || requires(R r) { r.lanes; }) {
-    // The scalar that is written may be one that the second half reads.
+    // The scalar destination may also be a source of the second half.
     R results[2];
     const int halves = w->lanes == 64 ? 2 : 1;
 #pragma clang loop unroll(disable)
@@ -373,8 +375,8 @@ Stop quick(Wave* w, const Op* op) {
 
 // ---- Rows.
 
-/// How many handlers a row has: `rare` the full one, `warm` a quick one too, `hot` quickest ones
-/// for each combination of vector and scalar operands.
+/// Which handlers a row has: `rare` only the full one, `warm` also the quick one, `hot` also a fast
+/// one for each combination of vector and scalar operands.
 enum class Heat : uint8_t { rare, warm, hot };
 
 template <auto F>
@@ -395,21 +397,21 @@ constexpr bool is_word() {
     return sizeof(Element<T>) == 2;
 }
 
-/// Whether a result's upper dword may be unknown without the lower one being so.
+/// Returns whether a result's upper dword may be unknown while the lower one is known.
 template <class R>
 constexpr bool has_upper() {
   if constexpr (requires(R r) { r.lanes; }) return has_upper<decltype(R::value)>();
   return kIsWide<R> && !kIsFloat<R>;
 }
 
-/// What the placed operation reads and writes, unless it looks at other lanes or changes EXEC.
+/// Records what the placed operation reads and writes, unless it reads other lanes or changes EXEC.
 template <auto F>
 void note_computation(Lowering& l, const Op& op) {
   using S = SignatureOf<F>;
   using R = typename S::Result;
   using enum Access::Kind;
   if (op.extra->cross_lane || (is_sgpr(op.dst) && op.dst >= sgpr_offset(kExec))) return;
-  const auto lanes = static_cast<uint32_t>(l.halves());  // dwords of a mask
+  const auto lanes = static_cast<uint32_t>(l.halves());  // dwords of a lane mask
   const auto note_source = [&]<class T>(std::type_identity<T>, uint32_t offset) {
     if constexpr (kIsLanes<T>) {
       l.access(offset, lanes, read);
@@ -437,7 +439,7 @@ void note_computation(Lowering& l, const Op& op) {
   l.only_computes();
 }
 
-/// kAccumulate: the destination is the last source.
+/// kAccumulate: the destination is also the last source.
 template <auto F, bool kAccumulate, Heat kHeat>
 void lower_vector(Lowering& l, const Inst& inst) {
   using S = SignatureOf<F>;
@@ -477,7 +479,7 @@ template <auto F>
 constexpr Row hot(const char* name) {
   return {name, &lower_vector<F, false, Heat::hot>};
 }
-/// The destination is also the last source.
+/// A row whose destination is also the last source.
 template <auto F>
 constexpr Row hot_accumulate(const char* name) {
   return {name, &lower_vector<F, true, Heat::hot>};
@@ -491,8 +493,8 @@ constexpr Row vop_accumulate(const char* name) {
   return {name, &lower_vector<F, true, Heat::rare>};
 }
 
-/// 16-bit results that leave the rest of their register alone on every architecture; kHigh: they go
-/// to its upper half.
+/// Lowers 16-bit results that preserve the other half of their register on every architecture.
+/// kHigh: the result goes to the upper half.
 template <auto F, bool kAccumulate, bool kHigh>
 void lower_keeping(Lowering& l, const Inst& inst) {
   lower_vector<F, kAccumulate, Heat::rare>(l, inst);
@@ -505,8 +507,8 @@ constexpr Row keeping(const char* name) {
   return {name, &lower_keeping<F, false, false>};
 }
 
-/// Handlers of instructions that MODE's IEEE bit changes: `kUsual` where it is set, as compilers
-/// do, else G in the form that serves all.
+/// Handler of an instruction that depends on MODE's IEEE bit. It runs `kUsual` if the bit is set,
+/// as compilers set it, and otherwise G in the full form.
 template <Handler kUsual, auto G>
 Stop by_ieee(Wave* w, const Op* op) {
   if ((w->mode & kIeeeMode) == 0) [[unlikely]] {
@@ -515,7 +517,7 @@ Stop by_ieee(Wave* w, const Op* op) {
   [[clang::musttail]] return kUsual(w, op);
 }
 
-/// `F` with the IEEE bit, `G` without.
+/// Lowers to `F` with the IEEE bit and to `G` without it.
 template <auto F, auto G, Heat kHeat>
 void lower_by_ieee(Lowering& l, const Inst& inst) {
   lower_vector<F, false, kHeat>(l, inst);
@@ -540,7 +542,7 @@ template <auto F, auto G, Heat kHeat = Heat::rare>
 constexpr Row ieee(const char* name) {
   return {name, &lower_by_ieee<F, G, kHeat>};
 }
-/// Both functions from one expression, in which N is the order of floats.
+/// Makes both functions from one expression, in which N is the FloatOrder.
 #define EMU_BY_IEEE(parameters, expression) \
   [] parameters {                           \
     using N = FloatOrder<true>;             \
@@ -551,7 +553,7 @@ constexpr Row ieee(const char* name) {
         return expression;                  \
       }
 
-/// Integers saturate where `clamp` is written: `G` is F with saturation.
+/// With the modifier `clamp`, integer results saturate: `G` is F with saturation.
 template <auto F, auto G, Heat kHeat>
 void lower_saturating(Lowering& l, const Inst& inst) {
   if (inst.has("clamp")) {

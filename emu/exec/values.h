@@ -1,7 +1,7 @@
 #pragma once
 
-// How operands become vectors of lanes and results become registers: the part that every vector
-// instruction shares, so that a row of a table says only what is computed.
+// Converts operands to vectors of lanes and writes results to registers. Every vector instruction
+// shares this code, so a row of a table only defines the computation.
 
 #include <tuple>
 #include <type_traits>
@@ -10,7 +10,7 @@
 
 namespace emu {
 
-/// An operand or result with one bit a lane: VCC, a carry, a condition.
+/// An operand or result with one bit per lane: VCC, a carry or a condition.
 struct Lanes {
   LaneMask bits;
 };
@@ -22,13 +22,13 @@ struct WithLanes {
   Lanes lanes;
 };
 
-/// Two 16-bit values a lane.
+/// Two 16-bit values per lane.
 template <class V>
 struct Packed {
   V low, high;
 };
 
-/// An f32, or an f16 that is widened: sources of the mix instructions.
+/// An f32, or an f16 that is widened to f32: a source of the mix instructions.
 struct Mixed {
   F32 value;
 };
@@ -49,7 +49,7 @@ template <class T>
 inline constexpr bool kIsFloat =
     std::is_same_v<T, F16> || std::is_same_v<T, F32> || std::is_same_v<T, F64>;
 
-/// The unsigned vector of the same width.
+/// The unsigned vector with elements of the same width.
 template <class V>
 using Unsigned = std::conditional_t<sizeof(Element<V>) == 8, U64,
                                     std::conditional_t<sizeof(Element<V>) == 4, U32, U16>>;
@@ -82,7 +82,7 @@ EMU_INLINE V apply_signs(V value, bool neg, bool abs) {
   }
 }
 
-/// One argument of type T from an operand's dword, with its modifiers.
+/// Converts an operand's dword to an argument of type T and applies its modifiers.
 template <class T>
 EMU_INLINE T shape(U32 dword, const SourceForm& form) {
   if constexpr (std::is_same_v<T, Packed<F16>> || std::is_same_v<T, Packed<U16>> ||
@@ -92,7 +92,8 @@ EMU_INLINE T shape(U32 dword, const SourceForm& form) {
     return {apply_signs(bits_as<V>(convert<U16>(lo)), form.neg, false),
             apply_signs(bits_as<V>(convert<U16>(hi)), form.neg_hi, false)};
   } else if constexpr (std::is_same_v<T, Mixed>) {
-    // Here op_sel_hi says f16 and op_sel which half; neg_hi is written as an absolute value, too.
+    // For mix instructions, op_sel_hi selects f16 and op_sel its half. Disassembly writes neg_hi as
+    // an absolute value as well.
     F32 value = bits_as<F32>(dword);
     if (form.hi_hi) {
       const U32 part = form.hi ? dword >> 16 : dword;

@@ -101,7 +101,7 @@ void refuse_in_capture(Stream& stream) {
 
 namespace {
 
-/// Spoils the captures that forbid a call, and throws if there is one.
+/// Invalidates the captures for which `forbids` is true, and throws if there is one.
 template <class Forbids>
 void refuse_where(hipError_t error, const Forbids& forbids) {
   std::lock_guard lock(graph_mutex());

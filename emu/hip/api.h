@@ -1,6 +1,7 @@
 #pragma once
 
-// What all functions of the C interface share: how they end, and what they find by handles.
+// Shared by all functions of the C interface: turning exceptions into error codes, and looking up
+// handles.
 
 #include <string>
 #include <type_traits>
@@ -14,7 +15,7 @@
 
 namespace emu::hip {
 
-/// Ends a call with an error code, and a line on stderr where there is something to say.
+/// Thrown to end a call with an error code. `what`, if it isn't empty, is printed on stderr.
 struct Error {
   hipError_t code;
   std::string what = {};
@@ -26,27 +27,27 @@ struct CallConfiguration {
   hipStream_t stream = nullptr;
 };
 
-/// What the runtime keeps for each thread.
+/// The runtime's state of each thread.
 struct Thread {
   int device = 0;
   hipError_t last = hipSuccess;
   hipStreamCaptureMode capture_mode = hipStreamCaptureModeGlobal;
   std::vector<CallConfiguration> calls;
-  std::vector<StreamPtr> streams;  // hipStreamPerThread, by device
+  std::vector<StreamPtr> streams;  // hipStreamPerThread, indexed by device
 };
 
 Thread& thread();
 
-/// The code of whatever is in flight; what it says goes to stderr.
+/// Returns the error code of the exception that is being handled and prints its message on stderr.
 hipError_t error_of_exception(const char* function) noexcept;
 
-/// Throws where there is no device, and in children of fork.
+/// Throws if there is no device, and in children of fork.
 void require_usable();
 
-/// Remembers the error for hipGetLastError. "Not ready" is an answer, not an error.
+/// Stores the error for hipGetLastError. hipErrorNotReady isn't stored.
 hipError_t remember(hipError_t code);
 
-/// Runs a function's body, and makes a code of whatever it throws.
+/// Runs a function's body and converts whatever it throws to an error code.
 template <class Body>
 hipError_t call(const char* function, const Body& body) {
   hipError_t code = hipSuccess;
@@ -80,17 +81,17 @@ EventPtr find_event(hipEvent_t handle);
 
 /// Waits for the stream and throws its error.
 void finish(Stream& stream);
-// Calls that aren't allowed while a graph is being captured. Each function spoils the captures that
-// forbid the call and throws hipErrorStreamCaptureUnsupported, or the error that it names.
+// Calls that aren't allowed while a stream is being captured. Each function invalidates the captures
+// that forbid the call and throws hipErrorStreamCaptureUnsupported, or the error that it names.
 
-/// A call about a stream that is being captured.
+/// A call on a stream that is being captured.
 void refuse_in_capture(Stream& stream);
-/// A call that waits for a whole device, or copies while the caller waits: forbidden in any mode,
-/// whoever captures.
+/// A call that waits for a whole device, or a synchronous copy: any capture of any thread in any
+/// mode forbids it.
 void refuse_in_any_capture(hipError_t error = hipErrorStreamCaptureUnsupported);
-/// An unsafe call, such as hipMalloc, hipFree or a wait for other work. The mode of this thread and
-/// those of the captures decide: a relaxed thread may do all of it; captures of this thread forbid
-/// it unless they are relaxed; those of other threads if both are global.
+/// A potentially unsafe call, such as hipMalloc, hipFree or a wait for another stream. A thread in
+/// the relaxed mode may make it. Otherwise captures of this thread forbid it unless they are
+/// relaxed, and captures of other threads forbid it if their mode and this thread's are global.
 void refuse_unsafe_in_capture();
 /// Work in the null stream, which would wait for streams that are being captured. Throws
 /// hipErrorStreamCaptureImplicit.
@@ -98,13 +99,14 @@ void refuse_implicit(const Stream& null_stream);
 /// A wait for a stream, or a question about its work.
 void refuse_wait_in_capture(Stream& stream);
 
-/// Queues the operation, or captures it. Null where it was captured.
+/// Queues the operation, or adds it to the graph that is being captured and returns null.
 SignalPtr submit(Stream& stream, Operation operation);
 
-/// Refuses ranges of device memory that aren't allocated.
+/// Throws if the range is device memory that isn't allocated.
 void check_range(const void* pointer, size_t bytes, const char* what);
 
-/// The kernel of a handle: hipFunction_t, or a function of the program that was registered.
+/// Returns the kernel of a handle, which is a hipFunction_t or a host function registered by a
+/// program.
 std::shared_ptr<Kernel> find_function(const void* handle);
 
 }  // namespace emu::hip

@@ -1,4 +1,4 @@
-// What a device is and can do, as structures and number by number.
+// Device properties and attributes.
 
 #include "emu/hip/attributes.h"
 
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kMaxGrid = 0x7fffffff;
 
-/// hipDeviceArch_t: what kernels can count on. Atomics of 32 and 64 bits, doubles, votes, ballots,
-/// shuffles, fences, grids of three dimensions.
+/// hipDeviceArch_t: the features of a device. It has 32- and 64-bit atomics, doubles, votes,
+/// ballots, shuffles, fences and three-dimensional grids.
 constexpr unsigned kArchBits = 0x97ff;
 
 template <class Properties>
@@ -60,7 +60,7 @@ void fill_common(const Device& d, Properties& p) {
 
 using Properties = hipDeviceProp_tR0600;
 
-/// Sizes of more than an attribute holds are cut.
+/// Values that don't fit into an attribute's int are clamped.
 template <auto kMember>
 int member(const Properties& p) {
   return static_cast<int>(std::min<size_t>(static_cast<size_t>(p.*kMember), 0x7fffffff));

@@ -1,6 +1,6 @@
 #pragma once
 
-// What can be asked about a device, as the HIP runtime numbers it.
+// The device attributes with the numbers of the HIP runtime.
 
 extern "C" {
 

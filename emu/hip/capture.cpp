@@ -1,4 +1,4 @@
-// Watching streams: what is queued becomes a graph instead of being run.
+// Stream capture: operations on a captured stream become nodes of a graph instead of running.
 
 #include <algorithm>
 
@@ -7,15 +7,15 @@
 namespace emu::hip {
 namespace {
 
-/// Ends the watching of all its streams.
+/// Ends the capture of all its streams.
 void release(const std::shared_ptr<Capture>& capture) {
   for (const StreamPtr& stream : capture->streams) stream->capture = nullptr;
   capture->ended = true;
   std::erase(captures(), capture);
 }
 
-/// Whether all that was begun in other streams was waited for in the one that the capture ends in,
-/// or let go by the caller.
+/// Returns whether all work that was captured in other streams has been joined to the origin
+/// stream, or removed from the dependencies by the caller.
 bool joined(const Capture& capture) {
   const auto at = capture.frontier.find(capture.origin);
   for (const auto& node : capture.graph->nodes) {
@@ -33,7 +33,7 @@ hipStreamCaptureStatus status_of(const Stream& stream) {
 }
 
 void begin(Stream& stream, hipStreamCaptureMode mode) {
-  static unsigned long long count = 0;  // under the graphs' mutex
+  static unsigned long long count = 0;  // guarded by graph_mutex()
   auto capture = std::make_shared<Capture>();
   capture->graph = std::make_shared<Graph>();
   capture->origin = &stream;
@@ -45,7 +45,8 @@ void begin(Stream& stream, hipStreamCaptureMode mode) {
   captures().push_back(std::move(capture));
 }
 
-/// A stream to be asked about; the null stream can't be while work in it would wait for a capture.
+/// Finds a stream for a query. Throws for the null stream if work in it would wait for a stream
+/// that is being captured.
 StreamPtr find_for_question(hipStream_t handle) {
   StreamPtr stream = find_stream(handle);
   if (!stream->null_stream) return stream;
@@ -88,7 +89,7 @@ EMU_API hipError_t hipStreamEndCapture(hipStream_t handle, hipGraph_t* graph) {
             hipErrorStreamCaptureWrongThread);
     release(capture);
     const bool whole = !capture->invalid && joined(*capture);
-    // It may have been given out before its end.
+    // The graph's handle may have been given out before the capture ended.
     if (!whole) graphs().remove(capture->graph.get());
     require(!capture->invalid, hipErrorStreamCaptureInvalidated);
     require(whole, hipErrorStreamCaptureUnjoined);

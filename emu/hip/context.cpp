@@ -1,5 +1,5 @@
-// Contexts, as far as programs of the driver's kind use them: a device each, and what was current
-// before they were pushed. Making a device fresh again.
+// Contexts of the driver API. Each device has one context; pushing a context saves the thread's
+// current device. Also implements hipDeviceReset.
 
 #include <algorithm>
 #include <iterator>
@@ -18,7 +18,7 @@ Device& device_of(hipCtx_t context) {
   throw Error{hipErrorInvalidContext};
 }
 
-/// The devices that were this thread's before each push that isn't popped yet.
+/// The thread's device before each push that hasn't been popped.
 std::vector<int>& beneath() {
   thread_local std::vector<int> ordinals;
   return ordinals;
@@ -37,8 +37,8 @@ Device& pop() {
   return popped;
 }
 
-/// Ends its work, destroys its streams, frees what callers have allocated on it, and sets what can
-/// be set as it was in the beginning. What pools hold is theirs.
+/// Finishes the device's work, destroys its streams, frees what callers have allocated on it, and
+/// restores its settings. Memory of pools stays allocated.
 void make_fresh(Device& device) {
   device.synchronize();
   for (const StreamPtr& stream : device.streams()) {

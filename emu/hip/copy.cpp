@@ -5,7 +5,8 @@
 namespace emu::hip {
 namespace {
 
-/// Whether work with it can go on while the host does: it isn't ordinary host memory.
+/// Returns whether the memory is known to the runtime, so that asynchronous work on it needn't
+/// block the host. Ordinary host memory isn't.
 bool pinned(const void* pointer) {
   return memory().in_arena(address(pointer)) || memory().find(address(pointer)).has_value();
 }
@@ -37,8 +38,8 @@ bool from_device(hipMemcpyKind kind) {
          kind == hipMemcpyDeviceToDeviceNoCU;
 }
 
-/// Waits for work of another device than the stream's that the memory is of: nothing else orders
-/// them. Whether there is one.
+/// If the memory belongs to another device than the stream's, waits for that device's work, since
+/// nothing else orders the two. Returns whether it did.
 bool finish_other(const void* pointer, const Stream& stream) {
   const std::optional<Allocation> a = memory().find(address(pointer));
   if (!a || a->device == stream.device->ordinal) return false;
@@ -48,14 +49,14 @@ bool finish_other(const void* pointer, const Stream& stream) {
   return true;
 }
 
-/// A copy that the caller waits for, as those without a stream are.
+/// Refuses a synchronous copy or fill while a stream is being captured.
 void refuse_synchronous(Stream& stream) {
   if (stream.null_stream) refuse_in_any_capture(hipErrorStreamCaptureImplicit);
   refuse_wait_in_capture(stream);
 }
 
-/// Queues the copy. An asynchronous one waits for its end all the same where ordinary host memory
-/// takes part; a synchronous one between memories of one device doesn't.
+/// Queues the copy. An asynchronous copy still waits for its end if ordinary host memory takes
+/// part; a synchronous copy within one device's memory doesn't.
 void copy(const CopyOp& op, hipStream_t handle, bool async) {
   if (!async) refuse_synchronous(*find_stream(handle));
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
@@ -88,12 +89,12 @@ void fill(const FillOp& op, hipStream_t handle, bool async) {
   const StreamPtr stream = find_stream(handle);
   const bool elsewhere = !async && finish_other(op.to, *stream);
   const SignalPtr signal = submit(*stream, op);
-  // The host goes on, as the documentation allows, unless the memory is its own or another
-  // device's.
+  // As documented, the host doesn't wait for a copy into memory of the same device, and waits for
+  // copies to its own memory or to other devices.
   if (signal != nullptr && !async && (elsewhere || !on_device(op.to))) signal->wait();
 }
 
-/// No box of bytes can be larger than this: what is multiplied below stays in range.
+/// No box may be larger than this, so that products of its dimensions stay in range.
 constexpr size_t kMost = size_t{1} << 46;
 
 void check_box(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
@@ -102,14 +103,15 @@ void check_box(size_t width, size_t height, size_t depth, size_t pitch, size_t s
   require(depth == 0 || slice < kMost / depth);
 }
 
-/// How far into its memory a box starts: at (x, y, z), x in bytes.
+/// Returns the byte offset at which a box starts: at (x, y, z), with x in bytes.
 size_t offset_of(const hipPos& at, size_t pitch, size_t slice) {
   require(at.x < kMost && (at.y == 0 || pitch < kMost / at.y) &&
           (at.z == 0 || slice < kMost / at.z));
   return at.z * slice + at.y * pitch + at.x;
 }
 
-/// The bytes of a layer, where there are several. It holds what is to be reached of it.
+/// Returns the bytes of a layer if there are several layers. Throws if the box reaches beyond a
+/// layer.
 size_t slice_of(const hipPitchedPtr& p, const hipPos& at, const hipExtent& e) {
   if (e.depth <= 1 && at.z == 0) return 0;
   require(p.pitch == 0 || p.ysize < kMost / p.pitch);
@@ -128,7 +130,7 @@ void check_fill(const FillOp& op) {
   require(address(op.to) % op.element == 0);
 }
 
-/// A kind that goes to a variable of a kernel's, or comes from one.
+/// Throws unless `kind` is a direction to a kernel's variable, or from one.
 void check_symbol_kind(hipMemcpyKind kind, hipMemcpyKind host) {
   require(kind == host || kind == hipMemcpyDefault || kind == hipMemcpyDeviceToDevice ||
               kind == hipMemcpyDeviceToDeviceNoCU,
@@ -168,7 +170,7 @@ FillOp fill_3d(const hipPitchedPtr& to, int value, const hipExtent& extent) {
   return op;
 }
 
-/// What a structure of the driver's kind says about one side.
+/// Returns the pointer that a driver API structure gives for one side of a copy.
 template <class Pointer>
 Pointer side_of(hipMemoryType type, Pointer host, Pointer device) {
   require(type == hipMemoryTypeHost || type == hipMemoryTypeDevice ||

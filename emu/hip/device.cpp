@@ -1,4 +1,4 @@
-// Devices: how many there are, which one is meant, and what they can do.
+// Device count, selection, properties and settings.
 
 #include <cstdio>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kVersion = 60200000 + 41134;  // HIP 6.2
 
-/// The first device that has as much, the first of all where none has.
+/// Chooses the first device that has the wanted properties, or device 0 if none has them.
 template <class Properties>
 void choose(int* ordinal, const Properties* wanted) {
   require(ordinal != nullptr && wanted != nullptr);

@@ -1,30 +1,31 @@
 #pragma once
 
-// What HIP's headers take from ROCm's device libraries, for compilers that come without them.
+// Replaces ROCm's device libraries, which HIP's headers call, for compilers that are installed
+// without them.
 //
-// A kernel that says threadIdx.x, __syncthreads() or powf() calls __ockl_get_local_id(),
-// __atomic_work_item_fence() or __ocml_pow_f32(): functions of bitcode files that ROCm ships and
-// Debian's clang doesn't. Here they are made of the compiler's builtins. Give this file to the
-// compiler in front of the program (-x hip -nogpulib -include emu/hip/device_library.h): it
-// includes <hip/hip_runtime.h> itself. It is written for the headers of HIP 5.2 and clang 19, is
-// under this repository's license (Apache-2.0) and needs device_math.h beside it alone.
+// A kernel that uses threadIdx.x, __syncthreads() or powf() calls __ockl_get_local_id(),
+// __atomic_work_item_fence() or __ocml_pow_f32(). ROCm ships these functions in bitcode files;
+// Debian's clang doesn't. This file implements them with the compiler's builtins. Include it before
+// the program (-x hip -nogpulib -include emu/hip/device_library.h); it includes <hip/hip_runtime.h>
+// itself. It is written for the headers of HIP 5.2 and clang 19, is under this repository's license
+// (Apache-2.0) and needs only device_math.h.
 //
-// Mathematics: double functions are series on a reduced argument, right to some units in the last
-// place (erfc: to some tens); float functions are the same ones rounded, or what clang makes of its
-// builtins. Their last bits can differ from ROCm's. With -ffast-math double functions lose digits
-// at large arguments, and infinities and NaN are not to be relied on.
+// Mathematics: double functions evaluate series on a reduced argument. They are accurate to some
+// units in the last place (erfc: to some tens). Float functions round the double results or use
+// clang's builtins. The last bits can differ from ROCm's. With -ffast-math, double functions lose
+// digits at large arguments, and results for infinities and NaN are unreliable.
 //
-// Left out, so that a program that uses them doesn't link and the linker names them: printf in
-// kernels (__ockl_printf_*; it needs a thread of the runtime's that listens), malloc and free in
-// kernels (__ockl_dm_*), gamma and Bessel functions, the inverses of erf, erfc and normcdf, erfcx,
-// images and textures, sync() of cooperative groups that are larger than a block, integer dot
-// products, and conversions to half that don't round to the nearest. assert() stops the kernel
-// without its message.
+// Not implemented: printf in kernels (__ockl_printf_*; it needs a listening thread of the runtime),
+// malloc and free in kernels (__ockl_dm_*), gamma and Bessel functions, the inverses of erf, erfc
+// and normcdf, erfcx, images and textures, sync() of cooperative groups that are larger than a
+// block, integer dot products, and conversions to half that don't round to nearest. A program that
+// uses one of these fails to link, and the linker names the function. assert() stops the kernel
+// without printing its message.
 
 #if defined(__HIP__)
 
 #if __HIP_DEVICE_COMPILE__
-// The headers make these two of an intrinsic that LLVM no longer has.
+// HIP's headers implement these two functions with an intrinsic that LLVM has removed.
 #define atomicInc wick_device_old_atomic_inc
 #define atomicDec wick_device_old_atomic_dec
 #endif
@@ -34,12 +35,13 @@
 #undef atomicInc
 #undef atomicDec
 
-// No warnings here about a program's options, such as an older C++ or -ffast-math.
+// Suppresses warnings in this file about the program's options, such as an older C++ or
+// -ffast-math.
 #pragma clang system_header
 
 #define WICK_DEVICE __device__ inline
 #define WICK_LIBRARY extern "C" __device__ inline
-// Even without optimization: these are in every kernel.
+// These functions are in every kernel, so they are inlined even without optimization.
 #define WICK_INDEX extern "C" __device__ inline __attribute__((always_inline))
 
 WICK_DEVICE unsigned atomicInc(unsigned* address, unsigned value) {
@@ -49,7 +51,7 @@ WICK_DEVICE unsigned atomicDec(unsigned* address, unsigned value) {
   return __builtin_amdgcn_atomic_dec32(address, value, __ATOMIC_RELAXED, "agent");
 }
 
-// Indices. Blocks are taken to be whole, as HIP's launches make them.
+// Indices. All blocks have the full size, as in HIP's launches.
 
 WICK_INDEX size_t __ockl_get_local_id(uint axis) {
   return axis == 0   ? __builtin_amdgcn_workitem_id_x()
@@ -66,8 +68,8 @@ WICK_INDEX size_t __ockl_get_local_size(uint axis) {
          : axis == 1 ? __builtin_amdgcn_workgroup_size_y()
                      : __builtin_amdgcn_workgroup_size_z();
 }
-// Of the dispatch packet, which is there in code objects of every version; the count of blocks
-// among the hidden arguments came with version 5.
+// The global size comes from the dispatch packet, which code objects of every version have; hidden
+// arguments contain the number of blocks only from version 5 on.
 WICK_INDEX size_t __ockl_get_global_size(uint axis) {
   return axis == 0   ? __builtin_amdgcn_grid_size_x()
          : axis == 1 ? __builtin_amdgcn_grid_size_y()
@@ -130,7 +132,7 @@ WICK_INDEX bool __ockl_wfall_i32(int predicate) { return __ballot64(!predicate) 
 namespace wick_device {
 enum class Reduction { kAdd, kAnd, kOr };
 
-/// What all threads of the block give, put together.
+/// Reduces a value over all threads of the block.
 template <Reduction kReduction>
 WICK_DEVICE int block_reduction(int value) {
   __shared__ int result;
@@ -143,7 +145,7 @@ WICK_DEVICE int block_reduction(int value) {
   if constexpr (kReduction == Reduction::kOr) atomicOr(&result, value);
   __syncthreads();
   const int all = result;
-  __syncthreads();  // the next call starts by writing
+  __syncthreads();  // the next call starts by writing `result`
   return all;
 }
 }  // namespace wick_device
@@ -161,7 +163,7 @@ WICK_LIBRARY void __ockl_atomic_add_noret_f32(float* address, float value) {
   atomicAdd(address, value);
 }
 
-// assert() says with these what has failed, and traps; they have nobody to say it to.
+// assert() calls these functions to print its message before it traps. They discard the message.
 WICK_LIBRARY uint64_t __ockl_fprintf_stderr_begin() { return 0; }
 WICK_LIBRARY uint64_t __ockl_fprintf_append_args(uint64_t, uint32_t, uint64_t, uint64_t, uint64_t,
                                                  uint64_t, uint64_t, uint64_t, uint64_t, uint32_t) {
@@ -187,7 +189,7 @@ WICK_INDEX uint __ockl_sadd_u32(uint x, uint y, uint z) { return (x > y ? x - y 
 
 #include "device_math.h"
 
-/// name for both types, of an expression that is computed in doubles.
+/// Defines a function for double and float; the float version rounds the double result.
 #define WICK_OF_1(name, expression)                                        \
   WICK_LIBRARY double __ocml_##name##_f64(double x) { return expression; } \
   WICK_LIBRARY float __ocml_##name##_f32(float x) {                        \
@@ -198,7 +200,7 @@ WICK_INDEX uint __ockl_sadd_u32(uint x, uint y, uint z) { return (x > y ? x - y 
   WICK_LIBRARY float __ocml_##name##_f32(float x, float y) {                         \
     return static_cast<float>(__ocml_##name##_f64(x, y));                            \
   }
-/// name for both types, of an expression that is right in either.
+/// Defines a function for double and float from an expression that is correct in either type.
 #define WICK_EACH_1(name, expression)                                      \
   WICK_LIBRARY double __ocml_##name##_f64(double x) { return expression; } \
   WICK_LIBRARY float __ocml_##name##_f32(float x) { return expression; }
@@ -238,7 +240,7 @@ WICK_LIBRARY float __ocml_log2_f32(float x) { return __builtin_log2f(x); }
 WICK_LIBRARY float __ocml_log10_f32(float x) { return __builtin_log10f(x); }
 WICK_LIBRARY double __ocml_exp_f64(double x) { return wick_device::exp({x, 0}); }
 WICK_LIBRARY double __ocml_exp2_f64(double x) {
-  // The power of two of the whole part is exact, so that only the rest is multiplied.
+  // The integer part's power of two is exact, so only the fraction needs exp().
   const double whole = __builtin_rint(x);
   const double part =
       wick_device::exp({(x - whole) * (wick_device::kLn2 + wick_device::kLn2Rest), 0});
@@ -295,7 +297,7 @@ WICK_OF_1(logb, wick_device::logb(x))
 WICK_LIBRARY int __ocml_ilogb_f64(double x) { return wick_device::ilogb(x); }
 WICK_LIBRARY int __ocml_ilogb_f32(float x) { return wick_device::ilogb(x); }
 
-// What has several arguments, or returns through pointers to private memory.
+// Functions with several arguments, or that return results through pointers to private memory.
 #define WICK_OTHERS(Float, type)                                                                   \
   WICK_LIBRARY Float __ocml_len3_##type(Float x, Float y, Float z) {                               \
     return static_cast<Float>(wick_device::length(x, y, z, 0));                                    \
@@ -350,7 +352,7 @@ WICK_LIBRARY int __ocml_ilogb_f32(float x) { return wick_device::ilogb(x); }
 WICK_OTHERS(float, f32)
 WICK_OTHERS(double, f64)
 
-// Those that may be rough: the instructions.
+// The native_ functions are approximate and map to single instructions.
 WICK_LIBRARY float __ocml_native_sin_f32(float x) { return __builtin_sinf(x); }
 WICK_LIBRARY float __ocml_native_cos_f32(float x) { return __builtin_cosf(x); }
 WICK_LIBRARY float __ocml_native_sqrt_f32(float x) { return __builtin_amdgcn_sqrtf(x); }
@@ -369,7 +371,7 @@ WICK_LIBRARY float __ocml_native_log10_f32(float x) {
   return __builtin_amdgcn_logf(x) * static_cast<float>(wick_device::kLn2 * wick_device::kLog10E);
 }
 
-// Halves, and pairs of them.
+// Functions of half and half2.
 #define WICK_HALF(name, expression)                                    \
   WICK_LIBRARY _Float16 __ocml_##name##_f16(_Float16 x) {              \
     return static_cast<_Float16>(expression);                          \

@@ -1,12 +1,12 @@
 #pragma once
 
-// The mathematics of device_library.h, which includes it and defines WICK_DEVICE: functions of
-// doubles, of which the float ones are made.
+// The mathematics of device_library.h, which includes this file and defines WICK_DEVICE. The
+// functions take doubles; float functions are derived from them.
 
 #pragma clang system_header
 
 namespace wick_device {
-/// A number as the sum of two, the second of which is about 2^-53 of the first.
+/// A number as the sum of two doubles, of which the second is about 2^-53 of the first.
 struct Pair {
   double high, low;
 };
@@ -15,7 +15,7 @@ constexpr double kPi = 0x1.921fb54442d18p+1, kPiLow = 0x1.1a62633145c07p-53;
 constexpr double kLog2E = 0x1.71547652b82fep+0, kLog2ELow = 0x1.777d0ffda0d24p-56;
 constexpr double kLog10E = 0x1.bcb7b1526e50ep-2, kLog10ELow = 0x1.95355baaafad3p-57;
 constexpr double kLn10 = 0x1.26bb1bbb55516p+1, kLn10Low = -0x1.f48ad494ea3e9p-53;
-// Of few enough bits that a multiple by an exponent is exact, and the rest.
+// kLn2 has so few bits that its product with an exponent is exact; kLn2Rest is the remainder.
 constexpr double kLn2 = 0x1.62e42feep-1, kLn2Rest = 0x1.a39ef35793c76p-33;
 constexpr double kSqrtHalf = 0x1.6a09e667f3bcdp-1, kSqrtHalfLow = -0x1.bdd3413b26456p-55;
 constexpr double kTwoOverSqrtPi = 0x1.20dd750429b6dp+0;
@@ -32,13 +32,13 @@ WICK_DEVICE double polynomial(const double (&terms)[kTerms], double x) {
   return sum;
 }
 
-/// x y, with x of two parts.
+/// Returns x y, where x is a Pair.
 WICK_DEVICE Pair product(Pair x, double y) {
   const double high = x.high * y;
   return {high, fma(x.high, y, -high) + x.low * y};
 }
 
-/// e^r - 1 for |r| < 0.35.
+/// Returns e^r - 1 for |r| < 0.35.
 WICK_DEVICE double exp_minus_1_of_small(double r) {
   constexpr double kTerms[] = {1. / 2,          1. / 6,        1. / 24,        1. / 120,
                                1. / 720,        1. / 5040,     1. / 40320,     1. / 362880,
@@ -60,14 +60,14 @@ WICK_DEVICE double exp_minus_1(double x) {
   return absolute(x) < 0.35 ? exp_minus_1_of_small(x) : exp({x, 0}) - 1;
 }
 
-/// artanh(s) - s for s^2 = z < 0.0295, divided by s.
+/// Returns (artanh(s) - s) / s for s^2 = z < 0.0295.
 WICK_DEVICE double artanh_rest(double z) {
   constexpr double kTerms[] = {1. / 3,  1. / 5,  1. / 7,  1. / 9,  1. / 11,
                                1. / 13, 1. / 15, 1. / 17, 1. / 19, 1. / 21};
   return z * polynomial(kTerms, z);
 }
 
-/// The logarithm of a positive, finite number to some 60 bits.
+/// Returns the logarithm of a positive, finite number with some 60 bits.
 WICK_DEVICE Pair log_of_positive(double x) {
   int exponent;
   double m = __builtin_frexp(x, &exponent);
@@ -87,7 +87,7 @@ WICK_DEVICE Pair log_of_positive(double x) {
   return {high, low - (high - sum)};
 }
 
-/// The logarithm times `factor`.
+/// Returns the logarithm times `factor`.
 WICK_DEVICE double log(double x, Pair factor) {
   if (!(x > 0)) return x == 0 ? -infinity() : __builtin_nan("");
   if (x == infinity()) return x;
@@ -120,23 +120,23 @@ WICK_DEVICE double pow(double x, double y) {
     return __builtin_nan("");
   } else {
     const Pair logarithm = log_of_positive(base);
-    // A larger product would make infinities of the low part.
+    // A larger product would turn its low part into an infinity.
     const double bounded = __builtin_fmin(__builtin_fmax(y, -0x1p80), 0x1p80);
     result = exp(product(logarithm, bounded));
   }
   return odd ? __builtin_copysign(result, x) : result;
 }
 
-/// An angle less a multiple of pi / 2.
+/// An angle minus a multiple of pi / 2.
 struct Angle {
   double high, low;  // at most pi / 4
-  int quarters;      // the multiple; its two lowest bits count
+  int quarters;      // the multiple; only its two lowest bits matter
 };
 
-/// Of large angles: the product with those 192 bits of 2 / pi that tell the quarter and what is
-/// beyond.
+/// Reduces a large angle. It multiplies by those 192 bits of 2 / pi that determine the quarter and
+/// the fraction.
 WICK_DEVICE Angle reduce_large(double x) {
-  // The leading zero is for angles so small that bits before the point are looked at.
+  // The leading zero serves angles so small that bits before the binary point are read.
   constexpr uint64_t kTwoOverPi[] = {0,
                                      0xa2f9836e4e441529,
                                      0xfc2757d1f534ddc0,
@@ -200,7 +200,7 @@ WICK_DEVICE Angle reduce(double x) {
     if (!(absolute(x) < infinity())) return {__builtin_nan(""), 0, 0};
     return reduce_large(x);
   }
-  // pi / 2 in parts of 33 bits, so that multiples of them are exact, and the rest.
+  // pi / 2 as two terms of 33 bits, whose multiples are exact, and a remainder.
   constexpr double kFirst = 0x1.921fb544p+0, kSecond = 0x1.0b4611a6p-34,
                    kThird = 0x1.3198a2e037073p-69;
   const double quarters = __builtin_rint(x * (2 / kPi));
@@ -247,7 +247,7 @@ WICK_DEVICE double tan(double x) {
   return sin(angle) / cos(angle);
 }
 
-/// Of an angle in units of pi.
+/// Reduces an angle given in units of pi.
 WICK_DEVICE Angle reduce_of_pi(double x) {
   if (!(absolute(x) < infinity())) return {__builtin_nan(""), 0, 0};
   const double turn = fma(-2, __builtin_rint(x / 2), x);  // -1 to 1
@@ -261,7 +261,7 @@ WICK_DEVICE double sin_of_pi(double x) {
 }
 WICK_DEVICE double cos_of_pi(double x) { return cos(reduce_of_pi(x)) + 0.; }
 
-/// Of x from 0 to 1. Two angles halved make the series short.
+/// Returns the arctangent of x in [0, 1]. Halving the angle twice makes the series short.
 WICK_DEVICE double atan_of_small(double x) {
   constexpr double kTerms[] = {-1. / 3,  1. / 5,  -1. / 7,  1. / 9,  -1. / 11, 1. / 13,
                                -1. / 15, 1. / 17, -1. / 19, 1. / 21, -1. / 23};
@@ -319,12 +319,12 @@ WICK_DEVICE double artanh(double x) {
   return __builtin_copysign(0.5 * log_of_1_plus(2 * size / (1 - size)), x);
 }
 
-/// e^-(x^2)
+/// Returns e^-(x^2).
 WICK_DEVICE double bell(Pair x) {
   const double square = x.high * x.high;
   return exp({-square, -fma(2 * x.high, x.low, fma(x.high, x.high, -square))});
 }
-/// For x >= 1, by a continued fraction that is the longer the smaller x is.
+/// Handles x >= 1 with a continued fraction, which is longer for smaller x.
 WICK_DEVICE double erfc_of_large(Pair argument) {
   const double x = argument.high;
   if (x > 28) return 0;
@@ -337,7 +337,7 @@ WICK_DEVICE double erf(double x) {
   if (__builtin_isnan(x)) return x;
   if (size > 6) return __builtin_copysign(1., x);
   if (size > 2) return __builtin_copysign(1 - erfc_of_large({size, 0}), x);
-  // All terms are positive, so that nothing cancels.
+  // All terms are positive, so nothing cancels.
   const double square = 2 * x * x;
   double term = 1, sum = 1;
   for (int i = 3; i < 200 && term > sum * 0x1p-56; i += 2) {
@@ -348,12 +348,13 @@ WICK_DEVICE double erf(double x) {
 }
 WICK_DEVICE double erfc(Pair x) { return x.high >= 1 ? erfc_of_large(x) : 1 - erf(x.high); }
 
-/// The remainder of positive numbers, and the lowest bits of the quotient.
+/// Returns the remainder of positive numbers, and the lowest bits of the quotient.
 WICK_DEVICE double remainder_of_positive(double x, double y, uint* quotient) {
   int x_exponent, y_exponent;
   __builtin_frexp(y, &y_exponent);
   *quotient = 0;
-  // Fewer steps than a double has exponents; bounded because -ffast-math lets infinities in.
+  // A double's exponent range bounds the number of steps. The explicit limit is for -ffast-math,
+  // which lets infinities through.
   for (int steps = 0; steps < 2200 && x >= y; ++steps) {
     __builtin_frexp(x, &x_exponent);
     int power = x_exponent - y_exponent;
@@ -375,7 +376,7 @@ WICK_DEVICE double remquo(double x, double y, int* quotient) {
   const double size = absolute(y);
   uint count;
   double r = remainder_of_positive(absolute(x), size, &count);
-  // The nearest multiple, the even one of two that are equally near.
+  // Rounds to the nearest multiple, and to the even one in a tie.
   if (r > size - r || (r == size - r && (count & 1))) {
     r -= size;
     ++count;
@@ -389,7 +390,7 @@ WICK_DEVICE double length(double x, double y, double z, double w) {
   x = absolute(x), y = absolute(y), z = absolute(z), w = absolute(w);
   const double largest = __builtin_fmax(__builtin_fmax(x, y), __builtin_fmax(z, w));
   if (largest == infinity()) return largest;
-  if (largest == 0) return x + y + z + w;  // that is, NaN if one of them is
+  if (largest == 0) return x + y + z + w;  // NaN if any argument is NaN
   int exponent;
   __builtin_frexp(largest, &exponent);
   x = __builtin_ldexp(x, -exponent), y = __builtin_ldexp(y, -exponent);
@@ -402,7 +403,7 @@ WICK_DEVICE double cbrt(double x) {
   if (!(size > 0 && size < infinity())) return x;
   int exponent;
   const double m = __builtin_frexp(size, &exponent);
-  const int third = exponent / 3;  // what is left of the exponent is in -2..2
+  const int third = exponent / 3;  // the remaining exponent is in [-2, 2]
   const double scaled = __builtin_ldexp(m, exponent - 3 * third);
   double root = exp({log(scaled) / 3, 0});
   root -= fma(root * root, root, -scaled) / (3 * root * root);

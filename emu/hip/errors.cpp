@@ -1,4 +1,4 @@
-// Errors: their names and texts, and what the thread's last one was.
+// Names and descriptions of error codes, and the last error of each thread.
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Events: marks in streams, waiting for them, and the time between two.
+// Events: recording, waiting, and elapsed time.
 
 #include <chrono>
 
@@ -19,13 +19,13 @@ void create(hipEvent_t* handle, unsigned flags) {
   *handle = runtime().events.add<hipEvent_t>(std::make_shared<Event>(flags, thread().device));
 }
 
-/// The capture that the event is a mark in. The graphs' mutex must be held.
+/// Returns the capture in which the event was recorded. The caller must hold graph_mutex().
 std::shared_ptr<Capture> capture_of(Event& event) {
   if (event.capture != nullptr && event.capture->ended) event.capture = nullptr;
   return event.capture;
 }
 
-/// The mark's signal; throws for marks in graphs.
+/// Returns the event's signal; throws if the event was recorded in a capture.
 SignalPtr signal_of(Event& event) {
   std::lock_guard lock(graph_mutex());
   if (const std::shared_ptr<Capture> capture = capture_of(event)) {
@@ -35,7 +35,8 @@ SignalPtr signal_of(Event& event) {
   return event.current();
 }
 
-/// A stream joins the capture that an event marks, or waits there for one more branch.
+/// Makes a stream join the capture in which the event was recorded, or wait for the event within
+/// that capture.
 void join_capture(Stream& stream, const EventPtr& event) {
   const std::shared_ptr<Capture> capture = event->capture;
   if (capture->invalid) throw Error{hipErrorStreamCaptureInvalidated};

@@ -1,7 +1,7 @@
 #pragma once
 
-// The functions of the HIP runtime that the library exports, so that definitions and tests are held
-// against one list. Programs use the public headers instead.
+// Declares the functions of the HIP runtime that the library exports. Definitions and tests are
+// checked against this list. Programs use the public headers instead.
 
 #include "emu/hip/types.h"
 
@@ -406,7 +406,7 @@ hipError_t hipGraphReleaseUserObject(hipGraph_t graph, hipUserObject_t object, u
 
 }  // extern "C"
 
-// These two have C++ linkage in the public headers.
+// The public headers declare these two functions with C++ linkage.
 hipError_t hipExtModuleLaunchKernel(hipFunction_t function, uint32_t nx, uint32_t ny, uint32_t nz,
                                     uint32_t bx, uint32_t by, uint32_t bz, size_t lds,
                                     hipStream_t stream, void** params, void** extra,

@@ -1,4 +1,4 @@
-// Graphs: making, looking at, readying and running them.
+// Graphs: construction, inspection, instantiation and launch.
 
 #include "emu/runtime/graph.h"
 
@@ -11,7 +11,7 @@
 namespace emu::hip {
 namespace {
 
-/// A node's place in a list of the caller's: as many as there is room for, zeros after them.
+/// Copies node handles to the caller's list, up to its capacity, and fills the rest with null.
 void put_nodes(const std::vector<Node*>& found, hipGraphNode_t* list, size_t* count) {
   require(count != nullptr);
   if (list != nullptr) {
@@ -28,7 +28,7 @@ std::vector<Node*> all_nodes(const Graph& graph) {
   return nodes;
 }
 
-/// Gives it a copy of a graph to run.
+/// Replaces the graph that `exec` runs by a copy.
 void set_graph(GraphExec& exec, std::shared_ptr<Graph> copy) {
   exec.node_of.clear();
   size_t place = 0;
@@ -65,7 +65,7 @@ void connect_all(hipGraph_t handle, const hipGraphNode_t* from, const hipGraphNo
   }
 }
 
-/// For each node, which of the graph's nodes it waits for, by their places.
+/// Returns, for each node, the indices of the nodes that it depends on.
 std::vector<std::set<size_t>> edges_of(const Graph& graph) {
   std::unordered_map<const Node*, size_t> place;
   std::vector<std::set<size_t>> edges;
@@ -77,7 +77,8 @@ std::vector<std::set<size_t>> edges_of(const Graph& graph) {
   return edges;
 }
 
-/// Whether a node of a graph that is ready to run can become another of its type.
+/// Returns whether a node of an executable graph can be updated to another operation of the same
+/// type.
 hipGraphExecUpdateResult compare_operations(const Operation& now, const Operation& then) {
   if (const auto* kernel = std::get_if<KernelOp>(&now)) {
     const Device& device = std::get<KernelOp>(then).kernel->module->device;
@@ -205,7 +206,8 @@ EMU_API hipError_t hipGraphCreate(hipGraph_t* graph, unsigned flags) {
 
 EMU_API hipError_t hipGraphDestroy(hipGraph_t graph) {
   EMU_CALL({
-    std::shared_ptr<Graph> gone;  // with no lock held: it may call its user objects' functions
+    // Destroyed after the locks are released: it may call functions of user objects.
+    std::shared_ptr<Graph> gone;
     std::lock_guard lock(graph_mutex());
     gone = graphs().remove(graph);
     require(gone != nullptr);
@@ -321,7 +323,7 @@ EMU_API hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t* exec, hipGraph_t
 
 EMU_API hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {
   EMU_CALL({
-    std::shared_ptr<GraphExec> gone;  // as above
+    std::shared_ptr<GraphExec> gone;  // destroyed after the locks are released
     std::lock_guard lock(graph_mutex());
     gone = graph_execs().remove(exec);
     require(gone != nullptr);
@@ -358,7 +360,7 @@ EMU_API hipError_t hipGraphExecUpdate(hipGraphExec_t handle, hipGraph_t graph,
                                       hipGraphExecUpdateResult* result_out) {
   EMU_CALL({
     require(culprit_out != nullptr && result_out != nullptr);
-    std::shared_ptr<Graph> before;  // as above
+    std::shared_ptr<Graph> before;  // destroyed after the locks are released
     std::lock_guard lock(graph_mutex());
     const std::shared_ptr<GraphExec> exec = find_exec(handle);
     before = exec->graph;
@@ -367,7 +369,7 @@ EMU_API hipError_t hipGraphExecUpdate(hipGraphExec_t handle, hipGraph_t graph,
     *result_out = compare(*exec->graph, *wanted, culprit);
     *culprit_out = handle_of(culprit);
     require(*result_out == hipGraphExecUpdateSuccess, hipErrorGraphExecUpdateFailure);
-    // What still runs of the graph before goes on with what that holds.
+    // Launches of the previous graph that still run keep its resources alive.
     const std::shared_ptr<Graph> fresh = wanted->clone();
     const std::vector<Node*> now = all_nodes(*exec->graph), then = all_nodes(*fresh);
     for (size_t i = 0; i < now.size(); ++i) then[i]->enabled = now[i]->enabled;

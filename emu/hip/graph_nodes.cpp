@@ -1,4 +1,4 @@
-// A graph's nodes of each kind: adding them, asking for and changing what they do.
+// Graph nodes of each kind: adding them, and reading and changing their parameters.
 
 #include <climits>
 
@@ -9,14 +9,15 @@
 namespace emu::hip {
 namespace {
 
-/// Sets what a node does.
+/// Sets the operation of a node.
 template <class Op, class Make>
 void change(hipGraphNode_t node, const Make& make) {
   std::lock_guard lock(graph_mutex());
   operation_of<Op>(find_node(node)) = make();
 }
 
-/// The same in a graph that is ready to run, by the original's node.
+/// Sets the operation of an executable graph's node, which is identified by the original graph's
+/// node.
 template <class Op, class Make>
 void change(hipGraphExec_t exec, hipGraphNode_t node, const Make& make) {
   std::lock_guard lock(graph_mutex());
@@ -66,7 +67,7 @@ std::shared_ptr<void> graph_block(size_t bytes, int device) {
   wanted.label = kOfGraph;
   const uintptr_t at = memory().allocate(wanted);
   require(at != 0, hipErrorOutOfMemory);
-  // Whoever has freed it before may have made room for another's block.
+  // The caller may have freed the block already, and another allocation may have its address.
   const uint64_t serial = memory().find(at)->serial;
   return {reinterpret_cast<void*>(at), [serial](const void* block) {
             const std::optional<Allocation> a = memory().find(address(block));
@@ -320,7 +321,8 @@ EMU_API hipError_t hipGraphMemAllocNodeGetParams(hipGraphNode_t node,
   });
 }
 
-// A graph's memory is had until the graph goes: the node only orders.
+// A graph's memory stays allocated until the graph is destroyed, so this node only orders
+// operations.
 EMU_API hipError_t hipGraphAddMemFreeNode(EMU_NODE_ARGUMENTS, void* pointer) {
   EMU_CALL({
     const std::optional<Allocation> a = memory().find(address(pointer));
@@ -346,7 +348,7 @@ EMU_API hipError_t hipDeviceGraphMemTrim(int ordinal) {
   EMU_CALL({ hip::device(ordinal); });
 }
 
-// --- objects that live as long as a graph
+// --- user objects, which live as long as a graph
 
 namespace {
 
@@ -355,7 +357,7 @@ Handles<UserObject>& user_objects() {
   return *all;
 }
 
-/// The object, of which as many references are to be taken or given.
+/// Finds a user object, and checks the number of references to take or release.
 std::shared_ptr<UserObject> find_object(hipUserObject_t handle, unsigned count) {
   std::shared_ptr<UserObject> object = user_objects().find(handle);
   require(object != nullptr && count != 0 && count <= INT_MAX);

@@ -9,12 +9,12 @@
 namespace emu::hip {
 namespace {
 
-/// Whatever a launch is refused for, with a line that says so.
+/// Throws the error of a rejected launch, with a message that names the kernel.
 [[noreturn]] void refuse(hipError_t code, const Kernel& kernel, const std::string& what) {
   throw Error{code, "kernel " + kernel.info.name + ": " + what};
 }
 
-/// The arguments out of a buffer: pairs of a name and a value, up to the end mark.
+/// Reads the arguments from the `extra` list: pairs of a name and a value, up to the end mark.
 std::vector<uint8_t> packed_arguments(const Kernel& kernel, void** extra) {
   const void* buffer = nullptr;
   size_t bytes = 0;
@@ -93,7 +93,7 @@ void check_cooperative(const Kernel& kernel, const LaunchRequest& r) {
   const int held = resident_groups(kernel, items, r.lds);
   const auto all = static_cast<uint64_t>(held) *
                    static_cast<uint64_t>(kernel.module->device.architecture.processors);
-  // One axis after the other: all of a grid's groups may be more than 64 bits hold.
+  // The axes are multiplied one by one, since the product of all three may exceed 64 bits.
   uint64_t groups = 1;
   for (const uint64_t along : r.groups) groups = groups > all ? groups : groups * along;
   if (groups > all) {
@@ -102,7 +102,7 @@ void check_cooperative(const Kernel& kernel, const LaunchRequest& r) {
   }
 }
 
-/// An event that is to be recorded around a kernel, if there is one.
+/// Finds an event to be recorded before or after a kernel, if there is one.
 EventPtr find_mark(hipEvent_t handle, const Stream& stream) {
   if (handle == nullptr) return nullptr;
   EventPtr event = find_event(handle);
@@ -131,7 +131,7 @@ LaunchRequest launch_of(const void* function, dim3 grid, dim3 block, void** para
   return r;
 }
 
-/// Kernels on several devices, one each: all are launched, or none.
+/// Launches kernels on several devices, one each: either all of them or none.
 void launch_all(const hipLaunchParams* list, int count, unsigned flags, bool cooperative) {
   constexpr unsigned known =
       hipCooperativeLaunchMultiDeviceNoPreSync | hipCooperativeLaunchMultiDeviceNoPostSync;
@@ -152,7 +152,7 @@ void launch_all(const hipLaunchParams* list, int count, unsigned flags, bool coo
   for (auto& [stream, op] : ready) submit(*stream, std::move(op));
 }
 
-/// Functions of modules: an unknown handle is refused as such.
+/// Throws hipErrorInvalidImage for a null handle of a module's function.
 void require_function(hipFunction_t function) {
   require(function != nullptr, hipErrorInvalidImage);
 }
@@ -216,7 +216,7 @@ EMU_API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned gx, un
 
 namespace {
 
-/// Grids in work-items, not groups: the last groups may be smaller than the others.
+/// Launches with a grid given in work-items. The last workgroups may be smaller than the others.
 hipError_t ext_launch(const char* name, hipFunction_t function, dim3 items, dim3 block, size_t lds,
                       hipStream_t stream, void** params, void** extra, hipEvent_t start,
                       hipEvent_t stop, unsigned flags) {
@@ -236,7 +236,7 @@ hipError_t ext_launch(const char* name, hipFunction_t function, dim3 items, dim3
 
 }  // namespace
 
-// Has C++ linkage in the public header, as has the older name below.
+// The public header declares this function and the older one below with C++ linkage.
 __attribute__((visibility("default"))) hipError_t hipExtModuleLaunchKernel(
     hipFunction_t function, uint32_t nx, uint32_t ny, uint32_t nz, uint32_t bx, uint32_t by,
     uint32_t bz, size_t lds, hipStream_t stream, void** params, void** extra, hipEvent_t start,

@@ -1,6 +1,6 @@
 #pragma once
 
-// Launches as callers ask for them, checked and made operations.
+// Checks a caller's launch parameters and converts them to an operation.
 
 #include "emu/hip/api.h"
 
@@ -9,14 +9,15 @@ namespace emu::hip {
 struct LaunchRequest {
   const void* function = nullptr;
   std::array<uint64_t, 3> groups{}, block{};
-  std::array<uint64_t, 3> items{};  // of the grid where groups may be cut short; else zeros
+  // Of the grid if workgroups may be smaller at its edges, zeros otherwise.
+  std::array<uint64_t, 3> items{};
   size_t lds = 0;
   void** params = nullptr;
   void** extra = nullptr;
   bool cooperative = false;
 };
 
-/// Throws what the real runtime refuses it with.
+/// Throws the error with which the real runtime rejects the launch.
 KernelOp kernel_op(const LaunchRequest& request, Device& device);
 
 LaunchRequest request_of(const hipKernelNodeParams& params);

@@ -1,5 +1,5 @@
-// What is said of managed memory: advice, prefetches, attachment. Nothing moves, but what was said
-// can be asked for.
+// Advice, prefetches and attachment of managed memory. No memory moves, but the settings can be
+// queried.
 
 #include <algorithm>
 #include <map>
@@ -15,7 +15,7 @@ struct Advice {
   std::vector<int> accessed_by;
 };
 
-/// An allocation's parts, each from its key to the next one's.
+/// The parts of an allocation; each extends from its key to the next key.
 struct Advised {
   uint64_t serial = 0;
   std::map<uintptr_t, Advice> parts;
@@ -23,7 +23,8 @@ struct Advised {
 
 std::mutex mutex;
 
-/// By where an allocation starts. What was said of one that is freed goes when another is there.
+/// Returns the advice of an allocation, by its base address. If the base address belonged to an
+/// earlier allocation, that advice is discarded.
 Advised& advised(const Allocation& a) {
   static auto* all = new std::map<uintptr_t, Advised>;
   Advised& one = (*all)[a.base];
@@ -31,7 +32,7 @@ Advised& advised(const Allocation& a) {
   return one;
 }
 
-/// The managed allocation that the whole range is of.
+/// Returns the managed allocation that contains the whole range.
 Allocation managed(const void* pointer, size_t bytes) {
   require(pointer != nullptr && bytes != 0);
   const std::optional<Allocation> a = memory().find(address(pointer));
@@ -40,7 +41,7 @@ Allocation managed(const void* pointer, size_t bytes) {
   return *a;
 }
 
-/// Makes a part begin there.
+/// Splits a part so that one begins at `at`.
 std::map<uintptr_t, Advice>::iterator cut(std::map<uintptr_t, Advice>& parts, uintptr_t at) {
   const auto after = parts.upper_bound(at);
   const auto holds = std::prev(after);
@@ -58,7 +59,7 @@ void advise(const void* pointer, size_t bytes, const Change& change) {
   for (; part != last; ++part) change(part->second);
 }
 
-/// What is said of each part of a range.
+/// Returns the advice of each part of a range.
 std::vector<Advice> advice_of(const void* pointer, size_t bytes) {
   const Allocation a = managed(pointer, bytes);
   std::lock_guard lock(mutex);
@@ -71,7 +72,7 @@ std::vector<Advice> advice_of(const void* pointer, size_t bytes) {
   return said;
 }
 
-/// A place where all parts have the same, else none.
+/// Returns the location if all parts agree on it, and "none" otherwise.
 int common(const std::vector<Advice>& said, int Advice::*place) {
   const auto differs = [&](const Advice& part) { return part.*place != said.front().*place; };
   const bool same = std::none_of(said.begin(), said.end(), differs);

@@ -1,4 +1,4 @@
-// Memory: of devices, pinned, managed, registered; and what a pointer is.
+// Allocation of device, pinned, managed and registered memory, and pointer attributes.
 
 #include <algorithm>
 
@@ -31,14 +31,14 @@ void malloc_into(void** pointer, size_t bytes, MemoryKind kind, unsigned flags) 
   if (bytes != 0) *pointer = allocate(current_device(), bytes, kind, flags);
 }
 
-/// Pinned memory knows its device by the thread that asked for it.
+/// Pinned memory is associated with the calling thread's device.
 void host_malloc(void** pointer, size_t bytes, unsigned flags) {
   const unsigned known = hipHostMallocPortable | hipHostMallocMapped | hipHostMallocWriteCombined |
                          hipHostMallocNumaUser | hipHostMallocCoherent | hipHostMallocNonCoherent;
   require(pointer != nullptr && (flags & ~known) == 0);
   require((flags & hipHostMallocCoherent) == 0 || (flags & hipHostMallocNonCoherent) == 0);
   malloc_into(pointer, bytes, MemoryKind::host, flags);
-  // What the host writes later can't be watched: all of it counts as written.
+  // The emulator can't observe the host's later writes, so all of the memory counts as written.
   if (*pointer != nullptr) memory().shadow().written(address(*pointer), bytes);
 }
 
@@ -53,7 +53,7 @@ void free_block(void* pointer) {
     throw Error{hipErrorInvalidValue,
                 "no allocation starts there: " + memory().describe(address(pointer))};
   }
-  // Work that still uses it comes to its end first, as the real runtime has it.
+  // As in the real runtime, freeing waits for the work that still uses the memory.
   for (const auto& d : runtime().devices) {
     if (a->kind == MemoryKind::host || d->ordinal == a->device) {
       for (const StreamPtr& stream : d->streams()) stream->wait();
@@ -62,10 +62,10 @@ void free_block(void* pointer) {
   memory().free(a->base);
 }
 
-/// Larger than any device; sums and products of what is at most this stay in range.
+/// This exceeds every device's memory. Sums and products of sizes up to it stay in range.
 constexpr size_t kMost = size_t{1} << 46;
 
-/// Rows of `width` bytes, each at a boundary that kernels like. The pitch.
+/// Allocates rows of `width` bytes, each aligned for kernels. Returns the pitch.
 size_t malloc_rows(void** pointer, size_t width, size_t height, size_t depth) {
   require(pointer != nullptr);
   *pointer = nullptr;
@@ -252,7 +252,8 @@ EMU_API hipError_t hipPointerGetAttributes(hipPointerAttribute_t* attributes, co
 
 namespace {
 
-/// One attribute into the caller's memory; for pointers that aren't known, zeros where asked for.
+/// Writes one attribute to the caller's memory. For unknown pointers, it writes zero to attributes
+/// that allow it.
 bool put_attribute(void* data, hipPointer_attribute attribute, hipDeviceptr_t pointer) {
   const std::optional<Allocation> a = memory().find(address(pointer));
   const auto put = [&](auto value) { *static_cast<decltype(value)*>(data) = value; };

@@ -1,4 +1,4 @@
-// Modules: loading, what is in them, and how much of a processor a kernel takes.
+// Modules: loading, lookup, function attributes and occupancy.
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Memory in a stream's order, and the pools that it comes from.
+// Stream-ordered allocation and memory pools.
 
 #include <algorithm>
 #include <map>
@@ -16,9 +16,9 @@ struct Level {
   }
 };
 
-/// A pool takes from its device and counts; it keeps nothing back for itself, whatever threshold it
-/// is given. Memory that is freed in a stream's order isn't used any more, but reserved until the
-/// stream has come there.
+/// A pool allocates from its device and counts. It doesn't cache memory, whatever its release
+/// threshold. Memory that is freed in stream order is no longer used, but it stays reserved until
+/// the stream reaches the free.
 struct Pool {
   explicit Pool(int device) : device(device) {}
   const int device;
@@ -38,7 +38,7 @@ Handles<Pool>& pools() {
 
 struct Defaults {
   std::mutex mutex;
-  std::vector<hipMemPool_t> standard, current;  // by device
+  std::vector<hipMemPool_t> standard, current;  // indexed by device
 };
 
 Defaults& defaults() {
@@ -64,13 +64,13 @@ PoolPtr find_pool(hipMemPool_t handle) {
   return pool;
 }
 
-/// Blocks of pools, which keep those that are destroyed before them, and what else is to be freed
-/// in a stream's order.
+/// Blocks of pools, which keep destroyed pools alive, and other memory that is to be freed in
+/// stream order.
 struct Block {
-  uint64_t serial = 0;  // of the allocation: the address may be another's by now
+  uint64_t serial = 0;  // serial of the allocation: its address may be reused
   uint64_t bytes = 0;
-  PoolPtr pool;          // null: of none
-  bool leaving = false;  // freed, though the stream may not have come there
+  PoolPtr pool;          // null: not from a pool
+  bool leaving = false;  // freed, although the stream may not have reached the free
 };
 
 struct Blocks {
@@ -83,7 +83,7 @@ Blocks& blocks() {
   return *all;
 }
 
-/// Counts a block as freed: by hipFree, where it isn't leaving yet.
+/// Counts a block as freed. It was freed by hipFree if it isn't leaving.
 void gone(const Block& block) {
   if (block.pool == nullptr) return;
   std::lock_guard lock(block.pool->mutex);
@@ -91,7 +91,7 @@ void gone(const Block& block) {
   if (!block.leaving) block.pool->used.now -= block.bytes;
 }
 
-/// Forgets what was freed by hipFree.
+/// Removes the entries of blocks that hipFree has freed.
 void settle(const PoolPtr& pool) {
   std::lock_guard lock(blocks().mutex);
   std::erase_if(blocks().by_address, [&](const auto& entry) {
@@ -104,7 +104,7 @@ void settle(const PoolPtr& pool) {
   });
 }
 
-/// The memory of a pool's block is its device's again.
+/// Returns the memory of a pool's block to its device.
 void give_back(void* data) {
   const auto base = reinterpret_cast<uintptr_t>(data);
   std::lock_guard lock(blocks().mutex);
@@ -115,7 +115,7 @@ void give_back(void* data) {
   blocks().by_address.erase(at);
 }
 
-/// In a capture the memory is the graph's own.
+/// In a capture, the graph owns the memory.
 void* capture_malloc(Stream& stream, size_t bytes, int device) {
   const std::shared_ptr<void> block = graph_block(bytes, device);
   hipMemAllocNodeParams asked{};
@@ -146,14 +146,14 @@ void malloc_async(void** pointer, size_t bytes, hipMemPool_t handle, hipStream_t
   wanted.device = pool->device;
   wanted.pool = pool.get();
   uintptr_t at = memory().allocate(wanted);
-  if (at == 0) {  // what was freed in the stream's order may not be free yet
+  if (at == 0) {  // memory that was freed in stream order may not be released yet
     stream->wait();
     at = memory().allocate(wanted);
   }
   if (at == 0) throw Error{hipErrorOutOfMemory, std::to_string(bytes) + " bytes are asked for"};
   std::lock_guard lock(blocks().mutex);
   Block& block = blocks().by_address[at];
-  gone(block);  // hipFree has had what was there before
+  gone(block);  // hipFree has freed the earlier block at this address
   block = {memory().find(at)->serial, bytes, pool, false};
   std::lock_guard pool_lock(pool->mutex);
   pool->used.add(bytes);
@@ -167,7 +167,7 @@ void free_async(void* pointer, hipStream_t handle) {
   const std::optional<Allocation> a = memory().find(address(pointer));
   require(a && a->base == address(pointer) && a->kind == MemoryKind::device);
   std::lock_guard lock(graph_mutex());
-  if (is_of_graph(*a)) {  // that has it until its end: only the order counts
+  if (is_of_graph(*a)) {  // the graph owns the memory until its end: the node only orders
     submit(*stream, FreeOp{a->base, true});
     return;
   }
@@ -177,7 +177,7 @@ void free_async(void* pointer, hipStream_t handle) {
   }
   std::lock_guard blocks_lock(blocks().mutex);
   Block& block = blocks().by_address[a->base];
-  if (block.serial != a->serial) {  // not of a pool
+  if (block.serial != a->serial) {  // the block isn't from a pool
     gone(block);
     block = {a->serial, a->bytes, nullptr, false};
   }
@@ -189,14 +189,14 @@ void free_async(void* pointer, hipStream_t handle) {
   block.pool->used.now -= block.bytes;
 }
 
-/// The device that a pool's properties or its rights of access name.
+/// Returns the device that a pool's properties or access rights name.
 int ordinal_of(const hipMemLocation& location) {
   require(location.type == hipMemLocationTypeDevice && location.id >= 0);
   require(static_cast<size_t>(location.id) < runtime().devices.size());
   return location.id;
 }
 
-/// A pool's attribute by its place; null for those of the other type, and for what is none.
+/// Returns a pointer to a pool's attribute of type int, or null for other attributes.
 int* switch_of(Pool& pool, hipMemPoolAttr attribute) {
   const bool known = attribute >= hipMemPoolReuseFollowEventDependencies &&
                      attribute <= hipMemPoolReuseAllowInternalDependencies;
@@ -226,12 +226,12 @@ void set_count(Pool& pool, hipMemPoolAttr attribute, uint64_t value) {
     return;
   }
   require(attribute == hipMemPoolAttrReservedMemHigh || attribute == hipMemPoolAttrUsedMemHigh);
-  require(value == 0);  // begins anew
+  require(value == 0);  // the counter restarts
   Level& level = attribute == hipMemPoolAttrUsedMemHigh ? pool.used : pool.reserved;
   level.high = level.now;
 }
 
-/// Does something with a pool's attributes.
+/// Calls `use` with the pool and its attributes.
 template <class Use>
 void with_attributes(hipMemPool_t handle, const void* value, const Use& use) {
   require(value != nullptr);
@@ -311,7 +311,7 @@ EMU_API hipError_t hipDeviceSetMemPool(int ordinal, hipMemPool_t handle) {
   });
 }
 
-// There is never anything that could be released.
+// A pool doesn't cache memory, so there is nothing to release.
 EMU_API hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t) {
   EMU_CALL({ find_pool(pool); });
 }

@@ -9,7 +9,8 @@
 namespace emu::hip {
 
 Registry& Registry::get() {
-  static auto* program = new Registry;  // registered before main, asked after it
+  // Functions are registered before main and unregistered after it.
+  static auto* program = new Registry;
   return *program;
 }
 
@@ -66,7 +67,7 @@ ModulePtr Registry::module(RegisteredCode& code, Device& device) {
   const ModulePtr module = load_module(device, copy_image(code.image));
   for (const Managed& managed : managed_) {
     if (managed.code != &code) continue;
-    // Kernels reach it through a pointer of the object's.
+    // Kernels access the variable through a pointer in the code object.
     const Module::Global place = module->variable(managed.name);
     if (place.bytes >= sizeof(void*)) {
       std::memcpy(reinterpret_cast<void*>(place.address), managed.pointer, sizeof(void*));
@@ -128,7 +129,8 @@ using namespace emu::hip;
 
 namespace {
 
-/// What compilers put in a program: a magic number, a version, and where the bundle is.
+/// The structure that compilers embed in a program: a magic number, a version, and the address of
+/// the bundle.
 struct Wrapper {
   uint32_t magic, version;
   const void* image;
@@ -169,7 +171,8 @@ EMU_API void __hipRegisterManagedVar(void* handle, void** pointer, void* initial
   Registry::get().add_managed(static_cast<RegisteredCode*>(handle), pointer, initial, name, bytes);
 }
 
-// Textures and surfaces are registered by headers that hold some; nothing of them can be used.
+// Programs whose headers declare textures or surfaces register them. The emulator doesn't support
+// their use.
 EMU_API void __hipRegisterTexture(void**, void*, char*, char*, int, int, int) {}
 EMU_API void __hipRegisterSurface(void**, void*, char*, char*, int, int) {}
 

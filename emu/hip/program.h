@@ -1,16 +1,16 @@
 #pragma once
 
-// What a program that was compiled with kernels in it tells the runtime at its start: its code, and
-// which of its functions and variables stand for which in there.
+// A program that was compiled with kernels registers them when it starts: its code objects, and the
+// host functions and variables that stand for kernels and device variables.
 
 #include "emu/hip/api.h"
 
 namespace emu::hip {
 
-/// Modules of registered code are loaded when they are first needed, once for each device.
+/// The modules of registered code are loaded on first use, once per device.
 struct RegisteredCode {
   const void* image = nullptr;
-  std::vector<ModulePtr> modules;  // by device
+  std::vector<ModulePtr> modules;  // indexed by device
 };
 
 class Registry {
@@ -24,11 +24,11 @@ class Registry {
   void add_managed(RegisteredCode* code, void** pointer, const void* initial, const char* name,
                    size_t bytes);
 
-  /// Null where the program's function isn't known. Throws where its code can't be loaded.
+  /// Returns null if the host function isn't registered. Throws if its code can't be loaded.
   std::shared_ptr<Kernel> kernel(const void* function, Device& device);
-  /// Throws hipErrorInvalidSymbol.
+  /// Throws hipErrorInvalidSymbol if the variable isn't registered.
   Module::Global variable(const void* variable, Device& device);
-  /// A function's name, empty where it isn't known.
+  /// Returns a function's name, or an empty string if it isn't registered.
   std::string name(const void* function);
 
  private:
@@ -51,7 +51,8 @@ class Registry {
   std::vector<Managed> managed_;
 };
 
-/// Loads a module for a device and gives out its kernels' handles. Throws.
+/// Loads a module on a device and creates handles for its kernels. Throws if the module can't be
+/// loaded.
 ModulePtr load_module(Device& device, Bytes bytes);
 
 }  // namespace emu::hip

@@ -1,4 +1,4 @@
-// Compiling at run time: clang is started as a process, in a folder of its own.
+// hiprtc: runs clang as a process, in a temporary folder.
 
 #include "emu/hip/rtc.h"
 
@@ -38,7 +38,7 @@ Handles<RtcProgram>& programs() {
   return *all;
 }
 
-/// What programs for hiprtc count on without including anything.
+/// Definitions that hiprtc programs expect without including a header.
 constexpr char kPrelude[] = R"(
 #define __HIPCC_RTC__ 1
 #define __device__ __attribute__((device))
@@ -82,7 +82,7 @@ static __device__ inline void __syncthreads() {
 }
 )";
 
-/// A folder that goes when the object does.
+/// A temporary folder that the destructor deletes.
 class Folder {
  public:
   Folder() {
@@ -104,7 +104,8 @@ std::string read_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Runs a program without a shell; what it says goes to a file. Its exit status, -1 where it can't.
+/// Runs a program without a shell and writes its output to a file. Returns its exit status, or -1
+/// if it can't be run.
 int run(std::vector<std::string> words, const fs::path& output) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -123,7 +124,7 @@ int run(std::vector<std::string> words, const fs::path& output) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// A name in the generated source for each expression, so that its kernel's own name can be read.
+/// Generates a variable for each name expression, so that the name of its kernel can be read back.
 std::string expression_uses(const RtcProgram& program) {
   std::string text;
   for (size_t i = 0; i < program.expressions.size(); ++i) {
@@ -133,7 +134,8 @@ std::string expression_uses(const RtcProgram& program) {
   return text;
 }
 
-/// Which kernel each expression stands for: its variable holds the kernel's address, by relocation.
+/// Finds the kernel of each name expression: a relocation stores the kernel's address in the
+/// expression's variable.
 void read_names(RtcProgram& program, const CodeObject& object) {
   for (size_t i = 0; i < program.expressions.size(); ++i) {
     const std::string name = "__wick_name_" + std::to_string(i);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The functions of hiprtc.
+// Declares the hiprtc functions.
 
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-// Streams: making, asking, waiting; functions of the host in their order; values in memory.
+// Streams: creation, queries and synchronization, host functions, and memory operations on values.
 
 #include "emu/hip/api.h"
 
@@ -69,7 +69,7 @@ EMU_API hipError_t hipStreamSynchronize(hipStream_t handle) {
     const StreamPtr stream = find_stream(handle);
     refuse_wait_in_capture(*stream);
     if (stream->null_stream) {
-      // The null stream's work includes that of all streams that it waits for.
+      // Synchronizing the null stream also waits for all streams that it synchronizes with.
       submit(*stream, EmptyOp{})->wait();
     }
     finish(*stream);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The public types of the HIP runtime, as programs that were compiled against it lay them out:
-// enumerations with their numbers, structures with their members' places.
+// The public types of the HIP runtime with the ABI that compiled programs expect: the values of
+// enumerators and the layout of structures.
 
 #include <cstddef>
 #include <cstdint>
@@ -384,7 +384,7 @@ enum hipMemRangeCoherencyMode : unsigned {
 };
 enum { hipCpuDeviceId = -1, hipInvalidDeviceId = -2 };
 
-/// Bits that say what a device can do, in one word.
+/// Feature bits of a device in one word.
 struct hipDeviceArch_t {
   unsigned bits;
 };
@@ -441,7 +441,7 @@ struct hipDeviceProp_tR0600 {
 static_assert(sizeof(hipDeviceProp_tR0600) == 1472);
 static_assert(offsetof(hipDeviceProp_tR0600, gcnArchName) == 1160);
 
-/// As it was before HIP 6; programs built then ask for it as hipGetDeviceProperties.
+/// The layout before HIP 6. Programs that were built then get it from hipGetDeviceProperties.
 struct hipDeviceProp_tR0000 {
   char name[256];
   size_t totalGlobalMem, sharedMemPerBlock;

@@ -10,18 +10,19 @@
 
 namespace emu {
 
-/// Reads machine code of one architecture through LLVM's MC layer. Not for several threads at once.
+/// Decodes machine code of one architecture with LLVM's MC layer. Not thread-safe.
 class Decoder {
  public:
-  /// `architecture` as the compiler names it: gfx1100. Throws std::runtime_error where LLVM doesn't
-  /// know it.
+  /// `architecture` is the compiler's name, such as gfx1100. Throws std::runtime_error if LLVM
+  /// doesn't know it.
   explicit Decoder(const std::string& architecture, bool wave64);
   ~Decoder();
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// The instruction at the start of `code`, which lies at `address` of its object; two for a dual
-  /// one. Throws std::runtime_error, with the address and the bytes, for what isn't an instruction.
+  /// Decodes the instruction at the start of `code`, whose address in its object is `address`.
+  /// Returns two instructions for a dual one. Throws std::runtime_error with the address and the
+  /// bytes if they aren't an instruction.
   std::vector<Inst> decode(std::span<const uint8_t> code, uint64_t address);
 
  private:

@@ -40,7 +40,7 @@ std::optional<int64_t> read_integer(std::string_view s) {
   return static_cast<int64_t>(negative ? 0 - value : value);
 }
 
-/// Splits at `separator` where no bracket is open.
+/// Splits at each `separator` outside brackets.
 std::vector<std::string_view> split(std::string_view s, char separator) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -62,7 +62,7 @@ struct Named {
   uint8_t dwords;
 };
 
-/// The scalar registers that have names.
+/// The named scalar registers.
 constexpr Named kNamed[] = {
     {"vcc", 106, 2},
     {"vcc_lo", 106, 1},
@@ -78,7 +78,7 @@ constexpr Named kNamed[] = {
     {"flat_scratch_hi", 103, 1},
 };
 
-/// v12, s[4:7], a3, ttmp[8:9]; false where `s` isn't such a register.
+/// Parses v12, s[4:7], a3 or ttmp[8:9]. Returns false if `s` isn't a register.
 bool read_register(std::string_view s, Operand& out) {
   for (const Named& named : kNamed) {
     if (s != named.name) continue;
@@ -185,7 +185,7 @@ void read_modifier(std::string_view s, Inst& inst) {
   }
 }
 
-/// Takes the encoding's suffix off the mnemonic.
+/// Removes the encoding's suffix from the mnemonic.
 void read_mnemonic(std::string_view name, Inst& inst) {
   bool again = true;
   while (again) {
@@ -263,7 +263,7 @@ std::vector<Inst> parse_instruction(std::string_view text) {
                             parse_one(trim(text.substr(dual + 4)))};
   for (Inst& half : both) {
     if (half.name.starts_with("v_dual_")) half.name.replace(0, 7, "v_");
-    if (half.name == "v_cndmask_b32" && half.operands.size() == 3) {  // VCC isn't written here
+    if (half.name == "v_cndmask_b32" && half.operands.size() == 3) {  // the text omits VCC
       half.operands.push_back(read_operand("vcc_lo"));
     }
   }

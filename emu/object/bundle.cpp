@@ -22,7 +22,8 @@ bool starts_with(Bytes bytes, std::string_view magic) {
 }
 
 struct Packed {
-  uint64_t header = 0, bytes = 0, unpacked = 0;  // bytes: of all, 0 where the header doesn't tell
+  // `bytes` is the size of the whole packed bundle, or 0 if the header doesn't have it.
+  uint64_t header = 0, bytes = 0, unpacked = 0;
   uint16_t method = 0;
 };
 
@@ -71,13 +72,14 @@ std::vector<uint8_t> unpack(Bytes bytes) {
   return {output.begin(), output.end()};
 }
 
-/// Reads memory that may not be there.
+/// Reads memory that may be unmapped; returns false if it is.
 bool try_read(const uint8_t* from, uint64_t size, uint8_t* to) {
   while (size > 0) {
     iovec local{to, size}, remote{const_cast<uint8_t*>(from), size};
     const ssize_t count = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
     if (count <= 0) {
-      if (count < 0 && (errno == EPERM || errno == ENOSYS)) {  // forbidden here: trust the caller
+      // The system call isn't permitted: trust the caller.
+      if (count < 0 && (errno == EPERM || errno == ENOSYS)) {
         std::memcpy(to, from, size);
         return true;
       }
@@ -143,7 +145,8 @@ uint64_t elf_size(const Reader& image) {
   }
   for (uint64_t i = 0; i < section_count; ++i) {
     const uint64_t at = sections + i * section_bytes;
-    if (image.number<uint32_t>(at + 4) == 8) continue;  // NOBITS: nothing of it is in the file
+    // NOBITS: the section occupies no space in the file.
+    if (image.number<uint32_t>(at + 4) == 8) continue;
     extend(image.number<uint64_t>(at + 24), image.number<uint64_t>(at + 32));
   }
   return end;

@@ -1,6 +1,7 @@
 #pragma once
 
-// What callers hand over as a module: a code object, or a bundle of several, packed or not.
+// Reads the module images that callers pass: a code object, or a bundle of several, compressed or
+// not.
 
 #include <cstdint>
 #include <string>
@@ -13,22 +14,22 @@ namespace emu {
 
 struct BundleEntry {
   std::string kind;    // host, hip, hipv4 …
-  std::string target;  // as written, without the triple
+  std::string target;  // as written, without the target triple
   Bytes bytes;
 };
 
 inline constexpr char kBundleMagic[] = "__CLANG_OFFLOAD_BUNDLE__";
 inline constexpr char kPackedMagic[] = "CCOB";
 
-/// The entries of an unpacked bundle. Throws ObjectError.
+/// Returns the entries of an uncompressed bundle. Throws ObjectError.
 std::vector<BundleEntry> read_bundle(Bytes bytes);
 
-/// The code object for a device out of a file's bytes: the file itself, or the best fitting entry
-/// of a bundle. Throws ObjectError: no_binary where nothing fits.
+/// Returns the code object for a device: the whole file, or the bundle entry that fits the device
+/// best. Throws ObjectError, with kind no_binary if nothing fits.
 std::vector<uint8_t> select_image(Bytes bytes, const Target& device);
 
-/// The bytes of an image whose size isn't told, by its own headers. Reads no memory that isn't
-/// there.
+/// Copies an image of unknown size, which is computed from its headers. Doesn't read unmapped
+/// memory.
 std::vector<uint8_t> copy_image(const void* image);
 
 }  // namespace emu

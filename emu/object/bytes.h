@@ -1,6 +1,6 @@
 #pragma once
 
-// Reads from bytes that nobody vouches for.
+// Bounds-checked reads from untrusted bytes.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace emu {
 
 using Bytes = std::span<const uint8_t>;
 
-/// A part of `bytes`; throws ObjectError where it isn't wholly within.
+/// Returns a subrange of `bytes`. Throws ObjectError if it isn't wholly within.
 inline Bytes part(Bytes bytes, uint64_t offset, uint64_t size, const char* what) {
   if (offset > bytes.size() || size > bytes.size() - offset) {
     bad_image(std::string(what) + " reaches past the end");
@@ -29,7 +29,7 @@ T read(Bytes bytes, uint64_t offset, const char* what) {
   return value;
 }
 
-/// The string that starts at `offset` and ends with a zero.
+/// Returns the zero-terminated string that starts at `offset`.
 inline std::string_view read_string(Bytes bytes, uint64_t offset, const char* what) {
   const Bytes rest =
       part(bytes, offset, bytes.size() - std::min<uint64_t>(offset, bytes.size()), what);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The parts of an ELF file that loading a code object needs, each checked against the file's
-// bounds.
+// Reads the structures of an ELF file that loading a code object needs. All accesses are checked
+// against the file's bounds.
 
 #include <string_view>
 #include <vector>
@@ -32,7 +32,7 @@ inline constexpr uint32_t kLoad = 1, kDynamic = 2, kNote = 4;
 inline constexpr uint32_t kExecutable = 1, kWritable = 2;
 inline constexpr uint8_t kObject = 1, kFunction = 2, kLocal = 0;
 
-/// Views into the bytes it was read from. Throws ObjectError.
+/// Holds views into the bytes that it was read from. Throws ObjectError.
 struct File {
   explicit File(Bytes bytes);
 
@@ -41,13 +41,14 @@ struct File {
   uint16_t type = 0, machine = 0;
   uint32_t flags = 0;
   std::vector<Segment> segments;
-  std::vector<Symbol> symbols;          // of .symtab, or of .dynsym where that is missing
-  std::vector<Symbol> dynamic_symbols;  // that relocations name
+  std::vector<Symbol> symbols;          // from .symtab, or from .dynsym if there is no .symtab
+  std::vector<Symbol> dynamic_symbols;  // the symbols that relocations name
   std::vector<Relocation> relocations;
 
-  /// File bytes that lie at a virtual address.
+  /// Returns the file's bytes at a virtual address.
   Bytes at(uint64_t address, uint64_t size, const char* what) const;
-  /// The description of the first note of that owner and type; empty where there is none.
+  /// Returns the descriptor of the first note with that owner and type, or nothing if there is
+  /// none.
   Bytes note(std::string_view owner, uint32_t type) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is wrong with a code object, as far as callers tell the cases apart.
+// The kinds of errors in a code object that callers distinguish.
 
 #include <stdexcept>
 #include <string>
@@ -10,8 +10,8 @@ namespace emu {
 struct ObjectError : std::runtime_error {
   enum class Kind {
     image,     // not a code object, or a broken one
-    kernel,    // its kernels' descriptions can't be used
-    no_binary  // nothing in it is for the device
+    kernel,    // its kernel descriptions are invalid
+    no_binary  // it has no code for the device
   };
   Kind kind;
   ObjectError(Kind kind, const std::string& what) : std::runtime_error(what), kind(kind) {}

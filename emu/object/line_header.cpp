@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kWhat = "a line table's header";
 
-enum Form : uint64_t {  // those that compilers use there
+enum Form : uint64_t {  // the forms that compilers use in these headers
   kData2 = 0x05,
   kData4 = 0x06,
   kData8 = 0x07,
@@ -20,7 +20,7 @@ enum Form : uint64_t {  // those that compilers use there
   kLineStrp = 0x1f,
 };
 
-/// Reads on and on; throws at the end of the bytes.
+/// Reads sequentially and throws at the end of the bytes.
 class Header {
  public:
   Header(Bytes bytes, uint64_t at) : bytes_(bytes), at_(at) {}
@@ -45,7 +45,8 @@ class Header {
     at_ += bytes;
   }
   void skip_form(uint64_t form);
-  /// Folders or files: what is said of each, how many there are, and all that.
+  /// Skips the table of folders or of files: the format of its entries, their number, and the
+  /// entries.
   void skip_entries();
 
  private:
@@ -82,7 +83,7 @@ void Header::skip_form(uint64_t form) {
 void Header::skip_entries() {
   std::vector<uint64_t> forms(take<uint8_t>());
   for (uint64_t& form : forms) {
-    number();  // what it is
+    number();  // content type
     form = number();
   }
   const uint64_t count = number();
@@ -95,9 +96,9 @@ void Header::skip_entries() {
 void check(Bytes section, uint64_t offset) {
   Header header(section, offset);
   if (header.take<uint32_t>() >= 0xfffffff0) bad_image(std::string(kWhat) + " has 64 bits");
-  if (header.take<uint16_t>() < 5) return;  // nothing but strings and numbers
-  header.skip(2 + 4);                       // sizes of addresses, and of the header
-  header.skip(5);                           // how its operations step
+  if (header.take<uint16_t>() < 5) return;  // older versions contain only strings and numbers
+  header.skip(2 + 4);                       // sizes of addresses and of the header
+  header.skip(5);                           // parameters of the line number program
   const auto operations = header.take<uint8_t>();
   header.skip(operations == 0 ? 0 : operations - 1);
   header.skip_entries();

@@ -1,12 +1,12 @@
 #pragma once
 
-// Whether the header of a line table can be given to LLVM's reader, which trusts in much of it.
+// Validates the header of a line table before LLVM's reader gets it, which doesn't check all of it.
 
 #include "emu/object/bytes.h"
 
 namespace emu {
 
-/// `section`: .debug_line, `offset`: of a table in it.
+/// `section` is .debug_line; `offset` is the position of a table in it.
 bool sound_line_header(Bytes section, uint64_t offset);
 
 }  // namespace emu

@@ -37,20 +37,20 @@ class Dwarf : public Lines {
     return info.FileName + ":" + std::to_string(info.Line);
   }
 
-  /// Without folders: tables have one file under several paths.
+  /// Returns the name without folders, because line tables list a file under several paths.
   static llvm::StringRef file_of(const llvm::DILineInfo& info) {
     return llvm::sys::path::filename(info.FileName);
   }
 
-  /// The file that was compiled.
+  /// Returns the name of the source file that was compiled.
   llvm::StringRef main_file(uint64_t address) {
     llvm::DWARFCompileUnit* unit = context_->getCompileUnitForCodeAddress(address);
     const char* name = unit == nullptr ? nullptr : unit->getUnitDIE().getShortName();
     return name == nullptr ? "" : llvm::sys::path::filename(name);
   }
 
-  /// Of calls that were inlined, the innermost one in the main file: what follows is most often in
-  /// headers that aren't the reader's. The outermost one where the kernel is in a header, too.
+  /// Returns the innermost inlined call in the main file, since deeper calls are mostly in library
+  /// headers. If the kernel itself is in a header, returns the outermost call.
   static const llvm::DILineInfo& own_frame(const llvm::DIInliningInfo& calls,
                                            llvm::StringRef file) {
     const uint32_t count = calls.getNumberOfFrames();
@@ -60,8 +60,8 @@ class Dwarf : public Lines {
     return calls.getFrame(count - 1);
   }
 
-  /// Forms of values that LLVM's reader knows: it goes astray at others. Nor are values sound that
-  /// name their forms themselves.
+  /// Returns whether LLVM's reader handles this form of a value; it misbehaves for others.
+  /// DW_FORM_indirect, whose values name their own forms, is rejected, too.
   static bool sound_form(llvm::dwarf::Form form) {
     constexpr unsigned kReserved = 0x02, kLast = 0x2c;
     return form >= 1 && form <= kLast && form != kReserved && form != llvm::dwarf::DW_FORM_indirect;

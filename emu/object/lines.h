@@ -1,6 +1,6 @@
 #pragma once
 
-// Which line of the source an address of the code comes from.
+// Maps addresses of code to source lines.
 
 #include <cstdint>
 #include <memory>
@@ -12,12 +12,12 @@ namespace emu {
 class Lines {
  public:
   virtual ~Lines() = default;
-  /// "file.hip:12", empty where it isn't known. "file.hip:12, in header.h:34" where the code of
-  /// that line is a header's. For one thread at a time; a hostile object's tables may make it touch
-  /// memory that isn't there.
+  /// Returns "file.hip:12", or "file.hip:12, in header.h:34" if the code comes from a header that
+  /// this line uses. Returns an empty string if the line is unknown. Not thread-safe. The tables of
+  /// a hostile object may make it access unmapped memory.
   virtual std::string at(uint64_t address) = 0;
 
-  /// For a code object's file; reads its line tables when they are first asked for.
+  /// Creates the reader for a code object's file; it reads the line tables on first use.
   static std::unique_ptr<Lines> of(std::vector<uint8_t> file);
 };
 

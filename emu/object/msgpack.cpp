@@ -107,7 +107,8 @@ class Parser {
   }
 
   Value array(uint64_t count, int depth) {
-    if (count > bytes_.size()) bad("an array longer than the file");  // an element has a byte
+    // Each element has at least one byte.
+    if (count > bytes_.size()) bad("an array longer than the file");
     Value result;
     result.kind = Value::Kind::array;
     for (uint64_t i = 0; i < count; ++i) result.array.push_back(value(depth + 1));

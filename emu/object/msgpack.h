@@ -1,7 +1,7 @@
 #pragma once
 
-// MessagePack, as far as a code object's metadata uses it. Reads what nobody vouches for: every
-// length is held against what is there, and depth is limited.
+// Reads the subset of MessagePack that code object metadata uses. The input is untrusted: every
+// length is checked against the remaining bytes, and nesting is limited.
 
 #include <cstdint>
 #include <string>
@@ -14,18 +14,19 @@ namespace emu::msgpack {
 struct Value {
   enum class Kind : uint8_t { nil, boolean, integer, string, array, map, other };
   Kind kind = Kind::nil;
-  uint64_t integer = 0;  // booleans too; negative ones as two's complement
+  uint64_t integer = 0;  // also booleans; negative values are in two's complement
   std::string string;
   std::vector<Value> array;
-  std::vector<std::string> keys;  // of a map: its values are in `array`; other keys are dropped
+  // Keys of a map, whose values are in `array`; keys that aren't strings are dropped.
+  std::vector<std::string> keys;
 
-  /// The entry of a map, null where there is none.
+  /// Returns the entry of a map, or null if there is none.
   const Value* find(std::string_view key) const;
   uint64_t integer_or(std::string_view key, uint64_t otherwise) const;
   std::string string_or(std::string_view key, std::string otherwise) const;
 };
 
-/// Throws ObjectError.
+/// Throws ObjectError if the bytes are malformed.
 Value parse(Bytes bytes);
 
 }  // namespace emu::msgpack

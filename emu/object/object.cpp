@@ -79,7 +79,8 @@ void read_relocations(const elf::File& file, CodeObject& object) {
   }
 }
 
-/// Gives every byte of the text to one function: what no symbol covers becomes one of its own.
+/// Assigns every byte of the text to one function. Ranges without a symbol become functions of
+/// their own.
 void read_functions(const elf::File& file, CodeObject& object) {
   const uint64_t begin = object.text_address, end = begin + object.text.size();
   std::vector<FunctionSymbol> found;
@@ -99,7 +100,7 @@ void read_functions(const elf::File& file, CodeObject& object) {
   for (size_t i = 0; i < found.size(); ++i) {
     const uint64_t next = i + 1 < found.size() ? found[i + 1].address : end;
     FunctionSymbol& function = found[i];
-    if (next == function.address) continue;  // another name of the same
+    if (next == function.address) continue;  // another name of the same function
     if (function.size == 0 || function.size > next - function.address) {
       function.size = next - function.address;
     }
@@ -140,7 +141,7 @@ void read_arguments(const msgpack::Value& map, KernelInfo& kernel) {
   }
 }
 
-/// What the wave's start is held against: registers and kernarg that no hardware has.
+/// Rejects sizes of registers and arguments that no hardware has.
 void check_kernel(const KernelInfo& kernel) {
   if (kernel.kernarg_bytes > 1 << 20) bad_kernel("arguments of more than 1 MiB");
   if (kernel.scratch_bytes > 1 << 24) bad_kernel("scratch of more than 16 MiB a lane");
@@ -200,7 +201,7 @@ void read_kernels(const elf::File& file, CodeObject& object) {
   if (note.empty()) bad_kernel("no metadata");
   const msgpack::Value root = msgpack::parse(note);
   const msgpack::Value* kernels = root.find("amdhsa.kernels");
-  if (kernels == nullptr) return;  // an object of variables only
+  if (kernels == nullptr) return;  // the object has variables only
   for (const msgpack::Value& map : kernels->array) {
     object.kernels.push_back(read_kernel(file, object, map));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A code object: what a loaded module is made from. Reading one never crashes, whatever it holds.
+// A code object, from which a module is loaded. Reading is safe for any input.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace emu {
 
-/// An argument of a kernel, hidden ones among them.
+/// An argument of a kernel, explicit or hidden.
 struct Argument {
   std::string name, kind;  // kind: by_value, global_buffer, hidden_block_count_x …
   uint32_t offset = 0, size = 0;
@@ -31,23 +31,23 @@ struct KernelInfo {
   uint32_t required_block[3] = {0, 0, 0};
   bool dynamic_stack = false, uniform_groups = false, wgp_mode = false;
 
-  /// Bytes of the arguments that a caller hands over.
+  /// Returns the size of the arguments that the caller passes.
   uint32_t explicit_bytes() const;
 };
 
-/// A function of the code; of those without a symbol the name says where they lie.
+/// A function of the code. If it has no symbol, its name contains its address.
 struct FunctionSymbol {
   std::string name;
   uint64_t address = 0, size = 0;
 };
 
-/// A variable that hosts find by name.
+/// A variable that host code finds by name.
 struct Variable {
   std::string name;
   uint64_t address = 0, size = 0;
 };
 
-/// A part of the image of the loaded object. Bytes beyond the file's are zero.
+/// A segment of the loaded object. Bytes beyond those of the file are zero.
 struct ObjectSegment {
   uint64_t address = 0, memory_bytes = 0;
   std::vector<uint8_t> bytes;
@@ -55,24 +55,25 @@ struct ObjectSegment {
 };
 
 struct ObjectRelocation {
-  uint64_t address = 0;   // where to write
-  uint32_t type = 0;      // R_AMDGPU_…
-  bool of_object = true;  // the value is within the object, else 0: nothing defines the symbol
-  uint64_t value = 0;     // symbol and addend
+  uint64_t address = 0;  // where to write
+  uint32_t type = 0;     // R_AMDGPU_…
+  // The value is relative to the object; false if the symbol is undefined, with value 0.
+  bool of_object = true;
+  uint64_t value = 0;  // symbol plus addend
 };
 
 struct CodeObject {
   Target target;
-  int version = 5;            // of the code object's format
+  int version = 5;            // version of the code object format
   uint64_t memory_bytes = 0;  // from address 0 to the end of the last segment
   std::vector<ObjectSegment> segments;
   std::vector<ObjectRelocation> relocations;
   std::vector<KernelInfo> kernels;
-  std::vector<FunctionSymbol> functions;  // by address, none over another
+  std::vector<FunctionSymbol> functions;  // sorted by address, without overlaps
   std::vector<Variable> variables;
   std::vector<uint8_t> text;
   uint64_t text_address = 0;
-  std::vector<uint8_t> file;  // for line tables
+  std::vector<uint8_t> file;  // kept for the line tables
 };
 
 /// Throws ObjectError.

@@ -34,7 +34,7 @@ StreamPtr Device::null_stream_if_used() {
 
 std::vector<StreamPtr> Device::streams() {
   std::lock_guard lock(mutex_);
-  // A stream that was destroyed is kept until its work is done: the null stream waits for it.
+  // A destroyed stream is kept until its work is done, because the null stream waits for it.
   std::erase_if(streams_, [](const StreamPtr& s) { return s.use_count() == 1 && s->idle(); });
   return streams_;
 }

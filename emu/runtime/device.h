@@ -1,6 +1,6 @@
 #pragma once
 
-// A device: its limits, its streams, its settings.
+// A device: its architecture, memory size, streams and settings.
 
 #include <memory>
 #include <mutex>
@@ -22,21 +22,22 @@ class Device {
   const Target target;
   const size_t bytes;
 
-  /// Held while a command that the null stream orders is queued.
+  /// Held while a command that the null stream must order is queued.
   std::mutex order;
-  std::vector<bool> peers;  // whose memory may be reached, by ordinal; under the mutex below
+  // Whether each device's memory may be accessed, by ordinal; guarded by `settings`.
+  std::vector<bool> peers;
   std::mutex settings;
   unsigned flags = 0;
-  size_t limits[3] = {1024, 1 << 20, 8 << 20};  // by hipLimit_t
+  size_t limits[3] = {1024, 1 << 20, 8 << 20};  // indexed by hipLimit_t
 
   StreamPtr create_stream(unsigned flags, int priority);
   StreamPtr null_stream();
   StreamPtr null_stream_if_used();
-  /// All that are there, the null stream among them.
+  /// Returns all existing streams, including the null stream.
   std::vector<StreamPtr> streams();
-  /// Forgets a stream; what is queued still runs.
+  /// Removes a stream from the list; its queued work still runs.
   void drop_stream(const Stream* stream);
-  /// Waits for all streams. The first error that any of them met since it was last asked.
+  /// Waits for all streams. Returns the first error that any of them met since the last call.
   hipError_t synchronize();
 
  private:

@@ -34,7 +34,7 @@ void Graph::follow(const Graph& before) {
 }
 
 Node* Graph::add(Operation operation, const std::vector<Node*>& after) {
-  static uint64_t made = 0;  // under the graphs' mutex
+  static uint64_t made = 0;  // guarded by graph_mutex()
   auto node = std::make_unique<Node>();
   node->serial = ++made;
   node->operation = std::move(operation);
@@ -120,10 +120,12 @@ Node* Graph::copy_of(const Node& original) const {
 }
 
 SignalPtr Graph::launch(Stream& stream, std::vector<SignalPtr> after) {
-  // The stream's part before: what the roots wait for, with all that the stream itself waits for.
+  // The roots wait for the previous launch of this graph, and for everything that the stream waits
+  // for.
   if (last_ != nullptr) after.push_back(last_);
   const SignalPtr start = stream.push([] { return hipSuccess; }, std::move(after));
-  std::unordered_map<const Node*, std::pair<SignalPtr, size_t>> signals;  // and the lane
+  // The node's signal and its lane.
+  std::unordered_map<const Node*, std::pair<SignalPtr, size_t>> signals;
   std::vector<const Node*> lane_tail;
   std::vector<SignalPtr> ends;
   for (Node* node : sorted()) {
@@ -137,7 +139,8 @@ SignalPtr Graph::launch(Stream& stream, std::vector<SignalPtr> after) {
     if (waits.empty()) waits.push_back(start);
     if (lane == lane_tail.size()) {
       lane_tail.push_back(nullptr);
-      // A lane that an earlier launch still uses orders nothing new: launches follow each other.
+      // An earlier launch that still uses a lane doesn't add an order of its own, since launches of
+      // a graph follow each other anyway.
       if (lane == lanes_.size()) {
         lanes_.push_back(std::make_shared<Stream>(stream.device, hipStreamNonBlocking, 0));
       }
@@ -150,7 +153,7 @@ SignalPtr Graph::launch(Stream& stream, std::vector<SignalPtr> after) {
     if (node->before.empty()) ends.push_back(std::move(signal));
   }
   last_ = stream.push(
-      [lanes = lanes_, self = shared_from_this()] {  // its memory stays until it has run
+      [lanes = lanes_, self = shared_from_this()] {  // keeps the graph's memory until it has run
         hipError_t first = hipSuccess;
         for (const StreamPtr& lane : lanes) {
           const hipError_t error = lane->take_error();

@@ -1,5 +1,5 @@
-// From a kernel and its arguments to a launch: the segment of its arguments with the hidden ones,
-// the dispatch packet, and what is said when it fails.
+// Turns a kernel and its arguments into a launch: builds the kernarg segment with the hidden
+// arguments and the dispatch packet, and reports failures.
 
 #include <algorithm>
 #include <cstring>
@@ -11,14 +11,14 @@
 namespace emu {
 namespace {
 
-struct Packet {  // of an AQL queue
+struct Packet {  // a dispatch packet of an AQL queue
   uint16_t header = 0, setup = 0, block[3] = {}, reserved0 = 0;
   uint32_t grid[3] = {}, scratch_bytes = 0, lds_bytes = 0;
   uint64_t kernel = 0, kernarg = 0, reserved1 = 0, completion = 0;
 };
 static_assert(sizeof(Packet) == 64);
 
-/// Work-items along an axis.
+/// Returns the number of work-items along an axis.
 uint32_t extent(const KernelOp& op, size_t axis) {
   return op.grid[axis] != 0 ? op.grid[axis] : op.groups[axis] * op.block[axis];
 }
@@ -28,10 +28,11 @@ uint16_t dimensions(const KernelOp& op) {
   return extent(op, 1) > 1 || op.block[1] > 1 ? 2 : 1;
 }
 
-/// What a hidden argument holds; zero for those of services that the emulator doesn't have.
+/// Returns the value of a hidden argument; it is zero for services that the emulator doesn't
+/// implement.
 uint64_t hidden(const KernelOp& op, const std::string& kind, uint64_t packet) {
   const auto axis = static_cast<size_t>(kind.back() - 'x');
-  const bool known = axis < 3;  // a hostile object may name others
+  const bool known = axis < 3;  // a hostile object may name other axes
   if (known && kind.starts_with("hidden_block_count_")) return extent(op, axis) / op.block[axis];
   if (known && kind.starts_with("hidden_group_size_")) return op.block[axis];
   if (known && kind.starts_with("hidden_remainder_")) return extent(op, axis) % op.block[axis];
@@ -53,7 +54,7 @@ void fill_hidden(const KernelOp& op, uint64_t packet, std::vector<uint8_t>& segm
   }
 }
 
-/// A launch's piece of device memory: its arguments and the packet.
+/// The device memory of one launch: its arguments and the dispatch packet.
 class Segment {
  public:
   Segment(Memory& memory, int device, size_t bytes) : memory_(memory) {
@@ -73,7 +74,8 @@ class Segment {
   Memory& memory_;
 };
 
-/// Bytes of scratch a lane beside those that are known, for kernels that call what they don't know.
+/// Additional scratch bytes per lane for kernels whose stack size isn't known, because they call
+/// unknown functions.
 constexpr uint32_t kDynamicStack = 16384;
 
 bool dynamic_stack(const Descriptor& descriptor) { return (descriptor.properties >> 11 & 1) != 0; }
@@ -98,7 +100,7 @@ size_t kernarg_bytes(const Kernel& kernel) {
 
 uint32_t lds_bytes(const KernelOp& op) { return op.kernel->descriptor.lds_bytes + op.dynamic_lds; }
 
-/// The packet's place in a segment, behind the arguments.
+/// Returns the packet's offset in the segment, after the arguments.
 size_t packet_offset(const Kernel& kernel) { return (kernarg_bytes(kernel) + 63) / 64 * 64; }
 
 Packet packet_of(const KernelOp& op, uint64_t kernarg) {
@@ -146,10 +148,11 @@ void describe(const KernelOp& op, uintptr_t segment, Launch& launch) {
   launch.vgprs = kernel.descriptor.vgprs(module.device.architecture.generation);
 }
 
-/// What the checks look at, and what reports of faults ask.
+/// Connects the launch with the memory shadow and race checks, and with what reports of faults
+/// need.
 void watch(Launch& launch, Module& module) {
   Runtime& runtime = Runtime::get();
-  // What knows of the memory is asked under a lock: see FaultPause.
+  // These functions take locks: see FaultPause.
   launch.line = [&](uint64_t address) { return module.line(address); };
   launch.describe = [&](uint64_t address) {
     const FaultPause pause;

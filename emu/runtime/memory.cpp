@@ -10,15 +10,17 @@
 namespace emu {
 namespace {
 
-constexpr size_t kChunk = size_t{2} << 20;  // committed at once
-constexpr size_t kRoom = 256;               // after every block, at the least
-constexpr size_t kSpread = 4;  // addresses for each byte: for room, freed blocks, and holes
+constexpr size_t kChunk = size_t{2} << 20;  // memory is committed in units of this size
+constexpr size_t kRoom = 256;               // minimum gap after each block
+// Address space per byte of device memory, for gaps, freed blocks and fragmentation.
+constexpr size_t kSpread = 4;
 constexpr size_t kHostBytes = size_t{32} << 30;
-constexpr size_t kReturned = size_t{16} << 20;  // freed blocks of this size go back to the system
+// Freed blocks of this size are returned to the system.
+constexpr size_t kReturned = size_t{16} << 20;
 
 size_t up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
-/// Of a shadow's plane, which words are read from at any byte.
+/// Returns the size of a shadow's plane, with room to read a word at any byte.
 size_t plane_bytes(size_t bytes) { return bytes / 8 + 8; }
 
 void* reserve(size_t bytes, int protection) {
@@ -42,22 +44,22 @@ std::string kind_name(const Allocation& a) {
   return "";
 }
 
-/// The eight bits of a plane from any one on.
+/// Returns eight bits of a plane, starting at any bit.
 uint8_t eight_bits(const uint8_t* plane, size_t bit) {
   uint16_t pair;
   std::memcpy(&pair, plane + bit / 8, sizeof pair);
   return static_cast<uint8_t>(pair >> bit % 8);
 }
 
-/// Changes those bits of a byte that the mask names. The others may be of a block in use.
+/// Changes the bits of a byte that are set in `mask`. The other bits may belong to a block in use.
 void put_bits(uint8_t* byte, uint8_t mask, unsigned bits) {
   __atomic_fetch_or(byte, static_cast<uint8_t>(bits & mask), __ATOMIC_RELAXED);
   __atomic_fetch_and(byte, static_cast<uint8_t>(bits | ~unsigned{mask}), __ATOMIC_RELAXED);
 }
 
-constexpr size_t kPiece = size_t{1} << 15;  // bits that are copied at once
+constexpr size_t kPiece = size_t{1} << 15;  // number of bits that are copied at once
 
-/// Copies at most kPiece bits within a plane. The places may overlap: all is read before anything
+/// Copies at most kPiece bits within a plane. The ranges may overlap: all bits are read before any
 /// is written.
 void copy_piece(uint8_t* plane, size_t to, size_t from, size_t count) {
   const size_t head = std::min(count, (8 - to % 8) % 8), whole = (count - head) / 8;
@@ -77,7 +79,7 @@ void copy_piece(uint8_t* plane, size_t to, size_t from, size_t count) {
 }
 
 void copy_bits(uint8_t* plane, size_t to, size_t from, size_t count) {
-  const bool backwards = to > from;  // what is still to be read mustn't have been written
+  const bool backwards = to > from;  // otherwise bits would be overwritten before they are read
   for (size_t done = 0; done < count;) {
     const size_t piece = std::min(kPiece, count - done);
     const size_t at = backwards ? count - done - piece : done;
@@ -150,7 +152,7 @@ bool Memory::commit(Region& region, uintptr_t from, uintptr_t to) {
   return true;
 }
 
-/// Gives back the chunks that lie wholly within, and makes touching them an error again.
+/// Decommits the chunks that lie wholly within the range, and makes accesses to them faults again.
 void Memory::decommit(Region& region, uintptr_t from, uintptr_t to) {
   const size_t first = up(from - region.base, kChunk) / kChunk, last = (to - region.base) / kChunk;
   if (first >= last) return;
@@ -172,7 +174,7 @@ void Memory::remove_gap(Region& region, uintptr_t base) {
   region.gaps.erase(at);
 }
 
-/// Makes a freed span a gap, one with the gaps beside it.
+/// Turns a freed span into a gap and merges it with adjacent gaps.
 void Memory::give_gap(Region& region, uintptr_t base, size_t span) {
   const auto after = region.gaps.lower_bound(base);
   uintptr_t from = base, to = base + span;
@@ -188,7 +190,7 @@ void Memory::give_gap(Region& region, uintptr_t base, size_t span) {
   add_gap(region, from, to - from);
 }
 
-/// An aligned address with that much room after it, in one of the smallest gaps that have it.
+/// Returns an aligned address with `span` bytes after it, in one of the smallest gaps that fit.
 std::optional<uintptr_t> Memory::take_gap(Region& region, size_t span, size_t alignment) {
   const auto search = [&](size_t least, int tries) -> std::optional<uintptr_t> {
     auto gap = region.gaps_by_size.lower_bound({least, 0});
@@ -203,8 +205,9 @@ std::optional<uintptr_t> Memory::take_gap(Region& region, size_t span, size_t al
     }
     return std::nullopt;
   };
-  // Whether a gap that is hardly larger will do depends on where it starts: some of them are tried
-  // before the first that is sure to, all of them only when there is none such.
+  // A gap of at least span + alignment always fits. Whether a smaller gap fits depends on its
+  // alignment. The first search tries some gaps of at least `span`, the second finds a gap that
+  // always fits, and only if both fail are all gaps tried.
   if (const auto base = search(span, 16)) return base;
   if (const auto base = search(span + alignment, 1)) return base;
   return search(span, std::numeric_limits<int>::max());
@@ -224,7 +227,8 @@ uintptr_t Memory::allocate(const Allocation& wanted, size_t alignment) {
   alignment = std::max<size_t>(alignment, bytes >= kChunk ? kChunk : bytes >= 4096 ? 4096 : 256);
   const size_t span = up(bytes, 256) + kRoom;
   std::optional<uintptr_t> base = take_gap(region, span, alignment);
-  while (!base && !region.quarantine.empty()) {  // what is apart for the checks' sake goes first
+  // The quarantine, which only serves the checks, is released first.
+  while (!base && !region.quarantine.empty()) {
     release(region, region.quarantined / 2);
     base = take_gap(region, span, alignment);
   }
@@ -264,7 +268,7 @@ bool Memory::free(uintptr_t address) {
   return true;
 }
 
-/// Makes freed blocks that are kept apart gaps, the oldest first, until so many bytes are left.
+/// Turns quarantined blocks into gaps, the oldest first, until `keep` bytes are left.
 void Memory::release(Region& region, size_t keep) {
   while (region.quarantined > keep) {
     const Block& oldest = region.quarantine.front();
@@ -336,7 +340,7 @@ std::string Memory::describe(uintptr_t address) const {
 
 void Memory::copied(uintptr_t to, uintptr_t from, size_t bytes) const {
   if (!checks_ || !shadow_.covers(to, bytes)) return;
-  // The host can write its own memory at any time, which the emulator can't observe.
+  // The host can write its own memory at any time, and the emulator can't observe it.
   const Region& host = regions_.back();
   const bool to_host = to - host.base < host.bytes;
   if (to_host || !shadow_.covers(from, bytes)) return shadow_.written(to, bytes);

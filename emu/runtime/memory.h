@@ -1,7 +1,7 @@
 #pragma once
 
-// The memory of all devices, and pinned host memory: one arena, so that an address tells whose it
-// is, and kernels use addresses as they are.
+// The memory of all devices, and pinned host memory. All of it is in one arena, so that an address
+// determines its owner and kernels use addresses unchanged.
 
 #include <cstdint>
 #include <deque>
@@ -25,60 +25,61 @@ struct Allocation {
   MemoryKind kind = MemoryKind::device;
   int device = 0;
   unsigned flags = 0;
-  uint64_t serial = 0;  // counts allocations of the process
+  uint64_t serial = 0;  // number of the allocation in this process
   const void* pool = nullptr;
-  std::string label;  // of internal ones: a module's name, …
+  std::string label;  // of internal allocations, such as a module's name
 
   bool holds(uintptr_t address) const { return address - base < bytes; }
 };
 
-/// "1024 bytes (#7, device 0)".
+/// Returns a description such as "1024 bytes (#7, device 0)".
 std::string describe(const Allocation& allocation);
 
 class Memory {
  public:
-  /// Reserves address space for devices of these sizes. With `checks`, freed blocks are kept apart
-  /// for a while and what is known of each byte is written down.
+  /// Reserves address space for devices with these memory sizes. With `checks`, freed blocks are
+  /// quarantined for a while and the shadow tracks the state of each byte.
   Memory(std::vector<size_t> device_bytes, bool checks);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  /// The address, 0 where the device (or the host's part) has too little left.
+  /// Returns the address, or 0 if the device, or the host's share, has too little memory left.
   uintptr_t allocate(const Allocation& wanted, size_t alignment = 256);
-  /// Takes a block back. False where none of a caller's starts there.
+  /// Frees a block. Returns false if no block of a caller starts at the address.
   bool free(uintptr_t address);
-  /// Makes a host range known, as registered. False where it overlaps one that is known.
+  /// Registers a range of host memory. Returns false if it overlaps a known range.
   bool add_registered(uintptr_t address, size_t bytes, unsigned flags, int device);
   bool remove_registered(uintptr_t address);
 
-  /// The block that holds the address.
+  /// Returns the block that contains the address.
   std::optional<Allocation> find(uintptr_t address) const;
-  /// Whether the whole range is within one block.
+  /// Returns whether one block contains the whole range.
   bool covers(uintptr_t address, size_t bytes) const;
-  /// For reports: "4 bytes past the end of an allocation of 1024 bytes (#7, device 0)".
+  /// Describes an address for reports: "4 bytes past the end of an allocation of 1024 bytes (#7,
+  /// device 0)".
   std::string describe(uintptr_t address) const;
 
   size_t total(int device) const { return regions_[static_cast<size_t>(device)].limit; }
   size_t used(int device) const;
-  /// How much of what such a block would be a part of is taken, and how much that is in all.
+  /// How much of the region in which such a block is allocated is in use, and the region's size.
   struct Fill {
     size_t used = 0, total = 0;
   };
   Fill fill_of(const Allocation& wanted) const;
   const Shadow& shadow() const { return shadow_; }
-  /// Notes that bytes were copied: those that nothing wrote stay so. Bytes of host memory count as
-  /// written, whether or not they lie in the arena.
+  /// Records that bytes were copied: the copies of uninitialized bytes are uninitialized, too.
+  /// Bytes of host memory count as initialized, inside or outside the arena.
   void copied(uintptr_t to, uintptr_t from, size_t bytes) const;
-  /// Whether the address is in the arena, allocated or not.
+  /// Returns whether the address is in the arena, allocated or not.
   bool in_arena(uintptr_t address) const { return address - base_ < bytes_; }
-  /// Blocks of callers that are still there.
+  /// Returns the blocks of callers that haven't been freed.
   std::vector<Allocation> live() const;
 
  private:
   struct Block {
     Allocation allocation;
-    size_t span = 0;  // with the room after it that nobody gets
+    size_t span = 0;  // including the gap after it
   };
   struct Region {
     uintptr_t base = 0;
@@ -102,11 +103,11 @@ class Memory {
 
   uintptr_t base_ = 0;
   size_t bytes_ = 0;
-  void* reserved_ = nullptr;  // that the arena lies in
+  void* reserved_ = nullptr;  // the reservation that contains the arena
   Shadow shadow_;
   bool checks_;
   mutable std::mutex mutex_;
-  std::vector<Region> regions_;  // one a device, the last one the host's
+  std::vector<Region> regions_;  // one per device, then one for the host
   std::map<uintptr_t, Block> blocks_;
   std::map<uintptr_t, Allocation> registered_;
   uint64_t serial_ = 0;

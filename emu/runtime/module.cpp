@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kCached = 64;
 
-/// Lowered code by what it was made of, for modules that are loaded again.
+/// Keeps lowered code, indexed by its content, for modules that are loaded again.
 class CodeCache {
  public:
   template <class Make>
@@ -43,7 +43,8 @@ class CodeCache {
 };
 
 CodeCache& code_cache() {
-  static auto* cache = new CodeCache;  // outlives the modules of programs that never unload them
+  // Never destroyed: programs may exit without unloading their modules.
+  static auto* cache = new CodeCache;
   return *cache;
 }
 
@@ -101,8 +102,8 @@ Module::Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeK
   }
 }
 
-/// Makes whole pages new ones, so that variables of gigabytes cost no more than what is used of
-/// them.
+/// Replaces whole pages by zero pages, so that variables of gigabytes use only the memory that is
+/// accessed.
 static void zero(uintptr_t from, size_t bytes) {
   size_t whole = bytes / 4096 * 4096;
   if (madvise(reinterpret_cast<void*>(from), whole, MADV_DONTNEED) != 0) whole = 0;
@@ -182,7 +183,8 @@ std::string Module::line(uint64_t address) {
   std::string line;
   FaultGuard guard;
   if (survives(guard, [&] { line = lines_->at(address); })) return line;
-  // A hostile object's tables. What their reader was at isn't known: it can't even be destroyed.
+  // A hostile object's tables made the reader fault. Its state is unknown, so it can't even be
+  // destroyed.
   (void)lines_.release();
   return "";
 }
@@ -215,10 +217,11 @@ int resident_groups(const Kernel& kernel, int items, size_t dynamic_lds) {
   const bool wave32 = kernel.descriptor.wave32();
   const int lanes = wave32 ? 32 : 64;
   const int waves = (items + lanes - 1) / lanes;
-  // Of gfx9, what is held counts: accumulation registers have names far behind the others.
+  // On gfx9 the allocated size counts, since accumulation registers have names far above those of
+  // the others.
   int vgprs = a.generation < 10 ? (static_cast<int>(kernel.descriptor.rsrc1 & 63) + 1) * 8
                                 : std::max(1, kernel.descriptor.vgprs(a.generation));
-  // A wave of 64 lanes takes twice the room in registers where they are made for 32.
+  // A wave of 64 lanes takes twice the space in register files that are organized for 32 lanes.
   if (a.wave == 32 && !wave32) vgprs *= 2;
   const int by_registers =
       a.vgprs / ((vgprs + a.vgpr_granule - 1) / a.vgpr_granule * a.vgpr_granule);

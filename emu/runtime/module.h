@@ -1,6 +1,6 @@
 #pragma once
 
-// Code objects laid into a device's memory.
+// Code objects that are loaded into a device's memory.
 
 #include <memory>
 #include <string>
@@ -22,37 +22,37 @@ struct Kernel {
   Descriptor descriptor;
 };
 
-/// Workgroups of a kernel that a processor of its device holds at once.
+/// Returns the number of workgroups of a kernel that a multiprocessor of its device holds at once.
 int resident_groups(const Kernel& kernel, int items, size_t dynamic_lds);
 
-/// How a module's code is run.
+/// The instrumentation of a module's code.
 struct CodeKind {
   bool checked = false, profiled = false;
 };
 
 class Module {
  public:
-  /// Throws ObjectError; std::bad_alloc where the device has too little memory.
+  /// Throws ObjectError, and std::bad_alloc if the device has too little memory.
   Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeKind kind);
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
   Device& device;
-  /// Null where there is none of that name.
+  /// Returns null if there is no kernel of that name.
   Kernel* kernel(const std::string& name);
   std::vector<std::unique_ptr<Kernel>>& kernels() { return kernels_; }
   struct Global {
     uintptr_t address = 0;
     size_t bytes = 0;
   };
-  /// Zero address where there is none of that name.
+  /// Returns a zero address if there is no variable of that name.
   Global variable(const std::string& name) const;
-  /// Where address 0 of the object lies.
+  /// Returns the device address of the object's address 0.
   uintptr_t base() const { return base_; }
-  /// The code for waves of that width.
+  /// Returns the code lowered for waves of 64 or 32 lanes.
   std::shared_ptr<Code> code(bool wave64);
-  /// The source line of an address of the object, empty where it isn't known.
+  /// Returns the source line of an address of the object, or an empty string if it is unknown.
   std::string line(uint64_t address);
   const CodeObject& object() const { return object_; }
 
@@ -63,7 +63,7 @@ class Module {
   Memory& memory_;
   CodeObject object_;
   std::mutex lines_mutex_;
-  std::unique_ptr<Lines> lines_;  // null where reading them went wrong
+  std::unique_ptr<Lines> lines_;  // null if reading the line tables failed
   std::vector<std::unique_ptr<Kernel>> kernels_;
   uintptr_t base_ = 0;
   const CodeKind kind_;

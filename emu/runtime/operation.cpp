@@ -12,7 +12,8 @@
 namespace emu {
 namespace {
 
-/// Does what uses memory that a caller named; an error where it isn't there, or mustn't be written.
+/// Does work on memory that a caller named. Returns an error if the memory isn't mapped or mustn't
+/// be written.
 template <class Work>
 hipError_t reach(const char* what, const Work& work) {
   FaultGuard guard;
@@ -90,7 +91,7 @@ bool fulfilled(const ValueOp& op) {
   }
 }
 
-/// Looks again and again, less and less often: it may take long, and others want the processor.
+/// Polls with increasing pauses: the wait may be long, and other threads need the CPU.
 void wait_for(const ValueOp& op) {
   constexpr long kFirst = 1000, kLongest = 100000;  // nanoseconds
   timespec pause{0, kFirst};

@@ -1,6 +1,6 @@
 #pragma once
 
-// What can be queued in a stream or be a node of a graph.
+// The operations that a stream can queue or a graph's node can run.
 
 #include <array>
 #include <memory>
@@ -17,22 +17,24 @@ struct Graph;
 struct KernelOp {
   std::shared_ptr<Kernel> kernel;
   std::array<uint32_t, 3> groups{1, 1, 1}, block{1, 1, 1};
-  std::array<uint32_t, 3> grid{0, 0, 0};  // items, where the groups don't divide them; else zeros
+  // Work-items of the grid if the workgroups don't divide it, zeros otherwise.
+  std::array<uint32_t, 3> grid{0, 0, 0};
   uint32_t dynamic_lds = 0;
   bool cooperative = false;
-  std::vector<uint8_t> arguments;  // those of the caller, as they lie in the segment
-  const void* function = nullptr;  // as the caller named it, for graphs' questions
-  std::vector<void*> listed;       // where each argument lies, for them too
+  std::vector<uint8_t> arguments;  // the caller's arguments in the layout of the kernarg segment
+  // The function as the caller named it, for queries of graph nodes.
+  const void* function = nullptr;
+  std::vector<void*> listed;  // the address of each argument, for queries of graph nodes
 };
 
-/// A box of bytes from one place to another: rows of `width`, `height` of them, `depth` layers.
+/// Copies a box of bytes: `depth` layers of `height` rows of `width` bytes.
 struct CopyOp {
   char* to = nullptr;
   const char* from = nullptr;
   size_t width = 0, height = 1, depth = 1;
   size_t to_pitch = 0, from_pitch = 0, to_slice = 0, from_slice = 0;
   hipMemcpyKind kind = hipMemcpyDefault;
-  hipMemcpy3DParms asked{};  // for graphs' questions
+  hipMemcpy3DParms asked{};  // for queries of graph nodes
 };
 
 struct FillOp {
@@ -46,7 +48,7 @@ struct HostOp {
   void* data = nullptr;
 };
 
-struct CallbackOp {  // of hipStreamAddCallback
+struct CallbackOp {  // queued by hipStreamAddCallback
   hipStreamCallback_t function = nullptr;
   hipStream_t stream = nullptr;
   void* data = nullptr;
@@ -54,7 +56,7 @@ struct CallbackOp {  // of hipStreamAddCallback
 
 struct RecordOp {
   EventPtr event;
-  bool external = false;  // a node even where a graph is captured, not a mark in its making
+  bool external = false;  // the record is a node even during capture, instead of a dependency
 };
 
 struct WaitOp {
@@ -69,15 +71,15 @@ struct GraphOp {
 
 struct FreeOp {
   uintptr_t address = 0;
-  bool of_graph = false;  // memory that a graph has until its end
+  bool of_graph = false;  // the graph owns the memory until its end
 };
 
-struct AllocOp {  // a graph's own memory: had when the graph is made
+struct AllocOp {  // the graph's own memory, allocated when the graph is made
   uintptr_t address = 0;
   hipMemAllocNodeParams asked{};
 };
 
-/// Waits until a value in memory is as wanted, or writes one.
+/// Waits until a value in memory meets a condition, or writes a value.
 struct ValueOp {
   void* address = nullptr;
   uint64_t value = 0, mask = ~uint64_t{0};
@@ -88,10 +90,11 @@ struct ValueOp {
 using Operation = std::variant<KernelOp, CopyOp, FillOp, HostOp, CallbackOp, RecordOp, WaitOp,
                                EmptyOp, GraphOp, FreeOp, AllocOp, ValueOp>;
 
-/// Does what isn't a matter of order between streams: everything but RecordOp, WaitOp and GraphOp.
+/// Performs any operation except RecordOp, WaitOp and GraphOp, which order streams.
 hipError_t perform(const Operation& operation);
 
-/// Queues it. The signal is set when it is done; null where nothing was queued.
+/// Queues the operation. Returns the signal that is set when it is done, or null if nothing was
+/// queued.
 SignalPtr enqueue(Stream& stream, const Operation& operation, std::vector<SignalPtr> after = {});
 
 /// Runs a kernel to its end.

@@ -45,7 +45,8 @@ size_t bytes_of(const std::string& text) {
   return static_cast<size_t>(bytes) / kPage * kPage;
 }
 
-/// A number that isn't negative; else a line on stderr, and `otherwise`.
+/// Returns a variable's non-negative number. For anything else, prints a line on stderr and returns
+/// `otherwise`.
 double number_of(const char* name, double otherwise) {
   const std::string text = variable(name, "");
   if (text.empty()) return otherwise;
@@ -56,7 +57,7 @@ double number_of(const char* name, double otherwise) {
   return otherwise;
 }
 
-/// The checks that are asked for; a line on stderr for what is none of them.
+/// Returns the requested checks; prints a line on stderr for unknown names.
 std::string checks_of(const std::string& text) {
   static const char* const kNames[] = {
       "0",     "1",        "none",  "off",       "all",      "memory", "lds",  "registers", "waits",
@@ -88,7 +89,7 @@ void complain(const std::string& what) {
 
 bool Options::wants(std::string kind) const {
   if (check == "all" || check == "1") return true;
-  if (kind != "lds" && kind.ends_with('s')) kind.pop_back();  // race or races
+  if (kind != "lds" && kind.ends_with('s')) kind.pop_back();  // accepts both "race" and "races"
   return check.find(kind) != std::string::npos;
 }
 

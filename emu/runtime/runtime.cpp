@@ -8,7 +8,7 @@ namespace emu {
 namespace {
 
 void report_leaks() {
-  if (Runtime::get().forked) return;  // the parent's to free
+  if (Runtime::get().forked) return;  // the parent frees its memory
   for (const Allocation& a : Runtime::get().memory->live()) {
     complain("never freed: " + describe(a));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// All that a process has of the emulator: its devices, their memory, and the handles given out.
+// The emulator's state in a process: devices, their memory, and the handles that callers hold.
 
 #include <atomic>
 #include <map>
@@ -19,7 +19,7 @@
 
 namespace emu {
 
-/// Objects that callers know by handles. A handle that isn't known gives null, never a crash.
+/// Maps handles to objects. An unknown handle gives null.
 template <class T>
 class Handles {
  public:
@@ -51,24 +51,24 @@ class Handles {
 
 class Runtime {
  public:
-  /// The process's one; made at the first call, and never destroyed: threads of streams may still
-  /// be at work when the process ends.
+  /// Returns the process's runtime. It is created by the first call and never destroyed, because
+  /// threads of streams may still be running when the process ends.
   static Runtime& get();
 
   const Options options;
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Memory> memory;
   Scheduler scheduler;
-  std::unique_ptr<RaceShadow> races;    // null where they aren't looked for
-  std::unique_ptr<ProfileLog> profile;  // null where nothing is profiled
+  std::unique_ptr<RaceShadow> races;    // null unless races are checked
+  std::unique_ptr<ProfileLog> profile;  // null unless profiling
   std::atomic<uint32_t> launches{0};
-  std::atomic<bool> forked{false};  // in a child of fork, where the threads of streams aren't
+  std::atomic<bool> forked{false};  // a child of fork, in which the threads of streams don't exist
 
   Handles<Stream> streams;
   Handles<Event> events;
   Handles<Module> modules;
 
-  /// A kernel by its handle; null where it isn't known. Keeps its module alive.
+  /// Returns a kernel by its handle, or null if it is unknown. The pointer keeps its module alive.
   std::shared_ptr<Kernel> find_kernel(const void* handle);
   void add_kernels(const ModulePtr& module);
   void drop_kernels(const Module& module);

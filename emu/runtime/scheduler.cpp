@@ -14,9 +14,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kLongTurn = 100000, kShortTurn = 1000;  // backward branches of a wave
-constexpr int kPatience = 2;                    // turns that a group pauses before others are begun
-constexpr size_t kRoomBytes = size_t{1} << 31;  // of the groups that one thread keeps begun
-constexpr uint64_t kShuffled = 1 << 22;         // larger grids are only begun at a random group
+constexpr int kPatience = 2;  // turns in which a workgroup may pause before further ones begin
+// Memory of the workgroups that one thread keeps active.
+constexpr size_t kRoomBytes = size_t{1} << 31;
+constexpr uint64_t kShuffled = 1 << 22;  // larger grids only start at a random workgroup
 
 }  // namespace
 
@@ -25,18 +26,19 @@ struct Scheduler::Job {
   const uint64_t count;
   Clock::time_point deadline;
   bool limited = false;
-  std::vector<uint32_t> order;  // under a seed
+  std::vector<uint32_t> order;  // the order under a seed
   const uint64_t batch;
-  alignas(64) std::atomic<uint64_t> next{0};  // of its own line: all threads write it
+  alignas(64) std::atomic<uint64_t> next{0};  // on its own cache line, since all threads write it
   alignas(64) std::atomic<Outcome> outcome{Outcome::done};
-  int helpers = 0;  // at work, under the scheduler's mutex
+  int helpers = 0;  // active helpers, guarded by the scheduler's mutex
 
   Job(Launch& l, int threads)
       : launch(l),
         count(l.group_count()),
         batch(std::clamp<uint64_t>(count / (64 * static_cast<uint64_t>(threads)), 1, 64)) {}
 
-  /// The next groups for one thread: several of a large grid, so that threads seldom meet.
+  /// Takes the next workgroups for one thread. In a large grid it takes several, so that threads
+  /// seldom contend.
   bool take(uint64_t& first, uint64_t& last) {
     if (next.load(std::memory_order_relaxed) >= count) return false;
     first = next.fetch_add(batch, std::memory_order_relaxed);
@@ -65,12 +67,12 @@ void Scheduler::fault(Job& job, const std::string& what) {
 
 namespace {
 
-/// One thread's groups of one launch.
+/// The workgroups of one launch that one thread runs.
 class Share {
  public:
   Share(Launch& launch, size_t limit) : launch_(launch), limit_(limit) {}
 
-  /// Takes groups and runs them until none is left. `expired` is asked now and then.
+  /// Takes workgroups and runs them until none is left. `expired` is called from time to time.
   template <class Take, class Expired>
   Outcome run(const Take& take, const Expired& expired);
 
@@ -89,7 +91,7 @@ class Share {
   std::vector<Slot> slots_;
 };
 
-/// Nothing with a destructor may live in here: a fault leaves by a jump.
+/// Mustn't contain objects with destructors: a fault leaves this function by a jump.
 Worker::Progress Share::turn(Slot& slot, int64_t budget) {
   Worker* worker = slot.worker.get();
   if (sigsetjmp(guard.back, 0) != 0) return Worker::Progress::failed;
@@ -122,7 +124,7 @@ Outcome Share::run(const Take& take, const Expired& expired) {
     const bool alone = slots_.size() == 1 && (!more || slot.pauses == 0);
     const Worker::Progress progress = turn(slot, alone ? kLongTurn : kShortTurn);
     if (progress == Worker::Progress::failed) {
-      if (guard.caught) {  // its registers are in no order: it isn't used again
+      if (guard.caught) {  // its registers are inconsistent, so it isn't used again
         slot.worker.reset();
         slots_.erase(slots_.begin() + static_cast<ptrdiff_t>(at));
       }
@@ -154,7 +156,7 @@ Outcome Share::run(const Take& take, const Expired& expired) {
   return Outcome::done;
 }
 
-/// What a bad access was to.
+/// Describes the address of a bad access.
 std::string touched(const Launch& launch, const FaultGuard& guard) {
   if (guard.non_canonical) return "a non-canonical address";
   char address[32];
@@ -220,7 +222,7 @@ Outcome Scheduler::run(Launch& launch) {
         try {
           std::thread([this] { helper(); }).detach();
         } catch (const std::system_error&) {
-          break;  // as many as the system gives
+          break;  // the system allows no more threads
         }
         ++helpers_;
       }
@@ -244,7 +246,7 @@ void Scheduler::helper() {
   for (;;) {
     Job* job = nullptr;
     wake_.wait(lock, [&] {
-      // The launch with the fewest at work on it comes first.
+      // The launch with the fewest helpers comes first.
       for (Job* candidate : jobs_) {
         if (open(candidate) && (job == nullptr || candidate->helpers < job->helpers)) {
           job = candidate;

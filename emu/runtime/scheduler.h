@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs launches: the calling thread works on its launch itself, helpers join where there are groups
-// enough. A thread keeps several groups at once where groups wait for each other.
+// Runs launches. The calling thread works on its own launch, and helper threads join if it has
+// enough workgroups. A thread keeps several workgroups active if they wait for each other.
 
 #include <condition_variable>
 #include <cstdint>
@@ -20,11 +20,12 @@ enum class Outcome : uint8_t { done, failed, timed_out, illegal_address };
 
 class Scheduler {
  public:
-  /// `threads`: at once on one launch. `timeout`: seconds a launch may take, 0: any.
+  /// `threads`: the most threads that work on one launch. `timeout`: the most seconds that a launch
+  /// may take; 0 means unlimited.
   Scheduler(int threads, double timeout, uint64_t seed);
 
-  /// Runs all groups of the launch to their ends; `launch.error` says what went wrong. All groups
-  /// are begun before the first ends where `together` (a cooperative launch).
+  /// Runs all workgroups of the launch to completion. `launch.error` has the message if one fails.
+  /// In a cooperative launch all workgroups begin before the first one ends.
   Outcome run(Launch& launch);
 
  private:
@@ -38,7 +39,7 @@ class Scheduler {
   const uint64_t seed_;
   std::mutex mutex_;
   std::condition_variable wake_, left_;
-  std::list<Job*> jobs_;  // that helpers may join
+  std::list<Job*> jobs_;  // launches that helpers may join
   int helpers_ = 0;
   uint64_t launches_ = 0;
 };

@@ -1,7 +1,8 @@
 #pragma once
 
-// What is known of every byte of device memory: two planes of one bit a byte. Depends on nothing,
-// so that the runtime, which marks, and the interpreter, which asks, share it.
+// The state of every byte of device memory, in two planes with one bit per byte. Has no
+// dependencies, because both the runtime, which sets the bits, and the interpreter, which tests
+// them, use it.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,17 +11,17 @@
 namespace emu {
 
 struct Shadow {
-  uintptr_t base = 0;  // of the arena that all device memory lies in
+  uintptr_t base = 0;  // address of the arena that contains all device memory
   size_t bytes = 0;
-  uint8_t* addressable = nullptr;  // may be written
-  uint8_t* initialised = nullptr;  // may be read: addressable, and written before
+  uint8_t* addressable = nullptr;  // the byte may be written
+  uint8_t* initialised = nullptr;  // the byte may be read: it is addressable and has been written
 
   bool covers(uintptr_t address, size_t size) const {
     const uintptr_t offset = address - base;
     return offset < bytes && size <= bytes - offset;
   }
 
-  /// Whether the bits of all bytes are set. At most 56 bytes at a time are looked at.
+  /// Returns whether the bits of all bytes are set. Tests at most 56 bytes at a time.
   static bool all_set(const uint8_t* plane, size_t offset, size_t size) {
     if (size == 64 && offset % 8 == 0) return whole_word(plane, offset) == ~uint64_t{0};
     for (; size > 56; offset += 56, size -= 56) {
@@ -30,7 +31,7 @@ struct Shadow {
   }
 
   static void set(uint8_t* plane, size_t offset, size_t size) {
-    if (size == 64 && offset % 8 == 0) {  // whole bytes, which are nobody else's
+    if (size == 64 && offset % 8 == 0) {  // these plane bytes belong to no other access
       if (whole_word(plane, offset) != ~uint64_t{0}) std::memset(plane + offset / 8, 0xff, 8);
       return;
     }
@@ -59,7 +60,7 @@ struct Shadow {
     clear(plane, offset + size / 8 * 8, size % 8);
   }
 
-  /// Notes that the range was written; nothing where checks are off.
+  /// Marks the range as written. Does nothing if checks are off.
   void written(uintptr_t address, size_t size) const {
     if (initialised != nullptr && covers(address, size)) set(initialised, address - base, size);
   }
@@ -77,7 +78,7 @@ struct Shadow {
     std::memcpy(&word, plane + offset / 8, sizeof word);
     return word;
   }
-  // The planes are eight bytes longer than they need be.
+  // The planes have eight extra bytes at the end.
   static uint64_t word_mask(size_t offset, size_t size) {
     return ((uint64_t{1} << size) - 1) << (offset & 7);
   }
@@ -92,7 +93,7 @@ struct Shadow {
     std::memcpy(&word, plane + offset / 8, sizeof word);
     const uint64_t mask = word_mask(offset, size);
     if ((word & mask) == mask) return;
-    // Bytes beside ours may be another thread's: set ours one by one.
+    // Neighbouring bits may belong to another thread, so each byte is updated atomically.
     for (size_t byte = 0; byte < 8; ++byte) {
       const auto bits = static_cast<uint8_t>(mask >> (8 * byte));
       if (bits != 0) __atomic_fetch_or(plane + offset / 8 + byte, bits, __ATOMIC_RELAXED);

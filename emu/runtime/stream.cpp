@@ -8,7 +8,7 @@
 namespace emu {
 namespace {
 
-// A thread without work ends after this long; the next command begins a new one.
+// A thread without work ends after this time; the next command starts a new one.
 constexpr auto kIdle = std::chrono::seconds(2);
 
 }  // namespace
@@ -59,7 +59,7 @@ void Stream::run() {
       complain(what.what());
     }
     if (error != hipSuccess) set_error(error);
-    command.work = nullptr;  // what it holds goes before anybody is told
+    command.work = nullptr;  // what it holds is released before waiters are notified
     command.signal->complete();
     lock.lock();
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Streams: each a queue with a thread of its own, begun when it is first used. What is queued runs
-// in its order and after the signals it was told to wait for, and after nothing else.
+// Streams. Each is a queue with its own thread, which starts on first use. Commands run in queue
+// order, after the signals that they were given, and after nothing else.
 
 #include <atomic>
 #include <chrono>
@@ -20,7 +20,7 @@ namespace emu {
 class Device;
 struct Capture;  // graph.h
 
-/// Set once, when a command is done.
+/// Is set once, when a command is done.
 class Signal {
  public:
   void complete() {
@@ -30,7 +30,7 @@ class Signal {
   }
   bool done() const { return done_.load(std::memory_order_acquire) != 0; }
   void wait() const { done_.wait(0, std::memory_order_acquire); }
-  /// When it was completed.
+  /// Returns the time at which it was completed.
   std::chrono::steady_clock::time_point time() const { return time_; }
 
  private:
@@ -50,18 +50,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const unsigned flags;
   const int priority;
   bool null_stream = false;
-  std::shared_ptr<Capture> capture;  // under the graphs' mutex
+  std::shared_ptr<Capture> capture;  // guarded by graph_mutex()
 
   bool blocking() const { return (flags & hipStreamNonBlocking) == 0; }
 
-  /// Queues work behind all that is queued, and behind `after`. A stream that synchronises with the
-  /// null stream waits for that too, and the null stream for all such streams.
+  /// Queues work after all queued work and after `after`. A stream that synchronizes with the null
+  /// stream also waits for the null stream, and the null stream waits for all such streams.
   SignalPtr push(Work work, std::vector<SignalPtr> after = {});
-  /// The last command's signal; null where there never was one.
+  /// Returns the last command's signal, or null if there was no command.
   SignalPtr tail() const;
   bool idle() const;
   void wait() const;
-  /// The error of a command that failed since the last call.
+  /// Returns the first error of a command since the last call, and clears it.
   hipError_t take_error() { return static_cast<hipError_t>(error_.exchange(hipSuccess)); }
   void set_error(hipError_t error) {
     unsigned none = hipSuccess;
@@ -87,16 +87,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
 using StreamPtr = std::shared_ptr<Stream>;
 
-/// A mark in a stream, with the time when it was reached.
+/// An event: a position in a stream, and the time at which it was reached.
 struct Event {
   explicit Event(unsigned flags, int device) : flags(flags), device(device) {}
   const unsigned flags;
   const int device;
   std::mutex mutex;
   SignalPtr signal;                  // null: never recorded
-  StreamPtr stream;                  // where it was
-  std::shared_ptr<Capture> capture;  // recorded while a graph was captured: no real mark
-  std::vector<struct Node*> nodes;   // that it marks there
+  StreamPtr stream;                  // the stream in which it was recorded
+  std::shared_ptr<Capture> capture;  // set if it was recorded in a capture: then it has no time
+  std::vector<struct Node*> nodes;   // the nodes that it stands for in that capture
 
   SignalPtr current() {
     std::lock_guard lock(mutex);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Holds our declarations against the public HIP headers: abi_check.py CLANG HEADERS ROOT.
+"""Compares our declarations with the public HIP headers: abi_check.py CLANG HEADERS ROOT.
 
-Compares the prototypes of all functions that both declare, the numbers of enumerators and the
-sizes of structures. Headers older than ours may lack some: what only one side has is counted."""
+Compares the prototypes of all functions that both declare, the values of enumerators and the sizes
+of structures. Older headers may lack some declarations, so those of only one side are counted."""
 
 import re
 import subprocess
@@ -55,7 +55,7 @@ mine, real = prototypes(ours), prototypes(theirs)
 both = sorted(set(mine) & set(real))
 wrong = 0
 for name in both:
-    # Constness of what a char** list points to differs among releases.
+    # Releases differ in the constness of what a char** points to.
     a = [x.replace("const ", "") for x in mine[name]]
     b = [x.replace("const ", "") for x in real[name]]
     if a != b:
@@ -64,7 +64,7 @@ for name in both:
 
 enumerators = sorted(set(re.findall(r"\b(hip[A-Z]\w+|HIP_[A-Z_0-9]+) = ", ours)))
 known = [e for e in enumerators if re.search(r"\b%s\b" % e, theirs)]
-# Numbers that changed with HIP 6, whose name the library has.
+# These enumerators changed their numbers with HIP 6, which the library's name refers to.
 changed = {"hipMemoryTypeHost", "hipMemoryTypeDevice", "hipMemoryTypeArray", "hipMemoryTypeUnified",
            "hipMemoryTypeManaged", "hipErrorTbd", "hipErrorRuntimeOther", "hipErrorRuntimeMemory",
            "hipLimitMallocHeapSize", "hipLimitRange", "hipLimitStackSize", "hipLimitPrintfFifoSize",

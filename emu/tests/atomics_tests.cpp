@@ -1,4 +1,4 @@
-// Atomics on global, flat, buffer and LDS memory: what memory holds and what is given back.
+// Atomics on global, flat, buffer and LDS memory: checks the memory and the returned values.
 
 #include <gtest/gtest.h>
 
@@ -13,10 +13,10 @@ namespace emu::test {
 namespace {
 
 struct Atomic {
-  const char* name;  // of the global form; {} stands for nothing
-  const char* lds;   // of the LDS form, "" where there is none
+  const char* name;  // name of the global form; {} matches nothing
+  const char* lds;   // name of the LDS form, "" if there is none
   int bits;
-  bool compares;  // two data: the new value, then what is compared
+  bool compares;  // has two data operands: the new value, then the comparand
   u64 (*f)(u64 old, u64 data, u64 compare);
 };
 
@@ -103,7 +103,7 @@ constexpr Atomic kAtomics[] = {
     {"", "min_f64", 64, false, &on<double, least<double>>},
     {"", "max_f64", 64, false, &on<double, greatest<double>>},
 };
-/// Those that gfx90a alone has in all memories.
+/// Atomics that only gfx90a has for every kind of memory.
 constexpr Atomic kGfx9Atomics[] = {
     {"add_f64", "add_f64", 64, false, &on<double, sum<double>>},
     {"min_f64", "", 64, false, &on<double, least<double>>},
@@ -115,7 +115,7 @@ bool is_float(const Atomic& a) {
   return name.find("_f") != name.npos;
 }
 
-/// A value that compares well and is no NaN.
+/// Returns a value that isn't NaN and gives meaningful comparisons.
 u64 operand(const Atomic& a, Random& random) {
   if (!is_float(a)) {
     return interesting(a.bits == 64 ? Type::b64 : Type::b32, random);
@@ -132,7 +132,7 @@ std::string pair_or_one(char file, int first, int dwords) {
          std::to_string(first + dwords - 1) + "]";
 }
 
-/// An empty name: the target hasn't such an instruction.
+/// Sets an empty name if the target has no such instruction.
 std::string text_of(const Target& target, const Atomic& a, Space space, bool returns,
                     std::string& name) {
   const int dwords = a.bits / 32;
@@ -140,7 +140,7 @@ std::string text_of(const Target& target, const Atomic& a, Space space, bool ret
   if (space == Space::lds) {
     std::string op = a.lds;
     const size_t bar = op.find('_');
-    // storexchg has only the returning form.
+    // storexchg only exists in the returning form.
     if (returns) op.insert(bar, "_rtn");
     name = name_on(target, "ds_" + op);
     return name + " " + (returns ? result : "") + "v2, " + pair_or_one('v', 20, dwords) +
@@ -157,7 +157,7 @@ std::string text_of(const Target& target, const Atomic& a, Space space, bool ret
          (returns ? " glc" : "");
 }
 
-/// Of a comparing exchange the data come first, the compared value second, but in gfx9's LDS.
+/// Compare-and-swap takes the new value first and the comparand second, except in gfx9's LDS form.
 void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, bool same_address,
            u64 exec) {
   const int lanes = run.batch.target().lanes();
@@ -236,7 +236,8 @@ void add_atomic(Hand& hand, const Atomic& a, Space space, bool returns) {
            [&a, space, returns](const Hand::Run& run) {
              for (const u64 exec : {~u64{0}, u64{0x0f3c5a9669a5c3f0}, u64{0}}) {
                for (const bool same : {false, true}) {
-                 // In which order lanes meet at one address isn't told: only sums don't care.
+                 // The order of lanes at one address is unspecified, so only sums and ORs, whose
+                 // result doesn't depend on it, are tested.
                  const std::string op = space == Space::lds ? a.lds : a.name;
                  if (same &&
                      (returns || is_float(a) || !(op.starts_with("add") || op.starts_with("or")))) {

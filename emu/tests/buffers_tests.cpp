@@ -1,4 +1,4 @@
-// Buffer instructions: the resource's base, bounds and strides, the forms of address.
+// Buffer instructions: base, bounds and stride of the resource, and the addressing forms.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace emu::test {
 namespace {
 
-constexpr u32 kRawWord3 = 0x31004000;         // bounds in bytes, which gfx9 has without a stride
+constexpr u32 kRawWord3 = 0x31004000;         // bounds in bytes, as on gfx9 without a stride
 constexpr u32 kStructuredWord3 = 0x01004000;  // bounds in records
 
 void set_resource(State& s, const void* base, u32 bytes, u32 stride = 0) {
@@ -77,7 +77,7 @@ void add_loads(Hand& hand) {
                set_resource(state, memory, end);
                state.s[10] = 16;
                state.exec &= 0xfff0fffdffff0fff;
-               // The last lanes lie past the end: they read zero.
+               // The last lanes are beyond the end and read zero.
                for (int lane = 0; lane < lanes; ++lane) {
                  state.v[2][lane] = static_cast<u32>(lane) * 16;
                }
@@ -88,7 +88,8 @@ void add_loads(Hand& hand) {
                  for (int d = 0; d < load.dwords; ++d) {
                    const u32 at = before.v[2][lane] + 12, old = before.v[40 + d][lane];
                    const bool inside = at + 16 + static_cast<u32>(4 * load.dwords) <= end;
-                   if (!inside && at + 16 < end + 16) continue;  // across the end: rules differ
+                   // Elements that cross the end: the rules differ.
+                   if (!inside && at + 16 < end + 16) continue;
                    u32 want = load.value(inside ? memory + at + 16 : zero, d, old);
                    if (!(state.exec >> lane & 1)) want = old;
                    ASSERT_EQ(state.v[40 + d][lane], want) << load.name << " lane " << lane;
@@ -118,7 +119,8 @@ void add_stores(Hand& hand) {
                state.exec &= ~u64{8};
                for (int lane = 0; lane < lanes; ++lane) {
                  state.v[2][lane] = static_cast<u32>(lane) * 32;
-                 if (lane >= lanes / 2 || lane == 3) continue;  // out of bounds: dropped
+                 // Out of bounds: the store is dropped.
+                 if (lane >= lanes / 2 || lane == 3) continue;
                  for (int i = 0; i < bytes; ++i) {
                    const int at = i + (hi ? 2 : 0);
                    want[lane * 32 + 4 + i] =
@@ -133,7 +135,7 @@ void add_stores(Hand& hand) {
 
 void add_structured(Hand& hand) {
   const std::string load = name_on(hand.target(), "buffer_load_b32");
-  // A record of 24 bytes: index in one register, offset in the next.
+  // A record has 24 bytes. The index is in one register and the offset in the next.
   hand.add("structured", load + " v40, v[2:3], s[20:23], 0 idxen offen offset:4", {},
            [](const Hand::Run& run) {
              alignas(64) u32 memory[512];

@@ -1,4 +1,4 @@
-// Registers before a case, and what must be in them after it.
+// Sets registers before a test case and checks them after it.
 
 #include <algorithm>
 #include <cstdio>
@@ -22,7 +22,7 @@ int part_start(int part) {
   return part == kWhole ? 0 : part >= kFirstWord ? 16 * (part - kFirstWord) : 8 * part;
 }
 
-/// A part of a register as a number of 32 bits.
+/// Returns part of a register as a 32-bit number.
 uint64_t part_of(uint64_t bits, int part, bool sext) {
   const int width = part_width(part);
   const auto value = static_cast<int64_t>(bits >> part_start(part)) & ((int64_t{1} << width) - 1);
@@ -30,7 +30,7 @@ uint64_t part_of(uint64_t bits, int part, bool sext) {
   return static_cast<uint32_t>(negative ? value - (int64_t{1} << width) : value);
 }
 
-/// The bits of a source as the function gets them.
+/// Returns the bits of a source as the function receives them.
 uint64_t source_bits(const Spec& spec, const Form& form, const State& state, size_t i, int lane) {
   const Source& s = form.sources[i];
   const Type type = spec.sources[i];
@@ -55,7 +55,7 @@ uint64_t source_bits(const Spec& spec, const Form& form, const State& state, siz
     if (s.neg_hi) hi ^= 0x8000;
     return lo | hi << 16;
   }
-  // A constant is a 16-bit value; an accumulating instruction's destination is its low half.
+  // A constant is a 16-bit value, and the destination of an accumulating instruction is a low half.
   if (is_half(type)) raw = (s.hi ? raw >> 16 : raw) & 0xffff;
   if (s.abs) raw &= ~sign_bit(type);
   if (s.neg) raw ^= sign_bit(type);
@@ -143,7 +143,7 @@ uint64_t exec_mask(int kind, int lanes, Random& random) {
   }
 }
 
-/// The lane that source 0 comes from and whether the lane is written at all.
+/// Finds the lane that source 0 comes from, and returns whether the lane is written at all.
 bool dpp_reads(const Form& form, const State& state, int lane, int& from, bool& zero) {
   const Dpp& dpp = form.dpp;
   from = dpp.from[static_cast<size_t>(lane)];
@@ -196,7 +196,8 @@ void fill(const Spec& spec, const Form& form, const Target& target, Random& rand
         s.kind == Source::destination || (form.in_place && i == 0) ? kDst : kSourceReg[i];
     const auto value = [&] {
       uint64_t bits = interesting(type, random);
-      // Without denormals (an output modifier's mode) they aren't to be told from zero.
+      // In modes that flush denormals (as output modifiers require), a denormal can't be
+      // distinguished from zero.
       while ((spec.normal_only || (form.mode & 0xf0) == 0) && denormal(type, bits)) {
         bits = interesting(type, random);
       }
@@ -215,8 +216,8 @@ void fill(const Spec& spec, const Form& form, const Target& target, Random& rand
 
 namespace {
 
-/// Whether a flushed result is right as well: no output denormals in this form's mode, before or
-/// after an output modifier, or an instruction that flushes.
+/// Returns whether a flushed result is correct, too: if the form's mode flushes output denormals,
+/// before or after an output modifier, or if the instruction always flushes.
 bool flushed(const Spec& spec, const Form& form, Type type, uint64_t want, uint64_t got) {
   if ((got & ~sign_bit(type)) != 0) return false;
   if (spec.normal_only) return denormal(type, want);
@@ -228,8 +229,9 @@ bool flushed(const Spec& spec, const Form& form, Type type, uint64_t want, uint6
                                                                                     : -1022));
 }
 
-/// Before gfx10 only instructions of three operands leave the other half alone (and a result that
-/// is written to an upper half, which they alone can do). Those called legacy do as the others.
+/// Before gfx10, only instructions with three operands preserve the other half of the destination,
+/// and only they can write to an upper half. Instructions with "legacy" in their name clear the
+/// other half.
 bool zeroes_other_half(const Spec& spec, const Target& target) {
   if (!is_gfx9(target)) return false;
   if (spec.name.find("_legacy_") != spec.name.npos) return true;
@@ -238,7 +240,7 @@ bool zeroes_other_half(const Spec& spec, const Target& target) {
   return !keeps;
 }
 
-/// A result that went to a part of its register, and what became of the rest.
+/// Checks a result that was written to part of its register, and the rest of the register.
 std::string check_part(const Spec& spec, const Form& form, uint64_t old, uint64_t now,
                        uint64_t want, int lane, const std::vector<uint64_t>& in) {
   const int width = part_width(form.dst_part), start = part_start(form.dst_part);
@@ -278,7 +280,7 @@ std::string check_value(const Spec& spec, const Form& form, const Target& target
   return rest == rest_before ? "" : describe("the other half", lane, rest_before, rest, in);
 }
 
-/// Every other register is what it was.
+/// Checks that every other register is unchanged.
 std::string check_rest(const Spec& spec, const Form& form, const Target& target,
                        const State& before, const State& after) {
   for (int reg = 0; reg < kTestVgprs; ++reg) {

@@ -1,4 +1,4 @@
-// The corpus at every level of optimisation: the emulator's results are the host's.
+// Runs the corpus at every optimization level and compares the emulator's results with the host's.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ struct Level {
   std::vector<std::string> flags;
   uint32_t lanes;
   bool has(const std::string& file) const {
-    // Matrix instructions are each family's own.
+    // Each family has its own matrix instructions.
     return file != (std::string(arch) == "gfx1100" ? "mfma" : "matrix");
   }
 };
@@ -37,7 +37,7 @@ const std::vector<Level>& levels() {
   return all;
 }
 
-/// Everything compiled at once, when the first test asks.
+/// Compiles everything at once when the first test needs it.
 class Compiled {
  public:
   static Compiled& get() {

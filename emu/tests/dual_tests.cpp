@@ -1,4 +1,5 @@
-// Dual instructions: every pair of operations against the two alone, and registers that both use.
+// Dual instructions: compares every pair of operations with the two single instructions, and tests
+// registers that both halves use.
 
 #include <gtest/gtest.h>
 
@@ -9,8 +10,8 @@ namespace emu::test {
 namespace {
 
 struct Half {
-  const char* name;  // after v_dual_
-  const char* tail;  // operands after src0 for X and for Y, by @ for the second register
+  const char* name;  // the name after v_dual_
+  const char* tail;  // operands after src0 for X and for Y; @ stands for the second register
   bool in_x;
 };
 
@@ -48,7 +49,7 @@ State values() {
   Random random(72);
   for (int reg = 0; reg < 40; ++reg) {
     for (u32& x : state.v[reg]) {
-      do {  // NaN's bits aren't told
+      do {  // the bits of NaN are unspecified
         x = static_cast<u32>(interesting(Type::f32, random));
       } while ((x & 0x7f800000) == 0x7f800000);
     }

@@ -1,4 +1,4 @@
-// EXEC, branches, calls, registers of state, and divisions as clang expands them.
+// EXEC, branches, calls, state registers, and divisions as clang expands them.
 
 #include <gtest/gtest.h>
 
@@ -121,7 +121,7 @@ void add_branches(Hand& hand) {
 
 constexpr u64 kRealTimeHertz = 100'000'000, kCoreHertz = 10'000'000'000;  // no core is faster
 
-/// A clock goes on, and between two runs no minute goes by.
+/// Checks that a clock advances, by less than a minute between two runs.
 void add_clock(Hand& hand, const std::string& name, const std::string& operand, u64 hertz) {
   hand.add(
       name,
@@ -255,7 +255,8 @@ void add_moves(Hand& hand) {
            });
 }
 
-/// What gfx9 does otherwise, or hasn't: vector registers named by M0, and a register of nothing.
+/// Instructions that gfx9 lacks or implements differently: vector registers indexed by M0, and the
+/// NULL register.
 void add_later_moves(Hand& hand) {
   hand.add("v_movrels", "s_mov_b32 m0, 5\nv_movrels_b32 v40, v10\nv_movreld_b32 v50, v11",
            {"v_movrels_b32", "v_movreld_b32"}, [](const Hand::Run& run) {
@@ -289,7 +290,8 @@ constexpr char kDivide64[] =
     "v_div_fmas_f64 v[0:1], v[0:1], v[2:3], v[6:7]\n"
     "v_div_fixup_f64 v[40:41], v[0:1], v[20:21], v[10:11]";
 
-/// The text as the target writes carries: gfx9 has no register of nothing, and pairs for masks.
+/// Adapts the masks in the text to the target: gfx9 has no NULL register and uses register pairs
+/// for masks.
 std::string with_masks(const Target& target, std::string text) {
   if (!target.wave64) return text;
   for (const auto& [from, to] : {std::pair("vcc_lo", "vcc"), std::pair("null", "s[50:51]")}) {
@@ -300,7 +302,7 @@ std::string with_masks(const Target& target, std::string text) {
   return text;
 }
 
-/// clang's division: its result is the correctly rounded quotient, whatever v_rcp's last bits.
+/// clang's division: the result is the correctly rounded quotient, whatever the last bits of v_rcp.
 template <class T>
 void add_division(Hand& hand, const std::string& name, const char* text, Type type) {
   hand.add("division_" + name, with_masks(hand.target(), text), {"v_div_scale_" + name},

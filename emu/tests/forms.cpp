@@ -93,7 +93,7 @@ void append_parts(const Spec& spec, const Form& form, std::string& text) {
 void write_text(const Spec& spec, const Target& target, const std::string& suffix, Form& form) {
   std::vector<std::string> operands;
   if (spec.has_value) operands.push_back(reg('v', kDst, is_wide(spec.result)));
-  // gfx9 has a mask of those comparisons, too, that change EXEC.
+  // On gfx9, comparisons that change EXEC also write a mask.
   if (spec.has_bit && (!spec.is_cmpx || is_gfx9(target))) {
     operands.push_back(form.vcc ? (target.wave64 ? "vcc" : "vcc_lo")
                                 : reg('s', kMaskOut, target.wave64));
@@ -164,7 +164,7 @@ std::vector<Dpp> dpp_controls(int lanes, bool gfx9) {
     static const int perm[8] = {7, 0, 5, 2, 2, 6, 1, 4};
     Dpp eight;
     eight.text = std::string(" dpp8:[7,0,5,2,2,6,1,4]") + (fi ? " fi:1" : "");
-    eight.bound_zero = true;  // a source lane that is off reads as zero
+    eight.bound_zero = true;  // a disabled source lane reads as zero
     eight.fetch_inactive = fi;
     for (int lane = 0; lane < lanes; ++lane) eight.from.push_back(lane / 8 * 8 + perm[lane % 8]);
     all.push_back(eight);
@@ -172,7 +172,7 @@ std::vector<Dpp> dpp_controls(int lanes, bool gfx9) {
   return all;
 }
 
-/// Adds the forms of one spec; the first is the one that must exist.
+/// Adds the forms of one spec. The first form must exist on the target.
 class Maker {
  public:
   Maker(const Spec& spec, const Target& target) : spec_(spec), target_(target) {
@@ -339,7 +339,8 @@ class Maker {
     if (!spec_.has_value || !is_float(spec_.result)) return;
     for (int omod = 1; omod <= 3; ++omod) {
       form.omod = omod;
-      // Only without denormals and IEEE's bit does the hardware scale its output.
+      // The hardware applies output modifiers only if the mode has neither denormals nor the IEEE
+      // bit.
       form.mode = kModeClamp;
       if (spec_.ulps == 0 && spec_.absolute == 0) add(form, "");
     }
@@ -366,7 +367,7 @@ class Maker {
     }
   }
 
-  /// SDWA, which takes parts of registers and puts its result into one.
+  /// SDWA, which reads parts of registers and writes the result to part of one.
   void parts() {
     if (!is_gfx9(target_) || !has_parts()) return;
     struct Pick {
@@ -414,7 +415,8 @@ class Maker {
            narrow(spec_.result) && std::all_of(types.begin(), types.end(), narrow);
   }
 
-  /// Of floats the words, of f32 all: bytes of them make no sense, though a register has them.
+  /// Selects part of a source: a word for f16 and the whole register for f32. Bytes of floats would
+  /// be meaningless, although a register has them.
   static void pick_part(Type type, int part, bool sext, Source& to) {
     to.part = type == Type::f32 ? kWhole : type == Type::f16 ? kFirstWord + part % 2 : part;
     to.sext = sext && !is_float(type) && to.part != kWhole;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The forms in which an opcode is tried, the registers for it, and what must come of them.
+// The forms in which an opcode is tested, the registers of each form, and the check of its results.
 
 #include <string>
 #include <vector>
@@ -9,22 +9,22 @@
 
 namespace emu::test {
 
-/// SDWA's parts of a register by their encoding: four bytes, two words, all of it.
+/// The encoding of SDWA's register parts: four bytes, two words, the whole register.
 inline constexpr int kFirstWord = 4, kWhole = 6;
 
 struct Source {
   enum Kind : uint8_t { vgpr, sgpr, constant, destination } kind = vgpr;
   bool neg = false, abs = false;
   bool hi = false, hi_hi = true, neg_hi = false;  // op_sel, op_sel_hi, neg_hi
-  uint64_t value = 0;                             // of a constant, as the instruction sees it
-  std::string text;                               // of a constant
+  uint64_t value = 0;                             // constant: the value that the instruction sees
+  std::string text;                               // constant: its text
   int part = kWhole;                              // SDWA
   bool sext = false;
 };
 
 struct Dpp {
   std::string text;       // empty: none
-  std::vector<int> from;  // lane to read for each lane, -1 out of the row
+  std::vector<int> from;  // source lane of each lane, -1 outside the row
   int row_mask = 15, bank_mask = 15;
   bool bound_zero = false, fetch_inactive = false;
 };
@@ -34,7 +34,8 @@ struct Form {
   bool clamp = false, dst_hi = false, in_place = false, vcc = false;
   int omod = 0;  // 1: times 2, 2: times 4, 3: halved
   bool sdwa = false;
-  int dst_part = kWhole, dst_unused = 0;  // the rest becomes 0: zero, 1: the sign, or 2: stays
+  // Other bits of the destination become 0: zero, 1: the sign, or 2: are preserved.
+  int dst_part = kWhole, dst_unused = 0;
   Dpp dpp;
   int rounds = 4;
   int exec = 0;  // 0: all lanes, 1: alternating, 2: random, 3: none
@@ -42,18 +43,19 @@ struct Form {
   std::string text;
 };
 
-/// Registers of the forms: sources, destination, carry masks.
+/// The registers that the forms use: sources, destination, carry masks.
 inline constexpr int kSourceReg[3] = {10, 20, 30}, kDst = 40, kMaskOut = 42;
 
 std::vector<Form> forms_of(const Spec& spec, const Target& target);
 
 void fill(const Spec& spec, const Form& form, const Target& target, Random& random, State& state);
 
-/// Empty when every register is what it must be.
+/// Returns an empty string if every register has its expected value.
 std::string compare(const Spec& spec, const Form& form, const Target& target, const State& before,
                     const State& after);
 
-/// A lane's source for DPP controls, -1 out of the row: from their definition.
+/// Returns a lane's source under a DPP control, or -1 outside the row, computed from the control's
+/// definition.
 int dpp_lane(const std::string& control, int amount, int lane);
 
 }  // namespace emu::test

@@ -1,5 +1,5 @@
-// gfx90a's matrix instructions, held against where AMD's description puts each element. The inner
-// order of summation isn't told, so sums here are exact.
+// gfx90a's matrix instructions, checked against AMD's description of the element layout. The order
+// of summation is unspecified, so the sums in these tests are exact.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ constexpr int kA = 10, kB = 20, kC = 32, kD = 64;
 
 enum class In { f32, f16, bf16, i8, f64 };
 
-/// D = A * B + C for `blocks` pairs of matrices at once: A has `size` rows, B `size` columns, and a
-/// lane has `each` neighbouring values of the `depth` that are summed.
+/// D = A * B + C for `blocks` pairs of matrices at once. A has `size` rows and B has `size`
+/// columns. A lane holds `each` consecutive values of the `depth` that are summed.
 struct Shape {
   const char* name;
   In in;
@@ -57,17 +57,18 @@ int result_dwords(const Shape& s) {
   return s.size * s.size * s.blocks / 64 * (s.in == In::f64 ? 2 : 1);
 }
 
-/// A register after the first and a lane.
+/// A position: a register, counted from the first one, and a lane.
 struct Place {
   int reg, lane;
 };
 
-/// Row `i` of A, or column of B, of a block: lanes count rows, then blocks, then parts of the sum.
+/// Returns the lane of row `i` of A, or column `i` of B, of a block. Lanes enumerate rows, then
+/// blocks, then ranges of k.
 int source_lane(const Shape& s, int block, int i, int k) {
   return i + s.size * (block + s.blocks * (k / s.each));
 }
 
-/// Element (row, column) of C and D.
+/// Returns the position of element (row, column) of C and D.
 Place result_place(const Shape& s, int block, int row, int column) {
   if (s.in == In::f64 && s.size == 16) return {2 * (row / 4), 16 * (row % 4) + column};
   if (s.in == In::f64) return {0, 16 * row + 4 * block + column};
@@ -76,7 +77,7 @@ Place result_place(const Shape& s, int block, int row, int column) {
   return {row, 4 * block + column};
 }
 
-/// A source's value as its bits: a small multiple of 1/4, or any byte.
+/// Returns the bits of a source value, which is a small multiple of 1/4 or any byte.
 u64 encoded(In in, double x) {
   const auto f = static_cast<float>(x);
   switch (in) {
@@ -99,7 +100,7 @@ double some(In in, Random& random) {
   return (static_cast<double>(random.below(17)) - 8) / 4;
 }
 
-/// Matrices by block, row or column, and depth; C by block, row and column.
+/// Matrices indexed by block, row or column, and depth; C is indexed by block, row and column.
 struct Matrices {
   explicit Matrices(const Shape& shape, Random& random) : s(shape) {
     const auto count = static_cast<size_t>(s.blocks * s.size);
@@ -160,11 +161,11 @@ void for_results(const Shape& s, const Each& each) {
   }
 }
 
-/// How the operands are named: registers of either kind, C a constant or the destination.
+/// A choice of operands: vector or accumulation registers, and C as a constant or the destination.
 struct Variant {
   const char* name;
   bool a_is_acc, b_is_acc, d_is_acc, in_place;
-  int constant;  // of C, where it isn't 0
+  int constant;  // the constant that C is, unless 0
 };
 constexpr Variant kVariants[] = {{"", false, false, false, false, 0},
                                  {"_in_place", false, true, false, true, 0},
@@ -186,7 +187,7 @@ std::string text_of(const Shape& s, const Variant& v) {
          range(v.b_is_acc, kB, source_dwords(s)) + ", " + c;
 }
 
-/// All lanes take part, whatever EXEC says, and no other register changes.
+/// Checks that all lanes take part regardless of EXEC and that no other register changes.
 void check(const Hand::Run& run, const Shape& s, const Variant& v, u64 seed, u64 exec) {
   Random random(seed);
   const Matrices m(s, random);

@@ -8,7 +8,7 @@ namespace {
 
 using Names = std::map<std::string, std::string>;
 
-/// A part of a name, and what gfx9 has in its place.
+/// Part of a name, and the corresponding part of gfx9's name.
 struct Part {
   const char* later;
   const char* gfx9;
@@ -44,8 +44,8 @@ std::string vector_name(const std::string& name) {
                                {"v_cvt_pk_norm_u16_f16", "v_cvt_pknorm_u16_f16"},
                                {"v_mul_dx9_zero_f32", "v_mul_legacy_f32"},
                                {"v_dot2acc_f32_f16", "v_dot2c_f32_f16"}};
-  // Of these gfx90a has nothing: logic of 16 bits, constants within a fused multiply-add, two
-  // limits at once, dot products of mixed signs.
+  // gfx90a lacks 16-bit logic, constants within a fused multiply-add, clamping at two limits at
+  // once, and dot products of mixed signs.
   static const std::set<std::string> kLater = {
       "v_and_b16",      "v_or_b16",         "v_xor_b16",
       "v_not_b16",      "v_cndmask_b16",    "v_cvt_i32_i16",
@@ -83,8 +83,8 @@ std::string scalar_name(const std::string& name) {
   return result;
 }
 
-/// The end of a load's or store's name. Loads into half of a register are left out: with ECC in
-/// its registers, as gfx90a has it, nobody promises what becomes of the other half.
+/// Returns the end of a load's or store's name on gfx9. Loads into half of a register are excluded:
+/// on gfx90a, whose registers have ECC, the other half is unspecified.
 std::string memory_name(const std::string& name, size_t end_of_verb) {
   static const Names kTypes = {{"u8", "ubyte"},
                                {"i8", "sbyte"},
@@ -117,7 +117,8 @@ std::string atomic_name(const std::string& name, size_t end_of_verb) {
   const size_t bar = operation.find('_');
   const std::string type = operation.substr(bar + 1), verb = operation.substr(0, bar);
   if (verb == "csub") return "";
-  // Of floats there are sums and, of 64 bits, limits; in flat memory only those of 64 bits.
+  // Floats have sums, and 64-bit floats also minimum and maximum. Flat memory has them for 64-bit
+  // floats only.
   if (type == "f32" && (verb != "add" || prefix.starts_with("flat"))) return "";
   if (type[0] == 'f') return name;
   return prefix + verb + (type.ends_with("64") ? "_x2" : "");

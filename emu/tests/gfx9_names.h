@@ -1,6 +1,7 @@
 #pragma once
 
-// The tables of operations name opcodes as gfx11 does. gfx9 has most of them under older names.
+// The tables of operations use gfx11's opcode names. gfx9 has most of these opcodes under older
+// names.
 
 #include <string>
 
@@ -8,10 +9,11 @@
 
 namespace emu::test {
 
-/// What the target calls an opcode of gfx11; empty where it has none of the kind.
+/// Returns the target's name of a gfx11 opcode, or an empty string if the target has no such
+/// opcode.
 std::string name_on(const Target& target, const std::string& name);
 
-/// Whether the target is of gfx9: waves of 64, carries in pairs of registers.
+/// Returns whether the target belongs to gfx9: waves of 64 lanes, carries in register pairs.
 bool is_gfx9(const Target& target);
 
 }  // namespace emu::test

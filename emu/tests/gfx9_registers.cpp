@@ -1,5 +1,5 @@
-// What gfx90a does with its registers alone: accumulation registers, operations on pairs of them,
-// and scratch memory that comes as a buffer.
+// Register features of gfx90a: accumulation registers, operations on register pairs, and scratch
+// memory addressed as a buffer.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 constexpr u64 kSome = 0xf0c3a5960ff0a5c3;
 
-/// Runs with some EXEC masks, and holds all vector registers against what `change` makes of a lane
-/// that is on.
+/// Runs with several EXEC masks and compares all vector registers with the result of applying
+/// `change` to each enabled lane.
 void each_lane(const Hand::Run& run, const std::function<void(State&, int lane)>& change,
                const std::function<void(State&, Random&)>& prepare = nullptr) {
   for (const u64 exec : {~u64{0}, kSome, u64{1} << 63, u64{0}}) {
@@ -61,7 +61,7 @@ void add_moves(Hand& hand) {
            [](State& s, size_t lane) { s.v[acc(5)][lane] = s.v[acc(6)][lane]; });
 }
 
-/// Memory instructions take them in place of vector registers.
+/// Memory instructions accept accumulation registers as data.
 void add_memory(Hand& hand) {
   const auto point = [](State& s, const void* memory, u32 step) {
     for (int lane = 0; lane < 64; ++lane) {
@@ -111,9 +111,9 @@ void add_memory(Hand& hand) {
            });
 }
 
-// ---- Two floats at once.
+// ---- Packed 32-bit floats.
 
-/// Which dword of each source a result takes, and which of them are negated.
+/// The dword of each source that each result reads, and its sign.
 struct PairForm {
   const char* text;
   int low[3], high[3], neg_low[3], neg_high[3];
@@ -128,7 +128,7 @@ constexpr PairForm kPairForms[] = {
     {" clamp", {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, true},
 };
 
-/// The form's text for so many sources: what follows # is the third's.
+/// Returns the form's text for a number of sources; the text after # is for the third.
 std::string text_for(const char* form, int sources) {
   std::string text;
   for (const char* c = form; *c != 0; ++c) {
@@ -154,7 +154,7 @@ constexpr PairOp kPairOps[] = {
 
 float clamped(float x) { return !(x > 0) ? 0.0f : std::min(x, 1.0f); }
 
-/// Sources of pair operations: v[10:11], v[20:21] or s[20:21], v[30:31].
+/// Fills the sources of packed operations: v[10:11], v[20:21] or s[20:21], v[30:31].
 void put_pairs(State& s, Random& random) {
   for (int reg : {10, 11, 20, 21, 30, 31}) {
     for (u32& x : s.v[static_cast<size_t>(reg)]) {
@@ -219,7 +219,8 @@ void add_pairs(Hand& hand) {
            });
 }
 
-/// The first result is of the first source, the second of the second; op_sel says which dword.
+/// The first result comes from the first source and the second from the second; op_sel selects the
+/// dword.
 void add_pair_moves(Hand& hand) {
   for (const int low : {0, 1}) {
     for (const int high : {0, 1}) {
@@ -246,17 +247,17 @@ void add_pair_moves(Hand& hand) {
            });
 }
 
-// ---- Scratch as a buffer.
+// ---- Scratch addressed as a buffer.
 
-/// What a kernel finds in s[0:3] where its scratch comes as a buffer: the aperture's address, no
-/// stride, and no end. Each test goes through it one way and through gfx90a's own scratch
-/// instructions the other way: these have an offset of their lane alone.
+/// s[0:3] hold the descriptor that a kernel gets for scratch: the aperture's address, no stride and
+/// no bounds. Each test accesses scratch one way through this buffer and the other way through
+/// gfx90a's scratch instructions, whose offsets apply to their own lane only.
 void add_scratch(Hand& hand) {
   const std::string resource =
       "s_mov_b64 s[0:1], src_private_base\ns_mov_b32 s2, -1\ns_mov_b32 s3, 0\n";
   static constexpr u32 kStack = 48;
   const auto prepare = [](State& s, Random&) {
-    s.s[10] = kStack * 64;  // a stack pointer counts the bytes of all lanes
+    s.s[10] = kStack * 64;  // the stack pointer counts the bytes of all lanes
     s.scratch.assign(256 * 64, 0x5a);
     s.v[3].fill(kStack);
     for (u32 lane = 0; lane < 64; ++lane) {

@@ -1,4 +1,4 @@
-// What gfx9 alone has: registers named relative to M0, and DPP across a whole wave of 64.
+// Features that only gfx9 has: vector registers indexed by M0, and DPP across a whole wave of 64.
 
 #include <gtest/gtest.h>
 
@@ -11,14 +11,14 @@ namespace {
 
 using Check = std::function<void(const State& before, const State& after)>;
 
-/// Runs a text on random registers with some lanes off.
+/// Runs a text on random registers with some lanes disabled.
 void add(Hand& hand, const std::string& name, const std::string& text,
          std::vector<std::string> covers, Check check) {
   hand.add(name, text, std::move(covers), [check = std::move(check)](const Hand::Run& run) {
     for (const uint64_t exec : {~uint64_t{0}, uint64_t{0xf0f0'1234'8001'ffff}}) {
       State state = random_state(run.batch.target(), exec);
       state.exec = exec;
-      state.s[4] = 0xabcdef05;  // of an index the lower byte counts
+      state.s[4] = 0xabcdef05;  // only the lower byte of an index counts
       state.s[5] = 7;
       const State before = state;
       if (!run(state)) return;
@@ -27,7 +27,7 @@ void add(Hand& hand, const std::string& name, const std::string& text,
   });
 }
 
-/// v[to] is what v[from] was, in the lanes that are on; as before in the others.
+/// Checks that v[to] has the previous value of v[from] in enabled lanes and is unchanged in others.
 void expect_moved(const State& before, const State& after, size_t to, size_t from) {
   for (size_t lane = 0; lane < 64; ++lane) {
     const bool on = (before.exec >> lane & 1) != 0;

@@ -71,7 +71,7 @@ int run_command(const std::vector<std::string>& words, std::string& errors) {
 struct Batch::Impl {
   Target target;
   std::vector<std::string> texts;
-  std::set<int> unknown;  // cases that the assembler refused
+  std::set<int> unknown;  // cases that the assembler rejected
   std::unique_ptr<Object> object;
   struct Free {
     void operator()(Wave* w) const { std::free(w); }
@@ -99,12 +99,13 @@ bool Batch::exists(int id) const { return impl_->unknown.count(id) == 0; }
 const std::string& Batch::text(int id) const { return impl_->texts[static_cast<size_t>(id)]; }
 const Target& Batch::target() const { return impl_->target; }
 
-/// False when some cases were refused: those are then known, and it is to be called again.
+/// Returns false if the assembler rejected some cases. These are then in `unknown`, and the caller
+/// tries again.
 bool Batch::Impl::write_and_assemble(const std::string& name) {
   const std::string path = work_folder() + "/" + name;
   std::ofstream out(path + ".s");
   out << ".text\n";
-  std::vector<int> case_at = {-1, -1};  // of each line, counted from 1
+  std::vector<int> case_at = {-1, -1};  // the case of each line; lines count from 1
   const auto line = [&](const std::string& text, int id) {
     out << text << '\n';
     case_at.push_back(id);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs single instructions and short sequences on one wave with given registers. The text of a
-// whole batch is assembled by one process, so that thousands of cases cost a second.
+// Runs single instructions and short sequences on one wave with given registers. One process
+// assembles the text of a whole batch, so that thousands of cases take about a second.
 
 #include <array>
 #include <cstdint>
@@ -13,10 +13,11 @@
 namespace emu::test {
 
 inline constexpr int kTestVgprs = 128;
-/// gfx9's accumulation registers lie from kTestAgprs on, where a state's `v` is made that long.
+/// gfx9's accumulation registers start at kTestAgprs if a state's `v` is long enough.
 inline constexpr int kTestAgprs = 256, kMostVgprs = 384;
 
-/// What amdhsa kernels start with: denormals kept, to nearest, IEEE and clamp bits set.
+/// The initial mode of amdhsa kernels: denormals preserved, round to nearest, IEEE and clamp bits
+/// set.
 inline constexpr uint32_t kDefaultMode = 0x3f0;
 inline constexpr uint32_t kModeIeee = 0x200, kModeClamp = 0x100;
 
@@ -26,16 +27,16 @@ struct Target {
   int lanes() const { return wave64 ? 64 : 32; }
 };
 
-/// The registers that a case finds, and after it those that it leaves.
+/// The registers before a case, and after it.
 struct State {
   std::vector<std::array<uint32_t, 64>> v =
       std::vector<std::array<uint32_t, 64>>(kTestVgprs);  // register, lane
-  std::array<uint32_t, 128> s{};                          // by encoding
+  std::array<uint32_t, 128> s{};                          // indexed by encoding
   uint64_t exec = ~uint64_t{0};
   uint32_t scc = 0, mode = kDefaultMode;
   std::vector<uint8_t> lds = std::vector<uint8_t>(4096);
-  std::vector<uint8_t> scratch;  // dword d of lane l at (d * lanes + l) * 4; made when empty
-  uint32_t scratch_bytes = 256;  // of a lane
+  std::vector<uint8_t> scratch;  // dword d of lane l is at (d * lanes + l) * 4; allocated if empty
+  uint32_t scratch_bytes = 256;  // per lane
 
   uint64_t s64(int reg) const { return uint64_t{s[reg + 1]} << 32 | s[reg]; }
   void set_s64(int reg, uint64_t value) {
@@ -56,7 +57,7 @@ struct Outcome {
   std::string message;
 };
 
-/// Cases of one target. Add all, assemble once, then run each as often as wanted.
+/// Test cases of one target. Add all of them, assemble once, then run each as often as needed.
 class Batch {
  public:
   explicit Batch(Target target);
@@ -64,11 +65,11 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  /// Appends a case, lines of assembler without the end of the program; gives back its number.
+  /// Appends a case, given as lines of assembly without s_endpgm. Returns its number.
   int add(const std::string& text);
-  /// Throws std::runtime_error where the assembler cannot be run.
+  /// Throws std::runtime_error if the assembler can't be run.
   void assemble();
-  /// Whether the assembler knows all of the case's instructions in this form.
+  /// Returns whether the assembler accepts all of the case's instructions.
   bool exists(int id) const;
   const std::string& text(int id) const;
   const Target& target() const;
@@ -80,13 +81,13 @@ class Batch {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A folder for this process's files, removed at its end.
+/// Returns a folder for this process's files, which is removed when the process ends.
 const std::string& work_folder();
 
-/// Runs a command without a shell's surprises; its standard error in `errors`.
+/// Runs a command without a shell and stores its standard error in `errors`.
 int run_command(const std::vector<std::string>& words, std::string& errors);
 
-/// A small generator, the same everywhere.
+/// A small generator that gives the same numbers on every platform.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 + 1) {}

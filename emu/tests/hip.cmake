@@ -1,11 +1,11 @@
-# The tests of the HIP interface, and the kernels that they run.
+# Tests of the HIP interface and the kernels that they run.
 set(EMU_TEST_KERNELS ${PROJECT_BINARY_DIR}/kernels)
 file(MAKE_DIRECTORY ${EMU_TEST_KERNELS})
 find_program(EMU_CLANG NAMES clang++-19 clang++)
 set(EMU_HIP_FLAGS -x hip -std=c++20 -O3 --offload-device-only -nogpuinc -nogpulib -fuse-cuid=none)
 set(EMU_KERNEL_FILES)
 
-# emu_kernels(OUTPUT SOURCE FLAGS...): one code object or bundle.
+# emu_kernels(OUTPUT SOURCE FLAGS...): builds one code object or bundle.
 function(emu_kernels output source)
   set(from ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${source})
   add_custom_command(
@@ -31,7 +31,7 @@ emu_kernels(basic.gfx11-generic.hsaco basic.hip ${plain} --offload-arch=gfx11-ge
             -mcode-object-version=6)
 emu_kernels(nonuniform.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100
             -fno-offload-uniform-block)
-# Bundles need clang's bundler, which is a package of its own.
+# Bundles require clang's bundler, which is in a separate package.
 find_program(EMU_BUNDLER NAMES clang-offload-bundler clang-offload-bundler-19
              PATHS /usr/lib/llvm-19/bin)
 if(EMU_BUNDLER)
@@ -44,7 +44,7 @@ foreach(source ${corpus})
   get_filename_component(name ${source} NAME_WE)
   foreach(arch gfx1100 gfx90a)
     if((arch STREQUAL gfx1100 AND name STREQUAL mfma) OR (arch STREQUAL gfx90a AND name STREQUAL matrix))
-      continue()  # matrix instructions are each family's own
+      continue()  # each family has its own matrix instructions
     endif()
     foreach(level O0 O2)
       set(output ${EMU_TEST_KERNELS}/corpus/${name}.${level}.${arch}.hsaco)
@@ -95,8 +95,8 @@ emu_hip_ctest(emu_hip_hostile "HipHostile.*" WICK_EMU_TIMEOUT=0.1 WICK_EMU_CHECK
 emu_hip_ctest(emu_hip_timeout "HipTimeout.*" WICK_EMU_TIMEOUT=1)
 emu_hip_ctest(emu_hip_timeout_checked "HipTimeout.*" WICK_EMU_TIMEOUT=1 WICK_EMU_CHECK=all)
 
-# A program with <<<>>>, compiled against the public headers, and the ABI held against them. Where
-# they aren't installed, both tests say that they are skipped.
+# A program with <<<>>> that is compiled against the public headers, and a check of the ABI against
+# them. If the headers aren't installed, both tests report that they are skipped.
 find_path(EMU_HIP_HEADERS hip/hip_runtime_api.h)
 set(EMU_LACKS)
 if(NOT EMU_HIP_HEADERS)
@@ -122,7 +122,7 @@ emu_header_test(emu_hip_program ${CMAKE_CURRENT_SOURCE_DIR}/program.sh ${EMU_CLA
 emu_header_test(emu_hip_abi python3 ${CMAKE_CURRENT_SOURCE_DIR}/abi_check.py ${EMU_CLANG}
   ${EMU_HIP_HEADERS} ${EMU_ROOT})
 
-# Debian's librocrand1, if it is there when the tests run.
+# Uses Debian's librocrand1 if it is installed when the tests run.
 add_executable(emu_rocrand rocrand.cpp)
 target_include_directories(emu_rocrand PRIVATE ${EMU_ROOT})
 target_link_libraries(emu_rocrand PRIVATE wick_emu ${CMAKE_DL_LIBS})

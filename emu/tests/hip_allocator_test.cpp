@@ -1,5 +1,5 @@
-// Blocks of all sizes, in random orders, until nothing is left. HipAllocator is run with
-// WICK_EMU_MEMORY=16M, so that the end is near.
+// Allocates and frees blocks of all sizes in random order until memory runs out. HipAllocator runs
+// with WICK_EMU_MEMORY=16M, so that this happens soon.
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +19,8 @@ size_t free_bytes() {
   return free;
 }
 
-/// Blocks by address, each filled with a byte of its own, held against each other.
+/// Blocks indexed by address. Each is filled with its own byte, and the tests check that they don't
+/// overlap.
 class Blocks {
  public:
   ~Blocks() {
@@ -27,7 +28,7 @@ class Blocks {
     while (!blocks_.empty()) drop(random);
   }
 
-  /// Whether there was room.
+  /// Returns false if there is no room.
   bool add(size_t bytes) {
     char* at = nullptr;
     if (hipMalloc(reinterpret_cast<void**>(&at), bytes) != hipSuccess) {
@@ -49,7 +50,7 @@ class Blocks {
     return true;
   }
 
-  /// One of them, at random, after a look at whether its ends are still as they were filled.
+  /// Checks that the ends of a random block are unchanged, and frees it.
   void drop(std::mt19937& random) {
     auto at = blocks_.begin();
     std::advance(at, static_cast<ptrdiff_t>(random() % std::min<size_t>(blocks_.size(), 200)));
@@ -77,7 +78,7 @@ class Blocks {
   int count_ = 0;
 };
 
-/// Most are small; some as large as an eighth of all.
+/// Returns a random size: most are small, and some are as large as an eighth of all memory.
 size_t some_size(std::mt19937& random, size_t all) {
   const int shift = static_cast<int>(random() % 22);
   return std::min<size_t>(1 + random() % (size_t{1} << shift), all / 8);
@@ -90,7 +91,8 @@ TEST(HipAllocator, RandomBlocksAreApart) {
     Blocks blocks;
     int refused = 0;
     for (int step = 0; step < 4000; ++step) {
-      // Waves of more and of less, so that there are holes of all sizes.
+      // Phases with more allocations alternate with phases with more frees, so that gaps of all
+      // sizes appear.
       const bool more = random() % 10 < (step / 500 % 2 == 0 ? 7u : 3u);
       if (more || blocks.count() == 0) {
         refused += !blocks.add(some_size(random, all));
@@ -127,7 +129,7 @@ TEST(HipAllocator, AllOfItAgainAfterAllIsFreed) {
   }
 }
 
-/// The smallest blocks until there is no room: as many as there is memory for, and twice so.
+/// Allocates the smallest blocks until there is no room: memory is used completely, twice in a row.
 TEST(HipAllocator, SmallestBlocksFillAllOfIt) {
   const size_t all = free_bytes();
   for (int round = 0; round < 2; ++round) {
@@ -142,7 +144,7 @@ TEST(HipAllocator, SmallestBlocksFillAllOfIt) {
   }
 }
 
-/// Every other one is freed, and what is freed is enough for as many again.
+/// Frees every other block. The freed memory suffices for as many blocks again.
 TEST(HipAllocator, HolesAreUsedAgain) {
   const size_t all = free_bytes();
   for (const size_t bytes : {size_t{256}, size_t{1000}, size_t{4096}, size_t{100000}}) {
@@ -165,7 +167,7 @@ TEST(HipAllocator, HolesAreUsedAgain) {
   (void)hipGetLastError();
 }
 
-/// A block that is left here and there doesn't keep a large one from being had.
+/// Small blocks that stay allocated here and there don't prevent a large allocation.
 TEST(HipAllocator, LargeBlocksFindRoomAmongSmallOnes) {
   const size_t all = free_bytes();
   std::vector<void*> small, kept;
@@ -186,7 +188,7 @@ TEST(HipAllocator, LargeBlocksFindRoomAmongSmallOnes) {
   (void)hipGetLastError();
 }
 
-/// One size after the other, each as large as can be had.
+/// Allocates one size after another, each as large as possible.
 TEST(HipAllocator, AnyShareOfItCanBeHadInTurn) {
   const size_t all = free_bytes();
   for (const size_t part : {2, 3, 5, 7, 16, 64, 3, 2, 1}) {
@@ -197,8 +199,8 @@ TEST(HipAllocator, AnyShareOfItCanBeHadInTurn) {
   }
 }
 
-/// With all of the default's memory: what takes a moment here took minutes where a free block was
-/// looked for from the beginning each time.
+/// Uses all of the default memory. The search for a free block must not start from the beginning
+/// each time, which takes minutes here instead of a moment.
 TEST(HipMemory, ManyBlocksDontTakeLong) {
   std::mt19937 random(4);
   std::vector<void*> held(20000);

@@ -1,5 +1,5 @@
-// Launches that can't be and kernels that don't end as they should: an error with a message, and
-// the device works on.
+// Impossible launches and kernels that fail give an error with a message, and the device remains
+// usable.
 
 #include <cstring>
 #include <random>
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// A launch gives its result, and no error of before is left.
+/// Checks that a launch gives its result and that no earlier error is left.
 void expect_works(const Kernels& kernels) {
   Buffer<int> data(100);
   (void)hipGetLastError();
@@ -18,7 +18,7 @@ void expect_works(const Kernels& kernels) {
   EXPECT_EQ(hipSuccess, hipGetLastError());
 }
 
-/// What `work` says on standard error.
+/// Returns what `work` prints on standard error.
 template <class Work>
 std::string said_by(const Work& work) {
   testing::internal::CaptureStderr();
@@ -64,7 +64,7 @@ TEST(HipBadInput, TooMuchLds) {
     EXPECT_SAYS(said, "reverse");
     expect_works(kernels);
   }
-  HIP_OK(launch(kernels["reverse"], 1, 64, 65536, nullptr, data.data));  // all that there is
+  HIP_OK(launch(kernels["reverse"], 1, 64, 65536, nullptr, data.data));  // all of the LDS
   HIP_OK(hipDeviceSynchronize());
 }
 
@@ -102,7 +102,7 @@ TEST(HipBadInput, OutOfMemory) {
     }
   }
   EXPECT_FALSE(held.empty());
-  // With next to nothing left: a launch works or says why not, and so does loading a module.
+  // With almost no memory left, a launch and loading a module either work or report why not.
   Buffer<int> data(64);
   const hipError_t launched = launch(kernels["set_to"], 1, 64, 0, nullptr, data.data, 1);
   EXPECT_TRUE(launched == hipSuccess || launched == hipErrorOutOfMemory) << launched;
@@ -151,7 +151,8 @@ TEST(HipBadInput, RecursionWithoutEnd) {
   expect_works(kernels);
 }
 
-/// However often it is launched, and whatever ran before on the same threads.
+/// The error is the same however often the kernel is launched, and whatever ran before on the same
+/// threads.
 TEST(HipBadInput, UnknownInstruction) {
   const Kernels kernels, planted("planted.gfx1100.hsaco");
   Buffer<int> data(64);
@@ -169,7 +170,7 @@ TEST(HipBadInput, UnknownInstruction) {
   expect_works(kernels);
 }
 
-// Those that follow are run with WICK_EMU_TIMEOUT=1.
+// The following tests run with WICK_EMU_TIMEOUT=1.
 
 TEST(HipTimeout, SaysWhichKernelAndGoesOn) {
   const Kernels kernels;
@@ -202,7 +203,7 @@ TEST(HipTimeout, BarriersWithoutEnd) {
   expect_works(kernels);
 }
 
-/// Groups that wait for one that has long ended: no wave can go on, but each gets its turns.
+/// Workgroups wait for one that has ended. No wave makes progress, but each gets its turns.
 TEST(HipTimeout, GroupsThatWaitForEachOther) {
   const Kernels kernels;
   Buffer<int> flags(64);
@@ -211,11 +212,11 @@ TEST(HipTimeout, GroupsThatWaitForEachOther) {
   expect_works(kernels);
 }
 
-// Run with all checks, without which wild addresses reach the process's own memory, and a short
-// WICK_EMU_TIMEOUT.
+// The following tests run with a short WICK_EMU_TIMEOUT and with all checks, since without checks a
+// wild address may hit the process's own memory.
 
-/// Machine code, descriptors and metadata with some bytes changed, launched: any end is right but
-/// that of the process, and the device works on.
+/// Launches machine code, descriptors and metadata with some changed bytes. Any outcome is allowed
+/// except that the process ends or the device becomes unusable.
 TEST(HipHostile, MutatedKernelsRun) {
   const Kernels kernels;
   const std::vector<char> whole = kernel_file("basic.gfx1100.hsaco");

@@ -1,5 +1,4 @@
-// Streams being watched: what is queued becomes a graph. Its rules, and what may be asked
-// meanwhile.
+// Stream capture: its rules, and what may be queried during a capture.
 
 #include <functional>
 #include <thread>
@@ -12,7 +11,7 @@ constexpr auto kGlobal = hipStreamCaptureModeGlobal;
 constexpr auto kThreadLocal = hipStreamCaptureModeThreadLocal;
 constexpr auto kRelaxed = hipStreamCaptureModeRelaxed;
 
-/// Ends a capture that should give a graph.
+/// Ends a capture that must give a graph.
 hipGraph_t end(hipStream_t stream) {
   hipGraph_t graph = nullptr;
   EXPECT_EQ(hipSuccess, hipStreamEndCapture(stream, &graph));
@@ -20,7 +19,7 @@ hipGraph_t end(hipStream_t stream) {
   return graph;
 }
 
-/// Ends one that shouldn't.
+/// Ends a capture that must fail.
 void expect_end(hipError_t error, hipStream_t stream) {
   hipGraph_t graph = reinterpret_cast<hipGraph_t>(1);
   HIP_REFUSES(error, hipStreamEndCapture(stream, &graph));
@@ -134,7 +133,7 @@ TEST(HipCapture, TellsAboutItself) {
               hipStreamGetCaptureInfo(destroyed_stream(), &status, &id));
 }
 
-/// A graph that was told of during a capture that comes to nothing isn't one afterwards.
+/// The handle of a graph that was given out during a capture becomes invalid if the capture fails.
 TEST(HipCapture, GraphsOfFailedCapturesAreNone) {
   const Stream stream;
   HIP_OK(hipStreamBeginCapture(stream, kGlobal));
@@ -173,9 +172,9 @@ TEST(HipCapture, TheThreadsOwnStreamCanBeWatched) {
   EXPECT_EQ(0, number);
 }
 
-// --- what isn't allowed meanwhile
+// --- calls that a capture forbids
 
-/// Begins a capture, tries the call in it, and finds the capture spoiled.
+/// Begins a capture, makes the call, and checks that the capture is invalidated.
 template <class Call>
 void expect_spoils(hipError_t error, const Call& call, unsigned flags = hipStreamNonBlocking) {
   const Stream stream(flags);
@@ -225,9 +224,9 @@ TEST(HipCapture, TheNullStreamMustNotWaitForIt) {
   HIP_REFUSES(kImplicit, hipStreamGetCaptureInfo(nullptr, &status, nullptr));
   HIP_REFUSES(kImplicit, hipStreamGetCaptureInfo_v2(hipStreamLegacy, &status, nullptr, nullptr,
                                                     nullptr, nullptr));
-  const Graph graph(end(blocking));  // asking did no harm
+  const Graph graph(end(blocking));  // queries did no harm
   EXPECT_EQ(hipStreamCaptureStatusNone, status_of(nullptr));
-  HIP_OK(hipStreamBeginCapture(free, kGlobal));  // one that it doesn't wait for anyway
+  HIP_OK(hipStreamBeginCapture(free, kGlobal));  // the null stream doesn't wait for this stream
   EXPECT_EQ(hipStreamCaptureStatusNone, status_of(nullptr));
   HIP_OK(hipLaunchHostFunc(nullptr, &add_ten, &number));
   const Graph other(end(free));
@@ -315,7 +314,7 @@ TEST(HipCapture, RelaxedThreadsMayWait) {
   expect_end(hipErrorStreamCaptureInvalidated, stream);
 }
 
-/// Which captures refuse hipMalloc to whom: by the mode that they were begun in.
+/// The mode of a capture determines which threads it forbids to call hipMalloc.
 TEST(HipCapture, ModesSayWhoMayAllocate) {
   const auto allocate = [] {
     void* pointer = nullptr;
@@ -352,7 +351,8 @@ TEST(HipCapture, ModesSayWhoMayAllocate) {
   }
 }
 
-/// A thread can take a milder mode than the captures': then only those of its own count, or none.
+/// A thread can choose a weaker mode than that of the captures. Then only its own captures count,
+/// or none.
 TEST(HipCapture, ThreadsExchangeTheirMode) {
   struct Case {
     hipStreamCaptureMode mode;
@@ -395,7 +395,8 @@ TEST(HipCapture, EndsInTheThreadThatBeganIt) {
   for (const hipStreamCaptureMode mode : {kGlobal, kThreadLocal}) {
     HIP_OK(hipStreamBeginCapture(stream, mode));
     std::thread([&] {
-      EXPECT_EQ(hipSuccess, hipLaunchHostFunc(stream, &add_ten, &number));  // any may add to it
+      // Any thread may add to the capture.
+      EXPECT_EQ(hipSuccess, hipLaunchHostFunc(stream, &add_ten, &number));
       expect_end(hipErrorStreamCaptureWrongThread, stream);
     }).join();
     const Graph graph(end(stream));
@@ -418,7 +419,8 @@ TEST(HipCapture, EventsForkAndJoin) {
   HIP_OK(hipStreamWaitEvent(side, fork, 0));
   EXPECT_EQ(hipStreamCaptureStatusActive, status_of(side));
   EXPECT_EQ(Info(stream).id, Info(side).id);
-  HIP_REFUSES(hipErrorIllegalState, hipStreamBeginCapture(side, kGlobal));  // is in one
+  // It is already being captured.
+  HIP_REFUSES(hipErrorIllegalState, hipStreamBeginCapture(side, kGlobal));
   HIP_OK(hipLaunchHostFunc(stream, &add_ten, &number));
   HIP_OK(hipLaunchHostFunc(side, &add_ten, &number));
   HIP_OK(hipEventRecord(join, side));
@@ -433,7 +435,7 @@ TEST(HipCapture, EventsForkAndJoin) {
   EXPECT_EQ((Nodes{nodes[1], nodes[2]}), Graph::before(nodes[3]));
 }
 
-/// Events that marked a place in a capture mark nothing once it has ended.
+/// Events that were recorded in a capture refer to nothing after the capture has ended.
 TEST(HipCapture, EventsAreFreeAfterwards) {
   int number = 0;
   const Stream stream, other;
@@ -467,7 +469,7 @@ TEST(HipCapture, CapturesDontMixWithEachOtherNorWithWhatRuns) {
   expect_end(hipErrorStreamCaptureInvalidated, second);
 }
 
-/// As external ones, events are nodes of the graph, whatever they mark otherwise.
+/// External events become nodes of the graph, whatever they refer to otherwise.
 TEST(HipCapture, ExternalEventsAreNodes) {
   const Stream stream, other;
   const Event waited, recorded;
@@ -490,7 +492,7 @@ TEST(HipCapture, ExternalEventsAreNodes) {
   HIP_OK(hipEventSynchronize(recorded));
 }
 
-// --- what comes next, by hand
+// --- dependencies of the next operation, set explicitly
 
 TEST(HipCapture, DependenciesAreAddedAndSet) {
   int number = 0;
@@ -522,7 +524,7 @@ TEST(HipCapture, DependenciesAreAddedAndSet) {
   EXPECT_EQ(Nodes{by_hand}, Graph::before(graph.nodes().back()));
 }
 
-/// Work whose end its caller took out of what comes next needn't be joined.
+/// Work whose last node was removed from the next operation's dependencies needn't be joined.
 TEST(HipCapture, WhatIsLetGoNeedntBeJoined) {
   int number = 0;
   const Stream stream;

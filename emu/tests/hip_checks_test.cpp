@@ -1,4 +1,4 @@
-// Planted bugs and what the checks say of them on stderr; run with all checks on.
+// Planted bugs, and what the checks report about them on stderr. Runs with all checks enabled.
 
 #include <numeric>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-/// What is said while a launch runs to its end.
+/// Returns what is printed while a launch runs to its end.
 template <class... Arguments>
 std::string said(hipFunction_t function, unsigned groups, unsigned block, unsigned lds,
                  Arguments... arguments) {
@@ -39,7 +39,7 @@ TEST(HipChecks, MemoryThatNothingWrote) {
   HIP_OK(hipFree(b));
 }
 
-/// A copy of what nothing wrote is still that, wherever it lies within its bytes of the shadow.
+/// A copy of uninitialized memory is uninitialized, wherever it is within its bytes of the shadow.
 TEST(HipChecks, CopiesOfMemoryThatNothingWrote) {
   const Kernels kernels;
   constexpr size_t kCount = 48;
@@ -67,7 +67,7 @@ TEST(HipChecks, CopiesOfMemoryThatNothingWrote) {
   HIP_OK(hipFree(between));
 }
 
-/// Of memory larger than what is copied at once.
+/// Checks copies of uninitialized memory that exceed the size of one piece of a copy.
 TEST(HipChecks, LargeCopiesOfMemoryThatNothingWrote) {
   const Kernels kernels;
   constexpr size_t kBytes = 300000;
@@ -94,7 +94,8 @@ TEST(HipChecks, LdsThatNothingWrote) {
   EXPECT_TRUE(has(text, "lds: kernel reads_unwritten_lds")) << text;
 }
 
-/// The planted kernels run under this check alone say so, and under another one nothing of it.
+/// Checks that a planted kernel is reported by this check alone, and isn't reported by another
+/// check.
 void expect_finding(const char* kernel, unsigned block, unsigned lds, const std::string& kind,
                     const std::string& what) {
   const Kernels kernels("planted.gfx1100.hsaco");
@@ -148,7 +149,7 @@ TEST(HipChecks, Misalignment) {
   expect_finding("misaligned", 32, 0, "alignment", "isn't a multiple of 4");
 }
 
-/// What is said while a launch ends with an error.
+/// Returns what is printed while a launch ends with an error.
 std::string said_by_failure(hipFunction_t function, unsigned block, int* data) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(hipSuccess, launch(function, 1, block, 0, nullptr, data));
@@ -176,7 +177,7 @@ TEST(HipChecks, MemoryBeyondItsEndAndAfterFree) {
 TEST(HipChecks, NoRacesBetweenLaunches) {
   const Kernels kernels("planted.gfx1100.hsaco");
   const Buffer<int> data(64);
-  // More launches than there are tags for them; groups change places now and then.
+  // There are more launches than race tags, and the workgroups change places from time to time.
   testing::internal::CaptureStderr();
   for (int i = 0; i < 600; ++i) {
     ASSERT_EQ(hipSuccess, launch(kernels["adds_one"], 2, 32, 0, nullptr, data.data,
@@ -208,7 +209,7 @@ TEST(HipChecks, NoRacesBetweenNeighboursInADword) {
   EXPECT_TRUE(has(text, "races: kernel one_byte") && has(text, "lane 0: writes memory")) << text;
 }
 
-/// Threads are at a line for the first time at the same time: again and again.
+/// Several threads use a shadow segment for the first time at the same moment, repeatedly.
 template <class T>
 void expect_no_races_of_neighbours(const char* kernel) {
   constexpr unsigned kGroups = 128, kBlock = 128, kLine = 64 / sizeof(T);

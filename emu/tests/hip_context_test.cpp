@@ -1,4 +1,4 @@
-// Contexts of the driver's kind, what can be set of a device, and what a reset leaves.
+// Contexts of the driver API, settings of a device, and the effect of a reset.
 
 #include <thread>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-/// The context that the calls on this thread are for.
+/// Returns the current context of this thread.
 hipCtx_t current() {
   hipCtx_t context = nullptr;
   EXPECT_EQ(hipSuccess, hipCtxGetCurrent(&context));
@@ -37,7 +37,7 @@ TEST_F(HipContext, CreationRefusesBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipCtxCreate(&context, 0x100, 0));
   EXPECT_EQ(hipErrorInvalidDevice, hipCtxCreate(&context, 0, -1));
   EXPECT_EQ(hipErrorInvalidDevice, hipCtxCreate(&context, 0, 99));
-  // None of them has pushed anything.
+  // None of the failed calls has pushed a context.
   EXPECT_EQ(hipErrorInvalidContext, hipCtxPopCurrent(&context));
 }
 
@@ -107,7 +107,7 @@ TEST_F(HipContext, TellsVersionAndConfiguration) {
   hipFuncCache_t cache = hipFuncCachePreferEqual;
   HIP_OK(hipCtxSetCacheConfig(hipFuncCachePreferL1));
   HIP_OK(hipCtxGetCacheConfig(&cache));
-  EXPECT_EQ(hipFuncCachePreferNone, cache);  // a hint that these devices don't take
+  EXPECT_EQ(hipFuncCachePreferNone, cache);  // a hint that these devices ignore
   EXPECT_EQ(hipErrorInvalidValue, hipCtxGetCacheConfig(nullptr));
   EXPECT_EQ(hipErrorInvalidValue, hipCtxSetCacheConfig(static_cast<hipFuncCache_t>(4)));
   hipSharedMemConfig banks = hipSharedMemBankSizeDefault;
@@ -130,7 +130,7 @@ TEST_F(HipContext, PrimaryOnesRefuseBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipDevicePrimaryCtxGetState(0, nullptr, &active));
   EXPECT_EQ(hipErrorInvalidValue, hipDevicePrimaryCtxGetState(0, &flags, nullptr));
   EXPECT_EQ(hipErrorInvalidDevice, hipDevicePrimaryCtxSetFlags(99, 0));
-  // It is in use from the beginning, and says so.
+  // The primary context is always active, so its flags can't be changed.
   EXPECT_EQ(hipErrorContextAlreadyInUse, hipDevicePrimaryCtxSetFlags(0, hipDeviceScheduleSpin));
 }
 
@@ -190,7 +190,7 @@ TEST_F(HipContext, ConfigurationOfDevices) {
   EXPECT_EQ(hipErrorInvalidValue, hipDeviceSetSharedMemConfig(static_cast<hipSharedMemConfig>(9)));
 }
 
-/// What a reset of the device, by either name, does away with.
+/// Checks what a reset of the device, by either function, destroys and what it keeps.
 void expect_reset(hipError_t (*reset)()) {
   size_t before = 0, after = 0, limit = 0;
   HIP_OK(hipMemGetInfo(&before, nullptr));
@@ -210,7 +210,7 @@ void expect_reset(hipError_t (*reset)()) {
   EXPECT_EQ(before, after);
   EXPECT_EQ(hipErrorInvalidValue, hipFree(memory));
   EXPECT_EQ(hipErrorInvalidValue, hipFree(managed));
-  HIP_OK(hipHostFree(pinned));  // no memory of the device's
+  HIP_OK(hipHostFree(pinned));  // pinned memory doesn't belong to the device
   EXPECT_EQ(hipErrorContextIsDestroyed, hipStreamSynchronize(stream));
   unsigned flags = 1;
   HIP_OK(hipGetDeviceFlags(&flags));

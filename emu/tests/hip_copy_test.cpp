@@ -1,4 +1,4 @@
-// Copies by direction and stream, and those of rows and boxes.
+// Copies by direction and stream, and copies of rows and boxes.
 
 #include <numeric>
 
@@ -34,7 +34,7 @@ TEST_F(HipCopy, ByDirection) {
   HIP_OK(hipMemcpyDtoH(back.data(), b.data, 1000));
   EXPECT_EQ(0, back[0]);
   EXPECT_TRUE(std::equal(back.begin() + 1, back.end(), text.begin()));
-  HIP_OK(hipMemcpyHtoD(a.data, nullptr, 0));  // nothing is nowhere
+  HIP_OK(hipMemcpyHtoD(a.data, nullptr, 0));  // an empty copy accepts any pointer
 }
 
 TEST_F(HipCopy, ByDirectionInAStream) {
@@ -131,7 +131,7 @@ TEST_F(HipCopy, RowsRefuseBadArguments) {
                                                          hipMemcpyHostToDevice, kNoStream));
 }
 
-/// Rows of host memory into the middle of a device's.
+/// Copies rows of host memory into the middle of a device buffer.
 hip_Memcpy2D param_2d(const char* from, void* to) {
   hip_Memcpy2D p = {};
   p.srcMemoryType = hipMemoryTypeHost;
@@ -197,7 +197,7 @@ TEST_F(HipCopy, DescriptionsOfRowsRefuseBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue,
             with([](hip_Memcpy2D& p) { p.srcMemoryType = hipMemoryTypeArray; }));
   EXPECT_EQ(hipErrorInvalidValue, with([&](hip_Memcpy2D& p) {
-              p.srcMemoryType = hipMemoryTypeDevice;  // what isn't a device's
+              p.srcMemoryType = hipMemoryTypeDevice;  // a pointer that isn't device memory
               p.srcDevice = const_cast<char*>(text.data());
             }));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyParam2D(nullptr));
@@ -206,7 +206,8 @@ TEST_F(HipCopy, DescriptionsOfRowsRefuseBadArguments) {
   EXPECT_EQ(hipErrorContextIsDestroyed, hipMemcpyParam2DAsync(&good, kNoStream));
 }
 
-/// A box of 4 x 3 x 2 from (2, 1, 1) of host memory of 10 x 5 x 4 to (6, 2, 0) of a device's.
+/// Copies a box of 4 x 3 x 2 at (2, 1, 1) of host memory of 10 x 5 x 4 to (6, 2, 0) of device
+/// memory.
 class HipCopyBox : public HipCopy {
  protected:
   HipCopyBox() : text(counted(10 * 5 * 4)) {
@@ -282,7 +283,7 @@ TEST_F(HipCopyBox, RefusesBadPlaces) {
   EXPECT_EQ(hipErrorInvalidValue, with([](P& p) { p.extent.depth = 4; }));
   EXPECT_EQ(hipErrorInvalidValue, with([](P& p) { p.extent.depth = kHuge; }));
   EXPECT_EQ(hipErrorInvalidValue, with([](P& p) { p.dstPtr.ysize = size_t{1} << 60; }));
-  // A layer whose size comes out as nothing.
+  // A layer whose size overflows to zero.
   EXPECT_EQ(hipErrorInvalidValue, with([](P& p) {
               p.dstPtr.pitch = size_t{1} << 40;
               p.dstPtr.ysize = size_t{1} << 24;
@@ -296,7 +297,7 @@ TEST_F(HipCopyBox, RefusesBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, with([](P& p) { p.dstPtr.ptr = nullptr; }));
   EXPECT_EQ(hipErrorInvalidMemcpyDirection, with([](P& p) { p.kind = kNoKind; }));
   EXPECT_EQ(hipErrorInvalidValue, with([](P& p) { p.kind = hipMemcpyDeviceToDevice; }));
-  // There are no arrays, which are for textures.
+  // Arrays, which serve textures, aren't supported.
   EXPECT_EQ(hipErrorNotSupported,
             with([](P& p) { p.srcArray = reinterpret_cast<hipArray_t>(p.dstPtr.ptr); }));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpy3D(nullptr));

@@ -1,4 +1,5 @@
-// The checks find nothing in the corpus, whose kernels are right: run with WICK_EMU_CHECK=all.
+// The checks must not report anything in the corpus, whose kernels are correct. Runs with
+// WICK_EMU_CHECK=all.
 
 #include <algorithm>
 #include <filesystem>
@@ -9,9 +10,9 @@
 namespace {
 
 constexpr unsigned kGroups = 4, kBlock = 128, kItems = kGroups * kBlock;
-constexpr size_t kInputBytes = 160, kOutputBytes = 128;  // of an item: see corpus/corpus.h
+constexpr size_t kInputBytes = 160, kOutputBytes = 128;  // per work-item: see corpus/corpus.h
 
-/// Kernels by the names of their descriptors, which end with .kd.
+/// Returns the kernels in a file, found by the names of their descriptors, which end with .kd.
 std::set<std::string> kernels_of(const std::vector<char>& file) {
   std::set<std::string> names;
   const std::string suffix(".kd\0", 4);
@@ -25,7 +26,7 @@ std::set<std::string> kernels_of(const std::vector<char>& file) {
   }
 }
 
-/// Numbers that no kernel of the corpus takes amiss.
+/// Returns inputs that are valid for every kernel of the corpus.
 std::vector<uint32_t> inputs() {
   std::vector<uint32_t> words((kItems + 64) * kInputBytes / 4);
   uint32_t state = 1;

@@ -1,4 +1,4 @@
-// What a device and the runtime say of themselves.
+// Properties of devices and versions of the runtime.
 
 #include <cstring>
 
@@ -90,7 +90,7 @@ TEST_F(HipDeviceInfo, PciAddressesGoThereAndBack) {
   int found = -1;
   HIP_OK(hipDeviceGetByPCIBusId(&found, id));
   EXPECT_EQ(0, found);
-  id[std::strlen(id) - 2] = 0;  // without its function
+  id[std::strlen(id) - 2] = 0;  // the id without its function number
   HIP_OK(hipDeviceGetByPCIBusId(&found, id));
   EXPECT_EQ(0, found);
 }
@@ -123,7 +123,7 @@ TEST_F(HipDeviceInfo, Ordinals) {
   EXPECT_EQ(hipErrorInvalidValue, hipGetDevice(nullptr));
   EXPECT_EQ(hipErrorInvalidValue, hipGetDeviceCount(nullptr));
   HIP_OK(hipInit(0));
-  HIP_OK(hipProfilerStart());  // which nothing listens to
+  HIP_OK(hipProfilerStart());  // has no effect
   HIP_OK(hipProfilerStop());
 }
 
@@ -180,7 +180,7 @@ TEST_F(HipDeviceInfo, AttributesThatThereAreNot) {
 TEST_F(HipDeviceInfo, PriorityRange) {
   int least = 0, greatest = 0;
   HIP_OK(hipDeviceGetStreamPriorityRange(&least, &greatest));
-  EXPECT_GT(least, greatest);  // the lower the number, the sooner
+  EXPECT_GT(least, greatest);  // lower numbers have higher priority
   HIP_OK(hipDeviceGetStreamPriorityRange(nullptr, &greatest));
   HIP_OK(hipDeviceGetStreamPriorityRange(&least, nullptr));
 }

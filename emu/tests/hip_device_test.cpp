@@ -1,4 +1,4 @@
-// Several devices of different architectures at once: run with WICK_EMU_DEVICES=gfx1100,gfx90a and
+// Several devices of different architectures at once. Runs with WICK_EMU_DEVICES=gfx1100,gfx90a and
 // WICK_EMU_MEMORY=1G,2G.
 
 #include <cstring>

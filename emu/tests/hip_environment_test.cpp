@@ -1,4 +1,5 @@
-// What environment variables do, seen from a process of its own; and what children of fork can do.
+// Effects of environment variables, tested in separate processes, and behaviour in children of
+// fork.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +14,8 @@
 
 namespace {
 
-/// Runs a disabled test of this program as a process of its own. What it says, on both outputs.
+/// Runs a disabled test of this program in a separate process. Returns its output on stdout and
+/// stderr.
 std::string run_self(const std::string& variables, const std::string& test) {
   std::array<char, 4096> path = {};
   EXPECT_GT(readlink("/proc/self/exe", path.data(), path.size() - 1), 0);
@@ -36,7 +38,7 @@ std::string run_self(const std::string& variables, const std::string& test) {
 #define EXPECT_SAYS(said, text) EXPECT_NE((said).find(text), std::string::npos) << (said)
 #define EXPECT_SILENT(said) EXPECT_EQ((said).find("wick-emu: WICK"), std::string::npos) << (said)
 
-/// In a process of its own: what there is, and that a kernel runs on the first device.
+/// Runs in a separate process: prints the devices, and runs a kernel on the first one.
 TEST(HipEnvironment, DISABLED_Tells) {
   int count = 0;
   (void)hipGetDeviceCount(&count);
@@ -77,7 +79,7 @@ TEST(HipEnvironment, MemoryIsAsLargeAsItSays) {
                {"64m", size_t{64} << 20},
                {"1.5G", size_t{3} << 29},
                {"500k", 500 * 1024},
-               {"1000000", 1000000 / 4096 * 4096}};  // of whole pages
+               {"1000000", 1000000 / 4096 * 4096}};  // rounded down to whole pages
   for (const auto& size : sizes) {
     const std::string said = run_self(std::string("WICK_EMU_MEMORY=") + size.text, "Tells");
     const std::string bytes = std::to_string(size.bytes);
@@ -92,7 +94,7 @@ TEST(HipEnvironment, EachDeviceHasItsMemory) {
   EXPECT_SAYS(said, "3 devices\n");
   EXPECT_SAYS(said, "device 0: 4194304 of");
   EXPECT_SAYS(said, "device 1: 8388608 of");
-  EXPECT_SAYS(said, "device 2: 8388608 of");  // the last one said
+  EXPECT_SAYS(said, "device 2: 8388608 of");  // the last given size applies
   EXPECT_SILENT(said);
 }
 
@@ -112,7 +114,7 @@ TEST(HipEnvironment, ThreadsAndIsa) {
   }
 }
 
-/// A line that names the variable, and all goes on without it.
+/// An invalid value gives a line that names the variable; the variable is then ignored.
 TEST(HipEnvironment, NonsenseIsSaidToBe) {
   for (const char* name : {"THREADS", "ISA", "CHECK", "SEED", "TIMEOUT"}) {
     const std::string variable = std::string("WICK_EMU_") + name;
@@ -132,11 +134,12 @@ TEST(HipEnvironment, DevicesThatArentKnown) {
   said = run_self("WICK_EMU_DEVICES=gfx1100,bogus,gfx90a WICK_EMU_MEMORY=1M,2M,3M", "Tells");
   EXPECT_SAYS(said, "'bogus' isn't known");
   EXPECT_SAYS(said, "2 devices\n");
-  EXPECT_SAYS(said, "device 1: 3145728 of");  // its own size, not that of the one left out
+  // Its own size, not that of the device that was left out.
+  EXPECT_SAYS(said, "device 1: 3145728 of");
 }
 
-/// Runs `body` in a child of fork that then exits as programs do. Its exit code, -1 where it had to
-/// be killed; what it says on stderr.
+/// Runs `body` in a child of fork that exits normally. Returns its exit code, or -1 if it had to be
+/// killed. `said` receives its output on stderr.
 int in_child(const std::function<bool()>& body, std::string& said) {
   int ends[2];
   EXPECT_EQ(0, pipe(ends));
@@ -165,8 +168,8 @@ int in_child(const std::function<bool()>& body, std::string& said) {
   return done != 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// Devices stay the parent's: each call of the child's is refused, one line says so, and neither
-/// the child's end nor the parent's work is in each other's way.
+/// Devices belong to the parent. Every call of the child is rejected, one line reports it, and the
+/// child's exit and the parent's work don't affect each other.
 TEST(HipFork, ChildrenAreRefused) {
   const Kernels kernels;
   const Buffer<int> data(64);
@@ -242,7 +245,7 @@ bool device_works() {
          hipFree(pointer) == hipSuccess && value == 0x01010101;
 }
 
-/// In a process of its own, which hasn't asked for anything before.
+/// Runs in a separate process that hasn't made any call before.
 TEST(HipEnvironment, DISABLED_ForksFirst) {
   std::string said;
   EXPECT_EQ(0, in_child(device_works, said)) << said;

@@ -1,4 +1,5 @@
-// Errors: their names and texts, and which one a thread met last. The profiler's switches.
+// Names and descriptions of errors, and the last error of a thread. Also tests the profiler's
+// switches.
 
 #include <set>
 #include <string>
@@ -128,7 +129,7 @@ TEST(HipErrors, TheLastOneStaysUntilItIsTaken) {
   (void)hipGetLastError();
   EXPECT_EQ(hipErrorInvalidValue, hipStreamCreate(nullptr));
   EXPECT_EQ(hipErrorInvalidHandle, hipEventDestroy(nullptr));
-  const Stream works;  // a call that succeeds leaves it
+  const Stream works;  // a successful call doesn't clear the error
   EXPECT_EQ(hipErrorInvalidHandle, hipPeekAtLastError());
   EXPECT_EQ(hipErrorInvalidHandle, hipPeekAtLastError());
   EXPECT_EQ(hipErrorInvalidHandle, hipGetLastError());
@@ -151,7 +152,8 @@ TEST(HipErrors, NotBeingReadyIsTheLastError) {
   HIP_OK(hipStreamSynchronize(stream));
 }
 
-/// What is profiled is said by the environment: programs can switch as they like.
+/// The environment determines what is profiled. Programs may call the switches, which have no
+/// effect.
 TEST(HipErrors, TheProfilersSwitchesAreTaken) {
   HIP_OK(hipProfilerStart());
   HIP_OK(hipProfilerStart());

@@ -1,5 +1,4 @@
-// What streams and events are asked and told: priorities, flags, callbacks, values in memory,
-// times.
+// Streams and events: priorities, flags, callbacks, memory values, and times.
 
 #include <algorithm>
 #include <chrono>
@@ -78,7 +77,7 @@ TEST(HipStream, OfSomeProcessorsWorkAsOthers) {
 struct Called {
   hipStream_t stream = nullptr;
   hipError_t status = hipErrorUnknown;
-  int before = 0;  // what the kernel before had written by then
+  int before = 0;  // value that the preceding kernel had written by then
   const int* data = nullptr;
 };
 
@@ -109,7 +108,7 @@ TEST(HipStream, CallbacksComeInOrderWithStreamAndStatus) {
   HIP_REFUSES(hipErrorContextIsDestroyed, hipLaunchHostFunc(destroyed_stream(), nothing, nullptr));
 }
 
-/// One condition after the other, each first not fulfilled and then so.
+/// Tests each condition, first unfulfilled and then fulfilled.
 TEST(HipStream, WaitForValuesByCondition) {
   struct Case {
     unsigned condition;
@@ -118,7 +117,7 @@ TEST(HipStream, WaitForValuesByCondition) {
   constexpr uint64_t kAll = ~uint64_t{0};
   const Case cases[] = {
       {hipStreamWaitValueGte, 10, kAll, 9, 10},
-      {hipStreamWaitValueGte, 10, kAll, 9, kAll},       // values have no sign
+      {hipStreamWaitValueGte, 10, kAll, 9, kAll},       // values are unsigned
       {hipStreamWaitValueGte, 16, 0xf0, 0xf0f, 0xf1f},  // only the mask's bits count
       {hipStreamWaitValueEq, 0x30, 0xf0, 0x20, 0x1234567835},
       {hipStreamWaitValueAnd, 6, kAll, 9, 4},
@@ -139,7 +138,7 @@ TEST(HipStream, WaitForValuesByCondition) {
   }
 }
 
-/// The thread that waits leaves the processor to others.
+/// The waiting thread yields the CPU to others.
 TEST(HipStream, WaitForValuesAtRest) {
   const Buffer<uint64_t> flag(1);
   const Stream waiting, writing;
@@ -159,7 +158,7 @@ TEST(HipStream, Values32LeaveTheirNeighboursAlone) {
   HIP_OK(hipStreamWaitValue32(stream, words.data + 1, 0x7fffffff, hipStreamWaitValueGte, ~0u));
   HIP_OK(hipStreamSynchronize(stream));
   EXPECT_EQ((std::vector<uint32_t>{0xffffffff, 0x80000000, 0xffffffff}), words.get());
-  // All bits are set but those outside of the mask: Nor isn't fulfilled by what is beyond 32 bits.
+  // All bits but those outside the mask are set, so Nor isn't fulfilled: bits above 32 don't count.
   HIP_OK(hipStreamWaitValue32(stream, words.data, 0, hipStreamWaitValueNor, ~0u));
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   HIP_REFUSES(hipErrorNotReady, hipStreamQuery(stream));
@@ -184,7 +183,7 @@ TEST(HipStream, ValuesAreRefusedWhereTheyCannotBe) {
   HIP_REFUSES(hipErrorInvalidValue, hipStreamWriteValue64(stream, bytes + 4, 0, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipStreamWaitValue64(stream, bytes + 4, 0, 0, ~0u));
   HIP_REFUSES(hipErrorInvalidValue,
-              hipStreamWriteValue32(stream, bytes + 8, 0, 0));  // past its end
+              hipStreamWriteValue32(stream, bytes + 8, 0, 0));  // beyond its end
   const hipStream_t gone = destroyed_stream();
   HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamWaitValue32(gone, bytes, 0, 0, ~0u));
   HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamWriteValue64(gone, bytes, 0, 0));
@@ -265,7 +264,8 @@ TEST(HipEvent, TimesAreThereOnceBothAreReached) {
   float time = -1;
   Gate gate;
   HIP_OK(hipEventRecordWithFlags(start, stream, hipEventRecordDefault));
-  HIP_REFUSES(hipErrorInvalidHandle, hipEventElapsedTime(&time, start, stop));  // not recorded yet
+  // `stop` isn't recorded yet.
+  HIP_REFUSES(hipErrorInvalidHandle, hipEventElapsedTime(&time, start, stop));
   HIP_OK(hipLaunchHostFunc(stream, &Gate::wait, &gate));
   HIP_OK(hipEventRecordWithFlags(stop, stream, hipEventRecordDefault));
   HIP_REFUSES(hipErrorNotReady, hipEventElapsedTime(&time, start, stop));
@@ -295,7 +295,7 @@ TEST(HipEvent, MarksWhereItWasRecordedLast) {
   HIP_OK(hipEventQuery(event));
 }
 
-/// The null stream of hipEventRecord_spt is the thread's own.
+/// For hipEventRecord_spt, the null stream is the thread's own stream.
 TEST(HipEvent, RecordedInTheThreadsOwnStream) {
   const Event event, other;
   const Stream held;
@@ -310,13 +310,13 @@ TEST(HipEvent, RecordedInTheThreadsOwnStream) {
   gate.open = true;
   HIP_OK(hipEventSynchronize(event));
   HIP_OK(hipLaunchHostFunc(held, &Gate::wait, &held_gate));
-  HIP_OK(hipEventRecord_spt(event, held));  // any other stream is taken as it is
+  HIP_OK(hipEventRecord_spt(event, held));  // any other stream is used as given
   HIP_REFUSES(hipErrorNotReady, hipEventQuery(event));
   held_gate.open = true;
   HIP_OK(hipEventSynchronize(event));
 }
 
-/// What was destroyed while it is still waited for is waited for.
+/// Waits remain valid after the event is destroyed.
 TEST(HipEvent, WaitsOutliveTheirEvent) {
   const Kernels kernels;
   const Buffer<int> data(32);
@@ -327,7 +327,8 @@ TEST(HipEvent, WaitsOutliveTheirEvent) {
   HIP_OK(hipLaunchHostFunc(first, &Gate::wait, &gate));
   HIP_OK(launch(kernels["set_to"], 1, 32, 0, first, data.data, 1));
   HIP_OK(hipEventRecord(event, first));
-  HIP_OK(hipStreamWaitEvent(second, event, hipEventWaitExternal));  // as any outside of captures
+  HIP_OK(hipStreamWaitEvent(second, event,
+                            hipEventWaitExternal));  // the same as the default outside of captures
   HIP_OK(hipEventDestroy(event));
   HIP_OK(launch(kernels["add_one"], 1, 32, 0, second, data.data, 32));
   gate.open = true;
@@ -335,7 +336,7 @@ TEST(HipEvent, WaitsOutliveTheirEvent) {
   EXPECT_EQ(std::vector<int>(32, 2), data.get());
 }
 
-// Run with two devices.
+// The following tests run with two devices.
 
 TEST(HipDevices, EventsAreOfTheirDeviceButAnyStreamCanWait) {
   HIP_OK(hipSetDevice(1));

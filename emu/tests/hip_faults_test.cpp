@@ -1,5 +1,5 @@
-// Addresses where nothing is, in kernels and in copies: an error with a message, and the process
-// lives on. Run with checks and without.
+// Unmapped addresses in kernels and copies give an error with a message, and the process continues.
+// Runs with and without checks.
 
 #include <random>
 
@@ -17,8 +17,8 @@ std::string hex(const void* address) {
   return text;
 }
 
-/// Whether an error names the address that a wave wrote to. The checks name the first lane's;
-/// without them the processor reports the fault, at any of the 32 words from there that the wave
+/// Returns whether an error names the address that a wave wrote to. The checks name the first
+/// lane's address. Without checks, the CPU reports the fault at any of the 32 words that the wave
 /// writes.
 bool names_access(const std::string& text, uintptr_t from) {
   const std::string before = checked() ? "writes 4 bytes at 0x" : "access to 0x";
@@ -33,7 +33,7 @@ T* at(uintptr_t address) {
   return reinterpret_cast<T*>(address);
 }
 
-/// What `work` says on standard error.
+/// Returns what `work` prints on standard error.
 template <class Work>
 std::string said_by(const Work& work) {
   testing::internal::CaptureStderr();
@@ -43,7 +43,7 @@ std::string said_by(const Work& work) {
 
 class HipFaults : public testing::Test {
  protected:
-  /// A launch and copies give their results, and no error of before is left.
+  /// Checks that a launch and copies give their results and that no earlier error is left.
   ~HipFaults() override {
     (void)hipGetLastError();
     Buffer<int> data(100);
@@ -51,7 +51,7 @@ class HipFaults : public testing::Test {
     EXPECT_EQ(data.get(), std::vector<int>(100, 42));
     EXPECT_EQ(hipSuccess, hipGetLastError());
   }
-  /// How a kernel ends that writes there, and what it says.
+  /// Runs a kernel that writes to the address and fails. Returns what it prints.
   std::string said_by_write(int* where) {
     return said_by([&] {
       EXPECT_EQ(hipSuccess, launch(kernels["set_to"], 1, 32, 0, nullptr, where, 1));
@@ -119,7 +119,7 @@ TEST_F(HipFaults, CopiesToWhatIsOnlyRead) {
   EXPECT_TRUE(has(text, "a copy can't access " + hex(kText))) << text;
 }
 
-/// Their errors are told when the stream is waited for.
+/// Errors of queued work are reported when the stream is waited for.
 TEST_F(HipFaults, WorkOfStreamsOnRegisteredMemoryThatIsntThere) {
   const Buffer<int> data(64);
   void* const nowhere = at(0x10000);

@@ -17,7 +17,7 @@ class HipFill : public testing::Test {
   hipStream_t stream = nullptr;
 };
 
-/// What is filled lies in the middle, and nothing else is changed.
+/// Checks that the range is filled and that nothing else has changed.
 template <class T>
 void expect_filled(const Buffer<T>& data, size_t from, size_t count, T value) {
   const std::vector<T> got = data.get();
@@ -30,7 +30,7 @@ TEST_F(HipFill, OfEachWidth) {
   Buffer<unsigned char> bytes(300), more(300);
   Buffer<unsigned short> halves(300);
   Buffer<int> words(300);
-  HIP_OK(hipMemset(bytes.data + 3, 0x1a5, 101));  // of the value, a byte
+  HIP_OK(hipMemset(bytes.data + 3, 0x1a5, 101));  // only the lowest byte of the value counts
   expect_filled<unsigned char>(bytes, 3, 101, 0xa5);
   HIP_OK(hipMemsetD8(more.data + 7, 0xfe, 99));
   expect_filled<unsigned char>(more, 7, 99, 0xfe);
@@ -45,7 +45,7 @@ TEST_F(HipFill, OfEachWidthInAStream) {
   Buffer<unsigned char> bytes(300), more(300);
   Buffer<unsigned short> halves(300);
   Buffer<int> words(320);
-  // It comes after what the stream has to do first.
+  // The fill waits for the stream's earlier work.
   HIP_OK(launch(kernels["slow_set"], 5, 64, 0, stream, words.data, 0, 300000));
   HIP_OK(hipMemsetAsync(bytes.data + 3, 7, 101, stream));
   HIP_OK(hipMemsetD8Async(more.data + 7, 8, 99, stream));
@@ -85,7 +85,7 @@ TEST_F(HipFill, RefusesBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD16(data.data, 1, 51));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD16Async(data.data, 1, kHuge / 2 + 2, stream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD16Async(reinterpret_cast<char*>(data.data) + 1, 1, 1,
-                                                    stream));  // not at a half's place
+                                                    stream));  // not aligned to two bytes
   EXPECT_EQ(hipErrorContextIsDestroyed, hipMemsetD16Async(data.data, 1, 4, kNoStream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD32Async(data.data, 1, 26, stream));
   EXPECT_EQ(hipErrorInvalidValue,
@@ -165,7 +165,7 @@ TEST_F(HipFill, OfBoxesRefusesBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, fill(box, {10, 5, kHuge}));
   EXPECT_EQ(hipErrorInvalidValue, fill(box, {10, kHuge, 2}));
   EXPECT_EQ(hipErrorInvalidValue, fill({nullptr, 10, 10, 5}, {10, 5, 4}));
-  // A layer whose size comes out as nothing.
+  // A layer whose size overflows to zero.
   EXPECT_EQ(hipErrorInvalidValue,
             fill({data.data, size_t{1} << 40, 10, size_t{1} << 24}, {10, 1, 3}));
   EXPECT_EQ(hipErrorContextIsDestroyed, hipMemset3DAsync(box, 1, {10, 5, 4}, kNoStream));

@@ -1,5 +1,5 @@
-// Graphs' nodes of each kind: what they do, what they say of themselves, how they are changed in
-// the graph and in what is ready to run.
+// Graph nodes of each kind: their effect, reading their parameters, and changing them in a graph
+// and in an executable graph.
 
 #include <chrono>
 #include <memory>
@@ -18,7 +18,7 @@ TEST(HipGraph, KernelNodes) {
   hipKernelNodeParams params{{32}, nullptr, kernels["set_to"], {1}, list, 0};
   hipGraphNode_t node = nullptr;
   HIP_OK(hipGraphAddKernelNode(&node, graph, nullptr, 0, &params));
-  value = 4;  // what was given is copied
+  value = 4;  // the arguments were copied when the node was added
   const Exec exec(graph);
   exec.run();
   EXPECT_EQ(3, data.get()[31]);
@@ -32,11 +32,12 @@ TEST(HipGraph, KernelNodes) {
   EXPECT_EQ(data.data, *static_cast<int**>(told.kernelParams[0]));
   EXPECT_EQ(3, *static_cast<int*>(told.kernelParams[1]));
 
-  told.gridDim = {2};  // what was told can be given back, changed
+  told.gridDim = {2};  // parameters that were read can be changed and set
   HIP_OK(hipGraphKernelNodeSetParams(node, &told));
   exec.run();
   EXPECT_EQ(0, data.get()[32]) << "what is ready isn't changed with the graph";
-  HIP_OK(hipGraphKernelNodeGetParams(node, &told));  // what was told before is gone
+  // The pointers that were read before are invalid now.
+  HIP_OK(hipGraphKernelNodeGetParams(node, &told));
   HIP_OK(hipGraphExecKernelNodeSetParams(exec, node, &told));
   exec.run();
   EXPECT_EQ(std::vector<int>(64, 3), data.get());
@@ -113,7 +114,7 @@ TEST(HipGraph, CopyNodesOfBoxes) {
   HIP_REFUSES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParams(other, &told));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphExecMemcpyNodeSetParams(exec, node, nullptr));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphExecMemcpyNodeSetParams(exec, other, &told));
-  told.extent.depth = 9;  // past its end
+  told.extent.depth = 9;  // beyond its end
   HIP_REFUSES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParams(node, &told));
 }
 
@@ -196,7 +197,7 @@ TEST(HipGraph, CopyNodesOfVariables) {
 TEST(HipGraph, FillNodes) {
   const Buffer<int> data(64);
   const Graph graph;
-  hipMemsetParams params{data.data, 2, 2, 64, 0x12345, 3};  // two rows of three halves
+  hipMemsetParams params{data.data, 2, 2, 64, 0x12345, 3};  // two rows of three 16-bit elements
   hipGraphNode_t node = nullptr;
   HIP_OK(hipGraphAddMemsetNode(&node, graph, nullptr, 0, &params));
   const Exec exec(graph);
@@ -232,8 +233,8 @@ TEST(HipGraph, FillNodes) {
   HIP_REFUSES(hipErrorInvalidValue, hipGraphExecMemsetNodeSetParams(exec, other, &told));
   const hipMemsetParams bad[] = {{data.data, 3, 1, 0, 0, 1},  // elements of three bytes
                                  {nullptr, 4, 1, 0, 0, 1},
-                                 {data.data, 4, 2, 4, 0, 2},    // rows over each other
-                                 {data.data, 4, 1, 0, 0, 65}};  // past its end
+                                 {data.data, 4, 2, 4, 0, 2},    // overlapping rows
+                                 {data.data, 4, 1, 0, 0, 65}};  // beyond its end
   for (const hipMemsetParams& each : bad) {
     SCOPED_TRACE(&each - bad);
     HIP_REFUSES(hipErrorInvalidValue, hipGraphMemsetNodeSetParams(node, &each));
@@ -320,7 +321,7 @@ TEST(HipGraph, EventNodesWait) {
   EXPECT_EQ(hipGraphNodeTypeWaitEvent, type_of(node));
   graph.host(&add_ten, &number, {node});
   const Exec exec(graph);
-  exec.run();  // never recorded: nothing to wait for
+  exec.run();  // the event was never recorded, so there is nothing to wait for
   EXPECT_EQ(10, number);
   hipEvent_t told = nullptr;
   HIP_OK(hipGraphEventWaitNodeSetEvent(node, second));
@@ -354,7 +355,7 @@ TEST(HipGraph, ChildNodesAreCopies) {
   HIP_OK(hipGraphAddChildGraphNode(&node, graph, nullptr, 0, *child));
   EXPECT_EQ(hipGraphNodeTypeGraph, type_of(node));
   graph.host(&add_one_hundred, &number, {node});
-  child->host(&add_ten, &number, {inner});  // the graph has what it was before
+  child->host(&add_ten, &number, {inner});  // the graph has a clone made before this change
   const Exec exec(graph);
   exec.run();
   EXPECT_EQ(110, number);
@@ -465,7 +466,7 @@ TEST(HipGraph, MemoryNodesThatCannotBe) {
   EXPECT_TRUE(graph.nodes().empty());
 }
 
-/// Freed in a stream's order by the caller, a graph's memory is still the graph's.
+/// A graph's memory stays with the graph when the caller frees it in stream order.
 TEST(HipGraph, MemoryFreedOutsideIsThereAtTheNextLaunch) {
   const Kernels kernels;
   const Graph graph;
@@ -483,7 +484,7 @@ TEST(HipGraph, MemoryFreedOutsideIsThereAtTheNextLaunch) {
   }
 }
 
-/// What still runs keeps its memory when the last handle of the graph goes.
+/// A running graph keeps its memory when its last handle is destroyed.
 TEST(HipGraph, MemoryStaysUntilTheGraphHasRun) {
   const Buffer<int> out(32);
   const Stream stream;

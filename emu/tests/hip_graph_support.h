@@ -1,12 +1,12 @@
 #pragma once
 
-// What the tests of graphs share.
+// Helpers that the graph tests share.
 
 #include "emu/tests/hip_stream_support.h"
 
 using Nodes = std::vector<hipGraphNode_t>;
 
-/// A graph, made by hand or by capture, that goes with its scope.
+/// A graph, built explicitly or by capture, that is destroyed at the end of its scope.
 struct Graph {
   Graph() { EXPECT_EQ(hipSuccess, hipGraphCreate(&handle, 0)); }
   explicit Graph(hipGraph_t made) : handle(made) {}
@@ -26,7 +26,7 @@ struct Graph {
     EXPECT_EQ(hipSuccess, hipGraphAddHostNode(&node, handle, after.data(), after.size(), &params));
     return node;
   }
-  /// Fills `count` ints.
+  /// Adds a node that fills `count` ints.
   hipGraphNode_t fill(int* to, unsigned value, size_t count, const Nodes& after = {}) const {
     const hipMemsetParams params{to, 4, 1, count * 4, value, count};
     hipGraphNode_t node = nullptr;
@@ -46,7 +46,7 @@ struct Graph {
   static Nodes before(hipGraphNode_t node) { return list(&hipGraphNodeGetDependencies, node); }
   static Nodes after(hipGraphNode_t node) { return list(&hipGraphNodeGetDependentNodes, node); }
 
-  /// All that a function lists, asked for in two calls.
+  /// Returns everything that a list function returns, obtained in two calls.
   template <class Handle>
   static Nodes list(hipError_t (*function)(Handle, hipGraphNode_t*, size_t*), Handle handle) {
     size_t count = 0;
@@ -60,7 +60,7 @@ struct Graph {
   hipGraph_t handle = nullptr;
 };
 
-/// A graph made ready, and run.
+/// An executable graph, and its launch.
 struct Exec {
   explicit Exec(hipGraph_t graph) {
     EXPECT_EQ(hipSuccess, hipGraphInstantiate(&handle, graph, nullptr, nullptr, 0));
@@ -86,5 +86,5 @@ inline hipGraphNodeType type_of(hipGraphNode_t node) {
   return type;
 }
 
-/// A graph that was.
+/// Returns the handle of a destroyed graph.
 inline hipGraph_t destroyed_graph() { return Graph().handle; }

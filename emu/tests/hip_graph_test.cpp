@@ -1,5 +1,4 @@
-// Graphs as such: their nodes and edges, copies, what is ready to run and how it is brought up to
-// date, and objects that live as long as they do.
+// Graphs: nodes and edges, clones, executable graphs and their updates, and user objects.
 
 #include <algorithm>
 #include <cstdio>
@@ -30,7 +29,7 @@ TEST(HipGraph, ListsNodesAndEdges) {
   EXPECT_EQ((decltype(edges){{a, b}, {a, c}, {b, d}, {c, d}}), edges);
 }
 
-/// With less room than there is, as many as fit; with more, zeros after them.
+/// A list with less room is filled; one with more room gets null handles at its end.
 TEST(HipGraph, ListsAsMuchAsThereIsRoomFor) {
   const Graph graph;
   const hipGraphNode_t a = graph.empty(), b = graph.empty({a}), c = graph.empty({b});
@@ -64,8 +63,9 @@ TEST(HipGraph, EdgesComeAndGo) {
   const hipGraphNode_t a = graph.empty(), b = graph.empty(), foreign = other.empty();
   HIP_OK(hipGraphAddDependencies(graph, &a, &b, 1));
   EXPECT_EQ(Nodes{a}, Graph::before(b));
-  HIP_REFUSES(hipErrorInvalidValue, hipGraphAddDependencies(graph, &a, &b, 1));  // there already
-  HIP_REFUSES(hipErrorInvalidValue, hipGraphAddDependencies(graph, &b, &a, 1));  // a circle
+  // The edge already exists.
+  HIP_REFUSES(hipErrorInvalidValue, hipGraphAddDependencies(graph, &a, &b, 1));
+  HIP_REFUSES(hipErrorInvalidValue, hipGraphAddDependencies(graph, &b, &a, 1));  // a cycle
   HIP_REFUSES(hipErrorInvalidValue, hipGraphAddDependencies(graph, &a, &a, 1));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphAddDependencies(graph, &a, &foreign, 1));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphAddDependencies(graph, nullptr, &b, 1));
@@ -79,7 +79,8 @@ TEST(HipGraph, EdgesComeAndGo) {
   HIP_REFUSES(hipErrorInvalidValue, hipGraphRemoveDependencies(graph, &a, &b, 1));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphRemoveDependencies(graph, nullptr, &b, 1));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphRemoveDependencies(nullptr, &a, &b, 1));
-  HIP_OK(hipGraphAddDependencies(graph, &b, &a, 1));  // the other way round it's none
+  // There is no such edge in the other direction.
+  HIP_OK(hipGraphAddDependencies(graph, &b, &a, 1));
   EXPECT_EQ(Nodes{b}, graph.roots());
 }
 
@@ -125,7 +126,7 @@ TEST(HipGraph, NodesGoWithTheirEdges) {
   EXPECT_EQ(110, number);
   before.run();
   EXPECT_EQ(230, number);
-  // A new node, even at the old one's address, isn't one of what was made ready before.
+  // A new node isn't known to an older executable graph, even if it has the old node's address.
   const hipHostNodeParams params{&add_ten, &number};
   for (int i = 0; i < 20; ++i) {
     const hipGraphNode_t made = graph.empty();
@@ -158,7 +159,7 @@ TEST(HipGraph, DestroyedOnesAreRefused) {
     HIP_REFUSES(hipErrorInvalidValue, hipGraphDebugDotPrint(bad, "/dev/null", 0));
   }
   EXPECT_EQ(nullptr, exec);
-  HIP_REFUSES(hipErrorInvalidValue, hipGraphDestroyNode(node));  // went with its graph
+  HIP_REFUSES(hipErrorInvalidValue, hipGraphDestroyNode(node));  // it was destroyed with its graph
   HIP_REFUSES(hipErrorInvalidValue, hipGraphNodeGetDependencies(node, nullptr, &count));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphNodeGetDependentNodes(node, nullptr, &count));
 }
@@ -194,7 +195,7 @@ TEST(HipGraph, CopiesAreTheirOwn) {
   EXPECT_EQ(nullptr, found);
 }
 
-// --- what is ready to run
+// --- executable graphs
 
 TEST(HipGraph, MadeReadyWithFlags) {
   const Graph graph;
@@ -255,7 +256,8 @@ TEST(HipGraph, NodesAreSwitchedOffAndOn) {
   EXPECT_EQ(0u, enabled);
   exec.run();
   EXPECT_EQ(1, data.get()[0]);
-  const hipMemsetParams params{data.data, 4, 1, 0, 3, 16};  // a change leaves it off
+  // Setting parameters leaves the node disabled.
+  const hipMemsetParams params{data.data, 4, 1, 0, 3, 16};
   HIP_OK(hipGraphExecMemsetNodeSetParams(exec, second, &params));
   exec.run();
   EXPECT_EQ(1, data.get()[0]);
@@ -263,7 +265,8 @@ TEST(HipGraph, NodesAreSwitchedOffAndOn) {
   exec.run();
   EXPECT_EQ(3, data.get()[0]);
   EXPECT_EQ(1, data.get()[16]);
-  HIP_REFUSES(hipErrorInvalidValue, hipGraphNodeSetEnabled(exec, other, 0));  // of no such type
+  // Nodes of this type can't be disabled.
+  HIP_REFUSES(hipErrorInvalidValue, hipGraphNodeSetEnabled(exec, other, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphNodeGetEnabled(exec, other, &enabled));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphNodeGetEnabled(exec, second, nullptr));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphNodeSetEnabled(exec, nullptr, 0));
@@ -271,7 +274,7 @@ TEST(HipGraph, NodesAreSwitchedOffAndOn) {
   HIP_REFUSES(hipErrorInvalidValue, hipGraphNodeGetEnabled(nullptr, second, &enabled));
 }
 
-/// Tries an update that must fail, and says why it did.
+/// Tries an update that must fail, and returns its result.
 hipGraphExecUpdateResult failure(hipGraphExec_t exec, hipGraph_t wanted, hipGraphNode_t* culprit) {
   hipGraphExecUpdateResult result = hipGraphExecUpdateSuccess;
   HIP_REFUSES(hipErrorGraphExecUpdateFailure, hipGraphExecUpdate(exec, wanted, culprit, &result));
@@ -334,7 +337,7 @@ TEST(HipGraph, UpdatesReachIntoChildren) {
   HIP_OK(hipGraphExecUpdate(exec, same, &culprit, &result));
   EXPECT_EQ(hipGraphExecUpdateSuccess, result);
   EXPECT_EQ(nullptr, culprit);
-  hipGraph_t child = nullptr;  // what is ready is no longer changed with the graph
+  hipGraph_t child = nullptr;  // changing the graph no longer affects the executable graph
   HIP_OK(hipGraphChildGraphNodeGetGraph(wanted, &child));
   const hipHostNodeParams params{&add_ten, &number};
   HIP_OK(hipGraphHostNodeSetParams(Graph::list(&hipGraphGetNodes, child)[0], &params));
@@ -342,7 +345,7 @@ TEST(HipGraph, UpdatesReachIntoChildren) {
   EXPECT_EQ(100, number);
 }
 
-/// By the nodes of the graph that it was made of, and by those of its last update.
+/// Nodes are found by the graph that was instantiated and by the graph of the last update.
 TEST(HipGraph, NodesAreKnownAfterAnUpdate) {
   const Buffer<int> data(32);
   const Graph graph, next;
@@ -363,7 +366,7 @@ TEST(HipGraph, NodesAreKnownAfterAnUpdate) {
   EXPECT_EQ(5, data.get()[0]);
 }
 
-/// An update while it runs: what was launched before still is what it was, and comes first.
+/// An update during a launch doesn't change the launch, which finishes before later launches.
 TEST(HipGraph, UpdatesDontReachWhatRuns) {
   Gate gate;
   int number = 1;
@@ -408,7 +411,7 @@ TEST(HipGraph, DrawnAsText) {
   HIP_REFUSES(hipErrorOperatingSystem, hipGraphDebugDotPrint(graph, "/no/such/folder/file", 0));
 }
 
-// --- objects that live as long as a graph
+// --- user objects
 
 hipUserObject_t object_of(int* destroyed, unsigned references = 1) {
   hipUserObject_t object = nullptr;
@@ -423,7 +426,7 @@ TEST(HipGraph, ObjectsGoWithTheirLastReference) {
   HIP_OK(hipUserObjectRetain(object, 3));
   HIP_OK(hipUserObjectRelease(object, 4));
   EXPECT_EQ(0, destroyed);
-  HIP_REFUSES(hipErrorInvalidValue, hipUserObjectRelease(object, 2));  // more than there are
+  HIP_REFUSES(hipErrorInvalidValue, hipUserObjectRelease(object, 2));  // more references than exist
   HIP_REFUSES(hipErrorInvalidValue, hipUserObjectRelease(object, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipUserObjectRetain(object, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipUserObjectRelease(object, ~0u));
@@ -442,7 +445,7 @@ TEST(HipGraph, ObjectsGoWithTheirLastReference) {
   EXPECT_EQ(10, destroyed);
 }
 
-/// References that a graph has taken over go with it, and with what was made of it.
+/// References that a graph has taken over are released with the graph and the graphs made from it.
 TEST(HipGraph, ObjectsLiveAsLongAsGraphsHoldThem) {
   int destroyed = 0;
   auto graph = std::make_unique<Graph>();
@@ -486,7 +489,7 @@ TEST(HipGraph, ObjectsAreTheCallersToo) {
   EXPECT_EQ(10, destroyed);
 }
 
-/// Its function is called with no lock held: it may wait for a thread that is in a call.
+/// The destroy function is called without locks, since it may wait for a thread that is in a call.
 TEST(HipGraph, ObjectsAreDestroyedWhileOthersCall) {
   const hipHostFn_t call_elsewhere = [](void* called) {
     std::thread([called] {
@@ -528,7 +531,7 @@ TEST(HipGraph, ObjectsStayUntilTheGraphHasRun) {
   EXPECT_EQ(10, destroyed);
 }
 
-// Run with two devices.
+// The following tests run with two devices.
 
 TEST(HipDevices, UpdatesKeepKernelsOnTheirDevice) {
   const char* const files[] = {"basic.gfx1100.hsaco", "basic.gfx90a.hsaco"};

@@ -1,5 +1,4 @@
-// Memory that isn't plain memory of a device: pinned, registered, pitched; and what is
-// known of a pointer.
+// Pinned, registered and pitched memory, and the attributes of pointers.
 
 #include <cstring>
 
@@ -206,7 +205,7 @@ TEST_F(HipPitched, RefusesBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipMalloc3D(nullptr, {1, 1, 1}));
 }
 
-/// Sizes whose products don't fit: that comes to no small block.
+/// Sizes whose product overflows must not give a small block.
 TEST_F(HipPitched, OverflowIsOutOfMemory) {
   void* rows = nullptr;
   size_t pitch = 0;
@@ -298,7 +297,7 @@ TEST_F(HipPointers, SeveralAttributesAtOnce) {
   EXPECT_EQ(hipMemoryTypeDevice, type);
   EXPECT_EQ(1000u, bytes);
   EXPECT_EQ(0, ordinal);
-  // Of memory that isn't known, there is nothing to say, and that is no error.
+  // Attributes of unknown memory are zero, and asking for them isn't an error.
   HIP_OK(hipDrvPointerGetAttributes(3, which, out, &own));
   EXPECT_EQ(hipMemoryTypeUnregistered, type);
   EXPECT_EQ(0u, bytes);

@@ -1,5 +1,5 @@
-// Launches in all their forms: by a program's functions, with events around them, cooperative, and
-// on several devices.
+// All forms of launches: functions of a program, launches with events, cooperative launches, and
+// launches on several devices.
 
 #include <memory>
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-/// The arguments of set_to.
+/// The arguments of the kernel set_to.
 struct SetTo {
   SetTo(int* data, int value) : data(data), value(value) {}
   int* data;
@@ -57,7 +57,7 @@ TEST(HipLaunch, TheThreadsOwnStreamInPlaceOfTheNullStream) {
               hipLaunchKernel_spt(nullptr, {1}, {32}, first.list, 0, nullptr));
 }
 
-/// Copies of the thread's own stream come after its work, and wait for no non-blocking other.
+/// Copies in the thread's own stream follow its work and don't wait for non-blocking streams.
 TEST(HipLaunch, CopiesInTheThreadsOwnStream) {
   Program program;
   const void* slow_set = program.kernel("slow_set");
@@ -82,8 +82,8 @@ TEST(HipLaunch, CopiesInTheThreadsOwnStream) {
               hipMemcpy_spt(out.data(), data.data, 4, static_cast<hipMemcpyKind>(9)));
 }
 
-/// What compilers make of <<<>>>: the configuration is put down by the caller and taken up by the
-/// function that launches, the last one first.
+/// The calls that compilers generate for <<<>>>: the caller pushes the configuration and the
+/// launching function pops the last one.
 TEST(HipLaunch, ConfigurationsOfCalls) {
   const Stream stream;
   dim3 grid{99, 99, 99}, block{99, 99, 99};
@@ -108,7 +108,8 @@ TEST(HipLaunch, ConfigurationsOfCalls) {
   HIP_REFUSES(hipErrorMissingConfiguration, pop());
 }
 
-/// Whichever of the functions: the events are around the kernel, and refused before it is launched.
+/// Every launch function records the events around the kernel, and rejects invalid events before
+/// launching.
 template <class Launch>
 void expect_events_around(const Launch& launched, int* data) {
   const Stream stream;
@@ -173,7 +174,7 @@ TEST(HipLaunch, EventsAroundAFunctionOfAModule) {
   expect_events_around(by_old_name, old.data);
 }
 
-// --- cooperative
+// --- cooperative launches
 
 unsigned most_groups(hipFunction_t function, int block) {
   int groups = 0, processors = 0;
@@ -198,7 +199,7 @@ TEST(HipLaunch, CooperativeFunctionsOfTheProgram) {
               hipLaunchCooperativeKernel(chain, {most + 1}, {32}, list, 0, nullptr));
   HIP_REFUSES(hipErrorCooperativeLaunchTooLarge,
               hipLaunchCooperativeKernel(chain, {1, most, 2}, {32}, list, 0, nullptr));
-  // 2^64 groups, which must not come round to none.
+  // A grid of 2^64 workgroups must not overflow to zero.
   HIP_REFUSES(
       hipErrorCooperativeLaunchTooLarge,
       hipLaunchCooperativeKernel(chain, {1u << 21, 1u << 21, 1u << 22}, {1}, list, 0, nullptr));
@@ -235,7 +236,7 @@ TEST(HipLaunch, ListsOfLaunches) {
     HIP_REFUSES(hipErrorInvalidValue, launch_all(list.data(), -1, 0));
     HIP_REFUSES(hipErrorInvalidValue, launch_all(list.data(), devices + 1, 0));
     HIP_REFUSES(hipErrorInvalidValue, launch_all(list.data(), 1, 4));
-    list[0].stream = nullptr;  // each must be named
+    list[0].stream = nullptr;  // each launch must name a stream
     HIP_REFUSES(hipErrorInvalidHandle, launch_all(list.data(), 1, 0));
     list[0] = good;
     list[0].func = &five;
@@ -256,7 +257,8 @@ TEST(HipLaunch, ListsOfLaunches) {
               hipLaunchCooperativeKernelMultiDevice(&large, 1, 0));
 }
 
-// Run with two devices, on which the program's code isn't the same: kernels of modules stand in.
+// The following tests run with two devices. Since the program's code isn't the same on both, they
+// use kernels of modules.
 
 TEST(HipDevices, OneLaunchOnEach) {
   const char* const files[] = {"basic.gfx1100.hsaco", "basic.gfx90a.hsaco"};
@@ -275,7 +277,7 @@ TEST(HipDevices, OneLaunchOnEach) {
     HIP_OK(hipStreamCreate(&streams[at]));
     list.push_back({(*kernels[at])["set_to"], {1}, {64}, arguments[at]->list, 0, streams[at]});
   }
-  HIP_OK(hipEventCreate(&event));  // of device 1
+  HIP_OK(hipEventCreate(&event));  // it belongs to device 1
   HIP_OK(hipSetDevice(0));
   for (const LaunchAll launch_all : kLaunchAll) {
     std::vector<hipLaunchParams> twice{list[0], list[0]}, wrong = list;

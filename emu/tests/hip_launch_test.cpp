@@ -135,7 +135,7 @@ TEST(HipLaunch, RefusesWhatHardwareCannot) {
   int nothing = 0;
   const auto bogus = reinterpret_cast<hipFunction_t>(&nothing);
   EXPECT_EQ(hipErrorInvalidDeviceFunction, launch(bogus, 1, 64, 0, nullptr, data.data, 1));
-  HIP_OK(launch(f, 1, 64, 0, nullptr, data.data, 5));  // and the device still works
+  HIP_OK(launch(f, 1, 64, 0, nullptr, data.data, 5));  // the device still works
   EXPECT_EQ(data.get()[63], 5);
   EXPECT_EQ(hipErrorInvalidDeviceFunction, hipGetLastError());
   EXPECT_EQ(hipSuccess, hipGetLastError());
@@ -144,7 +144,7 @@ TEST(HipLaunch, RefusesWhatHardwareCannot) {
 TEST(HipLaunch, BadAddressesAreErrors) {
   const Kernels kernels;
   Buffer<int> data(64);
-  // Beyond all memory of the device: not there, with checks or without.
+  // The address is beyond the device's memory and faults with or without checks.
   HIP_OK(launch(kernels["out_of_bounds"], 1, 1, 0, nullptr, data.data, long{1} << 40));
   EXPECT_EQ(hipErrorIllegalAddress, hipDeviceSynchronize());
   EXPECT_EQ(hipSuccess, hipDeviceSynchronize());
@@ -152,7 +152,7 @@ TEST(HipLaunch, BadAddressesAreErrors) {
   EXPECT_EQ(data.get()[0], 3);
 }
 
-/// Run with WICK_EMU_TIMEOUT=1.
+/// Runs with WICK_EMU_TIMEOUT=1.
 TEST(HipTimeout, EndsKernelsThatNeverEnd) {
   const Kernels kernels;
   Buffer<int> data(64);

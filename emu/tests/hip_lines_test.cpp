@@ -1,4 +1,4 @@
-// The lines of the source that reports name, and line tables that are broken.
+// Source lines in reports, and corrupt line tables.
 
 #include <elf.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
-/// What a kernel says that writes beyond the end of its memory.
+/// Returns what is printed for a kernel that writes beyond the end of its memory.
 std::string said_by(const char* kernel) {
   const Kernels kernels("inlined.gfx1100.hsaco");
   const Buffer<int> data(31);
@@ -46,7 +46,7 @@ Section find_section(const std::vector<char>& file, const std::string& name) {
   return {0, 1};
 }
 
-/// A finding and an error of the planted kernels: both ask for a line.
+/// Runs planted kernels that cause a finding and an error, both of which look up a source line.
 void run_planted(const std::vector<char>& image) {
   hipModule_t module = nullptr;
   ASSERT_EQ(hipSuccess, hipModuleLoadData(&module, image.data()));
@@ -65,7 +65,7 @@ void run_planted(const std::vector<char>& image) {
   EXPECT_EQ(hipSuccess, hipModuleUnload(module));
 }
 
-/// Every field of the table's header.
+/// Corrupts every field of the table's header.
 TEST(HipHostile, BrokenHeadersOfLineTables) {
   const std::vector<char> whole = kernel_file("planted.gfx1100.hsaco");
   const Section table = find_section(whole, ".debug_line");

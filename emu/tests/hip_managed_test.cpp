@@ -1,4 +1,4 @@
-// Managed memory, and what is said of its ranges.
+// Managed memory, and the advice given for its ranges.
 
 #include "emu/tests/hip_support.h"
 
@@ -90,7 +90,7 @@ TEST_F(HipManaged, AttachmentRefusesBadArguments) {
   HIP_OK(hipFree(data));
 }
 
-/// 1000 bytes, and what is said of parts of them.
+/// 1000 bytes of managed memory, with advice for parts of them.
 class HipRange : public HipManaged {
  protected:
   HipRange() { EXPECT_EQ(hipSuccess, hipMallocManaged(reinterpret_cast<void**>(&data), 1000, 1)); }
@@ -174,7 +174,7 @@ TEST_F(HipRange, CoherencyIsOneOfThree) {
   EXPECT_EQ(hipMemRangeCoherencyModeFineGrain, mode(0, 1000));
 }
 
-/// Another allocation in the same place has nothing said of it yet.
+/// A later allocation at the same address has no advice.
 TEST_F(HipRange, IsForgottenWithItsMemory) {
   for (int round = 0; round < 3; ++round) {
     char* other = nullptr;

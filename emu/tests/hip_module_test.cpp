@@ -1,4 +1,4 @@
-// Variables of programs, attributes of functions, occupancy, and loading with options.
+// Device variables, function attributes, occupancy, and loading modules with options.
 
 #include <filesystem>
 
@@ -6,7 +6,8 @@
 
 namespace {
 
-/// Stand for what a compiled program has: a bundle in it, and names of its kernels and variables.
+/// The data that a compiler embeds in a program: a bundle, and the names of its kernels and
+/// variables.
 struct {
   uint32_t magic = 0x48495046, version = 1;
   const void* image = nullptr;
@@ -87,7 +88,7 @@ TEST_F(HipProgram, VariablesAreCopiedByParts) {
   EXPECT_EQ(1, out[4]);
   EXPECT_EQ(4, out[5]);
   EXPECT_EQ(36, out[6]);
-  // And from one place of the device to another.
+  // A copy from the variable to other device memory.
   Buffer<int> device(64);
   HIP_OK(hipMemcpyFromSymbol(device.data, table, 256, 0, hipMemcpyDeviceToDevice));
   EXPECT_EQ(out, device.get());
@@ -126,7 +127,7 @@ TEST_F(HipProgram, CopiesOfVariablesRefuseBadArguments) {
                                    reinterpret_cast<hipStream_t>(0x1234)));
 }
 
-/// Both sides have a pointer to one place: the program's variable, and the code's of that name.
+/// The host's variable and the device's variable of that name hold a pointer to the same memory.
 TEST_F(HipProgram, ManagedVariablesAreBothSides) {
   int initial[64];
   for (int i = 0; i < 64; ++i) initial[i] = 1000 + i;
@@ -159,7 +160,7 @@ TEST_F(HipProgram, WhatIsUnregisteredIsGone) {
   EXPECT_EQ(hipErrorInvalidSymbol, hipGetSymbolSize(&bytes, &other));
   EXPECT_EQ(hipErrorInvalidSymbol, hipGetSymbolSize(&bytes, &managed));
   EXPECT_EQ(nullptr, __hipRegisterFatBinary(nullptr));
-  EXPECT_EQ(nullptr, __hipRegisterFatBinary(initial));  // of no known form
+  EXPECT_EQ(nullptr, __hipRegisterFatBinary(initial));  // not a known format
   __hipUnregisterFatBinary(nullptr);
 }
 
@@ -239,7 +240,7 @@ TEST_F(HipProgram, AttributesOfFunctionsAreSet) {
             hipFuncSetSharedMemConfig(&counter, hipSharedMemBankSizeDefault));
 }
 
-/// Groups on a processor by each of the four functions, which agree.
+/// Returns the resident workgroups per multiprocessor. All four functions must agree.
 int resident(const void* symbol, hipFunction_t function, int items, size_t lds) {
   int groups[4] = {-1, -2, -3, -4};
   EXPECT_EQ(hipSuccess,
@@ -264,7 +265,7 @@ TEST_F(HipProgram, OccupancyIsWhatAProcessorHolds) {
     EXPECT_GT(groups, 0) << items;
     EXPECT_LE(groups * items, p.maxThreadsPerMultiProcessor) << items;
   }
-  // The kernel takes few registers: all waves of the processor's find room.
+  // The kernel uses few registers, so the multiprocessor has room for all its waves.
   EXPECT_EQ(p.maxThreadsPerMultiProcessor / 1024, resident(kAddOne, function, 1024, 0));
   const int by_lds = static_cast<int>(p.sharedMemPerMultiprocessor / 65536);
   EXPECT_EQ(by_lds, resident(kAddOne, function, 64, 65536));
@@ -349,7 +350,7 @@ TEST(HipModule, LoadsWithOptionsAsWithout) {
   (void)hipGetLastError();
 }
 
-/// What a kernel has of LDS itself and what a launch asks for count together, without overflow.
+/// A kernel's static LDS and the launch's dynamic LDS add up, without overflow.
 TEST(HipModule, OwnAndAskedLdsCountTogether) {
   const Kernels kernels("corpus/lds.O2.gfx1100.hsaco");
   const hipFunction_t function = kernels["lds_reduction"];

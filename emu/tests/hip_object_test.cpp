@@ -47,7 +47,7 @@ TEST(HipObject, RefusesWhatIsNoCode) {
 }
 
 TEST(HipObject, RefusesTruncatedCode) {
-  // Through a file, so that nothing follows what was cut.
+  // The code is loaded from a file, so that nothing follows the truncated end.
   for (const char* name : {"basic.gfx1100.hsaco", "basic.bundle", "basic.ccob"}) {
     const std::vector<char> whole = kernel_file(name);
     for (size_t part = 0; part < 16; ++part) {
@@ -66,9 +66,9 @@ TEST(HipObject, SurvivesMutatedCode) {
     int loaded = 0;
     for (int round = 0; round < 1500; ++round) {
       std::vector<char> image = whole;
-      image.resize(image.size() + 4096);  // hipModuleLoadData isn't told where it ends
+      image.resize(image.size() + 4096);  // hipModuleLoadData isn't told the size
       const int changes = 1 + static_cast<int>(random() % 8);
-      // Most of what matters is near the ends: headers, notes, symbols, section headers.
+      // The important structures are near the ends: headers, notes, symbols, section headers.
       for (int i = 0; i < changes; ++i) {
         const size_t at = random() % 3 == 0 ? random() % 512
                           : random() % 2

@@ -1,4 +1,4 @@
-// What two devices have to do with each other: run with WICK_EMU_DEVICES=gfx1100,gfx90a.
+// Interaction of two devices. Runs with WICK_EMU_DEVICES=gfx1100,gfx90a.
 
 #include <cstring>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-/// Back to the first device at the end, whatever came between.
+/// Selects the first device again at the end of the test.
 struct FirstAfter {
   ~FirstAfter() {
     EXPECT_EQ(hipSuccess, hipSetDevice(0));
@@ -92,7 +92,7 @@ TEST(HipDevices, ContextsAreAStackOfThem) {
   EXPECT_EQ(zero, popped);
   HIP_OK(hipGetDevice(&device));
   EXPECT_EQ(1, device);
-  HIP_OK(hipCtxSetCurrent(zero));  // in the place of the one on top
+  HIP_OK(hipCtxSetCurrent(zero));  // replaces the context on top
   HIP_OK(hipCtxPopCurrent(&popped));
   EXPECT_EQ(zero, popped);
   HIP_OK(hipGetDevice(&device));
@@ -124,7 +124,7 @@ TEST(HipDevices, CopiesBetweenPeersRefuseBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyPeer(own, 1, a.data, 0, 256));
 }
 
-/// A copy between two devices comes after what either has been given, and before what follows.
+/// A copy between two devices follows the earlier work of both and precedes their later work.
 TEST(HipDevices, CopiesBetweenPeersAreInOrderWithBoth) {
   const FirstAfter first;
   const Kernels zero("basic.gfx1100.hsaco");
@@ -143,7 +143,7 @@ TEST(HipDevices, CopiesBetweenPeersAreInOrderWithBoth) {
     HIP_OK(hipSetDevice(1));
     HIP_OK(launch(one["add_one"], 1, 64, 0, nullptr, b.data, 64));
     EXPECT_EQ(b.get(), std::vector<int>(64, round + 1));
-    // And by kind, from a stream of neither.
+    // hipMemcpy must order a copy between devices in the same way as hipMemcpyPeer.
     HIP_OK(launch(one["slow_set"], 1, 64, 0, nullptr, b.data, round * 10, 300000));
     HIP_OK(hipSetDevice(0));
     HIP_OK(hipMemcpy(a.data, b.data, 64 * sizeof(int), hipMemcpyDeviceToDevice));
@@ -204,10 +204,10 @@ TEST(HipDevices, AreChosenByWhatTheyHave) {
   hipDeviceProp_tR0600 wanted = {};
   HIP_OK(hipChooseDeviceR0600(&chosen, &wanted));
   EXPECT_EQ(0, chosen);
-  wanted.totalGlobalMem = size_t{3} << 29;  // the second one's 2 GiB only
+  wanted.totalGlobalMem = size_t{3} << 29;  // only the second device has more, with 2 GiB
   HIP_OK(hipChooseDeviceR0600(&chosen, &wanted));
   EXPECT_EQ(1, chosen);
-  wanted.major = 11;  // none has both: the first
+  wanted.major = 11;  // no device has both properties, so the first one is chosen
   HIP_OK(hipChooseDeviceR0600(&chosen, &wanted));
   EXPECT_EQ(0, chosen);
   hipDeviceProp_tR0000 before = {};

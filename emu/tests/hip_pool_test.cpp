@@ -1,4 +1,4 @@
-// Memory in a stream's order and the pools it comes from.
+// Stream-ordered allocation and memory pools.
 
 #include <memory>
 #include <utility>
@@ -59,7 +59,7 @@ TEST(HipPool, CountsWhatIsUsedAndReserved) {
   EXPECT_LT(pool.reserved(), 4000u);
   EXPECT_EQ(4000u, pool.get(hipMemPoolAttrUsedMemHigh));
   EXPECT_GE(pool.get(hipMemPoolAttrReservedMemHigh), 4000u);
-  HIP_OK(hipFree(first));  // the other way to free it counts, too
+  HIP_OK(hipFree(first));  // hipFree is counted, too
   EXPECT_EQ(0u, pool.used());
 }
 
@@ -79,7 +79,7 @@ TEST(HipPool, HighMarksAreResetEachByItself) {
               hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemHigh, &value));
   HIP_REFUSES(hipErrorInvalidValue,
               hipMemPoolSetAttribute(pool, hipMemPoolAttrReservedMemHigh, &value));
-  value = 0;  // and nothing of what is now
+  value = 0;  // current values can't be set
   HIP_REFUSES(hipErrorInvalidValue,
               hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemCurrent, &value));
   HIP_REFUSES(hipErrorInvalidValue,
@@ -95,7 +95,7 @@ TEST(HipPool, KeepsItsSettings) {
   for (const auto attribute :
        {hipMemPoolReuseFollowEventDependencies, hipMemPoolReuseAllowOpportunistic,
         hipMemPoolReuseAllowInternalDependencies}) {
-    int value[2] = {-1, 77};  // an int, not eight bytes
+    int value[2] = {-1, 77};  // the attribute is an int, not eight bytes
     HIP_OK(hipMemPoolGetAttribute(pool, attribute, value));
     EXPECT_EQ(1, value[0]);
     EXPECT_EQ(77, value[1]);
@@ -117,7 +117,7 @@ TEST(HipPool, KeepsItsSettings) {
               hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, nullptr));
 }
 
-/// A threshold is a limit on what is held back: trimming leaves what is in use alone.
+/// Trimming a pool doesn't free memory that is in use.
 TEST(HipPool, TrimmingSparesWhatIsUsed) {
   const Kernels kernels;
   const Pool pool;
@@ -177,14 +177,14 @@ TEST(HipPool, DestroyedOnesAreRefused) {
   }
 }
 
-/// A pool's blocks outlive it, and what is freed of them isn't taken from another pool's count.
+/// A destroyed pool's blocks remain valid, and freeing them doesn't change another pool's count.
 TEST(HipPool, BlocksOutliveTheirPool) {
   const Kernels kernels;
   const Stream stream;
   auto old = std::make_unique<Pool>();
   void* block = from_pool(*old, 256, stream);
   old.reset();
-  std::vector<std::unique_ptr<Pool>> others;  // one may lie where the old one lay
+  std::vector<std::unique_ptr<Pool>> others;  // one of them may have the old pool's address
   std::vector<void*> theirs;
   for (int i = 0; i < 20; ++i) {
     others.push_back(std::make_unique<Pool>());
@@ -240,7 +240,7 @@ TEST(HipPool, AccessIsOfThePoolsDeviceAtFirst) {
   HIP_OK(hipMemPoolSetAccess(pool, nullptr, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipMemPoolSetAccess(pool, nullptr, 1));
   HIP_REFUSES(hipErrorInvalidValue, hipMemPoolSetAccess(nullptr, &wanted, 1));
-  wanted.flags = hipMemAccessFlagsProtNone;  // its own device always may
+  wanted.flags = hipMemAccessFlagsProtNone;  // its own device always has access
   HIP_REFUSES(hipErrorInvalidValue, hipMemPoolSetAccess(pool, &wanted, 1));
   wanted.flags = static_cast<hipMemAccessFlags>(2);
   HIP_REFUSES(hipErrorInvalidValue, hipMemPoolSetAccess(pool, &wanted, 1));
@@ -264,7 +264,8 @@ TEST(HipPool, FreesOnceAndOnlyWholeBlocks) {
   HIP_REFUSES(hipErrorInvalidValue, hipFreeAsync(block + 256, stream));
   HIP_REFUSES(hipErrorContextIsDestroyed, hipFreeAsync(block, destroyed_stream()));
   HIP_OK(hipFreeAsync(block, stream));
-  HIP_REFUSES(hipErrorInvalidValue, hipFreeAsync(block, stream));  // though it is still there
+  // Freed already, although it isn't released yet.
+  HIP_REFUSES(hipErrorInvalidValue, hipFreeAsync(block, stream));
   EXPECT_EQ(0u, pool.used());
   gate.open = true;
   HIP_OK(hipStreamSynchronize(stream));
@@ -310,7 +311,7 @@ TEST(HipPool, GivesNothingForNothingAndNotMoreThanThereIs) {
   EXPECT_EQ(0u, pool.get(hipMemPoolAttrUsedMemHigh));
 }
 
-/// More altogether than the device has: what a stream has freed, it can have again.
+/// Allocates more in total than the device has: a stream can reuse what it has freed.
 TEST(HipPool, StreamsReuseWhatTheyFreed) {
   const Pool pool;
   const Stream stream, other;
@@ -325,14 +326,14 @@ TEST(HipPool, StreamsReuseWhatTheyFreed) {
     HIP_OK(hipMemsetAsync(block, i, 4096, first));
     HIP_OK(hipFreeAsync(block, first));
     HIP_OK(hipEventRecord(freed, first));
-    HIP_OK(hipStreamWaitEvent(second, freed, 0));  // and so can one that comes after it
+    HIP_OK(hipStreamWaitEvent(second, freed, 0));  // a stream that waits for it can, too
   }
   HIP_OK(hipStreamSynchronize(stream));
   HIP_OK(hipStreamSynchronize(other));
   EXPECT_EQ(bytes, pool.get(hipMemPoolAttrUsedMemHigh));
 }
 
-/// In a capture it is the graph's own, there again at every launch.
+/// Memory allocated in a capture belongs to the graph and is available at every launch.
 TEST(HipPool, CapturedMemoryIsTheGraphs) {
   const Kernels kernels;
   Buffer<int> out(32);
@@ -381,7 +382,7 @@ TEST(HipPool, CapturesFreeOnlyGraphsMemory) {
   HIP_OK(hipStreamSynchronize(stream));
 }
 
-// Run with two devices.
+// The following tests run with two devices.
 
 TEST(HipDevices, PoolsAreOfTheirDevice) {
   hipMemPool_t pool = nullptr, first = nullptr, second = nullptr;
@@ -392,7 +393,7 @@ TEST(HipDevices, PoolsAreOfTheirDevice) {
   HIP_OK(hipDeviceGetDefaultMemPool(&second, 1));
   EXPECT_NE(first, second);
   HIP_OK(hipDeviceSetMemPool(1, pool));
-  const Stream stream;  // of device 0: a pool's memory may be asked for in another's stream
+  const Stream stream;  // a stream of device 0 may allocate from another device's pool
   void* block = from_pool(pool, 256, stream);
   hipPointerAttribute_t attributes;
   HIP_OK(hipPointerGetAttributes(&attributes, block));

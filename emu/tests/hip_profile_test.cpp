@@ -1,4 +1,4 @@
-// Kernels whose counts are known: profile_check.py runs these with WICK_EMU_PROFILE.
+// Kernels with known counts. profile_check.py runs them with WICK_EMU_PROFILE.
 
 #include "emu/tests/hip_support.h"
 

@@ -52,7 +52,7 @@ TEST(HipRtc, SaysWhatIsWrong) {
   EXPECT_EQ(HIPRTC_SUCCESS, hiprtcDestroyProgram(&program));
 }
 
-/// A program that goes with its scope.
+/// A hiprtc program that is destroyed at the end of its scope.
 struct Rtc {
   explicit Rtc(const char* source, const char* name = nullptr) {
     EXPECT_EQ(HIPRTC_SUCCESS, hiprtcCreateProgram(&handle, source, name, 0, nullptr, nullptr));
@@ -193,7 +193,7 @@ TEST(HipRtc, BadOptionsAndExpressionsDontCompile) {
   EXPECT_NE(std::string::npos, unnamed.log().find("no_such_kernel")) << unnamed.log();
 }
 
-/// What an earlier compilation gave isn't there after one that failed.
+/// A failed compilation discards the output of an earlier one.
 TEST(HipRtc, CompilesAgain) {
   const Rtc program(
       "#ifndef BROKEN\nextern \"C\" __global__ void nothing() {}\n#else\n(\n#endif\n");
@@ -208,7 +208,7 @@ TEST(HipRtc, CompilesAgain) {
   EXPECT_EQ("", program.log());
 }
 
-/// Headers lie in folders of the program's own, and nowhere else.
+/// Headers are written only to the program's own folder.
 TEST(HipRtc, HeadersStayInTheirFolder) {
   const char* source =
       "#include \"a/b.h\"\nextern \"C\" __global__ void k(int* to) { *to = kOne; }";

@@ -1,13 +1,13 @@
 #pragma once
 
-// What the tests of streams, events, graphs and captures share.
+// Helpers that the tests of streams, events, graphs and captures share.
 
 #include <atomic>
 #include <thread>
 
 #include "emu/tests/hip_support.h"
 
-/// Holds a stream up until it is opened.
+/// Blocks a stream until the gate is opened.
 struct Gate {
   std::atomic<bool> open{false}, reached{false};
   static void wait(void* gate) {
@@ -35,14 +35,14 @@ struct Event {
   hipEvent_t handle = nullptr;
 };
 
-/// Takes back the error that an expected refusal left behind.
+/// Checks that a call is rejected, and clears the error that it left.
 #define HIP_REFUSES(error, call)       \
   do {                                 \
     EXPECT_EQ(error, (call)) << #call; \
     (void)hipGetLastError();           \
   } while (false)
 
-/// A stream that was, for calls that must say so.
+/// Returns the handle of a destroyed stream.
 inline hipStream_t destroyed_stream() {
   hipStream_t handle = nullptr;
   EXPECT_EQ(hipSuccess, hipStreamCreate(&handle));
@@ -57,8 +57,8 @@ inline hipEvent_t destroyed_event() {
   return handle;
 }
 
-/// A program's own code, as compilers register it before main: kernels by the addresses of
-/// functions and variables by those of their shadows on the host.
+/// A program's code as compilers register it before main: kernels are identified by host functions,
+/// and variables by their host shadows.
 class Program {
  public:
   Program() : image_(kernel_file(basic_kernels())), wrapper_{kMagic, 1, image_.data(), nullptr} {
@@ -69,7 +69,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// What stands for the kernel in launches.
+  /// Returns the host function that stands for the kernel in launches.
   const void* kernel(const char* name) {
     const void* function = &places_[used_++];
     __hipRegisterFunction(handle_, function, nullptr, name, 0, nullptr, nullptr, nullptr, nullptr,

@@ -17,9 +17,9 @@ TEST(HipStream, WorkOfOneStreamIsInOrder) {
   EXPECT_EQ(data.get(), std::vector<int>(256, 21));
 }
 
-// The order must not be stronger than asked for: what isn't waited for isn't there yet.
+// The order must not be stronger than required: unawaited work must not have run.
 TEST(HipStream, TheHostRunsAhead) {
-  (void)hipGetLastError();  // what an earlier test left behind
+  (void)hipGetLastError();  // clears the errors of earlier tests
   const Kernels kernels;
   Buffer<int> data(32);
   Stream stream;
@@ -28,7 +28,7 @@ TEST(HipStream, TheHostRunsAhead) {
   HIP_OK(launch(kernels["set_to"], 1, 32, 0, stream, data.data, 9));
   EXPECT_EQ(hipErrorNotReady, hipStreamQuery(stream));
   EXPECT_EQ(hipErrorNotReady, hipGetLastError());
-  EXPECT_EQ(data.data[0], 0);  // as seen by the host: nothing ran
+  EXPECT_EQ(data.data[0], 0);  // the host sees that nothing has run
   gate.open = true;
   HIP_OK(hipStreamSynchronize(stream));
   HIP_OK(hipStreamQuery(stream));
@@ -42,7 +42,7 @@ TEST(HipStream, StreamsDontWaitForEachOther) {
   Gate gate;
   HIP_OK(hipLaunchHostFunc(held, &Gate::wait, &gate));
   HIP_OK(launch(kernels["set_to"], 1, 32, 0, free, data.data, 4));
-  HIP_OK(hipStreamSynchronize(free));  // would never end if `held` came first
+  HIP_OK(hipStreamSynchronize(free));  // would never end if it waited for `held`
   EXPECT_EQ(data.data[0], 4);
   gate.open = true;
   HIP_OK(hipStreamSynchronize(held));
@@ -54,7 +54,8 @@ TEST(HipStream, WaitsForEvents) {
   Stream first, second;
   Event event;
   Gate gate;
-  HIP_OK(hipStreamWaitEvent(second, event, 0));  // never recorded: nothing to wait for
+  // The event was never recorded, so there is nothing to wait for.
+  HIP_OK(hipStreamWaitEvent(second, event, 0));
   HIP_OK(hipStreamSynchronize(second));
   HIP_OK(hipLaunchHostFunc(first, &Gate::wait, &gate));
   HIP_OK(launch(kernels["set_to"], 1, 32, 0, first, data.data, 4));
@@ -77,8 +78,8 @@ TEST(HipStream, TheNullStreamWaitsForBlockingOnes) {
   HIP_OK(hipLaunchHostFunc(blocking, &Gate::wait, &gate));
   HIP_OK(launch(kernels["set_to"], 1, 32, 0, blocking, data.data, 1));
   HIP_OK(launch(kernels["add_one"], 1, 32, 0, nullptr, data.data, 32));
-  HIP_OK(launch(kernels["add_one"], 1, 32, 0, other, data.data, 32));  // after the null stream
-  HIP_OK(hipLaunchHostFunc(free, &Gate::wait, &second_gate));          // not ordered by it
+  HIP_OK(launch(kernels["add_one"], 1, 32, 0, other, data.data, 32));  // runs after the null stream
+  HIP_OK(hipLaunchHostFunc(free, &Gate::wait, &second_gate));  // not ordered by the null stream
   while (!second_gate.reached) std::this_thread::yield();
   second_gate.open = true;
   EXPECT_EQ(hipErrorNotReady, hipStreamQuery(nullptr));
@@ -187,7 +188,7 @@ TEST(HipGraph, CapturesAndRepeats) {
 }
 
 TEST(HipGraph, BranchesRunAtOnce) {
-  // Each branch opens the gate that the other waits at.
+  // Each branch opens the gate at which the other branch waits.
   struct Pair {
     Gate here, there;
   } gates;
@@ -228,7 +229,7 @@ TEST(HipGraph, NodesCanBeChangedAndUpdated) {
   void* list[] = {&data.data, &value};
   hipKernelNodeParams params{{16, 1, 1}, nullptr, kernels["set_to"], {1, 1, 1}, list, 0};
   HIP_OK(hipGraphAddKernelNode(&set, graph, &clear, 1, &params));
-  EXPECT_EQ(hipErrorInvalidValue, hipGraphAddDependencies(graph, &set, &clear, 1));  // a circle
+  EXPECT_EQ(hipErrorInvalidValue, hipGraphAddDependencies(graph, &set, &clear, 1));  // a cycle
   hipGraphExec_t exec = nullptr;
   HIP_OK(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0));
   Stream stream;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of the HIP interface share.
+// Helpers that the tests of the HIP interface share.
 
 #include <gtest/gtest.h>
 
@@ -19,14 +19,14 @@ inline std::vector<char> kernel_file(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The tests' kernels for the first device: WICK_EMU_DEVICES says which it is.
+/// Returns the file of the test kernels for the first device, which WICK_EMU_DEVICES selects.
 inline std::string basic_kernels() {
   const char* devices = std::getenv("WICK_EMU_DEVICES");
   const std::string all = devices == nullptr ? "gfx1100" : devices;
   return "basic." + all.substr(0, all.find(',')) + ".hsaco";
 }
 
-/// The module of the tests' kernels.
+/// The module of the test kernels.
 class Kernels {
  public:
   explicit Kernels(const std::string& file = basic_kernels()) {
@@ -44,7 +44,7 @@ class Kernels {
   hipModule_t module = nullptr;
 };
 
-/// Device memory that goes with its scope.
+/// Device memory that is freed at the end of its scope.
 template <class T>
 class Buffer {
  public:

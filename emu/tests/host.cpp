@@ -1,4 +1,4 @@
-// The host's side of the corpus: a workgroup's items as fibers.
+// The host side of the corpus: runs the work-items of a workgroup as fibers.
 
 #include <dlfcn.h>
 #include <ucontext.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kStack = 128 * 1024;
 
-/// One workgroup at a time. Items go round in order; a barrier lets them meet.
+/// One workgroup runs at a time. Its work-items run in order, each up to the next barrier.
 struct Group {
   std::vector<ucontext_t> contexts;
   std::vector<char> stacks;
@@ -44,7 +44,7 @@ EXPORT unsigned emu_item() { return g.item; }
 EXPORT unsigned emu_group() { return g.group; }
 EXPORT unsigned emu_items() { return g.items; }
 EXPORT unsigned emu_lanes() { return g.lanes; }
-// The scheduler runs every item to its next barrier before it starts again with the first.
+// The scheduler runs every work-item to its next barrier before it starts again with the first.
 EXPORT void emu_barrier() { swapcontext(&g.contexts[g.item], &g.scheduler); }
 EXPORT const unsigned* emu_exchange(unsigned value) {
   emu_barrier();
@@ -54,7 +54,8 @@ EXPORT const unsigned* emu_exchange(unsigned value) {
 }
 EXPORT void* emu_lds() { return g.lds.data(); }
 
-/// What compiled code calls to round to a bf16, to nearest even; not every support library has it.
+/// Compiled code calls this function to round to bf16, to nearest even. Some support libraries lack
+/// it.
 EXPORT __bf16 __truncsfbf2(float x) {
   auto bits = std::bit_cast<uint32_t>(x);
   const bool nan = (bits & 0x7fffffff) > 0x7f800000;

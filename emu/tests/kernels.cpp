@@ -13,7 +13,7 @@ namespace emu::test {
 
 std::vector<KernelInput> make_inputs(const Problem& problem) {
   Random random(problem.seed);
-  // Some more than there are items: kernels also read beside their own record.
+  // There are more inputs than work-items, because kernels also read next to their own record.
   std::vector<KernelInput> inputs(problem.groups * problem.block + 64);
   for (KernelInput& in : inputs) {
     for (uint32_t& x : in.i) x = static_cast<uint32_t>(interesting(Type::b32, random));
@@ -93,7 +93,7 @@ std::vector<std::string> run_commands(const std::vector<std::vector<std::string>
 
 namespace {
 
-/// Explicit arguments and the hidden ones of code object 5 behind them.
+/// The explicit arguments, followed by the hidden ones of code object version 5.
 struct Arguments {
   const KernelInput* in;
   KernelOutput* out;
@@ -104,8 +104,8 @@ struct Arguments {
   uint8_t more[512];
 };
 
-/// The dispatch packet as far as compiled code reads it: arrays that the compiler moves to LDS are
-/// laid out by the workgroup's size in there.
+/// The fields of the dispatch packet that compiled code reads: arrays that the compiler moves to
+/// LDS are laid out by the workgroup size in the packet.
 struct alignas(64) Packet {
   uint16_t header = 2, setup = 1, block[3] = {1, 1, 1}, reserved = 0;
   uint32_t grid[3] = {1, 1, 1};

@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels from one source for both sides: compiled for the device and run by the emulator, compiled
-// for the host and run by fibers; inputs and outputs as corpus/corpus.h has them.
+// Kernels from one source for both sides. The emulator runs the device code and fibers run the host
+// code. corpus/corpus.h defines the inputs and outputs.
 
 #include <cstdint>
 #include <functional>
@@ -33,21 +33,22 @@ struct Problem {
 
 std::vector<KernelInput> make_inputs(const Problem& problem);
 
-/// Flags beside those that every kernel needs: {"-O2", "-mwavefrontsize64"}.
+/// `flags` are in addition to those that every kernel needs, such as {"-O2", "-mwavefrontsize64"}.
 std::vector<std::string> device_command(const std::string& source, const std::string& arch,
                                         const std::vector<std::string>& flags,
                                         const std::string& out);
 std::vector<std::string> host_command(const std::string& source, const std::string& out);
 
-/// Runs the commands, some at a time; the errors of each, empty where it ended well.
+/// Runs the commands, some of them concurrently. Returns the errors of each; an empty string means
+/// success.
 std::vector<std::string> run_commands(const std::vector<std::vector<std::string>>& commands);
 
-/// The emulator's results; `error` says what went wrong.
+/// Returns the emulator's results. `error` receives the message of a failure.
 std::vector<KernelOutput> run_on_device(Object& object, const std::string& kernel,
                                         const Problem& problem,
                                         const std::vector<KernelInput>& inputs, std::string& error);
 
-/// A library that host_command made.
+/// A library that was built by host_command.
 class HostLibrary {
  public:
   explicit HostLibrary(const std::string& path);
@@ -61,7 +62,8 @@ class HostLibrary {
   void* handle_;
 };
 
-/// Empty, or the first difference. `tolerance`: relative, of f32 values.
+/// Returns the first difference, or an empty string. `tolerance` is relative and applies to f32
+/// values.
 std::string difference(const std::vector<KernelOutput>& device,
                        const std::vector<KernelOutput>& host, double tolerance);
 

@@ -1,4 +1,4 @@
-// Instructions across lanes, and vector instructions whose forms the tables don't have.
+// Cross-lane instructions, and vector instructions with forms that the tables don't cover.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@ namespace {
 
 constexpr u64 kSome = 0xf0c3a5960ff0a5c3;
 
-/// Runs with several EXEC masks; `want` gives a lane's v40 or nothing where it stays.
+/// Runs with several EXEC masks. `want` returns a lane's expected v40, or nothing if it must not
+/// change.
 void each_lane(const Hand::Run& run, const std::function<u32(const State&, int)>& want,
                const std::function<void(State&)>& prepare = nullptr) {
   const Target& target = run.batch.target();
@@ -43,7 +44,7 @@ void add_permlanes(Hand& hand) {
     const auto from = [cross, sel](const State& s, int lane) {
       return ((lane / 16) ^ (cross ? 1 : 0)) * 16 + sel(s, lane);
     };
-    // Without op_sel's bits, lanes that are off aren't read and the lane keeps its value.
+    // Without the op_sel bits, disabled lanes aren't read and the destination lane keeps its value.
     hand.add(name + "_fetch_inactive", name + " v40, v12, s10, s11 op_sel:[1,0]", {name},
              [from](const Hand::Run& run) {
                each_lane(run, [from](const State& s, int lane) { return s.v[12][from(s, lane)]; });
@@ -90,7 +91,7 @@ void add_reads(Hand& hand) {
                EXPECT_EQ(state.s[40], want);
              }
            });
-  // gfx9 reads one scalar register an instruction, beside M0.
+  // On gfx9 an instruction can read only one scalar register besides M0.
   const std::string named = is_gfx9(hand.target())
                                 ? "s_mov_b32 m0, s11\nv_writelane_b32 v40, s10, m0\n"
                                 : "v_writelane_b32 v40, s10, s11\n";
@@ -132,7 +133,7 @@ void add_reads(Hand& hand) {
            });
 }
 
-/// Where ds_swizzle's lane reads: from the definition of its offset.
+/// Returns the lane that ds_swizzle reads, computed from the definition of its offset.
 int swizzled(int offset, int lane) {
   if (offset & 0x8000) return lane / 4 * 4 + (offset >> (2 * (lane % 4)) & 3);
   const int and_mask = offset & 31, or_mask = offset >> 5 & 31, xor_mask = offset >> 10 & 31;
@@ -160,7 +161,7 @@ void add_lds_lanes(Hand& hand) {
       EXPECT_NE(outcome.message.find("ds_swizzle_b32"), std::string::npos) << outcome.message;
     });
   }
-  // Later waves of 64 permute within their halves.
+  // From gfx10 on, waves of 64 permute within their halves.
   const bool gfx9 = is_gfx9(hand.target());
   if (hand.target().wave64 && !gfx9) return;
   const int lanes = gfx9 ? 64 : 32;
@@ -185,7 +186,7 @@ void add_lds_lanes(Hand& hand) {
   hand.add("ds_permute_b32", "ds_permute_b32 v40, v11, v12\ns_waitcnt lgkmcnt(0)",
            {"ds_permute_b32"}, [named, lanes](const Hand::Run& run) {
              each_lane(run, [named, lanes](const State& s, int lane) {
-               u32 value = 0;  // the last lane that sends here wins
+               u32 value = 0;  // the last lane that sends to this lane wins
                for (int i = 0; i < lanes; ++i) {
                  if (on(s, i) && named(s.v[11][i]) == lane) value = s.v[12][i];
                }
@@ -241,7 +242,7 @@ void add_mix(Hand& hand) {
           each_lane(run, want, [&](State& s) {
             for (int reg : {10, 20, 30}) {
               for (u32& x : s.v[reg]) {
-                do {  // NaN's bits aren't told
+                do {  // the bits of NaN are unspecified
                   x = static_cast<u32>(interesting(Type::pk_f16, random)) & 0xf7fff7ff;
                 } while ((x & 0x7f800000) == 0x7f800000);
               }
@@ -253,7 +254,7 @@ void add_mix(Hand& hand) {
   }
 }
 
-/// c plus the products of the parts of `bits` bits that two registers hold.
+/// Returns c plus the products of the `bits`-bit elements of two registers.
 i64 dot(u32 a, u32 b, i64 c, int bits, bool signed_a, bool signed_b) {
   for (int i = 0; i < 32; i += bits) {
     const auto part = [&](u32 x, bool is_signed) {
@@ -265,7 +266,7 @@ i64 dot(u32 a, u32 b, i64 c, int bits, bool signed_a, bool signed_b) {
   return c;
 }
 
-/// Addends whose sums leave the range.
+/// Sets addends whose sums overflow.
 void put_limits(State& s, size_t reg) {
   s.v[reg][3] = 0x7fffffff;
   s.v[reg][4] = 0x80000001;
@@ -274,7 +275,7 @@ void put_limits(State& s, size_t reg) {
   s.v[10][6] = s.v[20][6] = 0x80008000;
 }
 
-/// Dot products whose name says what is signed; those of gfx9 alone. With `c` in their name the
+/// Dot products of gfx9, whose names say which sources are signed. If the name contains `c`, the
 /// destination is the addend.
 void add_named_dots(Hand& hand) {
   struct Named {
@@ -310,7 +311,7 @@ void add_named_dots(Hand& hand) {
   }
 }
 
-/// Dot products of integers whose signs neg_lo tells: those of gfx11.
+/// Integer dot products of gfx11, whose signs neg_lo selects.
 void add_mixed_dots(Hand& hand) {
   for (int bits : {8, 4}) {
     const std::string name = bits == 8 ? "v_dot4_i32_iu8" : "v_dot8_i32_iu4";
@@ -333,7 +334,7 @@ void add_mixed_dots(Hand& hand) {
   }
 }
 
-/// Halves whose products' sums are exact: in which order they are added isn't told.
+/// Sets halves whose products have exact sums, because the order of additions is unspecified.
 void put_small_halves(State& s, bool bf16) {
   Random random(3);
   for (int reg : {10, 20}) {

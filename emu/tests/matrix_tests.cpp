@@ -1,4 +1,5 @@
-// Matrix instructions. Their inner order of summation isn't told, so sums here are exact.
+// Matrix instructions. Their order of summation is unspecified, so the sums in these tests are
+// exact.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int kA = 10, kB = 20, kC = 30, kD = 50;
 
-/// Small multiples of 1/4.
+/// Returns small multiples of 1/4.
 float small(Random& random) {
   return static_cast<float>(static_cast<int>(random.below(17)) - 8) / 4;
 }
@@ -20,7 +21,8 @@ u32 encode(float x, bool bf16) {
               : static_cast<u32>(to_bits(static_cast<half>(x)));
 }
 
-/// Rows of A and columns of B: lane l and l + 16 both hold row l % 16, two values a register.
+/// Sets rows of A or columns of B: lanes l and l + 16 both hold row l % 16, two values per
+/// register.
 void put_matrix(State& s, int reg, const float (&m)[16][16], bool bf16, int lanes) {
   for (int lane = 0; lane < lanes; ++lane) {
     for (int k = 0; k < 16; k += 2) {
@@ -30,8 +32,8 @@ void put_matrix(State& s, int reg, const float (&m)[16][16], bool bf16, int lane
   }
 }
 
-/// Element (row, column) of C and D in wave32: register row / 2, lane column + 16 * (row % 2).
-/// In wave64: register row / 4, lane column + 16 * (row % 4).
+/// The position of element (row, column) of C and D. In wave32: register row / 2, lane column + 16
+/// * (row % 2). In wave64: register row / 4, lane column + 16 * (row % 4).
 struct Place {
   int reg, lane;
 };
@@ -91,7 +93,7 @@ void add_f32_result(Hand& hand, const std::string& name, bool bf16) {
            });
 }
 
-/// 16-bit results: one value a register, in the half that op_sel's last bit names.
+/// 16-bit results: one value per register, in the half that op_sel's last bit selects.
 void add_half_result(Hand& hand, const std::string& name, bool bf16) {
   for (const bool high : {false, true}) {
     hand.add(name + (high ? "_high" : "_low"),
@@ -118,7 +120,8 @@ void add_half_result(Hand& hand, const std::string& name, bool bf16) {
                    const Place p = place(r, c, 32);
                    const u32 old = before.v[kD + p.reg][p.lane], got = state.v[kD + p.reg][p.lane];
                    const u32 bits = encode(dot(f, r, c), bf16);
-                   // bf16 has fewer digits than the sum: to nearest or cut off, both are seen.
+                   // bf16 has fewer digits than the sum. Rounding to nearest and truncation are
+                   // both accepted.
                    const u32 value = high ? got >> 16 : got & 0xffff;
                    if (bf16)
                      ASSERT_LE(value - bits, 1u) << r << " " << c;

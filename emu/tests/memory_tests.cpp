@@ -1,4 +1,5 @@
-// Loads and stores: global, flat, scratch, LDS and scalar, each width, offset and form of address.
+// Loads and stores: global, flat, scratch, LDS and scalar, with each width, offset and addressing
+// form.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,7 @@ constexpr Access kStores[] = {
     {"d16_hi_b8", 1, false, true, true}, {"d16_hi_b16", 2, false, true, true},
 };
 
-/// What a load leaves in a register of the destination.
+/// Returns the value that a load leaves in a register of the destination.
 u32 loaded(const Access& access, const uint8_t* from, int dword, u32 old) {
   if (access.bytes >= 4) {
     u32 value;
@@ -56,7 +57,7 @@ std::string registers(int first, int bytes) {
   return "v[" + std::to_string(first) + ":" + std::to_string(first + count - 1) + "]";
 }
 
-/// How the lanes' addresses lie to one another.
+/// The relation between the lanes' addresses.
 enum class Pattern { contiguous, same, scattered, backwards };
 constexpr Pattern kPatterns[] = {Pattern::contiguous, Pattern::same, Pattern::scattered,
                                  Pattern::backwards};
@@ -80,7 +81,8 @@ struct Block {
   alignas(64) uint8_t bytes[8192];
 };
 
-/// One address form: how to set a lane's address registers up for byte `at` of the memory.
+/// An addressing form, with a function that sets a lane's address registers for byte `at` of the
+/// memory.
 struct Form {
   std::string name, space;  // "global", "flat", "ds", "scratch"
   std::string address, base;
@@ -123,7 +125,7 @@ std::string with_offset(int offset) {
 
 constexpr char kLoadsDone[] = "\ns_waitcnt vmcnt(0) lgkmcnt(0)";
 
-/// Empty names: the target hasn't such an instruction.
+/// Sets an empty name if the target has no such instruction.
 std::string load_text(const Target& target, const Form& form, const Access& access,
                       std::string& name) {
   std::string suffix = access.suffix;
@@ -150,7 +152,7 @@ std::string store_text(const Target& target, const Form& form, const Access& acc
          (is_gfx9(target) ? kLoadsDone : "\ns_waitcnt_vscnt null, 0x0");
 }
 
-/// The memory that a form's addresses point at after a run: LDS lies 256 bytes up.
+/// Returns the memory that a form's addresses refer to after a run. LDS starts at offset 256.
 const uint8_t* memory_of(const Form& form, const State& state, const Block& block) {
   return form.space == "ds" ? state.lds.data() + 256 : block.bytes;
 }
@@ -205,7 +207,7 @@ void check_store(const Hand::Run& run, const Form& form, const Access& access, P
           static_cast<uint8_t>(state.v[20 + at / 4][lane] >> (8 * (at % 4)));
     }
   }
-  if (pattern == Pattern::same) {  // which lane is last isn't told
+  if (pattern == Pattern::same) {  // which lane's store is last is unspecified
     for (int reg = 20; reg < 24; ++reg) state.v[reg].fill(0x13579bdf);
     for (int i = 0; i < access.bytes && state.exec != 0; ++i) {
       want[64 + static_cast<u32>(i)] =
@@ -247,7 +249,7 @@ void add_vector_memory(Hand& hand) {
   }
 }
 
-/// Scratch is read back through itself: what a lane stores, the lane alone finds.
+/// Reads scratch back through scratch loads: only the lane that stored a value finds it.
 void add_scratch(Hand& hand) {
   const std::string store = name_on(hand.target(), "scratch_store_b32"),
                     load = name_on(hand.target(), "scratch_load_b128");
@@ -358,7 +360,7 @@ void add_two_addresses(Hand& hand) {
   }
 }
 
-/// Registers below zero and offsets that bring them back: the sum wraps at 32 bits.
+/// Uses negative address registers and offsets that compensate them: the sum wraps at 32 bits.
 void add_wrapping_lds(Hand& hand) {
   const std::string store = name_on(hand.target(), "ds_store_b32"),
                     load = name_on(hand.target(), "ds_load_b32"),
@@ -382,7 +384,8 @@ void add_wrapping_lds(Hand& hand) {
                state.v[2][lane] = back;        // 256 - 4 (lane + 1)
                state.v[3][lane] = back;        // 512 and 768 less that
                state.v[4][lane] = back - 768;  // 256 - 4 (lane + 1), too
-               state.v[24][lane] = state.v[20][lane] + state.v[23][lane];  // what is there by then
+               // The value in memory by then.
+               state.v[24][lane] = state.v[20][lane] + state.v[23][lane];
              }
              state.exec = lanes == 64 ? ~u64{0} : 0xffffffff;
              const State before = state;
@@ -424,7 +427,7 @@ void add_scalar_loads(Hand& hand) {
   }
 }
 
-/// Flat addresses with an aperture's upper half are LDS and scratch.
+/// Flat addresses whose upper half is that of an aperture refer to LDS and scratch.
 void add_apertures(Hand& hand) {
   const auto named = [&hand](const char* name) { return name_on(hand.target(), name); };
   const std::string load = named("flat_load_b32") + " v40, v[2:3]\n",

@@ -1,5 +1,5 @@
-// Mistakes that were found in other emulators, each by its name. Those that need a whole kernel are
-// in corpus/mistakes.hip.
+// Mistakes that were found in other emulators; each test is named after one. Those that need a
+// whole kernel are in corpus/mistakes.hip.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace emu::test {
 namespace {
 
-/// A lane is written, then read by a later lane of the same instruction.
+/// A lane is written and then read by a later lane of the same instruction.
 void add_in_place(Hand& hand) {
   hand.add("in_place_dpp_reads_lanes_already_written",
            "v_add_nc_u32_dpp v40, v40, v40 row_shr:1 row_mask:0xf bank_mask:0xf", {},
@@ -18,7 +18,8 @@ void add_in_place(Hand& hand) {
              const auto before = state.v[40];
              if (!run(state)) return;
              for (int lane = 0; lane < 32; ++lane) {
-               const bool first = lane % 16 == 0;  // out of its row: not written
+               // Its source is outside the row: it isn't written.
+               const bool first = lane % 16 == 0;
                EXPECT_EQ(state.v[40][lane], first ? before[lane] : before[lane - 1] + before[lane]);
              }
            });
@@ -69,7 +70,7 @@ void add_memory(Hand& hand) {
              State state = random_state(run.batch.target(), 6);
              run(state);
            });
-  // Which lane a flat address of the private aperture means is the lane that uses it.
+  // A flat address in the private aperture refers to the scratch of the lane that uses it.
   hand.add("private_aperture_through_flat",
            "s_mov_b64 s[20:21], src_private_base\nv_mov_b32 v3, s21\nv_mov_b32 v2, 16\n"
            "flat_store_b32 v[2:3], v20\ns_waitcnt_vscnt null, 0x0\n"

@@ -36,7 +36,7 @@ T must(llvm::Expected<T> value) {
   return std::move(*value);
 }
 
-/// Where each section lies: by its address in a linked object, else one after the other.
+/// Assigns each section an address: its own in a linked object, otherwise one after another.
 std::map<uint64_t, uint64_t> lay_out(const llvm::object::ELFObjectFileBase& elf, uint64_t& size) {
   std::map<uint64_t, uint64_t> places;
   size = 0;

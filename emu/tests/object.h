@@ -1,6 +1,7 @@
 #pragma once
 
-// Code objects for tests: their symbols, descriptors and loading, through LLVM's reader.
+// Loads code objects for tests with LLVM's reader, and gives access to their symbols and
+// descriptors.
 
 #include <map>
 #include <memory>
@@ -11,22 +12,22 @@
 
 namespace emu::test {
 
-/// A code object laid out in memory. Relocations of linked objects are none but GOT entries.
+/// A code object laid out in memory. The only relocations of linked objects are GOT entries.
 class Object {
  public:
   /// Reads a linked or relocatable object. Throws std::runtime_error.
   Object(const std::string& path, const std::string& arch);
 
-  /// The code for waves of this width.
+  /// Returns the code lowered for waves of 64 or 32 lanes.
   Code& code(bool wave64);
-  /// Kernels by name.
+  /// Kernel descriptors by name.
   const std::map<std::string, Descriptor>& kernels() const { return kernels_; }
   uint64_t entry(const std::string& kernel) const { return entries_.at(kernel); }
-  /// Address in memory of a symbol of the object, 0 where there is none.
+  /// Returns the memory address of a symbol of the object, or 0 if there is none.
   uint64_t address(const std::string& symbol) const;
-  /// Address within the object of a function.
-  /// Where address 0 of the object lies.
+  /// Returns the memory address of the object's address 0.
   uint64_t base() const;
+  /// Returns the address of a function within the object.
   uint64_t function(const std::string& name) const;
   uint32_t kernarg_bytes(const std::string& kernel) const {
     return kernels_.at(kernel).kernarg_bytes;

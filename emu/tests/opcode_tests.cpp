@@ -1,4 +1,4 @@
-// The directed opcode tests' program. --list-tested prints the mnemonics they cover.
+// Main program of the directed opcode tests. --list-tested prints the mnemonics that they cover.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// Of the names on standard input, those that the architecture's tables have.
+/// Reads names from standard input and prints those that the architecture's tables contain.
 int print_implemented(const char* name) {
   const emu::Architecture* architecture = emu::find_architecture(name);
   if (architecture == nullptr) return 1;

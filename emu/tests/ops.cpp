@@ -19,13 +19,13 @@ std::set<std::string>& tested() {
   return names;
 }
 
-/// One target's batch and every spec's cases in it.
+/// One target's batch and the cases of every spec in it.
 struct Suite {
   explicit Suite(const Target& target) : batch(target) {}
   Batch batch;
   Table table;
   bool assembled = false;
-  std::vector<std::vector<std::pair<int, Form>>> cases;  // of each spec
+  std::vector<std::vector<std::pair<int, Form>>> cases;  // indexed by spec
 };
 
 class OpTest : public testing::Test {

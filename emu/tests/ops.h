@@ -1,7 +1,7 @@
 #pragma once
 
-// Directed tests of opcodes that work lane by lane: a table says a mnemonic and a scalar function
-// of its operands; forms, modifiers, EXEC masks and values are made here.
+// Directed tests of opcodes that work lane by lane. A table gives a mnemonic and a scalar function
+// of its operands; this code generates forms, modifiers, EXEC masks and values.
 
 #include <bit>
 #include <cmath>
@@ -22,7 +22,7 @@ template <class T>
 struct Pk {
   T lo, hi;
 };
-/// A value and a lane's bit of a mask: a sum and its carry.
+/// A value and one bit of a lane mask, such as a sum and its carry.
 template <class T>
 struct With {
   T value;
@@ -87,7 +87,7 @@ struct Result {
 };
 using Reference = std::function<Result(const uint64_t*)>;
 
-/// What a function reads of MODE.
+/// Returns the IEEE bit of MODE, for functions that depend on it.
 bool ieee_mode();
 
 struct Spec {
@@ -97,14 +97,14 @@ struct Spec {
   bool has_value = true, has_bit = false;
   Reference reference, clamp_reference;
   double ulps = 0, absolute = 0;
-  bool exact_bits = false;     // NaN by its bits too
-  bool is_accumulate = false;  // the last source is the destination
-  int constant = -1;           // a source that is a literal always
+  bool exact_bits = false;     // NaN must match bit by bit, too
+  bool is_accumulate = false;  // the destination is also the last source
+  int constant = -1;           // index of a source that is always a literal
   bool is_cmpx = false;
   bool normal_only = false;  // denormal inputs may be flushed
   bool no_abs = false;
-  bool reads_vcc = false;  // a bit that isn't among the operands
-  const char* only = "";   // architectures by prefix
+  bool reads_vcc = false;  // VCC is a source that isn't among the operands
+  const char* only = "";   // prefix of the architectures that have it
 
   Spec& ulp(double n) {
     ulps = n;
@@ -196,7 +196,7 @@ class Table {
   std::vector<Spec> specs;
 };
 
-// The tables, one file each.
+// The tables; each has its own file.
 void add_float32(Table& table);
 void add_float64(Table& table);
 void add_float16(Table& table);
@@ -206,15 +206,15 @@ void add_convert(Table& table);
 void add_packed(Table& table);
 void add_compare(Table& table);
 
-/// Values worth trying of a type, then random ones.
+/// Returns edge cases of a type first, then random values.
 uint64_t interesting(Type type, Random& random);
 
-/// Registers gtest cases "Opcode/<target>.<mnemonic>"; call before RUN_ALL_TESTS.
+/// Registers gtest cases "Opcode/<target>.<mnemonic>". Call it before RUN_ALL_TESTS.
 void register_ops(const Target& target);
 
-/// All mnemonics that a case of this program tests on an architecture.
+/// Records that a test case covers a mnemonic on an architecture.
 void note_tested(const std::string& arch, const std::string& mnemonic);
-/// Prints them, one "architecture mnemonic" a line.
+/// Prints all recorded mnemonics, one "architecture mnemonic" per line.
 void print_tested();
 
 }  // namespace emu::test

@@ -1,4 +1,4 @@
-// Bits: logic, shifts, fields, permutations, counting, selection.
+// Logic, shifts, bit fields, permutations, bit counts, selection.
 
 #include "emu/tests/reference.h"
 

@@ -1,4 +1,4 @@
-// Comparisons into a mask and into EXEC.
+// Comparisons that write a mask or EXEC.
 
 #include "emu/tests/reference.h"
 
@@ -41,7 +41,7 @@ void add_float(Table& t, const std::string& type) {
   both(t, "nlt_" + type, [unordered](T a, T b) { return unordered(a, b) || a >= b; });
 }
 
-/// The bit of a class mask that a value belongs to.
+/// Returns the bit of a class mask that a value belongs to.
 template <class T>
 int class_of(T x) {
   constexpr int kMantissa = sizeof(T) == 8 ? 52 : sizeof(T) == 4 ? 23 : 10;

@@ -7,7 +7,7 @@ namespace {
 
 u32 both(u32 lo, u32 hi) { return (lo & 0xffff) | hi << 16; }
 
-/// [-1, 1] or [0, 1] to all of T, to nearest even.
+/// Maps [-1, 1] or [0, 1] to the whole range of T, rounded to nearest even.
 template <class T>
 T normalised(double x) {
   if (x != x) return 0;

@@ -1,4 +1,4 @@
-// f16 arithmetic: exact values rounded once.
+// f16 arithmetic: exact values are rounded once.
 
 #include "emu/tests/reference.h"
 

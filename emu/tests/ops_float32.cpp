@@ -9,11 +9,11 @@ using F = float;
 
 constexpr double kTau = 6.283185307179586476925286766559;
 
-/// Zero times anything is zero.
+/// The DX9 rule: zero times anything is zero.
 F dx9_mul(F a, F b) { return a == 0 || b == 0 ? 0.0f : a * b; }
 F dx9_fma(F a, F b, F c) { return a == 0 || b == 0 ? c : std::fma(a, b, c); }
 
-/// The fraction of a turn first: what is left is exact.
+/// Takes the fraction of a revolution first; the remainder is exact.
 double turn(double x, double (*f)(double)) {
   return std::isinf(x) ? quiet_nan<double>() : f(std::fmod(x, 1.0) * kTau);
 }
@@ -30,16 +30,16 @@ i32 exponent_of(F x) {
   return exponent;
 }
 
-/// A denormal's sign alone.
+/// Flushes a denormal to zero with its sign.
 F normal(F x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 
-/// Rounds the product, too, and takes and gives no denormals whatever MODE says.
+/// Rounds the product as well, and flushes denormal inputs and results regardless of MODE.
 F two_roundings(F a, F b, F c) {
   const F product = normal(normal(a) * normal(b));
   return normal(product + normal(c));
 }
 
-/// gfx9's multiply-adds; what came later is fused.
+/// gfx9's multiply-adds are unfused; those of later generations are fused.
 void add_unfused(Table& t) {
   t.op("v_mad_f32", [](F a, F b, F c) { return two_roundings(a, b, c); }).on("gfx9");
   t.op("v_mac_f32", [](F a, F b, F c) { return two_roundings(a, b, c); }).accumulate().on("gfx9");
@@ -133,14 +133,15 @@ void add_float32(Table& t) {
      if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return quiet_nan<F>();
      if (d == 0 || std::isinf(n)) return put(std::numeric_limits<F>::infinity());
      if (std::isinf(d) || n == 0) return put(0.0f);
-     // Of operands that are so far apart the quotient overflows whatever came of the iteration.
+     // If the operands' exponents differ this much, the quotient overflows whatever the iteration
+     // computes.
      if (std::ilogb(n) - std::ilogb(d) > 128) return put(std::numeric_limits<F>::infinity());
      if (std::ilogb(n) - std::ilogb(d) < -150) return put(0.0f);
      return put(std::abs(q));
    }).normal();
   t.op("v_div_fmas_f32", [](F a, F b, F c, bool vcc) {
      const F x = std::fma(a, b, c);
-     // What v_div_scale has done is undone: up for a large numerator, else down.
+     // Undoes the scaling of v_div_scale: up for a large numerator, down otherwise.
      if (!vcc) return x;
      return std::abs(c) >= 2 ? x * 0x1p64f : x * 0x1p-64f;
    }).with_vcc();

@@ -48,7 +48,7 @@ void add_float64(Table& t) {
      if (!vcc) return x;
      return std::abs(c) >= 2 ? x * 0x1p128 : x * 0x1p-128;
    }).with_vcc();
-  // About half of the mantissa is right; clang's division and root make up for the rest.
+  // About half of the mantissa is correct. clang's division and square root refine it.
   const double kPart = std::ldexp(1.0, 53 - 24);
   t.op("v_rcp_f64", [](D a) { return 1 / a; }).ulp(kPart).normal();
   t.op("v_rsq_f64", [](D a) { return 1 / std::sqrt(a); }).ulp(kPart).normal();

@@ -78,7 +78,7 @@ void add_products(Table& t) {
   });
   t.op("v_mad_i64_i32", [](i32 a, i32 b, i64 c) {
     const __int128 x = __int128{c} + i64{a} * b;
-    return With<u64>{static_cast<u64>(x), x < 0};  // bit 64 of the sum
+    return With<u64>{static_cast<u64>(x), x < 0};  // the carry is bit 64 of the sum
   });
   t.op("v_mul_lo_u16", [](u16 a, u16 b) { return static_cast<u16>(u32{a} * b); });
   t.op("v_mad_u16", [](u16 a, u16 b, u16 c) {
@@ -95,7 +95,8 @@ void add_products(Table& t) {
    }).clamped([](i16 a, i16 b, i32 c) { return saturate<i32>(__int128{a} * b + c); });
 }
 
-/// gfx9 has these under two names each: the older ones zero the upper half of their register.
+/// gfx9 has two names for each of these. The instructions with the older names clear the upper half
+/// of their register.
 void add_legacy(Table& t) {
   t.op("v_mad_legacy_u16", [](u16 a, u16 b, u16 c) { return static_cast<u16>(u32{a} * b + c); })
       .clamped([](u16 a, u16 b, u16 c) { return saturate<u16>(__int128{a} * b + c); })

@@ -58,7 +58,7 @@ void add_dots(Table& t) {
     for (int i = 0; i < 8; ++i) c += static_cast<u32>(nibble(a, i, false) * nibble(b, i, false));
     return c;
   });
-  // Without neg_lo both are unsigned; the signed ones are tested apart.
+  // Without neg_lo both sources are unsigned. Other tests cover the signed ones.
   t.op("v_dot4_i32_iu8", [](u32 a, u32 b, u32 c) {
     for (int i = 0; i < 4; ++i) c += static_cast<u32>(byte_of(a, i, false) * byte_of(b, i, false));
     return c;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs tests that launch known kernels with WICK_EMU_PROFILE and holds the counts against what those
-kernels must need: 1000 elements added by 4 workgroups of 256 items, and kernels/profile.hip.
+"""Runs tests that launch known kernels with WICK_EMU_PROFILE and checks the counts of the profile. The
+kernels add 1000 elements with 4 workgroups of 256 work-items, or are those of kernels/profile.hip.
 
   profile_check.py EMU_HIP_TEST
 """
@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 WAVES = 4 * 256 // 32
-USED_WAVES = 32  # of 1000 items: 31 whole ones and one with 8 lanes
+USED_WAVES = 32  # work-items 0 to 999: 31 full waves and one with 8 lanes
 TESTS = "--gtest_filter=HipLaunch.AddsVectors:HipLaunch.DynamicLds:HipProfile.*"
 LINES_128 = 3 * USED_WAVES
 LINES_64 = 3 * (31 * 2 + 1)
@@ -39,15 +39,15 @@ def traffic(load_bytes, store_bytes, transactions_64, transactions_128):
 
 
 def check_known(kernels):
-    """Of one wave of 32 lanes each."""
+    """Checks kernels that run one wave of 32 lanes each."""
     assert kernels["strided"]["global"] == traffic(128, 128, 64, 64), kernels["strided"]
     assert kernels["uniform"]["global"] == traffic(128, 128, 1 + 2, 1 + 1), kernels["uniform"]
-    # A store and a load, each 32 cycles instead of one.
+    # A store and a load take 32 cycles each instead of one.
     assert kernels["one_bank"]["lds"] == {"accesses": 2, "conflict_cycles": 2 * 31}
     assert kernels["padded"]["lds"] == {"accesses": 2, "conflict_cycles": 0}
     for name in ("strided", "uniform", "one_bank", "padded"):
         assert kernels[name]["lanes_off"] == 0, kernels[name]
-    # Nearly all its instructions with 4 lanes of 32.
+    # Nearly all of its instructions run with 4 of 32 lanes.
     assert abs(kernels["four_lanes"]["lanes_off"] - 28 / 32) < 0.01, kernels["four_lanes"]
     spills = kernels["spills"]
     assert spills["scratch_bytes"] >= 1200, spills

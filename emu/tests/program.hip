@@ -1,7 +1,7 @@
-// A HIP program as its users write them, against the public headers: kernels called by <<<>>>,
-// variables of the device's, LDS of both kinds, barriers, atomics, shuffles, votes, mathematics,
-// events. Run with the emulator in place of the runtime; built as the README says, with
-// emu/hip/device_library.h for what the compiler lacks of the vendor's device library.
+// A typical HIP program, written against the public headers: kernel launches with <<<>>>, device
+// variables, static and dynamic LDS, barriers, atomics, shuffles, votes, mathematics, events. It
+// runs with the emulator in place of the runtime. It is built as the README describes, with
+// emu/hip/device_library.h replacing the vendor's device library.
 
 #include <hip/hip_runtime.h>
 
@@ -13,14 +13,14 @@
 __constant__ float factor = 1;
 __device__ int calls = 0;
 
-/// By a loop over the grid.
+/// A grid-stride loop.
 __global__ void saxpy(float* y, const float* x, int n) {
   const int first = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   for (int i = first; i < n; i += static_cast<int>(gridDim.x * blockDim.x)) y[i] += factor * x[i];
   if (first == 0) calls += 1;
 }
 
-/// Each block's sum.
+/// Computes the sum of each block.
 template <class T>
 __global__ void sum(const T* x, T* sums) {
   extern __shared__ char room[];
@@ -33,7 +33,7 @@ __global__ void sum(const T* x, T* sums) {
   if (threadIdx.x == 0) sums[blockIdx.x] = part[0];
 }
 
-/// The sum of all, of each wave first.
+/// Computes the sum of all elements from the sums of the waves.
 __global__ void total(const int* x, int n, int* all) {
   __shared__ int waves[32];
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -93,7 +93,7 @@ __host__ __device__ void double_functions(double x, double* out) {
   out[8] = floor(x);
 }
 
-/// A thread of a plane each.
+/// Each thread handles one point of a two-dimensional grid.
 __global__ void functions(float* floats, double* doubles) {
   const int x = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int y = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
@@ -190,7 +190,7 @@ static void check_votes() {
   expect(votes.even, wanted.even, 0, "even", 0);
   expect(votes.even_of_blocks, wanted.even, 0, "even of blocks", 0);
   if (votes.seven < 1) expect(votes.seven, 1, 0, "seven", 0);
-  expect(votes.ticket, kBlocks % 3, 0, "ticket", 0);  // from 0 to 2, and again
+  expect(votes.ticket, kBlocks % 3, 0, "ticket", 0);  // the ticket wraps: 0 to 2, and again
   CHECK(hipFree(dx));
   CHECK(hipFree(all));
   CHECK(hipFree(device_votes));

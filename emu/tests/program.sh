@@ -1,12 +1,13 @@
 #!/bin/sh
 # program.sh CLANG SOURCE LIBRARY_FOLDER HEADERS BUNDLER_FOLDER OUTPUT
-# Compiles a HIP program against the public headers as the README says, and without optimization, and
-# runs it on the emulator: on each architecture that it is compiled for.
+# Compiles a HIP program against the public headers, with the README's command and without
+# optimization, and runs it on the emulator, once for each architecture that it is compiled for.
 set -e
 PATH="$5:$PATH"
 export PATH
 for level in O2 O0; do
-  # The headers ask for the compiler's own as "include/...", which none of its folders answers to.
+  # The headers include the compiler's own headers as "include/...", which none of its search paths
+  # matches.
   "$1" -x hip -$level --offload-arch=gfx1100 --offload-arch=gfx90a -nogpulib \
     --rocm-path="${4%/include}" -D__HIP_PLATFORM_AMD__ \
     -include "$(dirname "$0")/../hip/device_library.h" \

@@ -1,4 +1,4 @@
-// Random kernels from a seed: compiled for the device and for the host, and compared.
+// Generates random kernels from seeds, compiles them for device and host, and compares the results.
 
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +48,7 @@ Options read_options(int argc, char** argv) {
   return options;
 }
 
-/// A file of kernels and what both compilers make of it.
+/// A file of kernels and the outputs of both compilers.
 struct File {
   uint64_t first = 0, count = 0;  // seeds of its kernels
   std::string source, device, host;
@@ -56,7 +56,7 @@ struct File {
   std::vector<std::string> flags;
 };
 
-/// The kernel as the architecture can have it: gfx9 knows no row_xmask, so it rotates.
+/// Adapts the kernel to the architecture: gfx9 lacks row_xmask, so the kernel rotates instead.
 std::string kernel_for(const std::string& arch, uint64_t seed) {
   std::string text = random_kernel(seed);
   static const std::string kMask = ", 0x165,", kRotate = ", 0x125,";
@@ -88,7 +88,7 @@ File write_file(uint64_t first, uint64_t count, int number, const std::string& a
   return file;
 }
 
-/// How many of the file's kernels differ.
+/// Returns the number of the file's kernels whose results differ.
 int compare_file(const File& file, const Options& options) {
   Object object(file.device, options.arch);
   HostLibrary host(file.host);
@@ -117,7 +117,7 @@ int compare_file(const File& file, const Options& options) {
   return wrong;
 }
 
-/// Compiles and compares a few files; the number of kernels that differ.
+/// Compiles and compares some files. Returns the number of kernels whose results differ.
 int run_files(const std::vector<File>& files, const Options& options) {
   std::vector<std::vector<std::string>> commands;
   for (const File& file : files) {

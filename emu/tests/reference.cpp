@@ -3,7 +3,7 @@
 namespace emu::test {
 namespace {
 
-/// A finite f16 as value * 2^-24.
+/// Returns a finite f16 as an integer multiple of 2^-24.
 i64 fixed(half x) {
   const auto bits = static_cast<u16>(to_bits(x));
   const int exponent = bits >> 10 & 31;
@@ -20,7 +20,7 @@ half half_from_fixed(__int128 value, int exponent, bool negative_zero) {
   bool negative = value < 0;
   if (value == 0) negative = negative_zero;
   unsigned __int128 magnitude = static_cast<unsigned __int128>(value < 0 ? -value : value);
-  // To units of 2^-24 with the mantissa's eleven bits, rounding once.
+  // Converts to units of 2^-24 with eleven mantissa bits, rounding once.
   int shift = -24 - exponent;
   int width = 0;
   for (unsigned __int128 rest = magnitude; rest != 0; rest >>= 1) ++width;
@@ -60,7 +60,7 @@ half half_towards_zero(float x) {
   if (x != x || std::isinf(x)) return static_cast<half>(x);
   const half nearest = half_nearest(x);
   if (std::abs(static_cast<double>(nearest)) <= std::abs(static_cast<double>(x))) return nearest;
-  return from_bits<half>(to_bits(nearest) - 1);  // infinity becomes the greatest number
+  return from_bits<half>(to_bits(nearest) - 1);  // infinity becomes the largest finite number
 }
 
 float bf16_value(u16 bits) { return from_bits<float>(u32{bits} << 16); }

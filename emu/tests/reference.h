@@ -1,6 +1,6 @@
 #pragma once
 
-// Scalar pieces that several tables' functions are made of.
+// Scalar helpers that several tables use.
 
 #include <algorithm>
 #include <cfenv>
@@ -35,7 +35,8 @@ bool sign_of(T x) {
   return (to_bits(x) >> (8 * sizeof(T) - 1) & 1) != 0;
 }
 
-/// A number wins over NaN, -0 is less than +0; with IEEE's bit a signalling NaN wins.
+/// Numbers take precedence over NaN, and -0 is less than +0. With the IEEE bit, a signalling NaN
+/// takes precedence.
 template <class T>
 T float_min(T a, T b) {
   if (ieee_mode() && (is_signalling(a) || is_signalling(b))) return quiet_nan<T>();
@@ -54,7 +55,7 @@ T float_max(T a, T b) {
   return a > b ? a : b;
 }
 
-/// The middle one; with a NaN the least of the others.
+/// Returns the median. If one operand is NaN, returns the least of the others.
 template <class T>
 T float_med3(T a, T b, T c) {
   if (a != a || b != b || c != c) return float_min(float_min(a, b), c);
@@ -76,7 +77,7 @@ T saturate(__int128 value) {
   return static_cast<T>(value);
 }
 
-/// A float's integer part in T, saturated, NaN to 0.
+/// Returns a float's integer part as T, saturated; NaN becomes 0.
 template <class T>
 T to_integer(double x) {
   if (x != x) return 0;
@@ -90,10 +91,10 @@ T to_integer(double x) {
   return static_cast<T>(whole);
 }
 
-/// value * 2^exponent as f16, to nearest even, from an exact integer.
+/// Returns value * 2^exponent as f16, rounded to nearest even from an exact integer.
 half half_from_fixed(__int128 value, int exponent, bool negative_zero);
 half half_fma(half a, half b, half c);
-/// Converts to f16: to nearest, or towards zero.
+/// Convert to f16 with rounding to nearest, or toward zero.
 half half_nearest(double x);
 half half_towards_zero(float x);
 float bf16_value(u16 bits);

@@ -1,6 +1,7 @@
-// Debian's librocrand on the emulator: code objects that another compiler made years ago, found and
-// called through the functions of <<<>>>. Run with the devices gfx90a and gfx1030: what both
-// generate has to agree, and Philox with its definition, written down here.
+// Runs Debian's librocrand on the emulator: code objects from another, older compiler, registered
+// and launched through the functions behind <<<>>>. The test runs with the devices gfx90a and
+// gfx1030. The numbers of both must agree, and those of Philox must match the definition of Philox
+// below.
 
 #include <dlfcn.h>
 
@@ -92,7 +93,7 @@ void check_moments(const Numbers& numbers) {
   require(near(normal.mean / 4, 0.25) && near(normal.variance / 4, 1), "normal numbers aren't");
 }
 
-/// Block `index` of Philox 4x32 with ten rounds (Salmon et al., 2011).
+/// Computes block `index` of Philox 4x32 with ten rounds (Salmon et al., 2011).
 void philox(uint64_t index, uint32_t out[4]) {
   uint32_t c[4] = {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), 0, 0};
   uint32_t key[2] = {static_cast<uint32_t>(kSeed), static_cast<uint32_t>(kSeed >> 32)};
@@ -116,7 +117,7 @@ void check_philox(const Numbers& numbers) {
     for (size_t k = 0; k < 4; ++k) require(numbers.bits[i + k] == block[k], "Philox's bits differ");
     philox(kCount / 4 + i / 4, block);
     for (size_t k = 0; k < 4; ++k) {
-      // One fused multiply-add on the device; a double holds the product exactly.
+      // The device uses one fused multiply-add; a double holds the product exactly.
       const auto x = static_cast<float>(static_cast<float>(block[k]) * 0x1p-32 + 0x1p-32);
       require(numbers.uniform[i + k] == x, "Philox's uniform numbers differ");
     }

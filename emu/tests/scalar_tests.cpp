@@ -11,7 +11,7 @@
 namespace emu::test {
 namespace {
 
-/// How the text gets its operands.
+/// The operands of an instruction's text.
 enum class Shape { result, compare, constant, accumulate, accumulate_constant };
 
 struct ScalarSpec {
@@ -210,7 +210,7 @@ void add_logic(const std::string& type) {
                 [](u32 n, T a) { return a | T{1} << (n % kBits); });
 }
 
-/// A field of `width` bits from `at` on, of a value that is extended to 128 bits.
+/// Returns a field of `width` bits from bit `at` on, of a value extended to 128 bits.
 template <class T>
 T field(T a, u32 control) {
   constexpr u32 kBits = 8 * sizeof(T);
@@ -255,7 +255,7 @@ void add_compare(const std::string& type) {
   const auto k = [&](const char* relation, auto f) {
     with_constant(std::string("s_cmpk_") + relation + "_" + type, Shape::constant, f);
   };
-  // The constant is extended as the type says.
+  // The constant is sign- or zero-extended according to the type.
   using K = std::conditional_t<std::is_signed_v<T>, i16, u16>;
   k("eq", [](T a, K b, bool& c) { c = a == T{b}; });
   k("lg", [](T a, K b, bool& c) { c = a != T{b}; });
@@ -288,7 +288,7 @@ std::string sreg(int n, bool pair) {
 
 struct ScalarCase {
   int id;
-  std::vector<u64> constants;  // of each source
+  std::vector<u64> constants;  // value of each source
   std::vector<bool> is_constant;
 };
 
@@ -316,7 +316,7 @@ class ScalarTest : public testing::Test {
   void run(const ScalarCase& each, int round) {
     Random random(static_cast<u64>(round) * 977 + static_cast<u64>(each.id));
     State state;
-    state.v.clear();  // nobody looks at them
+    state.v.clear();  // scalar instructions don't use them
     for (u32& s : state.s) s = static_cast<u32>(random.next());
     const size_t count = spec_.sources.size();
     std::vector<u64> in(count);

@@ -51,7 +51,7 @@ State random_state_of(const Target& target, uint64_t seed, size_t registers) {
   }
   for (uint32_t& s : state.s) s = static_cast<uint32_t>(random.next());
   for (uint8_t& byte : state.lds) byte = static_cast<uint8_t>(random.next());
-  // Lanes that a wave of 32 hasn't are never written back.
+  // Lanes that don't exist in a wave of 32 are never written back.
   for (auto& reg : state.v) {
     for (int lane = target.lanes(); lane < 64; ++lane) reg[static_cast<size_t>(lane)] = 0;
   }

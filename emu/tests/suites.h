@@ -1,6 +1,6 @@
 #pragma once
 
-// Groups of tests beside the vector opcodes' tables.
+// Test suites besides the tables of vector opcodes.
 
 #include <functional>
 #include <memory>
@@ -24,12 +24,13 @@ void register_gfx9();
 void register_gfx9_registers();
 void register_gfx9_matrix();
 
-/// A suite of hand-made cases: each adds its texts first, all are assembled at once, then run.
+/// A suite of hand-written cases. All cases add their text first, then the batch is assembled once,
+/// then the cases run.
 class Hand {
  public:
   Hand(std::string suite, Target target);
-  /// A case: its assembler text, the mnemonics that it covers, and what to do with it. `check` runs
-  /// it as often as it wants by `run`, which fails the test when it doesn't run well.
+  /// A case: its assembly text, the mnemonics that it covers, and its check. `check` calls `run` as
+  /// often as needed; `run` fails the test if the code doesn't run to its end.
   struct Run {
     Batch& batch;
     int id;
@@ -50,9 +51,9 @@ class Hand {
   std::shared_ptr<Shared> shared_;
 };
 
-/// Registers with random contents and all lanes on.
+/// Returns registers with random contents and all lanes enabled.
 State random_state(const Target& target, uint64_t seed);
-/// And with more vector registers than most tests need.
+/// Returns such a state with a given number of vector registers.
 State random_state_of(const Target& target, uint64_t seed, size_t registers);
 
 }  // namespace emu::test

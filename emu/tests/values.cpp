@@ -1,4 +1,4 @@
-// Operand values: edges of each type and random bits.
+// Operand values: edge cases of each type, and random bits.
 
 #include "emu/tests/ops.h"
 
@@ -42,7 +42,7 @@ T any(const T (&values)[kCount], Random& random) {
   return values[random.below(kCount)];
 }
 
-/// A float of moderate size: random bits alone are mostly huge or tiny.
+/// Returns a float of moderate magnitude, since random bits alone are mostly huge or tiny.
 uint32_t moderate(Random& random) {
   const auto bits = static_cast<uint32_t>(random.next());
   return (bits & 0x807fffff) | (117 + random.below(20)) << 23;

@@ -9,8 +9,8 @@ namespace {
 
 enum class T { i32, u32, i64, f32, f64, f16, count };
 
-/// Writes one kernel. Everything it writes is defined for every input: divisors aren't zero, shifts
-/// are short, conversions to integers stay within range, loops end.
+/// Writes one kernel whose behaviour is defined for every input: divisors aren't zero, shifts are
+/// in range, conversions to integers don't overflow, and loops end.
 class Writer {
  public:
   explicit Writer(uint64_t seed) : random_(seed * 7919 + 13), seed_(seed) {}
@@ -166,7 +166,7 @@ class Writer {
   std::string integer_expression(T t, int depth) {
     static const char* const kOps[] = {"+", "-", "*", "&", "|", "^"};
     constexpr uint32_t kOr = 4;
-    // Signed sums wrap: they are made unsigned and cast back.
+    // Signed sums could overflow, so they are computed unsigned and cast back.
     const char* wide = t == T::i64 ? "u64" : "u32";
     const auto u = [&](const std::string& x) {
       return std::string("static_cast<") + wide + ">(" + x + ")";
@@ -198,9 +198,10 @@ class Writer {
     }
   }
 
-  /// An unsigned number of which the compiler can't tell that its upper bits are copies of a sign:
-  /// clang 19 divides such ones as if they were as short as signed ones, and where the upper half
-  /// of one side of a 64-bit | is known to be ones for some lanes, it may put a lane mask there.
+  /// Returns an unsigned number of which the compiler can't infer that its upper bits are copies of
+  /// a sign. clang 19 divides such numbers as if they were as short as signed ones; and if it knows
+  /// that the upper half of one operand of a 64-bit | is all ones in some lanes, it may put a lane
+  /// mask there.
   static std::string full(T t, const std::string& x) {
     return "(" + x + (t == T::i64 ? " ^ static_cast<u64>(in.l[3]))" : " ^ in.i[7])");
   }
@@ -210,7 +211,7 @@ class Writer {
     line(variable(t) + " = " + expression(t, 1 + static_cast<int>(random_.below(3))) + ";");
   }
 
-  /// Statements that not all items may come by.
+  /// Writes statements that some work-items may not execute.
   void statement(int depth) {
     const uint32_t kind = random_.below(depth > 0 ? 8 : 4);
     if (kind < 4) return assign();
@@ -229,7 +230,7 @@ class Writer {
            ") {");
       block(depth - 1);
       if (random_.chance(3)) line("if " + condition(1) + " break;");
-      // The bound may change within: an end that doesn't depend on it.
+      // The body may change the bound, so this exit doesn't depend on it.
       line("if (" + i + " > 9) break;");
       return line("}");
     }
@@ -248,7 +249,8 @@ class Writer {
     for (int i = 0; i < count; ++i) statement(depth);
   }
 
-  /// At the top all items come by: LDS with barriers, other lanes.
+  /// Writes top-level statements, which all work-items execute: LDS with barriers, and cross-lane
+  /// operations.
   void uniform_statement() {
     const uint32_t kind = random_.below(8);
     if (kind < 5) return statement(2);

@@ -5,7 +5,7 @@
 
 namespace emu::test {
 
-/// The source of a kernel `random_SEED`, in the terms of corpus/corpus.h.
+/// Returns the source of a kernel `random_SEED`, which uses corpus/corpus.h.
 std::string random_kernel(uint64_t seed);
 
 }  // namespace emu::test

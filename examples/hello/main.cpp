@@ -1,4 +1,4 @@
-// Tensors in a few lines, and with a model file as argument a few words of its own.
+// Shows tensors, and with a model file as argument generates a few words.
 #include <cstdio>
 #include <iostream>
 #include <span>

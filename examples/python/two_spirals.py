@@ -1,6 +1,6 @@
-"""Trains a small network, layers and optimiser written by hand, to tell two spirals apart.
+"""Trains a small network to separate two spirals, with layers and an optimizer written by hand.
 
-The data is made by the program itself; the loss of every step goes into a picture.
+The program generates the data and draws the loss of every step.
 Run it: python two_spirals.py [--steps N] [--picture FILE.svg] [--device cuda:0]
 """
 
@@ -14,7 +14,7 @@ import wick
 
 
 def spirals(points: int, device: str) -> tuple[wick.Tensor, wick.Tensor]:
-    """Points [2 * points, 2] on two arms of a spiral, and which arm each is on, -1 or 1."""
+    """Returns points [2 * points, 2] on two spiral arms, and the arm of each, -1 or 1."""
     places: list[list[float]] = []
     arms: list[list[float]] = []
     for i in range(points):
@@ -27,7 +27,7 @@ def spirals(points: int, device: str) -> tuple[wick.Tensor, wick.Tensor]:
 
 
 class Linear:
-    """x times a matrix, plus a bias."""
+    """Multiplies x by a matrix and adds a bias."""
 
     def __init__(self, inputs: int, outputs: int, rng: random.Random, device: str) -> None:
         bound = math.sqrt(3 / inputs)
@@ -53,7 +53,7 @@ class Network:
 
 
 class Adam:
-    """Steps along gradients, each divided by its usual size (Kingma and Ba, 2015)."""
+    """Adam (Kingma and Ba, 2015): steps along gradients that are divided by their typical magnitude."""
 
     def __init__(self, layers: list[Linear], rate: float) -> None:
         self.layers, self.rate, self.steps = layers, rate, 0
@@ -71,17 +71,17 @@ class Adam:
             square = square * 0.99 + gradient * gradient * 0.01
             self.moments[layer, name] = mean, square
             scaled = (mean / (1 - 0.9**self.steps)) / ((square / (1 - 0.99**self.steps)).sqrt() + 1e-8)
-            # Tensors don't change: the layer gets new ones.
+            # Tensors are immutable, so the layer gets new ones.
             setattr(layer, name, (parameter - scaled * self.rate).detach().requires_grad_())
 
 
 def margin_loss(scores: wick.Tensor, arms: wick.Tensor) -> wick.Tensor:
-    """The mean of log(1 + exp(-score · arm))."""
+    """Returns the mean of log(1 + exp(-score · arm))."""
     return -((scores * arms).sigmoid() + 1e-12).log().mean()
 
 
 def write_curve(path: str, losses: list[float]) -> None:
-    """Draws losses on a logarithmic scale, as an SVG."""
+    """Draws the losses on a logarithmic scale as an SVG."""
     width, height, margin = 640, 400, 50
     low = math.floor(math.log10(min(losses)))
     high = math.ceil(math.log10(max(losses)))

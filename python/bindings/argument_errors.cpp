@@ -1,10 +1,11 @@
-// What callers read when a call's arguments fit no signature.
+// Error messages for calls whose arguments fit no signature.
 //
-// nanobind answers such a call with a list of all signatures and of the types it was given, through
-// PyErr_SetString, and has no hook for another text. So the linker leads the extension's calls of
-// that function here (--wrap in CMakeLists.txt), and nanobind's list becomes one line in the words
-// of wick's other errors: `function: argument: need …: not '…'`. Signatures and types are read from
-// the list itself; a text that isn't such a list, or can't be read, stays as it is.
+// nanobind reports such a call as a list of all signatures and argument types, through
+// PyErr_SetString, and has no hook to change the text. Therefore the linker redirects the
+// extension's calls of that function to this file (--wrap in CMakeLists.txt), and the list becomes
+// one line in the form of wick's other errors: `function: argument: need …: not '…'`. Signatures
+// and types are parsed from the list. A text that isn't such a list, or can't be parsed, stays
+// unchanged.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,29 +25,29 @@ namespace {
 
 using Texts = std::vector<std::string_view>;
 
-// What nanobind's list begins with, after the function's name, and what stands before the types.
+// The start of nanobind's list, after the function's name, and the text before the types.
 constexpr std::string_view kListBegins =
     "(): incompatible function arguments. The following argument types are supported:\n";
 constexpr std::string_view kTypesBegin = "\nInvoked with types: ";
 constexpr std::string_view kNamedBegin = "kwargs = { ", kNamedEnd = " }";
 
 struct Parameter {
-  std::string_view name, type, otherwise;  ///< `otherwise`: the default; empty: none
+  std::string_view name, type, otherwise;  ///< `otherwise`: the default value; empty: none
   bool by_position = true, by_name = true;
-  bool takes_rest = false;  ///< *name or **name
+  bool takes_rest = false;  ///< whether it is *name or **name
 };
 
-/// Of a method without self.
+/// A signature, for a method without self.
 struct Signature {
   std::vector<Parameter> parameters;
   bool is_method = false;
 };
 
 struct Argument {
-  std::string_view name, type;  ///< no name: by position
+  std::string_view name, type;  ///< no name: given by position
 };
 
-/// A type that arguments are given in, as nanobind spells it, and the words for one and several.
+/// An argument type in nanobind's spelling, with the words for one and for several such values.
 struct Words {
   std::string_view type, one, many;
 };
@@ -69,7 +70,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The first place of a character outside of brackets and quotes; npos if there is none.
+/// The first position of a character outside of brackets and quotes; npos if there is none.
 size_t find_outside(std::string_view text, char wanted) {
   int depth = 0;
   char quote = 0;
@@ -97,7 +98,7 @@ Texts split(std::string_view text, char separator) {
   return parts;
 }
 
-/// A type without the modules that it comes from.
+/// A type name without its module.
 std::string_view bare(std::string_view type) {
   for (const std::string_view module : {"wick.", "typing.", "collections.abc.", "os."}) {
     if (type.starts_with(module)) return type.substr(module.size());
@@ -112,7 +113,7 @@ std::string_view item_of(std::string_view type) {
   return bare(type.substr(kSequence.size(), type.size() - kSequence.size() - 1));
 }
 
-/// "ints or None", of the items of a sequence.
+/// Words for the items of a sequence: "ints or None".
 std::string several_of(std::string_view items) {
   std::vector<std::string_view> words;
   for (const std::string_view alternative : split(items, '|')) {
@@ -134,7 +135,7 @@ std::string one_of(std::string_view type) {
   return fmt::format("a {}", type);
 }
 
-/// "a tensor, an int or None", of types that may stand there more than once.
+/// Words for alternative types, without repetitions: "a tensor, an int or None".
 std::string need(const Texts& types) {
   std::vector<std::string> words;
   for (const std::string_view type : types) {
@@ -147,7 +148,7 @@ std::string need(const Texts& types) {
   return words.empty() ? last : fmt::format("{} or {}", fmt::join(words, ", "), last);
 }
 
-/// Whether an argument of a type is taken: nanobind says no more of it than its type's name.
+/// Whether an argument of a type can be accepted. nanobind reports only the type's name.
 enum class Fit { no, perhaps, yes };
 
 Fit fit_of_one(std::string_view wanted, std::string_view type) {
@@ -164,7 +165,7 @@ Fit fit_of_one(std::string_view wanted, std::string_view type) {
   } else if (wanted == "float") {
     if (is_int) return Fit::yes;
   } else if (!item_of(wanted).empty() || wanted.starts_with("tuple")) {
-    // What is wrong may be an item.
+    // The error may be in an item of the sequence.
     if (type == "list" || type == "tuple" || type == "wick.Tensor") return Fit::perhaps;
   }
   const bool is_known = type == "tuple" || type == "object" || type.starts_with("wick.") ||
@@ -179,7 +180,7 @@ Fit fit(std::string_view wanted, std::string_view type) {
   return best;
 }
 
-/// "name(self, x: int = 3, *, y: str) -> T"
+/// Parses "name(self, x: int = 3, *, y: str) -> T".
 Signature parse_signature(std::string_view line) {
   Signature signature;
   const size_t open = line.find('(');
@@ -211,7 +212,7 @@ Signature parse_signature(std::string_view line) {
   return signature;
 }
 
-/// "(x, dim=-1)"
+/// Formats a signature: "(x, dim=-1)".
 std::string shown(const Signature& signature) {
   std::vector<std::string> parts;
   bool by_position = true;
@@ -224,12 +225,12 @@ std::string shown(const Signature& signature) {
   return fmt::format("({})", fmt::join(parts, ", "));
 }
 
-/// A call as nanobind's list tells it.
+/// A call, parsed from nanobind's list.
 struct Call {
   std::string_view function;
   std::vector<Signature> signatures;
-  std::vector<Argument> arguments;  ///< without self
-  std::string_view self;            ///< the type of what the method is called of; empty: nothing
+  std::vector<Argument> arguments;  ///< arguments without self
+  std::string_view self;            ///< the type of self; empty: no self
 };
 
 std::vector<Argument> parse_arguments(std::string_view text) {
@@ -268,8 +269,9 @@ std::optional<Call> parse(std::string_view text) {
     call.self = call.arguments.front().type;
     call.arguments.erase(call.arguments.begin());
   }
-  // Users know constructors by their classes, setters, which have no name, by what they set, and
-  // what Python's part of the package calls by its own function: wick.grad calls _grad.
+  // Replaces names that users don't know: constructors are named by their classes, setters by their
+  // properties, and functions that the Python part of the package calls by its own functions
+  // (wick.grad calls _grad).
   if (call.function.starts_with('_') && !call.function.starts_with("__")) {
     call.function.remove_prefix(1);
   }
@@ -280,16 +282,16 @@ std::optional<Call> parse(std::string_view text) {
   return call;
 }
 
-/// Why a call doesn't fit one signature. A later kind is the better explanation.
+/// The reason why a call doesn't fit one signature. Later kinds are better explanations.
 struct Misfit {
   enum Kind { unknown_name, too_many, given_twice, missing, out_of_range, perhaps, type };
   Kind kind = unknown_name;
-  Texts names{};  ///< of the argument; of all that may be, where an int is out of range
-  size_t at = 0;  ///< which parameter, of the last three kinds
+  Texts names{};  ///< names of the argument; if an int is out of range, of all possible arguments
+  size_t at = 0;  ///< index of the parameter, for the last three kinds
   std::string_view needed{}, given{};
 };
 
-/// The parameter that an argument is for; null: none is left, or none has its name.
+/// The parameter that receives an argument; null if all are taken or none has its name.
 const Parameter* parameter_of(const Signature& s, const Argument& argument, size_t position) {
   const Parameter* rest = nullptr;
   for (const Parameter& p : s.parameters) {
@@ -348,7 +350,7 @@ bool takes(const Call& call, std::string_view name) {
                              [&](const Signature& s) { return has_parameter(s, name); });
 }
 
-/// Drops the signatures with an alias, such as `axis` for `dim`, or, if the call gives the alias,
+/// Drops the signatures with an alias, such as `axis` for `dim`, or, if the call names the alias,
 /// those without it.
 void drop_aliases(Call& call) {
   for (const auto& [name, other] : kAliases) {
@@ -359,7 +361,7 @@ void drop_aliases(Call& call) {
   }
 }
 
-/// The argument that a call gives by both of its names; nullptr: there is none.
+/// The argument that a call gives by both of its names, or nullptr.
 const Alias* given_by_both_names(const Call& call) {
   for (const Alias& alias : kAliases) {
     if (is_given(call, alias.name) && is_given(call, alias.other) && takes(call, alias.other)) {
@@ -415,7 +417,7 @@ Plain explain(const Call& call) {
     return say(PyExc_OverflowError,
                fmt::format("{}: an int out of range", fmt::join(best.names, " or ")));
   }
-  // Signatures that fit as far as the best one need other things in the same place.
+  // Collects what other signatures that fit equally far need at the same position.
   Texts names, types;
   for (const Misfit& other : all) {
     if (other.kind < Misfit::perhaps || other.at != best.at) continue;
@@ -423,7 +425,7 @@ Plain explain(const Call& call) {
     for (const std::string_view type : split(other.needed, '|')) types.push_back(type);
   }
   std::string where = fmt::format("{}: ", fmt::join(names, " or "));
-  if (names == Texts{call.function}) where.clear();  // a setter
+  if (names == Texts{call.function}) where.clear();  // the function is a setter
   const std::string_view given = best.given.substr(best.given.rfind('.') + 1);
   return say(PyExc_TypeError, fmt::format("{}need {}: not '{}'", where, need(types), given));
 }
@@ -435,8 +437,7 @@ std::optional<Plain> plain_error(const char* text) {
   if (!call || call->function.empty()) return {};
   const bool is_method = call->signatures.front().is_method;
   if (is_method && call->self.empty()) {
-    return Plain{PyExc_TypeError,
-                 fmt::format("{}: what it is called of is missing", call->function)};
+    return Plain{PyExc_TypeError, fmt::format("{}: self is missing", call->function)};
   }
   if (is_method && fit_of_one("wick.Tensor", call->self) == Fit::no &&
       !call->self.starts_with("wick.")) {
@@ -458,7 +459,7 @@ std::optional<Plain> plain_error(const char* text) {
 }  // namespace
 }  // namespace wick::python
 
-// The names that the linker's --wrap gives to the function and to what stands in its place.
+// Names that the linker's --wrap gives to the original function and to its replacement.
 extern "C" {
 void __real_PyErr_SetString(PyObject* type, const char* text);
 
@@ -468,7 +469,7 @@ void __wrap_PyErr_SetString(PyObject* type, const char* text) {
       __real_PyErr_SetString(plain->type, plain->text.c_str());
       return;
     }
-  } catch (const std::exception&) {  // out of memory: the list as it is
+  } catch (const std::exception&) {  // out of memory: keeps the list
   }
   __real_PyErr_SetString(type, text);
 }

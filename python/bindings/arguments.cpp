@@ -12,7 +12,7 @@
 namespace wick::python {
 namespace {
 
-/// A sequence that isn't text; nothing is said of its items.
+/// Whether an object is a sequence other than text; its items aren't checked.
 bool is_sequence(nb::handle object) {
   return PySequence_Check(object.ptr()) && !PyUnicode_Check(object.ptr()) &&
          !PyBytes_Check(object.ptr());
@@ -34,7 +34,7 @@ std::vector<nb::object> items_of(nb::handle sequence) {
   std::vector<nb::object> items;
   while (PyObject* const item = PyIter_Next(iterator.ptr())) {
     items.push_back(nb::steal(item));
-    // One that never ends: Ctrl-C does.
+    // Ctrl-C must stop an endless iterator.
     constexpr size_t kBetweenChecks = size_t{1} << 16;
     if (items.size() % kBetweenChecks == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
   }
@@ -224,13 +224,13 @@ const ScalarArg& OperandArg::get(std::string_view op) const {
 namespace nanobind::detail {
 namespace {
 
-/// NumPy's complex numbers have __float__, which drops a part of them.
+/// NumPy's complex numbers have __float__, which drops the imaginary part.
 bool has_imaginary_part(handle object) {
   const nanobind::object kind = getattr(getattr(object, "dtype", none()), "kind", none());
   return PyUnicode_Check(kind.ptr()) && PyUnicode_CompareWithASCIIString(kind.ptr(), "c") == 0;
 }
 
-/// A scalar of NumPy's bool, which has no __index__.
+/// Whether an object is a scalar of NumPy's bool, which has no __index__.
 bool is_numpy_bool(handle object) {
   const nanobind::object rank = getattr(object, "ndim", none());
   const nanobind::object kind = getattr(getattr(object, "dtype", none()), "kind", none());
@@ -268,17 +268,17 @@ bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
     Py_DECREF(number);
     if (PyErr_Occurred() != nullptr) {
       PyErr_Clear();
-      value.f = std::numeric_limits<double>::infinity();  // which to_double refuses
+      value.f = std::numeric_limits<double>::infinity();  // to_double() rejects it
     }
     return true;
   }
-  // Arrays have __float__, too, but are no numbers.
+  // Arrays have __float__, too, but aren't numbers.
   if (PySequence_Check(object) || PyObject_HasAttrString(object, "__len__") == 1 ||
       PyObject_HasAttrString(object, "__float__") != 1 || has_imaginary_part(source)) {
     return false;
   }
   value.f = PyFloat_AsDouble(object);
-  // A number all the same: what it raised isn't to become "incompatible arguments".
+  // The object is a number, so its own exception must not become "incompatible arguments".
   if (PyErr_Occurred() != nullptr) {
     value.failure = std::make_exception_ptr(wick::python::nb::python_error());
   }
@@ -293,7 +293,7 @@ bool type_caster<wick::python::OperandArg>::from_python(handle source, uint32_t 
     return true;
   }
   if (isinstance<wick::Tensor>(source)) return false;
-  // Other types may know what to do with a tensor beside them, and are asked next.
+  // Other types may implement the operator themselves; returning false lets Python try them.
   if (!hasattr(source, "__array__") && !hasattr(source, "__dlpack__")) return false;
   value.array = source;
   return true;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Arguments as Python callers write them: what nanobind hands over, turned into what wick takes.
-// Casters only keep a reference; get() converts inside the call, where errors may be thrown.
+// Conversions from Python arguments to wick's types. The casters only store a reference; get()
+// converts during the call, where exceptions are allowed.
 
 #include <array>
 #include <cstdint>
@@ -21,16 +21,16 @@
 
 namespace wick::python {
 
-/// A dtype as an object of Python: one for each.
+/// The Python object of a dtype; each dtype has exactly one.
 struct PyDType {
   DType value;
 };
 nb::object dtype_object(DType dtype);
-/// "float32", where wick says f32.
+/// The Python name of a dtype, for example "float32" for f32.
 std::string python_name(DType dtype);
 bool is_dtype(nb::handle object);
 
-/// wick.float32, "float32", "f32", or what NumPy calls so.
+/// A dtype argument: wick.float32, "float32", "f32", or a dtype of NumPy.
 struct DTypeArg {
   nb::handle object;
   DType get() const;
@@ -38,78 +38,79 @@ struct DTypeArg {
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
-/// wick.Device or "cuda:0".
+/// A device argument: wick.Device or "cuda:0".
 struct DeviceArg {
   nb::handle object;
   Device get() const;
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
-/// Warns of libraries of the device's vendor that the environment names and that can't be used.
+/// Warns about unusable libraries of the device's vendor that the environment names.
 void warn_of_libraries(Device device);
 
-/// A Python number; of NumPy's, too. Not a tensor.
+/// A Python or NumPy number; not a tensor.
 struct ScalarArg {
   double f = 0;
   int64_t i = 0;
   bool is_integer = false;
-  bool is_large = false;       ///< an integer beyond 64 bits
-  bool is_bool = false;        ///< True or False, which are integers, too
-  std::exception_ptr failure;  ///< what the object's own conversion raised
-  /// Errors: an integer beyond 64 bits; what the object raised.
+  bool is_large = false;       ///< whether it is an integer beyond 64 bits
+  bool is_bool = false;        ///< whether it is True or False, which also count as integers
+  std::exception_ptr failure;  ///< exception raised by the object's own conversion
+  /// Errors: an integer beyond 64 bits; an exception of the object.
   Scalar get() const;
-  /// Errors: an integer beyond double's range; what the object raised.
+  /// Errors: an integer beyond double's range; an exception of the object.
   double to_double() const;
 };
 
-// How stubs name whole numbers, one or several; NumPy's have __index__, but aren't ints.
+// The type of one or several ints in stubs. NumPy's integers have __index__, but aren't ints.
 #define WICK_INTS "typing.SupportsIndex | collections.abc.Sequence[typing.SupportsIndex]"
 
-// Errors of what follows begin with `op`: the function that the argument is for, or its name, too.
+// Error messages of the types below begin with `op`: the function's name, optionally with the
+// argument's name.
 
-/// Whole numbers: one, or a sequence.
+/// One int or a sequence of ints.
 struct IntsArg {
   nb::handle object;
   std::vector<int64_t> get(std::string_view op) const;
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
-/// Padding of a convolution: whole numbers, "valid" for none, or "same".
+/// Padding of a convolution: ints, "valid" (none) or "same".
 struct PaddingArg {
   nb::handle object;
 };
 
-/// The size of an output: one number for all dims or one for each; None: the input's size.
+/// The size of an output: one number for all dims or one per dim; None keeps the input's size.
 struct OutputSizeArg {
   nb::handle object;
-  /// One size a dim of x's last dims; one may stand for all.
+  /// Returns one size for each of the last `dims` dims of x; a single size applies to all.
   std::vector<int64_t> get(const Tensor& x, int dims, std::string_view op) const;
 };
 
-/// Token ids: a sequence of whole numbers.
+/// Token ids: a sequence of ints.
 struct IdsArg {
   nb::handle object;
-  /// Errors: what isn't one, an id beyond 32 bits.
+  /// Errors: an item isn't an int; an id exceeds 32 bits.
   std::vector<int32_t> get(std::string_view op) const;
 };
 
-/// Numbers: one, or a sequence.
+/// One number or a sequence of numbers.
 struct NumbersArg {
   nb::handle object;
   std::vector<double> get(std::string_view op) const;
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
-/// What stands beside a tensor in an operator: a number. Arrays are taken only to be refused in
-/// words that help.
+/// A number beside a tensor in an operator. Arrays are also accepted, only to raise a helpful
+/// error.
 struct OperandArg {
   ScalarArg number;
   nb::handle array;
-  /// Errors: an array.
+  /// Errors: the operand is an array.
   const ScalarArg& get(std::string_view op) const;
 };
 
-/// Operands that may be of two kinds.
+/// Operands of one of two types.
 struct WeightArg {
   nb::handle object;
 };
@@ -117,56 +118,57 @@ struct TensorOrNumber {
   nb::handle object;
 };
 
-/// A shape: a size, or a sequence of them.
+/// A shape: one size or a sequence of sizes.
 struct ShapeArg {
   nb::handle object;
   Shape get(std::string_view op) const;
 };
 
-/// Dims: none, one, or a sequence of them.
+/// Dims: None, one dim or a sequence of dims.
 struct DimsArg {
   nb::handle object;
   std::vector<int> get(std::string_view op) const;
 };
 
-/// Tensors in a sequence.
+/// A sequence of tensors.
 struct TensorsArg {
   nb::handle object;
   std::vector<Tensor> get(std::string_view op) const;
 };
 
-/// Weights in a sequence.
+/// A sequence of weights.
 struct WeightsArg {
   nb::handle object;
   std::vector<Weight> get(std::string_view op) const;
 };
 
-/// A tensor or None: undefined.
+/// A tensor, or None for an undefined tensor.
 struct MaybeTensor {
   nb::handle object;
   Tensor get() const;
 };
 
-/// What iterating over an object gives. Its length isn't asked for: it may be a lie. All items are
-/// there before any is looked at, so that what looking at one runs can't change the others.
+/// Returns the items of an iterable. Its length isn't used, because it may be wrong. All items are
+/// collected first, because inspecting one may run code that changes the others.
 std::vector<nb::object> items_of(nb::handle sequence);
 
-/// The name of an object's type, for errors.
+/// The name of an object's type, for error messages.
 std::string type_text(nb::handle object);
 
-/// The path that text, bytes or an os.PathLike names. Errors begin with `op`.
+/// The path given by text, bytes or an os.PathLike. Error messages begin with `op`.
 std::string path_text(nb::handle path, std::string_view op);
 
-/// Whether it is one integer: Python's, or another's without dims.
+/// Whether an object is one integer: a Python int, or a zero-dim integer of another type.
 bool is_int(nb::handle object);
-/// One whole number. Errors (TypeError, OverflowError): none that fits.
+/// Converts an object to an integer. Errors (TypeError, OverflowError): it isn't an int; it doesn't
+/// fit.
 int64_t to_int(nb::handle object, std::string_view op);
-/// `f(1, 2)` and `f((1, 2))` alike.
+/// Accepts both `f(1, 2)` and `f((1, 2))`.
 std::vector<int64_t> to_ints(const nb::args& args, std::string_view op);
-/// Whole numbers as dims. Errors: those beyond any tensor's.
+/// Converts integers to dims. Errors: one exceeds the dims of any tensor.
 std::vector<int> to_dims(std::span<const int64_t> values, std::string_view op);
 
-/// Bytes that make a call worth other threads' time: the GIL is let go around it.
+/// The number of elements from which releasing the GIL during a call pays.
 inline constexpr double kLongElems = 16384;
 
 inline double work_of(const Tensor& x) {
@@ -185,8 +187,8 @@ double work_of(const T&) {
   return 1;
 }
 
-/// f(), without the GIL where operands are large enough for that to pay. Operands may broadcast:
-/// what they come to is the product of their sizes at most.
+/// Calls f(), without the GIL if the operands are large. Operands may broadcast, so the work is
+/// estimated by the product of their sizes.
 template <class F, class... Operands>
 auto unlocked(const F& f, const Operands&... operands) {
   if ((work_of(operands) * ... * 1.0) < kLongElems) return f();
@@ -225,7 +227,7 @@ WICK_CASTER(ShapeArg, WICK_INTS, true)
 WICK_CASTER(DimsArg, WICK_INTS, true)
 WICK_CASTER(TensorsArg, "collections.abc.Sequence[Tensor]", true)
 WICK_CASTER(WeightsArg, "collections.abc.Sequence[Weight]", true)
-// None is named where it is the default.
+// The stub omits None, because it is the default value there.
 WICK_CASTER(MaybeTensor, "Tensor", source.is_none() || isinstance<wick::Tensor>(source))
 #undef WICK_CASTER
 

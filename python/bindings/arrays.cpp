@@ -1,4 +1,4 @@
-// Memory shared with NumPy and whatever else knows the buffer protocol.
+// Sharing memory with NumPy and other users of the buffer protocol.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace nb::literals;
 
-/// The letter of a dtype in the buffer protocol; null where it has none.
+/// The format letter of a dtype in the buffer protocol; null if it has none.
 const char* format_of(DType dtype) {
   switch (dtype) {
     case DType::boolean:
@@ -64,7 +64,7 @@ std::optional<DType> dtype_of(const char* format, Py_ssize_t bytes) {
   return std::nullopt;
 }
 
-/// A buffer as long as it is asked for.
+/// A buffer that is released by the destructor.
 class Buffer {
  public:
   explicit Buffer(nb::handle object) {
@@ -73,7 +73,7 @@ class Buffer {
       strides_.assign(view_.strides, view_.strides + view_.ndim);
       return;
     }
-    // Exporters in C order may leave strides out although they are asked for, as ctypes does.
+    // Exporters in C order, such as ctypes, may omit strides even if they are requested.
     strides_.resize(static_cast<size_t>(view_.ndim));
     if (view_.ndim > 0) {
       PyBuffer_FillContiguousStrides(view_.ndim, view_.shape, strides_.data(),
@@ -86,7 +86,7 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   const Py_buffer& view() const { return view_; }
-  /// Bytes from one index of a dim to the next.
+  /// Bytes between adjacent indices of a dim.
   Py_ssize_t stride(int dim) const { return strides_[static_cast<size_t>(dim)]; }
 
  private:
@@ -94,7 +94,7 @@ class Buffer {
   std::vector<Py_ssize_t> strides_;
 };
 
-/// Whether elements lie at multiples of their size, as kernels read them.
+/// Whether all elements are aligned to their size, as kernels require.
 bool is_aligned(const Buffer& buffer) {
   const Py_buffer& view = buffer.view();
   if (reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(view.itemsize) != 0)
@@ -106,7 +106,7 @@ bool is_aligned(const Buffer& buffer) {
 }
 
 [[noreturn]] void refuse_dtype(const char* op, const std::string& array) {
-  throw Error(ErrorKind::type, op, "no such dtype here", array,
+  throw Error(ErrorKind::type, op, "unsupported dtype", array,
               "convert it to one that wick has, e.g. float32 or int64");
 }
 
@@ -120,7 +120,7 @@ Tensor truths_of(const Tensor& bytes) {
 
 namespace {
 
-/// Bytes of another library's as elements of a dtype.
+/// Converts bytes from another library to elements of a dtype.
 Tensor received(const Tensor& x, DType dtype) {
   return dtype == DType::boolean ? truths_of(x) : x;
 }
@@ -128,7 +128,8 @@ Tensor received(const Tensor& x, DType dtype) {
 Tensor from_buffer(nb::handle array, const char* op) {
   const auto buffer = std::make_shared<const Buffer>(array);
   const Py_buffer& view = buffer->view();
-  // NumPy's dates without dims show their bytes, in one dim, where a dtype would have no letter.
+  // NumPy's dates without dims export their bytes as one dim, because buffers have no letter for
+  // their dtype.
   const nb::object rank = nb::getattr(array, "ndim", nb::none());
   if (nb::isinstance<nb::int_>(rank) && nb::cast<int>(rank) != view.ndim) {
     refuse_dtype(op, fmt::format("a '{}'", type_text(array)));
@@ -150,7 +151,7 @@ Tensor from_buffer(nb::handle array, const char* op) {
     return received(copy, *dtype);
   }
   Layout::Strides strides{};
-  int64_t first = 0, last = 0;  // reached from the first element
+  int64_t first = 0, last = 0;  // range of elements relative to the first element
   for (int d = 0; d < view.ndim; ++d) {
     const int64_t stride = view.shape[d] > 1 ? buffer->stride(d) / view.itemsize : 0;
     strides[static_cast<size_t>(d)] = view.shape[d] > 1 ? stride : 1;
@@ -162,7 +163,7 @@ Tensor from_buffer(nb::handle array, const char* op) {
   return received(Tensor(Storage::map(lowest, bytes, buffer), stored(*dtype), layout), *dtype);
 }
 
-/// The dtype of arrays that the buffer protocol has no letter for, as ml_dtypes names them.
+/// The dtype of arrays for which the buffer protocol has no letter, by ml_dtypes' name.
 std::optional<DType> special_dtype(nb::handle array) {
   const nb::object dtype = nb::getattr(array, "dtype", nb::none());
   const nb::object name = nb::getattr(dtype, "name", nb::none());
@@ -173,14 +174,14 @@ std::optional<DType> special_dtype(nb::handle array) {
   return std::nullopt;
 }
 
-/// The same bytes as elements of another dtype of that size.
+/// Reinterprets x's bytes as elements of another dtype of the same size.
 Tensor reinterpreted(const Tensor& x, DType dtype) {
   return Tensor(x.storage(), dtype, x.layout());
 }
 
 DType carrier_of(DType dtype) { return dtype == DType::bf16 ? DType::i16 : DType::u8; }
 
-/// What a consumer holds of an exported tensor.
+/// The data that a consumer of an exported tensor keeps alive.
 struct Exported {
   Tensor tensor;
   Py_ssize_t shape[Shape::kMaxRank];
@@ -193,9 +194,10 @@ int refuse_buffer(Py_buffer* view, const std::string& why) {
   return -1;
 }
 
-/// Strides in bytes of x's elements side by side, the last dim first (C) or the first (Fortran).
+/// Computes dense strides in bytes, in C order (last dim fastest) or Fortran order (first dim
+/// fastest).
 void dense_strides(const Tensor& x, char order, Py_ssize_t* strides) {
-  // Beside a size of 0 others may be so large that the product wraps.
+  // If one size is 0, the others may be so large that the product wraps.
   auto next = static_cast<size_t>(info(x.dtype()).block_bytes);
   for (int i = 0; i < x.rank(); ++i) {
     const int d = order == 'C' ? x.rank() - 1 - i : i;
@@ -204,7 +206,7 @@ void dense_strides(const Tensor& x, char order, Py_ssize_t* strides) {
   }
 }
 
-/// Whether x's strides are these, given in bytes. The stride of a dim of size 1 is meaningless.
+/// Whether x has these strides, given in bytes. The stride of a size-1 dim is meaningless.
 bool is_dense(const Tensor& x, const Py_ssize_t* strides) {
   if (x.elems() == 0) return true;
   const Py_ssize_t bytes = info(x.dtype()).block_bytes;
@@ -261,7 +263,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->readonly = 1;
   view->itemsize = bytes;
   view->format = asks(PyBUF_FORMAT) ? const_cast<char*>(format) : nullptr;
-  // Who doesn't ask for a shape gets bytes in one dim, as from memoryview.
+  // Consumers that don't request a shape get one dim of bytes, as from memoryview.
   view->ndim = asks(PyBUF_ND) ? x.rank() : 1;
   view->shape = asks(PyBUF_ND) ? exported->shape : nullptr;
   view->strides = asks(PyBUF_STRIDES) ? exported->strides : nullptr;
@@ -272,13 +274,13 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Exported*>(view->internal); }
 
-/// A read-only array over a tensor's memory.
+/// Returns a read-only array that shares a tensor's memory.
 nb::object to_numpy(nb::handle self) {
   const auto& x = nb::cast<const Tensor&>(self);
   if (x.device().kind != DeviceKind::cpu) {
     throw nb::type_error((x.str() + ": not on the CPU: use .cpu()").c_str());
   }
-  x.require_values("numpy");  // NumPy would go on after get_buffer's error
+  x.require_values("numpy");  // throws for a traced tensor; NumPy would ignore get_buffer's error
   if (is_block(x.dtype())) {
     throw nb::type_error((x.str() + ": NumPy has no blocks: use wick.dequantize").c_str());
   }
@@ -330,24 +332,24 @@ Tensor from_array(nb::handle array, const char* op) {
   if (PyObject_CheckBuffer(array.ptr())) return from_buffer(array, op);
   if (nb::hasattr(array, "__dlpack__")) return from_dlpack(array);
   if (nb::hasattr(array, "__array__")) return from_buffer(array.attr("__array__")(), op);
-  throw nb::type_error(fmt::format("{}: not an array: '{}': need NumPy's or the like; wick.tensor "
-                                   "takes numbers and lists",
-                                   op, type_text(array))
-                           .c_str());
+  throw nb::type_error(
+      fmt::format("{}: not an array: '{}': need a NumPy array or similar; wick.tensor "
+                  "takes numbers and lists",
+                  op, type_text(array))
+          .c_str());
 }
 
 void bind_arrays(nb::module_& m, TensorClass& tensor) {
   m.def(
       "from_numpy", [](nb::handle array) { return from_array(array, "from_numpy"); },
       "array"_a.none(), nb::sig("def from_numpy(array: typing.Any) -> Tensor"),
-      "A tensor over an array's memory, which it keeps alive: nothing is copied, so whoever "
-      "changes "
-      "the array\nchanges the tensor. Of anything with the buffer protocol. Elements that aren't "
-      "aligned are copied.\nErrors: a dtype that wick doesn't have.");
+      "A tensor that shares an array's memory and keeps it alive. Nothing is copied, so changes "
+      "of the array change the tensor. Accepts any object with the buffer protocol. If the "
+      "elements aren't aligned, they are copied.\nErrors: wick doesn't have the dtype.");
   tensor
       .def("numpy", &to_numpy, nb::sig("def numpy(self) -> typing.Any"),
-           "A read-only NumPy array over the tensor's memory; nothing is copied. bfloat16 and "
-           "float8_e4m3 need ml_dtypes.")
+           "A read-only NumPy array that shares the tensor's memory. bfloat16 and float8_e4m3 "
+           "need the package ml_dtypes.")
       .def("__array__", &to_array, "dtype"_a = nb::none(), "copy"_a = nb::none(),
            nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "
                    "typing.Any"));

@@ -1,4 +1,4 @@
-// Gradients: leaves, backward, wick.grad. no_grad and enable_grad are Python's (wick/_grad.py).
+// Gradients: leaves, backward and wick.grad. no_grad and enable_grad are defined in wick/_grad.py.
 #include "wick/tensor/autograd.h"
 
 #include <optional>
@@ -17,7 +17,7 @@ using namespace nb::literals;
 
 bool is_leaf(const Tensor& x) { return x.node() == nullptr || x.node()->rule == nullptr; }
 
-/// In place: the object becomes a leaf, or forgets how it was made.
+/// Makes the tensor a leaf in place, or removes its gradient node.
 void set_requires_grad(Tensor& x, bool wanted) {
   if (wanted == x.needs_grad()) return;
   if (!wanted && !is_leaf(x)) {
@@ -55,8 +55,8 @@ std::vector<std::optional<Tensor>> gradients_of(const Tensor& y, TensorsArg inpu
 void bind_autograd(nb::module_& m, TensorClass& tensor) {
   tensor
       .def_prop_rw("requires_grad", &Tensor::needs_grad, &set_requires_grad,
-                   "Whether it is a leaf, whose gradient backward() computes, or depends on one. "
-                   "Setting it makes a leaf.",
+                   "Whether this tensor is a leaf or depends on one. Setting it makes the tensor"
+                   " a leaf.",
                    nb::for_setter(nb::arg("requires_grad")))
       .def(
           "requires_grad_",
@@ -66,15 +66,19 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
           },
           "requires_grad"_a = true,
           nb::sig("def requires_grad_(self, requires_grad: bool = True) -> Tensor"),
-          "Makes this very tensor a leaf; gives itself.")
-      .def_prop_ro("is_leaf", &is_leaf, "Whether no function over leaves made it.")
+          "Makes this tensor a leaf in place and returns it.")
+      .def_prop_ro("is_leaf", &is_leaf,
+                   "Whether the tensor isn't the recorded result of a "
+                   "function.")
       .def_prop_rw(
           "grad", &grad_of, &set_grad,
-          "What backward() has added up for a leaf, or None. None and del forget it; a tensor "
-          "of the leaf's shape, dtype and device takes its place.",
+          "The gradient that backward() has accumulated for a leaf, or None. Assigning None or "
+          "del clears it; a tensor of the leaf's shape, dtype and device replaces it.",
           nb::for_setter(nb::arg("grad").none()))
-      .def("zero_grad", &Tensor::zero_grad, "Forgets grad.")
-      .def("detach", &Tensor::detach, "The same elements, without a memory of how they were made.")
+      .def("zero_grad", &Tensor::zero_grad, "Clears grad.")
+      .def("detach", &Tensor::detach,
+           "A tensor with the same elements that isn't connected to "
+           "the gradient graph.")
       .def(
           "backward",
           [](const Tensor& y, MaybeTensor gradient, bool create_graph) {
@@ -83,19 +87,22 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
             backward(y, given, create_graph);
           },
           "gradient"_a = nb::none(), "create_graph"_a = false,
-          "Adds the gradient of this tensor with respect to every leaf it depends on to that "
-          "leaf's "
-          "grad.\nOf one element, or with the gradient of it. create_graph: the gradients have "
-          "gradients.\nErrors: it depends on no leaf, an op on the way isn't differentiable.");
+          "Computes the gradient of this tensor with respect to every leaf that it depends on, "
+          "and adds it to that leaf's grad.\nThe tensor must have one element, unless `gradient`"
+          " is given, which has its shape and dtype. create_graph: the gradients can be "
+          "differentiated again.\nErrors: the tensor depends on no leaf; an op in between isn't "
+          "differentiable.");
   // def_prop_rw has no deleter.
   const nb::object grad = tensor.attr("grad");
   tensor.attr("grad") =
       grad.attr("deleter")(nb::cpp_function([](Tensor& x) { x.zero_grad(); }, nb::is_method()));
   m.def("_grad", named("grad", "gradients", &gradients_of), "y"_a, "inputs"_a,
         "gradient"_a = nb::none(), "create_graph"_a = false);
-  m.def("is_grad_enabled", &grad_enabled, "Whether calls of this thread are remembered.");
+  m.def("is_grad_enabled", &grad_enabled,
+        "Whether calls on this thread are recorded for "
+        "gradients.");
   m.def("set_grad_enabled", &set_grad_enabled, "enabled"_a,
-        "Whether calls of this thread are remembered from now on; see wick.no_grad.");
+        "Enables or disables recording of calls on this thread for gradients; see wick.no_grad.");
 }
 
 }  // namespace wick::python

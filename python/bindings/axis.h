@@ -1,8 +1,9 @@
 #pragma once
 
-// NumPy's names of arguments: every function with a `dim` takes `axis` in its place, and every
-// function with a `keepdim` takes `keepdims`, as PyTorch's do. These are further signatures of the
-// function; argument_errors.cpp leaves them out of errors unless the call uses their names.
+// NumPy's argument names: every function with an argument `dim` also accepts `axis`, and every
+// function with `keepdim` also accepts `keepdims`, as in PyTorch. Each combination is a further
+// signature of the function; argument_errors.cpp omits it from error messages unless the call uses
+// its names.
 
 #include <string_view>
 
@@ -37,7 +38,7 @@ unsigned aliases_of(const nb::arg_v_t<kFlags, kLocked>& argument) {
   return aliases_of(static_cast<const nb::arg_t<kFlags, kLocked>&>(argument));
 }
 
-/// An annotation of a function with the aliases `which` for the names.
+/// A copy of an annotation with the aliases `which` in place of the names.
 template <class Annotation>
 decltype(auto) with_aliases(const Annotation& annotation, unsigned which) {
   if constexpr (nb::detail::arg_traits<Annotation>::is_arg) {
@@ -51,8 +52,8 @@ decltype(auto) with_aliases(const Annotation& annotation, unsigned which) {
   }
 }
 
-/// owner.def(name, f, annotations...), and with the aliases of its arguments. `owner`: a module or
-/// a class.
+/// Defines a function with owner.def, and again with the aliases of its arguments. `owner`: a
+/// module or a class.
 template <class Owner, class F, class... Annotations>
 void define(Owner& owner, const char* name, const F& f, const Annotations&... annotations) {
   const unsigned all = (aliases_of(annotations) | ... | 0u);

@@ -1,7 +1,8 @@
 #pragma once
 
-// nanobind with its casters of the standard library, all in one place: a file that lacked one would
-// treat the type as a class of ours, and the linker would choose between the two.
+// Includes nanobind with all its standard-library casters. Every file must include all of them: a
+// file that lacks one would treat the type as a bound class, and the linker would choose between
+// the two.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -15,7 +16,7 @@
 
 #include "python/bindings/gil.h"
 
-// Not in the stable ABI, which one wheel for CPython 3.12 and all later ones keeps to.
+// These aren't in the stable ABI, which the wheel for CPython 3.12 and later uses.
 #undef PyTuple_GET_ITEM
 #undef PyTuple_GET_SIZE
 #undef PyTuple_SET_ITEM

@@ -1,5 +1,5 @@
-// Compiled functions: wick.compile (wick/_compile.py) over functions from lists of tensors to lists
-// of tensors.
+// Compiled functions. wick.compile (wick/_compile.py) wraps functions from lists of tensors to
+// lists of tensors.
 #include "wick/graph/compile.h"
 
 #include <utility>
@@ -12,8 +12,8 @@ namespace {
 
 using namespace nb::literals;
 
-/// Compiled with a function of Python, which the garbage collector sees: functions often refer to
-/// what was compiled of them.
+/// A Compiled with a Python function. The garbage collector can traverse it, because functions
+/// often refer to the object compiled from them.
 class PythonCompiled {
  public:
   PythonCompiled(nb::object function, const CompileOptions& options)
@@ -66,7 +66,7 @@ void bind_compile(nb::module_& m) {
       .def(
           "__call__",
           [](const PythonCompiled& self, const std::vector<Tensor>& arguments) {
-            const ReleasedGil released;  // the function takes it back where it is called
+            const ReleasedGil released;  // the function reacquires the GIL when it is called
             return self.compiled()(arguments);
           },
           "arguments"_a)

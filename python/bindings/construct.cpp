@@ -1,4 +1,4 @@
-// Making tensors: from Python's numbers and lists, of one value, of a sequence.
+// Functions that make tensors from Python numbers and lists, from one value, or from a range.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace nb::literals;
 
-/// Numbers, or tensors and arrays of one shape, in nested lists and tuples.
+/// Nested lists and tuples of numbers, or of tensors and arrays of one shape.
 class Nested {
  public:
   explicit Nested(nb::handle data) {
@@ -26,7 +26,7 @@ class Nested {
     read(data, 0);
   }
 
-  /// Numbers come on the CPU, tensors on the device `wanted_device` or else on their own.
+  /// Makes the tensor. Numbers go to the CPU by default, tensors stay on their device.
   Tensor make(DTypeArg wanted, DeviceArg wanted_device) const {
     if (!tensors_.empty()) return stacked(wanted, wanted_device);
     return of_numbers(wanted).to(wanted_device.given() ? wanted_device.get() : Device::cpu());
@@ -50,7 +50,7 @@ class Nested {
     return Tensor::from(floats_, shape).to(dtype);
   }
 
-  /// Errors: other shapes; other dtypes or devices, where none is wanted.
+  /// Errors: shapes differ; dtypes or devices differ and none is requested.
   Tensor stacked(DTypeArg wanted, DeviceArg wanted_device) const {
     const Tensor& first = tensors_.front();
     const DType dtype = wanted.get_or(first.dtype());
@@ -61,13 +61,13 @@ class Nested {
         throw Error(kind, "tensor", what, fmt::format("{} and {}", first.str(), t.str()), rule);
       };
       if (is_block(t.dtype())) {
-        throw Error(ErrorKind::type, "tensor", "not for this dtype", t.str());
+        throw Error(ErrorKind::type, "tensor", "unsupported dtype", t.str());
       }
       if (t.shape() != first.shape()) {
         refuse(ErrorKind::value, "ragged lists", "need one shape everywhere");
       }
       if (!wanted.given() && t.dtype() != dtype) {
-        refuse(ErrorKind::type, "dtypes differ", "nothing is promoted: give a dtype");
+        refuse(ErrorKind::type, "dtypes differ", "dtypes aren't promoted: give a dtype");
       }
       if (!wanted_device.given() && t.device() != device) {
         refuse(ErrorKind::value, "devices differ", "give a device");
@@ -76,7 +76,7 @@ class Nested {
     }
     std::vector<int64_t> sizes = sizes_;
     sizes.insert(sizes.end(), first.shape().dims().begin(), first.shape().dims().end());
-    const Shape shape(sizes);  // its error
+    const Shape shape(sizes);  // throws for too many dims
     return unlocked([&] { return stack(parts, 0).reshape(shape); }, parts);
   }
 
@@ -89,7 +89,7 @@ class Nested {
   static nb::object at(nb::handle list, Py_ssize_t i) {
     const nb::object item = nb::borrow(PyList_Check(list.ptr()) ? PyList_GetItem(list.ptr(), i)
                                                                 : PyTuple_GetItem(list.ptr(), i));
-    if (!item.is_valid()) throw nb::python_error();  // it shrank meanwhile
+    if (!item.is_valid()) throw nb::python_error();  // the list became shorter in the meantime
     return item;
   }
   [[noreturn]] static void overflow(const char* of) {
@@ -98,13 +98,13 @@ class Nested {
   }
 
   [[noreturn]] static void refuse_float(DType dtype) {
-    throw nb::type_error(fmt::format("tensor: a float with {0}: nothing is rounded unasked: use "
+    throw nb::type_error(fmt::format("tensor: a float with {0}: rounding must be explicit: use "
                                      "ints, or convert with .to(wick.{0})",
                                      python_name(dtype))
                              .c_str());
   }
 
-  /// The shape that first items tell.
+  /// Determines the shape from the first item at each level.
   void measure(nb::handle data) {
     nb::object at_hand = nb::borrow(data);
     while (is_list(at_hand)) {
@@ -134,7 +134,7 @@ class Nested {
     }
     if (!caster.from_python(data, 0, nullptr)) {
       const bool is_tensor = nb::isinstance<Tensor>(data);
-      // NumPy's complex scalars are arrays of a kind, too.
+      // NumPy's complex scalars also count as arrays.
       const bool has_items = PySequence_Check(data.ptr()) || nb::hasattr(data, "__dlpack__");
       if (!is_tensor && !(has_items && is_array(data))) {
         throw nb::type_error(fmt::format("tensor: not a number: '{}': need numbers, tensors or "
@@ -145,7 +145,7 @@ class Nested {
       return add(is_tensor ? nb::cast<const Tensor&>(data).detach()
                            : from_array(data, "tensor").to(Device::cpu()));
     }
-    // Numbers beside tensors without dims: all are numbers.
+    // Numbers and zero-dim tensors are mixed, so all are treated as numbers.
     const std::vector<Tensor> tensors = std::exchange(tensors_, {});
     for (const Tensor& t : tensors) add(as_number(t));
     add(caster.value);
@@ -159,7 +159,7 @@ class Nested {
     }
   }
 
-  /// Errors: a tensor with dims.
+  /// Errors: the tensor has dims.
   static ScalarArg as_number(const Tensor& tensor) {
     if (tensor.rank() != 0) {
       throw Error("tensor", "ragged lists", tensor.str(), "need numbers everywhere");
@@ -170,7 +170,8 @@ class Nested {
   }
 
   void add(const ScalarArg& value) {
-    // Which dtype is wanted isn't known here: what is too large for floats is so for integers, too.
+    // The requested dtype isn't known here, but a value too large for floats is also too large for
+    // integers.
     floats_.push_back(value.to_double());
     all_integers_ = all_integers_ && value.is_integer;
     all_bools_ = all_bools_ && value.is_bool;
@@ -179,9 +180,9 @@ class Nested {
   }
 
   std::vector<int64_t> sizes_;
-  std::vector<Tensor> tensors_;  // as long as there were no numbers
+  std::vector<Tensor> tensors_;  // used until the first number
   std::vector<double> floats_;
-  std::vector<int64_t> integers_;  // as long as there were no others
+  std::vector<int64_t> integers_;  // used while all numbers are integers
   bool all_integers_ = true, all_bools_ = true, any_large_ = false;
 };
 
@@ -209,7 +210,7 @@ Tensor filled(const Shape& shape, Scalar value, DType dtype, DeviceArg device, b
                   requires_grad);
 }
 
-/// zeros(2, 3), zeros((2, 3))
+/// Implements zeros(2, 3) and zeros((2, 3)).
 template <int kValue>
 Tensor constant(const nb::args& shape, DTypeArg dtype, DeviceArg device, bool requires_grad) {
   const char* const op = kValue == 0 ? "zeros" : "ones";
@@ -235,7 +236,7 @@ Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, b
   return filled(shape.get("full"), fitting(value, type, "full"), type, device, requires_grad);
 }
 
-/// Elements that nobody wrote; those of bool are 0 or 1.
+/// Makes a tensor with uninitialised elements; bools are 0, because they must be 0 or 1.
 Tensor unwritten(const Shape& shape, DType dtype, Device device) {
   return dtype == DType::boolean ? Tensor::zeros(shape, dtype, device)
                                  : Tensor::empty(shape, dtype, device);
@@ -250,14 +251,14 @@ Tensor empty_like(const Tensor& x, DTypeArg dtype) {
   return unwritten(x.shape(), dtype.get_or(x.dtype()), x.device());
 }
 
-/// A float without its fraction. Errors (OverflowError): beyond 64 bits.
+/// Truncates a float to an integer. Errors (OverflowError): it exceeds 64 bits.
 int64_t whole_part(double value) {
   if (value >= -0x1p63 && value < 0x1p63) return static_cast<int64_t>(value);
   PyErr_SetString(PyExc_OverflowError, "arange: a number beyond 64 bits");
   throw nb::python_error();
 }
 
-/// arange(stop), arange(start, stop), arange(start, stop, step), as Python's range.
+/// Implements arange(stop), arange(start, stop) and arange(start, stop, step), like Python's range.
 Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeArg dtype,
               DeviceArg device) {
   ScalarArg start, stop = first;
@@ -286,7 +287,7 @@ Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeAr
   }
   const DType type = dtype.get_or(integers ? DType::i64 : DType::f32);
   if (is_integer(type) && whole > 0) {
-    // What lies between the first and the last fits where these do.
+    // If the first and the last value fit in the dtype, all do.
     check_fits(integers ? start.i : whole_part(from), type);
     check_fits(integers ? static_cast<int64_t>(start.i + static_cast<__int128>(whole - 1) * step.i)
                         : whole_part(from + static_cast<double>(whole - 1) * by),
@@ -304,46 +305,46 @@ void bind_construction(nb::module_& m) {
         nb::sig(
             "def tensor(data: typing.Any, dtype: DType | str | None = None, device: Device | str | "
             "None = None, requires_grad: bool = False) -> Tensor"),
-        "A tensor of a number, an array, another tensor, or nested lists of numbers, or of arrays "
-        "and tensors of one shape, which are copied.\nFloats become float32, integers int64 and "
-        "bools bool unless dtype says otherwise; arrays and tensors keep their dtype and "
-        "device.\nErrors: ragged lists, arrays or tensors of several dtypes, floats for an integer "
-        "dtype, integers out of its bounds.");
+        "A tensor made from a number, an array, another tensor, nested lists of numbers, or "
+        "nested lists of arrays and tensors of one shape. The elements are copied.\nWithout "
+        "dtype, floats become float32, ints int64 and bools bool; arrays and tensors keep their "
+        "dtype and device.\nErrors: the lists are ragged; arrays or tensors have several dtypes;"
+        " the dtype is an integer and the data has floats or is out of range.");
 #define WICK_CONSTANT(name, value, doc)                                                       \
   m.def(#name, &constant<value>, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(),            \
         "device"_a = "cpu", "requires_grad"_a = false,                                        \
         nb::sig("def " #name "(*shape: " WICK_INTS ", dtype: DType | str | None = None, "     \
                 "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),      \
-        doc " float32 unless dtype says otherwise.");                                         \
+        doc " dtype: float32 by default.");                                                   \
   m.def(#name "_like", named(#name "_like", "full", &constant_like<value>), "x"_a, "dtype"_a = nb::none(),                  \
         nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"), \
-        doc " Of x's shape and device, and of its dtype unless dtype says otherwise.");
-  WICK_CONSTANT(zeros, 0, "Every element 0.")
-  WICK_CONSTANT(ones, 1, "Every element 1.")
+        doc " It has the shape and device of x. dtype: x's by default.");
+  WICK_CONSTANT(zeros, 0, "A tensor of zeros.")
+  WICK_CONSTANT(ones, 1, "A tensor of ones.")
 #undef WICK_CONSTANT
   m.def("empty", &empty, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = "cpu",
         "requires_grad"_a = false,
         nb::sig("def empty(*shape: " WICK_INTS ", dtype: DType | str | None = None, "
                 "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),
-        "Elements of any value, to be written in place. float32 unless dtype says otherwise.");
+        "A tensor with uninitialised elements. dtype: float32 by default.");
   m.def("empty_like", &empty_like, "x"_a, "dtype"_a = nb::none(),
         nb::sig("def empty_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"),
-        "Elements of any value. Of x's shape and device, and of its dtype unless dtype says "
-        "otherwise.");
+        "A tensor with uninitialised elements and the shape and device of x. dtype: x's by "
+        "default.");
   m.def("full", &full, "shape"_a, "value"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
         "requires_grad"_a = false,
         nb::sig("def full(shape: " WICK_INTS ", value: float, dtype: DType | str | None = "
                 "None, device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),
-        "Every element one value. bool of a bool, int64 of an int, else float32, unless dtype says otherwise.");
+        "A tensor filled with one value. dtype: by default bool for a bool, int64 for an int, "
+        "else float32.");
   m.def("full_like", named("full_like", "full", &full_like), "x"_a, "value"_a, "dtype"_a = nb::none(),
-        "Every element one value. Of x's shape and device, and of its dtype unless dtype says "
-        "otherwise.");
+        "A tensor filled with one value, with the shape and device of x. dtype: x's by default.");
   m.def("arange", &arange, "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(),
         "device"_a = "cpu",
         nb::sig("def arange(start: float, stop: float | None = None, step: float = 1, dtype: DType "
                 "| str | None = None, device: Device | str = 'cpu') -> Tensor"),
-        "start, start + step, … before stop; of one number: 0, 1, … before it. int64 of ints, else "
-        "float32, unless dtype says otherwise.");
+        "The numbers start, start + step, … before stop. With one argument: 0, 1, … before it. "
+        "dtype: by default int64 if all arguments are ints, else float32.");
 }
 
 }  // namespace wick::python

@@ -1,4 +1,4 @@
-// wick.Device, and what devices hold.
+// wick.Device and statistics of devices.
 #include "wick/backend/devices.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ void warn_of(const std::vector<std::string>& lines) {
   }
 }
 
-/// Where models run best. Warns of drivers that the environment names and that can't be used.
+/// Returns the best device for models. Warns about unusable drivers that the environment names.
 Device best_with_warnings() {
   std::vector<std::string> unusable;
   Device best;
@@ -47,7 +47,7 @@ Device best_with_warnings() {
   return best;
 }
 
-/// The CPU, and every GPU that there are kernels or a compiler for.
+/// The CPU, and every GPU for which there are kernels or a run-time compiler.
 std::vector<Device> devices() {
   std::vector<Device> all{Device::cpu()};
   for (const GpuDescription& gpu : gpus()) {
@@ -57,13 +57,15 @@ std::vector<Device> devices() {
 }
 
 void bind_memory(nb::module_& m) {
-  nb::class_<MemoryStats>(m, "MemoryStats", "A device's memory as tensors use it, in bytes.")
-      .def_ro("in_use", &MemoryStats::in_use_bytes, "Of tensors and packed weights.")
-      .def_ro("cached", &MemoryStats::cached_bytes, "Free, kept for the next tensors.")
-      .def_ro("peak", &MemoryStats::peak_bytes, "The largest in_use so far.")
-      .def_ro("limit", &MemoryStats::limit_bytes, "The most that in use and cached may come to.")
-      .def_ro("total", &MemoryStats::total_bytes, "Of the device.")
-      .def_ro("free", &MemoryStats::free_bytes, "What the system would still hand out.")
+  nb::class_<MemoryStats>(m, "MemoryStats", "Memory statistics of a device, in bytes.")
+      .def_ro("in_use", &MemoryStats::in_use_bytes, "Held by tensors and packed weights.")
+      .def_ro("cached", &MemoryStats::cached_bytes, "Freed and kept for later tensors.")
+      .def_ro("peak", &MemoryStats::peak_bytes, "Largest in_use so far.")
+      .def_ro("limit", &MemoryStats::limit_bytes, "Maximum of in_use + cached.")
+      .def_ro("total", &MemoryStats::total_bytes, "Memory of the device.")
+      .def_ro("free", &MemoryStats::free_bytes,
+              "Memory that the system can still give to any "
+              "process.")
       .def("__repr__", [](const MemoryStats& s) {
         return fmt::format(
             "MemoryStats(in_use={}, cached={}, peak={}, limit={}, total={}, free={})",
@@ -72,17 +74,17 @@ void bind_memory(nb::module_& m) {
       });
   m.def(
       "memory_stats", [](DeviceArg d) { return memory_stats(d.get()); }, "device"_a = "cpu",
-      "What tensors hold of a device's memory.");
+      "Returns the memory statistics of a device.");
   m.def(
       "set_memory_limit", [](DeviceArg d, size_t bytes) { set_memory_limit(d.get(), bytes); },
       "device"_a, "bytes"_a,
-      "Lets this process hold at most so many bytes of a device's memory; 0: all that there is.");
+      "Limits the bytes of a device's memory that this process may hold; 0 removes the limit.");
   m.def(
       "trim_memory", [](DeviceArg d) { trim_memory(d.get()); }, "device"_a = "cpu",
-      "Gives memory that is kept for the next tensors back to the system.");
+      "Returns cached memory to the system.");
   m.def(
       "reset_peak_memory", [](DeviceArg d) { reset_peak_memory(d.get()); }, "device"_a = "cpu",
-      "Lets the peak count from what is in use now.");
+      "Sets the peak to the memory in use.");
   m.def(
       "synchronize",
       [](DeviceArg d) {
@@ -90,7 +92,7 @@ void bind_memory(nb::module_& m) {
         const ReleasedGil released;
         synchronize(device);
       },
-      "device"_a, "Waits for the work given to a device so far.");
+      "device"_a, "Waits for all work queued on a device.");
 }
 
 }  // namespace
@@ -108,7 +110,7 @@ Device DeviceArg::get() const {
   if (nb::isinstance<Device>(object)) return nb::cast<const Device&>(object);
   if (!nb::isinstance<nb::str>(object)) {
     throw nb::type_error(
-        fmt::format("device: need a wick.Device or text such as \"cuda:0\": not {}",
+        fmt::format("device: need a wick.Device or a name such as \"cuda:0\": not {}",
                     nb::cast<std::string>(nb::repr(object)))
             .c_str());
   }
@@ -118,14 +120,14 @@ Device DeviceArg::get() const {
 }
 
 void bind_devices(nb::module_& m) {
-  nb::class_<Device>(m, "Device", "Where a tensor's elements lie: \"cpu\", \"cuda:0\", \"hip:0\".")
+  nb::class_<Device>(m, "Device", "A device: \"cpu\", \"cuda:0\", \"hip:0\".")
       .def(
           "__init__",
           [](Device* self, const std::string& text) { new (self) Device(Device::parse(text)); },
           "name"_a)
       .def_prop_ro("kind", &kind_of, "\"cpu\", \"cuda\" or \"hip\"")
-      .def_ro("index", &Device::index, "Which of that kind.")
-      .def_prop_ro("name", &name_of, "The name its driver gives it.")
+      .def_ro("index", &Device::index, "The number of the device among those of its kind.")
+      .def_prop_ro("name", &name_of, "The device's name according to its driver.")
       .def("__str__", &Device::str)
       .def("__repr__", [](Device d) { return fmt::format("wick.Device(\"{}\")", d.str()); })
       .def(
@@ -153,12 +155,12 @@ void bind_devices(nb::module_& m) {
         warn_of(unusable);
         return all;
       },
-      "The devices that tensors and models can be on: the CPU, and the GPUs found.");
+      "The available devices: the CPU and the GPUs that were found.");
   m.def("best_device", &best_with_warnings,
-        "Where models run best; \"auto\" as a device means it.");
-  m.def("num_threads", &cpu::threads, "Threads that work on the CPU may use.");
+        "The best device for models; the device name \"auto\" selects it.");
+  m.def("num_threads", &cpu::threads, "The number of threads that CPU work may use.");
   m.def("set_num_threads", &cpu::set_threads, "count"_a,
-        "Lets work on the CPU use so many threads.");
+        "Sets the number of threads that CPU work may use.");
   bind_memory(m);
 }
 

@@ -1,6 +1,6 @@
-// Memory shared with other array libraries by DLPack. Who gives a GPU's memory to wick lets wick's
-// stream wait for its work; what wick gives away the host has waited for, and it waits again before
-// memory goes back to whom it belongs.
+// Sharing memory with other array libraries through DLPack. When wick imports GPU memory, its
+// stream waits for the producer's work. When wick exports GPU memory, the host waits for wick's
+// work first, and waits for the device again before the memory is reused.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ dlpack::DeviceOf device_of(Device device) {
   return {dlpack::kCpu, 0};
 }
 
-/// Where an array lies, among the devices that wick knows.
+/// Converts a DLPack device to wick's.
 Device device_at(const dlpack::DeviceOf& at) {
   switch (at.type) {
     case dlpack::kCpu:
@@ -70,12 +70,12 @@ Device device_at(const dlpack::DeviceOf& at) {
     case dlpack::kRocm:
       return {DeviceKind::hip, at.id};
     default:
-      throw Error("from_dlpack", "no such kind of device here",
-                  fmt::format("device {}:{}", at.type, at.id), "bring it to the CPU first");
+      throw Error("from_dlpack", "unsupported kind of device",
+                  fmt::format("device {}:{}", at.type, at.id), "copy it to the CPU first");
   }
 }
 
-/// What a consumer holds: the tensor, and the arrays that the structure points to.
+/// The data that a consumer keeps alive: the tensor, and the arrays that the structure points to.
 template <class Form>
 struct Export {
   Form form{};
@@ -114,12 +114,12 @@ nb::object capsule_of(const Tensor& x, bool is_copy) {
   owner->form.context = owner.get();
   owner->form.deleter = [](Form* form) {
     auto* const held = static_cast<Export<Form>*>(form->context);
-    // Work of the consumer's that still reads it must be done before the memory serves another.
+    // The consumer's work that reads the memory must end before the memory is reused.
     quiesce(held->tensor.device());
     delete held;
   };
   PyObject* capsule = PyCapsule_New(&owner->form, kName<Form>, [](PyObject* unused) {
-    if (!PyCapsule_IsValid(unused, kName<Form>)) return;  // a consumer has it
+    if (!PyCapsule_IsValid(unused, kName<Form>)) return;  // a consumer has taken it
     auto* form = static_cast<Form*>(PyCapsule_GetPointer(unused, kName<Form>));
     form->deleter(form);
   });
@@ -128,7 +128,7 @@ nb::object capsule_of(const Tensor& x, bool is_copy) {
   return nb::steal(capsule);
 }
 
-/// Two integers, as DLPack gives devices and versions.
+/// Parses two integers, as in DLPack's devices and versions.
 std::pair<int32_t, int32_t> two_integers(nb::handle of, const char* what) {
   if (!PyTuple_Check(of.ptr()) || PyTuple_Size(of.ptr()) < 2) {
     throw nb::type_error(what);
@@ -141,7 +141,7 @@ std::pair<int32_t, int32_t> two_integers(nb::handle of, const char* what) {
   return {first, second};
 }
 
-/// x.__dlpack__(): see the array API standard.
+/// Implements x.__dlpack__(); see the array API standard.
 nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
                      nb::object dl_device, nb::object copy) {
   (void)stream;
@@ -179,7 +179,7 @@ nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
                       : capsule_of<dlpack::Managed>(given, is_copy);
 }
 
-/// The producer's memory, until the last tensor over it is gone.
+/// Owns the producer's memory until the last tensor over it is destroyed.
 template <class Form>
 std::shared_ptr<const void> owner_of(Form* form) {
   return std::shared_ptr<const void>(form, [](const void* held) {
@@ -211,7 +211,7 @@ Tensor tensor_over(const dlpack::Array& array, const std::shared_ptr<const void>
   const Device device = device_at(array.device);
   const std::optional<DType> dtype = dtype_of(array.dtype);
   if (!dtype) {
-    throw Error(ErrorKind::type, "from_dlpack", "no such dtype here",
+    throw Error(ErrorKind::type, "from_dlpack", "unsupported dtype",
                 fmt::format("code {}, {} bits, {} lanes", array.dtype.code, array.dtype.bits,
                             array.dtype.lanes),
                 "convert it to one that wick has, e.g. float32 or int64");
@@ -239,8 +239,8 @@ Tensor tensor_over(const dlpack::Array& array, const std::shared_ptr<const void>
     throw Error("from_dlpack", "elements that aren't aligned", fmt::format("{}", shape.str()),
                 "copy it first");
   }
-  // Allocations of GPUs begin at a boundary: what lies between it and the array is the array's
-  // owner's.
+  // GPU allocations begin at a boundary; the bytes between it and the array belong to the array's
+  // owner.
   const auto before =
       device.kind == DeviceKind::cpu ? 0 : static_cast<int64_t>(past(kGpuAlignment)) / bytes;
   first -= before;
@@ -255,17 +255,18 @@ Tensor consume(nb::handle capsule) {
   if (form == nullptr) throw nb::python_error();
   if constexpr (std::is_same_v<Form, dlpack::Versioned>) {
     if (form->major > dlpack::kMajor) {
-      throw Error(ErrorKind::not_implemented, "from_dlpack", "a version that isn't known",
+      throw Error(ErrorKind::not_implemented, "from_dlpack", "unsupported version",
                   fmt::format("{}.{}", form->major, form->minor));
     }
   }
-  // From here on the memory is the tensor's, also where it turns out unfit.
+  // From here on the tensor owns the memory, even if the checks below fail.
   const std::shared_ptr<const void> owner = owner_of(form);
   if (PyCapsule_SetName(capsule.ptr(), kUsedName<Form>) != 0) throw nb::python_error();
   return tensor_over(form->array, owner);
 }
 
-/// Of an object with __dlpack__. On a GPU wick's stream waits for the producer's work.
+/// Requests a capsule from an object with __dlpack__. On a GPU, wick's stream waits for the
+/// producer's work.
 nb::object ask_for_capsule(nb::handle object) {
   nb::dict options;
   if (nb::hasattr(object, "__dlpack_device__")) {
@@ -281,7 +282,7 @@ nb::object ask_for_capsule(nb::handle object) {
     return method("max_version"_a = nb::make_tuple(dlpack::kMajor, dlpack::kMinor), **options);
   } catch (nb::python_error& e) {
     if (!e.matches(PyExc_TypeError)) throw;
-    return method(**options);  // a producer from before versions
+    return method(**options);  // the producer predates DLPack versions
   }
 }
 
@@ -301,11 +302,11 @@ Tensor from_dlpack(nb::handle object) {
   }
   const bool versioned = PyCapsule_IsValid(capsule.ptr(), kName<dlpack::Versioned>) != 0;
   if (!versioned && PyCapsule_IsValid(capsule.ptr(), kName<dlpack::Managed>) == 0) {
-    throw nb::type_error("from_dlpack: need a capsule with an array that nobody has taken yet");
+    throw nb::type_error("from_dlpack: need a capsule that hasn't been consumed yet");
   }
   const Tensor x =
       versioned ? consume<dlpack::Versioned>(capsule) : consume<dlpack::Managed>(capsule);
-  // Nobody knows which stream a capsule alone is for.
+  // A capsule alone doesn't tell which stream its work is on.
   if (capsule.is(object) && x.device().kind != DeviceKind::cpu) {
     const ReleasedGil released;
     quiesce(x.device());
@@ -315,14 +316,13 @@ Tensor from_dlpack(nb::handle object) {
 }
 
 void bind_dlpack(nb::module_& m, TensorClass& tensor) {
-  m.def(
-      "from_dlpack", &from_dlpack, "array"_a.none(),
-      nb::sig("def from_dlpack(array: typing.Any) -> Tensor"),
-      "A tensor over the memory of another library's array, which it keeps alive: nothing is "
-      "copied, so\nwhoever changes the array changes the tensor. On the CPU or a GPU, where wick's "
-      "stream waits for\nthe array's. (On the CPU elements that aren't aligned are copied.) "
-      "Errors: a dtype or a device that\nwick doesn't have; on a GPU elements that aren't "
-      "aligned.");
+  m.def("from_dlpack", &from_dlpack, "array"_a.none(),
+        nb::sig("def from_dlpack(array: typing.Any) -> Tensor"),
+        "A tensor that shares the memory of another library's array and keeps it alive. Nothing is"
+        " copied, so changes of the array change the tensor. The array may be on the CPU or on a "
+        "GPU; on a GPU, wick's stream waits for the array's work. On the CPU, elements that aren't"
+        " aligned are copied.\nErrors: wick doesn't have the dtype or the device; elements on a "
+        "GPU aren't aligned.");
   tensor
       .def("__dlpack__", &to_dlpack, nb::kw_only(), "stream"_a = nb::none(),
            "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none(),

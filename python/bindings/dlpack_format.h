@@ -1,14 +1,13 @@
 #pragma once
 
-// The structures of DLPack 1.1, https://dmlc.github.io/dlpack, as producers and consumers share
-// them in memory.
+// The in-memory structures of DLPack 1.1, https://dmlc.github.io/dlpack.
 
 #include <cstdint>
 
 namespace wick::python::dlpack {
 
 inline constexpr uint32_t kMajor = 1, kMinor = 1;
-inline constexpr uint64_t kReadOnly = 1;  ///< flags: nobody may write
+inline constexpr uint64_t kReadOnly = 1;  ///< flag: the memory is read-only
 
 inline constexpr int32_t kCpu = 1, kCuda = 2, kCudaHost = 3, kRocm = 10, kRocmHost = 11,
                          kCudaManaged = 13;
@@ -41,14 +40,14 @@ struct Array {
   uint64_t byte_offset;
 };
 
-/// What a capsule "dltensor" holds.
+/// The contents of a "dltensor" capsule.
 struct Managed {
   Array array;
   void* context;
   void (*deleter)(Managed*);
 };
 
-/// What a capsule "dltensor_versioned" holds.
+/// The contents of a "dltensor_versioned" capsule.
 struct Versioned {
   uint32_t major, minor;
   void* context;

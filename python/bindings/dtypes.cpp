@@ -19,7 +19,7 @@ std::optional<DType> named(std::string_view text) {
     const auto dtype = static_cast<DType>(d);
     if (text == python_name(dtype)) return dtype;
   }
-  if (text == "bool_") return DType::boolean;  // NumPy 1's type
+  if (text == "bool_") return DType::boolean;  // NumPy's type
   return parse_dtype(text);
 }
 
@@ -39,13 +39,13 @@ const char* kind_name(DType dtype) {
   return "";
 }
 
-/// The member of wick._core. There `bool` would hide Python's in the stubs; wick/__init__.py names
-/// it.
+/// The member's name in wick._core. It isn't `bool` there, because that would hide Python's bool in
+/// the stubs; wick/__init__.py defines wick.bool.
 std::string member_name(DType dtype) {
   return dtype == DType::boolean ? "bool_" : python_name(dtype);
 }
 
-/// The text by which an object names a dtype: text itself, or the name of NumPy's dtypes and types.
+/// The name of a dtype that an object gives: text, or a dtype or type of NumPy.
 std::string text_of(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
   const char* attribute = PyType_Check(object.ptr()) ? "__name__" : "name";
@@ -53,14 +53,15 @@ std::string text_of(nb::handle object) {
   const bool is_builtin = object.is(reinterpret_cast<PyObject*>(&PyFloat_Type)) ||
                           object.is(reinterpret_cast<PyObject*>(&PyLong_Type));
   if (!nb::isinstance<nb::str>(text) || is_builtin) {
-    throw nb::type_error(fmt::format("dtype: need wick.float32 or the like, or its name: not {}",
-                                     nb::cast<std::string>(nb::repr(object)))
-                             .c_str());
+    throw nb::type_error(
+        fmt::format("dtype: need a wick.DType such as wick.float32, or its name: not {}",
+                    nb::cast<std::string>(nb::repr(object)))
+            .c_str());
   }
   return nb::cast<std::string>(text);
 }
 
-/// The dtype that an object names: its text, NumPy's dtypes and types, PyTorch's dtypes; or none.
+/// The dtype that an object names (text, or a dtype of NumPy or PyTorch), or nothing.
 std::optional<DType> known(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) {
     auto text = nb::cast<std::string>(object);
@@ -71,7 +72,7 @@ std::optional<DType> known(nb::handle object) {
   const char* attribute = PyType_Check(object.ptr()) ? "__name__" : "name";
   const nb::object text = nb::getattr(object, attribute, nb::none());
   if (nb::isinstance<nb::str>(text)) return named(nb::cast<std::string>(text));
-  // PyTorch's dtypes have no name, but show one.
+  // PyTorch's dtypes have no name attribute, but their repr contains it.
   const std::string type = nb::type_name(object.type()).c_str();
   if (type.find("dtype") == std::string::npos) return std::nullopt;
   const auto shown = nb::cast<std::string>(nb::repr(object));
@@ -104,7 +105,7 @@ DType DTypeArg::get() const {
 }
 
 void bind_dtypes(nb::module_& m) {
-  nb::class_<PyDType>(m, "DType", "What a tensor's elements are: wick.float32, wick.int64, …")
+  nb::class_<PyDType>(m, "DType", "The dtype of a tensor's elements: wick.float32, wick.int64, …")
       .def_prop_ro(
           "name", [](const PyDType& d) { return python_name(d.value); }, "\"float32\"")
       .def_prop_ro(
@@ -112,19 +113,19 @@ void bind_dtypes(nb::module_& m) {
           "\"f32\", as in error messages")
       .def_prop_ro(
           "itemsize", [](const PyDType& d) { return info(d.value).block_bytes; },
-          "Bytes of an element, of a block in block dtypes.")
+          "Bytes per element; in block dtypes, bytes per block.")
       .def_prop_ro(
           "block_size", [](const PyDType& d) { return info(d.value).block_elems; },
-          "Elements of a block; 1 but in block dtypes.")
+          "Elements per block; 1 in other dtypes.")
       .def_prop_ro(
           "kind", [](const PyDType& d) { return kind_name(d.value); },
           "\"bool\", \"unsigned integer\", \"signed integer\", \"float\" or \"block\"")
       .def_prop_ro(
           "is_float", [](const PyDType& d) { return is_float(d.value); },
-          "Whether gradients can be asked of such tensors.")
+          "Whether it is a float dtype. Only float tensors can have gradients.")
       .def_prop_ro(
           "is_block", [](const PyDType& d) { return is_block(d.value); },
-          "Whether it is one of the formats of quantised weights.")
+          "Whether it is a block dtype, a format of quantised weights.")
       .def(
           "__eq__",
           [](const PyDType& d, nb::handle other) {
@@ -133,10 +134,11 @@ void bind_dtypes(nb::module_& m) {
             return same && *same == d.value;
           },
           nb::arg().none(), nb::sig("def __eq__(self, other: object, /) -> bool"),
-          "Also with a dtype's name, NumPy's dtypes and PyTorch's: x.dtype == \"float32\".")
+          "Compares with a dtype, its name, or a dtype of NumPy or PyTorch: x.dtype == "
+          "\"float32\".")
       .def("__hash__", [](const PyDType& d) { return static_cast<int64_t>(d.value) + 1; })
       .def("__repr__", [](const PyDType& d) { return "wick." + python_name(d.value); })
-      // There is one object for each, also after pickling: equal is the same.
+      // Each dtype has a single object, also after pickling, so equal dtypes are identical.
       .def("__reduce__", [](const PyDType& d) { return member_name(d.value); });
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
@@ -144,7 +146,7 @@ void bind_dtypes(nb::module_& m) {
     m.attr(member_name(dtype).c_str()) = object;
     objects[static_cast<size_t>(d)] = object.release().ptr();
   }
-  // The objects go with the module.
+  // Releases the objects together with the module.
   m.attr("_dtypes") = nb::capsule(objects.data(), [](void*) noexcept {
     for (PyObject*& object : objects) Py_CLEAR(object);
   });

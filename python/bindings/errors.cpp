@@ -1,5 +1,5 @@
-// wick.Error and what is derived from it: wick's message under the type that Python's own functions
-// would raise, so that `except IndexError` and `except wick.Error` both do.
+// wick.Error and its subclasses. Each subclass also derives from Python's matching exception type,
+// so both `except IndexError` and `except wick.Error` catch it.
 #include <array>
 #include <iterator>
 #include <string>
@@ -13,27 +13,26 @@
 namespace wick::python {
 namespace {
 
-/// The type of a kind of errors.
+/// The Python type for a kind of errors.
 struct Type {
   ErrorKind kind;
   const char* name;
-  PyObject** base;  ///< beside wick.Error
+  PyObject** base;  ///< the base type besides wick.Error
   const char* doc;
 };
 
-// Errors of a kind that isn't here are wick.Error itself.
+// Errors of other kinds are raised as wick.Error itself.
 const Type kTypes[] = {
     {ErrorKind::value, "ArgumentError", &PyExc_ValueError,
-     "An argument, a shape or what a file says doesn't fit."},
-    {ErrorKind::type, "DTypeError", &PyExc_TypeError,
-     "Tensors of a dtype that the call doesn't take."},
+     "An argument, a shape or the contents of a file is invalid."},
+    {ErrorKind::type, "DTypeError", &PyExc_TypeError, "The call doesn't support a tensor's dtype."},
     {ErrorKind::index, "OutOfRangeError", &PyExc_IndexError,
-     "A dim, an id or a position that isn't there."},
-    {ErrorKind::memory, "OutOfMemoryError", &PyExc_MemoryError, "No memory left on the device."},
+     "A dim, an id or a position is out of range."},
+    {ErrorKind::memory, "OutOfMemoryError", &PyExc_MemoryError, "The device is out of memory."},
     {ErrorKind::file, "FileError", &PyExc_OSError,
-     "A file can't be read or written, ends too early, or changed while it was in use."},
+     "A file can't be read or written, is truncated, or changed while it was in use."},
     {ErrorKind::not_implemented, "NotSupportedError", &PyExc_NotImplementedError,
-     "What wick doesn't have."},
+     "wick doesn't implement the request."},
 };
 static_assert(std::size(kTypes) + 1 == kErrorKindCount, "a type for each kind but runtime");
 
@@ -48,7 +47,7 @@ void raise_error(const Error& error) {
   PyObject* const type = types[static_cast<size_t>(error.kind())];
   const nb::object raised =
       nb::steal(PyObject_CallFunctionObjArgs(type, text_of(error.what()).ptr(), nullptr));
-  if (!raised.is_valid()) return;  // what went wrong there is raised
+  if (!raised.is_valid()) return;  // the exception raised there propagates
   if (PyObject_SetAttrString(raised.ptr(), "op", text_of(error.op()).ptr()) != 0) return;
   PyErr_SetObject(type, raised.ptr());
 }
@@ -66,8 +65,8 @@ PyObject* make_type(nb::module_& m, const char* name, const char* doc, PyObject*
 void bind_errors(nb::module_& m) {
   PyObject* const error_type = make_type(
       m, "Error",
-      "What wick refuses, `op: what is wrong: operands: rule`; the attribute op is what stands in "
-      "front.",
+      "An error of wick with the message `op: what is wrong: operands: rule`; the attribute op "
+      "is the text before the first colon.",
       PyExc_RuntimeError);
   types.fill(error_type);
   for (const Type& t : kTypes) {
@@ -80,7 +79,7 @@ void bind_errors(nb::module_& m) {
     } catch (const Error& error) {
       raise_error(error);
     } catch (const std::bad_cast&) {
-      PyErr_SetString(PyExc_TypeError, "a value of another type than what is needed here");
+      PyErr_SetString(PyExc_TypeError, "a value has the wrong type");
     }
   });
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Structs of parameters as arguments of Python: their fields, each an argument of its name.
+// Parameter structs as Python arguments: each field is an argument of its name.
 
 #include <array>
 #include <optional>
@@ -13,12 +13,13 @@
 
 namespace wick::python {
 
-/// One number for both dims of an image, or one for each. Errors begin with `op: name`.
+/// Converts one or two numbers to two, for both dims of an image. Error messages begin with `op:
+/// name`.
 std::array<int64_t, 2> two(IntsArg arg, const char* op, std::string_view name);
-/// One number, which may be in a sequence of one.
+/// Converts one number, or a sequence of one, to an int.
 int64_t one(IntsArg arg, const char* op, std::string_view name);
 
-/// A field as Python hands it over.
+/// A field, and the type of its Python argument.
 template <class Params, class T>
 struct Field {
   using Python = T;
@@ -26,7 +27,7 @@ struct Field {
   T Params::* at;
   void set(Params& params, const T& value, const char*) const { params.*at = value; }
 };
-/// A number of a window's movement over lines, or two over images.
+/// A field with one number per dim that a window moves along: one for lines, two for images.
 template <class Params, class T>
 struct WindowField {
   using Python = IntsArg;
@@ -42,7 +43,8 @@ struct WindowField {
   }
 };
 
-/// The fields of a struct; none of what isn't one. kWindow: dims that a window moves along.
+/// The fields of a struct; empty for types that aren't parameter structs. kWindow: the number of
+/// dims that a window moves along.
 template <class T>
 struct FieldsOf {
   static constexpr std::tuple<> kAll{};

@@ -1,4 +1,4 @@
-// Functions that users of PyTorch look for, made of the rows: wick/tensor/functions.h.
+// Functions with PyTorch's names that are composed of ops: wick/tensor/functions.h.
 #include "wick/tensor/functions.h"
 
 #include <fmt/format.h>
@@ -42,27 +42,29 @@ void bind_elements(OpBinder& ops) {
   WICK_OF_FLOATS(sinh, "The hyperbolic sine.")
   WICK_OF_FLOATS(cosh, "The hyperbolic cosine.")
 #undef WICK_OF_FLOATS
-  ops.made("square", &square, "Each element times itself.\n\nAny shape and real dtype, kept.",
+  ops.made("square", &square, "x * x.\n\nAny shape and real dtype, kept.",
            "x"_a);
-  ops.made("trunc", &trunc, "Each element without its fraction.\n\nAny shape, kept. Floats, kept.",
+  ops.made("trunc", &trunc, "Rounds each element towards zero.\n\nAny shape, kept. Floats, kept.",
            "x"_a);
   ops.made("isfinite", &isfinite,
-           "Where elements are neither infinite nor NaN.\n\nAny shape, kept. Floats -> bool.",
+           "True where x is neither infinite nor NaN.\n\nAny shape, kept. Floats -> bool.",
            "x"_a);
   ops.made("round_to", &round_to,
-           "Each element rounded to so many decimals, halves away from zero; negative: to tens, "
-           "hundreds, ….\n\nAny shape, kept. Floats, kept. Errors: more than 300 decimals.",
+           "Rounds each element to `decimals` decimals, ties away from zero; negative decimals "
+           "round to tens, hundreds and so on.\n\nAny shape, kept. Floats, kept. Errors: "
+           "decimals outside [-300, 300].",
            "x"_a, "decimals"_a = 0);
   ops.made("leaky_relu", &leaky_relu,
-           "x where positive, else negative_slope * x.\n\nAny shape, kept. Floats, kept.", "x"_a,
+           "x if x is positive, else negative_slope * x.\n\nAny shape, kept. Floats, kept.", "x"_a,
            "negative_slope"_a = 0.01);
   ops.made("softplus", &softplus,
-           "log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.\n\nAny shape, "
-           "kept. Floats, kept.",
+           "log(1 + exp(beta * x)) / beta, or x itself where beta * x > threshold.\n\nAny shape,"
+           " kept. Floats, kept.",
            "x"_a, "beta"_a = 1.0, "threshold"_a = 20.0);
   ops.made("mish", &mish, "x * tanh(softplus(x)).\n\nAny shape, kept. Floats, kept.", "x"_a);
   ops.made("selu", &selu,
-           "The scaled elu, which keeps mean and variance.\n\nAny shape, kept. Floats, kept.",
+           "Scaled ELU: scale * elu(x, alpha), with constants that preserve mean and "
+           "variance.\n\nAny shape, kept. Floats, kept.",
            "x"_a);
   ops.made("hardsigmoid", &hardsigmoid,
            "min(max(x / 6 + 1/2, 0), 1).\n\nAny shape, kept. Floats, kept.", "x"_a);
@@ -71,19 +73,21 @@ void bind_elements(OpBinder& ops) {
 
 void bind_reductions(OpBinder& ops) {
   ops.made("std", &deviation,
-           "The square root of var.\n\nShapes and dtypes of var. correction: 1 for a sample, 0 for "
-           "all there is, as unbiased=True and unbiased=False say.",
+           "The standard deviation over dims, the square root of var.\n\nShapes and dtypes are "
+           "those of var. correction: 1 gives the sample deviation (unbiased=True), 0 the "
+           "population deviation (unbiased=False).",
            "x"_a, "dim"_a = nb::none(), nb::kw_only(), "keepdim"_a = false, "correction"_a = 1,
            "unbiased"_a = nb::none());
   ops.made("norm", &norm,
-           "(sum of |x|^p)^(1/p) over dims, all where none is named.\n\nFloats, kept. p: infinity "
-           "gives the largest, 0 the number of elements that aren't 0. Errors: a negative p.",
+           "The p-norm (sum of |x|^p)^(1/p) over dims, or over all dims if none are "
+           "given.\n\nFloats, kept. p: infinity gives the largest |x|, 0 the number of non-zero "
+           "elements. Errors: p is negative.",
            "x"_a, "p"_a = 2.0, "dim"_a = nb::none(), "keepdim"_a = false);
   ops.made_as<true>(
       "median", [](const Tensor& x) { return unlocked([&] { return median(x); }, x); },
-      "The middle element, the lower of two; NaN where there is one.\n\nOf all elements. With a "
-      "dim: values and uint32 indices along it, which vanishes or with keepdim stays as size "
-      "1.\nErrors: nothing to choose from.",
+      "The median, the lower of two middle elements; NaN if there is a NaN.\n\nWithout dim, the "
+      "median of all elements. With dim, the values and their uint32 indices along it; the dim "
+      "is removed, or stays as size 1 with keepdim.\nErrors: there are no elements.",
       "x"_a);
   ops.made_as<true>(
       "median", [](const Tensor& x, int dim, bool keepdim) { return middle(x, dim, keepdim); }, "",
@@ -91,13 +95,21 @@ void bind_reductions(OpBinder& ops) {
 }
 
 void bind_products(OpBinder& ops) {
-  ops.made("mm", &mm, "a [m, k] @ b [k, n] -> [m, n].\n\nErrors: other ranks.", "a"_a, "b"_a);
-  ops.made("bmm", &bmm, "a [b, m, k] @ b [b, k, n] -> [b, m, n].\n\nErrors: other ranks.", "a"_a,
-           "b"_a);
-  ops.made("mv", &mv, "a [m, k] @ b [k] -> [m].\n\nErrors: other ranks.", "a"_a, "b"_a);
-  ops.made("dot", &dot, "The sum of products of a [k] and b [k] -> [].\n\nErrors: other ranks.",
+  ops.made("mm", &mm,
+           "a [m, k] @ b [k, n] -> [m, n].\n\nErrors: an operand doesn't have rank 2; k differs.",
            "a"_a, "b"_a);
-  ops.made("outer", &outer, "All products of a [m] and b [n] -> [m, n].\n\nErrors: other ranks.",
+  ops.made("bmm", &bmm,
+           "a [b, m, k] @ b [b, k, n] -> [b, m, n].\n\nErrors: an operand doesn't have rank 3; b or "
+           "k differs.",
+           "a"_a,
+           "b"_a);
+  ops.made("mv", &mv, "a [m, k] @ b [k] -> [m].\n\nErrors: the ranks are wrong; k differs.",
+           "a"_a, "b"_a);
+  ops.made("dot", &dot, "The inner product of a [k] and b [k] -> [].\n\nErrors: an operand isn't"
+                        " a vector; k differs.",
+           "a"_a, "b"_a);
+  ops.made("outer", &outer, "The outer product of a [m] and b [n] -> [m, n].\n\nErrors: an "
+                            "operand isn't a vector.",
            "a"_a, "b"_a);
 }
 
@@ -112,7 +124,8 @@ std::vector<Tensor> grids(const nb::args& vectors, const std::string& indexing) 
 }
 
 void bind_shapes(OpBinder& ops, nb::module_& m) {
-  ops.made("unbind", &unbind, "Views without a dim, one for each place of it.\n\nAny shape but [].",
+  ops.made("unbind", &unbind, "One view for each position along a dim, without that dim.\n\nAny "
+                              "shape except [].",
            "x"_a, "dim"_a = 0);
   constexpr auto kRepeat = [](const Tensor& x, int64_t count, std::optional<int> dim) {
     const auto run = [&] {
@@ -121,7 +134,7 @@ void bind_shapes(OpBinder& ops, nb::module_& m) {
     return unlocked(run, x);
   };
   ops.made_as<true>("repeat_interleave", kRepeat,
-                    "Each slice along a dim several times.\n\nrepeats (or count): a number, or a "
+                    "Repeats each slice along a dim several times in succession.\n\nrepeats (or count): a number, or a "
                     "tensor of integers, one for each slice. Without a dim x is flattened. Errors: "
                     "a negative number, a tensor of another shape.",
                     "x"_a, "repeats"_a, "dim"_a = nb::none());
@@ -140,11 +153,11 @@ void bind_shapes(OpBinder& ops, nb::module_& m) {
       "meshgrid", &grids, "vectors"_a, nb::kw_only(), "indexing"_a = "ij",
       nb::sig("def meshgrid(*vectors: Tensor | collections.abc.Sequence[Tensor], indexing: str = "
               "'ij') -> list[Tensor]"),
-      "Grids of vectors [n0], [n1], … -> [n0, n1, …] each, as views. indexing: \"ij\", or \"xy\", "
-      "which exchanges the first two dims.");
+      "Expands vectors [n0], [n1], … to coordinate grids [n0, n1, …], one view for each vector. "
+      "indexing: \"ij\", or \"xy\", which swaps the first two dims of the grids.");
 }
 
-/// One slice or several. Errors: other indices.
+/// Converts an index to slices: one slice or a sequence. Errors: other indices.
 std::vector<Slice> slices_of(nb::handle where) {
   std::vector<Slice> slices;
   const auto add = [&](nb::handle one) {
@@ -173,26 +186,25 @@ std::vector<Slice> slices_of(nb::handle where) {
 void bind_moves(OpBinder& ops) {
   ops.made(
       "broadcast_left", &broadcast_left,
-      "Repeated along new dims in front: `shape`, then x's sizes. A view.\n\nErrors: more than "
-      "8 dims.",
+      "Broadcasts x along new leading dims: the result has the shape `shape` followed by x's "
+      "shape. A view.\n\nErrors: the result has more than 8 dims.",
       "x"_a, "shape"_a);
   ops.made_as<false>(
       "embedding",
       [](const Tensor& ids, const Tensor& weight) {
         return unlocked([&] { return embedding(ids, weight); }, ids, weight);
       },
-      "Rows of a table weight [n, d] that ids of any shape name -> [ids.., d].\n\nThe method is "
-      "the "
-      "table's: weight.embedding(ids). Errors: a weight of another rank, an id out of range.",
+      "Looks up rows of a table weight [n, d] by ids of any shape -> [ids.., d].\n\nThe method "
+      "belongs to the table: weight.embedding(ids). Errors: weight doesn't have rank 2; an id is"
+      " out of range.",
       "ids"_a, "weight"_a);
   ops.method(
       "embedding",
       [](const Tensor& weight, const Tensor& ids) {
         return unlocked([&] { return embedding(ids, weight); }, ids, weight);
       },
-      "Rows of this table [n, d] that ids of any shape name -> [ids.., d].\n\nErrors: another "
-      "rank, "
-      "an id out of range.",
+      "Looks up rows of this table [n, d] by ids of any shape -> [ids.., d].\n\nErrors: the "
+      "table doesn't have rank 2; an id is out of range.",
       "ids"_a);
   ops.made_as<true>(
       "slice_scatter",
@@ -204,10 +216,9 @@ void bind_moves(OpBinder& ops) {
             },
             x, source);
       },
-      "x with the elements start, start + step, … before end of a dim replaced by "
-      "source.\n\nsource "
-      "has x's other sizes; without an end it may end before x does. Errors: other sizes, dtypes "
-      "or devices, a step below 1.",
+      "A copy of x in which the elements start, start + step, … before end along a dim are "
+      "replaced by source.\n\nThe other sizes of source are x's; if end is None, the slice ends "
+      "where source does. Errors: sizes, dtypes or devices differ; step is below 1.",
       "x"_a, "source"_a, "dim"_a = 0, "start"_a = nb::none(), "end"_a = nb::none(), "step"_a = 1);
   ops.made_as<true>(
       "slice_assign",
@@ -215,22 +226,23 @@ void bind_moves(OpBinder& ops) {
         const std::vector<Slice> slices = slices_of(where);
         return unlocked([&] { return slice_assign(x, slices, source); }, x, source);
       },
-      "x with the elements of slices of its first dims replaced by source, which broadcasts.\n\n"
-      "where: a slice or several, such as (slice(0, 2), slice(None, None, 3)). Errors: more slices "
-      "than dims, sizes, dtypes or devices that don't fit, a step below 1.",
+      "A copy of x in which a region is replaced by source, which broadcasts to the "
+      "region.\n\nwhere: a slice of the first dim, or a sequence of slices of the first dims, "
+      "such as (slice(0, 2), slice(None, None, 3)). Errors: there are more slices than dims; "
+      "sizes, dtypes or devices don't fit; a step is below 1.",
       "x"_a, "where"_a, "source"_a);
   ops.made(
       "pixel_shuffle", &pixel_shuffle,
-      "Channels to pixels: x [.., c * r * r, h, w] -> [.., c, h * r, w * r].\n\nErrors: a rank "
-      "below 3, channels that don't divide.",
+      "Moves channels to pixels: x [.., c * r * r, h, w] -> [.., c, h * r, w * r].\n\nErrors: "
+      "the rank is below 3; r * r doesn't divide the channels.",
       "x"_a, "upscale_factor"_a);
   ops.made("pixel_unshuffle", &pixel_unshuffle,
-           "pixel_shuffle undone: x [.., c, h * r, w * r] -> [.., c * r * r, h, w].\n\nErrors: a "
-           "rank below 3, sizes that don't divide.",
+           "The inverse of pixel_shuffle: x [.., c, h * r, w * r] -> [.., c * r * r, h, "
+           "w].\n\nErrors: the rank is below 3; r doesn't divide the sizes.",
            "x"_a, "downscale_factor"_a);
 }
 
-/// unique's values, or a tuple of them and of what else is asked for.
+/// The result of unique: its values, or a tuple of them and the other results asked for.
 using Tensors = nb::typed<nb::tuple, Tensor, nb::ellipsis>;
 std::variant<Tensor, Tensors> unique_parts(const Tensor& x, bool return_inverse,
                                            bool return_counts) {
@@ -241,23 +253,24 @@ std::variant<Tensor, Tensors> unique_parts(const Tensor& x, bool return_inverse,
   return Tensors(nb::make_tuple(all.values, all.inverse, all.counts));
 }
 
-/// Those that wait for the device.
+/// Functions that wait for the device.
 void bind_questions(OpBinder& ops) {
   ops.made("equal", &equal,
            "Whether shapes, dtypes and all elements are equal; NaN equals nothing.", "a"_a, "b"_a);
   ops.made("allclose", &allclose,
-           "Whether |a - b| <= atol + rtol * |b| everywhere.\n\nInfinities equal themselves, NaN "
-           "nothing unless equal_nan.",
+           "Whether |a - b| <= atol + rtol * |b| for all elements.\n\nAn infinity is close to "
+           "itself only, and NaN to NaN only if equal_nan.",
            "a"_a, "b"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false);
   ops.made("nonzero", &nonzero,
-           "The places of elements that aren't 0, in row-major order: int64 [n, rank].", "x"_a);
+           "The indices of the non-zero elements in row-major order: int64 [n, rank].", "x"_a);
   ops.made("masked_select", &masked_select,
-           "The elements where a mask, which broadcasts to x's shape, isn't 0: [n].", "x"_a,
+           "The elements of x where the mask, which broadcasts to x's shape, is non-zero: [n].",
+           "x"_a,
            "mask"_a);
   ops.made("unique", &unique,
-           "The different elements in ascending order: [n].\n\nreturn_inverse: a tuple with int64 "
-           "places of x's elements among them as well. return_counts: a tuple with int64 numbers "
-           "of elements as well. sorted=False sorts, too.",
+           "The distinct elements in ascending order: [n].\n\nreturn_inverse: also returns the index "
+           "of each element of x among them, int64 of x's shape. return_counts: also returns how "
+           "often each occurs, int64 [n]. The result is sorted also with sorted=False.",
            "x"_a);
   ops.made_as<true>(
       "unique",
@@ -267,7 +280,7 @@ void bind_questions(OpBinder& ops) {
       "", "x"_a, "sorted"_a = true, "return_inverse"_a = false, "return_counts"_a = false);
 }
 
-/// rand(2, 3) and randn((2, 3)).
+/// Implements rand(2, 3) and randn((2, 3)).
 template <Tensor (*kFunction)(const Shape&, double, double, DType, Device)>
 Tensor random_tensor(const char* op, double b, const nb::args& sizes, DTypeArg dtype,
                      DeviceArg device, bool requires_grad) {
@@ -296,16 +309,16 @@ void bind_random(nb::module_& m) {
         nb::sig("def " #name "(*shape: " WICK_INTS ", dtype: DType | str | None = None, "       \
                 "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),        \
         what                                                                                    \
-        " float32 unless dtype says otherwise.\nThe same numbers after the same "               \
-        "wick.manual_seed, on every device.");                                                  \
+        " dtype: float32 by default.\nThe same seed (wick.manual_seed) gives the same "         \
+        "numbers on every device.");                                                            \
   m.def(#name "_like",                                                                          \
         named(#name "_like", #row,                                                              \
               [](const Tensor& x, DTypeArg dtype) { return random_like<&row>(x, b, dtype); }),  \
         "x"_a, "dtype"_a = nb::none(),                                                          \
         nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"),   \
-        what " Of x's shape and device, and of its dtype unless dtype says otherwise.");
-  WICK_RANDOM(rand, uniform, 1, "Numbers spread evenly over [0, 1).")
-  WICK_RANDOM(randn, normal, 1, "Numbers from the normal distribution.")
+        what " The shape and device are those of x. dtype: x's by default.");
+  WICK_RANDOM(rand, uniform, 1, "Random numbers from the uniform distribution over [0, 1).")
+  WICK_RANDOM(randn, normal, 1, "Random numbers from the standard normal distribution.")
 #undef WICK_RANDOM
   m.def(
       "randint",
@@ -318,8 +331,8 @@ void bind_random(nb::module_& m) {
       "low"_a, "high"_a, "size"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
       nb::sig("def randint(low: int, high: int, size: " WICK_INTS
               ", dtype: DType | str | None = None, device: Device | str = 'cpu') -> Tensor"),
-      "Whole numbers in [low, high) at random. int64 unless dtype says otherwise.\nErrors: high <= "
-      "low, more than 2^32 numbers to choose from.");
+      "Random integers in [low, high). dtype: int64 by default.\nErrors: high <= low; the range "
+      "is larger than 2^32.");
   m.def(
       "randint",
       [](int64_t high, ShapeArg size, DTypeArg dtype, DeviceArg device) {
@@ -333,10 +346,11 @@ void bind_random(nb::module_& m) {
               ", dtype: DType | str | None = None, device: Device | str = 'cpu') -> Tensor"));
   m.def(
       "randperm", [](int64_t n, DeviceArg device) { return randperm(n, device.get()); }, "n"_a,
-      "device"_a = "cpu", "0 to n - 1 in random order: int64 [n].\nErrors: a negative n.");
+      "device"_a = "cpu", "A random permutation of 0 to n - 1: int64 [n].\nErrors: n is "
+                          "negative.");
   m.def(
       "manual_seed", [](uint64_t seed) { set_seed(seed); }, "seed"_a,
-      "Begins the random numbers of all devices anew: wick.set_seed by PyTorch's name.");
+      "Restarts the random numbers of all devices from a seed, like wick.set_seed.");
 }
 
 void bind_making(nb::module_& m) {
@@ -346,8 +360,8 @@ void bind_making(nb::module_& m) {
         return linspace(start, end, steps, dtype.get_or(DType::f32), device.get());
       },
       "start"_a, "end"_a, "steps"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
-      "`steps` numbers from start to end, both included. float32 unless dtype says "
-      "otherwise.\nErrors: a negative count, a dtype that isn't a float.");
+      "`steps` evenly spaced numbers from start to end, both included. dtype: float32 by "
+      "default.\nErrors: steps is negative; the dtype isn't a float.");
 }
 
 }  // namespace

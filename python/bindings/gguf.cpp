@@ -19,7 +19,7 @@ struct PyGguf {
   File file;
 };
 
-/// Text of a file need not be UTF-8.
+/// Decodes text from a file, which may not be valid UTF-8.
 nb::object text(std::string_view bytes) {
   return nb::steal(
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
@@ -74,7 +74,7 @@ Tensor tensor_named(const PyGguf& self, std::string_view name) {
   return self.file->tensor(name);
 }
 
-/// All tensors that wick reads.
+/// All tensors whose dtype wick supports.
 nb::dict tensors(const PyGguf& self) {
   self.file->require_unchanged("gguf");
   nb::dict all;
@@ -89,10 +89,10 @@ nb::dict tensors(const PyGguf& self) {
 void bind_gguf(nb::module_& m) {
   nb::class_<PyGguf>(
       m, "Gguf",
-      "A GGUF file, mapped: names, metadata and tensors, which share the file's "
-      "memory and keep it mapped: they change with it, and read as zeros where it is cut "
-      "short.\nErrors: everything that can be wrong with the file, when it is opened; a file that "
-      "was changed since,\nwhen a tensor is asked for.")
+      "A mapped GGUF file: names, metadata and tensors. Tensors share the file's memory and keep"
+      " it mapped. They change if the file changes, and read as zeros if it is "
+      "truncated.\nErrors: any error in the file when it is opened; when a tensor is accessed, a"
+      " change of the file since then.")
       .def(
           "__init__",
           [](PyGguf* self, nb::handle path) { new (self) PyGguf(open_file(path, "Gguf")); },
@@ -101,10 +101,10 @@ void bind_gguf(nb::module_& m) {
       .def_prop_ro("version", [](const PyGguf& self) { return self.file->version(); })
       .def_prop_ro("metadata", &metadata, nb::sig("def metadata(self) -> dict[str, typing.Any]"),
                    "Keys and values, in the file's order.")
-      .def("keys", &names, nb::sig("def keys(self) -> list[str]"), "Names of the tensors.")
+      .def("keys", &names, nb::sig("def keys(self) -> list[str]"), "The names of the tensors.")
       .def("tensors", &tensors, nb::sig("def tensors(self) -> dict[str, Tensor]"),
-           "All tensors of dtypes that wick has, by name.")
-      .def("__getitem__", &tensor_named, "name"_a, "The tensor of a name; nothing is copied.")
+           "All tensors whose dtype wick supports, by name.")
+      .def("__getitem__", &tensor_named, "name"_a, "The tensor with a name. Nothing is copied.")
       .def("__contains__",
            [](const PyGguf& self, std::string_view name) {
              return self.file->find_tensor(name) != nullptr;
@@ -120,7 +120,7 @@ void bind_gguf(nb::module_& m) {
   m.def(
       "load_gguf", [](nb::handle path) { return tensors(open_file(path, "load_gguf")); }, "path"_a,
       nb::sig("def load_gguf(path: str | os.PathLike[str]) -> dict[str, Tensor]"),
-      "The tensors of a GGUF file by name; nothing is copied. wick.Gguf gives the metadata, too.");
+      "The tensors of a GGUF file by name. Nothing is copied. wick.Gguf also gives the metadata.");
 }
 
 }  // namespace wick::python

@@ -1,16 +1,16 @@
 #pragma once
 
-// Letting the GIL go and taking it. Before Python 3.14 a thread that asks for the GIL while the
-// interpreter ends is ended by pthread_exit, which unwinds its stack; C++ functions that are
-// noexcept or catch everything then end the whole process. What stands here lets such a thread wait
-// for the process to end, as later versions of Python do.
+// Releasing and acquiring the GIL. Before Python 3.14, a thread that requests the GIL while the
+// interpreter is finalised is ended by pthread_exit, which unwinds its stack; if that reaches a C++
+// function that is noexcept or catches everything, the process terminates. These classes let such a
+// thread wait until the process ends, as later Python versions do.
 
 #include <Python.h>
 #include <unistd.h>
 
 namespace wick::python {
 
-/// Never returns if it is destroyed before pass().
+/// The destructor blocks forever if pass() hasn't been called.
 class WaitsForEver {
  public:
   ~WaitsForEver() {
@@ -22,11 +22,11 @@ class WaitsForEver {
   bool passed_ = false;
 };
 
-/// Other threads of Python run while it lives. The thread has the GIL before and after.
+/// Releases the GIL during its lifetime. The thread must hold the GIL before.
 class ReleasedGil {
  public:
   ReleasedGil() : state_(PyEval_SaveThread()) {}
-  ~ReleasedGil() noexcept(false) {  // a forced unwinding may begin here, and gets no further
+  ~ReleasedGil() noexcept(false) {  // forced unwinding may start here and stops in `otherwise`
     WaitsForEver otherwise;
     PyEval_RestoreThread(state_);
     otherwise.pass();
@@ -38,7 +38,7 @@ class ReleasedGil {
   PyThreadState* state_;
 };
 
-/// The thread, whichever it is, has the GIL while it lives.
+/// Acquires the GIL on any thread during its lifetime.
 class HeldGil {
  public:
   HeldGil() {

@@ -1,5 +1,5 @@
-// Writing in place: x[…] = value, x.add_(y), … into elements that no other tensor or array shares,
-// or into a leaf where calls aren't recorded.
+// In-place writes: x[…] = value, x.add_(y) and so on. They write to elements that no other tensor
+// or array shares, or to a leaf while calls aren't recorded.
 #include <fmt/format.h>
 
 #include <limits>
@@ -19,12 +19,12 @@ namespace {
 
 using namespace nb::literals;
 
-/// A tensor that is the caller's, or one made for the call. The caller's isn't copied: that would
-/// be another owner of its elements.
+/// The value to assign: the caller's tensor by reference, or a tensor made for the call. The
+/// caller's tensor isn't copied, because the copy would be another owner of its elements.
 class Value {
  public:
   explicit Value(Tensor made) : made_(std::move(made)) {}
-  /// On the device of x.
+  /// Moves the value to x's device if necessary.
   Value(const Tensor& given, const Tensor& x) {
     if (given.device() == x.device()) {
       given_ = &given;
@@ -39,7 +39,7 @@ class Value {
   Tensor made_;
 };
 
-/// A tensor or a number.
+/// Converts a tensor or a number to a value.
 std::optional<Value> operand_for(const Tensor& x, nb::handle value, const char* op) {
   if (nb::isinstance<Tensor>(value)) return Value(nb::cast<const Tensor&>(value), x);
   nb::detail::make_caster<ScalarArg> number;
@@ -47,7 +47,7 @@ std::optional<Value> operand_for(const Tensor& x, nb::handle value, const char* 
   return std::nullopt;
 }
 
-/// What a user assigns: a tensor, a number, or what wick.tensor takes.
+/// Converts what a user assigns: a tensor, a number, or anything that wick.tensor accepts.
 Value value_for(const Tensor& x, nb::handle value, const char* op) {
   if (auto operand = operand_for(x, value, op)) return *std::move(operand);
   const nb::object make = nb::module_::import_("wick").attr("tensor");
@@ -61,7 +61,8 @@ Value value_for(const Tensor& x, nb::handle value, const char* op) {
   return Value(nb::cast<Tensor>(made).to(x.device()));
 }
 
-/// x with `value` at ids and masks: a copy. The places are told by the same index of their numbers.
+/// Returns a copy of x with `value` at ids and masks. Indexing a tensor of element numbers with the
+/// same index gives the positions.
 Tensor with_chosen(const Tensor& x, nb::handle index, const Tensor& value) {
   const Tensor numbers = Tensor::arange(0, x.elems(), 1, DType::i64, x.device()).reshape(x.shape());
   const Tensor places = nb::cast<Tensor>(nb::cast(numbers).attr("__getitem__")(index));
@@ -74,7 +75,7 @@ Tensor with_chosen(const Tensor& x, nb::handle index, const Tensor& value) {
       x);
 }
 
-/// Errors: the value needs a gradient that the assignment wouldn't record.
+/// Errors: the value needs a gradient, which the assignment wouldn't record.
 void require_no_gradient(const Tensor& value) {
   if (!value.needs_grad() || !grad_enabled()) return;
   throw Error(ErrorKind::not_implemented, "index", "not differentiable", value.str(),
@@ -85,7 +86,7 @@ void assign(Tensor& x, nb::handle index, nb::handle given) {
   const Value assigned = value_for(x, given, "index");
   const Tensor& value = assigned.get();
   if (gives_view(index)) {
-    // The view isn't kept: nobody but x may hold the elements.
+    // The view is dropped before the write, because x must be the only owner of the elements.
     const Layout where = view_at(x, index).layout();
     unlocked([&] { slice_set(x, value, where); }, x);
     return;
@@ -96,13 +97,13 @@ void assign(Tensor& x, nb::handle index, nb::handle given) {
   unlocked([&] { slice_set(x, changed, all); }, x);
 }
 
-/// Writes make() over x; calls aren't recorded meanwhile. Errors: x would have to be recorded.
+/// Overwrites x with make() without recording calls. Errors: x would have to be recorded.
 template <class F>
 nb::object overwrite(nb::handle self, const F& make) {
   auto& x = nb::cast<Tensor&>(self);
   const bool is_recorded = x.needs_grad() && grad_enabled();
   const Layout all = x.layout();
-  // Where x needs a gradient slice_set says what is wrong.
+  // If x needs a gradient, slice_set throws.
   const Tensor result = is_recorded ? x.detach() : make(x.detach());
   unlocked([&] { slice_set(x, result, all); }, x);
   return nb::borrow(self);
@@ -110,8 +111,8 @@ nb::object overwrite(nb::handle self, const F& make) {
 
 using BinaryFunction = Tensor (*)(const Tensor&, const Tensor&);
 
-/// The other operand of a method. Errors: neither a tensor nor a number, shapes that make the
-/// result larger than x, a value that needs a gradient.
+/// The other operand of an in-place method. Errors: it is neither a tensor nor a number; it
+/// broadcasts x to a larger shape; it needs a gradient.
 Tensor other_for(const Tensor& x, nb::handle other, const char* op) {
   const std::optional<Value> operand = operand_for(x, other, op);
   if (!operand) {
@@ -142,7 +143,7 @@ void bind_binary(TensorClass& tensor, const char* name, BinaryFunction function,
              doc);
 }
 
-/// x + alpha * other, or minus.
+/// Binds x + alpha * other and x - alpha * other.
 void bind_sum(TensorClass& tensor, const char* name, BinaryFunction function, const char* doc) {
   tensor.def(name,
              named(name, "slice_set",
@@ -169,32 +170,35 @@ void bind_writing_in_place(TensorClass& tensor) {
              "value"_a.none(),
              nb::sig("def __setitem__(self, index: typing.Any, value: typing.Any, /) -> None"),
              "Writes a tensor, number, list or array, which broadcasts, to the elements that "
-             "x[index] chooses.\nErrors: another tensor or array shares the elements, or a "
-             "gradient is wanted; leaves are written to under\nwick.no_grad().");
-  bind_sum(tensor, "add_", &add, "Adds alpha * other in place, which broadcasts; gives itself.");
+             "x[index] selects.\nErrors: another tensor or array shares the elements; a gradient"
+             " would be needed. Write to leaves under wick.no_grad().");
+  bind_sum(tensor, "add_", &add,
+           "Adds alpha * other, which broadcasts, in place; returns the "
+           "tensor.");
   bind_sum(tensor, "sub_", &sub,
-           "Subtracts alpha * other in place, which broadcasts; gives itself.");
+           "Subtracts alpha * other, which broadcasts, in place; returns the tensor.");
   bind_binary(tensor, "mul_", &mul,
-              "Multiplies by other in place, which broadcasts; gives itself.");
-  bind_binary(tensor, "div_", &div, "Divides by other in place, which broadcasts; gives itself.");
+              "Multiplies by other, which broadcasts, in place; returns the tensor.");
+  bind_binary(tensor, "div_", &div,
+              "Divides by other, which broadcasts, in place; returns the "
+              "tensor.");
   tensor
-      .def(
-          "copy_",
-          named("copy_", "slice_set",
-                [](nb::handle self, const Tensor& source) {
-                  auto& x = nb::cast<Tensor&>(self);
-                  const Layout all = x.layout();
-                  if (source.device() == x.device()) {
-                    unlocked([&] { slice_set(x, source, all); }, x);
-                  } else {
-                    const Tensor here = source.to(x.device());
-                    unlocked([&] { slice_set(x, here, all); }, x);
-                  }
-                  return nb::borrow(self);
-                }),
-          "source"_a, nb::sig("def copy_(self, source: Tensor) -> Tensor"),
-          "Writes source over it, which broadcasts and is converted to its dtype and device; gives "
-          "itself.")
+      .def("copy_",
+           named("copy_", "slice_set",
+                 [](nb::handle self, const Tensor& source) {
+                   auto& x = nb::cast<Tensor&>(self);
+                   const Layout all = x.layout();
+                   if (source.device() == x.device()) {
+                     unlocked([&] { slice_set(x, source, all); }, x);
+                   } else {
+                     const Tensor here = source.to(x.device());
+                     unlocked([&] { slice_set(x, here, all); }, x);
+                   }
+                   return nb::borrow(self);
+                 }),
+           "source"_a, nb::sig("def copy_(self, source: Tensor) -> Tensor"),
+           "Copies source, which broadcasts and is converted to the tensor's dtype and device, "
+           "into the tensor; returns the tensor.")
       .def("fill_",
            named("fill_", "const_set",
                  [](nb::handle self, ScalarArg value) {
@@ -204,7 +208,7 @@ void bind_writing_in_place(TensorClass& tensor) {
                    return nb::borrow(self);
                  }),
            "value"_a, nb::sig("def fill_(self, value: float) -> Tensor"),
-           "Makes every element one value in place; gives itself.")
+           "Sets every element to one value in place; returns the tensor.")
       .def("zero_",
            named("zero_", "const_set",
                  [](nb::handle self) {
@@ -212,7 +216,9 @@ void bind_writing_in_place(TensorClass& tensor) {
                    unlocked([&] { const_set(x, 0); }, x);
                    return nb::borrow(self);
                  }),
-           nb::sig("def zero_(self) -> Tensor"), "Makes every element 0 in place; gives itself.")
+           nb::sig("def zero_(self) -> Tensor"),
+           "Sets every element to 0 in place; returns the "
+           "tensor.")
       .def(
           "clamp_",
           named("clamp_", "slice_set",
@@ -226,7 +232,8 @@ void bind_writing_in_place(TensorClass& tensor) {
                 }),
           "min"_a = nb::none(), "max"_a = nb::none(),
           nb::sig("def clamp_(self, min: float | None = None, max: float | None = None) -> Tensor"),
-          "Limits elements to [min, max] in place; None: no bound; gives itself.");
+          "Clamps the elements to [min, max] in place; a bound of None doesn't limit; returns "
+          "the tensor.");
 }
 
 }  // namespace wick::python

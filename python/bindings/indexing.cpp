@@ -1,6 +1,6 @@
-// x[…] as NumPy has it: ints, slices, None, … give views; ids and masks, in tensors, arrays or
-// lists, copy. NumPy's rules say where the dims of ids come out, and that negative ids count from
-// the end.
+// NumPy's x[…]: ints, slices, None and ... give views; ids and masks, given as tensors, arrays or
+// lists, copy. NumPy's rules determine the position of the ids' dims in the result, and negative
+// ids count from the end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace wick::python {
 namespace {
 
-/// An int, or an array or tensor of integers without dims.
+/// Whether an item is an int, or a zero-dim array or tensor of integers.
 bool is_number(nb::handle item) {
   if (PyLong_Check(item.ptr())) return !PyBool_Check(item.ptr());
   if (nb::isinstance<Tensor>(item)) {
@@ -26,7 +26,7 @@ bool is_number(nb::handle item) {
   return is_int(item);
 }
 
-/// Whether elements are yes or no: bools, and those of wick's own uint8 tensors.
+/// Whether an item is a mask: bool elements, or a uint8 tensor of wick.
 bool is_mask(nb::handle item, const Tensor& x) {
   if (x.dtype() == DType::boolean) return true;
   if (x.dtype() != DType::u8) return false;
@@ -35,14 +35,14 @@ bool is_mask(nb::handle item, const Tensor& x) {
   return std::string_view(dtype.c_str()).find("bool") != std::string_view::npos;
 }
 
-/// An item of an index; ids and masks as tensors on x's device.
+/// An item of an index; ids and masks are tensors on x's device.
 struct Item {
   nb::handle object;
   Tensor tensor;
   bool mask = false;
   bool is_number = false;
   bool has_tensor() const { return tensor.defined(); }
-  /// Dims of the indexed tensor that it stands for.
+  /// The number of dims that the item consumes.
   int taken() const {
     if (object.is_none() || object.ptr() == Py_Ellipsis) return 0;
     return mask ? tensor.rank() : 1;
@@ -75,7 +75,7 @@ Item read_item(nb::handle object) {
     throw Error(ErrorKind::type, "index", "ids have the wrong dtype", item.tensor.str(),
                 "need integers or a mask");
   }
-  // Of unsigned ids the largest would be index_select's padding; here it is out of range.
+  // The largest unsigned id is index_select's padding, but here it is out of range.
   if (!item.mask) item.tensor = item.tensor.to(DType::i64);
   return item;
 }
@@ -97,7 +97,7 @@ std::vector<Item> read_items(nb::handle index) {
               fmt::format("need {} <= id < {}", -size, size));
 }
 
-/// The digits of an int, if they aren't so many that Python refuses to count them.
+/// The digits of an int, unless there are so many that Python refuses to convert them.
 std::string id_text(nb::handle number) {
   const nb::object text = nb::steal(PyObject_Str(number.ptr()));
   if (text.is_valid()) return nb::cast<std::string>(text);
@@ -123,15 +123,15 @@ Tensor at_slice(const Tensor& x, int dim, nb::handle item) {
   const Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
   if (step == 1) return x.narrow(dim, std::min<int64_t>(start, size), count);
   if (count == 0) return x.narrow(dim, 0, 0);
-  // An end before the first element has no name that doesn't count from the back.
+  // A negative stop counts from the end, so a stop before the first element needs a special value.
   const int64_t last = start + (count - 1) * step;
   const int64_t before_all = -size - 1;
   const int64_t end = step > 0 ? last + 1 : last > 0 ? last - 1 : before_all;
   return x.slice(dim, start, end, step);
 }
 
-/// Ids (int64) of a dim as wick counts them, from the start. `checked`: those out of range are
-/// refused here, which waits for a GPU; else index_select does.
+/// Converts ids (int64) of a dim to positions from the start. `checked`: ids out of range are
+/// rejected here, which waits for a GPU; otherwise index_select rejects them.
 Tensor from_start(const Tensor& x, int dim, const Tensor& ids, bool checked) {
   if (ids.elems() == 0) return ids;
   const int64_t size = x.shape()[dim];
@@ -145,7 +145,7 @@ Tensor from_start(const Tensor& x, int dim, const Tensor& ids, bool checked) {
   return where(lt(ids, zero), add(ids, Tensor::full({}, size, DType::i64, ids.device())), ids);
 }
 
-/// Positions of a mask's elements that aren't 0, in row-major order.
+/// The positions of a mask's non-zero elements, in row-major order.
 Tensor positions(const Tensor& mask, Device device) {
   const std::vector<uint8_t> elements = mask.to_vector<uint8_t>();
   std::vector<int64_t> found;
@@ -155,24 +155,24 @@ Tensor positions(const Tensor& mask, Device device) {
   return Tensor::from(found, {static_cast<int64_t>(found.size())}, device);
 }
 
-/// x with the dims of a mask as one.
+/// Merges the dims of x that a mask covers.
 Tensor under_mask(const Tensor& x, int dim, const Tensor& mask) {
   for (int d = 0; d < mask.rank(); ++d) {
     if (mask.shape()[d] == x.shape()[dim + d]) continue;
-    throw Error(ErrorKind::index, "index", "mask of another shape",
+    throw Error(ErrorKind::index, "index", "mask has the wrong shape",
                 fmt::format("mask {}, dim {} of {}", mask.str(), dim, x.str()));
   }
   return mask.rank() == 1 ? x : x.flatten(dim, dim + mask.rank() - 1);
 }
 
-/// Ids for a dim of the result so far.
+/// Ids for a dim of the intermediate result.
 struct Chosen {
   int dim;
   Tensor ids;
 };
 
-/// Elements by ids of one dim or of several, whose shapes broadcast; their dims come out at
-/// `place`.
+/// Selects elements by ids of one or several dims, whose shapes broadcast; the ids' dims are
+/// inserted at `place`.
 Tensor choose(Tensor x, const std::vector<Chosen>& chosen, int place) {
   std::vector<int> order;
   for (int d = 0; d < x.rank(); ++d) {
@@ -197,8 +197,8 @@ Tensor choose(Tensor x, const std::vector<Chosen>& chosen, int place) {
   return index_select(x, ids, place);
 }
 
-/// Where the dims of ids come out: where the first of them and the numbers beside them stands, if
-/// they stand side by side, else in front.
+/// The position of the ids' dims in the result: that of the first id or number if they are
+/// adjacent, else the front.
 class Place {
  public:
   void add(size_t item, int dim) {
@@ -253,7 +253,7 @@ Tensor index_with(const Tensor& x, const std::vector<Item>& items) {
   return unlocked([&] { return choose(out, chosen, place.get()); }, out);
 }
 
-/// The same, whose errors are of indexing, not of the views that it is made of.
+/// Like index_with, but errors name indexing instead of the views that it uses.
 Tensor indexed(const Tensor& x, const std::vector<Item>& items) {
   return named("index", "narrow", &index_with)(x, items);
 }
@@ -265,7 +265,7 @@ int64_t length(const Tensor& x) {
   return x.shape()[0];
 }
 
-/// Goes through the first dim.
+/// Iterates over the first dim.
 struct TensorIterator {
   Tensor x;
   int64_t next = 0;
@@ -280,7 +280,7 @@ bool gives_view(nb::handle index) {
 Tensor view_at(const Tensor& x, nb::handle index) {
   const std::vector<Item> items = read_items(index);
   if (std::ranges::any_of(items, &Item::has_tensor)) {
-    throw nb::type_error("need ints, slices, None and ...: ids and masks give no view");
+    throw nb::type_error("need ints, slices, None and ...: ids and masks don't make a view");
   }
   return indexed(x, items);
 }
@@ -297,10 +297,10 @@ void bind_indexing(nb::module_& m, TensorClass& tensor) {
   tensor
       .def("__getitem__", &get_item, nb::arg("index").none(),
            nb::sig("def __getitem__(self, index: typing.Any, /) -> Tensor"),
-           "Elements as NumPy chooses them: ints, slices, None and ... give views; integer ids and "
-           "masks (bool, and\ntensors of uint8) in tensors, arrays or lists copy. Negative ones "
-           "count "
-           "from the end.\nErrors: IndexError out of range, TypeError for what isn't an index.")
+           "Selects elements as NumPy does: ints, slices, None and ... give views; tensors, "
+           "arrays or lists of integer ids or masks (bool, or uint8 tensors) copy. Negative "
+           "indices count from the end.\nErrors: IndexError if an index is out of range, "
+           "TypeError if it isn't an index.")
       .def("__len__", &length)
       .def("__iter__", [](const Tensor& x) {
         if (x.rank() == 0) throw nb::type_error("iteration over a tensor without dims");

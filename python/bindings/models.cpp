@@ -1,4 +1,4 @@
-// wick.Model, wick.Tokenizer and wick.Session: language models, thin over wick/serve.
+// wick.Model, wick.Tokenizer and wick.Session: thin wrappers of wick/serve.
 #include <fmt/format.h>
 
 #include <mutex>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace nb::literals;
 
-// What generate and stream take beside the prompt; of Model a context, too.
+// The options of generate and stream; those of Model also have `context`.
 #define WICK_SAMPLING                                                                              \
   "max_tokens: int = 256, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95, min_p: " \
   "float = 0.05, repetition_penalty: float = 1.0, presence_penalty: float = 0.0, "                 \
@@ -39,7 +39,7 @@ bool interrupted() {
   return PyErr_CheckSignals() != 0;
 }
 
-/// Reads the options named in WICK_SAMPLING; `context` where it isn't null.
+/// Reads the options in WICK_SAMPLING, and `context` if it isn't null.
 serve::GenerateOptions read_options(const char* function, const nb::kwargs& named,
                                     int64_t* context) {
   serve::GenerateOptions options;
@@ -107,7 +107,7 @@ std::vector<int32_t> chat_tokens(const serve::Engine& engine,
                                  const std::vector<text::ChatMessage>& messages) {
   const auto format = text::detect_chat_format(engine.chat_template(), engine.tokenizer());
   if (!format) {
-    throw Error("chat", "no chat format that is known", engine.path(), "give the prompt as text");
+    throw Error("chat", "unknown chat format", engine.path(), "give the prompt as text");
   }
   text::ChatOptions options;
   if (*format == text::ChatFormat::chat_ml) {
@@ -116,14 +116,14 @@ std::vector<int32_t> chat_tokens(const serve::Engine& engine,
   return text::encode_chat(engine.tokenizer(), *format, messages, options);
 }
 
-/// A token id. Errors: what isn't an int, one beyond 32 bits.
+/// Converts an object to a token id. Errors: it isn't an int; it exceeds 32 bits.
 int32_t token_id(nb::handle item) {
   const int64_t id = to_int(item, "prompt");
   if (id == static_cast<int32_t>(id)) return static_cast<int32_t>(id);
   throw Error(ErrorKind::index, "prompt", "token id out of range", fmt::format("{}", id));
 }
 
-/// Text, token ids, or a conversation, as token ids.
+/// Converts text, token ids or a conversation to token ids.
 std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle prompt) {
   if (nb::isinstance<nb::str>(prompt)) {
     const auto text = nb::cast<std::string>(prompt);
@@ -141,7 +141,7 @@ std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle promp
   return chat_tokens(engine, messages_of(items));
 }
 
-/// A model continues nothing from its own start token.
+/// Replaces an empty prompt by the start token, because a model needs at least one token.
 void require_tokens(const serve::Engine& engine, std::vector<int32_t>& tokens) {
   if (!tokens.empty()) return;
   const text::Tokenizer& tokenizer = engine.tokenizer();
@@ -151,7 +151,7 @@ void require_tokens(const serve::Engine& engine, std::vector<int32_t>& tokens) {
   tokens.push_back(*first);
 }
 
-/// feed and generate on this thread, without the GIL; Ctrl-C ends it.
+/// Runs feed and generate on this thread without the GIL; Ctrl-C ends it.
 std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,
                          serve::GenerateOptions options) {
   options.cancelled = interrupted;
@@ -178,7 +178,7 @@ std::shared_ptr<PySession> make_session(const Model& model, int64_t context) {
   return std::make_shared<PySession>(model.engine, options);
 }
 
-/// Positions that a prompt and what follows it need, at most what the model was trained for.
+/// The positions that a prompt and its continuation need, at most the trained context.
 int64_t context_for(const Model& model, size_t prompt, int64_t max_tokens) {
   const int64_t trained = model.engine->model().context_length();
   if (max_tokens < 0 || max_tokens > trained) return trained;
@@ -214,7 +214,7 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
   models::LoadOptions options;
   options.device = device.get();
   warn_of_libraries(options.device);
-  // Also where Ctrl-C is heard: loading ends with what Python raised.
+  // Also checks for Ctrl-C; loading ends with the exception that Python raised.
   options.progress = [&](int64_t done, int64_t all) {
     const HeldGil held;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -231,7 +231,7 @@ Tensor session_logits(PySession& session) {
   return Tensor::from(logits, {static_cast<int64_t>(logits.size())});
 }
 
-/// Logits of every token, or of the last.
+/// The logits of every token, or of the last one.
 Tensor model_logits(const Model& model, IdsArg ids, bool last) {
   const std::vector<int32_t> tokens = ids.get("logits");
   const ReleasedGil released;
@@ -251,9 +251,8 @@ void bind_tokenizer(nb::module_& m) {
             return t.encode(text, {add_bos, add_eos, parse_special});
           },
           "text"_a, "add_bos"_a = nb::none(), "add_eos"_a = nb::none(), "parse_special"_a = true,
-          "The ids of a text. add_bos, add_eos: as the vocabulary says unless given. "
-          "parse_special: "
-          "control tokens in the text aren't plain text.")
+          "Encodes a text to token ids. add_bos, add_eos: the vocabulary's defaults if None. "
+          "parse_special: control tokens in the text become control tokens, not plain text.")
       .def(
           "decode",
           [](const text::Tokenizer& t, IdsArg ids, bool skip_special) {
@@ -263,17 +262,18 @@ void bind_tokenizer(nb::module_& m) {
           nb::sig(
               "def decode(self, ids: collections.abc.Sequence[int], skip_special: bool = False) "
               "-> str"),
-          "The text of ids; what isn't UTF-8 becomes U+FFFD.")
+          "Decodes ids to text; bytes that aren't UTF-8 become U+FFFD.")
       .def(
           "decode_bytes",
           [](const text::Tokenizer& t, IdsArg ids, bool skip_special) {
             const std::string bytes = t.decode(ids.get("decode_bytes"), skip_special);
             return nb::bytes(bytes.data(), bytes.size());
           },
-          "ids"_a, "skip_special"_a = false, "The bytes of ids.")
-      .def("token_id", &text::Tokenizer::token_id, "text"_a, "The token of a text, or None.")
+          "ids"_a, "skip_special"_a = false, "Decodes ids to bytes.")
+      .def("token_id", &text::Tokenizer::token_id, "text"_a,
+           "The id of the token with this text, or None.")
       .def("is_end_of_generation", &text::Tokenizer::is_end_of_generation, "id"_a,
-           "Whether a model ends its answer with it.")
+           "Whether the token ends a model's answer.")
       .def_prop_ro("vocab_size", &text::Tokenizer::vocab_size)
       .def_prop_ro("bos", &text::Tokenizer::bos)
       .def_prop_ro("eos", &text::Tokenizer::eos)
@@ -282,18 +282,17 @@ void bind_tokenizer(nb::module_& m) {
 
 void bind_session(nb::module_& m) {
   nb::class_<PySession>(m, "Session",
-                        "One conversation with a model: what was fed and generated stays in its "
-                        "cache.")
+                        "One conversation with a model, whose tokens are kept in a cache.")
       .def_prop_ro(
           "context", [](const PySession& s) { return s.session.context(); },
-          "Positions that it holds at most.")
+          "The maximum number of tokens.")
       .def_prop_ro(
           "tokens",
           [](PySession& s) {
             const PySession::Use use = s.use();
             return s.session.tokens();
           },
-          "Ids fed and generated so far.")
+          "The ids fed and generated so far.")
       .def("__len__",
            [](PySession& s) {
              const PySession::Use use = s.use();
@@ -312,13 +311,14 @@ void bind_session(nb::module_& m) {
             if (!done) throw nb::python_error();
           },
           "prompt"_a, nb::sig("def feed(self, prompt: " WICK_PROMPT ") -> None"),
-          "Runs a text, token ids or a conversation.")
+          "Feeds a text, token ids or a conversation to the model.")
       .def(
           "generate",
           [](PySession& s, const nb::kwargs& named) {
             return to_text(generate_now(s, {}, read_options("generate", named, nullptr)));
           },
-          nb::sig("def generate(self, *, " WICK_SAMPLING ") -> str"), "Continues what was fed.")
+          nb::sig("def generate(self, *, " WICK_SAMPLING ") -> str"),
+          "Generates text after the tokens fed so far.")
       .def(
           "stream",
           [](std::shared_ptr<PySession> s, const nb::kwargs& named) {
@@ -326,15 +326,15 @@ void bind_session(nb::module_& m) {
                                                 read_options("stream", named, nullptr));
           },
           nb::sig("def stream(self, *, " WICK_SAMPLING ") -> TextStream"),
-          "The same, piece by piece.")
-      .def("logits", &session_logits, "Scores of the next token, float32 [vocabulary].")
+          "Like generate, but returns an iterator over pieces of text.")
+      .def("logits", &session_logits, "The logits of the next token, float32 [vocabulary].")
       .def(
           "truncate",
           [](PySession& s, int64_t length) {
             const PySession::Use use = s.use();
             s.session.truncate(length);
           },
-          "length"_a, "Forgets all tokens from `length` on.");
+          "length"_a, "Drops all tokens from `length` on.");
 }
 
 }  // namespace
@@ -349,40 +349,40 @@ void bind_models(nb::module_& m) {
           nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
                   "progress: collections.abc.Callable[[int, int], object] | None = None) -> "
                   "Model"),
-          "Loads a file; device \"auto\" takes the best one. progress: called with layers "
-          "loaded and layers in all.\nErrors: everything wrong with the file, by name.")
+          "Loads a GGUF file; device \"auto\" selects the best device. progress: called with the"
+          " number of layers loaded so far and of all layers.\nErrors: any error in the file, by"
+          " name.")
       .def("generate", &model_generate, "prompt"_a, "options"_a,
            nb::sig("def generate(self, prompt: " WICK_PROMPT ", *, context: int = 0, " WICK_SAMPLING
                    ") -> str"),
            "Continues a text, token ids, or a conversation: [{'role': 'user', 'content': …}]. "
-           "temperature 0: always\nthe likeliest token. max_tokens < 0: until the model ends its "
-           "answer. One seed, one text.")
+           "temperature 0 always chooses the most likely token. max_tokens < 0: no limit. The "
+           "same seed gives the same text.")
       .def("stream", &model_stream, "prompt"_a, "options"_a,
            nb::sig("def stream(self, prompt: " WICK_PROMPT ", *, context: int = 0, " WICK_SAMPLING
                    ") -> TextStream"),
-           "The same, piece by piece as it is made: an iterator.")
+           "Like generate, but returns an iterator over pieces of text as they are generated.")
       .def(
           "session",
           [](const Model& model, int64_t context) { return make_session(model, context); },
           "context"_a = 0,
-          "A conversation of its own, of at most so many positions; 0: what the model was trained "
-          "for.")
+          "Starts a conversation of at most `context` tokens; 0: the model's trained context.")
       .def("logits", &model_logits, "tokens"_a, "last"_a = false,
-           "Scores of what follows each token, or the last one: float32 [n, vocabulary].")
+           "The logits after each token, or only after the last: float32 [n, vocabulary].")
       .def(
           "encode",
           [](const Model& model, nb::handle prompt) {
             return prompt_tokens(*model.engine, prompt);
           },
           "prompt"_a, nb::sig("def encode(self, prompt: " WICK_PROMPT ") -> list[int]"),
-          "The token ids of a text or a conversation.")
+          "Encodes a text or a conversation to token ids.")
       .def(
           "decode",
           [](const Model& model, IdsArg ids) {
             return to_text(model.engine->tokenizer().decode(ids.get("decode")));
           },
           "ids"_a, nb::sig("def decode(self, ids: collections.abc.Sequence[int]) -> str"),
-          "The text of token ids.")
+          "Decodes token ids to text.")
       .def_prop_ro("tokenizer", [](const Model& model) { return model.engine->tokenizer(); })
       .def_prop_ro("device", [](const Model& model) { return model.engine->model().device(); })
       .def_prop_ro("path", [](const Model& model) { return model.engine->path(); })
@@ -391,7 +391,7 @@ void bind_models(nb::module_& m) {
       .def_prop_ro(
           "context_length",
           [](const Model& model) { return model.engine->model().context_length(); },
-          "Positions it was trained for.")
+          "The number of positions that the model was trained for.")
       .def_prop_ro("parameters",
                    [](const Model& model) { return model.engine->model().parameters(); })
       .def("__repr__", [](const Model& model) {

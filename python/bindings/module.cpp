@@ -1,4 +1,5 @@
-// The extension wick._core. All that it holds names `wick` as its module, where users find it.
+// The extension module wick._core. All its members give `wick` as their module, where users find
+// them.
 #include "python/bindings/binding.h"
 #include "python/bindings/python.h"
 

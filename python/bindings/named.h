@@ -1,7 +1,7 @@
 #pragma once
 
-// Errors name the function that Python's caller knows, where it is made of a function of another
-// name: wick.amax of max, x // y of div.
+// Error messages name the Python function that was called, even if it is implemented by a function
+// of another name: wick.amax by max, x // y by div.
 
 #include <string_view>
 #include <utility>
@@ -10,11 +10,11 @@
 
 namespace wick::python {
 
-/// Throws the error again, under the name `name` if it is of the function `made_of` or of another
-/// one that `name` is made of.
+/// Rethrows the error with the name `name` if it is an error of `made_of`, or of another function
+/// that `name` is implemented by.
 [[noreturn]] void throw_named(const Error& error, const char* name, std::string_view made_of);
 
-/// f as it is, but for the name in its errors. `name` and `made_of` are kept.
+/// Wraps f so that its errors have the name `name`. Both strings must stay alive.
 template <class R, class... Args>
 auto named(const char* name, std::string_view made_of, R (*f)(Args...)) {
   return [f, name, made_of](Args... args) -> R {
@@ -48,7 +48,7 @@ auto renamed_call(const char* name, const F& f, R (F::*)(Args...) const) {
   };
 }
 
-/// f, whose errors begin with `name`, whichever function they are of.
+/// Wraps f so that all its errors begin with `name`.
 template <class F>
 auto renamed(const char* name, const F& f) {
   return renamed_call(name, f, &F::operator());

@@ -1,4 +1,4 @@
-// Operators of wick.Tensor, with tensors and with numbers at either side.
+// Operators of wick.Tensor with tensors and with numbers on either side.
 #include "python/bindings/operators.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ Bounds bounds_of(DType dtype) {
   }
 }
 
-/// The functions of the rows that there are, by name.
+/// Looks up the C++ functions of ops.def's rows by name.
 template <class Function>
 struct Row {
   std::string_view name;
@@ -64,7 +64,7 @@ constexpr auto find(const Rows& rows, std::string_view name) {
   return decltype(rows[0].function){};
 }
 
-/// The dtypes that a row takes.
+/// The dtypes that a row supports.
 constexpr DTypeSet dtypes_of(std::string_view row) {
   for (const OpInfo& op : kOps) {
     if (op.name == row) return op.dtypes;
@@ -72,24 +72,24 @@ constexpr DTypeSet dtypes_of(std::string_view row) {
   return {};
 }
 
-/// The largest whole numbers not above a / b, as Python has //.
+/// The largest integers not above a / b, like Python's //.
 Tensor floor_divide(const Tensor& a, const Tensor& b) {
   const Tensor quotient = named("//", "div", &div)(a, b);
   if (is_float(a.dtype())) return floor(quotient);
   if (info(a.dtype()).kind != DTypeKind::signed_integer) return quotient;
-  // Truncated is one above where something is left over of the other sign than b's.
+  // Truncating division is one too large if there is a remainder whose sign differs from b's.
   const Tensor rest = sub(a, mul(quotient, b));
   const Tensor zero = Tensor::full({}, 0, a.dtype(), a.device());
   return sub(quotient, logical_and(ne(rest, zero), lt(bitwise_xor(rest, b), zero)).to(a.dtype()));
 }
 
-/// Errors: whole numbers and bool, whose quotients by / don't become floats unasked.
+/// Errors: x is an integer or bool tensor, which / doesn't convert to float.
 void require_floats(const Tensor& x) {
   if (is_float(x.dtype()) || is_block(x.dtype())) return;
-  throw Error(ErrorKind::type, "/", "of whole numbers", x.str(),
+  throw Error(ErrorKind::type, "/", "needs floats", x.str(),
               x.dtype() == DType::boolean
                   ? "convert first: x.to(wick.float32) / y"
-                  : "write // for whole quotients, or convert first: x.to(wick.float32) / y");
+                  : "use // for integer quotients, or convert first: x.to(wick.float32) / y");
 }
 
 /// Elementwise quotients. Errors: those of require_floats.
@@ -98,15 +98,15 @@ Tensor true_divide(const Tensor& a, const Tensor& b) {
   return div(a, b);
 }
 
-/// An operator by its function: its method, and that for a number at its left. A comparison is
-/// turned round by Python itself.
+/// An operator with its methods: the plain one, and the reflected one for a number on the left.
+/// Python reflects comparisons itself.
 struct BinaryOperator {
   const char* method;
-  const char* reflected;  ///< null: none
+  const char* reflected;  ///< null: no reflected method
   const char* row;
   const char* doc;
-  const char* shown = nullptr;             ///< its name in errors; null: the row's
-  void (*check)(const Tensor&) = nullptr;  ///< of a tensor beside a number; null: none
+  const char* shown = nullptr;             ///< its name in error messages; null: the row's name
+  void (*check)(const Tensor&) = nullptr;  ///< check of the tensor operand; null: none
 };
 constexpr BinaryOperator kOperators[] = {
     {"__add__", "__radd__", "add", "add"},
@@ -119,12 +119,12 @@ constexpr BinaryOperator kOperators[] = {
     {"__xor__", "__rxor__", "bitwise_xor", "bitwise_xor"},
     {"__lshift__", "__rlshift__", "shift_left", "shift_left"},
     {"__rshift__", "__rrshift__", "shift_right", "shift_right"},
-    {"__eq__", nullptr, "eq", "eq, by element"},
-    {"__ne__", nullptr, "ne", "ne, by element"},
-    {"__lt__", nullptr, "lt", "lt, by element"},
-    {"__le__", nullptr, "le", "le, by element"},
-    {"__gt__", nullptr, "gt", "gt, by element"},
-    {"__ge__", nullptr, "ge", "ge, by element"},
+    {"__eq__", nullptr, "eq", "Elementwise eq."},
+    {"__ne__", nullptr, "ne", "Elementwise ne."},
+    {"__lt__", nullptr, "lt", "Elementwise lt."},
+    {"__le__", nullptr, "le", "Elementwise le."},
+    {"__gt__", nullptr, "gt", "Elementwise gt."},
+    {"__ge__", nullptr, "ge", "Elementwise ge."},
 };
 
 void bind_operator(TensorClass& tensor, const BinaryOperator& op, BinaryFunction function) {
@@ -165,7 +165,7 @@ void bind_operator(TensorClass& tensor, const BinaryOperator& op, BinaryFunction
       nb::is_operator(), nb::sig(reflected.c_str()));
 }
 
-/// What to do about a float beside a tensor of the dtype, for an op that takes `takes`.
+/// Advice for a float beside a tensor of a dtype, for an op that supports the dtypes `takes`.
 const char* float_advice(DType dtype, DTypeSet takes) {
   const bool kept = takes.contains(dtype);
   if (takes.contains(DType::f32)) {
@@ -197,15 +197,15 @@ Scalar fitting(const ScalarArg& value, DType dtype, const char* op, DTypeSet tak
   if (is_float(dtype)) return value.is_large ? Scalar(value.to_double()) : value.get();
   if (!is_integer(dtype) && dtype != DType::boolean) return value.get();
   if (!value.is_integer) {
-    (void)value.get();  // what the object raised comes first
-    throw nb::type_error(fmt::format("{}: a float with {}: nothing is promoted: {}", op,
+    (void)value.get();  // an exception of the object takes precedence
+    throw nb::type_error(fmt::format("{}: a float with {}: dtypes aren't promoted: {}", op,
                                      python_name(dtype), float_advice(dtype, takes))
                              .c_str());
   }
   const Scalar integer = value.get();
   if (dtype == DType::boolean && integer.i != 0 && integer.i != 1) {
     throw nb::type_error(
-        fmt::format("{}: {} with bool: nothing is promoted: convert the tensor first, "
+        fmt::format("{}: {} with bool: dtypes aren't promoted: convert the tensor first, "
                     "as with .to(wick.{})",
                     op, integer.i, takes.contains(DType::i64) ? "int64" : "float32")
             .c_str());

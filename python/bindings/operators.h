@@ -5,18 +5,18 @@
 
 namespace wick::python {
 
-/// Errors (OverflowError): an integer that the dtype doesn't hold.
+/// Errors (OverflowError): the integer doesn't fit in the dtype.
 void check_fits(int64_t value, DType dtype);
-/// A number for a tensor of the dtype, without loss of kind. Errors: a float for integers, an
-/// integer but 0 and 1 for bool (TypeErrors, which name casts to dtypes that `op` takes), an
-/// integer out of bounds (OverflowError).
+/// Converts a number for a tensor of the dtype. Errors: a float for an integer dtype, or an integer
+/// other than 0 and 1 for bool (TypeError that names casts to dtypes that `op` supports); an
+/// integer out of range (OverflowError).
 Scalar fitting(const ScalarArg& value, DType dtype, const char* op, DTypeSet takes = dtypes::kAny);
-/// A number as a tensor that broadcasts against x, of its dtype. Errors: those of fitting.
+/// A scalar tensor of a number in x's dtype, which broadcasts against x. Errors: those of fitting.
 Tensor beside(const Tensor& x, const ScalarArg& value, const char* op,
               DTypeSet takes = dtypes::kAny);
 
-/// matmul as PyTorch has it: a vector is a row at the left, a column at the right, and that dim goes
-/// again.
+/// PyTorch's matmul: a vector counts as a row on the left and as a column on the right, and the
+/// result lacks that dim.
 Tensor product(const Tensor& a, const Tensor& b);
 
 }  // namespace wick::python

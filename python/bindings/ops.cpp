@@ -1,4 +1,4 @@
-// The rows of ops.def as functions and methods: the regular ones by the macros themselves.
+// Binds the rows of ops.def as functions and methods; the regular rows are bound by the macros.
 #include "python/bindings/ops.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace nb::literals;
 
-/// Functions of Python, and functions of C++ that they are made of beside the one of their row.
+/// Python functions, and the C++ functions of other names that implement them.
 constexpr std::pair<std::string_view, std::string_view> kMadeOf[] = {
     {"copy", "clone"},
     {"grad", "backward"},
@@ -82,23 +82,24 @@ std::string_view kind_name(OpKind kind) {
   return "";
 }
 
-/// Whether a row gives yes or no.
+/// Whether a row returns bools.
 bool gives_truth(Op op) {
   return info(op).kind == OpKind::test || info(op).kind == OpKind::compare;
 }
 
 void add_unary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&)) {
   ops.add(op, name(op).data(), function,
-          gives_truth(op) ? "Any shape, kept. bool." : "Any shape, kept.", "x"_a);
+          gives_truth(op) ? "Any shape, kept. The result is bool." : "Any shape, kept.", "x"_a);
 }
 
 void add_binary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, const Tensor&)) {
   const char* const row = name(op).data();
   ops.add(op, row, function,
           gives_truth(op)
-              ? "Shapes broadcast; dtypes and devices are the same; a number takes the tensor's. "
-                "bool."
-              : "Shapes broadcast; dtypes and devices are the same; a number takes the tensor's.",
+              ? "Shapes broadcast; both operands have one dtype and device; a number is "
+                "converted to the tensor's dtype. The result is bool."
+              : "Shapes broadcast; both operands have one dtype and device; a number is "
+                "converted to the tensor's dtype.",
           "a"_a, "b"_a);
   const DTypeSet takes = info(op).dtypes;
   ops.overload<true>(
@@ -122,16 +123,17 @@ void add_reduce(OpBinder& ops, Op op,
   ops.add(
       op, name(op).data(), function,
       info(op).kind == OpKind::arg
-          ? "Over one dim or several, all where none is named, which vanish or with keepdim stay "
-            "as size 1: the place among their elements, counted in row-major order. uint32."
-          : "Over one dim or several, all where none is named, which vanish or with keepdim stay "
-            "as size 1.",
+          ? "Over one or several dims, or all dims if none are given; they are removed, or stay "
+            "as size 1 with keepdim. The result is the row-major index among the reduced "
+            "elements, uint32."
+          : "Over one or several dims, or all dims if none are given; they are removed, or stay "
+            "as size 1 with keepdim.",
       "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
 }
 
 using ReduceFunction = Tensor (*)(const Tensor&, std::span<const int>, bool);
 
-/// max and min as PyTorch has them: of all elements; along one dim, with indices; of two tensors.
+/// PyTorch's max and min: of all elements; along one dim, with indices; of two tensors.
 void add_best(OpBinder& ops, Op op, ReduceFunction values, ReduceFunction indices,
               Tensor (*of_two)(const Tensor&, const Tensor&)) {
   const char* const name = info(op).name.data();
@@ -139,9 +141,10 @@ void add_best(OpBinder& ops, Op op, ReduceFunction values, ReduceFunction indice
   ops.add_as(
       op, name,
       [values](const Tensor& x) { return unlocked([&] { return values(x, {}, false); }, x); },
-      "Of all elements. With a dim: values and uint32 indices along it, which vanishes or with "
-      "keepdim stays as\nsize 1; indices are argmax's (argmin's). With another tensor: maximum "
-      "(minimum). Values over several dims: amax (amin).",
+      "Without dim, reduces all elements. With dim, returns values and uint32 indices along it, "
+      "which are those of argmax (argmin); the dim is removed, or stays as size 1 with keepdim. "
+      "With another tensor, the elementwise maximum (minimum). amax (amin) gives values over "
+      "several dims.",
       "x"_a);
   ops.overload<true>(
       op, name,
@@ -165,14 +168,14 @@ void add_best(OpBinder& ops, Op op, ReduceFunction values, ReduceFunction indice
       },
       "x"_a, "dim"_a, "keepdim"_a = false);
   ops.add(op, several, values,
-          "Values alone, over one dim or several, all where none is named, which vanish or with "
-          "keepdim stay as size 1.",
+          "The values without indices, over one or several dims, or all dims if none are given; "
+          "they are removed, or stay as size 1 with keepdim.",
           "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
 }
 
 void bind_values_indices(nb::module_& m) {
   nb::class_<ValuesIndices>(m, "ValuesIndices",
-                            "Elements along a dim and where they were: values, indices = x.max(1).")
+                            "Elements along a dim and their indices: values, indices = x.max(1).")
       .def_ro("values", &ValuesIndices::values)
       .def_ro("indices", &ValuesIndices::indices, "uint32.")
       .def(
@@ -196,10 +199,10 @@ void bind_values_indices(nb::module_& m) {
       });
 }
 
-/// Errors: whole numbers, with what to write.
+/// Errors: x has integers; the message says how to convert it.
 Tensor mean_of_floats(const Tensor& x, std::span<const int> dims, bool keepdim) {
   if (is_integer(x.dtype())) {
-    throw Error(ErrorKind::type, "mean", "not for this dtype", x.str(),
+    throw Error(ErrorKind::type, "mean", "unsupported dtype", x.str(),
                 "takes floats: convert it first, as with .to(wick.float32)");
   }
   return mean(x, dims, keepdim);
@@ -221,7 +224,7 @@ void bind_rows(OpBinder& ops) {
   add_best(ops, Op::min, &wick::min, &wick::argmin, &wick::minimum);
 }
 
-/// A row as Python sees it.
+/// A row as a Python object.
 struct PyOp {
   Op op;
 };
@@ -235,7 +238,8 @@ void bind_op_info(nb::module_& m) {
           "\"arg\" or \"other\".")
       .def_prop_ro(
           "numeric_class", [](PyOp o) { return class_name(info(o.op).numeric_class); },
-          "What results promise across devices: \"exact\", \"tree\", \"blocked\" or \"bound\".")
+          "How far results may differ across devices: \"exact\", \"tree\", \"blocked\" or "
+          "\"bound\".")
       .def_prop_ro("doc", [](PyOp o) { return info(o.op).doc; })
       .def_prop_ro(
           "dtypes",
@@ -250,7 +254,7 @@ void bind_op_info(nb::module_& m) {
           nb::sig("def dtypes(self) -> list[DType]"))
       .def_prop_ro(
           "functions", [](PyOp o) { return served()[o.op]; },
-          "Names of the functions of this module that it serves.")
+          "Names of the functions of this module that use this row.")
       .def("__repr__", [](PyOp o) { return fmt::format("<wick.Op {}>", name(o.op)); });
   m.def(
       "ops",
@@ -260,7 +264,7 @@ void bind_op_info(nb::module_& m) {
         return all;
       },
       nb::sig("def ops() -> list[Op]"),
-      "Every operation that there is: names, dtypes, numeric class and functions.");
+      "All ops, with name, dtypes, numeric class and functions.");
 }
 
 }  // namespace

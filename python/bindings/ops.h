@@ -1,6 +1,6 @@
 #pragma once
 
-// How functions over tensors become functions of the module and methods of Tensor, both at once.
+// Binds functions over tensors as functions of the module and methods of Tensor.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 
 namespace wick::python {
 
-/// How Python hands over an argument of C++ type T, and what becomes of it in the call.
+/// The Python type of an argument of C++ type T, and its conversion.
 template <class T>
 struct PyArg {
   using Type = T;
@@ -56,7 +56,7 @@ template <>
 struct PyArg<std::span<const Tensor>> : Converted<TensorsArg> {};
 template <>
 struct PyArg<std::array<int64_t, 2>> : Converted<IntsArg> {};
-/// (before, after) of each dim.
+/// A pair (before, after) for each dim.
 template <>
 struct PyArg<ListOf<Padding>> {
   using Type = std::vector<std::pair<int64_t, int64_t>>;
@@ -77,26 +77,26 @@ struct PyArg<PadMode> {
   }
 };
 
-/// The names by which a row of ops.def is served: functions of the module.
+/// For each row of ops.def, the names of the module's functions that use it.
 std::map<Op, std::vector<std::string>>& served();
 
-/// A row's sentence, `more` or else what the row says behind it, dtypes and class.
+/// The docstring of a row: its first line; `more`, or else the row's other lines; dtypes and class.
 std::string docstring(Op op, std::string_view more);
 
-/// Whether a function may become a method: its first operand is the tensor.
+/// Whether a function can become a method, because its first parameter is a tensor.
 template <class... Args>
 struct FirstIsTensor : std::false_type {};
 template <class... Rest>
 struct FirstIsTensor<const Tensor&, Rest...> : std::true_type {};
 
-/// Binds functions, one line each.
+/// Binds functions.
 class OpBinder {
  public:
   OpBinder(nb::module_& module, TensorClass& tensor) : module_(module), tensor_(tensor) {}
 
-  /// The function of a row as wick.name and, where its first operand is a tensor, Tensor.name.
-  /// `more`: shapes and errors, after the row's sentence. `names`: nb::arg of each parameter.
-  /// `name` is kept.
+  /// Binds the function of a row as wick.name and, if its first parameter is a tensor, as
+  /// Tensor.name. `more`: shapes and errors, after the row's first line. `names`: an nb::arg for
+  /// each parameter. The string `name` must stay alive.
   template <class Result, class... Args, class First, class... Rest>
   void add(Op op, const char* name, Result (*f)(Args...), std::string_view more, const First& first,
            const Rest&... names) {
@@ -108,14 +108,14 @@ class OpBinder {
         },
         docstring(op, more), first, names...);
   }
-  /// The same for what isn't a function as it stands: `f` takes and gives what nanobind knows.
+  /// Binds a callable `f` whose types nanobind knows, as a function and as a method.
   template <class F, class First, class... Rest>
   void add_as(Op op, const char* name, const F& f, std::string_view more, const First& first,
               const Rest&... names) {
     served()[op].emplace_back(name);
     bind<true>(op, name, f, docstring(op, more), first, names...);
   }
-  /// The same without a method.
+  /// Binds a callable `f` as a function only.
   template <class F, class First, class... Rest>
   void function(Op op, const char* name, const F& f, std::string_view more, const First& first,
                 const Rest&... names) {
@@ -123,8 +123,8 @@ class OpBinder {
     bind<false>(op, name, f, docstring(op, more), first, names...);
   }
 
-  /// A function made of rows, as wick.name and, where its first operand is a tensor, Tensor.name.
-  /// Its errors begin with its name, whichever row they are of.
+  /// Binds a function composed of rows, as wick.name and, if its first parameter is a tensor, as
+  /// Tensor.name. All its errors begin with its name.
   template <class Result, class... Args, class First, class... Rest>
   void made(const char* name, Result (*f)(Args...), const char* doc, const First& first,
             const Rest&... names) {
@@ -138,7 +138,7 @@ class OpBinder {
     define(module_, name, bound, first, names..., doc);
     if constexpr (FirstIsTensor<Args...>::value) define(tensor_, name, bound, names..., doc);
   }
-  /// The same for what isn't a function as it stands: `f` takes and gives what nanobind knows.
+  /// Binds a callable composed of rows; kIsMethod: also as a method.
   template <bool kIsMethod, class F, class First, class... Rest>
   void made_as(const char* name, const F& f, const char* doc, const First& first,
                const Rest&... names) {
@@ -146,13 +146,13 @@ class OpBinder {
     define(module_, name, bound, first, names..., doc);
     if constexpr (kIsMethod) define(tensor_, name, bound, names..., doc);
   }
-  /// A method alone, of the tensor that f takes first.
+  /// Binds a method only; f takes the tensor as its first argument.
   template <class F, class... Rest>
   void method(const char* name, const F& f, const char* doc, const Rest&... names) {
     define(tensor_, name, renamed(name, f), names..., doc);
   }
 
-  /// Another way to call what was bound last under a name, which serves the same row.
+  /// Adds an overload to the function bound last under a name, for the same row.
   template <bool kIsMethod, class F, class First, class... Rest>
   void overload(Op op, const char* name, const F& f, const First& first, const Rest&... names) {
     const auto bound = named(name, wick::name(op), f);
@@ -177,20 +177,20 @@ class OpBinder {
   TensorClass& tensor_;
 };
 
-/// What max and min along a dim, sort and topk give: it unpacks like a pair.
+/// The result of max and min along a dim, sort and topk; it unpacks like a pair.
 struct ValuesIndices {
   Tensor values, indices;
 };
 
-/// Functions that no macro of ops.def declares, by family.
+/// Binds functions that the macros of ops.def don't declare, by family.
 void bind_map_ops(OpBinder& ops);
-/// Those that rows.cpp makes of their rows.
+/// Binds the functions that rows.cpp generates from their rows.
 void bind_rows_of_arguments(OpBinder& ops);
 void bind_move_ops(OpBinder& ops, nb::module_& m);
 void bind_linear_ops(OpBinder& ops, nb::module_& m);
 void bind_norm_ops(OpBinder& ops);
 void bind_spatial_ops(OpBinder& ops);
-/// Functions made of rows: wick/tensor/functions.h.
+/// Binds functions composed of rows: wick/tensor/functions.h.
 void bind_functions(OpBinder& ops, nb::module_& m);
 
 }  // namespace wick::python

@@ -1,4 +1,4 @@
-// Products of matrices, and weights.
+// Matrix multiplication and weights.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,22 +15,22 @@ namespace {
 
 using namespace nb::literals;
 
-/// Errors: a bias that can't be added to the product of x by n rows.
+/// Errors: the bias doesn't fit the result of linear with n rows of weights.
 void check_bias(const Tensor& x, const Tensor& bias, int64_t n) {
   const std::string operands = fmt::format("x {}, bias {}", x.str(), bias.str());
   if (bias.device() != x.device()) {
-    throw Error("linear", "bias on another device", operands, "move one of them");
+    throw Error("linear", "bias is on another device", operands, "move one of them");
   }
   if (bias.dtype() != x.dtype()) {
-    throw Error(ErrorKind::type, "linear", "bias of another dtype", operands,
-                fmt::format("nothing is promoted: convert the bias to {}", name(x.dtype())));
+    throw Error(ErrorKind::type, "linear", "bias has the wrong dtype", operands,
+                fmt::format("dtypes aren't promoted: convert the bias to {}", name(x.dtype())));
   }
   if (bias.rank() != 1 || bias.size(0) != n) {
-    throw Error("linear", "bias of another shape", operands, fmt::format("need [{}]", n));
+    throw Error("linear", "bias has the wrong shape", operands, fmt::format("need [{}]", n));
   }
 }
 
-/// A tensor or a prepared weight, and what comes before the product and after it.
+/// Implements linear with a tensor or a prepared weight, and with fused steps.
 Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor bias_arg, MaybeTensor norm, float eps,
                   bool silu_mul, MaybeTensor residual) {
   const nb::handle weight = arg.object;
@@ -51,7 +51,7 @@ Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor bias_arg, MaybeTen
   return unlocked([&] { return product(Weight(matrix)); }, x, matrix);
 }
 
-/// "ij,jk" as "ij,jk->ik": the letters that stand there once, in alphabetical order.
+/// Completes "ij,jk" to "ij,jk->ik": the letters that occur once, in alphabetical order.
 std::string with_result(std::string_view equation) {
   std::string full(equation);
   if (equation.find("->") != std::string_view::npos) return full;
@@ -73,8 +73,9 @@ Tensor einsum_of(std::string_view given, const nb::args& operands) {
 
 void bind_weight(nb::module_& m) {
   nb::class_<Weight>(m, "Weight",
-                     "A weight matrix [n, k] in the form its device multiplies fastest, for "
-                     "wick.linear.\nfloat32 float16 bfloat16 or any block dtype.")
+                     "A weight matrix [n, k], packed into the layout that the device's gemm "
+                     "kernels read, for wick.linear.\nfloat32, float16, bfloat16 or any block "
+                     "dtype.")
       .def(
           "__init__",
           [](Weight* self, const Tensor& matrix) {
@@ -100,11 +101,10 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
                        "collections.abc.Sequence[Tensor]) -> Tensor"));
   ops.add_as(
       Op::linear, "linear", &linear_any,
-      "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. bias [n] of x's dtype: added. norm "
-      "[k]: "
-      "rms_norm of x\nfirst; silu_mul: x is [.., 2k], whose halves go through silu_mul first; "
-      "residual "
-      "[.., n]: added. These three take float32. Errors: k differs, a bias of another shape.",
+      "x [.., k]; weight: a wick.Weight or a tensor [n, k] -> [.., n]. bias [n] of x's dtype is "
+      "added. Fused steps in float32: norm [k]: rms_norm of x first; silu_mul: x is [.., 2k], "
+      "and silu of the first half times the second half goes into the gemm; residual [.., n] is "
+      "added. Errors: k differs; the bias has another shape.",
       "x"_a, "weight"_a, "bias"_a = nb::none(), nb::kw_only(), "norm"_a = nb::none(),
       "eps"_a = 1e-5, "silu_mul"_a = false, "residual"_a = nb::none());
   ops.add_as(
@@ -113,9 +113,8 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
         const std::vector<Weight> weights = experts.get("grouped_linear");
         return unlocked([&] { return grouped_linear(x, weights, chosen); }, x, chosen);
       },
-      "With a weight of its own for each row, of several: x [t, k], chosen uint32 [t, n] -> [t, n, "
-      "width].",
-      "x"_a, "experts"_a, "chosen"_a);
+      "Chooses a weight for each row: x [t, k], chosen uint32 [t, n] -> [t, n, width].", "x"_a,
+      "experts"_a, "chosen"_a);
 }
 
 }  // namespace wick::python

@@ -1,4 +1,4 @@
-// Functions of elements that take numbers beside tensors.
+// Elementwise functions that take numbers besides tensors.
 #include <fmt/format.h>
 
 #include <limits>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace nb::literals;
 
-/// One of where's branches: a tensor, or else a number.
+/// A branch of where: a tensor or a number.
 struct Branch {
   Tensor tensor;
   ScalarArg number;
@@ -29,13 +29,13 @@ Branch branch_of(TensorOrNumber arg, const char* name) {
   return {{}, number.value};
 }
 
-/// What holds both numbers: bool of bools, int64 of ints, else float32.
+/// The dtype for two numbers: bool for bools, int64 for ints, else float32.
 DType common_dtype(const ScalarArg& a, const ScalarArg& b) {
   if (a.is_bool && b.is_bool) return DType::boolean;
   return a.is_integer && b.is_integer ? DType::i64 : DType::f32;
 }
 
-/// A number takes the dtype and the device of the tensor beside it.
+/// A number gets the dtype and device of the tensor beside it.
 Tensor where_of(const Tensor& condition, TensorOrNumber a, TensorOrNumber b) {
   const Branch first = branch_of(a, "a"), second = branch_of(b, "b");
   const auto tensor_of = [&](const Branch& branch, const Branch& other) {
@@ -48,7 +48,7 @@ Tensor where_of(const Tensor& condition, TensorOrNumber a, TensorOrNumber b) {
   return unlocked([&] { return where(condition, yes, no); }, condition, yes, no);
 }
 
-/// None: no bound.
+/// Clamps x; a bound of None doesn't limit it.
 Tensor clamp_to(const Tensor& x, std::optional<ScalarArg> low, std::optional<ScalarArg> high) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Scalar from = low ? low->get() : Scalar(-kInfinity);
@@ -74,8 +74,8 @@ void bind_map_ops(OpBinder& ops) {
         const Scalar filling = fitting(value, x.dtype(), "masked_fill");
         return unlocked([&] { return masked_fill(x, mask, filling); }, x, mask);
       },
-      "x, but a number where the mask (bool, uint8, uint32, int64) is non-zero. The mask "
-      "broadcasts.",
+      "Replaces the elements of x where the mask (bool, uint8, uint32, int64) is non-zero by a "
+      "number. The mask broadcasts.",
       "x"_a, "mask"_a, "value"_a);
   // By name: PyTorch's second place is that of `unbiased`.
   ops.add_as(Op::var, "var", &var_of, "", "x"_a, "dim"_a = nb::none(), nb::kw_only(),

@@ -1,4 +1,4 @@
-// Functions that move, choose and order elements, and random numbers.
+// Functions that move, select and sort elements, and random numbers.
 #include <string>
 
 #include "python/bindings/operators.h"
@@ -15,7 +15,7 @@ Tensor identity(int64_t rows, std::optional<int64_t> columns, DTypeArg dtype, De
   return eye(rows, columns.value_or(rows), dtype.get_or(DType::f32), device.get());
 }
 
-/// uniform or normal.
+/// Implements uniform and normal.
 template <Op kOp, Tensor (*kFunction)(const Shape&, double, double, DType, Device)>
 Tensor random_of(ShapeArg shape, double a, double b, DTypeArg dtype, DeviceArg device,
                  bool requires_grad) {
@@ -29,21 +29,22 @@ Tensor random_of(ShapeArg shape, double a, double b, DTypeArg dtype, DeviceArg d
 void bind_copies(OpBinder& ops) {
   ops.add_as(
       Op::copy, "copy", [](const Tensor& x) { return unlocked([&] { return x.clone(); }, x); },
-      "A dense copy of its own.", "x"_a);
-  ops.add(Op::cat, "stack", &stack, "Of one shape, joined along a new dim.", "tensors"_a,
-          "dim"_a = 0);
-  ops.add(Op::copy, "flip", &flip, "A view with dims (all, where none is named) running backwards.",
+      "A dense copy with its own storage.", "x"_a);
+  ops.add(Op::cat, "stack", &stack, "Concatenates tensors of one shape along a new dim.",
+          "tensors"_a, "dim"_a = 0);
+  ops.add(Op::copy, "flip", &flip, "A view with the dims reversed, or all dims if none are given.",
           "x"_a, "dim"_a = nb::none());
   ops.overload<true>(
       Op::copy, "flip", [](const Tensor& x, DimsArg dims) { return flip(x, dims.get("flip")); },
       "x"_a, "dims"_a);
 }
 
-/// The order of F.pad: the sizes before and behind the last dim, then those of the one in front.
+/// Converts the order of PyTorch's F.pad: two sizes of the last dim first, then those of the dim
+/// before it.
 std::vector<Padding> paired(const std::vector<int64_t>& sizes) {
   if (sizes.size() % 2 != 0) {
     throw Error("pad", "an odd number of sizes", fmt::format("{}", sizes.size()),
-                "need two a dim, those of the last dim first");
+                "need two sizes for each dim, those of the last dim first");
   }
   std::vector<Padding> padding;
   for (size_t i = sizes.size(); i > 0; i -= 2) padding.push_back({sizes[i - 2], sizes[i - 1]});
@@ -53,7 +54,7 @@ std::vector<Padding> paired(const std::vector<int64_t>& sizes) {
 using WithIds = Tensor (*)(const Tensor&, const Tensor&, int);
 using WithSource = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, int);
 
-/// The orders and names of PyTorch's arguments, where a row has others.
+/// Overloads with PyTorch's argument order and names where a row's differ.
 void bind_orders(OpBinder& ops) {
   ops.overload<true>(
       Op::pad, "pad",
@@ -102,13 +103,13 @@ void bind_random(OpBinder& ops, nb::module_& m) {
         device.given() ? set_seed(seed, device.get()) : set_seed(seed);
       },
       "seed"_a, "device"_a = nb::none(),
-      "Begins a device's sequence of random numbers anew, or those of all.");
+      "Restarts the random numbers of a device from a seed, or those of all devices.");
   m.def(
       "get_seed", [](DeviceArg device) { return get_seed(device.get()); }, "device"_a = "cpu",
-      "The seed that a device's sequence began with.");
+      "The seed that a device's random numbers started from.");
 }
 
-/// In place, of tensors that share their elements with nobody.
+/// Functions that write in place to tensors whose elements nobody else shares.
 void bind_writing(nb::module_& m) {
   served()[Op::fill].emplace_back("const_set");
   m.def(
@@ -120,8 +121,9 @@ void bind_writing(nb::module_& m) {
       },
       "target"_a, "value"_a, "index"_a = nb::none(),
       nb::sig("def const_set(target: Tensor, value: float, index: typing.Any = None) -> None"),
-      "Writes a number over target[index] in place, or over all of it; index: what gives a view, "
-      "e.g. (..., 0).\nErrors: another tensor or array shares the elements; it needs a gradient.");
+      "Writes a number to target[index] in place, or to all of target. index must give a view, "
+      "e.g. (..., 0).\nErrors: another tensor or array shares the elements; a gradient would be "
+      "needed.");
   served()[Op::copy].emplace_back("slice_set");
   m.def(
       "slice_set",
@@ -129,10 +131,9 @@ void bind_writing(nb::module_& m) {
         unlocked([&] { slice_set(target, source, dim, start); }, source);
       },
       "target"_a, "source"_a, "dim"_a, "start"_a,
-      "Writes source over target from an index of a dim on, in place and converted to its dtype: "
-      "all other sizes are equal.\nErrors: sizes that don't fit, another tensor or array shares "
-      "the "
-      "elements.");
+      "Copies source, converted to target's dtype, into target from index `start` of a dim on, "
+      "in place. All other sizes must be equal.\nErrors: sizes don't fit; another tensor or "
+      "array shares the elements.");
 }
 
 }  // namespace
@@ -144,8 +145,7 @@ void bind_move_ops(OpBinder& ops, nb::module_& m) {
   }
   served()[Op::iota].emplace_back("arange");
   m.def("eye", &identity, "rows"_a, "columns"_a = nb::none(), "dtype"_a = nb::none(),
-        "device"_a = "cpu",
-        "1 on the diagonal and 0 elsewhere.\nfloat32 unless dtype says otherwise.");
+        "device"_a = "cpu", "The identity matrix.\ndtype: float32 by default.");
   bind_copies(ops);
   bind_orders(ops);
   bind_writing(m);

@@ -1,4 +1,4 @@
-// Norms, rotary embedding, attention.
+// Norms, rotary embedding and attention.
 #include <nanobind/stl/variant.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ Tensor attention_lengths(const Tensor& q, const Tensor& k, const Tensor& v, Ints
                   k);
 }
 
-/// Lengths that lie on a device already, or numbers.
+/// Accepts lengths as a tensor on the device or as numbers.
 Tensor lengths_on(Device device, const std::variant<Tensor, IntsArg>& lengths) {
   if (const Tensor* const there = std::get_if<Tensor>(&lengths)) return *there;
   std::vector<uint32_t> words;
@@ -58,19 +58,21 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_itself(const Tensor& x, MaybeTenso
 
 void bind_norms(OpBinder& ops) {
   ops.add_as(Op::batch_norm, "batch_norm_of_batch", &batch_norm_itself,
-             "With mean and variance of the batch itself, which come along.", "x"_a,
+             "Computes mean and variance of the batch itself and returns them, too.", "x"_a,
              "weight"_a = nb::none(), "bias"_a = nb::none(), "eps"_a = 1e-5);
 }
 
 void bind_attention(OpBinder& ops) {
   ops.add_as(Op::attention, "attention_of_lengths", &attention_lengths,
-             "Of sequences one behind another: q [t, h, d], k [s, g, d], v [s, g, e] -> [t, h, e]; "
-             "sequence i has the\nqueries query_starts[i] to query_starts[i + 1], and so the keys.",
+             "Attention of concatenated sequences: q [t, h, d], k [s, g, d], v [s, g, e] -> [t, "
+             "h, e]. Sequence i has the queries query_starts[i] to query_starts[i + 1] and the "
+             "keys key_starts[i] to key_starts[i + 1].",
              "q"_a, "k"_a, "v"_a, "query_starts"_a, "key_starts"_a, "scale"_a = nb::none(),
              "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none());
   ops.add_as(Op::attention, "attention_of_pages", &attention_pages,
-             "Keys and values in pages [p, g, size, d]: q [b, h, m, d], tables of page numbers [b, "
-             "n], lengths[i] keys for batch i: numbers, or uint32 [b] on the device.",
+             "Attention over keys and values in pages [p, g, size, d]: q [b, h, m, d], tables "
+             "[b, n] of page numbers; lengths: the number of keys of each sequence, as ints or "
+             "as uint32 [b] on the device.",
              "q"_a, "key_pages"_a, "value_pages"_a, "tables"_a, "lengths"_a, "scale"_a = nb::none(),
              "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none());
 }
@@ -79,7 +81,9 @@ void bind_attention(OpBinder& ops) {
 
 void bind_norm_ops(OpBinder& ops) {
   bind_norms(ops);
-  ops.add(Op::rope, "rope_of_tokens", &rope_of_tokens, "x [.., t, h, d]: heads inside of tokens.",
+  ops.add(Op::rope, "rope_of_tokens", &rope_of_tokens,
+          "x [.., t, h, d], in which heads follow "
+          "tokens.",
           "x"_a, "cos"_a, "sin"_a, "interleaved"_a = false);
   bind_attention(ops);
 }

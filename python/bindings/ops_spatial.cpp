@@ -1,4 +1,4 @@
-// Convolutions, pools, and images at another size.
+// Convolutions, pools and resampling.
 #include <nanobind/stl/variant.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ ConvParams conv_params(const char* op, IntsArg stride, IntsArg padding, IntsArg 
   return params;
 }
 
-/// f(x), where x may lack the dim of the batch.
+/// Computes f(x), where x may lack the batch dim.
 template <class F>
 Tensor batched(const Tensor& x, int spatial_dims, const F& f) {
   const auto run = [&] {
@@ -37,12 +37,13 @@ Tensor batched(const Tensor& x, int spatial_dims, const F& f) {
   return unlocked(run, x);
 }
 
-/// What padding is in numbers, and an element more behind each dim where "same" is an odd number.
+/// The paddings that text stands for, and an extra element after each dim where "same" needs an odd
+/// number.
 struct SpatialPadding {
   std::vector<int64_t> around;
   std::vector<Padding> behind;
 
-  /// weight [o, c, k..]. Errors: text that is no padding, "same" with a stride.
+  /// weight [o, c, k..]. Errors: the text isn't a padding; "same" with a stride.
   SpatialPadding(const char* op, PaddingArg arg, const Tensor& weight,
                  std::span<const int64_t> stride, std::span<const int64_t> dilation) {
     if (!nb::isinstance<nb::str>(arg.object)) return;
@@ -78,7 +79,8 @@ PoolParams pool_params(const char* op, IntsArg kernel, IntsArg stride, IntsArg p
   return params;
 }
 
-/// By a size, or by factors, which then also say where outputs lie.
+/// Resampling parameters from a size, or from scale factors, which then also determine source
+/// positions.
 UpsampleParams upsample_params(const char* op, const Tensor& x, IntsArg size, NumbersArg factor,
                                bool align_corners) {
   if (size.given() == factor.given()) {
@@ -99,7 +101,7 @@ UpsampleParams upsample_params(const char* op, const Tensor& x, IntsArg size, Nu
     const int from = static_cast<int>(i) - 2;
     params.scale_factor[i] = factors[i];
     if (!(factors[i] > 0) || !std::isfinite(factors[i])) {
-      throw Error(op, "no positive scale factor", fmt::format("{}", factors[i]));
+      throw Error(op, "scale factor isn't positive", fmt::format("{}", factors[i]));
     }
     const double to = std::floor(static_cast<double>(x.size(from)) * factors[i]);
     if (to > 0x1p62) throw Error(op, "too many elements", x.str());
@@ -151,7 +153,7 @@ void bind_convolutions(OpBinder& ops) {
       "dilation"_a = 1, "groups"_a = 1);
 }
 
-/// One number for all three dims, or one for each.
+/// Converts one or three numbers to three.
 std::array<int64_t, 3> three(IntsArg arg, const char* name) {
   const std::string what = fmt::format("conv3d: {}", name);
   const std::vector<int64_t> values = arg.get(what);
@@ -180,10 +182,10 @@ void bind_conv3d(OpBinder& ops) {
           return conv3d(named_padding.padded(volumes), weight, b, params);
         });
       },
-      "Slides kernels [o, c/groups, kd, kh, kw] over x [b, c, d, h, w].\n\nbias [o]. -> [b, o, od, "
-      "oh, ow]; x and the result may lack b. padding: ints, \"valid\" or \"same\", which keeps d, "
-      "h "
-      "and w. One conv2d whose channels are those of all kd taps: takes kd times x's size.",
+      "3D convolution (cross-correlation) of x [b, c, d, h, w] with kernels [o, c/groups, kd, "
+      "kh, kw].\n\nbias [o]. -> [b, o, od, oh, ow]; x and the result may lack b. padding: ints, "
+      "\"valid\" or \"same\", which keeps the sizes d, h and w. Runs one conv2d whose input has "
+      "the channels of all kd taps, which takes kd times x's memory.",
       "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
       "groups"_a = 1);
 }
@@ -214,25 +216,23 @@ void bind_adaptive_pool2d(OpBinder& ops, const char* name, Pool2d f, const char*
 void bind_adaptive_pools(OpBinder& ops) {
   bind_adaptive_pool1d(
       ops, "adaptive_avg_pool1d", &adaptive_avg_pool1d,
-      "Means of output_size windows of x [b, c, l], which cover it evenly.\n\n-> [b, c, "
-      "output_size]; x and the result may lack b. Floats, kept.");
+      "Average pooling of x [b, c, l] to output_size windows.\n\n-> [b, c, output_size]; x and "
+      "the result may lack b. Floats, kept.");
   bind_adaptive_pool2d(
       ops, "adaptive_avg_pool2d", &adaptive_avg_pool2d,
-      "Means of windows of x [b, c, h, w], which cover it evenly, as many as output_size "
-      "says.\n\n-> [b, c, oh, ow]; x and the result may lack b. output_size: one number or two, "
-      "None for x's own. Floats, kept.");
+      "Average pooling of images x [b, c, h, w] to windows that cover them evenly.\n\n-> [b, c, "
+      "oh, ow]; x and the result may lack b. output_size: one or two numbers, None for x's own "
+      "size. Floats, kept.");
   bind_adaptive_pool1d(ops, "adaptive_max_pool1d", &adaptive_max_pool1d,
-                       "The largest elements of output_size windows of x [b, c, l], which cover it "
-                       "evenly.\n\n-> [b, "
-                       "c, output_size]; x and the result may lack b.");
+                       "Max pooling of x [b, c, l] to output_size windows.\n\n-> [b, c, "
+                       "output_size]; x and the result may lack b.");
   bind_adaptive_pool2d(
       ops, "adaptive_max_pool2d", &adaptive_max_pool2d,
-      "The largest elements of windows of x [b, c, h, w], which cover it evenly, as many as "
-      "output_size says.\n\n-> [b, c, oh, ow]; x and the result may lack b. output_size: one "
-      "number or two, None for x's own.");
+      "Max pooling of images x [b, c, h, w] to windows that cover them evenly.\n\n-> [b, c, oh, "
+      "ow]; x and the result may lack b. output_size: one or two numbers, None for x's own size.");
 }
 
-/// A max pool's values, or values and places, of lines or images that may lack the batch.
+/// The values of a max pool, or values and indices, of lines or images with or without a batch.
 template <class F, class WithIndices>
 std::variant<Tensor, ValuesIndices> pooled(const Tensor& x, int spatial_dims, bool return_indices,
                                            const F& f, const WithIndices& with_indices) {
@@ -246,7 +246,7 @@ std::variant<Tensor, ValuesIndices> pooled(const Tensor& x, int spatial_dims, bo
   return unlocked(run, x);
 }
 
-/// Max pools as PyTorch has them with return_indices.
+/// Max pools with PyTorch's return_indices.
 void bind_pool_indices(OpBinder& ops) {
   ops.overload<true>(
       Op::max_pool2d, "max_pool2d",
@@ -291,9 +291,11 @@ void bind_pool_indices(OpBinder& ops) {
       "", "x"_a, nb::arg("output_size").none(), "return_indices"_a);
 }
 
-/// Gradients as functions of their own, as those of the ops above are made of.
+/// Gradients of the ops above as functions.
 void bind_gradients(OpBinder& ops) {
-  constexpr const char* kDoc = "The gradient of x by that of the output; x gives the shape.";
+  constexpr const char* kDoc =
+      "The gradient with respect to x, from the output's gradient; only"
+      " x's shape is used.";
   ops.function(
       Op::conv2d, "conv2d_weight",
       [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
@@ -302,7 +304,8 @@ void bind_gradients(OpBinder& ops) {
         const std::array<int64_t, 2> sizes = two(kernel, "conv2d_weight", "kernel_size");
         return unlocked([&] { return conv2d_weight(x, grad, sizes, params); }, x, grad);
       },
-      "The gradient of the weight [o, c/groups, kh, kw] by that of the output [b, o, oh, ow].",
+      "The gradient with respect to the weight [o, c/groups, kh, kw], from the output's gradient"
+      " [b, o, oh, ow].",
       "x"_a, "grad"_a, "kernel_size"_a, "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
       "groups"_a = 1);
   ops.function(
@@ -311,8 +314,9 @@ void bind_gradients(OpBinder& ops) {
         const PoolParams params = pool_params("max_pool2d_grad", kernel, stride, padding, true);
         return unlocked([&] { return max_pool2d_grad(x, grad, params); }, x);
       },
-      "The gradient of x by that of the output: to the first largest of each window.", "x"_a,
-      "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
+      "The gradient with respect to x, from the output's gradient; it goes to the first largest "
+      "element of each window.",
+      "x"_a, "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
   ops.function(
       Op::avg_pool2d, "avg_pool2d_grad",
       [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
@@ -367,7 +371,7 @@ void bind_upsampling(OpBinder& ops) {
       "", "x"_a, "size"_a, "scale_factor"_a = 0.0);
 }
 
-/// Lines as images of height 1: their size and factor are those of the width.
+/// Resizes lines as images of height 1; size and factor apply to the width.
 Tensor resized_lines(const char* op, const Tensor& x, IntsArg size, NumbersArg factor,
                      bool is_linear, bool align_corners) {
   UpsampleParams params{.size = {1, 0}, .scale_factor = {0, 0}, .align_corners = align_corners};
@@ -399,11 +403,12 @@ Tensor interpolated(const Tensor& x, IntsArg size, NumbersArg factor, const std:
     throw Error(kOp, "no such mode", mode, "nearest, linear, bilinear or area");
   }
   if (align_corners && !is_linear && !is_bilinear) {
-    throw Error(kOp, "align_corners with mode " + mode, {}, "for linear and bilinear alone");
+    throw Error(kOp, "align_corners with mode " + mode, {},
+                "only linear and bilinear have align_corners");
   }
   const int rank = x.rank();
   if ((is_linear && rank != 3) || (is_bilinear && rank != 4) || (rank != 3 && rank != 4)) {
-    throw Error(kOp, "another rank", x.str(),
+    throw Error(kOp, "wrong rank", x.str(),
                 is_linear     ? "linear: need [b, c, l]"
                 : is_bilinear ? "bilinear: need [b, c, h, w]"
                               : "need [b, c, l] or [b, c, h, w]");
@@ -432,11 +437,10 @@ void bind_interpolate(OpBinder& ops) {
          std::optional<bool> align_corners) {
         return interpolated(x, size, factor, mode, align_corners);
       },
-      "Lines x [b, c, l] or images [b, c, h, w] at another size.\n\nBy a size, or by factors. "
-      "mode: "
-      "\"nearest\", \"linear\" of lines, \"bilinear\" of images, or \"area\", which is "
-      "adaptive_avg_pool. align_corners, of linear and bilinear: the ends of both lie on each "
-      "other.",
+      "Resizes lines x [b, c, l] or images x [b, c, h, w].\n\nGive either size or scale_factor. "
+      "mode: \"nearest\", \"linear\" (lines), \"bilinear\" (images) or \"area\", which is "
+      "adaptive_avg_pool. align_corners (linear and bilinear): the centres of the end elements "
+      "of input and output coincide.",
       "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(), "mode"_a = "nearest",
       "align_corners"_a = nb::none());
 }

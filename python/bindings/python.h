@@ -1,6 +1,7 @@
 #pragma once
 
-// What the files of the extension share: one bind_… function each, called by module.cpp.
+// Declarations that the files of the extension share: one bind_… function per file, called by
+// module.cpp.
 
 #include "python/bindings/binding.h"
 #include "wick/tensor/tensor.h"
@@ -25,29 +26,31 @@ void bind_compile(nb::module_& m);
 void bind_gguf(nb::module_& m);
 void bind_models(nb::module_& m);
 
-/// Whether x[index] shares x's elements: no ids, no masks.
+/// Whether x[index] is a view: the index has no ids and no masks.
 bool gives_view(nb::handle index);
-/// x[index]. Errors: an index that gives no view.
+/// x[index] as a view. Errors: the index doesn't give a view.
 Tensor view_at(const Tensor& x, nb::handle index);
 
-/// The slots of the buffer protocol, for the class.
+/// The buffer protocol slots of the class Tensor.
 PyType_Slot* buffer_slots();
 
-/// A tensor over memory that a Python object owns and keeps for it, or a copy of it where its
-/// elements aren't aligned. Errors: an object without such memory, a dtype that wick doesn't have.
+/// A tensor that shares the memory of a Python array and keeps it alive, or a copy if the elements
+/// aren't aligned. Errors: the object isn't an array; wick doesn't have its dtype.
 Tensor from_array(nb::handle array, const char* op);
-/// Whether from_array takes it.
+/// Whether from_array accepts the object.
 bool is_array(nb::handle object);
 Tensor from_dlpack(nb::handle object);
 
-/// Bytes of another library's as bool: shared where all are 0 or 1, else a copy in which others are 1.
+/// Converts bytes of another library to bool: shares them if all are 0 or 1, else makes a copy with
+/// 1 for other values.
 Tensor truths_of(const Tensor& bytes);
 
-/// The elements on the host, dense; read-only. Block dtypes, too. Errors: blocks in rows that
-/// aren't neighbours.
+/// A dense read-only copy of x on the host, or x itself if possible. Block dtypes are supported.
+/// Errors: a block tensor that isn't contiguous.
 Tensor on_host(const Tensor& x);
 
-/// Lets go of a Python object, on whatever thread; not once the interpreter has ended.
+/// Runs f, which releases a Python object, with the GIL, on any thread; does nothing after the
+/// interpreter has ended.
 template <class F>
 void with_gil_if_alive(const F& f) {
   if (!Py_IsInitialized()) return;

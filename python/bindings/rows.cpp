@@ -1,4 +1,4 @@
-// The rows of ops.def whose functions of Python are made of what the row declares.
+// Binds the rows of ops.def whose Python functions are generated from their declarations.
 #include "python/bindings/rows.h"
 
 #include <deque>
@@ -6,23 +6,23 @@
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
 
-// Rows that are bound by hand, and why.
+// Rows that are bound by hand; the comments give the reason or the functions.
 #define WICK_BY_HAND_fill ,                 // full, zeros, ones
 #define WICK_BY_HAND_iota ,                 // arange
 #define WICK_BY_HAND_copy ,                 // clone
-#define WICK_BY_HAND_clamp ,                // None for no bound
-#define WICK_BY_HAND_where ,                // branches may be numbers
-#define WICK_BY_HAND_var ,                  // unbiased in place of correction
+#define WICK_BY_HAND_clamp ,                // a bound may be None
+#define WICK_BY_HAND_where ,                // operands may be numbers
+#define WICK_BY_HAND_var ,                  // unbiased as an alternative to correction
 #define WICK_BY_HAND_uniform ,              // requires_grad
 #define WICK_BY_HAND_normal ,               // requires_grad
-#define WICK_BY_HAND_matmul ,               // vectors
+#define WICK_BY_HAND_matmul ,               // vector operands
 #define WICK_BY_HAND_einsum ,               // any number of operands
-#define WICK_BY_HAND_linear ,               // a Weight or a tensor, and fused steps
+#define WICK_BY_HAND_linear ,               // weight may be a Weight or a tensor; fused steps
 #define WICK_BY_HAND_conv1d ,               // padding="same"
 #define WICK_BY_HAND_conv2d ,               // padding="same"
-#define WICK_BY_HAND_upsample_nearest1d ,   // a size or factors
-#define WICK_BY_HAND_upsample_nearest2d ,   // a size or factors
-#define WICK_BY_HAND_upsample_bilinear2d ,  // a size or factors
+#define WICK_BY_HAND_upsample_nearest1d ,   // size or scale factors
+#define WICK_BY_HAND_upsample_nearest2d ,   // size or scale factors
+#define WICK_BY_HAND_upsample_bilinear2d ,  // size or scale factors
 
 // WICK_BIND_UNLESS(probe, name) binds a row unless its probe is a comma.
 #define WICK_SECOND(a, b, ...) b

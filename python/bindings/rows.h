@@ -1,8 +1,8 @@
 #pragma once
 
-// A row of ops.def as a function of Python, made of the arguments that the row declares and of the
-// type of its C++ function: each parameter takes the next argument, a struct of parameters those
-// that its fields are named.
+// Generates the Python function of a row of ops.def from the arguments that the row declares and
+// from the type of its C++ function. Each parameter takes the next argument; a parameter struct
+// takes the arguments with the names of its fields.
 
 #include <string>
 #include <string_view>
@@ -17,9 +17,9 @@
 
 namespace wick::python {
 
-/// A value as a row writes it: None, True, a number, "text".
+/// The Python value of a default in a row: None, True, a number, "text".
 nb::object default_value(std::string_view text);
-/// Text that lives as long as the process, ended by a 0.
+/// A zero-terminated copy of text that lives as long as the process.
 const char* kept_text(std::string_view text);
 
 inline ValuesIndices to_python(Sorted sorted) {
@@ -41,10 +41,10 @@ class RowFunction {
   template <size_t P>
   using Param = std::decay_t<std::tuple_element_t<P, std::tuple<Params...>>>;
   static constexpr size_t kParams = sizeof...(Params);
-  /// Dims that a window moves along: x may lack the batch in front of them and of its channels.
+  /// The number of dims that a window moves along. x may lack the batch dim before the channels.
   static constexpr int kWindow = (FieldsOf<std::decay_t<Params>>::kWindow + ... + 0);
 
-  /// Where an argument goes: which parameter, and which of its fields.
+  /// The destination of an argument: a parameter, and a field of it.
   struct Place {
     size_t param = kParams;
     int field = -1;
@@ -72,7 +72,7 @@ class RowFunction {
     };
     (find.template operator()<P>(kArguments[argument].name, place), ...);
     if (place.field >= 0) return place;
-    // The parameters that aren't structs, in order.
+    // The other arguments go to the parameters that aren't structs, in order.
     size_t skip = 0;
     for (size_t i = 0; i < argument; ++i) {
       Place other;
@@ -87,7 +87,8 @@ class RowFunction {
   template <size_t I>
   static constexpr Place kPlace = place_of(I, std::make_index_sequence<kParams>());
 
-  /// Every argument has a parameter, and every parameter but structs an argument.
+  /// Whether every argument has a parameter, and every parameter that isn't a struct has an
+  /// argument.
   static constexpr bool fits() {
     return []<size_t... I>(std::index_sequence<I...>) {
       std::array<bool, kParams> given{};
@@ -100,7 +101,7 @@ class RowFunction {
     }(std::make_index_sequence<kArguments.count>());
   }
 
-  /// How Python hands over argument I.
+  /// The Python type of argument I.
   template <size_t I>
   static auto python_type() {
     if constexpr (kPlace<I>.field >= 0) {
@@ -121,7 +122,7 @@ class RowFunction {
   template <size_t I>
   using Python = typename decltype(python_type<I>())::type;
 
-  /// Parameter P of the arguments `given`.
+  /// The value of parameter P from the arguments `given`.
   template <size_t P, size_t... I, class Given>
   static decltype(auto) value(const Given& given, std::index_sequence<I...>) {
     using Type = std::tuple_element_t<P, std::tuple<Params...>>;
@@ -141,7 +142,8 @@ class RowFunction {
           .set(params, value, name(kOp).data());
     }
   }
-  /// A parameter that is no struct. Numbers fit x's dtype where that may be an integer's.
+  /// The value of a parameter that isn't a struct. Numbers are converted for x's dtype if the op
+  /// supports integers.
   template <class Type, size_t I, class Value, class First>
   static decltype(auto) plain(const Value& value, const First& x) {
     const char* const op = name(kOp).data();
@@ -166,7 +168,7 @@ class RowFunction {
   static Result call(Function f, const Values&... values) {
     return unlocked([&] { return f(values...); }, values...);
   }
-  /// Of an input without its batch the result without its batch.
+  /// An input without a batch dim gives a result without it.
   template <class... Rest>
   static Result call_window(Function f, const Tensor& x, const Rest&... rest) {
     const bool lacks = x.rank() == kWindow + 1 && !is_block(x.dtype());
@@ -201,14 +203,14 @@ class RowFunction {
         }
       }(std::make_index_sequence<kParams>());
     };
-    // What writes to its first operand isn't a method.
+    // Functions that write to their first operand aren't methods.
     if constexpr (FirstIsTensor<Params...>::value && !std::is_void_v<Result>) {
       ops.add_as(kOp, name(kOp).data(), bound, "", annotation<I>()...);
     } else {
       ops.function(kOp, name(kOp).data(), bound, "", annotation<I>()...);
     }
   }
-  /// Tensors by reference, all else by value.
+  /// The Python type of argument I.
   template <size_t I>
   using Argument_ = Python<I>;
 };

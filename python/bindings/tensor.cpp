@@ -1,4 +1,4 @@
-// wick.Tensor: what it is, its views, and its elements as Python's numbers.
+// wick.Tensor: properties, views, and conversion of elements to Python numbers.
 #include "wick/tensor/tensor.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ nb::tuple shape_tuple(const Tensor& x) {
   nb::object tuple = nb::steal(PyTuple_New(shape.rank()));
   if (!tuple.is_valid()) throw nb::python_error();
   for (int d = 0; d < shape.rank(); ++d) {
-    // Takes the size over, and fails for indices out of range alone.
+    // Steals the reference; it can only fail for an index out of range.
     PyTuple_SetItem(tuple.ptr(), d, PyLong_FromLongLong(shape[d]));
   }
   return nb::borrow<nb::tuple>(tuple);
@@ -35,7 +35,7 @@ nb::tuple strides_tuple(const Tensor& x) {
   return nb::tuple(strides);
 }
 
-/// One element of host memory as a number of Python.
+/// Converts one element of host memory to a Python number.
 nb::object number(const void* data, DType dtype) {
   const auto read = [&](auto value) {
     std::memcpy(&value, data, sizeof value);
@@ -59,11 +59,11 @@ nb::object number(const void* data, DType dtype) {
     case DType::f64:
       return nb::float_(read(double{}));
     default:
-      throw Error(ErrorKind::type, "item", "not for this dtype", name(dtype));
+      throw Error(ErrorKind::type, "item", "unsupported dtype", name(dtype));
   }
 }
 
-/// On the host, dense, in a dtype that number() reads.
+/// Copies x to the host, dense, in a dtype that number() reads.
 Tensor readable(const Tensor& x) {
   const Tensor plain = x.detach();
   const bool narrow =
@@ -101,7 +101,7 @@ nb::object to_list(const Tensor& x) {
   return nested(host, 0, at);
 }
 
-/// Sizes with one -1 worked out.
+/// Computes the size that is given as -1.
 Shape resolve_shape(const Tensor& x, std::vector<int64_t> sizes) {
   int64_t known = 1;
   int64_t* open = nullptr;
@@ -114,7 +114,7 @@ Shape resolve_shape(const Tensor& x, std::vector<int64_t> sizes) {
   }
   if (open != nullptr) {
     if (known == 0 || x.elems() % known != 0) {
-      throw Error("reshape", "-1 stands for no whole size", x.str(),
+      throw Error("reshape", "-1 doesn't give an integer size", x.str(),
                   fmt::format("{} elements, the other sizes make {}", x.elems(), known));
     }
     *open = x.elems() / known;
@@ -131,7 +131,7 @@ Tensor view_as(const Tensor& x, const nb::args& sizes) {
   return x.reshape(shape);
 }
 
-/// -1 keeps a size.
+/// Implements expand; -1 keeps a size.
 Tensor expand(const Tensor& x, const nb::args& args) {
   std::vector<int64_t> sizes = to_ints(args, "expand");
   const int more = static_cast<int>(sizes.size()) - x.rank();
@@ -153,7 +153,7 @@ Tensor squeeze(const Tensor& x, DimsArg dims) {
   uint32_t gone = 0;
   for (int dim : dims.get("squeeze")) {
     const int d = resolve_dim("squeeze", dim, x.rank());
-    if (x.shape()[d] != 1) return x.squeeze(d);  // its error
+    if (x.shape()[d] != 1) return x.squeeze(d);  // throws the error for this size
     gone |= 1u << d;
   }
   for (int d = 0; d < x.rank(); ++d) {
@@ -174,10 +174,10 @@ std::vector<Tensor> split(const Tensor& x, IntsArg sizes, int dim) {
   return x.split(each, dim);
 }
 
-/// to(dtype), to(device), to(device, dtype), by position or name, and to(tensor).
+/// Implements to(dtype), to(device), to(device, dtype), by position or name, and to(tensor).
 Tensor to(const Tensor& x, const nb::args& args, DTypeArg dtype, DeviceArg device) {
   for (nb::handle arg : args) {
-    if (nb::isinstance<Tensor>(arg)) {  // like another tensor
+    if (nb::isinstance<Tensor>(arg)) {  // takes dtype and device of another tensor
       const auto& like = nb::cast<const Tensor&>(arg);
       return unlocked([&] { return x.to(like.dtype()).to(like.device()); }, x);
     }
@@ -207,7 +207,7 @@ Tensor restore(const nb::bytes& data, DTypeArg dtype_arg, ShapeArg shape_arg, De
   const DType dtype = dtype_arg.get();
   Tensor x = Tensor::empty(shape_arg.get("restore"), stored(dtype));
   if (data.size() != static_cast<size_t>(bytes_of(dtype, x.elems()))) {
-    throw Error("restore", "another number of bytes", x.str(), fmt::format("{}", data.size()));
+    throw Error("restore", "wrong number of bytes", x.str(), fmt::format("{}", data.size()));
   }
   if (data.size() > 0) std::memcpy(x.storage()->data(), data.data(), data.size());
   x = (dtype == DType::boolean ? truths_of(x) : x).to(device.get());
@@ -217,14 +217,14 @@ Tensor restore(const nb::bytes& data, DTypeArg dtype_arg, ShapeArg shape_arg, De
 void bind_properties(TensorClass& tensor) {
   tensor
       .def_prop_ro("shape", &shape_tuple, nb::sig("def shape(self) -> tuple[int, ...]"),
-                   "Sizes of the dims, outermost first.")
-      .def_prop_ro("ndim", &Tensor::rank, "Number of dims, 0 to 8.")
+                   "The sizes of the dims, outermost first.")
+      .def_prop_ro("ndim", &Tensor::rank, "The number of dims, 0 to 8.")
       .def_prop_ro(
           "dtype", [](const Tensor& x) { return dtype_object(x.dtype()); },
-          nb::sig("def dtype(self) -> DType"), "What the elements are.")
-      .def_prop_ro("device", &Tensor::device, "Where the elements lie.")
+          nb::sig("def dtype(self) -> DType"), "The dtype of the elements.")
+      .def_prop_ro("device", &Tensor::device, "The device of the elements.")
       .def_prop_ro("strides", &strides_tuple, nb::sig("def strides(self) -> tuple[int, ...]"),
-                   "Elements from one index of a dim to the next.")
+                   "The strides of the dims, in elements.")
       .def_prop_ro(
           "T",
           [](const Tensor& x) {
@@ -232,8 +232,8 @@ void bind_properties(TensorClass& tensor) {
             for (int d = x.rank() - 1; d >= 0; --d) order.push_back(d);
             return x.permute(order);
           },
-          "All dims in reverse; nothing is copied.")
-      .def_prop_ro("mT", &Tensor::t, "The last two dims swapped; nothing is copied.")
+          "A view with all dims in reverse order.")
+      .def_prop_ro("mT", &Tensor::t, "A view with the last two dims swapped.")
       .def_prop_ro(
           "nbytes", [](const Tensor& x) { return bytes_of(x.dtype(), x.elems()); },
           "Bytes of all elements.")
@@ -245,11 +245,11 @@ void bind_properties(TensorClass& tensor) {
             return nb::int_(x.size(to_dims(d, "size")[0]));
           },
           "dim"_a = nb::none(), nb::sig("def size(self, dim: int | None = None) -> typing.Any"),
-          "The size of a dim, or of all of them.")
-      .def("numel", &Tensor::elems, "Number of elements.")
+          "The size of a dim, or a tuple of all sizes.")
+      .def("numel", &Tensor::elems, "The number of elements.")
       .def(
           "is_contiguous", [](const Tensor& x) { return x.layout().is_contiguous(); },
-          "Whether the elements lie in row-major order without gaps.");
+          "Whether the elements are row-major without gaps.");
 }
 
 void bind_views(TensorClass& tensor) {
@@ -261,40 +261,40 @@ void bind_views(TensorClass& tensor) {
             return unlocked([&] { return x.reshape(to); }, x);
           },
           nb::sig("def reshape(self, *shape: " WICK_INTS ") -> Tensor"),
-          "Another shape of as many elements, one size of which may be -1; a view where strides "
-          "allow.")
+          "Changes the shape; one size may be -1 and is then computed. Returns a view if the "
+          "strides allow it, else a copy.")
       .def("view", &view_as, nb::sig("def view(self, *shape: " WICK_INTS ") -> Tensor"),
-           "The same as reshape, but an error where elements would be copied.")
+           "Like reshape, but raises an error if elements would have to be copied.")
       .def("transpose", &Tensor::transpose, "dim0"_a, "dim1"_a,
-           "Two dims swapped; nothing is copied.")
+           "A view with two dims swapped.")
       .def(
           "permute",
           [](const Tensor& x, const nb::args& dims) {
             return x.permute(to_dims(to_ints(dims, "permute"), "permute"));
           },
           nb::sig("def permute(self, *dims: " WICK_INTS ") -> Tensor"),
-          "Dims in another order; nothing is copied.")
+          "A view with the dims in another order.")
       .def("expand", &expand, nb::sig("def expand(self, *shape: " WICK_INTS ") -> Tensor"),
-           "Dims of size 1 repeated to a shape, whose -1 keep a size; nothing is copied.")
+           "A view in which dims of size 1 are repeated to a shape; -1 keeps a size.")
       .def(
           "broadcast_to",
           [](const Tensor& x, ShapeArg shape) { return x.broadcast_to(shape.get("broadcast_to")); },
-          "shape"_a, "Repeated to a shape by NumPy's rule; nothing is copied.")
+          "shape"_a, "A view broadcast to a shape by NumPy's rules.")
       .def("flatten",
            named("flatten", "reshape",
                  [](const Tensor& x, int start_dim, int end_dim) {
                    return unlocked([&] { return x.flatten(start_dim, end_dim); }, x);
                  }),
-           "start_dim"_a = 0, "end_dim"_a = -1, "A run of dims as one.");
+           "start_dim"_a = 0, "end_dim"_a = -1, "Merges the dims from start_dim to end_dim.");
   define(tensor, "squeeze", &squeeze, "dim"_a = nb::none(),
-         "Without dims of size 1: all of them, or those named.");
-  define(tensor, "unsqueeze", &Tensor::unsqueeze, "dim"_a, "A dim of size 1 more, before `dim`.");
+         "Removes dims of size 1: all of them, or those given.");
+  define(tensor, "unsqueeze", &Tensor::unsqueeze, "dim"_a, "Inserts a dim of size 1 before `dim`.");
   define(tensor, "narrow", &Tensor::narrow, "dim"_a, "start"_a, "length"_a,
-         "`length` indices of a dim from `start` on; nothing is copied.");
+         "A view of `length` elements of a dim from `start` on.");
   define(tensor, "chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0,
-         "Pieces of equal size along a dim, the last one smaller if need be.");
+         "Splits a dim into `chunks` views of equal size; the last may be smaller.");
   define(tensor, "split", named("split", "narrow", &split), "sizes"_a, "dim"_a = 0,
-         "Pieces along a dim: of one size, or of the sizes given.");
+         "Splits a dim into views of one size, or of the given sizes.");
 }
 
 template <DeviceKind kKind>
@@ -303,7 +303,7 @@ Tensor on_gpu(const Tensor& x, int index) {
   return unlocked([&] { return x.to(place); }, x);
 }
 
-/// x.float(), x.half(), …: PyTorch's names of dtypes as methods.
+/// Conversions with PyTorch's names: x.float(), x.half() and so on.
 void bind_conversions(TensorClass& tensor) {
   constexpr std::pair<const char*, DType> kNames[] = {
       {"float", DType::f32},     {"double", DType::f64}, {"half", DType::f16},
@@ -311,7 +311,7 @@ void bind_conversions(TensorClass& tensor) {
       {"short", DType::i16},     {"byte", DType::u8},    {"bool", DType::boolean}};
   for (const auto& [name, dtype] : kNames) {
     const std::string doc =
-        fmt::format("Converted to {}; itself where it is so already.", python_name(dtype));
+        fmt::format("Converts to {}; returns the tensor if it already has the dtype.", python_name(dtype));
     tensor.def(
         name, [dtype](const Tensor& x) { return unlocked([&] { return x.to(dtype); }, x); },
         doc.c_str());
@@ -323,26 +323,25 @@ void bind_copies(TensorClass& tensor) {
   tensor
       .def(
           "contiguous", [](const Tensor& x) { return unlocked([&] { return x.contiguous(); }, x); },
-          "Itself where the elements lie in row-major order without gaps, else a copy.")
+          "Returns the tensor if its elements are row-major without gaps, else a copy.")
       .def(
           "clone", [](const Tensor& x) { return unlocked([&] { return x.clone(); }, x); },
-          "A dense copy of its own.")
-      .def(
-          "to", &to, nb::arg("args"), nb::kw_only(), "dtype"_a = nb::none(),
-          "device"_a = nb::none(),
-          nb::sig("def to(self, *args: DType | Device | Tensor | str, dtype: DType | str | None = "
-                  "None, "
-                  "device: Device | str | None = None) -> Tensor"),
-          "Converted to another dtype, on another device, or both, or to those of a tensor; itself "
-          "where it is so already.")
+          "A dense copy with its own storage.")
+      .def("to", &to, nb::arg("args"), nb::kw_only(), "dtype"_a = nb::none(),
+           "device"_a = nb::none(),
+           nb::sig("def to(self, *args: DType | Device | Tensor | str, dtype: DType | str | None = None, "
+                   "device: Device | str | None = None) -> Tensor"),
+           "Converts to another dtype, copies to another device, or both, or to the dtype and "
+           "device of a tensor; returns the tensor if it already has them.")
       .def(
           "cpu", [](const Tensor& x) { return unlocked([&] { return x.to(Device::cpu()); }, x); },
-          "On the CPU.")
-      .def("cuda", &on_gpu<DeviceKind::cuda>, "index"_a = 0, "On an NVIDIA GPU.")
-      .def("hip", &on_gpu<DeviceKind::hip>, "index"_a = 0, "On an AMD GPU.")
+          "Copies to the CPU.")
+      .def("cuda", &on_gpu<DeviceKind::cuda>, "index"_a = 0, "Copies to an NVIDIA GPU.")
+      .def("hip", &on_gpu<DeviceKind::hip>, "index"_a = 0, "Copies to an AMD GPU.")
       .def(
           "item", [](const Tensor& x) { return item(x, "item"); },
-          nb::sig("def item(self) -> typing.Any"), "The one element as a number.")
+          nb::sig("def item(self) -> typing.Any"),
+          "The element of a one-element tensor as a number.")
       .def("tolist", &to_list, nb::sig("def tolist(self) -> typing.Any"),
            "The elements as nested lists of numbers.");
 }
@@ -397,23 +396,22 @@ Tensor on_host(const Tensor& x) {
   if (x.device().kind != DeviceKind::cpu) return x.to(Device::cpu());
   if (is_block(x.dtype())) {
     if (x.layout().is_contiguous()) return x;
-    throw Error("to", "blocks in rows that aren't neighbours", x.str(), "take the whole tensor");
+    throw Error("to", "the block tensor isn't contiguous", x.str(), "copy the whole tensor");
   }
   return x.contiguous();
 }
 
 TensorClass bind_tensor(nb::module_& m) {
-  TensorClass tensor(
-      m, "Tensor", nb::type_slots(buffer_slots()), nb::is_weak_referenceable(),
-      "Elements of one dtype on a device, in up to eight dims. Functions and operators "
-      "give new\ntensors, methods that end in _ write in place; views share the "
-      "elements. Made by "
-      "wick.tensor, wick.zeros, wick.from_numpy, ….");
+  TensorClass tensor(m, "Tensor", nb::type_slots(buffer_slots()), nb::is_weak_referenceable(),
+                     "A tensor: elements of one dtype on a device, in up to eight dims. "
+                     "Functions and operators return new tensors, methods whose names end in _ "
+                     "write in place, and views share the elements. Tensors are made by "
+                     "wick.tensor, wick.zeros, wick.from_numpy, ….");
   bind_properties(tensor);
   bind_views(tensor);
   bind_copies(tensor);
   bind_protocols(tensor);
-  // NumPy's arrays leave `array + tensor` to the tensor, which refuses it by name.
+  // NumPy arrays then leave `array + tensor` to the tensor, which raises an error.
   tensor.attr("__array_ufunc__") = nb::none();
   m.def("_restore", &restore, "data"_a, "dtype"_a, "shape"_a, "device"_a, "requires_grad"_a);
   return tensor;

@@ -24,18 +24,18 @@ PySession::Use PySession::use() {
   return Use(*this);
 }
 
-/// What a stream and its thread share. After fork the child has a copy without the thread, in which
-/// locks may be held for ever: it leaves all of it alone.
+/// State that a stream and its thread share. After fork(), the child has a copy without the thread,
+/// in which locks may be held forever, so the child must not touch it.
 struct TextStream::State {
   explicit State(std::shared_ptr<PySession> of) : session(std::move(of)), held(session->use()) {}
 
   std::shared_ptr<PySession> session;
   const pid_t process = ::getpid();
-  std::mutex end_mutex;  // of the thread's end: of `thread` and `held`
+  std::mutex end_mutex;  // guards `thread` and `held`
   std::thread thread;
-  PySession::Use held;  // as long as the thread runs
+  PySession::Use held;  // held while the thread runs
 
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   std::deque<std::string> pieces;
   std::exception_ptr failure;
@@ -43,7 +43,7 @@ struct TextStream::State {
 
   bool is_elsewhere() const { return ::getpid() != process; }
 
-  /// By any number of threads at once.
+  /// Any number of threads may call this at the same time.
   void close() {
     {
       const std::lock_guard lock(mutex);
@@ -59,7 +59,8 @@ struct TextStream::State {
 
 namespace {
 
-/// The streams that there are, for the interpreter's end. Never destroyed; locked over a fork.
+/// All live streams, which must end before the interpreter does. Never destroyed; locked during
+/// fork().
 struct Streams {
   std::mutex mutex;
   std::vector<std::weak_ptr<void>> all;
@@ -175,7 +176,7 @@ nb::object TextStream::next() {
         PyUnicode_DecodeUTF8(piece.data(), static_cast<Py_ssize_t>(piece.size()), "replace"));
   }
   std::optional<nb::python_error> interrupt;
-  if (stopped) interrupt.emplace();  // takes over what was raised
+  if (stopped) interrupt.emplace();  // takes over the raised exception
   std::exception_ptr failure;
   {
     const ReleasedGil released;
@@ -190,19 +191,18 @@ nb::object TextStream::next() {
 
 void bind_text_stream(nb::module_& m) {
   nb::class_<TextStream>(m, "TextStream",
-                         "Text piece by piece as a model makes it: an iterator. Forgetting or "
-                         "closing it ends the generation.")
+                         "An iterator over pieces of text as a model generates them. Closing it,"
+                         " or dropping the last reference, ends the generation.")
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> TextStream"))
       .def("__next__", &TextStream::next, nb::sig("def __next__(self) -> str"))
       .def("close", &TextStream::close, nb::call_guard<ReleasedGil>(),
-           "Ends the generation and waits until it has. Any thread may call it, while others wait "
-           "for "
-           "a piece.");
+           "Ends the generation and waits until it has ended. Any thread may call it, even while"
+           " others wait for a piece.");
   // Runs before the interpreter is finalised, while the streams' threads can still use it.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
-    // Daemon threads keep what they refer to for ever, which is no leak of ours.
+    // Daemon threads keep their references forever, which nanobind would report as leaks.
     const nb::object count = nb::getattr(nb::module_::import_("_thread"), "_count", nb::none());
     if (!count.is_none() && nb::cast<int>(count()) > 0) nb::set_leak_warnings(false);
     const ReleasedGil released;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Text as it is generated: a thread of its own runs the model, an iterator hands the pieces over.
+// Streams of generated text: a separate thread runs the model, and an iterator returns the pieces.
 
 #include <atomic>
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace wick::python {
 
-/// A session, which one stream or one call at a time may use.
+/// A session that only one stream or call may use at a time.
 class PySession {
  public:
   PySession(std::shared_ptr<const serve::Engine> of, const serve::SessionOptions& options)
       : engine(std::move(of)), session(engine, options) {}
 
-  /// The use of a session until it is destroyed, on whatever thread.
+  /// Marks the session as used until it is destroyed, on any thread.
   class Use {
    public:
     explicit Use(PySession& session) : in_use_(&session.in_use_) {}
@@ -34,7 +34,7 @@ class PySession {
    private:
     std::atomic<bool>* in_use_;
   };
-  /// Errors: a stream or another thread uses it.
+  /// Errors: a stream or another thread uses the session.
   Use use();
 
   std::shared_ptr<const serve::Engine> engine;
@@ -44,8 +44,9 @@ class PySession {
   std::atomic<bool> in_use_{false};
 };
 
-/// The pieces of one generation, in order. Ends with it, or when it is closed or forgotten. Several
-/// threads may ask for pieces, each of which goes to one of them, and close it.
+/// The pieces of one generation, in order. The generation ends when it is complete, or when the
+/// stream is closed or destroyed. Several threads may request pieces, each of which goes to one
+/// thread, and may close the stream.
 class TextStream {
  public:
   TextStream(std::shared_ptr<PySession> session, std::vector<int32_t> prompt,
@@ -54,14 +55,14 @@ class TextStream {
   TextStream(const TextStream&) = delete;
   TextStream& operator=(const TextStream&) = delete;
 
-  /// The next piece; StopIteration at the end. Waits without the GIL; Ctrl-C ends the stream.
-  /// Errors: what the generation threw, to one of the threads that wait; a child process after
-  /// fork, where the generation doesn't run.
+  /// Returns the next piece; StopIteration at the end. Waits without the GIL; Ctrl-C ends the
+  /// stream. Errors: the generation's exception, in one of the waiting threads; the call is made in
+  /// a child process after fork(), where the generation doesn't run.
   nanobind::object next();
-  /// Ends the generation and waits for its thread, which may take as long as one token. Takes the
-  /// GIL to be free.
+  /// Ends the generation and waits for its thread, which may take as long as one token. The caller
+  /// must not hold the GIL.
   void close();
-  /// Closes all streams there are: the interpreter ends. Takes the GIL to be free.
+  /// Closes all streams before the interpreter ends. The caller must not hold the GIL.
   static void close_all();
 
  private:

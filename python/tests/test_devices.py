@@ -170,5 +170,5 @@ def test_dlpack_of_unknown_devices() -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return (7, 0)
 
-    with pytest.raises(wick.Error, match="from_dlpack: no such kind of device here: device 7:0"):
+    with pytest.raises(wick.Error, match="from_dlpack: unsupported kind of device: device 7:0"):
         wick.from_dlpack(Elsewhere(wick.zeros(2)))

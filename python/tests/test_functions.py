@@ -66,7 +66,7 @@ def test_products() -> None:
     for call, name in [(lambda: wick.mm(v, v), "mm"), (lambda: wick.bmm(m, m), "bmm"),
                        (lambda: wick.mv(m, m), "mv"), (lambda: wick.dot(m, m), "dot"),
                        (lambda: wick.outer(m, v), "outer")]:
-        with pytest.raises(ValueError, match=f"^{name}: another rank"):
+        with pytest.raises(ValueError, match=f"^{name}: wrong rank"):
             call()
     with pytest.raises(ValueError, match="^matmul: "):
         v @ wick.ones(4, dtype="float64")

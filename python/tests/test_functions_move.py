@@ -78,7 +78,7 @@ def test_median() -> None:
     check_gradient(lambda t: t.median(1).values, a)
     check_gradient(lambda t: t.median(), a)
     for call in [lambda: wick.zeros(0).median(), lambda: wick.zeros(2, 0).median(1)]:
-        with pytest.raises(ValueError, match="^median: nothing to choose from"):
+        with pytest.raises(ValueError, match="^median: no elements"):
             call()
 
 
@@ -92,7 +92,7 @@ def test_round_to() -> None:
     assert wick.tensor([1.26], dtype="float16").round_to(1).dtype == wick.float16
     with pytest.raises(ValueError, match="^round_to: decimals out of range: 301"):
         x.round_to(301)
-    with pytest.raises(TypeError, match="^round_to: not for this dtype"):
+    with pytest.raises(TypeError, match="^round_to: unsupported dtype"):
         wick.ones(2, dtype="int64").round_to(1)
 
 
@@ -118,7 +118,7 @@ def test_embedding() -> None:
     assert wick.embedding(wick.tensor([3, 1]), packed).shape == (2, 64)
     with pytest.raises(IndexError, match="^embedding: "):
         weight.embedding(wick.tensor([6]))
-    with pytest.raises(ValueError, match="^embedding: another rank"):
+    with pytest.raises(ValueError, match="^embedding: wrong rank"):
         X.embedding(wick.tensor([0]))
     with pytest.raises(TypeError, match="^embedding: "):
         wick.embedding(weight, weight)

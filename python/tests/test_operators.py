@@ -43,7 +43,7 @@ def test_integers() -> None:
     with pytest.raises(OverflowError):
         x + 2**63
     for quotient in [lambda: x / 2, lambda: 2 / x, lambda: x / x, lambda: x / 0]:
-        with pytest.raises(TypeError, match=r"write // for whole quotients, or convert first: x.to\(wick.float32\)"):
+        with pytest.raises(TypeError, match=r"use // for integer quotients, or convert first: x.to\(wick.float32\)"):
             quotient()
     assert wick.div(x, 2).tolist() == [3, -4]  # truncates, as the table of ops says
     assert (wick.tensor([1.0]) + 2**70).item() == 2.0**70

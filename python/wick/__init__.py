@@ -15,10 +15,10 @@ from ._grad import no_grad as no_grad
 
 __version__ = _core._version
 
-# The dtype. Python's own type is _builtins.bool here.
+# The dtype bool. In this module, Python's own type is _builtins.bool.
 bool = bool_  # noqa: A001, F405
 
-# Methods that are read as functions, too: wick.reshape(x, 2, 3).
+# Methods that are also functions: wick.reshape(x, 2, 3).
 reshape = Tensor.reshape  # noqa: F405
 flatten = Tensor.flatten  # noqa: F405
 transpose = Tensor.transpose  # noqa: F405
@@ -38,5 +38,5 @@ def _restore(
     device: str,
     is_leaf: _builtins.bool,
 ) -> _core.Tensor:
-    """What pickled tensors ask for."""
+    """Restores a pickled tensor."""
     return _core._restore(data, dtype, shape, device, is_leaf)

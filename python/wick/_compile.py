@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _core
 
-# What only type checkers need isn't imported: it takes longer than the rest of the package.
+# Imports for type checkers are skipped at run time: they take longer than the rest of the package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -26,13 +26,13 @@ else:
         return function
 
 
-# A structure is what is left of nested lists, tuples and dicts when their tensors are taken out:
-# ("tensor",), ("list" | "tuple", parts…), ("dict", keys, parts…) or ("value", type, value).
+# A structure describes nested lists, tuples and dicts without their tensors: ("tensor",),
+# ("list" | "tuple", parts…), ("dict", keys, parts…) or ("value", type, value).
 _TENSOR = ("tensor",)
 
 
 def _take_apart(value: Any, tensors: list[Tensor], what: str) -> Hashable:
-    """The structure of a value; appends its tensors."""
+    """Returns the structure of a value and appends its tensors to a list."""
     if isinstance(value, _core.Tensor):
         tensors.append(value)
         return _TENSOR
@@ -53,7 +53,7 @@ def _take_apart(value: Any, tensors: list[Tensor], what: str) -> Hashable:
 
 
 def _put_together(structure: Any, tensors: Any) -> Any:
-    """The value of a structure, with tensors from an iterator."""
+    """Returns the value with a structure and with tensors from an iterator."""
     kind = structure[0]
     if kind == "tensor":
         return next(tensors)
@@ -66,7 +66,7 @@ def _put_together(structure: Any, tensors: Any) -> Any:
 
 
 class _Traced:
-    """A function for arguments of one structure."""
+    """A function compiled for arguments of one structure."""
 
     def __init__(self, function: Callable[..., Any], structure: Hashable, fuse: bool, most: int) -> None:
         self.function = function
@@ -82,8 +82,8 @@ class _Traced:
             self.result = structure
         elif self.result != structure:
             raise ValueError(
-                "compile: results of another structure than before: it must not depend on the "
-                "arguments' shapes, and values in it must not change"
+                "compile: the results have another structure than before: the structure and its values "
+                "must not depend on the arguments' shapes"
             )
         return results
 
@@ -93,7 +93,7 @@ class _Traced:
 
 
 class CompiledFunction(Generic[P, R]):
-    """What wick.compile gives: the function, replayed."""
+    """A compiled function, made by wick.compile."""
 
     def __init__(self, function: Callable[P, R], fuse: bool, most_executables: int) -> None:
         import functools
@@ -114,14 +114,14 @@ class CompiledFunction(Generic[P, R]):
         return traced(tensors)  # type: ignore[no-any-return]
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
-        """As a method: the object is an argument, which must be hashable."""
+        """Binds a method: the object becomes the first argument and must be hashable."""
         import functools
 
         return self if owner is None else functools.partial(self, owner)
 
     @property
     def executables(self) -> int:
-        """How many combinations of shapes, dtypes and other arguments it is kept for."""
+        """The number of cached combinations of shapes, dtypes and other arguments."""
         return sum(t.compiled.executables for t in self._traced.values())
 
 
@@ -136,18 +136,18 @@ def compile(
 
 
 def compile(function: Any = None, /, *, fuse: bool = True, most_executables: int = 32) -> Any:
-    """A function over tensors, traced once for each combination of shapes and dtypes and replayed
-    from then on: without checks and allocations of what lies in between, on GPUs as one launch. The
-    results have the bits of the function itself. Also a decorator: @wick.compile.
+    """Compiles a function over tensors. It is traced once for each combination of shapes and dtypes;
+    later calls replay the trace without checks and without allocating temporaries, on GPUs as one
+    launch. The results have the bits of the function itself. Also a decorator: @wick.compile.
 
     Arguments and results are tensors, other hashable values, and lists, tuples and dicts of them.
-    The function runs only while it is traced: for each combination of the tensors' shapes, dtypes
-    and device and of the other values. Tensors that it refers to are kept. Where a gradient is
-    wanted, the function itself is called.
-    fuse: whether compositions of ops become fused ops, of equal bits. most_executables: kept for
-    each combination of other values, the last used.
+    The function runs only during tracing: once for each combination of the tensors' shapes, dtypes
+    and device and of the other values. Tensors that it refers to are kept alive. If a gradient is
+    needed, the function itself is called.
+    fuse: replace compositions of ops by fused ops with the same bits. most_executables: limit of
+    cached traces for each combination of other values; the least recently used is dropped.
     Errors: the function reads values (item, tolist, an if over a tensor), draws random numbers or
-    moves tensors to another device; no tensor among the arguments, or tensors of several devices.
+    moves tensors to another device; no argument is a tensor; tensors are on several devices.
     """
     if function is None:
         return lambda f: CompiledFunction(f, fuse, most_executables)

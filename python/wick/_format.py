@@ -1,4 +1,4 @@
-"""How tensors are shown, after NumPy's manner."""
+"""Formats tensors in NumPy's style."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 LINE = 88
-MOST_ELEMENTS = 1000  # of more, each dim shows its ends
+MOST_ELEMENTS = 1000  # larger tensors show only the ends of each dim
 EDGE = 3
 DIGITS = 8
 
-# Bits after the leading one, and the exponent of the smallest normal number.
+# Stored bits of the mantissa, and the exponent of the smallest normal number.
 _FORMATS = {
     "float16": (10, -14),
     "bfloat16": (7, -126),
@@ -27,7 +27,7 @@ _FORMATS = {
 
 
 def _shortest(value: float, dtype: str) -> str:
-    """The fewest digits that no other number of the dtype is nearer to, as d.ddde±xx."""
+    """The shortest text d.ddde±xx that identifies the value among the numbers of its dtype."""
     bits, lowest = _FORMATS[dtype]
     exponent = max(math.frexp(value)[1] - 1, lowest)
     half = math.ldexp(1.0, exponent - bits - 1)
@@ -39,13 +39,13 @@ def _shortest(value: float, dtype: str) -> str:
 
 
 def _places_of_mantissa(text: str) -> int:
-    """Digits behind the point that a number of d.ddde±xx needs with its exponent."""
+    """Digits after the point that d.ddde±xx needs in scientific notation."""
     mantissa = text.lstrip("-").split("e")[0]
     return len(mantissa.rstrip("0").rstrip(".")[2:])
 
 
 def _places_behind_point(text: str) -> int:
-    """The same without an exponent."""
+    """Digits after the point that d.ddde±xx needs in positional notation."""
     return max(_places_of_mantissa(text) - int(text.split("e")[1]), 0)
 
 
@@ -61,7 +61,7 @@ def _float_formatter(values: list[float], dtype: str) -> Callable[[float], str]:
     for v in finite:
         text = _shortest(v, dtype)
         most = places(text)
-        # Of more digits than are shown the number itself is rounded, not its shortest text.
+        # If not all digits are shown, the value is rounded, not its shortest text.
         texts[v, math.copysign(1, v)] = (float(text) if most <= DIGITS else v, min(most, DIGITS))
     digits = max((own for _, own in texts.values()), default=0)
 
@@ -89,8 +89,9 @@ def _formatter(values: list[Any], dtype: str) -> Callable[[Any], str]:
 
 
 def _ends(x: _core.Tensor, dim: int = 0) -> _core.Tensor:
-    """What is shown of a large tensor: of each long dim its ends. Corners are joined when they are
-    cut from all dims: joining halves would make the whole of a view that repeats elements."""
+    """Concatenates the shown parts of a large tensor, the ends of each long dim. The corners are cut
+    along all dims before they are concatenated, because concatenating halves would materialise
+    most of a broadcast view."""
     if dim == x.ndim:
         return x
     size = x.shape[dim]
@@ -109,7 +110,7 @@ def _flat(nested: Any) -> list[Any]:
 def _lines(
     nested: Any, shape: tuple[int, ...], cuts: bool, element: Callable[[Any], str], indent: int
 ) -> str:
-    """The part of nested lists at some depth; `shape`: the whole tensor's from that depth on."""
+    """Formats nested lists at some depth; `shape`: sizes of the tensor's dims from that depth on."""
     if not shape:
         return element(nested)
     is_cut = cuts and shape[0] > 2 * EDGE

@@ -1,10 +1,10 @@
-"""Gradients with respect to given tensors, and whether calls are remembered at all."""
+"""Gradients with respect to given tensors, and modes of gradient recording."""
 
 from __future__ import annotations
 
 from . import _core
 
-# What only type checkers need isn't imported: it takes longer than the rest of the package.
+# Imports for type checkers are skipped at run time: they take longer than the rest of the package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ else:
 
 
 class _GradMode:
-    """Sets for a with block, or for calls of a function, whether this thread's calls are remembered."""
+    """Sets whether calls on this thread are recorded, within a with block or a decorated function."""
 
     _enabled = False
 
@@ -47,11 +47,11 @@ class _GradMode:
 
 
 class no_grad(_GradMode):
-    """Calls inside aren't remembered: `with wick.no_grad(): …` or `@wick.no_grad()`."""
+    """Disables gradient recording: `with wick.no_grad(): …` or `@wick.no_grad()`."""
 
 
 class enable_grad(_GradMode):
-    """Calls inside are remembered, also within no_grad."""
+    """Enables gradient recording, also within no_grad."""
 
     _enabled = True
 
@@ -70,10 +70,11 @@ def grad(
     gradient: Tensor | None = None,
     create_graph: bool = False,
 ) -> Any:
-    """The gradient of y with respect to a tensor, or to each of several; None where y doesn't depend
-    on it. grad attributes stay as they are.
+    """Returns the gradient of y with respect to one tensor or to each of several; None if y doesn't
+    depend on a tensor. grad attributes don't change.
 
-    y: of one element, or with its gradient. create_graph: what comes out has gradients itself.
+    y must have one element, unless `gradient` is given. create_graph: the results can be
+    differentiated again.
     """
     if isinstance(inputs, _core.Tensor):
         return _core._grad(y, [inputs], gradient, create_graph)[0]

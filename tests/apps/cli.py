@@ -1,6 +1,6 @@
-"""What the tests of the wick command share: the command on tiny models with random weights. Usage of
-each: NAME_test.py --wick BINARY --tiny-writer BINARY [--emulator LIBRARY] [--stand-in LIBRARY]
-[CLASS…]. They exit with 77 when all that was asked for had to be skipped."""
+"""Shared code of the tests of the wick command, which run it on tiny models with random weights.
+Usage of each: NAME_test.py --wick BINARY --tiny-writer BINARY [--emulator LIBRARY] [--stand-in LIBRARY]
+[CLASS…]. They exit with 77 if all requested tests had to be skipped."""
 import argparse
 import json
 import os
@@ -18,7 +18,7 @@ ARGS = argparse.Namespace()
 
 
 def wick(*args, env=None, stdin="", timeout=60, before=None):
-    """Runs the command; texts are bytes, since that is what a terminal gets."""
+    """Runs the command. Its output is returned as bytes, as a terminal receives it."""
     done = subprocess.run([ARGS.wick, *args], input=stdin.encode(), capture_output=True,
                           timeout=timeout, env={**os.environ, **(env or {})}, check=False,
                           preexec_fn=before)
@@ -39,7 +39,7 @@ class Cli(unittest.TestCase):
         return out.decode(), err.decode()
 
     def json(self, *args, warns=(), **kwargs):
-        """The report of a command, with as many warnings on stderr as `warns` says."""
+        """Returns the report of a command, and checks that its warnings on stderr contain `warns`."""
         out, err = self.ok(*args, "--json", **kwargs)
         self.assertEqual(len(err.splitlines()), len(warns), (args, err))
         for line, words in zip(err.splitlines(), warns):
@@ -47,7 +47,7 @@ class Cli(unittest.TestCase):
         return json.loads(out)
 
     def fails(self, *args, says="", **kwargs):
-        """Bad input: code 2, one line on stderr, nothing on stdout."""
+        """Checks that invalid input gives exit code 2, one line on stderr and nothing on stdout."""
         code, out, err = wick(*args, **kwargs)
         text = err.decode()
         self.assertEqual(code, 2, f"{args}: {text}")
@@ -61,8 +61,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wick", required=True)
     parser.add_argument("--tiny-writer", required=True)
-    parser.add_argument("--emulator", default="", help="a software AMD GPU's runtime")
-    parser.add_argument("--stand-in", default="", help="a driver of NVIDIA's that runs nothing")
+    parser.add_argument("--emulator", default="", help="the runtime of a software AMD GPU")
+    parser.add_argument("--stand-in", default="", help="a stand-in for NVIDIA's driver that runs no kernels")
     _, rest = parser.parse_known_args(namespace=ARGS)
     result = unittest.main(argv=[sys.argv[0], *rest], exit=False, verbosity=2).result
     if not result.wasSuccessful():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The wick command on model files that change while it reads them. See cli.py."""
+"""Tests the wick command with model files that change while it reads them. See cli.py."""
 import json
 import os
 import pathlib
@@ -12,12 +12,12 @@ from cli import ARGS, Cli, main, wick
 
 
 class ChangingFiles(Cli):
-    """Model files that another process cuts short, overwrites, lengthens or replaces at random
-    moments: the right result or code 2 with one line, never a signal and never other text."""
+    """Model files that another process truncates, overwrites, extends or replaces at random times.
+    The command must give the correct result, or exit code 2 with one line, and no signal or other text."""
     SECONDS = 6
 
     def change(self, path, rng, pause):
-        """After a pause, in this thread while the command runs."""
+        """Changes the file after a pause, while the command runs."""
         time.sleep(pause)
         size = len(self.whole)
         kind = rng.randrange(5)
@@ -49,7 +49,7 @@ class ChangingFiles(Cli):
             if os.path.exists(path):
                 os.remove(path)
             pathlib.Path(path).write_bytes(self.whole)
-            time.sleep(0.012)  # changes within a tick of the file's clock aren't told
+            time.sleep(0.012)  # a change within a tick of the file's clock isn't detected
             if prepare is not None:
                 prepare()
             process = subprocess.Popen([ARGS.wick, *[path if a == "MODEL" else a for a in args]],

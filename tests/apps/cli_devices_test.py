@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The wick command with drivers that are broken, with an emulated GPU, and with a real model. See cli.py."""
+"""Tests the wick command with broken drivers, an emulated GPU, and a real model. See cli.py."""
 import json
 import os
 import pathlib
@@ -13,11 +13,11 @@ import unittest
 
 from cli import ARGS, Cli, main, wick
 
-LONG = "100000"  # a context beyond what the tiny model was trained for: a warning
+LONG = "100000"  # a context longer than the tiny model was trained for, which gives a warning
 
 
 class Drivers(Cli):
-    """Drivers that are missing, broken or too old: one line, and the CPU goes on."""
+    """A missing, broken or old driver gives one line, and the command continues on the CPU."""
     def without(self, reason, **env):
         report = self.json("devices", env=env)
         self.assertEqual([d["name"] for d in report["devices"]][:1], ["cpu"])
@@ -29,7 +29,7 @@ class Drivers(Cli):
                           says="no such device here: cuda:0: ", env=env)
         self.assertRegex(text, reason)
         hip = {"WICK_HIP_LIBRARY": "/none/libamdhip64.so"}
-        # On the CPU, with a word on each driver that the environment names.
+        # The command runs on the CPU and warns about each driver that the environment names.
         self.json("generate", "-m", self.model, "-p", "the", "-n", "2", env={**env, **hip},
                   warns=["WICK_CUDA_LIBRARY: no driver: ", "WICK_HIP_LIBRARY: no driver: "])
 
@@ -88,7 +88,7 @@ class Drivers(Cli):
         self.on_stand_in("cuda:0", "driver 13.0 may be too old", WICK_STAND_IN_OLD="1")
 
     def test_start(self):
-        # The target is 30 ms; a machine that tests much else at the time gets more.
+        # The target is 30 ms. A machine that runs other tests at the same time gets more.
         for command in ["--version", "devices"]:
             took = []
             for _ in range(10):
@@ -100,7 +100,7 @@ class Drivers(Cli):
 
 
 class Emulated(Cli):
-    """The command on a software AMD GPU."""
+    """Runs the command on a software AMD GPU."""
     @classmethod
     def setUpClass(cls):
         if not os.path.exists(ARGS.emulator):
@@ -125,13 +125,13 @@ class Emulated(Cli):
                                 stderr=subprocess.PIPE, env={**os.environ, **self.env, **env})
 
     def test_libraries_that_are_not_there(self):
-        """Each that the environment names is told of, also for a device asked for by name."""
+        """The command warns about each missing library in the environment, also if a device is given by name."""
         for variable in ["WICK_HIPRTC_LIBRARY", "WICK_HIPBLASLT_LIBRARY", "WICK_ROCBLAS_LIBRARY"]:
             for value in ["/none/lib.so", "/none"]:
                 report = self.json(*self.args(2), env={**self.env, variable: value}, timeout=300,
                                    warns=[f"{variable}: not used: ", "--ctx: "])
                 self.assertEqual(report["tokens"], self.tokens()[:2])
-        self.tokens(WICK_NVRTC_LIBRARY="/none/lib.so")  # of another vendor
+        self.tokens(WICK_NVRTC_LIBRARY="/none/lib.so")  # a library of another vendor
 
     def test_interrupt(self):
         process = self.start()
@@ -150,7 +150,7 @@ class Emulated(Cli):
         for seconds in [0.05, 0.3, 0.6]:
             process = self.start(TMPDIR=str(place))
             if seconds > 0.5:
-                process.stdout.read(12)  # it generates
+                process.stdout.read(12)  # it generates now
             time.sleep(seconds)
             process.kill()
             process.communicate(timeout=60)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The wick command on bad input: files, words, numbers and the environment. See cli.py."""
+"""Tests the wick command with invalid input: files, words, numbers and the environment. See cli.py."""
 import math
 import os
 import pathlib
@@ -61,7 +61,7 @@ class BadInput(Cli):
         text.write_text("the hat and the can")
         self.fails("perplexity", "-m", str(broken), "-f", str(text), says="score isn't finite")
         code, out, err = wick("generate", "-m", str(broken), "-p", "the", "-n", "4")
-        self.assertEqual((code, out), (2, b"the\n"))  # the error starts on a line of its own
+        self.assertEqual((code, out), (2, b"the\n"))  # the error starts on its own line
         self.assertRegex(err, rb"\Awick: [^\n]*nan\.gguf: sample: bad logit: [^\n]*\n\Z")
         broken.unlink()
 
@@ -144,7 +144,7 @@ class BadInput(Cli):
         for target in [str(self.folder), str(self.folder / "no" / "such" / "out.gguf"),
                        source + "/out.gguf", "/dev/full", ""]:
             self.fails("quantize", source, target, "q8_0")
-        limit = 4096  # of the size of files, which a signal announces first
+        limit = 4096  # limit on the size of files, which a signal announces first
         self.fails("quantize", source, str(self.folder / "out.gguf"), "q8_0", says="File too large",
                    before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         self.assertEqual(sorted(self.folder.iterdir()), files)
@@ -167,7 +167,7 @@ class BadInput(Cli):
                 self.assertRegex(done.stderr, rb"\Awick: stdout: cannot write: [^\n]+\n\Z")
 
     def test_standard_streams_that_are_closed(self):
-        # The files it opens must not become its standard streams.
+        # Files that the command opens must not become its standard streams.
         source, out = str(self.folder / "tiny-f32.gguf"), self.folder / "closed.gguf"
         shell = f"'{ARGS.wick}' quantize '{source}' '{out}' q8_0 <&- >&- 2>&-"
         done = subprocess.run(["sh", "-c", shell], timeout=60, check=False)
@@ -182,7 +182,7 @@ def text(value):
 
 
 def gguf(**keys):
-    """A GGUF file of metadata alone: strings and u16 numbers; an underscore pair is a dot."""
+    """Returns a GGUF file with metadata only: strings and u16 numbers. In keys, "__" stands for a dot."""
     entries = b""
     for key, value in keys.items():
         entries += text(key.replace("__", "."))
@@ -197,8 +197,8 @@ def gguf(**keys):
 
 
 class Loading(Cli):
-    """What is said first of a file that can't be run: its parts, its architecture, its vocabulary, its
-    split pattern, in this order."""
+    """For a file that can't be run, the first error concerns its split into several files, its architecture, its
+    vocabulary or its split pattern, in this order."""
 
     def models(self, path):
         return [["generate", "-m", path, "-p", "a"], ["chat", "-m", path],
@@ -216,10 +216,10 @@ class Loading(Cli):
                                   tokenizer__ggml__pre=pre, tokenizer__ggml__tokens=["a"])
                 for args in self.models(path):
                     text = self.fails(
-                        *args, says=f"unsupported architecture: '{architecture}': this version runs llama (")
+                        *args, says=f"unsupported architecture: '{architecture}': this version supports llama (")
                     for known in ["qwen2 (", "qwen3 (", "phi3 (", "gemma (", "gemma2 (", "gemma3 ("]:
                         self.assertIn(known, text)
-        path = self.write(general__architecture="mamba")  # and no vocabulary at all
+        path = self.write(general__architecture="mamba")  # and without a vocabulary
         for args in self.models(path):
             self.fails(*args, says="unsupported architecture: 'mamba'")
 
@@ -258,7 +258,7 @@ class Loading(Cli):
 
 
 class Environment(Cli):
-    """Variables that begin with WICK_: a bad value is an error, an unknown name a warning."""
+    """An invalid value of a WICK_ variable is an error; an unknown variable is a warning."""
     CHOICES = ["WICK_GPU_GEMM", "WICK_GPU_IMAGES", "WICK_GPU_LIBRARIES", "WICK_GPU_LINEAR",
                "WICK_GPU_RECORD", "WICK_REPRODUCIBLE"]
 
@@ -322,7 +322,7 @@ class Environment(Cli):
                                       + hint.replace("?", r"\?") + r"\n\Z")
 
     def test_the_table_is_whole(self):
-        """Every variable of the sources and the documentation is known to the command."""
+        """The command knows every variable in the sources and the documentation."""
         root = pathlib.Path(__file__).resolve().parents[2]
         names = self.documented()
         for file in (root / "wick").rglob("*.cpp"):

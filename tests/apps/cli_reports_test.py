@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The wick command on good input: help, reports and generated text. See cli.py."""
+"""Tests the wick command with valid input: help, reports and generated text. See cli.py."""
 import json
 import math
 import os
@@ -38,7 +38,7 @@ class Help(Cli):
             self.assertIn(f" {command}", text)
         self.fails("frobnicate", "--help", says="unknown command")
         self.fails("gen", "-m", "x", says="unknown command")
-        self.fails("--frobnicate", says="no command: '--frobnicate': begin with one of generate ")
+        self.fails("--frobnicate", says="no command: '--frobnicate': start with one of generate ")
 
     def test_no_command_lists_the_commands(self):
         code, out, err = wick()
@@ -89,7 +89,8 @@ class Reports(Cli):
         self.assertEqual(report["metadata"]["general.architecture"], "llama")
         tokens = report["metadata"]["tokenizer.ggml.tokens"]
         self.assertEqual((tokens["count"], tokens["first"]), (40, list("abcdefgh")))
-        self.assertIn("t h", report["metadata"]["tokenizer.ggml.merges"])  # short ones are whole
+        # Short arrays are printed completely.
+        self.assertIn("t h", report["metadata"]["tokenizer.ggml.merges"])
         first = report["tensors"][0]
         self.assertEqual((first["name"], first["type"], first["shape"]),
                          ("token_embd.weight", "q8_0", [40, 64]))
@@ -126,7 +127,7 @@ class Reports(Cli):
         self.assertIn(f"mean NLL {report['mean_nll']:.5f}", out)
 
     def test_tokenize_prints_what_json_would(self):
-        """The report is put together in pieces, in the form of any other report."""
+        """The report is written in pieces, in the format of every other report."""
         text = self.folder / "text"
         text.write_text("the hat, é\t\"quoted\" \x00\x7f <|im_end|>\n" * 50)
         for content in [text.read_text(), ""]:
@@ -139,12 +140,13 @@ class Reports(Cli):
                               zip(json.loads(out)["tokens"], json.loads(out)["pieces"])])
 
     def test_a_long_text(self):
-        """Megabytes: few writes, and memory of some bytes a token."""
+        """A text of megabytes takes few writes, and some bytes of memory per token."""
         text = self.folder / "long"
         text.write_text("the hat and the can, then a ham. " * 150_000)
         for extra in [[], ["--json"]]:
             trace = self.folder / "out"
-            limit = 400 << 20  # of address space; a JSON document of all tokens took a gigabyte
+            # Limit on address space; a JSON document of all tokens would take a gigabyte.
+            limit = 400 << 20
             with open(trace, "wb") as out:
                 done = subprocess.run(
                     [ARGS.wick, "tokenize", "-m", self.model, "-f", str(text), *extra], stdout=out,
@@ -160,7 +162,7 @@ class Reports(Cli):
         for args in [["tokenize", "-m", self.model, "-f", str(text)],
                      ["tokenize", "-m", self.model, "-f", str(text), "--json"],
                      ["inspect", self.model], ["inspect", self.model, "--json"]]:
-            # A pipe of packets keeps each write apart.
+            # A packet-mode pipe keeps the writes separate.
             read, write = os.pipe2(os.O_DIRECT)
             with subprocess.Popen([ARGS.wick, *args], stdout=write) as process:
                 os.close(write)
@@ -179,14 +181,15 @@ class Quantize(Cli):
             target = str(self.folder / f"made-{kind}.gguf")
             report = self.json("quantize", source, target, kind)
             self.assertEqual(report["bytes_out"], os.path.getsize(target))
-            # Rows of 64 aren't whole superblocks: they take another type.
+            # Rows of 64 aren't whole superblocks, so they use another type.
             kept = {"q4_k": "q5_0", "q6_k": "q8_0"}.get(kind, kind)
             self.assertIn(kept, [t["type"] for t in report["types"]])
             types = {t["name"]: t["type"] for t in self.json("inspect", target)["tensors"]}
             self.assertEqual(types["blk.0.attn_q.weight"], kept)
             made = self.json("generate", "-m", target, "-p", "the", "-n", "5", "--temp", "0")
             self.assertGreaterEqual(len(made["tokens"]), 0)
-        self.ok("quantize", source, str(self.folder / "made-q4_0.gguf"), "Q4_1")  # over an old one
+        # Overwrites an existing file.
+        self.ok("quantize", source, str(self.folder / "made-q4_0.gguf"), "Q4_1")
         self.assertEqual([f.name for f in self.folder.iterdir() if f.name.endswith(".tmp")], [])
 
     def quantize(self, kind, source="tiny-f32.gguf", *extra):
@@ -194,17 +197,17 @@ class Quantize(Cli):
         return target, *self.ok("quantize", str(self.folder / source), str(target), kind, *extra)
 
     def test_summary(self):
-        """A line for each pair of types; -v names the tensors."""
+        """The summary has a line for each pair of types; -v names the tensors."""
         _, out, err = self.quantize("q4_k")
         self.assertEqual(err, "")
-        self.assertRegex(out, r"(?m)^\d+ tensors are q5_0 in place of q4_k: their rows are no "
-                              r"multiple of 256 \(-v lists them\)$")
+        self.assertRegex(out, r"(?m)^\d+ tensors are q5_0 instead of q4_k: their rows are not "
+                              r"a multiple of 256 \(-v lists them\)$")
         self.assertNotIn("blk.0", out)
         self.assertLess(len(out.splitlines()), 8)
         _, verbose, _ = self.quantize("q4_k", "tiny-f32.gguf", "-v")
         self.assertIn("blk.0.attn_q.weight", verbose)
         named = len([line for line in verbose.splitlines() if " becomes " in line])
-        counted = sum(int(line.split()[0]) for line in out.splitlines() if "in place of" in line)
+        counted = sum(int(line.split()[0]) for line in out.splitlines() if "instead of" in line)
         self.assertEqual(named, counted)
 
     def test_quantised_twice(self):
@@ -214,8 +217,8 @@ class Quantize(Cli):
             _, _, err = self.quantize(kind, source)
             if warned:
                 was = source[5:-5]
-                self.assertRegex(err, rf"\Awick: warning: quantize: \d+ tensors were {was} already "
-                                      rf"and are {kind} now: [^\n]+\n\Z")
+                self.assertRegex(err, rf"\Awick: warning: quantize: \d+ tensors were converted "
+                                      rf"from {was} to {kind}, [^\n]+\n\Z")
             else:
                 self.assertEqual(err, "", (source, kind))
 
@@ -232,7 +235,7 @@ class Quantize(Cli):
             self.assertIn("q4_k and q6_k alone", text)
 
     def test_permissions(self):
-        """Those of the source without the umask's, as cp gives them."""
+        """The permissions are those of the source without the bits of the umask, as with cp."""
         source = self.folder / "source.gguf"
         shutil.copy(self.folder / "tiny-f32.gguf", source)
         for mode in [0o600, 0o640, 0o644, 0o666, 0o755, 0o400]:
@@ -324,7 +327,7 @@ class Generation(Cli):
         out, err = self.ok("chat", "-m", self.model, "-n", "8", stdin="hat\n\n/clear\nthe can\n")
         self.assertEqual(err, "")
         self.assertTrue(out.endswith("\n"))
-        self.assertGreaterEqual(out.count("\n"), 2)  # two answers, each ended by a newline
+        self.assertGreaterEqual(out.count("\n"), 2)  # two answers, each ending with a newline
         again, _ = self.ok("chat", "-m", self.model, "-n", "8", stdin="hat\n\n/clear\nthe can\n")
         self.assertEqual(out, again)
         none, _ = self.ok("chat", "-m", self.model, stdin="/exit\nhat\n")

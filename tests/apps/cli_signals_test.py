@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The wick command when it is interrupted, or when its reader goes away. See cli.py."""
+"""Tests the wick command when it is interrupted, or when the reader of its output exits. See cli.py."""
 import json
 import os
 import signal
@@ -9,18 +9,18 @@ import time
 
 from cli import ARGS, Cli, main
 
-WARNING = rb"wick: warning: --ctx: [^\n]+\n"  # of a context beyond what the model was trained for
+WARNING = rb"wick: warning: --ctx: [^\n]+\n"  # for a context longer than the model was trained for
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
 def defaults():
-    """Under nohup a hang-up would be ignored, under some shells SIGINT."""
+    """Restores the signals that nohup and some shells ignore: SIGHUP and SIGINT."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
 
 
 def sleeping(process):
-    """Waits until the process waits for input: a fraction of a second without work."""
+    """Waits until the process waits for input, that is, uses no CPU for a fraction of a second."""
     def ticks():
         with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
             fields = stat.read().rsplit(")", 1)[1].split()
@@ -50,7 +50,7 @@ class Interrupts(Cli):
                           "--ignore-eos", *args)
 
     def stops(self, process, number=signal.SIGINT, within=2.0):
-        """A signal ends the process soon, with 130 and without a word."""
+        """Checks that a signal ends the process soon, with exit code 130 and no message."""
         start = time.monotonic()
         process.send_signal(number)
         _, err = process.communicate(timeout=30)
@@ -103,7 +103,7 @@ class Interrupts(Cli):
         self.assertNotIn(b"wick:", err)
 
     def test_commands_whose_output_waits(self):
-        """Tokens of a long text and reports behind a pipe that is full."""
+        """Tokens of a long text, and reports, written to a full pipe."""
         for args in [["tokenize", "-m", self.model, "-f", str(self.text)],
                      ["tokenize", "-m", self.model, "-f", str(self.text), "--json"]]:
             process = self.start(*args)
@@ -120,7 +120,7 @@ class Interrupts(Cli):
                 process.communicate()
 
     def test_every_command_that_reads(self):
-        """Standard input that is a pipe or a terminal, and a FIFO that is open or that nobody opens."""
+        """Standard input is a pipe or a terminal; a FIFO is open, or has no writer."""
         fifo = self.folder / "fifo"
         os.mkfifo(fifo)
         commands = [["generate", "-n", "4"], ["tokenize"], ["tokenize", "--json"], ["perplexity"]]
@@ -177,7 +177,7 @@ class Interrupts(Cli):
     def test_twice_ends_at_once(self):
         process = self.endless()
         process.stdout.read(20)
-        process.send_signal(signal.SIGSTOP)  # both are there before it can answer the first
+        process.send_signal(signal.SIGSTOP)  # both signals arrive before it can handle the first
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
@@ -200,14 +200,14 @@ with open(sys.argv[2], "wb") as file:
 
 
 class Pipes(Cli):
-    """A reader that goes away ends a command by SIGPIPE, without a word, as in other programs."""
+    """If the reader of its output exits, SIGPIPE ends the command without a message, as in other programs."""
 
     def ends(self, *args, read=10, ignore=False):
         def before():
             signal.signal(signal.SIGPIPE, signal.SIG_IGN if ignore else signal.SIG_DFL)
         reader, writer = os.pipe()
         if not read:
-            os.close(reader)  # before the command can have written
+            os.close(reader)  # before the command can write
         process = subprocess.Popen([ARGS.wick, *args], stdout=writer, stderr=subprocess.PIPE,
                                    stdin=subprocess.PIPE, restore_signals=False, preexec_fn=before)
         os.close(writer)
@@ -218,7 +218,7 @@ class Pipes(Cli):
             process.stdin.write(b"hat\n" * 100)
             process.stdin.close()
         except BrokenPipeError:
-            pass  # commands that don't read
+            pass  # commands that don't read their input
         err = process.stderr.read()
         process.stderr.close()
         self.assertEqual(process.wait(timeout=30), -signal.SIGPIPE, (args, err))
@@ -244,7 +244,7 @@ class Pipes(Cli):
                      ["--version"], ["help", "chat"]]:
             jsons = [[], ["--json"]] if args[0] not in ["chat", "help", "--help", "--version"] else [[]]
             for extra in jsons:
-                # Nobody has read anything when the command writes.
+                # Nothing has been read when the command writes.
                 self.ends(*args, *extra, read=0)
         for args in [["tokenize", "-m", self.model, "-f", str(text)],
                      ["tokenize", "-m", self.model, "-f", str(text), "--json"]]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""wick chat at a terminal, by way of a pseudo-terminal. See cli.py."""
+"""Tests wick chat in a pseudo-terminal. See cli.py."""
 import errno
 import fcntl
 import os
@@ -21,7 +21,7 @@ UP, DOWN, LEFT, RIGHT, HOME, END = "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[C", "\x1b
 
 
 class Chat:
-    """wick chat on a terminal of 80 columns. What it was sent shows in the prompt's tokens."""
+    """Runs wick chat in a terminal with 80 columns. The number of prompt tokens shows what it received."""
 
     def __init__(self, model, *args, stdout=None, **env):
         self.master, self.slave = pty.openpty()
@@ -37,7 +37,7 @@ class Chat:
         self.wait("> ")
 
     def feed(self, seconds):
-        """Takes what the terminal shows; False at its end."""
+        """Reads the terminal's output. Returns False at its end."""
         if not select.select([self.master], [], [], seconds)[0]:
             return True
         try:
@@ -50,7 +50,7 @@ class Chat:
         return True
 
     def wait(self, text, count=1):
-        """Waits until `text` was shown `count` times since the last send()."""
+        """Waits until `text` has been shown `count` times since the last send()."""
         end = time.monotonic() + PATIENCE
         while self.seen.count(text) < count:
             assert time.monotonic() < end, f"no {text!r} in {self.seen[-2000:]!r}"
@@ -73,9 +73,9 @@ class Chat:
         self.write(text)
 
     def say(self, line, shows="> "):
-        """A line with Enter; what is shown until the next prompt."""
+        """Sends a line and Enter. Returns the output up to the next prompt."""
         self.send(line)
-        # The line is shown as it is typed; the prompt comes on a line of its own.
+        # The line is echoed while it is typed; the prompt appears on its own line.
         self.write("\r")
         end = time.monotonic() + PATIENCE
         while not re.search(r"\n\r?" + re.escape(shows) + r"\Z", self.seen):
@@ -84,7 +84,7 @@ class Chat:
         return self.seen
 
     def end(self):
-        """Waits for the process; its exit code, with the terminal as it was."""
+        """Waits for the process. Returns its exit code, and checks that the terminal's settings are restored."""
         limit = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < limit and self.feed(0.05):
             pass
@@ -105,7 +105,7 @@ class Terminal(Cli):
         return Chat(self.model, "-n", "4", "--temp", "0", *args, **kwargs)
 
     def tokens_of(self, line):
-        """What the error of a line that doesn't fit says of its conversation: the tokens."""
+        """Returns the number of prompt tokens, as named in the error of a line that exceeds the context."""
         with_context = Chat(self.model, "--ctx", "16")
         seen = with_context.say(line)
         self.assertEqual(with_context.quit(), 0)
@@ -118,7 +118,7 @@ class Terminal(Cli):
         return len(self.json("tokenize", "-m", self.model, "-p", turns)["tokens"])
 
     def assert_arrives(self, line, keys=None):
-        """The model gets `line` when `keys` are typed: as many tokens as the text has."""
+        """Checks that typing `keys` sends `line` to the model, by the number of its tokens."""
         self.assertEqual(self.tokens_of(keys or line), self.expected_tokens(line))
 
     def test_a_conversation(self):
@@ -146,7 +146,7 @@ class Terminal(Cli):
             self.assert_arrives(line)
 
     def test_long_lines_typed_ahead(self):
-        """While an answer runs, too: the kernel's own line editing would cut what is typed."""
+        """Long lines also work while an answer is generated; the kernel's line editing would truncate them."""
         long = "the hat and the can" + " the hat and the can" * 600
         expected = self.expected_tokens(long)
         for number in [1, 3]:
@@ -160,7 +160,7 @@ class Terminal(Cli):
     def test_utf8(self):
         for line in ["é", "日本語", "a\u0301", "🙂🙂", "naïve 🙂 and 日本 text", "\u00a0"]:
             self.assert_arrives(line)
-        # A bad byte becomes a replacement character, also in the middle of a sequence.
+        # An invalid byte becomes a replacement character, also in the middle of a sequence.
         for keys in [b"a\xffb", b"a\xc3b", b"a\xe6\x97b", b"a\xc0b"]:
             self.assert_arrives("a\ufffdb", keys)
 
@@ -178,7 +178,7 @@ class Terminal(Cli):
                            ("hat" + HOME + RIGHT + "x", "hxat"), ("hat" + HOME + END + "x", "hatx"),
                            ("hatxx\x7f\x7f", "hat"), ("日本\x7f", "日"), ("é" + LEFT + "日", "日é"),
                            ("nothing\x15hat", "hat"), ("\x1b[", "")]:
-            suffix = " " + the  # long enough for the error that counts tokens
+            suffix = " " + the  # long enough to cause the error that counts tokens
             if not line:
                 continue
             self.assert_arrives(line + suffix, keys + END + suffix)
@@ -187,7 +187,7 @@ class Terminal(Cli):
         first, second = "hat" + " and the can" * 5, "can" + " and a hat, then the ham" * 5
         chat = Chat(self.model, "--ctx", "16")
         counts = {line: self.expected_tokens(line) for line in [first, second]}
-        # The same line twice in a row is kept once.
+        # Consecutive equal lines are stored once.
         for keys, line in [(first, first), (second, second), (UP, second), (UP + UP, first),
                            (UP * 3 + DOWN, second), ("\x1bOA", second), ("\x10\x10\x0e", second)]:
             seen = chat.say(keys)
@@ -263,7 +263,7 @@ class Terminal(Cli):
                 break
         flat = seen.replace("\r\n", "")
         self.assertRegex(flat, r"wick: chat: prompt longer than the context: \d+ tokens, 40 positions: "
-                               r"/clear forgets what was said, --ctx asks for more")
+                               r"start a new conversation with /clear, or a longer context with --ctx")
         chat.say("/clear")
         self.assertNotIn("wick:", chat.say("the hat"))
         seen = chat.say("the hat and the can " * 10)
@@ -289,7 +289,7 @@ class Terminal(Cli):
         self.assertGreater(file.stat().st_size, 1)
 
     def test_templates(self):
-        """A template that may give other turns than wick is named in one line; others aren't."""
+        """A template that may format turns differently from wick gives a one-line warning; others don't."""
         tail = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
         plain = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
                  "{% endfor %}")
@@ -306,7 +306,7 @@ class Terminal(Cli):
                 self.assertEqual(err, "", template)
 
     def test_the_library_is_the_commands_alone(self):
-        """The line editor's library isn't linked to the library or the Python package."""
+        """The line editor isn't linked to the library or the Python package."""
         folder = pathlib.Path(ARGS.wick).parent.parent
         for file in [*folder.glob("lib/libwick*.so"), *folder.glob("python/wick/*.so")]:
             needed = subprocess.run(["readelf", "-d", str(file)], capture_output=True, check=True).stdout
@@ -314,12 +314,12 @@ class Terminal(Cli):
 
 
 def replace_string(source, target, key, value):
-    """Writes a copy of a GGUF file with another value of a string key; tensors stay aligned."""
+    """Writes a copy of a GGUF file with another value of a string key and aligned tensors."""
     data = source.read_bytes()
     at = data.index(struct.pack("<Q", len(key)) + key) + 8 + len(key) + 4
     size = struct.unpack_from("<Q", data, at)[0]
     head, tail = data[:at], data[at + 8 + size:]
-    # Blanks inside a comment keep the length a multiple of the alignment away from the old one.
+    # Spaces inside a comment make the length differ from the old one by a multiple of the alignment.
     pad = -(len(value) - size) % 32
     if 0 < pad < 5:
         pad += 32

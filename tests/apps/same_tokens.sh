@@ -1,6 +1,6 @@
 #!/bin/sh
-# same_tokens.sh WICK DEVICE TOKENS: the model that WICK_TEST_MODEL names says the same on a device as on the
-# CPU. 77, a skip, without a model.
+# same_tokens.sh WICK DEVICE TOKENS: checks that the model that WICK_TEST_MODEL names generates the
+# same text on a device as on the CPU. Exits with 77 (skip) without a model.
 set -eu
 if [ -z "${WICK_TEST_MODEL:-}" ]; then
   echo "skipped: WICK_TEST_MODEL names no model"

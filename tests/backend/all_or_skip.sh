@@ -1,6 +1,7 @@
 #!/bin/sh
 # all_or_skip.sh PROGRAM ARGUMENTS...
-# Runs tests. 77, a skip, where all of them were skipped: ctest's own look for the word would hide what fails beside.
+# Runs tests. Exits with 77 (skip) if all of them were skipped. ctest's own search for the word
+# "skipped" would hide failures of other tests in the same program.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$@" > "$log" 2>&1

@@ -1,7 +1,7 @@
 #pragma once
 
-// The block formats by their definition, one value after the other, in f64, which holds each value
-// before its rounding to f32. Shares no code with the library.
+// Decodes the block formats by their definition, one value after another, in f64, which represents
+// each value exactly before it is rounded to f32. Shares no code with the library.
 
 #include <cstring>
 
@@ -10,7 +10,7 @@
 
 namespace wick::reference {
 
-/// Bits [first, first + count) of bytes that are one little-endian number.
+/// Returns bits [first, first + count) of bytes that form a little-endian number.
 inline int bits_at(const uint8_t* bytes, int first, int count) {
   int value = 0;
   for (int i = 0; i < count; ++i) {
@@ -19,7 +19,7 @@ inline int bits_at(const uint8_t* bytes, int first, int count) {
   return value;
 }
 
-/// Scale and minimum of block b of q4_k and q5_k, six bits each in 12 bytes.
+/// Returns the scale or minimum of block b of q4_k and q5_k: six bits each, packed in 12 bytes.
 inline int packed_scale(const uint8_t* s, int b) {
   return b < 4 ? s[b] % 64 : s[b + 4] % 16 + s[b - 4] / 64 * 16;
 }
@@ -27,11 +27,11 @@ inline int packed_minimum(const uint8_t* s, int b) {
   return b < 4 ? s[b + 4] % 64 : s[b + 4] / 16 + s[b] / 64 * 16;
 }
 
-/// Value i of a block.
+/// Returns value i of a block.
 inline float block_value(DType type, const uint8_t* p, int i) {
   constexpr int kNormal[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                1,    13,   25,  38,  53,  69,  89,  113};
-  // A nibble of 16 bytes that hold 32 values.
+  // Returns the nibble of value i; 16 bytes hold 32 values.
   const auto nibble = [i](const uint8_t* q) {
     return i % 32 < 16 ? q[i % 32] % 16 : q[i % 32 - 16] / 16;
   };
@@ -52,7 +52,8 @@ inline float block_value(DType type, const uint8_t* p, int i) {
       return static_cast<float>(half(p) * as_int8(p[2 + i]));
     case DType::q8_1:
       return static_cast<float>(half(p) * as_int8(p[4 + i]));
-    case DType::q2_k: {  // 128 values share 32 bytes, 32 of them two bits of each
+    // 32 bytes hold 128 values, of which each set of 32 takes two bits per byte.
+    case DType::q2_k: {
       const int q = bits_at(p + 16 + b / 4 * 32 + l, b % 4 * 2, 2), s = p[i / 16];
       return static_cast<float>(half(p + 80) * (s % 16) * q - half(p + 82) * (s / 16));
     }
@@ -89,7 +90,7 @@ inline float block_value(DType type, const uint8_t* p, int i) {
       const int scale = bits_at(p + 4, 4 * b, 4) + 16 * bits_at(p + 2, 2 * b, 2) - 32;
       return static_cast<float>(half(p) * scale * kNormal[nibble(p + 8 + 16 * b)]);
     }
-    case DType::mxfp4: {  // sign, two bits of exponent, one of mantissa
+    case DType::mxfp4: {  // one sign bit, two exponent bits, one mantissa bit
       const int q = nibble(p + 1), exponent = q / 2 % 4;
       const double size = exponent == 0 ? q % 2 * 0.5 : std::ldexp(1 + q % 2 * 0.5, exponent - 1);
       const double value = std::ldexp(size, p[0] - 127);
@@ -100,8 +101,9 @@ inline float block_value(DType type, const uint8_t* p, int i) {
   }
 }
 
-/// Puts a scale into a block, and what minima are multiples of where there are minima. d, m: f16.
-/// An exponent of e8m0 is near one for finite d, and at either end for others, zeros and denormals.
+/// Writes a scale into a block, and the factor of the minima if the format has minima. d and m are
+/// f16. An e8m0 exponent is set near one for a finite normal d, and to the lowest or highest value
+/// otherwise.
 inline void write_scales(DType type, uint8_t* block, uint16_t d, uint16_t m) {
   const QuantInfo& row = quant(type);
   const auto scale = static_cast<float>(decode_half(d, 10));
@@ -122,7 +124,7 @@ inline void write_scales(DType type, uint8_t* block, uint16_t d, uint16_t m) {
   if (row.has_minimum()) std::memcpy(block + row.minimum_at, &m, 2);
 }
 
-/// A row of k values.
+/// Decodes a row of k values.
 inline std::vector<float> row_values(DType type, const uint8_t* row, int64_t k) {
   std::vector<float> values;
   const int64_t each = info(type).block_elems;
@@ -133,7 +135,7 @@ inline std::vector<float> row_values(DType type, const uint8_t* row, int64_t k) 
   return values;
 }
 
-/// One output of a product with a type that has no kernels of its own.
+/// Returns one output of a GEMM with a type that has no kernels of its own.
 inline float decoded_dot(const std::vector<float>& w, const float* x) {
   float y = 0;
   for (size_t first = 0; first < w.size(); first += 256) {

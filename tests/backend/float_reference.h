@@ -1,7 +1,7 @@
 #pragma once
 
-// Values, references and the `bound` class's checker for products, written without the library's
-// own conversions.
+// Values, references and the checker of the `bound` class for matrix products. Written without the
+// library's conversions.
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@
 
 namespace wick::test {
 
-/// Exponent and mantissa sizes of a float dtype.
+/// The sizes of the exponent and mantissa of a float dtype.
 struct FloatFormat {
   int mantissa_bits, min_exponent, exponent_bias, exponent_bits;
   double largest;
@@ -43,14 +43,14 @@ inline double ulp(DType dtype, double x) {
   return std::ldexp(1.0, exponent - format.mantissa_bits);
 }
 
-/// Rounds to a float dtype's grid, ties to even, without limit at the top.
+/// Rounds to a float dtype's grid, ties to even, without an upper limit.
 inline double round_to(DType dtype, double x) {
   if (!std::isfinite(x) || x == 0) return x;
   const double unit = ulp(dtype, x);
   return std::nearbyint(x / unit) * unit;
 }
 
-/// The bits of a value that lies on the dtype's grid and is finite and normal, or zero.
+/// Returns the bits of a value on the dtype's grid that is finite and normal, or zero.
 inline uint64_t encode(DType dtype, double x) {
   const FloatFormat format = format_of(dtype);
   const int size = info(dtype).block_bytes * 8;
@@ -64,7 +64,7 @@ inline uint64_t encode(DType dtype, double x) {
          fraction;
 }
 
-/// The value of a float dtype's bits; f8e4m3 has a NaN and no infinity.
+/// Returns the value of a float dtype's bits. f8e4m3 has NaN but no infinity.
 inline double decode(DType dtype, uint64_t bits) {
   const FloatFormat format = format_of(dtype);
   const int size = info(dtype).block_bytes * 8;
@@ -84,7 +84,7 @@ inline double decode(DType dtype, uint64_t bits) {
   return sign * std::ldexp(mantissa, exponent - format.exponent_bias - format.mantissa_bits);
 }
 
-/// A stateless random 64-bit number.
+/// Returns a stateless random 64-bit number.
 inline uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -92,7 +92,7 @@ inline uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Random bits of a dtype: floats on their grid in ±[2^-4, 1), integers of every pattern.
+/// Returns random bits of a dtype: floats on their grid in ±[2^-4, 1), integers of any pattern.
 inline uint64_t random_bits(DType dtype, uint64_t seed) {
   const uint64_t r = mix(seed);
   if (is_integer(dtype)) return r;
@@ -111,13 +111,13 @@ inline void write_bits(DType dtype, void* data, int64_t index, uint64_t bits) {
   std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(bytes), &bits, bytes);
 }
 
-/// One output's true value and Σ|aᵢbᵢ|.
+/// The true value of one output, and Σ|aᵢbᵢ|.
 struct Truth {
   long double value = 0, magnitude = 0;
 };
 
-/// The class `bound`: half an ulp of the output plus 4·√k·u·Σ|aᵢbᵢ|, u = 2^-24 (2^-53 for f64).
-/// NaN must be NaN. Says nothing when all is well.
+/// Checks the class `bound`: the error is at most half an ulp of the output plus 4·√k·u·Σ|aᵢbᵢ|,
+/// with u = 2^-24 (2^-53 for f64). NaN must be NaN. Returns an empty string on success.
 inline std::string outside_bound(DType dtype, double got, const Truth& truth, int64_t k) {
   const double want = static_cast<double>(truth.value);
   const double largest = format_of(dtype).largest;
@@ -136,7 +136,7 @@ inline std::string outside_bound(DType dtype, double got, const Truth& truth, in
   return error <= limit ? "" : report(limit);
 }
 
-/// Memory for a layout: its storage, and the elements of it that the layout doesn't reach.
+/// Memory for a layout: its storage, including the elements that the layout doesn't reach.
 struct Buffer {
   DType dtype;
   Layout layout;

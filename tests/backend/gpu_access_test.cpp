@@ -1,6 +1,6 @@
-// What host code believes of layouts before it chooses a kernel that moves vectors, counts in u32
-// or hands a pitch on: each answer against all places that the layout has. No device is needed, so
-// kernels of every vendor are asked about.
+// Host code analyses layouts before it chooses a kernel that uses vectors, computes distances in
+// u32 or needs a pitch. These tests compare each answer with all elements of the layout. They need
+// no device, so they cover the kernels of every vendor.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ struct Dim {
   int64_t size, stride;
 };
 
-/// Bytes from the first element to every element of some dims, the last one fastest.
+/// Returns the byte offsets of all elements of some dims, the last one fastest.
 std::vector<int64_t> places(const std::vector<Dim>& dims, int64_t bytes) {
   std::vector<int64_t> all = {0};
   for (const Dim& d : dims) {
@@ -32,7 +32,8 @@ std::vector<int64_t> places(const std::vector<Dim>& dims, int64_t bytes) {
   return all;
 }
 
-/// Of size 1 a stride that would be wrong anywhere; else one of those that views make.
+/// Returns a random dim. A dim of size 1 gets a stride that would be wrong elsewhere; other dims
+/// get strides that views produce.
 Dim some_dim(std::mt19937& random, int64_t most) {
   const int64_t sizes[] = {1, 1, 2, 3, 4, 8, 9, 16};
   Dim d{std::min(sizes[random() % 8], most), 0};
@@ -42,8 +43,8 @@ Dim some_dim(std::mt19937& random, int64_t most) {
   return d;
 }
 
-/// Whether vectors of n can be read along a run: neighbours ascend, and each lies aligned to what a
-/// kernel asks memory for at once.
+/// Returns whether vectors of n can be read along a run: adjacent elements ascend, and each vector
+/// is aligned to the unit of a kernel's memory access.
 bool are_vectors(uintptr_t first, const std::vector<Dim>& outer, const Dim& run, int64_t bytes,
                  int64_t n) {
   const auto unit = static_cast<uintptr_t>(std::min(n * bytes, int64_t{16}));
@@ -93,7 +94,7 @@ TEST(Access, VectorsAreWhereEveryPlaceLetsThem) {
 }
 
 TEST(Access, DistancesAreCountedInU32OnlyWhereTheyFit) {
-  const int64_t limit = int64_t{1} << 32;  // units
+  const int64_t limit = int64_t{1} << 32;  // in units
   const auto near = [](int64_t bytes, int64_t unit, std::initializer_list<Dim> dims) {
     Access access(nullptr, bytes, 0);
     for (const Dim& d : dims) access.dim(d.size, d.stride);
@@ -126,11 +127,11 @@ TEST(Access, RowsOfAPitchDontOverlap) {
   EXPECT_EQ(pitch_of_rows(1, 1, -100, -100), 1);
 }
 
-// ---- Products ----
+// ---- GEMMs ----
 
 constexpr uintptr_t kA = 0x100000, kB = 0x200000, kOut = 0x300000, kResidual = 0x400000;
 
-/// A job with strides of any kind; what each dim of each operand is.
+/// Returns a job with strides of any kind, and the meaning of each dim of each operand.
 ProductJob some_job(std::mt19937& random) {
   const DType dtypes[] = {DType::f32, DType::f16, DType::bf16};
   const uint32_t sizes[] = {1, 2, 3, 4, 8, 9, 16, 24};
@@ -209,7 +210,7 @@ TEST(ProductAccess, KernelsGetOnlyVectorsThatThereAre) {
                          are_vectors(first, with(batch, rows), k, bytes, vector);
       ASSERT_EQ(has_vector_rows(job), packs);
       vectors += packs;
-      // What matvec_stream.gpu counts: from b's first vector upwards.
+      // matvec_stream.gpu computes ascending distances from b's first vector.
       bool up = true;
       for (const int64_t at : places(with(with(batch, rows), k), bytes)) up = up && at >= 0;
       ASSERT_EQ(has_near_rows(job), up);
@@ -238,7 +239,7 @@ TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
     const Product& p = job.shape;
     SCOPED_TRACE(fmt::format("{}: {}x{}x{} a {} {} b {} {}", i, p.m, p.k, p.n, p.a_row, p.a_k,
                              p.b_row, p.b_k));
-    /// Element (r, c) of a matrix that is said to lie at `data` in rows `ld` apart.
+    /// Compares with element (r, c) of a matrix at `data` whose rows are `ld` apart.
     const auto same = [&](const void* data, bool transposed, int64_t ld, int64_t matrix_stride,
                           size_t operand, const void* base, DType dtype, const Dim& rows,
                           const Dim& cols) {
@@ -262,7 +263,7 @@ TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
         const auto lines = lines_of(job, operand);
         if (!lines) continue;
         ++(lines->turned ? turned_met : lines_met);
-        // What copies of boxes want of a matrix.
+        // The requirements of TMA box copies.
         ASSERT_EQ(reinterpret_cast<uintptr_t>(lines->data) % 16, 0u);
         ASSERT_EQ(lines->line_stride % 8, 0);
         ASSERT_EQ(lines->matrix_stride % 8, 0);
@@ -296,7 +297,7 @@ TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
   EXPECT_GT(calls, 300);
 }
 
-/// Operands that lie plainly have to keep what is fast.
+/// Plainly laid out operands must keep the fast kernels.
 TEST(ProductAccess, PlainOperandsKeepTheirKernels) {
   ProductJob job;
   job.a = reinterpret_cast<void*>(kA), job.b = reinterpret_cast<void*>(kB);
@@ -317,7 +318,7 @@ TEST(ProductAccess, PlainOperandsKeepTheirKernels) {
   EXPECT_EQ(layout_of(job, 2), kPairsOfRows);
   EXPECT_TRUE(lines_of(job, 2)->turned);
   EXPECT_TRUE(library_call(job)->b_transposed == false);
-  // Vectors of 16 bytes are counted in u32: 64 GiB.
+  // Vectors of 16 bytes are counted in u32, which covers 64 GiB.
   std::swap(p.b_row, p.b_k);
   p.b_row = int64_t{1} << 23;
   EXPECT_TRUE(has_near_rows(job));

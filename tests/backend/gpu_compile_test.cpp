@@ -1,6 +1,5 @@
-// Compiling kernels at run time: on the software AMD GPU through its hiprtc, and through NVIDIA's
-// own compiler, which needs no GPU. CMakeLists.txt runs the cases with the environment that they
-// need.
+// Run-time compilation of kernels: with hiprtc of the software AMD GPU, and with NVIDIA's compiler,
+// which needs no GPU. CMakeLists.txt runs the cases with the environment that they need.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -47,16 +46,16 @@ std::vector<std::string> kernel_files() {
   return names;
 }
 
-/// Whether a file has code for matrix units or copies of one NVIDIA generation alone.
+/// Returns whether a file has code for the matrix units or copies of a single NVIDIA generation.
 bool has_parts_of_its_own(const std::string& path) {
   const Files headers = included(kernel_sources().at(path), kernel_sources());
   return headers.contains(std::string(kKernels) + "device/parts.h") ||
          headers.contains(std::string(kKernels) + "device/wgmma.h");
 }
 
-/// The files to put through the run-time compiler: all of them for sm_80. nvcc, the same compiler,
-/// has been through all for sm_90a where the binary has its images: there, those remain that have
-/// code of its own.
+/// Returns the files to compile at run time. For sm_80 these are all files. For sm_90a, if the
+/// binary has its images, nvcc (the same compiler) has compiled all files already, so only those
+/// with generation-specific code remain.
 std::vector<std::string> files_to_compile(const CompilerTarget& target) {
   std::vector<std::string> files = kernel_files();
   const std::vector<std::string> built = image_architectures();
@@ -102,7 +101,7 @@ TEST(GpuCompile, KernelsOfEveryFileForNvidia) {
   if (compiler == nullptr) GTEST_SKIP() << "no NVRTC: " << Compiler::missing(DeviceKind::cuda);
   const std::vector<std::string> files = files_to_compile(compiler->target(device));
   ASSERT_FALSE(files.empty());
-  // From the cache where nothing has changed: all of them take minutes.
+  // Unchanged files come from the cache, since compiling all of them takes minutes.
   std::vector<std::string> results(files.size());
   std::atomic<size_t> next = 0;
   const auto compile_some = [&] {
@@ -170,7 +169,7 @@ TEST(GpuCompile, WithoutImagesAndCompilerTheErrorListsWhatWasTried) {
   EXPECT_THAT(what, HasSubstr("/none/libhiprtc.so"));
 }
 
-/// On the software GPU, without the binary's images and with a cache of its own.
+/// Tests on the software GPU without the binary's images and with a separate cache.
 class GpuCompiles : public testing::Test {
  protected:
   void SetUp() override {
@@ -192,7 +191,7 @@ class GpuCompiles : public testing::Test {
     }
     return all;
   }
-  /// A kernel of a file that is compiled quickly.
+  /// Returns a kernel of a file that compiles quickly.
   static void* find(Gpu& gpu) { return gpu.function("iota", "iota_f32"); }
   static float silu(Gpu& gpu, float x) {
     gpu.enter();
@@ -233,7 +232,7 @@ TEST_F(GpuCompiles, AFileAtItsFirstUseAndOnceAMachine) {
     EXPECT_EQ(gpu.code().compiled(), 0);
     EXPECT_EQ(gpu.code().cached(), 1);
   }
-  // A damaged entry is compiled again, and replaced.
+  // A damaged entry is compiled again and replaced.
   ASSERT_EQ(entries().size(), 1u);
   fs::resize_file(entries()[0], fs::file_size(entries()[0]) - 1);
   for (const int compiled : {1, 0}) {
@@ -276,7 +275,7 @@ pid_t start(const char* filter) {
   std::string keep = "WICK_TEST_KEEP_CACHE=1";
   environment.push_back(keep.data());
   environment.push_back(nullptr);
-  // Its report would look like this one's.
+  // The child's report would look like this program's.
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);

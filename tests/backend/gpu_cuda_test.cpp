@@ -1,5 +1,5 @@
-// The table of NVIDIA's driver against a stand-in that checks arguments: WICK_CUDA_LIBRARY names
-// it.
+// Tests the table of NVIDIA's driver with a stand-in, which WICK_CUDA_LIBRARY names and which
+// checks arguments.
 
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(GpuCuda, KernelsAreFoundAndLaunched) {
   launch_unary(gpu, "silu_f32", data, 1024);
   Grid early;
   early.early = true;
-  early.shared_bytes = 100 << 10;  // more than a kernel gets unasked
+  early.shared_bytes = 100 << 10;  // more than a kernel gets by default
   gpu.launch("matvec", "matvec_q4_0", early, data, data, data, data, uint32_t{1}, uint32_t{16},
              uint32_t{1});
   EXPECT_EQ(gpu.modules_loaded(), 2);
@@ -74,7 +74,7 @@ TEST_F(GpuCuda, KernelsAreFoundAndLaunched) {
   gpu.pool.give(data);
 }
 
-/// An event that goes when the object does.
+/// An event that the destructor destroys.
 class Event {
  public:
   Event(Gpu& gpu, unsigned flags) : gpu_(gpu) {
@@ -94,13 +94,13 @@ TEST_F(GpuCuda, EventsTellTheTimeOnceItIsKnown) {
   const Api& api = gpu.driver.api;
   Event start(gpu, 0), stop(gpu, 0), untimed(gpu, 2);
   float ms = 0;
-  EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // nothing recorded
+  EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // nothing has been recorded
   void* data = gpu.pool.take(4096);
   start.record();
   launch_unary(gpu, "silu_f32", data, 1024);
   stop.record();
   untimed.record();
-  EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // not yet
+  EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // not recorded yet
   gpu.check(api.event_synchronize(stop.handle), "waiting");
   gpu.check(api.event_elapsed(&ms, start.handle, stop.handle), "reading a time");
   EXPECT_GT(ms, 0);
@@ -114,7 +114,7 @@ TEST_F(GpuCuda, WorkIsDoneWhenItIsWaitedFor) {
   gpu.enter();
   auto* data = static_cast<unsigned char*>(gpu.pool.take(4096));
   gpu.check(gpu.driver.api.set_bytes(data, 7, 4096, gpu.stream()), "filling");
-  EXPECT_NE(data[0], 7);  // the stand-in's memory is the host's
+  EXPECT_NE(data[0], 7);  // the stand-in's memory is host memory
   gpu.synchronize();
   EXPECT_EQ(data[0], 7);
   EXPECT_NE(gpu.driver.api.set_bytes(data, 7, 4096, nullptr), 0) << "the default stream";

@@ -1,5 +1,5 @@
-// What kernels find wrong in what they are given: said once, at the next wait, and the device goes
-// on. On the GPUs that WICK_TEST_DEVICES names.
+// Errors that kernels find in their input are reported once, at the next synchronization, and the
+// device remains usable. Runs on the GPUs that WICK_TEST_DEVICES names.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,8 @@ class GpuFaults : public testing::TestWithParam<std::string> {
     return Tensor::from(values, {static_cast<int64_t>(values.size())}, device_);
   }
   Tensor table() const { return Tensor::arange(0, 50, 1, DType::f32, device_).reshape({50, 1}); }
-  /// What the next wait says; nothing is left of it for the one behind that.
+  /// Returns the message of the next synchronization, and checks that the one after it reports
+  /// nothing.
   std::string said(const std::function<void()>& wait) const {
     const std::string text = error_of(wait);
     EXPECT_EQ(error_of([&] { synchronize(device_); }), "no error");
@@ -59,13 +60,13 @@ TEST_P(GpuFaults, IdsOutOfRange) {
   EXPECT_THAT(said(), HasSubstr("id 4294967294, "));
   index_select(table(), tensor<uint8_t>({200, 1}), 0);
   EXPECT_THAT(said(), AllOf(HasSubstr("id 200, "), HasSubstr("ids u8[2]")));
-  // The others of the same call are right.
+  // The other rows of the same call are correct.
   const Tensor y = index_select(table(), tensor<int32_t>({7, 1000, 9}), 0);
   EXPECT_THAT(said(), HasSubstr("id 1000, "));
   const std::vector<float> got = y.to_vector<float>();
   EXPECT_EQ(got[0], 7);
   EXPECT_EQ(got[2], 9);
-  // As on the CPU, the largest of an unsigned type stands for a row of zeros.
+  // As on the CPU, the largest value of an unsigned type selects a row of zeros.
   EXPECT_EQ(index_select(table(), tensor<uint8_t>({255, 4}), 0).to_vector<float>(),
             (std::vector<float>{0, 4}));
 }

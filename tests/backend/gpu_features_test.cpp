@@ -1,4 +1,4 @@
-// What chips can do: the word in an image, for architectures of this build and for others.
+// Features of chips: the feature word of an image, for architectures of this build and for others.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ struct Chip {
   uint32_t features;
 };
 
-/// From the vendors' instruction set architectures, whatever kernels ask.
+/// The features according to the vendors' instruction set documentation, independent of what
+/// kernels use.
 constexpr Chip kAmd[] = {
     {"gfx900", 0},
     {"gfx906", 0},
@@ -65,7 +66,8 @@ class FeatureFile {
   FeatureFile()
       : path_(fs::temp_directory_path() / ("wick_features_" + std::to_string(getpid()))) {}
   ~FeatureFile() { fs::remove(path_); }
-  /// Compiles features.gpu; empty: the compiler doesn't know the architecture.
+  /// Compiles features.gpu. Returns an empty string if the compiler doesn't support the
+  /// architecture.
   std::string made_by(const std::string& command) {
     const std::string all =
         command + " " WICK_TEST_FEATURES " -o " + path_.string() + " 2>/dev/null";
@@ -108,7 +110,7 @@ TEST(GpuFeatures, OfNvidiasChips) {
   EXPECT_EQ(features_of(file.made_by(command + "-ptx -arch=compute_80")), kAmpere);
 }
 
-/// A chip that no list knows has what its image says.
+/// A chip that is in no list has the features that its image declares.
 TEST(GpuFeatures, OfAPlantedImage) {
   const auto planted = [](uint32_t word, uint32_t check) {
     const uint32_t words[] = {kFeatureMark[0], kFeatureMark[1], word, check};
@@ -119,7 +121,7 @@ TEST(GpuFeatures, OfAPlantedImage) {
   EXPECT_EQ(features_of(planted(0, ~0u)), 0u);
   EXPECT_EQ(features_of(planted(kByteUnit | 0x40000000u, ~(kByteUnit | 0x40000000u))),
             kByteUnit | 0x40000000u);
-  // The mark alone may be anywhere.
+  // The mark may occur elsewhere without a valid word after it.
   EXPECT_EQ(features_of(planted(1, 2) + planted(kParts, ~uint32_t{kParts})), kParts);
   for (const std::string& damaged : {std::string(), planted(1, 1), planted(1, ~1u).substr(0, 15),
                                      std::string("wick_features[16] = {119, 105")}) {

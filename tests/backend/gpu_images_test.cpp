@@ -1,5 +1,5 @@
-// Archives of kernels' images as tools/pack_kernels.py makes them, in a binary with a table of its
-// own: texts stand for images, and gfx1101 is stored as differences from gfx1100.
+// Archives of kernel images, made by tools/pack_kernels.py, in a binary with its own table. Texts
+// replace the images, and gfx1101 is stored as differences from gfx1100.
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,8 @@
 
 namespace wick::gpu {
 
-/// Launches a kernel of one f32 operand, "silu_f32", on n elements in place; n a multiple of four.
+/// Launches a kernel with one f32 operand, such as "silu_f32", in place on n elements. n must be a
+/// multiple of four.
 inline void launch_unary(Gpu& gpu, std::string_view kernel, void* data, int64_t n,
                          bool early = false) {
   Space<2> packs;

@@ -1,9 +1,9 @@
 #pragma once
 
-// Operands laid out in all ways that views make: reversed, stepped, transposed, repeated,
-// overlapping, from any element on, with strides of dims of size 1 that mean nothing. They have
-// memory of their own, of just their size, so that the software GPU's memory check sees what is
-// read beside them, and numbers between their elements that would spoil a result.
+// Operands with all layouts that views produce: reversed, strided, transposed, broadcast and
+// overlapping ones, starting at any element, with meaningless strides of size-1 dims. Each operand
+// has its own memory of exactly its size, so that the software GPU's memory check detects reads
+// beyond it. The gaps between elements hold values that would spoil a result.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace wick::gpu {
 
 using Rng = std::mt19937;
 
-/// Memory of a device, of so many bytes and no more.
+/// Device memory of exactly `bytes` bytes.
 class Memory {
  public:
   Memory(GpuBackend& gpu, size_t bytes) : gpu_(gpu.gpu()) {
@@ -48,16 +48,16 @@ class Memory {
 
 // ---- Layouts ----
 
-/// What happens to the dims of an operand, in words and numbers.
+/// The layout of an operand's dims, with a name.
 struct Way {
   std::string name;
   std::vector<int64_t> strides;
-  int64_t start = 0;  ///< elements in front of the lowest one
+  int64_t start = 0;  ///< elements before the lowest one
 };
 
 inline int64_t up_to(int64_t x, int64_t of) { return (x + of - 1) / of * of; }
 
-/// The ways of a matrix. Outputs' don't repeat and don't overlap.
+/// Returns the layouts of a matrix. Layouts of outputs neither repeat nor overlap elements.
 inline std::vector<Way> ways_of_matrix(int64_t rows, int64_t cols, bool is_output) {
   const int64_t even = up_to(cols, 8) + 8, tall = up_to(rows, 8);
   std::vector<Way> ways = {
@@ -106,7 +106,7 @@ inline void spoil(const Shape& shape, std::vector<int64_t>& strides, Rng& random
   }
 }
 
-/// The layout whose lowest element is `start` behind the storage's first.
+/// Returns the layout whose lowest element is `start` elements after the storage's first.
 inline Layout layout_of(const Shape& shape, const Way& way) {
   Layout::Strides strides{};
   int64_t offset = way.start;
@@ -118,7 +118,7 @@ inline Layout layout_of(const Shape& shape, const Way& way) {
   return Layout(shape, strides, offset);
 }
 
-/// Any way at all. Outputs' elements are apart.
+/// Returns a random layout. Elements of outputs don't overlap.
 inline Way some_way(const Shape& shape, bool is_output, Rng& random) {
   const int rank = shape.rank();
   std::vector<int> order(static_cast<size_t>(rank));
@@ -135,7 +135,7 @@ inline Way some_way(const Shape& shape, bool is_output, Rng& random) {
     if (random() % 8 == 0) step += 1;
     if (random() % 12 == 0) step *= 2;
     if (!is_output && random() % 8 == 0) stride = 0;
-    // Along another dim's elements: windows of a row.
+    // The dim steps along another dim's elements, like sliding windows of a row.
     if (!is_output && random() % 8 == 0) stride = way.strides[static_cast<size_t>(order[0])];
     if (random() % 4 == 0) stride = -stride;
   }
@@ -145,7 +145,7 @@ inline Way some_way(const Shape& shape, bool is_output, Rng& random) {
   return way;
 }
 
-/// Of a matrix one of the ways above, as often as any.
+/// Returns one of the matrix layouts above for half of all matrices, and a random layout otherwise.
 inline Way some_way_of_rows(const Shape& shape, bool is_output, Rng& random) {
   if (shape.rank() != 2 || random() % 2 == 0) return some_way(shape, is_output, random);
   const std::vector<Way> ways = ways_of_matrix(shape[0], shape[1], is_output);
@@ -154,7 +154,7 @@ inline Way some_way_of_rows(const Shape& shape, bool is_output, Rng& random) {
 
 // ---- Operands ----
 
-/// An operand on the host and on a device, and its elements as a dense copy.
+/// An operand on the host and on a device, with its elements also as a dense copy.
 class Placed {
  public:
   Placed(GpuBackend& gpu, DType dtype, const Shape& shape, const Way& way, uint64_t seed)
@@ -163,9 +163,9 @@ class Placed {
     for (int d = 0; d < shape.rank(); ++d) {
       if (shape[d] > 1) last += std::abs(layout_.stride(d)) * (shape[d] - 1);
     }
-    // Kernels may read whole words and vectors of 16 bytes in which an element lies.
+    // Kernels may read the whole word or 16-byte vector that contains an element.
     const int64_t bytes = up_to((last + 1) * info(dtype).block_bytes, 16);
-    storage_.resize(static_cast<size_t>(bytes), std::byte{0x7f});  // NaN, or large
+    storage_.resize(static_cast<size_t>(bytes), std::byte{0x7f});  // NaN, or a large number
     each([&](int64_t, int64_t at) {
       test::write_bits(dtype_, storage_.data(), at, bits_of(seed, at));
     });
@@ -186,12 +186,12 @@ class Placed {
   uint64_t dense_bits(int64_t i) const { return test::read_bits(dtype_, dense_.data(), i); }
   double value(int64_t i) const { return test::decode(dtype_, dense_bits(i)); }
 
-  /// Sets elements by their row-major index; of several that lie in one place, the last one counts.
+  /// Sets elements by row-major index. If several elements share memory, the last one counts.
   void set(GpuBackend& gpu, const std::function<uint64_t(int64_t)>& bits) {
     each([&](int64_t i, int64_t at) { test::write_bits(dtype_, storage_.data(), at, bits(i)); });
     send(gpu);
   }
-  /// What the device has written: elements in their order. Reports what it wrote beside them.
+  /// Returns the elements that the device has written, in order. Reports writes outside them.
   std::vector<uint64_t> fetch(GpuBackend& gpu) {
     std::vector<std::byte> got(storage_.size());
     gpu.download(got.data(), memory_->data(), got.size());
@@ -206,7 +206,7 @@ class Placed {
   }
 
  private:
-  /// body(row-major index, place in elements)
+  /// Calls body(row-major index, storage index) for each element.
   void each(const std::function<void(int64_t, int64_t)>& body) const {
     const Shape& s = shape();
     std::vector<int64_t> index(static_cast<size_t>(s.rank()));
@@ -256,8 +256,9 @@ class GpuLayouts : public testing::Test {
 
   using Inputs = std::vector<ConstView>;
   using Call = std::function<void(Backend&, const View& out, const Inputs& in)>;
-  /// The op on the device as operands lie, and on the CPU with dense ones: equal bits.
-  /// `tolerance` above 0: of the class bound on this device, numbers within it.
+  /// Runs the op on the device with the given layouts and on the CPU with dense operands, and
+  /// expects equal bits. A `tolerance` above 0 means that the op is of the class bound on this
+  /// device, and numbers must agree within it.
   static void expect_cpu_bits(GpuBackend& gpu, std::string_view what, Placed& out,
                               std::initializer_list<Placed*> inputs, const Call& call,
                               double tolerance = 0) {
@@ -281,7 +282,8 @@ class GpuLayouts : public testing::Test {
       return;
     }
   }
-  /// Attention of many queries is of the class bound on NVIDIA: matrix units round weights.
+  /// On NVIDIA's GPUs, attention of many queries is of the class bound, because matrix units use
+  /// rounded weights.
   static double tolerance_of(GpuBackend& gpu, int64_t queries) {
     const bool bound = gpu.device().kind == DeviceKind::cuda && !ordered_attention() && queries > 8;
     return bound ? 0x1p-6 : 0;

@@ -1,5 +1,6 @@
 // Attention on the GPUs that WICK_TEST_DEVICES names, with operands and caches of every layout,
-// from memory and by way of shared memory: the CPU's bits for dense operands.
+// read directly and through shared memory. The result must have the bits of the CPU with dense
+// operands.
 
 #include "tests/backend/gpu_layouts.h"
 #include "wick/backend/gpu/attention/attention.h"
@@ -43,7 +44,7 @@ TEST_F(GpuLayouts, Attention) {
         const DType of_q = random() % 2 == 0 ? DType::f32 : cache;
         const Shape q{s.b, s.h, s.m, s.d}, k{s.b, s.g, s.n, s.d}, v{s.b, s.g, s.n, s.e},
             y{s.b, s.h, s.m, s.e};
-        // As caches hold them, some dims reversed or overlapping; or in any other way.
+        // Layouts that caches have, with some dims reversed or overlapping, or any other layout.
         const auto turn = [&](int64_t stride) { return random() % 3 == 0 ? -stride : stride; };
         const int64_t keys = up_to(s.n, 8) + 8, heads = s.d * keys, wide = up_to(s.e, 8);
         const int64_t starts[] = {0, 0, 8, 1, 2, 4};
@@ -75,7 +76,7 @@ TEST_F(GpuLayouts, Attention) {
   });
 }
 
-/// Rows, caches and tables of cached_attention: what is written to the caches, too.
+/// Tests rows, caches and tables of cached_attention, including what it writes to the caches.
 TEST_F(GpuLayouts, CachedAttention) {
   on_each([&](GpuBackend& gpu) {
     with_each_staging([&] {
@@ -134,7 +135,7 @@ TEST_F(GpuLayouts, CachedAttention) {
   });
 }
 
-/// Sequences without keys and without queries among others, heads reversed.
+/// Includes sequences without keys and without queries, and reversed heads.
 TEST_F(GpuLayouts, AttentionOfLengths) {
   for (const Device& device : test::devices()) {
     with_each_staging([&] {

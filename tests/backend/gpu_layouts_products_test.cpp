@@ -1,6 +1,6 @@
-// Products and block weights on the GPUs that WICK_TEST_DEVICES names, with operands of every
-// layout. Sizes are around those from which kernels take other forms. References: sums in long
-// double, or the CPU's bits for dense operands.
+// Matrix products and block weights on the GPUs that WICK_TEST_DEVICES names, with operands of
+// every layout. The sizes are near the thresholds between kernels. References are sums in long
+// double, or the bits of the CPU with dense operands.
 
 #include "tests/backend/block_reference.h"
 #include "tests/backend/gpu_layouts.h"
@@ -10,7 +10,7 @@ namespace {
 
 // ---- Products ----
 
-/// a [.., m, k] times b [.., k, n] against sums in long double.
+/// Compares the product of a [.., m, k] and b [.., k, n] with sums in long double.
 void expect_product(GpuBackend& gpu, std::string_view what, Placed& out, Placed& a, Placed& b,
                     const std::function<void()>& call, bool b_by_rows = false,
                     Placed* residual = nullptr) {
@@ -62,13 +62,13 @@ void multiply(GpuBackend& gpu, DType dtype, const Shape& out_shape, const Shape&
                  a, b, [&] { gpu.matmul(out.there(), a.there(), b.there()); });
 }
 
-/// Around what few rows, few columns, vectors and tiles take.
+/// Sizes near the limits for few rows, few columns, vectors and tiles.
 constexpr std::array<int64_t, 3> kSizes[] = {
     {8, 8, 3}, {16, 12, 17}, {17, 8, 2},  {1, 16, 33},  {33, 16, 1},  {3, 64, 8},   {9, 24, 4},
     {2, 1, 5}, {1, 7, 1},    {32, 8, 32}, {20, 72, 34}, {65, 16, 66}, {70, 24, 36},
 };
 
-/// Each way of a with one of b and of the output, and the other way round.
+/// Combines each layout of a with one of b and of the output, and vice versa.
 TEST_F(GpuLayouts, MatrixProducts) {
   on_each([&](GpuBackend& gpu) {
     Rng random(1);
@@ -99,7 +99,7 @@ TEST_F(GpuLayouts, MatrixProducts) {
   });
 }
 
-/// Those that were found first, and rows that are as long as shared memory.
+/// Layouts that once failed, and rows as long as shared memory.
 TEST_F(GpuLayouts, MatrixProductsWithReversedOperands) {
   on_each([&](GpuBackend& gpu) {
     uint64_t seed = 5000;
@@ -140,7 +140,7 @@ TEST_F(GpuLayouts, BatchesOfMatrixProducts) {
   });
 }
 
-/// Activations, weights, residuals and results of linear, of floats.
+/// Activations, weights, residuals and results of linear with float weights.
 TEST_F(GpuLayouts, LinearWithFloatWeights) {
   on_each([&](GpuBackend& gpu) {
     Rng random(3);
@@ -171,8 +171,8 @@ TEST_F(GpuLayouts, LinearWithFloatWeights) {
   });
 }
 
-/// Block weights whose rows lie backwards or apart, with activations, residuals and results of any
-/// layout: the CPU's bits.
+/// Block weights whose rows are reversed or apart, with activations, residuals and results of any
+/// layout. The result must have the CPU's bits.
 TEST_F(GpuLayouts, QuantizedWeights) {
   on_each([&](GpuBackend& gpu) {
     Rng random(4);
@@ -184,7 +184,7 @@ TEST_F(GpuLayouts, QuantizedWeights) {
       const int64_t k = blocks * values, n = 5 + static_cast<int64_t>(random() % 3) * 15;
       const int64_t sizes[] = {1, 2, 5, 9, 17};
       const int64_t m = sizes[random() % 5], gap = random() % 2 == 0 ? k : 2 * k;
-      // Storage of floats of the weights' values, then in blocks on the device.
+      // The weights as floats first, then as blocks on the device.
       const int64_t row = random() % 2 == 0 ? gap : -gap;
       Placed values_of(gpu, DType::f32, {n, k}, {"", {k, 1}}, seed++);
       const Layout here({n, k}, {row, 1}, row < 0 ? (n - 1) * gap : 0);
@@ -192,7 +192,7 @@ TEST_F(GpuLayouts, QuantizedWeights) {
       std::vector<std::byte> packed(bytes, std::byte{0x11});
       if (quant.written) {
         cpu_.quantize({packed.data(), type, here}, values_of.dense());
-      } else {  // any bits, with scales that are finite
+      } else {  // random bits with finite scales
         for (std::byte& b : packed) b = static_cast<std::byte>(random() % 256);
         for (size_t at = 0; at < bytes; at += static_cast<size_t>(info(type).block_bytes)) {
           reference::write_scales(type, reinterpret_cast<uint8_t*>(&packed[at]), 0x2801, 0x2403);
@@ -219,7 +219,7 @@ TEST_F(GpuLayouts, QuantizedWeights) {
                         on.linear(to, in[0], &on == &gpu ? *weight : *cpu_weight, fusion);
                       });
 
-      // And as floats, all of them or some rows.
+      // Also decodes to floats: all rows, or some of them.
       const DType to = random() % 2 == 0 ? DType::f32 : DType::f16;
       const std::vector<Way> ways_f = ways_of_matrix(n, k, true);
       Placed floats(gpu, to, {n, k}, ways_f[random() % ways_f.size()], seed++);
@@ -234,7 +234,7 @@ TEST_F(GpuLayouts, QuantizedWeights) {
                       [&](Backend& on, const View& out, const Inputs& in) {
                         on.index_select(out, &on == &gpu ? on_device[0] : on_host[0], in[0], 0);
                       });
-      // Back to blocks from any layout.
+      // Quantizes back to blocks from any layout.
       if (!quant.written) continue;
       Placed source(gpu, to, {n, k}, ways_of_matrix(n, k, false)[random() % 27], seed++);
       std::vector<std::byte> want(bytes, std::byte{0x22}), got(bytes);

@@ -1,5 +1,6 @@
-// Elementwise ops, reductions, norms, rotations, slices and the choice of a token on the GPUs that
-// WICK_TEST_DEVICES names, with operands of every layout: the CPU's bits for dense operands.
+// Elementwise ops, reductions, norms, rotary embeddings, slices and token sampling on the GPUs that
+// WICK_TEST_DEVICES names, with operands of every layout. The result must have the bits of the CPU
+// with dense operands.
 
 #include "tests/backend/gpu_layouts.h"
 

@@ -1,5 +1,5 @@
-// Products through vendors' libraries: NVIDIA's where there is such a device, stand-ins for AMD's
-// on the software GPU. CMakeLists.txt names the libraries by the environment.
+// GEMMs of vendors' libraries: NVIDIA's if there is such a device, and stand-ins for
+// AMD's on the software GPU. CMakeLists.txt names the libraries in the environment.
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ void store(DType dtype, char* at, float x) {
       dtype == DType::f16 ? math::from_f32<math::f16>(x).bits : math::from_f32<math::bf16>(x).bits;
   std::memcpy(at, &bits, sizeof bits);
 }
-/// Half a unit in the last place of the result.
+/// Returns half a unit in the last place of the result.
 double half_ulp(DType dtype, double x) {
   const int bits = dtype == DType::f32 ? 24 : dtype == DType::f16 ? 11 : 8;
   const int least = dtype == DType::f16 ? -14 : -126;
@@ -52,10 +52,10 @@ double half_ulp(DType dtype, double x) {
   return std::ldexp(0.5, std::max(exponent - 1, least) - bits + 1);
 }
 
-/// Matrices on a device and on the host; what lies between their rows is another value.
+/// Matrices on a device and on the host. The gaps between rows hold another value.
 class Matrices {
  public:
-  /// The first begins `skip` elements behind an address that is aligned well.
+  /// The first matrix begins `skip` elements after a well-aligned address.
   Matrices(Gpu& gpu, DType dtype, int64_t rows, int64_t cols, int64_t ld, int64_t stride,
            int64_t batch, int64_t skip, std::mt19937* random)
       : gpu_(gpu), dtype_(dtype), ld_(ld), stride_(stride) {
@@ -98,8 +98,8 @@ class Matrices {
 
 struct Shape {
   int64_t m, n, k, batch;
-  int64_t pad;  ///< elements between rows and between matrices
-  bool same_b;  ///< one matrix for the whole batch
+  int64_t pad;  ///< gap between rows and between matrices, in elements
+  bool same_b;  ///< one matrix serves the whole batch
 };
 
 class GpuLibraries : public testing::Test {
@@ -116,7 +116,8 @@ class GpuLibraries : public testing::Test {
     }
   }
 
-  /// Whether the library gives a product within the bound of floats; false where it declines.
+  /// Checks that the library's GEMM is within the error bound of floats. Returns false if the
+  /// library declines it.
   static bool check(Gpu& gpu, MatrixLibrary* library, DType dtype, const Shape& s,
                     bool a_transposed, bool b_transposed) {
     std::mt19937 random(static_cast<unsigned>(s.m * 31 + s.n * 7 + s.k));
@@ -230,7 +231,7 @@ TEST_F(GpuLibraries, TheNextOneDoesWhatTheFirstDeclines) {
   if (MatrixLibrary::of(device_.kind).size() < 2) GTEST_SKIP() << "there is only one library";
   Gpu gpu(device_);
   gpu.enter();
-  const Shape shape{13, 4, 8, 1, 0, false};  // which the first stand-in doesn't have
+  const Shape shape{13, 4, 8, 1, 0, false};  // a shape that the first stand-in doesn't support
   const auto& all = MatrixLibrary::of(device_.kind);
   EXPECT_FALSE(check(gpu, all[0].get(), DType::f16, shape, false, false));
   EXPECT_TRUE(check(gpu, nullptr, DType::f16, shape, false, false));
@@ -273,7 +274,7 @@ TEST_F(GpuLibraries, AreNamedWithTheirReleases) {
   }
 }
 
-/// The stand-ins say what a program does wrong, or this file would show nothing.
+/// The stand-ins must report what a program does wrong, otherwise these tests would prove nothing.
 TEST_F(GpuLibraries, OnlyAmdStandInsComplain) {
   const char *rocblas = std::getenv("WICK_ROCBLAS_LIBRARY"),
              *lt = std::getenv("WICK_HIPBLASLT_LIBRARY");

@@ -1,6 +1,6 @@
-// Products with weights of every block type on the GPUs that WICK_TEST_DEVICES names: equal in
-// every bit to the scalar contract, by every kernel that takes them, for every number of columns
-// and layout.
+// GEMMs with weights of every block type on the GPUs that WICK_TEST_DEVICES names. Every kernel
+// that supports a case must give the bits of the scalar contract, for every number of columns and
+// every layout.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ bool same(float a, float b) {
          std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
-/// Blocks of any bits, with scales of either sign and of some size.
+/// Returns random blocks with scales of either sign and various magnitudes.
 std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt19937& rng) {
   std::vector<uint8_t> bytes(static_cast<size_t>(bytes_of(type, n * k)));
   for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
@@ -95,7 +95,7 @@ class OnDevice {
   void* data_;
 };
 
-/// A float tensor in a layout of its own, on its way to a device and back.
+/// A float tensor with its own layout, with copies to and from a device.
 struct Floats {
   DType dtype;
   Layout layout;
@@ -125,7 +125,7 @@ int64_t row_at(const Layout& layout, int64_t row) {
   return at;
 }
 
-/// What a case multiplies, with its answer, before it is rounded to the dtype.
+/// The operands of a case and its result before rounding to the dtype.
 struct Problem {
   using Change = std::function<float(int64_t column, int64_t i, float x)>;
   DType type, dtype;
@@ -150,7 +150,7 @@ struct Problem {
   void solve() { y = reference::product(type, weight, n, k, x.data(), columns); }
 };
 
-/// Takes one kernel, where it has the type; WICK_GPU_LINEAR names it.
+/// Forces one kernel through WICK_GPU_LINEAR, if it supports the type.
 class Forced {
  public:
   explicit Forced(std::string_view path) {
@@ -159,7 +159,7 @@ class Forced {
   ~Forced() { unsetenv("WICK_GPU_LINEAR"); }
 };
 
-/// Runs linear over the first `batch` columns, on tensors of these layouts, by every kernel.
+/// Runs linear over the first `batch` columns on tensors of these layouts, with every kernel.
 void check(Backend& device, const Problem& p, const PreparedWeight& weight, const Layout& from,
            const Layout& to, int64_t from_elems, int64_t to_elems, bool residual = false) {
   auto& gpu = static_cast<gpu::GpuBackend&>(device).gpu();
@@ -233,7 +233,7 @@ class GpuLinear : public testing::TestWithParam<std::tuple<DType, DType>> {
   DType type() const { return std::get<0>(GetParam()); }
   DType dtype() const { return std::get<1>(GetParam()); }
   int64_t block() const { return info(type()).block_elems; }
-  /// Activations that share a scale.
+  /// The number of activations that share a scale.
   int64_t shared() const { return 32 * reference::sharing_blocks(type()); }
 };
 
@@ -276,7 +276,7 @@ TEST_P(GpuLinear, NothingAtAll) {
   }
 }
 
-/// More chunks than shared memory has room for.
+/// The row has more chunks than shared memory can hold.
 TEST_P(GpuLinear, LongRows) {
   for (Backend* device : devices()) {
     const Problem p(type(), dtype(), 17, 256 * 131, 20);
@@ -285,7 +285,8 @@ TEST_P(GpuLinear, LongRows) {
   }
 }
 
-/// Parts of a weight: rows that don't begin at a unit's, none, with gaps between them, bottom up.
+/// Parts of a weight: rows that don't start at a unit boundary, no rows, rows with gaps between
+/// them, and rows in reverse order.
 TEST_P(GpuLinear, Parts) {
   const int64_t k = 5 * 256, wide = k + 2 * 256;
   const Problem p(type(), dtype(), 75, k, 30);
@@ -313,7 +314,7 @@ TEST_P(GpuLinear, Parts) {
   }
 }
 
-/// Activations and results whose rows aren't dense, of three dims, in other orders.
+/// Activations and results with non-dense rows, three dims and permuted dims.
 TEST_P(GpuLinear, Layouts) {
   const int64_t n = 37, k = 512;
   for (Backend* device : devices()) {
@@ -363,13 +364,14 @@ TEST_P(GpuLinear, SpecialActivations) {
         return group % 2 != 0 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
       case 11:
         return group == 1 ? -1e-30f : group == 2 ? 1.0001e-30f : x * 1e-3f;
-      case 12:  // a block that says what the others' scale is
+      case 12:  // one block that determines the scale of the others
         return at % 4 == 2 && i % 32 == 17 ? -3e5f : x;
       default:
-        return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
+        return std::round(x * 2.0f) * 0.5f + 0.5f;  // multiples of one half, to test ties
     }
   };
-  // Columns that can't share a product with others' range come alone, too.
+  // Columns that can't be multiplied together with others, because of their range, are also tested
+  // alone.
   for (Backend* device : devices()) {
     for (const int64_t only : {-1, 0, 1, 3, 6, 7, 8, 9, 10, 11, 12}) {
       const Problem p(type(), dtype(), 33, 32 * 16, 30, [&](int64_t c, int64_t i, float x) {
@@ -381,7 +383,7 @@ TEST_P(GpuLinear, SpecialActivations) {
   }
 }
 
-/// Scales of one row that are a factor 2^bits apart: as far as f16 reaches, and further.
+/// Scales within a row that differ by a factor of 2^bits: within the range of f16, and beyond it.
 TEST_P(GpuLinear, RangeOfScales) {
   for (Backend* device : devices()) {
     for (const int bits : {4, 20, 26, 27, 28, 29, 30, 31, 60}) {
@@ -396,7 +398,7 @@ TEST_P(GpuLinear, RangeOfScales) {
   }
 }
 
-/// The largest integer sums there are, and scales that overflow, vanish or aren't numbers.
+/// The largest possible integer sums, and scales that overflow, underflow or are NaN.
 TEST_P(GpuLinear, ExtremeWeights) {
   for (Backend* device : devices()) {
     for (const float magnitude : {1.0f, 1e-20f, 3e4f, 1e24f, 1e36f}) {
@@ -423,7 +425,7 @@ TEST_P(GpuLinear, ExtremeWeights) {
   }
 }
 
-/// The largest |Σ sc·u·q| of a half of a row's first superblock.
+/// Returns the largest |Σ sc·u·q| of one half of a row's first superblock.
 int largest_half(const Problem& p, int64_t column, int64_t row) {
   const reference::Activations x(p.type, p.x.data() + column * p.k, p.k);
   int largest = 0;
@@ -438,7 +440,7 @@ int largest_half(const Problem& p, int64_t column, int64_t row) {
   return largest;
 }
 
-/// Sums near 2^24 whose last bits count: a unit that drops some is found out.
+/// Sums near 2^24 whose last bits matter, which reveals a unit that drops bits.
 TEST_P(GpuLinear, LargeOddSums) {
   for (Backend* device : devices()) {
     Problem p(type(), dtype(), 20, 512, 20, [](int64_t c, int64_t i, float) {
@@ -470,7 +472,7 @@ TEST_P(GpuLinear, LargeOddSums) {
   }
 }
 
-/// More tiles than a device has processors, where kernels take one after another.
+/// More tiles than the device has multiprocessors, so that blocks process several tiles.
 TEST_P(GpuLinear, SeveralTilesAGroup) {
   for (Backend* device : devices()) {
     auto& gpu = static_cast<gpu::GpuBackend*>(device)->gpu();
@@ -485,8 +487,8 @@ TEST_P(GpuLinear, SeveralTilesAGroup) {
   }
 }
 
-/// Row tiles that the warps of a group share, some of them two rounds of tasks, and so many that
-/// each warp has its own; chunks in one segment and, of 32 columns, in several.
+/// Row tiles that the warps of a block share, some with two rounds of tasks, and so many tiles that
+/// each warp has its own. Chunks are in one segment, and for 32 columns in several.
 TEST_P(GpuLinear, RowTilesOfWarps) {
   if (dtype() != DType::f32) GTEST_SKIP() << "results are stored as of fewer rows";
   for (Backend* device : devices()) {
@@ -501,7 +503,7 @@ TEST_P(GpuLinear, RowTilesOfWarps) {
   }
 }
 
-/// What comes before products and after them is f32.
+/// The operations that are fused before and after a GEMM compute in f32.
 class GpuFusedLinear : public GpuLinear {};
 
 TEST_P(GpuFusedLinear, Residual) {
@@ -512,7 +514,7 @@ TEST_P(GpuFusedLinear, Residual) {
   }
 }
 
-/// So many that groups take two units' rows, of an even and of an odd number of chunks.
+/// So many rows that blocks process two units' rows, with an even and an odd number of chunks.
 TEST_P(GpuFusedLinear, ManyRows) {
   for (Backend* device : devices()) {
     const int processors = static_cast<gpu::GpuBackend*>(device)->gpu().info.processors;
@@ -524,14 +526,14 @@ TEST_P(GpuFusedLinear, ManyRows) {
   }
 }
 
-/// What is done of the input before, and with the result afterwards: the CPU's bits.
+/// Fused operations on the input and on the result must give the CPU's bits.
 TEST_P(GpuFusedLinear, Fusions) {
   using Input = LinearFusion::Input;
   const int64_t n = 37, k = 768;
   cpu::CpuBackend cpu(cpu::available_isas().back());
   for (Backend* device : devices()) {
     const Problem p(type(), dtype(), n, k,
-                    130);  // whose columns also serve as halves of longer ones
+                    130);  // its columns are also used as halves of longer ones
     const Prepared prepared(*device, p);
     const ConstView part{p.weight.data(), type(), Layout::contiguous({n, k})};
     const auto cpu_weight = cpu.prepare(std::span(&part, 1), false);

@@ -1,5 +1,5 @@
-// Devices that stop working, and processes that can't use them. The stand-in for NVIDIA's driver
-// loses devices when it is asked to; each test takes one of its devices.
+// Lost devices, and processes that can't use their devices. The stand-in for NVIDIA's driver loses
+// a device on request; each test uses a different device.
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ class GpuLost : public testing::Test {
   void lose(int code) { lose_(device_.index, code); }
   Tensor tensor() const { return Tensor::from(std::vector<float>{1, 2, 3}, {3}, device_); }
 
-  static inline int next_ = 2;  // the first two are others'
+  static inline int next_ = 2;  // other tests use the first two
   Device device_;
   int (*lose_)(int, int) = nullptr;
 };
@@ -57,7 +57,7 @@ TEST_F(GpuLost, AllLaterCallsSaySo) {
   auto recording = record(device_, [&] { kept.push_back(add(kept[0], kept[1])); });
   const Tensor elsewhere = Tensor::from(std::vector<float>{4}, {1}, other);
   lose(kIllegalAddress);
-  EXPECT_NO_THROW(add(kept[0], kept[1]));  // it shows when somebody waits
+  EXPECT_NO_THROW(add(kept[0], kept[1]));  // the error appears at the next synchronization
   const std::string first = error_of([&] { synchronize(device_); });
   EXPECT_EQ(first, device_.str() +
                        ": the device was lost: waiting for the device failed: an error (CUDA_ERROR)"
@@ -109,7 +109,8 @@ TEST_F(GpuLost, OtherErrorsPass) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3}));
 }
 
-/// What a child of fork says of a device; empty: nothing, or it hung or crashed.
+/// Runs `work` in a forked child. Returns the text of the Error that it throws, or "no error", or
+/// an empty string if the child hangs or crashes.
 template <class F>
 std::string in_child(const F& work) {
   int ends[2];
@@ -140,11 +141,11 @@ TEST(GpuFork, AChildIsToldThatItCannot) {
   const bool cuda = Driver::of(DeviceKind::cuda) != nullptr;
   const Driver* const driver = Driver::of(cuda ? DeviceKind::cuda : DeviceKind::hip);
   if (driver == nullptr) GTEST_SKIP() << "no GPU";
-  // One that no other test loses.
+  // This device isn't lost by another test.
   const Device device{cuda ? DeviceKind::cuda : DeviceKind::hip,
                       std::min(driver->device_count() - 1, 6)};
   std::vector<Tensor> kept{Tensor::from(std::vector<float>{1, 2}, {2}, device)};
-  // Others hold its locks at any time.
+  // Another thread holds the device's locks at arbitrary times.
   std::atomic<bool> stop = false;
   std::thread busy([&] {
     while (!stop) Tensor::empty({10}, DType::f32, device);
@@ -161,7 +162,7 @@ TEST(GpuFork, AChildIsToldThatItCannot) {
   EXPECT_EQ(kept[0].to_vector<float>(), (std::vector<float>{1, 2}));
 }
 
-/// On the device that WICK_TEST_LOSE names, which this process then loses.
+/// Uses the device that WICK_TEST_LOSE names. This process loses the device.
 TEST(GpuWild, AKernelThatWritesAnywhereLosesTheDevice) {
   const char* const name = std::getenv("WICK_TEST_LOSE");
   if (name == nullptr) GTEST_SKIP() << "WICK_TEST_LOSE names no device";

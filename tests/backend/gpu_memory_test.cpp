@@ -1,4 +1,5 @@
-// Memory as users of tensors see it, on the CPU and the devices that WICK_TEST_DEVICES names.
+// Memory statistics and limits for users of tensors, on the CPU and on the devices that
+// WICK_TEST_DEVICES names.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ class MemoryOf : public testing::TestWithParam<std::string> {
   MemoryStats now() const { return memory_stats(device_); }
   const Device device_ = Device::parse(GetParam());
 };
-/// What Linux would hand out of the CPU's, and kill for later.
+/// Tests for GPUs only: on the CPU, Linux would grant the memory and kill the process later.
 class MemoryOfGpu : public MemoryOf {};
 
 TEST_P(MemoryOf, TensorsCount) {
@@ -61,19 +62,19 @@ TEST_P(MemoryOf, ThePeakStaysUntilItIsReset) {
 
 TEST_P(MemoryOf, ALimitHolds) {
   const Tensor kept = bytes(2 * kMiB);
-  bytes(6 * kMiB);  // cached from now on
+  bytes(6 * kMiB);  // freed, and cached from now on
   const size_t in_use = now().in_use_bytes;
   set_memory_limit(device_, in_use + 8 * kMiB);
   EXPECT_EQ(now().limit_bytes, in_use + 8 * kMiB);
   EXPECT_EQ(now().cached_bytes, 6 * kMiB);
-  // What is cached goes before a request fails.
+  // Cached memory is released before a request fails.
   EXPECT_NO_THROW(bytes(8 * kMiB));
   EXPECT_EQ(error_of([&] { bytes(10 * kMiB); }),
             "alloc: out of memory: requested " + std::to_string(10 * kMiB) + " bytes on " +
                 device_.str() + ", in use " + std::to_string(in_use) + ", cached 0, limit " +
                 std::to_string(in_use + 8 * kMiB));
   EXPECT_EQ(now().in_use_bytes, in_use);
-  // Below what is in use: nothing more, and nothing is taken away.
+  // With a limit below what is in use, requests fail and existing memory stays.
   bytes(4 * kMiB);
   set_memory_limit(device_, kMiB);
   EXPECT_EQ(now().cached_bytes, 0u);

@@ -1,5 +1,5 @@
-// Movement and elementwise ops on the GPUs that WICK_TEST_DEVICES names: the CPU's bits in the
-// layouts for which kernels have forms of their own, and what is said of mistakes in data.
+// Movement and elementwise ops on the GPUs that WICK_TEST_DEVICES names: compares with the CPU's
+// bits in layouts for which there are special kernels, and tests error messages for invalid data.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -42,12 +42,12 @@ class Buffer {
     std::memcpy(host.data(), values.data(), std::min(host.size(), values.size() * sizeof(T)));
     send();
   }
-  /// Ordinary numbers where there are floats; any bits otherwise.
+  /// Fills floats with ordinary numbers, and other types with random bits.
   void randomise(unsigned seed) {
     std::mt19937 bits(seed);
     for (std::byte& b : host) b = static_cast<std::byte>(bits());
     const auto step = static_cast<size_t>(info(dtype_).block_bytes);
-    // Small exponents: the second byte from the end loses its top bits.
+    // Clears the top bits of the exponent for small magnitudes.
     if (is_float(dtype_) && step > 1) {
       for (size_t i = step - 1; i < host.size(); i += step) host[i] &= std::byte{0xbf};
     }
@@ -111,7 +111,8 @@ class GpuOps : public testing::Test {
       body(backend_of(device));
     }
   }
-  /// Does the same on the device and on the CPU, and wants all of the output's storage equal.
+  /// Makes the same call on the device and on the CPU, and expects all of the output's storage to
+  /// be equal.
   static void expect_same(GpuBackend& gpu, Buffer& out, const std::string& what,
                           const std::function<void(Backend&, bool device)>& call) {
     call(gpu, true);
@@ -120,7 +121,7 @@ class GpuOps : public testing::Test {
     const auto elem = static_cast<size_t>(info(out.dtype()).block_bytes);
     for (size_t i = 0; i < got.size(); i += elem) {
       if (std::memcmp(&got[i], &out.host[i], elem) == 0) continue;
-      // Of NaN, neither sign nor payload are promised.
+      // The sign and payload of NaN are unspecified.
       ASSERT_TRUE(is_nan(out.dtype(), &got[i]) && is_nan(out.dtype(), &out.host[i]))
           << what << ": byte " << i;
     }
@@ -128,7 +129,7 @@ class GpuOps : public testing::Test {
   static inline cpu::CpuBackend cpu_{cpu::available_isas().back()};
 };
 
-/// What an error says.
+/// Returns the message of the error that `body` throws.
 std::string message_of(const std::function<void()>& body) {
   try {
     body();
@@ -140,7 +141,7 @@ std::string message_of(const std::function<void()>& body) {
 
 // ---- Layouts ----
 
-/// Operands of binary ops by the strides of their two dims.
+/// Operands of binary ops, given by the strides of their two dims.
 TEST_F(GpuOps, RowsAndColumnsAndTransposedOperands) {
   struct Case {
     int64_t m, n;
@@ -148,17 +149,17 @@ TEST_F(GpuOps, RowsAndColumnsAndTransposedOperands) {
     int64_t start;
   };
   const Case cases[] = {
-      {40, 48, {48, 1}, {0, 1}, 0},      // a row for all
-      {40, 48, {48, 1}, {1, 0}, 0},      // a column for all
+      {40, 48, {48, 1}, {0, 1}, 0},      // a broadcast row
+      {40, 48, {48, 1}, {1, 0}, 0},      // a broadcast column
       {40, 48, {0, 1}, {1, 0}, 0},       // a row and a column
-      {33, 80, {80, 1}, {0, 0}, 0},      // a number for all
+      {33, 80, {80, 1}, {0, 0}, 0},      // a scalar
       {33, 80, {0, 0}, {160, 1}, 0},     // every other row
       {17, 96, {112, 1}, {128, 1}, 16},  // aligned slices
-      {17, 96, {112, 1}, {128, 1}, 3},   // slices that start anywhere
+      {17, 96, {112, 1}, {128, 1}, 3},   // unaligned slices
       {64, 96, {1, 64}, {96, 1}, 0},     // transposed
-      {37, 131, {131, 1}, {1, 37}, 0},   // transposed, and no multiple of a tile
+      {37, 131, {131, 1}, {1, 37}, 0},   // transposed, not a multiple of a tile
       {3, 1400, {1, 3}, {1400, 1}, 0},   // three channels
-      {5, 7, {-7, -1}, {7, 1}, 34},      // backwards
+      {5, 7, {-7, -1}, {7, 1}, 34},      // reversed
   };
   on_each([&](GpuBackend& gpu) {
     for (const DType dtype :
@@ -201,7 +202,7 @@ TEST_F(GpuOps, CopiesOfEveryUnit) {
       for (const int64_t inner : {1, 2, 3, 4, 8, 16, 20}) {
         for (const int64_t start : {0, 1, 2, 4, 8, 16}) {
           for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 9}, {64, 40}, {30, 70}}) {
-            // [m, n, inner] with its outer dims swapped: what lies together are `inner` elements.
+            // [m, n, inner] with swapped outer dims: runs of `inner` elements are contiguous.
             const Shape shape{m, n, inner};
             const Layout from(shape, {inner, m * inner, 1}, start);
             const Layout to(shape, {n * inner, inner, 1}, start);
@@ -246,7 +247,7 @@ TEST_F(GpuOps, RotatesInPacks) {
       in.randomise(4), cos.randomise(5), sin.randomise(6);
       for (const int64_t half : {16, 32, 40}) {
         for (const int64_t start : {0, 16, 1}) {
-          // Heads next to one another, as projections leave them.
+          // The heads of a position are adjacent, as projections produce them.
           const Layout x({h, t, d}, {d, h * d, 1}, start);
           const Layout table = Layout::contiguous({t, half});
           for (const bool interleaved : {false, true}) {
@@ -291,7 +292,7 @@ TEST_F(GpuOps, BlocksToFloatsAndBack) {
                       : backend.quantize(blocks.here(b), floats.here(f));
               });
             } else {
-              // Scales that are finite, whatever the rest.
+              // Scales are finite; other bits are random.
               blocks.randomise(8);
               for (size_t i = 1; i < blocks.host.size(); i += 2) blocks.host[i] &= std::byte{0xbb};
               blocks.send();
@@ -381,7 +382,7 @@ TEST_F(GpuOps, LongRowsThatBeginAnywhere) {
                                              there ? in.there(x) : in.here(x), 1);
                         });
           }
-          // Into rows that lie to packs as the input's do, and others.
+          // Writes to rows with the input's alignment, and to others.
           for (const Layout& to : {x, Layout::contiguous({rows, n})}) {
             if (!has_softmax) continue;
             for (const bool log : {false, true}) {
@@ -424,8 +425,8 @@ TEST_F(GpuOps, ColumnsOfManyRows) {
 }
 
 TEST_F(GpuOps, FewRowsOfManyColumns) {
-  // Columns enough for an item each, or one for eight, or no more than a group has; from places
-  // that packs can be at, or not.
+  // The number of columns gives one thread each, or one thread per eight columns, or less than a
+  // block has threads. The addresses are aligned for vectors or not.
   const std::pair<int64_t, int64_t> cases[] = {{6, 1 << 20}, {33, 1 << 17}, {100, 1 << 15},
                                                {3, 1 << 15}, {5, 40},       {100, 40}};
   on_each([&](GpuBackend& gpu) {
@@ -474,7 +475,7 @@ TEST_F(GpuOps, IdsOutOfRangeAreNamed) {
       out.set(std::vector<float>(24, 5.0f));
       gpu.index_select(out.there(to), x.there(from), ids.there(Layout::contiguous({3})), 0);
       const std::string said = message_of([&] { gpu.synchronize(); });
-      // The row is zeros, its neighbours are right, and the device goes on.
+      // The row is filled with zeros, its neighbours are correct, and the device remains usable.
       const std::vector<float> got = out.get<float>(), rows = x.get<float>();
       for (size_t i = 0; i < 24; ++i) {
         EXPECT_EQ(got[i], i / 8 == 1 ? 0.0f : rows[i / 8 * 8 + i % 8]) << i;

@@ -1,5 +1,5 @@
-// Tensors that move from a GPU to another. WICK_TEST_PEERS says how they should: "direct" or
-// "staged"; where it isn't set, the way isn't held against anything.
+// Tensors that move between GPUs. WICK_TEST_PEERS gives the expected way: "direct" or "staged". If
+// it isn't set, the way isn't checked.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,7 +62,8 @@ TEST_F(GpuPeers, TheWayIsTheExpectedOne) {
 }
 
 TEST_F(GpuPeers, TensorsMoveThereAndBack) {
-  for (const size_t count : {1u, 33u, 100'000u, 5'000'001u}) {  // the last: pieces, and an odd end
+  // The last one takes several pieces and has an odd end.
+  for (const size_t count : {1u, 33u, 100'000u, 5'000'001u}) {
     const std::vector<float> values = sequence(count, 0.5f);
     const Tensor x = tensor(values, a_), there = x.to(b_), back = there.to(a_);
     EXPECT_EQ(there.device(), b_);
@@ -75,7 +76,7 @@ TEST_F(GpuPeers, TensorsMoveThereAndBack) {
 }
 
 TEST_F(GpuPeers, TheSourceMayGoAtOnceAndTheTargetIsWaitedFor) {
-  // Each round's memory, on both devices, is that of the round before.
+  // Each round reuses the memory of the previous round on both devices.
   std::vector<Tensor> kept;
   for (int i = 0; i < 40; ++i) {
     const Tensor there = tensor(sequence(200'000, static_cast<float>(i)), a_).to(b_);
@@ -88,7 +89,7 @@ TEST_F(GpuPeers, TheSourceMayGoAtOnceAndTheTargetIsWaitedFor) {
   const char* const libraries = std::getenv("WICK_CUDA_LIBRARY");
   const bool runs_kernels = libraries == nullptr || a_.kind == DeviceKind::hip;
   for (int i = 0; i < 80; ++i) {
-    if (i < 40 && !runs_kernels) continue;  // clone is one
+    if (i < 40 && !runs_kernels) continue;  // clone runs a kernel
     const float first = kept[static_cast<size_t>(i)].to_vector<float>()[0];
     EXPECT_EQ(first, static_cast<float>(i < 40 ? 1000 + i : i - 40)) << i;
   }

@@ -1,4 +1,4 @@
-// The pool's blocks, on whatever HIP device there is: see on_emulator.sh.
+// Blocks of the memory pool, on any HIP device: see on_emulator.sh.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST_F(GpuPool, FreedBlocksServeRequestsOfTheirSize) {
   EXPECT_EQ(pool.info().in_use_bytes, 2 * 10'240u);
   pool.give(first);
   EXPECT_EQ(pool.info().cached_bytes, 10'240u);
-  EXPECT_EQ(pool.take(5'500), first);  // at most twice what is asked for
+  EXPECT_EQ(pool.take(5'500), first);  // a cached block may be at most twice the requested size
   pool.give(first);
   EXPECT_NE(pool.take(4'000), first);
   EXPECT_EQ(pool.info().cached_bytes, 10'240u);
@@ -44,7 +44,7 @@ TEST_F(GpuPool, TakesNothingButWhatIsAsked) {
   void* none = pool.take(0);
   EXPECT_NE(none, nullptr);
   pool.give(none);
-  pool.give(none);  // is forgotten, not counted twice
+  pool.give(none);  // ignored, not counted twice
   pool.give(nullptr);
   EXPECT_EQ(pool.info().in_use_bytes, 0u);
 }
@@ -54,7 +54,7 @@ TEST_F(GpuPool, OutOfMemoryNamesWhatThereIs) {
   void* kept = pool.take(size_t{8} << 20);
   void* freed = pool.take(size_t{16} << 20);
   pool.give(freed);
-  // Cached blocks go back before a request fails.
+  // Cached blocks are released before a request fails.
   void* large = pool.take(size_t{50} << 20);
   EXPECT_EQ(pool.info().cached_bytes, 0u);
   try {

@@ -1,14 +1,15 @@
-// A GPU's backend against the CPU's for as long as one likes: random ops, dtypes, layouts, sizes,
-// recordings and errors, and at the end not a byte of the device's memory lost.
+// Compares a GPU backend with the CPU backend on random cases, for any duration: random ops,
+// dtypes, layouts, sizes, graphs and errors. At the end, no byte of device memory may be lost.
 //
 //   gpu_soak --device cuda:0 [--other cuda:1] [--seconds N] [--seed S] [--elems N] [--slack MIB]
 //            [--only CASE] [--from I] [--to I]
 //
-// Case i of a seed is always the same but for the memory it is given: `--seed S --from i --to i`
-// repeats it. --other: a device to which tensors go and from which they come back. --elems: of the
-// largest operands. --slack: what the driver may take of the device's memory for itself, 8 MiB.
-// WICK_REPRODUCIBLE=1 wants the CPU's bits of long prompts' attention, too. Ctrl-C ends it after
-// the case at hand, with the summary. Exits with 1 if a result was wrong or memory was lost.
+// Case i of a seed is always the same, except for its memory addresses: `--seed S --from i --to i`
+// repeats it. --other: a second device, to which tensors move and from which they return. --elems:
+// the size of the largest operands. --slack: the device memory that the driver may use for itself,
+// 8 MiB by default. With WICK_REPRODUCIBLE=1, attention of long prompts must have the CPU's bits as
+// well. Ctrl-C ends the test after the current case and prints the summary. Exits with 1 if a
+// result was wrong or memory was lost.
 
 #include <signal.h>
 
@@ -32,7 +33,7 @@ double now() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-/// What is left of the device's memory when all that the test holds has been given back.
+/// The state of the device's memory after the test has released everything.
 struct Ground {
   size_t in_use = 0, free = 0;
   int modules = 0;
@@ -85,7 +86,7 @@ class Session {
 
  private:
   void one() {
-    // Neighbouring seeds have the same numbers, one later; random ones don't.
+    // Adjacent seeds give the same sequence shifted by one, so the seeds are random.
     Random seeds(soak_.options.seed * 1'000'003 + static_cast<uint64_t>(index_));
     soak_.random = Random(seeds.next());
     const auto at = static_cast<size_t>(soak_.random.below(static_cast<int64_t>(cases_.size())));
@@ -102,7 +103,7 @@ class Session {
     }
   }
 
-  /// Gives everything back.
+  /// Releases everything.
   Ground ground() {
     try {
       for (const auto& held : soak_.held) held->check();
@@ -126,8 +127,8 @@ class Session {
     result.modules = soak_.device().modules_loaded();
     return result;
   }
-  /// The device's own memory may shrink when modules are loaded, otherwise by what the driver keeps
-  /// for itself: CUDA's heap grows in pieces of 2 MiB.
+  /// Free device memory may shrink when modules are loaded, and otherwise by what the driver keeps
+  /// for itself: CUDA's heap grows in steps of 2 MiB.
   void check_ground() {
     const Ground here = ground();
     if (here.in_use != first_.in_use || soak_.gpu.memory_info().cached_bytes != 0) {
@@ -148,7 +149,7 @@ class Session {
   std::vector<const Case*> cases_;
   int64_t index_ = 0;
   int failures_ = 0, leaks_ = 0;
-  int64_t lost_ = 0;  // of the device's memory, but for modules
+  int64_t lost_ = 0;  // device memory, not counting modules
   bool told_ = false;
   Ground first_, last_;
 };

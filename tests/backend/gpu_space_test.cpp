@@ -1,4 +1,5 @@
-// How layouts become what kernels walk: each element is met once, at its place in every operand.
+// Conversion of layouts to the collapsed dims that kernels iterate over: each element is visited
+// once, at its position in every operand.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ Places places_of(const Layout& out, const Layout& in) {
   return all;
 }
 
-/// Adds what a space walks, `unit` neighbours at each place.
+/// Adds the positions that a space visits, `unit` adjacent elements at each.
 void walk(const Space<2>& space, Places& all, int64_t unit = 1) {
   space.for_each_piece([&](const Nest<2>& nest, const std::array<int64_t, 2>& start) {
     for (uint32_t i = 0; i < nest.elems; ++i) {
@@ -40,7 +41,7 @@ void walk(const Space<2>& space, Places& all, int64_t unit = 1) {
   });
 }
 
-/// Layouts of one shape, dims in any order, some turned round, some apart.
+/// Returns two layouts of one shape: dims in any order, some reversed, some with gaps.
 std::pair<Layout, Layout> random_layouts(std::mt19937& random) {
   const int rank = 1 + static_cast<int>(random() % 4);
   std::vector<int64_t> sizes(static_cast<size_t>(rank));
@@ -130,7 +131,7 @@ TEST(MapSpace, PacksCoverWhatUnitsAndPacksSay) {
       ++packed_spaces;
       Places got;
       walk(packed.space, got, elems);
-      // The rest lies behind.
+      // The remaining elements follow.
       for (int64_t j = 0; j < packed.rest; ++j) {
         const int64_t behind = packed.space.elems * elems + j;
         got.emplace(space.start[0] + behind, space.start[1] + behind);

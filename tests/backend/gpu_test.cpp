@@ -1,5 +1,5 @@
-// Finding drivers and kernels, and launching them: on the software AMD GPU where it has been built,
-// which WICK_HIP_LIBRARY then names.
+// Finding drivers and kernels, and launching kernels. Uses the software AMD GPU if it has been
+// built; WICK_HIP_LIBRARY names it.
 
 #include "wick/backend/gpu/driver/gpu.h"
 
@@ -77,7 +77,7 @@ TEST(Gpu, RefusesAnIndexThatIsNone) {
 TEST(Gpu, TensorsComeAndGo) {
   SKIP_WITHOUT_GPU();
   const Device device = Device::parse("hip:0");
-  // Several slots of the staging memory, and an odd end.
+  // The copy takes several slots of the staging memory and has an odd end.
   std::vector<float> values(5'000'001);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 8191);
   const Tensor x = Tensor::from(values, {static_cast<int64_t>(values.size())});

@@ -1,5 +1,5 @@
-// WICK_TRACE: on the software AMD GPU, and against the stand-in for NVIDIA's driver, whose clock
-// moves by half a millisecond a launch. The library that is named by the environment is used.
+// WICK_TRACE, on the software AMD GPU and on the stand-in for NVIDIA's driver, whose clock advances
+// by half a millisecond per launch. The environment selects the library.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ class GpuTrace : public testing::Test {
     }
   }
 
-  /// What the file holds by now, as far as it goes.
+  /// Returns the events that the file contains so far.
   static json events() {
     std::string text = read(std::getenv("WICK_TRACE"));
     if (!text.ends_with("]\n")) text += "]";
@@ -80,12 +80,12 @@ class GpuTrace : public testing::Test {
     }
     return found;
   }
-  /// How many spans there are once a device has been made ready.
+  /// Returns the number of spans after a device has been synchronized.
   static size_t count(Gpu& gpu) {
     gpu.synchronize();
     return spans(events()).size();
   }
-  /// The last of them, since making a device ready may leave some, too.
+  /// Returns the last `count` spans, since initializing a device may add others.
   static std::vector<json> last(std::vector<json> all, size_t count) {
     EXPECT_GE(all.size(), count);
     if (all.size() > count) all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(count));
@@ -133,7 +133,7 @@ TEST_F(GpuTrace, KernelsAndCopiesHaveNamesAndTimes) {
   double end = 0;
   for (const json& span : found) {
     EXPECT_GE(span["dur"].get<double>(), 0) << span;
-    // Written with three digits: the sum may be off by one in the last.
+    // Times have three digits, so the sum may be off by one in the last digit.
     EXPECT_GE(span["ts"].get<double>(), end - 0.002) << span;
     end = span["ts"].get<double>() + span["dur"].get<double>();
   }
@@ -203,7 +203,7 @@ TEST_F(GpuTrace, OnlyNvidiaProductsOfLibraries) {
   call.c = static_cast<char*>(data) + 2048;
   MatrixLibrary& library = *MatrixLibrary::of(device_.kind).front();
   EXPECT_TRUE(library.gemm(device_, call, gpu.stream()));
-  call.n = 13;  // which the stand-in declines when it is the columns of its result
+  call.n = 13;  // the stand-in declines results with 13 columns
   call.m = 13;
   call.ldb = call.ldc = 13;
   EXPECT_FALSE(library.gemm(device_, call, gpu.stream()));
@@ -217,7 +217,7 @@ TEST_F(GpuTrace, OnlyNvidiaProductsOfLibraries) {
   library.release(device_);
 }
 
-/// Runs this program again for GpuTraceEnd's case, with a trace of its own.
+/// Runs this program again for the case GpuTraceEnd, with its own trace file.
 int run_again(const std::string& how, const std::string& trace) {
   const pid_t child = fork();
   if (child == 0) {
@@ -237,7 +237,7 @@ class GpuTraceEnd : public GpuTrace {};
 TEST_F(GpuTraceEnd, AnotherProcessRunsThis) {
   const char* how = std::getenv("WICK_TEST_END");
   if (how == nullptr) GTEST_SKIP() << "WICK_TEST_END isn't set";
-  auto* gpu = new Gpu(device_);  // lives as long as the process
+  auto* gpu = new Gpu(device_);  // never destroyed
   work(*gpu);
   if (std::string_view(how) == "exit") std::exit(0);
   gpu->synchronize();
@@ -268,7 +268,7 @@ TEST_F(GpuTrace, AChildOfForkLeavesItsParentsFile) {
   const pid_t child = fork();
   if (child == 0) {
     unsetenv("WICK_STAND_IN_LEAKS");
-    std::exit(0);  // runs what is to be run at the end
+    std::exit(0);  // runs the exit handlers
   }
   int status = -1;
   waitpid(child, &status, 0);

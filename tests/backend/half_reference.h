@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
-// 16-bit floats by their definition.
+// Reference for 16-bit floats, written from their definition.
 
 namespace wick::reference {
 
-/// A 16-bit float with `mantissa` explicit bits, decoded by its definition.
+/// Decodes a 16-bit float with `mantissa` explicit mantissa bits.
 inline double decode_half(uint16_t bits, int mantissa) {
   const int exponent_bits = 15 - mantissa;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -26,7 +26,7 @@ inline double decode_half(uint16_t bits, int mantissa) {
   return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - bias);
 }
 
-/// The nearest value of such a type, ties to even, as a float.
+/// Returns the nearest value of such a type, ties to even, as a float.
 inline float round_to_half(float x, int mantissa) {
   if (!std::isfinite(x) || x == 0.0f) return x;
   const int bias = (1 << (14 - mantissa)) - 1;

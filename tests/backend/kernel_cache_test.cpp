@@ -1,4 +1,4 @@
-// The cache of compiled kernels on disk: hits, damage, bounds, and many processes at once.
+// The disk cache of compiled kernels: hits, damaged entries, size limits, and concurrent processes.
 
 #include "wick/backend/gpu/compile/kernel_cache.h"
 
@@ -39,7 +39,7 @@ class KernelCacheTest : public testing::Test {
   static void write(const fs::path& path, const std::string& text) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
   }
-  /// Says that a file was last used so many seconds ago.
+  /// Sets the time of a file's last use to `seconds` seconds ago.
   static void set_age(const fs::path& path, int seconds) {
     fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::seconds(seconds));
   }
@@ -63,7 +63,7 @@ TEST_F(KernelCacheTest, GivesBackWhatWasStored) {
   cache.store("a", "another");
   EXPECT_EQ(cache.load("a"), "another");
   EXPECT_EQ(KernelCache(folder(), kLimit).load("a"), "another");
-  EXPECT_EQ(files(), 2u);  // nothing unfinished is left
+  EXPECT_EQ(files(), 2u);  // no unfinished file is left
 }
 
 TEST_F(KernelCacheTest, DamageIsAMiss) {
@@ -83,7 +83,7 @@ TEST_F(KernelCacheTest, DamageIsAMiss) {
   }
   write(entry("a"), whole + "x");
   EXPECT_FALSE(cache.load("a"));
-  // Under another name: it is another kernel's.
+  // The entry has the name of another kernel.
   write(entry("b"), whole);
   EXPECT_FALSE(cache.load("b"));
   fs::remove(entry("a"));
@@ -102,7 +102,7 @@ TEST_F(KernelCacheTest, WhatWasNotUsedForLongestGoesFirst) {
   set_age(entry("a"), 300);
   set_age(entry("b"), 200);
   set_age(entry("c"), 100);
-  EXPECT_TRUE(cache.load("a"));  // used now, so b is the oldest
+  EXPECT_TRUE(cache.load("a"));  // "a" is used now, so "b" is the oldest
   cache.store("d", image);
   EXPECT_TRUE(cache.load("a"));
   EXPECT_FALSE(cache.load("b"));
@@ -144,7 +144,7 @@ TEST_F(KernelCacheTest, AFolderThatCannotBeMadeKeepsNothing) {
   ASSERT_EQ(chmod(root_.c_str(), 0700), 0);
 }
 
-/// Stores and loads a few keys for as long as it is let; 1 where what comes back is wrong.
+/// Stores and loads a few keys until it is killed. Exits with 1 if a loaded value is wrong.
 [[noreturn]] void use_until_killed(const KernelCache& cache, unsigned seed) {
   for (unsigned i = seed;; i = i * 1664525u + 1013904223u) {
     const std::string key = std::to_string(i >> 16 & 15);
@@ -170,7 +170,7 @@ TEST_F(KernelCacheTest, ManyProcessesMayUseItAndBeKilled) {
       EXPECT_TRUE(WIFSIGNALED(status)) << "a wrong image";
     }
   }
-  cache.store("last", "x");  // whoever was killed may have stored more than fits
+  cache.store("last", "x");  // a killed process may have stored more than the limit allows
   EXPECT_TRUE(cache.load("last"));
   uint64_t bytes = 0;
   for (const auto& file : fs::directory_iterator(folder())) {

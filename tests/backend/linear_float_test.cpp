@@ -35,7 +35,7 @@ constexpr std::pair<Form, const char*> kForms[] = {
     {Form::rank4, "rank4"},           {Form::stacked, "stacked"},
 };
 
-/// A matrix in the form asked for; rank 4 splits the rows as [rows/2, 2] with a gap.
+/// Makes a matrix with the requested layout. Rank 4 splits the rows as [rows/2, 2] with a gap.
 Buffer make(DType dtype, Form form, int64_t rows, int64_t cols) {
   switch (form) {
     case Form::transposed:
@@ -56,7 +56,8 @@ Buffer make(DType dtype, Form form, int64_t rows, int64_t cols) {
   }
 }
 
-/// The storage index of (row, col) of a layout [.., cols] with its leading dimensions flattened.
+/// Returns the storage index of (row, col) of a layout [.., cols] with flattened leading
+/// dimensions.
 int64_t index_of(const Layout& layout, int64_t row, int64_t col) {
   const int last = layout.rank() - 1;
   int64_t at = layout.offset() + col * layout.stride(last);
@@ -76,7 +77,7 @@ Buffer make_weight(DType dtype, Form form, int64_t first, int64_t n, int64_t k) 
   return w;
 }
 
-/// Packs the parts where the machine has its memory.
+/// Packs the parts of a weight in the machine's memory.
 std::unique_ptr<PreparedWeight> prepare(const Machine& machine, std::vector<Buffer>& parts) {
   std::deque<OnMachine> there;
   std::vector<ConstView> views;
@@ -122,7 +123,7 @@ void run_case(DType weight_dtype, DType dtype, Form form, const Machine& machine
                           *weight, {});
   out_there.fetch();
 
-  // bf16 weights meet activations rounded to bf16.
+  // With bf16 weights, activations are rounded to bf16.
   std::vector<double> xs(static_cast<size_t>(rows * k)), ws(static_cast<size_t>(n * k));
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t p = 0; p < k; ++p) {
@@ -178,12 +179,12 @@ class LinearTest : public testing::Test {
           if (HasFatalFailure()) return;
         }
       }
-      if (form_ == Form::contiguous) {  // more than one block each way, and more than one region
+      if (form_ == Form::contiguous) {  // several blocks in each direction, and several regions
         check(threads, 40, 301, 1031);
         check(threads, 50, 301, 1031);
         check(threads, 1, 2000, 301);
         check(threads, 6, 2000, 301);
-        if (!machine_.is_cpu()) check(threads, 3, 9, 60000);  // more than shared memory holds
+        if (!machine_.is_cpu()) check(threads, 3, 9, 60000);  // more than fits in shared memory
       }
     }
   }
@@ -228,7 +229,8 @@ std::vector<float> linear_f32(const Machine& machine, const PreparedWeight& weig
   return out;
 }
 
-// One chain over k for a token alone and in a prompt; bf16 prompts use the processor's dot product.
+// A token has one accumulation chain over k, alone and in a prompt. bf16 prompts use the CPU's dot
+// product instruction instead.
 TEST(LinearFloat, SameBitsAloneAndInABatch) {
   constexpr int64_t kN = 83, kK = 700;
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -285,14 +287,14 @@ TEST(LinearFloat, NanAndInfinityPropagate) {
   }
 }
 
-// Weights and activations beyond what 16 bits hold side by side: rows of very different sizes, and
-// infinite weights.
+// Weights and activations whose range exceeds f16: rows of very different magnitudes, and infinite
+// weights.
 TEST(LinearFloat, ExtremesOfF16Weights) {
   constexpr int64_t kN = 66, kK = 96, kRows = 40;
   std::vector<Buffer> w{make_weight(DType::f16, Form::contiguous, 0, kN, kK)};
   std::vector<float> x;
   for (int64_t i = 0; i < kRows * kK; ++i) {
-    // From 2^-120 to 2^114 by row, and by 2^±6 within it.
+    // The magnitude ranges from 2^-120 to 2^114 between rows, and by 2^±6 within a row.
     const int size = static_cast<int>(i / kK * 6 - 120 + i % kK % 13 - 6);
     x.push_back(std::ldexp(static_cast<float>(value(DType::f32, 0, i / kK, i % kK)), size));
   }
@@ -330,7 +332,7 @@ TEST(LinearFloat, AddsAResidual) {
         for (int64_t i = 0; i < rows * kK; ++i) {
           x.push_back(static_cast<float>(value(DType::f32, 0, i / kK, i % kK)));
         }
-        // Rows lie in a wider matrix.
+        // The rows are part of a wider matrix.
         for (int64_t i = 0; i < rows * (kN + 3); ++i) {
           residual.push_back(static_cast<float>(value(DType::f32, 2, i, 0)));
         }
@@ -361,7 +363,7 @@ TEST(LinearFloat, ReleasedSourceStaysReadable) {
   std::fflush(file);
   void* mapped = mmap(nullptr, w.bytes.size(), PROT_READ, MAP_PRIVATE, fileno(file), 0);
   ASSERT_NE(mapped, MAP_FAILED);
-  // Two parts, the second of which starts inside a page.
+  // Two parts, of which the second starts within a page.
   const ConstView views[] = {{mapped, DType::f16, w.layout.narrow(0, 0, 333)},
                              {mapped, DType::f16, w.layout.narrow(0, 333, kN - 333)}};
   const ConstView whole{w.bytes.data(), DType::f16, w.layout};

@@ -7,13 +7,13 @@
 
 #include "tests/backend/block_reference.h"
 
-// The contract of quantised products, one value after the other, straight from
-// docs/design/numerics/quantised.md. Shares no code with the library.
+// The contract of quantized GEMMs from docs/design/numerics/quantised.md, computed one value
+// after another. Shares no code with the library.
 
 namespace wick::reference {
 
-/// Weight i of 32: d·factor[i / 16]·quant + m; of q4_k m is −dmin·minimum, d and dmin the
-/// superblock's.
+/// A block of 32 weights. Weight i is d·factor[i / 16]·quant + m. For q4_k, m is −dmin·minimum, and
+/// d and dmin are the superblock's.
 struct Block {
   float d = 0, m = 0;
   float dmin = 0;
@@ -22,7 +22,7 @@ struct Block {
   int factor[2] = {1, 1};
   bool has_min = false;
 
-  /// Block b of a row in file layout.
+  /// Reads block b of a row in file layout.
   Block(DType type, const uint8_t* row, size_t b) {
     const auto bytes = static_cast<size_t>(info(type).block_bytes);
     if (type == DType::q4_k) {
@@ -83,7 +83,7 @@ struct Block {
   }
 };
 
-/// amax/127 with four significant bits, rounded up.
+/// Returns amax/127 rounded up to four significant bits.
 inline float activation_scale(float amax) {
   const float quotient = amax / 127.0f;
   const int exponent = std::ilogb(quotient) - 3;
@@ -91,11 +91,11 @@ inline float activation_scale(float amax) {
       std::ldexp(std::ceil(std::ldexp(static_cast<double>(quotient), -exponent)), exponent));
 }
 
-/// Blocks of one row whose activations have one scale.
+/// Returns the number of consecutive blocks of a row whose activations share a scale.
 inline int64_t sharing_blocks(DType weights) { return weights == DType::q4_k ? 4 : 1; }
 
 struct Activations {
-  std::vector<float> d;  // of each block of 32
+  std::vector<float> d;  // scale of each block of 32
   std::vector<int> q;
 
   Activations(DType weights, const float* x, int64_t k) {
@@ -126,14 +126,15 @@ struct Activations {
   }
 };
 
-/// Integer products of a block of weights, with their factors, with one of activations.
+/// Returns the integer dot product of a block of weights, with their factors, and a block of
+/// activations.
 inline int block_dot(const Block& w, const Activations& x, size_t block) {
   int total = 0;
   for (size_t i = 0; i < 32; ++i) total += w.factor[i / 16] * w.quant[i] * x.q[block * 32 + i];
   return total;
 }
 
-/// The sum of a superblock of q4_k that begins at a block.
+/// Returns the sum of a superblock of q4_k that starts at block `first`.
 inline float q4_k_chunk(const uint8_t* row, const Activations& x, size_t first) {
   float p = 0;
   for (size_t half = first; half < first + 8; half += 4) {
@@ -153,7 +154,7 @@ inline float q4_k_chunk(const uint8_t* row, const Activations& x, size_t first) 
   return p;
 }
 
-/// One output of a type with kernels of its own: `row` in file layout.
+/// Returns one output of a type with kernels of its own. `row` is in file layout.
 inline float own_dot(DType type, const uint8_t* row, const Activations& x) {
   const size_t blocks = x.d.size();
   float y = 0;
@@ -174,7 +175,7 @@ inline float own_dot(DType type, const uint8_t* row, const Activations& x) {
   return y;
 }
 
-/// Products of rows of a weight [n, k] with columns of x [columns, k]: [columns, n].
+/// Returns the product [columns, n] of a weight [n, k] and x [columns, k].
 inline std::vector<float> product(DType type, const std::vector<uint8_t>& weight, int64_t n,
                                   int64_t k, const float* x, int64_t columns) {
   std::vector<float> y(static_cast<size_t>(n * columns));

@@ -1,4 +1,4 @@
-// Products with weights of every block type: equal in every bit to the scalar contract, on every
+// GEMMs with weights of every block type must have the bits of the scalar contract on every
 // instruction set, for every number of columns and threads.
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
 int mantissa_bits(DType dtype) { return dtype == DType::f16 ? 10 : 7; }
 
 uint16_t half_bits(float x, int mantissa) {
-  // The halves that tests write are exact or special, so cutting the value up is enough.
+  // The halves that tests write are exact or special values, so truncation suffices.
   const float y = reference::round_to_half(x, mantissa);
   const auto sign = static_cast<uint16_t>(std::signbit(y) ? 0x8000 : 0);
   const int bias = (1 << (14 - mantissa)) - 1;
@@ -42,7 +42,7 @@ uint16_t half_bits(float x, int mantissa) {
                                (units - (normal << mantissa)));
 }
 
-/// A float tensor in memory of its own, whose rows a test reads and writes one element at a time.
+/// A float tensor with its own memory, whose rows a test reads and writes element by element.
 struct Floats {
   DType dtype;
   std::vector<uint8_t> bytes;
@@ -69,7 +69,7 @@ struct Floats {
   }
 };
 
-/// Rows of blocks with any quants and scales of either sign.
+/// Returns random blocks with scales of either sign.
 std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt19937& rng) {
   std::vector<uint8_t> bytes(static_cast<size_t>(bytes_of(type, n * k)));
   for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
@@ -82,7 +82,8 @@ std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt1993
   return bytes;
 }
 
-/// k for a case that is about numbers of blocks: whole superblocks where the type has them.
+/// Returns k for a case with a given number of blocks, rounded up to whole superblocks if the type
+/// has them.
 int64_t depth(DType type, int64_t blocks) {
   const int64_t each = info(type).block_elems;
   return each == 32 ? 32 * blocks : each * ((blocks + 7) / 8);
@@ -101,7 +102,7 @@ bool same(float a, float b) {
          std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
-/// What one case multiplies, with its answer.
+/// The operands of a case and its result.
 struct Problem {
   DType type, dtype;
   int64_t n, k, columns;
@@ -153,7 +154,7 @@ void check(cpu::CpuBackend& backend, const Problem& p, const PreparedWeight& wei
   }
 }
 
-/// Sets the pool's threads for a test.
+/// Sets the pool's number of threads during a test.
 struct Threads {
   int before = cpu::ThreadPool::global().threads();
   explicit Threads(int count) { cpu::ThreadPool::global().set_threads(count); }
@@ -178,7 +179,8 @@ void parts_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
   const int64_t k = depth(type, 5), block = info(type).block_elems;
   const Problem p(type, dtype, 75, k, 30);
-  // Rows 0..4, none, 5..40 from a wider matrix, 41..74 bottom up.
+  // The parts are rows 0..4, no rows, rows 5..40 of a wider matrix, and rows 41..74 in reverse
+  // order.
   const int64_t wide = k + 2 * block;
   std::vector<uint8_t> padded(static_cast<size_t>(bytes_of(type, 36 * wide)), 0xFF);
   for (int64_t r = 0; r < 36; ++r) {
@@ -204,7 +206,7 @@ void parts_case(Isa isa, DType type, DType dtype) {
   }
 }
 
-/// Activations and results under layouts that aren't contiguous.
+/// Activations and results with non-contiguous layouts.
 void layout_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
   const int64_t n = 37, k = depth(type, 3);
@@ -212,7 +214,7 @@ void layout_case(Isa isa, DType type, DType dtype) {
     const Problem p(type, dtype, n, k, a * b);
     const ConstView part = block_view(type, p.weight.data(), n, k);
     const auto weight = backend.prepare(std::span(&part, 1), false);
-    // x [a, b, k]: columns every third element backwards, outer dims swapped in memory.
+    // x [a, b, k]: every third column in reverse order, with swapped outer dims.
     const Layout x_layout({a, b, k}, {3 * k + 2, a * (3 * k + 2), -3}, 3 * k);
     // x with a dense last dim and a row pitch.
     const Layout pitched({a, b, k}, {b * (k + 8), k + 8, 1}, 5);
@@ -248,7 +250,7 @@ void layout_case(Isa isa, DType type, DType dtype) {
         }
       }
     }
-    // One row for all: a stride of 0.
+    // One row is broadcast with a stride of 0.
     Floats out(dtype, a * b * n);
     backend.linear({out.bytes.data(), dtype, Layout::contiguous({a, b, n})},
                    {p.x.bytes.data(), dtype, Layout({a, b, k}, {0, 0, 1}, 0)}, *weight, {});
@@ -284,14 +286,14 @@ void special_case(Isa isa, DType type, DType dtype) {
         return block == 3 ? 1e-30f : block == 4 ? 1.0001e-30f : x * 1e-3f;
       case 8:
         return block % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
-      case 9:  // one block of four decides on a shared scale
+      case 9:  // one block of four determines their shared scale
         return x * (block % 4 == (block / 4) % 4 ? 300.0f : 0.25f);
-      case 10:  // of four one or all dead
+      case 10:  // one of four blocks is zero, or all of them
         return block == 2 || block / 4 == 2 ? 0.0f : block == 5 ? 1e-41f : x;
-      case 11:  // or one not finite
+      case 11:  // one block isn't finite
         return i == 32 * 15 ? nan : x;
       default:
-        return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
+        return std::round(x * 2.0f) * 0.5f + 0.5f;  // multiples of one half, to test ties
     }
   });
   const ConstView part = block_view(type, p.weight.data(), p.n, p.k);
@@ -299,7 +301,7 @@ void special_case(Isa isa, DType type, DType dtype) {
   for (int64_t b : {1, 2, 8, 9, 12, 30}) check(backend, p, *weight, b);
 }
 
-/// The largest integer sums there are, and scales that overflow, vanish or aren't numbers.
+/// The largest possible integer sums, and scales that overflow, underflow or are NaN.
 void extreme_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
   Problem p(type, dtype, 48, depth(type, 11), 30, [](int64_t c, int64_t i, float) {
@@ -320,7 +322,7 @@ void extreme_case(Isa isa, DType type, DType dtype) {
                                   : 0x3C00;
     const uint16_t m = row == 10 ? 0x7C00 : row == 11 ? 0xFBFF : 0x8400;
     std::fill_n(p.weight.begin() + static_cast<ptrdiff_t>(at), block, fill);
-    // Factors of both ends with the quants of both ends.
+    // Combines the extreme factors with the extreme quants.
     if (type == DType::q6_k && row >= 12) {
       std::fill_n(&p.weight[at + 192], 16, static_cast<uint8_t>(row % 8 < 4 ? 0x80 : 0x7F));
     }
@@ -332,7 +334,7 @@ void extreme_case(Isa isa, DType type, DType dtype) {
   for (int64_t b : {1, 2, 8, 9, 10, 30}) check(backend, p, *weight, b);
 }
 
-/// A mapped file: its pages go as they are packed, and its contents stay.
+/// A mapped file: its pages are released as they are packed, and its contents stay.
 void release_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
   const Problem p(type, dtype, 1000, 1024, 2);
@@ -351,7 +353,7 @@ void release_case(Isa isa, DType type, DType dtype) {
   const auto* source = static_cast<const uint8_t*>(map);
   const ConstView part = block_view(type, source + head, p.n, p.k);
   const auto weight = backend.prepare(std::span(&part, 1), true);
-  // Pages still mapped into this process, from the kernel's page map.
+  // Counts the pages that are still mapped into this process, from the kernel's page map.
   const int pagemap = open("/proc/self/pagemap", O_RDONLY);
   if (pagemap >= 0) {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -370,7 +372,7 @@ void release_case(Isa isa, DType type, DType dtype) {
 }
 
 const bool kRegistered = [] {
-  // n, k, columns: whole and partial panels, units, chunks and passes.
+  // n, k and columns that give whole and partial panels, units, chunks and passes.
   const int64_t shapes[][3] = {{1, 32, 40},    {16, 64, 40},    {17, 96, 40},   {48, 256, 40},
                                {50, 288, 40},  {100, 576, 70},  {33, 992, 40},  {7, 0, 3},
                                {20, 32, 1100}, {20, 256, 1100}, {100, 512, 70}, {33, 1280, 40},

@@ -1,8 +1,8 @@
 #pragma once
 
-// Where tests of products run: the CPU with each instruction set, and the GPUs that
-// WICK_TEST_DEVICES names ("cuda:0,hip:0"). With GPUs there is one CPU, the fastest: the others are
-// tested elsewhere.
+// The devices on which tests of matrix products run: the CPU with each instruction set, and the
+// GPUs that WICK_TEST_DEVICES names ("cuda:0,hip:0"). With GPUs, only the CPU's fastest instruction
+// set is included, since other tests cover the rest.
 
 #include <algorithm>
 #include <deque>
@@ -16,19 +16,21 @@ namespace wick::test {
 
 struct Machine {
   std::string name;          ///< "cpu-v3", "hip:0"
-  Backend* backend;          ///< null where it is absent
-  cpu::Isa isa = {};         ///< of a CPU
+  Backend* backend;          ///< null if absent
+  cpu::Isa isa = {};         ///< for a CPU
   std::string missing = {};  ///< why it is absent
 
   bool is_cpu() const { return backend->device().kind == DeviceKind::cpu; }
 };
 
-/// Those that this machine lacks are among them: their tests are skipped where one can see it.
+/// Returns all machines. Those that are absent here are included, so that their tests are visibly
+/// skipped.
 inline const std::vector<Machine>& all_machines() {
   static std::deque<cpu::CpuBackend> backends;
   static const std::vector<Machine> list = [] {
 #if defined(__x86_64__)
-    constexpr cpu::Isa kIsas[] = {cpu::Isa::v2, cpu::Isa::v3, cpu::Isa::v4};  // VNNI's is v4's
+    // VNNI is tested with v4.
+    constexpr cpu::Isa kIsas[] = {cpu::Isa::v2, cpu::Isa::v3, cpu::Isa::v4};
 #else
     constexpr cpu::Isa kIsas[] = {cpu::Isa::generic};
 #endif
@@ -58,7 +60,7 @@ inline const std::vector<Machine>& all_machines() {
   return list;
 }
 
-/// Those that are here.
+/// Returns the machines that are present.
 inline const std::vector<Machine>& machines() {
   static const std::vector<Machine> list = [] {
     std::vector<Machine> present = all_machines();
@@ -68,7 +70,7 @@ inline const std::vector<Machine>& machines() {
   return list;
 }
 
-/// Bytes of the host's in a machine's memory; on the CPU the very same.
+/// Host bytes copied to a machine's memory. On the CPU, it uses the host's memory directly.
 class OnMachine {
  public:
   OnMachine(const Machine& machine, void* host, size_t bytes)
@@ -84,7 +86,7 @@ class OnMachine {
   OnMachine& operator=(const OnMachine&) = delete;
 
   void* data() const { return there_ != nullptr ? there_ : host_; }
-  /// Brings what the machine wrote to the host.
+  /// Copies what the machine wrote back to the host.
   void fetch() {
     backend_.synchronize();
     if (there_ != nullptr && bytes_ > 0) backend_.download(host_, there_, bytes_);

@@ -20,7 +20,7 @@ struct Dims {
   int64_t batch, m, n, k;
 };
 
-/// Bits of logical element (batch, row, column) of operand `which`: the same in every layout.
+/// Returns the bits of element (batch, row, column) of operand `which`, independent of the layout.
 uint64_t element(DType dtype, int which, int64_t batch, int64_t row, int64_t col) {
   const auto seed = static_cast<uint64_t>(which) * 0x51ed2701 + static_cast<uint64_t>(batch) * 977;
   return test::random_bits(
@@ -121,7 +121,7 @@ constexpr std::pair<Form, const char*> kForms[] = {
 
 Layout dense(std::initializer_list<int64_t> dims) { return Layout::contiguous(Shape(dims)); }
 
-/// A matrix batch [batch, rows, cols] in the form asked for.
+/// Makes a matrix batch [batch, rows, cols] with the requested layout.
 Buffer make(DType dtype, Form form, int which, int64_t batch, int64_t rows, int64_t cols) {
   const bool flip =
       (which == 0 && form == Form::transposed_a) || (which == 1 && form == Form::transposed_b) ||
@@ -156,7 +156,7 @@ Buffer make(DType dtype, Form form, int which, int64_t batch, int64_t rows, int6
   return Buffer(dtype, dense({batch, rows, cols}), batch * rows * cols);
 }
 
-/// The batch dimension split in as many as the form's rank says.
+/// Splits the batch dimension into as many dims as the form's rank requires.
 Layout with_rank(const Layout& layout, Form form, int64_t batch) {
   const Shape& s = layout.shape();
   if (form == Form::contiguous && batch == 1) return layout.squeeze(0);
@@ -254,16 +254,16 @@ std::vector<Dims> shapes(Form form, int threads) {
   }
   if (form == Form::empty) return all;
   if (!batched) {
-    all.push_back({1, 65, 300, 270});  // more than one B block each way
-    all.push_back({1, 17, 40, 8230});  // more than one pass over k
-    all.push_back({1, 2, 600, 520});   // more than one strip
+    all.push_back({1, 65, 300, 270});  // several blocks of B in each direction
+    all.push_back({1, 17, 40, 8230});  // several passes over k
+    all.push_back({1, 2, 600, 520});   // several strips
     all.push_back({1, 600, 2, 520});
-    // Every row on 16 bytes, and a tile of 128 by 256 and some more.
+    // All rows are aligned to 16 bytes, and the size exceeds a tile of 128 by 256.
     all.push_back({1, 264, 520, 200});
     all.push_back({2, 136, 264, 64});
   }
   if (form == Form::contiguous && threads > 1) {
-    all.push_back({1, 233, 33, 8200});  // more than one row block
+    all.push_back({1, 233, 33, 8200});  // several row blocks
   }
   return all;
 }
@@ -279,7 +279,7 @@ class ProductTest : public testing::Test {
       if (threads > 1 && !machine_.is_cpu()) continue;
       cpu::ThreadPool::global().set_threads(threads);
       std::vector<Dims> all = shapes(form_, threads);
-      // More large tiles than a GPU has processors.
+      // More large tiles than a GPU has multiprocessors.
       const bool dense = form_ == Form::contiguous || form_ == Form::transposed;
       if (!machine_.is_cpu() && dense && is_float(dtype_) && dtype_ != DType::f64) {
         all.push_back({1, 1100, 2302, 72});
@@ -316,7 +316,8 @@ class ProductTest : public testing::Test {
   return true;
 }();
 
-/// The product of dense matrices [m, k] and [k, n]: of numbers, or of bytes of any dtype.
+/// Returns the product of dense matrices [m, k] and [k, n], given as numbers or as bytes of any
+/// dtype.
 template <class T>
 std::vector<T> dense_product(const Machine& machine, DType dtype, int64_t m, int64_t n, int64_t k,
                              std::vector<T> a, std::vector<T> b) {
@@ -348,7 +349,8 @@ std::vector<float> random_floats(int64_t count, int which) {
   return x;
 }
 
-// The promise beyond the class: one chain over k, so neither blocking, threads nor ISA show.
+// This is stronger than the class: there is one accumulation chain over k, so blocking, threads and
+// ISA don't change the bits.
 TEST(Matmul, SameBitsOnEveryFmaIsaAndThreadCount) {
   for (const auto& [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{
            {3, 70, 333}, {50, 2, 700}, {37, 300, 1000}, {5, 33, 9000}}) {
@@ -373,7 +375,7 @@ TEST(Matmul, SameBitsOnEveryFmaIsaAndThreadCount) {
   }
 }
 
-// Results of 16 bits whose sums wait in f32 for more of k, a block of columns at a time.
+// 16-bit results whose sums are kept in f32 between passes over k, one block of columns at a time.
 TEST(Matmul, NarrowResultsAreTheRoundedSumsInBlocks) {
   constexpr int64_t kRows = 256, kCols = 2120, kDepth = 8200;
   const auto halves = [](int64_t count, int which) {
@@ -404,8 +406,8 @@ TEST(Matmul, NarrowResultsAreTheRoundedSumsInBlocks) {
   }
 }
 
-// Scratch doesn't grow with the result: 8 MiB of packed rows, and of each thread a block of columns
-// and 2 MiB of sums.
+// Scratch memory doesn't grow with the result: it is 8 MiB of packed rows, and for each thread a
+// block of columns and 2 MiB of sums.
 TEST(Matmul, WorkspaceIsBounded) {
   constexpr int64_t kSizes[] = {1, 7, 250, 384, 385, 1030, 8192, 8193, 70000, 1 << 20, 1 << 24};
   constexpr size_t kRowBytes = 8 << 20, kThreadBytes = 5 << 19;
@@ -439,14 +441,14 @@ TEST(Matmul, WorkspaceIsBounded) {
       }
     }
   }
-  EXPECT_GT(largest, kRowBytes);  // or nothing was planned
+  EXPECT_GT(largest, kRowBytes);  // otherwise nothing was planned
 }
 
 TEST(Matmul, NanAndInfinityPropagate) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     const auto size = static_cast<size_t>(info(dtype).block_bytes);
-    // 0x7c00, 0x7f80 and 0x7f800000; one more bit for NaN.
+    // Infinity is 0x7c00, 0x7f80 or 0x7f800000; NaN has one more bit.
     const uint64_t inf = dtype == DType::f32 ? 0x7f800000 : dtype == DType::f16 ? 0x7c00 : 0x7f80;
     const uint64_t nan = inf | inf >> 1, one = test::encode(dtype, 1.0);
     for (const Machine& machine : test::machines()) {
@@ -479,7 +481,7 @@ TEST(Matmul, NanAndInfinityPropagate) {
   }
 }
 
-// The checker must tell f32 accumulation from f16 accumulation.
+// The checker must distinguish f32 accumulation from f16 accumulation.
 TEST(Matmul, BoundRejectsAnF16Accumulator) {
   constexpr int64_t kLength = 512;
   int rejected = 0, accepted_f32 = 0;

@@ -135,14 +135,14 @@ TEST(Memory, ManyThreads) {
 }
 
 TEST(Memory, ForkWhileOthersAllocate) {
-  cpu();  // before the fork: a thread within the first call of all would leave it half done
+  cpu();  // before the fork: a thread inside the first call would leave it incomplete in the child
   std::jthread busy([](std::stop_token stop) {
     while (!stop.stop_requested()) cpu().free(cpu().alloc(100), 100);
   });
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(10);  // a hang ends the child
+      alarm(10);  // ends the child if it hangs
       cpu().free(cpu().alloc(100), 100);
       _exit(42);
     }

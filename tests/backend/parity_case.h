@@ -12,8 +12,8 @@
 #include "wick/backend/cpu/isa.h"
 #include "wick/base/dtype.h"
 
-// Tests registered by name, one for each instruction set that wick has kernels for: those that the
-// machine lacks are skipped where one can see it.
+// Tests registered by name, one for each instruction set that wick has kernels for. Tests of
+// instruction sets that the machine lacks are visibly skipped.
 
 namespace wick::parity {
 

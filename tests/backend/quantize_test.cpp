@@ -1,5 +1,5 @@
-// Blocks to floats and back: equal in every bit to the formats' definitions, for every instruction
-// set and layout of the float side.
+// Conversion between blocks and floats must have the bits of the formats' definitions, for every
+// instruction set and layout of the float side.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using cpu::Isa;
 
-/// f16 bits by search among all of them: slow, and nothing like how the library does it.
+/// Finds f16 bits by searching all values. This is slow, but independent of the library's method.
 uint16_t f16_bits(float x) {
   static const std::vector<std::pair<float, uint16_t>> all = [] {
     std::vector<std::pair<float, uint16_t>> values;
@@ -40,7 +40,7 @@ void write_u16(std::vector<uint8_t>& out, uint16_t v) {
   out.push_back(static_cast<uint8_t>(v >> 8));
 }
 
-/// One block in file layout, step by step from the formats' reference quantisers.
+/// Quantizes one block in file layout, following the formats' reference quantizers.
 std::vector<uint8_t> reference_quantize(DType type, const float* x) {
   std::vector<uint8_t> out;
   if (type == DType::q8_0) {
@@ -105,7 +105,8 @@ float element(DType dtype, const std::vector<uint8_t>& bytes, int64_t i) {
                                                    dtype == DType::f16 ? 10 : 7));
 }
 
-/// Layouts of [2, rows, k]: dense; every second element backwards with the outer dims swapped.
+/// Layouts of [2, rows, k]: dense, and every second element in reverse order with swapped outer
+/// dims.
 std::vector<Layout> layouts(int64_t rows, int64_t k) {
   return {Layout::contiguous({2, rows, k}), Layout({2, rows, k}, {2 * k, 4 * k, -2}, 2 * k - 1)};
 }
@@ -126,7 +127,7 @@ void quantize_case(Isa isa, DType type, DType) {
              : kind == 4 ? normal(rng) * 1e-34f
                          : normal(rng);
     }
-    // The block side has rows of its own pitch.
+    // The rows of the block side have their own pitch.
     const int64_t pitch = k + 96;
     const auto block = static_cast<size_t>(info(type).block_bytes);
     std::vector<uint8_t> out(static_cast<size_t>(bytes_of(type, 2 * rows * pitch)), 0xCD);
@@ -156,7 +157,7 @@ void dequantize_case(Isa isa, DType type, DType dtype) {
   const int64_t rows = 9, size = info(type).block_elems, k = size * (size == 32 ? 37 : 5);
   std::mt19937 rng(5);
   std::vector<uint8_t> in(static_cast<size_t>(bytes_of(type, 2 * rows * k)));
-  for (uint8_t& b : in) b = static_cast<uint8_t>(rng());  // every f16 there is, and every quant
+  for (uint8_t& b : in) b = static_cast<uint8_t>(rng());  // all f16 values and quants occur
   for (const Layout& layout : layouts(rows, k)) {
     std::vector<uint8_t> out(static_cast<size_t>(bytes_of(dtype, 4 * rows * k)), 0xCD);
     backend.dequantize({out.data(), dtype, layout},
@@ -178,8 +179,8 @@ void dequantize_case(Isa isa, DType type, DType dtype) {
   }
 }
 
-/// Superblocks have no reference rounding: every instruction set makes what one block after the
-/// other gives, under every layout.
+/// The rounding of superblocks has no reference. Every instruction set must give, under every
+/// layout, the bits of quantizing the blocks one after another.
 void quantize_super_case(Isa isa, DType type, DType) {
   cpu::CpuBackend backend(isa);
   const int64_t rows = 5, k = 256 * 3, pitch = k + 256;

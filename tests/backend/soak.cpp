@@ -106,7 +106,7 @@ void Soak::expect_within(const TestTensor& out, const std::vector<double>& exact
   const std::vector<double> got = out.doubles();
   for (size_t i = 0; i < got.size(); ++i) {
     const double value = exact[i], most = static_cast<double>(parity::format_of(out.dtype()).max);
-    // What the dtype has no number for.
+    // The dtype can't represent these values.
     if (std::abs(value) + tolerance[i] >= most && std::abs(got[i]) >= most * 0.99) continue;
     if (std::abs(got[i] - value) <= tolerance[i]) continue;
     fail(fmt::format("element {} is {:.9g}, not {:.9g}, off by more than {:.3g}", i, got[i], value,

@@ -31,7 +31,7 @@ Chain::Chain(Soak& s)
   const ConstView weight = std::as_const(weight_).view();
   weight_here_ = s.cpu.prepare(std::span(&weight, 1), false);
 
-  // All of these go at the end of this scope.
+  // All of these are freed at the end of this scope.
   std::deque<OnDevice> memory;
   std::vector<View> between;
   for (size_t i = 0; i + 1 < steps_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Cases of the soak: moves, maps, reductions and what goes along rows.
+// Cases of the soak test: movement, maps, reductions and row-wise ops.
 
 #include <bit>
 
@@ -62,7 +62,7 @@ void cast(Soak& s) {
   s.compare(out, {&in}, [](Backend& b, const View& o, auto from) { b.cast(o, from[0]); });
 }
 
-/// Ids in [0, limit), and padding where the type has it.
+/// Returns ids in [0, limit), with padding ids if the type has one.
 TestTensor ids(Soak& s, DType dtype, int64_t count, int64_t limit) {
   TestTensor t(dtype, s.place(), {count}, 2);
   const bool padded = s.one_in(3) && (dtype == DType::u8 || dtype == DType::u32);

@@ -1,5 +1,5 @@
-// Cases of the soak: memory that is held, tensors that move between devices, recordings, and errors
-// in between.
+// Cases of the soak test: held memory, tensors that move between devices, graphs, and errors in
+// between.
 
 #include <cmath>
 
@@ -39,7 +39,7 @@ void too_much(Soak& s) {
   });
 }
 
-/// A limit that a request is beyond of, and then isn't any more.
+/// Sets a limit that a request exceeds, and then lifts it.
 void limit(Soak& s) {
   s.what = "a limit of memory";
   const size_t bytes = size_t{1} << 20;
@@ -49,7 +49,7 @@ void limit(Soak& s) {
   s.gpu.free(s.gpu.alloc(2 * bytes), 2 * bytes);
 }
 
-/// What comes back beside the work that follows.
+/// Reads a result back while later work runs.
 void readback(Soak& s) {
   const int64_t n = s.size(s.options.elems);
   s.what = fmt::format("a readback of {}", n);
@@ -66,12 +66,12 @@ void readback(Soak& s) {
     const OnDevice beside(s.gpu, in.storage());
     s.gpu.unary(Op::neg, beside.view(in.view()), in_there.view(std::as_const(in).view()));
   }
-  if (s.one_in(8)) return;  // dropped
+  if (s.one_in(8)) return;  // destroyed without being finished
   back->finish(out.storage().data());
   s.expect_same("the result", DType::f32, expected, out.bits());
 }
 
-/// Views of a tensor there and here, copied, cast and fetched.
+/// Views of a tensor on both devices are copied, cast and fetched.
 void tensors(Soak& s) {
   const Shape shape = s.shape(1, 4);
   std::vector<float> values(static_cast<size_t>(shape.elems()));
@@ -115,7 +115,7 @@ void drop(Soak& s) {
   s.what = "a recording that goes";
   if (s.chains.empty()) return;
   const auto at = s.chains.begin() + s.random.below(static_cast<int64_t>(s.chains.size()));
-  if (s.one_in(2)) (*at)->start();  // while it runs
+  if (s.one_in(2)) (*at)->start();  // destroyed while it runs
   s.chains.erase(at);
 }
 
@@ -160,7 +160,7 @@ void bad_logits(Soak& s) {
   TestTensor logits(DType::f32, Place::contiguous, {1, vocabulary}, 1);
   const bool full = s.one_in(2);
   logits.fill_with([&](int64_t i) { return i == bad && !full ? NAN : 1.0f; });
-  // Token, position, chosen, counts, history, options.
+  // The state: token, position, chosen, counts, history, options.
   TestTensor state(DType::u32, Place::contiguous, {1, 10 + kSamplerWords}, 2);
   const auto options = sampler_words({});
   state.fill_bits([&](int64_t i) -> uint64_t {

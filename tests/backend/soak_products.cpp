@@ -1,4 +1,4 @@
-// Cases of the soak: products, block formats, attention and the choice of a token.
+// Cases of the soak test: matrix products, block formats, attention and token sampling.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ constexpr std::initializer_list<DType> kHalves = {DType::f32, DType::f16, DType:
 
 double ulp(DType dtype, double x) { return static_cast<double>(parity::ulp(dtype, x)); }
 
-/// What a product may be off by: docs/design/numerics.md, class bound.
+/// Returns the error that a product may have: class bound in docs/design/numerics.md.
 double bound_of(DType dtype, int64_t k, double y, double magnitude) {
   const double unit = dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
   return 0.51 * ulp(dtype, y) + 4 * std::sqrt(static_cast<double>(k)) * unit * magnitude;
@@ -67,12 +67,12 @@ void matmul(Soak& s) {
   s.expect_within(out, exact, tolerance);
 }
 
-/// A weight, its parts as `prepare` gets them, and activations.
+/// A weight, its parts as `prepare` receives them, and activations.
 struct Product {
   LinearFusion fusion;
   int64_t m, n, k;
   TestTensor weight, x, norm, residual, out;
-  std::vector<int64_t> starts;  // of the parts' rows
+  std::vector<int64_t> starts;  // first rows of the parts
 
   Product(Soak& s, DType type, DType dtype, bool fused)
       : fusion(some_fusion(s, dtype, fused)),
@@ -119,7 +119,7 @@ struct Product {
     LinearFusion with = fusion;
     with.norm = from[2], with.residual = from[3];
     b.linear(o, from[1], *prepared, with);
-    b.synchronize();  // the weight goes with this scope
+    b.synchronize();  // the weight is freed at the end of this scope
   }
 };
 
@@ -136,7 +136,7 @@ void linear_floats(Soak& s) {
         [&](Backend& b, const View& o, auto from) { p.call(b, o, from); });
   const std::vector<double> w = p.weight.doubles(), add = p.residual.doubles();
   std::vector<double> x = p.x.doubles();
-  // Weights of bf16 take activations of bf16: docs/design/numerics/matmul.md.
+  // bf16 weights round activations to bf16: docs/design/numerics/matmul.md.
   if (p.weight.dtype() == DType::bf16) {
     for (double& v : x) v = static_cast<double>(parity::round_to(DType::bf16, v));
   }
@@ -196,7 +196,7 @@ void attention(Soak& s) {
   const int64_t n = s.size(std::clamp<int64_t>(8 * most / m, 2, 1200)) + s.random.below(m);
   const parity::AttentionCase c{group * g, g, m, n, d, e, masks(s), s.one_in(2)};
   const DType dtype = s.pick(kHalves), cache = s.pick(kHalves);
-  // Cards take the order that suits them where there are many queries.
+  // With many queries, GPUs may use any order of summation.
   const bool free = m > 8 && !s.reproducible;
   const auto place = [&] { return s.one_in(2) ? Place::contiguous : s.place(); };
   const Values values = free || !s.one_in(4) ? Values::normal : Values::special;
@@ -220,7 +220,7 @@ void attention(Soak& s) {
   s.expect_within(out, bound.exact, bound.tolerance);
 }
 
-/// Steps of a prompt and of tokens after it, in one cache.
+/// Steps of a prompt and of later tokens, in one cache.
 void cached_attention(Soak& s) {
   const int64_t group = s.pick<int64_t>({1, 2, 3, 4, 7}), g = s.size(3), h = group * g;
   const int64_t d = s.pick<int64_t>({7, 16, 32, 64, 64, 80, 128}), e = s.one_in(3) ? 24 : d;

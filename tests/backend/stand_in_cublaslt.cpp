@@ -1,5 +1,5 @@
-// cuBLASLt's part for tests over the stand-in for NVIDIA's driver. Written from the cuBLAS
-// library's documentation.
+// A stand-in for cuBLASLt, for tests with the stand-in for NVIDIA's driver. Written from the
+// documentation of the cuBLAS library.
 
 #include "tests/backend/stand_in_lt.h"
 

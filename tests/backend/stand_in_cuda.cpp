@@ -1,15 +1,15 @@
-// A driver that runs no kernel and checks every argument: libcuda's part for tests on machines
-// without one. Written from the CUDA driver API's documentation. What a real driver refuses is
-// refused here, and some things that a real one would let pass: work on the default stream, a
-// module that goes while work waits.
+// A stand-in for libcuda, for tests on machines without one. It runs no kernels and checks every
+// argument. Written from the CUDA driver API's documentation. It rejects what a real driver
+// rejects, and also some things that a real driver accepts: work on the default stream, and
+// unloading a module while work is pending.
 //
-// Work on a stream is done as late as it may be, when somebody waits for it, so that whoever
-// doesn't wait sees what was there before. What a code would not show, because destructors ignore
-// it, is said on stderr: "stand-in: …".
+// Work on a stream runs as late as possible, when somebody waits for it. A caller that forgets to
+// wait therefore sees the old data. Errors whose codes would be lost, because destructors ignore
+// them, are printed on stderr: "stand-in: …".
 //
-// WICK_STAND_IN_DEVICES: how many there are, 1 otherwise. WICK_STAND_IN_PEERS: whether they reach
-// each other: "no", or "damage" where a copy between them goes wrong. WICK_STAND_IN_INIT: the code
-// with which the driver refuses to start. WICK_STAND_IN_OLD: that images are too new for it.
+// WICK_STAND_IN_DEVICES: the number of devices, 1 by default. WICK_STAND_IN_PEERS: "no" if devices
+// can't access each other, or "damage" if copies between them corrupt data. WICK_STAND_IN_INIT: the
+// code with which initialization fails. WICK_STAND_IN_OLD: rejects images as too new.
 
 #include <algorithm>
 #include <array>
@@ -80,18 +80,18 @@ struct Event {
   int device = 0;
   bool timed = false, captured = false;
   Stream* recorded_on = nullptr;
-  int recorded = 0, finished = 0;  // how often it was, and how often its place was reached
+  int recorded = 0, finished = 0;  // how often it was recorded, and how often it was reached
   double time_ms = 0;
   bool done() const { return recorded > 0 && finished == recorded; }
 };
 
 std::mutex mutex;
 bool initialized = false, ended = false;
-/// A device, whose address is its context.
+/// A device. Its address is also its context.
 struct Context {
   size_t used = 0;
   std::set<int> reaches;
-  int lost_later = 0, lost = 0;  // the code, from the next wait on, and now
+  int lost_later = 0, lost = 0;  // the error code from the next wait on, and the current one
 };
 constexpr int kMostDevices = 8;
 std::array<Context, kMostDevices> contexts;
@@ -109,12 +109,12 @@ std::map<void*, Module> modules;
 std::set<void*> functions;
 std::map<void*, Graph> graphs, execs;
 
-/// Says at the end what was never given back.
+/// Prints at exit what was never released.
 struct LeakReport {
   ~LeakReport() {
     if (std::getenv("WICK_STAND_IN_LEAKS") == nullptr) return;
     for (const Context& context : contexts) {
-      if (context.lost != 0) return;  // nothing can be given back
+      if (context.lost != 0) return;  // the memory of a lost device can't be freed
     }
     const std::pair<const char*, size_t> left[] = {
         {"blocks of memory", blocks.size()}, {"blocks of pinned memory", pinned.size()},
@@ -164,7 +164,7 @@ int ready() {
   return current->lost;
 }
 
-/// Where a wait ends: what went wrong before shows.
+/// A wait ends here, and reports earlier errors.
 int waited(int device) {
   Context& context = contexts[static_cast<size_t>(device)];
   if (context.lost_later != 0) context.lost = context.lost_later;
@@ -190,8 +190,8 @@ void drain(Stream& stream) {
     work();
   }
 }
-/// Does a stream's work up to where an event was recorded for the nth time: what comes behind it
-/// may wait for others.
+/// Runs a stream's work up to the point where an event was recorded for the nth time. Later work
+/// may wait for other streams.
 void drain_up_to(const Event& event, int nth) {
   if (event.recorded_on == nullptr) return;
   std::deque<Work>& waiting = event.recorded_on->waiting;
@@ -202,7 +202,7 @@ void drain_up_to(const Event& event, int nth) {
   }
 }
 
-/// Puts work on a stream, or into the graph that it captures.
+/// Puts work on a stream, or into the graph that the stream captures.
 int submit(void* handle, Work work) {
   Stream* stream = find_stream(handle);
   if (stream == nullptr) return kInvalidHandle;
@@ -216,8 +216,8 @@ int submit(void* handle, Work work) {
   return kSuccess;
 }
 
-/// Calls that may need the device's attention are forbidden while somebody captures, unless both
-/// agree that it is fine; the capture is lost.
+/// Calls that may synchronize the device are forbidden during a capture, unless both the capture
+/// and the thread use the relaxed mode. The capture is invalidated.
 int forbidden_while_capturing() {
   int code = kSuccess;
   for (auto& [handle, stream] : streams) {
@@ -230,7 +230,8 @@ int forbidden_while_capturing() {
   return code;
 }
 
-/// Whether all of a range is within one block, of the current device or the one that is asked for.
+/// Returns whether the whole range is within one block of the given device, which is the current
+/// one by default.
 bool on_device(const void* data, size_t bytes, int device = device_of(current)) {
   const auto at = reinterpret_cast<uintptr_t>(data);
   auto block = blocks.upper_bound(at);
@@ -308,7 +309,7 @@ STAND_IN cuDeviceCanAccessPeer(int* whether, int device, int peer) {
 }
 STAND_IN cuDevicePrimaryCtxRetain(void** context, int device) {
   if (!is_device(device)) return kInvalidDevice;
-  // A driver is of no use any more to what the process does at its end before this.
+  // After this point of the process's exit, the driver can't be used any more.
   static const int once = std::atexit([] { ended = true; });
   if (once != 0) return kOutOfMemory;
   *context = &contexts[static_cast<size_t>(device)];
@@ -329,7 +330,7 @@ STAND_IN cuCtxEnablePeerAccess(void* peer, unsigned flags) {
     return current->reaches.insert(device_of(found)).second ? kSuccess : kPeerAlready;
   });
 }
-/// For tests: the device's work goes wrong with this code, which the next wait says.
+/// For tests: makes the device's work fail with this code, which the next wait reports.
 STAND_IN stand_in_lose(int device, int code) {
   std::lock_guard lock(mutex);
   contexts[static_cast<size_t>(device)].lost_later = code;
@@ -353,7 +354,7 @@ STAND_IN cuMemAlloc_v2(void** data, size_t bytes) {
     if (const int code = forbidden_while_capturing(); code != kSuccess) return code;
     if (bytes > kMemory - current->used) return kOutOfMemory;
     *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-    std::memset(*data, 0xcd, bytes);  // memory isn't cleared
+    std::memset(*data, 0xcd, bytes);  // memory isn't zeroed
     blocks[reinterpret_cast<uintptr_t>(*data)] = {bytes, device_of(current)};
     current->used += bytes;
     return kSuccess;
@@ -405,8 +406,8 @@ STAND_IN cuMemFreeHost(void* data) {
 STAND_IN cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void* stream) {
   return guarded([&]() -> int {
     if (!on_device(to, bytes) || on_device(from, 1)) return kInvalidValue;
-    // From memory that isn't pinned: the source may change as soon as the call returns, but what a
-    // graph copies is read when that runs.
+    // For unpinned memory the source may change as soon as the call returns. A graph reads the
+    // source when it runs.
     const Stream* const found = find_stream(stream);
     if (found != nullptr && (found->capturing || is_pinned(from))) {
       return submit(stream, [=] { std::memcpy(to, from, bytes); });
@@ -419,7 +420,7 @@ STAND_IN cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, void* st
   return guarded([&]() -> int {
     if (!on_device(from, bytes) || on_device(to, 1)) return kInvalidValue;
     const int code = submit(stream, [=] { std::memcpy(to, from, bytes); });
-    // To memory that isn't pinned the call returns when all is done.
+    // A copy to unpinned memory returns when the copy is complete.
     if (code == kSuccess && !find_stream(stream)->capturing && !is_pinned(to)) {
       drain(*find_stream(stream));
     }
@@ -515,9 +516,9 @@ STAND_IN cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
     const Stream* const found = find_stream(stream);
     if (flags != 0) return kInvalidValue;
     if (found == nullptr || at == events.end()) return kInvalidHandle;
-    // A stream that doesn't capture would join the event's capture; nobody here means that.
+    // A stream that doesn't capture would join the event's capture, which no caller here intends.
     if (at->second->captured != found->capturing) return kCaptureIsolation;
-    // One that was never recorded is there already.
+    // An event that was never recorded counts as complete.
     return submit(stream, [e = at->second, nth = at->second->recorded] { drain_up_to(*e, nth); });
   });
 }
@@ -577,7 +578,7 @@ STAND_IN cuEventElapsedTime(float* milliseconds, void* start, void* stop) {
 STAND_IN cuModuleLoadData(void** module, const void* image) {
   return guarded([&]() -> int {
     if (std::getenv("WICK_STAND_IN_OLD") != nullptr) return kUnsupportedPtx;
-    // An ELF file of machine code; how long it is its section table says, which comes last.
+    // The image is an ELF file. Its section table, which comes last, determines its size.
     const auto* bytes = static_cast<const unsigned char*>(image);
     if (image == nullptr || std::memcmp(bytes, "\177ELF", 4) != 0) return kInvalidImage;
     if (const int code = forbidden_while_capturing(); code != kSuccess) return code;
@@ -608,7 +609,7 @@ STAND_IN cuModuleGetFunction(void** function, void* module, const char* name) {
   return guarded([&]() -> int {
     const auto at = modules.find(module);
     if (at == modules.end()) return kInvalidHandle;
-    // Each kernel has a section of its own.
+    // Each kernel has its own section.
     if (at->second.image.find(std::string(".text.") + name + '\0') == std::string::npos)
       return kNotFound;
     *function = &at->second.functions[name];
@@ -639,7 +640,8 @@ STAND_IN cuLaunchKernelEx(const void* config, void* function, void** arguments, 
     unsigned count;
   } c;
   std::memcpy(&c, config, sizeof c);
-  // Those in use: programmatic serialisation, allowed; parts of one, up to 8 along the first axis.
+  // The supported attributes are programmatic stream serialization and clusters of up to 8 along
+  // the first axis.
   if (extra != nullptr || c.count > 2) return kInvalidValue;
   for (unsigned i = 0; i < c.count; ++i) {
     const int* const attribute = c.attributes + i * 18;

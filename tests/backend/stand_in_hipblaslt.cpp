@@ -1,4 +1,5 @@
-// hipBLASLt's part for tests on the software AMD GPU. Written from the hipBLASLt API reference.
+// A stand-in for hipBLASLt, for tests on the software AMD GPU. Written from the hipBLASLt API
+// reference.
 
 #include "tests/backend/stand_in_lt.h"
 
@@ -24,6 +25,6 @@ WICK_STAND_IN hipblasLtGetVersion(void* handle, int* version) {
   if (!stand_in::lt_handles.contains(handle) || version == nullptr) {
     return stand_in::complain(stand_in::kLt.not_initialized, "GetVersion", "null or gone");
   }
-  *version = 1002;  // 0.10.2
+  *version = 1002;  // version 0.10.2
   return 0;
 }

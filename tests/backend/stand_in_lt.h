@@ -1,8 +1,8 @@
 #pragma once
 
-// The library of products by descriptors that NVIDIA and AMD have in the same form: what its
-// documentation forbids is refused with a complaint, all else is computed by plain loops. A
-// vendor's stand-in gives the numbers and exports the functions: WICK_STAND_IN_LT.
+// A stand-in for cuBLASLt and hipBLASLt, whose interfaces have the same form. It rejects what the
+// documentation forbids and prints a complaint; everything else is computed by plain loops. A
+// vendor's stand-in provides the numbers and exports the functions with WICK_STAND_IN_LT.
 
 #include <algorithm>
 #include <map>
@@ -13,14 +13,14 @@
 
 namespace stand_in {
 
-/// A vendor's numbers.
+/// A vendor's values of status codes and attributes.
 struct LtNumbers {
-  int invalid_value, not_initialized, not_supported;  // statuses
+  int invalid_value, not_initialized, not_supported;  // status codes
   int compute_f32, no_transpose, transpose;
   int batch_count, batch_stride;          // attributes of layouts
-  int transpose_first, transpose_second;  // of products
-  int workspace_bytes;                    // of preferences
-  int alignments;                         // the first of four; -1: there are none
+  int transpose_first, transpose_second;  // attributes of GEMMs
+  int workspace_bytes;                    // attribute of preferences
+  int alignments;                         // the first of four attributes; -1: there are none
 };
 extern const LtNumbers kLt;
 
@@ -38,7 +38,8 @@ struct Preference {
   uint64_t workspace_bytes = 0;
   uint32_t alignments[4] = {256, 256, 256, 256};
 };
-/// What an algorithm says: that it was chosen here, and what was promised then.
+/// The contents of an algorithm: a mark of this library, and what the caller promised when it was
+/// chosen.
 struct Algorithm {
   char mark[8];
   const void* handle;
@@ -47,7 +48,7 @@ struct Algorithm {
 constexpr char kMark[8] = {'c', 'h', 'o', 's', 'e', 'n', '!', '\n'};
 
 inline std::mutex lt_mutex;
-inline std::map<void*, int> lt_handles;  // the device of each
+inline std::map<void*, int> lt_handles;  // the device of each handle
 inline std::map<void*, Layout> layouts;
 inline std::map<void*, Product> products;
 inline std::map<void*, Preference> preferences;
@@ -131,7 +132,7 @@ inline int preference_set(void* preference, int attribute, const void* value, si
   });
 }
 
-/// The four layouts of a product, whether they fit it, and what it is.
+/// The four layouts of a GEMM, whether they are consistent, and its description.
 struct Problem {
   const Layout *a, *b, *c, *d;
   bool transpose_a, transpose_b;
@@ -177,7 +178,7 @@ inline int choose(void* handle, void* product, void* a, void* b, void* c, void* 
       !find_problem(product, a, b, c, d, p, kName)) {
     return complain(kLt.invalid_value, kName, "arguments");
   }
-  // Products that it has no kernel for: those of 13 columns, so that somebody asks what follows.
+  // GEMMs with 13 columns have no kernel, so that tests can check the fallback.
   *found = p.d->cols == 13 ? 0 : 1;
   if (*found == 0) return kLt.not_supported;
   Algorithm chosen = {};
@@ -188,7 +189,7 @@ inline int choose(void* handle, void* product, void* a, void* b, void* c, void* 
   return 0;
 }
 
-/// Whether an algorithm was chosen with this handle, and what was promised then is kept.
+/// Returns whether an algorithm was chosen with this handle and its promises are kept.
 inline bool fits(const void* algorithm, const void* handle, const void* const (&data)[4],
                  void* workspace, size_t workspace_bytes, const char* function) {
   Algorithm chosen;
@@ -231,7 +232,7 @@ inline int multiply_by_plan(void* handle, void* product, const void* alpha, cons
       !fits(algorithm, handle, {a, b, c, d}, workspace, workspace_bytes, kName)) {
     return kLt.invalid_value;
   }
-  // Its ends are written, as a kernel may do.
+  // Writes to both ends of the workspace, as a kernel may.
   const std::string scratch(std::min<size_t>(workspace_bytes, 4096), '\x5a');
   char* const end = static_cast<char*>(workspace) + workspace_bytes;
   if (!to_device(workspace, scratch.data(), scratch.size(), stream) ||
@@ -255,7 +256,7 @@ inline int multiply_by_plan(void* handle, void* product, const void* alpha, cons
 
 #define WICK_STAND_IN extern "C" __attribute__((visibility("default"))) int
 
-/// The functions of a vendor, whose names begin in one way.
+/// Defines a vendor's functions, whose names start with `prefix`.
 #define WICK_STAND_IN_LT(prefix)                                                                   \
   WICK_STAND_IN prefix##Create(void** handle) {                                                    \
     return stand_in::make(stand_in::lt_handles, handle, "Create", stand_in::current_device());     \

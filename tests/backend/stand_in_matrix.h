@@ -1,8 +1,8 @@
 #pragma once
 
-// What the stand-ins for libraries of matrix products share: device memory by way of the runtime
-// that the test runs on, products by plain loops, and complaints. A complaint is a line on stderr,
-// "stand-in: …", which fails the test that didn't mean it.
+// Shared code of the stand-ins for matrix libraries: access to device memory through the runtime
+// that the test uses, matrix products by plain loops, and complaints. A complaint is a line
+// "stand-in: …" on stderr. It fails every test that doesn't expect it.
 
 #include <dlfcn.h>
 
@@ -17,17 +17,18 @@
 
 namespace stand_in {
 
-/// The functions of the device's runtime that are needed here. Its variable names the library.
+/// The runtime functions that the stand-ins need. The environment variable in RuntimeNames names
+/// the library.
 struct Runtime {
   int (*synchronize)(void* stream);
   int (*to_host)(void* to, const void* from, size_t bytes, void* stream);
   int (*to_device)(void* to, const void* from, size_t bytes, void* stream);
-  int (*device)(int* device);  ///< null where there is but one
+  int (*device)(int* device);  ///< null if there is only one device
 };
 struct RuntimeNames {
   const char *variable, *synchronize, *to_host, *to_device, *device;
 };
-/// Whose they are: each stand-in says.
+/// Each stand-in defines the names for its runtime.
 extern const RuntimeNames kRuntime;
 
 inline const Runtime& runtime() {
@@ -65,7 +66,7 @@ inline int complain(int code, const char* function, const char* what) {
   return code;
 }
 
-/// Copies after all that is on the stream, and waits.
+/// Copies after all work on the stream, and waits.
 inline bool to_host(void* to, const void* from, size_t bytes, void* stream) {
   return runtime().to_host(to, from, bytes, stream) == 0 && runtime().synchronize(stream) == 0;
 }
@@ -97,18 +98,18 @@ inline void write(Type type, char* at, float x) {
   std::memcpy(at, &bits, sizeof bits);
 }
 
-/// Matrices in device memory, column-major.
+/// Column-major matrices in device memory.
 struct Matrices {
   const void* data;
   Type type;
   int64_t rows, cols, ld, stride;
 
-  /// The address of a column.
+  /// Returns the address of a column.
   char* column(int64_t batch, int64_t col) const {
     const auto at = static_cast<size_t>(batch * stride + col * ld) * size_of(type);
     return const_cast<char*>(static_cast<const char*>(data)) + at;
   }
-  /// One of them, as floats, tightly packed. False where it isn't all in device memory.
+  /// Copies one matrix to dense floats. Returns false unless all of it is in device memory.
   bool fetch(int64_t batch, std::vector<float>& out, void* stream) const {
     out.clear();
     std::vector<char> bytes(static_cast<size_t>(rows) * size_of(type));
@@ -133,8 +134,8 @@ struct Matrices {
   }
 };
 
-/// d = alpha · op(a) · op(b), for beta = 0, after all that is on the stream. False where an operand
-/// isn't in device memory.
+/// Computes d = alpha · op(a) · op(b), with beta = 0, after all work on the stream. Returns false
+/// if an operand isn't in device memory.
 inline bool multiply(void* stream, int64_t batches, int64_t k, float alpha, const Matrices& a,
                      bool transpose_a, const Matrices& b, bool transpose_b, const Matrices& d) {
   std::vector<float> x, y, z;

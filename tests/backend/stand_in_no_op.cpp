@@ -1,4 +1,4 @@
-// A driver that does nothing and is quick about it: what is left is what wick itself costs a call.
+// A driver whose functions do nothing. It is used to measure wick's own cost per call.
 //
 //   WICK_CUDA_LIBRARY=build/release/lib/libno_op_cuda.so gpu_overhead cuda:0 --host
 

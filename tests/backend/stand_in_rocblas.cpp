@@ -1,5 +1,6 @@
-// rocBLAS's part for tests on the software AMD GPU: what its documentation forbids is refused with
-// a complaint, all else is computed by plain loops. Written from the rocBLAS API reference.
+// A stand-in for rocBLAS, for tests on the software AMD GPU. It rejects what the documentation
+// forbids and prints a complaint; everything else is computed by plain loops. Written from the
+// rocBLAS API reference.
 
 #include <map>
 #include <mutex>
@@ -54,7 +55,7 @@ bool type_of(int number, Type& type) {
   return number == 150 || number == 151 || number == 168;
 }
 
-/// Rows of a matrix as it is stored, whose leading dimension must not be less.
+/// Returns whether the leading dimension is at least the number of stored rows.
 bool good_ld(int ld, int rows) { return ld >= 1 && ld >= rows; }
 
 }  // namespace

@@ -29,7 +29,7 @@ class ThreadPoolTest : public testing::Test {
   void SetUp() override { pool().set_threads(3); }
 };
 
-/// Runs `body` in a child of fork; its exit status, or -1 when it hung for 10 seconds.
+/// Runs `body` in a child of fork. Returns its exit status, or -1 if it hangs for 10 seconds.
 template <class F>
 int in_child(F&& body) {
   const pid_t child = fork();
@@ -53,8 +53,8 @@ int in_child(F&& body) {
   return -1;
 }
 
-// ThreadSanitizer itself ends a process that starts threads after a fork; the AddressSanitizer of
-// GCC 12 forks with its own allocator's lock held, which the child then waits for.
+// ThreadSanitizer ends a process that starts threads after a fork. The AddressSanitizer of GCC 12
+// forks while it holds its allocator's lock, for which the child then waits.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SKIP_UNDER_SANITIZERS() GTEST_SKIP() << "sanitizers allow no threads after a fork"
 #else
@@ -70,7 +70,7 @@ TEST_F(ThreadPoolTest, EveryPartRunsOnce) {
 }
 
 TEST_F(ThreadPoolTest, PartsRunAtTheSameTime) {
-  // Each part waits for the others: only threads of their own let this end.
+  // Each part waits for the others, so this only ends if every part has its own thread.
   std::atomic<int> arrived{0};
   pool().run(3, [&](int) {
     ++arrived;
@@ -82,7 +82,7 @@ TEST_F(ThreadPoolTest, PartsRunAtTheSameTime) {
 TEST_F(ThreadPoolTest, WorkersWakeFromSleep) {
   for (int round = 0; round < 20; ++round) {
     std::this_thread::sleep_for(
-        std::chrono::microseconds(50 * round));  // around the time they spin
+        std::chrono::microseconds(50 * round));  // near the time for which workers spin
     std::atomic<int> arrived{0};
     pool().run(3, [&](int) {
       ++arrived;
@@ -148,7 +148,7 @@ TEST_F(ThreadPoolTest, CountChangesWhileOthersRun) {
           std::atomic<int> sum{0};
           parallel_for(64, 1, [&](int64_t b, int64_t e) { sum += static_cast<int>(e - b); });
           if (sum != 64) ++wrong;
-          // A count of parts from before a change is served too.
+          // A number of parts computed before the change must work, too.
           std::atomic<int> parts{0};
           pool().run(4, [&](int) { ++parts; });
           if (parts != 4) ++wrong;
@@ -180,7 +180,7 @@ TEST_F(ThreadPoolTest, CountLimits) {
   EXPECT_EQ(refused, 3);
 }
 
-/// A program's handlers run on threads of its own: a worker inside a kernel is no place for them.
+/// A program's signal handlers run on its own threads, never on a worker inside a kernel.
 TEST_F(ThreadPoolTest, WorkersTakeNoSignals) {
   const pthread_t own = pthread_self();
   std::atomic<int> own_open{0}, worker_open{0}, worker_parts{0};
@@ -192,7 +192,7 @@ TEST_F(ThreadPoolTest, WorkersTakeNoSignals) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM}) {
       if (sigismember(&mask, signal) == 0) ++(is_own ? own_open : worker_open);
     }
-    EXPECT_EQ(sigismember(&mask, SIGSEGV), 0);  // faults stay with whoever causes them
+    EXPECT_EQ(sigismember(&mask, SIGSEGV), 0);  // a fault is delivered to the thread that causes it
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   });
   EXPECT_GT(worker_parts, 0);
@@ -210,11 +210,11 @@ TEST_F(ThreadPoolTest, WhatAPartThrowsReachesTheCaller) {
                 });
               }),
               "part: wrong: " + std::to_string(thrower));
-    EXPECT_EQ(done, 2);  // the others were waited for
+    EXPECT_EQ(done, 2);  // run() waited for the others
   }
   EXPECT_THAT(error_of([] { pool().run(3, [](int) { throw Error("part", "all of them"); }); }),
               HasSubstr("all of them"));
-  // And nothing is left of it.
+  // The pool remains usable.
   std::atomic<int> arrived{0};
   pool().run(3, [&](int) {
     ++arrived;
@@ -224,7 +224,7 @@ TEST_F(ThreadPoolTest, WhatAPartThrowsReachesTheCaller) {
 
 TEST_F(ThreadPoolTest, AChildOfForkHasWorkingRegions) {
   SKIP_UNDER_SANITIZERS();
-  pool().run(3, [](int) {});  // so that there are workers to lose
+  pool().run(3, [](int) {});  // starts the workers that the child loses
   const int status = in_child([] {
     std::atomic<int> arrived{0};
     pool().run(3, [&](int) {
@@ -241,7 +241,7 @@ TEST_F(ThreadPoolTest, AChildOfForkHasWorkingRegions) {
 TEST_F(ThreadPoolTest, AChildOfForkExits) {
   SKIP_UNDER_SANITIZERS();
   pool().run(3, [](int) {});
-  // exit(), not _exit(): static objects are destroyed, the pool among them.
+  // exit(), unlike _exit(), destroys static objects, including the pool.
   EXPECT_EQ(in_child([]() -> int { std::exit(43); }), 43);
 }
 
@@ -278,7 +278,7 @@ TEST_F(ThreadPoolTest, ForkInsideARegionIsAnErrorThere) {
           forked = true;
         } else {
           ++others;
-          while (!forked) std::this_thread::yield();  // nobody is done when the fork happens
+          while (!forked) std::this_thread::yield();  // all threads are busy when the fork happens
         }
       });
     } catch (const Error& e) {

@@ -1,4 +1,4 @@
-// The smallest concepts: Error, DType, Device, Shape.
+// Error, DType, Device and Shape.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,8 @@ struct DTypeRow {
   int elems, bytes;
 };
 
-// Written down a second time, by the formats' definitions: the table must not change by accident.
+// The expected rows, written from the formats' definitions, so that the table can't change by
+// accident.
 constexpr DTypeRow kRows[] = {
     {DType::u8, "u8", 1, 1},
     {DType::u32, "u32", 1, 4},
@@ -143,7 +144,8 @@ TEST(Shape, Errors) {
   const std::string rule = ": the product must be <= 2^62";
   EXPECT_THAT(error_of([&] { Shape{half, half, 2}; }), HasSubstr(rule));
   EXPECT_THAT(error_of([&] { Shape{INT64_MAX}; }), HasSubstr(rule));
-  // A size of 0 doesn't hide the others: strides are computed from these.
+  // A size of 0 doesn't hide an overflow of the other sizes, because strides are computed from
+  // them.
   EXPECT_THAT(error_of([&] { Shape{0, INT64_MAX, INT64_MAX}; }), HasSubstr(rule));
   EXPECT_THAT(error_of([&] {
                 Shape{INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
@@ -199,7 +201,7 @@ TEST(OpTable, RowsAreComplete) {
   EXPECT_EQ(info(Op::matmul).kind, OpKind::other);
   EXPECT_EQ(info(Op::matmul).numeric_class, NumericClass::bound);
   EXPECT_EQ(info(Op::linear).numeric_class, NumericClass::blocked);
-  // Elementwise and moving ops give the same bits everywhere.
+  // Elementwise and movement ops give the same bits on all targets.
   for (const OpInfo& row : kOps) {
     if (row.kind == OpKind::unary || row.kind == OpKind::binary) {
       EXPECT_EQ(row.numeric_class, NumericClass::exact) << row.name;

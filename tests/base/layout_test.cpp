@@ -1,5 +1,5 @@
-// Layouts against a model of their own: a list of the storage positions in row-major order, which
-// every view must reorder the way plain loops over indices do.
+// Compares layouts with a model: a list of the storage positions in row-major order. Every view
+// must reorder it the way plain loops over indices do.
 #include "wick/base/layout.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using test::error_of;
 using testing::HasSubstr;
 using Index = std::vector<int64_t>;
 
-/// What a layout stands for: its sizes and where each element lies.
+/// The meaning of a layout: its sizes and the position of each element.
 struct Model {
   Index dims;
   std::vector<int64_t> at;
@@ -49,7 +49,7 @@ int64_t row_major(const Index& dims, const Index& index) {
   return at;
 }
 
-/// The model with other sizes, whose element `index` is the old one's `old_index(index)`.
+/// Returns the model with other sizes, whose element `index` is the old `old_index(index)`.
 Model remap(const Model& old, const Index& dims, const std::function<Index(Index)>& old_index) {
   Model model{dims, {}};
   for_each_index(dims, [&](const Index& index) {
@@ -71,7 +71,7 @@ Model model_of(const Layout& layout) {
 
 Shape shape_of(const Index& dims) { return Shape(dims); }
 
-/// Whether strides exist that give `at` in row-major order; found by trying the only candidates.
+/// Returns whether strides exist that give `at` in row-major order. Tries the only candidates.
 bool expressible(const Index& dims, const std::vector<int64_t>& at) {
   if (at.empty()) return true;
   Index strides(dims.size(), 0);
@@ -102,7 +102,7 @@ class Random {
   std::mt19937 engine_;
 };
 
-/// All factorisations of n into up to `rank` sizes, with some ones among them.
+/// Lists all factorizations of n into up to `rank` sizes, including sizes of 1.
 void factorise(int64_t n, int rank, Index& prefix, std::vector<Index>& out) {
   if (n == 1) out.push_back(prefix);
   if (rank == 0) return;
@@ -119,7 +119,7 @@ struct Pair {
   Model model;
 };
 
-/// What the random views below start from: a dim, and its name from either end.
+/// A random choice for the views below: a dim, named from either end.
 struct Choice {
   const Pair& p;
   const Index& dims;
@@ -137,7 +137,7 @@ Pair random_narrow(const Choice& c, Random& random) {
           })};
 }
 
-/// The places start:stop:by of a dim, by Python's rule, one element at a time.
+/// Returns the positions start:stop:by of a dim by Python's rule, computed one element at a time.
 std::vector<int64_t> slice_places(int64_t size, int64_t start, int64_t stop, int64_t by) {
   std::vector<int64_t> picked;
   const auto place = [&](int64_t i) { return i < 0 ? i + size : i; };
@@ -226,7 +226,7 @@ Pair random_broadcast(const Choice& c, Random& random) {
           })};
 }
 
-/// One random view of the layout and of the model.
+/// Returns one random view of the layout and of the model.
 Pair step(const Pair& p, Random& random) {
   const int rank = p.layout.rank();
   const Index& dims = p.model.dims;
@@ -282,14 +282,15 @@ TEST(Layout, ContiguousAndOverlapAreTrueToTheModel) {
     contiguous += dense;
     overlapping += distinct.size() < p.model.at.size();
   }
-  // Both answers were asked for.
+  // Both answers occurred.
   EXPECT_GT(contiguous, rounds / 10);
   EXPECT_LT(contiguous, rounds * 9 / 10);
   EXPECT_GT(overlapping, rounds / 50);
 }
 
 TEST(Layout, OverlapOfStridesThatInterleaveIsNeverMissed) {
-  // Layouts that no chain of views makes: "may overlap" may be said too often, never too seldom.
+  // Layouts that no chain of views produces. "May overlap" may be reported too often, but never too
+  // seldom.
   for (int64_t a = -4; a <= 4; ++a) {
     for (int64_t b = -4; b <= 4; ++b) {
       for (int64_t n = 1; n <= 3; ++n) {

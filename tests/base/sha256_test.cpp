@@ -1,4 +1,4 @@
-// Digests of FIPS 180-4's examples, however the bytes come in pieces.
+// Digests of the examples in FIPS 180-4, with the input split in different ways.
 
 #include "wick/base/sha256.h"
 

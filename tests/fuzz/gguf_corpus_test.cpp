@@ -1,5 +1,5 @@
-// Replays the fuzzer's corpus, its seeds and its finds, in every build; with WICK_WRITE_SEEDS=1 the
-// seeds are written anew instead.
+// Replays the fuzzer's corpus, which consists of seeds and finds, in every build. With
+// WICK_WRITE_SEEDS=1 it writes the seeds instead.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 using B = GgufBuilder;
 constexpr const char* kFolder = WICK_SOURCE_DIR "/tests/fuzz/corpus";
 
-/// The shapes of a small language model, without its weights.
+/// Returns the keys and shapes of a small language model, without its weights.
 GgufBuilder tiny_model() {
   B b;
   b.string("general.architecture", "llama").string("general.name", "tiny");
@@ -54,7 +54,7 @@ void write_seeds() {
       .tensor("a", {1}, 0, "1234")
       .tensor("b", {2, 2, 1, 1}, 1, "12345678");
   write_seed("seed-alignment", aligned.build());
-  B types;  // one tensor of each type, without elements
+  B types;  // one empty tensor of each type
   for (uint32_t type = 0; type < 41; ++type) {
     types.tensor(std::string(1, static_cast<char>('A' + type)), {0}, type, "");
   }

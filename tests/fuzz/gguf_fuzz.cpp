@@ -5,8 +5,8 @@
 //   build/fuzz/bin/gguf_fuzz -max_len=4096 -rss_limit_mb=512 -timeout=5 -max_total_time=1200 \
 //       build/fuzz/corpus tests/fuzz/corpus
 //
-// A find (crash-*, oom-*, timeout-*) goes to tests/fuzz/corpus/ under a name that says what it is;
-// the test "GgufCorpus" replays that folder in every build.
+// Each find (crash-*, oom-*, timeout-*) is added to tests/fuzz/corpus/ under a descriptive name.
+// The test "GgufCorpus" replays that folder in every build.
 #include <cstddef>
 #include <cstdint>
 #include <span>

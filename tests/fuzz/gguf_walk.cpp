@@ -17,7 +17,7 @@ class Digest {
   }
   void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
 
-  /// A getter's result, or the message it refuses with.
+  /// Records a getter's result, or the message of its error.
   template <class F>
   void ask(F&& getter) {
     try {

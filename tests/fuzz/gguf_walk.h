@@ -9,11 +9,11 @@
 
 namespace wick::io::test {
 
-/// Reads all that a file offers, by every getter, down to the last byte of its tensors. Returns a
-/// digest of it, so that no read can be left out. Errors of getters are part of the deal.
+/// Reads everything in a file with every getter, down to the last byte of its tensors. Returns a
+/// digest, so that the compiler can't omit a read. Getters may throw Error.
 uint64_t walk(const Gguf& file);
 
-/// Opens `bytes` as GGUF and walks it. False when the bytes are refused with an Error.
+/// Opens `bytes` as GGUF and walks it. Returns false if opening throws Error.
 bool walk_if_valid(std::span<const std::byte> bytes);
 
 }  // namespace wick::io::test

@@ -1,4 +1,4 @@
-// A library without devices, for fuzzers: tensors over mapped bytes need none.
+// Replaces the backends in fuzzers: tensors over mapped bytes need no device.
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
 

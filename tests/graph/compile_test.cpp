@@ -1,5 +1,5 @@
-// Compiled functions give the bits of the functions themselves, at the first call and at later
-// ones, and refuse what a graph can't hold.
+// Compiled functions give the bits of the uncompiled functions, at the first and at later calls,
+// and reject what a graph can't hold.
 
 #include <atomic>
 #include <functional>
@@ -31,7 +31,7 @@ struct Case {
   graph::Function function;
 };
 
-/// Functions of x [4, 6, 32] and y [4, 6, 32] that together call every kind of op.
+/// Returns functions of x [4, 6, 32] and y [4, 6, 32] that together call every kind of op.
 std::vector<Case> cases(Device device) {
   const Tensor matrix = test::numbers({48, 32}, 7, device);
   const auto weight = std::make_shared<Weight>(matrix);
@@ -207,7 +207,7 @@ TEST_P(Compile, WritesToTensorsThatTheFunctionRefersTo) {
                 cache.narrow(0, 2, 1).to_vector<float>());
     }
   }
-  // The owner may go on writing to it by itself.
+  // The owner may continue to write to it.
   slice_set(cache, Tensor::full({1, 4}, 9, DType::f32, GetParam()), 0, 0);
   EXPECT_EQ(9.0f + 3 * 4.0f, sum(cache, 0).to_vector<float>()[0]);
   cache = {};
@@ -220,7 +220,7 @@ TEST_P(Compile, RefusesToReadValues) {
     try {
       compile(function)({argument});
     } catch (const Error& error) {
-      // Calls run again.
+      // Calls run normally again.
       EXPECT_EQ(8.0f, sum(Tensor::full({4}, 2, DType::f32, GetParam())).item<float>());
       return error.what();
     }
@@ -459,11 +459,11 @@ TEST_P(Compile, TemporariesShareMemory) {
   EXPECT_LE(executable.temporary_bytes(), 3 * 4096u);
 }
 
-/// Temporaries too large to be kept come and go with each run, which waits for nothing: a driver
-/// ends a recording where its maker waits for the device.
+/// Temporaries that are too large to be kept are allocated and freed by each run without
+/// synchronization: a driver ends a capture when its thread waits for the device.
 TEST_P(Compile, LargeTemporariesCanBeRecorded) {
   const Device device = GetParam();
-  if (device.kind == DeviceKind::cpu) return;  // nothing is recorded there
+  if (device.kind == DeviceKind::cpu) return;  // the CPU has no capture
   const auto function = [](Arguments a) -> Tensors { return {tanh(sqr(a[0]) - a[0]) + a[0]}; };
   const Tensor argument = x({1 << 20});
   const Tensors expected = function(std::span(&argument, 1));
@@ -476,8 +476,8 @@ TEST_P(Compile, LargeTemporariesCanBeRecorded) {
   expect_same(results, expected, "a replay");
 }
 
-/// Graphs of random shape: each step reads two earlier values, all of which are returned sooner or
-/// later. A temporary that another one overwrites too early changes a result.
+/// Random graphs: each step reads two earlier values, and all values are returned eventually. A
+/// temporary that is overwritten too early changes a result.
 TEST_P(Compile, TemporariesDontOverwriteEachOther) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto function = [seed](Arguments a) -> Tensors {

@@ -1,5 +1,5 @@
-// Fused calls have the bits of the calls they replace, and nothing is fused where it would change
-// what is computed.
+// Fused calls have the bits of the calls that they replace, and calls aren't fused if fusing would
+// change what is computed.
 
 #include "wick/graph/fuse.h"
 
@@ -18,7 +18,8 @@ using Arguments = std::span<const Tensor>;
 
 class Fuse : public test::OnDevices {
  protected:
-  /// The ops of a function's graph after fusing, in order. Runs it, too: the bits are the same.
+  /// Returns the ops of a function's graph after fusing, in order. Also runs it, and expects the
+  /// same bits.
   std::vector<Op> ops(const graph::Function& function, const Tensors& arguments) {
     graph::Trace trace = graph::trace(function, arguments);
     graph::fuse(trace.graph);
@@ -80,7 +81,7 @@ TEST_P(Fuse, ResidualBehindALinear) {
     EXPECT_EQ(std::vector<Op>{Op::linear},
               ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[1]}; },
                   {x({3, 256}, 3), x({3, 256}, 4)}));
-    // The residual is made between the product and the sum.
+    // The residual is computed between the GEMM and the sum.
     EXPECT_EQ((std::vector<Op>{Op::sqr, Op::linear}), ops(
                                                           [&](Arguments a) -> Tensors {
                                                             const Tensor y = linear(a[0], w);
@@ -127,7 +128,7 @@ TEST_P(Fuse, NothingWhereItWouldChangeWhatIsComputed) {
                          },
                          {x({3, 256})}),
                      Op::rms_norm));
-  // The product is read twice; the addend broadcasts, or is the product itself.
+  // The product is read twice; the addend is broadcast, or is the product itself.
   EXPECT_EQ(1, count(ops(
                          [&](Arguments a) -> Tensors {
                            const Tensor y = linear(a[0], w);
@@ -145,7 +146,7 @@ TEST_P(Fuse, NothingWhereItWouldChangeWhatIsComputed) {
                          },
                          {x({3, 256})}),
                      Op::add));
-  // 16 bits: the steps round. The gate is read twice, or broadcasts.
+  // 16-bit steps round. The gate is read twice, or broadcast.
   EXPECT_EQ(1, count(ops([](Arguments a) -> Tensors { return {silu(a[0]) * a[0]}; },
                          {x({3, 256}, 1, DType::f16)}),
                      Op::silu));
@@ -162,7 +163,7 @@ TEST_P(Fuse, NothingWhereItWouldChangeWhatIsComputed) {
   EXPECT_EQ(1, count(ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[0]}; },
                          {x({3, 256}, 1, DType::f16)}),
                      Op::add));
-  // A view of the norm.
+  // linear reads a view of the norm.
   EXPECT_EQ(1, count(ops(
                          [&](Arguments a) -> Tensors {
                            return {linear(rms_norm(a[0], scale, 1e-5f).narrow(0, 1, 2), w)};
@@ -186,9 +187,10 @@ TEST_P(Fuse, NotAcrossWritesToAnOperand) {
 
 // ---- Attention with a cache ----
 
-/// A cache and what one call of attention to it takes.
+/// A cache, and the parameters of one attention call.
 struct CachedCase {
-  int64_t sequences = 1, each = 1, first = 0;  ///< `each` rows a sequence, from position `first` on
+  /// `each` rows per sequence, from position `first` on.
+  int64_t sequences = 1, each = 1, first = 0;
   int64_t heads = 4, key_heads = 2, key_size = 32, value_size = 32, rotated = 32;
   DType cache = DType::f16;
   AttentionOptions params = {.scale = 0.2f, .causal = true};
@@ -201,7 +203,7 @@ class FuseAttention : public Fuse {
  protected:
   static constexpr int64_t kSize = 256, kEntries = 3;
 
-  /// qkv, positions, tables, key pages, value pages, cosines, sines.
+  /// Returns qkv, positions, tables, key pages, value pages, cosines and sines.
   Tensors arguments(const CachedCase& c) {
     std::vector<uint32_t> positions, tables;
     for (int64_t s = 0; s < c.sequences; ++s) {
@@ -222,7 +224,7 @@ class FuseAttention : public Fuse {
             x({kEntries * kSize, c.rotated / 2}, 4),
             x({kEntries * kSize, c.rotated / 2}, 5)};
   }
-  /// [t, columns] as [t, heads, size].
+  /// Views [t, columns] as [t, heads, size].
   static Tensor heads(const Tensor& rows, int64_t from, int64_t count, int64_t size) {
     return rows.narrow(1, from, count * size).reshape({rows.size(0), count, size});
   }
@@ -233,7 +235,8 @@ class FuseAttention : public Fuse {
         heads(a[0], values, c.key_heads, c.value_size), nn::SequenceRows(a[1], a[2]),
         {index_select(a[5], a[1], 0), index_select(a[6], a[1], 0)}, a[3], a[4], c.params);
   }
-  /// The graph's nodes after fusing. Results and caches are those of the function.
+  /// Returns the graph's nodes after fusing. Expects the results and caches of the unfused
+  /// function.
   std::vector<graph::Node> nodes(const graph::Function& function, const Tensors& given) {
     Tensors expected_arguments, got_arguments;
     for (const Tensor& t : given) {
@@ -301,7 +304,7 @@ TEST_P(FuseAttention, NothingWhereItWouldChangeWhatIsComputed) {
                          [](const graph::Node& node) { return node.part == Part::cached; });
   };
   const int64_t keys = c.heads * c.key_size, values = keys + c.key_heads * c.key_size;
-  // Each changes one thing: what is rotated, stored, or attended to.
+  // Each variant changes one thing: what is rotated, stored or attended to.
   const auto call = [&](Arguments a, const Tensor& k, const Tensor& v, const Tensor& lengths,
                         const Tensor& key_angles, const AttentionOptions& params) {
     const Tensor cos = index_select(a[5], a[1], 0), sin = index_select(a[6], a[1], 0);
@@ -356,7 +359,7 @@ TEST_P(FuseAttention, NothingWhereItWouldChangeWhatIsComputed) {
                                          length_of(a), c.params),
                       sqr(q)};
             }));
-  // The values are read between being stored and the attention.
+  // The values are read between the store and the attention.
   EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
               const Tensor pages = a[3].transpose(2, 3);
               store_in_pages(pages, rope_of_tokens(k_of(a), cos_of(a), sin_of(a), true), a[2],

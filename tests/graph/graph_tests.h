@@ -1,6 +1,6 @@
 #pragma once
 
-// Devices and tensors for tests of graphs.
+// Devices and tensors for the graph tests.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 
 namespace wick::test {
 
-/// The CPU, or the devices that WICK_TEST_DEVICES names.
+/// Returns the CPU, or the devices that WICK_TEST_DEVICES names.
 inline std::vector<Device> graph_devices() {
   std::vector<Device> all;
   for (const std::string& name : device_names()) all.push_back(Device::parse(name));
@@ -23,13 +23,13 @@ inline std::vector<Device> graph_devices() {
   return all;
 }
 
-/// Numbers from a normal distribution.
+/// Returns numbers from a normal distribution.
 inline Tensor numbers(const Shape& shape, uint64_t seed, Device device, DType dtype = DType::f32) {
   set_seed(seed, Device::cpu());
   return normal(shape, 0, 1, DType::f32).to(dtype).to(device);
 }
 
-/// The bytes of a tensor's elements, in order.
+/// Returns the bytes of a tensor's elements in row-major order.
 inline std::vector<uint8_t> bytes_of_elements(const Tensor& x) {
   const Tensor host = x.to(Device::cpu()).contiguous();
   std::vector<uint8_t> bytes(static_cast<size_t>(bytes_of(x.dtype(), x.elems())));
@@ -39,7 +39,7 @@ inline std::vector<uint8_t> bytes_of_elements(const Tensor& x) {
   return bytes;
 }
 
-/// The same shapes, dtypes and bits.
+/// Expects equal shapes, dtypes and bits.
 inline void expect_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b,
                         const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;

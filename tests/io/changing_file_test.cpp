@@ -1,5 +1,5 @@
-// Files that are cut short, overwritten or lengthened while they are mapped. Each death test runs
-// in a process of its own, since a signal handler belongs to the whole process.
+// Files that are truncated, overwritten or extended while they are mapped. Each death test runs in
+// its own process, since a signal handler applies to the whole process.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class ChangingFile : public testing::Test {
     for (const std::byte b : bytes.span()) total += std::to_integer<int>(b);
     return total;
   }
-  /// The time of modification changes only with the ticks of the kernel's clock.
+  /// A modification time changes only with the ticks of the kernel's clock.
   static void wait_a_tick() { std::this_thread::sleep_for(std::chrono::milliseconds(25)); }
 
   TempFolder folder_;
@@ -56,7 +56,7 @@ TEST_F(ChangingFile, IsAsItWasWhileNobodyWrites) {
   const auto bytes = MappedFile::open("test", path);
   EXPECT_EQ(sum(*bytes), static_cast<int64_t>(bytes->size()));
   EXPECT_FALSE(bytes->changed());
-  // No changes of the file itself: another name, other permissions, a new file under its name.
+  // These don't change the file itself: another name, other permissions, a new file under its name.
   std::filesystem::create_hard_link(path, folder_.path("other"));
   ::chmod(path.c_str(), 0600);
   EXPECT_FALSE(bytes->changed());
@@ -69,18 +69,18 @@ TEST_F(ChangingFile, IsAsItWasWhileNobodyWrites) {
   EXPECT_EQ(error_of([&] { bytes->require_unchanged("test"); }), "no error");
 }
 
-// Files cut to whole pages, and to lengths just beside the boundaries of pages.
+// Files truncated to whole pages, and to lengths just next to page boundaries.
 TEST_F(ChangingFile, CutShortItReadsAsZeros) {
   const auto page = static_cast<off_t>(page_bytes());
   for (off_t length : {off_t{0}, off_t{1}, page - 1, page, page + 1, 3 * page, 8 * page - 1}) {
     const auto bytes = MappedFile::open("test", make(8));
     ASSERT_EQ(::truncate(bytes->size() > 0 ? folder_.path("f").c_str() : "", length), 0);
-    EXPECT_EQ(sum(*bytes), length) << length;  // the rest of the last page reads as zeros, too
+    EXPECT_EQ(sum(*bytes), length) << length;  // the rest of the last page also reads as zeros
     EXPECT_TRUE(bytes->changed());
     EXPECT_EQ(
         error_of([&] { bytes->require_unchanged("test"); }),
         "test: file was changed while it was in use: " + folder_.path("f") + ": load it again");
-    // changed() stays true when the file gets its length back.
+    // changed() stays true when the file's length is restored.
     ASSERT_EQ(::truncate(folder_.path("f").c_str(), 8 * page), 0);
     EXPECT_TRUE(bytes->changed());
   }
@@ -127,7 +127,7 @@ TEST_F(ChangingFile, ManyThreadsReadManyFiles) {
           const int64_t total = sum(*file);
           if (total != static_cast<int64_t>(file->size()) && !file->changed()) ++wrong;
         }
-        // Adds and removes entries of the handler's list.
+        // Adds and removes entries in the signal handler's list.
         const auto again = MappedFile::open("test", folder_.path("f0"));
         (void)sum(*again);
       }
@@ -147,7 +147,7 @@ TEST_F(ChangingFile, ManyThreadsReadManyFiles) {
 
 // --- Signals for other addresses ---
 
-/// Reads a page beyond the end of an empty file that was mapped by mmap, not by wick.
+/// Reads a page beyond the end of an empty file that the test itself has mapped with mmap.
 void foreign_bus_error(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
   if (::ftruncate(file, 4096) != 0) ::_exit(90);
@@ -160,7 +160,7 @@ void foreign_bus_error(const std::string& path) {
 void exit_42(int) { ::_exit(42); }
 void exit_43(int, siginfo_t* details, void*) { ::_exit(details->si_addr != nullptr ? 43 : 44); }
 
-/// Like Python's faulthandler: restores the previous handler and raises the signal again.
+/// Like Python's faulthandler, restores the previous handler and raises the signal again.
 struct sigaction before_hook;
 void hook(int signal) {
   const char text[] = "hooked\n";
@@ -223,7 +223,7 @@ TEST_F(ChangingFileDeathTest, ForeignSignalsGoWhereTheyWent) {
 TEST_F(ChangingFileDeathTest, HandlersInstalledBeforeAndAfter) {
   const std::string path = make(4);
   for (const bool after : {false, true}) {
-    // For an address outside all ranges the hook prints its line once, and the process ends.
+    // For an address outside all ranges, the hook prints its line once and the process ends.
     EXPECT_EXIT(
         {
           ::signal(SIGBUS, SIG_DFL);
@@ -234,7 +234,7 @@ TEST_F(ChangingFileDeathTest, HandlersInstalledBeforeAndAfter) {
           foreign_bus_error(folder_.path("foreign"));
         },
         testing::KilledBySignal(SIGBUS), "^hooked\n$");
-    // For an address in a range the hook isn't called.
+    // For an address in a range, the hook isn't called.
     EXPECT_EXIT(
         {
           ::signal(SIGBUS, SIG_DFL);
@@ -279,7 +279,7 @@ TEST_F(ChangingFile, KeysAndNamesAreCopies) {
   EXPECT_EQ(file->tensor("t").to_vector<float>().size(), 16u * 64u);  // any contents, but no signal
 }
 
-// A header that changes while it is read gives an error or a file that can be walked.
+// A header that changes while it is read gives an error, or a file that can be walked.
 TEST_F(ChangingFile, OpenedWhileItIsWritten) {
   const std::string path = folder_.path("m.gguf");
   const auto write = [&](uint32_t value) {
@@ -315,7 +315,7 @@ TEST_F(ChangingFile, OpenedWhileItIsWritten) {
   while (std::chrono::steady_clock::now() < until) {
     try {
       const auto file = Gguf::open(path);
-      // Every key and tensor can be printed, whatever their contents are.
+      // Every key and tensor can be printed, whatever its contents.
       for (const GgufEntry& entry : file->metadata()) (void)entry.value.str();
       for (const GgufTensor& tensor : file->tensors()) (void)tensor.str();
       ++opened;

@@ -77,7 +77,7 @@ std::vector<float> floats(std::string_view bytes) {
   return values;
 }
 
-/// Values encoded by the formats' definitions, without the backend.
+/// Encodes values by the formats' definitions, without the backend.
 std::string encode(DType type, const std::vector<float>& values) {
   switch (type) {
     case DType::f16:
@@ -114,7 +114,8 @@ std::vector<float> decode(DType type, std::string_view bytes) {
   }
 }
 
-/// A model with one matrix of the type, a tied embedding, a norm, and other tensors and keys.
+/// Returns a model with one matrix of the type, a tied embedding, a norm, and other tensors and
+/// keys.
 GgufBuilder model(const Type& type) {
   B b;
   b.string("general.architecture", "llama").u32("general.file_type", 99);
@@ -175,7 +176,7 @@ TEST(Quantize, EveryPairOfTypesFollowsTheFormats) {
   EXPECT_EQ(folder.list().size(), 2u);
 }
 
-/// Files of every block type, whether it can be written or not, become floats.
+/// Files of every block type, including those that can't be written, are converted to floats.
 TEST(Quantize, ReadsEveryBlockType) {
   TempFolder folder;
   std::mt19937 random(3);
@@ -233,7 +234,7 @@ TEST(Quantize, ChoosesTypesAsUsersExpect) {
   EXPECT_EQ(result.types[0].bytes, 288u);
 }
 
-/// Weights whose rows aren't whole superblocks get the fallback type of smaller blocks.
+/// Weights whose rows aren't whole superblocks use the fallback type, which has smaller blocks.
 TEST(Quantize, SuperblocksThatDontFit) {
   TempFolder folder;
   B b;
@@ -256,9 +257,9 @@ TEST(Quantize, SuperblocksThatDontFit) {
   EXPECT_THAT(
       notes,
       ElementsAre(
-          "token_embd.weight f32[4,96] becomes q8_0: its rows of 96 are no multiple of 256",
-          "blk.0.attn_k.weight f32[2,288] becomes q5_0: its rows of 288 are no multiple of 256",
-          "blk.0.odd.weight f32[2,33] becomes f16: its rows of 33 are no multiple of 256"));
+          "token_embd.weight f32[4,96] becomes q8_0: its rows of 96 are not a multiple of 256",
+          "blk.0.attn_k.weight f32[2,288] becomes q5_0: its rows of 288 are not a multiple of 256",
+          "blk.0.odd.weight f32[2,33] becomes f16: its rows of 33 are not a multiple of 256"));
   EXPECT_THAT(types(DType::q6_k, &notes),
               ElementsAre(DType::q8_0, DType::q6_k, DType::q8_0, DType::f16));
   EXPECT_EQ(notes.size(), 3u);

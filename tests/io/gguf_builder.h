@@ -12,8 +12,8 @@
 
 namespace wick::io::test {
 
-/// Builds GGUF files, valid or not, without the library's writer. Type numbers are those of the
-/// format.
+/// Builds GGUF files, valid or invalid, without the library's writer. The type numbers are those of
+/// the format.
 class GgufBuilder {
  public:
   template <class T>
@@ -42,7 +42,7 @@ class GgufBuilder {
   GgufBuilder& string(std::string_view name, std::string_view value) {
     return key(name, 8, text(value));
   }
-  /// `dims` innermost first, as in files.
+  /// `dims` are innermost first, as in files.
   GgufBuilder& tensor(std::string_view name, std::vector<uint64_t> dims, uint32_t type,
                       std::string_view data) {
     data_.resize((data_.size() + alignment - 1) / alignment * alignment);
@@ -50,7 +50,7 @@ class GgufBuilder {
     data_ += data;
     return *this;
   }
-  /// A tensor with any offset.
+  /// Adds a tensor with an arbitrary offset.
   GgufBuilder& tensor_at(std::string_view name, const std::vector<uint64_t>& dims, uint32_t type,
                          uint64_t offset) {
     tensors_ += text(name) + raw(static_cast<uint32_t>(dims.size()));
@@ -78,7 +78,7 @@ inline std::shared_ptr<const Gguf> parse(std::string_view bytes) {
   return Gguf::parse(Bytes::copy_of(std::as_bytes(std::span(bytes))), "test.gguf");
 }
 
-/// A file with all thirteen types, nested arrays and three tensors.
+/// Returns a file with all thirteen types, nested arrays and three tensors.
 inline GgufBuilder everything() {
   using B = GgufBuilder;
   B b;

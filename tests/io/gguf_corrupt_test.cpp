@@ -28,7 +28,7 @@ ErrorKind parse_error_kind(std::string_view bytes) {
   return ErrorKind::runtime;
 }
 
-/// A file that ends too early is as unreadable as one that is cut while it is in use.
+/// A truncated file has the same error kind as one that is truncated while it is in use.
 TEST(GgufCorrupt, TruncatedAtEveryByte) {
   B b = everything();
   b.tensor("last", {3}, 0, "123456789abc");  // data up to the end of the file
@@ -64,7 +64,7 @@ TEST(GgufCorrupt, NotAGguf) {
       "gguf: file is truncated or corrupted: test.gguf, the magic at byte 0: needs 4 bytes where "
       "2 are left");
   for (const char* bytes : {"PK\3\4 some archive", "GGUX", "X"}) {
-    EXPECT_EQ(parse_error_kind(bytes), ErrorKind::value);  // whole files, of something else
+    EXPECT_EQ(parse_error_kind(bytes), ErrorKind::value);  // complete files of another format
   }
 }
 
@@ -123,7 +123,7 @@ TEST(GgufCorrupt, NestingHasALimit) {
   walk(*parse(B().key("deep", 9, value).build()));
   EXPECT_THAT(parse_error(B().key("deep", 9, B::array(9, 1, value)).build()),
               HasSubstr("nested too deep"));
-  // Nested deep enough to overflow the stack of a recursive parser.
+  // Nested so deep that a recursive parser's stack would overflow.
   std::string endless;
   for (int i = 0; i < 100000; ++i) endless += B::array(9, 1, "");
   EXPECT_THAT(parse_error(B().key("deep", 9, endless).build()), HasSubstr("nested too deep"));
@@ -154,7 +154,7 @@ TEST(GgufCorrupt, Alignment) {
   }
   EXPECT_THAT(parse_error(B().string("general.alignment", "32").build()),
               HasSubstr("general.alignment"));
-  // A valid one that puts the data past the end.
+  // A valid alignment that moves the data beyond the end.
   B b;
   b.u32("general.alignment", 1u << 31).tensor_at("w", {1}, 0, 0);
   EXPECT_THAT(parse_error(b.build() + "1234"), HasSubstr("outside the file"));

@@ -1,4 +1,4 @@
-// Headers with very many entries take time near linear in their size to read and to write.
+// Reading and writing headers with very many entries takes nearly linear time.
 #include <gtest/gtest.h>
 
 #include "gguf_builder.h"

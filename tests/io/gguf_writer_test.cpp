@@ -100,7 +100,7 @@ TEST(GgufWriter, NothingRemainsWithoutFinish) {
     GgufWriter w(folder.path("m.gguf"));
     w.add_tensor("a", DType::f32, Shape{4});
     w.write("a", as_bytes("12345678"));
-    // There may be a file of a temporary name, but not of the final one.
+    // A temporary file may exist, but not the final one.
     EXPECT_THAT(folder.list(), Not(Contains("m.gguf")));
     EXPECT_EQ(error_of([&] { w.finish(); }),
               "gguf: tensor lacks bytes: " + folder.path("m.gguf") + ", a: 8 of 16 are written");

@@ -13,7 +13,7 @@
 
 namespace wick::io::test {
 
-/// A temporary folder, removed with this object.
+/// A temporary folder, which the destructor removes.
 class TempFolder {
  public:
   TempFolder() {
@@ -38,7 +38,7 @@ class TempFolder {
     std::ifstream in(path(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  /// The names of its files, hidden ones included.
+  /// Returns the names of its files, including hidden ones.
   std::vector<std::string> list() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {
@@ -51,7 +51,7 @@ class TempFolder {
   std::string path_;
 };
 
-/// The message of the Error that `f` throws; empty when it throws none.
+/// Returns the message of the Error that `f` throws, or an empty string.
 template <class F>
 std::string error_of(F&& f) {
   try {

@@ -22,26 +22,26 @@ float half_at(const unsigned char* p) {
 }
 unsigned bit(const unsigned char* p, std::size_t i) { return p[i / 8] >> (i % 8) & 1u; }
 
-/// `count` bits from bit `first` of a byte.
+/// Returns `count` bits of a byte, from bit `first` on.
 int bits(unsigned char byte, int first, int count) { return byte >> first & ((1 << count) - 1); }
 
-/// d, dmin, 12 bytes of scales, 128 of nibbles. The scales of blocks 0 to 3 are the low six bits of
-/// bytes 0 to 3, their minima those of bytes 4 to 7; of blocks 4 to 7 byte 8 + i has the low four
-/// bits of both, the top two are those of bytes i and 4 + i.
+/// q4_k: d, dmin, 12 bytes of scales, 128 bytes of nibbles. For blocks 0 to 3, the scales are the
+/// low six bits of bytes 0 to 3, and the minima those of bytes 4 to 7. For blocks 4 to 7, byte 8 +
+/// i has the low four bits of both; the top two bits are those of bytes i and 4 + i.
 float q4_k_element(const unsigned char* b, std::size_t j) {
   const unsigned char* s = b + 4;
   const std::size_t block = j / 32, i = block % 4;
   const int scale = block < 4 ? bits(s[i], 0, 6) : bits(s[8 + i], 0, 4) + 16 * bits(s[i], 6, 2);
   const int minimum =
       block < 4 ? bits(s[4 + i], 0, 6) : bits(s[8 + i], 4, 4) + 16 * bits(s[4 + i], 6, 2);
-  // 64 values share 32 bytes, the first half the low nibbles.
+  // 64 values share 32 bytes; the first half uses the low nibbles.
   const int q = bits(b[16 + j / 64 * 32 + j % 32], j % 64 < 32 ? 0 : 4, 4);
   const float product = half_at(b) * static_cast<float>(scale) * static_cast<float>(q);
   return product - half_at(b + 2) * static_cast<float>(minimum);
 }
 
-/// 128 bytes of low bits, 64 of high bits, 16 scales, d. 128 values share 64 low bytes (64 values
-/// the low nibbles) and 32 high ones (32 values two bits each).
+/// q6_k: 128 bytes of low bits, 64 bytes of high bits, 16 scales, d. 128 values share 64 low bytes
+/// (64 of them use the low nibbles) and 32 high bytes (each set of 32 values uses two bits).
 float q6_k_element(const unsigned char* b, std::size_t j) {
   const std::size_t half = j / 128, in_half = j % 128;
   const int low = bits(b[64 * half + in_half % 64], in_half < 64 ? 0 : 4, 4);
@@ -50,7 +50,7 @@ float q6_k_element(const unsigned char* b, std::size_t j) {
   return half_at(b + 208) * scale * static_cast<float>(low + 16 * high - 32);
 }
 
-/// Value j of a block, from the bytes as the format's description numbers them.
+/// Returns value j of a block, numbering the bytes as in the format's description.
 float element(Format f, const unsigned char* b, std::size_t j) {
   const float d = half_at(b);
   const auto nibble = [&](const unsigned char* qs) {
@@ -75,7 +75,7 @@ float element(Format f, const unsigned char* b, std::size_t j) {
       return q4_k_element(b, j);
     case kQ6_K:
       return q6_k_element(b, j);
-    default:  // those that came later: the backends' reference
+    default:  // later formats: the backends' reference
       return reference::block_value(kQuants[f].dtype, b, static_cast<int>(j));
   }
 }
@@ -134,7 +134,8 @@ TEST(BlockValues, OneValueIsThatOfAll) {
 #include "wick/math/quants.def"
 }
 
-/// Blocks of normal values at many scales, constant blocks, zeros, ties of the largest magnitude.
+/// Returns blocks of normal values at many scales, constant blocks, zeros, and ties for the largest
+/// magnitude.
 std::vector<float> values_to_quantize() {
   std::mt19937 g(3);
   std::normal_distribution<float> normal;
@@ -149,10 +150,10 @@ std::vector<float> values_to_quantize() {
   for (int j = 0; j < 32; ++j)
     x.push_back(static_cast<float>(j) - 8.0f);  // quotients that are ties
   for (int j = 0; j < 32; ++j) x.push_back((static_cast<float>(j) - 16.0f) / 2.0f);
-  // Where a fused product and sum would give 11 in place of 12.
+  // Here a fused product and sum would give 11 instead of 12.
   x.insert(x.end(), {0x1.407b4cp-17f, -0x1.186bep-18f});
   x.insert(x.end(), 30, 0.0f);
-  // Quotients of Q8_0 that end in one half: away from zero, not to even.
+  // Quotients of Q8_0 that end in one half are rounded away from zero, not to even.
   for (int j = 0; j < 32; ++j) x.push_back(j == 5 ? 127.0f : static_cast<float>(j - 16) + 0.5f);
   return x;
 }
@@ -162,7 +163,7 @@ void put(std::vector<unsigned char>* out, std::uint32_t half) {
   out->push_back(static_cast<unsigned char>(half >> 8));
 }
 
-/// The reference rounding: every operation in float, one rounding each.
+/// The reference rounding: every operation in float, rounded once.
 std::vector<unsigned char> reference(Format f, const float* x) {
   std::vector<unsigned char> out;
   std::vector<int> q(32);
@@ -229,8 +230,8 @@ TEST_P(Quantize, IsTheReferenceRounding) {
   }
 }
 
-/// Back and forth: within half a step (a whole one at the clamped end of Q4_0 and Q5_0), and a
-/// block that is already on the grid comes back unchanged.
+/// A round trip stays within half a step (a whole step at the clamped end of Q4_0 and Q5_0), and a
+/// block that is already on the grid is unchanged.
 TEST_P(Quantize, RoundTrip) {
   const Format f = GetParam();
   const std::vector<float> x = values_to_quantize();
@@ -270,7 +271,7 @@ TEST_P(Quantize, RoundTrip) {
 
 INSTANTIATE_TEST_SUITE_P(Math, Quantize, testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0));
 
-/// What rows of values become and how far they then are from what they were.
+/// The quantized rows, and the values after a round trip.
 struct RoundTrip {
   std::vector<unsigned char> bytes;
   std::vector<float> back;
@@ -300,13 +301,13 @@ TEST_P(QuantizeK, IsTheSameEverywhere) {
   std::vector<float> x = values_to_quantize();
   x.resize(x.size() / 256 * 256);
   std::mt19937 g(5);
-  for (int i = 0; i < 256 * 64; ++i) {  // infinities and NaNs do no harm
+  for (int i = 0; i < 256 * 64; ++i) {  // infinities and NaNs must do no harm
     x.push_back(view<float>(static_cast<std::uint32_t>(g())));
   }
   const RoundTrip scalar(kLoopsScalar, GetParam(), x);
   for (const NamedLoops& set : available_loops()) {
     const RoundTrip other(*set.loops, GetParam(), x);
-    // Blocks are specified where values are finite.
+    // Blocks are specified for finite values.
     const auto size = static_cast<std::size_t>(kFormatBytes[GetParam()]);
     for (std::size_t b = 0; b < x.size() / 256; ++b) {
       if (std::any_of(&x[256 * b], &x[256 * b] + 256,
@@ -319,7 +320,8 @@ TEST_P(QuantizeK, IsTheSameEverywhere) {
   }
 }
 
-/// No value further off than its block's step and what rounding scales to 6 or 8 bits can shift.
+/// Each value's error is at most its block's step plus the effect of rounding scales to 6 or 8
+/// bits.
 TEST_P(QuantizeK, ErrorOfAValue) {
   const Format f = GetParam();
   std::vector<float> x = values_to_quantize();
@@ -334,8 +336,8 @@ TEST_P(QuantizeK, ErrorOfAValue) {
     };
     float largest = 0;
     for (std::size_t p = 0; p < 256; p += part) largest = std::max(largest, range(all + p, part));
-    // A step of the block, and half a unit of its scale for each step of the range; of its
-    // minimum another half.
+    // A step of the block, plus half a unit of its scale for each step of the range, plus another
+    // half unit for its minimum.
     const float rounding = f == kQ4_K ? 1.0f : 0.5f;
     const float steps = f == kQ4_K ? 15.0f : 31.0f, units = f == kQ4_K ? 63.0f : 127.0f;
     const float bound = 1.1f * range(block, part) / steps + rounding * largest / units +
@@ -344,7 +346,8 @@ TEST_P(QuantizeK, ErrorOfAValue) {
   }
 }
 
-/// The search and the finer scales pay: closer than the plain formats of as many bits or more.
+/// The search and the finer scales must give smaller errors than the plain formats with as many
+/// bits or more.
 TEST(QuantizeKError, BelowThePlainFormats) {
   std::mt19937 g(9);
   std::normal_distribution<float> normal;
@@ -359,14 +362,14 @@ TEST(QuantizeKError, BelowThePlainFormats) {
   EXPECT_LT(error(kQ6_K), 0.019);
 }
 
-/// Values that a superblock can hold come back as they are.
+/// Values that a superblock represents exactly are unchanged.
 TEST_P(QuantizeK, TheGridStays) {
   const Format f = GetParam();
   std::vector<float> grid(256);
   for (std::size_t j = 0; j < 256; ++j) {
     const std::size_t block = j / (f == kQ4_K ? 32 : 16);
     const auto q = static_cast<float>(f == kQ4_K ? j % 16 : j % 16 * 4 % 63);
-    // 63 twice a power of two on top: scales that 6 and 8 bits have exactly.
+    // The largest value is 63 times a power of two, so that scales with 6 and 8 bits are exact.
     const float scale = f == kQ4_K ? (block == 3 ? 63.0f : static_cast<float>(7 * block + 7))
                                    : (block == 3 ? -128.0f : static_cast<float>(block) - 20.0f);
     grid[j] = f == kQ4_K ? scale * q - 63.0f * static_cast<float>(block % 2)
@@ -378,7 +381,7 @@ TEST_P(QuantizeK, TheGridStays) {
 
 INSTANTIATE_TEST_SUITE_P(Math, QuantizeK, testing::Values(kQ4_K, kQ6_K));
 
-/// amax/127 with four significant bits, rounded up.
+/// Returns amax/127 rounded up to four significant bits.
 float activation_scale(float amax) {
   const float quotient = amax / 127.0f;
   const int exponent = std::ilogb(quotient) - 3;
@@ -399,7 +402,7 @@ Activation run_activation(const Loops& loops, const std::vector<float>& x, bool 
   return a;
 }
 
-/// Ordinary values, and specials alone and among others in every block of 128.
+/// Returns ordinary values, and special values alone and among others in every block of 128.
 std::vector<float> activations() {
   std::vector<float> x = values_to_quantize();
   x.resize((x.size() + 127) / 128 * 128, 0.25f);
@@ -419,7 +422,7 @@ std::vector<float> activations() {
   return x;
 }
 
-/// `n` values that share a scale, from `first` on.
+/// Checks `n` values that share a scale, from `first` on.
 void check_activation(const Activation& a, const std::vector<float>& x, std::size_t first,
                       std::size_t n) {
   bool finite = true;
@@ -462,9 +465,9 @@ TEST(ActivationBlocks, FollowTheContract) {
   }
 }
 
-/// Every mantissa of the largest magnitude, at the ends and in the middle of the range of live
-/// blocks: 127 is never passed without a clamp, and the scale is the least of four significant
-/// bits.
+/// Tests every mantissa of the largest magnitude, at both ends and in the middle of the range of
+/// nonzero blocks. Values never exceed 127 without a clamp, and the scale is the smallest possible
+/// one with four significant bits.
 TEST(ActivationBlocks, EveryMantissa) {
   for (const std::uint32_t exponent : {27u, 28u, 127u, 130u, 253u, 254u}) {
     int largest = 0, smallest = 127;

@@ -8,8 +8,8 @@
 #include "tests/math/oracle.h"
 #include "tests/math/samples.h"
 
-// An x87 long double holds every value of all ten dtypes exactly, so the rules can be written down
-// without a conversion between two of them.
+// An x87 long double represents every value of all ten dtypes exactly, so the reference needs no
+// conversion between two dtypes.
 static_assert(std::numeric_limits<long double>::digits >= 64);
 
 namespace wick::math_test {
@@ -26,7 +26,7 @@ T load(const unsigned char* p) {
   return x;
 }
 
-/// The value stored at p.
+/// Returns the value stored at p.
 long double value(Real t, const unsigned char* p) {
   switch (t) {
     case kU8:
@@ -50,7 +50,7 @@ long double value(Real t, const unsigned char* p) {
   }
 }
 
-/// The low bits of a pattern that v becomes in type `to`.
+/// Returns the low bits of the pattern that v becomes in type `to`.
 std::uint64_t expected(Real from, Real to, long double v) {
   if (const SmallFloat* format = small_float(to)) return format->nearest(v);
   if (to == kF32) return view<std::uint32_t>(static_cast<float>(v));
@@ -64,7 +64,8 @@ std::uint64_t expected(Real from, Real to, long double v) {
   return static_cast<std::uint64_t>(exact) & mask;
 }
 
-/// Patterns of a type: the corners of every dtype as far as it can hold them, and random ones.
+/// Returns patterns of a type: the extreme values of every dtype that it represents, and random
+/// ones.
 std::vector<unsigned char> samples(Real t, std::size_t* count) {
   std::vector<unsigned char> out;
   const auto push = [&](std::uint64_t pattern) {
@@ -79,7 +80,7 @@ std::vector<unsigned char> samples(Real t, std::size_t* count) {
       for (std::int64_t d = -3; d <= 3; ++d) {
         const std::uint64_t p = (std::uint64_t{1} << shift) + static_cast<std::uint64_t>(d);
         push(p), push(~p + 1);
-        // half an ulp of 8, 11, 24 and 53 bits beside the power of two
+        // Half an ulp of 8, 11, 24 and 53 bits next to the power of two.
         for (const int digits : {4, 8, 11, 24, 53}) {
           if (shift < digits) continue;
           const std::uint64_t half = std::uint64_t{1} << (shift - digits);

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Checks the loops over wick/math in an object file: no calls, and vector registers of full width.
+"""Checks that the loops over wick/math in an object file have no calls and use full-width vectors.
 
-Exits with 1 and a line per finding if a loop calls a function, or if one that should be vectorised
-is not.
+Exits with 1 and a line per finding if a loop calls a function, or if a loop that should be
+vectorized isn't.
 """
 import argparse
 import re
 import subprocess
 import sys
 
-# Loops the compiler leaves scalar, and why that is accepted. Everything else must be vectorised.
+# Loops that the compiler leaves scalar, with the reason why this is accepted. All others must be
+# vectorized.
 SCALAR = {
     "V3": [
-        r"rem_loop2<double>",  # as many rounds as the quotient needs
-        r"(sin|cos)_loop<double>",  # a branch for large arguments; kernels take the form without
+        r"rem_loop2<double>",  # the number of rounds depends on the quotient
+        r"(sin|cos)_loop<double>",  # a branch for large arguments; kernels use the form without it
         r"cast_loop<.*\blong\b",  # no vector conversion between floats and i64 before AVX-512
-        r"quantize_loop",  # off the hot path: weights are quantised once
+        r"quantize_loop",  # not performance critical: weights are quantized once
         r"dequantize_loop",  # 16-byte vectors suit a block of 16 bytes
         r"activation_loop",
     ],
@@ -51,7 +52,7 @@ def main():
     for name, lines in functions(args.objdump, args.object):
         seen += 1
         calls = [l for l in lines if re.search(r"\tcall", l)]
-        # A jump out of the function to another one with the same body is the compiler's folding.
+        # A jump to another function means that the compiler has folded functions with equal bodies.
         folded = len(lines) <= 4 and any(re.search(r"\tjmp", l) for l in lines)
         wide = any(WIDTH[args.isa] in l for l in lines)
         accepted = any(re.search(p, name) for p in SCALAR[args.isa])

@@ -1,4 +1,4 @@
-// decode_blocks TYPE: blocks of a type from the standard input as f32 to the standard output.
+// decode_blocks TYPE: reads blocks of a type from standard input and writes f32 to standard output.
 #include <cstdio>
 #include <string_view>
 

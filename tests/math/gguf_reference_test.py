@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Blocks of any bits, decoded as the Python package `gguf` decodes them: every format of quants.def that it has.
+"""Compares the decoding of random blocks with the Python package `gguf`, for every format of quants.def that it has.
 
 Usage: gguf_reference_test.py QUANTS_DEF DECODE_BLOCKS"""
 

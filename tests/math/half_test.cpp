@@ -21,7 +21,8 @@ class Half : public testing::TestWithParam<Real> {
   const SmallFloat& format() const { return *small_float(GetParam()); }
   int size() const { return kRealBytes[GetParam()]; }
 
-  /// Every number in x (f32 or f64) becomes the nearest pattern, on every instruction set.
+  /// Checks that every number in x (f32 or f64) becomes the nearest pattern on every instruction
+  /// set.
   template <class F>
   void check_from(const std::vector<F>& x, Real from) const {
     std::vector<unsigned char> out(x.size() * 2);
@@ -61,7 +62,7 @@ TEST_P(Half, EveryPatternToFloat) {
   }
 }
 
-/// Each value, each midpoint between two values, and the floats around both.
+/// Tests each value, each midpoint between two values, and the floats around both.
 TEST_P(Half, ValuesAndMidpointsFromFloat) {
   std::vector<float> x = edges_f32();
   for (std::uint32_t p = 0; p + 1 < format().sign_bit(); ++p) {
@@ -82,7 +83,8 @@ TEST_P(Half, ValuesAndMidpointsFromFloat) {
 
 TEST_P(Half, SpreadFromFloat) { check_from(spread_f32(std::size_t{1} << 20, 99), kF32); }
 
-/// Doubles next to the midpoints, nearer than any float: a detour over float would round twice.
+/// Tests doubles that are nearer to the midpoints than any float: a conversion through float would
+/// round twice.
 TEST_P(Half, MidpointsFromDouble) {
   std::vector<double> x = edges_f64();
   std::size_t rounded_twice = 0;
@@ -97,7 +99,7 @@ TEST_P(Half, MidpointsFromDouble) {
       }
     }
   }
-  EXPECT_GT(rounded_twice, 0u);  // the samples do tell one rounding from two
+  EXPECT_GT(rounded_twice, 0u);  // the samples distinguish one rounding from two
   check_from(x, kF64);
   check_from(random_f64(200000, 5), kF64);
 }

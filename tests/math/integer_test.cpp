@@ -14,7 +14,7 @@ namespace {
 
 using Wide = __int128;
 
-/// The corners of a type and random numbers of every magnitude.
+/// Returns the extreme values of a type and random numbers of every magnitude.
 template <class T>
 std::vector<T> samples() {
   using L = std::numeric_limits<T>;
@@ -53,7 +53,7 @@ T wrapped(Wide x) {
 }
 Wide floor_div(Wide a, Wide b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0); }
 
-/// A shift a bit at a time.
+/// Shifts by one bit at a time.
 template <class T>
 Wide shifted(T a, T count, bool left) {
   Wide x = a;
@@ -216,7 +216,7 @@ TEST(Integer, I16) { check<math::i16>(kI16); }
 TEST(Integer, I32) { check<math::i32>(kI32); }
 TEST(Integer, I64) { check<math::i64>(kI64); }
 
-/// A NaN is unequal to everything and not in any order; the zeros are equal.
+/// NaN is unequal to everything and unordered; zeros of both signs are equal.
 TEST(Integer, ComparisonsOfFloats) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const std::vector<float> x = {-kInf, -1.5f, -0x1p-149f,

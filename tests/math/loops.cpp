@@ -12,7 +12,7 @@ namespace {
 
 using namespace wick::math;  // NOLINT(google-build-using-namespace)
 
-/// What a storage type computes in, and back.
+/// Converts a storage type to its compute type, and back.
 template <class T>
 auto wide(T x) {
   if constexpr (math::Real<T>) {
@@ -30,7 +30,7 @@ T narrow(Y y) {
   }
 }
 
-// The function of a name for numbers that come from a storage type and go back to it.
+// Calls the function of a name for numbers that are loaded from a storage type and stored as it.
 #define WICK_MATH_CALL(name, ...)      \
   if constexpr (kSame<T, bf16>) {      \
     return of_bf16::name(__VA_ARGS__); \

@@ -40,7 +40,7 @@
   X(maximum)                \
   X(minimum)
 
-// The functions of integers that vectorise, and the comparisons, which floats have too.
+// The integer functions that vectorize, and the comparisons, which floats have as well.
 #define WICK_MATH_WHOLE_UNARY(X) \
   X(neg)                         \
   X(abs)                         \
@@ -106,15 +106,15 @@ inline constexpr int kFormatValues[kFormats] = {
 #include "wick/math/quants.def"
 };
 
-/// Operands and results as the loops take them: arrays of the type named.
+/// The operands and results of loops: arrays of the named type.
 using Loop1 = void (*)(const void* in, void* out, std::size_t n);
 using Loop2 = void (*)(const void* a, const void* b, void* out, std::size_t n);
 
-/// The types that a function of floats takes; the narrow ones compute in f32 and are rounded once.
+/// The float types. Functions of narrow types compute in f32 and round once.
 enum Float { kFloat32, kFloat64, kFloat16, kFloatB16, kFloat8, kFloats };
-/// The first five dtypes of Real.
+/// The integer types: the first five of Real.
 inline constexpr int kWholes = 5;
-/// The types of comparisons: those, f32 and f64.
+/// The types with comparisons: the integers, f32 and f64.
 inline constexpr int kCompared = 7;
 
 struct Loops {
@@ -122,7 +122,7 @@ struct Loops {
   Loop2 binary[kFloats][kBinaries];
   Loop1 whole_unary[kWholes][kWholeUnaries];
   Loop2 whole_binary[kWholes][kWholeBinaries];
-  Loop2 compare[kCompared][kCompares];  // to bytes of 0 and 1
+  Loop2 compare[kCompared][kCompares];  // results are bytes of 0 and 1
   Loop1 sin_of_near, cos_of_near;       // f32
   Loop1 sin_of_near_f64, cos_of_near_f64;
   /// cast[to][from]
@@ -130,14 +130,14 @@ struct Loops {
   void (*dequantize[kFormats])(const void*, float*, std::size_t blocks);
   void (*quantize[kFormats])(const float*, void*, std::size_t blocks);
   void (*activation)(const float*, signed char* q, float* d, int* sum, std::size_t blocks);
-  /// The same where math::kSharedBlocks blocks share a scale, which each has in d.
+  /// The form for math::kSharedBlocks blocks that share a scale, which is stored in the d of each.
   void (*shared_activation)(const float*, signed char* q, float* d, int* sum, std::size_t blocks);
   void (*uniform_f32)(unsigned long seed, float*, std::size_t groups);
   void (*uniform_f64)(unsigned long seed, double*, std::size_t groups);
 };
 
 extern const Loops kLoopsV2, kLoopsV3, kLoopsV4;
-/// The same bodies with vectorisation switched off: what scalar calls give.
+/// The same functions compiled without vectorization, which gives the results of scalar calls.
 extern const Loops kLoopsScalar;
 
 }  // namespace wick::math_test

@@ -1,6 +1,6 @@
-// Every one of the 2^32 floats through the ops of one f32 argument and the conversions from f32,
-// and random pairs through the functions of two, on every instruction set this processor has. An
-// hour of work, recorded function by function: run by hand; ctest takes a sample.
+// Tests all 2^32 floats with the ops of one f32 argument and the conversions from f32, and random
+// pairs with the functions of two, on every instruction set of this CPU. The whole test takes an
+// hour and records its results function by function. It is run by hand; ctest runs a sample.
 
 #include <atomic>
 #include <chrono>
@@ -45,32 +45,32 @@ struct Options {
   unsigned threads = std::thread::hardware_concurrency();
   std::uint64_t step = 1;
   std::uint64_t pairs = std::uint64_t{1} << 30;
-  std::string record;  // a file of Markdown: rows are added, those that it has aren't run again
+  std::string record;  // a Markdown file: rows are added, and recorded rows are skipped
 };
 
 struct Result {
   double worst = -1;
   float at = 0, and_at = 0;
-  std::uint64_t differing = 0;  // between instruction sets, or from the conversion's oracle
+  std::uint64_t differing = 0;  // between instruction sets, or from the conversion's reference
 };
 
-/// A function of floats on one instruction set.
+/// A float function on one instruction set.
 struct Runner {
   std::string name;
   std::function<void(const float* in, float* out, std::size_t n)> run;
-  bool calls_fma;  // slow: sees a sixteenth
+  bool calls_fma;  // slow: tests only a sixteenth of the inputs
 };
 
-/// An op of one f32 argument, or a function of wick/math that isn't one.
+/// An op with one f32 argument, or another function of wick/math.
 struct Subject {
   std::string name;
-  Unary function;          // what it is held against
-  bool is_elu = false;     // of alpha 1: expm1 below 0
-  std::vector<Runner> on;  // the fastest last
+  Unary function;          // the reference
+  bool is_elu = false;     // elu with alpha 1: expm1 below 0
+  std::vector<Runner> on;  // the fastest is last
 };
 
-/// Rows of ops.def run as the backends of the instruction sets have them, with all that a kernel
-/// does around the function; others as plain loops.
+/// Rows of ops.def run in the backends of the instruction sets, including everything that a kernel
+/// does around the function. Other functions run as plain loops.
 Subject subject_of(const std::string& name, Unary function, bool is_elu) {
   static std::deque<cpu::CpuBackend> backends;
   if (backends.empty()) {
@@ -115,7 +115,7 @@ class Report {
     std::ifstream in(o.record);
     for (std::string line; std::getline(in, line);) before_ += line + '\n';
   }
-  /// Whether a row is wanted and wasn't recorded before.
+  /// Returns whether a row is selected and hasn't been recorded.
   bool wants(const std::string& name) {
     if (options_.only != "all" && options_.only != name) return false;
     any_ = true;
@@ -196,7 +196,7 @@ Result over_all(const Options& o, const Body& body) {
   });
 }
 
-/// The places where two results differ, NaN being equal to NaN.
+/// Returns the number of positions where two results differ; any NaN equals any other.
 std::uint64_t differing(const std::vector<float>& a, const std::vector<float>& b) {
   std::uint64_t n = 0;
   for (std::size_t i = 0; i < kChunk; ++i) {
@@ -219,7 +219,8 @@ void check_function(const Options& o, Report& report, const Subject& f) {
     for (std::size_t i = 0; i < kChunk; ++i) {
       const double x = static_cast<double>(in[i]);
       double error = ulp_error(out[i], fast_of(f, x));
-      // The C library's doubles are off by some 1e-9 ulp of a float: near the limit MPFR decides.
+      // The C library's doubles have an error of some 1e-9 ulp of a float, so MPFR decides close to
+      // the limit.
       if (error > limit - 1e-6 && error > 0) error = ulp_error(out[i], true_of(f, x));
       if (error > result.worst) result.worst = error, result.at = in[i];
     }
@@ -227,7 +228,7 @@ void check_function(const Options& o, Report& report, const Subject& f) {
   float got;
   f.on.back().run(&r.at, &got, 1);
   const double at = static_cast<double>(r.at);
-  r.worst = ulp_error(got, true_of(f, at));  // the exact figure, by MPFR
+  r.worst = ulp_error(got, true_of(f, at));  // the exact error, computed with MPFR
   char worst[32];
   std::snprintf(worst, sizeof worst, "%.4f", r.worst);
   std::string sets;
@@ -293,7 +294,7 @@ void check_conversion(const Options& o, Report& report, Real to) {
 }
 
 int run(const Options& o) {
-  cpu::ThreadPool::global().set_threads(1);  // threads of this program's own share the work
+  cpu::ThreadPool::global().set_threads(1);  // this program's own threads share the work
   Report report(o);
   for (int f = 0; f < kUnaries; ++f) {
     if (!report.wants(kUnaryNames[f])) continue;
@@ -304,7 +305,7 @@ int run(const Options& o) {
     if (report.wants(kRealNames[to])) check_conversion(o, report, to);
   }
   for (int f = 0; f < kBinaries; ++f) {
-    if (kBinaryNames[f] == std::string("elu")) continue;  // above
+    if (kBinaryNames[f] == std::string("elu")) continue;  // tested above
     if (report.wants(kBinaryNames[f])) check_pairs(o, report, static_cast<Binary>(f));
   }
   return report.end();
@@ -313,19 +314,16 @@ int run(const Options& o) {
 constexpr const char* kHelp =
     "usage: math_exhaustive [--function NAME] [--threads N] [--step N] [--pairs N] [--record "
     "FILE]\n"
-    "Puts all 2^32 floats through the f32 ops of one argument and the conversions to f16, bf16 "
-    "and\n"
-    "f8e4m3, and random pairs through the f32 functions of two arguments, on every instruction "
-    "set\n"
-    "this processor has, and prints the worst error against MPFR. (The sets without an fma\n"
-    "instruction are slow: they see a sixteenth of the patterns.)\n"
+    "Tests the f32 ops of one argument and the conversions to f16, bf16 and f8e4m3 with all 2^32\n"
+    "floats, and the f32 functions of two arguments with random pairs, on every instruction set\n"
+    "that this processor has. Prints the worst error against MPFR. Instruction sets without fma\n"
+    "are slow, so they are tested with a sixteenth of the floats.\n"
     "  --function NAME  one function (exp, log, ...) or target type (f16, bf16, f8e4m3); default "
     "all\n"
     "  --threads N      default: one per processor\n"
-    "  --step N         only every N-th pattern (odd numbers reach every exponent and low bit)\n"
+    "  --step N         only every N-th float (an odd N reaches every exponent and low bit)\n"
     "  --pairs N        default 2^30\n"
-    "  --record FILE    adds a row of Markdown a function; the ones that FILE has aren't run "
-    "again\n"
+    "  --record FILE    adds a row of Markdown per function; skips functions that FILE has\n"
     "Exits with 1 if an error exceeds the function's limit or two instruction sets differ.\n";
 
 }  // namespace

@@ -25,7 +25,7 @@ class Big {
   mpfr_t v_;
 };
 
-/// y = f(x) to 160 bits.
+/// Computes y = f(x) with 160 bits.
 void evaluate(Unary f, double x, mpfr_ptr y) {
   thread_local Big in, t, c;
   mpfr_set_d(in.get(), x, MPFR_RNDN);
@@ -97,7 +97,7 @@ void evaluate(Unary f, double x, mpfr_ptr y) {
       if (f == k_sigmoid) {
         mpfr_ui_div(y, 1, t.get(), MPFR_RNDN);
       } else if (x == -kInf) {
-        mpfr_set_zero(y, -1);  // the limit, where the formula has no value
+        mpfr_set_zero(y, -1);  // the limit; the formula has no value here
       } else {
         mpfr_div(y, a, t.get(), MPFR_RNDN);
       }
@@ -153,7 +153,7 @@ void evaluate(Unary f, double x, mpfr_ptr y) {
   }
 }
 
-/// z = f(x, y) to 160 bits.
+/// Computes z = f(x, y) with 160 bits.
 void evaluate(Binary f, double x, double y, mpfr_ptr z) {
   thread_local Big in_a, in_b;
   mpfr_ptr a = in_a.get(), b = in_b.get();
@@ -168,7 +168,7 @@ void evaluate(Binary f, double x, double y, mpfr_ptr z) {
       mpfr_atan2(z, a, b, MPFR_RNDN);
       break;
     case Binary::k_rem:
-      mpfr_fmod(z, a, b, MPFR_RNDN);  // takes a's sign, and gives a for an infinite b
+      mpfr_fmod(z, a, b, MPFR_RNDN);  // has a's sign, and is a for an infinite b
       if (mpfr_nan_p(z)) break;
       if (mpfr_zero_p(z)) {
         mpfr_set_zero(z, std::signbit(y) ? -1 : 1);
@@ -197,7 +197,7 @@ void evaluate(Binary f, double x, double y, mpfr_ptr z) {
   }
 }
 
-/// |got − w| in ulps of double.
+/// Returns |got − w| in ulps of double.
 double ulp_error_f64(mpfr_ptr w, double got) {
   thread_local Big t;
   if (mpfr_nan_p(w) || std::isnan(got)) return mpfr_nan_p(w) && std::isnan(got) ? 0 : kInf;
@@ -206,7 +206,7 @@ double ulp_error_f64(mpfr_ptr w, double got) {
   const mpfr_exp_t exponent =
       mpfr_zero_p(w) ? -1022 : std::max<mpfr_exp_t>(mpfr_get_exp(w) - 1, -1022);
   if (exponent > 1023) return std::isinf(got) ? 0 : kInf;
-  if (std::isinf(got)) {  // counts as 2^1024
+  if (std::isinf(got)) {  // infinity counts as 2^1024
     mpfr_set_si_2exp(t.get(), std::signbit(got) ? -1 : 1, 1024, MPFR_RNDN);
   } else {
     mpfr_set_d(t.get(), got, MPFR_RNDN);
@@ -216,7 +216,7 @@ double ulp_error_f64(mpfr_ptr w, double got) {
   return std::fabs(mpfr_get_d(t.get(), MPFR_RNDN));
 }
 
-/// exp(high + low) and erfc(high + low) for a low far below an ulp of high.
+/// exp(high + low) and erfc(high + low), where low is far below an ulp of high.
 double exp_of(long double x) {
   const double high = static_cast<double>(x);
   const double low = std::fabs(high) > 800 ? 0 : static_cast<double>(x - high);
@@ -435,9 +435,9 @@ double limit_f32(Binary f) {
     case Binary::k_atan2:
       return 1.60;
     case Binary::k_elu:
-      return 2.80;  // expm1's error can double where the product crosses a power of two
+      return 2.80;  // expm1's error can double if the product crosses a power of two
     case Binary::k_rem:
-      return 0.5001;  // exact, then one rounding, behind one to double at most
+      return 0.5001;  // exact, then one rounding, after at most one rounding to double
     default:
       return 0;
   }
@@ -510,7 +510,7 @@ std::uint32_t SmallFloat::nearest(long double x) const {
                        [](double v, long double w) { return static_cast<long double>(v) < w; }) -
       finite_.begin());
   if (above < end && static_cast<long double>(finite_[above]) == a) return sign | above;
-  const std::uint32_t below = above - 1;  // 0 is a value, so there is one
+  const std::uint32_t below = above - 1;  // 0 is a value, so this index exists
   const double step =
       above < end ? finite_[above] - finite_[below] : finite_[below] - finite_[below - 1];
   if (above == end && !has_infinity_) return sign | below;

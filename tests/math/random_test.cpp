@@ -17,7 +17,7 @@ void expect_block(const Philox4& got, const Philox4& want) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(got.v[i], want.v[i]) << "word " << i;
 }
 
-/// The known answers that Random123 publishes for philox4x32-10.
+/// The known answers for philox4x32-10 published by Random123.
 TEST(Philox, KnownAnswers) {
   expect_block(math::philox(Philox4{{0, 0, 0, 0}}, 0),
                Philox4{{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}});

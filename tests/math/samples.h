@@ -22,8 +22,8 @@ To view(const From& x) {
   return y;
 }
 
-/// Every binade's start and its neighbours, NaNs, infinities, zeros, and the places where exp, tanh
-/// and their kin change course, each with its neighbours; both signs.
+/// Returns the start of every binade, NaNs, infinities, zeros, and the thresholds of exp, tanh and
+/// similar functions, each with its neighbours and with both signs.
 inline std::vector<float> edges_f32() {
   std::vector<std::uint32_t> bits = {0x7f800001u, 0x7fc00000u, 0x7fffffffu};
   const auto around = [&](std::uint32_t b) {
@@ -46,7 +46,7 @@ inline std::vector<float> edges_f32() {
   return all;
 }
 
-/// As edges_f32, for double.
+/// The same values for double.
 inline std::vector<double> edges_f64() {
   std::vector<std::uint64_t> bits = {0x7ff0000000000001u, 0x7ff8000000000000u, 0x7fffffffffffffffu};
   const auto around = [&](std::uint64_t b) {
@@ -70,7 +70,8 @@ inline std::vector<double> edges_f64() {
   return all;
 }
 
-/// n patterns spread evenly over all floats; the odd step reaches every exponent and low bit.
+/// Returns n patterns spread evenly over all floats. The odd step reaches every exponent and low
+/// bit.
 inline std::vector<float> spread_f32(std::size_t n, std::uint32_t start) {
   const std::uint32_t step = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / n) | 1u;
   std::vector<float> all(n);
@@ -79,7 +80,8 @@ inline std::vector<float> spread_f32(std::size_t n, std::uint32_t start) {
   return all;
 }
 
-/// n doubles: half random patterns, half with a random exponent in the range where functions live.
+/// Returns n doubles: half have random patterns, half have a random exponent in the range where
+/// functions are interesting.
 inline std::vector<double> random_f64(std::size_t n, std::uint64_t seed) {
   std::mt19937_64 g(seed);
   std::vector<double> all(n);
@@ -91,7 +93,7 @@ inline std::vector<double> random_f64(std::size_t n, std::uint64_t seed) {
   return all;
 }
 
-/// A number of any pattern, and one between 2^-12 and 2^8 in magnitude.
+/// Returns a number with a random pattern, or one between 2^-12 and 2^8 in magnitude.
 template <class F>
 F any_number(std::mt19937_64& g) {
   if constexpr (sizeof(F) == 4) {
@@ -119,9 +121,9 @@ inline std::vector<double> middle_f64(std::size_t n, std::uint64_t seed) {
   return middle_numbers<double>(n, seed);
 }
 
-/// A pair for a function of two numbers, of any patterns or in the middle; for pow mostly such that
-/// the result is in the range, near overflow or underflow, or x near 1; for rem also near
-/// multiples.
+/// Returns a pair for a function of two numbers, with random patterns or moderate magnitudes. For
+/// pow, most results are in range, near overflow or underflow, or have an x near 1. For rem, some
+/// are near multiples.
 template <class F>
 std::pair<F, F> random_pair(Binary f, std::mt19937_64& g) {
   const std::uint64_t kind = g();
@@ -140,8 +142,8 @@ std::pair<F, F> random_pair(Binary f, std::mt19937_64& g) {
   return {x, y};
 }
 
-/// What functions of two numbers treat apart: zeros, ones, infinities, NaN, denormals, the largest,
-/// whole numbers even and odd up to where all are even, halves.
+/// Returns the special cases of functions of two numbers: zeros, ones, infinities, NaN, denormals,
+/// the largest number, even and odd integers up to where all are even, and halves.
 template <class F>
 std::vector<F> specials() {
   using L = std::numeric_limits<F>;

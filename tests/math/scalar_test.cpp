@@ -17,7 +17,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// The number of places where two results differ, NaN being equal to NaN.
+/// Returns the number of positions where two results differ; any NaN equals any other.
 template <class F>
 std::size_t differing(const std::vector<F>& a, const std::vector<F>& b) {
   std::size_t n = 0;
@@ -30,8 +30,8 @@ std::size_t differing(const std::vector<F>& a, const std::vector<F>& b) {
 
 class F32 : public testing::TestWithParam<int> {};
 
-/// 2 million patterns, a million numbers near 1 and every edge: the error, and the same bits from
-/// scalar calls and from loops vectorised for every instruction set.
+/// Tests 2 million patterns, a million numbers near 1 and every edge case: the error, and equal
+/// bits from scalar calls and from the vectorized loops of every instruction set.
 TEST_P(F32, WithinLimitAndSameBits) {
   const auto f = static_cast<Unary>(GetParam());
   std::vector<float> x = spread_f32(std::size_t{1} << 21, 12345u + static_cast<std::uint32_t>(f));
@@ -55,7 +55,7 @@ TEST_P(F32, WithinLimitAndSameBits) {
   RecordProperty("worst_ulp", std::to_string(worst));
 }
 
-/// The edges and a sample against MPFR itself, which also holds the fast reference to its promise.
+/// Compares the edge cases and a sample with MPFR, which also checks the fast reference.
 TEST_P(F32, WithinLimitOfMpfr) {
   const auto f = static_cast<Unary>(GetParam());
   std::vector<float> x = edges_f32();
@@ -76,7 +76,7 @@ TEST_P(F32, WithinLimitOfMpfr) {
   }
 }
 
-/// The loops of a narrow type put its patterns through as bytes or as 16-bit words.
+/// The loops of a narrow type, whose patterns are bytes or 16-bit words.
 struct Narrow {
   const SmallFloat& format;
   Float type;
@@ -96,7 +96,8 @@ struct Narrow {
     set.loops->binary[type][static_cast<int>(f)](x.data(), y.data(), out.data(), a.size());
     return patterns(out);
   }
-  /// Whether got is the nearest pattern to value or the next to it, which is less than 1 ulp away.
+  /// Returns whether `got` is the pattern nearest to `value`, or an adjacent one that is less than
+  /// 1 ulp away.
   bool near(std::uint32_t got, double value) const {
     const std::uint32_t want = format.nearest(static_cast<long double>(value));
     if (format.is_nan(want) || format.is_nan(got)) return format.is_nan(want) && format.is_nan(got);
@@ -119,8 +120,8 @@ struct Narrow {
   }
 };
 
-/// All values of a narrow type: computed in f32 and rounded once, within 1 ulp of the type and the
-/// same on every instruction set.
+/// Tests all values of a narrow type, which are computed in f32 and rounded once: the error is
+/// within 1 ulp of the type, and all instruction sets give equal bits.
 void check_narrow(Unary f, const Narrow& narrow) {
   const std::vector<NamedLoops> sets = available_loops();
   const std::vector<std::uint32_t> y = narrow.run(sets.back(), f);
@@ -143,7 +144,7 @@ Narrow f8_loops() { return {small_f8e4m3(), kFloat8, 1}; }
 TEST_P(F32, AllOfF16) { check_narrow(static_cast<Unary>(GetParam()), f16_loops()); }
 TEST_P(F32, AllOfBF16) { check_narrow(static_cast<Unary>(GetParam()), bf16_loops()); }
 TEST_P(F32, AllOfF8) { check_narrow(static_cast<Unary>(GetParam()), f8_loops()); }
-/// The functions that narrow.h has for a type give, rounded, the bits that those of f32 give.
+/// The functions that narrow.h defines for a type must give the rounded bits of the f32 functions.
 void check_same_as_f32(Unary f, const Narrow& narrow) {
   std::vector<float> wide(narrow.format.patterns()), want(wide.size());
   for (std::uint32_t i = 0; i < wide.size(); ++i) {
@@ -168,7 +169,7 @@ TEST_P(F32, NarrowTypesHaveTheBitsOfF32) {
 INSTANTIATE_TEST_SUITE_P(Math, F32, testing::Range(0, static_cast<int>(kUnaries)),
                          [](const auto& test) { return kUnaryNames[test.param]; });
 
-/// Every op of one float argument is one of those, by its name in ops.def.
+/// Every op of one float argument must be among the tested functions, by its name in ops.def.
 TEST(Scalar, EveryOpOfOneArgumentIsHeldAgainstMpfr) {
   const std::pair<std::string, std::string> rows[] = {
 #define WICK_UNARY(name, dtypes, ...) {#name, #dtypes},
@@ -192,10 +193,11 @@ TEST_P(F64, WithinLimitAndSameBits) {
   x.insert(x.end(), edges.begin(), edges.end());
   const std::vector<double> middle = middle_f64(30000, 11);
   x.insert(x.end(), middle.begin(), middle.end());
-  if (f == k_sin || f == k_cos) {  // near the multiples of pi/2
+  if (f == k_sin || f == k_cos) {  // near multiples of pi/2
     for (int k = 1; k < 20000; ++k) x.push_back(static_cast<double>(k * 34359.0) * M_PI_2);
     for (int k = 1; k < 2000; ++k) x.push_back(k * M_PI_2);
-    // The double nearest to a multiple of pi/2, both sides of where the reduction changes, and every exponent.
+    // The double nearest to a multiple of pi/2, both sides of the threshold of the reduction, and
+    // every exponent.
     for (const double v : {0x1.6ac5b262ca1ffp+849, 0x1p30, std::nextafter(0x1p30, kInf), 1e22, DBL_MAX}) {
       x.push_back(v), x.push_back(-v);
     }
@@ -223,7 +225,7 @@ TEST_P(F64, WithinLimitAndSameBits) {
 INSTANTIATE_TEST_SUITE_P(Math, F64, testing::Range(0, static_cast<int>(kUnaries)),
                          [](const auto& test) { return kUnaryNames[test.param]; });
 
-/// Everything with everything among special numbers, then n random pairs.
+/// All pairs of special numbers, then n random pairs.
 template <class F>
 void pairs(Binary f, std::size_t n, std::vector<F>* a, std::vector<F>* b) {
   const std::vector<F> special = specials<F>();
@@ -309,7 +311,7 @@ TEST_P(F32Pairs, Doubles) {
 INSTANTIATE_TEST_SUITE_P(Math, F32Pairs, testing::Range(0, kBinaries),
                          [](const auto& test) { return kBinaryNames[test.param]; });
 
-/// The form for arguments near 0 has the bits of the whole one.
+/// The form for arguments near 0 must give the bits of the general form.
 TEST(Scalar, SineAndCosineOfNear) {
   std::vector<float> x = spread_f32(std::size_t{1} << 20, 5);
   const std::vector<float> edges = edges_f32();
@@ -336,7 +338,7 @@ TEST(Scalar, SineAndCosineOfNear) {
   }
 }
 
-/// Limits and special values written down by hand, so that the oracle is checked too.
+/// Limits and special values written by hand, which also check the reference.
 TEST(Scalar, SpecialValues) {
   EXPECT_EQ(math::exp(0.0f), 1.0f);
   EXPECT_EQ(math::exp(-0.0f), 1.0f);
@@ -367,7 +369,7 @@ TEST(Scalar, SpecialValues) {
   EXPECT_EQ(math::sigmoid(0.0f), 0.5f);
   EXPECT_EQ(math::sigmoid(kInf), 1.0f);
   EXPECT_EQ(math::sigmoid(-kInf), 0.0f);
-  EXPECT_EQ(math::sigmoid(-100.0f), 3.783506e-44f);  // where 1/(1 + exp(100)) would give 0
+  EXPECT_EQ(math::sigmoid(-100.0f), 3.783506e-44f);  // here 1/(1 + exp(100)) would give 0
 
   EXPECT_EQ(math::silu(kInf), kInf);
   EXPECT_EQ(math::silu(-kInf), 0.0f);
@@ -472,7 +474,7 @@ TEST(Scalar, SpecialValues) {
   EXPECT_TRUE(std::signbit(math::atan2(-0.0f, 1.0f)));
 }
 
-/// The order of all numbers with −0 below +0 and NaN above everything, by sorting keys.
+/// Ranks numbers in the total order with −0 below +0 and NaN above everything, by sorting keys.
 template <class F>
 int rank(F x) {
   const F sorted[] = {-std::numeric_limits<F>::infinity(),
@@ -529,7 +531,7 @@ TEST(Scalar, MinimumF32) { check_extremum<float>(kFloat32, false); }
 TEST(Scalar, MaximumF64) { check_extremum<double>(kFloat64, true); }
 TEST(Scalar, MinimumF64) { check_extremum<double>(kFloat64, false); }
 
-/// The checks can fail: an error of the size they are to find is found.
+/// The checks can fail: they detect an error of the size that they must find.
 TEST(Oracle, SeesErrors) {
   EXPECT_EQ(ulp_error(1.0f, 1.0), 0.0);
   EXPECT_EQ(ulp_error(1.0f + 0x1p-22f, 1.0), 2.0);

@@ -1,5 +1,5 @@
-// Steps of several sequences on the CPU and on the devices that WICK_TEST_DEVICES names: a row's
-// bits are those that its sequence gives alone, whatever shares the batch.
+// Steps with several sequences, on the CPU and on the devices that WICK_TEST_DEVICES names. A row's
+// bits must be those of its sequence alone, independent of the other rows in the batch.
 #include "wick/models/batch.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ Tokens tokens_of(int64_t count, int64_t seed) {
   return tokens;
 }
 
-/// The logits of a conversation's tokens, all in one step.
+/// Returns the logits of a conversation's tokens, all in one step.
 std::vector<float> alone(const CausalLm& model, const Tokens& tokens) {
   nn::KvCache cache = model.make_cache(1000, DType::f16);
   return model.forward(tokens, cache, Logits::all).to_vector<float>();
@@ -46,7 +46,7 @@ std::vector<float> alone(const CausalLm& model, const Tokens& tokens) {
 
 struct Conversation {
   Tokens tokens;
-  int64_t run = 0;  // of the tokens
+  int64_t run = 0;  // number of tokens that have run
 };
 
 class BatchTest : public testing::Test {
@@ -55,8 +55,8 @@ class BatchTest : public testing::Test {
   TempFolder folder_;
 };
 
-/// The same bits, or with float weights on a GPU, whose products choose their order by the number
-/// of rows (docs/design/numerics/matmul.md), nearly the same numbers.
+/// Expects equal bits. With float weights on a GPU, GEMMs choose their order by the number of
+/// rows (docs/design/numerics/matmul.md), so the numbers only need to be close.
 void expect_row(const std::vector<float>& row, const std::vector<float>& wanted, bool exact,
                 const std::string& what) {
   if (exact) {
@@ -67,7 +67,8 @@ void expect_row(const std::vector<float>& row, const std::vector<float>& wanted,
   for (size_t i = 0; i < row.size(); ++i) ASSERT_NEAR(row[i], wanted[i], 2e-5f) << what;
 }
 
-/// Prompts and single tokens of sequences that join and leave, in every step other ones.
+/// Prompts and single tokens of sequences that join and leave, in a different combination in each
+/// step.
 TEST_F(BatchTest, RowsDoNotDependOnWhatSharesTheBatch) {
   for (const DType dtype : {DType::q8_0, DType::f32}) {
     TinyLlama tiny{.context = 1000, .dtype = dtype};
@@ -90,7 +91,8 @@ TEST_F(BatchTest, RowsDoNotDependOnWhatSharesTheBatch) {
           Conversation& c = all[static_cast<size_t>(s)];
           const auto left = static_cast<int64_t>(c.tokens.size()) - c.run;
           if (left == 0 || (step + s) % 4 == 3) continue;
-          // Most of a prompt at once, then single tokens, some behind larger pieces of others.
+          // Most of a prompt runs at once, then single tokens, some together with larger pieces of
+          // other sequences.
           const int64_t count = left > 12             ? left - 10
                                 : (s + step) % 5 == 0 ? std::min<int64_t>(left, 3)
                                                       : 1;
@@ -121,7 +123,7 @@ TEST_F(BatchTest, RowsDoNotDependOnWhatSharesTheBatch) {
   }
 }
 
-/// Tokens drawn for several sequences at once, each with its own options.
+/// Tokens sampled for several sequences at once, each with its own options.
 TEST_F(BatchTest, DecoderOfSeveralDrawsWhatEachDrawsAlone) {
   TinyLlama tiny{.context = 600, .dtype = DType::q8_0};
   const std::vector<Tokens> prompts = {tokens_of(250, 1), tokens_of(3, 2), tokens_of(90, 3)};
@@ -129,7 +131,7 @@ TEST_F(BatchTest, DecoderOfSeveralDrawsWhatEachDrawsAlone) {
   options[0].temperature = 0;
   options[1] = {.temperature = 1.2f, .repetition_penalty = 1.3f, .seed = 11};
   options[2] = {.temperature = 0.9f, .top_k = 0, .seed = 12};
-  constexpr int kTokens = 30;  // the first sequence goes over the end of its page
+  constexpr int kTokens = 30;  // the first sequence crosses a page boundary
   for (const Device device : test::cpu_and_devices()) {
     SCOPED_TRACE(device.str());
     const auto model = load(tiny, folder_, device);
@@ -176,7 +178,7 @@ TEST_F(BatchTest, WhatCannotBeIsRefused) {
     };
     EXPECT_EQ(refusal({}), "forward: no sequences");
     EXPECT_EQ(refusal({{0, some}, {1, none}}), "forward: no tokens");
-    EXPECT_EQ(refusal({{0, some}, {0, some}}), "forward: a sequence is there twice: 0");
+    EXPECT_EQ(refusal({{0, some}, {0, some}}), "forward: a sequence is given twice: 0");
     EXPECT_EQ(refusal({{0, some}, {2, some}}), "kv cache: no such sequence: 2: there are 2");
     EXPECT_EQ(refusal({{-1, some}}), "kv cache: no such sequence: -1: there are 2");
     EXPECT_THAT(refusal({{1, some}, {0, many}}), HasSubstr("context is full"));
@@ -186,12 +188,13 @@ TEST_F(BatchTest, WhatCannotBeIsRefused) {
 
     const int64_t twice[] = {1, 1}, unknown[] = {0, 5};
     EXPECT_EQ(error_of([&] { Decoder(*model, cache, twice); }),
-              "decode: a sequence is there twice");
+              "decode: a sequence is given twice");
     EXPECT_THAT(error_of([&] { Decoder(*model, cache, unknown); }), HasSubstr("no such sequence"));
     EXPECT_EQ(error_of([&] { Decoder(*model, cache, std::span<const int64_t>{}); }),
               "decode: no sequences");
     Decoder decoder(*model, cache);
-    EXPECT_THAT(error_of([&] { decoder.step(some); }), HasSubstr("as many tokens as sequences"));
+    EXPECT_THAT(error_of([&] { decoder.step(some); }),
+                HasSubstr("numbers of tokens and sequences differ"));
     EXPECT_THAT(error_of([&] { decoder.next(true); }), HasSubstr("no token was drawn"));
   }
 }

@@ -1,4 +1,4 @@
-// Files that lack something, or say something that cannot be: an error that names what and where.
+// Files that lack something or contain invalid values. The error must name what is wrong and where.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 class ModelFiles : public testing::Test {
  protected:
-  /// The error of loading the model, without the path if it starts with that.
+  /// Returns the error of loading the model, without a leading path.
   std::string error(TinyLlama tiny) {
     const std::string path = folder_.path("m.gguf");
     tiny.write(path);
@@ -49,9 +49,9 @@ TEST_F(ModelFiles, MissingTensors) {
 
 TEST_F(ModelFiles, WrongShapes) {
   EXPECT_EQ(error({.shapes = {{"blk.0.attn_q.weight", {64, 32}}}}),
-            "tensor has another shape: blk.0.attn_q.weight f32[64,32]: need [64,64]");
+            "tensor has the wrong shape: blk.0.attn_q.weight f32[64,32]: need [64,64]");
   EXPECT_EQ(error({.shapes = {{"blk.1.ffn_norm.weight", {32}}}}),
-            "tensor has another shape: blk.1.ffn_norm.weight f32[32]: need [64]");
+            "tensor has the wrong shape: blk.1.ffn_norm.weight f32[32]: need [64]");
   EXPECT_THAT(error({.shapes = {{"token_embd.weight", {40, 32}}}}), HasSubstr("need [40,64]"));
   EXPECT_EQ(error({.shapes = {{"token_embd.weight", {40}}}}),
             "embedding isn't a matrix: f32[40]: need [vocabulary, hidden]");
@@ -74,15 +74,16 @@ TEST_F(ModelFiles, TypesThatCantBeComputedWith) {
 
 TEST_F(ModelFiles, ArchitectureAndRopeKind) {
   EXPECT_EQ(edited([](auto& w) { w.set_string("general.architecture", "mamba"); }),
-            "unsupported architecture: 'mamba': this version runs llama (Llama 3, Mistral, "
+            "unsupported architecture: 'mamba': this version supports llama (Llama 3, Mistral, "
             "SmolLM), qwen2 (Qwen 2 and 2.5), qwen3 (Qwen 3), "
             "phi3 (Phi 3), gemma (Gemma), gemma2 (Gemma 2), gemma3 (Gemma 3)");
   EXPECT_THAT(edited([](auto& w) { w.remove("general.architecture"); }),
               HasSubstr("general.architecture"));
   EXPECT_THAT(edited([](auto& w) { w.set_u32("general.architecture", 3); }),
               HasSubstr("general.architecture"));
-  EXPECT_EQ(edited([](auto& w) { w.set_string("llama.rope.scaling.type", "longrope"); }),
-            "unknown rope scaling: 'longrope': this version knows none, linear, yarn and llama3");
+  EXPECT_EQ(
+      edited([](auto& w) { w.set_string("llama.rope.scaling.type", "longrope"); }),
+      "unknown rope scaling: 'longrope': this version supports none, linear, yarn and llama3");
 }
 
 TEST_F(ModelFiles, HeadsThatDontGroup) {
@@ -119,7 +120,7 @@ TEST_F(ModelFiles, CountsOutOfRange) {
     EXPECT_THAT(edited([&](auto& w) { w.set_f32(key, 2.5f); }), HasSubstr(key));
     EXPECT_THAT(edited([&](auto& w) { w.set_string(key, "many"); }), HasSubstr(key));
   }
-  // Counts in range that the tensors don't bear out.
+  // Counts within range that contradict the tensors.
   EXPECT_THAT(edited([](auto& w) { w.set_u32("llama.block_count", 3); }), HasSubstr("blk.2."));
   EXPECT_THAT(edited([](auto& w) { w.set_u32("llama.attention.head_count", 2); }),
               HasSubstr("attn_q.weight"));
@@ -149,7 +150,7 @@ TEST_F(ModelFiles, NumbersOutOfRange) {
   EXPECT_THAT(error({.rope_divisors = {1, 1, 1, NAN, 1, 1, 1, 1}}), HasSubstr("divisors"));
 }
 
-// What architectures have beside Llama's tensors and keys.
+// Tensors and keys of other architectures that Llama doesn't have.
 TEST_F(ModelFiles, OtherArchitectures) {
   const auto& families = TinyLlama::families();
   const auto without = [&](const char* family, const char* tensor) {
@@ -180,7 +181,7 @@ TEST_F(ModelFiles, OtherArchitectures) {
     EXPECT_THAT(without(family, tensor), HasSubstr(tensor)) << family;
   }
   EXPECT_EQ(shaped("qwen3", "blk.0.attn_q_norm.weight", {64}),
-            "tensor has another shape: blk.0.attn_q_norm.weight f32[64]: need [24]");
+            "tensor has the wrong shape: blk.0.attn_q_norm.weight f32[64]: need [24]");
   EXPECT_THAT(shaped("qwen2", "blk.0.attn_k.bias", {64}), HasSubstr("need [32]"));
   EXPECT_THAT(shaped("phi3", "blk.0.attn_qkv.weight", {64, 64}), HasSubstr("need [192,64]"));
   EXPECT_THAT(shaped("phi3", "blk.0.ffn_up.weight", {96, 64}), HasSubstr("need [192,64]"));

@@ -1,4 +1,4 @@
-// Models on the devices that WICK_TEST_DEVICES names, against the CPU.
+// Compares models on the devices that WICK_TEST_DEVICES names with the CPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ std::unique_ptr<CausalLm> load(TinyLlama& tiny, const TempFolder& folder, Device
   return CausalLm::load(*io::Gguf::open(folder.path("m.gguf")), {.device = device, .progress = {}});
 }
 
-/// The logits after each token from `first` on: those before it as a prompt, the others one by one.
+/// Returns the logits after each token from `first` on. The tokens before it are a prompt; the
+/// others run one by one.
 std::vector<float> decoded(const CausalLm& model, const std::vector<int32_t>& tokens, size_t first,
                            DType cache_dtype) {
   nn::KvCache cache = model.make_cache(static_cast<int64_t>(tokens.size()), cache_dtype);
@@ -50,7 +51,7 @@ size_t different(const std::vector<float>& a, const std::vector<float>& b) {
   return count;
 }
 
-/// Root mean square of the differences over that of the values.
+/// Returns the root mean square of the differences relative to that of the values.
 double relative(const std::vector<float>& got, const std::vector<float>& expected) {
   if (got.size() != expected.size()) return INFINITY;
   double difference = 0, size = 0;
@@ -113,7 +114,7 @@ TEST(ModelOnDevice, FloatWeightsStayWithinTheirBound) {
     for (const Device device : test::cpu_and_devices()) {
       SCOPED_TRACE(device.str() + " " + std::string(name(dtype)));
       const auto model = load(tiny, folder, device);
-      // bf16 rounds activations, where a last bit may tip over.
+      // bf16 rounds activations, where a difference in the last bit may be amplified.
       const double bound = dtype == DType::bf16 ? 5e-3 : 2e-5;
       EXPECT_LT(relative(prompted(*model, tokens, DType::f32), expected), bound);
       EXPECT_LT(relative(decoded(*model, tokens, 0, DType::f32), expected), bound);
@@ -121,7 +122,7 @@ TEST(ModelOnDevice, FloatWeightsStayWithinTheirBound) {
   }
 }
 
-/// Two conversations of one model, and one that outgrows its first room.
+/// Two conversations with one model, and one that outgrows its initial cache.
 TEST(ModelOnDevice, RecordingsKeepTheirMemory) {
   const TempFolder folder;
   TinyLlama tiny{.context = 700, .dtype = DType::q8_0};
@@ -155,8 +156,8 @@ SamplerOptions drawing(float temperature, float penalty, uint64_t seed) {
   return options;
 }
 
-/// Tokens drawn on the device, a step ahead of the host, are those that Sampler draws from the
-/// logits, in one conversation after the other of changing options.
+/// Tokens sampled on the device, one step ahead of the host, must be those that Sampler draws from
+/// the logits, in several conversations with different options.
 TEST(ModelOnDevice, DrawsTheSamplersTokens) {
   setenv("WICK_REPRODUCIBLE", "1", 1);
   const TempFolder folder;
@@ -195,7 +196,7 @@ TEST(ModelOnDevice, DrawsTheSamplersTokens) {
   }
 }
 
-/// Up to the last position of the cache, over the growth of its room, with penalties for all of it.
+/// Runs up to the last position of the cache, while the cache grows, with penalties for all tokens.
 TEST(ModelOnDevice, DrawsUntilTheCacheIsFull) {
   const TempFolder folder;
   TinyLlama tiny{.layers = 1, .context = 530, .dtype = DType::q8_0};
@@ -210,7 +211,7 @@ TEST(ModelOnDevice, DrawsUntilTheCacheIsFull) {
     const Decoder::Sampling sampling{prompt, options};
     decoder.start(model->forward(prompt, cache, Logits::last), {&sampling, 1});
     int64_t drawn = 0;
-    // The last one's step may be due still.
+    // The step of the last token may still be pending.
     for (; drawn < 25; ++drawn) decoder.next(true);
     EXPECT_THROW(decoder.next(true), Error);
     EXPECT_LT(decoder.next(false).front(), model->vocab_size());

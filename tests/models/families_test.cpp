@@ -1,5 +1,5 @@
-// The architectures against Hugging Face's transformers, whose logits transformers_logits.py
-// writes, and on devices against the CPU.
+// Compares the architectures with Hugging Face's transformers, whose logits transformers_logits.py
+// writes, and devices with the CPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,14 +22,14 @@ using io::test::TempFolder;
 using test::some_tokens;
 using test::TinyLlama;
 
-constexpr int64_t kTokens = 24;  // as in transformers_logits.py
+constexpr int64_t kTokens = 24;  // must match transformers_logits.py
 
 std::unique_ptr<CausalLm> load(TinyLlama tiny, const TempFolder& folder, Device device = {}) {
   tiny.write(folder.path("m.gguf"));
   return CausalLm::load(*io::Gguf::open(folder.path("m.gguf")), {.device = device, .progress = {}});
 }
 
-/// The logits of every token, fed `batch` at a time; 1: by decode(), as generation does.
+/// Returns the logits of every token, `batch` tokens per step. 1: by decode(), as in generation.
 std::vector<float> logits_by(const CausalLm& model, int64_t batch) {
   const std::vector<int32_t> tokens = some_tokens(kTokens);
   nn::KvCache cache = model.make_cache(kTokens, DType::f32);
@@ -46,7 +46,7 @@ std::vector<float> logits_by(const CausalLm& model, int64_t batch) {
   return all;
 }
 
-/// The largest difference, relative to the largest value.
+/// Returns the largest difference relative to the largest value.
 double difference(std::span<const float> got, std::span<const float> expected) {
   if (got.size() != expected.size()) return INFINITY;
   double worst = 0, most = 0;
@@ -58,7 +58,7 @@ double difference(std::span<const float> got, std::span<const float> expected) {
   return worst / most;
 }
 
-/// What is known of every fourth token: its logits by transformers.
+/// Returns the logits of every fourth token computed by transformers.
 std::vector<float> known_logits(const std::string& family) {
   std::ifstream file(WICK_MODELS_DATA "/" + family + ".txt");
   return {std::istream_iterator<float>(file), std::istream_iterator<float>()};
@@ -93,7 +93,7 @@ TEST(Families, HaveTransformersLogits) {
   }
 }
 
-// Rows of quantised weights are put into another order for rope, too.
+// The rows of quantized weights are also reordered for rope.
 TEST(Families, QuantisedWeightsAreNearFloats) {
   const TempFolder folder;
   for (auto [name, tiny] : TinyLlama::families()) {
@@ -132,7 +132,7 @@ TEST(ModelOnDevice, TheLargestHeads) {
   }
 }
 
-/// Greedy continuation of a prompt.
+/// Returns the greedy continuation of a prompt.
 std::vector<int32_t> greedy(const CausalLm& model, int64_t count) {
   const std::vector<int32_t> prompt = some_tokens(9);
   nn::KvCache cache = model.make_cache(9 + count, DType::f16);
@@ -151,7 +151,7 @@ TEST(ModelOnDevice, FamiliesContinueWithTheCpusTokens) {
   setenv("WICK_REPRODUCIBLE", "1", 1);
   const TempFolder folder;
   for (auto [name, tiny] : TinyLlama::families()) {
-    tiny.tied = false;  // tied ones say the last token again
+    tiny.tied = false;  // tied models repeat the last token
     tiny.seed = 2;
     const std::vector<int32_t> expected = greedy(*load(tiny, folder), 24);
     EXPECT_GT(std::set(expected.begin(), expected.end()).size(), 2u) << name;

@@ -1,4 +1,5 @@
-// Tiny Llamas against the equations in f64, and against themselves.
+// Compares tiny Llama models with the equations in f64, and variants of a computation with each
+// other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,7 @@ std::unique_ptr<CausalLm> load(TinyLlama& tiny, const TempFolder& folder) {
   return CausalLm::load(*io::Gguf::open(folder.path("m.gguf")), {});
 }
 
-/// The logits of all tokens, run in pieces of `piece`.
+/// Returns the logits of all tokens, run in pieces of `piece` tokens.
 std::vector<float> logits_by(const CausalLm& model, const std::vector<int32_t>& tokens,
                              size_t piece, DType cache_dtype) {
   nn::KvCache cache = model.make_cache(static_cast<int64_t>(tokens.size()), cache_dtype);
@@ -39,7 +40,7 @@ std::vector<float> logits_by(const CausalLm& model, const std::vector<int32_t>& 
   return all;
 }
 
-/// Root mean square of the differences over that of the values.
+/// Returns the root mean square of the differences relative to that of the values.
 double relative_error(const std::vector<float>& got,
                       const std::vector<std::vector<double>>& expected) {
   double difference = 0, size = 0;
@@ -93,14 +94,14 @@ TEST(Llama, FollowsTheEquations) {
     EXPECT_EQ(model->vocab_size(), v.tiny.rows());
     const auto logits = logits_by(*model, tokens, 24, DType::f32);
     EXPECT_LT(relative_error(logits, v.tiny.reference(tokens)), 2e-6) << v.name;
-    // A half-width cache costs its rounding, and no more.
+    // A 16-bit cache adds only its rounding error.
     const double half =
         relative_error(logits_by(*model, tokens, 24, DType::f16), v.tiny.reference(tokens));
     EXPECT_LT(half, 1e-3) << v.name;
     EXPECT_GT(half, 1e-6) << v.name;
     outcomes.push_back(logits);
   }
-  // Every variant says something of its own.
+  // Every variant gives different results.
   for (size_t i = 0; i < outcomes.size(); ++i) {
     for (size_t j = 0; j < i; ++j) EXPECT_NE(outcomes[i], outcomes[j]) << i << " " << j;
   }
@@ -186,7 +187,7 @@ TEST(Llama, LongPromptsInSlicesEqualShortPieces) {
   const Tensor last = model->forward(std::span(tokens).subspan(17), cache, Logits::last);
   EXPECT_EQ(last.to_vector<float>(), std::vector<float>(pieces.end() - tiny.rows(), pieces.end()));
   EXPECT_EQ(cache.length(), 300);
-  // The cache holds the last layer's keys and values of tokens whose results nobody asked for.
+  // The cache contains the last layer's keys and values of tokens whose logits weren't requested.
   const auto next = model->forward(std::span(tokens).first(1), cache, Logits::last);
   auto longer = tokens;
   longer.push_back(tokens.front());
@@ -200,7 +201,7 @@ TEST(Llama, SeveralThreadsShareAModel) {
   TempFolder folder;
   TinyLlama tiny{.context = 2000, .dtype = DType::q8_0};
   const auto model = load(tiny, folder);
-  const auto tokens = some_tokens(300);  // past the first rows of the rotation table
+  const auto tokens = some_tokens(300);  // more than the initial rows of the rope table
   std::vector<std::vector<float>> results(3);
   {
     std::vector<std::jthread> threads;

@@ -1,5 +1,5 @@
-// Tiny models of the architectures. Windows and contexts are shorter than the tests' prompts, caps
-// are small, and rope turns far, so that each of them shows in the logits.
+// Tiny models of the architectures. Windows and contexts are shorter than the tests' prompts, soft
+// caps are small, and rope angles are large, so that each of them affects the logits.
 #include <cmath>
 
 #include "tests/models/tiny_llama.h"
@@ -7,7 +7,7 @@
 namespace wick::test {
 namespace {
 
-/// Llama 3.1's divisors of rope's frequencies: slow pairs turn `factor` times slower.
+/// Returns Llama 3.1's divisors of rope frequencies: slow pairs rotate `factor` times slower.
 std::vector<float> llama3_divisors(int64_t dims, double base, double factor, double low,
                                    double high, double context) {
   std::vector<float> divisors;

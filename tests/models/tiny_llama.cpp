@@ -13,7 +13,7 @@ namespace {
 
 using Vector = std::vector<double>;
 
-/// y = W x (+ b)
+/// Returns y = W x (+ b).
 Vector multiply(const std::vector<float>& w, const std::vector<float>* bias, const Vector& x,
                 size_t n) {
   Vector y(n);
@@ -34,14 +34,14 @@ Vector rms_norm(const Vector& x, const std::vector<float>& weight) {
   return y;
 }
 
-/// Of a type that can only be read: any bits, with scales that make small values.
+/// For types that can only be read: random bits, with scales that give small values.
 Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random) {
   Tensor t = Tensor::empty(shape, type);
   auto* const bytes = static_cast<uint8_t*>(t.mutable_view().data);
   const auto count = static_cast<size_t>(bytes_of(type, shape.elems()));
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(random());
   for (size_t at = 0; at < count; at += static_cast<size_t>(info(type).block_bytes)) {
-    const auto d = static_cast<uint16_t>(0x0800 + random() % 256);  // some 2^-13
+    const auto d = static_cast<uint16_t>(0x0800 + random() % 256);  // about 2^-13
     const auto m = static_cast<uint16_t>(0x1400 + random() % 256);  // eight times as much
     reference::write_scales(type, bytes + at, d, m);
   }
@@ -157,7 +157,7 @@ std::vector<float> TinyLlama::random_values(const Entry& e, std::mt19937& random
     random.discard(12 * static_cast<size_t>(e.shape.elems()));
     return rope_divisors;
   }
-  auto normal = [&] {  // near enough, and the same everywhere
+  auto normal = [&] {  // approximately normal, and equal on all platforms
     double sum = -6;
     for (int i = 0; i < 12; ++i) sum += static_cast<double>(random()) / 0x1p32;
     return static_cast<float>(sum);
@@ -206,7 +206,8 @@ std::vector<double> TinyLlama::rope_frequencies() const {
     if (!rope_divisors.empty()) f /= static_cast<double>(rope_divisors[static_cast<size_t>(i)]);
     if (rope_scaling == "linear") f /= rope_factor;
     if (rope_scaling == "yarn") {
-      // Peng et al.: pairs that turn often within the trained context are kept, slow ones squeezed.
+      // YaRN (Peng et al.): pairs that rotate often within the trained context are unchanged, slow
+      // ones are interpolated.
       auto pair_that_turns = [&](double turns) {
         return dims * std::log(static_cast<double>(original_context) / (turns * 2 * M_PI)) /
                (2 * std::log(rope_base));

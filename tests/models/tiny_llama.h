@@ -14,36 +14,36 @@
 
 namespace wick::test {
 
-/// A model of the Llama kind, small enough to be computed by plain loops, with random weights.
+/// A Llama-like model with random weights, small enough to be computed by plain loops.
 struct TinyLlama {
   int64_t layers = 2, hidden = 64, intermediate = 96, heads = 4, kv_heads = 2;
   int64_t key_size = 16, value_size = 16, context = 96, window = 0, rope_dims = 16;
   double rope_base = 10000.0, rope_factor = 1.0;
-  std::string rope_scaling = {};          // none, linear, yarn; empty: no key
+  std::string rope_scaling = {};          // none, linear, yarn; empty: no such key
   int64_t original_context = 0;           // yarn
   std::vector<float> rope_divisors = {};  // Llama 3
   bool tied = false, biases = false;
   DType dtype = DType::f32;  // of every matrix
   uint32_t seed = 1;
-  int64_t padding_rows = 0;  // rows of the embedding past the vocabulary
+  int64_t padding_rows = 0;  // rows of the embedding beyond the vocabulary
 
-  // Of other architectures. reference() knows Llama alone.
+  // For other architectures. reference() supports only Llama.
   std::string architecture = "llama";
   bool qkv_biases = false, query_key_norm = false, post_norms = false;
   bool fused_qkv = false;      // attn_qkv
   bool fused_gate_up = false;  // ffn_up with the gate in it
   float attention_soft_cap = 0, logit_soft_cap = 0;
 
-  // What a test breaks.
-  std::set<std::string> without = {};              // tensors left out
-  std::map<std::string, Shape> shapes = {};        // tensors of another shape (filled with zeros)
-  std::map<std::string, DType> types = {};         // tensors of another type
-  std::function<void(io::GgufWriter&)> edit = {};  // last word on the metadata
+  // Deliberate faults for tests.
+  std::set<std::string> without = {};              // tensors to omit
+  std::map<std::string, Shape> shapes = {};        // tensors with another shape (filled with zeros)
+  std::map<std::string, DType> types = {};         // tensors with another type
+  std::function<void(io::GgufWriter&)> edit = {};  // final changes of the metadata
 
-  /// Values as the file's types hold them, by tensor name.
+  /// Values as the file's types represent them, by tensor name.
   std::map<std::string, std::vector<float>> weights = {};
 
-  /// Wide enough for rows of whole blocks of the type.
+  /// Returns a model that is wide enough for rows of whole blocks of the type.
   static TinyLlama of_type(DType type) {
     TinyLlama tiny;
     tiny.dtype = type;
@@ -56,14 +56,15 @@ struct TinyLlama {
 
   /// Writes the model and fills `weights`.
   void write(const std::string& path);
-  /// The logits of every position, [tokens][vocabulary], in f64 by the equations.
+  /// Returns the logits of every position, [tokens][vocabulary], computed in f64 from the
+  /// equations.
   std::vector<std::vector<double>> reference(const std::vector<int32_t>& tokens) const;
 
-  /// A model of each architecture, by name; some architectures have several.
+  /// Models of each architecture, by name. Some architectures have several.
   static const std::map<std::string, TinyLlama>& families();
 
-  /// Byte-level tokens, and their merges; the last three are <|endoftext|>, <|im_start|> and
-  /// <|im_end|>.
+  /// The byte-level tokens and the tokens of their merges. The last three are <|endoftext|>,
+  /// <|im_start|> and <|im_end|>.
   static const std::vector<std::string>& tokens();
   int64_t rows() const { return static_cast<int64_t>(tokens().size()) + padding_rows; }
 
@@ -82,7 +83,7 @@ struct TinyLlama {
   double rope_magnitude() const;
 };
 
-/// A prompt of tokens of TinyLlama's vocabulary, without its last one.
+/// Returns a prompt of tokens of TinyLlama's vocabulary, excluding the last token.
 std::vector<int32_t> some_tokens(int64_t count);
 
 }  // namespace wick::test

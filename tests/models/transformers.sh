@@ -1,7 +1,7 @@
 #!/bin/sh
 # transformers.sh WRITER...: compares the logits in data/ with those that transformers gives for the
-# models that these programs write.
-# WICK_TRANSFORMERS names a Python that has the packages torch, transformers and gguf. 77, a skip, without one.
+# models that these programs write. WICK_TRANSFORMERS names a Python with the packages torch,
+# transformers and gguf. Without it the test exits with 77 (skip).
 set -eu
 if [ -z "${WICK_TRANSFORMERS:-}" ]; then
   echo "skipped: WICK_TRANSFORMERS names no Python with torch, transformers and gguf"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Logits of the tiny models of the architectures, computed by Hugging Face's transformers.
+"""Computes the logits of the tiny models of the architectures with Hugging Face's transformers.
 
     pip install torch transformers gguf
     write_tiny_llama --families FOLDER
     python transformers_logits.py FOLDER [--write]
 
-Reads every GGUF file of FOLDER with the `gguf` package, whose tables name keys and tensors, builds
-the model of the same configuration and weights, and compares its logits with those of data/NAME.txt,
-which the C++ tests hold wick to; --write writes these files."""
+Reads every GGUF file of FOLDER with the `gguf` package, whose tables name keys and tensors, builds a
+model with that configuration and these weights, and compares its logits with those in data/NAME.txt.
+The C++ tests compare wick's logits with these files; --write writes them."""
 import argparse
 import pathlib
 import sys
@@ -18,7 +18,7 @@ import transformers
 
 HERE = pathlib.Path(__file__).parent / "data"
 TOKENS = [(i * 17 + 5) % 39 for i in range(24)]
-POSITIONS = range(3, 24, 4)  # whose logits are kept
+POSITIONS = range(3, 24, 4)  # positions whose logits are stored
 CLASSES = {
     "llama": ("LlamaConfig", "LlamaForCausalLM"),
     "qwen2": ("Qwen2Config", "Qwen2ForCausalLM"),
@@ -33,10 +33,10 @@ KEYS = gguf.Keys
 
 
 def rope_of(get, name, arch):
-    """The rope_parameters of a configuration."""
+    """Returns the rope_parameters of a configuration."""
     rope = {"rope_type": "default", "rope_theta": get(KEYS.Rope.FREQ_BASE)}
     kind = get(KEYS.Rope.SCALING_TYPE, "none")
-    if name == "llama":  # its divisors are Llama 3.1's by these numbers
+    if name == "llama":  # its divisors are Llama 3.1's with these numbers
         rope |= {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                  "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
     if kind != "none":
@@ -87,7 +87,7 @@ def config_of(reader, name, arch, vocabulary):
 
 
 def weight_of(tensors, names, parameter, config, arch):
-    """A parameter from the file, as the converter would have read it."""
+    """Returns a parameter from the file in the form that the converter read."""
     stem, suffix = parameter.rsplit(".", 1)
     name = names.get_name(stem)
     if name is None:

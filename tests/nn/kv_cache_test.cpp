@@ -31,7 +31,7 @@ void add(KvCache& cache, int64_t count, int64_t sequence = 0) {
   cache.advance(count, sequence);
 }
 
-/// Writes a sequence's number into its pages, of each layer.
+/// Writes a sequence's number into its pages in each layer.
 void mark(const KvCache& cache, int64_t sequence) {
   for (int64_t layer = 0; layer < 2; ++layer) {
     for (const uint32_t page : cache.pages(sequence)) {
@@ -60,11 +60,12 @@ TEST(KvCache, KeepsPagesWhileItGrows) {
   o.sequences = 3;
   KvCache cache(o);
   std::vector<std::vector<uint32_t>> held(3);
-  for (const int64_t count : {1, 255, 1, 300, 512, 1, 900}) {  // over growth and to the end
+  // Growth over several pages, up to the limit.
+  for (const int64_t count : {1, 255, 1, 300, 512, 1, 900}) {
     for (int64_t s = 0; s < 3; ++s) {
       add(cache, std::min(count, 2000 - cache.length(s)), s);
       mark(cache, s);
-      // What was held stays where it was, seen through the tables.
+      // Positions keep their pages in the tables.
       const auto pages = cache.pages(s);
       auto& before = held[static_cast<size_t>(s)];
       ASSERT_GE(pages.size(), before.size());
@@ -75,7 +76,8 @@ TEST(KvCache, KeepsPagesWhileItGrows) {
   }
   std::set<uint32_t> all;
   for (const auto& pages : held) all.insert(pages.begin(), pages.end());
-  EXPECT_EQ(all.size(), held[0].size() + held[1].size() + held[2].size());  // nobody shares
+  // Sequences don't share pages.
+  EXPECT_EQ(all.size(), held[0].size() + held[1].size() + held[2].size());
   EXPECT_EQ(cache.length(1), 1970);
   EXPECT_EQ(error_of([&] { cache.reserve(31, 1); }),
             "kv cache: context is full: 1970 positions held, 31 more: the context is 2000");
@@ -93,7 +95,7 @@ TEST(KvCache, TablesNameThePages) {
   EXPECT_THAT(cache.tables(order).to_vector<uint32_t>(),
               ElementsAre(second[0], 0, first[0], first[1]));
   const int64_t moves = cache.moves(), changes = cache.changes();
-  add(cache, 100, 1);  // within its page
+  add(cache, 100, 1);  // within its last page
   EXPECT_EQ(cache.moves(), moves);
   EXPECT_EQ(cache.changes(), changes);
   add(cache, 200, 1);
@@ -108,7 +110,7 @@ TEST(KvCache, TruncationFreesPages) {
   o.positions = 1024;
   KvCache cache(o);
   add(cache, 1024, 0);
-  add(cache, 256, 1);  // a sequence's last page may be filled in part
+  add(cache, 256, 1);  // a sequence's last page may be partly filled
   EXPECT_THAT(error_of([&] { cache.reserve(1, 1); }), HasSubstr("all pages are in use"));
   EXPECT_EQ(cache.length(1), 256);
   const std::vector<uint32_t> before(cache.pages(0).begin(), cache.pages(0).end());

@@ -12,7 +12,7 @@ using test::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Small whole numbers: every product is exact, whatever its order.
+// Small integers: every product is exact in any order.
 Tensor whole(const Shape& shape, int64_t start) {
   std::vector<float> values;
   for (int64_t i = 0; i < shape.elems(); ++i) {
@@ -72,7 +72,7 @@ TEST(Layers, LinearWithBias) {
 TEST(Layers, Errors) {
   const Tensor w = whole({4, 32}, 0);
   EXPECT_EQ(error_of([&] { Linear(w, whole({1}, 0)); }),
-            "projections: bias of another size: f32[1]@cpu: need [4]");
+            "projections: bias has the wrong size: f32[1]@cpu: need [4]");
   EXPECT_THAT(error_of([&] {
                 Linear{w}(whole({2, 31}, 0));
               }),

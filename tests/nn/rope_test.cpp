@@ -15,7 +15,8 @@ namespace {
 using test::error_of;
 using testing::HasSubstr;
 
-/// The frequencies and magnitude of the options, by std:: functions in long double.
+/// Returns the frequencies and magnitude for the options, computed with std:: functions in long
+/// double.
 std::vector<long double> frequencies(const RopeOptions& o) {
   std::vector<long double> all;
   const auto dims = static_cast<long double>(o.dims);
@@ -51,7 +52,8 @@ void expect_table(const RopeOptions& o, int64_t positions) {
   for (size_t at = 0; at < cos.size(); ++at) {
     const auto position = static_cast<long double>(at / f.size());
     const long double angle = position * f[at % f.size()];
-    // The angle is computed in f64: its rounding, and that of the frequency, then one to f32.
+    // The angle is computed in f64. Its rounding and that of the frequency are followed by one
+    // rounding to f32.
     const auto bound = static_cast<double>(
         magnitude * (2e-15L * (1 + angle) + std::numeric_limits<float>::epsilon() / 2));
     ASSERT_NEAR(static_cast<double>(cos[at]), static_cast<double>(magnitude * std::cos(angle)),

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Adds an op to copies of the sources, as docs/adding-an-op.md says how: softsign, in three places, and its
-reference in the parity suite. The build of tests/op makes a library of what these copies change and tests it.
+"""Adds an op to copies of the sources, following docs/adding-an-op.md: softsign, in three places, and its
+reference in the parity suite. The build of tests/op compiles the code that uses these copies and tests it.
 
 Usage: add_op.py SOURCE_FOLDER OVERLAY_FOLDER"""
 
 import pathlib
 import sys
 
-# (file, the line behind which it goes, what is added). The row comes last, so that the objects of the tree, whose
-# tables end there, can be linked.
+# (file, the line after which the text is added, the text). The row is added last, so that object
+# files of the unchanged tree can be linked, whose tables are shorter.
 PLACES = [
     ("wick/op/ops.def",
      'WICK_OP(attention, ',
@@ -25,7 +25,7 @@ WICK_FN T softsign(T x) {
      "    {Op::gelu_erf, {gelu_erf_rule}},",
      """    {Op::softsign, {WICK_GRADIENT({ v.to_x(v.grad() / sqr(plus(abs(v.x()), 1.0))); })}},
 """),
-    # What the tests hold it to.
+    # The reference for the parity tests.
     ("tests/parity/elementwise_test.cpp",
      "long double sigmoid(long double x)",
      "long double softsign(long double x) { return x / (1 + std::fabs(x)); }\n"),
@@ -33,14 +33,14 @@ WICK_FN T softsign(T x) {
 
 
 def add(places, source, overlay):
-    """Writes each file of `places` with what is added to it."""
+    """Writes each file of `places` with the added text."""
     for name in dict.fromkeys(place[0] for place in places):
         lines = (source / name).read_text(encoding="utf-8").splitlines(keepends=True)
         for _, anchor, added in (place for place in places if place[0] == name):
             at = [i for i, line in enumerate(lines) if line.startswith(anchor)]
             if len(at) != 1:
                 sys.exit(f"{name}: {len(at)} lines begin with {anchor!r}, not one")
-            # Comments belong to what follows them; a row ends with a bracket.
+            # A comment belongs to the code after it; a row ends with a bracket.
             where = at[0] if anchor.startswith("///") else at[0] + 1
             while name.endswith(".def") and not lines[where - 1].rstrip().endswith(")"):
                 where += 1

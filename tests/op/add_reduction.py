@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Adds a reduction to copies of the sources, as docs/adding-an-op.md says how: sum_of_squares, with kernels for CPUs and
-GPUs, and its reference in the parity suite. The build of tests/op makes a library of what these copies change and tests
+"""Adds a reduction to copies of the sources, following docs/adding-an-op.md: sum_of_squares, with kernels for CPUs and
+GPUs, and its reference in the parity suite. The build of tests/op compiles the code that uses these copies and tests
 it.
 
 Usage: add_reduction.py SOURCE_FOLDER OVERLAY_FOLDER"""
@@ -11,13 +11,14 @@ import sys
 import add_op
 
 PLACES = [
-    # The row comes last, so that the objects of the tree, whose tables end there, can be linked.
+    # The row is added last, so that object files of the unchanged tree can be linked, whose tables
+    # are shorter.
     ("wick/op/ops.def",
      "WICK_OP(store_in_pages, ",
-     'WICK_REDUCE(sum_of_squares, Floats, tree, rule, "Sum of x * x; narrow floats accumulate in f32. Empty: 0.")\n'),
+     'WICK_REDUCE(sum_of_squares, Floats, tree, rule, "Sum of x * x; narrow floats accumulate in f32. The sum of no elements is 0.")\n'),
     ("wick/math/reducers.h",
-     "/// Π x.",
-     """/// Σ x².
+     "/// Product of the elements.",
+     """/// Sum of squares.
 struct SumOfSquares : Sum {
   template <class A>
   static WICK_FN A map(A x) {
@@ -33,7 +34,7 @@ struct SumOfSquares : Sum {
      "    {Op::sum, {sum_rule}},",
      "    {Op::sum_of_squares, {WICK_GRADIENT({ v.to_x(kept_grad(v) * times(v.x(), 2)); })}},\n"),
 ]
-# What the tests hold it to.
+# The reference for the parity tests.
 REFERENCES = [
     ("tests/parity/reduce_reference.h",
      "    A y = 0;",

@@ -1,7 +1,7 @@
 #pragma once
 
-// What attention of many queries may be off by where backends are free in the order:
-// docs/design/numerics/attention.md.
+// The error bound for attention of many queries, for which a backend may choose the order of
+// summation: docs/design/numerics/attention.md.
 
 #include <algorithm>
 #include <cmath>
@@ -16,10 +16,11 @@ namespace wick::parity {
 struct AttentionCase {
   int64_t h, g, m, n, d, e;
   AttentionParams params;
-  bool key_major = true;  ///< k stored [g, d, n], as a cache holds it
+  bool key_major = true;  ///< k is stored as [g, d, n], as in a cache
 };
 
-/// The step of a dtype's numbers at x; below the normal ones that of the smallest.
+/// Returns the distance between a dtype's numbers at x. For denormals this is the distance at the
+/// smallest normal number.
 inline double ulp_of(DType dtype, double x) {
   const int digits = dtype == DType::f32 ? 24 : dtype == DType::f16 ? 11 : 8;
   const int least = dtype == DType::f16 ? -14 : -126;  // exponent of the smallest normal number
@@ -27,7 +28,7 @@ inline double ulp_of(DType dtype, double x) {
   return std::ldexp(1.0, exponent - digits + 1);
 }
 
-/// True values and what each may be off by, for the same data that `attention` gets, row by row.
+/// The exact values and their tolerances, row by row, for the data that `attention` receives.
 struct AttentionBound {
   std::vector<double> exact, tolerance;
   AttentionBound(const AttentionCase& c, DType dtype, const std::vector<double>& q,
@@ -67,7 +68,7 @@ struct AttentionBound {
       }
     }
   }
-  /// The first that is too far off; -1: none.
+  /// Returns the first index that exceeds its tolerance, or -1.
   int64_t beyond(const std::vector<double>& got) const {
     for (size_t i = 0; i < exact.size(); ++i) {
       if (!(std::abs(got[i] - exact[i]) <= tolerance[i])) return static_cast<int64_t>(i);

@@ -1,5 +1,6 @@
-// attention of many queries where backends are free in the order: within the bound of
-// docs/design/numerics/attention.md, which an f16 on the way misses.
+// attention of many queries where a backend may choose the order of summation. Results must be
+// within the bound of docs/design/numerics/attention.md, which an intermediate rounding to f16
+// violates.
 
 #include "tests/parity/attention_bound.h"
 
@@ -66,13 +67,13 @@ void check_all(DType dtype, DType cache) {
   for (int64_t window : {1, 30, 100})
     run({2, 1, 90, 304, 64, 64, {.scale = 0.1f, .window = window}});
   run({2, 1, 90, 304, 64, 64, {.scale = 0.1f, .soft_cap = 5.0f}});
-  run({3, 1, 30, 16, 64, 64, causal});  // the first queries see nothing
-  run({2, 1, 20, 33, 30, 20, causal});  // of odd sizes
-  // Scores so large that 14 less of them is the same float: finite all the same.
+  run({3, 1, 30, 16, 64, 64, causal});  // the first queries attend to no key
+  run({2, 1, 20, 33, 30, 20, causal});  // odd sizes
+  // Scores so large that subtracting 14 doesn't change the float. The result must be finite.
   for (float scale : {3e6f, 1e8f}) run({2, 1, 70, 200, 64, 64, {.scale = scale}});
 }
 
-/// What rounding the queries to f16 does is seen.
+/// Rounding the queries to f16 must be detected.
 void check_planted() {
   Random random(4);
   const Case c{1, 1, 40, 96, 64, 64, {.scale = 0.1f}};

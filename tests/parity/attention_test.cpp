@@ -1,5 +1,5 @@
-// attention: bit-equal to the written order for every mask, head size, cache type and layout, one
-// query at a time or many, and near the true value.
+// attention: bit-equal to the specified order for every mask, head size, cache dtype and layout,
+// with one query or many, and close to the exact value.
 
 #include <fmt/format.h>
 
@@ -18,8 +18,9 @@ struct Case {
   int64_t b, h, g, m, n, d, e;
   AttentionParams params;
   Place place = Place::contiguous;
-  bool key_major = false;  ///< k stored [b, g, d, n], as a cache holds it
-  /// Of the scores: '+' an f32 mask, '0' a u8 one, 'a' slopes, 'A' slopes and an f32 mask.
+  bool key_major = false;  ///< k is stored as [b, g, d, n], as in a cache
+  /// What is added to the scores: '+' an f32 mask, '0' a u8 mask, 'a' ALiBi slopes, 'A' slopes and
+  /// an f32 mask.
   char bias = ' ';
 };
 
@@ -46,7 +47,7 @@ Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Rando
             TestTensor(c.bias == '0' ? DType::u8 : DType::f32, c.place, {c.b, c.h, c.m, c.n}, 5),
             TestTensor(DType::f32, c.place, {c.h}, 6)};
   if (c.bias == '0') {
-    // Whole chunks and rows are hidden, too.
+    // The mask also hides whole chunks and whole rows.
     in.mask.fill_bits([&](int64_t i) {
       const int64_t key = c.n == 0 ? 0 : i % c.n, row = c.n == 0 ? 0 : i / c.n;
       return uint64_t{row % 5 != 3 && key / 256 % 2 == row % 2 && random.below(3) != 0};
@@ -65,7 +66,8 @@ Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Rando
   return in;
 }
 
-/// The written order, for one query after another. `exact`, where asked for, is the true value.
+/// Computes the specified order, one query after another. `exact` receives the exact values unless
+/// it is null.
 std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
                                 std::vector<long double>* exact) {
   const std::vector<float> q = elements<float>(in.q), k = elements<float>(in.k),
@@ -191,7 +193,7 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
     for (long double x : exact) tolerance.push_back(0.51L * ulp(dtype, x) + 0x1p-15L);
     expect_within(what, out, exact, tolerance);
   }
-  // The same queries one at a time: decode and prompts give the same bits.
+  // Runs the same queries one at a time: decoding and prompts must give the same bits.
   if (c.m > 1 && c.params.causal && c.bias == ' ' && c.m <= c.n && !failed()) {
     const std::vector<uint64_t> all = out.bits();
     for (int64_t i = 0; i < c.m; i += 1 + c.m / 7) {
@@ -250,7 +252,7 @@ std::vector<Case> cases() {
   }
   list.push_back({1, 2, 1, 40, 300, 16, 16, masks(true, 0, 5.0f), Place::contiguous, true});
   list.push_back({1, 2, 1, 1, 300, 16, 16, masks(true, 33, 2.0f), Place::contiguous, true});
-  // More queries than keys: the first ones see nothing.
+  // With more queries than keys, the first queries attend to no key.
   list.push_back({1, 3, 1, 20, 7, 16, 16, causal});
   list.push_back({1, 3, 3, 9, 5, 16, 16, masks(true, 2)});
   list.push_back({2, 3, 1, 4, 0, 16, 16, causal});
@@ -274,7 +276,7 @@ std::vector<Case> cases() {
   return list;
 }
 
-/// Of no elements where an operand or the result is.
+/// Returns a shape that is empty if an operand or the result is.
 Shape shape_of(const Case& c) { return {c.b, c.h, c.m * c.n, c.d * c.e}; }
 
 void check_all(DType dtype, DType cache) {
@@ -292,7 +294,8 @@ void check_all(DType dtype, DType cache) {
 }
 
 const bool added = [] {
-  // GPUs, too, are to take the written order for many queries; attention_bound_test has the other.
+  // GPUs must also use the specified order for many queries here; attention_bound_test covers their
+  // other order.
   setenv("WICK_REPRODUCIBLE", "1", 1);
   for (DType dtype : {DType::bf16, DType::f16, DType::f32}) {
     add_row("attention", name(dtype), [=] {

@@ -1,6 +1,7 @@
-// cached_attention: what it gives and what it leaves in the caches, to the bit what the CPU's
-// composition of rope, stores and attention gives; steps of one token and more, at the ends of
-// chunks, called directly and recorded once with positions that change on the device.
+// cached_attention must give the results and leave the caches, bit by bit, of the CPU's composition
+// of rope, stores and attention. Steps have one token or more and end at chunk boundaries. They run
+// directly, and as a graph that is captured once and replayed with positions that change on the
+// device.
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ struct Case {
   int64_t h, g, d, e, half, capacity;
   DType cache;
   AttentionParams params = {};
-  bool key_major = true;  ///< keys stored [g, d, capacity + 32], as KvCache does
+  bool key_major = true;  ///< keys are stored as [g, d, capacity + 32], as in KvCache
 };
 
 std::string describe(const Case& c) {
@@ -27,7 +28,7 @@ std::string describe(const Case& c) {
       c.key_major ? "" : " keys by position");
 }
 
-/// The operands of a step of t tokens, on the host.
+/// The operands of a step of t tokens on the host.
 struct Step {
   TestTensor qkv, cos, sin, positions, keys, values, out;
   Step(const Case& c, int64_t t, Values kind, Random& random)
@@ -47,7 +48,7 @@ struct Step {
   }
 };
 
-/// The same on a device. On the CPU the caches are the host's own.
+/// The operands on a device. On the CPU the caches are those of the host.
 struct StepThere {
   Backend& backend;
   const Case& c;
@@ -107,8 +108,8 @@ void expect_same(const std::string& what, DType dtype, const Bits& expected, con
   }
 }
 
-/// Whether a target's results, outputs for each start and then keys and values, are the first
-/// target's, which are kept.
+/// Compares a target's results (the outputs for each start, then keys and values) with those of the
+/// first target, which it stores.
 bool agrees(std::vector<Bits>& first, std::vector<Bits> results, const std::string& what,
             DType cache, std::span<const int64_t> starts) {
   if (first.empty()) {
@@ -124,7 +125,7 @@ bool agrees(std::vector<Bits>& first, std::vector<Bits> results, const std::stri
   return !failed();
 }
 
-/// Steps of t tokens at each of the starts, one after another in the same caches.
+/// Runs steps of t tokens at each of the starts, one after another with the same caches.
 void check(const Case& c, int64_t t, std::span<const int64_t> starts, Values kind, bool recorded,
            Random& random) {
   Step step(c, t, kind, random);
@@ -194,7 +195,7 @@ void check_all(DType cache) {
   }
   run({6, 2, 32, 16, 16, 800, cache, {.scale = 0.3f, .soft_cap = 4.0f}}, 1, few);
   run({6, 2, 32, 16, 16, 800, cache, {.scale = 0.3f, .window = 30, .soft_cap = 4.0f}}, 2, few);
-  // Keys by position, odd sizes, more heads than a group takes, a part of each head kept.
+  // Keys in position-major order, odd sizes, more heads than a block handles, partly rotated heads.
   run({4, 2, 32, 32, 16, 800, cache, plain, false}, 1, few);
   run({4, 2, 7, 5, 3, 800, cache, plain}, 1, few);
   run({4, 2, 7, 5, 2, 777, cache, plain}, 4, few);
@@ -202,8 +203,8 @@ void check_all(DType cache) {
   run({14, 2, 24, 40, 0, 799, cache, plain}, 3, few, Values::normal, true);
 }
 
-/// A product that attention goes into, on each device against the CPU's composition of the two:
-/// steps of t tokens at each of the starts.
+/// The fused output projection of attention, compared on each device with the CPU's attention
+/// followed by the projection, for steps of t tokens at each of the starts.
 void check_product(const Case& c, int64_t t, DType type, std::span<const int64_t> starts,
                    bool recorded, Random& random) {
   constexpr int64_t kRows = 40;
@@ -271,15 +272,16 @@ void check_products(DType cache) {
   run({4, 2, 64, 64, 32, 800, cache, plain}, 1, DType::q8_0);
   run({4, 2, 64, 64, 32, 800, cache, plain}, 1, DType::q4_k, true);  // blocks share a scale
   run({4, 1, 128, 128, 64, 800, cache, plain}, 1, DType::q4_0, true);
-  run({3, 1, 32, 32, 16, 800, cache, plain}, 1, DType::q4_0);  // dead blocks
+  run({3, 1, 32, 32, 16, 800, cache, plain}, 1, DType::q4_0);  // zero blocks
   run({6, 2, 16, 32, 8, 800, cache, {.scale = 0.2f, .window = 30}}, 3, DType::q8_0, true);
   run({12, 1, 32, 96, 8, 800, cache, {.scale = 0.3f, .soft_cap = 4.0f}}, 8, DType::q8_0);
   run({4, 1, 32, 32, 16, 800, cache, plain}, 9, DType::q8_0);
-  run({2, 1, 16, 48, 8, 800, cache, plain}, 1, DType::q8_0);  // blocks of two heads
+  run({2, 1, 16, 48, 8, 800, cache, plain}, 1, DType::q8_0);  // blocks that span two heads
   run({4, 1, 32, 32, 16, 800, cache, plain, false}, 1, DType::q8_0);
 }
 
-/// Keys and values through shared memory, which GPUs without copies of their own do only here.
+/// Stages keys and values in shared memory. GPUs without asynchronous copies do so only in this
+/// test.
 void check_staged(DType cache) {
   gpu::attention_staging = gpu::AttentionStaging::always;
   Random random(78);
@@ -296,7 +298,7 @@ void check_staged(DType cache) {
   gpu::attention_staging = gpu::AttentionStaging::where_copies_run_alone;
 }
 
-/// The same as a stream of pieces, which takes some sizes only.
+/// Stages them as a stream of pieces, which supports only some sizes.
 void check_stream(DType cache) {
   gpu::attention_staging = gpu::AttentionStaging::stream;
   Random random(80);

@@ -28,11 +28,11 @@ DType random_dtype(Random& random) {
   return static_cast<DType>(random.below(kRealDTypeCount));
 }
 
-/// With the lowest bit of one element turned, see Plant.
+/// Returns x with the lowest bit of one element flipped: see Plant.
 Tensor planted(const Tensor& x, Plant& plant) {
   const std::vector<uint64_t> bits = bits_of(x);
   for (size_t i = 0; i < bits.size(); ++i) {
-    if (same_bits(x.dtype(), bits[i], bits[i] ^ 1)) continue;  // a NaN either way
+    if (same_bits(x.dtype(), bits[i], bits[i] ^ 1)) continue;  // NaN with either bit
     plant.element = static_cast<int64_t>(i);
     TestTensor copy(x.dtype(), Place::contiguous, x.shape());
     copy.fill_bits([&](int64_t at) {
@@ -58,7 +58,7 @@ int Choice::value(DTypeSet dtypes, int least_rank) const {
 Chain::Chain(uint64_t seed) : seed_(seed) {
   Random random(seed * 2 + 7);
   for (int64_t i = random.below(3) + 1; i >= 0; --i) {
-    // Shapes that meet: the same one, or one that broadcasts against it.
+    // Chooses shapes that are equal to the first one or broadcast with it.
     Shape shape = random_shape(random);
     if (!inputs_.empty() && random.below(3) > 0) shape = inputs_.front().shape();
     const DType dtype =
@@ -74,7 +74,8 @@ Chain::Chain(uint64_t seed) : seed_(seed) {
 }
 
 void Chain::generate(Random& random) {
-  // Shapes and dtypes are the same everywhere: the first target's say what comes next.
+  // Shapes and dtypes are the same on all targets, so those of the first target determine the next
+  // step.
   const TensorsOn on(targets().front());
   set_seed(seed_, on.device());
   std::vector<Tensor> values = inputs_on(on.device());
@@ -91,7 +92,7 @@ void Chain::generate(Random& random) {
     try {
       values.push_back(steps_.back().run(values));
     } catch (const std::exception&) {
-      return;  // check() says it
+      return;  // check() reports it
     }
     if (values.back().elems() > 4 * kMostElems) return;
   }

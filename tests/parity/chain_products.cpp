@@ -1,5 +1,5 @@
-// What a chain's steps can multiply: rows of the class bound with small whole numbers, so that
-// every order of sums gives the same bits; of the classes blocked and tree with any.
+// The multiplying steps of chains. Ops of the class bound get small integers, so that every order
+// of summation gives the same bits. Ops of the classes blocked and tree get arbitrary numbers.
 
 #include <fmt/format.h>
 
@@ -9,17 +9,17 @@
 namespace wick::parity {
 namespace {
 
-// Multiply-adds of one step.
+// Limit of the multiply-adds in one step.
 constexpr int64_t kMostProducts = 40 * kMostElems;
 
-/// Whole numbers of at most 4 in magnitude; NaN becomes 0.
+/// Returns integers of magnitude at most 4; NaN becomes 0.
 Tensor small_whole(const Tensor& x) {
   const Tensor whole = x.to(DType::i32);
   const DType dtype = x.dtype();
   return clamp(whole, dtype == DType::u8 || dtype == DType::u32 ? 0 : -4, 4).to(dtype);
 }
 
-/// Kernels of small whole numbers, in x's dtype and place.
+/// Returns kernels of small integers with x's dtype and device.
 Tensor taps(const Shape& shape, const Tensor& x) {
   const Tensor waves = sin(Tensor::arange(0, shape.elems(), 1, DType::f32, x.device()));
   return small_whole(affine(waves, 4, 0)).to(x.dtype()).reshape(shape);
@@ -46,7 +46,7 @@ Made of_matrices(const Choice& c) {
   });
 }
 
-/// linear with float weights: the rows of x by each other.
+/// linear with float weights: multiplies the rows of x by each other.
 Made by_float_weights(const Choice& c) {
   const int a = c.value(dtypes::kActivations, 2);
   if (a < 0) return {};
@@ -64,7 +64,7 @@ Made by_float_weights(const Choice& c) {
   });
 }
 
-/// linear with quantised weights, of any numbers: blocks' products are exact.
+/// linear with quantized weights and arbitrary numbers: products of blocks are exact.
 Made by_blocks(const Choice& c) {
   const int a = c.value(dtypes::kActivations, 1);
   if (a < 0) return {};
@@ -79,7 +79,7 @@ Made by_blocks(const Choice& c) {
   return made("linear", text, [=](auto v) {
     const Tensor x = v[z(a)].flatten().narrow(0, 0, rows * k).reshape({rows, k});
     const Tensor some = x.narrow(0, 0, n).to(DType::f32);
-    // Infinities and NaN have no blocks; x keeps them.
+    // Blocks can't represent infinities and NaN; x keeps them.
     const Tensor none = Tensor::zeros({}, DType::f32, x.device());
     const Tensor finite = where(logical_or(isnan(some), isinf(some)), none, some);
     const Tensor blocks = quantize(clamp(finite, -1e4, 1e4).to(Device::cpu()), type);
@@ -87,7 +87,8 @@ Made by_blocks(const Choice& c) {
   });
 }
 
-/// Attention of at most eight queries, which has one order everywhere: the last rows of x to all.
+/// Attention of at most eight queries, which has the same order everywhere: the last rows of x
+/// attend to all rows.
 Made attention_step(const Choice& c) {
   const int a = c.value(dtypes::kActivations, 2);
   if (a < 0) return {};
@@ -115,7 +116,7 @@ Made attention_step(const Choice& c) {
   });
 }
 
-/// Windows over the last dim of [b, c, l].
+/// Sliding windows over the last dim of [b, c, l].
 Made windows_1d(const Choice& c) {
   const int a = c.value(dtypes::kFloats, 3);
   if (a < 0) return {};
@@ -140,7 +141,7 @@ Made windows_1d(const Choice& c) {
   });
 }
 
-/// Images of the last two dims, the dim before them their channels.
+/// Images in the last two dims, with their channels in the dim before.
 Made windows_2d(const Choice& c) {
   const int a = c.value(dtypes::kFloats, 2);
   if (a < 0) return {};
@@ -152,7 +153,7 @@ Made windows_2d(const Choice& c) {
   if (kind < 3) {
     if (x.elems() * 2 * 6 > kMostProducts || channels > 64) return {};
     const bool back = kind == 2;
-    if (back && w == 1) return {};  // nothing would be left
+    if (back && w == 1) return {};  // the output would be empty
     const std::string op = back ? "conv_transpose2d" : "conv2d";
     const int64_t groups = channels % 2 == 0 && c.one_in(2) ? 2 : 1;
     ConvParams p;

@@ -1,5 +1,5 @@
-// What a chain's steps can be: calls with operands and numbers at random, that shapes and dtypes
-// alone decide.
+// The possible steps of a chain: calls with random operands and numbers. Only shapes and dtypes
+// determine the choice.
 
 #include <fmt/format.h>
 
@@ -12,13 +12,14 @@
 namespace wick::parity {
 namespace {
 
-/// An int in a dim: -rank to rank - 1 names one.
+/// Returns a random name of a dim, from -rank to rank - 1.
 int random_dim(const Choice& c, const Tensor& x) {
   return static_cast<int>(c.random.below(2 * x.rank())) - x.rank();
 }
 int64_t size_at(const Tensor& x, int dim) { return x.size(dim); }
 
-/// The shape that two broadcast to; none where they don't, or where it is large.
+/// Returns the number of elements of the broadcast shape, or nothing if the shapes don't broadcast
+/// or the result is large.
 std::optional<int64_t> broadcast_elems(const Shape& a, const Shape& b) {
   int64_t elems = 1;
   for (int d = 1; d <= std::max(a.rank(), b.rank()); ++d) {
@@ -30,7 +31,7 @@ std::optional<int64_t> broadcast_elems(const Shape& a, const Shape& b) {
   return elems;
 }
 
-/// A second operand: of a's dtype with a shape that broadcasts, by way of a cast where need be.
+/// A second operand with a's dtype (after a cast if necessary) and a shape that broadcasts.
 struct Partner {
   int place = -1;
   DType dtype = DType::f32;
@@ -44,7 +45,7 @@ Partner partner_of(const Choice& c, int a) {
   return {c.of(list), c.at(a).dtype()};
 }
 
-/// ids in [0, size) of x's shape, of a dtype that is one for ids.
+/// Returns ids in [0, size) with x's shape and an id dtype.
 Tensor ids_below(const Tensor& x, int64_t size, DType dtype) {
   const Tensor whole =
       bitwise_and(x.to(DType::i64), Tensor::full({}, 0x7fffffff, DType::i64, x.device()));
@@ -155,7 +156,7 @@ Made random_binary(const Choice& c) {
   const int a = c.value(dtypes_of(f.name));
   if (a < 0) return {};
   const Partner b = partner_of(c, a);
-  // An integer divided by zero is an error.
+  // Division of an integer by zero is an error.
   const std::string_view op = f.name;
   const bool divides = (op == "div" || op == "rem") && is_integer(c.at(a).dtype());
   const std::string text = fmt::format("{}(%{}, {}(%{}){})", f.name, a, name(b.dtype), b.place,
@@ -213,7 +214,7 @@ Made random_regular(const Choice& c) {
   return kind < 9 ? random_reduce(c) : random_with_numbers(c);
 }
 
-// ---- The others ----
+// ---- The other rows ----
 
 namespace {
 
@@ -268,7 +269,7 @@ Made by_ids(const Choice& c) {
   if (x.elems() == 0 || size > 250) return {};
   const DType id_type = c.of(std::vector<DType>{DType::u8, DType::u32, DType::i32, DType::i64});
   const std::string ids = fmt::format("{} ids by %{}", name(id_type), from);
-  if (kind < 2) {  // ids of the shape of x itself, by its own values
+  if (kind < 2) {  // ids with the shape of x, computed from its values
     const std::string own = fmt::format("{} ids by itself", name(id_type));
     if (kind == 0) {
       return made("gather", fmt::format("gather(%{}, {}, dim {})", a, own, dim),
@@ -322,7 +323,7 @@ Made moved(const Choice& c) {
                     return cat(both, dim);
                   });
     }
-    case 3: {  // a part of a copy is written over
+    case 3: {  // overwrites part of a copy
       if (x.rank() == 0 || x.size(0) < 2) return {};
       return made("copy", fmt::format("slice_set(%{}, its first slice, 0, 1)", a), [=](auto v) {
         Tensor y = v[z(a)].clone();
@@ -399,7 +400,7 @@ Made norms(const Choice& c) {
       return made("quantize", fmt::format("q8_0 of f32 %{} and back", a), [=](auto v) {
         const Tensor whole = v[z(a)].to(DType::f32).flatten();
         const int64_t blocks = whole.elems() / 32;
-        // Infinities and NaN have no blocks.
+        // Blocks can't represent infinities and NaN.
         const Tensor rows = whole.narrow(0, 0, blocks * 32).reshape({blocks, 32});
         const Tensor finite = where(logical_or(isnan(rows), isinf(rows)),
                                     Tensor::zeros({}, DType::f32, rows.device()), rows);

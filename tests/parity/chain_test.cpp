@@ -1,4 +1,4 @@
-// Chains are worth what they find: one turned bit of one element of one step, on one target.
+// Chains must find a single flipped bit in one element of one step's result on one target.
 
 #include "tests/parity/chain.h"
 
@@ -19,12 +19,12 @@ TEST(Chains, FindOneTurnedBit) {
     if (steps == 0) continue;
     Plant plant{targets()[1 + seed % (targets().size() - 1)].name, seed % steps};
     const std::string said = chain.check(&plant);
-    if (plant.element < 0) continue;  // nothing there but NaN
+    if (plant.element < 0) continue;  // all elements are NaN
     ++found;
     EXPECT_THAT(said, HasSubstr(chain.text(plant.step + 1))) << seed;
     EXPECT_THAT(said, HasSubstr(fmt::format(", element {} of ", plant.element))) << seed;
     EXPECT_THAT(said, HasSubstr("on " + plant.target + ",")) << seed;
-    // The seed alone makes it happen again, and without the error there is nothing to say.
+    // The seed alone reproduces the report, and without the planted error there is no report.
     Chain again(seed);
     Plant same{plant.target, plant.step};
     EXPECT_EQ(again.check(&same), said) << seed;

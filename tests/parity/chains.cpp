@@ -1,5 +1,5 @@
-// Random chains of ops on every instruction set and device: see chain.h. Seconds in ctest, and as
-// many as one likes by hand:
+// Random chains of ops on every instruction set and device: see chain.h. ctest runs them for
+// seconds; by hand any number can be run:
 //   parity_chains [--seed N] [--count N] [--print]
 
 #include <fmt/format.h>
@@ -68,8 +68,8 @@ int main(int argc, char** argv) {
     } else {
       fmt::print(
           "usage: parity_chains [--seed N] [--count N] [--print]\n"
-          "Chains of random ops with seeds from N on, on each instruction set and on the\n"
-          "devices that WICK_TEST_DEVICES names. Exits with 1 where bits differ.\n");
+          "Runs chains of random ops with seeds from N on, on each instruction set and on the\n"
+          "devices that WICK_TEST_DEVICES names. Exits with 1 if bits differ.\n");
       return flag == "--help" ? 0 : 2;
     }
   }

@@ -1,4 +1,4 @@
-// group_norm and batch_norm: bit-equal to the written order, and near the true value.
+// group_norm and batch_norm: bit-equal to the specified order, and close to the exact value.
 
 #include <fmt/format.h>
 
@@ -19,10 +19,10 @@ constexpr float kEps = 1e-5f;
 
 struct Case {
   Place place;
-  Shape shape;  // [b, c, ..] with channels that 1, 3 and all divide
+  Shape shape;  // [b, c, ..] where 1, 3 and c divide the channels
 };
 
-/// Every layout, and what lies at the boundaries of chunks, of channels and of what is gathered.
+/// Every layout, and sizes near the limits of chunks, channels and gathered rows.
 const std::vector<Case>& cases() {
   static const std::vector<Case> list = {
       {Place::contiguous, {3, 6, 70}},
@@ -37,28 +37,28 @@ const std::vector<Case>& cases() {
       {Place::sliced, {0, 6, 4}},
       {Place::sliced, {2, 6, 0}},
       {Place::scattered, {2, 6, 3, 1, 2, 2, 1, 3}},
-      {Place::contiguous, {2, 6, 64, 65}},  // rows of several chunks
-      {Place::contiguous, {2, 708, 3}},     // channels of few pixels, more of them than laid out
+      {Place::contiguous, {2, 6, 64, 65}},  // rows with several chunks
+      {Place::contiguous, {2, 708, 3}},  // channels with few pixels, more than are laid out at once
       {Place::contiguous, {3, 1030}},
       {Place::stepped, {2, 3, 1500}},
       {Place::transposed, {2, 6, 40, 30}},
       {Place::contiguous, {1, 3, 5000}},  // fewer rows than threads
-      {Place::sliced, {1, 3, 20011}},     // and too long to be gathered
+      {Place::sliced, {1, 3, 20011}},     // rows too long to be gathered
       {Place::scattered, {3, 3, 17001}},
   };
   return list;
 }
 
-/// What tells nothing new without a weight or a bias.
+/// Large cases are skipped without a weight or bias, where they test nothing new.
 bool is_large(const Case& c) { return c.shape.elems() > 10000; }
 
-/// Half a unit of the result's dtype for the store, and some rounding of the steps, whose operands
-/// are of the size that `scale` says.
+/// Allows half a unit of the result's dtype for the final rounding, and some roundings of the
+/// steps, whose operands have the magnitude `scale`.
 long double tolerance(DType dtype, long double exact, long double scale) {
   return 0.51L * ulp(dtype, exact) + (1 + scale) * (dtype == DType::f64 ? 0x1p-48L : 0x1p-19L);
 }
 
-/// An operation's vectors, one number a channel; those that it hasn't are 1 or absent.
+/// The per-channel vectors of an operation. Missing vectors are 1 or absent.
 struct Vectors {
   Vectors(DType dtype, const Case& c, int with, Values values, Random& random)
       : weight(dtype, c.place, Shape{c.shape[1]}, 2),
@@ -76,7 +76,7 @@ struct Vectors {
   bool has_weight, has_bias;
 };
 
-/// What a result is to be, element by element.
+/// The expected result, element by element.
 struct Expected {
   std::vector<uint64_t> bits;
   std::vector<long double> exact, off;
@@ -145,14 +145,14 @@ Expected batch_norm_of(const TestTensor& x, const TestTensor& mean, const TestTe
   return result;
 }
 
-/// `near` says that a row has numbers enough for its variance to be more than what is left of
-/// equal ones.
+/// `near`: a row has enough elements for its variance not to be the rounding error of nearly equal
+/// numbers.
 void expect(std::string_view what, const TestTensor& y, const Expected& expected, bool near) {
   expect_bits(what, y, expected.bits);
   if (near) expect_within(what, y, expected.exact, expected.off);
 }
 
-/// with: bit 0 a weight, bit 1 a bias.
+/// with: bit 0 for a weight, bit 1 for a bias.
 void check_group_norm(DType dtype, DType vector_dtype, int with) {
   Random random(54);
   for (const Case& c : cases()) {
@@ -225,8 +225,8 @@ void check_batch_norm(DType dtype, DType vector_dtype, int with) {
   }
 }
 
-/// Kernels around the caches, which outputs larger than those go through, give the bits of the
-/// others, wherever a run begins.
+/// Kernels with non-temporal stores, which outputs larger than the caches use, must give the bits
+/// of the others, wherever a run starts.
 void check_streams(const cpu::ChannelNormKernels& table, std::string_view isa, DType dtype) {
   Random random(56);
   const auto d = static_cast<size_t>(dtype);

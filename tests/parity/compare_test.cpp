@@ -1,4 +1,5 @@
-// compare, test and where against plain references, over every dtype, layout and instruction set.
+// compare, test and where, compared with plain references for every dtype, layout and instruction
+// set.
 
 #include <fmt/format.h>
 
@@ -9,12 +10,13 @@
 namespace wick::parity {
 namespace {
 
-/// A number of any real dtype: a float's value, or an integer's, which long double holds.
+/// Returns a number of any real dtype: a float's or an integer's value, both of which long double
+/// represents.
 long double value_of(DType dtype, uint64_t bits) {
   return is_float(dtype) ? decode(dtype, bits) : static_cast<long double>(decode_int(dtype, bits));
 }
 
-/// What each row says. A row without one doesn't compile.
+/// The reference of each row. A row without a reference doesn't compile.
 namespace ref {
 
 bool eq(long double a, long double b) { return a == b; }
@@ -53,7 +55,8 @@ constexpr TestRow kTest[] = {
 
 bool is_large(const Geometry& g) { return g.name.starts_with("large"); }
 
-/// Which operands take the geometry's placement: bit 0 the output, bit i input i - 1.
+/// `mask` says which operands use the geometry's placement: bit 0 for the output, bit i for input i
+/// - 1.
 bool worthwhile(const Geometry& g, unsigned mask, unsigned all) {
   if (g.place == Place::contiguous) return mask == all;
   if (g.place == Place::broadcast || g.place == Place::scalar) return (mask & 1u) == 0;
@@ -77,7 +80,7 @@ void check_compare(const CompareRow& row, DType dtype) {
         TestTensor out(DType::u8, place_of(g, mask, 0), g.shape, 0, true);
         a.fill(values, random);
         b.fill(values == Values::bits ? Values::special : values, random);
-        // A third of the pairs are equal ones, where no operand is broadcast.
+        // A third of the pairs are equal if no operand is broadcast.
         if (g.place != Place::broadcast && g.place != Place::scalar) {
           const std::vector<uint64_t> x = a.bits(), y = b.bits();
           b.fill_bits([&](int64_t i) { return i % 3 == 0 ? x[size_t(i)] : y[size_t(i)]; });
@@ -145,7 +148,7 @@ void check_where(DType condition_dtype, DType dtype) {
       TestTensor out(dtype, place_of(g, mask, 0), g.shape, 0, true);
       a.fill(Values::bits, random);
       b.fill(Values::special, random);
-      // Any bit counts, the highest one alone, too.
+      // Any nonzero bit counts, including the highest one alone.
       const int width = 8 * info(condition_dtype).block_bytes;
       condition.fill_bits([&](int64_t) {
         return random.below(2) == 0 ? uint64_t{0} : uint64_t{1} << random.below(width);

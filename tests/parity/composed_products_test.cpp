@@ -1,5 +1,6 @@
-// Rows of products and windows that the tensor layer makes of others: einsum, conv1d and transposed
-// convolutions inside the bound of their class; pools and upsampling of one dimension to the bit.
+// Rows of products and windows that the tensor layer composes of other ops. einsum, conv1d and
+// transposed convolutions must be within the bound of their class; one-dimensional pools and
+// upsampling must be bit-equal.
 
 #include <fmt/format.h>
 
@@ -25,7 +26,7 @@ constexpr Place kPlaces[] = {Place::contiguous, Place::transposed, Place::broadc
 
 struct Equation {
   const char* text;
-  std::vector<std::string> terms;  // of the operands, then of the result
+  std::vector<std::string> terms;  // terms of the operands, then of the result
 };
 const std::vector<Equation>& equations() {
   static const std::vector<Equation> list = {
@@ -42,7 +43,7 @@ const std::vector<Equation>& equations() {
   return list;
 }
 
-/// Sizes of letters; with none of j where `empty`.
+/// Returns the size of a letter's dim. If `empty`, j has size 0.
 int64_t size_of(char letter, bool empty) {
   switch (letter) {
     case 'i':
@@ -67,10 +68,10 @@ Shape shape_of(const std::string& letters, bool empty) {
   return Shape(std::span<const int64_t>(sizes));
 }
 
-/// Sums of products over all values of all letters, exact.
+/// Exact sums of products over all values of all letters.
 struct Sums {
   std::vector<Truth> truth;
-  Bits wrapped;  // of integers
+  Bits wrapped;  // for integers
 };
 Sums sums_of(const Equation& e, bool empty, DType dtype, const std::vector<Bits>& operands) {
   std::string letters;
@@ -112,7 +113,7 @@ Sums sums_of(const Equation& e, bool empty, DType dtype, const std::vector<Bits>
 void expect_sums(const std::string& what, DType dtype, const Bits& got, const Sums& sums,
                  size_t steps, bool random) {
   const FloatFormat format = format_of(dtype);
-  // Steps before the last are rounded to the dtype, too.
+  // Intermediate steps are rounded to the dtype, too.
   const long double unit = std::ldexp(1.0L, -format.precision);
   for (size_t i = 0; i < got.size(); ++i) {
     if (!is_float(dtype)) {
@@ -143,7 +144,7 @@ void check_einsum(DType dtype) {
         std::vector<Bits> bits;
         for (size_t t = 0; t + 1 < e.terms.size(); ++t) {
           operands.emplace_back(dtype, place, shape_of(e.terms[t], empty), static_cast<int>(t) + 1);
-          // So that products of three stay in the narrowest format.
+          // The values are small, so that products of three stay within the narrowest format.
           operands.back().fill_with([&](int64_t) {
             const auto x = static_cast<long double>(random.normal());
             return is_float(dtype) ? x * 0.5L : std::floor(std::fabs(x * 40));
@@ -167,7 +168,7 @@ void check_einsum(DType dtype) {
 
 // ---- Convolutions ----
 
-/// x [b, c, h, w] and its kernels; of one dimension h and kh are 1 and vanish.
+/// x [b, c, h, w] and its kernels. In one dimension, h and kh are 1 and are dropped.
 struct Spatial {
   ConvCase c;
   bool transposed;
@@ -180,7 +181,7 @@ std::vector<Spatial> convolutions(bool transposed, int dims) {
     return ConvParams{{1, stride}, {0, padding}, {1, dilation}, groups};
   };
   std::vector<Spatial> list;
-  // Of a transposed one, x here is the result and out what goes in.
+  // For a transposed convolution, x here is the result and `out` is the input.
   const auto add = [&](const Shape& x, const Shape& w, const ConvParams& p) {
     list.push_back({{"", x, w, p}, transposed, dims});
   };
@@ -202,7 +203,7 @@ Tensor call_conv(const Spatial& s, const Tensor& x, const Tensor& w, const Tenso
   const ConvParams& p = s.c.params;
   const ConvParams1d p1{p.stride[1], p.padding[1], p.dilation[1], p.groups};
   if (!s.transposed) return conv1d(x, w, bias, p1);
-  // What the strides leave at the end.
+  // The remainder that the strides leave at the end.
   std::array<int64_t, 2> left{};
   for (int i = 0; i < 2; ++i) {
     const int64_t reach = p.dilation[i] * (s.c.w[2 + i] - 1) + 1;
@@ -242,7 +243,7 @@ void check_conv(bool transposed, int dims, DType dtype) {
                 Truth t = truth[i];
                 if (with_bias) t.value += static_cast<long double>(biases[channel]);
                 long double want = t.value, bound = bound_of(dtype, value, t, !repeats);
-                // The sum is rounded before the bias comes on top of it.
+                // The sum is rounded before the bias is added.
                 if (with_bias)
                   bound += 0.5L * ulp(dtype, truth[i].value) + bound_of(dtype, 0, truth[i], false);
                 const FloatFormat format = format_of(dtype);

@@ -1,7 +1,7 @@
-// The rule for rows that are made of other rows: in narrow floats the steps compute in f32 and the
-// result alone is rounded. Each such row is held to the exact value of its definition, within half
-// a step of the dtype and some steps of f32, for operands whose intermediate results overflow,
-// cancel or are many. The reference knows the definition, not the steps.
+// Tests the rule for rows that are composed of other rows: for narrow floats, the steps compute in
+// f32 and only the result is rounded. Each row is compared with the exact value of its definition,
+// with a tolerance of half a step of the dtype plus some steps of f32. Intermediate results
+// overflow, cancel or are numerous. The reference implements the definition, not the steps.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ struct Input {
   std::function<Real(int64_t)> value;
 };
 
-/// What a call must give: values, and how far f32 (f64) steps may be from them, without the last
+/// The expected values of a call, and the permitted error of f32 (f64) steps without the final
 /// rounding.
 struct Truth {
   Reals value, slack;
@@ -57,7 +57,7 @@ Truth variance(const Reals& x, Real unit) {
   return {{squares / (n - 1)}, {unit * 64 * squares / (n - 1) + 8 * shift * shift}};
 }
 
-/// Numbers whose sums leave the dtype's range, stay near 0, or are many.
+/// Returns inputs whose sums exceed the dtype's range, stay near 0, or have many terms.
 std::vector<Input> reductions(DType dtype) {
   const Real most = format_of(dtype).max;
   const bool wide = dtype == DType::f32 || dtype == DType::f64;
@@ -83,8 +83,8 @@ std::vector<Call> reduction_calls(Op op, DType dtype) {
   return calls;
 }
 
-/// Three factors whose product of the first two leaves the range of narrow floats; and a sum before
-/// a product.
+/// Three factors, where the product of the first two exceeds the range of narrow floats, and a sum
+/// before a product.
 std::vector<Call> einsum_calls(Op, DType dtype) {
   const Real big = dtype == DType::f8e4m3 ? 16 : dtype == DType::f16 ? 200 : 1e10L, small = 1 / big;
   constexpr int64_t n = 5;
@@ -125,7 +125,7 @@ std::vector<Call> einsum_calls(Op, DType dtype) {
           {"einsum ij,i->", summed, {}, [](auto in) { return einsum("ij,i->", in); }, sums}};
 }
 
-/// One-dimensional windows: alternating large numbers whose sums are small.
+/// One-dimensional windows over alternating large numbers whose sums are small.
 std::vector<Call> window_calls(Op op, DType dtype) {
   const Real big = std::min(format_of(dtype).max / 2, 1e30L);
   constexpr int64_t l = 12;
@@ -155,7 +155,7 @@ std::vector<Call> window_calls(Op op, DType dtype) {
   if (op == Op::conv1d)
     return {{"conv1d", {x, ones}, out, [](auto in) { return conv1d(in[0], in[1]); }, windowed(1)}};
   if (op == Op::conv_transpose1d) {
-    // Cropped to where all four taps overlap, it is the same sum.
+    // Cropped to the positions where all four taps overlap, it is the same sum.
     return {{"conv_transpose1d",
              {x, ones},
              out,

@@ -1,6 +1,6 @@
-// Rows that the tensor layer makes of others: bit-equal to the written order of their steps, which
-// are in the type that computes, and near the true value. var, logsumexp,
-// any, all.
+// var, logsumexp, any and all, which the tensor layer composes of other rows. They must be
+// bit-equal to the specified order of their steps in the compute type, and close to the exact
+// value.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ struct Case {
   std::vector<int> dims;
 };
 
-/// Every layout over single dims, some of them and all.
+/// Every layout with single dims, some combinations, and all dims.
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (const Geometry& g : geometries()) {
@@ -55,7 +55,7 @@ Shape kept_shape(const Case& c, bool keepdim) {
   return Shape(std::span<const int64_t>(sizes));
 }
 
-/// A row over dims: its results of groups of elements, given by their bits.
+/// A reduction, with its result for a set of elements given by their bits.
 struct Reduction {
   Op op;
   int64_t correction = 0;
@@ -67,7 +67,7 @@ struct Reduction {
     return op == Op::any ? any(x, c.dims, keepdim) : all(x, c.dims, keepdim);
   }
   uint64_t of(DType dtype, const Bits& x) const;
-  /// The true value and how far a result may be from it; of infinities and NaN nothing is said.
+  /// Returns the exact value and the tolerance. Infinities and NaN have no bound.
   std::pair<long double, long double> truth(DType dtype, const Bits& x) const;
 };
 
@@ -115,13 +115,13 @@ std::pair<long double, long double> Reduction::truth(DType dtype, const Bits& x)
     sum += op == Op::var ? (v - mean) * (v - mean) : std::exp(v - top);
   }
   if (op == Op::logsumexp) {
-    // Each difference, power and sum rounded, the logarithm and the last sum; then the result.
+    // Each difference, power and sum is rounded, then the logarithm, the last sum and the result.
     const long double value = top + std::log(sum), own = dtype == DType::f64 ? 0x1p-53L : 0x1p-24L;
     return {value, 0.51L * ulp(dtype, value) + own * (2 * largest + 8 + 2 * std::fabs(value) + 2 * std::log(n))};
   }
   const long double divisor = n - static_cast<long double>(correction), value = sum / divisor;
-  const long double own = dtype == DType::f64 ? 0x1p-53L : 0x1p-24L;  // of the type that computes
-  const long double shift = 2 * own * largest;  // the mean's error, squared in each term
+  const long double own = dtype == DType::f64 ? 0x1p-53L : 0x1p-24L;  // unit of the compute type
+  const long double shift = 2 * own * largest;  // error of the mean, squared in each term
   return {value, 0.51L * ulp(dtype, value) + 12 * own * value + 4 * shift * shift * n / divisor};
 }
 
@@ -130,13 +130,13 @@ void check_reduction(const Reduction& row, DType dtype) {
   for (const Case& c : cases()) {
     if (!here(c.place, c.shape)) continue;
     const bool of_none = c.shape.elems() == 0 && kept_shape(c, false).elems() != 0;
-    if (of_none && row.op == Op::logsumexp) continue;  // the largest of nothing: an error
+    if (of_none && row.op == Op::logsumexp) continue;  // the maximum of an empty set is an error
     for (Values values : kAllValues) {
       if (values != Values::normal && c.shape.elems() > 20000) continue;
       TestTensor x(dtype, c.place, c.shape, 1);
       x.fill(values, random);
       if (row.op == Op::all || row.op == Op::any) {
-        // Groups of nothing but zeros and of none, too.
+        // Includes sets that contain only zeros, and empty sets.
         const Bits all = x.bits();
         const uint64_t few = row.op == Op::any ? 19 : 3;
         x.fill_bits([&](int64_t i) {

@@ -1,10 +1,9 @@
-// Convolutions over every combination of their parameters: each kernel size with each stride,
-// padding, dilation, number of groups, output padding, batch and image size, along both dims.
-// Operands are small whole numbers, so results are exact and compared for equality.
+// Convolutions with every combination of parameters along both dims: kernel size, stride, padding,
+// dilation, number of groups, output padding, batch and image size. Operands are small integers, so
+// results are exact and compared for equality.
 //
-// The lists below are the table of what is crossed. A loop runs over every member of every list, so
-// nothing is left out; a parameter that is added to ConvParams needs a list here (see the assertion
-// on its size).
+// The lists below define the combinations; loops run over every member of every list. A parameter
+// that is added to ConvParams needs a list here (see the assertion on its size).
 
 #include <fmt/format.h>
 
@@ -23,7 +22,7 @@ static_assert(sizeof(ConvParams) == 7 * sizeof(int64_t),
 constexpr int64_t kKernels[] = {1, 2, 3}, kStrides[] = {1, 2, 3}, kPaddings[] = {0, 1, 2},
                   kDilations[] = {1, 2, 3};
 constexpr int64_t kGroups[] = {1, 2}, kBatches[] = {1, 2};
-// Below and above the 128 output pixels from which pointwise convolutions of a batch are products.
+// Below and above the 128 output pixels from which pointwise convolutions of a batch run as gemms.
 constexpr int64_t kImages[][2] = {{3, 4}, {11, 13}};
 
 struct Case {
@@ -49,8 +48,8 @@ struct Case {
   }
 };
 
-/// Calls visit(case) for every combination, and every output padding that is allowed where
-/// `transposed`.
+/// Calls visit(case) for every combination, and for `transposed` also with every permitted output
+/// padding.
 template <class Visit>
 void for_each_case(bool transposed, const Visit& visit) {
   for (const auto& image : kImages) {
@@ -76,7 +75,7 @@ void for_each_case(bool transposed, const Visit& visit) {
 
 constexpr int64_t kIns = 4, kOuts = 6;  // channels
 
-/// Small whole numbers, a function of the place.
+/// Returns small integers that depend on the position.
 TestTensor numbers(DType dtype, const Shape& shape, uint64_t seed) {
   Random random(seed);
   std::vector<double> values;
@@ -86,7 +85,7 @@ TestTensor numbers(DType dtype, const Shape& shape, uint64_t seed) {
 }
 
 /// Calls visit(pixel of the large image, pixel of the small image, tap) for every product of a
-/// convolution from the large image to the small one. Taps in the padding are left out.
+/// convolution from the large image to the small one. Skips taps in the padding.
 template <class Visit>
 void for_each_product(const Case& c, int64_t large_h, int64_t large_w, int64_t small_h,
                       int64_t small_w, const Visit& visit) {
@@ -104,7 +103,7 @@ void for_each_product(const Case& c, int64_t large_h, int64_t large_w, int64_t s
 
 enum class Form : uint8_t { forward, transposed, weight };
 
-/// Every combination of a function, in a dtype that holds its results.
+/// Tests every combination of a function in a dtype that represents its results exactly.
 void check(Form form, DType dtype) {
   int64_t count = 0;
   for_each_case(form == Form::transposed, [&](const Case& c) {
@@ -181,7 +180,7 @@ TEST(ConvCross, Transposed) { check(Form::transposed, DType::f32); }
 TEST(ConvCross, TransposedOf64Bits) { check(Form::transposed, DType::f64); }
 TEST(ConvCross, WeightGradient) { check(Form::weight, DType::f32); }
 
-/// The report that showed what was missing: output padding below the dilation.
+/// Output padding below the dilation.
 TEST(ConvCross, OutputPaddingBelowTheDilation) {
   const Tensor x = Tensor::arange(0, 6).reshape({1, 1, 2, 3}),
                w = Tensor::ones({1, 1, 1, 1}, DType::f32);

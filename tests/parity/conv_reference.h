@@ -1,6 +1,6 @@
 #pragma once
 
-// Convolutions written plainly, in long double, and the checker of the class `bound`.
+// Plain convolutions in long double, and the checker of the class `bound`.
 
 #include <cmath>
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace wick::parity {
 
-/// A convolution's operands; the output's shape follows.
+/// The operands of a convolution, which determine the output's shape.
 struct ConvCase {
   const char* name;
   Shape x, w;
@@ -26,8 +26,8 @@ struct ConvCase {
   }
 };
 
-/// Calls visit(index into out, into x or -1 for padding, into w) for every product, by output in
-/// the order of the taps: channel, row, column.
+/// Calls visit(index into out, index into x or -1 for padding, index into w) for every product. The
+/// order is by output, then by tap: channel, row, column.
 inline void for_each_product(const ConvCase& c,
                              const std::function<void(int64_t, int64_t, int64_t)>& visit) {
   const Shape out = c.out();
@@ -47,13 +47,13 @@ inline void for_each_product(const ConvCase& c,
   }
 }
 
-/// One result's true value, sum of magnitudes and number of products.
+/// The exact value of a result, the sum of its terms' magnitudes, and the number of terms.
 struct Truth {
   long double value = 0, magnitude = 0;
   int64_t terms = 0;
 };
 
-/// conv2d, and its gradients by x and by w: which operand is the result.
+/// conv2d or one of its gradients, by which operand is the result.
 enum class Form : uint8_t { forward, input, weight };
 inline const char* name(Form form) {
   constexpr const char* kNames[] = {"conv2d", "conv2d_input", "conv2d_weight"};
@@ -80,8 +80,8 @@ inline std::vector<Truth> truth_of(Form form, const ConvCase& c, const std::vect
   return truth;
 }
 
-/// Half an ulp of the result and 4·√k·u·Σ|aᵢbᵢ|, u = 2^-24 (2^-53 of f64); k for √k where operands
-/// aren't random: products that repeat have errors that repeat.
+/// Returns half an ulp of the result plus 4·√k·u·Σ|aᵢbᵢ|, with u = 2^-24 (2^-53 for f64). If
+/// operands aren't random, k replaces √k, because repeated products have repeated errors.
 inline long double bound_of(DType dtype, long double got, const Truth& t, bool random) {
   const long double u = dtype == DType::f64 ? 0x1p-53L : 0x1p-24L;
   const long double largest = std::max(std::fabs(t.value), std::fabs(got));
@@ -89,7 +89,8 @@ inline long double bound_of(DType dtype, long double got, const Truth& t, bool r
   return 0.5L * ulp(dtype, largest) + 4 * (random ? std::sqrt(k) : k) * u * t.magnitude;
 }
 
-/// True for a result inside the bound; the formats' largest number stands for what lies beyond it.
+/// Returns whether a result is within the bound. The format's largest number stands for values
+/// beyond it.
 inline bool inside_bound(DType dtype, long double got, const Truth& t, bool random = true) {
   const FloatFormat format = format_of(dtype);
   long double want = t.value;

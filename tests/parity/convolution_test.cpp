@@ -1,5 +1,5 @@
-// conv2d and its gradients: inside the bound of their class for every dtype and layout, equal to
-// the written chains in f32, adjoint to each other.
+// conv2d and its gradients: within the bound of their class for every dtype and layout, equal to
+// the specified accumulation chains in f32, and adjoint to each other.
 
 #include <fmt/format.h>
 
@@ -22,8 +22,8 @@ ConvParams params(std::array<int64_t, 2> stride, std::array<int64_t, 2> padding,
           .groups = groups};
 }
 
-/// What the kernels do differently: rows of weights by the panel, a few or one, groups, pixels that
-/// share panels, blocks and tasks, long rows, kernels with holes.
+/// Cases for the kernels' special paths: a panel, a few or one row of weights, groups, pixels that
+/// share panels, blocks and tasks, long rows, dilated kernels.
 const std::vector<ConvCase>& cases() {
   static const std::vector<ConvCase> list = {
       {"plain", {2, 3, 7, 9}, {4, 3, 3, 3}, params({1, 1}, {1, 1})},
@@ -58,7 +58,7 @@ const std::vector<ConvCase>& cases() {
   return list;
 }
 
-/// For some dtypes: several tasks, and sums of more than one pass.
+/// For some dtypes: several tasks, and sums that take more than one pass.
 const std::vector<ConvCase>& large_cases() {
   static const std::vector<ConvCase> list = {
       {"tasks", {2, 16, 40, 40}, {24, 16, 3, 3}, params({1, 1}, {1, 1})},
@@ -91,8 +91,8 @@ void run(Form form, Backend& backend, const View& result, std::span<const ConstV
   backend.conv2d_weight(result, in[0], in[1], p);
 }
 
-/// Runs a form on one target into its result; false, and reported, when memory was touched that
-/// isn't the result's.
+/// Runs a form on one target into its result. Returns false, after reporting it, if the call wrote
+/// outside the result.
 bool run_on(const Target& target, const std::string& what, Form form, const ConvCase& c,
             Operands& operands) {
   TestTensor& result = operands.result(form);
@@ -187,14 +187,14 @@ void check_form(Form form, DType dtype) {
   return true;
 }();
 
-// The promise beyond the class, on CPUs with fma: one chain in the order of the terms, or of the
-// pixels, whatever the layout, the threads and the path.
+// This is stronger than the class: on CPUs with fma, there is one accumulation chain in the order
+// of the terms or pixels, whatever the layout, the threads and the code path.
 TEST(Convolution, BitsAreThoseOfOneChain) {
   Random random(72);
   const int before = cpu::ThreadPool::global().threads();
   for (const ConvCase& c : cases()) {
     for (Form form : {Form::forward, Form::input, Form::weight}) {
-      // Few rows of weights' gradients are dot products of sixteen lanes.
+      // The weights' gradients with few rows are dot products with sixteen lanes.
       const bool lanes = form == Form::weight && c.w[0] / c.params.groups <= 8;
       Operands operands(DType::f32, c, Place::contiguous, form);
       for (TestTensor* t : {&operands.x, &operands.w, &operands.out}) {
@@ -228,8 +228,8 @@ TEST(Convolution, BitsAreThoseOfOneChain) {
         chain[i] = lane[i][0];
       }
       if (form == Form::input) {
-        // An input's products in the order of the weights that it meets: output channel, row,
-        // column.
+        // An input's products in the order of the weights that it is multiplied by: output channel,
+        // row, column.
         std::vector<std::vector<std::array<int64_t, 2>>> terms(chain.size());
         for_each_product(c, [&](int64_t o, int64_t i, int64_t k) {
           if (i >= 0) terms[static_cast<size_t>(i)].push_back({k, o});
@@ -260,7 +260,8 @@ TEST(Convolution, BitsAreThoseOfOneChain) {
   cpu::ThreadPool::global().set_threads(before);
 }
 
-// <conv(x, w), g> = <x, conv_input(g, w)> = <w, conv_weight(x, g)>: exactly, in small integers.
+// <conv(x, w), g> = <x, conv_input(g, w)> = <w, conv_weight(x, g)> holds exactly for small
+// integers.
 TEST(Convolution, GradientsAreAdjoint) {
   Random random(73);
   for (const ConvCase& c : cases()) {
@@ -319,7 +320,7 @@ TEST(Convolution, NanAndInfinityPropagate) {
   }
 }
 
-// The checker must tell f32 accumulation from f16 accumulation.
+// The checker must distinguish f32 accumulation from f16 accumulation.
 TEST(Convolution, BoundRejectsAnF16Accumulator) {
   const ConvCase c{"", {1, 64, 6, 6}, {4, 64, 3, 3}, params({1, 1}, {1, 1})};
   Random random(74);

@@ -1,5 +1,5 @@
-// unary, unary_with and binary against references in long double and in 64-bit integers, over every
-// dtype, layout and instruction set.
+// unary, unary_with and binary, compared with references in long double and in 64-bit integers for
+// every dtype, layout and instruction set.
 
 #include <fmt/format.h>
 
@@ -16,17 +16,17 @@ namespace {
 constexpr long double kInf = std::numeric_limits<long double>::infinity();
 constexpr long double kNan = std::numeric_limits<long double>::quiet_NaN();
 
-/// What a row must reach, in ulps of the exact result.
+/// The accuracy that a row must reach, in ulps of the exact result.
 struct Bound {
   long double f32, f64, narrow;
   long double of(DType dtype) const {
     return dtype == DType::f32 ? f32 : dtype == DType::f64 ? f64 : narrow;
   }
 };
-// The reference itself is rounded to 64 bits, hence not exactly half.
+// The reference itself is rounded to 64 bits, so the limit is slightly more than one half.
 constexpr Bound kRounded{0.5002L, 0.5002L, 1}, kFunction{2, 4, 1}, kComposite{4, 4, 1};
 
-/// The true functions. A row without one doesn't compile.
+/// The exact functions. A row without one doesn't compile.
 namespace ref {
 
 long double neg(long double x) { return -x; }
@@ -80,7 +80,8 @@ long double rem(long double a, long double b) {
 long double pow(long double a, long double b) { return std::pow(a, b); }
 long double atan2(long double a, long double b) { return std::atan2(a, b); }
 
-long double affine(long double, long double, long double) { return kNan; }  // two roundings: below
+// Two roundings: see below.
+long double affine(long double, long double, long double) { return kNan; }
 long double clamp(long double x, long double low, long double high) {
   return minimum(maximum(x, low), high);
 }
@@ -102,7 +103,7 @@ Bound bound(Op op) {
     case Op::round:
       return {0, 0, 0};
     case Op::rem:
-    case Op::clamp:  // exact, but that a bound needn't be of a narrow type
+    case Op::clamp:  // exact, except that a bound may not be representable in a narrow type
     case Op::sqr:
     case Op::sqrt:
     case Op::recip:
@@ -121,7 +122,7 @@ Bound bound(Op op) {
   }
 }
 
-/// Integers: exact in 64-bit unsigned arithmetic, cut to the dtype's width by the caller.
+/// Integers: exact in 64-bit unsigned arithmetic; the caller truncates to the dtype's width.
 uint64_t whole_unary(Op op, int64_t x) {
   const auto u = static_cast<uint64_t>(x);
   switch (op) {
@@ -182,7 +183,7 @@ struct UnaryRow {
   Op op;
   long double (*exact)(long double);
 };
-// Rows of integers alone have no function of floats.
+// Rows for integers only have no float function.
 #define WICK_EXACT_Real(f) f
 #define WICK_EXACT_Floats(f) f
 #define WICK_EXACT_Integers(f) nullptr
@@ -215,14 +216,15 @@ uint64_t cut(DType dtype, uint64_t bits) {
 
 bool is_large(const Geometry& g) { return g.name.starts_with("large"); }
 
-/// Which operands take the geometry's placement: bit 0 the output, bit i input i - 1.
+/// `mask` says which operands use the geometry's placement: bit 0 for the output, bit i for input i
+/// - 1.
 bool worthwhile(const Geometry& g, unsigned mask, unsigned all) {
   if (g.place == Place::contiguous) return mask == all;
   if (g.place == Place::broadcast || g.place == Place::scalar) return (mask & 1u) == 0;
   return !is_large(g) || mask == 1 || mask == 2;
 }
 
-/// sin and cos of f64 promise nothing beyond 2^30 but the same bits everywhere.
+/// Beyond 2^30, sin and cos of f64 guarantee only equal bits on all targets.
 void leave_far_turns(const TestTensor& out, std::span<const uint64_t> in,
                      std::vector<long double>& exact) {
   if (out.dtype() != DType::f64) return;
@@ -271,7 +273,7 @@ void check_unary(const UnaryRow& row, DType dtype) {
   }
 }
 
-/// silu(a)·b is two rounded steps: where silu(a) is denormal its error, absolute, is scaled by b.
+/// silu(a)·b has two rounded steps: if silu(a) is denormal, its absolute error is scaled by b.
 std::vector<long double> silu_mul_tolerance(DType dtype, std::span<const long double> a,
                                             std::span<const long double> b,
                                             std::span<const long double> exact) {
@@ -320,7 +322,8 @@ void check_binary(const BinaryRow& row, DType dtype) {
             std::vector<long double> tolerance = silu_mul_tolerance(dtype, u, v, exact);
             const std::vector<uint64_t> got = out.bits();
             for (size_t i = 0; i < x.size(); ++i) {
-              // A silu that rounds to zero meets an infinite b; a result past the range's end.
+              // This is the case if silu rounds to zero and b is infinite, so that the result
+              // exceeds the range.
               if (std::isinf(v[i]) && std::fabs(ref::silu(u[i])) < ulp(dtype, 0)) {
                 tolerance[i] = kInf, exact[i] = decode(dtype, got[i]);
               }
@@ -352,7 +355,7 @@ void check_zero_divisor(Op op, DType dtype) {
     a.fill_with([](int64_t i) { return i % 100; });
     b.fill_with([n](int64_t i) { return i == n - 1 ? 0 : 3; });
     for (const Target& target : targets()) {
-      // GPUs say it later: tests/backend/gpu_faults_test.cpp.
+      // GPUs report the error later: tests/backend/gpu_faults_test.cpp.
       if (target.backend->device().kind != DeviceKind::cpu) continue;
       const Blame blame(target, "a division by zero");
       try {
@@ -365,7 +368,7 @@ void check_zero_divisor(Op op, DType dtype) {
   }
 }
 
-/// A number as an integer of a dtype: truncated and saturated, or wrapped.
+/// Converts a number to an integer of a dtype: truncated and saturated, or wrapped.
 uint64_t whole(DType dtype, const Scalar& s) {
   if (s.is_integer) return cut(dtype, static_cast<uint64_t>(s.i));
   const int width = 8 * info(dtype).block_bytes;
@@ -376,7 +379,7 @@ uint64_t whole(DType dtype, const Scalar& s) {
   return cut(dtype, static_cast<uint64_t>(static_cast<int64_t>(value)));
 }
 
-/// The bits of a row of integers, or of affine, whose steps are rounded one by one.
+/// Returns the bits of a row for integers, or of affine, whose steps are rounded one by one.
 uint64_t stepped_with(Op op, DType dtype, uint64_t x, const Scalar& p, const Scalar& q) {
   if (!is_float(dtype)) {
     if (op == Op::affine) return cut(dtype, x * whole(dtype, p) + whole(dtype, q));
@@ -413,7 +416,7 @@ void check_with(const UnaryWithRow& row, DType dtype) {
   for (const Geometry& g : geometries()) {
     if (!here(g)) continue;
     for (Values values : kAllValues) {
-      // Every pattern of 16 bits once.
+      // Every 16-bit pattern occurs once.
       if (is_large(g) && values == Values::special) continue;
       if (is_large(g) && values == Values::bits && g.place != Place::contiguous) continue;
       for (const auto& [p, q] : numbers_of(row.op)) {
@@ -437,7 +440,7 @@ void check_with(const UnaryWithRow& row, DType dtype) {
           }
           expect_bits(what, out, expected);
         } else {
-          // The numbers become those of the type that computes.
+          // The numbers are converted to the compute type.
           const auto in_type = [&](double s) -> long double {
             return dtype == DType::f64 ? s : static_cast<double>(static_cast<float>(s));
           };

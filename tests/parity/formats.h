@@ -11,10 +11,10 @@ namespace wick::parity {
 
 /// A binary floating-point format, for a reference that shares no code with the kernels.
 struct FloatFormat {
-  int precision;      ///< significant bits, the hidden one included
-  int min_exponent;   ///< of the smallest normal number, as in 1.x * 2^e
+  int precision;      ///< significant bits, including the hidden one
+  int min_exponent;   ///< exponent of the smallest normal number, as in 1.x * 2^e
   long double max;    ///< largest finite number
-  bool has_infinity;  ///< else too large numbers become max
+  bool has_infinity;  ///< if false, numbers that are too large become max
 };
 
 inline FloatFormat format_of(DType dtype) {
@@ -32,14 +32,15 @@ inline FloatFormat format_of(DType dtype) {
   }
 }
 
-/// The bits of an element, zero-extended.
+/// Returns the bits of an element, zero-extended.
 inline uint64_t load_bits(DType dtype, const void* element) {
   uint64_t bits = 0;
   std::memcpy(&bits, element, static_cast<size_t>(info(dtype).block_bytes));  // little-endian
   return bits;
 }
 
-/// The number that the bits of a real dtype stand for (i64 exactly: long double has 64 bits).
+/// Returns the number that the bits of a real dtype represent (exactly for i64, since long double
+/// has 64 bits).
 inline long double decode(DType dtype, uint64_t bits) {
   auto parts = [bits](int exponent_bits, int fraction_bits, bool ieee) -> long double {
     const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -86,7 +87,7 @@ inline long double decode(DType dtype, uint64_t bits) {
   }
 }
 
-/// The value of an integer dtype's bits.
+/// Returns the value of an integer dtype's bits.
 inline int64_t decode_int(DType dtype, uint64_t bits) {
   switch (dtype) {
     case DType::boolean:
@@ -103,7 +104,7 @@ inline int64_t decode_int(DType dtype, uint64_t bits) {
   }
 }
 
-/// Distance between neighbouring numbers of the format around x, in the binade of x.
+/// Returns the distance between adjacent numbers of the format in the binade of x.
 inline long double ulp(DType dtype, long double x) {
   const FloatFormat f = format_of(dtype);
   const long double magnitude = std::fabs(x);
@@ -116,7 +117,7 @@ inline long double ulp(DType dtype, long double x) {
   return std::ldexp(1.0L, exponent - f.precision + 1);
 }
 
-/// x rounded to the nearest number of the format, ties to even.
+/// Returns x rounded to the nearest number of the format, ties to even.
 inline long double round_to(DType dtype, long double x) {
   const FloatFormat f = format_of(dtype);
   if (std::isnan(x) || x == 0) return x;
@@ -128,7 +129,7 @@ inline long double round_to(DType dtype, long double x) {
   return y == 0 ? std::copysign(0.0L, x) : y;
 }
 
-/// The bits of a float dtype's number that x rounds to. NaN becomes some NaN.
+/// Returns the bits of the float dtype's number to which x rounds. NaN becomes some NaN.
 inline uint64_t encode(DType dtype, long double x) {
   const FloatFormat f = format_of(dtype);
   const int fraction_bits = f.precision - 1;
@@ -141,13 +142,14 @@ inline uint64_t encode(DType dtype, long double x) {
   if (y == 0) return sign;
   const int exponent = std::max(std::ilogb(y), f.min_exponent);
   const auto significand = static_cast<uint64_t>(std::ldexp(y, fraction_bits - exponent));
-  // A normal number's hidden bit carries into the exponent field; a denormal has none.
+  // The hidden bit of a normal number carries into the exponent field; a denormal has no hidden
+  // bit.
   const auto field = static_cast<uint64_t>(exponent - f.min_exponent);
   return sign | ((field << fraction_bits) + significand);
 }
 
-/// True when got is a right answer for the true value: NaN where it is NaN, the same zero where it
-/// is a zero, else within `ulps` units in the last place of the true value.
+/// Returns whether `got` is a valid result for the exact value: NaN if it is NaN, the zero of equal
+/// sign if it is zero, and otherwise within `ulps` units in the last place.
 inline bool close(DType dtype, long double got, long double exact, long double ulps) {
   if (std::isnan(exact) || std::isnan(got)) return std::isnan(exact) == std::isnan(got);
   if (exact == 0 && got == 0) return std::signbit(exact) == std::signbit(got);

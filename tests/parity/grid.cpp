@@ -17,13 +17,13 @@ using testing::TestPartResult;
 
 // ---- What runs ----
 
-/// Layouts that a body asks about, while they are found out.
+/// Collects the layouts that a body asks about, during registration.
 std::vector<std::string>* asked = nullptr;
-/// The layout that the running test is for; empty: all of them.
+/// The layout of the running test; empty: all layouts.
 std::string_view current_layout;
 int64_t cases_met = 0;
 
-/// Keeps failures from the running test, each with the device that it is laid to.
+/// Captures failures of the running test, with the device that each is attributed to.
 class Catcher : public testing::ScopedFakeTestPartResultReporter {
  public:
   struct Part {
@@ -55,7 +55,7 @@ struct Group {
   std::string layout;
   std::function<void()> body;
   std::vector<testing::TestInfo*> tests;  // one for each of all_targets()
-  /// What targets had to say, until their tests ask.
+  /// Results of targets whose tests haven't run yet.
   std::map<std::string, std::vector<TestPartResult>> verdicts;
 
   void run();
@@ -80,8 +80,8 @@ std::vector<Catcher::Part> Group::run_on(std::vector<Target> these) {
   return std::move(catcher.parts);
 }
 
-/// Runs the body for all targets whose tests run and have no verdict yet. A body ends at its first
-/// failure: those that didn't fail run again without those that did.
+/// Runs the body for all targets whose tests run and that have no verdict yet. A body ends at its
+/// first failure, so targets that didn't fail run again without those that did.
 void Group::run() {
   std::vector<Target> left;
   for (size_t i = 0; i < tests.size(); ++i) {
@@ -94,7 +94,7 @@ void Group::run() {
     std::map<std::string, std::vector<TestPartResult>> of;
     for (const Catcher::Part& part : parts) {
       if (part.target.empty()) {
-        // The reference's: of all that had the same bits.
+        // A failure of the reference counts for all targets, whose bits were equal.
         for (const Target& target : left) of[target.name].push_back(part.result);
       } else {
         of[part.target].push_back(part.result);
@@ -143,7 +143,7 @@ class FunctionTest : public testing::Test {
 // ---- Registration ----
 
 struct Row {
-  std::string name, dtype;  // no dtype: a test of its own
+  std::string name, dtype;  // an empty dtype: a single test
   std::function<void()> body;
 };
 std::vector<Row>& rows() {
@@ -211,7 +211,7 @@ void add(const std::string& name, std::function<void()> body) {
 }
 
 void register_tests() {
-  // Row by row, whatever the order of the sources.
+  // Registration is sorted by row, independent of the order of the sources.
   std::stable_sort(rows().begin(), rows().end(),
                    [](const Row& a, const Row& b) { return a.name < b.name; });
   for (const Row& row : rows()) {

@@ -1,13 +1,13 @@
-// Rows that go wrong as planned: tests/tools/grid_test.py looks at what their tests say.
+// Rows that fail on purpose. tests/tools/grid_test.py checks the reports of their tests.
 
 #include "tests/parity/grid.h"
 
 namespace wick::parity {
 namespace {
 
-int64_t made = 0;  // references, however many devices there are
+int64_t made = 0;  // number of references, independent of the number of devices
 
-/// The last backend that this machine has.
+/// Returns the last backend that is present on this machine.
 const Backend* last_here() {
   const Backend* last = nullptr;
   for (const Target& target : all_targets()) {
@@ -45,7 +45,7 @@ const bool added = [] {
       b.fill(o, &b == last_here() ? 2 : 1);
     });
   });
-  // The last one by its name.
+  // The name makes this test run last.
   add("the_references", [] {
     EXPECT_GE(made, 33);
     EXPECT_LE(made, 34) << "made once for each device";

@@ -48,7 +48,7 @@ std::span<const Geometry> geometries() {
 
 namespace {
 
-/// Strides for dims stored in `order` (outermost first), each dim enlarged to `room` elements.
+/// Returns strides for dims stored in `order` (outermost first), with `room` elements for each dim.
 Layout::Strides strides_in_order(std::span<const int> order, std::span<const int64_t> room,
                                  int64_t* total) {
   Layout::Strides strides{};
@@ -78,7 +78,7 @@ Placement place(Place kind, const Shape& shape, DType dtype, int operand, bool w
     std::reverse(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(free_dims));
   }
   if (kind == Place::scattered) {
-    // A fixed shuffle that differs between operands; odd dims get a gap.
+    // A fixed shuffle that differs between operands. Odd dims get a gap.
     Random random(static_cast<uint64_t>(7 + operand));
     for (size_t i = free_dims; i > 1; --i) {
       std::swap(order[i - 1], order[static_cast<size_t>(random.below(static_cast<int64_t>(i)))]);
@@ -337,7 +337,7 @@ std::vector<Target>& limited_targets() {
   return list;
 }
 
-std::string_view blamed, blamed_for;  // views of what outlives the Blame
+std::string_view blamed, blamed_for;  // views of strings that outlive the Blame
 
 }  // namespace
 

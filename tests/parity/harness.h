@@ -1,7 +1,7 @@
 #pragma once
 
-// Everything a parity test needs: tensors of every layout inside guarded memory, values that hurt,
-// a list of the backends to run on, and comparisons with a message that names the element.
+// Support for parity tests: tensors of every layout in guarded memory, difficult values, the list
+// of backends, and comparisons whose messages name the element.
 
 #include <gtest/gtest.h>
 
@@ -20,31 +20,31 @@
 
 namespace wick::parity {
 
-/// How a tensor of a given shape lies in its storage.
+/// The arrangement of a tensor's elements in its storage.
 enum class Place : uint8_t {
   contiguous,
   transposed,  ///< dims stored in reverse order
-  broadcast,   ///< every other dim has stride 0 (which ones depends on the operand); inputs only
+  broadcast,   ///< every other dim has stride 0 (which one depends on the operand); inputs only
   scalar,      ///< every stride is 0; inputs only
-  sliced,      ///< a box inside a larger tensor, with an offset
-  stepped,     ///< every second or third element, some dims backwards
-  scattered,   ///< dims stored in a mixed order with gaps
+  sliced,      ///< a box within a larger tensor, with an offset
+  stepped,     ///< every second or third element, some dims reversed
+  scattered,   ///< dims stored in a shuffled order with gaps
 };
 std::string_view name(Place place);
 
-/// A layout to test an elementwise op with: how to place the operands and their common shape.
+/// A layout for testing an elementwise op: the placement of the operands and their common shape.
 struct Geometry {
   std::string_view name;
   Place place;
   Shape shape;
 };
-/// contiguous, transposed, broadcast, scalar, sliced, stepped, empty, rank0, rank8 and two large
+/// contiguous, transposed, broadcast, scalar, sliced, stepped, empty, rank0, rank8, and two large
 /// ones that are split over threads.
 std::span<const Geometry> geometries();
 
-/// The layout, and how many elements its storage has. Different operands get different ones.
-/// Outputs (writable) fall back to contiguous where elements would overlap. Block dtypes stay dense
-/// along the last dim and are placed by their rows.
+/// A layout and the number of elements of its storage. Different operands get different layouts.
+/// Outputs (`writable`) use a contiguous layout if elements would overlap. Block dtypes stay dense
+/// along the last dim; only their rows are placed.
 struct Placement {
   Layout layout;
   int64_t storage_elems = 0;
@@ -66,9 +66,11 @@ class Random {
 };
 
 enum class Values : uint8_t {
-  normal,   ///< a bell around 0 with deviation 2; small integers of either sign where there is one
+  /// Normal distribution around 0 with deviation 2; small integers, negative if the dtype is
+  /// signed.
+  normal,
   special,  ///< ±0, ±inf, NaN, denormals, largest and smallest, ±1, mixed with ordinary numbers
-  bits,     ///< every bit pattern in turn (16 bits and fewer) or random ones
+  bits,     ///< every bit pattern in turn (up to 16 bits), or random ones
 };
 inline constexpr Values kAllValues[] = {Values::normal, Values::special, Values::bits};
 std::string_view name(Values values);
@@ -91,12 +93,12 @@ void for_each_element(const Layout& layout, Visit&& visit) {
   }
 }
 
-/// A tensor in memory with inaccessible pages at both sides. All bytes that aren't elements hold a
-/// canary. Storage is flush with one end or the other, by the operand's parity.
+/// A tensor in memory with inaccessible pages on both sides. All bytes that aren't elements hold a
+/// canary. The storage touches one of the pages, depending on the operand's parity.
 class TestTensor {
  public:
   TestTensor(DType dtype, Place place, const Shape& shape, int operand = 0, bool writable = false);
-  /// Contiguous with the given values, rounded to the dtype.
+  /// Makes a contiguous tensor with the given values, rounded to the dtype.
   TestTensor(DType dtype, const Shape& shape, std::span<const double> values);
   TestTensor(TestTensor&&) noexcept;
   TestTensor& operator=(TestTensor&&) noexcept;
@@ -109,22 +111,23 @@ class TestTensor {
   View view() { return {storage_, dtype_, layout_}; }
   ConstView view() const { return {storage_, dtype_, layout_}; }
 
-  /// Gives every element a value. Block dtypes get random, finite blocks.
+  /// Sets every element. Block dtypes get random, finite blocks.
   void fill(Values values, Random& random);
   /// Sets every element from its row-major index.
   void fill_with(const std::function<long double(int64_t)>& value);
   void fill_bits(const std::function<uint64_t(int64_t)>& bits);
 
-  /// Elements in row-major order. Not for block dtypes.
+  /// Returns the elements in row-major order. Not for block dtypes.
   std::vector<uint64_t> bits() const;
   std::vector<double> doubles() const;
   std::vector<int64_t> ints() const;
 
-  /// Overwrites everything with the canary; true when all bytes but the elements still hold it.
+  /// Overwrites everything with the canary. surroundings_intact() returns whether all bytes outside
+  /// the elements still hold it.
   void wipe();
   bool surroundings_intact() const;
 
-  /// All bytes, for comparing before and after, and for other memories.
+  /// All bytes, for comparisons and for copies to other memory.
   std::span<std::byte> storage() { return {storage_, static_cast<size_t>(storage_bytes_)}; }
   std::span<const std::byte> storage() const {
     return {storage_, static_cast<size_t>(storage_bytes_)};
@@ -141,36 +144,38 @@ class TestTensor {
   Layout layout_;
 };
 
-/// A backend under test: `cpu-v3`.
+/// A backend under test, such as `cpu-v3`.
 struct Target {
   std::string name;
-  Backend* backend;     ///< null where it is absent
-  std::string missing;  ///< then why
+  Backend* backend;     ///< null if absent
+  std::string missing;  ///< why it is absent
 };
-/// One CPU backend for each instruction set that wick has kernels for, slowest first; then the GPUs
-/// that WICK_TEST_DEVICES names ("cuda:0,hip:0"). With GPUs there is one CPU, the fastest: the
-/// others are compared elsewhere. What this machine lacks is among them, as absent.
+/// Returns one CPU backend for each instruction set that wick has kernels for, slowest first, then
+/// the GPUs that WICK_TEST_DEVICES names ("cuda:0,hip:0"). With GPUs, only the fastest CPU backend
+/// is included, since other tests compare the rest. Backends that this machine lacks are included
+/// as absent.
 std::span<const Target> all_targets();
-/// Those that the running test is for; outside of rows' tests (grid.h) all that are present.
+/// Returns the targets of the running test. Outside of tests of rows (grid.h) these are all that
+/// are present.
 std::span<const Target> targets();
-/// Lets targets() be those; without any: all that are present.
+/// Limits targets() to these. An empty list stands for all that are present.
 void limit_targets(std::vector<Target> to);
 
-/// While it lives, what fails is laid at a target's door, and a crash names it. run_everywhere does
-/// it by itself.
+/// Attributes failures to a target during its lifetime, and names the target if the process
+/// crashes. run_everywhere uses it.
 class Blame {
  public:
   Blame(const Target& target, std::string_view what);
   ~Blame();
   Blame(const Blame&) = delete;
   Blame& operator=(const Blame&) = delete;
-  /// The target's name; empty where there is none.
+  /// Returns the target's name, or an empty string if there is none.
   static std::string_view target();
-  /// What runs right now, for a signal handler.
+  /// Returns what is running, for a signal handler.
   static std::string_view what();
 };
 
-/// A test tensor's bytes in a device's memory; on the CPU its own.
+/// A copy of a test tensor's bytes in a device's memory. On the CPU, the tensor's own memory.
 class OnDevice {
  public:
   OnDevice(Backend& backend, std::span<const std::byte> host)
@@ -200,23 +205,24 @@ class OnDevice {
   void* data_ = nullptr;
 };
 
-/// Runs call(backend, out, inputs) on every target and expects: equal bits from all of them
-/// (NaN-ness, not payloads), inputs and everything around the output untouched. Leaves the first
-/// target's result in `out`. False when anything failed (then reported).
+/// Runs call(backend, out, inputs) on every target. Expects equal bits from all of them (any NaN
+/// equals any other), and unchanged inputs and surroundings of the output. Leaves the first
+/// target's result in `out`. Returns false if anything failed, after reporting it.
 using Call =
     std::function<void(Backend& backend, const View& out, std::span<const ConstView> inputs)>;
 bool run_everywhere(std::string_view what, TestTensor& out,
                     std::span<const TestTensor* const> inputs, const Call& call);
 
-/// Expects each element of a float `out` within `ulps` of the true value, one failure per call.
+/// Expects each element of a float `out` to be within `ulps` of the exact value. Reports at most
+/// one failure per call.
 void expect_close(std::string_view what, const TestTensor& out, std::span<const long double> exact,
                   long double ulps);
-/// Likewise with a tolerance for each element, in the unit of the value.
+/// Expects each element to be within its own absolute tolerance.
 void expect_within(std::string_view what, const TestTensor& out, std::span<const long double> exact,
                    std::span<const long double> tolerance);
 /// Expects equal bits; any NaN equals any other.
 void expect_bits(std::string_view what, const TestTensor& out, std::span<const uint64_t> expected);
-/// True for equal bits and for two NaNs of a float dtype.
+/// Returns whether the bits are equal, or both are NaNs of a float dtype.
 bool same_bits(DType dtype, uint64_t a, uint64_t b);
 
 }  // namespace wick::parity

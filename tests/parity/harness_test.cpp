@@ -1,4 +1,4 @@
-// The harness tests itself: a reference that is wrong would make every other test worthless.
+// Tests of the harness itself: a wrong reference would invalidate every other test.
 
 #include "tests/parity/harness.h"
 

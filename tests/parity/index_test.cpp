@@ -1,5 +1,5 @@
-// gather, scatter, scatter_add, index_add and one_hot: every result is determined to the bit. Sums
-// are made in source order, one element after another.
+// gather, scatter, scatter_add, index_add and one_hot: every bit of a result is specified. Sums are
+// computed in source order, one element after another.
 
 #include <fmt/format.h>
 
@@ -20,13 +20,13 @@ bool is_padding(DType id_type, uint64_t id) {
   return (id_type == DType::u8 && id == 0xff) || (id_type == DType::u32 && id == 0xffffffff);
 }
 
-/// What is chosen from (or written to) has `size` elements along `dim`, ids have `shape`.
+/// The tensor that ids index has `size` elements along `dim`; the ids have `shape`.
 struct Case {
   Place place;
   Shape shape;
   int dim;
   int64_t size;
-  int64_t more = 0;  ///< how much larger the other dims are
+  int64_t more = 0;  ///< how much larger the other dims of that tensor are
 };
 
 std::vector<Case> cases() {
@@ -39,7 +39,8 @@ std::vector<Case> cases() {
       if (!large && g.shape.rank() < 4) list.push_back({g.place, g.shape, dim, 90, 2});
     }
   }
-  // One line for several threads, few lines, rows of many columns, few ids of many places.
+  // One row for several threads, few rows, rows with many columns, and few ids for many
+  // positions.
   list.push_back({Place::contiguous, {70000}, 0, 230});
   list.push_back({Place::stepped, {60000}, 0, 230});
   list.push_back({Place::contiguous, {3, 30000}, 1, 200});
@@ -58,7 +59,7 @@ Shape chosen_shape(const Case& c) {
   return shape;
 }
 
-/// Ids below `size` with some padding among them.
+/// Fills ids below `size`, with some padding ids.
 void fill_ids(TestTensor& ids, int64_t size, Random& random) {
   const DType type = ids.dtype();
   ids.fill_bits([&](int64_t) {
@@ -67,7 +68,8 @@ void fill_ids(TestTensor& ids, int64_t size, Random& random) {
   });
 }
 
-/// The row-major index in `to` of the element with row-major index i in `from`, at `place` of dim.
+/// Returns the row-major index in `to` of the element with row-major index i in `from`, at `place`
+/// along dim.
 int64_t index_at(const Shape& from, int64_t i, const Shape& to, int dim, int64_t place) {
   int64_t at = 0, stride = 1;
   for (int d = from.rank() - 1; d >= 0; --d) {
@@ -83,7 +85,7 @@ std::string describe(std::string_view op, DType dtype, DType id_type, const Case
                      name(c.place), c.shape.str(), c.dim, c.size, c.more);
 }
 
-/// Calls body(case, id type): all types on small cases.
+/// Calls body(case, id type), with all id types for small cases.
 template <class F>
 void for_each_case(const F& body) {
   size_t turn = 0;
@@ -126,7 +128,8 @@ void check_gather(DType dtype) {
   });
 }
 
-/// x with the sources put or added one after another: sums in the compute type, rounded at the end.
+/// Returns x after the sources were stored or added one after another. Sums are computed in the
+/// compute type and rounded at the end.
 std::vector<uint64_t> scattered(bool add, DType dtype, const std::vector<uint64_t>& x,
                                 const std::vector<uint64_t>& source,
                                 const std::vector<int64_t>& to) {
@@ -219,7 +222,7 @@ void check_index_add(DType dtype) {
   });
 }
 
-/// As the tensor layer asks for it: ones at ids in zeros.
+/// Tests the backend call of the tensor layer: ones at ids, in a tensor of zeros.
 void check_one_hot(DType dtype) {
   const std::pair<Place, Shape> places[] = {
       {Place::contiguous, {11, 7}},
@@ -230,7 +233,7 @@ void check_one_hot(DType dtype) {
       {Place::scattered, {5, 4, 6}},
       {Place::sliced, {3, 0}},
       {Place::sliced, {}},
-      {Place::scattered, {2, 1, 3, 2, 1, 2, 3}},  // and a dim for the classes
+      {Place::scattered, {2, 1, 3, 2, 1, 2, 3}},  // plus a dim for the classes
   };
   Random random(74);
   for (DType id_type : kIdTypes) {
@@ -301,7 +304,7 @@ void check_bad_ids() {
   }
 }
 
-/// Results for any number of threads, each of which takes places or lines.
+/// The results must be the same for any number of threads, which divide positions or rows.
 void check_threads(DType dtype) {
   cpu::ThreadPool& pool = cpu::ThreadPool::global();
   const int usual = pool.threads();

@@ -1,4 +1,5 @@
-// Functions of many 16-bit numbers, which the CPU looks up in tables, give what they give for few.
+// 16-bit functions of many numbers, for which the CPU uses lookup tables, must give the results
+// that they give for few numbers.
 
 #include <vector>
 

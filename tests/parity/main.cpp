@@ -1,5 +1,5 @@
-// GoogleTest's main with rows' tests, and a word about which one crashed: operands lie between
-// pages that may not be touched.
+// GoogleTest's main with the tests of rows. It names the test that crashes, since operands are
+// placed between inaccessible pages.
 
 #include <signal.h>
 #include <unistd.h>
@@ -22,10 +22,11 @@ void say(std::string_view text) {
   say(" in ");
   say(wick::parity::Blame::what());
   say("\n");
-  raise(signal);  // with the handler gone: the default's
+  raise(signal);  // the handler is removed, so this runs the default action
 }
 
-/// Devices' names in a filter, where GoogleTest takes '-' and ':' for its own: cpu-v3, hip:0.
+/// Escapes devices' names in a filter, because GoogleTest interprets '-' and ':' in names such as
+/// cpu-v3 and hip:0.
 std::string with_devices(const std::string& filter) {
   std::string cpus = std::regex_replace(filter, std::regex("\\.cpu-v4-vnni"), ".cpu?v4?vnni");
   cpus = std::regex_replace(cpus, std::regex("\\.cpu-v"), ".cpu?v");
@@ -41,7 +42,7 @@ int main(int argc, char** argv) {
     if (word.starts_with("--gtest_filter=")) word = with_devices(word);
     arguments.push_back(word.data());
   }
-  arguments.push_back(nullptr);  // as in argv
+  arguments.push_back(nullptr);  // argv ends with null
   testing::InitGoogleTest(&argc, arguments.data());
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   struct sigaction action {};

@@ -1,4 +1,4 @@
-// fill, iota, copy, cast and index_select: every result is determined to the bit.
+// fill, iota, copy, cast and index_select: every bit of a result is specified.
 
 #include <fmt/format.h>
 
@@ -19,8 +19,8 @@ uint64_t cut(DType dtype, uint64_t bits) {
   return bits & (~uint64_t{0} >> (64 - 8 * info(dtype).block_bytes));
 }
 
-/// The cast of parity.md: floats truncate and saturate, NaN gives 0; integers wrap; anything to a
-/// float is rounded once.
+/// The cast of parity.md: floats truncate and saturate, NaN gives 0; integers wrap; conversions to
+/// a float round once.
 uint64_t cast_bits(DType to, DType from, uint64_t bits) {
   if (is_float(to)) return encode(to, decode(from, bits));
   if (!is_float(from)) return cut(to, static_cast<uint64_t>(decode_int(from, bits)));
@@ -94,7 +94,7 @@ void check_cast(DType to, DType from, bool copy) {
   for (const Geometry& g : geometries()) {
     if (!here(g)) continue;
     for (unsigned mask = 0; mask < 4; ++mask) {
-      // Bit 0 places the output, bit 1 the input; large shapes once each way.
+      // Bit 0 places the output and bit 1 the input. Large shapes run once in each direction.
       if (g.place == Place::contiguous ? mask != 0 : mask == 0) continue;
       if ((g.place == Place::broadcast || g.place == Place::scalar) && (mask & 1u) != 0) continue;
       if (is_large(g) && mask == 3) continue;
@@ -123,7 +123,7 @@ void check_cast(DType to, DType from, bool copy) {
   }
 }
 
-/// What a copy of a view has to give: its bits, row-major.
+/// Returns the bits that a copy of a view must give, in row-major order.
 std::vector<uint64_t> bits_of_view(const TestTensor& source, const Layout& view, DType dtype) {
   std::vector<uint64_t> bits;
   for_each_element(view, [&](int64_t, int64_t at) {
@@ -132,7 +132,7 @@ std::vector<uint64_t> bits_of_view(const TestTensor& source, const Layout& view,
   return bits;
 }
 
-/// Dense rows of elements that lie a step apart, from their end on or forwards, at every alignment
+/// Dense rows copied to or from strided elements, in forward or reverse order, at every alignment
 /// of both sides.
 void check_stepped_copies(DType dtype) {
   if (!here("stepped")) return;
@@ -160,7 +160,7 @@ void check_stepped_copies(DType dtype) {
   }
 }
 
-/// Some planes from and to the same elements side by side, as images have their channels.
+/// Copies between separate planes and interleaved channels, in both directions.
 void check_copies_of_planes(DType dtype) {
   if (!here("transposed")) return;
   Random random(static_cast<uint64_t>(dtype) + 40);
@@ -187,7 +187,7 @@ void check_copies_of_planes(DType dtype) {
   }
 }
 
-/// Transposes of every size around the blocks, and of more than two dims.
+/// Transposes of every size around the block size, and of more than two dims.
 void check_permuted_copies(DType dtype) {
   if (!here("transposed")) return;
   Random random(static_cast<uint64_t>(dtype));
@@ -228,7 +228,7 @@ void check_index_select(DType dtype) {
     for (const Shape& shape : shapes) {
       for (int dim = 0; dim < shape.rank(); ++dim) {
         for (Place kind : kinds) {
-          // One id type meets every layout; the others differ only in how ids are read.
+          // One id type tests every layout; other id types differ only in how ids are read.
           if (id_type != DType::u32 && kind != Place::stepped) continue;
           if (shape.rank() == 8 && kind != Place::scattered) continue;
           if (!here(kind, shape)) continue;
@@ -326,7 +326,7 @@ void check_block_rows(DType block_type, DType dtype) {
           if (id == 0xffffffff) continue;
           const int64_t at = in.layout().offset() + id * in.layout().stride(0) + j;
           const std::byte* block = in.storage().data() + at / size * info(block_type).block_bytes;
-          // Dequantised to f32 first, as the format defines it.
+          // The block is dequantized to f32 first, as the format defines.
           const long double value = reference::block_value(
               block_type, reinterpret_cast<const uint8_t*>(block), static_cast<int>(j % size));
           expected[static_cast<size_t>(i)] = encode(dtype, value);
@@ -338,7 +338,7 @@ void check_block_rows(DType block_type, DType dtype) {
   }
 }
 
-/// Results that don't fit the caches are stored around them.
+/// Results larger than the caches use non-temporal stores.
 void check_long_iota() {
   for (const DType dtype : {DType::f32, DType::bf16, DType::i64}) {
     const int64_t bytes = info(dtype).block_bytes;
@@ -347,7 +347,7 @@ void check_long_iota() {
     for (const Target& target : targets()) {
       if (target.backend->device().kind != DeviceKind::cpu) continue;
       std::fill(memory.begin(), memory.end(), char{0});
-      const Layout at(Shape{n}, {1}, 3);  // begins inside a line
+      const Layout at(Shape{n}, {1}, 3);  // starts inside a cache line
       const int64_t start = dtype == DType::i64 ? 5 : 0;
       target.backend->iota({memory.data(), dtype, at}, start, int64_t{1});
       int64_t wrong = 0;

@@ -1,4 +1,5 @@
-// softmax, log_softmax, rms_norm and rope: bit-equal to the written order, and near the true value.
+// softmax, log_softmax, rms_norm and rope: bit-equal to the specified order, and close to the exact
+// value.
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ struct Case {
   Shape shape;
 };
 
-/// Every layout on small shapes, then row lengths around every boundary of the row sum.
+/// Every layout with small shapes, then row lengths around every threshold of the row sum.
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (const Geometry& g : geometries()) {
@@ -42,7 +43,8 @@ std::string describe(std::string_view op, DType dtype, const Case& c, Values val
   return fmt::format("{}.{}.{}{} {}", op, name(dtype), name(c.place), c.shape.str(), name(values));
 }
 
-/// Half a unit of the result's dtype for the store, and some rounding of the compute type.
+/// Allows half a unit of the result's dtype for the final rounding, and some roundings of the
+/// compute type.
 std::vector<long double> tolerances(DType dtype, std::span<const long double> exact) {
   std::vector<long double> result;
   const long double step = dtype == DType::f64 ? 0x1p-48L : 0x1p-19L;
@@ -52,7 +54,8 @@ std::vector<long double> tolerances(DType dtype, std::span<const long double> ex
   return result;
 }
 
-/// And rows enough for groups to share the weights, so that a device's groups have all their sizes.
+/// Adds so many rows that thread blocks share the weights, which covers all block sizes of a
+/// device.
 std::vector<Case> rms_norm_cases() {
   std::vector<Case> list = cases();
   for (const Shape& shape : {Shape{1300, 200}, Shape{700, 520}, Shape{520, 4096}}) {
@@ -112,8 +115,8 @@ void check_rms_norm(DType dtype, DType weight_dtype) {
   }
 }
 
-/// How far the mean may be off for a row of nearly equal elements, of which little else is left; 0
-/// for a row with some spread, whose tolerances have room for it.
+/// Returns the permitted error of the mean for a row of nearly equal elements, where it dominates.
+/// Returns 0 for rows with some spread, whose tolerance covers it.
 template <class A>
 long double mean_error(const std::vector<A>& row, long double variance) {
   const auto n = static_cast<long double>(row.size());
@@ -123,13 +126,13 @@ long double mean_error(const std::vector<A>& row, long double variance) {
     squares += static_cast<long double>(v) * v / n;
   }
   if (variance > squares / 1000) return 0;
-  // Roundings of an element on its way: 32 additions, a tree of 7, chunks of 4096, two more.
+  // The roundings of an element: 32 additions, a tree of 7, chunks of 4096, and two more.
   const long double unit = std::numeric_limits<A>::epsilon() / 2;
   return (41 + n / 4096) * unit * size;
 }
 
-/// The error of (x − mean) / sqrt(variance + eps) for x `off` the mean, where the mean is off by
-/// `error`, and with it the variance.
+/// Returns the error of (x − mean) / sqrt(variance + eps) for an x that differs from the mean by
+/// `off`, if the mean has an error of `error`, which also affects the variance.
 long double scaled_error(long double error, long double off, long double variance,
                          long double eps) {
   const long double relative = (2 * error * std::sqrt(variance) + error * error) / (variance + eps);
@@ -201,7 +204,7 @@ void check_layer_norm(DType dtype, DType weight_dtype, int with) {
       expect_bits(what, y, bits);
       if (values == Values::normal) {
         std::vector<long double> allowed = tolerances(dtype, exact);
-        // What is left of nearly equal elements is rounded at its own size.
+        // The difference of nearly equal elements is rounded at its own magnitude.
         for (size_t i = 0; i < allowed.size(); ++i) {
           allowed[i] += cancelled[i] + 0.51L * (cancelled[i] > 0 ? ulp(dtype, cancelled[i]) : 0);
         }
@@ -224,14 +227,14 @@ void check_softmax(DType dtype, bool log) {
   for (int64_t n : {1001, 2047, 16383}) list.push_back({{Place::contiguous, {3, n}}, 1});
   for (int64_t n : {16385, 49152, 131072, 131073}) list.push_back({{Place::contiguous, {1, n}}, 1});
   const std::vector<Shape> shared = {
-      {3, 16386}, {5, 40000}, {2, 131070}};  // by several groups a row
+      {3, 16386}, {5, 40000}, {2, 131070}};  // several thread blocks share a row
   for (const Shape& shape : shared) list.push_back({{Place::contiguous, shape}, 1});
   list.push_back({{Place::sliced, {3, 40001}}, 1});
   list.push_back({{Place::sliced, {16500, 3}}, 0});
   list.push_back({{Place::contiguous, {600, 72}}, 0});
   list.push_back({{Place::contiguous, {5000, 16}}, 0});
   list.push_back({{Place::contiguous, {2, 200, 40}}, 1});
-  for (int64_t n : {2, 5, 8, 9, 21, 32}) {  // of which an item has all
+  for (int64_t n : {2, 5, 8, 9, 21, 32}) {  // one thread handles all of them
     list.push_back({{Place::contiguous, {3, n, 140}}, 1});
     list.push_back({{Place::contiguous, {n, 1030}}, 0});
   }
@@ -303,7 +306,7 @@ void check_rope(DType dtype, bool interleaved) {
     const int rank = c.shape.rank();
     const int64_t d = c.shape[rank - 1], t = c.shape[rank - 2];
     const auto check = [&](int64_t half, bool own_tables) {
-      // A table for all rows of one t, or numbers of their own.
+      // The table is shared by all rows with the same t, or each row has its own.
       std::vector<int64_t> sizes(c.shape.dims().begin(), c.shape.dims().end());
       sizes.back() = half;
       const Shape table = own_tables ? Shape(sizes) : Shape{t, half};

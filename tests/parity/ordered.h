@@ -1,7 +1,7 @@
 #pragma once
 
-// The written orders of docs/design/numerics/ as plain scalar code: what every backend's bits are
-// compared with. Shares the scalar functions with the kernels and nothing else.
+// The orders of summation specified in docs/design/numerics/, as plain scalar code. Every backend's
+// bits are compared with it. It shares only the scalar functions with the kernels.
 
 #include <array>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace wick::parity {
 
-/// The row sum's order with any joining function: chunks of 4096, element c of a chunk to
-/// accumulator c mod 128; chunks join by twos.
+/// Computes the order of the row sum with any combining function: chunks of 4096 elements, where
+/// element c of a chunk goes to accumulator c mod 128. Chunks are combined pairwise.
 template <class A, class Join>
 A ordered_tree(std::span<const A> x, A neutral, const Join& join) {
   std::vector<A> parts;
@@ -53,7 +53,7 @@ A ordered_product(std::span<const A> x) {
   return ordered_tree<A>(x, A{1}, [](A a, A b) { return a * b; });
 }
 
-/// Calls body with a float, or with a double where the dtype computes in f64.
+/// Calls body with a float, or with a double if the dtype computes in f64.
 template <class F>
 void with_compute_type(DType dtype, F&& body) {
   if (dtype == DType::f64) {
@@ -63,7 +63,7 @@ void with_compute_type(DType dtype, F&& body) {
   }
 }
 
-/// A tensor's elements as numbers of the compute type, in row-major order.
+/// Returns a tensor's elements in the compute type, in row-major order.
 template <class A>
 std::vector<A> elements(const TestTensor& t) {
   std::vector<A> result;
@@ -71,8 +71,8 @@ std::vector<A> elements(const TestTensor& t) {
   return result;
 }
 
-/// Shape as (outer, n, inner) around a dim: element (o, i, j) has the row-major index
-/// (o * n + i) * inner + j.
+/// Views a shape as (outer, n, inner) around a dim: element (o, i, j) has the row-major index (o *
+/// n + i) * inner + j.
 struct Around {
   int64_t outer = 1, n = 1, inner = 1;
   Around(const Shape& shape, int dim) {

@@ -1,6 +1,5 @@
-// Attention to keys in pages: what cached_attention of several sequences gives and stores, and
-// attention_of_pages, to the bit what the CPU gives for each sequence alone with its keys in one
-// piece.
+// Attention with paged caches: cached_attention of several sequences, and attention_of_pages, must
+// give and store the bits that the CPU gives for each sequence alone with its keys in one piece.
 
 #include <fmt/format.h>
 
@@ -15,11 +14,11 @@ namespace {
 
 struct Case {
   int64_t h, g, d, e, half;
-  int64_t size;     ///< of a page
-  int64_t entries;  ///< pages of a sequence
+  int64_t size;     ///< positions per page
+  int64_t entries;  ///< pages per sequence
   DType cache;
   AttentionParams params = {};
-  bool key_major = true;  ///< keys stored [pages, g, d, size]
+  bool key_major = true;  ///< keys are stored as [pages, g, d, size]
 };
 
 std::string describe(const Case& c) {
@@ -28,7 +27,7 @@ std::string describe(const Case& c) {
                      c.params.soft_cap, c.key_major ? "" : " keys by position");
 }
 
-/// `count` sequences whose pages lie anywhere, with a page that belongs to nobody in front.
+/// `count` sequences whose pages are shuffled. The first page belongs to no sequence.
 struct Pool {
   const Case& c;
   int64_t count, pages;
@@ -58,7 +57,7 @@ struct Pool {
     if (c.key_major) view.layout = view.layout.transpose(2, 3);
     return view;
   }
-  /// The places of sequence i in a cache's elements, position by position: [g, positions, width].
+  /// Returns the cache elements of sequence i, position by position: [g, positions, width].
   std::vector<uint64_t> of_sequence(const TestTensor& cache, int64_t i, bool turned,
                                     int64_t width) const {
     const auto bits = cache.bits();
@@ -90,7 +89,7 @@ void expect_same(const std::string& what, DType dtype, const std::vector<uint64_
   }
 }
 
-/// What one sequence gives alone, its keys and values in one piece: outputs, keys, values.
+/// The results of one sequence alone, with its keys and values in one piece: outputs, keys, values.
 struct Alone {
   std::vector<uint64_t> out, keys, values;
   Alone(const Pool& pool, int64_t i, const TestTensor& qkv, int64_t each, int64_t start) {
@@ -119,7 +118,7 @@ struct Alone {
   }
 };
 
-/// `each` rows of every sequence, from its start on.
+/// Tests `each` rows of every sequence, from its start on.
 void check_cached(const Case& c, int64_t each, std::vector<int64_t> starts, Random& random,
                   bool recorded = false) {
   if (failed()) return;
@@ -187,7 +186,8 @@ void check_cached(const Case& c, int64_t each, std::vector<int64_t> starts, Rand
   }
 }
 
-/// attention_of_pages of queries of any dtype; lengths may be less than the number of queries.
+/// Tests attention_of_pages with queries of any dtype. Lengths may be less than the number of
+/// queries.
 void check_pages(const Case& c, DType dtype, int64_t m, std::vector<int64_t> lengths,
                  Random& random) {
   if (failed()) return;
@@ -236,7 +236,7 @@ void check_pages(const Case& c, DType dtype, int64_t m, std::vector<int64_t> len
 void check_all(DType cache) {
   Random random(91);
   const AttentionParams plain{.scale = 0.2f};
-  // Chunks that lie in one page, and pages that are smaller than a chunk or cut it.
+  // Chunks within one page, and pages that are smaller than a chunk or split it.
   const std::vector<int64_t> some = {256, 48}, all = {256, 512, 64, 48, 5};
   for (const int64_t size : cache == DType::f16 ? all : some) {
     const int64_t entries = size < 64 ? 1200 / size / (size < 10 ? 8 : 2) : 1024 / size;
@@ -262,8 +262,7 @@ void check_all(DType cache) {
   check_cached({7, 1, 7, 5, 3, 256, 3, cache, plain}, 2, {600, 254, 256}, random);
 }
 
-/// So many sequences, of lengths that have nothing in common, that a GPU takes the kernels for
-/// many.
+/// So many sequences of unrelated lengths that a GPU uses the kernels for many sequences.
 void check_batches() {
   Random random(93);
   const AttentionParams plain{.scale = 0.2f};
@@ -276,7 +275,7 @@ void check_batches() {
   }
 }
 
-/// Nothing is stored where a position or a page isn't there, and the error says so.
+/// A row whose position or page is out of range isn't stored, and the error names it.
 void check_outside() {
   Random random(92);
   const Case c{4, 2, 16, 16, 8, 256, 2, DType::f16, {.scale = 0.2f}};
@@ -287,7 +286,7 @@ void check_outside() {
           positions(DType::u32, Place::contiguous, {2 * each}, 11),
           out(DType::f32, Place::contiguous, {2 * each, 64}, 12, true);
       qkv.fill(Values::normal, random);
-      const int64_t start = bad_page ? 300 : 513 - each;  // of the second sequence
+      const int64_t start = bad_page ? 300 : 513 - each;  // start of the second sequence
       positions.fill_bits(
           [&](int64_t i) { return static_cast<uint64_t>((i < each ? 0 : start) + i % each); });
       if (bad_page) {
@@ -319,7 +318,7 @@ void check_outside() {
         EXPECT_THROW(work(), Error) << what;
         k.fetch(pool.keys.storage());
         v.fetch(pool.values.storage());
-        // Of the first sequence, which is sound, positions from 0 on may have been stored.
+        // Positions of the first sequence, which is valid, may have been stored.
         const auto own = pool.tables.bits();
         const auto k_after = pool.keys.bits(), v_after = pool.values.bits();
         const int64_t page = c.g * c.size * c.d;

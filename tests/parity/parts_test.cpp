@@ -1,5 +1,5 @@
-// Ops that copy part by part: cat, pad, roll, repeat, tril and triu. Every element of a result is
-// an element of an operand or a number, so that a reference says which one it is.
+// Ops that copy parts: cat, pad, roll, repeat, tril and triu. Every element of a result is an
+// element of an operand or a number, and the reference says which.
 
 #include <fmt/format.h>
 
@@ -16,14 +16,14 @@ namespace {
 using Bits = std::vector<uint64_t>;
 using Index = std::vector<int64_t>;
 
-/// The bits of the element at an index.
+/// Returns the bits of the element at an index.
 uint64_t at(const Shape& shape, const Bits& bits, const Index& index) {
   int64_t i = 0;
   for (int d = 0; d < shape.rank(); ++d) i = i * shape[d] + index[static_cast<size_t>(d)];
   return bits[static_cast<size_t>(i)];
 }
 
-/// One bit pattern for each index of a shape.
+/// Returns one bit pattern for each index of a shape.
 template <class Of>
 Bits made(const Shape& shape, const Of& of) {
   Bits bits;
@@ -39,10 +39,10 @@ Bits made(const Shape& shape, const Of& of) {
   return bits;
 }
 
-/// One way to call a row on x of some shape.
+/// One way to call a row on an x of some shape.
 struct Way {
   std::string what;
-  Shape shape;  ///< of the result
+  Shape shape;  ///< shape of the result
   std::function<Tensor(std::span<const Tensor>)> call;
   std::function<Bits(const Bits& x, const Bits& other)> expected;
 };
@@ -122,7 +122,7 @@ Way roll_way(const Shape& shape, int64_t by) {
           }};
 }
 
-/// `more`: a dim in front of those that there are.
+/// `more`: adds a dim in front of the existing ones.
 Way repeat_way(const Shape& shape, bool more) {
   std::vector<int64_t> counts, sizes;
   if (more) counts.push_back(2), sizes.push_back(2);

@@ -1,4 +1,4 @@
-// max_pool2d and avg_pool2d with their gradients: bit-equal to the written order.
+// max_pool2d and avg_pool2d with their gradients: bit-equal to the specified order.
 
 #include <fmt/format.h>
 
@@ -62,7 +62,8 @@ std::string describe(const char* what, DType dtype, const Case& c, Place place, 
                      c.params.padding[1], name(values));
 }
 
-/// For each output, row-major, the indices into x of its window, row-major.
+/// Returns, for each output in row-major order, the indices into x of its window in row-major
+/// order.
 std::vector<std::vector<size_t>> windows(const Case& c) {
   const Shape out = c.out();
   std::vector<std::vector<size_t>> result(static_cast<size_t>(out.elems()));
@@ -81,7 +82,7 @@ std::vector<std::vector<size_t>> windows(const Case& c) {
   return result;
 }
 
-/// True when b is larger than a as max has it: NaN largest, -0 below +0.
+/// Returns whether b is larger than a in the order of max: NaN is largest, and -0 is below +0.
 bool beats(DType dtype, uint64_t b, uint64_t a) {
   if (!is_float(dtype)) {
     if (dtype == DType::u32) return static_cast<uint32_t>(b) > static_cast<uint32_t>(a);

@@ -1,5 +1,6 @@
-// Activations that become blocks of int8 in front of products with quantised weights: the bits of
-// the ops one after another, on each GPU that WICK_TEST_DEVICES names.
+// Quantization of activations to blocks of int8 before GEMMs with quantized weights, fused with
+// preceding ops. The result must have the bits of the ops one after another, on each GPU that
+// WICK_TEST_DEVICES names.
 
 #include "wick/backend/gpu/linear/prologue.h"
 
@@ -19,7 +20,7 @@ using Input = LinearFusion::Input;
 
 struct Case {
   Place place;
-  Shape shape;  // of what is quantised
+  Shape shape;  // shape of the quantized activations
 };
 
 std::vector<Case> cases() {
@@ -44,7 +45,7 @@ std::vector<Case> cases() {
   return list;
 }
 
-/// Rows of k values as the ops give them.
+/// Returns the rows of k values that the unfused ops give.
 std::vector<float> expected_rows(Input input, const TestTensor& x, const TestTensor& weight,
                                  float eps, int64_t k) {
   const std::vector<float> in = elements<float>(x), w = elements<float>(weight);
@@ -69,7 +70,7 @@ struct Quantized {
   std::vector<math::ActivationScale> scales;
 };
 
-/// `shared` blocks have one scale.
+/// `shared` consecutive blocks share a scale.
 Quantized expected_blocks(const std::vector<float>& rows, int64_t k, int64_t padded, int shared) {
   Quantized result;
   const auto n = static_cast<size_t>(k), several = static_cast<size_t>(shared);
@@ -88,7 +89,7 @@ Quantized expected_blocks(const std::vector<float>& rows, int64_t k, int64_t pad
   return result;
 }
 
-/// In a device's memory, with a canary behind.
+/// A buffer in a device's memory with a canary after it.
 template <class T>
 class Buffer {
  public:

@@ -1,5 +1,5 @@
-// uniform and normal: the numbers that docs/design/numerics/random.md names, whatever the layout,
-// and spread as they should be.
+// uniform and normal must give the numbers that docs/design/numerics/random.md specifies, for every
+// layout, with the correct distribution.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 namespace wick::parity {
 namespace {
 
-/// Philox4x32-10 as its paper has it.
+/// Philox4x32-10 as in its paper.
 std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter) {
   std::array<uint32_t, 4> c = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
                                1, 0};
@@ -30,17 +30,18 @@ std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter) {
   return c;
 }
 
-/// The number in [0, 1) that belongs to words: 24 bits of one, or 53 of two.
+/// Returns the number in [0, 1) that random words represent: 24 bits of one word, or 53 bits of
+/// two.
 long double spread(const std::array<uint32_t, 4>& words, size_t index, bool wide) {
   if (!wide) return std::ldexp(static_cast<long double>(words[index] >> 8), -24);
   const uint64_t both = uint64_t{words[2 * index]} << 32 | words[2 * index + 1];
   return std::ldexp(static_cast<long double>(both >> 11), -53);
 }
 
-/// Number i of a call, in the type that computes and before the last steps.
+/// Number i of a call, in the compute type and before the last steps.
 struct Drawn {
   long double uniform;
-  long double first, second;  ///< what Box and Muller's method takes
+  long double first, second;  ///< inputs of the Box-Muller method
   bool sine;
 };
 Drawn draw(uint64_t seed, uint64_t first, uint64_t i, bool wide) {
@@ -112,8 +113,8 @@ double distribution(Op op, double x) {
   return op == Op::uniform ? std::clamp(x, 0.0, 1.0) : 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-/// Moments, and the largest distance between the sample's distribution and the true one
-/// (Kolmogorov, Smirnov): each beyond what one sample in a million exceeds.
+/// Checks moments, and the largest distance between the sample's distribution and the exact one
+/// (Kolmogorov-Smirnov). Each limit is exceeded by one sample in a million.
 void check_statistics(Op op, DType dtype) {
   constexpr int64_t kCount = 1 << 20;
   const double n = static_cast<double>(kCount), root = std::sqrt(n);

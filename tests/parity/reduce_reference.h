@@ -1,6 +1,6 @@
 #pragma once
 
-// Reductions written plainly: which elements go into each result, and the written order of one.
+// Plain reductions: which elements go into each result, and the specified order of one reduction.
 
 #include <cstdint>
 #include <span>
@@ -20,7 +20,8 @@ inline Shape reduced_shape(const Shape& shape, uint32_t dims) {
   return result;
 }
 
-/// For each output, row-major, the row-major indices of the inputs it reduces, in their order.
+/// Returns, for each output in row-major order, the row-major indices of the inputs that it
+/// reduces, in order.
 inline std::vector<std::vector<size_t>> groups(const Shape& shape, uint32_t dims) {
   const Shape out = reduced_shape(shape, dims);
   std::vector<std::vector<size_t>> result(static_cast<size_t>(out.elems()));
@@ -35,7 +36,7 @@ inline std::vector<std::vector<size_t>> groups(const Shape& shape, uint32_t dims
   return result;
 }
 
-/// The written result of one group of elements, given by their bits.
+/// Returns the specified result of one set of elements, given by their bits.
 inline uint64_t reduce_group(Op op, DType dtype, std::span<const uint64_t> x) {
   const int width = 8 * info(dtype).block_bytes;
   const uint64_t mask = ~uint64_t{0} >> (64 - width);

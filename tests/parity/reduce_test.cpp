@@ -1,4 +1,4 @@
-// sum, mean, max, min, argmax and argmin: bit-equal to the written order over any set of dims.
+// sum, mean, max, min, argmax and argmin: bit-equal to the specified order over any set of dims.
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ std::vector<Case> cases() {
     const int rank = g.shape.rank();
     const uint32_t all = (1u << rank) - 1;
     for (uint32_t dims = 0; dims <= all; ++dims) {
-      // Of rank 8 some sets, of the large ones single dims and all.
+      // Rank 8 uses some sets of dims; large shapes use single dims and all dims.
       const bool chosen = dims % 37 == 5 || dims == all || dims == 2 || dims == 16 || dims == 128;
       if (rank == 8 && !chosen) continue;
       if (g.name.starts_with("large") && (dims & (dims - 1)) != 0 && dims != all) continue;
@@ -46,8 +46,8 @@ std::vector<Case> cases() {
   list.push_back({Place::scattered, {40, 30, 50}, 7});
   list.push_back({Place::scattered, {40, 30, 50}, 5});
   list.push_back({Place::contiguous, {40, 30, 50}, 5});
-  // What GPUs do in other ways: rows of more chunks than a group takes, many short rows, packs of
-  // columns, runs inside of several dims.
+  // Cases for special paths on GPUs: rows with more chunks than a block handles, many short rows,
+  // vectors of columns, runs within several dims.
   list.push_back({Place::contiguous, {3, 33000}, 2});
   list.push_back({Place::sliced, {3, 37000}, 2});
   list.push_back({Place::contiguous, {40000, 5}, 2});
@@ -60,7 +60,7 @@ std::vector<Case> cases() {
   return list;
 }
 
-/// For some dtypes also rows and columns of hundreds of chunks.
+/// For some dtypes, also rows and columns of hundreds of chunks.
 std::vector<Case> cases_of(DType dtype) {
   std::vector<Case> list = cases();
   if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::u8) return list;
@@ -77,7 +77,7 @@ std::string describe(Op op, DType dtype, const Case& c, Values values) {
 void check_reduce(Op op, DType dtype) {
   Random random(51);
   for (const Case& c : cases_of(dtype)) {
-    // The largest of no elements is an error; a result of no elements is none.
+    // The maximum of no elements is an error, unless the result has no elements either.
     const bool of_none = c.shape.elems() == 0 && reduced_shape(c.shape, c.dims).elems() != 0;
     if (of_none && (op == Op::max || op == Op::min)) continue;
     if (!here(c.place, c.shape)) continue;
@@ -87,7 +87,7 @@ void check_reduce(Op op, DType dtype) {
       TestTensor y(dtype, c.place, reduced_shape(c.shape, c.dims), 2, true);
       x.fill(values, random);
       if (op == Op::prod && is_float(dtype) && values == Values::normal) {
-        // Near 1, so that long products neither vanish nor overflow.
+        // Values near 1, so that long products neither vanish nor overflow.
         x.fill_with([&](int64_t) {
           return 1.0L + (static_cast<long double>(random.uniform()) - 0.5L) * 0.25L;
         });
@@ -118,7 +118,8 @@ void check_reduce(Op op, DType dtype) {
           exact.back() = std::clamp(exact.back(), -most, most);
         }
         const long double step = dtype == DType::f64 ? 0x1p-52L : 0x1p-23L;
-        // Some fifty additions deep at most: 32 in an accumulator, 7 in the tree, the chunks.
+        // The depth is at most some fifty additions: 32 in an accumulator, 7 in the tree, and the
+        // chunks.
         tolerance.push_back(0.51L * ulp(dtype, exact.back()) +
                             50 * step * magnitude / (op == Op::mean ? n : 1));
       }

@@ -1,4 +1,5 @@
-// upsample_nearest2d and upsample_bilinear2d with their gradients: bit-equal to the written order.
+// upsample_nearest2d and upsample_bilinear2d with their gradients: bit-equal to the specified
+// order.
 
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ std::vector<Case> cases() {
   list.push_back(sized({1, 2, 8, 37}, {3, 9}, true));
   list.push_back(sized({1, 2, 5, 6}, {1, 1}, true));
   list.push_back(sized({1, 2, 1, 1}, {4, 40}, true));
-  // Steps that aren't the sizes' ratio: places beyond the last element.
+  // Steps that differ from the ratio of the sizes: positions beyond the last element.
   Case steps = sized({1, 2, 6, 40}, {12, 90});
   steps.params.scale[0] = 1 / 1.7;
   steps.params.scale[1] = 0.75;
@@ -53,7 +54,7 @@ std::vector<Case> cases() {
 constexpr Place kPlaces[] = {Place::contiguous, Place::transposed, Place::broadcast,
                              Place::sliced,     Place::stepped,    Place::scattered};
 
-/// The inputs that an output lies between along one axis, and the share of the second.
+/// The two inputs between which an output lies along one axis, and the weight of the second.
 struct Lies {
   int64_t low, high;
   double part;

@@ -1,5 +1,5 @@
-// sample: the token that the CPU's Sampler chooses, bit by bit, for many seeds and options, and the
-// state it leaves; recorded once and replayed; every error.
+// sample must choose the token of the CPU's Sampler, bit by bit, and leave the same state, for many
+// seeds and options. Also tests capture and replay as a graph, and every error.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// What a device starts with, and what it has after some steps; of one sequence or several.
+/// The state of a device before and after some steps, for one sequence or several.
 struct State {
   TestTensor logits, token, position, history, counts, chosen, options;
   State(int64_t vocabulary, int64_t room, Place place = Place::contiguous, int64_t rows = 1)
@@ -38,7 +38,7 @@ struct State {
     counts.fill_bits(
         [&](int64_t i) { return i == 0 ? tokens.size() : 3 + static_cast<size_t>(i); });
   }
-  /// Errors: those of Sampler.
+  /// Throws the errors of Sampler.
   void set_options(std::span<const SamplerOptions> all) {
     std::vector<uint32_t> words;
     for (const SamplerOptions& o : all) {
@@ -100,7 +100,7 @@ std::string describe(const SamplerOptions& o) {
                      o.frequency_penalty, o.penalty_window, o.seed);
 }
 
-/// `steps` tokens one after another on every target; the states must be the same.
+/// Samples `steps` tokens one after another on every target, and expects equal states.
 void check(State& state, const SamplerOptions& options, int steps, bool recorded = false) {
   state.set_options({&options, 1});
   const std::string what = fmt::format("sample of {}, {}", state.logits.elems(), describe(options));
@@ -131,7 +131,7 @@ void check(State& state, const SamplerOptions& options, int steps, bool recorded
   for (size_t i = 0; i < before.size(); ++i) restore(*kept[i], before[i]);
 }
 
-/// Logits like a model's, many equal ones, or wild ones.
+/// The kinds of logits: like a model's, with many equal ones, or extreme ones.
 enum class Kind : uint8_t { usual, few_values, flat, wide, mostly_ruled_out };
 
 void fill(State& state, Kind kind, Random& random) {
@@ -197,7 +197,7 @@ void check_random() {
   }
 }
 
-/// Vocabularies of models, with the options that matter.
+/// Vocabulary sizes of models, with the options that matter for them.
 void check_large() {
   Random random(12);
   for (int64_t vocabulary : {49152, 128256, 256000, 300000}) {
@@ -263,13 +263,13 @@ void check_errors() {
     o.top_p = 0;
     EXPECT_THROW(wrong.set_options({&o, 1}), Error);
   }
-  // No room and no penalties: the history is left out.
+  // Without room and penalties, the history is empty.
   State none(3000, 0);
   fill(none, Kind::usual, random);
   check(none, {}, 3);
 }
 
-/// Several sequences, each with its own options and history, against each of them alone.
+/// Compares several sequences, each with its own options and history, with each of them alone.
 void check_batches() {
   Random random(14);
   for (const int64_t rows : {2, 5, 33}) {

@@ -1,5 +1,5 @@
-// cumsum and cumprod: bit-equal to the written order along any dim, and near the true sums and
-// products.
+// cumsum and cumprod: bit-equal to the specified order along any dim, and close to the exact sums
+// and products.
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ std::vector<Case> cases() {
   return list;
 }
 
-/// A term of a sum. No term is +0.
+/// A term of a sum; the default is +0.
 template <class A>
 struct Term {
   A value = 0;
@@ -72,7 +72,7 @@ void scan16(std::array<N, 16>& x) {
   }
 }
 
-/// The written order of a line.
+/// Scans one line (all positions along the dim) in the specified order.
 template <class N>
 std::vector<N> ordered_scan(const std::vector<N>& x) {
   std::vector<N> y(x.size());
@@ -107,7 +107,7 @@ uint64_t cut(DType dtype, uint64_t bits) {
   return bits & (~uint64_t{0} >> (64 - 8 * info(dtype).block_bytes));
 }
 
-/// The bits of a line's sums or products.
+/// Returns the bits of the sums or products along one line.
 std::vector<uint64_t> scan_bits(Op op, DType dtype, const std::vector<uint64_t>& line) {
   std::vector<uint64_t> result;
   if (!is_float(dtype)) {
@@ -133,8 +133,8 @@ std::vector<uint64_t> scan_bits(Op op, DType dtype, const std::vector<uint64_t>&
   return result;
 }
 
-/// Products, multiplied one after another with more bits, while they and their factors are within
-/// a long double's range.
+/// Expects products near those of sequential multiplication in long double, as long as these are
+/// in its range.
 void expect_near_products(const std::string& what, DType dtype, const std::vector<uint64_t>& line,
                           const std::vector<uint64_t>& products) {
   if (!is_float(dtype)) return;
@@ -155,7 +155,7 @@ void expect_near_products(const std::string& what, DType dtype, const std::vecto
   }
 }
 
-/// Within what some twenty additions may be off, of the magnitudes so far.
+/// Expects sums within the error of some twenty additions, relative to the magnitudes so far.
 void expect_near_sums(const std::string& what, DType dtype, const std::vector<uint64_t>& line,
                       const std::vector<uint64_t>& sums) {
   if (!is_float(dtype)) return;
@@ -213,7 +213,7 @@ void check(Op op, DType dtype) {
   }
 }
 
-/// One long line, a few, and columns, for any number of threads.
+/// Scans one long row, a few rows, and columns, for any number of threads.
 void check_threads(Op op, DType dtype) {
   cpu::ThreadPool& pool = cpu::ThreadPool::global();
   const int usual = pool.threads();
@@ -233,8 +233,8 @@ void check_threads(Op op, DType dtype) {
   pool.set_threads(usual);
 }
 
-/// Kernels that store around the caches, which only long results go through, give the others' bits,
-/// wherever a chunk begins.
+/// Kernels with non-temporal stores, which only long results use, must give the bits of the others,
+/// wherever a chunk starts.
 void check_streams(const cpu::ScanKernels& table, std::string_view isa, DType dtype) {
   Random random(93);
   const auto d = static_cast<size_t>(dtype);

@@ -1,4 +1,4 @@
-// sort, argsort and topk: one right answer, for places decide between equal elements.
+// sort, argsort and topk have a unique result, because positions decide between equal elements.
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ std::vector<Case> cases(Op op) {
   return list;
 }
 
-/// Whether element a comes before b, whose place is behind it.
+/// Returns whether element a precedes b, which has a later position.
 bool before(DType dtype, uint64_t a, uint64_t b, bool descending) {
   if (!is_float(dtype)) {
     const int64_t x = decode_int(dtype, a), y = decode_int(dtype, b);
@@ -53,7 +53,7 @@ bool before(DType dtype, uint64_t a, uint64_t b, bool descending) {
   return descending ? x > y : x < y;
 }
 
-/// How elements lie before they are sorted.
+/// The order of the elements before sorting.
 enum class Order : uint8_t { normal, special, bits, few, rising, falling, equal };
 
 void fill(TestTensor& x, Order order, Random& random) {
@@ -82,7 +82,7 @@ void fill(TestTensor& x, Order order, Random& random) {
 constexpr Order kOrders[] = {Order::normal, Order::special, Order::bits, Order::few,
                              Order::rising, Order::falling, Order::equal};
 
-/// Sorts both outputs, each on its own and together; for argsort the places alone.
+/// Computes both outputs, separately and together; for argsort, the indices only.
 bool run(Op op, const std::string& what, const Case& c, const TestTensor& x, TestTensor& values,
          TestTensor& indices, bool descending) {
   const TestTensor* const inputs[] = {&x};
@@ -162,7 +162,7 @@ const bool added = [] {
     add_row("argsort", name(dtype), [=] { check(Op::argsort, dtype); });
     add_row("topk", name(dtype), [=] { check(Op::topk, dtype); });
   }
-  // Lines longer than what check has.
+  // Rows that are longer than the rows in check().
   add("argsort.large", [] {
     Random random(82);
     TestTensor x(DType::f32, Place::contiguous, {3, 300001}, 1);

@@ -1,5 +1,5 @@
-// store_in_pages: every row lands where the tables say, rounded as by cast, nothing else changes,
-// and what has no place is an error.
+// store_in_pages: every row is stored where the tables say, rounded as by cast. Nothing else
+// changes, and a row without a valid position is an error.
 
 #include <fmt/format.h>
 
@@ -17,11 +17,12 @@ namespace {
 struct Case {
   Place place;
   int64_t sequences, each, g, d;
-  int64_t size, entries;  ///< positions of a page, pages of a sequence
-  int64_t first;          ///< position of a sequence's first row; one more in each that follows
+  int64_t size, entries;  ///< positions per page, pages per sequence
+  int64_t first;          ///< position of a sequence's first row; later rows follow
 };
 
-/// The operands of a call whose sequences have their pages mixed, with a page that is nobody's.
+/// The operands of a call. The pages of the sequences are shuffled, and one page belongs to no
+/// sequence.
 struct Call {
   TestTensor pages, rows, tables, positions;
 
@@ -40,13 +41,13 @@ struct Call {
         [&](int64_t i) { return static_cast<uint64_t>(c.first + i / c.each + i % c.each); });
     pages.fill(Values::normal, random);
   }
-  /// Ids can't share memory with one another.
+  /// Ids must not share memory.
   static Place distinct(Place place) {
     return place == Place::broadcast || place == Place::scalar ? Place::contiguous : place;
   }
 };
 
-/// What the pages hold afterwards, element by element.
+/// Returns the expected contents of the pages, element by element.
 std::vector<uint64_t> expected(const Case& c, const Call& call) {
   std::vector<uint64_t> bits = call.pages.bits();
   const std::vector<float> rows = elements<float>(call.rows);
@@ -113,10 +114,10 @@ void check(DType dtype) {
   }
 }
 
-/// What has no place: the error names it, and rows that have one are all that is written.
+/// Invalid positions: the error names each, and only valid rows are written.
 void check_errors() {
   struct Wrong {
-    const char* part;  ///< of the message
+    const char* part;  ///< part of the message
     void (*spoil)(const Case&, std::vector<uint64_t>& tables, std::vector<uint64_t>& positions);
   };
   const Wrong wrongs[] = {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The tensor layer on a target: for rows that it makes of others, and for chains.
+// The tensor layer on a target, for composed rows and for chains.
 
 #include <functional>
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace wick::parity {
 
-/// While it lives, the target is where `device()` says: of CPUs the process's own takes the kernels
-/// of the target's instruction set.
+/// Selects the target as device() during its lifetime. For a CPU target, the process's CPU backend
+/// uses the kernels of its instruction set.
 class TensorsOn {
  public:
   explicit TensorsOn(const Target& target);
@@ -26,19 +26,19 @@ class TensorsOn {
   const Target& target_;
 };
 
-/// A test tensor's bytes on a device, laid out as it is.
+/// Returns a tensor on a device with the layout and bytes of a test tensor.
 Tensor tensor_of(const TestTensor& t, Device device);
-/// Elements in row-major order, wherever they are.
+/// Returns the bits of the elements in row-major order, for any device.
 std::vector<uint64_t> bits_of(const Tensor& t);
 
-/// Runs call(tensors) on every target, and check(bits) of what it gives; reports other shapes and
-/// dtypes, and errors. False when anything failed.
+/// Runs call(tensors) on every target and check(bits) on its result. Reports errors, and unexpected
+/// shapes and dtypes. Returns false if anything failed.
 using TensorCall = std::function<Tensor(std::span<const Tensor> inputs)>;
 bool run_tensors(std::string_view what, std::span<const TestTensor* const> inputs, DType dtype,
                  const Shape& shape, const TensorCall& call,
                  const std::function<void(const std::vector<uint64_t>& bits)>& check);
 
-/// Expects equal bits, of NaNs a NaN.
+/// Expects equal bits, where any NaN equals any other.
 void expect_same(std::string_view what, DType dtype, const std::vector<uint64_t>& got,
                  const std::vector<uint64_t>& expected);
 

@@ -11,7 +11,7 @@ namespace {
 void check(std::string_view what, TestTensor& out, const std::function<void(Backend&)>& call) {
   cpu::ThreadPool& pool = cpu::ThreadPool::global();
   const int usual = pool.threads();
-  Backend& backend = *targets().front().backend;  // a CPU, whose threads these are
+  Backend& backend = *targets().front().backend;  // the CPU backend that uses these threads
   std::vector<uint64_t> first;
   for (int threads : {1, 2, 3, 7}) {
     pool.set_threads(threads);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# run.sh SOURCE BUILD WRITER: builds the Python package as a wheel around BUILD's library, installs it
-# into a virtual environment in BUILD, and there runs its tests, the examples, and mypy over both.
-# WRITER writes small models. Exits with 77 where there is no PyPI to install the tools from.
+# run.sh SOURCE BUILD WRITER: builds the Python package as a wheel with BUILD's library, installs it
+# in a virtual environment in BUILD, and runs its tests, the examples, and mypy on both. WRITER
+# writes small models. Exits with 77 (skip) if the tools can't be installed from PyPI.
 set -eu
 source=$1 build=$2 writer=$3
 venv=$build/python-venv
@@ -21,27 +21,28 @@ $python -m pip install --quiet --disable-pip-version-check --retries 1 \
   exit 77
 }
 
-# The wheel: without isolation the compiler sees the same paths as last time, and ccache helps.
+# The wheel is built without isolation, so that the compiler sees the same paths as before and
+# ccache works.
 rm -rf "$build/python-wheels"
 CMAKE_ARGS="-DWICK_LIBRARY_DIR=$build/lib" $python -m pip wheel --quiet \
   --disable-pip-version-check --no-build-isolation --no-deps -C build-dir="$build/python-wheel" \
   -w "$build/python-wheels" "$source" >"$log" 2>&1 || fail
 $python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall \
   "$build"/python-wheels/wick-*.whl >"$log" 2>&1 || fail
-# It needs no library that isn't on every Linux.
+# The wheel must not need a library that some Linux systems lack.
 $python -m auditwheel show "$build"/python-wheels/wick-*.whl >"$log" 2>&1 || fail
 grep -q '"manylinux_' "$log" || fail
 
-# Not from the source's folder: what is installed is tested.
+# The tests run outside the source folder, so that they test the installed package.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-# WICK_TORCH: a site-packages folder with PyTorch, for the tests of memory shared with it.
+# WICK_TORCH names a site-packages folder with PyTorch, for the tests of memory shared with it.
 PYTHONPATH=${WICK_TORCH:-} WICK_TINY_WRITER=$writer \
   $python -m pytest -q -p no:cacheprovider -rs "$source/python/tests"
-# The block formats as the package gguf decodes them.
+# Compares the decoding of block formats with the package gguf.
 $python "$source/tests/math/gguf_reference_test.py" "$source/wick/math/quants.def" "$build/bin/decode_blocks"
-# And on an emulated GPU, where the emulator is built.
+# Runs the tests on an emulated GPU, if the emulator has been built.
 emulator=$source/build/emu/lib/libamdhip64.so.6
 if test -e "$emulator"; then
   WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=gfx1100 \
@@ -53,12 +54,12 @@ $python -m mypy --strict --cache-dir "$build/python-mypy" -p wick
 $python -m mypy --strict --cache-dir "$build/python-mypy" ./*.py
 $writer .
 mv tiny-q8_0.gguf model.gguf
-# WICK_TEST_MODEL: a real model, where there is one, which writes a few words.
+# WICK_TEST_MODEL names a real model, which then generates a few words.
 $python quick_start.py ${WICK_TEST_MODEL:+"$WICK_TEST_MODEL"}
 $python two_spirals.py --picture spirals.svg
 test -s spirals.svg
 grep -q "<polyline" spirals.svg
-# What the pages show.
+# Runs the Python code in the documentation.
 $python "$source/tests/tools/snippets.py" python "$source/README.md" "$source/docs/python.md" >snippets.py
 $python snippets.py
 $python "$source/bench/python_overhead.py" --import-only --check

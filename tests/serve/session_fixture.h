@@ -11,7 +11,7 @@
 
 namespace wick::serve {
 
-/// Writes a tiny model into a folder of the test's own and loads it.
+/// Writes a tiny model into the test's own folder and loads it.
 class SessionFixture : public testing::Test {
  protected:
   std::shared_ptr<const Engine> engine(test::TinyLlama tiny = {.dtype = DType::q8_0}) {
@@ -22,7 +22,7 @@ class SessionFixture : public testing::Test {
   io::test::TempFolder folder_;
 };
 
-/// Generates the `count` likeliest tokens, past end tokens.
+/// Options for generating the `count` most likely tokens, ignoring end tokens.
 inline GenerateOptions greedy(int64_t count) {
   GenerateOptions o;
   o.max_tokens = count;

@@ -47,7 +47,7 @@ TEST_F(ServeTest, SameSeedSameText) {
   const Generated first = run(e, sampled(30, 7));
   EXPECT_EQ(first.tokens.size(), 30u);
   EXPECT_EQ(first.finish, FinishReason::max_tokens);
-  text::StreamDecoder decoder(e->tokenizer());  // sampled bytes needn't be UTF-8
+  text::StreamDecoder decoder(e->tokenizer());  // sampled bytes may be invalid UTF-8
   std::string text;
   for (const int32_t id : first.tokens) text += decoder.push(id);
   EXPECT_EQ(first.text, text + decoder.finish());
@@ -89,7 +89,7 @@ TEST_F(ServeTest, TheContextFillsUp) {
   s.feed(some_tokens(20));
   const Generated result = s.generate(greedy(100));
   EXPECT_EQ(result.finish, FinishReason::context_full);
-  EXPECT_EQ(result.tokens.size(), 6u);  // the cache has no room for the last one
+  EXPECT_EQ(result.tokens.size(), 6u);  // the cache has no room for the last token
   EXPECT_EQ(s.length(), 25);
   EXPECT_EQ(error_of([&] { s.feed(some_tokens(1)); }),
             "session: prompt longer than the context: 1 tokens, 0 of 25 positions left: shorten it "
@@ -193,7 +193,7 @@ TEST_F(ServeTest, Cancelling) {
   Session s(e, {.batch = 4});
   int asked = 0;
   EXPECT_FALSE(s.feed(some_tokens(20), [&] { return ++asked > 2; }));
-  EXPECT_EQ(s.length(), 8);  // whole batches
+  EXPECT_EQ(s.length(), 8);  // only whole batches
   GenerateOptions o = greedy(100);
   asked = 0;
   o.cancelled = [&] { return ++asked > 3; };
@@ -209,7 +209,7 @@ TEST_F(ServeTest, EndsWhereTheModelDoes) {
     w.set_u32("tokenizer.ggml.eos_token_id", 0);  // a likely token
   };
   const auto e = engine(tiny);
-  // One of the seeds draws the end token within 60 tokens.
+  // One of the seeds samples the end token within 60 tokens.
   bool ended = false;
   for (uint64_t seed = 0; seed < 20 && !ended; ++seed) {
     GenerateOptions o = sampled(60, seed);
@@ -240,7 +240,7 @@ TEST_F(ServeTest, CacheGrowsPastItsFirstSize) {
 TEST_F(ServeTest, SentencePieceVocabularies) {
   TinyLlama tiny = TinyLlama::families().at("gemma3");
   std::vector<std::string> names = TinyLlama::tokens();
-  for (std::string& name : names) {  // G with a dot marks a space there
+  for (std::string& name : names) {  // SentencePiece marks a space with U+2581
     if (name.starts_with("\u0120")) name = "\u2581" + name.substr(2);
   }
   const auto edit = [&](io::GgufWriter& w) {
@@ -256,13 +256,13 @@ TEST_F(ServeTest, SentencePieceVocabularies) {
   tiny.edit = edit;
   const auto e = engine(tiny);
   const auto id = [&](const char* text) { return *e->tokenizer().token_id(text); };
-  // As Llama 2's files: a bos token and a space come first.
+  // As in Llama 2's files: a BOS token and a space precede the text.
   EXPECT_EQ(e->tokenizer().encode("the a"),
             (std::vector<int32_t>{37, id(" "), id("th"), id("e"), id(" a")}));
   EXPECT_EQ(e->tokenizer().decode(e->tokenizer().encode("the a"), true), "the a");
   EXPECT_EQ(run(e, greedy(12)).tokens.size(), 12u);
 
-  tiny.edit = [&](io::GgufWriter& w) {  // as Gemma's
+  tiny.edit = [&](io::GgufWriter& w) {  // as in Gemma's files
     edit(w);
     w.set_bool("tokenizer.ggml.add_space_prefix", false);
     w.set_bool("tokenizer.ggml.add_bos_token", false);

@@ -1,4 +1,4 @@
-// Sessions called by several threads at once and from their own callbacks, and engines whose file
+// Sessions that several threads and their own callbacks call concurrently, and engines whose file
 // changes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST_F(SessionThreads, CallbacksMustLeaveItAlone) {
   };
   EXPECT_EQ(session.generate(options).tokens.size(), 3u);
   EXPECT_GE(asked, 3);
-  // An exception of a callback ends the call; the session stays usable.
+  // An exception in a callback ends the call; the session remains usable.
   options.cancelled = []() -> bool { throw std::runtime_error("odd"); };
   EXPECT_THROW(session.generate(options), std::runtime_error);
   EXPECT_EQ(session.generate(greedy(2)).tokens.size(), 2u);
@@ -128,8 +128,8 @@ TEST_F(SessionThreads, OneAtATimeWhoeverCalls) {
   EXPECT_EQ(shared.generate(greedy(12)).tokens, right);
 }
 
-/// Waits until the file system's clock has moved on since the file's last change: a change within
-/// the same tick isn't noticed. On a busy machine a tick may take long.
+/// Waits until the file system's clock has advanced since the file's last change, because a change
+/// within the same tick isn't detected. On a busy machine a tick may take long.
 void await_next_tick(const std::string& file) {
   const std::string other = file + ".tick";
   do {
@@ -138,14 +138,14 @@ void await_next_tick(const std::string& file) {
   } while (std::filesystem::last_write_time(other) == std::filesystem::last_write_time(file));
 }
 
-// The file is cut, overwritten or lengthened at random moments of a load and a generation: an error
-// that names it, or the tokens of the file as it was.
+// The file is truncated, overwritten or extended at random times during loading and generation. The
+// result must be an error that names the file, or the tokens of the original file.
 TEST_F(SessionThreads, FilesThatChange) {
   TinyLlama{.dtype = DType::f32}.write(folder_.path("whole.gguf"));
   std::ifstream in(folder_.path("whole.gguf"), std::ios::binary);
   const std::string whole(std::istreambuf_iterator<char>(in), {});
-  // Set when a file's first layer was loaded. A file that was overwritten before it was opened is
-  // just another file, and its tokens are whatever they are.
+  // Set when a file's first layer has been loaded. A file that is overwritten before it is opened
+  // is simply another file with other tokens.
   std::atomic<bool> is_open{false};
   const auto tokens_of = [&](const std::string& file) {
     Session session(
@@ -176,7 +176,7 @@ TEST_F(SessionThreads, FilesThatChange) {
       }
     });
     try {
-      // A result is right, whether the change came after it or had no effect on it.
+      // A result must be correct, whether the change came after it or had no effect on it.
       EXPECT_EQ(tokens_of(file), right) << round;
       ++results;
     } catch (const Error& e) {

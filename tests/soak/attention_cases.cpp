@@ -1,4 +1,4 @@
-// Attention: whole, of sequences one behind another, and of pages.
+// Attention with dense keys, with concatenated sequences, and with pages.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,8 @@ AttentionOptions random_params(Case& c, int64_t d) {
   return p;
 }
 
-/// One query's result. q(i), k(j, i), v(j, i) give elements; bias(j) is added, NaN hides a key.
+/// The result of one query. q(i), k(j, i) and v(j, i) return elements; bias(j) is added to a score,
+/// and NaN hides a key.
 struct Query {
   const AttentionOptions& p;
   int64_t query, queries, keys, d, e;
@@ -59,8 +60,8 @@ struct Query {
   }
 };
 
-/// f32 caches are exact to some steps of f32. On GPUs many queries of 16-bit keys go through matrix
-/// units, which round weights, and f32 queries, to 16 bits: class bound.
+/// f32 caches are exact up to some f32 steps. On GPUs, attention with many queries and 16-bit keys
+/// uses matrix units, which round weights, and f32 queries, to 16 bits: class bound.
 Real error_of(DType keys) { return keys == DType::f32 ? 0x1p-18L : 0x1p-6L; }
 
 struct Heads {

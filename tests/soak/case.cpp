@@ -1,4 +1,4 @@
-// Operands of random layouts, and the comparison of results.
+// Operands with random layouts, and comparison of results.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +18,8 @@ namespace {
 
 constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
-/// Sizes at which kernels change: widths of vectors, warps, tiles and chunks, and their neighbours.
+/// Sizes at which kernels change (widths of vectors, warps, tiles and chunks), and their
+/// neighbours.
 constexpr int64_t kEdges[] = {2,    3,    4,    5,    7,    8,    9,     12,   15,   16,   17,
                               24,   31,   32,   33,   48,   63,   64,    65,   96,   100,  127,
                               128,  129,  192,  255,  256,  257,  300,   384,  511,  512,  513,
@@ -29,7 +30,7 @@ bool is_whole(DType dtype) { return is_integer(dtype) || dtype == DType::boolean
 
 int width_of(DType dtype) { return 8 * static_cast<int>(info(dtype).block_bytes); }
 
-/// The bits of a number that the dtype holds.
+/// Returns the bits of a number that the dtype represents.
 uint64_t bits_of(DType dtype, Real value) {
   if (!is_whole(dtype)) return parity::encode(dtype, value);
   const auto bits = static_cast<uint64_t>(static_cast<Int>(value));
@@ -155,7 +156,7 @@ Case::Placed Case::place(const Shape& shape) {
   Layout::Strides strides{};
   std::vector<int> order;
   for (int d = rank - 1; d >= 0; --d) order.push_back(d);
-  const int64_t kind = below(8);  // half of them dense in some order
+  const int64_t kind = below(8);  // half of the layouts are dense in some order
   if (kind >= 2) {
     for (int i = rank - 1; i > 0; --i) {
       std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(below(i + 1))]);
@@ -171,7 +172,7 @@ Case::Placed Case::place(const Shape& shape) {
     if (kind == 7 && one_in(2)) stride = reach + between(0, 9);  // padded rows
     if (kind >= 3 && one_in(2)) stride = -stride;                // reversed
     if (shape[d] > 1) reach = std::max(reach, std::abs(stride) * shape[d]);
-    if (shape[d] <= 1 && one_in(2)) stride = between(-1000, 1000);  // means nothing
+    if (shape[d] <= 1 && one_in(2)) stride = between(-1000, 1000);  // meaningless
   }
   int64_t first = 0, last = 0;
   for (int d = 0; d < rank && shape.elems() > 0; ++d) {
@@ -186,7 +187,7 @@ Operand Case::placed(DType dtype, const Shape& shape,
                      const std::function<uint64_t(int64_t)>& bits) {
   const Placed where = place(shape);
   const auto bytes = static_cast<size_t>(info(dtype).block_bytes);
-  // What is no element is a NaN, or -1: a kernel that reads it gives itself away.
+  // Bytes that aren't elements hold NaN or -1, which reveals kernels that read them.
   std::vector<std::byte> storage(static_cast<size_t>(where.storage_elems) * bytes, std::byte{0xff});
   Array a(dtype, shape);
   parity::for_each_element(where.layout, [&](int64_t i, int64_t at) {
@@ -194,7 +195,7 @@ Operand Case::placed(DType dtype, const Shape& shape,
     const uint64_t b = bits(i);
     std::memcpy(element, &b, bytes);
   });
-  // Elements that share a place hold what was written last.
+  // Elements that share memory hold the value that was written last.
   parity::for_each_element(where.layout, [&](int64_t i, int64_t at) {
     a[i] =
         value_of(dtype, parity::load_bits(dtype, storage.data() + static_cast<size_t>(at) * bytes));
@@ -216,7 +217,7 @@ Operand Case::operand(DType dtype, const Shape& shape, Values values) {
 }
 
 Operand Case::operand(const Array& elements) {
-  // Elements of their own: a layout without overlaps.
+  // These elements are distinct, so the layout must not overlap.
   for (;;) {
     const std::string before = what;
     Operand made = placed(elements.dtype, elements.shape,
@@ -256,7 +257,7 @@ void Case::expect(const Tensor& got, const Array& exact, const Bound& bound) {
   Array mine = read(got);
   if (plant == 1 && mine.elems() > 0) {
     Real& one = mine[below(mine.elems())];
-    one = std::fabs(one) <= 100 ? one + 1000 : 0;  // beyond every bound
+    one = std::fabs(one) <= 100 ? one + 1000 : 0;  // outside every bound
     plant = 2;
   }
   const DType dtype = exact.dtype;
@@ -267,7 +268,7 @@ void Case::expect(const Tensor& got, const Array& exact, const Bound& bound) {
     if (bound.ulps == 0 && slack == 0 && e == 0)
       right = right && std::signbit(a) == std::signbit(e);
     if (!right && is_float(dtype) && !std::isnan(a) && !std::isnan(e) && bound.ulps + slack > 0) {
-      // Beyond the largest number, infinity and that number are neighbours.
+      // Beyond the largest number, infinity and the largest number are adjacent.
       const auto f = parity::format_of(dtype);
       const Real beyond = f.has_infinity ? f.max + parity::ulp(dtype, f.max) : f.max;
       const Real near_a = std::clamp(a, -beyond, beyond), near_e = std::clamp(e, -beyond, beyond);

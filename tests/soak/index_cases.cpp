@@ -1,4 +1,4 @@
-// Functions that choose and place elements, and those that only move them.
+// Functions that select, place and move elements.
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using Index = std::span<const int64_t>;
 
-/// The largest value of an unsigned id dtype is padding.
+/// Returns whether an id is padding: the largest value of an unsigned id dtype.
 bool pads(DType ids, Real id) {
   return (ids == DType::u8 && id == 255) || (ids == DType::u32 && id == 4294967295.0L);
 }
@@ -27,7 +27,7 @@ int64_t position(const Shape& shape, const std::vector<int64_t>& index) {
   return at;
 }
 
-/// An array with the element from(index) at each index.
+/// Returns an array with the element from(index) at each index.
 Array made(DType dtype, const Shape& shape, const std::function<Real(Index)>& from) {
   Array y(dtype, shape);
   int64_t i = 0;
@@ -37,14 +37,14 @@ Array made(DType dtype, const Shape& shape, const std::function<Real(Index)>& fr
 
 Values any_values(Case& c) { return c.one_in(3) ? Values::special : Values::ordinary; }
 
-/// The row-major position of `index` with the id in place of its index along dim.
+/// Returns the row-major position of `index` after its entry for `dim` is replaced by the id.
 int64_t position_of_id(const Shape& shape, Index index, int dim, Real id) {
   std::vector<int64_t> replaced(index.begin(), index.end());
   replaced[static_cast<size_t>(dim)] = static_cast<int64_t>(id);
   return position(shape, replaced);
 }
 
-/// Elements to which others are added, with what bounds the rounding error of each sum.
+/// Sums that start with given elements, and the bound on each sum's rounding error.
 struct Sums {
   explicit Sums(const Array& start) : y(start), terms(y.v.size(), 0) {
     for (const Real v : y.v) magnitude.push_back(std::fabs(v));
@@ -53,7 +53,7 @@ struct Sums {
     y[at] += value;
     magnitude[static_cast<size_t>(at)] += std::fabs(value), terms[static_cast<size_t>(at)] += 1;
   }
-  /// Wraps integers; returns the bound of floats.
+  /// Wraps integers. Returns the bound for floats.
   Bound finish() {
     Bound bound{is_float(y.dtype) ? 1.0L : 0, {}};
     for (int64_t i = 0; i < y.elems(); ++i) {
@@ -98,7 +98,7 @@ void index_select_case(Case& c) {
 
 namespace {
 
-/// Ids of x's rank, any size along dim and no larger elsewhere.
+/// Returns a shape for ids with x's rank: any size along dim, and sizes up to x's elsewhere.
 Shape id_shape(Case& c, const Shape& x, int dim) {
   std::vector<int64_t> sizes;
   for (int d = 0; d < x.rank(); ++d) {
@@ -184,7 +184,7 @@ void one_hot_case(Case& c) {
 
 namespace {
 
-/// Views of a tensor, and what they hold.
+/// Returns a view of a tensor with its expected elements.
 Operand viewed(Case& c, const Operand& o) {
   const int rank = o.a.shape.rank();
   const int d = static_cast<int>(c.below(rank)), e = static_cast<int>(c.below(rank));
@@ -221,7 +221,7 @@ Operand viewed(Case& c, const Operand& o) {
   }
 }
 
-/// An operand of any dtype and layout, as a view.
+/// Returns an operand of any dtype and layout, as a view.
 Operand shaped(Case& c) {
   return viewed(c, c.operand(c.dtype(dtypes::kAny), c.shape(1, 6, false), Values::special));
 }
@@ -260,7 +260,7 @@ void padded_case(Case& c) {
 
 void written_case(Case& c) {
   const Operand x = shaped(c);
-  // Into a strided view of a tensor of its own, as a cache grows.
+  // Copies into a strided view of another tensor, as when a cache grows.
   const int d = static_cast<int>(c.below(x.a.shape.rank()));
   const int64_t n = x.a.shape[d], start = c.below(5), size = n + start + c.below(5);
   const DType to = c.one_in(2) ? x.a.dtype : c.dtype(dtypes::kFloats);

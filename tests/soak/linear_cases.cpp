@@ -1,4 +1,5 @@
-// Products: matmul, einsum, linear with float and quantised weights, grouped products, blocks.
+// Matrix products: matmul, einsum, linear with float and quantized weights, grouped products, and
+// blocks.
 
 #include <fmt/format.h>
 
@@ -14,7 +15,7 @@ namespace {
 constexpr DType kBlockWeights[] = {DType::q4_0, DType::q4_1, DType::q5_0,
                                    DType::q8_0, DType::q4_k, DType::q6_k};
 
-/// Sizes of a product whose operands stay within the case's.
+/// Sizes of a product whose operands stay within the case's limit.
 struct Sizes {
   int64_t m, n, k;
   Sizes(Case& c, int64_t least_k = 1) {
@@ -30,7 +31,7 @@ struct Sizes {
   }
 };
 
-/// A sum of products: its value, and how far rounding may take it.
+/// A sum of products with its value and the bound on its rounding error.
 struct Dot {
   Real sum = 0, magnitude = 0;
   void add(Real a, Real b) { sum += a * b, magnitude += std::fabs(a * b); }
@@ -39,7 +40,7 @@ struct Dot {
   }
 };
 
-/// The exact sum of products of integers, which wraps.
+/// Returns the exact sum of integer products, wrapped.
 Int whole_dot(const std::function<std::pair<Real, Real>(int64_t)>& term, int64_t count) {
   unsigned __int128 sum = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -129,7 +130,7 @@ void einsum_case(Case& c) {
 
 namespace {
 
-/// A weight [n, k] of random blocks, and the numbers that it stands for.
+/// Returns a weight [n, k] of random blocks and the numbers that it represents.
 Operand block_weight(Case& c, DType dtype, int64_t n, int64_t k) {
   const Operand values = c.operand(DType::f32, {n, k});
   const Tensor blocks = quantize(values.x, dtype);
@@ -137,7 +138,7 @@ Operand block_weight(Case& c, DType dtype, int64_t n, int64_t k) {
   return {blocks, read(dequantize(blocks))};
 }
 
-/// x times the transpose of a weight. Quantised weights round x to 8 bits a block of 32.
+/// Expects x times the transpose of a weight. Quantized weights round x to 8 bits per block of 32.
 void expect_product(Case& c, const Operand& x, const Operand& w, const Tensor& got,
                     bool quantised) {
   const int64_t k = w.a.shape[1], n = w.a.shape[0], rows = x.a.elems() / std::max<int64_t>(k, 1);
@@ -145,8 +146,8 @@ void expect_product(Case& c, const Operand& x, const Operand& w, const Tensor& g
   sizes.back() = n;
   Array y(x.a.dtype, Shape(sizes));
   Bound bound{1.0L, {}};
-  // A block's step is its largest element over 127, rounded up to four bits; K-quants share it
-  // among 256.
+  // A block's step is its largest element divided by 127 and rounded up to four bits. K-quants
+  // share a step among 256 elements.
   constexpr int64_t kShared = 256;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < n; ++j) {
@@ -182,7 +183,7 @@ void linear_case(Case& c) {
   const Sizes s(c);
   const DType of = c.pick({DType::f32, DType::f16, DType::bf16});
   const Operand w = c.operand(of, {s.n, s.k}), x = c.operand(dtype, {s.m, s.k});
-  // Weights of bf16 may take x in bf16: documented for many rows.
+  // For bf16 weights, linear may round x to bf16, as documented for many rows.
   const bool narrows = of == DType::bf16 && dtype != DType::bf16;
   if (!narrows) return expect_product(c, x, w, linear(x.x, Weight(w.x)), false);
   const Tensor got = linear(x.x, Weight(w.x));
@@ -227,10 +228,10 @@ void quantize_case(Case& c, Op op) {
   const Tensor blocks = quantize(x.x, of);
   c.note(fmt::format("as {}", name(of)));
   if (blocks.dtype() != of) c.fail("the result is " + blocks.str());
-  // Each number lies within a step of its block: the range over the levels, with room for K-quants'
-  // scales.
+  // Each number is within a step of its block: the range divided by the number of levels, with a
+  // margin for the scales of K-quants.
   const int64_t bits = of == DType::q8_0 ? 8 : of == DType::q6_k ? 6 : of == DType::q5_0 ? 5 : 4;
-  // Scales are f16: half of its least step times what a scale is multiplied with.
+  // Scales are f16, so the least step is half of f16's smallest number times the factor of a scale.
   const Real least_step = 0x1p-25L * (block == 256 ? 127 * 32 : 128);
   const DType to = op == Op::dequantize ? c.dtype(dtypes::kActivations) : DType::f32;
   Array y(to, {rows, k});
@@ -245,7 +246,7 @@ void quantize_case(Case& c, Op op) {
     }
   }
   c.expect(dequantize(blocks, to), y, bound);
-  // Rows of blocks by ids are the same numbers.
+  // Selecting rows of blocks by ids gives the same numbers.
   const Operand ids = c.ids(c.id_dtype(), {c.between(1, 5)}, rows);
   const Array all = read(dequantize(blocks, DType::f32));
   Array chosen(DType::f32, {ids.a.elems(), k});

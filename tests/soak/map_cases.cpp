@@ -86,7 +86,7 @@ bool logical_not(Real x) { return !truth(x); }
 bool to_bool(Real x) { return truth(x); }
 }  // namespace ref
 
-/// The same of whole numbers, before they wrap. `bits`: of the dtype.
+/// The definitions for integers, before wrapping. `bits` is the width of the dtype.
 namespace whole {
 Int neg(Int x) { return -x; }
 Int abs(Int x) { return x < 0 ? -x : x; }
@@ -170,14 +170,15 @@ const auto& row_of(const Rows& rows, Op op) {
   return *std::find_if(std::begin(rows), std::end(rows), [&](const auto& r) { return r.op == op; });
 }
 
-/// What numerics.md allows a function of each dtype, with room for functions of two steps.
+/// Returns the error that numerics.md permits for a function of each dtype, with a margin for
+/// functions of two steps.
 Real ulps_of(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 ? 4.5L : 1.0L; }
 
 Values any_values(Case& c) { return c.one_in(3) ? Values::special : Values::ordinary; }
 
 Real as_bool(bool x) { return x ? 1 : 0; }
 
-/// A number that every dtype of two halves holds.
+/// Returns a number of the form n/2 that the dtype represents.
 Real half_number(Case& c, DType dtype) {
   const Real x = static_cast<Real>(c.between(-12, 12));
   if (is_float(dtype)) return x / 2;
@@ -225,11 +226,10 @@ void binary_case(Case& c, Op op) {
     const Real p = a.a[broadcast_at(a.a.shape, index)], q = b.a[i];
     if (is_float(dtype)) {
       y[i] = row.exact(p, q);
-      // A remainder next to a whole multiple may fall to either side of it; silu(a) may be
-      // denormal.
+      // A remainder close to a multiple may fall on either side of it; silu(a) may be denormal.
       Real slack = op == Op::silu_mul ? std::fabs(q) * 0x1p-148L : 0;
       const Real least = dtype == DType::f64 ? 0x1p-1075L : 0x1p-150L;
-      // A gate that rounds to 0, times infinity.
+      // The gate rounds to 0 and is multiplied by infinity.
       if (op == Op::silu_mul && std::isinf(q) && std::fabs(ref::silu(p)) < least) y[i] = kNan;
       if (op == Op::rem && std::isfinite(q)) slack = parity::ulp(dtype, q);
       if (dtype == DType::f64 && op == Op::silu_mul) slack = std::fabs(q) * 0x1p-1073L;
@@ -376,7 +376,7 @@ void random_case(Case& c, Op op) {
   const Shape shape = c.shape(0, 8);
   const Tensor x = op == Op::uniform ? uniform(shape, -1, 3, dtype, c.device)
                                      : normal(shape, 1, 2, dtype, c.device);
-  // The sequence itself is the parity suite's; here: the range, and that numbers differ.
+  // The parity tests check the sequence itself. This checks the range, and that the numbers differ.
   const Array a = read(x);
   Real sum = 0;
   for (const Real v : a.v) {

@@ -1,15 +1,15 @@
-// Random calls of every op for as long as one likes, on one device, against a reference in long
-// double that shares no code with the kernels.
+// Random calls of every op on one device, for any time, compared with a reference in long double
+// that shares no code with the kernels.
 //
 //   op_soak [--device cpu|hip:0|cuda:0] [--seconds N] [--seed S|today] [--first I] [--count K]
 //           [--only ROW] [--elems N] [--plant N] [--list] [--verbose]
 //
 // Case I of a seed is always the same, so `--first I --count 1` repeats it; a wrong result prints
-// that line. --elems: the most elements of one operand. --plant N: every Nth result gets one wrong
-// element, which must be found. --verbose: each case's row on stderr before it runs. On a GPU the
-// summary says which rows ran there and which went by way of the host; of the latter one case in 50
-// runs. Ctrl-C ends it with the summary. Exits with 1 if a result was wrong, with 2 where it
-// couldn't run.
+// that line. --elems: limit of the elements of one operand. --plant N: every Nth result gets one
+// wrong element, which must be found. --verbose: prints each case's row on stderr before it runs.
+// On a GPU, the summary says which rows ran there and which ran on the host; of the latter, one
+// case in 50 runs. Ctrl-C ends the test and prints the summary. Exits with 1 if a result was wrong,
+// and with 2 if the test couldn't run.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -33,8 +33,7 @@ namespace {
 volatile sig_atomic_t interrupted = 0;
 
 constexpr int kMostFailures = 20;
-constexpr int64_t kHostShare =
-    50;  // of the cases of rows that go by way of the host, one in so many runs
+constexpr int64_t kHostShare = 50;  // one in so many cases of rows that run on the host is executed
 
 struct Options {
   Device device;
@@ -101,7 +100,7 @@ Options parse(int argc, char** argv) {
   return o;
 }
 
-/// What ran of a row.
+/// How many cases of a row ran.
 struct Ran {
   int64_t native = 0, host = 0, skipped = 0;
 };
@@ -114,7 +113,7 @@ class Soak {
     if (rows_.empty()) throw Error("--only", "no such row", options.only);
   }
 
-  /// Whether all was right.
+  /// Returns whether all results were correct.
   bool run() {
     const double start = now();
     double next_line = start + 10;
@@ -135,7 +134,7 @@ class Soak {
 
  private:
   void one(int64_t i) {
-    // Neighbouring numbers make neighbouring sequences; random ones don't.
+    // Adjacent seeds give correlated sequences, so the seeds are random.
     Random seeds(options_.seed * 1'000'003 + static_cast<uint64_t>(i));
     const Row& row = rows_[static_cast<size_t>(seeds.next() % rows_.size())];
     Ran& ran = ran_[row.name];

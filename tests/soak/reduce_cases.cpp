@@ -1,4 +1,4 @@
-// Reductions, norms, rotations, scans and sorting.
+// Reductions, norms, rotary embeddings, scans and sorting.
 
 #include <fmt/format.h>
 
@@ -16,17 +16,17 @@ namespace {
 
 constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN();
 
-/// Total order of max, min, argmax and sort: -0 below +0.
+/// The total order of max, min, argmax and sort: -0 is below +0.
 bool below(Real a, Real b) { return a < b || (a == b && std::signbit(a) && !std::signbit(b)); }
 
 struct Dims {
-  std::vector<int> dims;  ///< none: all
+  std::vector<int> dims;  ///< empty: all dims
   bool keepdim;
   Shape kept, result;
-  int64_t count = 1;  ///< elements that become one
+  int64_t count = 1;  ///< number of elements that are reduced to one
 };
 
-/// Random dims of a shape.
+/// Returns random dims of a shape.
 Dims random_dims(Case& c, const Shape& shape) {
   Dims d;
   d.keepdim = c.one_in(2);
@@ -50,7 +50,7 @@ Dims random_dims(Case& c, const Shape& shape) {
   return d;
 }
 
-/// The elements of each result, in row-major order.
+/// Returns the elements of each result, in row-major order.
 std::vector<std::vector<Real>> groups_of(const Array& x, const Dims& d) {
   std::vector<std::vector<Real>> groups(static_cast<size_t>(d.kept.elems()));
   int64_t i = 0;
@@ -64,7 +64,7 @@ Real magnitude(const std::vector<Real>& x) {
   return std::accumulate(x.begin(), x.end(), 0.0L, [](Real s, Real v) { return s + std::fabs(v); });
 }
 
-/// One result of a row, and how far it may be off.
+/// Returns one result of a row, and its tolerance.
 std::pair<Real, Real> reduced(Op op, DType dtype, const std::vector<Real>& x, int64_t correction) {
   const auto n = static_cast<Real>(x.size());
   const Real sum = std::accumulate(x.begin(), x.end(), 0.0L), unit = step(dtype) * (n + 8);
@@ -112,7 +112,8 @@ Tensor call_reduce(Op op, const Tensor& x, const Dims& d, int64_t correction) {
   }
 }
 
-/// The place of the largest (smallest) element; NaN wins, then the lowest place.
+/// Returns the position of the largest (smallest) element. NaN wins; of equal elements, the first
+/// one wins.
 size_t best(const std::vector<Real>& x, bool largest) {
   size_t at = 0;
   for (size_t i = 1; i < x.size(); ++i) {
@@ -145,7 +146,7 @@ void reduce_case(Case& c, Op op) {
                                          : Values::ordinary;
   const Operand x = c.operand(dtype, c.shape(0, 8, may_be_empty), values);
   const Dims d = random_dims(c, x.a.shape);
-  if (op == Op::prod && is_float(dtype) && d.count > 60) return;  // beyond any format
+  if (op == Op::prod && is_float(dtype) && d.count > 60) return;  // exceeds the range of any format
   const int64_t correction = d.count > 1 ? c.below(2) : 0;
   const DType to = tests ? DType::boolean : sums && dtype == DType::boolean ? DType::i64 : dtype;
   Array y(to, d.result);
@@ -183,7 +184,8 @@ void arg_case(Case& c, Op op) {
 
 namespace {
 
-/// Calls visit(positions) with the row-major positions of each line of a shape along a dim.
+/// Calls visit(positions) with the row-major positions of each one-dimensional slice of a shape
+/// along a dim.
 void for_each_line(const Shape& shape, int dim,
                    const std::function<void(std::span<const int64_t>)>& visit) {
   int64_t inner = 1;
@@ -248,7 +250,7 @@ void row_norm_case(Case& c, Op op) {
       const Real w = weighted ? weight.a[column] : 1, b = biased ? bias.a[column] : 0;
       const Real product = (x.a[at[j]] - mean) * scale * w;
       y[at[j]] = product + b;
-      // The mean's own error is relative to the largest element, and so is that of the variance.
+      // The error of the mean is relative to the largest element, and so is that of the variance.
       bound.slack[static_cast<size_t>(at[j])] =
           unit * 4 *
           (std::fabs(product) * (1 + largest * largest * scale * scale) +

@@ -1,4 +1,4 @@
-// Which case is a row's: complete by static assertion.
+// Assigns a case to each row; a static assertion checks that none is missing.
 
 #include "tests/soak/soak.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Random calls of public functions, compared with a reference in long double: the code that all
-// families of cases share. A case draws shapes, dtypes, layouts and values, calls a function,
+// Random calls of public functions, compared with a reference in long double: code that all
+// families of cases share. A case chooses shapes, dtypes, layouts and values, calls a function,
 // computes the expected result from the operands' elements, and compares. The reference shares no
 // code with the kernels.
 
@@ -22,7 +22,7 @@ using parity::Random;
 using Real = long double;
 using Int = __int128;
 
-/// Elements in row-major order. long double holds every element of every dtype exactly.
+/// Elements in row-major order. long double represents every element of every dtype exactly.
 struct Array {
   DType dtype;
   Shape shape;
@@ -32,31 +32,31 @@ struct Array {
   Real& operator[](int64_t i) { return v[static_cast<size_t>(i)]; }
   Real operator[](int64_t i) const { return v[static_cast<size_t>(i)]; }
   int64_t elems() const { return shape.elems(); }
-  /// The row-major position of an index.
+  /// Returns the row-major position of an index.
   int64_t at(std::initializer_list<int64_t> index) const;
   Real operator()(std::initializer_list<int64_t> index) const { return (*this)[at(index)]; }
 };
 
-/// A tensor of some layout, and its elements.
+/// A tensor with some layout, and its elements.
 struct Operand {
   Tensor x;
   Array a;
 };
 
 enum class Values : uint8_t {
-  ordinary,  ///< a bell around 0; small whole numbers of integer dtypes
+  ordinary,  ///< normal distribution around 0; small integers for integer dtypes
   special,   ///< those, infinities, NaN, zeros of both signs, denormals, extremes; any integers
   positive,  ///< between 0.25 and 4
 };
 
-/// How far a result may be from the exact value: `ulps` of the exact value in the result's dtype,
-/// and `slack[i]` (none: 0) beside.
+/// The permitted error of a result: `ulps` of the exact value in the result's dtype, plus
+/// `slack[i]` (0 if empty).
 struct Bound {
   Real ulps = 0;
   std::vector<Real> slack = {};
 };
 
-/// A result that isn't what it must be.
+/// A wrong result.
 class Wrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -67,9 +67,9 @@ class Case {
 
   Random random;
   Device device;
-  int64_t most_elems;  ///< of one operand
+  int64_t most_elems;  ///< limit of one operand
   std::string what;    ///< the operands so far, for messages
-  int plant = 0;       ///< 1: the next result gets one wrong element, as a test of the soak
+  int plant = 0;       ///< 1: the next result gets one wrong element, to test the soak
 
   int64_t below(int64_t n) { return random.below(n); }
   int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
@@ -81,28 +81,28 @@ class Case {
   DType dtype(DTypeSet set);
   DType float_dtype() { return dtype(dtypes::kFloats); }
   DType id_dtype() { return dtype(dtypes::kIds); }
-  /// 1 to `most`: small sizes, and those around powers of two and the kernels' thresholds.
+  /// Returns 1 to `most`: small sizes, and those around powers of two and the kernels' thresholds.
   int64_t size(int64_t most);
-  /// Of at most most_elems elements; one in 20 has none, where that may be.
+  /// Returns a shape of at most most_elems elements. If permitted, one in 20 is empty.
   Shape shape(int least_rank, int most_rank, bool may_be_empty = true);
-  /// A shape that broadcasts to this one.
+  /// Returns a shape that broadcasts to this one.
   Shape broadcasting(const Shape& shape);
 
-  /// Random elements under a random layout: dense, permuted, reversed, stepped, broadcast,
+  /// Returns random elements with a random layout: dense, permuted, reversed, strided, broadcast,
   /// overlapping, with any offset. The bytes between the elements are all ones (NaN or -1).
   Operand operand(DType dtype, const Shape& shape, Values values = Values::ordinary);
-  /// The same with given elements, which the dtype holds.
+  /// Returns an operand with the given elements, which the dtype must represent.
   Operand operand(const Array& elements);
-  /// Ids in [0, limit); `padding`: some are the largest of an unsigned dtype.
+  /// Returns ids in [0, limit). `padding`: some ids are the largest value of an unsigned dtype.
   Operand ids(DType dtype, const Shape& shape, int64_t limit, bool padding = false);
 
   /// Compares a result with its exact values.
   void expect(const Tensor& got, const Array& exact, const Bound& bound = {});
-  /// Expects a wick::Error that begins with `op:`, at once, or at the next synchronisation.
+  /// Expects a wick::Error that begins with `op:`, immediately or at the next synchronization.
   void expect_error(std::string_view op, const std::function<void()>& call);
   void note(const std::string& text) { what += " " + text; }
   [[noreturn]] void fail(const std::string& text) const { throw Wrong(what + ": " + text); }
-  /// Throws where a call has changed one of its operands.
+  /// Throws if a call has changed one of its operands.
   void check_operands() const;
 
  private:
@@ -120,32 +120,32 @@ class Case {
   std::vector<Kept> kept_;
 };
 
-/// An integer as its dtype wraps it.
+/// Returns an integer as its dtype wraps it.
 Real wrap(DType dtype, Int value);
-/// A number as a float dtype rounds it; other dtypes: as it is.
+/// Returns a number rounded to a float dtype; other dtypes leave it unchanged.
 Real rounded(DType dtype, Real value);
-/// The relative error of one step in the type that the dtype computes in, with a margin of 2.
+/// The relative error of one step in the dtype's compute type, with a margin of 2.
 inline Real step(DType dtype) { return dtype == DType::f64 ? 0x1p-52L : 0x1p-23L; }
-/// The tensor's elements.
+/// Returns the tensor's elements.
 Array read(const Tensor& x);
 /// Calls visit(index) for every index of a shape in row-major order.
 void for_each_index(const Shape& shape, const std::function<void(std::span<const int64_t>)>& visit);
-/// The row-major position of an index in `shape`, whose dims of size 1 broadcast.
+/// Returns the row-major position of an index in `shape`, whose dims of size 1 broadcast.
 int64_t broadcast_at(const Shape& shape, std::span<const int64_t> index);
 
-/// A case of a row of ops.def, or of a function that is none.
+/// A case of a row of ops.def, or of a function without a row.
 struct Row {
   std::string name;
   std::function<void(Case&)> run;
 };
-/// Every row of ops.def by its number; none is empty.
+/// Returns the rows of ops.def by op number; none is empty.
 std::vector<Row> all_rows();
 
-/// A case of one function; a case of the op that it is given.
+/// A case of one function, and a case that is given its op.
 using FunctionCase = void(Case&);
 using OpCase = void(Case&, Op);
 
-// Cases of the rows of ops.def, by the file that defines them; rows.cpp assigns them to ops.
+// The cases of the rows of ops.def, by the file that defines them. rows.cpp assigns them to ops.
 // map_cases.cpp
 OpCase unary_case, unary_with_case, binary_case, compare_case, test_case, random_case;
 FunctionCase where_case, fill_case, iota_case, cast_case;

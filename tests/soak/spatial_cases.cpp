@@ -12,7 +12,8 @@
 namespace wick::soak {
 namespace {
 
-/// The numbers of a convolution along h and w. In one dimension h is 1 and nothing moves along it.
+/// The parameters of a convolution along h and w. In one dimension, h is 1 and its parameters have
+/// no effect.
 struct Conv {
   ConvParams p;
   int64_t batch, groups, in_group, out_group;
@@ -36,7 +37,7 @@ struct Conv {
       size[i] =
           still ? 1 : std::max<int64_t>(1, std::min(c.size(left), one_d ? 1500 : int64_t{40}));
       left = std::max<int64_t>(1, left / size[i]);
-      // The padded input holds the kernel.
+      // The padded input must contain the kernel.
       if (!transposed)
         size[i] = std::max(size[i], p.dilation[i] * (kernel[i] - 1) + 1 - 2 * p.padding[i]);
       size[i] = std::max<int64_t>(size[i], 1);
@@ -67,8 +68,8 @@ struct Conv {
   ConvParams1d params1d() const { return {p.stride[1], p.padding[1], p.dilation[1], groups}; }
 };
 
-/// Calls visit(b, group, o, i, y, x, ky, kx, iy, ix) for every product of a convolution of an image
-/// h × w to oh × ow: output (y, x), input (iy, ix).
+/// Calls visit(b, group, o, i, y, x, ky, kx, iy, ix) for every product of a convolution from an
+/// image of h × w to one of oh × ow. (y, x) is the output and (iy, ix) the input position.
 template <class Visit>
 void for_each_product(const Conv& v, int64_t h, int64_t w, int64_t oh, int64_t ow,
                       const Visit& visit) {
@@ -105,7 +106,7 @@ struct Sums {
   }
 };
 
-/// Adds a bias by channel.
+/// Adds a bias per channel.
 void add_bias(Sums& s, const Array& bias, int64_t channels, int64_t pixels) {
   for (int64_t at = 0; at < s.y.elems(); ++at) {
     // The sum is rounded before the bias is added.
@@ -135,7 +136,7 @@ void conv_case(Case& c, Op op) {
   const Operand bias = c.operand(dtype, {outs});
   Sums s(dtype, v.image(outs, oh, ow));
   const int64_t taps = v.kernel[0] * v.kernel[1];
-  // The transposed convolution is the one from its output to its input.
+  // The transposed convolution corresponds to the convolution from its output to its input.
   for_each_product(v, transposed ? oh : h, transposed ? ow : w, transposed ? h : oh,
                    transposed ? w : ow,
                    [&](int64_t b, int64_t g, int64_t y, int64_t xx, int64_t ky, int64_t kx,
@@ -288,10 +289,10 @@ void pool_case(Case& c, Op op) {
 
 namespace {
 
-/// Where an output lies between two inputs.
+/// The two inputs between which an output lies, and the weight of the second.
 struct Place {
   int64_t low, high;
-  Real weight;  ///< of `high`
+  Real weight;  ///< weight of `high`
 };
 
 Place place_of(int64_t i, int64_t in, int64_t out, double factor, bool corners) {
@@ -323,7 +324,7 @@ void upsample_case(Case& c, Op op) {
   const Planes v(c, one_d);
   UpsampleParams p;
   p.size = {one_d ? 1 : c.between(1, 2 * v.h + 3), c.between(1, 2 * v.w + 3)};
-  // Powers of two: a factor's reciprocal is exact, so both sides round alike.
+  // Powers of two have exact reciprocals, so both sides round equally.
   if (!one_d && c.one_in(3))
     p.scale_factor = {c.pick({0.5, 1.0, 2.0}), c.pick({0.5, 1.0, 2.0, 4.0})};
   p.align_corners = linear && c.one_in(2);
@@ -365,7 +366,7 @@ void upsample_case(Case& c, Op op) {
   Bound bound;
   if (linear || gradient) {
     bound = s.bound(linear ? 64 : 8);
-    // A place is a number near the image's size, whose rounding moves the weights.
+    // A position is a number near the image's size, and its rounding changes the weights.
     if (linear) {
       for (Real& slack : bound.slack)
         slack += step(dtype == DType::f64 ? dtype : DType::f32) * static_cast<Real>(v.h + v.w) * 16;

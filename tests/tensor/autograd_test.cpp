@@ -1,4 +1,4 @@
-// The tape itself; gradients_*_test.cpp check the gradients of each op.
+// Tests of the tape. gradients_*_test.cpp check the gradients of each op.
 
 #include "tests/expect_error.h"
 #include "tests/tensor/gradient_check.h"
@@ -25,7 +25,7 @@ TEST(Backward, AddsUpInLeaves) {
 }
 
 TEST(Backward, SharedResultsAreWalkedOnce) {
-  // 2^60 paths from y to x.
+  // There are 2^60 paths from y to x.
   const Tensor x = Tensor::full({1}, 1.0, DType::f64).requires_grad();
   Tensor y = x;
   for (int i = 0; i < 60; ++i) y = y + y;
@@ -75,7 +75,7 @@ TEST(Backward, Errors) {
   EXPECT_FAILS(backward(x * x), "backward: more than one element");
   EXPECT_FAILS(backward(x * x, numbers({2}, 1)), "backward: the gradient doesn't fit");
   EXPECT_FAILS(gradients(sum(x), std::vector<Tensor>{numbers({1}, 1)}),
-               "gradients: with respect to a tensor that needs none");
+               "gradients: an input needs no gradient");
   EXPECT_FAILS((x * x).grad(), "grad: not a leaf");
   EXPECT_FAILS(Tensor::zeros({2}, DType::i32).requires_grad(), "requires_grad: not a float");
   EXPECT_FALSE(argmax(x, 0).needs_grad());  // integer results have no gradient
@@ -99,7 +99,7 @@ TEST(Autograd, LeavesAreWrittenWhereNothingIsRecorded) {
   w.zero_grad();
   backward(sum(mul(w, w)));
   EXPECT_THAT(w.grad().to_vector<float>(), ElementsAre(6, 10));
-  // What isn't a leaf keeps the rule of one owner.
+  // A tensor that isn't a leaf may still only be written by its sole owner.
   Tensor y = mul(w, w);
   const Tensor alias = y.narrow(0, 0, 1);
   const NoGrad none;

@@ -1,5 +1,5 @@
-// bool: every row of ops.def that takes it, over layouts and devices, against plain loops over the
-// elements. Backends see bool as u8, so the rows of the parity suite have no tests of it.
+// Tests every row of ops.def that accepts bool, for all layouts and devices, against plain loops
+// over the elements. Backends treat bool as u8, so the parity tests of rows don't cover it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using Bits = std::vector<uint8_t>;
 using Whole = std::vector<int64_t>;
 
-/// A bool tensor of some layout, and its elements in row-major order.
+/// A bool tensor with some layout, and its elements in row-major order.
 struct Sample {
   Tensor x;
   Bits bits;
@@ -33,7 +33,7 @@ struct Sample {
   uint8_t at(int64_t i, int64_t j) const { return bits[static_cast<size_t>(i * n + j)]; }
 };
 
-/// Reads elements of the storage's bytes by the layout, not by an op.
+/// Reads elements from the storage's bytes with the layout, without an op.
 Sample sample_of(const Tensor& x, const Bits& storage) {
   Sample s{x, {}, x.size(0), x.size(1)};
   for (int64_t i = 0; i < s.m; ++i) {
@@ -45,8 +45,8 @@ Sample sample_of(const Tensor& x, const Bits& storage) {
   return s;
 }
 
-/// Calls check with [m, n] of every kind of layout: dense, transposed, reversed, stepped, sliced,
-/// broadcast, overlapping; of odd sizes, and one with more elements than u8 can count.
+/// Calls check with an [m, n] tensor of every kind of layout: dense, transposed, reversed, strided,
+/// sliced, broadcast, overlapping; with odd sizes, and with more elements than u8 can count.
 void for_each_sample(const std::function<void(const Sample&)>& check) {
   uint64_t state = 12345;
   Bits storage(3000);
@@ -87,7 +87,7 @@ Bits mapped(const Sample& s, const std::function<bool(bool)>& f) {
 }
 
 using BinaryFunction = Tensor (*)(const Tensor&, const Tensor&);
-/// f(x, last row of x), broadcast.
+/// Checks f(x, last row of x), which is broadcast.
 void expect_pairs(const Sample& s, BinaryFunction f, const std::function<bool(bool, bool)>& holds) {
   Bits expected;
   for (int64_t i = 0; i < s.m; ++i) {
@@ -97,7 +97,8 @@ void expect_pairs(const Sample& s, BinaryFunction f, const std::function<bool(bo
 }
 
 using ReduceFunction = Tensor (*)(const Tensor&, std::span<const int>, bool);
-/// A reduction of each column, of each row, and of all elements; `fold` gives the expected value.
+/// Checks a reduction of each column, of each row, and of all elements. `fold` returns the expected
+/// value.
 void expect_reduced(const Sample& s, ReduceFunction f, DType dtype,
                     const std::function<int64_t(const Bits&)>& fold) {
   const auto check = [&](std::vector<int> dims, int64_t outer, int64_t inner, bool columns) {
@@ -130,7 +131,7 @@ Tensor ids_of(const Whole& ids, const Shape& shape, const Tensor& like) {
   return Tensor::from(ids, shape, like.device());
 }
 
-/// Checks sorted rows and their elements' indices.
+/// Checks sorted rows and the indices of their elements.
 void expect_sorted(const Sample& s, bool descending, const Tensor& values, const Tensor& indices,
                    int64_t keep) {
   Bits sorted;
@@ -417,12 +418,12 @@ TEST(Bool, WhatItDoesNotDoSaysWhichCast) {
       {[&] { linear(f, Weight(x)); }, floats},
   };
   for (const auto& [call, hint] : calls) EXPECT_THAT(error_of(call), EndsWith(hint));
-  EXPECT_THAT(error_of([&] { gather(f, x, 0); }), HasSubstr("ids of this dtype"));
-  EXPECT_THAT(error_of([&] { index_select(f, x, 0); }), HasSubstr("ids of this dtype"));
+  EXPECT_THAT(error_of([&] { gather(f, x, 0); }), HasSubstr("unsupported id dtype"));
+  EXPECT_THAT(error_of([&] { index_select(f, x, 0); }), HasSubstr("unsupported id dtype"));
   EXPECT_THAT(error_of([&] { maximum(x, f); }), HasSubstr("dtypes differ"));
   EXPECT_THAT(error_of([&] { (void)x.requires_grad(); }), HasSubstr("not a float"));
   EXPECT_THAT(error_of([&] { Tensor::arange(0, 2, 1, DType::boolean); }),
-              HasSubstr("arange: not for this dtype"));
+              HasSubstr("arange: unsupported dtype"));
 }
 
 }  // namespace

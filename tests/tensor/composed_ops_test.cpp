@@ -1,4 +1,4 @@
-// Ops composed of others.
+// Ops that are composed of other ops.
 
 #include <cmath>
 #include <limits>
@@ -36,7 +36,7 @@ TEST(ComposedOps, BestOverSeveralDims) {
   for (const bool turned : {false, true}) {
     const Tensor t = turned ? x.transpose(0, 2) : x;
     for (const std::vector<int>& dims : sets) {
-      // A copy whose reduced dims are flattened to one gives the expected result.
+      // A copy with the reduced dims flattened into one gives the expected result.
       std::vector<int> order, last;
       for (int d = 0; d < 3; ++d) {
         const bool in = dims.empty() || std::any_of(dims.begin(), dims.end(),
@@ -68,14 +68,14 @@ TEST(ComposedOps, Variance) {
   expect_near(var(f64({5}, {1, 1}), last), {std::nan("")});  // 0 / 0
 }
 
-/// Squares that overflow in a narrow type: only results are rounded to it.
+/// Squares overflow in a narrow type: only results are rounded to it.
 TEST(ComposedOps, VarianceOfNarrowTypes) {
   const Tensor x = f64({1792, 2192, 1792, 2192, 1792, 2192}, {3, 2});
   expect_near(var(x.to(DType::f16), {}, false, 0), {40000});
   expect_near(var(x.to(DType::bf16), {}, false, 0), {39936});  // the nearest bf16
   const int rows[] = {0};
   expect_near(var(f64({-16, 16, 8, -16}, {2, 2}).to(DType::f8e4m3), rows, false, 0), {144, 256});
-  // More elements than f16 can count, and deviations that are exact in f32 alone.
+  // More elements than f16 can count, and deviations that are exact only in f32.
   const Tensor many = affine(Tensor::arange(0, 80000, 1, DType::f32), 0, 1.5).to(DType::f16);
   expect_near(var(many, {}, false), {0});
 
@@ -145,7 +145,7 @@ TEST(ComposedOps, Einsum) {
   expect_near(einsum("bij -> ib", one), sum(a.transpose(0, 1), 2).to_vector<double>());
   EXPECT_EQ(error_of([&] { einsum("ij,jk->ik", product); }).find("einsum: letters don't match"),
             0u);
-  EXPECT_EQ(error_of([&] { einsum("bij,jk", product); }).find("einsum: no result named"), 0u);
+  EXPECT_EQ(error_of([&] { einsum("bij,jk", product); }).find("einsum: no result given"), 0u);
   EXPECT_EQ(error_of([&] { einsum("bij,kj->bik", product); }).find("einsum: sizes of a letter"),
             0u);
 }
@@ -162,7 +162,7 @@ TEST(ComposedOps, AttentionOfLengthsAndPages) {
   const Tensor second = attention(part(q, 2, 5), part(k, 3, 7), part(v, 3, 7), p);
   EXPECT_EQ(part(y, 2, 5).contiguous().to_vector<float>(), second.contiguous().to_vector<float>());
 
-  // Seven keys in pages of two, out of order; the last page is half used.
+  // Seven keys in pages of two, out of order. The last page is half used.
   const Tensor key_pages = Tensor::zeros({5, 1, 2, 4}, DType::f32),
                value_pages = Tensor::zeros({5, 1, 2, 3}, DType::f32);
   const std::vector<uint32_t> table = {3, 0, 4, 1};

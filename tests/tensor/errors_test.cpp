@@ -1,4 +1,4 @@
-// Errors of every op, thrown before a backend is called.
+// Errors of every op, which are thrown before a backend is called.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ Tensor make(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros
 
 using Call = std::function<void(const Tensor&)>;
 
-/// Every op of ops.def, called with `x` as one operand and valid ones otherwise.
+/// Returns every op of ops.def, called with `x` as one operand and valid other operands.
 std::vector<std::pair<Op, Call>> calls() {
   std::vector<std::pair<Op, Call>> all;
   const Tensor good = make({2, 2}), whole = make({2, 2}, DType::i32);
@@ -189,7 +189,7 @@ TEST(OpErrors, UndefinedTensorsAreErrorsEverywhere) {
 }
 
 TEST(OpErrors, DtypesOutsideTheRow) {
-  // Ops of one operand take the dtypes of their row.
+  // Ops with one operand accept the dtypes of their row.
   for (int i = 0; i < kOpCount; ++i) {
     const OpInfo& row = kOps[static_cast<size_t>(i)];
     if (row.kind == OpKind::other) continue;
@@ -204,16 +204,16 @@ TEST(OpErrors, DtypesOutsideTheRow) {
         if (row.dtypes.contains(dtype)) {
           EXPECT_EQ(error, "no error") << row.name << " " << name(dtype);
         } else {
-          EXPECT_THAT(error, StartsWith(std::string(row.name) + ": not for this dtype: " +
+          EXPECT_THAT(error, StartsWith(std::string(row.name) + ": unsupported dtype: " +
                                         std::string(name(dtype)) + "[2,2]@cpu: takes "));
         }
       }
     }
   }
   EXPECT_EQ(error_of([] { silu(make({2}, DType::i32)); }),
-            "silu: not for this dtype: i32[2]@cpu: takes bf16 f16 f32 f64 f8e4m3");
+            "silu: unsupported dtype: i32[2]@cpu: takes bf16 f16 f32 f64 f8e4m3");
   EXPECT_THAT(error_of([] { neg(quantize(make({32}), DType::q4_0)); }),
-              HasSubstr("neg: not for this dtype: q4_0[32]@cpu: takes u8 u32 i16"));
+              HasSubstr("neg: unsupported dtype: q4_0[32]@cpu: takes u8 u32 i16"));
   EXPECT_THAT(error_of([] { cast(make({2}), DType::q4_0); }),
               StartsWith("cast: to a block dtype: f32[2]@cpu: use quantize"));
 }
@@ -221,7 +221,7 @@ TEST(OpErrors, DtypesOutsideTheRow) {
 TEST(OpErrors, OperandsThatDontMatch) {
   const Tensor a = make({2, 3}), h = make({2, 3}, DType::f16);
   EXPECT_EQ(error_of([&] { add(a, h); }),
-            "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is promoted: "
+            "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: dtypes aren't promoted: "
             "convert one, e.g. rhs to f32");
   EXPECT_EQ(
       error_of([&] { mul(a, make({2})); }),
@@ -243,7 +243,7 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "masked_fill: mask larger than the tensor: mask u8[4,2,3]@cpu, tensor f32[2,3]@cpu: "
             "the mask broadcasts to the tensor");
   EXPECT_EQ(error_of([&] { clamp(make({2}, DType::i32), NAN, 1); }),
-            "clamp: a bound is NaN: i32[2]@cpu: integers need numbers");
+            "clamp: a bound is NaN: i32[2]@cpu: bounds of integers must not be NaN");
   EXPECT_THAT(error_of([&] { rem(make({2}, DType::i32), make({2}, DType::i32)); }),
               HasSubstr("rem: integer division by zero"));
   EXPECT_EQ(error_of([&] { matmul(a, a); }),
@@ -299,19 +299,19 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_THAT(error_of([&] { linear(make({2, 3}, DType::f64), w); }), HasSubstr("x f64[2,3]@cpu"));
   EXPECT_THAT(error_of([&] { linear(make({}), w); }), HasSubstr("linear: operands don't fit"));
   EXPECT_THAT(error_of([] { Weight(make({4, 3}, DType::f64)); }),
-              HasSubstr("weight: not for this dtype: f64[4,3]@cpu: takes bf16 f16 f32 q4_0"));
+              HasSubstr("weight: unsupported dtype: f64[4,3]@cpu: takes bf16 f16 f32 q4_0"));
   EXPECT_THAT(error_of([] { Weight(std::vector<Tensor>{make({4, 3}), make({4, 2})}); }),
-              HasSubstr("weight: not matrices of one width"));
+              HasSubstr("weight: not matrices with equal k"));
   EXPECT_EQ(error_of([&] { quantize(a, DType::q4_0); }),
             "quantize: rows aren't whole blocks: f32[2,3]@cpu to q4_0: need a multiple of 32");
   EXPECT_THAT(error_of([&] { quantize(make({}), DType::q4_0); }), HasSubstr("whole blocks"));
   EXPECT_THAT(error_of([&] { quantize(make({32}, DType::f16), DType::q4_0); }),
-              HasSubstr("quantize: not this conversion: f16[32]@cpu to q4_0"));
+              HasSubstr("quantize: unsupported conversion: f16[32]@cpu to q4_0"));
   EXPECT_THAT(error_of([&] { quantize(make({256}), DType::q5_k); }),
-              HasSubstr("not this conversion"));
+              HasSubstr("unsupported conversion"));
   EXPECT_EQ(error_of([&] { quantize(make({288}), DType::q4_k); }),
             "quantize: rows aren't whole blocks: f32[288]@cpu to q4_k: need a multiple of 256");
-  EXPECT_THAT(error_of([&] { dequantize(a); }), HasSubstr("dequantize: not this conversion"));
+  EXPECT_THAT(error_of([&] { dequantize(a); }), HasSubstr("dequantize: unsupported conversion"));
 }
 
 TEST(OpErrors, SizesThatOverflow) {
@@ -333,7 +333,7 @@ TEST(OpErrors, SizesThatOverflow) {
 
 TEST(OpErrors, HostCopies) {
   EXPECT_EQ(error_of([] { make({2}).to_vector<int32_t>(); }),
-            "to_vector: another dtype: f32[2]@cpu: asked for i32; convert to i32 first");
+            "to_vector: wrong dtype: f32[2]@cpu: asked for i32; convert to i32 first");
   EXPECT_EQ(error_of([] { logsumexp(make({0})); }),
             "logsumexp: nothing to reduce: f32[0]@cpu: the reduced range must not be empty");
   EXPECT_EQ(logsumexp(make({0, 0}), std::array{1}).shape(), Shape({0}));

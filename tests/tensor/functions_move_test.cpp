@@ -1,5 +1,5 @@
-// cumprod, round_to and the functions of wick/tensor/functions.h that move elements, against plain
-// loops, on every device of the test.
+// Tests cumprod, round_to and the movement functions of wick/tensor/functions.h against plain loops
+// on every device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(FunctionsMove, ProductsUpToEach) {
   EXPECT_THAT(error_of([] { cumprod(Tensor::ones({2}, DType::f32), 1); }), HasSubstr("cumprod: "));
   EXPECT_THAT(error_of([] { cumprod(Tensor(), 0); }), HasSubstr("cumprod: undefined tensor"));
   EXPECT_THAT(error_of([] { round_to(Tensor::ones({2}, DType::i32)); }),
-              HasSubstr("round_to: not for this dtype"));
+              HasSubstr("round_to: unsupported dtype"));
 }
 
 TEST(FunctionsMove, SlicesReplaced) {
@@ -81,7 +81,7 @@ TEST(FunctionsMove, SlicesReplaced) {
     std::vector<double> expected = values(host);
     for (const size_t row : {1U, 3U}) expected[row * 5 + 3] = expected[row * 5 + 4] = 7;
     EXPECT_EQ(values(slice_assign(x, both, seven)), expected) << device.str();
-    // Of strided operands, and nothing but a column.
+    // Strided operands, and an assignment to a single column.
     EXPECT_EQ(values(slice_assign(x.t(), {Slice{}, Slice{0, 1}}, seven)[{ellipsis, 0}]),
               std::vector<double>(5, 7));
     EXPECT_EQ(values(x), values(host));
@@ -113,7 +113,7 @@ TEST(FunctionsMove, Tables) {
     EXPECT_THAT(values(embedding(ids, table)), ElementsAre(6, 7, 0, 1, 0, 1, 2, 3));
   }
   EXPECT_THAT(error_of([] { embedding(Tensor::ones({1}, DType::i64), counted({2})); }),
-              HasSubstr("embedding: another rank"));
+              HasSubstr("embedding: wrong rank"));
   const Tensor left = broadcast_left(counted({2, 3}), {4, 1});
   EXPECT_EQ(left.shape(), (Shape{4, 1, 2, 3}));
   EXPECT_EQ(left.layout().stride(0), 0);

@@ -1,4 +1,4 @@
-// conv3d and adaptive pools against plain loops, on every device of the test.
+// Tests conv3d and adaptive pools against plain loops on every device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,7 +95,7 @@ TEST(FunctionsSpatial, Conv3d) {
         ASSERT_EQ(y.shape(), c.out) << what;
         EXPECT_TRUE(y.layout().is_contiguous());
         expect_near(values(y), conv3d_by_hand(x, w, c.params, c.out), 30 * step(dtype), what);
-        // Strided operands, and the bias.
+        // Strided operands and a bias.
         const Tensor strided = conv3d(test::strided(x).to(device), test::strided(w).to(device),
                                       bias.to(device), c.params);
         const Tensor whole = y + bias.to(device).reshape({w.size(0), 1, 1, 1});
@@ -105,7 +105,7 @@ TEST(FunctionsSpatial, Conv3d) {
   }
 }
 
-/// y = Σ g conv3d(x, w) is linear in x and in w: y of any v in the place of x is Σ v dy/dx.
+/// y = Σ g conv3d(x, w) is linear in x and in w: replacing x by any v gives Σ v dy/dx.
 TEST(FunctionsSpatial, GradientsOfConv3d) {
   const ConvParams3d params{.stride = {2, 1, 1}, .padding = {1, 0, 1}};
   const Shape of_x{1, 2, 4, 3, 3}, of_w{3, 2, 2, 2, 2};
@@ -127,7 +127,7 @@ TEST(FunctionsSpatial, GradientsOfConv3d) {
   }
 }
 
-/// The window of an output place: [first, last).
+/// Returns the window [first, last) of an output position.
 std::pair<int64_t, int64_t> window(int64_t i, int64_t size, int64_t count) {
   return {i * size / count, ((i + 1) * size + count - 1) / count};
 }
@@ -177,7 +177,7 @@ TEST(FunctionsSpatial, AdaptivePools) {
                   pooled(image, {1, to[1]}, true));
       }
     }
-    // The first of several largest elements has the gradient, whether windows overlap or not.
+    // The gradient goes to the first of several largest elements, whether or not windows overlap.
     const Tensor ones = Tensor::ones({1, 1, 5}, DType::f32, device).requires_grad();
     backward(sum(adaptive_max_pool1d(ones, 2)));
     EXPECT_THAT(values(ones.grad()), ElementsAre(1, 0, 1, 0, 0)) << device.str();
@@ -187,15 +187,15 @@ TEST(FunctionsSpatial, AdaptivePools) {
 TEST(FunctionsSpatial, Refuse) {
   const Tensor x = Tensor::ones({1, 1, 4, 4}, DType::f32);
   EXPECT_THAT(error_of([&] { adaptive_avg_pool2d(x, {0, 1}); }), HasSubstr("a size below 1"));
-  EXPECT_THAT(error_of([&] { adaptive_max_pool1d(x, 2); }), HasSubstr("another rank"));
+  EXPECT_THAT(error_of([&] { adaptive_max_pool1d(x, 2); }), HasSubstr("wrong rank"));
   EXPECT_THAT(error_of([&] { adaptive_max_pool2d(x, {INT64_MAX / 2, 1}); }),
               HasSubstr("too many elements"));
   EXPECT_THAT(error_of([&] { adaptive_avg_pool2d(x.to(DType::i32), {3, 3}); }),
-              HasSubstr("adaptive_avg_pool2d: not for this dtype"));
+              HasSubstr("adaptive_avg_pool2d: unsupported dtype"));
   EXPECT_THAT(
       error_of([&] { adaptive_max_pool2d(Tensor::ones({1, 1, 0, 4}, DType::f32), {1, 1}); }),
       HasSubstr("an empty image"));
-  EXPECT_THAT(error_of([&] { conv3d(x, x); }), HasSubstr("conv3d: another rank"));
+  EXPECT_THAT(error_of([&] { conv3d(x, x); }), HasSubstr("conv3d: wrong rank"));
   const Tensor volume = Tensor::ones({1, 2, 3, 3, 3}, DType::f32);
   EXPECT_THAT(error_of([&] { conv3d(volume, volume, {}, {.groups = 2}); }),
               HasSubstr("conv3d: channels don't fit"));

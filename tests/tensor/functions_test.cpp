@@ -1,5 +1,5 @@
-// The functions of wick/tensor/functions.h against plain loops, of every float dtype and layouts
-// that aren't contiguous.
+// Tests the functions of wick/tensor/functions.h against plain loops, for every float dtype and for
+// non-contiguous layouts.
 #include "wick/tensor/functions.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ Tensor of(const std::vector<double>& values, const Shape& shape, DType dtype = D
   return Tensor::from(values, shape).to(dtype);
 }
 
-/// A relative error that a dtype's rounding allows.
+/// Returns a relative error that the dtype's rounding permits.
 double step(DType dtype) {
   switch (dtype) {
     case DType::f64:
@@ -47,7 +47,7 @@ double step(DType dtype) {
   }
 }
 
-/// Half of a dtype's smallest number.
+/// Returns half of a dtype's smallest number.
 double least(DType dtype) {
   return dtype == DType::f8e4m3 ? 0x1p-10 : dtype == DType::f16 ? 0x1p-25 : 1e-30;
 }
@@ -113,10 +113,10 @@ TEST(Functions, OfElements) {
       const std::string what = std::string(f.name) + " of " + std::string(name(dtype));
       std::vector<double> expected;
       for (const double v : rounded) expected.push_back(f.by_hand(v));
-      // tan near a pole, hardswish near 0 and the like lose digits in f64 alone.
+      // tan near a pole, hardswish near 0 and similar cases lose digits even in f64.
       const double tolerance = std::max(4 * step(dtype), dtype == DType::f64 ? 1e-13 : 0.0);
       expect_near(f.of(x), expected, tolerance, what);
-      // The same elements where they lie otherwise.
+      // Repeats the test with other layouts of the same elements.
       const Tensor turned = x.transpose(0, 2);
       expect_near(f.of(turned), numbers(f.of(x).transpose(0, 2)), 0, what);
       const Tensor cut = x.narrow(2, 1, 2);
@@ -134,7 +134,7 @@ TEST(Functions, OfInfinitiesAndNaN) {
     for (const Function& f : functions()) {
       std::vector<double> expected;
       for (const double v : values) expected.push_back(f.by_hand(v));
-      // x · 0 of -inf has no value in the formulas.
+      // For -inf, the formulas give x · 0, which has no value.
       if (std::string_view(f.name) == "mish" || std::string_view(f.name) == "hardswish") {
         expected[1] = nan;
       }
@@ -146,7 +146,7 @@ TEST(Functions, OfInfinitiesAndNaN) {
 TEST(Functions, TakeFloatsAlone) {
   for (const Function& f : functions()) {
     EXPECT_THAT(error_of([&] { f.of(Tensor::ones({2}, DType::i32)); }),
-                HasSubstr("not for this dtype"))
+                HasSubstr("unsupported dtype"))
         << f.name;
     EXPECT_THAT(error_of([&] { f.of(Tensor()); }), HasSubstr("undefined tensor")) << f.name;
   }
@@ -170,7 +170,7 @@ TEST(Functions, DeviationsAndNorms) {
   const Sorted m = median(of({5, 1, 4, 2, 9, 8, 7, 6}, {2, 4}), 1);
   EXPECT_THAT(numbers(m.values), ElementsAre(2, 7));
   EXPECT_THAT(m.indices.contiguous().to_vector<uint32_t>(), ElementsAre(3, 2));
-  EXPECT_THAT(error_of([&] { median(of({}, {0}), 0); }), HasSubstr("nothing to choose from"));
+  EXPECT_THAT(error_of([&] { median(of({}, {0}), 0); }), HasSubstr("no elements"));
   EXPECT_EQ(median(of({5, 1, 4, 2}, {2, 2})).item<double>(), 2);
   EXPECT_EQ(median(of({5, 1, 4, 2}, {2, 2}), 1, true).values.shape(), (Shape{2, 1}));
   EXPECT_TRUE(std::isnan(median(of({5, std::nan(""), 4}, {3})).item<double>()));
@@ -189,10 +189,10 @@ TEST(Functions, Products) {
   EXPECT_EQ(dot(v, v).item<double>(), 2);
   EXPECT_EQ(dot(v, v).rank(), 0);
   EXPECT_THAT(numbers(outer(of({1, 2}, {2}), v)), ElementsAre(1, 0, -1, 2, 0, -2));
-  EXPECT_THAT(error_of([&] { mm(a, v); }), HasSubstr("mm: another rank"));
-  EXPECT_THAT(error_of([&] { mv(v, v); }), HasSubstr("mv: another rank"));
-  EXPECT_THAT(error_of([&] { dot(a, v); }), HasSubstr("dot: another rank"));
-  EXPECT_THAT(error_of([&] { outer(v, a); }), HasSubstr("outer: another rank"));
+  EXPECT_THAT(error_of([&] { mm(a, v); }), HasSubstr("mm: wrong rank"));
+  EXPECT_THAT(error_of([&] { mv(v, v); }), HasSubstr("mv: wrong rank"));
+  EXPECT_THAT(error_of([&] { dot(a, v); }), HasSubstr("dot: wrong rank"));
+  EXPECT_THAT(error_of([&] { outer(v, a); }), HasSubstr("outer: wrong rank"));
   EXPECT_THAT(error_of([&] { bmm(stack, b.unsqueeze(0)); }), HasSubstr("bmm: batches differ"));
 }
 
@@ -238,7 +238,7 @@ TEST(Functions, WhatDependsOnValues) {
   EXPECT_THAT(nonzero(x.transpose(0, 1)).to_vector<int64_t>(), ElementsAre(0, 1, 1, 0, 1, 1));
   EXPECT_EQ(nonzero(of({}, {0, 2})).shape(), (Shape{0, 2}));
   EXPECT_THAT(numbers(masked_select(x, x > 1.0)), ElementsAre(2, 3, 2));
-  const Tensor rows = of({1, 0}, {2, 1}) > 0.5;  // a column that is broadcast
+  const Tensor rows = of({1, 0}, {2, 1}) > 0.5;  // a broadcast column
   EXPECT_THAT(numbers(masked_select(x, rows)), ElementsAre(0, 2, 0));
   EXPECT_THAT(numbers(unique(x)), ElementsAre(0, 2, 3));
   EXPECT_EQ(unique(of({}, {0})).elems(), 0);

@@ -35,7 +35,8 @@ class GradientCheck {
 
   /// Checks first derivatives.
   void once(std::string_view what, const Function& f, Inputs inputs);
-  /// Checks first and second derivatives: those of a scalar computed from the gradients.
+  /// Checks first and second derivatives. The second ones are those of a scalar computed from the
+  /// gradients.
   void twice(std::string_view what, const Function& f, Inputs inputs);
   enum class Orders : uint8_t { first, both };
   /// Checks first derivatives of a function in f32 against differences of an equal one in f64.
@@ -55,11 +56,11 @@ class GradientCheck {
 };
 
 using CheckBody = void (*)(GradientCheck&);
-/// Registers a check as a test. Rows without a gradient are left out.
+/// Registers a check as a test. Rows without a gradient are skipped.
 bool add_gradient_check(Op op, CheckBody body, const char* file, int line);
-/// Registers a test that the op refuses a gradient.
+/// Registers a test that the op rejects a gradient.
 bool add_refusal(Op op, void (*body)(), const char* file, int line);
-/// The ops with a check or a refusal, each as often as it has one.
+/// The ops that have a check or a rejection test, once for each.
 std::multiset<Op>& checked_ops();
 std::multiset<Op>& refused_ops();
 

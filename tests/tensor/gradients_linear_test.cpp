@@ -1,5 +1,5 @@
-// Gradients of products, rotations and attention. Ops without f64 are compared with equivalent ops
-// in f64.
+// Gradients of matrix products, rotary embeddings and attention. Ops without f64 are compared with
+// equivalent ops in f64.
 
 #include <cmath>
 
@@ -30,7 +30,7 @@ WICK_GRADIENT_CHECK(einsum) {
 }
 
 WICK_GRADIENT_CHECK(linear) {
-  // Through quantised weights to the activations.
+  // The gradient passes through quantized weights to the activations.
   for (const DType dtype : {DType::q4_0, DType::q8_0}) {
     const Tensor matrix = quantize(numbers({5, 64}, 16).to(DType::f32), dtype);
     const Weight weight(matrix);

@@ -1,5 +1,5 @@
-// Gradients of elementwise functions. Every row of one or two operands is checked, so a new row is,
-// too.
+// Gradients of elementwise functions. Every row with one or two operands is checked, including new
+// ones.
 
 #include "tests/tensor/gradient_check.h"
 
@@ -10,8 +10,8 @@ using test::GradientCheck;
 using test::Inputs;
 using test::numbers;
 
-/// The least number that a function of one operand is checked at. Above it the function is smooth,
-/// except at steps and corners, which none of the numbers drawn here hits.
+/// Returns the least number at which a function of one operand is checked. The function is smooth
+/// above it, except at steps and corners, which none of the random numbers hits.
 double least(Op op) {
   switch (op) {
     case Op::sqrt:

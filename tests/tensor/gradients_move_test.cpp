@@ -165,7 +165,7 @@ WICK_GRADIENT_CHECK(gather) {
               },
               {numbers({3, 2}, 1)});
 }
-// Several sources for one element, and padding.
+// Several sources for one element, and padding ids.
 const std::vector<uint32_t> kPlaces = {2, 2, kPadding, 0, 1, 0};
 WICK_GRADIENT_CHECK(scatter) {
   check.twice("over others",

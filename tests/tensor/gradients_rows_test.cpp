@@ -1,4 +1,4 @@
-// Every row of ops.def has a test of its gradient, or a test of why it has none.
+// Every row of ops.def has a test of its gradient, or a test that it has none.
 
 #include "tests/expect_error.h"
 #include "tests/tensor/gradient_check.h"
@@ -17,7 +17,7 @@ void expect_whole(const Tensor& result) {
   EXPECT_FALSE(result.needs_grad());
 }
 
-// One or two operands; integer operands can't be leaves.
+// Rows with one or two operands; integer operands can't be leaves.
 #define WICK_TEST(name, ...) \
   WICK_NO_GRADIENT(name) { expect_whole(wick::name(leaf())); }
 #define WICK_COMPARE(name, ...) \
@@ -27,7 +27,7 @@ void expect_whole(const Tensor& result) {
 void expect_integers(Op op) {
   EXPECT_TRUE(info(op).dtypes == dtypes::kIntegers || info(op).dtypes == dtypes::kBits);
   EXPECT_EQ(error_of([] { (void)Tensor::zeros({2}, DType::i32).requires_grad(); }),
-            "requires_grad: not a float: i32[2]@cpu: gradients are of floats");
+            "requires_grad: not a float: i32[2]@cpu: only floats have gradients");
 }
 #define WICK_UNARY(name, ...) \
   WICK_NO_GRADIENT(name) { expect_integers(Op::name); }
@@ -41,7 +41,7 @@ WICK_NO_GRADIENT(argsort) { expect_whole(argsort(leaf(), 1)); }
 WICK_NO_GRADIENT(one_hot) {
   const Tensor ids = Tensor::zeros({2}, DType::i64);
   EXPECT_FALSE(one_hot(ids, 3).needs_grad());
-  EXPECT_EQ(error_of([] { one_hot(leaf(), 3); }).find("one_hot: ids of this dtype"), 0u);
+  EXPECT_EQ(error_of([] { one_hot(leaf(), 3); }).find("one_hot: unsupported id dtype"), 0u);
 }
 
 WICK_NO_GRADIENT(fill) { EXPECT_FALSE(Tensor::full({2}, 1, DType::f32).needs_grad()); }

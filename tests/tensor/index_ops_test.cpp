@@ -1,5 +1,5 @@
-// gather, scatter, index_add, one_hot, sort, topk and cumsum as users call them: results on small
-// tensors, and errors.
+// gather, scatter, index_add, one_hot, sort, topk and cumsum through the public functions: results
+// for small tensors, and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,12 +38,12 @@ TEST(IndexOps, GatherPicksAndPads) {
             "rank and no larger but along the dim");
   EXPECT_THAT(error_of([&] { gather(x, ids({0}, {1}), 0); }), HasSubstr("shapes don't fit"));
   EXPECT_EQ(error_of([&] { gather(x, x, 0); }),
-            "gather: ids of this dtype: f32[2,3]@cpu: use u8, u32, i32 or i64");
+            "gather: unsupported id dtype: f32[2,3]@cpu: use u8, u32, i32 or i64");
   EXPECT_THAT(error_of([&] {
                 gather(x, ids({0}, {1, 1}), 2);
               }),
               HasSubstr("gather: dimension out of range"));
-  // From a dim of size 0 only padding can be gathered.
+  // Only padding can be gathered from a dim of size 0.
   const Tensor none = floats({}, {2, 0});
   EXPECT_THAT(gather(none, ids({kPadding}, {1, 1}), 1).to_vector<float>(), ElementsAre(0));
   EXPECT_THAT(error_of([&] { gather(none, ids({0}, {1, 1}), 1); }), HasSubstr("id < 0"));
@@ -75,7 +75,7 @@ TEST(IndexOps, ScatterWritesInOrder) {
 }
 
 TEST(IndexOps, RowsAPageApart) {
-  // Along dim 0 of rows of 6,000 bytes, from a slice and from reversed rows.
+  // Gathers along dim 0 of rows of 6,000 bytes, from a slice and from reversed rows.
   constexpr int64_t kPlaces = 40, kRows = 37, kColumns = 1200;
   std::vector<uint32_t> chosen(kRows * kColumns);
   for (size_t i = 0; i < chosen.size(); ++i) {
@@ -104,7 +104,7 @@ TEST(IndexOps, RowsAPageApart) {
 }
 
 TEST(IndexOps, SumsRoundOnce) {
-  // 2048 + 1 rounds to 2048 in f16; in f32 the ones add up.
+  // 2048 + 1 rounds to 2048 in f16, but the ones add up in f32.
   const Tensor x = floats({2048}, {1}).to(DType::f16);
   const Tensor ones = Tensor::ones({4}, DType::f16), at = Tensor::zeros({4}, DType::u8);
   EXPECT_EQ(scatter_add(x, at, ones, 0).to(DType::f32).item<float>(), 2052);
@@ -142,9 +142,10 @@ TEST(IndexOps, OneHot) {
             }),
             "one_hot: too many dimensions: u32[1,1,1,1,1,1,1,1]@cpu: need a rank below 8");
   EXPECT_THAT(error_of([&] { one_hot(ids({0}, {1}), 2, DType::q8_0); }),
-              HasSubstr("one_hot: not for this dtype"));
+              HasSubstr("one_hot: unsupported dtype"));
   EXPECT_THAT(error_of([&] { one_hot(ids({0}, {1}), int64_t{1} << 62); }), HasSubstr("too"));
-  EXPECT_THAT(error_of([&] { one_hot(floats({0}, {1}), 2); }), HasSubstr("one_hot: ids of this"));
+  EXPECT_THAT(error_of([&] { one_hot(floats({0}, {1}), 2); }),
+              HasSubstr("one_hot: unsupported id dtype"));
 }
 
 TEST(IndexOps, SortIsStableWithNanLast) {

@@ -1,4 +1,4 @@
-// The tensor layer's part of elementwise ops: broadcasting, dtypes of results, bounds, signs.
+// The tensor layer of elementwise ops: broadcasting, result dtypes, bounds, signs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -27,7 +27,7 @@ TEST(Random, SequencesFollowTheSeed) {
   set_seed(42, Device());
   EXPECT_EQ(uniform({5}).to_vector<float>(), a);
   EXPECT_EQ(get_seed(), 42u);
-  // Each counter gives four numbers, whichever ops used the counters before.
+  // Each counter gives four numbers, whichever ops used the previous counters.
   set_seed(42);
   const std::vector<float> all = uniform({16}).to_vector<float>();
   set_seed(42);
@@ -61,10 +61,10 @@ TEST(Random, Refusals) {
   EXPECT_THAT(error_of([] { uniform({2}, -3e38, 3e38); }), HasSubstr("bounds out of range"));
   EXPECT_EQ(uniform({2}, -3e38, 3e38, DType::f64).elems(), 2);
   EXPECT_THAT(error_of([] { uniform({2}, 0, 1, DType::i32); }),
-              HasSubstr("uniform: not for this dtype: i32: takes bf16"));
+              HasSubstr("uniform: unsupported dtype: i32: takes bf16"));
   EXPECT_THAT(error_of([] { normal({2}, 0, -1); }), HasSubstr("normal: parameters out of range"));
   EXPECT_THAT(error_of([] { normal({2}, 1e39, 1); }), HasSubstr("normal: parameters out of range"));
-  EXPECT_THAT(error_of([] { normal({2}, 0, 1, DType::q8_0); }), HasSubstr("not for this dtype"));
+  EXPECT_THAT(error_of([] { normal({2}, 0, 1, DType::q8_0); }), HasSubstr("unsupported dtype"));
 }
 
 }  // namespace

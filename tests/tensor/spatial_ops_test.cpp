@@ -1,5 +1,5 @@
-// Convolutions, pools and resampling as functions of tensors: shapes, bias, one dimension, errors.
-// tests/parity checks the values of every dtype and layout.
+// Convolutions, pools and resampling through the public functions: shapes, bias, one-dimensional
+// forms, errors. tests/parity checks the values for every dtype and layout.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ TEST(Conv, OneDimension) {
   const Tensor wide = conv1d(x, w, {}, {.stride = 3, .padding = 1});
   EXPECT_EQ(wide.shape(), (Shape{1, 1, 2}));
   EXPECT_THAT(wide.to_vector<float>(), ElementsAre(-4, 6));
-  // A permuted view, whose last stride isn't 1.
+  // A permuted view whose last stride isn't 1.
   const Tensor turned = counted({4, 2, 1}).permute({2, 1, 0});
   EXPECT_THAT(conv1d(turned, w).to_vector<float>(), ElementsAre(2, 6, 10));
 }
@@ -116,11 +116,11 @@ TEST(Conv, TransposedErrors) {
   EXPECT_THAT(error_of([&] { conv_transpose1d(x, w, {}, {.groups = 3}); }),
               HasSubstr("conv_transpose1d: channels don't fit"));
   EXPECT_THAT(error_of([&] { conv_transpose1d(x, w, {}, {.padding = 4}); }),
-              HasSubstr("conv_transpose1d: nothing is left of the output"));
+              HasSubstr("conv_transpose1d: the output is empty"));
   EXPECT_THAT(error_of([&] {
                 conv_transpose1d(make({1, 4, 0}), w);
               }),
-              HasSubstr("nothing is left"));
+              HasSubstr("the output is empty"));
   const Tensor long_x = make({1, 4, 1}).broadcast_to({1, 4, INT64_C(1) << 40});
   EXPECT_THAT(error_of([&] { conv_transpose1d(long_x, w, {}, {.stride = 1 << 30}); }),
               HasSubstr("conv_transpose1d: the output is too large"));
@@ -256,7 +256,7 @@ TEST(Upsample, Errors) {
   EXPECT_THAT(error_of([&] {
                 upsample_bilinear2d(make({1, 1, 2, 2}, DType::u8), {.size = {2, 2}});
               }),
-              HasSubstr("upsample_bilinear2d: not for this dtype: u8[1,1,2,2]@cpu"));
+              HasSubstr("upsample_bilinear2d: unsupported dtype: u8[1,1,2,2]@cpu"));
   EXPECT_THAT(error_of([&] {
                 upsample_nearest2d(x, {.size = {INT64_C(1) << 40, 1 << 30}});
               }),

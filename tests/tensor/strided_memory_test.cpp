@@ -1,6 +1,6 @@
-// No op makes a hidden copy of a strided input: every row of ops.def is called with transposed,
-// sliced, stepped and reversed operands of some megabytes, and must stay within a limit on the
-// memory that it takes beside its result, in the device's memory and on the heap.
+// No op makes a hidden copy of a strided input. Every row of ops.def is called with transposed,
+// sliced, strided and reversed operands of some megabytes. The memory that it uses besides its
+// result, on the device and on the heap, must stay within a limit.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -19,7 +19,7 @@
 
 namespace {
 
-/// Bytes of the heap, for vectors and the like that don't come from the device's allocator.
+/// Heap bytes, for vectors and other memory that doesn't come from the device's allocator.
 std::atomic<int64_t> heap_bytes{0}, heap_peak{0};
 
 void* counted(void* data) {
@@ -59,8 +59,8 @@ namespace wick {
 namespace {
 
 constexpr int64_t kSide = 1024;            // 4 MiB of f32
-constexpr int64_t kWorkspace = 512 << 10;  // of any call: some rows per thread
-constexpr int64_t kPanels = 13 << 20;      // of a gemm: packed panels, independent of its size
+constexpr int64_t kWorkspace = 512 << 10;  // limit for any call: some rows per thread
+constexpr int64_t kPanels = 13 << 20;  // limit for a gemm: packed panels, independent of its size
 
 enum class Place { transposed, sliced, stepped, reversed };
 constexpr std::pair<Place, const char*> kPlaces[] = {{Place::transposed, "transposed"},
@@ -98,7 +98,7 @@ struct Operand {
 using In = const std::vector<Tensor>&;
 using Call = std::function<std::vector<Tensor>(In)>;
 
-/// A call of a row, and the limit on its memory beside its results.
+/// A call of a row, and the limit on its memory besides its results.
 struct Case {
   Op op;
   std::vector<Operand> operands;
@@ -125,7 +125,7 @@ class Cases {
 
 const Shape kShape = {kSide, kSide};
 const Operand kSquare = {kShape}, kColumn = {{kSide, 1}}, kVector = {{kSide}};
-const Operand kIds = {kShape, DType::i64};  // all of them 1
+const Operand kIds = {kShape, DType::i64};  // all of them are 1
 constexpr int64_t kOfF32 = kSide * kSide * 4, kOfU8 = kSide * kSide;
 
 Operand square_of(Op op) {
@@ -180,7 +180,7 @@ void add_moves(Cases& c) {
 }
 
 void add_index(Cases& c) {
-  // Narrow floats are summed in f32, a part of the output at a time.
+  // Narrow floats are summed in f32, one part of the output at a time.
   constexpr int64_t kSums = kOfF32 / 2 + kWorkspace;
   // Columns that ids select from are packed, up to half a MiB per thread.
   constexpr int64_t kNear = 2 * kWorkspace;
@@ -238,7 +238,7 @@ void add_products(Cases& c) {
   const Tensor blocks = quantize(Tensor::ones({2 * kSide, kSide}, DType::f32), DType::q4_0);
   c.add(Op::dequantize, {},
         [=](In) { return dequantize(blocks.slice(0, 0, 2 * kSide, 2), DType::f32); });
-  // Activations are quantised to integers, 1024 rows at a time.
+  // Activations are quantized to integers, 1024 rows at a time.
   for (const DType dtype : {DType::q4_0, DType::q8_0}) {
     const Weight weight(quantize(Tensor::ones({64, kSide / 4}, DType::f32), dtype));
     c.add(
@@ -257,7 +257,7 @@ void add_products(Cases& c) {
 }
 
 void add_images(Cases& c) {
-  // Per thread: a part of the input that fits the L2 cache, and the filters.
+  // Each thread holds a part of the input that fits the L2 cache, and the filters.
   const Operand image = {{1, 16, 256, 256}}, line = {{64, 16, 1024}};
   const Operand filters = {{16, 16, 3, 3}}, filters1 = {{16, 16, 3}};
   c.add(
@@ -307,7 +307,7 @@ void add_norms(Cases& c) {
         [](In x) { return rope_interleaved(x[0], x[1], x[2]); });
 }
 
-/// Composed rows also take the memory of their intermediates.
+/// Composed rows also use memory for their intermediates.
 void add_composed(Cases& c) {
   constexpr std::array last = {1};
   const auto over = [&](auto f) { return [=](In x) { return f(x[0], last, false); }; };
@@ -334,7 +334,7 @@ const std::vector<Case>& cases() {
   return all.all();
 }
 
-/// The peak memory of a call beside the memory that it keeps, in bytes.
+/// Returns the peak memory of a call besides the memory that it keeps, in bytes.
 int64_t taken(const Case& c, const std::vector<Tensor>& operands) {
   std::vector<Tensor> results;
   reset_peak_memory();
@@ -344,7 +344,7 @@ int64_t taken(const Case& c, const std::vector<Tensor>& operands) {
   return static_cast<int64_t>(now.peak_bytes - now.in_use_bytes) + (heap_peak - heap_bytes);
 }
 
-/// The operands with `dtype` in place of f32.
+/// Returns the operands with `dtype` instead of f32.
 std::vector<Operand> in_dtype(std::vector<Operand> operands, DType dtype) {
   for (Operand& o : operands) {
     if (o.dtype == DType::f32) o.dtype = dtype;
@@ -365,7 +365,7 @@ TEST(StridedMemory, NoRowCopiesItsInputs) {
         for (const Operand& o : in_dtype(c.operands, dtype)) {
           operands.push_back(strided(place, o.shape, o.dtype));
         }
-        taken(c, operands);  // allocates the workspaces that stay for later calls
+        taken(c, operands);  // allocates the workspaces that later calls reuse
         EXPECT_LE(taken(c, operands), c.workspace)
             << name(c.op) << ", " << name(dtype) << ", " << text;
       }
@@ -382,7 +382,7 @@ TEST(StridedMemory, EveryRowHasACase) {
   }
 }
 
-/// A copy is noticed, both on the heap and in the device's memory.
+/// A copy is detected, both on the heap and in the device's memory.
 TEST(StridedMemory, CopiesAreSeen) {
   const Tensor x = strided(Place::transposed, kShape, DType::f32);
   const Case copies{

@@ -1,4 +1,4 @@
-// What users write in C++: numbers beside tensors, indexing, printing, floats of 16 bits.
+// The C++ API as users write it: numbers as operands, indexing, printing, 16-bit floats.
 
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ TEST(UserApi, Indexing) {
   EXPECT_EQ((Shape{0, 3, 4}), (x[{Slice{2, 1}}].shape()));
 }
 
-/// Slices of every start, stop and step, against a loop.
+/// Slices with every start, stop and step, compared with a loop.
 TEST(UserApi, SlicesLikePythons) {
   const int64_t size = 5;
   const Tensor x = counting({size});
@@ -106,7 +106,7 @@ TEST(UserApi, SlicesLikePythons) {
     if (step == 0) continue;
     for (int64_t start = -8; start <= 8; ++start) {
       for (int64_t stop = -8; stop <= 8; ++stop) {
-        // 8 stands for one that is left out.
+        // 8 stands for an omitted value.
         Slice slice{.start = {}, .stop = {}, .step = step};
         if (start != 8) slice.start = start;
         if (stop != 8) slice.stop = stop;

@@ -13,7 +13,7 @@
 namespace wick::text {
 namespace {
 
-// BPE by its definition: merges the adjacent pair of the lowest rank, the leftmost of several.
+// BPE by its definition: merges the leftmost adjacent pair with the lowest rank.
 std::vector<std::string> naive(const std::string& word,
                                const std::map<std::pair<std::string, std::string>, int>& ranks) {
   std::vector<std::string> parts;
@@ -34,7 +34,7 @@ std::vector<std::string> naive(const std::string& word,
   }
 }
 
-// Random rules over {a, b, c}, whose ranks are independent of the tokens' lengths.
+// Random merge rules over {a, b, c}, whose ranks are independent of the tokens' lengths.
 struct RandomRules {
   explicit RandomRules(unsigned seed) {
     std::mt19937 rng(seed);
@@ -65,7 +65,7 @@ TEST(Bpe, FollowsTheDefinition) {
     const MergeTable merges(merge_views, tokens);
     WordEncoder encoder(tokens, merges);
     std::mt19937 rng(seed + 1000);
-    // Lengths on both sides of 48, where encode_long takes over from encode_short.
+    // Lengths on both sides of 48, the threshold between encode_short and encode_long.
     for (const size_t length : {1u, 2u, 3u, 10u, 46u, 47u, 48u, 49u, 63u, 64u, 65u, 300u}) {
       std::string word;
       while (word.size() < length) word += "abc"[rng() % (seed % 3 + 1)];

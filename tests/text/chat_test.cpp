@@ -19,7 +19,7 @@ constexpr std::string_view kSmolLm2Template =
     "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
     "{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-// The small vocabulary with Llama 3's markers at its end.
+// The small vocabulary followed by Llama 3's markers.
 TokenizerSpec llama3_spec() {
   TokenizerSpec spec = small_spec("llama-bpe");
   for (const char* marker : {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
@@ -184,7 +184,7 @@ TEST(ChatTemplate, ThatGivesTheTurns) {
   EXPECT_TRUE(chat_ml(kSmolLm2Template));
   EXPECT_TRUE(chat_ml(kQwenTemplate));
   EXPECT_TRUE(gives_turns(kLlama3Template, ChatFormat::llama3));
-  // ChatML in other syntax: raw text, ~, brackets, get(), comments, blocks on their own lines.
+  // ChatML in other syntax: raw text, ~, brackets, get(), comments, blocks on separate lines.
   for (const std::string_view turns :
        {"<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n",
         "{{ '<|im_start|>' ~ m['role'] ~ '\\n' ~ m['content'] ~ '<|im_end|>\\n' }}",
@@ -204,7 +204,7 @@ TEST(ChatTemplate, ThatGivesTheTurns) {
               "{{ m.content }}<|im_end|>\n  {% endif %}\n{% endfor %}\n"));
 }
 
-// Changes of templates, each of which changes the model's input.
+// Changes to templates, each of which changes the model's input.
 TEST(ChatTemplate, ThatGivesOthers) {
   const auto other = [](std::string_view from, std::string_view to) {
     const std::string text = replaced(kSmolLm2Template, from, to);

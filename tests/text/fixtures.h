@@ -33,7 +33,7 @@ struct PieceFixture {
 };
 const PieceFixture& piece_fixture();
 
-/// The small vocabulary of the fixture under one split pattern.
+/// Returns the fixture's small vocabulary with a split pattern.
 TokenizerSpec small_spec(std::string_view pre);
 
 /// SmolLM2's vocabulary from a GGUF file, and the bytes that its views refer to.
@@ -41,11 +41,11 @@ struct ModelVocabulary {
   std::string bytes;
   TokenizerSpec spec;
 };
-/// The file is WICK_TEST_MODEL, or else the default model where `make run` keeps it; empty if
-/// there is none.
+/// Reads the file that WICK_TEST_MODEL names, or else the default model of `make run`. Returns
+/// nothing if there is none.
 std::optional<ModelVocabulary> load_smollm2();
 
-/// `count` code points that UTF-8 can encode, from a linear congruential generator.
+/// Returns `count` code points that UTF-8 can encode, from a linear congruential generator.
 std::string random_utf8(uint64_t seed, size_t count);
 
 }  // namespace wick::text

@@ -1,4 +1,4 @@
-// Texts and vocabularies that make quadratic algorithms slow: time must grow about linearly with
+// Texts and vocabularies that make quadratic algorithms slow. Time must grow nearly linearly with
 // their size.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::string repeated(std::string_view piece, size_t bytes) {
   return text;
 }
 
-/// The small vocabulary with the test's own special tokens.
+/// The small vocabulary with additional special tokens.
 struct Vocabulary {
   explicit Vocabulary(const char* pre, std::vector<std::string> specials = {}, int type = 4)
       : own(std::move(specials)), spec(small_spec(pre)) {
@@ -77,7 +77,7 @@ Found found_by(const Specials& s, std::string_view text, size_t* steps = nullptr
   return found;
 }
 
-/// Matches by the definition: at each position, the longest token that begins there.
+/// Finds matches by the definition: at each position, the longest token that begins there.
 Found expected(const std::vector<std::string>& tokens, std::string_view text) {
   Found found;
   for (size_t pos = 0; pos < text.size();) {
@@ -155,7 +155,7 @@ TEST(KeyedHash, DistinctStringsAndAllTheirBytes) {
       }
     }
   }
-  // Other keys give other hashes.
+  // Different keys give different hashes.
   EXPECT_NE(KeyedHash({uint64_t{1} << 59 | 12345, 7})("word"),
             KeyedHash({uint64_t{1} << 59 | 54321, 7})("word"));
 }
@@ -187,7 +187,7 @@ TEST(KeyedHash, BucketsStayShort) {
   }
 }
 
-/// A hash without a key, for which flood() finds collisions.
+/// A hash without a key, for which flood() constructs collisions.
 uint64_t old_hash(const std::string& text) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
   uint64_t hash = text.size() * kMultiplier, word;
@@ -200,14 +200,14 @@ uint64_t old_hash(const std::string& text) {
   return hash ^ (hash >> 32);
 }
 
-/// The odd number's inverse modulo 2^64.
+/// Returns the odd number's inverse modulo 2^64.
 constexpr uint64_t inverse(uint64_t odd) {
   uint64_t x = odd;
   for (int i = 0; i < 6; ++i) x *= 2 - odd * x;
   return x;
 }
 
-/// Tokens of 16 bytes whose unkeyed hashes agree in their 24 low bits.
+/// Returns tokens of 16 bytes whose unkeyed hashes agree in their low 24 bits.
 std::vector<std::string> flood(size_t count) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
   std::vector<std::string> tokens;
@@ -216,7 +216,7 @@ std::vector<std::string> flood(size_t count) {
     const uint64_t first = rng();
     uint64_t hash = ((16 * kMultiplier) ^ first) * kMultiplier;
     hash ^= hash >> 29;
-    // Inverts the hash's steps one by one, from a chosen final hash.
+    // Inverts the hash's steps one by one, starting with a chosen final hash.
     uint64_t state = 0x123456 | rng() << 24;
     state ^= state >> 32;
     state *= inverse(kMultiplier);
@@ -231,7 +231,7 @@ std::vector<std::string> flood(size_t count) {
   return tokens;
 }
 
-/// Bytes spelled in GPT-2's alphabet.
+/// Spells bytes in GPT-2's alphabet.
 std::string spelled(const std::string& bytes) {
   std::string out;
   size_t next = 0;

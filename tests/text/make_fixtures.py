@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the expectations of the tokenizer tests, made without wick.
+"""Writes the expected results of the tokenizer tests, which are computed without wick.
 
     pip install tokenizers regex gguf
     python make_fixtures.py [--gguf SmolLM2-135M-Instruct.Q4_1.gguf]
 
-Token ids come from the `tokenizers` package, words from the `regex` module. tokenizer.json holds
-the texts, a small vocabulary trained on them, and what is expected of it under each split pattern;
-smollm2.json, written when a model file is named, what is expected of SmolLM2's own vocabulary.
-Texts hold only characters assigned in Unicode 14, which all the engines involved know.
+Token ids come from the `tokenizers` package, and words from the `regex` module. tokenizer.json has
+the texts, a small vocabulary trained on them, and the expected results for each split pattern. If a
+model file is given, smollm2.json gets the expected results for SmolLM2's vocabulary. The texts only
+contain characters assigned in Unicode 14, which all engines involved support.
 """
 import argparse
 import json
@@ -153,7 +153,7 @@ def oracle(pre, tokens, types, merges):
 
 
 def small_vocabulary(texts):
-    """Control and user-defined tokens, 256 bytes, some 700 merges."""
+    """Returns control and user-defined tokens, 256 bytes and some 700 merges."""
     tok = Tokenizer(models.BPE())
     tok.pre_tokenizer = pre_tokenizer("llama-bpe")
     tok.train_from_iterator([t for t in texts if "<|" not in t] * 2, trainers.BpeTrainer(

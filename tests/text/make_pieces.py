@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the expectations of the SentencePiece tests, made by the package `sentencepiece`.
+"""Writes the expected results of the SentencePiece tests, computed with the package `sentencepiece`.
 
     pip install sentencepiece protobuf
     python make_pieces.py
 
-pieces.json holds a small vocabulary of the BPE kind, trained on the texts of tokenizer.json, in GGUF's types and
-spelling, and the ids of these texts without and with a space in front."""
+pieces.json has a small BPE vocabulary that is trained on the texts of tokenizer.json, in GGUF's types and
+spelling, and the ids of these texts without and with a leading space."""
 import io
 import json
 import pathlib
@@ -16,7 +16,8 @@ from sentencepiece import sentencepiece_model_pb2
 HERE = pathlib.Path(__file__).parent / "data"
 CONTROL = ["<start_of_turn>", "<end_of_turn>"]
 USER_DEFINED = ["<table>", "\u2581\u2581\u2581\u2581"]
-# Runs and edges of spaces, the mark itself, characters without a token, and long words.
+# Runs of spaces, spaces at the ends, the space mark itself, characters without a token, and long
+# words.
 MORE = ["    four", "a    b     c", "\u2581", "a\u2581b", "<table>", "x<table> y", "<end_of_turn>",
         "<0x41>", "\x00", "\u1e9e\u2c00", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "thethethethethethe" * 9, "the the  the   the" * 5, "\U0001f980\U0001f9ea ok"]
@@ -24,7 +25,7 @@ MORE = ["    four", "a    b     c", "\u2581", "a\u2581b", "<table>", "x<table> y
 
 def main():
     texts = json.loads((HERE / "tokenizer.json").read_text(encoding="utf-8"))["texts"]
-    # Other scripts are for the test alone: their characters have no token.
+    # Other scripts only occur in the tests: their characters have no token.
     lines = [line for text in texts for line in text.split("\n")
              if line.strip() and max(line) < "\u0370"]
     model = io.BytesIO()
@@ -34,7 +35,7 @@ def main():
         control_symbols=CONTROL, user_defined_symbols=USER_DEFINED, character_coverage=0.98,
         num_threads=1, minloglevel=2)
     proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
-    # GGUF's numbers of types are SentencePiece's.
+    # GGUF uses SentencePiece's type numbers.
     result = {"tokens": [p.piece for p in proto.pieces], "scores": [p.score for p in proto.pieces],
               "types": [int(p.type) for p in proto.pieces], "texts": texts + MORE}
     for name, prefix in [("ids", False), ("prefixed", True)]:

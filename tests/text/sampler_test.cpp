@@ -18,7 +18,8 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// The definition in sampler.h, implemented naively: sorts all tokens, uses libm, one pass a filter.
+// The definition in sampler.h, implemented naively: sorts all tokens, uses libm, and makes one pass
+// per filter.
 class NaiveSampler {
  public:
   explicit NaiveSampler(const SamplerOptions& options) : o_(options) {}
@@ -84,7 +85,7 @@ class NaiveSampler {
 
 std::vector<float> random_logits(std::mt19937& rng, size_t count) {
   std::vector<float> logits(count);
-  // Coarse steps make ties common.
+  // Coarse steps make ties likely.
   const float step = rng() % 2 == 0 ? 0.25f : 0.001f;
   for (float& l : logits) {
     l = step * static_cast<float>(static_cast<int>(rng() % 12000) - 6000) *
@@ -183,8 +184,8 @@ TEST(Sampler, TogetherTheyFollowTheDefinition) {
   }
 }
 
-// Frequencies of 100,000 draws against the softmax: chi-squared with 9 degrees of freedom stays
-// below 27.9 in 99.9 % of samples; the seed is fixed.
+// Compares the frequencies of 100,000 draws with the softmax. Chi-squared with 9 degrees of freedom
+// stays below 27.9 in 99.9 % of samples; the seed is fixed.
 TEST(Sampler, Distribution) {
   const std::vector<float> logits = {0, 1, 2, -1, 0.5f, 1.5f, -2, 0, 1, 0.25f};
   for (const float temperature : {0.5f, 1.0f, 3.0f}) {
@@ -206,8 +207,7 @@ TEST(Sampler, Distribution) {
   }
 }
 
-// These draws are the same on every machine. A change of them would change the text of every
-// published seed.
+// These draws are equal on every machine. A change would change the text of every published seed.
 TEST(Sampler, PinnedDraws) {
   std::vector<float> logits(49152);
   for (size_t i = 0; i < logits.size(); ++i) {

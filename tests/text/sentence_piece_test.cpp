@@ -1,4 +1,4 @@
-// SentencePiece vocabularies against the package `sentencepiece`: see make_pieces.py.
+// Compares SentencePiece vocabularies with the package `sentencepiece`: see make_pieces.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,8 @@ TEST(SentencePiece, HasTheReferencesIds) {
   for (size_t i = 0; i < f.texts.size(); ++i) {
     const std::string& text = f.texts[i];
     EXPECT_EQ(tokenizer.encode(text, kPlain), f.ids[i]) << text;
-    // Text behind the user's tokens, of which four spaces are one, gets a space here, too.
+    // The tokenizer also inserts a space after a user-defined token (one of which is four spaces),
+    // so such texts are excluded.
     const bool plain =
         text.find("<table>") == std::string::npos && text.find("   ") == std::string::npos;
     if (plain) {
@@ -55,7 +56,7 @@ TEST(SentencePiece, HasTheReferencesIds) {
 TEST(SentencePiece, DecodesWhatItEncodes) {
   const Tokenizer tokenizer(spec_of()), prefixed(spec_of(true));
   for (const std::string& text : piece_fixture().texts) {
-    if (text.find("\u2581") != std::string::npos) continue;  // means a space
+    if (text.find("\u2581") != std::string::npos) continue;  // U+2581 stands for a space
     EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
     const bool one_part = text.find("<table>") == std::string::npos &&
                           text.find("    ") == std::string::npos &&
@@ -75,7 +76,7 @@ TEST(SentencePiece, SpecialTokens) {
   spec.add_bos = true;
   const Tokenizer tokenizer(spec);
   EXPECT_EQ(tokenizer.encode(""), std::vector<int32_t>{1});
-  // A space begins the text, and the text behind a control token.
+  // A space is inserted at the start of the text, and after a control token.
   const auto ids = tokenizer.encode("a<start_of_turn>a");
   EXPECT_EQ(ids,
             (std::vector<int32_t>{1, *tokenizer.token_id(" a"), 3, *tokenizer.token_id(" a")}));
@@ -85,7 +86,7 @@ TEST(SentencePiece, SpecialTokens) {
   EXPECT_TRUE(tokenizer.is_special(*tokenizer.token_id("<start_of_turn>")));
 }
 
-// Without tokens of bytes a character is unknown; without that it is left out.
+// Without byte tokens a character is unknown; without an unknown token it is omitted.
 TEST(SentencePiece, UnknownCharacters) {
   TokenizerSpec spec = spec_of();
   for (int32_t& type : spec.token_types) type = type == 6 ? 5 : type;
@@ -96,7 +97,7 @@ TEST(SentencePiece, UnknownCharacters) {
   EXPECT_EQ(Tokenizer(spec).encode("a\u4f60b").size(), 2u);
 }
 
-// A vocabulary with a space inside of a token merges over words.
+// In a vocabulary with a space inside a token, merges cross word boundaries.
 TEST(SentencePiece, TokensOfSeveralWords) {
   TokenizerSpec spec;
   spec.model = "llama";
@@ -105,7 +106,7 @@ TEST(SentencePiece, TokensOfSeveralWords) {
   spec.scores = {0, -3, -3, -3, -1, -2, -2};
   EXPECT_EQ(Tokenizer(spec).encode("a b"), std::vector<int32_t>{5});
   EXPECT_EQ(Tokenizer(spec).encode("b b a b"), (std::vector<int32_t>{2, 6, 3, 5}));
-  // Equal scores: the leftmost pair.
+  // Equal scores: the leftmost pair is merged.
   spec.tokens = {"<unk>", "a", "b", "ab", "ba"};
   spec.token_types = {2, 1, 1, 1, 1};
   spec.scores = {0, -3, -3, -1, -1};
@@ -125,7 +126,8 @@ TEST(SentencePiece, Errors) {
     return std::string();
   };
   EXPECT_EQ(error([](auto&) {}), "");
-  EXPECT_EQ(error([](auto& s) { s.pre = "no-such"; }), "");  // it has no split pattern
+  // A SentencePiece vocabulary has no split pattern.
+  EXPECT_EQ(error([](auto& s) { s.pre = "no-such"; }), "");
   EXPECT_EQ(error([](auto& s) { s.scores.clear(); }),
             "tokenizer: tokens and scores differ in number: 800 tokens, 0 scores");
   EXPECT_EQ(error([](auto& s) { s.scores[7] = NAN; }), "tokenizer: a score is NaN: token 7");
@@ -134,7 +136,8 @@ TEST(SentencePiece, Errors) {
   EXPECT_THAT(error([](auto& s) { s.token_types[5] = 7; }), HasSubstr("unknown token type"));
 }
 
-// Texts that merge at every place, as one word or as many, take time that grows with their length.
+// Texts that merge at every position, as one word or as many, take time proportional to their
+// length.
 TEST(SentencePiece, TimeGrowsWithTheText) {
   const Tokenizer tokenizer(spec_of());
   const auto seconds = [&](const std::string& word, size_t bytes) {

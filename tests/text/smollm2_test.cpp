@@ -5,7 +5,7 @@
 namespace wick::text {
 namespace {
 
-// The real vocabulary, compared with ids from the `tokenizers` package.
+// Compares the real vocabulary with ids from the `tokenizers` package.
 class SmolLm2 : public ::testing::Test {
  protected:
   void SetUp() override {

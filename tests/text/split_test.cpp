@@ -64,7 +64,7 @@ TEST(Split, WordsJoinToTheText) {
   }
 }
 
-// One word of megabytes overflows no stack of the matcher and takes little time.
+// A word of megabytes doesn't overflow the matcher's stack and takes little time.
 TEST(Split, MegabytesOfOneClass) {
   for (const char* pre : kPreNames) {
     const Splitter splitter(find_pre_tokenizer(pre));

@@ -11,7 +11,7 @@
 namespace wick::text {
 namespace {
 
-// Token id = byte.
+// Token ids are bytes.
 Tokenizer byte_tokenizer() {
   std::vector<std::string> names;
   TokenizerSpec spec;
@@ -49,7 +49,8 @@ TEST(StreamDecoder, WholeCharactersOnly) {
   EXPECT_EQ(decoder.finish(), "");
 }
 
-// Expectations of Python's bytes.decode("utf-8", "replace"), which follows Unicode's rule.
+// The expected results are those of Python's bytes.decode("utf-8", "replace"), which follows
+// Unicode's rule.
 TEST(StreamDecoder, IllFormed) {
   StreamDecoder decoder(byte_tokenizer());
   const std::string r = "\xef\xbf\xbd";
@@ -71,7 +72,8 @@ TEST(StreamDecoder, IllFormed) {
   EXPECT_EQ(run(decoder, "\xe0\x80"), r + r);
 }
 
-// A second implementation: cuts the text at every byte that can't continue the sequence before it.
+// A second implementation: splits the text at every byte that can't continue the preceding
+// sequence.
 std::string replace_naively(const std::string& bytes) {
   std::string out;
   size_t i = 0;

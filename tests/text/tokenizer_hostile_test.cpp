@@ -63,7 +63,8 @@ TEST(TokenizerSpec, Errors) {
   }
 }
 
-// Chat markup is control tokens even if the file says otherwise: text must not forge turns.
+// Chat markup is treated as control tokens even if the file says otherwise, so that text can't
+// forge turns.
 TEST(TokenizerSpec, MarkupIsControlWhateverTheFileSays) {
   TokenizerSpec spec = small_spec("gpt-2");
   for (const int32_t type : {1, 4}) {

@@ -46,7 +46,7 @@ TEST(Tokenizer, SpecialTokens) {
   const Ids plain = tokenizer.encode("<|im_start|>", {.parse_special = false});
   EXPECT_THAT(plain, ::testing::Not(::testing::Contains(start)));
   EXPECT_EQ(tokenizer.decode(plain), "<|im_start|>");
-  // User-defined tokens are text: always matched, the longest first, and always decoded.
+  // User-defined tokens are text: they always match, the longest first, and are always decoded.
   EXPECT_THAT(tokenizer.encode("<think><thinking>", {.parse_special = false}), ElementsAre(3, 4));
   EXPECT_FALSE(tokenizer.is_special(3));
   EXPECT_EQ(tokenizer.decode(Ids{start, 3, end}, true), "<think>");
@@ -103,7 +103,7 @@ TEST(Tokenizer, OutlivesItsSpec) {
   EXPECT_THAT(copy.encode("abba"), ElementsAre(2, 1, 0));
 }
 
-// A vocabulary without a token for 'c' or its byte: 'c' is left out, as in the reference.
+// A vocabulary without a token for 'c' or its byte: 'c' is omitted, as in the reference.
 TEST(Tokenizer, MissingBytes) {
   TokenizerSpec spec;
   spec.model = "gpt2";
@@ -131,10 +131,10 @@ TEST(Tokenizer, InvalidUtf8NamesTheOffset) {
             "tokenize: invalid UTF-8: byte 0xff at offset 12: need well-formed UTF-8 text");
   EXPECT_EQ(message("\xe4\xbd"),
             "tokenize: invalid UTF-8: byte 0xe4 at offset 0: need well-formed UTF-8 text");
-  EXPECT_NE(message("ok \xed\xa0\x80"), "");      // a surrogate
+  EXPECT_NE(message("ok \xed\xa0\x80"), "");      // surrogate
   EXPECT_NE(message("ok \xc0\x80"), "");          // overlong
   EXPECT_NE(message("ok \xf4\x90\x80\x80"), "");  // beyond U+10FFFF
-  EXPECT_NE(message("12345678\x80"), "");         // after a word of ASCII
+  EXPECT_NE(message("12345678\x80"), "");         // after an ASCII word
   EXPECT_EQ(message("ok \xf4\x8f\xbf\xbf \xed\x9f\xbf \xee\x80\x80"), "");
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# aarch64_test.sh SOURCE BUILD: compiles wick's library for aarch64, without the tests and the
-# command: nothing in it is tied to x86. Nothing is linked and nothing optimised, so this machine's
-# own packages serve: of them only headers are read, and those are the same everywhere.
+# aarch64_test.sh SOURCE BUILD: compiles wick's library for aarch64, without tests and command, to
+# check that it doesn't depend on x86. Nothing is linked or optimized, so this machine's packages
+# suffice: only their headers are read, which are the same on all architectures.
 set -eu
 command -v aarch64-linux-gnu-g++ >/dev/null || {
   echo "skipped: no aarch64-linux-gnu-g++ here"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""architectures_test.py SOURCE: what a GPU architecture costs. A chip's name stands where it is asked
-to be compiled, and where its compiler doesn't say what units it has; everything else reads the
-feature word of an image. So a chip is one file, and one with new instructions two."""
+"""architectures_test.py SOURCE: counts the files that a GPU architecture takes. A chip's name may occur where
+the list of compiled architectures is, and where features are defined that its compiler doesn't report. All other
+code reads the feature word of an image. A chip therefore takes one file, and one with new instructions takes two."""
 import pathlib
 import re
 import sys
@@ -11,16 +11,16 @@ SOURCE = pathlib.Path(sys.argv.pop(1))
 CHIP = re.compile(r"gfx\d+[a-f]?\b|sm_\d+a?\b|__gfx\w+__|__CUDA_ARCH\w*")
 GPU = "wick/backend/gpu"
 WHERE = {
-    f"{GPU}/kernels/CMakeLists.txt",  # which are compiled
-    f"{GPU}/kernels/device/features.h",  # what their units are
+    f"{GPU}/kernels/CMakeLists.txt",  # which architectures are compiled
+    f"{GPU}/kernels/device/features.h",  # what units they have
 }
-# Which image serves a generation's chips: a new chip of a generation that there is isn't named.
+# The image for a generation's chips. A new chip of an existing generation isn't named.
 OF_GENERATIONS = {f"{GPU}/compile/images.cpp": {"gfx9", "gfx10", "gfx11", "gfx12", "gfx103", "gfx101", "gfx900",
                                                 "gfx902", "gfx904", "gfx906", "gfx909"}}
 
 
 def names(text: str) -> set[str]:
-    """Chips that code names: not comments, not builtins."""
+    """Returns the chips that code names, apart from comments and builtins."""
     text = re.sub(r"//.*|/\*.*?\*/", "", text)
     text = re.sub(r"__builtin_\w+", "", text)
     return {name for name in CHIP.findall(text) if not re.fullmatch(r"__CUDA_ARCH__", name)}

@@ -8,14 +8,14 @@ import subprocess
 import sys
 
 ROW = re.compile(r"^WICK_[A-Z_]+\((\w+), ", re.MULTILINE)
-# Rows that op_bench has under another name.
+# Rows that have another name in op_bench.
 CALLED = {"copy": "transpose_copy", "cast": "to_f32", "conv_transpose1d": "input_conv1d",
           "conv_transpose2d": "input_conv2d"}
 
 
 def missing(rows, names):
-    """The rows that no name is of: a name is of the row whose own it begins with, the longest of several, and what is
-    behind that tells the row's kinds apart."""
+    """Returns the rows without a benchmark. A benchmark belongs to the row with the longest name that its name
+    begins with; the rest of its name distinguishes variants."""
     begins = {CALLED.get(row, row): row for row in rows}
     found = set()
     for name in names:
@@ -35,7 +35,7 @@ def main():
     lacking = missing(rows, names)
     if lacking:
         sys.exit("no row of op_bench is of " + ", ".join(lacking))
-    # It would say so if one weren't there, whatever else begins like it.
+    # Checks that a missing row would be found, whatever other rows start with its name.
     for row in rows:
         called = CALLED.get(row, row)
         own = {name for name in names if row not in missing(rows, {name})}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checkers of tools/ find what they look for: each runs over a small tree with one breach."""
+"""Checks that each checker of tools/ finds its violation in a small tree that contains one."""
 import pathlib
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 
 
 def layers(files):
-    """The output of check_layers.py over a tree with these files."""
+    """Returns the output of check_layers.py for a tree with these files."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "layers.txt").write_text("math\nbase math\nbackend base backend/cpu\n"
@@ -75,7 +75,7 @@ class Symbols(unittest.TestCase):
 
 
 class OpsDocs(unittest.TestCase):
-    """The page of ops: fails where it isn't what the sources say."""
+    """The check of docs/ops.md fails if the page doesn't match the sources."""
 
     def check(self, path, old, new):
         with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +98,8 @@ class OpsDocs(unittest.TestCase):
         for path, old, new in (
                 ("docs/ops.md", "`tanh`", "`tan`"),
                 ("wick/op/ops.def", "Hyperbolic tangent", "The hyperbolic tangent"),
-                ("wick/tensor/ops.h", "exp(x - max) / sum along a dim", "exp(x) / sum along a dim"),
+                ("wick/tensor/ops.h", "exp(x - max) / sum(exp(x - max)) along a dim",
+                 "exp(x) / sum(exp(x)) along a dim"),
                 ("wick/backend/gpu/norm/norm.cpp", "gpu::softmax(gpu_, out, in, dim, log);", "OnHost host(*this);")):
             self.assertEqual(self.check(path, old, new),
                              (1, "ops_docs: docs/ops.md is stale: run tools/ops_docs.py\n"), path)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rows of the parity suite say what is wrong where: failures are laid to their device, and no other.
+"""Checks that the parity tests attribute each failure to the device that caused it, and to no other.
 
 Usage: grid_test.py BINARY"""
 
@@ -14,7 +14,7 @@ BINARY = sys.argv.pop()
 
 
 def run(pattern, devices=None):
-    """{full name: "pass", "fail" or "skip"}, and the exit status."""
+    """Returns {full name: "pass", "fail" or "skip"} and the exit status."""
     env = {key: value for key, value in os.environ.items() if key != "WICK_TEST_DEVICES"}
     if devices:
         env["WICK_TEST_DEVICES"] = devices
@@ -47,7 +47,7 @@ class Grid(unittest.TestCase):
     def test_failures_are_laid_to_their_device(self):
         self.assertEqual(self.code, 1)
         self.assertEqual(self.failed("right"), set())
-        # The slowest: the others ran again without it, and passed.
+        # The slowest target fails; the others ran again without it and passed.
         self.assertEqual(self.failed("one_wrong"), {f"Parity/one_wrong.f32.sliced.{self.here[0]}"})
         self.assertEqual(self.failed("all_wrong"), {f"Parity/all_wrong.f32.stepped.{d}" for d in self.here})
         self.assertEqual(self.failed("throws"), {f"Parity/throws.f32.contiguous.{d}" for d in self.here})

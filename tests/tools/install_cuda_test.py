@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""install_cuda_test.py SOURCE: what `make` does about NVIDIA's compilers, on machines with and without a driver. The
-driver is an empty library, pip a module that writes the files or fails, cmake a script that says it ran."""
+"""install_cuda_test.py SOURCE: tests how `make` installs NVIDIA's compilers on machines with and without a driver. The
+driver is an empty library, pip is a module that writes the files or fails, and cmake is a script that reports its run."""
 import os
 import pathlib
 import subprocess
@@ -35,11 +35,11 @@ class ForBuild(unittest.TestCase):
         (self.root / "build" / "CMakeCache.txt").write_text("WICK_NVCC:FILEPATH=WICK_NVCC-NOTFOUND\n")
 
     def run_it(self, driver=True, pip_works=True, **environment):
-        """What it says; the exit status is 0 whatever happens."""
+        """Runs it and returns its output. The exit status must always be 0."""
         (self.root / "modules" / "pip" / "__main__.py").write_text(PIP.format(works=pip_works))
         if driver:
             subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", self.root / "lib" / "libcuda.so.1"], check=True)
-        # A toolkit or a driver of the machine itself is out of sight.
+        # Hides a toolkit or a driver of this machine.
         names = '["libcuda.so.1"]' if driver else '["libwick-no-such-driver.so"]'
         code = (f"import sys, pathlib; sys.path.insert(0, '{SOURCE}/tools'); import install_cuda; "
                 f"install_cuda.TOOLKIT = pathlib.Path('{self.root}/none'); install_cuda.DRIVERS = {names}; "

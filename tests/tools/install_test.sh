@@ -1,12 +1,13 @@
 #!/bin/sh
 # install_test.sh BUILD EXAMPLE CXX: installs wick from BUILD into a scratch prefix, compiles every
-# installed header, builds EXAMPLE against the installed package, runs it and the installed command.
+# installed header, builds EXAMPLE with the installed package, and runs EXAMPLE and the installed
+# command.
 set -eu
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cmake --install "$1" --prefix "$scratch/prefix" >/dev/null
 
-# Headers need nothing that isn't installed, and no other library.
+# Headers must only include installed headers and no other library.
 (cd "$scratch/prefix/include" && find wick -name '*.h' | sort | sed 's/.*/#include "&"/') \
   >"$scratch/headers.cpp"
 test "$(wc -l <"$scratch/headers.cpp")" -ge 30
@@ -24,7 +25,7 @@ cmake -S "$2" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix" \
 }
 "$scratch/build/hello" | tee "$scratch/out"
 grep -q "f32\[2,2\]@cpu: 5 14 14 50" "$scratch/out"
-# It runs from where it was installed, also when that is moved.
+# The installation works after it is moved.
 mv "$scratch/prefix" "$scratch/moved"
 "$scratch/moved/bin/wick" --version
 "$scratch/moved/bin/wick" devices

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes ctest entries for a GoogleTest binary: one for each suite Parity/<row>, whose tests share operands and
-references when they run in one process, and one for each other test.
+references if they run in one process, and one for each of the other tests.
 
 Usage: list_rows.py BINARY OUT"""
 
@@ -10,7 +10,7 @@ import sys
 
 
 def suites(binary):
-    """The suites with their tests, in the binary's order."""
+    """Returns the suites with their tests, in the binary's order."""
     out = subprocess.run([binary, "--gtest_list_tests"], check=True, capture_output=True, text=True).stdout
     found, suite = {}, None
     for line in out.splitlines():

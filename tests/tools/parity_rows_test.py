@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails if a row of ops.def lacks a parity test: for every dtype of the row, every layout that its operands can have
-and every device of the list there must be a test `Parity/<row>.<dtype>.<layout>.<device>`.
+"""Fails if a row of ops.def lacks a parity test. There must be a test `Parity/<row>.<dtype>.<layout>.<device>` for every
+dtype of the row, every layout that its operands can have, and every device of the list.
 
 Usage: parity_rows_test.py OPS_DEF TEST_BINARY..."""
 
@@ -16,7 +16,8 @@ INTEGERS = ["u8", "u32", "i16", "i32", "i64"]
 FLOATS = ["bf16", "f16", "f32", "f64", "f8e4m3"]
 DTYPES = {
     "Real": INTEGERS + FLOATS,
-    "Any": INTEGERS + FLOATS,  # bool is u8 for backends: tests/tensor/bool_test.cpp holds each row to it
+    # Backends treat bool as u8: tests/tensor/bool_test.cpp covers each row.
+    "Any": INTEGERS + FLOATS,
     "Integers": INTEGERS,
     "Bits": INTEGERS,
     "Floats": FLOATS,
@@ -25,7 +26,7 @@ DTYPES = {
 QUANT = re.compile(r"^WICK_QUANT\((\w+), .*, (written|read), \d+, \d+\)$", re.MULTILINE)
 LAYOUTS = ["contiguous", "transposed", "broadcast", "sliced", "stepped", "empty", "rank0", "rank8"]
 
-# What operands of a row can't have, and why. Anything else is asked for.
+# Layouts that operands of a row can't have, with the reason. All others are required.
 NO_DIM = {"rank0": "it goes along a dim"}
 RANK_3_OR_4 = {"rank0": "ranks 3 and 4 alone", "rank8": "ranks 3 and 4 alone"}
 WINDOWS = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d", "max_pool2d", "avg_pool1d",
@@ -45,14 +46,15 @@ CANNOT = {
 }
 CANNOT.update({row: RANK_3_OR_4 for row in WINDOWS})
 CANNOT.update({row: NO_DIM for row in LINES})
-# Rows of weights, whose rows of blocks are dense: their tests' names say shapes and kinds of layout instead.
+# Rows of weights, whose block rows are dense: their tests' names contain shapes and kinds of layout
+# instead.
 OWN_NAMES = {"linear", "quantize", "dequantize"}
-# Products of floats don't depend on VNNI: that set's are those of v4.
+# Float GEMMs don't depend on VNNI: the VNNI instruction set uses v4's kernels.
 NO_VNNI = {("matmul", dtype) for dtype in INTEGERS + FLOATS} | {("linear", dtype) for dtype in FLOATS}
 
 
 def tests_of(binary):
-    """The tests of rows of a binary as (row, dtype, layout, device)."""
+    """Returns the tests of rows in a binary as (row, dtype, layout, device)."""
     out = subprocess.run([binary, "--gtest_list_tests"], check=True, capture_output=True, text=True)
     found, suite = set(), ""
     for line in out.stdout.splitlines():
@@ -67,7 +69,7 @@ def tests_of(binary):
 
 
 def missing(rows, tests):
-    """What isn't there, as names or patterns of names."""
+    """Returns the missing tests, as names or patterns of names."""
     devices = sorted({test[3] for test in tests})
     names = {row for row, _ in rows}
     lacking = [f"{row}: no such row" for row in sorted(CANNOT.keys() | OWN_NAMES) if row not in names]
@@ -106,7 +108,7 @@ def main():
     lacking = missing(rows, tests)
     if lacking:
         sys.exit(f"{len(lacking)} parity tests are missing:\n" + "\n".join("  Parity/" + name for name in lacking[:60]))
-    # It would say so if they weren't there.
+    # Checks that missing tests would be found.
     for gone in sorted(tests)[:: max(1, len(tests) // 97)]:
         row = dict(rows).get(gone[0])
         asked = row and gone[0] not in OWN_NAMES and gone[1] in DTYPES[row] and gone[2] in LAYOUTS

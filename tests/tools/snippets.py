@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""snippets.py LANGUAGE FILE...: the code blocks of a language (cpp, python) in Markdown files, as one
-program on standard output. Blocks of Python run one after another; each block of C++ is a scope of
-its own, its includes in front. So no page shows code that doesn't run."""
+"""snippets.py LANGUAGE FILE...: writes the code blocks of a language (cpp, python) in Markdown files to
+standard output as one program, so that tests can run the documentation's code. Python blocks run one
+after another; each C++ block becomes a scope of its own, preceded by its includes."""
 
 import pathlib
 import re

@@ -1,5 +1,6 @@
 #!/bin/sh
-# snippets_test.sh PROGRAM WRITER: runs the pages' C++ in a folder that holds a model.gguf.
+# snippets_test.sh PROGRAM WRITER: runs the C++ code of the documentation in a folder with a
+# model.gguf.
 set -eu
 program=$1 writer=$2
 scratch=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What pip builds the Python package with: wheel_test.py SOURCE VENV asks scikit-build-core, in VENV,
-which tests/python/run.sh makes, for the packages that a build needs where PATH has a CMake of some
-version, and for the tag of the wheel, on several versions of Python. 77, a skip, without the VENV."""
+"""wheel_test.py SOURCE VENV: tests what pip builds the Python package with. It asks scikit-build-core in
+VENV, which tests/python/run.sh creates, for the packages that a build needs with different CMake
+versions in PATH, and for the wheel's tag on several Python versions. Exits with 77 (skip) without VENV."""
 import json
 import os
 import pathlib
@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-# Another Python is a matter of sys.version_info: the settings and the tag follow it.
+# Simulates another Python version by setting sys.version_info, which determines the settings and
+# the tag.
 ASK = """
 import json, sys
 import scikit_build_core.builder.wheel_tag
@@ -42,7 +43,7 @@ def check(source, python, folder):
                                   env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
             said = json.loads(done.stdout)
             assert said["tag"].startswith(tag), (version, said)
-            # The stable ABI, from 3.12 on, needs a CMake that finds it.
+            # The stable ABI, from 3.12 on, requires a CMake that supports it.
             asks = any(r.replace(" ", "").startswith("cmake>=3.26") for r in said["requires"])
             assert asks == (version != "3.11" and minor < 26), (version, minor, said)
 

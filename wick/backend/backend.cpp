@@ -12,7 +12,7 @@ Readback::~Readback() = default;
 
 Backend& backend(Device device) {
   if (device.kind == DeviceKind::cpu) {
-    // Never destroyed: tensors with static storage may outlive any order of destruction.
+    // Never destroyed, because tensors with static storage may be destroyed later.
     static Backend* cpu = new cpu::CpuBackend(cpu::selected_isa());
     return *cpu;
   }

@@ -23,7 +23,7 @@ constexpr DeviceKind kGpuKinds[] = {DeviceKind::cuda, DeviceKind::hip};
 
 constexpr std::string_view kRunTimeCompiler = "run-time compiler";
 
-/// The environment variable that names a library which gpu_libraries() has under this name.
+/// The environment variable for a library with this name in gpu_libraries().
 std::string library_variable(const LibraryDescription& library) {
   if (library.name == kRunTimeCompiler) {
     return library.kind == DeviceKind::cuda ? "WICK_NVRTC_LIBRARY" : "WICK_HIPRTC_LIBRARY";
@@ -33,7 +33,7 @@ std::string library_variable(const LibraryDescription& library) {
   return "WICK_" + name + "_LIBRARY";
 }
 
-/// Whether the environment names any library beside the driver.
+/// Whether the environment names a library other than the driver.
 bool names_libraries() {
   constexpr const char* kVariables[] = {"WICK_NVRTC_LIBRARY", "WICK_CUBLASLT_LIBRARY",
                                         "WICK_HIPRTC_LIBRARY", "WICK_HIPBLASLT_LIBRARY",

@@ -9,55 +9,56 @@
 
 namespace wick {
 
-/// A GPU as its driver tells of it; it isn't used for that.
+/// A GPU as its driver describes it. Querying doesn't start work on the GPU.
 struct GpuDescription {
   Device device;
   std::string name;          ///< "NVIDIA H200"
   std::string architecture;  ///< "sm_90", "gfx1100"
-  std::string kernels;       ///< whose kernels of this binary it runs; empty: there are none for it
-  std::string compiler;      ///< what makes its kernels at their first use where there are none
+  std::string kernels;       ///< architecture of the embedded kernels for it; empty: none
+  std::string compiler;      ///< run-time compiler that is used if the binary has no kernels for it
   size_t memory_bytes = 0;
-  bool integrated = false;  ///< shares the host's memory
-  int wave = 0;             ///< lanes that run in lockstep
+  bool integrated = false;  ///< whether it shares the host's memory
+  int wave = 0;             ///< warp size (wave size on AMD)
   int processors = 0;
 };
 
-/// A vendor's driver, found or not.
+/// A vendor's driver.
 struct DriverDescription {
   DeviceKind kind = DeviceKind::cuda;
   bool found = false;
   std::string library;  ///< the file that was loaded
   std::string version;
-  std::string missing;  ///< why it isn't there
+  std::string missing;  ///< reason if it wasn't found
 };
 
-/// A vendor's library that wick uses where it is there and does without where it isn't.
+/// An optional library of a vendor.
 struct LibraryDescription {
   DeviceKind kind = DeviceKind::cuda;
   std::string name;  ///< "rocBLAS"
-  std::string use;   ///< "products of matrices"
+  std::string use;   ///< what wick uses it for: "products of matrices"
   bool found = false;
   std::string library;  ///< the file that was loaded
   std::string version;
-  std::string missing;  ///< why it isn't there
+  std::string missing;  ///< reason if it wasn't found
 };
 
-/// Where models run best: the GPU with kernels that has the most memory of its own, else one that
-/// shares the host's, else the CPU. Loads the drivers that are there.
+/// Returns the best device for models: the GPU with usable kernels and the most dedicated memory,
+/// else a GPU that shares the host's memory, else the CPU. Loads the installed drivers.
 WICK_API Device best_device();
 
-/// All GPUs of all drivers. Loads the drivers that are there.
+/// Lists the GPUs of all drivers. Loads the installed drivers.
 WICK_API std::vector<GpuDescription> gpus();
 WICK_API std::vector<DriverDescription> gpu_drivers();
-/// The optional libraries of the vendors whose driver is there. Loads those that are found.
+/// Lists the optional libraries of the vendors whose driver is installed. Loads the installed
+/// libraries.
 WICK_API std::vector<LibraryDescription> gpu_libraries();
 
-/// A line for each environment variable that names a driver which can't be used:
-/// "WICK_HIP_LIBRARY: no driver: …". Loads the drivers that are there.
+/// Returns a line for each environment variable that names an unusable driver: "WICK_HIP_LIBRARY:
+/// no driver: …". Loads the installed drivers.
 WICK_API std::vector<std::string> unusable_drivers();
-/// A line for each environment variable that names another library of the device's vendor which
-/// can't be used: "WICK_ROCBLAS_LIBRARY: not used: …". Loads the vendor's libraries where such a
-/// variable has a value.
+/// Returns a line for each environment variable that names an unusable library of the device's
+/// vendor: "WICK_ROCBLAS_LIBRARY: not used: …". Loads a vendor's libraries if such a variable is
+/// set.
 WICK_API std::vector<std::string> unusable_libraries(Device device);
 
 }  // namespace wick

@@ -8,16 +8,16 @@
 
 namespace wick {
 
-/// What a backend reads: device memory, how to interpret it, and where each element lies.
-/// `data` is the start of the storage; the layout's offset and strides count elements. A block
-/// dtype is dense along the last dimension, and its offset and strides there are whole blocks.
+/// An operand of a backend: device memory with dtype and layout. `data` is the start of the
+/// storage; the layout's offset and strides count elements. A block dtype is dense along the last
+/// dim, and the offset and the other strides are multiples of the block.
 struct ConstView {
   const void* data = nullptr;
   DType dtype = DType::f32;
   Layout layout;
 };
 
-/// What a backend writes. Its elements never overlap each other.
+/// An output of a backend. Its elements don't overlap.
 struct View {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -26,13 +26,14 @@ struct View {
   operator ConstView() const { return {data, dtype, layout}; }
 };
 
-/// A table's stride along dim d of an operand of `rank` dims, of which the table has the last ones.
+/// The stride along dim d, of `rank` dims, of a table that has only the last dims of its operand; 0
+/// for the dims that it lacks.
 inline int64_t stride_along(const Layout& table, int d, int rank) {
   const int own = d - (rank - table.rank());
   return own < 0 ? 0 : table.stride(own);
 }
 
-/// A number on its way into a tensor of any real dtype, without loss.
+/// A number that converts to any real dtype without loss.
 struct Scalar {
   double f = 0;
   int64_t i = 0;

@@ -35,7 +35,8 @@ inline constexpr std::array kDTypes = {
 #include "wick/base/dtypes.def"
 };
 
-/// Number of dtypes; number of those that kernels compute in (they come first).
+/// kDTypeCount counts all dtypes, kRealDTypeCount the dtypes that kernels compute in, which come
+/// first.
 inline constexpr int kDTypeCount = static_cast<int>(kDTypes.size());
 inline constexpr int kRealDTypeCount = static_cast<int>(DType::f8e4m3) + 1;
 
@@ -49,7 +50,7 @@ constexpr bool is_integer(DType dtype) {
   return info(dtype).kind == DTypeKind::unsigned_integer ||
          info(dtype).kind == DTypeKind::signed_integer;
 }
-/// The dtype that backends see in place of this one; see WICK_STORED_DTYPE.
+/// The dtype that backends see for this one; see WICK_STORED_DTYPE.
 constexpr DType stored(DType dtype) {
 #define WICK_STORED_DTYPE(name, text, as) \
   if (dtype == DType::name) return DType::as;
@@ -62,7 +63,7 @@ constexpr int64_t bytes_of(DType dtype, int64_t elems) {
   return elems / info(dtype).block_elems * info(dtype).block_bytes;
 }
 
-/// The dtype of a name as it stands in the table, upper or lower case; nothing if there is none.
+/// Returns the dtype with this name, in upper or lower case, or nothing if there is none.
 WICK_API std::optional<DType> parse_dtype(std::string_view text);
 
 /// A set of dtypes, for the rows of ops.def.
@@ -95,14 +96,15 @@ inline constexpr DTypeSet kIntegers =
 inline constexpr DTypeSet kFloats =
     DTypeSet::of(DType::bf16, DType::f16, DType::f32, DType::f64, DType::f8e4m3);
 inline constexpr DTypeSet kReal = kIntegers | kFloats;
-/// The real dtypes and bool; the integers and bool.
+/// kAny: the real dtypes and bool. kBits: the integers and bool.
 inline constexpr DTypeSet kAny = kReal | DTypeSet::of(DType::boolean);
 inline constexpr DTypeSet kBits = kIntegers | DTypeSet::of(DType::boolean);
 inline constexpr DTypeSet kIds = DTypeSet::of(DType::u8, DType::u32, DType::i32, DType::i64);
 inline constexpr DTypeSet kConditions =
     DTypeSet::of(DType::boolean, DType::u8, DType::u32, DType::i64);
 inline constexpr DTypeSet kActivations = DTypeSet::of(DType::bf16, DType::f16, DType::f32);
-/// The block types; those that `linear` has kernels of their own for; those that `quantize` makes.
+/// kBlocks: all block dtypes. kOwnProducts: those that `linear` has dedicated kernels for.
+/// kWrittenBlocks: those that `quantize` can make.
 inline constexpr DTypeSet kBlocks = DTypeSet()
 #define WICK_QUANT(name, ...) | DTypeSet::of(DType::name)
 #include "wick/math/quants.def"
@@ -121,13 +123,15 @@ inline constexpr DTypeSet kWrittenBlocks = [](DTypeSet written, DTypeSet read) {
 #include "wick/math/quants.def"
   return (void)read, written;
 }({}, {});
-/// Types a weight matrix of `linear` may have; types that files of weights are converted to.
+/// kWeights: dtypes that a weight of `linear` may have. kWritten: dtypes that weight files can be
+/// converted to.
 inline constexpr DTypeSet kWeights = DTypeSet::of(DType::f32, DType::f16, DType::bf16) | kBlocks;
 inline constexpr DTypeSet kWritten =
     DTypeSet::of(DType::f32, DType::f16, DType::bf16) | kWrittenBlocks;
 }  // namespace dtypes
 
-/// "f32, f16 or bf16": the names of a set, in the table's order, `last` before the last one.
+/// The names of a set in the table's order, for example "f32, f16 or bf16"; `last` comes before the
+/// last name.
 WICK_API std::string names(DTypeSet set, std::string_view last = "or");
 
 }  // namespace wick

@@ -1,4 +1,4 @@
-// The environment variables that wick reads: one table, and the checks of their values.
+// The table of environment variables that wick reads, and checks of their values.
 #include "wick/base/environment.h"
 
 #include <fmt/format.h>
@@ -69,14 +69,14 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// The variable that `name` may be a misspelling of: a third of its letters may differ.
+/// The variable that `name` may be a misspelling of: at most a third of its letters may differ.
 std::string_view nearest_variable(std::string_view name) {
-  constexpr size_t kLongest = 64;  // longer names resemble none
+  constexpr size_t kLongest = 64;  // longer names aren't compared
   if (name.size() > kLongest) return {};
   std::string_view nearest;
   size_t least = (name.size() - std::strlen("WICK_")) / 3 + 1;
   for (const EnvironmentVariable& variable : kVariables) {
-    // A name that was cut short is near, too: WICK_CUDA_LIB.
+    // A truncated name is similar, too, for example WICK_CUDA_LIB.
     const bool beginning = name.size() > 9 && variable.name.starts_with(name);
     const size_t distance = beginning ? 1 : edit_distance(name, variable.name);
     if (distance >= least) continue;
@@ -136,7 +136,7 @@ uint64_t environment_bytes(const char* variable, uint64_t or_else) {
 
 void check_environment() {
   for (const EnvironmentVariable& variable : kVariables) {
-    const char* const name = variable.name.data();  // a literal, ended by a zero
+    const char* const name = variable.name.data();  // a literal, so it is zero-terminated
     if (variable.kind == Kind::choice) environment_choice(name);
     if (variable.kind == Kind::mebibytes) environment_bytes(name, 0);
     if (variable.kind == Kind::folder) check_folder(name);

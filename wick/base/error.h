@@ -9,22 +9,23 @@
 
 namespace wick {
 
-/// What sort of thing went wrong, for callers who act on it.
+/// Classes of errors, for callers that handle them differently. Python's exception types follow
+/// from them.
 enum class ErrorKind : uint8_t {
-  value,            ///< an argument, a shape or what a file says doesn't fit
-  type,             ///< a dtype that isn't taken
-  index,            ///< a dimension, an id or a position that isn't there
-  memory,           ///< there is no more memory
+  value,            ///< an argument, a shape or the contents of a file is invalid
+  type,             ///< a dtype isn't supported
+  index,            ///< a dim, an id or a position is out of range
+  memory,           ///< out of memory
   file,             ///< a file can't be opened, read or written
-  not_implemented,  ///< wick doesn't have it
-  runtime,          ///< the state of a device, a session or the process; arguments are fine
+  not_implemented,  ///< wick doesn't implement the request
+  runtime,          ///< the state of a device, a session or the process is invalid
 };
 inline constexpr int kErrorKindCount = 7;
 
-/// The one exception type of wick.
+/// The only exception type of wick.
 ///
-/// Every message follows one grammar, `op: what is wrong: operands: rule`, where operands and rule
-/// are left out when there is nothing to say, e.g.
+/// Every message has the form `op: what is wrong: operands: rule`; operands and rule may be
+/// missing. For example:
 /// `matmul: inner dimensions differ: lhs f16[2,8], rhs f16[3,4]: need lhs[-1] == rhs[-2] (8 != 3)`.
 class WICK_API Error : public std::runtime_error {
  public:
@@ -37,7 +38,7 @@ class WICK_API Error : public std::runtime_error {
 
   ErrorKind kind() const noexcept { return kind_; }
 
-  /// The operation, file or option at fault: the text before the first colon.
+  /// The text before the first colon: the op, file or option at fault.
   const std::string& op() const noexcept { return op_; }
 
  private:

@@ -9,21 +9,21 @@
 
 namespace wick {
 
-/// Two random numbers.
+/// The two random numbers of a hash function.
 struct HashKey {
   uint64_t a;
   uint64_t b;
 };
-/// KeyedHash's own: below 2^60, drawn once a process.
+/// The key of KeyedHash: both numbers are below 2^60, drawn once per process.
 WICK_API const HashKey& process_hash_key();
-/// Two random 64-bit numbers, new ones at each call.
+/// Draws two random 64-bit numbers at each call.
 WICK_API HashKey random_hash_key();
 
-/// Hashes strings with a random key, so that nobody can write a file whose names all fall into one
-/// bucket of a table: the length times b, plus a polynomial in a, modulo 2^61 - 1, whose
+/// Hashes strings with a random key, so that nobody can craft a file whose names all fall into one
+/// bucket of a hash table. The hash is length · b plus a polynomial in a, modulo 2^61 - 1, whose
 /// coefficients are words of 7 bytes. For two strings of n bytes, at most n / 7 + 1 of the 2^59
-/// values of a give the same hash; for two of different lengths, one value of b. A hash lies
-/// below 2^61; its low bits and its high bits serve equally well.
+/// values of a give equal hashes; for strings of different lengths, one value of b does. Hashes are
+/// below 2^61, and their low and high bits are equally well distributed.
 class KeyedHash {
  public:
   using is_transparent = void;
@@ -35,7 +35,7 @@ class KeyedHash {
 
   uint64_t hash(const char* data, size_t size) const {
     constexpr uint64_t kSevenBytes = ~uint64_t{0} >> 8;
-    // The length has a factor of its own, so that leading zeros count.
+    // The length has its own factor, so that leading zero bytes change the hash.
     const Product length = static_cast<Product>(size) * key_.b;
     uint64_t hash = 0;
     for (; size >= 8; data += 7, size -= 7) {
@@ -52,13 +52,14 @@ class KeyedHash {
   using Product = unsigned __int128;
   static constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
 
-  /// `product` modulo the prime, or that and a few times the prime: below 2^64 - 2^56 for products
+  /// Returns a number congruent to `product` modulo the prime; it is below 2^64 - 2^56 for products
   /// below 2^124.5.
   static uint64_t fold(Product product) {
     return (static_cast<uint64_t>(product) & kPrime) + static_cast<uint64_t>(product >> 61);
   }
 
-  /// At most 7 bytes as a number. The reads of 4 bytes overlap on equal bits.
+  /// The last 7 or fewer bytes as a number. The overlapping reads of 4 bytes agree in the shared
+  /// bits.
   static uint64_t last_word(const char* data, size_t size) {
     if (size >= 4) {
       uint32_t first, last;

@@ -33,7 +33,7 @@ bool Layout::is_contiguous() const {
 }
 
 bool Layout::overlaps_itself() const {
-  // Sorted by stride, each dimension must step past everything the smaller ones reach.
+  // With the dims sorted by stride, each stride must exceed the span of all smaller dims.
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (int d = 0; d < rank(); ++d) {
     if (shape_[d] == 0) return false;
@@ -64,7 +64,7 @@ Layout Layout::slice(int dim, int64_t start, int64_t stop, int64_t step) const {
   if (step == 0 || step == INT64_MIN) {
     throw Error("slice", "step is 0 or too large", shape_.str(), "need step != 0");
   }
-  // Python's rule: negative positions count from the end, and ends outside are clamped.
+  // Python's rule: negative positions count from the end, and positions out of range are clamped.
   auto clamp = [&](int64_t i) {
     if (i < 0) i += size;
     return std::clamp<int64_t>(i, step > 0 ? 0 : -1, step > 0 ? size : size - 1);
@@ -150,8 +150,8 @@ std::optional<Layout> Layout::reshape(const Shape& shape) const {
                 fmt::format("{} != {}", elems(), shape.elems()));
   }
   if (elems() == 0 || is_contiguous()) return contiguous(shape, offset_);
-  // Match groups of old dimensions to groups of new ones with the same product; a group must be
-  // dense within itself.
+  // Matches groups of old dims to groups of new dims with the same product. Each group of old dims
+  // must be dense.
   Strides strides{};
   int from = 0, to = 0;
   while (from < rank() || to < shape.rank()) {

@@ -9,14 +9,14 @@
 
 namespace wick {
 
-/// Where each element of a tensor lies in its storage: shape, strides and offset in elements.
-/// A stride of 0 repeats (broadcasts); strides may be negative. Views are pure functions.
+/// The position of each element of a tensor in its storage: shape, strides and offset, in elements.
+/// A stride of 0 broadcasts; strides may be negative. Functions that make views return new layouts.
 class WICK_API Layout {
  public:
   using Strides = std::array<int64_t, Shape::kMaxRank>;
 
   Layout() = default;
-  /// Row-major and dense, starting at `offset`.
+  /// A dense row-major layout that starts at `offset`.
   static Layout contiguous(const Shape& shape, int64_t offset = 0);
   Layout(const Shape& shape, const Strides& strides, int64_t offset)
       : shape_(shape), strides_(strides), offset_(offset) {}
@@ -28,21 +28,21 @@ class WICK_API Layout {
   int64_t offset() const { return offset_; }
   int64_t elems() const { return shape_.elems(); }
 
-  /// True when the elements lie row-major without gaps (sizes of one don't count).
+  /// True if the elements are row-major without gaps. Strides of size-1 dims don't matter.
   bool is_contiguous() const;
-  /// True when two indices may name the same element.
+  /// True if two indices may refer to the same element.
   bool overlaps_itself() const;
 
-  // Views. `op` names the operation in errors; dims count from either end.
+  // Views. `op` is the name in error messages; negative dims count from the end.
   Layout narrow(int dim, int64_t start, int64_t length) const;
-  /// Elements start, start+step, … before `stop`; step may be negative, never 0.
+  /// The elements start, start + step, … before `stop`. The step may be negative, but not 0.
   Layout slice(int dim, int64_t start, int64_t stop, int64_t step) const;
   Layout transpose(int dim_a, int dim_b) const;
   Layout permute(std::span<const int> order) const;
   Layout broadcast_to(const Shape& shape) const;
   Layout squeeze(int dim) const;
   Layout unsqueeze(int dim) const;
-  /// The layout with another shape of as many elements, if strides can express it without a copy.
+  /// A layout with another shape and as many elements, if strides can express it without a copy.
   std::optional<Layout> reshape(const Shape& shape) const;
 
  private:
@@ -51,7 +51,7 @@ class WICK_API Layout {
   int64_t offset_ = 0;
 };
 
-/// The shape two operands broadcast to (NumPy's rule). Errors are named after `op`.
+/// The shape that two operands broadcast to, by NumPy's rules. Error messages name `op`.
 WICK_API Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
 }  // namespace wick

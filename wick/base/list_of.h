@@ -8,8 +8,8 @@
 
 namespace wick {
 
-/// Values of one type as a function's parameter: one, {several}, or a container of them. Refers to
-/// what it was made of: for the length of a call.
+/// A parameter that accepts one value, a braced list or a container of values. It refers to its
+/// argument, so it is only valid during the call.
 template <class T>
 class ListOf {
  public:

@@ -4,12 +4,12 @@
 
 namespace wick {
 
-/// Bytes of a page of memory.
+/// The size of a memory page in bytes.
 size_t page_bytes() noexcept;
 
-/// Gives the contents of the whole pages inside [begin, begin + bytes) back to the system. The
-/// pages at either end also hold somebody else's bytes and stay. Memory mapped from a file reads as
-/// before, anonymous memory as zeros.
+/// Returns the whole pages inside [begin, begin + bytes) to the system. Pages that the range covers
+/// partly are kept, because they also hold other data. File mappings read their file again
+/// afterwards, anonymous memory reads zeros.
 void release_whole_pages(const void* begin, size_t bytes) noexcept;
 
 }  // namespace wick

@@ -4,15 +4,15 @@
 
 namespace wick {
 
-/// The process's one T, which has `lock()` and `unlock()`. It is there before any code runs, so
-/// that a child of fork can't find a half-made one; it is never destroyed, since tensors with
-/// static storage may outlive any order of destruction; and a fork waits for its lock, so that the
-/// child doesn't find it held by a thread that it hasn't got.
+/// A process-wide T with `lock()` and `unlock()`. It is initialised before any code runs, so a
+/// child of fork() can't see it half constructed. It is never destroyed, because tensors with
+/// static storage may outlive it in any order of destruction. fork() waits for its lock, so the
+/// child can't find it held by a thread that doesn't exist there.
 template <class T>
 class ProcessWide {
  public:
   static T& get() {
-    (void)&at_fork_;  // has it made
+    (void)&at_fork_;  // instantiates at_fork_
     return storage_.value;
   }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What wick/math/quants.def says of a block dtype.
+// The properties of block dtypes that wick/math/quants.def declares.
 
 #include <array>
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace wick {
 
 enum class QuantScale : uint8_t { f16, f32, e8m0 };
 
-/// A row of quants.def: its columns are explained there.
+/// A row of quants.def, which explains the columns.
 struct QuantInfo {
   DType dtype;
   uint32_t number;
   int bits, offset, part;
   QuantScale scale;
   int at, minimum_at;
-  /// Of types that `quantize` makes.
+  /// Set for dtypes that `quantize` can make.
   struct Written {
     uint32_t file_type;
     int reach;
@@ -47,7 +47,7 @@ inline constexpr std::array kQuants = {
 };
 
 inline constexpr int kBlockDTypeCount = static_cast<int>(kQuants.size());
-/// Its place in kQuants; block dtypes follow the real ones.
+/// The index in kQuants; block dtypes follow the real dtypes in DType.
 constexpr size_t quant_index(DType dtype) { return static_cast<size_t>(dtype) - kRealDTypeCount; }
 constexpr const QuantInfo& quant(DType dtype) { return kQuants[quant_index(dtype)]; }
 

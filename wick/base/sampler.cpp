@@ -39,8 +39,9 @@ struct Largest {
   }
 };
 
-// The largest of `count` logits and whether one is NaN or +inf. The compiler's vector type, since
-// g++ 12 leaves the plain loop scalar and this pass is all that greedy decoding costs.
+// Finds the largest of `count` logits and whether one is NaN or +inf. It uses the compiler's vector
+// types, because g++ 12 doesn't vectorise the plain loop and greedy decoding spends all its time
+// here.
 Largest largest(const float* x, size_t count) {
   using Floats = float __attribute__((vector_size(16)));
   using Masks = int32_t __attribute__((vector_size(16)));
@@ -133,7 +134,7 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
     if (!good) throw_option(name, value, rule);
   };
   const SamplerOptions& o = options;
-  // Written so that a NaN fails.
+  // The comparisons are written so that NaN fails them.
   check(o.temperature >= 0 && o.temperature < kInf, "temperature", o.temperature,
         "need 0 <= temperature < inf");
   check(o.top_k >= 0, "top_k", o.top_k, "need top_k >= 0 (0: all tokens)");
@@ -161,7 +162,8 @@ int32_t Sampler::sample(std::span<const float> logits, std::span<const int32_t> 
   return draw();
 }
 
-// Seen tokens, each once: l > 0 ? l / r : l · r; then minus count · frequency, minus presence.
+// Applies the penalties to each seen token once: l > 0 ? l / r : l · r; then minus count ·
+// frequency, minus presence.
 std::span<const float> Sampler::penalize(std::span<const float> logits,
                                          std::span<const int32_t> history) {
   const SamplerOptions& o = options_;
@@ -190,13 +192,14 @@ std::span<const float> Sampler::penalize(std::span<const float> logits,
   return penalized_;
 }
 
-// candidates_ = the top_k logits above -inf, in no order.
+// Sets candidates_ to the top_k logits above -inf, in no particular order.
 void Sampler::select(std::span<const float> logits) {
   const size_t k = options_.top_k == 0
                        ? logits.size()
                        : std::min(static_cast<size_t>(options_.top_k), logits.size());
-  // Twice as many are kept as asked for; whenever they are full the lower half goes, and its best
-  // bounds all that comes later. A later equal has a higher id, so it ranks lower.
+  // Keeps up to twice top_k candidates. When the buffer is full, the lower half is dropped, and the
+  // best dropped logit becomes a lower bound for later logits. A later logit equal to the bound has
+  // a higher id, so it ranks lower.
   const size_t full = 2 * k + 64;
   constexpr size_t kBlock = 64;
   float bound = -kInf;
@@ -225,8 +228,8 @@ void Sampler::select(std::span<const float> logits) {
   }
 }
 
-// Orders at least the first `count` candidates, in doubling steps: a short prefix of a long list is
-// all that is mostly needed.
+// Sorts at least the first `count` candidates, in doubling steps, because usually only a short
+// prefix of a long list is needed.
 void Sampler::sort_prefix(size_t count) {
   count = std::min(count, candidates_.size());
   while (sorted_ < count) {
@@ -240,7 +243,7 @@ void Sampler::sort_prefix(size_t count) {
   }
 }
 
-// Cuts candidates_ down by top_p and min_p. Both keep a prefix of the order.
+// Reduces candidates_ by top_p and min_p. Both keep a prefix of the sorted order.
 void Sampler::truncate() {
   const double least = static_cast<double>(options_.min_p) * math::kTopWeight;
   if (options_.top_p == 1 && options_.min_p == 0) return;
@@ -253,7 +256,7 @@ void Sampler::truncate() {
   }
   if (options_.top_p == 1) {
     const auto unlikely = [&](const Candidate& c) { return static_cast<double>(c.weight) < least; };
-    std::erase_if(candidates_, unlikely);  // keeps the order of what stays
+    std::erase_if(candidates_, unlikely);  // keeps the order of the rest
     sorted_ = std::min(sorted_, candidates_.size());
     return;
   }

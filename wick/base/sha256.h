@@ -9,12 +9,12 @@
 
 namespace wick {
 
-/// SHA-256 of bytes that come in pieces. Source: FIPS 180-4.
+/// SHA-256 of data that is added in pieces. Source: FIPS 180-4.
 class WICK_API Sha256 {
  public:
   Sha256();
   void add(std::string_view bytes);
-  /// Of all bytes so far; nothing may be added after it.
+  /// Returns the digest of all bytes added. Nothing may be added afterwards.
   std::array<uint8_t, 32> finish();
 
  private:

@@ -20,7 +20,7 @@ Shape::Shape(std::span<const int64_t> dims) {
       throw Error("shape", "negative size", fmt::format("[{}]", fmt::join(dims, ",")),
                   "every size must be >= 0");
     }
-    // Sizes of zero don't hide an overflow of the others: strides are computed from these.
+    // Counts sizes of 0 as 1: strides are computed from the other sizes and must not overflow.
     product *= size > 0 ? size : 1;
     if (product > (__int128{1} << 62)) {
       throw Error("shape", "too many elements", fmt::format("[{}]", fmt::join(dims, ",")),

@@ -12,7 +12,7 @@
 namespace wick {
 namespace {
 
-/// What an executable is kept for.
+/// The key of an executable.
 struct Key {
   struct Argument {
     Shape shape;
@@ -53,7 +53,7 @@ struct Compiled::State {
 
   graph::Function function;
   CompileOptions options;
-  std::list<Entry> entries;  ///< the last used first
+  std::list<Entry> entries;  ///< most recently used first
 
   const std::shared_ptr<graph::Executable>* kept(const Key& key) {
     const auto at = std::find_if(entries.begin(), entries.end(),
@@ -70,8 +70,8 @@ struct Compiled::State {
     return std::make_shared<graph::Executable>(std::move(trace.graph), options.capture);
   }
 
-  /// The executable for these arguments, traced if there is none. Threads may trace the same one at
-  /// once: the first is kept.
+  /// Returns the executable for these arguments; traces the function if there is none. Several
+  /// threads may trace for the same key at once; the first result is kept.
   std::shared_ptr<graph::Executable> find(std::span<const Tensor> arguments) {
     const Key key = key_of(arguments);
     {
@@ -79,7 +79,7 @@ struct Compiled::State {
       if (const auto* found = kept(key)) return *found;
     }
     std::shared_ptr<graph::Executable> executable = trace(arguments);
-    std::list<Entry> dropped;  // destroyed behind the lock
+    std::list<Entry> dropped;  // destroyed after the lock is released
     const std::lock_guard lock(graph::process_lock());
     if (const auto* found = kept(key)) return *found;
     entries.push_front({key, executable});
@@ -104,7 +104,7 @@ std::vector<Tensor> Compiled::operator()(std::span<const Tensor> arguments) cons
   const bool wants_grad =
       grad_enabled() && std::any_of(arguments.begin(), arguments.end(),
                                     [](const Tensor& x) { return x.needs_grad(); });
-  // Inside another trace the calls belong to that one.
+  // Calls inside another trace are recorded by that trace.
   if (wants_grad || recorder() != nullptr) return state_->function(arguments);
   const std::shared_ptr<graph::Executable> executable = state_->find(arguments);
   return executable != nullptr ? executable->run(arguments) : state_->function(arguments);

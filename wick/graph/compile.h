@@ -11,19 +11,20 @@
 namespace wick {
 
 struct CompileOptions {
-  bool fuse = true;              ///< whether compositions of ops become fused ops, of equal bits
-  bool capture = true;           ///< whether calls on a GPU become a graph of the driver
-  size_t most_executables = 32;  ///< kept, by the arguments' shapes and dtypes
+  bool fuse = true;              ///< replace compositions of ops by fused ops with the same bits
+  bool capture = true;           ///< capture the calls on a GPU into a graph of the driver
+  size_t most_executables = 32;  ///< limit of cached executables
 };
 
-/// A function over tensors, traced once for each combination of its arguments' shapes, dtypes and
-/// device, and replayed from then on: without checks, allocations of temporaries and (on GPUs)
-/// launches one by one. The results have the bits that the function itself gives.
+/// A compiled function over tensors. It is traced once for each combination of its arguments'
+/// shapes, dtypes and device; later calls replay the trace without checks, without allocating
+/// temporaries and, on GPUs, without launching kernels one by one. The results have the same bits
+/// as those of the function.
 ///
-/// The function runs only while it is traced: what it does beside calling ops happens then, tensors
-/// that it refers to are kept, and what it writes to them (slice_set) is written at each call.
-/// Where a gradient is wanted, the function itself is called. Calls may come from any thread; calls
-/// that were captured take turns.
+/// The function runs only during tracing, so its side effects happen only then. The compiled
+/// function keeps tensors that it refers to alive; its writes to them (slice_set) are repeated at
+/// each call. If a gradient is needed, the function itself is called. Any thread may call; calls of
+/// one captured graph run one after another.
 class WICK_API Compiled {
  public:
   explicit Compiled(graph::Function function, const CompileOptions& options = {});
@@ -31,13 +32,14 @@ class WICK_API Compiled {
   Compiled(Compiled&&) noexcept;
   Compiled& operator=(Compiled&&) noexcept;
 
-  /// Errors: those of the function; it reads values, draws random numbers, moves tensors to another
-  /// device or makes a Weight of traced ones; no arguments, or arguments on several devices.
+  /// Runs the function for these arguments. Errors: those of the function; the function reads
+  /// values, draws random numbers, moves tensors to another device or makes a Weight from traced
+  /// tensors; there are no arguments; arguments are on several devices.
   std::vector<Tensor> operator()(std::span<const Tensor> arguments) const;
   std::vector<Tensor> operator()(std::initializer_list<Tensor> arguments) const {
     return (*this)(std::span(arguments.begin(), arguments.size()));
   }
-  /// How many combinations of shapes and dtypes it is kept for.
+  /// The number of cached executables.
   size_t executables() const;
 
  private:

@@ -16,13 +16,13 @@ namespace wick::graph {
 namespace {
 
 constexpr size_t kAlignment = 256;
-// Larger blocks are taken from the device's allocator for each run, so that executables of long
-// prompts don't keep memory.
+// Blocks above this size are allocated for each run, so that executables of long prompts don't hold
+// memory between runs.
 constexpr size_t kMostKeptBytes = size_t{4} << 20;
 
 using Kind = StorageInfo::Kind;
 
-/// The first and the last node that touches a storage.
+/// The first and the last node that use a storage.
 struct Lifetime {
   int first = -1, last = -1;
 };
@@ -42,15 +42,15 @@ std::vector<Lifetime> lifetimes(const Graph& graph) {
   return all;
 }
 
-/// Errors: the tensor that the function writes to is gone.
+/// Returns the storage of a tensor that the function writes to. Errors: the tensor was destroyed.
 std::shared_ptr<Storage> state_of(const StorageInfo& storage) {
   std::shared_ptr<Storage> state = storage.state.lock();
   if (state != nullptr) return state;
-  throw Error(ErrorKind::runtime, "compile", "a tensor that the function writes to is gone", "",
+  throw Error(ErrorKind::runtime, "compile", "a tensor that the function writes to was freed", "",
               "keep it as long as the compiled function");
 }
 
-/// Errors: an argument that is written to shares its memory with another one.
+/// Errors: an argument that the function writes to shares its storage with another argument.
 void require_apart(std::span<const Tensor> arguments, const std::vector<bool>& written) {
   std::vector<std::pair<const Storage*, bool>> all;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -59,7 +59,7 @@ void require_apart(std::span<const Tensor> arguments, const std::vector<bool>& w
   std::sort(all.begin(), all.end());
   for (size_t i = 1; i < all.size(); ++i) {
     if (all[i].first == all[i - 1].first && all[i].second) {
-      throw Error("compile", "an argument that is written to is there twice");
+      throw Error("compile", "an argument that is written to is given twice");
     }
   }
 }
@@ -68,7 +68,7 @@ void require_apart(std::span<const Tensor> arguments, const std::vector<bool>& w
 
 std::mutex& process_lock() { return ProcessWide<std::mutex>::get(); }
 
-/// The calls of a graph with their tensors: what one run at a time needs.
+/// The calls of a graph with their tensors. Each concurrent run needs its own frame.
 class Executable::Frame {
  public:
   Frame(const Graph& graph, std::span<const size_t> offsets, size_t temporary_bytes)
@@ -87,10 +87,10 @@ class Executable::Frame {
     return results;
   }
 
-  /// Lets the tensors be of these arguments and of new results, which it returns.
+  /// Binds the steps' tensors to the arguments and to newly allocated results, which it returns.
   std::vector<Tensor> bind(std::span<const Tensor> arguments);
   void run_steps();
-  /// Lets go of what bind() gave it.
+  /// Releases the tensors that bind() set.
   void release() {
     for (const Slot& slot : slots_) *slot.tensor = {};
   }
@@ -100,9 +100,9 @@ class Executable::Frame {
     const OpBody* body;
     OpCall call;
     std::vector<Tensor*> results;
-    std::vector<const Tensor*> operands;  ///< of the call
+    std::vector<const Tensor*> operands;  ///< the operands that `call` refers to
   };
-  /// A tensor of a step whose storage changes from run to run.
+  /// A tensor of a step that each run binds to another storage.
   struct Slot {
     Tensor* tensor;
     const Value* value;
@@ -112,7 +112,7 @@ class Executable::Frame {
   Tensor* tensor_for(const Value& value);
   Tensor temporary(const std::shared_ptr<Storage>& block, const Value& value) const {
     const auto place = static_cast<size_t>(value.storage);
-    // Not map_on(): each run's end would wait for the device.
+    // Uses within() and not map_on(), which would wait for the device at the end of each run.
     return Tensor(Storage::within(block, offsets_[place], graph_.storages[place].bytes),
                   value.dtype, value.layout);
   }
@@ -120,13 +120,13 @@ class Executable::Frame {
   const Graph& graph_;
   std::span<const size_t> offsets_;
   size_t temporary_bytes_;
-  std::shared_ptr<Storage> block_;  ///< of temporaries; null: each run has its own
+  std::shared_ptr<Storage> block_;  ///< memory of the temporaries; null: each run allocates its own
   std::deque<Tensor> tensors_;
   std::vector<Step> steps_;
   std::vector<Slot> slots_;
 };
 
-/// A tensor of a value: of the block, of a constant, or one that each run binds.
+/// Makes the tensor of a value: a range of the block, a constant, or a slot that each run binds.
 Tensor* Executable::Frame::tensor_for(const Value& value) {
   tensors_.emplace_back();
   Tensor* const tensor = &tensors_.back();
@@ -155,7 +155,7 @@ void Executable::Frame::add_step(const Node& node) {
 }
 
 std::vector<Tensor> Executable::Frame::bind(std::span<const Tensor> arguments) {
-  // Storages of this run by place, and where their elements begin.
+  // The storages of this run by index, and the offsets of their first elements.
   std::vector<std::pair<std::shared_ptr<Storage>, int64_t>> bound(graph_.storages.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     bound[static_cast<size_t>(graph_.inputs[i].storage)] = {arguments[i].storage(),
@@ -203,13 +203,13 @@ Executable::Executable(Graph graph, bool captures)
                    environment_choice("WICK_GPU_RECORD") != "off") {
   plan_memory();
   find_written();
-  give_frame(take_frame());  // what is wrong with the graph is found now
+  give_frame(take_frame());  // reports errors in the graph now
 }
 
 Executable::~Executable() = default;
 
-/// Places temporaries in one block, the largest first, each at the lowest offset where no other
-/// lies that lives at the same time.
+/// Places the temporaries in one block, the largest first, each at the lowest offset where it
+/// overlaps no temporary that is alive at the same time.
 void Executable::plan_memory() {
   const std::vector<Lifetime> life = lifetimes(graph_);
   offsets_.assign(graph_.storages.size(), 0);
@@ -224,7 +224,7 @@ void Executable::plan_memory() {
     return (std::max<size_t>(graph_.storages[i].bytes, 1) + kAlignment - 1) / kAlignment *
            kAlignment;
   };
-  std::vector<size_t> placed;  // by offset
+  std::vector<size_t> placed;  // sorted by offset
   for (const size_t i : order) {
     size_t at = 0;
     for (const size_t other : placed) {
@@ -242,7 +242,8 @@ void Executable::plan_memory() {
   temporary_bytes_ = std::max(temporary_bytes_, kAlignment);
 }
 
-/// Which arguments' elements change. Those aren't copied, so their calls can't be captured.
+/// Finds the arguments that the function writes to. They can't be copied, so these graphs aren't
+/// captured.
 void Executable::find_written() {
   std::vector<bool> written(graph_.storages.size(), false);
   const auto note = [&](const Value& value) {
@@ -276,8 +277,8 @@ void Executable::give_frame(std::unique_ptr<Frame> frame) {
   frames_.push_back(std::move(frame));
 }
 
-/// Captures the calls into a graph of the driver. False: one of them can't be captured, such as an
-/// op that the host computes on behalf of the GPU.
+/// Captures the calls into a graph of the driver. Returns false if a call can't be captured, for
+/// example an op that the host computes for the GPU.
 bool Executable::capture(std::span<const Tensor> arguments) {
   for (const Tensor& x : arguments) captured_inputs_.push_back(x.clone());
   captured_frame_ = take_frame();
@@ -285,20 +286,20 @@ bool Executable::capture(std::span<const Tensor> arguments) {
   try {
     captured_ = backend(graph_.device).record([&] { captured_frame_->run_steps(); });
   } catch (const Error&) {
-    can_capture_ = false;  // an error of the calls themselves comes again when they run
+    can_capture_ = false;  // if the calls themselves are wrong, the uncaptured run throws again
     captured_inputs_.clear();
     captured_outputs_.clear();
     captured_frame_.reset();
     return false;
   }
-  captured_frame_->release();  // what the function writes to has its owner alone again
+  captured_frame_->release();  // releases the references to state, whose owner must be the only one
   return true;
 }
 
-/// Copies arguments to where the captured calls read them, replays these, and copies the results
-/// out.
+/// Copies the arguments to the tensors that the captured calls read, replays the graph, and copies
+/// the results out.
 std::vector<Tensor> Executable::replay(std::span<const Tensor> arguments) {
-  std::vector<std::shared_ptr<Storage>> states;  // alive until the end
+  std::vector<std::shared_ptr<Storage>> states;  // kept alive during the replay
   for (const StorageInfo& storage : graph_.storages) {
     if (storage.kind == Kind::state) states.push_back(state_of(storage));
   }
@@ -311,10 +312,10 @@ std::vector<Tensor> Executable::replay(std::span<const Tensor> arguments) {
   return results;
 }
 
-/// The arguments as dense tensors.
+/// Checks the arguments and returns them as dense tensors.
 std::vector<Tensor> Executable::checked(std::span<const Tensor> arguments) const {
   if (arguments.size() != graph_.inputs.size()) {
-    throw Error("compile", "another number of arguments", fmt::format("{}", arguments.size()),
+    throw Error("compile", "wrong number of arguments", fmt::format("{}", arguments.size()),
                 fmt::format("need {}", graph_.inputs.size()));
   }
   std::vector<Tensor> dense;
@@ -324,7 +325,7 @@ std::vector<Tensor> Executable::checked(std::span<const Tensor> arguments) const
     const Tensor& x = arguments[i];
     if (!x.defined() || !(x.shape() == value.layout.shape()) || x.dtype() != value.dtype ||
         x.device() != graph_.device) {
-      throw Error("compile", "an argument of another kind", x.str(),
+      throw Error("compile", "an argument differs from the trace", x.str(),
                   fmt::format("argument {} was traced as {}{}@{}", i, name(value.dtype),
                               value.layout.shape().str(), graph_.device.str()));
     }
@@ -340,7 +341,8 @@ std::vector<Tensor> Executable::checked(std::span<const Tensor> arguments) const
 
 std::vector<Tensor> Executable::run(std::span<const Tensor> arguments) {
   const std::vector<Tensor> dense = checked(arguments);
-  // The first run also does what is needed once, such as loading kernels, which can't be captured.
+  // The first run isn't captured: it also does one-time work, such as loading kernels, that can't
+  // be captured.
   if (has_run_ && can_capture_) {
     const std::lock_guard lock(capture_mutex_);
     if (can_capture_ && (captured_ != nullptr || capture(dense))) return replay(dense);

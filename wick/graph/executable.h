@@ -10,27 +10,29 @@
 
 namespace wick::graph {
 
-/// Guards lists of executables and of their frames. A fork waits for it. For short sections that
-/// take no other lock.
+/// Guards the lists of executables and of their frames. fork() waits for it. Hold it only for short
+/// sections that take no other lock.
 std::mutex& process_lock();
 
-/// A graph ready to run: its calls are checked, and the temporaries lie in one block of memory. On
-/// a GPU the second run captures the calls into a graph of the driver, which later runs replay.
+/// A graph that is ready to run: its calls are checked, and its temporaries are placed in one block
+/// of memory. On a GPU the second run captures the calls into a graph of the driver, which later
+/// runs replay.
 class Executable {
  public:
-  /// `captures`: whether runs on a GPU are captured. Where the caller records them itself, or each
-  /// has few runs, that isn't worth the copies of arguments and results.
+  /// `captures`: whether runs on a GPU are captured. Captured runs copy arguments and results. That
+  /// doesn't pay if the caller captures the calls itself, or if each executable runs only a few
+  /// times.
   explicit Executable(Graph graph, bool captures = true);
   ~Executable();
 
-  /// The function's results for arguments of the traced shapes and dtypes. The results are tensors
-  /// of their own. Threads run at once, but for captured calls, where they take turns. Errors:
-  /// arguments of another number, shape, dtype or device; one that the function writes to and that
-  /// isn't dense or is there twice; those of the ops as they run.
+  /// Runs the graph for arguments of the traced shapes and dtypes. The results have their own
+  /// storage. Threads run concurrently, except that captured runs take turns. Errors: the number,
+  /// shape, dtype or device of an argument differs from the trace; an argument that the function
+  /// writes to isn't dense or is passed twice; errors of the ops at run time.
   std::vector<Tensor> run(std::span<const Tensor> arguments);
 
   const Graph& graph() const { return graph_; }
-  /// Bytes of the block that holds the temporaries.
+  /// The size of the block that holds the temporaries.
   size_t temporary_bytes() const { return temporary_bytes_; }
 
  private:
@@ -46,11 +48,11 @@ class Executable {
 
   Graph graph_;
   size_t temporary_bytes_ = 0;
-  std::vector<size_t> offsets_;  ///< of temporaries in the block
-  std::vector<bool> written_;    ///< of the arguments
+  std::vector<size_t> offsets_;  ///< offsets of the temporaries in the block
+  std::vector<bool> written_;    ///< for each argument, whether the function writes to it
   bool writes_arguments_ = false;
 
-  std::vector<std::unique_ptr<Frame>> frames_;  ///< that no run uses
+  std::vector<std::unique_ptr<Frame>> frames_;  ///< frames that no run uses at present
 
   std::mutex capture_mutex_;
   std::atomic<bool> can_capture_;

@@ -1,5 +1,5 @@
-// Fusing patterns. Each is guarded by what the fused op takes: f32 operands, one kind of input
-// step, and a residual of the result's shape.
+// Fusing patterns. Each checks what the fused op supports: f32 operands, one kind of input step,
+// and a residual of the result's shape.
 
 #include "wick/graph/fuse.h"
 
@@ -12,7 +12,8 @@
 namespace wick::graph {
 namespace {
 
-/// silu(a) * b, in either order of the operands, in f32: in 16 bits the product rounds once less.
+/// Fuses silu(a) * b, in either order of the operands, to silu_mul. Only in f32, because in 16 bits
+/// the fused op rounds once less.
 void fuse_silu_mul(Uses& uses) {
   for (size_t i = 0; i < uses.count(); ++i) {
     Node& product = uses.node(i);
@@ -35,7 +36,7 @@ void fuse_silu_mul(Uses& uses) {
   }
 }
 
-/// Steps in front of a linear and behind it.
+/// Fuses steps before and after a linear into it.
 class LinearFuser {
  public:
   explicit LinearFuser(Uses& uses) : uses_(uses) {}
@@ -53,7 +54,7 @@ class LinearFuser {
   }
 
  private:
-  /// The linear's operands and attributes with room for steps.
+  /// Extends the linear's operands and attributes so that they can hold fused steps.
   static LinearSteps& widen(Node& linear) {
     linear.inputs.resize(kLinearOperands);
     if (!std::holds_alternative<LinearSteps>(linear.attributes)) linear.attributes = LinearSteps{};
@@ -79,7 +80,7 @@ class LinearFuser {
     return true;
   }
 
-  /// silu_mul of the two halves of a tensor.
+  /// Fuses silu_mul of the two halves of one tensor.
   static bool fuse_gate(Node& linear, const Node& gate) {
     const std::optional<Value> both = joined(gate.inputs[0], gate.inputs[1]);
     if (!both) return false;
@@ -88,7 +89,7 @@ class LinearFuser {
     return true;
   }
 
-  /// The value whose last dim's halves are a and b.
+  /// Returns the value whose last dim consists of the halves a and b.
   static std::optional<Value> joined(const Value& a, const Value& b) {
     const Layout &la = a.layout, &lb = b.layout;
     const int rank = la.rank();
@@ -102,7 +103,7 @@ class LinearFuser {
                  Layout(la.shape().with(rank - 1, 2 * k), la.strides(), la.offset())};
   }
 
-  /// The caches are then written where the linear is.
+  /// Fuses cached_attention, whose caches are then written at the linear's position.
   bool fuse_attention(size_t at, size_t producer) {
     const Node& attention = uses_.node(producer);
     Node& linear = uses_.node(at);
@@ -115,7 +116,7 @@ class LinearFuser {
     return true;
   }
 
-  /// linear + residual, in either order of the operands.
+  /// Fuses linear + residual, in either order of the operands.
   void fuse_residual(size_t at) {
     const Node& linear = uses_.node(at);
     const Value product = linear.outputs[0];
@@ -130,8 +131,8 @@ class LinearFuser {
     if (fits && !written_between(linear, at, reader)) move_into_sum(at, reader, other);
   }
 
-  /// Whether what a node reads is written, or the caches that it writes are read, by nodes strictly
-  /// between two.
+  /// Whether nodes strictly between `after` and `before` write to an operand of `node`, or read or
+  /// write the caches that it writes to.
   bool written_between(const Node& node, size_t after, size_t before) const {
     const std::vector<size_t> caches = written_operands(node);
     return std::any_of(node.inputs.begin(), node.inputs.end(),
@@ -140,7 +141,7 @@ class LinearFuser {
                        [&](size_t i) { return uses_.is_read(node.inputs[i], after, before); });
   }
 
-  /// The linear takes the addition's place, where its residual exists.
+  /// Replaces the addition by the linear, because the residual exists at that position.
   void move_into_sum(size_t at, size_t sum, const Value& residual) {
     Node linear = uses_.node(at);
     widen(linear);
@@ -153,7 +154,7 @@ class LinearFuser {
   Uses& uses_;
 };
 
-/// Drops nodes whose results nobody reads, and then those that only they read.
+/// Removes nodes whose results aren't read, and then nodes that only those read.
 void drop_unread(Uses& uses) {
   for (size_t i = uses.count(); i-- > 0;) {
     const Node& node = uses.node(i);

@@ -1,4 +1,4 @@
-// Attention with a cache as one op: rotation, storing, and attention to pages.
+// Fuses rope, store_in_pages and attention_of_pages to cached_attention.
 
 #include <array>
 #include <optional>
@@ -10,7 +10,7 @@
 namespace wick::graph {
 namespace {
 
-// Operands of the calls.
+// Operands of the matched calls.
 enum RopeOperand : size_t { kX, kCos, kSin };
 enum StoreOperand : size_t { kRows, kTables, kPositions };
 enum PagedOperand : size_t { kQueries, kKeys, kValues, kPagedTables, kLengths, kSlopes };
@@ -19,12 +19,12 @@ bool same_view(const Value& value, int storage, const std::optional<Layout>& lay
   return layout && same_elements(value, {storage, value.dtype, *layout});
 }
 
-/// One call of attention to pages, and what is found in front of it.
+/// A match that starts from an attention_of_pages call and searches backwards.
 class Match {
  public:
   Match(Uses& uses, size_t at) : uses_(uses), at_(at), attention_(uses.node(at)) {}
 
-  /// Whether it is what cached_attention computes.
+  /// Whether the calls compute what cached_attention computes.
   bool found() {
     const auto& params = std::get<AttentionParams>(attention_.attributes);
     if (attention_.inputs[kSlopes].storage >= 0 || !params.causal ||
@@ -48,7 +48,8 @@ class Match {
   }
 
  private:
-  /// The last writers of the caches store rows there, and nobody else reads them on the way.
+  /// Finds the store_in_pages calls that last wrote to the caches. No other node may read the
+  /// caches between them and the attention.
   bool find_stores() {
     for (const size_t i : {size_t{0}, size_t{1}}) {
       const Value& cache = attention_.inputs[i == 0 ? kKeys : kValues];
@@ -66,7 +67,7 @@ class Match {
     return same_elements(positions_, uses_.node(stores_[1]).inputs[kPositions]);
   }
 
-  /// The rotations of queries and keys, which nobody else reads.
+  /// Finds the rope calls of queries and keys. No other node may read their results.
   bool find_rotations() {
     const Value& queries = attention_.inputs[kQueries];
     const Shape& q = queries.layout.shape();
@@ -92,7 +93,7 @@ class Match {
            same_view(keys, k_out.storage, k_out.layout.transpose(0, 1));
   }
 
-  /// The tables of cosines and sines that both rotations take the positions' rows of.
+  /// Finds the cosine and sine tables from which both rope calls select the rows of the positions.
   bool find_tables() {
     for (const size_t i : {size_t{0}, size_t{1}}) {
       const auto table = table_of(rotations_[0], kCos + i),
@@ -103,7 +104,7 @@ class Match {
     return true;
   }
 
-  /// The table whose rows at the positions are an operand of a rotation.
+  /// Returns the table from which an operand of a rope call selects the rows of the positions.
   std::optional<Value> table_of(size_t rotation, size_t operand) const {
     const Value& angles = uses_.node(rotation).inputs[operand];
     const auto producer = uses_.producer(angles, rotation);
@@ -118,7 +119,7 @@ class Match {
     return node.inputs[0];
   }
 
-  /// Each sequence's length is its last row's position + 1.
+  /// Whether each sequence's length is the position of its last row plus 1.
   bool lengths_fit() const {
     const Value& lengths = attention_.inputs[kLengths];
     const auto producer = uses_.producer(lengths, at_);
@@ -134,7 +135,7 @@ class Match {
                                     by_sequence->narrow(1, each - 1, 1).squeeze(1));
   }
 
-  /// Queries, keys and values lie side by side in rows.
+  /// Finds the tensor whose rows hold queries, keys and values side by side.
   bool find_qkv() {
     const Value& q = uses_.node(rotations_[0]).inputs[kX];  // [h, t, d]
     const Value& k = uses_.node(rotations_[1]).inputs[kX];
@@ -152,7 +153,8 @@ class Match {
            same_view(v, q.storage, columns((heads_ + g) * d, g, e));
   }
 
-  /// Whether what a node in front of the attention reads is written before that.
+  /// Whether an operand of a node before the attention is overwritten between that node and the
+  /// attention.
   bool is_written(const Node& node, size_t node_at) const {
     for (const Value& v : node.inputs) {
       if (uses_.is_written(v, node_at, at_)) return true;

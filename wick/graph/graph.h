@@ -1,7 +1,7 @@
 #pragma once
 
-// A traced function as a list of calls. A value is a storage, a dtype and a layout, so views need
-// no node.
+// A traced function as a list of calls. A value consists of a storage, a dtype and a layout, so
+// views need no nodes.
 
 #include <cstddef>
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace wick::graph {
 
-/// Elements that a node reads or writes.
+/// A tensor that a node reads or writes.
 struct Value {
-  int storage = -1;  ///< its place in Graph::storages; -1: an operand that was left out
+  int storage = -1;  ///< index in Graph::storages; -1: an omitted optional operand
   DType dtype = DType::f32;
   Layout layout;
 
@@ -24,27 +24,27 @@ struct Value {
   }
 };
 
-/// A call.
+/// A call of an op.
 struct Node {
   Op op;
   Part part = Part::result;
   Attributes attributes;
   const char* called_as = nullptr;
-  std::shared_ptr<const Weight> weight;  ///< of linear
+  std::shared_ptr<const Weight> weight;  ///< the weight of linear
   std::vector<Value> inputs;
   std::vector<Value> outputs;
-  /// It writes to elements of a storage that other nodes or the caller made.
+  /// The node writes to a storage that another node or the caller made.
   bool writes = false;
 };
 
-/// Where the elements of values are.
+/// Describes a storage of the graph.
 struct StorageInfo {
   enum class Kind : uint8_t {
-    input,      ///< of an argument of the function
-    constant,   ///< of a tensor that the function refers to, which the graph keeps alive
-    state,      ///< of a tensor that the function writes to, which its owner keeps alive
-    temporary,  ///< of results that only nodes read
-    output,     ///< of results that the function returns
+    input,      ///< the storage of an argument
+    constant,   ///< a tensor that the function refers to; the graph keeps it alive
+    state,      ///< a tensor that the function writes to; its owner keeps it alive
+    temporary,  ///< a result that only nodes read
+    output,     ///< a result that the function returns
   };
   Kind kind = Kind::temporary;
   size_t bytes = 0;
@@ -52,12 +52,12 @@ struct StorageInfo {
   std::weak_ptr<Storage> state;
 };
 
-/// Nodes in an order in which they can run.
+/// A traced function; the nodes are in an order in which they can run.
 struct Graph {
   Device device;
   std::vector<StorageInfo> storages;
   std::vector<Node> nodes;
-  std::vector<Value> inputs;   ///< the arguments: dense, at offset 0 of a storage each
+  std::vector<Value> inputs;   ///< the arguments: each dense, at offset 0 of its storage
   std::vector<Value> outputs;  ///< the results
 };
 

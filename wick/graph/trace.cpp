@@ -13,7 +13,7 @@ class Recorder final : public CallRecorder {
  public:
   explicit Recorder(Device device) { trace_.graph.device = device; }
 
-  /// An argument of the function.
+  /// Makes the traced tensor of an argument.
   Tensor argument(const Tensor& like) {
     const Layout dense = Layout::contiguous(like.shape());
     const auto bytes = static_cast<size_t>(bytes_of(like.dtype(), like.elems()));
@@ -55,19 +55,20 @@ class Recorder final : public CallRecorder {
   Trace finish() { return std::move(trace_); }
 
  private:
-  /// A storage that hasn't been seen is a constant, unless it has no memory: then it is of `kind`.
+  /// Returns the value of a tensor. A storage that is new to the trace is a constant if it has
+  /// memory, else it is of `kind`.
   Value value_of(const Tensor& t, StorageInfo::Kind kind) {
     if (!t.defined()) return {};
     if (t.device() != trace_.graph.device) {
-      throw Error("trace", "several devices in one function", t.str(),
+      throw Error("trace", "tensors on several devices", t.str(),
                   "need tensors of " + trace_.graph.device.str());
     }
     const std::shared_ptr<Storage>& storage = t.storage();
     const auto next = static_cast<int>(trace_.graph.storages.size());
     const auto [at, is_new] = places_.try_emplace(storage.get(), next);
     if (is_new) {
-      // The weak reference keeps the address from being used again, and lets the function see
-      // itself as the storage's only owner.
+      // A weak reference keeps the address from being reused, and doesn't count as an owner for
+      // functions that require a storage to have a single owner.
       seen_.emplace_back(storage);
       const bool traced = storage->is_traced();
       trace_.graph.storages.push_back({traced ? kind : StorageInfo::Kind::constant,
@@ -78,8 +79,8 @@ class Recorder final : public CallRecorder {
     return {at->second, t.dtype(), t.layout()};
   }
 
-  /// A constant that is written to is held by its owner alone, so that functions which ask for the
-  /// only owner of a storage, such as slice_set, still find it.
+  /// Turns a constant that is written to into state, which only its owner keeps alive, because
+  /// functions such as slice_set require a storage with a single owner.
   void make_state(const Value& value) {
     StorageInfo& storage = trace_.graph.storages[static_cast<size_t>(value.storage)];
     if (storage.kind != StorageInfo::Kind::constant) return;

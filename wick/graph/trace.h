@@ -8,19 +8,19 @@
 
 namespace wick::graph {
 
-/// A function from tensors to tensors.
+/// A function from a list of tensors to a list of tensors.
 using Function = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
-/// A traced function.
+/// The result of trace().
 struct Trace {
   Graph graph;
-  /// A gradient may flow to a tensor that the function refers to: graphs record none.
+  /// The function refers to a tensor that needs a gradient, which a graph can't compute.
   bool needs_grad = false;
 };
 
-/// Runs `function` over tensors of the arguments' shapes, dtypes and device that have no memory,
-/// and lists the calls that it makes. Errors: those of the function; it reads values, draws random
-/// numbers, or uses several devices; no arguments; an undefined argument or result.
+/// Runs `function` on tensors without memory that have the arguments' shapes, dtypes and device,
+/// and records its calls. Errors: those of the function; the function reads values, draws random
+/// numbers or uses several devices; there are no arguments; an argument or result is undefined.
 Trace trace(const Function& function, std::span<const Tensor> arguments);
 
 }  // namespace wick::graph

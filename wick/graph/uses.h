@@ -1,6 +1,6 @@
 #pragma once
 
-// Which nodes read and write each storage of a graph, for passes that replace nodes.
+// Finds the nodes that read and write each storage of a graph, for passes that replace nodes.
 
 #include <cstdint>
 #include <optional>
@@ -11,14 +11,14 @@
 
 namespace wick::graph {
 
-/// Whether two values are the same elements in the same order.
+/// Whether two values refer to the same elements in the same order.
 bool same_elements(const Value& a, const Value& b);
 
-/// The places of operands that a node writes to: the caches of attention.
+/// The indices of operands that a node writes to: the caches of attention.
 std::vector<size_t> written_operands(const Node& node);
 
-/// A graph while a pass replaces its nodes. Nodes that a pass removed don't count; what it changes
-/// otherwise is seen by the next pass.
+/// The uses of a graph's storages while a pass replaces nodes. Removed nodes are ignored; other
+/// changes become visible only to the next pass, which makes a new Uses.
 class Uses {
  public:
   explicit Uses(Graph& graph);
@@ -30,29 +30,29 @@ class Uses {
   void remove(size_t at) { removed_[at] = true; }
   bool is_removed(size_t at) const { return removed_[at]; }
 
-  /// Whether only nodes see a value's storage.
+  /// Whether only nodes of the graph read or write a value's storage.
   bool is_temporary(const Value& value) const;
-  /// How many operands of nodes lie in a value's storage.
+  /// The number of node operands in a value's storage.
   size_t reads(const Value& value) const;
   /// The first node that reads a value's storage.
   size_t first_reader(const Value& value) const;
-  /// The node that makes a temporary, which nobody else writes to, before a node. The value may be
-  /// a view of what it makes.
+  /// The node before `before` that makes a temporary, if no other node writes to its storage. The
+  /// value may be a view of the node's result.
   std::optional<size_t> producer(const Value& value, size_t before) const;
-  /// The same for a value as it was made, which only one operand reads.
+  /// The producer of a value that isn't a view, if only one operand reads its storage.
   std::optional<size_t> sole_producer(const Value& value, size_t before) const;
-  /// The last node in front of another that writes to a value's storage.
+  /// The last node before `before` that writes to a value's storage.
   std::optional<size_t> last_writer(const Value& value, size_t before) const;
-  /// Whether nodes strictly between two write to a value's storage.
+  /// Whether a node strictly between `after` and `before` writes to a value's storage.
   bool is_written(const Value& value, size_t after, size_t before) const;
-  /// Whether nodes strictly between two read it.
+  /// Whether a node strictly between `after` and `before` reads a value's storage.
   bool is_read(const Value& value, size_t after, size_t before) const;
 
-  /// Takes the removed nodes out of the graph.
+  /// Erases the removed nodes from the graph.
   void sweep();
 
  private:
-  /// Nodes by the storage that they use, those of a storage side by side and in order.
+  /// Nodes listed by storage, in order, as one array with the start of each storage's list.
   struct ByStorage {
     std::vector<uint32_t> starts, nodes;
     std::span<const uint32_t> of(const Value& value) const {
@@ -64,7 +64,7 @@ class Uses {
   static ByStorage list(const Graph& graph, ForEachUse&& for_each_use);
 
   Graph& graph_;
-  ByStorage readers_, writers_;  ///< readers once for each operand
+  ByStorage readers_, writers_;  ///< a node is listed as a reader once for each operand
   std::vector<bool> removed_;
 };
 

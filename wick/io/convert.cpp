@@ -22,16 +22,16 @@ namespace wick::io {
 namespace {
 
 constexpr const char* kOp = "quantize";
-/// f32 values converted at a time: buffers of 4 MiB stay in the cache.
+/// The number of f32 values converted at a time; buffers of 4 MiB stay in the cache.
 constexpr int64_t kChunkElems = int64_t{1} << 20;
-/// The least magnitude that rounds to infinity in f16, the type of blocks' scales.
+/// The smallest magnitude that rounds to infinity in f16, the type of blocks' scales.
 constexpr float kF16Overflow = 65520.0f;
 
 /// A type that files can be converted to.
 struct Target {
   DType dtype;
   uint32_t file_type;  // general.file_type
-  float limit;         // magnitudes from here on can't be stored
+  float limit;         // magnitudes of at least this value can't be stored
 };
 std::optional<Target> find_target(DType type) {
   if (type == DType::f32) return Target{type, 0, INFINITY};
@@ -48,8 +48,8 @@ Target require_target(DType type) {
               "use " + names(dtypes::kWritten));
 }
 
-/// Small tensors that keep their type, since their precision matters much and other programs expect
-/// them unquantised.
+/// Small tensors keep their type, because their precision matters and other programs expect them
+/// unquantised.
 bool keeps_type(std::string_view tensor) {
   if (!tensor.ends_with(".weight")) return true;
   constexpr std::array<std::string_view, 5> kKept = {"ffn_gate_inp", "position_embd", "token_types",
@@ -59,17 +59,18 @@ bool keeps_type(std::string_view tensor) {
   });
 }
 
-/// The type of the output matrix: more bits, since its errors affect the logits directly.
+/// The type of the output matrix. It has more bits, because its errors affect the logits directly.
 DType type_for_logits(DType type) {
   return type == DType::q4_k || type == DType::q6_k ? DType::q6_k : DType::q8_0;
 }
 
-/// The type to use where rows aren't whole blocks: smaller blocks, no fewer bits.
+/// The type for rows that aren't a multiple of the block size: a smaller block and at least as many
+/// bits.
 DType fallback(DType type) {
   return type == DType::q4_k ? DType::q5_0 : type == DType::q6_k ? DType::q8_0 : DType::f16;
 }
 
-/// The permission bits of a file, without set-user-ID and its like.
+/// The permission bits of a file, without set-user-ID and similar bits.
 uint32_t permissions_of(const std::string& path) {
   std::error_code failed;
   const auto bits = std::filesystem::status(path, failed).permissions();
@@ -98,7 +99,7 @@ class Converter {
   }
 
   QuantizeResult run(const std::string& out) {
-    // As cp does: users who can't read the source can't read the copy.
+    // Copies the permissions, so that users who can't read the source can't read the copy.
     GgufWriter writer(out, permissions_of(source_->path()));
     writer.copy_metadata(*source_);
     for (const GgufEntry& entry : source_->metadata()) {
@@ -128,7 +129,7 @@ class Converter {
 
  private:
   DType choose(const GgufTensor& tensor) {
-    source_->data(tensor);  // a type that can't be read is an error even where it would be kept
+    source_->data(tensor);  // throws for unreadable types, even if the tensor would be copied
     const DType from = *tensor.dtype;
     if (is_integer(from)) return from;
     const DType to = target_.dtype;
@@ -141,16 +142,16 @@ class Converter {
     return fit_rows(tensor, makes_logits ? type_for_logits(to) : to);
   }
 
-  /// `wanted`, or the first of its fallbacks whose blocks fit the tensor's rows.
+  /// Returns `wanted`, or its first fallback whose block size divides the tensor's rows.
   DType fit_rows(const GgufTensor& tensor, DType wanted) {
     const int64_t k = tensor.shape.back();
     DType type = wanted;
     while (k % info(type).block_elems != 0) type = fallback(type);
     if (type != wanted) {
       count_replaced(wanted, type);
-      result_.notes.push_back(fmt::format("{} {} becomes {}: its rows of {} are no multiple of {}",
-                                          printable(tensor.name), tensor.str(), name(type), k,
-                                          info(wanted).block_elems));
+      result_.notes.push_back(fmt::format(
+          "{} {} becomes {}: its rows of {} are not a multiple of {}", printable(tensor.name),
+          tensor.str(), name(type), k, info(wanted).block_elems));
     }
     return type;
   }
@@ -228,10 +229,11 @@ class Converter {
     return std::span(converted_).first(bytes);
   }
 
-  /// Errors: a NaN, or a value past the type's range, which would spoil its whole block silently.
+  /// Errors: a value is NaN or exceeds the type's range. Such a value would corrupt its whole
+  /// block.
   void check_range(const GgufTensor& tensor, std::span<const float> values, DType to) {
     if (to == DType::f32) return;
-    // Magnitudes order like their bits, and NaN lies above infinity.
+    // As integers, magnitudes order like their values, and NaN is above infinity.
     uint32_t largest = 0;
     for (const float v : values) {
       largest = std::max(largest, std::bit_cast<uint32_t>(v) & 0x7fffffffu);
@@ -248,7 +250,7 @@ class Converter {
   const QuantizeProgressFn& progress_;
   Backend& backend_ = backend(Device::cpu());
   std::shared_ptr<const Gguf> source_;
-  std::vector<DType> types_;  // of the new file's tensors
+  std::vector<DType> types_;  // types of the new file's tensors
   std::vector<float> values_;
   std::vector<std::byte> converted_;
   QuantizeProgress progress_state_;

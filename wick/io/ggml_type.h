@@ -10,8 +10,7 @@
 
 namespace wick::io {
 
-/// One tensor type of the GGUF format. Tensors of types without a dtype can be listed but not
-/// read.
+/// A tensor type of the GGUF format. Tensors of types without a dtype can be listed but not read.
 struct GgmlType {
   uint32_t number;
   std::string_view name;
@@ -20,13 +19,13 @@ struct GgmlType {
   std::optional<DType> dtype;
 };
 
-/// The row of a type number; null for a number that the format doesn't define.
+/// Returns the type with a number; null if the format doesn't define the number.
 WICK_API const GgmlType* find_ggml_type(uint32_t number);
 
-/// The type number that files use for a dtype; nothing for u8, u32 and f8e4m3.
+/// Returns the type number of a dtype in files; nothing for u8, u32 and f8e4m3.
 WICK_API std::optional<uint32_t> ggml_type_number(DType dtype);
 
-/// "q4_1", or "type 99" for a number that the format doesn't define.
+/// Returns the type's name, for example "q4_1", or "type 99" for an undefined number.
 WICK_API std::string ggml_type_name(uint32_t number);
 
 }  // namespace wick::io

@@ -30,7 +30,7 @@ std::string integer_rule() {
                      std::numeric_limits<T>::max());
 }
 
-/// nullopt for numbers that f32 can't hold: they would become infinities.
+/// Returns nothing for numbers beyond f32's range, which would become infinities.
 std::optional<float> as_f32(const GgufValue& value) {
   const std::optional<double> f = value.as_f64();
   if (!f || (std::isfinite(*f) && std::abs(*f) > std::numeric_limits<float>::max())) {
@@ -80,7 +80,7 @@ std::vector<T> Gguf::array(std::string_view key, std::string_view need, Get get)
   if (value.count() > 0 && gguf_type_bytes(value.element_type()) == 0)
     wrong_value(key, value, need);
   std::vector<T> result;
-  result.reserve(static_cast<size_t>(value.count()));  // checked: an element is at least a byte
+  result.reserve(static_cast<size_t>(value.count()));  // checked: each element takes a byte
   for (uint64_t i = 0; i < value.count(); ++i) {
     const std::optional<T> item = get(value.at(i));
     if (!item) wrong_value(key, value, need);

@@ -26,27 +26,27 @@ struct GgufEntry {
   GgufValue value;
 };
 
-/// What a file says about a tensor.
+/// The description of a tensor in a file.
 struct GgufTensor {
   std::string_view name;       ///< a view into the file's header
   uint32_t type = 0;           ///< the format's type number
-  std::optional<DType> dtype;  ///< nothing: a type that wick can list, not read
+  std::optional<DType> dtype;  ///< missing for types that wick can list but not read
   Shape shape;                 ///< row-major: [n, k] for a weight of n rows
   uint64_t offset = 0;         ///< from the start of the file, in bytes
-  uint64_t bytes = 0;          ///< 0 when the format doesn't define the type
+  uint64_t bytes = 0;          ///< 0 if the format doesn't define the type
 
   /// "q4_1[49152,576]"
   WICK_API std::string str() const;
 };
 
-/// A GGUF file of version 2 or 3, little-endian, checked whole when it is opened: nothing it claims
-/// is used before it is compared with the file's size. Immutable, so safe to share between threads.
-/// Views and pointers it gives out live as long as it does.
+/// A little-endian GGUF file of version 2 or 3. Opening it checks the whole header: every count,
+/// length and offset is compared with the file's size before it is used. Immutable, so threads can
+/// share it. Views and pointers that it returns are valid as long as it lives.
 class WICK_API Gguf {
  public:
-  /// Maps and checks a file. Errors: everything that can be wrong with it.
+  /// Maps and checks a file. Errors: the file can't be read; any part of the header is invalid.
   static std::shared_ptr<const Gguf> open(const std::string& path);
-  /// The same for bytes at hand; `name` stands for the path in errors.
+  /// Checks a file in memory; `name` replaces the path in error messages.
   static std::shared_ptr<const Gguf> parse(std::shared_ptr<const Bytes> bytes,
                                            std::string name = "<memory>");
 
@@ -57,17 +57,18 @@ class WICK_API Gguf {
 
   // Metadata, in the file's order.
   const std::vector<GgufEntry>& metadata() const { return metadata_; }
-  /// The file may change while it is in use; keys, values and names were copied when it was opened
-  /// and don't. Asked after data was read. Errors, named after `op`: the file was changed.
+  /// Throws if the file was changed after it was opened. Callers check this after they read tensor
+  /// data. Keys, values and names were copied when the file was opened and don't change. Errors:
+  /// the file was changed; the message names `op`.
   void require_unchanged(std::string_view op) const { bytes_->require_unchanged(op); }
 
-  /// Null when the file lacks the key.
+  /// Returns the value of a key, or null if the file doesn't have it.
   const GgufValue* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
 
-  // Typed values. Integers of every width serve each other where the value is in range, floats
-  // accept integers. Errors: the key is missing (unless there is a default), or its value is
-  // something else.
+  // Typed values. Integer getters accept integers of every width if the value is in range; float
+  // getters also accept integers. Errors: the key is missing and there is no default; the value has
+  // another type or is out of range.
   uint32_t get_u32(std::string_view key) const;
   uint32_t get_u32(std::string_view key, uint32_t or_else) const;
   int32_t get_i32(std::string_view key) const;
@@ -83,7 +84,7 @@ class WICK_API Gguf {
   std::string_view get_string(std::string_view key) const;
   std::string_view get_string(std::string_view key, std::string_view or_else) const;
 
-  // Typed arrays, by the same rules.
+  // Typed arrays, with the conversions of the scalar getters.
   std::vector<uint32_t> get_u32s(std::string_view key) const;
   std::vector<int32_t> get_i32s(std::string_view key) const;
   std::vector<float> get_f32s(std::string_view key) const;
@@ -92,18 +93,18 @@ class WICK_API Gguf {
 
   // Tensors, in the file's order.
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
-  /// Null when the file lacks the tensor.
+  /// Returns a tensor's description, or null if the file doesn't have it.
   const GgufTensor* find_tensor(std::string_view name) const;
-  /// Errors: no such tensor.
+  /// Returns a tensor's description. Errors: the file doesn't have it.
   const GgufTensor& require_tensor(std::string_view name) const;
-  /// The tensor's bytes in the file. Errors: a type that wick doesn't read.
+  /// The tensor's bytes in the file. Errors: wick can't read the type.
   std::span<const std::byte> data(const GgufTensor& tensor) const;
-  /// A tensor over the file's bytes: nothing is copied, read-only, and it keeps the bytes alive
-  /// without the Gguf. Errors: no such tensor, a type that wick doesn't read.
+  /// A read-only tensor over the file's bytes, without a copy. It keeps the bytes alive without the
+  /// Gguf. Errors: the file doesn't have the tensor; wick can't read its type.
   Tensor tensor(std::string_view name) const { return tensor(require_tensor(name)); }
   Tensor tensor(const GgufTensor& tensor) const;
 
-  /// What holds the file's bytes; keeps data() alive without the Gguf.
+  /// The owner of the file's bytes. It keeps data() valid without the Gguf.
   const std::shared_ptr<const Bytes>& bytes() const { return bytes_; }
 
  private:
@@ -118,7 +119,7 @@ class WICK_API Gguf {
   std::vector<T> array(std::string_view key, std::string_view need, Get get) const;
 
   std::shared_ptr<const Bytes> bytes_;
-  std::shared_ptr<const Bytes> header_;  // what keys, values and names are views into
+  std::shared_ptr<const Bytes> header_;  // storage of the keys, string values and names
   std::string path_;
   uint32_t version_ = 0;
   uint32_t alignment_ = 0;

@@ -1,6 +1,5 @@
-// Reads a GGUF file's header. Nothing in it is trusted: each count, length, offset, type and
-// alignment is compared with the bytes that are there before it is used or memory is allocated for
-// it.
+// Parses the header of a GGUF file. The contents aren't trusted: each count, length, offset, type
+// and alignment is checked against the file's size before it is used or memory is allocated for it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,16 +19,16 @@ namespace {
 constexpr std::string_view kMagic = "GGUF";
 constexpr uint32_t kMinVersion = 2, kMaxVersion = 3;
 constexpr uint32_t kDefaultAlignment = 32;
-// The format asks for a multiple of 8, which also lets f64 be read in place.
+// The format requires a multiple of 8, which also allows reading f64 in place.
 constexpr uint32_t kMinAlignment = 8;
 constexpr uint32_t kMaxRank = 4;
 constexpr int kMaxNesting = 4;
 constexpr uint64_t kMaxNameBytes = 65535;
 constexpr uint64_t kMaxElems = uint64_t{1} << 62;  // Shape's limit
-// The least bytes an entry takes, which bounds how many there can be.
+// The minimum bytes of an entry, which limit the number of entries.
 constexpr uint64_t kMinEntryBytes = 8 + 4 + 1;
 constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
-// Tables grow past this only as entries are parsed.
+// Tables are reserved up to this size; they grow further only as entries are parsed.
 constexpr uint64_t kMaxReserve = 1024;
 
 constexpr uint32_t swapped(uint32_t v) {
@@ -40,7 +39,7 @@ constexpr uint32_t swapped(uint32_t v) {
 
 class GgufParser {
  public:
-  /// `header`: the file's first bytes, at least as far as its header reaches.
+  /// `header`: the file's first bytes, which contain at least the whole header.
   GgufParser(std::shared_ptr<const Bytes> bytes, std::shared_ptr<const Bytes> header,
              std::string name)
       : file_(new Gguf()) {
@@ -64,7 +63,7 @@ class GgufParser {
     return std::move(file_);
   }
 
-  /// The header's length. Reads each byte once, so that bytes which change meanwhile do no harm.
+  /// Returns the header's length. Reads each byte once, so that a concurrent change can't break it.
   size_t measure_header() {
     read_magic();
     const auto tensor_count = read<uint64_t>("the tensor count");
@@ -84,7 +83,7 @@ class GgufParser {
     throw Error("gguf", what, fmt::format("{}, {}", printable(file_->path_), where), rule);
   }
 
-  /// Bytes are missing: an error of reading the file, not of what the file says.
+  /// Throws an error of kind `file`: bytes are missing.
   [[noreturn]] void too_short(std::string_view what, std::string_view where,
                               std::string_view rule) {
     throw Error(ErrorKind::file, "gguf", what,
@@ -187,7 +186,7 @@ class GgufParser {
       pos_ += static_cast<size_t>(count * bytes);
       return;
     }
-    // Strings: only their lengths are read, which takes a millisecond for tens of thousands of
+    // Only the lengths of strings are read, which takes a millisecond for tens of thousands of
     // tokens.
     if (count > left() / sizeof(uint64_t)) truncated_values(count, sizeof(uint64_t));
     for (uint64_t i = 0; i < count; ++i) {
@@ -215,7 +214,7 @@ class GgufParser {
     }
   }
 
-  /// Skips an array, returns its element type and count.
+  /// Skips an array; returns its element type and count.
   std::pair<GgufType, uint64_t> skip_array(int depth) {
     const GgufType element = read_type();
     if (left() < sizeof(uint64_t)) truncated(of_key(), sizeof(uint64_t));
@@ -267,9 +266,9 @@ class GgufParser {
     }
   }
 
-  /// Reads sizes, which the file lists innermost first and a Shape innermost last.
+  /// Reads sizes. Files list the innermost dim first, a Shape lists it last.
   void read_dims(std::string_view name, std::span<int64_t> dims) {
-    uint64_t product = 1;  // without zeros, as Shape counts
+    uint64_t product = 1;  // zeros count as 1, as in Shape
     for (size_t d = dims.size(); d-- > 0;) {
       const auto size = read<uint64_t>("a tensor's dimensions");
       if (size > 0 && product > kMaxElems / size) {
@@ -281,7 +280,7 @@ class GgufParser {
     }
   }
 
-  /// Fills in dtype and bytes.
+  /// Sets dtype and bytes.
   void measure(GgufTensor& tensor) {
     const GgmlType* type = find_ggml_type(tensor.type);
     if (type == nullptr) return;  // can be listed, but not read
@@ -303,7 +302,7 @@ class GgufParser {
     tensor.bytes = bytes;
   }
 
-  /// Turns offsets into positions in the file and checks that no two tensors overlap.
+  /// Converts offsets to file positions and checks that tensors don't overlap.
   void place_tensors() {
     const uint64_t alignment = file_->alignment_;
     const uint64_t base = (uint64_t{pos_} + alignment - 1) / alignment * alignment;
@@ -324,7 +323,7 @@ class GgufParser {
       tensor.offset += base;
       if (tensor.bytes > 0) placed.push_back(&tensor);
     }
-    // Overlapping tensors would let a small file describe a huge model.
+    // If tensors could overlap, a small file could describe a huge model.
     std::sort(placed.begin(), placed.end(),
               [](const GgufTensor* a, const GgufTensor* b) { return a->offset < b->offset; });
     for (size_t i = 1; i < placed.size(); ++i) {
@@ -339,13 +338,13 @@ class GgufParser {
   std::span<const std::byte> data_;  // the header; what follows it isn't read
   uint64_t file_bytes_ = 0;
   size_t pos_ = 0;
-  std::string_view key_;  // the one whose value is being read, for errors
+  std::string_view key_;  // the key whose value is being read, for error messages
 };
 
 std::shared_ptr<const Gguf> Gguf::parse(std::shared_ptr<const Bytes> bytes, std::string name) {
   if (!bytes->file_backed()) return GgufParser(bytes, bytes, std::move(name)).run();
-  // Another process may write to a mapped file between a check and the use of what was checked. The
-  // first pass therefore only measures the header, and the second one parses a copy of it.
+  // Another process may write to a mapped file between a check and the use of the checked value.
+  // Therefore the first pass only measures the header, and the second pass parses a copy of it.
   try {
     const size_t header_bytes = GgufParser(bytes, bytes, name).measure_header();
     const auto header = Bytes::copy_of(bytes->span().first(header_bytes));

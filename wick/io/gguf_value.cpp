@@ -34,10 +34,10 @@ constexpr std::array<TypeInfo, kGgufTypeCount> kTypes = {{
     {"f64", 8},
 }};
 
-// Bytes before an array's elements: element type and count.
+// The bytes before an array's elements: element type and count.
 constexpr size_t kArrayHeaderBytes = 12;
 
-/// Values in a file have no alignment.
+/// Loads a value; values in files aren't aligned.
 template <class T>
 T load(std::span<const std::byte> bytes, size_t at = 0) {
   T value;
@@ -49,7 +49,7 @@ std::string_view text_of(std::span<const std::byte> bytes, uint64_t length) {
   return {reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(length)};
 }
 
-/// Size of the value at the start of `bytes`. The parser has limited how deep arrays nest.
+/// The size of the value at the start of `bytes`. The parser has limited the nesting of arrays.
 size_t payload_bytes(GgufType type, std::span<const std::byte> bytes) {
   if (const int fixed = gguf_type_bytes(type)) return static_cast<size_t>(fixed);
   if (type == GgufType::string) return sizeof(uint64_t) + load<uint64_t>(bytes);
@@ -154,7 +154,7 @@ GgufValue GgufValue::at(uint64_t i) const {
 std::optional<std::vector<std::string_view>> GgufValue::as_strings() const {
   if (!is_array() || element_type_ != GgufType::string) return std::nullopt;
   std::vector<std::string_view> strings;
-  strings.reserve(static_cast<size_t>(count_));  // checked: each takes at least 8 bytes of the file
+  strings.reserve(static_cast<size_t>(count_));  // checked: each takes at least 8 bytes
   std::span<const std::byte> rest = payload_.subspan(kArrayHeaderBytes);
   for (uint64_t i = 0; i < count_; ++i) {
     const auto length = load<uint64_t>(rest);

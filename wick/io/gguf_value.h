@@ -12,7 +12,7 @@
 
 namespace wick::io {
 
-/// The thirteen types of GGUF metadata, numbered as in files.
+/// The types of GGUF metadata, with their numbers in files.
 enum class GgufType : uint32_t {
   u8 = 0,
   i8 = 1,
@@ -30,23 +30,22 @@ enum class GgufType : uint32_t {
 };
 inline constexpr uint32_t kGgufTypeCount = 13;
 
-/// "u8" … "bool", "string", "array".
+/// Returns "u8" … "bool", "string" or "array".
 WICK_API std::string_view name(GgufType type);
-/// Bytes of a value of a fixed size in a file; 0 for strings and arrays.
+/// Returns the bytes of a value in a file; 0 for strings and arrays, whose size varies.
 WICK_API int gguf_type_bytes(GgufType type);
 
-/// A metadata value: a view into the file's bytes, which the Gguf it came from keeps alive.
+/// A metadata value: a view into the file's bytes, which the Gguf keeps alive.
 ///
-/// The scalar getters give nothing where the value is of another kind or outside the range of the
-/// type asked for: integers of every width serve each other, floats accept integers, and the rest
-/// is strict.
+/// Scalar getters return nothing if the value has another type or is out of range. Integer getters
+/// accept integers of every width, float getters also accept integers.
 class WICK_API GgufValue {
  public:
   GgufType type() const { return type_; }
   bool is_array() const { return type_ == GgufType::array; }
-  /// Type of an array's elements; that of the value itself otherwise.
+  /// The element type of an array, else the type of the value.
   GgufType element_type() const { return element_type_; }
-  /// Elements of an array; 1 otherwise.
+  /// The number of elements of an array, else 1.
   uint64_t count() const { return count_; }
 
   std::optional<uint64_t> as_u64() const;
@@ -55,19 +54,21 @@ class WICK_API GgufValue {
   std::optional<bool> as_bool() const;
   std::optional<std::string_view> as_string() const;
 
-  /// The elements of an array, the value itself otherwise; at most the first `limit`.
+  /// Returns at most the first `limit` elements of an array, or the value itself if it isn't an
+  /// array.
   std::vector<GgufValue> elements(uint64_t limit = UINT64_MAX) const;
-  /// Element `i` < count() of an array whose elements have a fixed size, at once.
+  /// Returns element `i` < count() of an array of fixed-size elements, in constant time.
   GgufValue at(uint64_t i) const;
-  /// The strings of an array of strings; nothing for other values.
+  /// Returns the strings of an array of strings, or nothing for other values.
   std::optional<std::vector<std::string_view>> as_strings() const;
 
-  /// For people: `42`, `"text"`, `[1, 2, 3, … 49152 in all]`, long text cut, controls escaped.
+  /// Text for users: `42`, `"text"`, `[1, 2, 3, … 49152 in all]`. Long text is cut, control
+  /// characters are escaped.
   std::string str(uint64_t max_elements = 8) const;
-  /// "u32", "array of string".
+  /// The type's name: "u32", "array of string".
   std::string type_str() const;
 
-  /// The payload as it stands in the file: a string with its length, an array with its header.
+  /// The bytes of the value in the file: a string with its length, an array with its header.
   std::span<const std::byte> payload() const { return payload_; }
 
  private:
@@ -79,7 +80,7 @@ class WICK_API GgufValue {
   GgufType type_;
   GgufType element_type_;
   uint64_t count_ = 1;
-  std::span<const std::byte> payload_;  // checked: every length in it stays inside
+  std::span<const std::byte> payload_;  // all lengths inside were checked
 };
 
 }  // namespace wick::io

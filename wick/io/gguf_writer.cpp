@@ -70,7 +70,7 @@ void GgufWriter::set_payload(std::string_view key, GgufType type, std::string pa
     fail("key is too long", fmt::format("{} bytes", key.size()),
          fmt::format("at most {}", kMaxNameBytes));
   }
-  // Readers take this key for the alignment of the data, which is fixed here.
+  // Readers use this key as the alignment of the data, which is fixed in this writer.
   if (key == kAlignmentKey) fail("key is reserved", key, "this writer's alignment is 32");
   const auto [found, added] = entry_index_.emplace(key, entries_.size());
   if (added) {
@@ -135,7 +135,7 @@ void GgufWriter::remove(std::string_view key) {
   require_header_open();
   const auto found = entry_index_.find(std::string(key));
   if (found == entry_index_.end()) return;
-  // The entry keeps its place without being written: moving the others would take quadratic time.
+  // The entry stays in the list, marked as removed: moving the others would take quadratic time.
   entries_[found->second].removed = true;
   entry_index_.erase(found);
 }

@@ -18,16 +18,16 @@
 
 namespace wick::io {
 
-/// Writes a GGUF file of version 3: first metadata and the list of tensors, then the tensors' bytes
-/// in that order, as they come. The file appears under its name with finish(), or not at all.
+/// Writes a GGUF file of version 3: the metadata and the list of tensors, followed by the tensors'
+/// data in that order. The file appears under its name only after finish().
 class WICK_API GgufWriter {
  public:
-  /// `permissions` are those of the file, less the bits of the umask. Errors: the file can't be
-  /// made there.
+  /// `permissions` are the new file's permission bits, restricted by the umask. Errors: the file
+  /// can't be created.
   explicit GgufWriter(const std::string& path, uint32_t permissions = 0666);
 
-  // Metadata. Setting a key again replaces its value and keeps its place. Errors: tensor bytes have
-  // been written already, a key of more than 65535 bytes.
+  // Metadata. Setting a key again replaces its value and keeps its position. Errors: tensor data
+  // has been written already; a key exceeds 65535 bytes.
   void set(std::string_view key, const GgufValue& value);
   void set_u32(std::string_view key, uint32_t value);
   void set_i32(std::string_view key, int32_t value);
@@ -43,22 +43,22 @@ class WICK_API GgufWriter {
   void set_bools(std::string_view key, const std::vector<bool>& values);
   void set_strings(std::string_view key, std::span<const std::string_view> values);
   void remove(std::string_view key);
-  /// Sets every key and value of another file except its alignment: this file has its own.
+  /// Sets all keys and values of another file except its alignment, because this file has its own.
   void copy_metadata(const Gguf& from);
 
-  /// Declares a tensor; the file keeps the order. Errors: a dtype without a number in the format,
-  /// a last size that is no multiple of its block, rank > 4, a name twice or of more than 65535
-  /// bytes, tensor bytes have been written already.
+  /// Declares a tensor; the file keeps the order of declaration. Errors: the format has no number
+  /// for the dtype; the last size isn't a multiple of the block; the rank is above 4; the name is
+  /// taken or exceeds 65535 bytes; tensor data has been written already.
   void add_tensor(std::string_view name, DType dtype, const Shape& shape);
 
-  /// Appends bytes to the first incomplete tensor, which `name` must be; a piece may have any size.
-  /// Errors: another tensor's name, bytes past the tensor's end, disk full.
+  /// Appends bytes to the first incomplete tensor, whose name must be `name`; pieces may have any
+  /// size. Errors: another tensor's name; bytes beyond the tensor's end; the disk is full.
   void write(std::string_view name, std::span<const std::byte> bytes);
 
-  /// Completes the file under its name. Errors: tensors lack bytes, disk full.
+  /// Completes the file and gives it its name. Errors: a tensor is incomplete; the disk is full.
   void finish();
 
-  /// Size of the whole file with the tensors declared so far.
+  /// The size of the whole file with the tensors declared so far.
   uint64_t file_bytes() const;
 
  private:
@@ -72,7 +72,7 @@ class WICK_API GgufWriter {
     std::string name;
     uint32_t type;
     Shape shape;
-    uint64_t offset;  // from the start of the data
+    uint64_t offset;  // offset from the start of the tensor data
     uint64_t bytes;
   };
 
@@ -94,7 +94,7 @@ class WICK_API GgufWriter {
   bool header_written_ = false;
   uint64_t data_start_ = 0;
   size_t current_ = 0;          // the first incomplete tensor
-  uint64_t current_bytes_ = 0;  // written of it so far
+  uint64_t current_bytes_ = 0;  // bytes of the current tensor written so far
 };
 
 }  // namespace wick::io

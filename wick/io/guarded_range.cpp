@@ -14,8 +14,8 @@
 
 namespace wick::io {
 
-/// A range in the list that the handler walks. Entries are reused and never freed, so the handler
-/// needs no lock. end == 0: the entry is unused.
+/// An element of the list that the handler walks. Entries are reused and never freed, so the
+/// handler needs no lock. end == 0 marks an unused entry.
 struct GuardedRange::Entry {
   std::atomic<uintptr_t> begin{0}, end{0};
   std::atomic<bool> damaged{false};
@@ -29,12 +29,12 @@ using Entry = GuardedRange::Entry;
 static_assert(std::atomic<uintptr_t>::is_always_lock_free &&
               std::atomic<Entry*>::is_always_lock_free);
 
-/// The handler that was installed before. Never freed: another thread may be reading it.
+/// The previously installed handler. Never freed, because another thread may be reading it.
 struct Previous {
   struct sigaction action;
 };
 
-std::mutex mutex;  // of writers; the handler only loads
+std::mutex mutex;  // held by writers; the handler only loads
 std::atomic<Entry*> entries{nullptr};
 std::atomic<const Previous*> previous{nullptr};
 std::atomic<uintptr_t> page_size{0};
@@ -47,7 +47,8 @@ uintptr_t damage(uintptr_t address) {
   for (Entry* e = entries.load(std::memory_order_acquire); e != nullptr; e = e->next) {
     const uintptr_t end = e->end.load(std::memory_order_seq_cst);
     const uintptr_t begin = e->begin.load(std::memory_order_seq_cst);
-    // If the entry changed in between, it is for a new range, which this thread can't be reading.
+    // If the entry changed in between, it belongs to a new range, which this thread can't be
+    // reading.
     if (address < begin || address >= end || e->end.load(std::memory_order_seq_cst) != end)
       continue;
     e->damaged.store(true, std::memory_order_seq_cst);
@@ -60,7 +61,8 @@ void end_process(int signal) {
   struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   ::sigaction(signal, &standard, nullptr);
-  // Needed for signals sent by kill() or raise(); a faulting instruction would fault again anyway.
+  // Needed for signals sent by kill() or raise(); a faulting instruction would fault again by
+  // itself.
   ::raise(signal);
 }
 
@@ -80,8 +82,7 @@ void pass_on(int signal, siginfo_t* details, void* context) {
     return;
   }
   if (sent && before != nullptr && before->action.sa_handler == SIG_IGN && passing_on == 0) return;
-  // There is no previous handler, or it has raised the signal again for its own predecessor, as
-  // Python's faulthandler does.
+  // There is no previous handler, or it raised the signal again, as Python's faulthandler does.
   end_process(signal);
 }
 
@@ -92,9 +93,9 @@ void on_bus_error(int signal, siginfo_t* details, void* context) {
     const auto address = reinterpret_cast<uintptr_t>(details->si_addr);
     const uintptr_t end = damage(address);
     const uintptr_t first = address & ~(page - 1);
-    // One mapping to the end of the range: one per page could exceed the limit on mappings. The
-    // kernel is called itself: ThreadSanitizer takes mmap for a write that other threads' reads
-    // race with, and a handler may call nothing that it has in its place.
+    // Maps to the end of the range at once, because one mapping per page could exceed the limit on
+    // mappings. Uses the system call directly: ThreadSanitizer would treat mmap as a write that
+    // races with other threads' reads, and a signal handler must not call its interceptor.
     if (end != 0 &&
         ::syscall(SYS_mmap, first, end - first, PROT_READ,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != -1) {
@@ -122,7 +123,7 @@ GuardedRange::GuardedRange(const void* begin, size_t bytes) {
   }
   entry->damaged.store(false, std::memory_order_seq_cst);
   entry->begin.store(first, std::memory_order_seq_cst);
-  // The mapping covers the file's last page whole.
+  // The mapping covers the whole last page of the file.
   entry->end.store(first + (bytes + page - 1) / page * page, std::memory_order_seq_cst);
   entry_ = entry;
 }

@@ -12,7 +12,8 @@ namespace wick::io {
 /// process if there is none.
 class GuardedRange {
  public:
-  /// [begin, begin + bytes) is mapped and begins at a page. Installs the handler.
+  /// [begin, begin + bytes) must be mapped and start at a page boundary. Installs the signal
+  /// handler.
   GuardedRange(const void* begin, size_t bytes);
   /// Must run before the range is unmapped.
   ~GuardedRange();
@@ -21,8 +22,8 @@ class GuardedRange {
 
   bool is_damaged() const noexcept;
 
-  /// Installs the handler again if another one has replaced it; that one is then called for
-  /// addresses outside all ranges.
+  /// Reinstalls the handler if another one has replaced it. That one is then called for addresses
+  /// outside all ranges.
   static void claim_signal();
 
   struct Entry;

@@ -66,9 +66,9 @@ MappedFile::MappedFile(std::string path, int descriptor)
     : path_(std::move(path)), descriptor_(descriptor) {}
 
 std::shared_ptr<const MappedFile> MappedFile::open(std::string_view op, const std::string& path) {
-  // A path with a NUL inside would silently name another file.
+  // A path that contains a NUL would silently name another file.
   if (path.find('\0') != std::string::npos) cannot_open(op, path, ENOENT);
-  // Non-blocking: opening a named pipe must not wait for its writer.
+  // Non-blocking, because opening a named pipe must not wait for a writer.
   const std::shared_ptr<MappedFile> mapped(
       new MappedFile(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
   const int file = mapped->descriptor_;

@@ -25,38 +25,38 @@ class WICK_API Bytes {
   size_t size() const { return size_; }
   std::span<const std::byte> span() const { return {data_, size_}; }
 
-  /// Says that `part` won't be read again soon, so that memory holding it may be given back. Its
-  /// contents stay as they are.
+  /// Tells that `part` won't be read again soon, so that its memory may be returned to the system.
+  /// The contents don't change.
   virtual void release(std::span<const std::byte> part) const noexcept;
-  /// Whether the system can fetch pages that were given back again.
+  /// Whether the system can read released pages again from a file.
   virtual bool file_backed() const noexcept { return false; }
-  /// Whether the bytes may be others than when they were opened. Asked after they were read, before
-  /// what came of it is used.
+  /// Whether the bytes may have changed since they were opened. Callers check this after they read
+  /// the bytes and before they use the results.
   virtual bool changed() const noexcept { return false; }
-  /// Errors, named after `op`: changed().
+  /// Errors: changed() is true; the message names `op`.
   void require_unchanged(std::string_view op) const;
 
-  /// Bytes held in memory, aligned to 64.
+  /// A copy of bytes in memory, aligned to 64 bytes.
   static std::shared_ptr<const Bytes> copy_of(std::span<const std::byte> bytes);
 
  protected:
   Bytes() = default;
-  /// What errors call the bytes.
+  /// The name of the bytes in error messages.
   virtual const std::string& name() const noexcept;
 
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
 
-/// A whole file mapped read-only. Other processes may change the file while it is mapped, and with
-/// it the bytes: a range that the file loses reads as zeros (see GuardedRange), and changed() tells
-/// of that and of every write that changes the file's size or its time of modification. Not told: a
-/// write within the clock tick (some milliseconds) of the file's last change before open(), and one
-/// whose writer sets the time back. A file that is replaced by rename or deleted keeps its bytes.
+/// A file mapped read-only. Other processes may change the file, and thereby the bytes, while it is
+/// mapped. A range that the file loses reads as zeros (see GuardedRange). changed() reports that,
+/// and every write that changes the file's size or modification time. It can't detect a write
+/// within the clock tick (some milliseconds) of the last change before open(), or a write whose
+/// writer resets the time. A file that is deleted or replaced by rename keeps its bytes.
 class WICK_API MappedFile final : public Bytes {
  public:
-  /// Maps the regular file `path`. Errors, named after `op`: missing, a directory or other special
-  /// file, empty, no permission.
+  /// Maps the regular file `path`. Errors: the file is missing, empty or not a regular file;
+  /// permission is denied; the message names `op`.
   static std::shared_ptr<const MappedFile> open(std::string_view op, const std::string& path);
   ~MappedFile() override;
   void release(std::span<const std::byte> part) const noexcept override;
@@ -68,10 +68,10 @@ class WICK_API MappedFile final : public Bytes {
   const std::string& name() const noexcept override { return path_; }
 
   std::string path_;
-  int descriptor_;  // open as long as the mapping, to ask for the file's state
+  int descriptor_;  // stays open as long as the mapping, to query the file's state
   int64_t modified_seconds_ = 0, modified_nanoseconds_ = 0;
   std::unique_ptr<GuardedRange> guard_;
-  mutable std::atomic<bool> changed_{false};  // stays set
+  mutable std::atomic<bool> changed_{false};  // never reset
 };
 
 }  // namespace wick::io

@@ -20,20 +20,21 @@ namespace {
 
 constexpr int kAttempts = 8;  // to find an unused name
 
-/// The folder of `path` with its slash; empty for the current one.
+/// The folder of `path` with a trailing slash; empty for the current folder.
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-/// A name beside `path`; short, as a long file name may leave no room.
+/// A temporary name in the folder of `path`. It is short, because a long file name may exceed the
+/// limit.
 std::string temporary_name(const std::string& path) {
   std::random_device random;
   return fmt::format("{}.wick-{:08x}{:08x}.tmp", folder_of(path), random(), random());
 }
 
-/// Opens a file without a name in the folder of `path`; it vanishes when the process ends. -1 where
-/// the file system doesn't support that, or the file couldn't be named later.
+/// Opens an unnamed file in the folder of `path`, which vanishes when the process ends. Returns -1
+/// if the file system doesn't support it, or if the file couldn't be named later.
 int open_nameless([[maybe_unused]] const std::string& path,
                   [[maybe_unused]] uint32_t permissions) {
 #ifdef O_TMPFILE
@@ -53,7 +54,7 @@ OutputFile::OutputFile(std::string_view op, std::string path, uint32_t permissio
   if (path_.find('\0') != std::string::npos) fail("cannot write", ENOENT);
   struct stat status {};
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    // A rename would replace the device or pipe itself.
+    // A rename would replace the device or pipe.
     if (S_ISDIR(status.st_mode)) fail("cannot write", EISDIR);
     throw Error(ErrorKind::file, op_, "cannot write", printable(path_), "Not a regular file");
   }
@@ -93,7 +94,7 @@ void OutputFile::give_name() {
 
 void OutputFile::reserve(uint64_t bytes) {
 #ifdef __linux__
-  // posix_fallocate would write the whole file where the file system lacks the call.
+  // posix_fallocate would write the whole file if the file system lacks the call.
   if (bytes == 0 || bytes > INT64_MAX) return;
   if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) != 0 && errno == ENOSPC) {
     fail("cannot write", ENOSPC);
@@ -106,7 +107,7 @@ void OutputFile::reserve(uint64_t bytes) {
 void OutputFile::write(std::span<const std::byte> bytes) {
   if (fd_ < 0) fail("cannot write", EBADF);
   while (!bytes.empty()) {
-    constexpr size_t kMaxWrite = size_t{1} << 30;  // the kernel's limit lies below 2 GiB
+    constexpr size_t kMaxWrite = size_t{1} << 30;  // the kernel's limit is slightly below 2 GiB
     const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kMaxWrite));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
@@ -121,7 +122,7 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 
 void OutputFile::finish() {
   if (fd_ < 0) fail("cannot write", EBADF);
-  // Frees reserved space that wasn't used. The contents must be on the disk before the name refers
+  // Frees reserved space that wasn't used. The contents must reach the disk before the name refers
   // to them.
   if (::ftruncate(fd_, static_cast<off_t>(written_)) != 0 || ::fsync(fd_) != 0) {
     fail("cannot write", errno);

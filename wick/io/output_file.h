@@ -10,13 +10,13 @@
 
 namespace wick::io {
 
-/// A file that appears whole or not at all. It is written without a name (O_TMPFILE), or under a
-/// temporary one in the same folder where that isn't supported; finish() renames it over `path`.
-/// Without finish() it is removed; only a killed process leaves a temporary file behind.
+/// A file that appears complete or not at all. It is written without a name (O_TMPFILE), or under a
+/// temporary name in the same folder if that isn't supported; finish() renames it to `path`.
+/// Without finish() it is removed. Only a killed process can leave a temporary file behind.
 class WICK_API OutputFile {
  public:
-  /// `permissions` are those of the file, less the bits of the umask. Errors, named after `op`: no
-  /// such folder, no permission, `path` is no regular file.
+  /// `permissions` are the new file's permission bits, restricted by the umask. Errors: the folder
+  /// doesn't exist; permission is denied; `path` isn't a regular file; the message names `op`.
   OutputFile(std::string_view op, std::string path, uint32_t permissions = 0666);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -25,12 +25,13 @@ class WICK_API OutputFile {
   const std::string& path() const { return path_; }
   uint64_t written_bytes() const { return written_; }
 
-  /// Allocates disk space for a file of `bytes`, so that a full disk is noticed early. Does nothing
-  /// where the file system doesn't support that. Errors: disk full.
+  /// Allocates disk space for `bytes`, so that a full disk is detected early. Does nothing if the
+  /// file system doesn't support it. Errors: the disk is full.
   void reserve(uint64_t bytes);
-  /// Appends. Errors: disk full and other failures to write.
+  /// Appends bytes. Errors: the disk is full, or the write fails.
   void write(std::span<const std::byte> bytes);
-  /// Flushes to the disk and renames. Errors as for write; the file is then not there.
+  /// Flushes the file to the disk and renames it. Errors: those of write; `path` isn't written
+  /// then.
   void finish();
 
  private:

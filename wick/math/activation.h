@@ -1,47 +1,49 @@
 #pragma once
 
-// How blocks of 32 activations become int8 for the products with quantised weights.
+// Quantisation of blocks of 32 activations to int8, for the gemms with quantised weights.
 
 #include "wick/math/scalar.h"
 
 namespace wick::math {
 
-/// What a quantised block of activations carries beside its 32 int8 values.
+/// The metadata of a quantised block of activations, besides its 32 int8 values.
 struct alignas(8) ActivationScale {
   float d;  ///< value = d·q
   i32 sum;  ///< Σ q
 };
 
-/// What the largest magnitude of a block says of all its values. The steps are part of the numeric
-/// contract, so every backend has the same bits.
+/// The scale of a block, computed from its largest magnitude. The steps are part of the numeric
+/// contract, so every backend computes the same bits.
 ///
-/// The scale has four significant bits, so that its products with the int8 values fit into the
-/// eleven of an f16 and those with a weight's scale or an integer sum into an f32: whoever scales
-/// early, as f16 matrix units must, and whoever scales late get the same bits. It is rounded up,
-/// which keeps |q| ≤ 127 without a clamp: d ≥ rn(amax/127) makes |x|/d at most 127·(1 + 2^-24), and
-/// two more roundings don't reach 127.5.
+/// The scale has four significant bits. Its products with the int8 values therefore fit into the 11
+/// significant bits of an f16, and its products with a weight's scale or an integer sum fit into an
+/// f32. Kernels that apply the scale before the gemm, as f16 matrix units must, and kernels that
+/// apply it afterwards get the same bits. The scale is rounded up, which keeps |q| ≤ 127 without a
+/// clamp: d ≥ rn(amax/127) makes |x|/d at most 127·(1 + 2^-24), and two more roundings don't reach
+/// 127.5.
 class ActivationStep {
  public:
-  /// The largest |x| as a bit pattern, where NaN stands above infinity above every finite
-  /// magnitude.
+  /// `largest` is the bit pattern of the largest |x|. As an integer, NaN is above infinity, which
+  /// is above every finite magnitude.
   WICK_FN explicit ActivationStep(u32 largest) {
     const float amax = bits_f32(largest);
     const bool special = largest >= 0x7f800000u;
     const bool zero = amax <= 1e-30f;
     const bool dead = special | zero;
-    // Far from denormals (1e-30/127) and from infinity (2.7e36): a carry only moves the exponent.
+    // The operand is far from denormals (1e-30/127) and from infinity (2.7e36), so a carry only
+    // changes the exponent.
     const float d = round_up(dead ? 1.0f : amax / 127.0f);
     inverse_ = 1.0f / d;
     keep_ = dead ? 0u : ~0u;
     d_ = special ? detail::kNaNF32 : (zero ? 0.0f : d);
   }
 
-  /// The least float of four significant bits that is no less than a positive normal x.
+  /// The smallest float with four significant bits that isn't below a positive normal x.
   WICK_FN static float round_up(float x) {
     return bits_f32((f32_bits(x) + 0x000fffffu) & 0xfff00000u);
   }
 
-  /// A value of the block, in -127 … 127.
+  /// Quantises a value of the block to -127 … 127.
   WICK_FN i32 quantize(float x) const {
     return static_cast<i32>(rint(bits_f32(f32_bits(x) & keep_) * inverse_));
   }
@@ -52,12 +54,12 @@ class ActivationStep {
   u32 keep_;
 };
 
-/// Blocks of activations that share a scale, for weights of q4_k.
+/// The number of activation blocks that share a scale, for q4_k weights.
 inline constexpr int kSharedBlocks = 4;
 
 /// Quantises `blocks` times 32 floats to int8 with one scale d = max|x|/127, rounded up to four
-/// significant bits: q = rint(x·(1/d)). sums[b] is Σ q of block b.
-/// Every input: an infinity or a NaN gives d = NaN and q = 0, max|x| ≤ 1e-30 d = 0 and q = 0.
+/// significant bits: q = rint(x·(1/d)). sums[b] is Σ q of block b. Defined for every input: an
+/// infinity or NaN gives d = NaN and q = 0; max|x| ≤ 1e-30 gives d = 0 and q = 0.
 WICK_FN float quantize_activations(const float* x, int blocks, i8* q, i32* sums) {
   u32 largest = 0;
   for (int j = 0; j < 32 * blocks; ++j) {
@@ -77,7 +79,7 @@ WICK_FN float quantize_activations(const float* x, int blocks, i8* q, i32* sums)
   return step.d();
 }
 
-/// One block with a scale of its own.
+/// Quantises one block with its own scale.
 WICK_FN ActivationScale quantize_activation(const float* x, i8* q) {
   i32 sum = 0;
   const float d = quantize_activations(x, 1, q, &sum);

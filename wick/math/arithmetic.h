@@ -1,15 +1,15 @@
 #pragma once
 
-// Every elementwise op under the name of its row in ops.def, for floats and integers: those of
-// scalar.h and integer.h, and here the ones that are one operation of the processor for floats,
-// comparisons and logic.
+// The elementwise ops under the names of their rows in ops.def, for floats and integers. scalar.h
+// and integer.h have most of them; this header adds comparisons, logic, and the float ops that are
+// one machine operation.
 
 #include "wick/math/integer.h"
 #include "wick/math/scalar.h"
 
 namespace wick::math {
 
-/// Floats. Every input; correctly rounded.
+/// Arithmetic of floats. Every input; correctly rounded.
 template <Real T>
 WICK_FN T add(T a, T b) {
   return a + b;
@@ -26,7 +26,7 @@ template <Real T>
 WICK_FN T div(T a, T b) {
   return a / b;
 }
-/// silu(a)·b, the product rounded once more.
+/// silu(a)·b; the product is rounded once more.
 template <Real T>
 WICK_FN T silu_mul(T a, T b) {
   return silu(a) * b;
@@ -43,8 +43,8 @@ WICK_FN T powf(T x, T exponent) {
   return pow(x, exponent);
 }
 
-/// Whether a stands so to b. Of floats as IEEE 754 has it: a NaN is unequal to everything and not
-/// in any order, −0 equals +0.
+/// Elementwise comparison of a and b. For floats as in IEEE 754: NaN is unequal to everything and
+/// unordered, −0 equals +0.
 template <Number T>
 WICK_FN bool eq(T a, T b) {
   return a == b;
@@ -70,7 +70,7 @@ WICK_FN bool ge(T a, T b) {
   return a >= b;
 }
 
-/// Logic on numbers, of which zeros alone are false; a NaN is true.
+/// Logic on numbers: only zeros are false, and NaN is true.
 template <Number T>
 WICK_FN bool logical_and(T a, T b) {
   return (a != T{0}) & (b != T{0});

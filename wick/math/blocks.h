@@ -1,16 +1,17 @@
 #pragma once
 
-// The GGML block formats of 32 values, in their file layout, with the arithmetic that defines them.
-// Format and rounding: github.com/ggml-org/ggml, docs/gguf.md and the reference quantisers.
+// The GGML block formats of 32 values in their file layout, and the arithmetic that defines them.
+// Sources of formats and rounding: github.com/ggml-org/ggml, docs/gguf.md and the reference
+// quantisers.
 
 #include "wick/math/half.h"
 #include "wick/math/scalar.h"
 
 namespace wick::math {
 
-/// Values in a block of the formats here.
+/// Values per block of the formats in this header.
 inline constexpr int kBlock = 32;
-/// Values in a block of any format.
+/// Values per block of any format.
 template <class Block>
 inline constexpr int kBlockValues = kBlock;
 
@@ -47,7 +48,7 @@ static_assert(sizeof(BlockQ5_0) == 22 && alignof(BlockQ5_0) == 2);
 static_assert(sizeof(BlockQ5_1) == 24 && alignof(BlockQ5_1) == 2);
 static_assert(sizeof(BlockQ8_0) == 34 && alignof(BlockQ8_0) == 2);
 
-/// Writes the 32 values of a block. Every bit pattern; exact but for one rounding of d·q + m.
+/// Writes the 32 values of a block. Every bit pattern; exact, except that d·q + m is rounded once.
 WICK_FN void dequantize(const BlockQ4_0& b, float* out) {
   const float d = to_f32(b.d);
   for (int j = 0; j < 16; ++j) out[j] = d * static_cast<float>((b.qs[j] & 15) - 8);
@@ -61,7 +62,7 @@ WICK_FN void dequantize(const BlockQ4_1& b, float* out) {
 
 namespace detail {
 
-/// Bits 4 of the values j and j + 16 of a Q5 block, in place.
+/// The fifth bits of the values j and j + 16 of a Q5 block, shifted to bit 4.
 struct FifthBits {
   u32 low, high;
 };
@@ -93,7 +94,7 @@ WICK_FN void dequantize(const BlockQ8_0& b, float* out) {
   for (int j = 0; j < kBlock; ++j) out[j] = d * static_cast<float>(b.qs[j]);
 }
 
-/// Value j of a block: what dequantize writes there.
+/// Value j of a block, equal to what dequantize writes.
 WICK_FN float value_of(const BlockQ4_0& b, int j) {
   const int q = b.qs[j & 15] >> (j < 16 ? 0 : 4) & 15;
   return to_f32(b.d) * static_cast<float>(q - 8);
@@ -116,10 +117,10 @@ WICK_FN float value_of(const BlockQ8_0& b, int j) {
 
 namespace detail {
 
-/// 1/d, or 0 for d = 0.
+/// 1/d, or 0 if d is 0.
 WICK_FN float recip_or_zero(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
 
-/// Truncated and clamped to 0..largest; NaN gives 0.
+/// Truncates and clamps to 0..largest; NaN gives 0.
 WICK_FN u8 to_quant(float x, float largest) {
   float y = x > 0.0f ? x : 0.0f;
   y = y < largest ? y : largest;

@@ -1,18 +1,18 @@
 #pragma once
 
-// The GGML block formats whose quants are numbers of values in a code, and the two that other
-// formats' activations have, in their file layout. Format: github.com/ggml-org/ggml, docs/gguf.md.
+// The GGML block formats whose quants index a table of values, and the two formats of quantised
+// activations, in their file layout. Source: github.com/ggml-org/ggml, docs/gguf.md.
 
 #include "wick/math/blocks.h"
 
 namespace wick::math {
 
-/// value = d·q; s is d times the sum of q and says nothing that isn't there already.
+/// value = d·q; s is d times the sum of q, which is redundant.
 struct BlockQ8_1 {
   f16 d, s;
   i8 qs[32];
 };
-/// value = d·q; sums of sixteen q each say nothing that isn't there already.
+/// value = d·q; each of `sums` is the sum of sixteen q, which is redundant.
 struct BlockQ8_K {
   float d;
   i8 qs[256];
@@ -23,17 +23,17 @@ struct BlockIQ4_NL {
   f16 d;
   u8 qs[16];
 };
-/// value = (d·(sc − 32))·code(q), with the 6-bit sc of its 32 values: the low four bits are a
-/// nibble of low, the high two lie in high from bit 2·part on. Sixteen bytes of qs have the nibbles
-/// of 32 values, as in Q4_0.
+/// value = (d·(sc − 32))·code(q) with a 6-bit sc for each 32 values. The low four bits of sc are a
+/// nibble of `low`, the high two are in `high` from bit 2·part on. Sixteen bytes of qs hold the
+/// nibbles of 32 values, as in Q4_0.
 struct BlockIQ4_XS {
   f16 d;
   u16 high;
   u8 low[4];
   u8 qs[128];
 };
-/// value = 2^(e − 127)·q, q in four bits: sign, two of exponent, one of mantissa. Nibbles as in
-/// Q4_0.
+/// value = 2^(e − 127)·q with a 4-bit float q: one sign bit, two exponent bits, one mantissa bit.
+/// Nibbles as in Q4_0.
 struct BlockMXFP4 {
   u8 e;
   u8 qs[16];
@@ -48,13 +48,14 @@ inline constexpr int kBlockValues<BlockQ8_K> = 256;
 template <>
 inline constexpr int kBlockValues<BlockIQ4_XS> = 256;
 
-/// A code of sixteen values. Devices have it as words of eight int8, the first in the lowest byte:
-/// a table would lie in memory.
+/// A table of sixteen values. Device code uses two words of eight int8 each, the first value in the
+/// lowest byte, because an array would be placed in memory.
 struct Code {
   float values[16];
   u64 first, second;
 };
-/// Denser about zero. Internal: objects of several instruction sets have it.
+/// The IQ4_NL values, which are denser near zero. Static, because objects of several instruction
+/// sets include it.
 static constexpr Code kNormalCode = {
     {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
     0xf6eaddcfbfad9881,
@@ -63,7 +64,7 @@ static constexpr Code kNormalCode = {
 static constexpr Code kE2m1Code = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12},
                                    0x0c08060403020100,
                                    0xf4f8fafcfdfeff00};
-/// Value q.
+/// Entry q of a table.
 template <const Code& code>
 WICK_FN float code_value(int q) {
 #if WICK_FN_NVCC_DEVICE || WICK_FN_AMD_DEVICE
@@ -93,7 +94,8 @@ WICK_FN float scale_of(const BlockIQ4_XS& b, int part) {
 WICK_FN float level_of(const BlockIQ4_XS& b, int part, int l) {
   return code_value<kNormalCode>(b.qs[16 * part + (l & 15)] >> (l < 16 ? 0 : 4) & 15);
 }
-/// Half of the block's scale, for a code of twice the values: 2^(e − 128), 255 no exception.
+/// Half of the block's scale, because the table has twice the values: 2^(e − 128), also for e =
+/// 255.
 WICK_FN float scale_of(const BlockMXFP4& b, int) {
   const u32 e = b.e;
   return bits_f32(e < 2 ? 0x00200000u << e : (e - 1) << 23);
@@ -102,7 +104,7 @@ WICK_FN float level_of(const BlockMXFP4& b, int, int l) {
   return code_value<kE2m1Code>(b.qs[l & 15] >> (l < 16 ? 0 : 4) & 15);
 }
 
-/// Value j of a block, and all of them: every bit pattern; exact, but for d·q of Q8_K.
+/// Value j of a block, and all values of a block. Every bit pattern; exact, except for d·q of Q8_K.
 #define WICK_CODE_BLOCK(Block)                                            \
   WICK_FN float value_of(const Block& b, int j) {                         \
     return scale_of(b, j / 32) * level_of(b, j / 32, j % 32);             \

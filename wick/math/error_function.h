@@ -1,7 +1,7 @@
 #pragma once
 
-// The error function, the normal distribution and the exact gelu. What wick/math/scalar.h says of
-// all its functions holds here.
+// The error function, the normal distribution and the exact gelu. The conventions of
+// wick/math/scalar.h hold here.
 
 #include "wick/math/exp_log.h"
 
@@ -9,8 +9,8 @@ namespace wick::math {
 
 namespace detail {
 
-/// exp(−y²/2)/Φ(−y) for 0 ≤ y ≤ 14.5: nearly a line, hence a line less a quotient, of whose
-/// roundings that leaves little.
+/// exp(−y²/2)/Φ(−y) for 0 ≤ y ≤ 14.5. The function is nearly a line, so it is computed as a line
+/// minus a quotient, whose rounding errors then matter little.
 WICK_FN float inverse_mills(float y) {
   float p = 0x1.2adce6p-7f;
   p = fma(p, y, 0x1.42e756p-4f);
@@ -23,9 +23,9 @@ WICK_FN float inverse_mills(float y) {
   q = fma(q, y, 0x1.1bdff2p-1f);
   return fma(y, 0x1.40d83ep+1f - p / q, 2.0f);
 }
-/// exp(y²/2)·Φ(−y), a smooth function that falls like 1/y: a polynomial in (y − c)/(y + c), over
-/// y + c. The reciprocal w is taken of the unrounded y + c, for its error would count twice.
-/// 1 ≤ y ≤ 38.7.
+/// exp(y²/2)·Φ(−y) for 1 ≤ y ≤ 38.7, a smooth function that falls like 1/y: a polynomial in (y −
+/// c)/(y + c), divided by y + c. The reciprocal w is that of the unrounded y + c, because its error
+/// would count twice.
 WICK_FN double scaled_normal_tail(double y) {
   const double d = y + 3.0;
   const double first = 1.0 / d;
@@ -70,8 +70,9 @@ WICK_FN double normal_quotient(double h) {
   return fma(p, h, 0x1.9884533d43651p-2);
 }
 
-/// exp(−y²/2) for |y| ≤ 15: exp_parts of −y²/2, of which y² keeps both parts and the halves and
-/// signs are in the coefficients (powers of two: the same bits, two products fewer).
+/// The parts of exp(−y²/2) for |y| ≤ 15. y² keeps its rounding error; the factor −1/2 is folded
+/// into the coefficients, which are powers of two, so the bits don't change and two multiplications
+/// are saved.
 WICK_FN ExpParts<float> exp_of_half_square(float y) {
   constexpr float kShift = 0x1.8p23f + 254.0f;
   const float h = y * y;
@@ -89,7 +90,7 @@ WICK_FN ExpParts<float> exp_of_half_square(float y) {
   return {r, q, bits_f32(half << 23), bits_f32((sum - half) << 23)};
 }
 
-/// Φ(−y) = (1 + r·q)·s1·s2/mills for y = |x|; beyond 14.5 it is 0.
+/// Φ(−y) = (1 + r·q)·s1·s2/mills for y = |x|; 0 above 14.5.
 struct NormalTail {
   float y, mills;
   ExpParts<float> e;
@@ -100,7 +101,7 @@ WICK_FN NormalTail normal_tail(float x) {
   return {y, inverse_mills(y), exp_of_half_square(y)};
 }
 
-/// Φ(x) = value·scale, scale a power of two that keeps value normal.
+/// Φ(x) = value·scale; scale is a power of two that keeps value normal.
 struct NormalShare {
   double value, scale;
 };
@@ -118,7 +119,7 @@ WICK_FN NormalShare normal_share(double x) {
   return {below ? tail : above, below ? e.s2 : 1.0};
 }
 
-/// log(erfc(y)) for 1 ≤ y ≤ 3.95, the more exact the nearer to 1.
+/// log(erfc(y)) for 1 ≤ y ≤ 3.95; the error grows with y.
 WICK_FN float log_erfc(float y) {
   float p = 0x1.86dd8ep-13f;
   p = fma(p, y, -0x1.825afep-9f);
@@ -170,8 +171,8 @@ WICK_FN double erf(double x) {
   return detail::with_sign(y < 1.0 ? small : large, x);
 }
 
-/// Φ(x), the share of the normal distribution below x. Every input; the lower tail goes through the
-/// denormals to 0. Worst 3.23 ulp (f32), 2.64 (f64).
+/// Φ(x), the cumulative distribution function of the standard normal distribution. Every input; the
+/// lower tail passes through the denormals to 0. Worst 3.23 ulp (f32), 2.64 (f64).
 WICK_FN float normcdf(float x) {
   const auto t = detail::normal_tail(x);
   const float tail = fma(t.e.r, t.e.q, 1.0f) / t.mills * t.e.s1;
@@ -183,7 +184,8 @@ WICK_FN double normcdf(double x) {
 }
 
 /// x·Φ(x), the gelu with the error function. Every input; gelu_erf(−inf) is the limit −0. Worst
-/// 3.66 ulp (f32), 2.87 (f64). In f32 it is max(x, 0) − |x|·Φ(−|x|), one form for either sign.
+/// 3.66 ulp (f32), 2.87 (f64). In f32 it is computed as max(x, 0) − |x|·Φ(−|x|), one formula for
+/// both signs.
 WICK_FN float gelu_erf(float x) {
   const auto t = detail::normal_tail(x);
   const float below = fma(t.e.r * t.e.q, t.y, t.y) / t.mills * t.e.s1;

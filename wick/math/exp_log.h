@@ -1,6 +1,6 @@
 #pragma once
 
-// Exponentials and logarithms. What wick/math/scalar.h says of all its functions holds here.
+// Exponentials and logarithms. The conventions of wick/math/scalar.h hold here.
 
 #include "wick/math/fn.h"
 
@@ -8,13 +8,13 @@ namespace wick::math {
 
 namespace detail {
 
-/// exp(x) = exp(r)·s1·s2 with |r| ≤ ln(2)/2 and two powers of two, each of which is a normal number
-/// where their product may not be.
+/// exp(x) = exp(r)·s1·s2 with |r| ≤ ln(2)/2. s1 and s2 are powers of two that are normal numbers
+/// even if their product isn't.
 template <class F>
 struct ExpSplit {
   F r, s1, s2;
 };
-/// The same with q = (exp(r) − 1)/r: exp(x) = (1 + r·q)·s1·s2.
+/// exp(x) = (1 + r·q)·s1·s2 with q = (exp(r) − 1)/r.
 template <class F>
 struct ExpParts {
   F r, q, s1, s2;
@@ -45,7 +45,7 @@ WICK_FN double exp_quotient(double r) {
 
 /// Splits exp(x) for |x| ≤ 120. A NaN makes r a NaN.
 WICK_FN ExpSplit<float> exp_split(float x) {
-  // Adding 1.5·2^23 leaves round(x / ln 2) in the low bits; 254 is the bias of two exponents.
+  // Adding 1.5·2^23 leaves round(x / ln 2) in the low bits; 254 is the sum of two exponent biases.
   constexpr float kShift = 0x1.8p23f + 254.0f;
   const float t = fma(x, 0x1.715476p0f, kShift);
   const float n = t - kShift;
@@ -54,7 +54,7 @@ WICK_FN ExpSplit<float> exp_split(float x) {
   const u32 half = sum >> 1;
   return {r, bits_f32(half << 23), bits_f32((sum - half) << 23)};
 }
-/// Splits exp(x + low) for a low that is small beside 1.
+/// Splits exp(x + low), where low is small compared with 1.
 WICK_FN ExpSplit<float> exp_split(float x, float low) {
   constexpr float kShift = 0x1.8p23f + 254.0f;
   const float t = fma(x, 0x1.715476p0f, kShift);
@@ -84,13 +84,13 @@ WICK_FN ExpSplit<double> exp_split(double x, double low) {
   return {r, bits_f64(half << 52), bits_f64((sum - half) << 52)};
 }
 
-/// The parts of exp(x); domain as exp_split.
+/// The parts of exp(x), in the domain of exp_split.
 template <class F>
 WICK_FN ExpParts<F> exp_parts(F x) {
   const ExpSplit<F> e = exp_split(x);
   return {e.r, exp_quotient(e.r), e.s1, e.s2};
 }
-/// The parts of exp(x + low) for a low that is small beside 1, which costs no rounding more.
+/// The parts of exp(x + low), where low is small compared with 1, without an additional rounding.
 template <class F>
 WICK_FN ExpParts<F> exp_parts(F x, F low) {
   const ExpSplit<F> e = exp_split(x, low);
@@ -129,29 +129,30 @@ template <class F>
 WICK_FN F expm1_within(F x) {
   const ExpSplit<F> e = exp_split(x);
   const F tail = (e.r * e.r) * expm1_quotient(e.r);
-  // s1·(r + tail) + s1 − 1/s2, the powers of two first: their difference is exact wherever
-  // cancellation could show it.
+  // Computes s1·(r + tail) + s1 − 1/s2. The powers of two are subtracted first, because their
+  // difference is exact wherever cancellation would amplify an error.
   const F large = fma(e.s1, e.r, e.s1 - inverse_power(e.s2));
   return with_sign(fma(e.s1, tail, large) * e.s2, x);
 }
 
 }  // namespace detail
 
-/// e to the power x. Every input: overflows to inf, underflows through the denormals to 0.
-/// Worst 0.892 ulp (f32), 0.87 (f64). The reduction is Cody and Waite's, with fma.
+/// e to the power of x. Every input; overflows to inf, underflows through the denormals to 0. Worst
+/// 0.892 ulp (f32), 0.87 (f64). Uses Cody and Waite's argument reduction with fma.
 WICK_FN float exp(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
   const auto e = detail::exp_parts(x);
   return fma(e.r * e.s1, e.q, e.s1) * e.s2;
 }
-/// The same bits for x ≤ 0 or NaN, with one bound to keep instead of two.
+/// exp(x) for x ≤ 0 or NaN, with the same bits as exp; it needs one clamp instead of two.
 WICK_FN float exp_of_negative(float x) {
   x = x < -104.0f ? -104.0f : x;
   const auto e = detail::exp_parts(x);
   return fma(e.r * e.s1, e.q, e.s1) * e.s2;
 }
-/// The same bits for −87 ≤ x ≤ 0 or NaN: no result is denormal, so one power of two does.
+/// exp(x) for −87 ≤ x ≤ 0 or NaN, with the same bits as exp; no result is denormal, so one power of
+/// two suffices.
 WICK_FN float exp_of_small(float x) {
   constexpr float kShift = 0x1.8p23f + 127.0f;
   const float t = fma(x, 0x1.715476p0f, kShift);
@@ -180,11 +181,12 @@ WICK_FN double expm1(double x) {
 
 namespace detail {
 
-/// What log adds for arguments that are not positive and finite. A sum, because compilers turn a
-/// select between a result and constants into branches where a conversion with selects follows.
+/// The term that log adds for arguments that aren't positive and finite. It is a sum, because
+/// compilers turn a select between a result and constants into branches if a conversion with
+/// selects follows.
 WICK_FN float log_special(float x) {
 #if WICK_FN_NVCC_DEVICE
-  float y;  // has the same specials, in one instruction, but for negative denormals
+  float y;  // gives the special values in one instruction, except for negative denormals
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 0x1p64f));
   return (x > 0.0f) & (x < kInfF32) ? 0.0f : y;
 #else
@@ -213,8 +215,8 @@ WICK_FN float log_sum(float k, float f) {
   return fma(k, 0x1.62e43p-1f, f + y);
 }
 /// k·ln(2) + log(1 + f) for 1 + f in [√½, √2). With s = f/(2 + f), log(1 + f) = 2·artanh(s) is
-/// taken as f − f²/2 + s·(f²/2 + R(s²)). Source: K. C. Ng's arrangement in Sun's fdlibm, e_log.c,
-/// 1993.
+/// computed as f − f²/2 + s·(f²/2 + R(s²)). Source: K. C. Ng's arrangement in Sun's fdlibm,
+/// e_log.c, 1993.
 WICK_FN double log_sum(double k, double f) {
   const double s = f / (2.0 + f);
   const double z = s * s;
@@ -233,16 +235,16 @@ WICK_FN double log_sum(double k, double f) {
 inline constexpr u32 kLogLowF32 = 0x3f2aaaabu;          // 2/3: x = 2^k·m with m in [2/3, 4/3)
 inline constexpr u64 kLogLowF64 = 0x3fe6a09e667f3bcdu;  // √½: x = 2^k·m with m in [√½, √2)
 
-/// The exponent k of a double, 54 less if it is denormal, from its bits less kLogLowF64: the biased
-/// exponent becomes the low bits of a double near 2^52, for there is no vector conversion from
-/// 64-bit integers before AVX-512.
+/// The exponent k of a double, 54 less if it is denormal, from its bits minus kLogLowF64. The
+/// biased exponent becomes the low bits of a double near 2^52, because there is no vector
+/// conversion from 64-bit integers before AVX-512.
 WICK_FN double log_exponent(u64 b, bool denormal) {
   const u64 biased = (b + (u64{1023} << 52)) >> 52;
   return bits_f64(biased | 0x4330000000000000u) -
          (denormal ? 0x1p52 + 1023.0 + 54.0 : 0x1p52 + 1023.0);
 }
 
-/// log(x); kDenormals: also of denormal numbers.
+/// log(x). kDenormals: whether denormal numbers are supported.
 template <bool kDenormals>
 WICK_FN float log_f32(float x) {
   const bool denormal = kDenormals && x < 0x1p-126f;
@@ -254,8 +256,8 @@ WICK_FN float log_f32(float x) {
 
 }  // namespace detail
 
-/// Natural logarithm. log(±0) = −inf, NaN below zero; denormals are right. Worst 0.838 ulp (f32),
-/// 0.85 (f64).
+/// Natural logarithm. Every input; log(±0) = −inf, NaN below zero. Worst 0.838 ulp (f32), 0.85
+/// (f64).
 WICK_FN float log(float x) { return detail::log_f32<true>(x); }
 WICK_FN double log(double x) {
   const bool denormal = x < 0x1p-1022;
@@ -265,8 +267,8 @@ WICK_FN double log(double x) {
   return detail::log_sum(k, f) + detail::log_special(x);
 }
 
-/// log(1 + x). −inf at −1, NaN below; log1p(−0) = −0. Worst 1.52 ulp (f32), 1.24 (f64).
-/// 1 + x = 2^k·(1 + f), where k may come from the rounded sum but f must not.
+/// log(1 + x). Every input; −inf at −1, NaN below; log1p(−0) = −0. Worst 1.52 ulp (f32), 1.24
+/// (f64). With 1 + x = 2^k·(1 + f), k may be computed from the rounded sum, but f must not.
 WICK_FN float log1p(float x) {
   const float u = 1.0f + x;
   const u32 b = f32_bits(u) - detail::kLogLowF32;

@@ -1,8 +1,8 @@
 #pragma once
 
-// The ground under wick/math: function attributes, fixed-width types, bit views and the few
-// operations that a processor does exactly. Freestanding, because the same text is compiled by host
-// compilers, nvcc, clang for AMD and the run-time compilers.
+// Foundations of wick/math: function attributes, fixed-width types, bit casts, and operations that
+// processors compute exactly. Freestanding, because host compilers, nvcc, clang for AMD and the
+// run-time compilers all compile this source.
 
 #if defined(__HIP__) || (defined(__clang__) && defined(__CUDA__))
 #define WICK_FN __attribute__((host, device, always_inline)) inline
@@ -12,15 +12,14 @@
 #define WICK_FN __attribute__((always_inline)) inline
 #endif
 
-/// 1 where nvcc or its run-time compiler makes device code: compiler builtins have other names
-/// there.
+/// 1 if nvcc or NVRTC compiles device code, where compiler builtins have other names.
 #if defined(__CUDA_ARCH__) && !defined(__clang__)
 #define WICK_FN_NVCC_DEVICE 1
 #else
 #define WICK_FN_NVCC_DEVICE 0
 #endif
 
-/// 1 where clang makes device code for AMD.
+/// 1 if clang compiles device code for AMD.
 #if defined(__AMDGCN__)
 #define WICK_FN_AMD_DEVICE 1
 #else
@@ -60,10 +59,11 @@ WICK_FN double bits_f64(u64 b) { return __builtin_bit_cast(double, b); }
 #if WICK_FN_NVCC_DEVICE
 WICK_FN float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 WICK_FN double fma(double a, double b, double c) { return __fma_rn(a, b, c); }
-/// Its compiler's own steps in the middle of the range, into which small numbers are moved by a
-/// power of four; at the ends a select takes what it has branches for.
+/// Square root by the steps that nvcc uses in the middle of the range. Small operands are scaled
+/// into that range by a power of four, and selects handle the special cases for which nvcc uses
+/// branches.
 struct RootF32 {
-  float root;  // of x, but of x·2^96 if x is small
+  float root;  // of x, or of x·2^96 if x is small
   bool small, ends;
 
   WICK_FN explicit RootF32(float x) : small(x < 0x1p-96f) {
@@ -89,7 +89,7 @@ WICK_FN double ceil(double x) { return ::ceil(x); }
 WICK_FN float abs(float x) { return ::fabsf(x); }
 WICK_FN double abs(double x) { return ::fabs(x); }
 #else
-/// a·b + c, rounded once. Any operands; correctly rounded.
+/// a·b + c, rounded once. Every input; correctly rounded.
 WICK_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 WICK_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 /// Square root. NaN below zero, sqrt(−0) = −0; correctly rounded.
@@ -109,7 +109,7 @@ WICK_FN float abs(float x) { return __builtin_fabsf(x); }
 WICK_FN double abs(double x) { return __builtin_fabs(x); }
 #endif
 
-/// x, or a limit that it is beyond; NaN stays. The limit isn't 0. Exact.
+/// min(x, limit); NaN stays NaN. The limit must not be 0. Exact.
 WICK_FN float at_most(float x, float limit) {
 #if WICK_FN_NVCC_DEVICE
   float y;
@@ -129,8 +129,9 @@ WICK_FN float at_least(float x, float limit) {
 #endif
 }
 
-/// 1/d for 2^-100 <= |d| <= 2^100 or NaN, correctly rounded. On NVIDIA its compiler's own steps for
-/// such numbers, without the look at what isn't one: a branch that keeps apart what could overlap.
+/// 1/d for 2^-100 <= |d| <= 2^100 or NaN, correctly rounded. On NVIDIA these are the steps that
+/// nvcc uses for such numbers, without its check for other numbers, whose branch would prevent
+/// overlap of independent work.
 WICK_FN float recip_moderate(float d) {
 #if WICK_FN_NVCC_DEVICE
   float r;
@@ -141,7 +142,7 @@ WICK_FN float recip_moderate(float d) {
 #endif
 }
 
-/// Whether two types are one.
+/// Whether two types are equal.
 template <class A, class B>
 inline constexpr bool kSame = false;
 template <class A>
@@ -162,7 +163,7 @@ inline constexpr double kInfF64 = __builtin_bit_cast(double, u64{0x7ff0000000000
 inline constexpr float kNaNF32 = __builtin_bit_cast(float, 0x7fc00000u);
 inline constexpr double kNaNF64 = __builtin_bit_cast(double, u64{0x7ff8000000000000u});
 
-/// y, which isn't negative unless x is, with the sign of x.
+/// y with the sign of x. y must not be negative unless x is.
 WICK_FN float with_sign(float y, float x) {
   return bits_f32(f32_bits(y) | (f32_bits(x) & 0x80000000u));
 }

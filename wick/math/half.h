@@ -1,6 +1,6 @@
 #pragma once
 
-// 16- and 8-bit floats as storage types, and every cast between the ten real dtypes. Branch-free;
+// 16-bit and 8-bit floats as storage types, and the casts between the ten real dtypes. Branch-free;
 // each conversion rounds once, to nearest with ties to even.
 
 #include "wick/math/fn.h"
@@ -22,7 +22,7 @@ struct f8e4m3 {
 };
 static_assert(sizeof(f16) == 2 && sizeof(bf16) == 2 && sizeof(f8e4m3) == 1);
 
-/// The value as a float. Every pattern; exact.
+/// The value as a float. Every bit pattern; exact.
 WICK_FN float to_f32(f16 x) {
 #if WICK_FN_NVCC_DEVICE
   float y;
@@ -35,7 +35,8 @@ WICK_FN float to_f32(f16 x) {
   const u32 magnitude = (b & 0x7fffu) << 13;
   const bool denormal = magnitude < 0x00800000u;
   const bool special = magnitude >= 0x0f800000u;
-  // A denormal becomes 2^-14 + value, from which 2^-14 is taken away: no denormal operand arises.
+  // A denormal becomes 2^-14 + value, and then 2^-14 is subtracted, so that no denormal is ever an
+  // operand.
   const u32 rebias = denormal ? 0x38800000u : (special ? 0x70000000u : 0x38000000u);
   const float y = bits_f32(magnitude + rebias) - (denormal ? 0x1p-14f : 0.0f);
   return bits_f32(f32_bits(y) | (b & 0x8000u) << 16);
@@ -54,9 +55,9 @@ WICK_FN float to_f32(f8e4m3 x) {
 
 namespace detail {
 
-/// A double rounded to odd as a float: inexact results get an odd last bit, so that a second
-/// rounding to at most 22 bits gives what one rounding would have given.
-/// Source: S. Boldo and G. Melquiond, "When double rounding is odd" (IMACS 2005).
+/// Rounds a double to a float by round-to-odd: an inexact result gets an odd last bit, so that a
+/// second rounding to at most 22 bits gives the same result as a single rounding. Source: S. Boldo
+/// and G. Melquiond, "When double rounding is odd" (IMACS 2005).
 WICK_FN float f64_to_f32_odd(double x) {
   const float y = static_cast<float>(x);
   const double back = static_cast<double>(y);
@@ -71,8 +72,8 @@ WICK_FN f16 f16_from(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
   return {y};
 #elif WICK_FN_AMD_DEVICE
-  // Clang isn't to see where x comes from: it would divide in f16, which loses last bits, and take
-  // products as fma with +0, which loses the sign of −0.
+  // Hides the origin of x from clang. Otherwise it would divide in f16, which loses the last bits,
+  // and turn products into fma with +0, which loses the sign of −0.
   asm("" : "+v"(x));
   return {__builtin_bit_cast(u16, static_cast<_Float16>(x))};
 #else
@@ -80,7 +81,8 @@ WICK_FN f16 f16_from(float x) {
   const u32 magnitude = b & 0x7fffffffu;
   const u32 finite = magnitude < 0x47800000u ? magnitude : 0x47800000u;  // 2^16 rounds to infinity
   const u32 normal = (finite - 0x38000000u + 0xfffu + ((finite >> 13) & 1u)) >> 13;
-  const u32 denormal = f32_bits(bits_f32(finite) + 0.5f) - 0x3f000000u;  // one ulp of ½ is 2^-24
+  // one ulp of ½ is 2^-24
+  const u32 denormal = f32_bits(bits_f32(finite) + 0.5f) - 0x3f000000u;
   u32 y = finite < 0x38800000u ? denormal : normal;
   y = magnitude > 0x7f800000u ? 0x7e00u : y;
   return {static_cast<u16>(y | (b >> 16 & 0x8000u))};
@@ -104,7 +106,8 @@ WICK_FN f8e4m3 f8e4m3_from(float x) {
   const u32 magnitude = b & 0x7fffffffu;
   const u32 finite = magnitude < 0x43e00000u ? magnitude : 0x43e00000u;  // 448
   const u32 normal = (finite - 0x3c000000u + 0x7ffffu + ((finite >> 20) & 1u)) >> 20;
-  const u32 denormal = f32_bits(bits_f32(finite) + 0x1p14f) - 0x46800000u;  // an ulp there is 2^-9
+  // one ulp there is 2^-9
+  const u32 denormal = f32_bits(bits_f32(finite) + 0x1p14f) - 0x46800000u;
   u32 y = finite < 0x3c800000u ? denormal : normal;
   y = magnitude > 0x7f800000u ? 0x7fu : y;
   return {static_cast<u8>(y | (b >> 24 & 0x80u))};
@@ -112,8 +115,8 @@ WICK_FN f8e4m3 f8e4m3_from(float x) {
 
 }  // namespace detail
 
-/// The nearest value of a storage type. Every input; f16 and bf16 overflow to infinity, f8e4m3
-/// saturates at ±448; NaN stays NaN; correctly rounded.
+/// The nearest value of a storage type, correctly rounded. Every input; f16 and bf16 overflow to
+/// infinity, f8e4m3 saturates at ±448; NaN stays NaN.
 template <class T>
 WICK_FN T from_f32(float x) {
   if constexpr (kSame<T, f16>) {
@@ -126,7 +129,7 @@ WICK_FN T from_f32(float x) {
   }
 }
 
-/// The nearest value of a storage type, rounded once. Domain as from_f32; correctly rounded.
+/// The nearest value of a storage type, correctly rounded, with the domain of from_f32.
 template <class T>
 WICK_FN T from_f64(double x) {
   return from_f32<T>(detail::f64_to_f32_odd(x));
@@ -139,11 +142,11 @@ inline constexpr bool kStorage = kSame<T, f16> || kSame<T, bf16> || kSame<T, f8e
 template <class T>
 inline constexpr bool kReal = kSame<T, float> || kSame<T, double>;
 
-/// Truncation toward zero with saturation; NaN gives 0.
+/// Truncates toward zero and saturates; NaN gives 0.
 template <class To, class F>
 WICK_FN To saturated(F x) {
   constexpr bool kSigned = static_cast<To>(-1) < static_cast<To>(0);
-  if constexpr (sizeof(To) < 4) {  // both limits are exact and the way through i32 is the short one
+  if constexpr (sizeof(To) < 4) {  // both limits are exact; i32 gives the shortest code
     constexpr F kMax = kSigned ? F((1 << (8 * sizeof(To) - 1)) - 1) : F((1 << 8 * sizeof(To)) - 1);
     constexpr F kMin = kSigned ? -kMax - F(1) : F(0);
     F y = x < kMax ? x : kMax;
@@ -151,7 +154,7 @@ WICK_FN To saturated(F x) {
     return static_cast<To>(static_cast<i32>(x == x ? y : F(0)));
   } else {
     constexpr int kBits = 8 * static_cast<int>(sizeof(To)) - (kSigned ? 1 : 0);
-    constexpr F kEnd = F(u64{1} << (kBits - 1)) * F(2);  // the first value too large
+    constexpr F kEnd = F(u64{1} << (kBits - 1)) * F(2);  // the smallest value that is too large
     constexpr u64 kAll = ~u64{0} >> (64 - kBits);
     const bool inside = (x < kEnd) & (kSigned ? x >= -kEnd : x > F(-1));
     const To y = static_cast<To>(inside ? x : F(0));
@@ -160,20 +163,21 @@ WICK_FN To saturated(F x) {
   }
 }
 
-/// An integer as a storage type, rounded once.
+/// Converts an integer to a storage type, rounded once.
 template <class To, class I>
 WICK_FN To storage_from_integer(I x) {
   constexpr bool kSigned = static_cast<I>(-1) < static_cast<I>(0);
   if constexpr (sizeof(I) < 4) {
     return from_f32<To>(static_cast<float>(x));
   } else if constexpr (!kSame<To, bf16>) {
-    // Everything from 2^16 on overflows or saturates, so clamp to what a float holds exactly.
+    // Values from 2^16 on overflow or saturate, so the operand is clamped to what a float
+    // represents exactly.
     constexpr I kLimit = I{1} << 17;
     I y = x < kLimit ? x : kLimit;
     if constexpr (kSigned) y = y > -kLimit ? y : -kLimit;
     return from_f32<To>(static_cast<float>(static_cast<i32>(y)));
   } else {
-    // Where the float (of an i64: the double) on the way would round, round to odd at a higher bit.
+    // If the intermediate float (double for i64) would round, rounds to odd at a higher bit first.
     constexpr int kDigits = sizeof(I) == 4 ? 24 : 53;
     constexpr I kExact = I{1} << kDigits;
     constexpr I kUnit = I{1} << (8 * sizeof(I) - kDigits);

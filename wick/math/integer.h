@@ -1,7 +1,7 @@
 #pragma once
 
-// The elementwise ops of integers, under the names of their rows in ops.def. Everything wraps
-// modulo 2^bits; every input and exact, unless a function says otherwise.
+// The elementwise ops of integers under the names of their rows in ops.def. Results wrap modulo
+// 2^bits. Unless a function says otherwise, every input is valid and results are exact.
 
 #include "wick/math/fn.h"
 
@@ -9,7 +9,8 @@ namespace wick::math {
 
 namespace detail {
 
-/// The unsigned type in which a type's integers wrap; at least 32 bits, or C++ promotes to int.
+/// The unsigned type in which an integer type wraps; it has at least 32 bits, because C++ promotes
+/// smaller types to int.
 template <class T>
 struct WrapType {
   using type = u32;
@@ -26,7 +27,7 @@ inline constexpr bool kIsSigned = static_cast<T>(-1) < T{0};
 
 }  // namespace detail
 
-/// The lowest number is its own negative, and its own magnitude.
+/// neg and abs map the lowest number to itself.
 template <Whole T>
 WICK_FN T neg(T x) {
   using W = detail::Wrap<T>;
@@ -68,7 +69,7 @@ template <Whole T>
 WICK_FN T minimum(T a, T b) {
   return a < b ? a : b;
 }
-/// Truncated; b must not be 0. The lowest number over −1 is itself.
+/// Truncating division; b must not be 0. The lowest number divided by −1 gives itself.
 template <Whole T>
 WICK_FN T div(T a, T b) {
   if constexpr (detail::kIsSigned<T>) {
@@ -77,8 +78,7 @@ WICK_FN T div(T a, T b) {
     return static_cast<T>(a / b);
   }
 }
-/// a − b·floor(a/b): the sign is that of b, which must not be 0. The lowest number over −1 leaves
-/// 0.
+/// a − b·floor(a/b), with the sign of b, which must not be 0. The lowest number and −1 give 0.
 template <Whole T>
 WICK_FN T rem(T a, T b) {
   if constexpr (detail::kIsSigned<T>) {
@@ -88,7 +88,7 @@ WICK_FN T rem(T a, T b) {
     return static_cast<T>(a % b);
   }
 }
-/// The same from quotient = div(a, b), for processors that divide integers by other means.
+/// rem(a, b) from quotient = div(a, b), for processors that divide integers by other means.
 template <Whole T>
 WICK_FN T rem_from_quotient(T a, T b, T quotient) {
   const T r = sub(a, mul(quotient, b));
@@ -99,12 +99,12 @@ WICK_FN T rem_from_quotient(T a, T b, T quotient) {
   }
 }
 
-/// x where positive, else 0.
+/// x if x is positive, else 0.
 template <Whole T>
 WICK_FN T relu(T x) {
   return x > T{0} ? x : T{0};
 }
-/// −1, 0 or 1.
+/// −1, 0 or 1 by the sign of x.
 template <Whole T>
 WICK_FN T sign(T x) {
   if constexpr (detail::kIsSigned<T>) {
@@ -113,7 +113,7 @@ WICK_FN T sign(T x) {
     return static_cast<T>(x != T{0} ? 1 : 0);
   }
 }
-/// x held within [low, high]; high wins where the bounds cross.
+/// min(max(x, low), high).
 template <Whole T>
 WICK_FN T clamp(T x, T low, T high) {
   return minimum(maximum(x, low), high);
@@ -136,9 +136,9 @@ WICK_FN T bitwise_not(T x) {
   return static_cast<T>(~x);
 }
 
-/// a shifted by so many bits, filled with zeros from the right, and from the left with the sign (an
-/// unsigned type's is 0). The count is read as unsigned; one of the type's width or more, so also a
-/// negative one, shifts everything out: 0, or −1 for the right shift of a negative number.
+/// Shifts a by `count` bits. Left shifts fill with zeros, right shifts with the sign (0 for
+/// unsigned types). The count is read as unsigned. A count of the type's width or more, which
+/// includes negative counts, gives 0, or −1 for the right shift of a negative number.
 template <Whole T>
 WICK_FN T shift_left(T a, T count) {
   using W = detail::Wrap<T>;
@@ -153,7 +153,7 @@ WICK_FN T shift_right(T a, T count) {
   const W n = static_cast<W>(count);
   const W held = n < kMost ? n : kMost;
   if constexpr (detail::kIsSigned<T>) {
-    // Logical shifts do what the arithmetic one does, which has no vector form for 64 bits before
+    // Uses logical shifts, because the arithmetic shift has no vector form for 64 bits before
     // AVX-512.
     const W fill = a < T{0} ? ~W{0} : W{0};
     return static_cast<T>(((static_cast<W>(a) ^ fill) >> held) ^ fill);

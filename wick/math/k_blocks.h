@@ -1,49 +1,49 @@
 #pragma once
 
-// The GGML block formats of 256 values ("K-quants"), in their file layout, with the arithmetic that
-// defines them. Format: github.com/ggml-org/ggml, docs/gguf.md. The formats define what blocks
-// mean, not how floats are rounded to them: the quantisers here are wick's own, exact in class
-// (every step is written, so all backends have the same blocks).
+// The GGML block formats of 256 values ("K-quants") in their file layout, and the arithmetic that
+// defines them. Source: github.com/ggml-org/ggml, docs/gguf.md. The formats define the values of
+// blocks, but not how floats are quantised. The quantisers here are wick's own and of class exact:
+// the order of all steps is fixed, so all backends make the same blocks.
 
 #include "wick/math/blocks.h"
 
 namespace wick::math {
 
-/// Values in a superblock: eight blocks of 32, each with a scale of its own.
+/// Values per superblock: eight blocks of 32, each with its own scale.
 inline constexpr int kSuperblock = 256;
 
-/// value = (d·sc)·q − dmin·m, with the 6-bit sc and m of its 32 values. Byte 32·p + l of qs holds q
+/// value = (d·sc)·q − dmin·m with a 6-bit sc and m for each 32 values. Byte 32·p + l of qs holds q
 /// of value 64·p + l (low nibble) and of value 64·p + 32 + l (high nibble).
 struct BlockQ4_K {
   f16 d, dmin;
   u8 scales[12];
   u8 qs[128];
 };
-/// value = (d·sc)·(q − 32), with the int8 sc of its 16 values. Value 128·n + 32·r + l has its low
-/// four bits in a nibble of ql[64·n + 32·(r mod 2) + l] (the low one for r < 2), its high two in
-/// qh[32·n + l] from bit 2·r on.
+/// value = (d·sc)·(q − 32) with an int8 sc for each 16 values. Value 128·n + 32·r + l has its low
+/// four bits in a nibble of ql[64·n + 32·(r mod 2) + l] (the low nibble for r < 2), and its high
+/// two bits in qh[32·n + l] from bit 2·r on.
 struct BlockQ6_K {
   u8 ql[128];
   u8 qh[64];
   i8 scales[16];
   f16 d;
 };
-/// value = (d·sc)·q − dmin·m, with sc and m the low and the high nibble of its 16 values' scale.
-/// Value 128·n + 32·r + l has its two bits in qs[32·n + l] from bit 2·r on.
+/// value = (d·sc)·q − dmin·m; sc and m are the low and the high nibble of the scale of each 16
+/// values. Value 128·n + 32·r + l has its two bits in qs[32·n + l] from bit 2·r on.
 struct BlockQ2_K {
   u8 scales[16];
   u8 qs[64];
   f16 d, dmin;
 };
-/// value = (d·(sc − 32))·(q − 4), with the 6-bit sc of its 16 values. The low two bits of q as in
-/// Q2_K, the third of value 32·r + l is bit r of hmask[l].
+/// value = (d·(sc − 32))·(q − 4) with a 6-bit sc for each 16 values. The low two bits of q are
+/// stored as in Q2_K; the third bit of value 32·r + l is bit r of hmask[l].
 struct BlockQ3_K {
   u8 hmask[32];
   u8 qs[64];
   u8 scales[12];
   f16 d;
 };
-/// As Q4_K; the fifth bit of value 32·r + l is bit r of qh[l].
+/// Like Q4_K with a fifth bit: that of value 32·r + l is bit r of qh[l].
 struct BlockQ5_K {
   f16 d, dmin;
   u8 scales[12];
@@ -66,14 +66,14 @@ inline constexpr int kBlockValues<BlockQ3_K> = kSuperblock;
 template <>
 inline constexpr int kBlockValues<BlockQ5_K> = kSuperblock;
 
-/// The 6-bit scale and minimum of a block of 32.
+/// The 6-bit scale and the 6-bit minimum of a block of 32.
 struct SixBits {
   u8 scale, minimum;
 };
 
-/// Number `block` of the eight pairs of 6 bits in 12 bytes: the first four lie in the low bits of
-/// bytes 0–3 (scales) and 4–7 (minima); of the others the low four bits share bytes 8–11, and the
-/// high two are the high bits of bytes 0–7.
+/// Unpacks pair `block` of the eight pairs of 6 bits in 12 bytes. The first four pairs are in the
+/// low bits of bytes 0–3 (scales) and 4–7 (minima). The low four bits of the others are in bytes
+/// 8–11, their high two bits are the high bits of bytes 0–7.
 WICK_FN SixBits read_six_bits(const u8* packed, int block) {
   const u32 a = packed[block & 3], b = packed[(block & 3) + 4], c = packed[(block & 3) + 8];
   const bool first = block < 4;
@@ -91,12 +91,12 @@ WICK_FN void write_six_bits(const SixBits* pairs, u8* packed) {
   }
 }
 
-/// Writes the 256 values of a superblock. Every bit pattern; one rounding of the difference.
+/// Writes the 256 values of a superblock. Every bit pattern; the difference is rounded once.
 WICK_FN void dequantize(const BlockQ4_K& b, float* out) {
   const float d = to_f32(b.d), dmin = to_f32(b.dmin);
   for (int block = 0; block < 8; ++block) {
     const SixBits bits = read_six_bits(b.scales, block);
-    // Exact: 11 bits by 6, and by 4 more below.
+    // The product is exact: 11 bits times 6 bits, and times 4 more bits below.
     const float scale = d * static_cast<float>(bits.scale);
     const float minimum = -(dmin * static_cast<float>(bits.minimum));
     const u8* qs = b.qs + block / 2 * 32;
@@ -122,7 +122,7 @@ WICK_FN void dequantize(const BlockQ6_K& b, float* out) {
   }
 }
 
-/// Value j of a superblock: what dequantize writes there.
+/// Value j of a superblock, equal to what dequantize writes.
 WICK_FN float value_of(const BlockQ4_K& b, int j) {
   const SixBits bits = read_six_bits(b.scales, j / 32);
   const int q = b.qs[j / 64 * 32 + j % 32] >> (j / 32 % 2 * 4) & 15;
@@ -136,8 +136,8 @@ WICK_FN float value_of(const BlockQ6_K& b, int j) {
   return to_f32(b.d) * static_cast<float>(b.scales[j / 16]) * static_cast<float>(q - 32);
 }
 
-/// Of a part of a block, values that share what 4 or 6 bits make of the block's d and dmin: value =
-/// scale·level + minimum. Both are exact.
+/// The scale and minimum of a group of values that shares a 4-bit or 6-bit multiple of the block's
+/// d and dmin: value = scale·level + minimum. Both are exact.
 struct PartScale {
   float scale, minimum;
 };
@@ -151,8 +151,8 @@ WICK_FN float level_of(const BlockQ2_K& b, int part, int l) {
   return static_cast<float>(b.qs[part / 8 * 32 + part % 2 * 16 + l] >> part / 2 % 4 * 2 & 3);
 }
 WICK_FN float scale_of(const BlockQ3_K& b, int part) {
-  // The low four bits are nibbles of the first eight bytes, of the other four each has the high two
-  // of four parts.
+  // The low four bits are nibbles of the first eight bytes; each of the other four bytes has the
+  // high two bits of four scales.
   const int low = b.scales[part % 8] >> part / 8 * 4 & 15;
   const int high = b.scales[8 + part % 4] >> part / 4 * 2 & 3;
   return to_f32(b.d) * static_cast<float>((low | high << 4) - 32);
@@ -172,7 +172,7 @@ WICK_FN float level_of(const BlockQ5_K& b, int part, int l) {
   return static_cast<float>(low | (b.qh[l] >> part & 1) << 4);
 }
 
-/// Every bit pattern; one rounding of the difference.
+/// Every bit pattern; the difference is rounded once.
 WICK_FN float value_of(const BlockQ2_K& b, int j) {
   const PartScale part = part_of(b, j / 16);
   return fma(part.scale, level_of(b, j / 16, j % 16), part.minimum);
@@ -195,7 +195,7 @@ WICK_FN void dequantize(const BlockQ3_K& b, float* out) {
     for (int l = 0; l < 16; ++l) out[16 * i + l] = scale * level_of(b, i, l);
   }
 }
-/// Every bit pattern; one rounding of the difference.
+/// Every bit pattern; the difference is rounded once.
 WICK_FN float value_of(const BlockQ5_K& b, int j) {
   const PartScale part = part_of(b, j / 32);
   return fma(part.scale, level_of(b, j / 32, j % 32), part.minimum);
@@ -211,8 +211,8 @@ WICK_FN void dequantize(const BlockQ5_K& b, float* out) {
 
 namespace detail {
 
-/// Σ t[i] over n values, a power of two: halves added to each other, an order that vectors have
-/// too. Overwrites t.
+/// Σ t[i] over n values, a power of two. Repeatedly adds the upper half to the lower half, an order
+/// that vector code can use, too. Overwrites t.
 template <int n>
 WICK_FN float halving_sum(float* t) {
   for (int half = n / 2; half > 0; half /= 2) {
@@ -221,14 +221,14 @@ WICK_FN float halving_sum(float* t) {
   return t[0];
 }
 
-/// Rounded to an integer in low … high; NaN gives low.
+/// Rounds to an integer and clamps to low … high; NaN gives low.
 WICK_FN float to_level(float x, float low, float high) {
   const float y = rint(x);
   const float z = y > low ? y : low;
   return z < high ? z : high;
 }
 
-/// How much an error of each of n values counts: large values more, none nothing.
+/// Weights of the errors of n values: larger for larger values, 0 if all values are 0.
 template <int n>
 WICK_FN void error_weights(const float* x, float* w) {
   float t[n];
@@ -253,7 +253,8 @@ WICK_FN float squared_error(const float* x, const float* w, const float* q, Fit 
   return halving_sum<n>(t);
 }
 
-/// The least-squares line through n points (q, x), or through the origin if it would pass above.
+/// The least-squares line through n points (q, x), or through the origin if the line would have a
+/// negative minimum.
 template <int n>
 WICK_FN Fit fit_line(const float* x, const float* w, const float* q, Fit otherwise) {
   float sw[n], sx[n], sq[n], sqq[n], sxq[n];
@@ -273,9 +274,9 @@ WICK_FN Fit fit_line(const float* x, const float* w, const float* q, Fit otherwi
   return q2 > 0.0f ? Fit{xq / q2, 0.0f} : otherwise;
 }
 
-/// The scale ≥ 0 and minimum ≥ 0 for n values with q in 0 … levels: of the lines through 21
-/// roundings of the values, whose steps go around the one that takes the range, the one with the
-/// least weighted error.
+/// Finds a scale ≥ 0 and a minimum ≥ 0 for n values with q in 0 … levels. Tries the lines through
+/// 21 roundings of the values, whose step sizes are near the one that covers the range, and takes
+/// the line with the least weighted error.
 template <int n>
 WICK_FN Fit fit_affine(const float* x, float levels) {
   float low = 0.0f, high = x[0];
@@ -289,7 +290,7 @@ WICK_FN Fit fit_affine(const float* x, float levels) {
   const float range = high - low;
   Fit best = {range / levels, -low};
   float least = 0.0f;
-  // The first candidate is the range's own; the others lie around it.
+  // Candidate 0 has the step size that covers the range; the other candidates are near it.
   for (int candidate = 0; candidate <= 21; ++candidate) {
     const float off = candidate == 0 ? 0.0f : static_cast<float>(candidate - 11) * 0.1f;
     const float inverse = (levels + off) / range;
@@ -303,8 +304,9 @@ WICK_FN Fit fit_affine(const float* x, float levels) {
   return best;
 }
 
-/// The scale, of either sign, for n values with q in −levels … levels − 1: of the least-squares
-/// scales of 19 roundings, the one with the least error. Squares of the values weigh them.
+/// Finds a scale, of either sign, for n values with q in −levels … levels − 1. Tries the
+/// least-squares scales of 19 roundings and takes the one with the least error, weighted by the
+/// squares of the values.
 template <int n>
 WICK_FN float fit_scale(const float* x, float levels) {
   float largest = x[0];
@@ -312,7 +314,7 @@ WICK_FN float fit_scale(const float* x, float levels) {
   if (largest == 0.0f) return 0.0f;
   float w[n], q[n], sqq[n], sxq[n];
   for (int i = 0; i < n; ++i) {
-    const float relative = x[i] / largest;  // squares of the values themselves could be nothing
+    const float relative = x[i] / largest;  // squares of the values themselves could underflow
     w[i] = relative * relative;
   }
   float best = largest / -levels, least = 0.0f;
@@ -334,14 +336,14 @@ WICK_FN float fit_scale(const float* x, float levels) {
   return best;
 }
 
-/// 1/x, or 0 where that is no finite number.
+/// 1/x, or 0 if that isn't finite.
 WICK_FN float finite_recip(float x) { return abs(x) >= 0x1p-126f ? 1.0f / x : 0.0f; }
 
 }  // namespace detail
 
-/// Quantises 256 values: each block of 32 its own line (fit_affine), d and dmin the largest scale
-/// and minimum over 63, and the values rounded once more with what 6 bits keep of their line.
-/// Finite values; anything else gives unspecified quants.
+/// Quantises 256 values. Fits a line to each block of 32 (fit_affine), sets d and dmin to the
+/// largest scale and minimum divided by 63, and rounds the values again with the lines that the
+/// 6-bit scales represent. Finite values; other values give unspecified quants.
 WICK_FN void quantize(const float* in, BlockQ4_K* out) {
   detail::Fit fits[8];
   float scale = 0.0f, minimum = 0.0f;
@@ -370,9 +372,9 @@ WICK_FN void quantize(const float* in, BlockQ4_K* out) {
   write_six_bits(bits, out->scales);
 }
 
-/// Quantises 256 values: each 16 their own scale (fit_scale), d the largest over −128, and the
-/// values rounded once more with what 8 bits keep of their scale. Finite values; anything else
-/// gives unspecified quants.
+/// Quantises 256 values. Fits a scale to each 16 values (fit_scale), sets d to the largest scale
+/// divided by −128, and rounds the values again with the scales that 8 bits represent. Finite
+/// values; other values give unspecified quants.
 WICK_FN void quantize(const float* in, BlockQ6_K* out) {
   float fits[16], largest = 0.0f;
   for (int part = 0; part < 16; ++part) {

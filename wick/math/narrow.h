@@ -1,12 +1,14 @@
 #pragma once
 
-// The elementwise functions for results that are stored in 16 or 8 bits: for every number of such
-// a type the bits that those of scalar.h, rounded, would give, for half the instructions: with
-// shorter polynomials, one power of two where the range allows it, and no division. That all
-// 65,536 bits agree is what the coefficients were searched for, from minimax polynomials on
-// (tools/math_coefficients.sollya), and what tests/math holds. Of other numbers: nothing.
+// The elementwise functions for results that are stored in 16 or 8 bits. For every number of such a
+// type, they give the bits of the functions of scalar.h after rounding, with half the instructions:
+// shorter polynomials, one power of two where the range allows it, and no division. The
+// coefficients were searched for, starting from minimax polynomials
+// (tools/math_coefficients.sollya), so that all 65,536 bit patterns agree, and tests/math checks
+// all of them. For other numbers, nothing is guaranteed.
 //
-// The same promises as in scalar.h hold: branch-free, fma spelled out, the same bits everywhere.
+// As in scalar.h, functions are branch-free, fma is explicit, and all processors compute the same
+// bits.
 
 #include "wick/math/arithmetic.h"
 #include "wick/math/fn.h"
@@ -17,8 +19,8 @@ namespace wick::math {
 namespace detail {
 
 inline constexpr float kLog2E = 0x1.715476p0f;
-inline constexpr float kLow = 0x1.8p23f;           // adding it leaves an integer in the low bits,
-inline constexpr float kExponent = kLow + 127.0f;  // and this one an exponent's bits
+inline constexpr float kLow = 0x1.8p23f;           // adding kLow leaves an integer in the low bits,
+inline constexpr float kExponent = kLow + 127.0f;  // adding kExponent the bits of an exponent
 
 /// c1·f + c2·f² + …, divided by f.
 template <class... C>
@@ -28,8 +30,8 @@ WICK_FN float over_f(float f, float last, C... before) {
   return p;
 }
 
-/// −e/(2 + e) with e = exp(−2y) − 1 = s·f·q + (s − 1), which is exact where it is small: of 2^f·s,
-/// q(f) = (2^f − 1)/f.
+/// Returns −e/(2 + e) with e = exp(−2y) − 1 = s·f·q + (s − 1), which is exact where it is small.
+/// Here exp(−2y) = 2^f·s and q(f) = (2^f − 1)/f.
 template <class Q>
 WICK_FN float tanh_by(float x, const Q& q) {
   constexpr float kTwice = -2.0f * kLog2E;
@@ -43,10 +45,10 @@ WICK_FN float tanh_by(float x, const Q& q) {
 
 }  // namespace detail
 
-/// Of f16, and of f8e4m3, whose numbers f16 has.
+/// Functions for f16, and for f8e4m3, whose values are a subset of f16's.
 namespace of_f16 {
 
-using namespace math;  // NOLINT: a function that isn't below is taken as it is
+using namespace math;  // NOLINT: functions that aren't redefined below are those of math
 
 namespace detail {
 using namespace math::detail;  // NOLINT(google-build-using-namespace)
@@ -93,24 +95,25 @@ WICK_FN float tanh(float x) {
   });
 }
 
-/// None of its numbers is a denormal float.
+/// No f16 value is a denormal float.
 WICK_FN float log(float x) { return detail::log_f32<false>(x); }
 
-/// Its numbers are small ones.
+/// f16 values are in the domain of sin_of_near and cos_of_near.
 WICK_FN float sin(float x) { return math::sin_of_near(x); }
 WICK_FN float cos(float x) { return math::cos_of_near(x); }
 
 }  // namespace of_f16
 
-/// Of bf16, which has the range of f32.
+/// Functions for bf16, which has the range of f32.
 namespace of_bf16 {
 
-using namespace math;  // NOLINT: a function that isn't below is taken as it is
+using namespace math;  // NOLINT: functions that aren't redefined below are those of math
 
 namespace detail {
 using namespace math::detail;  // NOLINT(google-build-using-namespace)
 
-/// The root of exp(x), which is a normal number for every x that matters; |x| ≤ 120.
+/// 2^(x·half_log2e) for |x| ≤ 120: the square root of exp(x) if half_log2e is log2(e)/2. It is a
+/// normal number wherever exp(x) is neither 0 nor infinite.
 WICK_FN float root_of_exp(float x, float half_log2e) {
   const float t = fma(x, half_log2e, kLow);
   const float f = fma(x, half_log2e, kLow - t);
@@ -118,7 +121,8 @@ WICK_FN float root_of_exp(float x, float half_log2e) {
   return bits_f32(f32_bits(fma(q, f, 1.0f)) + (f32_bits(t) << 23));
 }
 
-/// sigmoid(x) = whole·part² for |x| ≤ 120, else or for NaN anything: part² is exp(−|x|) below zero.
+/// sigmoid(x) = whole·part² for |x| ≤ 120, else and for NaN unspecified. For x < 0, part² is
+/// exp(−|x|), else 1.
 struct Sigmoid {
   float whole, part;
 
@@ -131,7 +135,8 @@ struct Sigmoid {
 
 }  // namespace detail
 
-// x − x is 0, or NaN, which a root needn't be: its exponent was added as an integer.
+// x − x is 0, or NaN for NaN and infinities, for which root_of_exp may return a number, because it
+// adds the exponent as an integer.
 
 WICK_FN float exp(float x) {
   x = at_most(at_least(x, -105.0f), 89.5f);

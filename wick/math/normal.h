@@ -1,6 +1,6 @@
 #pragma once
 
-// Normal random numbers from evenly spread ones.
+// Normal random numbers from uniform random numbers.
 
 #include "wick/math/exp_log.h"
 #include "wick/math/fn.h"
@@ -9,7 +9,7 @@
 
 namespace wick::math {
 
-/// The stream of a seed that tensors are filled from; the sampler of tokens draws from stream 0.
+/// The Philox stream for tensors; the token sampler uses stream 0.
 inline constexpr u64 kTensorStream = 1;
 
 template <class F>
@@ -17,8 +17,9 @@ struct NormalPair {
   F a, b;
 };
 
-/// Two independent numbers of mean 0 and deviation 1 from two in [0, 1): 1 - u is in (0, 1], and
-/// exact. Source: G. Box, M. Muller, "A note on the generation of random normal deviates" (1958).
+/// Two independent normal numbers of mean 0 and deviation 1 from two uniform numbers in [0, 1). 1 -
+/// u is exact and in (0, 1]. Source: G. Box, M. Muller, "A note on the generation of random normal
+/// deviates" (1958).
 WICK_FN NormalPair<float> normal_pair(float u, float v) {
   const float radius = sqrt(-2.0f * log(1.0f - u));
   const float angle = 0x1.921fb6p2f * v;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Signs, order and kinds of numbers. What wick/math/scalar.h says of all its functions holds here.
+// Sign, order and class of numbers. The conventions of wick/math/scalar.h hold here.
 
 #include "wick/math/fn.h"
 
@@ -10,11 +10,11 @@ namespace wick::math {
 WICK_FN float neg(float x) { return -x; }
 WICK_FN double neg(double x) { return -x; }
 
-/// x where positive, else +0; NaN stays NaN. Exact.
+/// x if x is positive, else +0; NaN stays NaN. Exact.
 WICK_FN float relu(float x) { return x <= 0.0f ? 0.0f : x; }
 WICK_FN double relu(double x) { return x <= 0.0 ? 0.0 : x; }
 
-/// ±1 by the sign of x; zeros and NaN stay as they are. Exact.
+/// ±1 by the sign of x; zeros and NaN are unchanged. Exact.
 WICK_FN float sign(float x) {
   const float one = bits_f32(0x3f800000u | (f32_bits(x) & 0x80000000u));
   return ((x < 0.0f) | (x > 0.0f)) ? one : x;
@@ -24,7 +24,7 @@ WICK_FN double sign(double x) {
   return ((x < 0.0) | (x > 0.0)) ? one : x;
 }
 
-/// Whether x is a NaN, or infinite of either sign.
+/// Whether x is NaN; whether x is infinite.
 WICK_FN bool isnan(float x) { return (f32_bits(x) & 0x7fffffffu) > 0x7f800000u; }
 WICK_FN bool isnan(double x) { return (f64_bits(x) & 0x7fffffffffffffffu) > 0x7ff0000000000000u; }
 WICK_FN bool isinf(float x) { return (f32_bits(x) & 0x7fffffffu) == 0x7f800000u; }
@@ -50,8 +50,8 @@ WICK_FN double minimum(double a, double b) {
   return a == b ? bits_f64(f64_bits(a) | f64_bits(b)) : smaller;
 }
 
-/// x held within [low, high]: minimum(maximum(x, low), high), so that a NaN of any of the three
-/// comes through and high wins where the bounds cross. Exact.
+/// minimum(maximum(x, low), high): NaN in any of the three gives NaN, and high wins if low > high.
+/// Exact.
 WICK_FN float clamp(float x, float low, float high) { return minimum(maximum(x, low), high); }
 WICK_FN double clamp(double x, double low, double high) { return minimum(maximum(x, low), high); }
 

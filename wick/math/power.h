@@ -1,6 +1,6 @@
 #pragma once
 
-// Powers and roots. What wick/math/scalar.h says of all its functions holds here.
+// Powers and roots. The conventions of wick/math/scalar.h hold here.
 
 #include "wick/math/exp_log.h"
 
@@ -16,7 +16,7 @@ WICK_FN float rsqrt(float x) {
   const RootF32 root(x);
   float r;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(root.root));
-  const float near = fma(r, -fma(root.root, r, -1.0f), r);  // NaN at the ends, where r is right
+  const float near = fma(r, -fma(root.root, r, -1.0f), r);  // NaN at 0 and infinity: r is right
   return (root.ends ? r : near) * (root.small ? 0x1p48f : 1.0f);
 #else
   return 1.0f / sqrt(x);
@@ -27,18 +27,18 @@ WICK_FN double rsqrt(double x) { return 1.0 / sqrt(x); }
 /// x·x. Every input; correctly rounded.
 WICK_FN float sqr(float x) { return x * x; }
 WICK_FN double sqr(double x) { return x * x; }
-/// x·x, by its other name.
+/// x·x, for code that uses the name square.
 WICK_FN float square(float x) { return x * x; }
 WICK_FN double square(double x) { return x * x; }
 
 namespace detail {
 
-/// A product as a sum of two.
+/// A product as an unevaluated sum of two doubles.
 struct ProductF64 {
   double high, low;
 };
 
-/// log2|x| of a float to 2^-35 of its value; ±inf for inf and 0, NaN stays NaN.
+/// log2|x| of a float with a relative error of 2^-35; ±inf for inf and 0, NaN stays NaN.
 WICK_FN double log2_of_magnitude(float x) {
   constexpr u32 kLow = 0x3f3504f3u;  // √½: |x| = 2^k·m with m in [√½, √2)
   const float a = abs(x);
@@ -63,7 +63,7 @@ WICK_FN double log2_of_magnitude(float x) {
   return fma(p, f, static_cast<double>(k + special));
 }
 
-/// 2 to the power p, |p| ≤ 200 or NaN, rounded to float.
+/// 2 to the power of p, |p| ≤ 200 or NaN, rounded to float.
 WICK_FN float exp2_rounded(double p) {
   constexpr double kShift = 0x1.8p52 + 254.0;
   const double t = p + kShift;
@@ -80,7 +80,7 @@ WICK_FN float exp2_rounded(double p) {
   return e * bits_f32(half << 23) * bits_f32((sum - half) << 23);
 }
 
-/// 2 to the power p + low, |p| ≤ 1100 or NaN.
+/// 2 to the power of p + low, |p| ≤ 1100 or NaN.
 WICK_FN double exp2_of_sum(double p, double low) {
   constexpr double kShift = 0x1.8p52 + 2046.0;
   const double t = p + kShift;
@@ -91,9 +91,9 @@ WICK_FN double exp2_of_sum(double p, double low) {
   return fma(r * s1, exp_quotient(r), s1) * s2;
 }
 
-/// y·log2|x| as a sum of two doubles for a finite x that isn't 0 and |y| ≤ 2^65, to some 2^-64 of
-/// its value. With |x| = 2^k·m and s = (m − 1)/(m + 1), log2(m) = s·(c0 + s²·(c1 + s²·Q(s²))),
-/// where c0, c1, s and all but the innermost sums have two parts.
+/// y·log2|x| as a sum of two doubles, for a finite non-zero x and |y| ≤ 2^65, with a relative error
+/// of about 2^-64. With |x| = 2^k·m and s = (m − 1)/(m + 1), log2(m) = s·(c0 + s²·(c1 + s²·Q(s²)));
+/// c0, c1, s and all sums except the innermost are sums of two doubles.
 WICK_FN ProductF64 times_log2(double y, double x) {
   const double a = abs(x);
   const bool denormal = a < 0x1p-1022;
@@ -133,7 +133,8 @@ WICK_FN ProductF64 times_log2(double y, double x) {
   return {p, fma(y, log_low, fma(y, log, -p))};
 }
 
-/// pow(x, y) from the power of |x|: signs, and the cases that a logarithm doesn't tell.
+/// pow(x, y) from the power of |x|: applies the sign and the special cases that a logarithm can't
+/// express.
 template <class F>
 WICK_FN F signed_power(F x, F y, F power, bool negative, F most, F nan) {
   const bool whole = y == rint(y);
@@ -147,11 +148,11 @@ WICK_FN F signed_power(F x, F y, F power, bool negative, F most, F nan) {
 
 }  // namespace detail
 
-/// x to the power y. Every input, with the special values of C99: 1 where y = 0 or x = 1 whatever
-/// the other is, NaN for a finite x below zero and a y that isn't whole. Worst 0.93 ulp (f32),
-/// 0.96 (f64).
+/// x to the power of y. Every input, with the special values of C99: 1 if y = 0 or x = 1 whatever
+/// the other is, NaN for a finite x below zero and a non-integer y. Worst 0.93 ulp (f32), 0.96
+/// (f64).
 WICK_FN float pow(float x, float y) {
-  // A y beyond 2^40 overflows or underflows every power but that of ±1, infinite or not.
+  // For |y| > 2^40 every power except that of ±1 overflows or underflows.
   float clamped = y > 0x1p40f ? 0x1p40f : y;
   clamped = clamped < -0x1p40f ? -0x1p40f : clamped;
   double p = static_cast<double>(clamped) * detail::log2_of_magnitude(x);
@@ -167,7 +168,7 @@ WICK_FN double pow(double x, double y) {
   const bool above = p.high > 1100.0, below = p.high < -1100.0;
   const double high = above ? 1100.0 : (below ? -1100.0 : p.high);
   const double power = detail::exp2_of_sum(high, (above | below) ? 0.0 : p.low);
-  // 0 and infinity have no logarithm; a NaN has to come through as one.
+  // 0 and infinity have no logarithm. A NaN operand must give NaN.
   const double a = abs(x);
   const double extreme = (a == 0.0) == (y > 0.0) ? 0.0 : detail::kInfF64;
   const double some = ((a == 0.0) | (a == detail::kInfF64)) ? extreme : power;

@@ -1,6 +1,6 @@
 #pragma once
 
-// All block formats of quants.def.
+// Includes the structs of all block formats of quants.def.
 
 #include "wick/math/blocks.h"
 #include "wick/math/code_blocks.h"

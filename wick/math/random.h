@@ -1,20 +1,20 @@
 #pragma once
 
-// Counter-based random numbers: the i-th number is a function of (seed, i), so that every backend
-// and every split of the work draws the same ones.
+// Counter-based random numbers. The i-th number is a function of (seed, i), so every backend and
+// every partition of the work draws the same numbers.
 
 #include "wick/math/fn.h"
 
 namespace wick::math {
 
-/// Four 32-bit words: a counter going in, random bits coming out.
+/// Four 32-bit words: the counter before philox(), random bits after it.
 struct Philox4 {
   u32 v[4];
 };
 
-/// Philox4x32-10: the random block that belongs to a 128-bit counter and a 64-bit key. Every input;
-/// exact. Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as
-/// 1, 2, 3" (SC11).
+/// Philox4x32-10: the random block of a 128-bit counter and a 64-bit key. Every input; exact.
+/// Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3"
+/// (SC11).
 WICK_FN Philox4 philox(Philox4 counter, u64 key) {
   u32 k0 = static_cast<u32>(key), k1 = static_cast<u32>(key >> 32);
   u32 c0 = counter.v[0], c1 = counter.v[1], c2 = counter.v[2], c3 = counter.v[3];
@@ -31,7 +31,7 @@ WICK_FN Philox4 philox(Philox4 counter, u64 key) {
   return {{c0, c1, c2, c3}};
 }
 
-/// The random block of the i-th group of four words in a stream of a seed. Every input; exact.
+/// The i-th block of four random words in a stream of a seed. Every input; exact.
 WICK_FN Philox4 philox(u64 seed, u64 stream, u64 i) {
   return philox(Philox4{{static_cast<u32>(i), static_cast<u32>(i >> 32), static_cast<u32>(stream),
                          static_cast<u32>(stream >> 32)}},
@@ -47,7 +47,7 @@ WICK_FN float uniform_f32(u32 bits) {
 WICK_FN double uniform_f64(u32 high, u32 low) {
   const u64 mantissa = (u64{high} << 32 | low) >> 12;
   const double half = (low >> 11 & 1u) != 0 ? 0x1p-53 : 0.0;
-  return (bits_f64(0x3ff0000000000000u | mantissa) - 1.0) + half;  // no 64-bit conversion needed
+  return (bits_f64(0x3ff0000000000000u | mantissa) - 1.0) + half;  // no 64-bit conversion
 }
 
 }  // namespace wick::math

@@ -1,15 +1,16 @@
 #pragma once
 
-// Ordered reductions: finish(combine of map(x) over the elements), combined in the order of
-// docs/design/numerics/reduce.md from identity on. Both backends make their kernels of these.
+// Reductions with a fixed order: finish(combine of map(x) over the elements), starting from
+// identity and combined in the order of docs/design/numerics/reduce.md. Both backends instantiate
+// their kernels with these structs.
 
 #include "wick/math/fn.h"
 
 namespace wick::math {
 
-/// Σ x; also of means. A: the type that computes, unsigned for integers.
+/// Sum, also used for means. A is the compute type, which is unsigned for integers.
 struct Sum {
-  /// Whether an element that isn't there may be read as 0: combine(a, map(0)) is a.
+  /// Whether a missing element may be read as 0, because combine(a, map(0)) is a.
   static constexpr bool kSkipsZeros = true;
 
   template <class A>
@@ -30,7 +31,7 @@ struct Sum {
   }
 };
 
-/// Π x.
+/// Product of the elements.
 struct Product {
   static constexpr bool kSkipsZeros = false;
 
@@ -52,7 +53,7 @@ struct Product {
   }
 };
 
-/// Each row of ops.def that is such a reduction, and its reducer.
+/// The rows of ops.def that are such reductions, with their reducers.
 // clang-format off
 #define WICK_REDUCERS(reducer) \
   reducer(sum, Sum)            \

@@ -1,7 +1,6 @@
 #pragma once
 
-// Whole numbers near a number, and the remainder. What wick/math/scalar.h says of all its functions
-// holds here.
+// Rounding to integers, and the remainder. The conventions of wick/math/scalar.h hold here.
 
 #include "wick/math/fn.h"
 
@@ -23,8 +22,9 @@ WICK_FN double round(double x) {
 
 namespace detail {
 
-/// The remainder of |a| over b's magnitude from one in [−b/2, b/2]: in [0, b], and from the other
-/// end where the signs of a and b differ; with b's sign.
+/// The remainder of |a| by |b| in [0, |b|], from `centred`, which is in [−|b|/2, |b|/2]. If the
+/// signs of a and b differ, the remainder is measured from the other end. The caller applies b's
+/// sign.
 template <class F>
 WICK_FN F remainder_from(F centred, F magnitude, bool differ) {
   const F r = differ ? -centred : centred;
@@ -33,12 +33,12 @@ WICK_FN F remainder_from(F centred, F magnitude, bool differ) {
 
 }  // namespace detail
 
-/// a − b·floor(a/b), exact but for one rounding where the signs differ (the result may then round
-/// to b); its sign is b's, also of a zero. NaN for an infinite a and for b = 0; for an infinite b
-/// it is a, or b where the signs differ.
+/// a − b·floor(a/b), with b's sign, also for zeros. Exact, except that the result is rounded once
+/// if the signs differ, which may give b. NaN for an infinite a and for b = 0. For an infinite b
+/// the result is a, or b if the signs differ.
 WICK_FN float rem(float a, float b) {
-  // In double a quotient's error is 2^-51 of it at most, so that each step, itself exact, takes 51
-  // bits off the quotient. Two floats are at most 277 apart.
+  // In double, the relative error of the quotient is at most 2^-51, so each step, which is exact,
+  // removes 51 bits of the quotient. The exponents of two floats differ by at most 277.
   const double top = static_cast<double>(abs(a)), bottom = static_cast<double>(abs(b));
   const double divisor = bottom < detail::kInfF64 ? bottom : (bottom == bottom ? 0x1p200 : bottom);
   const double inverse = 1.0 / divisor;
@@ -54,15 +54,16 @@ WICK_FN float rem(float a, float b) {
   const double rest = detail::remainder_from(r, bottom, differ & (r != 0.0));
   return detail::with_sign(static_cast<float>(rest), b);
 }
-/// For double a loop whose length depends on the quotient: one round for every 52 bits of it.
+/// The double version is a loop whose length depends on the quotient: one iteration for every 52
+/// bits.
 WICK_FN double rem(double a, double b) {
   const double top = abs(a), bottom = abs(b);
   const bool good = (top < detail::kInfF64) & (bottom > 0.0);
   const bool finite = bottom < detail::kInfF64;
   const double divisor = (good & finite) ? bottom : 1.0;
   double r = (good & finite) ? top : 0.0;
-  // By a multiple 2^e·divisor that is 2^50 to 2^52 times smaller than r while there is one: the
-  // quotient is rounded correctly, so the remainder is exact and at most half the multiple.
+  // Each step subtracts multiples of 2^e·divisor, which is 2^50 to 2^52 times smaller than r. The
+  // quotient is correctly rounded, so the remainder is exact and at most half of 2^e·divisor.
   for (int round = 0; round < 44; ++round) {
     const double n = abs(r);
     if (n <= 0x1p52 * divisor) break;

@@ -1,14 +1,16 @@
 #pragma once
 
-// The elementwise functions of wick, written once for every processor: branch-free, fma spelled
-// out, no call into a maths library. The same source gives the same bits wherever fma, division and
-// square root are correctly rounded, results below the normal range are kept, and the compiler
-// contracts nothing (-ffp-contract=off and its like).
+// The elementwise functions of wick, written once for all processors: branch-free, with explicit
+// fma and without calls into a maths library. The source gives the same bits wherever fma, division
+// and square root are correctly rounded, denormal results are kept, and the compiler doesn't
+// contract operations (-ffp-contract=off or its equivalent).
 //
-// The polynomials are minimax fits with coefficients rounded to their type, printed by
-// tools/math_coefficients.sollya. "ulp" is the distance to the true value in units of the last
-// place of the true value's binade; docs/design/numerics/functions.md has the worst found and over
-// which inputs, tests/math/math_exhaustive looks for it.
+// "Every input" means that a function's result is defined for every bit pattern of its operands;
+// otherwise the comment names the domain. The polynomials are minimax fits with coefficients
+// rounded to their type, printed by tools/math_coefficients.sollya. "ulp" is the distance to the
+// true value in units of the last place of the true value's binade.
+// docs/design/numerics/functions.md lists the largest errors found ("worst") and the inputs that
+// were tried; tests/math/math_exhaustive searches for them.
 
 #include "wick/math/error_function.h"
 #include "wick/math/exp_log.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-// The sigmoid and what is made of it: the activation functions of networks. What
-// wick/math/scalar.h says of all its functions holds here.
+// The sigmoid and the activation functions derived from it. The conventions of wick/math/scalar.h
+// hold here.
 
 #include "wick/math/exp_log.h"
 
@@ -9,34 +9,36 @@ namespace wick::math {
 
 namespace detail {
 
-/// 1 + e for an e = exp(…) of parts, times a power of two that keeps it in the middle of the range:
-/// a quotient by it is rounded there, and once more only where times the scale it is below it.
+/// (1 + e)·scale for an e = exp(…) given by its parts. The power of two `scale` keeps the sum in
+/// the middle of the range. A quotient by the sum is rounded there, and rounded again only if its
+/// product with scale is denormal.
 template <class F>
 struct OnePlus {
   F sum, scale;
 
   WICK_FN explicit OnePlus(const ExpParts<F>& e) : scale(inverse_power(e.s2)) {
-    // (1 + e)·scale = s1 + scale + r·s1·q. The sum of the two powers of two can lose one of them
-    // where they are 24 binary places apart; what it loses goes into the small term.
+    // (1 + e)·scale = s1 + scale + r·s1·q. The sum of the two powers of two loses the smaller one
+    // if they are 24 or more binary places apart; the lost part is added to the small term.
     const F powers = e.s1 + scale;
     const F lost = scale - (powers - e.s1);
     sum = fma(e.r * e.s1, e.q, lost) + powers;
   }
 };
-/// 1 + exp(−x) with x clamped to at most limit.
+/// 1 + exp(−x), with x clamped to at most `limit`.
 template <class F>
 WICK_FN OnePlus<F> one_plus_exp_neg(F x, F limit) {
   return OnePlus<F>(exp_parts(-(x > limit ? limit : x)));
 }
 
-/// A number as a sum of two, the second one small beside the first.
+/// A number as the sum of `high` and a much smaller `low`.
 template <class F>
 struct Sum {
   F high, low;
 };
 
-/// x·(a + b·x²) with a = 2·√(2/π) and b = 0.044715·a, so exact that exp of it keeps its last bits:
-/// a and b are sums of two, and a's first part is so short that the sums below lose nothing.
+/// x·(a + b·x²) with a = 2·√(2/π) and b = 0.044715·a, precise enough that exp of it is accurate to
+/// the last bits. a and b are sums of two floats, and a's first part has so few bits that the sums
+/// below are exact.
 WICK_FN Sum<float> gelu_exponent(float x) {
   const float h = x * x;
   const float h_low = fma(x, x, -h);
@@ -57,7 +59,7 @@ WICK_FN Sum<double> gelu_exponent(double x) {
   return {high, fma(x, low, fma(x, w, -high))};
 }
 
-/// x/(1 + exp(−gelu_exponent(x))), for |x| up to limit in the exponent.
+/// x/(1 + exp(−gelu_exponent(x))); |x| is clamped to `limit` in the exponent.
 template <class F>
 WICK_FN F gelu_within(F x, F limit) {
   const F a = x < -limit ? -limit : x;
@@ -68,7 +70,7 @@ WICK_FN F gelu_within(F x, F limit) {
 
 }  // namespace detail
 
-/// 1/(1 + exp(−x)). Every input; the tail for large negative x follows exp(x) into the denormals.
+/// 1/(1 + exp(−x)). Every input; for large negative x the result follows exp(x) into the denormals.
 /// Worst 1.810 ulp (f32), 1.69 (f64).
 WICK_FN float sigmoid(float x) {
   x = x < -110.0f ? -110.0f : x;
@@ -132,13 +134,13 @@ WICK_FN double tanh(double x) {
   return bits_f64(f64_bits(y < 0.55 ? small : large) | (f64_bits(x) & 0x8000000000000000u));
 }
 
-/// x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), computed as x·sigmoid of twice tanh's argument. Every
-/// input; gelu(−inf) is the limit −0. Worst 1.80 ulp (f32), 1.66 (f64). Source: D. Hendrycks,
+/// x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), computed as x·sigmoid(2·t) for tanh's argument t.
+/// Every input; gelu(−inf) is the limit −0. Worst 1.80 ulp (f32), 1.66 (f64). Source: D. Hendrycks,
 /// K. Gimpel, "Gaussian error linear units" (2016).
 WICK_FN float gelu(float x) { return detail::gelu_within(x, 11.0f); }
 WICK_FN double gelu(double x) { return detail::gelu_within(x, 21.7); }
 
-/// x where positive, else alpha·(exp(x) − 1). Every input. Worst 2.33 ulp (f32), 2.02 (f64).
+/// x if x is positive, else alpha·(exp(x) − 1). Every input. Worst 2.33 ulp (f32), 2.02 (f64).
 WICK_FN float elu(float x, float alpha) { return x > 0.0f ? x : alpha * expm1(x); }
 WICK_FN double elu(double x, double alpha) { return x > 0.0 ? x : alpha * expm1(x); }
 

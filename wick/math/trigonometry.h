@@ -1,7 +1,6 @@
 #pragma once
 
-// Sine, cosine and the angle of a point. What wick/math/scalar.h says of all its functions holds
-// here.
+// Sine, cosine and atan2. The conventions of wick/math/scalar.h hold here.
 
 #include "wick/math/fn.h"
 
@@ -9,19 +8,19 @@ namespace wick::math {
 
 namespace detail {
 
-/// x = n·π/2 + r + tail with |r| ≤ π/4; quadrant holds n mod 4 in its low bits.
+/// x = n·π/2 + r + tail with |r| ≤ π/4; the low bits of quadrant are n mod 4.
 struct QuarterTurns {
   double r, tail;
   u64 quadrant;
 };
 
-/// Subtracts n·π/2 with π/2 as a sum of three doubles (Cody and Waite), keeping the rounding
+/// Subtracts n·π/2, where π/2 is a sum of three doubles (Cody and Waite), and keeps the rounding
 /// errors.
 WICK_FN QuarterTurns quarter_turns(double x) {
   constexpr double kShift = 0x1.8p52;
   const double t = fma(x, 0x1.45f306dc9c883p-1, kShift);
   const double n = t - kShift;
-  const double a = fma(n, -0x1.921fb54442d18p0, x);  // exact: the difference has few bits left
+  const double a = fma(n, -0x1.921fb54442d18p0, x);  // exact: few bits are left
   const double w = n * -0x1.1a62633145c07p-54;
   const double w_error = fma(n, -0x1.1a62633145c07p-54, -w);
   const double sum = a + w;
@@ -32,12 +31,12 @@ WICK_FN QuarterTurns quarter_turns(double x) {
   return {r, low - (r - sum), f64_bits(t)};
 }
 
-/// The turns of a finite x, |x| ≥ 2^30: x is m·2^e with a whole m of 53 bits. The 192 bits of 2/π
-/// from the one that makes m·2^e a multiple of 2 give m·2^e·2/π modulo 4 with an error below 2^-137;
-/// no double is nearer to a multiple of π/2 than 2^-62. Source of the idea: M. Payne, R. Hanek,
-/// "Radian reduction for trigonometric functions" (1983).
+/// Reduces a finite x with |x| ≥ 2^30. x is m·2^e with an integer m of 53 bits. The 192 bits of 2/π
+/// from the bit on that makes m·2^e a multiple of 2 give m·2^e·2/π modulo 4 with an error below
+/// 2^-137; no double is closer to a multiple of π/2 than 2^-62. Source of the idea: M. Payne, R.
+/// Hanek, "Radian reduction for trigonometric functions" (1983).
 WICK_FN QuarterTurns far_quarter_turns(double x) {
-  constexpr u32 kTwoOverPi[] = {  // behind 64 zeros
+  constexpr u32 kTwoOverPi[] = {  // after 64 zero bits
       0x00000000u, 0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
       0xdb629599u, 0x3c439041u, 0xfe5163abu, 0xdebbc561u, 0xb7246e3au, 0x424dd2e0u,
       0x06492eeau, 0x09d1921cu, 0xfe1deb1cu, 0xb129a73eu, 0xe88235f5u, 0x2ebb4484u,
@@ -50,7 +49,7 @@ WICK_FN QuarterTurns far_quarter_turns(double x) {
   const u64 m = (bits & 0xfffffffffffffu) | 0x10000000000000u;
   const u32 first = static_cast<u32>((bits >> 52) & 0x7ffu) - 1013u;  // e + 62, of e = exponent − 1075
   const u32 word = first >> 5, shift = first & 31u;
-  u32 a[6];  // lowest first
+  u32 a[6];  // least significant word first
   for (u32 i = 0; i < 6; ++i) {
     const u64 pair = u64{kTwoOverPi[word + i]} << 32 | kTwoOverPi[word + i + 1];
     a[5 - i] = static_cast<u32>(pair << shift >> 32);
@@ -73,7 +72,7 @@ WICK_FN QuarterTurns far_quarter_turns(double x) {
   u64 high = u64{p[5]} << 34 | u64{p[4]} << 2 | p[3] >> 30;
   u64 middle = u64{p[3]} << 34 | u64{p[2]} << 2 | p[1] >> 30;
   u64 low = u64{p[1]} << 34 | u64{p[0]} << 2;
-  // To the nearest quarter turn.
+  // Rounds to the nearest multiple of π/2.
   const bool above = (high >> 63) != 0;
   if (above) {
     quadrant += 1;
@@ -102,7 +101,7 @@ WICK_FN QuarterTurns far_quarter_turns(double x) {
   return {sum * signed_scale, (more - (sum - product)) * signed_scale, left ? u64{0} - quadrant : quadrant};
 }
 
-/// The turns of any x; NaN for ±inf.
+/// Reduces any x; NaN for ±inf.
 WICK_FN QuarterTurns any_quarter_turns(double x) {
   const u64 magnitude = f64_bits(x) & 0x7fffffffffffffffu;
   if (magnitude > 0x41d0000000000000u && magnitude < 0x7ff0000000000000u) return far_quarter_turns(x);
@@ -132,13 +131,13 @@ WICK_FN double turned(const QuarterTurns& q, u64 quadrant) {
   return bits_f64(f64_bits(y) ^ ((quadrant & 2) << 62));
 }
 
-/// x = n·π/2 + r; the low bits of turned's pattern hold n.
+/// x = n·π/2 + r; the low bits of the bit pattern of `turned` are n.
 struct Turn {
   double r, turned;
 };
 
-/// The turn of a float x, |x| ≤ 2^40. The first difference is exact, for the last bit of π/2 as a
-/// double is 2^-52, so that two doubles for π/2 are enough.
+/// Reduces a float x with |x| ≤ 2^40. The first difference is exact, because the last bit of π/2 as
+/// a double is 2^-52; therefore two doubles for π/2 suffice.
 WICK_FN Turn near_turn(double x) {
   constexpr double kShift = 0x1.8p52;
   const double t = fma(x, 0x1.45f306dc9c883p-1, kShift);
@@ -147,10 +146,10 @@ WICK_FN Turn near_turn(double x) {
   return {fma(n, -0x1.1a62633145c07p-54, r), t};
 }
 
-/// The turn of a float x, |x| ≥ 2^40: multiplies by 1/(2π) in pieces of 29 bits, whose products
-/// with 24 bits are exact, and drops the whole turns of each; the bits of 1/(2π) that give nothing
-/// but whole turns are left out. NaN for ±inf. Source of the idea: M. Payne, R. Hanek, "Radian
-/// reduction for trigonometric functions" (1983).
+/// Reduces a float x with |x| ≥ 2^40. Multiplies by 1/(2π) in pieces of 29 bits, whose products
+/// with 24 bits are exact, and drops the integer part of each product. The bits of 1/(2π) that only
+/// contribute whole turns are omitted. NaN for ±inf. Source of the idea: M. Payne, R. Hanek,
+/// "Radian reduction for trigonometric functions" (1983).
 WICK_FN Turn far_turn(double x) {
   const double a = x * 0x1.836e4e4p-18, b = x * 0x1.054a7fp-48, c = x * 0x1.3abe8fap-77;
   const double d = x * 0x1.34ddc0cp-106, e = x * 0x1.b629599p-134, f = x * 0x1.e21c82p-165;
@@ -158,7 +157,7 @@ WICK_FN Turn far_turn(double x) {
   const double d1 = d - rint(d), e1 = e - rint(e), f1 = f - rint(f);
   constexpr double kShift = 0x1.8p52;
   const double t = fma(((((a1 + b1) + c1) + d1) + e1) + f1, 4.0, kShift);
-  // Largest first: each sum is exact until the small terms come.
+  // Sums from the largest term on; each sum is exact until the small terms.
   const double first = fma(t - kShift, -0.25, a1);
   const double rest = ((((first + b1) + c1) + d1) + e1) + f1;
   return {rest * 0x1.921fb54442d18p2, t};
@@ -189,13 +188,14 @@ WICK_FN Turn any_turn(float x) {
 
 }  // namespace detail
 
-/// Sine and cosine of x radians. Every input, NaN for ±inf. Worst 1.54 and 1.52 ulp.
+/// Sine and cosine of x radians. Every input; NaN for ±inf. Worst 1.54 and 1.52 ulp.
 WICK_FN float sin(float x) {
   const float y = detail::turned(detail::any_turn(x), 0);
   return x == 0.0f ? x : y;
 }
 WICK_FN float cos(float x) { return detail::turned(detail::any_turn(x), 1); }
-/// The same bits for |x| ≤ 2^40 or NaN, in a third of the time where both ways are computed.
+/// sin and cos for |x| ≤ 2^40 or NaN, with the same bits, in a third of the time on processors that
+/// compute both branches.
 WICK_FN float sin_of_near(float x) {
   const float y = detail::turned(detail::near_turn(static_cast<double>(x)), 0);
   return x == 0.0f ? x : y;
@@ -204,7 +204,7 @@ WICK_FN float cos_of_near(float x) {
   return detail::turned(detail::near_turn(static_cast<double>(x)), 1);
 }
 
-/// Sine and cosine of x radians. Every input, NaN for ±inf. Worst 0.78 ulp.
+/// Sine and cosine of x radians. Every input; NaN for ±inf. Worst 0.78 ulp.
 WICK_FN double sin(double x) {
   const detail::QuarterTurns q = detail::any_quarter_turns(x);
   const double y = detail::turned(q, q.quadrant);
@@ -214,7 +214,7 @@ WICK_FN double cos(double x) {
   const detail::QuarterTurns q = detail::any_quarter_turns(x);
   return detail::turned(q, q.quadrant + 1);
 }
-/// The same bits for |x| ≤ 2^30 or NaN, without a branch.
+/// sin and cos for |x| ≤ 2^30 or NaN, with the same bits, without a branch.
 WICK_FN double sin_of_near(double x) {
   const detail::QuarterTurns q = detail::quarter_turns(x);
   const double y = detail::turned(q, q.quadrant);
@@ -266,7 +266,7 @@ WICK_FN double atan_of_ratio(double a) {
   return fma(p * z, a, a);
 }
 
-/// The angle of (x, y), with π/2 = quarter + quarter_low.
+/// The angle of (x, y), where π/2 = quarter + quarter_low.
 template <class F>
 WICK_FN F angle(F y, F x, bool left, F quarter, F quarter_low) {
   const F u = abs(x), v = abs(y);
@@ -274,7 +274,7 @@ WICK_FN F angle(F y, F x, bool left, F quarter, F quarter_low) {
   const F less = steep ? u : v, more = steep ? v : u;
   const F ratio = less == more ? (more == F(0) ? F(0) : F(1)) : less / more;
   const F p = atan_of_ratio(ratio);
-  // The angle from the nearest of 0, π/2 and π.
+  // Adds the angle to the nearest of 0, π/2 and π.
   const F whole = left ? F(2) : F(0);
   const F turns = steep ? F(1) : whole;
   const F signed_p = steep != left ? -p : p;
@@ -283,8 +283,8 @@ WICK_FN F angle(F y, F x, bool left, F quarter, F quarter_low) {
 
 }  // namespace detail
 
-/// The angle of the point (x, y) from the x axis, in [−π, π]; zeros and infinities as C99 has them,
-/// signs of zeros included. Worst 1.47 ulp (f32), 1.34 (f64).
+/// The angle of the point (x, y) from the x axis, in [−π, π]. Every input, with the special values
+/// of C99, including the signs of zeros. Worst 1.47 ulp (f32), 1.34 (f64).
 WICK_FN float atan2(float y, float x) {
   return detail::angle(y, x, (f32_bits(x) >> 31) != 0, 0x1.921fb6p0f, -0x1.777a5cp-25f);
 }

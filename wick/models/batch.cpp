@@ -23,7 +23,7 @@ void check(std::span<const BatchInput> inputs, int64_t vocabulary) {
   }
   std::sort(seen.begin(), seen.end());
   if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end()) {
-    throw Error("forward", "a sequence is there twice", fmt::format("{}", *twice));
+    throw Error("forward", "a sequence is given twice", fmt::format("{}", *twice));
   }
 }
 
@@ -49,7 +49,7 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
   batch.tokens = on_device(tokens);
   if (logits == Logits::last && last.size() < tokens.size()) batch.wanted = on_device(last);
   const Tensor all_positions = on_device(positions);
-  // Tables are made when all pages have been handed out.
+  // Page tables are made after pages have been reserved for all sequences.
   int64_t first = 0;
   for (size_t i = 0; i < inputs.size();) {
     const size_t each = inputs[i].tokens.size();

@@ -10,32 +10,32 @@
 
 namespace wick::models {
 
-/// Which of the given tokens' logits are returned: of each sequence's last one, or of all.
+/// Selects the logits that a step returns: those of each sequence's last token, or of all tokens.
 enum class Logits : uint8_t { last, all };
 
-/// The next tokens of a sequence of a cache.
+/// The next tokens of one of a cache's sequences.
 struct BatchInput {
   int64_t sequence = 0;
   std::span<const int32_t> tokens;
 };
 
-/// One step of a model: rows, each the next token of one of some sequences. What a step reads lies
-/// on the device, so that a recorded step can be replayed with other tokens, positions and pages.
+/// One step of a model. Each row is the next token of a sequence. The step reads all its inputs
+/// from the device, so a captured step can be replayed with other tokens, positions and pages.
 struct WICK_API Batch {
-  /// Neighbouring rows that belong to sequences of equally many rows each.
+  /// Consecutive rows of sequences that have equally many rows each.
   struct Run {
-    Tensor positions;  ///< u32 [t], of the rows in their sequences
-    Tensor tables;     ///< u32 [sequences, pages], see KvCache::tables
+    Tensor positions;  ///< u32 [t]: position of each row in its sequence
+    Tensor tables;     ///< u32 [sequences, pages]: page tables, see KvCache::tables
   };
   Tensor tokens;  ///< u32 [t]
   std::vector<Run> runs;
-  Tensor wanted;  ///< u32: rows whose logits are wanted, ascending; undefined: all of them
+  Tensor wanted;  ///< u32: rows whose logits are returned, ascending; undefined: all rows
 
   int64_t rows() const { return tokens.size(0); }
 
-  /// A step of the given tokens, whose positions are those after their sequences' lengths; makes
-  /// room for them in the cache. Errors: no sequences or no tokens of one, a sequence that is there
-  /// twice, an id outside the vocabulary, a full cache.
+  /// Makes a step from tokens that follow the cached positions of their sequences, and reserves
+  /// cache pages for them. Errors: there are no sequences; a sequence has no tokens or is given
+  /// twice; an id is outside the vocabulary; the cache is full.
   static Batch of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
                   int64_t vocabulary, Device device);
 };

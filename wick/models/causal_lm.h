@@ -17,45 +17,45 @@ namespace wick::models {
 
 struct LoadOptions {
   Device device;
-  /// Gives the file's pages back to the system once their weights are packed for the device.
+  /// Returns the file's pages to the system once their weights are packed for the device.
   bool release_file_pages = true;
-  /// Called with the number of layers loaded so far and of all layers.
+  /// Called with the number of layers loaded so far and the number of all layers.
   std::function<void(int64_t, int64_t)> progress;
 };
 
-/// A model that predicts the next token. Immutable once loaded: several threads may run it at once,
-/// each with a cache of its own.
+/// A model that predicts the next token. It is immutable after loading. Several threads may run it
+/// at the same time, each with its own cache.
 class WICK_API CausalLm {
  public:
   virtual ~CausalLm();
 
-  /// Errors: the file is one part of a split model, or of an architecture that isn't built in (the
-  /// message lists those that are).
+  /// Errors: the file is one part of a split model, or has an unsupported architecture (the message
+  /// lists the supported ones).
   static void require_supported(const io::Gguf& file);
-  /// Loads the model a GGUF file describes. Errors: those of require_supported(), missing or
-  /// misshapen tensors, values out of range, a file that was changed meanwhile.
+  /// Loads a model from a GGUF file. Errors: those of require_supported(); tensors are missing or
+  /// have wrong shapes; metadata values are out of range; the file changed during loading.
   static std::unique_ptr<CausalLm> load(const io::Gguf& file, const LoadOptions& options);
 
   virtual int64_t vocab_size() const = 0;
-  /// Positions the model was trained for.
+  /// The number of positions that the model was trained for.
   virtual int64_t context_length() const = 0;
   virtual int64_t parameters() const = 0;
-  /// A cache of `sequences` conversations of at most `context` positions each. positions: most of
-  /// all of them together; 0: as many as their contexts allow. Errors: those of KvCache.
+  /// Makes a cache for `sequences` sequences of at most `context` positions each. `positions`
+  /// limits their total length; 0: no limit beyond the contexts. Errors: those of KvCache.
   virtual nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences = 1,
                                  int64_t positions = 0) const = 0;
-  /// Runs a step's rows, stores their keys and values in the cache, which isn't advanced, and
-  /// returns the logits of the wanted rows, f32 [wanted, vocabulary]. A row's result depends on its
-  /// own sequence alone. Copies nothing between host and device, so that a step can be recorded,
-  /// unless some rows aren't wanted. Errors: a file that weights are read from and that was changed
-  /// since it was loaded.
+  /// Runs the rows of a step, stores their keys and values in the cache without advancing it, and
+  /// returns the logits of the selected rows, f32 [selected, vocabulary]. A row's result depends on
+  /// its own sequence alone. If all rows are selected, nothing is copied between host and device,
+  /// so the step can be captured. Errors: the file that weights are read from changed after
+  /// loading.
   virtual Tensor forward(const Batch& batch, nn::KvCache& cache) const = 0;
-  /// The same for the next tokens of some sequences, which the cache then has seen. Errors: those
-  /// of Batch::of.
+  /// Runs the next tokens of several sequences and advances the cache. Errors: those of the forward
+  /// above and of Batch::of.
   Tensor forward(std::span<const BatchInput> inputs, nn::KvCache& cache, Logits logits) const;
-  /// The same for the next tokens of a cache's first sequence.
+  /// Runs the next tokens of the cache's first sequence and advances the cache.
   Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const;
-  /// The device that it was loaded to.
+  /// The device of the weights.
   virtual Device device() const = 0;
 };
 

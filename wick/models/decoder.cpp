@@ -12,7 +12,7 @@ namespace wick::models {
 namespace {
 
 constexpr int64_t kFirst[] = {0};
-// Steps may be two ahead of what the host has read.
+// The device may be two steps ahead of what the host has read.
 constexpr int64_t kPlaces = 4;
 
 }  // namespace
@@ -33,9 +33,9 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int6
   std::vector<int64_t> sorted = sequences_;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    throw Error("decode", "a sequence is there twice");
+    throw Error("decode", "a sequence is given twice");
   }
-  for (int64_t sequence : sequences_) cache_.length(sequence);  // throws if there is no such
+  for (int64_t sequence : sequences_) cache_.length(sequence);  // checks that it exists
   const auto count = static_cast<int64_t>(sequences_.size());
   tokens_ = Tensor::zeros({count}, DType::u32, device_);
   positions_ = Tensor::zeros({count}, DType::u32, device_);
@@ -46,7 +46,7 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int6
 
 Tensor Decoder::step(std::span<const int32_t> tokens) {
   if (tokens.size() != sequences_.size()) {
-    throw Error("decode", "as many tokens as sequences are wanted",
+    throw Error("decode", "numbers of tokens and sequences differ",
                 fmt::format("{} and {}", tokens.size(), sequences_.size()));
   }
   std::vector<uint32_t> ids, positions;
@@ -72,7 +72,7 @@ Tensor Decoder::step(std::span<const int32_t> tokens) {
 void Decoder::start(const Tensor& logits, std::span<const Sampling> sampling) {
   const auto count = static_cast<int64_t>(sequences_.size());
   if (static_cast<int64_t>(sampling.size()) != count || logits.size(0) != count) {
-    throw Error("decode", "as many samplings and logits as sequences are wanted",
+    throw Error("decode", "numbers of samplings, logits and sequences differ",
                 fmt::format("{}, {} and {}", sampling.size(), logits.str(), count));
   }
   coming_.clear();
@@ -129,7 +129,7 @@ void Decoder::reserve() {
   for (int64_t sequence : sequences_) cache_.reserve(1, sequence);
 }
 
-/// Runs one step from the state in device memory; replays the recording if there is one.
+/// Runs one step from the state in device memory; replays the captured step if there is one.
 void Decoder::run(bool draws) {
   refresh_tables();
   const auto work = [this, draws] {
@@ -140,7 +140,7 @@ void Decoder::run(bool draws) {
     if (draws) draw(logits_);
   };
   if (cache_.moves() != moves_ || !records_) {
-    // The first step isn't recorded: it also does what is needed once, such as loading kernels.
+    // The first step isn't captured: it also does one-time work, such as loading kernels.
     recording_.reset();
     work();
     moves_ = cache_.moves();
@@ -156,7 +156,7 @@ void Decoder::run(bool draws) {
   for (int64_t sequence : sequences_) cache_.advance(1, sequence);
 }
 
-/// Writes the tables anew if pages have changed hands.
+/// Rewrites the page tables if pages were assigned or freed.
 void Decoder::refresh_tables() {
   if (cache_.changes() == changes_) return;
   const std::vector<uint32_t> rows = cache_.table_rows(sequences_);
@@ -179,7 +179,7 @@ void Decoder::draw(const Tensor& logits) {
                           logits.narrow(1, 0, vocabulary_).view());
 }
 
-/// Starts copying the newest tokens to the host, out of a row that the next steps leave alone.
+/// Starts copying the newest tokens to the host, from a row that the next steps don't overwrite.
 void Decoder::expect_tokens() {
   const View row = chosen_.narrow(0, drawn_++ % kPlaces, 1).mutable_view();
   const auto* words = static_cast<const uint32_t*>(row.data) + row.layout.offset();

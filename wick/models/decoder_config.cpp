@@ -32,7 +32,7 @@ nn::RopeOptions rope_options(const Metadata& m, int64_t head_size, int64_t conte
     // Llama 3's own scaling comes as divisors in the tensor rope_freqs.weight.
     throw Error(ErrorKind::not_implemented, m.file().path(), "unknown rope scaling",
                 fmt::format("'{}'", printable(kind)),
-                "this version knows none, linear, yarn and llama3");
+                "this version supports none, linear, yarn and llama3");
   }
   if (rope.scaling == nn::RopeScaling::none) rope.factor = 1.0;
   if (rope.dims < 2 || rope.dims % 2 != 0 || rope.dims > head_size) {

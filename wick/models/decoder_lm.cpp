@@ -31,9 +31,9 @@ Tensor split_heads(const Tensor& y, int64_t size) {
 
 struct DecoderLm::Slice {
   struct Run {
-    int64_t first;  // of its rows in the slice
+    int64_t first;  // index of the run's first row in the slice
     nn::SequenceRows rows;
-    std::array<nn::Rotation, 2> rotations;  // of layers that see all keys, of those with a window
+    std::array<nn::Rotation, 2> rotations;  // for layers without and with a window
   };
   Tensor tokens;
   std::vector<Run> runs;
@@ -41,14 +41,15 @@ struct DecoderLm::Slice {
 
 struct DecoderLm::Step {
   std::vector<Slice> slices;
-  Tensor wanted;                         // rows whose logits are wanted; undefined: all of them
-  std::span<const Tensor> keys, values;  // pages of each layer
+  Tensor wanted;                         // rows whose logits are returned; undefined: all rows
+  std::span<const Tensor> keys, values;  // the cache pages of each layer
 };
 
-// ---- Computing ----
+// ---- Forward pass ----
 
-// A step's tensors in one list: tokens, positions and tables of each run, wanted if it is defined,
-// and each layer's keys and values. The shapes alone say which is which.
+// Passes the step's tensors to the compiled function as one list: tokens, positions and tables of
+// each run, `wanted` if defined, and the keys and values of each layer. step_of() recognises them
+// by their shapes.
 Tensor DecoderLm::forward(const Batch& batch, nn::KvCache& cache) const {
   require_file("forward");  // also reinstalls the SIGBUS handler
   std::vector<Tensor> arguments = {batch.tokens};
@@ -94,7 +95,8 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments) const {
   return step;
 }
 
-/// Of positions below `reach`.
+/// Cosines and sines for the positions, which are below `reach`, for layers without and with a
+/// window.
 std::array<nn::Rotation, 2> DecoderLm::rotations(const Tensor& positions, int64_t reach) const {
   std::array<nn::Rotation, 2> result;
   const std::lock_guard lock(rope_mutex_);
@@ -110,7 +112,7 @@ std::array<nn::Rotation, 2> DecoderLm::rotations(const Tensor& positions, int64_
   return result;
 }
 
-/// What forward() computes of its list of tensors.
+/// The function that forward() compiles; its arguments are the list that forward() makes.
 Tensor DecoderLm::run(std::span<const Tensor> arguments) const {
   const Step step = step_of(arguments);
   std::vector<Tensor> xs;  // [t, hidden] of each slice
@@ -133,7 +135,8 @@ Tensor DecoderLm::layer(const Block& block, const Tensor& x, const Slice& slice,
   return add_mlp(block, add_attention(block, x, attention(block, x, slice, step)));
 }
 
-/// The same for all slices together; behind the attention only of the wanted rows.
+/// Runs attention for each slice, then the rest of the last layer for the selected rows of all
+/// slices.
 Tensor DecoderLm::last_layer(std::span<const Tensor> xs, const Step& step) const {
   const Block& block = blocks_.back();
   std::vector<Tensor> heads;
@@ -147,7 +150,7 @@ Tensor DecoderLm::last_layer(std::span<const Tensor> xs, const Step& step) const
   return add_mlp(block, add_attention(block, joined(xs), joined(heads)));
 }
 
-/// x [t, hidden], the attention's heads [t, h · e] → [t, hidden]
+/// x [t, hidden] and attention output [t, h · e] → [t, hidden]
 Tensor DecoderLm::add_attention(const Block& block, const Tensor& x, const Tensor& heads) const {
   const Tensor y = block.output(heads);
   return x + (block.attention_post_norm ? (*block.attention_post_norm)(y) : y);
@@ -159,7 +162,7 @@ Tensor DecoderLm::add_mlp(const Block& block, const Tensor& x) const {
   return x + (block.mlp_post_norm ? (*block.mlp_post_norm)(y) : y);
 }
 
-/// x [t, hidden] → the heads side by side, [t, h · e]. Stores keys and values in the cache.
+/// x [t, hidden] → concatenated heads [t, h · e]. Stores keys and values in the cache.
 Tensor DecoderLm::attention(const Block& block, const Tensor& x, const Slice& slice,
                             const Step& step) const {
   const auto [q, k, v] = queries_keys_values(block, block.attention_norm(x));
@@ -215,7 +218,7 @@ DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
                      const LoadOptions& options)
     : config_(architecture.configure(Metadata(file))),
       device_(options.device),
-      // Decoder records steps itself, and prompts of one length are rare.
+      // Not captured here: Decoder captures steps itself, and prompts rarely have equal lengths.
       run_([this](std::span<const Tensor> a) { return std::vector<Tensor>{run(a)}; },
            {.capture = false}) {
   const DecoderConfig& c = config_;
@@ -233,8 +236,8 @@ DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
   }
   output_norm_ = nn::RmsNorm(weights.vector("output_norm.weight", c.hidden), c.norm_eps, device_);
   const bool tied = !weights.contains("output.weight");
-  // The embedding reads rows of a tied table from the file, too: the system fetches released pages
-  // again when they are used.
+  // A tied table serves the embedding, too, which reads its rows from the file; the system reads
+  // released pages again on use.
   head_ = nn::Linear(tied ? table : weights.matrix("output.weight", c.vocabulary, c.hidden), {},
                      device_, release);
   load_rope(weights, file);
@@ -249,7 +252,8 @@ DecoderLm::Block DecoderLm::load_block(const Weights& w, const TensorNames& name
   const auto optional_norm = [&](std::string_view name) {
     return name.empty() ? std::nullopt : std::optional(norm(name));
   };
-  // Rotated together are elements i and i + r/2 of a head: the file's order is changed.
+  // rope_interleaved rotates pairs (2i, 2i + 1), and the file pairs i with i + r/2, so weights of
+  // queries and keys are permuted.
   const auto head_norm = [&](std::string_view name) -> std::optional<nn::RmsNorm> {
     if (name.empty()) return std::nullopt;
     const Tensor weight = w.vector(fmt::format("{}.weight", name), c.key_size);
@@ -313,8 +317,7 @@ nn::Projections DecoderLm::load_projections(const Weights& w, std::vector<Projec
   return nn::Projections(matrices, biases, device_, release);
 }
 
-/// The rows of `heads` heads in the order in which rope_interleaved rotates them; empty: the
-/// file's.
+/// The order of the rows of `heads` heads that rope_interleaved needs; empty: the file's order.
 std::vector<int64_t> DecoderLm::rotated_order(int64_t heads) const {
   if (config_.rope_style == RopeStyle::interleaved) return {};
   const int64_t size = config_.key_size, rotated = config_.rope.dims;
@@ -338,7 +341,7 @@ void DecoderLm::load_rope(const Weights& weights, const io::Gguf& file) {
     rope_[0] = nn::RopeTable(rope, device_);
     if (config_.has_local_rope()) rope_[1] = nn::RopeTable(config_.local_rope, device_);
   } catch (const Error& e) {
-    throw Error(e.kind(), file.path(), e.what());  // keys of rope, and rope_freqs.weight
+    throw Error(e.kind(), file.path(), e.what());  // rope's metadata or rope_freqs.weight is wrong
   }
 }
 

@@ -17,11 +17,11 @@
 
 namespace wick::models {
 
-/// A decoder of the Llama kind: pre-norm blocks of grouped attention with rotary positions and a
-/// gated MLP. Families differ by their DecoderConfig and the tensors that they have.
-/// Sources: Touvron et al., "LLaMA", 2023; Dubey et al., "The Llama 3 Herd of Models", 2024; Yang
-/// et al., "Qwen2 Technical Report", 2024, and "Qwen3 Technical Report", 2025; Gemma Team,
-/// "Gemma 2", 2024, and "Gemma 3 Technical Report", 2025; Abdin et al., "Phi-3", 2024.
+/// A Llama-like decoder: pre-norm blocks of grouped-query attention with rotary embeddings and a
+/// gated MLP. Families differ in their DecoderConfig and their tensors. Sources: Touvron et al.,
+/// "LLaMA", 2023; Dubey et al., "The Llama 3 Herd of Models", 2024; Yang et al., "Qwen2 Technical
+/// Report", 2024, and "Qwen3 Technical Report", 2025; Gemma Team, "Gemma 2", 2024, and "Gemma 3
+/// Technical Report", 2025; Abdin et al., "Phi-3", 2024.
 class WICK_API DecoderLm final : public CausalLm {
  public:
   /// Errors: those of CausalLm::load.
@@ -46,10 +46,10 @@ class WICK_API DecoderLm final : public CausalLm {
     nn::Projections qkv, gate_up;
     nn::Linear output, down;
   };
-  struct Step;   // what the layers of one call share
+  struct Step;   // state that the layers of one call share
   struct Slice;  // rows that go through a layer together
 
-  /// A matrix [rows, hidden] with its bias, whose rows are taken in an order; empty: the file's.
+  /// A matrix [rows, hidden] with its bias. `order` permutes the rows; empty: the file's order.
   struct Projection {
     std::string_view name;
     int64_t rows;
@@ -78,23 +78,23 @@ class WICK_API DecoderLm final : public CausalLm {
   Tensor head(const Tensor& x) const;
   AttentionOptions attention_options(int64_t window) const;
 
-  /// Errors: weights are read from the file, and it was changed.
+  /// Errors: weights are read from the file, and the file changed after loading.
   void require_file(std::string_view op) const;
 
   DecoderConfig config_;
-  std::shared_ptr<const io::Bytes> file_;  // mapped weights of the CPU; null on GPUs
+  std::shared_ptr<const io::Bytes> file_;  // mapped weights on the CPU; null on GPUs
   Device device_;
   int64_t parameters_ = 0;
-  bool block_weights_ = false;  // some weights are quantised
+  bool block_weights_ = false;  // whether some weights are quantised
   nn::Embedding embedding_;
   std::vector<Block> blocks_;
   nn::RmsNorm output_norm_;
   nn::Linear head_;
   mutable std::mutex rope_mutex_;
-  // Of layers that see all keys, and of layers with a window. They grow as positions are first
-  // used. The second stays empty where both are the same.
+  // Tables for layers without and with a window. They grow as positions are first used. The second
+  // is empty if both use the same angles.
   mutable std::array<nn::RopeTable, 2> rope_;
-  Compiled run_;  // run()
+  Compiled run_;  // compiled run()
 };
 
 }  // namespace wick::models

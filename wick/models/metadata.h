@@ -10,25 +10,25 @@
 
 namespace wick::models {
 
-/// The metadata of a model file under its architecture's prefix: "block_count" is the key
-/// "llama.block_count" of a file whose general.architecture is "llama". Errors of every getter: a
-/// missing key without a default, a value of another type, a value out of range. They name the file
-/// and the whole key. The file must outlive it.
+/// The metadata of a model file under its architecture's prefix: "block_count" reads the key
+/// "llama.block_count" if general.architecture is "llama". All getters throw if a key without a
+/// default is missing, or if a value has the wrong type or is out of range; the message names the
+/// file and the full key. The file must outlive this object.
 class WICK_API Metadata {
  public:
-  /// Errors: the file names no architecture.
+  /// Errors: the file doesn't name its architecture.
   explicit Metadata(const io::Gguf& file);
 
   const io::Gguf& file() const { return file_; }
   std::string_view architecture() const { return architecture_; }
-  /// The whole key.
+  /// The full key with the architecture's prefix.
   std::string key(std::string_view name) const;
   bool contains(std::string_view name) const { return file_.contains(key(name)); }
 
-  /// A count of 1 to `most`.
+  /// A count from 1 to `most`.
   int64_t count(std::string_view name, int64_t most) const;
   int64_t count(std::string_view name, int64_t most, int64_t or_else) const;
-  /// A whole number of `least` to `most`.
+  /// An integer from `least` to `most`.
   int64_t integer(std::string_view name, int64_t least, int64_t most, int64_t or_else) const;
   /// A finite number above `least`.
   double number_above(std::string_view name, float least, float or_else) const;
@@ -36,10 +36,10 @@ class WICK_API Metadata {
   float number(std::string_view name) const;
   float number(std::string_view name, float or_else) const;
   std::string_view string(std::string_view name, std::string_view or_else) const;
-  /// An array of `count` truth values.
+  /// An array of `count` bools.
   std::vector<bool> bools(std::string_view name, int64_t count) const;
 
-  /// Throws the error of a value: "PATH: value out of range: KEY = VALUE: need RULE".
+  /// Throws "PATH: value out of range: KEY = VALUE: need RULE".
   [[noreturn]] void out_of_range(std::string_view name, std::string_view value,
                                  std::string_view rule) const;
 

@@ -1,4 +1,4 @@
-// The architectures: a row each, and how its configuration differs from Llama's.
+// The supported architectures: one row each, and how their configurations differ from Llama's.
 #include "wick/models/registry.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ DecoderConfig qwen2(const Metadata& m) {
 DecoderConfig phi3(const Metadata& m) {
   if (m.file().find_tensor("rope_factors_long.weight") != nullptr) {
     throw Error(ErrorKind::not_implemented, m.file().path(), "unknown rope scaling", "'longrope'",
-                "this version knows none, linear, yarn and llama3");
+                "this version supports none, linear, yarn and llama3");
   }
   return neox(m);
 }
@@ -39,7 +39,8 @@ DecoderConfig gemma(const Metadata& m) {
   return c;
 }
 
-/// Of Gemma 2 and 3. The largest model, told by its layers, scales by its hidden size.
+/// Gemma 2 and 3. The 27B model, recognised by its number of layers, derives the attention scale
+/// from its hidden size.
 DecoderConfig scaled_gemma(const Metadata& m, int64_t layers_of_27b) {
   DecoderConfig c = gemma(m);
   if (c.layers == layers_of_27b && !m.contains("attention.scale")) {
@@ -91,7 +92,7 @@ constexpr Architecture kArchitectures[] = {
 std::span<const Architecture> architectures() { return kArchitectures; }
 
 const Architecture& find_architecture(const io::Gguf& file) {
-  io::require_whole(file);  // parts but the first don't name their architecture
+  io::require_whole(file);  // only the first part of a split model names the architecture
   const std::string_view wanted = file.get_string("general.architecture");
   std::string known;
   for (const Architecture& a : kArchitectures) {
@@ -100,7 +101,7 @@ const Architecture& find_architecture(const io::Gguf& file) {
   }
   throw Error(ErrorKind::not_implemented, file.path(), "unsupported architecture",
               fmt::format("'{}'", printable(wanted, 60)),
-              fmt::format("this version runs {}", known));
+              fmt::format("this version supports {}", known));
 }
 
 }  // namespace wick::models

@@ -23,7 +23,7 @@ bool Weights::contains(std::string_view name) const {
 Tensor Weights::get(std::string_view name, const Shape& shape) const {
   const io::GgufTensor& entry = file_.require_tensor(prefix_ + std::string(name));
   if (!(entry.shape == shape)) {
-    throw Error(file_.path(), "tensor has another shape",
+    throw Error(file_.path(), "tensor has the wrong shape",
                 fmt::format("{} {}", entry.name, entry.str()), fmt::format("need {}", shape.str()));
   }
   return file_.tensor(entry);
@@ -34,7 +34,7 @@ Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
   if (!dtypes::kWeights.contains(t.dtype())) {
     throw Error(ErrorKind::not_implemented, file_.path(), "weight type not supported",
                 fmt::format("{}{} {}", prefix_, name, t.str()),
-                "this version computes with " + names(dtypes::kWeights, "and"));
+                "this version supports " + names(dtypes::kWeights, "and"));
   }
   return t;
 }
@@ -53,7 +53,7 @@ Tensor Weights::optional_vector(std::string_view name, int64_t n) const {
 
 Tensor reordered(const Tensor& x, std::span<const int64_t> order) {
   if (order.empty() || !x.defined()) return x;
-  // index_select would decode blocks.
+  // Copies bytes, because index_select would dequantise blocks.
   const Tensor dense = x.contiguous();
   Tensor result = Tensor::empty(x.shape(), x.dtype());
   const auto row_bytes = static_cast<size_t>(bytes_of(x.dtype(), x.elems() / x.size(0)));

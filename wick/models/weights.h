@@ -10,22 +10,22 @@
 
 namespace wick::models {
 
-/// The tensors of a model file under a name prefix: `weights / "blk.0."`. Every access says which
-/// shape it needs; a file that has another is an error that names both.
+/// The tensors of a model file under a name prefix: `weights / "blk.0."`. Every access states the
+/// expected shape and throws if the file has another; the message names both.
 class Weights {
  public:
   Weights(const io::Gguf& file, Device device) : file_(file), device_(device) {}
   Weights operator/(std::string_view prefix) const;
 
   bool contains(std::string_view name) const;
-  /// [n, k] of a weight dtype, mapped. Errors: missing, another shape, a dtype `linear` doesn't
-  /// take.
+  /// A mapped matrix [n, k] of a weight dtype. Errors: it is missing or has another shape; `linear`
+  /// doesn't support its dtype.
   Tensor matrix(std::string_view name, int64_t n, int64_t k) const;
-  /// [n] as f32. Errors: missing, another shape.
+  /// A vector [n], converted to f32. Errors: it is missing or has another shape.
   Tensor vector(std::string_view name, int64_t n) const;
-  /// The same, undefined when the file has none.
+  /// A vector [n], converted to f32; undefined if the file doesn't have it.
   Tensor optional_vector(std::string_view name, int64_t n) const;
-  /// Elements of all tensors of the file.
+  /// The number of elements of all tensors in the file.
   int64_t parameters() const;
 
  private:
@@ -36,8 +36,8 @@ class Weights {
   std::string prefix_;
 };
 
-/// x [n, ..] of the CPU with its rows in another order: row i is x's row order[i]. x itself where
-/// the order is empty or x is undefined. Any dtype.
+/// Permutes the rows of x [n, ..] on the CPU: row i of the result is row order[i] of x. Returns x
+/// if the order is empty or x is undefined. Any dtype.
 Tensor reordered(const Tensor& x, std::span<const int64_t> order);
 
 }  // namespace wick::models

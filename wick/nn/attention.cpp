@@ -3,14 +3,14 @@
 namespace wick::nn {
 namespace {
 
-/// The last position of each sequence, plus one.
+/// The position of each sequence's last row, plus one.
 Tensor lengths_of(const Tensor& positions, int64_t sequences) {
   const int64_t each = positions.size(0) / sequences;
   const Tensor last = positions.reshape({sequences, each}).narrow(1, each - 1, 1).squeeze(1);
   return affine(last, 1, 1);
 }
 
-/// [t, h, d] → [b, h, t/b, d], a view.
+/// [t, h, d] → [b, h, t/b, d] as a view.
 Tensor by_sequence(const Tensor& rows, int64_t sequences) {
   return rows.reshape({sequences, rows.size(0) / sequences, rows.size(1), rows.size(2)})
       .transpose(1, 2);

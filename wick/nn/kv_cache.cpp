@@ -65,7 +65,7 @@ KvCache::Sequence& KvCache::of(int64_t sequence) {
   return const_cast<Sequence&>(std::as_const(*this).of(sequence));
 }
 
-/// Every sequence's last page may be filled in part.
+/// The maximum number of pages. The last page of each sequence may be partly filled.
 int64_t KvCache::most_pages() const {
   const int64_t all = sequences() * pages_for(options_.context);
   return std::min(all, pages_for(options_.positions) + sequences() - 1);

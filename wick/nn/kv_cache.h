@@ -10,69 +10,70 @@
 
 namespace wick::nn {
 
-/// What a KV cache holds: a position takes layers · heads · (key_size + value_size) elements.
+/// Sizes of a KV cache. A position takes layers · heads · (key_size + value_size) elements.
 struct KvCacheOptions {
   int64_t layers = 0;
-  int64_t heads = 0;     ///< key/value heads
+  int64_t heads = 0;     ///< number of key/value heads
   int64_t key_size = 0;  ///< elements of a key head
   int64_t value_size = 0;
-  int64_t context = 0;  ///< most positions of a sequence
+  int64_t context = 0;  ///< maximum length of a sequence
   DType dtype = DType::f16;
   Device device = {};
   int64_t sequences = 1;
-  int64_t positions = 0;  ///< most of all sequences together; 0: sequences · context
+  int64_t positions = 0;  ///< maximum total length of all sequences; 0: sequences · context
 };
 
-/// Keys and values of the positions that sequences have seen so far, in pages of 256 positions that
-/// belong to one sequence each. Memory grows with the pages in use. Functions that take a sequence
-/// throw if there is no such.
+/// Keys and values of sequences, in pages of 256 positions that each belong to one sequence. Memory
+/// grows with the number of used pages. Functions that take a sequence throw if it doesn't exist.
 ///
-/// A layer's keys are stored transposed, [pages, heads, key_size, 256]: attention runs along
-/// positions, and a page is a chunk of its order.
+/// Keys are stored transposed, [pages, heads, key_size, 256], because attention kernels vectorise
+/// along positions. A page is one chunk of attention's reduction order.
 class WICK_API KvCache {
  public:
-  static constexpr int64_t kPage = 256;  ///< positions of a page
+  static constexpr int64_t kPage = 256;  ///< positions per page
 
   KvCache() = default;
-  /// Errors: sizes out of range, a dtype other than f32, f16 and bf16, more memory than the device
-  /// has.
+  /// Errors: sizes are out of range; the dtype isn't f32, f16 or bf16; the cache would need more
+  /// memory than the device has.
   explicit KvCache(const KvCacheOptions& options);
 
   int64_t sequences() const { return static_cast<int64_t>(sequences_.size()); }
-  /// Positions that a sequence has seen.
+  /// The number of positions stored for a sequence.
   int64_t length(int64_t sequence = 0) const { return of(sequence).length; }
-  /// Most positions of a sequence.
+  /// The maximum length of a sequence.
   int64_t context() const { return options_.context; }
-  /// Positions that tables of pages reach to; grows by doubling up to the context.
+  /// The number of positions that page tables have entries for; doubles as needed, up to the
+  /// context.
   int64_t reach() const { return entries_ * kPage; }
-  /// Bytes of a cache that is full.
+  /// The memory that a full cache takes.
   size_t full_bytes() const;
 
-  /// Makes room for `count` more positions of a sequence. Errors: more than its context; more than
-  /// all sequences may have together; out of memory.
+  /// Reserves pages for `count` more positions of a sequence. Errors: the sequence would exceed its
+  /// context; the sequences together would exceed their limit; out of memory.
   void reserve(int64_t count, int64_t sequence = 0);
-  /// Counts `count` positions of a sequence as seen. Errors: more than reserved.
+  /// Adds `count` positions, which the caller has stored, to a sequence's length. Errors: `count`
+  /// exceeds the reserved positions.
   void advance(int64_t count, int64_t sequence = 0);
-  /// Forgets a sequence's positions from `length` on; pages that then hold none are free for
-  /// others.
+  /// Shortens a sequence to `length` and frees the pages that become empty.
   void truncate(int64_t length, int64_t sequence = 0);
 
   /// The pages of all sequences: keys [pages, heads, key_size, 256], values [pages, heads, 256,
-  /// value_size]. Errors: no such layer, nothing reserved yet.
+  /// value_size]. Errors: the layer doesn't exist; nothing has been reserved yet.
   Tensor keys(int64_t layer) const;
   Tensor values(int64_t layer) const;
-  /// Which pages hold a sequence's positions, those reserved included, in order.
+  /// The page numbers of a sequence, in order of position, including reserved pages.
   std::span<const uint32_t> pages(int64_t sequence = 0) const { return of(sequence).pages; }
-  /// Tables of pages of some sequences: u32 [sequences, reach() / 256] on the device, 0 behind a
-  /// sequence's last page.
+  /// The page tables of sequences: u32 [sequences, reach() / 256] on the device. Entries after a
+  /// sequence's last page are 0.
   Tensor tables(std::span<const int64_t> sequences) const;
-  /// The same on the host, row by row.
+  /// The page tables on the host, row by row.
   std::vector<uint32_t> table_rows(std::span<const int64_t> sequences) const;
 
-  /// Goes up when the memory of keys() and values() moves or reach() grows: recordings that hold
-  /// them are void.
+  /// A counter that increases when the memory of keys() and values() moves or reach() grows.
+  /// Captured graphs that use them are then invalid.
   int64_t moves() const { return moves_; }
-  /// Goes up when pages change hands: tables are out of date.
+  /// A counter that increases when pages are assigned or freed. Page tables made before are then
+  /// outdated.
   int64_t changes() const { return changes_; }
 
  private:
@@ -93,9 +94,9 @@ class WICK_API KvCache {
   KvCacheOptions options_;
   std::vector<Sequence> sequences_;
   std::vector<Layer> layers_;
-  std::vector<uint32_t> free_;  // pages, the next one last
-  int64_t pages_ = 0;           // there are
-  int64_t entries_ = 0;         // of a table
+  std::vector<uint32_t> free_;  // free page numbers; the next one to assign is last
+  int64_t pages_ = 0;           // number of allocated pages
+  int64_t entries_ = 0;         // entries per page table
   int64_t moves_ = 0, changes_ = 0;
 };
 

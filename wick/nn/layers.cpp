@@ -7,7 +7,7 @@
 namespace wick::nn {
 namespace {
 
-/// The biases of a group as one vector; a matrix without one gets zeros.
+/// Concatenates the biases of a group; a matrix without a bias gets zeros.
 Tensor joined_bias(std::span<const Tensor> biases, std::span<const int64_t> sizes, Device device) {
   bool any = false;
   for (const Tensor& bias : biases) any = any || bias.defined();
@@ -16,7 +16,7 @@ Tensor joined_bias(std::span<const Tensor> biases, std::span<const int64_t> size
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool present = i < biases.size() && biases[i].defined();
     if (present && !(biases[i].shape() == Shape{sizes[i]})) {
-      throw Error("projections", "bias of another size", biases[i].str(),
+      throw Error("projections", "bias has the wrong size", biases[i].str(),
                   fmt::format("need [{}]", sizes[i]));
     }
     parts.push_back(present ? biases[i].to(device).to(DType::f32)

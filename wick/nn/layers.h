@@ -10,26 +10,26 @@
 
 namespace wick::nn {
 
-/// Rows of a table [vocabulary, hidden] by token id.
+/// Looks up rows of a table [vocabulary, hidden] by token id.
 class WICK_API Embedding {
  public:
   Embedding() = default;
   explicit Embedding(const Tensor& table) : Embedding(table, table.device()) {}
   Embedding(const Tensor& table, Device device) : table_(table.to(device)) {}
-  /// ids [..] (u32) → [.., hidden] f32. Errors: an id out of range.
+  /// ids u32 [..] → f32 [.., hidden]. Errors: an id is out of range.
   Tensor operator()(const Tensor& ids) const { return index_select(table_, ids, 0).to(DType::f32); }
 
  private:
   Tensor table_;
 };
 
-/// Root-mean-square norm over the last dimension. Source: Zhang and Sennrich, 2019.
+/// RMS norm over the last dim. Source: Zhang and Sennrich, 2019.
 class WICK_API RmsNorm {
  public:
   RmsNorm() = default;
   RmsNorm(const Tensor& weight, float eps) : RmsNorm(weight, eps, weight.device()) {}
   RmsNorm(const Tensor& weight, float eps, Device device) : weight_(weight.to(device)), eps_(eps) {}
-  /// [.., hidden] → [.., hidden]
+  /// x [.., hidden] → [.., hidden].
   Tensor operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
 
  private:
@@ -37,28 +37,28 @@ class WICK_API RmsNorm {
   float eps_ = 1e-5f;
 };
 
-/// Linear maps of one input: y_i = x W_iᵀ + b_i. Neighbours of one dtype are packed together and
-/// computed as one product, the way a model's q, k and v or its gate and up matrices want it.
+/// Several linear layers of one input: y_i = x W_iᵀ + b_i. Adjacent matrices of one dtype are
+/// packed together and run as one gemm, for example q, k and v, or gate and up.
 class WICK_API Projections {
  public:
   Projections() = default;
-  /// One matrix [n_i, k] each, and as many biases [n_i] or undefined tensors (or none at all).
-  /// `release`: see Weight.
+  /// Takes matrices [n_i, k] and biases [n_i], which may be undefined or missing. `release`: see
+  /// Weight.
   Projections(std::span<const Tensor> matrices, std::span<const Tensor> biases, Device device,
               bool release);
 
-  /// x [.., k] → the outputs [.., n_i], views into as few tensors as products were computed.
+  /// x [.., k] → the outputs [.., n_i], as views of one tensor per gemm.
   std::vector<Tensor> operator()(const Tensor& x) const;
-  /// The outputs side by side: [.., Σ n_i].
+  /// x [.., k] → the concatenated outputs [.., Σ n_i].
   Tensor joined(const Tensor& x) const;
 
  private:
   struct Group {
     Weight weight;
-    Tensor bias;                 // of the whole group, or undefined
+    Tensor bias;                 // bias of the whole group, or undefined
     std::vector<int64_t> sizes;  // n_i
   };
-  /// What each group computes.
+  /// Returns the output of each group.
   std::vector<Tensor> products(const Tensor& x) const;
 
   std::vector<Group> groups_;
@@ -72,7 +72,7 @@ class WICK_API Linear {
       : Linear(matrix, bias, matrix.device(), false) {}
   Linear(const Tensor& matrix, const Tensor& bias, Device device, bool release)
       : projections_(std::span(&matrix, 1), std::span(&bias, 1), device, release) {}
-  /// [.., k] → [.., n]. Errors: without a matrix.
+  /// x [.., k] → [.., n]. Errors: the layer has no matrix.
   Tensor operator()(const Tensor& x) const {
     std::vector<Tensor> y = projections_(x);
     if (y.empty()) throw Error("linear", "undefined weight");

@@ -12,7 +12,8 @@
 namespace wick::nn {
 namespace {
 
-/// The pair (as a real number) that makes `turns` full turns within the trained context.
+/// The index, as a real number, of the pair that makes `turns` full rotations within the trained
+/// context.
 double pair_with_turns(const RopeOptions& o, double turns) {
   const double context = static_cast<double>(o.original_context);
   return static_cast<double>(o.dims) * math::log(context / (turns * 2.0 * std::numbers::pi)) /

@@ -9,36 +9,38 @@
 
 namespace wick::nn {
 
-/// How positions beyond the trained context are squeezed into it.
+/// How angles are scaled for contexts longer than the trained one.
 enum class RopeScaling : uint8_t { none, linear, yarn };
 
-/// Which angles a RopeTable holds.
+/// Parameters of a RopeTable's angles.
 struct RopeOptions {
-  int64_t dims = 0;       ///< rotated elements of a head, even
-  double base = 10000.0;  ///< θ: pair i turns by position · θ^(−2i / dims)
+  int64_t dims = 0;       ///< rotated elements of a head; even
+  double base = 10000.0;  ///< θ: pair i rotates by position · θ^(−2i / dims)
   RopeScaling scaling = RopeScaling::none;
-  double factor = 1.0;            ///< linear, yarn: how many times longer than trained
-  int64_t original_context = 0;   ///< yarn: positions trained on
-  double attention_factor = 1.0;  ///< cos and sin are multiplied by it
-  double beta_fast = 32.0;  ///< yarn: turns within the trained context above which a pair is kept
-  double beta_slow = 1.0;   ///< yarn: and below which it is fully squeezed
-  /// Divisors of each pair's frequency, dims / 2 of them or none (Llama 3.1, LongRoPE).
+  double factor = 1.0;            ///< linear, yarn: ratio of the context to the trained context
+  int64_t original_context = 0;   ///< yarn: the trained context
+  double attention_factor = 1.0;  ///< factor of cos and sin
+  /// yarn: pairs that make more than beta_fast rotations within the trained context keep their
+  /// frequency, pairs that make fewer than beta_slow get it divided by `factor`.
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  /// Divisors of the pairs' frequencies, dims / 2 of them, or none (Llama 3.1, LongRoPE).
   std::vector<float> frequency_divisors = {};
 };
 
-/// Cosines and sines of every pair at every position, grown as positions are asked for. The angles
-/// are computed in f64 with wick's own functions, so every machine rotates by the same bits.
+/// Cosines and sines of every pair at every position. The table grows as positions are requested.
+/// Angles are computed in f64 with wick's own functions, so all machines get the same bits.
 /// Sources: Su et al., "RoFormer", 2021; Peng et al., "YaRN", 2023.
 class WICK_API RopeTable {
  public:
   RopeTable() = default;
-  /// Errors: dims odd or not positive, a base, factor or divisor that isn't positive.
+  /// Errors: dims is odd or not positive; a base, factor or divisor isn't positive.
   RopeTable(const RopeOptions& options, Device device);
 
-  /// f32 [count, dims / 2] for positions start, start + 1, …
+  /// Cosines (sines) f32 [count, dims / 2] of the positions start, start + 1, ….
   Tensor cos(int64_t start, int64_t count) const { return cos_.narrow(0, start, count); }
   Tensor sin(int64_t start, int64_t count) const { return sin_.narrow(0, start, count); }
-  /// Makes positions [0, end) available.
+  /// Extends the table to the positions [0, end).
   void reserve(int64_t end);
 
  private:

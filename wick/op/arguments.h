@@ -1,6 +1,6 @@
 #pragma once
 
-// The arguments of a row of ops.def, one by one.
+// Parses the argument list of a row of ops.def into single arguments at compile time.
 
 #include <array>
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace wick {
 
-/// An argument of a row's function: `dim = -1`.
+/// One argument of an op's function, for example `dim = -1`.
 struct Argument {
   std::string_view name;
-  std::string_view otherwise;  ///< its value where it is left out; empty: it can't be
+  std::string_view otherwise;  ///< the default value; empty: the argument is required
 
   constexpr bool is_optional() const { return !otherwise.empty(); }
-  /// Whether it is None where it is left out.
+  /// Whether the default value is None.
   constexpr bool is_none() const { return otherwise == "None"; }
 };
 
@@ -40,7 +40,7 @@ constexpr std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The arguments that a row declares. No value that stands there has a comma.
+/// The arguments that a row declares. A default value must not contain a comma.
 constexpr Arguments arguments_of(Op op) {
   std::string_view text = info(op).arguments;
   text = text.substr(1, text.size() - 2);

@@ -8,7 +8,7 @@
 
 namespace wick {
 
-/// Every operation, one enumerator a row of ops.def.
+/// All ops; each row of ops.def defines one enumerator.
 enum class Op : uint8_t {
 #define WICK_UNARY(name, ...) name,
 #define WICK_UNARY_WITH(name, ...) name,
@@ -23,18 +23,19 @@ enum class Op : uint8_t {
 
 enum class OpKind : uint8_t { unary, unary_with, test, binary, compare, reduce, arg, other };
 
-/// What a result promises across backends and ISAs; docs/design/numerics.md is the contract.
+/// How far results of an op may differ across backends and instruction sets.
+/// docs/design/numerics.md defines the classes.
 enum class NumericClass : uint8_t { exact, tree, blocked, bound };
 
-/// Where the gradient of an op comes from. tensor/gradients.cpp holds a rule for each row that says
-/// so, and none for the others.
+/// Where the gradient of an op comes from. tensor/gradients.cpp has a rule for each row that says
+/// `rule`, and none for the others.
 enum class Gradient : uint8_t {
-  rule,       ///< a rule of its own
-  composed,   ///< those of the ops that it is made of
-  whole,      ///< none: the result is whole numbers or truth values
-  no_tensor,  ///< none: it is a function of no tensor
-  blocks,     ///< none: blocks hold rounded numbers
-  writes,     ///< none: it writes to an operand
+  rule,       ///< the op has a gradient rule
+  composed,   ///< the gradient follows from the ops that the op is composed of
+  whole,      ///< none: the result holds integers or bools
+  no_tensor,  ///< none: the op has no tensor operand
+  blocks,     ///< none: block dtypes hold rounded numbers
+  writes,     ///< none: the op writes to an operand in place
 };
 
 /// A row of ops.def.

@@ -31,7 +31,8 @@ std::optional<int32_t> token_key(const io::Gguf& file, const char* key) {
 
 text::Tokenizer load_tokenizer(const io::Gguf& file) {
   text::TokenizerSpec spec;
-  // Only the first part of a split model has the vocabulary.
+  // Only the first part of a split model has the vocabulary; require_whole() reports the other
+  // parts.
   if (!file.contains("tokenizer.ggml.model")) io::require_whole(file);
   spec.model = file.get_string("tokenizer.ggml.model");
   spec.pre = file.get_string("tokenizer.ggml.pre", "default");
@@ -50,7 +51,8 @@ text::Tokenizer load_tokenizer(const io::Gguf& file) {
   spec.eot = token_key(file, "tokenizer.ggml.eot_token_id");
   spec.unk = token_key(file, "tokenizer.ggml.unknown_token_id");
   spec.pad = token_key(file, "tokenizer.ggml.padding_token_id");
-  // Llama's files may lack the key; SentencePiece and Llama 3's split pattern imply a bos token.
+  // Llama files may lack the key. SentencePiece models and Llama 3's pre-tokenizer add a bos token
+  // by default.
   const bool pieces = spec.model == "llama";
   spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token",
                                (pieces || spec.pre == "llama-bpe") && spec.bos);
@@ -73,8 +75,8 @@ Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenize
 std::shared_ptr<const Engine> Engine::load(const std::string& path,
                                            const models::LoadOptions& options) {
   const std::shared_ptr<const io::Gguf> file = io::Gguf::open(path);
-  // Cheap checks come first. The architecture is checked before the tokenizer: the vocabulary of a
-  // model that wick doesn't run may be of any kind.
+  // Cheap checks come first. The architecture is checked before the tokenizer, because unsupported
+  // models may have unsupported vocabularies.
   models::CausalLm::require_supported(*file);
   text::Tokenizer tokenizer = load_tokenizer(*file);
   std::unique_ptr<models::CausalLm> model = models::CausalLm::load(*file, options);
@@ -88,13 +90,13 @@ std::shared_ptr<const Engine> Engine::load(const std::string& path,
 }
 
 struct Session::Busy {
-  // The thread that is in a call; the id of no thread between calls.
+  // The thread that is in a call; a default-constructed id between calls.
   std::atomic<std::thread::id> caller{};
 };
 
 class Session::Use {
  public:
-  /// `reads`: the call changes nothing, so a callback may make it within a call on its thread.
+  /// `reads`: the call changes nothing, so a callback may make it during a call on the same thread.
   explicit Use(const Session& session, bool reads = false) : busy_(session.busy_.get()) {
     if (busy_ == nullptr) throw Error(ErrorKind::runtime, "session", "was moved from");
     std::thread::id caller{};
@@ -127,7 +129,7 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
   }
   const models::CausalLm& model = engine_->model();
   cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
-  // Logits past the vocabulary are those of padding rows.
+  // Logits beyond the tokenizer's vocabulary belong to padding rows of the embedding.
   decoder_ = std::make_unique<models::Decoder>(model, *cache_, engine_->tokenizer().vocab_size());
 }
 
@@ -182,7 +184,7 @@ bool Session::catch_up(const std::function<bool()>& cancelled) {
       logits_ = engine_->model().forward(rest, *cache_, models::Logits::last);
     }
   } catch (...) {
-    history_.resize(static_cast<size_t>(cache_->length()));  // drops tokens that weren't run
+    history_.resize(static_cast<size_t>(cache_->length()));  // drops tokens that haven't been run
     throw;
   }
   return true;
@@ -231,15 +233,15 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
       std::min({history_.size(), static_cast<size_t>(cache_->length()), tokens.size()});
   size_t same = 0;
   while (same < most && history_[same] == tokens[same]) ++same;
-  // The last token is always run again: generation starts from its logits.
+  // The last token always runs again, because generation starts from its logits.
   if (same == tokens.size() && same > 0) --same;
   forget(static_cast<int64_t>(same));
   return add(tokens.subspan(same), cancelled);
 }
 
-/// A function that returns one token per call; `more`: it will be called again.
+/// Returns a function that returns one token per call; `more` says whether it will be called again.
 std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& options) {
-  const text::Sampler checked(options);  // throws for options out of range
+  const text::Sampler checked(options);  // throws if an option is out of range
   return [this, options, started = false](bool more) mutable {
     if (!started) newest_logits();
     try {
@@ -270,7 +272,7 @@ Generated Session::generate(const GenerateOptions& options) {
   const auto start = Clock::now();
   auto first = start;
   const auto next = source(options.sampler);
-  // Removes what the decoder ran ahead from the cache, on return or exception.
+  // On return or exception, removes positions from the cache that the decoder computed ahead.
   const std::unique_ptr<nn::KvCache, std::function<void(nn::KvCache*)>> settled(
       cache_.get(), [this](nn::KvCache* cache) { cache->truncate(fed()); });
   for (int64_t n = 0;; ++n) {
@@ -290,11 +292,11 @@ Generated Session::generate(const GenerateOptions& options) {
     }
     result.tokens.push_back(token);
     emit(decoder.push(token));
-    if (fed() == context()) {  // the cache has no room for the token
+    if (fed() == context()) {  // the cache has no room to run this token
       result.finish = FinishReason::context_full;
       break;
     }
-    history_.push_back(token);  // run by the next step, or by the next call
+    history_.push_back(token);  // the next step or the next call runs it
   }
   result.seconds = seconds_since(first);
   emit(decoder.finish());

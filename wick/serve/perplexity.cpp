@@ -24,7 +24,7 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
                   fmt::format("the vocabulary has {}", engine.model().vocab_size()));
     }
   }
-  // Keeps the logits of a forward pass, f32 [rows, vocabulary], within some 50 MB.
+  // Limits the logits of a forward pass, f32 [rows, vocabulary], to about 50 MB.
   const int64_t rows =
       std::clamp<int64_t>((int64_t{12} << 20) / engine.model().vocab_size(), 1, options.batch);
   Perplexity result;
@@ -33,7 +33,7 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
   for (int64_t start = 0; start < total; start += context) {
     const int64_t end = std::min(total, start + context);
     cache.truncate(0);
-    // The last token of a chunk isn't run: the token after it isn't scored.
+    // The last token of a chunk isn't run, because the token after it isn't scored.
     for (int64_t at = start; at + 1 < end; at += rows) {
       const int64_t count = std::min(rows, end - 1 - at);
       const auto part = tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(count));

@@ -1,5 +1,5 @@
 // Attention with queries, keys and values in separate tensors: of a batch, of concatenated
-// sequences of several lengths, and of keys in pages.
+// sequences, and with keys and values in pages.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ void check_kinds(const char* op, const Tensor& q, const Tensor& k, const Tensor&
   check_device(op, q, k);
 }
 
-/// What backends are told: with the scale that a head's size gives where none was named.
+/// The parameters for backends. The default scale is 1 / sqrt(head size).
 AttentionParams params_of(const Tensor& q, const AttentionOptions& options) {
   const int64_t d = q.defined() && q.rank() > 0 ? q.size(-1) : 0;
   const float by_size = d > 0 ? 1.0f / std::sqrt(static_cast<float>(d)) : 1.0f;
@@ -42,12 +42,12 @@ void check_params(const char* op, const AttentionParams& params) {
                           params.soft_cap));
 }
 
-/// Errors: a mask or slopes that don't fit q [b, h, m, ..].
+/// Errors: the mask or the slopes don't fit q [b, h, m, ..].
 void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
   if (mask.defined()) {
     check_device("attention", q, mask);
     if (mask.dtype() != DType::f32 && stored(mask.dtype()) != DType::u8) {
-      throw Error(ErrorKind::type, "attention", "a mask of this dtype", mask.str(),
+      throw Error(ErrorKind::type, "attention", "unsupported mask dtype", mask.str(),
                   "f32 is added, bool and u8 hide by 0");
     }
   }
@@ -55,7 +55,7 @@ void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
     check_device("attention", q, slopes);
     if (slopes.dtype() != DType::f32 || slopes.rank() != 1 || slopes.size(0) != q.size(1)) {
       throw Error("attention", "slopes don't fit",
-                  fmt::format("q {}, slopes {}", q.str(), slopes.str()), "need f32, one a head");
+                  fmt::format("q {}, slopes {}", q.str(), slopes.str()), "need f32, one per head");
     }
   }
 }
@@ -96,7 +96,8 @@ void run_attention(Backend& backend, const OpCall& call, const Tensor* out) {
 
 namespace {
 
-/// Operands: q, key pages, value pages, tables, lengths, slopes. Checked by the function.
+/// Operands: q, key pages, value pages, tables, lengths, slopes. attention_of_pages has checked
+/// them.
 ResultSpec paged_result(const OpCall& call) {
   const Tensor &q = call.x(0), &v = call.x(2);
   const Shape tokens{q.size(0), q.size(2), q.size(1), v.size(3)};
@@ -170,7 +171,7 @@ Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
 
 namespace {
 
-/// attention_of_pages of gathered pages: its gradients are those of the ops here.
+/// attention_of_pages on gathered pages, composed of ops that have gradients.
 Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
                              const Tensor& tables, const Tensor& lengths,
                              const AttentionOptions& options, const Tensor& slopes) {

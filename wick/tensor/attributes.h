@@ -1,7 +1,7 @@
 #pragma once
 
-// Attributes of ops: what a call is given beside its tensors. One struct for each kind of
-// attributes; OpCall holds one of them.
+// Attributes are the arguments of an op that aren't tensors. There is one struct for each kind of
+// op; an OpCall holds one of them.
 
 #include <array>
 #include <cstdint>
@@ -13,119 +13,119 @@
 
 namespace wick {
 
-/// Of an elementwise function of one operand and one number or two; of fill (p) and of iota
-/// (p is the start, q the step).
+/// Attributes of affine, clamp, powf and elu (p, q), of fill (p is the value) and of iota (p is the
+/// start, q the step).
 struct Numbers {
   Scalar p = 0, q = 0;
 };
 
-/// Of an op along one dim, counted from the front.
+/// Attributes of ops along one dim, which is counted from the front.
 struct AlongDim {
   int dim = 0;
 };
 
-/// Of a reduction over dims.
+/// Attributes of reductions over dims.
 struct Reduction {
-  uint32_t dims = 0;     ///< bit d for dim d
+  uint32_t dims = 0;     ///< bit d is set for each reduced dim d
   bool keepdim = false;  ///< reduced dims stay as size 1
 };
 
-/// Of an op whose result has a dtype that the caller names.
+/// Attributes of ops whose caller chooses the dtype of the result.
 struct Conversion {
   DType dtype = DType::f32;
 };
 
-/// Of index_select.
+/// Attributes of index_select.
 struct Selection {
   int dim = 0;
-  DType dtype = DType::f32;  ///< of the result, where the operand has a block dtype
+  DType dtype = DType::f32;  ///< dtype of the result if the operand has a block dtype
 };
 
-/// Of one_hot.
+/// Attributes of one_hot.
 struct OneHot {
   int64_t depth = 0;
 };
 
-/// Of sort, argsort and topk.
+/// Attributes of sort, argsort and topk.
 struct Sorting {
   int dim = 0;
   bool descending = false;
-  int64_t count = 0;  ///< elements kept of the sorted dim
+  int64_t count = 0;  ///< elements of the sorted dim that are kept
 };
 
-/// Of uniform (in [a, b)) and normal (mean a, deviation b).
+/// Attributes of uniform (over [a, b)) and normal (mean a, standard deviation b).
 struct Distribution {
   uint64_t seed = 0, first = 0;  ///< the generator's seed, and the counter of the first element
   Scalar a = 0, b = 1;
 };
 
-/// Of rms_norm, layer_norm and batch_norm.
+/// Attributes of rms_norm, layer_norm and batch_norm.
 struct Epsilon {
   float eps = 0;
 };
 
-/// Of group_norm.
+/// Attributes of group_norm.
 struct Groups {
   int64_t count = 1;
   float eps = 0;
 };
 
-/// Of conv_transpose2d.
+/// Attributes of conv_transpose2d.
 struct ConvTranspose {
   ConvParams params;
   std::array<int64_t, 2> output_padding{};
 };
 
-/// Of conv2d_weight.
+/// Attributes of conv2d_weight.
 struct ConvWeight {
   ConvParams params;
-  std::array<int64_t, 2> kernel{};  ///< the weight's last sizes
+  std::array<int64_t, 2> kernel{};  ///< the last two sizes of the weight
 };
 
-/// Of linear: what is computed before and after the product.
+/// Attributes of linear: the steps that are fused before and after the gemm.
 struct LinearSteps {
-  bool silu_mul = false;   ///< x is [.., 2k]
-  bool attention = false;  ///< x is the qkv of cached_attention
-  float eps = 0;           ///< of the norm
-  AttentionParams params;  ///< of the attention
+  bool silu_mul = false;   ///< silu_mul of the halves of x [.., 2k] comes first
+  bool attention = false;  ///< x is the qkv of cached_attention, whose result goes into the gemm
+  float eps = 0;           ///< epsilon of the fused rms_norm
+  AttentionParams params;  ///< parameters of the fused attention
 };
 
-/// Dims of roll; of views dims in another order, or a pair that changed places.
+/// A list of dims: the rolled dims of roll, the order of permute, or the pair that transpose swaps.
 struct DimOrder {
   std::array<int, Shape::kMaxRank> dims{};
   int count = 0;
 };
-/// Of roll.
+/// Attributes of roll.
 struct Shifts {
   std::array<int64_t, Shape::kMaxRank> shifts{};
   DimOrder along;
 };
-/// Of repeat: of the last `count` dims, or of more than there are.
+/// Attributes of repeat: counts of the last `count` dims; `count` may exceed the operand's rank.
 struct Repeats {
   std::array<int64_t, Shape::kMaxRank> counts{};
   int count = 0;
 };
-/// Of pad: of the last `count` dims.
+/// Attributes of pad: padding of the last `count` dims.
 struct PadParams {
   std::array<Padding, Shape::kMaxRank> padding{};
   int count = 0;
   PadMode mode = PadMode::constant;
   Scalar value = 0;
 };
-/// Of tril and triu.
+/// Attributes of tril and triu.
 struct Diagonal {
   int64_t diagonal = 0;
 };
 
-// Of views, for their gradients.
+// Attributes of views, which their gradient rules read.
 
-/// Elements start, start + step, … before stop of a dim.
+/// The elements start, start + step, … before stop along a dim.
 struct SliceRange {
   int dim;
   int64_t start, stop, step;
 };
 
-/// One kind of attributes, or none. Trivially copyable.
+/// The attributes of one call; monostate if the op has none. Trivially copyable.
 using Attributes =
     std::variant<std::monostate, Numbers, AlongDim, Reduction, Conversion, Selection, OneHot,
                  Sorting, Distribution, Epsilon, Groups, ConvParams, ConvTranspose, ConvWeight,

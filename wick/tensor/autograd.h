@@ -8,11 +8,12 @@
 
 namespace wick {
 
-// Reverse-mode gradients. A tensor made by requires_grad() is a leaf; results of functions over
-// leaves record the calls that made them, for backward() and gradients(). Gradient rules are
-// functions over tensors, so with `create_graph` gradients have gradients, too.
+// Reverse-mode gradients. requires_grad() makes a tensor a leaf. Functions over leaves and over
+// their results are recorded, and backward() and gradients() evaluate the record. Gradient rules
+// are themselves functions over tensors, so with `create_graph` the gradients can be differentiated
+// again.
 
-/// Disables gradient recording on this thread while it lives.
+/// Disables gradient recording on this thread during its lifetime.
 class WICK_API NoGrad {
  public:
   NoGrad();
@@ -24,25 +25,26 @@ class WICK_API NoGrad {
   bool before_;
 };
 
-/// Whether calls of this thread are recorded for gradients.
+/// Whether calls on this thread are recorded for gradients.
 WICK_API bool grad_enabled();
 WICK_API void set_grad_enabled(bool on);
 
-/// Adds the gradient of `y` with respect to every leaf that it depends on to that leaf's grad().
-/// y: a float; of one element, or with `gradient` of its shape and dtype. Errors: y depends on no
-/// leaf, a gradient that doesn't fit, an op in between that isn't differentiable.
+/// Computes the gradient of `y` with respect to every leaf that y depends on, and adds it to that
+/// leaf's grad(). y is a float tensor. It has one element, unless `gradient` is given, which has
+/// y's shape and dtype. Errors: y depends on no leaf; `gradient` doesn't fit y; an op between the
+/// leaf and y isn't differentiable.
 WICK_API void backward(const Tensor& y, const Tensor& gradient = {}, bool create_graph = false);
 
-/// The gradients of `y` with respect to `inputs`, which may be leaves or intermediate results;
-/// those that y doesn't depend on are undefined. Leaves' grad() stays unchanged. Shapes, dtypes and
-/// errors of backward.
+/// Returns the gradients of `y` with respect to `inputs`, which may be leaves or intermediate
+/// results. The gradient of an input that y doesn't depend on is an undefined tensor. The leaves'
+/// grad() doesn't change. Shapes, dtypes and errors are those of backward.
 [[nodiscard]] WICK_API std::vector<Tensor> gradients(const Tensor& y,
                                                      std::span<const Tensor> inputs,
                                                      const Tensor& gradient = {},
                                                      bool create_graph = false);
 
-/// Replaces a leaf's grad(). gradient: of the leaf's shape, dtype and device. Errors: not a leaf, a
-/// gradient that doesn't fit.
+/// Replaces a leaf's grad(). `gradient` has the leaf's shape, dtype and device. Errors: `leaf`
+/// isn't a leaf; `gradient` doesn't fit it.
 WICK_API void set_gradient(const Tensor& leaf, const Tensor& gradient);
 
 }  // namespace wick

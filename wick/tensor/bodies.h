@@ -1,12 +1,12 @@
 #pragma once
 
-// The bodies of ops, each defined beside its function over tensors.
+// The bodies of ops (see OpBody in call.h). Each is defined in the file named above it.
 
 #include "wick/tensor/call.h"
 
 namespace wick::bodies {
 
-// map_ops.cpp: of all rows of a kind.
+// map_ops.cpp: one body for all rows of a kind, and where.
 extern const OpBody unary, unary_with, test, binary, compare;
 extern const OpBody where;
 // ops.cpp

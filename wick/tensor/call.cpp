@@ -1,4 +1,4 @@
-// apply(), and the table of what it knows of each op.
+// apply(), and the table of op bodies.
 
 #include "wick/tensor/call.h"
 
@@ -67,7 +67,7 @@ constexpr Row kRows[] = {
     {Op::store_in_pages, &bodies::store_in_pages},
 };
 
-/// Ops that are made of others.
+/// Ops composed of other ops.
 constexpr Op kComposed[] = {
     Op::var,    Op::logsumexp,        Op::any,        Op::all,        Op::einsum,
     Op::conv1d, Op::conv_transpose1d, Op::max_pool1d, Op::avg_pool1d, Op::upsample_nearest1d,
@@ -116,7 +116,8 @@ constexpr bool complete() {
 }
 static_assert(complete());
 
-// How many threads record calls: while none does, apply() needn't look at its thread's recorder.
+// The number of threads that record calls. While it is 0, apply() doesn't read the thread-local
+// recorder.
 std::atomic<int> recording_threads{0};
 thread_local CallRecorder* thread_recorder = nullptr;
 
@@ -171,8 +172,8 @@ const OpBody& body_of(Op op, Part part) {
   return *kBodies[static_cast<size_t>(op)];
 }
 
-// One result is the usual case, and built in place: small ops cost some hundred nanoseconds, of
-// which moves of tensors would be a tenth.
+// apply() constructs its single result in place: a small op takes some hundred nanoseconds, and
+// moving tensors would cost a tenth of that.
 Tensor apply(const OpCall& call) {
   const OpBody& body = body_of(call.op, call.part);
   const ResultSpec spec = body.infer(call);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Calls of ops as values. Each function over tensors that computes makes an OpCall; apply() is the
-// only way from there to a backend. It checks the call, finds the shape and dtype of its results,
+// Calls of ops as values. Each function over tensors makes an OpCall and gives it to apply(), the
+// only path to a backend. apply() checks the call, determines shape and dtype of the results,
 // allocates them, runs the op and records it for gradients.
 
 #include <array>
@@ -17,8 +17,8 @@
 
 namespace wick {
 
-/// The tensors that a call reads, by reference. An undefined tensor is an operand that was left
-/// out.
+/// The operand tensors of a call, by reference. An undefined tensor stands for an omitted optional
+/// operand.
 class Operands {
  public:
   static constexpr size_t kMost = 9;
@@ -30,7 +30,7 @@ class Operands {
     for (const Tensor* t : tensors) tensors_[i++] = t;
   }
 
-  /// Any number of them, in an array that the caller keeps.
+  /// Refers to any number of operands in an array that the caller keeps alive.
   explicit Operands(std::span<const Tensor* const> tensors)
       : many_(tensors.data()), count_(tensors.size()) {}
 
@@ -42,7 +42,7 @@ class Operands {
   const Tensor& operator[](size_t i) const {
     return many_ != nullptr ? *many_[i] : *tensors_[i];
   }
-  /// Whether a gradient may flow to one of them.
+  /// Whether any operand needs a gradient.
   bool need_grad() const {
     for (size_t i = 0; i < count_; ++i) {
       if ((*this)[i].needs_grad()) return true;
@@ -52,33 +52,32 @@ class Operands {
 
  private:
   std::array<const Tensor*, kMost> tensors_;
-  const Tensor* const* many_ = nullptr;  ///< in place of tensors_
+  const Tensor* const* many_ = nullptr;  ///< used instead of tensors_ for more than kMost operands
   size_t count_ = 0;
 };
 
-/// What a call computes of its op.
+/// Selects the computation of a call among those that share an op's row.
 enum class Part : uint8_t {
   result,
-  /// The gradient of the first operand by that of the result, for pools and resampling: operands x
-  /// and the result's gradient.
+  /// The gradient of a pool's or upsampling's input. Operands: x and the gradient of the result.
   input_gradient,
-  /// The gradient of conv2d's weight: operands x and the result's gradient.
+  /// The gradient of conv2d's weight. Operands: x and the gradient of the result.
   weight_gradient,
-  /// attention to a cache that the call extends: cached_attention.
+  /// Attention with a cache that the call extends: cached_attention.
   cached,
-  /// attention to keys in pages: attention_of_pages.
+  /// Attention over keys in pages: attention_of_pages.
   paged,
 };
 
-/// A call of an op. It refers to its operands, which outlive it; a recorded call (tape::Node) holds
-/// them.
+/// A call of an op. It refers to its operands, which must outlive it; a recorded call (tape::Node)
+/// holds copies of them instead.
 struct OpCall {
   Op op;
   Operands inputs = {};
   Attributes attributes = {};
-  const char* called_as = nullptr;  ///< the name in errors, where it isn't the row's name
+  const char* called_as = nullptr;  ///< name in error messages, if it differs from the row's name
   Part part = Part::result;
-  const Weight* weight = nullptr;  ///< of linear
+  const Weight* weight = nullptr;  ///< the weight of linear
 
   const Tensor& x(size_t i = 0) const { return inputs[i]; }
   template <class T>
@@ -88,24 +87,25 @@ struct OpCall {
   const char* name() const { return called_as != nullptr ? called_as : wick::name(op).data(); }
 };
 
-/// The result of a call. Errors: those of the op; see its function.
+/// Runs a call and returns its result. Errors: those of the op's function.
 Tensor apply(const OpCall& call);
-/// The results of an op that has two.
+/// Runs a call of an op with two results.
 std::array<Tensor, 2> apply_pair(const OpCall& call);
-/// Runs a call that writes to the elements of `out`, of the result's shape and dtype: fill, iota,
-/// copy, cast, and the random ops. The caller has checked the call. Not recorded for gradients.
+/// Runs a call that writes to the existing tensor `out`, which has the result's shape and dtype:
+/// fill, iota, copy, cast, store_in_pages and the random ops. The caller has checked the call. The
+/// call isn't recorded for gradients.
 void apply_into(const OpCall& call, const Tensor& out);
 
-/// Takes the calls of a thread in place of backends, to record them.
+/// Receives the calls of a thread instead of the backends while a function is traced.
 class CallRecorder {
  public:
   virtual ~CallRecorder() = default;
-  /// A call whose results have storages without memory, or (`writes`) exist already.
+  /// Records a call. Its results have storages without memory, or already exist if `writes`.
   virtual void add(const OpCall& call, std::span<const Tensor> results, bool writes) = 0;
 };
-/// The recorder of this thread; null: calls are run.
+/// The recorder of this thread, or null if calls run on the backends.
 CallRecorder* recorder();
-/// Makes a recorder this thread's for the length of a scope.
+/// Installs a recorder on this thread for the length of a scope.
 class WithRecorder {
  public:
   explicit WithRecorder(CallRecorder* recorder);
@@ -116,41 +116,41 @@ class WithRecorder {
  private:
   CallRecorder* before_;
 };
-/// Memory for a result on a device; while calls are recorded, a storage without memory.
+/// Allocates storage for a result. While calls are recorded, the storage has no memory.
 std::shared_ptr<Storage> result_storage(Device device, size_t bytes);
 
-/// Shape, dtype and strides of a result.
+/// Dtype and layout of a result.
 struct ResultSpec {
   DType dtype = DType::f32;
   Layout layout;
 };
 
-/// What apply() knows of an op.
+/// The implementation of an op for apply().
 struct OpBody {
   static constexpr int kMostResults = 2;
 
-  /// Checks a call and describes its result. Null: the op only writes to what exists already.
+  /// Checks a call and describes its result. Null if the op only writes to existing tensors.
   ResultSpec (*infer)(const OpCall& call) = nullptr;
-  /// Computes results[0], results[1], …, which infer described.
+  /// Computes results[0] and, if there are two, results[1]. apply() has allocated them.
   void (*run)(Backend& backend, const OpCall& call, const Tensor* results) = nullptr;
-  /// The dtype of the second result, where there is one; its shape is the first one's.
+  /// The dtype of the second result, if there is one; it has the layout of the first.
   DType second = DType::u32;
 };
 
-/// The body of a call. Composed ops (composed_ops.cpp) have none and are never called as such.
+/// Returns the body of a call. Composed ops (composed_ops.cpp) have no body and are never called.
 const OpBody& body_of(Op op, Part part);
 
-/// A number as an element of a dtype that backends see as another one: of bool, 0 or 1, of a NaN 1.
+/// Converts a number to the dtype that backends store: a bool is 0 or 1, and NaN as a bool is 1.
 inline Scalar stored_number(DType dtype, Scalar number) {
   if (dtype != DType::boolean) return number;
   return number.is_integer ? number.i != 0 : number.f != 0.0;
 }
 
-/// A dense result.
+/// Describes a dense result.
 inline ResultSpec dense(DType dtype, const Shape& shape) {
   return {dtype, Layout::contiguous(shape)};
 }
-/// A dense result like a tensor.
+/// Describes a dense result with x's dtype and shape.
 inline ResultSpec like(const Tensor& x) { return dense(x.dtype(), x.shape()); }
 
 }  // namespace wick

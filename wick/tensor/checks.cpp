@@ -10,7 +10,7 @@
 namespace wick {
 namespace {
 
-/// What an error says about converting a bool operand: to a dtype that the op takes.
+/// The hint of a dtype error for a bool operand: which dtypes to convert to.
 std::string cast_of_bool(Op op) {
   std::string names;
   for (const DType dtype : {DType::i64, DType::f32}) {
@@ -32,7 +32,7 @@ void check_operand(Op op, const Tensor& x, const char* as) {
     const auto dtype = static_cast<DType>(d);
     if (info(op).dtypes.contains(dtype)) supported += fmt::format(" {}", name(dtype));
   }
-  throw Error(ErrorKind::type, op_name, "not for this dtype", x.str(),
+  throw Error(ErrorKind::type, op_name, "unsupported dtype", x.str(),
               "takes" + supported +
                   (is_block(x.dtype())           ? ": dequantize it first"
                    : x.dtype() == DType::boolean ? cast_of_bool(op)
@@ -54,7 +54,7 @@ size_t storage_bytes(const Shape& shape, DType dtype) {
     fits = fits && !__builtin_mul_overflow(bytes, count, &bytes);
   }
   if (!fits || bytes > INT64_C(1) << 62) {
-    const Shape checked(shape.dims());  // an op may have multiplied sizes up: its error, if any
+    const Shape checked(shape.dims());  // throws if there are too many elements, unless a size is 0
     if (checked.elems() == 0) return 0;
     throw Error("empty", "too many bytes", fmt::format("{}{}", name(dtype), shape.str()));
   }
@@ -95,7 +95,7 @@ void check_same(Op op, const Tensor& a, const Tensor& b, const char* as) {
   if (a.dtype() == b.dtype()) return;
   throw Error(ErrorKind::type, op_name, "dtypes differ",
               fmt::format("lhs {}, rhs {}", a.str(), b.str()),
-              fmt::format("nothing is promoted: convert one, e.g. rhs to {}", name(a.dtype())));
+              fmt::format("dtypes aren't promoted: convert one, e.g. rhs to {}", name(a.dtype())));
 }
 
 }  // namespace wick

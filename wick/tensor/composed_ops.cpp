@@ -1,4 +1,4 @@
-// Ops composed of other ops, whose gradient rules and orders of operations they use.
+// Ops composed of other ops. Their gradients and orders of operations follow from those.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace wick {
 namespace {
 
-/// The number of elements that a reduction over `dims` reduces to one. Errors: a dim out of range
-/// or named twice.
+/// The number of elements that a reduction over `dims` reduces to one. Errors: a dim is out of
+/// range or given twice.
 int64_t reduced_elems(const char* op, const Tensor& x, std::span<const int> dims) {
   if (dims.empty()) return x.elems();
   const uint32_t reduced = resolve_dims(op, dims, x.rank());
@@ -33,8 +33,8 @@ Tensor number(double value, const Tensor& like) {
 Tensor var(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t correction) {
   check_operand(Op::var, x);
   const int64_t n = std::max<int64_t>(reduced_elems("var", x, dims) - correction, 0);
-  // Squares of f16 numbers overflow in f16: only the result is rounded to x's dtype. Assigning to t
-  // frees the previous tensor: at most two are alive.
+  // Squares of f16 numbers overflow in f16, so only the result is rounded to x's dtype. Assigning
+  // to t frees the previous tensor, so at most two are alive.
   Tensor t = x.to(tape::wide(x.dtype()));
   t = t - mean(t, dims, true);
   t = sqr(t);
@@ -47,11 +47,11 @@ Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
   if (reduced_elems("logsumexp", x, dims) == 0 && sum(x.detach(), dims, true).elems() > 0) {
     throw Error("logsumexp", "nothing to reduce", x.str(), "the reduced range must not be empty");
   }
-  // In narrow floats the sum would overflow and each step round: only the result is rounded.
-  // Assigning to t frees the previous tensor: at most two are alive.
+  // In narrow floats, the sum would overflow and each step would round, so only the result is
+  // rounded. Assigning to t frees the previous tensor, so at most two are alive.
   Tensor t = x.to(tape::wide(x.dtype()));
   const Tensor top = max(t.detach(), dims, true);
-  // If all elements are −inf, subtracts 0: log(Σ exp(−inf)) is −inf, not NaN.
+  // If all elements are −inf, 0 is subtracted, so that log(Σ exp(−inf)) is −inf and not NaN.
   const Tensor finite = where(isinf(top), Tensor::zeros(top.shape(), t.dtype(), t.device()), top);
   t = t - finite;
   t = exp(t);
@@ -149,7 +149,7 @@ std::vector<std::string> parse_equation(std::string_view equation, size_t operan
   std::vector<std::string> parts(1);
   const size_t arrow = equation.find("->");
   if (arrow == std::string_view::npos) {
-    fail_einsum("no result named", equation, "write it as in ij,jk->ik");
+    fail_einsum("no result given", equation, "write it as in ij,jk->ik");
   }
   for (size_t i = 0; i < equation.size(); ++i) {
     const char c = equation[i];
@@ -167,13 +167,13 @@ std::vector<std::string> parse_equation(std::string_view equation, size_t operan
     }
   }
   if (parts.size() != operands + 1) {
-    fail_einsum("another number of operands", equation, fmt::format("{} were given", operands));
+    fail_einsum("wrong number of operands", equation, fmt::format("{} were given", operands));
   }
   return parts;
 }
 
-/// Whether an equation takes several sums or products: it has more than two operands, or two and a
-/// letter that is only in one of them and not in the result.
+/// Whether an equation takes several sums or gemms: it has more than two operands, or two operands
+/// and a letter that is in only one of them and not in the result.
 bool has_many_steps(const std::vector<std::string>& parts) {
   const size_t operands = parts.size() - 1;
   if (operands > 2) return true;
@@ -215,16 +215,17 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
   }
   for (char c : result) {
     if (sizes[static_cast<size_t>(c)] < 0) {
-      fail_einsum("a letter of no operand", equation, std::string(1, c));
+      fail_einsum("a letter that no operand has", equation, std::string(1, c));
     }
   }
-  // A single sum or product rounds once. Intermediate results of several would be rounded, too, and
-  // might overflow: narrow floats are computed in f32.
+  // A single sum or gemm rounds once. Several would also round their intermediate results, which
+  // might overflow, so narrow floats are computed in f32.
   const DType dtype = operands[0].dtype(), wide = tape::wide(dtype);
   if (is_float(dtype) && wide != dtype && has_many_steps(parts)) {
     for (Term& t : terms) t.x = t.x.to(wide);
   }
-  // Left to right; each step sums over letters that neither the result nor a later operand has.
+  // Contracts from left to right; each step sums over letters that neither the result nor a later
+  // operand has.
   Term all = terms.front();
   for (size_t i = 0; i < terms.size(); ++i) {
     std::string wanted = result;
@@ -261,7 +262,7 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
   const int64_t t = x.size(0), n = chosen.size(1), width = experts.front().n();
   for (const Weight& w : experts) {
     if (w.n() != width || w.k() != x.size(1)) {
-      throw Error(op, "weights of several sizes",
+      throw Error(op, "weights differ in size",
                   fmt::format("[{},{}] and [{},{}]", width, x.size(1), w.n(), w.k()));
     }
   }
@@ -270,7 +271,7 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
   std::vector<std::vector<uint32_t>> rows(experts.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= experts.size()) {
-      throw Error(ErrorKind::index, op, "no such weight",
+      throw Error(ErrorKind::index, op, "index of a weight out of range",
                   fmt::format("{} of {}", ids[i], experts.size()));
     }
     rows[ids[i]].push_back(static_cast<uint32_t>(i));

@@ -1,4 +1,4 @@
-// Functions made of ops: steps of narrow floats are computed in a wider type and rounded once.
+// Functions composed of ops. Narrow floats compute in a wider dtype and are rounded once.
 #include "wick/tensor/functions.h"
 
 #include <fmt/format.h>
@@ -20,17 +20,17 @@ using tape::times;
 void check_float(const char* op, const Tensor& x) {
   if (!x.defined()) throw Error(op, "undefined tensor");
   if (!is_float(x.dtype())) {
-    throw Error(ErrorKind::type, op, "not for this dtype", x.str(), "takes floats");
+    throw Error(ErrorKind::type, op, "unsupported dtype", x.str(), "takes floats");
   }
 }
 
-/// f of x in the type that steps are computed in, rounded to x's dtype.
+/// Computes f(x) in f32 (f64 for f64) and rounds to x's dtype.
 template <class F>
 Tensor in_wide(const char* op, const Tensor& x, const F& f) {
   check_float(op, x);
   return f(x.to(tape::wide(x.dtype()))).to(x.dtype());
 }
-/// The same for functions that would lose digits of f32.
+/// Computes f(x) in f64 for f32 and f64, in f32 for narrow floats, and rounds to x's dtype.
 template <class F>
 Tensor in_double(const char* op, const Tensor& x, const F& f) {
   check_float(op, x);
@@ -40,7 +40,7 @@ Tensor in_double(const char* op, const Tensor& x, const F& f) {
 
 void check_rank(const char* op, const Tensor& x, int rank) {
   if (!x.defined()) throw Error(op, "undefined tensor");
-  if (x.rank() != rank) throw Error(op, "another rank", x.str(), fmt::format("need {}", rank));
+  if (x.rank() != rank) throw Error(op, "wrong rank", x.str(), fmt::format("need {}", rank));
 }
 
 Tensor number(double value, const Tensor& like) {
@@ -61,11 +61,11 @@ Tensor exp2(const Tensor& x) {
 Tensor tan(const Tensor& x) {
   return in_double("tan", x, [](const Tensor& t) { return sin(t) / cos(t); });
 }
-/// (u + u / (u + 1)) / 2 with u = e^x − 1: right for small x.
+/// Computes (u + u / (u + 1)) / 2 with u = e^|x| − 1, which is accurate for small x.
 Tensor sinh(const Tensor& x) {
   return in_double("sinh", x, [](const Tensor& t) {
     const Tensor u = expm1(abs(t));
-    // u / (u + 1) of infinity is a NaN; it is 1 there.
+    // u / (u + 1) tends to 1 for large u, but is NaN for u = infinity.
     const Tensor rest = where(isinf(u), number(1, u), u / plus(u, 1));
     return times(u + rest, 0.5) * sign(t);
   });
@@ -96,7 +96,7 @@ Tensor round_to(const Tensor& x, int64_t decimals) {
     const Tensor power = number(std::pow(10.0, std::abs(static_cast<double>(decimals))), t);
     const Tensor scaled = decimals < 0 ? t / power : t * power;
     const Tensor rounded = decimals < 0 ? round(scaled) * power : round(scaled) / power;
-    // Numbers so large have no such decimals.
+    // Numbers of 2^52 and above have no fraction, so they are returned unchanged.
     return where(abs(scaled.detach()) < 0x1p52, rounded, t.detach());
   });
 }
@@ -109,7 +109,7 @@ Tensor softplus(const Tensor& x, double beta, double threshold) {
   return in_wide("softplus", x, [=](const Tensor& t) {
     const Tensor scaled = times(t, beta);
     const Tensor is_linear = scaled > threshold;
-    // exp overflows where it isn't chosen, which would make a NaN of the gradient.
+    // exp would overflow in the branch that isn't selected, and its gradient would be NaN.
     const Tensor safe = where(is_linear, number(0, t), scaled);
     return where(is_linear, t, times(log1p(exp(safe)), 1 / beta));
   });
@@ -150,7 +150,7 @@ Sorted median(const Tensor& x, int dim, bool keepdim) {
   check_operand(Op::sort, x, "median");
   const int d = resolve_dim("median", dim, x.rank());
   const int64_t size = x.size(d);
-  if (size == 0) throw Error("median", "nothing to choose from", x.str());
+  if (size == 0) throw Error("median", "no elements", x.str());
   const Sorted order = sort(x, d);
   const int64_t middle = (size - 1) / 2;
   Sorted found = {order.values.narrow(d, middle, 1), order.indices.narrow(d, middle, 1)};
@@ -267,7 +267,8 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool e
   const DType dtype = as_they_are ? DType::f32 : DType::f64;
   const Tensor x = a.to(dtype), y = b.to(dtype);
   Tensor close = logical_or(eq(x, y), le(abs(x - y), affine(abs(y), rtol, atol)));
-  // The difference of an infinity and a number is within rtol times infinity.
+  // An infinity must only be close to itself, although its distance to a number is within rtol ·
+  // inf.
   close = logical_or(eq(x, y), logical_and(close, isfinite(y)));
   if (equal_nan) close = logical_or(close, logical_and(isnan(x), isnan(y)));
   return all(close).item<bool>();
@@ -344,11 +345,11 @@ Unique unique_all(const Tensor& x) {
 Tensor linspace(double start, double end, int64_t count, DType dtype, Device device) {
   if (count < 0) throw Error("linspace", "a negative count", fmt::format("{}", count));
   if (!is_float(dtype)) {
-    throw Error(ErrorKind::type, "linspace", "not for this dtype", name(dtype), "takes floats");
+    throw Error(ErrorKind::type, "linspace", "unsupported dtype", name(dtype), "takes floats");
   }
   const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
   Tensor x = Tensor::arange(start, count, step, DType::f64, device);
-  // The last number is the end itself, whatever the steps round to.
+  // Sets the last element to `end` exactly, whatever the steps round to.
   if (count > 1) const_set(x, end, x.layout().narrow(0, count - 1, 1));
   return x.to(dtype);
 }
@@ -359,7 +360,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype, Devic
                 "need low < high, at most 2^32 apart");
   }
   const auto range = static_cast<double>(high - low);
-  // Below `range` in f64, where products of a number below 1 may round up to it.
+  // Clamps, because the f64 product of range and a number below 1 may round up to range.
   const Tensor places =
       clamp(floor(times(uniform(shape, 0, 1, DType::f64, device), range)), 0.0, range - 1);
   return affine(places.to(DType::i64), 1, low).to(dtype);

@@ -1,4 +1,4 @@
-// Functions made of ops that move elements and compute nothing.
+// Functions composed of ops that move elements without computing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace wick {
 namespace {
 
-/// Bounds of a slice with a step of 1 or more, as places of a dim of `size` elements.
+/// The clamped bounds of a slice with a positive step along a dim.
 struct Range {
   int64_t start, count;
 };
@@ -30,7 +30,7 @@ Range range_of(const Slice& s, int64_t size) {
   return {start, length / s.step + (length % s.step != 0 ? 1 : 0)};
 }
 
-/// x with `source` at start, start + step, … of a dim; all sizes fit.
+/// A copy of x with `source` at start, start + step, … of a dim. The sizes must fit.
 Tensor replaced(const Tensor& x, const Tensor& source, int d, int64_t start, int64_t step) {
   const int64_t n = source.size(d), size = x.size(d);
   if (step == 1 || n < 2) {
@@ -44,7 +44,7 @@ Tensor replaced(const Tensor& x, const Tensor& source, int d, int64_t start, int
   return scatter(x, ids.broadcast_to(source.shape()), source, d);
 }
 
-/// x with `source` at the slices of its dims from `d` on; all sizes fit.
+/// A copy of x with `source` at the slices of its dims from `d` on. The sizes must fit.
 Tensor assigned(const Tensor& x, const std::vector<Slice>& where, const Tensor& source, size_t d) {
   const int dim = static_cast<int>(d);
   if (d == where.size()) return source;
@@ -65,7 +65,7 @@ void check_factor(const char* op, const Tensor& x, int64_t r) {
   }
 }
 
-/// x's leading dims, then others.
+/// x's leading dims (all but the last three), followed by `last`.
 Shape behind_lead(const Tensor& x, std::initializer_list<int64_t> last) {
   const auto dims = x.shape().dims();
   std::vector<int64_t> sizes(dims.begin(), dims.end() - 3);
@@ -94,8 +94,7 @@ Tensor broadcast_left(const Tensor& x, const Shape& shape) {
 
 Tensor embedding(const Tensor& ids, const Tensor& table) {
   if (!ids.defined() || !table.defined()) throw Error("embedding", "undefined tensor");
-  if (table.rank() != 2)
-    throw Error("embedding", "another rank", table.str(), "need a table [n, d]");
+  if (table.rank() != 2) throw Error("embedding", "wrong rank", table.str(), "need a table [n, d]");
   return index_select(table, ids, 0);
 }
 
@@ -139,7 +138,7 @@ Tensor slice_assign(const Tensor& x, ListOf<Slice> where, const Tensor& source) 
   }
   const Tensor spread = source.broadcast_to(region);
   if (region != x.shape()) return assigned(x, slices, spread, 0);
-  // Of all elements; x has a gradient of zeros.
+  // The region covers all of x, so source replaces every element, and x's gradient is zero.
   return x.rank() == 0 ? spread.clone() : replaced(x, spread, 0, 0, 1);
 }
 

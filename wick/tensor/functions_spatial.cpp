@@ -1,5 +1,5 @@
-// Convolutions and pools made of ops: conv3d as one conv2d, pools whose windows follow from the
-// output's size.
+// Convolutions and pools composed of ops: conv3d runs as one conv2d, adaptive pools gather their
+// windows.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,7 +38,7 @@ void check_conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   check_same(Op::conv2d, x, weight, "conv3d");
   const auto operands = [&] { return fmt::format("x {}, weight {}", x.str(), weight.str()); };
   if (x.rank() != 5 || weight.rank() != 5) {
-    throw Error("conv3d", "another rank", operands(),
+    throw Error("conv3d", "wrong rank", operands(),
                 "need x [b, c, d, h, w], weight [o, c/groups, kd, kh, kw]");
   }
   check_params(p);
@@ -59,16 +59,16 @@ void check_conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (!bias.defined()) return;
   check_same(Op::conv2d, x, bias, "conv3d");
   if (bias.shape() != Shape{o}) {
-    throw Error("conv3d", "bias of another shape", bias.str(), fmt::format("need [{}]", o));
+    throw Error("conv3d", "bias has the wrong shape", bias.str(), fmt::format("need [{}]", o));
   }
 }
 
 // ---- adaptive pools ----
 
-/// Window i of `count` along a dim of `size` elements: [i · size / count, (i + 1) · size / count),
-/// its start rounded down and its end up.
+/// Window i of `count` along a dim of `size` elements covers [floor(i · size / count), ceil((i + 1)
+/// · size / count)).
 struct Windows {
-  int64_t longest;     ///< at least as long as any window
+  int64_t longest;     ///< an upper bound of the windows' lengths
   Tensor places, end;  ///< i64 [count, longest], [count, 1]
   Tensor lengths;      ///< i64 [count]
 
@@ -90,7 +90,7 @@ struct Windows {
 void check_pool(const char* op, const Tensor& x, int rank, std::span<const int64_t> size) {
   check_operand(Op::max_pool2d, x, op);
   if (x.rank() != rank) {
-    throw Error(op, "another rank", x.str(), rank == 3 ? "need [b, c, l]" : "need [b, c, h, w]");
+    throw Error(op, "wrong rank", x.str(), rank == 3 ? "need [b, c, l]" : "need [b, c, h, w]");
   }
   for (size_t i = 0; i < size.size(); ++i) {
     if (size[i] < 1) throw Error(op, "a size below 1", fmt::format("{}", size[i]));
@@ -98,11 +98,11 @@ void check_pool(const char* op, const Tensor& x, int rank, std::span<const int64
   }
 }
 
-/// Means of windows along a dim, in x's dtype, f32 or f64.
+/// Means of windows along a dim; x is f32 or f64.
 Tensor means(const char* op, const Tensor& x, int d, int64_t count) {
   if (x.size(d) == count) return x;
   const Windows windows(op, x.size(d), count, x.device());
-  // The largest id chooses a 0.
+  // The largest u32 id is padding, for which index_select returns zeros.
   const Tensor padding = Tensor::full({}, INT64_C(0xffffffff), DType::u32, x.device());
   const Tensor ids = where(lt(windows.places, windows.end), windows.places.to(DType::u32), padding);
   std::vector<int64_t> along(static_cast<size_t>(x.rank()), 1);
@@ -114,7 +114,8 @@ Tensor means(const char* op, const Tensor& x, int d, int64_t count) {
 Tensor largest(const char* op, const Tensor& x, int d, int64_t count) {
   if (x.size(d) == count) return x;
   const Windows windows(op, x.size(d), count, x.device());
-  // A shorter window has its last element more than once.
+  // Positions beyond a shorter window's end repeat its last element, which doesn't change the
+  // maximum.
   const Tensor ids = minimum(windows.places, affine(windows.end, 1, -1));
   const Tensor in_windows = index_select(x, ids, d);
   if (!in_windows.needs_grad()) return max(in_windows, d + 1);
@@ -161,7 +162,7 @@ Tensor places_of_largest(const char* op, const Tensor& x, const Tensor& rows,
   return (affine(chosen(rows, tap_row, 2), w, 0) + chosen(columns, tap_column, 3)).to(DType::u32);
 }
 
-/// The kernel of an ordinary pool; 0: there is none.
+/// The kernel size if all windows have equal length, else 0.
 int64_t kernel_of(int64_t size, int64_t count) { return size % count == 0 ? size / count : 0; }
 
 }  // namespace
@@ -174,7 +175,7 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   const int64_t od = (depth - (kd - 1) * p.dilation[0] - 1) / p.stride[0] + 1;
   const Padding around = {p.padding[0], p.padding[0]};
   const Tensor deep = p.padding[0] == 0 ? x : pad(x, {around, Padding{}, Padding{}});
-  // What lies under each tap of the kernel's depth: [b, od, c, h, w].
+  // The input slices for each tap along the kernel's depth, each [b, od, c, h, w].
   std::vector<Tensor> taps;
   for (int64_t i = 0; i < kd; ++i) {
     const int64_t first = i * p.dilation[0], last = first + (od - 1) * p.stride[0];

@@ -1,7 +1,7 @@
 #pragma once
 
-// Fused ops of transformers: each has the bits of the composition of ops that it stands for.
-// wick/graph puts them in that composition's place; functions call them for tests and profiles.
+// Fused ops of transformers. Each gives the same bits as the composition of ops that it replaces.
+// wick/graph inserts them into graphs; tests and profiles call the functions here directly.
 
 #include <cstddef>
 
@@ -9,31 +9,32 @@
 
 namespace wick {
 
-/// Where new positions and what they attend to lie: the operands of cached_attention beside its
-/// projections. The t rows belong to b sequences of t / b rows each, one sequence where there are
-/// no tables.
+/// The operands of cached_attention besides the projections: rope tables, positions and the cache.
+/// The t rows of a call belong to b sequences of t / b rows each; without tables there is one
+/// sequence.
 struct AttentionStep {
   Tensor cos, sin;   ///< [p, r/2] f32
-  Tensor positions;  ///< u32 [t], ascending by one in a sequence, on the device
-  /// f32 f16 or bf16, written in place: pages [pages, g, size, d], or [g, capacity, d] without
-  /// tables
+  Tensor positions;  ///< u32 [t] on the device, ascending by one within a sequence
+  /// Keys in f32, f16 or bf16, written in place: pages [p, g, size, d], or [g, capacity, d] without
+  /// tables.
   Tensor keys;
-  Tensor values;  ///< [pages, g, size, e] or [g, capacity, e], so, too
+  Tensor values;  ///< values in pages [p, g, size, e], or [g, capacity, e] without tables
   AttentionParams params;
-  Tensor tables = {};  ///< u32 [b, n]: the pages of each sequence, on the device
+  Tensor tables = {};  ///< u32 [b, n] on the device: the page numbers of each sequence
 };
 
-/// What comes before a product and after it, in one op with it: fewer, larger steps on a GPU.
+/// Steps that linear fuses before and after its gemm, so that a GPU launches fewer kernels.
 struct FusedLinear {
-  Tensor norm = {};       ///< [k] f32; defined: x's rows go through rms_norm with it first
-  float eps = 0;          ///< of that
-  bool silu_mul = false;  ///< x is [.., 2k]: silu of its first half times its second
-  Tensor residual = {};   ///< [.., n]; defined: added to the product
-  /// x is the qkv of cached_attention, whose result goes into the product. Outlives the call.
+  Tensor norm = {};       ///< [k] f32; if defined, rms_norm with this weight is applied to x first
+  float eps = 0;          ///< epsilon of that rms_norm
+  bool silu_mul = false;  ///< silu_mul of the halves of x [.., 2k] comes first
+  Tensor residual = {};   ///< [.., n]; if defined, it is added to the result
+  /// If set, x is the qkv of cached_attention, whose result goes into the gemm. Must outlive the
+  /// call.
   const AttentionStep* attention = nullptr;
 };
 
-/// Places of the operands of cached_attention's call.
+/// Indices of the operands of a cached_attention call.
 enum CachedOperand : size_t {
   kCachedQkv,
   kCachedCos,
@@ -44,8 +45,8 @@ enum CachedOperand : size_t {
   kCachedTables,
   kCachedOperands
 };
-/// Places of the operands of linear's call, where steps come before or after the product; what
-/// isn't used is undefined. Those from kLinearCos on are cached_attention's.
+/// Indices of the operands of a linear call with fused steps; unused operands are undefined. The
+/// operands from kLinearCos on are those of cached_attention, in its order.
 enum LinearOperand : size_t {
   kLinearX,
   kLinearNorm,
@@ -57,16 +58,16 @@ enum LinearOperand : size_t {
   kLinearOperands
 };
 
-/// linear(rms_norm(x, norm, eps), weight) + residual, and the like: the same bits as the ops one
-/// after another. f32. Class that of linear. Errors: sizes that don't fit, more than one of norm,
-/// silu_mul and attention; those of cached_attention.
+/// Computes linear(rms_norm(x, norm, eps), weight) + residual, or the variants that FusedLinear
+/// describes, with the same bits as the separate ops. f32. Class: that of linear. Errors: sizes
+/// don't fit; more than one of norm, silu_mul and attention is set; the errors of cached_attention.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 
-/// One step of attention with a cache: of qkv [t, h·d + g·d + g·e] the queries and keys are rotated
-/// (rope_interleaved) by their positions, keys and values go into the caches at them
-/// (store_in_pages), and every row attends to its sequence's positions up to its own
-/// (attention_of_pages) → [t, h·e]. qkv f32. Class tree. Errors: those of these ops, params that
-/// aren't causal. On a GPU nothing checks that sequences don't write to one page.
+/// One attention step with a cache. qkv [t, h·d + g·d + g·e] holds the queries, keys and values of
+/// t rows. Rotates queries and keys by their positions (rope_interleaved), writes keys and values
+/// to the cache (store_in_pages), and lets every row attend to its sequence up to its own position
+/// (attention_of_pages) → [t, h·e]. qkv f32. Class tree. Errors: those of the three ops; params
+/// that aren't causal. On a GPU nothing checks that no two sequences write to the same page.
 WICK_API Tensor cached_attention(const Tensor& qkv, const AttentionStep& step);
 
 }  // namespace wick

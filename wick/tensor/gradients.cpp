@@ -1,6 +1,6 @@
-// The table of gradient rules: op → vector-Jacobian product, composed of functions over tensors, so
-// that gradients have gradients. A static assertion checks that the table has a rule for exactly
-// the rows of ops.def that declare one.
+// The table of gradient rules: op → vector-Jacobian product. Rules are composed of functions over
+// tensors, so gradients can be differentiated. A static assertion checks that the table has a rule
+// for exactly the rows of ops.def that declare one.
 
 #include "wick/tensor/gradients.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Gradient rules by family, for the table of gradients.cpp, and their helpers.
+// Gradient rules by family for the table in gradients.cpp, and helpers that they share.
 
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tape.h"
@@ -26,11 +26,11 @@ RuleFunction attention_rule, linear_rule, matmul_rule, rope_interleaved_rule, ro
 // gradients_spatial.cpp
 RuleFunction avg_pool2d_rule, conv2d_rule, conv_transpose2d_rule, max_pool2d_rule,
     upsample_bilinear2d_rule, upsample_nearest2d_rule;
-// Of calls that compute a gradient; see Part.
+// Rules of calls that compute a gradient themselves; see Part in call.h.
 RuleFunction avg_pool2d_grad_rule, conv2d_weight_rule, max_pool2d_grad_rule,
     upsample_bilinear2d_grad_rule, upsample_nearest2d_grad_rule;
 
-/// The gradient of a reduction's result, with the reduced dims as sizes of 1.
+/// The gradient of a reduction's result, reshaped so that the reduced dims have size 1.
 Tensor kept_grad(const Vjp& v);
 
 inline Tensor times(const Tensor& x, double by) { return affine(x, by, 0.0); }
@@ -43,7 +43,7 @@ inline Tensor zero_like(const Tensor& x) { return Tensor::zeros({}, x.dtype(), x
 inline Tensor kept_where(const Tensor& condition, const Tensor& g) {
   return where(condition, g, zero_like(g));
 }
-/// The dtype that a rule of many steps computes in: squares of f16 overflow.
+/// The dtype in which rules of several steps compute, because squares of f16 numbers overflow.
 inline DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 }  // namespace wick::tape

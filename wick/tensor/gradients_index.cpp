@@ -1,4 +1,4 @@
-// Gradient rules of gather, scatter, sort, cumsum and cumprod, and ops like them.
+// Gradient rules of gather, scatter, sort, cumsum, cumprod and similar ops.
 
 #include "wick/tensor/gradients.h"
 
@@ -22,9 +22,9 @@ void sort_rule(const Vjp& v) {
   v.to_x(scatter_add(zeros_like(v.x()), v.y(1), v.grad(), v.get<Sorting>().dim));
 }
 
-/// x gets the gradient of elements that weren't overwritten. Of several sources for one element,
-/// the last one gets its gradient: scattering the sources' numbers along the dim shows which that
-/// is.
+/// x gets the gradient of the elements that weren't overwritten. Of several sources for one
+/// element, the last one gets its gradient. Scattering the indices of the sources along the dim
+/// tells which one that is.
 void scatter_rule(const Vjp& v) {
   const Tensor &ids = v.x(1), &source = v.x(2);
   const int dim = v.get<AlongDim>().dim;

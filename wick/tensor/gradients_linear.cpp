@@ -1,4 +1,4 @@
-// Gradient rules of products, rotations and attention.
+// Gradient rules of gemms, rope and attention.
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace wick::tape {
 namespace {
 
-/// Which keys each query attends to: bool [m, n].
+/// The keys that each query sees: bool [m, n].
 Tensor visible(const AttentionParams& p, int64_t m, int64_t n, Device device) {
   const Tensor own =
       Tensor::arange(n - m, m, 1, DType::i64, device).unsqueeze(1).broadcast_to({m, n});
@@ -46,9 +46,9 @@ void matmul_rule(const Vjp& v) {
 void rope_rule(const Vjp& v) { rope_by(v, rope, false); }
 void rope_interleaved_rule(const Vjp& v) { rope_by(v, rope_interleaved, true); }
 
-/// y = P v, P = softmax(s), s = cap tanh(scale q kᵀ / cap) + bias: dv = Pᵀ g, dP = g vᵀ,
-/// ds = P (dP − Σ dP P), which is also the bias's gradient, then the derivative of the cap. Heads
-/// that share keys and values add their gradients.
+/// y = P v, P = softmax(s), s = cap tanh(scale q kᵀ / cap) + bias: dv = Pᵀ g, dP = g vᵀ, ds = P (dP
+/// − Σ dP P). ds is also the gradient of the bias; for q and k it is multiplied by the derivative
+/// of the cap. The gradients of heads that share keys and values are added.
 void attention_rule(const Vjp& v) {
   const auto& p = v.get<AttentionParams>();
   const Tensor &mask = v.x(3), &slopes = v.x(4);
@@ -101,8 +101,8 @@ void attention_rule(const Vjp& v) {
       1, [&] { return sum_to(matmul(ds.t(), q), k.shape()).squeeze(2).to(v.x(1).dtype()); });
 }
 
-/// y = x Wᵀ: dx = g W, dW = gᵀ x. If the weight needs a gradient, the inputs after x are the
-/// matrices that it was made of.
+/// y = x Wᵀ: dx = g W, dW = gᵀ x. If the weight needs a gradient, its source matrices are the
+/// inputs after x.
 void linear_rule(const Vjp& v) {
   const Tensor& x = v.x();
   v.to_if_wanted(0, [&] { return matmul(v.grad(), v.weight().matrix(x.dtype())); });

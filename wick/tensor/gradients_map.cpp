@@ -1,4 +1,4 @@
-// Gradient rules of elementwise functions that aren't one line of the table.
+// Gradient rules of elementwise functions that need more than one line in the table.
 
 #include <numbers>
 
@@ -7,12 +7,12 @@
 namespace wick::tape {
 namespace {
 
-/// The normal density: exp(−x²/2) / √(2π).
+/// The density of the normal distribution: exp(−x²/2) / √(2π).
 Tensor density(const Tensor& x) {
   return times(exp(times(sqr(x), -0.5)), 0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
 }
 
-/// The chosen operand gets the gradient; equal ones get half each.
+/// The selected operand gets the gradient; equal operands get half each.
 void choose(const Vjp& v, Tensor (*wins)(const Tensor&, const Tensor&)) {
   const Tensor &a = v.x(0), &b = v.x(1);
   const Tensor half = times(v.grad(), 0.5), same = eq(a, b);
@@ -30,8 +30,8 @@ void silu_rule(const Vjp& v) {
   v.to_x(v.grad() * (s + v.x() * s * one_less(s)));
 }
 void normcdf_rule(const Vjp& v) { v.to_x(v.grad() * density(v.x())); }
-/// y = x/2 (1 + tanh u), u = √(2/π) (x + 0.044715 x³). x is clamped to ±12: beyond, tanh u is ±1
-/// and u's derivative overflows in f16.
+/// y = x/2 (1 + tanh u), u = √(2/π) (x + 0.044715 x³). x is clamped to ±12, because beyond, tanh u
+/// is ±1 and the derivative of u overflows in f16.
 void gelu_rule(const Vjp& v) {
   const Tensor x = clamp(v.x(), -12.0, 12.0);
   const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
@@ -67,7 +67,7 @@ void pow_rule(const Vjp& v) {
   v.to_if_wanted(
       0, [&] { return kept_where(ne(b, zero_like(b)), v.grad() * b * pow(a, plus(b, -1.0))); });
   v.to_if_wanted(1, [&] {
-    // The derivative of 0^b by b is 0, but 0 · log(0) would be NaN.
+    // The derivative of 0^b with respect to b is 0, but 0 · log(0) would be NaN.
     const Tensor zero = eq(a, zero_like(a));
     const Tensor safe = where(zero, Tensor::ones({}, a.dtype(), a.device()), a);
     return kept_where(logical_not(zero), v.grad() * v.y() * log(safe));

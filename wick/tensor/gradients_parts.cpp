@@ -1,4 +1,4 @@
-// Gradients of the ops that copy part by part.
+// Gradient rules of the ops that copy parts: cat, pad, roll, repeat, tril and triu.
 
 #include <vector>
 
@@ -43,7 +43,7 @@ void repeat_rule(const Vjp& v) {
   v.to_x(sums.reshape(shape));
 }
 
-/// Adds the gradients of copied padding to the elements that they were copied from, in the reverse
+/// Adds the gradients of copied padding to the elements from which it was copied, in the reverse
 /// order of pad's dims.
 void pad_rule(const Vjp& v) {
   const auto& [padding, count, mode, value] = v.get<PadParams>();

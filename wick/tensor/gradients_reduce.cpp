@@ -7,7 +7,7 @@
 namespace wick::tape {
 namespace {
 
-/// The result's shape with the reduced dims as sizes of 1.
+/// The result's shape with the reduced dims as size 1.
 Shape kept_shape(const Vjp& v) {
   const uint32_t dims = v.get<Reduction>().dims;
   Shape shape = v.x().shape();
@@ -23,7 +23,7 @@ Tensor by_channel(const Tensor& vector, const Tensor& x) {
   sizes[0] = vector.size(0);
   return vector.to(x.dtype()).reshape(Shape(sizes));
 }
-/// x summed over all dims but the channels, in the shape and dtype of `like` [c].
+/// Sums x over all dims except the channels; the result has the shape and dtype of `like` [c].
 Tensor sum_by_channel(const Tensor& x, const Tensor& like) {
   return sum_to(x, by_channel(like, x).shape()).reshape(like.shape()).to(like.dtype());
 }
@@ -39,7 +39,7 @@ void mean_rule(const Vjp& v) {
   v.to_x(times(kept_grad(v), 1 / n).broadcast_to(v.x().shape()));
 }
 
-/// max and min: elements equal to the result share its gradient evenly.
+/// For max and min, elements equal to the result share its gradient evenly.
 void best_rule(const Vjp& v) {
   const Shape kept = kept_shape(v);
   const Tensor is_best = eq(v.x().detach(), v.y().detach().reshape(kept)).to(v.x().dtype());
@@ -48,9 +48,10 @@ void best_rule(const Vjp& v) {
 
 namespace {
 
-/// For each element along the last dim, the product of all others. Recursive: multiplies the halves
-/// a and b elementwise; the product of all pairs but one, times b, is the result for a, and times a
-/// the one for b. It doesn't divide, so zeros and higher derivatives need no special case.
+/// For each element along the last dim, the product of all other elements. Recursive: let a and b
+/// be the halves of x; the function multiplies a and b elementwise and computes the products of all
+/// pairs but one. This result times b is the answer for a, and times a the answer for b. There are
+/// no divisions, so zeros and higher derivatives need no special case.
 Tensor product_of_others(const Tensor& x) {
   const int64_t n = x.size(-1), half = (n + 1) / 2;
   const Tensor one = Tensor::ones({}, x.dtype(), x.device());
@@ -148,7 +149,7 @@ void layer_norm_rule(const Vjp& v) {
   v.to_if_wanted(2, [&] { return sum_to(g, b.shape()).to(b.dtype()); });
 }
 
-/// layer_norm's rule with the elements of a group as a row.
+/// The rule of layer_norm with the elements of a group as a row.
 void group_norm_rule(const Vjp& v) {
   const Tensor &w = v.x(1), &b = v.x(2);
   const auto& [count, eps] = v.get<Groups>();

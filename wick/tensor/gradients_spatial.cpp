@@ -27,9 +27,9 @@ Tensor to_image_of(const Tensor& x, const Tensor& g, const Tensor& weight, const
 
 std::array<int64_t, 2> kernel_of(const Tensor& weight) { return {weight.size(2), weight.size(3)}; }
 
-/// For each window, the element of `from` at the position of x's first largest element: the
-/// transpose of max_pool2d_grad, for second derivatives. May choose padding, which gives 0, if all
-/// elements of a window are -inf.
+/// For each window, the element of `from` at the position of x's first largest element. This is the
+/// transpose of max_pool2d_grad and is used for second derivatives. If all elements of a window are
+/// -inf, it may choose padding, which gives 0.
 Tensor chosen_by_max(const Tensor& x, const Tensor& from, const PoolParams& p) {
   const Tensor first = x.detach(), second = from.detach();
   const int64_t oh = (x.size(2) + 2 * p.padding[0] - p.kernel[0]) / p.stride[0] + 1,
@@ -65,8 +65,8 @@ void conv2d_rule(const Vjp& v) {
 
 void conv_transpose2d_rule(const Vjp& v) {
   const ConvParams& p = v.get<ConvTranspose>().params;
-  // With output_padding, convolving the output may give more elements than the input has; the input
-  // counts as 0 there.
+  // With output_padding, convolving the output may give more elements than the input has; the
+  // additional input elements count as 0.
   const auto beyond = [&](int i) {
     const int64_t reached = v.grad().size(2 + i) + 2 * p.padding[i] - reach(v.x(1), p, i);
     return (reached - 1) / p.stride[i] + 1 - v.x(0).size(2 + i);
@@ -97,7 +97,7 @@ void upsample_bilinear2d_rule(const Vjp& v) {
 }
 
 // Rules of the gradients of pools and resampling. x only selects elements or gives the shape, so
-// the derivative by x is 0.
+// the derivative with respect to x is 0.
 
 void max_pool2d_grad_rule(const Vjp& v) {
   v.to_if_wanted(1, [&] { return chosen_by_max(v.x(0), v.grad(), v.get<PoolParams>()); });

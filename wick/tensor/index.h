@@ -5,21 +5,22 @@
 
 namespace wick {
 
-/// Elements start, start + step, … before stop of a dim; negative bounds count from the end, and
-/// bounds outside are the nearest end, as in Python. Left out: from an end of the dim to the other.
+/// The elements start, start + step, … before stop along a dim, with Python's semantics: negative
+/// bounds count from the end, bounds out of range are clamped, and missing bounds mean the ends of
+/// the dim.
 struct Slice {
   std::optional<int64_t> start = {}, stop = {};
   int64_t step = 1;
 };
 
-/// Stands for all dims that the other items of an index leave.
+/// Stands for all dims that the other entries of an index don't name.
 struct Ellipsis {};
 inline constexpr Ellipsis ellipsis;
-/// A new dim of size 1.
+/// Inserts a new dim of size 1.
 struct NewAxis {};
 inline constexpr NewAxis new_axis;
 
-/// An item of an index: x[{0, Slice{1, 3}, ellipsis, new_axis}].
+/// One entry of an index such as x[{0, Slice{1, 3}, ellipsis, new_axis}].
 class Index {
  public:
   enum class Kind : uint8_t { at, range, others, added };

@@ -15,7 +15,8 @@ namespace {
 void check_ids(Op op, const Tensor& x, const Tensor& ids) {
   check_device(name(op).data(), x, ids);
   if (dtypes::kIds.contains(ids.dtype())) return;
-  throw Error(ErrorKind::type, name(op), "ids of this dtype", ids.str(), "use u8, u32, i32 or i64");
+  throw Error(ErrorKind::type, name(op), "unsupported id dtype", ids.str(),
+              "use u8, u32, i32 or i64");
 }
 
 /// Whether ids have x's rank and are no larger than x in dims other than `dim`.
@@ -74,8 +75,8 @@ void run_sort(Backend& backend, const OpCall& call, const View& values, const Vi
   backend.sort(values, indices, call.x().view(), dim, descending);
 }
 
-/// The call of an op that takes x, ids and a dim. Errors: operands of dtypes that the op doesn't
-/// take, a dim out of range.
+/// Makes the call of an op that takes x, ids and a dim. Errors: the op doesn't support an operand's
+/// dtype; the dim is out of range.
 OpCall along_dim(Op op, const Tensor& x, const Tensor& ids, int dim) {
   check_operand(op, x);
   check_ids(op, x, ids);
@@ -90,7 +91,7 @@ Tensor scatter_as(Op op, const Tensor& x, const Tensor& ids, const Tensor& sourc
   return apply(call);
 }
 
-/// Errors: a dtype that the op doesn't take, a dim out of range or longer than u32 counts.
+/// Errors: the op doesn't support the dtype; the dim is out of range or longer than u32 can count.
 Sorting checked_sorting(Op op, const Tensor& x, int dim, bool descending) {
   check_operand(op, x);
   const int d = resolve_dim(name(op).data(), dim, x.rank());
@@ -124,7 +125,7 @@ const OpBody index_add{
       backend.copy(out->mutable_view(), call.x(0).view());
       backend.index_add(out->mutable_view(), call.x(2).view(), call.x(1).view(), dim_of(call));
     }};
-/// Operands: ids [.., 1], ones of their shape.
+/// Operands: ids [.., 1], and ones of the same shape.
 const OpBody one_hot{[](const OpCall& call) {
                        const Tensor &ids = call.x(0), &ones = call.x(1);
                        const int64_t depth = call.get<OneHot>().depth;
@@ -172,7 +173,7 @@ Tensor index_add(const Tensor& x, const Tensor& ids, const Tensor& source, int d
 Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype) {
   check_ids(Op::one_hot, ids, ids);
   if (!info(Op::one_hot).dtypes.contains(dtype)) {
-    throw Error(ErrorKind::type, "one_hot", "not for this dtype", name(dtype), "use a real dtype");
+    throw Error(ErrorKind::type, "one_hot", "unsupported dtype", name(dtype), "use a real dtype");
   }
   if (depth < 0) throw Error("one_hot", "negative depth", fmt::format("{}", depth));
   if (ids.rank() == Shape::kMaxRank) {

@@ -1,58 +1,60 @@
 #pragma once
 
-// Functions that choose, place, order and accumulate elements along a dim. What wick/tensor/ops.h
-// says of all functions holds here.
+// Functions that gather, scatter, sort and accumulate elements along a dim. The conventions of
+// wick/tensor/ops.h hold here.
 //
-// ids are u8, u32, i32 or i64 of any layout. The maximum of an unsigned id type is padding; any
-// other id outside the dim is an error that names it (on a GPU at the next synchronisation).
+// ids are u8, u32, i32 or i64 tensors of any layout. The largest value of an unsigned id dtype is
+// padding. Any other id that is out of range is an error that names the id; a GPU reports it at the
+// next synchronisation.
 
 #include "wick/base/export.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick {
 
-/// out[.., i, ..] = x[.., ids[.., i, ..], ..] along `dim`; 0 for padding. ids of x's rank, any size
-/// along `dim` and no larger elsewhere → ids' shape. All ten real dtypes, kept. Class exact.
-/// Errors: shapes that don't fit, an id out of range.
+/// out[.., i, ..] = x[.., ids[.., i, ..], ..] along `dim`; padding gives 0. ids has x's rank, any
+/// size along `dim` and no larger sizes than x elsewhere → ids' shape. All ten real dtypes and
+/// bool, kept. Class exact. Errors: shapes don't fit; an id is out of range.
 WICK_API Tensor gather(const Tensor& x, const Tensor& ids, int dim);
 
-/// x with out[.., ids[.., i, ..], ..] = source[.., i, ..] along `dim`; of several sources of a
-/// place the last one stays, padding is left out. ids and source of one shape, of x's rank, any
-/// size along `dim` and no larger elsewhere → x's shape. All ten real dtypes, kept. Class exact.
-/// Errors: shapes that don't fit, an id out of range.
+/// Returns a copy of x with out[.., ids[.., i, ..], ..] = source[.., i, ..] along `dim`; of several
+/// sources for one element the last is kept, and padding is ignored. ids and source have one shape:
+/// x's rank, any size along `dim` and no larger sizes than x elsewhere → x's shape. All ten real
+/// dtypes and bool, kept. Class exact. Errors: shapes don't fit; an id is out of range.
 WICK_API Tensor scatter(const Tensor& x, const Tensor& ids, const Tensor& source, int dim);
 
-/// x with source added where scatter would put it, one after another. Shapes, dtypes and errors of
-/// scatter; integers wrap, narrow floats are summed in f32 and rounded once. Class tree: in source
-/// order.
+/// Returns x plus source, added in source order at the elements where scatter would write. Shapes
+/// and errors are those of scatter. All ten real dtypes, kept; integers wrap, narrow floats are
+/// summed in f32 and rounded once. Class tree.
 WICK_API Tensor scatter_add(const Tensor& x, const Tensor& ids, const Tensor& source, int dim);
 
-/// x with slices of source added: out[.., ids[i], ..] += source[.., i, ..], one after another;
-/// padding is left out. ids [n]; source of x's shape but for n along `dim` → x's shape. All ten
-/// real dtypes, kept; integers wrap, narrow floats are summed in f32 and rounded once. Class tree:
-/// in source order. Errors: shapes that don't fit, an id out of range.
+/// Returns x plus slices of source, added in source order: out[.., ids[i], ..] += source[.., i,
+/// ..]; padding is ignored. ids [n]; source has x's shape, except for size n along `dim` → x's
+/// shape. All ten real dtypes, kept; integers wrap, narrow floats are summed in f32 and rounded
+/// once. Class tree. Errors: shapes don't fit; an id is out of range.
 WICK_API Tensor index_add(const Tensor& x, const Tensor& ids, const Tensor& source, int dim);
 
 /// 1 at [.., ids[..]] and 0 elsewhere; padding gives zeros. ids of any shape → [.., depth]. Any
-/// real dtype. Class exact. Errors: a negative depth, rank 8, an id out of range.
+/// real dtype. Class exact. Errors: depth is negative; ids has rank 8; an id is out of range.
 WICK_API Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype = DType::f32);
 
-/// Elements along a dim in order, and where they were.
+/// Sorted elements along a dim, and their indices in the operand.
 struct [[nodiscard]] Sorted {
   Tensor values;   ///< of x's dtype
   Tensor indices;  ///< u32
 };
-/// Sorts along a dim, ascending or descending. Stable: equal elements keep their order; NaN comes
-/// last either way, -0 before +0 when ascending. Any shape, kept. All ten real dtypes. Class exact.
-/// Errors: the dim is out of range, or longer than u32 counts.
+/// Sorts along a dim, ascending or descending. The sort is stable; NaN comes last in either order,
+/// and -0 < +0. Any shape, kept. All ten real dtypes and bool. Class exact. Errors: the dim is out
+/// of range, or has more elements than u32 can count.
 WICK_API Sorted sort(const Tensor& x, int dim = -1, bool descending = false);
-/// The indices of sort alone. Shapes, dtypes, class and errors of sort.
+/// Returns the indices of sort alone. Shapes, dtypes, class and errors are those of sort.
 WICK_API Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
-/// The k largest (or smallest) along a dim, in order: the first k of sort, descending for the
-/// largest. [.., n, ..] → [.., k, ..]. Dtypes and class of sort. Errors: those of sort, k above n.
+/// The k largest (or smallest) elements along a dim: the first k of a descending (or ascending)
+/// sort. [.., n, ..] → [.., k, ..]. Dtypes and class are those of sort. Errors: those of sort; k is
+/// above n.
 WICK_API Sorted topk(const Tensor& x, int64_t k, int dim = -1, bool largest = true);
 
-/// Sums of the elements along a dim up to each. Any shape, kept. All ten real dtypes, kept;
+/// The cumulative sum along a dim. Any shape, kept. All ten real dtypes, kept; bool gives i64;
 /// integers wrap, narrow floats are summed in f32 and rounded at the store. Class tree. Errors: the
 /// dim is out of range.
 WICK_API Tensor cumsum(const Tensor& x, int dim = -1);

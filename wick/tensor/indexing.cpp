@@ -1,4 +1,4 @@
-// x[…]: views by positions and slices.
+// Tensor::operator[]: views by positions and slices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ Tensor at_slice(const Tensor& x, int dim, const Slice& slice) {
   const int64_t step = slice.step;
   if (step == 0) throw Error("index", "a slice of step 0", x.str());
   const int64_t size = x.size(dim);
-  // Bounds as places of the dim; before a backward slice's end lies -1.
+  // Bounds clamped to the dim; a backward slice ends at -1, before the first element.
   const auto place = [&](const std::optional<int64_t>& bound, int64_t or_else) {
     if (!bound) return or_else;
     const int64_t from_start = *bound < 0 ? std::max(*bound, -size - 1) + size : *bound;
@@ -41,7 +41,7 @@ Tensor at_slice(const Tensor& x, int dim, const Slice& slice) {
 }  // namespace
 
 Tensor Tensor::operator[](int64_t position) const {
-  if (rank() == 0) throw Error("index", "a tensor without dims", str());
+  if (rank() == 0) throw Error("index", "the tensor has no dims", str());
   return at_position(*this, 0, position);
 }
 

@@ -1,4 +1,5 @@
-// matmul, linear, quantisation and fused ops of transformers: checks shapes, calls the backend.
+// matmul, linear, quantisation and fused ops of transformers: these functions check shapes and call
+// the backend.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ std::string operands(const Tensor& a, const Tensor& b) {
   return fmt::format("lhs {}, rhs {}", a.str(), b.str());
 }
 
-/// Elements of a row of cached_attention's result. Errors: operands that don't fit.
+/// The elements per row of cached_attention's result. Errors: the operands don't fit.
 int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
   const auto& [cos, sin, positions, keys, values, params, tables] = step;
   check_operand(Op::attention, qkv);
@@ -64,8 +65,8 @@ int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
 
 ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
 
-/// The views of cos, sin, positions, keys, values and tables, which are operands `first` and
-/// following. A cache without tables is one page.
+/// The views of cos, sin, positions, keys, values and tables, which are the operands from index
+/// `first` on. A cache without tables is treated as one page.
 CachedAttention cached(const OpCall& call, size_t first, const AttentionParams& params) {
   const Tensor& tables = call.x(first + 5);
   const auto pages = [&](const Tensor& cache) {
@@ -82,8 +83,7 @@ CachedAttention cached(const OpCall& call, size_t first, const AttentionParams& 
           .params = params};
 }
 
-/// Errors: operands of steps around the product that don't fit. The operands of attention are
-/// checked by attention_width.
+/// Errors: the operands of the fused steps don't fit. attention_width checks those of attention.
 void check_steps(const OpCall& call, const Shape& out) {
   const Tensor &x = call.x(kLinearX), &norm = call.x(kLinearNorm), &residual = call.x(kLinearResidual);
   const auto& steps = call.get<LinearSteps>();
@@ -132,7 +132,7 @@ void run_linear(Backend& backend, const OpCall& call, const Tensor* out) {
   backend.linear(out->mutable_view(), call.x().view(), call.weight->prepared(), fusion);
 }
 
-/// All dims but the last two.
+/// All dims except the last two.
 Shape batch_of(const Tensor& t) {
   return Shape(t.shape().dims().first(static_cast<size_t>(t.rank() - 2)));
 }
@@ -185,14 +185,14 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
     check_same(Op::linear, first, m, "weight");
     m.require_values("weight");
     if (m.rank() != 2 || m.shape()[1] != first.size(1)) {
-      throw Error("weight", "not matrices of one width", operands(first, m),
+      throw Error("weight", "not matrices with equal k", operands(first, m),
                   "need [n, k] of one k");
     }
     parts.push_back(m.to(device));
     views.push_back(parts.back().view());
     mapped = mapped && m.storage()->file_backed();
   }
-  // Only file-backed pages can be released: the system reads them from the file again.
+  // Only file-backed pages can be released, because the system can read them from the file again.
   prepared_ = backend(device_).prepare(views, release && mapped);
   if (mapped || !release) sources_.assign(matrices.begin(), matrices.end());
 }
@@ -200,7 +200,7 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
 Tensor Weight::matrix(DType dtype) const {
   prepared();
   if (sources_.empty()) {
-    throw Error(ErrorKind::runtime, "weight", "its matrices weren't kept", {},
+    throw Error(ErrorKind::runtime, "weight", "the source matrices were released", {},
                 "load the model without releasing them");
   }
   std::vector<Tensor> parts;
@@ -224,7 +224,7 @@ Tensor linear(const Tensor& x, const Weight& weight) { return linear(x, weight, 
 
 namespace {
 
-/// The ops that a fused linear combines, one after another, so that each is recorded for gradients.
+/// Runs the ops of a fused linear separately, so that each is recorded for gradients.
 Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
   if (fusion.attention != nullptr) {
     tape::refuse("linear", x, "attention with a cache writes to it");
@@ -275,7 +275,7 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
 
 Tensor quantize(const Tensor& x, DType dtype) {
   if (!x.defined() || x.dtype() != DType::f32 || !dtypes::kWrittenBlocks.contains(dtype)) {
-    throw Error(ErrorKind::type, "quantize", "not this conversion",
+    throw Error(ErrorKind::type, "quantize", "unsupported conversion",
                 fmt::format("{} to {}", x.str(), name(dtype)),
                 "f32 to " + names(dtypes::kWrittenBlocks));
   }
@@ -293,7 +293,7 @@ Tensor quantize(const Tensor& x, DType dtype) {
 
 Tensor dequantize(const Tensor& x, DType dtype) {
   if (!x.defined() || !is_block(x.dtype()) || !dtypes::kActivations.contains(dtype)) {
-    throw Error(ErrorKind::type, "dequantize", "not this conversion",
+    throw Error(ErrorKind::type, "dequantize", "unsupported conversion",
                 fmt::format("{} to {}", x.str(), name(dtype)), "a block dtype to f32, f16 or bf16");
   }
   return apply({Op::dequantize, {&x}, Conversion{dtype}});
@@ -301,7 +301,8 @@ Tensor dequantize(const Tensor& x, DType dtype) {
 
 namespace {
 
-/// Whether a table of rope fits x [.., t, d]: [t, r/2], [b, t, r/2], or x's dims in front of these.
+/// Whether a rope table fits x [.., t, d]: it is [t, r/2], [b, t, r/2], or has x's leading dims
+/// before [t, r/2].
 bool is_table_of(const Tensor& x, const Tensor& table) {
   const int rank = table.rank();
   if (table.dtype() != DType::f32 || rank < 2 || rank > x.rank()) return false;

@@ -46,7 +46,7 @@ ResultSpec checked_binary(const OpCall& call) {
 
 ResultSpec checked_compare(const OpCall& call) { return dense(DType::boolean, checked_pair(call)); }
 
-/// The least or the largest number of an integer dtype.
+/// The smallest or largest value of an integer dtype.
 int64_t end_of(DType dtype, bool largest) {
   const int bits = 8 * static_cast<int>(info(dtype).block_bytes);
   if (info(dtype).kind == DTypeKind::signed_integer) {
@@ -56,12 +56,12 @@ int64_t end_of(DType dtype, bool largest) {
   return largest ? static_cast<int64_t>(~uint64_t{0} >> (64 - bits)) : 0;
 }
 
-/// clamp's bound for integers: rounded inwards and limited to the dtype's range.
+/// Converts clamp's bound for integers: rounds it inwards and clamps it to the dtype's range.
 Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   const int64_t least = end_of(x.dtype(), false), most = end_of(x.dtype(), true);
   if (!bound.is_integer) {
     if (std::isnan(bound.f)) {
-      throw Error("clamp", "a bound is NaN", x.str(), "integers need numbers");
+      throw Error("clamp", "a bound is NaN", x.str(), "bounds of integers must not be NaN");
     }
     const double whole = is_low ? std::ceil(bound.f) : std::floor(bound.f);
     if (whole >= 0x1p63) return most;
@@ -70,7 +70,7 @@ Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   return bound.i < least ? least : bound.i > most ? most : bound.i;
 }
 
-/// Errors: a condition that is undefined, or of a dtype that conditions can't have.
+/// Errors: the condition is undefined or has an unsupported dtype.
 void check_condition(const char* op, const Tensor& condition) {
   if (!condition.defined()) throw Error(op, "undefined tensor");
   if (dtypes::kConditions.contains(condition.dtype())) return;
@@ -123,7 +123,7 @@ const OpBody where{checked_where, [](Backend& backend, const OpCall& call, const
 
 namespace {
 
-/// bitwise_not of bool is logical_not.
+/// bitwise_not of bool is computed by logical_not.
 Op op_for(Op op, const Tensor& x) {
   const bool truth = op == Op::bitwise_not && x.defined() && x.dtype() == DType::boolean;
   return truth ? Op::logical_not : op;
@@ -144,7 +144,7 @@ Op op_for(Op op, const Tensor& x) {
 
 namespace {
 
-/// A number as a tensor that broadcasts against x, of its dtype. Errors: it isn't one of the dtype.
+/// A scalar tensor of a number in x's dtype. Errors: an integer dtype can't represent the number.
 Tensor beside(const char* op, const Tensor& x, Scalar number) {
   if (!x.defined()) throw Error(op, "undefined tensor");
   if (is_integer(x.dtype())) {
@@ -154,7 +154,7 @@ Tensor beside(const char* op, const Tensor& x, Scalar number) {
                                               number.f >= static_cast<double>(least) &&
                                               number.f < static_cast<double>(most) + 1;
     if (!fits) {
-      throw Error(ErrorKind::type, op, "a number that the dtype doesn't hold",
+      throw Error(ErrorKind::type, op, "a number out of the dtype's range",
                   fmt::format("{}, {}", x.str(), number.f), "convert the tensor first");
     }
   }

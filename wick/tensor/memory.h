@@ -7,28 +7,29 @@
 
 namespace wick {
 
-/// The use of a device's memory. Freed memory isn't returned to the system at once: it is cached
-/// for later tensors of about its size.
+/// Memory use of a device. Freed memory isn't returned to the system at once; it is cached for
+/// later tensors of similar size.
 struct MemoryStats {
-  size_t in_use_bytes = 0;  ///< of tensors, packed weights and recordings
-  size_t cached_bytes = 0;  ///< freed and kept for reuse
-  size_t peak_bytes = 0;    ///< largest in_use_bytes since the start or reset_peak_memory
+  size_t in_use_bytes = 0;  ///< bytes of tensors, packed weights and recorded graphs
+  size_t cached_bytes = 0;  ///< bytes freed by tensors and kept for reuse
+  size_t peak_bytes = 0;    ///< largest in_use_bytes so far, or since reset_peak_memory()
   size_t limit_bytes = 0;   ///< maximum of in_use_bytes + cached_bytes
-  size_t total_bytes = 0;   ///< of the device; on the CPU: that the process may use
-  size_t free_bytes = 0;    ///< that this or another process can still allocate
+  size_t total_bytes = 0;   ///< memory of the device; on the CPU, memory that the process may use
+  size_t free_bytes = 0;    ///< bytes that this or another process can still allocate
 };
 
-// Errors of all of these: no such device here.
+// All functions here throw if the device doesn't exist.
 
-/// Current statistics. On the CPU, pages of mapped model files aren't counted.
+/// Returns the current statistics. On the CPU, pages of mapped model files aren't counted.
 WICK_API MemoryStats memory_stats(Device device = {});
 
-/// Limits this process to `bytes` of the device's memory, in use and cached; 0: no limit but the
-/// device's. Cached memory above the limit is freed at once; if still more is in use, the next
-/// allocation throws (alloc: out of memory). On the CPU, packed weights count, but never throw.
+/// Limits the memory, in use and cached, that this process may take of the device; 0 removes the
+/// limit. Cached memory above the limit is freed at once. If the memory in use exceeds the limit,
+/// the next allocation throws ("alloc: out of memory"). On the CPU, packed weights count towards
+/// the limit, but never throw.
 WICK_API void set_memory_limit(Device device, size_t bytes);
 
-/// Gives cached memory back to the system.
+/// Returns cached memory to the system.
 WICK_API void trim_memory(Device device = {});
 
 /// Sets peak_bytes to in_use_bytes.
@@ -37,12 +38,13 @@ WICK_API void reset_peak_memory(Device device = {});
 /// Waits for all work queued on a device. Errors: those of that work.
 WICK_API void synchronize(Device device);
 
-/// Waits until a device is idle, including work of other libraries; returns at once for a lost
-/// device. Errors of the work are left for `synchronize`.
+/// Waits until a device is idle, including work of other libraries; returns at once if the device
+/// is lost. Errors of the work are reported by the next synchronize().
 WICK_API void quiesce(Device device) noexcept;
 
-/// The stream that a device's work is queued on, as the vendor driver's handle, for other libraries
-/// that order their work against it; null on the CPU. Errors: the calling thread makes a recording.
+/// Returns the stream that wick's work is queued on, as the driver's handle, so that other
+/// libraries can order their work against it; null on the CPU. Errors: the calling thread captures
+/// a graph.
 WICK_API void* native_stream(Device device);
 
 }  // namespace wick

@@ -1,4 +1,4 @@
-// softmax and norms: checks shapes, calls the backend.
+// softmax and norms: these functions check shapes and call the backend.
 #include <fmt/format.h>
 
 #include <initializer_list>
@@ -18,7 +18,7 @@ void check_channels(Op op, const Tensor& x) {
   if (x.rank() < 2) throw Error(name(op), "rank below 2", x.str(), "need x [b, c, ..]");
 }
 
-/// Errors: a defined vector whose size isn't x's number of channels, or whose dtype doesn't fit.
+/// Errors: a defined vector's size isn't x's number of channels, or its dtype doesn't fit.
 void check_by_channel(Op op, const Tensor& x, std::initializer_list<const Tensor*> vectors) {
   for (const Tensor* vector : vectors) {
     if (!vector->defined()) continue;
@@ -27,7 +27,7 @@ void check_by_channel(Op op, const Tensor& x, std::initializer_list<const Tensor
         (vector->dtype() == x.dtype() || vector->dtype() == DType::f32)) {
       continue;
     }
-    throw Error(name(op), "not one number a channel",
+    throw Error(name(op), "need one number per channel",
                 fmt::format("x {}, {}", x.str(), vector->str()),
                 fmt::format("need [{}] in x's dtype or f32", x.size(1)));
   }
@@ -35,7 +35,7 @@ void check_by_channel(Op op, const Tensor& x, std::initializer_list<const Tensor
 
 ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
 
-/// Errors: a weight or bias of the last dim that doesn't fit x.
+/// Errors: a weight or bias doesn't have the size of x's last dim, or its dtype doesn't fit.
 void check_last_dim(const OpCall& call, std::initializer_list<const Tensor*> vectors,
                     const char* rule) {
   const Tensor& x = call.x();
@@ -156,7 +156,7 @@ BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight, const Tenso
   check_by_channel(Op::batch_norm, x, {&weight, &bias});
   std::vector<int> dims = {0};
   for (int d = 2; d < x.rank(); ++d) dims.push_back(d);
-  // Computes in f32 (f64 for f64): only the results are rounded to x's dtype.
+  // Computes in f32 (f64 for f64), so that only the results are rounded to x's dtype.
   const DType dtype = tape::wide(x.dtype());
   const auto widened = [&](const Tensor& t) { return t.defined() ? t.to(dtype) : t; };
   const Tensor wide = x.to(dtype);

@@ -13,14 +13,14 @@
 namespace wick {
 namespace {
 
-/// The dims that a reduction is over (all if none are named), and the shapes of its result.
+/// The dims of a reduction (all if none are given), and the shapes of its result.
 struct Over {
   uint32_t mask;
   std::vector<int> dims;
-  int64_t count = 1;     ///< elements that become one
-  Shape kept, squeezed;  ///< with the dims as size 1, and without them
+  int64_t count = 1;     ///< the number of elements that reduce to one
+  Shape kept, squeezed;  ///< the result's shape with the reduced dims as size 1, and without them
 
-  /// Errors: a dim out of range or named twice; an empty range of max, min, argmax or argmin.
+  /// Errors: a dim is out of range or given twice; max, min, argmax or argmin of no elements.
   Over(Op op, const Tensor& x, std::span<const int> named)
       : mask(named.empty() ? (1u << x.rank()) - 1
                            : resolve_dims(name(op).data(), named, x.rank())) {
@@ -46,8 +46,8 @@ struct Over {
 
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim);
 
-/// The number of set elements of a bool tensor over dims, as i64. Runs of up to 255 elements along
-/// the longest reduced dim are summed in u8, whose range holds their sums; only these sums are
+/// Counts the true elements of a bool tensor over dims, as i64. Runs of up to 255 elements along
+/// the longest reduced dim are summed in u8, which can hold their sums; only these sums are
 /// converted to i64.
 Tensor count_set(const Tensor& x, const Over& over, std::span<const int> dims, bool keepdim) {
   constexpr int64_t kRun = 255;
@@ -106,11 +106,11 @@ Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   return apply({op, {&x}, Reduction{over.mask, keepdim}});
 }
 
-/// The index of the largest or smallest element along a dim, which stays as size 1.
+/// The index of the largest or smallest element along a dim, which is kept as size 1.
 Tensor arg_along(Op op, const Tensor& x, int d) { return apply({op, {&x}, AlongDim{d}}); }
 
-/// argmax or argmin over several dims, ascending: reduces one dim after the other, the last first,
-/// and keeps each candidate's row-major index over the dims reduced so far.
+/// argmax or argmin over several dims in ascending order. Reduces one dim after the other, the last
+/// first, and keeps each candidate's row-major index over the dims reduced so far.
 Tensor arg_over(Op op, const Tensor& x, std::span<const int> dims) {
   const Op value = op == Op::argmax ? Op::max : Op::min;
   Tensor best = x, place = arg_along(op, x, dims.back());
@@ -144,7 +144,7 @@ Tensor arg(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   return out.reshape(keepdim ? over.kept : over.squeezed);
 }
 
-/// Writes x, converted, to out.
+/// Casts x to out.
 void run_cast(Backend& backend, const OpCall& call, const Tensor* out) {
   const DType from = call.x().dtype(), to = out->dtype();
   if (to == from || (from == DType::boolean && to == stored(DType::boolean))) {
@@ -273,7 +273,7 @@ void slice_set(Tensor& target, const Tensor& source, const Layout& where) {
   check_writable("slice_set", target, shares && !is_itself ? 2 : 1);
   const Tensor part(target.storage(), target.dtype(), where);
   if (where.overlaps_itself()) throw Error("slice_set", "target's elements overlap", part.str());
-  // Elements may be read after they are written.
+  // source shares target's storage, so it is copied before the write.
   const Tensor from = shares ? source.detach().clone() : source.detach();
   const Tensor spread = from.broadcast_to(where.shape());
   apply_into({Op::cast, {&spread}}, part);
@@ -283,7 +283,7 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
   check_device("index_select", x, ids);
   const int d = resolve_dim("index_select", dim, x.rank());
   if (!dtypes::kIds.contains(ids.dtype())) {
-    throw Error(ErrorKind::type, "index_select", "ids of this dtype", ids.str(),
+    throw Error(ErrorKind::type, "index_select", "unsupported id dtype", ids.str(),
                 "use u8, u32, i32 or i64");
   }
   const bool block = is_block(x.dtype());

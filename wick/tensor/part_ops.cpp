@@ -1,4 +1,4 @@
-// Ops whose result is copied part by part: cat, pad, roll, repeat, tril and triu. Every part is one
+// Ops whose result is copied part by part: cat, pad, roll, repeat, tril and triu. Each part is one
 // copy or fill of the backend.
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ void copy(Backend& backend, const View& out, const ConstView& in) {
 void fill(Backend& backend, const View& out, Scalar value) {
   if (out.layout.elems() > 0) backend.fill(out, value);
 }
-/// A dim from its end to its start.
+/// The layout with a dim reversed.
 Layout backwards(const Layout& x, int dim) { return x.slice(dim, -1, INT64_MIN, -1); }
 
 // ---- cat ----
@@ -63,7 +63,7 @@ void run_cat(Backend& backend, const OpCall& call, const Tensor* result) {
 
 // ---- roll ----
 
-/// Parts that move as a whole: every rolled dim cuts each of them in two.
+/// Rolls each block of elements that moves as a whole. Each rolled dim splits every block in two.
 void run_roll(Backend& backend, const OpCall& call, const Tensor* result) {
   const View out = result->mutable_view();
   const ConstView in = call.x().view();
@@ -87,7 +87,7 @@ void run_roll(Backend& backend, const OpCall& call, const Tensor* result) {
 
 // ---- repeat ----
 
-/// The times each dim of the result holds x's, of which missing dims in front have size 1.
+/// The repetitions of each dim of the result; x's missing leading dims have size 1.
 std::vector<int64_t> times_of(const Repeats& repeats, int rank) {
   std::vector<int64_t> times(static_cast<size_t>(std::max(rank - repeats.count, 0)), 1);
   times.insert(times.end(), repeats.counts.begin(), repeats.counts.begin() + repeats.count);
@@ -113,8 +113,8 @@ ResultSpec checked_repeat(const OpCall& call) {
   return dense(x.dtype(), Shape(sizes));
 }
 
-/// A repeated dim becomes two dims of one broadcast copy; if that gives more than 8 dims, the first
-/// repeated one is copied count by count.
+/// A repeated dim becomes two dims of one broadcast copy. If that gives more than 8 dims, the first
+/// repeated dim is copied once per repetition.
 void repeat_into(Backend& backend, const View& out, const ConstView& in,
                  std::span<const int64_t> counts) {
   const Layout &x = in.layout, &y = out.layout;
@@ -172,7 +172,7 @@ ResultSpec checked_pad(const OpCall& call) {
         fmt::format("{}, dim {}, {} before, {} after", x.str(), first + i, p.before, p.after);
     if (p.before < 0 || p.after < 0) throw Error("pad", "negative padding", what);
     if (mode == PadMode::reflect && most > 0 && most >= size) {
-      throw Error("pad", "reflecting more than there is", what, "need less than the size");
+      throw Error("pad", "reflect padding is too large", what, "need less than the size");
     }
     if (mode == PadMode::replicate && most > 0 && size == 0) {
       throw Error("pad", "nothing to replicate", what);
@@ -185,7 +185,7 @@ ResultSpec checked_pad(const OpCall& call) {
   return dense(x.dtype(), Shape(sizes));
 }
 
-/// Fills what lies before and behind [start, start + size) of a dim, from the elements inside.
+/// Fills the padding before and after [start, start + size) of a dim from the elements inside.
 void pad_dim(Backend& backend, const View& out, int d, int64_t start, int64_t size, PadMode mode,
              Scalar value) {
   const Layout& y = out.layout;
@@ -242,14 +242,15 @@ class Triangles {
   Triangles(Backend& backend, const View& out, const ConstView& in, bool keep_lower)
       : backend_(backend), out_(out), in_(in), keep_lower_(keep_lower) {}
 
-  /// Elements with j - i <= diagonal are the lower side.
+  /// Elements with j - i <= diagonal belong to the lower side.
   void split(int64_t diagonal) const {
     const int rank = in_.layout.rank();
     const int64_t m = in_.layout.shape()[rank - 2], n = in_.layout.shape()[rank - 1];
     diagonal = std::clamp(diagonal, -m, n);
     const int64_t top = std::max<int64_t>(0, -diagonal), left = top + diagonal;
     const int64_t side = std::max<int64_t>(0, std::min(m - top, n - left));
-    // The rows above and below the diagonal's square; the columns left and right of it.
+    // Fills or copies the rows above and below the diagonal's square, and the columns left and
+    // right of it.
     put(false, 0, 0, top, n);
     put(true, top + side, 0, m - top - side, n);
     put(true, top, 0, side, left);
@@ -258,9 +259,9 @@ class Triangles {
   }
 
  private:
-  /// A square with the diagonal, which belongs to the lower side. Covers it by smaller squares
-  /// below and above the diagonal, whose sides are powers of two: one strided copy and one fill for
-  /// each size.
+  /// Splits a square at its diagonal, which belongs to the lower side. Smaller squares whose sizes
+  /// are powers of two cover the regions below and above the diagonal: one strided copy and one
+  /// fill for each size.
   void split_square(int64_t top, int64_t left, int64_t side) const {
     put_along(true, top, left, 1, 1, side, 1);
     for (int64_t half = 1; half < side; half *= 2) {
@@ -359,15 +360,15 @@ Tensor cat(std::span<const Tensor> tensors, int dim) {
 Tensor roll(const Tensor& x, ListOf<int64_t> shifts, ListOf<int> dims) {
   check_operand(Op::roll, x);
   if (shifts.size() != dims.size()) {
-    throw Error("roll", "other numbers of shifts and dims",
-                fmt::format("{} and {}", shifts.size(), dims.size()), "need one shift a dim");
+    throw Error("roll", "numbers of shifts and dims differ",
+                fmt::format("{} and {}", shifts.size(), dims.size()), "need one shift per dim");
   }
   resolve_dims("roll", dims, x.rank());
   Shifts by;
   by.along.count = static_cast<int>(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) {
     by.along.dims[i] = resolve_dim("roll", dims[i], x.rank());
-    // Within the size, so that the gradient's opposite doesn't overflow.
+    // Reduced modulo the size, so that the negated shift of the gradient doesn't overflow.
     by.shifts[i] = shifts[i] % std::max<int64_t>(x.shape()[by.along.dims[i]], 1);
   }
   return apply({Op::roll, {&x}, by});

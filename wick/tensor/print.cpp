@@ -1,4 +1,4 @@
-// Tensors as text.
+// Conversion of tensors to text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace wick {
 namespace {
 
-constexpr int64_t kMost = 1000;  // elements; of more, each dim shows its ends
+constexpr int64_t kMost = 1000;  // limit; larger tensors print only the ends of each dim
 constexpr int64_t kEdge = 3;
 
 /// The elements as text, in row-major order.
@@ -31,7 +31,7 @@ std::vector<std::string> texts(const Tensor& x) {
   return all;
 }
 
-/// Nested brackets around the elements of dims `dim` and following, from `at` on.
+/// Writes nested brackets around the elements of dims `dim` and higher, starting with element `at`.
 class Printer {
  public:
   Printer(const Tensor& x, const std::vector<std::string>& cells, const Shape& shown)

@@ -34,7 +34,7 @@ class Generators {
     const std::lock_guard lock(mutex_);
     return of(device).seed;
   }
-  /// Reserves `counters` counters; returns the seed and the first of them.
+  /// Reserves `counters` counters; returns the seed and the first counter.
   std::pair<uint64_t, uint64_t> take(Device device, uint64_t counters) {
     const std::lock_guard lock(mutex_);
     State& state = of(device);
@@ -74,11 +74,11 @@ Tensor draw(Op op, const Shape& shape, double a, double b, DType dtype, Device d
 
 void check_dtype(Op op, DType dtype) {
   if (info(op).dtypes.contains(dtype)) return;
-  throw Error(ErrorKind::type, name(op), "not for this dtype", name(dtype),
+  throw Error(ErrorKind::type, name(op), "unsupported dtype", name(dtype),
               "takes bf16 f16 f32 f64 f8e4m3");
 }
 
-/// Whether a value is finite in the type that a dtype computes in (f32 or f64).
+/// Whether a value is finite in the compute type of a dtype (f32 or f64).
 bool in_range(double value, DType dtype) {
   return dtype == DType::f64 ? std::isfinite(value) : std::isfinite(static_cast<float>(value));
 }

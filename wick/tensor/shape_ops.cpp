@@ -12,7 +12,7 @@
 namespace wick {
 namespace {
 
-/// A tensor's elements under a layout of its storage.
+/// A tensor over a layout of x's storage.
 Tensor part_of(const Tensor& x, const Layout& layout) {
   return Tensor(x.storage(), x.dtype(), layout);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Functions that move elements and compute nothing. What wick/tensor/ops.h says of all functions
-// holds here. Each element of a result is written once.
+// Functions that move elements without computing. The conventions of wick/tensor/ops.h hold here.
+// Each element of a result is written once.
 
 #include <cstdint>
 #include <initializer_list>
@@ -14,51 +14,52 @@
 
 namespace wick {
 
-/// A view with dims (none named: all) running backwards; nothing is copied. Any shape, kept. All
-/// ten real dtypes. Class exact. Errors: a dim out of range or named twice.
+/// Reverses dims (all dims if none are given). A view. Any shape, kept. All ten real dtypes and
+/// bool. Class exact. Errors: a dim is out of range or given twice.
 WICK_API Tensor flip(const Tensor& x, ListOf<int> dims = {});
 
-/// Elements moved on by `shifts` along `dims`, one shift a dim; what leaves at an end comes back at
-/// the other. Any shape, kept. All ten real dtypes. Class exact. Errors: other numbers of shifts
-/// and dims, a dim out of range or named twice.
+/// Rolls elements by `shifts` along `dims`, one shift per dim; elements shifted past the last
+/// position reappear at the first. Any shape, kept. All ten real dtypes and bool. Class exact.
+/// Errors: the numbers of shifts and dims differ; a dim is out of range or given twice.
 WICK_API Tensor roll(const Tensor& x, ListOf<int64_t> shifts, ListOf<int> dims);
 
-/// x laid out counts[d] times along each dim. counts for the last dims, or for more than x has:
-/// → [.., size · count, ..]. All ten real dtypes, kept. Class exact. Errors: a negative count, more
-/// than 8 dims, too many elements.
+/// Repeats x along each dim. counts apply to the last dims; more counts than dims add leading dims
+/// → [.., size · count, ..]. All ten real dtypes and bool, kept. Class exact. Errors: a count is
+/// negative; the result has more than 8 dims or too many elements.
 WICK_API Tensor repeat(const Tensor& x, ListOf<int64_t> counts);
 
 enum class PadMode : uint8_t {
-  constant,   ///< a value
-  reflect,    ///< mirrored at the first and the last element, which aren't repeated
-  replicate,  ///< the first and the last element again and again
+  constant,   ///< a constant value
+  reflect,    ///< elements mirrored at the first and the last element, which aren't repeated
+  replicate,  ///< repetitions of the first and the last element
 };
-/// Elements in front of a dim and behind it.
+/// Numbers of elements before and after a dim's elements.
 struct Padding {
   int64_t before = 0, after = 0;
 };
-/// x with elements around it in its last dims, in their order: {{1, 1}, {0, 2}} is for dims -2 and
-/// -1. All ten real dtypes, kept; `value` is converted as by cast. Class exact. Errors: more dims
-/// than x has, negative padding, reflecting by a size or more, replicating nothing.
+/// Pads the last dims of x, in the order of the dims: {{1, 1}, {0, 2}} pads dims -2 and -1. All ten
+/// real dtypes and bool, kept; `value` is converted as by cast. Class exact. Errors: more paddings
+/// than dims; negative padding; reflect padding not below the size; replicate padding of an empty
+/// dim.
 WICK_API Tensor pad(const Tensor& x, ListOf<Padding> padding, PadMode mode = PadMode::constant,
                     Scalar value = 0);
 
-/// The lower (upper) triangle of matrices: elements [.., i, j] with j - i <= diagonal (>=); the
-/// others are 0. [.., m, n], kept. All ten real dtypes, kept. Class exact. Errors: a rank below 2.
+/// Keeps the lower (tril) or upper (triu) triangle of matrices: elements [.., i, j] with j - i <=
+/// diagonal (>= for triu); the others become 0. [.., m, n], kept. All ten real dtypes and bool,
+/// kept. Class exact. Errors: the rank is below 2.
 WICK_API Tensor tril(const Tensor& x, int64_t diagonal = 0);
 WICK_API Tensor triu(const Tensor& x, int64_t diagonal = 0);
 
-/// 1 on the diagonal and 0 elsewhere. → [rows, columns]. Any real dtype. Class exact. Errors: a
-/// negative size.
+/// The identity matrix [rows, columns]. Any real dtype. Class exact. Errors: a size is negative.
 WICK_API Tensor eye(int64_t rows, int64_t columns, DType dtype = DType::f32, Device device = {});
 inline Tensor eye(int64_t size, DType dtype = DType::f32, Device device = {}) {
   return eye(size, size, dtype, device);
 }
 
-/// Writes a value over all elements of target, or over those of `where`, a layout made from
-/// target's by views: `const_set(x, 0, x.layout().narrow(1, 2, 3))`. All ten real dtypes; the value
-/// is converted as by cast. Class exact. Errors: target is mapped, or its storage is shared and
-/// it is no leaf; a gradient is wanted; elements that overlap or lie outside the storage.
+/// Writes a value to all elements of target, or to those of `where`, a layout made from target's by
+/// views: `const_set(x, 0, x.layout().narrow(1, 2, 3))`. All ten real dtypes and bool; the value is
+/// converted as by cast. Class exact. Errors: target is mapped; its storage is shared and target
+/// isn't a leaf; a gradient would be needed; the elements overlap or lie outside the storage.
 WICK_API void const_set(Tensor& target, Scalar value);
 WICK_API void const_set(Tensor& target, Scalar value, const Layout& where);
 

@@ -1,5 +1,5 @@
-// Convolutions, pools and resampling: checks sizes, calls the backend. One-dimensional ops call
-// two-dimensional ones with views of height 1.
+// Convolutions, pools and resampling: these functions check sizes and call the backend. 1D ops call
+// 2D ops with views of height 1.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -12,14 +12,14 @@
 namespace wick {
 namespace {
 
-// The limit on parameters, so that positions in the padded input don't overflow.
+// The limit of parameters, so that positions in the padded input don't overflow.
 constexpr int64_t kMost = INT64_C(1) << 31;
 
 std::string with_weight(const Tensor& x, const Tensor& weight) {
   return fmt::format("x {}, weight {}", x.str(), weight.str());
 }
 
-/// The op whose row a call is checked against, and its name in errors.
+/// The op whose row checks a call, and the name for error messages.
 struct Called {
   Op op;
   int dims;
@@ -47,9 +47,11 @@ void check_range(const Called& called, const ConvParams& p) {
       "need stride, dilation and groups of 1 or more, padding of 0 or more, all below 2^31");
 }
 
-// `operands` returns the operands as text for an error, so that valid calls don't format any.
+// `operands` is a function that formats the operands for an error, so that valid calls don't format
+// them.
 
-/// Elements from the first to the last tap, inclusive. Errors: an empty kernel, too many elements.
+/// The elements from the first to the last kernel tap, inclusive. Errors: an empty kernel; too many
+/// elements.
 template <class F>
 int64_t reach(const Called& called, const F& operands, int64_t kernel, int64_t dilation) {
   int64_t taps = 0;
@@ -61,7 +63,7 @@ int64_t reach(const Called& called, const F& operands, int64_t kernel, int64_t d
   return taps + 1;
 }
 
-/// The number of windows of `window` elements that fit. Errors: none does.
+/// The number of windows of `window` elements that fit. Errors: none fits.
 template <class F>
 int64_t output_size(const Called& called, const F& operands, int64_t size, int64_t window,
                     int64_t stride, int64_t padding) {
@@ -73,7 +75,7 @@ int64_t output_size(const Called& called, const F& operands, int64_t size, int64
   return (padded - window) / stride + 1;
 }
 
-/// Errors: operands of a convolution that don't fit each other.
+/// Errors: operands of a convolution don't fit each other.
 void check_conv(const Called& called, const Tensor& x, const Tensor& weight, const Tensor& bias,
                 const ConvParams& params, bool transposed) {
   check_operand(called.op, x);
@@ -110,7 +112,7 @@ Tensor add_bias(const Tensor& out, const Tensor& bias) {
   return bias.defined() ? add(out, bias.unsqueeze(1).unsqueeze(2)) : out;
 }
 
-/// The names of a call's op in errors: conv1d calls conv2d, and so on.
+/// The op and the name in errors of a call; conv1d, for example, calls conv2d.
 Called called_of(const OpCall& call) {
   const std::string_view name = call.name();
   return {call.op, name.substr(name.size() - 2) == "1d" ? 1 : 2, name};
@@ -157,7 +159,7 @@ ResultSpec checked_conv_transpose(const OpCall& call) {
     }
     size[i] = spread - 2 * params.padding[i] + window + extra;
     if (empty || size[i] < 1) {
-      throw Error(called.name, "nothing is left of the output",
+      throw Error(called.name, "the output is empty",
                   fmt::format("{}, {}", operands(), text(params, called.dims)),
                   "need (size - 1)·stride - 2·padding + dilation·(kernel - 1) + output_padding + 1 "
                   "of 1 or more");
@@ -189,7 +191,7 @@ PoolParams in_two(const PoolParams1d& p) {
           .count_include_pad = p.count_include_pad};
 }
 
-/// Errors: windows that don't fit. Resolves strides of 0 and gives the output's shape.
+/// Resolves strides of 0 and returns the output's shape. Errors: the windows don't fit.
 Shape check_pool(const Called& called, const Tensor& x, PoolParams& p) {
   check_operand(called.op, x);
   if (x.rank() != 4) {
@@ -219,20 +221,21 @@ Shape check_pool(const Called& called, const Tensor& x, PoolParams& p) {
   return {x.size(0), x.size(1), size[0], size[1]};
 }
 
-/// The call of a pool, with strides of 0 resolved. Errors: windows that don't fit.
+/// Resolves strides of 0 and runs a pool. Errors: the windows don't fit.
 Tensor pool(Op op, const Called& called, const Tensor& x, PoolParams params) {
   check_pool(called, x, params);
   return apply({op, {&x}, params, called.name.data()});
 }
 
-/// Errors: integers and bool, which have no gradient.
+/// Errors: x is an integer or bool tensor, which has no gradient.
 void check_has_gradient(const Called& called, const Tensor& x) {
-  if (!x.defined() || is_float(x.dtype()) || is_block(x.dtype())) return;  // or check_operand's
+  // check_operand reports other errors
+  if (!x.defined() || is_float(x.dtype()) || is_block(x.dtype())) return;
   throw Error(ErrorKind::type, called.name, "no gradient of integers", x.str(),
               x.dtype() == DType::boolean ? "convert it first, as to f32" : "");
 }
 
-/// Errors: a gradient that isn't a float of the output's shape.
+/// Errors: the gradient isn't a float tensor of the output's shape.
 void check_grad(const Called& called, const Tensor& x, const Tensor& grad, const Shape& shape) {
   check_same(called.op, x, grad);
   check_has_gradient(called, x);
@@ -288,7 +291,8 @@ ResultSpec checked_conv_weight(const OpCall& call) {
   return dense(x.dtype(), {grad.size(1), x.size(1) / params.groups, sizes[0], sizes[1]});
 }
 
-/// Returns the output's shape and the input's step per output. Errors: sizes out of range.
+/// Returns the output's shape and computes the input step per output. Errors: sizes are out of
+/// range.
 Shape check_upsample(const Called& called, const Tensor& x, const UpsampleParams& p,
                      ResampleParams* steps) {
   check_operand(called.op, x);
@@ -331,7 +335,7 @@ ResultSpec checked_upsample_grad(const OpCall& call) {
   return like(call.x());
 }
 
-/// The steps of a call that has been checked.
+/// The input steps of a call that has been checked.
 ResampleParams steps_of(const OpCall& call) {
   ResampleParams steps;
   check_upsample(called_of(call), call.x(), call.get<UpsampleParams>(), &steps);

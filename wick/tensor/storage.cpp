@@ -17,7 +17,8 @@ Storage::Storage(Device device, void* data, size_t bytes, std::shared_ptr<const 
       file_backed_(file_backed) {}
 
 std::shared_ptr<Storage> Storage::allocate(Device device, size_t bytes) {
-  // make_shared needs a public constructor; one allocation holds the storage and its counts.
+  // make_shared needs a public constructor. One allocation holds the storage and its reference
+  // counts.
   struct Allocated : Storage {
     Allocated(Device device, void* data, size_t bytes)
         : Storage(device, data, bytes, nullptr, false) {}
@@ -62,8 +63,8 @@ std::shared_ptr<Storage> Storage::within(std::shared_ptr<Storage> whole, size_t 
 }
 
 std::shared_ptr<Storage> Storage::traced(Device device, size_t bytes) {
-  // One allocation with its counts: a weak reference then keeps the address from being used again,
-  // by which a trace knows the storage.
+  // One allocation holds the storage and its reference counts, so a weak reference keeps the
+  // address from being reused. A trace identifies storages by address.
   struct Traced : Storage {
     Traced(Device device, size_t bytes) : Storage(device, nullptr, bytes, nullptr, false) {}
   };

@@ -10,31 +10,32 @@
 
 namespace wick {
 
-/// Reference-counted bytes on a device, without a dtype.
+/// Reference-counted bytes on a device. A storage has no dtype.
 class WICK_API Storage {
  public:
-  /// Uninitialised memory from the device's caching allocator. Errors: out of memory.
+  /// Allocates uninitialised memory from the device's caching allocator. Errors: out of memory.
   static std::shared_ptr<Storage> allocate(Device device, size_t bytes);
-  /// Read-only host memory that belongs to `owner`, which is kept alive. `file_backed`: it is a
-  /// mapped file's, whose pages come back from the file when they were given back to the system.
+  /// Wraps read-only host memory that `owner` owns and keeps alive. `file_backed`: the memory is a
+  /// mapped file, so its pages can be dropped and read again from the file.
   static std::shared_ptr<Storage> map(const void* data, size_t bytes,
                                       std::shared_ptr<const void> owner, bool file_backed = false);
-  /// Read-only memory of a device that belongs to `owner`, which is kept alive until the device's
-  /// work has ended; aligned to 64 bytes, as backends expect. Errors: no such device here.
+  /// Wraps read-only memory of a device that `owner` owns. The owner is kept alive until the
+  /// device's queued work has ended. The memory must be aligned to 64 bytes, as backends require.
+  /// Errors: the device doesn't exist.
   static std::shared_ptr<Storage> map_on(Device device, const void* data, size_t bytes,
                                          std::shared_ptr<const void> owner);
-  /// Bytes inside another storage, which is kept alive; calls on a device use them in the order
-  /// that they were made in, as those of any storage.
+  /// A range of bytes of another storage, which is kept alive. Calls on a device access it in the
+  /// order in which they are issued.
   static std::shared_ptr<Storage> within(std::shared_ptr<Storage> whole, size_t offset,
                                          size_t bytes);
-  /// Storage without memory, for the results of calls that are traced and not run
+  /// A storage without memory, for results of calls that are traced and not run
   /// (wick/graph/trace.h).
   static std::shared_ptr<Storage> traced(Device device, size_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  /// Errors: it is traced.
+  /// Errors: the storage is traced and has no memory.
   void* data() const {
     if (traced_) [[unlikely]] {
       fail_traced();
@@ -46,10 +47,10 @@ class WICK_API Storage {
   /// False for mapped storage.
   bool writable() const { return owner_ == nullptr; }
   bool is_traced() const { return traced_; }
-  /// How often a function wrote in place to elements that others may have read.
+  /// How many times a function has written to this storage in place.
   uint32_t writes() const { return writes_.load(std::memory_order_relaxed); }
   void count_write() { writes_.fetch_add(1, std::memory_order_relaxed); }
-  /// Whether its pages can be given back to the system without losing what they hold.
+  /// Whether its pages can be dropped and read again from a file.
   bool file_backed() const { return file_backed_; }
 
  private:

@@ -42,7 +42,8 @@ bool& enabled() {
 }
 
 Node::~Node() {
-  // Destroys nodes that only this one holds in a loop: recursion could overflow the stack.
+  // Destroys the nodes that only this node owns in a loop, because recursion could overflow the
+  // stack.
   std::vector<std::shared_ptr<Node>> going;
   const auto take = [&](std::vector<Tensor>& tensors) {
     for (Tensor& x : tensors) {
@@ -144,7 +145,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 
 namespace {
 
-/// Visits the nodes that a result depends on, the latest calls first.
+/// Visits the nodes on which a result depends, latest calls first.
 class Walk {
  public:
   Walk(const Tensor& y, const Tensor& gradient) {
@@ -161,7 +162,7 @@ class Walk {
       add(y.node(), gradient);
     } else {
       if (y.elems() != 1) {
-        throw Error("backward", "more than one element", y.str(), "give the gradient of it");
+        throw Error("backward", "more than one element", y.str(), "pass its gradient");
       }
       add(y.node(), Tensor::ones(y.shape(), y.dtype(), y.device()));
     }
@@ -200,7 +201,7 @@ class Walk {
     if (!is_new) at->second.gradient = at->second.gradient + gradient;
   }
 
-  // Leaves have number 0 and come last.
+  // Leaves have number 0, so they come last.
   std::map<std::pair<uint64_t, Node*>, Pending> pending_;
 };
 
@@ -226,8 +227,8 @@ std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
                               const Tensor& gradient, bool create_graph) {
   for (const Tensor& x : inputs) {
     if (!x.defined() || x.node() == nullptr) {
-      throw Error(ErrorKind::runtime, "gradients", "with respect to a tensor that needs none",
-                  x.str(), "make a leaf by requires_grad");
+      throw Error(ErrorKind::runtime, "gradients", "an input needs no gradient", x.str(),
+                  "make a leaf by requires_grad");
     }
   }
   const tape::Enabled mode(create_graph);
@@ -243,7 +244,8 @@ std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
 Tensor Tensor::requires_grad(bool wanted) const {
   if (!wanted) return detach();
   if (!defined() || !is_float(dtype_)) {
-    throw Error(ErrorKind::type, "requires_grad", "not a float", str(), "gradients are of floats");
+    throw Error(ErrorKind::type, "requires_grad", "not a float", str(),
+                "only floats have gradients");
   }
   Tensor leaf = *this;
   leaf.node_ = std::make_shared<tape::Node>();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Calls recorded for gradients. Internal to the functions over tensors; users include
+// The record of calls for gradients. Internal to the functions over tensors; users include
 // wick/tensor/autograd.h.
 
 #include <array>
@@ -20,28 +20,29 @@
 namespace wick::tape {
 
 class Vjp;
-/// Computes the gradients of a call's inputs from its result's: a vector-Jacobian product.
+/// Computes the gradients of a call's inputs from the gradient of its result: a vector-Jacobian
+/// product.
 using Rule = void (*)(const Vjp&);
 
 /// A recorded call, or a leaf: a tensor made by requires_grad().
 struct Node {
   std::string_view name;
-  Rule rule = nullptr;  ///< null: a leaf
+  Rule rule = nullptr;  ///< null for a leaf
   std::vector<Tensor> inputs;
-  /// The call's results that the rule reads; others are undefined. They are stored without their
-  /// nodes: a tensor that holds this node would keep it alive.
+  /// The call's results that the rule reads; the others are undefined. They are stored without
+  /// their nodes, because a tensor that holds this node would keep it alive.
   std::array<Tensor, OpBody::kMostResults> results;
   Attributes attributes;
-  std::shared_ptr<const Weight> weight;  ///< of linear
-  uint64_t number = 0;  ///< larger than the inputs' numbers; 0 for leaves
-  uint64_t writes = 0;  ///< to the storages of inputs and results when it was recorded
+  std::shared_ptr<const Weight> weight;  ///< the weight of linear
+  uint64_t number = 0;  ///< larger than the numbers of the inputs' nodes; 0 for leaves
+  uint64_t writes = 0;  ///< writes to the inputs' and results' storages when recorded
 
   std::mutex mutex;  ///< guards a leaf's gradient
   Tensor gradient;
 
   Node() = default;
   ~Node();  // destroys a chain of nodes without recursion
-  /// Writes in place to what the rule may read, until now.
+  /// The current count of writes to the storages of inputs and results.
   uint64_t writes_now() const;
 
   Node(const Node&) = delete;
@@ -59,9 +60,9 @@ class Vjp {
 
   const Tensor& x(size_t i = 0) const { return node_->inputs[i]; }
   size_t inputs() const { return node_->inputs.size(); }
-  /// A result of the call, if OpRule::keeps says so.
+  /// A result of the call. OpRule::keeps must name it.
   Tensor y(size_t i = 0) const;
-  /// The gradient of the result, of its shape and dtype.
+  /// The gradient of the result, with the result's shape and dtype.
   const Tensor& grad() const { return gradient_; }
   template <class T>
   const T& get() const {
@@ -70,7 +71,7 @@ class Vjp {
   const Weight& weight() const { return *node_->weight; }
   /// Whether the gradient of input i is needed.
   bool wants(size_t i) const;
-  /// Sets the gradient of input i; sums it over dims that the call broadcast.
+  /// Sets the gradient of input i; sums it over the dims that the call broadcast.
   void to(size_t i, const Tensor& gradient) const;
   void to_x(const Tensor& gradient) const { to(0, gradient); }
   /// Sets the gradient of input i to make() if it is needed.
@@ -102,13 +103,13 @@ inline bool is_wanted(std::span<const Tensor> inputs) {
 /// Records a call with its results and its op's rule. Does nothing for integer and bool results.
 /// Errors: the op has no gradient.
 void record(std::span<Tensor> results, const OpCall& call);
-/// Records a function that isn't one call of an op: views, and copies part by part.
+/// Records a function that isn't a single op call: views, and copies of parts.
 void record(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
             const Attributes& attributes = {});
 /// Throws the error of a call that isn't differentiable.
 [[noreturn]] void refuse(std::string_view name, const Tensor& x, std::string_view why);
 
-/// Which result of a call is kept for its rule.
+/// The result of a call that its rule reads.
 enum class Keeps : uint8_t { nothing, result, second };
 /// The gradient rule of a call.
 struct OpRule {
@@ -117,7 +118,7 @@ struct OpRule {
 };
 const OpRule& rule_of(Op op, Part part);
 
-/// x summed over broadcast dims, back to `shape`.
+/// Sums x over broadcast dims, so that the result has `shape`.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 }  // namespace wick::tape

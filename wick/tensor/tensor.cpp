@@ -13,8 +13,8 @@ namespace wick {
 
 namespace {
 
-/// Whether the last dim is dense and whole blocks, and the other strides and the offset are whole
-/// blocks.
+/// Whether the last dim is dense and a multiple of the block, and the other strides and the offset
+/// are multiples of the block.
 bool is_whole_blocks(const Layout& layout, int64_t block) {
   const int inner = layout.rank() - 1;
   if (inner < 0 || layout.stride(inner) != 1 || layout.shape()[inner] % block != 0) return false;
@@ -24,7 +24,8 @@ bool is_whole_blocks(const Layout& layout, int64_t block) {
   return layout.offset() % block == 0;
 }
 
-/// Whether every element lies inside `bytes` of storage, and a block dtype in whole blocks.
+/// Whether every element lies inside `bytes` of storage; a block dtype must consist of whole
+/// blocks.
 bool lies_inside(const Layout& layout, DType dtype, size_t bytes) {
   if (layout.elems() == 0) return true;
   const int64_t block = info(dtype).block_elems;
@@ -52,9 +53,7 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Layout& layo
   }
 }
 
-void Tensor::fail_undefined() {
-  throw Error("tensor", "undefined", "", "it was never given a value");
-}
+void Tensor::fail_undefined() { throw Error("tensor", "undefined", "", "no value was assigned"); }
 
 Tensor Tensor::with(const Layout& layout) const {
   require_defined();
@@ -89,7 +88,7 @@ Tensor Tensor::arange(Scalar start, int64_t count, Scalar step, DType dtype, Dev
   Tensor out = empty({count}, dtype, device);
   out.require_real("arange");
   if (dtype == DType::boolean) {
-    throw Error(ErrorKind::type, "arange", "not for this dtype", name(dtype),
+    throw Error(ErrorKind::type, "arange", "unsupported dtype", name(dtype),
                 "make integers and convert them");
   }
   apply_into({Op::iota, {}, Numbers{start, step}}, out);
@@ -103,7 +102,7 @@ Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Sha
                 fmt::format("{} values, shape {}", count, shape.str()),
                 fmt::format("{} != {}", count, shape.elems()));
   }
-  // Memory of its own also while a function is traced: a constant of the graph.
+  // Allocates memory even while a function is traced: the tensor is a constant of the graph.
   Tensor out(Storage::allocate(device, storage_bytes(shape, dtype)), dtype,
              Layout::contiguous(shape));
   backend(device).upload(out.storage_->data(), data, out.storage_->bytes());
@@ -133,10 +132,10 @@ void Tensor::require_values(std::string_view op) const {
 void Tensor::require_copyable(DType dtype) const {
   if (defined()) require_values("to_vector");
   if (dtype != this->dtype() && !(this->dtype() == DType::boolean && dtype == DType::u8)) {
-    throw Error(ErrorKind::type, "to_vector", "another dtype", str(),
+    throw Error(ErrorKind::type, "to_vector", "wrong dtype", str(),
                 fmt::format("asked for {}; convert to {} first", name(dtype), name(dtype)));
   }
-  // A broadcast tensor may have more elements than any memory holds.
+  // A broadcast tensor may have more elements than fit in memory.
   const size_t most = backend(Device::cpu()).memory_info().total_bytes;
   if (static_cast<__int128>(elems()) * info(dtype).block_bytes > static_cast<__int128>(most)) {
     throw Error(ErrorKind::memory, "to_vector", "out of memory", str());

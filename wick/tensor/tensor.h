@@ -40,30 +40,30 @@ template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; }
 template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
 // clang-format on
 
-/// A value handle to elements in a storage: {storage, layout, dtype}. Copies share the storage;
-/// views never copy. Immutable, but for slice_set, const_set and store_in_pages: a function's
-/// result is all that it does, so ignoring one is a warning.
+/// A handle {storage, layout, dtype} to elements in a storage. Copies of the handle share the
+/// storage, and views never copy elements. Elements are immutable, except by slice_set, const_set
+/// and store_in_pages. Ignoring a Tensor that a function returns is a warning.
 class WICK_API_VALUE Tensor {
  public:
-  /// Undefined: all but defined(), str(), storage() and assignment is an error.
+  /// An undefined tensor. Everything but defined(), str(), storage() and assignment throws.
   Tensor() = default;
-  /// Errors: no storage, a layout that reaches outside it or cuts through blocks.
+  /// Errors: no storage; the layout reaches outside the storage or splits blocks.
   Tensor(std::shared_ptr<Storage> storage, DType dtype, const Layout& layout);
 
-  // Making tensors. Shapes are row-major and dense.
+  // Tensors made here are dense and row-major.
   static Tensor empty(const Shape& shape, DType dtype, Device device = {});
   static Tensor full(const Shape& shape, Scalar value, DType dtype, Device device = {});
   static Tensor zeros(const Shape& shape, DType dtype, Device device = {});
   static Tensor ones(const Shape& shape, DType dtype, Device device = {});
-  /// [start, start + step, …], `count` elements.
+  /// `count` elements start, start + step, ….
   static Tensor arange(Scalar start, int64_t count, Scalar step = 1, DType dtype = DType::f32,
                        Device device = {});
-  /// Copies host elements. Errors: the count isn't the shape's.
+  /// Copies elements from the host. Errors: the number of values isn't that of the shape.
   template <class T>
   static Tensor from(std::span<const T> values, const Shape& shape, Device device = {}) {
     return from_bytes(values.data(), values.size(), DTypeOf<T>::value, shape, device);
   }
-  /// The same as another dtype, converted as by cast: from<float>({…}, shape, DType::f16).
+  /// Copies elements from the host and converts them to `dtype`, as by cast.
   template <class T>
   static Tensor from(const std::vector<T>& values, const Shape& shape, DType dtype,
                      Device device = {}) {
@@ -71,7 +71,7 @@ class WICK_API_VALUE Tensor {
   }
   template <class T>
   static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = {}) {
-    if constexpr (std::is_same_v<T, bool>) {  // no span of std::vector<bool>
+    if constexpr (std::is_same_v<T, bool>) {  // a std::vector<bool> can't convert to a span
       const std::vector<uint8_t> bytes(values.begin(), values.end());
       return from_bytes(bytes.data(), bytes.size(), DType::boolean, shape, device);
     } else {
@@ -90,7 +90,7 @@ class WICK_API_VALUE Tensor {
   }
   const Shape& shape() const { return layout().shape(); }
   int rank() const { return layout().rank(); }
-  /// The size of a dimension, counted from either end.
+  /// The size of a dim; negative dims count from the end.
   int64_t size(int dim) const { return shape()[resolve_dim("size", dim, rank())]; }
   int64_t elems() const { return layout().elems(); }
   Device device() const {
@@ -98,22 +98,24 @@ class WICK_API_VALUE Tensor {
     return storage_->device();
   }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
-  /// "f16[2,8,64]@cpu", as in error messages.
+  /// Dtype, shape and device as in error messages: "f16[2,8,64]@cpu".
   [[nodiscard]] std::string str() const;
 
-  // Views: no element moves. Dims count from either end. Of a block dtype, the last dimension stays
-  // whole.
+  // Views, which never copy. Negative dims count from the end. The last dim of a block dtype can't
+  // be split.
 
-  /// x[i], without the first dim. A negative position counts from the end. Errors: out of range.
+  /// x[i], without the first dim. A negative position counts from the end. Errors: it is out of
+  /// range.
   Tensor operator[](int64_t position) const;
   Tensor operator[](int position) const { return (*this)[static_cast<int64_t>(position)]; }
-  /// x[{0, Slice{1, 3}, ellipsis, new_axis}]: a position takes its dim away, a slice keeps it, dims
-  /// behind the last item stay. Errors: a position out of range, more items than dims, a step of 0.
+  /// x[{0, Slice{1, 3}, ellipsis, new_axis}]: a position removes its dim, a slice keeps it, and
+  /// dims after the last entry are kept whole. Errors: a position is out of range; there are more
+  /// entries than dims; a step is 0.
   Tensor operator[](std::initializer_list<Index> items) const;
   Tensor narrow(int dim, int64_t start, int64_t length) const;
   Tensor slice(int dim, int64_t start, int64_t stop, int64_t step = 1) const;
   Tensor transpose(int dim_a, int dim_b) const;
-  /// The last two dimensions swapped.
+  /// Swaps the last two dims.
   Tensor t() const { return transpose(-2, -1); }
   Tensor permute(std::span<const int> order) const;
   Tensor permute(std::initializer_list<int> order) const {
@@ -123,24 +125,25 @@ class WICK_API_VALUE Tensor {
   Tensor squeeze(int dim) const;
   Tensor unsqueeze(int dim) const;
   [[nodiscard]] std::vector<Tensor> split(std::span<const int64_t> sizes, int dim) const;
-  /// `count` pieces of equal size, the last one smaller if need be.
+  /// Splits x into `count` views of equal size; the last may be smaller.
   [[nodiscard]] std::vector<Tensor> chunk(int64_t count, int dim) const;
 
-  // Views where strides allow, else a copy.
+  // These return views if the strides allow it, else copies.
   Tensor reshape(const Shape& shape) const;
   Tensor flatten(int first_dim = 0, int last_dim = -1) const;
   Tensor contiguous() const;
 
-  /// A dense copy of its own storage.
+  /// A dense copy with its own storage.
   Tensor clone() const;
-  /// Converted to another dtype (see the op `cast`); itself if it has it already.
+  /// Converts to another dtype (see cast). Returns this tensor if it already has the dtype.
   Tensor to(DType dtype) const;
-  /// On another device, dense; itself if it lies there already. Of any dtype. Behind the work of
-  /// both devices so far; the host waits for it where it copies to the CPU, or by way of it.
+  /// Copies to another device, dense. Returns this tensor if it is already on the device. Any
+  /// dtype. The copy is ordered after all work queued on both devices; the host waits for it if it
+  /// ends on the CPU or passes through host memory.
   Tensor to(Device device) const;
 
-  /// The elements on the host in row-major order; those of bool as bool or uint8_t, those of floats
-  /// of 16 and 8 bits as float. Errors: another T than the dtype's type; out of memory.
+  /// Copies the elements to the host in row-major order. T is the dtype's type; also uint8_t for
+  /// bool, and float for 16-bit and 8-bit floats. Errors: T doesn't fit the dtype; out of memory.
   template <class T>
   [[nodiscard]] std::vector<T> to_vector() const {
     if constexpr (std::is_same_v<T, float>) {
@@ -156,14 +159,15 @@ class WICK_API_VALUE Tensor {
       return values;
     }
   }
-  /// The one element of a tensor of one element.
+  /// Returns the element of a one-element tensor. Errors: the tensor doesn't have exactly one
+  /// element.
   template <class T>
   [[nodiscard]] T item() const {
     require_one_element();
     return to_vector<T>()[0];
   }
 
-  /// For backends: what to read, and where to write into a tensor just made. bool is u8 there.
+  /// Views for backends. mutable_view is for tensors that have just been made. bool becomes u8.
   ConstView view() const { return mutable_view(); }
   View mutable_view() const {
     require_defined();
@@ -176,17 +180,19 @@ class WICK_API_VALUE Tensor {
 
   // Gradients: see wick/tensor/autograd.h.
 
-  /// This tensor as a leaf, whose gradient backward() computes; or not. Errors: not a float.
+  /// Returns this tensor as a leaf, for which backward() computes a gradient, or without gradient
+  /// if not `wanted`. Errors: the dtype isn't a float.
   Tensor requires_grad(bool wanted = true) const;
-  /// Whether it is a leaf or depends on one.
+  /// Whether this tensor is a leaf or depends on one.
   [[nodiscard]] bool needs_grad() const { return node_ != nullptr; }
-  /// What backward() has added up for a leaf; undefined: nothing yet. Errors: not a leaf.
+  /// The gradient that backward() has accumulated for a leaf; undefined before the first. Errors:
+  /// this isn't a leaf.
   Tensor grad() const;
   void zero_grad() const;
-  /// The same elements, without a memory of how they were made.
+  /// A tensor with the same elements that isn't connected to the gradient graph.
   Tensor detach() const;
 
-  /// How it was made, for functions over tensors.
+  /// The gradient node: the recorded call that made this tensor, or the leaf.
   const std::shared_ptr<tape::Node>& node() const { return node_; }
   void set_node(std::shared_ptr<tape::Node> node) { node_ = std::move(node); }
 
@@ -200,7 +206,8 @@ class WICK_API_VALUE Tensor {
     if (storage_ == nullptr) fail_undefined();
   }
   [[noreturn]] static void fail_undefined();
-  /// A view of the same storage, without a memory; views of a layout inside it stay inside.
+  /// A view of the storage without a gradient node. `layout` must be a view of this tensor's
+  /// layout.
   Tensor with(const Layout& layout) const;
   void require_real(const char* op) const;
   bool is_narrow_float() const {
@@ -213,11 +220,13 @@ class WICK_API_VALUE Tensor {
   std::shared_ptr<tape::Node> node_;
 };
 
-/// The elements in nested brackets and Tensor::str(): of more than 1000 elements each dim's ends.
+/// The elements in nested brackets, followed by Tensor::str(). Above 1000 elements, only the ends
+/// of each dim are printed.
 [[nodiscard]] WICK_API std::string to_string(const Tensor& x);
 WICK_API std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
-/// Rows of activations of a layer that the device's caches hold at once; 0: slices gain nothing.
+/// The number of activation rows of a layer that fit in the device's caches; 0 if processing rows
+/// in slices has no benefit.
 WICK_API int64_t rows_in_cache(Device device);
 
 }  // namespace wick

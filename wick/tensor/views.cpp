@@ -1,4 +1,4 @@
-// Views of tensors, and copies of their elements: each with its gradient rule.
+// Views of tensors, and copies of their elements, with their gradient rules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ Tensor put_slice(const Tensor& x, const Shape& shape, const SliceRange& r);
 
 void slice_rule(const Vjp& v) { v.to_x(put_slice(v.grad(), v.x().shape(), v.get<SliceRange>())); }
 
-/// Zeros of a shape, with x copied to a slice of them.
+/// Zeros of a shape with x copied into a slice.
 Tensor put_slice(const Tensor& x, const Shape& shape, const SliceRange& r) {
   Tensor out = Tensor::zeros(shape, x.dtype(), x.device());
   apply_into({Op::copy, {&x}}, out.slice(r.dim, r.start, r.stop, r.step));
@@ -35,7 +35,7 @@ Tensor put_slice(const Tensor& x, const Shape& shape, const SliceRange& r) {
   return out;
 }
 
-/// The rule of views that keep the order of elements.
+/// The rule of views that keep the elements' order.
 void reshape_rule(const Vjp& v) { v.to_x(v.grad().reshape(v.x().shape())); }
 
 /// Records `out`, a view of x, for gradients if x needs one; returns it.
@@ -176,13 +176,13 @@ Tensor Tensor::to(DType dtype) const {
 Tensor Tensor::to(Device device) const {
   if (!defined() || device == this->device()) return *this;
   if (is_block(dtype_) && !layout_.is_contiguous()) {
-    throw Error("to", "blocks in rows that aren't neighbours", str(), "take the whole tensor");
+    throw Error("to", "the block tensor isn't contiguous", str(), "copy the whole tensor");
   }
   if (storage_->is_traced()) {
     throw Error(ErrorKind::runtime, "to", "moved to another device while a function is traced",
                 str(), "move it before, or the result afterwards");
   }
-  const WithRecorder run_here(nullptr);  // of a constant of a traced function
+  const WithRecorder run_here(nullptr);  // runs at once even while tracing, because x is a constant
   const Tensor dense = contiguous();
   Tensor out(Storage::allocate(device, storage_bytes(shape(), dtype_)), dtype_,
              Layout::contiguous(shape()));

@@ -14,7 +14,7 @@
 namespace wick::text {
 namespace {
 
-// One merge line; the stages of Block fill it in.
+// One merge line; the stages of Block fill in its members.
 struct Line {
   std::string_view left, joined;  // into the scratch text
   std::string_view right() const { return joined.substr(left.size()); }
@@ -42,15 +42,15 @@ void parse(size_t rank, std::string_view line, char* out, Line& parsed) {
   parsed.joined = {out, left + right};
 }
 
-/// Some merge lines, processed together in stages: each stage prefetches what the next one reads,
-/// since nearly every look-up misses the cache.
+/// A block of merge lines that is processed in stages. Each stage prefetches what the next one
+/// reads, because nearly every look-up misses the cache.
 class Block {
  public:
   static constexpr size_t kLines = 32;
 
   explicit Block(const TokenTable& tokens) : tokens_(tokens) {}
 
-  /// Reads lines [first, first + kLines) or what is left of them; returns how many.
+  /// Reads up to kLines lines from line `first` on; returns their number.
   size_t read(std::span<const std::string_view> merges, size_t first) {
     const auto lines = merges.subspan(first, std::min(kLines, merges.size() - first));
     size_t total = 0;
@@ -69,7 +69,7 @@ class Block {
     return lines.size();
   }
 
-  /// The line with its tokens; kNone where the vocabulary lacks one.
+  /// Looks up the tokens of a line; kNone if the vocabulary lacks one.
   Line& look_up(size_t j) {
     Line& line = lines_[j];
     line.left_token = tokens_.find(line.left, line.left_hash);
@@ -142,7 +142,7 @@ void WordEncoder::encode(std::string_view word, std::vector<int32_t>& out) {
   }
 }
 
-// Quadratic, and faster than a heap for the words of real text.
+// Quadratic, but faster than a heap for the words of real text.
 void WordEncoder::encode_short(std::string_view word, std::vector<int32_t>& out) {
   int32_t token[64];
   MergeTable::Merge merge[64];
@@ -170,8 +170,8 @@ void WordEncoder::encode_short(std::string_view word, std::vector<int32_t>& out)
   out.insert(out.end(), token, token + n);
 }
 
-// A doubly linked list of nodes and a heap of (rank, position): n log n. A heap entry is stale when
-// its node has merged away or now merges at another rank.
+// Uses a doubly linked list of nodes and a heap of (rank, position): O(n log n). A heap entry is
+// stale if its node has been merged into another or now merges at another rank.
 void WordEncoder::encode_long(std::string_view word, std::vector<int32_t>& out) {
   constexpr uint32_t kEnd = 0xffffffffu;
   nodes_.clear();
@@ -180,8 +180,7 @@ void WordEncoder::encode_long(std::string_view word, std::vector<int32_t>& out) 
     const int32_t id = tokens_.byte_token(static_cast<unsigned char>(c));
     if (id == TokenTable::kNone) continue;
     const auto i = static_cast<uint32_t>(nodes_.size());
-    nodes_.push_back(
-        {id, i - 1, i + 1, {MergeTable::kNoRank, 0}});  // node 0's previous wraps: kEnd
+    nodes_.push_back({id, i - 1, i + 1, {MergeTable::kNoRank, 0}});  // node 0's previous is kEnd
   }
   if (nodes_.empty()) return;
   nodes_.back().next = kEnd;

@@ -19,9 +19,9 @@ class MergeTable {
   };
   static constexpr uint32_t kNoRank = 0xffffffffu;
 
-  /// `merges` are "left right" in GPT-2's alphabet, in order of rank. A rule whose parts or result
-  /// the vocabulary lacks can never apply and is left out; of a repeated rule the first counts.
-  /// Errors: a line that is not two words of the alphabet.
+  /// `merges` are lines "left right" in GPT-2's byte alphabet, in order of rank. Rules whose
+  /// operands or result aren't in the vocabulary can't apply and are ignored; of repeated rules the
+  /// first counts. Errors: a line isn't two words of the alphabet.
   MergeTable(std::span<const std::string_view> merges, const TokenTable& tokens);
 
   Merge find(int32_t left, int32_t right) const {
@@ -45,8 +45,8 @@ class MergeTable {
     return (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) |
            static_cast<uint32_t>(right);
   }
-  /// Multilinear hashing of both tokens with random multipliers (Lemire and Kaser, 2014): the
-  /// 32-bit results of two pairs collide with probability 2^-32.
+  /// Multilinear hashing of both tokens with random multipliers (Lemire and Kaser, 2014). The
+  /// 32-bit hashes of two pairs collide with probability 2^-32.
   uint64_t hash(uint64_t key) const {
     const HashKey& k = multipliers_;
     return ((key >> 32) * k.a + static_cast<uint32_t>(key) * k.b) >> 32;
@@ -57,14 +57,15 @@ class MergeTable {
   uint64_t mask_ = 0;
 };
 
-/// Applies merges to words; holds the scratch space, so one per thread.
+/// Applies merges to words. It holds scratch space, so each thread needs its own.
 class WordEncoder {
  public:
   WordEncoder(const TokenTable& tokens, const MergeTable& merges)
       : tokens_(tokens), merges_(merges) {}
 
-  /// Appends the tokens of `word`. Starts from its bytes and merges the adjacent pair of the lowest
-  /// rank, the leftmost of several, until no pair merges. A byte without a token is left out.
+  /// Appends the tokens of `word`. Starts from single bytes and repeatedly merges the adjacent pair
+  /// with the lowest rank, the leftmost of several, until no pair merges. Bytes without a token are
+  /// dropped.
   void encode(std::string_view word, std::vector<int32_t>& out);
 
  private:
@@ -74,7 +75,7 @@ class WordEncoder {
   struct Node {
     int32_t token;
     uint32_t previous, next;
-    MergeTable::Merge merge;  // with the node to the right
+    MergeTable::Merge merge;  // merge with the node to the right
   };
   const TokenTable& tokens_;
   const MergeTable& merges_;

@@ -25,8 +25,9 @@ std::string_view role_name(ChatRole role) {
   return "assistant";
 }
 
-// A piece of a conversation: one marker, or all text between two markers. That text is encoded as a
-// whole, since one token may span the newline after a role and blanks at the front of the content.
+// A piece of a conversation: one marker, or the whole text between two markers. The text is encoded
+// as a whole, because one token may span the newline after a role and blanks at the start of the
+// content.
 struct Segment {
   bool marker;
   std::string text;
@@ -104,9 +105,9 @@ std::optional<ChatFormat> detect_chat_format(std::string_view chat_template,
 
 std::string default_system_message(std::string_view chat_template) {
   // In the template it is a literal between the markers of a system turn; the newline is a
-  // character or an escape. A turn that is put together from variables has a quote in between.
+  // character or an escape. A turn that is composed of variables has a quote in between.
   constexpr std::string_view kOpen = "<|im_start|>system";
-  // The next end marker and the next quote are kept between openings: the search stays linear.
+  // Keeps the positions of the next end marker and the next quote, so that the search stays linear.
   size_t end = 0, quote = 0;
   for (size_t pos = chat_template.find(kOpen); pos != std::string_view::npos;
        pos = chat_template.find(kOpen, pos + 1)) {

@@ -1,6 +1,6 @@
-// Checks chat templates without evaluating them. A scan that knows Jinja's tags, string literals
-// and concatenation turns a template into one text, in which each expression is a single character;
-// that text is compared with the grammar of a format's turns.
+// Checks chat templates without evaluating them. A scanner that understands Jinja's tags, string
+// literals and concatenation converts a template to text in which each expression is one character.
+// That text is compared with the grammar of a format's turns.
 #include "wick/text/chat_template.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace wick::text {
 namespace {
 
 constexpr char kExpression = '\1';  // the value of an expression, in the scanned output
-constexpr char kNothing = '\2';     // a value that belongs to no turn: bos_token, a set variable
+constexpr char kNothing = '\2';     // a value outside of turns, such as bos_token
 constexpr char kWrong = '\3';       // content whose filters differ from the format's
 
 constexpr std::string_view kBlank = " \t\n\r";
@@ -27,7 +27,7 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// The end of the string literal that begins at `pos`; npos if it has none.
+/// Returns the end of the string literal that begins at `pos`; npos if it isn't terminated.
 size_t end_of_literal(std::string_view text, size_t pos) {
   const char quote = text[pos];
   for (size_t i = pos + 1; i < text.size(); ++i) {
@@ -40,7 +40,7 @@ size_t end_of_literal(std::string_view text, size_t pos) {
   return std::string_view::npos;
 }
 
-/// Where `stop` is found in `text` outside of string literals; npos if nowhere.
+/// Finds `stop` in `text` outside of string literals; npos if it isn't there.
 size_t find_outside_literals(std::string_view text, std::string_view stop, size_t pos) {
   while (pos < text.size()) {
     if (text.substr(pos).starts_with(stop)) return pos;
@@ -53,7 +53,7 @@ size_t find_outside_literals(std::string_view text, std::string_view stop, size_
   return std::string_view::npos;
 }
 
-/// The value of a text that is one string literal and nothing else.
+/// Returns the value of a text that consists of one string literal.
 std::optional<std::string> literal(std::string_view text) {
   if (text.empty() || (text[0] != '\'' && text[0] != '"')) return std::nullopt;
   if (end_of_literal(text, 0) != text.size()) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<std::string> literal(std::string_view text) {
   return value;
 }
 
-/// The operands of a concatenation: `text` cut at + and ~ outside of literals and brackets.
+/// Splits a concatenation at + and ~ outside of literals and brackets.
 std::vector<std::string_view> operands(std::string_view text) {
   std::vector<std::string_view> parts;
   size_t begin = 0, i = 0;
@@ -92,7 +92,7 @@ std::vector<std::string_view> operands(std::string_view text) {
   return parts;
 }
 
-/// Whether one pair of brackets encloses all of `text`: "(a + b)", not "(a) + (b)".
+/// Whether one pair of brackets encloses the whole text: "(a + b)", not "(a) + (b)".
 bool bracketed(std::string_view text) {
   if (text.size() < 2 || text.front() != '(' || text.back() != ')') return false;
   int depth = 0;
@@ -111,10 +111,10 @@ bool bracketed(std::string_view text) {
 class Scanner {
  public:
   Scanner(std::string_view text, ChatFormat format) : text_(text), format_(format) {
-    if (text_.ends_with('\n')) text_.remove_suffix(1);  // Jinja drops it
+    if (text_.ends_with('\n')) text_.remove_suffix(1);  // Jinja drops a trailing newline
   }
 
-  /// The template's output; nullopt if a tag isn't closed.
+  /// Returns the template's output; nullopt if a tag isn't closed.
   std::optional<std::string> run() {
     size_t pos = 0;
     bool strip_left = false, after_block = false;
@@ -123,7 +123,7 @@ class Scanner {
       std::string_view raw = text_.substr(pos, open - pos);
       const bool tag = open != std::string_view::npos;
       if (strip_left) raw.remove_prefix(std::min(raw.find_first_not_of(kBlank), raw.size()));
-      // As Transformers and llama.cpp set Jinja up: trim_blocks and lstrip_blocks.
+      // Transformers and llama.cpp configure Jinja with trim_blocks and lstrip_blocks.
       if (after_block && raw.starts_with('\n')) raw.remove_prefix(1);
       const char kind = tag ? text_[open + 1] : '\0';
       if (tag && open + 2 < text_.size() && text_[open + 2] == '-') {
@@ -155,8 +155,8 @@ class Scanner {
 
  private:
   struct Block {
-    bool passed_over;  // an enclosing block is skipped
-    bool skipped;      // the current branch or an enclosing block is skipped
+    bool passed_over;  // whether an enclosing block is skipped
+    bool skipped;      // whether the current branch or an enclosing block is skipped
   };
 
   size_t find_tag(size_t pos) const {
@@ -205,7 +205,7 @@ class Scanner {
     const size_t equals = find_outside_literals(text, "=", 0);
     if (equals == std::string_view::npos) return;
     variables_.push_back(trim(text.substr(0, equals)));
-    // The scan treats a variable that holds a turn as printed here.
+    // The scanner outputs a variable that holds a turn at its assignment.
     const std::string assigned = value(trim(text.substr(equals + 1)));
     if (contains(assigned, "<|")) put(assigned);
   }
@@ -226,7 +226,7 @@ class Scanner {
   }
 
   char expression(std::string_view text) const {
-    if (contains(text, "<|")) return kWrong;  // markers in a form that this scan doesn't know
+    if (contains(text, "<|")) return kWrong;  // markers that the scanner doesn't understand
     if (text == "bos_token") return kNothing;
     if (std::find(variables_.begin(), variables_.end(), text) != variables_.end()) {
       return kNothing;
@@ -243,7 +243,7 @@ class Scanner {
   std::vector<std::string_view> variables_;
 };
 
-/// The literal pieces of a format's turns.
+/// The literal parts of a format's turns.
 struct Grammar {
   std::string_view start, after_role, end, after_end;
 };
@@ -253,7 +253,7 @@ Grammar grammar(ChatFormat format) {
   return {"<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", ""};
 }
 
-/// `text` without the values of expressions.
+/// Returns `text` without the characters of expressions.
 std::string without_values(std::string_view text) {
   std::string rest;
   for (const char c : text) {
@@ -262,7 +262,7 @@ std::string without_values(std::string_view text) {
   return rest;
 }
 
-/// The role that `text` begins with, one expression or one word; empty if there is none.
+/// Returns the role at the start of `text`, an expression or a word; empty if there is none.
 std::string_view role_at(std::string_view text) {
   if (!text.empty() && (text[0] == kExpression || text[0] == kNothing)) return text.substr(0, 1);
   for (const std::string_view word : {"system", "user", "assistant"}) {
@@ -294,7 +294,7 @@ bool gives_turns(std::string_view chat_template, ChatFormat format) {
     rest.remove_prefix(turn.after_role.size());
     const size_t end = rest.find(turn.end), next = rest.find(turn.start);
     ended = end != std::string_view::npos && end < next;
-    if (!ended) {  // the opening of the answer
+    if (!ended) {  // the start of the answer
       if (role != "assistant") return false;
       continue;
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The sampler is defined in wick/base because backends sample, too (Backend::sample).
+// The sampler is defined in wick/base, because backends also sample (Backend::sample).
 
 #include "wick/base/sampler.h"
 

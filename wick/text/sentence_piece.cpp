@@ -51,7 +51,7 @@ PieceRanks::PieceRanks(std::span<const float> scores, const TokenTable& tokens)
 }
 
 void PieceEncoder::encode(std::string_view text, std::vector<int32_t>& out) {
-  constexpr std::string_view kMark = "\xe2\x96\x81";  // U+2581, which means a space in pieces
+  constexpr std::string_view kMark = "\xe2\x96\x81";  // U+2581 stands for a space in pieces
   if (text.find(kMark) != std::string_view::npos) {
     spaced_.clear();
     for (size_t pos = 0; pos < text.size();) {
@@ -73,7 +73,7 @@ void PieceEncoder::encode(std::string_view text, std::vector<int32_t>& out) {
   }
 }
 
-/// Finds the token that node i makes with the next one. Returns whether there is one.
+/// Finds the token that node i makes with the next node. Returns whether there is one.
 bool PieceEncoder::refresh(std::string_view word, uint32_t i) {
   Node& node = nodes_[i];
   node.rank = PieceRanks::kNoRank;
@@ -87,7 +87,8 @@ bool PieceEncoder::refresh(std::string_view word, uint32_t i) {
   return true;
 }
 
-// A doubly linked list of nodes and a heap of (rank, position), as in WordEncoder::encode_long.
+// Uses a doubly linked list of nodes and a heap of (rank, position), as in
+// WordEncoder::encode_long.
 void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out) {
   if (const int32_t id = tokens_.find(word); id != TokenTable::kNone && word.size() == 1) {
     out.push_back(id);
@@ -99,7 +100,8 @@ void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out)
     uint32_t end = begin + 1;
     while (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80) ++end;
     const auto i = static_cast<uint32_t>(nodes_.size());
-    nodes_.push_back({begin, end, i - 1, i + 1, PieceRanks::kNoRank});  // the first wraps: kEnd
+    nodes_.push_back(
+        {begin, end, i - 1, i + 1, PieceRanks::kNoRank});  // the first previous wraps: kEnd
     begin = end;
   }
   nodes_.back().next = kEnd;
@@ -115,7 +117,7 @@ void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out)
     heap_.pop_back();
     const auto i = static_cast<uint32_t>(entry);
     Node& node = nodes_[i];
-    if (node.rank != static_cast<uint32_t>(entry >> 32)) continue;  // it has merged otherwise
+    if (node.rank != static_cast<uint32_t>(entry >> 32)) continue;  // stale
     Node& gone = nodes_[node.next];
     node.end = gone.end;
     node.next = gone.next;

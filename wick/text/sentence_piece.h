@@ -11,20 +11,21 @@
 
 namespace wick::text {
 
-/// What orders the merges of a SentencePiece vocabulary of the BPE kind: the scores of its tokens.
-/// Source: Kudo and Richardson, "SentencePiece", 2018.
+/// The merge order of a SentencePiece vocabulary of the BPE kind, given by the scores of its
+/// tokens. Source: Kudo and Richardson, "SentencePiece", 2018.
 class PieceRanks {
  public:
   static constexpr uint32_t kNoRank = 0xffffffffu;
 
-  /// scores: one a token, higher ones first. Errors: another number of scores, a score that is NaN.
+  /// `scores` has one score per token; higher scores merge first. Errors: the number of scores
+  /// differs; a score is NaN.
   PieceRanks(std::span<const float> scores, const TokenTable& tokens);
 
-  /// Of a token that merges make; tokens of one score share a rank.
+  /// The rank of a token that merges can make; tokens with equal scores share a rank.
   uint32_t of(int32_t id) const { return ranks_[static_cast<size_t>(id)]; }
-  /// Whether no token has a space behind another character: merges then stay within words.
+  /// Whether no token has a space after another character, so that merges stay within words.
   bool by_word() const { return by_word_; }
-  /// Bytes of the longest token that merges make.
+  /// Bytes of the longest token that merges can make.
   size_t longest() const { return longest_; }
 
  private:
@@ -33,16 +34,17 @@ class PieceRanks {
   size_t longest_ = 0;
 };
 
-/// Cuts text into pieces; holds the scratch space, so one per thread.
+/// Splits text into pieces. It holds scratch space, so each thread needs its own.
 class PieceEncoder {
  public:
-  /// unknown: stands for a character that has neither a token nor tokens of its bytes; kNone: such
-  /// a character is left out.
+  /// `unknown` replaces characters that have neither a token nor byte tokens; kNone: such
+  /// characters are dropped.
   PieceEncoder(const TokenTable& tokens, const PieceRanks& ranks, int32_t unknown)
       : tokens_(tokens), ranks_(ranks), unknown_(unknown) {}
 
-  /// Appends the tokens of well-formed UTF-8. Starts from its characters and merges the adjacent
-  /// pair whose token has the highest score, the leftmost of several, until no pair is a token.
+  /// Appends the tokens of well-formed UTF-8. Starts from characters and repeatedly merges the
+  /// adjacent pair whose token has the highest score, the leftmost of several, until no pair is a
+  /// token.
   void encode(std::string_view text, std::vector<int32_t>& out);
 
  private:
@@ -50,9 +52,9 @@ class PieceEncoder {
   bool refresh(std::string_view word, uint32_t i);
 
   struct Node {
-    uint32_t begin, end;  // of the word's bytes
+    uint32_t begin, end;  // range of the word's bytes
     uint32_t previous, next;
-    uint32_t rank;  // of the token that it makes with the node to the right
+    uint32_t rank;  // rank of the token that it makes with the node to the right
   };
   const TokenTable& tokens_;
   const PieceRanks& ranks_;

@@ -17,7 +17,7 @@ SpecialAutomaton::SpecialAutomaton(const TokenTable& tokens, const std::vector<i
     nodes_[node].id = id;
     nodes_[node].length = static_cast<uint32_t>(bytes.size());
   }
-  // Breadth first, since a node's `fail` is less deep than the node.
+  // Breadth first, because a node's `fail` is at a smaller depth than the node.
   std::vector<uint32_t> order{kRoot};
   order.reserve(nodes_.size());
   for (const uint32_t first : root_children_) {

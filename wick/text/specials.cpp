@@ -32,8 +32,8 @@ SpecialMatcher::Match SpecialMatcher::longest_at(std::string_view text, size_t s
   auto low = sorted_.begin() + first_[lead];
   auto high = sorted_.begin() + first_[lead + 1u];
   if (low == high) return match;
-  // Narrow the range of tokens that agree with the text byte by byte; of equal prefixes the shorter
-  // token sorts first, so a complete one is always at the front.
+  // Narrows the range of tokens that agree with the text, byte by byte. A token sorts before all
+  // tokens that it is a prefix of, so a complete token is always at the front.
   for (size_t depth = 1;; ++depth) {
     ++steps;
     if (tokens_.bytes(*low).size() == depth) {

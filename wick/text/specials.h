@@ -15,29 +15,29 @@ namespace wick::text {
 
 class SpecialAutomaton;
 
-/// Finds a set of tokens verbatim in text: the leftmost match, and the longest of those there.
+/// Finds tokens verbatim in text: the leftmost match, and the longest match at that position.
 class SpecialMatcher {
  public:
   struct Match {
-    size_t position;  // npos: none left
+    size_t position;  // npos: no more matches
     size_t length;
     int32_t id;
   };
 
-  /// `ids` with empty bytes are left out; of tokens with the same bytes the lowest id counts.
+  /// Tokens with empty bytes are ignored; of tokens with equal bytes the lowest id counts.
   SpecialMatcher(const TokenTable& tokens, std::vector<int32_t> ids);
   ~SpecialMatcher();
 
-  /// One pass over one text, in time linear in its length. Starts by comparing the text with the
-  /// sorted tokens at each position, which is fastest for real vocabularies; once that has taken
-  /// more steps than a fixed multiple of the text's length, an automaton finds the other matches.
+  /// One pass over a text, in time linear in its length. It starts by comparing the text with the
+  /// sorted tokens at each position, which is fastest for real vocabularies. After more steps than
+  /// a fixed multiple of the text's length, it switches to an automaton.
   class Cursor {
    public:
     Cursor(const SpecialMatcher& matcher, std::string_view text)
         : matcher_(matcher), text_(text), budget_(kStepsPerByte * text.size() + kFreeSteps) {}
-    /// The next match at or after `from`, which never decreases from call to call.
+    /// The next match at or after `from`, which must not decrease from call to call.
     Match next(size_t from);
-    /// Comparisons of bytes so far, for tests.
+    /// The number of byte comparisons so far, for tests.
     size_t steps() const { return steps_; }
 
    private:
@@ -47,23 +47,23 @@ class SpecialMatcher {
     std::string_view text_;
     size_t budget_, steps_ = 0;
     bool by_automaton_ = false;
-    std::vector<Match> matches_;  // the longest at each position that has one, the last first
+    std::vector<Match> matches_;  // longest match at each position, the last position first
   };
 
-  /// The token that is exactly `text`.
+  /// Returns the token whose bytes are exactly `text`.
   std::optional<int32_t> exact(std::string_view text) const;
 
  private:
-  /// The longest token at `start`; its length is 0 if no token begins there. Adds the compared
-  /// bytes to the count.
+  /// Returns the longest token at `start`; its length is 0 if no token begins there. Adds the
+  /// number of compared bytes to `steps`.
   Match longest_at(std::string_view text, size_t start, size_t& steps) const;
   const SpecialAutomaton& automaton() const;
 
   const TokenTable& tokens_;
-  std::vector<int32_t> sorted_;  // by bytes
+  std::vector<int32_t> sorted_;  // sorted by bytes
   // The tokens that begin with byte b are sorted_[first_[b]] … sorted_[first_[b + 1] - 1].
   std::array<uint32_t, 257> first_{};
-  // Made when a text first needs it.
+  // Created when a text first needs it.
   mutable std::once_flag automaton_made_;
   mutable std::unique_ptr<const SpecialAutomaton> automaton_;
 };

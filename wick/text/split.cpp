@@ -15,8 +15,8 @@
 namespace wick::text {
 namespace {
 
-// The models' own tokenizers read \s as Unicode's White_Space. PCRE2's \s also holds U+180E, which
-// left that class in Unicode 6.3, so the class is spelled out.
+// The reference tokenizers read \s as Unicode's White_Space. PCRE2's \s also contains U+180E, which
+// Unicode 6.3 removed from that class, so the class is written out.
 #define WICK_SPACE                                                         \
   R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f})" \
   R"(\x{205f}\x{3000})"
@@ -31,7 +31,7 @@ constexpr const char* kGpt2 =
                            "]+(?![^" WICK_SPACE "])|[" WICK_SPACE "]+";
 
 // smollm first isolates every digit and then applies GPT-2's pattern to the text between digits.
-// One pattern does both: a digit stands alone, and white space before a digit keeps its last
+// This single pattern does both: a digit is a word, and white space before a digit keeps its last
 // character, which GPT-2's pattern otherwise leaves to the next word.
 constexpr const char* kSmolLm =
     WICK_GPT2_CONTRACTIONS R"(|\p{N}| ?\p{L}+| ?[^\p{L}\p{N})" WICK_SPACE "]+|[" WICK_SPACE
@@ -47,7 +47,7 @@ constexpr PreTokenizer kFamilies[] = {
     {"qwen2", kQwen2, false},
 };
 
-// Names that GGUF files use for vocabularies split in the same way.
+// Other names in GGUF files for vocabularies that split in the same way.
 struct Alias {
   std::string_view name;
   std::string_view family;
@@ -112,7 +112,7 @@ Splitter::Splitter(const PreTokenizer& pre) {
                 fmt::format("{} at offset {}, PCRE2 error {}", pre.name, offset, error));
   }
   code_.reset(code);
-  // Where the system forbids JIT code pages, PCRE2's slower interpreter runs the pattern.
+  // If the system forbids JIT code pages, PCRE2's slower interpreter runs the pattern.
   jit_ = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
 }
 

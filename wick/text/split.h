@@ -6,27 +6,28 @@
 
 namespace wick::text {
 
-/// How one family of byte-level BPE vocabularies cuts text into words before merging.
+/// How a family of byte-level BPE vocabularies splits text into words before merging.
 struct PreTokenizer {
   std::string_view name;  // the family: smollm, gpt-2, llama-bpe or qwen2
-  const char* pattern;    // PCRE2 syntax; every position of any text matches
-  bool whole_word_first;  // a word that is itself a token isn't built by merges
+  const char* pattern;    // PCRE2 syntax; it matches at every position of any text
+  bool whole_word_first;  // a word that is a token isn't built by merges
 };
 
-/// The family of a GGUF `tokenizer.ggml.pre` name. Errors: an unknown name; the message lists the
-/// families.
+/// Returns the family of a GGUF `tokenizer.ggml.pre` name. Errors: the name is unknown; the message
+/// lists the families.
 PreTokenizer find_pre_tokenizer(std::string_view name);
 
-/// A compiled split pattern; const methods may run on several threads at once.
+/// A compiled split pattern. Several threads may call const methods at once.
 class Splitter {
  public:
   explicit Splitter(const PreTokenizer& pre);
 
-  /// One pass over one text, with PCRE2's match data.
+  /// One pass over a text, with PCRE2's match data.
   class Cursor {
    public:
     Cursor(const Splitter& splitter, std::string_view text);
-    /// The next word, empty at the end. Every byte of `text`, well-formed UTF-8, is in one word.
+    /// Returns the next word; empty at the end. Every byte of `text`, which must be well-formed
+    /// UTF-8, is in one word.
     std::string_view next();
 
    private:

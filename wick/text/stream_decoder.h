@@ -8,20 +8,22 @@
 
 namespace wick::text {
 
-/// Turns a stream of token ids into text, whole UTF-8 characters at a time.
+/// Converts a stream of token ids to text, in whole UTF-8 characters.
 ///
-/// A token may end inside a character: those bytes are held back until later tokens complete it.
-/// Bytes that no continuation can make well-formed become U+FFFD, one for each maximal subpart
-/// (Unicode 3.9), so all that comes out joined is UTF-8.
+/// A token may end inside a character. Its last bytes are held back until later tokens complete the
+/// character. Bytes that no continuation can make well-formed become U+FFFD, one for each maximal
+/// subpart (Unicode 3.9), so the concatenated output is valid UTF-8.
 class WICK_API StreamDecoder {
  public:
   explicit StreamDecoder(Tokenizer tokenizer, bool skip_special = true)
       : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {}
 
-  /// The characters that `id` completes, often none. Errors: an id outside the vocabulary.
+  /// Returns the characters that `id` completes, often none. Errors: the id is outside the
+  /// vocabulary.
   std::string push(int32_t id);
 
-  /// Ends the text: U+FFFD for a character left incomplete, else nothing. Ready for the next text.
+  /// Ends the text: returns U+FFFD for an incomplete character, else nothing. Afterwards a new text
+  /// can begin.
   std::string finish();
 
  private:

@@ -16,8 +16,8 @@
 namespace wick::text {
 namespace {
 
-// GPT-2's alphabet: bytes that print in Latin-1 stand for themselves, the others take U+0100 and up
-// in order. Indexed by code point; 0xffff: outside the alphabet.
+// GPT-2's alphabet: bytes that are printable in Latin-1 map to themselves, the others to U+0100 and
+// up in order. The table is indexed by code point; 0xffff: outside the alphabet.
 constexpr size_t kAlphabetEnd = 0x144;
 constexpr std::array<uint16_t, kAlphabetEnd> make_alphabet() {
   std::array<uint16_t, kAlphabetEnd> bytes{};
@@ -34,7 +34,8 @@ constexpr std::array<uint16_t, kAlphabetEnd> kAlphabet = make_alphabet();
 
 bool is_mergeable(TokenType type) { return type == TokenType::normal; }
 
-// SentencePiece's spelling of a byte, <0x0A>, which some byte-level vocabularies keep.
+// Parses SentencePiece's spelling of a byte, such as <0x0A>, which some byte-level vocabularies
+// use, too.
 int byte_of(std::string_view token) {
   if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return -1;
   int value = 0;
@@ -48,8 +49,8 @@ int byte_of(std::string_view token) {
   return value;
 }
 
-/// Writes a piece with spaces for U+2581 to `out`, which has room for it; returns the bytes
-/// written.
+/// Writes a piece to `out`, which has room for it, with spaces for U+2581; returns the number of
+/// bytes.
 size_t decode_piece(std::string_view piece, char* out) {
   constexpr std::string_view kMark = "\xe2\x96\x81";
   const char* const begin = out;
@@ -120,8 +121,8 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
       length = decode_piece(token, out);
     } else if (is_mergeable(types_[i])) {
       length = decode_alphabet(token, out);
-      // A word outside the alphabet (padding, words added after training) stands for itself and is
-      // never built by merges.
+      // A token outside the alphabet (padding, tokens added after training) keeps its own bytes and
+      // is never built by merges.
       if (length == std::string_view::npos) {
         if (find_invalid_utf8(token) != std::string_view::npos) {
           throw Error("tokenizer", "a token is not UTF-8",
@@ -148,7 +149,7 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
     offsets_[i + 1] = end;
   }
 
-  // A second pass, in blocks whose slots of the index are prefetched.
+  // A second pass, in blocks whose index slots are prefetched.
   constexpr size_t kBlock = 32;
   uint64_t hashes[kBlock];
   for (size_t first = 0; first < tokens.size(); first += kBlock) {
@@ -178,7 +179,7 @@ void TokenTable::insert(int32_t id, uint64_t hash) {
       slot = {tag, id};
       return;
     }
-    if (slot.tag == tag && bytes(slot.id) == bytes(id)) return;  // the lowest id keeps the word
+    if (slot.tag == tag && bytes(slot.id) == bytes(id)) return;  // the lowest id keeps the slot
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace wick::text {
 
-/// GGUF's `tokenizer.ggml.token_type`.
+/// Token types with the numbers of GGUF's `tokenizer.ggml.token_type`.
 enum class TokenType : uint8_t {
   normal = 1,
   unknown = 2,
@@ -23,22 +23,23 @@ enum class TokenType : uint8_t {
 
 /// How a vocabulary spells the bytes of its normal tokens.
 enum class Spelling : uint8_t {
-  gpt2_alphabet,   ///< a printable character each
-  sentence_piece,  ///< as they are, with U+2581 for a space
+  gpt2_alphabet,   ///< each byte as a printable character
+  sentence_piece,  ///< the bytes themselves, with U+2581 for a space
 };
 
-/// Writes the bytes that `spelled` stands for in GPT-2's alphabet, which gives each of the 256
-/// bytes a printable character, to `out` (room for spelled.size()); returns their number, or `npos`
-/// where a character is outside the alphabet.
+/// Decodes `spelled`, a string in GPT-2's alphabet, which maps each of the 256 bytes to a printable
+/// character. Writes the bytes to `out`, which must have room for spelled.size() bytes, and returns
+/// their number, or `npos` if a character is outside the alphabet.
 size_t decode_alphabet(std::string_view spelled, char* out);
 
-/// The vocabulary: the bytes of every token in one block, and a hash index of the tokens that
-/// merges may produce.
+/// The bytes of every token in one block of memory, and a hash index of the tokens that merges may
+/// produce.
 class TokenTable {
  public:
   static constexpr int32_t kNone = -1;
 
-  /// `types` is empty (all normal) or as long as `tokens`; the views need not outlive the call.
+  /// `types` is empty (all tokens are normal) or as long as `tokens`. The views are only used
+  /// during the call.
   TokenTable(std::span<const std::string_view> tokens, std::vector<TokenType> types,
              Spelling spelling = Spelling::gpt2_alphabet);
 
@@ -51,25 +52,25 @@ class TokenTable {
     return {arena_.get() + offsets_[i], offsets_[i + 1] - offsets_[i]};
   }
 
-  /// The token of one byte, or `kNone`.
+  /// The token of a single byte, or `kNone`.
   int32_t byte_token(unsigned char byte) const { return byte_tokens_[byte]; }
 
   /// The mergeable token with these bytes, the lowest id of several; `kNone` if there is none.
   int32_t find(std::string_view token) const { return find(token, hash(token)); }
   int32_t find(std::string_view token, uint64_t hash) const;
-  /// The hash that find() and prefetch() take; its key is random in each process.
+  /// The hash that find() and prefetch() take. Its key is drawn at random in each process.
   uint64_t hash(std::string_view token) const { return hash_.hash(token.data(), token.size()); }
   void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
 
  private:
   struct Slot {
-    uint32_t tag;  // the hash's 32 highest bits
-    int32_t id;    // kNone: empty
+    uint32_t tag;  // the 32 highest bits of the hash
+    int32_t id;    // kNone: the slot is empty
   };
   void insert(int32_t id, uint64_t hash);
 
   std::vector<TokenType> types_;
-  std::vector<uint32_t> offsets_;  // size() + 1
+  std::vector<uint32_t> offsets_;  // size() + 1 entries
   std::unique_ptr<char[]> arena_;
   static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 29); }
 

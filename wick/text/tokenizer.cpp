@@ -18,7 +18,7 @@
 namespace wick::text {
 namespace {
 
-// Tokens that end an answer; the metadata of many files names only some of them.
+// Tokens that end an answer. The metadata of many files names only some of them.
 constexpr std::string_view kEndNames[] = {
     "<|im_end|>",
     "<|endoftext|>",
@@ -35,8 +35,8 @@ constexpr std::string_view kEndNames[] = {
     "<｜end▁of▁sentence｜>",
 };
 
-// Some files mark chat markup as user-defined or even normal. It becomes control tokens here, since
-// text could otherwise forge it with parse_special off.
+// Some files mark chat markup as user-defined or even normal. It is treated as control tokens,
+// because otherwise text could forge it with parse_special off.
 bool looks_like_control(std::string_view token) {
   if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>")) return true;
   return std::find(std::begin(kEndNames), std::end(kEndNames), token) != std::end(kEndNames);
@@ -49,14 +49,14 @@ void check_id(const char* name, std::optional<int32_t> id, size_t size) {
   }
 }
 
-// Algorithms that GGUF files name and wick doesn't have, for the error message.
+// Algorithms in GGUF files that wick doesn't support, for the error message.
 constexpr std::pair<std::string_view, std::string_view> kVocabularies[] = {
     {"bert", "WordPiece"},         {"t5", "Unigram"}, {"rwkv", "RWKV"}, {"plamo2", "PLaMo-2"},
     {"no_vocab", "no vocabulary"},
 };
 
-// Checks the algorithm first: files of other algorithms name unknown split patterns, or none.
-// Nothing: SentencePiece, which has no split pattern.
+// Checks the algorithm first, because files of other algorithms have unknown split patterns, or
+// none. Returns nothing for SentencePiece, which has no split pattern.
 std::optional<PreTokenizer> check_family(const TokenizerSpec& spec) {
   if (spec.model == "gpt2") return find_pre_tokenizer(spec.pre);
   if (spec.model == "llama") return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<PreTokenizer> check_family(const TokenizerSpec& spec) {
               "need gpt2 (byte-level BPE) or llama (SentencePiece)");
 }
 
-// The types of all tokens, after a check of the whole description.
+// Checks the whole description and returns the types of all tokens.
 std::vector<TokenType> check_types(const TokenizerSpec& spec) {
   if (spec.tokens.empty()) throw Error("tokenizer", "the vocabulary is empty");
   if (spec.tokens.size() >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
@@ -130,7 +130,7 @@ class ByteLevel {
   ByteLevel(const PreTokenizer& pre, const TokenizerSpec& spec, const TokenTable& tokens)
       : pre_(pre), splitter_(pre), tokens_(tokens), merges_(spec.merges, tokens) {}
 
-  /// Text between special tokens.
+  /// Encodes text between special tokens.
   void encode(std::string_view text, std::vector<int32_t>& out) const {
     WordEncoder encoder(tokens_, merges_);
     Splitter::Cursor cursor(splitter_, text);
@@ -195,7 +195,7 @@ struct Tokenizer::Impl {
            (tokens.type(id) == TokenType::control || tokens.type(id) == TokenType::unknown);
   }
 
-  /// Text between special tokens.
+  /// Encodes text between special tokens.
   void encode_plain(std::string_view text, std::vector<int32_t>& out) const {
     if (byte_level) return byte_level->encode(text, out);
     PieceEncoder encoder(tokens, *piece_ranks, unknown);
@@ -207,7 +207,7 @@ struct Tokenizer::Impl {
 
   TokenTable tokens;
   std::optional<ByteLevel> byte_level;
-  std::optional<PieceRanks> piece_ranks;  // one of the two
+  std::optional<PieceRanks> piece_ranks;  // exactly one of byte_level and piece_ranks is set
   SpecialMatcher all_special, user_defined;
   std::vector<int32_t> ends;
   std::optional<int32_t> bos, eos, eot, pad;
@@ -266,7 +266,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
     if (!(skip_special && impl_->is_special(id))) out += bytes;
   }
   if (impl_->add_space_prefix) {
-    // Text follows special tokens, whose bytes are those of their names.
+    // Text begins after the leading special tokens, whose bytes are their names.
     size_t begin = 0;
     for (size_t i = 0; i < ids.size() && impl_->is_special(ids[i]); ++i) {
       if (!skip_special) begin += piece(ids[i]).size();

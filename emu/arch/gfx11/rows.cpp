@@ -1,6 +1,7 @@
-// WMMA of gfx11: 16 x 16 results of 16 products each. Lane l holds row l & 15 of A and column l &
-// 15 of B, in both halves (all four rows of 16 lanes in a wave of 64) alike; the lower 16 lanes are
-// read. Results lie with column l & 15 in lane l, rows taking turns among the rows of lanes.
+// WMMA of gfx11: 16 x 16 results, each a sum of 16 products. Lane l holds row l & 15 of A and
+// column l & 15 of B. Both halves (in a wave of 64, all four rows of 16 lanes) hold the same data,
+// and this code reads the lower 16 lanes. Of the result, lane l holds column l & 15; consecutive
+// rows are distributed cyclically over the rows of lanes.
 
 #include "emu/exec/rows/rows.h"
 
@@ -19,7 +20,8 @@ inline constexpr int kPartBits = kPart == Part::f16 || kPart == Part::bf16 ? 16
                                  : kPart == Part::i8 || kPart == Part::u8  ? 8
                                                                            : 4;
 
-/// Element k of the row or column in each of the 16 lower lanes, in both halves of the result.
+/// Returns element k of the row or column in each of the lower 16 lanes, in both halves of the
+/// result.
 template <Part kPart, class V>
 EMU_INLINE V part_of(Wave* w, uint32_t offset, int k) {
   constexpr int kEach = 32 / kPartBits<kPart>;
@@ -56,7 +58,7 @@ EMU_INLINE V addend(Wave* w, const Op* op, uint32_t reg, int half) {
     const U32 word = form.hi ? bits >> 16 : bits & 0xffff;
     if (kSum == Sum::f16) value = convert<F32>(bits_as<F16>(convert<U16>(word)));
     if (kSum == Sum::bf16) value = from_bf16(word);
-    return apply_signs(value, form.neg, form.neg_hi);  // here neg_hi is the magnitude
+    return apply_signs(value, form.neg, form.neg_hi);  // for WMMA, neg_hi means the absolute value
   }
 }
 
@@ -73,7 +75,7 @@ EMU_INLINE void store_sum(Wave* w, const Op* op, uint32_t reg, int half, V sum) 
   }
 }
 
-/// Every lane takes part, whatever EXEC says. The products are summed in order.
+/// All lanes take part, regardless of EXEC. The products are summed in order.
 template <Part kA, Part kB, Sum kSum, bool kSaturate>
 Stop wmma(Wave* w, const Op* op) {
   using V = std::conditional_t<kSum == Sum::i32, I32, F32>;
@@ -87,11 +89,12 @@ Stop wmma(Wave* w, const Op* op) {
     b[k] = part_of<kB, V>(w, op->b, k);
   }
   const int halves = w->lanes == 64 ? 2 : 1;
-  const int rows_each = 2 * halves;  // rows of results in one register
+  const int rows_each = 2 * halves;  // rows of the result in one register
   V sums[kSize / 2];
   for (int i = 0; i < kSize / 2; ++i) {
     const int reg = i / halves, half = i % halves;
-    const int row = reg * rows_each + half * 2;  // of the lower 16 lanes; the next in the others
+    // The row in the lower 16 lanes; the other lanes hold the next row.
+    const int row = reg * rows_each + half * 2;
     const V start = addend<kSum, V>(w, op, static_cast<uint32_t>(reg), half);
     V sum = kSaturate ? splat<V>(0) : start;
     for (int k = 0; k < kSize; ++k) {
@@ -124,7 +127,7 @@ void lower_wmma(Lowering& l, const Inst& inst) {
                                  : Value::f32);
 }
 
-/// neg_lo says which sources are signed.
+/// The modifier neg_lo says which sources are signed.
 template <Part kSigned, Part kUnsigned, bool kSaturate>
 Handler integer_wmma(bool a, bool b) {
   if (a && b) return &wmma<kSigned, kSigned, Sum::i32, kSaturate>;

@@ -1,4 +1,5 @@
-// GCN 5 and CDNA: waves of 64, registers of 16-bit results zeroed above, accumulation registers.
+// GCN 5 and CDNA: waves of 64 lanes, 16-bit results that clear the upper half of their register,
+// accumulation registers.
 
 #include "emu/arch/architecture.h"
 
@@ -32,8 +33,8 @@ constexpr Architecture kArchitectures[] = {
                 4 << 20)),
 };
 
-/// Those of three operands, and two more, may take halves of registers and keep the other half of
-/// their result, as all 16-bit ones do later on.
+/// 16-bit instructions with three operands, and two others, can read register halves and preserve
+/// the other half of their result, as all 16-bit instructions of later generations do.
 constexpr std::string_view kKeeping[] = {
     "v_mad_f16",  "v_mad_u16",  "v_mad_i16",  "v_fma_f16",  "v_div_fixup_f16", "v_add_i16",
     "v_sub_i16",  "v_min3_f16", "v_min3_u16", "v_min3_i16", "v_max3_f16",      "v_max3_u16",

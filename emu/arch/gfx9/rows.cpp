@@ -1,7 +1,7 @@
-// What gfx9 alone has: moves to and from accumulation registers, and vector registers named
-// relative to M0. The latter is a mode of the wave, in which a compiler keeps two or three
-// instructions; here it is known when they are lowered, so that no other instruction has to ask for
-// it.
+// Instructions of gfx9 only: moves to and from accumulation registers, and vector registers named
+// relative to M0. Indexing is a mode of the wave that compilers enable around two or three
+// instructions. Here lowering applies it to those instructions, so that no other instruction has to
+// test for it.
 
 #include "emu/exec/rows/rows.h"
 
@@ -15,13 +15,13 @@ namespace {
 
 constexpr uint32_t kM0Offset = sgpr_offset(kM0);
 
-/// Back from an indexed operation to where it stands in its program.
+/// Returns from an indexed operation to its place in the program.
 Stop go_on(Wave* w, const Op* op) {
   const Op* to = op->target;
   [[clang::musttail]] return to->fn(w, to);
 }
 
-/// Runs the operation that follows with the index added to the registers of op->imm2.
+/// Runs a copy of the next operation, with the index added to the registers that op->imm2 names.
 Stop indexed(Wave* w, const Op* op) {
   read_scalar(w, op, kM0Offset, 1);
   const uint32_t shift = (w->s[kM0] & 0xff) * 128;
@@ -40,7 +40,7 @@ Stop indexed(Wave* w, const Op* op) {
   [[clang::musttail]] return own.fn(w, &own);
 }
 
-/// Puts bits of a scalar into M0, and op->imm2 into those above them.
+/// Copies some bits of a scalar to M0, and op->imm2 to the bits above them.
 Stop set_index(Wave* w, const Op* op) {
   const bool known = pass_scalar(w, op, op->a, 1);
   const uint32_t mask = op->b;
@@ -67,7 +67,7 @@ void lower_index(Lowering& l, const Inst& inst) {
 Stop nothing(Wave* w, const Op* op) { EMU_NEXT; }
 
 void lower_index_off(Lowering& l, const Inst&) {
-  l.emit(&nothing);  // a place for what jumps here
+  l.emit(&nothing);  // a target for branches to this instruction
   l.index_with = nullptr;
 }
 

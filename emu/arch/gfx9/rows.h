@@ -1,6 +1,6 @@
 #pragma once
 
-// The family's tables beside that which exec/rows/rows.h names.
+// The family's tables that exec/rows/rows.h doesn't declare.
 
 #include "emu/exec/rows/rows.h"
 

@@ -1,7 +1,7 @@
-// Matrix instructions of gfx90a: D = A * B + C for one to sixteen blocks at once. Lane l has row
-// (of A) or column (of B) l % size of a block, and some neighbouring k of it; a result register has
-// a row of each group of lanes. Products are summed in order with one rounding each, which the
-// hardware doesn't promise.
+// Matrix instructions of gfx90a: D = A * B + C for one to sixteen blocks at once. Lane l holds row
+// (of A) or column (of B) l % size of a block, for some consecutive k. Each result register holds
+// one row for each set of lanes. Products are summed in order and rounded once each; the hardware
+// doesn't guarantee this order.
 
 #include <bit>
 #include <cstring>
@@ -28,7 +28,8 @@ struct Element<In::f64> {
   using Value = double;
 };
 
-/// Rows (and columns) of a block, length of the sums, blocks, and the k that one lane holds.
+/// The dimensions of a matrix instruction: rows (and columns) of a block, depth of the sums, number
+/// of blocks, and the k that one lane holds.
 template <In kType, int kRows, int kDepth, int kCount, int kLaneDepth>
 struct Shape {
   static constexpr In kIn = kType;
@@ -37,7 +38,7 @@ struct Shape {
   using Value = typename Element<kType>::Value;
   static constexpr int kBits = kWide ? 64 : kType == In::f32 ? 32 : kType == In::i8 ? 8 : 16;
   static constexpr int kSourceRegisters = kEach * kBits / 32;
-  static constexpr int kResults = kSize * kSize * kBlocks / 64;  // of a lane
+  static constexpr int kResults = kSize * kSize * kBlocks / 64;  // per lane
   static constexpr int kResultRegisters = kResults * (kWide ? 2 : 1);
   static_assert(kSize * kBlocks * (kK / kEach) == 64);
 };
@@ -48,7 +49,7 @@ uint32_t dword_of(Wave* w, uint32_t offset, int reg, int lane) {
       w, offset + half + 128 * static_cast<uint32_t>(reg) + 4 * static_cast<uint32_t>(lane % 32));
 }
 
-/// Element `index` of those that the lane holds.
+/// Returns element `index` of those that the lane holds.
 template <class S>
 typename S::Value element(Wave* w, uint32_t offset, int lane, int index) {
   const int bit = index * S::kBits;
@@ -71,13 +72,13 @@ struct Place {
   int block, row, column;
 };
 
-/// Whose result a lane has as its `index`th.
+/// Returns the position of the lane's result number `index`.
 template <class S>
 constexpr Place place_of(int lane, int index) {
   if constexpr (S::kWide && S::kSize == 16) return {0, 4 * index + lane / 16, lane % 16};
   if constexpr (S::kWide) return {lane / 4 % 4, lane / 16, lane % 4};
   if constexpr (S::kSize == 4) return {lane / 4, index, lane % 4};
-  constexpr int kGroups = 64 / S::kSize;  // each has four rows running
+  constexpr int kGroups = 64 / S::kSize;  // each holds four consecutive rows
   constexpr int kOfBlock = S::kSize * S::kSize / 64;
   const int of_block = index % kOfBlock;
   return {index / kOfBlock, of_block / 4 * 4 * kGroups + lane / S::kSize * 4 + of_block % 4,
@@ -109,7 +110,7 @@ void store(Wave* w, uint32_t offset, int lane, int index, typename S::Value valu
   }
 }
 
-/// Every lane takes part, whatever EXEC says.
+/// All lanes take part, regardless of EXEC.
 template <class S>
 Stop mfma(Wave* w, const Op* op) {
   using V = typename S::Value;
@@ -158,7 +159,7 @@ Stop mfma(Wave* w, const Op* op) {
 
 template <class S>
 void lower_mfma(Lowering& l, const Inst& inst) {
-  // Broadcasts of blocks and signs: no compiler emits them unasked.
+  // Modifiers that broadcast blocks or change signs: compilers don't emit them unless asked to.
   for (const char* modifier : {"cbsz", "abid", "blgp", "neg"}) {
     if (inst.has(modifier)) throw NotImplemented("a modifier of '" + inst.text + "'");
   }

@@ -56,7 +56,7 @@ void lower_atomic(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vdata [, s
   {"global_atomic_" name, &lower_atomic<T, kSwap, true, false>}, { \
     "flat_atomic_" name, &lower_atomic<T, kSwap, true, true>       \
   }
-// The names of gfx10 and earlier beside those of gfx11 and later.
+// The names of gfx10 and earlier, followed by those of gfx11 and later.
 #define EMU_ATOMICS(old_name, name32, name64, T32, T64, F)                                      \
   EMU_ATOMIC(old_name, T32, F), EMU_ATOMIC(old_name "_x2", T64, F), EMU_ATOMIC(name32, T32, F), \
       EMU_ATOMIC(name64, T64, F)

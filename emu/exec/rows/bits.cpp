@@ -23,7 +23,7 @@ EMU_INLINE U32 reversed(U32 a) {
   return a >> 16 | a << 16;
 }
 
-/// All bits from the highest set one down.
+/// Sets all bits below the highest set bit.
 EMU_INLINE U32 smeared(U32 a) {
   a |= a >> 1;
   a |= a >> 2;
@@ -31,7 +31,7 @@ EMU_INLINE U32 smeared(U32 a) {
   a |= a >> 8;
   return a | a >> 16;
 }
-/// -1 where no bit is set.
+/// Returns -1 if no bit is set.
 EMU_INLINE I32 leading_zeros(U32 a) {
   const I32 n = bits_as<I32>(32 - bit_count(smeared(a)));
   return a == 0 ? splat<I32>(-1) : n;
@@ -40,14 +40,16 @@ EMU_INLINE I32 trailing_zeros(U32 a) {
   const I32 n = bits_as<I32>(bit_count(~a & (a - 1)));
   return a == 0 ? splat<I32>(-1) : n;
 }
-/// How far from the top the first bit is that differs from the sign; -1 where none does.
+/// Returns the distance from the top of the first bit that differs from the sign, or -1 if none
+/// does.
 EMU_INLINE I32 leading_signs(U32 a) {
   return leading_zeros(a ^ bits_as<U32>(bits_as<I32>(a) >> 31));
 }
 
 EMU_INLINE U32 byte_of(U32 a, int i) { return a >> static_cast<uint32_t>(8 * i) & 0xff; }
 
-/// One byte of `high`:`low` for each selector; 8 to 11 are sign bits, 12 zero, above all ones.
+/// Returns one byte of `high`:`low` for each selector. Selectors 8 to 11 give sign bits, 12 gives
+/// zero, and larger ones give all ones.
 EMU_INLINE U32 permuted(U32 high, U32 low, U32 selectors) {
   U32 result = splat<U32>(0);
   for (int i = 0; i < 4; ++i) {
@@ -66,7 +68,7 @@ EMU_INLINE U32 permuted(U32 high, U32 low, U32 selectors) {
 
 EMU_INLINE U32 distance(U32 a, U32 b) { return a > b ? a - b : b - a; }
 
-/// The sum of the bytes' distances; kMasked: where the byte of b isn't zero.
+/// Returns the sum of the bytes' absolute differences. kMasked: bytes where b is zero don't count.
 template <bool kMasked>
 EMU_INLINE U32 sad8(U32 a, U32 b) {
   U32 sum = splat<U32>(0);
@@ -82,7 +84,8 @@ EMU_INLINE U32 sad16(U32 a, U32 b) {
 }
 EMU_INLINE U32 saturated(U32 sum, U32 c) { return __builtin_elementwise_add_sat(sum, c); }
 
-/// Four sums of distances to b of the four bytes at each of a's first four places.
+/// Returns four sums of absolute differences between b and the four bytes at each of a's first four
+/// positions.
 template <bool kMasked>
 EMU_INLINE U64 quad_sad(U64 a, U32 b, U64 c) {
   U64 result = splat<U64>(0);
@@ -95,7 +98,7 @@ EMU_INLINE U64 quad_sad(U64 a, U32 b, U64 c) {
   return result;
 }
 
-/// The same with sums of 32 bits: the addends and results take four registers.
+/// The form of quad_sad with 32-bit sums: the addends and results take four registers.
 Stop quad_sad_wide(Wave* w, const Op* op) {
   const Extra& x = *op->extra;
   note_read(w, op, op->a, x.src[0].vector, 2);

@@ -1,5 +1,5 @@
-// Buffer loads, stores and atomics: addresses through a four-dword descriptor, whose end is
-// checked: beyond it a load gives zero and a store does nothing.
+// Implements buffer loads, stores and atomics. Addresses go through a four-dword descriptor with
+// bounds checks: beyond its end a load returns zero and a store has no effect.
 
 #include "emu/exec/address.h"
 #include "emu/exec/atomics.h"
@@ -22,18 +22,19 @@ struct Descriptor128 {
 EMU_INLINE Descriptor128 descriptor(Wave* w, const Op* op) {
   const auto* d = &at<uint32_t>(w, op->c);
   const uint32_t upper = d[1] & 0xffff;
-  // Scratch of gfx9 and gfx10 comes as a buffer with these dwords: see set_sgprs.
+  // On gfx9 and gfx10, scratch is addressed through a buffer with these dwords: see set_sgprs.
   const bool scratch = d[1] == kPrivateBase >> 32 && d[2] == ~0u && d[3] == 0;
   return {uint64_t{upper} << 32 | d[0], d[1] >> 16 & 0x3fff, d[2], d[3] >> 28 & 3, scratch};
 }
 
-/// One half's lanes: offsets from the base, and which lanes are within the buffer.
+/// The addresses of one half's lanes: offsets from the base, and which lanes are within the buffer.
 struct BufferLanes {
   uint32_t offsets[kLanes];
   LaneMask within;
 };
 
-/// Of elements of so many bytes, `skip` bytes behind those that the instruction names.
+/// Returns the addresses of elements of `bytes` bytes that lie `skip` bytes after those that the
+/// instruction names.
 EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descriptor128& d,
                                     uint32_t bytes, uint32_t skip = 0) {
   BufferLanes lanes{};
@@ -65,7 +66,7 @@ EMU_INLINE void zero_lanes(LaneMask lanes, char* to) {
   for (; lanes != 0; lanes &= lanes - 1) Format::zero_lane(to + 4 * __builtin_ctz(lanes));
 }
 
-/// One half's lanes at `base`, all of an element or nothing.
+/// Accesses one half's lanes at `base`. Each element is accessed as a whole or not at all.
 template <class Format, bool kStore>
 EMU_INLINE bool buffer_elements(Wave* w, const Op* op, const BufferLanes& lanes, LaneMask enabled,
                                 char* base, char* reg) {
@@ -88,15 +89,16 @@ EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half) {
     const auto* offsets = (op->imm2 & kOffsetInRegister) != 0
                               ? reinterpret_cast<const uint32_t*>(half_of(w, op->a, half))
                               : nullptr;
-    // The scalar, a stack pointer, counts the bytes of all lanes.
+    // The scalar offset is a stack pointer and counts the bytes of all lanes.
     const uint32_t start = scalar_offset / w->lanes + static_cast<uint32_t>(op->imm);
     return scratch_half<Format, kStore>(w, op, start, offsets, enabled, half, reg);
   }
   const BufferLanes lanes = buffer_lanes(w, op, half, d, Format::kBytes);
   char* base = reinterpret_cast<char*>(d.base) + scalar_offset;
   if constexpr (Format::kRegisters > 1) {
-    if ((enabled & ~lanes.within) != 0) {     // each dword is held against the end by itself
-      BufferLanes parts[Format::kRegisters];  // made first: a load may overwrite the addresses
+    if ((enabled & ~lanes.within) != 0) {  // each dword has its own bounds check
+      // Computed first, since a load may overwrite the addresses.
+      BufferLanes parts[Format::kRegisters];
       for (uint32_t i = 0; i < Format::kRegisters; ++i) {
         parts[i] = buffer_lanes(w, op, half, d, 4, 4 * i);
       }

@@ -8,7 +8,7 @@ namespace {
 
 enum class Is : uint8_t { f, lt, eq, le, gt, lg, ge, o, u, nge, nlg, ngt, nle, neq, nlt, t };
 
-/// A type of its own for each comparison, so that v_cmp and v_cmpx share their handlers.
+/// Each comparison has its own type, so that v_cmp and v_cmpx share handlers.
 template <class V, Is kIs>
 struct Compare {
   [[gnu::always_inline]] constexpr Lanes operator()(V a, V b) const {
@@ -31,7 +31,7 @@ struct Compare {
   }
 };
 
-/// Which of the classes that `asked` names a value is of.
+/// Returns whether a value belongs to one of the classes that `asked` names.
 template <class V>
 EMU_INLINE Lanes is_class(V x, U32 asked) {
   using T = Truth<V>;
@@ -48,7 +48,7 @@ EMU_INLINE Lanes is_class(V x, U32 asked) {
   return {found};
 }
 
-/// EXEC is written last, and on the architectures that name a destination that is written too.
+/// Copies EXEC to the destination on architectures whose v_cmpx also names one.
 Stop copy_exec(Wave* w, const Op* op) {
   write_scalar(w, op, op->dst, w->lanes / 32);
   at<uint32_t>(w, op->dst) = w->s[kExec];

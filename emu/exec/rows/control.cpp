@@ -1,4 +1,5 @@
-// Branches, barriers, waits, and instructions that order what is in order here anyway.
+// Implements branches, barriers, waits, and ordering instructions that have no effect here because
+// execution is in order.
 
 #include "emu/exec/launch.h"
 #include "emu/exec/mode.h"
@@ -11,7 +12,7 @@ namespace {
 
 enum class Of : uint8_t { exec, scc, vcc };
 
-/// Whether a lane of VCC is set decides.
+/// Handles a branch that depends on whether any lane of VCC is set.
 EMU_INLINE void read_vcc(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     uint32_t unknown = 0, set = 0;
@@ -59,7 +60,7 @@ Stop barrier(Wave* w, const Op* op) {
   return Stop::barrier;
 }
 
-/// What other workgroups wrote may be looked at from here on.
+/// After this instruction the workgroup may read what other workgroups wrote.
 Stop invalidate(Wave* w, const Op* op) {
   if constexpr (kChecked) w->group->synchronised = true;
   EMU_NEXT;
@@ -77,16 +78,16 @@ void lower_to(Lowering& l, const Inst&) {
 
 Stop nothing(Wave* w, const Op* op) { EMU_NEXT; }
 
-/// No operation at all.
+/// Emits no operation.
 void lower_nothing(Lowering& l, const Inst&) { l.only_computes(); }
 
 constexpr uint32_t kNotAsked = 1000;
 
 uint64_t vcc(const Wave* w) { return uint64_t{w->s[kVcc + 1]} << 32 | w->s[kVcc]; }
-// In a wave of 32 the upper halves aren't lanes.
+// In a wave of 32, the upper half of a mask doesn't stand for lanes.
 uint64_t live(const Wave* w, uint64_t mask) { return w->lanes == 64 ? mask : mask & 0xffffffff; }
 
-/// s_waitcnt: for each counter, how many may stay outstanding.
+/// s_waitcnt gives, for each counter, how many instructions may stay outstanding.
 Stop wait(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     wait_for_vmem(w, op->a);
@@ -95,8 +96,8 @@ Stop wait(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// The fields of its immediate. gfx11: vmcnt 15:10, lgkmcnt 9:4, expcnt 2:0; gfx9 and gfx10: vmcnt
-/// 15:14 and 3:0, expcnt 6:4, lgkmcnt 11:8 (gfx10: 13:8).
+/// Decodes the immediate of s_waitcnt. gfx11: vmcnt 15:10, lgkmcnt 9:4, expcnt 2:0; gfx9 and gfx10:
+/// vmcnt 15:14 and 3:0, expcnt 6:4, lgkmcnt 11:8 (gfx10: 13:8).
 void lower_wait(Lowering& l, const Inst& inst) {
   Op& op = l.emit(&wait);
   const auto bits = static_cast<uint32_t>(inst.immediate);
@@ -111,8 +112,9 @@ void lower_wait(Lowering& l, const Inst& inst) {
   }
 }
 
-/// One counter's instruction of gfx10 and gfx11: `s_waitcnt_vmcnt null, 0x0`. kMemory: of loads,
-/// else of LDS and scalar loads. A register that is named adds to the immediate.
+/// The waits of gfx10 and gfx11 for one counter, such as `s_waitcnt_vmcnt null, 0x0`. kMemory: the
+/// counter of vector loads, otherwise that of LDS and scalar loads. A named register is added to
+/// the immediate.
 template <bool kMemory>
 Stop wait_one(Wave* w, const Op* op) {
   if constexpr (kChecked) {
@@ -134,7 +136,7 @@ void lower_wait_one(Lowering& l, const Inst& inst) {
   op.imm2 = static_cast<uint32_t>(inst.immediate);
 }
 
-// ---- The program counter as a value: addresses of the device's memory.
+// ---- The program counter as a value. Addresses are those of the device's memory.
 
 uint64_t pair_of(Wave* w, uint32_t offset) {
   return uint64_t{at<uint32_t>(w, offset + 4)} << 32 | at<uint32_t>(w, offset);
@@ -144,7 +146,7 @@ void put_pair(Wave* w, uint32_t offset, uint64_t value) {
   at<uint32_t>(w, offset + 4) = static_cast<uint32_t>(value >> 32);
 }
 
-/// Of the instruction that follows.
+/// Returns the address of the following instruction.
 uint64_t next_address(Wave* w, const Op* op) { return w->launch->base + at<uint64_t>(w, op->b); }
 
 Stop getpc(Wave* w, const Op* op) {
@@ -153,7 +155,7 @@ Stop getpc(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// kCall: the address of the next instruction is kept.
+/// kCall: the destination receives the address of the next instruction.
 template <bool kCall>
 Stop setpc(Wave* w, const Op* op) {
   const uint64_t target = pair_of(w, op->a);
@@ -192,7 +194,7 @@ void lower_pc(Lowering& l, const Inst& inst) {
 
 // ---- Hardware registers.
 
-/// What s_getreg and s_setreg name in their 16 bits.
+/// The register field that s_getreg and s_setreg name in 16 bits.
 struct HardwareField {
   explicit HardwareField(uint32_t bits)
       : id(bits & 63), shift(bits >> 6 & 31), mask((~uint32_t{0} >> (31 - (bits >> 11 & 31)))) {}
@@ -216,7 +218,7 @@ Stop setreg(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// Four bits of MODE: rounding, or denormals.
+/// Sets four bits of MODE: rounding or denormals.
 template <int kShift>
 Stop set_mode(Wave* w, const Op* op) {
   constexpr uint32_t kModeRegister = 1;
@@ -244,7 +246,7 @@ void lower_mode(Lowering& l, const Inst& inst) {
   l.emit(&set_mode<kShift>).imm2 = static_cast<uint32_t>(inst.immediate);
 }
 
-// ---- Clocks, and leaving the turn to others.
+// ---- Clocks, and yielding to other waves.
 
 template <auto kClock>
 Stop clock(Wave* w, const Op* op) {
@@ -285,7 +287,7 @@ Stop halted(Wave* w, const Op* op) { return fail(w, op, "the wave halted"); }
 Stop trapped(Wave* w, const Op* op) { return fail(w, op, "trap"); }
 
 void lower_trap(Lowering& l, const Inst& inst) {
-  constexpr int64_t kDebugTrap = 3;  // nobody debugs
+  constexpr int64_t kDebugTrap = 3;  // there is no debugger
   l.emit((inst.immediate & 0xff) == kDebugTrap ? Handler(&nothing) : Handler(&trapped));
 }
 

@@ -1,4 +1,4 @@
-// Conversions between types. Integers saturate and take NaN as 0.
+// Conversions between types. Integer results saturate; NaN becomes 0.
 
 #include "emu/exec/rows/rows.h"
 #include "emu/exec/valu.h"
@@ -6,7 +6,7 @@
 namespace emu::EMU_VARIANT {
 namespace {
 
-/// Rounded towards zero, whatever MODE says.
+/// Rounds toward zero regardless of MODE.
 EMU_INLINE U16 truncated_f16(F32 x) {
   U16 result;
 #if defined(__AVX512F__)
@@ -36,7 +36,8 @@ EMU_INLINE To to_word(F32 x) {
   return convert<To>(value);
 }
 
-/// [-1, 1] to the whole range of the integer but its least, or [0, 1]; rounded once.
+/// Maps [-1, 1] to the integer's range without its lowest value, or [0, 1] to its whole range.
+/// Rounds once.
 template <class To>
 EMU_INLINE To normalised(F32 x) {
   constexpr bool kSigned = std::is_same_v<To, I16>;
@@ -45,7 +46,7 @@ EMU_INLINE To normalised(F32 x) {
   return convert<To>(convert<I32>(round_even(exact)));
 }
 
-/// Rounded as MODE says.
+/// Rounds as MODE says.
 EMU_INLINE U32 pack_byte(F32 x, U32 which, U32 into) {
   const U32 at = (which & 3) * 8;
   const F32 whole = __builtin_elementwise_nearbyint(x);
@@ -57,7 +58,7 @@ EMU_INLINE F32 from_byte(U32 x, uint32_t i) {
   return convert<F32>(bits_as<I32>(x >> (8 * i) & 0xff));
 }
 
-/// A 4-bit signed number of sixteenths.
+/// The offset is a signed 4-bit number of sixteenths.
 EMU_INLINE F32 offset_of(U32 x) { return convert<F32>(bits_as<I32>(x << 28) >> 28) * 0.0625f; }
 
 EMU_INLINE U16 low_word(U32 x) { return convert<U16>(x > 0xffff ? splat<U32>(0xffff) : x); }

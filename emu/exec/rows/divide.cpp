@@ -1,5 +1,6 @@
-// The steps of division that surround the Newton iteration: scaling operands away from overflow and
-// underflow, the last step that takes the scale back, and the results of special operands.
+// The instructions around the Newton iteration of a division: v_div_scale keeps operands away from
+// overflow and underflow, v_div_fmas undoes the scaling in the last step, and v_div_fixup handles
+// special operands.
 
 #include "emu/exec/rows/rows.h"
 #include "emu/exec/valu.h"
@@ -7,7 +8,7 @@
 namespace emu::EMU_VARIANT {
 namespace {
 
-/// Limits of a type's exponents, as they are stored.
+/// Limits of a type's exponents in their stored (biased) form.
 template <class V>
 struct Division;
 template <>
@@ -33,8 +34,8 @@ EMU_INLINE V power(int n) {
       splat<typename L::B>(static_cast<E>(static_cast<E>(n + L::kBias) << L::kFraction)));
 }
 
-/// Source 0 is the denominator or the numerator, once more. The lanes are those whose quotient has
-/// to be scaled back.
+/// Source 0 repeats the denominator or the numerator. The result's lanes are those whose quotient
+/// must be scaled back.
 template <class V>
 EMU_INLINE WithLanes<V> div_scale(V x, V denominator, V numerator) {
   using D = Division<V>;
@@ -50,7 +51,7 @@ EMU_INLINE WithLanes<V> div_scale(V x, V denominator, V numerator) {
   const T inverse_tiny = stored_exponent(denominator) >= static_cast<E>(2 * kBias - 1);
   const T quotient_tiny = distance <= static_cast<E>(1 - kBias);
   const T numerator_tiny = stored_exponent(numerator) <= static_cast<E>(D::kTiny);
-  // From the last rule to the first, each overriding those before it.
+  // The rules are applied from the last to the first, and each one overrides those before it.
   V r = numerator_tiny ? up : x;
   r = quotient_tiny ? (is_numerator ? up : x) : r;
   r = inverse_tiny ? down : r;
@@ -62,8 +63,8 @@ EMU_INLINE WithLanes<V> div_scale(V x, V denominator, V numerator) {
   return {r, {lane_mask(scaled)}};
 }
 
-/// `sum` times 2^-kStep as if `error` were added to it first: what lies midway between two
-/// denormals goes to the side that the error is on.
+/// Returns `sum` times 2^-kStep, rounded as if `error` had been added first: a value midway between
+/// two denormals is rounded in the direction of the error.
 template <class V>
 EMU_INLINE V scaled_down(V sum, V error) {
   using D = Division<V>;
@@ -76,8 +77,8 @@ EMU_INLINE V scaled_down(V sum, V error) {
   return beyond ? rounded + smallest : rounded;
 }
 
-/// a * b + c, times the step up or down where the lane says so: rounded once, as the result may be
-/// a denormal.
+/// Returns a * b + c, scaled up or down in the lanes of `scaled`. It rounds once, since the result
+/// may be a denormal.
 template <class V>
 EMU_INLINE V div_fmas(V a, V b, V c, Lanes scaled) {
   const V sum = fma(a, b, c);
@@ -91,7 +92,7 @@ EMU_INLINE V div_fmas(V a, V b, V c, Lanes scaled) {
   return select(scaled.bits, result, sum);
 }
 
-/// The quotient with the sign of its operands, or what special operands give.
+/// Returns the quotient with the sign of its operands, or the result for special operands.
 template <class V>
 EMU_INLINE V div_fixup(V quotient, V denominator, V numerator) {
   using L = Layout<V>;
@@ -105,7 +106,7 @@ EMU_INLINE V div_fixup(V quotient, V denominator, V numerator) {
   if constexpr (!std::is_same_v<V, F16>) {
     using T = Element<Truth<V>>;
     r = distance < static_cast<T>(Division<V>::kUnderflow) ? zero : r;
-    // The iteration has overflowed on its way to such quotients.
+    // For such quotients the iteration overflows before the result is final.
     r = distance > static_cast<T>(L::kBias + 1) ? infinity : r;
   }
   r = is_infinite(denominator) | is_zero(numerator) ? zero : r;
@@ -120,7 +121,7 @@ EMU_INLINE V div_fixup(V quotient, V denominator, V numerator) {
 template <class V>
 inline constexpr auto kFma = [](V a, V b, V c) { return fma(a, b, c); };
 
-/// VCC isn't written in the instruction's text: it is a fourth source.
+/// The instruction's text omits VCC, which is a fourth source.
 template <class V>
 Stop fmas(Wave* w, const Op* op) {
   const bool own_mode = sizeof(V) == 256 && unusual_mode(w);

@@ -1,4 +1,4 @@
-// Dot products of the small numbers in two registers, added to a third.
+// Dot products of small integers or halves in two registers, added to a third register.
 
 #include <limits>
 
@@ -8,7 +8,7 @@
 namespace emu::EMU_VARIANT {
 namespace {
 
-/// Element i of width kBits, as a number.
+/// Returns element i of width kBits as a number.
 template <int kBits, bool kSigned>
 EMU_INLINE I32 element(U32 x, int i) {
   const auto up = static_cast<uint32_t>(32 - kBits * (i + 1));
@@ -28,7 +28,7 @@ EMU_INLINE I32 products(U32 a, U32 b) {
 
 template <int kBits, bool kA, bool kB>
 inline constexpr auto kDot = [](U32 a, U32 b, I32 c) { return products<kBits, kA, kB>(a, b) + c; };
-/// Two products of 16 bits need one bit more than a dword has.
+/// The sum of two 16-bit products needs one bit more than a dword has.
 template <int kBits, bool kA, bool kB>
 inline constexpr auto kDotSaturated = [](U32 a, U32 b, I32 c) {
   if constexpr (kBits < 16) {
@@ -49,7 +49,7 @@ inline constexpr auto kDotUnsigned =
     [](U32 a, U32 b, U32 c) { return bits_as<U32>(products<kBits, false, false>(a, b)) + c; };
 template <int kBits>
 inline constexpr auto kDotUnsignedSaturated = [](U32 a, U32 b, U32 c) {
-  U32 total = c;  // nothing takes a sum down again: it may stay at its limit
+  U32 total = c;  // no later addend lowers the sum, so it may saturate at each step
   for (int i = 0; i < 32 / kBits; ++i) {
     const I32 product = element<kBits, false>(a, i) * element<kBits, false>(b, i);
     total = __builtin_elementwise_add_sat(total, bits_as<U32>(product));
@@ -66,7 +66,7 @@ void lower_signs(Lowering& l, const Inst& inst) {
   }
 }
 
-/// neg_lo says which sources are signed.
+/// The modifier neg_lo says which sources are signed.
 template <int kBits>
 void lower_mixed_signs(Lowering& l, const Inst& given) {
   const auto& list = given.list("neg_lo");
@@ -79,7 +79,7 @@ void lower_mixed_signs(Lowering& l, const Inst& given) {
   if (!a && !b) lower_signs<kBits, false, false>(l, inst);
 }
 
-/// The destination is the addend.
+/// A row whose destination is the addend.
 template <int kBits>
 constexpr Row accumulated(const char* name) {
   return {name, &lower_vector<kDot<kBits, true, true>, true, Heat::rare>};

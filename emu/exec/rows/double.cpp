@@ -11,7 +11,7 @@ EMU_INLINE F64 fract(F64 x) {
   return r >= 1.0 ? bits_as<F64>(splat<U64>(0x3fefffffffffffff)) : r;
 }
 
-/// 2/pi in bits: the first is worth a half.
+/// The bits of 2/pi; the first has the value 1/2.
 constexpr uint32_t kTwoOverPi[] = {
     0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab, 0xdebbc561,
     0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e, 0xe88235f5, 0x2ebb4484,
@@ -20,8 +20,8 @@ constexpr uint32_t kTwoOverPi[] = {
     0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab,
 };
 
-/// 53 bits of 2/pi from a place that the exponent of x and the segment choose, scaled to it: what a
-/// reduction of large arguments multiplies by.
+/// Returns 53 bits of 2/pi, scaled by their position, which depends on the exponent of x and on the
+/// segment. Reductions of large arguments multiply by them.
 double two_over_pi_part(double x, uint32_t segment) {
   const auto exponent = static_cast<int>(__builtin_bit_cast(uint64_t, x) >> 52 & 0x7ff);
   int shift = static_cast<int>(segment & 31) * 53;

@@ -1,4 +1,4 @@
-// Flat and scratch memory: a flat address is global, LDS or scratch by its upper half.
+// Flat and scratch memory. The upper half of a flat address selects global memory, LDS or scratch.
 
 #include "emu/exec/address.h"
 #include "emu/exec/rows/memory_names.h"

@@ -6,13 +6,13 @@
 namespace emu::EMU_VARIANT {
 namespace {
 
-/// DX9's rule: zero times anything is zero.
+/// The DX9 rule: zero times anything is zero.
 EMU_INLINE F32 multiply_dx9(F32 a, F32 b) {
   return (a == 0.0f) | (b == 0.0f) ? splat<F32>(0) : a * b;
 }
 EMU_INLINE F32 fma_dx9(F32 a, F32 b, F32 c) { return (a == 0.0f) | (b == 0.0f) ? c : fma(a, b, c); }
 
-/// gfx9's unfused multiply-adds know no denormals, whatever MODE says.
+/// gfx9's unfused multiply-adds flush denormals regardless of MODE.
 EMU_INLINE F32 without_denormals(F32 x) {
   return is_denormal(x) ? bits_as<F32>(bits_as<U32>(x) & 0x80000000) : x;
 }
@@ -21,7 +21,7 @@ EMU_INLINE F32 multiply_add(F32 a, F32 b, F32 c) {
   return without_denormals(product + without_denormals(c));
 }
 
-/// Below one, though the difference may round to it.
+/// The result is below one even if the difference rounds to one.
 EMU_INLINE F32 fract(F32 x) {
   const F32 r = x - round_down(x);
   return r >= 1.0f ? bits_as<F32>(splat<U32>(0x3f7fffff)) : r;
@@ -33,7 +33,7 @@ EMU_INLINE F32 mullit(F32 a, F32 b, F32 c) {
   return none ? lowest : a * b;
 }
 
-// Cube maps: the axis of the largest magnitude, Z before Y before X.
+// Cube maps use the axis of the largest magnitude; Z precedes Y, and Y precedes X.
 struct CubeAxis {
   Truth<F32> z, y;
 };

@@ -1,4 +1,4 @@
-// f16 and 16-bit integers, one a lane.
+// f16 and 16-bit integer arithmetic with one value per lane.
 
 #include "emu/exec/rows/rows.h"
 #include "emu/exec/valu.h"
@@ -20,7 +20,7 @@ EMU_INLINE U32 wide(U16 x) { return convert<U32>(x); }
 
 EMU_INLINE U16 mad_clamped(U16 a, U16 b, U16 c) {
   const U32 r = wide(a) * wide(b);
-  const U32 sum = r + wide(c);  // overflows only from near 2^32, where r itself is above 16 bits
+  const U32 sum = r + wide(c);  // overflows only if r is close to 2^32, hence above 16 bits
   return convert<U16>((r > 0xffff) | (sum > 0xffff) ? splat<U32>(0xffff) : sum);
 }
 EMU_INLINE I16 mad_clamped(I16 a, I16 b, I16 c) {
@@ -77,7 +77,7 @@ constexpr Row kRows[] = {
     vop<[](F16 x) { return fraction_exponent(x); }>("v_frexp_exp_i16_f16"),
     vop<[](F16 x) { return fraction(x); }>("v_frexp_mant_f16"),
 
-    // Integers; named with `nc` from gfx10 on.
+    // Integer instructions, whose names contain `nc` from gfx10 on.
     saturating<EMU_SAT_ADD(U16)>("v_add_nc_u16"),
     saturating<EMU_SAT_ADD(U16)>("v_add_u16"),
     saturating<EMU_SAT_SUB(U16)>("v_sub_nc_u16"),

@@ -18,7 +18,7 @@ EMU_INLINE WithLanes<U32> sub_borrow(U32 a, U32 b, LaneMask borrow) {
           {lane_mask(a < b) | (borrow & lane_mask(a == b))}};
 }
 
-/// `sum` where nothing was carried out, all ones where something was.
+/// Returns `sum`, or all ones in lanes with a carry.
 EMU_INLINE WithLanes<U32> saturated_up(WithLanes<U32> sum) {
   return {select(sum.lanes.bits, splat<U32>(~0u), sum.value), sum.lanes};
 }

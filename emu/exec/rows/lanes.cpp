@@ -15,7 +15,7 @@ uint32_t& lane_of(Wave* w, uint32_t offset, uint32_t lane) {
 
 uint64_t live_exec(const Wave* w) { return w->lanes == 64 ? w->exec() : w->s[kExec]; }
 
-/// The scalar's value, or the register's in `lane`.
+/// Returns a scalar's value, or the value of lane `lane` of a vector register.
 uint32_t read_lane(Wave* w, uint32_t offset, bool vector, uint32_t lane) {
   return vector ? lane_of(w, offset, lane & (w->lanes - 1)) : at<uint32_t>(w, offset);
 }
@@ -33,7 +33,7 @@ Stop readlane(Wave* w, const Op* op) {
   read_scalar(w, op, op->b, 1);
   write_scalar(w, op, op->dst, 1);
   const uint32_t lane = at<uint32_t>(w, op->b) & (w->lanes - 1);
-  if constexpr (kChecked) {  // a register that a function keeps for its caller may be unknown
+  if constexpr (kChecked) {  // a function may save a register that its caller never wrote
     const bool known =
         op->imm == 0 ||
         (known_lanes(w, op->a, static_cast<int>(lane / kLanes)) >> (lane & 31) & 1) != 0;
@@ -43,11 +43,11 @@ Stop readlane(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-Stop writelane(Wave* w, const Op* op) {  // whether the lane is on or not
+Stop writelane(Wave* w, const Op* op) {  // also writes lanes that are disabled
   read_scalar(w, op, op->b, 1);
   const uint32_t lane = at<uint32_t>(w, op->b) & (w->lanes - 1);
-  if constexpr (kChecked) {  // functions keep registers of their callers, whatever they hold
-    // Nor is a mask of which some lanes are unknown looked at: what is kept of it is taken as
+  if constexpr (kChecked) {  // functions save registers of their callers, whatever they hold
+    // A mask of which some lanes are unknown isn't reported either; the saved value counts as
     // known.
     const bool kept = is_sgpr(op->a) && !w->track->scalar_known.has(op->a / 4) &&
                       !w->track->scalar_partial.has(op->a / 4) &&
@@ -72,7 +72,7 @@ void lower_plain(Lowering& l, const Inst& inst) {
   if (kSources > 2) op.c = l.source(inst.operands[3], Value::b32);
 }
 
-/// Lane i reads lane select[i] of its row of 16, or of the row next to it.
+/// Lane i reads lane select[i] of its row of 16, or of the neighbouring row.
 template <bool kOtherRow>
 Stop permlane(Wave* w, const Op* op) {
   note_read(w, op, op->a, (op->imm & 1) != 0, 1);
@@ -110,7 +110,7 @@ void lower_permlane(Lowering& l, const Inst& inst) {
   if (options.size() > 1 && options[1] != 0) op.imm |= 4;
 }
 
-/// Swaps the halves of a wave of 64; a move in one of 32.
+/// Swaps the halves of a wave of 64. In a wave of 32 it is a move.
 Stop permlane64(Wave* w, const Op* op) {
   note_read(w, op, op->a, true, 1);
   note_write(w, op, op->dst, 1);
@@ -137,7 +137,7 @@ Stop swap(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// The low halves of two registers.
+/// Swaps the low halves of two registers.
 Stop swap_words(Wave* w, const Op* op) {
   note_read(w, op, op->dst, true, 1);
   note_read(w, op, op->a, true, 1);
@@ -152,9 +152,10 @@ Stop swap_words(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-// Registers whose numbers depend on M0.
+// Instructions whose register numbers depend on M0.
 
-/// The offset of a register `by` places on, 0 where the wave has none such.
+/// Returns the offset of the register that is `by` registers further on, or 0 if the wave has no
+/// such register.
 uint32_t moved(Wave* w, uint32_t offset, uint32_t by) {
   const uint32_t reg = (offset - kVgprBase) / 128 + by;
   return reg < w->vgprs ? vgpr_offset(static_cast<int>(reg)) : 0;
@@ -183,7 +184,8 @@ Stop movrel(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// Lanes below this one whose bit is set in the mask, of the mask's half of the wave.
+/// Counts the lanes below each lane whose bit is set in the mask, within the mask's half of the
+/// wave.
 template <int kMaskHalf>
 Stop mbcnt(Wave* w, const Op* op) {
   const Extra& x = *op->extra;

@@ -1,4 +1,4 @@
-// LDS: loads, stores, atomics, and the permutations that go through its crossbar.
+// LDS: loads, stores, atomics, and the permutations that use its crossbar.
 
 #include "emu/exec/address.h"
 #include "emu/exec/atomics.h"
@@ -10,9 +10,9 @@ namespace {
 
 EMU_INLINE char* lds_base(Wave* w) { return reinterpret_cast<char*>(w->lds); }
 
-/// Where in LDS the lanes' elements are. The sum wraps at 32 bits: compilers count on it, with
-/// registers below zero and offsets that bring them back. A copy: the addresses may be the
-/// destination.
+/// The LDS addresses of the lanes' elements. The sum of register and offset wraps at 32 bits:
+/// compilers rely on it, with negative registers and offsets that compensate them. The addresses
+/// are copied because their register may be the destination.
 struct LaneAddresses {
   uint32_t at[kLanes];
 
@@ -49,7 +49,7 @@ Stop store(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// Two elements at two offsets.
+/// Loads two elements at two offsets.
 template <class Format>
 Stop load_two(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
@@ -100,7 +100,7 @@ Stop atomic(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// Atomics of two operands: memory becomes F(old, first, second).
+/// Atomics with two operands: memory becomes F(old, first, second).
 template <class T, auto F>
 Stop atomic_of_two(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
@@ -129,7 +129,7 @@ Stop atomic_of_two(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-// ds_cmpst takes the comparand first, its successor the new value.
+// The first operand of ds_cmpst is the comparand, the second the new value.
 constexpr auto kCompareFirst = [](auto old, auto compare, auto value) {
   return old == compare ? value : old;
 };
@@ -141,7 +141,7 @@ constexpr auto kWrap = [](uint32_t old, uint32_t limit, uint32_t otherwise) {
   return old >= limit ? old - limit : old + otherwise;
 };
 
-/// Adds the number of lanes that are on to a counter at M0, or takes it off: once for the wave.
+/// Adds the number of enabled lanes to a counter at M0, or subtracts it, once per wave.
 template <bool kAppend>
 Stop count_lanes(Wave* w, const Op* op) {
   read_scalar(w, op, op->a, 1);
@@ -181,7 +181,7 @@ void lower_store(Lowering& l, const Inst& inst) {  // vaddr, vdata
   op.imm2 = offset(inst);
 }
 
-/// Offsets count elements, or 64 of them.
+/// Offsets count elements, or units of 64 elements.
 template <class Format, int kScale>
 void two_offsets(const Inst& inst, Op& op) {
   constexpr auto kStep = static_cast<uint32_t>(Format::kBytes * kScale);
@@ -240,15 +240,16 @@ EMU_INLINE const uint32_t* lane_addresses(Wave* w, const Op* op, int half) {
   return reinterpret_cast<const uint32_t*>(half_of(w, op->a, half));
 }
 
-/// The lane that a permutation's address names for a lane of a half. Op::imm: among how many lanes,
-/// which from gfx10 on are those of a half even where a wave has two.
+/// Returns the lane that a permutation's address names for a lane of a half. Op::imm is the number
+/// of lanes among which it chooses; from gfx10 on these are the lanes of one half even in a wave of
+/// 64.
 EMU_INLINE uint32_t named_lane(const Op* op, uint32_t address, int half) {
   const auto among = static_cast<uint32_t>(op->imm);
   return ((address + op->imm2) / 4) % among +
          (among == kLanes ? static_cast<uint32_t>(half) * kLanes : 0);
 }
 
-/// Lane i takes what lane address[i] / 4 has; an inactive source gives zero.
+/// Lane i reads lane address[i] / 4; an inactive source lane gives zero.
 Stop backward_permute(Wave* w, const Op* op) {
   uint32_t results[2][kLanes];
   note_read(w, op, op->a, true, 1);
@@ -270,7 +271,8 @@ Stop backward_permute(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// Lane i's data goes to lane address[i] / 4; of several the highest lane wins, without one: zero.
+/// Lane i writes to lane address[i] / 4. If several lanes write to a lane, the highest one wins; a
+/// lane that receives nothing becomes zero.
 Stop permute_forward(Wave* w, const Op* op) {
   uint32_t results[2][kLanes] = {};
   note_read(w, op, op->a, true, 1);
@@ -303,7 +305,7 @@ void lower_permute(Lowering& l, const Inst& inst) {  // vdst, vaddr, vdata
   op.imm2 = offset(inst);
 }
 
-/// The lane that ds_swizzle reads for a lane, by its 16-bit pattern.
+/// Returns the lane that ds_swizzle reads for a lane, given its 16-bit pattern.
 uint32_t swizzle_source(uint32_t pattern, uint32_t lane) {
   if (pattern & 0x8000) return (lane & ~3u) | (pattern >> (2 * (lane & 3)) & 3);
   const uint32_t in_group = lane & 31;
@@ -329,7 +331,8 @@ Stop swizzle(Wave* w, const Op* op) {
 }
 
 void lower_swizzle(Lowering& l, const Inst& inst) {  // vdst, vsrc offset:swizzle(…)
-  // Patterns of both upper bits rotate and reverse, which no compiler makes unasked.
+  // Patterns with both upper bits set rotate and reverse. Compilers don't emit them unless asked
+  // to.
   if ((inst.first_immediate & 0xc000) == 0xc000) throw NotImplemented("'" + inst.text + "'");
   Op& op = l.emit(&swizzle);
   op.dst = l.destination(inst.operands.at(0));
@@ -341,7 +344,7 @@ void lower_swizzle(Lowering& l, const Inst& inst) {  // vdst, vsrc offset:swizzl
   { name, &lower_load<__VA_ARGS__> }
 #define EMU_DS_STORE(name, ...) \
   { name, &lower_store<__VA_ARGS__> }
-// The names of gfx10 and earlier beside those of gfx11 and later.
+// The names of gfx10 and earlier, followed by those of gfx11 and later.
 #define EMU_DS_ATOMIC(name, T, F) \
   {"ds_" name, &lower_atomic<T, F, false>}, { "ds_" name "_rtn", &lower_atomic<T, F, true> }
 #define EMU_DS_ATOMICS(base, type32, type64, T32, T64, F)       \
@@ -436,7 +439,7 @@ constexpr Row kRows[] = {
     {"ds_storexchg_rtn_b64", &lower_atomic<uint64_t, kSwap, true>},
     {"ds_wrxchg_rtn_b32", &lower_atomic<uint32_t, kSwap, true>},
     {"ds_wrxchg_rtn_b64", &lower_atomic<uint64_t, kSwap, true>},
-    // Before gfx11 the comparand comes first.
+    // Before gfx11 the comparand is the first operand.
     EMU_DS_OF_TWO("cmpst", "b32", uint32_t, kCompareFirst),
     EMU_DS_OF_TWO("cmpst", "b64", uint64_t, kCompareFirst),
     EMU_DS_OF_TWO("cmpst", "f32", float, kCompareFirst),

@@ -1,7 +1,7 @@
 #pragma once
 
-// The names of loads and stores: gfx10 and earlier, then gfx11 and later. `each(prefix + name,
-// Format)`.
+// The names of loads and stores: first those of gfx10 and earlier, then those of gfx11 and later.
+// The macros expand `row(prefix + name, Format)` for each.
 
 #define EMU_LOADS(prefix, row)                                                                     \
   row(prefix "load_ubyte", Small<uint8_t, 0>), row(prefix "load_u8", Small<uint8_t, 0>),           \

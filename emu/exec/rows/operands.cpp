@@ -23,7 +23,7 @@ EMU_INLINE U32 permute(const U32& v, const U32& index) {
   __builtin_memcpy(from, &v, sizeof v);
   __builtin_memcpy(by, &index, sizeof index);
   for (__m256i& part : by) {
-    // Bit 3 of the index picks within a pair of registers, bit 4 the pair.
+    // Bit 3 of the index selects a register of a pair, bit 4 selects the pair.
     const __m256 bit3 = _mm256_castsi256_ps(_mm256_slli_epi32(part, 28));
     const __m256 bit4 = _mm256_castsi256_ps(_mm256_slli_epi32(part, 27));
     __m256 moved[4];
@@ -47,7 +47,8 @@ EMU_INLINE U32 dpp_index(const Extra& x, int half) {
   return convert<U32>(from);
 }
 
-/// The lanes whose source lane is there, and on unless inactive ones may be read.
+/// Returns the lanes whose source lane exists and is enabled. Disabled source lanes count, too, if
+/// reading them is allowed.
 EMU_INLINE LaneMask dpp_readable(Wave* w, const Extra& x, int half) {
   LaneMask readable = static_cast<LaneMask>(x.valid >> (half * kLanes));
   const uint64_t exec = w->exec();
@@ -70,14 +71,14 @@ EMU_INLINE U32 dpp_dword(Wave* w, const Extra& x, uint32_t offset, int half) {
   return value;
 }
 
-/// The part of a register that SDWA names, in the low bits.
+/// Extracts the part of a register that SDWA names into the low bits.
 EMU_INLINE U32 sdwa_part(U32 v, const SourceForm& form) {
   const uint32_t up = 32 - 8 * (form.byte + form.bytes), down = 32 - 8 * form.bytes;
   if (form.sext) return bits_as<U32>(bits_as<I32>(v << up) >> down);
   return (v << up) >> down;
 }
 
-/// Puts a result into the part of a register that SDWA names.
+/// Inserts a result into the part of a register that SDWA names.
 EMU_INLINE U32 sdwa_placed(const Extra& x, U32 value, U32 old) {
   const uint32_t up = 8 * x.dst_byte, width = 8 * x.dst_bytes;
   const uint32_t mask = (width == 16 ? 0xffffu : 0xffu) << up;
@@ -100,7 +101,7 @@ EMU_INLINE V modified(const Wave* w, V x, const Extra& extra) {
   const V zero = splat<V>(0), one = splat<V>(1);
   V r = x > zero ? x : zero;  // NaN fails the comparison
   r = r < one ? r : one;
-  constexpr uint32_t kNanToZero = 1 << 8;  // of MODE: DX10_CLAMP
+  constexpr uint32_t kNanToZero = 1 << 8;  // the DX10_CLAMP bit of MODE
   return (w->mode & kNanToZero) != 0 ? r : (x == x ? r : x);
 }
 

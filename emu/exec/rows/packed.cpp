@@ -1,4 +1,4 @@
-// Two 16-bit values a lane, and gfx90a's two 32-bit ones.
+// Packed arithmetic: two 16-bit values per lane, and gfx90a's two 32-bit values per lane.
 
 #include "emu/exec/rows/rows.h"
 #include "emu/exec/valu.h"
@@ -31,8 +31,9 @@ EMU_INLINE I16 mad_clamped(I16 a, I16 b, I16 c) {
   return convert<I16>(clip(sum, -0x8000, 0x7fff));
 }
 
-/// A source of the 32-bit pair instructions: which dword each result takes, and its sign. The other
-/// dword isn't read, and compilers may leave it as it was. `known` keeps the lanes that are.
+/// Reads one source of a packed 32-bit instruction: its modifiers select the dword and sign for
+/// each result. The other dword isn't read, since compilers may leave it uninitialized. `known` is
+/// narrowed to the lanes that are known.
 EMU_INLINE U32 pair_part(Wave* w, const Op* op, int index, bool second, int half, LaneMask& known) {
   const uint32_t sources[] = {op->a, op->b, op->c};
   const SourceForm& form = op->extra->src[index];
@@ -47,7 +48,8 @@ EMU_INLINE U32 pair_part(Wave* w, const Op* op, int index, bool second, int half
   return bits ^ ((second ? form.neg_hi : form.neg) ? 0x80000000u : 0u);
 }
 
-/// Both results from all sources; kMove: the first from source 0, the second from source 1.
+/// Computes both results from all sources. kMove: the first result comes from source 0, the second
+/// from source 1.
 template <auto kOp, int kSources, bool kMove>
 Stop pair_op(Wave* w, const Op* op) {
   const Extra& x = *op->extra;
@@ -122,7 +124,8 @@ constexpr Row kRows[] = {
     {"v_pk_add_f32", &lower_pair<[](U32 a, U32 b) {
        return bits_as<U32>(f(a) + f(b));
      }, 2>},
-    // The first result comes from source 0, the second from source 1, where op_sel says for each.
+    // The first result comes from source 0 and the second from source 1; op_sel selects the dword
+    // for each.
     {"v_pk_mov_b32", [](Lowering& l, const Inst& inst) {
        lower_pair<nullptr, 2, true>(l, inst);
        SourceForm& second = l.extras.back().src[1];

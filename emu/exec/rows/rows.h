@@ -1,7 +1,7 @@
 #pragma once
 
-// The tables of instructions, built once for each host instruction set, checked and unchecked:
-// EMU_VARIANT is the namespace.
+// The tables of instructions. They are compiled once for each host instruction set, in a checked
+// and an unchecked version; EMU_VARIANT is the namespace.
 
 #include <span>
 
@@ -31,7 +31,7 @@ std::span<const Row> smem_rows();
 std::span<const Row> atomic_rows();
 std::span<const Row> lds_rows();
 
-// Of a family alone: emu/arch/NAME/rows.cpp.
+// Rows of a single family, defined in emu/arch/NAME/rows.cpp.
 std::span<const Row> gfx9_rows();
 std::span<const Row> gfx11_rows();
 

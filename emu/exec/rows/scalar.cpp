@@ -41,7 +41,7 @@ T extreme(T a, T b, u32& scc) {
   return scc != 0 ? a : b;
 }
 
-/// SOPK's immediates are written as 16 bits, with or without their sign.
+/// The immediates of SOPK have 16 bits and are sign-extended or zero-extended.
 i32 word(u32 k) { return static_cast<int16_t>(k); }
 u32 unsigned_word(u32 k) { return k & 0xffff; }
 
@@ -59,9 +59,9 @@ constexpr auto kShiftAdd = [](u32 a, u32 b, u32& scc) {
       sop<[](u32 a, u32 k, u32& scc) { scc = a relation unsigned_word(k); }>("s_cmpk_" name \
                                                                              "_u32")
 
-// Registers whose numbers depend on M0.
+// Instructions whose register numbers depend on M0.
 
-constexpr u32 kOrdinary = 106;  // those before VCC
+constexpr u32 kOrdinary = 106;  // registers before VCC
 
 template <int kDwords, bool kSource, bool kHalves>
 Stop movrel(Wave* w, const Op* op) {

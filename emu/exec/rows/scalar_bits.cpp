@@ -1,4 +1,4 @@
-// Scalar logic, shifts, bit fields, and the instructions that change EXEC and save it.
+// Scalar logic, shifts and bit fields, and the instructions that save and change EXEC.
 
 #include <bit>
 
@@ -19,8 +19,8 @@ T nonzero(T value, u32& scc) {
   return value;
 }
 
-/// The destination takes EXEC, or with kWrite what EXEC becomes; EXEC becomes kCombine(source,
-/// EXEC), SCC whether any lane is left.
+/// EXEC becomes kCombine(source, EXEC), and SCC says whether any lane is left. The destination
+/// receives the old EXEC, or with kWrite the new one.
 template <class T, auto kCombine, bool kWrite>
 Stop save_exec(Wave* w, const Op* op) {
   const auto source = scalar_source<T>(w, op->a);
@@ -57,12 +57,12 @@ void lower_save_exec(Lowering& l, const Inst& inst) {
     "s_" name "_b64", &lower_save_exec<u64, [](u64 s, u64 e) -> u64 { return combine; }, write>    \
   }
 
-/// A row of 32 and one of 64 bits; `T` is the type, SCC says whether a bit is set.
+/// Makes a row of 32 and one of 64 bits. `T` is the type; SCC says whether the result is nonzero.
 #define EMU_LOGIC(name, result)                                                                 \
   sop_bits<[](u32 a, u32 b, u32& scc) { return nonzero<u32>(result, scc); }>("s_" name "_b32"), \
       sop_bits<[](u64 a, u64 b, u32& scc) { return nonzero<u64>(result, scc); }>("s_" name "_b64")
 
-/// Position and width of a bit field in one register.
+/// Extracts a bit field whose position and width are in one register.
 template <class T>
 T field(T value, u32 where) {
   constexpr u32 kBits = sizeof(T) * 8;
@@ -107,7 +107,7 @@ i32 leading_signs(T value) {
   return leading_zeros<T>(value ^ static_cast<T>(static_cast<S>(value) >> (sizeof(T) * 8 - 1)));
 }
 
-/// One bit for each four of which any is set.
+/// Returns one bit for each four bits of the source: whether any of them is set.
 template <class T>
 T quads(T value) {
   T result = 0;
@@ -116,7 +116,7 @@ T quads(T value) {
   }
   return result;
 }
-/// All four where any is set.
+/// Sets all four bits of each group of four that has any bit set.
 template <class T>
 T whole_quads(T value) {
   T result = 0;
@@ -153,7 +153,7 @@ constexpr Row kRows[] = {
     EMU_EXEC_ROWS("nand_saveexec", ~(s& e), false),
     EMU_EXEC_ROWS("nor_saveexec", ~(s | e), false),
     EMU_EXEC_ROWS("xnor_saveexec", ~(s ^ e), false),
-    // Which of the two is inverted: gfx11's names, then the older ones.
+    // The names say which operand is inverted: first gfx11's names, then the older ones.
     EMU_EXEC_ROWS("and_not0_saveexec", ~s& e, false),
     EMU_EXEC_ROWS("and_not1_saveexec", s & ~e, false),
     EMU_EXEC_ROWS("or_not0_saveexec", ~s | e, false),

@@ -6,7 +6,7 @@
 namespace emu::EMU_VARIANT {
 namespace {
 
-/// The kernel's arguments are there, and nobody writes to them while it runs.
+/// Kernel arguments are always initialized, and nothing writes them while the kernel runs.
 EMU_INLINE bool is_argument(Wave* w, uint64_t address, uint32_t bytes) {
   const uint64_t offset = address - w->launch->kernarg, size = w->launch->descriptor.kernarg_bytes;
   return offset < size && bytes <= size - offset;
@@ -31,7 +31,7 @@ Stop scalar_load(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// Reads through a buffer's descriptor: beyond its end there are zeros.
+/// Loads through a buffer descriptor; beyond its end the result is zero.
 template <int kDwords>
 Stop scalar_buffer_load(Wave* w, const Op* op) {
   read_scalar(w, op, op->a, 4);

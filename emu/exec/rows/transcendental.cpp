@@ -1,6 +1,6 @@
-// Reciprocals, roots, exponentials, logarithms, sine and cosine. Computed with some 50 bits and
-// rounded once; approximate() then moves them within the documented error when asked to. f32 forms
-// take and give denormals as zero, as documented.
+// Reciprocals, roots, exponentials, logarithms, sine and cosine. They are computed with some 50
+// bits and rounded once; approximate() then moves them within the documented error on request. f32
+// instructions treat denormal inputs and outputs as zero, as documented.
 
 #include "emu/exec/approximate.h"
 #include "emu/exec/rows/rows.h"
@@ -9,7 +9,7 @@
 namespace emu::EMU_VARIANT {
 namespace {
 
-constexpr uint32_t kUlps64 = 1u << 29;  // documented for the f64 forms
+constexpr uint32_t kUlps64 = 1u << 29;  // documented error of the f64 instructions
 
 EMU_INLINE F32 flush(F32 x) {
   return is_denormal(x) ? bits_as<F32>(float_bits(x) & 0x80000000u) : x;
@@ -22,7 +22,7 @@ EMU_INLINE F64 polynomial(F64 x, const double (&terms)[kTerms]) {
   return r;
 }
 
-/// ln(2)^k / k!
+/// Coefficients: ln(2)^k / k!
 constexpr double kExp2[] = {1.0,
                             0.6931471805599453,
                             0.2402265069591007,
@@ -45,30 +45,30 @@ EMU_INLINE F64 exp2_wide(F64 x) {
   return scale(part, convert<I32>(whole));
 }
 
-/// 2 / ln(2) / (2 k + 1)
+/// Coefficients: 2 / ln(2) / (2 k + 1)
 constexpr double kLog2[] = {2.8853900817779268,  0.9617966939259756,  0.5770780163555853,
                             0.4121985831111324,  0.3205988979753252,  0.2623081892525388,
                             0.22195308321368667, 0.19235933878519512, 0.16972882833987804,
                             0.15186263588304877, 0.1373995277037108,  0.12545174268599682};
 
-/// For positive normal numbers.
+/// Handles positive normal numbers only.
 EMU_INLINE F64 log2_wide(F64 x) {
   I64 bits = bits_as<I64>(x);
-  // The fraction comes to lie in [sqrt(1/2), sqrt(2)).
+  // This reduces the fraction to [sqrt(1/2), sqrt(2)).
   const I64 exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;
   const F64 m = bits_as<F64>(bits - (exponent << 52));
   const F64 s = (m - 1.0) / (m + 1.0);
   return fma(polynomial(s * s, kLog2), s, convert<F64>(exponent));
 }
 
-/// (-1)^k (2 pi)^(2k+1) / (2k+1)!
+/// Coefficients: (-1)^k (2 pi)^(2k+1) / (2k+1)!
 constexpr double kSine[] = {6.283185307179586,     -41.341702240399755,   81.60524927607504,
                             -76.70585975306136,    42.058693944897634,    -15.094642576822984,
                             3.8199525848482803,    -0.7181223017785001,   0.10422916220813978,
                             -0.012031585942120619, 0.0011309237482517954, -8.823533599242996e-05,
                             5.8056524029499e-06};
 
-/// sin of x revolutions, |x| <= 1/4.
+/// Returns the sine of x revolutions for |x| <= 1/4.
 EMU_INLINE F64 sine_quarter(F64 x) { return polynomial(x * x, kSine) * x; }
 
 EMU_INLINE F64 sine_wide(F64 x, bool cosine) {
@@ -95,7 +95,7 @@ EMU_INLINE F32 exp2_32(F32 x) {
   return is_nan(x) ? quieted(x) : r;
 }
 
-/// Logarithms of what isn't a positive finite number.
+/// Returns the logarithm of zero, negative numbers, infinities and NaN.
 EMU_INLINE F32 log2_special(F32 x, F32 result) {
   result = is_infinite(x) ? x : result;
   result = is_negative(x) ? splat<F32>(__builtin_nanf("")) : result;
@@ -106,7 +106,7 @@ EMU_INLINE F32 log2_32(F32 x) {
   return log2_special(x, convert<F32>(log2_wide(convert<F64>(absolute(x)))));
 }
 
-/// One division of f64 rounds 1 / sqrt(x) close enough for one rounding to f32.
+/// 1 / sqrt(x) in f64 is accurate enough for one rounding to f32.
 EMU_INLINE F32 rsq_32(F32 x) {
   return convert<F32>(1.0 / __builtin_elementwise_sqrt(convert<F64>(x)));
 }
@@ -114,9 +114,9 @@ EMU_INLINE F32 rsq_32(F32 x) {
 EMU_INLINE F64 rcp_64(F64 x) { return 1.0 / x; }
 EMU_INLINE F64 rsq_64(F64 x) { return 1.0 / __builtin_elementwise_sqrt(x); }
 
-// For a divisor whose fraction is all ones, Newton's steps end at the right quotient only if they
-// start from the nearest reciprocal (Markstein 1990). Compiled divisions are right, so cards give
-// it.
+// If all bits of a divisor's fraction are ones, the Newton iteration reaches the correct quotient
+// only from the nearest reciprocal (Markstein 1990). Compiled divisions are correct on real GPUs,
+// so their v_rcp returns the nearest reciprocal.
 constexpr auto kRcp = [](F32 x) {
   const F32 in = flush(x), nearest = flush(1.0f / in);
   const F32 moved = approximate(nearest, 1.0 / convert<F64>(in));
@@ -138,7 +138,7 @@ constexpr auto kExp = [](F32 x) {
   return approximate(flush(exp2_32(x)), exp2_wide(convert<F64>(x)));
 };
 
-/// Of f16, through a function of f32.
+/// The f16 version of a function, computed in f32.
 template <auto F>
 constexpr auto kOfHalf = [](F16 x) {
   const F32 exact = F(convert<F32>(x));

@@ -1,10 +1,10 @@
-// Loops, divergence, switches, calls, recursion, workgroups that wait for one another, clocks.
+// Loops, divergence, switches, calls, recursion, workgroups that wait for each other, and clocks.
 #include "corpus.h"
 
 KERNEL control_loops(ARGUMENTS) {
   ENTER;
   u32 x = in.i[0], steps = 0;
-  while (x != 1 && steps < 50) {  // a different count for each item
+  while (x != 1 && steps < 50) {  // the count differs between work-items
     x = x & 1 ? x * 3 + 1 : x / 2;
     ++steps;
   }
@@ -61,7 +61,7 @@ KERNEL control_switch(ARGUMENTS) {
     }
   }
   out.put(x);
-  switch (n % 7 + group()) {  // the same for all items
+  switch (n % 7 + group()) {  // the same case for all work-items
     case 0: out.put(in.i[1]); break;
     case 1: out.put(in.i[2] * 2); break;
     case 2: out.put(in.i[3] * 3); break;
@@ -109,7 +109,7 @@ KERNEL control_pointers(ARGUMENTS) {
 
 GLOBAL_VARIABLE u32 g_flags[64];
 
-/// Each workgroup waits for the one before it: started in order, they all end.
+/// Each workgroup waits for the previous one. All of them end if they start in order.
 KERNEL control_flags(ARGUMENTS) {
   ENTER;
   const u32 g = group();
@@ -131,7 +131,7 @@ KERNEL control_flags(ARGUMENTS) {
 KERNEL control_clocks(ARGUMENTS) {
   ENTER;
 #ifdef __AMDGCN__
-  // gfx11's counter of cycles has 20 bits and starts again from zero after them.
+  // gfx11's cycle counter has 20 bits and wraps to zero.
   const u64 first = __builtin_readcyclecounter(), steady = __builtin_readsteadycounter();
   __builtin_amdgcn_s_sleep(2);
   const u64 second = __builtin_readcyclecounter();

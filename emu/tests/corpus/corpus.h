@@ -1,9 +1,8 @@
 #pragma once
 
-// One source for the device and for the host. A kernel gets a record of inputs and one of outputs a
-// work item. On the host a work item is a fiber, LDS is a static array, and instructions across
-// lanes are exchanges through memory, so they may only stand where all of a workgroup's items come
-// by.
+// One source for device and host. Each work-item has an input record and an output record. On the
+// host, a work-item is a fiber and LDS is a static array. Cross-lane instructions exchange values
+// through memory there, so they may only be used where all work-items of a workgroup execute them.
 
 typedef unsigned char u8;
 typedef signed char i8;
@@ -31,7 +30,7 @@ typedef i32 int4 __attribute__((ext_vector_type(4)));
 typedef i32 int8 __attribute__((ext_vector_type(8)));
 
 struct Input {
-  u32 i[8];    // random bits and edges
+  u32 i[8];    // random bits and edge cases
   float f[8];  // numbers, zeros, infinities, denormals
   double d[4];
   half h[8];
@@ -89,7 +88,7 @@ DEVICE inline u64 ballot(bool b) {
 #endif
 }
 #define NOINLINE __attribute__((noinline))
-// What only some architectures have; the host has all.
+// Features of some architectures only. The host has all of them.
 #ifdef __GFX9__
 #define ONLY_GFX9 1
 #define SINCE_GFX10 0
@@ -108,7 +107,7 @@ unsigned emu_group();
 unsigned emu_items();
 unsigned emu_lanes();
 void emu_barrier();
-/// Everyone's value, by item, until the next exchange.
+/// Returns the values of all work-items, which remain valid until the next exchange.
 const unsigned* emu_exchange(unsigned value);
 void* emu_lds();
 }
@@ -127,7 +126,7 @@ inline u32 lanes() { return emu_lanes(); }
 inline u32 lane() { return item() % lanes(); }
 inline const u32* wave_of(u32 value) { return emu_exchange(value) + item() / lanes() * lanes(); }
 inline u32 bpermute(u32 from, u32 value) { return wave_of(value)[lane() / 32 * 32 + from % 32]; }
-/// As gfx9 does: across all 64 lanes.
+/// Permutes across all 64 lanes, as gfx9 does.
 inline u32 bpermute64(u32 from, u32 value) { return wave_of(value)[from % 64]; }
 inline u32 permute(u32 to, u32 value) {
   u32 values[64], targets[64], result = 0;
@@ -204,11 +203,12 @@ inline u64 ballot(bool b) {
 }
 #endif
 
-/// Rounded to f16, zero without its sign: clang 19 makes one instruction of a product and its
-/// rounding that adds +0 to it, and drops sums with +0 before a rounding.
+/// Rounds to f16 and clears the sign of zero. clang 19 fuses a product and its rounding into an
+/// instruction that adds +0, and drops sums with +0 before a rounding.
 DEVICE inline half narrow(float x) { return static_cast<half>(x == 0 ? 0.0f : x); }
 
-/// A difference, zero without its sign: clang 19 makes a negation of +0 - x for f16.
+/// Returns a difference with the sign of zero cleared: clang 19 turns +0 - x into a negation for
+/// f16.
 DEVICE inline half minus(half a, half b) {
   const half difference = a - b;
   return difference == 0 ? half(0) : difference;
@@ -216,14 +216,15 @@ DEVICE inline half minus(half a, half b) {
 
 DEVICE inline u32 index() { return group() * items() + item(); }
 
-/// Bits of a result; NaN's sign and payload aren't told.
+/// Returns the bits of a result. The sign and payload of NaN are canonical, since they are
+/// unspecified.
 DEVICE inline u32 bits(float x) { return x != x ? 0x7fc00000 : __builtin_bit_cast(u32, x); }
 DEVICE inline u64 bits(double x) {
   return x != x ? 0x7ff8000000000000 : __builtin_bit_cast(u64, x);
 }
 DEVICE inline u32 bits(half x) { return x != x ? 0x7e00 : __builtin_bit_cast(u16, x); }
 
-/// Writes one after the other.
+/// Writes values one after another.
 #ifdef __AMDGCN__
 #define DEVICE_METHOD __device__
 #else

@@ -1,4 +1,4 @@
-// Integers: 8 to 64 bits, division, shifts, fields, counts, permutations, dot products.
+// Integers of 8 to 64 bits: division, shifts, bit fields, bit counts, permutations, dot products.
 #include "corpus.h"
 
 KERNEL int_arithmetic(ARGUMENTS) {
@@ -139,7 +139,7 @@ KERNEL short_arithmetic(ARGUMENTS) {
 
 DEVICE u32 byte_of(u32 x, int i) { return x >> (8 * i) & 255; }
 
-/// Signed bytes times unsigned ones, saturated.
+/// Returns a dot product of signed and unsigned bytes, saturated.
 DEVICE i32 mixed_dot4(u32 a, u32 b, i32 c) {
   i64 sum = c;
   for (int i = 0; i < 4; ++i) sum += static_cast<i8>(byte_of(a, i)) * static_cast<i32>(byte_of(b, i));

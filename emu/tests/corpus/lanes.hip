@@ -1,4 +1,4 @@
-// Across the lanes of a wave.
+// Cross-lane instructions.
 #include "corpus.h"
 
 KERNEL lanes_permute(ARGUMENTS) {
@@ -26,7 +26,7 @@ KERNEL lanes_dpp(ARGUMENTS) {
   out.put(DPP(y, x, 0x140, 15, 15, false));
   out.put(DPP(y, x, 0x141, 5, 15, false));
   out.put(DPP(0, x, 0x153, 15, 15, true));
-  // Folded into the arithmetic that follows.
+  // The compiler folds these into the arithmetic that follows.
   float s = static_cast<float>(in.small[1]);
   s += __builtin_bit_cast(float, DPP(0, __builtin_bit_cast(u32, s), 0x111, 15, 15, true));
   s += __builtin_bit_cast(float, DPP(0, __builtin_bit_cast(u32, s), 0x112, 15, 15, true));
@@ -64,7 +64,7 @@ KERNEL lanes_whole_wave(ARGUMENTS) {
   out.put(DPP(0, x, 0x13c, 15, 15, true));
   out.put(DPP(y, x, 0x142, 10, 15, false));
   out.put(DPP(y, x, 0x143, 12, 15, false));
-  // The sum of a wave, as libraries for these architectures have it: in the last lane.
+  // Sums a wave as libraries for these architectures do; the result is in the last lane.
   u32 sum = in.small[1];
   sum += DPP(0, sum, 0x111, 15, 15, false);
   sum += DPP(0, sum, 0x112, 15, 15, false);
@@ -97,7 +97,7 @@ KERNEL lanes_reduction(ARGUMENTS) {
 #if SINCE_GFX10 && defined(__AMDGCN__)
   sum += PERMLANEX16(0, sum, 0, 0, true, true);
 #else
-  sum += SWIZZLE(sum, 0x401f);  // the lane 16 further
+  sum += SWIZZLE(sum, 0x401f);  // adds the value of the lane 16 further on
 #endif
   out.put(sum);
   i32 most = static_cast<i32>(in.i[1]);

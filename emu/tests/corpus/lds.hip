@@ -1,4 +1,4 @@
-// LDS: widths, two addresses, atomics, barriers in loops, dynamic size.
+// LDS: access widths, two-address instructions, atomics, barriers in loops, dynamic size.
 #include "corpus.h"
 
 KERNEL lds_reduction(ARGUMENTS) {
@@ -15,7 +15,7 @@ KERNEL lds_reduction(ARGUMENTS) {
   barrier();
   values[t] = in.small[0];
   barrier();
-  for (u32 step = 1; step < items(); step *= 2) {  // a running sum
+  for (u32 step = 1; step < items(); step *= 2) {  // a prefix sum
     const u32 before = t >= step ? values[t - step] : 0;
     barrier();
     values[t] += before;
@@ -120,7 +120,7 @@ KERNEL lds_float_atomics(ARGUMENTS) {
   LDS float sum;
   if (item() == 0) sum = 0;
   barrier();
-  // Whole numbers: the order doesn't matter.
+  // The values are integers, so the order of additions doesn't matter.
 #ifdef __AMDGCN__
   __builtin_amdgcn_ds_faddf((__attribute__((address_space(3))) float*)&sum,
                             static_cast<float>(in.small[0]), 0, 0, false);
@@ -156,7 +156,8 @@ KERNEL lds_transpose(ARGUMENTS) {
   out.put(sum);
 }
 
-/// Indices that fall as items rise: addresses below zero, with offsets that bring them back.
+/// Indices decrease as work-items increase, which gives negative address registers and offsets that
+/// compensate them.
 KERNEL lds_reversed(ARGUMENTS) {
   ENTER;
   LDS u32 words[64];

@@ -1,4 +1,4 @@
-// Floating point of every width, division, roots, rounding, classes, conversions.
+// Floating point of every width: division, roots, rounding, classes, conversions.
 #include "corpus.h"
 
 KERNEL float_arithmetic(ARGUMENTS) {
@@ -112,7 +112,7 @@ KERNEL rounding(ARGUMENTS) {
 
 KERNEL least_and_most(ARGUMENTS) {
   ENTER;
-  // Zeros of both signs aren't to be told apart here: the languages leave their order open.
+  // Zeros of different sign must not occur here, because the languages leave their order open.
   const float a = in.f[0] + 1.0f, b = in.f[1] + 1.0f, c = in.f[2] + 1.0f;
   out.put(__builtin_fminf(a, b));
   out.put(__builtin_fmaxf(a, b));
@@ -161,7 +161,7 @@ KERNEL conversions(ARGUMENTS) {
   out.put(static_cast<u32>(static_cast<double>(in.i[1]) * 0.9));
 }
 
-/// Within a relative error: these instructions aren't told bit by bit.
+/// These results may have a relative error, since their bits are unspecified.
 KERNEL approx_functions(ARGUMENTS) {
   ENTER;
   const float x = static_cast<float>(in.small[0]) * 0.01f + 0.125f;

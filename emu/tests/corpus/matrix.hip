@@ -1,4 +1,4 @@
-// Matrix instructions of a wave of 32; sums are exact.
+// Matrix instructions of waves of 32 lanes. The sums are exact.
 #include "corpus.h"
 
 DEVICE half number(u32 x) { return static_cast<half>(static_cast<float>(static_cast<i32>(x % 17) - 8)); }

@@ -59,7 +59,7 @@ DEVICE NOINLINE u32 through_pointer(u32* p, u32 n) {
   return sum;
 }
 
-/// The same function through a pointer to LDS, to scratch and to global memory.
+/// Calls one function with pointers to LDS, scratch and global memory.
 KERNEL memory_flat(ARGUMENTS) {
   ENTER;
   LDS u32 shared[128 * 4];
@@ -86,7 +86,7 @@ KERNEL memory_constant(ARGUMENTS) {
   u32 sum = kTable[in.small[0] & 63];
   for (u32 i = 0; i < n % 16 + 3; ++i) sum = sum * 10 + kTable[i];
   out.put(sum);
-  // Scalar loads of all widths: the same for all items.
+  // Scalar loads of all widths, with the same address in all work-items.
   const u32* words = reinterpret_cast<const u32*>(inputs);
   u32 all = 0;
   for (u32 i = 0; i < 31; ++i) all = all * 7 + words[i];
@@ -99,7 +99,7 @@ GLOBAL_VARIABLE u32 g_counts[4];
 
 KERNEL memory_atomics(ARGUMENTS) {
   ENTER;
-  u32* w = outputs[0].w + 24;  // zero at first; everyone adds
+  u32* w = outputs[0].w + 24;  // zero at first; all work-items add to it
   __atomic_fetch_add(&w[0], in.small[0], __ATOMIC_RELAXED);
   __atomic_fetch_or(&w[1], 1u << (in.small[1] & 31), __ATOMIC_RELAXED);
   __atomic_fetch_max(&w[2], in.i[0], __ATOMIC_RELAXED);
@@ -143,7 +143,7 @@ KERNEL memory_buffer(ARGUMENTS) {
   __builtin_amdgcn_raw_buffer_store_b16(static_cast<u16>(in.i[1]), to, 44, 0, 0);
 #else
   const auto* words = reinterpret_cast<const u32*>(inputs);
-  // The scalar offset isn't held against the buffer's end, and every dword is by itself.
+  // The scalar offset is excluded from the bounds check, and each dword is checked separately.
   const auto word = [&](u32 at, u32 scalar = 0) {
     return at + 4 <= bytes ? words[(at + scalar) / 4] : 0;
   };
@@ -164,10 +164,10 @@ KERNEL memory_register_index(ARGUMENTS) {
   ENTER;
   uint32v v;
   for (u32 i = 0; i < 32; ++i) v[i] = in.i[i & 7] * (i + 1);
-  const u32 same = (group() * 5 + 3) & 31;  // one register for all lanes
+  const u32 same = (group() * 5 + 3) & 31;  // the same register in all lanes
   out.put(v[same]);
   v[(same + 7) & 31] = in.i[1];
-  v[in.small[0] & 31] += 1;  // each lane its own: a loop over the registers asked for
+  v[in.small[0] & 31] += 1;  // differs by lane: becomes a loop over the distinct registers
   out.put(v[in.small[1] & 31]);
   u32 sum = 0;
   for (u32 i = 0; i < 32; ++i) sum = sum * 3 + v[i];

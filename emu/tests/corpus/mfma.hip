@@ -1,4 +1,4 @@
-// Matrix instructions of CDNA: waves of 64; sums are exact.
+// Matrix instructions of CDNA, in waves of 64 lanes. The sums are exact.
 #include "corpus.h"
 
 typedef float float16v __attribute__((ext_vector_type(16)));
@@ -9,29 +9,29 @@ typedef half half4 __attribute__((ext_vector_type(4)));
 typedef i16 short4 __attribute__((ext_vector_type(4)));
 typedef double double4 __attribute__((ext_vector_type(4)));
 
-/// A whole number of a matrix: which one, its block, row and column.
+/// Returns an integer element of a matrix, given the matrix, block, row and column.
 DEVICE i32 number(u32 matrix, u32 block, u32 row, u32 column) {
   const u32 x = (matrix * 97 + block * 57 + row * 31 + column * 7) * 2654435761u >> 15;
   return static_cast<i32>(x % 17) - 8;
 }
-/// An element of A (row, k), of B (k, column) as the matrix of its transpose.
+/// Returns element (row, k) of A, and element (k, column) of B, which is stored as its transpose.
 DEVICE i32 a_of(u32 block, u32 row, u32 k) { return number(group(), block, row, k); }
 DEVICE i32 b_of(u32 block, u32 column, u32 k) { return number(group() + 50, block, column, k); }
 DEVICE i32 c_of(u32 block, u32 row, u32 column) { return number(90, block, row, column); }
 
-/// What comes of it, for the block's row and column.
+/// Returns the expected result at a row and column of the block.
 DEVICE i32 product(u32 block, u32 row, u32 column, u32 depth) {
   i32 sum = c_of(block, row, column);
   for (u32 k = 0; k < depth; ++k) sum += a_of(block, row, k) * b_of(block, column, k);
   return sum;
 }
 
-/// The f16 or bf16 of a small whole number.
+/// Converts a small integer to f16 or bf16.
 DEVICE i16 brain(i32 x) {
   return static_cast<i16>(__builtin_bit_cast(u32, static_cast<float>(x)) >> 16);
 }
 
-/// Where results of 32 bits lie, by lane and register.
+/// The position of 32-bit results by lane and register.
 template <u32 kSize>
 struct Place {
   u32 block, row, column;
@@ -75,7 +75,7 @@ struct Place {
   }
 #endif
 
-/// The row (or column), block and first k of a lane, `each` k a lane.
+/// Computes the row (or column), block and first k of a lane that holds `each` consecutive k.
 #define LANE(kSize, kBlocks, each)                  \
   const u32 row = lane() % kSize;                   \
   const u32 block = lane() / kSize % kBlocks;       \
@@ -177,7 +177,7 @@ KERNEL mfma_f64(ARGUMENTS) {
 #endif
 }
 
-/// The sum starts with a constant.
+/// The addend is a constant.
 KERNEL mfma_from_zero(ARGUMENTS) {
   ENTER;
 #ifdef __AMDGCN__

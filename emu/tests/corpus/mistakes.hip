@@ -1,7 +1,7 @@
-// Mistakes that were found in other emulators and need a whole kernel.
+// Mistakes that were found in other emulators and need a whole kernel to reproduce.
 #include "corpus.h"
 
-/// Waves that come by the same barrier again and again, each time with something to tell.
+/// Waves pass the same barrier repeatedly and exchange a value each time.
 KERNEL mistake_barrier_in_a_loop(ARGUMENTS) {
   ENTER;
   LDS u32 turn[128];
@@ -15,7 +15,7 @@ KERNEL mistake_barrier_in_a_loop(ARGUMENTS) {
   out.put(x);
 }
 
-/// Every wave has scratch of its own, and keeps it while others run.
+/// Every wave has its own scratch and keeps it while others run.
 KERNEL mistake_scratch_shared_between_waves(ARGUMENTS) {
   ENTER;
   u32 mine[16];
@@ -26,7 +26,7 @@ KERNEL mistake_scratch_shared_between_waves(ARGUMENTS) {
   out.put(sum);
 }
 
-/// Single and double denormals stay what they are.
+/// f32 and f64 denormals are preserved.
 KERNEL mistake_denormals_flushed(ARGUMENTS) {
   ENTER;
   const float tiny = __builtin_bit_cast(float, in.small[0] + 1);

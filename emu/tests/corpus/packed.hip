@@ -1,4 +1,4 @@
-// Vectors of two 16-bit values, mixed precision, dot products of halves.
+// Vectors of two 16-bit values, mixed precision, and dot products of halves.
 #include "corpus.h"
 
 DEVICE u32 both(half2 x) { return bits(x.x) | bits(x.y) << 16; }
@@ -75,7 +75,7 @@ KERNEL mixed_precision(ARGUMENTS) {
 
 KERNEL dot_products(ARGUMENTS) {
   ENTER;
-  // Whole numbers: sums are exact in every order.
+  // The values are integers, so sums are exact in every order.
   const half2 a = {static_cast<half>(static_cast<float>(in.small[0] & 63)),
                    static_cast<half>(static_cast<float>(in.small[1] & 63))};
   const half2 b = {static_cast<half>(static_cast<float>(in.small[2] & 63)),

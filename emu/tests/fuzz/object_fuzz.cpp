@@ -1,5 +1,5 @@
-// What a program hands over as a module, from any bytes to lowered code: bundles, ELF, metadata,
-// line tables, decoding and lowering of every function. Errors are exceptions of known types;
+// Fuzzes everything between the bytes of a module and lowered code: bundles, ELF, metadata, line
+// tables, and decoding and lowering of every function. Errors must be exceptions of known types;
 // anything else is a find.
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace {
 
-/// Enough of a hostile object's functions: each may span the whole text.
+/// Limits the number of a hostile object's functions, each of which may span the whole text.
 constexpr size_t kMostFunctions = 64;
 
 void lower_all(const emu::CodeObject& object, const emu::Architecture& architecture, bool checked) {
@@ -50,7 +50,7 @@ void load(emu::Bytes bytes, const char* device, bool checked) {
   }
 }
 
-/// One function of these instructions.
+/// Lowers these instructions as one function.
 void lower_text(emu::Bytes text, uint8_t kind) {
   static constexpr const char* kArchitectures[] = {"gfx1100", "gfx90a", "gfx1030", "gfx1200"};
   const emu::Architecture& architecture = *emu::find_architecture(kArchitectures[kind % 4]);

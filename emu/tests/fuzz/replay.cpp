@@ -1,4 +1,4 @@
-// Runs the fuzzer's target on files and on the files of folders: its finds, as a test.
+// Runs the fuzzer's target on files, and on the files in folders, to replay its finds as a test.
 
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
 int run(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-  // A copy of exactly this size on the heap, which tools watch the ends of.
+  // An exactly sized copy on the heap, so that sanitizers detect accesses beyond it.
   const std::vector<uint8_t> data(bytes.begin(), bytes.end());
   std::printf("%s, %zu bytes\n", path.c_str(), data.size());
   std::fflush(stdout);

@@ -1,4 +1,4 @@
-// Kernels for the tests of the runtime: they do little, so that what is around them is what counts.
+// Simple kernels for testing the runtime.
 
 #include "device.h"
 
@@ -19,7 +19,7 @@ extern "C" __global__ void set_to(int* data, int value) { data[global_item()] = 
 
 extern "C" __global__ void read_counter(int* out) { *out = counter; }
 
-/// Takes its time: `rounds` dependent steps, then writes.
+/// Runs for a while: does `rounds` dependent steps and then writes.
 extern "C" __global__ void slow_set(int* data, int value, int rounds) {
   unsigned state = static_cast<unsigned>(value);
   for (int i = 0; i < rounds; ++i) state = state * 1664525u + 1013904223u;
@@ -31,7 +31,8 @@ extern "C" __global__ void never_ends(volatile int* flag) {
   }
 }
 
-/// Each group waits for the one after it, the last one for none: needs all to be begun at once.
+/// Each workgroup waits for the next one, and the last one doesn't wait. All of them must be active
+/// at once.
 extern "C" __global__ void chain(int* flags, int groups) {
   const int me = static_cast<int>(group());
   if (item() != 0) return;
@@ -61,7 +62,7 @@ extern "C" __global__ void reverse(int* data) {
   data[i] = dynamic_lds[n - 1 - i];
 }
 
-// Bugs that the checks are to find.
+// Bugs that the checks must find.
 
 extern "C" __global__ void reads_unwritten_lds(int* data) { data[item()] = dynamic_lds[item() + 1]; }
 
@@ -77,14 +78,14 @@ __attribute__((amdgpu_flat_work_group_size(1, 64))) extern "C" __global__ void s
   data[item()] = 1;
 }
 
-// What ends a kernel before its time.
+// Ways to end a kernel early.
 
 extern "C" __global__ void traps(int* data) {
   if (data[item()] == 0) __builtin_trap();
   data[item()] = 1;
 }
 
-/// Goes where its caller says.
+/// Calls the function that the caller passed.
 extern "C" __global__ void calls(int* data, void (*function)(int*)) { function(data); }
 
 __attribute__((noinline)) __device__ int deeper(volatile int* data, int depth) {
@@ -97,7 +98,7 @@ extern "C" __global__ void recurses(volatile int* data) { data[0] = deeper(data,
 
 typedef int many __attribute__((ext_vector_type(32)));
 
-/// A register by a number that is only known here.
+/// Reads a register whose index is known only at run time.
 extern "C" __global__ void picks_register(int* data, int which) {
   many v;
   for (int i = 0; i < 32; ++i) v[i] = data[i] + static_cast<int>(item());

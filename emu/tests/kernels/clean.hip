@@ -1,8 +1,8 @@
-// Right programs that look wrong to checks which know too little: nothing may be said of them.
+// Correct programs that imprecise checks might report. The checks must not report them.
 
 #include "device.h"
 
-/// Registers below zero with offsets that bring them back.
+/// Uses negative address registers with offsets that compensate them.
 extern "C" __global__ void reversed(int* data) {
   __shared__ int room[64];
   room[63 - item()] = data[item()];
@@ -12,7 +12,7 @@ extern "C" __global__ void reversed(int* data) {
   data[item()] = room[63 - item()] + room[63 - item() / 2] * 1000;
 }
 
-/// Compared in all lanes, though only those count that have a value.
+/// All lanes compare, but only the results of lanes with a value are used.
 extern "C" __global__ void largest(const float* from, int* to, int n) {
   const int i = static_cast<int>(global_item());
   const bool valid = i < n;
@@ -30,7 +30,7 @@ struct Padded {
   int b;
   short c;
 };
-/// Fields are written one by one, and the whole is copied.
+/// Writes the fields one by one and copies the whole struct.
 extern "C" __global__ void padding(Padded* data) {
   Padded* own = data + item();
   own->a = static_cast<char>(item());
@@ -40,14 +40,14 @@ extern "C" __global__ void padding(Padded* data) {
   data[64 + item()] = *own;
 }
 
-/// What an exchange writes is written.
+/// Memory that an exchange writes counts as written.
 extern "C" __global__ void exchanged(int* data) {
   __hip_atomic_exchange(data + item(), static_cast<int>(item()), __ATOMIC_RELAXED,
                         __HIP_MEMORY_SCOPE_AGENT);
   data[64 + item()] = data[item()];
 }
 
-/// One wave gives to the other, which waits for an atomic operation to tell.
+/// One wave hands a value to the other, which waits for an atomic operation.
 extern "C" __global__ void handed_over(int* data) {
   __shared__ int value, ready;
   if (item() == 0) ready = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the test kernels need of the device's language, without any vendor's header.
+// Declarations of the device language for the test kernels, which use no vendor's headers.
 
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
@@ -9,9 +9,9 @@
 __device__ inline unsigned item() { return __builtin_amdgcn_workitem_id_x(); }
 __device__ inline unsigned group() { return __builtin_amdgcn_workgroup_id_x(); }
 __device__ inline unsigned group_size() { return __builtin_amdgcn_workgroup_size_x(); }
-/// Also where the grid's last group is smaller: hidden arguments have the number of whole groups
-/// first, then their sizes from byte 12 on, then the sizes of the rest. Of code objects from
-/// version 5 on.
+/// Handles a smaller workgroup at the edge of the grid, too: the hidden arguments hold the number
+/// of whole workgroups, from byte 12 on their sizes, and then the sizes of the remainder. Requires
+/// code object version 5 or later.
 __device__ inline unsigned own_group_size() {
   using Bytes = const __attribute__((address_space(4))) char*;
   const auto hidden = (Bytes)__builtin_amdgcn_implicitarg_ptr();

@@ -1,4 +1,4 @@
-// Bugs in functions that are inlined: of a header, and of the file itself.
+// Bugs in inlined functions of a header and of the file itself.
 
 #include "device.h"
 #include "inlined.h"

@@ -1,4 +1,5 @@
-// Bugs that the checks are to find, in gfx11's own instructions where compilers wouldn't write them.
+// Bugs that the checks must find. Inline assembly for gfx11 expresses those that compilers wouldn't
+// emit.
 
 #include "device.h"
 
@@ -52,7 +53,7 @@ extern "C" __global__ void unwritten_condition(int* data) {
   data[item()] = x;
 }
 
-/// The word is no instruction.
+/// The word isn't a valid instruction.
 extern "C" __global__ void unknown_instruction(int* data) {
   data[item()] = 77;
   asm volatile(".long 0xfc0000ff");
@@ -76,7 +77,7 @@ extern "C" __global__ void lds_too_far(int* data) {
   data[item()] = dynamic_lds[item() + 100000];
 }
 
-/// Every element has been written when it is read, by another wave without a barrier between.
+/// Each element is written before another wave reads it, but there is no barrier in between.
 extern "C" __global__ void lds_race(int* data) {
   const unsigned i = item(), n = group_size();
   dynamic_lds[i] = data[i];
@@ -88,7 +89,7 @@ extern "C" __global__ void lds_race(int* data) {
   data[i] = other;
 }
 
-/// Half of the lanes write another value than the other half, to one address.
+/// Half of the lanes write a different value than the other half to the same address.
 extern "C" __global__ void lanes_collide(int* data) { data[item() / 2] = static_cast<int>(item()); }
 
 extern "C" __global__ void lds_lanes_collide(int* data) {
@@ -96,20 +97,20 @@ extern "C" __global__ void lds_lanes_collide(int* data) {
   data[item()] = dynamic_lds[item() / 2];
 }
 
-/// All lanes write the same.
+/// All lanes write the same value.
 extern "C" __global__ void lanes_agree(int* data) {
   dynamic_lds[item() / 2] = static_cast<int>(item() / 2);
   data[item() / 4] = dynamic_lds[item() / 2] / 2;
 }
 
-/// Group g writes the short g of every dword and adds what was there: no two share a byte.
+/// Workgroup g increments short g of every dword. No two workgroups share a byte.
 extern "C" __global__ void halves(short* data) {
   short& own = data[item() * 2 + group()];
   own = static_cast<short>(own + 1);
 }
 
-/// Four groups, which begin one after another, write neighbouring elements, and every item those of
-/// a line of its own.
+/// Four workgroups, which start one after another, write adjacent elements. Each work-item uses a
+/// cache line of its own.
 template <class T>
 __device__ void write_neighbours(T* data) {
   constexpr unsigned kLine = 64 / sizeof(T);
@@ -118,22 +119,22 @@ __device__ void write_neighbours(T* data) {
 extern "C" __global__ void neighbouring_shorts(short* data) { write_neighbours(data); }
 extern "C" __global__ void neighbouring_bytes(char* data) { write_neighbours(data); }
 
-/// All groups write the first byte.
+/// All workgroups write the first byte.
 extern "C" __global__ void one_byte(char* data) { data[0] = static_cast<char>(group() + 1); }
 
-/// Item i of one wave and of the other write neighbouring shorts.
+/// Work-item i of either wave writes one of two adjacent shorts.
 extern "C" __global__ void lds_halves(short* data) {
   auto* lds = reinterpret_cast<short*>(dynamic_lds);
   lds[item() % 32 * 2 + item() / 32] = static_cast<short>(item());
   data[item()] = lds[item() % 32 * 2 + item() / 32];
 }
 
-/// Comes to barrier after barrier, until somebody writes.
+/// Reaches one barrier after another until data[0] is written.
 extern "C" __global__ void barriers_forever(volatile int* data) {
   while (data[0] == 0) __builtin_amdgcn_s_barrier();
 }
 
 extern "C" __global__ void adds_one(int* data, int to) {
-  // Groups swap their halves from launch to launch.
+  // The workgroups swap their halves between launches.
   data[(group() ^ static_cast<unsigned>(to)) * 32 + item()] += 1;
 }

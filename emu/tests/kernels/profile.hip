@@ -1,32 +1,32 @@
-// What a profile counts, one thing a kernel.
+// Each kernel has known counts for one thing that a profile counts.
 
 #include "device.h"
 
 extern __shared__ int dynamic_lds[];
 
-/// Every lane has a line of 128 bytes of its own.
+/// Every lane uses its own 128-byte segment.
 extern "C" __global__ void strided(const int* from, int* to) { to[item() * 32] = from[item() * 32]; }
 
-/// All lanes read one dword.
+/// All lanes read the same dword.
 extern "C" __global__ void uniform(const int* from, int* to, int zero) {
   to[item()] = from[static_cast<int>(item()) * zero];
 }
 
-/// All lanes' dwords are in bank 0.
+/// All lanes use dwords of bank 0.
 extern "C" __global__ void one_bank(int* data) {
   volatile int* lds = dynamic_lds;
   lds[item() * 32] = data[item()];
   data[item()] = lds[item() * 32];
 }
 
-/// The same with rows of 33: no two in a bank.
+/// Uses rows of 33 dwords, so that no two lanes share a bank.
 extern "C" __global__ void padded(int* data) {
   volatile int* lds = dynamic_lds;
   lds[item() * 33] = data[item()];
   data[item()] = lds[item() * 33];
 }
 
-/// Four lanes work, the others wait.
+/// Four lanes work and the others are disabled.
 extern "C" __global__ void four_lanes(int* data, int times) {
   if (item() >= 4) return;
   int x = data[item()];
@@ -34,7 +34,7 @@ extern "C" __global__ void four_lanes(int* data, int times) {
   data[item()] = x;
 }
 
-/// More than a lane's registers are asked to hold by number.
+/// Indexes more values than a lane's registers can hold.
 extern "C" __global__ void spills(int* data, int which) {
   int room[300];
   for (int i = 0; i < 300; ++i) room[(i * which) % 300] = data[i];

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Adds an architecture to copies of the sources, as docs/adding-a-model.md says how: GLM-4, in one file, and a tiny
-model of it to the tests. The build of tests/models makes a program of what these copies change and runs it.
+"""Adds an architecture to copies of the sources, following docs/adding-a-model.md: GLM-4, in one file, and a tiny
+model of it in the tests. The build of tests/models compiles the code that uses these copies and runs it.
 
 Usage: add_model.py SOURCE_FOLDER OVERLAY_FOLDER"""
 
 import pathlib
 import sys
 
-# (file, the line in front of which it goes, what is added)
+# (file, the line before which the text is added, the text)
 PLACES = [
     ("wick/models/registry.cpp",
      "constexpr TensorNames kQueryKeyNorm",
@@ -24,7 +24,7 @@ constexpr TensorNames kGlm4{.attention_post_norm = "post_attention_norm",
     ("wick/models/registry.cpp",
      '    {"llama", ',
      '    {"glm4", "GLM 4", glm4, kGlm4},\n'),
-    # What the tests hold it to.
+    # The reference for the tests.
     ("tests/models/tiny_families.cpp",
      '      {"llama", ',
      """      {"glm4",
