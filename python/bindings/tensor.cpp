@@ -75,10 +75,10 @@ const char* elements(const Tensor& x) {
   return static_cast<const char*>(x.storage()->data()) + bytes_of(x.dtype(), x.layout().offset());
 }
 
-/// The one element as a number. Errors begin with `as`, the name of what reads.
+/// The one element as a number. `as`: the name of what reads, in the error of a traced tensor.
 nb::object item(const Tensor& x, const char* as) {
   x.require_values(as);
-  if (x.elems() != 1) throw Error(as, "not one element", x.str());
+  if (x.elems() != 1) throw Error("item", "not one element", x.str());
   const Tensor host = readable(x);
   return number(elements(host), host.dtype());
 }

@@ -230,6 +230,9 @@ def test_repeat_interleave_refuses() -> None:
         v.repeat_interleave(wick.tensor([1, -2, 3]))
     with pytest.raises(wick.DTypeError, match="^repeat_interleave: counts of another dtype"):
         v.repeat_interleave(wick.tensor([1.0, 2.0, 3.0]))
+    for counts in ([1, 2**60, 1], [2**63 - 1, 1, 1]):
+        with pytest.raises(MemoryError, match="^repeat_interleave: out of memory"):
+            v.repeat_interleave(wick.tensor(counts))
     leaf = wick.tensor([1.0, 2.0, 3.0], requires_grad=True)
     leaf.repeat_interleave(wick.tensor([2, 0, 3])).sum().backward()
     assert leaf.grad is not None and leaf.grad.tolist() == [2, 0, 3]

@@ -222,8 +222,15 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& counts, int dim) {
                 fmt::format("need [{}] or one number", x.size(d)));
   }
   const std::vector<int64_t> times = counts.to(DType::i64).to_vector<int64_t>();
+  // The ids of all results lie on the host.
+  const auto most =
+      static_cast<int64_t>(backend(Device::cpu()).memory_info().total_bytes / sizeof(int64_t));
+  int64_t total = 0;
   for (const int64_t count : times) {
     if (count < 0) throw Error(op, "a negative count", fmt::format("{}", count));
+    if (__builtin_add_overflow(total, count, &total) || total > most) {
+      throw Error(ErrorKind::memory, op, "out of memory", x.str(), "the counts are too large");
+    }
   }
   if (times.size() == 1) return repeat_interleave(x, times[0], d);
   std::vector<int64_t> ids;
