@@ -2,7 +2,7 @@
 // preceding ops. The result must have the bits of the ops one after another, on each GPU that
 // WICK_TEST_DEVICES names.
 
-#include "wick/backend/gpu/linear/prologue.h"
+#include "wick/backend/gpu/linear/quantize_activations.h"
 
 #include <fmt/format.h>
 

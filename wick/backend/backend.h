@@ -107,9 +107,9 @@ struct SampleState {
 };
 
 /// A captured graph of work that can be replayed.
-class WICK_API Recording {
+class WICK_API DeviceGraph {
  public:
-  virtual ~Recording();
+  virtual ~DeviceGraph();
   /// Queues the work after all work queued on the device so far.
   virtual void replay() = 0;
 };
@@ -168,7 +168,7 @@ class WICK_API Backend {
   /// Captures the calls that `work` makes on this backend as a graph. They must write to tensors
   /// made before; memory that they allocate lives as long as the graph. They must not copy to or
   /// from the host.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+  virtual std::unique_ptr<DeviceGraph> record(const std::function<void()>& work) = 0;
   virtual MemoryInfo memory_info() const = 0;
   /// Memory that the system can still give to this or another process. It may change at any time.
   virtual size_t free_memory() const = 0;

@@ -74,7 +74,7 @@ class WICK_API Decoder {
   std::deque<std::unique_ptr<Readback>> coming_;
 
   Tensor logits_;                         // logits of the captured step
-  std::unique_ptr<Recording> recording_;  // captured step, valid while cache_.moves() == moves_
+  std::unique_ptr<DeviceGraph> recording_;  // captured step, valid while cache_.moves() == moves_
   bool recorded_draws_ = false;           // whether the captured step also samples
   int64_t moves_ = -1;
 };

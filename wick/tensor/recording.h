@@ -14,7 +14,7 @@ namespace wick {
 /// their addresses; `overwrite` writes new inputs over old ones. On a GPU the ops don't run before
 /// the first replay, and each replay overwrites the results. The kernels must have run once before.
 /// Errors: `work` copies to or from the host, or calls record().
-WICK_API std::unique_ptr<Recording> record(Device device, const std::function<void()>& work);
+WICK_API std::unique_ptr<DeviceGraph> record(Device device, const std::function<void()>& work);
 
 /// Writes host values to a dense u32 tensor, ordered with the device's work. Errors: the dtype or
 /// size differs; the tensor isn't dense or maps a file.
