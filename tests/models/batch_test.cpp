@@ -55,8 +55,9 @@ class BatchTest : public testing::Test {
   TempFolder folder_;
 };
 
-/// The same bits, or with float weights on a GPU, whose products choose their order by the number
-/// of rows (docs/design/numerics/matmul.md), nearly the same numbers.
+/// The same bits. With float weights on a GPU, whose products choose their order by the rows of a
+/// sequence in a step (docs/design/numerics/matmul.md), a prompt in pieces gives nearly the same
+/// numbers as the whole.
 void expect_row(const std::vector<float>& row, const std::vector<float>& wanted, bool exact,
                 const std::string& what) {
   if (exact) {
@@ -65,6 +66,79 @@ void expect_row(const std::vector<float>& row, const std::vector<float>& wanted,
   }
   ASSERT_EQ(row.size(), wanted.size());
   for (size_t i = 0; i < row.size(); ++i) ASSERT_NEAR(row[i], wanted[i], 2e-5f) << what;
+}
+
+/// How many tokens sequence s gives to each step. The subjects' pieces go by every order of sums:
+/// single rows, few, some and many.
+int64_t piece(int64_t s, int64_t step) {
+  constexpr int64_t kPieces[][6] = {{20, 1, 70, 1, 6, 1}, {1, 33, 1, 9, 1, 2}, {1, 1, 5, 1, 66, 1},
+                                    {3, 1, 1, 12, 1, 1}};
+  return kPieces[s % 4][step];
+}
+
+/// The logits after each step of a sequence alone.
+std::vector<std::vector<float>> steps_alone(const CausalLm& model, int64_t s, const Tokens& tokens,
+                                            Logits logits) {
+  nn::KvCache cache = model.make_cache(200, DType::f16);
+  std::vector<std::vector<float>> all;
+  size_t first = 0;
+  for (int64_t step = 0; step < 6; ++step) {
+    const auto count = static_cast<size_t>(piece(s, step));
+    all.push_back(
+        model.forward(std::span(tokens).subspan(first, count), cache, logits).to_vector<float>());
+    first += count;
+  }
+  return all;
+}
+
+/// Sequences that take the same steps alone and among 1 to 33 others, prompts beside single tokens.
+TEST_F(BatchTest, FloatRowsAreThoseOfTheirSequencesSteps) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    TinyLlama tiny{.context = 200, .dtype = dtype};
+    for (const Device device : test::cpu_and_devices()) {
+      const auto model = load(tiny, folder_, device);
+      constexpr int64_t kMost = 34;
+      const auto tokens = [](int64_t s) { return tokens_of(150, s); };
+      for (const Logits logits : {Logits::last, Logits::all}) {
+        const std::vector<std::vector<float>> expected[] = {
+            steps_alone(*model, 0, tokens(0), logits), steps_alone(*model, 1, tokens(1), logits)};
+        for (const int64_t sequences : {2, 3, 4, 9, 10, 34}) {
+          if (logits == Logits::all && sequences != 4) continue;
+          nn::KvCache cache = model->make_cache(200, DType::f16, kMost);
+          std::vector<size_t> first(kMost, 0);
+          for (int64_t step = 0; step < 6; ++step) {
+            // The subjects, 0 and 1, are the second and the last of the batch.
+            std::vector<Tokens> pieces;
+            std::vector<int64_t> order;
+            for (int64_t i = 2; i < sequences; ++i) order.push_back(i);
+            order.insert(order.begin() + (order.empty() ? 0 : 1), 0);
+            order.push_back(1);
+            int64_t rows = 0, at[2] = {};
+            for (const int64_t s : order) {
+              const auto count = piece(s, step);
+              const Tokens all = tokens(s);
+              const auto from = all.begin() + static_cast<ptrdiff_t>(first[static_cast<size_t>(s)]);
+              pieces.emplace_back(from, from + count);
+              first[static_cast<size_t>(s)] += static_cast<size_t>(count);
+              if (s < 2) at[s] = rows;
+              rows += logits == Logits::all ? count : 1;
+            }
+            std::vector<BatchInput> inputs;
+            for (size_t i = 0; i < order.size(); ++i) inputs.push_back({order[i], pieces[i]});
+            const auto got = model->forward(inputs, cache, logits).to_vector<float>();
+            for (const int64_t s : {0, 1}) {
+              const auto& wanted = expected[s][static_cast<size_t>(step)];
+              const auto from = got.begin() + at[s] * model->vocab_size();
+              ASSERT_EQ(std::vector<float>(from, from + static_cast<ptrdiff_t>(wanted.size())),
+                        wanted)
+                  << device.str() << " " << name(dtype) << ", " << sequences << " sequences, step "
+                  << step << ", sequence " << s;
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 /// Prompts and single tokens of sequences that join and leave, in every step other ones.

@@ -23,6 +23,9 @@ class WICK_API PreparedWeight {
   DType dtype = DType::f32;
   int64_t n = 0, k = 0;
   size_t bytes = 0;
+  /// Products of at most so many rows of x give each row the bits that it has alone. The order of
+  /// larger ones may depend on the number of rows: see LinearFusion::each.
+  int64_t rows_alike = INT64_MAX;
 };
 
 /// Which key a query may see, and how scores are shaped, in `attention`.
@@ -94,6 +97,8 @@ struct LinearFusion {
   const CachedAttention* attention = nullptr;
   bool add = false;    ///< whether there is a residual
   ConstView residual;  ///< [.., n] of x's dtype, added to the product
+  /// 0, or of how many rows x [t, k] consists of matrices: each of them gets the bits it has alone.
+  int64_t each = 0;
 };
 
 /// What choosing tokens reads and changes on the device, in `sample`: a row for each of b sequences.

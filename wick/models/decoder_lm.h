@@ -48,6 +48,7 @@ class WICK_API DecoderLm final : public CausalLm {
   };
   struct Step;   // what the layers of one call share
   struct Slice;  // rows that go through a layer together
+  using Runs = std::span<const nn::RowRun>;  // whose rows are those of x
 
   /// A matrix [rows, hidden] with its bias, whose rows are taken in an order; empty: the file's.
   struct Projection {
@@ -70,12 +71,12 @@ class WICK_API DecoderLm final : public CausalLm {
   Tensor embed(const Tensor& tokens) const;
   Tensor layer(const Block& block, const Tensor& x, const Slice& slice, const Step& step) const;
   Tensor last_layer(std::span<const Tensor> xs, const Step& step) const;
-  Tensor add_attention(const Block& block, const Tensor& x, const Tensor& heads) const;
-  Tensor add_mlp(const Block& block, const Tensor& x) const;
+  Tensor add_attention(const Block& block, const Tensor& x, const Tensor& heads, Runs runs) const;
+  Tensor add_mlp(const Block& block, const Tensor& x, Runs runs) const;
   Tensor attention(const Block& block, const Tensor& x, const Slice& slice, const Step& step) const;
-  std::array<Tensor, 3> queries_keys_values(const Block& block, const Tensor& x) const;
-  Tensor mlp(const Block& block, const Tensor& x) const;
-  Tensor head(const Tensor& x) const;
+  std::array<Tensor, 3> queries_keys_values(const Block& block, const Tensor& x, Runs runs) const;
+  Tensor mlp(const Block& block, const Tensor& x, Runs runs) const;
+  Tensor head(const Tensor& x, Runs runs) const;
   AttentionOptions attention_options(int64_t window) const;
 
   /// Errors: weights are read from the file, and it was changed.

@@ -37,6 +37,11 @@ class WICK_API RmsNorm {
   float eps_ = 1e-5f;
 };
 
+/// Neighbouring rows that belong to sequences of `each` rows.
+struct RowRun {
+  int64_t rows = 0, each = 0;
+};
+
 /// Linear maps of one input: y_i = x W_iᵀ + b_i. Neighbours of one dtype are packed together and
 /// computed as one product, the way a model's q, k and v or its gate and up matrices want it.
 class WICK_API Projections {
@@ -48,9 +53,10 @@ class WICK_API Projections {
               bool release);
 
   /// x [.., k] → the outputs [.., n_i], views into as few tensors as products were computed.
-  std::vector<Tensor> operator()(const Tensor& x) const;
+  /// With runs, x is [t, k], and each sequence's rows get the bits that they have alone.
+  std::vector<Tensor> operator()(const Tensor& x, std::span<const RowRun> runs = {}) const;
   /// The outputs side by side: [.., Σ n_i].
-  Tensor joined(const Tensor& x) const;
+  Tensor joined(const Tensor& x, std::span<const RowRun> runs = {}) const;
 
  private:
   struct Group {
@@ -59,7 +65,7 @@ class WICK_API Projections {
     std::vector<int64_t> sizes;  // n_i
   };
   /// What each group computes.
-  std::vector<Tensor> products(const Tensor& x) const;
+  std::vector<Tensor> products(const Tensor& x, std::span<const RowRun> runs) const;
 
   std::vector<Group> groups_;
 };
@@ -72,9 +78,9 @@ class WICK_API Linear {
       : Linear(matrix, bias, matrix.device(), false) {}
   Linear(const Tensor& matrix, const Tensor& bias, Device device, bool release)
       : projections_(std::span(&matrix, 1), std::span(&bias, 1), device, release) {}
-  /// [.., k] → [.., n]. Errors: without a matrix.
-  Tensor operator()(const Tensor& x) const {
-    std::vector<Tensor> y = projections_(x);
+  /// [.., k] → [.., n]. runs: see Projections. Errors: without a matrix.
+  Tensor operator()(const Tensor& x, std::span<const RowRun> runs = {}) const {
+    std::vector<Tensor> y = projections_(x, runs);
     if (y.empty()) throw Error("linear", "undefined weight");
     return std::move(y.front());
   }

@@ -88,6 +88,7 @@ struct LinearSteps {
   bool attention = false;  ///< x is the qkv of cached_attention
   float eps = 0;           ///< of the norm
   AttentionParams params;  ///< of the attention
+  int64_t each = 0;        ///< rows of a matrix of x, see FusedLinear
 };
 
 /// Dims of roll; of views dims in another order, or a pair that changed places.

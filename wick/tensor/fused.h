@@ -31,6 +31,9 @@ struct FusedLinear {
   Tensor residual = {};   ///< [.., n]; defined: added to the product
   /// x is the qkv of cached_attention, whose result goes into the product. Outlives the call.
   const AttentionStep* attention = nullptr;
+  /// Above 0: x is [t, k], t a multiple of it, and each `each` rows get the bits that they have
+  /// alone. A product's order may otherwise depend on how many rows x has: see Weight::rows_alike.
+  int64_t each = 0;
 };
 
 /// Places of the operands of cached_attention's call.
@@ -58,8 +61,8 @@ enum LinearOperand : size_t {
 };
 
 /// linear(rms_norm(x, norm, eps), weight) + residual, and the like: the same bits as the ops one
-/// after another. f32. Class that of linear. Errors: sizes that don't fit, more than one of norm,
-/// silu_mul and attention; those of cached_attention.
+/// after another. f32; `each` by itself takes every dtype of linear. Class that of linear. Errors:
+/// sizes that don't fit, more than one of norm, silu_mul and attention; those of cached_attention.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 
 /// One step of attention with a cache: of qkv [t, h·d + g·d + g·e] the queries and keys are rotated

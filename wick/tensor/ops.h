@@ -164,6 +164,9 @@ class WICK_API Weight {
   int64_t n() const { return prepared().n; }
   int64_t k() const { return prepared().k; }
   Device device() const { return device_; }
+  /// Most rows of x whose product gives each row the bits that it has alone, on the weight's
+  /// device: INT64_MAX for block dtypes. Errors: undefined.
+  int64_t rows_alike() const { return prepared().rows_alike; }
   /// Errors: undefined.
   const PreparedWeight& prepared() const;
   /// The matrix [n, k] itself on the device, for gradients: from the matrices it was made of, which

@@ -110,7 +110,8 @@ int64_t most_rows_by_rows(const Gpu& gpu, DType b) {
 bool multiply_by_rows(Gpu& gpu, const ProductJob& job) {
   const Product& all = job.shape;
   if (!is_narrow_float(job.a_dtype) || !is_narrow_float(job.b_dtype) || all.scale != nullptr ||
-      all.m * job.batch.elems > most_rows_by_rows(gpu, job.b_dtype) || !has_vector_rows(job)) {
+      job.rows_of_order() * job.batch.elems > most_rows_by_rows(gpu, job.b_dtype) ||
+      !has_vector_rows(job)) {
     return false;
   }
   for (const auto& dim : job.batch.dims) {
@@ -119,7 +120,7 @@ bool multiply_by_rows(Gpu& gpu, const ProductJob& job) {
   const uint32_t rows = stream_rows(gpu, job), step = rows == 0 ? kRowsAtOnce : rows;
   // Each step reads b again: other kernels are faster than many.
   const bool unit = job.b_dtype != DType::f32 && has_matrix_unit(gpu);
-  if (all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
+  if (job.each == 0 && all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
   job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
     for (uint32_t matrix = 0; matrix < nest.elems; ++matrix) {
       Starts at;
@@ -146,7 +147,7 @@ bool multiply_by_rows(Gpu& gpu, const ProductJob& job) {
 /// Few rows of a: see thin_loop.h. False where b doesn't lie as it has to.
 bool multiply_thin(Gpu& gpu, const ProductJob& job) {
   Product p = job.shape;
-  if (p.m > kThinRows || p.k == 0 || !job.batch.dims.empty()) return false;
+  if (job.rows_of_order() > kThinRows || p.k == 0 || !job.batch.dims.empty()) return false;
   const MatrixRows rows = {kPiecesOfK, layout_of(job, 2), (p.k + 63) / 64 * 64};
   if (rows.b == kSingles) return false;
   const auto& start = job.batch.start;

@@ -64,7 +64,7 @@ Layout rows_of_pitch(const Layout& layout, int64_t pitch) {
 
 /// The product; the innermost dim of rows is m, others are a batch.
 ProductJob job_of(const View& out, const ConstView& x, const FloatWeight& weight,
-                  const ConstView* residual) {
+                  const ConstView* residual, int64_t each) {
   const int last = out.layout.rank() - 1;
   ProductJob job;
   job.out = out.data;
@@ -73,6 +73,7 @@ ProductJob job_of(const View& out, const ConstView& x, const FloatWeight& weight
   job.a_dtype = x.dtype;
   job.b_dtype = weight.dtype;
   job.b_stays = true;
+  job.each = static_cast<uint32_t>(each);
   const Layout none(out.layout.shape(), {}, 0);
   const Layout& added = residual != nullptr ? residual->layout : none;
   job.batch = space_of<4>({&out.layout, &x.layout, &none, &added}, (1u << last) - 1);
@@ -115,6 +116,7 @@ std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstVie
   weight->k = k;
   weight->bytes = bytes;
   weight->pitch = pitch;
+  weight->rows_alike = most_rows_by_rows(gpu, dtype);
   gpu.enter();
   void* to = weight->memory.data();
   for (const ConstView& part : parts) {
@@ -135,7 +137,7 @@ namespace {
 /// x with f16 weights in the matrix unit: as f16 with a power of two for each row, and what f16
 /// leaves out of an f32 as a second f16, which meets the weights again.
 void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWeight& w,
-                    const ConstView* residual) {
+                    const ConstView* residual, int64_t each) {
   const int last = x.layout.rank() - 1;
   const int64_t rows = out.layout.elems() / w.n;
   const int64_t parts = x.dtype == DType::f32 ? 2 : 1, pitch = parts * w.pitch;
@@ -150,7 +152,7 @@ void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWe
         static_cast<uint32_t>(parts), uint32_t{out_format(x.dtype)});
   });
   ProductJob job =
-      job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual);
+      job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual, each);
   job.shape.scale = scale.data<float>();
   job.shape.k = static_cast<uint32_t>(w.pitch);
   job.packed = true;
@@ -161,28 +163,28 @@ void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWe
 }  // namespace
 
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
-                  const ConstView* residual) {
+                  const ConstView* residual, int64_t each) {
   const auto& w = static_cast<const FloatWeight&>(weight);
   if (out.layout.elems() == 0) return;
   const int64_t rows = out.layout.elems() / w.n;
-  if (rows <= most_rows_by_rows(gpu, w.dtype) &&
-      multiply_by_rows(gpu, job_of(out, x, w, residual))) {
+  if ((each > 0 ? each : rows) <= most_rows_by_rows(gpu, w.dtype) &&
+      multiply_by_rows(gpu, job_of(out, x, w, residual, each))) {
     return;
   }
   if (has_matrix_unit(gpu) && w.dtype == DType::f16 && x.dtype != DType::f16 && w.finite) {
-    return multiply_split(gpu, out, x, w, residual);
+    return multiply_split(gpu, out, x, w, residual, each);
   }
 
   const DType wanted = product_dtype(x.dtype, w.dtype);
   // Rows that the main loops take at once may be used as they are.
   if (x.dtype == wanted && (wanted == DType::f32 || w.k % 8 == 0)) {
-    return multiply(gpu, job_of(out, x, w, residual));
+    return multiply(gpu, job_of(out, x, w, residual, each));
   }
   const int64_t pitch = pitch_of(wanted, w.k);
   const Scratch packed(gpu, static_cast<size_t>(rows * pitch) * info(wanted).block_bytes + 1);
   pack_rows(gpu, packed.data(), wanted, pitch, x);
   ProductJob job =
-      job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual);
+      job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual, each);
   job.packed = pitch == w.pitch;
   if (job.packed) job.shape.k = static_cast<uint32_t>(pitch);
   multiply(gpu, job);

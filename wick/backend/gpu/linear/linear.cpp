@@ -51,7 +51,7 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   }
   const bool decoded = is_block(weight.dtype);
   if (fusion.input == Input::plain && !decoded) {
-    linear_float(gpu_, out, x, weight, residual);
+    linear_float(gpu_, out, x, weight, residual, fusion.each);
     return;
   }
   if (fusion.input == Input::plain && x.dtype == DType::f32 && x.layout.is_contiguous()) {
@@ -70,7 +70,8 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
     binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},
            {x.data, x.dtype, x.layout.narrow(last, weight.k, weight.k)});
   }
-  (decoded ? linear_decoded : linear_float)(gpu_, out, input.view(), weight, residual);
+  if (decoded) return linear_decoded(gpu_, out, input.view(), weight, residual);
+  linear_float(gpu_, out, input.view(), weight, residual, fusion.each);
 }
 
 }  // namespace wick::gpu

@@ -27,7 +27,12 @@ struct ProductJob {
   /// each further part, which meets the same b: see split_rows.gpu.
   bool packed = false;
   uint32_t parts = 1;
+  /// Not 0: of how many rows the matrices are that a's rows consist of, which get the bits that
+  /// they have alone.
+  uint32_t each = 0;
 
+  /// Rows by which a main loop is chosen, where its order of sums depends on the choice.
+  int64_t rows_of_order() const { return each != 0 ? each : shape.m; }
   /// Says how sums are stored; when everything else is known.
   void store_to(DType dtype);
 };
@@ -66,7 +71,8 @@ std::optional<GemmCall> library_call(const ProductJob& job);
 
 /// Few rows of a, of any of f32, f16 and bf16, by rows of b as linear has them: matvec_stream.gpu.
 bool multiply_by_rows(Gpu& gpu, const ProductJob& job);
-/// Up to so many rows, the fastest way. a may be what linear was given.
+/// Up to so many rows, the fastest way; matrices of so many rows (`each`) always go it. a may be
+/// what linear was given.
 int64_t most_rows_by_rows(const Gpu& gpu, DType b);
 /// Few rows of a, f16 or bf16, by the matrix unit: product_thin.gpu.
 bool multiply_thin(Gpu& gpu, const ProductJob& job);

@@ -138,7 +138,8 @@ bool multiply_wide(Gpu& gpu, const ProductJob& job) {
   const MainLoop forced = forced_main_loop();
   if (!gpu.has(Feature::wide_unit) || p.k == 0) return false;
   if (forced != MainLoop::wide &&
-      (forced != MainLoop::best || p.m < kLeastSide || p.n < kLeastSide || p.k < 64)) {
+      (forced != MainLoop::best || job.rows_of_order() < kLeastSide || p.n < kLeastSide ||
+       p.k < 64)) {
     return false;
   }
   if (job.batch.dims.size() <= 1) return multiply_batch(gpu, job);
