@@ -237,13 +237,13 @@ DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
       run_([this](std::span<const Tensor> a) { return std::vector<Tensor>{run(a)}; },
            {.capture = false}) {
   const DecoderConfig& c = config_;
-  if (device_.kind == DeviceKind::cpu) file_ = file.bytes();
   const Weights weights(file, options.device);
   parameters_ = weights.parameters();
   const bool release = options.release_file_pages;
 
   const Tensor table = weights.matrix("token_embd.weight", c.vocabulary, c.hidden);
   embedding_ = nn::Embedding(table, device_);
+  if (embedding_.table().storage()->file_backed()) file_ = file.bytes();
   for (int64_t i = 0; i < c.layers; ++i) {
     blocks_.push_back(
         load_block(weights / fmt::format("blk.{}.", i), architecture.tensors, i, release));

@@ -18,6 +18,7 @@ class WICK_API Embedding {
   Embedding(const Tensor& table, Device device) : table_(table.to(device)) {}
   /// ids [..] (u32) → [.., hidden] f32. Errors: an id out of range.
   Tensor operator()(const Tensor& ids) const { return index_select(table_, ids, 0).to(DType::f32); }
+  const Tensor& table() const { return table_; }
 
  private:
   Tensor table_;

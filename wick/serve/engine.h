@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "wick/io/gguf.h"
 #include "wick/models/causal_lm.h"
 #include "wick/models/decoder.h"
+#include "wick/text/chat.h"
 #include "wick/text/sampler.h"
 #include "wick/text/stream_decoder.h"
 #include "wick/text/tokenizer.h"
@@ -30,6 +33,16 @@ class WICK_API Engine {
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   /// The file's chat template, empty if it has none.
   const std::string& chat_template() const { return chat_template_; }
+  /// The turns that the file's chat template is written for, or its vocabulary has markers of.
+  /// Errors: none that is known.
+  text::ChatFormat chat_format() const;
+  /// A conversation as token ids, ending with the opening of an answer: in those turns, with the
+  /// system message that the template puts in front where the conversation brings none. Errors:
+  /// those of chat_format() and text::encode_chat.
+  std::vector<int32_t> encode_chat(std::span<const text::ChatMessage> messages) const;
+  /// The tokens to start with for a prompt: a model continues an empty one from its own start
+  /// token. Errors: an empty one, and the vocabulary has no such token.
+  std::vector<int32_t> prompt_or_start(std::vector<int32_t> tokens) const;
   /// The path given to load().
   const std::string& path() const { return path_; }
 
