@@ -1,4 +1,5 @@
-// Attention with a cache as one op: rotation, storing, and attention to pages.
+// Attention with a cache as one op: rotation, storing, and attention to pages. Norms of queries and
+// keys in front of the rotation stay, but write where the projections lie.
 
 #include <array>
 #include <optional>
@@ -45,6 +46,12 @@ class Match {
     const int64_t width = heads_ * out.layout.shape().back();
     out.layout = Layout::contiguous({rows_, width}, out.layout.offset());
     for (const size_t i : {stores_[0], stores_[1], rotations_[0], rotations_[1]}) uses_.remove(i);
+    for (const std::optional<size_t>& norm : norms_) {
+      if (!norm) continue;
+      Node& in_place = uses_.node(*norm);
+      in_place.outputs[0] = in_place.inputs[0];
+      in_place.writes = true;
+    }
   }
 
  private:
@@ -134,10 +141,32 @@ class Match {
                                     by_sequence->narrow(1, each - 1, 1).squeeze(1));
   }
 
-  /// Queries, keys and values lie side by side in rows.
+  /// What is rotated, or what it is the norm of, [h, t, d].
+  Value in_front_of_norm(size_t i) {
+    const Value& x = uses_.node(rotations_[i]).inputs[kX];
+    const auto norm = uses_.producer(x, rotations_[i]);
+    if (!norm || uses_.reads(x) != 1) return x;
+    const Node& node = uses_.node(*norm);
+    const Value& in = node.inputs[0];
+    if (node.op != Op::rms_norm || in.dtype != DType::f32 || in.layout.rank() != 3 ||
+        !same_view(x, node.outputs[0].storage, node.outputs[0].layout.transpose(0, 1)) ||
+        is_written(node, *norm)) {
+      return x;
+    }
+    norms_[i] = norm;
+    return {in.storage, in.dtype, in.layout.transpose(0, 1)};
+  }
+
+  /// Whether norms may write to where the projections lie: nobody else reads those.
+  bool norms_fit() const {
+    if (!norms_[0] && !norms_[1]) return true;
+    constexpr size_t kReaders = 3;  // of queries, keys and values
+    return uses_.producer(qkv_, at_).has_value() && uses_.reads(qkv_) == kReaders;
+  }
+
+  /// Queries, keys and values lie side by side in rows, the first two perhaps in front of a norm.
   bool find_qkv() {
-    const Value& q = uses_.node(rotations_[0]).inputs[kX];  // [h, t, d]
-    const Value& k = uses_.node(rotations_[1]).inputs[kX];
+    const Value q = in_front_of_norm(0), k = in_front_of_norm(1);  // [h, t, d]
     const Value& v = uses_.node(stores_[1]).inputs[kRows];  // [t, g, e]
     const int64_t d = q.layout.shape()[2], g = k.layout.shape()[0], e = v.layout.shape()[2];
     const int64_t width = heads_ * d + g * (d + e);
@@ -149,7 +178,7 @@ class Match {
     qkv_ = {q.storage, q.dtype, rows};
     return own_q && own_k && same_view(q, q.storage, own_q->transpose(0, 1)) &&
            same_view(k, q.storage, own_k->transpose(0, 1)) &&
-           same_view(v, q.storage, columns((heads_ + g) * d, g, e));
+           same_view(v, q.storage, columns((heads_ + g) * d, g, e)) && norms_fit();
   }
 
   /// Whether what a node in front of the attention reads is written before that.
@@ -164,6 +193,8 @@ class Match {
   size_t at_;
   const Node& attention_;
   std::array<size_t, 2> stores_{}, rotations_{};
+  std::array<std::optional<size_t>, 2>
+      norms_{};  ///< of queries and keys, in front of the rotations
   Value qkv_, positions_;
   std::array<Value, 2> tables_;
   int64_t heads_ = 0, rows_ = 0;
