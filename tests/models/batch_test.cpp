@@ -71,8 +71,8 @@ void expect_row(const std::vector<float>& row, const std::vector<float>& wanted,
 /// How many tokens sequence s gives to each step. The subjects' pieces go by every order of sums:
 /// single rows, few, some and many.
 int64_t piece(int64_t s, int64_t step) {
-  constexpr int64_t kPieces[][6] = {{20, 1, 70, 1, 6, 1}, {1, 33, 1, 9, 1, 2}, {1, 1, 5, 1, 66, 1},
-                                    {3, 1, 1, 12, 1, 1}};
+  constexpr int64_t kPieces[][6] = {
+      {20, 1, 70, 1, 6, 1}, {1, 33, 1, 9, 1, 2}, {1, 1, 5, 1, 66, 1}, {3, 1, 1, 12, 1, 1}};
   return kPieces[s % 4][step];
 }
 
@@ -235,6 +235,55 @@ TEST_F(BatchTest, DecoderOfSeveralDrawsWhatEachDrawsAlone) {
     }
     EXPECT_EQ(drawn, expected);
     EXPECT_EQ(cache.length(1), 0);
+  }
+}
+
+/// A step whose tables and positions a caller made: what is wrong in it is said (by a GPU when it
+/// is waited for), and other sequences keep what they hold.
+TEST_F(BatchTest, WrongTablesAndPositions) {
+  TinyLlama tiny{.context = 600, .dtype = DType::q8_0};
+  for (const Device device : test::cpu_and_devices()) {
+    SCOPED_TRACE(device.str());
+    const bool cpu = device.kind == DeviceKind::cpu;
+    const auto model = load(tiny, folder_, device);
+    nn::KvCache cache = model->make_cache(600, DType::f16, 2);
+    const Tokens first = tokens_of(5, 1), second = tokens_of(12, 2), next = tokens_of(1, 3);
+    const BatchInput inputs[] = {{0, first}, {1, second}};
+    model->forward(inputs, cache, Logits::last);
+    const int64_t entries = cache.reach() / nn::KvCache::kPage;
+    const auto words = [&](std::vector<uint32_t> of, const Shape& shape) {
+      return Tensor::from(of, shape, device);
+    };
+    const auto refusal = [&](int64_t each, uint32_t position, std::vector<uint32_t> pages) {
+      const auto sequences = static_cast<int64_t>(pages.size());
+      std::vector<uint32_t> tokens(static_cast<size_t>(sequences * each), 1), positions, table;
+      for (const uint32_t page : pages) {
+        for (int64_t i = 0; i < each; ++i) positions.push_back(position + static_cast<uint32_t>(i));
+        for (int64_t i = 0; i < entries; ++i) table.push_back(page);
+      }
+      Batch batch;
+      batch.tokens = words(tokens, {sequences * each});
+      batch.runs = {{words(positions, {sequences * each}), words(table, {sequences, entries})}};
+      return error_of([&] {
+        model->forward(batch, cache);
+        backend(device).synchronize();
+      });
+    };
+    const auto last = static_cast<uint32_t>(cache.reach());
+    for (const int64_t each : {1, 12}) {
+      EXPECT_THAT(refusal(each, 20, {999}), HasSubstr(cpu ? "page out of range: 999" : "id 999"));
+      EXPECT_THAT(refusal(each, last, {0}),
+                  HasSubstr(cpu ? "position outside the cache" : "id out of range"));
+      if (cpu || each > 8) {
+        EXPECT_THAT(refusal(each, 100, {1, 1}), HasSubstr("two sequences write to one page: 1"));
+      }
+    }
+    // What the sequences held is there.
+    nn::KvCache alone = model->make_cache(600, DType::f16);
+    model->forward(first, alone, Logits::last);
+    const BatchInput one{0, next};
+    EXPECT_EQ(model->forward({&one, 1}, cache, Logits::last).to_vector<float>(),
+              model->forward(next, alone, Logits::last).to_vector<float>());
   }
 }
 

@@ -255,6 +255,13 @@ class WICK_API Backend {
   /// x [.., k] → out [.., n], same float dtype. A fusion has x and out in f32.
   virtual void linear(const View& out, const ConstView& x, const PreparedWeight& weight,
                       const LinearFusion& fusion) = 0;
+  /// out [t, n, width], row (i, j): row i of x [t, k] times weight ids[i, j] of the experts, with
+  /// the bits that linear gives the row alone. Experts are of one dtype and size; x and out of one
+  /// float dtype; out dense; ids u32 [t, n] on the device. Errors: an id that no expert has (on a
+  /// GPU at the next synchronisation; its rows are zeros).
+  virtual void grouped_linear(const View& out, const ConstView& x,
+                              std::span<const PreparedWeight* const> experts,
+                              const ConstView& ids) = 0;
   /// f32 [.., k] → block dtype, k a multiple of its block.
   virtual void quantize(const View& out, const ConstView& in) = 0;
   virtual void dequantize(const View& out, const ConstView& in) = 0;
@@ -284,6 +291,7 @@ class WICK_API Backend {
 
   // Fused.
   virtual void softmax(const View& out, const ConstView& in, int dim, bool log) = 0;
+  /// out may be in itself.
   virtual void rms_norm(const View& out, const ConstView& in, const ConstView& weight,
                         float eps) = 0;
   /// weight and bias [d], of in's dtype or f32; either may be absent (data null).

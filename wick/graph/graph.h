@@ -30,7 +30,8 @@ struct Node {
   Part part = Part::result;
   Attributes attributes;
   const char* called_as = nullptr;
-  std::shared_ptr<const Weight> weight;  ///< of linear
+  std::shared_ptr<const Weight> weight;                ///< of linear
+  std::shared_ptr<const std::vector<Weight>> experts;  ///< of grouped_linear
   std::vector<Value> inputs;
   std::vector<Value> outputs;
   /// It writes to elements of a storage that other nodes or the caller made.

@@ -68,6 +68,8 @@ enum class Part : uint8_t {
   cached,
   /// attention to keys in pages: attention_of_pages.
   paged,
+  /// linear with a weight of its own for each row: grouped_linear. Operands x and ids.
+  grouped,
 };
 
 /// A call of an op. It refers to its operands, which outlive it; a recorded call (tape::Node) holds
@@ -78,7 +80,8 @@ struct OpCall {
   Attributes attributes = {};
   const char* called_as = nullptr;  ///< the name in errors, where it isn't the row's name
   Part part = Part::result;
-  const Weight* weight = nullptr;  ///< of linear
+  const Weight* weight = nullptr;        ///< of linear
+  std::span<const Weight> experts = {};  ///< of grouped_linear
 
   const Tensor& x(size_t i = 0) const { return inputs[i]; }
   template <class T>

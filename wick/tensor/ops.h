@@ -387,7 +387,10 @@ WICK_API Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor&
                                bool interleaved = false);
 /// linear with a weight of its own for each row, of several (a mixture of experts). x [t, k],
 /// chosen u32 [t, n] → [t, n, width]: row i of x times weight chosen[i, j]. dtypes, class and
-/// errors of linear; weights of several sizes, a weight that isn't there. The host reads `chosen`.
+/// errors of linear, and the bits that it gives each row alone; weights of several sizes or
+/// devices, a weight that isn't there (on a GPU at the next synchronisation; the row is zeros). The
+/// host reads `chosen` where a gradient is wanted, of more than 64 rows on a GPU outside of
+/// compiled functions, and of weights of several dtypes.
 WICK_API Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts,
                                const Tensor& chosen);
 

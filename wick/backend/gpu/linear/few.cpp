@@ -144,6 +144,30 @@ bool multiply_by_rows(Gpu& gpu, const ProductJob& job) {
   return true;
 }
 
+void multiply_grouped(Gpu& gpu, const ProductJob& job, const ExpertLaunches& launches) {
+  const Product& p = job.shape;
+  const bool streams = stream_rows(gpu, job) != 0;
+  const int64_t teams = stream_teams(packs_of(job));
+  launches.for_each([&](const Experts& experts, unsigned pairs) {
+    constexpr unsigned kItems = 128, kGroupRows = 16;  // of matvec_float.gpu
+    Grid grid;
+    grid.early = true;
+    grid.groups[0] = (p.n + kGroupRows - 1) / kGroupRows;
+    grid.groups[1] = pairs;
+    grid.items = kItems;
+    if (streams) {
+      const int64_t at_once = std::max<int64_t>(2 * kMostTeams / teams, 1);
+      const int64_t groups = gpu.info.processors * at_once / pairs;
+      grid.groups[0] = static_cast<unsigned>(std::clamp<int64_t>(groups, 1, divide_up(p.n, 4)));
+      grid.items = static_cast<unsigned>(teams * kTeam);
+      grid.shared_bytes = static_cast<unsigned>(stream_bytes(job, 1));
+    }
+    gpu.launch(streams ? "matvec_stream" : "matvec_float",
+               fmt::format("grouped_{}", name(job.b_dtype)), grid, job.out, job.a, experts, p,
+               uint32_t{out_format(job.a_dtype)});
+  });
+}
+
 /// Few rows of a: see thin_loop.h. False where b doesn't lie as it has to.
 bool multiply_thin(Gpu& gpu, const ProductJob& job) {
   Product p = job.shape;

@@ -190,4 +190,22 @@ void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedW
   multiply(gpu, job);
 }
 
+const void* float_weight_data(const PreparedWeight& weight) {
+  return static_cast<const FloatWeight&>(weight).memory.data();
+}
+
+void grouped_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
+                   const ExpertLaunches& launches) {
+  const auto& w = static_cast<const FloatWeight&>(weight);
+  const Layout row = x.layout.narrow(0, 0, 1);
+  const View result{out.data, out.dtype, Layout::contiguous({1, w.n}, out.layout.offset())};
+  ProductJob job = job_of(result, {x.data, x.dtype, row}, w, nullptr, 1);
+  job.out = advance(job.out, out.dtype, job.batch.start[0]);
+  job.a = advance(job.a, x.dtype, job.batch.start[1]);
+  job.batch.start = {};
+  job.shape.a_row = x.layout.stride(0);
+  job.shape.out_row = w.n;
+  multiply_grouped(gpu, job, launches);
+}
+
 }  // namespace wick::gpu

@@ -8,6 +8,7 @@
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/backend/gpu/kernels/linear/product.h"
 #include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/linear/grouped.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
 #include "wick/backend/view.h"
 
@@ -74,6 +75,9 @@ bool multiply_by_rows(Gpu& gpu, const ProductJob& job);
 /// Up to so many rows, the fastest way; matrices of so many rows (`each`) always go it. a may be
 /// what linear was given.
 int64_t most_rows_by_rows(const Gpu& gpu, DType b);
+/// One row of a times a weight of its own for each pair; b is any of the weights. The bits of
+/// multiply_by_rows.
+void multiply_grouped(Gpu& gpu, const ProductJob& job, const ExpertLaunches& launches);
 /// Few rows of a, f16 or bf16, by the matrix unit: product_thin.gpu.
 bool multiply_thin(Gpu& gpu, const ProductJob& job);
 /// Few rows of a, of any dtype: product_few.gpu.

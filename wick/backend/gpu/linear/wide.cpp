@@ -137,9 +137,8 @@ bool multiply_wide(Gpu& gpu, const ProductJob& job) {
   const Product& p = job.shape;
   const MainLoop forced = forced_main_loop();
   if (!gpu.has(Feature::wide_unit) || p.k == 0) return false;
-  if (forced != MainLoop::wide &&
-      (forced != MainLoop::best || job.rows_of_order() < kLeastSide || p.n < kLeastSide ||
-       p.k < 64)) {
+  if (forced != MainLoop::wide && (forced != MainLoop::best || job.rows_of_order() < kLeastSide ||
+                                   p.n < kLeastSide || p.k < 64)) {
     return false;
   }
   if (job.batch.dims.size() <= 1) return multiply_batch(gpu, job);
