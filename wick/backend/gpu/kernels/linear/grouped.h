@@ -1,13 +1,13 @@
 #pragma once
 
-// Products with a weight of its own for each row: which weight a group multiplies with.
+// Products with a weight of its own for each row: which weight a thread block multiplies with.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/linear/grouped_call.h"
 
 namespace wick::gpu {
 
-/// The group's pair.
+/// The thread block's pair.
 struct Pair {
   u32 index, token;
   const void* weight;  ///< null: another launch has it, or there is none
@@ -15,15 +15,15 @@ struct Pair {
 
   /// Ids are read, which work in front may have written: waits for it.
   WICK_DEVICE explicit Pair(const Experts& experts) {
-    wait_for_earlier();
-    index = experts.first_pair + group_y();
+    pdl_wait();
+    index = experts.first_pair + block_index_y();
     token = index / experts.each;
     const u32 id = experts.ids[index];
     missing = id >= experts.count && experts.first == 0;
     weight = id >= experts.first && id - experts.first < experts.held
                  ? experts.weights[id - experts.first]
                  : nullptr;
-    if (missing && group() == 0 && item() == 0) {
+    if (missing && block_index() == 0 && thread_index() == 0) {
       report(experts.line, kIdOutOfRange, experts.note, id);
     }
   }

@@ -1,0 +1,51 @@
+#include "wick/backend/gpu/linear/library_gemm.h"
+
+#include "wick/backend/gpu/linear/matrix_library.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+/// `auto` gives the libraries what has at least so many rows, columns and terms, in 16 bits: there
+/// they use matrix units, and the way to them is short against the work.
+constexpr uint32_t kLeast = 512;
+
+bool wanted(const GemmJob& job) {
+  const LibraryUse use = library_use();
+  if (use == LibraryUse::off) return false;
+  if (use == LibraryUse::only) return true;
+  const Gemm& p = job.shape;
+  // Measured on an H200: a tenth faster than our own for such sizes and within the class's bound.
+  // For others the library chooses forms that round partial sums, up to 26 times the bound at
+  // [300,500,700].
+  const auto fits = [](int64_t size) { return size >= kLeast && size % 8 == 0; };
+  return job.a_dtype != DType::f32 && fits(job.rows_of_order()) && fits(p.n) && fits(p.k);
+}
+
+}  // namespace
+
+bool multiply_by_library(Gpu& gpu, const GemmJob& job) {
+  if (!wanted(job) || MatrixLibrary::of(gpu.device.kind).empty()) return false;
+  const std::optional<GemmCall> call = library_call(job);
+  if (!call) return false;
+  gpu.enter();
+  if (job.each == 0 || job.each == job.shape.m) {
+    return library_gemm(gpu.device, *call, gpu.stream());
+  }
+  // A matrix at a time: the library chooses an order of sums by the shape.
+  GemmCall one = *call;
+  one.m = job.each;
+  for (int64_t row = 0; row < call->m; row += one.m) {
+    const auto rows_on = [&](auto* data, int64_t stride) {
+      return advance(data, call->dtype, row * stride);
+    };
+    one.a = rows_on(call->a, job.shape.a_row);
+    one.c = rows_on(call->c, job.shape.out_row);
+    if (library_gemm(gpu.device, one, gpu.stream())) continue;
+    if (row == 0) return false;
+    throw Error(ErrorKind::runtime, "linear", "a library refused one of equal products");
+  }
+  return true;
+}
+
+}  // namespace wick::gpu
