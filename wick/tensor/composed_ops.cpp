@@ -249,49 +249,4 @@ Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor& sin, boo
       .transpose(-3, -2);
 }
 
-Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen) {
-  const char* const op = "grouped_linear";
-  check_device(op, x, chosen);
-  if (experts.empty()) throw Error(op, "no weights");
-  if (x.rank() != 2 || chosen.rank() != 2 || chosen.size(0) != x.size(0) ||
-      chosen.dtype() != DType::u32) {
-    throw Error(op, "operands don't fit", fmt::format("x {}, chosen {}", x.str(), chosen.str()),
-                "need x [t, k] and chosen u32 [t, n]");
-  }
-  const int64_t t = x.size(0), n = chosen.size(1), width = experts.front().n();
-  for (const Weight& w : experts) {
-    if (w.n() != width || w.k() != x.size(1)) {
-      throw Error(op, "weights differ in size",
-                  fmt::format("[{},{}] and [{},{}]", width, x.size(1), w.n(), w.k()));
-    }
-  }
-  // Groups rows by expert, runs each expert once, and puts the results back in order.
-  const std::vector<uint32_t> ids = chosen.to_vector<uint32_t>();
-  std::vector<std::vector<uint32_t>> rows(experts.size());
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= experts.size()) {
-      throw Error(ErrorKind::index, op, "index of a weight out of range",
-                  fmt::format("{} of {}", ids[i], experts.size()));
-    }
-    rows[ids[i]].push_back(static_cast<uint32_t>(i));
-  }
-  std::vector<Tensor> parts;
-  std::vector<uint32_t> places(ids.size());
-  uint32_t place = 0;
-  for (size_t e = 0; e < experts.size(); ++e) {
-    if (rows[e].empty()) continue;
-    std::vector<uint32_t> tokens;
-    for (uint32_t i : rows[e]) {
-      tokens.push_back(i / static_cast<uint32_t>(n));
-      places[i] = place++;
-    }
-    const Shape count{static_cast<int64_t>(tokens.size())};
-    parts.push_back(
-        linear(index_select(x, Tensor::from(tokens, count, x.device()), 0), experts[e]));
-  }
-  if (parts.empty()) return Tensor::zeros({t, n, width}, x.dtype(), x.device());
-  return index_select(cat(parts, 0), Tensor::from(places, Shape{t * n}, x.device()), 0)
-      .reshape({t, n, width});
-}
-
 }  // namespace wick
