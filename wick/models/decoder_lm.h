@@ -83,7 +83,7 @@ class WICK_API DecoderLm final : public CausalLm {
   void require_file(std::string_view op) const;
 
   DecoderConfig config_;
-  std::shared_ptr<const io::Bytes> file_;  // mapped weights on the CPU; null on GPUs
+  std::shared_ptr<const io::Bytes> file_;  // set if the embedding table is mapped from the file
   Device device_;
   int64_t parameters_ = 0;
   bool block_weights_ = false;  // whether some weights are quantised
