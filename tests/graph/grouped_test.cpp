@@ -141,7 +141,7 @@ TEST_P(Grouped, InvalidOperands) {
               }),
               HasSubstr("operands don't fit"));
   EXPECT_THAT(error_of([&] { grouped_linear(rows.to(DType::i32), weights, chosen); }),
-              HasSubstr("operands don't fit"));
+              HasSubstr("unsupported dtype"));
   EXPECT_THAT(error_of([&] { grouped_linear(rows.narrow(1, 0, 128), weights, chosen); }),
               HasSubstr("weights differ in size"));
   EXPECT_THAT(error_of([&] { linear(rows, weights[0], FusedLinear{.each = 3}); }),

@@ -278,7 +278,7 @@ TEST_F(BatchTest, WrongTablesAndPositions) {
       EXPECT_THAT(refusal(each, last, {0}),
                   HasSubstr(cpu ? "position outside the cache" : "id out of range"));
       if (cpu || each > 8) {
-        EXPECT_THAT(refusal(each, 100, {1, 1}), HasSubstr("two sequences write to one page: 1"));
+        EXPECT_THAT(refusal(each, 12, {1, 1}), HasSubstr("two sequences write to one page: 1"));
       }
     }
     // What the sequences held is there.
