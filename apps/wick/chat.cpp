@@ -32,26 +32,22 @@ constexpr const char* kHelp =
 constexpr const char* kCommands =
     "use /clear, /exit, /quit or /help; // sends a message with one /";
 
-/// Chooses the format of turns. Warns if the file's template may render other turns.
-text::ChatFormat choose_format(const serve::Engine& engine, const std::string& file) {
+/// Warns if the file's template may render other turns than those that chat uses. Errors: the
+/// template is unknown.
+void check_format(const serve::Engine& engine) {
   const std::string& chat_template = engine.chat_template();
-  const auto format = text::detect_chat_format(chat_template, engine.tokenizer());
-  if (!format) {
-    throw Error("chat", "unknown chat template", file,
-                "this version supports ChatML and Llama 3 turns; wick generate accepts any text");
-  }
+  const text::ChatFormat format = engine.chat_format();
   if (chat_template.empty()) {
     warn(
         fmt::format("chat: the file has no chat template: {} turns are assumed from its "
                     "vocabulary",
-                    text::name(*format)));
-  } else if (!text::gives_turns(chat_template, *format)) {
+                    text::name(format)));
+  } else if (!text::gives_turns(chat_template, format)) {
     warn(
         fmt::format("chat: the file's chat template may render other turns: plain {} turns are "
                     "assumed",
-                    text::name(*format)));
+                    text::name(format)));
   }
-  return *format;
 }
 
 class Chat {
@@ -59,7 +55,7 @@ class Chat {
   explicit Chat(const Options& o)
       : options_(o), engine_(o.model.load()), session_(engine_, o.model.session()) {
     o.model.check_context(engine_->model());
-    format_ = choose_format(*engine_, o.model.file);
+    check_format(*engine_);
     check_text(options_.system, "--system");
     clear();
   }
@@ -76,7 +72,7 @@ class Chat {
     messages_.push_back({text::ChatRole::user, message});
     serve::Generated answer;
     try {
-      const std::vector<int32_t> tokens = encode();
+      const std::vector<int32_t> tokens = engine_->encode_chat(messages_);
       check_room(static_cast<int64_t>(tokens.size()), before);
       session_.feed_whole(tokens, interrupted);
       serve::GenerateOptions generate;
@@ -100,12 +96,6 @@ class Chat {
   }
 
  private:
-  std::vector<int32_t> encode() const {
-    text::ChatOptions chat;
-    chat.default_system = text::default_system_message(engine_->chat_template());
-    return text::encode_chat(engine_->tokenizer(), format_, messages_, chat);
-  }
-
   /// Errors: the conversation doesn't fit in the context. `earlier`: the number of messages before
   /// the newest.
   void check_room(int64_t tokens, size_t earlier) const {
@@ -125,7 +115,6 @@ class Chat {
   const Options& options_;
   std::shared_ptr<const serve::Engine> engine_;
   serve::Session session_;
-  text::ChatFormat format_{};
   std::vector<text::ChatMessage> messages_;
   uint64_t turns_ = 0;
 };

@@ -44,17 +44,6 @@ struct Measured {
   }
 };
 
-std::vector<int32_t> encode_prompt(const Options& o, const text::Tokenizer& tokenizer,
-                                   const std::string& text) {
-  std::vector<int32_t> prompt = o.text.encode(tokenizer, text);
-  if (prompt.empty()) {  // an empty prompt becomes the start token
-    const auto first = tokenizer.bos() ? tokenizer.bos() : tokenizer.eos();
-    if (!first) throw Error("generate", "empty prompt", "", "this model has no start token");
-    prompt.push_back(*first);
-  }
-  return prompt;
-}
-
 /// Runs the prompt and generates text. `streams`: text is printed to stdout during the run.
 void continue_text(const Options& o, const std::vector<int32_t>& prompt, bool streams,
                    serve::Session& session, Measured& measured) {
@@ -109,7 +98,8 @@ int run(const Options& o) {
   const auto engine = o.model.load();
   Measured measured;
   measured.load_seconds = now_seconds() - start;
-  const std::vector<int32_t> prompt = encode_prompt(o, engine->tokenizer(), text);
+  const std::vector<int32_t> prompt =
+      engine->prompt_or_start(o.text.encode(engine->tokenizer(), text));
   measured.prompt_tokens = prompt.size();
   serve::Session session(engine, o.model.session());
   o.model.check_context(engine->model());

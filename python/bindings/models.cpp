@@ -103,19 +103,6 @@ std::vector<text::ChatMessage> messages_of(const std::vector<nb::object>& prompt
   return messages;
 }
 
-std::vector<int32_t> chat_tokens(const serve::Engine& engine,
-                                 const std::vector<text::ChatMessage>& messages) {
-  const auto format = text::detect_chat_format(engine.chat_template(), engine.tokenizer());
-  if (!format) {
-    throw Error("chat", "unknown chat format", engine.path(), "give the prompt as text");
-  }
-  text::ChatOptions options;
-  if (*format == text::ChatFormat::chat_ml) {
-    options.default_system = text::default_system_message(engine.chat_template());
-  }
-  return text::encode_chat(engine.tokenizer(), *format, messages, options);
-}
-
 /// Converts an object to a token id. Errors: it isn't an int; it exceeds 32 bits.
 int32_t token_id(nb::handle item) {
   const int64_t id = to_int(item, "prompt");
@@ -138,17 +125,7 @@ std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle promp
     for (const nb::object& item : items) ids.push_back(token_id(item));
     return ids;
   }
-  return chat_tokens(engine, messages_of(items));
-}
-
-/// Replaces an empty prompt by the start token, because a model needs at least one token.
-void require_tokens(const serve::Engine& engine, std::vector<int32_t>& tokens) {
-  if (!tokens.empty()) return;
-  const text::Tokenizer& tokenizer = engine.tokenizer();
-  const auto first = tokenizer.bos() ? tokenizer.bos() : tokenizer.eos();
-  if (!first)
-    throw Error("generate", "empty prompt", engine.path(), "this model has no start token");
-  tokens.push_back(*first);
+  return engine.encode_chat(messages_of(items));
 }
 
 /// Runs feed and generate on this thread without the GIL; Ctrl-C ends it.
@@ -191,7 +168,7 @@ std::pair<std::shared_ptr<PySession>, serve::GenerateOptions> begin(const char* 
                                                                     std::vector<int32_t>& tokens) {
   int64_t context = 0;
   serve::GenerateOptions options = read_options(function, named, &context);
-  require_tokens(*model.engine, tokens);
+  tokens = model.engine->prompt_or_start(std::move(tokens));
   if (context == 0) context = context_for(model, tokens.size(), options.max_tokens);
   return {make_session(model, context), std::move(options)};
 }

@@ -262,6 +262,43 @@ TEST(LinearFloat, SameBitsAloneAndInABatch) {
   }
 }
 
+/// Stacks matrices of `each` rows, with sizes that choose each order of sums.
+TEST(LinearFloat, MatricesHaveTheBitsThatTheyHaveAlone) {
+  constexpr int64_t kN = 83, kMatrices = 3;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t k : {700, 576}) {
+      std::vector<Buffer> w{make_weight(dtype, Form::contiguous, 0, kN, k)};
+      for (const Machine& machine : test::machines()) {
+        if (machine.backend == nullptr) continue;
+        const auto weight = prepare(machine, w);
+        for (const int64_t each : {1, 2, 4, 5, 8, 9, 33, 64, 65, 130}) {
+          const int64_t rows = kMatrices * each;
+          std::vector<float> x;
+          for (int64_t i = 0; i < rows * k; ++i) {
+            x.push_back(static_cast<float>(value(DType::f32, 0, i / k, i % k)));
+          }
+          std::vector<float> expected;
+          for (int64_t m = 0; m < kMatrices; ++m) {
+            const std::vector<float> one(x.begin() + m * each * k, x.begin() + (m + 1) * each * k);
+            LinearFusion fusion;
+            fusion.each = each;
+            const std::vector<float> out = linear_f32(machine, *weight, one, each, fusion);
+            expected.insert(expected.end(), out.begin(), out.end());
+          }
+          LinearFusion fusion;
+          fusion.each = each;
+          EXPECT_EQ(linear_f32(machine, *weight, x, rows, fusion), expected)
+              << name(dtype) << ' ' << machine.name << " k " << k << " each " << each;
+          if (each > weight->rows_alike) continue;
+          fusion.each = 1;
+          EXPECT_EQ(linear_f32(machine, *weight, x, rows, fusion), expected)
+              << name(dtype) << ' ' << machine.name << " k " << k << " rows alone, of " << each;
+        }
+      }
+    }
+  }
+}
+
 TEST(LinearFloat, NanAndInfinityPropagate) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   constexpr int64_t kN = 40, kK = 65;

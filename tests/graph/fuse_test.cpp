@@ -81,6 +81,16 @@ TEST_P(Fuse, ResidualBehindALinear) {
     EXPECT_EQ(std::vector<Op>{Op::linear},
               ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[1]}; },
                   {x({3, 256}, 3), x({3, 256}, 4)}));
+    // A bias, which all rows share; one value for each row; a single value.
+    for (const Shape& shape : {Shape{256}, Shape{1, 256}, Shape{3, 1}, Shape{1}}) {
+      EXPECT_EQ(std::vector<Op>{Op::linear},
+                ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[1]}; },
+                    {x({3, 256}, 3), x(shape, 4)}));
+    }
+    // The sum has more rows than the gemm.
+    EXPECT_EQ((std::vector<Op>{Op::linear, Op::add}),
+              ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[1]}; },
+                  {x({1, 256}, 3), x({3, 256}, 4)}));
     // The residual is computed between the GEMM and the sum.
     EXPECT_EQ((std::vector<Op>{Op::sqr, Op::linear}), ops(
                                                           [&](Arguments a) -> Tensors {
@@ -128,16 +138,13 @@ TEST_P(Fuse, NothingWhereItWouldChangeWhatIsComputed) {
                          },
                          {x({3, 256})}),
                      Op::rms_norm));
-  // The product is read twice; the addend is broadcast, or is the product itself.
+  // The product is read twice; the addend is the product itself.
   EXPECT_EQ(1, count(ops(
                          [&](Arguments a) -> Tensors {
                            const Tensor y = linear(a[0], w);
                            return {y + a[1], y};
                          },
                          {x({3, 256}), x({3, 256}, 2)}),
-                     Op::add));
-  EXPECT_EQ(1, count(ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[1]}; },
-                         {x({3, 256}), x({256}, 2)}),
                      Op::add));
   EXPECT_EQ(1, count(ops(
                          [&](Arguments a) -> Tensors {
@@ -267,10 +274,101 @@ TEST_P(FuseAttention, IsOneOp) {
   cases.push_back({.heads = 3, .key_heads = 3, .key_size = 20, .value_size = 24, .rotated = 8});
   cases.push_back({.heads = 1, .key_heads = 1, .cache = DType::f32});
   cases.push_back({.each = 7, .params = {.scale = 1, .causal = true, .window = 5, .soft_cap = 20}});
+  // Heads of any size up to the largest that models may have; keys and values differ in size.
+  for (const int64_t each : {1, 12}) {
+    cases.push_back({.each = each,
+                     .first = 250,
+                     .heads = 2,
+                     .key_heads = 1,
+                     .key_size = 576,
+                     .value_size = 512,
+                     .rotated = 64});
+    cases.push_back({.each = each,
+                     .first = 3,
+                     .heads = 2,
+                     .key_heads = 2,
+                     .key_size = 34,
+                     .value_size = 576,
+                     .rotated = 34});
+  }
   for (const CachedCase& c : cases) {
     const auto fused = nodes([&](Arguments a) -> Tensors { return {attend(c, a)}; }, arguments(c));
     ASSERT_EQ(fused.size(), 1u);
     EXPECT_EQ(fused[0].part, Part::cached);
+  }
+}
+
+/// Qwen 3 and Gemma 3 apply rms_norm to queries and keys between the projections and rope.
+TEST_P(FuseAttention, NormsOfHeadsAreInPlace) {
+  const auto normed = [&](const CachedCase& c, Arguments a, const Tensor& qkv, bool query,
+                          bool key) {
+    const int64_t keys = c.heads * c.key_size, values = keys + c.key_heads * c.key_size;
+    const Tensor q = heads(qkv, 0, c.heads, c.key_size);
+    const Tensor k = heads(qkv, keys, c.key_heads, c.key_size);
+    return nn::attend(query ? rms_norm(q, a[7], 1e-5f) : q, key ? rms_norm(k, a[8], 1e-6f) : k,
+                      heads(qkv, values, c.key_heads, c.value_size), nn::SequenceRows(a[1], a[2]),
+                      {index_select(a[5], a[1], 0), index_select(a[6], a[1], 0)}, a[3], a[4],
+                      c.params);
+  };
+  const auto given = [&](const CachedCase& c) {
+    Tensors all = arguments(c);
+    all.push_back(x({c.key_size}, 11));
+    all.push_back(x({c.key_size}, 12));
+    return all;
+  };
+  const auto ops_of = [](const std::vector<graph::Node>& nodes) {
+    std::vector<Op> all;
+    for (const graph::Node& node : nodes) all.push_back(node.op);
+    return all;
+  };
+  std::vector<CachedCase> cases;
+  for (const int64_t each : {1, 5, 40}) cases.push_back({.each = each, .first = 250});
+  cases.push_back({.sequences = 3, .each = 2, .first = 20, .cache = DType::bf16});
+  cases.push_back({.heads = 3, .key_heads = 3, .key_size = 20, .value_size = 24, .rotated = 8});
+  cases.push_back({.heads = 4, .key_heads = 1, .key_size = 256, .value_size = 256, .rotated = 256});
+  for (const CachedCase& c : cases) {
+    const auto all = [&](Arguments a) -> Tensors {
+      return {normed(c, a, a[0] + a[0], true, true)};
+    };
+    EXPECT_EQ((std::vector<Op>{Op::add, Op::rms_norm, Op::rms_norm, Op::attention}),
+              ops_of(nodes(all, given(c))));
+  }
+  const CachedCase c{.each = 3};
+  const auto one = [&](Arguments a) -> Tensors { return {normed(c, a, a[0] + a[0], false, true)}; };
+  EXPECT_EQ((std::vector<Op>{Op::add, Op::rms_norm, Op::attention}), ops_of(nodes(one, given(c))));
+  // Not fused: the projections are an argument, a result, or an operand of another call.
+  const auto cached = [&](const graph::Function& function) {
+    const auto all = nodes(function, given(c));
+    return std::count_if(all.begin(), all.end(),
+                         [](const graph::Node& node) { return node.part == Part::cached; });
+  };
+  EXPECT_EQ(0, cached([&](Arguments a) -> Tensors { return {normed(c, a, a[0], true, true)}; }));
+  EXPECT_EQ(0, cached([&](Arguments a) -> Tensors {
+              const Tensor qkv = a[0] + a[0];
+              return {normed(c, a, qkv, true, true), qkv};
+            }));
+  EXPECT_EQ(0, cached([&](Arguments a) -> Tensors {
+              const Tensor qkv = a[0] + a[0];
+              return {normed(c, a, qkv, true, true) + sqr(qkv.narrow(1, 0, 128))};
+            }));
+}
+
+/// 16-bit activations run the separate ops.
+TEST_P(FuseAttention, NarrowActivationsAreComposed) {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (const int64_t each : {1, 12}) {
+      const CachedCase c{.sequences = 2, .each = each, .first = 20};
+      const auto narrow = [&](Arguments a) -> Tensors {
+        Tensors cast(a.begin(), a.end());
+        cast[0] = a[0].to(dtype);
+        const Tensor y = attend(c, cast);
+        EXPECT_EQ(y.dtype(), dtype);
+        return {y};
+      };
+      const auto all = nodes(narrow, arguments(c));
+      EXPECT_TRUE(std::none_of(all.begin(), all.end(),
+                               [](const graph::Node& node) { return node.part == Part::cached; }));
+    }
   }
 }
 

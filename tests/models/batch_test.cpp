@@ -55,8 +55,9 @@ class BatchTest : public testing::Test {
   TempFolder folder_;
 };
 
-/// Expects equal bits. With float weights on a GPU, GEMMs choose their order by the number of
-/// rows (docs/design/numerics/matmul.md), so the numbers only need to be close.
+/// Expects equal bits. With float weights on a GPU, gemms choose their order by the number of rows
+/// of a sequence in a step (docs/design/numerics/matmul.md), so a prompt in pieces only needs to
+/// give numbers close to those of the whole prompt.
 void expect_row(const std::vector<float>& row, const std::vector<float>& wanted, bool exact,
                 const std::string& what) {
   if (exact) {
@@ -65,6 +66,80 @@ void expect_row(const std::vector<float>& row, const std::vector<float>& wanted,
   }
   ASSERT_EQ(row.size(), wanted.size());
   for (size_t i = 0; i < row.size(); ++i) ASSERT_NEAR(row[i], wanted[i], 2e-5f) << what;
+}
+
+/// The number of tokens of sequence s in a step. The pieces of sequences 0 and 1, which the test
+/// compares, use every order of sums: single rows, few rows and many rows.
+int64_t piece(int64_t s, int64_t step) {
+  constexpr int64_t kPieces[][6] = {
+      {20, 1, 70, 1, 6, 1}, {1, 33, 1, 9, 1, 2}, {1, 1, 5, 1, 66, 1}, {3, 1, 1, 12, 1, 1}};
+  return kPieces[s % 4][step];
+}
+
+/// Returns the logits after each step of a sequence that runs alone.
+std::vector<std::vector<float>> steps_alone(const CausalLm& model, int64_t s, const Tokens& tokens,
+                                            Logits logits) {
+  nn::KvCache cache = model.make_cache(200, DType::f16);
+  std::vector<std::vector<float>> all;
+  size_t first = 0;
+  for (int64_t step = 0; step < 6; ++step) {
+    const auto count = static_cast<size_t>(piece(s, step));
+    all.push_back(
+        model.forward(std::span(tokens).subspan(first, count), cache, logits).to_vector<float>());
+    first += count;
+  }
+  return all;
+}
+
+/// Runs sequences alone and in batches with 1 to 33 others, with prompts and single tokens in one
+/// step. The logits have the same bits.
+TEST_F(BatchTest, FloatRowsAreThoseOfTheirSequencesSteps) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    TinyLlama tiny{.context = 200, .dtype = dtype};
+    for (const Device device : test::cpu_and_devices()) {
+      const auto model = load(tiny, folder_, device);
+      constexpr int64_t kMost = 34;
+      const auto tokens = [](int64_t s) { return tokens_of(150, s); };
+      for (const Logits logits : {Logits::last, Logits::all}) {
+        const std::vector<std::vector<float>> expected[] = {
+            steps_alone(*model, 0, tokens(0), logits), steps_alone(*model, 1, tokens(1), logits)};
+        for (const int64_t sequences : {2, 3, 4, 9, 10, 34}) {
+          if (logits == Logits::all && sequences != 4) continue;
+          nn::KvCache cache = model->make_cache(200, DType::f16, kMost);
+          std::vector<size_t> first(kMost, 0);
+          for (int64_t step = 0; step < 6; ++step) {
+            // The compared sequences, 0 and 1, are the second and the last of the batch.
+            std::vector<Tokens> pieces;
+            std::vector<int64_t> order;
+            for (int64_t i = 2; i < sequences; ++i) order.push_back(i);
+            order.insert(order.begin() + (order.empty() ? 0 : 1), 0);
+            order.push_back(1);
+            int64_t rows = 0, at[2] = {};
+            for (const int64_t s : order) {
+              const auto count = piece(s, step);
+              const Tokens all = tokens(s);
+              const auto from = all.begin() + static_cast<ptrdiff_t>(first[static_cast<size_t>(s)]);
+              pieces.emplace_back(from, from + count);
+              first[static_cast<size_t>(s)] += static_cast<size_t>(count);
+              if (s < 2) at[s] = rows;
+              rows += logits == Logits::all ? count : 1;
+            }
+            std::vector<BatchInput> inputs;
+            for (size_t i = 0; i < order.size(); ++i) inputs.push_back({order[i], pieces[i]});
+            const auto got = model->forward(inputs, cache, logits).to_vector<float>();
+            for (const int64_t s : {0, 1}) {
+              const auto& wanted = expected[s][static_cast<size_t>(step)];
+              const auto from = got.begin() + at[s] * model->vocab_size();
+              ASSERT_EQ(std::vector<float>(from, from + static_cast<ptrdiff_t>(wanted.size())),
+                        wanted)
+                  << device.str() << " " << name(dtype) << ", " << sequences << " sequences, step "
+                  << step << ", sequence " << s;
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 /// Prompts and single tokens of sequences that join and leave, in a different combination in each
@@ -163,6 +238,55 @@ TEST_F(BatchTest, DecoderOfSeveralDrawsWhatEachDrawsAlone) {
     }
     EXPECT_EQ(drawn, expected);
     EXPECT_EQ(cache.length(1), 0);
+  }
+}
+
+/// A step whose tables and positions a caller made: what is wrong in it is said (by a GPU when it
+/// is waited for), and other sequences keep what they hold.
+TEST_F(BatchTest, WrongTablesAndPositions) {
+  TinyLlama tiny{.context = 600, .dtype = DType::q8_0};
+  for (const Device device : test::cpu_and_devices()) {
+    SCOPED_TRACE(device.str());
+    const bool cpu = device.kind == DeviceKind::cpu;
+    const auto model = load(tiny, folder_, device);
+    nn::KvCache cache = model->make_cache(600, DType::f16, 2);
+    const Tokens first = tokens_of(5, 1), second = tokens_of(12, 2), next = tokens_of(1, 3);
+    const BatchInput inputs[] = {{0, first}, {1, second}};
+    model->forward(inputs, cache, Logits::last);
+    const int64_t entries = cache.reach() / nn::KvCache::kPage;
+    const auto words = [&](std::vector<uint32_t> of, const Shape& shape) {
+      return Tensor::from(of, shape, device);
+    };
+    const auto refusal = [&](int64_t each, uint32_t position, std::vector<uint32_t> pages) {
+      const auto sequences = static_cast<int64_t>(pages.size());
+      std::vector<uint32_t> tokens(static_cast<size_t>(sequences * each), 1), positions, table;
+      for (const uint32_t page : pages) {
+        for (int64_t i = 0; i < each; ++i) positions.push_back(position + static_cast<uint32_t>(i));
+        for (int64_t i = 0; i < entries; ++i) table.push_back(page);
+      }
+      Batch batch;
+      batch.tokens = words(tokens, {sequences * each});
+      batch.runs = {{words(positions, {sequences * each}), words(table, {sequences, entries})}};
+      return error_of([&] {
+        model->forward(batch, cache);
+        backend(device).synchronize();
+      });
+    };
+    const auto last = static_cast<uint32_t>(cache.reach());
+    for (const int64_t each : {1, 12}) {
+      EXPECT_THAT(refusal(each, 20, {999}), HasSubstr(cpu ? "page out of range: 999" : "id 999"));
+      EXPECT_THAT(refusal(each, last, {0}),
+                  HasSubstr(cpu ? "position outside the cache" : "id out of range"));
+      if (cpu || each > 8) {
+        EXPECT_THAT(refusal(each, 12, {1, 1}), HasSubstr("two sequences write to one page: 1"));
+      }
+    }
+    // What the sequences held is there.
+    nn::KvCache alone = model->make_cache(600, DType::f16);
+    model->forward(first, alone, Logits::last);
+    const BatchInput one{0, next};
+    EXPECT_EQ(model->forward({&one, 1}, cache, Logits::last).to_vector<float>(),
+              model->forward(next, alone, Logits::last).to_vector<float>());
   }
 }
 

@@ -182,7 +182,9 @@ TEST_F(ServeTest, BadTokensAreNotHeld) {
   const auto e = engine();
   Session s(e);
   s.feed(some_tokens(5));
-  EXPECT_THAT(error_of([&] { s.feed(std::vector<int32_t>{1, 2, 99}); }),
+  EXPECT_THAT(error_of([&] {
+                s.feed(std::vector<int32_t>{1, 2, 99});
+              }),
               HasSubstr("token id out of range: 99"));
   EXPECT_EQ(s.length(), 5);
   EXPECT_EQ(s.generate(greedy(2)).tokens.size(), 2u);
@@ -333,6 +335,42 @@ TEST_F(ServeTest, PerplexityErrors) {
   EXPECT_THAT(error({1, 2, 3}, {.batch = 0}), HasSubstr("batch 0"));
   EXPECT_THAT(error({1, 2, 99}), HasSubstr("token id out of range: 99"));
   EXPECT_THAT(error({-1, 2}), HasSubstr("token id out of range: -1"));
+}
+
+/// The functions that the command and Python use to make tokens.
+TEST_F(ServeTest, ConversationsAndEmptyPrompts) {
+  const std::vector<text::ChatMessage> messages = {{text::ChatRole::user, "a b"}};
+  const auto e = engine();  // its vocabulary has ChatML's markers
+  EXPECT_EQ(e->chat_format(), text::ChatFormat::chat_ml);
+  EXPECT_EQ(e->encode_chat(messages),
+            text::encode_chat(e->tokenizer(), text::ChatFormat::chat_ml, messages));
+  const std::string with_system =
+      "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+      "{{ '<|im_start|>system\nBe brief<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + "
+      "message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+  TinyLlama tiny{.dtype = DType::q8_0};
+  tiny.edit = [&](io::GgufWriter& w) { w.set_string("tokenizer.chat_template", with_system); };
+  const auto brief = engine(tiny);
+  EXPECT_EQ(brief->encode_chat(messages),
+            text::encode_chat(brief->tokenizer(), text::ChatFormat::chat_ml, messages,
+                              {.default_system = text::default_system_message(with_system)}));
+  EXPECT_NE(brief->encode_chat(messages), e->encode_chat(messages));
+  tiny.edit = [](io::GgufWriter& w) { w.set_string("tokenizer.chat_template", "{{ turns }}"); };
+  const auto unknown = engine(tiny);
+  EXPECT_THAT(error_of([&] { unknown->encode_chat(messages); }),
+              HasSubstr("chat: unknown chat template: " + path()));
+
+  EXPECT_EQ(e->prompt_or_start({3, 4}), (std::vector<int32_t>{3, 4}));
+  const std::optional<int32_t> bos = e->tokenizer().bos(), eos = e->tokenizer().eos();
+  EXPECT_EQ(e->prompt_or_start({}), std::vector<int32_t>{bos ? *bos : eos.value()});
+  tiny.edit = [](io::GgufWriter& w) {
+    w.remove("tokenizer.ggml.bos_token_id");
+    w.remove("tokenizer.ggml.eos_token_id");
+  };
+  const auto without = engine(tiny);
+  EXPECT_THAT(error_of([&] { without->prompt_or_start({}); }),
+              HasSubstr("generate: empty prompt: " + path()));
 }
 
 TEST_F(ServeTest, VocabulariesThatDontFit) {

@@ -23,6 +23,9 @@ class WICK_API PreparedWeight {
   DType dtype = DType::f32;
   int64_t n = 0, k = 0;
   size_t bytes = 0;
+  /// The most rows of x for which linear gives each row the bits that it has alone. For more rows,
+  /// the order of sums may depend on the number of rows: see LinearFusion::each.
+  int64_t rows_alike = INT64_MAX;
 };
 
 /// Parameters of `attention`: scale, soft cap, and the keys that a query attends to.
@@ -94,6 +97,9 @@ struct LinearFusion {
   const CachedAttention* attention = nullptr;
   bool add = false;    ///< whether `residual` is added
   ConstView residual;  ///< [.., n] of x's dtype, added to the result
+  /// If not 0, x [t, k] consists of matrices of `each` rows, and each matrix gets the bits that it
+  /// has alone.
+  int64_t each = 0;
 };
 
 /// The device state that `sample` reads and updates, with a row for each of b sequences.
@@ -255,6 +261,13 @@ class WICK_API Backend {
   /// x [.., k] → out [.., n], both of one float dtype; with a fusion both are f32.
   virtual void linear(const View& out, const ConstView& x, const PreparedWeight& weight,
                       const LinearFusion& fusion) = 0;
+  /// out [t, n, width]; out[i, j] = row i of x [t, k] times the weight experts[ids[i, j]], with the
+  /// bits that linear gives for that row alone. Experts have one dtype and size; x and out have one
+  /// float dtype; out is dense; ids u32 [t, n] on the device. Errors: an id is out of range; on a
+  /// GPU the error is raised at the next synchronisation, and the row of out is zeros.
+  virtual void grouped_linear(const View& out, const ConstView& x,
+                              std::span<const PreparedWeight* const> experts,
+                              const ConstView& ids) = 0;
   /// in f32 [.., k] → a block dtype; k is a multiple of the block size.
   virtual void quantize(const View& out, const ConstView& in) = 0;
   virtual void dequantize(const View& out, const ConstView& in) = 0;
@@ -285,6 +298,7 @@ class WICK_API Backend {
 
   // Fused ops.
   virtual void softmax(const View& out, const ConstView& in, int dim, bool log) = 0;
+  /// out may be the same memory as in.
   virtual void rms_norm(const View& out, const ConstView& in, const ConstView& weight,
                         float eps) = 0;
   /// weight and bias [d] have in's dtype or f32; either may be absent (null data).

@@ -116,7 +116,8 @@ class LinearFuser {
     return true;
   }
 
-  /// Fuses linear + residual, in either order of the operands.
+  /// Fuses linear + residual, in either order of the operands. A bias is a residual that is
+  /// broadcast to all rows.
   void fuse_residual(size_t at) {
     const Node& linear = uses_.node(at);
     const Value product = linear.outputs[0];
@@ -126,9 +127,12 @@ class LinearFuser {
     if (sum.op != Op::add || sum.part != Part::result) return;
     const bool first = same_elements(sum.inputs[0], product);
     if (!first && !same_elements(sum.inputs[1], product)) return;
-    const Value& other = sum.inputs[first ? 1 : 0];
-    const bool fits = other.dtype == DType::f32 && other.layout.shape() == product.layout.shape();
-    if (fits && !written_between(linear, at, reader)) move_into_sum(at, reader, other);
+    Value other = sum.inputs[first ? 1 : 0];
+    const bool fits =
+        other.dtype == DType::f32 && sum.outputs[0].layout.shape() == product.layout.shape();
+    if (!fits || written_between(linear, at, reader)) return;
+    other.layout = other.layout.broadcast_to(product.layout.shape());
+    move_into_sum(at, reader, other);
   }
 
   /// Whether nodes strictly between `after` and `before` write to an operand of `node`, or read or

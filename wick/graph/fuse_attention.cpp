@@ -1,4 +1,5 @@
-// Fuses rope, store_in_pages and attention_of_pages to cached_attention.
+// Fuses rope, store_in_pages and attention_of_pages to cached_attention. rms_norm of queries and
+// keys before rope stays a call, which then overwrites the projections.
 
 #include <array>
 #include <optional>
@@ -45,6 +46,12 @@ class Match {
     const int64_t width = heads_ * out.layout.shape().back();
     out.layout = Layout::contiguous({rows_, width}, out.layout.offset());
     for (const size_t i : {stores_[0], stores_[1], rotations_[0], rotations_[1]}) uses_.remove(i);
+    for (const std::optional<size_t>& norm : norms_) {
+      if (!norm) continue;
+      Node& in_place = uses_.node(*norm);
+      in_place.outputs[0] = in_place.inputs[0];
+      in_place.writes = true;
+    }
   }
 
  private:
@@ -135,11 +142,35 @@ class Match {
                                     by_sequence->narrow(1, each - 1, 1).squeeze(1));
   }
 
-  /// Finds the tensor whose rows hold queries, keys and values side by side.
+  /// Returns the operand [h, t, d] of rotation i, or, if that is the result of an rms_norm, the
+  /// rms_norm's operand, and sets norms_[i].
+  Value in_front_of_norm(size_t i) {
+    const Value& x = uses_.node(rotations_[i]).inputs[kX];
+    const auto norm = uses_.producer(x, rotations_[i]);
+    if (!norm || uses_.reads(x) != 1) return x;
+    const Node& node = uses_.node(*norm);
+    const Value& in = node.inputs[0];
+    if (node.op != Op::rms_norm || in.dtype != DType::f32 || in.layout.rank() != 3 ||
+        !same_view(x, node.outputs[0].storage, node.outputs[0].layout.transpose(0, 1)) ||
+        is_written(node, *norm)) {
+      return x;
+    }
+    norms_[i] = norm;
+    return {in.storage, in.dtype, in.layout.transpose(0, 1)};
+  }
+
+  /// Whether norms may overwrite the projections: nothing else reads them.
+  bool norms_fit() const {
+    if (!norms_[0] && !norms_[1]) return true;
+    constexpr size_t kReaders = 3;  // of queries, keys and values
+    return uses_.producer(qkv_, at_).has_value() && uses_.reads(qkv_) == kReaders;
+  }
+
+  /// Finds the tensor whose rows hold queries, keys and values side by side. Queries and keys may
+  /// go through a norm first.
   bool find_qkv() {
-    const Value& q = uses_.node(rotations_[0]).inputs[kX];  // [h, t, d]
-    const Value& k = uses_.node(rotations_[1]).inputs[kX];
-    const Value& v = uses_.node(stores_[1]).inputs[kRows];  // [t, g, e]
+    const Value q = in_front_of_norm(0), k = in_front_of_norm(1);  // [h, t, d]
+    const Value& v = uses_.node(stores_[1]).inputs[kRows];         // [t, g, e]
     const int64_t d = q.layout.shape()[2], g = k.layout.shape()[0], e = v.layout.shape()[2];
     const int64_t width = heads_ * d + g * (d + e);
     const Layout rows({rows_, width}, {q.layout.stride(1), q.layout.stride(2)}, q.layout.offset());
@@ -150,7 +181,7 @@ class Match {
     qkv_ = {q.storage, q.dtype, rows};
     return own_q && own_k && same_view(q, q.storage, own_q->transpose(0, 1)) &&
            same_view(k, q.storage, own_k->transpose(0, 1)) &&
-           same_view(v, q.storage, columns((heads_ + g) * d, g, e));
+           same_view(v, q.storage, columns((heads_ + g) * d, g, e)) && norms_fit();
   }
 
   /// Whether an operand of a node before the attention is overwritten between that node and the
@@ -166,6 +197,7 @@ class Match {
   size_t at_;
   const Node& attention_;
   std::array<size_t, 2> stores_{}, rotations_{};
+  std::array<std::optional<size_t>, 2> norms_{};  // of queries and keys, before the rotations
   Value qkv_, positions_;
   std::array<Value, 2> tables_;
   int64_t heads_ = 0, rows_ = 0;

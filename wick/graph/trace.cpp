@@ -1,5 +1,6 @@
 #include "wick/graph/trace.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -23,7 +24,10 @@ class Recorder final : public CallRecorder {
   }
 
   void add(const OpCall& call, std::span<const Tensor> results, bool writes) override {
-    if (call.inputs.need_grad() || (call.weight != nullptr && call.weight->needs_grad())) {
+    const bool weights_need = (call.weight != nullptr && call.weight->needs_grad()) ||
+                              std::any_of(call.experts.begin(), call.experts.end(),
+                                          [](const Weight& w) { return w.needs_grad(); });
+    if (call.inputs.need_grad() || weights_need) {
       trace_.needs_grad = trace_.needs_grad || grad_enabled();
     }
     Node node{.op = call.op,
@@ -31,6 +35,9 @@ class Recorder final : public CallRecorder {
               .attributes = call.attributes,
               .called_as = call.called_as,
               .weight = weight_of(call.weight),
+              .experts = call.experts.empty() ? nullptr
+                                              : std::make_shared<const std::vector<Weight>>(
+                                                    call.experts.begin(), call.experts.end()),
               .inputs = {},
               .outputs = {},
               .writes = writes};

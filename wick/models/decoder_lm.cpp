@@ -37,11 +37,13 @@ struct DecoderLm::Slice {
   };
   Tensor tokens;
   std::vector<Run> runs;
+  std::vector<nn::RowRun> row_runs;  // the sequences of these rows, for Projections
 };
 
 struct DecoderLm::Step {
   std::vector<Slice> slices;
   Tensor wanted;                         // rows whose logits are returned; undefined: all rows
+  std::vector<nn::RowRun> last_runs;     // runs of the rows that follow the last layer's attention
   std::span<const Tensor> keys, values;  // the cache pages of each layer
 };
 
@@ -75,12 +77,13 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments) const {
   }
   Step step{.slices = {},
             .wanted = front % 2 == 0 ? arguments[front - 1] : Tensor(),
+            .last_runs = {},
             .keys = arguments.subspan(front, layers),
             .values = arguments.subspan(front + layers)};
   const int64_t slices = slice_count(batch, device_, block_weights_), rows = batch.rows();
   for (int64_t i = 0; i < slices; ++i) {
     const int64_t begin = rows * i / slices, count = rows * (i + 1) / slices - begin;
-    Slice slice{.tokens = batch.tokens.narrow(0, begin, count), .runs = {}};
+    Slice slice{.tokens = batch.tokens.narrow(0, begin, count), .runs = {}, .row_runs = {}};
     int64_t first = 0;
     for (const Batch::Run& run : batch.runs) {
       const Tensor positions = slices == 1 ? run.positions : run.positions.narrow(0, begin, count);
@@ -88,9 +91,20 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments) const {
       slice.runs.push_back({.first = first,
                             .rows = nn::SequenceRows(positions, run.tables),
                             .rotations = rotations(positions, reach)});
-      first += positions.size(0);
+      const int64_t run_rows = positions.size(0);
+      slice.row_runs.push_back({run_rows, run_rows / run.tables.size(0)});
+      first += run_rows;
     }
     step.slices.push_back(std::move(slice));
+  }
+  // A selected row is computed as a single row, however many rows its sequence has in the step.
+  if (step.wanted.defined()) {
+    step.last_runs = {{step.wanted.size(0), 1}};
+  } else {
+    for (const Batch::Run& run : batch.runs) {
+      const int64_t run_rows = run.positions.size(0);
+      step.last_runs.push_back({run_rows, run_rows / run.tables.size(0)});
+    }
   }
   return step;
 }
@@ -120,7 +134,7 @@ Tensor DecoderLm::run(std::span<const Tensor> arguments) const {
   for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
     for (size_t j = 0; j < xs.size(); ++j) xs[j] = layer(blocks_[i], xs[j], step.slices[j], step);
   }
-  return head(last_layer(xs, step));
+  return head(last_layer(xs, step), step.last_runs);
 }
 
 /// ids [t] → [t, hidden]
@@ -132,7 +146,8 @@ Tensor DecoderLm::embed(const Tensor& ids) const {
 /// x [t, hidden] → [t, hidden]
 Tensor DecoderLm::layer(const Block& block, const Tensor& x, const Slice& slice,
                         const Step& step) const {
-  return add_mlp(block, add_attention(block, x, attention(block, x, slice, step)));
+  const Tensor heads = attention(block, x, slice, step);
+  return add_mlp(block, add_attention(block, x, heads, slice.row_runs), slice.row_runs);
 }
 
 /// Runs attention for each slice, then the rest of the last layer for the selected rows of all
@@ -147,25 +162,27 @@ Tensor DecoderLm::last_layer(std::span<const Tensor> xs, const Step& step) const
     const Tensor all = parts.size() == 1 ? parts.front() : cat(parts, 0);
     return step.wanted.defined() ? index_select(all, step.wanted, 0) : all;
   };
-  return add_mlp(block, add_attention(block, joined(xs), joined(heads)));
+  const Tensor y = add_attention(block, joined(xs), joined(heads), step.last_runs);
+  return add_mlp(block, y, step.last_runs);
 }
 
 /// x [t, hidden] and attention output [t, h · e] → [t, hidden]
-Tensor DecoderLm::add_attention(const Block& block, const Tensor& x, const Tensor& heads) const {
-  const Tensor y = block.output(heads);
+Tensor DecoderLm::add_attention(const Block& block, const Tensor& x, const Tensor& heads,
+                                Runs runs) const {
+  const Tensor y = block.output(heads, runs);
   return x + (block.attention_post_norm ? (*block.attention_post_norm)(y) : y);
 }
 
 /// x [t, hidden] → [t, hidden]
-Tensor DecoderLm::add_mlp(const Block& block, const Tensor& x) const {
-  const Tensor y = mlp(block, block.mlp_norm(x));
+Tensor DecoderLm::add_mlp(const Block& block, const Tensor& x, Runs runs) const {
+  const Tensor y = mlp(block, block.mlp_norm(x), runs);
   return x + (block.mlp_post_norm ? (*block.mlp_post_norm)(y) : y);
 }
 
 /// x [t, hidden] → concatenated heads [t, h · e]. Stores keys and values in the cache.
 Tensor DecoderLm::attention(const Block& block, const Tensor& x, const Slice& slice,
                             const Step& step) const {
-  const auto [q, k, v] = queries_keys_values(block, block.attention_norm(x));
+  const auto [q, k, v] = queries_keys_values(block, block.attention_norm(x), slice.row_runs);
   const auto layer = static_cast<size_t>(block.index);
   const int64_t window = config_.windows[layer];
   std::vector<Tensor> ys;
@@ -180,11 +197,12 @@ Tensor DecoderLm::attention(const Block& block, const Tensor& x, const Slice& sl
 }
 
 /// x [t, hidden] → queries [t, h, d], keys [t, g, d] and values [t, g, e]
-std::array<Tensor, 3> DecoderLm::queries_keys_values(const Block& block, const Tensor& x) const {
+std::array<Tensor, 3> DecoderLm::queries_keys_values(const Block& block, const Tensor& x,
+                                                     Runs runs) const {
   const DecoderConfig& c = config_;
   const int64_t sizes[] = {c.heads * c.key_size, c.kv_heads * c.key_size,
                            c.kv_heads * c.value_size};
-  const std::vector<Tensor> parts = block.qkv.joined(x).split(sizes, -1);
+  const std::vector<Tensor> parts = block.qkv.joined(x, runs).split(sizes, -1);
   Tensor q = split_heads(parts[0], c.key_size), k = split_heads(parts[1], c.key_size);
   if (block.query_norm) q = (*block.query_norm)(q);
   if (block.key_norm) k = (*block.key_norm)(k);
@@ -192,15 +210,15 @@ std::array<Tensor, 3> DecoderLm::queries_keys_values(const Block& block, const T
 }
 
 /// x [t, hidden] → [t, hidden]
-Tensor DecoderLm::mlp(const Block& block, const Tensor& x) const {
-  const std::vector<Tensor> halves = block.gate_up.joined(x).chunk(2, -1);
+Tensor DecoderLm::mlp(const Block& block, const Tensor& x, Runs runs) const {
+  const std::vector<Tensor> halves = block.gate_up.joined(x, runs).chunk(2, -1);
   const Tensor gate = config_.activation == Activation::silu ? silu(halves[0]) : gelu(halves[0]);
-  return block.down(gate * halves[1]);
+  return block.down(gate * halves[1], runs);
 }
 
 /// x [t, hidden] → logits [t, vocabulary]
-Tensor DecoderLm::head(const Tensor& x) const {
-  const Tensor logits = head_(output_norm_(x));
+Tensor DecoderLm::head(const Tensor& x, Runs runs) const {
+  const Tensor logits = head_(output_norm_(x), runs);
   const float cap = config_.logit_soft_cap;
   return cap > 0.0f ? tanh(logits / cap) * cap : logits;
 }
@@ -222,13 +240,13 @@ DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
       run_([this](std::span<const Tensor> a) { return std::vector<Tensor>{run(a)}; },
            {.capture = false}) {
   const DecoderConfig& c = config_;
-  if (device_.kind == DeviceKind::cpu) file_ = file.bytes();
   const Weights weights(file, options.device);
   parameters_ = weights.parameters();
   const bool release = options.release_file_pages;
 
   const Tensor table = weights.matrix("token_embd.weight", c.vocabulary, c.hidden);
   embedding_ = nn::Embedding(table, device_);
+  if (embedding_.table().storage()->file_backed()) file_ = file.bytes();
   for (int64_t i = 0; i < c.layers; ++i) {
     blocks_.push_back(
         load_block(weights / fmt::format("blk.{}.", i), architecture.tensors, i, release));

@@ -46,8 +46,9 @@ class WICK_API DecoderLm final : public CausalLm {
     nn::Projections qkv, gate_up;
     nn::Linear output, down;
   };
-  struct Step;   // state that the layers of one call share
-  struct Slice;  // rows that go through a layer together
+  struct Step;                               // state that the layers of one call share
+  struct Slice;                              // rows that go through a layer together
+  using Runs = std::span<const nn::RowRun>;  // the sequences that the rows of x belong to
 
   /// A matrix [rows, hidden] with its bias. `order` permutes the rows; empty: the file's order.
   struct Projection {
@@ -70,19 +71,19 @@ class WICK_API DecoderLm final : public CausalLm {
   Tensor embed(const Tensor& tokens) const;
   Tensor layer(const Block& block, const Tensor& x, const Slice& slice, const Step& step) const;
   Tensor last_layer(std::span<const Tensor> xs, const Step& step) const;
-  Tensor add_attention(const Block& block, const Tensor& x, const Tensor& heads) const;
-  Tensor add_mlp(const Block& block, const Tensor& x) const;
+  Tensor add_attention(const Block& block, const Tensor& x, const Tensor& heads, Runs runs) const;
+  Tensor add_mlp(const Block& block, const Tensor& x, Runs runs) const;
   Tensor attention(const Block& block, const Tensor& x, const Slice& slice, const Step& step) const;
-  std::array<Tensor, 3> queries_keys_values(const Block& block, const Tensor& x) const;
-  Tensor mlp(const Block& block, const Tensor& x) const;
-  Tensor head(const Tensor& x) const;
+  std::array<Tensor, 3> queries_keys_values(const Block& block, const Tensor& x, Runs runs) const;
+  Tensor mlp(const Block& block, const Tensor& x, Runs runs) const;
+  Tensor head(const Tensor& x, Runs runs) const;
   AttentionOptions attention_options(int64_t window) const;
 
   /// Errors: weights are read from the file, and the file changed after loading.
   void require_file(std::string_view op) const;
 
   DecoderConfig config_;
-  std::shared_ptr<const io::Bytes> file_;  // mapped weights on the CPU; null on GPUs
+  std::shared_ptr<const io::Bytes> file_;  // set if the embedding table is mapped from the file
   Device device_;
   int64_t parameters_ = 0;
   bool block_weights_ = false;  // whether some weights are quantised

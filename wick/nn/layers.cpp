@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "wick/base/error.h"
+#include "wick/tensor/fused.h"
 
 namespace wick::nn {
 namespace {
@@ -25,6 +26,24 @@ Tensor joined_bias(std::span<const Tensor> biases, std::span<const int64_t> size
   return cat(parts, 0);
 }
 
+/// linear of x [t, k], in which each sequence's rows get the bits that they have alone. Adjacent
+/// runs of sequences with at most rows_alike() rows are computed together, as single rows.
+Tensor product_of_runs(const Tensor& x, const Weight& weight, std::span<const RowRun> runs) {
+  const int64_t alike = weight.rows_alike();
+  std::vector<Tensor> parts;
+  int64_t first = 0;
+  for (size_t i = 0; i < runs.size();) {
+    auto [rows, each] = runs[i++];
+    if (each <= alike) {
+      each = 1;
+      while (i < runs.size() && runs[i].each <= alike) rows += runs[i++].rows;
+    }
+    parts.push_back(linear(x.narrow(0, first, rows), weight, FusedLinear{.each = each}));
+    first += rows;
+  }
+  return parts.size() == 1 ? parts.front() : cat(parts, 0);
+}
+
 }  // namespace
 
 Projections::Projections(std::span<const Tensor> matrices, std::span<const Tensor> biases,
@@ -44,18 +63,19 @@ Projections::Projections(std::span<const Tensor> matrices, std::span<const Tenso
   }
 }
 
-std::vector<Tensor> Projections::products(const Tensor& x) const {
+std::vector<Tensor> Projections::products(const Tensor& x, std::span<const RowRun> runs) const {
   std::vector<Tensor> outputs;
   for (const Group& group : groups_) {
-    Tensor y = linear(x, group.weight);
+    const bool any_order = runs.empty() || group.weight.rows_alike() == INT64_MAX;
+    Tensor y = any_order ? linear(x, group.weight) : product_of_runs(x, group.weight, runs);
     if (group.bias.defined()) y = y + group.bias.to(y.dtype());
     outputs.push_back(std::move(y));
   }
   return outputs;
 }
 
-std::vector<Tensor> Projections::operator()(const Tensor& x) const {
-  const std::vector<Tensor> products = this->products(x);
+std::vector<Tensor> Projections::operator()(const Tensor& x, std::span<const RowRun> runs) const {
+  const std::vector<Tensor> products = this->products(x, runs);
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < groups_.size(); ++i) {
     int64_t start = 0;
@@ -68,8 +88,8 @@ std::vector<Tensor> Projections::operator()(const Tensor& x) const {
   return outputs;
 }
 
-Tensor Projections::joined(const Tensor& x) const {
-  const std::vector<Tensor> products = this->products(x);
+Tensor Projections::joined(const Tensor& x, std::span<const RowRun> runs) const {
+  const std::vector<Tensor> products = this->products(x, runs);
   return products.size() == 1 ? products.front() : cat(products, -1);
 }
 

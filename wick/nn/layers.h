@@ -18,6 +18,7 @@ class WICK_API Embedding {
   Embedding(const Tensor& table, Device device) : table_(table.to(device)) {}
   /// ids u32 [..] → f32 [.., hidden]. Errors: an id is out of range.
   Tensor operator()(const Tensor& ids) const { return index_select(table_, ids, 0).to(DType::f32); }
+  const Tensor& table() const { return table_; }
 
  private:
   Tensor table_;
@@ -37,6 +38,11 @@ class WICK_API RmsNorm {
   float eps_ = 1e-5f;
 };
 
+/// A run of adjacent rows that belong to sequences of `each` rows.
+struct RowRun {
+  int64_t rows = 0, each = 0;
+};
+
 /// Several linear layers of one input: y_i = x W_iᵀ + b_i. Adjacent matrices of one dtype are
 /// packed together and run as one gemm, for example q, k and v, or gate and up.
 class WICK_API Projections {
@@ -47,10 +53,11 @@ class WICK_API Projections {
   Projections(std::span<const Tensor> matrices, std::span<const Tensor> biases, Device device,
               bool release);
 
-  /// x [.., k] → the outputs [.., n_i], as views of one tensor per gemm.
-  std::vector<Tensor> operator()(const Tensor& x) const;
+  /// x [.., k] → the outputs [.., n_i], as views of one tensor per gemm. With runs, x is [t, k],
+  /// and each sequence's rows get the bits that they have alone.
+  std::vector<Tensor> operator()(const Tensor& x, std::span<const RowRun> runs = {}) const;
   /// x [.., k] → the concatenated outputs [.., Σ n_i].
-  Tensor joined(const Tensor& x) const;
+  Tensor joined(const Tensor& x, std::span<const RowRun> runs = {}) const;
 
  private:
   struct Group {
@@ -59,7 +66,7 @@ class WICK_API Projections {
     std::vector<int64_t> sizes;  // n_i
   };
   /// Returns the output of each group.
-  std::vector<Tensor> products(const Tensor& x) const;
+  std::vector<Tensor> products(const Tensor& x, std::span<const RowRun> runs) const;
 
   std::vector<Group> groups_;
 };
@@ -72,9 +79,9 @@ class WICK_API Linear {
       : Linear(matrix, bias, matrix.device(), false) {}
   Linear(const Tensor& matrix, const Tensor& bias, Device device, bool release)
       : projections_(std::span(&matrix, 1), std::span(&bias, 1), device, release) {}
-  /// x [.., k] → [.., n]. Errors: the layer has no matrix.
-  Tensor operator()(const Tensor& x) const {
-    std::vector<Tensor> y = projections_(x);
+  /// x [.., k] → [.., n]. runs: see Projections. Errors: the layer has no matrix.
+  Tensor operator()(const Tensor& x, std::span<const RowRun> runs = {}) const {
+    std::vector<Tensor> y = projections_(x, runs);
     if (y.empty()) throw Error("linear", "undefined weight");
     return std::move(y.front());
   }

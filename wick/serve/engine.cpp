@@ -89,6 +89,25 @@ std::shared_ptr<const Engine> Engine::load(const std::string& path,
       new Engine(std::move(model), std::move(tokenizer), std::move(chat), path));
 }
 
+text::ChatFormat Engine::chat_format() const {
+  const auto format = text::detect_chat_format(chat_template_, tokenizer_);
+  if (format) return *format;
+  throw Error("chat", "unknown chat template", path_,
+              "this version supports ChatML and Llama 3 turns; a text prompt works with any model");
+}
+
+std::vector<int32_t> Engine::encode_chat(std::span<const text::ChatMessage> messages) const {
+  const text::ChatOptions options{.default_system = text::default_system_message(chat_template_)};
+  return text::encode_chat(tokenizer_, chat_format(), messages, options);
+}
+
+std::vector<int32_t> Engine::prompt_or_start(std::vector<int32_t> tokens) const {
+  if (!tokens.empty()) return tokens;
+  const std::optional<int32_t> first = tokenizer_.bos() ? tokenizer_.bos() : tokenizer_.eos();
+  if (!first) throw Error("generate", "empty prompt", path_, "this model has no start token");
+  return {*first};
+}
+
 struct Session::Busy {
   // The thread that is in a call; a default-constructed id between calls.
   std::atomic<std::thread::id> caller{};

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "wick/io/gguf.h"
 #include "wick/models/causal_lm.h"
 #include "wick/models/decoder.h"
+#include "wick/text/chat.h"
 #include "wick/text/sampler.h"
 #include "wick/text/stream_decoder.h"
 #include "wick/text/tokenizer.h"
@@ -30,6 +33,16 @@ class WICK_API Engine {
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   /// The file's chat template; empty if it has none.
   const std::string& chat_template() const { return chat_template_; }
+  /// The format of turns that the chat template renders or whose markers the vocabulary has.
+  /// Errors: the format is unknown.
+  text::ChatFormat chat_format() const;
+  /// Encodes a conversation in chat_format() to token ids, which end with the opening of an answer.
+  /// Without a system message, the template's default system message is added. Errors: those of
+  /// chat_format() and text::encode_chat.
+  std::vector<int32_t> encode_chat(std::span<const text::ChatMessage> messages) const;
+  /// Returns the tokens of a prompt, or the start token if there are none, because a model needs at
+  /// least one token. Errors: the prompt is empty and the vocabulary has no start token.
+  std::vector<int32_t> prompt_or_start(std::vector<int32_t> tokens) const;
   /// The path given to load().
   const std::string& path() const { return path_; }
 

@@ -84,10 +84,11 @@ struct ConvWeight {
 
 /// Attributes of linear: the steps that are fused before and after the gemm.
 struct LinearSteps {
-  bool silu_mul = false;   ///< silu_mul of the halves of x [.., 2k] comes first
-  bool attention = false;  ///< x is the qkv of cached_attention, whose result goes into the gemm
-  float eps = 0;           ///< epsilon of the fused rms_norm
-  AttentionParams params;  ///< parameters of the fused attention
+  bool silu_mul = false;     ///< silu_mul of the halves of x [.., 2k] comes first
+  bool attention = false;    ///< x is the qkv of cached_attention, whose result goes into the gemm
+  float eps = 0;             ///< epsilon of the fused rms_norm
+  AttentionParams params{};  ///< parameters of the fused attention
+  int64_t each = 0;          ///< rows of each matrix in x, see FusedLinear
 };
 
 /// A list of dims: the rolled dims of roll, the order of permute, or the pair that transpose swaps.

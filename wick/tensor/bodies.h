@@ -21,6 +21,8 @@ extern const OpBody random;
 // linear_ops.cpp
 extern const OpBody matmul, quantize, dequantize, linear, rope, cached_attention;
 extern const OpBody attention_of_pages, store_in_pages;
+// grouped_linear.cpp
+extern const OpBody grouped_linear;
 // attention_ops.cpp
 extern const OpBody attention;
 // spatial_ops.cpp

@@ -165,6 +165,7 @@ const OpBody& body_of(Op op, Part part) {
   if (part == Part::weight_gradient) return bodies::conv2d_weight;
   if (part == Part::cached) return bodies::cached_attention;
   if (part == Part::paged) return bodies::attention_of_pages;
+  if (part == Part::grouped) return bodies::grouped_linear;
   if (part == Part::input_gradient) {
     const bool pool = op == Op::max_pool2d || op == Op::avg_pool2d;
     return pool ? bodies::pool2d_grad : bodies::upsample2d_grad;

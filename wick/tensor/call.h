@@ -39,9 +39,7 @@ class Operands {
     tensors_[count_++] = tensor;
   }
   size_t size() const { return count_; }
-  const Tensor& operator[](size_t i) const {
-    return many_ != nullptr ? *many_[i] : *tensors_[i];
-  }
+  const Tensor& operator[](size_t i) const { return many_ != nullptr ? *many_[i] : *tensors_[i]; }
   /// Whether any operand needs a gradient.
   bool need_grad() const {
     for (size_t i = 0; i < count_; ++i) {
@@ -67,6 +65,8 @@ enum class Part : uint8_t {
   cached,
   /// Attention over keys in pages: attention_of_pages.
   paged,
+  /// linear with a weight chosen for each row: grouped_linear. Operands: x and ids.
+  grouped,
 };
 
 /// A call of an op. It refers to its operands, which must outlive it; a recorded call (tape::Node)
@@ -77,7 +77,8 @@ struct OpCall {
   Attributes attributes = {};
   const char* called_as = nullptr;  ///< name in error messages, if it differs from the row's name
   Part part = Part::result;
-  const Weight* weight = nullptr;  ///< the weight of linear
+  const Weight* weight = nullptr;        ///< the weight of linear
+  std::span<const Weight> experts = {};  ///< the weights of grouped_linear
 
   const Tensor& x(size_t i = 0) const { return inputs[i]; }
   template <class T>

@@ -32,6 +32,10 @@ struct FusedLinear {
   /// If set, x is the qkv of cached_attention, whose result goes into the gemm. Must outlive the
   /// call.
   const AttentionStep* attention = nullptr;
+  /// If above 0, x [t, k] consists of matrices of `each` rows, and each matrix gets the bits that
+  /// it has alone. Otherwise the order of sums may depend on the number of rows of x: see
+  /// Weight::rows_alike.
+  int64_t each = 0;
 };
 
 /// Indices of the operands of a cached_attention call.
@@ -59,8 +63,9 @@ enum LinearOperand : size_t {
 };
 
 /// Computes linear(rms_norm(x, norm, eps), weight) + residual, or the variants that FusedLinear
-/// describes, with the same bits as the separate ops. f32. Class: that of linear. Errors: sizes
-/// don't fit; more than one of norm, silu_mul and attention is set; the errors of cached_attention.
+/// describes, with the same bits as the separate ops. f32; with `each` alone, every dtype of
+/// linear. Class: that of linear. Errors: sizes don't fit; more than one of norm, silu_mul and
+/// attention is set; x's rows aren't a multiple of `each`; the errors of cached_attention.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 
 /// One attention step with a cache. qkv [t, h·d + g·d + g·e] holds the queries, keys and values of

@@ -146,6 +146,7 @@ const OpRule& rule_of(Op op, Part part) {
       return kByOp[static_cast<size_t>(op)];
     case Part::cached:
     case Part::paged:
+    case Part::grouped:
       return kNone;
     case Part::weight_gradient:
       return kConvWeight;

@@ -85,7 +85,8 @@ CachedAttention cached(const OpCall& call, size_t first, const AttentionParams& 
 
 /// Errors: the operands of the fused steps don't fit. attention_width checks those of attention.
 void check_steps(const OpCall& call, const Shape& out) {
-  const Tensor &x = call.x(kLinearX), &norm = call.x(kLinearNorm), &residual = call.x(kLinearResidual);
+  const Tensor &x = call.x(kLinearX), &norm = call.x(kLinearNorm),
+               &residual = call.x(kLinearResidual);
   const auto& steps = call.get<LinearSteps>();
   if (!norm.defined() && !steps.silu_mul && !steps.attention && !residual.defined()) return;
   const auto f32_here = [&](const Tensor& t) {
@@ -113,6 +114,7 @@ ResultSpec checked_linear(const OpCall& call) {
 void run_linear(Backend& backend, const OpCall& call, const Tensor* out) {
   LinearFusion fusion;
   CachedAttention attention;
+  if (const auto* steps = std::get_if<LinearSteps>(&call.attributes)) fusion.each = steps->each;
   if (call.inputs.size() > 1) {
     const auto& steps = call.get<LinearSteps>();
     if (call.x(kLinearNorm).defined()) {
@@ -224,6 +226,13 @@ Tensor linear(const Tensor& x, const Weight& weight) { return linear(x, weight, 
 
 namespace {
 
+/// The call of a linear without fused steps.
+OpCall plain_call(const Tensor& x, const Weight& weight, int64_t each) {
+  OpCall call{.op = Op::linear, .inputs = {&x}, .weight = &weight};
+  if (each > 0) call.attributes = LinearSteps{.each = each};
+  return call;
+}
+
 /// Runs the ops of a fused linear separately, so that each is recorded for gradients.
 Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
   if (fusion.attention != nullptr) {
@@ -235,7 +244,7 @@ Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear&
     const std::vector<Tensor> halves = x.chunk(2, -1);
     in = silu_mul(halves[0], halves[1]);
   }
-  const Tensor out = apply({.op = Op::linear, .inputs = {&in}, .weight = &weight});
+  const Tensor out = apply(plain_call(in, weight, fusion.each));
   return fusion.residual.defined() ? out + fusion.residual : out;
 }
 
@@ -256,20 +265,25 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
                             weight.k(), weight.device().str()),
                 kRule);
   }
+  if (fusion.each < 0 || (fusion.each > 0 && (x.rank() != 2 || x.size(0) % fusion.each != 0))) {
+    throw Error("linear", "rows aren't whole matrices",
+                fmt::format("x {}, matrices of {} rows", x.str(), fusion.each),
+                "need x [t, k], t a multiple of the rows of a matrix");
+  }
   if (tape::is_wanted(x) || tape::is_wanted(fusion.norm, fusion.residual) ||
       (weight.needs_grad() && tape::enabled())) {
     return linear_in_steps(x, weight, fusion);
   }
   const bool plain = !fusion.norm.defined() && !fusion.silu_mul && fusion.attention == nullptr &&
                      !fusion.residual.defined();
-  if (plain) return apply({.op = Op::linear, .inputs = {&x}, .weight = &weight});
+  if (plain) return apply(plain_call(x, weight, fusion.each));
   const AttentionStep none;
   const AttentionStep& step = fusion.attention != nullptr ? *fusion.attention : none;
   return apply({.op = Op::linear,
                 .inputs = {&x, &fusion.norm, &fusion.residual, &step.cos, &step.sin,
                            &step.positions, &step.keys, &step.values, &step.tables},
                 .attributes = LinearSteps{fusion.silu_mul, fusion.attention != nullptr, fusion.eps,
-                                          step.params},
+                                          step.params, fusion.each},
                 .weight = &weight});
 }
 

@@ -170,6 +170,9 @@ class WICK_API Weight {
   int64_t n() const { return prepared().n; }
   int64_t k() const { return prepared().k; }
   Device device() const { return device_; }
+  /// The most rows of x for which linear gives each row the bits that it has alone on the weight's
+  /// device; INT64_MAX for block dtypes. Errors: the weight is undefined.
+  int64_t rows_alike() const { return prepared().rows_alike; }
   /// Errors: undefined.
   const PreparedWeight& prepared() const;
   /// Returns the matrix [n, k] on the device, for gradients, from the source matrices that the
@@ -401,9 +404,11 @@ WICK_API Tensor einsum(std::string_view equation, std::span<const Tensor> operan
 WICK_API Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor& sin,
                                bool interleaved = false);
 /// linear with a weight chosen for each row (mixture of experts). x [t, k], chosen u32 [t, n] → [t,
-/// n, width]: row i of x times weight chosen[i, j]. Dtypes, class and errors are those of linear;
-/// it is an error if the weights' sizes differ or an index is out of range. The host reads
-/// `chosen`.
+/// n, width]: row i of x times weight chosen[i, j]. Dtypes and class are those of linear; each row
+/// has the bits that linear gives it alone. Errors: those of linear; the weights' sizes or devices
+/// differ; an index is out of range (on a GPU the error is raised at the next synchronisation, and
+/// the row is zeros). The host reads `chosen` if a gradient is needed, if the weights' dtypes
+/// differ, and, on a GPU outside of compiled functions, if it has more than 64 elements.
 WICK_API Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts,
                                const Tensor& chosen);
 

@@ -73,6 +73,9 @@ class GpuBackend final : public Backend {
   std::unique_ptr<PreparedWeight> prepare(std::span<const ConstView> parts, bool release) override;
   void linear(const View& out, const ConstView& x, const PreparedWeight& weight,
               const LinearFusion& fusion) override;
+  void grouped_linear(const View& out, const ConstView& x,
+                      std::span<const PreparedWeight* const> experts,
+                      const ConstView& ids) override;
   void quantize(const View& out, const ConstView& in) override;
   void dequantize(const View& out, const ConstView& in) override;
 

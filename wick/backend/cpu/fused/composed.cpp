@@ -1,29 +1,35 @@
 // Ops that stand for several others in a row: on a CPU they are done one after another.
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/fused/pages.h"
 #include "wick/backend/cpu/linear/weight.h"
+#include "wick/backend/linear_steps.h"
+#include "wick/base/error.h"
 
 namespace wick::cpu {
 namespace {
 
-/// A dense f32 tensor for the length of a scope.
+/// A dense tensor that lives for a scope.
 class Temporary {
  public:
-  Temporary(CpuBackend& backend, const Shape& shape)
+  Temporary(CpuBackend& backend, const Shape& shape, DType dtype = DType::f32)
       : backend_(backend),
+        dtype_(dtype),
         layout_(Layout::contiguous(shape)),
-        bytes_(static_cast<size_t>(bytes_of(DType::f32, shape.elems()))),
+        bytes_(static_cast<size_t>(bytes_of(dtype, shape.elems()))),
         data_(backend.alloc(bytes_)) {}
   ~Temporary() { backend_.free(data_, bytes_); }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
-  View view() const { return {data_, DType::f32, layout_}; }
+  View view() const { return {data_, dtype_, layout_}; }
 
  private:
   CpuBackend& backend_;
+  DType dtype_;
   Layout layout_;
   size_t bytes_;
   void* data_;
@@ -38,10 +44,10 @@ Layout heads_of(const Layout& rows, int64_t first, int64_t count, int64_t from, 
                 rows.offset() + first * row + from * element);
 }
 
-void product(CpuBackend& backend, const View& out, const ConstView& x,
-             const PreparedWeight& weight) {
+void product(CpuBackend& backend, const View& out, const ConstView& x, const PreparedWeight& weight,
+             int64_t each) {
   if (!is_block(weight.dtype)) {
-    linear_float(backend.isa(), out, x, weight);
+    linear_float(backend.isa(), out, x, weight, each);
   } else if (dtypes::kOwnProducts.contains(weight.dtype)) {
     linear_quantized(backend.isa(), out, x, weight);
   } else {
@@ -53,27 +59,58 @@ void product(CpuBackend& backend, const View& out, const ConstView& x,
 
 void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeight& weight,
                         const LinearFusion& fusion) {
-  using Input = LinearFusion::Input;
   if (fusion.add) {
     const Temporary y(*this, out.layout.shape());
     LinearFusion without = fusion;
     without.add = false;
     linear(y.view(), x, weight, without);
     binary(Op::add, out, fusion.residual, y.view());
-  } else if (fusion.input == Input::plain) {
-    product(*this, out, x, weight);
+  } else if (fusion.input == LinearFusion::Input::plain) {
+    product(*this, out, x, weight, fusion.each);
   } else {
-    const int last = x.layout.rank() - 1;
-    const Temporary input(*this, x.layout.shape().with(last, weight.k));
-    if (fusion.input == Input::attention) {
-      cached_attention(input.view(), x, *fusion.attention);
-    } else if (fusion.input == Input::rms_norm) {
-      rms_norm(input.view(), x, fusion.norm, fusion.eps);
-    } else {
-      binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},
-             {x.data, x.dtype, x.layout.narrow(last, weight.k, weight.k)});
+    const Temporary input(*this, linear_input_shape(x, weight));
+    run_linear_input(*this, input.view(), x, fusion);
+    product(*this, out, input.view(), weight, fusion.each);
+  }
+}
+
+// Sorts the rows by expert, so that each expert's weights are read once.
+void CpuBackend::grouped_linear(const View& out, const ConstView& x,
+                                std::span<const PreparedWeight* const> experts,
+                                const ConstView& ids) {
+  const Shape& shape = out.layout.shape();
+  const int64_t n = shape[1], width = shape[2], k = x.layout.shape()[1];
+  const auto* words = static_cast<const uint32_t*>(ids.data) + ids.layout.offset();
+  struct Row {
+    uint32_t token;
+    int64_t place;  // row of the result
+  };
+  std::vector<std::vector<Row>> rows(experts.size());
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      const uint32_t id = words[i * ids.layout.stride(0) + j * ids.layout.stride(1)];
+      if (id >= experts.size()) {
+        throw Error(ErrorKind::index, "grouped_linear", "index of a weight out of range",
+                    fmt::format("{} of {}", id, experts.size()));
+      }
+      rows[id].push_back({static_cast<uint32_t>(i), i * n + j});
     }
-    product(*this, out, input.view(), weight);
+  }
+  if (out.layout.elems() == 0) return;
+  const Layout results = out.layout.reshape({shape[0] * n, width}).value();  // out is dense
+  for (size_t e = 0; e < experts.size(); ++e) {
+    if (rows[e].empty()) continue;
+    const auto count = static_cast<int64_t>(rows[e].size());
+    std::vector<uint32_t> tokens;
+    for (const Row& row : rows[e]) tokens.push_back(row.token);
+    const Temporary in(*this, {count, k}, x.dtype), y(*this, {count, width}, x.dtype);
+    index_select(in.view(), x, {tokens.data(), DType::u32, Layout::contiguous({count})}, 0);
+    product(*this, y.view(), in.view(), *experts[e], 1);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t place = rows[e][static_cast<size_t>(i)].place;
+      copy({out.data, out.dtype, results.narrow(0, place, 1)},
+           {y.view().data, out.dtype, y.view().layout.narrow(0, i, 1)});
+    }
   }
 }
 

@@ -151,8 +151,14 @@ class WeightColumns final : public GemmColumns {
   bool pairs_;
 };
 
+/// Whether linear with many rows adds pairs of k, which it doesn't for one row.
+bool has_pairs(const GemmKernels& gemm, DType dtype) {
+  return dtype == DType::bf16 && gemm.type(Compute::bf16_dot).multiply != nullptr &&
+         has_avx512_bf16();
+}
+
 // Many rows of x: the product engine, with packed weights as its right operand.
-void prompt(const Job& job) {
+void prompt(const Job& job, bool pairs) {
   const FloatWeight& w = job.weight;
   const int threads = ThreadPool::global().threads();
   const GemmResult out{job.out, job.dtype, job.out_rows.stride, job.out_stride,
@@ -164,7 +170,6 @@ void prompt(const Job& job) {
     run_gemm(job.gemm, plan, rows, WeightColumns(job, false), out, workspace.data());
     return;
   }
-  const bool pairs = job.gemm.type(Compute::bf16_dot).multiply != nullptr && has_avx512_bf16();
   const int64_t k = pairs ? w.padded_k / 2 : w.padded_k;
   const GemmPlan plan =
       plan_gemm(job.gemm, pairs ? Compute::bf16_dot : Compute::f32, job.rows, w.n, k, out, threads);
@@ -210,6 +215,7 @@ std::unique_ptr<PreparedWeight> prepare_float(Isa isa, std::span<const ConstView
   weight->panel_bytes = weight->padded_k * kPanel * info(dtype).block_bytes;
   weight->bytes = static_cast<size_t>(weight->panels * weight->panel_bytes);
   weight->memory = WeightMemory(weight->bytes);
+  if (has_pairs(gemm_kernels(isa), dtype)) weight->rows_alike = most_decode_columns(dtype);
   if (weight->bytes == 0) return weight;
 
   const auto pack = float_weight_kernels(isa).pack[table_index(dtype)];
@@ -228,7 +234,8 @@ std::unique_ptr<PreparedWeight> prepare_float(Isa isa, std::span<const ConstView
   return weight;
 }
 
-void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight) {
+void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight,
+                  int64_t each) {
   const auto& w = static_cast<const FloatWeight&>(weight);
   if (out.layout.elems() == 0) return;
   const int last = out.layout.rank() - 1;
@@ -248,7 +255,8 @@ void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWe
   if (rows <= most_decode_columns(w.dtype) || w.k == 0) {
     decode(job);
   } else {
-    prompt(job);
+    const int64_t in_order = each > 0 ? each : rows;  // rows that choose the order
+    prompt(job, has_pairs(job.gemm, w.dtype) && in_order > w.rows_alike);
   }
 }
 

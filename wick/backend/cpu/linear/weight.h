@@ -20,6 +20,8 @@ void linear_decoded(Isa isa, const View& out, const ConstView& x, const Prepared
 // Weights with float products: f32 f16 bf16 (float_weight.cpp).
 std::unique_ptr<PreparedWeight> prepare_float(Isa isa, std::span<const ConstView> parts,
                                               bool release);
-void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight);
+/// each: see LinearFusion.
+void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight,
+                  int64_t each);
 
 }  // namespace wick::cpu

@@ -65,4 +65,24 @@ void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepare
              static_cast<uint32_t>(columns));
 }
 
+const void* decoded_weight_data(const PreparedWeight& weight) {
+  return static_cast<const DecodedWeight&>(weight).memory.data();
+}
+
+void grouped_decoded(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
+                     const ExpertLaunches& launches) {
+  const View rows{
+      out.data, out.dtype,
+      Layout::contiguous({out.layout.elems() / weight.n, weight.n}, out.layout.offset())};
+  const LinearOut to = linear_out(rows, nullptr);
+  launches.for_each([&](const Experts& experts, unsigned pairs) {
+    Grid grid{{static_cast<unsigned>(divide_up(weight.n, int64_t{kFewRows})), pairs, 1}};
+    grid.pdl = true;
+    gpu.launch("decoded", fmt::format("decoded_grouped_{}", name(weight.dtype)), grid, to, experts,
+               static_cast<uint32_t>(weight.n), static_cast<uint32_t>(weight.k),
+               static_cast<const float*>(
+                   static_cast<const void*>(advance(x.data, DType::f32, x.layout.offset()))));
+  });
+}
+
 }  // namespace wick::gpu

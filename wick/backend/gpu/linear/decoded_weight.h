@@ -7,6 +7,7 @@
 #include <span>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/grouped.h"
 
 namespace wick::gpu {
 
@@ -17,5 +18,11 @@ std::unique_ptr<PreparedWeight> prepare_decoded(GpuBackend& backend,
 /// shape; then both are f32.
 void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                     const ConstView* residual);
+/// The pointer to the weight that ExpertLaunches takes.
+const void* decoded_weight_data(const PreparedWeight& weight);
+/// x [t, k] f32, dense, → out [t, n, width], dense: see Backend::grouped_linear. weight is one of
+/// the experts, from which the sizes and the dtype are read.
+void grouped_decoded(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
+                     const ExpertLaunches& launches);
 
 }  // namespace wick::gpu

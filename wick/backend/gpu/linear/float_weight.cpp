@@ -64,7 +64,7 @@ Layout rows_of_pitch(const Layout& layout, int64_t pitch) {
 
 /// The gemm. The innermost dim of rows becomes m, the others a batch.
 GemmJob job_of(const View& out, const ConstView& x, const FloatWeight& weight,
-               const ConstView* residual) {
+               const ConstView* residual, int64_t each) {
   const int last = out.layout.rank() - 1;
   GemmJob job;
   job.out = out.data;
@@ -73,6 +73,7 @@ GemmJob job_of(const View& out, const ConstView& x, const FloatWeight& weight,
   job.a_dtype = x.dtype;
   job.b_dtype = weight.dtype;
   job.b_stays = true;
+  job.each = static_cast<uint32_t>(each);
   const Layout none(out.layout.shape(), {}, 0);
   const Layout& added = residual != nullptr ? residual->layout : none;
   job.batch = collapse<4>({&out.layout, &x.layout, &none, &added}, (1u << last) - 1);
@@ -115,6 +116,7 @@ std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstVie
   weight->k = k;
   weight->bytes = bytes;
   weight->pitch = pitch;
+  weight->rows_alike = most_gemv_rows(gpu, dtype);
   gpu.enter();
   void* to = weight->memory.data();
   for (const ConstView& part : parts) {
@@ -136,7 +138,7 @@ namespace {
 /// Multiplies x with f16 weights by the matrix unit. x is scaled by a power of two for each row and
 /// split into one f16 term, or two for f32; both terms are multiplied with the same weights.
 void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWeight& w,
-                    const ConstView* residual) {
+                    const ConstView* residual, int64_t each) {
   const int last = x.layout.rank() - 1;
   const int64_t rows = out.layout.elems() / w.n;
   const int64_t terms = x.dtype == DType::f32 ? 2 : 1, pitch = terms * w.pitch;
@@ -153,7 +155,7 @@ void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWe
                    uint32_t{out_format(x.dtype)});
       });
   GemmJob job =
-      job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual);
+      job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual, each);
   job.shape.scale = scale.data<float>();
   job.shape.k = static_cast<uint32_t>(w.pitch);
   job.packed = true;
@@ -164,29 +166,49 @@ void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWe
 }  // namespace
 
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
-                  const ConstView* residual) {
+                  const ConstView* residual, int64_t each) {
   const auto& w = static_cast<const FloatWeight&>(weight);
   if (out.layout.elems() == 0) return;
   const int64_t rows = out.layout.elems() / w.n;
-  if (rows <= most_gemv_rows(gpu, w.dtype) && multiply_gemv(gpu, job_of(out, x, w, residual))) {
+  if ((each > 0 ? each : rows) <= most_gemv_rows(gpu, w.dtype) &&
+      multiply_gemv(gpu, job_of(out, x, w, residual, each))) {
     return;
   }
   if (has_matrix_unit(gpu) && w.dtype == DType::f16 && x.dtype != DType::f16 && w.finite) {
-    return multiply_split(gpu, out, x, w, residual);
+    return multiply_split(gpu, out, x, w, residual, each);
   }
 
   const DType wanted = gemm_dtype(x.dtype, w.dtype);
   // Rows that main loops can load directly aren't copied.
   if (x.dtype == wanted && (wanted == DType::f32 || w.k % 8 == 0)) {
-    return multiply(gpu, job_of(out, x, w, residual));
+    return multiply(gpu, job_of(out, x, w, residual, each));
   }
   const int64_t pitch = pitch_of(wanted, w.k);
   const Scratch packed(gpu, static_cast<size_t>(rows * pitch) * info(wanted).block_bytes + 1);
   pack_rows(gpu, packed.data(), wanted, pitch, x);
-  GemmJob job = job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual);
+  GemmJob job =
+      job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual, each);
   job.packed = pitch == w.pitch;
   if (job.packed) job.shape.k = static_cast<uint32_t>(pitch);
   multiply(gpu, job);
+}
+
+const void* float_weight_data(const PreparedWeight& weight) {
+  return static_cast<const FloatWeight&>(weight).memory.data();
+}
+
+void grouped_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
+                   const ExpertLaunches& launches) {
+  const auto& w = static_cast<const FloatWeight&>(weight);
+  const Layout row = x.layout.narrow(0, 0, 1);
+  const View result{out.data, out.dtype, Layout::contiguous({1, w.n}, out.layout.offset())};
+  GemmJob job = job_of(result, {x.data, x.dtype, row}, w, nullptr, 1);
+  job.out = advance(job.out, out.dtype, job.batch.start[0]);
+  job.a = advance(job.a, x.dtype, job.batch.start[1]);
+  job.batch.start = {};
+  job.shape.a_row = x.layout.stride(0);
+  job.shape.out_row = w.n;
+  multiply_grouped(gpu, job, launches);
 }
 
 }  // namespace wick::gpu

@@ -5,14 +5,21 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/driver/gpu.h"
+#include "wick/backend/gpu/linear/grouped.h"
 
 namespace wick::gpu {
 
 /// Packs matrices [n_i, k] of f32, f16 or bf16, stacked along n.
 std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstView> parts);
 /// out [.., n] = x [.., k] · weightᵀ, of one float dtype. residual is null, or [.., n] f32, which
-/// is added to an f32 result.
+/// is added to an f32 result. each: see LinearFusion.
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
-                  const ConstView* residual);
+                  const ConstView* residual, int64_t each);
+/// The pointer to the weight that ExpertLaunches takes.
+const void* float_weight_data(const PreparedWeight& weight);
+/// x [t, k] → out [t, n, width], dense: see Backend::grouped_linear. weight is one of the experts,
+/// from which the sizes and the dtype are read.
+void grouped_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
+                   const ExpertLaunches& launches);
 
 }  // namespace wick::gpu

@@ -8,6 +8,7 @@
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/backend/gpu/kernels/linear/gemm.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
+#include "wick/backend/gpu/linear/grouped.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
 #include "wick/backend/view.h"
 
@@ -27,7 +28,13 @@ struct GemmJob {
   /// as many elements again, and is multiplied with the same b: see split_rows.gpu.
   bool packed = false;
   uint32_t terms = 1;
+  /// If not 0, a consists of matrices of `each` rows, and each matrix gets the bits that it has
+  /// alone.
+  uint32_t each = 0;
 
+  /// Returns the number of rows by which a main loop is chosen if its order of sums depends on the
+  /// choice.
+  int64_t rows_of_order() const { return each != 0 ? each : shape.m; }
   /// Sets how results are stored. All other members must be set before.
   void store_to(DType dtype);
 };
@@ -68,9 +75,13 @@ std::optional<GemmCall> library_call(const GemmJob& job);
 /// Few rows of a, of any of f32, f16 and bf16; b's rows have linear's layout: gemv_stream.gpu,
 /// gemv_float.gpu.
 bool multiply_gemv(Gpu& gpu, const GemmJob& job);
-/// The most rows for which multiply_gemv is the fastest. `a` may have the dtype that linear was
-/// given.
+/// The most rows for which multiply_gemv is the fastest. Matrices (`each`) of at most so many rows
+/// always use it, whatever their number, because other kernels have other orders of sums. `a` may
+/// have the dtype that linear was given.
 int64_t most_gemv_rows(const Gpu& gpu, DType b);
+/// Multiplies one row of a by one of several weights for each pair of a row and an expert, with the
+/// bits of multiply_gemv. job.b is one of the weights.
+void multiply_grouped(Gpu& gpu, const GemmJob& job, const ExpertLaunches& launches);
 /// Few rows of a, f16 or bf16, by the matrix unit: gemm_skinny.gpu.
 bool multiply_skinny(Gpu& gpu, const GemmJob& job);
 /// Few rows of a, of any dtype: gemm_small_m.gpu.

@@ -111,7 +111,8 @@ int64_t most_gemv_rows(const Gpu& gpu, DType b) {
 bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
   const Gemm& all = job.shape;
   if (!is_narrow_float(job.a_dtype) || !is_narrow_float(job.b_dtype) || all.scale != nullptr ||
-      all.m * job.batch.elems > most_gemv_rows(gpu, job.b_dtype) || !has_vector_rows(job)) {
+      job.rows_of_order() * job.batch.elems > most_gemv_rows(gpu, job.b_dtype) ||
+      !has_vector_rows(job)) {
     return false;
   }
   for (const auto& dim : job.batch.dims) {
@@ -120,7 +121,7 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
   const uint32_t rows = stream_rows(gpu, job), step = rows == 0 ? kRowsAtOnce : rows;
   // Each step reads b again, so other kernels are faster than several steps.
   const bool unit = job.b_dtype != DType::f32 && has_matrix_unit(gpu);
-  if (all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
+  if (job.each == 0 && all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
   job.batch.for_each_piece(
       [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
         for (uint32_t matrix = 0; matrix < strided.elems; ++matrix) {
@@ -145,10 +146,34 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
   return true;
 }
 
+void multiply_grouped(Gpu& gpu, const GemmJob& job, const ExpertLaunches& launches) {
+  const Gemm& p = job.shape;
+  const bool streams = stream_rows(gpu, job) != 0;
+  const int64_t warps = stream_warps(packs_of(job));
+  launches.for_each([&](const Experts& experts, unsigned pairs) {
+    constexpr unsigned kThreads = 128, kBlockRows = 16;  // of gemv_float.gpu
+    Grid grid;
+    grid.pdl = true;
+    grid.blocks[0] = (p.n + kBlockRows - 1) / kBlockRows;
+    grid.blocks[1] = pairs;
+    grid.threads = kThreads;
+    if (streams) {
+      const int64_t at_once = std::max<int64_t>(2 * kMostWarps / warps, 1);
+      const int64_t thread_blocks = gpu.info.multiprocessors * at_once / pairs;
+      grid.blocks[0] =
+          static_cast<unsigned>(std::clamp<int64_t>(thread_blocks, 1, divide_up(p.n, 4)));
+      grid.threads = static_cast<unsigned>(warps * kWarp);
+      grid.shared_bytes = static_cast<unsigned>(stream_bytes(job, 1));
+    }
+    gpu.launch(streams ? "gemv_stream" : "gemv_float", fmt::format("grouped_{}", name(job.b_dtype)),
+               grid, job.out, job.a, experts, p, uint32_t{out_format(job.a_dtype)});
+  });
+}
+
 /// Few rows of a: see skinny_loop.h. False if b doesn't have the required layout.
 bool multiply_skinny(Gpu& gpu, const GemmJob& job) {
   Gemm p = job.shape;
-  if (p.m > kSkinnyRows || p.k == 0 || !job.batch.dims.empty()) return false;
+  if (job.rows_of_order() > kSkinnyRows || p.k == 0 || !job.batch.dims.empty()) return false;
   const MatrixRows rows = {kPiecesOfK, layout_of(job, 2), (p.k + 63) / 64 * 64};
   if (rows.b == kScalar) return false;
   const auto& start = job.batch.start;

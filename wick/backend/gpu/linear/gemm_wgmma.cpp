@@ -139,8 +139,8 @@ bool multiply_wgmma(Gpu& gpu, const GemmJob& job) {
   const Gemm& p = job.shape;
   const MainLoop forced = forced_main_loop();
   if (!gpu.has(Feature::wgmma) || p.k == 0) return false;
-  if (forced != MainLoop::wgmma &&
-      (forced != MainLoop::best || p.m < kLeastSide || p.n < kLeastSide || p.k < 64)) {
+  if (forced != MainLoop::wgmma && (forced != MainLoop::best || job.rows_of_order() < kLeastSide ||
+                                    p.n < kLeastSide || p.k < 64)) {
     return false;
   }
   if (job.batch.dims.size() <= 1) return multiply_batch(gpu, job);

@@ -1,10 +1,15 @@
 // Linear layers with prepared weights.
 
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "wick/backend/gpu/attention/attention.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/decoded_weight.h"
 #include "wick/backend/gpu/linear/float_weight.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/linear_steps.h"
 
 namespace wick::gpu {
 namespace {
@@ -42,8 +47,8 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
     if (fusion.input != Input::attention) {
       quantize_rows(gpu_, fusion, x, weight.k, blocks);
     } else if (!attention_to_blocks(gpu_, x, *fusion.attention, weight.k, blocks)) {
-      const Temporary input(gpu_, x.layout.shape().with(1, weight.k));
-      cached_attention(input.view(), x, *fusion.attention);
+      const Temporary input(gpu_, linear_input_shape(x, weight));
+      run_linear_input(*this, input.view(), x, fusion);
       quantize_rows(gpu_, {}, input.view(), weight.k, blocks);
     }
     multiply(out, rows, static_cast<const QuantizedWeight&>(weight), residual);
@@ -51,26 +56,53 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   }
   const bool decoded = is_block(weight.dtype);
   if (fusion.input == Input::plain && !decoded) {
-    linear_float(gpu_, out, x, weight, residual);
+    linear_float(gpu_, out, x, weight, residual, fusion.each);
     return;
   }
   if (fusion.input == Input::plain && x.dtype == DType::f32 && x.layout.is_contiguous()) {
     linear_decoded(gpu_, out, x, weight, residual);
     return;
   }
-  const int last = x.layout.rank() - 1;
-  const Temporary input(gpu_, x.layout.shape().with(last, weight.k));
-  if (fusion.input == Input::attention) {
-    cached_attention(input.view(), x, *fusion.attention);
-  } else if (fusion.input == Input::plain) {
-    x.dtype == DType::f32 ? copy(input.view(), x) : cast(input.view(), x);
-  } else if (fusion.input == Input::rms_norm) {
-    rms_norm(input.view(), x, fusion.norm, fusion.eps);
-  } else {
-    binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},
-           {x.data, x.dtype, x.layout.narrow(last, weight.k, weight.k)});
+  const Temporary input(gpu_, linear_input_shape(x, weight));
+  run_linear_input(*this, input.view(), x, fusion);
+  if (decoded) return linear_decoded(gpu_, out, input.view(), weight, residual);
+  linear_float(gpu_, out, input.view(), weight, residual, fusion.each);
+}
+
+void GpuBackend::grouped_linear(const View& out, const ConstView& x,
+                                std::span<const PreparedWeight* const> experts,
+                                const ConstView& ids) {
+  if (out.layout.elems() == 0) return;
+  const PreparedWeight& any = *experts.front();
+  const bool quantized = dtypes::kOwnProducts.contains(any.dtype), decoded = is_block(any.dtype);
+  std::vector<const void*> weights;
+  for (const PreparedWeight* w : experts) {
+    weights.push_back(quantized ? static_cast<const QuantizedWeight*>(w)->units
+                      : decoded ? decoded_weight_data(*w)
+                                : float_weight_data(*w));
   }
-  (decoded ? linear_decoded : linear_float)(gpu_, out, input.view(), weight, residual);
+  std::optional<Scratch> dense_ids;
+  ConstView dense = ids;
+  if (!ids.layout.is_contiguous()) {
+    dense_ids.emplace(gpu_, static_cast<size_t>(ids.layout.elems()) * sizeof(uint32_t));
+    const View copied{dense_ids->data(), DType::u32, Layout::contiguous(ids.layout.shape())};
+    copy(copied, ids);
+    dense = {copied.data, copied.dtype, copied.layout};
+  }
+  const auto count = static_cast<int64_t>(experts.size());
+  const ExpertLaunches launches(
+      gpu_, std::move(weights), static_cast<const uint32_t*>(dense.data) + dense.layout.offset(),
+      ids.layout.elems(), ids.layout.shape()[1], gpu_.note("grouped_linear", x, ids, count));
+  if (quantized) {
+    const QuantizedRows rows(gpu_, x.layout.shape()[0], any.k, any.dtype);
+    quantize_rows(gpu_, {}, x, any.k, rows.blocks());
+    return multiply_grouped(out, rows, static_cast<const QuantizedWeight&>(any), launches);
+  }
+  if (!decoded) return grouped_float(gpu_, out, x, any, launches);
+  const Temporary input(gpu_, x.layout.shape());
+  run_linear_input(*this, input.view(), x, {});
+  const View in = input.view();
+  grouped_decoded(gpu_, out, {in.data, in.dtype, in.layout}, any, launches);
 }
 
 }  // namespace wick::gpu

@@ -13,9 +13,11 @@ constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 /// The most plans that are kept. A model has some tens of shapes.
 constexpr size_t kMostPlans = 1024;
 
-/// The largest power of two up to 256 that divides an address.
+/// The largest power of two up to 16 that divides an address. The library chooses its algorithm by
+/// the alignment; with a larger limit, a matrix's bits would depend on its address in a batch.
+/// Loads are at most 16 bytes wide.
 uint32_t alignment_of(const void* data) {
-  const auto address = reinterpret_cast<uintptr_t>(data) | 256;
+  const auto address = reinterpret_cast<uintptr_t>(data) | 16;
   return static_cast<uint32_t>(address & (~address + 1));
 }
 

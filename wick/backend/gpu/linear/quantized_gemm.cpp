@@ -288,4 +288,25 @@ void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& we
   }
 }
 
+void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
+                      const ExpertLaunches& launches) {
+  constexpr uint32_t kChunkBytes = 384, kHalves = 16;
+  const View rows{
+      out.data, out.dtype,
+      Layout::contiguous({out.layout.elems() / weight.n, weight.n}, out.layout.offset())};
+  const LinearOut to = linear_out(rows, nullptr);
+  const RowBlocks blocks = x.blocks();
+  const uint32_t chunks = weight.chunks();
+  uint32_t segment = chunks;
+  if (segment * kChunkBytes > kSharedBytes)
+    segment = kSharedBytes / kChunkBytes / kHalves * kHalves;
+  launches.for_each([&](const Experts& experts, unsigned pairs) {
+    Grid grid{{weight.row_groups(), pairs, 1}};
+    grid.shared_bytes = segment * kChunkBytes;
+    grid.pdl = true;
+    weight.gpu.launch("gemv", fmt::format("grouped_{}", name(weight.format())), grid, to, experts,
+                      blocks.q, blocks.scales, chunks, static_cast<uint32_t>(weight.n), segment);
+  });
+}
+
 }  // namespace wick::gpu

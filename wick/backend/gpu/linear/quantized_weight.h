@@ -10,6 +10,7 @@
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/linear/linear_out.h"
+#include "wick/backend/gpu/linear/grouped.h"
 #include "wick/backend/gpu/linear/quantize_activations.h"
 #include "wick/base/quant.h"
 
@@ -81,5 +82,9 @@ std::string_view forced_gemm_path();
 /// has out's shape; then both are f32.
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
               const ConstView* residual);
+/// x [t, k], quantised, → out [t, n, width], dense: see Backend::grouped_linear. weight is one of
+/// the experts, from which the sizes and the dtype are read.
+void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
+                      const ExpertLaunches& launches);
 
 }  // namespace wick::gpu

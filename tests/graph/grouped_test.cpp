@@ -1,0 +1,152 @@
+// grouped_linear: each row has the bits of its expert's linear for that row alone, eagerly and in
+// graphs.
+#include <gmock/gmock.h>
+
+#include "tests/expect_error.h"
+#include "tests/graph/graph_tests.h"
+#include "wick/tensor/fused.h"
+
+namespace wick {
+namespace {
+
+using test::error_of;
+using test::expect_same;
+using testing::HasSubstr;
+using Tensors = std::vector<Tensor>;
+using Arguments = std::span<const Tensor>;
+
+class Grouped : public test::OnDevices {
+ protected:
+  std::vector<Weight> experts(int64_t count, int64_t n, int64_t k, DType dtype) const {
+    std::vector<Weight> all;
+    for (int64_t e = 0; e < count; ++e) {
+      const Tensor matrix = x({n, k}, static_cast<uint64_t>(100 + e)) * 0.1f;
+      all.emplace_back(dtypes::kWrittenBlocks.contains(dtype) ? quantize(matrix, dtype)
+                                                              : matrix.to(dtype));
+    }
+    return all;
+  }
+  Tensor ids(const std::vector<uint32_t>& words, int64_t n) const {
+    return Tensor::from(words, {static_cast<int64_t>(words.size()) / n, n}, GetParam());
+  }
+  /// n experts for each of t rows. Some are chosen several times, the last one never.
+  Tensor some_ids(int64_t t, int64_t n, int64_t count, uint32_t seed) const {
+    std::vector<uint32_t> words;
+    for (int64_t i = 0; i < t * n; ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      words.push_back(static_cast<uint32_t>((seed >> 16) % static_cast<uint32_t>(count - 1)));
+    }
+    return ids(words, n);
+  }
+  /// Computes the result row by row.
+  static Tensor reference(const Tensor& x, const std::vector<Weight>& experts,
+                          const Tensor& chosen) {
+    const std::vector<uint32_t> words = chosen.contiguous().to_vector<uint32_t>();
+    const int64_t n = chosen.size(1);
+    std::vector<Tensor> rows;
+    for (size_t i = 0; i < words.size(); ++i) {
+      const Tensor row = x.narrow(0, static_cast<int64_t>(i) / n, 1);
+      rows.push_back(linear(row, experts[words[i]], FusedLinear{.each = 1}));
+    }
+    return cat(rows, 0).reshape({x.size(0), n, experts.front().n()});
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, Grouped, testing::ValuesIn(test::graph_devices()),
+                         test::device_test_name);
+
+TEST_P(Grouped, RowsHaveTheBitsOfTheirExpertAlone) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::q4_0, DType::q4_1,
+                            DType::q5_0, DType::q8_0, DType::q4_k, DType::q6_k}) {
+    const std::vector<Weight> weights = experts(5, 72, 512, dtype);
+    for (const int64_t t : {1, 3, 40}) {
+      for (const DType of_x : {DType::f32, DType::f16, DType::bf16}) {
+        if (of_x != DType::f32 && t != 3) continue;
+        const Tensor rows = x({t, 512}, 3, of_x), chosen = some_ids(t, 2, 5, 7);
+        expect_same({grouped_linear(rows, weights, chosen)}, {reference(rows, weights, chosen)},
+                    std::string(name(dtype)));
+      }
+    }
+  }
+}
+
+TEST_P(Grouped, StridedOperands) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::q8_0}) {
+    const std::vector<Weight> weights = experts(4, 40, 256, dtype);
+    const Tensor rows = x({256, 9}, 3).transpose(0, 1).narrow(0, 2, 6);
+    const Tensor chosen = some_ids(3, 6, 4, 9).transpose(0, 1);
+    expect_same({grouped_linear(rows, weights, chosen)},
+                {reference(rows.contiguous(), weights, chosen)}, std::string(name(dtype)));
+  }
+}
+
+/// More experts than a launch takes, and rows that exceed shared memory.
+TEST_P(Grouped, ManyExpertsAndLongRows) {
+  const std::vector<Weight> many = experts(300, 8, 32, DType::q8_0);
+  const Tensor rows = x({2, 32}, 3), chosen = ids({3, 255, 256, 299, 0, 270}, 3);
+  expect_same({grouped_linear(rows, many, chosen)}, {reference(rows, many, chosen)}, "300");
+  for (const DType dtype : {DType::f32, DType::q4_0}) {
+    const std::vector<Weight> wide = experts(2, 16, 40960, dtype);
+    const Tensor row = x({1, 40960}, 3), both = ids({1, 0}, 2);
+    expect_same({grouped_linear(row, wide, both)}, {reference(row, wide, both)}, "long rows");
+  }
+}
+
+/// A mixture of experts as in models: the function computes the ids, which differ in each run.
+TEST_P(Grouped, InACompiledFunction) {
+  for (const DType dtype : {DType::q4_0, DType::bf16}) {
+    const std::vector<Weight> up = experts(6, 64, 256, dtype), down = experts(6, 256, 64, dtype);
+    const Weight router(x({6, 256}, 5));
+    const auto mixture = [&](Arguments a) -> Tensors {
+      const int64_t t = a[0].size(0);
+      const auto [values, chosen] = topk(softmax(linear(a[0], router), -1), 2, -1, true);
+      const Tensor h = silu(grouped_linear(a[0], up, chosen)).reshape({t * 2, 64});
+      const Tensor y = grouped_linear(h, down, chosen.reshape({t * 2, 1})).reshape({t, 2, 256});
+      return {sum(y * values.unsqueeze(-1), {1}, false)};
+    };
+    const Compiled compiled(mixture);
+    for (const int64_t t : {1, 4, 50}) {
+      for (uint64_t seed = 1; seed < 5; ++seed) {
+        const Tensor rows = x({t, 256}, seed);
+        expect_same(compiled({&rows, 1}), mixture({&rows, 1}), std::string(name(dtype)));
+      }
+    }
+  }
+}
+
+TEST_P(Grouped, IdOutOfRange) {
+  const bool at_once = GetParam().kind == DeviceKind::cpu;
+  for (const DType dtype : {DType::f32, DType::q8_0}) {
+    const std::vector<Weight> weights = experts(3, 40, 256, dtype);
+    const Tensor rows = x({2, 256}, 3), wrong = ids({0, 3, 2, 1}, 2);
+    const std::string error = error_of([&] {
+      const Tensor y = grouped_linear(rows, weights, wrong);
+      backend(GetParam()).synchronize();
+    });
+    EXPECT_THAT(error, HasSubstr("grouped_linear: "));
+    EXPECT_THAT(error, HasSubstr(at_once ? "index of a weight out of range: 3 of 3"
+                                         : "id out of range: id 3"));
+    // Later calls work.
+    const Tensor good = ids({0, 2}, 1);
+    expect_same({grouped_linear(rows, weights, good)}, {reference(rows, weights, good)}, "later");
+  }
+}
+
+TEST_P(Grouped, InvalidOperands) {
+  const std::vector<Weight> weights = experts(2, 40, 256, DType::f32);
+  const Tensor rows = x({2, 256}, 3), chosen = ids({0, 1}, 1);
+  EXPECT_THAT(error_of([&] { grouped_linear(rows, {}, chosen); }), HasSubstr("no weights"));
+  EXPECT_THAT(error_of([&] { grouped_linear(rows, weights, Tensor()); }), HasSubstr("undefined"));
+  EXPECT_THAT(error_of([&] {
+                grouped_linear(x({3, 256}, 3), weights, chosen);
+              }),
+              HasSubstr("operands don't fit"));
+  EXPECT_THAT(error_of([&] { grouped_linear(rows.to(DType::i32), weights, chosen); }),
+              HasSubstr("unsupported dtype"));
+  EXPECT_THAT(error_of([&] { grouped_linear(rows.narrow(1, 0, 128), weights, chosen); }),
+              HasSubstr("weights differ in size"));
+  EXPECT_THAT(error_of([&] { linear(rows, weights[0], FusedLinear{.each = 3}); }),
+              HasSubstr("rows aren't whole matrices"));
+}
+
+}  // namespace
+}  // namespace wick
