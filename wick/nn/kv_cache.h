@@ -6,6 +6,7 @@
 
 #include "wick/base/device.h"
 #include "wick/base/export.h"
+#include "wick/math/orders.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick::nn {
@@ -31,7 +32,7 @@ struct KvCacheOptions {
 /// positions, and a page is a chunk of its order.
 class WICK_API KvCache {
  public:
-  static constexpr int64_t kPage = 256;  ///< positions of a page
+  static constexpr int64_t kPage = math::kAttentionChunk;  ///< positions of a page
 
   KvCache() = default;
   /// Errors: sizes out of range, a dtype other than f32, f16 and bf16, more memory than the device

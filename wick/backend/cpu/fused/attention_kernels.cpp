@@ -1,6 +1,7 @@
 #include "wick/backend/cpu/fused/fused_kernels.h"
-#include "wick/backend/cpu/lanes.h"
 #include "wick/backend/cpu/linear/column_dots.h"
+#include "wick/backend/cpu/reduce/row_sum.h"
+#include "wick/backend/cpu/simd/transpose.h"
 
 // Attention of some rows (a query of one head each) that share a key head. A task walks the keys in
 // chunks of 256; per chunk, up to six rows at a time form their scores, exponentials and sums and
@@ -30,16 +31,16 @@ struct Range {
 template <int R, int V, bool kPartial, class T>
 WICK_FN void score_tile(const float* q, int64_t q_row, int64_t d, const T* k, int64_t k_step,
                         int partial, float* s) {
-  F32 acc[R][V] = {};
+  Vec<float> acc[R][V] = {};
   for (int64_t i = 0; i < d; ++i, k += k_step) {
-    F32 kv[V];
+    Vec<float> kv[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
       kv[v] = kPartial && v == V - 1 ? load_partial(k + v * kWidth, partial) : load(k + v * kWidth);
     }
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
-      const F32 qv = splat(q[r * q_row + i]);
+      const Vec<float> qv = splat(q[r * q_row + i]);
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) acc[r][v] = fma(qv, kv[v], acc[r][v]);
     }
@@ -75,7 +76,7 @@ WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step,
 }
 
 #if defined(__AVX512F__)
-constexpr bool kTurnsKeys = true;  // reads keys that lie dense along d
+constexpr bool kTransposesKeys = true;  // reads keys that lie dense along d
 
 /// The same where keys lie k_key apart, each dense along d.
 template <int R, class T>
@@ -93,7 +94,7 @@ WICK_NOINLINE void scores_of_rows(const float* q, int64_t d, const T* k, int64_t
   column_rows<T, R, (R <= 2 ? 2 : 1)>(args);
 }
 #else
-constexpr bool kTurnsKeys = false;
+constexpr bool kTransposesKeys = false;
 #endif
 
 /// s = exp(s - m) for V vectors; m is at least every score.
@@ -111,8 +112,8 @@ WICK_FN void keep_lanes(float* s, int64_t begin, int64_t end) {
   alignas(64) static constexpr float kLane[] = {0, 1, 2,  3,  4,  5,  6,  7,
                                                 8, 9, 10, 11, 12, 13, 14, 15};
   static_assert(kWidth <= 16);
-  const F32 lane = load(kLane), none = splat(-__builtin_huge_valf());
-  F32 v = load(s);
+  const Vec<float> lane = load(kLane), none = splat(-__builtin_huge_valf());
+  Vec<float> v = load(s);
   v = lane >= splat(static_cast<float>(begin)) ? v : none;
   v = lane < splat(static_cast<float>(end)) ? v : none;
   store(s, v);
@@ -151,7 +152,7 @@ WICK_NOINLINE void add_bias(float* s, Range keys, const RowBias& bias) {
 WICK_FN float scale_row(float* s, Range keys, float scale, float soft_cap, const RowBias* bias) {
   const int64_t first = keys.begin / kWidth * kWidth;
   const int64_t last = (keys.end + kWidth - 1) / kWidth * kWidth;
-  const F32 scale_v = splat(scale);
+  const Vec<float> scale_v = splat(scale);
   for (int64_t j = first; j < last; j += kWidth) store(s + j, load(s + j) * scale_v);
   if (soft_cap > 0.0f) {
     for (int64_t j = first; j < last; ++j) s[j] = soft_cap * math::tanh(s[j] / soft_cap);
@@ -160,19 +161,19 @@ WICK_FN float scale_row(float* s, Range keys, float scale, float soft_cap, const
   keep_lanes(s + first, keys.begin - first, kWidth);
   keep_lanes(s + last - kWidth, 0, keys.end - (last - kWidth));
 
-  F32 m0 = splat(-__builtin_huge_valf()), m1 = m0;
+  Vec<float> m0 = splat(-__builtin_huge_valf()), m1 = m0;
   int64_t j = first;
   for (; j + 2 * kWidth <= last; j += 2 * kWidth) {
-    const F32 a = load(s + j), b = load(s + j + kWidth);
+    const Vec<float> a = load(s + j), b = load(s + j + kWidth);
     m0 = a > m0 ? a : m0;
     m1 = b > m1 ? b : m1;
   }
   if (j < last) {
-    const F32 a = load(s + j);
+    const Vec<float> a = load(s + j);
     m0 = a > m0 ? a : m0;
   }
   m0 = m1 > m0 ? m1 : m0;
-  return largest_lane(m0);
+  return reduce_max(m0);
 }
 
 /// Exponentials of a row's scores less m, +0 for all other keys of the chunk.
@@ -182,8 +183,8 @@ WICK_FN void exponentials_of_row(float* s, Range keys, float m) {
   int64_t j = first;
   for (; j + 2 * kWidth <= last; j += 2 * kWidth) exponentials<2>(s + j, m);
   if (j < last) exponentials<1>(s + j, m);
-  for (j = 0; j < first; j += kWidth) store(s + j, F32{});
-  for (j = last; j < kAttentionChunk; j += kWidth) store(s + j, F32{});
+  for (j = 0; j < first; j += kWidth) store(s + j, Vec<float>{});
+  for (j = last; j < kAttentionChunk; j += kWidth) store(s + j, Vec<float>{});
 }
 
 /// The row sum of 256: two elements an accumulator.
@@ -229,19 +230,19 @@ WICK_NOINLINE void softmax_rows(float* s, const Range* keys, int rows, float sca
 template <int R, int V, class T>
 WICK_FN void value_tile(const float* e, const T* v, int64_t v_key, Range keys, float* o,
                         int64_t o_row) {
-  F32 acc[R][V];
+  Vec<float> acc[R][V];
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
     for (int x = 0; x < V; ++x) acc[r][x] = load(o + r * o_row + x * kWidth);
   }
   for (int64_t j = keys.begin; j < keys.end; ++j) {
-    F32 vv[V];
+    Vec<float> vv[V];
 #pragma GCC unroll 8
     for (int x = 0; x < V; ++x) vv[x] = load(v + j * v_key + x * kWidth);
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
-      const F32 ev = splat(e[r * kAttentionChunk + j]);
+      const Vec<float> ev = splat(e[r * kAttentionChunk + j]);
 #pragma GCC unroll 8
       for (int x = 0; x < V; ++x) acc[r][x] = fma(ev, vv[x], acc[r][x]);
     }
@@ -302,11 +303,11 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
   Range any = range[0], common = range[0];
   for (int r = 1; r < R; ++r) {
     if (!range[r].empty()) {
-      any.begin = any.empty() ? range[r].begin : smaller(any.begin, range[r].begin);
-      any.end = any.empty() ? range[r].end : larger(any.end, range[r].end);
+      any.begin = any.empty() ? range[r].begin : min(any.begin, range[r].begin);
+      any.end = any.empty() ? range[r].end : max(any.end, range[r].end);
     }
-    common.begin = larger(common.begin, range[r].begin);
-    common.end = smaller(common.end, range[r].end);
+    common.begin = max(common.begin, range[r].begin);
+    common.end = min(common.end, range[r].end);
   }
   if (any.empty()) return;
   const Range seen = {any.begin / kWidth * kWidth, any.end};
@@ -326,20 +327,20 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
   softmax_rows(work.s, range, R, task.scale, task.soft_cap, biased ? bias : nullptr, soft);
   for (int r = 0; r < R; ++r) {
     float* o = work.chunk_o + r * work.e_padded;
-    for (int64_t x = 0; x < width; x += kWidth) store(o + x, F32{});
+    for (int64_t x = 0; x < width; x += kWidth) store(o + x, Vec<float>{});
   }
 
   // Keys that all rows see go through the tile; before and after it each row goes alone, so that a
   // key that a row doesn't see leaves nothing in it, not even a NaN.
   if (common.empty()) common = {any.end, any.end};
   for (int r = 0; r < R; ++r) {
-    const Range before = {range[r].begin, smaller(range[r].end, common.begin)};
+    const Range before = {range[r].begin, min(range[r].end, common.begin)};
     values<1>(work.s + r * kAttentionChunk, v, v_key, before, work.chunk_o + r * work.e_padded,
               work.e_padded, width);
   }
   values<R>(work.s, v, v_key, common, work.chunk_o, work.e_padded, width);
   for (int r = 0; r < R; ++r) {
-    const Range after = {larger(range[r].begin, common.end), range[r].end};
+    const Range after = {max(range[r].begin, common.end), range[r].end};
     values<1>(work.s + r * kAttentionChunk, v, v_key, after, work.chunk_o + r * work.e_padded,
               work.e_padded, width);
   }
@@ -353,7 +354,7 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
       if (!first[r]) continue;
       m = soft[r].max;
       l = 0.0f;
-      for (int64_t x = 0; x < width; x += kWidth) store(o + x, F32{});
+      for (int64_t x = 0; x < width; x += kWidth) store(o + x, Vec<float>{});
       continue;
     }
     if (first[r]) {
@@ -366,7 +367,7 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
     const float a = math::exp(m - top), b = math::exp(soft[r].max - top);
     m = top;
     l = math::fma(l, a, soft[r].sum * b);
-    const F32 av = splat(a), bv = splat(b);
+    const Vec<float> av = splat(a), bv = splat(b);
     for (int64_t x = 0; x < width; x += kWidth) {
       store(o + x, fma(load(o + x), av, load(from + x) * bv));
     }
@@ -398,9 +399,9 @@ WICK_FN void passes(const AttentionTask& task, const Work& work, int64_t row, in
 
 /// Packs keys that lie dense along d, whole vectors both ways; gives how many keys.
 template <class T>
-WICK_FN int64_t pack_turned([[maybe_unused]] const AttentionTask& task,
-                            [[maybe_unused]] const Work& work, [[maybe_unused]] const T* k,
-                            [[maybe_unused]] int64_t keys) {
+WICK_FN int64_t pack_transposed([[maybe_unused]] const AttentionTask& task,
+                                [[maybe_unused]] const Work& work, [[maybe_unused]] const T* k,
+                                [[maybe_unused]] int64_t keys) {
 #if defined(__AVX512F__)
   if (task.k_step != 1 || task.k_key == 1) return 0;
   const int64_t whole = keys / kWidth * kWidth;
@@ -432,11 +433,11 @@ WICK_NOINLINE void pack(const AttentionTask& task, Work work, const T* k, const 
   work.k += first;
   work.v += first * work.e_padded;
   const int64_t padded = (first + keys + kWidth - 1) / kWidth * kWidth - first;
-  const int64_t turned = pack_turned(task, work, k, keys);
+  const int64_t transposed = pack_transposed(task, work, k, keys);
   for (int64_t i = 0; i < task.d; ++i) {
     float* to = work.k + i * kAttentionChunk;
     const T* from = k + i * task.k_step;
-    int64_t j = i < task.d / kWidth * kWidth ? turned : 0;
+    int64_t j = i < task.d / kWidth * kWidth ? transposed : 0;
     if (task.k_key == 1) {
       for (; j + kWidth <= keys; j += kWidth) store(to + j, load(from + j));
     }
@@ -480,11 +481,12 @@ void write_rows(const AttentionTask& task, const Work& work) {
     Q* to = static_cast<Q*>(task.out) + r / task.heads * task.out_query +
             r % task.heads * task.out_head;
     float* o = work.o + r * work.e_padded;
-    const bool blind = larger(query + task.low, 0) >= smaller(query + task.high, task.keys);
+    const bool blind = max(query + task.low, 0) >= min(query + task.high, task.keys);
     // Without a mask a sum is at least 1.
     const bool nothing = blind || (task.mask != nullptr && work.l[r] == 0.0f);
-    const F32 l = splat(work.l[r]);
-    for (int64_t x = 0; x < width; x += kWidth) store(o + x, nothing ? F32{} : load(o + x) / l);
+    const Vec<float> l = splat(work.l[r]);
+    for (int64_t x = 0; x < width; x += kWidth)
+      store(o + x, nothing ? Vec<float>{} : load(o + x) / l);
     int64_t x = 0;
     if (task.out_step == 1) {
       for (; x + kWidth <= task.e; x += kWidth) store(to + x, load(o + x));
@@ -507,7 +509,7 @@ struct Piece {
       k += page * task.k_page;
       v += page * task.v_page;
       key %= task.page_keys;
-      keys = smaller(keys, task.page_keys - key);
+      keys = min(keys, task.page_keys - key);
     }
     k += key * task.k_key;
     v += key * task.v_key;
@@ -537,21 +539,21 @@ void attend(const AttentionTask& task) {
   const bool whole_chunks =
       task.table == nullptr || task.page_keys % kAttentionChunk == 0 || task.keys <= task.page_keys;
   const bool direct = rows <= 2 * kAttentionRows && whole_chunks &&
-                      (task.k_key == 1 || (kTurnsKeys && task.k_step == 1)) && task.v_step == 1 &&
-                      task.e % kWidth == 0;
+                      (task.k_key == 1 || (kTransposesKeys && task.k_step == 1)) &&
+                      task.v_step == 1 && task.e % kWidth == 0;
   const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
   const int64_t last_query = task.first_query + task.queries - 1;
-  const int64_t low = larger(task.first_query + task.low, 0);
-  const int64_t high = smaller(last_query + task.high, task.keys);
+  const int64_t low = max(task.first_query + task.low, 0);
+  const int64_t high = min(last_query + task.high, task.keys);
   for (int64_t chunk = low / kAttentionChunk * kAttentionChunk; chunk < high;
        chunk += kAttentionChunk) {
     const Piece<T> here(task, chunk);
     work.chunk = chunk;
     if (!direct) {
-      const int64_t end = smaller(high, chunk + kAttentionChunk);
+      const int64_t end = min(high, chunk + kAttentionChunk);
       for (int64_t key = chunk; key < end;) {
         const Piece<T> piece(task, key);
-        const int64_t keys = smaller(end - key, piece.keys);
+        const int64_t keys = min(end - key, piece.keys);
         pack(task, work, piece.k, piece.v, key - chunk, keys);
         key += keys;
       }
@@ -562,9 +564,9 @@ void attend(const AttentionTask& task) {
       bool first[kAttentionRows];
       for (int r = 0; r < count; ++r) {
         const int64_t query = task.first_query + (row + r) / task.heads;
-        const int64_t begin = larger(query + task.low, 0);
-        const int64_t end = smaller(query + task.high, task.keys);
-        range[r] = {larger(begin - chunk, 0), smaller(end - chunk, kAttentionChunk)};
+        const int64_t begin = max(query + task.low, 0);
+        const int64_t end = min(query + task.high, task.keys);
+        range[r] = {max(begin - chunk, 0), min(end - chunk, kAttentionChunk)};
         first[r] = begin >= chunk;
       }
       if (direct) {

@@ -46,8 +46,7 @@ struct ChannelNormKernels {
   Batch batch[kRealDTypeCount];
 };
 
-/// Elements of a chunk of the row sum.
-inline constexpr int64_t kNormChunk = 4096;
+using math::kSumChunk;
 
 WICK_DECLARE_KERNELS(ChannelNormKernels, channel_norm_kernels)
 

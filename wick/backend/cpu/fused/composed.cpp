@@ -38,8 +38,7 @@ Layout heads_of(const Layout& rows, int64_t first, int64_t count, int64_t from, 
                 rows.offset() + first * row + from * element);
 }
 
-void product(CpuBackend& backend, const View& out, const ConstView& x,
-             const PreparedWeight& weight) {
+void gemm(CpuBackend& backend, const View& out, const ConstView& x, const PreparedWeight& weight) {
   if (!is_block(weight.dtype)) {
     linear_float(backend.isa(), out, x, weight);
   } else if (dtypes::kOwnProducts.contains(weight.dtype)) {
@@ -61,7 +60,7 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
     linear(y.view(), x, weight, without);
     binary(Op::add, out, fusion.residual, y.view());
   } else if (fusion.input == Input::plain) {
-    product(*this, out, x, weight);
+    gemm(*this, out, x, weight);
   } else {
     const int last = x.layout.rank() - 1;
     const Temporary input(*this, x.layout.shape().with(last, weight.k));
@@ -73,7 +72,7 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
       binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},
              {x.data, x.dtype, x.layout.narrow(last, weight.k, weight.k)});
     }
-    product(*this, out, input.view(), weight);
+    gemm(*this, out, input.view(), weight);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/math/orders.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
@@ -56,8 +57,8 @@ struct AttentionTask {
   float* scratch;
 };
 
-/// Keys of a chunk of attention, and rows that share one pass over it.
-inline constexpr int64_t kAttentionChunk = 256;
+using math::kAttentionChunk;
+/// Rows that share one pass over a chunk of keys.
 inline constexpr int64_t kAttentionRows = 6;
 
 /// Sizes are rounded up to this many floats, a multiple of every vector width.

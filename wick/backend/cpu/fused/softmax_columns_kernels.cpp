@@ -1,6 +1,5 @@
-#include "wick/backend/cpu/fused/exp_lanes.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/reduce/row_sum.h"
 #include "wick/backend/cpu/storage_type.h"
 
 namespace wick::cpu::WICK_ISA {
@@ -10,7 +9,7 @@ namespace {
 constexpr int kVectors = kSoftmaxColumnBytes / kVectorBytes;
 
 template <class T>
-using Strip = VecOf<T>[kVectors];
+using Strip = Vec<Compute<T>>[kVectors];
 
 /// Elements [0, cols) of a line, widened; lanes beyond are +0.
 template <class T>
@@ -21,7 +20,7 @@ WICK_FN void load_strip(const T* x, int64_t cols, Strip<T>& to) {
     const int64_t left = cols - v * kWidth;
     to[v] = left >= kWidth ? load(x + v * kWidth)
             : left > 0     ? load_partial(x + v * kWidth, static_cast<int>(left))
-                           : VecOf<T>{};
+                           : Vec<Compute<T>>{};
   }
 }
 
@@ -62,8 +61,8 @@ WICK_FN V exp_chunk_of_columns(A* e, int64_t step, int64_t n, V m, bool keeps) {
 template <class T>
 void softmax_columns(const RowsIn& xs, const RowsOut& ys, int64_t cols, int64_t n, bool log,
                      void* scratch) {
-  using A = AccOf<T>;
-  using V = VecOf<T>;
+  using A = Compute<T>;
+  using V = Vec<Compute<T>>;
   constexpr int kWidth = kStep<T>;
   constexpr int64_t kCols = kVectors * kWidth;
   const auto* x = static_cast<const T*>(xs.data);
@@ -76,7 +75,7 @@ void softmax_columns(const RowsIn& xs, const RowsOut& ys, int64_t cols, int64_t 
     load_strip(x, cols, line);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      m[v] = larger(line[v], m[v]);
+      m[v] = max(line[v], m[v]);
       store(kept + i * kCols + v * kWidth, line[v]);
     }
   }
@@ -84,7 +83,7 @@ void softmax_columns(const RowsIn& xs, const RowsOut& ys, int64_t cols, int64_t 
   for (int v = 0; v < kVectors; ++v) {
     ChunkSums<V> sums;
     for (int64_t i = 0; i < n; i += kSumChunk) {
-      sums.add(exp_chunk_of_columns(kept + i * kCols + v * kWidth, kCols, smaller(n - i, kSumChunk),
+      sums.add(exp_chunk_of_columns(kept + i * kCols + v * kWidth, kCols, min(n - i, kSumChunk),
                                     m[v], !log));
     }
     last[v] = log ? log_lanes<A>(sums.total()) : splat(A{1}) / sums.total();

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "wick/backend/cpu/thread_pool.h"
-#include "wick/backend/cpu/walk.h"
 #include "wick/backend/view.h"
+#include "wick/base/collapsed_dims.h"
 #include "wick/math/fn.h"
 #include "wick/op/op.h"
 
@@ -99,9 +99,9 @@ class Strips {
   /// Views of ids' shape, but for `chosen`, which is at least as large and any size along `dim`.
   Strips(const ConstView& walked, const ConstView& chosen, const ConstView& ids, int dim);
 
-  int64_t line_length() const { return n_; }
+  int64_t row_length() const { return n_; }
   /// Pieces that threads can take, when lines aren't cut.
-  int64_t units() const { return along_ ? lines_.total() : lines_.total() / columns_ * blocks_; }
+  int64_t units() const { return along_ ? rows_.elems : rows_.elems / columns_ * blocks_; }
   /// Calls body(strip) for all, on as many threads as pay. With `cut`, lines may be cut, too.
   template <class F>
   void for_each(bool cut, F&& body) const;
@@ -114,7 +114,7 @@ class Strips {
   bool along() const { return along_; }
 
  private:
-  using Offsets = Walk<3>::Offsets;
+  using Offsets = CollapsedDims<3>::Offsets;
 
   Strip strip(const Offsets& at) const;
   template <class F>
@@ -122,7 +122,7 @@ class Strips {
 
   char* base_[3];
   int64_t bytes_[3];
-  Walk<3> lines_{{0, 0, 0}};
+  CollapsedDims<3> rows_;
   int64_t n_, step_;
   Offsets along_step_;
   bool along_;
@@ -132,7 +132,7 @@ class Strips {
 template <class F>
 void Strips::some(int64_t begin, int64_t end, F& body) const {
   if (along_) {
-    lines_.runs(begin, end, [&](const Offsets& at, const Offsets& next, int64_t count) {
+    rows_.runs(begin, end, [&](const Offsets& at, const Offsets& next, int64_t count) {
       Strip s = strip(at);
       s.outer = count, s.inner = n_;
       s.outer_step = {next[0] * bytes_[0], next[1] * bytes_[1], next[2] * bytes_[2]};
@@ -141,10 +141,10 @@ void Strips::some(int64_t begin, int64_t end, F& body) const {
     });
     return;
   }
-  const Offsets next = lines_.rank() == 0 ? Offsets{} : lines_.strides_back(0);
+  const Offsets next = rows_.rank() == 0 ? Offsets{} : rows_.inner(0).stride;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t column = unit % blocks_ * block_;
-    Strip s = strip(lines_.at(unit / blocks_ * columns_ + column));
+    Strip s = strip(rows_.at(unit / blocks_ * columns_ + column));
     s.outer = n_, s.inner = std::min(block_, columns_ - column);
     s.outer_step = {along_step_[0] * bytes_[0], 0, along_step_[2] * bytes_[2]};
     s.inner_step = {next[0] * bytes_[0], next[1] * bytes_[1], next[2] * bytes_[2]};
@@ -156,8 +156,8 @@ template <class F>
 void Strips::for_each(bool cut, F&& body) const {
   const int64_t each = along_ ? n_ : n_ * block_;
   const int64_t pieces = cut && along_ ? (n_ + kIndexGrain - 1) / kIndexGrain : 1;
-  if (pieces > 1 && lines_.total() < 4 * ThreadPool::global().threads()) {
-    parallel_for(lines_.total() * pieces, 1, [&](int64_t begin, int64_t end) {
+  if (pieces > 1 && rows_.elems < 4 * ThreadPool::global().threads()) {
+    parallel_for(rows_.elems * pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t start = unit % pieces * kIndexGrain;
         auto piece = [&](Strip s) {

@@ -213,19 +213,19 @@ void CpuBackend::index_add(const View& out, const ConstView& source, const Const
                            int dim) {
   check_ids(Op::index_add, ids, out, dim);
   if (source.layout.elems() == 0) return;
-  Walk<2> slice({0, 0});
+  CollapsedDims<2> slice;
   for (int d = 0; d < source.layout.rank(); ++d) {
     if (d != dim) {
       slice.add(source.layout.shape()[d], {out.layout.stride(d), source.layout.stride(d)});
     }
   }
-  const bool dense = slice.rank() == 1 && slice.strides_back(0)[0] == 1 &&
-                     slice.strides_back(0)[1] == 1 && slice.size_back(0) >= 16;
+  const bool dense = slice.rank() == 1 && slice.inner(0).stride[0] == 1 &&
+                     slice.inner(0).stride[1] == 1 && slice.inner(0).size >= 16;
   if (dense) {
     const int64_t bytes = info(out.dtype).block_bytes;
     const DenseSlices slices{static_cast<char*>(out.data) + out.layout.offset() * bytes,
                              static_cast<const char*>(source.data) + source.layout.offset() * bytes,
-                             slice.total(),
+                             slice.elems,
                              out.layout.stride(dim) * bytes,
                              source.layout.stride(dim) * bytes,
                              bytes};

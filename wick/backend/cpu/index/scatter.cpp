@@ -16,7 +16,7 @@ namespace {
 template <class F>
 void for_each_share(const Strips& strips, uint64_t limit, F&& body) {
   const int threads = ThreadPool::global().threads();
-  const int64_t elems = strips.units() * strips.line_length();
+  const int64_t elems = strips.units() * strips.row_length();
   if (threads == 1 || strips.units() >= threads || elems < kIndexGrain) {
     strips.for_each(false, [&](const Strip& s) { body(s, Share{0, limit}); });
     return;

@@ -7,7 +7,7 @@
 
 #include "wick/backend/cpu/intrinsics.h"
 #include "wick/backend/cpu/linear/gemm.h"
-#include "wick/backend/cpu/linear/transpose_16.h"
+#include "wick/backend/cpu/simd/transpose.h"
 #include "wick/math/half.h"
 
 #if defined(__AVX512F__)

@@ -241,8 +241,8 @@ void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWe
                 static_cast<char*>(out.data) + out.layout.offset() * bytes,
                 x.dtype,
                 rows,
-                RowStarts(x.layout, rows),
-                RowStarts(out.layout, rows),
+                RowStarts(x.layout),
+                RowStarts(out.layout),
                 x.layout.stride(last),
                 out.layout.stride(last)};
   if (rows <= most_decode_columns(w.dtype) || w.k == 0) {

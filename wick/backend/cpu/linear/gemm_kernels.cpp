@@ -2,7 +2,8 @@
 #include "wick/backend/cpu/linear/gemm.h"
 #include "wick/backend/cpu/linear/pack_pairs.h"
 #include "wick/backend/cpu/linear/pair_dots.h"
-#include "wick/backend/cpu/linear/simd.h"
+#include "wick/backend/cpu/simd/convert.h"
+#include "wick/backend/cpu/simd/transpose.h"
 
 // The float and integer product kernels of one instruction set.
 //
@@ -33,36 +34,35 @@ constexpr int kColPanel = kPanelBytes / static_cast<int>(sizeof(T));
 
 template <class T, int MR, int NP>
 void tile(i64 k, const T* a, const T* b, i64 b_panel_stride, T* c, i64 c_stride, bool resume) {
-  using S = Simd<T>;
   constexpr int kVectors = kPanelBytes / kVectorBytes;  // of a panel
-  typename S::V acc[MR][NP * kVectors];
+  Vec<T> acc[MR][NP * kVectors];
   if (resume) {
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 8
-      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = S::load(c + i * c_stride + j * S::kLanes);
+      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = load(c + i * c_stride + j * kLanes<T>);
     }
   } else {
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 8
-      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = typename S::V{};
+      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = Vec<T>{};
     }
   }
   for (i64 p = 0; p < k; ++p) {
-    typename S::V bv[NP * kVectors];
+    Vec<T> bv[NP * kVectors];
 #pragma GCC unroll 2
     for (int q = 0; q < NP; ++q) {
 #pragma GCC unroll 4
       for (int j = 0; j < kVectors; ++j) {
-        bv[q * kVectors + j] = S::load(b + q * b_panel_stride + j * S::kLanes);
+        bv[q * kVectors + j] = load(b + q * b_panel_stride + j * kLanes<T>);
       }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
-      const typename S::V av = S::broadcast(a[i]);
+      const Vec<T> av = splat(a[i]);
 #pragma GCC unroll 8
-      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = S::fma(av, bv[j], acc[i][j]);
+      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = multiply_add(av, bv[j], acc[i][j]);
     }
     a += kRowPanel;
     b += kColPanel<T>;
@@ -70,7 +70,7 @@ void tile(i64 k, const T* a, const T* b, i64 b_panel_stride, T* c, i64 c_stride,
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 8
-    for (int j = 0; j < NP * kVectors; ++j) S::store(c + i * c_stride + j * S::kLanes, acc[i][j]);
+    for (int j = 0; j < NP * kVectors; ++j) store(c + i * c_stride + j * kLanes<T>, acc[i][j]);
   }
 }
 
@@ -317,10 +317,10 @@ void pack(const PackArgs& args) {
       const S* line = data + p * args.k_stride;
       T* to = panels + p * W;
       for (i64 q = 0; q < whole; ++q, line += R, to += args.panel_stride) {
-        widen_run<T>(line, to, R);
+        widen_run(to, line, R);
       }
       if (rest > 0) {
-        for (i64 w = 0; w < W; ++w) to[w] = w < rest ? widen<T>(line[w]) : T{};
+        for (i64 w = 0; w < W; ++w) to[w] = w < rest ? widen_to<T>(line[w]) : T{};
       }
     }
     return;
@@ -340,11 +340,11 @@ void pack(const PackArgs& args) {
       for (i64 w = 0; w < rows; ++w) {
         const S* line = start(row + w) + p * args.k_stride;
         if (args.k_stride != 1) {
-          for (i64 i = 0; i < n; ++i) lines[w][i] = widen<T>(line[i * args.k_stride]);
+          for (i64 i = 0; i < n; ++i) lines[w][i] = widen_to<T>(line[i * args.k_stride]);
         } else if constexpr (sizeof(S) == sizeof(T)) {
           from[w] = reinterpret_cast<const T*>(line);
         } else {
-          widen_run<T>(line, lines[w], n);
+          widen_run(lines[w], line, n);
         }
       }
       if constexpr (sizeof(T) == 4) {
@@ -361,24 +361,24 @@ void pack(const PackArgs& args) {
 }
 
 template <class S, class T>
-void load(const void* from, i64 stride, i64 n, void* to) {
+void load_row(const void* from, i64 stride, i64 n, void* to) {
   const S* at = static_cast<const S*>(from);
   T* out = static_cast<T*>(to);
   if (stride == 1) {
-    widen_run<T>(at, out, n);
+    widen_run(out, at, n);
   } else if (stride == 2) {  // convolutions: a constant stride becomes shuffles
-    for (i64 i = 0; i < n; ++i) out[i] = widen<T>(at[i * 2]);
+    for (i64 i = 0; i < n; ++i) out[i] = widen_to<T>(at[i * 2]);
   } else {
-    for (i64 i = 0; i < n; ++i) out[i] = widen<T>(at[i * stride]);
+    for (i64 i = 0; i < n; ++i) out[i] = widen_to<T>(at[i * stride]);
   }
 }
 
 template <class S, class T>
-void store(const void* from, void* to, i64 stride, i64 n) {
+void store_row(const void* from, void* to, i64 stride, i64 n) {
   const T* at = static_cast<const T*>(from);
   S* out = static_cast<S*>(to);
   if (stride == 1) {
-    narrow_run<S>(at, out, n);
+    narrow_run(out, at, n);
   } else {
     for (i64 i = 0; i < n; ++i) out[i * stride] = narrow<S>(at[i]);
   }
@@ -388,30 +388,15 @@ void store(const void* from, void* to, i64 stride, i64 n) {
 
 /// A register of b in the compute type.
 template <class T, class S>
-WICK_FN typename Simd<T>::V load_wide(const S* from) {
-  if constexpr (sizeof(S) == sizeof(T)) {
-    return Simd<T>::load(reinterpret_cast<const T*>(from));
-#if defined(__AVX512F__)
-  } else if constexpr (math::kSame<S, math::f16>) {
-    return reinterpret_cast<typename Simd<T>::V>(
-        _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
-  } else if constexpr (math::kSame<S, math::bf16>) {
-    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-    return reinterpret_cast<typename Simd<T>::V>(
-        _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-#elif defined(__AVX2__)
-  } else if constexpr (math::kSame<S, math::f16>) {
-    return reinterpret_cast<typename Simd<T>::V>(
-        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
-  } else if constexpr (math::kSame<S, math::bf16>) {
-    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    return reinterpret_cast<typename Simd<T>::V>(
-        _mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
-#endif
+WICK_FN Vec<T> load_wide(const S* from) {
+  if constexpr (kNarrow<S>) {
+    return load(from);
+  } else if constexpr (sizeof(S) == sizeof(T)) {
+    return load(reinterpret_cast<const T*>(from));
   } else {
-    alignas(64) T wide[Simd<T>::kLanes];
-    widen_run<T>(from, wide, Simd<T>::kLanes);
-    return Simd<T>::load(wide);
+    alignas(64) T wide[kLanes<T>];
+    widen_run(wide, from, kLanes<T>);
+    return load(wide);
   }
 }
 
@@ -419,7 +404,6 @@ WICK_FN typename Simd<T>::V load_wide(const S* from) {
 // order of k, while the strip's sums go from L1 to registers and back once.
 template <class S, class T, int C>
 void strip_rows(const StripArgs& s) {
-  using V = Simd<T>;
   constexpr i64 kStrip = 2048 / C;  // long runs, and sums that leave L1 room
   constexpr int kLines = 8;
   const T* x = static_cast<const T*>(s.x);
@@ -431,42 +415,42 @@ void strip_rows(const StripArgs& s) {
       const int lines = static_cast<int>(s.k - p < kLines ? s.k - p : kLines);
       const S* at = b + p * s.b_stride;
       // The last lanes of a line that ends inside a register, padded by zeros.
-      alignas(64) S ends[kLines][V::kLanes];
-      const i64 whole = cols / V::kLanes * V::kLanes;
+      alignas(64) S ends[kLines][kLanes<T>];
+      const i64 whole = cols / kLanes<T> * kLanes<T>;
       if (whole < cols) {
         for (int l = 0; l < lines; ++l) {
-          for (i64 j = 0; j < V::kLanes; ++j) {
+          for (i64 j = 0; j < kLanes<T>; ++j) {
             ends[l][j] = whole + j < cols ? at[l * s.b_stride + whole + j] : S{};
           }
         }
       }
-      for (i64 j = 0; j < cols; j += V::kLanes) {
+      for (i64 j = 0; j < cols; j += kLanes<T>) {
         const S* from = j < whole ? at + j : ends[0];
-        const i64 stride = j < whole ? s.b_stride : i64{V::kLanes};
-        typename V::V acc[C];
+        const i64 stride = j < whole ? s.b_stride : i64{kLanes<T>};
+        Vec<T> acc[C];
 #pragma GCC unroll 8
-        for (int c = 0; c < C; ++c) acc[c] = V::load(&sums[c][j]);
+        for (int c = 0; c < C; ++c) acc[c] = load(&sums[c][j]);
         if (lines == kLines) {
 #pragma GCC unroll 8
           for (int l = 0; l < kLines; ++l) {
             __builtin_prefetch(at + j + (l + kLines) * s.b_stride);
-            const typename V::V bv = load_wide<T>(from + l * stride);
+            const Vec<T> bv = load_wide<T>(from + l * stride);
 #pragma GCC unroll 8
             for (int c = 0; c < C; ++c) {
-              acc[c] = V::fma(V::broadcast(x[c * s.k + p + l]), bv, acc[c]);
+              acc[c] = multiply_add(splat(x[c * s.k + p + l]), bv, acc[c]);
             }
           }
         } else {
           for (int l = 0; l < lines; ++l) {
-            const typename V::V bv = load_wide<T>(from + l * stride);
+            const Vec<T> bv = load_wide<T>(from + l * stride);
 #pragma GCC unroll 8
             for (int c = 0; c < C; ++c) {
-              acc[c] = V::fma(V::broadcast(x[c * s.k + p + l]), bv, acc[c]);
+              acc[c] = multiply_add(splat(x[c * s.k + p + l]), bv, acc[c]);
             }
           }
         }
 #pragma GCC unroll 8
-        for (int c = 0; c < C; ++c) V::store(&sums[c][j], acc[c]);
+        for (int c = 0; c < C; ++c) store(&sums[c][j], acc[c]);
       }
     }
     for (int c = 0; c < C; ++c) {
@@ -476,7 +460,7 @@ void strip_rows(const StripArgs& s) {
   }
 }
 
-/// One link of a chain, as Simd<T>::fma does it.
+/// One link of a chain, as multiply_add does it.
 template <class T>
 WICK_FN T chain(T a, T b, T sum) {
 #if defined(__FMA__) || defined(__aarch64__)
@@ -494,7 +478,7 @@ void dot_rows(const StripArgs& s) {
     const S* b = static_cast<const S*>(s.b) + j * s.b_stride;
     T sums[C] = {};
     for (i64 p = 0; p < s.k; ++p) {
-      const T bv = widen<T>(b[p]);
+      const T bv = widen_to<T>(b[p]);
 #pragma GCC unroll 8
       for (int c = 0; c < C; ++c) sums[c] = chain(x[c * s.k + p], bv, sums[c]);
     }
@@ -570,8 +554,8 @@ constexpr void add_dtype(GemmKernels& kernels, DType dtype) {
   kernels.pack_cols[i] = pack<S, T, kColPanel<T>, kColPanel<T>>;
   kernels.strip[i] = strip<S, T>;
   kernels.dots[i] = dots<S, T>;
-  kernels.load[i] = load<S, T>;
-  kernels.store[i] = store<S, T>;
+  kernels.load[i] = load_row<S, T>;
+  kernels.store[i] = store_row<S, T>;
 }
 
 constexpr GemmKernels make_kernels() {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "wick/backend/cpu/linear/gemm.h"
-#include "wick/backend/cpu/linear/simd.h"
+#include "wick/backend/cpu/simd/transpose.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {

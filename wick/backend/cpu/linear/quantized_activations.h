@@ -1,6 +1,6 @@
 #pragma once
 
-#include "wick/backend/cpu/linear/quantized_lanes.h"
+#include "wick/backend/cpu/linear/quantized_dot.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
 #include "wick/math/activation.h"
 
@@ -19,7 +19,7 @@ struct TileBlock {
 };
 
 template <class T>
-WICK_LANES TileBlock<T> tile_block(uint8_t* tile, int64_t width, int64_t block, int64_t column) {
+WICK_SIMD TileBlock<T> tile_block(uint8_t* tile, int64_t width, int64_t block, int64_t column) {
   uint8_t* at = tile + block * width * Packed<T>::kTileBlockBytes;
   return {reinterpret_cast<int8_t*>(at + column * kBlockElems),
           reinterpret_cast<float*>(at + width * kBlockElems + column * 4),
@@ -27,7 +27,7 @@ WICK_LANES TileBlock<T> tile_block(uint8_t* tile, int64_t width, int64_t block, 
 }
 
 template <class T>
-WICK_LANES void store_extra(uint8_t* extra, float d, int32_t sum) {
+WICK_SIMD void store_extra(uint8_t* extra, float d, int32_t sum) {
   if constexpr (T::kHasMin) {
     const float scaled = d * static_cast<float>(sum);
     __builtin_memcpy(extra, &scaled, 4);
@@ -39,7 +39,7 @@ WICK_LANES void store_extra(uint8_t* extra, float d, int32_t sum) {
 
 /// The sum of the first part of a block's q, where there are two.
 template <class T>
-WICK_LANES int32_t first_sum(const int8_t* q) {
+WICK_SIMD int32_t first_sum(const int8_t* q) {
   static_assert(T::kParts == 2);
   int32_t sum = 0;
   for (int i = 0; i < kBlockElems / 2; ++i) sum += q[i];
@@ -47,14 +47,14 @@ WICK_LANES int32_t first_sum(const int8_t* q) {
 }
 
 /// Two blocks' sums, in the word of the first.
-WICK_LANES void store_pair(uint8_t* extra, int32_t first, int32_t second) {
+WICK_SIMD void store_pair(uint8_t* extra, int32_t first, int32_t second) {
   const int16_t pair[2] = {static_cast<int16_t>(first), static_cast<int16_t>(second)};
   __builtin_memcpy(extra, pair, sizeof pair);
 }
 
 /// Blocks that lie behind each other and share a scale.
 template <class T>
-WICK_LANES void quantize_shared(const float* x, const TileBlock<T>* to) {
+WICK_SIMD void quantize_shared(const float* x, const TileBlock<T>* to) {
   constexpr int kBlocks = T::kSharedBlocks;
   static_assert(kBlocks == math::kSharedBlocks);
   int8_t q[kBlocks * kBlockElems];
@@ -69,7 +69,7 @@ WICK_LANES void quantize_shared(const float* x, const TileBlock<T>* to) {
 
 /// Blocks that share a scale, or one.
 template <class T>
-WICK_LANES void quantize_group(const float* x, const TileBlock<T>* all) {
+WICK_SIMD void quantize_group(const float* x, const TileBlock<T>* all) {
   if constexpr (T::kSharedBlocks > 1) {
     quantize_shared<T>(x, all);
   } else {
@@ -90,7 +90,7 @@ WICK_LANES void quantize_group(const float* x, const TileBlock<T>* all) {
 
 /// Lane i of the result combines the 16 lanes of v[i]: a transposition whose steps reduce.
 template <class Combine>
-WICK_LANES __m512i reduce_rows(const __m512i* v, Combine combine) {
+WICK_SIMD __m512i reduce_rows(const __m512i* v, Combine combine) {
   __m512i pairs[8], quads[4];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
@@ -110,7 +110,7 @@ WICK_LANES __m512i reduce_rows(const __m512i* v, Combine combine) {
 }
 
 /// Packing leaves four bytes of each half of each block in turn: into order, and to their places.
-WICK_LANES void store_two_blocks(__m512i packed, int8_t* first, int8_t* second) {
+WICK_SIMD void store_two_blocks(__m512i packed, int8_t* first, int8_t* second) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i q = _mm512_permutexvar_epi32(order, packed);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(first), _mm512_castsi512_si256(q));
@@ -120,7 +120,7 @@ WICK_LANES void store_two_blocks(__m512i packed, int8_t* first, int8_t* second) 
 /// Sixteen blocks at once, so that divisions and reductions are shared. Groups that share a scale
 /// are four of them.
 template <class T>
-WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock<T>* to) {
+WICK_SIMD void quantize_sixteen(const float* const* x, const TileBlock<T>* to) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
   __m512i v[16], second[16];
 #pragma GCC unroll 16

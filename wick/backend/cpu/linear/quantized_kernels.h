@@ -12,7 +12,7 @@ enum class ActivationType : uint8_t { f32, f16, bf16 };
 
 /// Where results go: element (row of the weight, column of the activations) lies at
 /// data + at(column) + row·stride, in elements of `type`.
-struct ProductOutput {
+struct GemmOutput {
   void* data;
   ActivationType type;
   int64_t stride, column_stride;
@@ -27,14 +27,14 @@ struct ProductOutput {
 };
 
 /// Panels [begin, end) of a packed weight times a run of quantised columns.
-struct ProductJob {
+struct GemmJob {
   const uint8_t* panels;  // the first panel of the weight
   int64_t begin, end;
   int64_t rows;    // of the whole weight
   int64_t blocks;  // of 32 along k
   const uint8_t* tiles;
   int64_t columns;
-  ProductOutput out;
+  GemmOutput out;
   int64_t
       prefetch_bytes;  // how far ahead packed weights are asked for; 0 leaves it to the processor
   uint8_t* scratch;    // `prompt` only: scratch_block_bytes of the type for each block
@@ -48,10 +48,10 @@ struct QuantizedTypeKernels {
   int tile_block_bytes;
   /// Few columns: streams the panels once, unpacking in registers. Tiles as split_columns cuts them
   /// with kDecodeWidth.
-  void (*decode)(const ProductJob&);
+  void (*decode)(const GemmJob&);
   /// Many columns: unpacks a panel once for all tiles. Tiles as split_columns cuts them with
   /// prompt_width.
-  void (*prompt)(const ProductJob&);
+  void (*prompt)(const GemmJob&);
   int prompt_width;
   /// The fewest columns for which `prompt` is called: at least prompt_width·(prompt_width − 1).
   int prompt_columns;

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "wick/backend/cpu/linear/quantized_lanes.h"
+#include "wick/backend/cpu/linear/quantized_dot.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
 
 // Where the weights of a product come from. A source names a block by its unit and its place in it,
@@ -11,7 +11,7 @@
 // and minimum of a unit, the factors of a block, and those of two blocks' minima. Only kernel
 // sources include this header; everything has internal linkage.
 
-#if defined(WICK_PORTABLE_LANES)
+#if defined(WICK_PORTABLE_INT8)
 #define WICK_UNROLL
 #else
 #define WICK_UNROLL _Pragma("GCC unroll 16")
@@ -28,10 +28,10 @@ struct FromPanel {
   const uint8_t* panel;
   int64_t ahead;  // how far the memory lies that is asked for
 
-  WICK_LANES const uint8_t* at(const FromPanel& s, int64_t unit) {
+  WICK_SIMD const uint8_t* at(const FromPanel& s, int64_t unit) {
     return s.panel + unit * P::kUnitBytes;
   }
-  WICK_LANES auto quad(const FromPanel& s, int64_t unit, int g, int k) {
+  WICK_SIMD auto quad(const FromPanel& s, int64_t unit, int g, int k) {
     const uint8_t* quants = at(s, unit) + P::kQuants + g * P::kQuantBytes;
     if constexpr (T::kQuants == Quants::bytes) {
       return byte_weights(load_bytes(quants + k * 64));
@@ -40,8 +40,8 @@ struct FromPanel {
       if ((k & 3) < 3) return low_six(load_bytes(three + (k & 3) * 64));
       return top_pairs(load_bytes(three), load_bytes(three + 64), load_bytes(three + 128));
     } else {
-      const Bytes v = load_bytes(quants + (k & 3) * 64);
-      const Bytes low = k < 4 ? low_nibbles(v) : high_nibbles(v);
+      const U8x64 v = load_bytes(quants + (k & 3) * 64);
+      const U8x64 low = k < 4 ? low_nibbles(v) : high_nibbles(v);
       if constexpr (T::kQuants == Quants::five) {
         return add_bit(low, load_bytes(quants + P::kHighBits), k);
       } else {
@@ -49,23 +49,23 @@ struct FromPanel {
       }
     }
   }
-  WICK_LANES F32 scale(const FromPanel& s, int64_t unit, int g) {
+  WICK_SIMD F32x16 scale(const FromPanel& s, int64_t unit, int g) {
     return load_f16(at(s, unit) + P::kScales + (T::kSuper ? 0 : g) * P::kScaleBytes);
   }
-  WICK_LANES F32 minimum(const FromPanel& s, int64_t unit, int g) {
+  WICK_SIMD F32x16 minimum(const FromPanel& s, int64_t unit, int g) {
     return load_f16(at(s, unit) + P::kMinima + (T::kSuper ? 0 : g) * P::kScaleBytes);
   }
-  WICK_LANES Factors factors(const FromPanel& s, int64_t unit, int g) {
+  WICK_SIMD Factors factors(const FromPanel& s, int64_t unit, int g) {
     return load_factors(at(s, unit) + P::kFactors + g * kPanelRows);
   }
   /// Of blocks g, which is even, and g + 1.
-  WICK_LANES Pairs minimum_factors(const FromPanel& s, int64_t unit, int g) {
+  WICK_SIMD I16x32 minimum_factors(const FromPanel& s, int64_t unit, int g) {
     return load_pairs(at(s, unit) + P::kMinimumFactors + g * kPanelRows);
   }
-  WICK_LANES F32 factor(const FromPanel& s, int64_t unit, int g, int part) {
+  WICK_SIMD F32x16 factor(const FromPanel& s, int64_t unit, int g, int part) {
     return load_i8(at(s, unit) + P::kFactors + g * P::kFactorBytes + part * kPanelRows);
   }
-  WICK_LANES void prefetch(const FromPanel& s, int64_t unit, int g) {
+  WICK_SIMD void prefetch(const FromPanel& s, int64_t unit, int g) {
     constexpr int kLines = P::kUnitBytes / 64;
     if constexpr (kUnitBlocks <= 2) {
       WICK_UNROLL
@@ -95,27 +95,29 @@ struct FromScratch {
   static constexpr int kBlockBytes = kFactors + (T::kParts > 1 ? 64 * T::kParts : 0);
   const uint8_t* panel;
 
-  WICK_LANES const uint8_t* at(const FromScratch& s, int64_t unit) {
+  WICK_SIMD const uint8_t* at(const FromScratch& s, int64_t unit) {
     return s.panel + unit * kBlockBytes;
   }
-  WICK_LANES F32 floats(const FromScratch& s, int64_t unit, int offset) {
-    return load(reinterpret_cast<const float*>(at(s, unit) + offset));
+  WICK_SIMD F32x16 floats(const FromScratch& s, int64_t unit, int offset) {
+    return load_16(reinterpret_cast<const float*>(at(s, unit) + offset));
   }
-  WICK_LANES auto quad(const FromScratch& s, int64_t unit, int, int k) {
+  WICK_SIMD auto quad(const FromScratch& s, int64_t unit, int, int k) {
     if constexpr (kWhole) {
       return load_weights(at(s, unit) + k * 64);
     } else {
       return load_bytes(at(s, unit) + k * 64);
     }
   }
-  WICK_LANES F32 scale(const FromScratch& s, int64_t unit, int) { return floats(s, unit, kScales); }
-  WICK_LANES F32 minimum(const FromScratch& s, int64_t unit, int) {
+  WICK_SIMD F32x16 scale(const FromScratch& s, int64_t unit, int) {
+    return floats(s, unit, kScales);
+  }
+  WICK_SIMD F32x16 minimum(const FromScratch& s, int64_t unit, int) {
     return floats(s, unit, kMinima);
   }
-  WICK_LANES F32 factor(const FromScratch& s, int64_t unit, int, int part) {
+  WICK_SIMD F32x16 factor(const FromScratch& s, int64_t unit, int, int part) {
     return floats(s, unit, kFactors + part * 64);
   }
-  WICK_LANES void prefetch(const FromScratch&, int64_t, int) {}
+  WICK_SIMD void prefetch(const FromScratch&, int64_t, int) {}
 
   static void fill(uint8_t* to, const FromPanel<T>& from, int64_t blocks) {
     using Panel = FromPanel<T>;
@@ -131,14 +133,14 @@ struct FromScratch {
           store_bytes(to + k * 64, w);
         }
       }
-      store(reinterpret_cast<float*>(to + kScales), Panel::scale(from, unit, g));
+      store_16(reinterpret_cast<float*>(to + kScales), Panel::scale(from, unit, g));
       if constexpr (T::kHasMin) {
-        store(reinterpret_cast<float*>(to + kMinima), Panel::minimum(from, unit, g));
+        store_16(reinterpret_cast<float*>(to + kMinima), Panel::minimum(from, unit, g));
       }
       if constexpr (T::kParts > 1) {
         for (int part = 0; part < T::kParts; ++part) {
-          store(reinterpret_cast<float*>(to + kFactors + part * 64),
-                Panel::factor(from, unit, g, part));
+          store_16(reinterpret_cast<float*>(to + kFactors + part * 64),
+                   Panel::factor(from, unit, g, part));
         }
       }
       Panel::prefetch(from, unit, g);
@@ -148,13 +150,13 @@ struct FromScratch {
 
 // Factors and pairs as they are in registers. Not copied as bytes, which goes through the stack in
 // pieces that its next load waits for.
-WICK_LANES void read(const uint8_t* p, F32& v) { v = load(reinterpret_cast<const float*>(p)); }
-WICK_LANES void read(const uint8_t* p, Bytes& v) { v = load_bytes(p); }
-WICK_LANES void write(uint8_t* p, const F32& v) { store(reinterpret_cast<float*>(p), v); }
-WICK_LANES void write(uint8_t* p, const Bytes& v) { store_bytes(p, v); }
-#if defined(WICK_PORTABLE_LANES)
-WICK_LANES void read(const uint8_t* p, Pairs& v) { __builtin_memcpy(&v, p, sizeof v); }
-WICK_LANES void write(uint8_t* p, const Pairs& v) { __builtin_memcpy(p, &v, sizeof v); }
+WICK_SIMD void read(const uint8_t* p, F32x16& v) { v = load_16(reinterpret_cast<const float*>(p)); }
+WICK_SIMD void read(const uint8_t* p, U8x64& v) { v = load_bytes(p); }
+WICK_SIMD void write(uint8_t* p, const F32x16& v) { store_16(reinterpret_cast<float*>(p), v); }
+WICK_SIMD void write(uint8_t* p, const U8x64& v) { store_bytes(p, v); }
+#if defined(WICK_PORTABLE_INT8)
+WICK_SIMD void read(const uint8_t* p, I16x32& v) { __builtin_memcpy(&v, p, sizeof v); }
+WICK_SIMD void write(uint8_t* p, const I16x32& v) { __builtin_memcpy(p, &v, sizeof v); }
 #endif
 
 /// A panel of superblocks whose blocks share a scale of the activations, unpacked in scratch
@@ -170,38 +172,38 @@ struct FromSharedScratch {
   static constexpr int kUnitBytes = kQuads + kUnitBlocks * kPlaneBytes;
   static constexpr int kBlockBytes = kUnitBytes / kUnitBlocks;
   static_assert(T::kQuants == Quants::nibbles && kUnitBytes % kUnitBlocks == 0);
-  static_assert(sizeof(Factors) == 64 && sizeof(Pairs) == 64);
+  static_assert(sizeof(Factors) == 64 && sizeof(I16x32) == 64);
   const uint8_t* panel;
 
-  WICK_LANES const uint8_t* at(const FromSharedScratch& s, int64_t unit) {
+  WICK_SIMD const uint8_t* at(const FromSharedScratch& s, int64_t unit) {
     return s.panel + unit * kUnitBytes;
   }
-  WICK_LANES Bytes quad(const FromSharedScratch& s, int64_t unit, int g, int k) {
+  WICK_SIMD U8x64 quad(const FromSharedScratch& s, int64_t unit, int g, int k) {
     return load_bytes(at(s, unit) + kQuads + g * kPlaneBytes + k * 64);
   }
-  WICK_LANES F32 scale(const FromSharedScratch& s, int64_t unit, int) {
-    return load(reinterpret_cast<const float*>(at(s, unit)));
+  WICK_SIMD F32x16 scale(const FromSharedScratch& s, int64_t unit, int) {
+    return load_16(reinterpret_cast<const float*>(at(s, unit)));
   }
-  WICK_LANES F32 minimum(const FromSharedScratch& s, int64_t unit, int) {
-    return load(reinterpret_cast<const float*>(at(s, unit) + kMinima));
+  WICK_SIMD F32x16 minimum(const FromSharedScratch& s, int64_t unit, int) {
+    return load_16(reinterpret_cast<const float*>(at(s, unit) + kMinima));
   }
-  WICK_LANES Factors factors(const FromSharedScratch& s, int64_t unit, int g) {
+  WICK_SIMD Factors factors(const FromSharedScratch& s, int64_t unit, int g) {
     Factors y;
     read(at(s, unit) + kFactors + g * 64, y);
     return y;
   }
-  WICK_LANES Pairs minimum_factors(const FromSharedScratch& s, int64_t unit, int g) {
-    Pairs y;
+  WICK_SIMD I16x32 minimum_factors(const FromSharedScratch& s, int64_t unit, int g) {
+    I16x32 y;
     read(at(s, unit) + kMinimumFactors + g * 32, y);
     return y;
   }
-  WICK_LANES void prefetch(const FromSharedScratch&, int64_t, int) {}
+  WICK_SIMD void prefetch(const FromSharedScratch&, int64_t, int) {}
 
   static void fill(uint8_t* to, const FromPanel<T>& from, int64_t blocks) {
     using Panel = FromPanel<T>;
     for (int64_t unit = 0; unit < blocks / kUnitBlocks; ++unit, to += kUnitBytes) {
-      store(reinterpret_cast<float*>(to), Panel::scale(from, unit, 0));
-      store(reinterpret_cast<float*>(to + kMinima), Panel::minimum(from, unit, 0));
+      store_16(reinterpret_cast<float*>(to), Panel::scale(from, unit, 0));
+      store_16(reinterpret_cast<float*>(to + kMinima), Panel::minimum(from, unit, 0));
       for (int g = 0; g < kUnitBlocks; ++g) {
         write(to + kFactors + g * 64, Panel::factors(from, unit, g));
         if (g % 2 == 0) {
@@ -223,7 +225,7 @@ using Unpacked = std::conditional_t<T::kSharedBlocks == 1, FromScratch<T>, FromS
 /// A packed panel that needs no unpacking, read where it lies by one tile after another.
 template <class T>
 struct InPlace : FromPanel<T> {
-  WICK_LANES void prefetch(const InPlace&, int64_t, int) {}
+  WICK_SIMD void prefetch(const InPlace&, int64_t, int) {}
 };
 #if defined(__AVX512VNNI__)
 template <class T>

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "wick/math/orders.h"
+
 // Packed weights of block types, one layout for every instruction set.
 //
 // A panel is 16 rows, one SIMD lane a row, and one linear stream of units of 64-byte multiples: a
@@ -29,9 +31,8 @@
 namespace wick::cpu {
 
 inline constexpr int kPanelRows = 16;
-inline constexpr int kBlockElems = 32;
-/// Blocks whose products are summed before they join the total: part of the numeric contract.
-inline constexpr int kChunkBlocks = 8;
+inline constexpr int kBlockElems = math::kActivationBlock;
+using math::kChunkBlocks;
 
 /// What a quant is, unsigned: 4, 5 or 6 bits (the low four in nibbles), or a byte.
 enum class Quants : uint8_t { nibbles, five, six, bytes };
@@ -51,8 +52,8 @@ struct QuantizedType {
   static constexpr int kOffset = kBits == 8 ? 128 : kFileOffset;
   /// So many blocks that a unit is a multiple of 64 bytes.
   static constexpr int kUnitBlocks = kSuper ? kValues / kBlockElems : kMinimum ? 1 : 2;
-  static constexpr int kSharedBlocks =
-      kSuper && kMinimum ? 4 : 1;  // whose activations share a scale
+  /// Blocks whose activations share a scale.
+  static constexpr int kSharedBlocks = kSuper && kMinimum ? math::kSharedBlocks : 1;
 };
 #define WICK_OF_own(Type, ...) \
   struct Type : QuantizedType<__VA_ARGS__> {};

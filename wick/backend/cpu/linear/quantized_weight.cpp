@@ -77,7 +77,7 @@ constexpr int64_t kPassColumns = 1024;
 /// A prompt is cut along its columns only where a weight has too few panels for all threads.
 constexpr int64_t kSegmentColumns = 64;
 
-void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64_t panel_bytes) {
+void decode(const Activations& x, const GemmJob& whole, int64_t panels, int64_t panel_bytes) {
   const ColumnSplit split = split_columns(whole.columns, kDecodeWidth);
   // Pieces of some 100 KiB: few enough to stream well, enough to even out threads.
   const int64_t grain = std::max<int64_t>(1, (64 << 10) / std::max<int64_t>(panel_bytes, 1));
@@ -103,7 +103,7 @@ void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64
 
   std::atomic<int64_t> next_panel{0};
   const auto multiply = [&](int part) {
-    ProductJob job = whole;
+    GemmJob job = whole;
     job.tiles = shared_tiles;
     bool ready = shared;
     for (;;) {
@@ -128,7 +128,7 @@ void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64
   }
 }
 
-void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
+void prompt(const Activations& x, const GemmJob& whole, int64_t panels) {
   ThreadPool& pool = ThreadPool::global();
   const int parts = pool.threads();
   constexpr int64_t kGroup = 2;  // panels that a kernel takes at once
@@ -166,7 +166,7 @@ void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
       }
     });
     pool.run(parts, [&](int part) {
-      ProductJob job = whole;
+      GemmJob job = whole;
       job.scratch = part_memory + part * part_bytes;
       for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < segments * groups;) {
         const int64_t first = segment_begin(i / groups);
@@ -224,7 +224,7 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
   const int64_t panel_bytes = packed.packing.panel_bytes(blocks);
   const int last = out.layout.rank() - 1;
 
-  const RowStarts x_rows(x.layout, columns), out_rows(out.layout, columns);
+  const RowStarts x_rows(x.layout), out_rows(out.layout);
   const Activations activations{
       kernels,
       type,
@@ -233,7 +233,7 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
       blocks,
       x_rows,
       x.dtype == DType::f32 && (x.layout.stride(last) == 1 || weight.k == 1)};
-  ProductJob job{};
+  GemmJob job{};
   job.panels = static_cast<const uint8_t*>(packed.memory.data());
   job.rows = weight.n;
   job.blocks = blocks;

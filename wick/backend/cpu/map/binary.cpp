@@ -10,22 +10,22 @@ namespace {
 template <class S, bool kExact, class Function>
 WICK_FN void pair_lines(S* __restrict y, const S* __restrict a, const S* __restrict b, int64_t n,
                         const Function& f) {
-  if constexpr (kStepwise<S>) {
+  if constexpr (kConvertsByRun<S>) {
     constexpr int64_t kN = kLine<S>;
     for (int64_t i = 0; i < n; i += kN) {
       alignas(64) float u[kN], v[kN];
-      widen(u, a + i, kN);
-      widen(v, b + i, kN);
+      widen_run(u, a + i, kN);
+      widen_run(v, b + i, kN);
       for (int64_t j = 0; j < kN; ++j) u[j] = f(u[j], v[j]);
       if constexpr (kExact) {
-        narrow_exact(y + i, u, kN);
+        narrow_run_exact(y + i, u, kN);
       } else {
-        narrow(y + i, u, kN);
+        narrow_run(y + i, u, kN);
       }
     }
   } else {
     const int64_t whole = n / kLine<S> * kLine<S>;
-    for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(f(load(a[i]), load(b[i])));
+    for (int64_t i = 0; i < whole; ++i) y[i] = narrow<S>(f(widen(a[i]), widen(b[i])));
   }
 }
 
@@ -34,7 +34,7 @@ template <class S>
 WICK_FN bool all_near(const S* a, const S* b, int64_t n) {
   int far = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const float top = math::abs(load(a[i])), bottom = math::abs(load(b[i]));
+    const float top = math::abs(widen(a[i])), bottom = math::abs(widen(b[i]));
     far |= !(top * 0x1p-40f <= bottom && bottom > 0x1p-80f && bottom < 0x1p100f);
   }
   return far == 0;

@@ -3,7 +3,7 @@
 // The function of each row of ops.def by the row's name: those of wick/math, but for divisions
 // that vectors can do. Included by kernel sources only.
 
-#include "wick/backend/cpu/tile.h"
+#include "wick/backend/cpu/dense_run.h"
 #include "wick/math/arithmetic.h"
 #include "wick/math/narrow.h"
 #include "wick/math/scalar.h"
@@ -67,21 +67,21 @@ inline float rem_of_near(float a, float b) {
 /// rounded.
 template <class S, bool kExact, class F>
 WICK_FN void map_lines(S* __restrict y, const S* __restrict x, int64_t n, const F& f) {
-  if constexpr (kStepwise<S>) {
+  if constexpr (kConvertsByRun<S>) {
     constexpr int64_t kN = kLine<S>;
     for (int64_t i = 0; i < n; i += kN) {
       alignas(64) float wide[kN];
-      widen(wide, x + i, kN);
+      widen_run(wide, x + i, kN);
       for (int64_t j = 0; j < kN; ++j) wide[j] = f(wide[j]);
       if constexpr (kExact) {
-        narrow_exact(y + i, wide, kN);
+        narrow_run_exact(y + i, wide, kN);
       } else {
-        narrow(y + i, wide, kN);
+        narrow_run(y + i, wide, kN);
       }
     }
   } else {
     const int64_t whole = n / kLine<S> * kLine<S>;
-    for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(f(load(x[i])));
+    for (int64_t i = 0; i < whole; ++i) y[i] = narrow<S>(f(widen(x[i])));
   }
 }
 

@@ -83,11 +83,11 @@ void map(Isa isa, Op op, DType dtype, const View& out, const ConstView* const (&
          Kernel&& kernel) {
   constexpr int kOperands = static_cast<int>(kInputs) + 1;
   const MoveKernels& move = WICK_SELECT_KERNELS(isa, move_kernels, v4);
-  Nest<kOperands> nest = make_nest<kOperands>(out, inputs);
-  const bool stream = worth_streaming(op, dtype) && should_stream(nest);
-  for_each_run(nest, move.transpose, grain_of(op), stream,
+  StridedOperands<kOperands> operands = collapse<kOperands>(out, inputs);
+  const bool stream = worth_streaming(op, dtype) && should_stream(operands);
+  for_each_run(operands, move.transpose, grain_of(op), stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
-                 run_dense<kOperands>(n, at, stride, nest.elem_bytes, stream, kernel);
+                 run_dense<kOperands>(n, at, stride, operands.elem_bytes, stream, kernel);
                });
 }
 

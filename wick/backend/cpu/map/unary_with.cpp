@@ -39,16 +39,16 @@ struct Lines {
     for (int64_t j = 0; j < kN; ++j) ps[j] = p;
     asm volatile("" : : "r"(ps) : "memory");
     for (int64_t i = 0; i + kN <= n; i += kN) {
-      if constexpr (kStepwise<S>) {
-        widen(wide, x + i, kN);
+      if constexpr (kConvertsByRun<S>) {
+        widen_run(wide, x + i, kN);
       } else {
-        for (int64_t j = 0; j < kN; ++j) wide[j] = load(x[i + j]);
+        for (int64_t j = 0; j < kN; ++j) wide[j] = widen(x[i + j]);
       }
       for (int64_t j = 0; j < kN; ++j) wide[j] = F::template call<S>(wide[j], ps[j], q);
-      if constexpr (kStepwise<S>) {
-        narrow(y + i, wide, kN);
+      if constexpr (kConvertsByRun<S>) {
+        narrow_run(y + i, wide, kN);
       } else {
-        for (int64_t j = 0; j < kN; ++j) y[i + j] = store<S>(wide[j]);
+        for (int64_t j = 0; j < kN; ++j) y[i + j] = narrow<S>(wide[j]);
       }
     }
   }

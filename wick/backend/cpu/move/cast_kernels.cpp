@@ -1,8 +1,8 @@
 // All 90 casts between two real dtypes over a dense run: out[i] = cast(in[i]) for i in [0, n),
 // rounded once, a block of elements at a time. Moves n·(size in + size out) bytes.
 
+#include "wick/backend/cpu/dense_run.h"
 #include "wick/backend/cpu/move/move_kernels.h"
-#include "wick/backend/cpu/tile.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -60,28 +60,28 @@ inline void toward(float* __restrict to, const From* __restrict from, int64_t n)
 template <class To, class From>
 __attribute__((noinline)) void lines(To* __restrict to, const From* __restrict from, int64_t n) {
   const int64_t whole = n / 64 * 64;
-  if constexpr (kStepwise<From> && math::kSame<To, float>) {
-    widen(to, from, whole);
-  } else if constexpr (kStepwise<To> && math::kSame<From, float>) {
-    narrow(to, from, whole);
-  } else if constexpr (kStepwise<To> && math::kSame<From, double>) {
+  if constexpr (kConvertsByRun<From> && math::kSame<To, float>) {
+    widen_run(to, from, whole);
+  } else if constexpr (kConvertsByRun<To> && math::kSame<From, float>) {
+    narrow_run(to, from, whole);
+  } else if constexpr (kConvertsByRun<To> && math::kSame<From, double>) {
     // Longer pieces: the way from f64 is long, and more of its loads are then under way at once.
     alignas(64) float wide[256];
     for (int64_t i = 0; i < whole; i += 256) {
       const int64_t m = whole - i < 256 ? whole - i : 256;
       for (int64_t j = 0; j < m; ++j) wide[j] = toward<To>(from[i + j]);
-      narrow(to + i, wide, m);
+      narrow_run(to + i, wide, m);
     }
-  } else if constexpr (kStepwise<From> || kStepwise<To>) {
+  } else if constexpr (kConvertsByRun<From> || kConvertsByRun<To>) {
     for (int64_t i = 0; i < whole; i += 64) {
       alignas(64) float wide[64];
-      if constexpr (kStepwise<From>) {
-        widen(wide, from + i, 64);
+      if constexpr (kConvertsByRun<From>) {
+        widen_run(wide, from + i, 64);
       } else {
         toward<To>(wide, from + i, 64);
       }
-      if constexpr (kStepwise<To>) {
-        narrow(to + i, wide, 64);
+      if constexpr (kConvertsByRun<To>) {
+        narrow_run(to + i, wide, 64);
       } else {
         for (int64_t j = 0; j < 64; ++j) to[i + j] = math::cast<To>(wide[j]);
       }

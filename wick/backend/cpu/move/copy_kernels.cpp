@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "wick/backend/cpu/dense_run.h"
 #include "wick/backend/cpu/move/move_kernels.h"
-#include "wick/backend/cpu/tile.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -60,14 +60,6 @@ void fill(int64_t n, void* out, const void* value_bytes, bool stream) {
 }
 
 // ---- Transposition ----
-
-#if defined(__AVX512BW__)
-constexpr int64_t kVectorBytes = 64;
-#elif defined(__AVX2__)
-constexpr int64_t kVectorBytes = 32;
-#else
-constexpr int64_t kVectorBytes = 16;
-#endif
 
 /// A square of kSide × kSide elements, one vector a row. Bytes stay with 16: wider vectors have no
 /// cheap interleave of bytes across their halves.

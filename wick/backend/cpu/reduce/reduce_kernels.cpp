@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/reduce/row_sum.h"
 #include "wick/backend/cpu/storage_type.h"
 #include "wick/math/reducers.h"
 
@@ -21,7 +21,7 @@ inline constexpr bool kIsFloat =
 /// Integers sum in an unsigned type of at least their width: wrapping then commutes with the sum.
 template <class T, bool = kIsFloat<T>>
 struct PartialSum {
-  using Type = AccOf<T>;
+  using Type = Compute<T>;
 };
 template <class T>
 struct PartialSum<T, false> {
@@ -32,11 +32,11 @@ struct PartialSum<int64_t, false> {
   using Type = uint64_t;
 };
 template <class T, bool = kIsFloat<T>>
-struct PartialBest {
-  using Type = AccOf<T>;
+struct PartialMinMax {
+  using Type = Compute<T>;
 };
 template <class T>
-struct PartialBest<T, false> {
+struct PartialMinMax<T, false> {
   using Type = T;
 };
 
@@ -56,10 +56,6 @@ template <class R>
 struct Ordered : R {
   template <class T>
   using Partial = typename PartialSum<T>::Type;
-  template <class P>
-  static WICK_FN P join(P a, P b) {
-    return R::combine(a, b);
-  }
   /// An element's part.
   template <class P, class T>
   static WICK_FN P part(T x) {
@@ -68,19 +64,19 @@ struct Ordered : R {
 };
 
 /// What is largest or smallest is so in any order, and the result as it is.
-struct InAnyOrder {
+struct AnyOrder {
   template <class P>
   static WICK_FN P finish(P a) {
     return a;
   }
 };
 
-struct Max : InAnyOrder {
+struct Max : AnyOrder {
   static constexpr bool kLargest = true;
   template <class T>
-  using Partial = typename PartialBest<T>::Type;
+  using Partial = typename PartialMinMax<T>::Type;
   template <class P>
-  static WICK_FN P join(P a, P b) {
+  static WICK_FN P combine(P a, P b) {
     if constexpr (kIsFloat<P>) {
       return math::maximum(a, b);
     } else {
@@ -89,12 +85,12 @@ struct Max : InAnyOrder {
   }
 };
 
-struct Min : InAnyOrder {
+struct Min : AnyOrder {
   static constexpr bool kLargest = false;
   template <class T>
-  using Partial = typename PartialBest<T>::Type;
+  using Partial = typename PartialMinMax<T>::Type;
   template <class P>
-  static WICK_FN P join(P a, P b) {
+  static WICK_FN P combine(P a, P b) {
     if constexpr (kIsFloat<P>) {
       return math::minimum(a, b);
     } else {
@@ -164,7 +160,7 @@ WICK_FN bool is_nan_rank(Rank<T> rank) {
 
 /// The best of some elements from their highest and lowest ranks, as a partial result.
 template <class Op, class T>
-WICK_FN typename Op::template Partial<T> best_of(Rank<T> high, Rank<T> low) {
+WICK_FN typename Op::template Partial<T> min_max_of(Rank<T> high, Rank<T> low) {
   if constexpr (kIsFloat<T>) {
     using P = typename Op::template Partial<T>;
     const Rank<T> best = Op::kLargest ? high : low;
@@ -191,7 +187,7 @@ WICK_FN const T* contiguous(const T* x, int64_t step, int64_t n, T* scratch) {
 template <class Op, class T>
 void ordered_chunk(const void* data, int64_t step, int64_t n, void* result) {
   using P = typename Op::template Partial<T>;
-  T scratch[kReduceChunk];
+  T scratch[kSumChunk];
   const T* x = contiguous(static_cast<const T*>(data), step, n, scratch);
   if constexpr (std::is_same_v<Op, Ordered<math::Sum>>) {
     P sum;
@@ -208,17 +204,18 @@ void ordered_chunk(const void* data, int64_t step, int64_t n, void* result) {
     int64_t i = 0;
     for (; i + kSumAccumulators <= n; i += kSumAccumulators) {
       for (int64_t a = 0; a < kSumAccumulators; ++a) {
-        acc[a] = Op::join(acc[a], Op::template part<P>(x[i + a]));
+        acc[a] = Op::combine(acc[a], Op::template part<P>(x[i + a]));
       }
     }
-    for (int64_t a = 0; i + a < n; ++a) acc[a] = Op::join(acc[a], Op::template part<P>(x[i + a]));
+    for (int64_t a = 0; i + a < n; ++a)
+      acc[a] = Op::combine(acc[a], Op::template part<P>(x[i + a]));
     P lane[32];
     for (int l = 0; l < 32; ++l) {
-      lane[l] =
-          Op::join(Op::join(acc[4 * l], acc[4 * l + 1]), Op::join(acc[4 * l + 2], acc[4 * l + 3]));
+      lane[l] = Op::combine(Op::combine(acc[4 * l], acc[4 * l + 1]),
+                            Op::combine(acc[4 * l + 2], acc[4 * l + 3]));
     }
     for (int distance = 16; distance > 0; distance /= 2) {
-      for (int l = 0; l < distance; ++l) lane[l] = Op::join(lane[l], lane[l + distance]);
+      for (int l = 0; l < distance; ++l) lane[l] = Op::combine(lane[l], lane[l + distance]);
     }
     *static_cast<P*>(result) = lane[0];
   }
@@ -227,10 +224,10 @@ void ordered_chunk(const void* data, int64_t step, int64_t n, void* result) {
 /// A chunk's largest or smallest element: exact, so in any order. Both are kept of floats, because
 /// NaN stands at either end.
 template <class Op, class T>
-void best_chunk(const void* data, int64_t step, int64_t n, void* result) {
+void min_max_chunk(const void* data, int64_t step, int64_t n, void* result) {
   using R = Rank<T>;
   constexpr int kAcross = 4 * kVectorBytes / static_cast<int>(sizeof(R));
-  T scratch[kReduceChunk];
+  T scratch[kSumChunk];
   const T* x = contiguous(static_cast<const T*>(data), step, n, scratch);
   R high[kAcross], low[kAcross];
   const R first = rank_of(*static_cast<const T*>(data));
@@ -253,7 +250,7 @@ void best_chunk(const void* data, int64_t step, int64_t n, void* result) {
     most = r > most ? r : most;
     least = r < least ? r : least;
   }
-  *static_cast<typename Op::template Partial<T>*>(result) = best_of<Op, T>(most, least);
+  *static_cast<typename Op::template Partial<T>*>(result) = min_max_of<Op, T>(most, least);
 }
 
 // ---- Columns: a buffer element is a column's partial result. ----
@@ -275,7 +272,7 @@ WICK_FN void add_rows(P* __restrict into, const T* x, const int64_t* rows, int64
   for (int r = 0; r < R; ++r) row[r] = x + rows[r];
   for (int64_t i = 0; i < width; ++i) {
     P v = into[i];
-    for (int r = 0; r < R; ++r) v = Op::join(v, Op::template part<P>(row[r][i]));
+    for (int r = 0; r < R; ++r) v = Op::combine(v, Op::template part<P>(row[r][i]));
     into[i] = v;
   }
 }
@@ -286,7 +283,7 @@ template <class T, class Each>
 WICK_FN void by_rows(const T* x, const int64_t* rows, int64_t count, int64_t left, int64_t width,
                      const Each& each) {
   for (int64_t c = 0; c < count;) {
-    for (int64_t r = c + kAhead; r < smaller(left, c + 2 * kAhead); ++r) {
+    for (int64_t r = c + kAhead; r < min(left, c + 2 * kAhead); ++r) {
       prefetch_row(x + rows[r], width);
     }
     const bool several = c + kAhead <= count;
@@ -315,7 +312,7 @@ struct ColumnSum {
   int64_t n, width;
   P buffer[7][kReduceColumns];
   /// Rows in the order in which the tree asks for them, and how many it has had.
-  int64_t order[kReduceChunk];
+  int64_t order[kSumChunk];
   int64_t done = 0;
 
   ColumnSum(const T* first, const int64_t* rows, int64_t count, int64_t columns)
@@ -341,7 +338,7 @@ struct ColumnSum {
   }
 
   WICK_FN void add(P* __restrict into, const P* __restrict from) const {
-    for (int64_t i = 0; i < width; ++i) into[i] = Op::join(into[i], from[i]);
+    for (int64_t i = 0; i < width; ++i) into[i] = Op::combine(into[i], from[i]);
   }
 
   /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent ones are the identity and change
@@ -412,19 +409,20 @@ WICK_FN void rank_columns(Rank<T>* __restrict high, Rank<T>* __restrict low, con
 }
 
 template <class Op, class T>
-void best_columns(const void* data, const int64_t* rows, int64_t n, int64_t width, void* results) {
+void min_max_columns(const void* data, const int64_t* rows, int64_t n, int64_t width,
+                     void* results) {
   auto* best = static_cast<typename Op::template Partial<T>*>(results);
-  Rank<T> high[kBestColumns], low[kBestColumns];
+  Rank<T> high[kMinMaxColumns], low[kMinMaxColumns];
   rank_columns(high, low, static_cast<const T*>(data), rows, n, n, width);
-  for (int64_t i = 0; i < width; ++i) best[i] = best_of<Op, T>(high[i], low[i]);
+  for (int64_t i = 0; i < width; ++i) best[i] = min_max_of<Op, T>(high[i], low[i]);
 }
 
 template <class Op, class T>
-void join(void* into, const void* from, int64_t count) {
+void combine(void* into, const void* from, int64_t count) {
   using P = typename Op::template Partial<T>;
   for (int64_t i = 0; i < count; ++i) {
     P* a = static_cast<P*>(into) + i;
-    *a = Op::join(*a, static_cast<const P*>(from)[i]);
+    *a = Op::combine(*a, static_cast<const P*>(from)[i]);
   }
 }
 
@@ -454,36 +452,36 @@ void identity(void* result) {
 
 /// A rank where NaN of either sign is best of all and equal to itself.
 template <class T>
-struct Best {
+struct ArgKey {
   Rank<T> rank;
   bool nan;
-  WICK_FN bool operator>(const Best& other) const {
+  WICK_FN bool operator>(const ArgKey& other) const {
     return !other.nan && (nan || rank > other.rank);
   }
-  WICK_FN bool operator==(const Best& other) const {
+  WICK_FN bool operator==(const ArgKey& other) const {
     return nan == other.nan && (nan || rank == other.rank);
   }
 };
 
 /// Of a block; the lowest rank is turned round where the smallest is wanted.
 template <bool kLargest, class T>
-WICK_FN Best<T> best_in(Rank<T> high, Rank<T> low) {
+WICK_FN ArgKey<T> arg_key(Rank<T> high, Rank<T> low) {
   return {kLargest ? high : static_cast<Rank<T>>(~low),
           is_nan_rank<T>(high) || is_nan_rank<T>(low)};
 }
 template <bool kLargest, class T>
-WICK_FN Best<T> best_in(T x) {
-  return best_in<kLargest, T>(rank_of(x), rank_of(x));
+WICK_FN ArgKey<T> arg_key(T x) {
+  return arg_key<kLargest, T>(rank_of(x), rank_of(x));
 }
 
 template <bool kLargest, class T>
 WICK_FN int64_t arg_row(const T* x, int64_t step, int64_t n) {
   constexpr int64_t kBlock = 256;
   T scratch[kBlock];
-  Best<T> best{};
+  ArgKey<T> best{};
   int64_t found = -1;
   for (int64_t start = 0; start < n; start += kBlock) {
-    const int64_t length = smaller(n - start, kBlock);
+    const int64_t length = min(n - start, kBlock);
     const T* run = contiguous(x + start * step, step, length, scratch);
     Rank<T> high = rank_of(x[start * step]), low = high;
     const auto meet = [&](int64_t count) {
@@ -498,10 +496,10 @@ WICK_FN int64_t arg_row(const T* x, int64_t step, int64_t n) {
     } else {
       meet(length);
     }
-    const Best<T> here = best_in<kLargest, T>(high, low);
+    const ArgKey<T> here = arg_key<kLargest, T>(high, low);
     if (found < 0 || here > best) best = here, found = start;
   }
-  while (!(best_in<kLargest>(x[found * step]) == best)) ++found;
+  while (!(arg_key<kLargest>(x[found * step]) == best)) ++found;
   return found;
 }
 
@@ -515,21 +513,21 @@ template <bool kLargest, class T>
 WICK_FN void arg_tile(const T* x, int64_t row_step, int64_t n, int64_t width, uint32_t* y,
                       int64_t y_step) {
   constexpr int64_t kBlock = 32;
-  Rank<T> high[kBestColumns], low[kBestColumns];
-  Best<T> best[kBestColumns];
-  uint32_t found[kBestColumns];
+  Rank<T> high[kMinMaxColumns], low[kMinMaxColumns];
+  ArgKey<T> best[kMinMaxColumns];
+  uint32_t found[kMinMaxColumns];
   for (int64_t start = 0; start < n; start += kBlock) {
     int64_t rows[kBlock + kAhead];
-    const int64_t left = smaller(n - start, kBlock + kAhead);
+    const int64_t left = min(n - start, kBlock + kAhead);
     for (int64_t r = 0; r < left; ++r) rows[r] = (start + r) * row_step;
-    rank_columns(high, low, x, rows, smaller(left, kBlock), left, width);
+    rank_columns(high, low, x, rows, min(left, kBlock), left, width);
     for (int64_t i = 0; i < width; ++i) {
-      const Best<T> here = best_in<kLargest, T>(high[i], low[i]);
+      const ArgKey<T> here = arg_key<kLargest, T>(high[i], low[i]);
       if (start == 0 || here > best[i]) best[i] = here, found[i] = static_cast<uint32_t>(start);
     }
   }
   for (int64_t i = 0; i < width; ++i) {
-    while (!(best_in<kLargest>(x[found[i] * row_step + i]) == best[i])) ++found[i];
+    while (!(arg_key<kLargest>(x[found[i] * row_step + i]) == best[i])) ++found[i];
     y[i * y_step] = found[i];
   }
 }
@@ -555,21 +553,21 @@ constexpr void add_dtype(ReduceKernels& table) {
     constexpr auto kind = static_cast<int>(Reduction::op); \
     table.chunk[kind][d] = ordered_chunk<R, T>;            \
     table.columns[kind][d] = ordered_columns<R, T>;        \
-    table.join[kind][d] = join<R, T>;                      \
+    table.combine[kind][d] = combine<R, T>;                \
     table.finish[kind][d] = finish<R, T>;                  \
     table.identity[kind][d] = identity<R, T>;              \
   }
     WICK_REDUCERS(WICK_REDUCER)
 #undef WICK_REDUCER
-    const auto best = [&]<class Op>(Op, Reduction of) {
+    const auto add_min_max = [&]<class Op>(Op, Reduction of) {
       const auto kind = static_cast<int>(of);
-      table.chunk[kind][d] = best_chunk<Op, T>;
-      table.columns[kind][d] = best_columns<Op, T>;
-      table.join[kind][d] = join<Op, T>;
+      table.chunk[kind][d] = min_max_chunk<Op, T>;
+      table.columns[kind][d] = min_max_columns<Op, T>;
+      table.combine[kind][d] = combine<Op, T>;
       table.finish[kind][d] = finish<Op, T>;
     };
-    best(Max{}, Reduction::max);
-    best(Min{}, Reduction::min);
+    add_min_max(Max{}, Reduction::max);
+    add_min_max(Min{}, Reduction::min);
     table.arg[d] = arg<T>;
     table.arg_columns[d] = arg_columns<T>;
   }

@@ -3,17 +3,17 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/math/orders.h"
 #include "wick/math/reducers.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
 
-/// Elements of a chunk of the row sum: every kernel call gets at most this many.
-inline constexpr int64_t kReduceChunk = 4096;
+using math::kSumChunk;
 /// Columns that a column kernel takes at a time. Sums: eight such buffers fit the first-level
 /// cache. Largest and smallest: two do, and longer pieces of rows come faster from memory.
 inline constexpr int64_t kReduceColumns = 512;
-inline constexpr int64_t kBestColumns = 2048;
+inline constexpr int64_t kMinMaxColumns = 2048;
 
 /// The ops that have a reducer, and those of the best element.
 enum class Reduction : unsigned char {
@@ -46,14 +46,14 @@ constexpr Reduction reduction_of(Op op) {
 /// 32 bits, double for f64; those of integers are uint32_t, of i64 uint64_t; the largest or
 /// smallest integer has its own type.
 struct ReduceKernels {
-  /// Reduces n <= kReduceChunk elements, `step` elements apart, into one partial result.
+  /// Reduces n <= kSumChunk elements, `step` elements apart, into one partial result.
   using Chunk = void (*)(const void* x, int64_t step, int64_t n, void* result);
   /// The same for `width` neighbouring columns. Row c of the chunk starts rows[c] elements after
   /// x.
   using Columns = void (*)(const void* x, const int64_t* rows, int64_t n, int64_t width,
                            void* results);
   /// into = into (op) from, for `count` partial results.
-  using Join = void (*)(void* into, const void* from, int64_t count);
+  using Combine = void (*)(void* into, const void* from, int64_t count);
   /// Partial results to elements of the dtype, `step` apart; a mean's are divided by `divisor`.
   using Finish = void (*)(const void* results, int64_t count, double divisor, void* y,
                           int64_t step);
@@ -61,12 +61,12 @@ struct ReduceKernels {
   using Identity = void (*)(void* result);
   /// Index of the best of n elements.
   using Arg = int64_t (*)(const void* x, int64_t step, int64_t n, bool largest);
-  /// The same for `width` <= kBestColumns neighbouring columns, rows `row_step` apart.
+  /// The same for `width` <= kMinMaxColumns neighbouring columns, rows `row_step` apart.
   using ArgColumns = void (*)(const void* x, int64_t row_step, int64_t n, int64_t width,
                               bool largest, uint32_t* y, int64_t y_step);
   Chunk chunk[kReductions][kRealDTypeCount];  // Reduction, dtype
   Columns columns[kReductions][kRealDTypeCount];
-  Join join[kReductions][kRealDTypeCount];
+  Combine combine[kReductions][kRealDTypeCount];
   Finish finish[kReductions][kRealDTypeCount];
   Identity identity[kReductions][kRealDTypeCount];  // null: max and min have none
   Arg arg[kRealDTypeCount];
@@ -81,7 +81,7 @@ constexpr bool complete(const ReduceKernels& table) {
   for (int d = 0; d < kRealDTypeCount; ++d) {
     for (int kind = 0; kind < kReductions; ++kind) {
       if (table.chunk[kind][d] == nullptr || table.columns[kind][d] == nullptr) return false;
-      if (table.join[kind][d] == nullptr || table.finish[kind][d] == nullptr) return false;
+      if (table.combine[kind][d] == nullptr || table.finish[kind][d] == nullptr) return false;
     }
     if (table.arg[d] == nullptr || table.arg_columns[d] == nullptr) return false;
   }

@@ -10,15 +10,14 @@
 #include <type_traits>
 #include <utility>
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/storage_type.h"
 #include "wick/math/arithmetic.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-constexpr int kGroup = 16;
-static_assert(kScanChunk == kGroup * kGroup * kGroup);
+constexpr int kGroup = math::kScanGroup;
 
 // ---- Sixteen neighbours in the lanes of vectors ----
 
@@ -59,7 +58,7 @@ WICK_FN void scan_group(V* v) {
 /// The same of 16 numbers in memory.
 template <class A>
 WICK_FN void scan_numbers(A* x) {
-  using V = VecOf<A>;
+  using V = Vec<A>;
   V v[kVectors<A>];
   for (int i = 0; i < kVectors<A>; ++i) v[i] = load(x + i * kLanes<A>);
   scan_group<A>(v);
@@ -68,8 +67,8 @@ WICK_FN void scan_numbers(A* x) {
 
 /// A group of up to 16 elements, `step` apart; the missing ones are +0.
 template <class T>
-WICK_FN void load_group(const T* x, int64_t step, int64_t n, VecOf<T>* v) {
-  using A = AccOf<T>;
+WICK_FN void load_group(const T* x, int64_t step, int64_t n, Vec<Compute<T>>* v) {
+  using A = Compute<T>;
   if (step == 1 && n >= kGroup) {
     for (int i = 0; i < kVectors<A>; ++i) v[i] = load(x + i * kLanes<A>);
     return;
@@ -79,8 +78,8 @@ WICK_FN void load_group(const T* x, int64_t step, int64_t n, VecOf<T>* v) {
   for (int i = 0; i < kVectors<A>; ++i) v[i] = load(dense + i * kLanes<A>);
 }
 template <class T>
-WICK_FN void store_group(T* y, int64_t step, int64_t n, const VecOf<T>* v) {
-  using A = AccOf<T>;
+WICK_FN void store_group(T* y, int64_t step, int64_t n, const Vec<Compute<T>>* v) {
+  using A = Compute<T>;
   if (step == 1 && n >= kGroup) {
     for (int i = 0; i < kVectors<A>; ++i) store(y + i * kLanes<A>, v[i]);
     return;
@@ -121,16 +120,16 @@ struct Doubling {
 
 /// One group's sums to dense memory, around the caches if asked to: y is then aligned to a line.
 template <class T>
-WICK_FN void stream_group(T* y, const VecOf<T>* v) {
-  using A = AccOf<T>;
-  for (int i = 0; i < kVectors<A>; ++i) store_bytes<true>(y + i * kLanes<A>, v[i]);
+WICK_FN void stream_group(T* y, const Vec<Compute<T>>* v) {
+  using A = Compute<T>;
+  for (int i = 0; i < kVectors<A>; ++i) store_register<true>(y + i * kLanes<A>, v[i]);
 }
 
 template <class T>
 void row(const void* x_data, int64_t x_step, int64_t n, const ScanSum& carry_bytes, void* y_data,
          int64_t y_step, bool stream, ScanSum* sum) {
-  using A = AccOf<T>;
-  using V = VecOf<T>;
+  using A = Compute<T>;
+  using V = Vec<Compute<T>>;
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
   const A carry = read<A>(carry_bytes);
@@ -209,8 +208,8 @@ struct ColumnState {
 /// Up to 16 rows of one vector of columns.
 template <class T>
 WICK_FN void column_group(const T* x, int64_t x_row, int64_t rows, int count, T* y, int64_t y_row,
-                          int64_t y_step, int64_t g, ColumnState<VecOf<T>>& state) {
-  using V = VecOf<T>;
+                          int64_t y_step, int64_t g, ColumnState<Vec<Compute<T>>>& state) {
+  using V = Vec<Compute<T>>;
   constexpr int kWidth = kStep<T>;
   V v[kGroup];
   if (rows >= kGroup && count == kWidth) {
@@ -240,7 +239,7 @@ void columns(const void* x_data, int64_t x_row, int64_t n, int64_t width, void* 
   constexpr int kWidth = kStep<T>;
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
-  ColumnState<VecOf<T>> states[kScanColumns / kWidth];
+  ColumnState<Vec<Compute<T>>> states[kScanColumns / kWidth];
   for (int64_t i = 0; i < n; i += kGroup) {
     for (int64_t c = 0; c < width; c += kWidth) {
       const int count = static_cast<int>(width - c < kWidth ? width - c : kWidth);
@@ -274,7 +273,7 @@ WICK_FN int64_t scan_dense(const U* x, int64_t n, U* y, U* total) {
     V v;
     __builtin_memcpy(&v, x + i, sizeof v);
     v = scan_lanes(v);
-    store_bytes<kStream>(y + i, before + v);
+    store_register<kStream>(y + i, before + v);
     before = before + (V{} + v[kWidth - 1]);  // one addition from vector to vector
   }
   *total = before[0];
@@ -326,7 +325,7 @@ void columns_of_integers(const void* x_data, int64_t x_row, int64_t n, int64_t w
 }
 
 template <class A>
-void join(ScanSum* into, const ScanSum& x) {
+void combine(ScanSum* into, const ScanSum& x) {
   if constexpr (math::Real<A>) {
     write(into, read<A>(*into) + read<A>(x));
   } else {
@@ -341,12 +340,12 @@ constexpr void add_dtype(ScanKernels& table) {
     using T = Storage<kDType>;
     table.row[kAt] = row<T>;
     table.columns[kAt] = columns<T>;
-    table.join[kAt] = join<AccOf<T>>;
+    table.combine[kAt] = combine<Compute<T>>;
   } else if constexpr (!is_block(kDType)) {
     using T = Storage<kDType>;
     table.row[kAt] = row_of_integers<T>;
     table.columns[kAt] = columns_of_integers<T>;
-    table.join[kAt] = join<T>;
+    table.combine[kAt] = combine<T>;
   }
 }
 constexpr ScanKernels make_table() {

@@ -3,13 +3,12 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/math/orders.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
 
-/// Elements of a chunk, within which a row kernel keeps the order of
-/// docs/design/numerics/reduce.md.
-inline constexpr int64_t kScanChunk = 4096;
+using math::kScanChunk;
 /// Columns that a column kernel takes at most.
 inline constexpr int64_t kScanColumns = 128;
 
@@ -26,19 +25,19 @@ struct ScanKernels {
   using Row = void (*)(const void* x, int64_t x_step, int64_t n, const ScanSum& carry, void* y,
                        int64_t y_step, bool stream, ScanSum* sum);
   /// into = into + x.
-  using Join = void (*)(ScanSum* into, const ScanSum& x);
+  using Combine = void (*)(ScanSum* into, const ScanSum& x);
   /// The sums of `width` <= kScanColumns neighbouring columns of n elements.
   using Columns = void (*)(const void* x, int64_t x_row, int64_t n, int64_t width, void* y,
                            int64_t y_row, int64_t y_step);
   Row row[kRealDTypeCount];
-  Join join[kRealDTypeCount];
+  Combine combine[kRealDTypeCount];
   Columns columns[kRealDTypeCount];
 };
 
 constexpr bool complete(const ScanKernels& table) {
   static_assert(info(Op::cumsum).dtypes == dtypes::kAny);
   for (int d = 0; d < kRealDTypeCount; ++d) {
-    if (table.row[d] == nullptr || table.join[d] == nullptr || table.columns[d] == nullptr) {
+    if (table.row[d] == nullptr || table.combine[d] == nullptr || table.columns[d] == nullptr) {
       return false;
     }
   }

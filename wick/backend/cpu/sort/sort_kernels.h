@@ -9,7 +9,7 @@ namespace wick::cpu {
 
 /// Lines to sort, side by side. Steps in elements: between the elements of a line, and from one
 /// line to the next. Outputs without data aren't written.
-struct SortLines {
+struct SortRows {
   const void* x;
   int64_t x_step, x_next;
   void* values;
@@ -23,9 +23,9 @@ struct SortLines {
 
 struct SortKernels {
   /// `scratch`: aligned to 64, of bytes() for these lines.
-  using Lines = void (*)(const SortLines& lines, void* scratch);
-  using Bytes = int64_t (*)(const SortLines& lines);
-  Lines run[kRealDTypeCount];
+  using Rows = void (*)(const SortRows& lines, void* scratch);
+  using Bytes = int64_t (*)(const SortRows& lines);
+  Rows run[kRealDTypeCount];
   Bytes bytes[kRealDTypeCount];
 };
 

@@ -4,6 +4,7 @@
 
 #include "wick/backend/cpu/isa.h"
 #include "wick/backend/cpu/linear/gemm.h"
+#include "wick/math/orders.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
@@ -87,7 +88,7 @@ struct DotArgs {
   const int64_t* offsets;
   void* sums;  ///< [k][16]
 };
-inline constexpr int kDotLanes = 16;
+using math::kDotLanes;
 
 /// What is null no convolution needs.
 struct ConvKernels {

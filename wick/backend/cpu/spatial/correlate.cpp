@@ -5,7 +5,8 @@
 
 #include <cstring>
 
-#include "wick/backend/cpu/walk.h"
+#include "wick/backend/cpu/move/strided.h"
+#include "wick/base/collapsed_dims.h"
 
 namespace wick::cpu {
 
@@ -13,18 +14,12 @@ int64_t term_stride(const Correlation& job) {
   const Filters& f = job.filters;
   const auto ny = static_cast<int64_t>(job.shape.taps[0].size());
   const auto nx = static_cast<int64_t>(job.shape.taps[1].size());
-  int64_t stride = 0, size = 1;
-  const auto join = [&](int64_t count, int64_t next) {
-    if (count == 1) return true;
-    if (size > 1 && next != stride * size) return false;
-    if (size == 1) stride = next;
-    size *= count;
-    return true;
-  };
-  const bool one = join(nx, f.tap_stride[1]) && join(ny, f.tap_stride[0]) &&
-                   join(job.shape.channels, f.channel_stride);
-  if (!one) return 0;
-  return size == 1 ? 1 : stride;
+  CollapsedDims<1> terms;
+  terms.add(job.shape.channels, {f.channel_stride});
+  terms.add(ny, {f.tap_stride[0]});
+  terms.add(nx, {f.tap_stride[1]});
+  if (terms.rank() > 1) return 0;
+  return terms.rank() == 0 ? 1 : terms.inner(0).stride[0];
 }
 
 namespace {
@@ -37,9 +32,9 @@ struct FilterRuns {
     const Filters& f = s.job.filters;
     const auto ny = static_cast<int64_t>(s.job.shape.taps[0].size());
     const auto nx = static_cast<int64_t>(s.job.shape.taps[1].size());
-    const bool joined = ny == 1 || nx == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
-    lines = joined ? 1 : ny;
-    count = joined ? ny * nx : nx;
+    const bool merged = ny == 1 || nx == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
+    lines = merged ? 1 : ny;
+    count = merged ? ny * nx : nx;
     stride = nx == 1 ? f.tap_stride[0] : f.tap_stride[1];
     runs = s.job.shape.channels * lines;
   }
@@ -110,14 +105,14 @@ void gather_filters(const CorrelationSetup& s, char* to) {
 }
 
 void gather_raw_filters(const CorrelationSetup& s, int64_t row_terms, char* to) {
-  const auto bytes = static_cast<size_t>(s.in_bytes);
   const FilterRuns runs(s);
   for_each_filter_run(s, runs, [&](int64_t row, int64_t term, int64_t from) {
     char* const out = to + row * row_terms * s.in_bytes;
-    gather(out + term * s.in_bytes, s.job.filters.data + from * s.in_bytes, runs.stride, runs.count,
-           bytes);
+    gather(out + term * s.in_bytes, s.job.filters.data + from * s.in_bytes,
+           runs.stride * s.in_bytes, runs.count, s.in_bytes);
     if (term + runs.count == s.terms) {
-      std::memset(out + s.terms * s.in_bytes, 0, static_cast<size_t>(row_terms - s.terms) * bytes);
+      std::memset(out + s.terms * s.in_bytes, 0,
+                  static_cast<size_t>((row_terms - s.terms) * s.in_bytes));
     }
   });
 }
@@ -228,7 +223,7 @@ void correlate_directly(const CorrelationSetup& s) {
 void correlate(Isa isa, const Correlation& job) {
   const CorrelationSetup setup(isa, job);
   if (job.rows <= kDirectRows) return correlate_directly(setup);
-  correlate_as_product(isa, setup);
+  correlate_as_gemm(isa, setup);
 }
 
 }  // namespace wick::cpu

@@ -62,11 +62,11 @@ class PixelPlaces {
         bytes_(s.in_bytes),
         store_(s.gemm.store[static_cast<size_t>(s.job.out.dtype)]),
         stride_(nx_ == 1 ? target_.stride[0] : target_.stride[1]),
-        joined_(nx_ == image_ || nx_ == 1 || target_.stride[0] == stride_ * nx_) {}
+        merged_(nx_ == image_ || nx_ == 1 || target_.stride[0] == stride_ * nx_) {}
 
   /// Whether all `pixels` lie side by side.
   bool is_one_run(int64_t pixels) const {
-    return stride_ == 1 && (joined_ ? image_ : nx_) == pixels;
+    return stride_ == 1 && (merged_ ? image_ : nx_) == pixels;
   }
   /// Calls visit(first, count, offset) for runs of [pixel, pixel + pixels) that lie one stride
   /// apart.
@@ -74,13 +74,13 @@ class PixelPlaces {
   void for_each_run(int64_t pixel, int64_t pixels, F&& visit) const {
     int64_t batch = pixel / image_, y = pixel % image_ / nx_, x = pixel % nx_;
     for (int64_t done = 0; done < pixels;) {
-      const int64_t rest = (joined_ ? image_ - y * nx_ : nx_) - x;
+      const int64_t rest = (merged_ ? image_ - y * nx_ : nx_) - x;
       const int64_t count = std::min(rest, pixels - done);
       visit(done, count,
             batch * target_.batch_stride + y * target_.stride[0] + x * target_.stride[1]);
       done += count;
       x = 0;
-      if (joined_ || ++y * nx_ == image_) {
+      if (merged_ || ++y * nx_ == image_) {
         y = 0;
         ++batch;
       }
@@ -102,11 +102,11 @@ class PixelPlaces {
   int64_t nx_, image_, bytes_;
   GemmKernels::Store store_;
   int64_t stride_;
-  bool joined_;
+  bool merged_;
 };
 
 /// As a product of packed panels (gemm.h), whose columns, or rows, are the pixels of the whole
 /// batch.
-void correlate_as_product(Isa isa, const CorrelationSetup& s);
+void correlate_as_gemm(Isa isa, const CorrelationSetup& s);
 
 }  // namespace wick::cpu

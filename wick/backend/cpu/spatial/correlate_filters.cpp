@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kDotRows = 8;
 // Up to so many terms, of a slab of all pixels, they are the product's rows.
-constexpr int64_t kTurnedTerms = 256;
+constexpr int64_t kTransposedTerms = 256;
 constexpr size_t kWholeSlabBytes = size_t{4} << 20;
 // Pixels and slab elements of a step of dot products.
 constexpr int64_t kDotPixels = 1024;
@@ -32,10 +32,10 @@ void store_terms(const Setup& s, int64_t group, int64_t row, int64_t term, int64
   const auto ny = static_cast<int64_t>(s.job.shape.taps[0].size());
   const auto nx = static_cast<int64_t>(s.job.shape.taps[1].size());
   const auto store = s.gemm.store[s.dtype()];
-  const bool joined = nx == 1 || ny == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
+  const bool merged = nx == 1 || ny == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
   const int64_t stride = nx == 1 ? f.tap_stride[0] : f.tap_stride[1];
-  const bool whole = joined && f.channel_stride == stride * ny * nx;
-  const int64_t run = whole ? s.terms : joined ? ny * nx : nx;
+  const bool whole = merged && f.channel_stride == stride * ny * nx;
+  const int64_t run = whole ? s.terms : merged ? ny * nx : nx;
   const int64_t start = group * f.group_stride + row * f.row_stride;
   for (int64_t done = 0; done < count;) {
     const int64_t at = term + done, n = std::min(run - at % run, count - done);
@@ -55,8 +55,8 @@ class GradPixels {
   GradPixels(const Setup& setup, const char* grad) : s_(setup), grad_(grad) {
     const std::array<int64_t, 2>& size = setup.job.shape.out_size;
     const PixelTarget& g = setup.job.grad_at;
-    const bool joined = size[0] == 1 || size[1] == 1 || g.stride[0] == g.stride[1] * size[1];
-    whole_ = joined ? size[0] * size[1] : size[1];
+    const bool merged = size[0] == 1 || size[1] == 1 || g.stride[0] == g.stride[1] * size[1];
+    whole_ = merged ? size[0] * size[1] : size[1];
     stride_ = size[1] == 1 ? g.stride[0] : g.stride[1];
   }
 
@@ -208,12 +208,12 @@ class TermRows final : public GemmRowSource {
   const char* slab_;
 };
 
-class TurnedTermSink final : public GemmSink {
+class TransposedTermSink final : public GemmSink {
  public:
-  TurnedTermSink(const Setup& setup, int64_t group) : s_(setup), group_(group) {}
+  TransposedTermSink(const Setup& setup, int64_t group) : s_(setup), group_(group) {}
   void store(int64_t term, int64_t terms, int64_t row, int64_t rows, const void* c,
              int64_t c_stride) const override {
-    std::array<char, kTurnedTerms * sizeof(double)> line;
+    std::array<char, kTransposedTerms * sizeof(double)> line;
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t t = 0; t < terms; ++t) {
         std::memcpy(line.data() + t * s_.bytes,
@@ -231,10 +231,10 @@ class TurnedTermSink final : public GemmSink {
 
 /// The product with few terms, as a first layer's: those are its rows. They are brought into a slab
 /// once, while tasks of few columns would each do so again, and rows divide evenly among threads.
-void gradient_as_turned_product(const Setup& s, const Patches& patches, int threads) {
+void gradient_as_transposed_gemm(const Setup& s, const Patches& patches, int threads) {
   const FilterGradient& job = s.job;
   const int64_t pixels = job.shape.pixels(), taps = job.shape.tap_count();
-  const TurnedTermSink any(s, 0);
+  const TransposedTermSink any(s, 0);
   const GemmResult result{nullptr, job.shape.dtype, 0, 0, nullptr, &any};
   const GemmPlan plan = plan_gemm(s.gemm, s.compute, s.terms, job.rows, pixels, result, threads);
   const TermRows::Places places(s, patches);
@@ -251,21 +251,21 @@ void gradient_as_turned_product(const Setup& s, const Patches& patches, int thre
                 rows.dtype = s.compute_dtype();
                 rows.source = &source;
                 const GradColumns columns(s, s.grad(group));
-                const TurnedTermSink sink(s, group);
+                const TransposedTermSink sink(s, group);
                 GemmResult out = result;
                 out.sink = &sink;
                 run_gemm(s.gemm, plan, rows, columns, out, scratch + slab_bytes);
               });
 }
 
-void gradient_as_product(const Setup& s) {
+void gradient_as_gemm(const Setup& s) {
   const FilterGradient& job = s.job;
   const bool many = job.groups >= 2 * ThreadPool::global().threads();
   const int threads = many ? 1 : ThreadPool::global().threads();
-  if (s.terms <= kTurnedTerms) {
+  if (s.terms <= kTransposedTerms) {
     const Patches patches(s.conv, job.shape, job.shape.pixels(), s.terms);
     if (patches.slab_bytes() <= kWholeSlabBytes) {
-      return gradient_as_turned_product(s, patches, threads);
+      return gradient_as_transposed_gemm(s, patches, threads);
     }
   }
   const TermSink any(s, 0);
@@ -294,14 +294,14 @@ void gradient_as_product(const Setup& s) {
 
 /// Sixteen lanes into one by a tree: lanes l and l + 8, then 4, 2 and 1.
 template <class T>
-void join_lanes(const char* sums, int64_t count, char* to) {
+void combine_lanes(const char* sums, int64_t count, char* to) {
   typedef T Four __attribute__((vector_size(4 * sizeof(T))));
   for (int64_t i = 0; i < count; ++i) {
     Four v[kDotLanes / 4];
     std::memcpy(v, sums + i * static_cast<int64_t>(sizeof v), sizeof v);
     const Four sum = (v[0] + v[2]) + (v[1] + v[3]);
-    const T joined = (sum[0] + sum[2]) + (sum[1] + sum[3]);
-    std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &joined, sizeof(T));
+    const T merged = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &merged, sizeof(T));
   }
 }
 
@@ -362,14 +362,14 @@ void gradient_as_dots(const Setup& s) {
   const size_t offset_bytes = align64(static_cast<size_t>(terms) * sizeof(int64_t));
   const size_t line_bytes = align64(static_cast<size_t>(step * s.bytes));
   const size_t sum_bytes = static_cast<size_t>(job.rows * terms * kDotLanes * s.bytes);
-  const size_t joined_bytes = align64(static_cast<size_t>(terms * s.bytes));
+  const size_t sum_out_bytes = align64(static_cast<size_t>(terms * s.bytes));
   const auto run = [&](int64_t task, char* scratch) {
     const int64_t group = task / pieces, term = task % pieces * terms;
     char* at = scratch + slab_bytes;
     auto* const offsets = reinterpret_cast<int64_t*>(at);
     char* const line = at += offset_bytes;
     char* const sums = at += line_bytes;
-    char* const joined = at + sum_bytes;
+    char* const merged = at + sum_bytes;
     const int64_t count = std::min(terms, s.terms - term);
     std::memset(sums, 0, sum_bytes);
     patches.term_offsets(term, count, offsets);
@@ -387,15 +387,15 @@ void gradient_as_dots(const Setup& s) {
     for (int64_t r = 0; r < job.rows; ++r) {
       const char* const row = sums + r * terms * kDotLanes * s.bytes;
       if (s.compute == Compute::f64) {
-        join_lanes<double>(row, count, joined);
+        combine_lanes<double>(row, count, merged);
       } else {
-        join_lanes<float>(row, count, joined);
+        combine_lanes<float>(row, count, merged);
       }
-      store_terms(s, group, r, term, count, joined);
+      store_terms(s, group, r, term, count, merged);
     }
   };
   share_tasks(job.groups * pieces, threads_for(s.products()),
-              slab_bytes + offset_bytes + line_bytes + sum_bytes + joined_bytes, run);
+              slab_bytes + offset_bytes + line_bytes + sum_bytes + sum_out_bytes, run);
 }
 
 }  // namespace
@@ -403,7 +403,7 @@ void gradient_as_dots(const Setup& s) {
 void correlate_filters(Isa isa, const FilterGradient& job) {
   const Setup setup(isa, job);
   if (job.rows <= kDotRows) return gradient_as_dots(setup);
-  gradient_as_product(setup);
+  gradient_as_gemm(setup);
 }
 
 }  // namespace wick::cpu

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/storage_type.h"
 
 // Windows of a plane: out[y][x] = fold of in[y·sy - py + i][x·sx - px + j] over the taps (i, j)
@@ -76,14 +76,14 @@ struct Max {
   using Sum = Key<T>;
   static constexpr bool kInPlace = std::is_same_v<T, Sum>;
   static WICK_FN Sum read(T x) { return key_of(x); }
-  static WICK_FN Sum join(Sum a, Sum b) { return a > b ? a : b; }
+  static WICK_FN Sum combine(Sum a, Sum b) { return a > b ? a : b; }
   static WICK_FN T finish(Sum sum, int64_t) { return of_key<T>(sum); }
 };
 
 template <class T>
 struct Mean {
   using Elem = T;
-  using Sum = std::conditional_t<kIsFloat<T>, AccOf<T>,
+  using Sum = std::conditional_t<kIsFloat<T>, Compute<T>,
                                  std::conditional_t<sizeof(T) == 8, __int128, int64_t>>;
   static constexpr bool kInPlace = std::is_same_v<T, Sum>;
   static WICK_FN Sum read(T x) {
@@ -93,7 +93,7 @@ struct Mean {
       return static_cast<Sum>(x);
     }
   }
-  static WICK_FN Sum join(Sum a, Sum b) { return a + b; }
+  static WICK_FN Sum combine(Sum a, Sum b) { return a + b; }
   static WICK_FN T finish(Sum sum, int64_t count) {
     if constexpr (kIsFloat<T>) {
       return narrow<T>(static_cast<Sum>(sum / static_cast<Sum>(count)));
@@ -103,33 +103,33 @@ struct Mean {
   }
 };
 
-/// sums[x] joined with the kK elements from line[x · kS] on, for x in [0, n).
+/// sums[x] merged with the kK elements from line[x · kS] on, for x in [0, n).
 template <class F, int kS, int kK>
-WICK_FN void join_taps(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
-                       int64_t n) {
+WICK_FN void combine_taps(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
+                          int64_t n) {
   for (int64_t x = 0; x < n; ++x) {
     typename F::Sum sum = sums[x];
 #pragma GCC unroll 4
-    for (int j = 0; j < kK; ++j) sum = F::join(sum, line[x * kS + j]);
+    for (int j = 0; j < kK; ++j) sum = F::combine(sum, line[x * kS + j]);
     sums[x] = sum;
   }
 }
 
 /// The same for any stride and kernel.
 template <class F>
-WICK_FN void join_line(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
-                       int64_t n, int64_t stride, int64_t kernel) {
-  if (stride == 2 && kernel == 2) return join_taps<F, 2, 2>(sums, line, n);
-  if (stride == 2 && kernel == 3) return join_taps<F, 2, 3>(sums, line, n);
-  if (stride == 1 && kernel == 3) return join_taps<F, 1, 3>(sums, line, n);
-  if (stride == 3 && kernel == 3) return join_taps<F, 3, 3>(sums, line, n);
+WICK_FN void combine_row(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
+                         int64_t n, int64_t stride, int64_t kernel) {
+  if (stride == 2 && kernel == 2) return combine_taps<F, 2, 2>(sums, line, n);
+  if (stride == 2 && kernel == 3) return combine_taps<F, 2, 3>(sums, line, n);
+  if (stride == 1 && kernel == 3) return combine_taps<F, 1, 3>(sums, line, n);
+  if (stride == 3 && kernel == 3) return combine_taps<F, 3, 3>(sums, line, n);
   for (int64_t j = 0; j < kernel; ++j) {
     if (stride == 1) {
-      for (int64_t x = 0; x < n; ++x) sums[x] = F::join(sums[x], line[x + j]);
+      for (int64_t x = 0; x < n; ++x) sums[x] = F::combine(sums[x], line[x + j]);
     } else if (stride == 2) {
-      for (int64_t x = 0; x < n; ++x) sums[x] = F::join(sums[x], line[x * 2 + j]);
+      for (int64_t x = 0; x < n; ++x) sums[x] = F::combine(sums[x], line[x * 2 + j]);
     } else {
-      for (int64_t x = 0; x < n; ++x) sums[x] = F::join(sums[x], line[x * stride + j]);
+      for (int64_t x = 0; x < n; ++x) sums[x] = F::combine(sums[x], line[x * stride + j]);
     }
   }
 }
@@ -138,9 +138,9 @@ WICK_FN void join_line(typename F::Sum* __restrict sums, const typename F::Sum* 
 struct Span {
   int64_t inner, outer;
   Span(int64_t size, int64_t outputs, int64_t kernel, int64_t stride, int64_t padding) {
-    inner = smaller((padding + stride - 1) / stride, outputs);
+    inner = min((padding + stride - 1) / stride, outputs);
     const int64_t room = size + padding - kernel;  // of the last start
-    outer = larger(room < 0 ? 0 : smaller(room / stride + 1, outputs), inner);
+    outer = max(room < 0 ? 0 : min(room / stride + 1, outputs), inner);
   }
 };
 
@@ -149,8 +149,8 @@ struct Window {
   int64_t low, high;
   WICK_FN Window(int64_t at, int64_t size, int64_t kernel, int64_t stride, int64_t padding) {
     const int64_t start = at * stride - padding;
-    low = larger(start, 0);
-    high = smaller(start + kernel, size);
+    low = max(start, 0);
+    high = min(start + kernel, size);
   }
   WICK_FN int64_t count() const { return high > low ? high - low : 0; }
 };
@@ -168,7 +168,7 @@ void rows(const PoolArgs& a) {
   const auto edge = [&](const Sum* line, int64_t begin, int64_t end) {
     for (int64_t x = begin; x < end; ++x) {
       const Window w(x, width, kernel, stride, padding);
-      for (int64_t i = w.low; i < w.high; ++i) sums[x] = F::join(sums[x], line[i]);
+      for (int64_t i = w.low; i < w.high; ++i) sums[x] = F::combine(sums[x], line[i]);
     }
   };
   for (int64_t y = a.first; y < a.last; ++y) {
@@ -185,8 +185,8 @@ void rows(const PoolArgs& a) {
         for (int64_t x = 0; x < width; ++x) copy[x] = F::read(from[x * a.in_stride[1]]);
       }
       edge(line, 0, span.inner);
-      join_line<F>(sums + span.inner, line + span.inner * stride - padding, span.outer - span.inner,
-                   stride, kernel);
+      combine_row<F>(sums + span.inner, line + span.inner * stride - padding,
+                     span.outer - span.inner, stride, kernel);
       edge(line, span.outer, nx);
     }
     T* out = static_cast<T*>(a.out) + y * a.out_stride[0];
@@ -210,7 +210,7 @@ void rows(const PoolArgs& a) {
 
 template <class T, class Visit>
 WICK_FN void spread(const PoolGradArgs& a, Visit visit) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   A* const sums = static_cast<A*>(a.scratch);
   for (int64_t i = 0; i < a.in_size[0] * a.in_size[1]; ++i) sums[i] = 0;
   const T* const grad = static_cast<const T*>(a.grad_out);
@@ -233,7 +233,7 @@ WICK_FN void spread(const PoolGradArgs& a, Visit visit) {
 template <class T>
 void max_grad(const PoolGradArgs& a) {
   const T* const in = static_cast<const T*>(a.in);
-  spread<T>(a, [&](AccOf<T>* sums, const Window& tall, const Window& wide, AccOf<T> grad) {
+  spread<T>(a, [&](Compute<T>* sums, const Window& tall, const Window& wide, Compute<T> grad) {
     constexpr Key<T> kNan = static_cast<Key<T>>(2 * kLargest<T> + 1);  // the largest number's key
     Key<T> best = 0;
     int64_t at = tall.low * a.in_size[1] + wide.low;
@@ -251,10 +251,10 @@ void max_grad(const PoolGradArgs& a) {
 
 template <class T>
 void avg_grad(const PoolGradArgs& a) {
-  spread<T>(a, [&](AccOf<T>* sums, const Window& tall, const Window& wide, AccOf<T> grad) {
+  spread<T>(a, [&](Compute<T>* sums, const Window& tall, const Window& wide, Compute<T> grad) {
     const int64_t count =
         a.count_include_pad ? a.kernel[0] * a.kernel[1] : tall.count() * wide.count();
-    const AccOf<T> share = grad / static_cast<AccOf<T>>(count);
+    const Compute<T> share = grad / static_cast<Compute<T>>(count);
     for (int64_t r = tall.low; r < tall.high; ++r) {
       for (int64_t c = wide.low; c < wide.high; ++c) sums[r * a.in_size[1] + c] += share;
     }

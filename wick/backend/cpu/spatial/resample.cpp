@@ -5,9 +5,9 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/loops.h"
+#include "wick/backend/cpu/move/strided.h"
 #include "wick/backend/cpu/spatial/conv.h"
 #include "wick/backend/cpu/spatial/resample_kernels.h"
-#include "wick/backend/cpu/walk.h"
 
 namespace wick::cpu {
 namespace {
@@ -81,8 +81,9 @@ struct Planes {
 void nearest(const ResampleKernels& table, const View& out, const ConstView& in, const Axis& y,
              const Axis& x) {
   const Layout &to = out.layout, &from = in.layout;
-  const auto bytes = static_cast<size_t>(info(in.dtype).block_bytes);
-  const auto pick = table.pick[log2_bytes(static_cast<int64_t>(bytes))];
+  const int64_t size = info(in.dtype).block_bytes;
+  const auto bytes = static_cast<size_t>(size);
+  const auto pick = table.pick[log2_bytes(size)];
   const int64_t width = from.shape()[3], n = to.shape()[3], repeat = x.repeat();
   const bool dense_in = from.stride(3) == 1, dense_out = to.stride(3) == 1;
   const Planes planes(to.shape());
@@ -98,21 +99,21 @@ void nearest(const ResampleKernels& table, const View& out, const ConstView& in,
                 const int64_t last = std::min(to.shape()[2], first + planes.rows);
                 for (int64_t row = first; row < last; ++row) {
                   const int64_t at = y.low[static_cast<size_t>(row)];
-                  char* const here = target + row * to.stride(2) * static_cast<int64_t>(bytes);
+                  char* const here = target + row * to.stride(2) * size;
                   char* const result = dense_out ? here : own;
                   const bool again = row > first && at == y.low[static_cast<size_t>(row - 1)];
                   if (again && dense_out) {
                     std::memcpy(result, line, static_cast<size_t>(n) * bytes);
                   } else if (!again) {
-                    const char* read = source + at * from.stride(2) * static_cast<int64_t>(bytes);
+                    const char* read = source + at * from.stride(2) * size;
                     if (!dense_in) {
-                      gather(scratch, read, from.stride(3), width, bytes);
+                      gather(scratch, read, from.stride(3) * size, width, size);
                       read = scratch;
                     }
                     pick(read, x.low.data(), repeat, n, result);
                     line = result;
                   }
-                  if (!dense_out) scatter(here, to.stride(3), own, n, bytes);
+                  if (!dense_out) scatter(here, to.stride(3) * size, own, n, size);
                 }
               });
 }

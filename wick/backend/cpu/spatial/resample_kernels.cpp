@@ -1,6 +1,6 @@
 #include "wick/backend/cpu/spatial/resample_kernels.h"
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/storage_type.h"
 
 // Planes at another size. Bilinear: a row of outputs lies between two rows of inputs, each
@@ -41,7 +41,7 @@ void along_x(const A* row, int64_t width, const LinearAxis& axis, const A* weigh
     for (; x + 16 <= n; x += 16) {
       const int64_t base = axis.low[x];
       if (axis.high[x + 15] - base >= 16) break;
-      const int64_t there = smaller(width - base, 16);
+      const int64_t there = min(width - base, 16);
       const auto mask = static_cast<__mmask16>((1u << there) - 1);
       const __m512 in = _mm512_maskz_loadu_ps(mask, row + base);
       const __m512i start = _mm512_set1_epi64(base);
@@ -65,7 +65,7 @@ void along_x(const A* row, int64_t width, const LinearAxis& axis, const A* weigh
 
 template <class T>
 void bilinear(const BilinearArgs& a) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   const int64_t n = a.out_width;
   A* const weight = static_cast<A*>(a.scratch);
   A* line[2] = {weight + 2 * n, weight + 3 * n};
@@ -124,7 +124,7 @@ void bilinear(const BilinearArgs& a) {
 /// left, top right, bottom left, bottom right.
 template <class T, bool kNearest>
 void grad(const ResampleGradArgs& a) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   A* const sums = static_cast<A*>(a.scratch);
   const int64_t height = a.in_size[0], width = a.in_size[1];
   for (int64_t i = 0; i < height * width; ++i) sums[i] = 0;

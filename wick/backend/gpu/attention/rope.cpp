@@ -25,7 +25,7 @@ Space<4> pair_space(const Rope& rope, int64_t pair) {
   };
   for (int d = 0; d < last; ++d) space.add(x.shape()[d], tables(d, y.stride(d), x.stride(d)));
   space.add(rope.half, tables(last, pair * y.stride(last), pair * x.stride(last)));
-  arrange(space);
+  space.arrange();
   return space;
 }
 

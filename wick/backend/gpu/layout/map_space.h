@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
-#include <vector>
 
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/backend/gpu/kernels/layout/spread.h"
@@ -30,25 +29,11 @@ Access access_of(const Space<N>& space, size_t k, const Operand& operand, size_t
   return access_of(space, k, operand.data, operand.bytes, along);
 }
 
-/// Puts a space in an order that suits the output: its strides become positive and the smallest
-/// comes last.
-template <uint32_t N>
-void arrange(Space<N>& space) {
-  for (auto& dim : space.dims) {
-    if (dim.stride[0] >= 0) continue;
-    for (size_t k = 0; k < N; ++k) {
-      space.start[k] += (dim.size - 1) * dim.stride[k];
-      dim.stride[k] = -dim.stride[k];
-    }
-  }
-  space.sort();
-}
-
 /// The space of layouts of one shape, arranged.
 template <uint32_t N>
 Space<N> map_space(const std::array<const Layout*, N>& layouts) {
   Space<N> space = space_of<N>(layouts);
-  arrange(space);
+  space.arrange();
   return space;
 }
 

@@ -5,60 +5,23 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
-#include <vector>
+#include <type_traits>
 
 #include "wick/backend/gpu/kernels/layout/nest.h"
 #include "wick/backend/gpu/layout/access.h"
 #include "wick/backend/view.h"
+#include "wick/base/collapsed_dims.h"
 
 namespace wick::gpu {
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Some dims of N operands, in elements. Operand 0 is the output, where there is one.
+/// Collapsed dims of N operands, in elements. Operand 0 is the output, where there is one.
 template <uint32_t N>
-struct Space {
-  struct Dim {
-    int64_t size = 1;
-    std::array<int64_t, N> stride{};
-  };
-  std::vector<Dim> dims;           // outermost first; never of size 1
-  std::array<int64_t, N> start{};  // in elements
-  int64_t elems = 1;
-
-  /// Adds an inner dim. One that continues the last for every operand joins it.
-  void add(int64_t size, const std::array<int64_t, N>& stride) {
-    elems *= size;
-    if (size == 1) return;
-    if (!dims.empty()) {
-      Dim& last = dims.back();
-      bool even = true;
-      for (size_t k = 0; k < N; ++k) even = even && last.stride[k] == stride[k] * size;
-      if (even) {
-        last.size *= size;
-        last.stride = stride;
-        return;
-      }
-    }
-    dims.push_back({size, stride});
-  }
-
-  /// The dims in the order of the output's strides, the smallest innermost, where the order of the
-  /// elements doesn't matter: neighbours in memory are then neighbours in the walk.
-  void sort() {
-    std::vector<Dim> sorted = dims;
-    std::stable_sort(sorted.begin(), sorted.end(), [](const Dim& a, const Dim& b) {
-      for (size_t k = 0; k < N; ++k) {
-        const int64_t x = std::abs(a.stride[k]), y = std::abs(b.stride[k]);
-        if (x != y && (k == 0 || (x != 0 && y != 0))) return x > y;
-      }
-      return false;
-    });
-    dims.clear();
-    elems = elems == 0 ? 0 : 1;
-    for (const Dim& d : sorted) add(d.size, d.stride);
-  }
+struct Space : CollapsedDims<static_cast<int>(N)> {
+  using Base = CollapsedDims<static_cast<int>(N)>;
+  using Base::Base;
+  using typename Base::Dim;
 
   /// Calls body(nest, start) for pieces that kernels can count: below 2^31 elements each, and,
   /// where an element takes so many work-items, below the 2^32 of those that AMD's drivers launch
@@ -66,8 +29,8 @@ struct Space {
   template <class F>
   void for_each_piece(int64_t items, F&& body) const {
     constexpr int64_t kMost = int64_t{1} << 30;
-    if (elems == 0) return;
-    piece(dims, start, std::clamp<int64_t>(2 * kMost / items, 1, kMost), body);
+    if (this->elems == 0) return;
+    piece(this->dims, this->start, std::clamp<int64_t>(2 * kMost / items, 1, kMost), body);
   }
   template <class F>
   void for_each_piece(F&& body) const {
@@ -76,13 +39,14 @@ struct Space {
 
  private:
   template <class F>
-  static void piece(std::vector<Dim> dims, std::array<int64_t, N> start, int64_t most, F& body) {
+  static void piece(DimList<Dim> dims, std::array<int64_t, N> start, int64_t most, F& body) {
     int64_t inner = 1;  // elements of all dims but the outermost
     for (size_t d = 1; d < dims.size(); ++d) inner *= dims[d].size;
     const int64_t outer = dims.empty() ? 1 : dims[0].size;
     if (!dims.empty() && inner > most) {
       const Dim first = dims[0];
-      const std::vector<Dim> rest(dims.begin() + 1, dims.end());
+      DimList<Dim> rest = dims;
+      rest.erase(rest.begin());
       for (int64_t i = 0; i < outer; ++i) {
         piece(rest, start, most, body);
         for (size_t k = 0; k < N; ++k) start[k] += first.stride[k];
@@ -100,7 +64,7 @@ struct Space {
     }
   }
 
-  static Nest<N> nest_of(const std::vector<Dim>& dims) {
+  static Nest<N> nest_of(const DimList<Dim>& dims) {
     Nest<N> nest;
     for (const Dim& d : dims) {
       nest.size[nest.rank] = Divider(static_cast<uint32_t>(d.size));
@@ -118,15 +82,7 @@ struct Space {
 /// The space of layouts of one shape: all of their dims, or those that `dims` names (bit d).
 template <uint32_t N>
 Space<N> space_of(const std::array<const Layout*, N>& layouts, uint32_t dims = ~0u) {
-  Space<N> space;
-  for (size_t k = 0; k < N; ++k) space.start[k] = layouts[k]->offset();
-  for (int d = 0; d < layouts[0]->rank(); ++d) {
-    if ((dims >> d & 1) == 0) continue;
-    std::array<int64_t, N> stride;
-    for (size_t k = 0; k < N; ++k) stride[k] = layouts[k]->stride(d);
-    space.add(layouts[0]->shape()[d], stride);
-  }
-  return space;
+  return Space<N>(layouts, dims);
 }
 
 /// Where operand k of a space lies: dim `along` is the run, without it all dims say where runs

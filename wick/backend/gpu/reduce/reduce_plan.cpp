@@ -4,28 +4,12 @@
 #include <cstdlib>
 
 namespace wick::gpu {
-namespace {
-
-/// Sorts so that the input's smallest strides are innermost; strides of 0 go outermost, since
-/// nobody gains from neighbours that are one.
-template <uint32_t N>
-Space<N> sorted(const Space<N>& space) {
-  std::vector<typename Space<N>::Dim> dims = space.dims;
-  std::stable_sort(dims.begin(), dims.end(), [](const auto& a, const auto& b) {
-    const int64_t x = std::abs(a.stride[0]), y = std::abs(b.stride[0]);
-    return x != y && y != 0 && (x == 0 || x > y);
-  });
-  Space<N> result;
-  result.start = space.start;
-  for (const auto& d : dims) result.add(d.size, d.stride);
-  if (space.elems == 0) result.elems = 0;
-  return result;
-}
-
-}  // namespace
 
 Reduction::Reduction(const Layout& in, const Layout& out, uint32_t dims)
-    : kept(sorted(space_of<2>({&in, &out}, ~dims))), reduced(space_of<1>({&in}, dims)) {
+    : kept(space_of<2>({&in, &out}, ~dims)), reduced(space_of<1>({&in}, dims)) {
+  // The input's smallest strides innermost; dims that it repeats along outermost, since nothing
+  // gains from neighbours that are one element.
+  kept.sort(Repeats::outermost);
   n = reduced.elems;
 }
 

@@ -23,7 +23,7 @@
 namespace wick::gpu {
 
 /// Rows of a unit; blocks of a chunk.
-inline constexpr u32 kUnitRows = 16, kChunkBlocks = 8;
+inline constexpr u32 kUnitRows = 16, kChunkBlocks = math::kChunkBlocks;
 
 /// kQuants: pieces of quants; kScales: pieces after them; kTail: bytes of a row after those.
 struct Q4_0 {

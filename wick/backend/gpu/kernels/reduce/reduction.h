@@ -3,11 +3,12 @@
 // What kernels of reductions are told, by the host, about the elements they reduce.
 
 #include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/math/orders.h"
 
 namespace wick::gpu {
 
 /// Elements of a chunk of the order (docs/design/numerics/reduce.md), and its accumulators.
-inline constexpr u32 kChunk = 4096, kAccumulators = 128;
+inline constexpr u32 kChunk = math::kSumChunk, kAccumulators = math::kSumAccumulators;
 /// Neighbouring accumulators of an item of sums.
 inline constexpr u32 kSumEach = 4;
 /// Items of a group at most: of rows and of join.gpu; of sums of columns.
