@@ -28,7 +28,7 @@ inline S at(const char* p) {
   return value;
 }
 
-/// Bytes from p to the next line of the cache.
+/// Bytes from p to the next cache line.
 inline int64_t bytes_to_line(const void* p) {
   return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(p) & 63);
 }
@@ -38,7 +38,7 @@ inline void stream_tile(S* to, const S* tile, int64_t n) {
   for (int64_t i = 0; i < n; i += kLine<S>) stream_line(to + i, tile + i);
 }
 
-/// A value that is harmless in the unused lanes of a vector, even as a divisor.
+/// A value for the unused lanes of a vector, harmless even as a divisor.
 template <class S>
 inline S filler() {
   if constexpr (kNarrow<S>) {
@@ -48,7 +48,7 @@ inline S filler() {
   }
 }
 
-/// Up to kN elements, the rest filled.
+/// A copy of up to kN elements, padded to kN.
 template <class S, int64_t kN>
 struct PaddedLine {
   alignas(64) S elems[kN];
@@ -59,7 +59,7 @@ struct PaddedLine {
   const S* pointer() const { return elems; }
 };
 
-/// Elements that are whole lines of every one of the types.
+/// The least number of elements that fill whole cache lines of every type.
 template <class... S>
 constexpr int64_t line_of_all() {
   int64_t n = 1;
@@ -67,10 +67,11 @@ constexpr int64_t line_of_all() {
   return n;
 }
 
-/// Covers a run of n elements with calls of lines(y, inputs.., count), count a multiple of a line
-/// of every operand. The end of the run, and the start of a streamed one up to a line's boundary,
-/// go through padded lines, so that no byte outside the run is touched. Streamed results come in
-/// pieces small enough that their stores overlap with the arithmetic of the next.
+/// Covers a run of n elements with calls of lines(y, inputs.., count), where count elements fill
+/// whole cache lines of every operand. The end of the run, and with `stream` its start up to a
+/// cache line, go through padded copies, so that no byte outside the run is accessed. Streamed
+/// results are computed in pieces, so that the stores of one overlap with the arithmetic of the
+/// next.
 template <class S, class Lines, class... In>
 inline void cover(int64_t n, bool stream, const Lines& lines, S* y, const In*... in) {
   constexpr int64_t kN = line_of_all<S, In...>();

@@ -246,7 +246,7 @@ struct RunBlock {
 /// Orders two or more dims for runs along dim 0, and chooses the block size.
 template <int N>
 RunBlock order_for_runs(StridedOperands<N>& operands) {
-  constexpr int64_t kRun = 32768;  // the longest run, so that threads get equal shares
+  constexpr int64_t kRun = 32768;  // longer runs are cut, so that threads can share them
   RunBlock block{kRun, 1, 1};
   int longest = 0, nearest = 1;
   for (int d = 1; d < operands.rank(); ++d) {

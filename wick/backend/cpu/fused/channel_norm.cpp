@@ -1,4 +1,4 @@
-// group_norm and batch_norm: which elements go to the kernels, in which order, on which thread.
+// group_norm and batch_norm: in which order and on which thread kernels get the elements.
 
 #include <algorithm>
 #include <atomic>
@@ -17,21 +17,21 @@
 namespace wick::cpu {
 namespace {
 
-// Below this many elements a second thread costs more than it saves.
+// Below so many elements a second thread costs more than it saves.
 constexpr int64_t kElemsPerThread = 32768;
 
-// Rows that aren't dense are made so once, up to this length; longer ones a chunk at a time, three
-// times.
+// Rows that aren't dense are copied once, up to this size; longer rows are gathered a chunk at a
+// time, in each of the three passes.
 constexpr int64_t kDenseRowBytes = 1 << 20;
 
-// Fewer elements are gathered in less time than a copy takes to begin.
+// Fewer elements are gathered in less time than a copy takes to start.
 constexpr int64_t kCopied = 512;
 
 const ChannelNormKernels& kernels([[maybe_unused]] Isa isa) {
   return WICK_SELECT_KERNELS(isa, channel_norm_kernels, v4);
 }
 
-/// A vector's numbers in the type that computes; `absent` where there is none.
+/// The elements of a vector in the compute type; `absent` if there is no vector.
 template <class A>
 std::vector<A> numbers(CpuBackend& cpu, const ConstView& vector, int64_t n, A absent) {
   std::vector<A> wide(static_cast<size_t>(n), absent);
@@ -51,7 +51,8 @@ A row_total(std::span<A> sums) {
   return sums[0];
 }
 
-/// The elements of a row of group_norm in one operand: a group's channels, each with its pixels.
+/// Where the elements of a row of group_norm lie in one operand: a group's channels, each with its
+/// pixels.
 class RowPlaces {
  public:
   RowPlaces(void* data, DType dtype, const Layout& layout, int64_t channels)
@@ -62,7 +63,7 @@ class RowPlaces {
   bool dense() const {
     return dims_.rank() == 0 || (dims_.rank() == 1 && dims_.inner(0).stride[0] == 1);
   }
-  /// Of a dense one: element `first` of the row at `row`.
+  /// Element `first` of the row at offset `row`; of dense rows.
   char* at(int64_t row, int64_t first) const { return data_ + (row + first) * elem_; }
   void gather_to(char* to, int64_t row, int64_t first, int64_t count) const {
     dims_.runs(first, first + count, [&](const auto& at, const auto& stride, int64_t n) {
@@ -70,7 +71,7 @@ class RowPlaces {
       to += n * elem_;
     });
   }
-  /// All of it, by a copy that turns what lies crosswise.
+  /// Copies a whole row, with the transpositions that that takes.
   void copy_to(CpuBackend& cpu, char* to, int64_t row) const {
     const Layout from(first_.shape(), first_.strides(), row);
     cpu.copy({to, dtype_, Layout::contiguous(first_.shape())}, {data_, dtype_, from});
@@ -90,7 +91,8 @@ class RowPlaces {
   CollapsedDims<1> dims_;
 };
 
-/// group_norm in the type A. Each thread takes rows; of fewer rows than threads, chunks of them.
+/// group_norm in the compute type A. Threads take rows, or chunks if there are fewer rows than
+/// threads.
 template <class A>
 class GroupNorm {
  public:
@@ -105,7 +107,7 @@ class GroupNorm {
         n_(in.layout.elems() / (in.layout.shape()[0] * groups)),
         pixels_(n_ / channels_),
         chunks_((n_ + kSumChunk - 1) / kSumChunk),
-        x_(const_cast<void*>(in.data), in.dtype, in.layout, channels_),  // which isn't written
+        x_(const_cast<void*>(in.data), in.dtype, in.layout, channels_),  // x isn't written
         y_(out.data, out.dtype, out.layout, channels_),
         weight_(numbers<A>(cpu, weight, channels_ * groups, A{1})),
         bias_(numbers<A>(cpu, bias, channels_ * groups, -A{0})),
@@ -144,11 +146,11 @@ class GroupNorm {
   struct Statistics {
     A mean, scale;
   };
-  /// Its number, and where it begins in y and in x.
+  /// The index of a row, and its offsets in y and in x.
   struct Row {
     int64_t index, y, x;
   };
-  /// Elements of a row side by side, from `first` on, a chunk's beginning.
+  /// Contiguous elements of a row from `first` on, the start of a chunk.
   struct Piece {
     const char* x;
     int64_t first, count;
@@ -194,14 +196,14 @@ class GroupNorm {
     }
   }
 
-  /// Elements of a row from `first` on: as they lie, or gathered.
+  /// Elements of a row from `first` on, in place or gathered.
   Piece piece(const Row& row, int64_t first, int64_t count, char* gathered) const {
     if (x_.dense()) return {x_.at(row.x, first), first, count};
     x_.gather_to(gathered, row.x, first, count);
     return {gathered, first, count};
   }
 
-  /// Three passes: over all of a dense row or one that was made dense, or by chunks.
+  /// Three passes over a row: the whole row if it is dense or was copied, else chunk by chunk.
   void whole_row(int64_t index, char* gathered, std::vector<A>& sums) const {
     const Row at = row(index);
     const bool at_once = x_.dense() || holds_rows();
@@ -224,7 +226,7 @@ class GroupNorm {
     pass([&](const Piece& p) { store(at, p, s); });
   }
 
-  /// Calls body(row, piece) for every chunk, over the threads.
+  /// Calls body(row, piece) for every chunk, on all threads.
   template <class Body>
   void for_each_chunk(const Body& body) const {
     const int64_t grain = kElemsPerThread / kSumChunk;
@@ -261,11 +263,11 @@ class GroupNorm {
   RowPlaces x_, y_;
   std::vector<A> weight_, bias_;
   A eps_;
-  CollapsedDims<2> rows_;  // where each row of y and of x begins
+  CollapsedDims<2> rows_;  // offsets of each row in y and in x
   bool stream_ = false;
 };
 
-/// batch_norm in the type A.
+/// batch_norm in the compute type A.
 template <class A>
 void batch_norm_in(CpuBackend& cpu, const View& out, const ConstView& in, const ConstView& mean,
                    const ConstView& variance, const ConstView& weight, const ConstView& bias,

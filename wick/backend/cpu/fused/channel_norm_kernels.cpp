@@ -6,7 +6,8 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-// Channels of fewer pixels have their numbers laid out element by element, so many at a time.
+// For channels of fewer than kShortChannel pixels, weights and biases are copied to an array with
+// one entry for each element, kLaidOut elements at a time.
 constexpr int64_t kShortChannel = 48;
 constexpr int64_t kLaidOut = 1024;
 
@@ -19,7 +20,7 @@ struct Same {
   A number;
   Vec<A> wide;
 };
-/// One for each.
+/// One number for each element.
 template <class A>
 struct Each {
   WICK_FN Vec<A> lanes(int64_t i) const { return load(numbers + i); }
@@ -27,8 +28,8 @@ struct Each {
   const A* numbers;
 };
 
-/// y[i] = f(i), f of one element and of a vector's. A streamed run goes around the caches from its
-/// first line on.
+/// y[i] = f(i), where `lanes` computes a vector and `lane` one element. kStream: with non-temporal
+/// stores from the first cache line on.
 template <bool kStream, class T, class Lanes, class Lane>
 WICK_FN void store_run(T* y, int64_t n, const Lanes& lanes, const Lane& lane) {
   constexpr int kWidth = kStep<T>;
@@ -43,7 +44,8 @@ WICK_FN void store_run(T* y, int64_t n, const Lanes& lanes, const Lane& lane) {
   for (; i < n; ++i) y[i] = narrow<T>(lane(i));
 }
 
-// A sum a chunk of 4096 elements, in the order of the row sum. Bytes moved: the run, read once.
+// The sum of each chunk of 4096 elements, in the order of the row sum. Bytes moved: the run, read
+// once.
 template <class T>
 void sums(const void* in, int64_t n, void* out) {
   const auto* x = static_cast<const T*>(in);
@@ -53,7 +55,8 @@ void sums(const void* in, int64_t n, void* out) {
   }
 }
 
-// The same of (x - mean)². Bytes moved: the run, read once more, out of a cache while a row fits.
+// The sum of (x - mean)² of each chunk. Bytes moved: the run, read once more, from a cache if a row
+// fits.
 template <class T>
 void squares(const void* in, int64_t n, const void* mean, void* out) {
   using A = Compute<T>;
@@ -79,7 +82,7 @@ WICK_FN void group_run(const T* x, T* y, int64_t n, Compute<T> mean, Compute<T> 
       [&](int64_t i) { return ((widen(x[i]) - mean) * scale) * w.lane(i) + b.lane(i); });
 }
 
-/// Channels of few pixels: their numbers are laid out beside the elements.
+/// Channels of few pixels: a weight and a bias for each element.
 template <bool kStream, class T>
 WICK_FN void group_short(const GroupRun& run, const T* x, T* y) {
   using A = Compute<T>;
@@ -117,7 +120,7 @@ WICK_FN void group_stored(const GroupRun& run) {
 }
 
 // y = ((x - mean) * scale) * weight + bias. Index map: the run's channels one after another, each
-// of `pixels` neighbours. Bytes moved: the run, read (a third time) and written once.
+// of `pixels` contiguous elements. Bytes moved: the run, read (a third time) and written once.
 template <class T>
 void group(const GroupRun& run) {
   run.stream ? group_stored<true, T>(run) : group_stored<false, T>(run);
@@ -153,8 +156,8 @@ WICK_FN void batch_stored(const ChannelRun& run) {
   }
 }
 
-// y = (x - mean) * scale + bias. Index map: elements in a line, of one channel or each of its own.
-// Bytes moved: x read and y written once, the numbers where each element has its own.
+// y = (x - mean) * scale + bias. Index map: a run of elements, all of one channel or each of
+// another. Bytes moved: x read and y written once, and three numbers for each channel.
 template <class T>
 void batch(const ChannelRun& run) {
   run.stream ? batch_stored<true, T>(run) : batch_stored<false, T>(run);

@@ -1,4 +1,4 @@
-// Ops that stand for several others in a row: on a CPU they are done one after another.
+// Ops that stand for a sequence of others, which the CPU runs one after another.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace wick::cpu {
 namespace {
 
-/// A dense f32 tensor for the length of a scope.
+/// A dense f32 tensor that lives as long as its scope.
 class Temporary {
  public:
   Temporary(CpuBackend& backend, const Shape& shape)
@@ -83,7 +83,7 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
   const int64_t d = keys.layout.shape()[3], e = values.layout.shape()[3];
   const int64_t h = out.layout.shape()[1] / e;
   if (t == 0) return;
-  // All is checked before anything is stored.
+  // Everything is checked before anything is stored.
   const PagePlaces places({.op = "cached_attention",
                            .tables = where.tables,
                            .positions = where.positions,
@@ -126,7 +126,7 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
 
 namespace {
 
-/// The work itself, done again.
+/// A recording that runs the work again.
 class CpuRecording final : public Recording {
  public:
   explicit CpuRecording(std::function<void()> work) : work_(std::move(work)) {}

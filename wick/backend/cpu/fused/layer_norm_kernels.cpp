@@ -6,13 +6,13 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-// Deviations of a row are kept up to this length; longer rows compute them twice.
+// Deviations of rows up to this length are kept; longer rows compute them twice.
 constexpr int64_t kKeptRow = 16384;
 
 inline constexpr auto kSame = [](auto v) { return v; };
 inline constexpr auto kSquare = [](auto v) { return v * v; };
 
-/// c = x - m, widened.
+/// c = x - m in the compute type.
 template <class T>
 WICK_FN void deviations(const T* x, Compute<T> m, Compute<T>* c, int64_t n) {
   constexpr int kWidth = kStep<T>;

@@ -12,7 +12,7 @@
 namespace wick::cpu {
 namespace {
 
-// Below this many elements a second thread costs more than it saves.
+// Below so many elements a second thread costs more than it saves.
 constexpr int64_t kElemsPerThread = 32768;
 
 const FusedKernels& kernels([[maybe_unused]] Isa isa) {
@@ -26,9 +26,8 @@ char* at(void* data, DType dtype, int64_t elem) {
   return static_cast<char*>(data) + bytes_of(dtype, elem);
 }
 
-/// True for an output that is large enough to go around the caches and whose rows all start at a
-/// line of the cache: these kernels write whole lines from a row's first element on, where loops of
-/// single elements (loops.h) come to the next line by themselves.
+/// Whether an output is large enough for non-temporal stores, and all of its rows start at a cache
+/// line: these kernels store whole cache lines from a row's first element on.
 bool should_stream(const View& out) {
   const Layout& y = out.layout;
   if (bytes_of(out.dtype, y.elems()) < stream_threshold_bytes()) return false;
@@ -39,7 +38,8 @@ bool should_stream(const View& out) {
   return places % 64 == 0;
 }
 
-/// Calls body(out and in offsets, their strides, rows) for all rows along `axis`, over the threads.
+/// Calls body(offsets, strides, count) for runs of rows along `axis`, on all threads. Offsets and
+/// strides are those of out, then of in.
 template <class F>
 void for_each_row(const Layout& out, const Layout& in, int axis, int64_t n, F&& body) {
   const CollapsedDims<2> rows({&out, &in}, ~(1u << axis));
@@ -47,8 +47,8 @@ void for_each_row(const Layout& out, const Layout& in, int axis, int64_t n, F&& 
                [&](int64_t begin, int64_t end) { rows.runs(begin, end, body); });
 }
 
-/// A dim other than `axis` along which both lie dense, or -1. Columns of few, or of so many
-/// elements that a strip of them would be larger than a cache, go row by row.
+/// A dim other than `axis` along which both operands are dense, or -1. Few columns, and columns so
+/// long that a strip of them exceeds a cache, are processed one after another.
 int columns_dim(const Layout& out, const Layout& in, int axis) {
   constexpr int64_t kFew = 4, kMost = 65536;
   if (out.stride(axis) == 1 && in.stride(axis) == 1) return -1;
@@ -59,7 +59,7 @@ int columns_dim(const Layout& out, const Layout& in, int axis) {
   return -1;
 }
 
-/// softmax along `axis` for strips of neighbours along `columns`.
+/// softmax along `axis` of strips of neighbours along `columns`.
 void softmax_of_columns(Isa isa, const View& out, const ConstView& in, int axis, int columns,
                         bool log) {
   const Layout &x = in.layout, &y = out.layout;
@@ -137,7 +137,7 @@ void CpuBackend::layer_norm(const View& out, const ConstView& in, const ConstVie
   const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);
   const DType compute = in.dtype == DType::f64 ? DType::f64 : DType::f32;
   const auto widened = [&](const ConstView& v) {
-    std::vector<double> wide;  // of either type
+    std::vector<double> wide;  // of either compute type
     if (v.data == nullptr) return wide;
     wide.resize(static_cast<size_t>(n));
     const View to{wide.data(), compute, Layout::contiguous(Shape{n})};

@@ -6,15 +6,15 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-// The exponentials of a row are kept up to this length where the output can't hold them; longer
-// rows compute them twice, which gives the same bits.
+// The exponentials of rows up to this length are kept if the output can't hold them. Longer rows
+// compute them twice, with the same bits.
 constexpr int64_t kKeptRow = 16384;
 
-// Neighbouring pairs that rope turns at a time.
+// Neighbouring pairs that rope rotates at a time.
 constexpr int64_t kRopePairs = 32;
 
-/// y = (x * r) * w over a contiguous run, each product rounded, then the store.
-/// Streamed rows ask for `ahead` meanwhile: with only stores under way, memory would idle.
+/// y = (x * r) * w of a contiguous run, each product rounded, then the store. kStream: prefetches
+/// `ahead` meanwhile, so that memory isn't idle during non-temporal stores.
 template <bool kStream, class T, class W>
 WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, Compute<T> r,
                        const T* ahead = nullptr) {
@@ -101,8 +101,8 @@ void rms_norm(const RowsIn& xs, const RowsIn& ws, const RowsOut& ys, int64_t cou
   }
 }
 
-/// The largest of a contiguous run and `m`. Ignores NaN and the sign of zero: a NaN makes the whole
-/// row NaN through its exponential, and x - 0 has one value.
+/// The largest of a contiguous run and `m`. Ignores NaN, whose exponential makes the whole row NaN,
+/// and the sign of zero, which doesn't change x - m.
 template <class T>
 WICK_FN Compute<T> run_max(const T* x, int64_t n, Compute<T> m) {
   constexpr int kWidth = kStep<T>;
@@ -120,7 +120,7 @@ WICK_FN Compute<T> run_max(const T* x, int64_t n, Compute<T> m) {
   return m;
 }
 
-/// out = x - m, widened.
+/// out = x - m in the compute type.
 template <class T>
 WICK_FN void subtract_run(const T* x, Compute<T> m, Compute<T>* out, int64_t n) {
   constexpr int kWidth = kStep<T>;
@@ -135,8 +135,8 @@ WICK_FN void exp_run(A* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = math::exp(x[i]);
 }
 
-/// e = exp(x - m) over a chunk of a row, and their sum in the order of chunk_sum: while an
-/// exponential is at hand, it goes to its accumulator.
+/// e = exp(x - m) of a chunk of a row, and their sum in the order of chunk_sum: each exponential is
+/// added to its accumulator while it is in a register.
 template <class T>
 WICK_FN Compute<T> exp_chunk(const T* x, Compute<T> m, Compute<T>* e, int64_t n) {
   using A = Compute<T>;
@@ -177,8 +177,8 @@ WICK_FN void finish_run(const Compute<T>* e, T* y, int64_t n, const F& f) {
   for (; i < n; ++i) y[i] = narrow<T>(f(e[i]));
 }
 
-/// One row of softmax. `gathered` holds a chunk of it where x or y aren't dense, `kept` its
-/// exponentials where y can't: all of them in rows up to kKeptRow, else those of a chunk.
+/// One row of softmax. `gathered` holds a chunk if x or y isn't dense. `kept` holds exponentials if
+/// y can't: those of the whole row up to kKeptRow elements, else those of a chunk.
 template <class T>
 WICK_FN void softmax_row(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t n, bool log,
                          T* gathered, Compute<T>* kept) {
@@ -249,7 +249,7 @@ WICK_FN void rope_halves(const T* x, int64_t xs, const float* c, int64_t cs, con
   }
 }
 
-/// Rows without gaps. Both halves of a streamed row start at a line of the cache.
+/// Dense rows. kStream: both halves of a row start at a cache line.
 template <bool kStream, class T>
 WICK_FN void rope_halves_dense(const T* x, const float* c, const float* s, T* y, int64_t half) {
   constexpr int kWidth = kStep<T>;
@@ -277,8 +277,8 @@ WICK_FN void rope_halves_dense(const T* x, const float* c, const float* s, T* y,
   rope_halves(x + i, 1, c + i, 1, s + i, 1, y + i, 1, half - i, half);
 }
 
-// Differences and sums go to arrays of their own before they are interleaved: side by side, GCC
-// makes them one instruction that subtracts and adds in turn, and (12.2) fuses the products into it
+// Differences and sums are computed in separate arrays before they are interleaved. Otherwise GCC
+// uses one instruction that subtracts and adds alternately, and GCC 12.2 fuses the products into it
 // in spite of -ffp-contract=off.
 template <class T>
 WICK_FN void rope_pairs(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
@@ -305,7 +305,7 @@ WICK_FN void rope_neighbours(const T* x, int64_t xs, const float* c, int64_t cs,
     const int64_t count = min(half - start, kRopePairs);
     const T* from = x + 2 * start * xs;
     T* to = y + 2 * start * ys;
-    if (dense && count == kRopePairs) {  // known strides and sizes: whole vectors, no loops
+    if (dense && count == kRopePairs) {  // constant strides and sizes: whole vectors
       rope_pairs(from, 1, c + start, 1, s + start, 1, to, 1, kRopePairs);
     } else {
       rope_pairs(from, xs, c + start * cs, cs, s + start * ss, ss, to, ys, count);

@@ -11,9 +11,9 @@
 namespace wick::cpu {
 namespace {
 
-/// Whether n ids are all padding or below `limit`. Written so that compilers vectorise it: a signed
-/// id is right when neither it nor its distance from the last one is negative; an unsigned one when
-/// the next number, to which padding is 0, isn't above the limit.
+/// Whether each of n ids is padding or below `limit`. Written so that compilers vectorise it: a
+/// signed id is right if neither it nor (limit − 1 − id) is negative; an unsigned id is right if id
+/// + 1, which is 0 for padding, is at most the limit.
 template <class Id>
 bool all_below(const Id* ids, int64_t stride, int64_t n, uint64_t limit) {
   if constexpr (std::numeric_limits<Id>::is_signed) {
@@ -101,13 +101,13 @@ Strips::Strips(const ConstView& walked, const ConstView& chosen, const ConstView
   n_ = shape[dim];
   step_ = along_step_[1] * bytes_[1];
 
-  // The order of lines is free: those that are neighbours in `walked` come together.
+  // Rows may come in any order: those that are neighbours in `walked` come together.
   rows_ = CollapsedDims<3>({&walked.layout, &chosen.layout, &ids.layout}, ~(1u << dim));
   rows_.sort();
   along_ = rows_.rank() == 0 ||
            std::abs(walked.layout.stride(dim)) <= std::abs(rows_.inner(0).stride[0]);
   if (along_ || rows_.elems == 0) return;
-  // Columns side by side, as many as leave what their ids choose from in the second-level cache.
+  // Neighbouring columns, as many as keep the elements that their ids choose from in L2.
   constexpr int64_t kCache = 512 * 1024;
   columns_ = rows_.inner(0).size;
   const int64_t column_bytes = chosen.layout.shape()[dim] * bytes_[1];

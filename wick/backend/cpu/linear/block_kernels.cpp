@@ -1,7 +1,7 @@
-// Blocks to floats and back; compiled once for every instruction set.
+// Conversion of blocks to floats and back.
 //
-// Computes what wick/math/quants.h defines, block by block and in order; the bits
-// don't depend on the instruction set. Bytes moved: each once in and once out.
+// Computes what wick/math/quants.h defines, block by block; the bits don't depend on the
+// instruction set. Bytes moved: each once in and once out.
 
 #include "wick/backend/cpu/linear/block_kernels.h"
 

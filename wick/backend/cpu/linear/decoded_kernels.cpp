@@ -1,11 +1,9 @@
-// Products with block dtypes that have no kernels of their own; compiled once for every instruction
-// set.
+// gemm with weights of block dtypes that have no kernels of their own.
 //
-// Computes: y[c][row] by the order of docs/design/numerics/quantised.md, "Formats without kernels".
-// Index map: a vector's lanes are rows. A chunk of 256 values of 32 rows is decoded to floats,
-// transposed into a tile that stays in the first-level cache, and multiplied with all columns, some
-// at a time so that their chains hide the latency of fma. Bytes moved: the weights once, x once for
-// each panel.
+// Computes y[c][row] in the order of docs/design/numerics/quantised.md, "Formats without kernels".
+// Index map: lanes are rows. A chunk of 256 values of 32 rows is decoded to floats, transposed into
+// a tile that stays in L1, and multiplied with all columns, several at a time so that their chains
+// hide the latency of fma. Bytes moved: the weights once, x once for each panel.
 
 #include "wick/backend/cpu/linear/decoded_kernels.h"
 
@@ -19,13 +17,14 @@ namespace {
 
 using i64 = int64_t;
 constexpr int kChunk = math::kDecodedChunk, kPanels = kDecodedRows / 16;
-constexpr int kVectors = 64 / kVectorBytes;  // of sixteen rows
-/// Columns at a time: as many chains as there are registers for.
+constexpr int kVectors = 64 / kVectorBytes;  // for sixteen rows
+/// Columns at a time: as many chains as fit the registers.
 constexpr int kMostColumns = kVectorBytes == 64 ? 8 : 2;
 
 using Tile = float[kPanels][kChunk][16];
 
-/// Values [k0, k0 + n) of the job's rows as tile[panel][k][row]; rows past the last are zeros.
+/// Decodes values [k0, k0 + n) of the job's rows into tile[panel][k][row]; rows past the last are
+/// zeros.
 template <class Block>
 void decode(const DecodedJob& job, i64 k0, i64 n, Tile& tile) {
   constexpr i64 kValues = math::kBlockValues<Block>;
@@ -50,7 +49,7 @@ void decode(const DecodedJob& job, i64 k0, i64 n, Tile& tile) {
   }
 }
 
-/// y += the chunk's sums, of kColumns columns.
+/// Adds the sums of a chunk to y, for kColumns columns.
 template <int kColumns>
 void multiply_columns(const Tile& tile, i64 n, const float* x, i64 x_stride, float* y) {
   Vec<float> sums[kColumns][kPanels][kVectors] = {};

@@ -1,5 +1,5 @@
-// Weights of block dtypes without kernels of their own: rows in file layout, decoded as they are
-// multiplied.
+// Weights of block dtypes without kernels of their own: rows keep their file layout and are decoded
+// as they are multiplied.
 
 #include <algorithm>
 #include <atomic>
@@ -22,7 +22,7 @@ struct DecodedWeight final : PreparedWeight {
   WeightMemory memory;
 };
 
-/// Columns of one pass over a weight: bounds the memory for them in f32.
+/// Columns of one pass over a weight. Bounds the memory for activations in f32.
 constexpr int64_t kPassColumns = 1024;
 
 }  // namespace

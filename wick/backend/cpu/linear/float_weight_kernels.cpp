@@ -2,7 +2,7 @@
 #include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/simd/transpose.h"
 
-// Packing and matrix–vector kernels for weights of f32, f16 and bf16.
+// Packing and gemv kernels for weights of f32, f16 and bf16.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -11,7 +11,7 @@ using i64 = int64_t;
 constexpr int kRows = kWeightPanelRows;
 constexpr int kVectors = 64 / kVectorBytes;  // f32 vectors of a panel's sixteen rows
 
-// ---- packing: 16 rows of k → one panel. Reads and writes each weight once.
+// ---- Packing: 16 rows of k values become one panel. Reads and writes each weight once.
 
 using Octet = uint16_t __attribute__((vector_size(16)));
 using OctetAnywhere = uint16_t __attribute__((vector_size(16), aligned(2), may_alias));
@@ -53,7 +53,7 @@ WICK_FN void transpose_halves(const Half* const* rows, i64 n, Half* to) {
   }
 }
 
-/// Element size of 2 or 4 bytes; Pairs: two k of a row stay side by side.
+/// E: an element of 2 or 4 bytes. kPairs: two consecutive k of a row stay together.
 template <class E, bool kPairs>
 void pack_panel(const PackPanelArgs& args) {
   constexpr i64 kRun = 256;
@@ -93,12 +93,12 @@ void pack_panel(const PackPanelArgs& args) {
 
 // ---- matrix–vector.
 //
-// P panels advance through k together: P · kVectors independent chains a column hide the latency of
-// fma, and each chain takes its row's products in order of k. The P panels are as many equal parts
-// of a run of panels apart, so that the run is read as P long streams, which a processor's own
-// prefetchers follow from panel to panel. Weights are read once, x stays in L1.
+// P panels advance through k together: P · kVectors independent chains per column hide the latency
+// of fma, and each chain adds its row's products in the order of k. A run of panels is cut into P
+// equal parts, and the P panels are one of each part. So the run is read as P long streams, which
+// hardware prefetchers follow from panel to panel. Weights are read once, x stays in L1.
 
-/// The next step of a panel as f32: one k of f32 and f16, two of bf16.
+/// One step of a panel as f32: one k of f32 and f16, two of bf16.
 template <class S>
 struct Step;
 template <>
@@ -135,7 +135,7 @@ struct Step<bf16> {
   }
 };
 
-/// P panels, `apart` panels from each other, for C columns.
+/// P panels, `apart` panels from each other, times C columns.
 template <class S, int P, int C>
 void decode_panels(const DecodeArgs& args, const char* w, i64 apart, const float* x, float* y) {
   using T = Step<S>;
@@ -179,7 +179,7 @@ void decode_panels(const DecodeArgs& args, const char* w, i64 apart, const float
   }
 }
 
-/// Panels at once for C columns, as the registers allow.
+/// Panels at once for C columns: as many as fit the registers.
 template <int C>
 constexpr int panels_at_once() {
   if constexpr (kVectors == 1) return 4;
@@ -209,12 +209,12 @@ void decode_columns(const DecodeArgs& a, i64 col) {
 
 template <class S>
 void decode(const DecodeArgs& args) {
-  // A group of panels serves all columns before the next is read.
+  // A group of panels is multiplied with all columns before the next group is read.
   constexpr i64 kGroup = 4;
   for (i64 panel = 0; panel < args.panels; panel += kGroup) {
     DecodeArgs group = args;
     if (args.cols <= kDecodeColumns) {
-      panel = args.panels;  // one pass: no need to cut
+      panel = args.panels;  // one pass, so no groups
     } else {
       group.weight = static_cast<const char*>(args.weight) + panel * args.panel_bytes;
       group.y = args.y + panel * kRows;
@@ -222,7 +222,7 @@ void decode(const DecodeArgs& args) {
     }
     for (i64 col = 0; col < args.cols;) {
       const i64 left = args.cols - col;
-      // 5 = 3 + 2, 6 = 3 + 3: even passes.
+      // Passes of about equal size: 5 = 3 + 2, 6 = 3 + 3.
       const i64 cols = left <= kDecodeColumns ? left : (left < 2 * 4 - 1 ? (left + 1) / 2 : 4);
       switch (cols) {
         case 1:

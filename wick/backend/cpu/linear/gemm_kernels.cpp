@@ -5,12 +5,12 @@
 #include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/simd/transpose.h"
 
-// The float and integer product kernels of one instruction set.
+// The gemm kernels for floats and integers.
 //
-// Tile: C[MR, NP·64 bytes] in registers; for each k one load of B's panels, MR broadcasts from A's
+// Tile: C[MR, NP·64 bytes] in registers. For each k: loads of B's panels, MR broadcasts from A's
 // panel, MR·NP·(64 / vector) fused multiply-adds. An output is one accumulator from first to last
-// k. Per k a tile reads MR·4 bytes of A from L1 (its panel is reused by every tile of the row) and
-// NP·64 bytes of B from L2.
+// k. Per k a tile reads MR·4 bytes of A from L1 (every tile of the row uses that panel) and NP·64
+// bytes of B from L2.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -75,9 +75,9 @@ void tile(i64 k, const T* a, const T* b, i64 b_panel_stride, T* c, i64 c_stride,
 }
 
 #if defined(__AVX512F__)
-// The same on pairs of bf16, two products a lane and step. vdpbf16ps flushes denormal operands and
-// results and rounds each of its two additions to nearest. kRounds: c is of bf16; one instruction
-// rounds sums, which are no denormals (those it would take for zeros).
+// A tile of pairs of bf16: two products per lane and step. vdpbf16ps flushes denormal operands and
+// results to zero, and rounds each of its two additions to nearest. kRounds: c is bf16. One
+// instruction rounds the sums; it would flush denormals, which sums never are.
 template <class T, int MR, int NP, bool kRounds>
 __attribute__((target("avx512bf16"))) void tile_bf16(i64 k, const T* a, const T* b,
                                                      i64 b_panel_stride, T* c, i64 c_stride,
@@ -131,7 +131,7 @@ __attribute__((target("avx512bf16"))) void tile_bf16(i64 k, const T* a, const T*
 template <class T>
 using Tile = void (*)(i64, const T*, const T*, i64, T*, i64, bool);
 
-/// The tile functions of 1, 2, 4, … kTileRows rows by 1 … kTilePanels panels.
+/// Which tile functions Tiles holds: of 1, 2, 4, … kTileRows rows by 1 … kTilePanels panels.
 struct Fma {
   template <class T, int MR, int NP>
   static constexpr Tile<T> get() {
@@ -170,8 +170,7 @@ constexpr Tiles<T> make_tiles() {
   return tiles;
 }
 
-/// Asks for the lines of C that the tile of row i and column j will want: it comes next, and one
-/// computes meanwhile.
+/// Prefetches the cache lines of C of the tile at row i and column j, which is computed next.
 template <class T>
 WICK_FN void prefetch_tile(const MultiplyArgs& m, i64 i, i64 j) {
   constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
@@ -182,8 +181,8 @@ WICK_FN void prefetch_tile(const MultiplyArgs& m, i64 i, i64 j) {
   }
 }
 
-/// Brings the part of A's next panel that is a tile's share nearer: of a block's tiles, those that
-/// begin at column j of a row of them.
+/// Prefetches a share of A's next panel: each tile of a row of tiles prefetches an equal share;
+/// this one starts at column j.
 template <class T>
 WICK_FN void prefetch_rows(const MultiplyArgs& m, i64 i, i64 j) {
   constexpr i64 kTileCols = kTilePanels * kColPanel<T>, kLine = 64 / sizeof(T);
@@ -196,7 +195,7 @@ WICK_FN void prefetch_rows(const MultiplyArgs& m, i64 i, i64 j) {
   }
 }
 
-/// One tile, through a buffer where it reaches over C's edge.
+/// Computes one tile, through a buffer if it exceeds the edge of C.
 template <class T>
 WICK_FN void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i64 j) {
   constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
@@ -228,7 +227,7 @@ WICK_FN void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i
 }
 
 #if defined(__AVX512F__)
-/// to[i] = from[i], sums of bf16_dot, rounded.
+/// to[i] = from[i], sums of bf16_dot rounded to bf16.
 __attribute__((target("avx512bf16"))) void store_dots(const void* from, void* to,
                                                       [[maybe_unused]] i64 stride, i64 n) {
   const float* at = static_cast<const float*>(from);
@@ -242,7 +241,8 @@ __attribute__((target("avx512bf16"))) void store_dots(const void* from, void* to
   for (; i < n; ++i) out[i] = narrow<math::bf16>(at[i]);
 }
 
-/// Tiles of finished sums straight into a C of bf16; those over its edge through a buffer.
+/// Tiles of finished sums are stored directly to a bf16 C; tiles that exceed its edge go through a
+/// buffer.
 void multiply_to_bf16(const MultiplyArgs& m) {
   static constexpr Tiles<float> kWide = make_tiles<Bf16Dot<false>, float>();
   static constexpr Tiles<float> kRounded = make_tiles<Bf16Dot<true>, float>();
@@ -271,8 +271,9 @@ void multiply_to_bf16(const MultiplyArgs& m) {
 }
 #endif
 
-/// C[rows, cols] = A panels · B panels, tile by tile. A wide tile keeps A's panel in L1 while B's
-/// pass by from L2; a narrow one, which reads more of B than of A, the other way round.
+/// C[rows, cols] = A panels · B panels, tile by tile. With wide tiles, a panel of A stays in L1
+/// while those of B come from L2. Narrow tiles read more of B than of A: there a panel of B stays
+/// in L1.
 template <class Kind, class T>
 void multiply(const MultiplyArgs& m) {
   static constexpr Tiles<T> kTiles = make_tiles<Kind, T>();
@@ -287,7 +288,7 @@ void multiply(const MultiplyArgs& m) {
       }
     }
   } else {
-    constexpr i64 kRowBlock = 24 * kTileRows;  // its panels stay in L2
+    constexpr i64 kRowBlock = 24 * kTileRows;  // whose panels stay in L2
     for (i64 i0 = 0; i0 < m.rows; i0 += kRowBlock) {
       const i64 end = m.rows - i0 < kRowBlock ? m.rows : i0 + kRowBlock;
       for (i64 j = 0; j < m.cols; j += kTileCols) {
@@ -300,9 +301,9 @@ void multiply(const MultiplyArgs& m) {
   }
 }
 
-/// Rows into panels [panel][k][W] of which the first R of each W are used. Three ways, by what lies
-/// dense in memory: rows side by side (each k is read as one run), k (4×4 transposes of words after
-/// widening), or neither.
+/// Packs rows into panels [panel][k][W] of which the first R of each W are used. If rows are dense,
+/// each k is copied as a run; if k is dense, words are transposed after widening; else elements are
+/// gathered first.
 template <class S, class T, int R, int W>
 void pack(const PackArgs& args) {
   const S* data = static_cast<const S*>(args.data);
@@ -366,7 +367,7 @@ void load_row(const void* from, i64 stride, i64 n, void* to) {
   T* out = static_cast<T*>(to);
   if (stride == 1) {
     widen_run(out, at, n);
-  } else if (stride == 2) {  // convolutions: a constant stride becomes shuffles
+  } else if (stride == 2) {  // for convolutions: a constant stride compiles to shuffles
     for (i64 i = 0; i < n; ++i) out[i] = widen_to<T>(at[i * 2]);
   } else {
     for (i64 i = 0; i < n; ++i) out[i] = widen_to<T>(at[i * stride]);
@@ -384,7 +385,7 @@ void store_row(const void* from, void* to, i64 stride, i64 n) {
   }
 }
 
-// Products with a short left side, 1 to kStripRows rows of x, read b where it lies and once.
+// gemm with few rows of x, 1 to kStripRows, reads b in place and once.
 
 /// A register of b in the compute type.
 template <class T, class S>
@@ -400,11 +401,11 @@ WICK_FN Vec<T> load_wide(const S* from) {
   }
 }
 
-// Lines of b dense along the columns. Eight lines pass through a strip of columns at a time, in
-// order of k, while the strip's sums go from L1 to registers and back once.
+// b is dense along its columns. For a strip of columns, the rows of b are processed eight at a
+// time, in the order of k, while the strip's sums are loaded from L1 and stored once.
 template <class S, class T, int C>
 void strip_rows(const StripArgs& s) {
-  constexpr i64 kStrip = 2048 / C;  // long runs, and sums that leave L1 room
+  constexpr i64 kStrip = 2048 / C;  // long runs, and sums that don't fill L1
   constexpr int kLines = 8;
   const T* x = static_cast<const T*>(s.x);
   for (i64 j0 = 0; j0 < s.cols; j0 += kStrip) {
@@ -414,7 +415,7 @@ void strip_rows(const StripArgs& s) {
     for (i64 p = 0; p < s.k; p += kLines) {
       const int lines = static_cast<int>(s.k - p < kLines ? s.k - p : kLines);
       const S* at = b + p * s.b_stride;
-      // The last lanes of a line that ends inside a register, padded by zeros.
+      // The last elements of a row that ends inside a register, padded with zeros.
       alignas(64) S ends[kLines][kLanes<T>];
       const i64 whole = cols / kLanes<T> * kLanes<T>;
       if (whole < cols) {
@@ -460,7 +461,7 @@ void strip_rows(const StripArgs& s) {
   }
 }
 
-/// One link of a chain, as multiply_add does it.
+/// multiply_add of single numbers.
 template <class T>
 WICK_FN T chain(T a, T b, T sum) {
 #if defined(__FMA__) || defined(__aarch64__)
@@ -470,7 +471,7 @@ WICK_FN T chain(T a, T b, T sum) {
   return a * b + sum;
 }
 
-// Columns of b dense along k, for which panels of sixteen would be mostly padding.
+// b is dense along k and has few columns: panels of sixteen columns would be mostly padding.
 template <class S, class T, int C>
 void dot_rows(const StripArgs& s) {
   const T* x = static_cast<const T*>(s.x);
@@ -486,8 +487,8 @@ void dot_rows(const StripArgs& s) {
   }
 }
 
-/// Runs F<C> over one to kStripRows rows: 1, 2, 4 and 8 at a time, the rest in smaller steps.
-/// X and T: elements of x and of the sums.
+/// Calls run(part, rows) for 8, 4, 2 or 1 rows at a time. X and T: the elements of x and of the
+/// sums.
 template <class X, class T, class F>
 WICK_FN void by_rows(const StripArgs& s, F run) {
   StripArgs part = s;

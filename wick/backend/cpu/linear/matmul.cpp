@@ -13,10 +13,10 @@
 namespace wick::cpu {
 namespace {
 
-/// The leading dims of a gemm, of out, a and b.
+/// The leading dims of out, a and b.
 using Batch = CollapsedDims<3>;
 
-/// A product of matrices of one dtype, transposed where that puts the short side on the left.
+/// A gemm of matrices of one dtype, transposed if that puts the short side on the left.
 struct Gemm {
   const GemmKernels& kernels;
   DType dtype;
@@ -24,18 +24,19 @@ struct Gemm {
   int64_t m, n, k;
   int64_t a_row, a_k, b_k, b_col, out_row, out_col;
   bool swapped = false;
-  GemmKernels::Strip strip = nullptr;  ///< few rows, and B's lines are dense: no packing
+  GemmKernels::Strip strip = nullptr;  ///< for few rows if B is dense along a dim: no packing
   int64_t strip_stride = 0;
-  int64_t strip_cols = 0;  ///< of a task
+  int64_t strip_cols = 0;  ///< columns of a task
   GemmPlan plan{};
   int strip_parts = 1;
 
-  // A short left side costs no padding, and the long operand is packed in parallel.
+  // A short left side needs no padding, and threads pack the long operand in parallel.
   static constexpr int64_t kShort = 16;
   static constexpr int64_t kStripRows = 8;
-  // Columns of a task: long runs of B's lines, or groups of its columns.
+  // Columns of a task: long runs if B is dense along its columns, or groups of columns if B is
+  // dense along k.
   static constexpr int64_t kLineCols = 256, kGroupCols = 64;
-  // Fewer columns than this aren't worth a panel of sixteen.
+  // Fewer columns than this don't pay for a panel of sixteen.
   static constexpr int64_t kDotCols = 4;
 
   void choose(int threads) {
@@ -139,8 +140,8 @@ struct Gemm {
   }
 };
 
-/// Splits the leading dims of a product: those whose matrices share B and follow each other in
-/// memory become rows of one gemm, the others a batch.
+/// Splits the leading dims: inner dims whose matrices share B and follow each other in memory
+/// become rows of one gemm; the others are the batch.
 Batch fold_batch(const Layout& lo, const Layout& la, const Layout& lb, Gemm& gemm) {
   Batch batch({&lo, &la, &lb}, (1u << (lo.rank() - 2)) - 1);
   while (batch.rank() > 0) {
@@ -159,7 +160,7 @@ Batch fold_batch(const Layout& lo, const Layout& la, const Layout& lb, Gemm& gem
   return batch;
 }
 
-/// What a product over no elements gives.
+/// Stores the result of a gemm with k = 0.
 void store_zeros(const Gemm& gemm, char* out) {
   const std::vector<uint64_t> zeros(static_cast<size_t>(gemm.n));
   const auto store = gemm.kernels.store[static_cast<size_t>(gemm.dtype)];
@@ -169,7 +170,7 @@ void store_zeros(const Gemm& gemm, char* out) {
   }
 }
 
-/// Many products: each on one thread.
+/// Many gemms, each on one thread.
 template <class F>
 void share_out(const Gemm& gemm, int64_t count, int threads, const F& run_one) {
   const size_t each = align64(gemm.workspace_bytes());

@@ -6,8 +6,8 @@
 
 namespace wick::cpu {
 
-/// A strided matrix of bf16, packed in pairs along k on its way to the tiles: as rows, or as
-/// columns. The engine counts pairs.
+/// A strided matrix of bf16 that is packed in pairs along k, block by block, as rows or as columns.
+/// k0 and k count pairs.
 class PackedPairs final : public GemmColumns, public GemmRowSource {
  public:
   PackedPairs(const GemmKernels& kernels, const void* data, int64_t stride, int64_t k_stride,
@@ -47,7 +47,7 @@ class PackedPairs final : public GemmColumns, public GemmRowSource {
   int64_t stride_, k_stride_, k_;
 };
 
-/// B as it lies in memory, packed block by block on its way to the tiles.
+/// A strided matrix B that is packed block by block.
 class PackedColumns final : public GemmColumns {
  public:
   PackedColumns(const GemmKernels& kernels, Compute compute, const void* data, DType dtype,

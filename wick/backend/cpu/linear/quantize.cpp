@@ -1,4 +1,4 @@
-// Rows of blocks to floats and back, under any layout of the float side.
+// Rows of blocks to floats and back, for any layout of the floats.
 
 #include <algorithm>
 
@@ -11,10 +11,10 @@
 namespace wick::cpu {
 namespace {
 
-constexpr int64_t kRunElems = 512;  // converted at a time, by way of the stack
+constexpr int64_t kRunElems = 512;  // converted at a time, in an array on the stack
 constexpr int64_t kGrainElems = 16384;
 
-/// Elements [at, at + n) steps of `stride` of the float side, as dense floats and back.
+/// Reads n elements of the float side, `stride` apart from offset `at` on, as dense floats.
 void read_values(const BlockKernels& kernels, const ConstView& view, int64_t at, int64_t stride,
                  int64_t n, float* out) {
   if (view.dtype == DType::f32) {

@@ -19,10 +19,10 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// Eight quads of a block, unpacked.
+/// Bytes of the eight unpacked quads of a block.
 constexpr int kPlaneBytes = 512;
 
-/// After how many quads a Dot is folded, where sums of pairs need it.
+/// After how many quads `fold` adds the 16-bit sums to the 32-bit sums.
 template <Quants kQuants>
 constexpr int kPairQuads = kQuants == Quants::six    ? 2
                            : kQuants == Quants::five ? 4
@@ -70,8 +70,8 @@ WICK_SIMD void store_weights(uint8_t* p, ByteWeights w) { store_bytes(p, w); }
 using ByteWeights = U8x64;
 constexpr int kBytePlanes = 1;
 
-/// One sum for each byte of a vector, so that a loop over them needs no shuffles; nibbles' sums fit
-/// into 16 bits (8·15·127), bytes' products do (255·127).
+/// One sum for each byte of a vector, so that a loop over them needs no shuffles. Sums of nibbles
+/// fit 16 bits (8·15·127), and so do products of bytes (255·127).
 template <class Sum>
 struct ByteSums {
   Sum v[64];
@@ -109,7 +109,7 @@ using Factors = F32x16;
 using Scaled = F32x16;
 WICK_SIMD Factors load_factors(const uint8_t* p) { return load_u8(p); }
 WICK_SIMD Scaled zero_scaled() { return splat_16(0.0f); }
-/// Not fma, which is a call here: nothing is rounded.
+/// Exact, so without fma, which is a function call here.
 WICK_SIMD void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, const Factors& factors) {
   sums = add(sums, mul(factors, finish(dot, 0)));
 }
@@ -121,7 +121,7 @@ WICK_SIMD void store_weights(uint8_t* p, const ByteWeights& w) { store_bytes(p, 
 
 #else
 
-/// Five and six bits, by sums of pairs that are folded in between.
+/// Five and six bits: 16-bit sums of pairs, which are folded in between.
 template <Quants kQuants>
 struct Dot {
   I32x16 pairs, sums;
@@ -145,7 +145,7 @@ WICK_SIMD F32x16 finish(const Dot<kQuants>& dot, int32_t) {
   return to_f32(dot.sums);
 }
 
-/// Nibbles, by sums of pairs that hold a whole block.
+/// Nibbles: 16-bit sums of pairs hold a whole block.
 template <>
 struct Dot<Quants::nibbles> {
   I32x16 pairs;
@@ -159,7 +159,8 @@ WICK_SIMD F32x16 finish(const Dot<Quants::nibbles>& dot, int32_t from) {
   return to_f32(combine_pairs(dot.pairs, 1, splat_sums(from)));
 }
 
-/// A block's factors where its sums of pairs, of 16 bits, are joined: in both halves of a word.
+/// A block's factors in both halves of a word: they multiply 16-bit sums of pairs, which the
+/// multiplication adds.
 using Factors = U8x64;
 using Scaled = I32x16;
 WICK_SIMD Scaled zero_scaled() { return zero_sums(); }
@@ -177,7 +178,7 @@ WICK_SIMD void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, Factors
   sums = _mm512_add_epi32(sums, _mm512_madd_epi16(dot.pairs, factors));
 }
 
-/// U8x64 as two nibbles: u = low + 16·high.
+/// Bytes as two nibbles: u = low + 16·high.
 struct ByteWeights {
   U8x64 low, high;
 };
@@ -217,7 +218,7 @@ WICK_SIMD void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, Factors
   sums.b = _mm256_add_epi32(sums.b, _mm256_madd_epi16(dot.pairs.b, factors.b));
 }
 
-/// U8x64 as magnitudes and signs, the signs given to the activations: two products of 128·127 still
+/// Bytes as magnitudes and signs, the signs given to the activations: two products of 128·127 still
 /// fit into 16 bits. The packed offset of 128 is gone, so sums start from 0.
 struct ByteWeights {
   U8x64 magnitude, value;

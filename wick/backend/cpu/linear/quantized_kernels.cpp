@@ -1,22 +1,21 @@
-// Products of packed block weights with int8 activations; compiled once for every instruction set.
+// gemm and gemv of packed block weights with int8 activations.
 //
 // Computes out[row, column] = Σ_k w[row, k]·x[column, k] in the order of
-// docs/design/numerics/quantised.md: integer dot products of 32, or of 128 where blocks share a
-// scale of the activations, scaled and summed in chunks of eight blocks, chunk sums added in index
-// order. Every path here follows it, so the bits depend
-// neither on the number of columns nor on the instruction set.
+// docs/design/numerics/quantised.md: integer dot products of 32 values, or of 128 if blocks share a
+// scale of the activations, are scaled and summed in chunks of eight blocks; chunk sums are added
+// in index order. All kernels have this order, so the bits depend neither on the number of columns
+// nor on the instruction set.
 //
-// Index map: a panel of 16 rows lies across the lanes; a register tile is kRows panels × kColumns
-// columns of x, each activation broadcast to all lanes. A chunk's sum stays in registers; totals
-// are touched once in eight blocks. U8x64 moved: decode reads each packed byte once and nothing
-// else out of cache; prompt reads each packed byte once, and the tiles of x once for every kRows
-// panels.
+// Index map: lanes are the 16 rows of a panel; a register tile is kRows panels × kColumns columns
+// of x, and each activation is broadcast to all lanes. A chunk's sum stays in registers; totals are
+// updated once in eight blocks. Bytes moved: decode reads each packed byte once from memory; prompt
+// reads each packed byte once, and the tiles of x once for every kRows panels.
 //
-// What bounds prompts where a dot product is one instruction (Zen 4): eight of them, a product of
-// scales, an fma, and another with minima, all on the same two pipes, for each block, panel and
-// column. That is 80 % of the peak of dot products, or 73 % with minima; the tile in cache reaches
-// 79 and 72. Where four blocks share a scale it is 78 %: an fma for each, and for the four two
-// products of pairs for their minima, a product and two fmas.
+// What limits prompts if a dot product is one instruction (Zen 4): for each block, panel and
+// column, eight dot products, a product of scales, an fma, and with minima another fma, all on the
+// same two ports. That is 80 % of the peak rate of dot products, or 73 % with minima; a tile from
+// cache reaches 79 and 72. If four blocks share a scale it is 78 %: an fma for each block, and for
+// all four two dot products of 16 bits for their minima, a product and two fmas.
 
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 
@@ -30,8 +29,8 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// Integer products of part `part` of a block: quads·activations, from what unsigned quants have
-/// too much on.
+/// Integer dot products of part `part` of a block. They start at `from`, which corrects the offset
+/// of unsigned quants.
 template <class T, class Source, int kRows, int kColumns>
 WICK_SIMD void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g, int part,
                         const int32_t (&from)[kColumns], Dot<T::kQuants> (&dots)[kRows][kColumns]) {
@@ -44,7 +43,7 @@ WICK_SIMD void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit
   }
   WICK_UNROLL
   for (int i = 0; i < kQuads; ++i) {
-    // The two nibbles of a vector one after the other: it is loaded once.
+    // Both nibbles of a vector one after the other, so that it is loaded once.
     const int k = kTurns ? (i >> 1) + (i & 1) * 4 : part * kQuads + i;
     decltype(Source::quad(w[0], unit, g, k)) weights[kRows];
     WICK_UNROLL
@@ -61,8 +60,8 @@ WICK_SIMD void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit
   }
 }
 
-/// The integer products of a block, with the parts' factors: below 2^24, so that floats have them
-/// exactly.
+/// The integer dot products of a block times the factors of its parts: below 2^24, so that floats
+/// represent them exactly.
 template <class T, class Source, int kRows, int kColumns>
 WICK_SIMD void dot_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
                          const uint8_t* extra, F32x16 (&out)[kRows][kColumns]) {
@@ -93,7 +92,7 @@ WICK_SIMD void dot_block(const Source (&w)[kRows], const uint8_t* x, int64_t uni
   }
 }
 
-/// One block of a register tile: sums += scaled integer dot products.
+/// One block of a register tile: adds scaled integer dot products to sums.
 template <class T, class Source, int kRows, int kColumns>
 WICK_SIMD void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
                          F32x16 (&sums)[kRows][kColumns]) {
@@ -120,7 +119,8 @@ WICK_SIMD void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t uni
   }
 }
 
-/// The integer products of blocks that share a scale of the activations, with the blocks' factors.
+/// The integer dot products of blocks that share a scale of the activations, times the blocks'
+/// factors.
 template <class T, class Source, int kRows, int kColumns>
 WICK_SIMD void dot_shared(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int first,
                           Scaled (&sums)[kRows][kColumns]) {
@@ -145,8 +145,8 @@ WICK_SIMD void dot_shared(const Source (&w)[kRows], const uint8_t* x, int64_t un
   }
 }
 
-/// The blocks of a register tile that share a scale of the activations: what the unit's scale and
-/// minimum multiply are integers.
+/// The blocks of a register tile that share a scale of the activations: the unit's scale and
+/// minimum multiply integers.
 template <class T, class Source, int kRows, int kColumns>
 WICK_SIMD void add_shared(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int first,
                           F32x16 (&sums)[kRows][kColumns]) {
@@ -208,7 +208,7 @@ WICK_SIMD void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_t
         WICK_UNROLL
         for (int g = 0; g < kUnit; ++g) add_block<T>(w, x, unit, g, sums);
       }
-      // The blocks that begin a last unit.
+      // The first blocks of a last unit that isn't whole.
       for (int g = 0; g < end - whole * kUnit; ++g) add_block<T>(w, x, whole, g, sums);
     }
     WICK_UNROLL
@@ -229,7 +229,7 @@ WICK_SIMD void store_as(const GemmOutput& out, int64_t at, int64_t count, const 
   for (int64_t r = 0; r < count; ++r) to[r * out.stride] = y[r];
 }
 
-/// Stores `count` rows from `row` on of `columns` columns, 16 floats each in `v`.
+/// Stores `count` rows from `row` on of `columns` columns; `v` has 16 floats for each column.
 void store_slowly(const GemmOutput& out, int64_t column, int64_t columns, int64_t row,
                   int64_t count, const float* v) {
   for (int64_t j = 0; j < columns; ++j, v += kPanelRows) {
@@ -246,7 +246,7 @@ void store_slowly(const GemmOutput& out, int64_t column, int64_t columns, int64_
   }
 }
 
-/// Rows `row` to row + 15, as far as there are rows, of the columns of a tile.
+/// Stores rows `row` to row + 15, as far as they exist, of the columns of a tile.
 template <int kColumns>
 WICK_SIMD void store_rows(const GemmOutput& out, int64_t column, int64_t row, int64_t rows,
                           const F32x16 (&totals)[kColumns]) {
@@ -298,8 +298,8 @@ WICK_SIMD InPlace<T> source(InPlace<T>, const GemmJob&, const uint8_t* panel) {
   return {{panel, 0}};
 }
 
-/// Multiplies and stores one register tile. Not inlined: each is a page of straight code, and its
-/// registers are nobody else's business.
+/// Multiplies and stores one register tile. Not inlined, because each is a page of straight code
+/// that needs all registers.
 template <class T, class Source, int kRows, int kColumns>
 __attribute__((noinline)) void gemm_tile(const GemmJob& job, const uint8_t* const* panels,
                                          int64_t panel, const uint8_t* x, int64_t column) {
@@ -340,7 +340,7 @@ void decode(const GemmJob& job) {
   }
 }
 
-/// Asks for part `part` of `parts` of some bytes, a multiple of 64.
+/// Prefetches part `part` of `parts` of some bytes, a multiple of 64.
 WICK_SIMD void prefetch_part(const uint8_t* from, int64_t bytes, int64_t part, int64_t parts) {
   const int64_t lines = bytes / 64, end = lines * (part + 1) / parts;
   for (int64_t line = lines * part / parts; line < end; ++line) {
@@ -353,7 +353,7 @@ WICK_SIMD void multiply_panels(const GemmJob& job, const uint8_t* const* panels,
                                const ColumnSplit& split) {
   const uint8_t* x = job.tiles;
   int64_t column = 0;
-  // The panels that are read next come into cache while these are multiplied.
+  // The next panels are prefetched while these are multiplied.
   const int64_t panel_bytes = Packed<T>::panel_bytes(job.blocks);
   const uint8_t* next = job.panels + (panel + kRows) * panel_bytes;
   const int64_t rest = (job.rows + kPanelRows - 1) / kPanelRows - (panel + kRows);
@@ -407,8 +407,8 @@ constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
           kReadInPlace<T> ? 0 : kRows * Unpacked<T>::kBlockBytes};
 }
 
-/// Register tiles (panels × columns), from the number of registers: 32 of 16 rows, 16 of 8 rows, or
-/// what a compiler makes of it; then the fewest columns for them.
+/// Register tiles (panels × columns) for the number of registers: 32 of 16 lanes, 16 of 8 lanes, or
+/// those that a compiler allocates; then the fewest columns for `prompt`.
 template <class T>
 constexpr QuantizedTypeKernels chosen_kernels() {
 #if defined(__AVX512VNNI__)

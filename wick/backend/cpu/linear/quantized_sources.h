@@ -5,11 +5,11 @@
 #include "wick/backend/cpu/linear/quantized_dot.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
 
-// Where the weights of a product come from. A source names a block by its unit and its place in it,
-// and has: quad `k` (columns 4k to 4k + 3) of a block, unpacked; scale and minimum of a block, and
-// the factor of each of its parts. Of types whose blocks share a scale of the activations: scale
-// and minimum of a unit, the factors of a block, and those of two blocks' minima. Only kernel
-// sources include this header; everything has internal linkage.
+// Sources of weights for the kernels. A source names a block by its unit and its index in the unit,
+// and provides: quad `k` (columns 4k to 4k + 3) of a block, unpacked; the scale and minimum of a
+// block, and the factor of each of its parts. For types whose blocks share a scale of the
+// activations: the scale and minimum of a unit, the factors of a block, and the factors of two
+// blocks' minima. For kernel sources only (see isa.h).
 
 #if defined(WICK_PORTABLE_INT8)
 #define WICK_UNROLL
@@ -20,13 +20,13 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// A packed panel, unpacked in registers.
+/// A packed panel that is unpacked in registers.
 template <class T>
 struct FromPanel {
   using P = Packed<T>;
   static constexpr int kUnitBlocks = T::kUnitBlocks;
   const uint8_t* panel;
-  int64_t ahead;  // how far the memory lies that is asked for
+  int64_t ahead;  // prefetch distance
 
   WICK_SIMD const uint8_t* at(const FromPanel& s, int64_t unit) {
     return s.panel + unit * P::kUnitBytes;
@@ -58,7 +58,7 @@ struct FromPanel {
   WICK_SIMD Factors factors(const FromPanel& s, int64_t unit, int g) {
     return load_factors(at(s, unit) + P::kFactors + g * kPanelRows);
   }
-  /// Of blocks g, which is even, and g + 1.
+  /// The factors of the minima of blocks g, which is even, and g + 1.
   WICK_SIMD I16x32 minimum_factors(const FromPanel& s, int64_t unit, int g) {
     return load_pairs(at(s, unit) + P::kMinimumFactors + g * kPanelRows);
   }
@@ -73,7 +73,7 @@ struct FromPanel {
         __builtin_prefetch(at(s, unit) + s.ahead + line * 64);
       }
     } else {
-      // As many for every block, so that one loop body does for all.
+      // Equally many for every block, so that all blocks share one loop body.
       constexpr int kEach = (kLines + kUnitBlocks - 1) / kUnitBlocks;
       WICK_UNROLL
       for (int line = 0; line < kEach; ++line) {
@@ -83,8 +83,8 @@ struct FromPanel {
   }
 };
 
-/// A panel unpacked in scratch memory: per block the bytes of eight quads (two planes where the
-/// product of bytes wants them), 16 f32 scales, 16 f32 minima, 16 f32 factors of each part.
+/// A panel unpacked in scratch memory. Per block: the bytes of eight quads (two planes for byte
+/// weights without VNNI), 16 f32 scales, 16 f32 minima, 16 f32 factors of each part.
 template <class T>
 struct FromScratch {
   static constexpr int kUnitBlocks = 1;
@@ -148,8 +148,8 @@ struct FromScratch {
   }
 };
 
-// Factors and pairs as they are in registers. Not copied as bytes, which goes through the stack in
-// pieces that its next load waits for.
+// Factors and pairs in registers. Copying them as bytes would go through the stack in pieces, for
+// which the next load would wait.
 WICK_SIMD void read(const uint8_t* p, F32x16& v) { v = load_16(reinterpret_cast<const float*>(p)); }
 WICK_SIMD void read(const uint8_t* p, U8x64& v) { v = load_bytes(p); }
 WICK_SIMD void write(uint8_t* p, const F32x16& v) { store_16(reinterpret_cast<float*>(p), v); }
@@ -160,8 +160,8 @@ WICK_SIMD void write(uint8_t* p, const I16x32& v) { __builtin_memcpy(p, &v, size
 #endif
 
 /// A panel of superblocks whose blocks share a scale of the activations, unpacked in scratch
-/// memory: per unit 16 f32 scales and 16 f32 minima, the factors of each block, those of the minima
-/// of each two, and the bytes of eight quads of each block.
+/// memory. Per unit: 16 f32 scales and 16 f32 minima, the factors of each block, the factors of the
+/// minima of each two blocks, and the bytes of eight quads of each block.
 template <class T>
 struct FromSharedScratch {
   static constexpr int kUnitBlocks = T::kUnitBlocks;
@@ -222,7 +222,7 @@ struct FromSharedScratch {
 template <class T>
 using Unpacked = std::conditional_t<T::kSharedBlocks == 1, FromScratch<T>, FromSharedScratch<T>>;
 
-/// A packed panel that needs no unpacking, read where it lies by one tile after another.
+/// A packed panel that needs no unpacking: tiles read it in place.
 template <class T>
 struct InPlace : FromPanel<T> {
   WICK_SIMD void prefetch(const InPlace&, int64_t, int) {}

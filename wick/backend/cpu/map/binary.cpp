@@ -29,7 +29,7 @@ WICK_FN void pair_lines(S* __restrict y, const S* __restrict a, const S* __restr
   }
 }
 
-/// Whether every quotient of floats a and b of a piece is at most 2^40, none of them NaN.
+/// Whether every quotient a / b of a piece is at most 2^40 and none is NaN.
 template <class S>
 WICK_FN bool all_near(const S* a, const S* b, int64_t n) {
   int far = 0;
@@ -46,7 +46,7 @@ struct Lines {
                                             const S* __restrict b, int64_t n) const {
     const auto call = [](Compute<S> u, Compute<S> v) { return F::template call<S>(u, v); };
     if constexpr (F::kOp == Op::rem && math::kSame<Compute<S>, float>) {
-      // Six steps for far quotients; most pieces have none.
+      // math::rem takes six steps for large quotients, which most pieces don't have.
       constexpr int64_t kPiece = 512;
       for (int64_t i = 0; i < n; i += kPiece) {
         const int64_t m = n - i < kPiece ? n - i : kPiece;
@@ -62,7 +62,7 @@ struct Lines {
   }
 };
 
-/// Integer division: notes zero divisors on the way, dividing by one instead.
+/// Integer division. Records zero divisors, and divides by one instead.
 template <class F, class S>
 struct DivisionLines {
   bool* fine;

@@ -15,13 +15,13 @@ namespace wick::cpu {
 namespace {
 
 constexpr int64_t kGrain = 32768;
-constexpr int64_t kPadding = -1;  // the place of an id that asks for zeros
+constexpr int64_t kPadding = -1;  // stands for an id that asks for zeros
 
 std::string describe(const ConstView& view) {
   return fmt::format("{}{}", name(view.dtype), view.layout.shape().str());
 }
 
-/// Checks the ids [0, n) of a row-major walk over `ids` and calls put(i, id or kPadding).
+/// Checks all ids in row-major order and calls put(i, id or kPadding).
 template <class T, class Put>
 void read_ids(const ConstView& ids, const ConstView& in, int64_t size, Put&& put) {
   const CollapsedDims<1> all({&ids.layout});
@@ -43,7 +43,7 @@ void read_ids(const ConstView& ids, const ConstView& in, int64_t size, Put&& put
   });
 }
 
-/// Byte offsets into the source for each id, all of them checked before anything is written.
+/// The byte offset into the source of each id. All ids are checked before anything is written.
 std::vector<int64_t> source_offsets(const ConstView& ids, const ConstView& in, int64_t size,
                                     int64_t bytes_per_id) {
   std::vector<int64_t> offsets(static_cast<size_t>(ids.layout.elems()));
@@ -71,7 +71,7 @@ std::vector<int64_t> source_offsets(const ConstView& ids, const ConstView& in, i
 }
 constexpr int64_t kZeros = INT64_MIN;
 
-/// One line of the output along the selected dim, an element an id.
+/// One row of the output along the selected dim: one element for each id.
 template <class T>
 void gather_line(char* out, int64_t out_stride, const char* in,
                  const std::vector<int64_t>& offsets) {
@@ -83,7 +83,7 @@ void gather_line(char* out, int64_t out_stride, const char* in,
   }
 }
 
-/// Rows of a block dtype: dequantised a few blocks at a time, then cast into the output's row.
+/// Rows of a block dtype: a few blocks at a time are dequantised, then cast into the output's row.
 void select_blocks(const View& out, const ConstView& in, const std::vector<int64_t>& offsets,
                    const BlockCodec& codec, CastKernel cast) {
   constexpr int64_t kTile = 512;
@@ -128,7 +128,7 @@ void select_blocks(const View& out, const ConstView& in, const std::vector<int64
       });
 }
 
-/// Dense slices: rows of a table in whatever order. The next row is asked for while one is copied.
+/// Dense slices, such as rows of a table. The next row is prefetched while one is copied.
 void select_rows(const StridedOperands<2>& slice, const std::vector<int64_t>& offsets,
                  int64_t out_step, CopyKernel copy) {
   const int64_t bytes = slice.elems() * slice.elem_bytes[0];
@@ -151,7 +151,7 @@ void select_rows(const StridedOperands<2>& slice, const std::vector<int64_t>& of
   });
 }
 
-/// The selected dim is the output's innermost: walks along it.
+/// The selected dim is the output's innermost: loops along it.
 void select_lines(const StridedOperands<2>& slice, const std::vector<int64_t>& offsets,
                   int64_t out_step) {
   const auto count = static_cast<int64_t>(offsets.size());
@@ -175,7 +175,7 @@ void select_lines(const StridedOperands<2>& slice, const std::vector<int64_t>& o
                });
 }
 
-/// Slice by slice; the nest was made once and only its bases move.
+/// Slice by slice. Dims are collapsed once; only the pointers change.
 void select_slices(const StridedOperands<2>& slice, const std::vector<int64_t>& offsets,
                    int64_t out_step, const MoveKernels& move) {
   const FillKernel zero_run = move.fill[log2_bytes(slice.elem_bytes[0])];
@@ -235,7 +235,7 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   const std::vector<int64_t> offsets = source_offsets(ids, in, size, in.layout.stride(dim) * bytes);
   if (out.layout.elems() == 0) return;
 
-  // The rest of the dims: one slice of the output and one of the source.
+  // The other dims: one slice of the output and one of the source.
   const View out_slice = without(out, dim);
   // An empty source dim leaves only padding ids, which read nothing.
   const ConstView in_slice = size == 0 ? ConstView(out_slice) : without(in, dim);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kGrain = 32768;  // elements, for work that memory limits
 
-/// The blocks that a transposing copy is cut into: lines of both sides are used whole, and few
-/// enough pages are touched for the translation buffer.
+/// The blocks of a transposing copy: both sides use whole cache lines, and the pages of a block fit
+/// the TLB.
 constexpr int64_t kBlockRows = 64, kBlockCols = 64;
 
 template <class T>
@@ -28,7 +28,7 @@ ScalarBytes convert_to(Scalar value) {
   return result;
 }
 
-/// One strided element after another, without a tile in between.
+/// Copies one strided element after another, without a tile.
 template <class T>
 void copy_strided(int64_t n, char* const* at, const int64_t* stride) {
   char* to = at[0];
@@ -38,8 +38,8 @@ void copy_strided(int64_t n, char* const* at, const int64_t* stride) {
   }
 }
 
-/// Streaming pays where memory is the limit. Conversions whose arithmetic is have to have the cache
-/// hide their stores.
+/// Non-temporal stores pay where memory bandwidth is the limit. Conversions that arithmetic limits
+/// need the cache to hide their stores.
 bool worth_streaming(DType to, DType from) {
   if (to == DType::f8e4m3) return false;
   if (from == DType::f8e4m3) return to == DType::f32 || to == DType::f64;
@@ -102,7 +102,8 @@ ScalarBytes convert(Scalar value, DType dtype) {
 
 int64_t stream_threshold_bytes() {
   static const int64_t bytes = [] {
-    // The kernel's figure first: a virtual machine's cpuid may count the caches of a whole host.
+    // The operating system's figure first: cpuid of a virtual machine may report the caches of the
+    // whole host.
     int64_t cache = 0;
     if (std::FILE* file = std::fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r")) {
       long long kib = 0;
@@ -132,8 +133,8 @@ void CpuBackend::fill(const View& out, Scalar value) {
 }
 
 void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
-  // Element i is start + i·step in i64 (wrapping) or f64 (two roundings), then cast: the numbers
-  // are made a tile at a time and the cast kernel stores them. A view of any rank counts row-major.
+  // Element i, counted row-major, is start + i·step in i64 (wrapping) or f64 (two roundings), then
+  // cast. The numbers are computed a tile at a time, and the cast kernel stores them.
   const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
   const IotaKernels& make = WICK_SELECT_KERNELS(isa_, iota_kernels, v4);
   const CollapsedDims<1> dims({&out.layout});
@@ -190,7 +191,7 @@ void CpuBackend::copy(const View& out, const ConstView& in) {
     copy_elements(operands, table, stream);
     return;
   }
-  // Transposed blocks go straight from one side to the other.
+  // Transposed blocks are copied without a tile.
   operands.swap_dims(1, across);
   const TransposeKernel kernel = table.transpose[log2_bytes(operands.elem_bytes[0])];
   const int64_t out_row = operands.stride(0, 1), in_col = operands.stride(1, 0);

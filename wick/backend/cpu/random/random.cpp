@@ -10,11 +10,11 @@
 namespace wick::cpu {
 namespace {
 
-constexpr int64_t kTile = 1024;  // elements, whole counters
+constexpr int64_t kTile = 1024;  // elements; a multiple of the numbers of a counter
 constexpr int64_t kTilesPerThread = 8;
 
-/// Makes the numbers of [begin, end) tiles, of A, and stores them by the cast kernel (null: as they
-/// are).
+/// Fills `out` with numbers of type A, kEach per counter, a tile at a time, and stores them with
+/// the cast kernel (null: as they are).
 template <int kEach, class A, class Kernel>
 void fill_numbers(const View& out, uint64_t first, const Kernel& kernel, CastKernel cast) {
   const Layout& layout = out.layout;

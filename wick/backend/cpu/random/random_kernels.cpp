@@ -1,5 +1,6 @@
-// Random numbers (docs/design/numerics/random.md): sixteen counters at a time, whose words lie in
-// four arrays, so that all arithmetic is lane by lane. Writes 16 bytes a counter.
+// Random numbers (docs/design/numerics/random.md). Sixteen counters are computed at a time, with
+// their words in four arrays, so that compilers vectorise the arithmetic. Writes 16 bytes per
+// counter.
 
 #include "wick/backend/cpu/random/random_kernels.h"
 
@@ -23,7 +24,7 @@ struct Words {
   }
 };
 
-/// Calls block(words, to) for sixteen counters at a time; each gives kEach numbers a counter.
+/// Calls block(words, to), which writes kEach numbers per counter, for sixteen counters at a time.
 template <int kEach, class A, class Block>
 WICK_FN void for_each_block(uint64_t seed, uint64_t first, int64_t counters, A* out,
                             const Block& block) {

@@ -14,7 +14,7 @@
 namespace wick::cpu {
 namespace {
 
-// Below this many elements a second thread costs more than it saves.
+// Below so many elements a second thread costs more than it saves.
 constexpr int64_t kElemsPerThread = 65536;
 
 const ReduceKernels& kernels([[maybe_unused]] Isa isa) {
@@ -23,7 +23,7 @@ const ReduceKernels& kernels([[maybe_unused]] Isa isa) {
 
 bool is_reduced(uint32_t dims, int d) { return ((dims >> d) & 1u) != 0; }
 
-/// Everything that the pieces of one reduction share.
+/// What all pieces of one reduction share.
 struct Plan {
   ReduceKernels::Chunk chunk;
   ReduceKernels::Columns columns;
@@ -35,7 +35,7 @@ struct Plan {
   CollapsedDims<1> reduced;  // offsets within a row
   CollapsedDims<2> kept;     // where each output and its row (or first column) lie
   int64_t n = 1, chunks = 1;
-  int64_t width = 1, y_step = 0;  // columns: how many neighbours there are, and their output stride
+  int64_t width = 1, y_step = 0;  // columns: how many there are, and their stride in the output
   int64_t tile_width = 1;         // columns of one kernel call
   double divisor = 1;
 
@@ -44,7 +44,7 @@ struct Plan {
   }
 };
 
-/// A row's partial result of one chunk, whatever the strides of the reduced dims.
+/// The partial result of one chunk of a row, for any strides of the reduced dims.
 void row_chunk(const Plan& plan, int64_t x_offset, int64_t chunk, void* result) {
   const int64_t start = chunk * kSumChunk, length = plan.length(chunk);
   const auto elem = static_cast<int64_t>(plan.elem_bytes);
@@ -108,7 +108,7 @@ void reduce_rows(const Plan& plan) {
   const auto partial = static_cast<int64_t>(plan.partial_bytes);
   const auto elem = static_cast<int64_t>(plan.elem_bytes);
   if (plan.chunks > 1 && rows < 4 * ThreadPool::global().threads()) {
-    // Few long rows: the threads share their chunks, which are combined afterwards.
+    // Few long rows: threads share their chunks, whose results are combined afterwards.
     std::vector<double> results(static_cast<size_t>(rows * plan.chunks));
     char* all = reinterpret_cast<char*>(results.data());
     parallel_for(rows * plan.chunks, kElemsPerThread / kSumChunk, [&](int64_t begin, int64_t end) {
@@ -149,7 +149,7 @@ void reduce_rows(const Plan& plan) {
                });
 }
 
-/// Columns: neighbours in memory belong to different outputs.
+/// Reduces columns: neighbours in memory belong to different outputs.
 void reduce_columns(const Plan& plan) {
   const auto elem = static_cast<int64_t>(plan.elem_bytes);
   const int64_t tiles_across = (plan.width + plan.tile_width - 1) / plan.tile_width;
@@ -196,8 +196,8 @@ void reduce_columns(const Plan& plan) {
                });
 }
 
-/// The kept dim whose neighbours lie side by side, if no reduced dim's do and it is worth a vector;
-/// else -1.
+/// The kept dim along which x is dense, if x isn't dense along a reduced dim and the dim is long
+/// enough for vectors; else -1.
 int column_dim(const Layout& x, uint32_t dims) {
   int found = -1;
   for (int d = 0; d < x.rank(); ++d) {
@@ -247,7 +247,7 @@ void CpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t di
   plan.chunks = (plan.n + kSumChunk - 1) / kSumChunk;
   if (op == Op::mean) plan.divisor = static_cast<double>(plan.n);
   if (plan.n == 0) {
-    // The identity: of a mean 0 / 0. The layers above refuse max and min.
+    // The identity; of a mean 0 / 0. Callers reject max and min of no elements.
     double nothing = 0;
     table.identity[kind][dtype](&nothing);
     plan.kept = CollapsedDims<2>({y.offset(), 0});

@@ -6,9 +6,9 @@
 #include "wick/backend/cpu/storage_type.h"
 #include "wick/math/reducers.h"
 
-// Partial results of reductions: rows (a chunk of one output) and columns (a chunk of many
-// neighbouring outputs). Both follow the row sum of docs/design/numerics/reduce.md, so that the
-// bits don't depend on how a tensor lies in memory. Bytes moved: each element once.
+// Partial results of reductions, of rows (a chunk of one output) and of columns (a chunk of many
+// neighbouring outputs). Both have the order of docs/design/numerics/reduce.md, so that the bits
+// don't depend on the layout of a tensor. Bytes moved: each element once.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -18,7 +18,7 @@ inline constexpr bool kIsFloat =
     math::kSame<T, float> || math::kSame<T, double> || math::kSame<T, math::f16> ||
     math::kSame<T, math::bf16> || math::kSame<T, math::f8e4m3>;
 
-/// Integers sum in an unsigned type of at least their width: wrapping then commutes with the sum.
+/// Integers are summed in an unsigned type of at least their width, modulo 2^bits.
 template <class T, bool = kIsFloat<T>>
 struct PartialSum {
   using Type = Compute<T>;
@@ -51,19 +51,19 @@ WICK_FN P to_partial(T x) {
 
 // ---- The operations on partial results. ----
 
-/// Ordered ones, of a reducer of wick/math.
+/// A reducer of wick/math, whose order of operations matters.
 template <class R>
 struct Ordered : R {
   template <class T>
   using Partial = typename PartialSum<T>::Type;
-  /// An element's part.
+  /// The contribution of an element.
   template <class P, class T>
   static WICK_FN P part(T x) {
     return R::map(to_partial<P>(x));
   }
 };
 
-/// What is largest or smallest is so in any order, and the result as it is.
+/// Max and min: any order of operations gives the same result.
 struct AnyOrder {
   template <class P>
   static WICK_FN P finish(P a) {
@@ -115,8 +115,8 @@ struct RankOf<T, true> {
 template <class T>
 using Rank = typename RankOf<T>::Type;
 
-/// Integers rank as themselves, floats by their bits with those of negative ones turned round:
-/// -0 ranks below +0, NaN beyond the infinities on the side of its sign.
+/// Integers rank as themselves. Floats rank by their bits, with the magnitude bits of negative
+/// numbers inverted: -0 ranks below +0, NaN beyond the infinity of its sign.
 template <class T>
 WICK_FN Rank<T> rank_of(T x) {
   if constexpr (kIsFloat<T>) {
@@ -125,7 +125,8 @@ WICK_FN Rank<T> rank_of(T x) {
     constexpr auto kMagnitude = static_cast<R>(__INT64_MAX__ >> (63 - kSign));
     R bits;
     if constexpr (sizeof(T) < 4) {
-      bits = static_cast<R>(x.bits);  // a structure's bits, which a cast would hide from vectors
+      bits = static_cast<R>(x.bits);  // read as a member: GCC doesn't vectorise a bit cast of a
+                                      // structure
     } else {
       bits = __builtin_bit_cast(R, x);
     }
@@ -158,7 +159,8 @@ WICK_FN bool is_nan_rank(Rank<T> rank) {
   }
 }
 
-/// The best of some elements from their highest and lowest ranks, as a partial result.
+/// The largest or smallest of some elements as a partial result, from their highest and lowest
+/// ranks.
 template <class Op, class T>
 WICK_FN typename Op::template Partial<T> min_max_of(Rank<T> high, Rank<T> low) {
   if constexpr (kIsFloat<T>) {
@@ -182,8 +184,8 @@ WICK_FN const T* contiguous(const T* x, int64_t step, int64_t n, T* scratch) {
   return scratch;
 }
 
-/// A chunk in the row sum's order, with the reducer's identity in place of 0; sums by vectors.
-/// Integers have only one result in any order.
+/// A chunk in the order of the row sum, with the reducer's identity in place of 0. Integers give
+/// the same result in any order.
 template <class Op, class T>
 void ordered_chunk(const void* data, int64_t step, int64_t n, void* result) {
   using P = typename Op::template Partial<T>;
@@ -221,8 +223,8 @@ void ordered_chunk(const void* data, int64_t step, int64_t n, void* result) {
   }
 }
 
-/// A chunk's largest or smallest element: exact, so in any order. Both are kept of floats, because
-/// NaN stands at either end.
+/// The largest or smallest element of a chunk, in any order. For floats both are computed, because
+/// NaN ranks at either end.
 template <class Op, class T>
 void min_max_chunk(const void* data, int64_t step, int64_t n, void* result) {
   using R = Rank<T>;
@@ -255,17 +257,17 @@ void min_max_chunk(const void* data, int64_t step, int64_t n, void* result) {
 
 // ---- Columns: a buffer element is a column's partial result. ----
 
-/// Asks for a row ahead of its turn: pieces of rows a few kilobytes apart are more than hardware
-/// prefetchers follow.
+/// Prefetches a row: hardware prefetchers don't follow pieces of rows that are a few kilobytes
+/// apart.
 template <class T>
 WICK_FN void prefetch_row(const T* row, int64_t width) {
   constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
   for (int64_t i = 0; i < width; i += kLine) __builtin_prefetch(row + i, 0, 2);
 }
-constexpr int64_t kAhead = 4;  // rows joined at once, and asked for ahead
+constexpr int64_t kAhead = 4;  // rows combined at once, and prefetched ahead
 
-/// into[i] = into[i] + row0[i] + row1[i] ..., left to right, for R rows at once: that keeps several
-/// streams from memory under way. Or what another reducer combines.
+/// into[i] = into[i] + row0[i] + row1[i] ..., left to right, for R rows at once, or the operation
+/// of another reducer. R rows keep several loads from memory in flight.
 template <class Op, int R, class T, class P>
 WICK_FN void add_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t width) {
   const T* row[R];
@@ -277,8 +279,8 @@ WICK_FN void add_rows(P* __restrict into, const T* x, const int64_t* rows, int64
   }
 }
 
-/// Calls each(count, rows) for the next `count` of `left` rows, four or one at a time, and asks for
-/// the rows behind them.
+/// Calls each(several, rows) for the next `count` of `left` rows, four or one at a time, and
+/// prefetches the rows behind them.
 template <class T, class Each>
 WICK_FN void by_rows(const T* x, const int64_t* rows, int64_t count, int64_t left, int64_t width,
                      const Each& each) {
@@ -311,7 +313,7 @@ struct ColumnSum {
   const T* x;
   int64_t n, width;
   P buffer[7][kReduceColumns];
-  /// Rows in the order in which the tree asks for them, and how many it has had.
+  /// Rows in the order in which the tree uses them, and how many it has used.
   int64_t order[kSumChunk];
   int64_t done = 0;
 
@@ -326,7 +328,7 @@ struct ColumnSum {
     }
   }
 
-  /// Accumulator `a` of every column: rows a, a + 128, ... from the identity on. False if it has
+  /// Accumulator `a` of every column: the identity, then rows a, a + 128, ... False if there are
   /// none.
   WICK_FN bool accumulator(int64_t a, P* into) {
     if (a >= n) return false;
@@ -341,8 +343,8 @@ struct ColumnSum {
     for (int64_t i = 0; i < width; ++i) into[i] = Op::combine(into[i], from[i]);
   }
 
-  /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent ones are the identity and change
-  /// nothing.
+  /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent accumulators are the identity and
+  /// change nothing.
   __attribute__((noinline)) bool lane(int64_t l, P* into) {
     P *a = buffer[5], *b = buffer[6];
     if (!accumulator(4 * l, into)) return false;
@@ -376,7 +378,7 @@ void ordered_columns(const void* data, const int64_t* rows, int64_t n, int64_t w
   }
 }
 
-/// high[i] and low[i] meet the ranks of R rows.
+/// Updates high[i] and low[i] with the ranks of R rows.
 template <int R, class T>
 WICK_FN void rank_rows(Rank<T>* __restrict high, Rank<T>* __restrict low, const T* x,
                        const int64_t* rows, int64_t width) {
@@ -447,10 +449,12 @@ void identity(void* result) {
   *static_cast<P*>(result) = Op::template identity<P>();
 }
 
-// ---- Index of the largest or smallest. Elements come in blocks: a block gives its highest and
-// ---- lowest ranks, and only the first block with the best of all is searched.
+// ---- arg_reduce. The highest and lowest ranks of each block of elements are computed, and only
+// the
+// ---- first block with the wanted one is searched for its index.
 
-/// A rank where NaN of either sign is best of all and equal to itself.
+/// What an arg_reduce compares: a rank, where NaN of either sign is above all others and equal to
+/// itself.
 template <class T>
 struct ArgKey {
   Rank<T> rank;
@@ -463,7 +467,7 @@ struct ArgKey {
   }
 };
 
-/// Of a block; the lowest rank is turned round where the smallest is wanted.
+/// The key of a block. The lowest rank is inverted if the smallest element is wanted.
 template <bool kLargest, class T>
 WICK_FN ArgKey<T> arg_key(Rank<T> high, Rank<T> low) {
   return {kLargest ? high : static_cast<Rank<T>>(~low),
@@ -492,7 +496,7 @@ WICK_FN int64_t arg_row(const T* x, int64_t step, int64_t n) {
       }
     };
     if (length == kBlock) {
-      meet(kBlock);  // a constant, which unrolls
+      meet(kBlock);  // a constant size, which the compiler unrolls
     } else {
       meet(length);
     }

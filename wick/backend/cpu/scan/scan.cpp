@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kElemsPerThread = 32768;
 
-/// What the pieces of one scan share.
+/// What all pieces of one scan share.
 struct Plan {
   ScanKernels::Row row;
   ScanKernels::Combine combine;
@@ -24,12 +24,12 @@ struct Plan {
   const char* x;
   char* y;
   int64_t bytes, n, x_step, y_step;
-  CollapsedDims<2> rows;  // where each line starts in x and y
+  CollapsedDims<2> rows;  // where each row starts in x and y
 
   const char* x_at(int64_t elems) const { return x + elems * bytes; }
   char* y_at(int64_t elems) const { return y + elems * bytes; }
   int64_t chunks() const { return (n + kScanChunk - 1) / kScanChunk; }
-  /// One chunk of a line; without `write` its sum alone.
+  /// Scans one chunk of a row; without `write`, computes its sum alone.
   void chunk(const std::array<int64_t, 2>& line, int64_t index, const ScanSum& carry, bool write,
              ScanSum* sum) const {
     const int64_t start = index * kScanChunk, m = std::min(kScanChunk, n - start);
@@ -39,7 +39,7 @@ struct Plan {
   }
 };
 
-/// Threads take whole lines.
+/// Threads take whole rows.
 void scan_rows(const Plan& plan) {
   parallel_for(plan.rows.elems, kElemsPerThread / plan.n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -54,7 +54,7 @@ void scan_rows(const Plan& plan) {
   });
 }
 
-/// What comes before a piece of a line, once somebody has summed that.
+/// The sum of what precedes a piece of a row, once another thread has computed it.
 struct Before {
   ScanSum carry{};
   std::atomic<bool> ready{false};
@@ -64,7 +64,7 @@ struct Before {
     ready.store(true, std::memory_order_release);
   }
   ScanSum wait() const {
-    // Whoever took the piece before runs, unless its core serves another process.
+    // The thread with the piece before runs, unless its core serves another process.
     for (int tries = 0; !ready.load(std::memory_order_acquire); ++tries) {
       tries > 1000 ? std::this_thread::yield() : relax();
     }
@@ -72,8 +72,8 @@ struct Before {
   }
 };
 
-/// Few long lines: threads take pieces of them in order. A piece is summed, which brings it into
-/// the second-level cache, then written with what comes before it: memory is read once.
+/// Few long rows: threads take pieces of them in order. A piece is summed, which brings it into L2,
+/// then scanned with the sum of what precedes it. So memory is read once.
 void scan_pieces(const Plan& plan) {
   constexpr int64_t kPieceBytes = int64_t{256} << 10;
   constexpr int64_t kMostChunks = kPieceBytes / kScanChunk;
@@ -83,7 +83,7 @@ void scan_pieces(const Plan& plan) {
   const int64_t pieces = (chunks + piece - 1) / piece, all = plan.rows.elems * pieces;
   std::vector<Before> before(static_cast<size_t>(all));
   std::atomic<int64_t> next{0};
-  // Nothing in here may throw: others would wait for ever.
+  // Nothing here may throw: other threads would wait forever.
   ThreadPool::global().run(static_cast<int>(std::min<int64_t>(threads, all)), [&](int) {
     std::array<ScanSum, kMostChunks> sums;
     for (;;) {
@@ -111,7 +111,7 @@ void scan_pieces(const Plan& plan) {
   });
 }
 
-/// Neighbours in memory belong to different lines.
+/// Neighbours in memory belong to different rows.
 void scan_columns(const Plan& plan, int64_t width, int64_t y_next) {
   const int64_t across = (width + kScanColumns - 1) / kScanColumns;
   const int64_t elems = plan.n * std::min(width, kScanColumns);

@@ -8,6 +8,11 @@
 // I8x4    four int8 activations, repeated for every row
 // I16x32  two int16 of each of 16 rows
 // I32x16  an integer per row, or two sums of 16 bits
+//
+// load_u8, load_i8  16 integers as floats
+// add_pairs         adds the products of 64 bytes and activations to 16-bit sums, two per row
+// combine_pairs     adds the two sums of each row, times a factor, to 32-bit sums
+// dot_pairs         dot products of two int16 per row with the two int16 at x
 
 #include "wick/backend/cpu/simd/vec16.h"
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kElemsPerThread = 4096;
 
-/// An output that may be absent.
+/// The stride of an output that may be absent.
 int64_t stride(const View& view, int dim) {
   return view.data == nullptr ? 0 : view.layout.stride(dim);
 }

@@ -2,8 +2,8 @@
 
 #include "wick/backend/cpu/simd/vec16.h"
 
-// The inner loops of convolutions over a slab: panels for the products of gemm_kernels.cpp, and
-// sums that read the slab where it lies, for few rows of weights (groups, depthwise).
+// The inner loops of convolutions over a slab (patches.h): packing panels for gemm_kernels.cpp, and
+// sums that read the slab in place, for few rows of weights (groups, depthwise).
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -13,7 +13,7 @@ constexpr i64 kLineBytes = 64;
 template <class T>
 constexpr i64 kLine = kLineBytes / static_cast<i64>(sizeof(T));
 
-/// to[0, n) = from[0, n) in the compute type.
+/// to[i] = from[i · stride] in the compute type, for i in [0, n).
 template <class S, class T>
 WICK_FN void widen_line(const S* from, i64 stride, i64 n, T* to) {
   i64 i = 0;
@@ -30,7 +30,7 @@ WICK_FN void widen_line(const S* from, i64 stride, i64 n, T* to) {
   } else if (stride == 2) {
 #if defined(__AVX512F__)
     if constexpr (math::kSame<S, float>) {
-      // Every second one of two registers; the last of them isn't there to be read.
+      // Every second element of two registers. The last element may not exist, so it isn't read.
       const __m512i even =
           _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
       for (; i + 16 <= n; i += 16) {
@@ -46,7 +46,7 @@ WICK_FN void widen_line(const S* from, i64 stride, i64 n, T* to) {
   }
 }
 
-/// Reads and writes each element once.
+/// Fills rows of a slab. Reads and writes each element once.
 template <class S, class T>
 void fill_rows(const FillArgs& f) {
   const S* from = static_cast<const S*>(f.from);
@@ -82,8 +82,8 @@ void store_rows(const StoreArgs& s) {
 
 using FourFloats = float __attribute__((vector_size(16), aligned(4), may_alias));
 
-/// to[i] = from[i * stride] for a few floats. Forwards and backwards, as the taps of a transposed
-/// convolution lie, four at a time.
+/// to[i] = from[i * stride] for a few floats. Ascending and descending, as the taps of a transposed
+/// convolution are, four at a time.
 WICK_FN void copy_few(const float* from, i64 stride, i64 count, float* to) {
   i64 i = 0;
   if (stride == 1) {
@@ -99,10 +99,11 @@ WICK_FN void copy_few(const float* from, i64 stride, i64 count, float* to) {
   for (; i < count; ++i) to[i] = from[i * stride];
 }
 
-/// Runs are as short as a kernel: every instruction counts. Reads and writes each weight once.
+/// Calls copy for all runs of weights. Runs are as short as a kernel, so every instruction counts.
+/// Reads and writes each weight once.
 template <class F>
 WICK_FN void for_filter_runs(const FilterArgs& f, const F& copy) {
-  constexpr i64 kAhead = 8;  // channels: they may be pages apart
+  constexpr i64 kAhead = 8;  // in channels, which may be pages apart
   i64 line = 0;
   const float* channel = f.from;
   for (i64 i = 0; i < f.runs; ++i) {
@@ -139,9 +140,9 @@ void filters(const FilterArgs& f) {
   for_filter_runs(f, [&](const float* from, float* to) { copy_few(from, stride, count, to); });
 }
 
-/// Panels from the slab: for each k as many whole lines as the panel has pieces, in the order of
-/// the lanes; what one writes too much the next one overwrites, and the first of the next k. Bytes:
-/// reads and writes a line for each piece.
+/// Packs panels from the slab. For each k, copies a whole row of the panel for each piece, in the
+/// order of the lanes; the next piece, or the next k, overwrites what a copy writes too much.
+/// Bytes: reads and writes a row of the panel for each piece.
 template <class T, i64 kElems>
 void panel_lines(const PanelArgs& p) {
   constexpr size_t kBytes = kElems * sizeof(T);
@@ -183,7 +184,7 @@ void panels(const PanelArgs& p) {
 }
 
 #if defined(__AVX512F__)
-/// The same of pairs of terms, the first in the lower half, from a slab of bf16.
+/// Packs panels of pairs of terms, the first in the lower half, from a slab of bf16.
 void pair_panels(const PanelArgs& p) {
   constexpr i64 kElems = 16;
   const auto* slab = static_cast<const uint16_t*>(p.slab);
@@ -212,7 +213,7 @@ void pair_panels(const PanelArgs& p) {
 }
 #endif
 
-/// MR rows by NV registers of pixels: an output is one chain over k.
+/// MR rows times NV registers of pixels. An output is one chain over k.
 template <class T, int MR, int NV>
 WICK_FN void direct_tile(const DirectArgs& d, const T* w, T* out, i64 j) {
   const T* slab = static_cast<const T*>(d.slab) + j;
@@ -247,7 +248,7 @@ WICK_FN void direct_tile(const DirectArgs& d, const T* w, T* out, i64 j) {
 
 template <class T, int MR>
 void direct_rows(const DirectArgs& d, i64 row) {
-  // As many registers as there are, less those of x and a weight.
+  // As many accumulators as fit the registers, besides those for x and a weight.
 #if defined(__AVX512F__)
   constexpr int kMost = MR <= 2 ? 8 : MR == 4 ? 4 : 2;
 #else
@@ -256,7 +257,7 @@ void direct_rows(const DirectArgs& d, i64 row) {
   const T* w = static_cast<const T*>(d.w) + row * d.w_stride;
   T* out = static_cast<T*>(d.out) + row * d.out_stride;
   i64 j = 0;
-  // A plot's rows in one go: what falls between them is thrown away.
+  // All rows of a plot in one loop: results between the rows are discarded.
   const i64 whole = (d.plot_rows - 1) * d.pitch + d.cols;
   const i64 n = (whole + kLine<T> - 1) / kLine<T> * kLine<T>;
   for (; j + kMost * kLanes<T> <= n; j += kMost * kLanes<T>)
@@ -279,13 +280,14 @@ void direct(const DirectArgs& d) {
   if (row < d.rows) direct_rows<T, 1>(d, row);
 }
 
-/// All lanes, or the first n.
+/// Loads sixteen numbers, or the first n of them.
 template <class T>
 WICK_FN Vec16<T> load_lanes(const T* p, bool all, i64 n) {
   return all ? load_16(p) : load_16_partial(p, n);
 }
 
-/// Calls step(j, all, n) for the lines of a row of n elements; `all` is known where it is inlined.
+/// Calls step(j, all, n) for each sixteen elements of a row of n; `all` is a constant in the
+/// inlined code.
 template <class F>
 WICK_FN void for_lines(i64 n, const F& step) {
   i64 j = 0;
@@ -317,7 +319,7 @@ WICK_FN void dot_terms(const DotArgs& d, i64 term) {
 }
 
 #if defined(__AVX512F__)
-/// Whether nine terms are 3×3 neighbours.
+/// Whether nine terms are the taps of a dense 3×3 kernel.
 WICK_FN bool is_3x3(const i64* offsets, i64 pitch) {
   for (i64 t = 1; t < 9; ++t) {
     if (offsets[t] != offsets[0] + t / 3 * pitch + t % 3) return false;
@@ -325,8 +327,8 @@ WICK_FN bool is_3x3(const i64* offsets, i64 pitch) {
   return true;
 }
 
-/// Those nine, in the same order of additions, by rows of the slab: what is loaded of one meets
-/// three rows of g. Loads that cross lines are what bounds this.
+/// The sums of those nine terms with the same order of additions. Each row of the slab is loaded
+/// once and used with three rows of g: loads that cross cache lines limit the speed.
 template <class T>
 WICK_FN void dot_3x3(const DotArgs& d, i64 term) {
   const T* slab = static_cast<const T*>(d.slab) + d.offsets[term];
@@ -355,7 +357,7 @@ WICK_FN void dot_3x3(const DotArgs& d, i64 term) {
     const T* g = static_cast<const T*>(d.g) + line * g_stride;
     if (line >= 2 && line < d.rows) {
       add(slab, g, 0, 2);
-    } else {  // some of g's rows aren't there
+    } else {  // some rows of g don't exist
       add(slab, g, line < d.rows ? 0 : line - d.rows + 1, line < 2 ? line : 2);
     }
   }

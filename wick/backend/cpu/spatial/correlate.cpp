@@ -1,5 +1,5 @@
-// The sums of a convolution and of a transposed one. For few rows directly from the slab, else as a
-// product; either way an output is one chain over its terms.
+// The sums of a convolution and of a transposed one: directly from the slab for few rows, else as
+// gemm. Either way an output is one chain over its terms.
 
 #include "wick/backend/cpu/spatial/correlate.h"
 
@@ -24,9 +24,10 @@ int64_t term_stride(const Correlation& job) {
 
 namespace {
 
-/// The weights of a job in memory, as runs of terms that have one stride.
+/// The weights of a job as runs of terms with one stride.
 struct FilterRuns {
-  int64_t lines, count, stride, runs;  ///< runs of a channel, their elements; runs of a row
+  int64_t lines, count, stride, runs;  ///< lines: runs per channel; count: terms of a run; runs:
+                                       ///< per row
 
   explicit FilterRuns(const CorrelationSetup& s) {
     const Filters& f = s.job.filters;
@@ -40,8 +41,8 @@ struct FilterRuns {
   }
 };
 
-/// Calls visit(first row of all groups, rows, where those start) for a few rows at a time:
-/// neighbours in memory may belong to different ones.
+/// Calls visit(first, rows, starts) for a few rows of all groups at a time; starts are their
+/// offsets. Neighbours in memory may belong to different rows.
 template <class F>
 void for_each_filter_block(const CorrelationSetup& s, F&& visit) {
   constexpr int64_t kRows = 16;
@@ -62,7 +63,7 @@ void for_each_filter_block(const CorrelationSetup& s, F&& visit) {
                });
 }
 
-/// Calls visit(row of all groups, first term, element) for runs of weights.
+/// Calls visit(row of all groups, first term, offset) for all runs of weights.
 template <class F>
 void for_each_filter_run(const CorrelationSetup& s, const FilterRuns& runs, F&& visit) {
   const Filters& f = s.job.filters;
@@ -119,18 +120,17 @@ void gather_raw_filters(const CorrelationSetup& s, int64_t row_terms, char* to) 
 
 namespace {
 
-// Up to so many rows panels cost more than they save.
+// For up to so many rows, packing panels costs more than it saves.
 constexpr int64_t kDirectRows = 8;
-// Pixels, and elements of a slab, of a direct task: both, and the sums, stay in L2.
+// Pixels and slab elements of a direct task: both, and the sums, stay in L2.
 constexpr int64_t kDirectPixels = 2048;
 constexpr int64_t kDirectSlab = 32 * 1024;
 
-/// What direct tasks share: a group's rows over a range of pixels, rows of the image or pieces of
-/// one.
+/// What direct tasks share. A task computes a group's rows for a range of pixels.
 struct DirectPlan {
-  int64_t pixels, terms;  ///< of a step
+  int64_t pixels, terms;  ///< of one step of a task
   Patches patches;
-  int64_t plot_sums, row_sums;  ///< elements from one plot's sums, or row's, to the next
+  int64_t plot_sums, row_sums;  ///< elements between the sums of plots, and between those of rows
   size_t slab_bytes, offset_bytes, sum_bytes;
 
   DirectPlan(const CorrelationSetup& s, int64_t most_pixels, int64_t most_terms)
@@ -144,7 +144,7 @@ struct DirectPlan {
         offset_bytes(align64(static_cast<size_t>(terms) * sizeof(int64_t))),
         sum_bytes(static_cast<size_t>(s.job.rows * row_sums * s.bytes)) {}
 
-  /// As many pixels and channels as fit.
+  /// A plan with as many pixels and channels as fit.
   static DirectPlan make(const CorrelationSetup& s) {
     const PatchShape& shape = s.job.shape;
     const int64_t nx = shape.out_size[1];
@@ -157,7 +157,7 @@ struct DirectPlan {
   }
 };
 
-/// Computes a task; `weights` are the group's.
+/// Runs a task; `weights` are those of the group.
 void run_direct(const CorrelationSetup& s, const DirectPlan& plan, const char* weights,
                 int64_t group, int64_t pixel, char* scratch) {
   const Patches& patches = plan.patches;

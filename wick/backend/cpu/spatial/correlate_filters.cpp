@@ -1,5 +1,5 @@
-// The gradient of a convolution's weights: as a product whose k are the pixels of the batch, or for
-// few rows as dot products over the slab.
+// The gradient of a convolution's weights: as gemm whose k are the pixels of the batch, or for few
+// rows as dot products over the slab.
 
 #include <array>
 #include <cstring>
@@ -11,10 +11,11 @@ namespace wick::cpu {
 namespace {
 
 constexpr int64_t kDotRows = 8;
-// Up to so many terms, of a slab of all pixels, they are the product's rows.
+// With up to so many terms, and a slab of all pixels that isn't too large, terms are the rows of
+// the gemm.
 constexpr int64_t kTransposedTerms = 256;
 constexpr size_t kWholeSlabBytes = size_t{4} << 20;
-// Pixels and slab elements of a step of dot products.
+// Pixels and slab elements of one step of dot products.
 constexpr int64_t kDotPixels = 1024;
 constexpr int64_t kDotSlab = 32 * 1024;
 
@@ -25,7 +26,7 @@ struct Setup : SetupOf<FilterGradient> {
   }
 };
 
-/// Stores terms [term, term + count) of a filter's row.
+/// Stores terms [term, term + count) of a row of filters.
 void store_terms(const Setup& s, int64_t group, int64_t row, int64_t term, int64_t count,
                  const char* from) {
   const Filters& f = s.job.out;
@@ -47,9 +48,9 @@ void store_terms(const Setup& s, int64_t group, int64_t row, int64_t term, int64
   }
 }
 
-// ---- As a product ----
+// ---- As gemm ----
 
-/// The output's gradient with k the pixels, as it is packed into panels.
+/// Packs the output's gradient into panels; k are the pixels.
 class GradPixels {
  public:
   GradPixels(const Setup& setup, const char* grad) : s_(setup), grad_(grad) {
@@ -60,7 +61,7 @@ class GradPixels {
     stride_ = size[1] == 1 ? g.stride[0] : g.stride[1];
   }
 
-  /// Its rows [row, row + rows); a panel has `width` elements a k.
+  /// Packs rows [row, row + rows); a panel has `width` elements per k.
   void pack(GemmKernels::Pack kernel, int64_t width, int64_t row, int64_t rows, int64_t k0,
             int64_t k, void* panels, int64_t panel_stride) const {
     const std::array<int64_t, 2>& size = s_.job.shape.out_size;
@@ -117,7 +118,7 @@ class GradColumns final : public GemmColumns {
   GradPixels pixels_;
 };
 
-/// Terms as columns, k the pixels: rows of the slab, turned into panels.
+/// Terms as columns, pixels as k: packs rows of the slab into panels.
 class TermColumns final : public GemmColumns {
  public:
   TermColumns(const Setup& setup, const Patches& patches, size_t panel_bytes, const char* in)
@@ -168,10 +169,11 @@ class TermSink final : public GemmSink {
   int64_t group_;
 };
 
-/// Terms as rows, k the pixels, from a slab of all of them.
+/// Terms as rows, pixels as k, from a slab of all pixels.
 class TermRows final : public GemmRowSource {
  public:
-  /// What groups share: where the output's rows begin in the slab, and the terms from there.
+  /// What groups share: where the output's rows start in the slab, and the offsets of terms from
+  /// there.
   struct Places {
     std::vector<int64_t> rows, terms;
     Places(const Setup& s, const Patches& patches) : terms(static_cast<size_t>(s.terms)) {
@@ -229,8 +231,8 @@ class TransposedTermSink final : public GemmSink {
   int64_t group_;
 };
 
-/// The product with few terms, as a first layer's: those are its rows. They are brought into a slab
-/// once, while tasks of few columns would each do so again, and rows divide evenly among threads.
+/// gemm with few terms, as in a first layer: terms are its rows. The slab is filled once, whereas
+/// tasks with few columns would each fill their own, and rows divide evenly among threads.
 void gradient_as_transposed_gemm(const Setup& s, const Patches& patches, int threads) {
   const FilterGradient& job = s.job;
   const int64_t pixels = job.shape.pixels(), taps = job.shape.tap_count();
@@ -292,7 +294,7 @@ void gradient_as_gemm(const Setup& s) {
 
 // ---- As dot products ----
 
-/// Sixteen lanes into one by a tree: lanes l and l + 8, then 4, 2 and 1.
+/// Combines sixteen lanes by a tree: lanes l and l + 8, then l + 4, l + 2 and l + 1.
 template <class T>
 void combine_lanes(const char* sums, int64_t count, char* to) {
   typedef T Four __attribute__((vector_size(4 * sizeof(T))));
@@ -321,7 +323,7 @@ void add_dots(const Setup& s, const Patches& patches, int64_t group, int64_t row
     args.rows = 0;
   };
   patches.for_each_row(pixel, pixels, [&](int64_t, int64_t n, int64_t base, int64_t plot) {
-    // Whole lines of a plot pass in one go.
+    // Consecutive whole rows of a plot are added by one call.
     if (args.rows == 0 || !in_place || plot != last_plot || n != args.n || n != nx) {
       run();
       const char* grad = s.grad(group) + (row * at.row_stride + batch * at.batch_stride +

@@ -1,7 +1,7 @@
-// A correlation as a product. Its columns are pixels, packed block by block by way of a slab, and
-// its rows those of the weights; or, where there are fewer pixels than rows of weights, the other
-// way round: then the weights, the larger operand, are packed in caches and read once. bf16 is
-// multiplied in pairs of terms where the processor has vdpbf16ps.
+// A correlation as gemm. Columns are pixels, which are packed block by block through a slab, and
+// rows are those of the weights. With fewer pixels than rows of weights, rows are pixels: the
+// weights, the larger operand, are then packed block by block and read once. bf16 is multiplied in
+// pairs of terms if the processor has vdpbf16ps.
 
 #include <optional>
 
@@ -11,12 +11,12 @@
 namespace wick::cpu {
 namespace {
 
-// A slab of all pixels and channels, made before the product.
+// The largest slab of all pixels and channels that is filled before the gemm.
 constexpr size_t kWholeSlabBytes = size_t{4} << 20;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// A correlation in terms of the product: `k` counts terms, or pairs of them.
+/// A correlation as gemm: `k` counts terms, or pairs of terms.
 struct GemmJob {
   const CorrelationSetup& s;
   Compute compute;
@@ -36,8 +36,8 @@ struct GemmJob {
   const GemmType& type() const { return s.gemm.type(compute); }
 };
 
-/// Which pieces of rows the panels of a range of pixels consist of, `width` pixels each. Gives the
-/// number of panels.
+/// Lists the pieces of panels of `width` pixels for a range of pixels. Returns the number of
+/// panels.
 int64_t cut_panels(const Patches& patches, int64_t pixel, int64_t pixels, int64_t width,
                    PanelPiece* pieces, int64_t* first) {
   int64_t count = 0, panels = 0;
@@ -60,7 +60,7 @@ void pack(const GemmJob& p, const PanelArgs& args) {
 
 // ---- The weights ----
 
-/// The weights of all groups as a matrix [group · row][k] of the dtype they are packed from.
+/// The weights of all groups as a matrix [group · row][k], in place or as a copy.
 class FilterMatrix {
  public:
   explicit FilterMatrix(const GemmJob& p) : FilterMatrix(p, in_place(p)) {}
@@ -191,7 +191,7 @@ void multiply_by_columns(const GemmJob& p, int threads) {
   const FilterMatrix filters(p);
   const PixelSink any(s, nullptr);
   const PixelTarget& target = s.job.out;
-  // One image whose pixels lie side by side is a matrix as it is.
+  // One image with contiguous pixels is a matrix.
   const bool matrix = any.is_one_run(s.job.shape.pixels());
   const GemmResult result{nullptr, target.dtype, target.row_stride,
                           1,       nullptr,      matrix ? nullptr : &any};
@@ -214,7 +214,7 @@ void multiply_by_columns(const GemmJob& p, int threads) {
 
 // ---- Pixels as rows ----
 
-/// All pixels, from a slab of all of them.
+/// All pixels as rows, from a slab of all pixels.
 class PixelRows final : public GemmRowSource {
  public:
   /// What groups share.
@@ -257,7 +257,7 @@ class PixelRows final : public GemmRowSource {
   const char* slab_;
 };
 
-/// Rows are pixels, columns rows of the weights.
+/// Stores results whose rows are pixels and whose columns are rows of the weights.
 class TransposedSink final : public GemmSink {
  public:
   TransposedSink(const CorrelationSetup& setup, char* out)

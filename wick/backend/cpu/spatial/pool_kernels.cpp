@@ -5,9 +5,10 @@
 #include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/storage_type.h"
 
-// Windows of a plane: out[y][x] = fold of in[y·sy - py + i][x·sx - px + j] over the taps (i, j)
-// that lie inside, row-major. A row of windows takes its input rows one after another; an output is
-// one chain. Bytes: each input row once for each row of windows that it belongs to, mostly from L1.
+// Pooling of a plane: out[y][x] combines in[y·sy - py + i][x·sx - px + j] over the taps (i, j)
+// inside the input, row-major. A row of windows processes its input rows one after another; an
+// output is one chain. Bytes moved: each input row once for each row of windows that contains it,
+// mostly from L1.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -32,8 +33,8 @@ inline constexpr uint32_t kLargest<float> = 0x7f800000;
 template <>
 inline constexpr uint64_t kLargest<double> = 0x7ff0000000000000;
 
-/// Numbers as unsigned integers of the same order: 0 is the lowest one, -0 lies below +0, and NaNs
-/// of either sign lie above all numbers.
+/// Numbers as unsigned integers of the same order: the lowest number is 0, -0 is below +0, and NaN
+/// of either sign is above all numbers.
 template <class T>
 WICK_FN Key<T> key_of(T x) {
   using K = Key<T>;
@@ -45,7 +46,7 @@ WICK_FN Key<T> key_of(T x) {
     } else {
       bits = __builtin_bit_cast(K, x);
     }
-    // The bits of negative numbers turned round, then the lowest number moved to 0.
+    // Inverts the magnitude bits of negative numbers, then maps the lowest number to 0.
     const K turned = static_cast<K>(static_cast<K>(-(bits >> kTop)) >> 1);
     return static_cast<K>((bits ^ turned) + kLargest<T> + 1);
   } else if constexpr (std::is_signed_v<T>) {
@@ -69,7 +70,7 @@ WICK_FN T of_key(Key<T> key) {
   }
 }
 
-/// The largest element: by keys, hence exact. The lowest number is what padding holds.
+/// The largest element, by keys. Padding has the lowest key.
 template <class T>
 struct Max {
   using Elem = T;
@@ -103,7 +104,7 @@ struct Mean {
   }
 };
 
-/// sums[x] merged with the kK elements from line[x · kS] on, for x in [0, n).
+/// Combines sums[x] with the kK elements from line[x · kS] on, for x in [0, n).
 template <class F, int kS, int kK>
 WICK_FN void combine_taps(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
                           int64_t n) {
@@ -115,7 +116,7 @@ WICK_FN void combine_taps(typename F::Sum* __restrict sums, const typename F::Su
   }
 }
 
-/// The same for any stride and kernel.
+/// combine_taps for any stride and kernel.
 template <class F>
 WICK_FN void combine_row(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
                          int64_t n, int64_t stride, int64_t kernel) {
@@ -134,17 +135,17 @@ WICK_FN void combine_row(typename F::Sum* __restrict sums, const typename F::Sum
   }
 }
 
-/// Windows along a line: those of outputs [inner, outer) lie inside it.
+/// Windows along a row of the input: those of outputs [inner, outer) lie inside it.
 struct Span {
   int64_t inner, outer;
   Span(int64_t size, int64_t outputs, int64_t kernel, int64_t stride, int64_t padding) {
     inner = min((padding + stride - 1) / stride, outputs);
-    const int64_t room = size + padding - kernel;  // of the last start
+    const int64_t room = size + padding - kernel;  // for the start of a window
     outer = max(room < 0 ? 0 : min(room / stride + 1, outputs), inner);
   }
 };
 
-/// One output's part of a window: elements [low, high) of the line.
+/// The window of an output along one axis: elements [low, high) of the input.
 struct Window {
   int64_t low, high;
   WICK_FN Window(int64_t at, int64_t size, int64_t kernel, int64_t stride, int64_t padding) {
@@ -234,13 +235,14 @@ template <class T>
 void max_grad(const PoolGradArgs& a) {
   const T* const in = static_cast<const T*>(a.in);
   spread<T>(a, [&](Compute<T>* sums, const Window& tall, const Window& wide, Compute<T> grad) {
-    constexpr Key<T> kNan = static_cast<Key<T>>(2 * kLargest<T> + 1);  // the largest number's key
+    constexpr Key<T> kNan = static_cast<Key<T>>(2 * kLargest<T> + 1);  // the key of the largest
+                                                                       // number
     Key<T> best = 0;
     int64_t at = tall.low * a.in_size[1] + wide.low;
     for (int64_t r = tall.low; r < tall.high; ++r) {
       for (int64_t c = wide.low; c < wide.high; ++c) {
         const Key<T> key = key_of(in[r * a.in_stride[0] + c * a.in_stride[1]]);
-        if (key <= best || best > kNan) continue;  // any NaN is as large as another
+        if (key <= best || best > kNan) continue;  // the first NaN wins
         best = key;
         at = r * a.in_size[1] + c;
       }

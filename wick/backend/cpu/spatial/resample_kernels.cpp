@@ -3,9 +3,10 @@
 #include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/storage_type.h"
 
-// Planes at another size. Bilinear: a row of outputs lies between two rows of inputs, each
-// interpolated along x once and kept for as long as outputs need it; then along y. The order of
-// operations is that of docs/design/numerics/convolution.md. Bytes: inputs once, outputs once.
+// Resampling of planes. Bilinear: a row of outputs lies between two rows of inputs. Each input row
+// is interpolated along x once and kept while outputs need it; then rows are interpolated along y.
+// The order of operations is that of docs/design/numerics/convolution.md. Bytes moved: inputs once,
+// outputs once.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -37,7 +38,7 @@ void along_x(const A* row, int64_t width, const LinearAxis& axis, const A* weigh
   int64_t x = 0;
 #if defined(__AVX512F__)
   if constexpr (math::kSame<A, float>) {
-    // Sixteen outputs that lie between sixteen neighbouring inputs: two permutations of them.
+    // Sixteen outputs that lie between sixteen neighbouring inputs are two permutations of those.
     for (; x + 16 <= n; x += 16) {
       const int64_t base = axis.low[x];
       if (axis.high[x + 15] - base >= 16) break;
@@ -120,8 +121,8 @@ void bilinear(const BilinearArgs& a) {
   }
 }
 
-/// Contributions are added in the order of the outputs, in the compute type; of one output top
-/// left, top right, bottom left, bottom right.
+/// Contributions are added in the order of the outputs, in the compute type; those of one output in
+/// the order top left, top right, bottom left, bottom right.
 template <class T, bool kNearest>
 void grad(const ResampleGradArgs& a) {
   using A = Compute<T>;
