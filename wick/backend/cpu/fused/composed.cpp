@@ -1,4 +1,4 @@
-// Ops that stand for several others in a row: on a CPU they are done one after another.
+// Ops that stand for a sequence of others, which the CPU runs one after another.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace wick::cpu {
 namespace {
 
-/// A dense f32 tensor for the length of a scope.
+/// A dense f32 tensor that lives as long as its scope.
 class Temporary {
  public:
   Temporary(CpuBackend& backend, const Shape& shape)
@@ -38,8 +38,7 @@ Layout heads_of(const Layout& rows, int64_t first, int64_t count, int64_t from, 
                 rows.offset() + first * row + from * element);
 }
 
-void product(CpuBackend& backend, const View& out, const ConstView& x,
-             const PreparedWeight& weight) {
+void gemm(CpuBackend& backend, const View& out, const ConstView& x, const PreparedWeight& weight) {
   if (!is_block(weight.dtype)) {
     linear_float(backend.isa(), out, x, weight);
   } else if (dtypes::kOwnProducts.contains(weight.dtype)) {
@@ -61,7 +60,7 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
     linear(y.view(), x, weight, without);
     binary(Op::add, out, fusion.residual, y.view());
   } else if (fusion.input == Input::plain) {
-    product(*this, out, x, weight);
+    gemm(*this, out, x, weight);
   } else {
     const int last = x.layout.rank() - 1;
     const Temporary input(*this, x.layout.shape().with(last, weight.k));
@@ -73,7 +72,7 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
       binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},
              {x.data, x.dtype, x.layout.narrow(last, weight.k, weight.k)});
     }
-    product(*this, out, input.view(), weight);
+    gemm(*this, out, input.view(), weight);
   }
 }
 
@@ -84,7 +83,7 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
   const int64_t d = keys.layout.shape()[3], e = values.layout.shape()[3];
   const int64_t h = out.layout.shape()[1] / e;
   if (t == 0) return;
-  // All is checked before anything is stored.
+  // Everything is checked before anything is stored.
   const PagePlaces places({.op = "cached_attention",
                            .tables = where.tables,
                            .positions = where.positions,
@@ -127,7 +126,7 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
 
 namespace {
 
-/// The work itself, done again.
+/// A recording that runs the work again.
 class CpuGraph final : public DeviceGraph {
  public:
   explicit CpuGraph(std::function<void()> work) : work_(std::move(work)) {}

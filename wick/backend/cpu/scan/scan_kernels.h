@@ -3,42 +3,41 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/math/orders.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
 
-/// Elements of a chunk, within which a row kernel keeps the order of
-/// docs/design/numerics/reduce.md.
-inline constexpr int64_t kScanChunk = 4096;
-/// Columns that a column kernel takes at most.
+using math::kScanChunk;
+/// The most columns for one call of a column kernel.
 inline constexpr int64_t kScanColumns = 128;
 
-/// A sum in the type that computes: float, double, or an integer's own.
+/// A sum in the compute type: float, double, or the integer type itself.
 struct alignas(8) ScanSum {
   char bytes[8];
 };
 
 /// Tables are indexed by dtype; steps in elements.
 struct ScanKernels {
-  /// Of n <= kScanChunk elements the sums up to each, added to `carry`, where y has data; and the
-  /// sum of all, which the next chunk's carry is made of: of a whole chunk. `stream` asks for
-  /// stores around the caches: y_step is then 1.
+  /// Writes the inclusive sums of n <= kScanChunk elements, each added to `carry`, unless y is
+  /// null; and to *sum the sum of all, from which the next chunk's carry is computed. `stream` asks
+  /// for non-temporal stores; y_step is then 1.
   using Row = void (*)(const void* x, int64_t x_step, int64_t n, const ScanSum& carry, void* y,
                        int64_t y_step, bool stream, ScanSum* sum);
   /// into = into + x.
-  using Join = void (*)(ScanSum* into, const ScanSum& x);
-  /// The sums of `width` <= kScanColumns neighbouring columns of n elements.
+  using Combine = void (*)(ScanSum* into, const ScanSum& x);
+  /// Scans `width` <= kScanColumns neighbouring columns of n elements.
   using Columns = void (*)(const void* x, int64_t x_row, int64_t n, int64_t width, void* y,
                            int64_t y_row, int64_t y_step);
   Row row[kRealDTypeCount];
-  Join join[kRealDTypeCount];
+  Combine combine[kRealDTypeCount];
   Columns columns[kRealDTypeCount];
 };
 
 constexpr bool complete(const ScanKernels& table) {
   static_assert(info(Op::cumsum).dtypes == dtypes::kAny);
   for (int d = 0; d < kRealDTypeCount; ++d) {
-    if (table.row[d] == nullptr || table.join[d] == nullptr || table.columns[d] == nullptr) {
+    if (table.row[d] == nullptr || table.combine[d] == nullptr || table.columns[d] == nullptr) {
       return false;
     }
   }
