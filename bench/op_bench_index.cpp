@@ -94,19 +94,21 @@ void add_ordered(std::vector<OpRow>& rows) {
 
   for (DType dtype : {DType::f32, DType::bf16, DType::f64, DType::i64}) {
     const auto bytes = static_cast<double>(2 * bytes_of(dtype, 1 << 24));
-    for (int dim : {1, 0}) {
-      rows.push_back(
-          {fmt::format("cumsum_dim{}", dim), dtype, "4096x4096", Limit::copy, bytes, [=] {
-             const Tensor x = random_tensor({4096, 4096}, dtype),
-                          y = Tensor::empty({4096, 4096}, dtype);
-             return [=] { cpu().scan(Op::cumsum, y.mutable_view(), x.view(), dim); };
-           }});
+    for (Op op : {Op::cumsum, Op::cumprod}) {
+      for (int dim : {1, 0}) {
+        rows.push_back(
+            {fmt::format("{}_dim{}", name(op), dim), dtype, "4096x4096", Limit::copy, bytes, [=] {
+               const Tensor x = random_tensor({4096, 4096}, dtype),
+                            y = Tensor::empty({4096, 4096}, dtype);
+               return [=] { cpu().scan(op, y.mutable_view(), x.view(), dim); };
+             }});
+      }
+      rows.push_back({std::string(name(op)), dtype, "16M", Limit::copy, bytes, [=] {
+                        const Tensor x = random_tensor({1 << 24}, dtype),
+                                     y = Tensor::empty({1 << 24}, dtype);
+                        return [=] { cpu().scan(op, y.mutable_view(), x.view(), 0); };
+                      }});
     }
-    rows.push_back({"cumsum", dtype, "16M", Limit::copy, bytes, [=] {
-                      const Tensor x = random_tensor({1 << 24}, dtype),
-                                   y = Tensor::empty({1 << 24}, dtype);
-                      return [=] { cpu().scan(Op::cumsum, y.mutable_view(), x.view(), 0); };
-                    }});
   }
 }
 

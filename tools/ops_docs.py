@@ -56,7 +56,7 @@ MEMBERS = {
 METHODS = {
     "cat": "copy", "pad": "copy", "roll": "copy", "repeat": "copy", "tril": "copy", "triu": "copy",
     "scatter_add": "scatter", "one_hot": "scatter", "argsort": "sort", "topk": "sort",
-    "cumsum": "scan", "uniform": "random", "normal": "random", "conv_transpose2d": "conv2d_input",
+    "cumsum": "scan", "cumprod": "scan", "uniform": "random", "normal": "random", "conv_transpose2d": "conv2d_input",
     "max_pool2d": "pool2d", "avg_pool2d": "pool2d", "upsample_nearest2d": "resample",
     "upsample_bilinear2d": "resample", "log_softmax": "softmax", "rope_interleaved": "rope",
 }

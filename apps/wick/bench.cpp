@@ -62,7 +62,7 @@ struct Subject {
       const auto count = static_cast<size_t>(std::min(batch, total - at));
       const models::BatchInput input{sequence,
                                      std::span(tokens).subspan(static_cast<size_t>(at), count)};
-      model.forward({&input, 1}, cache, models::Logits::last);
+      (void)model.forward({&input, 1}, cache, models::Logits::last);
       backend(model.device()).synchronize();
     }
   }

@@ -463,17 +463,18 @@ add_topk("topk8", "f32", "1024x1024", (1024, 1024), 8)
 add_topk("topk50", "f32 bf16", "64x50257", (64, 50257), 50)
 
 
-def add_cumsum(name, shape_name, shape, dim):
+def add_scan(name, function, shape_name, shape, dim):
     @row(name, "f32 bf16 f64 i64", shape_name)
     def make(dtype):
         x = normal(*shape, dtype=dtype)
         y = torch.empty_like(x)
-        return lambda: torch.cumsum(x, dim, out=y)
+        return lambda: function(x, dim, out=y)
 
 
-add_cumsum("cumsum_dim1", "4096x4096", (4096, 4096), 1)
-add_cumsum("cumsum_dim0", "4096x4096", (4096, 4096), 0)
-add_cumsum("cumsum", "16M", (1 << 24,), 0)
+for scan in (torch.cumsum, torch.cumprod):
+    add_scan(f"{scan.__name__}_dim1", scan, "4096x4096", (4096, 4096), 1)
+    add_scan(f"{scan.__name__}_dim0", scan, "4096x4096", (4096, 4096), 0)
+    add_scan(scan.__name__, scan, "16M", (1 << 24,), 0)
 
 
 # ---- random ----

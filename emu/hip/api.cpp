@@ -21,7 +21,7 @@ void require_usable() {
 }
 
 hipError_t remember(hipError_t code) {
-  if (code != hipSuccess && code != hipErrorNotReady) thread().last = code;
+  if (code != hipSuccess) thread().last = code;
   return code;
 }
 
@@ -76,7 +76,7 @@ StreamPtr find_stream(hipStream_t handle) {
   }
   StreamPtr stream = runtime().streams.find(handle);
   if (stream == nullptr)
-    throw Error{hipErrorInvalidHandle, "the stream isn't one, or is destroyed"};
+    throw Error{hipErrorContextIsDestroyed, "the stream isn't one, or is destroyed"};
   return stream;
 }
 
@@ -101,29 +101,49 @@ void refuse_in_capture(Stream& stream) {
 
 namespace {
 
-/// `of_others`: also refuses because of another thread's capture, if that capture was begun in the
-/// global mode.
-void refuse_in_captures(bool of_others) {
+/// Invalidates the captures for which `forbids` is true, and throws if there is one.
+template <class Forbids>
+void refuse_where(hipError_t error, const Forbids& forbids) {
   std::lock_guard lock(graph_mutex());
   bool any = false;
   for (const auto& capture : captures()) {
-    const bool ours = capture->thread == std::this_thread::get_id();
-    const bool forbids = ours ? capture->mode != hipStreamCaptureModeRelaxed
-                              : of_others && capture->mode == hipStreamCaptureModeGlobal;
-    if (!forbids) continue;
+    if (!forbids(*capture)) continue;
     capture->invalid = true;
     any = true;
   }
-  if (any) throw Error{hipErrorStreamCaptureUnsupported};
+  if (any) throw Error{error};
 }
 
 }  // namespace
 
-void refuse_in_any_capture() { refuse_in_captures(true); }
+void refuse_in_any_capture(hipError_t error) {
+  refuse_where(error, [](const Capture&) { return true; });
+}
 
 void refuse_unsafe_in_capture() {
-  if (thread().capture_mode == hipStreamCaptureModeRelaxed) return;
-  refuse_in_captures(thread().capture_mode == hipStreamCaptureModeGlobal);
+  const hipStreamCaptureMode mode = thread().capture_mode;
+  if (mode == hipStreamCaptureModeRelaxed) return;
+  refuse_where(hipErrorStreamCaptureUnsupported, [mode](const Capture& capture) {
+    if (capture.thread == std::this_thread::get_id()) {
+      return capture.mode != hipStreamCaptureModeRelaxed;
+    }
+    return mode == hipStreamCaptureModeGlobal && capture.mode == hipStreamCaptureModeGlobal;
+  });
+}
+
+void refuse_wait_in_capture(Stream& stream) {
+  refuse_in_capture(stream);
+  if (stream.null_stream) refuse_implicit(stream);
+  refuse_unsafe_in_capture();
+}
+
+void refuse_implicit(const Stream& null_stream) {
+  refuse_where(hipErrorStreamCaptureImplicit, [&](const Capture& capture) {
+    return capture.mode != hipStreamCaptureModeRelaxed &&
+           std::ranges::any_of(capture.streams, [&](const StreamPtr& s) {
+             return s->blocking() && s->device == null_stream.device;
+           });
+  });
 }
 
 SignalPtr submit(Stream& stream, Operation operation) {
@@ -133,17 +153,7 @@ SignalPtr submit(Stream& stream, Operation operation) {
     if (error != hipSuccess) throw Error{error};
     return nullptr;
   }
-  if (stream.null_stream) {
-    for (const auto& capture : captures()) {
-      if (capture->mode == hipStreamCaptureModeRelaxed) continue;
-      const bool ordered = std::any_of(
-          capture->streams.begin(), capture->streams.end(),
-          [&](const StreamPtr& s) { return s->blocking() && s->device == stream.device; });
-      if (!ordered) continue;
-      capture->invalid = true;
-      throw Error{hipErrorStreamCaptureImplicit};
-    }
-  }
+  if (stream.null_stream) refuse_implicit(stream);
   if (const auto* wait = std::get_if<WaitOp>(&operation)) {
     if (wait->event->capture != nullptr) throw Error{hipErrorStreamCaptureIsolation};
   }

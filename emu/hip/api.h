@@ -81,11 +81,23 @@ EventPtr find_event(hipEvent_t handle);
 
 /// Waits for the stream and throws its error.
 void finish(Stream& stream);
-/// Throws if a stream is being captured in a mode that forbids the call.
+// Calls that aren't allowed while a stream is being captured. Each function invalidates the captures
+// that forbid the call and throws hipErrorStreamCaptureUnsupported, or the error that it names.
+
+/// A call on a stream that is being captured.
 void refuse_in_capture(Stream& stream);
-void refuse_in_any_capture();
-/// The variant for calls such as hipMalloc, which only the strictest capture mode forbids.
+/// A call that waits for a whole device, or a synchronous copy: any capture of any thread in any
+/// mode forbids it.
+void refuse_in_any_capture(hipError_t error = hipErrorStreamCaptureUnsupported);
+/// A potentially unsafe call, such as hipMalloc, hipFree or a wait for another stream. A thread in
+/// the relaxed mode may make it. Otherwise captures of this thread forbid it unless they are
+/// relaxed, and captures of other threads forbid it if their mode and this thread's are global.
 void refuse_unsafe_in_capture();
+/// Work in the null stream, which would wait for streams that are being captured. Throws
+/// hipErrorStreamCaptureImplicit.
+void refuse_implicit(const Stream& null_stream);
+/// A wait for a stream, or a question about its work.
+void refuse_wait_in_capture(Stream& stream);
 
 /// Queues the operation, or adds it to the graph that is being captured and returns null.
 SignalPtr submit(Stream& stream, Operation operation);

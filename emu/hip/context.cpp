@@ -111,7 +111,10 @@ EMU_API hipError_t hipCtxGetDevice(hipDevice_t* ordinal) {
 }
 
 EMU_API hipError_t hipCtxSynchronize() {
-  EMU_CALL({ return current_device().synchronize(); });
+  EMU_CALL({
+    refuse_in_any_capture();
+    return current_device().synchronize();
+  });
 }
 
 EMU_API hipError_t hipCtxGetApiVersion(hipCtx_t context, int* version) {

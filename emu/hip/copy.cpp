@@ -49,9 +49,16 @@ bool finish_other(const void* pointer, const Stream& stream) {
   return true;
 }
 
+/// Refuses a synchronous copy or fill while a stream is being captured.
+void refuse_synchronous(Stream& stream) {
+  if (stream.null_stream) refuse_in_any_capture(hipErrorStreamCaptureImplicit);
+  refuse_wait_in_capture(stream);
+}
+
 /// Queues the copy. An asynchronous copy still waits for its end if ordinary host memory takes
 /// part; a synchronous copy within one device's memory doesn't.
 void copy(const CopyOp& op, hipStream_t handle, bool async) {
+  if (!async) refuse_synchronous(*find_stream(handle));
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
   const StreamPtr stream = find_stream(handle);
   const bool devices = on_device(op.to) && on_device(op.from);
@@ -60,7 +67,6 @@ void copy(const CopyOp& op, hipStream_t handle, bool async) {
   {
     std::lock_guard lock(graph_mutex());
     if (stream->capture != nullptr) {
-      if (!async) refuse_in_capture(*stream);
       submit(*stream, op);
       return;
     }
@@ -78,9 +84,9 @@ void copy(const CopyOp& op, hipStream_t handle, bool async) {
 }
 
 void fill(const FillOp& op, hipStream_t handle, bool async) {
+  if (!async) refuse_synchronous(*find_stream(handle));
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
   const StreamPtr stream = find_stream(handle);
-  if (!async) refuse_in_capture(*stream);
   const bool elsewhere = !async && finish_other(op.to, *stream);
   const SignalPtr signal = submit(*stream, op);
   // As documented, the host doesn't wait for a copy into memory of the same device, and waits for

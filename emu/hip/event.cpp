@@ -106,6 +106,7 @@ EMU_API hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t stream,
 EMU_API hipError_t hipEventQuery(hipEvent_t handle) {
   EMU_CALL({
     const SignalPtr signal = signal_of(*find_event(handle));
+    refuse_unsafe_in_capture();
     return signal == nullptr || signal->done() ? hipSuccess : hipErrorNotReady;
   });
 }
@@ -114,6 +115,7 @@ EMU_API hipError_t hipEventSynchronize(hipEvent_t handle) {
   EMU_CALL({
     const EventPtr event = find_event(handle);
     const SignalPtr signal = signal_of(*event);
+    refuse_unsafe_in_capture();
     if (signal == nullptr) return hipSuccess;
     signal->wait();
     StreamPtr stream;

@@ -45,8 +45,8 @@ void host_malloc(void** pointer, size_t bytes, unsigned flags) {
 bool is_host(MemoryKind kind) { return kind == MemoryKind::host || kind == MemoryKind::registered; }
 
 void free_block(void* pointer) {
-  if (pointer == nullptr) return;
   refuse_unsafe_in_capture();
+  if (pointer == nullptr) return;
   const std::optional<Allocation> a = memory().find(address(pointer));
   if (!a || a->base != address(pointer) || a->kind == MemoryKind::internal ||
       a->kind == MemoryKind::registered) {
@@ -173,6 +173,7 @@ EMU_API hipError_t hipHostRegister(void* pointer, size_t bytes, unsigned flags) 
 EMU_API hipError_t hipHostUnregister(void* pointer) {
   EMU_CALL({
     require(pointer != nullptr);
+    refuse_unsafe_in_capture();
     for (const auto& d : runtime().devices) {
       for (const StreamPtr& stream : d->streams()) stream->wait();
     }

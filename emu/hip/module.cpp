@@ -136,6 +136,7 @@ EMU_API hipError_t hipModuleLoadDataEx(hipModule_t* module, const void* image, u
 EMU_API hipError_t hipModuleUnload(hipModule_t handle) {
   EMU_CALL({
     const ModulePtr module = find_module(handle);
+    refuse_unsafe_in_capture();
     for (const StreamPtr& stream : module->device.streams()) stream->wait();
     runtime().drop_kernels(*module);
     runtime().modules.remove(handle);

@@ -67,7 +67,7 @@ EMU_API hipError_t hipStreamDestroy(hipStream_t handle) {
 EMU_API hipError_t hipStreamSynchronize(hipStream_t handle) {
   EMU_CALL({
     const StreamPtr stream = find_stream(handle);
-    refuse_in_capture(*stream);
+    refuse_wait_in_capture(*stream);
     if (stream->null_stream) {
       // Synchronizing the null stream also waits for all streams that it synchronizes with.
       submit(*stream, EmptyOp{})->wait();
@@ -79,7 +79,7 @@ EMU_API hipError_t hipStreamSynchronize(hipStream_t handle) {
 EMU_API hipError_t hipStreamQuery(hipStream_t handle) {
   EMU_CALL({
     const StreamPtr stream = find_stream(handle);
-    refuse_in_capture(*stream);
+    refuse_wait_in_capture(*stream);
     if (!stream->idle()) return hipErrorNotReady;
     if (stream->null_stream) {
       for (const StreamPtr& other : stream->device->streams()) {

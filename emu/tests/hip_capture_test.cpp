@@ -1,5 +1,6 @@
 // Stream capture: its rules, and what may be queried during a capture.
 
+#include <functional>
 #include <thread>
 
 #include "emu/tests/hip_graph_support.h"
@@ -127,8 +128,9 @@ TEST(HipCapture, TellsAboutItself) {
   HIP_REFUSES(hipErrorInvalidValue, hipStreamGetCaptureInfo(stream, nullptr, &id));
   HIP_REFUSES(hipErrorInvalidValue,
               hipStreamGetCaptureInfo_v2(stream, nullptr, &id, nullptr, nullptr, nullptr));
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamIsCapturing(destroyed_stream(), &status));
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamGetCaptureInfo(destroyed_stream(), &status, &id));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamIsCapturing(destroyed_stream(), &status));
+  HIP_REFUSES(hipErrorContextIsDestroyed,
+              hipStreamGetCaptureInfo(destroyed_stream(), &status, &id));
 }
 
 /// The handle of a graph that was given out during a capture becomes invalid if the capture fails.
@@ -151,14 +153,14 @@ TEST(HipCapture, BeginsAndEndsOnce) {
   HIP_REFUSES(hipErrorInvalidValue,
               hipStreamBeginCapture(stream, static_cast<hipStreamCaptureMode>(3)));
   HIP_REFUSES(hipErrorStreamCaptureUnsupported, hipStreamBeginCapture(hipStreamLegacy, kGlobal));
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamBeginCapture(destroyed_stream(), kGlobal));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamBeginCapture(destroyed_stream(), kGlobal));
   expect_end(hipErrorIllegalState, stream);
   HIP_OK(hipStreamBeginCapture(stream, kGlobal));
   HIP_REFUSES(hipErrorIllegalState, hipStreamBeginCapture(stream, kGlobal));
   HIP_REFUSES(hipErrorInvalidValue, hipStreamEndCapture(stream, nullptr));
   const Graph graph(end(stream));
   expect_end(hipErrorIllegalState, stream);
-  expect_end(hipErrorInvalidHandle, destroyed_stream());
+  expect_end(hipErrorContextIsDestroyed, destroyed_stream());
 }
 
 TEST(HipCapture, TheThreadsOwnStreamCanBeWatched) {
@@ -227,9 +229,89 @@ TEST(HipCapture, TheNullStreamMustNotWaitForIt) {
   HIP_OK(hipStreamBeginCapture(free, kGlobal));  // the null stream doesn't wait for this stream
   EXPECT_EQ(hipStreamCaptureStatusNone, status_of(nullptr));
   HIP_OK(hipLaunchHostFunc(nullptr, &add_ten, &number));
-  HIP_OK(hipStreamSynchronize(nullptr));
   const Graph other(end(free));
+  HIP_OK(hipStreamSynchronize(nullptr));
   EXPECT_EQ(10, number);
+  HIP_OK(hipStreamBeginCapture(blocking, kGlobal));
+  HIP_REFUSES(kImplicit, hipStreamSynchronize(nullptr));
+  expect_end(hipErrorStreamCaptureInvalidated, blocking);
+  HIP_OK(hipStreamBeginCapture(blocking, kGlobal));
+  HIP_REFUSES(kImplicit, hipStreamQuery(nullptr));
+  expect_end(hipErrorStreamCaptureInvalidated, blocking);
+}
+
+/// A call that waits for work, asks for it, or would have to wait.
+struct Wait {
+  const char* name;
+  std::function<hipError_t()> call;
+  hipError_t error;
+  bool in_any_mode;  // else as hipMalloc: by the modes
+};
+
+/// Waits for work outside of the capture: which captures refuse them to whom.
+TEST(HipCapture, ModesSayWhoMayWait) {
+  constexpr auto kUnsupported = hipErrorStreamCaptureUnsupported;
+  constexpr auto kImplicit = hipErrorStreamCaptureImplicit;
+  const Stream other;
+  const Event event;
+  HIP_OK(hipEventRecord(event, other));
+  HIP_OK(hipStreamSynchronize(other));
+  const Buffer<int> data(4);
+  int number = 0;
+  const Wait waits[] = {
+      {"device", [] { return hipDeviceSynchronize(); }, kUnsupported, true},
+      {"context", [] { return hipCtxSynchronize(); }, kUnsupported, true},
+      {"copy", [&] { return hipMemcpy(&number, data.data, 4, hipMemcpyDeviceToHost); }, kImplicit,
+       true},
+      {"copy of nothing", [&] { return hipMemcpyHtoD(data.data, &number, 0); }, kImplicit, true},
+      {"fill", [&] { return hipMemset(data.data, 0, 4); }, kImplicit, true},
+      {"copy in a stream",
+       [&] { return hipMemcpyWithStream(&number, data.data, 4, hipMemcpyDeviceToHost, other); },
+       kUnsupported, false},
+      {"stream", [&] { return hipStreamSynchronize(other); }, kUnsupported, false},
+      {"null stream", [] { return hipStreamSynchronize(nullptr); }, kUnsupported, false},
+      {"question to a stream", [&] { return hipStreamQuery(other); }, kUnsupported, false},
+      {"event", [&] { return hipEventSynchronize(event); }, kUnsupported, false},
+      {"question to an event", [&] { return hipEventQuery(event); }, kUnsupported, false},
+      {"free", [] { return hipFree(nullptr); }, kUnsupported, false},
+      {"free of pinned memory", [] { return hipHostFree(nullptr); }, kUnsupported, false},
+  };
+  for (const Wait& wait : waits) {
+    for (const hipStreamCaptureMode mode : {kGlobal, kThreadLocal, kRelaxed}) {
+      for (const bool here : {false, true}) {
+        SCOPED_TRACE(testing::Message() << wait.name << ", mode " << mode << ", here " << here);
+        const bool by_mode = mode == kGlobal || (mode == kThreadLocal && here);
+        const bool refused = wait.in_any_mode || by_mode;
+        const Stream stream;
+        HIP_OK(hipStreamBeginCapture(stream, mode));
+        const auto run = [&] { HIP_REFUSES(refused ? wait.error : hipSuccess, wait.call()); };
+        if (here) {
+          run();
+        } else {
+          std::thread(run).join();
+        }
+        if (refused) {
+          expect_end(hipErrorStreamCaptureInvalidated, stream);
+        } else {
+          const Graph graph(end(stream));
+        }
+      }
+    }
+  }
+}
+
+/// A relaxed thread may wait for other work in a capture of any mode, but not for the device.
+TEST(HipCapture, RelaxedThreadsMayWait) {
+  const Stream stream, other;
+  hipStreamCaptureMode mode = kRelaxed;
+  HIP_OK(hipThreadExchangeStreamCaptureMode(&mode));
+  HIP_OK(hipStreamBeginCapture(stream, kGlobal));
+  HIP_OK(hipStreamSynchronize(other));
+  HIP_OK(hipStreamQuery(other));
+  EXPECT_EQ(hipStreamCaptureStatusActive, status_of(stream));
+  HIP_REFUSES(hipErrorStreamCaptureUnsupported, hipDeviceSynchronize());
+  HIP_OK(hipThreadExchangeStreamCaptureMode(&mode));
+  expect_end(hipErrorStreamCaptureInvalidated, stream);
 }
 
 /// The mode of a capture determines which threads it forbids to call hipMalloc.
@@ -237,7 +319,7 @@ TEST(HipCapture, ModesSayWhoMayAllocate) {
   const auto allocate = [] {
     void* pointer = nullptr;
     const hipError_t error = hipMalloc(&pointer, 64);
-    EXPECT_EQ(hipSuccess, hipFree(pointer));
+    if (error == hipSuccess) EXPECT_EQ(hipSuccess, hipFree(pointer));
     (void)hipGetLastError();
     return error;
   };
@@ -393,7 +475,7 @@ TEST(HipCapture, ExternalEventsAreNodes) {
   const Event waited, recorded;
   Gate gate;
   HIP_OK(hipLaunchHostFunc(other, &Gate::wait, &gate));
-  HIP_OK(hipStreamBeginCapture(stream, kGlobal));
+  HIP_OK(hipStreamBeginCapture(stream, kRelaxed));  // others forbid the question below
   HIP_OK(hipStreamWaitEvent(stream, waited, hipEventWaitExternal));
   HIP_OK(hipEventRecordWithFlags(recorded, stream, hipEventRecordExternal));
   HIP_OK(hipEventQuery(recorded)) << "isn't a mark in the capture";

@@ -211,7 +211,7 @@ void expect_reset(hipError_t (*reset)()) {
   EXPECT_EQ(hipErrorInvalidValue, hipFree(memory));
   EXPECT_EQ(hipErrorInvalidValue, hipFree(managed));
   HIP_OK(hipHostFree(pinned));  // pinned memory doesn't belong to the device
-  EXPECT_EQ(hipErrorInvalidHandle, hipStreamSynchronize(stream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipStreamSynchronize(stream));
   unsigned flags = 1;
   HIP_OK(hipGetDeviceFlags(&flags));
   EXPECT_EQ(0u, flags);

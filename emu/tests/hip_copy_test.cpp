@@ -61,9 +61,9 @@ TEST_F(HipCopy, DirectionsRefuseBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyDtoD(own.data(), a.data, 8));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyDtoD(b.data + 1, a.data, 100));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyDtoD(b.data, a.data, kHuge));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemcpyHtoDAsync(a.data, own.data(), 8, kNoStream));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemcpyDtoHAsync(own.data(), a.data, 8, kNoStream));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemcpyDtoDAsync(b.data, a.data, 8, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemcpyHtoDAsync(a.data, own.data(), 8, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemcpyDtoHAsync(own.data(), a.data, 8, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemcpyDtoDAsync(b.data, a.data, 8, kNoStream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyHtoDAsync(a.data, own.data(), 101, stream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyDtoHAsync(own.data(), a.data + 100, 1, stream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyDtoDAsync(b.data, nullptr, 8, stream));
@@ -76,7 +76,7 @@ TEST_F(HipCopy, WithAStreamWaitsForIt) {
   HIP_OK(launch(kernels["slow_set"], 1, 64, 0, stream, data.data, 8, 300000));
   HIP_OK(hipMemcpyWithStream(out.data(), data.data, 256, hipMemcpyDeviceToHost, stream));
   EXPECT_EQ(std::vector<int>(64, 8), out);
-  EXPECT_EQ(hipErrorInvalidHandle,
+  EXPECT_EQ(hipErrorContextIsDestroyed,
             hipMemcpyWithStream(out.data(), data.data, 256, hipMemcpyDeviceToHost, kNoStream));
   EXPECT_EQ(hipErrorInvalidMemcpyDirection,
             hipMemcpyWithStream(out.data(), data.data, 256, kNoKind, stream));
@@ -127,8 +127,8 @@ TEST_F(HipCopy, RowsRefuseBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, copy(a.data, size_t{1} << 63, 100, 100, 3));
   EXPECT_EQ(hipErrorInvalidValue, copy(a.data, 100, 100, 100, kHuge));
   EXPECT_EQ(hipErrorInvalidMemcpyDirection, copy(a.data, 100, 100, 100, 5, kNoKind));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemcpy2DAsync(a.data, 100, own.data(), 100, 100, 5,
-                                                    hipMemcpyHostToDevice, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemcpy2DAsync(a.data, 100, own.data(), 100, 100, 5,
+                                                         hipMemcpyHostToDevice, kNoStream));
 }
 
 /// Copies rows of host memory into the middle of a device buffer.
@@ -203,7 +203,7 @@ TEST_F(HipCopy, DescriptionsOfRowsRefuseBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyParam2D(nullptr));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyParam2DAsync(nullptr, stream));
   EXPECT_EQ(hipErrorInvalidValue, hipDrvMemcpy2DUnaligned(nullptr));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemcpyParam2DAsync(&good, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemcpyParam2DAsync(&good, kNoStream));
 }
 
 /// Copies a box of 4 x 3 x 2 at (2, 1, 1) of host memory of 10 x 5 x 4 to (6, 2, 0) of device
@@ -302,7 +302,7 @@ TEST_F(HipCopyBox, RefusesBadArguments) {
             with([](P& p) { p.srcArray = reinterpret_cast<hipArray_t>(p.dstPtr.ptr); }));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpy3D(nullptr));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpy3DAsync(nullptr, stream));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemcpy3DAsync(&good, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemcpy3DAsync(&good, kNoStream));
 }
 
 }  // namespace

@@ -140,12 +140,13 @@ TEST(HipErrors, TheLastOneStaysUntilItIsTaken) {
   EXPECT_EQ(hipSuccess, hipGetLastError());
 }
 
-TEST(HipErrors, NotBeingReadyIsNone) {
+TEST(HipErrors, NotBeingReadyIsTheLastError) {
   (void)hipGetLastError();
   const Stream stream;
   Gate gate;
   HIP_OK(hipLaunchHostFunc(stream, &Gate::wait, &gate));
   EXPECT_EQ(hipErrorNotReady, hipStreamQuery(stream));
+  EXPECT_EQ(hipErrorNotReady, hipGetLastError());
   EXPECT_EQ(hipSuccess, hipGetLastError());
   gate.open = true;
   HIP_OK(hipStreamSynchronize(stream));

@@ -28,7 +28,7 @@ TEST(HipStream, PrioritiesAreWithinTheRange) {
   HIP_REFUSES(hipErrorInvalidValue, hipStreamCreateWithPriority(&stream, 2, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipStreamCreateWithPriority(nullptr, 0, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipStreamGetPriority(nullptr, nullptr));
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamGetPriority(destroyed_stream(), &priority));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamGetPriority(destroyed_stream(), &priority));
 }
 
 TEST(HipStream, TellFlagsAndDevice) {
@@ -53,10 +53,10 @@ TEST(HipStream, TellFlagsAndDevice) {
   hipDevice_t device = 0;
   HIP_REFUSES(hipErrorInvalidValue, hipStreamGetFlags(nullptr, nullptr));
   HIP_REFUSES(hipErrorInvalidValue, hipStreamGetDevice(nullptr, nullptr));
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamGetFlags(destroyed_stream(), &flags));
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamGetDevice(destroyed_stream(), &device));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamGetFlags(destroyed_stream(), &flags));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamGetDevice(destroyed_stream(), &device));
   HIP_REFUSES(-1, hipGetStreamDeviceId(destroyed_stream()));
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamQuery(destroyed_stream()));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamQuery(destroyed_stream()));
 }
 
 TEST(HipStream, OfSomeProcessorsWorkAsOthers) {
@@ -101,11 +101,11 @@ TEST(HipStream, CallbacksComeInOrderWithStreamAndStatus) {
   EXPECT_EQ(6, data.get()[0]);
   HIP_REFUSES(hipErrorInvalidValue, hipStreamAddCallback(stream, nullptr, &called, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipStreamAddCallback(stream, callback, &called, 1));
-  HIP_REFUSES(hipErrorInvalidHandle,
+  HIP_REFUSES(hipErrorContextIsDestroyed,
               hipStreamAddCallback(destroyed_stream(), callback, &called, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipLaunchHostFunc(stream, nullptr, nullptr));
   const hipHostFn_t nothing = [](void*) {};
-  HIP_REFUSES(hipErrorInvalidHandle, hipLaunchHostFunc(destroyed_stream(), nothing, nullptr));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipLaunchHostFunc(destroyed_stream(), nothing, nullptr));
 }
 
 /// Tests each condition, first unfulfilled and then fulfilled.
@@ -185,8 +185,8 @@ TEST(HipStream, ValuesAreRefusedWhereTheyCannotBe) {
   HIP_REFUSES(hipErrorInvalidValue,
               hipStreamWriteValue32(stream, bytes + 8, 0, 0));  // beyond its end
   const hipStream_t gone = destroyed_stream();
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamWaitValue32(gone, bytes, 0, 0, ~0u));
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamWriteValue64(gone, bytes, 0, 0));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamWaitValue32(gone, bytes, 0, 0, ~0u));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamWriteValue64(gone, bytes, 0, 0));
   EXPECT_EQ(0u, flag.get()[0]);
 }
 
@@ -248,9 +248,9 @@ TEST(HipEvent, RefusesWhatIsNone) {
     HIP_REFUSES(hipErrorInvalidHandle, hipEventElapsedTime(&time, event, bad));
   }
   const hipStream_t gone = destroyed_stream();
-  HIP_REFUSES(hipErrorInvalidHandle, hipEventRecord(event, gone));
-  HIP_REFUSES(hipErrorInvalidHandle, hipEventRecordWithFlags(event, gone, 0));
-  HIP_REFUSES(hipErrorInvalidHandle, hipStreamWaitEvent(gone, event, 0));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipEventRecord(event, gone));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipEventRecordWithFlags(event, gone, 0));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipStreamWaitEvent(gone, event, 0));
   HIP_REFUSES(hipErrorInvalidValue, hipStreamWaitEvent(stream, event, 2));
   HIP_REFUSES(hipErrorInvalidValue, hipEventRecordWithFlags(event, stream, 2));
   HIP_REFUSES(hipErrorInvalidValue, hipEventElapsedTime(nullptr, event, event));

@@ -78,19 +78,19 @@ TEST_F(HipFill, RefusesBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipMemset(data.data, 1, kHuge));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetAsync(nullptr, 1, 4, stream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetAsync(data.data, 1, 101, stream));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemsetAsync(data.data, 1, 4, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemsetAsync(data.data, 1, 4, kNoStream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD8(data.data, 1, 101));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD8Async(data.data + 1, 1, 97, stream));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemsetD8Async(data.data, 1, 4, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemsetD8Async(data.data, 1, 4, kNoStream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD16(data.data, 1, 51));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD16Async(data.data, 1, kHuge / 2 + 2, stream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD16Async(reinterpret_cast<char*>(data.data) + 1, 1, 1,
                                                     stream));  // not aligned to two bytes
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemsetD16Async(data.data, 1, 4, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemsetD16Async(data.data, 1, 4, kNoStream));
   EXPECT_EQ(hipErrorInvalidValue, hipMemsetD32Async(data.data, 1, 26, stream));
   EXPECT_EQ(hipErrorInvalidValue,
             hipMemsetD32Async(reinterpret_cast<char*>(data.data) + 2, 1, 1, stream));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemsetD32Async(data.data, 1, 4, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemsetD32Async(data.data, 1, 4, kNoStream));
   HIP_OK(hipStreamSynchronize(stream));
   EXPECT_EQ(data.get(), std::vector<int>(25, 0));
 }
@@ -132,7 +132,7 @@ TEST_F(HipFill, OfRowsRefusesBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, fill(data.data, size_t{1} << 63, 20, 3));
   EXPECT_EQ(hipErrorInvalidValue, fill(data.data, 20, 20, kHuge));
   EXPECT_EQ(hipErrorInvalidValue, fill(data.data, kHuge, kHuge, 1));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemset2DAsync(data.data, 20, 1, 20, 6, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemset2DAsync(data.data, 20, 1, 20, 6, kNoStream));
 }
 
 TEST_F(HipFill, OfBoxes) {
@@ -168,7 +168,7 @@ TEST_F(HipFill, OfBoxesRefusesBadArguments) {
   // A layer whose size overflows to zero.
   EXPECT_EQ(hipErrorInvalidValue,
             fill({data.data, size_t{1} << 40, 10, size_t{1} << 24}, {10, 1, 3}));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemset3DAsync(box, 1, {10, 5, 4}, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemset3DAsync(box, 1, {10, 5, 4}, kNoStream));
 }
 
 }  // namespace

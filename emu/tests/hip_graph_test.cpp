@@ -237,8 +237,8 @@ TEST(HipGraph, UploadsAndLaunches) {
   HIP_OK(hipGraphLaunch(exec, nullptr));
   HIP_OK(hipDeviceSynchronize());
   EXPECT_EQ(10, number);
-  HIP_REFUSES(hipErrorInvalidHandle, hipGraphUpload(exec, destroyed_stream()));
-  HIP_REFUSES(hipErrorInvalidHandle, hipGraphLaunch(exec, destroyed_stream()));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipGraphUpload(exec, destroyed_stream()));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipGraphLaunch(exec, destroyed_stream()));
   HIP_REFUSES(hipErrorInvalidValue, hipGraphLaunch(nullptr, exec.stream));
 }
 

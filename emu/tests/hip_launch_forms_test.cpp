@@ -29,7 +29,7 @@ TEST(HipLaunch, FunctionsOfTheProgram) {
               hipLaunchKernel(&five, {2}, {32}, five.list, 0, nullptr));
   HIP_REFUSES(hipErrorInvalidDeviceFunction,
               hipLaunchKernel(unknown, {2}, {32}, five.list, 0, nullptr));
-  HIP_REFUSES(hipErrorInvalidHandle,
+  HIP_REFUSES(hipErrorContextIsDestroyed,
               hipLaunchKernel(set_to, {2}, {32}, five.list, 0, destroyed_stream()));
   HIP_REFUSES(hipErrorInvalidConfiguration,
               hipLaunchKernel(set_to, {0}, {32}, five.list, 0, nullptr));
@@ -131,7 +131,7 @@ void expect_events_around(const Launch& launched, int* data) {
   const hipEvent_t gone = destroyed_event();
   HIP_REFUSES(hipErrorInvalidHandle, launched(stream, gone, nullptr, 0));
   HIP_REFUSES(hipErrorInvalidHandle, launched(stream, nullptr, gone, 0));
-  HIP_REFUSES(hipErrorInvalidHandle, launched(destroyed_stream(), nullptr, nullptr, 0));
+  HIP_REFUSES(hipErrorContextIsDestroyed, launched(destroyed_stream(), nullptr, nullptr, 0));
   HIP_OK(hipStreamSynchronize(stream));
   EXPECT_EQ(2, data[0]) << "what is refused isn't launched";
 }
@@ -205,7 +205,7 @@ TEST(HipLaunch, CooperativeFunctionsOfTheProgram) {
       hipLaunchCooperativeKernel(chain, {1u << 21, 1u << 21, 1u << 22}, {1}, list, 0, nullptr));
   HIP_REFUSES(hipErrorInvalidDeviceFunction,
               hipLaunchCooperativeKernel(nullptr, {1}, {32}, list, 0, nullptr));
-  HIP_REFUSES(hipErrorInvalidHandle,
+  HIP_REFUSES(hipErrorContextIsDestroyed,
               hipLaunchCooperativeKernel(chain, {1}, {32}, list, 0, destroyed_stream()));
   HIP_REFUSES(hipErrorInvalidImage,
               hipModuleLaunchCooperativeKernel(nullptr, 1, 1, 1, 32, 1, 1, 0, nullptr, list));

@@ -73,7 +73,7 @@ TEST_F(HipManaged, AdviceAndPrefetchRefuseBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, advise(device.data, 1000, 0));
   EXPECT_EQ(hipErrorInvalidDevice, advise(data, 1000, 99));
   EXPECT_EQ(hipErrorInvalidDevice, advise(data, 1000, -2));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemPrefetchAsync(data, 1000, 0, kNoStream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipMemPrefetchAsync(data, 1000, 0, kNoStream));
   HIP_OK(hipFree(data));
 }
 
@@ -86,7 +86,7 @@ TEST_F(HipManaged, AttachmentRefusesBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipStreamAttachMemAsync(nullptr, data, 0, 0));
   EXPECT_EQ(hipErrorInvalidValue, hipStreamAttachMemAsync(nullptr, data, 0, 3));
   EXPECT_EQ(hipErrorInvalidValue, hipStreamAttachMemAsync(nullptr, nullptr, 0, hipMemAttachHost));
-  EXPECT_EQ(hipErrorInvalidHandle, hipStreamAttachMemAsync(kNoStream, data, 0, hipMemAttachHost));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipStreamAttachMemAsync(kNoStream, data, 0, hipMemAttachHost));
   HIP_OK(hipFree(data));
 }
 

@@ -122,8 +122,9 @@ TEST_F(HipProgram, CopiesOfVariablesRefuseBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, from(8, 0, hipMemcpyDeviceToHost, nullptr));
   EXPECT_EQ(hipErrorInvalidMemcpyDirection, from(8, 0, hipMemcpyHostToDevice, own));
   EXPECT_EQ(hipErrorInvalidMemcpyDirection, from(8, 0, static_cast<hipMemcpyKind>(9), own));
-  EXPECT_EQ(hipErrorInvalidHandle, hipMemcpyToSymbolAsync(table, own, 8, 0, hipMemcpyHostToDevice,
-                                                          reinterpret_cast<hipStream_t>(0x1234)));
+  EXPECT_EQ(hipErrorContextIsDestroyed,
+            hipMemcpyToSymbolAsync(table, own, 8, 0, hipMemcpyHostToDevice,
+                                   reinterpret_cast<hipStream_t>(0x1234)));
 }
 
 /// The host's variable and the device's variable of that name hold a pointer to the same memory.

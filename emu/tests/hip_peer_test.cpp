@@ -118,7 +118,7 @@ TEST(HipDevices, CopiesBetweenPeersRefuseBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyPeer(b.data, 1, a.data, 0, 257));
   EXPECT_EQ(hipErrorInvalidDevice, hipMemcpyPeerAsync(b.data, 2, a.data, 0, 4, nullptr));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyPeerAsync(b.data, 1, a.data, 0, 257, nullptr));
-  EXPECT_EQ(hipErrorInvalidHandle,
+  EXPECT_EQ(hipErrorContextIsDestroyed,
             hipMemcpyPeerAsync(b.data, 1, a.data, 0, 4, reinterpret_cast<hipStream_t>(0x1234)));
   int own[64] = {};
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpyPeer(own, 1, a.data, 0, 256));

@@ -262,7 +262,7 @@ TEST(HipPool, FreesOnceAndOnlyWholeBlocks) {
   Gate gate;
   HIP_OK(hipLaunchHostFunc(stream, &Gate::wait, &gate));
   HIP_REFUSES(hipErrorInvalidValue, hipFreeAsync(block + 256, stream));
-  HIP_REFUSES(hipErrorInvalidHandle, hipFreeAsync(block, destroyed_stream()));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipFreeAsync(block, destroyed_stream()));
   HIP_OK(hipFreeAsync(block, stream));
   // Freed already, although it isn't released yet.
   HIP_REFUSES(hipErrorInvalidValue, hipFreeAsync(block, stream));
@@ -299,7 +299,7 @@ TEST(HipPool, GivesNothingForNothingAndNotMoreThanThereIs) {
   EXPECT_EQ(nullptr, pointer);
   HIP_REFUSES(hipErrorInvalidValue, hipMallocFromPoolAsync(nullptr, 64, pool, stream));
   HIP_REFUSES(hipErrorInvalidValue, hipMallocAsync(nullptr, 64, stream));
-  HIP_REFUSES(hipErrorInvalidHandle, hipMallocAsync(&pointer, 64, destroyed_stream()));
+  HIP_REFUSES(hipErrorContextIsDestroyed, hipMallocAsync(&pointer, 64, destroyed_stream()));
   size_t total = 0;
   HIP_OK(hipMemGetInfo(nullptr, &total));
   for (const size_t bytes : {total + 1, ~size_t{0}}) {

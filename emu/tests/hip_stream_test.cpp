@@ -27,7 +27,7 @@ TEST(HipStream, TheHostRunsAhead) {
   HIP_OK(hipLaunchHostFunc(stream, &Gate::wait, &gate));
   HIP_OK(launch(kernels["set_to"], 1, 32, 0, stream, data.data, 9));
   EXPECT_EQ(hipErrorNotReady, hipStreamQuery(stream));
-  EXPECT_EQ(hipSuccess, hipPeekAtLastError());
+  EXPECT_EQ(hipErrorNotReady, hipGetLastError());
   EXPECT_EQ(data.data[0], 0);  // the host sees that nothing has run
   gate.open = true;
   HIP_OK(hipStreamSynchronize(stream));
@@ -123,8 +123,8 @@ TEST(HipStream, RefusesWhatIsNone) {
   EXPECT_EQ(hipErrorInvalidValue, hipStreamCreate(nullptr));
   HIP_OK(hipStreamCreate(&stream));
   HIP_OK(hipStreamDestroy(stream));
-  EXPECT_EQ(hipErrorInvalidHandle, hipStreamDestroy(stream));
-  EXPECT_EQ(hipErrorInvalidHandle, hipStreamSynchronize(stream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipStreamDestroy(stream));
+  EXPECT_EQ(hipErrorContextIsDestroyed, hipStreamSynchronize(stream));
   EXPECT_EQ(hipErrorInvalidHandle, hipEventDestroy(reinterpret_cast<hipEvent_t>(stream)));
   hipEvent_t event = nullptr;
   EXPECT_EQ(hipErrorInvalidValue, hipEventCreateWithFlags(&event, 0x100));

@@ -339,26 +339,36 @@ Misfit misfit(const Signature& s, const std::vector<Argument>& arguments) {
   return worst;
 }
 
-bool names_axis(const Signature& s) {
-  return std::ranges::any_of(s.parameters, [](const Parameter& p) { return p.name == kAxis; });
+bool has_parameter(const Signature& s, std::string_view name) {
+  return std::ranges::any_of(s.parameters, [&](const Parameter& p) { return p.name == name; });
+}
+bool is_given(const Call& call, std::string_view name) {
+  return std::ranges::any_of(call.arguments, [&](const Argument& a) { return a.name == name; });
+}
+bool takes(const Call& call, std::string_view name) {
+  return std::ranges::any_of(call.signatures,
+                             [&](const Signature& s) { return has_parameter(s, name); });
 }
 
-/// Drops the signatures with `axis` instead of `dim`, or, if the call names `axis`, those without
-/// it.
+/// Drops the signatures with an alias, such as `axis` for `dim`, or, if the call names the alias,
+/// those without it.
 void drop_aliases(Call& call) {
-  const auto is_given = [&](std::string_view name) {
-    return std::ranges::any_of(call.arguments, [&](const Argument& a) { return a.name == name; });
-  };
-  if (std::ranges::none_of(call.signatures, names_axis)) return;
-  const bool by_axis = is_given(kAxis) && !is_given(kDim);
-  std::erase_if(call.signatures, [&](const Signature& s) { return names_axis(s) != by_axis; });
+  for (const auto& [name, other] : kAliases) {
+    if (!takes(call, other)) continue;
+    const bool by_other = is_given(call, other) && !is_given(call, name);
+    std::erase_if(call.signatures,
+                  [&](const Signature& s) { return has_parameter(s, other) != by_other; });
+  }
 }
 
-/// Whether a call gives both names to a function that accepts either.
-bool gives_both_names(const Call& call) {
-  bool dim = false, axis = false;
-  for (const Argument& a : call.arguments) dim |= a.name == kDim, axis |= a.name == kAxis;
-  return dim && axis && std::ranges::any_of(call.signatures, names_axis);
+/// The argument that a call gives by both of its names, or nullptr.
+const Alias* given_by_both_names(const Call& call) {
+  for (const Alias& alias : kAliases) {
+    if (is_given(call, alias.name) && is_given(call, alias.other) && takes(call, alias.other)) {
+      return &alias;
+    }
+  }
+  return nullptr;
 }
 
 struct Plain {
@@ -379,29 +389,29 @@ Plain explain(const Call& call) {
     return a.at != b.at ? a.at > b.at : a.kind < b.kind;
   };
   const Misfit best = *std::ranges::min_element(all, is_better);
-  const std::string takes = forms == std::vector<std::string>{"()"}
-                                ? "takes no arguments"
-                                : fmt::format("takes {}", fmt::join(forms, " or "));
+  const std::string what_it_takes = forms == std::vector<std::string>{"()"}
+                                        ? "takes no arguments"
+                                        : fmt::format("takes {}", fmt::join(forms, " or "));
   const auto say = [&](PyObject* type, const std::string& what) {
     return Plain{type, fmt::format("{}: {}", call.function, what)};
   };
   switch (best.kind) {
     case Misfit::unknown_name:
       return say(PyExc_TypeError,
-                 fmt::format("no argument is named '{}': {}", best.names[0], takes));
+                 fmt::format("no argument is named '{}': {}", best.names[0], what_it_takes));
     case Misfit::too_many:
-      return say(PyExc_TypeError, fmt::format("too many arguments: {}", takes));
+      return say(PyExc_TypeError, fmt::format("too many arguments: {}", what_it_takes));
     case Misfit::given_twice:
       return say(PyExc_TypeError,
-                 fmt::format("argument '{}' is given twice: {}", best.names[0], takes));
+                 fmt::format("argument '{}' is given twice: {}", best.names[0], what_it_takes));
     case Misfit::missing:
       return say(PyExc_TypeError,
-                 fmt::format("argument '{}' is missing: {}", best.names[0], takes));
+                 fmt::format("argument '{}' is missing: {}", best.names[0], what_it_takes));
     default:
       break;
   }
   if (best.names.empty()) {
-    return say(PyExc_TypeError, fmt::format("arguments don't fit: {}", takes));
+    return say(PyExc_TypeError, fmt::format("arguments don't fit: {}", what_it_takes));
   }
   if (best.kind == Misfit::out_of_range) {
     return say(PyExc_OverflowError,
@@ -437,10 +447,10 @@ std::optional<Plain> plain_error(const char* text) {
                  fmt::format("{}: need {} first: not '{}'", call->function,
                              of_tensor ? "a tensor" : "an object of its class", call->self)};
   }
-  if (gives_both_names(*call)) {
+  if (const Alias* const alias = given_by_both_names(*call)) {
     return Plain{PyExc_TypeError,
-                 fmt::format("{}: dim and axis are two names of one argument: give one of them",
-                             call->function)};
+                 fmt::format("{}: {} and {} are two names of one argument: give one of them",
+                             call->function, alias->name, alias->other)};
   }
   drop_aliases(*call);
   return explain(*call);

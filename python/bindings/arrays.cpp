@@ -280,7 +280,7 @@ nb::object to_numpy(nb::handle self) {
   if (x.device().kind != DeviceKind::cpu) {
     throw nb::type_error((x.str() + ": not on the CPU: use .cpu()").c_str());
   }
-  (void)x.storage()->data();  // throws for a traced tensor; NumPy would ignore get_buffer's error
+  x.require_values("numpy");  // throws for a traced tensor; NumPy would ignore get_buffer's error
   if (is_block(x.dtype())) {
     throw nb::type_error((x.str() + ": NumPy has no blocks: use wick.dequantize").c_str());
   }

@@ -149,6 +149,7 @@ nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
     PyErr_SetString(PyExc_BufferError, (x.str() + ": DLPack has no blocks").c_str());
     throw nb::python_error();
   }
+  x.require_values("__dlpack__");
   Tensor given = x.detach();
   if (!dl_device.is_none()) {
     const auto [type, number] = two_integers(dl_device, "__dlpack__: dl_device: need two integers");

@@ -2,8 +2,10 @@
 #include "wick/tensor/functions.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/variant.h>
 
 #include <optional>
+#include <variant>
 
 #include "python/bindings/operators.h"
 #include "python/bindings/ops.h"
@@ -74,7 +76,7 @@ void bind_reductions(OpBinder& ops) {
            "The standard deviation over dims, the square root of var.\n\nShapes and dtypes are "
            "those of var. correction: 1 gives the sample deviation (unbiased=True), 0 the "
            "population deviation (unbiased=False).",
-           "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1,
+           "x"_a, "dim"_a = nb::none(), nb::kw_only(), "keepdim"_a = false, "correction"_a = 1,
            "unbiased"_a = nb::none());
   ops.made("norm", &norm,
            "The p-norm (sum of |x|^p)^(1/p) over dims, or over all dims if none are "
@@ -90,10 +92,6 @@ void bind_reductions(OpBinder& ops) {
   ops.made_as<true>(
       "median", [](const Tensor& x, int dim, bool keepdim) { return middle(x, dim, keepdim); }, "",
       "x"_a, "dim"_a, "keepdim"_a = false);
-  ops.made("cumprod", &cumprod,
-           "Cumulative product along a dim; integers wrap, bool gives int64.\n\nAny shape, kept."
-           " Floats multiply in float64.",
-           "x"_a, "dim"_a = -1);
 }
 
 void bind_products(OpBinder& ops) {
@@ -129,10 +127,28 @@ void bind_shapes(OpBinder& ops, nb::module_& m) {
   ops.made("unbind", &unbind, "One view for each position along a dim, without that dim.\n\nAny "
                               "shape except [].",
            "x"_a, "dim"_a = 0);
-  ops.made("repeat_interleave", &repeat_interleave,
-           "Repeats each slice along a dim `count` times in succession.\n\nErrors: count is "
-           "negative.", "x"_a, "count"_a,
-           "dim"_a);
+  constexpr auto kRepeat = [](const Tensor& x, int64_t count, std::optional<int> dim) {
+    const auto run = [&] {
+      return dim ? repeat_interleave(x, count, *dim) : repeat_interleave(x.flatten(), count, 0);
+    };
+    return unlocked(run, x);
+  };
+  ops.made_as<true>("repeat_interleave", kRepeat,
+                    "Repeats each slice along a dim several times in succession.\n\nrepeats (or count): a number, or a "
+                    "tensor of integers, one for each slice. Without a dim x is flattened. Errors: "
+                    "a negative number, a tensor of another shape.",
+                    "x"_a, "repeats"_a, "dim"_a = nb::none());
+  ops.made_as<true>("repeat_interleave", kRepeat, "", "x"_a, "count"_a, "dim"_a = nb::none());
+  ops.made_as<true>(
+      "repeat_interleave",
+      [](const Tensor& x, const Tensor& repeats, std::optional<int> dim) {
+        const auto run = [&] {
+          return dim ? repeat_interleave(x, repeats, *dim)
+                     : repeat_interleave(x.flatten(), repeats, 0);
+        };
+        return unlocked(run, x);
+      },
+      "", "x"_a, "repeats"_a, "dim"_a = nb::none());
   m.def(
       "meshgrid", &grids, "vectors"_a, nb::kw_only(), "indexing"_a = "ij",
       nb::sig("def meshgrid(*vectors: Tensor | collections.abc.Sequence[Tensor], indexing: str = "
@@ -194,8 +210,11 @@ void bind_moves(OpBinder& ops) {
       "slice_scatter",
       [](const Tensor& x, const Tensor& source, int dim, std::optional<int64_t> start,
          std::optional<int64_t> end, int64_t step) {
-        return unlocked([&] { return slice_scatter(x, source, dim, Slice{start, end, step}); }, x,
-                        source);
+        return unlocked(
+            [&] {
+              return slice_scatter(x, source, dim, Slice{start, end, step});
+            },
+            x, source);
       },
       "A copy of x in which the elements start, start + step, … before end along a dim are "
       "replaced by source.\n\nThe other sizes of source are x's; if end is None, the slice ends "
@@ -223,6 +242,17 @@ void bind_moves(OpBinder& ops) {
            "x"_a, "downscale_factor"_a);
 }
 
+/// The result of unique: its values, or a tuple of them and the other results asked for.
+using Tensors = nb::typed<nb::tuple, Tensor, nb::ellipsis>;
+std::variant<Tensor, Tensors> unique_parts(const Tensor& x, bool return_inverse,
+                                           bool return_counts) {
+  if (!return_inverse && !return_counts) return unlocked([&] { return unique(x); }, x);
+  const Unique all = unlocked([&] { return unique_all(x); }, x);
+  if (!return_counts) return Tensors(nb::make_tuple(all.values, all.inverse));
+  if (!return_inverse) return Tensors(nb::make_tuple(all.values, all.counts));
+  return Tensors(nb::make_tuple(all.values, all.inverse, all.counts));
+}
+
 /// Functions that wait for the device.
 void bind_questions(OpBinder& ops) {
   ops.made("equal", &equal,
@@ -237,7 +267,17 @@ void bind_questions(OpBinder& ops) {
            "The elements of x where the mask, which broadcasts to x's shape, is non-zero: [n].",
            "x"_a,
            "mask"_a);
-  ops.made("unique", &unique, "The distinct elements in ascending order: [n].", "x"_a);
+  ops.made("unique", &unique,
+           "The distinct elements in ascending order: [n].\n\nreturn_inverse: also returns the index "
+           "of each element of x among them, int64 of x's shape. return_counts: also returns how "
+           "often each occurs, int64 [n]. The result is sorted also with sorted=False.",
+           "x"_a);
+  ops.made_as<true>(
+      "unique",
+      [](const Tensor& x, bool, bool return_inverse, bool return_counts) {
+        return unique_parts(x, return_inverse, return_counts);
+      },
+      "", "x"_a, "sorted"_a = true, "return_inverse"_a = false, "return_counts"_a = false);
 }
 
 /// Implements rand(2, 3) and randn((2, 3)).
@@ -293,6 +333,17 @@ void bind_random(nb::module_& m) {
               ", dtype: DType | str | None = None, device: Device | str = 'cpu') -> Tensor"),
       "Random integers in [low, high). dtype: int64 by default.\nErrors: high <= low; the range "
       "is larger than 2^32.");
+  m.def(
+      "randint",
+      [](int64_t high, ShapeArg size, DTypeArg dtype, DeviceArg device) {
+        const Shape shape = size.get("randint");
+        const DType type = dtype.get_or(DType::i64);
+        const Device place = device.get();
+        return unlocked([&] { return randint(0, high, shape, type, place); }, shape);
+      },
+      "high"_a, "size"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
+      nb::sig("def randint(high: int, size: " WICK_INTS
+              ", dtype: DType | str | None = None, device: Device | str = 'cpu') -> Tensor"));
   m.def(
       "randperm", [](int64_t n, DeviceArg device) { return randperm(n, device.get()); }, "n"_a,
       "device"_a = "cpu", "A random permutation of 0 to n - 1: int64 [n].\nErrors: n is "

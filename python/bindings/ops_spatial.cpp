@@ -1,7 +1,10 @@
 // Convolutions, pools and resampling.
+#include <nanobind/stl/variant.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <variant>
 
 #include "python/bindings/fields.h"
 #include "python/bindings/ops.h"
@@ -229,6 +232,65 @@ void bind_adaptive_pools(OpBinder& ops) {
       "ow]; x and the result may lack b. output_size: one or two numbers, None for x's own size.");
 }
 
+/// The values of a max pool, or values and indices, of lines or images with or without a batch.
+template <class F, class WithIndices>
+std::variant<Tensor, ValuesIndices> pooled(const Tensor& x, int spatial_dims, bool return_indices,
+                                           const F& f, const WithIndices& with_indices) {
+  if (!return_indices) return batched(x, spatial_dims, f);
+  const auto run = [&] {
+    const bool lacks = x.rank() == spatial_dims + 1 && !is_block(x.dtype());
+    Sorted result = with_indices(lacks ? x.unsqueeze(0) : x);
+    if (lacks) result = {result.values.squeeze(0), result.indices.squeeze(0)};
+    return ValuesIndices{std::move(result.values), std::move(result.indices)};
+  };
+  return unlocked(run, x);
+}
+
+/// Max pools with PyTorch's return_indices.
+void bind_pool_indices(OpBinder& ops) {
+  ops.overload<true>(
+      Op::max_pool2d, "max_pool2d",
+      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding, bool return_indices) {
+        const PoolParams params = pool_params("max_pool2d", kernel, stride, padding, true);
+        return pooled(
+            x, 2, return_indices, [&](const Tensor& images) { return max_pool2d(images, params); },
+            [&](const Tensor& images) { return max_pool2d_with_indices(images, params); });
+      },
+      "x"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0, nb::kw_only(), "return_indices"_a);
+  ops.overload<true>(
+      Op::max_pool1d, "max_pool1d",
+      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding, bool return_indices) {
+        const PoolParams1d params{.kernel = one(kernel, "max_pool1d", "kernel_size"),
+                                  .stride = one(stride, "max_pool1d", "stride"),
+                                  .padding = one(padding, "max_pool1d", "padding")};
+        return pooled(
+            x, 1, return_indices, [&](const Tensor& lines) { return max_pool1d(lines, params); },
+            [&](const Tensor& lines) { return max_pool1d_with_indices(lines, params); });
+      },
+      "x"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0, nb::kw_only(), "return_indices"_a);
+  ops.made_as<true>(
+      "adaptive_max_pool2d",
+      [](const Tensor& x, OutputSizeArg output_size, bool return_indices) {
+        const auto s = output_size.get(x, 2, "adaptive_max_pool2d: output_size");
+        const std::array<int64_t, 2> size = {s[0], s[1]};
+        return pooled(
+            x, 2, return_indices,
+            [&](const Tensor& images) { return adaptive_max_pool2d(images, size); },
+            [&](const Tensor& images) { return adaptive_max_pool2d_with_indices(images, size); });
+      },
+      "", "x"_a, nb::arg("output_size").none(), "return_indices"_a);
+  ops.made_as<true>(
+      "adaptive_max_pool1d",
+      [](const Tensor& x, OutputSizeArg output_size, bool return_indices) {
+        const int64_t size = output_size.get(x, 1, "adaptive_max_pool1d: output_size")[0];
+        return pooled(
+            x, 1, return_indices,
+            [&](const Tensor& lines) { return adaptive_max_pool1d(lines, size); },
+            [&](const Tensor& lines) { return adaptive_max_pool1d_with_indices(lines, size); });
+      },
+      "", "x"_a, nb::arg("output_size").none(), "return_indices"_a);
+}
+
 /// Gradients of the ops above as functions.
 void bind_gradients(OpBinder& ops) {
   constexpr const char* kDoc =
@@ -389,6 +451,7 @@ void bind_spatial_ops(OpBinder& ops) {
   bind_convolutions(ops);
   bind_conv3d(ops);
   bind_adaptive_pools(ops);
+  bind_pool_indices(ops);
   bind_upsampling(ops);
   bind_interpolate(ops);
   bind_gradients(ops);

@@ -75,7 +75,9 @@ const char* elements(const Tensor& x) {
   return static_cast<const char*>(x.storage()->data()) + bytes_of(x.dtype(), x.layout().offset());
 }
 
-nb::object item(const Tensor& x) {
+/// The one element as a number. `as`: the name of what reads, in the error of a traced tensor.
+nb::object item(const Tensor& x, const char* as) {
+  x.require_values(as);
   if (x.elems() != 1) throw Error("item", "not one element", x.str());
   const Tensor host = readable(x);
   return number(elements(host), host.dtype());
@@ -93,6 +95,7 @@ nb::object nested(const Tensor& x, int dim, const char*& at) {
 }
 
 nb::object to_list(const Tensor& x) {
+  x.require_values("tolist");
   const Tensor host = readable(x);
   const char* at = elements(host);
   return nested(host, 0, at);
@@ -303,9 +306,9 @@ Tensor on_gpu(const Tensor& x, int index) {
 /// Conversions with PyTorch's names: x.float(), x.half() and so on.
 void bind_conversions(TensorClass& tensor) {
   constexpr std::pair<const char*, DType> kNames[] = {
-      {"float", DType::f32},   {"double", DType::f64},   {"half", DType::f16},
+      {"float", DType::f32},     {"double", DType::f64}, {"half", DType::f16},
       {"bfloat16", DType::bf16}, {"long", DType::i64},   {"int", DType::i32},
-      {"short", DType::i16},   {"byte", DType::u8},      {"bool", DType::boolean}};
+      {"short", DType::i16},     {"byte", DType::u8},    {"bool", DType::boolean}};
   for (const auto& [name, dtype] : kNames) {
     const std::string doc =
         fmt::format("Converts to {}; returns the tensor if it already has the dtype.", python_name(dtype));
@@ -335,7 +338,9 @@ void bind_copies(TensorClass& tensor) {
           "Copies to the CPU.")
       .def("cuda", &on_gpu<DeviceKind::cuda>, "index"_a = 0, "Copies to an NVIDIA GPU.")
       .def("hip", &on_gpu<DeviceKind::hip>, "index"_a = 0, "Copies to an AMD GPU.")
-      .def("item", &item, nb::sig("def item(self) -> typing.Any"), 
+      .def(
+          "item", [](const Tensor& x) { return item(x, "item"); },
+          nb::sig("def item(self) -> typing.Any"),
           "The element of a one-element tensor as a number.")
       .def("tolist", &to_list, nb::sig("def tolist(self) -> typing.Any"),
            "The elements as nested lists of numbers.");
@@ -353,16 +358,16 @@ void bind_protocols(TensorClass& tensor) {
           "__format__",
           [](nb::handle self, const std::string& spec) -> nb::object {
             if (spec.empty()) return nb::str(self);
-            const nb::object value = item(nb::cast<const Tensor&>(self));
+            const nb::object value = item(nb::cast<const Tensor&>(self), "format");
             return nb::steal(PyObject_Format(value.ptr(), nb::str(spec.c_str()).ptr()));
           },
           nb::sig("def __format__(self, spec: str, /) -> str"))
-      .def("__bool__", [](const Tensor& x) { return PyObject_IsTrue(item(x).ptr()) != 0; })
+      .def("__bool__", [](const Tensor& x) { return PyObject_IsTrue(item(x, "bool").ptr()) != 0; })
       .def(
-          "__float__", [](const Tensor& x) { return nb::float_(item(x)); },
+          "__float__", [](const Tensor& x) { return nb::float_(item(x, "float")); },
           nb::sig("def __float__(self) -> float"))
       .def(
-          "__int__", [](const Tensor& x) { return nb::int_(item(x)); },
+          "__int__", [](const Tensor& x) { return nb::int_(item(x, "int")); },
           nb::sig("def __int__(self) -> int"))
       .def(
           "__index__",
@@ -370,7 +375,7 @@ void bind_protocols(TensorClass& tensor) {
             if (!is_integer(x.dtype())) {
               throw nb::type_error(fmt::format("index: not an integer: {}", x.str()).c_str());
             }
-            return item(x);
+            return item(x, "index");
           },
           nb::sig("def __index__(self) -> int"))
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<uintptr_t>(self.ptr()) >> 4; })

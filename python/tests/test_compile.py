@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 import wick
@@ -89,6 +90,41 @@ def test_reading_values_is_an_error(read) -> None:  # type: ignore[no-untyped-de
     with pytest.raises((wick.Error, BufferError), match="while a function is traced"):
         f(wick.tensor([1.0, 2.0]))
     assert (wick.ones(2) + 1).tolist() == [2, 2]  # calls run again
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("item", lambda x: x.sum().item()),
+        ("bool", lambda x: 1 if x.sum() > 0 else 0),
+        ("bool", lambda x: not (x[0] > 0)),
+        ("bool", lambda x: 0 < x[0] < 2),
+        ("bool", lambda x: 1 if x else 0),
+        ("float", lambda x: float(x.sum())),
+        ("int", lambda x: int(x[0])),
+        ("index", lambda x: [1, 2, 3][x[0].long()]),
+        ("index", lambda x: range(x[0].long())),
+        ("format", lambda x: f"{x.sum():.2f}"),
+        ("tolist", lambda x: x.tolist()),
+        ("numpy", lambda x: x.numpy()),
+        ("numpy", lambda x: np.asarray(x)),
+        ("__dlpack__", lambda x: x.__dlpack__()),
+        ("equal", lambda x: wick.equal(x, x)),
+        ("allclose", lambda x: x.allclose(x)),
+        ("nonzero", lambda x: x.nonzero()),
+        ("masked_select", lambda x: x.masked_select(x > 0)),
+        ("unique", lambda x: x.unique()),
+        ("unique", lambda x: x.unique(return_counts=True)),
+        ("repeat_interleave", lambda x: x.repeat_interleave(x.long())),
+    ],
+)
+def test_errors_name_what_reads(name: str, read) -> None:  # type: ignore[no-untyped-def]
+    def f(x: wick.Tensor) -> wick.Tensor:
+        read(x)
+        return x
+
+    with pytest.raises(wick.Error, match=f"^{name}: values are read while a function is traced: .*where"):
+        wick.compile(f)(wick.tensor([1.0, 2.0]))
 
 
 def test_errors() -> None:

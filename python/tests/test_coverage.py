@@ -35,11 +35,17 @@ OTHER_NAMES = {
     "needs_grad": "Tensor.requires_grad",
     "item": "Tensor.item",
     "std_dev": "std",
+    "unique_all": "unique",
+    "max_pool1d_with_indices": "max_pool1d",
+    "max_pool2d_with_indices": "max_pool2d",
+    "adaptive_max_pool1d_with_indices": "adaptive_max_pool1d",
+    "adaptive_max_pool2d_with_indices": "adaptive_max_pool2d",
 }
 FOR_CPP_ALONE = {
     "rows_in_cache",  # how models cut their activations
     "quiesce",  # what gives memory back to other libraries calls it
     "defined",  # every tensor of Python is
+    "require_values",  # functions that read do so
     "storage",
     "view",
     "mutable_view",

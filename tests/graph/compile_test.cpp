@@ -2,6 +2,7 @@
 // and reject what a graph can't hold.
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "tests/graph/graph_tests.h"
@@ -9,6 +10,8 @@
 #include "wick/graph/executable.h"
 #include "wick/graph/fuse.h"
 #include "wick/tensor/autograd.h"
+#include "wick/tensor/functions.h"
+#include "wick/tensor/memory.h"
 #include "wick/tensor/recording.h"
 
 namespace wick {
@@ -97,6 +100,7 @@ std::vector<Case> cases(Device device) {
                  gather(a[1], order.indices, 2),
                  argsort(a[1], 0),
                  cumsum(a[0], 1),
+                 cumprod(a[0], 1),
                  index_add(a[0], ids, a[1], 0),
                  scatter_add(a[0], order.indices, a[1], 2),
                  one_hot(ids, 5)};
@@ -124,9 +128,13 @@ std::vector<Case> cases(Device device) {
        [=](Arguments a) -> Tensors {
          const Tensor q = a[0].reshape({1, 4, 6, 32}), k = a[1].reshape({1, 4, 6, 32});
          return {attention(q, k, k, {.scale = 0.2f, .causal = true}),
-                 attention(rope(q, cos(angles), sin(angles)), k, q, {.scale = 0.1f, .causal = true, .window = 3})};
+                 attention(rope(q, cos(angles), sin(angles)), k, q,
+                           {.scale = 0.1f, .causal = true, .window = 3})};
        }},
-      {"arguments as results", [](Arguments a) -> Tensors { return {a[1], a[0].t(), a[0]}; }},
+      {"arguments as results",
+       [](Arguments a) -> Tensors {
+         return {a[1], a[0].t(), a[0]};
+       }},
   };
 }
 
@@ -236,12 +244,146 @@ TEST_P(Compile, RefusesToReadValues) {
                     return {a[0] + uniform({4}, 0, 1, DType::f32, a[0].device())};
                   }),
                   "uniform: random numbers in a traced function"));
-  EXPECT_TRUE(has(
-      error_of([](Arguments a) -> Tensors { return {linear(a[0], Weight(a[0].reshape({1, 4})))}; }),
-      "while a function is traced"));
+  EXPECT_TRUE(has(error_of([](Arguments a) -> Tensors {
+                    return {linear(a[0], Weight(a[0].reshape({1, 4})))};
+                  }),
+                  "while a function is traced"));
   EXPECT_TRUE(has(error_of([](Arguments) -> Tensors { return {Tensor()}; }), "undefined result"));
   EXPECT_TRUE(has(error_of([](Arguments a) -> Tensors { return {a[0] + a[0].to(DType::f64)}; }),
                   "add: dtypes differ"));
+}
+
+/// Each function that reads values is named by its error.
+TEST_P(Compile, NamesWhatReadsValues) {
+  const Device device = GetParam();
+  const Tensor argument = x({4}), weight_of = x({2, 4});
+  const auto weight = std::make_shared<Weight>(weight_of);
+  struct Reader {
+    const char* name;
+    std::function<void(const Tensor&)> read;
+  };
+  const Reader readers[] = {
+      {"item", [](const Tensor& t) { (void)sum(t).item<float>(); }},
+      {"item", [](const Tensor& t) { (void)t[0].to(DType::f16).item<float>(); }},
+      {"to_vector", [](const Tensor& t) { (void)t.to_vector<float>(); }},
+      {"to_vector", [](const Tensor& t) { (void)(t < 1).to_vector<bool>(); }},
+      {"equal", [](const Tensor& t) { (void)equal(t, t); }},
+      {"allclose", [](const Tensor& t) { (void)allclose(t, t); }},
+      {"nonzero", [](const Tensor& t) { (void)nonzero(t); }},
+      {"masked_select", [](const Tensor& t) { (void)masked_select(t, t > 0); }},
+      {"unique", [](const Tensor& t) { (void)unique(t); }},
+      {"unique_all", [](const Tensor& t) { (void)unique_all(t); }},
+      {"repeat_interleave",
+       [](const Tensor& t) { (void)repeat_interleave(t, t.to(DType::i64), 0); }},
+      {"weight",
+       [](const Tensor& t) {
+         (void)Weight(t.reshape({1, 4}));
+       }},
+      {"grouped_linear",
+       [&](const Tensor& t) {
+         (void)grouped_linear(t.reshape({1, 4}), std::span(weight.get(), 1),
+                              t.narrow(0, 0, 1).reshape({1, 1}).to(DType::u32));
+       }},
+  };
+  for (const Reader& reader : readers) {
+    const std::string begin = std::string(reader.name) + ": values are read";
+    try {
+      (void)compile([&](Arguments a) -> Tensors {
+        reader.read(a[0]);
+        return {a[0]};
+      })({argument});
+      ADD_FAILURE() << reader.name << ": no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(begin, std::string(error.what()).substr(0, begin.size())) << error.what();
+    }
+    reader.read(Tensor::full({4}, 0, DType::f32, device));  // outside of a trace it reads
+  }
+}
+
+/// A wait for the whole device, as memory that goes back to other libraries needs, spoils no graph
+/// that another thread captures.
+TEST_P(Compile, RecordsWhileAnotherThreadWaitsForTheDevice) {
+  const Tensor argument = x({16});
+  Tensor result;
+  const auto work = [&] { result = argument * 2.0 + 1; };
+  work();  // kernels must have run before
+  const Tensor expected = result;
+  std::atomic<bool> done = false;
+  std::thread waiting([&] {
+    while (!done) quiesce(GetParam());
+  });
+  for (int i = 0; i < 50; ++i) {
+    try {
+      record(GetParam(), work)->replay();
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+      break;
+    }
+    expect_same({expected}, {result}, std::to_string(i));
+  }
+  done = true;
+  waiting.join();
+}
+
+/// Printing doesn't read: it shows what is known.
+TEST_P(Compile, PrintsWhatIsTracedWithoutValues) {
+  std::string shown;
+  (void)compile([&](Arguments a) -> Tensors {
+    shown = to_string(a[0]);
+    return {a[0]};
+  })({x({2, 3})});
+  EXPECT_EQ("f32[2,3]@" + GetParam().str(), shown);
+}
+
+/// Wrong calls have the same errors while they are traced.
+TEST_P(Compile, HasTheErrorsOfItsCalls) {
+  using Call = std::function<Tensor(const Tensor&)>;
+  const std::pair<const char*, Call> calls[] = {
+      {"add", [](const Tensor& t) { return t + t.t(); }},
+      {"add", [](const Tensor& t) { return t + t.to(DType::f16); }},
+      {"matmul", [](const Tensor& t) { return matmul(t, t); }},
+      {"reshape", [](const Tensor& t) { return t.reshape({5}); }},
+      {"softmax", [](const Tensor& t) { return softmax(t, 2); }},
+      {"sum", [](const Tensor& t) { return sum(t, 2); }},
+      {"cat",
+       [](const Tensor& t) {
+         return cat(std::vector<Tensor>{t, t.t()});
+       }},
+      {"where", [](const Tensor& t) { return where(t, t, t); }},
+      {"bitwise_and", [](const Tensor& t) { return t & t; }},
+      {"index_select", [](const Tensor& t) { return index_select(t, t, 0); }},
+      {"gather", [](const Tensor& t) { return gather(t, t.to(DType::i64), 3); }},
+      {"conv2d", [](const Tensor& t) { return conv2d(t, t); }},
+      {"attention", [](const Tensor& t) { return attention(t, t, t); }},
+      {"rms_norm", [](const Tensor& t) { return rms_norm(t, t); }},
+      {"cumprod", [](const Tensor& t) { return cumprod(t, 5); }},
+      {"narrow", [](const Tensor& t) { return t.narrow(0, 1, 9); }},
+      {"broadcast_to",
+       [](const Tensor& t) {
+         return t.broadcast_to({7, 7});
+       }},
+      {"broadcast_to",
+       [](const Tensor& t) {
+         return sqr(t).broadcast_to({7, 7});
+       }},
+  };
+  const Tensor argument = x({2, 3});
+  const auto error_of = [&](const auto& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  for (const auto& [name, call] : calls) {
+    const std::string plain = error_of([&, &call = call] { (void)call(argument); });
+    const std::string traced = error_of([&, &call = call] {
+      (void)compile([&](Arguments a) -> Tensors { return {call(a[0])}; })({argument});
+    });
+    EXPECT_EQ(plain, traced);
+    EXPECT_EQ(std::string(name) + ":", plain.substr(0, std::string(name).size() + 1)) << plain;
+  }
 }
 
 TEST_P(Compile, RefusesArgumentsThatItCannotTake) {

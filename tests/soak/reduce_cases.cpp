@@ -346,7 +346,8 @@ void rope_case(Case& c, Op op) {
            bound);
 }
 
-void scan_case(Case& c) {
+void scan_case(Case& c, Op op) {
+  const bool sums = op == Op::cumsum;
   const DType dtype = c.dtype(dtypes::kAny);
   const Operand x = c.operand(dtype, c.shape(1, 8));
   const int dim = static_cast<int>(c.below(x.a.shape.rank()));
@@ -354,16 +355,23 @@ void scan_case(Case& c) {
   Array y(dtype == DType::boolean ? DType::i64 : dtype, x.a.shape);
   Bound bound{is_float(dtype) ? 1.0L : 0, std::vector<Real>(y.v.size())};
   for_each_line(y.shape, dim, [&](std::span<const int64_t> at) {
-    Real sum = 0, magnitude = 0;
+    Real total = sums ? 0 : 1, magnitude = 0;
     for (size_t j = 0; j < at.size(); ++j) {
-      sum += x.a[at[j]], magnitude += std::fabs(x.a[at[j]]);
-      y[at[j]] = is_float(dtype) ? sum : wrap(y.dtype, static_cast<Int>(sum));
+      const Real next = x.a[at[j]];
+      if (is_float(dtype)) {
+        total = sums ? total + next : total * next;
+      } else {
+        const Int before = static_cast<Int>(total), whole = static_cast<Int>(next);
+        total = wrap(y.dtype, sums ? before + whole : before * whole);
+      }
+      magnitude = sums ? magnitude + std::fabs(next) : std::fabs(total);
+      y[at[j]] = total;
       if (is_float(dtype))
         bound.slack[static_cast<size_t>(at[j])] =
-            step(dtype) * static_cast<Real>(j + 8) * magnitude;
+            (sums ? step(dtype) : 0x1p-53L) * static_cast<Real>(j + 8) * magnitude;
     }
   });
-  c.expect(cumsum(x.x, dim), y, bound);
+  c.expect(sums ? cumsum(x.x, dim) : cumprod(x.x, dim), y, bound);
 }
 
 void sort_case(Case& c, Op op) {

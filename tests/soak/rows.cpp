@@ -45,7 +45,7 @@ constexpr Table make_table() {
   set(&plain<index_add_case>, Op::index_add);
   set(&plain<one_hot_case>, Op::one_hot);
   set(&sort_case, Op::sort, Op::argsort, Op::topk);
-  set(&plain<scan_case>, Op::cumsum);
+  set(&scan_case, Op::cumsum, Op::cumprod);
   set(&plain<matmul_case>, Op::matmul);
   set(&plain<einsum_case>, Op::einsum);
   set(&quantize_case, Op::quantize, Op::dequantize);

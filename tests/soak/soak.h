@@ -150,8 +150,8 @@ using OpCase = void(Case&, Op);
 OpCase unary_case, unary_with_case, binary_case, compare_case, test_case, random_case;
 FunctionCase where_case, fill_case, iota_case, cast_case;
 // reduce_cases.cpp
-OpCase reduce_case, arg_case, softmax_case, row_norm_case, channel_norm_case, rope_case, sort_case;
-FunctionCase scan_case;
+OpCase reduce_case, arg_case, softmax_case, row_norm_case, channel_norm_case, rope_case, sort_case,
+    scan_case;
 // index_cases.cpp
 OpCase scatter_case, triangle_case;
 FunctionCase index_select_case, gather_case, index_add_case, one_hot_case, copy_case;
@@ -166,8 +166,8 @@ FunctionCase attention_case, store_case;
 
 // Cases of functions without a row.
 FunctionCase written_case, wrong_call_case;  // index_cases.cpp
-FunctionCase grouped_linear_case;          // linear_cases.cpp
-FunctionCase conv_weight_case;             // spatial_cases.cpp
-FunctionCase lengths_case, pages_case;     // attention_cases.cpp
+FunctionCase grouped_linear_case;            // linear_cases.cpp
+FunctionCase conv_weight_case;               // spatial_cases.cpp
+FunctionCase lengths_case, pages_case;       // attention_cases.cpp
 
 }  // namespace wick::soak

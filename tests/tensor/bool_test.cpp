@@ -204,6 +204,17 @@ void check_scatter(const Sample& s) {
   EXPECT_EQ(bits_of(scatter(s.x, ids_of(ids, {s.m, 1}, s.x), source, 1)), expected);
 }
 
+void check_cumprod(const Sample& s) {
+  Whole expected;
+  for (int64_t i = 0; i < s.m; ++i) {
+    int64_t product = 1;
+    for (int64_t j = 0; j < s.n; ++j) expected.push_back(product *= s.at(i, j));
+  }
+  const Tensor y = cumprod(s.x, 1);
+  EXPECT_EQ(y.dtype(), DType::i64);
+  EXPECT_EQ(wholes(y), expected);
+}
+
 void check_cumsum(const Sample& s) {
   Whole expected;
   for (int64_t i = 0; i < s.m; ++i) {
@@ -270,7 +281,8 @@ std::map<Op, Check> checks() {
       {Op::cast, check_cast},       {Op::index_select, check_index_select},
       {Op::where, check_where},     {Op::gather, check_gather},
       {Op::scatter, check_scatter}, {Op::cumsum, check_cumsum},
-      {Op::to_bool, check_to_bool}, {Op::one_hot, check_one_hot},
+      {Op::cumprod, check_cumprod}, {Op::to_bool, check_to_bool},
+      {Op::one_hot, check_one_hot},
   };
   for (const Op op : {Op::cat, Op::pad, Op::roll, Op::repeat, Op::tril, Op::triu}) {
     all[op] = check_parts;

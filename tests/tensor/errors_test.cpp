@@ -66,6 +66,7 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::argsort, [](const Tensor& x) { argsort(x, 0); });
   add(Op::topk, [](const Tensor& x) { topk(x, 1, 0); });
   add(Op::cumsum, [](const Tensor& x) { cumsum(x, 0); });
+  add(Op::cumprod, [](const Tensor& x) { cumprod(x, 0); });
   add(Op::uniform, [](const Tensor& x) { uniform(x.shape()); });
   add(Op::normal, [](const Tensor& x) { normal(x.shape()); });
   add(Op::copy, [](const Tensor& x) { flip(x); });

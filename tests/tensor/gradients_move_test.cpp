@@ -197,6 +197,14 @@ WICK_GRADIENT_CHECK(topk) {
   check.twice("the smallest", [](Inputs i) { return topk(i[0], 2, 1, false).values; },
               {numbers({3, 5}, 4)});
 }
+WICK_GRADIENT_CHECK(cumprod) {
+  check.twice("rows", [](Inputs i) { return cumprod(i[0], 1); }, {numbers({3, 5}, 4)});
+  check.twice("columns", [](Inputs i) { return cumprod(i[0], 0); }, {numbers({6, 2}, 4)});
+  check.twice("one", [](Inputs i) { return cumprod(i[0], 0); }, {numbers({1}, 4)});
+  const std::vector<double> zeros = {0, 2, 3, 0.5, 2, 0, 3, 0, 1.5, -1, 0, 2};
+  check.twice("zeros", [](Inputs i) { return cumprod(i[0], 1); },
+              {Tensor::from<double>(zeros, {3, 4})});
+}
 WICK_GRADIENT_CHECK(cumsum) {
   check.twice("rows", [](Inputs i) { return cumsum(i[0], 1); }, {numbers({3, 5}, 4)});
   check.twice("columns", [](Inputs i) { return cumsum(i[0], 0); }, {numbers({3, 5}, 4)});

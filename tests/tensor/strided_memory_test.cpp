@@ -208,6 +208,7 @@ void add_index(Cases& c) {
       return {s.values, s.indices};
     });
     c.add(Op::cumsum, {kSquare}, [=](In x) { return cumsum(x[0], dim); });
+    c.add(Op::cumprod, {kSquare}, [=](In x) { return cumprod(x[0], dim); });
   }
   c.add(Op::one_hot, {few}, [](In x) { return one_hot(x[0], kSide); });
 }

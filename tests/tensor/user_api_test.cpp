@@ -37,6 +37,43 @@ TEST(UserApi, NumbersBesideTensors) {
   EXPECT_EQ((std::vector<float>{6, 6}), x.to_vector<float>());
   EXPECT_EQ((std::vector<float>{0.25f, 0.5f}),
             (Tensor::from<float>({1, 2}, {2}) * 0.25).to_vector<float>());
+  x += 2;
+  x *= 0.5;
+  x -= 1.0;
+  x /= 2;
+  EXPECT_EQ((std::vector<float>{1.5, 1.5}), x.to_vector<float>());
+  Tensor whole = counting({2});
+  EXPECT_THROW(whole *= 0.5, Error);
+  EXPECT_EQ((std::vector<int64_t>{0, 1}), whole.to_vector<int64_t>());
+}
+
+/// Arguments that may be left out are those of Python, with its values.
+TEST(UserApi, DefaultsOfPython) {
+  const Tensor x = (counting({3, 4}).to(DType::f32) - 5.5) * 0.25,
+               w = Tensor::ones({4}, DType::f32);
+  const Tensor parts[] = {x, x}, ids = Tensor::from<int64_t>({2, 0}, {2});
+  const auto same = [](const Tensor& a, const Tensor& b) { EXPECT_EQ(to_string(a), to_string(b)); };
+  same(softmax(x), softmax(x, 1));
+  same(log_softmax(x), log_softmax(x, 1));
+  same(sort(x).indices, sort(x, 1, false).indices);
+  same(argsort(x), argsort(x, 1, false));
+  same(topk(x, 2).values, topk(x, 2, 1, true).values);
+  same(cumsum(x), cumsum(x, 1));
+  same(cumprod(x), cumprod(x, 1));
+  same(cat(parts), cat(parts, 0));
+  same(stack(parts), stack(parts, 0));
+  same(index_select(x, ids), index_select(x, ids, 0));
+  same(affine(x, 2), affine(x, 2, 0));
+  same(elu(x), elu(x, 1));
+  same(rms_norm(x, w), rms_norm(x, w, 1e-5f));
+  same(layer_norm(x), layer_norm(x, {}, {}, 1e-5f));
+  const Tensor q = x.reshape({1, 1, 3, 4});
+  AttentionOptions options;
+  options.causal = false, options.window = 0, options.soft_cap = 0, options.scale = 0.5f;
+  same(attention(q, q, q), attention(q, q, q, options, {}, {}));
+  same(tril(x), tril(x, 0));
+  same(sum(x), sum(x, std::vector<int>{0, 1}, false));
+  same(var(x), var(x, std::vector<int>{0, 1}, false, 1));
 }
 
 TEST(UserApi, NumbersThatADtypeDoesntHold) {

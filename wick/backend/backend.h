@@ -217,7 +217,7 @@ class WICK_API Backend {
   /// along `dim` receive the first elements.
   virtual void sort(const View& values, const View& indices, const ConstView& in, int dim,
                     bool descending) = 0;
-  /// cumsum: out[.., i, ..] is the sum of in[.., 0 to i, ..] along `dim`.
+  /// cumsum, cumprod: out[.., i, ..] is the sum or product of in[.., 0 to i, ..] along `dim`.
   virtual void scan(Op op, const View& out, const ConstView& in, int dim) = 0;
   /// uniform over [a, b), or normal with mean a and deviation b. Element i, in row-major order,
   /// depends only on the seed, i and the counter `first`; see docs/design/numerics/random.md.

@@ -47,7 +47,7 @@ class WICK_API Compiled {
   std::unique_ptr<State> state_;
 };
 
-inline Compiled compile(graph::Function function, const CompileOptions& options = {}) {
+[[nodiscard]] inline Compiled compile(graph::Function function, const CompileOptions& options = {}) {
   return Compiled(std::move(function), options);
 }
 

@@ -38,8 +38,10 @@ WICK_API void backward(const Tensor& y, const Tensor& gradient = {}, bool create
 /// Returns the gradients of `y` with respect to `inputs`, which may be leaves or intermediate
 /// results. The gradient of an input that y doesn't depend on is an undefined tensor. The leaves'
 /// grad() doesn't change. Shapes, dtypes and errors are those of backward.
-WICK_API std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
-                                       const Tensor& gradient = {}, bool create_graph = false);
+[[nodiscard]] WICK_API std::vector<Tensor> gradients(const Tensor& y,
+                                                     std::span<const Tensor> inputs,
+                                                     const Tensor& gradient = {},
+                                                     bool create_graph = false);
 
 /// Replaces a leaf's grad(). `gradient` has the leaf's shape, dtype and device. Errors: `leaf`
 /// isn't a leaf; `gradient` doesn't fit it.

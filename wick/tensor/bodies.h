@@ -15,7 +15,7 @@ extern const OpBody fill, iota, copy, cast, index_select;
 // part_ops.cpp
 extern const OpBody cat, roll, repeat, pad, triangle;
 // index_ops.cpp
-extern const OpBody gather, scatter, index_add, one_hot, sort, argsort, cumsum;
+extern const OpBody gather, scatter, index_add, one_hot, sort, argsort, cumsum, cumprod;
 // random.cpp
 extern const OpBody random;
 // linear_ops.cpp

@@ -42,6 +42,7 @@ constexpr Row kRows[] = {
     {Op::argsort, &bodies::argsort},
     {Op::topk, &bodies::sort},
     {Op::cumsum, &bodies::cumsum},
+    {Op::cumprod, &bodies::cumprod},
     {Op::uniform, &bodies::random},
     {Op::normal, &bodies::random},
     {Op::matmul, &bodies::matmul},

@@ -252,6 +252,7 @@ Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor& sin, boo
 Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen) {
   const char* const op = "grouped_linear";
   check_device(op, x, chosen);
+  chosen.require_values(op);
   if (experts.empty()) throw Error(op, "no weights");
   if (x.rank() != 2 || chosen.rank() != 2 || chosen.size(0) != x.size(0) ||
       chosen.dtype() != DType::u32) {

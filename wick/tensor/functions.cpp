@@ -168,23 +168,6 @@ Tensor median(const Tensor& x) {
   return median(x.reshape({x.elems()}), 0).values;
 }
 
-/// Multiplies each element by the one 1, 2, 4, … positions before it. After step k, each element
-/// holds the product of the 2^k elements that end at it.
-Tensor cumprod(const Tensor& x, int dim) {
-  check_operand(Op::cumsum, x, "cumprod");
-  const int d = resolve_dim("cumprod", dim, x.rank());
-  const DType dtype = x.dtype() == DType::boolean ? DType::i64 : x.dtype();
-  // Products of adjacent elements may overflow f32 even if the whole product doesn't.
-  Tensor y = x.to(is_float(dtype) ? DType::f64 : dtype);
-  const int64_t n = x.size(d);
-  for (int64_t step = 1; step < n; step *= 2) {
-    const Tensor parts[] = {y.narrow(d, 0, step),
-                            y.narrow(d, step, n - step) * y.narrow(d, 0, n - step)};
-    y = cat(parts, d);
-  }
-  return y.to(dtype);
-}
-
 Tensor mm(const Tensor& a, const Tensor& b) {
   check_rank("mm", a, 2);
   check_rank("mm", b, 2);
@@ -226,6 +209,37 @@ Tensor repeat_interleave(const Tensor& x, int64_t count, int dim) {
   const Tensor split = x.unsqueeze(d + 1);
   return split.broadcast_to(split.shape().with(d + 1, count)).flatten(d, d + 1);
 }
+Tensor repeat_interleave(const Tensor& x, const Tensor& counts, int dim) {
+  const char* const op = "repeat_interleave";
+  if (!x.defined()) throw Error(op, "undefined tensor");
+  counts.require_values(op);
+  const int d = resolve_dim(op, dim, x.rank());
+  if (!is_integer(counts.dtype())) {
+    throw Error(ErrorKind::type, op, "counts of another dtype", counts.str(), "need integers");
+  }
+  if (counts.elems() != 1 && counts.shape() != Shape{x.size(d)}) {
+    throw Error(op, "counts of another shape", fmt::format("{}, counts {}", x.str(), counts.str()),
+                fmt::format("need [{}] or one number", x.size(d)));
+  }
+  const std::vector<int64_t> times = counts.to(DType::i64).to_vector<int64_t>();
+  // The ids of all results lie on the host.
+  const auto most =
+      static_cast<int64_t>(backend(Device::cpu()).memory_info().total_bytes / sizeof(int64_t));
+  int64_t total = 0;
+  for (const int64_t count : times) {
+    if (count < 0) throw Error(op, "a negative count", fmt::format("{}", count));
+    if (__builtin_add_overflow(total, count, &total) || total > most) {
+      throw Error(ErrorKind::memory, op, "out of memory", x.str(), "the counts are too large");
+    }
+  }
+  if (times.size() == 1) return repeat_interleave(x, times[0], d);
+  std::vector<int64_t> ids;
+  for (size_t i = 0; i < times.size(); ++i) {
+    ids.insert(ids.end(), static_cast<size_t>(times[i]), static_cast<int64_t>(i));
+  }
+  const Shape all{static_cast<int64_t>(ids.size())};
+  return index_select(x, Tensor::from(ids, all, x.device()), d);
+}
 std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy) {
   std::vector<int64_t> sizes;
   for (const Tensor& v : vectors) {
@@ -247,11 +261,15 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy) {
 
 bool equal(const Tensor& a, const Tensor& b) {
   check_device("equal", a, b);
+  a.require_values("equal");
+  b.require_values("equal");
   return a.shape() == b.shape() && a.dtype() == b.dtype() && all(eq(a, b)).item<bool>();
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   check_same(Op::sub, a, b, "allclose");
+  a.require_values("allclose");
+  b.require_values("allclose");
   const bool as_they_are = is_float(a.dtype()) && a.dtype() != DType::f64;
   const DType dtype = as_they_are ? DType::f32 : DType::f64;
   const Tensor x = a.to(dtype), y = b.to(dtype);
@@ -264,7 +282,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool e
 }
 
 Tensor nonzero(const Tensor& x) {
-  if (!x.defined()) throw Error("nonzero", "undefined tensor");
+  x.require_values("nonzero");
   const std::vector<uint8_t> set = x.to(DType::boolean).to_vector<uint8_t>();
   std::vector<int64_t> places;
   for (size_t i = 0; i < set.size(); ++i) {
@@ -284,6 +302,7 @@ Tensor nonzero(const Tensor& x) {
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
   check_device("masked_select", x, mask);
+  mask.require_values("masked_select");
   const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
   const std::vector<uint8_t> set = mask.broadcast_to(shape).to(DType::boolean).to_vector<uint8_t>();
   std::vector<int64_t> places;
@@ -295,14 +314,39 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
                       Tensor::from(places, count, x.device()), 0);
 }
 
+namespace {
+
+/// Which of sorted elements differ from the one before them: bool [n]; the first one does.
+Tensor begins_run(const Tensor& ordered) {
+  const int64_t n = ordered.elems();
+  const Tensor first = Tensor::ones({std::min<int64_t>(n, 1)}, DType::boolean, ordered.device());
+  if (n < 2) return first;
+  const Tensor parts[] = {first, ne(ordered.narrow(0, 1, n - 1), ordered.narrow(0, 0, n - 1))};
+  return cat(parts, 0);
+}
+
+}  // namespace
+
 Tensor unique(const Tensor& x) {
   check_operand(Op::sort, x, "unique");
+  x.require_values("unique");
   const Tensor ordered = sort(x.reshape({x.elems()}), 0).values;
-  const int64_t n = ordered.elems();
-  if (n < 2) return ordered;
-  const Tensor first = Tensor::ones({1}, DType::boolean, x.device());
-  const Tensor parts[] = {first, ne(ordered.narrow(0, 1, n - 1), ordered.narrow(0, 0, n - 1))};
-  return masked_select(ordered, cat(parts, 0));
+  return ordered.elems() < 2 ? ordered : masked_select(ordered, begins_run(ordered));
+}
+
+Unique unique_all(const Tensor& x) {
+  check_operand(Op::sort, x, "unique_all");
+  x.require_values("unique_all");
+  const Sorted order = sort(x.reshape({x.elems()}), 0);
+  const Tensor begins = begins_run(order.values);
+  const Tensor values = masked_select(order.values, begins);
+  const Tensor run = affine(cumsum(begins, 0), 1, -1);  // which value each sorted element is
+  const Tensor none = Tensor::zeros({x.elems()}, DType::i64, x.device());
+  const Tensor inverse = scatter(none, order.indices, run, 0).reshape(x.shape());
+  const Tensor ones = Tensor::ones({x.elems()}, DType::i64, x.device());
+  const Tensor counts =
+      index_add(Tensor::zeros({values.elems()}, DType::i64, x.device()), run, ones, 0);
+  return {values, inverse, counts};
 }
 
 Tensor linspace(double start, double end, int64_t count, DType dtype, Device device) {

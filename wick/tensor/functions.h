@@ -60,11 +60,6 @@ WICK_API Tensor norm(const Tensor& x, double p = 2, std::span<const int> dims = 
 WICK_API Sorted median(const Tensor& x, int dim, bool keepdim = false);
 /// The median of all elements → []. Errors: x has no elements.
 WICK_API Tensor median(const Tensor& x);
-/// The cumulative product along a dim. Any shape, kept. Real dtypes, kept; bool gives i64; integers
-/// wrap, floats multiply in f64 and are rounded once. Products are computed pairwise: if a product
-/// of adjacent elements leaves the range of f64, all products that contain it are inf, 0 or NaN.
-/// Class tree. Errors: the dim is out of range.
-WICK_API Tensor cumprod(const Tensor& x, int dim);
 
 // Matrix and vector products. Dtypes and class are those of matmul.
 /// a [m, k] @ b [k, n] → [m, n]. Errors: an operand doesn't have rank 2; k differs.
@@ -80,12 +75,17 @@ WICK_API Tensor outer(const Tensor& a, const Tensor& b);
 
 // Functions that change shapes. Real dtypes and bool, kept. Class exact.
 /// Returns one view for each position along a dim, without that dim.
-WICK_API std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
+[[nodiscard]] WICK_API std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
 /// Repeats each slice along a dim `count` times in succession. Errors: count is negative.
 WICK_API Tensor repeat_interleave(const Tensor& x, int64_t count, int dim);
+/// Repeats slice i along a dim counts[i] times in succession. counts: integers [n] for n slices, or
+/// one number. Waits for the device and reads counts. Errors: counts has another shape or dtype, or
+/// a negative element.
+WICK_API Tensor repeat_interleave(const Tensor& x, const Tensor& counts, int dim);
 /// Expands vectors [n₀], [n₁], … to coordinate grids [n₀, n₁, …], one for each vector; `xy` swaps
 /// the first two dims of the grids. The results are views. Errors: an operand has a rank above 1.
-WICK_API std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy = false);
+[[nodiscard]] WICK_API std::vector<Tensor> meshgrid(std::span<const Tensor> vectors,
+                                                    bool xy = false);
 
 /// Broadcasts x along new leading dims: the result's shape is `shape` followed by x's shape. A
 /// view. Errors: the result has more than 8 dims.
@@ -136,20 +136,35 @@ WICK_API Tensor adaptive_avg_pool2d(const Tensor& x, std::array<int64_t, 2> size
 /// adaptive_avg_pool1d.
 WICK_API Tensor adaptive_max_pool1d(const Tensor& x, int64_t size);
 WICK_API Tensor adaptive_max_pool2d(const Tensor& x, std::array<int64_t, 2> size);
+/// Max pools with the place of each result: u32, counted row-major in its image [h, w] or line [l].
+/// The place is that of the first largest element; NaN wins. The values are those of the pool of
+/// the same name, with its gradient. Takes up to a kernel's number of elements times x's size.
+/// Shapes, dtypes and errors of the pool, and an image of 2^32 elements or more.
+WICK_API Sorted max_pool1d_with_indices(const Tensor& x, const PoolParams1d& params);
+WICK_API Sorted max_pool2d_with_indices(const Tensor& x, const PoolParams& params);
+WICK_API Sorted adaptive_max_pool1d_with_indices(const Tensor& x, int64_t size);
+WICK_API Sorted adaptive_max_pool2d_with_indices(const Tensor& x, std::array<int64_t, 2> size);
 
 // Functions that wait for the device and read values on the host.
 /// Whether shapes, dtypes and all elements are equal; NaN equals nothing.
-WICK_API bool equal(const Tensor& a, const Tensor& b);
+[[nodiscard]] WICK_API bool equal(const Tensor& a, const Tensor& b);
 /// Whether |a - b| <= atol + rtol · |b| for all elements; an infinity is close to itself only, and
 /// NaN to NaN only if equal_nan.
-WICK_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
-                       bool equal_nan = false);
+[[nodiscard]] WICK_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
+                                     double atol = 1e-8, bool equal_nan = false);
 /// The indices of the non-zero elements in row-major order: i64 [n, rank].
 WICK_API Tensor nonzero(const Tensor& x);
 /// The elements of x where the mask, which broadcasts to x's shape, is non-zero: [n].
 WICK_API Tensor masked_select(const Tensor& x, const Tensor& mask);
 /// The distinct elements in ascending order: [n].
 WICK_API Tensor unique(const Tensor& x);
+struct [[nodiscard]] Unique {
+  Tensor values;   ///< unique(x): [n]
+  Tensor inverse;  ///< where each element of x is among the values: i64, of x's shape
+  Tensor counts;   ///< how many elements of x each value is: i64 [n]
+};
+/// unique with where its values came from. Each NaN is a value of its own.
+WICK_API Unique unique_all(const Tensor& x);
 
 // Functions that make tensors.
 /// `count` evenly spaced numbers from start to end, both included. Floats. Errors: count is

@@ -123,6 +123,45 @@ Tensor largest(const char* op, const Tensor& x, int d, int64_t count) {
   return gather(in_windows, where, d + 1).squeeze(d + 1);
 }
 
+/// The elements along a dim that each window of an ordinary pool covers: i64 [count, kernel].
+/// Padding is the nearest element of the dim, which every window that reaches it covers as well.
+Tensor places_in(int64_t size, int64_t count, int64_t kernel, int64_t stride, int64_t padding,
+                 Device device) {
+  const Tensor first = Tensor::arange(-padding, count, stride, DType::i64, device);
+  const Tensor tap = Tensor::arange(0, kernel, 1, DType::i64, device);
+  return clamp(first.unsqueeze(1) + tap, int64_t{0}, size - 1);
+}
+/// The same of an adaptive pool; a shorter window has its last element more than once.
+Tensor places_in(const char* op, int64_t size, int64_t count, Device device) {
+  const Windows windows(op, size, count, device);
+  return minimum(windows.places, affine(windows.end, 1, -1));
+}
+
+/// Where the first largest element of each window of images x [b, c, h, w] is: u32 [b, c, oh, ow].
+/// A window covers the rows `rows` [oh, kh] and the columns `columns` [ow, kw]. Elements may occur
+/// more than once in a window, in ascending order.
+Tensor places_of_largest(const char* op, const Tensor& x, const Tensor& rows,
+                         const Tensor& columns) {
+  const int64_t w = x.size(3), kw = columns.size(1);
+  if (x.size(2) > UINT32_MAX / w) throw Error(op, "an image too large for indices", x.str());
+  const Tensor windows = index_select(index_select(x.detach(), rows, 2), columns, 4);
+  const int dims[] = {3, 5};
+  const Tensor tap = argmax(windows, dims).to(DType::i64);
+  const Tensor tap_row = tap / Scalar(kw), tap_column = tap - affine(tap_row, kw, 0);
+  // The elements that these taps are: gathered from rows [1, 1, oh, 1, kh] and alike.
+  const auto chosen = [&](const Tensor& table, const Tensor& taps, int d) {
+    Shape all = taps.shape();
+    std::vector<int64_t> sizes(all.dims().begin(), all.dims().end());
+    std::vector<int64_t> along(sizes.size(), 1);
+    along[static_cast<size_t>(d)] = sizes[static_cast<size_t>(d)];
+    along.push_back(table.size(1));
+    sizes.push_back(table.size(1));
+    const Tensor spread = table.reshape(Shape(along)).broadcast_to(Shape(sizes));
+    return gather(spread, taps.unsqueeze(-1), 4).squeeze(4);
+  };
+  return (affine(chosen(rows, tap_row, 2), w, 0) + chosen(columns, tap_column, 3)).to(DType::u32);
+}
+
 /// The kernel size if all windows have equal length, else 0.
 int64_t kernel_of(int64_t size, int64_t count) { return size % count == 0 ? size / count : 0; }
 
@@ -177,6 +216,42 @@ Tensor adaptive_max_pool2d(const Tensor& x, std::array<int64_t, 2> size) {
   const int64_t kh = kernel_of(x.size(2), size[0]), kw = kernel_of(x.size(3), size[1]);
   if (kh > 0 && kw > 0) return max_pool2d(x, {.kernel = {kh, kw}, .stride = {kh, kw}});
   return largest(op, largest(op, x, 3, size[1]), 2, size[0]);
+}
+
+Sorted max_pool2d_with_indices(const Tensor& x, const PoolParams& params) {
+  const Tensor y = max_pool2d(x, params);
+  Tensor places[2];
+  for (int i = 0; i < 2; ++i) {
+    const int64_t kernel = params.kernel[i];
+    const int64_t stride = params.stride[i] == 0 ? kernel : params.stride[i];
+    places[i] =
+        places_in(x.size(2 + i), y.size(2 + i), kernel, stride, params.padding[i], x.device());
+  }
+  return {y, places_of_largest("max_pool2d", x, places[0], places[1])};
+}
+
+Sorted max_pool1d_with_indices(const Tensor& x, const PoolParams1d& params) {
+  const Tensor y = max_pool1d(x, params);
+  const int64_t stride = params.stride == 0 ? params.kernel : params.stride;
+  const Tensor columns =
+      places_in(x.size(2), y.size(2), params.kernel, stride, params.padding, x.device());
+  const Tensor row = Tensor::zeros({1, 1}, DType::i64, x.device());
+  return {y, places_of_largest("max_pool1d", x.unsqueeze(2), row, columns).squeeze(2)};
+}
+
+Sorted adaptive_max_pool2d_with_indices(const Tensor& x, std::array<int64_t, 2> size) {
+  const char* const op = "adaptive_max_pool2d";
+  const Tensor y = adaptive_max_pool2d(x, size);
+  return {y, places_of_largest(op, x, places_in(op, x.size(2), size[0], x.device()),
+                               places_in(op, x.size(3), size[1], x.device()))};
+}
+
+Sorted adaptive_max_pool1d_with_indices(const Tensor& x, int64_t size) {
+  const char* const op = "adaptive_max_pool1d";
+  const Tensor y = adaptive_max_pool1d(x, size);
+  const Tensor row = Tensor::zeros({1, 1}, DType::i64, x.device());
+  const Tensor columns = places_in(op, x.size(2), size, x.device());
+  return {y, places_of_largest(op, x.unsqueeze(2), row, columns).squeeze(2)};
 }
 
 Tensor adaptive_max_pool1d(const Tensor& x, int64_t size) {

@@ -91,6 +91,7 @@ constexpr OpRow kRows[] = {
     {Op::sort, {sort_rule, Keeps::second}},
     {Op::topk, {sort_rule, Keeps::second}},
     {Op::cumsum, {cumsum_rule}},
+    {Op::cumprod, {cumprod_rule}},
 
     {Op::matmul, {matmul_rule}},
     {Op::linear, {linear_rule}},

@@ -19,8 +19,8 @@ RuleFunction batch_norm_rule, best_rule, group_norm_rule, layer_norm_rule, log_s
 // gradients_parts.cpp
 RuleFunction cat_rule, pad_rule, repeat_rule, roll_rule, tril_rule, triu_rule;
 // gradients_index.cpp
-RuleFunction cumsum_rule, gather_rule, index_add_rule, index_select_rule, scatter_add_rule,
-    scatter_rule, sort_rule;
+RuleFunction cumprod_rule, cumsum_rule, gather_rule, index_add_rule, index_select_rule,
+    scatter_add_rule, scatter_rule, sort_rule;
 // gradients_linear.cpp
 RuleFunction attention_rule, linear_rule, matmul_rule, rope_interleaved_rule, rope_rule;
 // gradients_spatial.cpp

@@ -1,4 +1,4 @@
-// Gradient rules of gather, scatter, sort, cumsum and similar ops.
+// Gradient rules of gather, scatter, sort, cumsum, cumprod and similar ops.
 
 #include "wick/tensor/gradients.h"
 
@@ -54,6 +54,29 @@ void index_add_rule(const Vjp& v) {
 void cumsum_rule(const Vjp& v) {
   const int dim = v.get<AlongDim>().dim;
   v.to_x(flip(cumsum(flip(v.grad(), dim), dim), dim));
+}
+
+/// dx[k] = y[k - 1] * s[k] with s[k] = g[k] + x[k + 1] * s[k + 1] and y[-1] = 1. After a step of
+/// the loop, s[k] sums twice as many terms, and a[k] is the product of as many elements behind
+/// x[k]. There is no division, so zeros and higher derivatives need no special case. Computed in
+/// f64: products of part of the elements leave f32's range more often than the result does.
+void cumprod_rule(const Vjp& v) {
+  const int dim = v.get<AlongDim>().dim;
+  const int64_t n = v.x().size(dim);
+  if (n == 0) return v.to_x(v.grad());
+  const Tensor x = v.x().to(DType::f64);
+  Tensor s = v.grad().to(DType::f64), a = x.narrow(dim, 1, n - 1);
+  for (int64_t step = 1; step < n; step *= 2) {
+    const Tensor parts[] = {s.narrow(dim, 0, n - step) + a * s.narrow(dim, step, n - step),
+                            s.narrow(dim, n - step, step)};
+    s = cat(parts, dim);
+    const int64_t left = n - 2 * step;
+    if (left > 0) a = a.narrow(dim, 0, left) * a.narrow(dim, step, left);
+  }
+  const Tensor one = Tensor::ones({}, DType::f64, x.device());
+  const Tensor before[] = {one.broadcast_to(x.narrow(dim, 0, 1).shape()),
+                           cumprod(x.narrow(dim, 0, n - 1), dim)};
+  v.to_x((cat(before, dim) * s).to(v.x().dtype()));
 }
 
 }  // namespace wick::tape

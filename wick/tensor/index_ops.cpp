@@ -150,6 +150,7 @@ const OpBody cumsum{[](const OpCall& call) { return like(call.x()); },
                     [](Backend& backend, const OpCall& call, const Tensor* out) {
                       backend.scan(call.op, out->mutable_view(), call.x().view(), dim_of(call));
                     }};
+const OpBody cumprod = cumsum;
 
 }  // namespace bodies
 
@@ -207,6 +208,12 @@ Tensor cumsum(const Tensor& x, int dim) {
   check_operand(Op::cumsum, x);
   if (x.dtype() == DType::boolean) return cumsum(x.to(DType::i64), dim);
   return apply({Op::cumsum, {&x}, AlongDim{resolve_dim("cumsum", dim, x.rank())}});
+}
+
+Tensor cumprod(const Tensor& x, int dim) {
+  check_operand(Op::cumprod, x);
+  if (x.dtype() == DType::boolean) return cumprod(x.to(DType::i64), dim);
+  return apply({Op::cumprod, {&x}, AlongDim{resolve_dim("cumprod", dim, x.rank())}});
 }
 
 }  // namespace wick

@@ -39,24 +39,30 @@ WICK_API Tensor index_add(const Tensor& x, const Tensor& ids, const Tensor& sour
 WICK_API Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype = DType::f32);
 
 /// Sorted elements along a dim, and their indices in the operand.
-struct Sorted {
+struct [[nodiscard]] Sorted {
   Tensor values;   ///< of x's dtype
   Tensor indices;  ///< u32
 };
 /// Sorts along a dim, ascending or descending. The sort is stable; NaN comes last in either order,
 /// and -0 < +0. Any shape, kept. All ten real dtypes and bool. Class exact. Errors: the dim is out
 /// of range, or has more elements than u32 can count.
-WICK_API Sorted sort(const Tensor& x, int dim, bool descending = false);
+WICK_API Sorted sort(const Tensor& x, int dim = -1, bool descending = false);
 /// Returns the indices of sort alone. Shapes, dtypes, class and errors are those of sort.
-WICK_API Tensor argsort(const Tensor& x, int dim, bool descending = false);
+WICK_API Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
 /// The k largest (or smallest) elements along a dim: the first k of a descending (or ascending)
 /// sort. [.., n, ..] → [.., k, ..]. Dtypes and class are those of sort. Errors: those of sort; k is
 /// above n.
-WICK_API Sorted topk(const Tensor& x, int64_t k, int dim, bool largest = true);
+WICK_API Sorted topk(const Tensor& x, int64_t k, int dim = -1, bool largest = true);
 
 /// The cumulative sum along a dim. Any shape, kept. All ten real dtypes, kept; bool gives i64;
 /// integers wrap, narrow floats are summed in f32 and rounded at the store. Class tree. Errors: the
 /// dim is out of range.
-WICK_API Tensor cumsum(const Tensor& x, int dim);
+WICK_API Tensor cumsum(const Tensor& x, int dim = -1);
+/// Products of the elements along a dim up to each. Any shape, kept. Real dtypes, kept, and bool,
+/// which gives i64. Integers wrap. Floats are multiplied in f64 with an unbounded exponent and
+/// rounded once more at the store: a product that is too large or too small for the dtype changes
+/// no later one, so [1e30, 1e30, 1e-30] gives [1e30, inf, 1e30] and nothing behind a 0 is NaN
+/// unless an element is infinite or NaN. Class tree. Errors: the dim is out of range.
+WICK_API Tensor cumprod(const Tensor& x, int dim = -1);
 
 }  // namespace wick

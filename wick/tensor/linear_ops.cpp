@@ -183,6 +183,7 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
   for (const Tensor& m : matrices) {
     check_operand(Op::linear, m, "weight");
     check_same(Op::linear, first, m, "weight");
+    m.require_values("weight");
     if (m.rank() != 2 || m.shape()[1] != first.size(1)) {
       throw Error("weight", "not matrices with equal k", operands(first, m),
                   "need [n, k] of one k");

@@ -92,13 +92,17 @@ inline Tensor& operator+=(Tensor& x, const Tensor& y) { return x = x + y; }
 inline Tensor& operator-=(Tensor& x, const Tensor& y) { return x = x - y; }
 inline Tensor& operator*=(Tensor& x, const Tensor& y) { return x = x * y; }
 inline Tensor& operator/=(Tensor& x, const Tensor& y) { return x = x / y; }
+inline Tensor& operator+=(Tensor& x, Scalar number) { return x = x + number; }
+inline Tensor& operator-=(Tensor& x, Scalar number) { return x = x - number; }
+inline Tensor& operator*=(Tensor& x, Scalar number) { return x = x * number; }
+inline Tensor& operator/=(Tensor& x, Scalar number) { return x = x / number; }
 
 /// Converts the elements to another dtype. Any shape, kept. Any real dtype or bool to any other;
 /// float to integer saturates and converts NaN to 0. Class exact. Errors: a block dtype.
 WICK_API Tensor cast(const Tensor& x, DType dtype);
 /// x * mul + add; the product and the sum are each rounded. Any shape, kept. All ten real dtypes,
 /// kept; integers compute in their dtype. Class exact.
-WICK_API Tensor affine(const Tensor& x, Scalar mul, Scalar add);
+WICK_API Tensor affine(const Tensor& x, Scalar mul, Scalar add = 0);
 /// min(max(x, low), high). Any shape, kept. All ten real dtypes, kept; NaN stays NaN. For integers,
 /// the bounds may have fractions or lie outside the dtype's range. Class exact. Errors: a bound for
 /// integers is NaN.
@@ -119,10 +123,10 @@ WICK_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b)
 WICK_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 /// Concatenates tensors along an existing dim; all other sizes must be equal. All ten real dtypes
 /// and bool, kept. Class exact. Errors: no tensors; other sizes differ; the dim is out of range.
-WICK_API Tensor cat(std::span<const Tensor> tensors, int dim);
+WICK_API Tensor cat(std::span<const Tensor> tensors, int dim = 0);
 /// Concatenates tensors of one shape along a new dim. All ten real dtypes and bool, kept. Class
 /// exact. Errors: no tensors; shapes differ; the dim is out of range; the tensors have rank 8.
-WICK_API Tensor stack(std::span<const Tensor> tensors, int dim);
+WICK_API Tensor stack(std::span<const Tensor> tensors, int dim = 0);
 /// Writes `source` to target[.., start : start + size, ..] along `dim` in place; all other sizes
 /// must be equal. Real dtypes; source is converted to target's dtype. Class exact. Errors: sizes
 /// don't fit; target is mapped; target's storage is shared and target isn't a leaf; a gradient
@@ -136,7 +140,8 @@ WICK_API void slice_set(Tensor& target, const Tensor& source, const Layout& wher
 /// of an unsigned id dtype selects zeros. ids are u8, u32, i32 or i64. x has a real dtype, which is
 /// kept, or a block dtype (rank 2, dim 0), which is dequantised to `dtype`. Class exact. Errors: an
 /// id is out of range; the dim is out of range.
-WICK_API Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype = DType::f32);
+WICK_API Tensor index_select(const Tensor& x, const Tensor& ids, int dim = 0,
+                             DType dtype = DType::f32);
 
 /// Matrix multiplication: a [.., m, k] @ b [.., k, n] → [.., m, n]; batch dims broadcast. All ten
 /// real dtypes, kept; narrow floats accumulate in f32. Class bound; integers are exact and wrap.
@@ -283,14 +288,14 @@ WICK_API Tensor upsample_bilinear2d_grad(const Tensor& x, const Tensor& grad,
 
 /// exp(x - max) / sum(exp(x - max)) along a dim. Any shape, kept. Floats, kept. Class tree. Errors:
 /// the dim is out of range.
-WICK_API Tensor softmax(const Tensor& x, int dim);
+WICK_API Tensor softmax(const Tensor& x, int dim = -1);
 /// log(softmax(x)), computed without the softmax. Shapes, dtypes, class and errors are those of
 /// softmax.
-WICK_API Tensor log_softmax(const Tensor& x, int dim);
+WICK_API Tensor log_softmax(const Tensor& x, int dim = -1);
 /// x / sqrt(mean(x²) + eps) · weight over the last dim. x [.., d], kept; weight [d]. Floats, kept;
 /// weight has x's dtype or f32. Class tree. Errors: the weight has another size. Source: Zhang and
 /// Sennrich, "Root Mean Square Layer Normalization", 2019.
-WICK_API Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps);
+WICK_API Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps = 1e-5f);
 /// (x − mean) / sqrt(variance + eps) · weight + bias over the last dim. x [.., d], kept; weight and
 /// bias [d]; an undefined weight is 1, an undefined bias 0. Floats, kept; weight and bias have x's
 /// dtype or f32. Class tree. Errors: weight or bias has another size. Source: Ba et al., "Layer
@@ -312,7 +317,7 @@ WICK_API Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& va
                            const Tensor& weight = {}, const Tensor& bias = {}, float eps = 1e-5f);
 /// The result of batch_norm_of_batch. mean and variance are rounded to x's dtype; y is computed
 /// from the values before this rounding.
-struct BatchNorm {
+struct [[nodiscard]] BatchNorm {
   Tensor y, mean, variance;
 };
 WICK_API BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight = {},

@@ -121,11 +121,16 @@ void Tensor::require_real(const char* op) const {
   }
 }
 
+void Tensor::require_values(std::string_view op) const {
+  if (!defined()) throw Error(op, "undefined tensor");
+  if (!storage_->is_traced()) return;
+  throw Error(ErrorKind::runtime, op, "values are read while a function is traced", str(),
+              "a traced function can't depend on values: read them outside of it, or choose "
+              "elements by where");
+}
+
 void Tensor::require_copyable(DType dtype) const {
-  if (defined() && storage_->is_traced()) {
-    throw Error(ErrorKind::runtime, "to_vector", "values are read while a function is traced",
-                str(), "a traced function can't depend on values: read them outside of it");
-  }
+  if (defined()) require_values("to_vector");
   if (dtype != this->dtype() && !(this->dtype() == DType::boolean && dtype == DType::u8)) {
     throw Error(ErrorKind::type, "to_vector", "wrong dtype", str(),
                 fmt::format("asked for {}; convert to {} first", name(dtype), name(dtype)));
@@ -146,6 +151,7 @@ void Tensor::copy_to_host(void* to) const {
 }
 
 void Tensor::require_one_element() const {
+  if (defined()) require_values("item");
   if (elems() != 1) throw Error("item", "not one element", str(), "need exactly one");
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -41,8 +42,8 @@ template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; 
 
 /// A handle {storage, layout, dtype} to elements in a storage. Copies of the handle share the
 /// storage, and views never copy elements. Elements are immutable, except by slice_set, const_set
-/// and store_in_pages.
-class WICK_API Tensor {
+/// and store_in_pages. Ignoring a Tensor that a function returns is a warning.
+class WICK_API_VALUE Tensor {
  public:
   /// An undefined tensor. Everything but defined(), str(), storage() and assignment throws.
   Tensor() = default;
@@ -78,7 +79,7 @@ class WICK_API Tensor {
     }
   }
 
-  bool defined() const { return storage_ != nullptr; }
+  [[nodiscard]] bool defined() const { return storage_ != nullptr; }
   DType dtype() const {
     require_defined();
     return dtype_;
@@ -98,7 +99,7 @@ class WICK_API Tensor {
   }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   /// Dtype, shape and device as in error messages: "f16[2,8,64]@cpu".
-  std::string str() const;
+  [[nodiscard]] std::string str() const;
 
   // Views, which never copy. Negative dims count from the end. The last dim of a block dtype can't
   // be split.
@@ -113,38 +114,38 @@ class WICK_API Tensor {
   Tensor operator[](std::initializer_list<Index> items) const;
   Tensor narrow(int dim, int64_t start, int64_t length) const;
   Tensor slice(int dim, int64_t start, int64_t stop, int64_t step = 1) const;
-  [[nodiscard]] Tensor transpose(int dim_a, int dim_b) const;
+  Tensor transpose(int dim_a, int dim_b) const;
   /// Swaps the last two dims.
   Tensor t() const { return transpose(-2, -1); }
   Tensor permute(std::span<const int> order) const;
   Tensor permute(std::initializer_list<int> order) const {
     return permute(std::span(order.begin(), order.size()));
   }
-  [[nodiscard]] Tensor broadcast_to(const Shape& shape) const;
-  [[nodiscard]] Tensor squeeze(int dim) const;
-  [[nodiscard]] Tensor unsqueeze(int dim) const;
-  std::vector<Tensor> split(std::span<const int64_t> sizes, int dim) const;
+  Tensor broadcast_to(const Shape& shape) const;
+  Tensor squeeze(int dim) const;
+  Tensor unsqueeze(int dim) const;
+  [[nodiscard]] std::vector<Tensor> split(std::span<const int64_t> sizes, int dim) const;
   /// Splits x into `count` views of equal size; the last may be smaller.
-  std::vector<Tensor> chunk(int64_t count, int dim) const;
+  [[nodiscard]] std::vector<Tensor> chunk(int64_t count, int dim) const;
 
   // These return views if the strides allow it, else copies.
-  [[nodiscard]] Tensor reshape(const Shape& shape) const;
+  Tensor reshape(const Shape& shape) const;
   Tensor flatten(int first_dim = 0, int last_dim = -1) const;
-  [[nodiscard]] Tensor contiguous() const;
+  Tensor contiguous() const;
 
   /// A dense copy with its own storage.
-  [[nodiscard]] Tensor clone() const;
+  Tensor clone() const;
   /// Converts to another dtype (see cast). Returns this tensor if it already has the dtype.
-  [[nodiscard]] Tensor to(DType dtype) const;
+  Tensor to(DType dtype) const;
   /// Copies to another device, dense. Returns this tensor if it is already on the device. Any
   /// dtype. The copy is ordered after all work queued on both devices; the host waits for it if it
   /// ends on the CPU or passes through host memory.
-  [[nodiscard]] Tensor to(Device device) const;
+  Tensor to(Device device) const;
 
   /// Copies the elements to the host in row-major order. T is the dtype's type; also uint8_t for
   /// bool, and float for 16-bit and 8-bit floats. Errors: T doesn't fit the dtype; out of memory.
   template <class T>
-  std::vector<T> to_vector() const {
+  [[nodiscard]] std::vector<T> to_vector() const {
     if constexpr (std::is_same_v<T, float>) {
       if (is_narrow_float()) return to(DType::f32).to_vector<float>();
     }
@@ -161,7 +162,7 @@ class WICK_API Tensor {
   /// Returns the element of a one-element tensor. Errors: the tensor doesn't have exactly one
   /// element.
   template <class T>
-  T item() const {
+  [[nodiscard]] T item() const {
     require_one_element();
     return to_vector<T>()[0];
   }
@@ -173,19 +174,23 @@ class WICK_API Tensor {
     return {storage_->data(), stored(dtype_), layout_};
   }
 
+  /// Errors, which begin with `op`, the function that reads: the tensor is undefined, or it is the
+  /// result of a call that is traced, so that it has no values.
+  void require_values(std::string_view op) const;
+
   // Gradients: see wick/tensor/autograd.h.
 
   /// Returns this tensor as a leaf, for which backward() computes a gradient, or without gradient
   /// if not `wanted`. Errors: the dtype isn't a float.
-  [[nodiscard]] Tensor requires_grad(bool wanted = true) const;
+  Tensor requires_grad(bool wanted = true) const;
   /// Whether this tensor is a leaf or depends on one.
-  bool needs_grad() const { return node_ != nullptr; }
+  [[nodiscard]] bool needs_grad() const { return node_ != nullptr; }
   /// The gradient that backward() has accumulated for a leaf; undefined before the first. Errors:
   /// this isn't a leaf.
   Tensor grad() const;
   void zero_grad() const;
   /// A tensor with the same elements that isn't connected to the gradient graph.
-  [[nodiscard]] Tensor detach() const;
+  Tensor detach() const;
 
   /// The gradient node: the recorded call that made this tensor, or the leaf.
   const std::shared_ptr<tape::Node>& node() const { return node_; }
@@ -217,7 +222,7 @@ class WICK_API Tensor {
 
 /// The elements in nested brackets, followed by Tensor::str(). Above 1000 elements, only the ends
 /// of each dim are printed.
-WICK_API std::string to_string(const Tensor& x);
+[[nodiscard]] WICK_API std::string to_string(const Tensor& x);
 WICK_API std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 /// The number of activation rows of a layer that fit in the device's caches; 0 if processing rows

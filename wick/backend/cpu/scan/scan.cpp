@@ -20,6 +20,7 @@ struct Plan {
   ScanKernels::Row row;
   ScanKernels::Combine combine;
   ScanKernels::Columns columns;
+  ScanTotal identity;
   bool stream;
   const char* x;
   char* y;
@@ -29,13 +30,13 @@ struct Plan {
   const char* x_at(int64_t elems) const { return x + elems * bytes; }
   char* y_at(int64_t elems) const { return y + elems * bytes; }
   int64_t chunks() const { return (n + kScanChunk - 1) / kScanChunk; }
-  /// Scans one chunk of a row; without `write`, computes its sum alone.
-  void chunk(const std::array<int64_t, 2>& line, int64_t index, const ScanSum& carry, bool write,
-             ScanSum* sum) const {
+  /// Scans one chunk of a row; without `write`, computes its total alone.
+  void chunk(const std::array<int64_t, 2>& line, int64_t index, const ScanTotal& carry, bool write,
+             ScanTotal* total) const {
     const int64_t start = index * kScanChunk, m = std::min(kScanChunk, n - start);
     const char* const from = x_at(line[0] + start * x_step);
     char* const to = write ? y_at(line[1] + start * y_step) : nullptr;
-    row(from, x_step, m, carry, to, y_step, stream, sum);
+    row(from, x_step, m, carry, to, y_step, stream, total);
   }
 };
 
@@ -44,26 +45,26 @@ void scan_rows(const Plan& plan) {
   parallel_for(plan.rows.elems, kElemsPerThread / plan.n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto line = plan.rows.at(i);
-      ScanSum carry{}, sum{};
+      ScanTotal carry = plan.identity, total{};
       for (int64_t c = 0; c < plan.chunks(); ++c) {
-        plan.chunk(line, c, carry, true, &sum);
-        plan.combine(&carry, sum);
+        plan.chunk(line, c, carry, true, &total);
+        plan.combine(&carry, total);
       }
     }
     if (plan.stream) stream_fence();
   });
 }
 
-/// The sum of what precedes a piece of a row, once another thread has computed it.
+/// The total of what precedes a piece of a row, once another thread has computed it.
 struct Before {
-  ScanSum carry{};
+  ScanTotal carry{};
   std::atomic<bool> ready{false};
 
-  void set(const ScanSum& sum) {
-    carry = sum;
+  void set(const ScanTotal& total) {
+    carry = total;
     ready.store(true, std::memory_order_release);
   }
-  ScanSum wait() const {
+  ScanTotal wait() const {
     // The thread with the piece before runs, unless its core serves another process.
     for (int tries = 0; !ready.load(std::memory_order_acquire); ++tries) {
       tries > 1000 ? std::this_thread::yield() : relax();
@@ -72,8 +73,9 @@ struct Before {
   }
 };
 
-/// Few long rows: threads take pieces of them in order. A piece is summed, which brings it into L2,
-/// then scanned with the sum of what precedes it. So memory is read once.
+/// Few long rows: threads take pieces of them in order. A thread first computes a piece's totals,
+/// which brings the piece into L2, then scans it with the total of what precedes it. So memory is read
+/// once.
 void scan_pieces(const Plan& plan) {
   constexpr int64_t kPieceBytes = int64_t{256} << 10;
   constexpr int64_t kMostChunks = kPieceBytes / kScanChunk;
@@ -85,26 +87,26 @@ void scan_pieces(const Plan& plan) {
   std::atomic<int64_t> next{0};
   // Nothing here may throw: other threads would wait forever.
   ThreadPool::global().run(static_cast<int>(std::min<int64_t>(threads, all)), [&](int) {
-    std::array<ScanSum, kMostChunks> sums;
+    std::array<ScanTotal, kMostChunks> totals;
     for (;;) {
       const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
       if (i >= all) break;
       const auto line = plan.rows.at(i / pieces);
       const int64_t first = i % pieces * piece, count = std::min(piece, chunks - first);
       for (int64_t c = 0; c < count; ++c) {
-        plan.chunk(line, first + c, ScanSum{}, false, &sums[static_cast<size_t>(c)]);
+        plan.chunk(line, first + c, plan.identity, false, &totals[static_cast<size_t>(c)]);
       }
-      ScanSum carry{};
+      ScanTotal carry = plan.identity;
       if (first > 0) carry = before[static_cast<size_t>(i)].wait();
       if (first + count < chunks) {
-        ScanSum after = carry;
-        for (int64_t c = 0; c < count; ++c) plan.combine(&after, sums[static_cast<size_t>(c)]);
+        ScanTotal after = carry;
+        for (int64_t c = 0; c < count; ++c) plan.combine(&after, totals[static_cast<size_t>(c)]);
         before[static_cast<size_t>(i + 1)].set(after);
       }
       for (int64_t c = 0; c < count; ++c) {
-        ScanSum& sum = sums[static_cast<size_t>(c)];
-        plan.chunk(line, first + c, carry, true, &sum);
-        plan.combine(&carry, sum);
+        ScanTotal& total = totals[static_cast<size_t>(c)];
+        plan.chunk(line, first + c, carry, true, &total);
+        plan.combine(&carry, total);
       }
     }
     if (plan.stream) stream_fence();
@@ -128,15 +130,17 @@ void scan_columns(const Plan& plan, int64_t width, int64_t y_next) {
 
 }  // namespace
 
-void CpuBackend::scan(Op, const View& out, const ConstView& in, int dim) {
+void CpuBackend::scan(Op op, const View& out, const ConstView& in, int dim) {
   const Layout &x = in.layout, &y = out.layout;
   if (y.elems() == 0) return;
-  const ScanKernels& table = WICK_SELECT_KERNELS(isa_, scan_kernels, v4);
+  const ScanKernels& table = op == Op::cumprod ? WICK_SELECT_KERNELS(isa_, product_scan_kernels, v4)
+                                               : WICK_SELECT_KERNELS(isa_, scan_kernels, v4);
   const auto dtype = static_cast<size_t>(in.dtype);
   Plan plan;
   plan.row = table.row[dtype];
   plan.combine = table.combine[dtype];
   plan.columns = table.columns[dtype];
+  plan.identity = table.identity[dtype];
   plan.x = static_cast<const char*>(in.data);
   plan.y = static_cast<char*>(out.data);
   plan.bytes = info(in.dtype).block_bytes;

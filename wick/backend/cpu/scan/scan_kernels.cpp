@@ -91,13 +91,13 @@ WICK_FN void store_group(T* y, int64_t step, int64_t n, const Vec<Compute<T>>* v
 }
 
 template <class A>
-WICK_FN A read(const ScanSum& sum) {
+WICK_FN A read(const ScanTotal& sum) {
   A value;
   __builtin_memcpy(&value, sum.bytes, sizeof value);
   return value;
 }
 template <class A>
-WICK_FN void write(ScanSum* sum, A value) {
+WICK_FN void write(ScanTotal* sum, A value) {
   __builtin_memcpy(sum->bytes, &value, sizeof value);
 }
 
@@ -127,8 +127,8 @@ WICK_FN void stream_group(T* y, const Vec<Compute<T>>* v) {
 }
 
 template <class T>
-void row(const void* x_data, int64_t x_step, int64_t n, const ScanSum& carry_bytes, void* y_data,
-         int64_t y_step, bool stream, ScanSum* sum) {
+void row(const void* x_data, int64_t x_step, int64_t n, const ScanTotal& carry_bytes, void* y_data,
+         int64_t y_step, bool stream, ScanTotal* sum) {
   using A = Compute<T>;
   using V = Vec<Compute<T>>;
   const T* x = static_cast<const T*>(x_data);
@@ -283,8 +283,8 @@ WICK_FN int64_t scan_dense(const U* x, int64_t n, U* y, U* total) {
 }
 
 template <class T>
-void row_of_integers(const void* x_data, int64_t x_step, int64_t n, const ScanSum& carry,
-                     void* y_data, int64_t y_step, [[maybe_unused]] bool stream, ScanSum* sum) {
+void row_of_integers(const void* x_data, int64_t x_step, int64_t n, const ScanTotal& carry,
+                     void* y_data, int64_t y_step, [[maybe_unused]] bool stream, ScanTotal* sum) {
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
   const T first = read<T>(carry);
@@ -327,7 +327,7 @@ void columns_of_integers(const void* x_data, int64_t x_row, int64_t n, int64_t w
 }
 
 template <class A>
-void combine(ScanSum* into, const ScanSum& x) {
+void combine(ScanTotal* into, const ScanTotal& x) {
   if constexpr (math::Real<A>) {
     write(into, read<A>(*into) + read<A>(x));
   } else {

@@ -29,6 +29,14 @@ struct CaptureState {
 };
 thread_local CaptureState capture_state;
 
+/// Every capture in progress holds it shared; a thread that waits for a whole device holds it
+/// exclusively. It is never destroyed, because Gpu::quiesce() may also run when the process ends:
+/// tensors over other libraries' memory call it before they give that memory back.
+std::shared_mutex& captures_mutex() {
+  static auto* const mutex = new std::shared_mutex;
+  return *mutex;
+}
+
 }  // namespace
 
 Gpu::Gpu(Device which)
@@ -127,8 +135,14 @@ void Gpu::synchronize() {
 
 void Gpu::quiesce() const noexcept {
   if (!driver.try_enter(device.index)) return;
-  // While a thread captures a graph, drivers may refuse to wait for the whole device.
-  if (driver.api.device_synchronize() != 0) driver.api.stream_synchronize(stream_);
+  // Waiting for the whole device invalidates the captures of all threads, and drivers may refuse
+  // it. While a thread captures, this function therefore waits for one stream only.
+  const bool captures_itself = capture_state.gpu != nullptr;
+  std::unique_lock alone(captures_mutex(), std::defer_lock);
+  const bool may_wait_for_all = !captures_itself && alone.try_lock();
+  if (!may_wait_for_all || driver.api.device_synchronize() != 0) {
+    driver.api.stream_synchronize(stream_);
+  }
 }
 
 // ---- Faults ----
@@ -237,6 +251,7 @@ Gpu::Capture::Capture(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
   }
   constexpr unsigned kNonBlocking = 1;
   constexpr int kRelaxed = 2;  // other threads may go on working
+  open_captures_ = std::shared_lock(captures_mutex());
   gpu_.enter();
   gpu_.check(gpu_.driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
   if (const int code = gpu_.driver.api.capture_begin(stream_, kRelaxed)) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -122,6 +123,7 @@ class Gpu {
     void* stream_ = nullptr;
     std::shared_ptr<Pool::Arena> arena_;
     std::vector<uint32_t> notes_;
+    std::shared_lock<std::shared_mutex> open_captures_;  ///< no thread waits for a whole device
     bool open_ = false;
   };
   /// Frees the notes of a graph that isn't replayed any more.
