@@ -28,7 +28,7 @@ TEST_F(GpuCuda, KnowsItsDevice) {
   EXPECT_EQ(driver.version(), "13.0");
   const GpuInfo info = driver.info(0);
   EXPECT_EQ(info.architecture, "sm_90");
-  EXPECT_EQ(info.processors, 132);
+  EXPECT_EQ(info.multiprocessors, 132);
   EXPECT_EQ(info.wave, 32);
   EXPECT_THROW(Gpu(Device{DeviceKind::cuda, 1}), Error);
 }
@@ -55,18 +55,18 @@ TEST_F(GpuCuda, KernelsAreFoundAndLaunched) {
   gpu.enter();
   void* data = gpu.pool.take(4096);
   launch_unary(gpu, "silu_f32", data, 1024);
-  Grid early;
-  early.early = true;
-  early.shared_bytes = 100 << 10;  // more than a kernel gets unasked
-  gpu.launch("matvec", "matvec_q4_0", early, data, data, data, data, uint32_t{1}, uint32_t{16},
+  Grid pdl;
+  pdl.pdl = true;
+  pdl.shared_bytes = 100 << 10;  // more than a kernel gets unasked
+  gpu.launch("gemv", "gemv_q4_0", pdl, data, data, data, data, uint32_t{1}, uint32_t{16},
              uint32_t{1});
   EXPECT_EQ(gpu.modules_loaded(), 2);
   EXPECT_THROW(gpu.function("map_f32", "no_such_kernel"), Error);
   Grid wrong;
-  wrong.items = 2048;
+  wrong.threads = 2048;
   EXPECT_THROW(gpu.launch("map_f32", "silu_f32", wrong, data, data, uint64_t{1}), Error);
   wrong = Grid{};
-  wrong.groups[1] = 70'000;
+  wrong.blocks[1] = 70'000;
   EXPECT_THROW(gpu.launch("map_f32", "silu_f32", wrong, data, data, uint64_t{1}), Error);
   wrong = Grid{};
   wrong.shared_bytes = 300 << 10;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "wick/backend/gpu/kernels/linear/decoded_call.h"
-#include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 
 namespace wick::gpu {
@@ -47,15 +47,15 @@ void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepare
   if (out.layout.elems() == 0) return;
   const auto& w = static_cast<const DecodedWeight&>(weight);
   const int64_t columns = out.layout.elems() / w.n;
-  // Of more columns than a few groups take tiles are faster.
+  // Of more columns than a few thread blocks take tiles are faster.
   const bool few = columns <= int64_t{kFewColumns};
-  const auto groups = [](int64_t all, uint32_t each) {
+  const auto thread_blocks = [](int64_t all, uint32_t each) {
     return static_cast<unsigned>(divide_up(all, int64_t{each}));
   };
   Grid grid;
-  grid.early = true;
-  grid.groups[0] = groups(w.n, few ? kFewRows : kTileSide);
-  grid.groups[1] = groups(columns, few ? kFewColumns : kTileSide);
+  grid.pdl = true;
+  grid.blocks[0] = thread_blocks(w.n, few ? kFewRows : kTileSide);
+  grid.blocks[1] = thread_blocks(columns, few ? kFewColumns : kTileSide);
   gpu.launch("decoded", fmt::format("decoded_{}_{}", few ? "few" : "many", name(w.dtype)), grid,
              linear_out(out, residual), static_cast<const void*>(w.memory.data()),
              static_cast<uint32_t>(w.n), static_cast<uint32_t>(w.k),

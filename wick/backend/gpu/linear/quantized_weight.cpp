@@ -22,14 +22,14 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   const size_t align = gpu.device.kind == DeviceKind::cuda ? 32 : 128;
   const size_t used_bytes = kUnitRows * (16 * size_t{pieces} + unit.tail);
   const size_t unit_bytes = (used_bytes + align - 1) / align * align;
-  const size_t group_bytes = unit_bytes * chunks;
-  weight->bytes = group_bytes * weight->row_groups();
+  const size_t block_bytes_shared = unit_bytes * chunks;
+  weight->bytes = block_bytes_shared * weight->row_groups();
   weight->units = gpu.pool.take(weight->bytes);
   auto* const units = static_cast<char*>(weight->units);
-  if (weight->n % kUnitRows != 0 && group_bytes != 0) {  // rows past the last are zeros
-    gpu.check(
-        gpu.driver.api.set_bytes(units + weight->bytes - group_bytes, 0, group_bytes, gpu.stream()),
-        "clearing memory");
+  if (weight->n % kUnitRows != 0 && block_bytes_shared != 0) {  // rows past the last are zeros
+    gpu.check(gpu.driver.api.set_bytes(units + weight->bytes - block_bytes_shared, 0,
+                                       block_bytes_shared, gpu.stream()),
+              "clearing memory");
   }
 
   uint32_t first = 0;
@@ -37,9 +37,9 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   for (const ConstView& part : parts) {
     const auto rows = static_cast<uint32_t>(part.layout.shape()[0]);
     if (rows == 0 || chunks == 0) continue;
-    const uint64_t groups = (first + rows - 1) / kUnitRows - first / kUnitRows + 1;
-    const uint64_t items = groups * chunks * kUnitRows * pieces;
-    const Grid grid{{static_cast<unsigned>((items + 255) / 256), 1, 1}};
+    const uint64_t thread_blocks = (first + rows - 1) / kUnitRows - first / kUnitRows + 1;
+    const uint64_t threads = thread_blocks * chunks * kUnitRows * pieces;
+    const Grid grid{{static_cast<unsigned>((threads + 255) / 256), 1, 1}};
     const auto* in = static_cast<const char*>(part.data) + bytes_of(dtype, part.layout.offset());
     gpu.launch("repack", kernel, grid, weight->units, static_cast<const void*>(in), first, rows,
                chunks, weight->blocks(), bytes_of(dtype, part.layout.stride(0)));

@@ -6,7 +6,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/map/map_ops.h"
-#include "wick/backend/gpu/layout/map_space.h"
+#include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/backend/gpu/map/scalar.h"
 #include "wick/base/error.h"
 #include "wick/math/arithmetic.h"
@@ -130,11 +130,11 @@ void check_dtype(Op op, DType dtype) {
 
 /// Launches `packs` over packs, with the elements left over, or `singles`: each with the nest and
 /// pointers to the operands.
-template <uint32_t N, class Packs, class Singles>
+template <uint32_t N, class Packs, class Scalar>
 void map(Op op, const std::array<const Layout*, N>& layouts, const std::array<Operand, N>& operands,
-         Gpu& gpu, Packs&& packs, Singles&& singles) {
-  const Space<N> space = map_space<N>(layouts);
-  if (space.elems == 0) return;
+         Gpu& gpu, Packs&& packs, Scalar&& scalar) {
+  const CollapsedDims<N> collapsed = collapse_for_map<N>(layouts);
+  if (collapsed.elems == 0) return;
   const auto bytes = static_cast<uint32_t>(operands[0].bytes);
   const auto in_bytes = static_cast<uint32_t>(operands[1].bytes);
   const auto at = [&](const std::array<int64_t, N>& start) {
@@ -142,21 +142,22 @@ void map(Op op, const std::array<const Layout*, N>& layouts, const std::array<Op
     for (size_t k = 0; k < N; ++k) data[k] = operands[k].at(start[k]);
     return data;
   };
-  const auto packed =
-      has_packs(op) ? pack<N>(space, operands, map_pack(bytes, in_bytes), N > 2) : PackedSpace<N>();
+  const auto packed = has_packs(op) ? pack<N>(collapsed, operands, map_vec(bytes, in_bytes), N > 2)
+                                    : PackedDims<N>();
   if (packed.fits) {
     int64_t done = 0;
-    packed.space.for_each_piece([&](const Nest<N>& nest, const std::array<int64_t, N>& start) {
-      done += nest.elems;
-      const uint32_t rest = done == packed.space.elems ? packed.rest : 0;
-      packs(spread(gpu, nest.elems, map_unroll(bytes, in_bytes)), nest, at(start), rest,
-            packed.repeated);
-    });
+    packed.collapsed.for_each_piece(
+        [&](const StridedIndex<N>& strided, const std::array<int64_t, N>& start) {
+          done += strided.elems;
+          const uint32_t rest = done == packed.collapsed.elems ? packed.rest : 0;
+          packs(spread(gpu, strided.elems, map_unroll(bytes, in_bytes)), strided, at(start), rest,
+                packed.repeated);
+        });
     return;
   }
-  for_each_tiled(space, [&](const Space<N>& part) {
-    part.for_each_piece([&](const Nest<N>& nest, const std::array<int64_t, N>& start) {
-      singles(spread(gpu, nest.elems, kMapEach), nest, at(start));
+  for_each_tiled(collapsed, [&](const CollapsedDims<N>& part) {
+    part.for_each_piece([&](const StridedIndex<N>& strided, const std::array<int64_t, N>& start) {
+      scalar(spread(gpu, strided.elems, kMapEach), strided, at(start));
     });
   });
 }
@@ -168,12 +169,13 @@ void GpuBackend::unary(Op op, const View& out, const ConstView& in) {
   const std::string& file = file_of(out.dtype);
   map<2>(
       op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data, uint32_t rest, uint32_t) {
-        gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], nest, rest);
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
+          uint32_t) {
+        gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], strided, rest);
       },
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data) {
-        gpu_.launch(file, fmt::format("unary_singles_{}", name(out.dtype)), grid, data[0], data[1],
-                    nest, row_of<UnaryRow>(op));
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
+        gpu_.launch(file, fmt::format("unary_scalar_{}", name(out.dtype)), grid, data[0], data[1],
+                    strided, row_of<UnaryRow>(op));
       });
 }
 
@@ -188,12 +190,14 @@ void GpuBackend::unary_with(Op op, const View& out, const ConstView& in, Scalar 
     const Numbers numbers{convert<C>(p), convert<C>(q)};
     map<2>(
         op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
-        [&](const Grid& grid, const Nest<2>& nest, const auto& data, uint32_t rest, uint32_t) {
-          gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], nest, rest, numbers);
+        [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
+            uint32_t) {
+          gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], strided, rest,
+                      numbers);
         },
-        [&](const Grid& grid, const Nest<2>& nest, const auto& data) {
-          gpu_.launch(file, fmt::format("unary_with_singles_{}", name(out.dtype)), grid, data[0],
-                      data[1], nest, row_of<UnaryWithRow>(op), numbers);
+        [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
+          gpu_.launch(file, fmt::format("unary_with_scalar_{}", name(out.dtype)), grid, data[0],
+                      data[1], strided, row_of<UnaryWithRow>(op), numbers);
         });
   });
 }
@@ -203,13 +207,14 @@ void GpuBackend::test(Op op, const View& out, const ConstView& in) {
   const std::string& file = file_of(in.dtype);
   map<2>(
       op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data, uint32_t rest, uint32_t) {
-        gpu_.launch(file, fmt::format("test_{}", name(in.dtype)), grid, data[0], data[1], nest,
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
+          uint32_t) {
+        gpu_.launch(file, fmt::format("test_{}", name(in.dtype)), grid, data[0], data[1], strided,
                     rest, row_of<TestRow>(op));
       },
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data) {
-        gpu_.launch(file, fmt::format("test_singles_{}", name(in.dtype)), grid, data[0], data[1],
-                    nest, row_of<TestRow>(op));
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
+        gpu_.launch(file, fmt::format("test_scalar_{}", name(in.dtype)), grid, data[0], data[1],
+                    strided, row_of<TestRow>(op));
       });
 }
 
@@ -225,14 +230,14 @@ void GpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstV
   }
   map<3>(
       op, {&out.layout, &a.layout, &b.layout}, {Operand(out), Operand(a), Operand(b)}, gpu_,
-      [&](const Grid& grid, const Nest<3>& nest, const auto& data, uint32_t rest,
+      [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data, uint32_t rest,
           uint32_t repeated) {
-        gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], data[2], nest, rest,
+        gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], data[2], strided, rest,
                     repeated, divisions);
       },
-      [&](const Grid& grid, const Nest<3>& nest, const auto& data) {
-        gpu_.launch(file, fmt::format("binary_singles_{}", name(out.dtype)), grid, data[0], data[1],
-                    data[2], nest, row_of<BinaryRow>(op), divisions);
+      [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data) {
+        gpu_.launch(file, fmt::format("binary_scalar_{}", name(out.dtype)), grid, data[0], data[1],
+                    data[2], strided, row_of<BinaryRow>(op), divisions);
       });
 }
 
@@ -242,14 +247,14 @@ void GpuBackend::compare(Op op, const View& out, const ConstView& a, const Const
   const Truth truth = truth_of(op);
   map<3>(
       op, {&out.layout, &a.layout, &b.layout}, {Operand(out), Operand(a), Operand(b)}, gpu_,
-      [&](const Grid& grid, const Nest<3>& nest, const auto& data, uint32_t rest,
+      [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data, uint32_t rest,
           uint32_t repeated) {
         gpu_.launch(file, fmt::format("compare_{}", name(a.dtype)), grid, data[0], data[1], data[2],
-                    nest, rest, repeated, truth);
+                    strided, rest, repeated, truth);
       },
-      [&](const Grid& grid, const Nest<3>& nest, const auto& data) {
-        gpu_.launch(file, fmt::format("compare_singles_{}", name(a.dtype)), grid, data[0], data[1],
-                    data[2], nest, truth);
+      [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data) {
+        gpu_.launch(file, fmt::format("compare_scalar_{}", name(a.dtype)), grid, data[0], data[1],
+                    data[2], strided, truth);
       });
 }
 
@@ -263,14 +268,14 @@ void GpuBackend::where(const View& out, const ConstView& condition, const ConstV
   const std::string sizes = fmt::format("{}_{}", operands[0].bytes, operands[1].bytes);
   map<4>(
       Op::where, {&out.layout, &condition.layout, &a.layout, &b.layout}, operands, gpu_,
-      [&](const Grid& grid, const Nest<4>& nest, const auto& data, uint32_t rest,
+      [&](const Grid& grid, const StridedIndex<4>& strided, const auto& data, uint32_t rest,
           uint32_t repeated) {
-        gpu_.launch("where", "where_" + sizes, grid, data[0], data[1], data[2], data[3], nest, rest,
-                    repeated);
+        gpu_.launch("where", "where_" + sizes, grid, data[0], data[1], data[2], data[3], strided,
+                    rest, repeated);
       },
-      [&](const Grid& grid, const Nest<4>& nest, const auto& data) {
-        gpu_.launch("where", "where_singles_" + sizes, grid, data[0], data[1], data[2], data[3],
-                    nest);
+      [&](const Grid& grid, const StridedIndex<4>& strided, const auto& data) {
+        gpu_.launch("where", "where_scalar_" + sizes, grid, data[0], data[1], data[2], data[3],
+                    strided);
       });
 }
 

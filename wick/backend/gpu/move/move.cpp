@@ -7,7 +7,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/index/ids.h"
-#include "wick/backend/gpu/layout/map_space.h"
+#include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/backend/gpu/map/scalar.h"
 
 namespace wick::gpu {
@@ -30,14 +30,15 @@ struct alignas(16) Unit {
 /// The parts of a dense run before and behind what is a multiple of 16 bytes at a multiple of 16;
 /// everything else is one part.
 template <class Body>
-void for_each_aligned(const Space<1>& space, const Operand& operand, Body&& body) {
+void for_each_aligned(const CollapsedDims<1>& collapsed, const Operand& operand, Body&& body) {
   const int64_t units = 16 / operand.bytes;
-  if (space.dims.size() != 1 || space.dims[0].stride[0] != 1 || space.elems < 4 * units) {
-    return body(space);
+  if (collapsed.dims.size() != 1 || collapsed.dims[0].stride[0] != 1 ||
+      collapsed.elems < 4 * units) {
+    return body(collapsed);
   }
   int64_t head = 0;
-  while (!Access(operand.data, operand.bytes, space.start[0] + head).begins_at(16)) ++head;
-  const auto [first, rest] = split(space, 0, head);
+  while (!Access(operand.data, operand.bytes, collapsed.start[0] + head).begins_at(16)) ++head;
+  const auto [first, rest] = split(collapsed, 0, head);
   const auto [middle, last] = split(rest, 0, rest.elems / units * units);
   body(first);
   body(middle);
@@ -49,13 +50,13 @@ void for_each_aligned(const Space<1>& space, const Operand& operand, Body&& body
 void GpuBackend::fill(const View& out, Scalar value) {
   const Unit unit(value, out.dtype);
   const Operand whole(out);
-  for_each_aligned(map_space<1>({&out.layout}), whole, [&](const Space<1>& part) {
-    const auto [space, to] = in_units<1>(part, {whole});
+  for_each_aligned(collapse_for_map<1>({&out.layout}), whole, [&](const CollapsedDims<1>& part) {
+    const auto [collapsed, to] = in_units<1>(part, {whole});
     const int64_t bytes = to[0].bytes;
     const std::string kernel = fmt::format("fill_{}", bytes);
-    space.for_each_piece([&, &to = to](const Nest<1>& nest, const auto& start) {
-      const Grid grid = spread(gpu_, nest.elems, copy_unroll(static_cast<uint32_t>(bytes)));
-      gpu_.launch("copy", kernel, grid, to[0].at(start[0]), nest, unit);
+    collapsed.for_each_piece([&, &to = to](const StridedIndex<1>& strided, const auto& start) {
+      const Grid grid = spread(gpu_, strided.elems, copy_unroll(static_cast<uint32_t>(bytes)));
+      gpu_.launch("copy", kernel, grid, to[0].at(start[0]), strided, unit);
     });
   });
 }
@@ -69,27 +70,27 @@ void GpuBackend::iota(const View& out, Scalar start, Scalar step) {
   } sequence{0, start.i, step.i, start.f, step.f, start.is_integer && step.is_integer ? 1u : 0u};
   const Operand to(out);
   const int64_t pack = 16 / to.bytes;
-  for_each_aligned(space_of<1>({&out.layout}), to, [&](const Space<1>& part) {
+  for_each_aligned(collapse<1>({&out.layout}), to, [&](const CollapsedDims<1>& part) {
     const bool packs = part.dims.size() == 1 && part.elems % pack == 0 &&
                        access_of(part, 0, to, 0).vectors_of(pack);
-    part.for_each_piece([&](const Nest<1>& nest, const auto& at) {
+    part.for_each_piece([&](const StridedIndex<1>& strided, const auto& at) {
       if (packs) {
-        const auto count = static_cast<uint32_t>(nest.elems / pack);
-        gpu_.launch("iota", fmt::format("iota_packs_{}", name(out.dtype)), spread(gpu_, count, 1),
-                    to.at(at[0]), count, sequence);
+        const auto count = static_cast<uint32_t>(strided.elems / pack);
+        gpu_.launch("iota", fmt::format("iota_vectorized_{}", name(out.dtype)),
+                    spread(gpu_, count, 1), to.at(at[0]), count, sequence);
       } else {
         gpu_.launch("iota", fmt::format("iota_{}", name(out.dtype)),
-                    spread(gpu_, nest.elems, kMapEach), to.at(at[0]), nest, sequence);
+                    spread(gpu_, strided.elems, kMapEach), to.at(at[0]), strided, sequence);
       }
-      sequence.first += nest.elems;
+      sequence.first += strided.elems;
     });
   });
 }
 
 void GpuBackend::cast(const View& out, const ConstView& in) {
   if (out.dtype == in.dtype) return copy(out, in);
-  const Space<2> space = map_space<2>({&out.layout, &in.layout});
-  if (space.elems == 0) return;
+  const CollapsedDims<2> collapsed = collapse_for_map<2>({&out.layout, &in.layout});
+  if (collapsed.elems == 0) return;
   const std::array operands{Operand(out), Operand(in)};
   const auto to_bytes = static_cast<uint32_t>(operands[0].bytes);
   const auto from_bytes = static_cast<uint32_t>(operands[1].bytes);
@@ -98,23 +99,23 @@ void GpuBackend::cast(const View& out, const ConstView& in) {
                                 : in.dtype == DType::f16 || in.dtype == DType::bf16
                                     ? "cast_from_halves"
                                     : "cast_from_short";
-  const auto packed = pack<2>(space, operands, map_pack(to_bytes, from_bytes), false);
+  const auto packed = pack<2>(collapsed, operands, map_vec(to_bytes, from_bytes), false);
   if (packed.fits) {
     const std::string kernel = fmt::format("cast_{}_{}", name(in.dtype), name(out.dtype));
     int64_t done = 0;
-    packed.space.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-      done += nest.elems;
-      const uint32_t rest = done == packed.space.elems ? packed.rest : 0;
-      gpu_.launch(file, kernel, spread(gpu_, nest.elems, map_unroll(to_bytes, from_bytes)),
-                  operands[0].at(start[0]), operands[1].at(start[1]), nest, rest);
+    packed.collapsed.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
+      done += strided.elems;
+      const uint32_t rest = done == packed.collapsed.elems ? packed.rest : 0;
+      gpu_.launch(file, kernel, spread(gpu_, strided.elems, map_unroll(to_bytes, from_bytes)),
+                  operands[0].at(start[0]), operands[1].at(start[1]), strided, rest);
     });
     return;
   }
-  const std::string kernel = fmt::format("cast_singles_{}", name(in.dtype));
-  for_each_tiled(space, [&](const Space<2>& part) {
-    part.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-      gpu_.launch(file, kernel, spread(gpu_, nest.elems, kMapEach), operands[0].at(start[0]),
-                  operands[1].at(start[1]), nest, static_cast<uint32_t>(out.dtype));
+  const std::string kernel = fmt::format("cast_scalar_{}", name(in.dtype));
+  for_each_tiled(collapsed, [&](const CollapsedDims<2>& part) {
+    part.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
+      gpu_.launch(file, kernel, spread(gpu_, strided.elems, kMapEach), operands[0].at(start[0]),
+                  operands[1].at(start[1]), strided, static_cast<uint32_t>(out.dtype));
     });
   });
 }

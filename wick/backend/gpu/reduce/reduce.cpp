@@ -13,8 +13,8 @@ namespace {
 /// How a dtype is reduced in order: by which kernels, in what.
 struct SumType {
   const char* elements;  // what the kernels of rows and columns are called after
-  const char* sum;       // those of join.gpu
-  uint32_t kind;         // what join.gpu calls the dtype
+  const char* sum;       // those of combine.gpu
+  uint32_t kind;         // what combine.gpu calls the dtype
   size_t bytes;          // of a partial result
 };
 
@@ -42,9 +42,9 @@ SumType sum_type(DType dtype) {
   }
 }
 
-/// Columns, or pieces of some, of which there are enough for an item each.
+/// Columns, or pieces of some, of which there are enough for a thread each.
 uint64_t enough_columns(const Gpu& gpu) {
-  return uint64_t{512} * static_cast<unsigned>(gpu.info.processors);
+  return uint64_t{512} * static_cast<unsigned>(gpu.info.multiprocessors);
 }
 
 /// A sum, or what another reducer makes, over some dims of a tensor.
@@ -63,12 +63,12 @@ class SumLauncher {
         line_(reduction.line()) {}
 
   void run() const {
-    reduction_.kept.for_each_piece(reduction_.most_items(),
-                                   [&](const Nest<2>& kept, const auto& start) {
+    reduction_.kept.for_each_piece(reduction_.most_threads(),
+                                   [&](const StridedIndex<2>& kept, const auto& start) {
                                      const void* x = advance(in_.data, in_.dtype, start[0]);
                                      void* y = advance(out_.data, out_.dtype, start[1]);
                                      if (reduction_.n == 0) {
-                                       join(y, nullptr, kept, 1, 0);
+                                       combine(y, nullptr, kept, 1, 0);
                                      } else if (reduction_.is_across()) {
                                        columns(y, x, kept);
                                      } else {
@@ -78,7 +78,7 @@ class SumLauncher {
   }
 
  private:
-  void rows(void* y, const void* x, const Nest<2>& kept) const {
+  void rows(void* y, const void* x, const StridedIndex<2>& kept) const {
     const int64_t n = reduction_.n;
     const bool dense = reduction_.is_dense(in_.data, in_.dtype, kSumEach);
     Rows rows;
@@ -93,21 +93,21 @@ class SumLauncher {
     const bool is_short = n <= kAccumulators && (dense || line_.rank == 1);
     const uint32_t row_log =
         is_short ? short_width_log(rows.width_log) : rows.width_log + rows.chunks_log;
-    // Smaller groups where there would be few.
-    const uint64_t items = divide_up(rows.total(), is_short ? kShortSums : 1) << row_log;
+    // Smaller thread blocks where there would be few.
+    const uint64_t threads = divide_up(rows.total(), is_short ? kShortSums : 1) << row_log;
     Grid grid;
-    const auto enough = 2 * static_cast<uint64_t>(gpu_.info.processors);
+    const auto enough = 2 * static_cast<uint64_t>(gpu_.info.multiprocessors);
     const unsigned least = std::max(1u << row_log, 64u);
-    while (grid.items > least && items < enough * grid.items) grid.items /= 2;
-    grid.groups[0] = static_cast<unsigned>((items + grid.items - 1) / grid.items);
-    with_parts(y, kept, 1, rows.blocks, [&](void* parts) {
+    while (grid.threads > least && threads < enough * grid.threads) grid.threads /= 2;
+    grid.blocks[0] = static_cast<unsigned>((threads + grid.threads - 1) / grid.threads);
+    with_partials(y, kept, 1, rows.blocks, [&](void* partials) {
       gpu_.launch("reduce",
-                  fmt::format("{}_{}_{}", name(op_), dense ? "rows" : "lines", type_.elements),
-                  grid, y, parts, x, rows, line_, divisor_);
+                  fmt::format("{}_{}_{}", name(op_), dense ? "rows" : "strided", type_.elements),
+                  grid, y, partials, x, rows, line_, divisor_);
     });
   }
 
-  void columns(void* y, const void* x, const Nest<2>& kept) const {
+  void columns(void* y, const void* x, const StridedIndex<2>& kept) const {
     const int64_t elem = bytes_of(in_.dtype, 1), most = elem == 1 ? 8 : 16 / elem;
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, reduction_.n);
@@ -121,49 +121,53 @@ class SumLauncher {
         uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_)) {
       c.lanes_log = 0;
     }
-    // An item that takes all lanes has many registers, of which small groups leave fewer unused.
-    const unsigned items = c.lanes_log == 5 ? kColumnItems : c.lanes_log == 0 ? 128 : kRowItems;
-    c.across_log = std::min(ceil_log(pieces), ceil_log(items >> c.lanes_log));
+    // A thread that takes all lanes has many registers, of which small thread blocks leave fewer
+    // unused.
+    const unsigned threads = c.lanes_log == 5   ? kColumnThreads
+                             : c.lanes_log == 0 ? 128
+                                                : kRowThreads;
+    c.across_log = std::min(ceil_log(pieces), ceil_log(threads >> c.lanes_log));
     c.across_log = std::max(c.across_log, 5 - c.lanes_log);
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
     Grid grid;
-    grid.items = 1u << (c.lanes_log + c.across_log);
-    grid.groups[0] = c.outer.elems * c.blocks * c.strips;
-    with_parts(y, kept, c.columns, c.blocks, [&](void* parts) {
+    grid.threads = 1u << (c.lanes_log + c.across_log);
+    grid.blocks[0] = c.outer.elems * c.blocks * c.strips;
+    with_partials(y, kept, c.columns, c.blocks, [&](void* partials) {
       gpu_.launch("reduce_columns",
                   fmt::format("{}_{}columns_{}", name(op_), wide ? "wide_" : "", type_.elements),
-                  grid, y, parts, x, c, line_, divisor_);
+                  grid, y, partials, x, c, line_, divisor_);
     });
   }
 
   /// Calls body with memory for partial results and joins them; with none where a result has one
   /// block.
   template <class F>
-  void with_parts(void* y, const Nest<2>& kept, uint32_t columns, uint32_t blocks,
-                  const F& body) const {
+  void with_partials(void* y, const StridedIndex<2>& kept, uint32_t columns, uint32_t blocks,
+                     const F& body) const {
     if (blocks == 1) return body(static_cast<void*>(nullptr));
-    const Scratch parts(gpu_, size_t{kept.elems} * blocks * type_.bytes);
-    body(parts.data());
-    join(y, parts.data(), kept, columns, blocks);
+    const Scratch partials(gpu_, size_t{kept.elems} * blocks * type_.bytes);
+    body(partials.data());
+    combine(y, partials.data(), kept, columns, blocks);
   }
 
-  void join(void* y, const void* from, const Nest<2>& kept, uint32_t columns,
-            uint32_t blocks) const {
-    Parts parts;
-    parts.kept = kept;
-    parts.columns = columns;
-    parts.blocks = blocks;
-    if (columns == 1) parts.width_log = std::min(ceil_log((blocks + kJoined - 1) / kJoined), 8u);
-    const uint32_t a_time = kJoined << parts.width_log;
-    parts.blocks_out = std::max((blocks + a_time - 1) / a_time, 1u);
-    const bool last = parts.blocks_out == 1;
-    const uint64_t items = (uint64_t{kept.elems} * parts.blocks_out) << parts.width_log;
-    Grid grid{{static_cast<unsigned>((items + kRowItems - 1) / kRowItems), 1, 1}};
-    grid.early = true;
-    const Scratch next(gpu_, last ? 1 : size_t{kept.elems} * parts.blocks_out * type_.bytes);
-    gpu_.launch("join", fmt::format("join_{}_{}", name(op_), type_.sum), grid, y,
-                last ? nullptr : next.data(), from, parts, divisor_, type_.kind);
-    if (!last) join(y, next.data(), kept, columns, parts.blocks_out);
+  void combine(void* y, const void* from, const StridedIndex<2>& kept, uint32_t columns,
+               uint32_t blocks) const {
+    Partials partials;
+    partials.kept = kept;
+    partials.columns = columns;
+    partials.blocks = blocks;
+    if (columns == 1)
+      partials.width_log = std::min(ceil_log((blocks + kCombined - 1) / kCombined), 8u);
+    const uint32_t a_time = kCombined << partials.width_log;
+    partials.blocks_out = std::max((blocks + a_time - 1) / a_time, 1u);
+    const bool last = partials.blocks_out == 1;
+    const uint64_t threads = (uint64_t{kept.elems} * partials.blocks_out) << partials.width_log;
+    Grid grid{{static_cast<unsigned>((threads + kRowThreads - 1) / kRowThreads), 1, 1}};
+    grid.pdl = true;
+    const Scratch next(gpu_, last ? 1 : size_t{kept.elems} * partials.blocks_out * type_.bytes);
+    gpu_.launch("combine", fmt::format("combine_{}_{}", name(op_), type_.sum), grid, y,
+                last ? nullptr : next.data(), from, partials, divisor_, type_.kind);
+    if (!last) combine(y, next.data(), kept, columns, partials.blocks_out);
   }
 
   Gpu& gpu_;
@@ -177,10 +181,10 @@ class SumLauncher {
 };
 
 /// The largest or smallest, or where it is.
-class BestLauncher {
+class MinMaxLauncher {
  public:
-  BestLauncher(Gpu& gpu, const View& out, const ConstView& in, const Reduction& reduction,
-               bool largest, bool index)
+  MinMaxLauncher(Gpu& gpu, const View& out, const ConstView& in, const Reduction& reduction,
+                 bool largest, bool index)
       : gpu_(gpu),
         out_(out),
         in_(in),
@@ -191,8 +195,8 @@ class BestLauncher {
         line_(reduction.line()) {}
 
   void run() const {
-    reduction_.kept.for_each_piece(reduction_.most_items(),
-                                   [&](const Nest<2>& kept, const auto& start) {
+    reduction_.kept.for_each_piece(reduction_.most_threads(),
+                                   [&](const StridedIndex<2>& kept, const auto& start) {
                                      const void* x = advance(in_.data, in_.dtype, start[0]);
                                      void* y = advance(out_.data, out_.dtype, start[1]);
                                      if (elem_ == 8) {
@@ -240,7 +244,7 @@ class BestLauncher {
   }
 
   template <class K>
-  void piece(void* y, const void* x, const Nest<2>& kept) const {
+  void piece(void* y, const void* x, const StridedIndex<2>& kept) const {
     if (reduction_.is_across()) {
       columns<K>(y, x, kept);
     } else {
@@ -249,13 +253,13 @@ class BestLauncher {
   }
 
   template <class K>
-  void rows(void* y, const void* x, const Nest<2>& kept) const {
+  void rows(void* y, const void* x, const StridedIndex<2>& kept) const {
     const int64_t n = reduction_.n, pack = 16 / elem_;
     const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack);
     const bool beside = !dense && line_.rank == 1 && line_.stride[0] == 1 && n >= 16 * pack;
     const int64_t packs = dense || beside ? divide_up(n, pack) : n;
-    // An item takes some eight packs, or one of several rows.
-    const int64_t processors = gpu_.info.processors;
+    // A thread takes some eight packs, or one of several rows.
+    const int64_t multiprocessors = gpu_.info.multiprocessors;
     Rows rows;
     rows.kept = kept;
     rows.n = static_cast<uint64_t>(n);
@@ -267,83 +271,87 @@ class BestLauncher {
       rows.width_log = std::max(rows.width_log, ceil_log(static_cast<uint64_t>(2 * pack)));
     }
     int64_t blocks =
-        std::min(divide_up(packs, 8 * kRowItems), divide_up(8 * processors, kept.elems));
+        std::min(divide_up(packs, 8 * kRowThreads), divide_up(8 * multiprocessors, kept.elems));
     const int64_t a_block = divide_up(packs, blocks);
     blocks = divide_up(packs, a_block);
     rows.block = static_cast<uint64_t>(dense || beside ? a_block * pack : a_block);
     rows.blocks = static_cast<uint32_t>(blocks);
-    const uint64_t items = rows.total() << rows.width_log;
-    const unsigned a_group = kRowItems * (is_short ? kShortBests : 1);
-    const Grid grid{{static_cast<unsigned>((items + a_group - 1) / a_group), 1, 1}};
+    const uint64_t threads = rows.total() << rows.width_log;
+    const unsigned a_thread_block = kRowThreads * (is_short ? kShortMinMaxes : 1);
+    const Grid grid{{static_cast<unsigned>((threads + a_thread_block - 1) / a_thread_block), 1, 1}};
     if (is_short) {
-      gpu_.launch("best", fmt::format("best_short_rows_u{}", 8 * elem_), grid, target(y), x, rows,
-                  rule<K>());
+      gpu_.launch("min_max", fmt::format("min_max_short_rows_u{}", 8 * elem_), grid, target(y), x,
+                  rows, rule<K>());
       return;
     }
-    with_parts<K>(
-        y, kept, 1, rows.blocks, [&](const BestTarget& target, const BestParts<K>& parts) {
-          gpu_.launch("best", fmt::format("best_{}_u{}", dense ? "rows" : "lines", 8 * elem_), grid,
-                      target, parts, x, rows, line_, rule<K>());
-        });
+    with_partials<K>(y, kept, 1, rows.blocks,
+                     [&](const MinMaxTarget& target, const MinMaxPartials<K>& partials) {
+                       gpu_.launch(
+                           "min_max",
+                           fmt::format("min_max_{}_u{}", dense ? "rows" : "strided", 8 * elem_),
+                           grid, target, partials, x, rows, line_, rule<K>());
+                     });
   }
 
   template <class K>
-  void columns(void* y, const void* x, const Nest<2>& kept) const {
+  void columns(void* y, const void* x, const StridedIndex<2>& kept) const {
     const int64_t most = elem_ == 1 ? 8 : 16 / elem_, n = reduction_.n;
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, n);
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
-    // Of few rows an item takes all, where there are columns enough.
+    // Of few rows a thread takes all, where there are columns enough.
     const bool alone =
         n <= kAccumulators && uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_);
     c.across_log = std::min(ceil_log(pieces), alone ? 8u : 5u);
     if (!alone) c.lanes_log = std::min(8 - c.across_log, ceil_log(static_cast<uint64_t>(n)));
     c.across_log = std::max(c.across_log, 5 - std::min(c.lanes_log, 5u));
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
-    // At least 8 rows an item, unless there are groups enough.
-    const int64_t groups = int64_t{c.outer.elems} * c.strips;
-    const int64_t blocks = alone ? 1
-                                 : std::min(divide_up(n, int64_t{8} << c.lanes_log),
-                                            divide_up(8 * int64_t{gpu_.info.processors}, groups));
+    // At least 8 rows a thread, unless there are thread blocks enough.
+    const int64_t thread_blocks = int64_t{c.outer.elems} * c.strips;
+    const int64_t blocks =
+        alone ? 1
+              : std::min(divide_up(n, int64_t{8} << c.lanes_log),
+                         divide_up(8 * int64_t{gpu_.info.multiprocessors}, thread_blocks));
     c.block = static_cast<uint64_t>(divide_up(n, blocks));
     c.blocks = static_cast<uint32_t>(divide_up(n, static_cast<int64_t>(c.block)));
     Grid grid;
-    grid.items = 1u << (c.lanes_log + c.across_log);
-    grid.groups[0] = c.outer.elems * c.blocks * c.strips;
-    if (alone && wide && n <= int64_t{kFewBests} && line_.rank == 1) {
-      gpu_.launch("best_columns", fmt::format("best_few_columns_u{}", 8 * elem_), grid, target(y),
-                  x, c, line_.stride[0], rule<K>());
+    grid.threads = 1u << (c.lanes_log + c.across_log);
+    grid.blocks[0] = c.outer.elems * c.blocks * c.strips;
+    if (alone && wide && n <= int64_t{kFewMinMaxes} && line_.rank == 1) {
+      gpu_.launch("min_max_columns", fmt::format("min_max_few_columns_u{}", 8 * elem_), grid,
+                  target(y), x, c, line_.stride[0], rule<K>());
       return;
     }
-    with_parts<K>(y, kept, c.columns, c.blocks,
-                  [&](const BestTarget& target, const BestParts<K>& parts) {
-                    gpu_.launch("best_columns",
-                                fmt::format("best_{}columns_u{}", wide ? "wide_" : "", 8 * elem_),
-                                grid, target, parts, x, c, line_, rule<K>());
-                  });
+    with_partials<K>(y, kept, c.columns, c.blocks,
+                     [&](const MinMaxTarget& target, const MinMaxPartials<K>& partials) {
+                       gpu_.launch(
+                           "min_max_columns",
+                           fmt::format("min_max_{}columns_u{}", wide ? "wide_" : "", 8 * elem_),
+                           grid, target, partials, x, c, line_, rule<K>());
+                     });
   }
 
-  BestTarget target(void* y) const { return {y, index_ ? 1u : 0u, static_cast<uint32_t>(elem_)}; }
+  MinMaxTarget target(void* y) const { return {y, index_ ? 1u : 0u, static_cast<uint32_t>(elem_)}; }
 
   template <class K, class F>
-  void with_parts(void* y, const Nest<2>& kept, uint32_t columns, uint32_t blocks,
-                  const F& body) const {
-    if (blocks == 1) return body(target(y), BestParts<K>{nullptr, nullptr});
+  void with_partials(void* y, const StridedIndex<2>& kept, uint32_t columns, uint32_t blocks,
+                     const F& body) const {
+    if (blocks == 1) return body(target(y), MinMaxPartials<K>{nullptr, nullptr});
     const size_t count = size_t{kept.elems} * blocks;
     const Scratch memory(gpu_, count * (sizeof(K) + 4));
     K* const keys = memory.data<K>();
-    const BestParts<K> partial{keys, reinterpret_cast<uint32_t*>(keys + count)};
+    const MinMaxPartials<K> partial{keys, reinterpret_cast<uint32_t*>(keys + count)};
     body(target(y), partial);
-    Parts parts;
-    parts.kept = kept;
-    parts.columns = columns;
-    parts.blocks = blocks;
-    parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
-    const uint64_t items = uint64_t{kept.elems} << parts.width_log;
-    Grid grid{{static_cast<unsigned>((items + kRowItems - 1) / kRowItems), 1, 1}};
-    grid.early = true;
-    gpu_.launch("best", fmt::format("join_best_u{}", 8 * sizeof(K)), grid, target(y), partial,
-                parts, rule<K>());
+    Partials partials;
+    partials.kept = kept;
+    partials.columns = columns;
+    partials.blocks = blocks;
+    partials.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
+    const uint64_t threads = uint64_t{kept.elems} << partials.width_log;
+    Grid grid{{static_cast<unsigned>((threads + kRowThreads - 1) / kRowThreads), 1, 1}};
+    grid.pdl = true;
+    gpu_.launch("min_max", fmt::format("combine_min_max_u{}", 8 * sizeof(K)), grid, target(y),
+                partial, partials, rule<K>());
   }
 
   Gpu& gpu_;
@@ -361,7 +369,7 @@ void reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, uint32_t dims
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, dims);
   if (op == Op::max || op == Op::min) {
-    BestLauncher(gpu, out, in, reduction, op == Op::max, false).run();
+    MinMaxLauncher(gpu, out, in, reduction, op == Op::max, false).run();
   } else if (op == Op::mean) {
     SumLauncher(gpu, Op::sum, out, in, reduction, static_cast<double>(reduction.n)).run();
   } else {
@@ -372,7 +380,7 @@ void reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, uint32_t dims
 void arg_reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, int dim) {
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
-  BestLauncher(gpu, out, in, reduction, op == Op::argmax, true).run();
+  MinMaxLauncher(gpu, out, in, reduction, op == Op::argmax, true).run();
 }
 
 void GpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {

@@ -6,7 +6,7 @@
 namespace wick::gpu {
 
 Reduction::Reduction(const Layout& in, const Layout& out, uint32_t dims)
-    : kept(space_of<2>({&in, &out}, ~dims)), reduced(space_of<1>({&in}, dims)) {
+    : kept(collapse<2>({&in, &out}, ~dims)), reduced(collapse<1>({&in}, dims)) {
   // The input's smallest strides innermost; dims that it repeats along outermost, since nothing
   // gains from neighbours that are one element.
   kept.sort(Repeats::outermost);
@@ -39,10 +39,10 @@ bool Reduction::has_dense_columns(const void* data, DType dtype, int64_t each) c
   return columns.vectors_of(each);
 }
 
-int64_t Reduction::most_items() const {
-  // Rows: 128 for each of 8 chunks. Few columns, of which a group has no more: a team each.
-  constexpr int64_t kMost = 1024, kTeam = 32;
-  return std::max(kTeam, std::min(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), kMost));
+int64_t Reduction::most_threads() const {
+  // Rows: 128 for each of 8 chunks. Few columns, of which a thread block has no more: a warp each.
+  constexpr int64_t kMost = 1024, kWarp = 32;
+  return std::max(kWarp, std::min(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), kMost));
 }
 
 Line Reduction::line() const {
@@ -60,7 +60,7 @@ Line Reduction::line() const {
   return line;
 }
 
-Columns columns_of(const Nest<2>& kept, int64_t n) {
+Columns columns_of(const StridedIndex<2>& kept, int64_t n) {
   Columns columns;
   columns.outer = kept;
   const uint32_t last = --columns.outer.rank;

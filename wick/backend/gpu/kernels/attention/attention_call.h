@@ -46,14 +46,14 @@ struct AttentionCall {
   /// keys.
   const u32* positions;
   KeyPages pages;
-  u32 batch, heads, group;  ///< `group` query heads share a key head
+  u32 batch, heads, group;  ///< `thread block` query heads share a key head
   u32 queries, keys, d, e;  ///< `keys`: with positions or lengths the most there may be
   u32 causal, window;       ///< window 0: none
   float scale, soft_cap;
   u32 dtype;  ///< of q and out
 };
 
-/// Tokens whose keys or values a group of fill_cache stores.
+/// Tokens whose keys or values a thread block of fill_cache stores.
 inline constexpr u32 kFillTokens = 32;
 
 /// Rows that a call of attention computes on their way into the caches (Backend::cached_attention).
@@ -70,18 +70,19 @@ struct CacheCall {
 
 /// What a chunk of keys gave to a row, for the join: the largest score, the sum of exponentials,
 /// and e elements of output. Rows count as [batch, head, query].
-struct AttentionParts {
+struct AttentionPartials {
   float* largest_sum;  ///< [rows, chunks, 2]
   float* out;          ///< [rows, chunks, e]
   u32 chunks;
 };
 
-/// How the groups of decode.gpu share the work.
+/// How the thread blocks of decode.gpu share the work.
 struct DecodePlan {
-  u32 rows, tiles;  ///< heads that a group takes at most; groups for the heads of a key head
-  u32 splits;       ///< groups that share the chunks of the same heads
+  u32 rows, tiles;  ///< heads that a thread block takes at most; thread blocks for the heads of a
+                    ///< key head
+  u32 splits;       ///< thread blocks that share the chunks of the same heads
   u32 fresh;        ///< room for keys that aren't in the cache
-  u32 parts;        ///< groups that share a chunk, a power of two
+  u32 cluster;      ///< thread blocks that share a chunk, a power of two
   u32 slices;    ///< pieces into which they cut its outputs' elements; parts / slices those of rows
   u32* arrived;  ///< a zero for every (batch, query, key head, tile, part)
   Blocks blocks;  ///< where results go as blocks; without q: to `out`

@@ -8,8 +8,8 @@
 
 namespace wick::gpu {
 
-/// Logits whose largest one is known, and that a group looks at.
-inline constexpr math::u32 kSlab = 128, kSampleItems = 512, kGroupLogits = 4 * kSampleItems;
+/// Logits whose largest one is known, and that a thread block looks at.
+inline constexpr math::u32 kSlab = 128, kSampleThreads = 512, kBlockLogits = 4 * kSampleThreads;
 
 /// See SampleState. Rows are sequences; steps and rows count elements.
 struct SampleCall {

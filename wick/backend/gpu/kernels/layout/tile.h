@@ -2,7 +2,7 @@
 
 // A transposing copy as the host hands it to a kernel.
 
-#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 
 namespace wick::gpu {
 
@@ -14,7 +14,7 @@ struct Transposition {
   i64 out_col = 0;     ///< units from one column to the next in the output
   Divider tiles_wide;  ///< tiles along columns
   Divider tiles;       ///< of a matrix
-  Nest<2> outer;
+  StridedIndex<2> outer;
 };
 
 /// Units along either side of a tile, of so many bytes each, of which `together` share a word.

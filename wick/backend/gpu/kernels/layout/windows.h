@@ -2,7 +2,7 @@
 
 // Copies to rows by 16 bytes of the output at a time, as the host hands them to a kernel.
 
-#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 
 namespace wick::gpu {
 
