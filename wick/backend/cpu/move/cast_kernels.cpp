@@ -62,9 +62,9 @@ template <class To, class From>
 __attribute__((noinline)) void lines(To* __restrict to, const From* __restrict from, int64_t n) {
   const int64_t whole = n / 64 * 64;
   if constexpr (kConvertsByRun<From> && math::kSame<To, float>) {
-    widen_run(to, from, whole);
+    widen_vectors(to, from, whole);
   } else if constexpr (kConvertsByRun<To> && math::kSame<From, float>) {
-    narrow_run(to, from, whole);
+    narrow_vectors(to, from, whole);
   } else if constexpr (kConvertsByRun<To> && math::kSame<From, double>) {
     // Longer pieces: conversion from f64 takes many instructions, and longer pieces keep more of
     // its loads in flight.
@@ -72,18 +72,18 @@ __attribute__((noinline)) void lines(To* __restrict to, const From* __restrict f
     for (int64_t i = 0; i < whole; i += 256) {
       const int64_t m = whole - i < 256 ? whole - i : 256;
       for (int64_t j = 0; j < m; ++j) wide[j] = toward<To>(from[i + j]);
-      narrow_run(to + i, wide, m);
+      narrow_vectors(to + i, wide, m);
     }
   } else if constexpr (kConvertsByRun<From> || kConvertsByRun<To>) {
     for (int64_t i = 0; i < whole; i += 64) {
       alignas(64) float wide[64];
       if constexpr (kConvertsByRun<From>) {
-        widen_run(wide, from + i, 64);
+        widen_vectors(wide, from + i, 64);
       } else {
         toward<To>(wide, from + i, 64);
       }
       if constexpr (kConvertsByRun<To>) {
-        narrow_run(to + i, wide, 64);
+        narrow_vectors(to + i, wide, 64);
       } else {
         for (int64_t j = 0; j < 64; ++j) to[i + j] = math::cast<To>(wide[j]);
       }

@@ -305,9 +305,12 @@ WICK_FN void store_pair(T* p, Vec<Compute<T>> a, Vec<Compute<T>> b) {
 // Each store is as wide as the loads that read it back: the processor couldn't forward the data of
 // narrower stores to them.
 
-/// to[0, n) = from[0, n) in the type T that computes, both dense.
+/// Widens as many of n elements as whole vectors hold, if kConvertsByRun<S>; returns how many. All,
+/// if n is a multiple of 32.
 template <class T, class S>
-WICK_FN void widen_run(T* __restrict to, const S* __restrict from, int64_t n) {
+WICK_FN int64_t widen_vectors([[maybe_unused]] T* __restrict to,
+                              [[maybe_unused]] const S* __restrict from,
+                              [[maybe_unused]] int64_t n) {
   int64_t i = 0;
 #if defined(__AVX512BW__)
   if constexpr (math::kSame<S, f8e4m3>) {
@@ -329,12 +332,21 @@ WICK_FN void widen_run(T* __restrict to, const S* __restrict from, int64_t n) {
     for (; i + kStep<S> <= n; i += kStep<S>) store(to + i, load(from + i));
   }
 #endif
-  for (; i < n; ++i) to[i] = widen_to<T>(from[i]);
+  return i;
 }
 
-/// The reverse, rounded once.
+/// to[0, n) = from[0, n) in the type T that computes, both dense.
+template <class T, class S>
+WICK_FN void widen_run(T* __restrict to, const S* __restrict from, int64_t n) {
+  for (int64_t i = widen_vectors(to, from, n); i < n; ++i) to[i] = widen_to<T>(from[i]);
+}
+
+/// Rounds as many of n numbers as whole vectors hold, if kConvertsByRun<S>; returns how many. All,
+/// if n is a multiple of 32.
 template <class S, class T>
-WICK_FN void narrow_run(S* __restrict to, const T* __restrict from, int64_t n) {
+WICK_FN int64_t narrow_vectors([[maybe_unused]] S* __restrict to,
+                               [[maybe_unused]] const T* __restrict from,
+                               [[maybe_unused]] int64_t n) {
   int64_t i = 0;
 #if defined(__AVX512BW__)
   if constexpr (math::kSame<S, f8e4m3>) {
@@ -360,7 +372,13 @@ WICK_FN void narrow_run(S* __restrict to, const T* __restrict from, int64_t n) {
     for (; i + kStep<S> <= n; i += kStep<S>) store(to + i, load(from + i));
   }
 #endif
-  for (; i < n; ++i) to[i] = narrow<S>(from[i]);
+  return i;
+}
+
+/// to[0, n) = from[0, n) rounded once, both dense.
+template <class S, class T>
+WICK_FN void narrow_run(S* __restrict to, const T* __restrict from, int64_t n) {
+  for (int64_t i = narrow_vectors(to, from, n); i < n; ++i) to[i] = narrow<S>(from[i]);
 }
 
 /// narrow_run of numbers that S holds exactly.
