@@ -256,8 +256,7 @@ TEST_P(Compile, RefusesToReadValues) {
 /// Each function that reads values is named by its error.
 TEST_P(Compile, NamesWhatReadsValues) {
   const Device device = GetParam();
-  const Tensor argument = x({4}), weight_of = x({2, 4});
-  const auto weight = std::make_shared<Weight>(weight_of);
+  const Tensor argument = x({4});
   struct Reader {
     const char* name;
     std::function<void(const Tensor&)> read;
@@ -278,11 +277,6 @@ TEST_P(Compile, NamesWhatReadsValues) {
       {"weight",
        [](const Tensor& t) {
          (void)Weight(t.reshape({1, 4}));
-       }},
-      {"grouped_linear",
-       [&](const Tensor& t) {
-         (void)grouped_linear(t.reshape({1, 4}), std::span(weight.get(), 1),
-                              t.narrow(0, 0, 1).reshape({1, 1}).to(DType::u32));
        }},
   };
   for (const Reader& reader : readers) {

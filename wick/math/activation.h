@@ -2,6 +2,7 @@
 
 // Quantisation of blocks of 32 activations to int8, for the gemms with quantised weights.
 
+#include "wick/math/orders.h"
 #include "wick/math/scalar.h"
 
 namespace wick::math {
@@ -54,22 +55,19 @@ class ActivationStep {
   u32 keep_;
 };
 
-/// The number of activation blocks that share a scale, for q4_k weights.
-inline constexpr int kSharedBlocks = 4;
-
 /// Quantises `blocks` times 32 floats to int8 with one scale d = max|x|/127, rounded up to four
 /// significant bits: q = rint(x·(1/d)). sums[b] is Σ q of block b. Defined for every input: an
 /// infinity or NaN gives d = NaN and q = 0; max|x| ≤ 1e-30 gives d = 0 and q = 0.
 WICK_FN float quantize_activations(const float* x, int blocks, i8* q, i32* sums) {
   u32 largest = 0;
-  for (int j = 0; j < 32 * blocks; ++j) {
+  for (int j = 0; j < kActivationBlock * blocks; ++j) {
     const u32 magnitude = f32_bits(x[j]) & 0x7fffffffu;
     largest = magnitude > largest ? magnitude : largest;
   }
   const ActivationStep step(largest);
   for (int b = 0; b < blocks; ++b) {
     i32 sum = 0;
-    for (int j = 32 * b; j < 32 * b + 32; ++j) {
+    for (int j = kActivationBlock * b; j < kActivationBlock * (b + 1); ++j) {
       const i32 value = step.quantize(x[j]);
       q[j] = static_cast<i8>(value);
       sum += value;

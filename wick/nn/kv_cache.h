@@ -6,6 +6,7 @@
 
 #include "wick/base/device.h"
 #include "wick/base/export.h"
+#include "wick/math/orders.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick::nn {
@@ -30,7 +31,7 @@ struct KvCacheOptions {
 /// along positions. A page is one chunk of attention's reduction order.
 class WICK_API KvCache {
  public:
-  static constexpr int64_t kPage = 256;  ///< positions per page
+  static constexpr int64_t kPage = math::kAttentionChunk;  ///< positions per page
 
   KvCache() = default;
   /// Errors: sizes are out of range; the dtype isn't f32, f16 or bf16; the cache would need more

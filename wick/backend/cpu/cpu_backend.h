@@ -15,8 +15,8 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(Isa isa) : isa_(isa) {}
   ~CpuBackend() override;
   Isa isa() const { return isa_; }
-  /// Another instruction set's kernels from now on, of those available. Not while work runs: for
-  /// tests, which put the tensor layer through each.
+  /// Switches to the kernels of another available instruction set. For tests, which run the tensor
+  /// layer with each; not while work runs.
   void set_isa(Isa isa) { isa_ = isa; }
 
   // memory.cpp

@@ -25,10 +25,10 @@ bool has_avx512_bf16();
 
 }  // namespace wick::cpu
 
-// Kernel sources are compiled once for every instruction set, each time inside another namespace,
-// and publish one table of function pointers a family. Everything else in such a source must have
-// internal linkage: an inline function shared with other objects could be linked in its AVX-512
-// form into code that runs everywhere. tools/check_symbols.py holds this.
+// Kernel sources are compiled once for each instruction set, each time in another namespace, and
+// export one table of function pointers per family. Everything else in such a source must have
+// internal linkage: the linker could otherwise choose the AVX-512 version of an inline function for
+// code that runs on every processor. tools/check_symbols.py checks this.
 #if !defined(__x86_64__)
 #define WICK_ONLY_ISA generic
 #endif
@@ -53,7 +53,7 @@ bool has_avx512_bf16();
   namespace v4_vnni {                         \
   extern const Table variable;                \
   }
-/// The table of an instruction set; LEVEL4V is `v4` for families without a VNNI build.
+/// The table of an instruction set. LEVEL4V: `v4_vnni`, or `v4` for families without a VNNI build.
 #define WICK_SELECT_KERNELS(isa, variable, LEVEL4V)            \
   ((isa) == ::wick::cpu::Isa::v2   ? ::wick::cpu::v2::variable \
    : (isa) == ::wick::cpu::Isa::v3 ? ::wick::cpu::v3::variable \

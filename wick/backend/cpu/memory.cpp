@@ -22,8 +22,9 @@ namespace {
 
 constexpr size_t kHuge = size_t{2} << 20;
 
-/// Sizes are rounded up to four classes a power of two (at most 25 % over), so that a freed block
-/// serves the next request of nearly its size: fresh pages cost more than most kernels.
+/// Sizes are rounded up to four classes per power of two (by at most 25 %), so that a freed block
+/// serves the next request of nearly its size: page faults of fresh memory cost more than most
+/// kernels.
 struct SizeClass {
   size_t index;
   size_t bytes;
@@ -79,7 +80,8 @@ class Allocator {
         count(cls.bytes);
         return data;
       }
-      // Linux hands out more than there is, and kills who uses it.
+      // Linux overcommits: it would allocate more memory than there is, and kill the process that
+      // uses it.
       know_total();
       if (cls.bytes > left(info_.cached_bytes)) trim_locked();
       if (cls.bytes > left(0)) fail(bytes, info_);
@@ -133,7 +135,7 @@ class Allocator {
     info_.peak_bytes = info_.in_use_bytes;
   }
 
-  /// Bytes in use that aren't blocks of this cache; negative when they go.
+  /// Counts bytes in use that aren't blocks of this cache; negative when they are freed.
   void account(ptrdiff_t delta) {
     std::lock_guard lock(mutex_);
     info_.in_use_bytes += static_cast<size_t>(delta);
@@ -152,19 +154,19 @@ class Allocator {
   static void* system_alloc(size_t bytes) {
     const size_t alignment = bytes >= kHuge ? kHuge : 64;
     void* data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    // Weights are streamed once a token: with 4 KiB pages the walk through the page table and the
-    // prefetchers' stop at every page end cost up to 1.8 times.
+    // Weights are read once per token. With 4 KiB pages that takes up to 1.8 times as long: page
+    // tables are walked, and hardware prefetchers stop at the end of each page.
     if (data != nullptr && bytes >= kHuge) madvise(data, bytes, MADV_HUGEPAGE);
     return data;
   }
 
-  /// What may still be taken from the system while `cached` bytes lie idle.
+  /// Bytes that may still be taken from the system while the cache keeps `cached` bytes.
   size_t left(size_t cached) const {
     const size_t held = info_.in_use_bytes + cached;
     return held < info_.limit_bytes ? info_.limit_bytes - held : 0;
   }
 
-  /// Asks the system at the first time.
+  /// Asks the system the first time.
   void know_total() {
     if (info_.total_bytes == 0) info_.total_bytes = info_.limit_bytes = usable_memory();
   }
@@ -251,7 +253,7 @@ void CpuBackend::set_memory_limit(size_t bytes) { Allocator::global().set_limit(
 void CpuBackend::reset_peak_memory() { Allocator::global().reset_peak(); }
 
 int64_t CpuBackend::rows_in_cache() const {
-  constexpr int64_t kRowsOfACore = 64;  // in its second-level cache
+  constexpr int64_t kRowsOfACore = 64;  // in its L2 cache
   return kRowsOfACore * ThreadPool::global().threads();
 }
 

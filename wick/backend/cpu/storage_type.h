@@ -33,7 +33,7 @@ WICK_STORAGE_TYPE(f8e4m3, math::f8e4m3)
 template <DType kDType>
 using Storage = typename StorageType<kDType>::type;
 
-/// The unsigned integer of so many bytes, for elements' bits.
+/// The unsigned integer type of kBytes bytes, for the bits of elements.
 template <int kBytes>
 struct UnsignedType;
 #define WICK_UNSIGNED_TYPE(T)      \

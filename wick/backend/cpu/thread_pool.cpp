@@ -22,14 +22,14 @@
 namespace wick::cpu {
 namespace {
 
-// Long enough to bridge the serial stretches between two regions of a model, short enough that an
-// idle process stops using its cores at once.
+// Longer than the serial code between two regions of a model, and short enough that an idle process
+// soon stops using its cores.
 constexpr auto kSpin = std::chrono::microseconds(200);
-// Looks at the last worker after which the owner of a region lets others run: by then the worker
-// has most likely lost its core.
+// Polls after which the owner of a region, waiting for the last worker, yields its core: by then
+// the worker has most likely lost its own.
 constexpr int kOwnerSpins = 10000;
 
-// A region started from inside a region, or while another host thread's is under way, runs inline.
+// Whether this thread runs a part of a region. A region that it starts then runs inline.
 thread_local bool inside_region = false;
 
 /// CPU quota of the process's control group in whole threads (rounded up), or a large number.
@@ -68,7 +68,7 @@ int usable_threads() {
   return std::clamp(std::min(cores, cgroup_limit()), 1, 1024);
 }
 
-/// Blocks this thread's signals while it lives, but those of its own faults.
+/// Blocks the signals of this thread, but those of its own faults, until destruction.
 class NoSignals {
  public:
   NoSignals() {
@@ -89,20 +89,20 @@ class NoSignals {
 
 }  // namespace
 
-// A region's parts are claimed: a worker that comes late, because it slept or its core is busy with
-// another process, finds them taken and nobody has waited for it. `ticket` holds the region's
-// number in its upper half and the parts that are left to claim in its lower half, so that a claim
-// fails when either has changed.
+// Threads claim the parts of a region. A worker that comes late, because it slept or its core is
+// busy with another process, finds no part left, and nobody has waited for it. `ticket` holds the
+// region's number in its upper half and the number of unclaimed parts in its lower half, so that a
+// claim fails when either has changed.
 struct ThreadPool::Crew {
   std::mutex region;  // held by the host thread whose region uses the workers
   std::vector<std::thread> workers;
   std::atomic<bool> stopping{false};
-  // The region under way. Written by its owner before `ticket` is published; read after a claim,
-  // which keeps the region open.
+  // The region that runs. Its owner writes this before it publishes `ticket`; others read it after
+  // a claim, which keeps the region open.
   Call call = nullptr;
   void* body = nullptr;
   alignas(64) std::atomic<uint64_t> ticket{0};
-  alignas(64) std::atomic<int> unfinished{0};  // parts but the owner's first that aren't done yet
+  alignas(64) std::atomic<int> unfinished{0};  // parts that aren't done yet, but the owner's first
   alignas(64) std::atomic<int> sleeping{0};
   std::atomic<bool> orphaned{false};  // in a child of fork: the workers stayed with the parent
   std::mutex sleep_mutex;
@@ -120,7 +120,7 @@ struct ThreadPool::Crew {
     ticket.store(next | static_cast<uint32_t>(parts), std::memory_order_seq_cst);
   }
 
-  /// A part of region `number` that nobody else has, from the highest down; 0 when there is none.
+  /// Claims a part of region `number`, the highest first; 0 if none is left.
   int claim(uint32_t number) {
     uint64_t now = ticket.load(std::memory_order_acquire);
     while (static_cast<uint32_t>(now >> 32) == number && static_cast<uint32_t>(now) > 0) {
@@ -138,7 +138,7 @@ ThreadPool& ThreadPool::global() {
 }
 
 ThreadPool::ThreadPool() : threads_(usable_threads()), crew_(new Crew) {
-  // The old crew is left as it is: its threads and what they hold are beyond reach.
+  // The old crew is leaked: its threads, and the locks that they hold, stayed in the parent.
   pthread_atfork(nullptr, nullptr, [] {
     ThreadPool& pool = global();
     pool.crew_.load()->orphaned.store(true);
@@ -147,7 +147,7 @@ ThreadPool::ThreadPool() : threads_(usable_threads()), crew_(new Crew) {
 }
 
 ThreadPool::~ThreadPool() {
-  // A host thread may outlive the pool, and be in a region: the crew itself stays.
+  // A host thread may outlive the pool and be in a region, so the crew itself isn't freed.
   Crew& crew = *crew_.load();
   if (inside_region || !crew.region.try_lock()) return;
   std::lock_guard lock(crew.region, std::adopt_lock);
@@ -172,12 +172,12 @@ void ThreadPool::start_workers(Crew& crew, int count) {
   crew.stopping = false;
   const uint32_t seen = crew.number();
   crew.workers.reserve(static_cast<size_t>(count));
-  const NoSignals blocked;  // workers inherit it: signals belong to the program's own threads
+  const NoSignals blocked;  // workers inherit the mask: signals belong to the program's own threads
   for (int i = 1; i <= count; ++i) {
     try {
       crew.workers.emplace_back([&crew, seen] { work(crew, seen); });
     } catch (const std::system_error&) {
-      threads_ = i;  // the system gives no more threads: go on with those there are
+      threads_ = i;  // the system starts no more threads: use those that exist
       return;
     }
   }
@@ -207,7 +207,7 @@ void ThreadPool::work(Crew& crew, uint32_t seen) {
       crew.wake.wait(lock, [&] { return crew.number() != seen; });
       crew.sleeping.fetch_sub(1, std::memory_order_relaxed);
     }
-    // Regions that came and went meanwhile had their parts done by others.
+    // Other threads did the parts of the regions that were missed meanwhile.
     seen = crew.number();
     while (const int part = crew.claim(seen)) {
       try {
@@ -216,7 +216,7 @@ void ThreadPool::work(Crew& crew, uint32_t seen) {
         std::lock_guard lock(crew.error_mutex);
         crew.error = std::current_exception();
       }
-      // A part that forked has come back in the child, where nobody waits for it.
+      // The part forked, and this is the child, where nobody waits for it.
       if (crew.orphaned.load(std::memory_order_relaxed)) _exit(2);
       crew.unfinished.fetch_sub(1, std::memory_order_release);
     }
@@ -237,10 +237,8 @@ void ThreadPool::run_parts(int parts, Call call, void* body) {
   crew.unfinished.store(parts - 1, std::memory_order_relaxed);
   crew.publish(parts - 1);
   if (crew.sleeping.load(std::memory_order_seq_cst) > 0) {
-    // The lock orders this after a worker that is between its check and its wait.
-    {
-      std::lock_guard sleep_lock(crew.sleep_mutex);
-    }
+    // The lock waits for a worker that is between its check and its wait.
+    { std::lock_guard sleep_lock(crew.sleep_mutex); }
     crew.wake.notify_all();
   }
   std::exception_ptr error;
@@ -257,7 +255,7 @@ void ThreadPool::run_parts(int parts, Call call, void* body) {
     if (part == 0) break;
   }
   inside_region = false;
-  // Whatever happened here, workers still use `body`.
+  // Even after an exception: workers still use `body`.
   for (int tries = 0; crew.unfinished.load(std::memory_order_acquire) > 0;) {
     if (crew.orphaned.load(std::memory_order_relaxed)) {
       throw Error(ErrorKind::runtime, "threads", "forked inside a parallel region", "",

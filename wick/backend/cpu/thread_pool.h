@@ -7,7 +7,7 @@
 
 namespace wick::cpu {
 
-/// Between two looks at what another thread is about to write.
+/// Pauses the core for a moment, between two polls of a variable that another thread writes.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -16,28 +16,28 @@ inline void relax() {
 #endif
 }
 
-/// The process's worker threads. A region is a handful of microseconds of work split among them:
-/// workers spin for a while after each region and only then sleep, so that the hundreds of small
-/// regions of one generated token cost well under a microsecond each to start.
+/// The process's worker threads. A region is work of some microseconds that is split among them.
+/// Workers spin for a while after each region before they sleep: a generated token takes hundreds
+/// of small regions, each of which then starts in well under a microsecond.
 ///
-/// Any host thread may start a region; while one is under way, regions of other host threads and
-/// nested ones run whole on the thread that asks, so cores are never oversubscribed.
+/// Any host thread may start a region. While one runs, nested regions and those of other host
+/// threads run whole on the calling thread, so cores are never oversubscribed.
 ///
-/// A child of fork has no workers: its first region starts new ones. Forking inside a region is an
-/// error in the child, when that region ends there.
+/// A child of fork has no workers; its first region starts new ones. Forking inside a region is an
+/// error in the child, thrown when that region ends there.
 class ThreadPool {
  public:
   static ThreadPool& global();
 
   /// Threads a region may use, the caller's included.
   int threads() const { return threads_.load(std::memory_order_relaxed); }
-  /// Waits for the region under way. Errors: fewer than 1 or more than 1024; called inside a
+  /// Waits for the region that runs. Errors: fewer than 1 or more than 1024; called inside a
   /// region.
   void set_threads(int count);
 
-  /// Calls body(part) for every part in [0, parts), parts <= threads(), each on its own thread
-  /// where one is free. Returns when all are done. What a part throws is thrown here, once no part
-  /// runs any more; of several, one.
+  /// Calls body(part) for every part in [0, parts), parts <= threads(), each on its own thread if
+  /// one is free. Returns when all are done. An exception of a part is rethrown here once no part
+  /// runs any more; of several exceptions, one.
   template <class F>
   void run(int parts, F&& body) {
     using Body = std::remove_reference_t<F>;
@@ -64,8 +64,8 @@ class ThreadPool {
   std::atomic<Crew*> crew_;
 };
 
-/// Calls body(begin, end) over pieces of [0, n) of at least `grain` items; pieces are handed out as
-/// threads come free, so that an interrupted core doesn't hold up the rest.
+/// Calls body(begin, end) for pieces of [0, n) of at least `grain` indices. Threads take pieces as
+/// they become free, so that an interrupted core doesn't delay the others.
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& body) {
   if (n <= 0) return;

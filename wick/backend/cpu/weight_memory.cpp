@@ -23,14 +23,14 @@ constexpr size_t kSlab = size_t{64} << 20;
 
 size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-/// Weights are laid one behind the other into slabs of address space, whose pages take up memory
-/// only once they are written. A slab goes back when the last weight in it does; until then only
-/// the whole pages of freed weights do, since weights come and go by the model.
+/// Weights lie one behind another in slabs of address space, whose pages take up memory only once
+/// they are written. A slab is unmapped when its last weight is freed, since weights come and go by
+/// the model. Until then only the whole pages of freed weights are released.
 class Slabs {
  public:
   static Slabs& global() { return ProcessWide<Slabs>::get(); }
 
-  /// Null when there is no memory.
+  /// Null if there is no memory.
   void* take(size_t bytes) {
     bytes = round_up(bytes, 64);
     std::lock_guard lock(mutex_);
@@ -41,7 +41,7 @@ class Slabs {
       slab.live += bytes;
       return data;
     }
-    // A large weight has a slab of its own, which ends where the weight does.
+    // A large weight has a slab of its own, of its size.
     const size_t size = bytes > kSlab / 2 ? round_up(bytes, page_bytes()) : kSlab;
     std::byte* base = map(size);
     if (base == nullptr) return nullptr;

@@ -4,10 +4,10 @@
 
 namespace wick::cpu {
 
-/// Memory of one packed weight: exactly its size, aligned to 64, on huge pages together with its
-/// neighbours. Weights are streamed once a token, and out of cache 4 KiB pages cost up to 1.8
-/// times; rounding each weight to whole huge pages, or to the size classes of the caching
-/// allocator, would cost a quarter of a small model.
+/// Memory of one packed weight: exactly its size, aligned to 64 bytes, on huge pages that it shares
+/// with its neighbours. Weights are read once per token, which takes up to 1.8 times as long with 4
+/// KiB pages. Rounding each weight to whole huge pages, or to the size classes of the caching
+/// allocator, would add up to a quarter of a small model's size.
 class WeightMemory {
  public:
   WeightMemory() = default;
@@ -25,7 +25,8 @@ class WeightMemory {
   size_t bytes_ = 0;
 };
 
-/// Counts bytes that live outside the caching allocator in its MemoryInfo (memory.cpp).
+/// Adds bytes that don't come from the caching allocator to its MemoryInfo (memory.cpp); negative
+/// when they are freed.
 void account_outside_bytes(ptrdiff_t delta);
 
 }  // namespace wick::cpu

@@ -11,7 +11,7 @@
 namespace wick::cpu {
 namespace {
 
-// A pass over a packed chunk pays for packing it from some two hundred rows on.
+// Packing a chunk pays from some two hundred rows on.
 constexpr int64_t kRowsPerTask = 192;
 // Multiply-adds below which one thread does all.
 constexpr int64_t kWorkPerThread = 64 * 1024;
@@ -22,7 +22,7 @@ const AttentionKernels& kernels([[maybe_unused]] Isa isa) {
 
 int dtype_index(DType dtype) { return dtype == DType::bf16 ? 0 : dtype == DType::f16 ? 1 : 2; }
 
-/// A thread's working memory, kept from call to call: a few hundred kilobytes at most.
+/// Working memory of this thread, which it keeps for later calls: at most a few hundred kilobytes.
 float* thread_scratch(int64_t floats) {
   struct Free {
     void operator()(float* p) const { std::free(p); }
@@ -41,7 +41,7 @@ float* thread_scratch(int64_t floats) {
 
 namespace {
 
-/// What a call's tasks have in common, but for the sequence and the heads.
+/// What all tasks of a call share.
 struct Attention {
   Isa isa;
   View out;
@@ -59,7 +59,7 @@ struct Attention {
     group = heads / key_heads;
   }
 
-  /// A task without rows: of batch element b, which has `keys` keys.
+  /// The task of batch element b, which has `keys` keys, without its rows.
   AttentionTask task_of(int64_t b, int64_t keys) const {
     const Layout &ql = q.layout, &kl = k.layout, &vl = v.layout, &ol = out.layout;
     AttentionTask task{};
@@ -71,7 +71,7 @@ struct Attention {
     task.out_step = e == 1 ? 1 : ol.stride(3);
     task.keys = keys, task.d = d, task.e = e;
     const int64_t shift = keys - queries;
-    // Far enough below or above every key where a side isn't limited.
+    // Below or above every key if a side isn't limited.
     task.low =
         params.window > 0 ? shift - std::min(params.window, keys + queries) + 1 : -(keys + queries);
     task.high = params.causal ? shift + 1 : keys + queries;
@@ -102,7 +102,8 @@ struct Attention {
     return advance(view.data, view.dtype, offset);
   }
 
-  /// Queries [first, first + count) of query heads [head, head + task_heads) of one key head.
+  /// Runs queries [first, first + count) of query heads [head, head + task_heads), which share a
+  /// key head.
   void run(AttentionTask task, int64_t head, int64_t task_heads, int64_t first,
            int64_t count) const {
     const int64_t g = head / group;
@@ -119,14 +120,15 @@ struct Attention {
     kernels(isa).attend[dtype_index(k.dtype)](task);
   }
 
-  /// All of it. tasks: one a batch element; `keys` of all of them.
+  /// Runs the whole call. tasks(b) is the task of batch element b; `keys` is the number of keys of
+  /// all.
   template <class Tasks>
   void run_all(const Tasks& tasks, int64_t keys) const {
     const int64_t work = heads * queries * keys * (d + e);
     const int64_t threads =
         std::clamp<int64_t>(work / kWorkPerThread, 1, ThreadPool::global().threads());
     if (queries == 1 || queries * group <= 2 * kAttentionRows) {
-      // Decode: all heads in equal shares, each cut where the key head changes.
+      // Decoding: threads take equal shares of all heads, cut where the key head changes.
       const int64_t all = batch * heads;
       const int64_t parts = std::min(threads, all);
       ThreadPool::global().run(static_cast<int>(parts), [&](int part) {
@@ -139,7 +141,7 @@ struct Attention {
       });
       return;
     }
-    // Prompts: blocks of queries of a key head, the last ones (which see most keys) first.
+    // Prompts: blocks of queries of a key head, the last ones first, since they see most keys.
     const int64_t most = std::max<int64_t>(1, kRowsPerTask / group);
     const int64_t blocks = (queries + most - 1) / most;
     const int64_t count = batch * key_heads * blocks;

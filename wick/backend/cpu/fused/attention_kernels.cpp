@@ -1,45 +1,47 @@
 #include "wick/backend/cpu/fused/fused_kernels.h"
-#include "wick/backend/cpu/lanes.h"
 #include "wick/backend/cpu/linear/column_dots.h"
+#include "wick/backend/cpu/reduce/row_sum.h"
+#include "wick/backend/cpu/simd/transpose.h"
 
-// Attention of some rows (a query of one head each) that share a key head. A task walks the keys in
-// chunks of 256; per chunk, up to six rows at a time form their scores, exponentials and sums and
-// join them to what earlier chunks gave. The order of operations of a row (attention.md) doesn't
-// depend on which rows it shares a pass with: a score is one fma chain over d with lanes being
-// keys, an output element one fma chain over keys with lanes being elements.
+// Attention of some rows (one query of one head each) that share a key head. A task processes the
+// keys in chunks of 256. In a pass, up to six rows compute scores, exponentials and sums of a
+// chunk, and combine them with the results of earlier chunks. The order of operations of a row
+// (attention.md) doesn't depend on the other rows of its pass: a score is one fma chain over d,
+// lanes are keys; an output element is one fma chain over keys, lanes are elements.
 //
-// Bytes moved: k and v of a task once per chunk from memory; where rows are many, through a copy of
-// the chunk as f32 that stays in the second-level cache (256 * (d + e) * 4 bytes).
+// Bytes moved: k and v of a task once from memory. With many rows, a chunk is copied as f32 first
+// (256 * (d + e) * 4 bytes), which stays in L2.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
 constexpr int kWidth = kLanes<float>;
 
-// Larger than a tile's inner loops: kept out of line, once for each element type and row count.
+// Functions larger than the inner loops of a tile aren't inlined: there is one for each element
+// type and row count.
 #define WICK_NOINLINE __attribute__((noinline))
 
-/// Keys [begin, end) of a chunk that some row sees, counted from the chunk's first.
+/// Keys [begin, end) of a chunk, relative to its first key.
 struct Range {
   int64_t begin, end;
   WICK_FN bool empty() const { return begin >= end; }
 };
 
-/// Scores of R rows against V vectors of keys: s[r][j] = sum over i of q[r][i] * k[i][j], one fma
-/// chain in index order from +0. `partial` of the last vector's keys exist.
+/// Scores of R rows for V vectors of keys: s[r][j] = sum over i of q[r][i] * k[i][j], one fma chain
+/// in index order from +0. With kPartial, only `partial` keys of the last vector exist.
 template <int R, int V, bool kPartial, class T>
 WICK_FN void score_tile(const float* q, int64_t q_row, int64_t d, const T* k, int64_t k_step,
                         int partial, float* s) {
-  F32 acc[R][V] = {};
+  Vec<float> acc[R][V] = {};
   for (int64_t i = 0; i < d; ++i, k += k_step) {
-    F32 kv[V];
+    Vec<float> kv[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
       kv[v] = kPartial && v == V - 1 ? load_partial(k + v * kWidth, partial) : load(k + v * kWidth);
     }
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
-      const F32 qv = splat(q[r * q_row + i]);
+      const Vec<float> qv = splat(q[r * q_row + i]);
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) acc[r][v] = fma(qv, kv[v], acc[r][v]);
     }
@@ -51,8 +53,8 @@ WICK_FN void score_tile(const float* q, int64_t q_row, int64_t d, const T* k, in
   }
 }
 
-/// Scores of R rows against keys [begin, end) of a chunk; begin is a multiple of the vector width.
-/// Lanes up to the end of the last vector are written too.
+/// Scores of R rows for some keys of a chunk; keys.begin is a multiple of the vector width. All
+/// lanes of the last vector are written.
 template <int R, class T>
 WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step, Range keys,
                           float* s) {
@@ -75,9 +77,9 @@ WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step,
 }
 
 #if defined(__AVX512F__)
-constexpr bool kTurnsKeys = true;  // reads keys that lie dense along d
+constexpr bool kTransposesKeys = true;  // keys may be dense along d
 
-/// The same where keys lie k_key apart, each dense along d.
+/// Scores of R rows for keys that are dense along d, k_key apart.
 template <int R, class T>
 WICK_NOINLINE void scores_of_rows(const float* q, int64_t d, const T* k, int64_t k_key, Range keys,
                                   float* s) {
@@ -93,10 +95,10 @@ WICK_NOINLINE void scores_of_rows(const float* q, int64_t d, const T* k, int64_t
   column_rows<T, R, (R <= 2 ? 2 : 1)>(args);
 }
 #else
-constexpr bool kTurnsKeys = false;
+constexpr bool kTransposesKeys = false;
 #endif
 
-/// s = exp(s - m) for V vectors; m is at least every score.
+/// s = exp(s - m) for V vectors; no score is above m.
 template <int V>
 WICK_FN void exponentials(float* s, float m) {
   float e[V * kWidth];
@@ -105,27 +107,27 @@ WICK_FN void exponentials(float* s, float m) {
   for (int v = 0; v < V; ++v) store(s + v * kWidth, load(e + v * kWidth));
 }
 
-/// A vector's lanes outside [begin, end) become -inf; without branches, which the edges of a causal
-/// mask would mislead.
+/// Sets a vector's lanes outside [begin, end) to -inf, without branches, which the edges of a
+/// causal mask would mispredict.
 WICK_FN void keep_lanes(float* s, int64_t begin, int64_t end) {
   alignas(64) static constexpr float kLane[] = {0, 1, 2,  3,  4,  5,  6,  7,
                                                 8, 9, 10, 11, 12, 13, 14, 15};
   static_assert(kWidth <= 16);
-  const F32 lane = load(kLane), none = splat(-__builtin_huge_valf());
-  F32 v = load(s);
+  const Vec<float> lane = load(kLane), none = splat(-__builtin_huge_valf());
+  Vec<float> v = load(s);
   v = lane >= splat(static_cast<float>(begin)) ? v : none;
   v = lane < splat(static_cast<float>(end)) ? v : none;
   store(s, v);
 }
 
-/// What is added to a row's scores.
+/// What is added to the scores of a row.
 struct RowBias {
   const void* mask;  // the element of the chunk's first key
   int64_t step;
   bool hides;
   bool slopes;
   float slope;
-  int64_t first;  // the chunk's first key less the query's own
+  int64_t first;  // the chunk's first key minus the position of the query
 };
 
 WICK_NOINLINE void add_bias(float* s, Range keys, const RowBias& bias) {
@@ -146,12 +148,12 @@ WICK_NOINLINE void add_bias(float* s, Range keys, const RowBias& bias) {
   }
 }
 
-/// Scales a row's scores of the vectors that hold `keys`, -inf where a lane is none of them;
-/// returns the largest.
+/// Scales and biases a row's scores of `keys`. The other lanes of their vectors become -inf.
+/// Returns the largest score.
 WICK_FN float scale_row(float* s, Range keys, float scale, float soft_cap, const RowBias* bias) {
   const int64_t first = keys.begin / kWidth * kWidth;
   const int64_t last = (keys.end + kWidth - 1) / kWidth * kWidth;
-  const F32 scale_v = splat(scale);
+  const Vec<float> scale_v = splat(scale);
   for (int64_t j = first; j < last; j += kWidth) store(s + j, load(s + j) * scale_v);
   if (soft_cap > 0.0f) {
     for (int64_t j = first; j < last; ++j) s[j] = soft_cap * math::tanh(s[j] / soft_cap);
@@ -160,33 +162,33 @@ WICK_FN float scale_row(float* s, Range keys, float scale, float soft_cap, const
   keep_lanes(s + first, keys.begin - first, kWidth);
   keep_lanes(s + last - kWidth, 0, keys.end - (last - kWidth));
 
-  F32 m0 = splat(-__builtin_huge_valf()), m1 = m0;
+  Vec<float> m0 = splat(-__builtin_huge_valf()), m1 = m0;
   int64_t j = first;
   for (; j + 2 * kWidth <= last; j += 2 * kWidth) {
-    const F32 a = load(s + j), b = load(s + j + kWidth);
+    const Vec<float> a = load(s + j), b = load(s + j + kWidth);
     m0 = a > m0 ? a : m0;
     m1 = b > m1 ? b : m1;
   }
   if (j < last) {
-    const F32 a = load(s + j);
+    const Vec<float> a = load(s + j);
     m0 = a > m0 ? a : m0;
   }
   m0 = m1 > m0 ? m1 : m0;
-  return largest_lane(m0);
+  return reduce_max(m0);
 }
 
-/// Exponentials of a row's scores less m, +0 for all other keys of the chunk.
+/// exp(score - m) of a row's keys, +0 for all other keys of the chunk.
 WICK_FN void exponentials_of_row(float* s, Range keys, float m) {
   const int64_t first = keys.begin / kWidth * kWidth;
   const int64_t last = (keys.end + kWidth - 1) / kWidth * kWidth;
   int64_t j = first;
   for (; j + 2 * kWidth <= last; j += 2 * kWidth) exponentials<2>(s + j, m);
   if (j < last) exponentials<1>(s + j, m);
-  for (j = 0; j < first; j += kWidth) store(s + j, F32{});
-  for (j = last; j < kAttentionChunk; j += kWidth) store(s + j, F32{});
+  for (j = 0; j < first; j += kWidth) store(s + j, Vec<float>{});
+  for (j = last; j < kAttentionChunk; j += kWidth) store(s + j, Vec<float>{});
 }
 
-/// The row sum of 256: two elements an accumulator.
+/// The row sum of 256 elements: two for each accumulator.
 WICK_FN float sum_of_row(const float* s) {
   alignas(64) float acc[kSumAccumulators];
   for (int64_t j = 0; j < kSumAccumulators; j += kWidth) {
@@ -197,13 +199,13 @@ WICK_FN float sum_of_row(const float* s) {
 
 struct RowSoftmax {
   float max, sum;
-  bool hidden;  // all keys of the chunk
+  bool hidden;  // the mask hides all keys of the chunk
 };
 
-/// Turns the scores of rows, kAttentionChunk entries each, into exponentials; gives their maxima
-/// and sums. Step by step for all rows: a row's maximum and sum are long chains of dependent
-/// operations, which the other rows' fill. bias: null, or one a row; a chunk whose keys are all
-/// hidden by it weighs nothing.
+/// Replaces the scores of rows, kAttentionChunk entries each, by exponentials, and computes their
+/// maxima and sums. Each step is done for all rows: a row's maximum and sum are long chains of
+/// dependent operations, which overlap with those of other rows. bias: null, or one for each row; a
+/// chunk whose keys are all hidden has no weight.
 WICK_NOINLINE void softmax_rows(float* s, const Range* keys, int rows, float scale, float soft_cap,
                                 const RowBias* bias, RowSoftmax* out) {
   for (int r = 0; r < rows; ++r) {
@@ -213,7 +215,7 @@ WICK_NOINLINE void softmax_rows(float* s, const Range* keys, int rows, float sca
   }
   for (int r = 0; r < rows; ++r) {
     if (keys[r].empty()) continue;
-    // Where every score is -inf or NaN: weights of +0 or NaN.
+    // If every score is -inf or NaN: weights of +0 or NaN.
     const bool none = bias != nullptr && out[r].max == -__builtin_huge_valf();
     const float m = none ? 0.0f : out[r].max;
     exponentials_of_row(s + r * kAttentionChunk, keys[r], m);
@@ -229,19 +231,19 @@ WICK_NOINLINE void softmax_rows(float* s, const Range* keys, int rows, float sca
 template <int R, int V, class T>
 WICK_FN void value_tile(const float* e, const T* v, int64_t v_key, Range keys, float* o,
                         int64_t o_row) {
-  F32 acc[R][V];
+  Vec<float> acc[R][V];
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
     for (int x = 0; x < V; ++x) acc[r][x] = load(o + r * o_row + x * kWidth);
   }
   for (int64_t j = keys.begin; j < keys.end; ++j) {
-    F32 vv[V];
+    Vec<float> vv[V];
 #pragma GCC unroll 8
     for (int x = 0; x < V; ++x) vv[x] = load(v + j * v_key + x * kWidth);
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
-      const F32 ev = splat(e[r * kAttentionChunk + j]);
+      const Vec<float> ev = splat(e[r * kAttentionChunk + j]);
 #pragma GCC unroll 8
       for (int x = 0; x < V; ++x) acc[r][x] = fma(ev, vv[x], acc[r][x]);
     }
@@ -253,7 +255,7 @@ WICK_FN void value_tile(const float* e, const T* v, int64_t v_key, Range keys, f
   }
 }
 
-/// The same for all e elements, a multiple of the vector width.
+/// value_tile for `width` elements, a multiple of the vector width.
 template <int R, class T>
 WICK_NOINLINE void values(const float* e, const T* v, int64_t v_key, Range keys, float* o,
                           int64_t o_row, int64_t width) {
@@ -266,16 +268,16 @@ WICK_NOINLINE void values(const float* e, const T* v, int64_t v_key, Range keys,
   for (; x < width; x += kWidth) value_tile<R, 1>(e, v + x, v_key, keys, o + x, o_row);
 }
 
-/// What the rows of a task have gathered so far, and the working memory of a pass.
+/// The results of a task's rows so far, and the working memory of a pass.
 struct Work {
-  float *q, *o, *m, *l;  // rows of d and e_padded, and a float each
+  float *q, *o, *m, *l;  // of each row: d floats, e_padded floats, and a float each
   float *k, *v;          // a chunk as f32: k[d][256], v[256][e_padded]
   float *s, *chunk_o;    // kAttentionRows rows of 256 and of e_padded
   int64_t d, e_padded;
-  int64_t chunk;  // the first key of what passes look at
+  int64_t chunk;  // the first key of the chunk
 };
 
-/// What is added to the scores of row `row` of a task.
+/// The bias of row `row` of a task.
 WICK_FN RowBias bias_of(const AttentionTask& task, const Work& work, int64_t row) {
   const int64_t query = task.first_query + row / task.heads, head = row % task.heads;
   RowBias bias = {};
@@ -293,8 +295,8 @@ WICK_FN RowBias bias_of(const AttentionTask& task, const Work& work, int64_t row
   return bias;
 }
 
-/// One pass: R rows from `row` on against a chunk. `range[r]` are the keys that row r sees;
-/// first[r] says that no earlier chunk had any.
+/// One pass: R rows from `row` on and one chunk. `range[r]` are the keys that row r sees; first[r]
+/// says that it saw none of earlier chunks.
 template <int R, class T>
 WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row, const T* k,
                         [[maybe_unused]] int64_t k_key, int64_t k_step, const T* v, int64_t v_key,
@@ -302,11 +304,11 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
   Range any = range[0], common = range[0];
   for (int r = 1; r < R; ++r) {
     if (!range[r].empty()) {
-      any.begin = any.empty() ? range[r].begin : smaller(any.begin, range[r].begin);
-      any.end = any.empty() ? range[r].end : larger(any.end, range[r].end);
+      any.begin = any.empty() ? range[r].begin : min(any.begin, range[r].begin);
+      any.end = any.empty() ? range[r].end : max(any.end, range[r].end);
     }
-    common.begin = larger(common.begin, range[r].begin);
-    common.end = smaller(common.end, range[r].end);
+    common.begin = max(common.begin, range[r].begin);
+    common.end = min(common.end, range[r].end);
   }
   if (any.empty()) return;
   const Range seen = {any.begin / kWidth * kWidth, any.end};
@@ -326,20 +328,20 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
   softmax_rows(work.s, range, R, task.scale, task.soft_cap, biased ? bias : nullptr, soft);
   for (int r = 0; r < R; ++r) {
     float* o = work.chunk_o + r * work.e_padded;
-    for (int64_t x = 0; x < width; x += kWidth) store(o + x, F32{});
+    for (int64_t x = 0; x < width; x += kWidth) store(o + x, Vec<float>{});
   }
 
-  // Keys that all rows see go through the tile; before and after it each row goes alone, so that a
-  // key that a row doesn't see leaves nothing in it, not even a NaN.
+  // Keys that all rows see are processed for all rows together. Before and after them, each row is
+  // processed alone: a key that a row doesn't see must not affect it, even if its value is NaN.
   if (common.empty()) common = {any.end, any.end};
   for (int r = 0; r < R; ++r) {
-    const Range before = {range[r].begin, smaller(range[r].end, common.begin)};
+    const Range before = {range[r].begin, min(range[r].end, common.begin)};
     values<1>(work.s + r * kAttentionChunk, v, v_key, before, work.chunk_o + r * work.e_padded,
               work.e_padded, width);
   }
   values<R>(work.s, v, v_key, common, work.chunk_o, work.e_padded, width);
   for (int r = 0; r < R; ++r) {
-    const Range after = {larger(range[r].begin, common.end), range[r].end};
+    const Range after = {max(range[r].begin, common.end), range[r].end};
     values<1>(work.s + r * kAttentionChunk, v, v_key, after, work.chunk_o + r * work.e_padded,
               work.e_padded, width);
   }
@@ -349,11 +351,11 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
     const float* from = work.chunk_o + r * work.e_padded;
     float* o = work.o + (row + r) * work.e_padded;
     float &m = work.m[row + r], &l = work.l[row + r];
-    if (soft[r].hidden) {  // nothing was added, but the chunk may be the first
+    if (soft[r].hidden) {  // no change, unless the chunk is the first
       if (!first[r]) continue;
       m = soft[r].max;
       l = 0.0f;
-      for (int64_t x = 0; x < width; x += kWidth) store(o + x, F32{});
+      for (int64_t x = 0; x < width; x += kWidth) store(o + x, Vec<float>{});
       continue;
     }
     if (first[r]) {
@@ -366,14 +368,14 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
     const float a = math::exp(m - top), b = math::exp(soft[r].max - top);
     m = top;
     l = math::fma(l, a, soft[r].sum * b);
-    const F32 av = splat(a), bv = splat(b);
+    const Vec<float> av = splat(a), bv = splat(b);
     for (int64_t x = 0; x < width; x += kWidth) {
       store(o + x, fma(load(o + x), av, load(from + x) * bv));
     }
   }
 }
 
-/// Rows that the next pass takes of `rest`: six, or what is there in as few passes.
+/// Rows of the next pass, of `rest`: six, or all in as few passes as there are kernels for.
 WICK_FN int pass_rows(int64_t rest) {
   return static_cast<int>(rest >= kAttentionRows ? kAttentionRows : rest == 5 ? 4 : rest);
 }
@@ -396,11 +398,11 @@ WICK_FN void passes(const AttentionTask& task, const Work& work, int64_t row, in
   }
 }
 
-/// Packs keys that lie dense along d, whole vectors both ways; gives how many keys.
+/// Packs keys that are dense along d, in whole vectors of keys and of d. Returns how many keys.
 template <class T>
-WICK_FN int64_t pack_turned([[maybe_unused]] const AttentionTask& task,
-                            [[maybe_unused]] const Work& work, [[maybe_unused]] const T* k,
-                            [[maybe_unused]] int64_t keys) {
+WICK_FN int64_t pack_transposed([[maybe_unused]] const AttentionTask& task,
+                                [[maybe_unused]] const Work& work, [[maybe_unused]] const T* k,
+                                [[maybe_unused]] int64_t keys) {
 #if defined(__AVX512F__)
   if (task.k_step != 1 || task.k_key == 1) return 0;
   const int64_t whole = keys / kWidth * kWidth;
@@ -424,19 +426,19 @@ WICK_FN int64_t pack_turned([[maybe_unused]] const AttentionTask& task,
 #endif
 }
 
-/// Keys and values of a chunk from its `first` on as f32 in working memory; lanes beyond them are
-/// +0.
+/// Packs keys and values of a chunk, from key `first` on, as f32 into working memory; lanes beyond
+/// them are +0.
 template <class T>
 WICK_NOINLINE void pack(const AttentionTask& task, Work work, const T* k, const T* v, int64_t first,
                         int64_t keys) {
   work.k += first;
   work.v += first * work.e_padded;
   const int64_t padded = (first + keys + kWidth - 1) / kWidth * kWidth - first;
-  const int64_t turned = pack_turned(task, work, k, keys);
+  const int64_t transposed = pack_transposed(task, work, k, keys);
   for (int64_t i = 0; i < task.d; ++i) {
     float* to = work.k + i * kAttentionChunk;
     const T* from = k + i * task.k_step;
-    int64_t j = i < task.d / kWidth * kWidth ? turned : 0;
+    int64_t j = i < task.d / kWidth * kWidth ? transposed : 0;
     if (task.k_key == 1) {
       for (; j + kWidth <= keys; j += kWidth) store(to + j, load(from + j));
     }
@@ -455,7 +457,7 @@ WICK_NOINLINE void pack(const AttentionTask& task, Work work, const T* k, const 
   }
 }
 
-/// The queries of a task as f32 rows.
+/// Reads the queries of a task as rows of f32.
 template <class Q>
 void read_queries(const AttentionTask& task, const Work& work) {
   float* to = work.q;
@@ -471,7 +473,7 @@ void read_queries(const AttentionTask& task, const Work& work) {
   }
 }
 
-/// y = o / l, or 0 for a query that sees no key.
+/// Writes o / l, or 0 for a query that sees no key.
 template <class Q>
 void write_rows(const AttentionTask& task, const Work& work) {
   const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
@@ -480,11 +482,12 @@ void write_rows(const AttentionTask& task, const Work& work) {
     Q* to = static_cast<Q*>(task.out) + r / task.heads * task.out_query +
             r % task.heads * task.out_head;
     float* o = work.o + r * work.e_padded;
-    const bool blind = larger(query + task.low, 0) >= smaller(query + task.high, task.keys);
+    const bool blind = max(query + task.low, 0) >= min(query + task.high, task.keys);
     // Without a mask a sum is at least 1.
     const bool nothing = blind || (task.mask != nullptr && work.l[r] == 0.0f);
-    const F32 l = splat(work.l[r]);
-    for (int64_t x = 0; x < width; x += kWidth) store(o + x, nothing ? F32{} : load(o + x) / l);
+    const Vec<float> l = splat(work.l[r]);
+    for (int64_t x = 0; x < width; x += kWidth)
+      store(o + x, nothing ? Vec<float>{} : load(o + x) / l);
     int64_t x = 0;
     if (task.out_step == 1) {
       for (; x + kWidth <= task.e; x += kWidth) store(to + x, load(o + x));
@@ -493,7 +496,7 @@ void write_rows(const AttentionTask& task, const Work& work) {
   }
 }
 
-/// Keys of a task that lie in one piece: the first of them, and how many there are at most.
+/// Contiguous keys of a task: the first of them, and at most how many follow.
 template <class T>
 struct Piece {
   const T *k, *v;
@@ -507,7 +510,7 @@ struct Piece {
       k += page * task.k_page;
       v += page * task.v_page;
       key %= task.page_keys;
-      keys = smaller(keys, task.page_keys - key);
+      keys = min(keys, task.page_keys - key);
     }
     k += key * task.k_key;
     v += key * task.v_key;
@@ -533,25 +536,25 @@ void attend(const AttentionTask& task) {
   if (task.dtype == 1) read_queries<math::f16>(task, work);
   if (task.dtype == 2) read_queries<float>(task, work);
 
-  // One or two passes read the keys where they lie; more go through the packed chunk.
+  // One or two passes read keys and values in place; more use the packed chunk.
   const bool whole_chunks =
       task.table == nullptr || task.page_keys % kAttentionChunk == 0 || task.keys <= task.page_keys;
   const bool direct = rows <= 2 * kAttentionRows && whole_chunks &&
-                      (task.k_key == 1 || (kTurnsKeys && task.k_step == 1)) && task.v_step == 1 &&
-                      task.e % kWidth == 0;
+                      (task.k_key == 1 || (kTransposesKeys && task.k_step == 1)) &&
+                      task.v_step == 1 && task.e % kWidth == 0;
   const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
   const int64_t last_query = task.first_query + task.queries - 1;
-  const int64_t low = larger(task.first_query + task.low, 0);
-  const int64_t high = smaller(last_query + task.high, task.keys);
+  const int64_t low = max(task.first_query + task.low, 0);
+  const int64_t high = min(last_query + task.high, task.keys);
   for (int64_t chunk = low / kAttentionChunk * kAttentionChunk; chunk < high;
        chunk += kAttentionChunk) {
     const Piece<T> here(task, chunk);
     work.chunk = chunk;
     if (!direct) {
-      const int64_t end = smaller(high, chunk + kAttentionChunk);
+      const int64_t end = min(high, chunk + kAttentionChunk);
       for (int64_t key = chunk; key < end;) {
         const Piece<T> piece(task, key);
-        const int64_t keys = smaller(end - key, piece.keys);
+        const int64_t keys = min(end - key, piece.keys);
         pack(task, work, piece.k, piece.v, key - chunk, keys);
         key += keys;
       }
@@ -562,9 +565,9 @@ void attend(const AttentionTask& task) {
       bool first[kAttentionRows];
       for (int r = 0; r < count; ++r) {
         const int64_t query = task.first_query + (row + r) / task.heads;
-        const int64_t begin = larger(query + task.low, 0);
-        const int64_t end = smaller(query + task.high, task.keys);
-        range[r] = {larger(begin - chunk, 0), smaller(end - chunk, kAttentionChunk)};
+        const int64_t begin = max(query + task.low, 0);
+        const int64_t end = min(query + task.high, task.keys);
+        range[r] = {max(begin - chunk, 0), min(end - chunk, kAttentionChunk)};
         first[r] = begin >= chunk;
       }
       if (direct) {

@@ -1,14 +1,13 @@
 #include "wick/backend/cpu/fused/channel_norm_kernels.h"
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/reduce/row_sum.h"
 #include "wick/backend/cpu/storage_type.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-static_assert(kNormChunk == kSumChunk);
-
-// Channels of fewer pixels have their numbers laid out element by element, so many at a time.
+// For channels of fewer than kShortChannel pixels, weights and biases are copied to an array with
+// one entry for each element, kLaidOut elements at a time.
 constexpr int64_t kShortChannel = 48;
 constexpr int64_t kLaidOut = 1024;
 
@@ -16,21 +15,21 @@ constexpr int64_t kLaidOut = 1024;
 template <class A>
 struct Same {
   explicit WICK_FN Same(A one) : number(one), wide(splat(one)) {}
-  WICK_FN VecOf<A> lanes(int64_t) const { return wide; }
+  WICK_FN Vec<A> lanes(int64_t) const { return wide; }
   WICK_FN A lane(int64_t) const { return number; }
   A number;
-  VecOf<A> wide;
+  Vec<A> wide;
 };
-/// One for each.
+/// One number for each element.
 template <class A>
 struct Each {
-  WICK_FN VecOf<A> lanes(int64_t i) const { return load(numbers + i); }
+  WICK_FN Vec<A> lanes(int64_t i) const { return load(numbers + i); }
   WICK_FN A lane(int64_t i) const { return numbers[i]; }
   const A* numbers;
 };
 
-/// y[i] = f(i), f of one element and of a vector's. A streamed run goes around the caches from its
-/// first line on.
+/// y[i] = f(i), where `lanes` computes a vector and `lane` one element. kStream: with non-temporal
+/// stores from the first cache line on.
 template <bool kStream, class T, class Lanes, class Lane>
 WICK_FN void store_run(T* y, int64_t n, const Lanes& lanes, const Lane& lane) {
   constexpr int kWidth = kStep<T>;
@@ -45,53 +44,55 @@ WICK_FN void store_run(T* y, int64_t n, const Lanes& lanes, const Lane& lane) {
   for (; i < n; ++i) y[i] = narrow<T>(lane(i));
 }
 
-// A sum a chunk of 4096 elements, in the order of the row sum. Bytes moved: the run, read once.
+// The sum of each chunk of 4096 elements, in the order of the row sum. Bytes moved: the run, read
+// once.
 template <class T>
 void sums(const void* in, int64_t n, void* out) {
   const auto* x = static_cast<const T*>(in);
-  auto* to = static_cast<AccOf<T>*>(out);
+  auto* to = static_cast<Compute<T>*>(out);
   for (int64_t i = 0; i < n; i += kSumChunk) {
-    *to++ = chunk_sum(x + i, smaller(n - i, kSumChunk), [](auto v) { return v; });
+    *to++ = chunk_sum(x + i, min(n - i, kSumChunk), [](auto v) { return v; });
   }
 }
 
-// The same of (x - mean)². Bytes moved: the run, read once more, out of a cache while a row fits.
+// The sum of (x - mean)² of each chunk. Bytes moved: the run, read once more, from a cache if a row
+// fits.
 template <class T>
 void squares(const void* in, int64_t n, const void* mean, void* out) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   const auto* x = static_cast<const T*>(in);
-  const VecOf<T> m = splat(*static_cast<const A*>(mean));
-  const auto square = [m](VecOf<T> v) {
-    const VecOf<T> off = v - m;
+  const Vec<Compute<T>> m = splat(*static_cast<const A*>(mean));
+  const auto square = [m](Vec<Compute<T>> v) {
+    const Vec<Compute<T>> off = v - m;
     return off * off;
   };
   auto* to = static_cast<A*>(out);
   for (int64_t i = 0; i < n; i += kSumChunk) {
-    *to++ = chunk_sum(x + i, smaller(n - i, kSumChunk), square);
+    *to++ = chunk_sum(x + i, min(n - i, kSumChunk), square);
   }
 }
 
 /// y = ((x - mean) * scale) * weight + bias, each step rounded.
 template <bool kStream, class T, class Weight, class Bias>
-WICK_FN void group_run(const T* x, T* y, int64_t n, AccOf<T> mean, AccOf<T> scale, const Weight& w,
-                       const Bias& b) {
-  const VecOf<T> mv = splat(mean), sv = splat(scale);
+WICK_FN void group_run(const T* x, T* y, int64_t n, Compute<T> mean, Compute<T> scale,
+                       const Weight& w, const Bias& b) {
+  const Vec<Compute<T>> mv = splat(mean), sv = splat(scale);
   store_run<kStream>(
       y, n, [&](int64_t i) { return ((load(x + i) - mv) * sv) * w.lanes(i) + b.lanes(i); },
       [&](int64_t i) { return ((widen(x[i]) - mean) * scale) * w.lane(i) + b.lane(i); });
 }
 
-/// Channels of few pixels: their numbers are laid out beside the elements.
+/// Channels of few pixels: a weight and a bias for each element.
 template <bool kStream, class T>
 WICK_FN void group_short(const GroupRun& run, const T* x, T* y) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   const auto *weight = static_cast<const A*>(run.weight), *bias = static_cast<const A*>(run.bias);
   const A mean = *static_cast<const A*>(run.mean), scale = *static_cast<const A*>(run.scale);
   alignas(64) A w[kLaidOut], b[kLaidOut];
   int64_t channel = 0, pixel = 0;
   if (run.first != 0) channel = run.first / run.pixels, pixel = run.first % run.pixels;
   for (int64_t start = 0; start < run.n; start += kLaidOut) {
-    const int64_t count = smaller(run.n - start, kLaidOut);
+    const int64_t count = min(run.n - start, kLaidOut);
     for (int64_t i = 0; i < count; ++i) {
       w[i] = weight[channel], b[i] = bias[channel];
       if (++pixel == run.pixels) pixel = 0, ++channel;
@@ -102,7 +103,7 @@ WICK_FN void group_short(const GroupRun& run, const T* x, T* y) {
 
 template <bool kStream, class T>
 WICK_FN void group_stored(const GroupRun& run) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   const auto* x = static_cast<const T*>(run.x);
   auto* y = static_cast<T*>(run.y);
   if (run.pixels < kShortChannel) return group_short<kStream>(run, x, y);
@@ -111,7 +112,7 @@ WICK_FN void group_stored(const GroupRun& run) {
   int64_t channel = 0, pixel = 0;
   if (run.first != 0) channel = run.first / run.pixels, pixel = run.first % run.pixels;
   for (int64_t i = 0; i < run.n; ++channel, pixel = 0) {
-    const int64_t count = smaller(run.n - i, run.pixels - pixel);
+    const int64_t count = min(run.n - i, run.pixels - pixel);
     group_run<kStream>(x + i, y + i, count, mean, scale, Same<A>(weight[channel]),
                        Same<A>(bias[channel]));
     i += count;
@@ -119,7 +120,7 @@ WICK_FN void group_stored(const GroupRun& run) {
 }
 
 // y = ((x - mean) * scale) * weight + bias. Index map: the run's channels one after another, each
-// of `pixels` neighbours. Bytes moved: the run, read (a third time) and written once.
+// of `pixels` contiguous elements. Bytes moved: the run, read (a third time) and written once.
 template <class T>
 void group(const GroupRun& run) {
   run.stream ? group_stored<true, T>(run) : group_stored<false, T>(run);
@@ -137,7 +138,7 @@ WICK_FN void batch_run(const T* x, T* y, int64_t n, const Number& mean, const Nu
 
 template <bool kStream, class T>
 WICK_FN void batch_stored(const ChannelRun& run) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   const auto* x = static_cast<const T*>(run.x);
   auto* y = static_cast<T*>(run.y);
   const auto* mean = static_cast<const A*>(run.numbers);
@@ -155,8 +156,8 @@ WICK_FN void batch_stored(const ChannelRun& run) {
   }
 }
 
-// y = (x - mean) * scale + bias. Index map: elements in a line, of one channel or each of its own.
-// Bytes moved: x read and y written once, the numbers where each element has its own.
+// y = (x - mean) * scale + bias. Index map: a run of elements, all of one channel or each of
+// another. Bytes moved: x read and y written once, and three numbers for each channel.
 template <class T>
 void batch(const ChannelRun& run) {
   run.stream ? batch_stored<true, T>(run) : batch_stored<false, T>(run);

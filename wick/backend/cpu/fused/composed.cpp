@@ -1,4 +1,4 @@
-// Ops that stand for several others in a row: on a CPU they are done one after another.
+// Ops that stand for a sequence of others, which the CPU runs one after another.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 namespace wick::cpu {
 namespace {
 
-/// A dense tensor that lives for a scope.
+/// A dense tensor that lives as long as its scope.
 class Temporary {
  public:
   Temporary(CpuBackend& backend, const Shape& shape, DType dtype = DType::f32)
@@ -44,8 +44,8 @@ Layout heads_of(const Layout& rows, int64_t first, int64_t count, int64_t from, 
                 rows.offset() + first * row + from * element);
 }
 
-void product(CpuBackend& backend, const View& out, const ConstView& x, const PreparedWeight& weight,
-             int64_t each) {
+void gemm(CpuBackend& backend, const View& out, const ConstView& x, const PreparedWeight& weight,
+          int64_t each) {
   if (!is_block(weight.dtype)) {
     linear_float(backend.isa(), out, x, weight, each);
   } else if (dtypes::kOwnProducts.contains(weight.dtype)) {
@@ -66,11 +66,11 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
     linear(y.view(), x, weight, without);
     binary(Op::add, out, fusion.residual, y.view());
   } else if (fusion.input == LinearFusion::Input::plain) {
-    product(*this, out, x, weight, fusion.each);
+    gemm(*this, out, x, weight, fusion.each);
   } else {
     const Temporary input(*this, linear_input_shape(x, weight));
     run_linear_input(*this, input.view(), x, fusion);
-    product(*this, out, input.view(), weight, fusion.each);
+    gemm(*this, out, input.view(), weight, fusion.each);
   }
 }
 
@@ -105,7 +105,7 @@ void CpuBackend::grouped_linear(const View& out, const ConstView& x,
     for (const Row& row : rows[e]) tokens.push_back(row.token);
     const Temporary in(*this, {count, k}, x.dtype), y(*this, {count, width}, x.dtype);
     index_select(in.view(), x, {tokens.data(), DType::u32, Layout::contiguous({count})}, 0);
-    product(*this, y.view(), in.view(), *experts[e], 1);
+    gemm(*this, y.view(), in.view(), *experts[e], 1);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t place = rows[e][static_cast<size_t>(i)].place;
       copy({out.data, out.dtype, results.narrow(0, place, 1)},
@@ -121,7 +121,7 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
   const int64_t d = keys.layout.shape()[3], e = values.layout.shape()[3];
   const int64_t h = out.layout.shape()[1] / e;
   if (t == 0) return;
-  // All is checked before anything is stored.
+  // Everything is checked before anything is stored.
   const PagePlaces places({.op = "cached_attention",
                            .tables = where.tables,
                            .positions = where.positions,
@@ -164,7 +164,7 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
 
 namespace {
 
-/// The work itself, done again.
+/// A recording that runs the work again.
 class CpuGraph final : public DeviceGraph {
  public:
   explicit CpuGraph(std::function<void()> work) : work_(std::move(work)) {}

@@ -3,13 +3,14 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/math/orders.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
 
-/// Rows of a norm or softmax: `count` of them, each n elements. Strides count elements; `row` leads
-/// from row to row, `step` from element to element. `stream` asks for stores around the caches,
-/// from kernels that know them: rows then start at a line of the cache.
+/// Rows of a norm or softmax: `count` rows of n elements. Strides count elements: `row` from row to
+/// row, `step` from element to element. `stream` asks for non-temporal stores, from kernels that
+/// have them; rows then start at a cache line.
 struct RowsIn {
   const void* data;
   int64_t row, step;
@@ -20,15 +21,15 @@ struct RowsOut {
   bool stream;
 };
 
-/// Rows of rope. cos and sin are f32 with `half` elements a row.
+/// Rows of rope. cos and sin are f32 with `half` elements per row.
 struct RopeRows {
   RowsIn x, cos, sin;
   RowsOut y;
   int64_t count, d, half;
 };
 
-/// One call of the attention kernel: some queries of one key head, times some of the query heads
-/// that share it. Row r of the task is query first_query + r / heads, head r % heads.
+/// One call of the attention kernel: some queries of some query heads that share one key head. Row
+/// r of the task is query first_query + r / heads of head r % heads.
 struct AttentionTask {
   // Inputs. Strides count elements.
   const void *q, *k, *v;
@@ -39,43 +40,46 @@ struct AttentionTask {
   int64_t out_head, out_query, out_step;
   int64_t first_query, queries, heads;
   int64_t keys, d, e;
-  /// The sequence's pages; null: keys lie in one piece. Page i holds keys from i · page_keys on.
+  /// The pages of the sequence; null: keys are contiguous. Entry i is the page with keys from i ·
+  /// page_keys on.
   const uint32_t* table;
-  int64_t table_step, page_keys, k_page, v_page;  // k_page, v_page: from a page to the next
+  int64_t table_step, page_keys, k_page, v_page;  // k_page, v_page: strides from page to page
   /// Query i sees keys [i + low, i + high) within [0, keys).
   int64_t low, high;
   float scale, soft_cap;
-  /// What is added to scores: of the first head, query 0 and key 0; or null. Of u8 a 0 hides a key.
+  /// The mask's element of the first head, query 0 and key 0, or null. f32 masks are added to
+  /// scores; in u8 masks, 0 hides a key.
   const void* mask;
   int64_t mask_head, mask_query, mask_key;
   bool mask_hides;
   const float* slopes;
-  int64_t slopes_step, shift;  // from head to head; key i + shift is query i's own
+  int64_t slopes_step, shift;  // slopes_step: from head to head; key i + shift has the position of
+                               // query i
   int dtype;                   // of q and out: bf16, f16, f32
-  /// Working memory, 64-byte aligned, attention_scratch_floats(task) floats.
+  /// Working memory of attention_scratch_floats() floats, aligned to 64 bytes.
   float* scratch;
 };
 
-/// Keys of a chunk of attention, and rows that share one pass over it.
-inline constexpr int64_t kAttentionChunk = 256;
+using math::kAttentionChunk;
+/// Rows that share one pass over a chunk of keys.
 inline constexpr int64_t kAttentionRows = 6;
 
-/// Sizes are rounded up to this many floats, a multiple of every vector width.
+/// Sizes are rounded up to a multiple of so many floats, a multiple of every vector width.
 inline constexpr int64_t kAttentionPad = 64;
 
 [[gnu::always_inline]] inline constexpr int64_t attention_padded(int64_t n) {
   return (n + kAttentionPad - 1) / kAttentionPad * kAttentionPad;
 }
 
-/// Floats of working memory of a task: q, o, m and l of every row, a chunk of k and v as f32, and
-/// the scores and sums of one pass.
+/// The working memory of a task in floats: q, o, m and l of every row, a chunk of k and v as f32,
+/// and the scores and sums of one pass.
 constexpr int64_t attention_scratch_floats(int64_t rows, int64_t d, int64_t e) {
   const int64_t ep = attention_padded(e);
   return attention_padded(rows * d) + rows * ep + 2 * attention_padded(rows) +
          kAttentionChunk * (d + ep) + kAttentionRows * (kAttentionChunk + ep);
 }
 
-/// Tables are indexed by dtype; null where the op's row doesn't name the dtype.
+/// Tables are indexed by dtype; null if the op's row doesn't name the dtype.
 struct FusedKernels {
   using RmsNorm = void (*)(const RowsIn& x, const RowsIn& weight, const RowsOut& y, int64_t count,
                            int64_t n, float eps);
@@ -88,17 +92,17 @@ struct FusedKernels {
 };
 
 struct LayerNormKernels {
-  /// weight and bias: null, or n dense elements of the type that the dtype computes in.
+  /// weight and bias: null, or n dense elements of the compute type.
   using LayerNorm = void (*)(const RowsIn& x, const void* weight, const void* bias,
                              const RowsOut& y, int64_t count, int64_t n, float eps);
   LayerNorm layer_norm[kRealDTypeCount];
 };
 
-/// Bytes of a line of columns of one softmax, in the type that computes.
+/// Bytes of one row of the columns of a softmax_columns call, in the compute type.
 inline constexpr int kSoftmaxColumnBytes = 256;
 struct SoftmaxColumnsKernels {
-  /// x.step and y.step lead from line to line of `cols` neighbours, n lines; scratch is aligned to
-  /// 64 and holds n · kSoftmaxColumnBytes.
+  /// Softmax of `cols` neighbouring columns of n rows; x.step and y.step lead from row to row.
+  /// scratch is aligned to 64 bytes and holds n · kSoftmaxColumnBytes.
   using SoftmaxColumns = void (*)(const RowsIn& x, const RowsOut& y, int64_t cols, int64_t n,
                                   bool log, void* scratch);
   SoftmaxColumns run[kRealDTypeCount];

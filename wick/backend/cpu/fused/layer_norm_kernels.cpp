@@ -1,22 +1,22 @@
 #include "wick/backend/cpu/fused/fused_kernels.h"
 #include "wick/backend/cpu/fused/runs.h"
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/reduce/row_sum.h"
 #include "wick/backend/cpu/storage_type.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-// Deviations of a row are kept up to this length; longer rows compute them twice.
+// Deviations of rows up to this length are kept; longer rows compute them twice.
 constexpr int64_t kKeptRow = 16384;
 
 inline constexpr auto kSame = [](auto v) { return v; };
 inline constexpr auto kSquare = [](auto v) { return v * v; };
 
-/// c = x - m, widened.
+/// c = x - m in the compute type.
 template <class T>
-WICK_FN void deviations(const T* x, AccOf<T> m, AccOf<T>* c, int64_t n) {
+WICK_FN void deviations(const T* x, Compute<T> m, Compute<T>* c, int64_t n) {
   constexpr int kWidth = kStep<T>;
-  const VecOf<T> mv = splat(m);
+  const Vec<Compute<T>> mv = splat(m);
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) store(c + i, load(x + i) - mv);
   for (; i < n; ++i) c[i] = widen(x[i]) - m;
@@ -24,10 +24,10 @@ WICK_FN void deviations(const T* x, AccOf<T> m, AccOf<T>* c, int64_t n) {
 
 /// y = (c * r) * w + b, every step rounded; without w and b: c * r.
 template <class T>
-WICK_FN void scale_and_shift(const AccOf<T>* c, AccOf<T> r, const AccOf<T>* w, const AccOf<T>* b,
-                             T* y, int64_t n) {
+WICK_FN void scale_and_shift(const Compute<T>* c, Compute<T> r, const Compute<T>* w,
+                             const Compute<T>* b, T* y, int64_t n) {
   constexpr int kWidth = kStep<T>;
-  const VecOf<T> rv = splat(r);
+  const Vec<Compute<T>> rv = splat(r);
   int64_t i = 0;
   if (w != nullptr && b != nullptr) {
     for (; i + kWidth <= n; i += kWidth) {
@@ -39,7 +39,7 @@ WICK_FN void scale_and_shift(const AccOf<T>* c, AccOf<T> r, const AccOf<T>* w, c
     for (; i + kWidth <= n; i += kWidth) store(y + i, load(c + i) * rv);
   }
   for (; i < n; ++i) {
-    AccOf<T> v = c[i] * r;
+    Compute<T> v = c[i] * r;
     if (w != nullptr) v = v * w[i];
     if (b != nullptr) v = v + b[i];
     y[i] = narrow<T>(v);
@@ -53,7 +53,7 @@ WICK_FN void scale_and_shift(const AccOf<T>* c, AccOf<T> r, const AccOf<T>* w, c
 template <class T>
 void layer_norm(const RowsIn& xs, const void* weight, const void* bias, const RowsOut& ys,
                 int64_t count, int64_t n, float eps) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   T gathered[kSumChunk];
   alignas(64) A kept[kKeptRow];
   const auto* x = static_cast<const T*>(xs.data);
@@ -63,20 +63,20 @@ void layer_norm(const RowsIn& xs, const void* weight, const void* bias, const Ro
   for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
     ChunkSums<A> sums, squares;
     for (int64_t i = 0; i < n; i += kSumChunk) {
-      const int64_t length = smaller(n - i, kSumChunk);
+      const int64_t length = min(n - i, kSumChunk);
       sums.add(chunk_sum(run_of(x, xs.step, i, length, gathered), length, kSame));
     }
     const A m = sums.total() / static_cast<A>(n);
     const bool keeps = n <= kKeptRow;
     for (int64_t i = 0; i < n; i += kSumChunk) {
-      const int64_t length = smaller(n - i, kSumChunk);
+      const int64_t length = min(n - i, kSumChunk);
       A* c = keeps ? kept + i : kept;
       deviations(run_of(x, xs.step, i, length, gathered), m, c, length);
       squares.add(chunk_sum(c, length, kSquare));
     }
     const A r = A{1} / math::sqrt(squares.total() / static_cast<A>(n) + static_cast<A>(eps));
     for (int64_t i = 0; i < n; i += kSumChunk) {
-      const int64_t length = smaller(n - i, kSumChunk);
+      const int64_t length = min(n - i, kSumChunk);
       A* c = keeps ? kept + i : kept;
       if (!keeps) deviations(run_of(x, xs.step, i, length, gathered), m, c, length);
       T* out = ys.step == 1 ? y + i : gathered;

@@ -7,12 +7,12 @@
 #include "wick/backend/cpu/linear/workspace.h"
 #include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/thread_pool.h"
-#include "wick/backend/cpu/walk.h"
+#include "wick/base/collapsed_dims.h"
 
 namespace wick::cpu {
 namespace {
 
-// Below this many elements a second thread costs more than it saves.
+// Below so many elements a second thread costs more than it saves.
 constexpr int64_t kElemsPerThread = 32768;
 
 const FusedKernels& kernels([[maybe_unused]] Isa isa) {
@@ -26,9 +26,8 @@ char* at(void* data, DType dtype, int64_t elem) {
   return static_cast<char*>(data) + bytes_of(dtype, elem);
 }
 
-/// True for an output that is large enough to go around the caches and whose rows all start at a
-/// line of the cache: these kernels write whole lines from a row's first element on, where loops of
-/// single elements (loops.h) come to the next line by themselves.
+/// Whether an output is large enough for non-temporal stores, and all of its rows start at a cache
+/// line: these kernels store whole cache lines from a row's first element on.
 bool should_stream(const View& out) {
   const Layout& y = out.layout;
   if (bytes_of(out.dtype, y.elems()) < stream_threshold_bytes()) return false;
@@ -39,19 +38,17 @@ bool should_stream(const View& out) {
   return places % 64 == 0;
 }
 
-/// Calls body(out and in offsets, their strides, rows) for all rows along `axis`, over the threads.
+/// Calls body(offsets, strides, count) for runs of rows along `axis`, on all threads. Offsets and
+/// strides are those of out, then of in.
 template <class F>
 void for_each_row(const Layout& out, const Layout& in, int axis, int64_t n, F&& body) {
-  Walk<2> walk({out.offset(), in.offset()});
-  for (int d = 0; d < in.rank(); ++d) {
-    if (d != axis) walk.add(in.shape()[d], {out.stride(d), in.stride(d)});
-  }
-  parallel_for(walk.total(), kElemsPerThread / std::max<int64_t>(n, 1),
-               [&](int64_t begin, int64_t end) { walk.runs(begin, end, body); });
+  const CollapsedDims<2> rows({&out, &in}, ~(1u << axis));
+  parallel_for(rows.elems, kElemsPerThread / std::max<int64_t>(n, 1),
+               [&](int64_t begin, int64_t end) { rows.runs(begin, end, body); });
 }
 
-/// A dim other than `axis` along which both lie dense, or -1. Columns of few, or of so many
-/// elements that a strip of them would be larger than a cache, go row by row.
+/// A dim other than `axis` along which both operands are dense, or -1. Few columns, and columns so
+/// long that a strip of them exceeds a cache, are processed one after another.
 int columns_dim(const Layout& out, const Layout& in, int axis) {
   constexpr int64_t kFew = 4, kMost = 65536;
   if (out.stride(axis) == 1 && in.stride(axis) == 1) return -1;
@@ -62,7 +59,7 @@ int columns_dim(const Layout& out, const Layout& in, int axis) {
   return -1;
 }
 
-/// softmax along `axis` for strips of neighbours along `columns`.
+/// softmax along `axis` of strips of neighbours along `columns`.
 void softmax_of_columns(Isa isa, const View& out, const ConstView& in, int axis, int columns,
                         bool log) {
   const Layout &x = in.layout, &y = out.layout;
@@ -70,11 +67,8 @@ void softmax_of_columns(Isa isa, const View& out, const ConstView& in, int axis,
       WICK_SELECT_KERNELS(isa, softmax_columns_kernels, v4).run[static_cast<size_t>(in.dtype)];
   const int64_t n = x.shape()[axis], all = x.shape()[columns];
   const int64_t width = kSoftmaxColumnBytes / (in.dtype == DType::f64 ? 8 : 4);
-  Walk<2> walk({y.offset(), x.offset()});
-  for (int d = 0; d < x.rank(); ++d) {
-    if (d != axis && d != columns) walk.add(x.shape()[d], {y.stride(d), x.stride(d)});
-  }
-  const int64_t strips = (all + width - 1) / width, tasks = walk.total() * strips;
+  const CollapsedDims<2> rest({&y, &x}, ~(1u << axis | 1u << columns));
+  const int64_t strips = (all + width - 1) / width, tasks = rest.elems * strips;
   const int parts = static_cast<int>(std::clamp<int64_t>(
       x.elems() / kElemsPerThread, 1, std::min<int64_t>(tasks, ThreadPool::global().threads())));
   const auto scratch_bytes = static_cast<size_t>(n * kSoftmaxColumnBytes);
@@ -86,7 +80,7 @@ void softmax_of_columns(Isa isa, const View& out, const ConstView& in, int axis,
       const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
       if (task >= tasks) return;
       const int64_t first = task % strips * width;
-      const auto offsets = walk.at(task / strips);
+      const auto offsets = rest.at(task / strips);
       kernel({at(in.data, in.dtype, offsets[1] + first), 0, x.stride(axis)},
              {at(out.data, out.dtype, offsets[0] + first), 0, y.stride(axis), false},
              std::min(width, all - first), n, log, scratch);
@@ -143,7 +137,7 @@ void CpuBackend::layer_norm(const View& out, const ConstView& in, const ConstVie
   const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);
   const DType compute = in.dtype == DType::f64 ? DType::f64 : DType::f32;
   const auto widened = [&](const ConstView& v) {
-    std::vector<double> wide;  // of either type
+    std::vector<double> wide;  // of either compute type
     if (v.data == nullptr) return wide;
     wide.resize(static_cast<size_t>(n));
     const View to{wide.data(), compute, Layout::contiguous(Shape{n})};
@@ -165,14 +159,14 @@ void CpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   const auto kernel = kernels(isa_).rope[static_cast<size_t>(in.dtype)];
   const int rank = x.rank();
   const int64_t d = x.shape()[rank - 1], half = cos.layout.shape().back();
-  Walk<4> walk({y.offset(), x.offset(), cos.layout.offset(), sin.layout.offset()});
+  CollapsedDims<4> all({y.offset(), x.offset(), cos.layout.offset(), sin.layout.offset()});
   for (int i = 0; i + 1 < rank; ++i) {
-    walk.add(x.shape()[i], {y.stride(i), x.stride(i), stride_along(cos.layout, i, rank),
-                            stride_along(sin.layout, i, rank)});
+    all.add(x.shape()[i], {y.stride(i), x.stride(i), stride_along(cos.layout, i, rank),
+                           stride_along(sin.layout, i, rank)});
   }
   const bool stream = should_stream(out) && bytes_of(out.dtype, half) % 64 == 0;
-  parallel_for(walk.total(), kElemsPerThread / d, [&](int64_t begin, int64_t end) {
-    walk.runs(begin, end, [&](const auto& offset, const auto& stride, int64_t count) {
+  parallel_for(all.elems, kElemsPerThread / d, [&](int64_t begin, int64_t end) {
+    all.runs(begin, end, [&](const auto& offset, const auto& stride, int64_t count) {
       const RopeRows rows{
           .x = {at(in.data, in.dtype, offset[1]), stride[1], x.stride(rank - 1)},
           .cos = {at(cos.data, cos.dtype, offset[2]), stride[2],

@@ -1,26 +1,25 @@
-#include "wick/backend/cpu/fused/exp_lanes.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
 #include "wick/backend/cpu/fused/runs.h"
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/reduce/row_sum.h"
 #include "wick/backend/cpu/storage_type.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-// The exponentials of a row are kept up to this length where the output can't hold them; longer
-// rows compute them twice, which gives the same bits.
+// The exponentials of rows up to this length are kept if the output can't hold them. Longer rows
+// compute them twice, with the same bits.
 constexpr int64_t kKeptRow = 16384;
 
-// Neighbouring pairs that rope turns at a time.
+// Neighbouring pairs that rope rotates at a time.
 constexpr int64_t kRopePairs = 32;
 
-/// y = (x * r) * w over a contiguous run, each product rounded, then the store.
-/// Streamed rows ask for `ahead` meanwhile: with only stores under way, memory would idle.
+/// y = (x * r) * w of a contiguous run, each product rounded, then the store. kStream: prefetches
+/// `ahead` meanwhile, so that memory isn't idle during non-temporal stores.
 template <bool kStream, class T, class W>
-WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, AccOf<T> r,
+WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, Compute<T> r,
                        const T* ahead = nullptr) {
   constexpr int kWidth = kStep<T>;
-  const VecOf<T> rv = splat(r);
+  const Vec<Compute<T>> rv = splat(r);
   int64_t i = 0;
   if constexpr (kStep<T> == kStep<W>) {
     const auto scaled = [&](int64_t at) { return (load(x + at) * rv) * load(w + at); };
@@ -33,7 +32,7 @@ WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, AccOf<T> r,
     }
     for (; i + kWidth <= n; i += kWidth) store(y + i, scaled(i));
   }
-  for (; i < n; ++i) y[i] = narrow<T>((widen(x[i]) * r) * static_cast<AccOf<T>>(widen(w[i])));
+  for (; i < n; ++i) y[i] = narrow<T>((widen(x[i]) * r) * static_cast<Compute<T>>(widen(w[i])));
 }
 
 // y = x / sqrt(mean(x * x) + eps) * weight for each row.
@@ -43,8 +42,8 @@ WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, AccOf<T> r,
 // then r = 1 / sqrt(sum / n + eps), y = (x * r) * weight, every step rounded. Bytes moved: n *
 // (sizeof x + sizeof y) a row, and the weight once.
 template <class T>
-WICK_FN AccOf<T> rms_scale(AccOf<T> sum, int64_t n, float eps) {
-  using A = AccOf<T>;
+WICK_FN Compute<T> rms_scale(Compute<T> sum, int64_t n, float eps) {
+  using A = Compute<T>;
   return A{1} / math::sqrt(sum / static_cast<A>(n) + static_cast<A>(eps));
 }
 
@@ -53,7 +52,7 @@ inline constexpr auto kSquare = [](auto v) { return v * v; };
 template <bool kStream, class T, class W>
 WICK_FN void rms_norm_dense(const RowsIn& xs, const W* w, const RowsOut& ys, int64_t count,
                             int64_t n, float eps) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   const auto* x = static_cast<const T*>(xs.data);
   auto* y = static_cast<T*>(ys.data);
   A r = rms_scale<T>(row_sum(x, n, kSquare), n, eps);
@@ -67,7 +66,7 @@ WICK_FN void rms_norm_dense(const RowsIn& xs, const W* w, const RowsOut& ys, int
 template <class T, class W>
 WICK_FN void rms_norm_strided(const RowsIn& xs, const RowsIn& ws, const RowsOut& ys, int64_t count,
                               int64_t n, float eps) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   const auto* x = static_cast<const T*>(xs.data);
   const auto* w = static_cast<const W*>(ws.data);
   auto* y = static_cast<T*>(ys.data);
@@ -76,12 +75,12 @@ WICK_FN void rms_norm_strided(const RowsIn& xs, const RowsIn& ws, const RowsOut&
     W w_run[kSumChunk];
     ChunkSums<A> sums;
     for (int64_t i = 0; i < n; i += kSumChunk) {
-      const int64_t length = smaller(n - i, kSumChunk);
+      const int64_t length = min(n - i, kSumChunk);
       sums.add(chunk_sum(run_of(x, xs.step, i, length, x_run), length, kSquare));
     }
     const A r = rms_scale<T>(sums.total(), n, eps);
     for (int64_t i = 0; i < n; i += kSumChunk) {
-      const int64_t length = smaller(n - i, kSumChunk);
+      const int64_t length = min(n - i, kSumChunk);
       scale_run<false>(run_of(x, xs.step, i, length, x_run), run_of(w, ws.step, i, length, w_run),
                        y_run, length, r);
       scatter_run(y, ys.step, i, length, y_run);
@@ -102,30 +101,30 @@ void rms_norm(const RowsIn& xs, const RowsIn& ws, const RowsOut& ys, int64_t cou
   }
 }
 
-/// The largest of a contiguous run and `m`. Ignores NaN and the sign of zero: a NaN makes the whole
-/// row NaN through its exponential, and x - 0 has one value.
+/// The largest of a contiguous run and `m`. Ignores NaN, whose exponential makes the whole row NaN,
+/// and the sign of zero, which doesn't change x - m.
 template <class T>
-WICK_FN AccOf<T> run_max(const T* x, int64_t n, AccOf<T> m) {
+WICK_FN Compute<T> run_max(const T* x, int64_t n, Compute<T> m) {
   constexpr int kWidth = kStep<T>;
-  VecOf<T> a[4];
+  Vec<Compute<T>> a[4];
   for (int v = 0; v < 4; ++v) a[v] = splat(m);
   int64_t i = 0;
   for (; i + 4 * kWidth <= n; i += 4 * kWidth) {
     for (int v = 0; v < 4; ++v) {
-      a[v] = larger(load(x + i + v * kWidth), a[v]);
+      a[v] = max(load(x + i + v * kWidth), a[v]);
     }
   }
-  for (; i + kWidth <= n; i += kWidth) a[0] = larger(load(x + i), a[0]);
-  m = largest_lane(larger(larger(a[0], a[1]), larger(a[2], a[3])));
+  for (; i + kWidth <= n; i += kWidth) a[0] = max(load(x + i), a[0]);
+  m = reduce_max(max(max(a[0], a[1]), max(a[2], a[3])));
   for (; i < n; ++i) m = widen(x[i]) > m ? widen(x[i]) : m;
   return m;
 }
 
-/// out = x - m, widened.
+/// out = x - m in the compute type.
 template <class T>
-WICK_FN void subtract_run(const T* x, AccOf<T> m, AccOf<T>* out, int64_t n) {
+WICK_FN void subtract_run(const T* x, Compute<T> m, Compute<T>* out, int64_t n) {
   constexpr int kWidth = kStep<T>;
-  const VecOf<T> mv = splat(m);
+  const Vec<Compute<T>> mv = splat(m);
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) store(out + i, load(x + i) - mv);
   for (; i < n; ++i) out[i] = widen(x[i]) - m;
@@ -136,23 +135,23 @@ WICK_FN void exp_run(A* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = math::exp(x[i]);
 }
 
-/// e = exp(x - m) over a chunk of a row, and their sum in the order of chunk_sum: while an
-/// exponential is at hand, it goes to its accumulator.
+/// e = exp(x - m) of a chunk of a row, and their sum in the order of chunk_sum: each exponential is
+/// added to its accumulator while it is in a register.
 template <class T>
-WICK_FN AccOf<T> exp_chunk(const T* x, AccOf<T> m, AccOf<T>* e, int64_t n) {
-  using A = AccOf<T>;
+WICK_FN Compute<T> exp_chunk(const T* x, Compute<T> m, Compute<T>* e, int64_t n) {
+  using A = Compute<T>;
   constexpr int kWidth = kLanes<A>;
   constexpr int kGroup = 8 * kWidth;  // accumulators held in registers at a time
   constexpr int kGroups = kGroup < kSumAccumulators ? kSumAccumulators / kGroup : 1;
   alignas(64) A acc[kSumAccumulators];
-  const VecOf<T> mv = splat(m);
+  const Vec<Compute<T>> mv = splat(m);
   const int64_t full = n / kSumAccumulators * kSumAccumulators;
   for (int g = 0; g < kGroups; ++g) {
-    VecOf<T> a[8] = {};
+    Vec<Compute<T>> a[8] = {};
     for (int64_t i = g * kGroup; i < full; i += kSumAccumulators) {
 #pragma GCC unroll 8
       for (int v = 0; v < 8; ++v) {
-        const VecOf<T> y = exp_lanes<A>(load(x + i + v * kWidth) - mv);
+        const Vec<Compute<T>> y = exp_lanes<A>(load(x + i + v * kWidth) - mv);
         store(e + i + v * kWidth, y);
         a[v] = a[v] + y;
       }
@@ -168,7 +167,7 @@ WICK_FN AccOf<T> exp_chunk(const T* x, AccOf<T> m, AccOf<T>* e, int64_t n) {
 
 /// y = f(e), rounded; f maps a vector or one element.
 template <class T, class F>
-WICK_FN void finish_run(const AccOf<T>* e, T* y, int64_t n, const F& f) {
+WICK_FN void finish_run(const Compute<T>* e, T* y, int64_t n, const F& f) {
   constexpr int kWidth = kStep<T>;
   int64_t i = 0;
   for (; i + 2 * kWidth <= n; i += 2 * kWidth) {
@@ -178,15 +177,15 @@ WICK_FN void finish_run(const AccOf<T>* e, T* y, int64_t n, const F& f) {
   for (; i < n; ++i) y[i] = narrow<T>(f(e[i]));
 }
 
-/// One row of softmax. `gathered` holds a chunk of it where x or y aren't dense, `kept` its
-/// exponentials where y can't: all of them in rows up to kKeptRow, else those of a chunk.
+/// One row of softmax. `gathered` holds a chunk if x or y isn't dense. `kept` holds exponentials if
+/// y can't: those of the whole row up to kKeptRow elements, else those of a chunk.
 template <class T>
 WICK_FN void softmax_row(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t n, bool log,
-                         T* gathered, AccOf<T>* kept) {
-  using A = AccOf<T>;
+                         T* gathered, Compute<T>* kept) {
+  using A = Compute<T>;
   A m = -static_cast<A>(__builtin_huge_val());
   for (int64_t i = 0; i < n; i += kSumChunk) {
-    const int64_t length = smaller(n - i, kSumChunk);
+    const int64_t length = min(n - i, kSumChunk);
     m = run_max(run_of(x, x_step, i, length, gathered), length, m);
   }
   A* all = n <= kKeptRow ? kept : nullptr;
@@ -196,7 +195,7 @@ WICK_FN void softmax_row(const T* x, int64_t x_step, T* y, int64_t y_step, int64
   if (log) all = nullptr;
   ChunkSums<A> sums;
   for (int64_t i = 0; i < n; i += kSumChunk) {
-    const int64_t length = smaller(n - i, kSumChunk);
+    const int64_t length = min(n - i, kSumChunk);
     A* e = all != nullptr ? all + i : kept;
     sums.add(exp_chunk(run_of(x, x_step, i, length, gathered), m, e, length));
   }
@@ -204,7 +203,7 @@ WICK_FN void softmax_row(const T* x, int64_t x_step, T* y, int64_t y_step, int64
   const A r = A{1} / sum;
   const A log_sum = log ? math::log(sum) : A{0};
   for (int64_t i = 0; i < n; i += kSumChunk) {
-    const int64_t length = smaller(n - i, kSumChunk);
+    const int64_t length = min(n - i, kSumChunk);
     A* e = all != nullptr ? all + i : kept;
     if (all == nullptr) {
       subtract_run(run_of(x, x_step, i, length, gathered), m, e, length);
@@ -227,7 +226,7 @@ WICK_FN void softmax_row(const T* x, int64_t x_step, T* y, int64_t y_step, int64
 template <class T>
 void softmax(const RowsIn& xs, const RowsOut& ys, int64_t count, int64_t n, bool log) {
   T gathered[kSumChunk];
-  alignas(64) AccOf<T> kept[kKeptRow];
+  alignas(64) Compute<T> kept[kKeptRow];
   const auto* x = static_cast<const T*>(xs.data);
   auto* y = static_cast<T*>(ys.data);
   for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
@@ -241,7 +240,7 @@ void softmax(const RowsIn& xs, const RowsOut& ys, int64_t count, int64_t n, bool
 template <class T>
 WICK_FN void rope_halves(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
                          int64_t ss, T* y, int64_t ys, int64_t count, int64_t half) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   for (int64_t i = 0; i < count; ++i) {
     const A x0 = widen(x[i * xs]), x1 = widen(x[(i + half) * xs]);
     const A cv = static_cast<A>(c[i * cs]), sv = static_cast<A>(s[i * ss]);
@@ -250,18 +249,19 @@ WICK_FN void rope_halves(const T* x, int64_t xs, const float* c, int64_t cs, con
   }
 }
 
-/// Rows without gaps. Both halves of a streamed row start at a line of the cache.
+/// Dense rows. kStream: both halves of a row start at a cache line.
 template <bool kStream, class T>
 WICK_FN void rope_halves_dense(const T* x, const float* c, const float* s, T* y, int64_t half) {
   constexpr int kWidth = kStep<T>;
   int64_t i = 0;
   if constexpr (kStep<T> == kStep<float>) {
-    const auto rotated = [&](int64_t at, F32* y0, F32* y1) {
-      const F32 x0 = load(x + at), x1 = load(x + at + half), cv = load(c + at), sv = load(s + at);
+    const auto rotated = [&](int64_t at, Vec<float>* y0, Vec<float>* y1) {
+      const Vec<float> x0 = load(x + at), x1 = load(x + at + half), cv = load(c + at),
+                       sv = load(s + at);
       *y0 = x0 * cv - x1 * sv;
       *y1 = x0 * sv + x1 * cv;
     };
-    F32 a0, a1, b0, b1;
+    Vec<float> a0, a1, b0, b1;
     for (; i + 2 * kWidth <= half; i += 2 * kWidth) {
       rotated(i, &a0, &a1);
       rotated(i + kWidth, &b0, &b1);
@@ -277,13 +277,13 @@ WICK_FN void rope_halves_dense(const T* x, const float* c, const float* s, T* y,
   rope_halves(x + i, 1, c + i, 1, s + i, 1, y + i, 1, half - i, half);
 }
 
-// Differences and sums go to arrays of their own before they are interleaved: side by side, GCC
-// makes them one instruction that subtracts and adds in turn, and (12.2) fuses the products into it
+// Differences and sums are computed in separate arrays before they are interleaved. Otherwise GCC
+// uses one instruction that subtracts and adds alternately, and GCC 12.2 fuses the products into it
 // in spite of -ffp-contract=off.
 template <class T>
 WICK_FN void rope_pairs(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
                         int64_t ss, T* y, int64_t ys, int64_t count) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   A x0[kRopePairs], x1[kRopePairs], cv[kRopePairs], sv[kRopePairs], y0[kRopePairs], y1[kRopePairs];
   for (int64_t i = 0; i < count; ++i) {
     x0[i] = widen(x[2 * i * xs]), x1[i] = widen(x[(2 * i + 1) * xs]);
@@ -302,10 +302,10 @@ WICK_FN void rope_neighbours(const T* x, int64_t xs, const float* c, int64_t cs,
                              int64_t ss, T* y, int64_t ys, int64_t half) {
   const bool dense = xs == 1 && cs == 1 && ss == 1 && ys == 1;
   for (int64_t start = 0; start < half; start += kRopePairs) {
-    const int64_t count = smaller(half - start, kRopePairs);
+    const int64_t count = min(half - start, kRopePairs);
     const T* from = x + 2 * start * xs;
     T* to = y + 2 * start * ys;
-    if (dense && count == kRopePairs) {  // known strides and sizes: whole vectors, no loops
+    if (dense && count == kRopePairs) {  // constant strides and sizes: whole vectors
       rope_pairs(from, 1, c + start, 1, s + start, 1, to, 1, kRopePairs);
     } else {
       rope_pairs(from, xs, c + start * cs, cs, s + start * ss, ss, to, ys, count);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Pages of a cache that sequences write their next positions to.
+// The pages of a cache to which sequences write their next positions.
 
 #include <cstdint>
 #include <vector>
@@ -9,16 +9,17 @@
 
 namespace wick::cpu {
 
-/// The places of t rows in pages, as Backend::store_in_pages describes them.
+/// Where t rows lie in pages, as Backend::store_in_pages describes.
 class PagePlaces {
  public:
   struct Operands {
-    const char* op;       ///< named in errors
-    ConstView tables;     ///< u32 [b, n]; without data: one sequence in one page
+    const char* op;       ///< for errors
+    ConstView tables;     ///< u32 [b, n]; no data: one sequence in one page
     ConstView positions;  ///< u32 [t]
-    int64_t pages, size;  ///< how many there are, and the positions of each
-    int64_t limit;        ///< of positions, beside what tables reach to
-    bool reads;           ///< whether all pages of a sequence are used, not only those written to
+    int64_t pages, size;  ///< number of pages, and positions of each
+    int64_t limit;        ///< positions are below this, and below what the tables reach
+    bool reads;           ///< whether all pages of a sequence are used, or only those that are
+                          ///< written
   };
   /// Errors: those of Backend::store_in_pages, before anything is written.
   explicit PagePlaces(const Operands& operands);

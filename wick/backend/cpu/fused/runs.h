@@ -1,7 +1,6 @@
 #pragma once
 
-// Rows of any stride, a run of neighbours at a time. For kernels: in the namespace of an
-// instruction set.
+// Rows of any stride as contiguous runs. For kernel sources only (see isa.h).
 
 #include <cstdint>
 
@@ -11,7 +10,7 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// Elements [i, i + count) of a row as a contiguous run: in place, or gathered into `scratch`.
+/// Elements [i, i + count) of a row as a contiguous run, in place or gathered into `scratch`.
 template <class T>
 WICK_FN const T* run_of(const T* x, int64_t step, int64_t i, int64_t count, T* scratch) {
   if (step == 1) return x + i;

@@ -10,7 +10,7 @@
 namespace wick::cpu {
 namespace {
 
-/// Element [row, i] of a state's words, or [row] where it has one dim.
+/// Element [row, i] of a matrix of words, or [row] of a vector.
 uint32_t& word(const View& view, int64_t row, int64_t i = 0) {
   const Layout& l = view.layout;
   const int64_t at = row * l.stride(0) + (l.rank() > 1 ? i * l.stride(1) : 0);
@@ -44,7 +44,7 @@ void sample_row(const SampleState& state, int64_t row, const ConstView& logits) 
   }
   std::vector<int32_t> history;
   if (room > 0) {
-    // What the penalties look at, no more.
+    // Only the tokens that penalties use.
     const int64_t wanted = options.penalty_window >= 0 ? options.penalty_window : tokens;
     for (int64_t i = std::max<int64_t>(0, tokens - wanted); i < tokens; ++i) {
       history.push_back(static_cast<int32_t>(word(state.history, row, i)));

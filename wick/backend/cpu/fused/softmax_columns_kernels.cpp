@@ -1,18 +1,17 @@
-#include "wick/backend/cpu/fused/exp_lanes.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/reduce/row_sum.h"
 #include "wick/backend/cpu/storage_type.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// A strip of columns: so many vectors of the type that computes.
+/// Vectors of the compute type in a row of a strip of columns.
 constexpr int kVectors = kSoftmaxColumnBytes / kVectorBytes;
 
 template <class T>
-using Strip = VecOf<T>[kVectors];
+using Strip = Vec<Compute<T>>[kVectors];
 
-/// Elements [0, cols) of a line, widened; lanes beyond are +0.
+/// Elements [0, cols) of a row in the compute type; lanes beyond are +0.
 template <class T>
 WICK_FN void load_strip(const T* x, int64_t cols, Strip<T>& to) {
   constexpr int kWidth = kStep<T>;
@@ -21,7 +20,7 @@ WICK_FN void load_strip(const T* x, int64_t cols, Strip<T>& to) {
     const int64_t left = cols - v * kWidth;
     to[v] = left >= kWidth ? load(x + v * kWidth)
             : left > 0     ? load_partial(x + v * kWidth, static_cast<int>(left))
-                           : VecOf<T>{};
+                           : Vec<Compute<T>>{};
   }
 }
 
@@ -40,9 +39,9 @@ WICK_FN void store_strip(const Strip<T>& from, int64_t cols, T* y) {
   }
 }
 
-/// One vector of columns over a chunk of rows: each difference from the maximum becomes its
-/// exponential, where those are kept, and the sum of these is the chunk's, in the order of
-/// chunk_sum.
+/// One vector of columns of a chunk of rows: replaces elements by their difference from the
+/// maximum, or with `keeps` by its exponential, and returns the sum of the exponentials in the
+/// order of chunk_sum.
 template <class A, class V>
 WICK_FN V exp_chunk_of_columns(A* e, int64_t step, int64_t n, V m, bool keeps) {
   V acc[kSumAccumulators];
@@ -56,14 +55,14 @@ WICK_FN V exp_chunk_of_columns(A* e, int64_t step, int64_t n, V m, bool keeps) {
   return sum_tree(static_cast<const V*>(acc));
 }
 
-// y = exp(x - max) / sum, or its logarithm, along lines of columns that lie side by side.
-// Index map: lanes are columns; a strip of them is copied, widened, into `kept` and stays in a near
-// cache. Order: that of softmax (norm_kernels.cpp). Bytes moved: x read and y written once.
+// y = exp(x - max) / sum, or its logarithm, of neighbouring columns. Index map: lanes are columns;
+// a strip of them is copied in the compute type to `kept`, which stays in a cache. Order: that of
+// softmax (norm_kernels.cpp). Bytes moved: x read and y written once.
 template <class T>
 void softmax_columns(const RowsIn& xs, const RowsOut& ys, int64_t cols, int64_t n, bool log,
                      void* scratch) {
-  using A = AccOf<T>;
-  using V = VecOf<T>;
+  using A = Compute<T>;
+  using V = Vec<Compute<T>>;
   constexpr int kWidth = kStep<T>;
   constexpr int64_t kCols = kVectors * kWidth;
   const auto* x = static_cast<const T*>(xs.data);
@@ -76,7 +75,7 @@ void softmax_columns(const RowsIn& xs, const RowsOut& ys, int64_t cols, int64_t 
     load_strip(x, cols, line);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      m[v] = larger(line[v], m[v]);
+      m[v] = max(line[v], m[v]);
       store(kept + i * kCols + v * kWidth, line[v]);
     }
   }
@@ -84,7 +83,7 @@ void softmax_columns(const RowsIn& xs, const RowsOut& ys, int64_t cols, int64_t 
   for (int v = 0; v < kVectors; ++v) {
     ChunkSums<V> sums;
     for (int64_t i = 0; i < n; i += kSumChunk) {
-      sums.add(exp_chunk_of_columns(kept + i * kCols + v * kWidth, kCols, smaller(n - i, kSumChunk),
+      sums.add(exp_chunk_of_columns(kept + i * kCols + v * kWidth, kCols, min(n - i, kSumChunk),
                                     m[v], !log));
     }
     last[v] = log ? log_lanes<A>(sums.total()) : splat(A{1}) / sums.total();

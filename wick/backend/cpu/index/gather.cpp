@@ -1,5 +1,5 @@
-// gather: out[.., i, ..] = in[.., ids[.., i, ..], ..]. Moves elements of 1, 2, 4 or 8 bytes; reads
-// ids once and checks them on the way, since what is written is a result nobody has seen yet.
+// gather: out[.., i, ..] = in[.., ids[.., i, ..], ..]. Moves elements of 1, 2, 4 or 8 bytes. Reads
+// ids once and checks them meanwhile, since nobody has seen the output yet.
 
 #include <atomic>
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace wick::cpu {
 namespace {
 
-/// One aligned line of the cache, around it.
+/// Copies one cache line to an aligned address with non-temporal stores.
 void stream_line(char* to, const void* from) {
 #if defined(__x86_64__)
   for (int i = 0; i < 4; ++i) {
@@ -24,7 +24,7 @@ void stream_line(char* to, const void* from) {
 #endif
 }
 
-/// The element that an id names, or 0; `good` becomes false where that isn't for padding.
+/// The element that an id names, or 0. `good` becomes false if the id is neither valid nor padding.
 template <class T, class Id>
 inline T pick(const char* ids, const char* from, int64_t step, uint64_t limit, bool& good) {
   Id id;
@@ -39,7 +39,7 @@ inline T pick(const char* ids, const char* from, int64_t step, uint64_t limit, b
   return value;
 }
 
-/// False when an id was neither below the limit nor padding.
+/// False if an id was neither below the limit nor padding.
 template <class T, class Id>
 bool gather_strided(const Strip& s, uint64_t limit) {
   bool good = true;
@@ -59,8 +59,8 @@ bool gather_strided(const Strip& s, uint64_t limit) {
   return good;
 }
 
-/// Dense lines along the dim, a line of the cache at a time. What ids choose is read out of order,
-/// so the next line's is asked for in order meanwhile, and ids well ahead.
+/// Dense rows along the dim, a cache line at a time. Elements are read out of order, so the next
+/// row's are prefetched in order meanwhile, and ids well ahead.
 template <class T, class Id>
 bool gather_dense(const Strip& s, uint64_t limit, bool stream) {
   constexpr int64_t kLine = 64 / sizeof(T), kSize = sizeof(T), kId = sizeof(Id);

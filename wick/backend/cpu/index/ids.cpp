@@ -5,22 +5,15 @@
 #include <atomic>
 #include <cstdlib>
 #include <type_traits>
-#include <vector>
 
 #include "wick/base/error.h"
 
 namespace wick::cpu {
 namespace {
 
-Walk<1> walk_of(const Layout& layout) {
-  Walk<1> walk({layout.offset()});
-  for (int d = 0; d < layout.rank(); ++d) walk.add(layout.shape()[d], {layout.stride(d)});
-  return walk;
-}
-
-/// Whether n ids are all padding or below `limit`. Written so that compilers vectorise it: a signed
-/// id is right when neither it nor its distance from the last one is negative; an unsigned one when
-/// the next number, to which padding is 0, isn't above the limit.
+/// Whether each of n ids is padding or below `limit`. Written so that compilers vectorise it: a
+/// signed id is right if neither it nor (limit − 1 − id) is negative; an unsigned id is right if id
+/// + 1, which is 0 for padding, is at most the limit.
 template <class Id>
 bool all_below(const Id* ids, int64_t stride, int64_t n, uint64_t limit) {
   if constexpr (std::numeric_limits<Id>::is_signed) {
@@ -57,12 +50,12 @@ bool all_below(const Id* ids, int64_t stride, int64_t n, uint64_t limit) {
 }  // namespace
 
 void fail_id(Op op, const ConstView& ids, const ConstView& x, int dim) {
-  const Walk<1> walk = walk_of(ids.layout);
+  const CollapsedDims<1> all({&ids.layout});
   const int64_t size = x.layout.shape()[dim];
   with_id_type(ids.dtype, [&](auto zero) {
     using Id = decltype(zero);
-    for (int64_t i = 0; i < walk.total(); ++i) {
-      const Id id = static_cast<const Id*>(ids.data)[walk.at(i)[0]];
+    for (int64_t i = 0; i < all.elems; ++i) {
+      const Id id = static_cast<const Id*>(ids.data)[all.at(i)[0]];
       const auto wide = static_cast<int64_t>(id);
       if (is_padding(id) || (wide >= 0 && wide < size)) continue;
       throw Error(
@@ -77,18 +70,17 @@ void fail_id(Op op, const ConstView& ids, const ConstView& x, int dim) {
 
 void check_ids(Op op, const ConstView& ids, const ConstView& x, int dim) {
   if (ids.layout.elems() == 0) return;
-  Walk<1> walk({ids.layout.offset()});
+  CollapsedDims<1> distinct({ids.layout.offset()});
   for (int d = 0; d < ids.layout.rank(); ++d) {
-    // Repeated ids are looked at once.
-    if (ids.layout.stride(d) != 0) walk.add(ids.layout.shape()[d], {ids.layout.stride(d)});
+    if (ids.layout.stride(d) != 0) distinct.add(ids.layout.shape()[d], {ids.layout.stride(d)});
   }
   std::atomic<bool> good{true};
   with_id_type(ids.dtype, [&](auto zero) {
     using Id = decltype(zero);
     const Id* data = static_cast<const Id*>(ids.data);
     const uint64_t limit = id_limit<Id>(x.layout.shape()[dim]);
-    parallel_for(walk.total(), kIndexGrain, [&](int64_t begin, int64_t end) {
-      walk.runs(begin, end, [&](const auto& at, const auto& stride, int64_t count) {
+    parallel_for(distinct.elems, kIndexGrain, [&](int64_t begin, int64_t end) {
+      distinct.runs(begin, end, [&](const auto& at, const auto& stride, int64_t count) {
         if (!all_below(data + at[0], stride[0], count, limit)) {
           good.store(false, std::memory_order_relaxed);
         }
@@ -101,32 +93,23 @@ void check_ids(Op op, const ConstView& ids, const ConstView& x, int dim) {
 Strips::Strips(const ConstView& walked, const ConstView& chosen, const ConstView& ids, int dim) {
   const ConstView* const views[] = {&walked, &chosen, &ids};
   const Shape& shape = ids.layout.shape();
-  Offsets start{};
   for (size_t k = 0; k < 3; ++k) {
     base_[k] = static_cast<char*>(const_cast<void*>(views[k]->data));
     bytes_[k] = info(views[k]->dtype).block_bytes;
-    start[k] = views[k]->layout.offset();
     along_step_[k] = views[k]->layout.stride(dim);
   }
   n_ = shape[dim];
   step_ = along_step_[1] * bytes_[1];
 
-  // The order of lines is free: those that are walked as neighbours come together.
-  std::vector<int> others;
-  for (int d = 0; d < shape.rank(); ++d) {
-    if (d != dim) others.push_back(d);
-  }
-  const auto reach = [&](int d) { return std::abs(walked.layout.stride(d)); };
-  std::stable_sort(others.begin(), others.end(), [&](int a, int b) { return reach(a) > reach(b); });
-  lines_ = Walk<3>(start);
-  for (int d : others) {
-    lines_.add(shape[d], {walked.layout.stride(d), chosen.layout.stride(d), ids.layout.stride(d)});
-  }
-  along_ = lines_.rank() == 0 || reach(dim) <= std::abs(lines_.strides_back(0)[0]);
-  if (along_ || lines_.total() == 0) return;
-  // Columns side by side, as many as leave what their ids choose from in the second-level cache.
+  // Rows may come in any order: those that are neighbours in `walked` come together.
+  rows_ = CollapsedDims<3>({&walked.layout, &chosen.layout, &ids.layout}, ~(1u << dim));
+  rows_.sort();
+  along_ = rows_.rank() == 0 ||
+           std::abs(walked.layout.stride(dim)) <= std::abs(rows_.inner(0).stride[0]);
+  if (along_ || rows_.elems == 0) return;
+  // Neighbouring columns, as many as keep the elements that their ids choose from in L2.
   constexpr int64_t kCache = 512 * 1024;
-  columns_ = lines_.size_back(0);
+  columns_ = rows_.inner(0).size;
   const int64_t column_bytes = chosen.layout.shape()[dim] * bytes_[1];
   block_ = std::clamp<int64_t>(kCache / std::max<int64_t>(column_bytes, 1), 64 / bytes_[1], 1024);
   blocks_ = (columns_ + block_ - 1) / block_;

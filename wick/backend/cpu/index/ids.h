@@ -1,21 +1,21 @@
 #pragma once
 
-// What ops that take an id for every element share: the ids' types and limits, and the loops over
-// lines of a tensor along one dim.
+// What ops with an id per element share: the types and limits of ids, and the loops over the rows
+// of a tensor along one dim.
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
 #include "wick/backend/cpu/thread_pool.h"
-#include "wick/backend/cpu/walk.h"
 #include "wick/backend/view.h"
+#include "wick/base/collapsed_dims.h"
 #include "wick/math/fn.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
 
-/// Elements from which a second thread pays.
+/// Elements for which a second thread pays.
 inline constexpr int64_t kIndexGrain = 16384;
 
 /// Calls body with a number of the ids' type.
@@ -33,7 +33,7 @@ auto with_id_type(DType dtype, F&& body) {
   }
 }
 
-/// Ids below this name elements of a dim; the one above them in an unsigned type is padding.
+/// Ids below this limit name elements of a dim. The largest number of an unsigned type is padding.
 template <class Id>
 uint64_t id_limit(int64_t size) {
   const auto elems = static_cast<uint64_t>(size);
@@ -45,20 +45,21 @@ constexpr bool is_padding(Id id) {
   return !std::numeric_limits<Id>::is_signed && id == std::numeric_limits<Id>::max();
 }
 
-/// Errors: an id that is neither padding nor inside `dim` of x; named is the first one.
+/// Checks all ids. Errors: an id that is neither padding nor inside `dim` of x; the message names
+/// the first one.
 void check_ids(Op op, const ConstView& ids, const ConstView& x, int dim);
-/// The error of the first such id.
+/// Throws the error of the first such id.
 [[noreturn]] void fail_id(Op op, const ConstView& ids, const ConstView& x, int dim);
 
-/// Asks for memory that is walked, some way ahead: what is chosen in between would hide from the
-/// processor that it is walked.
+/// Prefetches memory that is read in order, some way ahead. Hardware prefetchers don't see that
+/// order, because the accesses that ids choose lie in between.
 WICK_FN void prefetch_ahead(const char* at, int64_t bytes) {
   constexpr int64_t kAhead = 4096;
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + kAhead + i);
 }
 
-/// Two loops, one inside the other, over three operands: one that is walked element by element, one
-/// that an id moves along by `step`, and the ids. Strides in bytes.
+/// Two nested loops over three operands: `walked`, which is accessed element by element; `chosen`,
+/// in which id i stands for the element i · step bytes further; and the ids. Strides in bytes.
 struct Strip {
   struct Steps {
     int64_t walked, chosen, ids;
@@ -70,7 +71,7 @@ struct Strip {
   Steps outer_step, inner_step;
   int64_t step;
 
-  /// Whether the inner loop runs along the dim, through dense memory.
+  /// Whether the inner loop runs along the dim, and all operands are dense there.
   template <class T, class Id>
   bool is_dense() const {
     return inner_step.walked == sizeof(T) && inner_step.chosen == 0 &&
@@ -78,8 +79,8 @@ struct Strip {
   }
 };
 
-/// Asks for row `o` of a strip, as it is walked, some rows ahead, if it is short: processors don't
-/// see a pattern in a few lines of each page.
+/// Prefetches the row some rows after row `o` of a strip, if rows are short: hardware prefetchers
+/// see no pattern in a few cache lines of each page.
 WICK_FN void prefetch_row_ahead(const Strip& s, int64_t o) {
   constexpr int64_t kRows = 8, kShort = 1024;
   const auto ask = [&](const char* row, int64_t step) __attribute__((always_inline)) {
@@ -92,29 +93,30 @@ WICK_FN void prefetch_row_ahead(const Strip& s, int64_t o) {
   ask(s.ids + (o + kRows) * s.outer_step.ids, s.inner_step.ids);
 }
 
-/// Cuts an op along `dim` into strips. Lines along the dim are independent of each other; within a
-/// line, and within a strip, elements come in order.
+/// Cuts an op along `dim` into strips. Rows along the dim are independent of each other; within a
+/// row, and within a strip, elements are processed in order.
 class Strips {
  public:
-  /// Views of ids' shape, but for `chosen`, which is at least as large and any size along `dim`.
+  /// Views of the ids' shape, but for `chosen`, which is at least as large and has any size along
+  /// `dim`.
   Strips(const ConstView& walked, const ConstView& chosen, const ConstView& ids, int dim);
 
-  int64_t line_length() const { return n_; }
-  /// Pieces that threads can take, when lines aren't cut.
-  int64_t units() const { return along_ ? lines_.total() : lines_.total() / columns_ * blocks_; }
-  /// Calls body(strip) for all, on as many threads as pay. With `cut`, lines may be cut, too.
+  int64_t row_length() const { return n_; }
+  /// Pieces for threads if rows aren't cut.
+  int64_t units() const { return along_ ? rows_.elems : rows_.elems / columns_ * blocks_; }
+  /// Calls body(strip) for all strips, on as many threads as pay. With `cut`, rows may be cut.
   template <class F>
   void for_each(bool cut, F&& body) const;
-  /// The same on this thread alone.
+  /// Calls body(strip) for all strips on this thread alone.
   template <class F>
   void for_each_here(F&& body) const {
     some(0, units(), body);
   }
-  /// Whether a strip's inner loop runs along the dim; else its outer one does.
+  /// Whether a strip's inner loop runs along the dim; else its outer loop does.
   bool along() const { return along_; }
 
  private:
-  using Offsets = Walk<3>::Offsets;
+  using Offsets = CollapsedDims<3>::Offsets;
 
   Strip strip(const Offsets& at) const;
   template <class F>
@@ -122,7 +124,7 @@ class Strips {
 
   char* base_[3];
   int64_t bytes_[3];
-  Walk<3> lines_{{0, 0, 0}};
+  CollapsedDims<3> rows_;
   int64_t n_, step_;
   Offsets along_step_;
   bool along_;
@@ -132,7 +134,7 @@ class Strips {
 template <class F>
 void Strips::some(int64_t begin, int64_t end, F& body) const {
   if (along_) {
-    lines_.runs(begin, end, [&](const Offsets& at, const Offsets& next, int64_t count) {
+    rows_.runs(begin, end, [&](const Offsets& at, const Offsets& next, int64_t count) {
       Strip s = strip(at);
       s.outer = count, s.inner = n_;
       s.outer_step = {next[0] * bytes_[0], next[1] * bytes_[1], next[2] * bytes_[2]};
@@ -141,10 +143,10 @@ void Strips::some(int64_t begin, int64_t end, F& body) const {
     });
     return;
   }
-  const Offsets next = lines_.rank() == 0 ? Offsets{} : lines_.strides_back(0);
+  const Offsets next = rows_.rank() == 0 ? Offsets{} : rows_.inner(0).stride;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t column = unit % blocks_ * block_;
-    Strip s = strip(lines_.at(unit / blocks_ * columns_ + column));
+    Strip s = strip(rows_.at(unit / blocks_ * columns_ + column));
     s.outer = n_, s.inner = std::min(block_, columns_ - column);
     s.outer_step = {along_step_[0] * bytes_[0], 0, along_step_[2] * bytes_[2]};
     s.inner_step = {next[0] * bytes_[0], next[1] * bytes_[1], next[2] * bytes_[2]};
@@ -156,8 +158,8 @@ template <class F>
 void Strips::for_each(bool cut, F&& body) const {
   const int64_t each = along_ ? n_ : n_ * block_;
   const int64_t pieces = cut && along_ ? (n_ + kIndexGrain - 1) / kIndexGrain : 1;
-  if (pieces > 1 && lines_.total() < 4 * ThreadPool::global().threads()) {
-    parallel_for(lines_.total() * pieces, 1, [&](int64_t begin, int64_t end) {
+  if (pieces > 1 && rows_.elems < 4 * ThreadPool::global().threads()) {
+    parallel_for(rows_.elems * pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t start = unit % pieces * kIndexGrain;
         auto piece = [&](Strip s) {

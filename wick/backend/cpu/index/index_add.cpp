@@ -1,6 +1,6 @@
 // index_add: out[.., ids[i], ..] += source[.., i, ..], in the order of i. Dense slices are grouped
-// by their place: a piece of an output's slice is read, gets its sources one after another and is
-// written once. Other layouts are scatter_add with ids that repeat.
+// by the id: a piece of an output slice is read once, its sources are added one after another, and
+// it is written once. Other layouts are scatter_add with repeated ids.
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,7 +16,7 @@
 namespace wick::cpu {
 namespace {
 
-/// The sources [begin, end) of one place, in `order`.
+/// The sources order[begin .. end) of one output slice.
 struct Group {
   int64_t place, begin, end;
 };
@@ -25,7 +25,7 @@ struct Groups {
   std::vector<Group> groups;
 };
 
-/// The ids by place, padding left out; those of a place stay in order.
+/// Groups the ids that name one slice, without padding; those of a group stay in order.
 Groups group_ids(const ConstView& ids) {
   struct Entry {
     int64_t place, i;
@@ -54,16 +54,16 @@ Groups group_ids(const ConstView& ids) {
   return result;
 }
 
-/// Slices whose elements are neighbours in the output and in the source.
+/// Slices whose elements are dense in the output and in the source.
 struct DenseSlices {
   char* out;
   const char* source;
   int64_t elems, out_step, source_step, bytes;  // steps in bytes
 };
 
-constexpr int64_t kPiece = 2048;  // elements of a slice: three of them in f32 fit the first level
+constexpr int64_t kPiece = 2048;  // elements of a slice: three such pieces in f32 fit L1
 
-/// The sources of a place, added in f32 to a piece of its slice.
+/// Adds the sources of a group to a piece of its slice, in f32.
 void add_group(const DenseSlices& s, const Groups& all, const Group& g, int64_t start, int64_t n,
                BinaryKernel add, CastKernel widen, CastKernel narrow) {
   char* const to = s.out + g.place * s.out_step + start * s.bytes;
@@ -75,11 +75,11 @@ void add_group(const DenseSlices& s, const Groups& all, const Group& g, int64_t 
   int current = 0;
   for (int64_t k = g.begin; k < g.end; ++k) {
     if (k + 1 < static_cast<int64_t>(all.order.size())) {
-      // Slices lie here and there: the next one comes while this one is added.
+      // Slices lie anywhere in memory: the next one is prefetched while this one is added.
       for (int64_t b = 0; b < n * s.bytes; b += 64) __builtin_prefetch(from(k + 1) + b);
     }
     widen(n, wide, from(k), false);
-    // The kernel's output isn't one of its inputs: two sums take turns.
+    // The kernel's output must not be one of its inputs, so two arrays of sums alternate.
     add(n, sum[1 - current], sum[current], wide, false);
     current = 1 - current;
   }
@@ -106,8 +106,8 @@ void add_narrow_slices(const DenseSlices& s, const ConstView& ids, DType dtype, 
                });
 }
 
-/// Columns [start, start + n) of all sources whose place is in a share, in order. `shared`: other
-/// threads have the other places.
+/// Adds columns [start, start + n) of all sources whose id is in a share, in order. `shared`: other
+/// threads have the other ids.
 template <class T, class Id>
 void add_columns(const DenseSlices& s, const Id* ids, int64_t id_step, int64_t count, Share share,
                  bool shared, int64_t start, int64_t n) {
@@ -128,8 +128,9 @@ void add_columns(const DenseSlices& s, const Id* ids, int64_t id_step, int64_t c
     const int64_t next = next_from(i + 1), ahead = next < count ? next : i;
     T* const to = slice(place(i));
     const T* const from = source(i);
-    // Places are here and there, and sources where places are shared out: the next ones come while
-    // this one is added to. Sources in a row the processor asks for itself, if nothing disturbs it.
+    // Output slices lie anywhere in memory, as do a share's sources: the next ones are prefetched
+    // during this addition. Hardware prefetchers follow consecutive sources if no other prefetch
+    // disturbs them.
     const T* const next_to = slice(place(ahead));
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
     int64_t c = 0;
@@ -148,7 +149,7 @@ void add_columns(const DenseSlices& s, const Id* ids, int64_t id_step, int64_t c
   }
 }
 
-/// Whether `parts` shares of the places, `each` in one, have about equally many ids.
+/// Whether `parts` shares of `each` ids have about equally many sources.
 template <class Id>
 bool are_even(const Id* ids, int64_t id_step, int64_t count, uint64_t each, int parts) {
   std::vector<int64_t> found(static_cast<size_t>(parts));
@@ -159,8 +160,8 @@ bool are_even(const Id* ids, int64_t id_step, int64_t count, uint64_t each, int 
   return *std::max_element(found.begin(), found.end()) * parts <= count + count / 8;
 }
 
-/// Each thread takes some of the places, or where one would get most of the ids, of the columns:
-/// whole slices are longer runs of memory.
+/// Each thread takes a share of the output slices, which are long runs of memory; or a share of the
+/// columns, if one thread would get most of the sources.
 template <class T>
 void add_slices(const DenseSlices& s, const ConstView& ids, int64_t places) {
   const int64_t count = ids.layout.shape()[0];
@@ -213,19 +214,19 @@ void CpuBackend::index_add(const View& out, const ConstView& source, const Const
                            int dim) {
   check_ids(Op::index_add, ids, out, dim);
   if (source.layout.elems() == 0) return;
-  Walk<2> slice({0, 0});
+  CollapsedDims<2> slice;
   for (int d = 0; d < source.layout.rank(); ++d) {
     if (d != dim) {
       slice.add(source.layout.shape()[d], {out.layout.stride(d), source.layout.stride(d)});
     }
   }
-  const bool dense = slice.rank() == 1 && slice.strides_back(0)[0] == 1 &&
-                     slice.strides_back(0)[1] == 1 && slice.size_back(0) >= 16;
+  const bool dense = slice.rank() == 1 && slice.inner(0).stride[0] == 1 &&
+                     slice.inner(0).stride[1] == 1 && slice.inner(0).size >= 16;
   if (dense) {
     const int64_t bytes = info(out.dtype).block_bytes;
     const DenseSlices slices{static_cast<char*>(out.data) + out.layout.offset() * bytes,
                              static_cast<const char*>(source.data) + source.layout.offset() * bytes,
-                             slice.total(),
+                             slice.elems,
                              out.layout.stride(dim) * bytes,
                              source.layout.stride(dim) * bytes,
                              bytes};

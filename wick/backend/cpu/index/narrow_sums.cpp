@@ -1,7 +1,6 @@
-// scatter_add of 16 and 8 bits: every sum is kept in f32 until its last element was added. Where a
-// line's ids may touch much of what they choose from, that is held in f32 meanwhile; where they are
-// few, they are put in order of their places, and each place's elements are added one after
-// another.
+// scatter_add of 16- and 8-bit floats: every sum is kept in f32 until its last element is added. If
+// a row has many ids, all elements that they may choose are held in f32. If it has few, they are
+// sorted by the index that they name, and the elements of each index are added one after another.
 
 #include <algorithm>
 #include <cstring>
@@ -20,7 +19,7 @@ namespace {
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kTile = 512;
 
-/// n strided elements to dense floats or back.
+/// Converts n strided elements to dense floats, or back.
 class Converter {
  public:
   Converter(DType dtype, Isa isa) : bytes_(info(dtype).block_bytes) {
@@ -46,7 +45,7 @@ class Converter {
   CastKernel widen_, narrow_;
 };
 
-/// Lines one after another, each with its share of places in f32.
+/// Rows one after another, with the thread's share of a row's output in f32.
 template <class Id>
 void add_lines(const Strip& s, const Converter& convert, Share share) {
   const auto count = static_cast<int64_t>(share.count);
@@ -70,7 +69,7 @@ void add_lines(const Strip& s, const Converter& convert, Share share) {
   }
 }
 
-/// Columns side by side: a row of them for every place, in f32.
+/// Neighbouring columns: for every index of the share, a row of them in f32.
 template <class Id>
 void add_columns(const Strip& s, const Converter& convert, Share share) {
   const auto count = static_cast<int64_t>(share.count);
@@ -99,7 +98,7 @@ void add_columns(const Strip& s, const Converter& convert, Share share) {
   }
 }
 
-/// One line of few ids: in order of their places.
+/// One row with few ids, sorted by the index that they name.
 template <class S, class Id>
 void add_few(const char* walked, int64_t walked_step, char* chosen, int64_t step, const char* ids,
              int64_t id_step, int64_t n, Share share,
@@ -127,7 +126,7 @@ void add_few(const char* walked, int64_t walked_step, char* chosen, int64_t step
   }
 }
 
-/// A strip's lines, by either of its loops.
+/// All rows of a strip, along either of its loops.
 template <class S, class Id>
 void add_few_lines(const Strip& s, bool along, Share share) {
   const int64_t lines = along ? s.outer : s.inner, n = along ? s.inner : s.outer;

@@ -1,8 +1,7 @@
 #pragma once
 
-// Columns side by side from which, or into which, ids choose. Where they lie, a row is a page away
-// from the next, and rows that a power of two parts share a few sets of a cache: so they are worked
-// on in a copy that has no gaps.
+// Neighbouring columns from which, or into which, ids choose. Their rows are pages apart, and rows
+// at a power-of-two stride share a few sets of a cache. So a dense copy is used.
 
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +11,7 @@
 
 namespace wick::cpu {
 
-/// A strip's columns at all places of `places`, copied together.
+/// A dense copy of a strip's columns, of all rows that ids may choose.
 template <class T>
 class NearColumns {
  public:
@@ -33,14 +32,14 @@ class NearColumns {
     for (size_t p = 0; p < places_; ++p) std::memcpy(&near_[p * row_], far(p), row_ * sizeof(T));
   }
 
-  /// The same strip over the copy.
+  /// The strip with the copy as `chosen`.
   Strip strip() const {
     Strip s = from_;
     s.chosen = reinterpret_cast<char*>(near_.get());
     s.step = static_cast<int64_t>(row_ * sizeof(T));
     return s;
   }
-  /// Writes the copy to where it came from.
+  /// Writes the copy back.
   void put_back() const {
     for (size_t p = 0; p < places_; ++p) std::memcpy(far(p), &near_[p * row_], row_ * sizeof(T));
   }

@@ -1,6 +1,6 @@
 // scatter and scatter_add: out[.., ids[.., i, ..], ..] = or += source[.., i, ..], in the order of
-// i. Threads take lines along the dim, which don't meet; of few long lines each thread takes a
-// share of the places and reads all ids.
+// i. Threads take rows along the dim, which are independent. If there are few long rows, each
+// thread takes a share of the output's indices along the dim and reads all ids.
 
 #include "wick/backend/cpu/index/scatter.h"
 
@@ -12,11 +12,11 @@
 namespace wick::cpu {
 namespace {
 
-/// Calls body(strip, share) so that every place is written in order.
+/// Calls body(strip, share) so that each element of the output gets its sources in order.
 template <class F>
 void for_each_share(const Strips& strips, uint64_t limit, F&& body) {
   const int threads = ThreadPool::global().threads();
-  const int64_t elems = strips.units() * strips.line_length();
+  const int64_t elems = strips.units() * strips.row_length();
   if (threads == 1 || strips.units() >= threads || elems < kIndexGrain) {
     strips.for_each(false, [&](const Strip& s) { body(s, Share{0, limit}); });
     return;
@@ -32,7 +32,8 @@ void for_each_share(const Strips& strips, uint64_t limit, F&& body) {
   });
 }
 
-/// The type whose elements are moved or added as those of a dtype are.
+/// Calls body with a number of a type whose elements are moved, or added, as those of the dtype
+/// are.
 template <class F>
 void with_element_type(bool add, DType dtype, F&& body) {
   if (add && dtype == DType::f32) return body(float{});

@@ -8,7 +8,7 @@
 
 namespace wick::cpu {
 
-/// Writes or adds an element where its id says.
+/// Writes or adds an element at the index that its id names.
 template <class T, class Id, bool kAdd>
 inline void put(const char* from, const char* ids, char* to, int64_t step, Share share) {
   Id id;
@@ -26,8 +26,8 @@ inline void put(const char* from, const char* ids, char* to, int64_t step, Share
   std::memcpy(at, &value, sizeof value);
 }
 
-/// A strip's elements in order: reads each and its id once, and reads and writes (or writes) what
-/// they choose.
+/// A strip's elements in order. Reads each element and its id once; writes, or reads and writes,
+/// the chosen element.
 template <class T, class Id, bool kAdd>
 void scatter_strided(const Strip& s, Share share) {
   const Strip::Steps inner = s.inner_step;
@@ -44,7 +44,7 @@ void scatter_strided(const Strip& s, Share share) {
   }
 }
 
-/// Dense lines along the dim: while one is written out of order, the next is asked for in order.
+/// Dense rows along the dim. While one is written out of order, the next is prefetched in order.
 template <class T, class Id, bool kAdd>
 void scatter_dense(const Strip& s, Share share) {
   constexpr int64_t kLine = 64 / sizeof(T), kSize = sizeof(T), kId = sizeof(Id);

@@ -1,10 +1,11 @@
-// Blocks to floats and back; compiled once for every instruction set.
+// Conversion of blocks to floats and back.
 //
-// Computes what wick/math/quants.h defines, block by block and in order; the bits
-// don't depend on the instruction set. Bytes moved: each once in and once out.
+// Computes what wick/math/quants.h defines, block by block; the bits don't depend on the
+// instruction set. Bytes moved: each once in and once out.
 
 #include "wick/backend/cpu/linear/block_kernels.h"
 
+#include "wick/backend/cpu/simd/convert.h"
 #include "wick/math/quants.h"
 
 namespace wick::cpu::WICK_ISA {
@@ -30,12 +31,12 @@ void dequantize(const uint8_t* in, int64_t blocks, float* out) {
 
 template <class Half>
 void half_to_f32(const uint16_t* in, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = math::to_f32(Half{in[i]});
+  widen_run(out, reinterpret_cast<const Half*>(in), n);
 }
 
 template <class Half>
 void half_from_f32(const float* in, int64_t n, uint16_t* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = math::from_f32<Half>(in[i]).bits;
+  narrow_run(reinterpret_cast<Half*>(out), in, n);
 }
 
 template <class Half>

@@ -7,14 +7,14 @@
 
 namespace wick::cpu {
 
-/// Conversions between dense floats and the blocks of one dtype; quantize is null where it is only
-/// read.
+/// Conversions between dense floats and the blocks of one dtype. quantize is null for dtypes that
+/// are only read.
 struct BlockCodec {
   void (*quantize)(const float* in, int64_t blocks, uint8_t* out);
   void (*dequantize)(const uint8_t* in, int64_t blocks, float* out);
 };
 
-/// Dense runs of a 16-bit float type.
+/// Conversions of dense runs of a 16-bit float type.
 struct HalfCodec {
   void (*to_f32)(const uint16_t* in, int64_t n, float* out);
   void (*from_f32)(const float* in, int64_t n, uint16_t* out);
@@ -27,7 +27,8 @@ struct BlockKernels {
   constexpr const BlockCodec& of(DType dtype) const { return blocks[quant_index(dtype)]; }
 };
 
-/// True when every block dtype is read, and those are made that the table says are.
+/// True when every block dtype can be dequantised, and those that quants.def says are written can
+/// be quantised.
 constexpr bool complete(const BlockKernels& table) {
   for (const QuantInfo& type : kQuants) {
     const BlockCodec& codec = table.of(type.dtype);

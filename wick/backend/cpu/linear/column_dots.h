@@ -1,13 +1,13 @@
 #pragma once
 
-// Products of few rows with columns that lie dense along k, as the weights of a layer do: the
-// transposed matrix is read where it lies, once. For kernel sources only.
+// gemm of few rows with columns that are dense along k, as a layer's weights are: reads the matrix
+// once, in place. For kernel sources only (see isa.h).
 
 #include <cstdint>
 
 #include "wick/backend/cpu/intrinsics.h"
 #include "wick/backend/cpu/linear/gemm.h"
-#include "wick/backend/cpu/linear/transpose_16.h"
+#include "wick/backend/cpu/simd/transpose.h"
 #include "wick/math/half.h"
 
 #if defined(__AVX512F__)
@@ -15,7 +15,7 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// Element `half` of each word, widened.
+/// Element `half` of each word as a float.
 template <class S>
 WICK_FN __m512 widened(__m512i words, int half) {
   if constexpr (sizeof(S) == 4) {
@@ -28,7 +28,8 @@ WICK_FN __m512 widened(__m512i words, int half) {
   }
 }
 
-/// One line of each of 16 columns from element p on, `elems` of them that exist; the others are 0.
+/// Loads a cache line of each of 16 columns from element p on. `elems` elements exist; the others
+/// become 0.
 template <class S>
 WICK_FN void load_lines(const S* const* columns, int64_t p, int64_t elems, __m512i (&v)[16]) {
   constexpr int64_t kElems = 64 / static_cast<int64_t>(sizeof(S));
@@ -48,20 +49,22 @@ WICK_FN void load_lines(const S* const* columns, int64_t p, int64_t elems, __m51
   }
 }
 
-/// out[c][j] for C rows: lanes are columns, an output is one chain over k. G groups of 16 columns
-/// pass together, so that their chains overlap.
+/// out[c][j] for C rows. Lanes are columns, an output is one chain over k. G groups of 16 columns
+/// are computed together, so that their chains overlap.
 template <class S, int C, int G>
 void column_rows(const StripArgs& s) {
-  constexpr int kPer = 4 / static_cast<int>(sizeof(S));  // elements of a word
+  constexpr int kPer = 4 / static_cast<int>(sizeof(S));  // elements per word
   constexpr int64_t kElems = 16 * kPer;
   constexpr int64_t kAhead = 4 * kElems;
   const auto* x = static_cast<const float*>(s.x);
-  // Short columns are over before what is asked for comes: then for those of the next groups.
+  // Short columns end before a prefetch arrives: then the columns of the next groups are
+  // prefetched.
   const int64_t ahead = s.k >= 2 * kAhead ? kAhead : 16 * G * s.b_stride;
   for (int64_t j0 = 0; j0 < s.cols; j0 += 16 * G) {
     const S* columns[G][16];
     for (int i = 0; i < 16 * G; ++i) {
-      const int64_t j = j0 + i < s.cols ? j0 + i : s.cols - 1;  // the last again: not stored
+      const int64_t j = j0 + i < s.cols ? j0 + i : s.cols - 1;  // the last column again, which
+                                                                // isn't stored
       columns[i / 16][i % 16] = static_cast<const S*>(s.b) + j * s.b_stride;
     }
     __m512 acc[G][C];
@@ -75,7 +78,8 @@ void column_rows(const StripArgs& s) {
         __m512i v[16];
 #pragma GCC unroll 16
         for (int i = 0; i < 16; ++i) {
-          // To L2: lines of columns a power of two apart would push each other out of L1.
+          // Into L2: the cache lines of columns at a power-of-two stride would evict each other
+          // from L1.
           __builtin_prefetch(columns[g][i] + p + ahead, 0, 2);
         }
         load_lines(columns[g], p, elems, v);

@@ -1,41 +1,30 @@
-// Products with block dtypes that have no kernels of their own; compiled once for every instruction
-// set.
+// gemm with weights of block dtypes that have no kernels of their own.
 //
-// Computes: y[c][row] by the order of docs/design/numerics/quantised.md, "Formats without kernels".
-// Index map: a vector's lanes are rows. A chunk of 256 values of 32 rows is decoded to floats,
-// transposed into a tile that stays in the first-level cache, and multiplied with all columns, some
-// at a time so that their chains hide the latency of fma. Bytes moved: the weights once, x once for
-// each panel.
+// Computes y[c][row] in the order of docs/design/numerics/quantised.md, "Formats without kernels".
+// Index map: lanes are rows. A chunk of 256 values of 32 rows is decoded to floats, transposed into
+// a tile that stays in L1, and multiplied with all columns, several at a time so that their chains
+// hide the latency of fma. Bytes moved: the weights once, x once for each panel.
 
 #include "wick/backend/cpu/linear/decoded_kernels.h"
 
-#include "wick/backend/cpu/linear/simd.h"
+#include "wick/backend/cpu/simd/convert.h"
+#include "wick/backend/cpu/simd/transpose.h"
+#include "wick/math/orders.h"
 #include "wick/math/quants.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
 using i64 = int64_t;
-using F = Simd<float>;
-
-constexpr int kChunk = 256, kPanels = kDecodedRows / 16;
-constexpr int kVectors = 64 / kVectorBytes;  // of sixteen rows
-/// Columns at a time: as many chains as there are registers for.
+constexpr int kChunk = math::kDecodedChunk, kPanels = kDecodedRows / 16;
+constexpr int kVectors = 64 / kVectorBytes;  // for sixteen rows
+/// Columns at a time: as many chains as fit the registers.
 constexpr int kMostColumns = kVectorBytes == 64 ? 8 : 2;
-
-/// One rounding on every processor.
-WICK_FN F::V exact_fma(F::V a, F::V b, F::V c) {
-#if defined(__AVX2__) || defined(__aarch64__)
-  return F::fma(a, b, c);
-#else
-  for (int i = 0; i < F::kLanes; ++i) c[i] = math::fma(a[i], b[i], c[i]);
-  return c;
-#endif
-}
 
 using Tile = float[kPanels][kChunk][16];
 
-/// Values [k0, k0 + n) of the job's rows as tile[panel][k][row]; rows past the last are zeros.
+/// Decodes values [k0, k0 + n) of the job's rows into tile[panel][k][row]; rows past the last are
+/// zeros.
 template <class Block>
 void decode(const DecodedJob& job, i64 k0, i64 n, Tile& tile) {
   constexpr i64 kValues = math::kBlockValues<Block>;
@@ -60,32 +49,32 @@ void decode(const DecodedJob& job, i64 k0, i64 n, Tile& tile) {
   }
 }
 
-/// y += the chunk's sums, of kColumns columns.
+/// Adds the sums of a chunk to y, for kColumns columns.
 template <int kColumns>
 void multiply_columns(const Tile& tile, i64 n, const float* x, i64 x_stride, float* y) {
-  F::V sums[kColumns][kPanels][kVectors] = {};
+  Vec<float> sums[kColumns][kPanels][kVectors] = {};
   for (i64 i = 0; i < n; ++i) {
-    F::V w[kPanels][kVectors];
+    Vec<float> w[kPanels][kVectors];
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) {
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) w[p][v] = F::load(tile[p][i] + v * F::kLanes);
+      for (int v = 0; v < kVectors; ++v) w[p][v] = load(tile[p][i] + v * kLanes<float>);
     }
 #pragma GCC unroll 8
     for (int c = 0; c < kColumns; ++c) {
-      const F::V b = F::broadcast(x[c * x_stride + i]);
+      const Vec<float> b = splat(x[c * x_stride + i]);
 #pragma GCC unroll 2
       for (int p = 0; p < kPanels; ++p) {
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[c][p][v] = exact_fma(w[p][v], b, sums[c][p][v]);
+        for (int v = 0; v < kVectors; ++v) sums[c][p][v] = fma(w[p][v], b, sums[c][p][v]);
       }
     }
   }
   for (int c = 0; c < kColumns; ++c) {
     for (int p = 0; p < kPanels; ++p) {
       for (int v = 0; v < kVectors; ++v) {
-        float* to = y + c * kDecodedRows + 16 * p + v * F::kLanes;
-        F::store(to, F::load(to) + sums[c][p][v]);
+        float* to = y + c * kDecodedRows + 16 * p + v * kLanes<float>;
+        store(to, load(to) + sums[c][p][v]);
       }
     }
   }

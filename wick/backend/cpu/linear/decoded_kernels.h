@@ -7,7 +7,7 @@
 
 namespace wick::cpu {
 
-/// Rows of a weight whose products are made at once.
+/// Rows of a weight that a kernel multiplies at once.
 inline constexpr int kDecodedRows = 32;
 
 /// A panel of a weight in file layout times columns of activations.
@@ -24,10 +24,10 @@ struct DecodedJob {
 
 struct DecodedKernels {
   void (*multiply[kBlockDTypeCount])(
-      const DecodedJob&);  ///< null: the dtype has kernels of its own
+      const DecodedJob&);  ///< null if the dtype has kernels of its own
 };
 
-/// True when every block dtype without kernels of its own is multiplied with.
+/// True when there is a kernel for exactly the block dtypes without kernels of their own.
 constexpr bool complete(const DecodedKernels& table) {
   for (const QuantInfo& type : kQuants) {
     const bool own = dtypes::kOwnProducts.contains(type.dtype);

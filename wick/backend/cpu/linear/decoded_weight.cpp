@@ -1,5 +1,5 @@
-// Weights of block dtypes without kernels of their own: rows in file layout, decoded as they are
-// multiplied.
+// Weights of block dtypes without kernels of their own: rows keep their file layout and are decoded
+// as they are multiplied.
 
 #include <algorithm>
 #include <atomic>
@@ -22,7 +22,7 @@ struct DecodedWeight final : PreparedWeight {
   WeightMemory memory;
 };
 
-/// Columns of one pass over a weight: bounds the memory for them in f32.
+/// Columns of one pass over a weight. Bounds the memory for activations in f32.
 constexpr int64_t kPassColumns = 1024;
 
 }  // namespace
@@ -61,7 +61,7 @@ void linear_decoded(Isa isa, const View& out, const ConstView& x, const Prepared
   const auto store = gemm.store[static_cast<size_t>(out.dtype)];
   const int last = out.layout.rank() - 1;
   const int64_t all = out.layout.elems() / w.n, elem = info(x.dtype).block_bytes;
-  const RowStarts x_rows(x.layout, all), out_rows(out.layout, all);
+  const RowStarts x_rows(x.layout), out_rows(out.layout);
   const char* from = static_cast<const char*>(x.data) + x.layout.offset() * elem;
   char* to = static_cast<char*>(out.data) + out.layout.offset() * elem;
   const bool direct = x.dtype == DType::f32 && x_rows.table() == nullptr &&

@@ -18,8 +18,8 @@ namespace wick::cpu {
 namespace {
 
 constexpr int64_t kPanel = kWeightPanelRows;
-/// Up to so many columns passes over the stream beat unpacking it for the tiles; bf16 dot products
-/// need no unpacking.
+/// The most columns for which passes over the packed weights are faster than gemm, which has to
+/// unpack them; bf16 dot products need no unpacking.
 constexpr int64_t most_decode_columns(DType dtype) {
   return (dtype == DType::bf16 ? 2 : 4) * kDecodeColumns;
 }
@@ -51,7 +51,8 @@ struct Job {
   int64_t elem_bytes() const { return info(dtype).block_bytes; }
   const void* x_row(int64_t row) const { return x + x_rows.at(row) * elem_bytes(); }
 
-  /// Row of x in f32, rounded to bf16 where the weights are; `to` holds padded_k.
+  /// Converts a row of x to f32, rounded to bf16 if the weights are bf16. `to` has room for
+  /// padded_k floats.
   void load_row(int64_t row, float* to, void* half) const {
     const int64_t k = weight.k;
     gemm.load[static_cast<size_t>(dtype)](x_row(row), x_stride, k, to);
@@ -64,8 +65,8 @@ struct Job {
   }
 };
 
-// Few rows of x: the weights stream by once; every thread takes runs of panels, shorter ones toward
-// the end so that all finish together.
+// Few rows of x: the weights are read once. Threads take runs of panels, which become shorter
+// toward the end so that all threads finish together.
 void decode(const Job& job) {
   const FloatWeight& w = job.weight;
   const int64_t padded_n = w.panels * kPanel;
@@ -101,7 +102,7 @@ void decode(const Job& job) {
     }
   };
   ThreadPool& pool = ThreadPool::global();
-  // 64 KiB take two microseconds, as long as a region may take to start.
+  // Reading 64 KiB takes two microseconds, about as long as starting a region.
   const int64_t most = w.panels * w.panel_bytes / (64 << 10);
   const int parts = static_cast<int>(std::clamp<int64_t>(most, 1, pool.threads()));
   if (parts == 1) return range(0, w.panels);
@@ -120,7 +121,7 @@ void decode(const Job& job) {
   });
 }
 
-/// Packed weights as the engine's right operand.
+/// Packed weights as the right operand of gemm.
 class WeightColumns final : public GemmColumns {
  public:
   WeightColumns(const Job& job, bool pairs) : job_(job), pairs_(pairs) {}
@@ -128,7 +129,7 @@ class WeightColumns final : public GemmColumns {
   Block block(int64_t col, int64_t cols, int64_t k0, int64_t k, void* scratch) const override {
     const FloatWeight& w = job_.weight;
     const char* from = w.panel(col / kPanel);
-    if (w.dtype == DType::f32 || pairs_) {  // 64 bytes a step either way
+    if (w.dtype == DType::f32 || pairs_) {  // both have 64 bytes per step of k
       return {from + k0 * 64, w.panel_bytes / 4};
     }
     const int64_t panels = (cols + kPanel - 1) / kPanel;
@@ -157,7 +158,7 @@ bool has_pairs(const GemmKernels& gemm, DType dtype) {
          has_avx512_bf16();
 }
 
-// Many rows of x: the product engine, with packed weights as its right operand.
+// Many rows of x: gemm with packed weights as its right operand.
 void prompt(const Job& job, bool pairs) {
   const FloatWeight& w = job.weight;
   const int threads = ThreadPool::global().threads();
@@ -173,7 +174,7 @@ void prompt(const Job& job, bool pairs) {
   const int64_t k = pairs ? w.padded_k / 2 : w.padded_k;
   const GemmPlan plan =
       plan_gemm(job.gemm, pairs ? Compute::bf16_dot : Compute::f32, job.rows, w.n, k, out, threads);
-  // x rounded to bf16, and a row of f32 for each thread on the way there.
+  // Memory for x rounded to bf16, and for a row of f32 of each thread.
   const size_t plan_bytes = align64(plan.workspace_bytes());
   const auto row_bytes = static_cast<size_t>(w.padded_k) * 2;
   const size_t x_bytes = align64(static_cast<size_t>(job.rows) * row_bytes);
@@ -248,8 +249,8 @@ void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWe
                 static_cast<char*>(out.data) + out.layout.offset() * bytes,
                 x.dtype,
                 rows,
-                RowStarts(x.layout, rows),
-                RowStarts(out.layout, rows),
+                RowStarts(x.layout),
+                RowStarts(out.layout),
                 x.layout.stride(last),
                 out.layout.stride(last)};
   if (rows <= most_decode_columns(w.dtype) || w.k == 0) {

@@ -8,10 +8,10 @@
 
 namespace wick::cpu {
 
-/// Sixteen rows of a weight matrix as one linear stream; f32 and f16 [k][16], bf16 [k/2][16][2]
-/// with an odd k padded by zeros.
+/// Rows of a panel of a weight matrix. f32 and f16 are packed as [k][16], bf16 as [k/2][16][2],
+/// with zeros behind an odd k.
 inline constexpr int kWeightPanelRows = 16;
-/// Columns that one pass over the weights serves; more take two passes from the cache.
+/// The most columns of one pass over a panel; further columns take another pass, from the cache.
 inline constexpr int kDecodeColumns = 4;
 
 struct PackPanelArgs {
@@ -26,11 +26,11 @@ struct DecodeArgs {
   const void* weight;           ///< the first panel
   int64_t panel_bytes, panels;  ///< of this range
   int64_t k;                    ///< even for bf16
-  const float* x;               ///< [cols][x_stride], already rounded to the weight's format
+  const float* x;               ///< [cols][x_stride], already rounded to the weights' dtype
   int64_t x_stride;
   int64_t cols;
   float* y;                ///< [cols][y_stride], 16 rows a panel
-  int64_t prefetch_bytes;  ///< how far ahead weights are asked for, over all panels at once
+  int64_t prefetch_bytes;  ///< prefetch distance, over all panels together
   int64_t y_stride;
 };
 
@@ -38,7 +38,7 @@ struct DecodeArgs {
 struct FloatWeightKernels {
   std::array<void (*)(const PackPanelArgs&), 3> pack;
   std::array<void (*)(const DecodeArgs&), 3> decode;
-  /// `k` (even) bf16 rows of a panel to f32 [k][16].
+  /// Converts `k` (even) steps of a bf16 panel to f32 [k][16].
   void (*unpack_bf16)(const void* panel, int64_t k, float* to);
 };
 

@@ -1,20 +1,17 @@
 #include "wick/backend/cpu/linear/float_weight.h"
-#include "wick/backend/cpu/linear/simd.h"
+#include "wick/backend/cpu/simd/convert.h"
+#include "wick/backend/cpu/simd/transpose.h"
 
-// Packing and matrix–vector kernels for weights of f32, f16 and bf16.
+// Packing and gemv kernels for weights of f32, f16 and bf16.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
 using i64 = int64_t;
-using math::bf16;
-using math::f16;
-
 constexpr int kRows = kWeightPanelRows;
 constexpr int kVectors = 64 / kVectorBytes;  // f32 vectors of a panel's sixteen rows
-using F = Simd<float>;
 
-// ---- packing: 16 rows of k → one panel. Reads and writes each weight once.
+// ---- Packing: 16 rows of k values become one panel. Reads and writes each weight once.
 
 using Octet = uint16_t __attribute__((vector_size(16)));
 using OctetAnywhere = uint16_t __attribute__((vector_size(16), aligned(2), may_alias));
@@ -56,7 +53,7 @@ WICK_FN void transpose_halves(const Half* const* rows, i64 n, Half* to) {
   }
 }
 
-/// Element size of 2 or 4 bytes; Pairs: two k of a row stay side by side.
+/// E: an element of 2 or 4 bytes. kPairs: two consecutive k of a row stay together.
 template <class E, bool kPairs>
 void pack_panel(const PackPanelArgs& args) {
   constexpr i64 kRun = 256;
@@ -96,97 +93,67 @@ void pack_panel(const PackPanelArgs& args) {
 
 // ---- matrix–vector.
 //
-// P panels advance through k together: P · kVectors independent chains a column hide the latency of
-// fma, and each chain takes its row's products in order of k. The P panels are as many equal parts
-// of a run of panels apart, so that the run is read as P long streams, which a processor's own
-// prefetchers follow from panel to panel. Weights are read once, x stays in L1.
+// P panels advance through k together: P · kVectors independent chains per column hide the latency
+// of fma, and each chain adds its row's products in the order of k. A run of panels is cut into P
+// equal parts, and the P panels are one of each part. So the run is read as P long streams, which
+// hardware prefetchers follow from panel to panel. Weights are read once, x stays in L1.
 
-/// The next step of a panel as f32: one k of f32 and f16, two of bf16.
+/// One step of a panel as f32: one k of f32 and f16, two of bf16.
 template <class S>
 struct Step;
 template <>
 struct Step<float> {
   static constexpr int kDepth = 1, kBytes = 64;
-  static WICK_FN void load(const char* p, F::V (&w)[1][kVectors]) {
+  static WICK_FN void load(const char* p, Vec<float> (&w)[1][kVectors]) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      w[0][v] = F::load(reinterpret_cast<const float*>(p) + v * F::kLanes);
+      __builtin_memcpy(&w[0][v], p + v * kVectorBytes, kVectorBytes);
     }
   }
 };
 template <>
 struct Step<f16> {
   static constexpr int kDepth = 1, kBytes = 32;
-  static WICK_FN void load(const char* p, F::V (&w)[1][kVectors]) {
-#if defined(__AVX512F__)
-    w[0][0] = reinterpret_cast<F::V>(
-        _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
-#elif defined(__F16C__)
-    w[0][0] = reinterpret_cast<F::V>(
-        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
-    w[0][1] = reinterpret_cast<F::V>(
-        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16))));
-#elif defined(__aarch64__)
+  static WICK_FN void load(const char* p, Vec<float> (&w)[1][kVectors]) {
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      const auto half = reinterpret_cast<const uint16_t*>(p) + v * F::kLanes;
-      w[0][v] = reinterpret_cast<F::V>(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(half))));
+      w[0][v] = load_narrow(reinterpret_cast<const f16*>(p) + v * kLanes<float>);
     }
-#else
-    // Two registers of halves become four of floats: the exponent is rebiased by a product, which
-    // also makes denormals right; infinities and NaN come out with an exponent to be filled up.
-    using U = Simd<uint32_t>;
-    const Octet none = {};
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; v += 2) {
-      const Octet half = *reinterpret_cast<const OctetAnywhere*>(p + v * 8);
-      const U::V bits[2] = {
-          reinterpret_cast<U::V>(__builtin_shufflevector(half, none, 0, 8, 1, 9, 2, 10, 3, 11)),
-          reinterpret_cast<U::V>(__builtin_shufflevector(half, none, 4, 12, 5, 13, 6, 14, 7, 15))};
-#pragma GCC unroll 2
-      for (int i = 0; i < 2; ++i) {
-        const U::V magnitude = (bits[i] & 0x7fffu) << 13;
-        const F::V value = reinterpret_cast<F::V>(magnitude) * 0x1p112f;
-        const U::V special = reinterpret_cast<U::V>(magnitude > 0x0f7fffffu) & 0x7f800000u;
-        w[0][v + i] = reinterpret_cast<F::V>(reinterpret_cast<U::V>(value) | special |
-                                             (bits[i] & 0x8000u) << 16);
-      }
-    }
-#endif
   }
 };
 template <>
 struct Step<bf16> {
   static constexpr int kDepth = 2, kBytes = 64;
-  static WICK_FN void load(const char* p, F::V (&w)[2][kVectors]) {
-    using U = Simd<uint32_t>;
+  static WICK_FN void load(const char* p, Vec<float> (&w)[2][kVectors]) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      const U::V pair = U::load(reinterpret_cast<const uint32_t*>(p) + v * U::kLanes);
-      w[0][v] = reinterpret_cast<F::V>(pair << 16);
-      w[1][v] = reinterpret_cast<F::V>(pair & 0xffff0000u);
+      Vec<uint32_t> pair;
+      __builtin_memcpy(&pair, p + v * kVectorBytes, sizeof pair);
+      w[0][v] = reinterpret_cast<Vec<float>>(pair << 16);
+      w[1][v] = reinterpret_cast<Vec<float>>(pair & 0xffff0000u);
     }
   }
 };
 
-/// P panels, `apart` panels from each other, for C columns.
+/// P panels, `apart` panels from each other, times C columns.
 template <class S, int P, int C>
 void decode_panels(const DecodeArgs& args, const char* w, i64 apart, const float* x, float* y) {
   using T = Step<S>;
   const i64 x_stride = args.x_stride, y_stride = args.y_stride;
   const i64 panel_distance = apart * args.panel_bytes, ahead = args.prefetch_bytes / P;
-  F::V acc[P][C][kVectors] = {};
+  Vec<float> acc[P][C][kVectors] = {};
   for (i64 k = 0; k < args.k; k += T::kDepth, w += T::kBytes) {
-    F::V xv[T::kDepth][C];
+    Vec<float> xv[T::kDepth][C];
 #pragma GCC unroll 2
     for (int d = 0; d < T::kDepth; ++d) {
 #pragma GCC unroll 4
-      for (int c = 0; c < C; ++c) xv[d][c] = F::broadcast(x[c * x_stride + k + d]);
+      for (int c = 0; c < C; ++c) xv[d][c] = splat(x[c * x_stride + k + d]);
     }
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
       const char* from = w + p * panel_distance;
       __builtin_prefetch(from + ahead);
-      F::V wv[T::kDepth][kVectors];
+      Vec<float> wv[T::kDepth][kVectors];
       T::load(from, wv);
 #pragma GCC unroll 2
       for (int d = 0; d < T::kDepth; ++d) {
@@ -194,7 +161,7 @@ void decode_panels(const DecodeArgs& args, const char* w, i64 apart, const float
         for (int c = 0; c < C; ++c) {
 #pragma GCC unroll 4
           for (int v = 0; v < kVectors; ++v) {
-            acc[p][c][v] = F::fma(wv[d][v], xv[d][c], acc[p][c][v]);
+            acc[p][c][v] = multiply_add(wv[d][v], xv[d][c], acc[p][c][v]);
           }
         }
       }
@@ -206,13 +173,13 @@ void decode_panels(const DecodeArgs& args, const char* w, i64 apart, const float
     for (int c = 0; c < C; ++c) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        F::store(y + c * y_stride + p * apart * kRows + v * F::kLanes, acc[p][c][v]);
+        store(y + c * y_stride + p * apart * kRows + v * kLanes<float>, acc[p][c][v]);
       }
     }
   }
 }
 
-/// Panels at once for C columns, as the registers allow.
+/// Panels at once for C columns: as many as fit the registers.
 template <int C>
 constexpr int panels_at_once() {
   if constexpr (kVectors == 1) return 4;
@@ -242,12 +209,12 @@ void decode_columns(const DecodeArgs& a, i64 col) {
 
 template <class S>
 void decode(const DecodeArgs& args) {
-  // A group of panels serves all columns before the next is read.
+  // A group of panels is multiplied with all columns before the next group is read.
   constexpr i64 kGroup = 4;
   for (i64 panel = 0; panel < args.panels; panel += kGroup) {
     DecodeArgs group = args;
     if (args.cols <= kDecodeColumns) {
-      panel = args.panels;  // one pass: no need to cut
+      panel = args.panels;  // one pass, so no groups
     } else {
       group.weight = static_cast<const char*>(args.weight) + panel * args.panel_bytes;
       group.y = args.y + panel * kRows;
@@ -255,7 +222,7 @@ void decode(const DecodeArgs& args) {
     }
     for (i64 col = 0; col < args.cols;) {
       const i64 left = args.cols - col;
-      // 5 = 3 + 2, 6 = 3 + 3: even passes.
+      // Passes of about equal size: 5 = 3 + 2, 6 = 3 + 3.
       const i64 cols = left <= kDecodeColumns ? left : (left < 2 * 4 - 1 ? (left + 1) / 2 : 4);
       switch (cols) {
         case 1:
@@ -279,11 +246,11 @@ void decode(const DecodeArgs& args) {
 void unpack_bf16(const void* panel, i64 k, float* to) {
   const char* at = static_cast<const char*>(panel);
   for (i64 p = 0; p < k; p += 2, at += 64, to += 2 * kRows) {
-    F::V w[2][kVectors];
+    Vec<float> w[2][kVectors];
     Step<bf16>::load(at, w);
     for (int v = 0; v < kVectors; ++v) {
-      F::store(to + v * F::kLanes, w[0][v]);
-      F::store(to + kRows + v * F::kLanes, w[1][v]);
+      store(to + v * kLanes<float>, w[0][v]);
+      store(to + kRows + v * kLanes<float>, w[1][v]);
     }
   }
 }

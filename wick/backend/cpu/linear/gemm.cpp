@@ -5,26 +5,28 @@
 
 #include "wick/backend/cpu/thread_pool.h"
 
-// The driver. A row block of A is packed by all threads together; then each task takes a range of
-// columns (and rows), brings B block by block of k into its own L2, and runs the tiles. A thread's
-// B block is 256 columns × 384 k. B is read once a row block, more often where rows are divided; A
-// once, or once a block of columns where sums wait for another 8192 of k.
+// The blocking of gemm. All threads together pack a row block of A. Then each task takes a range of
+// columns (and rows), packs B block by block of k into its own L2, and runs the tiles. A thread's B
+// block has 256 columns × 384 k. B is read once for each row block, more often if rows are divided
+// among tasks; A once, or once for each block of columns if k exceeds 8192.
 
 namespace wick::cpu {
 namespace {
 
-// A B block of 256 KiB leaves room in a 1 MiB L2 for the panels of A and C that pass by.
+// A B block of at most 384 KiB leaves room in a 1 MiB L2 for the panels of A and C.
 constexpr int64_t kBlockK = 384;
 constexpr int64_t kBlockColumnBytes = 1024;
-// A's packed rows stay in the shared cache while columns pass by.
+// A's packed rows stay in L3 while all columns are multiplied.
 constexpr int64_t kPackedRowsBytes = int64_t{8} << 20;
 constexpr int64_t kSuperK = 8192;
-// Sums that wait for more of k before they are rounded into a narrower result: as much a thread.
+// The memory of each thread for sums that need more of k before they are rounded into a narrower
+// result.
 constexpr int64_t kWaitingBytes = int64_t{2} << 20;
-// Products a thread should have before waking another pays.
+// The fewest multiply-adds of a thread for which waking it pays.
 constexpr double kProductsPerThread = 64 * 1024;
 
-/// k to the panel after: a power of two would put all panels' lines in one set of L1.
+/// Steps from one panel to the next: with a power of two, the cache lines of all panels would share
+/// a set of L1.
 constexpr int64_t panel_lines(int64_t k) { return k + 1; }
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -35,13 +37,13 @@ bool is_compute_type(DType dtype, Compute compute) {
   return info(dtype).block_bytes == elem_bytes(compute);
 }
 
-/// Where the units of task t out of `tasks` begin. The larger shares come first, so that threads
-/// which take one after another end together.
+/// The first unit of task t out of `tasks`. Larger shares come first, so that threads that take
+/// tasks in turn finish together.
 int64_t cut(int64_t units, int64_t tasks, int64_t t) {
   return units / tasks * t + std::min(t, units % tasks);
 }
 
-/// Whether sums of bf16_dot go to dense bf16, for which there are instructions.
+/// Whether sums of bf16_dot are stored to dense bf16, for which there are instructions.
 bool rounds_dots(Compute compute, const GemmResult& out) {
   return compute == Compute::bf16_dot && out.dtype == DType::bf16 && out.col_stride == 1;
 }
@@ -106,7 +108,7 @@ void run_columns(const GemmKernels& kernels, const GemmPlan& plan, const GemmRow
         args.panel_stride = a_panel_stride;
         pack(args);
       };
-      // Below a few thousand elements a second thread costs more than it packs.
+      // Below a few thousand elements a second thread costs more than it saves.
       if (plan.parts == 1 || rows * super < 16384) {
         pack_panels(0, panels);
       } else {
@@ -148,7 +150,7 @@ void run_columns(const GemmKernels& kernels, const GemmPlan& plan, const GemmRow
           args.resume = super0 + p > 0;
         };
         if (!plan.direct && plan.k <= plan.k_block) {
-          // One block of k finishes elements: they are rounded while they lie in L1.
+          // One block of k finishes the elements: they are rounded while they are in L1.
           set_block(0);
           if (rounds_dots(plan.compute, out) && out.sink == nullptr && out.row_offsets == nullptr) {
             constexpr int64_t kOutBytes = 2;
@@ -232,7 +234,7 @@ GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64
   plan.row_tasks = 1;
   if (plan.parts > 1) {
     plan.col_tasks = std::min(units, round_up(plan.col_tasks, plan.parts));
-    // Two or more tasks a thread, or an even share of one each.
+    // Two or more tasks for each thread, or one equal share each.
     const bool even = plan.col_tasks % plan.parts == 0 && units % plan.col_tasks == 0;
     if (plan.col_tasks < 2 * plan.parts && !even) {
       plan.row_tasks = std::min(panels, ceil_div(2 * plan.parts, plan.col_tasks));

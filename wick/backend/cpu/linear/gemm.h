@@ -10,18 +10,18 @@
 
 namespace wick::cpu {
 
-// Matrix products C[m, n] = A[m, k] · B[k, n] on packed panels.
+// gemm on packed panels: C[m, n] = A[m, k] · B[k, n].
 //
 // A is packed as panels of `tile_rows` rows, [panel][k][row_panel] with the rows padded to a power
 // of two; B as panels of 64 bytes of columns, [panel][k][col_panel]. Every output is one chain of
 // fused multiply-adds over k in index order, resumed from memory between blocks of k, so its bits
 // depend neither on blocking and threads nor on the instruction set, as long as that has fma.
 
-/// The type that products are computed in. `bf16_dot` multiplies pairs of bf16 (an "element" is a
-/// pair) into f32.
+/// The compute type of a gemm. `bf16_dot` multiplies pairs of bf16 (an element is a pair) and adds
+/// in f32.
 enum class Compute : uint8_t { f32, f64, u32, u64, bf16_dot };
 
-/// The compute type of a dtype's product.
+/// The compute type for a dtype.
 constexpr Compute compute_of(DType dtype) {
   switch (dtype) {
     case DType::u8:
@@ -41,7 +41,7 @@ constexpr int elem_bytes(Compute type) {
   return type == Compute::f64 || type == Compute::u64 ? 8 : 4;
 }
 
-/// Rows of an operand on their way into panels. Strides and offsets count elements.
+/// Rows of an operand to pack into panels. Strides and offsets count elements.
 struct PackArgs {
   const void* data;            ///< element (0, 0)
   const int64_t* row_offsets;  ///< where each row starts; null: row i starts at i * row_stride
@@ -51,7 +51,7 @@ struct PackArgs {
   int64_t panel_stride;  ///< elements of the compute type
 };
 
-/// Panels times panels into C, all in elements of the compute type.
+/// C = panels of A · panels of B, all in elements of the compute type.
 struct MultiplyArgs {
   int64_t rows, cols, k;
   const void* a;
@@ -60,15 +60,16 @@ struct MultiplyArgs {
   int64_t b_panel_stride;
   void* c;
   int64_t c_row_stride;
-  bool resume;  ///< continue the chains that C holds; else start from 0
+  bool resume;  ///< continue the sums in C; else start from 0
 };
 
-/// out[c][j] = Σ_p x[c][p] · b[p][j] for few rows c: b is read where it lies, in lines.
+/// out[c][j] = Σ_p x[c][p] · b[p][j] for few rows c. b is read in place.
 struct StripArgs {
   int64_t rows, cols, k;
   const void* x;  ///< [rows][k] of the compute type; of bf16 for pair_dots
   const void* b;
-  int64_t b_stride;  ///< elements between b's lines: of one k (`strip`) or of one column (`dots`)
+  int64_t b_stride;  ///< elements from one k of b to the next (`strip`), or from one column to the
+                     ///< next (others)
   void* out;         ///< [rows][cols] of the compute type
   int64_t out_row_stride;
 };
@@ -79,13 +80,13 @@ struct GemmType {
   int col_panel = 0;    ///< columns of a panel of B: 64 bytes
   int tile_panels = 0;  ///< panels of B that one tile spans
   void (*multiply)(const MultiplyArgs&) = nullptr;
-  /// The same from 0 to the end of k, rounded to a c of bf16; of bf16_dot alone, else null.
+  /// multiply of all of k, from 0, with c rounded to bf16. For bf16_dot alone, else null.
   void (*multiply_to_bf16)(const MultiplyArgs&) = nullptr;
 };
 
 /// The kernels of one instruction set.
 struct GemmKernels {
-  std::array<GemmType, 5> types;  ///< by Compute; bf16_dot is empty where the compiler lacks it
+  std::array<GemmType, 5> types;  ///< by Compute; bf16_dot is empty without AVX-512
   using Pack = void (*)(const PackArgs&);
   using Strip = void (*)(const StripArgs&);
   /// to[i] = from[i * stride] in the compute type of the dtype.
@@ -93,21 +94,21 @@ struct GemmKernels {
   /// to[i * stride] = from[i] in the dtype, rounded once.
   using Store = void (*)(const void* from, void* to, int64_t stride, int64_t n);
   std::array<Pack, kRealDTypeCount> pack_rows, pack_cols;
-  /// From rows of bf16 (strides and k count elements) panels of pairs; with bf16_dot only.
+  /// Pack rows of bf16 (strides and k count elements) into panels of pairs; with bf16_dot only.
   Pack pack_pair_rows, pack_pair_cols;
   std::array<Strip, kRealDTypeCount> strip, dots;
-  std::array<Strip, kRealDTypeCount> columns;  ///< as dots, for many columns; null but for a few
-  Strip pair_dots;  ///< as dots, of bf16, by pairs of k; with bf16_dot only
+  std::array<Strip, kRealDTypeCount> columns;  ///< as dots, for many columns; null for most dtypes
+  Strip pair_dots;  ///< as dots, of bf16 in pairs of k; with bf16_dot only
   std::array<Load, kRealDTypeCount> load;
   std::array<Store, kRealDTypeCount> store;
-  /// store to bf16 of sums of bf16_dot, which are no denormals; dense alone.
+  /// store of dense sums of bf16_dot, which are never denormal, to bf16.
   Store store_dots;
 
   const GemmType& type(Compute compute) const { return types[static_cast<size_t>(compute)]; }
 };
 
-/// True when every dtype of matmul's row is read and written, and every type that computes
-/// multiplies; bf16_dot may lack.
+/// True when there are kernels for every dtype of matmul's row and every compute type; bf16_dot may
+/// be missing.
 constexpr bool complete(const GemmKernels& table) {
   for (size_t d = 0; d < kRealDTypeCount; ++d) {
     const bool wanted = info(Op::matmul).dtypes.contains(static_cast<DType>(d));
@@ -129,10 +130,10 @@ inline const GemmKernels& gemm_kernels([[maybe_unused]] Isa isa) {
   return WICK_SELECT_KERNELS(isa, gemm_kernels, v4);
 }
 
-/// A left operand whose k has no one stride.
+/// A left operand without a common stride along k.
 class GemmRowSource {
  public:
-  /// Packs rows [row, row + rows) over k in [k0, k0 + k) as a PackArgs would.
+  /// Packs rows [row, row + rows) for k in [k0, k0 + k), as GemmKernels::pack_rows does.
   virtual void pack(int64_t row, int64_t rows, int64_t k0, int64_t k, void* panels,
                     int64_t panel_stride) const = 0;
 
@@ -140,35 +141,35 @@ class GemmRowSource {
   ~GemmRowSource() = default;
 };
 
-/// Rows [.., k] in memory, the left operand.
+/// The left operand: rows in memory.
 struct GemmRows {
   const void* data = nullptr;
-  DType dtype = DType::f32;  ///< u32 where its elements are pairs of bf16
+  DType dtype = DType::f32;  ///< u32 for pairs of bf16
   int64_t row_stride = 0, k_stride = 0;
   const int64_t* row_offsets = nullptr;
-  const GemmRowSource* source = nullptr;  ///< in place of all of these
+  const GemmRowSource* source = nullptr;  ///< if not null, replaces all other members
 };
 
-/// The right operand as the engine asks for it: blocks of packed panels.
+/// The right operand: provides blocks of packed panels.
 class GemmColumns {
  public:
   struct Block {
     const void* panels;
     int64_t panel_stride;
   };
-  /// The panels of columns [col, col + cols) over k in [k0, k0 + k); col is a multiple of the
-  /// type's panel. `scratch` holds panels of k + 1 (so that their lines don't all fall in
-  /// one set of L1); packed weights may point into themselves.
+  /// The panels of columns [col, col + cols) for k in [k0, k0 + k); col is a multiple of the type's
+  /// panel. `scratch` has room for panels of k + 1 steps, so that the cache lines of panels don't
+  /// share a set of L1. Packed weights may return a pointer into themselves.
   virtual Block block(int64_t col, int64_t cols, int64_t k0, int64_t k, void* scratch) const = 0;
 
  protected:
   ~GemmColumns() = default;
 };
 
-/// A destination whose columns have no one stride.
+/// A destination without a common stride of columns.
 class GemmSink {
  public:
-  /// Takes finished elements of the compute type, rows `c_stride` apart.
+  /// Stores finished elements of the compute type, rows `c_stride` apart.
   virtual void store(int64_t row, int64_t rows, int64_t col, int64_t cols, const void* c,
                      int64_t c_stride) const = 0;
 
@@ -176,16 +177,16 @@ class GemmSink {
   ~GemmSink() = default;
 };
 
-/// The product's destination; strides count elements of `dtype`.
+/// The destination of a gemm; strides count elements of `dtype`.
 struct GemmResult {
   void* data = nullptr;
   DType dtype = DType::f32;
   int64_t row_stride = 0, col_stride = 0;
   const int64_t* row_offsets = nullptr;
-  const GemmSink* sink = nullptr;  ///< in place of all of these
+  const GemmSink* sink = nullptr;  ///< if not null, replaces all other members
 };
 
-/// How a product is cut in blocks, and the scratch memory that takes.
+/// How a gemm is cut into blocks, and its scratch memory.
 struct GemmPlan {
   Compute compute;
   int64_t m, n, k;
@@ -209,11 +210,12 @@ struct GemmPlan {
   }
 };
 
-/// Plans a product on at most `threads` threads.
+/// Plans a gemm on at most `threads` threads.
 GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64_t n, int64_t k,
                    const GemmResult& out, int threads);
 
-/// Runs it; `workspace` has the plan's bytes, aligned to 64. With one part it stays on this thread.
+/// Runs a plan. `workspace` has the plan's bytes, aligned to 64. With one part everything runs on
+/// this thread.
 void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& a,
               const GemmColumns& b, const GemmResult& out, void* workspace);
 

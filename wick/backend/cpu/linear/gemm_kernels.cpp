@@ -2,14 +2,15 @@
 #include "wick/backend/cpu/linear/gemm.h"
 #include "wick/backend/cpu/linear/pack_pairs.h"
 #include "wick/backend/cpu/linear/pair_dots.h"
-#include "wick/backend/cpu/linear/simd.h"
+#include "wick/backend/cpu/simd/convert.h"
+#include "wick/backend/cpu/simd/transpose.h"
 
-// The float and integer product kernels of one instruction set.
+// The gemm kernels for floats and integers.
 //
-// Tile: C[MR, NP·64 bytes] in registers; for each k one load of B's panels, MR broadcasts from A's
+// Tile: C[MR, NP·64 bytes] in registers. For each k: loads of B's panels, MR broadcasts from A's
 // panel, MR·NP·(64 / vector) fused multiply-adds. An output is one accumulator from first to last
-// k. Per k a tile reads MR·4 bytes of A from L1 (its panel is reused by every tile of the row) and
-// NP·64 bytes of B from L2.
+// k. Per k a tile reads MR·4 bytes of A from L1 (every tile of the row uses that panel) and NP·64
+// bytes of B from L2.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -33,36 +34,35 @@ constexpr int kColPanel = kPanelBytes / static_cast<int>(sizeof(T));
 
 template <class T, int MR, int NP>
 void tile(i64 k, const T* a, const T* b, i64 b_panel_stride, T* c, i64 c_stride, bool resume) {
-  using S = Simd<T>;
   constexpr int kVectors = kPanelBytes / kVectorBytes;  // of a panel
-  typename S::V acc[MR][NP * kVectors];
+  Vec<T> acc[MR][NP * kVectors];
   if (resume) {
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 8
-      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = S::load(c + i * c_stride + j * S::kLanes);
+      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = load(c + i * c_stride + j * kLanes<T>);
     }
   } else {
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 8
-      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = typename S::V{};
+      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = Vec<T>{};
     }
   }
   for (i64 p = 0; p < k; ++p) {
-    typename S::V bv[NP * kVectors];
+    Vec<T> bv[NP * kVectors];
 #pragma GCC unroll 2
     for (int q = 0; q < NP; ++q) {
 #pragma GCC unroll 4
       for (int j = 0; j < kVectors; ++j) {
-        bv[q * kVectors + j] = S::load(b + q * b_panel_stride + j * S::kLanes);
+        bv[q * kVectors + j] = load(b + q * b_panel_stride + j * kLanes<T>);
       }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
-      const typename S::V av = S::broadcast(a[i]);
+      const Vec<T> av = splat(a[i]);
 #pragma GCC unroll 8
-      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = S::fma(av, bv[j], acc[i][j]);
+      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = multiply_add(av, bv[j], acc[i][j]);
     }
     a += kRowPanel;
     b += kColPanel<T>;
@@ -70,14 +70,14 @@ void tile(i64 k, const T* a, const T* b, i64 b_panel_stride, T* c, i64 c_stride,
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 8
-    for (int j = 0; j < NP * kVectors; ++j) S::store(c + i * c_stride + j * S::kLanes, acc[i][j]);
+    for (int j = 0; j < NP * kVectors; ++j) store(c + i * c_stride + j * kLanes<T>, acc[i][j]);
   }
 }
 
 #if defined(__AVX512F__)
-// The same on pairs of bf16, two products a lane and step. vdpbf16ps flushes denormal operands and
-// results and rounds each of its two additions to nearest. kRounds: c is of bf16; one instruction
-// rounds sums, which are no denormals (those it would take for zeros).
+// A tile of pairs of bf16: two products per lane and step. vdpbf16ps flushes denormal operands and
+// results to zero, and rounds each of its two additions to nearest. kRounds: c is bf16. One
+// instruction rounds the sums; it would flush denormals, which sums never are.
 template <class T, int MR, int NP, bool kRounds>
 __attribute__((target("avx512bf16"))) void tile_bf16(i64 k, const T* a, const T* b,
                                                      i64 b_panel_stride, T* c, i64 c_stride,
@@ -131,7 +131,7 @@ __attribute__((target("avx512bf16"))) void tile_bf16(i64 k, const T* a, const T*
 template <class T>
 using Tile = void (*)(i64, const T*, const T*, i64, T*, i64, bool);
 
-/// The tile functions of 1, 2, 4, … kTileRows rows by 1 … kTilePanels panels.
+/// Which tile functions Tiles holds: of 1, 2, 4, … kTileRows rows by 1 … kTilePanels panels.
 struct Fma {
   template <class T, int MR, int NP>
   static constexpr Tile<T> get() {
@@ -170,8 +170,7 @@ constexpr Tiles<T> make_tiles() {
   return tiles;
 }
 
-/// Asks for the lines of C that the tile of row i and column j will want: it comes next, and one
-/// computes meanwhile.
+/// Prefetches the cache lines of C of the tile at row i and column j, which is computed next.
 template <class T>
 WICK_FN void prefetch_tile(const MultiplyArgs& m, i64 i, i64 j) {
   constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
@@ -182,8 +181,8 @@ WICK_FN void prefetch_tile(const MultiplyArgs& m, i64 i, i64 j) {
   }
 }
 
-/// Brings the part of A's next panel that is a tile's share nearer: of a block's tiles, those that
-/// begin at column j of a row of them.
+/// Prefetches a share of A's next panel: each tile of a row of tiles prefetches an equal share;
+/// this one starts at column j.
 template <class T>
 WICK_FN void prefetch_rows(const MultiplyArgs& m, i64 i, i64 j) {
   constexpr i64 kTileCols = kTilePanels * kColPanel<T>, kLine = 64 / sizeof(T);
@@ -196,7 +195,7 @@ WICK_FN void prefetch_rows(const MultiplyArgs& m, i64 i, i64 j) {
   }
 }
 
-/// One tile, through a buffer where it reaches over C's edge.
+/// Computes one tile, through a buffer if it exceeds the edge of C.
 template <class T>
 WICK_FN void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i64 j) {
   constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
@@ -228,7 +227,7 @@ WICK_FN void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i
 }
 
 #if defined(__AVX512F__)
-/// to[i] = from[i], sums of bf16_dot, rounded.
+/// to[i] = from[i], sums of bf16_dot rounded to bf16.
 __attribute__((target("avx512bf16"))) void store_dots(const void* from, void* to,
                                                       [[maybe_unused]] i64 stride, i64 n) {
   const float* at = static_cast<const float*>(from);
@@ -242,7 +241,8 @@ __attribute__((target("avx512bf16"))) void store_dots(const void* from, void* to
   for (; i < n; ++i) out[i] = narrow<math::bf16>(at[i]);
 }
 
-/// Tiles of finished sums straight into a C of bf16; those over its edge through a buffer.
+/// Tiles of finished sums are stored directly to a bf16 C; tiles that exceed its edge go through a
+/// buffer.
 void multiply_to_bf16(const MultiplyArgs& m) {
   static constexpr Tiles<float> kWide = make_tiles<Bf16Dot<false>, float>();
   static constexpr Tiles<float> kRounded = make_tiles<Bf16Dot<true>, float>();
@@ -271,8 +271,9 @@ void multiply_to_bf16(const MultiplyArgs& m) {
 }
 #endif
 
-/// C[rows, cols] = A panels · B panels, tile by tile. A wide tile keeps A's panel in L1 while B's
-/// pass by from L2; a narrow one, which reads more of B than of A, the other way round.
+/// C[rows, cols] = A panels · B panels, tile by tile. With wide tiles, a panel of A stays in L1
+/// while those of B come from L2. Narrow tiles read more of B than of A: there a panel of B stays
+/// in L1.
 template <class Kind, class T>
 void multiply(const MultiplyArgs& m) {
   static constexpr Tiles<T> kTiles = make_tiles<Kind, T>();
@@ -287,7 +288,7 @@ void multiply(const MultiplyArgs& m) {
       }
     }
   } else {
-    constexpr i64 kRowBlock = 24 * kTileRows;  // its panels stay in L2
+    constexpr i64 kRowBlock = 24 * kTileRows;  // whose panels stay in L2
     for (i64 i0 = 0; i0 < m.rows; i0 += kRowBlock) {
       const i64 end = m.rows - i0 < kRowBlock ? m.rows : i0 + kRowBlock;
       for (i64 j = 0; j < m.cols; j += kTileCols) {
@@ -300,9 +301,9 @@ void multiply(const MultiplyArgs& m) {
   }
 }
 
-/// Rows into panels [panel][k][W] of which the first R of each W are used. Three ways, by what lies
-/// dense in memory: rows side by side (each k is read as one run), k (4×4 transposes of words after
-/// widening), or neither.
+/// Packs rows into panels [panel][k][W] of which the first R of each W are used. If rows are dense,
+/// each k is copied as a run; if k is dense, words are transposed after widening; else elements are
+/// gathered first.
 template <class S, class T, int R, int W>
 void pack(const PackArgs& args) {
   const S* data = static_cast<const S*>(args.data);
@@ -317,10 +318,10 @@ void pack(const PackArgs& args) {
       const S* line = data + p * args.k_stride;
       T* to = panels + p * W;
       for (i64 q = 0; q < whole; ++q, line += R, to += args.panel_stride) {
-        widen_run<T>(line, to, R);
+        widen_run(to, line, R);
       }
       if (rest > 0) {
-        for (i64 w = 0; w < W; ++w) to[w] = w < rest ? widen<T>(line[w]) : T{};
+        for (i64 w = 0; w < W; ++w) to[w] = w < rest ? widen_to<T>(line[w]) : T{};
       }
     }
     return;
@@ -340,11 +341,11 @@ void pack(const PackArgs& args) {
       for (i64 w = 0; w < rows; ++w) {
         const S* line = start(row + w) + p * args.k_stride;
         if (args.k_stride != 1) {
-          for (i64 i = 0; i < n; ++i) lines[w][i] = widen<T>(line[i * args.k_stride]);
+          for (i64 i = 0; i < n; ++i) lines[w][i] = widen_to<T>(line[i * args.k_stride]);
         } else if constexpr (sizeof(S) == sizeof(T)) {
           from[w] = reinterpret_cast<const T*>(line);
         } else {
-          widen_run<T>(line, lines[w], n);
+          widen_run(lines[w], line, n);
         }
       }
       if constexpr (sizeof(T) == 4) {
@@ -361,66 +362,50 @@ void pack(const PackArgs& args) {
 }
 
 template <class S, class T>
-void load(const void* from, i64 stride, i64 n, void* to) {
+void load_row(const void* from, i64 stride, i64 n, void* to) {
   const S* at = static_cast<const S*>(from);
   T* out = static_cast<T*>(to);
   if (stride == 1) {
-    widen_run<T>(at, out, n);
-  } else if (stride == 2) {  // convolutions: a constant stride becomes shuffles
-    for (i64 i = 0; i < n; ++i) out[i] = widen<T>(at[i * 2]);
+    widen_run(out, at, n);
+  } else if (stride == 2) {  // for convolutions: a constant stride compiles to shuffles
+    for (i64 i = 0; i < n; ++i) out[i] = widen_to<T>(at[i * 2]);
   } else {
-    for (i64 i = 0; i < n; ++i) out[i] = widen<T>(at[i * stride]);
+    for (i64 i = 0; i < n; ++i) out[i] = widen_to<T>(at[i * stride]);
   }
 }
 
 template <class S, class T>
-void store(const void* from, void* to, i64 stride, i64 n) {
+void store_row(const void* from, void* to, i64 stride, i64 n) {
   const T* at = static_cast<const T*>(from);
   S* out = static_cast<S*>(to);
   if (stride == 1) {
-    narrow_run<S>(at, out, n);
+    narrow_run(out, at, n);
   } else {
     for (i64 i = 0; i < n; ++i) out[i * stride] = narrow<S>(at[i]);
   }
 }
 
-// Products with a short left side, 1 to kStripRows rows of x, read b where it lies and once.
+// gemm with few rows of x, 1 to kStripRows, reads b in place and once.
 
 /// A register of b in the compute type.
 template <class T, class S>
-WICK_FN typename Simd<T>::V load_wide(const S* from) {
-  if constexpr (sizeof(S) == sizeof(T)) {
-    return Simd<T>::load(reinterpret_cast<const T*>(from));
-#if defined(__AVX512F__)
-  } else if constexpr (math::kSame<S, math::f16>) {
-    return reinterpret_cast<typename Simd<T>::V>(
-        _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
-  } else if constexpr (math::kSame<S, math::bf16>) {
-    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-    return reinterpret_cast<typename Simd<T>::V>(
-        _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-#elif defined(__AVX2__)
-  } else if constexpr (math::kSame<S, math::f16>) {
-    return reinterpret_cast<typename Simd<T>::V>(
-        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
-  } else if constexpr (math::kSame<S, math::bf16>) {
-    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    return reinterpret_cast<typename Simd<T>::V>(
-        _mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
-#endif
+WICK_FN Vec<T> load_wide(const S* from) {
+  if constexpr (kNarrow<S>) {
+    return load(from);
+  } else if constexpr (sizeof(S) == sizeof(T)) {
+    return load(reinterpret_cast<const T*>(from));
   } else {
-    alignas(64) T wide[Simd<T>::kLanes];
-    widen_run<T>(from, wide, Simd<T>::kLanes);
-    return Simd<T>::load(wide);
+    alignas(64) T wide[kLanes<T>];
+    widen_run(wide, from, kLanes<T>);
+    return load(wide);
   }
 }
 
-// Lines of b dense along the columns. Eight lines pass through a strip of columns at a time, in
-// order of k, while the strip's sums go from L1 to registers and back once.
+// b is dense along its columns. For a strip of columns, the rows of b are processed eight at a
+// time, in the order of k, while the strip's sums are loaded from L1 and stored once.
 template <class S, class T, int C>
 void strip_rows(const StripArgs& s) {
-  using V = Simd<T>;
-  constexpr i64 kStrip = 2048 / C;  // long runs, and sums that leave L1 room
+  constexpr i64 kStrip = 2048 / C;  // long runs, and sums that don't fill L1
   constexpr int kLines = 8;
   const T* x = static_cast<const T*>(s.x);
   for (i64 j0 = 0; j0 < s.cols; j0 += kStrip) {
@@ -430,43 +415,43 @@ void strip_rows(const StripArgs& s) {
     for (i64 p = 0; p < s.k; p += kLines) {
       const int lines = static_cast<int>(s.k - p < kLines ? s.k - p : kLines);
       const S* at = b + p * s.b_stride;
-      // The last lanes of a line that ends inside a register, padded by zeros.
-      alignas(64) S ends[kLines][V::kLanes];
-      const i64 whole = cols / V::kLanes * V::kLanes;
+      // The last elements of a row that ends inside a register, padded with zeros.
+      alignas(64) S ends[kLines][kLanes<T>];
+      const i64 whole = cols / kLanes<T> * kLanes<T>;
       if (whole < cols) {
         for (int l = 0; l < lines; ++l) {
-          for (i64 j = 0; j < V::kLanes; ++j) {
+          for (i64 j = 0; j < kLanes<T>; ++j) {
             ends[l][j] = whole + j < cols ? at[l * s.b_stride + whole + j] : S{};
           }
         }
       }
-      for (i64 j = 0; j < cols; j += V::kLanes) {
+      for (i64 j = 0; j < cols; j += kLanes<T>) {
         const S* from = j < whole ? at + j : ends[0];
-        const i64 stride = j < whole ? s.b_stride : i64{V::kLanes};
-        typename V::V acc[C];
+        const i64 stride = j < whole ? s.b_stride : i64{kLanes<T>};
+        Vec<T> acc[C];
 #pragma GCC unroll 8
-        for (int c = 0; c < C; ++c) acc[c] = V::load(&sums[c][j]);
+        for (int c = 0; c < C; ++c) acc[c] = load(&sums[c][j]);
         if (lines == kLines) {
 #pragma GCC unroll 8
           for (int l = 0; l < kLines; ++l) {
             __builtin_prefetch(at + j + (l + kLines) * s.b_stride);
-            const typename V::V bv = load_wide<T>(from + l * stride);
+            const Vec<T> bv = load_wide<T>(from + l * stride);
 #pragma GCC unroll 8
             for (int c = 0; c < C; ++c) {
-              acc[c] = V::fma(V::broadcast(x[c * s.k + p + l]), bv, acc[c]);
+              acc[c] = multiply_add(splat(x[c * s.k + p + l]), bv, acc[c]);
             }
           }
         } else {
           for (int l = 0; l < lines; ++l) {
-            const typename V::V bv = load_wide<T>(from + l * stride);
+            const Vec<T> bv = load_wide<T>(from + l * stride);
 #pragma GCC unroll 8
             for (int c = 0; c < C; ++c) {
-              acc[c] = V::fma(V::broadcast(x[c * s.k + p + l]), bv, acc[c]);
+              acc[c] = multiply_add(splat(x[c * s.k + p + l]), bv, acc[c]);
             }
           }
         }
 #pragma GCC unroll 8
-        for (int c = 0; c < C; ++c) V::store(&sums[c][j], acc[c]);
+        for (int c = 0; c < C; ++c) store(&sums[c][j], acc[c]);
       }
     }
     for (int c = 0; c < C; ++c) {
@@ -476,7 +461,7 @@ void strip_rows(const StripArgs& s) {
   }
 }
 
-/// One link of a chain, as Simd<T>::fma does it.
+/// multiply_add of single numbers.
 template <class T>
 WICK_FN T chain(T a, T b, T sum) {
 #if defined(__FMA__) || defined(__aarch64__)
@@ -486,7 +471,7 @@ WICK_FN T chain(T a, T b, T sum) {
   return a * b + sum;
 }
 
-// Columns of b dense along k, for which panels of sixteen would be mostly padding.
+// b is dense along k and has few columns: panels of sixteen columns would be mostly padding.
 template <class S, class T, int C>
 void dot_rows(const StripArgs& s) {
   const T* x = static_cast<const T*>(s.x);
@@ -494,7 +479,7 @@ void dot_rows(const StripArgs& s) {
     const S* b = static_cast<const S*>(s.b) + j * s.b_stride;
     T sums[C] = {};
     for (i64 p = 0; p < s.k; ++p) {
-      const T bv = widen<T>(b[p]);
+      const T bv = widen_to<T>(b[p]);
 #pragma GCC unroll 8
       for (int c = 0; c < C; ++c) sums[c] = chain(x[c * s.k + p], bv, sums[c]);
     }
@@ -502,8 +487,8 @@ void dot_rows(const StripArgs& s) {
   }
 }
 
-/// Runs F<C> over one to kStripRows rows: 1, 2, 4 and 8 at a time, the rest in smaller steps.
-/// X and T: elements of x and of the sums.
+/// Calls run(part, rows) for 8, 4, 2 or 1 rows at a time. X and T: the elements of x and of the
+/// sums.
 template <class X, class T, class F>
 WICK_FN void by_rows(const StripArgs& s, F run) {
   StripArgs part = s;
@@ -570,8 +555,8 @@ constexpr void add_dtype(GemmKernels& kernels, DType dtype) {
   kernels.pack_cols[i] = pack<S, T, kColPanel<T>, kColPanel<T>>;
   kernels.strip[i] = strip<S, T>;
   kernels.dots[i] = dots<S, T>;
-  kernels.load[i] = load<S, T>;
-  kernels.store[i] = store<S, T>;
+  kernels.load[i] = load_row<S, T>;
+  kernels.store[i] = store_row<S, T>;
 }
 
 constexpr GemmKernels make_kernels() {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <vector>
 
@@ -7,59 +6,37 @@
 #include "wick/backend/cpu/linear/gemm.h"
 #include "wick/backend/cpu/linear/packed_columns.h"
 #include "wick/backend/cpu/linear/workspace.h"
+#include "wick/backend/cpu/move/strided.h"
 #include "wick/backend/cpu/thread_pool.h"
-#include "wick/backend/cpu/walk.h"
+#include "wick/base/collapsed_dims.h"
 
 namespace wick::cpu {
 namespace {
 
-/// The batch dimensions of out, a and b, those of size one dropped.
-struct Batch {
-  int rank = 0;
-  std::array<int64_t, Shape::kMaxRank> size{}, out{}, a{}, b{};
+/// The leading dims of out, a and b.
+using Batch = CollapsedDims<3>;
 
-  int64_t count() const {
-    int64_t n = 1;
-    for (int d = 0; d < rank; ++d) n *= size[static_cast<size_t>(d)];
-    return n;
-  }
-  struct Offsets {
-    int64_t out = 0, a = 0, b = 0;
-  };
-  Offsets at(int64_t index) const {
-    Offsets offsets;
-    for (int d = rank - 1; d >= 0; --d) {
-      const auto i = static_cast<size_t>(d);
-      const int64_t at = index % size[i];
-      index /= size[i];
-      offsets.out += at * out[i];
-      offsets.a += at * a[i];
-      offsets.b += at * b[i];
-    }
-    return offsets;
-  }
-};
-
-/// A product of matrices of one dtype, transposed where that puts the short side on the left.
-struct Product {
+/// A gemm of matrices of one dtype, transposed if that puts the short side on the left.
+struct Gemm {
   const GemmKernels& kernels;
   DType dtype;
   Compute compute;
   int64_t m, n, k;
   int64_t a_row, a_k, b_k, b_col, out_row, out_col;
   bool swapped = false;
-  GemmKernels::Strip strip = nullptr;  ///< few rows, and B's lines are dense: no packing
+  GemmKernels::Strip strip = nullptr;  ///< for few rows if B is dense along a dim: no packing
   int64_t strip_stride = 0;
-  int64_t strip_cols = 0;  ///< of a task
+  int64_t strip_cols = 0;  ///< columns of a task
   GemmPlan plan{};
   int strip_parts = 1;
 
-  // A short left side costs no padding, and the long operand is packed in parallel.
+  // A short left side needs no padding, and threads pack the long operand in parallel.
   static constexpr int64_t kShort = 16;
   static constexpr int64_t kStripRows = 8;
-  // Columns of a task: long runs of B's lines, or groups of its columns.
+  // Columns of a task: long runs if B is dense along its columns, or groups of columns if B is
+  // dense along k.
   static constexpr int64_t kLineCols = 256, kGroupCols = 64;
-  // Fewer columns than this aren't worth a panel of sixteen.
+  // Fewer columns than this don't pay for a panel of sixteen.
   static constexpr int64_t kDotCols = 4;
 
   void choose(int threads) {
@@ -112,13 +89,13 @@ struct Product {
     if (swapped) std::swap(a, b);
     if (strip != nullptr) return run_strip(out, a, b, workspace);
     if (compute == Compute::bf16_dot) {
-      const PairsOnTheWay left(kernels, a, a_row, a_k, k), right(kernels, b, b_col, b_k, k);
+      const PackedPairs left(kernels, a, a_row, a_k, k), right(kernels, b, b_col, b_k, k);
       GemmRows rows{.dtype = DType::u32};
       rows.source = &left;
       return run_gemm(kernels, plan, rows, right, result(out), workspace);
     }
     const GemmRows rows{a, dtype, a_row, a_k, nullptr};
-    const PackedOnTheWay columns(kernels, compute, b, dtype, b_col, b_k);
+    const PackedColumns columns(kernels, compute, b, dtype, b_col, b_k);
     run_gemm(kernels, plan, rows, columns, result(out), workspace);
   }
 
@@ -130,7 +107,7 @@ struct Product {
     for (int64_t r = 0; r < m; ++r) {
       const char* const row = static_cast<const char*>(a) + r * a_row * in_bytes;
       if (strip == kernels.pair_dots) {
-        gather(x + r * k * in_bytes, row, a_k, k, static_cast<size_t>(in_bytes));
+        gather(x + r * k * in_bytes, row, a_k * in_bytes, k, in_bytes);
       } else {
         kernels.load[d](row, a_k, k, x + r * k * bytes);
       }
@@ -163,52 +140,42 @@ struct Product {
   }
 };
 
-/// Splits the leading dims of a product: those whose matrices share B and follow each other in
-/// memory become rows of one product, the others a batch.
-Batch fold_batch(const Layout& lo, const Layout& la, const Layout& lb, Product& product) {
-  Batch batch;
-  bool fold = true;
-  for (int dim = lo.rank() - 3; dim >= 0; --dim) {
-    const int64_t size = lo.shape()[dim];
-    if (size == 1) continue;
-    if (product.m == 1 && fold) {  // the row stride means nothing yet
-      product.a_row = la.stride(dim);
-      product.out_row = lo.stride(dim);
+/// Splits the leading dims: inner dims whose matrices share B and follow each other in memory
+/// become rows of one gemm; the others are the batch.
+Batch fold_batch(const Layout& lo, const Layout& la, const Layout& lb, Gemm& gemm) {
+  Batch batch({&lo, &la, &lb}, (1u << (lo.rank() - 2)) - 1);
+  while (batch.rank() > 0) {
+    const auto& [size, stride] = batch.inner(0);
+    if (gemm.m == 1) {  // the stride of a single row is meaningless
+      gemm.out_row = stride[0];
+      gemm.a_row = stride[1];
     }
-    fold = fold && lb.stride(dim) == 0 && la.stride(dim) == product.m * product.a_row &&
-           lo.stride(dim) == product.m * product.out_row;
-    if (fold) {
-      product.m *= size;
-      continue;
+    if (stride[2] != 0 || stride[0] != gemm.m * gemm.out_row || stride[1] != gemm.m * gemm.a_row) {
+      break;
     }
-    const auto d = static_cast<size_t>(batch.rank++);
-    batch.size[d] = size;
-    batch.out[d] = lo.stride(dim);
-    batch.a[d] = la.stride(dim);
-    batch.b[d] = lb.stride(dim);
-  }
-  for (auto* dims : {&batch.size, &batch.out, &batch.a, &batch.b}) {
-    std::reverse(dims->begin(), dims->begin() + batch.rank);
+    gemm.m *= size;
+    batch.elems /= size;
+    batch.dims.pop_back();
   }
   return batch;
 }
 
-/// What a product over no elements gives.
-void store_zeros(const Product& product, char* out) {
-  const std::vector<uint64_t> zeros(static_cast<size_t>(product.n));
-  const auto store = product.kernels.store[static_cast<size_t>(product.dtype)];
-  const int64_t row_bytes = product.out_row * info(product.dtype).block_bytes;
-  for (int64_t r = 0; r < product.m; ++r, out += row_bytes) {
-    store(zeros.data(), out, product.out_col, product.n);
+/// Stores the result of a gemm with k = 0.
+void store_zeros(const Gemm& gemm, char* out) {
+  const std::vector<uint64_t> zeros(static_cast<size_t>(gemm.n));
+  const auto store = gemm.kernels.store[static_cast<size_t>(gemm.dtype)];
+  const int64_t row_bytes = gemm.out_row * info(gemm.dtype).block_bytes;
+  for (int64_t r = 0; r < gemm.m; ++r, out += row_bytes) {
+    store(zeros.data(), out, gemm.out_col, gemm.n);
   }
 }
 
-/// Many products: each on one thread.
+/// Many gemms, each on one thread.
 template <class F>
-void share_out(const Product& product, int64_t count, int threads, const F& run_one) {
-  const size_t each = align64(product.workspace_bytes());
-  const double products = static_cast<double>(product.m * product.n) *
-                          static_cast<double>(product.k) * static_cast<double>(count);
+void share_out(const Gemm& gemm, int64_t count, int threads, const F& run_one) {
+  const size_t each = align64(gemm.workspace_bytes());
+  const double products = static_cast<double>(gemm.m * gemm.n) * static_cast<double>(gemm.k) *
+                          static_cast<double>(count);
   const int parts = static_cast<int>(std::clamp(products / 32768, 1.0, double(threads)));
   const Workspace workspace(each * static_cast<size_t>(parts));
   std::atomic<int64_t> next{0};
@@ -229,37 +196,37 @@ void CpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
   const int rank = lo.rank();
   if (lo.elems() == 0) return;
 
-  Product product{.kernels = gemm_kernels(isa_),
-                  .dtype = out.dtype,
-                  .compute = compute_of(out.dtype),
-                  .m = lo.shape()[rank - 2],
-                  .n = lo.shape()[rank - 1],
-                  .k = la.shape()[rank - 1],
-                  .a_row = la.stride(rank - 2),
-                  .a_k = la.stride(rank - 1),
-                  .b_k = lb.stride(rank - 2),
-                  .b_col = lb.stride(rank - 1),
-                  .out_row = lo.stride(rank - 2),
-                  .out_col = lo.stride(rank - 1)};
-  const Batch batch = fold_batch(lo, la, lb, product);
-  const int64_t count = batch.count();
+  Gemm gemm{.kernels = gemm_kernels(isa_),
+            .dtype = out.dtype,
+            .compute = compute_of(out.dtype),
+            .m = lo.shape()[rank - 2],
+            .n = lo.shape()[rank - 1],
+            .k = la.shape()[rank - 1],
+            .a_row = la.stride(rank - 2),
+            .a_k = la.stride(rank - 1),
+            .b_k = lb.stride(rank - 2),
+            .b_col = lb.stride(rank - 1),
+            .out_row = lo.stride(rank - 2),
+            .out_col = lo.stride(rank - 1)};
+  const Batch batch = fold_batch(lo, la, lb, gemm);
+  const int64_t count = batch.elems;
   const int64_t bytes = info(out.dtype).block_bytes;
-  char* const out_data = static_cast<char*>(out.data) + lo.offset() * bytes;
-  if (product.k == 0) {
-    for (int64_t i = 0; i < count; ++i) store_zeros(product, out_data + batch.at(i).out * bytes);
+  char* const out_data = static_cast<char*>(out.data);
+  if (gemm.k == 0) {
+    for (int64_t i = 0; i < count; ++i) store_zeros(gemm, out_data + batch.at(i)[0] * bytes);
     return;
   }
-  const char* const a_data = static_cast<const char*>(a.data) + la.offset() * bytes;
-  const char* const b_data = static_cast<const char*>(b.data) + lb.offset() * bytes;
+  const char* const a_data = static_cast<const char*>(a.data);
+  const char* const b_data = static_cast<const char*>(b.data);
   const auto run_one = [&](int64_t index, void* workspace) {
     const Batch::Offsets at = batch.at(index);
-    product.run(out_data + at.out * bytes, a_data + at.a * bytes, b_data + at.b * bytes, workspace);
+    gemm.run(out_data + at[0] * bytes, a_data + at[1] * bytes, b_data + at[2] * bytes, workspace);
   };
   const int threads = ThreadPool::global().threads();
   const bool many = threads > 1 && count >= 2 * threads;
-  product.choose(many ? 1 : threads);
-  if (many) return share_out(product, count, threads, run_one);
-  const Workspace workspace(product.workspace_bytes());
+  gemm.choose(many ? 1 : threads);
+  if (many) return share_out(gemm, count, threads, run_one);
+  const Workspace workspace(gemm.workspace_bytes());
   for (int64_t index = 0; index < count; ++index) run_one(index, workspace.data());
 }
 

@@ -1,17 +1,18 @@
 #pragma once
 
-// bf16 operands of products in panels of pairs along k; see gemm.h. For kernel sources only.
+// Packs bf16 operands into panels of pairs along k (see gemm.h). For kernel sources only (see
+// isa.h).
 
 #include <cstdint>
 #include <cstring>
 
 #include "wick/backend/cpu/linear/gemm.h"
-#include "wick/backend/cpu/linear/simd.h"
+#include "wick/backend/cpu/simd/transpose.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// to[w] = a[w] below b[w], the words of N pairs.
+/// to[w] = a[w] in the low half and b[w] in the high half, for N words.
 template <int N>
 WICK_FN void interleave(const uint16_t* a, const uint16_t* b, Word* to) {
 #if defined(__AVX512F__)
@@ -26,17 +27,18 @@ WICK_FN void interleave(const uint16_t* a, const uint16_t* b, Word* to) {
   for (int w = 0; w < N; ++w) to[w] = Word{a[w]} | Word{b[w]} << 16;
 }
 
-/// Rows of bf16 into panels [panel][pair of k][W] of words, of which the first R of each W are
-/// used. args.k counts elements; a zero follows an odd last one. Three ways, by what lies dense in
-/// memory: rows side by side (the lines of two k interleave), k (pairs are words, transposed), or
-/// neither.
+/// Packs rows of bf16 into panels [panel][pair of k][W] of words, of which the first R of each W
+/// are used. args.k counts elements; a zero follows an odd last one. If rows are dense, the runs of
+/// two k are interleaved; if k is dense, pairs are words, which are transposed; else elements are
+/// gathered first.
 template <int R, int W>
 void pack_pairs(const PackArgs& args) {
   const auto* data = static_cast<const uint16_t*>(args.data);
   auto* panels = static_cast<Word*>(args.panels);
   const int64_t pairs = (args.k + 1) / 2;
   if (args.row_stride == 1 && args.k_stride != 1) {
-    const int64_t wide = args.rows < W ? 0 : (args.rows - W) / R + 1;  // panels that may read W
+    const int64_t wide = args.rows < W ? 0 : (args.rows - W) / R + 1;  // panels for which W rows
+                                                                       // may be read
     for (int64_t p = 0; p < pairs; ++p) {
       const uint16_t* a = data + 2 * p * args.k_stride;
       const bool half = 2 * p + 1 == args.k;

@@ -6,12 +6,12 @@
 
 namespace wick::cpu {
 
-/// A strided matrix of bf16, packed in pairs along k on its way to the tiles: as rows, or as
-/// columns. The engine counts pairs.
-class PairsOnTheWay final : public GemmColumns, public GemmRowSource {
+/// A strided matrix of bf16 that is packed in pairs along k, block by block, as rows or as columns.
+/// k0 and k count pairs.
+class PackedPairs final : public GemmColumns, public GemmRowSource {
  public:
-  PairsOnTheWay(const GemmKernels& kernels, const void* data, int64_t stride, int64_t k_stride,
-                int64_t k)
+  PackedPairs(const GemmKernels& kernels, const void* data, int64_t stride, int64_t k_stride,
+              int64_t k)
       : kernels_(kernels),
         data_(static_cast<const uint16_t*>(data)),
         stride_(stride),
@@ -47,11 +47,11 @@ class PairsOnTheWay final : public GemmColumns, public GemmRowSource {
   int64_t stride_, k_stride_, k_;
 };
 
-/// B as it lies in memory, packed block by block on its way to the tiles.
-class PackedOnTheWay final : public GemmColumns {
+/// A strided matrix B that is packed block by block.
+class PackedColumns final : public GemmColumns {
  public:
-  PackedOnTheWay(const GemmKernels& kernels, Compute compute, const void* data, DType dtype,
-                 int64_t col_stride, int64_t k_stride)
+  PackedColumns(const GemmKernels& kernels, Compute compute, const void* data, DType dtype,
+                int64_t col_stride, int64_t k_stride)
       : pack_(kernels.pack_cols[static_cast<size_t>(dtype)]),
         panel_(kernels.type(compute).col_panel),
         data_(static_cast<const char*>(data)),

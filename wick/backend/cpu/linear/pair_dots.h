@@ -1,11 +1,12 @@
 #pragma once
 
-// Products of few rows of bf16 with columns that lie dense along k: each is a dot product of two
-// runs of memory, pairs at a time, so the transposed matrix is read once and nothing is turned. For
-// kernel sources only.
+// gemm of few rows of bf16 with columns that are dense along k. Each output is a dot product of two
+// runs of memory, in pairs, so the matrix is read once and nothing is transposed. For kernel
+// sources only (see isa.h).
 //
-// A sum has 16 chains of pairs, one a lane: lane l takes pairs l, l + 16, ...; then the lanes join,
-// in each block of four (l0 + l2) + (l1 + l3), and the blocks as (b0 + b2) + (b1 + b3).
+// A sum has 16 chains, one for each lane: lane l adds pairs l, l + 16, ... Then the lanes are
+// combined, in each block of four as (l0 + l2) + (l1 + l3), and the blocks as (b0 + b2) + (b1 +
+// b3).
 
 #include <cstdint>
 
@@ -28,7 +29,7 @@ WICK_FN __m128 sums_of_lanes(__m512 a, __m512 b, __m512 c, __m512 d) {
   return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }
 
-/// C rows of x with R columns, `apart` from each other. Each column is a stream of its own.
+/// C rows of x times R columns, `apart` columns from each other. Each column is read as a stream.
 template <int C, int R>
 __attribute__((target("avx512bf16"))) void pair_dot_block(const StripArgs& s, int64_t column,
                                                           int64_t apart) {
@@ -72,7 +73,8 @@ __attribute__((target("avx512bf16"))) void pair_dot_block(const StripArgs& s, in
   }
 }
 
-/// The columns are taken as R equal parts, whose long streams a processor's prefetchers follow.
+/// The columns are cut into R equal parts, which are read as R long streams that hardware
+/// prefetchers follow.
 template <int C>
 void pair_dot_rows(const StripArgs& s) {
   constexpr int R = C == 8 ? 2 : 4;

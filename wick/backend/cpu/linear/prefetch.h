@@ -4,13 +4,13 @@
 
 namespace wick::cpu {
 
-/// The prefetch distances of processors that no row of prefetch.cpp names. A Xeon with AMX decodes q4_0
-/// at 1.3 (16 threads) to 1.6 times (1 thread) the speed with 4 KiB: its hardware prefetchers alone
-/// don't keep enough misses in flight.
+/// Distances for processors that haven't been measured. Float weights are read as several streams
+/// at once, more than hardware prefetchers follow. Blocks are one stream: with 4 KiB a Xeon with AMX
+/// decodes q4_0 at 1.3 (16 threads) to 1.6 times (1 thread) the speed without.
 inline constexpr int64_t kPrefetchFloats = 8192, kPrefetchBlocks = 4096;
 
-/// How far ahead of its loads a stream of packed weights asks for memory, in bytes; `otherwise` on
-/// processors that nobody has measured. With 0 a kernel asks for what it reads next anyway.
+/// The prefetch distance of a stream of packed weights in bytes; `otherwise` on processors that
+/// haven't been measured. With 0 a kernel prefetches what it reads next.
 int64_t prefetch_bytes(int64_t otherwise);
 
 }  // namespace wick::cpu

@@ -1,20 +1,20 @@
-// Rows of blocks to floats and back, under any layout of the float side.
+// Rows of blocks to floats and back, for any layout of the floats.
 
 #include <algorithm>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/linear/block_kernels.h"
-#include "wick/backend/cpu/linear/rows.h"
 #include "wick/backend/cpu/thread_pool.h"
+#include "wick/base/collapsed_dims.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
 namespace {
 
-constexpr int64_t kRunElems = 512;  // converted at a time, by way of the stack
+constexpr int64_t kRunElems = 512;  // converted at a time, in an array on the stack
 constexpr int64_t kGrainElems = 16384;
 
-/// Elements [at, at + n) steps of `stride` of the float side, as dense floats and back.
+/// Reads n elements of the float side, `stride` apart from offset `at` on, as dense floats.
 void read_values(const BlockKernels& kernels, const ConstView& view, int64_t at, int64_t stride,
                  int64_t n, float* out) {
   if (view.dtype == DType::f32) {
@@ -51,20 +51,23 @@ void write_values(const BlockKernels& kernels, const View& view, int64_t at, int
   for (int64_t i = 0; i < n; ++i) to[i * stride] = dense[i];
 }
 
-/// Calls body(row, first element in it, blocks) for runs of whole blocks that cover all rows, on
-/// all threads.
+/// Calls body(floats, elements, blocks) for runs of whole blocks that cover all rows of both
+/// layouts, on all threads: the offset of the run's first value among the floats, and among the
+/// elements of the block dtype.
 template <class Body>
-void for_each_run(const Layout& floats, int64_t block, Body&& body) {
+void for_each_run(const Layout& floats, const Layout& blocks_of, int64_t block, Body&& body) {
   const int64_t row_blocks = floats.shape().back() / block;
-  parallel_for(
-      row_count(floats) * row_blocks, kGrainElems / block, [&](int64_t begin, int64_t end) {
-        while (begin < end) {
-          const int64_t row = begin / row_blocks, first = begin % row_blocks;
-          const int64_t blocks = std::min({end - begin, row_blocks - first, kRunElems / block});
-          body(row, first * block, blocks);
-          begin += blocks;
-        }
-      });
+  const int64_t stride = floats.stride(floats.rank() - 1);
+  const CollapsedDims<2> rows({&floats, &blocks_of}, (1u << (floats.rank() - 1)) - 1);
+  parallel_for(rows.elems * row_blocks, kGrainElems / block, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t first = begin % row_blocks;
+      const auto at = rows.at(begin / row_blocks);
+      const int64_t blocks = std::min({end - begin, row_blocks - first, kRunElems / block});
+      body(at[0] + first * block * stride, at[1] + first * block, blocks);
+      begin += blocks;
+    }
+  });
 }
 
 }  // namespace
@@ -80,12 +83,10 @@ void CpuBackend::quantize(const View& out, const ConstView& in) {
   }
   const int64_t stride = in.layout.stride(in.layout.rank() - 1);
   const int64_t block = info(out.dtype).block_elems;
-  for_each_run(in.layout, block, [&](int64_t row, int64_t first, int64_t blocks) {
+  for_each_run(in.layout, out.layout, block, [&](int64_t from, int64_t to, int64_t blocks) {
     float values[kRunElems];
-    read_values(kernels, in, row_offset(in.layout, row) + first * stride, stride, blocks * block,
-                values);
-    const int64_t to = bytes_of(out.dtype, row_offset(out.layout, row) + first);
-    codec.quantize(values, blocks, static_cast<uint8_t*>(out.data) + to);
+    read_values(kernels, in, from, stride, blocks * block, values);
+    codec.quantize(values, blocks, static_cast<uint8_t*>(out.data) + bytes_of(out.dtype, to));
   });
 }
 
@@ -96,12 +97,11 @@ void CpuBackend::dequantize(const View& out, const ConstView& in) {
   const BlockCodec codec = kernels.of(in.dtype);
   const int64_t stride = out.layout.stride(out.layout.rank() - 1);
   const int64_t block = info(in.dtype).block_elems;
-  for_each_run(out.layout, block, [&](int64_t row, int64_t first, int64_t blocks) {
+  for_each_run(out.layout, in.layout, block, [&](int64_t to, int64_t from, int64_t blocks) {
     float values[kRunElems];
-    const int64_t from = bytes_of(in.dtype, row_offset(in.layout, row) + first);
-    codec.dequantize(static_cast<const uint8_t*>(in.data) + from, blocks, values);
-    write_values(kernels, out, row_offset(out.layout, row) + first * stride, stride, blocks * block,
-                 values);
+    codec.dequantize(static_cast<const uint8_t*>(in.data) + bytes_of(in.dtype, from), blocks,
+                     values);
+    write_values(kernels, out, to, stride, blocks * block, values);
   });
 }
 

@@ -1,16 +1,16 @@
 #pragma once
 
-#include "wick/backend/cpu/linear/quantized_lanes.h"
+#include "wick/backend/cpu/linear/quantized_dot.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
 #include "wick/math/activation.h"
 
-// Activations to int8 blocks of 32, in the steps of wick/math/activation.h and with its bits. Only
-// kernel sources include this header; everything has internal linkage.
+// Quantises activations to int8 blocks of 32, with the steps and the bits of
+// wick/math/activation.h. For kernel sources only (see isa.h).
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// Where a tile keeps what belongs to one block of one column.
+/// Where a tile holds one block of one column.
 template <class T>
 struct TileBlock {
   int8_t* q;
@@ -19,7 +19,7 @@ struct TileBlock {
 };
 
 template <class T>
-WICK_LANES TileBlock<T> tile_block(uint8_t* tile, int64_t width, int64_t block, int64_t column) {
+WICK_SIMD TileBlock<T> tile_block(uint8_t* tile, int64_t width, int64_t block, int64_t column) {
   uint8_t* at = tile + block * width * Packed<T>::kTileBlockBytes;
   return {reinterpret_cast<int8_t*>(at + column * kBlockElems),
           reinterpret_cast<float*>(at + width * kBlockElems + column * 4),
@@ -27,7 +27,7 @@ WICK_LANES TileBlock<T> tile_block(uint8_t* tile, int64_t width, int64_t block, 
 }
 
 template <class T>
-WICK_LANES void store_extra(uint8_t* extra, float d, int32_t sum) {
+WICK_SIMD void store_extra(uint8_t* extra, float d, int32_t sum) {
   if constexpr (T::kHasMin) {
     const float scaled = d * static_cast<float>(sum);
     __builtin_memcpy(extra, &scaled, 4);
@@ -37,24 +37,24 @@ WICK_LANES void store_extra(uint8_t* extra, float d, int32_t sum) {
   }
 }
 
-/// The sum of the first part of a block's q, where there are two.
+/// The sum of q of the first of two parts of a block.
 template <class T>
-WICK_LANES int32_t first_sum(const int8_t* q) {
+WICK_SIMD int32_t first_sum(const int8_t* q) {
   static_assert(T::kParts == 2);
   int32_t sum = 0;
   for (int i = 0; i < kBlockElems / 2; ++i) sum += q[i];
   return sum;
 }
 
-/// Two blocks' sums, in the word of the first.
-WICK_LANES void store_pair(uint8_t* extra, int32_t first, int32_t second) {
+/// Stores the sums of two blocks in the word of the first.
+WICK_SIMD void store_pair(uint8_t* extra, int32_t first, int32_t second) {
   const int16_t pair[2] = {static_cast<int16_t>(first), static_cast<int16_t>(second)};
   __builtin_memcpy(extra, pair, sizeof pair);
 }
 
-/// Blocks that lie behind each other and share a scale.
+/// Quantises consecutive blocks that share a scale.
 template <class T>
-WICK_LANES void quantize_shared(const float* x, const TileBlock<T>* to) {
+WICK_SIMD void quantize_shared(const float* x, const TileBlock<T>* to) {
   constexpr int kBlocks = T::kSharedBlocks;
   static_assert(kBlocks == math::kSharedBlocks);
   int8_t q[kBlocks * kBlockElems];
@@ -67,9 +67,9 @@ WICK_LANES void quantize_shared(const float* x, const TileBlock<T>* to) {
   }
 }
 
-/// Blocks that share a scale, or one.
+/// Quantises the blocks that share a scale, or one block.
 template <class T>
-WICK_LANES void quantize_group(const float* x, const TileBlock<T>* all) {
+WICK_SIMD void quantize_group(const float* x, const TileBlock<T>* all) {
   if constexpr (T::kSharedBlocks > 1) {
     quantize_shared<T>(x, all);
   } else {
@@ -88,9 +88,10 @@ WICK_LANES void quantize_group(const float* x, const TileBlock<T>* all) {
 
 #if defined(__AVX512BW__)
 
-/// Lane i of the result combines the 16 lanes of v[i]: a transposition whose steps reduce.
+/// Lane i of the result combines the 16 lanes of v[i], by a transposition that reduces in each
+/// step.
 template <class Combine>
-WICK_LANES __m512i reduce_rows(const __m512i* v, Combine combine) {
+WICK_SIMD __m512i reduce_rows(const __m512i* v, Combine combine) {
   __m512i pairs[8], quads[4];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
@@ -109,18 +110,18 @@ WICK_LANES __m512i reduce_rows(const __m512i* v, Combine combine) {
   return combine(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
 
-/// Packing leaves four bytes of each half of each block in turn: into order, and to their places.
-WICK_LANES void store_two_blocks(__m512i packed, int8_t* first, int8_t* second) {
+/// Sorts the bytes of two blocks, which packing instructions left in groups of four, and stores the
+/// blocks.
+WICK_SIMD void store_two_blocks(__m512i packed, int8_t* first, int8_t* second) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i q = _mm512_permutexvar_epi32(order, packed);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(first), _mm512_castsi512_si256(q));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(second), _mm512_extracti64x4_epi64(q, 1));
 }
 
-/// Sixteen blocks at once, so that divisions and reductions are shared. Groups that share a scale
-/// are four of them.
+/// Sixteen blocks at once, which share divisions and reductions. Four of them may share a scale.
 template <class T>
-WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock<T>* to) {
+WICK_SIMD void quantize_sixteen(const float* const* x, const TileBlock<T>* to) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
   __m512i v[16], second[16];
 #pragma GCC unroll 16
@@ -170,7 +171,7 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock<T>* to) 
         part == 0 ? v : second,
         [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_add_epi32(a, b); });
     if constexpr (T::kSharedBlocks > 1) {
-      // A pair's low halves, into the low word of its 64 bits.
+      // Both low halves of a pair of words, as the first word.
       const __m512i high = _mm512_srli_epi64(sum, 16);
       _mm512_store_si512(extra[part], _mm512_mask_blend_epi16(0x22222222, sum, high));
     } else if constexpr (T::kHasMin) {
@@ -189,9 +190,8 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock<T>* to) 
 
 #endif
 
-/// Quantises `width` columns of 32·blocks floats into one tile.
-/// Index map: blocks in column order, sixteen at a time where there are registers for it. Moves
-/// 4 bytes in and 1.25 bytes out a value.
+/// Quantises `width` columns of 32·blocks floats into one tile. Index map: blocks in column order,
+/// with AVX-512 sixteen at a time. Moves 4 bytes in and 1.25 bytes out per value.
 template <class T>
 void quantize_tile(const float* const* columns, int64_t width, int64_t blocks, uint8_t* tile) {
 #if defined(__AVX512BW__)
@@ -208,7 +208,7 @@ void quantize_tile(const float* const* columns, int64_t width, int64_t blocks, u
     }
   }
   if (filled == 0) return;
-  // The last blocks fill up with copies of the first group, which write the same bytes again.
+  // The last sixteen are filled with copies of the first group, which store the same bytes again.
   for (int i = filled; i < 16; ++i) {
     from[i] = from[i % T::kSharedBlocks];
     to[i] = to[i % T::kSharedBlocks];

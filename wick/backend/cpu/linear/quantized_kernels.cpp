@@ -1,41 +1,39 @@
-// Products of packed block weights with int8 activations; compiled once for every instruction set.
+// gemm and gemv of packed block weights with int8 activations.
 //
 // Computes out[row, column] = Σ_k w[row, k]·x[column, k] in the order of
-// docs/design/numerics/quantised.md: integer dot products of 32, or of 128 where blocks share a
-// scale of the activations, scaled and summed in chunks of eight blocks, chunk sums added in index
-// order. Every path here follows it, so the bits depend
-// neither on the number of columns nor on the instruction set.
+// docs/design/numerics/quantised.md: integer dot products of 32 values, or of 128 if blocks share a
+// scale of the activations, are scaled and summed in chunks of eight blocks; chunk sums are added
+// in index order. All kernels have this order, so the bits depend neither on the number of columns
+// nor on the instruction set.
 //
-// Index map: a panel of 16 rows lies across the lanes; a register tile is kRows panels × kColumns
-// columns of x, each activation broadcast to all lanes. A chunk's sum stays in registers; totals
-// are touched once in eight blocks. Bytes moved: decode reads each packed byte once and nothing
-// else out of cache; prompt reads each packed byte once, and the tiles of x once for every kRows
-// panels.
+// Index map: lanes are the 16 rows of a panel; a register tile is kRows panels × kColumns columns
+// of x, and each activation is broadcast to all lanes. A chunk's sum stays in registers; totals are
+// updated once in eight blocks. Bytes moved: decode reads each packed byte once from memory; prompt
+// reads each packed byte once, and the tiles of x once for every kRows panels.
 //
-// What bounds prompts where a dot product is one instruction (Zen 4): eight of them, a product of
-// scales, an fma, and another with minima, all on the same two pipes, for each block, panel and
-// column. That is 80 % of the peak of dot products, or 73 % with minima; the tile in cache reaches
-// 79 and 72. Where four blocks share a scale it is 78 %: an fma for each, and for the four two
-// products of pairs for their minima, a product and two fmas.
+// What limits prompts if a dot product is one instruction (Zen 4): for each block, panel and
+// column, eight dot products, a product of scales, an fma, and with minima another fma, all on the
+// same two ports. That is 80 % of the peak rate of dot products, or 73 % with minima; a tile from
+// cache reaches 79 and 72. If four blocks share a scale it is 78 %: an fma for each block, and for
+// all four two dot products of 16 bits for their minima, a product and two fmas.
 
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 
 #include <type_traits>
 
 #include "wick/backend/cpu/linear/quantized_activations.h"
-#include "wick/backend/cpu/linear/quantized_lanes.h"
+#include "wick/backend/cpu/linear/quantized_dot.h"
 #include "wick/backend/cpu/linear/quantized_sources.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// Integer products of part `part` of a block: quads·activations, from what unsigned quants have
-/// too much on.
+/// Integer dot products of part `part` of a block. They start at `from`, which corrects the offset
+/// of unsigned quants.
 template <class T, class Source, int kRows, int kColumns>
-WICK_LANES void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g, int part,
-                         const int32_t (&from)[kColumns],
-                         Dot<T::kQuants> (&dots)[kRows][kColumns]) {
+WICK_SIMD void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g, int part,
+                        const int32_t (&from)[kColumns], Dot<T::kQuants> (&dots)[kRows][kColumns]) {
   constexpr int kQuads = 8 / T::kParts;
   constexpr bool kTurns = T::kParts == 1 && T::kQuants != Quants::bytes;
   WICK_UNROLL
@@ -45,14 +43,14 @@ WICK_LANES void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t uni
   }
   WICK_UNROLL
   for (int i = 0; i < kQuads; ++i) {
-    // The two nibbles of a vector one after the other: it is loaded once.
+    // Both nibbles of a vector one after the other, so that it is loaded once.
     const int k = kTurns ? (i >> 1) + (i & 1) * 4 : part * kQuads + i;
     decltype(Source::quad(w[0], unit, g, k)) weights[kRows];
     WICK_UNROLL
     for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(w[m], unit, g, k);
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
-      const Quad quad = load_quad(x + j * kBlockElems + 4 * k);
+      const I8x4 quad = load_quad(x + j * kBlockElems + 4 * k);
       WICK_UNROLL
       for (int m = 0; m < kRows; ++m) {
         accumulate(dots[m][j], weights[m], quad);
@@ -62,11 +60,11 @@ WICK_LANES void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t uni
   }
 }
 
-/// The integer products of a block, with the parts' factors: below 2^24, so that floats have them
-/// exactly.
+/// The integer dot products of a block times the factors of its parts: below 2^24, so that floats
+/// represent them exactly.
 template <class T, class Source, int kRows, int kColumns>
-WICK_LANES void dot_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
-                          const uint8_t* extra, F32 (&out)[kRows][kColumns]) {
+WICK_SIMD void dot_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
+                         const uint8_t* extra, F32x16 (&out)[kRows][kColumns]) {
   WICK_UNROLL
   for (int part = 0; part < T::kParts; ++part) {
     int32_t from[kColumns];
@@ -83,10 +81,10 @@ WICK_LANES void dot_block(const Source (&w)[kRows], const uint8_t* x, int64_t un
         WICK_UNROLL
         for (int j = 0; j < kColumns; ++j) out[m][j] = finish(dots[m][j], from[j]);
       } else {
-        const F32 factor = Source::factor(w[m], unit, g, part);
+        const F32x16 factor = Source::factor(w[m], unit, g, part);
         WICK_UNROLL
         for (int j = 0; j < kColumns; ++j) {
-          const F32 dot = finish(dots[m][j], from[j]);
+          const F32x16 dot = finish(dots[m][j], from[j]);
           out[m][j] = part == 0 ? mul(factor, dot) : fma(factor, dot, out[m][j]);
         }
       }
@@ -94,37 +92,38 @@ WICK_LANES void dot_block(const Source (&w)[kRows], const uint8_t* x, int64_t un
   }
 }
 
-/// One block of a register tile: sums += scaled integer dot products.
+/// One block of a register tile: adds scaled integer dot products to sums.
 template <class T, class Source, int kRows, int kColumns>
-WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
-                          F32 (&sums)[kRows][kColumns]) {
+WICK_SIMD void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
+                         F32x16 (&sums)[kRows][kColumns]) {
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], unit, g);
   x += (unit * Source::kUnitBlocks + g) * kColumns * Packed<T>::kTileBlockBytes;
   const auto* d = reinterpret_cast<const float*>(x + kColumns * kBlockElems);
   const uint8_t* extra = x + kColumns * (kBlockElems + 4);
-  F32 products[kRows][kColumns];
+  F32x16 products[kRows][kColumns];
   dot_block<T>(w, x, unit, g, extra, products);
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
-    const F32 scale = Source::scale(w[m], unit, g);
-    const F32 minimum = T::kHasMin ? Source::minimum(w[m], unit, g) : scale;
+    const F32x16 scale = Source::scale(w[m], unit, g);
+    const F32x16 minimum = T::kHasMin ? Source::minimum(w[m], unit, g) : scale;
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
       if (T::kHasMin) {
         float scaled_sum;
         __builtin_memcpy(&scaled_sum, extra + 4 * j, 4);
-        sums[m][j] = fma(minimum, splat(scaled_sum), sums[m][j]);
+        sums[m][j] = fma(minimum, splat_16(scaled_sum), sums[m][j]);
       }
-      sums[m][j] = fma(mul(scale, splat(d[j])), products[m][j], sums[m][j]);
+      sums[m][j] = fma(mul(scale, splat_16(d[j])), products[m][j], sums[m][j]);
     }
   }
 }
 
-/// The integer products of blocks that share a scale of the activations, with the blocks' factors.
+/// The integer dot products of blocks that share a scale of the activations, times the blocks'
+/// factors.
 template <class T, class Source, int kRows, int kColumns>
-WICK_LANES void dot_shared(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int first,
-                           Scaled (&sums)[kRows][kColumns]) {
+WICK_SIMD void dot_shared(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int first,
+                          Scaled (&sums)[kRows][kColumns]) {
   constexpr int32_t kFrom[kColumns] = {};
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
@@ -146,11 +145,11 @@ WICK_LANES void dot_shared(const Source (&w)[kRows], const uint8_t* x, int64_t u
   }
 }
 
-/// The blocks of a register tile that share a scale of the activations: what the unit's scale and
-/// minimum multiply are integers.
+/// The blocks of a register tile that share a scale of the activations: the unit's scale and
+/// minimum multiply integers.
 template <class T, class Source, int kRows, int kColumns>
-WICK_LANES void add_shared(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int first,
-                           F32 (&sums)[kRows][kColumns]) {
+WICK_SIMD void add_shared(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int first,
+                          F32x16 (&sums)[kRows][kColumns]) {
   constexpr int kBytes = kColumns * Packed<T>::kTileBlockBytes;
   x += (unit * Source::kUnitBlocks + first) * kBytes;
   Scaled products[kRows][kColumns];
@@ -159,42 +158,42 @@ WICK_LANES void add_shared(const Source (&w)[kRows], const uint8_t* x, int64_t u
   const uint8_t* extra = x + kColumns * (kBlockElems + 4);
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
-    const F32 scale = Source::scale(w[m], unit, 0), minimum = Source::minimum(w[m], unit, 0);
-    Pairs factors[T::kSharedBlocks / 2];
+    const F32x16 scale = Source::scale(w[m], unit, 0), minimum = Source::minimum(w[m], unit, 0);
+    I16x32 factors[T::kSharedBlocks / 2];
     WICK_UNROLL
     for (int i = 0; i < T::kSharedBlocks / 2; ++i) {
       factors[i] = Source::minimum_factors(w[m], unit, first + 2 * i);
     }
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
-      Sums minima = dot_pairs(factors[0], extra + 4 * j);
+      I32x16 minima = dot_pairs(factors[0], extra + 4 * j);
       WICK_UNROLL
       for (int i = 1; i < T::kSharedBlocks / 2; ++i) {
         minima = dot_pairs(factors[i], extra + 2 * i * kBytes + 4 * j, minima);
       }
-      const F32 scaled = mul(scale, to_floats(products[m][j]));
-      sums[m][j] = fma(splat(d[j]), fma(minimum, to_f32(minima), scaled), sums[m][j]);
+      const F32x16 scaled = mul(scale, to_floats(products[m][j]));
+      sums[m][j] = fma(splat_16(d[j]), fma(minimum, to_f32(minima), scaled), sums[m][j]);
     }
   }
 }
 
 /// kRows panels times the kColumns columns of one tile.
 template <class T, class Source, int kRows, int kColumns>
-WICK_LANES void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_t blocks,
-                              F32 (&totals)[kRows][kColumns]) {
+WICK_SIMD void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_t blocks,
+                             F32x16 (&totals)[kRows][kColumns]) {
   constexpr int kUnit = Source::kUnitBlocks;
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
     WICK_UNROLL
-    for (int j = 0; j < kColumns; ++j) totals[m][j] = zero();
+    for (int j = 0; j < kColumns; ++j) totals[m][j] = splat_16(0.0f);
   }
   for (int64_t chunk = 0; chunk < blocks; chunk += kChunkBlocks) {
     const int64_t end = chunk + kChunkBlocks < blocks ? chunk + kChunkBlocks : blocks;
-    F32 sums[kRows][kColumns];
+    F32x16 sums[kRows][kColumns];
     WICK_UNROLL
     for (int m = 0; m < kRows; ++m) {
       WICK_UNROLL
-      for (int j = 0; j < kColumns; ++j) sums[m][j] = zero();
+      for (int j = 0; j < kColumns; ++j) sums[m][j] = splat_16(0.0f);
     }
     if constexpr (T::kSharedBlocks > 1) {
       static_assert(kUnit == kChunkBlocks);
@@ -209,7 +208,7 @@ WICK_LANES void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_
         WICK_UNROLL
         for (int g = 0; g < kUnit; ++g) add_block<T>(w, x, unit, g, sums);
       }
-      // The blocks that begin a last unit.
+      // The first blocks of a last unit that isn't whole.
       for (int g = 0; g < end - whole * kUnit; ++g) add_block<T>(w, x, whole, g, sums);
     }
     WICK_UNROLL
@@ -223,15 +222,15 @@ WICK_LANES void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_
 // ---- Results and activations in memory.
 
 template <class Storage>
-WICK_LANES void store_as(const ProductOutput& out, int64_t at, int64_t count, const float* v) {
+WICK_SIMD void store_as(const GemmOutput& out, int64_t at, int64_t count, const float* v) {
   Storage y[kPanelRows];
-  for (int r = 0; r < kPanelRows; ++r) y[r] = math::from_f32<Storage>(v[r]);
+  narrow_run(y, v, kPanelRows);
   auto* to = static_cast<Storage*>(out.data) + at;
   for (int64_t r = 0; r < count; ++r) to[r * out.stride] = y[r];
 }
 
-/// Stores `count` rows from `row` on of `columns` columns, 16 floats each in `v`.
-void store_slowly(const ProductOutput& out, int64_t column, int64_t columns, int64_t row,
+/// Stores `count` rows from `row` on of `columns` columns; `v` has 16 floats for each column.
+void store_slowly(const GemmOutput& out, int64_t column, int64_t columns, int64_t row,
                   int64_t count, const float* v) {
   for (int64_t j = 0; j < columns; ++j, v += kPanelRows) {
     const int64_t at = out.at(column + j) + row * out.stride;
@@ -247,32 +246,29 @@ void store_slowly(const ProductOutput& out, int64_t column, int64_t columns, int
   }
 }
 
-/// Rows `row` to row + 15, as far as there are rows, of the columns of a tile.
+/// Stores rows `row` to row + 15, as far as they exist, of the columns of a tile.
 template <int kColumns>
-WICK_LANES void store_rows(const ProductOutput& out, int64_t column, int64_t row, int64_t rows,
-                           const F32 (&totals)[kColumns]) {
+WICK_SIMD void store_rows(const GemmOutput& out, int64_t column, int64_t row, int64_t rows,
+                          const F32x16 (&totals)[kColumns]) {
   const int64_t count = rows - row < kPanelRows ? rows - row : kPanelRows;
   if (out.type == ActivationType::f32 && out.stride == 1 && count == kPanelRows) {
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
-      store(static_cast<float*>(out.data) + out.at(column + j) + row, totals[j]);
+      store_16(static_cast<float*>(out.data) + out.at(column + j) + row, totals[j]);
     }
     return;
   }
   float y[kColumns * kPanelRows];
   WICK_UNROLL
-  for (int j = 0; j < kColumns; ++j) store(y + j * kPanelRows, totals[j]);
+  for (int j = 0; j < kColumns; ++j) store_16(y + j * kPanelRows, totals[j]);
   store_slowly(out, column, kColumns, row, count, y);
 }
 
 template <class Storage>
-WICK_LANES void load_as(const void* x, int64_t stride, int64_t n, float* out) {
+WICK_SIMD void load_as(const void* x, int64_t stride, int64_t n, float* out) {
   const auto* from = static_cast<const Storage*>(x);
-  if (stride == 1) {
-    for (int64_t i = 0; i < n; ++i) out[i] = math::to_f32(from[i]);
-  } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = math::to_f32(from[i * stride]);
-  }
+  if (stride == 1) return widen_run(out, from, n);
+  for (int64_t i = 0; i < n; ++i) out[i] = widen(from[i * stride]);
 }
 
 void load_row(ActivationType type, const void* x, int64_t stride, int64_t n, float* out) {
@@ -286,31 +282,30 @@ void load_row(ActivationType type, const void* x, int64_t stride, int64_t n, flo
 }
 
 template <class T>
-WICK_LANES FromPanel<T> source(FromPanel<T>, const ProductJob& job, const uint8_t* panel) {
+WICK_SIMD FromPanel<T> source(FromPanel<T>, const GemmJob& job, const uint8_t* panel) {
   return {panel, job.prefetch_bytes};
 }
 template <class T>
-WICK_LANES FromScratch<T> source(FromScratch<T>, const ProductJob&, const uint8_t* panel) {
+WICK_SIMD FromScratch<T> source(FromScratch<T>, const GemmJob&, const uint8_t* panel) {
   return {panel};
 }
 template <class T>
-WICK_LANES FromSharedScratch<T> source(FromSharedScratch<T>, const ProductJob&,
-                                       const uint8_t* panel) {
+WICK_SIMD FromSharedScratch<T> source(FromSharedScratch<T>, const GemmJob&, const uint8_t* panel) {
   return {panel};
 }
 template <class T>
-WICK_LANES InPlace<T> source(InPlace<T>, const ProductJob&, const uint8_t* panel) {
+WICK_SIMD InPlace<T> source(InPlace<T>, const GemmJob&, const uint8_t* panel) {
   return {{panel, 0}};
 }
 
-/// Multiplies and stores one register tile. Not inlined: each is a page of straight code, and its
-/// registers are nobody else's business.
+/// Multiplies and stores one register tile. Not inlined, because each is a page of straight code
+/// that needs all registers.
 template <class T, class Source, int kRows, int kColumns>
-__attribute__((noinline)) void product(const ProductJob& job, const uint8_t* const* panels,
-                                       int64_t panel, const uint8_t* x, int64_t column) {
+__attribute__((noinline)) void gemm_tile(const GemmJob& job, const uint8_t* const* panels,
+                                         int64_t panel, const uint8_t* x, int64_t column) {
   Source w[kRows];
   for (int m = 0; m < kRows; ++m) w[m] = source(Source{}, job, panels[m]);
-  F32 totals[kRows][kColumns];
+  F32x16 totals[kRows][kColumns];
   multiply_tile<T>(w, x, job.blocks, totals);
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
@@ -322,14 +317,14 @@ __attribute__((noinline)) void product(const ProductJob& job, const uint8_t* con
 // ---- Loops over panels and tiles.
 
 template <class T>
-void decode(const ProductJob& job) {
-  using Product =
-      void (*)(const ProductJob&, const uint8_t* const*, int64_t, const uint8_t*, int64_t);
+void decode(const GemmJob& job) {
+  using TileGemm =
+      void (*)(const GemmJob&, const uint8_t* const*, int64_t, const uint8_t*, int64_t);
   using Source = FromPanel<T>;
-  static constexpr Product kProducts[kDecodeWidth] = {
-      product<T, Source, 1, 1>, product<T, Source, 1, 2>, product<T, Source, 1, 3>,
-      product<T, Source, 1, 4>, product<T, Source, 1, 5>, product<T, Source, 1, 6>,
-      product<T, Source, 1, 7>, product<T, Source, 1, 8>};
+  static constexpr TileGemm kTiles[kDecodeWidth] = {
+      gemm_tile<T, Source, 1, 1>, gemm_tile<T, Source, 1, 2>, gemm_tile<T, Source, 1, 3>,
+      gemm_tile<T, Source, 1, 4>, gemm_tile<T, Source, 1, 5>, gemm_tile<T, Source, 1, 6>,
+      gemm_tile<T, Source, 1, 7>, gemm_tile<T, Source, 1, 8>};
   const ColumnSplit split = split_columns(job.columns, kDecodeWidth);
   const int64_t panel_bytes = Packed<T>::panel_bytes(job.blocks);
   for (int64_t p = job.begin; p < job.end; ++p) {
@@ -338,15 +333,15 @@ void decode(const ProductJob& job) {
     int64_t column = 0;
     for (int64_t t = 0; t < split.tiles; ++t) {
       const int64_t width = t < split.wide ? split.width : split.width - 1;
-      kProducts[width - 1](job, &panel, p, x, column);
+      kTiles[width - 1](job, &panel, p, x, column);
       x += width * job.blocks * Packed<T>::kTileBlockBytes;
       column += width;
     }
   }
 }
 
-/// Asks for part `part` of `parts` of some bytes, a multiple of 64.
-WICK_LANES void prefetch_part(const uint8_t* from, int64_t bytes, int64_t part, int64_t parts) {
+/// Prefetches part `part` of `parts` of some bytes, a multiple of 64.
+WICK_SIMD void prefetch_part(const uint8_t* from, int64_t bytes, int64_t part, int64_t parts) {
   const int64_t lines = bytes / 64, end = lines * (part + 1) / parts;
   for (int64_t line = lines * part / parts; line < end; ++line) {
     __builtin_prefetch(from + line * 64, 0, 2);
@@ -354,11 +349,11 @@ WICK_LANES void prefetch_part(const uint8_t* from, int64_t bytes, int64_t part, 
 }
 
 template <class T, class Source, int kRows, int kColumns>
-WICK_LANES void multiply_panels(const ProductJob& job, const uint8_t* const* panels, int64_t panel,
-                                const ColumnSplit& split) {
+WICK_SIMD void multiply_panels(const GemmJob& job, const uint8_t* const* panels, int64_t panel,
+                               const ColumnSplit& split) {
   const uint8_t* x = job.tiles;
   int64_t column = 0;
-  // The panels that are read next come into cache while these are multiplied.
+  // The next panels are prefetched while these are multiplied.
   const int64_t panel_bytes = Packed<T>::panel_bytes(job.blocks);
   const uint8_t* next = job.panels + (panel + kRows) * panel_bytes;
   const int64_t rest = (job.rows + kPanelRows - 1) / kPanelRows - (panel + kRows);
@@ -367,9 +362,9 @@ WICK_LANES void multiply_panels(const ProductJob& job, const uint8_t* const* pan
     prefetch_part(next, next_bytes, t, split.tiles);
     const int64_t width = t < split.wide ? split.width : split.width - 1;
     if (width == kColumns) {
-      product<T, Source, kRows, kColumns>(job, panels, panel, x, column);
+      gemm_tile<T, Source, kRows, kColumns>(job, panels, panel, x, column);
     } else {
-      product<T, Source, kRows, kColumns - 1>(job, panels, panel, x, column);
+      gemm_tile<T, Source, kRows, kColumns - 1>(job, panels, panel, x, column);
     }
     x += width * job.blocks * Packed<T>::kTileBlockBytes;
     column += width;
@@ -377,7 +372,7 @@ WICK_LANES void multiply_panels(const ProductJob& job, const uint8_t* const* pan
 }
 
 template <class T, int kRows, int kColumns>
-void prompt(const ProductJob& job) {
+void prompt(const GemmJob& job) {
   static_assert(kRows <= 2 && kColumns >= 2);
   using Source = std::conditional_t<kReadInPlace<T>, InPlace<T>, Unpacked<T>>;
   const ColumnSplit split = split_columns(job.columns, kColumns);
@@ -412,8 +407,8 @@ constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
           kReadInPlace<T> ? 0 : kRows * Unpacked<T>::kBlockBytes};
 }
 
-/// Register tiles (panels × columns), from the number of registers: 32 of 16 rows, 16 of 8 rows, or
-/// what a compiler makes of it; then the fewest columns for them.
+/// Register tiles (panels × columns) for the number of registers: 32 of 16 lanes, 16 of 8 lanes, or
+/// those that a compiler allocates; then the fewest columns for `prompt`.
 template <class T>
 constexpr QuantizedTypeKernels chosen_kernels() {
 #if defined(__AVX512VNNI__)
@@ -421,7 +416,7 @@ constexpr QuantizedTypeKernels chosen_kernels() {
   return type_kernels<T, 2, columns>(T::kQuants == Quants::bytes ? 32 : 40);
 #elif defined(__AVX512BW__)
   constexpr bool nibbles = T::kQuants == Quants::nibbles;
-  return type_kernels<T, nibbles ? 2 : 1, nibbles ? 5 : 6>(nibbles ? 24 : 30);
+  return type_kernels < T, nibbles ? 2 : 1, nibbles ? 5 : 6 > (nibbles ? 24 : 30);
 #else
   constexpr bool narrow = T::kQuants == Quants::five || T::kQuants == Quants::six;
   return type_kernels<T, 1, 4>(narrow ? 16 : 24);

@@ -1,10 +1,9 @@
-// Packs rows of GGML blocks into panels of 16 rows; see quantized_types.h for the layout.
+// Packs rows of GGML blocks into panels of 16 rows (layout: quantized_types.h).
 //
-// Index map: the 16 bytes of nibbles of a block's row are four words, and word v of the 16 rows
-// makes up the 64-byte vector v: transpositions of 4 × 4 words in registers. Bytes of the small
-// blocks stay as they are in the file (a nibble pair there is already columns j and j + 16), but
-// for Q8_0's sign bits; those of K-quants are brought into that form first. Bytes moved: each once
-// in and once out.
+// Index map: the 16 bytes of nibbles of a block's row are four words, and words v of the 16 rows
+// are the 64-byte vector v, by transpositions of 4 × 4 words in registers. Bytes of small blocks
+// don't change (the two nibbles of a byte are already columns j and j + 16), but for the sign bits
+// of Q8_0; bytes of K-quants are rearranged first. Bytes moved: each once in and once out.
 
 #include "wick/backend/cpu/linear/quantized_pack.h"
 
@@ -20,7 +19,7 @@ namespace {
 
 typedef uint32_t Words __attribute__((vector_size(16)));
 
-/// Writes word v of four rows behind each other, for v in 0 to 3, 64 bytes apart.
+/// Writes word v of four rows one behind another, for v from 0 to 3, 64 bytes apart.
 inline void transpose_words(const uint8_t* const* rows, int64_t at, uint32_t flip, uint8_t* to) {
   Words r[4];
   for (int i = 0; i < 4; ++i) std::memcpy(&r[i], rows[i] + at, sizeof r[i]);
@@ -34,13 +33,13 @@ inline void transpose_words(const uint8_t* const* rows, int64_t at, uint32_t fli
   for (int v = 0; v < 4; ++v) std::memcpy(to + 64 * v, &out[v], sizeof out[v]);
 }
 
-/// Where the fields of a file's blocks of 32 lie: f16 d, f16 m where there is one, the quants.
+/// Where the fields of blocks of 32 lie in files: f16 d, f16 m if there is one, the quants.
 template <class T>
 struct File;
 template <>
 struct File<Q4_0> {
   static constexpr int kBytes = 18, kQuants = 2;
-  static constexpr uint32_t kFlip = 0;  // what turns four quants into unsigned ones
+  static constexpr uint32_t kFlip = 0;  // XORed with four quants, makes them unsigned
 };
 template <>
 struct File<Q4_1> {
@@ -58,7 +57,7 @@ struct File<Q8_0> {
   static constexpr uint32_t kFlip = 0x80808080u;
 };
 
-/// The bits above a Q5_0 block's nibbles: those of columns j, j + 4, … in byte j.
+/// The fifth bits of a Q5_0 block: those of columns j, j + 4, … in byte j.
 uint32_t fifth_bits(const uint8_t* file) {
   uint32_t bits;
   std::memcpy(&bits, file, sizeof bits);
@@ -72,7 +71,7 @@ uint32_t fifth_bits(const uint8_t* file) {
   return bytes;
 }
 
-/// Blocks of 32, whose quants lie in the file as they do here.
+/// Packs blocks of 32, whose quants have the same order in files.
 template <class T>
 void pack_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
   using P = Packed<T>;
@@ -110,11 +109,10 @@ void pack_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
 template <class T>
 using FileBlock = std::conditional_t<std::is_same_v<T, Q4_K>, math::BlockQ4_K, math::BlockQ6_K>;
 
-/// A superblock of one row, its quants in the order that those of a panel's rows have: 4 bytes for
-/// each vector.
+/// A superblock of one row, with quants in the order of a panel's rows: 4 bytes for each vector.
 struct SuperRow {
   uint8_t quants[8][24];
-  uint8_t factors[2][8];  // scale and minimum of a block, or of its two parts
+  uint8_t factors[2][8];  // scale and minimum of a block, or the factors of its two parts
   uint16_t d, minimum;
 };
 
@@ -164,7 +162,7 @@ SuperRow read_row(Q6_K, const uint8_t* file) {
   return row;
 }
 
-/// Superblocks, a unit each.
+/// Packs superblocks; each is a unit.
 template <class T>
 void pack_super_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
   using P = Packed<T>;

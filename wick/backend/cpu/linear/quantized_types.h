@@ -3,42 +3,46 @@
 #include <cstddef>
 #include <cstdint>
 
-// Packed weights of block types, one layout for every instruction set.
+#include "wick/math/orders.h"
+
+// Packed weights of block dtypes: one layout for all instruction sets.
 //
-// A panel is 16 rows, one SIMD lane a row, and one linear stream of units of 64-byte multiples: a
-// product reads it front to back at the speed of memory, and everything that a block needs lies in
-// the same few cache lines (scales as streams of their own lose to that). A unit holds kUnitBlocks
-// consecutive blocks of 32 columns of all 16 rows, for K-quants a superblock:
-//   quants   per block kQuantBytes: 64-byte vectors, byte 4·row + j of vector v belongs to column
-//            4·v + j. Nibbles: the low half of the byte, and the high half to column 16 + 4·v + j.
-//            Five bits: nibbles, and behind them a vector of the bits above, bit f of byte 4·row +
-//            j for column 4·f + j. Six bits: of each 16 columns three vectors with four columns in
-//            the low six bits, and in the two above, low ones in the first, the last four columns.
-//   scales   16 f16 per block; of a superblock once
-//   minima   the same, where the type has them; of a superblock with its sign turned, so that
-//            minima are added everywhere
-//   factors  of a superblock. With minima: per block 16 bytes by which its products are multiplied,
-//            then per two blocks 32 that multiply the minimum, a row's two side by side. Without:
-//            per block 16 for each half of it, by which its products are multiplied
-// Superblocks begin with what is behind the quants elsewhere: its first block needs it, and out of
-// order a processor doesn't see the stream.
-// Rows past the last and blocks past the last are zeros: their scale makes them count for nothing.
+// A panel is 16 rows, one row per SIMD lane. It is a linear stream of units, whose sizes are
+// multiples of 64 bytes: a gemv reads it front to back at the speed of memory, and everything that
+// a block needs lies in the same few cache lines, which is faster than separate streams of scales.
+// A unit holds kUnitBlocks consecutive blocks of 32 columns of all 16 rows, for K-quants a
+// superblock:
+//   quants   kQuantBytes per block, as vectors of 64 bytes. Byte 4·row + j of vector v belongs to
+//            column 4·v + j. Nibbles: the low half belongs to that column, the high half to column
+//            16 + 4·v + j. Five bits: nibbles, then a vector of the fifth bits: bit f of byte
+//            4·row + j belongs to column 4·f + j. Six bits: three vectors for each 16 columns hold
+//            12 columns in their low six bits; the two bits above hold the other four columns, the
+//            lowest two bits in the first vector.
+//   scales   16 f16 per block, or per superblock
+//   minima   for types that have them: 16 f16 per block, or per superblock with inverted sign, so
+//            that minima are always added
+//   factors  of superblocks. With minima: 16 bytes per block that multiply its dot products, then
+//            32 bytes for each two blocks that multiply the minimum, both of a row side by side.
+//            Without minima: 16 bytes for each half of a block, which multiply its dot products.
+// In superblocks scales, minima and factors come before the quants: the first block needs them, and
+// hardware prefetchers follow ascending reads alone. Rows and blocks past the last are zeros, whose
+// scale of 0 removes them from sums.
 //
-// A type is its row of wick/math/quants.def; unpacking follows from it (quantized_sources.h).
+// Each type is made from its row of wick/math/quants.def; so is its unpacking
+// (quantized_sources.h).
 
 namespace wick::cpu {
 
 inline constexpr int kPanelRows = 16;
-inline constexpr int kBlockElems = 32;
-/// Blocks whose products are summed before they join the total: part of the numeric contract.
-inline constexpr int kChunkBlocks = 8;
+inline constexpr int kBlockElems = math::kActivationBlock;
+using math::kChunkBlocks;
 
-/// What a quant is, unsigned: 4, 5 or 6 bits (the low four in nibbles), or a byte.
+/// How quants are packed, as unsigned numbers: 4 bits, 5 or 6 bits, or a byte.
 enum class Quants : uint8_t { nibbles, five, six, bytes };
 
-/// A row of quants.def. value = d·f·(q − kOffset) + m: in superblocks f is the factor of a block or
-/// a half of it, and m that of a block times −dmin; else f is 1. Quants of eight bits are signed in
-/// the file; their sign bits are flipped when packed, which adds 128.
+/// A row of quants.def. value = d·f·(q − kOffset) + m. In superblocks f is the factor of a block or
+/// half a block, and m is −dmin times the minimum's factor of a block; else f is 1. Quants of eight
+/// bits are signed in files; packing flips their sign bit, which adds 128.
 template <int kBits, int kFileOffset, int kValues, int kPart, bool kMinimum>
 struct QuantizedType {
   static constexpr Quants kQuants = kBits == 4   ? Quants::nibbles
@@ -46,13 +50,15 @@ struct QuantizedType {
                                     : kBits == 6 ? Quants::six
                                                  : Quants::bytes;
   static constexpr bool kHasMin = kMinimum;
-  static constexpr bool kSuper = kValues > kBlockElems;  // d is the unit's, and blocks have factors
-  static constexpr int kParts = kBlockElems / kPart;  // of a block, each with a factor of its own
+  static constexpr bool kSuper = kValues > kBlockElems;  // d belongs to the unit, and blocks have
+                                                         // factors
+  static constexpr int kParts = kBlockElems / kPart;  // parts of a block, each with a factor of its
+                                                      // own
   static constexpr int kOffset = kBits == 8 ? 128 : kFileOffset;
-  /// So many blocks that a unit is a multiple of 64 bytes.
+  /// Enough blocks to make the size of a unit a multiple of 64 bytes.
   static constexpr int kUnitBlocks = kSuper ? kValues / kBlockElems : kMinimum ? 1 : 2;
-  static constexpr int kSharedBlocks =
-      kSuper && kMinimum ? 4 : 1;  // whose activations share a scale
+  /// Blocks whose activations share a scale.
+  static constexpr int kSharedBlocks = kSuper && kMinimum ? math::kSharedBlocks : 1;
 };
 #define WICK_OF_own(Type, ...) \
   struct Type : QuantizedType<__VA_ARGS__> {};
@@ -67,12 +73,12 @@ struct QuantizedType {
 /// Offsets inside a unit, and sizes, that follow from a type's constants.
 template <class T>
 struct Packed {
-  static constexpr int kHighBits = 256;  // of five bits, behind the nibbles of a block
+  static constexpr int kHighBits = 256;  // of the fifth bits, behind the nibbles of a block
   static constexpr int kQuantBytes = T::kQuants == Quants::nibbles ? 256
                                      : T::kQuants == Quants::five  ? 256 + 64
                                      : T::kQuants == Quants::six   ? 384
                                                                    : 512;
-  static constexpr int kScaleBytes = 2 * kPanelRows;  // and a block's or superblock's minima
+  static constexpr int kScaleBytes = 2 * kPanelRows;  // also of the minima
   static constexpr int kUnitScales = T::kSuper ? 1 : T::kUnitBlocks;
   static constexpr int kFactorBytes = T::kSuper ? kPanelRows * (T::kHasMin ? 2 : T::kParts) : 0;
   static constexpr int kHeaderBytes =
@@ -98,7 +104,7 @@ struct Packed {
   static constexpr int kExtras = T::kParts;
   static constexpr int kTileBlockBytes = kBlockElems + 4 + 4 * kExtras;
 
-  // Inlined even in debug builds: see isa.h on what kernel sources may share.
+  // Inlined even in debug builds: see isa.h on functions that kernel sources share.
   __attribute__((always_inline)) static constexpr int64_t panel_bytes(int64_t blocks) {
     return (blocks + T::kUnitBlocks - 1) / T::kUnitBlocks * kUnitBytes;
   }

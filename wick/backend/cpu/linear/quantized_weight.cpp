@@ -1,4 +1,4 @@
-// Weights of block dtypes: packing them, and products with int8 activations.
+// Weights of block dtypes: packing, and multiplication with int8 activations.
 
 #include <algorithm>
 #include <atomic>
@@ -30,17 +30,17 @@ ActivationType activation_type(DType dtype) {
                                : ActivationType::bf16;
 }
 
-/// The activations of a call: which rows there are and how they become tiles.
+/// The activations of a call, and their quantisation to tiles.
 struct Activations {
   const QuantizedKernels& kernels;
   const QuantizedTypeKernels& type;
   const ConstView& view;
   int64_t k, blocks;
   const RowStarts& rows;
-  bool direct;  // rows are dense f32 and read in place
+  bool direct;  // rows are dense f32, which is read in place
 
   int64_t tile_bytes(int64_t columns) const { return columns * blocks * type.tile_block_bytes; }
-  /// Memory that `quantize` needs for a tile of `width` columns.
+  /// Scratch bytes of `quantize` for a tile of `width` columns.
   int64_t row_bytes(int64_t width) const { return direct ? 0 : align64(width * k * 4); }
 
   /// Quantises rows [begin, begin + width) into one tile; width is at most 16.
@@ -70,16 +70,16 @@ struct Activations {
   }
 };
 
-/// Values that a thread quantises for itself in less time than it takes to meet the others.
+/// Values that a thread quantises in less time than synchronising all threads takes.
 constexpr int64_t kPrivateElems = 8192;
-/// Columns of one pass over a weight: bounds the memory for their tiles.
+/// Columns of one pass over a weight. Bounds the memory for tiles.
 constexpr int64_t kPassColumns = 1024;
-/// A prompt is cut along its columns only where a weight has too few panels for all threads.
+/// A prompt is cut along its columns only if a weight has too few panels for all threads.
 constexpr int64_t kSegmentColumns = 64;
 
-void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64_t panel_bytes) {
+void decode(const Activations& x, const GemmJob& whole, int64_t panels, int64_t panel_bytes) {
   const ColumnSplit split = split_columns(whole.columns, kDecodeWidth);
-  // Pieces of some 100 KiB: few enough to stream well, enough to even out threads.
+  // Pieces of at least 64 KiB: long enough for prefetchers, short enough to balance threads.
   const int64_t grain = std::max<int64_t>(1, (64 << 10) / std::max<int64_t>(panel_bytes, 1));
   ThreadPool& pool = ThreadPool::global();
   const int parts =
@@ -103,7 +103,7 @@ void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64
 
   std::atomic<int64_t> next_panel{0};
   const auto multiply = [&](int part) {
-    ProductJob job = whole;
+    GemmJob job = whole;
     job.tiles = shared_tiles;
     bool ready = shared;
     for (;;) {
@@ -128,10 +128,10 @@ void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64
   }
 }
 
-void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
+void prompt(const Activations& x, const GemmJob& whole, int64_t panels) {
   ThreadPool& pool = ThreadPool::global();
   const int parts = pool.threads();
-  constexpr int64_t kGroup = 2;  // panels that a kernel takes at once
+  constexpr int64_t kGroup = 2;  // panels of one kernel call
   const int64_t groups = (panels + kGroup - 1) / kGroup;
   const int64_t pass_columns = std::min(whole.columns, kPassColumns + x.type.prompt_columns);
   const int64_t tile_bytes = align64(x.tile_bytes(pass_columns));
@@ -142,7 +142,7 @@ void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
   uint8_t* part_memory = tiles + tile_bytes;
 
   for (int64_t begin = 0; begin < whole.columns;) {
-    // The last pass takes what would be too few columns for one more.
+    // The last pass includes columns that would be too few for one more pass.
     const int64_t left = whole.columns - begin;
     const int64_t columns = left <= pass_columns ? left : std::min(left, kPassColumns);
     const int64_t segments =
@@ -166,7 +166,7 @@ void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
       }
     });
     pool.run(parts, [&](int part) {
-      ProductJob job = whole;
+      GemmJob job = whole;
       job.scratch = part_memory + part * part_bytes;
       for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < segments * groups;) {
         const int64_t first = segment_begin(i / groups);
@@ -224,7 +224,7 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
   const int64_t panel_bytes = packed.packing.panel_bytes(blocks);
   const int last = out.layout.rank() - 1;
 
-  const RowStarts x_rows(x.layout, columns), out_rows(out.layout, columns);
+  const RowStarts x_rows(x.layout), out_rows(out.layout);
   const Activations activations{
       kernels,
       type,
@@ -233,7 +233,7 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
       blocks,
       x_rows,
       x.dtype == DType::f32 && (x.layout.stride(last) == 1 || weight.k == 1)};
-  ProductJob job{};
+  GemmJob job{};
   job.panels = static_cast<const uint8_t*>(packed.memory.data());
   job.rows = weight.n;
   job.blocks = blocks;

@@ -8,7 +8,7 @@
 namespace wick::cpu {
 namespace {
 
-/// A thread packs so many bytes before it gives their source's pages back.
+/// A thread packs so many bytes before it releases their source's pages.
 constexpr int64_t kPackPiece = 256 << 10;
 
 }  // namespace
@@ -64,7 +64,7 @@ void pack_panels(const StackedRows& rows, int64_t panel_rows, int64_t panel_byte
       if (release) rows.release(from * panel_rows, to * panel_rows);
     }
   });
-  // The pages that pieces had in common.
+  // The pages at the borders of pieces.
   if (release) rows.release(0, rows.count());
 }
 

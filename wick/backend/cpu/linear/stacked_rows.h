@@ -9,21 +9,21 @@
 
 namespace wick::cpu {
 
-/// The rows of matrices [n_i, k] of one dtype, one matrix below the other.
+/// The rows of matrices [n_i, k] of one dtype, stacked.
 class StackedRows {
  public:
   struct Row {
-    const uint8_t* data = nullptr;  ///< null: no such row
+    const uint8_t* data = nullptr;  ///< null past the last row
     int64_t k_stride = 0;           ///< elements from one k to the next
   };
 
   explicit StackedRows(std::span<const ConstView> parts);
 
   int64_t count() const { return starts_.back(); }
-  /// Rows begin, begin + 1, …, as many as `out` has room for; begin < count().
+  /// Reads rows begin, begin + 1, … into all of `out`; begin < count().
   void read(int64_t begin, std::span<Row> out) const;
-  /// Gives back the pages that rows [begin, end) fill. Only where rows follow each other: what lies
-  /// between others isn't ours to give.
+  /// Releases the whole pages of rows [begin, end), if rows are contiguous: what lies between other
+  /// rows belongs to others.
   void release(int64_t begin, int64_t end) const;
 
  private:
@@ -31,11 +31,11 @@ class StackedRows {
   const uint8_t* pointer(size_t part, int64_t row) const;
 
   std::span<const ConstView> parts_;
-  std::vector<int64_t> starts_;  // of each part, and the end
+  std::vector<int64_t> starts_;  // the first row of each part, and the end
 };
 
-/// Calls pack(panel) for all panels of `panel_rows` rows, on all threads. With `release`, which is
-/// for rows in mapped files, their pages are given back as packing goes on.
+/// Calls pack(panel) for all panels of `panel_rows` rows, on all threads. `release` is for rows in
+/// mapped files: their pages are released as soon as they are packed.
 void pack_panels(const StackedRows& rows, int64_t panel_rows, int64_t panel_bytes, bool release,
                  const std::function<void(int64_t panel)>& pack);
 

@@ -8,16 +8,16 @@
 
 namespace wick::cpu {
 
-// Weights with int8 products: dtypes::kOwnProducts (quantized_weight.cpp).
+// Weights that are multiplied with int8 activations: dtypes::kOwnProducts (quantized_weight.cpp).
 std::unique_ptr<PreparedWeight> prepare_quantized(Isa isa, std::span<const ConstView> parts,
                                                   bool release);
 void linear_quantized(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight);
 
-// Weights that are decoded as they are multiplied: other block types (decoded_weight.cpp).
+// Weights that are decoded as they are multiplied: other block dtypes (decoded_weight.cpp).
 std::unique_ptr<PreparedWeight> prepare_decoded(std::span<const ConstView> parts, bool release);
 void linear_decoded(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight);
 
-// Weights with float products: f32 f16 bf16 (float_weight.cpp).
+// Weights of f32, f16 and bf16 (float_weight.cpp).
 std::unique_ptr<PreparedWeight> prepare_float(Isa isa, std::span<const ConstView> parts,
                                               bool release);
 /// each: see LinearFusion.

@@ -7,12 +7,12 @@
 
 namespace wick::cpu {
 
-/// Sizes of what lies in a workspace, so that the next begins a cache line.
+/// Rounds a size up to whole cache lines.
 constexpr int64_t align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 constexpr size_t align64(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// Scratch memory of one call, from the allocator's cache. Taken before a parallel region starts,
-/// because a region's body must not throw.
+/// Scratch memory of one call, from the caching allocator. Allocate it before a parallel region
+/// starts, because a region's body must not throw.
 class Workspace {
  public:
   explicit Workspace(size_t bytes)
@@ -27,7 +27,7 @@ class Workspace {
   uint8_t* bytes() const { return static_cast<uint8_t*>(data_); }
 
  private:
-  // The allocator is the process's; which kernels the backend has doesn't matter.
+  // The allocator belongs to the process, so any instruction set does.
   static CpuBackend allocator() { return CpuBackend(Isa::v2); }
 
   size_t bytes_;

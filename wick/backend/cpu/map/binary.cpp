@@ -10,31 +10,31 @@ namespace {
 template <class S, bool kExact, class Function>
 WICK_FN void pair_lines(S* __restrict y, const S* __restrict a, const S* __restrict b, int64_t n,
                         const Function& f) {
-  if constexpr (kStepwise<S>) {
+  if constexpr (kConvertsByRun<S>) {
     constexpr int64_t kN = kLine<S>;
     for (int64_t i = 0; i < n; i += kN) {
       alignas(64) float u[kN], v[kN];
-      widen(u, a + i, kN);
-      widen(v, b + i, kN);
+      widen_run(u, a + i, kN);
+      widen_run(v, b + i, kN);
       for (int64_t j = 0; j < kN; ++j) u[j] = f(u[j], v[j]);
       if constexpr (kExact) {
-        narrow_exact(y + i, u, kN);
+        narrow_run_exact(y + i, u, kN);
       } else {
-        narrow(y + i, u, kN);
+        narrow_run(y + i, u, kN);
       }
     }
   } else {
     const int64_t whole = n / kLine<S> * kLine<S>;
-    for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(f(load(a[i]), load(b[i])));
+    for (int64_t i = 0; i < whole; ++i) y[i] = narrow<S>(f(widen(a[i]), widen(b[i])));
   }
 }
 
-/// Whether every quotient of floats a and b of a piece is at most 2^40, none of them NaN.
+/// Whether every quotient a / b of a piece is at most 2^40 and none is NaN.
 template <class S>
 WICK_FN bool all_near(const S* a, const S* b, int64_t n) {
   int far = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const float top = math::abs(load(a[i])), bottom = math::abs(load(b[i]));
+    const float top = math::abs(widen(a[i])), bottom = math::abs(widen(b[i]));
     far |= !(top * 0x1p-40f <= bottom && bottom > 0x1p-80f && bottom < 0x1p100f);
   }
   return far == 0;
@@ -46,7 +46,7 @@ struct Lines {
                                             const S* __restrict b, int64_t n) const {
     const auto call = [](Compute<S> u, Compute<S> v) { return F::template call<S>(u, v); };
     if constexpr (F::kOp == Op::rem && math::kSame<Compute<S>, float>) {
-      // Six steps for far quotients; most pieces have none.
+      // math::rem takes six steps for large quotients, which most pieces don't have.
       constexpr int64_t kPiece = 512;
       for (int64_t i = 0; i < n; i += kPiece) {
         const int64_t m = n - i < kPiece ? n - i : kPiece;
@@ -62,7 +62,7 @@ struct Lines {
   }
 };
 
-/// Integer division: notes zero divisors on the way, dividing by one instead.
+/// Integer division. Records zero divisors, and divides by one instead.
 template <class F, class S>
 struct DivisionLines {
   bool* fine;

@@ -15,17 +15,17 @@ struct CompareLines {
   __attribute__((noinline)) void operator()(u8* __restrict y, const S* __restrict a,
                                             const S* __restrict b, int64_t n) const {
     constexpr int64_t kN = 64;
-    if constexpr (kStepwise<S>) {
+    if constexpr (kConvertsByRun<S>) {
       for (int64_t i = 0; i < n; i += kN) {
         alignas(64) float u[kN], v[kN];
-        widen(u, a + i, kN);
-        widen(v, b + i, kN);
+        widen_run(u, a + i, kN);
+        widen_run(v, b + i, kN);
         for (int64_t j = 0; j < kN; ++j) y[i + j] = F::template call<S>(u[j], v[j]) ? 1 : 0;
       }
     } else {
       const int64_t whole = n / kN * kN;
       for (int64_t i = 0; i < whole; ++i) {
-        y[i] = F::template call<S>(load(a[i]), load(b[i])) ? 1 : 0;
+        y[i] = F::template call<S>(widen(a[i]), widen(b[i])) ? 1 : 0;
       }
     }
   }
@@ -36,15 +36,15 @@ struct TestLines {
   __attribute__((noinline)) void operator()(u8* __restrict y, const S* __restrict x,
                                             int64_t n) const {
     constexpr int64_t kN = 64;
-    if constexpr (kStepwise<S>) {
+    if constexpr (kConvertsByRun<S>) {
       for (int64_t i = 0; i < n; i += kN) {
         alignas(64) float u[kN];
-        widen(u, x + i, kN);
+        widen_run(u, x + i, kN);
         for (int64_t j = 0; j < kN; ++j) y[i + j] = F::template call<S>(u[j]) ? 1 : 0;
       }
     } else {
       const int64_t whole = n / kN * kN;
-      for (int64_t i = 0; i < whole; ++i) y[i] = F::template call<S>(load(x[i])) ? 1 : 0;
+      for (int64_t i = 0; i < whole; ++i) y[i] = F::template call<S>(widen(x[i])) ? 1 : 0;
     }
   }
 };

@@ -9,11 +9,11 @@ namespace wick::cpu {
 namespace {
 
 constexpr int64_t kNumbers = 65536;
-// Elements for which a table of its own pays.
+// Elements for which making a table pays.
 constexpr int64_t kWorthATable = 4 * kNumbers;
 constexpr size_t kIsas = 5;
 
-/// Measured: looking up takes 1.4 cycles an element, these up to three times that.
+/// Measured: a look-up takes 1.4 cycles per element, these functions up to three times that.
 constexpr bool is_slow(Op op) {
   switch (op) {
     case Op::sin:
@@ -56,7 +56,7 @@ void look_up(const uint16_t* table, int64_t n, void* out, const void* in) {
   const auto* x = static_cast<const uint16_t*>(in);
   auto* y = static_cast<uint16_t*>(out);
   int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {  // four at a time: two accesses of memory less for each
+  for (; i + 4 <= n; i += 4) {  // four at a time: fewer loads and stores of x and y
     uint64_t from = 0, to = 0;
     std::memcpy(&from, x + i, sizeof from);
     for (int k = 0; k < 64; k += 16) to |= uint64_t{table[from >> k & 0xffff]} << k;

@@ -8,8 +8,8 @@
 
 namespace wick::cpu {
 
-/// The results of all 65,536 numbers of a 16-bit float, for `elems` elements of a function that
-/// costs more than finding them; null for others. A table is made once, by the kernel itself.
+/// A table of the results for all 65,536 bit patterns of a 16-bit float, if looking up `elems`
+/// elements is faster than computing them; else null. The kernel computes each table once.
 const uint16_t* results_to_look_up(Isa isa, Op op, DType dtype, UnaryKernel kernel, int64_t elems);
 
 /// out[i] = table[in[i]] for dense runs of 16-bit elements.

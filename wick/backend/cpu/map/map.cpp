@@ -12,7 +12,7 @@
 namespace wick::cpu {
 namespace {
 
-/// What an op costs an element: a handful of instructions, a division or a root, or more.
+/// What an op costs per element: a few instructions, a division or a square root, or more.
 enum class Cost { light, division, heavy };
 constexpr Cost cost_of(Op op) {
   const OpKind kind = info(op).kind;
@@ -50,16 +50,17 @@ constexpr Cost cost_of(Op op) {
   }
 }
 
-/// Elements that a thread should get at least: a few microseconds of work.
+/// The fewest elements for a thread: a few microseconds of work.
 constexpr int64_t grain_of(Op op) {
   const Cost cost = cost_of(op);
   return cost == Cost::light ? 32768 : (cost == Cost::division ? 16384 : 8192);
 }
 
-/// Streaming pays where memory is the limit. Functions and conversions whose arithmetic is need the
-/// cache to hide their stores: plain stores then cost nothing, streamed ones up to a third.
+/// Non-temporal stores pay where memory bandwidth is the limit. Functions that arithmetic limits
+/// need the cache to hide their stores: plain stores then cost nothing, non-temporal ones up to a
+/// third.
 constexpr bool worth_streaming(Op op, DType dtype) {
-  if (op == Op::neg || op == Op::abs || op == Op::where) return true;  // nothing is converted
+  if (op == Op::neg || op == Op::abs || op == Op::where) return true;  // no conversion
   if (op == Op::sqrt) return dtype == DType::f32 || dtype == DType::f64;
   return cost_of(op) != Cost::heavy && dtype != DType::f8e4m3;
 }
@@ -67,7 +68,7 @@ constexpr bool worth_streaming(Op op, DType dtype) {
 int index(Op op) { return static_cast<int>(op); }
 int index(DType dtype) { return static_cast<int>(dtype); }
 
-/// A table's kernel. Errors: the row doesn't name the dtype.
+/// A table's kernel. Errors: the op has none for the dtype.
 template <class Kernel>
 Kernel kernel_of(const Kernel (&run)[kOpCount][kRealDTypeCount], Op op, DType dtype) {
   const Kernel kernel = run[index(op)][index(dtype)];
@@ -77,17 +78,17 @@ Kernel kernel_of(const Kernel (&run)[kOpCount][kRealDTypeCount], Op op, DType dt
   return kernel;
 }
 
-/// Calls kernel(n, pointers to dense operands, stream) so that every element is covered.
+/// Covers every element by calls of kernel(n, pointers to dense operands, stream).
 template <size_t kInputs, class Kernel>
 void map(Isa isa, Op op, DType dtype, const View& out, const ConstView* const (&inputs)[kInputs],
          Kernel&& kernel) {
   constexpr int kOperands = static_cast<int>(kInputs) + 1;
   const MoveKernels& move = WICK_SELECT_KERNELS(isa, move_kernels, v4);
-  Nest<kOperands> nest = make_nest<kOperands>(out, inputs);
-  const bool stream = worth_streaming(op, dtype) && should_stream(nest);
-  for_each_run(nest, move.transpose, grain_of(op), stream,
+  StridedOperands<kOperands> operands = collapse<kOperands>(out, inputs);
+  const bool stream = worth_streaming(op, dtype) && should_stream(operands);
+  for_each_run(operands, move.transpose, grain_of(op), stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
-                 run_dense<kOperands>(n, at, stride, nest.elem_bytes, stream, kernel);
+                 run_dense<kOperands>(n, at, stride, operands.elem_bytes, stream, kernel);
                });
 }
 
@@ -109,7 +110,7 @@ void CpuBackend::unary(Op op, const View& out, const ConstView& in) {
 void CpuBackend::unary_with(Op op, const View& out, const ConstView& in, Scalar p, Scalar q) {
   const UnaryWithKernels& table = WICK_SELECT_KERNELS(isa_, unary_with_kernels, v4);
   const UnaryWithKernel kernel = kernel_of(table.run, op, out.dtype);
-  // Narrow floats compute in f32; everything else in the dtype itself.
+  // Narrow floats compute in f32, every other dtype in itself.
   const DType compute = is_float(out.dtype) && out.dtype != DType::f64 ? DType::f32 : out.dtype;
   const ScalarBytes u = convert(p, compute), v = convert(q, compute);
   map(isa_, op, out.dtype, out, {&in}, [&](int64_t n, char* const* at, bool stream) {

@@ -7,20 +7,20 @@
 
 namespace wick::cpu {
 
-// One run of n elements that lie densely in every operand; loops.h and strided.h see to that.
-// `stream` asks for stores around the caches. Inputs don't overlap the output.
+// Kernels over a dense run of n elements of every operand, which loops.h and strided.h provide.
+// `stream` asks for non-temporal stores. Inputs don't overlap the output.
 using UnaryKernel = void (*)(int64_t n, void* out, const void* in, bool stream);
 /// False when an integer was divided by zero.
 using BinaryKernel = bool (*)(int64_t n, void* out, const void* a, const void* b, bool stream);
-/// p and q point to one value each, in the type that computes (f32 for narrow floats).
+/// p and q point to one value each, in the compute type (f32 for narrow floats).
 using UnaryWithKernel = void (*)(int64_t n, void* out, const void* in, const void* p, const void* q,
                                  bool stream);
-/// The output is of u8.
+/// The output is u8.
 using CompareKernel = void (*)(int64_t n, void* out, const void* a, const void* b, bool stream);
 using WhereKernel = void (*)(int64_t n, void* out, const void* condition, const void* a,
                              const void* b, bool stream);
 
-/// By op and dtype; null where the op's row doesn't name the dtype.
+/// By op and dtype; null if the op's row doesn't name the dtype.
 struct UnaryKernels {
   UnaryKernel run[kOpCount][kRealDTypeCount];
 };
@@ -34,7 +34,7 @@ struct CompareKernels {
   CompareKernel run[kOpCount][kRealDTypeCount];
   UnaryKernel test[kOpCount][kRealDTypeCount];
 };
-/// By the logarithms of the sizes of a condition (which isn't of two bytes) and an element.
+/// By log2 of the size of a condition (1, 4 or 8 bytes) and of an element.
 struct WhereKernels {
   WhereKernel run[4][4];
 };

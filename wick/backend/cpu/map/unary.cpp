@@ -9,12 +9,12 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// True where a number of the type gives one of it.
+/// Whether f(x) of a number of a dtype is a number of that dtype.
 constexpr bool is_exact(Op op) {
   return op == Op::relu || op == Op::sign || op == Op::floor || op == Op::ceil || op == Op::round;
 }
 
-/// Whether no number of a line is beyond 2^40 (of f64: 2^30) or NaN.
+/// Whether no number of a run is NaN or beyond 2^40 (f64: 2^30).
 template <class S>
 WICK_FN bool all_near(const S* x, int64_t n) {
   using Bits = std::conditional_t<sizeof(S) == 8, math::u64,
@@ -36,7 +36,7 @@ struct Lines {
   __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict x,
                                             int64_t n) const {
     if constexpr (kNarrow<S> && (F::kOp == Op::neg || F::kOp == Op::abs)) {
-      // The sign bit alone.
+      // Changes the sign bit alone.
       using Bits = decltype(S::bits);
       constexpr auto kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(S) - 1));
       const int64_t whole = n / kLine<S> * kLine<S>;
@@ -45,8 +45,9 @@ struct Lines {
         y[i].bits = static_cast<Bits>(bits);
       }
     } else if constexpr ((F::kOp == Op::sin || F::kOp == Op::cos) &&
-                         (math::kSame<S, float> || math::kSame<S, double> || math::kSame<S, bf16>)) {
-      // Vectors compute both ways that the functions have: most pieces need one.
+                         (math::kSame<S, float> || math::kSame<S, double> ||
+                          math::kSame<S, bf16>)) {
+      // The functions have two branches, and vectors compute both; most pieces need one.
       constexpr int64_t kPiece = 512;
       for (int64_t i = 0; i < n; i += kPiece) {
         const int64_t m = n - i < kPiece ? n - i : kPiece;

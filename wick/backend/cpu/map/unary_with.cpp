@@ -18,7 +18,7 @@ struct Lines {
       return;
     }
     if constexpr (F::kOp == Op::clamp && !fn::Whole<S>) {
-      // Bounds that are numbers and aren't zeros: one instruction each, which lets NaN through.
+      // Bounds that are neither NaN nor 0: one instruction each, which passes NaN through.
       if (p == p && q == q && p != Compute<S>(0) && q != Compute<S>(0)) {
         map_lines<S, false>(y, x, n, [u = p, v = q](Compute<S> w) {
           const Compute<S> above = u > w ? u : w;
@@ -31,24 +31,24 @@ struct Lines {
                         [u = p, v = q](Compute<S> w) { return F::template call<S>(w, u, v); });
   }
 
-  /// The number in every lane of a line, as an operand like x: where GCC knows it to be one number
-  /// it pulls the tests of it out of the loop, and then none of the loop's versions gets vectors.
+  /// Uses p as an array of equal numbers. If GCC knows that p is one number, it moves the tests of
+  /// p out of the loop, and vectorises none of the loop's versions.
   WICK_FN void lines_of_many(S* __restrict y, const S* __restrict x, int64_t n) const {
     constexpr int64_t kN = kLine<S>;
     alignas(64) Compute<S> ps[kN], wide[kN];
     for (int64_t j = 0; j < kN; ++j) ps[j] = p;
     asm volatile("" : : "r"(ps) : "memory");
     for (int64_t i = 0; i + kN <= n; i += kN) {
-      if constexpr (kStepwise<S>) {
-        widen(wide, x + i, kN);
+      if constexpr (kConvertsByRun<S>) {
+        widen_run(wide, x + i, kN);
       } else {
-        for (int64_t j = 0; j < kN; ++j) wide[j] = load(x[i + j]);
+        for (int64_t j = 0; j < kN; ++j) wide[j] = widen(x[i + j]);
       }
       for (int64_t j = 0; j < kN; ++j) wide[j] = F::template call<S>(wide[j], ps[j], q);
-      if constexpr (kStepwise<S>) {
-        narrow(y + i, wide, kN);
+      if constexpr (kConvertsByRun<S>) {
+        narrow_run(y + i, wide, kN);
       } else {
-        for (int64_t j = 0; j < kN; ++j) y[i + j] = store<S>(wide[j]);
+        for (int64_t j = 0; j < kN; ++j) y[i + j] = narrow<S>(wide[j]);
       }
     }
   }

@@ -2,8 +2,8 @@
 // out[i] = a[i] where condition[i] isn't 0, else b[i], for i in [0, n), a cache line of output at a
 // time. Elements are moved as they are. Moves n·(3·size + size of a condition) bytes.
 
+#include "wick/backend/cpu/dense_run.h"
 #include "wick/backend/cpu/map/map_kernels.h"
-#include "wick/backend/cpu/tile.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {

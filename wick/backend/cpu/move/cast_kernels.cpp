@@ -1,15 +1,15 @@
 // All 90 casts between two real dtypes over a dense run: out[i] = cast(in[i]) for i in [0, n),
-// rounded once, a block of elements at a time. Moves n·(size in + size out) bytes.
+// rounded once. Moves n·(size in + size out) bytes.
 
+#include "wick/backend/cpu/dense_run.h"
 #include "wick/backend/cpu/move/move_kernels.h"
-#include "wick/backend/cpu/tile.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
 using math::i32;
 
-/// The float from which narrow gives the bits that one rounding of x would have given.
+/// A float whose rounding to To gives the bits of rounding x once.
 template <class To, class From>
 inline float toward(From x) {
   if constexpr (math::kSame<From, double>) {
@@ -19,7 +19,8 @@ inline float toward(From x) {
   } else if constexpr (sizeof(From) < 4 || math::kSame<From, float>) {
     return static_cast<float>(x);
   } else if constexpr (math::kSame<To, bf16>) {
-    // Where the float (of 64 bits: the double) on the way would round, to odd at a higher bit.
+    // Where the conversion to float (of 64 bits: to double) would round, x is rounded to odd at a
+    // higher bit first.
     constexpr int kDigits = sizeof(From) == 4 ? 24 : 53;
     constexpr From kUnit = From{1} << (8 * sizeof(From) - kDigits), kLow = kUnit - 1;
     constexpr From kExact = From{1} << kDigits;
@@ -30,7 +31,7 @@ inline float toward(From x) {
     if constexpr (sizeof(From) == 8) return math::detail::f64_to_f32_odd(static_cast<double>(y));
     return static_cast<float>(y);
   } else {
-    // Beyond 2^17 all is infinity or the largest number; below, an f32 holds the integer.
+    // Beyond 2^17 every result is infinity or the largest number. Up to there f32 is exact.
     constexpr From kLimit = From{1} << 17;
     From y = x < kLimit ? x : kLimit;
     if constexpr (From(-1) < From(0)) y = y > -kLimit ? y : -kLimit;
@@ -42,7 +43,7 @@ template <class To, class From>
 inline void toward(float* __restrict to, const From* __restrict from, int64_t n) {
 #if defined(__AVX512F__)
   if constexpr (math::kSame<To, bf16> && math::kSame<From, i32>) {
-    // Toward zero, then to odd where that lost something.
+    // Rounds toward zero, then to odd if that was inexact.
     for (int64_t i = 0; i < n; i += 16) {
       const __m512i x = _mm512_loadu_si512(from + i);
       const __m512 y = _mm512_cvt_roundepi32_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -56,32 +57,33 @@ inline void toward(float* __restrict to, const From* __restrict from, int64_t n)
   for (int64_t i = 0; i < n; ++i) to[i] = toward<To>(from[i]);
 }
 
-/// n a multiple of 64: whole lines of every type.
+/// n is a multiple of 64: whole cache lines of every type.
 template <class To, class From>
 __attribute__((noinline)) void lines(To* __restrict to, const From* __restrict from, int64_t n) {
   const int64_t whole = n / 64 * 64;
-  if constexpr (kStepwise<From> && math::kSame<To, float>) {
-    widen(to, from, whole);
-  } else if constexpr (kStepwise<To> && math::kSame<From, float>) {
-    narrow(to, from, whole);
-  } else if constexpr (kStepwise<To> && math::kSame<From, double>) {
-    // Longer pieces: the way from f64 is long, and more of its loads are then under way at once.
+  if constexpr (kConvertsByRun<From> && math::kSame<To, float>) {
+    widen_vectors(to, from, whole);
+  } else if constexpr (kConvertsByRun<To> && math::kSame<From, float>) {
+    narrow_vectors(to, from, whole);
+  } else if constexpr (kConvertsByRun<To> && math::kSame<From, double>) {
+    // Longer pieces: conversion from f64 takes many instructions, and longer pieces keep more of
+    // its loads in flight.
     alignas(64) float wide[256];
     for (int64_t i = 0; i < whole; i += 256) {
       const int64_t m = whole - i < 256 ? whole - i : 256;
       for (int64_t j = 0; j < m; ++j) wide[j] = toward<To>(from[i + j]);
-      narrow(to + i, wide, m);
+      narrow_vectors(to + i, wide, m);
     }
-  } else if constexpr (kStepwise<From> || kStepwise<To>) {
+  } else if constexpr (kConvertsByRun<From> || kConvertsByRun<To>) {
     for (int64_t i = 0; i < whole; i += 64) {
       alignas(64) float wide[64];
-      if constexpr (kStepwise<From>) {
-        widen(wide, from + i, 64);
+      if constexpr (kConvertsByRun<From>) {
+        widen_vectors(wide, from + i, 64);
       } else {
         toward<To>(wide, from + i, 64);
       }
-      if constexpr (kStepwise<To>) {
-        narrow(to + i, wide, 64);
+      if constexpr (kConvertsByRun<To>) {
+        narrow_vectors(to + i, wide, 64);
       } else {
         for (int64_t j = 0; j < 64; ++j) to[i + j] = math::cast<To>(wide[j]);
       }
@@ -95,7 +97,7 @@ template <class To, class From>
 void cast(int64_t n, void* out, const void* in, bool stream) {
   To* to = static_cast<To*>(out);
   const From* from = static_cast<const From*>(in);
-  // Through padded copies: the same code as for whole lines, nothing touched outside the run.
+  // Through padded copies: the code for whole cache lines, with no access outside the run.
   auto part = [&](int64_t i, int64_t count) {
     alignas(64) From source[64] = {};
     alignas(64) To result[64];

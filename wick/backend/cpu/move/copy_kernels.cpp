@@ -1,15 +1,15 @@
-// Copying, filling, transposing and dequantising runs of elements. Only the element's size matters,
-// so there is one kernel for each of 1, 2, 4 and 8 bytes.
+// Copying, filling, reversing and transposing runs of elements: a kernel for each element size of
+// 1, 2, 4 and 8 bytes.
 
 #include <utility>
 
+#include "wick/backend/cpu/dense_run.h"
 #include "wick/backend/cpu/move/move_kernels.h"
-#include "wick/backend/cpu/tile.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// A dense run as bytes.
+/// Copies a dense run of bytes.
 void copy(int64_t bytes, void* out, const void* in, bool stream) {
   char* to = static_cast<char*>(out);
   const char* from = static_cast<const char*>(in);
@@ -24,7 +24,7 @@ void copy(int64_t bytes, void* out, const void* in, bool stream) {
   __builtin_memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-/// out[i] = in[-i]: a line of the cache at a time.
+/// out[i] = in[-i], a cache line at a time.
 template <class T>
 void reverse(int64_t bytes, void* out, const void* in, bool stream) {
   T* to = static_cast<T*>(out);
@@ -61,15 +61,7 @@ void fill(int64_t n, void* out, const void* value_bytes, bool stream) {
 
 // ---- Transposition ----
 
-#if defined(__AVX512BW__)
-constexpr int64_t kVectorBytes = 64;
-#elif defined(__AVX2__)
-constexpr int64_t kVectorBytes = 32;
-#else
-constexpr int64_t kVectorBytes = 16;
-#endif
-
-/// A square of kSide × kSide elements, one vector a row. Bytes stay with 16: wider vectors have no
+/// Side of a square of elements, one register a row. For bytes it is 16: wider registers have no
 /// cheap interleave of bytes across their halves.
 template <class T>
 inline constexpr int kSide = static_cast<int>(sizeof(T) == 1 ? 16 : kVectorBytes / sizeof(T));
@@ -89,7 +81,8 @@ inline V interleave_high(V a, V b, std::index_sequence<kI...>) {
   return __builtin_shufflevector(a, b, (sizeof...(kI) / 2 + kI / 2 + (kI % 2) * sizeof...(kI))...);
 }
 
-/// log2(side) perfect shuffles of all rows: each interleaves row i with row i + side/2.
+/// Transposes by log2(side) perfect shuffles of all rows: each interleaves row i with row i +
+/// side/2.
 template <class T, int kStage = kSide<T>>
 inline void shuffle_rows(Vector<T>* rows) {
   if constexpr (kStage > 1) {
@@ -118,9 +111,8 @@ inline void transpose_square(char* out, int64_t out_stride, const char* in, int6
   for (int i = 0; i < kSide<T>; ++i) __builtin_memcpy(out + i * out_stride, &rows[i], sizeof(V));
 }
 
-/// A tile of lines: kLine<T> lines of input become as many of output. Lines at a power-of-two
-/// stride share a few sets of the cache, so each is read and written once, whole, and the squares
-/// in between work on dense copies.
+/// Transposes a tile of kLine<T> cache lines. Cache lines at a power-of-two stride share a few sets
+/// of the cache, so each is read and written once, whole, and the squares work on dense copies.
 template <class T>
 inline void transpose_tile(char* out, int64_t out_stride, const char* in, int64_t in_stride,
                            bool stream) {
@@ -151,8 +143,8 @@ inline void transpose_tile(char* out, int64_t out_stride, const char* in, int64_
   }
 }
 
-/// out[r·out_stride + c] = in[c·in_stride + r] for rows × cols elements: tiles that lie below each
-/// other share the lines' neighbours, and the next tiles' lines are on their way meanwhile.
+/// out[r·out_stride + c] = in[c·in_stride + r] for rows × cols elements, tile by tile. The cache
+/// lines of the next column of tiles are prefetched meanwhile.
 template <class T>
 void transpose(char* out, int64_t out_stride, const char* in, int64_t in_stride, int64_t rows,
                int64_t cols, bool stream) {
@@ -169,7 +161,7 @@ void transpose(char* out, int64_t out_stride, const char* in, int64_t in_stride,
       transpose_tile<T>(out + r * out_stride + c * kSize, out_stride, from, in_stride, around);
     }
   }
-  // What is left of the rows, then of the columns.
+  // The remaining rows, then the remaining columns.
   auto move = [=](int64_t r, int64_t c) {
     __builtin_memcpy(out + r * out_stride + c * kSize, in + c * in_stride + r * kSize, sizeof(T));
   };

@@ -15,39 +15,35 @@ namespace wick::cpu {
 namespace {
 
 constexpr int64_t kGrain = 32768;
-constexpr int64_t kPadding = -1;  // the place of an id that asks for zeros
+constexpr int64_t kPadding = -1;  // stands for an id that asks for zeros
 
 std::string describe(const ConstView& view) {
   return fmt::format("{}{}", name(view.dtype), view.layout.shape().str());
 }
 
-/// Checks the ids [0, n) of a row-major walk over `ids` and calls put(i, id or kPadding).
+/// Checks all ids in row-major order and calls put(i, id or kPadding).
 template <class T, class Put>
 void read_ids(const ConstView& ids, const ConstView& in, int64_t size, Put&& put) {
-  const Layout& layout = ids.layout;
-  const int64_t n = layout.elems();
-  int64_t index[Shape::kMaxRank] = {};
-  const T* at = static_cast<const T*>(ids.data) + layout.offset();
-  for (int64_t i = 0; i < n; ++i) {
-    const T id = *at;
-    const bool padding = !std::numeric_limits<T>::is_signed && id == std::numeric_limits<T>::max();
-    const auto wide = static_cast<int64_t>(id);
-    if (!padding && (wide < 0 || wide >= size)) {
-      throw Error(ErrorKind::index, "index_select", "id out of range",
-                  fmt::format("id {} at position {}, x {}", wide, i, describe(in)),
-                  fmt::format("need 0 <= id < {}", size));
+  const CollapsedDims<1> all({&ids.layout});
+  int64_t i = 0;
+  all.runs(0, all.elems, [&](const auto& at, const auto& stride, int64_t count) {
+    const T* from = static_cast<const T*>(ids.data) + at[0];
+    for (int64_t j = 0; j < count; ++j, ++i) {
+      const T id = from[j * stride[0]];
+      const bool padding =
+          !std::numeric_limits<T>::is_signed && id == std::numeric_limits<T>::max();
+      const auto wide = static_cast<int64_t>(id);
+      if (!padding && (wide < 0 || wide >= size)) {
+        throw Error(ErrorKind::index, "index_select", "id out of range",
+                    fmt::format("id {} at position {}, x {}", wide, i, describe(in)),
+                    fmt::format("need 0 <= id < {}", size));
+      }
+      put(i, padding ? kPadding : wide);
     }
-    put(i, padding ? kPadding : wide);
-    for (int d = layout.rank() - 1; d >= 0; --d) {
-      at += layout.stride(d);
-      if (++index[d] < layout.shape()[d]) break;
-      at -= layout.stride(d) * index[d];
-      index[d] = 0;
-    }
-  }
+  });
 }
 
-/// Byte offsets into the source for each id, all of them checked before anything is written.
+/// The byte offset into the source of each id. All ids are checked before anything is written.
 std::vector<int64_t> source_offsets(const ConstView& ids, const ConstView& in, int64_t size,
                                     int64_t bytes_per_id) {
   std::vector<int64_t> offsets(static_cast<size_t>(ids.layout.elems()));
@@ -75,7 +71,7 @@ std::vector<int64_t> source_offsets(const ConstView& ids, const ConstView& in, i
 }
 constexpr int64_t kZeros = INT64_MIN;
 
-/// One line of the output along the selected dim, an element an id.
+/// One row of the output along the selected dim: one element for each id.
 template <class T>
 void gather_line(char* out, int64_t out_stride, const char* in,
                  const std::vector<int64_t>& offsets) {
@@ -87,7 +83,7 @@ void gather_line(char* out, int64_t out_stride, const char* in,
   }
 }
 
-/// Rows of a block dtype: dequantised a few blocks at a time, then cast into the output's row.
+/// Rows of a block dtype: a few blocks at a time are dequantised, then cast into the output's row.
 void select_blocks(const View& out, const ConstView& in, const std::vector<int64_t>& offsets,
                    const BlockCodec& codec, CastKernel cast) {
   constexpr int64_t kTile = 512;
@@ -132,39 +128,39 @@ void select_blocks(const View& out, const ConstView& in, const std::vector<int64
       });
 }
 
-/// Dense slices: rows of a table in whatever order. The next row is asked for while one is copied.
-void select_rows(const Nest<2>& slice, const std::vector<int64_t>& offsets, int64_t out_step,
-                 CopyKernel copy) {
+/// Dense slices, such as rows of a table. The next row is prefetched while one is copied.
+void select_rows(const StridedOperands<2>& slice, const std::vector<int64_t>& offsets,
+                 int64_t out_step, CopyKernel copy) {
   const int64_t bytes = slice.elems() * slice.elem_bytes[0];
   const int64_t ahead = std::min<int64_t>(bytes, 2048);
   const auto count = static_cast<int64_t>(offsets.size());
   parallel_for(count, std::max<int64_t>(1, 65536 / bytes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (i + 1 < end && offsets[static_cast<size_t>(i + 1)] != kZeros) {
-        const char* next = slice.base[1] + offsets[static_cast<size_t>(i + 1)];
+        const char* next = slice.first(1) + offsets[static_cast<size_t>(i + 1)];
         for (int64_t b = 0; b < ahead; b += 64) __builtin_prefetch(next + b);
       }
-      char* const to = slice.base[0] + i * out_step;
+      char* const to = slice.first(0) + i * out_step;
       const int64_t offset = offsets[static_cast<size_t>(i)];
       if (offset == kZeros) {
         std::memset(to, 0, static_cast<size_t>(bytes));
       } else {
-        copy(bytes, to, slice.base[1] + offset, false);
+        copy(bytes, to, slice.first(1) + offset, false);
       }
     }
   });
 }
 
-/// The selected dim is the output's innermost: walks along it.
-void select_lines(const Nest<2>& slice, const std::vector<int64_t>& offsets, int64_t out_step) {
+/// The selected dim is the output's innermost: loops along it.
+void select_lines(const StridedOperands<2>& slice, const std::vector<int64_t>& offsets,
+                  int64_t out_step) {
   const auto count = static_cast<int64_t>(offsets.size());
   const int log2_size = log2_bytes(slice.elem_bytes[0]);
-  Box<2> box;
-  for (int k = 0; k < 2; ++k) box.base[k] = slice.base[k];
-  for (int d = 0; d < slice.rank; ++d) box.add(slice.size[d], slice, d, 1);
-  parallel_for(box.units(), std::max<int64_t>(1, kGrain / 4 / count),
+  BlockGrid<2> grid(slice);
+  for (int d = 0; d < slice.rank(); ++d) grid.add(slice.size(d), slice, d, 1);
+  parallel_for(grid.blocks(), std::max<int64_t>(1, kGrain / 4 / count),
                [&](int64_t begin, int64_t end) {
-                 walk(box, begin, end, [&](const int64_t*, char* const* at) {
+                 grid.for_each(begin, end, [&](const int64_t*, char* const* at) {
                    switch (log2_size) {
                      case 0:
                        return gather_line<uint8_t>(at[0], out_step, at[1], offsets);
@@ -179,9 +175,9 @@ void select_lines(const Nest<2>& slice, const std::vector<int64_t>& offsets, int
                });
 }
 
-/// Slice by slice; the nest was made once and only its bases move.
-void select_slices(const Nest<2>& slice, const std::vector<int64_t>& offsets, int64_t out_step,
-                   const MoveKernels& move) {
+/// Slice by slice. Dims are collapsed once; only the pointers change.
+void select_slices(const StridedOperands<2>& slice, const std::vector<int64_t>& offsets,
+                   int64_t out_step, const MoveKernels& move) {
   const FillKernel zero_run = move.fill[log2_bytes(slice.elem_bytes[0])];
   const char zero[8] = {};
   const auto clear = [&](int64_t n, char* const* at, const int64_t* stride) {
@@ -192,16 +188,16 @@ void select_slices(const Nest<2>& slice, const std::vector<int64_t>& offsets, in
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
                    const int64_t offset = offsets[static_cast<size_t>(i)];
-                   Nest<2> nest = slice;
-                   nest.base[0] += i * out_step;
+                   StridedOperands<2> here = slice;
+                   here.data[0] += i * out_step;
                    if (offset != kZeros) {
-                     nest.base[1] += offset;
-                     copy_nest(nest, move, false);
+                     here.data[1] += offset;
+                     copy_elements(here, move, false);
                      continue;
                    }
-                   // The output's own strides on both sides: no input is read.
-                   for (int d = 0; d < nest.rank; ++d) nest.stride[1][d] = nest.stride[0][d];
-                   for_each_run(nest, move.transpose, kGrain, false, clear);
+                   // The output's strides on both sides: no input is read.
+                   for (auto& dim : here.dims.dims) dim.stride[1] = dim.stride[0];
+                   for_each_run(here, move.transpose, kGrain, false, clear);
                  }
                });
 }
@@ -239,17 +235,17 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   const std::vector<int64_t> offsets = source_offsets(ids, in, size, in.layout.stride(dim) * bytes);
   if (out.layout.elems() == 0) return;
 
-  // The rest of the dims: one slice of the output and one of the source.
+  // The other dims: one slice of the output and one of the source.
   const View out_slice = without(out, dim);
   // An empty source dim leaves only padding ids, which read nothing.
   const ConstView in_slice = size == 0 ? ConstView(out_slice) : without(in, dim);
   const ConstView* const inputs[] = {&in_slice};
-  const Nest<2> slice = make_nest<2>(out_slice, inputs);
+  const StridedOperands<2> slice = collapse<2>(out_slice, inputs);
   const int64_t out_step = out.layout.stride(dim) * bytes;
-  if (slice.rank > 0 && offsets.size() >= 8 && std::abs(out_step) < slice.stride[0][0]) {
+  if (slice.rank() > 0 && offsets.size() >= 8 && std::abs(out_step) < slice.stride(0, 0)) {
     select_lines(slice, offsets, out_step);
-  } else if (slice.rank == 0 ||
-             (slice.rank == 1 && slice.stride[0][0] == bytes && slice.stride[1][0] == bytes)) {
+  } else if (slice.rank() == 0 ||
+             (slice.rank() == 1 && slice.is_dense(0, 0) && slice.is_dense(1, 0))) {
     select_rows(slice, offsets, out_step, move.copy);
   } else {
     select_slices(slice, offsets, out_step, move);

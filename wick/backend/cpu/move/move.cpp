@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kGrain = 32768;  // elements, for work that memory limits
 
-/// The blocks that a transposing copy is cut into: lines of both sides are used whole, and few
-/// enough pages are touched for the translation buffer.
+/// The blocks of a transposing copy: both sides use whole cache lines, and the pages of a block fit
+/// the TLB.
 constexpr int64_t kBlockRows = 64, kBlockCols = 64;
 
 template <class T>
@@ -28,7 +28,7 @@ ScalarBytes convert_to(Scalar value) {
   return result;
 }
 
-/// One strided element after another, without a tile in between.
+/// Copies one strided element after another, without a tile.
 template <class T>
 void copy_strided(int64_t n, char* const* at, const int64_t* stride) {
   char* to = at[0];
@@ -38,8 +38,8 @@ void copy_strided(int64_t n, char* const* at, const int64_t* stride) {
   }
 }
 
-/// Streaming pays where memory is the limit. Conversions whose arithmetic is have to have the cache
-/// hide their stores.
+/// Non-temporal stores pay where memory bandwidth is the limit. Conversions that arithmetic limits
+/// need the cache to hide their stores.
 bool worth_streaming(DType to, DType from) {
   if (to == DType::f8e4m3) return false;
   if (from == DType::f8e4m3) return to == DType::f32 || to == DType::f64;
@@ -50,9 +50,9 @@ int index(DType dtype) { return static_cast<int>(dtype); }
 
 }  // namespace
 
-void copy_nest(Nest<2>& nest, const MoveKernels& table, bool stream) {
-  const int64_t size = nest.elem_bytes[0];
-  for_each_run(nest, table.transpose, kGrain, stream,
+void copy_elements(StridedOperands<2>& operands, const MoveKernels& table, bool stream) {
+  const int64_t size = operands.elem_bytes[0];
+  for_each_run(operands, table.transpose, kGrain, stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
                  if (stride[0] == size && stride[1] == size) {
                    table.copy(n * size, at[0], at[1], stream);
@@ -102,7 +102,8 @@ ScalarBytes convert(Scalar value, DType dtype) {
 
 int64_t stream_threshold_bytes() {
   static const int64_t bytes = [] {
-    // The kernel's figure first: a virtual machine's cpuid may count the caches of a whole host.
+    // The operating system's figure first: cpuid of a virtual machine may report the caches of the
+    // whole host.
     int64_t cache = 0;
     if (std::FILE* file = std::fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r")) {
       long long kib = 0;
@@ -118,13 +119,13 @@ int64_t stream_threshold_bytes() {
 void CpuBackend::fill(const View& out, Scalar value) {
   const MoveKernels& table = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
   const ConstView* const none[1] = {};
-  Nest<1> nest = make_nest<1>(out, none);
+  StridedOperands<1> operands = collapse<1>(out, none);
   const ScalarBytes element = convert(value, out.dtype);
-  const FillKernel kernel = table.fill[log2_bytes(nest.elem_bytes[0])];
-  const bool stream = should_stream(nest);
-  for_each_run(nest, table.transpose, kGrain, stream,
+  const FillKernel kernel = table.fill[log2_bytes(operands.elem_bytes[0])];
+  const bool stream = should_stream(operands);
+  for_each_run(operands, table.transpose, kGrain, stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
-                 run_dense<1>(n, at, stride, nest.elem_bytes, stream,
+                 run_dense<1>(n, at, stride, operands.elem_bytes, stream,
                               [&](int64_t m, char* const* p, bool around) {
                                 kernel(m, p[0], element.bytes, around);
                               });
@@ -132,56 +133,47 @@ void CpuBackend::fill(const View& out, Scalar value) {
 }
 
 void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
-  // Element i is start + i·step in i64 (wrapping) or f64 (two roundings), then cast: the numbers
-  // are made a tile at a time and the cast kernel stores them. A view of any rank counts row-major.
+  // Element i, counted row-major, is start + i·step in i64 (wrapping) or f64 (two roundings), then
+  // cast. The numbers are computed a tile at a time, and the cast kernel stores them.
   const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
   const IotaKernels& make = WICK_SELECT_KERNELS(isa_, iota_kernels, v4);
-  const Layout& layout = out.layout;
-  const int64_t n = layout.elems();
-  if (n == 0) return;
+  const CollapsedDims<1> dims({&out.layout});
+  if (dims.elems == 0) return;
   const int64_t bytes = info(out.dtype).block_bytes;
-  const int rank = layout.rank();
-  const int64_t inner = rank == 0 ? 1 : layout.shape().back();
-  const int64_t stride = rank == 0 ? bytes : layout.stride(rank - 1) * bytes;
   const bool whole = start.is_integer && step.is_integer;
-  // Null where the numbers are already of the output's dtype.
+  // Null if the numbers already have the output's dtype.
   const CastKernel store = casts.run[index(whole ? DType::i64 : DType::f64)][index(out.dtype)];
   constexpr int64_t kTile = 512;
-  const int64_t tiles = (inner + kTile - 1) / kTile;
-  const bool stream = store != nullptr && stride == bytes && inner >= kTile &&
-                      n * bytes >= stream_threshold_bytes();
-  parallel_for(n / inner * tiles, kGrain / kTile, [&](int64_t begin, int64_t end) {
+  const int64_t inner = dims.rank() == 0 ? 1 : dims.inner(0).size;
+  const bool dense = dims.rank() == 0 || dims.inner(0).stride[0] == 1;
+  const bool stream =
+      store != nullptr && dense && inner >= kTile && dims.elems * bytes >= stream_threshold_bytes();
+  const int64_t tiles = (dims.elems + kTile - 1) / kTile;
+  parallel_for(tiles, kGrain / kTile, [&](int64_t begin, int64_t end) {
     alignas(64) int64_t integers[kTile];
     alignas(64) double reals[kTile];
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t row = unit / tiles, first = unit % tiles * kTile;
-      const int64_t m = std::min(kTile, inner - first);
-      int64_t at = layout.offset();
-      int64_t rest = row;
-      for (int d = rank - 2; d >= 0; --d) {
-        at += rest % layout.shape()[d] * layout.stride(d);
-        rest /= layout.shape()[d];
-      }
-      const int64_t base = row * inner + first;
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t first = tile * kTile, count = std::min(kTile, dims.elems - first);
       if (whole) {
-        make.integers(m, base, static_cast<uint64_t>(start.i), static_cast<uint64_t>(step.i),
+        make.integers(count, first, static_cast<uint64_t>(start.i), static_cast<uint64_t>(step.i),
                       integers);
       } else {
-        make.reals(m, base, start.f, step.f, reals);
+        make.reals(count, first, start.f, step.f, reals);
       }
-      char* const to = static_cast<char*>(out.data) + at * bytes + first * stride;
-      char* const numbers =
-          whole ? reinterpret_cast<char*>(integers) : reinterpret_cast<char*>(reals);
-      char* const operands[] = {to, numbers};
-      const int64_t strides[] = {stride, 8}, sizes[] = {bytes, 8};
-      run_dense<2>(m, operands, strides, sizes, stream,
-                   [&](int64_t k, char* const* p, bool around) {
-                     if (store != nullptr) {
-                       store(k, p[0], p[1], around);
-                     } else {
-                       std::memcpy(p[0], p[1], static_cast<size_t>(k) * 8);
-                     }
-                   });
+      char* numbers = whole ? reinterpret_cast<char*>(integers) : reinterpret_cast<char*>(reals);
+      dims.runs(first, first + count, [&](const auto& at, const auto& stride, int64_t m) {
+        char* const operands[] = {static_cast<char*>(out.data) + at[0] * bytes, numbers};
+        const int64_t strides[] = {stride[0] * bytes, 8}, sizes[] = {bytes, 8};
+        run_dense<2>(m, operands, strides, sizes, stream,
+                     [&](int64_t k, char* const* p, bool around) {
+                       if (store != nullptr) {
+                         store(k, p[0], p[1], around);
+                       } else {
+                         std::memcpy(p[0], p[1], static_cast<size_t>(k) * 8);
+                       }
+                     });
+        numbers += m * 8;
+      });
     }
     if (stream) stream_fence();
   });
@@ -190,21 +182,22 @@ void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
 void CpuBackend::copy(const View& out, const ConstView& in) {
   const MoveKernels& table = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
   const ConstView* const inputs[] = {&in};
-  Nest<2> nest = make_nest<2>(out, inputs);
-  if (nest.empty) return;
-  const bool stream = should_stream(nest);
-  const int across = transposed_dim(nest, 1);
-  const bool dense_rows = nest.rank > 0 && nest.stride[0][0] == nest.elem_bytes[0];
+  StridedOperands<2> operands = collapse<2>(out, inputs);
+  if (operands.empty()) return;
+  const bool stream = should_stream(operands);
+  const int across = transposed_dim(operands, 1);
+  const bool dense_rows = operands.rank() > 0 && operands.is_dense(0, 0);
   if (across == 0 || !dense_rows) {
-    copy_nest(nest, table, stream);
+    copy_elements(operands, table, stream);
     return;
   }
-  // Transposed blocks go straight from one side to the other.
-  nest.swap_dims(1, across);
-  const TransposeKernel kernel = table.transpose[log2_bytes(nest.elem_bytes[0])];
-  for_each_block(nest, kBlockRows, kBlockCols, kGrain, stream,
+  // Transposed blocks are copied without a tile.
+  operands.swap_dims(1, across);
+  const TransposeKernel kernel = table.transpose[log2_bytes(operands.elem_bytes[0])];
+  const int64_t out_row = operands.stride(0, 1), in_col = operands.stride(1, 0);
+  for_each_block(operands, kBlockRows, kBlockCols, kGrain, stream,
                  [&](char* const* at, int64_t rows, int64_t cols) {
-                   kernel(at[0], nest.stride[0][1], at[1], nest.stride[1][0], rows, cols, stream);
+                   kernel(at[0], out_row, at[1], in_col, rows, cols, stream);
                  });
 }
 
@@ -217,14 +210,15 @@ void CpuBackend::cast(const View& out, const ConstView& in) {
   const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
   const CastKernel kernel = casts.run[index(in.dtype)][index(out.dtype)];
   const ConstView* const inputs[] = {&in};
-  Nest<2> nest = make_nest<2>(out, inputs);
-  const bool stream = worth_streaming(out.dtype, in.dtype) && should_stream(nest);
-  for_each_run(
-      nest, move.transpose, kGrain, stream, [&](int64_t n, char* const* at, const int64_t* stride) {
-        run_dense<2>(
-            n, at, stride, nest.elem_bytes, stream,
-            [&](int64_t m, char* const* p, bool around) { kernel(m, p[0], p[1], around); });
-      });
+  StridedOperands<2> operands = collapse<2>(out, inputs);
+  const bool stream = worth_streaming(out.dtype, in.dtype) && should_stream(operands);
+  for_each_run(operands, move.transpose, kGrain, stream,
+               [&](int64_t n, char* const* at, const int64_t* stride) {
+                 run_dense<2>(n, at, stride, operands.elem_bytes, stream,
+                              [&](int64_t m, char* const* p, bool around) {
+                                kernel(m, p[0], p[1], around);
+                              });
+               });
 }
 
 }  // namespace wick::cpu

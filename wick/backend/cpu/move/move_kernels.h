@@ -7,15 +7,15 @@
 
 namespace wick::cpu {
 
-/// Moves a block of rows × cols elements: out[r][c] = in[c][r], elements contiguous along c in the
-/// output and along r in the input. Strides in bytes.
+/// Transposes a block of rows × cols elements: out[r][c] = in[c][r]. The output is dense along c,
+/// the input along r. Strides in bytes.
 using TransposeKernel = void (*)(char* out, int64_t out_stride, const char* in, int64_t in_stride,
                                  int64_t rows, int64_t cols, bool stream);
-/// By the logarithm of the element's size.
+/// Indexed by log2 of the element size.
 using TransposeKernels = TransposeKernel[4];
 
-// Kernels over runs of n elements that lie densely; loops.h and strided.h see to that. `stream`
-// asks for stores around the caches.
+// Kernels over dense runs of n elements, which loops.h and strided.h provide. `stream` asks for
+// non-temporal stores.
 
 using CopyKernel = void (*)(int64_t bytes, void* out, const void* in, bool stream);
 /// Writes one value n times.
@@ -24,16 +24,16 @@ using CastKernel = void (*)(int64_t n, void* out, const void* in, bool stream);
 
 struct MoveKernels {
   CopyKernel copy;
-  CopyKernel reverse[4];  // from the last element of the input on, by log2 of the element's size
-  FillKernel fill[4];     // by log2 of the element's size, like the next one
+  CopyKernel reverse[4];  // `in` is the last element; by log2 of the element size
+  FillKernel fill[4];     // by log2 of the element size, as is transpose
   TransposeKernels transpose;
 };
-/// By source and target; null where they are one.
+/// By source and target dtype; null if they are equal.
 struct CastKernels {
   CastKernel run[kRealDTypeCount][kRealDTypeCount];
 };
 
-/// True when every size of elements is moved.
+/// True when there is a kernel for every element size.
 constexpr bool complete(const MoveKernels& table) {
   for (int size = 0; size < 4; ++size) {
     if (table.reverse[size] == nullptr || table.fill[size] == nullptr) return false;

@@ -1,21 +1,20 @@
 #pragma once
 
-// Runs whose elements lie apart: gathered into a dense tile that stays in the first-level cache,
-// computed there by the dense kernel, scattered from there. Only operands that need it go through a
-// tile.
+// Runs with strides. Strided operands are gathered into a dense tile that stays in L1, a kernel for
+// dense runs computes there, and the results are scattered. Dense operands are used in place.
 
 #include <cstdint>
 #include <cstring>
 
 namespace wick::cpu {
 
-/// Elements `stride` bytes apart (0: one element again and again) into a dense array.
+/// Gathers elements `stride` bytes apart (0: one element repeated) into a dense array.
 void gather(char* to, const char* from, int64_t stride, int64_t n, int64_t elem_bytes);
-/// A dense array to elements `stride` bytes apart.
+/// Scatters a dense array to elements `stride` bytes apart.
 void scatter(char* to, int64_t stride, const char* from, int64_t n, int64_t elem_bytes);
 
-/// Calls kernel(n, pointers, stream) with dense operands so that the whole run is covered. sizes
-/// and strides are in bytes; operand 0 is the output. A tile's worth of output isn't streamed.
+/// Covers a run by calls of kernel(n, pointers, stream) with dense operands. sizes and strides are
+/// in bytes; operand 0 is the output. Output that goes through a tile isn't streamed.
 template <int N, class Kernel>
 inline void run_dense(int64_t n, char* const* at, const int64_t* strides, const int64_t* sizes,
                       bool stream, Kernel&& kernel) {

@@ -5,22 +5,22 @@
 #include "wick/backend/cpu/move/strided.h"
 #include "wick/backend/cpu/random/random_kernels.h"
 #include "wick/backend/cpu/thread_pool.h"
-#include "wick/backend/cpu/walk.h"
+#include "wick/base/collapsed_dims.h"
 
 namespace wick::cpu {
 namespace {
 
-constexpr int64_t kTile = 1024;  // elements, whole counters
+constexpr int64_t kTile = 1024;  // elements; a multiple of the numbers of a counter
 constexpr int64_t kTilesPerThread = 8;
 
-/// Makes the numbers of [begin, end) tiles, of A, and stores them by the cast kernel (null: as they
-/// are).
+/// Fills `out` with numbers of type A, kEach per counter, a tile at a time, and stores them with
+/// the cast kernel (null: as they are).
 template <int kEach, class A, class Kernel>
 void fill_numbers(const View& out, uint64_t first, const Kernel& kernel, CastKernel cast) {
   const Layout& layout = out.layout;
   const int64_t bytes = info(out.dtype).block_bytes, n = layout.elems();
-  Walk<1> walk({layout.offset()});
-  for (int d = 0; d < layout.rank(); ++d) walk.add(layout.shape()[d], {layout.stride(d)});
+  const CollapsedDims<1> dims({&layout});
+  const bool dense = dims.rank() == 1 && dims.inner(0).stride[0] == 1;
   const auto make = [&](int64_t start, int64_t count, A* to) {
     kernel(first + static_cast<uint64_t>(start / kEach), count / kEach, to);
   };
@@ -28,14 +28,13 @@ void fill_numbers(const View& out, uint64_t first, const Kernel& kernel, CastKer
     alignas(64) A tile[kTile];
     for (int64_t t = begin; t < end; ++t) {
       const int64_t start = t * kTile, count = std::min(kTile, n - start);
-      const bool dense = walk.rank() == 1 && walk.strides_back(0)[0] == 1;
       if (dense && cast == nullptr && count == kTile) {
-        make(start, kTile, static_cast<A*>(out.data) + walk.at(start)[0]);
+        make(start, kTile, static_cast<A*>(out.data) + dims.at(start)[0]);
         continue;
       }
       make(start, (count + kEach - 1) / kEach * kEach, tile);
       const A* from = tile;
-      walk.runs(start, start + count, [&](const auto& at, const auto& stride, int64_t m) {
+      dims.runs(start, start + count, [&](const auto& at, const auto& stride, int64_t m) {
         char* const operands[] = {static_cast<char*>(out.data) + at[0] * bytes,
                                   reinterpret_cast<char*>(const_cast<A*>(from))};
         const int64_t strides[] = {stride[0] * bytes, sizeof(A)};

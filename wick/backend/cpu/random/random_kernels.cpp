@@ -1,5 +1,6 @@
-// Random numbers (docs/design/numerics/random.md): sixteen counters at a time, whose words lie in
-// four arrays, so that all arithmetic is lane by lane. Writes 16 bytes a counter.
+// Random numbers (docs/design/numerics/random.md). Sixteen counters are computed at a time, with
+// their words in four arrays, so that compilers vectorise the arithmetic. Writes 16 bytes per
+// counter.
 
 #include "wick/backend/cpu/random/random_kernels.h"
 
@@ -8,14 +9,14 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-constexpr int kLanes = 16;
+constexpr int kCounters = 16;
 
 /// The words of sixteen counters.
 struct Words {
-  alignas(64) uint32_t v[4][kLanes];
+  alignas(64) uint32_t v[4][kCounters];
 
   WICK_FN Words(uint64_t seed, uint64_t first) {
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < kCounters; ++i) {
       const math::Philox4 r =
           math::philox(seed, math::kTensorStream, first + static_cast<uint64_t>(i));
       for (int k = 0; k < 4; ++k) v[k][i] = r.v[k];
@@ -23,16 +24,16 @@ struct Words {
   }
 };
 
-/// Calls block(words, to) for sixteen counters at a time; each gives kEach numbers a counter.
+/// Calls block(words, to), which writes kEach numbers per counter, for sixteen counters at a time.
 template <int kEach, class A, class Block>
 WICK_FN void for_each_block(uint64_t seed, uint64_t first, int64_t counters, A* out,
                             const Block& block) {
   int64_t i = 0;
-  for (; i + kLanes <= counters; i += kLanes) {
+  for (; i + kCounters <= counters; i += kCounters) {
     block(Words(seed, first + static_cast<uint64_t>(i)), out + i * kEach);
   }
   if (i == counters) return;
-  A rest[kLanes * kEach];
+  A rest[kCounters * kEach];
   block(Words(seed, first + static_cast<uint64_t>(i)), rest);
   __builtin_memcpy(out + i * kEach, rest, static_cast<size_t>((counters - i) * kEach) * sizeof(A));
 }
@@ -40,11 +41,11 @@ WICK_FN void for_each_block(uint64_t seed, uint64_t first, int64_t counters, A* 
 void uniform_f32(uint64_t seed, uint64_t first, int64_t counters, float a, float b, float* out) {
   const float width = b - a;
   for_each_block<4>(seed, first, counters, out, [=](const Words& words, float* to) {
-    float y[4][kLanes];
+    float y[4][kCounters];
     for (int k = 0; k < 4; ++k) {
-      for (int i = 0; i < kLanes; ++i) y[k][i] = a + math::uniform_f32(words.v[k][i]) * width;
+      for (int i = 0; i < kCounters; ++i) y[k][i] = a + math::uniform_f32(words.v[k][i]) * width;
     }
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < kCounters; ++i) {
       for (int k = 0; k < 4; ++k) to[4 * i + k] = y[k][i];
     }
   });
@@ -52,16 +53,16 @@ void uniform_f32(uint64_t seed, uint64_t first, int64_t counters, float a, float
 
 void normal_f32(uint64_t seed, uint64_t first, int64_t counters, float a, float b, float* out) {
   for_each_block<4>(seed, first, counters, out, [=](const Words& words, float* to) {
-    float y[4][kLanes];
+    float y[4][kCounters];
     for (int k = 0; k < 4; k += 2) {
-      for (int i = 0; i < kLanes; ++i) {
+      for (int i = 0; i < kCounters; ++i) {
         const auto pair = math::normal_pair(math::uniform_f32(words.v[k][i]),
                                             math::uniform_f32(words.v[k + 1][i]));
         y[k][i] = a + pair.a * b;
         y[k + 1][i] = a + pair.b * b;
       }
     }
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < kCounters; ++i) {
       for (int k = 0; k < 4; ++k) to[4 * i + k] = y[k][i];
     }
   });
@@ -70,7 +71,7 @@ void normal_f32(uint64_t seed, uint64_t first, int64_t counters, float a, float 
 void uniform_f64(uint64_t seed, uint64_t first, int64_t counters, double a, double b, double* out) {
   const double width = b - a;
   for_each_block<2>(seed, first, counters, out, [=](const Words& words, double* to) {
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < kCounters; ++i) {
       to[2 * i] = a + math::uniform_f64(words.v[0][i], words.v[1][i]) * width;
       to[2 * i + 1] = a + math::uniform_f64(words.v[2][i], words.v[3][i]) * width;
     }
@@ -79,7 +80,7 @@ void uniform_f64(uint64_t seed, uint64_t first, int64_t counters, double a, doub
 
 void normal_f64(uint64_t seed, uint64_t first, int64_t counters, double a, double b, double* out) {
   for_each_block<2>(seed, first, counters, out, [=](const Words& words, double* to) {
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < kCounters; ++i) {
       const auto pair = math::normal_pair(math::uniform_f64(words.v[0][i], words.v[1][i]),
                                           math::uniform_f64(words.v[2][i], words.v[3][i]));
       to[2 * i] = a + pair.a * b;

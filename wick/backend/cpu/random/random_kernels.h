@@ -6,8 +6,8 @@
 
 namespace wick::cpu {
 
-/// Random numbers of `counters` counters in a row from `first` on, four of f32 or two of f64 each,
-/// in [a, b) or of mean a and deviation b.
+/// Random numbers of `counters` consecutive counters from `first` on, four of f32 or two of f64 for
+/// each: uniform in [a, b), or normal with mean a and standard deviation b.
 struct RandomKernels {
   using F32 = void (*)(uint64_t seed, uint64_t first, int64_t counters, float a, float b,
                        float* out);
@@ -17,7 +17,7 @@ struct RandomKernels {
   F64 uniform_f64, normal_f64;
 };
 
-/// True when numbers of both distributions are made in both types that compute.
+/// True when there is a kernel for both distributions in both compute types.
 constexpr bool complete(const RandomKernels& table) {
   return table.uniform_f32 != nullptr && table.normal_f32 != nullptr &&
          table.uniform_f64 != nullptr && table.normal_f64 != nullptr;

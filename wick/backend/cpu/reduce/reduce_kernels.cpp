@@ -2,13 +2,13 @@
 
 #include <type_traits>
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/reduce/row_sum.h"
 #include "wick/backend/cpu/storage_type.h"
 #include "wick/math/reducers.h"
 
-// Partial results of reductions: rows (a chunk of one output) and columns (a chunk of many
-// neighbouring outputs). Both follow the row sum of docs/design/numerics/reduce.md, so that the
-// bits don't depend on how a tensor lies in memory. Bytes moved: each element once.
+// Partial results of reductions, of rows (a chunk of one output) and of columns (a chunk of many
+// neighbouring outputs). Both have the order of docs/design/numerics/reduce.md, so that the bits
+// don't depend on the layout of a tensor. Bytes moved: each element once.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -18,10 +18,10 @@ inline constexpr bool kIsFloat =
     math::kSame<T, float> || math::kSame<T, double> || math::kSame<T, math::f16> ||
     math::kSame<T, math::bf16> || math::kSame<T, math::f8e4m3>;
 
-/// Integers sum in an unsigned type of at least their width: wrapping then commutes with the sum.
+/// Integers are summed in an unsigned type of at least their width, modulo 2^bits.
 template <class T, bool = kIsFloat<T>>
 struct PartialSum {
-  using Type = AccOf<T>;
+  using Type = Compute<T>;
 };
 template <class T>
 struct PartialSum<T, false> {
@@ -32,11 +32,11 @@ struct PartialSum<int64_t, false> {
   using Type = uint64_t;
 };
 template <class T, bool = kIsFloat<T>>
-struct PartialBest {
-  using Type = AccOf<T>;
+struct PartialMinMax {
+  using Type = Compute<T>;
 };
 template <class T>
-struct PartialBest<T, false> {
+struct PartialMinMax<T, false> {
   using Type = T;
 };
 
@@ -51,36 +51,32 @@ WICK_FN P to_partial(T x) {
 
 // ---- The operations on partial results. ----
 
-/// Ordered ones, of a reducer of wick/math.
+/// A reducer of wick/math, whose order of operations matters.
 template <class R>
 struct Ordered : R {
   template <class T>
   using Partial = typename PartialSum<T>::Type;
-  template <class P>
-  static WICK_FN P join(P a, P b) {
-    return R::combine(a, b);
-  }
-  /// An element's part.
+  /// The contribution of an element.
   template <class P, class T>
   static WICK_FN P part(T x) {
     return R::map(to_partial<P>(x));
   }
 };
 
-/// What is largest or smallest is so in any order, and the result as it is.
-struct InAnyOrder {
+/// Max and min: any order of operations gives the same result.
+struct AnyOrder {
   template <class P>
   static WICK_FN P finish(P a) {
     return a;
   }
 };
 
-struct Max : InAnyOrder {
+struct Max : AnyOrder {
   static constexpr bool kLargest = true;
   template <class T>
-  using Partial = typename PartialBest<T>::Type;
+  using Partial = typename PartialMinMax<T>::Type;
   template <class P>
-  static WICK_FN P join(P a, P b) {
+  static WICK_FN P combine(P a, P b) {
     if constexpr (kIsFloat<P>) {
       return math::maximum(a, b);
     } else {
@@ -89,12 +85,12 @@ struct Max : InAnyOrder {
   }
 };
 
-struct Min : InAnyOrder {
+struct Min : AnyOrder {
   static constexpr bool kLargest = false;
   template <class T>
-  using Partial = typename PartialBest<T>::Type;
+  using Partial = typename PartialMinMax<T>::Type;
   template <class P>
-  static WICK_FN P join(P a, P b) {
+  static WICK_FN P combine(P a, P b) {
     if constexpr (kIsFloat<P>) {
       return math::minimum(a, b);
     } else {
@@ -119,8 +115,8 @@ struct RankOf<T, true> {
 template <class T>
 using Rank = typename RankOf<T>::Type;
 
-/// Integers rank as themselves, floats by their bits with those of negative ones turned round:
-/// -0 ranks below +0, NaN beyond the infinities on the side of its sign.
+/// Integers rank as themselves. Floats rank by their bits, with the magnitude bits of negative
+/// numbers inverted: -0 ranks below +0, NaN beyond the infinity of its sign.
 template <class T>
 WICK_FN Rank<T> rank_of(T x) {
   if constexpr (kIsFloat<T>) {
@@ -129,7 +125,8 @@ WICK_FN Rank<T> rank_of(T x) {
     constexpr auto kMagnitude = static_cast<R>(__INT64_MAX__ >> (63 - kSign));
     R bits;
     if constexpr (sizeof(T) < 4) {
-      bits = static_cast<R>(x.bits);  // a structure's bits, which a cast would hide from vectors
+      bits = static_cast<R>(x.bits);  // read as a member: GCC doesn't vectorise a bit cast of a
+                                      // structure
     } else {
       bits = __builtin_bit_cast(R, x);
     }
@@ -162,9 +159,10 @@ WICK_FN bool is_nan_rank(Rank<T> rank) {
   }
 }
 
-/// The best of some elements from their highest and lowest ranks, as a partial result.
+/// The largest or smallest of some elements as a partial result, from their highest and lowest
+/// ranks.
 template <class Op, class T>
-WICK_FN typename Op::template Partial<T> best_of(Rank<T> high, Rank<T> low) {
+WICK_FN typename Op::template Partial<T> min_max_of(Rank<T> high, Rank<T> low) {
   if constexpr (kIsFloat<T>) {
     using P = typename Op::template Partial<T>;
     const Rank<T> best = Op::kLargest ? high : low;
@@ -186,12 +184,12 @@ WICK_FN const T* contiguous(const T* x, int64_t step, int64_t n, T* scratch) {
   return scratch;
 }
 
-/// A chunk in the row sum's order, with the reducer's identity in place of 0; sums by vectors.
-/// Integers have only one result in any order.
+/// A chunk in the order of the row sum, with the reducer's identity in place of 0. Integers give
+/// the same result in any order.
 template <class Op, class T>
 void ordered_chunk(const void* data, int64_t step, int64_t n, void* result) {
   using P = typename Op::template Partial<T>;
-  T scratch[kReduceChunk];
+  T scratch[kSumChunk];
   const T* x = contiguous(static_cast<const T*>(data), step, n, scratch);
   if constexpr (std::is_same_v<Op, Ordered<math::Sum>>) {
     P sum;
@@ -208,29 +206,30 @@ void ordered_chunk(const void* data, int64_t step, int64_t n, void* result) {
     int64_t i = 0;
     for (; i + kSumAccumulators <= n; i += kSumAccumulators) {
       for (int64_t a = 0; a < kSumAccumulators; ++a) {
-        acc[a] = Op::join(acc[a], Op::template part<P>(x[i + a]));
+        acc[a] = Op::combine(acc[a], Op::template part<P>(x[i + a]));
       }
     }
-    for (int64_t a = 0; i + a < n; ++a) acc[a] = Op::join(acc[a], Op::template part<P>(x[i + a]));
+    for (int64_t a = 0; i + a < n; ++a)
+      acc[a] = Op::combine(acc[a], Op::template part<P>(x[i + a]));
     P lane[32];
     for (int l = 0; l < 32; ++l) {
-      lane[l] =
-          Op::join(Op::join(acc[4 * l], acc[4 * l + 1]), Op::join(acc[4 * l + 2], acc[4 * l + 3]));
+      lane[l] = Op::combine(Op::combine(acc[4 * l], acc[4 * l + 1]),
+                            Op::combine(acc[4 * l + 2], acc[4 * l + 3]));
     }
     for (int distance = 16; distance > 0; distance /= 2) {
-      for (int l = 0; l < distance; ++l) lane[l] = Op::join(lane[l], lane[l + distance]);
+      for (int l = 0; l < distance; ++l) lane[l] = Op::combine(lane[l], lane[l + distance]);
     }
     *static_cast<P*>(result) = lane[0];
   }
 }
 
-/// A chunk's largest or smallest element: exact, so in any order. Both are kept of floats, because
-/// NaN stands at either end.
+/// The largest or smallest element of a chunk, in any order. For floats both are computed, because
+/// NaN ranks at either end.
 template <class Op, class T>
-void best_chunk(const void* data, int64_t step, int64_t n, void* result) {
+void min_max_chunk(const void* data, int64_t step, int64_t n, void* result) {
   using R = Rank<T>;
   constexpr int kAcross = 4 * kVectorBytes / static_cast<int>(sizeof(R));
-  T scratch[kReduceChunk];
+  T scratch[kSumChunk];
   const T* x = contiguous(static_cast<const T*>(data), step, n, scratch);
   R high[kAcross], low[kAcross];
   const R first = rank_of(*static_cast<const T*>(data));
@@ -253,40 +252,40 @@ void best_chunk(const void* data, int64_t step, int64_t n, void* result) {
     most = r > most ? r : most;
     least = r < least ? r : least;
   }
-  *static_cast<typename Op::template Partial<T>*>(result) = best_of<Op, T>(most, least);
+  *static_cast<typename Op::template Partial<T>*>(result) = min_max_of<Op, T>(most, least);
 }
 
 // ---- Columns: a buffer element is a column's partial result. ----
 
-/// Asks for a row ahead of its turn: pieces of rows a few kilobytes apart are more than hardware
-/// prefetchers follow.
+/// Prefetches a row: hardware prefetchers don't follow pieces of rows that are a few kilobytes
+/// apart.
 template <class T>
 WICK_FN void prefetch_row(const T* row, int64_t width) {
   constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
   for (int64_t i = 0; i < width; i += kLine) __builtin_prefetch(row + i, 0, 2);
 }
-constexpr int64_t kAhead = 4;  // rows joined at once, and asked for ahead
+constexpr int64_t kAhead = 4;  // rows combined at once, and prefetched ahead
 
-/// into[i] = into[i] + row0[i] + row1[i] ..., left to right, for R rows at once: that keeps several
-/// streams from memory under way. Or what another reducer combines.
+/// into[i] = into[i] + row0[i] + row1[i] ..., left to right, for R rows at once, or the operation
+/// of another reducer. R rows keep several loads from memory in flight.
 template <class Op, int R, class T, class P>
 WICK_FN void add_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t width) {
   const T* row[R];
   for (int r = 0; r < R; ++r) row[r] = x + rows[r];
   for (int64_t i = 0; i < width; ++i) {
     P v = into[i];
-    for (int r = 0; r < R; ++r) v = Op::join(v, Op::template part<P>(row[r][i]));
+    for (int r = 0; r < R; ++r) v = Op::combine(v, Op::template part<P>(row[r][i]));
     into[i] = v;
   }
 }
 
-/// Calls each(count, rows) for the next `count` of `left` rows, four or one at a time, and asks for
-/// the rows behind them.
+/// Calls each(several, rows) for the next `count` of `left` rows, four or one at a time, and
+/// prefetches the rows behind them.
 template <class T, class Each>
 WICK_FN void by_rows(const T* x, const int64_t* rows, int64_t count, int64_t left, int64_t width,
                      const Each& each) {
   for (int64_t c = 0; c < count;) {
-    for (int64_t r = c + kAhead; r < smaller(left, c + 2 * kAhead); ++r) {
+    for (int64_t r = c + kAhead; r < min(left, c + 2 * kAhead); ++r) {
       prefetch_row(x + rows[r], width);
     }
     const bool several = c + kAhead <= count;
@@ -314,8 +313,8 @@ struct ColumnSum {
   const T* x;
   int64_t n, width;
   P buffer[7][kReduceColumns];
-  /// Rows in the order in which the tree asks for them, and how many it has had.
-  int64_t order[kReduceChunk];
+  /// Rows in the order in which the tree uses them, and how many it has used.
+  int64_t order[kSumChunk];
   int64_t done = 0;
 
   ColumnSum(const T* first, const int64_t* rows, int64_t count, int64_t columns)
@@ -329,7 +328,7 @@ struct ColumnSum {
     }
   }
 
-  /// Accumulator `a` of every column: rows a, a + 128, ... from the identity on. False if it has
+  /// Accumulator `a` of every column: the identity, then rows a, a + 128, ... False if there are
   /// none.
   WICK_FN bool accumulator(int64_t a, P* into) {
     if (a >= n) return false;
@@ -341,11 +340,11 @@ struct ColumnSum {
   }
 
   WICK_FN void add(P* __restrict into, const P* __restrict from) const {
-    for (int64_t i = 0; i < width; ++i) into[i] = Op::join(into[i], from[i]);
+    for (int64_t i = 0; i < width; ++i) into[i] = Op::combine(into[i], from[i]);
   }
 
-  /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent ones are the identity and change
-  /// nothing.
+  /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent accumulators are the identity and
+  /// change nothing.
   __attribute__((noinline)) bool lane(int64_t l, P* into) {
     P *a = buffer[5], *b = buffer[6];
     if (!accumulator(4 * l, into)) return false;
@@ -379,7 +378,7 @@ void ordered_columns(const void* data, const int64_t* rows, int64_t n, int64_t w
   }
 }
 
-/// high[i] and low[i] meet the ranks of R rows.
+/// Updates high[i] and low[i] with the ranks of R rows.
 template <int R, class T>
 WICK_FN void rank_rows(Rank<T>* __restrict high, Rank<T>* __restrict low, const T* x,
                        const int64_t* rows, int64_t width) {
@@ -412,19 +411,20 @@ WICK_FN void rank_columns(Rank<T>* __restrict high, Rank<T>* __restrict low, con
 }
 
 template <class Op, class T>
-void best_columns(const void* data, const int64_t* rows, int64_t n, int64_t width, void* results) {
+void min_max_columns(const void* data, const int64_t* rows, int64_t n, int64_t width,
+                     void* results) {
   auto* best = static_cast<typename Op::template Partial<T>*>(results);
-  Rank<T> high[kBestColumns], low[kBestColumns];
+  Rank<T> high[kMinMaxColumns], low[kMinMaxColumns];
   rank_columns(high, low, static_cast<const T*>(data), rows, n, n, width);
-  for (int64_t i = 0; i < width; ++i) best[i] = best_of<Op, T>(high[i], low[i]);
+  for (int64_t i = 0; i < width; ++i) best[i] = min_max_of<Op, T>(high[i], low[i]);
 }
 
 template <class Op, class T>
-void join(void* into, const void* from, int64_t count) {
+void combine(void* into, const void* from, int64_t count) {
   using P = typename Op::template Partial<T>;
   for (int64_t i = 0; i < count; ++i) {
     P* a = static_cast<P*>(into) + i;
-    *a = Op::join(*a, static_cast<const P*>(from)[i]);
+    *a = Op::combine(*a, static_cast<const P*>(from)[i]);
   }
 }
 
@@ -449,41 +449,43 @@ void identity(void* result) {
   *static_cast<P*>(result) = Op::template identity<P>();
 }
 
-// ---- Index of the largest or smallest. Elements come in blocks: a block gives its highest and
-// ---- lowest ranks, and only the first block with the best of all is searched.
+// ---- arg_reduce. The highest and lowest ranks of each block of elements are computed, and only
+// the
+// ---- first block with the wanted one is searched for its index.
 
-/// A rank where NaN of either sign is best of all and equal to itself.
+/// What an arg_reduce compares: a rank, where NaN of either sign is above all others and equal to
+/// itself.
 template <class T>
-struct Best {
+struct ArgKey {
   Rank<T> rank;
   bool nan;
-  WICK_FN bool operator>(const Best& other) const {
+  WICK_FN bool operator>(const ArgKey& other) const {
     return !other.nan && (nan || rank > other.rank);
   }
-  WICK_FN bool operator==(const Best& other) const {
+  WICK_FN bool operator==(const ArgKey& other) const {
     return nan == other.nan && (nan || rank == other.rank);
   }
 };
 
-/// Of a block; the lowest rank is turned round where the smallest is wanted.
+/// The key of a block. The lowest rank is inverted if the smallest element is wanted.
 template <bool kLargest, class T>
-WICK_FN Best<T> best_in(Rank<T> high, Rank<T> low) {
+WICK_FN ArgKey<T> arg_key(Rank<T> high, Rank<T> low) {
   return {kLargest ? high : static_cast<Rank<T>>(~low),
           is_nan_rank<T>(high) || is_nan_rank<T>(low)};
 }
 template <bool kLargest, class T>
-WICK_FN Best<T> best_in(T x) {
-  return best_in<kLargest, T>(rank_of(x), rank_of(x));
+WICK_FN ArgKey<T> arg_key(T x) {
+  return arg_key<kLargest, T>(rank_of(x), rank_of(x));
 }
 
 template <bool kLargest, class T>
 WICK_FN int64_t arg_row(const T* x, int64_t step, int64_t n) {
   constexpr int64_t kBlock = 256;
   T scratch[kBlock];
-  Best<T> best{};
+  ArgKey<T> best{};
   int64_t found = -1;
   for (int64_t start = 0; start < n; start += kBlock) {
-    const int64_t length = smaller(n - start, kBlock);
+    const int64_t length = min(n - start, kBlock);
     const T* run = contiguous(x + start * step, step, length, scratch);
     Rank<T> high = rank_of(x[start * step]), low = high;
     const auto meet = [&](int64_t count) {
@@ -494,14 +496,14 @@ WICK_FN int64_t arg_row(const T* x, int64_t step, int64_t n) {
       }
     };
     if (length == kBlock) {
-      meet(kBlock);  // a constant, which unrolls
+      meet(kBlock);  // a constant size, which the compiler unrolls
     } else {
       meet(length);
     }
-    const Best<T> here = best_in<kLargest, T>(high, low);
+    const ArgKey<T> here = arg_key<kLargest, T>(high, low);
     if (found < 0 || here > best) best = here, found = start;
   }
-  while (!(best_in<kLargest>(x[found * step]) == best)) ++found;
+  while (!(arg_key<kLargest>(x[found * step]) == best)) ++found;
   return found;
 }
 
@@ -515,21 +517,21 @@ template <bool kLargest, class T>
 WICK_FN void arg_tile(const T* x, int64_t row_step, int64_t n, int64_t width, uint32_t* y,
                       int64_t y_step) {
   constexpr int64_t kBlock = 32;
-  Rank<T> high[kBestColumns], low[kBestColumns];
-  Best<T> best[kBestColumns];
-  uint32_t found[kBestColumns];
+  Rank<T> high[kMinMaxColumns], low[kMinMaxColumns];
+  ArgKey<T> best[kMinMaxColumns];
+  uint32_t found[kMinMaxColumns];
   for (int64_t start = 0; start < n; start += kBlock) {
     int64_t rows[kBlock + kAhead];
-    const int64_t left = smaller(n - start, kBlock + kAhead);
+    const int64_t left = min(n - start, kBlock + kAhead);
     for (int64_t r = 0; r < left; ++r) rows[r] = (start + r) * row_step;
-    rank_columns(high, low, x, rows, smaller(left, kBlock), left, width);
+    rank_columns(high, low, x, rows, min(left, kBlock), left, width);
     for (int64_t i = 0; i < width; ++i) {
-      const Best<T> here = best_in<kLargest, T>(high[i], low[i]);
+      const ArgKey<T> here = arg_key<kLargest, T>(high[i], low[i]);
       if (start == 0 || here > best[i]) best[i] = here, found[i] = static_cast<uint32_t>(start);
     }
   }
   for (int64_t i = 0; i < width; ++i) {
-    while (!(best_in<kLargest>(x[found[i] * row_step + i]) == best[i])) ++found[i];
+    while (!(arg_key<kLargest>(x[found[i] * row_step + i]) == best[i])) ++found[i];
     y[i * y_step] = found[i];
   }
 }
@@ -555,21 +557,21 @@ constexpr void add_dtype(ReduceKernels& table) {
     constexpr auto kind = static_cast<int>(Reduction::op); \
     table.chunk[kind][d] = ordered_chunk<R, T>;            \
     table.columns[kind][d] = ordered_columns<R, T>;        \
-    table.join[kind][d] = join<R, T>;                      \
+    table.combine[kind][d] = combine<R, T>;                \
     table.finish[kind][d] = finish<R, T>;                  \
     table.identity[kind][d] = identity<R, T>;              \
   }
     WICK_REDUCERS(WICK_REDUCER)
 #undef WICK_REDUCER
-    const auto best = [&]<class Op>(Op, Reduction of) {
+    const auto add_min_max = [&]<class Op>(Op, Reduction of) {
       const auto kind = static_cast<int>(of);
-      table.chunk[kind][d] = best_chunk<Op, T>;
-      table.columns[kind][d] = best_columns<Op, T>;
-      table.join[kind][d] = join<Op, T>;
+      table.chunk[kind][d] = min_max_chunk<Op, T>;
+      table.columns[kind][d] = min_max_columns<Op, T>;
+      table.combine[kind][d] = combine<Op, T>;
       table.finish[kind][d] = finish<Op, T>;
     };
-    best(Max{}, Reduction::max);
-    best(Min{}, Reduction::min);
+    add_min_max(Max{}, Reduction::max);
+    add_min_max(Min{}, Reduction::min);
     table.arg[d] = arg<T>;
     table.arg_columns[d] = arg_columns<T>;
   }

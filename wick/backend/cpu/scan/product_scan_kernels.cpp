@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/scan/scan_kernels.h"
 #include "wick/backend/cpu/storage_type.h"
 #include "wick/math/arithmetic.h"
@@ -24,8 +24,9 @@ static_assert(kScanChunk == kGroup * kGroup * kGroup);
 constexpr int kWidth = kLanes<double>;
 constexpr int kVectors = kGroup / kWidth;
 
-typedef int64_t I64 __attribute__((vector_size(kVectorBytes)));
-typedef uint64_t U64 __attribute__((vector_size(kVectorBytes)));
+using F64 = Vec<double>;
+using I64 = Vec<int64_t>;
+using U64 = Vec<uint64_t>;
 
 WICK_FN I64 splat(int64_t x) { return x - I64{}; }
 
@@ -361,7 +362,7 @@ void columns_of_integers(const void* x_data, int64_t x_row, int64_t n, int64_t w
 }
 
 template <class N>
-void join(ScanTotal* into, const ScanTotal& x) {
+void combine(ScanTotal* into, const ScanTotal& x) {
   if constexpr (math::kSame<N, Scaled>) {
     *into = total_of(math::normalized(math::product(read<N>(*into), read<N>(x))));
   } else {
@@ -376,13 +377,13 @@ constexpr void add_dtype(ScanKernels& table) {
     using T = Storage<kDType>;
     table.row[kAt] = row<T>;
     table.columns[kAt] = columns<T>;
-    table.join[kAt] = join<Scaled>;
+    table.combine[kAt] = combine<Scaled>;
     table.identity[kAt] = total_of(Scaled{});
   } else if constexpr (!is_block(kDType)) {
     using T = Storage<kDType>;
     table.row[kAt] = row_of_integers<T>;
     table.columns[kAt] = columns_of_integers<T>;
-    table.join[kAt] = join<T>;
+    table.combine[kAt] = combine<T>;
     table.identity[kAt] = total_of(T{1});
   }
 }

@@ -8,29 +8,29 @@
 #include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/scan/scan_kernels.h"
 #include "wick/backend/cpu/thread_pool.h"
-#include "wick/backend/cpu/walk.h"
+#include "wick/base/collapsed_dims.h"
 
 namespace wick::cpu {
 namespace {
 
 constexpr int64_t kElemsPerThread = 32768;
 
-/// What the pieces of one scan share.
+/// What all pieces of one scan share.
 struct Plan {
   ScanKernels::Row row;
-  ScanKernels::Join join;
+  ScanKernels::Combine combine;
   ScanKernels::Columns columns;
   ScanTotal identity;
   bool stream;
   const char* x;
   char* y;
   int64_t bytes, n, x_step, y_step;
-  Walk<2> lines{{0, 0}};  // where each line starts in x and y
+  CollapsedDims<2> rows;  // where each row starts in x and y
 
   const char* x_at(int64_t elems) const { return x + elems * bytes; }
   char* y_at(int64_t elems) const { return y + elems * bytes; }
   int64_t chunks() const { return (n + kScanChunk - 1) / kScanChunk; }
-  /// One chunk of a line; without `write` its total alone.
+  /// Scans one chunk of a row; without `write`, computes its total alone.
   void chunk(const std::array<int64_t, 2>& line, int64_t index, const ScanTotal& carry, bool write,
              ScanTotal* total) const {
     const int64_t start = index * kScanChunk, m = std::min(kScanChunk, n - start);
@@ -40,22 +40,22 @@ struct Plan {
   }
 };
 
-/// Threads take whole lines.
-void scan_lines(const Plan& plan) {
-  parallel_for(plan.lines.total(), kElemsPerThread / plan.n, [&](int64_t begin, int64_t end) {
+/// Threads take whole rows.
+void scan_rows(const Plan& plan) {
+  parallel_for(plan.rows.elems, kElemsPerThread / plan.n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const auto line = plan.lines.at(i);
+      const auto line = plan.rows.at(i);
       ScanTotal carry = plan.identity, total{};
       for (int64_t c = 0; c < plan.chunks(); ++c) {
         plan.chunk(line, c, carry, true, &total);
-        plan.join(&carry, total);
+        plan.combine(&carry, total);
       }
     }
     if (plan.stream) stream_fence();
   });
 }
 
-/// The total of what comes before a piece of a line, once a thread has computed it.
+/// The total of what precedes a piece of a row, once another thread has computed it.
 struct Before {
   ScanTotal carry{};
   std::atomic<bool> ready{false};
@@ -65,7 +65,7 @@ struct Before {
     ready.store(true, std::memory_order_release);
   }
   ScanTotal wait() const {
-    // Whoever took the piece before runs, unless its core serves another process.
+    // The thread with the piece before runs, unless its core serves another process.
     for (int tries = 0; !ready.load(std::memory_order_acquire); ++tries) {
       tries > 1000 ? std::this_thread::yield() : relax();
     }
@@ -73,25 +73,25 @@ struct Before {
   }
 };
 
-/// Few long lines: threads take pieces of them in order. A thread first computes a piece's totals,
-/// which brings it into the second-level cache, then writes it combined with what comes before it:
-/// memory is read once.
+/// Few long rows: threads take pieces of them in order. A thread first computes a piece's totals,
+/// which brings the piece into L2, then scans it with the total of what precedes it. So memory is read
+/// once.
 void scan_pieces(const Plan& plan) {
   constexpr int64_t kPieceBytes = int64_t{256} << 10;
   constexpr int64_t kMostChunks = kPieceBytes / kScanChunk;
   const int threads = ThreadPool::global().threads();
   const int64_t chunks = plan.chunks();
   const int64_t piece = std::clamp<int64_t>(chunks / (4 * threads), 1, kMostChunks / plan.bytes);
-  const int64_t pieces = (chunks + piece - 1) / piece, all = plan.lines.total() * pieces;
+  const int64_t pieces = (chunks + piece - 1) / piece, all = plan.rows.elems * pieces;
   std::vector<Before> before(static_cast<size_t>(all));
   std::atomic<int64_t> next{0};
-  // Nothing in here may throw: others would wait for ever.
+  // Nothing here may throw: other threads would wait forever.
   ThreadPool::global().run(static_cast<int>(std::min<int64_t>(threads, all)), [&](int) {
     std::array<ScanTotal, kMostChunks> totals;
     for (;;) {
       const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
       if (i >= all) break;
-      const auto line = plan.lines.at(i / pieces);
+      const auto line = plan.rows.at(i / pieces);
       const int64_t first = i % pieces * piece, count = std::min(piece, chunks - first);
       for (int64_t c = 0; c < count; ++c) {
         plan.chunk(line, first + c, plan.identity, false, &totals[static_cast<size_t>(c)]);
@@ -100,33 +100,32 @@ void scan_pieces(const Plan& plan) {
       if (first > 0) carry = before[static_cast<size_t>(i)].wait();
       if (first + count < chunks) {
         ScanTotal after = carry;
-        for (int64_t c = 0; c < count; ++c) plan.join(&after, totals[static_cast<size_t>(c)]);
+        for (int64_t c = 0; c < count; ++c) plan.combine(&after, totals[static_cast<size_t>(c)]);
         before[static_cast<size_t>(i + 1)].set(after);
       }
       for (int64_t c = 0; c < count; ++c) {
         ScanTotal& total = totals[static_cast<size_t>(c)];
         plan.chunk(line, first + c, carry, true, &total);
-        plan.join(&carry, total);
+        plan.combine(&carry, total);
       }
     }
     if (plan.stream) stream_fence();
   });
 }
 
-/// Neighbours in memory belong to different lines.
+/// Neighbours in memory belong to different rows.
 void scan_columns(const Plan& plan, int64_t width, int64_t y_next) {
   const int64_t across = (width + kScanColumns - 1) / kScanColumns;
   const int64_t elems = plan.n * std::min(width, kScanColumns);
-  parallel_for(plan.lines.total() * across, kElemsPerThread / elems,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   const auto line = plan.lines.at(i / across);
-                   const int64_t column = i % across * kScanColumns;
-                   plan.columns(plan.x_at(line[0] + column), plan.x_step, plan.n,
-                                std::min(kScanColumns, width - column),
-                                plan.y_at(line[1] + column * y_next), plan.y_step, y_next);
-                 }
-               });
+  parallel_for(plan.rows.elems * across, kElemsPerThread / elems, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto line = plan.rows.at(i / across);
+      const int64_t column = i % across * kScanColumns;
+      plan.columns(plan.x_at(line[0] + column), plan.x_step, plan.n,
+                   std::min(kScanColumns, width - column), plan.y_at(line[1] + column * y_next),
+                   plan.y_step, y_next);
+    }
+  });
 }
 
 }  // namespace
@@ -139,7 +138,7 @@ void CpuBackend::scan(Op op, const View& out, const ConstView& in, int dim) {
   const auto dtype = static_cast<size_t>(in.dtype);
   Plan plan;
   plan.row = table.row[dtype];
-  plan.join = table.join[dtype];
+  plan.combine = table.combine[dtype];
   plan.columns = table.columns[dtype];
   plan.identity = table.identity[dtype];
   plan.x = static_cast<const char*>(in.data);
@@ -156,17 +155,15 @@ void CpuBackend::scan(Op op, const View& out, const ConstView& in, int dim) {
     if (d != dim && x.shape()[d] >= 8 && x.stride(d) == 1 && plan.n > 1) columns = d;
   }
   if (plan.x_step == 1) columns = -1;
-  plan.lines = Walk<2>({x.offset(), y.offset()});
-  for (int d = 0; d < x.rank(); ++d) {
-    if (d != dim && d != columns) plan.lines.add(x.shape()[d], {x.stride(d), y.stride(d)});
-  }
+  const uint32_t in_rows = 1u << dim | (columns < 0 ? 0u : 1u << columns);
+  plan.rows = CollapsedDims<2>({&x, &y}, ~in_rows);
   const int threads = ThreadPool::global().threads();
   if (columns >= 0) {
     scan_columns(plan, x.shape()[columns], y.stride(columns));
-  } else if (threads > 1 && plan.chunks() >= 4 && plan.lines.total() < 2 * threads) {
+  } else if (threads > 1 && plan.chunks() >= 4 && plan.rows.elems < 2 * threads) {
     scan_pieces(plan);
   } else {
-    scan_lines(plan);
+    scan_rows(plan);
   }
 }
 

@@ -1,6 +1,7 @@
-// Cumulative sums. y[i] = offset + local: elements in groups of 16, which are scanned by doubling
-// distances; the groups' sums by sixteens the same way, and theirs; chunks of 4096 one after
-// another (docs/design/numerics/reduce.md). Integers wrap and go one after another.
+// Cumulative sums. y[i] = offset + local: elements form groups of 16, which are scanned with
+// doubling distances; the sums of 16 groups are scanned in the same way, and so are the sums of 16
+// of those; chunks of 4096 follow one after another (docs/design/numerics/reduce.md). Integers wrap
+// and are added one after another.
 //
 // Rows: a vector holds neighbours of a row. Columns: a vector holds neighbouring columns, 16 rows
 // of it in registers. Reads and writes an element once.
@@ -10,22 +11,21 @@
 #include <type_traits>
 #include <utility>
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/storage_type.h"
 #include "wick/math/arithmetic.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-constexpr int kGroup = 16;
-static_assert(kScanChunk == kGroup * kGroup * kGroup);
+constexpr int kGroup = math::kScanGroup;
 
 // ---- Sixteen neighbours in the lanes of vectors ----
 
 template <class A>
 inline constexpr int kVectors = kGroup / kLanes<A>;
 
-/// Lane i of what lies d lanes before v, `before` being in front of it.
+/// The vector that starts kDistance lanes before v; `before` precedes v.
 template <int kDistance, class V, size_t... kI>
 WICK_FN V earlier(V before, V v, std::index_sequence<kI...>) {
   constexpr size_t kWidth = sizeof...(kI);
@@ -56,20 +56,20 @@ WICK_FN void scan_group(V* v) {
   step<8, A>(v);
 }
 
-/// The same of 16 numbers in memory.
+/// scan_group of 16 numbers in memory.
 template <class A>
 WICK_FN void scan_numbers(A* x) {
-  using V = VecOf<A>;
+  using V = Vec<A>;
   V v[kVectors<A>];
   for (int i = 0; i < kVectors<A>; ++i) v[i] = load(x + i * kLanes<A>);
   scan_group<A>(v);
   for (int i = 0; i < kVectors<A>; ++i) store(x + i * kLanes<A>, v[i]);
 }
 
-/// A group of up to 16 elements, `step` apart; the missing ones are +0.
+/// Loads a group of up to 16 elements, `step` apart; missing ones are +0.
 template <class T>
-WICK_FN void load_group(const T* x, int64_t step, int64_t n, VecOf<T>* v) {
-  using A = AccOf<T>;
+WICK_FN void load_group(const T* x, int64_t step, int64_t n, Vec<Compute<T>>* v) {
+  using A = Compute<T>;
   if (step == 1 && n >= kGroup) {
     for (int i = 0; i < kVectors<A>; ++i) v[i] = load(x + i * kLanes<A>);
     return;
@@ -79,8 +79,8 @@ WICK_FN void load_group(const T* x, int64_t step, int64_t n, VecOf<T>* v) {
   for (int i = 0; i < kVectors<A>; ++i) v[i] = load(dense + i * kLanes<A>);
 }
 template <class T>
-WICK_FN void store_group(T* y, int64_t step, int64_t n, const VecOf<T>* v) {
-  using A = AccOf<T>;
+WICK_FN void store_group(T* y, int64_t step, int64_t n, const Vec<Compute<T>>* v) {
+  using A = Compute<T>;
   if (step == 1 && n >= kGroup) {
     for (int i = 0; i < kVectors<A>; ++i) store(y + i * kLanes<A>, v[i]);
     return;
@@ -101,7 +101,7 @@ WICK_FN void write(ScanTotal* sum, A value) {
   __builtin_memcpy(sum->bytes, &value, sizeof value);
 }
 
-/// The inclusive sums of sixteen numbers that come one at a time.
+/// The inclusive sums of sixteen numbers that arrive one at a time.
 template <class V>
 struct Doubling {
   V waiting[15] = {};  // the last 1, 2, 4 and 8 numbers of each distance
@@ -119,28 +119,28 @@ struct Doubling {
   }
 };
 
-/// One group's sums to dense memory, around the caches if asked to: y is then aligned to a line.
+/// Stores one group's sums with non-temporal stores; y is aligned to a cache line.
 template <class T>
-WICK_FN void stream_group(T* y, const VecOf<T>* v) {
-  using A = AccOf<T>;
-  for (int i = 0; i < kVectors<A>; ++i) store_bytes<true>(y + i * kLanes<A>, v[i]);
+WICK_FN void stream_group(T* y, const Vec<Compute<T>>* v) {
+  using A = Compute<T>;
+  for (int i = 0; i < kVectors<A>; ++i) store_register<true>(y + i * kLanes<A>, v[i]);
 }
 
 template <class T>
 void row(const void* x_data, int64_t x_step, int64_t n, const ScanTotal& carry_bytes, void* y_data,
          int64_t y_step, bool stream, ScanTotal* sum) {
-  using A = AccOf<T>;
-  using V = VecOf<T>;
+  using A = Compute<T>;
+  using V = Vec<Compute<T>>;
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
   const A carry = read<A>(carry_bytes);
-  // A group of narrow floats is less than a line.
+  // A group of narrow floats is smaller than a cache line.
   const bool around = math::kSame<T, A> && stream && reinterpret_cast<uintptr_t>(y) % 64 == 0;
   alignas(64) A local[kGroup * kGroup], ends[kGroup];
   Doubling<A> supers;
   A of_supers = 0;
   for (int64_t start = 0, s = 0; start < n; start += kGroup * kGroup, ++s) {
-    // Sixteen groups, whose sums are then scanned in their turn.
+    // Sixteen groups, whose sums are scanned afterwards.
     const int64_t rest = n - start;
     const int64_t groups = rest < kGroup * kGroup ? (rest + kGroup - 1) / kGroup : kGroup;
     for (int64_t g = 0; g < groups; ++g) {
@@ -185,7 +185,7 @@ WICK_FN void scan_vectors(V* v) {
   }
 }
 
-/// What one vector of columns needs to know of the rows above.
+/// The sums of the rows above, for one vector of columns.
 template <class V>
 struct ColumnState {
   Doubling<V> groups, supers;
@@ -209,8 +209,8 @@ struct ColumnState {
 /// Up to 16 rows of one vector of columns.
 template <class T>
 WICK_FN void column_group(const T* x, int64_t x_row, int64_t rows, int count, T* y, int64_t y_row,
-                          int64_t y_step, int64_t g, ColumnState<VecOf<T>>& state) {
-  using V = VecOf<T>;
+                          int64_t y_step, int64_t g, ColumnState<Vec<Compute<T>>>& state) {
+  using V = Vec<Compute<T>>;
   constexpr int kWidth = kStep<T>;
   V v[kGroup];
   if (rows >= kGroup && count == kWidth) {
@@ -240,7 +240,7 @@ void columns(const void* x_data, int64_t x_row, int64_t n, int64_t width, void* 
   constexpr int kWidth = kStep<T>;
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
-  ColumnState<VecOf<T>> states[kScanColumns / kWidth];
+  ColumnState<Vec<Compute<T>>> states[kScanColumns / kWidth];
   for (int64_t i = 0; i < n; i += kGroup) {
     for (int64_t c = 0; c < width; c += kWidth) {
       const int count = static_cast<int>(width - c < kWidth ? width - c : kWidth);
@@ -263,7 +263,8 @@ WICK_FN V scan_lanes(V v) {
   return v;
 }
 
-/// Sums of whole vectors of dense elements, and how many elements those were; `total` goes on.
+/// Scans whole vectors of dense elements, starting from *total. Returns how many elements those
+/// were.
 template <bool kStream, class U>
 WICK_FN int64_t scan_dense(const U* x, int64_t n, U* y, U* total) {
   constexpr int kWidth = kVectorBytes / static_cast<int>(sizeof(U));
@@ -274,8 +275,8 @@ WICK_FN int64_t scan_dense(const U* x, int64_t n, U* y, U* total) {
     V v;
     __builtin_memcpy(&v, x + i, sizeof v);
     v = scan_lanes(v);
-    store_bytes<kStream>(y + i, before + v);
-    before = before + (V{} + v[kWidth - 1]);  // one addition from vector to vector
+    store_register<kStream>(y + i, before + v);
+    before = before + (V{} + v[kWidth - 1]);  // the only dependency from vector to vector
   }
   *total = before[0];
   return i;
@@ -294,7 +295,7 @@ void row_of_integers(const void* x_data, int64_t x_step, int64_t n, const ScanTo
   }
   int64_t done = 0;
   total = first;
-  if constexpr (sizeof(T) >= 4) {  // narrower lanes don't move across a vector in one instruction
+  if constexpr (sizeof(T) >= 4) {  // no instruction moves narrower lanes across a vector
     if (x_step == 1 && y_step == 1) {
       using U = std::make_unsigned_t<T>;
       const auto* from = reinterpret_cast<const U*>(x);
@@ -326,7 +327,7 @@ void columns_of_integers(const void* x_data, int64_t x_row, int64_t n, int64_t w
 }
 
 template <class A>
-void join(ScanTotal* into, const ScanTotal& x) {
+void combine(ScanTotal* into, const ScanTotal& x) {
   if constexpr (math::Real<A>) {
     write(into, read<A>(*into) + read<A>(x));
   } else {
@@ -341,12 +342,12 @@ constexpr void add_dtype(ScanKernels& table) {
     using T = Storage<kDType>;
     table.row[kAt] = row<T>;
     table.columns[kAt] = columns<T>;
-    table.join[kAt] = join<AccOf<T>>;
+    table.combine[kAt] = combine<Compute<T>>;
   } else if constexpr (!is_block(kDType)) {
     using T = Storage<kDType>;
     table.row[kAt] = row_of_integers<T>;
     table.columns[kAt] = columns_of_integers<T>;
-    table.join[kAt] = join<T>;
+    table.combine[kAt] = combine<T>;
   }
 }
 constexpr ScanKernels make_table() {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Sorting records of a key and the place it came from, which no two share: so every way of sorting
-// is stable and gives the same order. For kernel sources only (see isa.h).
+// Sorting records of a key and the index that it had. Indices are distinct, so every algorithm is
+// stable and gives the same order. For kernel sources only (see isa.h).
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// A key of up to 32 bits above its place: compared as one number.
+/// A key of up to 32 bits above its index, compared as one number.
 struct ShortRecord {
   using Key = uint32_t;
   uint64_t bits;
@@ -33,7 +33,7 @@ struct LongRecord {
   }
 };
 
-/// A few records in place.
+/// Sorts a few records in place.
 template <class R>
 void insertion_sort(R* a, int64_t n) {
   for (int64_t i = 1; i < n; ++i) {
@@ -44,8 +44,8 @@ void insertion_sort(R* a, int64_t n) {
   }
 }
 
-/// Runs of 8 by insertion, then merged by twos from one array to the other and back. What it gives
-/// is one of the two.
+/// Sorts runs of 8 by insertion, then merges pairs of runs from one array into the other and back.
+/// Returns the array with the result.
 template <class R>
 R* merge_sort(R* a, R* b, int64_t n) {
   constexpr int64_t kRun = 8;
@@ -75,8 +75,8 @@ R* merge_sort(R* a, R* b, int64_t n) {
 
 constexpr int kDigits = 256;
 
-/// One pass a byte at `shift` of the key less the least one, lowest first, each from one array to
-/// the other.
+/// Radix sort: one pass for each byte, at `shift`, of the key minus the least key, lowest first;
+/// each pass moves records from one array to the other. Returns the array with the result.
 template <int kPasses, class R>
 R* radix_passes(R* a, R* b, int64_t n, typename R::Key least, const int* shift) {
   uint32_t places[kPasses][kDigits] = {};
@@ -102,7 +102,8 @@ R* radix_passes(R* a, R* b, int64_t n, typename R::Key least, const int* shift) 
   return a;
 }
 
-/// Where keys less the least one are equal from bit `shift` on, what is below decides.
+/// Sorts runs of keys that, minus the least key, are equal from bit `shift` on, by their lower
+/// bits.
 template <class R>
 void sort_runs(R* a, R* spare, int64_t n, typename R::Key least, int shift) {
   for (int64_t i = 0; i < n;) {
@@ -122,7 +123,7 @@ void sort_runs(R* a, R* spare, int64_t n, typename R::Key least, int shift) {
   }
 }
 
-/// Sorts n records that lie in `a`; the result is there or in `b`, which has as many.
+/// Sorts the n records of `a`; `b` has room for as many. Returns the array with the result.
 template <class R>
 R* sort_records(R* a, R* b, int64_t n) {
   constexpr int64_t kFew = 160;
@@ -130,7 +131,7 @@ R* sort_records(R* a, R* b, int64_t n) {
   typename R::Key least = a[0].key(), varies = 0;
   for (int64_t i = 1; i < n; ++i) least = a[i].key() < least ? a[i].key() : least;
   for (int64_t i = 0; i < n; ++i) varies |= a[i].key() - least;
-  // The bytes in which they differ; of more than four the highest, the rest is rarely needed.
+  // The bytes in which keys differ; if more than four, the highest: others rarely matter.
   int shifts[sizeof(least)], count = 0;
   for (int shift = 0; shift < static_cast<int>(8 * sizeof least); shift += 8) {
     if ((varies >> shift & 0xff) != 0) shifts[count++] = shift;

@@ -1,19 +1,17 @@
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
-#include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/sort/sort_kernels.h"
 #include "wick/backend/cpu/thread_pool.h"
-#include "wick/backend/cpu/walk.h"
+#include "wick/base/collapsed_dims.h"
 
 namespace wick::cpu {
 namespace {
 
 constexpr int64_t kElemsPerThread = 4096;
 
-/// An output that may be absent.
+/// The stride of an output that may be absent.
 int64_t stride(const View& view, int dim) {
   return view.data == nullptr ? 0 : view.layout.stride(dim);
 }
@@ -31,18 +29,14 @@ void CpuBackend::sort(const View& values, const View& indices, const ConstView& 
   const View& any = values.data != nullptr ? values : indices;
   if (any.data == nullptr || any.layout.elems() == 0) return;
 
-  // Lines that lie side by side in the input come together.
-  std::vector<int> others;
+  CollapsedDims<3> rows({x.offset(), values.data == nullptr ? 0 : values.layout.offset(),
+                         indices.data == nullptr ? 0 : indices.layout.offset()});
   for (int d = 0; d < x.rank(); ++d) {
-    if (d != dim) others.push_back(d);
+    if (d != dim) rows.add(x.shape()[d], {x.stride(d), stride(values, d), stride(indices, d)});
   }
-  std::stable_sort(others.begin(), others.end(),
-                   [&](int a, int b) { return std::abs(x.stride(a)) > std::abs(x.stride(b)); });
-  Walk<3> walk({x.offset(), values.data == nullptr ? 0 : values.layout.offset(),
-                indices.data == nullptr ? 0 : indices.layout.offset()});
-  for (int d : others) walk.add(x.shape()[d], {x.stride(d), stride(values, d), stride(indices, d)});
+  rows.sort();  // rows that lie side by side in the input come together
 
-  SortLines all{};
+  SortRows all{};
   all.n = x.shape()[dim];
   all.keep = any.layout.shape()[dim];
   all.descending = descending;
@@ -51,11 +45,11 @@ void CpuBackend::sort(const View& values, const View& indices, const ConstView& 
   all.indices_step = stride(indices, dim);
   const auto dtype = static_cast<size_t>(in.dtype);
   parallel_for(
-      walk.total(), std::max<int64_t>(1, kElemsPerThread / all.n), [&](int64_t begin, int64_t end) {
+      rows.elems, std::max<int64_t>(1, kElemsPerThread / all.n), [&](int64_t begin, int64_t end) {
         std::unique_ptr<char[]> memory;
         int64_t bytes = 0;
-        walk.runs(begin, end, [&](const auto& offset, const auto& next, int64_t count) {
-          SortLines lines = all;
+        rows.runs(begin, end, [&](const auto& offset, const auto& next, int64_t count) {
+          SortRows lines = all;
           lines.x = static_cast<const char*>(in.data) + offset[0] * info(in.dtype).block_bytes;
           lines.values = at(values, offset[1]);
           lines.indices = static_cast<uint32_t*>(at(indices, offset[2]));

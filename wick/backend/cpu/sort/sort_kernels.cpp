@@ -1,9 +1,10 @@
-// Sorting lines: every element becomes a key whose order as an unsigned number is the wanted one,
-// with its place behind it. Keys are sorted by their bytes, lowest first (a few by merging), and
-// turned back into elements. Where a small part is kept, only what may belong to it is collected.
+// Sorting rows. Every element becomes a record of a key, whose order as an unsigned number is the
+// wanted one, and its index. Records are sorted by the bytes of their keys, lowest byte first (few
+// records by merging), and keys are converted back into elements. If a small part of a row is kept,
+// only candidates for that part are collected.
 //
-// Reads a line once; sorting moves 8 bytes an element and byte of the key (16 of f64 and i64), in
-// scratch; writes what is kept.
+// Reads a row once. Sorting moves 8 bytes (16 for f64 and i64) per element and byte of the key, in
+// scratch memory. Writes the elements that are kept.
 
 #include "wick/backend/cpu/sort/sort_kernels.h"
 
@@ -14,8 +15,9 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// Elements of a dtype as keys and back. Floats: of those below zero all bits are turned, of the
-/// others the sign; NaN of either sign is the last key. Descending turns all bits, but NaN's.
+/// Elements of a dtype as keys, and back. Floats: negative numbers have all bits inverted, others
+/// the sign bit; NaN of either sign is the last key. Descending order inverts all bits, but not
+/// those of NaN.
 template <DType kDType>
 struct Keys {
   using Bits = UnsignedOf<info(kDType).block_bytes>;
@@ -66,37 +68,37 @@ struct RecordType<true> {
 template <DType kDType>
 using RecordOf = typename RecordType<(info(kDType).block_bytes > 4)>::type;
 
-constexpr int64_t kBlock = 64;      // keys that are looked at together
-constexpr int64_t kMostLines = 16;  // columns that are read together
+constexpr int64_t kBlock = 64;        // keys that are compared together
+constexpr int64_t kMostColumns = 16;  // columns that are read together
 
-/// Whether so few are kept that the rest isn't sorted.
-bool selects(const SortLines& s) { return s.n >= 4 * kBlock && s.keep <= s.n / 8; }
-/// Records that selecting keeps: collected until full, then cut down to those wanted.
-int64_t room(const SortLines& s) { return 2 * s.keep + 2 * kBlock; }
+/// Whether so few elements are kept that the others aren't sorted.
+bool selects(const SortRows& s) { return s.n >= 4 * kBlock && s.keep <= s.n / 8; }
+/// Room for the records of a selection: collected until it is full, then reduced to `keep`.
+int64_t room(const SortRows& s) { return 2 * s.keep + 2 * kBlock; }
 
-bool by_columns(const SortLines& s) {
+bool by_columns(const SortRows& s) {
   const auto size = [](int64_t step) { return step < 0 ? -step : step; };
   return s.lines > 1 && size(s.x_next) < size(s.x_step);
 }
-/// Columns at a time: as many as stay in the second-level cache, with a line of x's.
+/// Columns at a time: as many as stay in L2, together with a cache line of x for each row.
 template <class R>
-int64_t columns_together(const SortLines& s) {
+int64_t columns_together(const SortRows& s) {
   const int64_t fit = (int64_t{1} << 19) / (s.n * static_cast<int64_t>(2 * sizeof(R)) + 1);
-  const int64_t most = s.lines < kMostLines ? s.lines : kMostLines;
+  const int64_t most = s.lines < kMostColumns ? s.lines : kMostColumns;
   return fit < 4 ? (most < 4 ? most : 4) : fit < most ? fit : most;
 }
 
 template <DType kDType>
-int64_t scratch_bytes(const SortLines& s) {
+int64_t scratch_bytes(const SortRows& s) {
   using R = RecordOf<kDType>;
   const int64_t size = sizeof(R);
   if (by_columns(s)) return (columns_together<R>(s) + 1) * s.n * size;
   return 2 * size * (selects(s) ? room(s) : s.n);
 }
 
-/// Writes what is kept of a sorted line.
+/// Writes the kept elements of a sorted row.
 template <DType kDType>
-void write_line(const SortLines& s, int64_t line, const RecordOf<kDType>* sorted) {
+void write_row(const SortRows& s, int64_t line, const RecordOf<kDType>* sorted) {
   using K = Keys<kDType>;
   using Bits = typename K::Bits;
   if (s.values != nullptr) {
@@ -121,10 +123,10 @@ WICK_FN Key least_of(const Key* block) {
   return least;
 }
 
-/// The first `keep` of n keys, sorted, where that are few: each that comes before the last of those
-/// so far takes its place among them. keys(i, m, block) gives m <= kBlock keys from i on.
+/// The first `keep` of n keys, sorted, for a small `keep`: each key that comes before the last of
+/// those kept is inserted among them. keys(i, m, block) writes m <= kBlock keys from i on.
 template <class R, class Blocks>
-const R* select_few(const SortLines& s, R* kept, const Blocks& keys) {
+const R* select_few(const SortRows& s, R* kept, const Blocks& keys) {
   typename R::Key block[kBlock];
   int64_t count = 0;
   for (int64_t i = 0; i < s.n; i += kBlock) {
@@ -143,10 +145,10 @@ const R* select_few(const SortLines& s, R* kept, const Blocks& keys) {
   return kept;
 }
 
-/// The first `keep` of n keys, sorted: keys that don't come before the last of those so far are
-/// passed over, a block at a time.
+/// The first `keep` of n keys, sorted. Keys that don't come before the last of those kept are
+/// skipped, a block at a time.
 template <class R, class Blocks>
-const R* select(const SortLines& s, R* records, const Blocks& keys) {
+const R* select(const SortRows& s, R* records, const Blocks& keys) {
   using Key = typename R::Key;
   if (s.keep <= kFewKept) return select_few(s, records, keys);
   const int64_t most = room(s);
@@ -174,25 +176,25 @@ const R* select(const SortLines& s, R* records, const Blocks& keys) {
   return sort_records(kept, spare, count);
 }
 
-/// Lines one after another.
+/// Rows one after another.
 template <DType kDType>
-void sort_rows(const SortLines& s, RecordOf<kDType>* records) {
+void sort_rows(const SortRows& s, RecordOf<kDType>* records) {
   using K = Keys<kDType>;
   using R = RecordOf<kDType>;
   using Bits = typename K::Bits;
   for (int64_t line = 0; line < s.lines; ++line) {
     const Bits* x = static_cast<const Bits*>(s.x) + line * s.x_next;
     if (selects(s)) {
-      write_line<kDType>(s, line, select<R>(s, records, [&](int64_t i, int64_t m, auto* keys) {
-                           const Bits* from = x + i * s.x_step;
-                           if (s.x_step == 1 && m == kBlock) {
-                             for (int64_t j = 0; j < kBlock; ++j)
-                               keys[j] = K::of(from[j], s.descending);
-                           } else {
-                             for (int64_t j = 0; j < m; ++j)
-                               keys[j] = K::of(from[j * s.x_step], s.descending);
-                           }
-                         }));
+      write_row<kDType>(s, line, select<R>(s, records, [&](int64_t i, int64_t m, auto* keys) {
+                          const Bits* from = x + i * s.x_step;
+                          if (s.x_step == 1 && m == kBlock) {
+                            for (int64_t j = 0; j < kBlock; ++j)
+                              keys[j] = K::of(from[j], s.descending);
+                          } else {
+                            for (int64_t j = 0; j < m; ++j)
+                              keys[j] = K::of(from[j * s.x_step], s.descending);
+                          }
+                        }));
       continue;
     }
     if (s.x_step == 1) {
@@ -204,13 +206,13 @@ void sort_rows(const SortLines& s, RecordOf<kDType>* records) {
         records[i] = R::of(K::of(x[i * s.x_step], s.descending), static_cast<uint32_t>(i));
       }
     }
-    write_line<kDType>(s, line, sort_records(records, records + s.n, s.n));
+    write_row<kDType>(s, line, sort_records(records, records + s.n, s.n));
   }
 }
 
-/// Columns that lie side by side are read together, and sorted one after another.
+/// Neighbouring columns are read together, and sorted one after another.
 template <DType kDType>
-void sort_columns(const SortLines& s, RecordOf<kDType>* records) {
+void sort_columns(const SortRows& s, RecordOf<kDType>* records) {
   using K = Keys<kDType>;
   using R = RecordOf<kDType>;
   using Bits = typename K::Bits;
@@ -226,13 +228,13 @@ void sort_columns(const SortLines& s, RecordOf<kDType>* records) {
       }
     }
     for (int64_t c = 0; c < count; ++c) {
-      write_line<kDType>(s, line + c, sort_records(records + c * s.n, spare, s.n));
+      write_row<kDType>(s, line + c, sort_records(records + c * s.n, spare, s.n));
     }
   }
 }
 
 template <DType kDType>
-void sort_lines(const SortLines& s, void* scratch) {
+void sort_all(const SortRows& s, void* scratch) {
   auto* records = static_cast<RecordOf<kDType>*>(scratch);
   by_columns(s) ? sort_columns<kDType>(s, records) : sort_rows<kDType>(s, records);
 }
@@ -240,7 +242,7 @@ void sort_lines(const SortLines& s, void* scratch) {
 template <DType kDType>
 constexpr void add_dtype(SortKernels& table) {
   if constexpr (!is_block(kDType)) {
-    table.run[static_cast<int>(kDType)] = sort_lines<kDType>;
+    table.run[static_cast<int>(kDType)] = sort_all<kDType>;
     table.bytes[static_cast<int>(kDType)] = scratch_bytes<kDType>;
   }
 }

@@ -7,9 +7,9 @@
 
 namespace wick::cpu {
 
-/// Lines to sort, side by side. Steps in elements: between the elements of a line, and from one
-/// line to the next. Outputs without data aren't written.
-struct SortLines {
+/// Rows to sort. Steps in elements: `step` between the elements of a row, `next` from one row to
+/// the next. Outputs without data aren't written.
+struct SortRows {
   const void* x;
   int64_t x_step, x_next;
   void* values;
@@ -17,15 +17,15 @@ struct SortLines {
   uint32_t* indices;
   int64_t indices_step, indices_next;
   int64_t lines, n;  ///< n < 2^32
-  int64_t keep;      ///< the first so many are written, at most n
+  int64_t keep;      ///< how many of the first elements are written, at most n
   bool descending;
 };
 
 struct SortKernels {
-  /// `scratch`: aligned to 64, of bytes() for these lines.
-  using Lines = void (*)(const SortLines& lines, void* scratch);
-  using Bytes = int64_t (*)(const SortLines& lines);
-  Lines run[kRealDTypeCount];
+  /// `scratch` is aligned to 64 and has bytes(rows) bytes.
+  using Rows = void (*)(const SortRows& lines, void* scratch);
+  using Bytes = int64_t (*)(const SortRows& lines);
+  Rows run[kRealDTypeCount];
   Bytes bytes[kRealDTypeCount];
 };
 

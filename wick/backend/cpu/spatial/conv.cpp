@@ -1,4 +1,5 @@
-// Convolutions and their gradients as correlations: which pixels, taps and weights meet.
+// Convolutions and their gradients as correlations: describes which taps, weights and pixels belong
+// to an output.
 
 #include "wick/backend/cpu/spatial/conv.h"
 
@@ -25,7 +26,7 @@ std::vector<int64_t> taps_of(int64_t kernel, int64_t dilation, int64_t padding) 
   return taps;
 }
 
-/// x [b, c, h, w] as the input of `out_size` pixels.
+/// Describes x [b, c, h, w] as the input of a convolution with result `out`.
 PatchShape patch_shape(const ConstView& x, const Layout& w, const Layout& out,
                        const ConvParams& params) {
   PatchShape shape;
@@ -55,7 +56,7 @@ PixelTarget pixel_target(const Layout& out, DType dtype, int64_t rows) {
   return target;
 }
 
-/// Weights [rows of all groups, channels, kh, kw] as rows of terms.
+/// Describes weights [rows of all groups, channels, kh, kw] as rows of terms.
 Filters filters_of(const Layout& w, int64_t rows) {
   Filters filters;
   filters.group_stride = w.stride(0) * rows;
@@ -65,11 +66,11 @@ Filters filters_of(const Layout& w, int64_t rows) {
   return filters;
 }
 
-/// The taps of one axis of a transposed convolution that reach the outputs of one phase, those at
-/// phase, phase + stride, …: every step-th from `first` on.
+/// The taps of one axis of a transposed convolution that contribute to the outputs phase, phase +
+/// stride, …: every step-th tap from `first` on.
 struct PhaseTaps {
   int64_t first = 0, step = 1;
-  std::vector<int64_t> reads;  ///< where each reads, seen from the phase's output 0
+  std::vector<int64_t> reads;  ///< the input of each tap for the phase's output 0
 };
 PhaseTaps taps_of_phase(int64_t phase, int64_t kernel, int64_t stride, int64_t dilation,
                         int64_t padding) {
@@ -87,7 +88,7 @@ PhaseTaps taps_of_phase(int64_t phase, int64_t kernel, int64_t stride, int64_t d
   return taps;
 }
 
-/// The phases that any tap reaches.
+/// The phases to which any tap contributes.
 std::set<int64_t> phases_of(int64_t kernel, int64_t stride, int64_t dilation, int64_t padding) {
   std::set<int64_t> phases;
   for (int64_t k = 0; k < kernel; ++k) {
@@ -97,26 +98,26 @@ std::set<int64_t> phases_of(int64_t kernel, int64_t stride, int64_t dilation, in
   return phases;
 }
 
-// A product of matrices serves kernels of one element; with few pixels in an image a product over
-// the whole batch is better.
+// Kernels of one element are a gemm for each image; with fewer pixels in an image, one gemm over
+// the whole batch is faster.
 constexpr int64_t kMatrixPixels = 128;
 
-/// Whether each pixel of `to` is a product of the kernel and the pixel of `from` at its place.
-/// Padding of the output makes `to` larger than `from`, whatever the other parameters are.
+/// Whether each pixel of `to` depends on the pixel of `from` with the same index alone. Output
+/// padding can make `to` larger than `from`.
 bool is_pointwise(const Layout& w, const Layout& to, const Layout& from, const ConvParams& p) {
   return w.shape()[2] == 1 && w.shape()[3] == 1 && p.stride[0] == 1 && p.stride[1] == 1 &&
          p.padding[0] == 0 && p.padding[1] == 0 && to.shape()[2] == from.shape()[2] &&
          to.shape()[3] == from.shape()[3];
 }
 
-/// [batch, group, channel, pixel] of [b, c, h, w], if the pixels have one stride.
+/// x [b, c, h, w] as [batch, group, channel, pixel], if the pixels have one stride.
 std::optional<Layout> as_matrices(const Layout& x, int64_t groups) {
   const Shape& s = x.shape();
   return x.reshape(Shape{s[0], groups, s[1] / groups, s[2] * s[3]});
 }
 
-/// The pointwise convolution as a product; false where layouts don't allow it. `w` holds [group,
-/// out channel, in channel].
+/// Runs a pointwise convolution as gemm; false if the layouts don't allow it. `w` is [group, out
+/// channel, in channel].
 bool as_matmul(CpuBackend& cpu, const View& out, const ConstView& x, const Layout& w,
                const void* weights, int64_t groups) {
   const int64_t pixels = out.layout.shape()[2] * out.layout.shape()[3];
@@ -166,7 +167,7 @@ void CpuBackend::conv2d_input(const View& grad_x, const ConstView& grad_out, con
                           {wl.stride(0) * channels, wl.stride(1), wl.stride(0)}, wl.offset());
     if (as_matmul(*this, grad_x, grad_out, matrices, w.data, params.groups)) return;
   }
-  // Outputs stride apart are an ordinary convolution of grad_out, with every stride-th tap.
+  // The outputs of one phase are an ordinary convolution of grad_out with every stride-th tap.
   std::array<std::set<int64_t>, 2> phases;
   bool all = true;
   for (size_t i = 0; i < 2; ++i) {
@@ -174,7 +175,7 @@ void CpuBackend::conv2d_input(const View& grad_x, const ConstView& grad_out, con
                           params.padding[i]);
     all = all && static_cast<int64_t>(phases[i].size()) == params.stride[i];
   }
-  if (!all) fill(grad_x, 0);  // the phases in between
+  if (!all) fill(grad_x, 0);  // phases without taps are zero
   for (const int64_t y : phases[0]) {
     for (const int64_t x : phases[1]) {
       const std::array<int64_t, 2> phase{y, x};

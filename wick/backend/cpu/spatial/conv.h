@@ -11,15 +11,16 @@
 
 namespace wick::cpu {
 
-/// Weights as rows of terms: row r's weight of (channel, ty, tx) lies at r · row_stride +
-/// channel · channel_stride + ty · tap_stride[0] + tx · tap_stride[1]; a group's at group_stride.
+/// Weights as rows of terms: the weight of row r and term (channel, ty, tx) lies at r · row_stride
+/// + channel · channel_stride + ty · tap_stride[0] + tx · tap_stride[1]; groups are group_stride
+/// apart.
 struct Filters {
   const char* data = nullptr;
   int64_t group_stride = 0, row_stride = 0, channel_stride = 0;
   std::array<int64_t, 2> tap_stride{};
 };
 
-/// Where outputs go: [row, batch, y, x] of each group.
+/// The destination of outputs: [row, batch, y, x] of each group.
 struct PixelTarget {
   char* data = nullptr;
   DType dtype = DType::f32;
@@ -27,7 +28,7 @@ struct PixelTarget {
   std::array<int64_t, 2> stride{};
 };
 
-/// out[g][r][pixel] = Σ over terms, in their order, of filter[g][r][term] · in[g][term at pixel].
+/// out[g][r][pixel] = Σ over terms, in order, of filter[g][r][term] · in[g][term at pixel].
 struct Correlation {
   PatchShape shape;
   const char* in = nullptr;
@@ -38,7 +39,7 @@ struct Correlation {
 };
 void correlate(Isa isa, const Correlation& job);
 
-/// The same sums the other way: grad of each filter[g][r][term] = Σ over pixels, in their order, of
+/// The gradient of filters: that of filter[g][r][term] = Σ over pixels, in order, of
 /// grad[g][r][pixel] · in[g][term at pixel].
 struct FilterGradient {
   PatchShape shape;
@@ -46,13 +47,13 @@ struct FilterGradient {
   int64_t in_group_stride = 0;
   int64_t groups = 1, rows = 0;
   const char* grad = nullptr;  ///< of shape.dtype
-  PixelTarget grad_at;         ///< its strides
-  Filters out;                 ///< where filters lie; data is written
+  PixelTarget grad_at;         ///< the strides of grad
+  Filters out;                 ///< the strides of the result; data isn't used
   char* out_data = nullptr;
 };
 void correlate_filters(Isa isa, const FilterGradient& job);
 
-/// Threads worth waking for so many products.
+/// The number of threads for so many multiply-adds.
 inline int threads_for(double products) {
   const int threads = ThreadPool::global().threads();
   return static_cast<int>(std::clamp(products / 65536, 1.0, double(threads)));

@@ -1,9 +1,9 @@
 #include "wick/backend/cpu/spatial/conv_kernels.h"
 
-#include "wick/backend/cpu/linear/simd.h"
+#include "wick/backend/cpu/simd/vec16.h"
 
-// The inner loops of convolutions over a slab: panels for the products of gemm_kernels.cpp, and
-// sums that read the slab where it lies, for few rows of weights (groups, depthwise).
+// The inner loops of convolutions over a slab (patches.h): packing panels for gemm_kernels.cpp, and
+// sums that read the slab in place, for few rows of weights (groups, depthwise).
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -13,7 +13,7 @@ constexpr i64 kLineBytes = 64;
 template <class T>
 constexpr i64 kLine = kLineBytes / static_cast<i64>(sizeof(T));
 
-/// to[0, n) = from[0, n) in the compute type.
+/// to[i] = from[i · stride] in the compute type, for i in [0, n).
 template <class S, class T>
 WICK_FN void widen_line(const S* from, i64 stride, i64 n, T* to) {
   i64 i = 0;
@@ -26,11 +26,11 @@ WICK_FN void widen_line(const S* from, i64 stride, i64 n, T* to) {
       return;
     }
 #endif
-    widen_run<T>(from, to, n);
+    widen_run(to, from, n);
   } else if (stride == 2) {
 #if defined(__AVX512F__)
     if constexpr (math::kSame<S, float>) {
-      // Every second one of two registers; the last of them isn't there to be read.
+      // Every second element of two registers. The last element may not exist, so it isn't read.
       const __m512i even =
           _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
       for (; i + 16 <= n; i += 16) {
@@ -40,15 +40,15 @@ WICK_FN void widen_line(const S* from, i64 stride, i64 n, T* to) {
       }
     }
 #endif
-    for (; i < n; ++i) to[i] = widen<T>(from[2 * i]);
+    for (; i < n; ++i) to[i] = widen_to<T>(from[2 * i]);
   } else {
-    for (; i < n; ++i) to[i] = widen<T>(from[i * stride]);
+    for (; i < n; ++i) to[i] = widen_to<T>(from[i * stride]);
   }
 }
 
-/// Reads and writes each element once.
+/// Fills rows of a slab. Reads and writes each element once.
 template <class S, class T>
-void fill(const FillArgs& f) {
+void fill_rows(const FillArgs& f) {
   const S* from = static_cast<const S*>(f.from);
   T* to = static_cast<T*>(f.to);
   for (i64 row = 0; row < f.rows; ++row, from += f.row_stride, to += f.pitch) {
@@ -59,7 +59,7 @@ void fill(const FillArgs& f) {
 }
 
 template <class S, class T>
-void store(const StoreArgs& s) {
+void store_rows(const StoreArgs& s) {
   const T* from = static_cast<const T*>(s.from);
   S* to = static_cast<S*>(s.to);
   for (i64 row = 0; row < s.rows; ++row, from += s.pitch, to += s.row_stride) {
@@ -76,14 +76,14 @@ void store(const StoreArgs& s) {
       continue;
     }
 #endif
-    narrow_run<S>(from, to, s.count);
+    narrow_run(to, from, s.count);
   }
 }
 
 using FourFloats = float __attribute__((vector_size(16), aligned(4), may_alias));
 
-/// to[i] = from[i * stride] for a few floats. Forwards and backwards, as the taps of a transposed
-/// convolution lie, four at a time.
+/// to[i] = from[i * stride] for a few floats. Ascending and descending, as the taps of a transposed
+/// convolution are, four at a time.
 WICK_FN void copy_few(const float* from, i64 stride, i64 count, float* to) {
   i64 i = 0;
   if (stride == 1) {
@@ -99,10 +99,11 @@ WICK_FN void copy_few(const float* from, i64 stride, i64 count, float* to) {
   for (; i < count; ++i) to[i] = from[i * stride];
 }
 
-/// Runs are as short as a kernel: every instruction counts. Reads and writes each weight once.
+/// Calls copy for all runs of weights. Runs are as short as a kernel, so every instruction counts.
+/// Reads and writes each weight once.
 template <class F>
 WICK_FN void for_filter_runs(const FilterArgs& f, const F& copy) {
-  constexpr i64 kAhead = 8;  // channels: they may be pages apart
+  constexpr i64 kAhead = 8;  // in channels, which may be pages apart
   i64 line = 0;
   const float* channel = f.from;
   for (i64 i = 0; i < f.runs; ++i) {
@@ -139,9 +140,9 @@ void filters(const FilterArgs& f) {
   for_filter_runs(f, [&](const float* from, float* to) { copy_few(from, stride, count, to); });
 }
 
-/// Panels from the slab: for each k as many whole lines as the panel has pieces, in the order of
-/// the lanes; what one writes too much the next one overwrites, and the first of the next k. Bytes:
-/// reads and writes a line for each piece.
+/// Packs panels from the slab. For each k, copies a whole row of the panel for each piece, in the
+/// order of the lanes; the next piece, or the next k, overwrites what a copy writes too much.
+/// Bytes: reads and writes a row of the panel for each piece.
 template <class T, i64 kElems>
 void panel_lines(const PanelArgs& p) {
   constexpr size_t kBytes = kElems * sizeof(T);
@@ -183,7 +184,7 @@ void panels(const PanelArgs& p) {
 }
 
 #if defined(__AVX512F__)
-/// The same of pairs of terms, the first in the lower half, from a slab of bf16.
+/// Packs panels of pairs of terms, the first in the lower half, from a slab of bf16.
 void pair_panels(const PanelArgs& p) {
   constexpr i64 kElems = 16;
   const auto* slab = static_cast<const uint16_t*>(p.slab);
@@ -212,44 +213,42 @@ void pair_panels(const PanelArgs& p) {
 }
 #endif
 
-/// MR rows by NV registers of pixels: an output is one chain over k.
+/// MR rows times NV registers of pixels. An output is one chain over k.
 template <class T, int MR, int NV>
 WICK_FN void direct_tile(const DirectArgs& d, const T* w, T* out, i64 j) {
-  using S = Simd<T>;
   const T* slab = static_cast<const T*>(d.slab) + j;
-  typename S::V acc[MR][NV];
+  Vec<T> acc[MR][NV];
 #pragma GCC unroll 8
   for (int r = 0; r < MR; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < NV; ++v) {
-      acc[r][v] = d.resume ? S::load(out + r * d.out_stride + j + v * S::kLanes) : typename S::V{};
+      acc[r][v] = d.resume ? load(out + r * d.out_stride + j + v * kLanes<T>) : Vec<T>{};
     }
   }
   for (i64 k = 0; k < d.k; ++k) {
     const T* from = slab + d.offsets[k];
-    typename S::V x[NV];
+    Vec<T> x[NV];
 #pragma GCC unroll 8
-    for (int v = 0; v < NV; ++v) x[v] = S::load(from + v * S::kLanes);
+    for (int v = 0; v < NV; ++v) x[v] = load(from + v * kLanes<T>);
 #pragma GCC unroll 8
     for (int r = 0; r < MR; ++r) {
-      const typename S::V wv = S::broadcast(w[r * d.w_stride + k]);
+      const Vec<T> wv = splat(w[r * d.w_stride + k]);
 #pragma GCC unroll 8
-      for (int v = 0; v < NV; ++v) acc[r][v] = S::fma(wv, x[v], acc[r][v]);
+      for (int v = 0; v < NV; ++v) acc[r][v] = multiply_add(wv, x[v], acc[r][v]);
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < MR; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < NV; ++v) {
-      S::store(out + r * d.out_stride + j + v * S::kLanes, acc[r][v]);
+      store(out + r * d.out_stride + j + v * kLanes<T>, acc[r][v]);
     }
   }
 }
 
 template <class T, int MR>
 void direct_rows(const DirectArgs& d, i64 row) {
-  constexpr int kLanes = Simd<T>::kLanes;
-  // As many registers as there are, less those of x and a weight.
+  // As many accumulators as fit the registers, besides those for x and a weight.
 #if defined(__AVX512F__)
   constexpr int kMost = MR <= 2 ? 8 : MR == 4 ? 4 : 2;
 #else
@@ -258,17 +257,18 @@ void direct_rows(const DirectArgs& d, i64 row) {
   const T* w = static_cast<const T*>(d.w) + row * d.w_stride;
   T* out = static_cast<T*>(d.out) + row * d.out_stride;
   i64 j = 0;
-  // A plot's rows in one go: what falls between them is thrown away.
+  // All rows of a plot in one loop: results between the rows are discarded.
   const i64 whole = (d.plot_rows - 1) * d.pitch + d.cols;
   const i64 n = (whole + kLine<T> - 1) / kLine<T> * kLine<T>;
-  for (; j + kMost * kLanes <= n; j += kMost * kLanes) direct_tile<T, MR, kMost>(d, w, out, j);
+  for (; j + kMost * kLanes<T> <= n; j += kMost * kLanes<T>)
+    direct_tile<T, MR, kMost>(d, w, out, j);
   if constexpr (kMost > 4) {
-    for (; j + 4 * kLanes <= n; j += 4 * kLanes) direct_tile<T, MR, 4>(d, w, out, j);
+    for (; j + 4 * kLanes<T> <= n; j += 4 * kLanes<T>) direct_tile<T, MR, 4>(d, w, out, j);
   }
   if constexpr (kMost > 2) {
-    for (; j + 2 * kLanes <= n; j += 2 * kLanes) direct_tile<T, MR, 2>(d, w, out, j);
+    for (; j + 2 * kLanes<T> <= n; j += 2 * kLanes<T>) direct_tile<T, MR, 2>(d, w, out, j);
   }
-  for (; j < n; j += kLanes) direct_tile<T, MR, 1>(d, w, out, j);
+  for (; j < n; j += kLanes<T>) direct_tile<T, MR, 1>(d, w, out, j);
 }
 
 template <class T>
@@ -280,50 +280,14 @@ void direct(const DirectArgs& d) {
   if (row < d.rows) direct_rows<T, 1>(d, row);
 }
 
-/// Sixteen lanes whatever the registers, so that every instruction set has the same order.
+/// Loads sixteen numbers, or the first n of them.
 template <class T>
-struct Lanes {
-  static constexpr int kCount = kDotLanes / Simd<T>::kLanes;
-  typename Simd<T>::V v[kCount];
-
-  WICK_FN void load(const T* p) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) v[i] = Simd<T>::load(p + i * Simd<T>::kLanes);
-  }
-  /// The first n lanes; the others are 0.
-  WICK_FN void load_first(const T* p, i64 n) {
-#if defined(__AVX512F__)
-    if constexpr (math::kSame<T, float>) {
-      const auto mask = static_cast<__mmask16>((1u << n) - 1);
-      v[0] = reinterpret_cast<typename Simd<T>::V>(_mm512_maskz_loadu_ps(mask, p));
-      return;
-    }
-#endif
-    T lane[kDotLanes] = {};
-    for (i64 i = 0; i < n; ++i) lane[i] = p[i];
-    load(lane);
-  }
-  WICK_FN void store(T* p) const {
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) Simd<T>::store(p + i * Simd<T>::kLanes, v[i]);
-  }
-  WICK_FN void add_product(const Lanes& a, const Lanes& b) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) v[i] = Simd<T>::fma(a.v[i], b.v[i], v[i]);
-  }
-};
-
-/// All lanes, or the first n.
-template <class T>
-WICK_FN void load_lanes(Lanes<T>& lanes, const T* p, bool all, i64 n) {
-  if (all) {
-    lanes.load(p);
-  } else {
-    lanes.load_first(p, n);
-  }
+WICK_FN Vec16<T> load_lanes(const T* p, bool all, i64 n) {
+  return all ? load_16(p) : load_16_partial(p, n);
 }
 
-/// Calls step(j, all, n) for the lines of a row of n elements; `all` is known where it is inlined.
+/// Calls step(j, all, n) for each sixteen elements of a row of n; `all` is a constant in the
+/// inlined code.
 template <class F>
 WICK_FN void for_lines(i64 n, const F& step) {
   i64 j = 0;
@@ -336,28 +300,26 @@ WICK_FN void dot_terms(const DotArgs& d, i64 term) {
   const T* g = static_cast<const T*>(d.g);
   const T* slab = static_cast<const T*>(d.slab);
   T* sums = static_cast<T*>(d.sums) + term * kDotLanes;
-  Lanes<T> acc[NT];
+  Vec16<T> acc[NT];
 #pragma GCC unroll 9
-  for (int t = 0; t < NT; ++t) acc[t].load(sums + t * kDotLanes);
+  for (int t = 0; t < NT; ++t) acc[t] = load_16(sums + t * kDotLanes);
   for (i64 row = 0; row < d.rows; ++row, g += d.g_stride, slab += d.pitch) {
     for_lines(
         d.n, [&](i64 j, bool all, i64 n) __attribute__((always_inline)) {
-          Lanes<T> gv;
-          load_lanes(gv, g + j, all, n);
+          const Vec16<T> gv = load_lanes(g + j, all, n);
 #pragma GCC unroll 9
           for (int t = 0; t < NT; ++t) {
-            Lanes<T> x;
-            load_lanes(x, slab + d.offsets[term + t] + j, all, n);
-            acc[t].add_product(gv, x);
+            const Vec16<T> x = load_lanes(slab + d.offsets[term + t] + j, all, n);
+            acc[t] = multiply_add(gv, x, acc[t]);
           }
         });
   }
 #pragma GCC unroll 9
-  for (int t = 0; t < NT; ++t) acc[t].store(sums + t * kDotLanes);
+  for (int t = 0; t < NT; ++t) store_16(sums + t * kDotLanes, acc[t]);
 }
 
 #if defined(__AVX512F__)
-/// Whether nine terms are 3×3 neighbours.
+/// Whether nine terms are the taps of a dense 3×3 kernel.
 WICK_FN bool is_3x3(const i64* offsets, i64 pitch) {
   for (i64 t = 1; t < 9; ++t) {
     if (offsets[t] != offsets[0] + t / 3 * pitch + t % 3) return false;
@@ -365,30 +327,29 @@ WICK_FN bool is_3x3(const i64* offsets, i64 pitch) {
   return true;
 }
 
-/// Those nine, in the same order of additions, by rows of the slab: what is loaded of one meets
-/// three rows of g. Loads that cross lines are what bounds this.
+/// The sums of those nine terms with the same order of additions. Each row of the slab is loaded
+/// once and used with three rows of g: loads that cross cache lines limit the speed.
 template <class T>
 WICK_FN void dot_3x3(const DotArgs& d, i64 term) {
   const T* slab = static_cast<const T*>(d.slab) + d.offsets[term];
   T* sums = static_cast<T*>(d.sums) + term * kDotLanes;
-  Lanes<T> acc[3][3];
+  Vec16<T> acc[3][3];
 #pragma GCC unroll 9
-  for (int t = 0; t < 9; ++t) acc[t / 3][t % 3].load(sums + t * kDotLanes);
+  for (int t = 0; t < 9; ++t) acc[t / 3][t % 3] = load_16(sums + t * kDotLanes);
   const i64 g_stride = d.g_stride;
   const auto add = [&](const T* from, const T* g, i64 first, i64 last)
       __attribute__((always_inline)) {
     for_lines(
         d.n, [&](i64 j, bool all, i64 n) __attribute__((always_inline)) {
-          Lanes<T> x[3];
+          Vec16<T> x[3];
 #pragma GCC unroll 3
-          for (int tx = 0; tx < 3; ++tx) load_lanes(x[tx], from + j + tx, all, n);
+          for (int tx = 0; tx < 3; ++tx) x[tx] = load_lanes(from + j + tx, all, n);
 #pragma GCC unroll 3
           for (int ty = 0; ty < 3; ++ty) {
             if (ty < first || ty > last) continue;
-            Lanes<T> gv;
-            load_lanes(gv, g - ty * g_stride + j, all, n);
+            const Vec16<T> gv = load_lanes(g - ty * g_stride + j, all, n);
 #pragma GCC unroll 3
-            for (int tx = 0; tx < 3; ++tx) acc[ty][tx].add_product(gv, x[tx]);
+            for (int tx = 0; tx < 3; ++tx) acc[ty][tx] = multiply_add(gv, x[tx], acc[ty][tx]);
           }
         });
   };
@@ -396,12 +357,12 @@ WICK_FN void dot_3x3(const DotArgs& d, i64 term) {
     const T* g = static_cast<const T*>(d.g) + line * g_stride;
     if (line >= 2 && line < d.rows) {
       add(slab, g, 0, 2);
-    } else {  // some of g's rows aren't there
+    } else {  // some rows of g don't exist
       add(slab, g, line < d.rows ? 0 : line - d.rows + 1, line < 2 ? line : 2);
     }
   }
 #pragma GCC unroll 9
-  for (int t = 0; t < 9; ++t) acc[t / 3][t % 3].store(sums + t * kDotLanes);
+  for (int t = 0; t < 9; ++t) store_16(sums + t * kDotLanes, acc[t / 3][t % 3]);
 }
 #endif
 
@@ -423,13 +384,13 @@ void dots(const DotArgs& d) {
 
 template <class S, class T>
 constexpr void add_dtype(ConvKernels& table, DType dtype) {
-  table.fill[static_cast<size_t>(dtype)] = fill<S, T>;
-  table.store[static_cast<size_t>(dtype)] = store<S, T>;
+  table.fill[static_cast<size_t>(dtype)] = fill_rows<S, T>;
+  table.store[static_cast<size_t>(dtype)] = store_rows<S, T>;
 }
 
 constexpr ConvKernels make_table() {
   ConvKernels table{};
-  table.fill_raw = fill<uint16_t, uint16_t>;
+  table.fill_raw = fill_rows<uint16_t, uint16_t>;
 #if defined(__AVX512F__)
   table.pair_panels = pair_panels;
 #endif

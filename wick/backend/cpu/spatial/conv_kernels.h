@@ -4,21 +4,22 @@
 
 #include "wick/backend/cpu/isa.h"
 #include "wick/backend/cpu/linear/gemm.h"
+#include "wick/math/orders.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
 
-// What convolutions do with a slab (patches.h). Offsets and strides count elements of the compute
-// type; a line is 64 bytes. Kernels may read a line behind what they use.
+// Kernels of convolutions over a slab (patches.h). Offsets and strides count elements of the
+// compute type. Kernels may read up to 64 bytes behind what they use.
 
-/// A piece of a panel of pixels: neighbours in the slab, from `lane` on to the next piece or the
-/// end.
+/// A piece of a panel of pixels: contiguous elements of the slab for the lanes from `lane` to the
+/// next piece.
 struct PanelPiece {
   int64_t base;
   int64_t lane;
 };
 
-/// Rows of an image on their way into a slab: zeros, elements, zeros, in the compute type.
+/// Rows of an image to copy into a slab: zeros, elements, zeros, in the compute type.
 struct FillArgs {
   const void* from;  ///< the first element of the first row
   int64_t row_stride, stride;
@@ -27,7 +28,7 @@ struct FillArgs {
   int64_t pitch;
 };
 
-/// Rows of sums on their way into the result, rounded to the dtype.
+/// Rows of sums to round to the dtype and store in the result.
 struct StoreArgs {
   const void* from;
   int64_t pitch;
@@ -36,23 +37,23 @@ struct StoreArgs {
   int64_t row_stride, stride;
 };
 
-/// Panels [panel][k][line] of A or B, of pixels: panel p consists of pieces [first[p], first[p +
+/// Panels [panel][k][line] of pixels, for A or B. Panel p consists of pieces [first[p], first[p +
 /// 1]).
 struct PanelArgs {
-  int64_t line;  ///< elements: 4, 8 or 16
+  int64_t line;  ///< elements per k of a panel: 4, 8 or 16
   const void* slab;
-  const int64_t* offsets;  ///< of k terms, or of 2k
+  const int64_t* offsets;  ///< of k terms, or of 2k for pairs
   int64_t k;
-  bool half;  ///< pairs: the last one has only a first term; the second is 0
+  bool half;  ///< pairs: the second term of the last pair is missing, and counts as 0
   const PanelPiece* pieces;
   const int64_t* first;
   int64_t panels_count;
   void* panels;
-  int64_t panel_stride;  ///< room for k + 1 lines
+  int64_t panel_stride;  ///< at least k + 1 rows of the panel
 };
 
-/// out[r][j] = Σ_t w[r][t] · slab[offsets[t] + j] for few rows r of weights and the pixels j of a
-/// plot, rows a pitch apart in both, in the order of t. Writes whole lines.
+/// out[r][j] = Σ_t w[r][t] · slab[offsets[t] + j], in the order of t, for few rows r of weights and
+/// the pixels j of a plot, whose rows are `pitch` apart in both. Writes whole cache lines.
 struct DirectArgs {
   int64_t rows, k;
   int64_t plot_rows, cols, pitch;  ///< of the plot in the slab
@@ -62,10 +63,10 @@ struct DirectArgs {
   const int64_t* offsets;
   void* out;
   int64_t out_stride;
-  bool resume;  ///< continue the chains that out holds; else start from 0
+  bool resume;  ///< continue the sums in out; else start from 0
 };
 
-/// Rows of weights of f32 as rows of terms: to[r][i · count + j] = from[starts[r] + at(i) + j ·
+/// Copies rows of f32 weights to rows of terms: to[r][i · count + j] = from[starts[r] + at(i) + j ·
 /// stride] for j in [0, count), at(i) = i / lines · channel_stride + i % lines · line_stride.
 struct FilterArgs {
   const float* from;
@@ -76,27 +77,27 @@ struct FilterArgs {
   int64_t to_stride;
 };
 
-/// sums[t][lane] += g[r][j] · slab[offsets[t] + r · pitch + j] for rows r and j in [0, n), one row
-/// after another, j to lane j mod 16.
+/// sums[t][j mod 16] += g[r][j] · slab[offsets[t] + r · pitch + j] for j in [0, n), one row r after
+/// another.
 struct DotArgs {
   int64_t n, k, rows;
   const void* g;
-  int64_t g_stride;  ///< elements between its rows
+  int64_t g_stride;  ///< elements between rows of g
   const void* slab;
   int64_t pitch;
   const int64_t* offsets;
   void* sums;  ///< [k][16]
 };
-inline constexpr int kDotLanes = 16;
+using math::kDotLanes;
 
-/// What is null no convolution needs.
+/// Null entries belong to dtypes without convolutions.
 struct ConvKernels {
   // By dtype.
   void (*fill[kRealDTypeCount])(const FillArgs&);
   void (*store[kRealDTypeCount])(const StoreArgs&);
-  /// bf16 into a slab of bf16.
+  /// Fills a slab of bf16 with bf16.
   void (*fill_raw)(const FillArgs&);
-  /// Panels of pairs of bf16 from such a slab; null without vdpbf16ps.
+  /// Packs panels of pairs from such a slab; null without AVX-512.
   void (*pair_panels)(const PanelArgs&);
   void (*filters)(const FilterArgs&);
   // By Compute.

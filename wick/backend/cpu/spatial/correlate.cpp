@@ -1,11 +1,12 @@
-// The sums of a convolution and of a transposed one. For few rows directly from the slab, else as a
-// product; either way an output is one chain over its terms.
+// The sums of a convolution and of a transposed one: directly from the slab for few rows, else as
+// gemm. Either way an output is one chain over its terms.
 
 #include "wick/backend/cpu/spatial/correlate.h"
 
 #include <cstring>
 
-#include "wick/backend/cpu/walk.h"
+#include "wick/backend/cpu/move/strided.h"
+#include "wick/base/collapsed_dims.h"
 
 namespace wick::cpu {
 
@@ -13,40 +14,35 @@ int64_t term_stride(const Correlation& job) {
   const Filters& f = job.filters;
   const auto ny = static_cast<int64_t>(job.shape.taps[0].size());
   const auto nx = static_cast<int64_t>(job.shape.taps[1].size());
-  int64_t stride = 0, size = 1;
-  const auto join = [&](int64_t count, int64_t next) {
-    if (count == 1) return true;
-    if (size > 1 && next != stride * size) return false;
-    if (size == 1) stride = next;
-    size *= count;
-    return true;
-  };
-  const bool one = join(nx, f.tap_stride[1]) && join(ny, f.tap_stride[0]) &&
-                   join(job.shape.channels, f.channel_stride);
-  if (!one) return 0;
-  return size == 1 ? 1 : stride;
+  CollapsedDims<1> terms;
+  terms.add(job.shape.channels, {f.channel_stride});
+  terms.add(ny, {f.tap_stride[0]});
+  terms.add(nx, {f.tap_stride[1]});
+  if (terms.rank() > 1) return 0;
+  return terms.rank() == 0 ? 1 : terms.inner(0).stride[0];
 }
 
 namespace {
 
-/// The weights of a job in memory, as runs of terms that have one stride.
+/// The weights of a job as runs of terms with one stride.
 struct FilterRuns {
-  int64_t lines, count, stride, runs;  ///< runs of a channel, their elements; runs of a row
+  int64_t lines, count, stride, runs;  ///< lines: runs per channel; count: terms of a run; runs:
+                                       ///< per row
 
   explicit FilterRuns(const CorrelationSetup& s) {
     const Filters& f = s.job.filters;
     const auto ny = static_cast<int64_t>(s.job.shape.taps[0].size());
     const auto nx = static_cast<int64_t>(s.job.shape.taps[1].size());
-    const bool joined = ny == 1 || nx == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
-    lines = joined ? 1 : ny;
-    count = joined ? ny * nx : nx;
+    const bool merged = ny == 1 || nx == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
+    lines = merged ? 1 : ny;
+    count = merged ? ny * nx : nx;
     stride = nx == 1 ? f.tap_stride[0] : f.tap_stride[1];
     runs = s.job.shape.channels * lines;
   }
 };
 
-/// Calls visit(first row of all groups, rows, where those start) for a few rows at a time:
-/// neighbours in memory may belong to different ones.
+/// Calls visit(first, rows, starts) for a few rows of all groups at a time; starts are their
+/// offsets. Neighbours in memory may belong to different rows.
 template <class F>
 void for_each_filter_block(const CorrelationSetup& s, F&& visit) {
   constexpr int64_t kRows = 16;
@@ -67,7 +63,7 @@ void for_each_filter_block(const CorrelationSetup& s, F&& visit) {
                });
 }
 
-/// Calls visit(row of all groups, first term, element) for runs of weights.
+/// Calls visit(row of all groups, first term, offset) for all runs of weights.
 template <class F>
 void for_each_filter_run(const CorrelationSetup& s, const FilterRuns& runs, F&& visit) {
   const Filters& f = s.job.filters;
@@ -110,32 +106,31 @@ void gather_filters(const CorrelationSetup& s, char* to) {
 }
 
 void gather_raw_filters(const CorrelationSetup& s, int64_t row_terms, char* to) {
-  const auto bytes = static_cast<size_t>(s.in_bytes);
   const FilterRuns runs(s);
   for_each_filter_run(s, runs, [&](int64_t row, int64_t term, int64_t from) {
     char* const out = to + row * row_terms * s.in_bytes;
-    gather(out + term * s.in_bytes, s.job.filters.data + from * s.in_bytes, runs.stride, runs.count,
-           bytes);
+    gather(out + term * s.in_bytes, s.job.filters.data + from * s.in_bytes,
+           runs.stride * s.in_bytes, runs.count, s.in_bytes);
     if (term + runs.count == s.terms) {
-      std::memset(out + s.terms * s.in_bytes, 0, static_cast<size_t>(row_terms - s.terms) * bytes);
+      std::memset(out + s.terms * s.in_bytes, 0,
+                  static_cast<size_t>((row_terms - s.terms) * s.in_bytes));
     }
   });
 }
 
 namespace {
 
-// Up to so many rows panels cost more than they save.
+// For up to so many rows, packing panels costs more than it saves.
 constexpr int64_t kDirectRows = 8;
-// Pixels, and elements of a slab, of a direct task: both, and the sums, stay in L2.
+// Pixels and slab elements of a direct task: both, and the sums, stay in L2.
 constexpr int64_t kDirectPixels = 2048;
 constexpr int64_t kDirectSlab = 32 * 1024;
 
-/// What direct tasks share: a group's rows over a range of pixels, rows of the image or pieces of
-/// one.
+/// What direct tasks share. A task computes a group's rows for a range of pixels.
 struct DirectPlan {
-  int64_t pixels, terms;  ///< of a step
+  int64_t pixels, terms;  ///< of one step of a task
   Patches patches;
-  int64_t plot_sums, row_sums;  ///< elements from one plot's sums, or row's, to the next
+  int64_t plot_sums, row_sums;  ///< elements between the sums of plots, and between those of rows
   size_t slab_bytes, offset_bytes, sum_bytes;
 
   DirectPlan(const CorrelationSetup& s, int64_t most_pixels, int64_t most_terms)
@@ -149,7 +144,7 @@ struct DirectPlan {
         offset_bytes(align64(static_cast<size_t>(terms) * sizeof(int64_t))),
         sum_bytes(static_cast<size_t>(s.job.rows * row_sums * s.bytes)) {}
 
-  /// As many pixels and channels as fit.
+  /// A plan with as many pixels and channels as fit.
   static DirectPlan make(const CorrelationSetup& s) {
     const PatchShape& shape = s.job.shape;
     const int64_t nx = shape.out_size[1];
@@ -162,7 +157,7 @@ struct DirectPlan {
   }
 };
 
-/// Computes a task; `weights` are the group's.
+/// Runs a task; `weights` are those of the group.
 void run_direct(const CorrelationSetup& s, const DirectPlan& plan, const char* weights,
                 int64_t group, int64_t pixel, char* scratch) {
   const Patches& patches = plan.patches;
@@ -228,7 +223,7 @@ void correlate_directly(const CorrelationSetup& s) {
 void correlate(Isa isa, const Correlation& job) {
   const CorrelationSetup setup(isa, job);
   if (job.rows <= kDirectRows) return correlate_directly(setup);
-  correlate_as_product(isa, setup);
+  correlate_as_gemm(isa, setup);
 }
 
 }  // namespace wick::cpu

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the ways to compute a correlation and its gradient share.
+// What the implementations of correlations and their gradients share.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace wick::cpu {
 
-/// Everything that tasks share, of a Correlation or a FilterGradient.
+/// What all tasks of a Correlation or a FilterGradient share.
 template <class Job>
 struct SetupOf {
   const Job& job;
@@ -45,14 +45,14 @@ struct CorrelationSetup : SetupOf<Correlation> {
   }
 };
 
-/// The one stride of a group's terms, or 0 where they have none.
+/// The common stride of a group's terms, or 0 if there is none.
 int64_t term_stride(const Correlation& job);
-/// to[group · row][term] = the weights in the compute type.
+/// Copies the weights in the compute type to to[group · row][term].
 void gather_filters(const CorrelationSetup& s, char* to);
-/// The same as they are, rows of `row_terms` terms, zeros behind the last.
+/// Copies the weights in their dtype, to rows of `row_terms` terms with zeros behind the last term.
 void gather_raw_filters(const CorrelationSetup& s, int64_t row_terms, char* to);
 
-/// Where runs of pixels lie in the output.
+/// Where pixels lie in the output.
 class PixelPlaces {
  public:
   explicit PixelPlaces(const CorrelationSetup& s)
@@ -62,35 +62,35 @@ class PixelPlaces {
         bytes_(s.in_bytes),
         store_(s.gemm.store[static_cast<size_t>(s.job.out.dtype)]),
         stride_(nx_ == 1 ? target_.stride[0] : target_.stride[1]),
-        joined_(nx_ == image_ || nx_ == 1 || target_.stride[0] == stride_ * nx_) {}
+        merged_(nx_ == image_ || nx_ == 1 || target_.stride[0] == stride_ * nx_) {}
 
-  /// Whether all `pixels` lie side by side.
+  /// Whether all `pixels` are contiguous.
   bool is_one_run(int64_t pixels) const {
-    return stride_ == 1 && (joined_ ? image_ : nx_) == pixels;
+    return stride_ == 1 && (merged_ ? image_ : nx_) == pixels;
   }
-  /// Calls visit(first, count, offset) for runs of [pixel, pixel + pixels) that lie one stride
-  /// apart.
+  /// Calls visit(first, count, offset) for runs of pixels of [pixel, pixel + pixels) with one
+  /// stride.
   template <class F>
   void for_each_run(int64_t pixel, int64_t pixels, F&& visit) const {
     int64_t batch = pixel / image_, y = pixel % image_ / nx_, x = pixel % nx_;
     for (int64_t done = 0; done < pixels;) {
-      const int64_t rest = (joined_ ? image_ - y * nx_ : nx_) - x;
+      const int64_t rest = (merged_ ? image_ - y * nx_ : nx_) - x;
       const int64_t count = std::min(rest, pixels - done);
       visit(done, count,
             batch * target_.batch_stride + y * target_.stride[0] + x * target_.stride[1]);
       done += count;
       x = 0;
-      if (joined_ || ++y * nx_ == image_) {
+      if (merged_ || ++y * nx_ == image_) {
         y = 0;
         ++batch;
       }
     }
   }
-  /// Neighbouring pixels of one row.
+  /// Stores neighbouring pixels of one row.
   void store(char* out, int64_t row, int64_t offset, int64_t count, const char* from) const {
     store_(from, out + (row * target_.row_stride + offset) * bytes_, stride_, count);
   }
-  /// Neighbouring rows of one pixel, `step` pixels from the one at the offset.
+  /// Stores neighbouring rows of one pixel, `step` pixels from the one at the offset.
   void store_rows(char* out, int64_t row, int64_t rows, int64_t offset, int64_t step,
                   const char* from) const {
     store_(from, out + (row * target_.row_stride + offset + step * stride_) * bytes_,
@@ -102,11 +102,11 @@ class PixelPlaces {
   int64_t nx_, image_, bytes_;
   GemmKernels::Store store_;
   int64_t stride_;
-  bool joined_;
+  bool merged_;
 };
 
-/// As a product of packed panels (gemm.h), whose columns, or rows, are the pixels of the whole
-/// batch.
-void correlate_as_product(Isa isa, const CorrelationSetup& s);
+/// Computes a correlation as gemm on packed panels (gemm.h), whose columns, or rows, are the pixels
+/// of the whole batch.
+void correlate_as_gemm(Isa isa, const CorrelationSetup& s);
 
 }  // namespace wick::cpu

@@ -1,5 +1,5 @@
-// The gradient of a convolution's weights: as a product whose k are the pixels of the batch, or for
-// few rows as dot products over the slab.
+// The gradient of a convolution's weights: as gemm whose k are the pixels of the batch, or for few
+// rows as dot products over the slab.
 
 #include <array>
 #include <cstring>
@@ -11,10 +11,11 @@ namespace wick::cpu {
 namespace {
 
 constexpr int64_t kDotRows = 8;
-// Up to so many terms, of a slab of all pixels, they are the product's rows.
-constexpr int64_t kTurnedTerms = 256;
+// With up to so many terms, and a slab of all pixels that isn't too large, terms are the rows of
+// the gemm.
+constexpr int64_t kTransposedTerms = 256;
 constexpr size_t kWholeSlabBytes = size_t{4} << 20;
-// Pixels and slab elements of a step of dot products.
+// Pixels and slab elements of one step of dot products.
 constexpr int64_t kDotPixels = 1024;
 constexpr int64_t kDotSlab = 32 * 1024;
 
@@ -25,17 +26,17 @@ struct Setup : SetupOf<FilterGradient> {
   }
 };
 
-/// Stores terms [term, term + count) of a filter's row.
+/// Stores terms [term, term + count) of a row of filters.
 void store_terms(const Setup& s, int64_t group, int64_t row, int64_t term, int64_t count,
                  const char* from) {
   const Filters& f = s.job.out;
   const auto ny = static_cast<int64_t>(s.job.shape.taps[0].size());
   const auto nx = static_cast<int64_t>(s.job.shape.taps[1].size());
   const auto store = s.gemm.store[s.dtype()];
-  const bool joined = nx == 1 || ny == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
+  const bool merged = nx == 1 || ny == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
   const int64_t stride = nx == 1 ? f.tap_stride[0] : f.tap_stride[1];
-  const bool whole = joined && f.channel_stride == stride * ny * nx;
-  const int64_t run = whole ? s.terms : joined ? ny * nx : nx;
+  const bool whole = merged && f.channel_stride == stride * ny * nx;
+  const int64_t run = whole ? s.terms : merged ? ny * nx : nx;
   const int64_t start = group * f.group_stride + row * f.row_stride;
   for (int64_t done = 0; done < count;) {
     const int64_t at = term + done, n = std::min(run - at % run, count - done);
@@ -47,20 +48,20 @@ void store_terms(const Setup& s, int64_t group, int64_t row, int64_t term, int64
   }
 }
 
-// ---- As a product ----
+// ---- As gemm ----
 
-/// The output's gradient with k the pixels, as it is packed into panels.
+/// Packs the output's gradient into panels; k are the pixels.
 class GradPixels {
  public:
   GradPixels(const Setup& setup, const char* grad) : s_(setup), grad_(grad) {
     const std::array<int64_t, 2>& size = setup.job.shape.out_size;
     const PixelTarget& g = setup.job.grad_at;
-    const bool joined = size[0] == 1 || size[1] == 1 || g.stride[0] == g.stride[1] * size[1];
-    whole_ = joined ? size[0] * size[1] : size[1];
+    const bool merged = size[0] == 1 || size[1] == 1 || g.stride[0] == g.stride[1] * size[1];
+    whole_ = merged ? size[0] * size[1] : size[1];
     stride_ = size[1] == 1 ? g.stride[0] : g.stride[1];
   }
 
-  /// Its rows [row, row + rows); a panel has `width` elements a k.
+  /// Packs rows [row, row + rows); a panel has `width` elements per k.
   void pack(GemmKernels::Pack kernel, int64_t width, int64_t row, int64_t rows, int64_t k0,
             int64_t k, void* panels, int64_t panel_stride) const {
     const std::array<int64_t, 2>& size = s_.job.shape.out_size;
@@ -117,7 +118,7 @@ class GradColumns final : public GemmColumns {
   GradPixels pixels_;
 };
 
-/// Terms as columns, k the pixels: rows of the slab, turned into panels.
+/// Terms as columns, pixels as k: packs rows of the slab into panels.
 class TermColumns final : public GemmColumns {
  public:
   TermColumns(const Setup& setup, const Patches& patches, size_t panel_bytes, const char* in)
@@ -168,10 +169,11 @@ class TermSink final : public GemmSink {
   int64_t group_;
 };
 
-/// Terms as rows, k the pixels, from a slab of all of them.
+/// Terms as rows, pixels as k, from a slab of all pixels.
 class TermRows final : public GemmRowSource {
  public:
-  /// What groups share: where the output's rows begin in the slab, and the terms from there.
+  /// What groups share: where the output's rows start in the slab, and the offsets of terms from
+  /// there.
   struct Places {
     std::vector<int64_t> rows, terms;
     Places(const Setup& s, const Patches& patches) : terms(static_cast<size_t>(s.terms)) {
@@ -208,12 +210,12 @@ class TermRows final : public GemmRowSource {
   const char* slab_;
 };
 
-class TurnedTermSink final : public GemmSink {
+class TransposedTermSink final : public GemmSink {
  public:
-  TurnedTermSink(const Setup& setup, int64_t group) : s_(setup), group_(group) {}
+  TransposedTermSink(const Setup& setup, int64_t group) : s_(setup), group_(group) {}
   void store(int64_t term, int64_t terms, int64_t row, int64_t rows, const void* c,
              int64_t c_stride) const override {
-    std::array<char, kTurnedTerms * sizeof(double)> line;
+    std::array<char, kTransposedTerms * sizeof(double)> line;
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t t = 0; t < terms; ++t) {
         std::memcpy(line.data() + t * s_.bytes,
@@ -229,12 +231,12 @@ class TurnedTermSink final : public GemmSink {
   int64_t group_;
 };
 
-/// The product with few terms, as a first layer's: those are its rows. They are brought into a slab
-/// once, while tasks of few columns would each do so again, and rows divide evenly among threads.
-void gradient_as_turned_product(const Setup& s, const Patches& patches, int threads) {
+/// gemm with few terms, as in a first layer: terms are its rows. The slab is filled once, whereas
+/// tasks with few columns would each fill their own, and rows divide evenly among threads.
+void gradient_as_transposed_gemm(const Setup& s, const Patches& patches, int threads) {
   const FilterGradient& job = s.job;
   const int64_t pixels = job.shape.pixels(), taps = job.shape.tap_count();
-  const TurnedTermSink any(s, 0);
+  const TransposedTermSink any(s, 0);
   const GemmResult result{nullptr, job.shape.dtype, 0, 0, nullptr, &any};
   const GemmPlan plan = plan_gemm(s.gemm, s.compute, s.terms, job.rows, pixels, result, threads);
   const TermRows::Places places(s, patches);
@@ -251,21 +253,21 @@ void gradient_as_turned_product(const Setup& s, const Patches& patches, int thre
                 rows.dtype = s.compute_dtype();
                 rows.source = &source;
                 const GradColumns columns(s, s.grad(group));
-                const TurnedTermSink sink(s, group);
+                const TransposedTermSink sink(s, group);
                 GemmResult out = result;
                 out.sink = &sink;
                 run_gemm(s.gemm, plan, rows, columns, out, scratch + slab_bytes);
               });
 }
 
-void gradient_as_product(const Setup& s) {
+void gradient_as_gemm(const Setup& s) {
   const FilterGradient& job = s.job;
   const bool many = job.groups >= 2 * ThreadPool::global().threads();
   const int threads = many ? 1 : ThreadPool::global().threads();
-  if (s.terms <= kTurnedTerms) {
+  if (s.terms <= kTransposedTerms) {
     const Patches patches(s.conv, job.shape, job.shape.pixels(), s.terms);
     if (patches.slab_bytes() <= kWholeSlabBytes) {
-      return gradient_as_turned_product(s, patches, threads);
+      return gradient_as_transposed_gemm(s, patches, threads);
     }
   }
   const TermSink any(s, 0);
@@ -292,16 +294,16 @@ void gradient_as_product(const Setup& s) {
 
 // ---- As dot products ----
 
-/// Sixteen lanes into one by a tree: lanes l and l + 8, then 4, 2 and 1.
+/// Combines sixteen lanes by a tree: lanes l and l + 8, then l + 4, l + 2 and l + 1.
 template <class T>
-void join_lanes(const char* sums, int64_t count, char* to) {
+void combine_lanes(const char* sums, int64_t count, char* to) {
   typedef T Four __attribute__((vector_size(4 * sizeof(T))));
   for (int64_t i = 0; i < count; ++i) {
     Four v[kDotLanes / 4];
     std::memcpy(v, sums + i * static_cast<int64_t>(sizeof v), sizeof v);
     const Four sum = (v[0] + v[2]) + (v[1] + v[3]);
-    const T joined = (sum[0] + sum[2]) + (sum[1] + sum[3]);
-    std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &joined, sizeof(T));
+    const T merged = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &merged, sizeof(T));
   }
 }
 
@@ -321,7 +323,7 @@ void add_dots(const Setup& s, const Patches& patches, int64_t group, int64_t row
     args.rows = 0;
   };
   patches.for_each_row(pixel, pixels, [&](int64_t, int64_t n, int64_t base, int64_t plot) {
-    // Whole lines of a plot pass in one go.
+    // Consecutive whole rows of a plot are added by one call.
     if (args.rows == 0 || !in_place || plot != last_plot || n != args.n || n != nx) {
       run();
       const char* grad = s.grad(group) + (row * at.row_stride + batch * at.batch_stride +
@@ -362,14 +364,14 @@ void gradient_as_dots(const Setup& s) {
   const size_t offset_bytes = align64(static_cast<size_t>(terms) * sizeof(int64_t));
   const size_t line_bytes = align64(static_cast<size_t>(step * s.bytes));
   const size_t sum_bytes = static_cast<size_t>(job.rows * terms * kDotLanes * s.bytes);
-  const size_t joined_bytes = align64(static_cast<size_t>(terms * s.bytes));
+  const size_t sum_out_bytes = align64(static_cast<size_t>(terms * s.bytes));
   const auto run = [&](int64_t task, char* scratch) {
     const int64_t group = task / pieces, term = task % pieces * terms;
     char* at = scratch + slab_bytes;
     auto* const offsets = reinterpret_cast<int64_t*>(at);
     char* const line = at += offset_bytes;
     char* const sums = at += line_bytes;
-    char* const joined = at + sum_bytes;
+    char* const merged = at + sum_bytes;
     const int64_t count = std::min(terms, s.terms - term);
     std::memset(sums, 0, sum_bytes);
     patches.term_offsets(term, count, offsets);
@@ -387,15 +389,15 @@ void gradient_as_dots(const Setup& s) {
     for (int64_t r = 0; r < job.rows; ++r) {
       const char* const row = sums + r * terms * kDotLanes * s.bytes;
       if (s.compute == Compute::f64) {
-        join_lanes<double>(row, count, joined);
+        combine_lanes<double>(row, count, merged);
       } else {
-        join_lanes<float>(row, count, joined);
+        combine_lanes<float>(row, count, merged);
       }
-      store_terms(s, group, r, term, count, joined);
+      store_terms(s, group, r, term, count, merged);
     }
   };
   share_tasks(job.groups * pieces, threads_for(s.products()),
-              slab_bytes + offset_bytes + line_bytes + sum_bytes + joined_bytes, run);
+              slab_bytes + offset_bytes + line_bytes + sum_bytes + sum_out_bytes, run);
 }
 
 }  // namespace
@@ -403,7 +405,7 @@ void gradient_as_dots(const Setup& s) {
 void correlate_filters(Isa isa, const FilterGradient& job) {
   const Setup setup(isa, job);
   if (job.rows <= kDotRows) return gradient_as_dots(setup);
-  gradient_as_product(setup);
+  gradient_as_gemm(setup);
 }
 
 }  // namespace wick::cpu

@@ -6,12 +6,13 @@
 namespace wick::cpu {
 namespace {
 
-// Kernels read whole lines, of panels of f64 even two: up to that behind the last element.
+// Kernels read whole cache lines, and two for panels of f64, so they read at most so many bytes
+// behind the last element.
 constexpr int64_t kMarginBytes = 128;
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
-/// The slots [low, high) out of `count` whose input first + slot · step exists.
+/// The slots [low, high) of [0, count) whose input first + slot · step exists.
 struct Inside {
   int64_t low, high;
   Inside(int64_t first, int64_t step, int64_t count, int64_t size) {
@@ -23,7 +24,8 @@ struct Inside {
 }  // namespace
 
 PatchAxis::PatchAxis(int64_t outputs, int64_t step, const std::vector<int64_t>& taps) {
-  // Inputs that are a multiple of the step apart may share a run; taps in that order.
+  // Taps whose inputs are a multiple of the step apart may share a run, so taps are sorted by that
+  // phase.
   std::vector<size_t> order(taps.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const auto phase = [&](size_t tap) { return taps[tap] - floor_div(taps[tap], step) * step; };

@@ -9,15 +9,16 @@
 
 namespace wick::cpu {
 
-// What outputs of a convolution see of its input. A *tap* is a position of the kernel, a *term* a
-// (channel, tap), a *pixel* an output position (batch, y, x): the value of a term at a pixel is
+// The parts of a convolution's input on which outputs depend. A *tap* is a position in the kernel,
+// a *term* a (channel, tap), a *pixel* an output position (batch, y, x). The value of a term at a
+// pixel is
 //
 //     in[batch, channel, y · step + taps[0][ty], x · step + taps[1][tx]], 0 outside the input.
 //
-// Inputs are brought into a *slab*, in the compute type and with their zeros, so that the value
-// lies at (where the pixel begins) + (offset of the term), and x's neighbours lie side by side.
-// Every stride, dilation, padding, layout and dtype is thus dealt with once, in the copy into the
-// slab, which stays in the second-level cache; what reads it sees lines of dense numbers.
+// Inputs are copied into a *slab*, in the compute type and with padding, so that the value lies at
+// (start of the pixel) + (offset of the term), and neighbours along x are contiguous. So only the
+// copy into the slab, which stays in L2, deals with strides, dilation, padding, layouts and dtypes;
+// kernels read dense runs of numbers.
 
 /// Input, outputs and taps of a convolution, or of a part of a transposed one. Strides in elements.
 struct PatchShape {
@@ -35,15 +36,15 @@ struct PatchShape {
   int64_t terms() const { return channels * tap_count(); }
 };
 
-/// One axis of a plot: the inputs that a number of neighbouring outputs see, as runs of inputs
-/// `step` apart. Taps whose inputs overlap share a run.
+/// One axis of a plot: the inputs of some neighbouring outputs, as runs of inputs `step` apart.
+/// Taps whose inputs overlap share a run.
 struct PatchAxis {
   struct Run {
-    int64_t first;  ///< the input of its first slot, seen from output 0
+    int64_t first;  ///< the input of its first slot, for output 0
     int64_t count;  ///< of slots
   };
   struct Place {
-    int64_t run, slot;  ///< where a tap of output 0 reads
+    int64_t run, slot;  ///< where a tap reads for output 0
   };
   std::vector<Run> runs;
   std::vector<Place> places;  ///< of each tap
@@ -52,36 +53,38 @@ struct PatchAxis {
   PatchAxis(int64_t outputs, int64_t step, const std::vector<int64_t>& taps);
 };
 
-/// Outputs of one image that share a slab: rows [y, y + rows), columns [x, x + cols).
+/// Neighbouring outputs of one image: rows [y, y + rows), columns [x, x + cols).
 struct PatchPlot {
   int64_t batch, y, rows, x, cols;
 };
 
 class Patches {
  public:
-  /// For at most so many pixels and terms at a time. A raw slab holds bf16 as it is.
+  /// For at most so many pixels and terms at a time. A raw slab holds bf16 unconverted.
   Patches(const ConvKernels& kernels, const PatchShape& shape, int64_t most_pixels,
           int64_t most_terms, bool raw = false);
 
-  /// Scratch of a slab, including what kernels read behind its end.
+  /// Bytes of a slab, including what kernels read behind its end.
   size_t slab_bytes() const;
-  /// Copies what the pixels and terms see of an input, whose element (0, 0, 0, 0) is `in`.
+  /// Fills a slab with the values of some terms at some pixels. `in` is the input's element (0, 0,
+  /// 0, 0).
   void fill(const char* in, int64_t pixel, int64_t pixels, int64_t term, int64_t terms,
             void* slab) const;
-  /// Where terms lie from a pixel of the slab, in elements.
+  /// The offsets of terms from the start of a pixel, in elements.
   void term_offsets(int64_t term, int64_t terms, int64_t* offsets) const;
-  /// Elements between the starts of rows that lie in one plot.
+  /// Elements between the starts of the rows of a plot.
   int64_t pitch() const { return x_axis_.longest; }
-  /// Plots there may be, and rows of the largest.
+  /// The most plots, and the rows of the largest plot.
   int64_t plots() const { return plots_; }
   int64_t plot_rows() const { return rows_; }
-  /// Elements of the slab from one plot to the next, from one channel to the next, and their bytes.
+  /// Elements of the slab from one plot to the next and from one channel to the next, and bytes of
+  /// an element.
   int64_t plot_elems() const { return plot_elems_; }
   int64_t plane_elems() const { return plane_elems_; }
   int64_t bytes() const { return bytes_; }
 
-  /// Calls visit(index, plot) for the plots of a range of pixels. Of one that begins or ends inside
-  /// a row its first or last row is whole, unless plots are rows.
+  /// Calls visit(index, plot) for the plots of a range of pixels. Unless plots are rows, a plot has
+  /// whole rows, even if the range starts or ends inside a row.
   template <class F>
   void for_each_plot(int64_t pixel, int64_t pixels, F&& visit) const {
     const int64_t nx = shape_.out_size[1], ny = shape_.out_size[0], image = ny * nx;
@@ -99,7 +102,7 @@ class Patches {
   }
 
   /// Calls visit(first, count, base, plot) for rows of pixels: pixels [first, first + count) of the
-  /// range lie side by side from `base` on.
+  /// range are contiguous in the slab from `base` on.
   template <class F>
   void for_each_row(int64_t pixel, int64_t pixels, F&& visit) const {
     const int64_t nx = shape_.out_size[1], ny = shape_.out_size[0];
@@ -124,7 +127,7 @@ class Patches {
   const PatchShape& shape_;
   void (*fill_)(const FillArgs&);
   int64_t bytes_;        // of an element of the slab
-  bool by_rows_;         // plots are rows, or pieces of them; else images, or rows of them
+  bool by_rows_;         // plots are rows or pieces of rows; else images or some of their rows
   int64_t rows_, cols_;  // of the largest plot
   PatchAxis y_axis_, x_axis_;
   int64_t row_slots_ = 0;  // of all runs of y

@@ -12,12 +12,12 @@ const PoolKernels& kernels([[maybe_unused]] Isa isa) {
   return WICK_SELECT_KERNELS(isa, pool_kernels, v4);
 }
 
-/// Where image b's channel c begins.
+/// The byte offset of channel c of image b.
 int64_t plane_bytes(const Layout& layout, DType dtype, int64_t b, int64_t c) {
   return (layout.offset() + b * layout.stride(0) + c * layout.stride(1)) * info(dtype).block_bytes;
 }
 
-// Elements that a thread should have before waking another pays.
+// The fewest elements of a thread for which waking it pays.
 constexpr double kElemsPerThread = 32768;
 constexpr int64_t kTaskElems = 65536;
 

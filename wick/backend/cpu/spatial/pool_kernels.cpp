@@ -2,12 +2,13 @@
 
 #include <type_traits>
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/storage_type.h"
 
-// Windows of a plane: out[y][x] = fold of in[y·sy - py + i][x·sx - px + j] over the taps (i, j)
-// that lie inside, row-major. A row of windows takes its input rows one after another; an output is
-// one chain. Bytes: each input row once for each row of windows that it belongs to, mostly from L1.
+// Pooling of a plane: out[y][x] combines in[y·sy - py + i][x·sx - px + j] over the taps (i, j)
+// inside the input, row-major. A row of windows processes its input rows one after another; an
+// output is one chain. Bytes moved: each input row once for each row of windows that contains it,
+// mostly from L1.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -32,8 +33,8 @@ inline constexpr uint32_t kLargest<float> = 0x7f800000;
 template <>
 inline constexpr uint64_t kLargest<double> = 0x7ff0000000000000;
 
-/// Numbers as unsigned integers of the same order: 0 is the lowest one, -0 lies below +0, and NaNs
-/// of either sign lie above all numbers.
+/// Numbers as unsigned integers of the same order: the lowest number is 0, -0 is below +0, and NaN
+/// of either sign is above all numbers.
 template <class T>
 WICK_FN Key<T> key_of(T x) {
   using K = Key<T>;
@@ -45,7 +46,7 @@ WICK_FN Key<T> key_of(T x) {
     } else {
       bits = __builtin_bit_cast(K, x);
     }
-    // The bits of negative numbers turned round, then the lowest number moved to 0.
+    // Inverts the magnitude bits of negative numbers, then maps the lowest number to 0.
     const K turned = static_cast<K>(static_cast<K>(-(bits >> kTop)) >> 1);
     return static_cast<K>((bits ^ turned) + kLargest<T> + 1);
   } else if constexpr (std::is_signed_v<T>) {
@@ -69,21 +70,21 @@ WICK_FN T of_key(Key<T> key) {
   }
 }
 
-/// The largest element: by keys, hence exact. The lowest number is what padding holds.
+/// The largest element, by keys. Padding has the lowest key.
 template <class T>
 struct Max {
   using Elem = T;
   using Sum = Key<T>;
   static constexpr bool kInPlace = std::is_same_v<T, Sum>;
   static WICK_FN Sum read(T x) { return key_of(x); }
-  static WICK_FN Sum join(Sum a, Sum b) { return a > b ? a : b; }
+  static WICK_FN Sum combine(Sum a, Sum b) { return a > b ? a : b; }
   static WICK_FN T finish(Sum sum, int64_t) { return of_key<T>(sum); }
 };
 
 template <class T>
 struct Mean {
   using Elem = T;
-  using Sum = std::conditional_t<kIsFloat<T>, AccOf<T>,
+  using Sum = std::conditional_t<kIsFloat<T>, Compute<T>,
                                  std::conditional_t<sizeof(T) == 8, __int128, int64_t>>;
   static constexpr bool kInPlace = std::is_same_v<T, Sum>;
   static WICK_FN Sum read(T x) {
@@ -93,7 +94,7 @@ struct Mean {
       return static_cast<Sum>(x);
     }
   }
-  static WICK_FN Sum join(Sum a, Sum b) { return a + b; }
+  static WICK_FN Sum combine(Sum a, Sum b) { return a + b; }
   static WICK_FN T finish(Sum sum, int64_t count) {
     if constexpr (kIsFloat<T>) {
       return narrow<T>(static_cast<Sum>(sum / static_cast<Sum>(count)));
@@ -103,54 +104,54 @@ struct Mean {
   }
 };
 
-/// sums[x] joined with the kK elements from line[x · kS] on, for x in [0, n).
+/// Combines sums[x] with the kK elements from line[x · kS] on, for x in [0, n).
 template <class F, int kS, int kK>
-WICK_FN void join_taps(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
-                       int64_t n) {
+WICK_FN void combine_taps(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
+                          int64_t n) {
   for (int64_t x = 0; x < n; ++x) {
     typename F::Sum sum = sums[x];
 #pragma GCC unroll 4
-    for (int j = 0; j < kK; ++j) sum = F::join(sum, line[x * kS + j]);
+    for (int j = 0; j < kK; ++j) sum = F::combine(sum, line[x * kS + j]);
     sums[x] = sum;
   }
 }
 
-/// The same for any stride and kernel.
+/// combine_taps for any stride and kernel.
 template <class F>
-WICK_FN void join_line(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
-                       int64_t n, int64_t stride, int64_t kernel) {
-  if (stride == 2 && kernel == 2) return join_taps<F, 2, 2>(sums, line, n);
-  if (stride == 2 && kernel == 3) return join_taps<F, 2, 3>(sums, line, n);
-  if (stride == 1 && kernel == 3) return join_taps<F, 1, 3>(sums, line, n);
-  if (stride == 3 && kernel == 3) return join_taps<F, 3, 3>(sums, line, n);
+WICK_FN void combine_row(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
+                         int64_t n, int64_t stride, int64_t kernel) {
+  if (stride == 2 && kernel == 2) return combine_taps<F, 2, 2>(sums, line, n);
+  if (stride == 2 && kernel == 3) return combine_taps<F, 2, 3>(sums, line, n);
+  if (stride == 1 && kernel == 3) return combine_taps<F, 1, 3>(sums, line, n);
+  if (stride == 3 && kernel == 3) return combine_taps<F, 3, 3>(sums, line, n);
   for (int64_t j = 0; j < kernel; ++j) {
     if (stride == 1) {
-      for (int64_t x = 0; x < n; ++x) sums[x] = F::join(sums[x], line[x + j]);
+      for (int64_t x = 0; x < n; ++x) sums[x] = F::combine(sums[x], line[x + j]);
     } else if (stride == 2) {
-      for (int64_t x = 0; x < n; ++x) sums[x] = F::join(sums[x], line[x * 2 + j]);
+      for (int64_t x = 0; x < n; ++x) sums[x] = F::combine(sums[x], line[x * 2 + j]);
     } else {
-      for (int64_t x = 0; x < n; ++x) sums[x] = F::join(sums[x], line[x * stride + j]);
+      for (int64_t x = 0; x < n; ++x) sums[x] = F::combine(sums[x], line[x * stride + j]);
     }
   }
 }
 
-/// Windows along a line: those of outputs [inner, outer) lie inside it.
+/// Windows along a row of the input: those of outputs [inner, outer) lie inside it.
 struct Span {
   int64_t inner, outer;
   Span(int64_t size, int64_t outputs, int64_t kernel, int64_t stride, int64_t padding) {
-    inner = smaller((padding + stride - 1) / stride, outputs);
-    const int64_t room = size + padding - kernel;  // of the last start
-    outer = larger(room < 0 ? 0 : smaller(room / stride + 1, outputs), inner);
+    inner = min((padding + stride - 1) / stride, outputs);
+    const int64_t room = size + padding - kernel;  // for the start of a window
+    outer = max(room < 0 ? 0 : min(room / stride + 1, outputs), inner);
   }
 };
 
-/// One output's part of a window: elements [low, high) of the line.
+/// The window of an output along one axis: elements [low, high) of the input.
 struct Window {
   int64_t low, high;
   WICK_FN Window(int64_t at, int64_t size, int64_t kernel, int64_t stride, int64_t padding) {
     const int64_t start = at * stride - padding;
-    low = larger(start, 0);
-    high = smaller(start + kernel, size);
+    low = max(start, 0);
+    high = min(start + kernel, size);
   }
   WICK_FN int64_t count() const { return high > low ? high - low : 0; }
 };
@@ -168,7 +169,7 @@ void rows(const PoolArgs& a) {
   const auto edge = [&](const Sum* line, int64_t begin, int64_t end) {
     for (int64_t x = begin; x < end; ++x) {
       const Window w(x, width, kernel, stride, padding);
-      for (int64_t i = w.low; i < w.high; ++i) sums[x] = F::join(sums[x], line[i]);
+      for (int64_t i = w.low; i < w.high; ++i) sums[x] = F::combine(sums[x], line[i]);
     }
   };
   for (int64_t y = a.first; y < a.last; ++y) {
@@ -185,8 +186,8 @@ void rows(const PoolArgs& a) {
         for (int64_t x = 0; x < width; ++x) copy[x] = F::read(from[x * a.in_stride[1]]);
       }
       edge(line, 0, span.inner);
-      join_line<F>(sums + span.inner, line + span.inner * stride - padding, span.outer - span.inner,
-                   stride, kernel);
+      combine_row<F>(sums + span.inner, line + span.inner * stride - padding,
+                     span.outer - span.inner, stride, kernel);
       edge(line, span.outer, nx);
     }
     T* out = static_cast<T*>(a.out) + y * a.out_stride[0];
@@ -210,7 +211,7 @@ void rows(const PoolArgs& a) {
 
 template <class T, class Visit>
 WICK_FN void spread(const PoolGradArgs& a, Visit visit) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   A* const sums = static_cast<A*>(a.scratch);
   for (int64_t i = 0; i < a.in_size[0] * a.in_size[1]; ++i) sums[i] = 0;
   const T* const grad = static_cast<const T*>(a.grad_out);
@@ -233,14 +234,15 @@ WICK_FN void spread(const PoolGradArgs& a, Visit visit) {
 template <class T>
 void max_grad(const PoolGradArgs& a) {
   const T* const in = static_cast<const T*>(a.in);
-  spread<T>(a, [&](AccOf<T>* sums, const Window& tall, const Window& wide, AccOf<T> grad) {
-    constexpr Key<T> kNan = static_cast<Key<T>>(2 * kLargest<T> + 1);  // the largest number's key
+  spread<T>(a, [&](Compute<T>* sums, const Window& tall, const Window& wide, Compute<T> grad) {
+    constexpr Key<T> kNan = static_cast<Key<T>>(2 * kLargest<T> + 1);  // the key of the largest
+                                                                       // number
     Key<T> best = 0;
     int64_t at = tall.low * a.in_size[1] + wide.low;
     for (int64_t r = tall.low; r < tall.high; ++r) {
       for (int64_t c = wide.low; c < wide.high; ++c) {
         const Key<T> key = key_of(in[r * a.in_stride[0] + c * a.in_stride[1]]);
-        if (key <= best || best > kNan) continue;  // any NaN is as large as another
+        if (key <= best || best > kNan) continue;  // the first NaN wins
         best = key;
         at = r * a.in_size[1] + c;
       }
@@ -251,10 +253,10 @@ void max_grad(const PoolGradArgs& a) {
 
 template <class T>
 void avg_grad(const PoolGradArgs& a) {
-  spread<T>(a, [&](AccOf<T>* sums, const Window& tall, const Window& wide, AccOf<T> grad) {
+  spread<T>(a, [&](Compute<T>* sums, const Window& tall, const Window& wide, Compute<T> grad) {
     const int64_t count =
         a.count_include_pad ? a.kernel[0] * a.kernel[1] : tall.count() * wide.count();
-    const AccOf<T> share = grad / static_cast<AccOf<T>>(count);
+    const Compute<T> share = grad / static_cast<Compute<T>>(count);
     for (int64_t r = tall.low; r < tall.high; ++r) {
       for (int64_t c = wide.low; c < wide.high; ++c) sums[r * a.in_size[1] + c] += share;
     }

@@ -18,12 +18,12 @@ struct PoolArgs {
   int64_t first, last;
   void* scratch;  ///< kPoolElemBytes · (in_size[1] + out_width)
 };
-/// A line of input and one of sums; those of i64 have 128 bits.
+/// Bytes of an element of the input row and of the sums; sums of i64 have 128 bits.
 inline constexpr int64_t kPoolElemBytes = 16;
 
 /// The gradient of a whole plane.
 struct PoolGradArgs {
-  const void* in;  ///< max: what was pooled
+  const void* in;  ///< for max: the pooled input
   int64_t in_size[2], in_stride[2];
   const void* grad_out;
   int64_t out_size[2], grad_out_stride[2];

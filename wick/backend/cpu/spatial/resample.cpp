@@ -5,9 +5,9 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/loops.h"
+#include "wick/backend/cpu/move/strided.h"
 #include "wick/backend/cpu/spatial/conv.h"
 #include "wick/backend/cpu/spatial/resample_kernels.h"
-#include "wick/backend/cpu/walk.h"
 
 namespace wick::cpu {
 namespace {
@@ -16,7 +16,7 @@ const ResampleKernels& kernels([[maybe_unused]] Isa isa) {
   return WICK_SELECT_KERNELS(isa, resample_kernels, v4);
 }
 
-/// The inputs that the outputs of an axis lie at or between, computed in double.
+/// The inputs at or between which the outputs of an axis lie, computed in double.
 struct Axis {
   std::vector<int64_t> low, high;
   std::vector<double> part;
@@ -39,7 +39,7 @@ struct Axis {
     }
   }
   LinearAxis view() const { return {low.data(), high.data(), part.data()}; }
-  /// n where output i takes input i / n, else 0.
+  /// n if output i takes input i / n for all i, else 0.
   int64_t repeat() const {
     int64_t n = 1;
     while (n < static_cast<int64_t>(low.size()) && low[static_cast<size_t>(n)] == 0) ++n;
@@ -50,7 +50,7 @@ struct Axis {
   }
 };
 
-// Elements that a thread should have before waking another pays.
+// The fewest elements of a thread for which waking it pays.
 constexpr double kElemsPerThread = 32768;
 constexpr int64_t kTaskElems = 65536;
 
@@ -59,7 +59,7 @@ int threads_for_elems(double elems) {
   return static_cast<int>(std::clamp(elems / kElemsPerThread, 1.0, double(threads)));
 }
 
-/// What tasks of some rows of a plane share.
+/// How planes are cut into tasks of some rows.
 struct Planes {
   int64_t channels, count, rows, pieces;
   explicit Planes(const Shape& out)
@@ -69,7 +69,7 @@ struct Planes {
         pieces((out[2] + rows - 1) / rows) {}
   int64_t tasks() const { return count * pieces; }
   int64_t first(int64_t task) const { return task % pieces * rows; }
-  /// In bytes, where a task's plane begins.
+  /// The byte offset of a task's plane.
   int64_t start(const Layout& layout, DType dtype, int64_t task) const {
     const int64_t plane = task / pieces;
     return (layout.offset() + plane / channels * layout.stride(0) +
@@ -81,8 +81,9 @@ struct Planes {
 void nearest(const ResampleKernels& table, const View& out, const ConstView& in, const Axis& y,
              const Axis& x) {
   const Layout &to = out.layout, &from = in.layout;
-  const auto bytes = static_cast<size_t>(info(in.dtype).block_bytes);
-  const auto pick = table.pick[log2_bytes(static_cast<int64_t>(bytes))];
+  const int64_t size = info(in.dtype).block_bytes;
+  const auto bytes = static_cast<size_t>(size);
+  const auto pick = table.pick[log2_bytes(size)];
   const int64_t width = from.shape()[3], n = to.shape()[3], repeat = x.repeat();
   const bool dense_in = from.stride(3) == 1, dense_out = to.stride(3) == 1;
   const Planes planes(to.shape());
@@ -98,21 +99,21 @@ void nearest(const ResampleKernels& table, const View& out, const ConstView& in,
                 const int64_t last = std::min(to.shape()[2], first + planes.rows);
                 for (int64_t row = first; row < last; ++row) {
                   const int64_t at = y.low[static_cast<size_t>(row)];
-                  char* const here = target + row * to.stride(2) * static_cast<int64_t>(bytes);
+                  char* const here = target + row * to.stride(2) * size;
                   char* const result = dense_out ? here : own;
                   const bool again = row > first && at == y.low[static_cast<size_t>(row - 1)];
                   if (again && dense_out) {
                     std::memcpy(result, line, static_cast<size_t>(n) * bytes);
                   } else if (!again) {
-                    const char* read = source + at * from.stride(2) * static_cast<int64_t>(bytes);
+                    const char* read = source + at * from.stride(2) * size;
                     if (!dense_in) {
-                      gather(scratch, read, from.stride(3), width, bytes);
+                      gather(scratch, read, from.stride(3) * size, width, size);
                       read = scratch;
                     }
                     pick(read, x.low.data(), repeat, n, result);
                     line = result;
                   }
-                  if (!dense_out) scatter(here, to.stride(3), own, n, bytes);
+                  if (!dense_out) scatter(here, to.stride(3) * size, own, n, size);
                 }
               });
 }

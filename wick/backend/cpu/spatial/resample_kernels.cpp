@@ -1,11 +1,12 @@
 #include "wick/backend/cpu/spatial/resample_kernels.h"
 
-#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/simd/convert.h"
 #include "wick/backend/cpu/storage_type.h"
 
-// Planes at another size. Bilinear: a row of outputs lies between two rows of inputs, each
-// interpolated along x once and kept for as long as outputs need it; then along y. The order of
-// operations is that of docs/design/numerics/convolution.md. Bytes: inputs once, outputs once.
+// Resampling of planes. Bilinear: a row of outputs lies between two rows of inputs. Each input row
+// is interpolated along x once and kept while outputs need it; then rows are interpolated along y.
+// The order of operations is that of docs/design/numerics/convolution.md. Bytes moved: inputs once,
+// outputs once.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -37,11 +38,11 @@ void along_x(const A* row, int64_t width, const LinearAxis& axis, const A* weigh
   int64_t x = 0;
 #if defined(__AVX512F__)
   if constexpr (math::kSame<A, float>) {
-    // Sixteen outputs that lie between sixteen neighbouring inputs: two permutations of them.
+    // Sixteen outputs that lie between sixteen neighbouring inputs are two permutations of those.
     for (; x + 16 <= n; x += 16) {
       const int64_t base = axis.low[x];
       if (axis.high[x + 15] - base >= 16) break;
-      const int64_t there = smaller(width - base, 16);
+      const int64_t there = min(width - base, 16);
       const auto mask = static_cast<__mmask16>((1u << there) - 1);
       const __m512 in = _mm512_maskz_loadu_ps(mask, row + base);
       const __m512i start = _mm512_set1_epi64(base);
@@ -65,7 +66,7 @@ void along_x(const A* row, int64_t width, const LinearAxis& axis, const A* weigh
 
 template <class T>
 void bilinear(const BilinearArgs& a) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   const int64_t n = a.out_width;
   A* const weight = static_cast<A*>(a.scratch);
   A* line[2] = {weight + 2 * n, weight + 3 * n};
@@ -120,11 +121,11 @@ void bilinear(const BilinearArgs& a) {
   }
 }
 
-/// Contributions are added in the order of the outputs, in the compute type; of one output top
-/// left, top right, bottom left, bottom right.
+/// Contributions are added in the order of the outputs, in the compute type; those of one output in
+/// the order top left, top right, bottom left, bottom right.
 template <class T, bool kNearest>
 void grad(const ResampleGradArgs& a) {
-  using A = AccOf<T>;
+  using A = Compute<T>;
   A* const sums = static_cast<A*>(a.scratch);
   const int64_t height = a.in_size[0], width = a.in_size[1];
   for (int64_t i = 0; i < height * width; ++i) sums[i] = 0;

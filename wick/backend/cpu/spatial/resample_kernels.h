@@ -7,8 +7,8 @@
 
 namespace wick::cpu {
 
-/// Outputs of one axis and the inputs that each lies between: low[i] with weight 1 - part[i],
-/// high[i] with part[i].
+/// The inputs between which each output of an axis lies: low[i] with weight 1 - part[i], high[i]
+/// with weight part[i].
 struct LinearAxis {
   const int64_t* low;
   const int64_t* high;
@@ -26,7 +26,7 @@ struct BilinearArgs {
   void* scratch;  ///< 8 bytes · (in_width + 5 · out_width)
 };
 
-/// The gradient of a whole plane: nearest has parts of 0.
+/// The gradient of a whole plane; `part` is 0 for nearest.
 struct ResampleGradArgs {
   const void* grad_out;
   int64_t out_size[2], grad_out_stride[2];
@@ -37,8 +37,8 @@ struct ResampleGradArgs {
 };
 
 struct ResampleKernels {
-  /// to[i] = from[index[i]] for elements of 1, 2, 4 and 8 bytes; index[i] is i / repeat if that
-  /// isn't 0.
+  /// to[i] = from[index[i]] for elements of 1, 2, 4 and 8 bytes. If repeat isn't 0, index[i] is i /
+  /// repeat.
   using Pick = void (*)(const void* from, const int64_t* index, int64_t repeat, int64_t n,
                         void* to);
   using Bilinear = void (*)(const BilinearArgs&);

@@ -25,7 +25,7 @@ CollapsedDims<4> pair_dims(const Rope& rope, int64_t pair) {
   };
   for (int d = 0; d < last; ++d) collapsed.add(x.shape()[d], tables(d, y.stride(d), x.stride(d)));
   collapsed.add(rope.half, tables(last, pair * y.stride(last), pair * x.stride(last)));
-  arrange(collapsed);
+  collapsed.arrange();
   return collapsed;
 }
 

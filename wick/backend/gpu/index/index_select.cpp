@@ -56,7 +56,7 @@ void GpuBackend::index_select(const View& out, const ConstView& in, const ConstV
       elements.add(y.shape()[d], {y.stride(d), x.stride(d), 0});
     }
   }
-  arrange(elements);
+  elements.arrange();
   const auto [collapsed, operands] =
       in_units<3>(elements, {Operand(out), Operand(in), Operand()}, 2, step);
   const int64_t bytes = operands[0].bytes;

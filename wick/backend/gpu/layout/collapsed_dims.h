@@ -5,60 +5,24 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
-#include <vector>
+#include <type_traits>
 
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
 #include "wick/backend/gpu/layout/access.h"
 #include "wick/backend/view.h"
+#include "wick/base/collapsed_dims.h"
 
 namespace wick::gpu {
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Collapsed dims of N operands. Operand 0 is the output, if there is one.
+/// Collapsed dims of N operands, in elements, which kernels are launched over. Operand 0 is the
+/// output, if there is one.
 template <uint32_t N>
-struct CollapsedDims {
-  struct Dim {
-    int64_t size = 1;
-    std::array<int64_t, N> stride{};
-  };
-  std::vector<Dim> dims;           // outermost first, without size-1 dims
-  std::array<int64_t, N> start{};  // in elements
-  int64_t elems = 1;
-
-  /// Adds an inner dim. It is merged with the last dim if it continues that dim in every operand.
-  void add(int64_t size, const std::array<int64_t, N>& stride) {
-    elems *= size;
-    if (size == 1) return;
-    if (!dims.empty()) {
-      Dim& last = dims.back();
-      bool even = true;
-      for (size_t k = 0; k < N; ++k) even = even && last.stride[k] == stride[k] * size;
-      if (even) {
-        last.size *= size;
-        last.stride = stride;
-        return;
-      }
-    }
-    dims.push_back({size, stride});
-  }
-
-  /// Sorts the dims by the output's strides, the smallest innermost. The order of the elements must
-  /// not matter. Neighbouring indices are then neighbours in memory.
-  void sort() {
-    std::vector<Dim> sorted = dims;
-    std::stable_sort(sorted.begin(), sorted.end(), [](const Dim& a, const Dim& b) {
-      for (size_t k = 0; k < N; ++k) {
-        const int64_t x = std::abs(a.stride[k]), y = std::abs(b.stride[k]);
-        if (x != y && (k == 0 || (x != 0 && y != 0))) return x > y;
-      }
-      return false;
-    });
-    dims.clear();
-    elems = elems == 0 ? 0 : 1;
-    for (const Dim& d : sorted) add(d.size, d.stride);
-  }
+struct CollapsedDims : wick::CollapsedDims<static_cast<int>(N)> {
+  using Base = wick::CollapsedDims<static_cast<int>(N)>;
+  using Base::Base;
+  using typename Base::Dim;
 
   /// Calls body(strided index, start) for pieces that kernels can count: below 2^31 elements each.
   /// If an element takes `threads` threads, a piece also stays below the 2^32 threads that AMD's
@@ -66,8 +30,8 @@ struct CollapsedDims {
   template <class F>
   void for_each_piece(int64_t threads, F&& body) const {
     constexpr int64_t kMost = int64_t{1} << 30;
-    if (elems == 0) return;
-    piece(dims, start, std::clamp<int64_t>(2 * kMost / threads, 1, kMost), body);
+    if (this->elems == 0) return;
+    piece(this->dims, this->start, std::clamp<int64_t>(2 * kMost / threads, 1, kMost), body);
   }
   template <class F>
   void for_each_piece(F&& body) const {
@@ -76,13 +40,14 @@ struct CollapsedDims {
 
  private:
   template <class F>
-  static void piece(std::vector<Dim> dims, std::array<int64_t, N> start, int64_t most, F& body) {
+  static void piece(DimList<Dim> dims, std::array<int64_t, N> start, int64_t most, F& body) {
     int64_t inner = 1;  // elements of all dims but the outermost
     for (size_t d = 1; d < dims.size(); ++d) inner *= dims[d].size;
     const int64_t outer = dims.empty() ? 1 : dims[0].size;
     if (!dims.empty() && inner > most) {
       const Dim first = dims[0];
-      const std::vector<Dim> rest(dims.begin() + 1, dims.end());
+      DimList<Dim> rest = dims;
+      rest.erase(rest.begin());
       for (int64_t i = 0; i < outer; ++i) {
         piece(rest, start, most, body);
         for (size_t k = 0; k < N; ++k) start[k] += first.stride[k];
@@ -100,7 +65,7 @@ struct CollapsedDims {
     }
   }
 
-  static StridedIndex<N> strided_index_of(const std::vector<Dim>& dims) {
+  static StridedIndex<N> strided_index_of(const DimList<Dim>& dims) {
     StridedIndex<N> strided;
     for (const Dim& d : dims) {
       strided.size[strided.rank] = Divider(static_cast<uint32_t>(d.size));
@@ -118,15 +83,7 @@ struct CollapsedDims {
 /// The collapsed dims of layouts of one shape: all of their dims, or those in the bit mask `dims`.
 template <uint32_t N>
 CollapsedDims<N> collapse(const std::array<const Layout*, N>& layouts, uint32_t dims = ~0u) {
-  CollapsedDims<N> collapsed;
-  for (size_t k = 0; k < N; ++k) collapsed.start[k] = layouts[k]->offset();
-  for (int d = 0; d < layouts[0]->rank(); ++d) {
-    if ((dims >> d & 1) == 0) continue;
-    std::array<int64_t, N> stride;
-    for (size_t k = 0; k < N; ++k) stride[k] = layouts[k]->stride(d);
-    collapsed.add(layouts[0]->shape()[d], stride);
-  }
-  return collapsed;
+  return CollapsedDims<N>(layouts, dims);
 }
 
 /// The Access of operand k: dim `along` is the run. Without it all dims say where runs begin.

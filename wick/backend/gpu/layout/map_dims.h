@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
-#include <vector>
 
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/backend/gpu/kernels/layout/spread.h"
@@ -32,24 +31,11 @@ Access access_of(const CollapsedDims<N>& collapsed, size_t k, const Operand& ope
   return access_of(collapsed, k, operand.data, operand.bytes, along);
 }
 
-/// Rearranges dims to suit the output: its strides become positive, and the smallest is innermost.
-template <uint32_t N>
-void arrange(CollapsedDims<N>& collapsed) {
-  for (auto& dim : collapsed.dims) {
-    if (dim.stride[0] >= 0) continue;
-    for (size_t k = 0; k < N; ++k) {
-      collapsed.start[k] += (dim.size - 1) * dim.stride[k];
-      dim.stride[k] = -dim.stride[k];
-    }
-  }
-  collapsed.sort();
-}
-
 /// The arranged, collapsed dims of layouts of one shape.
 template <uint32_t N>
 CollapsedDims<N> collapse_for_map(const std::array<const Layout*, N>& layouts) {
   CollapsedDims<N> collapsed = collapse<N>(layouts);
-  arrange(collapsed);
+  collapsed.arrange();
   return collapsed;
 }
 

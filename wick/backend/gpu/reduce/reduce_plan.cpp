@@ -4,28 +4,12 @@
 #include <cstdlib>
 
 namespace wick::gpu {
-namespace {
-
-/// Sorts dims so that the input's smallest strides are innermost. Strides of 0 go outermost,
-/// because repeated elements gain nothing from being neighbours.
-template <uint32_t N>
-CollapsedDims<N> sorted(const CollapsedDims<N>& collapsed) {
-  std::vector<typename CollapsedDims<N>::Dim> dims = collapsed.dims;
-  std::stable_sort(dims.begin(), dims.end(), [](const auto& a, const auto& b) {
-    const int64_t x = std::abs(a.stride[0]), y = std::abs(b.stride[0]);
-    return x != y && y != 0 && (x == 0 || x > y);
-  });
-  CollapsedDims<N> result;
-  result.start = collapsed.start;
-  for (const auto& d : dims) result.add(d.size, d.stride);
-  if (collapsed.elems == 0) result.elems = 0;
-  return result;
-}
-
-}  // namespace
 
 Reduction::Reduction(const Layout& in, const Layout& out, uint32_t dims)
-    : kept(sorted(collapse<2>({&in, &out}, ~dims))), reduced(collapse<1>({&in}, dims)) {
+    : kept(collapse<2>({&in, &out}, ~dims)), reduced(collapse<1>({&in}, dims)) {
+  // The input's smallest strides innermost; dims that it repeats along outermost, since nothing
+  // gains from neighbours that are one element.
+  kept.sort(Repeats::outermost);
   n = reduced.elems;
 }
 

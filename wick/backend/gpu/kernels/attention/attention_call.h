@@ -5,6 +5,7 @@
 #include "wick/backend/gpu/kernels/device/fault.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
 #include "wick/math/fn.h"
+#include "wick/math/orders.h"
 
 namespace wick::gpu {
 
@@ -14,7 +15,7 @@ using math::u32;
 using math::u64;
 
 /// Keys of a chunk, as in docs/design/numerics/attention.md.
-inline constexpr u32 kAttentionChunk = 256;
+inline constexpr u32 kAttentionChunk = math::kAttentionChunk;
 
 /// Dtypes of queries and results, which kernels distinguish at run time.
 enum AttentionDType : u32 { kAttentionBf16 = 0, kAttentionF16 = 1, kAttentionF32 = 2 };

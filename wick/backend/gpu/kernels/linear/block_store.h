@@ -4,6 +4,7 @@
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
+#include "wick/math/orders.h"
 
 namespace wick::gpu {
 
@@ -15,7 +16,7 @@ namespace wick::gpu {
 template <bool kScale = true, u32 kWide>
 WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
                                            const float (&y)[kWide]) {
-  constexpr u32 kBlock = 32;
+  constexpr u32 kBlock = math::kActivationBlock;
   const auto larger = [](u32 a, u32 b) { return a > b ? a : b; };
   u32 most = 0;
 #pragma unroll

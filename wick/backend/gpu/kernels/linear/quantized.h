@@ -26,7 +26,7 @@
 namespace wick::gpu {
 
 /// Rows of a unit; blocks of a chunk.
-inline constexpr u32 kUnitRows = 16, kChunkBlocks = 8;
+inline constexpr u32 kUnitRows = 16, kChunkBlocks = math::kChunkBlocks;
 
 /// kQuants: pieces of quants. kScales: pieces behind them. kTail: bytes of each row behind those.
 struct Q4_0 {

@@ -3,12 +3,13 @@
 // Arguments of reduction kernels, and the constants that they share with the host.
 
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
+#include "wick/math/orders.h"
 
 namespace wick::gpu {
 
 /// Elements of a chunk and its accumulators in the reduction order
 /// (docs/design/numerics/reduce.md).
-inline constexpr u32 kChunk = 4096, kAccumulators = 128;
+inline constexpr u32 kChunk = math::kSumChunk, kAccumulators = math::kSumAccumulators;
 /// Neighbouring accumulators of a thread in sums.
 inline constexpr u32 kSumEach = 4;
 /// The most threads of a thread block: in kernels of rows and in combine.gpu; in sums of columns.

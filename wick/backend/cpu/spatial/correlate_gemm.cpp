@@ -1,7 +1,7 @@
-// A correlation as a product. Its columns are pixels, packed block by block by way of a slab, and
-// its rows those of the weights; or, where there are fewer pixels than rows of weights, the other
-// way round: then the weights, the larger operand, are packed in caches and read once. bf16 is
-// multiplied in pairs of terms where the processor has vdpbf16ps.
+// A correlation as gemm. Columns are pixels, which are packed block by block through a slab, and
+// rows are those of the weights. With fewer pixels than rows of weights, rows are pixels: the
+// weights, the larger operand, are then packed block by block and read once. bf16 is multiplied in
+// pairs of terms if the processor has vdpbf16ps.
 
 #include <optional>
 
@@ -11,19 +11,19 @@
 namespace wick::cpu {
 namespace {
 
-// A slab of all pixels and channels, made before the product.
+// The largest slab of all pixels and channels that is filled before the gemm.
 constexpr size_t kWholeSlabBytes = size_t{4} << 20;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// A correlation in terms of the product: `k` counts terms, or pairs of them.
-struct Product {
+/// A correlation as gemm: `k` counts terms, or pairs of terms.
+struct GemmJob {
   const CorrelationSetup& s;
   Compute compute;
   int64_t pair;  ///< terms of an element of k
   int64_t k;
 
-  Product(Isa isa, const CorrelationSetup& setup) : s(setup), compute(setup.compute), pair(1) {
+  GemmJob(Isa isa, const CorrelationSetup& setup) : s(setup), compute(setup.compute), pair(1) {
     const bool dots = isa >= Isa::v4 && has_avx512_bf16() && s.conv.pair_panels != nullptr &&
                       s.gemm.type(Compute::bf16_dot).multiply != nullptr;
     if (dots && s.job.shape.dtype == DType::bf16) {
@@ -36,8 +36,8 @@ struct Product {
   const GemmType& type() const { return s.gemm.type(compute); }
 };
 
-/// Which pieces of rows the panels of a range of pixels consist of, `width` pixels each. Gives the
-/// number of panels.
+/// Lists the pieces of panels of `width` pixels for a range of pixels. Returns the number of
+/// panels.
 int64_t cut_panels(const Patches& patches, int64_t pixel, int64_t pixels, int64_t width,
                    PanelPiece* pieces, int64_t* first) {
   int64_t count = 0, panels = 0;
@@ -53,17 +53,17 @@ int64_t cut_panels(const Patches& patches, int64_t pixel, int64_t pixels, int64_
   return panels;
 }
 
-void pack(const Product& p, const PanelArgs& args) {
+void pack(const GemmJob& p, const PanelArgs& args) {
   if (p.pairs()) return p.s.conv.pair_panels(args);
   p.s.conv.panels[p.s.kind()](args);
 }
 
 // ---- The weights ----
 
-/// The weights of all groups as a matrix [group · row][k] of the dtype they are packed from.
+/// The weights of all groups as a matrix [group · row][k], in place or as a copy.
 class FilterMatrix {
  public:
-  explicit FilterMatrix(const Product& p) : FilterMatrix(p, in_place(p)) {}
+  explicit FilterMatrix(const GemmJob& p) : FilterMatrix(p, in_place(p)) {}
 
   const char* data(int64_t group) const { return data_ + group * group_bytes_; }
   DType dtype() const { return dtype_; }
@@ -71,7 +71,7 @@ class FilterMatrix {
   int64_t k_stride() const { return k_stride_; }
 
  private:
-  FilterMatrix(const Product& p, bool in_place)
+  FilterMatrix(const GemmJob& p, bool in_place)
       : copy_(in_place ? 0
                        : static_cast<size_t>(p.s.job.groups * p.s.job.rows * p.k *
                                              elem_bytes(p.compute))) {
@@ -96,7 +96,7 @@ class FilterMatrix {
     group_bytes_ = p.s.job.rows * p.k * elem_bytes(p.compute);
   }
 
-  static bool in_place(const Product& p) {
+  static bool in_place(const GemmJob& p) {
     const Filters& f = p.s.job.filters;
     const int64_t stride = term_stride(p.s.job);
     if (!p.pairs()) return stride != 0;
@@ -118,7 +118,7 @@ class PixelColumns final : public GemmColumns {
     size_t panels, slab, offsets, pieces, first;
     size_t bytes() const { return panels + slab + offsets + pieces + first; }
   };
-  static Scratch scratch_of(const Product& p, const GemmPlan& plan, const Patches& patches) {
+  static Scratch scratch_of(const GemmJob& p, const GemmPlan& plan, const Patches& patches) {
     const int64_t panels = plan.task_cols / p.type().col_panel + 2;
     return {plan.b_bytes, patches.slab_bytes(),
             align64(static_cast<size_t>(plan.k_block * p.pair) * sizeof(int64_t)),
@@ -126,7 +126,7 @@ class PixelColumns final : public GemmColumns {
             align64(static_cast<size_t>(panels + 1) * sizeof(int64_t))};
   }
 
-  PixelColumns(const Product& p, const Patches& patches, const Scratch& scratch, const char* in)
+  PixelColumns(const GemmJob& p, const Patches& patches, const Scratch& scratch, const char* in)
       : p_(p), patches_(patches), scratch_(scratch), in_(in) {}
 
   Block block(int64_t col, int64_t cols, int64_t k0, int64_t k, void* scratch) const override {
@@ -159,7 +159,7 @@ class PixelColumns final : public GemmColumns {
   }
 
  private:
-  const Product& p_;
+  const GemmJob& p_;
   const Patches& patches_;
   const Scratch& scratch_;
   const char* in_;
@@ -186,12 +186,12 @@ class PixelSink final : public GemmSink {
   char* out_;
 };
 
-void multiply_by_columns(const Product& p, int threads) {
+void multiply_by_columns(const GemmJob& p, int threads) {
   const CorrelationSetup& s = p.s;
   const FilterMatrix filters(p);
   const PixelSink any(s, nullptr);
   const PixelTarget& target = s.job.out;
-  // One image whose pixels lie side by side is a matrix as it is.
+  // One image with contiguous pixels is a matrix.
   const bool matrix = any.is_one_run(s.job.shape.pixels());
   const GemmResult result{nullptr, target.dtype, target.row_stride,
                           1,       nullptr,      matrix ? nullptr : &any};
@@ -214,7 +214,7 @@ void multiply_by_columns(const Product& p, int threads) {
 
 // ---- Pixels as rows ----
 
-/// All pixels, from a slab of all of them.
+/// All pixels as rows, from a slab of all pixels.
 class PixelRows final : public GemmRowSource {
  public:
   /// What groups share.
@@ -222,7 +222,7 @@ class PixelRows final : public GemmRowSource {
     std::vector<PanelPiece> pieces;
     std::vector<int64_t> first, offsets;
 
-    Panels(const Product& p, const Patches& patches)
+    Panels(const GemmJob& p, const Patches& patches)
         : pieces(static_cast<size_t>(2 * p.s.job.shape.pixels())),
           first(static_cast<size_t>(p.s.job.shape.pixels() / p.type().tile_rows + 2)),
           offsets(static_cast<size_t>(p.s.terms)) {
@@ -232,7 +232,7 @@ class PixelRows final : public GemmRowSource {
     }
   };
 
-  PixelRows(const Product& p, const Panels& panels, const char* slab)
+  PixelRows(const GemmJob& p, const Panels& panels, const char* slab)
       : p_(p), panels_(panels), slab_(slab) {}
   void pack(int64_t row, int64_t rows, int64_t k0, int64_t k, void* panels,
             int64_t panel_stride) const override {
@@ -252,15 +252,15 @@ class PixelRows final : public GemmRowSource {
   }
 
  private:
-  const Product& p_;
+  const GemmJob& p_;
   const Panels& panels_;
   const char* slab_;
 };
 
-/// Rows are pixels, columns rows of the weights.
-class TurnedSink final : public GemmSink {
+/// Stores results whose rows are pixels and whose columns are rows of the weights.
+class TransposedSink final : public GemmSink {
  public:
-  TurnedSink(const CorrelationSetup& setup, char* out)
+  TransposedSink(const CorrelationSetup& setup, char* out)
       : bytes_(setup.bytes), places_(setup), out_(out) {}
   void store(int64_t row, int64_t rows, int64_t col, int64_t cols, const void* c,
              int64_t c_stride) const override {
@@ -278,10 +278,10 @@ class TurnedSink final : public GemmSink {
   char* out_;
 };
 
-void multiply_by_rows(const Product& p, const Patches& patches, int threads) {
+void multiply_by_rows(const GemmJob& p, const Patches& patches, int threads) {
   const CorrelationSetup& s = p.s;
   const FilterMatrix filters(p);
-  const TurnedSink any(s, nullptr);
+  const TransposedSink any(s, nullptr);
   const GemmResult result{nullptr, s.job.out.dtype, 0, 0, nullptr, &any};
   const GemmPlan plan =
       plan_gemm(s.gemm, p.compute, s.job.shape.pixels(), s.job.rows, p.k, result, threads);
@@ -299,9 +299,9 @@ void multiply_by_rows(const Product& p, const Patches& patches, int threads) {
         GemmRows rows{};
         rows.dtype = p.pairs() ? DType::u32 : s.compute_dtype();
         rows.source = &source;
-        const PackedOnTheWay columns(s.gemm, p.compute, filters.data(group), filters.dtype(),
-                                     filters.row_stride(), filters.k_stride());
-        const TurnedSink sink(s, s.output(group));
+        const PackedColumns columns(s.gemm, p.compute, filters.data(group), filters.dtype(),
+                                    filters.row_stride(), filters.k_stride());
+        const TransposedSink sink(s, s.output(group));
         const GemmResult out{nullptr, s.job.out.dtype, 0, 0, nullptr, &sink};
         run_gemm(s.gemm, plan, rows, columns, out, scratch + slab_bytes);
       });
@@ -309,18 +309,18 @@ void multiply_by_rows(const Product& p, const Patches& patches, int threads) {
 
 }  // namespace
 
-void correlate_as_product(Isa isa, const CorrelationSetup& s) {
-  const Product product(isa, s);
+void correlate_as_gemm(Isa isa, const CorrelationSetup& s) {
+  const GemmJob job(isa, s);
   const bool many = s.job.groups >= 2 * ThreadPool::global().threads();
   const int threads = many ? 1 : ThreadPool::global().threads();
   const int64_t pixels = s.job.shape.pixels();
   if (pixels < s.job.rows) {
-    const Patches patches(s.conv, s.job.shape, pixels, s.terms, product.pairs());
+    const Patches patches(s.conv, s.job.shape, pixels, s.terms, job.pairs());
     if (patches.slab_bytes() <= kWholeSlabBytes) {
-      return multiply_by_rows(product, patches, threads);
+      return multiply_by_rows(job, patches, threads);
     }
   }
-  multiply_by_columns(product, threads);
+  multiply_by_columns(job, threads);
 }
 
 }  // namespace wick::cpu

@@ -1,0 +1,260 @@
+#pragma once
+
+// Dot products of packed weights of 16 rows with int8 activations, over a block or a part of one.
+// For kernel sources only (see isa.h).
+//
+// Dot<kQuants> holds the sums of four columns' products. With VNNI a product is one instruction.
+// Elsewhere pairs of products are summed in 16 bits, for as many groups of four columns as those
+// hold; a lane sees two products per group: eight groups of nibbles, 16·15·127 = 30480 < 2^15; four
+// of five bits, 8·31·127 = 31496; two of six bits, 4·63·127 = 32004. Bytes take twice the work.
+//
+// Factors are the integers by which the 16 rows' dot products of a block are multiplied, and Scaled
+// the exact sums of such products: they are below 2^24, so that floats hold them as well.
+
+#include <cstdint>
+
+#include "wick/backend/cpu/linear/quantized_types.h"
+#include "wick/backend/cpu/simd/int8.h"
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+/// Bytes of the eight unpacked quads of a block.
+constexpr int kPlaneBytes = 512;
+
+/// After how many quads `fold` adds the 16-bit sums to the 32-bit sums.
+template <Quants kQuants>
+constexpr int kPairQuads = kQuants == Quants::six    ? 2
+                           : kQuants == Quants::five ? 4
+                                                     : 8;
+
+#if defined(__AVX512VNNI__)
+
+using ByteWeights = U8x64;
+constexpr int kBytePlanes = 1;
+
+template <Quants kQuants>
+struct Dot {
+  I32x16 sums;
+};
+template <Quants kQuants>
+WICK_SIMD void start(Dot<kQuants>& dot, int32_t from) {
+  dot.sums = splat_sums(from);
+}
+template <Quants kQuants>
+WICK_SIMD void accumulate(Dot<kQuants>& dot, U8x64 w, I8x4 x) {
+  dot.sums = _mm512_dpbusd_epi32(dot.sums, w, x);
+}
+template <Quants kQuants>
+WICK_SIMD void fold(Dot<kQuants>&) {}
+template <Quants kQuants>
+WICK_SIMD F32x16 finish(const Dot<kQuants>& dot, int32_t) {
+  return to_f32(dot.sums);
+}
+
+using Factors = F32x16;
+using Scaled = F32x16;
+WICK_SIMD Factors load_factors(const uint8_t* p) { return load_u8(p); }
+WICK_SIMD Scaled zero_scaled() { return splat_16(0.0f); }
+WICK_SIMD void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, Factors factors) {
+  sums = fma(factors, to_f32(dot.sums), sums);
+}
+WICK_SIMD F32x16 to_floats(Scaled sums) { return sums; }
+
+WICK_SIMD ByteWeights byte_weights(U8x64 v) { return v; }
+WICK_SIMD ByteWeights load_weights(const uint8_t* p) { return load_bytes(p); }
+WICK_SIMD void store_weights(uint8_t* p, ByteWeights w) { store_bytes(p, w); }
+
+#elif defined(WICK_PORTABLE_INT8)
+
+using ByteWeights = U8x64;
+constexpr int kBytePlanes = 1;
+
+/// One sum for each byte of a vector, so that a loop over them needs no shuffles. Sums of nibbles
+/// fit 16 bits (8·15·127), and so do products of bytes (255·127).
+template <class Sum>
+struct ByteSums {
+  Sum v[64];
+};
+template <Quants kQuants>
+struct Dot : ByteSums<int32_t> {};
+template <>
+struct Dot<Quants::nibbles> : ByteSums<int16_t> {};
+
+template <Quants kQuants>
+WICK_SIMD void start(Dot<kQuants>& dot, int32_t) {
+  for (auto& sum : dot.v) sum = 0;
+}
+template <Quants kQuants>
+WICK_SIMD void fold(Dot<kQuants>&) {}
+template <class Sum>
+WICK_SIMD void accumulate(ByteSums<Sum>& dot, const U8x64& w, const I8x4& x) {
+  for (int i = 0; i < 64; i += 8) {
+    for (int j = 0; j < 8; ++j) {
+      const auto product = static_cast<int16_t>(w.v[i + j] * x.v[j]);
+      dot.v[i + j] = static_cast<Sum>(dot.v[i + j] + product);
+    }
+  }
+}
+template <class Sum>
+WICK_SIMD F32x16 finish(const ByteSums<Sum>& dot, int32_t from) {
+  I32x16 sums;
+  for (int r = 0; r < 16; ++r) {
+    sums.v[r] = from + dot.v[4 * r] + dot.v[4 * r + 1] + dot.v[4 * r + 2] + dot.v[4 * r + 3];
+  }
+  return to_f32(sums);
+}
+
+using Factors = F32x16;
+using Scaled = F32x16;
+WICK_SIMD Factors load_factors(const uint8_t* p) { return load_u8(p); }
+WICK_SIMD Scaled zero_scaled() { return splat_16(0.0f); }
+/// Exact, so without fma, which is a function call here.
+WICK_SIMD void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, const Factors& factors) {
+  sums = add(sums, mul(factors, finish(dot, 0)));
+}
+WICK_SIMD F32x16 to_floats(const Scaled& sums) { return sums; }
+
+WICK_SIMD ByteWeights byte_weights(const U8x64& v) { return v; }
+WICK_SIMD ByteWeights load_weights(const uint8_t* p) { return load_bytes(p); }
+WICK_SIMD void store_weights(uint8_t* p, const ByteWeights& w) { store_bytes(p, w); }
+
+#else
+
+/// Five and six bits: 16-bit sums of pairs, which are folded in between.
+template <Quants kQuants>
+struct Dot {
+  I32x16 pairs, sums;
+};
+template <Quants kQuants>
+WICK_SIMD void start(Dot<kQuants>& dot, int32_t from) {
+  dot.pairs = zero_sums();
+  dot.sums = splat_sums(from);
+}
+template <Quants kQuants>
+WICK_SIMD void accumulate(Dot<kQuants>& dot, U8x64 w, I8x4 x) {
+  dot.pairs = add_pairs(dot.pairs, w, x);
+}
+template <Quants kQuants>
+WICK_SIMD void fold(Dot<kQuants>& dot) {
+  dot.sums = combine_pairs(dot.pairs, 1, dot.sums);
+  dot.pairs = zero_sums();
+}
+template <Quants kQuants>
+WICK_SIMD F32x16 finish(const Dot<kQuants>& dot, int32_t) {
+  return to_f32(dot.sums);
+}
+
+/// Nibbles: 16-bit sums of pairs hold a whole block.
+template <>
+struct Dot<Quants::nibbles> {
+  I32x16 pairs;
+};
+WICK_SIMD void start(Dot<Quants::nibbles>& dot, int32_t) { dot.pairs = zero_sums(); }
+WICK_SIMD void accumulate(Dot<Quants::nibbles>& dot, U8x64 w, I8x4 x) {
+  dot.pairs = add_pairs(dot.pairs, w, x);
+}
+WICK_SIMD void fold(Dot<Quants::nibbles>&) {}
+WICK_SIMD F32x16 finish(const Dot<Quants::nibbles>& dot, int32_t from) {
+  return to_f32(combine_pairs(dot.pairs, 1, splat_sums(from)));
+}
+
+/// A block's factors in both halves of a word: they multiply 16-bit sums of pairs, which the
+/// multiplication adds.
+using Factors = U8x64;
+using Scaled = I32x16;
+WICK_SIMD Scaled zero_scaled() { return zero_sums(); }
+WICK_SIMD F32x16 to_floats(Scaled sums) { return to_f32(sums); }
+
+constexpr int kBytePlanes = 2;
+
+#if defined(__AVX512BW__)
+
+WICK_SIMD Factors load_factors(const uint8_t* p) {
+  const __m512i v = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return _mm512_or_si512(v, _mm512_slli_epi32(v, 16));
+}
+WICK_SIMD void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, Factors factors) {
+  sums = _mm512_add_epi32(sums, _mm512_madd_epi16(dot.pairs, factors));
+}
+
+/// Bytes as two nibbles: u = low + 16·high.
+struct ByteWeights {
+  U8x64 low, high;
+};
+template <>
+struct Dot<Quants::bytes> {
+  I32x16 low, high;
+};
+WICK_SIMD void fold(Dot<Quants::bytes>&) {}
+WICK_SIMD void start(Dot<Quants::bytes>& dot, int32_t) { dot.low = dot.high = zero_sums(); }
+WICK_SIMD void accumulate(Dot<Quants::bytes>& dot, ByteWeights w, I8x4 x) {
+  dot.low = add_pairs(dot.low, w.low, x);
+  dot.high = add_pairs(dot.high, w.high, x);
+}
+WICK_SIMD F32x16 finish(const Dot<Quants::bytes>& dot, int32_t from) {
+  return to_f32(combine_pairs(dot.low, 1, combine_pairs(dot.high, 16, splat_sums(from))));
+}
+WICK_SIMD ByteWeights byte_weights(U8x64 v) { return {low_nibbles(v), high_nibbles(v)}; }
+WICK_SIMD ByteWeights load_weights(const uint8_t* p) {
+  return {load_bytes(p), load_bytes(p + kPlaneBytes)};
+}
+WICK_SIMD void store_weights(uint8_t* p, ByteWeights w) {
+  store_bytes(p, w.low);
+  store_bytes(p + kPlaneBytes, w.high);
+}
+
+#else
+
+WICK_SIMD __m256i twice_each(__m128i bytes) {
+  const __m256i v = _mm256_cvtepu8_epi32(bytes);
+  return _mm256_or_si256(v, _mm256_slli_epi32(v, 16));
+}
+WICK_SIMD Factors load_factors(const uint8_t* p) {
+  return {twice_each(load_eight(p)), twice_each(load_eight(p + 8))};
+}
+WICK_SIMD void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, Factors factors) {
+  sums.a = _mm256_add_epi32(sums.a, _mm256_madd_epi16(dot.pairs.a, factors.a));
+  sums.b = _mm256_add_epi32(sums.b, _mm256_madd_epi16(dot.pairs.b, factors.b));
+}
+
+/// Bytes as magnitudes and signs, the signs given to the activations: two products of 128·127 still
+/// fit into 16 bits. The packed offset of 128 is gone, so sums start from 0.
+struct ByteWeights {
+  U8x64 magnitude, value;
+};
+template <>
+struct Dot<Quants::bytes> {
+  I32x16 sums;
+};
+WICK_SIMD void fold(Dot<Quants::bytes>&) {}
+WICK_SIMD void start(Dot<Quants::bytes>& dot, int32_t) { dot.sums = zero_sums(); }
+WICK_SIMD __m256i signed_quads(__m256i sums, __m256i magnitude, __m256i value, I8x4 x) {
+  const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, value));
+  sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  asm("" : "+x"(sums));  // as in add_pairs
+  return sums;
+}
+WICK_SIMD void accumulate(Dot<Quants::bytes>& dot, ByteWeights w, I8x4 x) {
+  dot.sums.a = signed_quads(dot.sums.a, w.magnitude.a, w.value.a, x);
+  dot.sums.b = signed_quads(dot.sums.b, w.magnitude.b, w.value.b, x);
+}
+WICK_SIMD F32x16 finish(const Dot<Quants::bytes>& dot, int32_t) { return to_f32(dot.sums); }
+WICK_SIMD ByteWeights byte_weights(U8x64 v) {
+  const __m256i flip = _mm256_set1_epi8(-128);
+  const U8x64 value = {_mm256_xor_si256(v.a, flip), _mm256_xor_si256(v.b, flip)};
+  return {{_mm256_abs_epi8(value.a), _mm256_abs_epi8(value.b)}, value};
+}
+WICK_SIMD ByteWeights load_weights(const uint8_t* p) {
+  return {load_bytes(p), load_bytes(p + kPlaneBytes)};
+}
+WICK_SIMD void store_weights(uint8_t* p, ByteWeights w) {
+  store_bytes(p, w.magnitude);
+  store_bytes(p + kPlaneBytes, w.value);
+}
+
+#endif
+#endif
+
+}  // namespace
+}  // namespace wick::cpu::WICK_ISA
