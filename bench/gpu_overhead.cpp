@@ -11,13 +11,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/move/move_abi.h"
 #include "wick/backend/gpu/layout/space.h"
 #include "wick/tensor/memory.h"
 #include "wick/tensor/ops.h"
@@ -26,6 +26,8 @@
 namespace {
 
 using namespace wick;
+
+const gpu::KernelFamily<gpu::FillArgs> kFill4("copy", "fill_4");
 
 constexpr double kEagerTarget = 4, kReplayedTarget = 2;
 
@@ -107,14 +109,12 @@ int run(Device device, bool small, bool host) {
     grid.items = 32;
     grid.early = early;
     space.for_each_piece([&](const gpu::Nest<1>& nest, const auto&) {
-      gpu.launch("copy", "fill_4", grid, data, nest, std::array<float, 4>{1, 1, 1, 1});
+      kFill4().launch(gpu, grid, {data, {0x3f800000}, nest});
     });
   };
   void* const fill = gpu.function("copy", "fill_4");
-  gpu::Nest<1> nest;
-  std::array<float, 4> value{1, 1, 1, 1};
-  void* target = data;
-  void* arguments[] = {&target, &nest, &value};
+  gpu::FillArgs args{data, {0x3f800000}, {}};
+  void* arguments[] = {&args};
   const unsigned groups[3] = {1, 1, 1};
   const Cost enter = part([&] { gpu.enter(); });
   const Cost memory = part([&] { gpu.pool.give(gpu.pool.take(4)); });

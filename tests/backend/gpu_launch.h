@@ -1,19 +1,22 @@
 #pragma once
 
 #include "wick/backend/gpu/driver/gpu.h"
+#include "wick/backend/gpu/kernels/map/map_abi.h"
 #include "wick/backend/gpu/layout/map_space.h"
 
 namespace wick::gpu {
 
-/// Launches a kernel of one f32 operand, "silu_f32", on n elements in place; n a multiple of four.
-inline void launch_unary(Gpu& gpu, std::string_view kernel, void* data, int64_t n,
-                         bool early = false) {
+/// Kernels of one f32 operand.
+inline const KernelFamily<UnaryArgs, Op> kUnaryF32("map_f32", "{}_f32");
+
+/// Launches an op of one f32 operand on n elements in place; n a multiple of four.
+inline void launch_unary(Gpu& gpu, Op op, void* data, int64_t n, bool early = false) {
   Space<2> packs;
   packs.add(n / 4, {4, 4});
   packs.for_each_piece([&](const Nest<2>& nest, const auto&) {
     Grid grid = spread(gpu, nest.elems, map_unroll(sizeof(float), sizeof(float)));
     grid.early = early;
-    gpu.launch("map_f32", kernel, grid, data, data, nest, uint32_t{0});
+    kUnaryF32(op).launch(gpu, grid, {data, data, nest, 0});
   });
 }
 

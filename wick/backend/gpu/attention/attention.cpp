@@ -2,13 +2,11 @@
 
 #include "wick/backend/gpu/attention/attention.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "wick/backend/gpu/attention/attention_access.h"
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 #include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/on_host.h"
 #include "wick/base/environment.h"
@@ -17,12 +15,18 @@
 namespace wick::gpu {
 namespace {
 
-constexpr int64_t kRowsWidth = 128;  // elements of v that a group of the rows' kernel takes
-constexpr size_t kMostParts = size_t{256} << 20;  // bytes of parts that chunks may take
+const KernelFamily<AttentionRowsArgs, OneOf<1, 4>, DType> kAttentionRows("attention",
+                                                                         "attention_{}_{}");
+const KernelFamily<JoinArgs> kAttentionJoin("attention", "attention_join");
+const KernelFamily<FillCacheArgs, DType> kFillCache("attention", "fill_cache_{}");
+const KernelFamily<FlashArgs, OneOf<64, 128>, DType> kFlash("flash", "flash_{}_{}");
+const KernelFamily<JoinArgs> kFlashJoin("flash", "flash_join");
+const KernelFamily<DecodeArgs, DType> kDecode("decode", "decode_{}");
+const KernelFamily<DecodeArgs, DType> kDecodeStaged("decode", "decode_staged_{}");
+const KernelFamily<DecodeArgs, DType> kDecodeStream("decode", "decode_stream_{}");
+const KernelFamily<DecodeArgs, DType> kDecodeParts("decode", "decode_parts_{}");
 
-std::string_view suffix(DType dtype) {
-  return dtype == DType::f32 ? "f32" : dtype == DType::f16 ? "f16" : "bf16";
-}
+constexpr size_t kMostParts = size_t{256} << 20;  // bytes of parts that chunks may take
 
 uint32_t attention_dtype(DType dtype) {
   return dtype == DType::f32 ? kAttentionF32 : dtype == DType::f16 ? kAttentionF16 : kAttentionBf16;
@@ -138,26 +142,23 @@ void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
   const int64_t splits =
       Parts::fit(c) ? std::clamp<int64_t>(wanted / groups, 1, Parts::chunks_of(c)) : 1;
   const Parts parts(gpu, c, splits > 1);
-  const std::string name = std::string(per_team == 1 ? "attention_1_" : "attention_4_");
-  gpu.launch("attention", name + std::string(suffix(cache)),
-             Grid{.groups = {count32(groups * splits), 1, 1}}, c, parts.get(),
-             static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs),
-             static_cast<uint32_t>(splits));
+  kAttentionRows(per_team, cache)
+      .launch(gpu, Grid{.groups = {count32(groups * splits), 1, 1}, .items = kRowsItems},
+              {c, parts.get(), static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs),
+               static_cast<uint32_t>(splits)});
   if (splits > 1) {
-    gpu.launch("attention", "attention_join",
-               Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = 128}, c, parts.get());
+    kAttentionJoin().launch(gpu,
+                            Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = kJoinItems},
+                            {c, parts.get()});
   }
 }
 
 // ---- Few queries ----
 
 constexpr int64_t kMostDecodeQueries = 8;
-constexpr int64_t kDecodeRows = 4;                   // heads that a group takes at most
-constexpr int64_t kPartPitch = 72, kPartWidth = 32;  // as in kernels/attention/decode_shared.h
-constexpr int64_t kPartGroups = 2;                   // that a processor holds of those with parts
-constexpr int64_t kStreamGroups = 3;                 // and of those that stream
-constexpr int64_t kStreamPiece = 16384,
-                  kStreamBytes = 4 * kStreamPiece;  // kernels/attention/decode_stream.h
+constexpr int64_t kPartGroups = 2;    // that a processor holds of those with parts
+constexpr int64_t kStreamGroups = 3;  // and of those that stream
+constexpr int64_t kStreamBytes = int64_t{kStreamPieces} * kStreamPieceBytes;
 
 /// Bytes of a group's shared memory in decode.gpu, without a tile, and of a tile.
 int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
@@ -165,7 +166,7 @@ int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
   return 4 * (rows * (d + kAttentionChunk) + fresh * (d + e) + (2 * rows + 4) / 4 * 4 + 4);
 }
 int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
-  return bytes_of(cache, shares ? c.d * kPartPitch + kAttentionChunk * kPartWidth
+  return bytes_of(cache, shares ? int64_t{c.d} * kPartPitch + int64_t{kAttentionChunk} * kPartWidth
                                 : kAttentionChunk * (int64_t{c.d} + c.e));
 }
 
@@ -197,7 +198,8 @@ struct DecodeShape {
     tiles = shares ? few_tiles : c.group;
     rows = divide_up(c.group, tiles);
     const int64_t some_fresh = cached ? c.queries + 1 : 1;
-    const int64_t elements = kStreamPiece / bytes_of(dtype, kAttentionChunk);  // of a piece of keys
+    const int64_t elements =
+        kStreamPieceBytes / bytes_of(dtype, kAttentionChunk);  // of a piece of keys
     // Measured on an H200: groups with all of a chunk in shared memory are sooner done, as long as
     // there are few.
     const bool many = stream_any || 2 * sets * tiles * chunks > 3 * processors;
@@ -249,30 +251,30 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                         static_cast<uint32_t>(shape.slices),
                         gpu.zeros(),
                         blocks};
-  const std::string_view name = shape.parts > 1 ? "decode_parts_"
-                                : shape.streams ? "decode_stream_"
-                                : shape.staged  ? "decode_staged_"
-                                                : "decode_";
-  gpu.launch("decode", std::string(name) + std::string(suffix(dtype)),
-             Grid{.groups = {count32(groups * splits), 1, 1},
-                  .shared_bytes = static_cast<unsigned>(shape.shared),
-                  .early = true,
-                  .parts = static_cast<unsigned>(shape.parts)},
-             c, cache, plan, parts.get());
+  const auto& kernels = shape.parts > 1 ? kDecodeParts
+                        : shape.streams ? kDecodeStream
+                        : shape.staged  ? kDecodeStaged
+                                        : kDecode;
+  kernels(dtype).launch(gpu,
+                        Grid{.groups = {count32(groups * splits), 1, 1},
+                             .items = kDecodeItems,
+                             .shared_bytes = static_cast<unsigned>(shape.shared),
+                             .early = true,
+                             .parts = static_cast<unsigned>(shape.parts)},
+                        {c, cache, plan, parts.get()});
   return true;
 }
 
 // ---- Many queries ----
 
-constexpr int64_t kFlashRows = 64, kLeastSplitKeys = 256;
+constexpr int64_t kLeastSplitKeys = 256;
 
 /// How the matrix units take a call: padded to so many elements a head, with so much shared memory.
 struct FlashPlan {
   int64_t width, shared;
   FlashPlan(const AttentionCall& c, DType cache) {
-    const int64_t parts = cache == DType::f16 ? 2 : 3, tiles = 4 * 64;
     width = c.d <= 64 && c.e <= 64 ? 64 : 128;
-    shared = width * 2 * (parts * kFlashRows + tiles) + kFlashRows * 4;
+    shared = flash_bytes(static_cast<uint32_t>(width), flash_parts(cache == DType::f16));
   }
 };
 
@@ -280,7 +282,7 @@ struct FlashPlan {
 bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
   return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
          c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
-         holds_chunks(c.pages, 64) && takes_flash_layout(c, cache) &&
+         holds_chunks(c.pages, kFlashKeys) && takes_flash_layout(c, cache) &&
          FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
 }
 
@@ -298,17 +300,18 @@ void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTyp
   const bool paired =
       splits == 1 && at_once >= 2 && groups > processors && groups <= 2 * processors;
   const auto alone = static_cast<uint32_t>(paired ? processors : groups);
-  const std::string name = plan.width == 64 ? "flash_64_" : "flash_128_";
-  gpu.launch("flash", name + std::string(suffix(dtype)),
-             Grid{.groups = {count32(groups * splits), 1, 1},
-                  .items = 128,
-                  .shared_bytes = static_cast<unsigned>(plan.shared),
-                  .early = true},
-             c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits), alone);
+  kFlash(plan.width, dtype)
+      .launch(
+          gpu,
+          Grid{.groups = {count32(groups * splits), 1, 1},
+               .items = kFlashItems,
+               .shared_bytes = static_cast<unsigned>(plan.shared),
+               .early = true},
+          {c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits), alone});
   if (splits > 1) {
-    gpu.launch("flash", "flash_join",
-               Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = 128, .early = true}, c,
-               where);
+    kFlashJoin().launch(
+        gpu, Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = kJoinItems, .early = true},
+        {c, where});
   }
 }
 
@@ -317,8 +320,7 @@ void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTyp
 void fill_cache(Gpu& gpu, const CacheCall& c, DType dtype, float* q) {
   const int64_t heads = 2 * int64_t{c.key_heads} + (q == nullptr ? 0 : c.heads);
   const unsigned groups = count32(heads * divide_up(c.t, kFillTokens));
-  gpu.launch("attention", "fill_cache_" + std::string(suffix(dtype)),
-             Grid{.groups = {groups, 1, 1}}, c, q);
+  kFillCache(dtype).launch(gpu, Grid{.groups = {groups, 1, 1}, .items = kFillItems}, {c, q});
 }
 
 CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,

@@ -1,12 +1,15 @@
 // Rotary positions: kernels/attention/rope.gpu.
 
-#include <fmt/format.h>
-
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 #include "wick/backend/gpu/layout/map_space.h"
 
 namespace wick::gpu {
 namespace {
+
+const KernelFamily<RopeArgs, DType> kRope("rope", "rope_{}");
+const KernelFamily<RopeArgs, DType> kRopeInterleaved("rope", "rope_interleaved_{}");
+const KernelFamily<RopeArgs, DType> kRopeSingles("rope", "rope_singles_{}");
 
 struct Rope {
   const Layout &y, &x, &cos, &sin;
@@ -64,12 +67,12 @@ void GpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   const std::array<Operand, 4> operands{Operand(out), Operand(in), Operand(cos), Operand(sin)};
   const Space<4> space = pair_space(rope, interleaved ? 2 : 1);
   const auto launch = [&](const Space<4>& part, const std::array<Operand, 4>& by,
-                          std::string_view kernel) {
-    const std::string name_here = fmt::format("{}_{}", kernel, name(out.dtype));
+                          const KernelFamily<RopeArgs, DType>& kernels) {
     part.for_each_piece([&](const Nest<4>& nest, const auto& start) {
-      gpu_.launch("rope", name_here, spread(gpu_, nest.elems, 1), by[0].at(start[0]),
-                  by[1].at(start[1]), by[2].at(start[2]), by[3].at(start[3]), nest, out_second,
-                  in_second);
+      kernels(out.dtype).launch(
+          gpu_, spread(gpu_, nest.elems, 1),
+          {by[0].at(start[0]), by[1].at(start[1]), static_cast<const float*>(by[2].at(start[2])),
+           static_cast<const float*>(by[3].at(start[3])), nest, out_second, in_second});
     });
   };
 
@@ -88,10 +91,10 @@ void GpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   }
   if (fits) {
     if (const auto packed = pack<4>(by_packs, counted, pairs, false); packed.fits) {
-      return launch(packed.space, counted, interleaved ? "rope_interleaved" : "rope");
+      return launch(packed.space, counted, interleaved ? kRopeInterleaved : kRope);
     }
   }
-  launch(space, operands, "rope_singles");
+  launch(space, operands, kRopeSingles);
 }
 
 }  // namespace wick::gpu

@@ -2,7 +2,6 @@
 
 // One GPU in use: its stream, its modules, and launches.
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "wick/backend/gpu/compile/code.h"
 #include "wick/backend/gpu/compile/features.h"
 #include "wick/backend/gpu/driver/driver.h"
+#include "wick/backend/gpu/driver/kernel.h"
 #include "wick/backend/gpu/driver/peer.h"
 #include "wick/backend/gpu/driver/staging.h"
 #include "wick/backend/gpu/kernels/device/fault.h"
@@ -75,15 +75,11 @@ class Gpu {
   void check(int code, std::string_view what) const { driver.check(code, device.index, what); }
 
   /// A kernel of a file in kernels/, e.g. ("map_f32", "silu_f32"). Its module is loaded at the
-  /// first use. It may then be launched with so many bytes of dynamic shared memory.
+  /// first use. It may then be launched with so many bytes of dynamic shared memory. Launches find
+  /// it by Kernel, which looks it up here once.
   void* function(std::string_view file, std::string_view kernel, unsigned shared_bytes = 0);
-  /// Launches a kernel on the stream; each argument by value, of exactly the kernel's type.
-  template <class... Arguments>
-  void launch(std::string_view file, std::string_view kernel, const Grid& grid,
-              Arguments... arguments) {
-    std::array<void*, sizeof...(Arguments)> addresses{&arguments...};
-    launch_list(file, kernel, grid, addresses.data());
-  }
+  /// Launches kernel `index` of a family on the stream, as Kernel::launch does.
+  void launch(const KernelFamilyBase& family, unsigned index, const Grid& grid, const void* args);
   /// Waits for the device's work. Errors: what went wrong in it, see check_faults.
   void synchronize();
   /// Waits until the device does nothing, whoever gave it work; see Backend::quiesce.
@@ -149,8 +145,9 @@ class Gpu {
     pool.trim();
     return call();
   }
-  void launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
-                   void** arguments);
+  /// Finds a kernel's function and lets it have the dynamic shared memory of a launch.
+  void* resolve(const KernelFamilyBase& family, unsigned index, unsigned shared_bytes,
+                KernelSlot& slot);
   Module& module(std::string_view file);
 
   /// What a kernel's fault is told with.
@@ -175,6 +172,7 @@ class Gpu {
   mutable std::mutex mutex_;
   int loaded_ = 0;
   ByName<Module> modules_;
+  std::unique_ptr<KernelSlot[]> slots_;  // of every family's kernels
 
   FaultLine* fault_line_ = nullptr;  // on the device
   Fault* fault_ = nullptr;           // on the host

@@ -3,7 +3,7 @@
 // Slices chosen by ids, and what it shares with rows of blocks.
 
 #include "wick/backend/gpu/driver/gpu.h"
-#include "wick/backend/gpu/kernels/index/ids.h"
+#include "wick/backend/gpu/kernels/index/index_abi.h"
 
 namespace wick::gpu {
 

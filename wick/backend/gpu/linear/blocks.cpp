@@ -1,20 +1,16 @@
 // Rows of block dtypes to floats and back, and those that ids choose: kernels/linear/blocks.gpu.
 
-#include <fmt/format.h>
-
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/index/index_select.h"
+#include "wick/backend/gpu/kernels/linear/blocks_abi.h"
 #include "wick/backend/gpu/layout/map_space.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
 namespace {
 
-/// As kernels/linear/blocks.gpu has it.
-struct BlockFloats {
-  uint32_t dtype, dense;
-  int64_t step;
-};
+const KernelFamily<DequantizeArgs, DType> kDequantize("blocks", "dequantize_{}");
+const KernelFamily<QuantizeArgs, DType> kQuantize("blocks", "quantize_{}");
 
 /// Whether a pack of kBlockPart elements of a row may be moved at once: `rows` has the float
 /// operand in elements as operand k.
@@ -35,14 +31,13 @@ void launch_dequantize(Gpu& gpu, const View& out, const ConstView& in, Space<3> 
                            step};
   rows.add(out.layout.shape()[last] / kBlockPart, {kBlockPart * step, kBlockPart, 0});
   const Operand to(out);
-  const std::string kernel = fmt::format("dequantize_{}", name(in.dtype));
   const int64_t values = info(in.dtype).block_elems, bytes = info(in.dtype).block_bytes;
   rows.for_each_piece([&](const Nest<3>& nest, const auto& start) {
     Ids here = ids;
     if (ids.data != nullptr) here.data = id_at(ids, start[2]);
     const void* const from = static_cast<const char*>(in.data) + start[1] / values * bytes;
-    gpu.launch("blocks", kernel, spread(gpu, nest.elems, 1), to.at(start[0]), from, nest, floats,
-               here);
+    kDequantize(in.dtype).launch(gpu, spread(gpu, nest.elems, 1),
+                                 {to.at(start[0]), from, nest, floats, here});
   });
 }
 
@@ -90,10 +85,9 @@ void GpuBackend::quantize(const View& out, const ConstView& in) {
                            step};
   blocks.add(in.layout.shape()[last] / values, {1, values * step});
   const Operand to(out), from(in);
-  const std::string kernel = fmt::format("quantize_{}", name(out.dtype));
   blocks.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-    gpu_.launch("blocks", kernel, spread(gpu_, nest.elems, 1), to.at(start[0]), from.at(start[1]),
-                nest, floats);
+    kQuantize(out.dtype).launch(gpu_, spread(gpu_, nest.elems, 1),
+                                {to.at(start[0]), from.at(start[1]), nest, floats});
   });
 }
 

@@ -17,13 +17,23 @@ bool is_narrow_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-/// Most rows that matvec_stream.gpu, matvec_float.gpu and product_few.gpu take at once, and
-/// product_thin.gpu at all.
-constexpr uint32_t kRowsAtOnce = 8, kThinRows = 64;
+const KernelFamily<StreamMatvecArgs, DType, OneOf<1, 2, 4, 8>> kStreamMatvec("matvec_stream",
+                                                                             "matvec_{}_{}");
+const KernelFamily<FloatMatvecArgs, DType> kFloatMatvec("matvec_float", "matvec_{}");
+const KernelFamily<ProductArgs, DType> kFewProduct("product_few", "product_{}");
+using ThinTile = OneOf<16, 32>;
+using ThinParts = OneOf<1, 2>;
+const KernelFamily<MatrixProductArgs, DType, ThinTile, ThinParts> kThinProduct("product_thin",
+                                                                               "product_{}_{}_{}");
+const KernelFamily<MatrixProductArgs, DType, ThinTile> kThinPairs("product_thin",
+                                                                  "product_{}_{}_pairs");
+
+/// Most rows of a for which product_thin.gpu is launched.
+constexpr uint32_t kMostThinRows = 64;
 /// Fewer k aren't worth dividing among a group's teams.
 constexpr uint32_t kLeastK = 64;
 
-constexpr int64_t kTeam = 32, kMostTeams = 16;
+constexpr int64_t kMostTeams = kStreamItems / kTeam;
 
 /// Where a matrix's operands start, in elements.
 using Starts = math::i64[4];
@@ -46,7 +56,7 @@ int64_t stream_teams(int64_t packs) {
 /// Bytes of shared memory for so many rows of activations, as matvec_stream.gpu has them.
 int64_t stream_bytes(const ProductJob& job, int64_t rows) {
   const int64_t packs = packs_of(job), lanes = stream_teams(packs) * kTeam;
-  return rows * divide_up(packs, lanes) * lanes * (job.b_dtype == DType::f16 ? 32 : 16);
+  return rows * divide_up(packs, lanes) * lanes * shared_x_bytes(job.b_dtype == DType::f16);
 }
 
 /// Rows that matvec_stream.gpu takes at once: none where not even one fits, or b's rows lie
@@ -76,25 +86,27 @@ void stream(Gpu& gpu, const ProductJob& job, const Product& p, uint32_t rows, co
   }
   const auto groups =
       static_cast<uint32_t>(std::min(divide_up(p.n, 4), gpu.info.processors * at_once));
-  gpu.launch("matvec_stream", fmt::format("matvec_{}_{}", name(job.b_dtype), rows),
-             Grid{.groups = {groups, 1, 1},
-                  .items = static_cast<unsigned>(teams * kTeam),
-                  .shared_bytes = static_cast<unsigned>(stream_bytes(job, rows)),
-                  .early = job.b_stays},
-             advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
-             advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)},
-             job.b_stays ? kAhead / groups / 16 * 16 : 0);
+  kStreamMatvec(job.b_dtype, rows)
+      .launch(gpu,
+              Grid{.groups = {groups, 1, 1},
+                   .items = static_cast<unsigned>(teams * kTeam),
+                   .shared_bytes = static_cast<unsigned>(stream_bytes(job, rows)),
+                   .early = job.b_stays},
+              {advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
+               advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)},
+               job.b_stays ? kAhead / groups / 16 * 16 : 0});
 }
 
 /// The same where they don't fit.
 void multiply_long(Gpu& gpu, const ProductJob& job, const Product& p, const Starts& at) {
-  constexpr uint32_t kTeamRows = 4, kItems = 128, kGroupRows = kItems / kTeam * kTeamRows;
-  gpu.launch("matvec_float", fmt::format("matvec_{}", name(job.b_dtype)),
-             Grid{.groups = {(p.n + kGroupRows - 1) / kGroupRows, 1, 1},
-                  .items = kItems,
-                  .early = job.b_stays},
-             advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
-             advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)});
+  constexpr uint32_t kGroupRows = kFloatMatvecItems / kTeam * kFloatMatvecRows;
+  kFloatMatvec(job.b_dtype)
+      .launch(gpu,
+              Grid{.groups = {(p.n + kGroupRows - 1) / kGroupRows, 1, 1},
+                   .items = kFloatMatvecItems,
+                   .early = job.b_stays},
+              {advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
+               advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)}});
 }
 
 }  // namespace
@@ -146,7 +158,7 @@ bool multiply_by_rows(Gpu& gpu, const ProductJob& job) {
 /// Few rows of a: see thin_loop.h. False where b doesn't lie as it has to.
 bool multiply_thin(Gpu& gpu, const ProductJob& job) {
   Product p = job.shape;
-  if (p.m > kThinRows || p.k == 0 || !job.batch.dims.empty()) return false;
+  if (p.m > kMostThinRows || p.k == 0 || !job.batch.dims.empty()) return false;
   const MatrixRows rows = {kPiecesOfK, layout_of(job, 2), (p.k + 63) / 64 * 64};
   if (rows.b == kSingles) return false;
   const auto& start = job.batch.start;
@@ -161,14 +173,15 @@ bool multiply_thin(Gpu& gpu, const ProductJob& job) {
   }
   if (p.residual != nullptr) p.residual += start[3];
   const unsigned tile_rows = p.m <= 16 ? 16 : 32, row_tiles = (p.m + tile_rows - 1) / tile_rows;
-  const std::string kernel = fmt::format("product_{}_{}_{}", name(job.a_dtype), tile_rows,
-                                         rows.b == kPairsOfRows ? "pairs"
-                                         : job.parts == 1       ? "1"
-                                                                : "2");
-  gpu.launch(
-      "product_thin", kernel,
-      Grid{.groups = {(p.n + 31) / 32 * row_tiles, 1, 1}, .items = 256, .early = job.b_stays},
-      advance(job.out, job.out_dtype, start[0]), a, advance(job.b, job.b_dtype, start[2]), p, rows);
+  const Kernel<MatrixProductArgs> kernel =
+      rows.b == kPairsOfRows ? kThinPairs(job.a_dtype, tile_rows)
+                             : kThinProduct(job.a_dtype, tile_rows, job.parts == 1 ? 1 : 2);
+  kernel.launch(gpu,
+                Grid{.groups = {(p.n + kThinColumns - 1) / kThinColumns * row_tiles, 1, 1},
+                     .items = kThinItems,
+                     .early = job.b_stays},
+                {advance(job.out, job.out_dtype, start[0]), a,
+                 advance(job.b, job.b_dtype, start[2]), p, rows});
   return true;
 }
 
@@ -184,10 +197,12 @@ bool multiply_few(Gpu& gpu, const ProductJob& job) {
     constexpr uint32_t kMostMatrices = 65535;  // along a grid's second axis
     for (p.first = 0; p.first < nest.elems; p.first += kMostMatrices) {
       const unsigned matrices = std::min(nest.elems - p.first, kMostMatrices);
-      gpu.launch("product_few", fmt::format("product_{}", name(dtype)),
-                 Grid{.groups = {(p.n + 31) / 32, matrices, 1}, .items = 512},
-                 advance(job.out, job.out_dtype, start[0]), advance(job.a, job.a_dtype, start[1]),
-                 advance(job.b, job.b_dtype, start[2]), p);
+      kFewProduct(dtype).launch(
+          gpu,
+          Grid{.groups = {(p.n + kFewProductColumns - 1) / kFewProductColumns, matrices, 1},
+               .items = kFewItems},
+          {advance(job.out, job.out_dtype, start[0]), advance(job.a, job.a_dtype, start[1]),
+           advance(job.b, job.b_dtype, start[2]), p});
     }
   });
   return true;

@@ -21,7 +21,8 @@ struct FloatWeight final : PreparedWeight {
   bool finite = true;  // of f16: no infinities, no NaN
 };
 
-constexpr int64_t kItems = 256;
+const KernelFamily<FindNonfiniteArgs> kFindNonfinite("pack_rows", "find_nonfinite");
+const KernelFamily<SplitRowsArgs> kSplitRows("split_rows", "split_rows");
 
 /// Whole lines of the cache, and whole slabs of main loops.
 int64_t pitch_of(DType dtype, int64_t k) {
@@ -36,10 +37,10 @@ bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
   gpu.check(gpu.driver.api.set_bytes(flag.data(), 0, sizeof found, gpu.stream()),
             "clearing a flag");
   const int64_t packs = elems / 8;
-  const auto groups = std::clamp<int64_t>(packs / kItems, 1, gpu.info.processors * 8);
-  gpu.launch("pack_rows", "find_nonfinite",
-             Grid{.groups = {static_cast<unsigned>(groups), 1, 1}, .items = kItems},
-             flag.data<uint32_t>(), data, static_cast<uint64_t>(packs));
+  const auto groups = std::clamp<int64_t>(packs / kPackItems, 1, gpu.info.processors * 8);
+  kFindNonfinite().launch(
+      gpu, Grid{.groups = {static_cast<unsigned>(groups), 1, 1}, .items = kPackItems},
+      {flag.data<uint32_t>(), data, static_cast<uint64_t>(packs)});
   gpu.staging.download(&found, flag.data(), sizeof found, gpu.stream());
   return found == 0;
 }
@@ -143,11 +144,11 @@ void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWe
   const Scratch scale(gpu, static_cast<size_t>(rows) * sizeof(float));
   const auto shape_of_rows = space_of<1>({&x.layout}, (1u << last) - 1);
   shape_of_rows.for_each_piece([&](const Nest<1>& nest, const std::array<int64_t, 1>& start) {
-    gpu.launch(
-        "split_rows", "split_rows", Grid{.groups = {nest.elems, 1, 1}, .items = 256, .early = true},
-        split.data<math::f16>(), scale.data<float>(), advance(x.data, x.dtype, start[0]), nest,
-        static_cast<uint32_t>(w.k), x.layout.stride(last), static_cast<uint32_t>(w.pitch),
-        static_cast<uint32_t>(parts), uint32_t{out_format(x.dtype)});
+    kSplitRows().launch(
+        gpu, Grid{.groups = {nest.elems, 1, 1}, .items = kSplitItems, .early = true},
+        {split.data(), scale.data<float>(), advance(x.data, x.dtype, start[0]), nest,
+         static_cast<uint32_t>(w.k), x.layout.stride(last), static_cast<uint32_t>(w.pitch),
+         static_cast<uint32_t>(parts), uint32_t{out_format(x.dtype)}});
   });
   ProductJob job =
       job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual);

@@ -6,7 +6,7 @@
 namespace wick::gpu {
 namespace {
 
-constexpr int64_t kPackItems = 256, kPackEach = 4;
+const KernelFamily<PackRowsArgs> kPackRows("pack_rows", "pack_rows");
 
 }  // namespace
 
@@ -26,14 +26,14 @@ void pack_rows(Gpu& gpu, void* out, DType dtype, int64_t pitch, const ConstView&
   }
   const Space<1> space = space_of<1>({&layout}, (1u << last) - 1);
   space.for_each_piece([&](const Nest<1>& nest, const std::array<int64_t, 1>& start) {
-    gpu.launch("pack_rows", "pack_rows",
-               Grid{.groups = {static_cast<unsigned>((items + kPackItems - 1) / kPackItems), 1, 1},
-                    .items = kPackItems,
-                    .early = true},
-               out, advance(in.data, in.dtype, start[0]), nest,
-               Divider(static_cast<uint32_t>(row_items)), static_cast<uint32_t>(k),
-               layout.stride(last), pitch, uint32_t{out_format(dtype)},
-               uint32_t{out_format(in.dtype)});
+    kPackRows().launch(
+        gpu,
+        Grid{.groups = {static_cast<unsigned>((items + kPackItems - 1) / kPackItems), 1, 1},
+             .items = kPackItems,
+             .early = true},
+        {out, advance(in.data, in.dtype, start[0]), nest, Divider(static_cast<uint32_t>(row_items)),
+         static_cast<uint32_t>(k), layout.stride(last), pitch, uint32_t{out_format(dtype)},
+         uint32_t{out_format(in.dtype)}});
   });
 }
 

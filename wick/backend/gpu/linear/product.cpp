@@ -1,7 +1,6 @@
 #include "wick/backend/gpu/linear/product.h"
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -15,12 +14,16 @@ namespace {
 /// Groups of one launch.
 constexpr int64_t kMostGroups = 1 << 23;
 
+const KernelFamily<ProductArgs, DType> kPlainProduct("product", "product_{}");
+const KernelFamily<ProductArgs> kF32ByF16("product", "product_f32_f16");
+const KernelFamily<ProductArgs> kLargeF32("product", "product_f32_large");
+const KernelFamily<MatrixProductArgs, DType, OneOf<kSmallTile, kLargeTile>> kMatrixProduct(
+    "product_matrix", "product_{}_{}");
+
 /// The kernel of product.gpu for these operands; sums of u32 and i32 are the same.
-std::string plain_kernel(const ProductJob& job) {
-  const DType a = job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype;
-  std::string kernel = "product_" + std::string(name(a));
-  if (job.a_dtype != job.b_dtype) kernel += '_' + std::string(name(job.b_dtype));
-  return kernel;
+Kernel<ProductArgs> plain_kernel(const ProductJob& job) {
+  if (job.a_dtype != job.b_dtype) return kF32ByF16();
+  return kPlainProduct(job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype);
 }
 
 /// Sides of a tile of the result.
@@ -31,10 +34,10 @@ struct Tile {
     return (p.m + rows - 1) / rows * ((p.n + columns - 1) / columns);
   }
 };
-constexpr Tile kSmall = {64, 64}, kLarge = {128, 128};
+constexpr Tile kSmall = {kSmallTile, kSmallTile}, kLarge = {kLargeTile, kLargeTile};
 /// Of product_f32_large.
 Tile large_f32(const Gpu& gpu) {
-  return gpu.device.kind == DeviceKind::cuda ? Tile{128, 256} : kLarge;
+  return gpu.device.kind == DeviceKind::cuda ? Tile{kLargeTile, kLargeColumns} : kLarge;
 }
 /// Whether the large tiles of f32, about twice as fast each, keep enough of the device busy.
 bool takes_large_f32(const Gpu& gpu, const ProductJob& job) {
@@ -44,10 +47,9 @@ bool takes_large_f32(const Gpu& gpu, const ProductJob& job) {
   return count * 20 >= rounds * gpu.info.processors * 11;
 }
 
-/// Launches a kernel whose groups take tiles of the result; `more` are its last arguments.
-template <class... More>
-void launch_tiles(Gpu& gpu, const ProductJob& job, std::string_view file, std::string_view kernel,
-                  const Tile& tile, More... more) {
+/// Calls launch(grid, out, a, b, shape) for a kernel whose groups take tiles of the result.
+template <class Launch>
+void launch_tiles(const ProductJob& job, const Tile& tile, const Launch& launch) {
   Product p = job.shape;
   const int64_t of_each = tile.count(p);
   const int64_t matrices = std::max<int64_t>(kMostGroups / of_each, 1);
@@ -58,10 +60,8 @@ void launch_tiles(Gpu& gpu, const ProductJob& job, std::string_view file, std::s
     for (int64_t first = 0; first < nest.elems; first += matrices) {
       p.first = static_cast<uint32_t>(first);
       const int64_t now = std::min<int64_t>(matrices, nest.elems - first);
-      gpu.launch(file, kernel,
-                 Grid{.groups = {static_cast<unsigned>(of_each * now), 1, 1}, .items = 256}, out,
-                 advance(job.a, job.a_dtype, start[1]), advance(job.b, job.b_dtype, start[2]), p,
-                 more...);
+      launch(Grid{.groups = {static_cast<unsigned>(of_each * now), 1, 1}, .items = kLoopItems}, out,
+             advance(job.a, job.a_dtype, start[1]), advance(job.b, job.b_dtype, start[2]), p);
     }
     if (p.scale != nullptr) p.scale += int64_t{nest.elems} * p.m;
   });
@@ -101,16 +101,23 @@ void multiply(Gpu& gpu, const ProductJob& job) {
     if (any && multiply_thin(gpu, job)) return;
     if (multiply_wide(gpu, job)) return;
     const MatrixRows rows = {layout_of(job, 1), layout_of(job, 2), p.k};
-    const std::string kernel = plain_kernel(job) + (large ? "_128" : "_64");
+    const auto kernel = kMatrixProduct(job.a_dtype, large ? kLargeTile : kSmallTile);
     ProductJob all = job;
     all.shape.k *= job.parts;
-    return launch_tiles(gpu, all, "product_matrix", kernel, large ? kLarge : kSmall, rows);
+    return launch_tiles(
+        all, large ? kLarge : kSmall,
+        [&](const Grid& grid, void* out, const void* a, const void* b, const Product& shape) {
+          kernel.launch(gpu, grid, {out, a, b, shape, rows});
+        });
   }
   if (any && multiply_few(gpu, job)) return;
-  if (takes_large_f32(gpu, job)) {
-    return launch_tiles(gpu, job, "product", "product_f32_large", large_f32(gpu));
-  }
-  launch_tiles(gpu, job, "product", plain_kernel(job), kSmall);
+  const bool large_tiles = takes_large_f32(gpu, job);
+  const Kernel<ProductArgs> kernel = large_tiles ? kLargeF32() : plain_kernel(job);
+  launch_tiles(
+      job, large_tiles ? large_f32(gpu) : kSmall,
+      [&](const Grid& grid, void* out, const void* a, const void* b, const Product& shape) {
+        kernel.launch(gpu, grid, {out, a, b, shape});
+      });
 }
 
 }  // namespace wick::gpu

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "wick/backend/gpu/driver/gpu.h"
-#include "wick/backend/gpu/kernels/linear/product.h"
+#include "wick/backend/gpu/kernels/linear/product_abi.h"
 #include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
 #include "wick/backend/view.h"

@@ -1,20 +1,24 @@
 #include "wick/backend/gpu/linear/prologue.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/linear/blocks_call.h"
-#include "wick/backend/gpu/kernels/norm/norm_call.h"
+#include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/norm/norm.h"
 
 namespace wick::gpu {
 namespace {
 
-constexpr unsigned kItems = 256;
-constexpr int64_t kMostHeld = 16384;  // columns of a row that a group of rms_norm_quantize holds
+const KernelFamily<QuantizeRowsArgs, DType> kQuantizeRows("prologue", "quantize_rows_{}");
+const KernelFamily<QuantizeRowsArgs> kSiluMulQuantize("prologue", "silu_mul_quantize_f32");
+const KernelFamily<NormQuantizeArgs> kNormQuantizeShort("prologue", "rms_norm_quantize_short");
+const KernelFamily<NormQuantizeArgs> kNormQuantizeLong("prologue", "rms_norm_quantize_long");
+const KernelFamily<NormQuantizeArgs> kNormQuantizeMany("prologue", "rms_norm_quantize_many");
+
+/// Columns of a row that a group of rms_norm_quantize_short and _long holds.
+constexpr int64_t kMostShort = 4 * kNormQuantizeItems * kShortFours;
+constexpr int64_t kMostHeld = 4 * kNormQuantizeItems * kLongFours;
 
 /// How the last dim's elements lie.
 Spread spread_of(const ConstView& x) {
@@ -48,33 +52,32 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
   uint64_t first_row = 0;
   rows.for_each_piece(std::max(int64_t{fours}, int64_t{1024}), [&](const Nest<1>& nest,
                                                                    const auto& start) {
-    const void* in = advance(x.data, x.dtype, start[0]);
+    const void* const in = advance(x.data, x.dtype, start[0]);
     Grid grid;
     grid.early = true;
     if (norm) {
       const Layout& w = fusion.norm.layout;
-      const void* weight = advance(fusion.norm.data, DType::f32, w.offset());
+      const float* const weight = static_cast<const float*>(fusion.norm.data) + w.offset();
       const Spread weight_spread = spread_of(fusion.norm);
       // A row alone wants many items, many rows many groups.
-      const bool is_short = k <= 4 * 1024;
+      const bool is_short = k <= kMostShort;
       const bool many = !is_short && nest.elems > 2 * static_cast<unsigned>(gpu.info.processors);
       grid.groups[0] = nest.elems;
-      grid.items = many ? kItems : std::clamp((fours + 31) / 32 * 32, 128u, 1024u);
+      grid.items =
+          many ? kQuantizeItems : std::clamp((fours + 31) / 32 * 32, 128u, kNormQuantizeItems);
       grid.shared_bytes = (columns + 127) / 128 * 128 * 4;
-      gpu.launch("prologue",
-                 is_short ? "rms_norm_quantize_short"
-                 : many   ? "rms_norm_quantize_many"
-                          : "rms_norm_quantize_long",
-                 grid, blocks, in, nest, first_row, weight, columns, spread, weight_spread,
-                 fusion.eps);
+      const auto& kernel = is_short ? kNormQuantizeShort
+                           : many   ? kNormQuantizeMany
+                                    : kNormQuantizeLong;
+      kernel().launch(gpu, grid,
+                      {blocks, static_cast<const float*>(in), nest, first_row, weight, columns,
+                       spread, weight_spread, fusion.eps});
     } else {
-      const unsigned turns =
-          gpu.device.kind == DeviceKind::hip ? 2 : 1;  // kernels/linear/prologue.gpu
-      const unsigned groups_a_row = (fours + turns * kItems - 1) / (turns * kItems);
+      const unsigned a_group = quantize_turns(gpu.device.kind == DeviceKind::hip) * kQuantizeItems;
+      const unsigned groups_a_row = (fours + a_group - 1) / a_group;
       grid.groups[0] = nest.elems * groups_a_row;
-      gpu.launch("prologue",
-                 silu ? "silu_mul_quantize_f32" : fmt::format("quantize_rows_{}", name(x.dtype)),
-                 grid, blocks, in, nest, first_row, Divider(groups_a_row), columns, spread);
+      (silu ? kSiluMulQuantize() : kQuantizeRows(x.dtype))
+          .launch(gpu, grid, {blocks, in, nest, first_row, Divider(groups_a_row), columns, spread});
     }
     first_row += nest.elems;
   });

@@ -1,7 +1,5 @@
 // Which kernel takes a product with quantised weights.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "wick/backend/gpu/layout/space.h"
@@ -35,6 +33,20 @@ LinearOut linear_out(const View& out, const ConstView* residual) {
 
 namespace {
 
+std::string_view wide_file(DType format) {
+  return format == DType::q4_k ? "quantized_wide_super" : "quantized_wide";
+}
+
+const KernelFamily<MatvecArgs, DType> kMatvec("matvec", "matvec_{}");
+const KernelFamily<MatvecColumnsArgs, DType> kMatvecOfColumns("matvec", "matvec_columns_{}");
+const KernelFamily<BatchArgs, DType, OneOf<8, 16, 32>> kBatch("quantized_batch", "batch_{}_{}");
+const KernelFamily<QuantizedArgs, DType> kFew("quantized_few", "few_{}");
+const KernelFamily<QuantizedArgs, DType> kMany("quantized_many", "many_{}");
+const KernelFamily<WideArgs, DType> kWide(&wide_file, "wide_{}");
+const KernelFamily<TileColumnsArgs> kTileColumns("quantized_wide", "tile_columns");
+const KernelFamily<TileColumnsArgs> kTileColumnsShared("quantized_wide_super",
+                                                       "tile_columns_shared");
+
 struct Product {
   const LinearOut& out;
   const QuantizedRows& x;
@@ -43,11 +55,8 @@ struct Product {
   uint32_t chunks = weight.chunks();
   uint32_t rows = static_cast<uint32_t>(weight.n);
 
-  template <class... More>
-  void launch(std::string_view file, const std::string& kernel, const Grid& grid,
-              More... more) const {
-    weight.gpu.launch(file, kernel, grid, out, weight.units, blocks.q, blocks.scales, chunks, rows,
-                      more...);
+  QuantizedProduct args() const {
+    return {out, weight.units, blocks.q, blocks.scales, chunks, rows, x.rows()};
   }
 };
 
@@ -56,11 +65,9 @@ constexpr uint32_t kSharedBytes = 48 << 10;
 
 /// One column. False where the activations don't fit into shared memory.
 bool matvec(const Product& p) {
-  const auto shared_bytes = [&](uint32_t groups) {
-    return p.chunks * 320 + groups * (p.chunks * 64 + 64);
-  };
+  const auto shared_bytes = [&](uint32_t groups) { return matvec_bytes(p.chunks, groups); };
   // Short rows leave groups with too little to do. AMD's caches are to serve few activations.
-  const Gpu& gpu = p.weight.gpu;
+  Gpu& gpu = p.weight.gpu;
   const bool pays =
       p.chunks < 16 || (gpu.device.kind == DeviceKind::hip &&
                         p.weight.row_groups() / 2 >= static_cast<uint32_t>(gpu.info.processors));
@@ -72,40 +79,37 @@ bool matvec(const Product& p) {
   // Halves of teams share the units evenly: as few rounds as there have to be, and then as few
   // halves.
   const DType type = p.weight.format();
-  const uint32_t most = type == DType::q4_0 || type == DType::q4_k ? 32 : 16;
+  const bool four_bits = type == DType::q4_0 || type == DType::q4_k;
+  const uint32_t most = (four_bits ? kMatvecFourBits : kMatvecOthers) / kUnitRows;
   const uint32_t units = p.chunks * row_groups;
   const uint32_t rounds = std::max(1u, (units + most - 1) / most);
   const uint32_t halves = (units + rounds - 1) / rounds;
   grid.items = std::max(64u, (halves + 1) / 2 * 32);
   grid.early = true;
-  p.launch("matvec", fmt::format("matvec_{}", name(p.weight.format())), grid, row_groups);
+  kMatvec(type).launch(gpu, grid, {p.args(), row_groups});
   return true;
 }
 
 /// Any number of columns.
 void matvec_columns(const Product& p) {
-  constexpr uint32_t kColumns = 4, kHalves = 16;
+  constexpr uint32_t kHalves = kMatvecColumnsItems / kUnitRows;
   uint32_t segment = p.chunks;
-  if (segment * kColumns * 384 > kSharedBytes) {
-    segment = kSharedBytes / (kColumns * 384) / kHalves * kHalves;
+  if (matvec_columns_bytes(segment) > kSharedBytes) {
+    segment = kSharedBytes / matvec_columns_bytes(1) / kHalves * kHalves;
   }
-  const std::string kernel = fmt::format("matvec_columns_{}", name(p.weight.format()));
-  Grid grid{{p.weight.row_groups(), (p.x.rows() + kColumns - 1) / kColumns, 1}};
-  grid.shared_bytes = segment * kColumns * 384;
+  Grid grid{{p.weight.row_groups(), (p.x.rows() + kMatvecColumns - 1) / kMatvecColumns, 1}};
+  grid.items = kMatvecColumnsItems;
+  grid.shared_bytes = matvec_columns_bytes(segment);
   grid.early = true;
-  p.launch("matvec", kernel, grid, p.x.rows(), segment);
+  kMatvecOfColumns(p.weight.format()).launch(p.weight.gpu, grid, {p.args(), segment});
 }
 
-/// A chunk of columns in shared memory: kernels/linear/quantized_tile.h.
-uint32_t staged_bytes(const Gpu& gpu, DType type, uint32_t columns) {
-  const bool extra = type != DType::q8_0 && type != DType::q6_k;
-  const uint32_t pitch = columns + (gpu.device.kind == DeviceKind::hip ? 4 : 0);
-  return columns * (256 + 16) + 8 * pitch * 4 * (extra ? 2 : 1);
-}
+/// Whether products with a type take a block's sum, too.
+bool takes_sums(DType type) { return type != DType::q8_0 && type != DType::q6_k; }
+bool is_amd(const Gpu& gpu) { return gpu.device.kind == DeviceKind::hip; }
 
 /// How kernels/linear/quantized_batch.gpu spreads a product over the device.
 struct BatchPlan {
-  static constexpr uint32_t kWarps = 16, kSumPitch = 20;
   uint32_t columns, groups, segment, shared;
 
   BatchPlan(const Gpu& gpu, uint32_t tiles, uint32_t chunks, uint32_t all_columns) {
@@ -123,9 +127,8 @@ struct BatchPlan {
 
  private:
   bool fits(uint32_t chunks_each, uint32_t buffers, uint32_t kept, uint32_t most) {
-    const uint32_t staged = columns * (chunks_each * (256 + 64) + 32);
     segment = chunks_each;
-    shared = kWarps * columns * kSumPitch * 4 + buffers * staged + kept * columns * 64;
+    shared = batch_bytes(columns, chunks_each, buffers, kept);
     return shared <= most;
   }
 };
@@ -135,43 +138,45 @@ void batch(const Product& p) {
   const uint32_t tiles = p.weight.row_groups();
   const BatchPlan plan(p.weight.gpu, tiles, p.chunks, p.x.rows());
   Grid grid{{plan.groups, (p.x.rows() + plan.columns - 1) / plan.columns, 1}};
-  grid.items = BatchPlan::kWarps * 32;
+  grid.items = kBatchWarps * kTeam;
   grid.shared_bytes = plan.shared;
   grid.early = true;
-  p.launch("quantized_batch", fmt::format("batch_{}_{}", name(p.weight.format()), plan.columns),
-           grid, p.x.rows(), plan.segment, tiles / plan.groups, tiles % plan.groups);
+  kBatch(p.weight.format(), plan.columns)
+      .launch(p.weight.gpu, grid,
+              {p.args(), plan.segment, tiles / plan.groups, tiles % plan.groups});
 }
 
-/// Up to 16 columns at once, AMD: kernels/linear/quantized_few.gpu.
+/// Up to 16 columns at once, AMD.
 void few(const Product& p) {
-  const uint32_t waves = p.weight.gpu.info.wave == 64 ? 4 : 8;
-  constexpr uint32_t kColumns = 16, kRowGroups = 2, kRows = 32;
-  Grid grid{{(p.weight.row_groups() + kRowGroups - 1) / kRowGroups,
-             (p.x.rows() + kColumns - 1) / kColumns, 1}};
-  grid.shared_bytes =
-      waves * (staged_bytes(p.weight.gpu, p.weight.format(), kColumns) + kColumns * kRows * 4);
+  Gpu& gpu = p.weight.gpu;
+  const DType type = p.weight.format();
+  const uint32_t waves = kFewQuantizedItems / static_cast<uint32_t>(gpu.info.wave);
+  Grid grid{{(p.weight.row_groups() + kFewRowGroups - 1) / kFewRowGroups,
+             (p.x.rows() + kFewQuantizedColumns - 1) / kFewQuantizedColumns, 1}};
+  grid.items = kFewQuantizedItems;
+  grid.shared_bytes = few_bytes(waves, takes_sums(type), is_amd(gpu));
   grid.early = true;
-  p.launch("quantized_few", fmt::format("few_{}", name(p.weight.format())), grid, p.x.rows());
+  kFew(type).launch(gpu, grid, {p.args()});
 }
 
 /// Tiles of 128 rows and 64 columns.
 void many(const Product& p) {
-  constexpr uint32_t kUnits = 8, kColumns = 64;
+  Gpu& gpu = p.weight.gpu;
   const DType type = p.weight.format();
-  const uint32_t pieces = unit_row(type).quants;
   const uint32_t tables = type == DType::q6_k                          ? 3
                           : type == DType::q4_1 || type == DType::q4_k ? 2
                                                                        : 1;
-  Grid grid{
-      {(p.weight.row_groups() + kUnits - 1) / kUnits, (p.x.rows() + kColumns - 1) / kColumns, 1}};
-  const uint32_t heads = type == DType::q4_k ? 2 * 64 : 0;  // d and dmin
-  grid.shared_bytes =
-      kUnits * (pieces * 256 + tables * 512 + heads) + staged_bytes(p.weight.gpu, type, kColumns);
+  Grid grid{{(p.weight.row_groups() + kManyRowGroups - 1) / kManyRowGroups,
+             (p.x.rows() + kManyColumns - 1) / kManyColumns, 1}};
+  const uint32_t heads = type == DType::q4_k ? 2 : 0;  // d and dmin
+  grid.items = kManyItems;
+  grid.shared_bytes = many_rows_bytes(unit_pieces(type), tables, heads) +
+                      staged_bytes(kManyColumns, 1, takes_sums(type), is_amd(gpu));
   grid.early = true;
-  p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
+  kMany(type).launch(gpu, grid, {p.args()});
 }
 
-/// Whether kernels of the wide unit take a type: kernels/linear/quantized_wide.h.
+/// Whether kernels of the wide unit take a type.
 bool has_wide(const Gpu& gpu, DType type) {
   return gpu.has(Feature::wide_unit) && type != DType::q6_k;
 }
@@ -182,34 +187,26 @@ bool wide_stores(const LinearOut& out) {
 
 /// Tiles of 128 rows and 128 columns, by exact products of f16.
 void wide(const Product& p) {
-  constexpr uint32_t kUnits = 8, kColumns = 128;
-  // Of half a chunk of 128 columns: values in f16, four bytes a column, four a block of a column.
-  constexpr uint32_t kValues = kColumns * 4 * 64, kPowers = kColumns * 4, kSums = 4 * kColumns * 4;
   const DType type = p.weight.format();
-  const bool minima = quant(type).has_minimum(), bytes = type == DType::q8_0;
-  const uint32_t tiles = (p.x.rows() + kColumns - 1) / kColumns;
+  const uint32_t tiles = (p.x.rows() + kWideColumns - 1) / kWideColumns;
   Gpu& gpu = p.weight.gpu;
-  const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
-  Grid tile{{tiles * kColumns * p.chunks * 16 / 256, 1, 1}};
+  const Scratch records(
+      gpu, size_t{tiles} * p.chunks * (kChunkBlocks / kWideStageBlocks) * kWideRecordBytes);
+  Grid tile{{tiles * kWideColumns * p.chunks * kChunkItems / kTileItems, 1, 1}};
+  tile.items = kTileItems;
   tile.early = true;
-  const std::string_view file = type == DType::q4_k ? "quantized_wide_super" : "quantized_wide";
-  if (type == DType::q4_k) {
-    gpu.launch(file, "tile_columns_shared", tile, records.data(), p.blocks.q, p.blocks.scales,
-               p.chunks, p.x.rows());
-  } else {
-    gpu.launch(file, "tile_columns", tile, records.data(), p.blocks.q, p.blocks.scales, p.chunks,
-               p.x.rows(), bytes ? 0u : 1u);
-  }
+  (type == DType::q4_k ? kTileColumnsShared : kTileColumns)().launch(
+      gpu, tile,
+      {records.data(), p.blocks.q, p.blocks.scales, p.chunks, p.x.rows(),
+       type == DType::q8_0 ? 0u : 1u});
 
-  const uint32_t quants = unit_row(type).quants * 256 / 2, scales = unit_row(type).scales * 256;
-  const uint32_t used = kValues + kPowers + (minima ? kSums : 0) + kUnits * (quants + scales);
-  const uint32_t stage = (used + 1023) / 1024 * 1024 + 2 * 8;
-  const uint32_t all = tiles * ((p.weight.row_groups() + kUnits - 1) / kUnits);
+  const uint32_t stage = wide_stage_bytes(unit_pieces(type), quant(type).has_minimum());
+  const uint32_t all = tiles * ((p.weight.row_groups() + kWideRowGroups - 1) / kWideRowGroups);
   Grid grid{{std::min(all, static_cast<uint32_t>(gpu.info.processors)), 1, 1}};
-  grid.items = 384;
-  grid.shared_bytes = std::min(5u, (227u << 10) / stage) * stage;
+  grid.items = kWideQuantizedItems;
+  grid.shared_bytes = wide_stages(stage) * (stage + kWideBarrierBytes);
   grid.early = true;
-  p.launch(file, fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data(), tiles, all);
+  kWide(type).launch(gpu, grid, {p.args(), records.data(), tiles, all});
 }
 
 /// Columns up to which weights are read again rather than take larger tiles, where that isn't

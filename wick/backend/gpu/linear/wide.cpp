@@ -1,9 +1,9 @@
 // Products of f16 and bf16 by Hopper's matrix unit: its copies want operands on 16 bytes.
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "wick/backend/gpu/gpu_backend.h"
@@ -14,7 +14,14 @@
 namespace wick::gpu {
 namespace {
 
-constexpr int64_t kTileRows = 128;
+/// Which operands lie turned, as names of kernels say it: a, then b.
+enum class Turned { none, b, a, both };
+constexpr std::array<std::string_view, 4> kernel_labels(Turned) { return {"nn", "nt", "tn", "tt"}; }
+
+const KernelFamily<WideProductArgs, DType, OneOf<128, 256>, Turned> kWideProduct(
+    "product_wide", "product_{}_{}_{}");
+
+constexpr int64_t kTileRows = kWideRows;
 /// From so many rows and columns on a tile's worth of the unit isn't mostly idle.
 constexpr int64_t kLeastSide = 65;
 /// From so many on of the other operand, copying one costs little beside multiplying it.
@@ -110,23 +117,23 @@ bool multiply_batch(Gpu& gpu, const ProductJob& job) {
   }
   const int64_t tiles =
       (p.m + kTileRows - 1) / kTileRows * ((p.n + columns - 1) / columns) * job.batch.elems;
-  const std::string kernel = fmt::format("product_{}_{}_{}{}", name(job.a_dtype), columns,
-                                         lines[0].turned ? 't' : 'n', lines[1].turned ? 't' : 'n');
-  constexpr unsigned kStages = 192 << 10, kBesides = 1024 + 256;  // wide_loop.h
+  const auto turned = static_cast<Turned>((lines[0].turned ? 2 : 0) + (lines[1].turned ? 1 : 0));
   job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
     Product now = p;
     now.k *= job.parts;
     now.batch = nest;
     if (now.residual != nullptr) now.residual += start[3];
     void* const out = advance(job.out, job.out_dtype, start[0]);
-    gpu.launch(
-        "product_wide", kernel,
-        Grid{.groups = {static_cast<unsigned>(std::min<int64_t>(tiles, gpu.info.processors)), 1, 1},
-             .items = 384,
-             .shared_bytes = kStages + kBesides,
-             .early = true},
-        out, map_a, map_b, now, p.k, uint32_t{lines[0].matrices > 1},
-        uint32_t{lines[1].matrices > 1}, static_cast<uint32_t>(tiles));
+    kWideProduct(job.a_dtype, columns, turned)
+        .launch(
+            gpu,
+            Grid{.groups = {static_cast<unsigned>(std::min<int64_t>(tiles, gpu.info.processors)), 1,
+                            1},
+                 .items = kWideItems,
+                 .shared_bytes = kWideStageBytes + kWideBesides,
+                 .early = true},
+            {map_a, map_b, out, now, p.k, uint32_t{lines[0].matrices > 1},
+             uint32_t{lines[1].matrices > 1}, static_cast<uint32_t>(tiles)});
   });
   return true;
 }

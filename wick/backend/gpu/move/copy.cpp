@@ -1,17 +1,21 @@
 // The same elements under another layout: kernels/move/copy.gpu, transpose.gpu and planes.gpu.
 
-#include <fmt/format.h>
-
 #include <optional>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/layout/planes.h"
-#include "wick/backend/gpu/kernels/layout/tile.h"
-#include "wick/backend/gpu/kernels/layout/windows.h"
+#include "wick/backend/gpu/kernels/move/move_abi.h"
 #include "wick/backend/gpu/layout/map_space.h"
 
 namespace wick::gpu {
 namespace {
+
+const KernelFamily<CopyArgs, OneOf<1, 2, 4, 8, 16>> kCopy("copy", "copy_{}");
+const KernelFamily<CopyWindowsArgs, OneOf<1, 2, 4>> kCopyWindows("copy", "copy_windows_{}");
+const KernelFamily<TransposeArgs, OneOf<1, 2, 4, 8, 16>> kTranspose("transpose", "transpose_{}");
+const KernelFamily<TransposeArgs, OneOf<1, 2>> kTransposeTogether("transpose",
+                                                                  "transpose_{}_together");
+const KernelFamily<PlanesArgs, OneOf<1, 2, 4>> kSplitPlanes("planes", "split_planes_{}");
+const KernelFamily<PlanesArgs, OneOf<1, 2, 4>> kJoinPlanes("planes", "join_planes_{}");
 
 /// Rows and columns from which a tile through shared memory is worth it.
 constexpr int64_t kShort = 8;
@@ -56,7 +60,7 @@ void copy_turned(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
   const uint32_t together = units_together(space, operands, across);
   const auto side = static_cast<int64_t>(tile_side(bytes, together));
   const int64_t high = (rows.size + side - 1) / side, wide = (cols.size + side - 1) / side;
-  const std::string kernel = fmt::format("transpose_{}{}", bytes, together > 1 ? "_together" : "");
+  const Kernel<TransposeArgs> kernel = together > 1 ? kTransposeTogether(bytes) : kTranspose(bytes);
 
   Transposition t;
   t.rows = static_cast<uint32_t>(rows.size);
@@ -76,7 +80,7 @@ void copy_turned(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
     grid.groups[0] = static_cast<unsigned>(nest.elems * high * wide);
     grid.items = kMapItems;
     grid.early = true;
-    gpu.launch("transpose", kernel, grid, operands[0].at(start[0]), operands[1].at(start[1]), t);
+    kernel.launch(gpu, grid, {operands[0].at(start[0]), operands[1].at(start[1]), t});
   });
 }
 
@@ -133,14 +137,14 @@ void copy_planes(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
   for (size_t d = 0; d < space.dims.size(); ++d) {
     if (d != dims.plane && d != dims.place) images.add(space.dims[d].size, space.dims[d].stride);
   }
+  const Kernel<PlanesArgs> kernel = dims.join ? kJoinPlanes(bytes) : kSplitPlanes(bytes);
   images.for_each_piece(tiles * kMapItems, [&](const Nest<2>& nest, const auto& start) {
     p.outer = nest;
     Grid grid;
     grid.groups[0] = static_cast<unsigned>(nest.elems * tiles);
     grid.items = kMapItems;
     grid.early = true;
-    gpu.launch("planes", fmt::format("{}_planes_{}", dims.join ? "join" : "split", bytes), grid,
-               operands[0].at(start[0]), operands[1].at(start[1]), p);
+    kernel.launch(gpu, grid, {operands[0].at(start[0]), operands[1].at(start[1]), p});
   });
 }
 
@@ -162,9 +166,9 @@ void copy_windows(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>&
   for (int64_t& stride : last.stride) stride *= units;
   windows.elems = space.elems / inner.size * last.size;
   windows.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-    const Windows w{inner.size, inner.stride[1]};
-    gpu.launch("copy", fmt::format("copy_windows_{}", bytes), spread(gpu, nest.elems, 1),
-               operands[0].at(start[0]), operands[1].at(start[1]), nest, w);
+    kCopyWindows(bytes).launch(
+        gpu, spread(gpu, nest.elems, 1),
+        {operands[0].at(start[0]), operands[1].at(start[1]), nest, {inner.size, inner.stride[1]}});
   });
 }
 
@@ -192,12 +196,10 @@ void GpuBackend::copy(const View& out, const ConstView& in) {
   }
   if (has_windows(space, operands[0].bytes)) return copy_windows(gpu_, space, operands);
   const int64_t bytes = operands[0].bytes;
-  const std::string kernel = fmt::format("copy_{}", bytes);
   for_each_tiled(space, [&, &operands = operands](const Space<2>& part) {
     part.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-      gpu_.launch("copy", kernel,
-                  spread(gpu_, nest.elems, copy_unroll(static_cast<uint32_t>(bytes))),
-                  operands[0].at(start[0]), operands[1].at(start[1]), nest);
+      kCopy(bytes).launch(gpu_, spread(gpu_, nest.elems, copy_unroll(static_cast<uint32_t>(bytes))),
+                          {operands[0].at(start[0]), operands[1].at(start[1]), nest});
     });
   });
 }

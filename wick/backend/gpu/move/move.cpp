@@ -1,31 +1,41 @@
 // fill, iota, cast and index_select; copy is in copy.cpp.
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstring>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/index/ids.h"
+#include "wick/backend/gpu/kernels/move/move_abi.h"
 #include "wick/backend/gpu/layout/map_space.h"
 #include "wick/backend/gpu/map/scalar.h"
 
 namespace wick::gpu {
 namespace {
 
-/// A value again and again. Kernels of smaller units take its first bytes.
-struct alignas(16) Unit {
-  std::array<char, 16> bytes{};
+const KernelFamily<FillArgs, OneOf<1, 2, 4, 8, 16>> kFill("copy", "fill_{}");
+const KernelFamily<IotaArgs, DType> kIota("iota", "iota_{}");
+const KernelFamily<IotaPacksArgs, DType> kIotaPacks("iota", "iota_packs_{}");
 
-  Unit(Scalar value, DType dtype) {
-    with_storage_type(dtype, [&](auto zero) {
-      const auto element = convert<decltype(zero)>(value);
-      for (size_t i = 0; i < bytes.size(); i += sizeof element) {
-        std::memcpy(bytes.data() + i, &element, sizeof element);
-      }
-    });
-  }
-};
+/// The file that has the casts from a dtype.
+std::string_view cast_file(DType from) {
+  const int32_t bytes = info(from).block_bytes;
+  return bytes == 8                                  ? "cast_from_long"
+         : bytes == 4                                ? "cast_from_words"
+         : from == DType::f16 || from == DType::bf16 ? "cast_from_halves"
+                                                     : "cast_from_short";
+}
+const KernelFamily<CastArgs, DType, DType> kCast([](DType from, DType) { return cast_file(from); },
+                                                 "cast_{}_{}");
+const KernelFamily<CastSinglesArgs, DType> kCastSingles(&cast_file, "cast_singles_{}");
+
+/// A value again and again as 16 bytes. Kernels of smaller units take its first bytes.
+void repeat(Scalar value, DType dtype, uint32_t (&words)[4]) {
+  with_storage_type(dtype, [&](auto zero) {
+    const auto element = convert<decltype(zero)>(value);
+    for (size_t i = 0; i < sizeof words; i += sizeof element) {
+      std::memcpy(reinterpret_cast<char*>(words) + i, &element, sizeof element);
+    }
+  });
+}
 
 /// The parts of a dense run before and behind what is a multiple of 16 bytes at a multiple of 16;
 /// everything else is one part.
@@ -47,26 +57,28 @@ void for_each_aligned(const Space<1>& space, const Operand& operand, Body&& body
 }  // namespace
 
 void GpuBackend::fill(const View& out, Scalar value) {
-  const Unit unit(value, out.dtype);
+  FillArgs args{};
+  repeat(value, out.dtype, args.value);
   const Operand whole(out);
   for_each_aligned(map_space<1>({&out.layout}), whole, [&](const Space<1>& part) {
     const auto [space, to] = in_units<1>(part, {whole});
     const int64_t bytes = to[0].bytes;
-    const std::string kernel = fmt::format("fill_{}", bytes);
     space.for_each_piece([&, &to = to](const Nest<1>& nest, const auto& start) {
       const Grid grid = spread(gpu_, nest.elems, copy_unroll(static_cast<uint32_t>(bytes)));
-      gpu_.launch("copy", kernel, grid, to[0].at(start[0]), nest, unit);
+      args.out = to[0].at(start[0]);
+      args.nest = nest;
+      kFill(bytes).launch(gpu_, grid, args);
     });
   });
 }
 
 void GpuBackend::iota(const View& out, Scalar start, Scalar step) {
-  struct Sequence {
-    uint64_t first;
-    int64_t start, step;
-    double real_start, real_step;
-    uint64_t whole;
-  } sequence{0, start.i, step.i, start.f, step.f, start.is_integer && step.is_integer ? 1u : 0u};
+  Sequence sequence{0,
+                    static_cast<uint64_t>(start.i),
+                    static_cast<uint64_t>(step.i),
+                    start.f,
+                    step.f,
+                    start.is_integer && step.is_integer ? 1u : 0u};
   const Operand to(out);
   const int64_t pack = 16 / to.bytes;
   for_each_aligned(space_of<1>({&out.layout}), to, [&](const Space<1>& part) {
@@ -75,11 +87,10 @@ void GpuBackend::iota(const View& out, Scalar start, Scalar step) {
     part.for_each_piece([&](const Nest<1>& nest, const auto& at) {
       if (packs) {
         const auto count = static_cast<uint32_t>(nest.elems / pack);
-        gpu_.launch("iota", fmt::format("iota_packs_{}", name(out.dtype)), spread(gpu_, count, 1),
-                    to.at(at[0]), count, sequence);
+        kIotaPacks(out.dtype).launch(gpu_, spread(gpu_, count, 1), {to.at(at[0]), count, sequence});
       } else {
-        gpu_.launch("iota", fmt::format("iota_{}", name(out.dtype)),
-                    spread(gpu_, nest.elems, kMapEach), to.at(at[0]), nest, sequence);
+        kIota(out.dtype).launch(gpu_, spread(gpu_, nest.elems, kMapEach),
+                                {to.at(at[0]), nest, sequence});
       }
       sequence.first += nest.elems;
     });
@@ -93,28 +104,23 @@ void GpuBackend::cast(const View& out, const ConstView& in) {
   const std::array operands{Operand(out), Operand(in)};
   const auto to_bytes = static_cast<uint32_t>(operands[0].bytes);
   const auto from_bytes = static_cast<uint32_t>(operands[1].bytes);
-  const std::string_view file = from_bytes == 8   ? "cast_from_long"
-                                : from_bytes == 4 ? "cast_from_words"
-                                : in.dtype == DType::f16 || in.dtype == DType::bf16
-                                    ? "cast_from_halves"
-                                    : "cast_from_short";
   const auto packed = pack<2>(space, operands, map_pack(to_bytes, from_bytes), false);
   if (packed.fits) {
-    const std::string kernel = fmt::format("cast_{}_{}", name(in.dtype), name(out.dtype));
     int64_t done = 0;
     packed.space.for_each_piece([&](const Nest<2>& nest, const auto& start) {
       done += nest.elems;
       const uint32_t rest = done == packed.space.elems ? packed.rest : 0;
-      gpu_.launch(file, kernel, spread(gpu_, nest.elems, map_unroll(to_bytes, from_bytes)),
-                  operands[0].at(start[0]), operands[1].at(start[1]), nest, rest);
+      kCast(in.dtype, out.dtype)
+          .launch(gpu_, spread(gpu_, nest.elems, map_unroll(to_bytes, from_bytes)),
+                  {operands[0].at(start[0]), operands[1].at(start[1]), nest, rest});
     });
     return;
   }
-  const std::string kernel = fmt::format("cast_singles_{}", name(in.dtype));
   for_each_tiled(space, [&](const Space<2>& part) {
     part.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-      gpu_.launch(file, kernel, spread(gpu_, nest.elems, kMapEach), operands[0].at(start[0]),
-                  operands[1].at(start[1]), nest, static_cast<uint32_t>(out.dtype));
+      kCastSingles(in.dtype).launch(gpu_, spread(gpu_, nest.elems, kMapEach),
+                                    {operands[0].at(start[0]), operands[1].at(start[1]), nest,
+                                     static_cast<uint32_t>(out.dtype)});
     });
   });
 }

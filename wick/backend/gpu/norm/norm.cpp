@@ -1,15 +1,29 @@
 #include "wick/backend/gpu/norm/norm.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/norm/norm_call.h"
+#include "wick/backend/gpu/kernels/norm/norm_abi.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
 
 namespace wick::gpu {
 namespace {
+
+using HeldPacks = OneOf<1, 4, 8, 16, 32>;
+const KernelFamily<RmsNormRowArgs> kRmsNormRowShort("norm_row", "rms_norm_row_short");
+const KernelFamily<RmsNormRowArgs> kRmsNormRowLong("norm_row", "rms_norm_row_long");
+const KernelFamily<RmsNormArgs, DType, HeldPacks> kRmsNorm("norm", "rms_norm_{}_{}");
+const KernelFamily<RmsNormArgs, DType, HeldPacks> kRmsNormByF32("norm", "rms_norm_{}_by_f32_{}");
+const KernelFamily<RmsNormLinesArgs, DType> kRmsNormLines("norm_lines", "rms_norm_lines_{}");
+const KernelFamily<SoftmaxArgs, DType, HeldPacks> kSoftmax("softmax", "softmax_{}_{}");
+const KernelFamily<SoftmaxArgs, DType, HeldPacks> kSoftmaxAnywhere("softmax",
+                                                                   "softmax_anywhere_{}_{}");
+const KernelFamily<SoftmaxPartsArgs, DType> kSoftmaxParts("softmax", "softmax_parts_{}");
+const KernelFamily<SoftmaxArgs, DType> kSoftmaxLines("softmax_lines", "softmax_lines_{}");
+const KernelFamily<SoftmaxColumnsArgs, DType> kSoftmaxColumns("softmax_lines",
+                                                              "softmax_columns_{}");
+const KernelFamily<SoftmaxShortArgs, DType, OneOf<8, 32>> kSoftmaxShort("softmax_lines",
+                                                                        "softmax_short_{}_{}");
 
 /// How rows along a dim are spread over items.
 class RowPlan {
@@ -54,7 +68,8 @@ class RowPlan {
   /// Whether a group for each row, all of whose items have a part of it, is done sooner: in f32.
   bool is_alone(unsigned rows) const {
     const unsigned most = is_amd() ? 4 : 8;  // more fill groups that share the weights
-    return in_.dtype == DType::f32 && n_ % 4 == 0 && n_ > 256 && n_ <= 4 * kChunk &&
+    return in_.dtype == DType::f32 && n_ % 4 == 0 && n_ > 256 &&
+           n_ <= int64_t{kRowChunks} * kChunk &&
            rows <= most * static_cast<unsigned>(gpu_.info.processors);
   }
   bool is_amd() const { return gpu_.device.kind == DeviceKind::hip; }
@@ -86,7 +101,7 @@ class RowPlan {
     if (steps_ > 1) return spread(kept, each(), 64, 1, grid);
     NormRows rows = spread(kept, each(), 128, 1, grid);
     rows.width_log = short_width_log(rows.width_log);
-    const unsigned a_group = grid.items >> rows.width_log << 1;  // two of each item
+    const unsigned a_group = (grid.items >> rows.width_log) * held_rows(1);
     grid.groups[0] = (kept.elems + a_group - 1) / a_group;
     return rows;
   }
@@ -108,9 +123,9 @@ class RowPlan {
     if (bytes > kMostBytes) return rows;  // a row takes the group
     const unsigned row_items = 1u << (rows.width_log + rows.chunks_log);
     const auto groups = [&](unsigned items) {
-      return divide_up(kept.elems, int64_t{items / row_items} * (steps_ > 1 ? 1 : 2));
+      return divide_up(kept.elems, int64_t{items / row_items} * held_rows(uint32_t(steps_)));
     };
-    unsigned items = 1024;  // as kernels/norm/norm.gpu has it
+    unsigned items = kSharingItems;
     while (items > grid.items && 5 * groups(items) < 2 * gpu_.info.processors) items -= grid.items;
     grid.items = items;
     grid.groups[0] = static_cast<unsigned>(groups(items));
@@ -122,7 +137,7 @@ class RowPlan {
     const bool fours = n_ % 4 == 0;
     const bool few = uint64_t{kept.elems} * items_of(4) <
                      uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
-    NormRows rows = spread(kept, 4, few ? 64 : 256, 1, grid);
+    NormRows rows = spread(kept, 4, few ? 64 : kNormLineItems, 1, grid);
     rows.in_packs = fours && in_access_.vectors_of(4) ? 1 : 0;
     rows.out_packs = fours && out_access_.vectors_of(4) ? 1 : 0;
     return rows;
@@ -211,24 +226,23 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
       const auto n = static_cast<uint32_t>(reduction.n);
       grid.early = true;
       grid.groups[0] = kept.elems;
-      grid.items = std::clamp((n / 4 + 31) / 32 * 32, 128u, 1024u);
+      grid.items = std::clamp((n / 4 + 31) / 32 * 32, 128u, kNormRowItems);
       grid.shared_bytes = (n + 127) / 128 * 128 * 4;
-      gpu.launch("norm_row", n <= kChunk ? "rms_norm_row_short" : "rms_norm_row_long", grid, y, x,
-                 kept, w, n, plan.out_spread(), plan.in_spread(), plan.spread_of(weight), eps);
+      (n <= kChunk ? kRmsNormRowShort : kRmsNormRowLong)().launch(
+          gpu, grid,
+          {static_cast<float*>(y), static_cast<const float*>(x), kept, static_cast<const float*>(w),
+           n, plan.out_spread(), plan.in_spread(), plan.spread_of(weight), eps});
     } else if (held) {
       grid.early = true;
       const int64_t bytes = bytes_of(weight.dtype, reduction.n);
       const NormRows rows =
           plan.is_amd() ? plan.spread_sharing(kept, bytes, grid) : plan.spread_held(kept, grid);
-      gpu.launch("norm",
-                 fmt::format("rms_norm_{}{}_{}", name(in.dtype),
-                             weight.dtype == in.dtype ? "" : "_by_f32", plan.steps()),
-                 grid, y, x, w, rows, eps);
+      (weight.dtype == in.dtype ? kRmsNorm : kRmsNormByF32)(in.dtype, plan.steps())
+          .launch(gpu, grid, {y, x, w, rows, eps});
     } else {
       const Weights weights{w, weight.layout.stride(0), weight.dtype == DType::f32 ? 1u : 0u};
       const NormRows rows = plan.spread_lines(kept, grid);
-      gpu.launch("norm_lines", fmt::format("rms_norm_lines_{}", name(in.dtype)), grid, y, x,
-                 weights, rows, eps);
+      kRmsNormLines(in.dtype).launch(gpu, grid, {y, x, weights, rows, eps});
     }
   });
 }
@@ -249,12 +263,11 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
     Grid grid;
     if (parts != 0) {
       const NormRows rows = plan.spread_parts(kept, parts, grid);
-      gpu.launch("softmax", fmt::format("softmax_parts_{}", name(in.dtype)), grid, y, x, rows,
-                 wants_log, static_cast<uint32_t>(parts));
+      kSoftmaxParts(in.dtype).launch(gpu, grid,
+                                     {y, x, rows, wants_log, static_cast<uint32_t>(parts)});
     } else if (!held && plan.can_be_anywhere()) {
       const NormRows rows = plan.spread_anywhere(kept, grid);
-      gpu.launch("softmax", fmt::format("softmax_anywhere_{}_{}", name(in.dtype), plan.steps()),
-                 grid, y, x, rows, wants_log);
+      kSoftmaxAnywhere(in.dtype, plan.steps()).launch(gpu, grid, {y, x, rows, wants_log});
     } else if (held) {
       const NormRows rows = plan.spread_held(kept, grid);
       // Of long rows of 16 bits, a group takes up to four, where there are groups enough.
@@ -262,25 +275,24 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
       const unsigned most = in.dtype == DType::f32 || plan.steps() < 16 ? 1u : 4u;
       const unsigned turns = std::clamp(grid.groups[0] / enough, 1u, most);
       grid.groups[0] = (grid.groups[0] + turns - 1) / turns;
-      gpu.launch("softmax", fmt::format("softmax_{}_{}", name(in.dtype), plan.steps()), grid, y, x,
-                 rows, wants_log);
+      kSoftmax(in.dtype, plan.steps()).launch(gpu, grid, {y, x, rows, wants_log});
     } else if (whole != 0) {
       Columns columns = columns_of(kept, reduction.n);
-      grid.items = 256;
+      grid.items = kNormLineItems;
       columns.strips =
           static_cast<uint32_t>(divide_up(columns.columns, grid.items * 4 / bytes_of(in.dtype, 1)));
       grid.groups[0] = columns.outer.elems * columns.strips;
-      gpu.launch("softmax_lines", fmt::format("softmax_short_{}_{}", name(in.dtype), whole), grid,
-                 y, x, columns, static_cast<uint32_t>(reduction.reduced_step()),
-                 static_cast<uint32_t>(out.layout.stride(dim)), wants_log);
+      kSoftmaxShort(in.dtype, whole)
+          .launch(gpu, grid,
+                  {y, x, columns, static_cast<uint32_t>(reduction.reduced_step()),
+                   static_cast<uint32_t>(out.layout.stride(dim)), wants_log});
     } else if (reduction.is_across()) {
       const Columns columns = softmax_columns(kept, reduction.n, grid);
-      gpu.launch("softmax_lines", fmt::format("softmax_columns_{}", name(in.dtype)), grid, y, x,
-                 columns, reduction.reduced_step(), out.layout.stride(dim), wants_log);
+      kSoftmaxColumns(in.dtype).launch(
+          gpu, grid, {y, x, columns, reduction.reduced_step(), out.layout.stride(dim), wants_log});
     } else {
       const NormRows rows = plan.spread_lines(kept, grid);
-      gpu.launch("softmax_lines", fmt::format("softmax_lines_{}", name(in.dtype)), grid, y, x, rows,
-                 wants_log);
+      kSoftmaxLines(in.dtype).launch(gpu, grid, {y, x, rows, wants_log});
     }
   });
 }

@@ -1,8 +1,9 @@
 #include "wick/backend/gpu/reduce/reduce.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <type_traits>
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
@@ -10,35 +11,53 @@
 namespace wick::gpu {
 namespace {
 
+/// What kernels of rows and columns are named after: integers by their width.
+enum class SumElement { f64, f16, bf16, f8e4m3, u32, u16, u8, u64, f32 };
+constexpr std::array<std::string_view, 9> kernel_labels(SumElement) {
+  return {"f64", "f16", "bf16", "f8e4m3", "u32", "u16", "u8", "u64", "f32"};
+}
+/// The type of partial results.
+enum class PartialSum { f64, f32, u32, u64 };
+constexpr std::array<std::string_view, 4> kernel_labels(PartialSum) {
+  return {"f64", "f32", "u32", "u64"};
+}
+
+const KernelFamily<SumRowsArgs, Op, SumElement> kSumRows("reduce", "{}_rows_{}");
+const KernelFamily<SumRowsArgs, Op, SumElement> kSumLines("reduce", "{}_lines_{}");
+const KernelFamily<SumColumnsArgs, Op, SumElement> kSumColumns("reduce_columns", "{}_columns_{}");
+const KernelFamily<SumColumnsArgs, Op, SumElement> kSumWideColumns("reduce_columns",
+                                                                   "{}_wide_columns_{}");
+const KernelFamily<JoinSumsArgs, Op, PartialSum> kJoinSums("join", "join_{}_{}");
+
 /// How a dtype is reduced in order: by which kernels, in what.
 struct SumType {
-  const char* elements;  // what the kernels of rows and columns are called after
-  const char* sum;       // those of join.gpu
-  uint32_t kind;         // what join.gpu calls the dtype
-  size_t bytes;          // of a partial result
+  SumElement elements;
+  PartialSum sum;
+  StoredAs as;   // how join.gpu stores results
+  size_t bytes;  // of a partial result
 };
 
 SumType sum_type(DType dtype) {
   switch (dtype) {
     case DType::f64:
-      return {"f64", "f64", 0, 8};
+      return {SumElement::f64, PartialSum::f64, StoredAs::partial, 8};
     case DType::f16:
-      return {"f16", "f32", 1, 4};
+      return {SumElement::f16, PartialSum::f32, StoredAs::f16, 4};
     case DType::bf16:
-      return {"bf16", "f32", 2, 4};
+      return {SumElement::bf16, PartialSum::f32, StoredAs::bf16, 4};
     case DType::f8e4m3:
-      return {"f8e4m3", "f32", 3, 4};
+      return {SumElement::f8e4m3, PartialSum::f32, StoredAs::f8e4m3, 4};
     case DType::u32:
     case DType::i32:
-      return {"u32", "u32", 0, 4};
+      return {SumElement::u32, PartialSum::u32, StoredAs::partial, 4};
     case DType::i16:
-      return {"u16", "u32", 1, 4};
+      return {SumElement::u16, PartialSum::u32, StoredAs::u16, 4};
     case DType::u8:
-      return {"u8", "u32", 2, 4};
+      return {SumElement::u8, PartialSum::u32, StoredAs::u8, 4};
     case DType::i64:
-      return {"u64", "u64", 0, 8};
+      return {SumElement::u64, PartialSum::u64, StoredAs::partial, 8};
     default:
-      return {"f32", "f32", 0, 4};
+      return {SumElement::f32, PartialSum::f32, StoredAs::partial, 4};
   }
 }
 
@@ -101,14 +120,13 @@ class SumLauncher {
     while (grid.items > least && items < enough * grid.items) grid.items /= 2;
     grid.groups[0] = static_cast<unsigned>((items + grid.items - 1) / grid.items);
     with_parts(y, kept, 1, rows.blocks, [&](void* parts) {
-      gpu_.launch("reduce",
-                  fmt::format("{}_{}_{}", name(op_), dense ? "rows" : "lines", type_.elements),
-                  grid, y, parts, x, rows, line_, divisor_);
+      (dense ? kSumRows : kSumLines)(op_, type_.elements)
+          .launch(gpu_, grid, {y, parts, x, rows, line_, divisor_});
     });
   }
 
   void columns(void* y, const void* x, const Nest<2>& kept) const {
-    const int64_t elem = bytes_of(in_.dtype, 1), most = elem == 1 ? 8 : 16 / elem;
+    const int64_t most = wide_columns(static_cast<uint32_t>(bytes_of(in_.dtype, 1)));
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, reduction_.n);
     c.block = kChunk;
@@ -130,9 +148,8 @@ class SumLauncher {
     grid.items = 1u << (c.lanes_log + c.across_log);
     grid.groups[0] = c.outer.elems * c.blocks * c.strips;
     with_parts(y, kept, c.columns, c.blocks, [&](void* parts) {
-      gpu_.launch("reduce_columns",
-                  fmt::format("{}_{}columns_{}", name(op_), wide ? "wide_" : "", type_.elements),
-                  grid, y, parts, x, c, line_, divisor_);
+      (wide ? kSumWideColumns : kSumColumns)(op_, type_.elements)
+          .launch(gpu_, grid, {y, parts, x, c, line_, divisor_});
     });
   }
 
@@ -161,8 +178,8 @@ class SumLauncher {
     Grid grid{{static_cast<unsigned>((items + kRowItems - 1) / kRowItems), 1, 1}};
     grid.early = true;
     const Scratch next(gpu_, last ? 1 : size_t{kept.elems} * parts.blocks_out * type_.bytes);
-    gpu_.launch("join", fmt::format("join_{}_{}", name(op_), type_.sum), grid, y,
-                last ? nullptr : next.data(), from, parts, divisor_, type_.kind);
+    kJoinSums(op_, type_.sum)
+        .launch(gpu_, grid, {y, last ? nullptr : next.data(), from, parts, divisor_, type_.as});
     if (!last) join(y, next.data(), kept, columns, parts.blocks_out);
   }
 
@@ -175,6 +192,38 @@ class SumLauncher {
   const SumType type_;
   const Line line_;
 };
+
+/// Bits of the elements whose keys are of type K.
+template <class K>
+using ElementBits = std::conditional_t<sizeof(K) == 8, OneOf<64>, OneOf<8, 16, 32>>;
+/// Bits of K.
+template <class K>
+using KeyBits = OneOf<8 * sizeof(K)>;
+
+/// Kernels with keys of type K.
+template <class K>
+struct BestKernels {
+  using Bits = ElementBits<K>;
+  const KernelFamily<BestRowsArgs<K>, Bits> rows{"best", "best_rows_u{}"};
+  const KernelFamily<BestRowsArgs<K>, Bits> lines{"best", "best_lines_u{}"};
+  const KernelFamily<BestShortRowsArgs<K>, Bits> short_rows{"best", "best_short_rows_u{}"};
+  const KernelFamily<BestColumnsArgs<K>, Bits> columns{"best_columns", "best_columns_u{}"};
+  const KernelFamily<BestColumnsArgs<K>, Bits> wide_columns{"best_columns",
+                                                            "best_wide_columns_u{}"};
+  const KernelFamily<BestFewColumnsArgs<K>, Bits> few_columns{"best_columns",
+                                                              "best_few_columns_u{}"};
+  const KernelFamily<JoinBestArgs<K>, KeyBits<K>> join{"best", "join_best_u{}"};
+};
+const BestKernels<uint32_t> kBest32;
+const BestKernels<uint64_t> kBest64;
+template <class K>
+const BestKernels<K>& best_kernels() {
+  if constexpr (sizeof(K) == 8) {
+    return kBest64;
+  } else {
+    return kBest32;
+  }
+}
 
 /// The largest or smallest, or where it is.
 class BestLauncher {
@@ -259,7 +308,7 @@ class BestLauncher {
     Rows rows;
     rows.kept = kept;
     rows.n = static_cast<uint64_t>(n);
-    const bool is_short = dense && packs <= 8;
+    const bool is_short = dense && packs <= int64_t{kShortBestPacks};
     rows.width_log = ceil_log(static_cast<uint64_t>(is_short ? packs : divide_up(packs, 8)));
     rows.width_log = std::min(rows.width_log, 8u);
     if (beside) {
@@ -276,20 +325,20 @@ class BestLauncher {
     const unsigned a_group = kRowItems * (is_short ? kShortBests : 1);
     const Grid grid{{static_cast<unsigned>((items + a_group - 1) / a_group), 1, 1}};
     if (is_short) {
-      gpu_.launch("best", fmt::format("best_short_rows_u{}", 8 * elem_), grid, target(y), x, rows,
-                  rule<K>());
+      best_kernels<K>().short_rows(8 * elem_).launch(gpu_, grid, {target(y), x, rows, rule<K>()});
       return;
     }
-    with_parts<K>(
-        y, kept, 1, rows.blocks, [&](const BestTarget& target, const BestParts<K>& parts) {
-          gpu_.launch("best", fmt::format("best_{}_u{}", dense ? "rows" : "lines", 8 * elem_), grid,
-                      target, parts, x, rows, line_, rule<K>());
-        });
+    with_parts<K>(y, kept, 1, rows.blocks,
+                  [&](const BestTarget& target, const BestParts<K>& parts) {
+                    const BestKernels<K>& kernels = best_kernels<K>();
+                    (dense ? kernels.rows : kernels.lines)(8 * elem_).launch(
+                        gpu_, grid, {target, parts, x, rows, line_, rule<K>()});
+                  });
   }
 
   template <class K>
   void columns(void* y, const void* x, const Nest<2>& kept) const {
-    const int64_t most = elem_ == 1 ? 8 : 16 / elem_, n = reduction_.n;
+    const int64_t most = wide_columns(static_cast<uint32_t>(elem_)), n = reduction_.n;
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, n);
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
@@ -311,15 +360,15 @@ class BestLauncher {
     grid.items = 1u << (c.lanes_log + c.across_log);
     grid.groups[0] = c.outer.elems * c.blocks * c.strips;
     if (alone && wide && n <= int64_t{kFewBests} && line_.rank == 1) {
-      gpu_.launch("best_columns", fmt::format("best_few_columns_u{}", 8 * elem_), grid, target(y),
-                  x, c, line_.stride[0], rule<K>());
+      best_kernels<K>().few_columns(8 * elem_).launch(
+          gpu_, grid, {target(y), x, c, line_.stride[0], rule<K>()});
       return;
     }
     with_parts<K>(y, kept, c.columns, c.blocks,
                   [&](const BestTarget& target, const BestParts<K>& parts) {
-                    gpu_.launch("best_columns",
-                                fmt::format("best_{}columns_u{}", wide ? "wide_" : "", 8 * elem_),
-                                grid, target, parts, x, c, line_, rule<K>());
+                    const BestKernels<K>& kernels = best_kernels<K>();
+                    (wide ? kernels.wide_columns : kernels.columns)(8 * elem_).launch(
+                        gpu_, grid, {target, parts, x, c, line_, rule<K>()});
                   });
   }
 
@@ -342,8 +391,9 @@ class BestLauncher {
     const uint64_t items = uint64_t{kept.elems} << parts.width_log;
     Grid grid{{static_cast<unsigned>((items + kRowItems - 1) / kRowItems), 1, 1}};
     grid.early = true;
-    gpu_.launch("best", fmt::format("join_best_u{}", 8 * sizeof(K)), grid, target(y), partial,
-                parts, rule<K>());
+    best_kernels<K>()
+        .join(8 * sizeof(K))
+        .launch(gpu_, grid, {target(y), partial, parts, rule<K>()});
   }
 
   Gpu& gpu_;

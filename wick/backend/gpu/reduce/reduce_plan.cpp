@@ -1,5 +1,7 @@
 #include "wick/backend/gpu/reduce/reduce_plan.h"
 
+#include "wick/backend/gpu/kernels/device/features.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -57,8 +59,8 @@ bool Reduction::has_dense_columns(const void* data, DType dtype, int64_t each) c
 
 int64_t Reduction::most_items() const {
   // Rows: 128 for each of 8 chunks. Few columns, of which a group has no more: a team each.
-  constexpr int64_t kMost = 1024, kTeam = 32;
-  return std::max(kTeam, std::min(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), kMost));
+  constexpr int64_t kMost = 1024;
+  return std::clamp(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), int64_t{kTeam}, kMost);
 }
 
 Line Reduction::line() const {

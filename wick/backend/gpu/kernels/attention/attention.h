@@ -4,7 +4,7 @@
 // the join of chunks, and elements of a dtype that is known as the kernel runs. The order of
 // operations is that of docs/design/numerics/attention.md.
 
-#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 #include "wick/backend/gpu/kernels/device/element.h"
 
 namespace wick::gpu {

@@ -7,6 +7,7 @@
 // Bytes moved: each element read once and written once.
 
 #include "wick/backend/gpu/kernels/layout/walk.h"
+#include "wick/backend/gpu/kernels/move/move_abi.h"
 
 namespace wick::gpu {
 
@@ -81,15 +82,14 @@ WICK_DEVICE void cast_singles(void* out, const From* WICK_RESTRICT in, const Nes
 
 }  // namespace wick::gpu
 
-#define WICK_CAST_KERNEL(from, to)                                     \
-  WICK_KERNEL(cast_##from##_##to, wick::gpu::kMapItems)                \
-  (wick::gpu::Storage_##to * out, const wick::gpu::Storage_##from* in, \
-   const wick::gpu::Nest<2> nest, wick::math::u32 rest) {              \
-    wick::gpu::cast_packs(out, in, nest, rest);                        \
+#define WICK_CAST_KERNEL(from, to)                                                           \
+  WICK_KERNEL(cast_##from##_##to, CastArgs, wick::gpu::kMapItems) {                       \
+    wick::gpu::cast_packs(static_cast<wick::gpu::Storage_##to*>(args.out),                   \
+                          static_cast<const wick::gpu::Storage_##from*>(args.in), args.nest, \
+                          args.rest);                                                        \
   }
-#define WICK_CAST_SINGLES(from)                                                   \
-  WICK_KERNEL(cast_singles_##from, wick::gpu::kMapItems)                          \
-  (void* out, const wick::gpu::Storage_##from* in, const wick::gpu::Nest<2> nest, \
-   wick::math::u32 to) {                                                          \
-    wick::gpu::cast_singles(out, in, nest, to);                                   \
+#define WICK_CAST_SINGLES(from)                                                               \
+  WICK_KERNEL(cast_singles_##from, CastSinglesArgs, wick::gpu::kMapItems) {                \
+    wick::gpu::cast_singles(args.out, static_cast<const wick::gpu::Storage_##from*>(args.in), \
+                            args.nest, args.to);                                              \
   }

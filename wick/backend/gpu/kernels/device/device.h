@@ -22,6 +22,7 @@
 // clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 items, and
 // with as few registers each. The groups a processor is to hold it chooses by itself.
 #define WICK_BOUNDS(items, ...) __attribute__((amdgpu_flat_work_group_size(1, items)))
+#define WICK_ARGUMENTS
 #else
 #define WICK_AMD 0
 #define WICK_DEVICE __device__ __forceinline__
@@ -29,19 +30,21 @@
 #define WICK_SHARED __shared__
 #define WICK_GLOBAL __global__
 #define WICK_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
+// Arguments are read where the driver put them: taking the address of one makes no copy.
+#define WICK_ARGUMENTS __grid_constant__
 #endif
 #define WICK_RESTRICT __restrict__
 
-/// WICK_KERNEL(name, items)(arguments) { … }: a kernel by that very name, for groups of `items`.
-/// Further arguments: the least groups that a processor is to hold at once.
-#define WICK_KERNEL(name, ...) extern "C" WICK_GLOBAL void WICK_BOUNDS(__VA_ARGS__) name
+/// WICK_KERNEL(name, Args, items) { … }: a kernel by that very name, for groups of `items`, which
+/// takes the struct wick::gpu::Args by value as `args`. Further arguments: the least groups that a
+/// processor is to hold at once.
+#define WICK_KERNEL(name, Args, ...)                   \
+  extern "C" WICK_GLOBAL void WICK_BOUNDS(__VA_ARGS__) \
+      name(WICK_ARGUMENTS const wick::gpu::Args args)
 
 namespace wick::gpu {
 
 using namespace wick::math;
-
-/// Lanes of a team.
-inline constexpr u32 kTeam = 32;
 
 /// What a load or a store moves at most.
 struct alignas(16) Bytes16 {

@@ -71,6 +71,9 @@
 
 namespace wick::gpu {
 
+/// Lanes of a team, on every chip.
+inline constexpr math::u32 kTeam = 32;
+
 /// A bit of an image's word.
 enum class Feature : math::u32 {
   matrix_unit = 1,   ///< multiplies matrices of f16 and bf16: mma.h

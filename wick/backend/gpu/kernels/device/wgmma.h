@@ -51,9 +51,6 @@ WICK_DEVICE void wait(Barrier& b, u32 parity) {
 
 // ---- Copies.
 
-/// A kernel's parameter that copies read, too.
-#define WICK_COPY_MAP const __grid_constant__ wick::gpu::CopyMap
-
 /// Copies the box at these coordinates, the first along neighbours in memory; zeros for what lies
 /// outside. Its bytes count at the barrier.
 WICK_DEVICE void copy_box(void* to, const CopyMap& map, i32 x, i32 y, i32 z, Barrier& b) {

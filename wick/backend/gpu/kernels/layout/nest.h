@@ -58,4 +58,10 @@ struct Nest {
   }
 };
 
+/// Elements `step` apart. wide: side by side, and fours of them aligned to their size.
+struct Spread {
+  i64 step;
+  u32 wide;
+};
+
 }  // namespace wick::gpu

@@ -17,8 +17,6 @@
 
 namespace wick::gpu {
 
-inline constexpr u32 kLoopItems = 256;
-
 /// Rows of a matrix from a tile's first on: `rows` of them exist.
 template <class T>
 struct TileRows {

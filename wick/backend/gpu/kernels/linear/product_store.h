@@ -3,7 +3,7 @@
 // What is done with a product's sums.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/linear/product.h"
+#include "wick/backend/gpu/kernels/linear/product_abi.h"
 
 namespace wick::gpu {
 

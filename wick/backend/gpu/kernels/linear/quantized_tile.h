@@ -156,8 +156,9 @@ struct StagedColumns {
   /// Words from a block's scales to the next one's: on AMD four columns' of eight blocks are in all
   /// banks, and neighbouring items take those.
   static constexpr u32 kPitch = kColumns + (WICK_AMD ? 4 : 0);
-  static constexpr u32 kBytes =
-      kChunks * (kColumns * kChunkBytes + kChunkBlocks * kPitch * 4 * (kExtra ? 2 : 1));
+  static constexpr u32 kBytes = staged_bytes(kColumns, kChunks, kExtra, WICK_AMD != 0);
+  static_assert(kBytes ==
+                kChunks * (kColumns * kChunkBytes + kChunkBlocks * kPitch * 4 * (kExtra ? 2 : 1)));
   u8* values;   // [chunk][column] of kChunkBytes
   u32* scales;  // [chunk][block][column in the order of places], kPitch apart: bits of d
   u32* extras;  // so, too: extra_of

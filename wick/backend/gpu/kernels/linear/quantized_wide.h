@@ -18,16 +18,15 @@
 
 namespace wick::gpu {
 
-constexpr u32 kItems = 384, kMultiplying = 256, kCopying = kItems - kMultiplying;
-constexpr u32 kTileItems = 256;
-constexpr u32 kUnits = 8, kColumns = 128, kStageBlocks = 4;
+constexpr u32 kItems = kWideQuantizedItems, kMultiplying = 256, kCopying = kItems - kMultiplying;
+constexpr u32 kUnits = kWideRowGroups, kColumns = kWideColumns, kStageBlocks = kWideStageBlocks;
 /// A record, the columns of a stage as they come from memory: values, two blocks of all columns at
 /// a time, each as two matrices of 64 columns (describe<false>); four bytes of each column; four of
 /// each block and column. What these are, a kernel says.
 constexpr u32 kValueBytes = kColumns * kStageBlocks * 64, kPairBytes = kValueBytes / 2;
 constexpr u32 kMatrixBytes = kPairBytes / 2;
-constexpr u32 kOfColumns = kValueBytes, kOfBlocks = kOfColumns + kColumns * 4;
-constexpr u32 kRecordBytes = kOfBlocks + kStageBlocks * kColumns * 4;
+constexpr u32 kOfColumns = kWideOfColumns, kOfBlocks = kWideOfBlocks;
+static_assert(kOfColumns == kValueBytes);
 
 /// What an item prepares of the columns: half a block; 16 items have a column's chunk. Columns up
 /// to the last tile's end are zeros.
@@ -39,7 +38,8 @@ struct ColumnHalf {
   WICK_DEVICE ColumnHalf(const Bytes16* q, const ActivationScale* scales, u32 chunks, u32 columns) {
     const u64 at = u64{group()} * kTileItems + item();
     half = static_cast<u32>(at) % 2, j = static_cast<u32>(at) / 2 % kChunkBlocks;
-    chunk = static_cast<u32>(at / 16 % chunks), column = static_cast<u32>(at / 16 / chunks);
+    chunk = static_cast<u32>(at / kChunkItems % chunks),
+    column = static_cast<u32>(at / kChunkItems / chunks);
     let_later_start();
     wait_for_earlier();
     if (column >= columns) return;
@@ -51,7 +51,7 @@ struct ColumnHalf {
 
 /// Where the record of a column's block j of a chunk begins, of tiles with so many chunks.
 WICK_DEVICE u64 record_at(u32 column, u32 chunk, u32 j, u32 chunks) {
-  return (u64{column / kColumns} * chunks * 2 + chunk * 2 + j / kStageBlocks) * kRecordBytes;
+  return (u64{column / kColumns} * chunks * 2 + chunk * 2 + j / kStageBlocks) * kWideRecordBytes;
 }
 /// Half a block's values, times a factor that is exact, as f16 where products look for them: bytes
 /// 0 and 2 of each word, then 1 and 3.
@@ -82,11 +82,12 @@ template <class Q>
 struct Stage {
   static constexpr u32 kQuantBytes = Q::kQuants * kPieceBytes / 2;
   static constexpr u32 kScaleBytes = Q::kScales * kPieceBytes;
-  static constexpr u32 kRecord = Q::kMinimum ? kRecordBytes : kOfBlocks;  // what is needed of it
+  static constexpr u32 kRecord =
+      Q::kMinimum ? kWideRecordBytes : kOfBlocks;  // what is needed of it
   static constexpr u32 kUnit = kQuantBytes + kScaleBytes;
-  static constexpr u32 kUsed = kRecord + kUnits * kUnit, kBytes = (kUsed + 1023) / 1024 * 1024;
-  static constexpr u32 kRoom = 227 * 1024;
-  static constexpr u32 kMost = kRoom / (kBytes + 2 * 8), kCount = kMost < 5 ? kMost : 5;
+  static constexpr u32 kBytes = wide_stage_bytes(Q::kPieces, Q::kMinimum);
+  static constexpr u32 kCount = wide_stages(kBytes);
+  static_assert(kRecord + kUnits * kUnit <= kBytes);
 };
 
 /// What a group's warps share.
@@ -129,7 +130,7 @@ struct Wide {
     return weights + u64{g < count ? g : count - 1} * chunks * kUnitBytes<Q>;
   }
   WICK_DEVICE const u8* record(u32 tile, u32 stage) const {
-    return records + (u64{tile % column_tiles} * chunks * 2 + stage) * kRecordBytes;
+    return records + (u64{tile % column_tiles} * chunks * 2 + stage) * kWideRecordBytes;
   }
 };
 
@@ -326,15 +327,16 @@ extern WICK_SHARED KiB dynamic_shared[];
 
 }  // namespace wick::gpu
 
-#define WICK_WIDE_KERNEL(name, format)                                                      \
-  WICK_KERNEL(wide_##name, wick::gpu::kItems, 1)                                            \
-  (wick::gpu::LinearOut out, const wick::math::u8* weights, const wick::gpu::Bytes16* q,    \
-   const wick::math::ActivationScale* scales, wick::math::u32 chunks, wick::math::u32 rows, \
-   wick::math::u32 columns, const wick::math::u8* records, wick::math::u32 column_tiles,    \
-   wick::math::u32 tiles) {                                                                 \
-    wick::gpu::multiply_wide<wick::gpu::format>(                                            \
-        out, {weights, records, q, scales, chunks, rows, columns, column_tiles, tiles},     \
-        reinterpret_cast<wick::math::u8*>(wick::gpu::dynamic_shared));                      \
+#define WICK_WIDE_KERNEL(name, format)                                                    \
+  WICK_KERNEL(wide_##name, WideArgs, wick::gpu::kItems, 1) {                              \
+    wick::gpu::multiply_wide<wick::gpu::format>(                                          \
+        args.product.out,                                                                 \
+        {static_cast<const wick::math::u8*>(args.product.weights),                        \
+         static_cast<const wick::math::u8*>(args.records),                                \
+         static_cast<const wick::gpu::Bytes16*>(args.product.q), args.product.scales,     \
+         args.product.chunks, args.product.rows, args.product.columns, args.column_tiles, \
+         args.tiles},                                                                     \
+        reinterpret_cast<wick::math::u8*>(wick::gpu::dynamic_shared));                    \
   }
 
 #endif

@@ -3,7 +3,7 @@
 // Rows of activations in any float dtype, read one element at a time.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/linear/product.h"
+#include "wick/backend/gpu/kernels/linear/product_abi.h"
 
 namespace wick::gpu {
 

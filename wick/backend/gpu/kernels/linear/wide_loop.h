@@ -15,9 +15,10 @@ namespace wick::gpu {
 template <u32 kRowsA, u32 kRowsB>
 struct Ring {
   static constexpr u32 kDepth = 64, kBytesA = kRowsA * 128, kBytesB = kRowsB * 128;
-  static constexpr u32 kStageBytes = kBytesA + kBytesB, kStages = (192 << 10) / kStageBytes;
+  static constexpr u32 kStageBytes = kBytesA + kBytesB, kStages = kWideStageBytes / kStageBytes;
   /// With room to put the first stage on 1 KiB, as mixed pieces want it.
   static constexpr u32 kSharedBytes = 1024 + kStages * (kStageBytes + 2 * sizeof(Barrier));
+  static_assert(kSharedBytes <= kWideStageBytes + kWideBesides);
 
   char* stages;
   Barrier *full, *empty;  // of each stage
@@ -64,8 +65,8 @@ template <class T, u32 kColumns, bool kTurnA, bool kTurnB>
 class WideLoop {
  public:
   using Sum = float;
-  static constexpr u32 kM = 128, kN = kColumns;
-  static constexpr u32 kItems = 384, kReaders = 8;  // warps that multiply
+  static constexpr u32 kM = kWideRows, kN = kColumns;
+  static constexpr u32 kItems = kWideItems, kReaders = 8;  // warps that multiply
   using Stages = Ring<kM, kN>;
   using Place = RingPlace<Stages::kStages>;
 

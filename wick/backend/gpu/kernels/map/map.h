@@ -10,21 +10,17 @@
 // `with(body)` calls body(f) with the function: of one row, or by a switch of the row asked for.
 
 #include "wick/backend/gpu/kernels/layout/walk.h"
-#include "wick/backend/gpu/kernels/map/map_ops.h"
+#include "wick/backend/gpu/kernels/map/map_abi.h"
 #include "wick/math/arithmetic.h"
 #include "wick/math/narrow.h"
 
 namespace wick::gpu {
 
-/// Who divided by zero reports here.
-struct Divisions {
-  FaultLine* line;
-  u64 note;
-};
 /// The numbers of a row that takes some.
 template <class C>
 struct Numbers {
   C p, q;
+  WICK_DEVICE static Numbers of(const Number& p, const Number& q) { return {p.as<C>(), q.as<C>()}; }
 };
 
 struct Integers {};
@@ -34,10 +30,10 @@ struct Any {};   // Real, and bool, which is u8 here
 struct Bits {};  // Integers, and bool
 /// Whether a row of ops.def with these dtypes has T.
 template <class T, class Dtypes>
-inline constexpr bool kHas =
-    kSame<Dtypes, Real> || kSame<Dtypes, Any> ||
-    (math::Real<Compute<T>> ? kSame<Dtypes, Floats>
-                            : kSame<Dtypes, Integers> || kSame<Dtypes, Bits>);
+inline constexpr bool kHas = kSame<Dtypes, Real> || kSame<Dtypes, Any> ||
+                             (math::Real<Compute<T>>
+                                  ? kSame<Dtypes, Floats>
+                                  : kSame<Dtypes, Integers> || kSame<Dtypes, Bits>);
 
 #define WICK_ROW_CALL(name, ...)             \
   if constexpr (kSame<T, bf16>) {            \

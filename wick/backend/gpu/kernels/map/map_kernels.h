@@ -6,32 +6,33 @@
 #define WICK_MAP_NAME(name) WICK_MAP_JOIN(name, WICK_MAP_DTYPE)
 #define WICK_MAP_TYPE wick::gpu::WICK_MAP_JOIN(Storage, WICK_MAP_DTYPE)
 
-#define WICK_MAP_UNARY(name)                                                      \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                          \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,   \
-   wick::math::u32 rest) {                                                        \
-    wick::gpu::map_packs(out, in, nest, rest, [](auto body) {                     \
-      body([](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x); }); \
-    });                                                                           \
+#define WICK_MAP_OUT static_cast<WICK_MAP_TYPE*>(args.out)
+#define WICK_MAP_TRUTHS static_cast<wick::math::u8*>(args.out)
+#define WICK_MAP_IN(operand) static_cast<const WICK_MAP_TYPE*>(args.operand)
+#define WICK_MAP_NUMBERS wick::gpu::Numbers<wick::gpu::Compute<WICK_MAP_TYPE>>::of(args.p, args.q)
+
+#define WICK_MAP_UNARY(name)                                                                  \
+  WICK_KERNEL(WICK_MAP_NAME(name), UnaryArgs, wick::gpu::kMapItems) {                         \
+    wick::gpu::map_packs(WICK_MAP_OUT, WICK_MAP_IN(in), args.nest, args.rest, [](auto body) { \
+      body([](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x); });             \
+    });                                                                                       \
   }
-#define WICK_MAP_UNARY_WITH(name)                                                           \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                                    \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,             \
-   wick::math::u32 rest, wick::gpu::Numbers<wick::gpu::Compute<WICK_MAP_TYPE>> numbers) {   \
-    wick::gpu::map_packs(out, in, nest, rest, [&](auto body) {                              \
-      body([&](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, numbers); }); \
-    });                                                                                     \
+#define WICK_MAP_UNARY_WITH(name)                                                              \
+  WICK_KERNEL(WICK_MAP_NAME(name), UnaryWithArgs, wick::gpu::kMapItems) {                      \
+    const auto numbers = WICK_MAP_NUMBERS;                                                     \
+    wick::gpu::map_packs(WICK_MAP_OUT, WICK_MAP_IN(in), args.nest, args.rest, [&](auto body) { \
+      body([&](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, numbers); });    \
+    });                                                                                        \
   }
-#define WICK_MAP_BINARY(name)                                                     \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                          \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b,           \
-   const wick::gpu::Nest<3> nest, wick::math::u32 rest, wick::math::u32 repeated, \
-   wick::gpu::Divisions divisions) {                                              \
-    wick::gpu::map_packs(out, a, b, nest, rest, repeated, [&](auto body) {        \
-      body([&](auto x, auto y) {                                                  \
-        return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, y, divisions);       \
-      });                                                                         \
-    });                                                                           \
+#define WICK_MAP_BINARY(name)                                                                   \
+  WICK_KERNEL(WICK_MAP_NAME(name), BinaryArgs, wick::gpu::kMapItems) {                          \
+    wick::gpu::map_packs(WICK_MAP_OUT, WICK_MAP_IN(a), WICK_MAP_IN(b), args.nest, args.rest,    \
+                         args.repeated, [&](auto body) {                                        \
+                           body([&](auto x, auto y) {                                           \
+                             return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, y,            \
+                                                                               args.divisions); \
+                           });                                                                  \
+                         });                                                                    \
   }
 #define WICK_RARE_ROW(name)
 #define WICK_MAP_Real(kernel) kernel
@@ -52,33 +53,28 @@
 #define WICK_BINARY(name, dtypes, ...) WICK_MAP_##dtypes(WICK_IF_RARE(name, WICK_MAP_BINARY)(name))
 #include "wick/op/ops.def"
 
-WICK_KERNEL(WICK_MAP_NAME(unary_singles), wick::gpu::kMapItems)
-(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
- wick::gpu::UnaryRow op) {
-  wick::gpu::map_singles(out, in, nest, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+WICK_KERNEL(WICK_MAP_NAME(unary_singles), UnarySinglesArgs, wick::gpu::kMapItems) {
+  wick::gpu::map_singles(WICK_MAP_OUT, WICK_MAP_IN(in), args.nest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
     });
   });
 }
 
-WICK_KERNEL(WICK_MAP_NAME(unary_with_singles), wick::gpu::kMapItems)
-(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
- wick::gpu::UnaryWithRow op, wick::gpu::Numbers<wick::gpu::Compute<WICK_MAP_TYPE>> numbers) {
-  wick::gpu::map_singles(out, in, nest, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+WICK_KERNEL(WICK_MAP_NAME(unary_with_singles), UnaryWithSinglesArgs, wick::gpu::kMapItems) {
+  const auto numbers = WICK_MAP_NUMBERS;
+  wick::gpu::map_singles(WICK_MAP_OUT, WICK_MAP_IN(in), args.nest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([&](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x, numbers); });
     });
   });
 }
 
-WICK_KERNEL(WICK_MAP_NAME(binary_singles), wick::gpu::kMapItems)
-(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b, const wick::gpu::Nest<3> nest,
- wick::gpu::BinaryRow op, wick::gpu::Divisions divisions) {
-  wick::gpu::map_singles(out, a, b, nest, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+WICK_KERNEL(WICK_MAP_NAME(binary_singles), BinarySinglesArgs, wick::gpu::kMapItems) {
+  wick::gpu::map_singles(WICK_MAP_OUT, WICK_MAP_IN(a), WICK_MAP_IN(b), args.nest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([&](auto x, auto y) {
-        return decltype(row)::template call<WICK_MAP_TYPE>(x, y, divisions);
+        return decltype(row)::template call<WICK_MAP_TYPE>(x, y, args.divisions);
       });
     });
   });
@@ -86,35 +82,30 @@ WICK_KERNEL(WICK_MAP_NAME(binary_singles), wick::gpu::kMapItems)
 
 // One kernel for all rows: they take an instruction or two an element.
 
-WICK_KERNEL(WICK_MAP_NAME(test), wick::gpu::kMapItems)
-(wick::math::u8* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest, wick::math::u32 rest,
- wick::gpu::TestRow op) {
-  wick::gpu::map_packs(out, in, nest, rest, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+WICK_KERNEL(WICK_MAP_NAME(test), TestArgs, wick::gpu::kMapItems) {
+  wick::gpu::map_packs(WICK_MAP_TRUTHS, WICK_MAP_IN(in), args.nest, args.rest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
     });
   });
 }
-WICK_KERNEL(WICK_MAP_NAME(test_singles), wick::gpu::kMapItems)
-(wick::math::u8* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
- wick::gpu::TestRow op) {
-  wick::gpu::map_singles(out, in, nest, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+WICK_KERNEL(WICK_MAP_NAME(test_singles), TestSinglesArgs, wick::gpu::kMapItems) {
+  wick::gpu::map_singles(WICK_MAP_TRUTHS, WICK_MAP_IN(in), args.nest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
     });
   });
 }
 
-WICK_KERNEL(WICK_MAP_NAME(compare), wick::gpu::kMapItems)
-(wick::math::u8* out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b, const wick::gpu::Nest<3> nest,
- wick::math::u32 rest, wick::math::u32 repeated, wick::gpu::Truth truth) {
-  wick::gpu::map_packs(out, a, b, nest, rest, repeated,
+WICK_KERNEL(WICK_MAP_NAME(compare), CompareArgs, wick::gpu::kMapItems) {
+  const wick::gpu::Truth truth = args.truth;
+  wick::gpu::map_packs(WICK_MAP_TRUTHS, WICK_MAP_IN(a), WICK_MAP_IN(b), args.nest, args.rest,
+                       args.repeated,
                        [&](auto body) { body([&](auto x, auto y) { return truth.of(x, y); }); });
 }
-WICK_KERNEL(WICK_MAP_NAME(compare_singles), wick::gpu::kMapItems)
-(wick::math::u8* out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b, const wick::gpu::Nest<3> nest,
- wick::gpu::Truth truth) {
-  wick::gpu::map_singles(out, a, b, nest,
+WICK_KERNEL(WICK_MAP_NAME(compare_singles), CompareSinglesArgs, wick::gpu::kMapItems) {
+  const wick::gpu::Truth truth = args.truth;
+  wick::gpu::map_singles(WICK_MAP_TRUTHS, WICK_MAP_IN(a), WICK_MAP_IN(b), args.nest,
                          [&](auto body) { body([&](auto x, auto y) { return truth.of(x, y); }); });
 }
 
@@ -122,6 +113,10 @@ WICK_KERNEL(WICK_MAP_NAME(compare_singles), wick::gpu::kMapItems)
 #undef WICK_MAP_JOIN
 #undef WICK_MAP_NAME
 #undef WICK_MAP_TYPE
+#undef WICK_MAP_OUT
+#undef WICK_MAP_TRUTHS
+#undef WICK_MAP_IN
+#undef WICK_MAP_NUMBERS
 #undef WICK_MAP_UNARY
 #undef WICK_MAP_UNARY_WITH
 #undef WICK_MAP_BINARY

@@ -5,7 +5,7 @@
 // of its bits.
 
 #include "wick/backend/gpu/kernels/device/device.h"
-#include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 
 namespace wick::gpu {
 

@@ -8,7 +8,7 @@
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 #include "wick/math/reducers.h"
 
 namespace wick::gpu {
@@ -106,10 +106,6 @@ WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
 /// Neighbouring elements of an item of HeldRows.
 template <u32 kSteps, class T>
 inline constexpr u32 kHeldEach = held_each(kSteps, sizeof(T));
-/// Rows that an item holds: several of few elements.
-template <u32 kSteps>
-inline constexpr u32 kHeldRowsOf = kSteps == 1 ? 2 : 1;
-
 /// Several rows of each item, which holds some packs of each of them. Pack s starts s · 128
 /// elements after the item's first; but in rows of at most 128 elements, where kSteps is 1, an item
 /// has four lanes of the order, those that its first two distances bring together. Dense rows,

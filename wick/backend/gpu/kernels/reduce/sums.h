@@ -4,7 +4,7 @@
 // 2^32 or 2^64 by the unsigned type of their width.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 #include "wick/backend/gpu/kernels/reduce/rows.h"
 
 namespace wick::gpu {

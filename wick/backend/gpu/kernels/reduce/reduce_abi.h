@@ -1,6 +1,7 @@
 #pragma once
 
-// What kernels of reductions are told, by the host, about the elements they reduce.
+// Arguments of the kernels of reductions, and what host and kernels agree on about the order and
+// the spread of their work. Pointers are to elements of the dtype that a kernel is named after.
 
 #include "wick/backend/gpu/kernels/layout/nest.h"
 
@@ -18,6 +19,11 @@ inline constexpr u32 kShortSums = 2, kShortBests = 4;
 inline constexpr u32 kFewBests = 4;
 /// Partial results that an item of join.gpu takes.
 inline constexpr u32 kJoined = 16;
+/// Packs of a row, an item each, that best_short_rows takes at most.
+inline constexpr u32 kShortBestPacks = 8;
+
+/// Neighbouring columns of an item of *_wide_columns, of so many bytes an element.
+WICK_FN constexpr u32 wide_columns(u32 bytes) { return bytes == 1 ? 8 : 16 / bytes; }
 
 /// Where an index lies in every operand: Nest::locate in little code, for once an item.
 template <u32 N>
@@ -163,6 +169,83 @@ template <class K>
 struct BestParts {
   K* keys;
   u32* at;
+};
+
+/// REDUCER_rows_DTYPE and REDUCER_lines_DTYPE: results, or partial results where `parts` isn't
+/// null. The mean is the sum with a divisor other than 1.
+struct SumRowsArgs {
+  void *out, *parts;
+  const void* in;
+  Rows rows;
+  Line line;
+  double divisor;
+};
+/// REDUCER_columns_DTYPE and REDUCER_wide_columns_DTYPE.
+struct SumColumnsArgs {
+  void *out, *parts;
+  const void* in;
+  Columns columns;
+  Line line;
+  double divisor;
+};
+
+/// The dtype that join.gpu stores: that of the partial results, or a narrower one.
+enum class StoredAs : u32 { partial, f16, bf16, f8e4m3, u16, u8 };
+/// join_REDUCER_TYPE: partial results to results, or, where `next` isn't null, to fewer partial
+/// results.
+struct JoinSumsArgs {
+  void *out, *next;
+  const void* in;
+  Parts parts;
+  double divisor;
+  StoredAs as;
+};
+
+/// best_rows_uBITS and best_lines_uBITS: with keys of type K, results or, where parts.keys isn't
+/// null, partial results.
+template <class K>
+struct BestRowsArgs {
+  BestTarget target;
+  BestParts<K> parts;
+  const void* in;
+  Rows rows;
+  Line line;
+  KeyRule<K> rule;
+};
+/// best_short_rows_uBITS.
+template <class K>
+struct BestShortRowsArgs {
+  BestTarget target;
+  const void* in;
+  Rows rows;
+  KeyRule<K> rule;
+};
+/// best_columns_uBITS and best_wide_columns_uBITS.
+template <class K>
+struct BestColumnsArgs {
+  BestTarget target;
+  BestParts<K> parts;
+  const void* in;
+  Columns columns;
+  Line line;
+  KeyRule<K> rule;
+};
+/// best_few_columns_uBITS: columns of up to kFewBests rows, `step` apart.
+template <class K>
+struct BestFewColumnsArgs {
+  BestTarget target;
+  const void* in;
+  Columns columns;
+  i64 step;
+  KeyRule<K> rule;
+};
+/// join_best_uBITS: partial results to results.
+template <class K>
+struct JoinBestArgs {
+  BestTarget target;
+  BestParts<K> in;
+  Parts parts;
+  KeyRule<K> rule;
 };
 
 /// Neighbouring elements of an item that holds some packs of a row, by how many packs and by the

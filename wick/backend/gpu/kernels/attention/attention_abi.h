@@ -1,17 +1,15 @@
 #pragma once
 
-// What the host hands to attention kernels, by value.
+// Arguments of the kernels of attention and of rotary positions.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
+#include "wick/backend/gpu/kernels/layout/nest.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
 #include "wick/math/fn.h"
 
 namespace wick::gpu {
 
 using math::i32;
-using math::i64;
-using math::u32;
-using math::u64;
 
 /// Keys that are joined at once: the chunks of docs/design/numerics/attention.md.
 inline constexpr u32 kAttentionChunk = 256;
@@ -52,8 +50,8 @@ struct AttentionCall {
   u32 dtype;  ///< of q and out
 };
 
-/// Tokens whose keys or values a group of fill_cache stores.
-inline constexpr u32 kFillTokens = 32;
+/// Items of a group of fill_cache, and tokens whose keys or values it stores.
+inline constexpr u32 kFillItems = 256, kFillTokens = 32;
 
 /// Rows that a call of attention computes on their way into the caches (Backend::cached_attention).
 struct CacheCall {
@@ -84,6 +82,71 @@ struct DecodePlan {
   u32 slices;    ///< pieces into which they cut its outputs' elements; parts / slices those of rows
   u32* arrived;  ///< a zero for every (batch, query, key head, tile, part)
   Blocks blocks;  ///< where results go as blocks; without q: to `out`
+};
+
+/// attention_ROWS_DTYPE: groups take blocks of rows, slabs of a value's elements, and of the chunks
+/// one of so many splits.
+struct AttentionRowsArgs {
+  AttentionCall call;
+  AttentionParts parts;
+  u32 blocks, slabs, splits;
+};
+/// Items of a group; elements of a value that it takes.
+inline constexpr u32 kRowsItems = 256, kRowsWidth = 128;
+
+/// attention_join and flash_join: parts to results.
+struct JoinArgs {
+  AttentionCall call;
+  AttentionParts parts;
+};
+inline constexpr u32 kJoinItems = 128;
+
+/// fill_cache_DTYPE. q: where rotated queries go; null: nowhere.
+struct FillCacheArgs {
+  CacheCall cache;
+  float* q;
+};
+
+/// flash_WIDTH_DTYPE. alone: groups that have a multiprocessor of their own at first.
+struct FlashArgs {
+  AttentionCall call;
+  CacheCall cache;
+  AttentionParts parts;
+  u32 blocks, splits, alone;
+};
+/// Items of a group; its rows; keys of a tile.
+inline constexpr u32 kFlashItems = 128, kFlashRows = 64, kFlashKeys = 64;
+/// Numbers of 16 bits that a query's elements are split into.
+WICK_FN constexpr u32 flash_parts(bool of_f16) { return of_f16 ? 2 : 3; }
+/// Shared memory: queries in parts, two tiles each of keys and values, a float a row.
+WICK_FN constexpr u32 flash_bytes(u32 width, u32 parts) {
+  return width * 2 * (parts * kFlashRows + 4 * kFlashKeys) + kFlashRows * 4;
+}
+
+/// decode_DTYPE, decode_staged_DTYPE, decode_stream_DTYPE and decode_parts_DTYPE.
+struct DecodeArgs {
+  AttentionCall call;
+  CacheCall cache;
+  DecodePlan plan;
+  AttentionParts parts;
+};
+inline constexpr u32 kDecodeItems = 256;
+/// Where groups share a chunk there are 4 or 8, and each has so many keys of it at most, a bit
+/// apart from the next row for the banks' sake, and 32 elements of values.
+inline constexpr u32 kPartKeys = 64, kPartPitch = kPartKeys + 8, kPartWidth = 32;
+/// The ring of decode_stream: pieces, and bytes of each.
+inline constexpr u32 kStreamPieces = 4, kStreamPieceBytes = 16384;
+/// Heads of a group at most.
+inline constexpr u32 kDecodeRows = 4;
+
+/// rope_DTYPE, rope_singles_DTYPE and rope_interleaved_DTYPE: the nest has the output, the input,
+/// cosines and sines. The other element of a pair is so many elements behind.
+struct RopeArgs {
+  void* out;
+  const void* in;
+  const float *cos, *sin;
+  Nest<4> nest;
+  i64 out_second, in_second;
 };
 
 }  // namespace wick::gpu

@@ -1,0 +1,55 @@
+#pragma once
+
+// Arguments of the kernels that choose: slices of a tensor by ids, and a token by its logits.
+
+#include "wick/backend/gpu/kernels/device/fault.h"
+#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/math/sampling.h"
+
+namespace wick::gpu {
+
+enum class IdType : u32 { id_u8, id_u32, id_i32, id_i64 };
+
+/// Ids as kernels get them.
+struct Ids {
+  const void* data = nullptr;
+  IdType type = IdType::id_u32;
+  u32 note = 0;  ///< for a fault
+  FaultLine* line = nullptr;
+  i64 size = 0;  ///< ids are below it
+  i64 step = 0;  ///< units of the input from one slice to the next
+};
+
+/// select_BYTES: units of the output; operand 1 is a slice of the input, operand 2 the ids.
+struct SelectArgs {
+  void* out;
+  const void* in;
+  Nest<3> nest;
+  Ids ids;
+};
+
+/// Logits whose largest one is known, and that a group looks at.
+inline constexpr u32 kSlab = 128, kSampleItems = 512, kGroupLogits = 4 * kSampleItems;
+
+/// sample: see SampleState. Rows are sequences; steps and rows count elements.
+struct SampleArgs {
+  const float* logits;
+  i64 row, step;
+  u32 count;
+  u32 by_fours;      ///< logits lie side by side at multiples of 16 bytes
+  float* penalized;  ///< [sequences, count], for those whose history penalises tokens
+  u32* largest;      ///< [sequences, slabs]
+  u32* arrived;      ///< zeros, one a sequence
+  u32 *tokens, *positions, *history, *counts;
+  const u32* options;  ///< SamplerWords of each sequence
+  i64 token_step, position_step, history_row, history_step, counts_row, counts_step;
+  i64 options_row, options_step;
+  u32* chosen;
+  i64 chosen_row, chosen_step;
+  u32 room;    ///< of the history
+  u32 places;  ///< rows of `chosen`
+  FaultLine* faults;
+  u32 note;
+};
+
+}  // namespace wick::gpu

@@ -1,0 +1,192 @@
+#pragma once
+
+// Arguments of the elementwise kernels, and the rows of ops.def by numbers of their own for kernels
+// that have all of them. Pointers are to elements of the dtype that a kernel is named after;
+// results of tests and comparisons are bytes.
+
+#include "wick/backend/gpu/kernels/device/fault.h"
+#include "wick/backend/gpu/kernels/layout/nest.h"
+
+// Rows that have no kernels over packs: rare, and with so much arithmetic that elements one by one
+// cost little. Each kernel would be some ten kilobytes for every dtype and architecture.
+#define WICK_RARE_sin 0, WICK_RARE_ROW
+#define WICK_RARE_cos 0, WICK_RARE_ROW
+#define WICK_RARE_log1p 0, WICK_RARE_ROW
+#define WICK_RARE_expm1 0, WICK_RARE_ROW
+#define WICK_RARE_erf 0, WICK_RARE_ROW
+#define WICK_RARE_normcdf 0, WICK_RARE_ROW
+#define WICK_RARE_powf 0, WICK_RARE_ROW
+#define WICK_RARE_pow 0, WICK_RARE_ROW
+#define WICK_RARE_atan2 0, WICK_RARE_ROW
+#define WICK_RARE_rem 0, WICK_RARE_ROW
+/// WICK_RARE_ROW for those, `otherwise` for the others.
+#define WICK_IF_RARE(name, otherwise) WICK_SECOND_OF(WICK_RARE_##name, otherwise, 0)
+#define WICK_SECOND_OF(...) WICK_SECOND(__VA_ARGS__)
+#define WICK_SECOND(a, b, ...) b
+
+namespace wick::gpu {
+
+enum class UnaryRow : math::u32 {
+#define WICK_UNARY(name, ...) name,
+#include "wick/op/ops.def"
+};
+enum class UnaryWithRow : math::u32 {
+#define WICK_UNARY_WITH(name, ...) name,
+#include "wick/op/ops.def"
+};
+enum class TestRow : math::u32 {
+#define WICK_TEST(name, ...) name,
+#include "wick/op/ops.def"
+};
+enum class BinaryRow : math::u32 {
+#define WICK_BINARY(name, ...) name,
+#include "wick/op/ops.def"
+};
+/// What a comparison says, as a bit for each way in which two numbers may stand: their relation
+/// (below, equal, above, none of these), 4 more if the first isn't zero, 8 if the second isn't.
+struct Truth {
+  math::u32 bits = 0;
+
+  template <class C>
+  WICK_FN static constexpr math::u32 index(C a, C b) {
+    return (a < b    ? 0u
+            : a == b ? 1u
+            : a > b  ? 2u
+                     : 3u) +
+           (a != C(0) ? 4u : 0u) + (b != C(0) ? 8u : 0u);
+  }
+  template <class C>
+  WICK_FN math::u8 of(C a, C b) const {
+    return static_cast<math::u8>(bits >> index(a, b) & 1u);
+  }
+};
+
+/// Who divided by zero reports here.
+struct Divisions {
+  FaultLine* line;
+  u64 note;
+};
+
+/// A number of a row that takes some, as the bits of the dtype's compute type.
+struct Number {
+  u64 bits;
+
+  template <class C>
+  WICK_FN static Number of(C x) {
+    if constexpr (sizeof(C) == 8) {
+      return {__builtin_bit_cast(u64, x)};
+    } else if constexpr (sizeof(C) == 4) {
+      return {__builtin_bit_cast(u32, x)};
+    } else {
+      return {static_cast<u64>(x)};
+    }
+  }
+  template <class C>
+  WICK_FN C as() const {
+    if constexpr (sizeof(C) == 8) {
+      return __builtin_bit_cast(C, bits);
+    } else if constexpr (sizeof(C) == 4) {
+      return __builtin_bit_cast(C, static_cast<u32>(bits));
+    } else {
+      return static_cast<C>(bits);
+    }
+  }
+};
+
+// Kernels over packs: the nest counts packs of map_pack() elements, behind which `rest` elements
+// are left over. Bit k of `repeated`: input k is one element along the innermost dim.
+
+/// OP_DTYPE of one operand.
+struct UnaryArgs {
+  void* out;
+  const void* in;
+  Nest<2> nest;
+  u32 rest;
+};
+/// OP_DTYPE of one operand and numbers.
+struct UnaryWithArgs {
+  void* out;
+  const void* in;
+  Nest<2> nest;
+  u32 rest;
+  Number p, q;
+};
+/// OP_DTYPE of two operands.
+struct BinaryArgs {
+  void* out;
+  const void *a, *b;
+  Nest<3> nest;
+  u32 rest, repeated;
+  Divisions divisions;
+};
+/// test_DTYPE.
+struct TestArgs {
+  void* out;
+  const void* in;
+  Nest<2> nest;
+  u32 rest;
+  TestRow row;
+};
+/// compare_DTYPE.
+struct CompareArgs {
+  void* out;
+  const void *a, *b;
+  Nest<3> nest;
+  u32 rest, repeated;
+  Truth truth;
+};
+/// where_BYTES_CONDITIONBYTES.
+struct WhereArgs {
+  void* out;
+  const void *condition, *a, *b;
+  Nest<4> nest;
+  u32 rest, repeated;
+};
+
+// Kernels of single elements, of any layout: the nest counts elements.
+
+/// unary_singles_DTYPE.
+struct UnarySinglesArgs {
+  void* out;
+  const void* in;
+  Nest<2> nest;
+  UnaryRow row;
+};
+/// unary_with_singles_DTYPE.
+struct UnaryWithSinglesArgs {
+  void* out;
+  const void* in;
+  Nest<2> nest;
+  UnaryWithRow row;
+  Number p, q;
+};
+/// binary_singles_DTYPE.
+struct BinarySinglesArgs {
+  void* out;
+  const void *a, *b;
+  Nest<3> nest;
+  BinaryRow row;
+  Divisions divisions;
+};
+/// test_singles_DTYPE.
+struct TestSinglesArgs {
+  void* out;
+  const void* in;
+  Nest<2> nest;
+  TestRow row;
+};
+/// compare_singles_DTYPE.
+struct CompareSinglesArgs {
+  void* out;
+  const void *a, *b;
+  Nest<3> nest;
+  Truth truth;
+};
+/// where_singles_BYTES_CONDITIONBYTES.
+struct WhereSinglesArgs {
+  void* out;
+  const void *condition, *a, *b;
+  Nest<4> nest;
+};
+
+}  // namespace wick::gpu
