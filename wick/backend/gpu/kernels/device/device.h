@@ -37,7 +37,10 @@
 
 /// WICK_KERNEL(name, Args, items) { … }: a kernel by that very name, for groups of `items`, which
 /// takes the struct wick::gpu::Args by value as `args`. Further arguments: the least groups that a
-/// processor is to hold at once.
+/// processor is to hold at once. Some kernels copy a small struct of pointers out of `args` before
+/// functions take it by reference: AMD's compiler then knows that they point to global memory, and
+/// NVIDIA's keeps fewer registers. What is indexed as it runs, as a nest is, would come to lie in
+/// local memory if it were copied.
 #define WICK_KERNEL(name, Args, ...)                   \
   extern "C" WICK_GLOBAL void WICK_BOUNDS(__VA_ARGS__) \
       name(WICK_ARGUMENTS const wick::gpu::Args args)

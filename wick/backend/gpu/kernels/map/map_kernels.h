@@ -24,15 +24,15 @@
       body([&](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, numbers); });    \
     });                                                                                        \
   }
-#define WICK_MAP_BINARY(name)                                                                   \
-  WICK_KERNEL(WICK_MAP_NAME(name), BinaryArgs, wick::gpu::kMapItems) {                          \
-    wick::gpu::map_packs(WICK_MAP_OUT, WICK_MAP_IN(a), WICK_MAP_IN(b), args.nest, args.rest,    \
-                         args.repeated, [&](auto body) {                                        \
-                           body([&](auto x, auto y) {                                           \
-                             return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, y,            \
-                                                                               args.divisions); \
-                           });                                                                  \
-                         });                                                                    \
+#define WICK_MAP_BINARY(name)                                                                    \
+  WICK_KERNEL(WICK_MAP_NAME(name), BinaryArgs, wick::gpu::kMapItems) {                           \
+    const wick::gpu::Divisions divisions = args.divisions;                                       \
+    wick::gpu::map_packs(WICK_MAP_OUT, WICK_MAP_IN(a), WICK_MAP_IN(b), args.nest, args.rest,     \
+                         args.repeated, [&](auto body) {                                         \
+                           body([&](auto x, auto y) {                                            \
+                             return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, y, divisions); \
+                           });                                                                   \
+                         });                                                                     \
   }
 #define WICK_RARE_ROW(name)
 #define WICK_MAP_Real(kernel) kernel
@@ -71,10 +71,11 @@ WICK_KERNEL(WICK_MAP_NAME(unary_with_singles), UnaryWithSinglesArgs, wick::gpu::
 }
 
 WICK_KERNEL(WICK_MAP_NAME(binary_singles), BinarySinglesArgs, wick::gpu::kMapItems) {
+  const wick::gpu::Divisions divisions = args.divisions;
   wick::gpu::map_singles(WICK_MAP_OUT, WICK_MAP_IN(a), WICK_MAP_IN(b), args.nest, [&](auto body) {
     wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([&](auto x, auto y) {
-        return decltype(row)::template call<WICK_MAP_TYPE>(x, y, args.divisions);
+        return decltype(row)::template call<WICK_MAP_TYPE>(x, y, divisions);
       });
     });
   });
