@@ -94,13 +94,13 @@ GpuBench::GpuBench(Device device, bool small, std::string filter)
       device.str(), gpu.info.name, gpu.compiled_for(), gpu.driver.version(), rate);
 }
 
-std::unique_ptr<Recording> GpuBench::recorded(int times, const std::function<void(int)>& call) {
+std::unique_ptr<DeviceGraph> GpuBench::recorded(int times, const std::function<void(int)>& call) {
   return backend_.record([&] {
     for (int i = 0; i < times; ++i) call(i);
   });
 }
 
-double GpuBench::seconds(Recording& recording) {
+double GpuBench::seconds(DeviceGraph& recording) {
   return time_.best(1, [&] { recording.replay(); });
 }
 

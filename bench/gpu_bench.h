@@ -56,16 +56,16 @@ class GpuBench {
 
  private:
   /// Calls in a row, recorded.
-  std::unique_ptr<Recording> recorded(int times, const std::function<void(int run)>& call);
+  std::unique_ptr<DeviceGraph> recorded(int times, const std::function<void(int run)>& call);
   /// Seconds of a recording.
-  double seconds(Recording& recording);
+  double seconds(DeviceGraph& recording);
 
   gpu::GpuBackend& backend_;
   const bool small_;
   const std::string filter_;
   GpuTime time_{backend_.gpu()};
   std::unique_ptr<Arrays> copied_, copy_;
-  std::unique_ptr<Recording> copying_;
+  std::unique_ptr<DeviceGraph> copying_;
   double copy_bytes_ = 0;  ///< that copying_ reads and writes
 };
 

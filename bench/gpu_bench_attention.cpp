@@ -21,7 +21,7 @@
 #include "bench/gpu_time.h"
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/linear/prologue.h"
+#include "wick/backend/gpu/linear/quantize_activations.h"
 #include "wick/base/error.h"
 #include "wick/math/half.h"
 

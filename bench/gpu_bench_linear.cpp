@@ -97,7 +97,7 @@ class Bench {
     auto shapes =
         options_.small ? std::span<const std::pair<int64_t, int64_t>>(tiny) : std::span(large);
     if (options_.shape.first != 0) shapes = std::span(&options_.shape, 1);
-    if (!options_.small) prologues();
+    if (!options_.small) quantize_activationss();
     for (const DType type : options_.types) {
       for (const auto& [n, k] : shapes) weight(type, n, k);
     }
@@ -111,7 +111,7 @@ class Bench {
     call(0);  // loads what is to be loaded, and takes memory
     gpu_.synchronize();
     if (options_.small) return NAN;
-    const std::unique_ptr<Recording> recording = backend_.record([&] {
+    const std::unique_ptr<DeviceGraph> recording = backend_.record([&] {
       for (int i = 0; i < times; ++i) call(i);
     });
     return time_.best(7, [&] { recording->replay(); }) / times;
@@ -165,7 +165,7 @@ class Bench {
   }
 
   /// What comes in front of products: one after another, each waiting for the one before.
-  void prologues() {
+  void quantize_activationss() {
     using Input = LinearFusion::Input;
     const std::tuple<Input, std::string_view, int64_t> all[] = {
         {Input::plain, "plain", 4096},
@@ -186,8 +186,9 @@ class Bench {
         const ConstView in{x.data, DType::f32, Layout::contiguous({rows, width})};
         const double time =
             seconds(50, [&](int) { gpu::quantize_rows(gpu_, fusion, in, k, quantized.blocks()); });
-        fmt::print("{{\"prologue\": \"{}\", \"rows\": {}, \"k\": {}, \"us\": {:.2f}}}\n", what,
-                   rows, k, time * 1e6);
+        fmt::print(
+            "{{\"quantize_activations\": \"{}\", \"rows\": {}, \"k\": {}, \"us\": {:.2f}}}\n", what,
+            rows, k, time * 1e6);
       }
     }
   }
@@ -265,7 +266,7 @@ class Bench {
       for (const int64_t count : {48, 64, 128}) {
         if (count < columns.count) measure(count, "few"), measure(count, "");
       }
-      for (const std::string_view path : gpu::product_paths(gpu_, type)) {
+      for (const std::string_view path : gpu::gemm_paths(gpu_, type)) {
         if (path == "many" || path == "f16" || options_.small) measure(columns.count, path);
       }
     }

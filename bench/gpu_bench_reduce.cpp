@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/gpu_bench.h"
-#include "wick/backend/gpu/linear/prologue.h"
+#include "wick/backend/gpu/linear/quantize_activations.h"
 
 namespace wick::bench {
 namespace {
@@ -151,8 +151,8 @@ void norms(GpuBench& bench) {
   rms_norm(DType::f64, DType::f64, {4096, 4096});
 }
 
-void prologue(GpuBench& bench, const char* what, LinearFusion::Input input, int64_t rows,
-              int64_t k) {
+void quantize_activations(GpuBench& bench, const char* what, LinearFusion::Input input,
+                          int64_t rows, int64_t k) {
   const std::string row = fmt::format("{}[{},{}]", what, rows, k);
   if (!bench.wants(row)) return;
   const int64_t columns = input == LinearFusion::Input::silu_mul ? 2 * k : k;
@@ -171,13 +171,13 @@ void prologue(GpuBench& bench, const char* what, LinearFusion::Input input, int6
   });
 }
 
-void prologues(GpuBench& bench) {
+void quantize_activationss(GpuBench& bench) {
   using Input = LinearFusion::Input;
   const int64_t rows = bench.size(16384, 3);
   for (const int64_t k : {576, 2048, 4096}) {
-    prologue(bench, "quantize_rows", Input::plain, rows, k);
-    prologue(bench, "rms_norm_quantize", Input::rms_norm, rows, k);
-    prologue(bench, "silu_mul_quantize", Input::silu_mul, rows, k);
+    quantize_activations(bench, "quantize_rows", Input::plain, rows, k);
+    quantize_activations(bench, "rms_norm_quantize", Input::rms_norm, rows, k);
+    quantize_activations(bench, "silu_mul_quantize", Input::silu_mul, rows, k);
   }
 }
 
@@ -187,7 +187,7 @@ const bool added = add_rows([](GpuBench& bench) {
   softmaxes(bench);
   in_cache(bench);
   norms(bench);
-  prologues(bench);
+  quantize_activationss(bench);
 });
 
 }  // namespace

@@ -18,7 +18,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/move/move_abi.h"
-#include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/tensor/memory.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/recording.h"
@@ -102,29 +102,29 @@ int run(Device device, bool small, bool host) {
     });
   };
   void* const data = one.storage()->data();
-  const auto launch = [&](bool early) {
-    gpu::Space<1> space;
-    space.add(1, {1});
+  const auto launch = [&](bool pdl) {
+    gpu::CollapsedDims<1> collapsed;
+    collapsed.add(1, {1});
     gpu::Grid grid;
-    grid.items = 32;
-    grid.early = early;
-    space.for_each_piece([&](const gpu::Nest<1>& nest, const auto&) {
-      kFill4().launch(gpu, grid, {data, {0x3f800000}, nest});
+    grid.threads = 32;
+    grid.pdl = pdl;
+    collapsed.for_each_piece([&](const gpu::StridedIndex<1>& strided, const auto&) {
+      kFill4().launch(gpu, grid, {data, {0x3f800000}, strided});
     });
   };
   void* const fill = gpu.function("copy", "fill_4");
   gpu::FillArgs args{data, {0x3f800000}, {}};
   void* arguments[] = {&args};
-  const unsigned groups[3] = {1, 1, 1};
+  const unsigned blocks[3] = {1, 1, 1};
   const Cost enter = part([&] { gpu.enter(); });
   const Cost memory = part([&] { gpu.pool.give(gpu.pool.take(4)); });
   const Cost launch_own = part([&] { launch(false); });
-  const Cost launch_early = part([&] { launch(true); });
+  const Cost launch_pdl = part([&] { launch(true); });
   const Cost driver_launch = part(
       [&] { gpu.driver.api.launch(fill, 1, 1, 1, 32, 1, 1, 0, gpu.stream(), arguments, nullptr); });
-  const gpu::LaunchWishes early{.early = true};
-  const Cost driver_early =
-      part([&] { gpu.driver.launch_with(early, fill, groups, 32, 0, gpu.stream(), arguments); });
+  const gpu::LaunchWishes pdl{.pdl = true};
+  const Cost driver_pdl =
+      part([&] { gpu.driver.launch_with(pdl, fill, blocks, 32, 0, gpu.stream(), arguments); });
 
   fmt::print("{{\n  \"device\": \"{}\", \"ops\": {}, \"first_use_ms\": {:.1f}, \"right\": {},\n",
              device.str(), ops, start_us / 1000, right);
@@ -135,9 +135,9 @@ int run(Device device, bool small, bool host) {
   print("enter", enter, 0);
   print("memory", memory, 0);
   print("launch", launch_own, 0);
-  print("launch_early", launch_early, 0);
+  print("launch_pdl", launch_pdl, 0);
   print("driver_launch", driver_launch, 0);
-  print("driver_launch_early", driver_early, 0);
+  print("driver_launch_pdl", driver_pdl, 0);
   print("item", item, 0, true);
   fmt::print("}}\n");
   if (host) return eager.us <= kEagerTarget && replayed.us <= kReplayedTarget ? 0 : 1;

@@ -134,9 +134,9 @@ class Probe {
     const std::pair<int64_t, int64_t> tiny[] = {{64, 576}, {48, 1536}};
     for (const auto& [n, k] : small_ ? std::span<const std::pair<int64_t, int64_t>>(tiny)
                                      : std::span<const std::pair<int64_t, int64_t>>(large)) {
-      matvec<math::BlockQ4_0>("q4_0", DType::q4_0, n, k);
-      matvec<math::BlockQ4_1>("q4_1", DType::q4_1, n, k);
-      matvec<math::BlockQ8_0>("q8_0", DType::q8_0, n, k);
+      gemv<math::BlockQ4_0>("q4_0", DType::q4_0, n, k);
+      gemv<math::BlockQ4_1>("q4_1", DType::q4_1, n, k);
+      gemv<math::BlockQ8_0>("q8_0", DType::q8_0, n, k);
     }
     fmt::print("\n], \"modules_loaded\": {}, \"different\": {}}}\n", gpu_.modules_loaded(),
                different_);
@@ -245,7 +245,7 @@ class Probe {
   }
 
   template <class Block>
-  void matvec(const char* name, DType dtype, int64_t n, int64_t k) {
+  void gemv(const char* name, DType dtype, int64_t n, int64_t k) {
     std::vector<Block> blocks(static_cast<size_t>(n * k / 32));
     Numbers random(7);
     for (Block& block : blocks) {
@@ -281,7 +281,7 @@ class Probe {
           b.linear({want, DType::f32, Layout::contiguous({1, n})},
                    {x.data(), DType::f32, Layout::contiguous({1, k})}, *prepared, {});
         });
-    report(fmt::format("matvec.{}[{},{}]", name, n, k), differ, time,
+    report(fmt::format("gemv.{}[{},{}]", name, n, k), differ, time,
            static_cast<double>(weights[0]->bytes));
   }
 

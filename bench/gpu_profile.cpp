@@ -163,7 +163,7 @@ void linear(Run& r, DType type, int64_t rows, int64_t n, int64_t k) {
   r.measure([&] { r.backend.linear(out, x, *prepared, {}); });
 }
 template <DType type>
-void matvec(Run& r) {
+void gemv(Run& r) {
   linear(r, type, 1, 4096, 4096);
 }
 /// More columns than dot products take, and as many as they take.
@@ -273,13 +273,13 @@ constexpr Case kCases[] = {
     {"rms_norm.f32", rms_norm<f32>},
     {"rms_norm.f16", rms_norm<f16>},
     {"quantize_rows", quantize, false, "quantize"},
-    {"matvec.q4_0", matvec<DType::q4_0>},
-    {"matvec.q4_1", matvec<DType::q4_1>},
-    {"matvec.q5_0", matvec<DType::q5_0>},
-    {"matvec.q8_0", matvec<DType::q8_0>},
-    {"matvec.q4_k", matvec<DType::q4_k>},
-    {"matvec.q6_k", matvec<DType::q6_k>},
-    {"matvec.bf16", matvec<bf16>},
+    {"gemv.q4_0", gemv<DType::q4_0>},
+    {"gemv.q4_1", gemv<DType::q4_1>},
+    {"gemv.q5_0", gemv<DType::q5_0>},
+    {"gemv.q8_0", gemv<DType::q8_0>},
+    {"gemv.q4_k", gemv<DType::q4_k>},
+    {"gemv.q6_k", gemv<DType::q6_k>},
+    {"gemv.bf16", gemv<bf16>},
     {"decode.f16", decode, true},
     {"prompt.f16", prompt<f16>, true},
     {"prompt.f32", prompt<f32>, true},

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "wick/backend/gpu/attention/attention_access.h"
-#include "wick/backend/gpu/linear/product.h"
+#include "wick/backend/gpu/linear/gemm.h"
 
 namespace wick::gpu {
 namespace {
@@ -131,11 +131,11 @@ TEST(Access, RowsOfAPitchDontOverlap) {
 constexpr uintptr_t kA = 0x100000, kB = 0x200000, kOut = 0x300000, kResidual = 0x400000;
 
 /// A job with strides of any kind; what each dim of each operand is.
-ProductJob some_job(std::mt19937& random) {
+GemmJob some_job(std::mt19937& random) {
   const DType dtypes[] = {DType::f32, DType::f16, DType::bf16};
   const uint32_t sizes[] = {1, 2, 3, 4, 8, 9, 16, 24};
-  ProductJob job;
-  Product& p = job.shape;
+  GemmJob job;
+  Gemm& p = job.shape;
   p.m = sizes[random() % 8], p.n = sizes[random() % 8], p.k = sizes[random() % 8];
   job.a_dtype = job.b_dtype = dtypes[random() % 3];
   job.b_stays = random() % 4 == 0;
@@ -171,7 +171,7 @@ uintptr_t address(const void* data, DType dtype, int64_t start) {
   return reinterpret_cast<uintptr_t>(data) +
          static_cast<uintptr_t>(start * info(dtype).block_bytes);
 }
-std::vector<Dim> batch_of(const ProductJob& job, size_t operand) {
+std::vector<Dim> batch_of(const GemmJob& job, size_t operand) {
   std::vector<Dim> dims;
   for (const auto& d : job.batch.dims) dims.push_back({d.size, d.stride[operand]});
   return dims;
@@ -185,8 +185,8 @@ TEST(ProductAccess, KernelsGetOnlyVectorsThatThereAre) {
   std::mt19937 random(2);
   int pieces = 0, pairs = 0, vectors = 0, far = 0, fours = 0;
   for (int i = 0; i < 60'000; ++i) {
-    const ProductJob job = some_job(random);
-    const Product& p = job.shape;
+    const GemmJob job = some_job(random);
+    const Gemm& p = job.shape;
     const int64_t bytes = info(job.a_dtype).block_bytes;
     SCOPED_TRACE(fmt::format("{}: {}x{}x{} a {} {} b {} {}", i, p.m, p.k, p.n, p.a_row, p.a_k,
                              p.b_row, p.b_k));
@@ -201,7 +201,7 @@ TEST(ProductAccess, KernelsGetOnlyVectorsThatThereAre) {
           rows.size % 2 == 0 && are_vectors(first, with(batch, k), rows, bytes, 2);
       ASSERT_EQ(layout_of(job, operand), along_k      ? kPiecesOfK
                                          : along_rows ? kPairsOfRows
-                                                      : kSingles);
+                                                      : kScalar);
       pieces += along_k, pairs += !along_k && along_rows;
       if (is_a) continue;
       const int64_t vector = 16 / bytes;
@@ -209,7 +209,7 @@ TEST(ProductAccess, KernelsGetOnlyVectorsThatThereAre) {
                          are_vectors(first, with(batch, rows), k, bytes, vector);
       ASSERT_EQ(has_vector_rows(job), packs);
       vectors += packs;
-      // What matvec_stream.gpu counts: from b's first vector upwards.
+      // What gemv_stream.gpu counts: from b's first vector upwards.
       bool up = true;
       for (const int64_t at : places(with(with(batch, rows), k), bytes)) up = up && at >= 0;
       ASSERT_EQ(has_near_rows(job), up);
@@ -234,8 +234,8 @@ TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
   std::mt19937 random(3);
   int lines_met = 0, turned_met = 0, calls = 0;
   for (int i = 0; i < 60'000; ++i) {
-    const ProductJob job = some_job(random);
-    const Product& p = job.shape;
+    const GemmJob job = some_job(random);
+    const Gemm& p = job.shape;
     SCOPED_TRACE(fmt::format("{}: {}x{}x{} a {} {} b {} {}", i, p.m, p.k, p.n, p.a_row, p.a_k,
                              p.b_row, p.b_k));
     /// Element (r, c) of a matrix that is said to lie at `data` in rows `ld` apart.
@@ -298,11 +298,11 @@ TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
 
 /// Operands that lie plainly have to keep what is fast.
 TEST(ProductAccess, PlainOperandsKeepTheirKernels) {
-  ProductJob job;
+  GemmJob job;
   job.a = reinterpret_cast<void*>(kA), job.b = reinterpret_cast<void*>(kB);
   job.out = reinterpret_cast<void*>(kOut);
   job.a_dtype = job.b_dtype = DType::f16;
-  Product& p = job.shape;
+  Gemm& p = job.shape;
   p.m = 1, p.n = 4096, p.k = 4096;
   p.a_row = p.b_row = 4096, p.a_k = p.b_k = 1, p.out_row = 4096, p.out_col = 1;
   job.store_to(DType::f16);

@@ -48,9 +48,9 @@ std::vector<std::string> kernel_files() {
 }
 
 /// Whether a file has code for matrix units or copies of one NVIDIA generation alone.
-bool has_parts_of_its_own(const std::string& path) {
+bool has_clusters(const std::string& path) {
   const Files headers = included(kernel_sources().at(path), kernel_sources());
-  return headers.contains(std::string(kKernels) + "device/parts.h") ||
+  return headers.contains(std::string(kKernels) + "device/cluster.h") ||
          headers.contains(std::string(kKernels) + "device/wgmma.h");
 }
 
@@ -62,7 +62,7 @@ std::vector<std::string> files_to_compile(const CompilerTarget& target) {
   const std::vector<std::string> built = image_architectures();
   if (target.architecture == "sm_90a" &&
       std::find(built.begin(), built.end(), target.architecture) != built.end()) {
-    std::erase_if(files, [](const std::string& path) { return !has_parts_of_its_own(path); });
+    std::erase_if(files, [](const std::string& path) { return !has_clusters(path); });
   }
   return files;
 }

@@ -13,7 +13,7 @@
 namespace wick::gpu {
 namespace {
 
-const KernelFamily<MatvecArgs> kMatvec("matvec", "matvec_q4_0");
+const KernelFamily<GemvArgs> kGemv("gemv", "gemv_q4_0");
 
 class GpuCuda : public testing::Test {
  protected:
@@ -31,7 +31,7 @@ TEST_F(GpuCuda, KnowsItsDevice) {
   EXPECT_EQ(driver.version(), "13.0");
   const GpuInfo info = driver.info(0);
   EXPECT_EQ(info.architecture, "sm_90");
-  EXPECT_EQ(info.processors, 132);
+  EXPECT_EQ(info.multiprocessors, 132);
   EXPECT_EQ(info.wave, 32);
   EXPECT_THROW(Gpu(Device{DeviceKind::cuda, 1}), Error);
 }
@@ -58,19 +58,19 @@ TEST_F(GpuCuda, KernelsAreFoundAndLaunched) {
   gpu.enter();
   void* data = gpu.pool.take(4096);
   launch_unary(gpu, Op::silu, data, 1024);
-  Grid early;
-  early.early = true;
-  early.shared_bytes = 100 << 10;  // more than a kernel gets unasked
-  kMatvec().launch(gpu, early, {{{}, data, data, nullptr, 1, 16, 1}, 1});
+  Grid pdl;
+  pdl.pdl = true;
+  pdl.shared_bytes = 100 << 10;  // more than a kernel gets unasked
+  kGemv().launch(gpu, pdl, {{{}, data, data, nullptr, 1, 16, 1}, 1});
   EXPECT_EQ(gpu.modules_loaded(), 2);
   EXPECT_THROW(gpu.function("map_f32", "no_such_kernel"), Error);
   const Kernel<UnaryArgs> silu = kUnaryF32(Op::silu);
   const UnaryArgs args{data, data, {}, 0};
   Grid wrong;
-  wrong.items = 2048;
+  wrong.threads = 2048;
   EXPECT_THROW(silu.launch(gpu, wrong, args), Error);
   wrong = Grid{};
-  wrong.groups[1] = 70'000;
+  wrong.blocks[1] = 70'000;
   EXPECT_THROW(silu.launch(gpu, wrong, args), Error);
   wrong = Grid{};
   wrong.shared_bytes = 300 << 10;

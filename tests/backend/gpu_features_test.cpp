@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint32_t kByteUnit = bit(Feature::byte_unit), kWideUnit = bit(Feature::wide_unit),
-                   kParts = bit(Feature::parts), kBoth = bit(Feature::matrix_unit) | kByteUnit,
+constexpr uint32_t kByteUnit = bit(Feature::byte_unit), kWideUnit = bit(Feature::wgmma),
+                   kParts = bit(Feature::cluster), kBoth = bit(Feature::matrix_unit) | kByteUnit,
                    kAmpere = kBoth | bit(Feature::async_copies);
 
 struct Chip {

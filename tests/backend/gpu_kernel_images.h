@@ -45,7 +45,7 @@ inline KernelsOfImage kernels_of_code_object(std::string_view image) {
 /// From the sections .nv.info.KERNEL of a cubin: lists of {format, attribute, length or value}.
 inline KernelsOfImage kernels_of_cubin(std::string_view image) {
   const auto at = [&]<class T>(size_t offset, T) {
-    if (offset + sizeof(T) > image.size()) throw std::runtime_error("a cubin that ends early");
+    if (offset + sizeof(T) > image.size()) throw std::runtime_error("a cubin that ends pdl");
     T value;
     std::memcpy(&value, image.data() + offset, sizeof value);
     return value;

@@ -179,7 +179,7 @@ void check(Backend& device, const Problem& p, const PreparedWeight& weight, cons
   fusion.add = residual;
   fusion.residual = {on_added.data(), p.dtype, added.layout};
 
-  for (const std::string_view path : gpu::product_paths(gpu, p.type)) {
+  for (const std::string_view path : gpu::gemm_paths(gpu, p.type)) {
     const Forced forced(path);
     const OnDevice on_out(device, out.bytes);
     device.linear({on_out.data(), p.dtype, to}, {on_x.data(), p.dtype, from}, weight, fusion);
@@ -474,11 +474,11 @@ TEST_P(GpuLinear, LargeOddSums) {
 TEST_P(GpuLinear, SeveralTilesAGroup) {
   for (Backend* device : devices()) {
     auto& gpu = static_cast<gpu::GpuBackend*>(device)->gpu();
-    const auto paths = gpu::product_paths(gpu, type());
+    const auto paths = gpu::gemm_paths(gpu, type());
     if (std::find(paths.begin(), paths.end(), "f16") == paths.end()) continue;
     for (const int64_t chunks : {1, 3}) {
-      const Problem p(type(), dtype(), int64_t{128} * (gpu.info.processors + 1) + 5, chunks * 256,
-                      1);
+      const Problem p(type(), dtype(), int64_t{128} * (gpu.info.multiprocessors + 1) + 5,
+                      chunks * 256, 1);
       const Prepared prepared(*device, p);
       check(*device, p, *prepared.weight, 1);
     }
@@ -493,7 +493,7 @@ TEST_P(GpuLinear, RowTilesOfWarps) {
     const auto& gpu = static_cast<gpu::GpuBackend*>(device)->gpu();
     if (gpu.device.kind != DeviceKind::cuda) continue;
     for (const auto& [tiles, chunks] : {std::pair<int64_t, int64_t>{5, 5}, {2, 37}, {17, 2}}) {
-      const int64_t n = 16 * tiles * gpu.info.processors - 21;
+      const int64_t n = 16 * tiles * gpu.info.multiprocessors - 21;
       const Problem p(type(), dtype(), n, chunks * 256, 18);
       const Prepared prepared(*device, p);
       for (const int64_t batch : {5, 12, 18}) check(*device, p, *prepared.weight, batch);
@@ -515,9 +515,9 @@ TEST_P(GpuFusedLinear, Residual) {
 /// So many that groups take two units' rows, of an even and of an odd number of chunks.
 TEST_P(GpuFusedLinear, ManyRows) {
   for (Backend* device : devices()) {
-    const int processors = static_cast<gpu::GpuBackend*>(device)->gpu().info.processors;
+    const int multiprocessors = static_cast<gpu::GpuBackend*>(device)->gpu().info.multiprocessors;
     for (const int64_t chunks : {16, 17}) {
-      const Problem p(type(), dtype(), int64_t{32} * processors, chunks * 256, 1);
+      const Problem p(type(), dtype(), int64_t{32} * multiprocessors, chunks * 256, 1);
       const Prepared prepared(*device, p);
       check(*device, p, *prepared.weight, 1, true);
     }

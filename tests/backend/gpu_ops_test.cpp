@@ -549,7 +549,7 @@ TEST_F(GpuOps, MistakesInRecordingsAreNamedAtEachReplay) {
   on_each([&](GpuBackend& gpu) {
     Buffer x(gpu, DType::f32, 10), ids(gpu, DType::u32, 2), out(gpu, DType::f32, 2);
     ids.set<uint32_t>({1, 2});
-    const std::unique_ptr<wick::Recording> recording = gpu.record([&] {
+    const std::unique_ptr<wick::DeviceGraph> recording = gpu.record([&] {
       gpu.index_select(out.there(Layout::contiguous({2})), x.there(Layout::contiguous({10})),
                        ids.there(Layout::contiguous({2})), 0);
     });

@@ -66,7 +66,7 @@ TEST(GpuDriver, KnowsItsDevices) {
   EXPECT_TRUE(info.wave == 32 || info.wave == 64);
   EXPECT_GE(info.shared_bytes, 32 << 10);
   EXPECT_GT(info.bytes, size_t{1} << 20);
-  EXPECT_GT(info.processors, 0);
+  EXPECT_GT(info.multiprocessors, 0);
   EXPECT_FALSE(info.name.empty());
   EXPECT_NE(driver.version(), "");
   EXPECT_NE(driver.text(1), "");
@@ -156,7 +156,7 @@ TEST(Gpu, ErrorsNameTheKernelAndItsGrid) {
     FAIL() << "a group of 4096";
   } catch (const Error& error) {
     const std::string what = error.what();
-    EXPECT_NE(what.find("launching silu_f32 (1x1x1 groups of 4096) failed"), std::string::npos)
+    EXPECT_NE(what.find("launching silu_f32 (1x1x1 blocks of 4096) failed"), std::string::npos)
         << what;
     EXPECT_NE(what.find("hip:0"), std::string::npos) << what;
   }

@@ -128,8 +128,8 @@ TEST_F(GpuTrace, KernelsAndCopiesHaveNamesAndTimes) {
   EXPECT_EQ(found[0]["cat"], "copy");
   EXPECT_EQ(found[1]["args"]["bytes"], 4096);
   EXPECT_EQ(found[2]["cat"], "kernel");
-  EXPECT_THAT(found[2]["args"]["groups"].get<std::string>(), testing::EndsWith("x1x1"));
-  EXPECT_GE(found[2]["args"]["items"], 32);
+  EXPECT_THAT(found[2]["args"]["blocks"].get<std::string>(), testing::EndsWith("x1x1"));
+  EXPECT_GE(found[2]["args"]["threads"], 32);
   double end = 0;
   for (const json& span : found) {
     EXPECT_GE(span["dur"].get<double>(), 0) << span;

@@ -31,7 +31,7 @@ class Chain {
   std::vector<TestTensor> between_;  // the CPU's
   std::unique_ptr<OnDevice> input_there_, norm_there_, out_there_;
   std::unique_ptr<PreparedWeight> weight_here_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<DeviceGraph> recording_;
 };
 
 }  // namespace wick::soak

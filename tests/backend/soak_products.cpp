@@ -68,13 +68,13 @@ void matmul(Soak& s) {
 }
 
 /// A weight, its parts as `prepare` gets them, and activations.
-struct Product {
+struct Gemm {
   LinearFusion fusion;
   int64_t m, n, k;
   TestTensor weight, x, norm, residual, out;
   std::vector<int64_t> starts;  // of the parts' rows
 
-  Product(Soak& s, DType type, DType dtype, bool fused)
+  Gemm(Soak& s, DType type, DType dtype, bool fused)
       : fusion(some_fusion(s, dtype, fused)),
         m(s.one_in(2) ? s.pick<int64_t>({1, 1, 2, 3, 5, 8, 9, 16, 17, 33, 64, 70}) : s.size(140)),
         n(s.size(200)),
@@ -125,13 +125,13 @@ struct Product {
 
 void linear_blocks(Soak& s) {
   const DType dtype = s.pick(kHalves);
-  Product p(s, s.pick(kBlocks), dtype, dtype == DType::f32 && s.one_in(2));
+  Gemm p(s, s.pick(kBlocks), dtype, dtype == DType::f32 && s.one_in(2));
   s.compare(p.out, {&p.weight, &p.x, &p.norm, &p.residual},
             [&](Backend& b, const View& o, auto from) { p.call(b, o, from); });
 }
 
 void linear_floats(Soak& s) {
-  Product p(s, s.pick(kHalves), s.pick(kHalves), false);
+  Gemm p(s, s.pick(kHalves), s.pick(kHalves), false);
   s.run(p.out, {&p.weight, &p.x, &p.norm, &p.residual},
         [&](Backend& b, const View& o, auto from) { p.call(b, o, from); });
   const std::vector<double> w = p.weight.doubles(), add = p.residual.doubles();

@@ -252,14 +252,14 @@ int destroy(Map& map, void* handle, const char* twice) {
   });
 }
 
-int launch(void* function, const unsigned* groups, const unsigned* items, unsigned shared,
+int launch(void* function, const unsigned* blocks, const unsigned* threads, unsigned shared,
            void* stream, void** arguments) {
   return guarded([&]() -> int {
     if (!functions.contains(function)) return kInvalidHandle;
-    const uint64_t all = uint64_t{items[0]} * items[1] * items[2];
-    if (all == 0 || all > 1024 || items[2] > 64) return kInvalidValue;
-    if (groups[0] == 0 || groups[0] > 0x7fffffff || groups[1] == 0 || groups[1] > 65535 ||
-        groups[2] == 0 || groups[2] > 65535) {
+    const uint64_t all = uint64_t{threads[0]} * threads[1] * threads[2];
+    if (all == 0 || all > 1024 || threads[2] > 64) return kInvalidValue;
+    if (blocks[0] == 0 || blocks[0] > 0x7fffffff || blocks[1] == 0 || blocks[1] > 65535 ||
+        blocks[2] == 0 || blocks[2] > 65535) {
       return kInvalidValue;
     }
     if (shared > static_cast<Function*>(function)->shared) return kInvalidValue;
@@ -628,12 +628,12 @@ STAND_IN cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, u
                         unsigned by, unsigned bz, unsigned shared, void* stream, void** arguments,
                         void** extra) {
   if (extra != nullptr) return kInvalidValue;
-  const unsigned groups[] = {gx, gy, gz}, items[] = {bx, by, bz};
-  return launch(function, groups, items, shared, stream, arguments);
+  const unsigned blocks[] = {gx, gy, gz}, threads[] = {bx, by, bz};
+  return launch(function, blocks, threads, shared, stream, arguments);
 }
 STAND_IN cuLaunchKernelEx(const void* config, void* function, void** arguments, void** extra) {
   struct Config {
-    unsigned groups[3], items[3], shared;
+    unsigned blocks[3], threads[3], shared;
     void* stream;
     const int* attributes;
     unsigned count;
@@ -643,13 +643,13 @@ STAND_IN cuLaunchKernelEx(const void* config, void* function, void** arguments, 
   if (extra != nullptr || c.count > 2) return kInvalidValue;
   for (unsigned i = 0; i < c.count; ++i) {
     const int* const attribute = c.attributes + i * 18;
-    const bool early = attribute[0] == 6 && attribute[2] == 1;
+    const bool pdl = attribute[0] == 6 && attribute[2] == 1;
     const bool parts = attribute[0] == 4 && attribute[2] > 0 && attribute[2] <= 8 &&
-                       c.groups[0] % static_cast<unsigned>(attribute[2]) == 0 &&
+                       c.blocks[0] % static_cast<unsigned>(attribute[2]) == 0 &&
                        attribute[3] == 1 && attribute[4] == 1;
-    if (!early && !parts) return kInvalidValue;
+    if (!pdl && !parts) return kInvalidValue;
   }
-  return launch(function, c.groups, c.items, c.shared, c.stream, arguments);
+  return launch(function, c.blocks, c.threads, c.shared, c.stream, arguments);
 }
 
 STAND_IN cuStreamBeginCapture_v2(void* stream, int mode) {

@@ -31,7 +31,7 @@ struct Layout {
   int32_t batch = 1;
   int64_t stride = 0;
 };
-struct Product {
+struct Gemm {
   int32_t operations[2] = {kLt.no_transpose, kLt.no_transpose};
 };
 struct Preference {
@@ -49,7 +49,7 @@ constexpr char kMark[8] = {'c', 'h', 'o', 's', 'e', 'n', '!', '\n'};
 inline std::mutex lt_mutex;
 inline std::map<void*, int> lt_handles;  // the device of each
 inline std::map<void*, Layout> layouts;
-inline std::map<void*, Product> products;
+inline std::map<void*, Gemm> products;
 inline std::map<void*, Preference> preferences;
 
 inline bool lt_type(int number, Type& type) {
@@ -111,10 +111,10 @@ inline int product_create(void** product, int compute, int scale_type) {
   if (compute != kLt.compute_f32 || scale_type != 0) {
     return complain(kLt.invalid_value, "product", "the compute type isn't f32");
   }
-  return make(products, product, "product", Product{});
+  return make(products, product, "product", Gemm{});
 }
 inline int product_set(void* product, int attribute, const void* value, size_t bytes) {
-  return set(products, product, value, "attribute of a product", [&](Product& p) {
+  return set(products, product, value, "attribute of a product", [&](Gemm& p) {
     if (attribute != kLt.transpose_first && attribute != kLt.transpose_second) return false;
     int32_t& operation = p.operations[attribute == kLt.transpose_second];
     return take(operation, value, bytes) &&

@@ -328,7 +328,7 @@ TEST_P(Compile, LargeTemporariesCanBeRecorded) {
   const auto compiled = compile(function, {.capture = false});
   Tensors results = compiled({argument});
   expect_same(results, expected, "a run");
-  const std::unique_ptr<Recording> recording =
+  const std::unique_ptr<DeviceGraph> recording =
       record(device, [&] { results = compiled({argument}); });
   recording->replay();
   expect_same(results, expected, "a replay");

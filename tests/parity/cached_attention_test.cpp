@@ -141,7 +141,7 @@ void check(const Case& c, int64_t t, std::span<const int64_t> starts, Values kin
     std::vector<Bits> results;
     try {
       StepThere there(*target.backend, c, step);
-      std::unique_ptr<Recording> recording;
+      std::unique_ptr<DeviceGraph> recording;
       if (recorded) recording = target.backend->record([&] { there.run(); });
       for (int64_t start : starts) {
         there.set_start(start);

@@ -1,7 +1,7 @@
 // Activations that become blocks of int8 in front of products with quantised weights: the bits of
 // the ops one after another, on each GPU that WICK_TEST_DEVICES names.
 
-#include "wick/backend/gpu/linear/prologue.h"
+#include "wick/backend/gpu/linear/quantize_activations.h"
 
 #include <fmt/format.h>
 

@@ -113,7 +113,7 @@ void check(State& state, const SamplerOptions& options, int steps, bool recorded
     for (size_t i = 0; i < before.size(); ++i) restore(*kept[i], before[i]);
     try {
       There there(*target.backend, state);
-      std::unique_ptr<Recording> recording;
+      std::unique_ptr<DeviceGraph> recording;
       if (recorded) recording = target.backend->record([&] { there.run(); });
       for (int i = 0; i < steps; ++i) recorded ? recording->replay() : there.run();
       there.backend.synchronize();

@@ -7,7 +7,7 @@ namespace wick {
 
 PreparedWeight::~PreparedWeight() = default;
 Backend::~Backend() = default;
-Recording::~Recording() = default;
+DeviceGraph::~DeviceGraph() = default;
 Readback::~Readback() = default;
 
 Backend& backend(Device device) {

@@ -107,9 +107,9 @@ struct SampleState {
 };
 
 /// Work that was recorded once, to be done again and again.
-class WICK_API Recording {
+class WICK_API DeviceGraph {
  public:
-  virtual ~Recording();
+  virtual ~DeviceGraph();
   /// Does the work, behind what was given to the device so far.
   virtual void replay() = 0;
 };
@@ -167,7 +167,7 @@ class WICK_API Backend {
   /// Does `work`, whose calls of this backend become a recording. They write to tensors made
   /// before; what they allocate lives as long as the recording. They don't copy to or from the
   /// host.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+  virtual std::unique_ptr<DeviceGraph> record(const std::function<void()>& work) = 0;
   virtual MemoryInfo memory_info() const = 0;
   /// What the system would still hand out, to this process or to others: changes at any time.
   virtual size_t free_memory() const = 0;

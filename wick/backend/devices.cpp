@@ -51,7 +51,7 @@ std::vector<GpuDescription> gpus() {
     for (int i = 0; driver != nullptr && i < driver->device_count(); ++i) {
       const gpu::GpuInfo info = driver->info(i);
       GpuDescription description{Device{kind, i}, info.name, info.architecture, "", "", info.bytes,
-                                 info.integrated, info.wave, info.processors};
+                                 info.integrated, info.wave, info.multiprocessors};
       if (!gpu::images_allowed() || !gpu::has_images(info.architecture, description.kernels)) {
         description.kernels.clear();
         if (const auto* compiler = gpu::Compiler::of(kind)) description.compiler = compiler->name;

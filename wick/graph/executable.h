@@ -56,7 +56,7 @@ class Executable {
   std::atomic<bool> can_capture_;
   std::atomic<bool> has_run_ = false;
   std::unique_ptr<Frame> captured_frame_;
-  std::unique_ptr<Recording> captured_;
+  std::unique_ptr<DeviceGraph> captured_;
   std::vector<Tensor> captured_inputs_, captured_outputs_;
 };
 

@@ -73,7 +73,7 @@ class WICK_API Decoder {
   std::deque<std::unique_ptr<Readback>> coming_;
 
   Tensor logits_;                         // of the recording
-  std::unique_ptr<Recording> recording_;  // of the cache as it lay at the time
+  std::unique_ptr<DeviceGraph> recording_;  // of the cache as it lay at the time
   bool recorded_draws_ = false;           // whether it samples, too
   int64_t moves_ = -1;
 };

@@ -4,7 +4,7 @@
 
 namespace wick {
 
-std::unique_ptr<Recording> record(Device device, const std::function<void()>& work) {
+std::unique_ptr<DeviceGraph> record(Device device, const std::function<void()>& work) {
   return backend(device).record(work);
 }
 

@@ -14,7 +14,7 @@ namespace wick {
 /// inputs are written over old ones with `overwrite`. On a GPU the ops don't run until the first
 /// replay; each replay overwrites the results that `work` keeps. The kernels must have run once
 /// before. Errors: `work` copies to or from the host, or calls record().
-WICK_API std::unique_ptr<Recording> record(Device device, const std::function<void()>& work);
+WICK_API std::unique_ptr<DeviceGraph> record(Device device, const std::function<void()>& work);
 
 /// Writes host values over a dense u32 tensor, in order with the device's work. Errors: another
 /// dtype or size, a tensor that isn't dense or maps a file.

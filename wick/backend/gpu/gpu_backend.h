@@ -29,7 +29,7 @@ class GpuBackend final : public Backend {
   void synchronize() override;
   void quiesce() noexcept override { gpu_.quiesce(); }
   void* native_stream() override;
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
+  std::unique_ptr<DeviceGraph> record(const std::function<void()>& work) override;
   MemoryInfo memory_info() const override;
   size_t free_memory() const override;
   void set_memory_limit(size_t bytes) override;

@@ -128,9 +128,9 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
 namespace {
 
 /// The work itself, done again.
-class CpuRecording final : public Recording {
+class CpuGraph final : public DeviceGraph {
  public:
-  explicit CpuRecording(std::function<void()> work) : work_(std::move(work)) {}
+  explicit CpuGraph(std::function<void()> work) : work_(std::move(work)) {}
   void replay() override { work_(); }
 
  private:
@@ -139,8 +139,8 @@ class CpuRecording final : public Recording {
 
 }  // namespace
 
-std::unique_ptr<Recording> CpuBackend::record(const std::function<void()>& work) {
-  return std::make_unique<CpuRecording>(work);
+std::unique_ptr<DeviceGraph> CpuBackend::record(const std::function<void()>& work) {
+  return std::make_unique<CpuGraph>(work);
 }
 
 }  // namespace wick::cpu

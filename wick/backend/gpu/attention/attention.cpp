@@ -7,7 +7,7 @@
 #include "wick/backend/gpu/attention/attention_access.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/attention/attention_abi.h"
-#include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/on_host.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
@@ -17,16 +17,16 @@ namespace {
 
 const KernelFamily<AttentionRowsArgs, OneOf<1, 4>, DType> kAttentionRows("attention",
                                                                          "attention_{}_{}");
-const KernelFamily<JoinArgs> kAttentionJoin("attention", "attention_join");
+const KernelFamily<CombineArgs> kAttentionCombine("attention", "attention_combine");
 const KernelFamily<FillCacheArgs, DType> kFillCache("attention", "fill_cache_{}");
 const KernelFamily<FlashArgs, OneOf<64, 128>, DType> kFlash("flash", "flash_{}_{}");
-const KernelFamily<JoinArgs> kFlashJoin("flash", "flash_join");
+const KernelFamily<CombineArgs> kFlashCombine("flash", "flash_combine");
 const KernelFamily<DecodeArgs, DType> kDecode("decode", "decode_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeStaged("decode", "decode_staged_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeStream("decode", "decode_stream_{}");
-const KernelFamily<DecodeArgs, DType> kDecodeParts("decode", "decode_parts_{}");
+const KernelFamily<DecodeArgs, DType> kDecodeParts("decode", "decode_cluster_{}");
 
-constexpr size_t kMostParts = size_t{256} << 20;  // bytes of parts that chunks may take
+constexpr size_t kMostPartialBytes = size_t{256} << 20;  // bytes of parts that chunks may take
 
 uint32_t attention_dtype(DType dtype) {
   return dtype == DType::f32 ? kAttentionF32 : dtype == DType::f16 ? kAttentionF16 : kAttentionBf16;
@@ -102,11 +102,11 @@ void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, c
 }
 
 /// Memory for the parts of chunks that are joined later.
-class Parts {
+class Partials {
  public:
   /// None where they would take too much.
-  Parts(Gpu& gpu, const AttentionCall& c, bool wanted)
-      : scratch_(gpu, wanted ? bytes_of_parts(c) : 0) {
+  Partials(Gpu& gpu, const AttentionCall& c, bool wanted)
+      : scratch_(gpu, wanted ? bytes_of_partials(c) : 0) {
     chunks_ = chunks_of(c);
     rows_ = rows_of(c);
     wanted_ = wanted;
@@ -115,15 +115,15 @@ class Parts {
     return std::max<int64_t>(1, divide_up(c.keys, kAttentionChunk));
   }
   static int64_t rows_of(const AttentionCall& c) { return int64_t{c.batch} * c.heads * c.queries; }
-  static bool fit(const AttentionCall& c) { return bytes_of_parts(c) <= kMostParts; }
-  AttentionParts get() const {
+  static bool fit(const AttentionCall& c) { return bytes_of_partials(c) <= kMostPartialBytes; }
+  AttentionPartials get() const {
     float* const memory = wanted_ ? scratch_.data<float>() : nullptr;
     return {memory, wanted_ ? memory + 2 * rows_ * chunks_ : nullptr,
             static_cast<uint32_t>(chunks_)};
   }
 
  private:
-  static size_t bytes_of_parts(const AttentionCall& c) {
+  static size_t bytes_of_partials(const AttentionCall& c) {
     return static_cast<size_t>(rows_of(c) * chunks_of(c) * (c.e + 2) * 4);
   }
   Scratch scratch_;
@@ -134,76 +134,78 @@ class Parts {
 /// The kernel for any layout.
 void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
   const int64_t rows = int64_t{c.queries} * c.group;
-  const int64_t per_team = rows <= 8 ? 1 : 4;
-  const int64_t blocks = divide_up(rows, 8 * per_team), slabs = divide_up(c.e, kRowsWidth);
+  const int64_t per_warp = rows <= 8 ? 1 : 4;
+  const int64_t blocks = divide_up(rows, 8 * per_warp), slabs = divide_up(c.e, kRowsWidth);
   const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
-  // Too few groups for the device share out the chunks.
-  const int64_t groups = blocks * slabs * heads, wanted = 2 * gpu.info.processors;
+  // Too few thread blocks for the device share out the chunks.
+  const int64_t thread_blocks = blocks * slabs * heads, wanted = 2 * gpu.info.multiprocessors;
   const int64_t splits =
-      Parts::fit(c) ? std::clamp<int64_t>(wanted / groups, 1, Parts::chunks_of(c)) : 1;
-  const Parts parts(gpu, c, splits > 1);
-  kAttentionRows(per_team, cache)
-      .launch(gpu, Grid{.groups = {count32(groups * splits), 1, 1}, .items = kRowsItems},
-              {c, parts.get(), static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs),
+      Partials::fit(c) ? std::clamp<int64_t>(wanted / thread_blocks, 1, Partials::chunks_of(c)) : 1;
+  const Partials partials(gpu, c, splits > 1);
+  kAttentionRows(per_warp, cache)
+      .launch(gpu, Grid{.blocks = {count32(thread_blocks * splits), 1, 1}, .threads = kRowsThreads},
+              {c, partials.get(), static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs),
                static_cast<uint32_t>(splits)});
   if (splits > 1) {
-    kAttentionJoin().launch(gpu,
-                            Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = kJoinItems},
-                            {c, parts.get()});
+    kAttentionCombine().launch(
+        gpu, Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = kCombineThreads},
+        {c, partials.get()});
   }
 }
 
 // ---- Few queries ----
 
 constexpr int64_t kMostDecodeQueries = 8;
-constexpr int64_t kPartGroups = 2;    // that a processor holds of those with parts
-constexpr int64_t kStreamGroups = 3;  // and of those that stream
+constexpr int64_t kClusterBlocks = 2;  // that a multiprocessor holds of those with parts
+constexpr int64_t kStreamBlocks = 3;   // and of those that stream
 constexpr int64_t kStreamBytes = int64_t{kStreamPieces} * kStreamPieceBytes;
 
-/// Bytes of a group's shared memory in decode.gpu, without a tile, and of a tile.
+/// Bytes of a thread block's shared memory in decode.gpu, without a tile, and of a tile.
 int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
   const int64_t d = divide_up(c.d, 4) * 4, e = divide_up(c.e, 4) * 4;
   return 4 * (rows * (d + kAttentionChunk) + fresh * (d + e) + (2 * rows + 4) / 4 * 4 + 4);
 }
 int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
-  return bytes_of(cache, shares ? int64_t{c.d} * kPartPitch + int64_t{kAttentionChunk} * kPartWidth
-                                : kAttentionChunk * (int64_t{c.d} + c.e));
+  return bytes_of(cache,
+                  shares ? int64_t{c.d} * kClusterPitch + int64_t{kAttentionChunk} * kClusterWidth
+                         : kAttentionChunk * (int64_t{c.d} + c.e));
 }
 
 /// How decode.gpu takes a call. `rows` 0: not at all.
 struct DecodeShape {
-  int64_t rows = 0, tiles = 1, parts = 1, slices = 1, fresh = 0, shared = 0;
+  int64_t rows = 0, tiles = 1, cluster = 1, slices = 1, fresh = 0, shared = 0;
   bool staged = false, streams = false;
 
   DecodeShape(const Gpu& gpu, const AttentionCall& c, DType dtype, bool cached) {
     const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
-    const int64_t chunks = Parts::chunks_of(c), processors = gpu.info.processors;
+    const int64_t chunks = Partials::chunks_of(c), multiprocessors = gpu.info.multiprocessors;
     const int64_t most_shared = gpu.info.shared_bytes;
     const bool stream_any = attention_staging == AttentionStaging::stream;
     const bool copies = gpu.device.kind == DeviceKind::cuda
                             ? attention_staging != AttentionStaging::never
                             : attention_staging == AttentionStaging::always || stream_any;
     const bool stages = copies && takes_staged_layout(c, dtype);
-    // Heads of a key head share what is loaded where there is work enough for all processors.
+    // Heads of a key head share what is loaded where there is work enough for all multiprocessors.
     const int64_t few_tiles = divide_up(c.group, kDecodeRows);
-    if (stages && !stream_any && gpu.has(Feature::parts) && c.e % kPartWidth == 0 &&
-        8 * kPartWidth % c.e == 0) {
+    if (stages && !stream_any && gpu.has(Feature::cluster) && c.e % kClusterWidth == 0 &&
+        8 * kClusterWidth % c.e == 0) {
       // More than what runs at once is better off with larger tiles.
-      const int64_t groups = sets * few_tiles * chunks, room = kPartGroups * processors;
-      slices = c.e / kPartWidth;
-      parts = groups * 8 <= processors || slices == 8 ? 8 : 4;
-      if (groups * parts > room) parts = slices = 1;
+      const int64_t thread_blocks = sets * few_tiles * chunks,
+                    room = kClusterBlocks * multiprocessors;
+      slices = c.e / kClusterWidth;
+      cluster = thread_blocks * 8 <= multiprocessors || slices == 8 ? 8 : 4;
+      if (thread_blocks * cluster > room) cluster = slices = 1;
     }
-    const bool shares = parts > 1 || stream_any || sets * c.group * chunks > processors;
+    const bool shares = cluster > 1 || stream_any || sets * c.group * chunks > multiprocessors;
     tiles = shares ? few_tiles : c.group;
     rows = divide_up(c.group, tiles);
     const int64_t some_fresh = cached ? c.queries + 1 : 1;
     const int64_t elements =
         kStreamPieceBytes / bytes_of(dtype, kAttentionChunk);  // of a piece of keys
-    // Measured on an H200: groups with all of a chunk in shared memory are sooner done, as long as
-    // there are few.
-    const bool many = stream_any || 2 * sets * tiles * chunks > 3 * processors;
-    streams = stages && many && parts == 1 && rows > 1 && c.d % elements == 0 &&
+    // Measured on an H200: thread blocks with all of a chunk in shared memory are sooner done, as
+    // long as there are few.
+    const bool many = stream_any || 2 * sets * tiles * chunks > 3 * multiprocessors;
+    streams = stages && many && cluster == 1 && rows > 1 && c.d % elements == 0 &&
               (c.e == 32 || c.e == 64 || c.e == 128);
     if (streams) {
       fresh = some_fresh;
@@ -211,10 +213,10 @@ struct DecodeShape {
       if (shared <= most_shared) return;
       streams = false, fresh = 0;
     }
-    shared = decode_shared(c, rows, 0) + tile_bytes(c, dtype, parts > 1);
+    shared = decode_shared(c, rows, 0) + tile_bytes(c, dtype, cluster > 1);
     staged = stages && shared <= most_shared;
     if (staged) return;
-    parts = slices = 1;
+    cluster = slices = 1;
     fresh = some_fresh;
     shared = decode_shared(c, rows, fresh);
     if (shared > most_shared) rows = 0;
@@ -231,37 +233,37 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
     return false;
   }
   const DecodeShape shape(gpu, c, dtype, cache.qkv != nullptr);
-  const int64_t chunks = Parts::chunks_of(c), groups = sets * shape.tiles * shape.parts;
-  if (shape.rows == 0 || (chunks > 1 && (groups > Gpu::kZeros || !Parts::fit(c)))) {
+  const int64_t chunks = Partials::chunks_of(c), thread_blocks = sets * shape.tiles * shape.cluster;
+  if (shape.rows == 0 || (chunks > 1 && (thread_blocks > Gpu::kZeros || !Partials::fit(c)))) {
     return false;
   }
-  const int64_t most = shape.streams ? kStreamGroups : 4;
-  const int64_t at_once = shape.parts > 1
-                              ? kPartGroups
+  const int64_t most = shape.streams ? kStreamBlocks : 4;
+  const int64_t at_once = shape.cluster > 1
+                              ? kClusterBlocks
                               : std::clamp<int64_t>(gpu.info.shared_bytes / shape.shared, 1, most);
-  // Groups that stream are small: twice as many as run at once share the work more evenly.
-  const int64_t wanted = gpu.info.processors * at_once * (shape.streams ? 2 : 1);
-  const int64_t splits = std::clamp<int64_t>(wanted / groups, 1, chunks);
-  const Parts parts(gpu, c, chunks > 1);
+  // Thread blocks that stream are small: twice as many as run at once share the work more evenly.
+  const int64_t wanted = gpu.info.multiprocessors * at_once * (shape.streams ? 2 : 1);
+  const int64_t splits = std::clamp<int64_t>(wanted / thread_blocks, 1, chunks);
+  const Partials partials(gpu, c, chunks > 1);
   const DecodePlan plan{static_cast<uint32_t>(shape.rows),
                         static_cast<uint32_t>(shape.tiles),
                         static_cast<uint32_t>(splits),
                         static_cast<uint32_t>(shape.fresh),
-                        static_cast<uint32_t>(shape.parts),
+                        static_cast<uint32_t>(shape.cluster),
                         static_cast<uint32_t>(shape.slices),
                         gpu.zeros(),
                         blocks};
-  const auto& kernels = shape.parts > 1 ? kDecodeParts
-                        : shape.streams ? kDecodeStream
-                        : shape.staged  ? kDecodeStaged
-                                        : kDecode;
+  const auto& kernels = shape.cluster > 1 ? kDecodeParts
+                        : shape.streams   ? kDecodeStream
+                        : shape.staged    ? kDecodeStaged
+                                          : kDecode;
   kernels(dtype).launch(gpu,
-                        Grid{.groups = {count32(groups * splits), 1, 1},
-                             .items = kDecodeItems,
+                        Grid{.blocks = {count32(thread_blocks * splits), 1, 1},
+                             .threads = kDecodeThreads,
                              .shared_bytes = static_cast<unsigned>(shape.shared),
-                             .early = true,
-                             .parts = static_cast<unsigned>(shape.parts)},
-                        {c, cache, plan, parts.get()});
+                             .pdl = true,
+                             .cluster = static_cast<unsigned>(shape.cluster)},
+                        {c, cache, plan, partials.get()});
   return true;
 }
 
@@ -289,29 +291,34 @@ bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
 void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {
   const FlashPlan plan(c, dtype);
   const int64_t blocks = divide_up(int64_t{c.queries} * c.group, kFlashRows);
-  const int64_t groups = blocks * c.batch * (c.heads / c.group);
+  const int64_t thread_blocks = blocks * c.batch * (c.heads / c.group);
   const int64_t most_splits = std::max<int64_t>(1, c.keys / kLeastSplitKeys);
   const int64_t splits =
-      Parts::fit(c) ? std::clamp<int64_t>(2 * gpu.info.processors / groups, 1, most_splits) : 1;
-  const Parts parts(gpu, c, splits > 1);
-  AttentionParts where = parts.get();
+      Partials::fit(c)
+          ? std::clamp<int64_t>(2 * gpu.info.multiprocessors / thread_blocks, 1, most_splits)
+          : 1;
+  const Partials partials(gpu, c, splits > 1);
+  AttentionPartials where = partials.get();
   where.chunks = static_cast<uint32_t>(splits);
-  const int64_t processors = gpu.info.processors, at_once = gpu.info.shared_bytes / plan.shared;
-  const bool paired =
-      splits == 1 && at_once >= 2 && groups > processors && groups <= 2 * processors;
-  const auto alone = static_cast<uint32_t>(paired ? processors : groups);
+  const int64_t multiprocessors = gpu.info.multiprocessors,
+                at_once = gpu.info.shared_bytes / plan.shared;
+  const bool paired = splits == 1 && at_once >= 2 && thread_blocks > multiprocessors &&
+                      thread_blocks <= 2 * multiprocessors;
+  const auto alone = static_cast<uint32_t>(paired ? multiprocessors : thread_blocks);
   kFlash(plan.width, dtype)
       .launch(
           gpu,
-          Grid{.groups = {count32(groups * splits), 1, 1},
-               .items = kFlashItems,
+          Grid{.blocks = {count32(thread_blocks * splits), 1, 1},
+               .threads = kFlashThreads,
                .shared_bytes = static_cast<unsigned>(plan.shared),
-               .early = true},
+               .pdl = true},
           {c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits), alone});
   if (splits > 1) {
-    kFlashJoin().launch(
-        gpu, Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = kJoinItems, .early = true},
-        {c, where});
+    kFlashCombine().launch(gpu,
+                           Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1},
+                                .threads = kCombineThreads,
+                                .pdl = true},
+                           {c, where});
   }
 }
 
@@ -319,8 +326,9 @@ void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTyp
 /// any.
 void fill_cache(Gpu& gpu, const CacheCall& c, DType dtype, float* q) {
   const int64_t heads = 2 * int64_t{c.key_heads} + (q == nullptr ? 0 : c.heads);
-  const unsigned groups = count32(heads * divide_up(c.t, kFillTokens));
-  kFillCache(dtype).launch(gpu, Grid{.groups = {groups, 1, 1}, .items = kFillItems}, {c, q});
+  const unsigned thread_blocks = count32(heads * divide_up(c.t, kFillTokens));
+  kFillCache(dtype).launch(gpu, Grid{.blocks = {thread_blocks, 1, 1}, .threads = kFillThreads},
+                           {c, q});
 }
 
 CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,
@@ -493,7 +501,7 @@ void GpuBackend::store_in_pages(const View& pages, const ConstView& rows, const 
 
 bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& where, int64_t k,
                          const RowBlocks& to) {
-  // Groups have too little of a row for more than a block to share a scale.
+  // Thread blocks have too little of a row for more than a block to share a scale.
   if (to.shared != 1) return false;
   if (qkv.layout.elems() == 0 || where.values.layout.shape()[3] % 32 != 0) return false;
   const View nowhere{nullptr, DType::f32, Layout::contiguous({qkv.layout.shape()[0], k})};

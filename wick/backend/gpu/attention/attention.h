@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "wick/backend/gpu/linear/prologue.h"
+#include "wick/backend/gpu/linear/quantize_activations.h"
 
 namespace wick::gpu {
 

@@ -79,11 +79,11 @@ struct LaunchAttribute {
   union {
     char all[64];
     int value;
-    unsigned groups[3];
+    unsigned blocks[3];
   };
 };
 struct LaunchConfig {
-  unsigned groups[3], items[3], shared_bytes;
+  unsigned blocks[3], threads[3], shared_bytes;
   void* stream;
   LaunchAttribute* attributes;
   unsigned count;
@@ -122,7 +122,7 @@ class CudaDriver final : public Driver {
     GpuInfo info = basic_info(device);
     info.architecture =
         fmt::format("sm_{}{}", attribute(kMajor, device), attribute(kMinor, device));
-    info.processors = attribute(kMultiprocessors, device);
+    info.multiprocessors = attribute(kMultiprocessors, device);
     info.shared_bytes = attribute(kSharedOptin, device);
     info.integrated = attribute(kIntegrated, device) != 0;
     return info;
@@ -163,28 +163,32 @@ class CudaDriver final : public Driver {
     return extra_.function_set_attribute(function, kMaxDynamicShared, bytes);
   }
 
-  int launch_with(const LaunchWishes& wishes, void* function, const unsigned (&groups)[3],
-                  unsigned items, unsigned shared_bytes, void* stream,
+  int launch_with(const LaunchWishes& wishes, void* function, const unsigned (&blocks)[3],
+                  unsigned threads, unsigned shared_bytes, void* stream,
                   void** arguments) const override {
     LaunchAttribute attributes[2] = {};
     unsigned count = 0;
-    if (wishes.early && !tracing()) {
+    if (wishes.pdl && !tracing()) {
       attributes[count].id = kProgrammaticSerialization;
       attributes[count++].value = 1;
     }
-    if (wishes.parts > 1) {
+    if (wishes.cluster > 1) {
       attributes[count].id = kClusterDimension;
-      attributes[count].groups[0] = wishes.parts;
-      attributes[count].groups[1] = 1;
-      attributes[count++].groups[2] = 1;
+      attributes[count].blocks[0] = wishes.cluster;
+      attributes[count].blocks[1] = 1;
+      attributes[count++].blocks[2] = 1;
     }
-    const LaunchConfig config = {
-        {groups[0], groups[1], groups[2]}, {items, 1, 1}, shared_bytes, stream, attributes, count};
+    const LaunchConfig config = {{blocks[0], blocks[1], blocks[2]},
+                                 {threads, 1, 1},
+                                 shared_bytes,
+                                 stream,
+                                 attributes,
+                                 count};
     const auto launch = [&] {
       return extra_.launch_extended(&config, function, arguments, nullptr);
     };
     if (!tracing()) return launch();
-    return trace_launch(DeviceKind::cuda, function, groups, items, shared_bytes, stream, launch);
+    return trace_launch(DeviceKind::cuda, function, blocks, threads, shared_bytes, stream, launch);
   }
 
   bool make_copy_map(CopyMap& map, const CopyBoxes& of) const override {

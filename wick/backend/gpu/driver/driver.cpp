@@ -103,10 +103,10 @@ void Driver::check(int code, int device, std::string_view what) const {
   fail_lost(device);
 }
 
-int Driver::launch_with(const LaunchWishes&, void* function, const unsigned (&groups)[3],
-                        unsigned items, unsigned shared_bytes, void* stream,
+int Driver::launch_with(const LaunchWishes&, void* function, const unsigned (&blocks)[3],
+                        unsigned threads, unsigned shared_bytes, void* stream,
                         void** arguments) const {
-  return api.launch(function, groups[0], groups[1], groups[2], items, 1, 1, shared_bytes, stream,
+  return api.launch(function, blocks[0], blocks[1], blocks[2], threads, 1, 1, shared_bytes, stream,
                     arguments, nullptr);
 }
 

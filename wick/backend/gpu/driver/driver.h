@@ -41,7 +41,7 @@ struct GpuInfo {
   std::string name;          ///< "NVIDIA H200"
   std::string architecture;  ///< "sm_90", "gfx1100"
   size_t bytes = 0;          ///< memory
-  int processors = 0;        ///< multiprocessors or compute units
+  int multiprocessors = 0;   ///< multiprocessors or compute units
   int wave = 32;             ///< lanes that run in lockstep
   int shared_bytes = 0;      ///< shared memory that a block may ask for
   bool integrated = false;   ///< shares the host's memory
@@ -59,10 +59,10 @@ struct CopyBoxes {
 struct LaunchWishes {
   /// The kernel may start before the one in front of it in the stream has ended, and waits for it
   /// itself.
-  bool early = false;
-  /// So many neighbouring groups run at the same time and reach each other's shared memory. More
-  /// than one only where Gpu::has(Feature::parts).
-  unsigned parts = 1;
+  bool pdl = false;
+  /// So many neighbouring thread blocks run at the same time and reach each other's shared memory.
+  /// More than one only where Gpu::has(Feature::parts).
+  unsigned cluster = 1;
 };
 
 class Driver {
@@ -109,8 +109,8 @@ class Driver {
   /// Lets a function be launched with so much dynamic shared memory.
   virtual int allow_shared(void* function, int bytes) const = 0;
   /// Launches with what the driver can do of `wishes`; otherwise as api.launch.
-  virtual int launch_with(const LaunchWishes& wishes, void* function, const unsigned (&groups)[3],
-                          unsigned items, unsigned shared_bytes, void* stream,
+  virtual int launch_with(const LaunchWishes& wishes, void* function, const unsigned (&blocks)[3],
+                          unsigned threads, unsigned shared_bytes, void* stream,
                           void** arguments) const;
 
   /// Describes matrices to kernels that copy boxes of them, whose pieces are mixed as those kernels

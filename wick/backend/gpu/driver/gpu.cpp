@@ -22,12 +22,12 @@ Driver& driver_of(Device device) {
 }
 
 /// What the thread records, if it does.
-struct Recording {
+struct CaptureState {
   const Gpu* gpu = nullptr;
   void* stream = nullptr;
   std::vector<uint32_t>* notes = nullptr;
 };
-thread_local Recording recording;
+thread_local CaptureState capture_state;
 
 }  // namespace
 
@@ -124,16 +124,16 @@ void Gpu::launch(const KernelFamilyBase& family, unsigned index, const Grid& gri
     handle = resolve(family, index, grid.shared_bytes, slot);
   }
   void* arguments[] = {const_cast<void*>(args)};
-  const auto& [x, y, z] = grid.groups;
-  const LaunchWishes wishes{.early = grid.early && has(Feature::parts), .parts = grid.parts};
-  const int code = wishes.early || wishes.parts > 1
-                       ? driver.launch_with(wishes, handle, grid.groups, grid.items,
+  const auto& [x, y, z] = grid.blocks;
+  const LaunchWishes wishes{.pdl = grid.pdl && has(Feature::cluster), .cluster = grid.cluster};
+  const int code = wishes.pdl || wishes.cluster > 1
+                       ? driver.launch_with(wishes, handle, grid.blocks, grid.threads,
                                             grid.shared_bytes, stream(), arguments)
-                       : driver.api.launch(handle, x, y, z, grid.items, 1, 1, grid.shared_bytes,
+                       : driver.api.launch(handle, x, y, z, grid.threads, 1, 1, grid.shared_bytes,
                                            stream(), arguments, nullptr);
   if (code == 0) return;  // most of them: words cost a tenth of a launch
-  check(code, fmt::format("launching {} ({}x{}x{} groups of {})", family.name(index).kernel, x, y,
-                          z, grid.items));
+  check(code, fmt::format("launching {} ({}x{}x{} blocks of {})", family.name(index).kernel, x, y,
+                          z, grid.threads));
 }
 
 void Gpu::synchronize() {
@@ -144,7 +144,7 @@ void Gpu::synchronize() {
 
 void Gpu::quiesce() const noexcept {
   if (!driver.try_enter(device.index)) return;
-  // While a thread makes a recording drivers may refuse to wait for all.
+  // While a thread makes a graph drivers may refuse to wait for all.
   if (driver.api.device_synchronize() != 0) driver.api.stream_synchronize(stream_);
 }
 
@@ -164,22 +164,22 @@ void Gpu::make_fault_line() {
 
 uint32_t Gpu::note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit) {
   std::lock_guard lock(notes_mutex_);
-  if (recording.gpu == this) {
-    uint32_t at = static_cast<uint32_t>(recorded_notes_.size());
+  if (capture_state.gpu == this) {
+    uint32_t at = static_cast<uint32_t>(captured_notes_.size());
     if (free_notes_.empty()) {
-      free_notes_.reserve(recorded_notes_.size() + 1);  // so that forgetting needs no memory
-      recorded_notes_.emplace_back();
+      free_notes_.reserve(captured_notes_.size() + 1);  // so that forgetting needs no memory
+      captured_notes_.emplace_back();
     } else {
       at = free_notes_.back();
       free_notes_.pop_back();
     }
-    recording.notes->push_back(at);
-    recorded_notes_[at] = {kRecorded + at, op, x, ids, limit};
-    return kRecorded + at;
+    capture_state.notes->push_back(at);
+    captured_notes_[at] = {kCaptured + at, op, x, ids, limit};
+    return kCaptured + at;
   }
   notes_.resize(kNotes);
   const uint32_t number = next_note_;
-  next_note_ = (number + 1) % kRecorded;
+  next_note_ = (number + 1) % kCaptured;
   notes_[number % kNotes] = {number, op, x, ids, limit};
   return number;
 }
@@ -190,7 +190,7 @@ void Gpu::forget_notes(const std::vector<uint32_t>& notes) noexcept {
 }
 
 const Gpu::Note* Gpu::find_note(uint32_t number) const {
-  if (number >= kRecorded) return &recorded_notes_.at(number - kRecorded);
+  if (number >= kCaptured) return &captured_notes_.at(number - kCaptured);
   const Note& note = notes_.at(number % kNotes);
   return note.number == number ? &note : nullptr;
 }
@@ -238,18 +238,18 @@ void Gpu::check_faults() {
               fmt::format("need 0 <= id < {}", note.limit));
 }
 
-// ---- Recordings ----
+// ---- Graphs ----
 
-void* Gpu::stream() const { return recording.gpu == this ? recording.stream : stream_; }
+void* Gpu::stream() const { return capture_state.gpu == this ? capture_state.stream : stream_; }
 
-void Gpu::refuse_to_record_copies() const {
-  if (!records()) return;
+void Gpu::refuse_to_capture_copies() const {
+  if (!captures()) return;
   throw Error(ErrorKind::runtime, "record", "a copy to or from the host can't be recorded",
               device.str(), "copy before recording, or afterwards");
 }
 
-Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
-  if (recording.gpu != nullptr) {
+Gpu::Capture::Capture(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
+  if (capture_state.gpu != nullptr) {
     throw Error(ErrorKind::runtime, "record", "a recording is being made already");
   }
   constexpr unsigned kNonBlocking = 1;
@@ -261,12 +261,12 @@ Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
     gpu_.check(code, "starting to record");
   }
   open_ = true;
-  recording = {&gpu_, stream_, &notes_};
+  capture_state = {&gpu_, stream_, &notes_};
   gpu_.pool.use(arena_);
 }
 
-Gpu::Recorder::~Recorder() {
-  recording = {};
+Gpu::Capture::~Capture() {
+  capture_state = {};
   gpu_.pool.use(nullptr);
   if (open_) {  // something was thrown
     void* graph = nullptr;
@@ -278,7 +278,7 @@ Gpu::Recorder::~Recorder() {
   gpu_.forget_notes(notes_);  // where nobody took them
 }
 
-void* Gpu::Recorder::finish() {
+void* Gpu::Capture::finish() {
   void *graph = nullptr, *exec = nullptr;
   open_ = false;
   gpu_.check(gpu_.driver.api.capture_end(stream_, &graph), "ending a recording");

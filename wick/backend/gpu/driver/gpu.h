@@ -26,11 +26,12 @@ namespace wick::gpu {
 
 /// How a kernel is spread over the device.
 struct Grid {
-  unsigned groups[3] = {1, 1, 1};
-  unsigned items = 256;       ///< of a group
+  unsigned blocks[3] = {1, 1, 1};
+  unsigned threads = 256;     ///< of a thread block
   unsigned shared_bytes = 0;  ///< dynamic
-  bool early = false;         ///< may start before the one in front has ended, where kernels wait
-  unsigned parts = 1;  ///< neighbouring groups that are parts of one: where it has(Feature::parts)
+  bool pdl = false;           ///< may start before the one in front has ended, where kernels wait
+  unsigned cluster =
+      1;  ///< neighbouring thread blocks that are parts of one: where it has(Feature::parts)
 };
 
 class Gpu {
@@ -48,15 +49,15 @@ class Gpu {
   Staging staging;
   Peers peers;
 
-  /// The stream that the calling thread's work goes to: the device's one, or that of the recording
+  /// The stream that the calling thread's work goes to: the device's one, or that of the graph
   /// it is making.
   void* stream() const;
   void* main_stream() const { return stream_; }
-  /// Whether the calling thread makes a recording of this device's work.
-  bool records() const { return stream() != stream_; }
+  /// Whether the calling thread makes a graph of this device's work.
+  bool captures() const { return stream() != stream_; }
   /// Errors: the calling thread records this device's work. A copy to or from the host must not
   /// reach the stream that is captured: events of later copies would belong to the capture.
-  void refuse_to_record_copies() const;
+  void refuse_to_capture_copies() const;
   /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
   const std::string& compiled_for() const { return code_.architecture(); }
   /// Whether they can do something, as their image says. Errors: those of function().
@@ -89,8 +90,8 @@ class Gpu {
   /// error finds the op and its operands.
   FaultLine* fault_line() const { return fault_line_; }
   uint32_t note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit);
-  /// Zeros in the device's memory, kZeros of them: groups count each other in there and leave zeros
-  /// behind.
+  /// Zeros in the device's memory, kZeros of them: thread blocks count each other in there and
+  /// leave zeros behind.
   uint32_t* zeros() const { return zeros_; }
   static constexpr int64_t kZeros = 1 << 16;
   /// Whether a kernel has reported a fault, as far as one sees from here.
@@ -99,13 +100,13 @@ class Gpu {
   void check_faults();
 
   /// While it lives, what the thread gives to this device is recorded, not done.
-  class Recorder {
+  class Capture {
    public:
-    explicit Recorder(Gpu& gpu);
-    ~Recorder();
-    Recorder(const Recorder&) = delete;
-    Recorder& operator=(const Recorder&) = delete;
-    /// Ends the recording. The result belongs to the caller: graph_exec_destroy.
+    explicit Capture(Gpu& gpu);
+    ~Capture();
+    Capture(const Capture&) = delete;
+    Capture& operator=(const Capture&) = delete;
+    /// Ends the graph. The result belongs to the caller: graph_exec_destroy.
     void* finish();
     const std::shared_ptr<Pool::Arena>& arena() const { return arena_; }
     /// The notes of its kernels, to be kept as long as they may run: forget_notes.
@@ -118,7 +119,7 @@ class Gpu {
     std::vector<uint32_t> notes_;
     bool open_ = false;
   };
-  /// Notes of a recording that won't be replayed any more.
+  /// Notes of a graph that won't be replayed any more.
   void forget_notes(const std::vector<uint32_t>& notes) noexcept;
 
  private:
@@ -157,7 +158,7 @@ class Gpu {
     ConstView x, ids;
     int64_t limit = 0;
   };
-  static constexpr uint32_t kNotes = 1024, kRecorded = uint32_t{1} << 31;
+  static constexpr uint32_t kNotes = 1024, kCaptured = uint32_t{1} << 31;
 
   void make_fault_line();
   /// The note of that number; null where newer ones have taken its place.
@@ -179,9 +180,9 @@ class Gpu {
   uint32_t* zeros_ = nullptr;
   std::mutex notes_mutex_;
   std::vector<Note> notes_;           // the newest, in a ring
-  std::vector<Note> recorded_notes_;  // of recordings, which may be replayed at any time
+  std::vector<Note> captured_notes_;  // of graphs, which may be replayed at any time
   std::vector<uint32_t> free_notes_;  // of those: numbers to be used again
-  uint32_t next_note_ = 0;            // below kRecorded
+  uint32_t next_note_ = 0;            // below kCaptured
 };
 
 }  // namespace wick::gpu

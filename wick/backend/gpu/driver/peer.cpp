@@ -52,7 +52,7 @@ Peers::~Peers() = default;
 
 void Peers::copy(void* to, Gpu& from_gpu, const void* from, size_t bytes) {
   if (bytes == 0) return;
-  if (own_.records() || from_gpu.records()) {
+  if (own_.captures() || from_gpu.captures()) {
     throw Error(ErrorKind::runtime, "to", "a copy between devices can't be recorded",
                 fmt::format("{} to {}", from_gpu.device.str(), own_.device.str()),
                 "copy before or after");

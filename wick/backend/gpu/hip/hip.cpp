@@ -88,7 +88,7 @@ class HipDriver final : public Driver {
   GpuInfo info(int device) const override {
     GpuInfo info = basic_info(device);
     info.architecture = architecture(device);
-    info.processors = attribute(kMultiprocessors, device);
+    info.multiprocessors = attribute(kMultiprocessors, device);
     info.wave = attribute(kWave, device);
     info.shared_bytes = attribute(kSharedPerBlock, device);
     info.integrated = attribute(kIntegrated, device) != 0;
@@ -118,7 +118,7 @@ class HipDriver final : public Driver {
     return extra_.copy_peer(to, to_device, from, from_device, bytes, stream);
   }
 
-  int allow_shared(void*, int) const override { return 0; }  // as much as a group has
+  int allow_shared(void*, int) const override { return 0; }  // as much as a thread block has
 
  private:
   int set_current(int device) const override { return extra_.set_device(device); }

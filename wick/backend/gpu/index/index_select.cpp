@@ -3,7 +3,7 @@
 #include "wick/backend/gpu/index/index_select.h"
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/layout/map_space.h"
+#include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -47,7 +47,7 @@ void GpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   if (is_block(in.dtype)) return select_blocks(gpu_, out, in, ids, chosen);
 
   const int64_t step = x.stride(dim);
-  Space<3> elements;
+  CollapsedDims<3> elements;
   elements.start = {y.offset(), x.offset(), 0};
   for (int d = 0; d < y.rank(); ++d) {
     if (d == dim) {
@@ -57,17 +57,18 @@ void GpuBackend::index_select(const View& out, const ConstView& in, const ConstV
     }
   }
   arrange(elements);
-  const auto [space, operands] =
+  const auto [collapsed, operands] =
       in_units<3>(elements, {Operand(out), Operand(in), Operand()}, 2, step);
   const int64_t bytes = operands[0].bytes;
   chosen.step = step * info(in.dtype).block_bytes / bytes;
   chosen.data = id_at(chosen, elements.start[2]);
-  space.for_each_piece([&, &operands = operands](const Nest<3>& nest, const auto& start) {
-    Ids here = chosen;
-    here.data = id_at(chosen, start[2]);
-    kSelect(bytes).launch(gpu_, spread(gpu_, nest.elems, kMapEach),
-                          {operands[0].at(start[0]), operands[1].at(start[1]), nest, here});
-  });
+  collapsed.for_each_piece(
+      [&, &operands = operands](const StridedIndex<3>& strided, const auto& start) {
+        Ids here = chosen;
+        here.data = id_at(chosen, start[2]);
+        kSelect(bytes).launch(gpu_, spread(gpu_, strided.elems, kMapEach),
+                              {operands[0].at(start[0]), operands[1].at(start[1]), strided, here});
+      });
 }
 
 }  // namespace wick::gpu

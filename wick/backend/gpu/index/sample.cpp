@@ -2,7 +2,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/index/index_abi.h"
-#include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -53,9 +53,9 @@ void GpuBackend::sample(const SampleState& state, const ConstView& logits) {
   c.note = gpu_.note("sample", logits, state.history, count);
   kSample().launch(
       gpu_,
-      Grid{.groups = {(c.count + kGroupLogits - 1) / kGroupLogits, static_cast<unsigned>(rows), 1},
-           .items = kSampleItems,
-           .early = true},
+      Grid{.blocks = {(c.count + kBlockLogits - 1) / kBlockLogits, static_cast<unsigned>(rows), 1},
+           .threads = kSampleThreads,
+           .pdl = true},
       c);
 }
 

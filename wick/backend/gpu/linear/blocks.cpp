@@ -3,7 +3,7 @@
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/index/index_select.h"
 #include "wick/backend/gpu/kernels/linear/blocks_abi.h"
-#include "wick/backend/gpu/layout/map_space.h"
+#include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -15,7 +15,7 @@ const KernelFamily<QuantizeArgs, DType> kQuantize("blocks", "quantize_{}");
 /// Whether a pack of kBlockPart elements of a row may be moved at once: `rows` has the float
 /// operand in elements as operand k.
 template <uint32_t N>
-bool are_packs(const ConstView& floats, size_t k, const Space<N>& rows) {
+bool are_packs(const ConstView& floats, size_t k, const CollapsedDims<N>& rows) {
   const int last = floats.layout.rank() - 1;
   return access_of(rows, k, Operand(floats))
       .run(floats.layout.shape()[last], floats.layout.stride(last))
@@ -23,7 +23,7 @@ bool are_packs(const ConstView& floats, size_t k, const Space<N>& rows) {
 }
 
 /// Launches for a space of rows, to which the parts of a row are added.
-void launch_dequantize(Gpu& gpu, const View& out, const ConstView& in, Space<3> rows,
+void launch_dequantize(Gpu& gpu, const View& out, const ConstView& in, CollapsedDims<3> rows,
                        const Ids& ids) {
   const int last = out.layout.rank() - 1;
   const int64_t step = out.layout.stride(last);
@@ -32,12 +32,12 @@ void launch_dequantize(Gpu& gpu, const View& out, const ConstView& in, Space<3> 
   rows.add(out.layout.shape()[last] / kBlockPart, {kBlockPart * step, kBlockPart, 0});
   const Operand to(out);
   const int64_t values = info(in.dtype).block_elems, bytes = info(in.dtype).block_bytes;
-  rows.for_each_piece([&](const Nest<3>& nest, const auto& start) {
+  rows.for_each_piece([&](const StridedIndex<3>& strided, const auto& start) {
     Ids here = ids;
     if (ids.data != nullptr) here.data = id_at(ids, start[2]);
     const void* const from = static_cast<const char*>(in.data) + start[1] / values * bytes;
-    kDequantize(in.dtype).launch(gpu, spread(gpu, nest.elems, 1),
-                                 {to.at(start[0]), from, nest, floats, here});
+    kDequantize(in.dtype).launch(gpu, spread(gpu, strided.elems, 1),
+                                 {to.at(start[0]), from, strided, floats, here});
   });
 }
 
@@ -49,7 +49,7 @@ void select_blocks(Gpu& gpu, const View& out, const ConstView& in, const ConstVi
     throw Error(ErrorKind::type, "index_select", "block weights can't be read this way",
                 in.layout.shape().str(), "need rows of a matrix, to a float type");
   }
-  Space<3> rows;
+  CollapsedDims<3> rows;
   rows.start = {out.layout.offset(), in.layout.offset(), 0};
   rows.add(out.layout.shape()[0], {out.layout.stride(0), 0, ids.layout.stride(0)});
   chosen.step = in.layout.stride(0);
@@ -60,7 +60,7 @@ void GpuBackend::dequantize(const View& out, const ConstView& in) {
   if (!is_block(in.dtype)) return cast(out, in);
   if (out.layout.elems() == 0) return;
   const int last = out.layout.rank() - 1;
-  Space<3> rows;
+  CollapsedDims<3> rows;
   rows.start = {out.layout.offset(), in.layout.offset(), 0};
   for (int d = 0; d < last; ++d) {
     rows.add(out.layout.shape()[d], {out.layout.stride(d), in.layout.stride(d), 0});
@@ -76,7 +76,7 @@ void GpuBackend::quantize(const View& out, const ConstView& in) {
   }
   const int last = in.layout.rank() - 1;
   const int64_t values = info(out.dtype).block_elems, step = in.layout.stride(last);
-  Space<2> blocks;
+  CollapsedDims<2> blocks;
   blocks.start = {out.layout.offset() / values, in.layout.offset()};
   for (int d = 0; d < last; ++d) {
     blocks.add(in.layout.shape()[d], {out.layout.stride(d) / values, in.layout.stride(d)});
@@ -85,9 +85,9 @@ void GpuBackend::quantize(const View& out, const ConstView& in) {
                            step};
   blocks.add(in.layout.shape()[last] / values, {1, values * step});
   const Operand to(out), from(in);
-  blocks.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-    kQuantize(out.dtype).launch(gpu_, spread(gpu_, nest.elems, 1),
-                                {to.at(start[0]), from.at(start[1]), nest, floats});
+  blocks.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
+    kQuantize(out.dtype).launch(gpu_, spread(gpu_, strided.elems, 1),
+                                {to.at(start[0]), from.at(start[1]), strided, floats});
   });
 }
 

@@ -1,7 +1,7 @@
 #include "wick/backend/gpu/linear/decoded_weight.h"
 
 #include "wick/backend/gpu/kernels/linear/quantized_abi.h"
-#include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 
 namespace wick::gpu {
@@ -48,15 +48,15 @@ void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepare
   if (out.layout.elems() == 0) return;
   const auto& w = static_cast<const DecodedWeight&>(weight);
   const int64_t columns = out.layout.elems() / w.n;
-  // Of more columns than a few groups take tiles are faster.
+  // Of more columns than a few thread blocks take tiles are faster.
   const bool few = columns <= int64_t{kDecodedFewColumns};
-  const auto groups = [](int64_t all, uint32_t each) {
+  const auto thread_blocks = [](int64_t all, uint32_t each) {
     return static_cast<unsigned>(divide_up(all, int64_t{each}));
   };
   Grid grid;
-  grid.early = true;
-  grid.groups[0] = groups(w.n, few ? kDecodedFewRows : kDecodedSide);
-  grid.groups[1] = groups(columns, few ? kDecodedFewColumns : kDecodedSide);
+  grid.pdl = true;
+  grid.blocks[0] = thread_blocks(w.n, few ? kDecodedFewRows : kDecodedSide);
+  grid.blocks[1] = thread_blocks(columns, few ? kDecodedFewColumns : kDecodedSide);
   (few ? kDecodedFew : kDecodedMany)(w.dtype).launch(
       gpu, grid,
       {linear_out(out, residual), w.memory.data(),

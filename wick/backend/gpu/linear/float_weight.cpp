@@ -6,8 +6,8 @@
 #include <string>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/gemm.h"
 #include "wick/backend/gpu/linear/pack_rows.h"
-#include "wick/backend/gpu/linear/product.h"
 #include "wick/math/half.h"
 
 namespace wick::gpu {
@@ -37,16 +37,17 @@ bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
   gpu.check(gpu.driver.api.set_bytes(flag.data(), 0, sizeof found, gpu.stream()),
             "clearing a flag");
   const int64_t packs = elems / 8;
-  const auto groups = std::clamp<int64_t>(packs / kPackItems, 1, gpu.info.processors * 8);
+  const auto thread_blocks =
+      std::clamp<int64_t>(packs / kPackThreads, 1, gpu.info.multiprocessors * 8);
   kFindNonfinite().launch(
-      gpu, Grid{.groups = {static_cast<unsigned>(groups), 1, 1}, .items = kPackItems},
+      gpu, Grid{.blocks = {static_cast<unsigned>(thread_blocks), 1, 1}, .threads = kPackThreads},
       {flag.data<uint32_t>(), data, static_cast<uint64_t>(packs)});
   gpu.staging.download(&found, flag.data(), sizeof found, gpu.stream());
   return found == 0;
 }
 
 /// What x [.., k] is multiplied as: see docs/design/numerics/matmul.md.
-DType product_dtype(DType x, DType weight) {
+DType gemm_dtype(DType x, DType weight) {
   if (x == weight || weight != DType::f16) return weight;
   return DType::f32;
 }
@@ -64,10 +65,10 @@ Layout rows_of_pitch(const Layout& layout, int64_t pitch) {
 }
 
 /// The product; the innermost dim of rows is m, others are a batch.
-ProductJob job_of(const View& out, const ConstView& x, const FloatWeight& weight,
-                  const ConstView* residual) {
+GemmJob job_of(const View& out, const ConstView& x, const FloatWeight& weight,
+               const ConstView* residual) {
   const int last = out.layout.rank() - 1;
-  ProductJob job;
+  GemmJob job;
   job.out = out.data;
   job.a = x.data;
   job.b = weight.memory.data();
@@ -76,8 +77,8 @@ ProductJob job_of(const View& out, const ConstView& x, const FloatWeight& weight
   job.b_stays = true;
   const Layout none(out.layout.shape(), {}, 0);
   const Layout& added = residual != nullptr ? residual->layout : none;
-  job.batch = space_of<4>({&out.layout, &x.layout, &none, &added}, (1u << last) - 1);
-  Product& p = job.shape;
+  job.batch = collapse<4>({&out.layout, &x.layout, &none, &added}, (1u << last) - 1);
+  Gemm& p = job.shape;
   p.m = 1;
   p.n = static_cast<uint32_t>(weight.n);
   p.k = static_cast<uint32_t>(weight.k);
@@ -139,23 +140,24 @@ void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWe
                     const ConstView* residual) {
   const int last = x.layout.rank() - 1;
   const int64_t rows = out.layout.elems() / w.n;
-  const int64_t parts = x.dtype == DType::f32 ? 2 : 1, pitch = parts * w.pitch;
+  const int64_t terms = x.dtype == DType::f32 ? 2 : 1, pitch = terms * w.pitch;
   const Scratch split(gpu, static_cast<size_t>(rows * pitch) * 2 + 1);
   const Scratch scale(gpu, static_cast<size_t>(rows) * sizeof(float));
-  const auto shape_of_rows = space_of<1>({&x.layout}, (1u << last) - 1);
-  shape_of_rows.for_each_piece([&](const Nest<1>& nest, const std::array<int64_t, 1>& start) {
-    kSplitRows().launch(
-        gpu, Grid{.groups = {nest.elems, 1, 1}, .items = kSplitItems, .early = true},
-        {split.data(), scale.data<float>(), advance(x.data, x.dtype, start[0]), nest,
-         static_cast<uint32_t>(w.k), x.layout.stride(last), static_cast<uint32_t>(w.pitch),
-         static_cast<uint32_t>(parts), uint32_t{out_format(x.dtype)}});
-  });
-  ProductJob job =
+  const auto shape_of_rows = collapse<1>({&x.layout}, (1u << last) - 1);
+  shape_of_rows.for_each_piece(
+      [&](const StridedIndex<1>& strided, const std::array<int64_t, 1>& start) {
+        kSplitRows().launch(
+            gpu, Grid{.blocks = {strided.elems, 1, 1}, .threads = kSplitThreads, .pdl = true},
+            {split.data(), scale.data<float>(), advance(x.data, x.dtype, start[0]), strided,
+             static_cast<uint32_t>(w.k), x.layout.stride(last), static_cast<uint32_t>(w.pitch),
+             static_cast<uint32_t>(terms), uint32_t{out_format(x.dtype)}});
+      });
+  GemmJob job =
       job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual);
   job.shape.scale = scale.data<float>();
   job.shape.k = static_cast<uint32_t>(w.pitch);
   job.packed = true;
-  job.parts = static_cast<uint32_t>(parts);
+  job.terms = static_cast<uint32_t>(terms);
   multiply(gpu, job);
 }
 
@@ -166,15 +168,14 @@ void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedW
   const auto& w = static_cast<const FloatWeight&>(weight);
   if (out.layout.elems() == 0) return;
   const int64_t rows = out.layout.elems() / w.n;
-  if (rows <= most_rows_by_rows(gpu, w.dtype) &&
-      multiply_by_rows(gpu, job_of(out, x, w, residual))) {
+  if (rows <= most_gemv_rows(gpu, w.dtype) && multiply_gemv(gpu, job_of(out, x, w, residual))) {
     return;
   }
   if (has_matrix_unit(gpu) && w.dtype == DType::f16 && x.dtype != DType::f16 && w.finite) {
     return multiply_split(gpu, out, x, w, residual);
   }
 
-  const DType wanted = product_dtype(x.dtype, w.dtype);
+  const DType wanted = gemm_dtype(x.dtype, w.dtype);
   // Rows that the main loops take at once may be used as they are.
   if (x.dtype == wanted && (wanted == DType::f32 || w.k % 8 == 0)) {
     return multiply(gpu, job_of(out, x, w, residual));
@@ -182,8 +183,7 @@ void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedW
   const int64_t pitch = pitch_of(wanted, w.k);
   const Scratch packed(gpu, static_cast<size_t>(rows * pitch) * info(wanted).block_bytes + 1);
   pack_rows(gpu, packed.data(), wanted, pitch, x);
-  ProductJob job =
-      job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual);
+  GemmJob job = job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual);
   job.packed = pitch == w.pitch;
   if (job.packed) job.shape.k = static_cast<uint32_t>(pitch);
   multiply(gpu, job);

@@ -58,7 +58,7 @@ class LtLibrary::Device final : public OnDevice {
     if (plan == nullptr || !has_workspace()) return false;
     const ColumnMajorGemm g(call);
     const float one = 1, zero = 0;
-    return api_.multiply(handle_, plan->product, &one, g.first.data, plan->first, g.second.data,
+    return api_.multiply(handle_, plan->gemm, &one, g.first.data, plan->first, g.second.data,
                          plan->second, &zero, g.out, plan->out, g.out, plan->out,
                          plan->algorithm.data(), workspace_, kWorkspaceBytes, stream) == 0;
   }
@@ -69,7 +69,7 @@ class LtLibrary::Device final : public OnDevice {
   struct Plan {
     explicit Plan(const LtApi& functions) : api(functions) {}
     ~Plan() {
-      if (product != nullptr) api.product_destroy(product);
+      if (gemm != nullptr) api.gemm_destroy(gemm);
       for (void* layout : {first, second, out}) {
         if (layout != nullptr) api.layout_destroy(layout);
       }
@@ -78,7 +78,7 @@ class LtLibrary::Device final : public OnDevice {
     Plan& operator=(const Plan&) = delete;
 
     const LtApi& api;
-    void *product = nullptr, *first = nullptr, *second = nullptr, *out = nullptr;
+    void *gemm = nullptr, *first = nullptr, *second = nullptr, *out = nullptr;
     bool usable = false;
     alignas(16) std::array<char, 1024> algorithm = {};
   };
@@ -107,10 +107,9 @@ class LtLibrary::Device final : public OnDevice {
     const auto operation = [&](bool transposed) -> int32_t {
       return transposed ? numbers_.transpose : numbers_.no_transpose;
     };
-    return api_.product_create(&plan.product, numbers_.compute_f32, numbers_.f32) == 0 &&
-           set(api_.product_set, plan.product, numbers_.transpose_first,
-               operation(g.first.transposed)) &&
-           set(api_.product_set, plan.product, numbers_.transpose_second,
+    return api_.gemm_create(&plan.gemm, numbers_.compute_f32, numbers_.f32) == 0 &&
+           set(api_.gemm_set, plan.gemm, numbers_.transpose_first, operation(g.first.transposed)) &&
+           set(api_.gemm_set, plan.gemm, numbers_.transpose_second,
                operation(g.second.transposed)) &&
            make_layout(plan.first, type, g.first.rows, g.first.cols, g.first.ld, g.batch,
                        g.first.stride) &&
@@ -139,8 +138,8 @@ class LtLibrary::Device final : public OnDevice {
     if (api_.preference_create(&preference) != 0) return false;
     int found = 0;
     const bool chosen = set_preferences(call, preference) &&
-                        api_.choose(handle_, plan.product, plan.first, plan.second, plan.out,
-                                    plan.out, preference, 1, plan.algorithm.data(), &found) == 0;
+                        api_.choose(handle_, plan.gemm, plan.first, plan.second, plan.out, plan.out,
+                                    preference, 1, plan.algorithm.data(), &found) == 0;
     api_.preference_destroy(preference);
     return chosen && found == 1;
   }

@@ -2,15 +2,15 @@
 #include <utility>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/linear/product.h"
+#include "wick/backend/gpu/linear/gemm.h"
 
 namespace wick::gpu {
 namespace {
 
 /// The leading dims as a batch. Inner ones whose matrices share b and follow each other in memory
 /// become rows of one product.
-void fold_batch(ProductJob& job) {
-  Product& p = job.shape;
+void fold_batch(GemmJob& job) {
+  Gemm& p = job.shape;
   auto& dims = job.batch.dims;
   while (!dims.empty()) {
     const auto& [size, stride] = dims.back();
@@ -29,8 +29,8 @@ void fold_batch(ProductJob& job) {
 }
 
 /// The same product with rows and columns exchanged.
-void transpose(ProductJob& job) {
-  Product& p = job.shape;
+void transpose(GemmJob& job) {
+  Gemm& p = job.shape;
   std::swap(p.m, p.n);
   std::swap(p.out_row, p.out_col);
   std::swap(p.a_row, p.b_row);
@@ -46,12 +46,12 @@ void GpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
   const Layout &lo = out.layout, &la = a.layout, &lb = b.layout;
   const int last = lo.rank() - 1;
   if (lo.elems() == 0) return;
-  ProductJob job;
+  GemmJob job;
   job.out = out.data;
   job.a = a.data;
   job.b = b.data;
   job.a_dtype = job.b_dtype = out.dtype;
-  Product& p = job.shape;
+  Gemm& p = job.shape;
   p.m = static_cast<uint32_t>(lo.shape()[last - 1]);
   p.n = static_cast<uint32_t>(lo.shape()[last]);
   p.k = static_cast<uint32_t>(la.shape()[last]);
@@ -62,9 +62,9 @@ void GpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
   p.out_row = lo.stride(last - 1);
   p.out_col = lo.stride(last);
   const Layout none(lo.shape(), {}, 0);
-  job.batch = space_of<4>({&lo, &la, &lb, &none}, (1u << (last - 1)) - 1);
+  job.batch = collapse<4>({&lo, &la, &lb, &none}, (1u << (last - 1)) - 1);
   fold_batch(job);
-  // Few columns are taken as few rows; otherwise neighbouring items store neighbours of a row.
+  // Few columns are taken as few rows; otherwise neighbouring threads store neighbours of a row.
   constexpr uint32_t kFew = 32;
   const bool few_rows = p.m <= kFew && p.m <= p.n, few_columns = p.n <= kFew && p.n < p.m;
   if (few_columns || (p.out_row == 1 && p.out_col != 1 && !few_rows)) transpose(job);

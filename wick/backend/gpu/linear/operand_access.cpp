@@ -1,7 +1,7 @@
 // What the layouts of a product's operands let kernels, copies of boxes and vendors' libraries do.
 // Nothing here needs a device.
 
-#include "wick/backend/gpu/linear/product.h"
+#include "wick/backend/gpu/linear/gemm.h"
 
 namespace wick::gpu {
 namespace {
@@ -12,32 +12,32 @@ struct Matrix {
   const void* data;
   int64_t rows, row_stride, k, k_stride;
 
-  Matrix(const ProductJob& job, size_t operand) {
-    const Product& p = job.shape;
+  Matrix(const GemmJob& job, size_t operand) {
+    const Gemm& p = job.shape;
     const bool is_a = operand == 1;
     dtype = is_a ? job.a_dtype : job.b_dtype;
     data = is_a ? job.a : job.b;
     rows = is_a ? p.m : p.n;
     row_stride = is_a ? p.a_row : p.b_row;
     // Further parts of a lie behind the first, in rows that are packed.
-    k = is_a ? int64_t{p.k} * job.parts : p.k;
+    k = is_a ? int64_t{p.k} * job.terms : p.k;
     k_stride = is_a ? p.a_k : p.b_k;
   }
 };
 
 /// All matrices of a batch; rows and columns are still to be added.
-Access access_of_batch(const ProductJob& job, size_t operand, const void* data, DType dtype) {
+Access access_of_batch(const GemmJob& job, size_t operand, const void* data, DType dtype) {
   return access_of(job.batch, operand, data, info(dtype).block_bytes);
 }
 /// Runs along k.
-Access along_k(const ProductJob& job, size_t operand) {
+Access along_k(const GemmJob& job, size_t operand) {
   const Matrix x(job, operand);
   return access_of_batch(job, operand, x.data, x.dtype)
       .run(x.k, x.k_stride)
       .dim(x.rows, x.row_stride);
 }
 /// Runs along rows that are neighbours.
-Access along_rows(const ProductJob& job, size_t operand) {
+Access along_rows(const GemmJob& job, size_t operand) {
   const Matrix x(job, operand);
   return access_of_batch(job, operand, x.data, x.dtype)
       .run(x.rows, x.row_stride)
@@ -58,23 +58,23 @@ std::optional<Stored> stored_as(int64_t rows, int64_t cols, int64_t row_stride,
 
 }  // namespace
 
-RowLayout layout_of(const ProductJob& job, size_t operand) {
+RowLayout layout_of(const GemmJob& job, size_t operand) {
   if (job.shape.k % 8 == 0 && along_k(job, operand).vectors_of(8)) return kPiecesOfK;
   const uint32_t rows = operand == 1 ? job.shape.m : job.shape.n;
   if (rows % 2 == 0 && along_rows(job, operand).vectors_of(2)) return kPairsOfRows;
-  return kSingles;
+  return kScalar;
 }
 
-bool has_vector_rows(const ProductJob& job) {
+bool has_vector_rows(const GemmJob& job) {
   const int64_t vector = kMostVectorBytes / info(job.b_dtype).block_bytes;
   return (job.b_stays || job.shape.k % vector == 0) && along_k(job, 2).vectors_of(vector);
 }
 
-bool has_near_rows(const ProductJob& job) {
+bool has_near_rows(const GemmJob& job) {
   return along_k(job, 2).has_u32_distances(kMostVectorBytes);
 }
 
-std::optional<Lines> lines_of(const ProductJob& job, size_t operand) {
+std::optional<Lines> lines_of(const GemmJob& job, size_t operand) {
   constexpr int64_t kVector = 8;
   const Matrix x(job, operand);
   Lines lines;
@@ -100,8 +100,8 @@ std::optional<Lines> lines_of(const ProductJob& job, size_t operand) {
   return std::nullopt;
 }
 
-std::optional<GemmCall> library_call(const ProductJob& job) {
-  const Product& p = job.shape;
+std::optional<GemmCall> library_call(const GemmJob& job) {
+  const Gemm& p = job.shape;
   const DType dtype = job.a_dtype;
   const bool floats = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   if (!floats || job.b_dtype != dtype || p.format != out_format(dtype) || job.out_dtype != dtype ||
@@ -131,7 +131,7 @@ std::optional<GemmCall> library_call(const ProductJob& job) {
   return call;
 }
 
-void ProductJob::store_to(DType dtype) {
+void GemmJob::store_to(DType dtype) {
   out_dtype = dtype;
   shape.format = out_format(dtype);
   const auto fours = [&](const void* data, DType type, size_t operand, int64_t row, int64_t col) {

@@ -19,23 +19,24 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   weight->k = parts.front().layout.shape()[1];
   for (const ConstView& part : parts) weight->n += part.layout.shape()[0];
   const uint32_t chunks = weight->chunks();
-  const size_t group_bytes = size_t{unit_bytes(unit, gpu.device.kind == DeviceKind::hip)} * chunks;
-  weight->bytes = group_bytes * weight->row_groups();
+  const size_t block_bytes_shared =
+      size_t{unit_bytes(unit, gpu.device.kind == DeviceKind::hip)} * chunks;
+  weight->bytes = block_bytes_shared * weight->row_groups();
   weight->units = gpu.pool.take(weight->bytes);
   auto* const units = static_cast<char*>(weight->units);
-  if (weight->n % kUnitRows != 0 && group_bytes != 0) {  // rows past the last are zeros
-    gpu.check(
-        gpu.driver.api.set_bytes(units + weight->bytes - group_bytes, 0, group_bytes, gpu.stream()),
-        "clearing memory");
+  if (weight->n % kUnitRows != 0 && block_bytes_shared != 0) {  // rows past the last are zeros
+    gpu.check(gpu.driver.api.set_bytes(units + weight->bytes - block_bytes_shared, 0,
+                                       block_bytes_shared, gpu.stream()),
+              "clearing memory");
   }
 
   uint32_t first = 0;
   for (const ConstView& part : parts) {
     const auto rows = static_cast<uint32_t>(part.layout.shape()[0]);
     if (rows == 0 || chunks == 0) continue;
-    const uint64_t groups = (first + rows - 1) / kUnitRows - first / kUnitRows + 1;
-    const uint64_t items = groups * chunks * kUnitRows * pieces;
-    const Grid grid{{static_cast<unsigned>((items + kRepackItems - 1) / kRepackItems), 1, 1}};
+    const uint64_t thread_blocks = (first + rows - 1) / kUnitRows - first / kUnitRows + 1;
+    const uint64_t threads = thread_blocks * chunks * kUnitRows * pieces;
+    const Grid grid{{static_cast<unsigned>((threads + kRepackThreads - 1) / kRepackThreads), 1, 1}};
     const auto* in = static_cast<const char*>(part.data) + bytes_of(dtype, part.layout.offset());
     kRepack(dtype).launch(gpu, grid,
                           {weight->units, in, first, rows, chunks, weight->blocks(),

@@ -10,7 +10,7 @@
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/linear/quantized_abi.h"
-#include "wick/backend/gpu/linear/prologue.h"
+#include "wick/backend/gpu/linear/quantize_activations.h"
 #include "wick/base/quant.h"
 
 namespace wick::gpu {
@@ -68,9 +68,9 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
 ///   many  so, too, in larger tiles
 ///   int8  few or many
 ///   f16   exact products of f16, on NVIDIA's sm_90a
-std::vector<std::string_view> product_paths(const Gpu& gpu, DType dtype);
+std::vector<std::string_view> gemm_paths(const Gpu& gpu, DType dtype);
 /// What WICK_GPU_LINEAR says; empty: nothing. Errors: no such kernels.
-std::string_view forced_product_path();
+std::string_view forced_gemm_path();
 /// x: quantised for weights of this type. residual: null, or what is added to the product, f32 as
 /// out is then.
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,

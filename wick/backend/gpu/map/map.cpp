@@ -4,7 +4,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/map/map_abi.h"
-#include "wick/backend/gpu/layout/map_space.h"
+#include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/backend/gpu/map/scalar.h"
 #include "wick/base/error.h"
 #include "wick/math/arithmetic.h"
@@ -60,18 +60,17 @@ const KernelFamily<UnaryWithArgs, UnaryWithRow, DType> kUnaryWith(&file_of_row, 
 const KernelFamily<BinaryArgs, BinaryRow, DType> kBinary(&file_of_row, "{}_{}");
 const KernelFamily<TestArgs, DType> kTest(&file_of, "test_{}");
 const KernelFamily<CompareArgs, DType> kCompare(&file_of, "compare_{}");
-const KernelFamily<UnarySinglesArgs, DType> kUnarySingles(&file_of, "unary_singles_{}");
-const KernelFamily<UnaryWithSinglesArgs, DType> kUnaryWithSingles(&file_of,
-                                                                  "unary_with_singles_{}");
-const KernelFamily<BinarySinglesArgs, DType> kBinarySingles(&file_of, "binary_singles_{}");
-const KernelFamily<TestSinglesArgs, DType> kTestSingles(&file_of, "test_singles_{}");
-const KernelFamily<CompareSinglesArgs, DType> kCompareSingles(&file_of, "compare_singles_{}");
+const KernelFamily<UnaryScalarArgs, DType> kUnaryScalar(&file_of, "unary_scalar_{}");
+const KernelFamily<UnaryWithScalarArgs, DType> kUnaryWithScalar(&file_of, "unary_with_scalar_{}");
+const KernelFamily<BinaryScalarArgs, DType> kBinaryScalar(&file_of, "binary_scalar_{}");
+const KernelFamily<TestScalarArgs, DType> kTestScalar(&file_of, "test_scalar_{}");
+const KernelFamily<CompareScalarArgs, DType> kCompareScalar(&file_of, "compare_scalar_{}");
 
 using ElementBytes = OneOf<1, 2, 4, 8>;
 using ConditionBytes = OneOf<1, 4, 8>;
 const KernelFamily<WhereArgs, ElementBytes, ConditionBytes> kWhere("where", "where_{}_{}");
-const KernelFamily<WhereSinglesArgs, ElementBytes, ConditionBytes> kWhereSingles(
-    "where", "where_singles_{}_{}");
+const KernelFamily<WhereScalarArgs, ElementBytes, ConditionBytes> kWhereScalar(
+    "where", "where_scalar_{}_{}");
 
 /// A row's number among those of its kind.
 template <class Row>
@@ -162,11 +161,11 @@ void check_dtype(Op op, DType dtype) {
 
 /// Launches `packs` over packs, with the elements left over, or `singles`: each with the nest and
 /// pointers to the operands.
-template <uint32_t N, class Packs, class Singles>
+template <uint32_t N, class Packs, class Scalar>
 void map(Op op, const std::array<const Layout*, N>& layouts, const std::array<Operand, N>& operands,
-         Gpu& gpu, Packs&& packs, Singles&& singles) {
-  const Space<N> space = map_space<N>(layouts);
-  if (space.elems == 0) return;
+         Gpu& gpu, Packs&& packs, Scalar&& scalar) {
+  const CollapsedDims<N> collapsed = collapse_for_map<N>(layouts);
+  if (collapsed.elems == 0) return;
   const auto bytes = static_cast<uint32_t>(operands[0].bytes);
   const auto in_bytes = static_cast<uint32_t>(operands[1].bytes);
   const auto at = [&](const std::array<int64_t, N>& start) {
@@ -174,21 +173,22 @@ void map(Op op, const std::array<const Layout*, N>& layouts, const std::array<Op
     for (size_t k = 0; k < N; ++k) data[k] = operands[k].at(start[k]);
     return data;
   };
-  const auto packed =
-      has_packs(op) ? pack<N>(space, operands, map_pack(bytes, in_bytes), N > 2) : PackedSpace<N>();
+  const auto packed = has_packs(op) ? pack<N>(collapsed, operands, map_vec(bytes, in_bytes), N > 2)
+                                    : PackedDims<N>();
   if (packed.fits) {
     int64_t done = 0;
-    packed.space.for_each_piece([&](const Nest<N>& nest, const std::array<int64_t, N>& start) {
-      done += nest.elems;
-      const uint32_t rest = done == packed.space.elems ? packed.rest : 0;
-      packs(spread(gpu, nest.elems, map_unroll(bytes, in_bytes)), nest, at(start), rest,
-            packed.repeated);
-    });
+    packed.collapsed.for_each_piece(
+        [&](const StridedIndex<N>& strided, const std::array<int64_t, N>& start) {
+          done += strided.elems;
+          const uint32_t rest = done == packed.collapsed.elems ? packed.rest : 0;
+          packs(spread(gpu, strided.elems, map_unroll(bytes, in_bytes)), strided, at(start), rest,
+                packed.repeated);
+        });
     return;
   }
-  for_each_tiled(space, [&](const Space<N>& part) {
-    part.for_each_piece([&](const Nest<N>& nest, const std::array<int64_t, N>& start) {
-      singles(spread(gpu, nest.elems, kMapEach), nest, at(start));
+  for_each_tiled(collapsed, [&](const CollapsedDims<N>& part) {
+    part.for_each_piece([&](const StridedIndex<N>& strided, const std::array<int64_t, N>& start) {
+      scalar(spread(gpu, strided.elems, kMapEach), strided, at(start));
     });
   });
 }
@@ -200,11 +200,12 @@ void GpuBackend::unary(Op op, const View& out, const ConstView& in) {
   const auto row = row_of<UnaryRow>(op);
   map<2>(
       op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data, uint32_t rest, uint32_t) {
-        kUnary(row, out.dtype).launch(gpu_, grid, {data[0], data[1], nest, rest});
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
+          uint32_t) {
+        kUnary(row, out.dtype).launch(gpu_, grid, {data[0], data[1], strided, rest});
       },
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data) {
-        kUnarySingles(out.dtype).launch(gpu_, grid, {data[0], data[1], nest, row});
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
+        kUnaryScalar(out.dtype).launch(gpu_, grid, {data[0], data[1], strided, row});
       });
 }
 
@@ -218,13 +219,14 @@ void GpuBackend::unary_with(Op op, const View& out, const ConstView& in, Scalar 
   });
   map<2>(
       op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data, uint32_t rest, uint32_t) {
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
+          uint32_t) {
         kUnaryWith(row, out.dtype)
-            .launch(gpu_, grid, {data[0], data[1], nest, rest, first, second});
+            .launch(gpu_, grid, {data[0], data[1], strided, rest, first, second});
       },
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data) {
-        kUnaryWithSingles(out.dtype).launch(gpu_, grid,
-                                            {data[0], data[1], nest, row, first, second});
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
+        kUnaryWithScalar(out.dtype).launch(gpu_, grid,
+                                           {data[0], data[1], strided, row, first, second});
       });
 }
 
@@ -233,11 +235,12 @@ void GpuBackend::test(Op op, const View& out, const ConstView& in) {
   const auto row = row_of<TestRow>(op);
   map<2>(
       op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data, uint32_t rest, uint32_t) {
-        kTest(in.dtype).launch(gpu_, grid, {data[0], data[1], nest, rest, row});
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
+          uint32_t) {
+        kTest(in.dtype).launch(gpu_, grid, {data[0], data[1], strided, rest, row});
       },
-      [&](const Grid& grid, const Nest<2>& nest, const auto& data) {
-        kTestSingles(in.dtype).launch(gpu_, grid, {data[0], data[1], nest, row});
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
+        kTestScalar(in.dtype).launch(gpu_, grid, {data[0], data[1], strided, row});
       });
 }
 
@@ -250,14 +253,14 @@ void GpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstV
   }
   map<3>(
       op, {&out.layout, &a.layout, &b.layout}, {Operand(out), Operand(a), Operand(b)}, gpu_,
-      [&](const Grid& grid, const Nest<3>& nest, const auto& data, uint32_t rest,
+      [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data, uint32_t rest,
           uint32_t repeated) {
         kBinary(row, out.dtype)
-            .launch(gpu_, grid, {data[0], data[1], data[2], nest, rest, repeated, divisions});
+            .launch(gpu_, grid, {data[0], data[1], data[2], strided, rest, repeated, divisions});
       },
-      [&](const Grid& grid, const Nest<3>& nest, const auto& data) {
-        kBinarySingles(out.dtype).launch(gpu_, grid,
-                                         {data[0], data[1], data[2], nest, row, divisions});
+      [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data) {
+        kBinaryScalar(out.dtype).launch(gpu_, grid,
+                                        {data[0], data[1], data[2], strided, row, divisions});
       });
 }
 
@@ -266,13 +269,13 @@ void GpuBackend::compare(Op op, const View& out, const ConstView& a, const Const
   const Truth truth = truth_of(op);
   map<3>(
       op, {&out.layout, &a.layout, &b.layout}, {Operand(out), Operand(a), Operand(b)}, gpu_,
-      [&](const Grid& grid, const Nest<3>& nest, const auto& data, uint32_t rest,
+      [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data, uint32_t rest,
           uint32_t repeated) {
         kCompare(a.dtype).launch(gpu_, grid,
-                                 {data[0], data[1], data[2], nest, rest, repeated, truth});
+                                 {data[0], data[1], data[2], strided, rest, repeated, truth});
       },
-      [&](const Grid& grid, const Nest<3>& nest, const auto& data) {
-        kCompareSingles(a.dtype).launch(gpu_, grid, {data[0], data[1], data[2], nest, truth});
+      [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data) {
+        kCompareScalar(a.dtype).launch(gpu_, grid, {data[0], data[1], data[2], strided, truth});
       });
 }
 
@@ -285,14 +288,14 @@ void GpuBackend::where(const View& out, const ConstView& condition, const ConstV
   const std::array operands{Operand(out), Operand(condition), Operand(a), Operand(b)};
   map<4>(
       Op::where, {&out.layout, &condition.layout, &a.layout, &b.layout}, operands, gpu_,
-      [&](const Grid& grid, const Nest<4>& nest, const auto& data, uint32_t rest,
+      [&](const Grid& grid, const StridedIndex<4>& strided, const auto& data, uint32_t rest,
           uint32_t repeated) {
         kWhere(operands[0].bytes, operands[1].bytes)
-            .launch(gpu_, grid, {data[0], data[1], data[2], data[3], nest, rest, repeated});
+            .launch(gpu_, grid, {data[0], data[1], data[2], data[3], strided, rest, repeated});
       },
-      [&](const Grid& grid, const Nest<4>& nest, const auto& data) {
-        kWhereSingles(operands[0].bytes, operands[1].bytes)
-            .launch(gpu_, grid, {data[0], data[1], data[2], data[3], nest});
+      [&](const Grid& grid, const StridedIndex<4>& strided, const auto& data) {
+        kWhereScalar(operands[0].bytes, operands[1].bytes)
+            .launch(gpu_, grid, {data[0], data[1], data[2], data[3], strided});
       });
 }
 

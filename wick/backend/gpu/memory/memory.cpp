@@ -9,8 +9,8 @@
 #include "wick/backend/gpu/compile/code.h"
 #include "wick/backend/gpu/compile/kernel_cache.h"
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/gemm.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
-#include "wick/backend/gpu/linear/product.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 #include "wick/base/error.h"
 
@@ -22,18 +22,17 @@ void check_environment() {
   images_allowed();
   library_use();
   forced_main_loop();
-  forced_product_path();
+  forced_gemm_path();
   ordered_attention();
   KernelCache::standard();
 }
 
 /// A graph of kernels. It keeps the memory that they use.
-class GpuRecording final : public Recording {
+class GpuGraph final : public DeviceGraph {
  public:
-  GpuRecording(Gpu& gpu, void* graph, std::shared_ptr<Pool::Arena> arena,
-               std::vector<uint32_t> notes)
+  GpuGraph(Gpu& gpu, void* graph, std::shared_ptr<Pool::Arena> arena, std::vector<uint32_t> notes)
       : gpu_(gpu), graph_(graph), arena_(std::move(arena)), notes_(std::move(notes)) {}
-  ~GpuRecording() override {
+  ~GpuGraph() override {
     if (!gpu_.driver.try_enter(gpu_.device.index)) return;
     gpu_.driver.api.stream_synchronize(gpu_.main_stream());  // it may be running
     gpu_.driver.api.graph_exec_destroy(graph_);
@@ -110,20 +109,20 @@ void GpuBackend::free(void* data, size_t) noexcept {
 
 void GpuBackend::upload(void* to_device, const void* from_host, size_t bytes) {
   gpu_.enter();
-  gpu_.refuse_to_record_copies();
+  gpu_.refuse_to_capture_copies();
   gpu_.staging.upload(to_device, from_host, bytes, gpu_.stream());
 }
 
 void GpuBackend::download(void* to_host, const void* from_device, size_t bytes) {
   gpu_.enter();
-  gpu_.refuse_to_record_copies();
+  gpu_.refuse_to_capture_copies();
   gpu_.staging.download(to_host, from_device, bytes, gpu_.stream());
   gpu_.check_faults();
 }
 
 std::unique_ptr<Readback> GpuBackend::start_readback(const void* from_device, size_t bytes) {
   gpu_.enter();
-  gpu_.refuse_to_record_copies();
+  gpu_.refuse_to_capture_copies();
   return std::make_unique<GpuReadback>(gpu_, from_device, bytes);
 }
 
@@ -135,18 +134,18 @@ void GpuBackend::copy_from(void* to, Backend& there, const void* from, size_t by
 void GpuBackend::synchronize() { gpu_.synchronize(); }
 
 void* GpuBackend::native_stream() {
-  if (gpu_.records()) {
+  if (gpu_.captures()) {
     throw Error(ErrorKind::runtime, "native_stream", "a recording is being made", gpu_.device.str(),
                 "take it before or afterwards");
   }
   return gpu_.stream();
 }
 
-std::unique_ptr<wick::Recording> GpuBackend::record(const std::function<void()>& work) {
-  Gpu::Recorder recorder(gpu_);
+std::unique_ptr<wick::DeviceGraph> GpuBackend::record(const std::function<void()>& work) {
+  Gpu::Capture capture(gpu_);
   work();
-  void* const graph = recorder.finish();
-  return std::make_unique<GpuRecording>(gpu_, graph, recorder.arena(), recorder.take_notes());
+  void* const graph = capture.finish();
+  return std::make_unique<GpuGraph>(gpu_, graph, capture.arena(), capture.take_notes());
 }
 
 MemoryInfo GpuBackend::memory_info() const { return gpu_.pool.info(); }

@@ -32,7 +32,7 @@ class Pool::Arena {
   };
   Pool& pool;
   Free free;               // taken while it was made, free for more of it
-  std::vector<Held> held;  // given back since, but perhaps named by the recording
+  std::vector<Held> held;  // given back since, but perhaps named by the graph
   uint64_t whole_at = UINT64_MAX;
 };
 

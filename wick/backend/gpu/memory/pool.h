@@ -31,8 +31,8 @@ class Pool {
   void* take(size_t bytes);
   void give(void* data) noexcept;
 
-  /// The memory of a recording, until nobody holds it: what was taken while it was made, and what
-  /// was in use at that time, which the recording may name, even if it is given back later.
+  /// The memory of a graph, until nobody holds it: what was taken while it was made, and what
+  /// was in use at that time, which the graph may name, even if it is given back later.
   class Arena;
   std::shared_ptr<Arena> make_arena();
   /// The arena that the calling thread's blocks come from; null: none. An arena that was in use is
@@ -60,7 +60,7 @@ class Pool {
   static void* from_free(Free& free, size_t size, size_t& taken);
   void trim_locked() noexcept;
   void close(Arena& arena) noexcept;
-  /// A block that nobody uses goes to a recording that may name it, else to the free ones.
+  /// A block that nobody uses goes to a graph that may name it, else to the free ones.
   void put_back(void* data, size_t bytes, uint64_t birth) noexcept;
 
   const Driver& driver_;

@@ -5,7 +5,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/move/move_abi.h"
-#include "wick/backend/gpu/layout/map_space.h"
+#include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/backend/gpu/map/scalar.h"
 
 namespace wick::gpu {
@@ -13,7 +13,7 @@ namespace {
 
 const KernelFamily<FillArgs, OneOf<1, 2, 4, 8, 16>> kFill("copy", "fill_{}");
 const KernelFamily<IotaArgs, DType> kIota("iota", "iota_{}");
-const KernelFamily<IotaPacksArgs, DType> kIotaPacks("iota", "iota_packs_{}");
+const KernelFamily<IotaPacksArgs, DType> kIotaPacks("iota", "iota_vectorized_{}");
 
 /// The file that has the casts from a dtype.
 std::string_view cast_file(DType from) {
@@ -25,7 +25,7 @@ std::string_view cast_file(DType from) {
 }
 const KernelFamily<CastArgs, DType, DType> kCast([](DType from, DType) { return cast_file(from); },
                                                  "cast_{}_{}");
-const KernelFamily<CastSinglesArgs, DType> kCastSingles(&cast_file, "cast_singles_{}");
+const KernelFamily<CastScalarArgs, DType> kCastScalar(&cast_file, "cast_scalar_{}");
 
 /// A value again and again as 16 bytes. Kernels of smaller units take its first bytes.
 void repeat(Scalar value, DType dtype, uint32_t (&words)[4]) {
@@ -40,14 +40,15 @@ void repeat(Scalar value, DType dtype, uint32_t (&words)[4]) {
 /// The parts of a dense run before and behind what is a multiple of 16 bytes at a multiple of 16;
 /// everything else is one part.
 template <class Body>
-void for_each_aligned(const Space<1>& space, const Operand& operand, Body&& body) {
+void for_each_aligned(const CollapsedDims<1>& collapsed, const Operand& operand, Body&& body) {
   const int64_t units = 16 / operand.bytes;
-  if (space.dims.size() != 1 || space.dims[0].stride[0] != 1 || space.elems < 4 * units) {
-    return body(space);
+  if (collapsed.dims.size() != 1 || collapsed.dims[0].stride[0] != 1 ||
+      collapsed.elems < 4 * units) {
+    return body(collapsed);
   }
   int64_t head = 0;
-  while (!Access(operand.data, operand.bytes, space.start[0] + head).begins_at(16)) ++head;
-  const auto [first, rest] = split(space, 0, head);
+  while (!Access(operand.data, operand.bytes, collapsed.start[0] + head).begins_at(16)) ++head;
+  const auto [first, rest] = split(collapsed, 0, head);
   const auto [middle, last] = split(rest, 0, rest.elems / units * units);
   body(first);
   body(middle);
@@ -60,13 +61,13 @@ void GpuBackend::fill(const View& out, Scalar value) {
   FillArgs args{};
   repeat(value, out.dtype, args.value);
   const Operand whole(out);
-  for_each_aligned(map_space<1>({&out.layout}), whole, [&](const Space<1>& part) {
-    const auto [space, to] = in_units<1>(part, {whole});
+  for_each_aligned(collapse_for_map<1>({&out.layout}), whole, [&](const CollapsedDims<1>& part) {
+    const auto [collapsed, to] = in_units<1>(part, {whole});
     const int64_t bytes = to[0].bytes;
-    space.for_each_piece([&, &to = to](const Nest<1>& nest, const auto& start) {
-      const Grid grid = spread(gpu_, nest.elems, copy_unroll(static_cast<uint32_t>(bytes)));
+    collapsed.for_each_piece([&, &to = to](const StridedIndex<1>& strided, const auto& start) {
+      const Grid grid = spread(gpu_, strided.elems, copy_unroll(static_cast<uint32_t>(bytes)));
       args.out = to[0].at(start[0]);
-      args.nest = nest;
+      args.strided = strided;
       kFill(bytes).launch(gpu_, grid, args);
     });
   });
@@ -81,46 +82,46 @@ void GpuBackend::iota(const View& out, Scalar start, Scalar step) {
                     start.is_integer && step.is_integer ? 1u : 0u};
   const Operand to(out);
   const int64_t pack = 16 / to.bytes;
-  for_each_aligned(space_of<1>({&out.layout}), to, [&](const Space<1>& part) {
+  for_each_aligned(collapse<1>({&out.layout}), to, [&](const CollapsedDims<1>& part) {
     const bool packs = part.dims.size() == 1 && part.elems % pack == 0 &&
                        access_of(part, 0, to, 0).vectors_of(pack);
-    part.for_each_piece([&](const Nest<1>& nest, const auto& at) {
+    part.for_each_piece([&](const StridedIndex<1>& strided, const auto& at) {
       if (packs) {
-        const auto count = static_cast<uint32_t>(nest.elems / pack);
+        const auto count = static_cast<uint32_t>(strided.elems / pack);
         kIotaPacks(out.dtype).launch(gpu_, spread(gpu_, count, 1), {to.at(at[0]), count, sequence});
       } else {
-        kIota(out.dtype).launch(gpu_, spread(gpu_, nest.elems, kMapEach),
-                                {to.at(at[0]), nest, sequence});
+        kIota(out.dtype).launch(gpu_, spread(gpu_, strided.elems, kMapEach),
+                                {to.at(at[0]), strided, sequence});
       }
-      sequence.first += nest.elems;
+      sequence.first += strided.elems;
     });
   });
 }
 
 void GpuBackend::cast(const View& out, const ConstView& in) {
   if (out.dtype == in.dtype) return copy(out, in);
-  const Space<2> space = map_space<2>({&out.layout, &in.layout});
-  if (space.elems == 0) return;
+  const CollapsedDims<2> collapsed = collapse_for_map<2>({&out.layout, &in.layout});
+  if (collapsed.elems == 0) return;
   const std::array operands{Operand(out), Operand(in)};
   const auto to_bytes = static_cast<uint32_t>(operands[0].bytes);
   const auto from_bytes = static_cast<uint32_t>(operands[1].bytes);
-  const auto packed = pack<2>(space, operands, map_pack(to_bytes, from_bytes), false);
+  const auto packed = pack<2>(collapsed, operands, map_vec(to_bytes, from_bytes), false);
   if (packed.fits) {
     int64_t done = 0;
-    packed.space.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-      done += nest.elems;
-      const uint32_t rest = done == packed.space.elems ? packed.rest : 0;
+    packed.collapsed.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
+      done += strided.elems;
+      const uint32_t rest = done == packed.collapsed.elems ? packed.rest : 0;
       kCast(in.dtype, out.dtype)
-          .launch(gpu_, spread(gpu_, nest.elems, map_unroll(to_bytes, from_bytes)),
-                  {operands[0].at(start[0]), operands[1].at(start[1]), nest, rest});
+          .launch(gpu_, spread(gpu_, strided.elems, map_unroll(to_bytes, from_bytes)),
+                  {operands[0].at(start[0]), operands[1].at(start[1]), strided, rest});
     });
     return;
   }
-  for_each_tiled(space, [&](const Space<2>& part) {
-    part.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-      kCastSingles(in.dtype).launch(gpu_, spread(gpu_, nest.elems, kMapEach),
-                                    {operands[0].at(start[0]), operands[1].at(start[1]), nest,
-                                     static_cast<uint32_t>(out.dtype)});
+  for_each_tiled(collapsed, [&](const CollapsedDims<2>& part) {
+    part.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
+      kCastScalar(in.dtype).launch(gpu_, spread(gpu_, strided.elems, kMapEach),
+                                   {operands[0].at(start[0]), operands[1].at(start[1]), strided,
+                                    static_cast<uint32_t>(out.dtype)});
     });
   });
 }

@@ -14,18 +14,18 @@ const KernelFamily<RmsNormRowArgs> kRmsNormRowShort("norm_row", "rms_norm_row_sh
 const KernelFamily<RmsNormRowArgs> kRmsNormRowLong("norm_row", "rms_norm_row_long");
 const KernelFamily<RmsNormArgs, DType, HeldPacks> kRmsNorm("norm", "rms_norm_{}_{}");
 const KernelFamily<RmsNormArgs, DType, HeldPacks> kRmsNormByF32("norm", "rms_norm_{}_by_f32_{}");
-const KernelFamily<RmsNormLinesArgs, DType> kRmsNormLines("norm_lines", "rms_norm_lines_{}");
+const KernelFamily<RmsNormLinesArgs, DType> kRmsNormLines("norm_strided", "rms_norm_strided_{}");
 const KernelFamily<SoftmaxArgs, DType, HeldPacks> kSoftmax("softmax", "softmax_{}_{}");
 const KernelFamily<SoftmaxArgs, DType, HeldPacks> kSoftmaxAnywhere("softmax",
                                                                    "softmax_anywhere_{}_{}");
-const KernelFamily<SoftmaxPartsArgs, DType> kSoftmaxParts("softmax", "softmax_parts_{}");
-const KernelFamily<SoftmaxArgs, DType> kSoftmaxLines("softmax_lines", "softmax_lines_{}");
-const KernelFamily<SoftmaxColumnsArgs, DType> kSoftmaxColumns("softmax_lines",
+const KernelFamily<SoftmaxPartsArgs, DType> kSoftmaxParts("softmax", "softmax_cluster_{}");
+const KernelFamily<SoftmaxArgs, DType> kSoftmaxLines("softmax_strided", "softmax_strided_{}");
+const KernelFamily<SoftmaxColumnsArgs, DType> kSoftmaxColumns("softmax_strided",
                                                               "softmax_columns_{}");
-const KernelFamily<SoftmaxShortArgs, DType, OneOf<8, 32>> kSoftmaxShort("softmax_lines",
+const KernelFamily<SoftmaxShortArgs, DType, OneOf<8, 32>> kSoftmaxShort("softmax_strided",
                                                                         "softmax_short_{}_{}");
 
-/// How rows along a dim are spread over items.
+/// How rows along a dim are spread over threads.
 class RowPlan {
  public:
   RowPlan(const Gpu& gpu, const Reduction& reduction, const View& out, const ConstView& in, int dim)
@@ -41,36 +41,37 @@ class RowPlan {
     while (steps_ < 32 && steps_ * kAccumulators < n_) steps_ = steps_ == 1 ? 4 : 2 * steps_;
   }
 
-  /// Packs that an item holds in a kernel whose items hold their rows: 1, 4, 8, 16 or 32.
+  /// Packs that a thread holds in a kernel whose threads hold their rows: 1, 4, 8, 16 or 32.
   int64_t steps() const { return steps_; }
   /// Whether such a kernel can take them: 16- and 32-bit floats, dense and not too many.
   bool can_be_held() const {
-    return is_dense() && n_ % each() == 0 && items_of(each()) <= kHeldItems && n_ <= kChunk << 3 &&
-           is_aligned();
+    return is_dense() && n_ % each() == 0 && threads_of(each()) <= kHeldThreads &&
+           n_ <= kChunk << 3 && is_aligned();
   }
   /// Whether softmax_anywhere can: such floats, wherever rows begin and however many.
   bool can_be_anywhere() const {
-    return is_dense() && n_ > kAccumulators && items_of(each_anywhere()) <= kHeldItems &&
+    return is_dense() && n_ > kAccumulators && threads_of(each_anywhere()) <= kHeldThreads &&
            n_ <= kChunk << 3;
   }
-  NormRows spread_anywhere(const Nest<2>& kept, Grid& grid) const {
+  NormRows spread_anywhere(const StridedIndex<2>& kept, Grid& grid) const {
     return spread(kept, each_anywhere(), 64, 1, grid);
   }
-  /// Groups that have a row together; 0: it's too long, or too short, or they can't.
-  int64_t parts() const {
-    const int64_t wanted = divide_up(n_, kGroupElems);
-    const bool can = is_dense() && n_ % each() == 0 && is_aligned() && gpu_.has(Feature::parts);
-    return can && wanted > 1 && wanted <= kMostParts ? wanted : 0;
+  /// Thread blocks that have a row together; 0: it's too long, or too short, or they can't.
+  int64_t cluster() const {
+    const int64_t wanted = divide_up(n_, kBlockElems);
+    const bool can = is_dense() && n_ % each() == 0 && is_aligned() && gpu_.has(Feature::cluster);
+    return can && wanted > 1 && wanted <= kMostClusterBlocks ? wanted : 0;
   }
   /// Whether a vector along the rows goes with them.
   bool goes_with(const ConstView& vector) const { return access_of(vector).vectors_of(each()); }
 
-  /// Whether a group for each row, all of whose items have a part of it, is done sooner: in f32.
+  /// Whether a thread block for each row, all of whose threads have a part of it, is done sooner:
+  /// in f32.
   bool is_alone(unsigned rows) const {
-    const unsigned most = is_amd() ? 4 : 8;  // more fill groups that share the weights
+    const unsigned most = is_amd() ? 4 : 8;  // more fill thread blocks that share the weights
     return in_.dtype == DType::f32 && n_ % 4 == 0 && n_ > 256 &&
            n_ <= int64_t{kRowChunks} * kChunk &&
-           rows <= most * static_cast<unsigned>(gpu_.info.processors);
+           rows <= most * static_cast<unsigned>(gpu_.info.multiprocessors);
   }
   bool is_amd() const { return gpu_.device.kind == DeviceKind::hip; }
   Spread in_spread() const { return {in_step_, in_access_.vectors_of(4)}; }
@@ -80,8 +81,8 @@ class RowPlan {
     return {vector.layout.stride(0), access_of(vector).vectors_of(4)};
   }
 
-  /// Rows for a kernel whose items have `each` neighbouring accumulators and take `rows` of them.
-  NormRows spread(const Nest<2>& kept, int64_t each, unsigned least_items, unsigned rows,
+  /// Rows for a kernel whose threads have `each` neighbouring accumulators and take `rows` of them.
+  NormRows spread(const StridedIndex<2>& kept, int64_t each, unsigned least_threads, unsigned rows,
                   Grid& grid) const {
     NormRows result;
     result.kept = kept;
@@ -90,64 +91,65 @@ class RowPlan {
     result.out_step = out_step_;
     result.width_log = width_log(each);
     result.chunks_log = chunks_log();
-    const unsigned row_items = 1u << (result.width_log + result.chunks_log);
-    grid.items = std::max(least_items, row_items);
-    const unsigned a_group = grid.items / row_items * rows;
-    grid.groups[0] = (kept.elems + a_group - 1) / a_group;
+    const unsigned row_threads = 1u << (result.width_log + result.chunks_log);
+    grid.threads = std::max(least_threads, row_threads);
+    const unsigned a_thread_block = grid.threads / row_threads * rows;
+    grid.blocks[0] = (kept.elems + a_thread_block - 1) / a_thread_block;
     return result;
   }
   /// For the kernels that hold their rows.
-  NormRows spread_held(const Nest<2>& kept, Grid& grid) const {
+  NormRows spread_held(const StridedIndex<2>& kept, Grid& grid) const {
     if (steps_ > 1) return spread(kept, each(), 64, 1, grid);
     NormRows rows = spread(kept, each(), 128, 1, grid);
     rows.width_log = short_width_log(rows.width_log);
-    const unsigned a_group = (grid.items >> rows.width_log) * held_rows(1);
-    grid.groups[0] = (kept.elems + a_group - 1) / a_group;
+    const unsigned a_thread_block = (grid.threads >> rows.width_log) * held_rows(1);
+    grid.blocks[0] = (kept.elems + a_thread_block - 1) / a_thread_block;
     return rows;
   }
-  /// Each row for so many groups.
-  NormRows spread_parts(const Nest<2>& kept, int64_t parts, Grid& grid) const {
-    NormRows rows = spread(kept, each(), kHeldItems, 1, grid);
-    rows.chunks_log = ceil_log(kGroupElems / kChunk);
-    grid.items = 1u << (rows.width_log + rows.chunks_log);
-    grid.parts = static_cast<unsigned>(parts);
-    grid.groups[0] = kept.elems * grid.parts;
+  /// Each row for so many thread blocks.
+  NormRows spread_cluster(const StridedIndex<2>& kept, int64_t cluster, Grid& grid) const {
+    NormRows rows = spread(kept, each(), kHeldThreads, 1, grid);
+    rows.chunks_log = ceil_log(kBlockElems / kChunk);
+    grid.threads = 1u << (rows.width_log + rows.chunks_log);
+    grid.cluster = static_cast<unsigned>(cluster);
+    grid.blocks[0] = kept.elems * grid.cluster;
     return rows;
   }
-  /// So, for rms_norm on AMD: the largest groups that two fifths of the processors or more have one
-  /// of, enough of them for all of the memory's bandwidth. Their rows share the weights, so many
-  /// bytes, through shared memory.
-  NormRows spread_sharing(const Nest<2>& kept, int64_t bytes, Grid& grid) const {
+  /// So, for rms_norm on AMD: the largest thread blocks that two fifths of the multiprocessors or
+  /// more have one of, enough of them for all of the memory's bandwidth. Their rows share the
+  /// weights, so many bytes, through shared memory.
+  NormRows spread_sharing(const StridedIndex<2>& kept, int64_t bytes, Grid& grid) const {
     constexpr int64_t kMostBytes = 32 << 10;
     NormRows rows = spread_held(kept, grid);
-    if (bytes > kMostBytes) return rows;  // a row takes the group
-    const unsigned row_items = 1u << (rows.width_log + rows.chunks_log);
-    const auto groups = [&](unsigned items) {
-      return divide_up(kept.elems, int64_t{items / row_items} * held_rows(uint32_t(steps_)));
+    if (bytes > kMostBytes) return rows;  // a row takes the thread block
+    const unsigned row_threads = 1u << (rows.width_log + rows.chunks_log);
+    const auto thread_blocks = [&](unsigned threads) {
+      return divide_up(kept.elems, int64_t{threads / row_threads} * held_rows(uint32_t(steps_)));
     };
-    unsigned items = kSharingItems;
-    while (items > grid.items && 5 * groups(items) < 2 * gpu_.info.processors) items -= grid.items;
-    grid.items = items;
-    grid.groups[0] = static_cast<unsigned>(groups(items));
-    if (items > row_items) grid.shared_bytes = static_cast<unsigned>(divide_up(bytes, 16) * 16);
+    unsigned threads = kSharingThreads;
+    while (threads > grid.threads && 5 * thread_blocks(threads) < 2 * gpu_.info.multiprocessors)
+      threads -= grid.threads;
+    grid.threads = threads;
+    grid.blocks[0] = static_cast<unsigned>(thread_blocks(threads));
+    if (threads > row_threads) grid.shared_bytes = static_cast<unsigned>(divide_up(bytes, 16) * 16);
     return rows;
   }
-  /// For those that look at elements one by one. Smaller groups where there would be few.
-  NormRows spread_lines(const Nest<2>& kept, Grid& grid) const {
+  /// For those that look at elements one by one. Smaller thread blocks where there would be few.
+  NormRows spread_strided(const StridedIndex<2>& kept, Grid& grid) const {
     const bool fours = n_ % 4 == 0;
-    const bool few = uint64_t{kept.elems} * items_of(4) <
-                     uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
-    NormRows rows = spread(kept, 4, few ? 64 : kNormLineItems, 1, grid);
+    const bool few = uint64_t{kept.elems} * threads_of(4) <
+                     uint64_t{512} * static_cast<unsigned>(gpu_.info.multiprocessors);
+    NormRows rows = spread(kept, 4, few ? 64 : kNormLineThreads, 1, grid);
     rows.in_packs = fours && in_access_.vectors_of(4) ? 1 : 0;
     rows.out_packs = fours && out_access_.vectors_of(4) ? 1 : 0;
     return rows;
   }
 
  private:
-  /// Elements of a group of those that share a row.
-  static constexpr int64_t kGroupElems = int64_t{kPartChunks} * kChunk;
+  /// Elements of a thread block of those that share a row.
+  static constexpr int64_t kBlockElems = int64_t{kClusterChunks} * kChunk;
 
-  /// Whether the packs of an item that holds its rows can be loaded and stored at once.
+  /// Whether the packs of a thread that holds its rows can be loaded and stored at once.
   bool is_aligned() const {
     return in_access_.vectors_of(each()) && out_access_.vectors_of(each());
   }
@@ -156,7 +158,7 @@ class RowPlan {
            out_access_.is_dense();
   }
 
-  /// Neighbouring elements of an item.
+  /// Neighbouring elements of a thread.
   int64_t each() const { return held_each(uint32_t(steps_), elem_bytes()); }
   int64_t each_anywhere() const { return held_each_anywhere(uint32_t(steps_), elem_bytes()); }
   uint32_t elem_bytes() const { return static_cast<uint32_t>(bytes_of(in_.dtype, 1)); }
@@ -166,7 +168,9 @@ class RowPlan {
   uint32_t chunks_log() const {
     return std::min(ceil_log(static_cast<uint64_t>(divide_up(n_, kChunk))), 3u);
   }
-  uint64_t items_of(int64_t each) const { return uint64_t{1} << (width_log(each) + chunks_log()); }
+  uint64_t threads_of(int64_t each) const {
+    return uint64_t{1} << (width_log(each) + chunks_log());
+  }
 
   const Gpu& gpu_;
   const ConstView& in_;
@@ -176,23 +180,23 @@ class RowPlan {
 };
 
 /// Columns for softmax: as many lanes as the order has for so many rows.
-Columns softmax_columns(const Nest<2>& kept, int64_t n, Grid& grid) {
+Columns softmax_columns(const StridedIndex<2>& kept, int64_t n, Grid& grid) {
   Columns c = columns_of(kept, n);
   c.lanes_log = ceil_log(static_cast<uint64_t>(divide_up(std::min(n, int64_t{kAccumulators}), 4)));
-  c.across_log = std::min(ceil_log(c.columns), ceil_log(kColumnItems >> c.lanes_log));
+  c.across_log = std::min(ceil_log(c.columns), ceil_log(kColumnThreads >> c.lanes_log));
   c.across_log = std::max(c.across_log, 5 - c.lanes_log);
   c.strips = (c.columns + (1u << c.across_log) - 1) >> c.across_log;
-  grid.items = 1u << (c.lanes_log + c.across_log);
-  grid.groups[0] = c.outer.elems * c.strips;
+  grid.threads = 1u << (c.lanes_log + c.across_log);
+  grid.blocks[0] = c.outer.elems * c.strips;
   return c;
 }
 
-/// Elements of columns that an item can have whole, 8 or 32; 0: none, or too few columns side by
-/// side for a group, or they don't lie as words.
+/// Elements of columns that a thread can have whole, 8 or 32; 0: none, or too few columns side by
+/// side for a thread block, or they don't lie as words.
 int64_t short_columns(const Reduction& reduction, const View& out, const ConstView& in, int dim) {
   if (reduction.n > 32 || !reduction.is_across()) return 0;
   if (bytes_of(in.dtype, 1) != 2 && in.dtype != DType::f32) return 0;
-  const Space<2>& kept = reduction.kept;
+  const CollapsedDims<2>& kept = reduction.kept;
   const int64_t elem = bytes_of(in.dtype, 1), word = 4 / elem;
   if (kept.dims.back().size < 128 || kept.dims.back().size % word != 0) return 0;
   constexpr int64_t kMost = 32;
@@ -217,23 +221,23 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
   const RowPlan plan(gpu, reduction, out, in, dim);
   const void* w = advance(weight.data, weight.dtype, weight.layout.offset());
   const bool held = plan.can_be_held() && plan.goes_with(weight);
-  reduction.kept.for_each_piece(reduction.most_items(), [&](const Nest<2>& kept,
-                                                            const auto& start) {
+  reduction.kept.for_each_piece(reduction.most_threads(), [&](const StridedIndex<2>& kept,
+                                                              const auto& start) {
     const void* x = advance(in.data, in.dtype, start[0]);
     void* y = advance(out.data, out.dtype, start[1]);
     Grid grid;
     if (weight.dtype == DType::f32 && plan.is_alone(kept.elems)) {
       const auto n = static_cast<uint32_t>(reduction.n);
-      grid.early = true;
-      grid.groups[0] = kept.elems;
-      grid.items = std::clamp((n / 4 + 31) / 32 * 32, 128u, kNormRowItems);
+      grid.pdl = true;
+      grid.blocks[0] = kept.elems;
+      grid.threads = std::clamp((n / 4 + 31) / 32 * 32, 128u, kNormRowThreads);
       grid.shared_bytes = (n + 127) / 128 * 128 * 4;
       (n <= kChunk ? kRmsNormRowShort : kRmsNormRowLong)().launch(
           gpu, grid,
           {static_cast<float*>(y), static_cast<const float*>(x), kept, static_cast<const float*>(w),
            n, plan.out_spread(), plan.in_spread(), plan.spread_of(weight), eps});
     } else if (held) {
-      grid.early = true;
+      grid.pdl = true;
       const int64_t bytes = bytes_of(weight.dtype, reduction.n);
       const NormRows rows =
           plan.is_amd() ? plan.spread_sharing(kept, bytes, grid) : plan.spread_held(kept, grid);
@@ -241,7 +245,7 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
           .launch(gpu, grid, {y, x, w, rows, eps});
     } else {
       const Weights weights{w, weight.layout.stride(0), weight.dtype == DType::f32 ? 1u : 0u};
-      const NormRows rows = plan.spread_lines(kept, grid);
+      const NormRows rows = plan.spread_strided(kept, grid);
       kRmsNormLines(in.dtype).launch(gpu, grid, {y, x, weights, rows, eps});
     }
   });
@@ -251,37 +255,38 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
   const RowPlan plan(gpu, reduction, out, in, dim);
-  // Items that hold 32 elements of f32 have one accumulator each.
+  // Threads that hold 32 elements of f32 have one accumulator each.
   const bool held = plan.can_be_held() && !(in.dtype == DType::f32 && plan.steps() == 32);
-  const int64_t parts = plan.parts();
+  const int64_t cluster = plan.cluster();
   const int64_t whole = short_columns(reduction, out, in, dim);
   const uint32_t wants_log = log ? 1 : 0;
-  reduction.kept.for_each_piece(reduction.most_items(), [&](const Nest<2>& kept,
-                                                            const auto& start) {
+  reduction.kept.for_each_piece(reduction.most_threads(), [&](const StridedIndex<2>& kept,
+                                                              const auto& start) {
     const void* x = advance(in.data, in.dtype, start[0]);
     void* y = advance(out.data, out.dtype, start[1]);
     Grid grid;
-    if (parts != 0) {
-      const NormRows rows = plan.spread_parts(kept, parts, grid);
+    if (cluster != 0) {
+      const NormRows rows = plan.spread_cluster(kept, cluster, grid);
       kSoftmaxParts(in.dtype).launch(gpu, grid,
-                                     {y, x, rows, wants_log, static_cast<uint32_t>(parts)});
+                                     {y, x, rows, wants_log, static_cast<uint32_t>(cluster)});
     } else if (!held && plan.can_be_anywhere()) {
       const NormRows rows = plan.spread_anywhere(kept, grid);
       kSoftmaxAnywhere(in.dtype, plan.steps()).launch(gpu, grid, {y, x, rows, wants_log});
     } else if (held) {
       const NormRows rows = plan.spread_held(kept, grid);
-      // Of long rows of 16 bits, a group takes up to four, where there are groups enough.
-      const unsigned enough = 8 * static_cast<unsigned>(gpu.info.processors);
+      // Of long rows of 16 bits, a thread block takes up to four, where there are thread blocks
+      // enough.
+      const unsigned enough = 8 * static_cast<unsigned>(gpu.info.multiprocessors);
       const unsigned most = in.dtype == DType::f32 || plan.steps() < 16 ? 1u : 4u;
-      const unsigned turns = std::clamp(grid.groups[0] / enough, 1u, most);
-      grid.groups[0] = (grid.groups[0] + turns - 1) / turns;
+      const unsigned turns = std::clamp(grid.blocks[0] / enough, 1u, most);
+      grid.blocks[0] = (grid.blocks[0] + turns - 1) / turns;
       kSoftmax(in.dtype, plan.steps()).launch(gpu, grid, {y, x, rows, wants_log});
     } else if (whole != 0) {
       Columns columns = columns_of(kept, reduction.n);
-      grid.items = kNormLineItems;
-      columns.strips =
-          static_cast<uint32_t>(divide_up(columns.columns, grid.items * 4 / bytes_of(in.dtype, 1)));
-      grid.groups[0] = columns.outer.elems * columns.strips;
+      grid.threads = kNormLineThreads;
+      columns.strips = static_cast<uint32_t>(
+          divide_up(columns.columns, grid.threads * 4 / bytes_of(in.dtype, 1)));
+      grid.blocks[0] = columns.outer.elems * columns.strips;
       kSoftmaxShort(in.dtype, whole)
           .launch(gpu, grid,
                   {y, x, columns, static_cast<uint32_t>(reduction.reduced_step()),
@@ -291,7 +296,7 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
       kSoftmaxColumns(in.dtype).launch(
           gpu, grid, {y, x, columns, reduction.reduced_step(), out.layout.stride(dim), wants_log});
     } else {
-      const NormRows rows = plan.spread_lines(kept, grid);
+      const NormRows rows = plan.spread_strided(kept, grid);
       kSoftmaxLines(in.dtype).launch(gpu, grid, {y, x, rows, wants_log});
     }
   });

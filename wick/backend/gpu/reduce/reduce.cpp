@@ -27,13 +27,13 @@ const KernelFamily<SumRowsArgs, Op, SumElement> kSumLines("reduce", "{}_lines_{}
 const KernelFamily<SumColumnsArgs, Op, SumElement> kSumColumns("reduce_columns", "{}_columns_{}");
 const KernelFamily<SumColumnsArgs, Op, SumElement> kSumWideColumns("reduce_columns",
                                                                    "{}_wide_columns_{}");
-const KernelFamily<JoinSumsArgs, Op, PartialSum> kJoinSums("join", "join_{}_{}");
+const KernelFamily<CombineSumsArgs, Op, PartialSum> kCombineSums("combine", "combine_{}_{}");
 
 /// How a dtype is reduced in order: by which kernels, in what.
 struct SumType {
   SumElement elements;
   PartialSum sum;
-  StoredAs as;   // how join.gpu stores results
+  StoredAs as;   // how combine.gpu stores results
   size_t bytes;  // of a partial result
 };
 
@@ -61,9 +61,9 @@ SumType sum_type(DType dtype) {
   }
 }
 
-/// Columns, or pieces of some, of which there are enough for an item each.
+/// Columns, or pieces of some, of which there are enough for a thread each.
 uint64_t enough_columns(const Gpu& gpu) {
-  return uint64_t{512} * static_cast<unsigned>(gpu.info.processors);
+  return uint64_t{512} * static_cast<unsigned>(gpu.info.multiprocessors);
 }
 
 /// A sum, or what another reducer makes, over some dims of a tensor.
@@ -82,12 +82,12 @@ class SumLauncher {
         line_(reduction.line()) {}
 
   void run() const {
-    reduction_.kept.for_each_piece(reduction_.most_items(),
-                                   [&](const Nest<2>& kept, const auto& start) {
+    reduction_.kept.for_each_piece(reduction_.most_threads(),
+                                   [&](const StridedIndex<2>& kept, const auto& start) {
                                      const void* x = advance(in_.data, in_.dtype, start[0]);
                                      void* y = advance(out_.data, out_.dtype, start[1]);
                                      if (reduction_.n == 0) {
-                                       join(y, nullptr, kept, 1, 0);
+                                       combine(y, nullptr, kept, 1, 0);
                                      } else if (reduction_.is_across()) {
                                        columns(y, x, kept);
                                      } else {
@@ -97,7 +97,7 @@ class SumLauncher {
   }
 
  private:
-  void rows(void* y, const void* x, const Nest<2>& kept) const {
+  void rows(void* y, const void* x, const StridedIndex<2>& kept) const {
     const int64_t n = reduction_.n;
     const bool dense = reduction_.is_dense(in_.data, in_.dtype, kSumEach);
     Rows rows;
@@ -112,20 +112,20 @@ class SumLauncher {
     const bool is_short = n <= kAccumulators && (dense || line_.rank == 1);
     const uint32_t row_log =
         is_short ? short_width_log(rows.width_log) : rows.width_log + rows.chunks_log;
-    // Smaller groups where there would be few.
-    const uint64_t items = divide_up(rows.total(), is_short ? kShortSums : 1) << row_log;
+    // Smaller thread blocks where there would be few.
+    const uint64_t threads = divide_up(rows.total(), is_short ? kShortSums : 1) << row_log;
     Grid grid;
-    const auto enough = 2 * static_cast<uint64_t>(gpu_.info.processors);
+    const auto enough = 2 * static_cast<uint64_t>(gpu_.info.multiprocessors);
     const unsigned least = std::max(1u << row_log, 64u);
-    while (grid.items > least && items < enough * grid.items) grid.items /= 2;
-    grid.groups[0] = static_cast<unsigned>((items + grid.items - 1) / grid.items);
-    with_parts(y, kept, 1, rows.blocks, [&](void* parts) {
+    while (grid.threads > least && threads < enough * grid.threads) grid.threads /= 2;
+    grid.blocks[0] = static_cast<unsigned>((threads + grid.threads - 1) / grid.threads);
+    with_partials(y, kept, 1, rows.blocks, [&](void* partials) {
       (dense ? kSumRows : kSumLines)(op_, type_.elements)
-          .launch(gpu_, grid, {y, parts, x, rows, line_, divisor_});
+          .launch(gpu_, grid, {y, partials, x, rows, line_, divisor_});
     });
   }
 
-  void columns(void* y, const void* x, const Nest<2>& kept) const {
+  void columns(void* y, const void* x, const StridedIndex<2>& kept) const {
     const int64_t most = wide_columns(static_cast<uint32_t>(bytes_of(in_.dtype, 1)));
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, reduction_.n);
@@ -139,48 +139,52 @@ class SumLauncher {
         uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_)) {
       c.lanes_log = 0;
     }
-    // An item that takes all lanes has many registers, of which small groups leave fewer unused.
-    const unsigned items = c.lanes_log == 5 ? kColumnItems : c.lanes_log == 0 ? 128 : kRowItems;
-    c.across_log = std::min(ceil_log(pieces), ceil_log(items >> c.lanes_log));
+    // A thread that takes all lanes has many registers, of which small thread blocks leave fewer
+    // unused.
+    const unsigned threads = c.lanes_log == 5   ? kColumnThreads
+                             : c.lanes_log == 0 ? 128
+                                                : kRowThreads;
+    c.across_log = std::min(ceil_log(pieces), ceil_log(threads >> c.lanes_log));
     c.across_log = std::max(c.across_log, 5 - c.lanes_log);
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
     Grid grid;
-    grid.items = 1u << (c.lanes_log + c.across_log);
-    grid.groups[0] = c.outer.elems * c.blocks * c.strips;
-    with_parts(y, kept, c.columns, c.blocks, [&](void* parts) {
+    grid.threads = 1u << (c.lanes_log + c.across_log);
+    grid.blocks[0] = c.outer.elems * c.blocks * c.strips;
+    with_partials(y, kept, c.columns, c.blocks, [&](void* partials) {
       (wide ? kSumWideColumns : kSumColumns)(op_, type_.elements)
-          .launch(gpu_, grid, {y, parts, x, c, line_, divisor_});
+          .launch(gpu_, grid, {y, partials, x, c, line_, divisor_});
     });
   }
 
   /// Calls body with memory for partial results and joins them; with none where a result has one
   /// block.
   template <class F>
-  void with_parts(void* y, const Nest<2>& kept, uint32_t columns, uint32_t blocks,
-                  const F& body) const {
+  void with_partials(void* y, const StridedIndex<2>& kept, uint32_t columns, uint32_t blocks,
+                     const F& body) const {
     if (blocks == 1) return body(static_cast<void*>(nullptr));
-    const Scratch parts(gpu_, size_t{kept.elems} * blocks * type_.bytes);
-    body(parts.data());
-    join(y, parts.data(), kept, columns, blocks);
+    const Scratch partials(gpu_, size_t{kept.elems} * blocks * type_.bytes);
+    body(partials.data());
+    combine(y, partials.data(), kept, columns, blocks);
   }
 
-  void join(void* y, const void* from, const Nest<2>& kept, uint32_t columns,
-            uint32_t blocks) const {
-    Parts parts;
-    parts.kept = kept;
-    parts.columns = columns;
-    parts.blocks = blocks;
-    if (columns == 1) parts.width_log = std::min(ceil_log((blocks + kJoined - 1) / kJoined), 8u);
-    const uint32_t a_time = kJoined << parts.width_log;
-    parts.blocks_out = std::max((blocks + a_time - 1) / a_time, 1u);
-    const bool last = parts.blocks_out == 1;
-    const uint64_t items = (uint64_t{kept.elems} * parts.blocks_out) << parts.width_log;
-    Grid grid{{static_cast<unsigned>((items + kRowItems - 1) / kRowItems), 1, 1}};
-    grid.early = true;
-    const Scratch next(gpu_, last ? 1 : size_t{kept.elems} * parts.blocks_out * type_.bytes);
-    kJoinSums(op_, type_.sum)
-        .launch(gpu_, grid, {y, last ? nullptr : next.data(), from, parts, divisor_, type_.as});
-    if (!last) join(y, next.data(), kept, columns, parts.blocks_out);
+  void combine(void* y, const void* from, const StridedIndex<2>& kept, uint32_t columns,
+               uint32_t blocks) const {
+    Partials partials;
+    partials.kept = kept;
+    partials.columns = columns;
+    partials.blocks = blocks;
+    if (columns == 1)
+      partials.width_log = std::min(ceil_log((blocks + kCombined - 1) / kCombined), 8u);
+    const uint32_t a_time = kCombined << partials.width_log;
+    partials.blocks_out = std::max((blocks + a_time - 1) / a_time, 1u);
+    const bool last = partials.blocks_out == 1;
+    const uint64_t threads = (uint64_t{kept.elems} * partials.blocks_out) << partials.width_log;
+    Grid grid{{static_cast<unsigned>((threads + kRowThreads - 1) / kRowThreads), 1, 1}};
+    grid.pdl = true;
+    const Scratch next(gpu_, last ? 1 : size_t{kept.elems} * partials.blocks_out * type_.bytes);
+    kCombineSums(op_, type_.sum)
+        .launch(gpu_, grid, {y, last ? nullptr : next.data(), from, partials, divisor_, type_.as});
+    if (!last) combine(y, next.data(), kept, columns, partials.blocks_out);
   }
 
   Gpu& gpu_;
@@ -202,34 +206,34 @@ using KeyBits = OneOf<8 * sizeof(K)>;
 
 /// Kernels with keys of type K.
 template <class K>
-struct BestKernels {
+struct MinMaxKernels {
   using Bits = ElementBits<K>;
-  const KernelFamily<BestRowsArgs<K>, Bits> rows{"best", "best_rows_u{}"};
-  const KernelFamily<BestRowsArgs<K>, Bits> lines{"best", "best_lines_u{}"};
-  const KernelFamily<BestShortRowsArgs<K>, Bits> short_rows{"best", "best_short_rows_u{}"};
-  const KernelFamily<BestColumnsArgs<K>, Bits> columns{"best_columns", "best_columns_u{}"};
-  const KernelFamily<BestColumnsArgs<K>, Bits> wide_columns{"best_columns",
-                                                            "best_wide_columns_u{}"};
-  const KernelFamily<BestFewColumnsArgs<K>, Bits> few_columns{"best_columns",
-                                                              "best_few_columns_u{}"};
-  const KernelFamily<JoinBestArgs<K>, KeyBits<K>> join{"best", "join_best_u{}"};
+  const KernelFamily<MinMaxRowsArgs<K>, Bits> rows{"min_max", "min_max_rows_u{}"};
+  const KernelFamily<MinMaxRowsArgs<K>, Bits> lines{"min_max", "min_max_strided_u{}"};
+  const KernelFamily<MinMaxShortRowsArgs<K>, Bits> short_rows{"min_max", "min_max_short_rows_u{}"};
+  const KernelFamily<MinMaxColumnsArgs<K>, Bits> columns{"min_max_columns", "min_max_columns_u{}"};
+  const KernelFamily<MinMaxColumnsArgs<K>, Bits> wide_columns{"min_max_columns",
+                                                              "min_max_wide_columns_u{}"};
+  const KernelFamily<MinMaxFewColumnsArgs<K>, Bits> few_columns{"min_max_columns",
+                                                                "min_max_few_columns_u{}"};
+  const KernelFamily<CombineMinMaxArgs<K>, KeyBits<K>> combine{"min_max", "combine_min_max_u{}"};
 };
-const BestKernels<uint32_t> kBest32;
-const BestKernels<uint64_t> kBest64;
+const MinMaxKernels<uint32_t> kMinMax32;
+const MinMaxKernels<uint64_t> kMinMax64;
 template <class K>
-const BestKernels<K>& best_kernels() {
+const MinMaxKernels<K>& min_max_kernels() {
   if constexpr (sizeof(K) == 8) {
-    return kBest64;
+    return kMinMax64;
   } else {
-    return kBest32;
+    return kMinMax32;
   }
 }
 
 /// The largest or smallest, or where it is.
-class BestLauncher {
+class MinMaxLauncher {
  public:
-  BestLauncher(Gpu& gpu, const View& out, const ConstView& in, const Reduction& reduction,
-               bool largest, bool index)
+  MinMaxLauncher(Gpu& gpu, const View& out, const ConstView& in, const Reduction& reduction,
+                 bool largest, bool index)
       : gpu_(gpu),
         out_(out),
         in_(in),
@@ -240,8 +244,8 @@ class BestLauncher {
         line_(reduction.line()) {}
 
   void run() const {
-    reduction_.kept.for_each_piece(reduction_.most_items(),
-                                   [&](const Nest<2>& kept, const auto& start) {
+    reduction_.kept.for_each_piece(reduction_.most_threads(),
+                                   [&](const StridedIndex<2>& kept, const auto& start) {
                                      const void* x = advance(in_.data, in_.dtype, start[0]);
                                      void* y = advance(out_.data, out_.dtype, start[1]);
                                      if (elem_ == 8) {
@@ -289,7 +293,7 @@ class BestLauncher {
   }
 
   template <class K>
-  void piece(void* y, const void* x, const Nest<2>& kept) const {
+  void piece(void* y, const void* x, const StridedIndex<2>& kept) const {
     if (reduction_.is_across()) {
       columns<K>(y, x, kept);
     } else {
@@ -298,17 +302,17 @@ class BestLauncher {
   }
 
   template <class K>
-  void rows(void* y, const void* x, const Nest<2>& kept) const {
+  void rows(void* y, const void* x, const StridedIndex<2>& kept) const {
     const int64_t n = reduction_.n, pack = 16 / elem_;
     const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack);
     const bool beside = !dense && line_.rank == 1 && line_.stride[0] == 1 && n >= 16 * pack;
     const int64_t packs = dense || beside ? divide_up(n, pack) : n;
-    // An item takes some eight packs, or one of several rows.
-    const int64_t processors = gpu_.info.processors;
+    // A thread takes some eight packs, or one of several rows.
+    const int64_t multiprocessors = gpu_.info.multiprocessors;
     Rows rows;
     rows.kept = kept;
     rows.n = static_cast<uint64_t>(n);
-    const bool is_short = dense && packs <= int64_t{kShortBestPacks};
+    const bool is_short = dense && packs <= int64_t{kShortMinMaxPacks};
     rows.width_log = ceil_log(static_cast<uint64_t>(is_short ? packs : divide_up(packs, 8)));
     rows.width_log = std::min(rows.width_log, 8u);
     if (beside) {
@@ -316,84 +320,86 @@ class BestLauncher {
       rows.width_log = std::max(rows.width_log, ceil_log(static_cast<uint64_t>(2 * pack)));
     }
     int64_t blocks =
-        std::min(divide_up(packs, 8 * kRowItems), divide_up(8 * processors, kept.elems));
+        std::min(divide_up(packs, 8 * kRowThreads), divide_up(8 * multiprocessors, kept.elems));
     const int64_t a_block = divide_up(packs, blocks);
     blocks = divide_up(packs, a_block);
     rows.block = static_cast<uint64_t>(dense || beside ? a_block * pack : a_block);
     rows.blocks = static_cast<uint32_t>(blocks);
-    const uint64_t items = rows.total() << rows.width_log;
-    const unsigned a_group = kRowItems * (is_short ? kShortBests : 1);
-    const Grid grid{{static_cast<unsigned>((items + a_group - 1) / a_group), 1, 1}};
+    const uint64_t threads = rows.total() << rows.width_log;
+    const unsigned a_thread_block = kRowThreads * (is_short ? kShortMinMaxes : 1);
+    const Grid grid{{static_cast<unsigned>((threads + a_thread_block - 1) / a_thread_block), 1, 1}};
     if (is_short) {
-      best_kernels<K>().short_rows(8 * elem_).launch(gpu_, grid, {target(y), x, rows, rule<K>()});
+      min_max_kernels<K>().short_rows(8 * elem_).launch(gpu_, grid,
+                                                        {target(y), x, rows, rule<K>()});
       return;
     }
-    with_parts<K>(y, kept, 1, rows.blocks,
-                  [&](const BestTarget& target, const BestParts<K>& parts) {
-                    const BestKernels<K>& kernels = best_kernels<K>();
-                    (dense ? kernels.rows : kernels.lines)(8 * elem_).launch(
-                        gpu_, grid, {target, parts, x, rows, line_, rule<K>()});
-                  });
+    with_partials<K>(y, kept, 1, rows.blocks,
+                     [&](const MinMaxTarget& target, const MinMaxPartials<K>& partials) {
+                       const MinMaxKernels<K>& kernels = min_max_kernels<K>();
+                       (dense ? kernels.rows : kernels.lines)(8 * elem_).launch(
+                           gpu_, grid, {target, partials, x, rows, line_, rule<K>()});
+                     });
   }
 
   template <class K>
-  void columns(void* y, const void* x, const Nest<2>& kept) const {
+  void columns(void* y, const void* x, const StridedIndex<2>& kept) const {
     const int64_t most = wide_columns(static_cast<uint32_t>(elem_)), n = reduction_.n;
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, n);
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
-    // Of few rows an item takes all, where there are columns enough.
+    // Of few rows a thread takes all, where there are columns enough.
     const bool alone =
         n <= kAccumulators && uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_);
     c.across_log = std::min(ceil_log(pieces), alone ? 8u : 5u);
     if (!alone) c.lanes_log = std::min(8 - c.across_log, ceil_log(static_cast<uint64_t>(n)));
     c.across_log = std::max(c.across_log, 5 - std::min(c.lanes_log, 5u));
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
-    // At least 8 rows an item, unless there are groups enough.
-    const int64_t groups = int64_t{c.outer.elems} * c.strips;
-    const int64_t blocks = alone ? 1
-                                 : std::min(divide_up(n, int64_t{8} << c.lanes_log),
-                                            divide_up(8 * int64_t{gpu_.info.processors}, groups));
+    // At least 8 rows a thread, unless there are thread blocks enough.
+    const int64_t thread_blocks = int64_t{c.outer.elems} * c.strips;
+    const int64_t blocks =
+        alone ? 1
+              : std::min(divide_up(n, int64_t{8} << c.lanes_log),
+                         divide_up(8 * int64_t{gpu_.info.multiprocessors}, thread_blocks));
     c.block = static_cast<uint64_t>(divide_up(n, blocks));
     c.blocks = static_cast<uint32_t>(divide_up(n, static_cast<int64_t>(c.block)));
     Grid grid;
-    grid.items = 1u << (c.lanes_log + c.across_log);
-    grid.groups[0] = c.outer.elems * c.blocks * c.strips;
-    if (alone && wide && n <= int64_t{kFewBests} && line_.rank == 1) {
-      best_kernels<K>().few_columns(8 * elem_).launch(
+    grid.threads = 1u << (c.lanes_log + c.across_log);
+    grid.blocks[0] = c.outer.elems * c.blocks * c.strips;
+    if (alone && wide && n <= int64_t{kFewMinMaxes} && line_.rank == 1) {
+      min_max_kernels<K>().few_columns(8 * elem_).launch(
           gpu_, grid, {target(y), x, c, line_.stride[0], rule<K>()});
       return;
     }
-    with_parts<K>(y, kept, c.columns, c.blocks,
-                  [&](const BestTarget& target, const BestParts<K>& parts) {
-                    const BestKernels<K>& kernels = best_kernels<K>();
-                    (wide ? kernels.wide_columns : kernels.columns)(8 * elem_).launch(
-                        gpu_, grid, {target, parts, x, c, line_, rule<K>()});
-                  });
+    with_partials<K>(y, kept, c.columns, c.blocks,
+                     [&](const MinMaxTarget& target, const MinMaxPartials<K>& partials) {
+                       const MinMaxKernels<K>& kernels = min_max_kernels<K>();
+                       (wide ? kernels.wide_columns : kernels.columns)(8 * elem_).launch(
+                           gpu_, grid, {target, partials, x, c, line_, rule<K>()});
+                     });
   }
 
-  BestTarget target(void* y) const { return {y, index_ ? 1u : 0u, static_cast<uint32_t>(elem_)}; }
+  MinMaxTarget target(void* y) const { return {y, index_ ? 1u : 0u, static_cast<uint32_t>(elem_)}; }
 
   template <class K, class F>
-  void with_parts(void* y, const Nest<2>& kept, uint32_t columns, uint32_t blocks,
-                  const F& body) const {
-    if (blocks == 1) return body(target(y), BestParts<K>{nullptr, nullptr});
+  void with_partials(void* y, const StridedIndex<2>& kept, uint32_t columns, uint32_t blocks,
+                     const F& body) const {
+    if (blocks == 1) return body(target(y), MinMaxPartials<K>{nullptr, nullptr});
     const size_t count = size_t{kept.elems} * blocks;
     const Scratch memory(gpu_, count * (sizeof(K) + 4));
     K* const keys = memory.data<K>();
-    const BestParts<K> partial{keys, reinterpret_cast<uint32_t*>(keys + count)};
+    const MinMaxPartials<K> partial{keys, reinterpret_cast<uint32_t*>(keys + count)};
     body(target(y), partial);
-    Parts parts;
-    parts.kept = kept;
-    parts.columns = columns;
-    parts.blocks = blocks;
-    parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
-    const uint64_t items = uint64_t{kept.elems} << parts.width_log;
-    Grid grid{{static_cast<unsigned>((items + kRowItems - 1) / kRowItems), 1, 1}};
-    grid.early = true;
-    best_kernels<K>()
-        .join(8 * sizeof(K))
-        .launch(gpu_, grid, {target(y), partial, parts, rule<K>()});
+    Partials partials;
+    partials.kept = kept;
+    partials.columns = columns;
+    partials.blocks = blocks;
+    partials.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
+    const uint64_t threads = uint64_t{kept.elems} << partials.width_log;
+    Grid grid{{static_cast<unsigned>((threads + kRowThreads - 1) / kRowThreads), 1, 1}};
+    grid.pdl = true;
+    min_max_kernels<K>()
+        .combine(8 * sizeof(K))
+        .launch(gpu_, grid, {target(y), partial, partials, rule<K>()});
   }
 
   Gpu& gpu_;
@@ -411,7 +417,7 @@ void reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, uint32_t dims
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, dims);
   if (op == Op::max || op == Op::min) {
-    BestLauncher(gpu, out, in, reduction, op == Op::max, false).run();
+    MinMaxLauncher(gpu, out, in, reduction, op == Op::max, false).run();
   } else if (op == Op::mean) {
     SumLauncher(gpu, Op::sum, out, in, reduction, static_cast<double>(reduction.n)).run();
   } else {
@@ -422,7 +428,7 @@ void reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, uint32_t dims
 void arg_reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, int dim) {
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
-  BestLauncher(gpu, out, in, reduction, op == Op::argmax, true).run();
+  MinMaxLauncher(gpu, out, in, reduction, op == Op::argmax, true).run();
 }
 
 void GpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {

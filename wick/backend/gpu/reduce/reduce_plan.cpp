@@ -1,9 +1,9 @@
 #include "wick/backend/gpu/reduce/reduce_plan.h"
 
-#include "wick/backend/gpu/kernels/device/features.h"
-
 #include <algorithm>
 #include <cstdlib>
+
+#include "wick/backend/gpu/kernels/device/features.h"
 
 namespace wick::gpu {
 namespace {
@@ -11,23 +11,23 @@ namespace {
 /// Sorts so that the input's smallest strides are innermost; strides of 0 go outermost, since
 /// nobody gains from neighbours that are one.
 template <uint32_t N>
-Space<N> sorted(const Space<N>& space) {
-  std::vector<typename Space<N>::Dim> dims = space.dims;
+CollapsedDims<N> sorted(const CollapsedDims<N>& collapsed) {
+  std::vector<typename CollapsedDims<N>::Dim> dims = collapsed.dims;
   std::stable_sort(dims.begin(), dims.end(), [](const auto& a, const auto& b) {
     const int64_t x = std::abs(a.stride[0]), y = std::abs(b.stride[0]);
     return x != y && y != 0 && (x == 0 || x > y);
   });
-  Space<N> result;
-  result.start = space.start;
+  CollapsedDims<N> result;
+  result.start = collapsed.start;
   for (const auto& d : dims) result.add(d.size, d.stride);
-  if (space.elems == 0) result.elems = 0;
+  if (collapsed.elems == 0) result.elems = 0;
   return result;
 }
 
 }  // namespace
 
 Reduction::Reduction(const Layout& in, const Layout& out, uint32_t dims)
-    : kept(sorted(space_of<2>({&in, &out}, ~dims))), reduced(space_of<1>({&in}, dims)) {
+    : kept(sorted(collapse<2>({&in, &out}, ~dims))), reduced(collapse<1>({&in}, dims)) {
   n = reduced.elems;
 }
 
@@ -57,10 +57,10 @@ bool Reduction::has_dense_columns(const void* data, DType dtype, int64_t each) c
   return columns.vectors_of(each);
 }
 
-int64_t Reduction::most_items() const {
-  // Rows: 128 for each of 8 chunks. Few columns, of which a group has no more: a team each.
+int64_t Reduction::most_threads() const {
+  // Rows: 128 for each of 8 chunks. Few columns, of which a thread block has no more: a warp each.
   constexpr int64_t kMost = 1024;
-  return std::clamp(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), int64_t{kTeam}, kMost);
+  return std::clamp(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), int64_t{kWarp}, kMost);
 }
 
 Line Reduction::line() const {
@@ -78,7 +78,7 @@ Line Reduction::line() const {
   return line;
 }
 
-Columns columns_of(const Nest<2>& kept, int64_t n) {
+Columns columns_of(const StridedIndex<2>& kept, int64_t n) {
   Columns columns;
   columns.outer = kept;
   const uint32_t last = --columns.outer.rank;

@@ -1,20 +1,20 @@
 #pragma once
 
-// How reductions are spread over a device: shared by reduce.cpp, best.cpp and norm.cpp.
+// How reductions are spread over a device: shared by reduce.cpp, min_max.cpp and norm.cpp.
 
 #include <bit>
 #include <cstdint>
 
 #include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
-#include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/layout/collapsed_dims.h"
 
 namespace wick::gpu {
 
 /// The dims that are kept, those of the input's smallest strides innermost, and the dims that are
 /// reduced, in their order. Operands: the input, the output; the input.
 struct Reduction {
-  Space<2> kept;
-  Space<1> reduced;
+  CollapsedDims<2> kept;
+  CollapsedDims<1> reduced;
   int64_t n = 1;  ///< elements of a result
 
   Reduction(const Layout& in, const Layout& out, uint32_t dims);
@@ -31,13 +31,13 @@ struct Reduction {
   bool has_dense_columns(const void* data, DType dtype, int64_t each) const;
 
   Line line() const;
-  /// Work-items that a result takes at most.
-  int64_t most_items() const;
+  /// Work-threads that a result takes at most.
+  int64_t most_threads() const;
 };
 
 /// The columns of a piece of a reduction's kept dims, of which the innermost goes across; blocks
-/// and items are to be chosen.
-Columns columns_of(const Nest<2>& kept, int64_t n);
+/// and threads are to be chosen.
+Columns columns_of(const StridedIndex<2>& kept, int64_t n);
 
 /// The smallest power of two not below x, as its logarithm.
 inline uint32_t ceil_log(uint64_t x) {

@@ -288,16 +288,17 @@ struct Traced {
     t.functions[*function] = name;
     return code;
   }
-  static int launch(void* function, unsigned groups_x, unsigned groups_y, unsigned groups_z,
-                    unsigned items_x, unsigned items_y, unsigned items_z, unsigned shared_bytes,
-                    void* stream, void** arguments, void** extra) {
-    const unsigned groups[3] = {groups_x, groups_y, groups_z};
-    return submit_kernel(function, groups, items_x * items_y * items_z, shared_bytes, stream, [&] {
-      return real.launch(function, groups_x, groups_y, groups_z, items_x, items_y, items_z,
-                         shared_bytes, stream, arguments, extra);
-    });
+  static int launch(void* function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
+                    unsigned threads_x, unsigned threads_y, unsigned threads_z,
+                    unsigned shared_bytes, void* stream, void** arguments, void** extra) {
+    const unsigned blocks[3] = {blocks_x, blocks_y, blocks_z};
+    return submit_kernel(
+        function, blocks, threads_x * threads_y * threads_z, shared_bytes, stream, [&] {
+          return real.launch(function, blocks_x, blocks_y, blocks_z, threads_x, threads_y,
+                             threads_z, shared_bytes, stream, arguments, extra);
+        });
   }
-  static int submit_kernel(void* function, const unsigned (&groups)[3], unsigned items,
+  static int submit_kernel(void* function, const unsigned (&blocks)[3], unsigned threads,
                            unsigned shared_bytes, void* stream, const std::function<int()>& act) {
     std::string name = "kernel";
     {
@@ -306,8 +307,8 @@ struct Traced {
       if (const auto at = t.functions.find(function); at != t.functions.end()) name = at->second;
     }
     return submit(stream, "kernel", std::move(name),
-                  fmt::format(R"("groups":"{}x{}x{}","items":{},"shared_bytes":{})", groups[0],
-                              groups[1], groups[2], items, shared_bytes),
+                  fmt::format(R"("blocks":"{}x{}x{}","threads":{},"shared_bytes":{})", blocks[0],
+                              blocks[1], blocks[2], threads, shared_bytes),
                   act);
   }
 
@@ -414,13 +415,13 @@ void trace_device(Device device) {
   (void)once;
 }
 
-int trace_launch(DeviceKind kind, void* function, const unsigned (&groups)[3], unsigned items,
+int trace_launch(DeviceKind kind, void* function, const unsigned (&blocks)[3], unsigned threads,
                  unsigned shared_bytes, void* stream, const std::function<int()>& act) {
   if (!tracing()) return act();
   return kind == DeviceKind::cuda ? Traced<DeviceKind::cuda>::submit_kernel(
-                                        function, groups, items, shared_bytes, stream, act)
+                                        function, blocks, threads, shared_bytes, stream, act)
                                   : Traced<DeviceKind::hip>::submit_kernel(
-                                        function, groups, items, shared_bytes, stream, act);
+                                        function, blocks, threads, shared_bytes, stream, act);
 }
 
 int trace_work(DeviceKind kind, void* stream, const char* category, const std::string& name,

@@ -23,7 +23,7 @@ Api traced(DeviceKind kind, const Api& functions);
 void trace_device(Device device);
 
 /// Launches a kernel on a stream by another way than the table's; a span as of that.
-int trace_launch(DeviceKind kind, void* function, const unsigned (&groups)[3], unsigned items,
+int trace_launch(DeviceKind kind, void* function, const unsigned (&blocks)[3], unsigned threads,
                  unsigned shared_bytes, void* stream, const std::function<int()>& act);
 
 /// Does something on a stream that doesn't go through the table, and gives its code; a span where

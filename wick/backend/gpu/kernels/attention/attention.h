@@ -31,7 +31,7 @@ WICK_DEVICE u32 keys_of(const AttentionCall& c, u32 batch) {
   const u64 end = end_of_keys(c, batch);
   return end <= c.keys ? static_cast<u32>(end) : 0;
 }
-/// Reports it: one item of a call does, behind the work in front.
+/// Reports it: one thread of a call does, behind the work in front.
 WICK_DEVICE void check_keys(const AttentionCall& c, u32 batch) {
   const u64 end = end_of_keys(c, batch);
   if (end <= c.keys) return;
@@ -87,11 +87,11 @@ WICK_DEVICE void shape_scores(const AttentionCall& c, float (&s)[kCount]) {
   }
 }
 
-/// The largest of the team's, as numbers that order like floats; a NaN may count or not.
-WICK_DEVICE float team_largest(float x) {
+/// The largest of the warp's, as numbers that order like floats; a NaN may count or not.
+WICK_DEVICE float warp_largest(float x) {
   constexpr u32 kSign = 0x80000000u;
   const u32 b = f32_bits(x);
-  const u32 y = largest_of_team((b & kSign) != 0 ? ~b : b | kSign);
+  const u32 y = largest_of_warp((b & kSign) != 0 ? ~b : b | kSign);
   return bits_f32((y & kSign) != 0 ? y ^ kSign : ~y);
 }
 
@@ -103,7 +103,7 @@ WICK_DEVICE i32 key_of_lane(u32 i) {
 
 /// Turns a row's dot products, 8 a lane, into exponentials less the largest score, which it gives;
 /// +0 for keys that the row doesn't see. `seen` counts from the chunk's first key. All lanes of the
-/// team come here.
+/// warp come here.
 WICK_DEVICE float chunk_exponentials(const AttentionCall& c, float (&s)[8], KeyRange seen) {
   shape_scores(c, s);
   float largest = -detail::kInfF32;
@@ -114,7 +114,7 @@ WICK_DEVICE float chunk_exponentials(const AttentionCall& c, float (&s)[8], KeyR
     s[i] = visible ? s[i] : -detail::kInfF32;
     largest = s[i] > largest ? s[i] : largest;
   }
-  largest = team_largest(largest);
+  largest = warp_largest(largest);
 #pragma unroll
   for (u32 i = 0; i < 8; ++i) {
     const i32 key = key_of_lane(i);
@@ -125,7 +125,7 @@ WICK_DEVICE float chunk_exponentials(const AttentionCall& c, float (&s)[8], KeyR
 }
 /// The sum of a chunk's exponentials, held likewise.
 WICK_DEVICE float chunk_sum(const float (&e)[8]) {
-  return team_sum(((e[0] + e[4]) + (e[1] + e[5])) + ((e[2] + e[6]) + (e[3] + e[7])));
+  return warp_sum(((e[0] + e[4]) + (e[1] + e[5])) + ((e[2] + e[6]) + (e[3] + e[7])));
 }
 
 struct RowSoftmax {
@@ -133,9 +133,9 @@ struct RowSoftmax {
 };
 
 /// How what earlier chunks gave and what a chunk gives become one.
-struct Join {
+struct Combine {
   float largest, by_earlier, by_chunk;
-  WICK_DEVICE Join(float earlier, float chunk) {
+  WICK_DEVICE Combine(float earlier, float chunk) {
     largest = chunk > earlier ? chunk : earlier;
     by_earlier = exp(earlier - largest);
     by_chunk = exp(chunk - largest);
@@ -177,17 +177,17 @@ struct Turned {
 };
 
 /// Element x of a row's result, from what its chunks [first, end) gave.
-WICK_DEVICE float join_chunks(const AttentionParts& parts, u64 row, u32 first, u32 end, u32 e,
-                              u32 x) {
-  const float* ml = parts.largest_sum + 2 * row * parts.chunks;
-  const float* o = parts.out + row * parts.chunks * e + x;
+WICK_DEVICE float combine_chunks(const AttentionPartials& partials, u64 row, u32 first, u32 end,
+                                 u32 e, u32 x) {
+  const float* ml = partials.largest_sum + 2 * row * partials.chunks;
+  const float* o = partials.out + row * partials.chunks * e + x;
   float m = ml[2 * first], l = ml[2 * first + 1], y = o[u64{first} * e];
 #pragma unroll 4
   for (u32 c = first + 1; c < end; ++c) {
-    const Join join(m, ml[2 * c]);
-    m = join.largest;
-    l = join(l, ml[2 * c + 1]);
-    y = join(y, o[u64{c} * e]);
+    const Combine combine(m, ml[2 * c]);
+    m = combine.largest;
+    l = combine(l, ml[2 * c + 1]);
+    y = combine(y, o[u64{c} * e]);
   }
   return y / l;
 }

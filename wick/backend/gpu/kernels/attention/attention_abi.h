@@ -3,7 +3,7 @@
 // Arguments of the kernels of attention and of rotary positions.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
-#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
 #include "wick/math/fn.h"
 
@@ -43,15 +43,15 @@ struct AttentionCall {
   /// keys.
   const u32* positions;
   KeyPages pages;
-  u32 batch, heads, group;  ///< `group` query heads share a key head
+  u32 batch, heads, group;  ///< `thread block` query heads share a key head
   u32 queries, keys, d, e;  ///< `keys`: with positions or lengths the most there may be
   u32 causal, window;       ///< window 0: none
   float scale, soft_cap;
   u32 dtype;  ///< of q and out
 };
 
-/// Items of a group of fill_cache, and tokens whose keys or values it stores.
-inline constexpr u32 kFillItems = 256, kFillTokens = 32;
+/// Threads of a thread block of fill_cache, and tokens whose keys or values it stores.
+inline constexpr u32 kFillThreads = 256, kFillTokens = 32;
 
 /// Rows that a call of attention computes on their way into the caches (Backend::cached_attention).
 struct CacheCall {
@@ -67,39 +67,40 @@ struct CacheCall {
 
 /// What a chunk of keys gave to a row, for the join: the largest score, the sum of exponentials,
 /// and e elements of output. Rows count as [batch, head, query].
-struct AttentionParts {
+struct AttentionPartials {
   float* largest_sum;  ///< [rows, chunks, 2]
   float* out;          ///< [rows, chunks, e]
   u32 chunks;
 };
 
-/// How the groups of decode.gpu share the work.
+/// How the thread blocks of decode.gpu share the work.
 struct DecodePlan {
-  u32 rows, tiles;  ///< heads that a group takes at most; groups for the heads of a key head
-  u32 splits;       ///< groups that share the chunks of the same heads
+  u32 rows, tiles;  ///< heads that a thread block takes at most; thread blocks for the heads of a
+                    ///< key head
+  u32 splits;       ///< thread blocks that share the chunks of the same heads
   u32 fresh;        ///< room for keys that aren't in the cache
-  u32 parts;        ///< groups that share a chunk, a power of two
+  u32 partials;     ///< thread blocks that share a chunk, a power of two
   u32 slices;    ///< pieces into which they cut its outputs' elements; parts / slices those of rows
   u32* arrived;  ///< a zero for every (batch, query, key head, tile, part)
   Blocks blocks;  ///< where results go as blocks; without q: to `out`
 };
 
-/// attention_ROWS_DTYPE: groups take blocks of rows, slabs of a value's elements, and of the chunks
-/// one of so many splits.
+/// attention_ROWS_DTYPE: thread blocks take blocks of rows, slabs of a value's elements, and of the
+/// chunks one of so many splits.
 struct AttentionRowsArgs {
   AttentionCall call;
-  AttentionParts parts;
+  AttentionPartials partials;
   u32 blocks, slabs, splits;
 };
-/// Items of a group; elements of a value that it takes.
-inline constexpr u32 kRowsItems = 256, kRowsWidth = 128;
+/// Threads of a thread block; elements of a value that it takes.
+inline constexpr u32 kRowsThreads = 256, kRowsWidth = 128;
 
-/// attention_join and flash_join: parts to results.
-struct JoinArgs {
+/// attention_combine and flash_combine: parts to results.
+struct CombineArgs {
   AttentionCall call;
-  AttentionParts parts;
+  AttentionPartials partials;
 };
-inline constexpr u32 kJoinItems = 128;
+inline constexpr u32 kCombineThreads = 128;
 
 /// fill_cache_DTYPE. q: where rotated queries go; null: nowhere.
 struct FillCacheArgs {
@@ -107,20 +108,20 @@ struct FillCacheArgs {
   float* q;
 };
 
-/// flash_WIDTH_DTYPE. alone: groups that have a multiprocessor of their own at first.
+/// flash_WIDTH_DTYPE. alone: thread blocks that have a multiprocessor of their own at first.
 struct FlashArgs {
   AttentionCall call;
   CacheCall cache;
-  AttentionParts parts;
+  AttentionPartials partials;
   u32 blocks, splits, alone;
 };
-/// Items of a group; its rows; keys of a tile.
-inline constexpr u32 kFlashItems = 128, kFlashRows = 64, kFlashKeys = 64;
+/// Threads of a thread block; its rows; keys of a tile.
+inline constexpr u32 kFlashThreads = 128, kFlashRows = 64, kFlashKeys = 64;
 /// Numbers of 16 bits that a query's elements are split into.
 WICK_FN constexpr u32 flash_parts(bool of_f16) { return of_f16 ? 2 : 3; }
 /// Shared memory: queries in parts, two tiles each of keys and values, a float a row.
-WICK_FN constexpr u32 flash_bytes(u32 width, u32 parts) {
-  return width * 2 * (parts * kFlashRows + 4 * kFlashKeys) + kFlashRows * 4;
+WICK_FN constexpr u32 flash_bytes(u32 width, u32 partials) {
+  return width * 2 * (partials * kFlashRows + 4 * kFlashKeys) + kFlashRows * 4;
 }
 
 /// decode_DTYPE, decode_staged_DTYPE, decode_stream_DTYPE and decode_parts_DTYPE.
@@ -128,15 +129,15 @@ struct DecodeArgs {
   AttentionCall call;
   CacheCall cache;
   DecodePlan plan;
-  AttentionParts parts;
+  AttentionPartials partials;
 };
-inline constexpr u32 kDecodeItems = 256;
-/// Where groups share a chunk there are 4 or 8, and each has so many keys of it at most, a bit
-/// apart from the next row for the banks' sake, and 32 elements of values.
-inline constexpr u32 kPartKeys = 64, kPartPitch = kPartKeys + 8, kPartWidth = 32;
+inline constexpr u32 kDecodeThreads = 256;
+/// Where thread blocks share a chunk there are 4 or 8, and each has so many keys of it at most, a
+/// bit apart from the next row for the banks' sake, and 32 elements of values.
+inline constexpr u32 kClusterKeys = 64, kClusterPitch = kClusterKeys + 8, kClusterWidth = 32;
 /// The ring of decode_stream: pieces, and bytes of each.
 inline constexpr u32 kStreamPieces = 4, kStreamPieceBytes = 16384;
-/// Heads of a group at most.
+/// Heads of a thread block at most.
 inline constexpr u32 kDecodeRows = 4;
 
 /// rope_DTYPE, rope_singles_DTYPE and rope_interleaved_DTYPE: the nest has the output, the input,
@@ -145,7 +146,7 @@ struct RopeArgs {
   void* out;
   const void* in;
   const float *cos, *sin;
-  Nest<4> nest;
+  StridedIndex<4> strided;
   i64 out_second, in_second;
 };
 

@@ -1,20 +1,20 @@
 #pragma once
 
-// One group's work in decode.gpu.
+// One thread block's work in decode.gpu.
 
 #include "wick/backend/gpu/kernels/attention/attention.h"
 #include "wick/backend/gpu/kernels/attention/decode_chain.h"
 #include "wick/backend/gpu/kernels/attention/decode_shared.h"
+#include "wick/backend/gpu/kernels/device/cluster.h"
 #include "wick/backend/gpu/kernels/device/copy.h"
-#include "wick/backend/gpu/kernels/device/parts.h"
 #include "wick/backend/gpu/kernels/linear/block_store.h"
 
 namespace wick::gpu {
 
-/// One group's work; see decode.gpu. T: the cache's type.
+/// One thread block's work; see decode.gpu. T: the cache's type.
 template <class T, DecodeForm kForm>
 struct Decode {
-  static constexpr bool kShared = kForm == DecodeForm::parts,
+  static constexpr bool kShared = kForm == DecodeForm::cluster,
                         kStaged = kShared || kForm == DecodeForm::staged;
   // Enough loads under way; staged, they are short.
   static constexpr u32 kBlock = kStaged ? 16 : 128 / (2 * sizeof(T)),
@@ -25,14 +25,14 @@ struct Decode {
   const CacheCall& cache;
   const DecodePlan& plan;
   DecodeShared shared;
-  u32 part, split, tile, key_head, query, batch;
+  u32 rank, split, tile, key_head, query, batch;
   u32 token;                 // the row of the batch element's first query
-  u32 head, rows;            // the first of the group's heads, and how many
-  u32 first_row, some_rows;  // of those whose outputs the group computes
-  u32 each_rows;             // how many of them other groups have
+  u32 head, rows;            // the first of the thread block's heads, and how many
+  u32 first_row, some_rows;  // of those whose outputs the thread block computes
+  u32 each_rows;             // how many of them other thread blocks have
   u32 first_x, width;        // and which elements of them
   const T *k, *v;            // of the key head, in the first page
-  static constexpr u32 kPitch = kShared ? kPartPitch : kAttentionChunk;  // of the tile of keys
+  static constexpr u32 kPitch = kShared ? kClusterPitch : kAttentionChunk;  // of the tile of keys
   u32 keys, start;  // of all; of those before this call's
   i32 fresh;        // the first key that isn't taken from the cache as it lies there, even
   KeyRange seen;
@@ -43,9 +43,9 @@ struct Decode {
         cache(cache_call),
         plan(the_plan),
         shared(memory, the_plan.rows, the_plan.fresh, call.d, call.e) {
-    u32 at = group();
-    part = kShared ? at % plan.parts : 0;
-    if constexpr (kShared) at /= plan.parts;
+    u32 at = block_index();
+    rank = kShared ? at % plan.cluster : 0;
+    if constexpr (kShared) at /= plan.cluster;
     split = at % plan.splits;
     at /= plan.splits;
     tile = at % plan.tiles;
@@ -58,23 +58,23 @@ struct Decode {
     rows = c.group - tile * plan.rows < plan.rows ? c.group - tile * plan.rows : plan.rows;
     first_row = 0, some_rows = each_rows = rows, first_x = 0, width = c.e;
     if constexpr (kShared) {
-      const u32 sets = plan.parts / plan.slices;
+      const u32 sets = plan.cluster / plan.slices;
       each_rows = (plan.rows + sets - 1) / sets;
-      first_row = part / plan.slices * each_rows;
+      first_row = rank / plan.slices * each_rows;
       some_rows = rows <= first_row              ? 0
                   : rows - first_row < each_rows ? rows - first_row
                                                  : each_rows;
-      width = kPartWidth;
-      first_x = part % plan.slices * width;
+      width = kClusterWidth;
+      first_x = rank % plan.slices * width;
     }
     k = static_cast<const T*>(c.k) + batch * c.k_batch + key_head * c.k_head;
     v = static_cast<const T*>(c.v) + batch * c.v_batch + key_head * c.v_head;
     token = batch * c.queries;
   }
 
-  /// Whether the group is the first of a batch element.
+  /// Whether the thread block is the first of a batch element.
   WICK_DEVICE bool is_first() const {
-    return part == 0 && split == 0 && tile == 0 && key_head == 0 && query == 0;
+    return rank == 0 && split == 0 && tile == 0 && key_head == 0 && query == 0;
   }
   WICK_DEVICE bool cached() const { return cache.qkv != nullptr; }
 
@@ -95,7 +95,7 @@ struct Decode {
   struct Chunk {
     u32 first;      // its first key
     KeyRange seen;  // what the query sees
-    KeyRange own;   // of that, the keys whose scores the group computes
+    KeyRange own;   // of that, the keys whose scores the thread block computes
     u32 column;     // the key in the first column of the tile
     u32 page;       // where it lies, and where in that its first key is
     u32 in_page;
@@ -123,7 +123,7 @@ struct Decode {
     const u32 entry = pages.chunks == 1 ? number : number / pages.chunks;
     return load_now(pages.tables + batch * pages.table_row + entry * pages.table_step);
   }
-  /// Of the group's first chunk, if it has one.
+  /// Of the thread block's first chunk, if it has one.
   WICK_DEVICE u32 own_page() const { return own_chunk() < end_chunk() ? page_of(own_chunk()) : 0; }
   /// The same where it doesn't depend on how many keys there are: without a window. Elsewhere 0.
   WICK_DEVICE u32 early_page() const {
@@ -138,8 +138,8 @@ struct Decode {
     if (!kShared || chunk.seen.empty()) return chunk;
     const u32 begin = static_cast<u32>(chunk.seen.begin), end = static_cast<u32>(chunk.seen.end);
     const u32 pieces = (end + kPer - 1) / kPer - begin / kPer;
-    const u32 each = (pieces + plan.parts - 1) / plan.parts * kPer;
-    chunk.column = begin / kPer * kPer + part * each;
+    const u32 each = (pieces + plan.cluster - 1) / plan.cluster * kPer;
+    chunk.column = begin / kPer * kPer + rank * each;
     const i32 column = static_cast<i32>(chunk.column);
     chunk.own = {larger(chunk.seen.begin, column),
                  smaller(chunk.seen.end, column + static_cast<i32>(each))};
@@ -151,15 +151,15 @@ struct Decode {
     return {some.begin, smaller(some.end, larger(fresh - from, some.begin))};
   }
 
-  /// Brings near what the groups of a chunk will read. It may change until the work in front has
-  /// ended, and so may the position; here both are near enough.
+  /// Brings near what the thread blocks of a chunk will read. It may change until the work in front
+  /// has ended, and so may the position; here both are near enough.
   WICK_DEVICE void prefetch_chunk(const Chunk& chunk) const {
     const KeyRange here = chunk.seen;
     if (here.empty()) return;
     constexpr u32 kLine = 128 / sizeof(T);
     const u32 count = static_cast<u32>(here.end), lines = (count + kLine - 1) / kLine;
-    const u32 first = part * kDecodeItems + item();
-    const u32 step = (kShared ? plan.parts : 1) * kDecodeItems;
+    const u32 first = rank * kDecodeThreads + thread_index();
+    const u32 step = (kShared ? plan.cluster : 1) * kDecodeThreads;
     for (u32 i = first; i < c.d * lines; i += step) {
       prefetch(keys_at(chunk) + (i / lines) * c.k_step + (i % lines) * kLine);
     }
@@ -247,7 +247,7 @@ struct Decode {
   WICK_DEVICE void put_query(const NewPair& p) const {
     float* to = shared.q + p.at * DecodeShared::padded(c.d) + p.x;
     if (WICK_AMD && p.both) {  // at once: neighbouring lanes store neighbours
-      *reinterpret_cast<Pack<float, 2>*>(to) = Pack<float, 2>::of({p.x0, p.x1});
+      *reinterpret_cast<Vec<float, 2>*>(to) = Vec<float, 2>::of({p.x0, p.x1});
       return;
     }
     to[0] = p.x0;
@@ -269,17 +269,17 @@ struct Decode {
       to[0] = widen(y0);
       if (p.both) to[1] = widen(y1);
     }
-    // The first group of the key's own query stores it.
+    // The first thread block of the key's own query stores it.
     if (p.kind != NewPair::kKey || tile != 0 || p.at != start + query || !chunk.there) return;
     T* to = const_cast<T*>(keys_at(chunk)) + (p.at - chunk.first);
     to[p.x * c.k_step] = y0;
     if (p.both) to[(p.x + 1) * c.k_step] = y1;
   }
   WICK_DEVICE void put_value(const Chunk& chunk, const NewPair& p) const {
-    const Pack<T, 2> y = Pack<T, 2>::of({p.x0, p.x1});
+    const Vec<T, 2> y = Vec<T, 2>::of({p.x0, p.x1});
     if constexpr (kStaged) {
       T* to = values_staged() + p.at % kAttentionChunk * width + (p.x - first_x);
-      *reinterpret_cast<Pack<T, 2>*>(to) = y;
+      *reinterpret_cast<Vec<T, 2>*>(to) = y;
     } else {
       float* to = shared.v + (p.at - static_cast<u32>(fresh)) * DecodeShared::padded(c.e) + p.x;
       to[0] = y[0], to[1] = y[1];
@@ -287,7 +287,7 @@ struct Decode {
     if (p.kind != NewPair::kValue || tile != 0 || first_row != 0 || p.at != start + query) return;
     if (!chunk.there) return;
     T* to = const_cast<T*>(values_at(chunk)) + (p.at - chunk.first) * c.v_key;
-    *reinterpret_cast<Pack<T, 2>*>(to + p.x) = y;
+    *reinterpret_cast<Vec<T, 2>*>(to + p.x) = y;
   }
   WICK_DEVICE void put(const Chunk& chunk, NewPair& p) const {
     if (p.turn) {
@@ -303,7 +303,7 @@ struct Decode {
   WICK_DEVICE void load_new(const Chunk& chunk, const NewPairs& n, u32 first) const {
     const u32 all = n.queries + n.keys + n.values;
 #pragma unroll 1
-    for (u32 i = first + item(); i < all; i += kDecodeItems) {
+    for (u32 i = first + thread_index(); i < all; i += kDecodeThreads) {
       NewPair p = find(n, i);
       load(chunk, p);
       put(chunk, p);
@@ -315,8 +315,8 @@ struct Decode {
   WICK_DEVICE T* keys_staged() const { return reinterpret_cast<T*>(shared.tile); }
   WICK_DEVICE T* values_staged() const { return keys_staged() + c.d * kPitch; }
 
-  /// Starts copies of the group's keys of a chunk that are in the cache. Keys behind them may be
-  /// being written: the last ones, fewer than 16 bytes, go by pairs.
+  /// Starts copies of the thread block's keys of a chunk that are in the cache. Keys behind them
+  /// may be being written: the last ones, fewer than 16 bytes, go by pairs.
   WICK_DEVICE void stage_keys(const Chunk& chunk) const {
     constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
     const KeyRange old = old_of(chunk, chunk.own);
@@ -326,17 +326,17 @@ struct Decode {
     const u32 end = old.empty() ? first : static_cast<u32>(old.end) / kPer;
     u32 log = 0;
     while ((1u << log) < end - first) ++log;
-    const u32 piece = (first + (item() & ((1u << log) - 1))) * kPer;
+    const u32 piece = (first + (thread_index() & ((1u << log) - 1))) * kPer;
     if (piece < end * kPer) {
-      for (u32 i = item() >> log; i < c.d; i += kDecodeItems >> log) {
+      for (u32 i = thread_index() >> log; i < c.d; i += kDecodeThreads >> log) {
         start_copy(reinterpret_cast<Bytes16*>(to + i * kPitch + piece),
                    reinterpret_cast<const Bytes16*>(from + i * c.k_step + piece));
       }
     }
     // With the other key of the last one's pair, which is read though it counts for nothing.
-    const u32 word = end * kPer + item() % kWords * kWord;
+    const u32 word = end * kPer + thread_index() % kWords * kWord;
     if (!old.empty() && word < ((static_cast<u32>(old.end) + 1) & ~1u)) {
-      for (u32 i = item() / kWords; i < c.d; i += kDecodeItems / kWords) {
+      for (u32 i = thread_index() / kWords; i < c.d; i += kDecodeThreads / kWords) {
         start_copy(reinterpret_cast<u32*>(to + i * kPitch + word),
                    reinterpret_cast<const u32*>(from + i * c.k_step + word));
       }
@@ -348,10 +348,10 @@ struct Decode {
     const T* values = values_at(chunk);
     u32 log = 0;
     while ((1u << log) < width / kPer) ++log;
-    const u32 x = (item() & ((1u << log) - 1)) * kPer;
+    const u32 x = (thread_index() & ((1u << log) - 1)) * kPer;
     if (x < width && some_rows != 0) {
-      for (i32 j = old.begin + static_cast<i32>(item() >> log); j < old.end;
-           j += static_cast<i32>(kDecodeItems >> log)) {
+      for (i32 j = old.begin + static_cast<i32>(thread_index() >> log); j < old.end;
+           j += static_cast<i32>(kDecodeThreads >> log)) {
         const u32 row = static_cast<u32>(j);
         const T* from = values + row * c.v_key + first_x;
         start_copy(reinterpret_cast<Bytes16*>(values_staged() + row * width + x),
@@ -363,14 +363,15 @@ struct Decode {
 
   // ---- Chunks ----
 
-  /// Dot products of kRows rows at a time with two neighbouring keys an item.
+  /// Dot products of kRows rows at a time with two neighbouring keys a thread.
   template <u32 kRows>
   WICK_DEVICE void scores(const Chunk& chunk) {
     const KeyRange here = kStaged ? chunk.seen : old_of(chunk, chunk.seen);
     const u32 first = static_cast<u32>(here.begin) / 2, width_of_q = DecodeShared::padded(c.d);
     const u32 pairs = here.empty() ? 0 : (static_cast<u32>(here.end) + 1) / 2 - first;
-    const u32 wide = (pairs + kTeam - 1) / kTeam * kTeam;
-    for (u32 task = item(); task < wide * ((rows + kRows - 1) / kRows); task += kDecodeItems) {
+    const u32 wide = (pairs + kWarp - 1) / kWarp * kWarp;
+    for (u32 task = thread_index(); task < wide * ((rows + kRows - 1) / kRows);
+         task += kDecodeThreads) {
       const u32 r = task / wide * kRows, pair = first + task % wide;
       if (pair >= first + pairs) continue;
       float a[kRows][2] = {};
@@ -389,23 +390,23 @@ struct Decode {
       for (u32 i = 0; i < kRows; ++i) {
         if (r + i >= rows) continue;
         float* to = shared.s + (r + i) * kAttentionChunk + 2 * pair;
-        *reinterpret_cast<Pack<float, 2>*>(to) = Pack<float, 2>::of(a[i]);
+        *reinterpret_cast<Vec<float, 2>*>(to) = Vec<float, 2>::of(a[i]);
       }
     }
   }
 
-  /// The same of the group's keys, one of one row an item, for all parts that compute outputs of
-  /// the row.
+  /// The same of the thread block's keys, one of one row a thread, for all parts that compute
+  /// outputs of the row.
   WICK_DEVICE void share_scores(const Chunk& chunk, u32 round) {
-    if (item() == 0) {
+    if (thread_index() == 0) {
       expect(shared.inbox, static_cast<u32>(chunk.seen.end - chunk.seen.begin) * some_rows * 4);
     }
     const u32 count = chunk.own.empty() ? 0 : static_cast<u32>(chunk.own.end - chunk.own.begin);
-    const u32 log = count <= kTeam ? 5 : 6, key = item() & ((1u << log) - 1);
+    const u32 log = count <= kWarp ? 5 : 6, key = thread_index() & ((1u << log) - 1);
     const u32 column = static_cast<u32>(chunk.own.begin) - chunk.column + key;
-    wait_for_parts();  // nobody reads the last chunk's any more
+    cluster_wait();  // nobody reads the last chunk's any more
     if (key < count) {
-      for (u32 r = item() >> log; r < rows; r += kDecodeItems >> log) {
+      for (u32 r = thread_index() >> log; r < rows; r += kDecodeThreads >> log) {
         const u32 to = r / each_rows * plan.slices;
         float* s = shared.s + r * kAttentionChunk + chunk.own.begin + key;
         const float a =
@@ -417,12 +418,14 @@ struct Decode {
     wait_for_inbox(shared.inbox, round);
   }
 
-  /// The same for fresh keys, one an item, by items that have nothing else to do if there are any.
+  /// The same for fresh keys, one a thread, by threads that have nothing else to do if there are
+  /// any.
   WICK_DEVICE void fresh_scores(const Chunk& chunk) {
     const KeyRange here = chunk.seen;
     const i32 first = larger(here.begin, old_of(chunk, here).end);
     const u32 count = static_cast<u32>(larger(here.end - first, 0));
-    for (u32 task = kDecodeItems - 1 - item(); task < count * rows; task += kDecodeItems) {
+    for (u32 task = kDecodeThreads - 1 - thread_index(); task < count * rows;
+         task += kDecodeThreads) {
       const u32 r = task / count, key = static_cast<u32>(first) + task % count;
       const u32 at = chunk.first + key - static_cast<u32>(fresh);
       const float* of = shared.k + at * DecodeShared::padded(c.d);
@@ -435,29 +438,29 @@ struct Decode {
   }
 
   WICK_DEVICE void load_row(u32 r, float (&s)[8]) const {
-    const auto* row = reinterpret_cast<const Pack<float, 4>*>(shared.s + r * kAttentionChunk);
-    const Pack<float, 4> low = row[lane()], high = row[kTeam + lane()];
+    const auto* row = reinterpret_cast<const Vec<float, 4>*>(shared.s + r * kAttentionChunk);
+    const Vec<float, 4> low = row[lane()], high = row[kWarp + lane()];
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) s[i] = low[i], s[4 + i] = high[i];
   }
 
-  /// Exponentials in place of dot products, a team a row.
+  /// Exponentials in place of dot products, a warp a row.
   WICK_DEVICE void softmax(const Chunk& chunk) {
-    for (u32 r = first_row + team(); r < first_row + some_rows; r += kDecodeTeams) {
+    for (u32 r = first_row + warp_index(); r < first_row + some_rows; r += kDecodeWarps) {
       float s[8];
       load_row(r, s);
       const float largest = chunk_exponentials(c, s, chunk.seen);
-      auto* row = reinterpret_cast<Pack<float, 4>*>(shared.s + r * kAttentionChunk);
-      row[lane()] = Pack<float, 4>::of({s[0], s[1], s[2], s[3]});
-      row[kTeam + lane()] = Pack<float, 4>::of({s[4], s[5], s[6], s[7]});
+      auto* row = reinterpret_cast<Vec<float, 4>*>(shared.s + r * kAttentionChunk);
+      row[lane()] = Vec<float, 4>::of({s[0], s[1], s[2], s[3]});
+      row[kWarp + lane()] = Vec<float, 4>::of({s[4], s[5], s[6], s[7]});
       if (lane() == 0) shared.soft[2 * r] = largest;
     }
   }
 
-  /// Their sums, by teams that have little else to do if there are any.
+  /// Their sums, by warps that have little else to do if there are any.
   WICK_DEVICE void sum_rows() {
-    const u32 after = kDecodeTeams - 1 - team();
-    for (u32 r = first_row + after; r < first_row + some_rows; r += kDecodeTeams) {
+    const u32 after = kDecodeWarps - 1 - warp_index();
+    for (u32 r = first_row + after; r < first_row + some_rows; r += kDecodeWarps) {
       float e[8];
       load_row(r, e);
       const float sum = chunk_sum(e);
@@ -474,18 +477,18 @@ struct Decode {
              y);
   }
 
-  /// The blocks behind a row's values: the caller is the only group that does it.
+  /// The blocks behind a row's values: the caller is the only thread block that does it.
   WICK_DEVICE void store_dead_blocks() const {
     if (plan.blocks.q == nullptr) return;
     const u32 blocks = c.heads * c.e / 32, padded = plan.blocks.padded, dead = padded - blocks;
-    for (u32 i = item(); i < c.batch * c.queries * dead * 8; i += kDecodeItems) {
+    for (u32 i = thread_index(); i < c.batch * c.queries * dead * 8; i += kDecodeThreads) {
       const u32 at = i / 8 / dead * padded + blocks + i / 8 % dead;
       reinterpret_cast<u32*>(plan.blocks.q)[at * 8 + i % 8] = 0;
       if (i % 8 == 0) plan.blocks.scales[at] = {0.0f, 0};
     }
   }
 
-  /// Neighbours of a row's result to where it is wanted. All lanes of a team come here with
+  /// Neighbours of a row's result to where it is wanted. All lanes of a warp come here with
   /// neighbours of one row.
   template <u32 kWide>
   WICK_DEVICE void put_result(u32 r, u32 x, const float (&y)[kWide]) const {
@@ -500,7 +503,7 @@ struct Decode {
   /// Neighbours of a chunk's output: to their place if there is no other chunk, else to the parts.
   template <u32 kWide>
   WICK_DEVICE void put_output(const Chunk& chunk, u32 r, u32 x, const float (&o)[kWide],
-                              const AttentionParts& parts) const {
+                              const AttentionPartials& partials) const {
     if (end_chunk() - first_chunk() == 1) {
       const float l = shared.soft[2 * r + 1];
       float y[kWide];
@@ -510,22 +513,22 @@ struct Decode {
       return;
     }
     if (x >= c.e) return;
-    const u64 at = row_number(r) * parts.chunks + chunk.first / kAttentionChunk;
-    *reinterpret_cast<Pack<float, kWide>*>(parts.out + at * c.e + x) = Pack<float, kWide>::of(o);
+    const u64 at = row_number(r) * partials.chunks + chunk.first / kAttentionChunk;
+    *reinterpret_cast<Vec<float, kWide>*>(partials.out + at * c.e + x) = Vec<float, kWide>::of(o);
     if (x == first_x) {
-      *reinterpret_cast<Pack<float, 2>*>(parts.largest_sum + 2 * at) =
-          Pack<float, 2>::of({shared.soft[2 * r], shared.soft[2 * r + 1]});
+      *reinterpret_cast<Vec<float, 2>*>(partials.largest_sum + 2 * at) =
+          Vec<float, 2>::of({shared.soft[2 * r], shared.soft[2 * r + 1]});
     }
   }
 
-  /// The chunk's output, two neighbouring elements of kRows rows an item. All items come here.
+  /// The chunk's output, two neighbouring elements of kRows rows a thread. All threads come here.
   template <u32 kRows>
-  WICK_DEVICE void outputs(const Chunk& chunk, const AttentionParts& parts) {
+  WICK_DEVICE void outputs(const Chunk& chunk, const AttentionPartials& partials) {
     const KeyRange here = chunk.seen, old = kStaged ? here : old_of(chunk, here);
-    const u32 wide = (c.e / 2 + kTeam - 1) / kTeam * kTeam;
+    const u32 wide = (c.e / 2 + kWarp - 1) / kWarp * kWarp;
     const u32 tasks = wide * ((rows + kRows - 1) / kRows);
-    for (u32 round = 0; round < tasks; round += kDecodeItems) {
-      const u32 task = round + item(), r = task / wide * kRows, x = 2 * (task % wide);
+    for (u32 round = 0; round < tasks; round += kDecodeThreads) {
+      const u32 task = round + thread_index(), r = task / wide * kRows, x = 2 * (task % wide);
       float o[kRows][2] = {};
       if (task < tasks && x < c.e) {
         const float* e = shared.s + r * kAttentionChunk;
@@ -538,7 +541,7 @@ struct Decode {
                                           to_next, old.begin, old.end);
           for (i32 key = larger(here.begin, old.end); key < here.end; ++key) {
             const u32 at = chunk.first + static_cast<u32>(key - fresh);
-            const auto vv = *reinterpret_cast<const Pack<float, 2>*>(
+            const auto vv = *reinterpret_cast<const Vec<float, 2>*>(
                 shared.v + at * DecodeShared::padded(c.e) + x);
 #pragma unroll
             for (u32 i = 0; i < kRows; ++i) {
@@ -554,34 +557,34 @@ struct Decode {
       }
 #pragma unroll
       for (u32 i = 0; i < kRows; ++i) {
-        if (task < tasks && r + i < rows) put_output(chunk, r + i, x, o[i], parts);
+        if (task < tasks && r + i < rows) put_output(chunk, r + i, x, o[i], partials);
       }
     }
   }
 
-  /// The same of the group's elements and rows, one element of one row an item.
-  WICK_DEVICE void own_outputs(const Chunk& chunk, const AttentionParts& parts) {
-    const u32 r = first_row + team();
-    const bool mine = team() < some_rows;
-    const float o[1] = {mine ? single_chain<kPartWidth>(values_staged() + lane(),
-                                                        shared.s + r * kAttentionChunk,
-                                                        chunk.seen.begin, chunk.seen.end)
+  /// The same of the thread block's elements and rows, one element of one row a thread.
+  WICK_DEVICE void own_outputs(const Chunk& chunk, const AttentionPartials& partials) {
+    const u32 r = first_row + warp_index();
+    const bool mine = warp_index() < some_rows;
+    const float o[1] = {mine ? single_chain<kClusterWidth>(values_staged() + lane(),
+                                                           shared.s + r * kAttentionChunk,
+                                                           chunk.seen.begin, chunk.seen.end)
                              : 0.0f};
     sum_rows();
     sync();
-    if (mine) put_output(chunk, r, first_x + lane(), o, parts);
+    if (mine) put_output(chunk, r, first_x + lane(), o, partials);
   }
 
-  /// All of the group's chunks; what is new in the first one is there. Staged: that one's copies
-  /// are under way, and a chunk's keys arrive while the one before is multiplied with its values,
-  /// and its values afterwards.
-  WICK_DEVICE void attend(Chunk chunk, NewPairs fresh_pairs, const AttentionParts& parts) {
+  /// All of the thread block's chunks; what is new in the first one is there. Staged: that one's
+  /// copies are under way, and a chunk's keys arrive while the one before is multiplied with its
+  /// values, and its values afterwards.
+  WICK_DEVICE void attend(Chunk chunk, NewPairs fresh_pairs, const AttentionPartials& partials) {
     const u32 end = end_chunk();
-    u32 first_new = 2 * kDecodeItems, round = 0;  // those before are there
+    u32 first_new = 2 * kDecodeThreads, round = 0;  // those before are there
     for (u32 number = own_chunk(); number < end; number += plan.splits) {
       const bool more = number + plan.splits < end;
       const u32 next_page = more ? page_of(number + plan.splits) : 0;  // on its way meanwhile
-      if (!chunk.there && item() == 0) {
+      if (!chunk.there && thread_index() == 0) {
         report(c.pages.faults, kIdOutOfRange, c.pages.note, page_of(number));
       }
       load_new(chunk, fresh_pairs, first_new);
@@ -611,14 +614,14 @@ struct Decode {
       if constexpr (kStaged) wait_for_copies<1>();
       sync();
       if constexpr (kShared) {
-        own_outputs(chunk, parts);
+        own_outputs(chunk, partials);
       } else if (plan.rows == 1) {
-        outputs<1>(chunk, parts);
+        outputs<1>(chunk, partials);
       } else {
-        outputs<2>(chunk, parts);
+        outputs<2>(chunk, partials);
       }
       if (!more) break;
-      if constexpr (kShared) arrive_at_parts();
+      if constexpr (kShared) cluster_arrive();
       sync();
       if constexpr (kStaged) stage_values(next);
       chunk = next;

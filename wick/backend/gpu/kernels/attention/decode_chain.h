@@ -15,23 +15,23 @@ WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 
   u32 at = (static_cast<u32>(first) * step + offset) * sizeof(T);
   const u32 step_bytes = step * sizeof(T);
   const auto load = [&]() WICK_INLINE {
-    const auto x = *reinterpret_cast<const Pack<T, 2>*>(reinterpret_cast<const char*>(base) + at);
+    const auto x = *reinterpret_cast<const Vec<T, 2>*>(reinterpret_cast<const char*>(base) + at);
     at += step_bytes;
     return x;
   };
-  const auto add = [&](const Pack<T, 2>& x, u32 r, float factor) WICK_INLINE {
+  const auto add = [&](const Vec<T, 2>& x, u32 r, float factor) WICK_INLINE {
     a[r][0] = fma(factor, x[0], a[r][0]);
     a[r][1] = fma(factor, x[1], a[r][1]);
   };
   i32 i = first;
 #pragma unroll 1
   for (; i < end && i % 4 != 0; ++i) {
-    const Pack<T, 2> x = load();
+    const Vec<T, 2> x = load();
 #pragma unroll
     for (u32 r = 0; r < kRows; ++r) add(x, r, factors[r * row + i]);
   }
   constexpr i32 kWhole = kBlock;
-  Pack<T, 2> now[kBlock] = {}, next[kBlock] = {};
+  Vec<T, 2> now[kBlock] = {}, next[kBlock] = {};
 #pragma unroll 1
   for (i32 ahead = i; ahead + kWhole <= end || i < ahead; ahead += kWhole) {
     if (ahead + kWhole <= end) {
@@ -43,7 +43,7 @@ WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 
       for (u32 n = 0; n < kBlock; n += 4) {
 #pragma unroll
         for (u32 r = 0; r < kRows; ++r) {
-          const auto f = *reinterpret_cast<const Pack<float, 4>*>(factors + r * row + i + n);
+          const auto f = *reinterpret_cast<const Vec<float, 4>*>(factors + r * row + i + n);
 #pragma unroll
           for (u32 j = 0; j < 4; ++j) add(now[n + j], r, f[j]);
         }
@@ -56,7 +56,7 @@ WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 
   }
 #pragma unroll 1
   for (; i < end; i += static_cast<i32>(kTail)) {
-    Pack<T, 2> x[kTail];
+    Vec<T, 2> x[kTail];
 #pragma unroll
     for (u32 n = 0; n < kTail; ++n) {
       if (i + static_cast<i32>(n) < end) x[n] = load();
@@ -71,7 +71,7 @@ WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 
   }
 }
 
-/// factors[i] · base[i · kStep] added up, i from first to end, one after another: for items that
+/// factors[i] · base[i · kStep] added up, i from first to end, one after another: for threads that
 /// have little to do at once, where what counts is how soon the chain ends. Whole fours are read,
 /// also behind the end. A block's loads are under way while the one before is added: they stay as
 /// they were stored until then, and none waits for a branch.
@@ -80,7 +80,7 @@ WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i
   constexpr i32 kBlock = 16;
   struct Block {
     u32 x[kBlock];
-    Pack<float, 4> f[kBlock / 4];
+    Vec<float, 4> f[kBlock / 4];
   };
   const auto stored = [](T x) WICK_INLINE -> u32 {
     if constexpr (sizeof(T) == 4) {
@@ -108,7 +108,7 @@ WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i
     for (u32 n = 0; n < kBlock; ++n) to.x[n] = stored(from[n * kStep]);
 #pragma unroll
     for (u32 n = 0; n < kBlock / 4; ++n) {
-      to.f[n] = *reinterpret_cast<const Pack<float, 4>*>(factors + at + 4 * n);
+      to.f[n] = *reinterpret_cast<const Vec<float, 4>*>(factors + at + 4 * n);
     }
   };
   const auto add = [&](const Block& y) WICK_INLINE {
@@ -129,7 +129,7 @@ WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i
   }
 #pragma unroll 1
   for (; i < end; i += 4) {
-    const auto f = *reinterpret_cast<const Pack<float, 4>*>(factors + i);
+    const auto f = *reinterpret_cast<const Vec<float, 4>*>(factors + i);
     u32 x[4];
 #pragma unroll
     for (i32 n = 0; n < 4; ++n) x[n] = stored(base[(i + n) * i32{kStep}]);

@@ -7,27 +7,27 @@
 
 namespace wick::gpu {
 
-/// One group's work: at most kHeads heads, d a multiple of kElements, e a power of two from 32 to
-/// 128.
+/// One thread block's work: at most kHeads heads, d a multiple of kElements, e a power of two from
+/// 32 to 128.
 template <class T>
 struct DecodeStream {
   using Work = Decode<T, DecodeForm::stream>;
   using Chunk = typename Work::Chunk;
   using NewPairs = typename Work::NewPairs;
   static constexpr u32 kPieces = kStreamPieces, kPieceBytes = kStreamPieceBytes;
-  static constexpr u32 kPer = Work::kPer, kCopies = kPieceBytes / 16 / kDecodeItems;
+  static constexpr u32 kPer = Work::kPer, kCopies = kPieceBytes / 16 / kDecodeThreads;
   /// Of a piece of keys; and of them copies of 16 bytes.
   static constexpr u32 kElements = kPieceBytes / (kAttentionChunk * sizeof(T));
   static constexpr u32 kWide = kAttentionChunk / kPer;
-  /// Half of the items have the first two heads each.
-  static constexpr u32 kHalf = kDecodeItems / 2, kRows = 2;
+  /// Half of the threads have the first two heads each.
+  static constexpr u32 kHalf = kDecodeThreads / 2, kRows = 2;
 
   Work& work;
   KeyRange old = {};  // what of the chunk is in the cache
   u32 key_pieces = 0, pieces = 0;
   i32 first_value = 0;  // of the first piece of values
   u32 values_each = 0;  // of a piece
-  // The item's copies: of keys; of values, whose key is the next one's.
+  // The thread's copies: of keys; of values, whose key is the next one's.
   const T *keys = nullptr, *values = nullptr;
   u32 keys_to = 0, values_to = 0;
   i32 value_key = 0;
@@ -38,25 +38,25 @@ struct DecodeStream {
   WICK_DEVICE T* piece_at(u32 piece) const {
     return reinterpret_cast<T*>(work.shared.tile + piece % kPieces * kPieceBytes);
   }
-  WICK_DEVICE u32 element() const { return item() % kHalf; }
+  WICK_DEVICE u32 element() const { return thread_index() % kHalf; }
   WICK_DEVICE const float* row_of(const float* rows, u32 r, u32 pitch) const {
-    const u32 row = item() / kHalf * kRows + r;  // past the last one the last one again
+    const u32 row = thread_index() / kHalf * kRows + r;  // past the last one the last one again
     return rows + (row < work.rows ? row : work.rows - 1) * pitch;
   }
 
   WICK_DEVICE void begin(const Chunk& chunk) {
     old = work.old_of(chunk, chunk.seen);
-    const u32 wide = work.c.e / kPer, row = item() / wide;
+    const u32 wide = work.c.e / kPer, row = thread_index() / wide;
     values_each = kPieceBytes / 16 / wide;
     first_value = old.begin & ~3;
     key_pieces = work.c.d / kElements;
     const u32 count = static_cast<u32>(old.end - first_value);
     pieces = old.empty() ? key_pieces : key_pieces + (count + values_each - 1) / values_each;
-    const u32 at = item() % kWide, x = item() % wide * kPer;
+    const u32 at = thread_index() % kWide, x = thread_index() % wide * kPer;
     copies_keys = !old.empty() && at >= static_cast<u32>(old.begin) / kPer &&
                   at < static_cast<u32>(old.end) / kPer;
-    keys = work.keys_at(chunk) + item() / kWide * work.c.k_step + at * kPer;
-    keys_to = item() / kWide * kAttentionChunk + at * kPer;
+    keys = work.keys_at(chunk) + thread_index() / kWide * work.c.k_step + at * kPer;
+    keys_to = thread_index() / kWide * kAttentionChunk + at * kPer;
     value_key = first_value + static_cast<i32>(row);
     values = work.values_at(chunk) + value_key * work.c.v_key + x;
     values_to = row * work.c.e + x;
@@ -65,7 +65,7 @@ struct DecodeStream {
   WICK_DEVICE void fetch(const Chunk& chunk, u32 piece) {
     T* const to = piece_at(piece);
     if (piece < key_pieces) {
-      constexpr u32 kStep = kDecodeItems / kWide;
+      constexpr u32 kStep = kDecodeThreads / kWide;
 #pragma unroll
       for (u32 i = 0; i < kCopies; ++i, keys += kStep * work.c.k_step) {
         if (!copies_keys) continue;
@@ -90,12 +90,12 @@ struct DecodeStream {
   WICK_DEVICE void fetch_last_keys(const Chunk& chunk, u32 piece) const {
     constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
     const u32 end = static_cast<u32>(old.end);
-    const u32 word = end / kPer * kPer + item() % kWords * kWord;
+    const u32 word = end / kPer * kPer + thread_index() % kWords * kWord;
     if (old.empty() || word >= ((end + 1) & ~1u)) return;
     const T* from = work.keys_at(chunk) + piece * kElements * work.c.k_step + word;
     T* to = piece_at(piece) + word;
 #pragma unroll 1
-    for (u32 i = item() / kWords; i < kElements; i += kDecodeItems / kWords) {
+    for (u32 i = thread_index() / kWords; i < kElements; i += kDecodeThreads / kWords) {
       start_copy(reinterpret_cast<u32*>(to + i * kAttentionChunk),
                  reinterpret_cast<const u32*>(from + i * work.c.k_step));
     }
@@ -106,15 +106,15 @@ struct DecodeStream {
     const T* from = piece_at(piece) + 2 * element();
 #pragma unroll
     for (u32 i = 0; i < kElements; i += 4) {
-      Pack<T, 2> k[4];
+      Vec<T, 2> k[4];
 #pragma unroll
       for (u32 n = 0; n < 4; ++n) {
-        k[n] = *reinterpret_cast<const Pack<T, 2>*>(from + (i + n) * kAttentionChunk);
+        k[n] = *reinterpret_cast<const Vec<T, 2>*>(from + (i + n) * kAttentionChunk);
       }
 #pragma unroll
       for (u32 r = 0; r < kRows; ++r) {
         const float* q = row_of(work.shared.q, r, DecodeShared::padded(work.c.d));
-        const auto f = *reinterpret_cast<const Pack<float, 4>*>(q + piece * kElements + i);
+        const auto f = *reinterpret_cast<const Vec<float, 4>*>(q + piece * kElements + i);
 #pragma unroll
         for (u32 n = 0; n < 4; ++n) {
           a[r][0] = fma(f[n], k[n][0], a[r][0]);
@@ -136,7 +136,7 @@ struct DecodeStream {
 #pragma unroll
       for (u32 r = 0; r < kRows; ++r) {
         const float* e = row_of(work.shared.s, r, kAttentionChunk);
-        const auto f = *reinterpret_cast<const Pack<float, 4>*>(e + key);
+        const auto f = *reinterpret_cast<const Vec<float, 4>*>(e + key);
 #pragma unroll
         for (u32 n = 0; n < 4; ++n) o[r] = fma(f[n], v[n], o[r]);
       }
@@ -161,13 +161,13 @@ struct DecodeStream {
     }
 #pragma unroll
     for (u32 r = 0; r < kRows; ++r) {
-      const u32 row = item() / kHalf * kRows + r;
+      const u32 row = thread_index() / kHalf * kRows + r;
       float* to = work.shared.s + row * kAttentionChunk + key;
-      if (row < work.rows) *reinterpret_cast<Pack<float, 2>*>(to) = Pack<float, 2>::of(a[r]);
+      if (row < work.rows) *reinterpret_cast<Vec<float, 2>*>(to) = Vec<float, 2>::of(a[r]);
     }
   }
 
-  WICK_DEVICE void attend(const Chunk& chunk, const AttentionParts& parts) {
+  WICK_DEVICE void attend(const Chunk& chunk, const AttentionPartials& partials) {
     begin(chunk);
     const bool has_element = element() < work.c.e;
     float a[kRows][2] = {}, o[kRows] = {};
@@ -205,15 +205,16 @@ struct DecodeStream {
     sync();
 #pragma unroll 1
     for (u32 r = 0; r < kRows; ++r) {
-      const u32 row = item() / kHalf * kRows + r;
+      const u32 row = thread_index() / kHalf * kRows + r;
       const float y[1] = {r == 0 ? o[0] : o[1]};
-      if (row < work.rows) work.put_output(chunk, row, element(), y, parts);
+      if (row < work.rows) work.put_output(chunk, row, element(), y, partials);
     }
   }
 
-  /// All of the group's chunks; what is new in the first one is there.
-  WICK_DEVICE void attend_all(Chunk chunk, NewPairs fresh_pairs, const AttentionParts& parts) {
-    u32 first_new = 2 * kDecodeItems;  // those before are there
+  /// All of the thread block's chunks; what is new in the first one is there.
+  WICK_DEVICE void attend_all(Chunk chunk, NewPairs fresh_pairs,
+                              const AttentionPartials& partials) {
+    u32 first_new = 2 * kDecodeThreads;  // those before are there
 #pragma unroll 1
     for (u32 number = work.own_chunk(); number < work.end_chunk(); number += work.plan.splits) {
       if (number != work.own_chunk()) {
@@ -223,12 +224,12 @@ struct DecodeStream {
         fresh_pairs = work.new_pairs(chunk, false);
         first_new = 0;
       }
-      if (!chunk.there && item() == 0) {
+      if (!chunk.there && thread_index() == 0) {
         report(work.c.pages.faults, kIdOutOfRange, work.c.pages.note, work.page_of(number));
       }
       work.load_new(chunk, fresh_pairs, first_new);
       sync();
-      attend(chunk, parts);
+      attend(chunk, partials);
     }
   }
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// Copies from memory to a group's shared memory that go on while the group does other things, where
-// hardware has them; elsewhere they are done at once.
+// Copies from memory to a thread block's shared memory that go on while the thread block does other
+// things, where hardware has them; elsewhere they are done at once.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
@@ -39,9 +39,10 @@ WICK_DEVICE void start_copy_of(float* shared_to, const float* from, u32 size) {
                  : "memory");
   }
 }
-/// Ends a set of copies of this item's.
+/// Ends a set of copies of this thread's.
 WICK_DEVICE void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits for all sets of this item's copies but the last kSets. The group sees them after a sync().
+/// Waits for all sets of this thread's copies but the last kSets. The thread block sees them after
+/// a sync().
 template <u32 kSets>
 WICK_DEVICE void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kSets) : "memory");

@@ -3,8 +3,9 @@
 // The whole dialect of GPU kernels: nothing else in this folder names a vendor. Compiled by clang
 // for AMD, by nvcc and by both vendors' run-time compilers, without any of their headers.
 //
-// Items are the threads of a group, groups the blocks of a grid. Lanes are counted in logical teams
-// of 32 everywhere: a wave of 64 works as two teams, so that the order of a reduction is the same.
+// Threads are the threads of a thread block, thread blocks the blocks of a grid. Lanes are counted
+// in logical warps of 32 everywhere: a wave of 64 works as two warps, so that the order of a
+// reduction is the same.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
 #include "wick/backend/gpu/kernels/device/features.h"
@@ -19,9 +20,9 @@
 #define WICK_INLINE __attribute__((always_inline))
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
-// clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 items, and
-// with as few registers each. The groups a processor is to hold it chooses by itself.
-#define WICK_BOUNDS(items, ...) __attribute__((amdgpu_flat_work_group_size(1, items)))
+// clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 threads, and
+// with as few registers each. The thread blocks a multiprocessor is to hold it chooses by itself.
+#define WICK_BOUNDS(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
 #define WICK_ARGUMENTS
 #else
 #define WICK_AMD 0
@@ -35,12 +36,12 @@
 #endif
 #define WICK_RESTRICT __restrict__
 
-/// WICK_KERNEL(name, Args, items) { … }: a kernel by that very name, for groups of `items`, which
-/// takes the struct wick::gpu::Args by value as `args`. Further arguments: the least groups that a
-/// processor is to hold at once. Some kernels copy a small struct of pointers out of `args` before
-/// functions take it by reference: AMD's compiler then knows that they point to global memory, and
-/// NVIDIA's keeps fewer registers. What is indexed as it runs, as a nest is, would come to lie in
-/// local memory if it were copied.
+/// WICK_KERNEL(name, Args, threads) { … }: a kernel by that very name, for thread blocks of
+/// `threads`, which takes the struct wick::gpu::Args by value as `args`. Further arguments: the
+/// least thread blocks that a multiprocessor is to hold at once. Some kernels copy a small struct
+/// of pointers out of `args` before functions take it by reference: AMD's compiler then knows that
+/// they point to global memory, and NVIDIA's keeps fewer registers. What is indexed as it runs, as
+/// a nest is, would come to lie in local memory if it were copied.
 #define WICK_KERNEL(name, Args, ...)                   \
   extern "C" WICK_GLOBAL void WICK_BOUNDS(__VA_ARGS__) \
       name(WICK_ARGUMENTS const wick::gpu::Args args)
@@ -56,17 +57,18 @@ struct alignas(16) Bytes16 {
 
 #if WICK_AMD
 
-WICK_DEVICE u32 item() { return __builtin_amdgcn_workitem_id_x(); }
-/// Items of a group.
-WICK_DEVICE u32 items() { return __builtin_amdgcn_workgroup_size_x(); }
-WICK_DEVICE u32 group() { return __builtin_amdgcn_workgroup_id_x(); }
-WICK_DEVICE u32 group_y() { return __builtin_amdgcn_workgroup_id_y(); }
-/// Groups along the first axis. Source: the hidden arguments of code objects from version 5 on.
-WICK_DEVICE u32 groups() {
+WICK_DEVICE u32 thread_index() { return __builtin_amdgcn_workitem_id_x(); }
+/// Threads of a thread block.
+WICK_DEVICE u32 block_threads() { return __builtin_amdgcn_workgroup_size_x(); }
+WICK_DEVICE u32 block_index() { return __builtin_amdgcn_workgroup_id_x(); }
+WICK_DEVICE u32 block_index_y() { return __builtin_amdgcn_workgroup_id_y(); }
+/// Thread blocks along the first axis. Source: the hidden arguments of code objects from version 5
+/// on.
+WICK_DEVICE u32 grid_blocks() {
   return *(const __attribute__((address_space(4))) u32*)__builtin_amdgcn_implicitarg_ptr();
 }
 
-/// All items of the group come here before any goes on; what they wrote is seen by all.
+/// All threads of the thread block come here before any goes on; what they wrote is seen by all.
 WICK_DEVICE void sync() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
@@ -86,10 +88,11 @@ WICK_DEVICE u32 shuffle_xor(u32 x) {
   }
 }
 
-/// x of the team's next lane; the last one has the first's. All of the team come here; on AMD a
+/// x of the warp's next lane; the last one has the first's. All of the warp come here; on AMD a
 /// lane that doesn't answers 0.
 WICK_DEVICE u32 from_next_lane(u32 x) {
-  const u32 next = (item() & (__AMDGCN_WAVEFRONT_SIZE__ - kTeam)) | ((item() + 1) % kTeam);
+  const u32 next =
+      (thread_index() & (__AMDGCN_WAVEFRONT_SIZE__ - kWarp)) | ((thread_index() + 1) % kWarp);
   return static_cast<u32>(
       __builtin_amdgcn_ds_bpermute(static_cast<i32>(next * 4), static_cast<i32>(x)));
 }
@@ -106,37 +109,37 @@ WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) {
 #endif
 }
 
-/// Puts `wanted` where `expected` is, as one step among all items of the device; gives what was
+/// Puts `wanted` where `expected` is, as one step among all threads of the device; gives what was
 /// there.
 WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
   __hip_atomic_compare_exchange_strong(at, &expected, wanted, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
                                        __HIP_MEMORY_SCOPE_AGENT);
   return expected;
 }
-/// Adds one, as one step among all items of the device; gives what was there.
+/// Adds one, as one step among all threads of the device; gives what was there.
 WICK_DEVICE u32 count_up(u32* at) {
   return __hip_atomic_fetch_add(at, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
-/// The same in a group's shared memory.
-WICK_DEVICE u32 count_in_group(u32* at) {
+/// The same in a thread block's shared memory.
+WICK_DEVICE u32 count_in_block(u32* at) {
   return __hip_atomic_fetch_add(at, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 }
-WICK_DEVICE void add_in_group(u64* at, u64 x) {
+WICK_DEVICE void add_in_block(u64* at, u64 x) {
   __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 }
-/// For how many lanes of the team x is true. All of them come here.
-WICK_DEVICE u32 team_count(bool x) {
+/// For how many lanes of the warp x is true. All of them come here.
+WICK_DEVICE u32 warp_count(bool x) {
 #if __AMDGCN_WAVEFRONT_SIZE__ == 64
   const u64 lanes = __builtin_amdgcn_ballot_w64(x);
   return static_cast<u32>(
-      __builtin_popcount(static_cast<u32>(item() % 64 < 32 ? lanes : lanes >> 32)));
+      __builtin_popcount(static_cast<u32>(thread_index() % 64 < 32 ? lanes : lanes >> 32)));
 #else
   return static_cast<u32>(__builtin_popcount(__builtin_amdgcn_ballot_w32(x)));
 #endif
 }
 
-/// What this item has written is seen by all items of the device before what it writes from here
-/// on.
+/// What this thread has written is seen by all threads of the device before what it writes from
+/// here on.
 WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 
 /// The lower halves of two words as one, the first's lower; or, if `upper` is 1 rather than 0, the
@@ -151,7 +154,7 @@ WICK_DEVICE u32 alternate_bytes(u32 first, u32 second, u32 upper) {
 /// Byte j as a float.
 WICK_DEVICE float byte_float(u32 x, u32 j) { return static_cast<float>(x >> 8 * j & 0xff); }
 /// A product of integers below 2^23, exact below 2^31: 32 bits would take four times as long.
-WICK_DEVICE i32 small_product(i32 a, i32 b) {
+WICK_DEVICE i32 multiply_small(i32 a, i32 b) {
   return (static_cast<i32>(static_cast<u32>(a) << 8) >> 8) *
          (static_cast<i32>(static_cast<u32>(b) << 8) >> 8);
 }
@@ -161,8 +164,8 @@ WICK_DEVICE i32 small_product(i32 a, i32 b) {
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 
 /// For kernels of a chain that were launched early: see LaunchWishes.
-WICK_DEVICE void wait_for_earlier() {}
-WICK_DEVICE void let_later_start() {}
+WICK_DEVICE void pdl_wait() {}
+WICK_DEVICE void pdl_launch_dependents() {}
 
 /// A word as memory has it now, where work in front may be changing it.
 WICK_DEVICE u32 load_now(const u32* from) { return *from; }
@@ -204,7 +207,8 @@ WICK_DEVICE void store_whole(Bytes16* to, const Bytes16& x) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
   *reinterpret_cast<Four*>(to) = Four{x.w[0], x.w[1], x.w[2], x.w[3]};
 }
-/// Asks for bytes, a multiple of 16, to be brought nearer: for items that others need not wait for.
+/// Asks for bytes, a multiple of 16, to be brought nearer: for threads that others need not wait
+/// for.
 WICK_DEVICE void prefetch_bytes(const void*, u32) {}
 
 /// 16 bytes that nobody will read again soon.
@@ -245,11 +249,11 @@ WICK_DEVICE u32 narrow_two(float low, float high) {
 
 #else  // NVIDIA
 
-WICK_DEVICE u32 item() { return threadIdx.x; }
-WICK_DEVICE u32 items() { return blockDim.x; }
-WICK_DEVICE u32 group() { return blockIdx.x; }
-WICK_DEVICE u32 group_y() { return blockIdx.y; }
-WICK_DEVICE u32 groups() { return gridDim.x; }
+WICK_DEVICE u32 thread_index() { return threadIdx.x; }
+WICK_DEVICE u32 block_threads() { return blockDim.x; }
+WICK_DEVICE u32 block_index() { return blockIdx.x; }
+WICK_DEVICE u32 block_index_y() { return blockIdx.y; }
+WICK_DEVICE u32 grid_blocks() { return gridDim.x; }
 WICK_DEVICE void sync() { __syncthreads(); }
 /// Of something in shared memory, for instructions that take no other.
 WICK_DEVICE u32 shared_address(const void* at) {
@@ -259,24 +263,24 @@ template <u32 kMask>
 WICK_DEVICE u32 shuffle_xor(u32 x) {
   return __shfl_xor_sync(~0u, x, kMask);
 }
-WICK_DEVICE u32 from_next_lane(u32 x) { return __shfl_sync(~0u, x, (item() + 1) % kTeam); }
+WICK_DEVICE u32 from_next_lane(u32 x) { return __shfl_sync(~0u, x, (thread_index() + 1) % kWarp); }
 WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) { return __dp4a(a, b, c); }
 WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
   return atomicCAS(at, expected, wanted);
 }
 WICK_DEVICE u32 count_up(u32* at) { return atomicAdd(at, 1u); }
-WICK_DEVICE u32 count_in_group(u32* at) { return atomicAdd(at, 1u); }
-WICK_DEVICE void add_in_group(u64* at, u64 x) {
+WICK_DEVICE u32 count_in_block(u32* at) { return atomicAdd(at, 1u); }
+WICK_DEVICE void add_in_block(u64* at, u64 x) {
   atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(x));
 }
-WICK_DEVICE u32 team_count(bool x) { return static_cast<u32>(__popc(__ballot_sync(~0u, x))); }
+WICK_DEVICE u32 warp_count(bool x) { return static_cast<u32>(__popc(__ballot_sync(~0u, x))); }
 WICK_DEVICE void device_fence() { __threadfence(); }
-#if WICK_PARTS
-WICK_DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-WICK_DEVICE void let_later_start() { asm volatile("griddepcontrol.launch_dependents;"); }
+#if WICK_CLUSTER
+WICK_DEVICE void pdl_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+WICK_DEVICE void pdl_launch_dependents() { asm volatile("griddepcontrol.launch_dependents;"); }
 #else
-WICK_DEVICE void wait_for_earlier() {}
-WICK_DEVICE void let_later_start() {}
+WICK_DEVICE void pdl_wait() {}
+WICK_DEVICE void pdl_launch_dependents() {}
 #endif
 WICK_DEVICE u32 same_halves(u32 first, u32 second, u32 upper) {
   return __byte_perm(first, second, 0x5410u + upper * 0x2222u);
@@ -287,9 +291,9 @@ WICK_DEVICE u32 alternate_bytes(u32 first, u32 second, u32 upper) {
 WICK_DEVICE float byte_float(u32 x, u32 j) {  // through the bits of 2^23
   return bits_f32(__byte_perm(x, 0x4b000000u, 0x7440u + j)) - 8388608.0f;
 }
-WICK_DEVICE i32 small_product(i32 a, i32 b) { return a * b; }
+WICK_DEVICE i32 multiply_small(i32 a, i32 b) { return a * b; }
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
-WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the processor
+WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the multiprocessor
   u32 x;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(from) : "memory");
   return x;
@@ -297,7 +301,7 @@ WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the processor
 WICK_DEVICE void prefetch(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }
-#if WICK_PARTS
+#if WICK_CLUSTER
 WICK_DEVICE void prefetch_bytes(const void* from, u32 bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
 }
@@ -379,9 +383,9 @@ WICK_DEVICE U load_whole(const U* from) {
   }
 }
 
-WICK_DEVICE u32 lane() { return item() % kTeam; }
-/// The team within the group.
-WICK_DEVICE u32 team() { return item() / kTeam; }
+WICK_DEVICE u32 lane() { return thread_index() % kWarp; }
+/// The warp within the thread block.
+WICK_DEVICE u32 warp_index() { return thread_index() / kWarp; }
 
 WICK_DEVICE void forget(float& x) {
   u32 b = f32_bits(x);
@@ -430,8 +434,8 @@ WICK_DEVICE void report(FaultLine* line, FaultKind kind, u32 note, i64 value) {
   if (compare_and_swap(&line->taken, 0, 1) == 0) *line->to = {kind, note, value};
 }
 
-/// The largest of the team's.
-WICK_DEVICE u32 largest_of_team(u32 x) {
+/// The largest of the warp's.
+WICK_DEVICE u32 largest_of_warp(u32 x) {
 #if WICK_MMA
   return __reduce_max_sync(~0u, x);
 #else
@@ -450,7 +454,7 @@ WICK_DEVICE u32 largest_of_team(u32 x) {
 
 /// lane + lane^16, then ^8, ^4, ^2, ^1: the last five steps of the order of row sums.
 template <class T>
-WICK_DEVICE T team_sum(T x) {
+WICK_DEVICE T warp_sum(T x) {
   x = x + shuffle_xor<16>(x);
   x = x + shuffle_xor<8>(x);
   x = x + shuffle_xor<4>(x);

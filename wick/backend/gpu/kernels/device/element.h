@@ -48,11 +48,11 @@ WICK_DEVICE T narrow(Compute<T> x) {
 }
 
 /// N neighbouring elements, loaded and stored at once: as words, because compilers take structures
-/// of short members apart. One element of 16 bits is the lower half of a word: load_pack.
+/// of short members apart. One element of 16 bits is the lower half of a word: load_vec.
 template <class T, u32 N>
 struct alignas(sizeof(T) * N < 4    ? 4
                : sizeof(T) * N < 16 ? sizeof(T) * N
-                                    : 16) Pack {
+                                    : 16) Vec {
   static constexpr u32 kWords = sizeof(T) * N < 4 ? 1 : sizeof(T) * N / 4;
   u32 w[kWords];
 
@@ -71,9 +71,9 @@ struct alignas(sizeof(T) * N < 4    ? 4
   }
 
   /// Of values, each rounded once.
-  WICK_DEVICE static Pack of(const Compute<T> (&x)[N]) {
+  WICK_DEVICE static Vec of(const Compute<T> (&x)[N]) {
     if constexpr (N > 1 && (kSame<T, f16> || kSame<T, bf16>)) {
-      Pack p = {};
+      Vec p = {};
       for (u32 i = 0; i < N; i += 2) p.w[i / 2] = narrow_two<T>(x[i], x[i + 1]);
       return p;
     } else {
@@ -83,8 +83,8 @@ struct alignas(sizeof(T) * N < 4    ? 4
     }
   }
   /// Of elements as they are stored.
-  WICK_DEVICE static Pack of_stored(const T (&x)[N]) {
-    Pack p = {};
+  WICK_DEVICE static Vec of_stored(const T (&x)[N]) {
+    Vec p = {};
     for (u32 i = 0; i < N; ++i) {
       if constexpr (sizeof(T) == 8) {
         const u64 b = __builtin_bit_cast(u64, x[i]);
@@ -101,7 +101,7 @@ struct alignas(sizeof(T) * N < 4    ? 4
     return p;
   }
   /// Of one element, again and again.
-  WICK_DEVICE static Pack repeat(T x) {
+  WICK_DEVICE static Vec repeat(T x) {
     T y[N];
     for (u32 i = 0; i < N; ++i) y[i] = x;
     return of_stored(y);
@@ -109,22 +109,22 @@ struct alignas(sizeof(T) * N < 4    ? 4
 };
 
 template <u32 N, class T>
-WICK_DEVICE Pack<T, N> load_pack(const T* x) {
+WICK_DEVICE Vec<T, N> load_vec(const T* x) {
   if constexpr (sizeof(T) * N < 4) {
     static_assert(N == 1);
-    return Pack<T, 1>::of_stored({*x});
+    return Vec<T, 1>::of_stored({*x});
   } else {
-    return *reinterpret_cast<const Pack<T, N>*>(x);
+    return *reinterpret_cast<const Vec<T, N>*>(x);
   }
 }
 template <class T, u32 N>
-WICK_DEVICE void store_pack(T* y, const Pack<T, N>& pack) {
+WICK_DEVICE void store_vec(T* y, const Vec<T, N>& pack) {
   if constexpr (sizeof(T) * N < 4) {
     static_assert(N == 1);
     if constexpr (sizeof(T) == 2) *y = __builtin_bit_cast(T, static_cast<u16>(pack.w[0]));
     if constexpr (sizeof(T) == 1) *y = __builtin_bit_cast(T, static_cast<u8>(pack.w[0]));
   } else {
-    *reinterpret_cast<Pack<T, N>*>(y) = pack;
+    *reinterpret_cast<Vec<T, N>*>(y) = pack;
   }
 }
 

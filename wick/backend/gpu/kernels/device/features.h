@@ -32,10 +32,10 @@
 #define WICK_ASYNC_COPIES 1
 #endif
 #if __CUDA_ARCH__ >= 900
-#define WICK_PARTS 1
+#define WICK_CLUSTER 1
 #endif
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define WICK_WIDE_UNIT 1
+#define WICK_WGMMA 1
 #endif
 #endif
 
@@ -58,11 +58,11 @@
 #ifndef WICK_ASYNC_COPIES
 #define WICK_ASYNC_COPIES 0
 #endif
-#ifndef WICK_PARTS
-#define WICK_PARTS 0
+#ifndef WICK_CLUSTER
+#define WICK_CLUSTER 0
 #endif
-#ifndef WICK_WIDE_UNIT
-#define WICK_WIDE_UNIT 0
+#ifndef WICK_WGMMA
+#define WICK_WGMMA 0
 #endif
 
 // Products of matrices of f16 and bf16, and of bytes: so far whoever has one has both.
@@ -71,15 +71,16 @@
 
 namespace wick::gpu {
 
-/// Lanes of a team, on every chip.
-inline constexpr math::u32 kTeam = 32;
+/// Lanes of a warp, on every chip.
+inline constexpr math::u32 kWarp = 32;
 
 /// A bit of an image's word.
 enum class Feature : math::u32 {
-  matrix_unit = 1,   ///< multiplies matrices of f16 and bf16: mma.h
-  byte_unit = 2,     ///< and of bytes: imma.h
-  wide_unit = 4,     ///< of shared memory, by four warps at once: wgmma.h
-  parts = 8,         ///< groups that are parts of one, and kernels that wait for the ones in front
+  matrix_unit = 1,  ///< multiplies matrices of f16 and bf16: mma.h
+  byte_unit = 2,    ///< and of bytes: imma.h
+  wgmma = 4,        ///< of shared memory, by four warps at once: wgmma.h
+  cluster =
+      8,  ///< thread blocks that are parts of one, and kernels that wait for the ones in front
   async_copies = 16  ///< copies to shared memory that go on by themselves: copy.h
 };
 constexpr math::u32 bit(Feature feature, bool there = true) {
@@ -88,7 +89,7 @@ constexpr math::u32 bit(Feature feature, bool there = true) {
 
 inline constexpr math::u32 kFeatures =
     bit(Feature::matrix_unit, WICK_MATRIX_UNIT) | bit(Feature::byte_unit, WICK_BYTE_UNIT) |
-    bit(Feature::wide_unit, WICK_WIDE_UNIT) | bit(Feature::parts, WICK_PARTS) |
+    bit(Feature::wgmma, WICK_WGMMA) | bit(Feature::cluster, WICK_CLUSTER) |
     bit(Feature::async_copies, WICK_ASYNC_COPIES);
 
 /// What stands in front of the word in an image: "wickfeat".

@@ -30,8 +30,8 @@ WICK_DEVICE void load_blocks_transposed(u32 (&to)[4], u32 at) {
                : "memory");
 }
 
-/// Whether it is so for any item of the group; also a sync().
-WICK_DEVICE bool any_item(bool is) { return __syncthreads_or(is ? 1 : 0) != 0; }
+/// Whether it is so for any thread of the thread block; also a sync().
+WICK_DEVICE bool any_thread(bool is) { return __syncthreads_or(is ? 1 : 0) != 0; }
 
 /// x, which all lanes of a warp have alike, as a number of the warp's.
 WICK_DEVICE u32 uniform(u32 x) { return __shfl_sync(~0u, x, 0); }

@@ -6,7 +6,7 @@
 
 #include "wick/backend/gpu/kernels/device/wgmma.h"
 
-#if WICK_WIDE_UNIT
+#if WICK_WGMMA
 
 namespace wick::gpu {
 
@@ -24,7 +24,7 @@ WICK_DEVICE void copy_piece(void* to, const void* from, u32 bytes, Barrier& b) {
 WICK_DEVICE void copy_sixteen(u32 to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
-/// Arrives when what this item has asked for by copy_sixteen has come.
+/// Arrives when what this thread has asked for by copy_sixteen has come.
 WICK_DEVICE void arrive_when_copied(Barrier& b) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&b))
                : "memory");

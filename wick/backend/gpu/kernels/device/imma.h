@@ -163,7 +163,7 @@ struct ByteUnit {
   WICK_DEVICE static u32 apart(u32 column) { return column / 4 % 2; }
 
   WICK_DEVICE static void exchange(u32 (&w)[4]) {
-    const u32 lane = item() % kWave;
+    const u32 lane = thread_index() % kWave;
     const bool upper = lane / 32 != 0, odd = lane / 16 % 2 != 0;
 #pragma unroll
     for (u32 i = 0; i < 2; ++i) {

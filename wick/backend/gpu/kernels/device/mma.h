@@ -198,7 +198,7 @@ struct MatrixUnit {
 
   template <class Visit>
   WICK_DEVICE static void fours(const float (&sums)[kSums], Visit&& visit) {
-    const u32 lane_of_wave = item() % kWave;
+    const u32 lane_of_wave = thread_index() % kWave;
     visit(lane_of_wave % 16, lane_of_wave / 16 * 4, sums);
   }
 

@@ -8,7 +8,7 @@
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/layout/copy_map.h"
 
-#if WICK_WIDE_UNIT
+#if WICK_WGMMA
 
 namespace wick::gpu {
 
@@ -22,7 +22,7 @@ WICK_DEVICE void init(Barrier& b, u32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&b)), "r"(arrivals)
                : "memory");
 }
-/// Barriers that this item has initialised are seen by copies and by the other items behind the
+/// Barriers that this thread has initialised are seen by copies and by the other threads behind the
 /// next sync().
 WICK_DEVICE void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -61,9 +61,9 @@ WICK_DEVICE void copy_box(void* to, const CopyMap& map, i32 x, i32 y, i32 z, Bar
       : "memory");
 }
 
-// ---- Registers: a group's warps in fours.
+// ---- Registers: a thread block's warps in fours.
 
-/// Every four warps of a group in one branch each, of which this is the first thing done.
+/// Every four warps of a thread block in one branch each, of which this is the first thing done.
 template <u32 kRegisters>
 WICK_DEVICE void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -111,7 +111,7 @@ WICK_DEVICE void settle(float (&d)[kCount]) {
 
 /// d = a·bᵀ, or d += a·bᵀ where `add` isn't 0: 128 rows of b. kTurn: 1 where an operand is turned.
 template <class T, u32 kTurnA, u32 kTurnB>
-WICK_DEVICE void wide_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
+WICK_DEVICE void wgmma_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
   if constexpr (kSame<T, bf16>) {
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
@@ -140,7 +140,7 @@ WICK_DEVICE void wide_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
 }
 /// 256 rows of b.
 template <class T, u32 kTurnA, u32 kTurnB>
-WICK_DEVICE void wide_multiply(float (&d)[128], u64 a, u64 b, u32 add) {
+WICK_DEVICE void wgmma_multiply(float (&d)[128], u64 a, u64 b, u32 add) {
   if constexpr (kSame<T, bf16>) {
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"

@@ -3,7 +3,7 @@
 // Arguments of the kernels that choose: slices of a tensor by ids, and a token by its logits.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
-#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 #include "wick/math/sampling.h"
 
 namespace wick::gpu {
@@ -24,12 +24,12 @@ struct Ids {
 struct SelectArgs {
   void* out;
   const void* in;
-  Nest<3> nest;
+  StridedIndex<3> strided;
   Ids ids;
 };
 
-/// Logits whose largest one is known, and that a group looks at.
-inline constexpr u32 kSlab = 128, kSampleItems = 512, kGroupLogits = 4 * kSampleItems;
+/// Logits whose largest one is known, and that a thread block looks at.
+inline constexpr u32 kSlab = 128, kSampleThreads = 512, kBlockLogits = 4 * kSampleThreads;
 
 /// sample: see SampleState. Rows are sequences; steps and rows count elements.
 struct SampleArgs {

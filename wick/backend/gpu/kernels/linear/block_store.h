@@ -8,9 +8,9 @@
 namespace wick::gpu {
 
 /// kWide values from column c on of a row, as a part of their block; of columns behind the last
-/// block nothing is stored. All items of the block come here, neighbours side by side, and get its
-/// scale, which is stored, too, unless kScale is false. Only fours may share a scale with other
-/// blocks, and then a whole team comes here with 128 values from an aligned column on.
+/// block nothing is stored. All threads of the block come here, neighbours side by side, and get
+/// its scale, which is stored, too, unless kScale is false. Only fours may share a scale with other
+/// blocks, and then a whole warp comes here with 128 values from an aligned column on.
 template <bool kScale = true, u32 kWide>
 WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
                                            const float (&y)[kWide]) {
@@ -25,7 +25,7 @@ WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
   if constexpr (kWide <= 2) most = larger(most, shuffle_xor<8>(most));
   if constexpr (kWide == 1) most = larger(most, shuffle_xor<16>(most));
   if constexpr (kWide == 4) {
-    static_assert(kTeam * kWide == kSharedBlocks * kBlock);
+    static_assert(kWarp * kWide == kSharedBlocks * kBlock);
     u32 shared = to.shared;
     if constexpr (!WICK_AMD) forget(shared);  // or all that is around becomes two copies
     if (shared != 1) {

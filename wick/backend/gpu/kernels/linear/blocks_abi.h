@@ -3,7 +3,7 @@
 // Arguments of the kernels that make floats of block dtypes and blocks of floats.
 
 #include "wick/backend/gpu/kernels/index/index_abi.h"
-#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 
 namespace wick::gpu {
 
@@ -19,7 +19,7 @@ struct BlockFloats {
 struct DequantizeArgs {
   void* out;
   const void* in;
-  Nest<3> nest;
+  StridedIndex<3> strided;
   BlockFloats floats;
   Ids ids;
 };
@@ -27,7 +27,7 @@ struct DequantizeArgs {
 struct QuantizeArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   BlockFloats floats;
 };
 

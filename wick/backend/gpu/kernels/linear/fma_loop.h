@@ -13,8 +13,8 @@ namespace wick::gpu {
 
 /// A tile's rows on their way to shared memory, kDepth of k at a time and turned: there the rows of
 /// one k are neighbours. Where neighbours in memory are rows that lie on 16 bytes, four go at once;
-/// otherwise neighbouring items copy neighbours, be those rows or k.
-template <u32 kRows, u32 kItems>
+/// otherwise neighbouring threads copy neighbours, be those rows or k.
+template <u32 kRows, u32 kThreads>
 class RingRows {
  public:
   static constexpr u32 kDepth = 8, kPitch = kRows + 4, kElems = kPitch * kDepth;
@@ -23,17 +23,17 @@ class RingRows {
     const bool by_rows = from.row_stride == 1;
     fours_ = by_rows && from.k_stride % 4 == 0 && reinterpret_cast<u64>(from.data) % 16 == 0;
     if (fours_) {
-      row_ = item() % (kRows / 4) * 4;
-      k_ = item() / (kRows / 4);
+      row_ = thread_index() % (kRows / 4) * 4;
+      k_ = thread_index() / (kRows / 4);
     } else if (by_rows) {
-      row_ = item() % kRows;
-      k_ = item() / kRows;
-    } else {  // 8 k by 4 rows a team: no two lanes store to one bank
-      row_ = item() / kDepth;
-      k_ = item() % kDepth;
+      row_ = thread_index() % kRows;
+      k_ = thread_index() / kRows;
+    } else {  // 8 k by 4 rows a warp: no two lanes store to one bank
+      row_ = thread_index() / kDepth;
+      k_ = thread_index() % kDepth;
     }
-    row_step_ = fours_ || by_rows ? 0 : kItems / kDepth;
-    k_step_ = fours_ ? kItems / (kRows / 4) : by_rows ? kItems / kRows : 0;
+    row_step_ = fours_ || by_rows ? 0 : kThreads / kDepth;
+    k_step_ = fours_ ? kThreads / (kRows / 4) : by_rows ? kThreads / kRows : 0;
     to_step_ = k_step_ * kPitch + row_step_;
     step_ = row_step_ * from.row_stride + k_step_ * from.k_stride;
     slab_step_ = kDepth * from.k_stride;
@@ -54,7 +54,7 @@ class RingRows {
  private:
   template <u32 kWide>
   WICK_DEVICE void copy(float* to, u32 left) const {
-    constexpr u32 kEach = kRows * kDepth / kWide / kItems;
+    constexpr u32 kEach = kRows * kDepth / kWide / kThreads;
     static_assert(kEach > 0);
     const float* at = at_;
     if (left >= kDepth && rows_ >= kRows) {
@@ -86,16 +86,16 @@ class RingRows {
 
 /// Fused multiply-adds in the order of k: the CPU's bits.
 ///
-/// A team has kTeamsM-th of the tile's rows and kTeamsN-th of its columns; a lane has blocks of 4
+/// A warp has kWarpsM-th of the tile's rows and kWarpsN-th of its columns; a lane has blocks of 4
 /// by 4 of them, kRows by kColumns in all.
-template <u32 kRows, u32 kColumns, u32 kLanesM, u32 kTeamsM, u32 kTeamsN, u32 kStages>
+template <u32 kRows, u32 kColumns, u32 kLanesM, u32 kWarpsM, u32 kWarpsN, u32 kStages>
 class FmaLoop {
  public:
   using Sum = float;
-  static constexpr u32 kLanesN = kTeam / kLanesM, kItems = kTeamsM * kTeamsN * kTeam;
-  static constexpr u32 kM = kRows * kLanesM * kTeamsM, kN = kColumns * kLanesN * kTeamsN;
-  using StageA = RingRows<kM, kItems>;
-  using StageB = RingRows<kN, kItems>;
+  static constexpr u32 kLanesN = kWarp / kLanesM, kThreads = kWarpsM * kWarpsN * kWarp;
+  static constexpr u32 kM = kRows * kLanesM * kWarpsM, kN = kColumns * kLanesN * kWarpsN;
+  using StageA = RingRows<kM, kThreads>;
+  using StageB = RingRows<kN, kThreads>;
   static constexpr u32 kDepth = StageA::kDepth, kSlab = StageA::kElems + StageB::kElems;
   static constexpr u32 kSharedWords = kStages * kSlab;
 
@@ -171,15 +171,15 @@ class FmaLoop {
   };
 
   // Lanes whose numbers differ in bit 0 share rows or columns, those that differ in bit 1 the
-  // other: so the halves of a team read at once.
+  // other: so the halves of a warp read at once.
   WICK_DEVICE static u32 many() { return (lane() & 1) | (lane() >> 2 & 6); }
   WICK_DEVICE static u32 few() { return lane() >> 1 & 3; }
   static_assert(kLanesM == 8 || kLanesM == 4);
   WICK_DEVICE static u32 first_row() {
-    return team() / kTeamsN * (kM / kTeamsM) + (kLanesM == 8 ? many() : few()) * 4;
+    return warp_index() / kWarpsN * (kM / kWarpsM) + (kLanesM == 8 ? many() : few()) * 4;
   }
   WICK_DEVICE static u32 first_column() {
-    return team() % kTeamsN * (kN / kTeamsN) + (kLanesM == 8 ? few() : many()) * 4;
+    return warp_index() % kWarpsN * (kN / kWarpsN) + (kLanesM == 8 ? few() : many()) * 4;
   }
 
   WICK_DEVICE void multiply(const Held& held) {

@@ -3,17 +3,17 @@
 // Main loops: the sums of a tile of a product, one implementation for each matrix unit.
 //
 // A loop is a class with
-//   kM, kN            rows of a and of b that a group multiplies
-//   kLoopItems        items of the group
+//   kM, kN            rows of a and of b that a thread block multiplies
+//   kLoopThreads        threads of the thread block
 //   kSharedWords      words of shared memory, 16-byte aligned
-//   run(a, b, k, shared)   multiplies rows of a and b along k, all items together
-//   each(visit)       visit(row, column, sums): the item's sums, four neighbouring columns a time
+//   run(a, b, k, shared)   multiplies rows of a and b along k, all threads together
+//   each(visit)       visit(row, column, sums): the thread's sums, four neighbouring columns a time
 // so that kernels choose one by the types alone and differ in what they do with the sums.
 //
 // This file: the operands, and PlainLoop, for every dtype and architecture.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/linear/product_store.h"
+#include "wick/backend/gpu/kernels/linear/gemm_store.h"
 
 namespace wick::gpu {
 
@@ -38,8 +38,8 @@ WICK_DEVICE u32 multiply_add(u32 a, u32 b, u32 sum) { return a * b + sum; }
 WICK_DEVICE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 
 /// A tile's rows on their way to shared memory, kOfK of k at a time, widened and turned: there
-/// the rows of one k are neighbours. Neighbouring items read neighbours in memory, be those rows or
-/// k; of k an item has several neighbouring rows, which it stores at once.
+/// the rows of one k are neighbours. Neighbouring threads read neighbours in memory, be those rows
+/// or k; of k a thread has several neighbouring rows, which it stores at once.
 template <class T, u32 kRows, u32 kOfK>
 class PlainStage {
  public:
@@ -50,8 +50,8 @@ class PlainStage {
 
   WICK_DEVICE explicit PlainStage(const TileRows<T>& from) : k_stride_(from.k_stride) {
     along_k_ = from.row_stride != 1;
-    row_ = along_k_ ? item() / kDepth * kTogether : item() % kRows;
-    k_ = along_k_ ? item() % kDepth : item() / kRows;
+    row_ = along_k_ ? thread_index() / kDepth * kTogether : thread_index() % kRows;
+    k_ = along_k_ ? thread_index() % kDepth : thread_index() / kRows;
     for (u32 s = 0; s < kEach; ++s) {
       const u32 row = row_ + row_step(s) < from.rows ? row_ + row_step(s) : from.rows - 1;
       at_[s] = from.data + row * from.row_stride + (k_ + k_step(s)) * k_stride_;
@@ -85,15 +85,15 @@ class PlainStage {
   }
 
  private:
-  static constexpr u32 kEach = kRows * kDepth / kLoopItems;
+  static constexpr u32 kEach = kRows * kDepth / kLoopThreads;
   static_assert(kEach % kTogether == 0);
   struct alignas(16) Together {
     Sum v[kTogether];
   };
   WICK_DEVICE u32 row_step(u32 s) const {
-    return along_k_ ? s / kTogether * (kLoopItems / kDepth * kTogether) + s % kTogether : 0;
+    return along_k_ ? s / kTogether * (kLoopThreads / kDepth * kTogether) + s % kTogether : 0;
   }
-  WICK_DEVICE u32 k_step(u32 s) const { return along_k_ ? 0 : s * (kLoopItems / kRows); }
+  WICK_DEVICE u32 k_step(u32 s) const { return along_k_ ? 0 : s * (kLoopThreads / kRows); }
 
   const T* at_[kEach];
   T held_[kEach];
@@ -104,7 +104,7 @@ class PlainStage {
 
 /// Fused multiply-adds, in the order of k: f32, f64 and integer sums have the CPU's bits.
 ///
-/// A team has a quarter of the tile's rows and half of its columns; a lane has blocks of 4 by 4.
+/// A warp has a quarter of the tile's rows and half of its columns; a lane has blocks of 4 by 4.
 template <class StageA, class StageB>
 class PlainLoop {
  public:
@@ -152,8 +152,8 @@ class PlainLoop {
   static constexpr u32 kBlocks = kTile / 64;
   // Of a slab: more takes registers.
   static constexpr u32 kUnrolled = kTile == 128 ? kDepth : 4;
-  WICK_DEVICE static u32 first_row() { return team() / 2 * (kM / 4) + lane() / 8 * 4; }
-  WICK_DEVICE static u32 first_column() { return team() % 2 * (kN / 2) + lane() % 8 * 4; }
+  WICK_DEVICE static u32 first_row() { return warp_index() / 2 * (kM / 4) + lane() / 8 * 4; }
+  WICK_DEVICE static u32 first_column() { return warp_index() % 2 * (kN / 2) + lane() % 8 * 4; }
   /// k from a slab's first on.
   WICK_DEVICE static u32 left(u32 slab, u32 k) { return slab * kDepth < k ? k - slab * kDepth : 0; }
 
@@ -182,9 +182,9 @@ class PlainLoop {
 
 /// A kernel's work: the loop for its tile, then the stores. T: how a's elements are stored.
 template <class T, class A, class B, class Loop, class Shared>
-WICK_DEVICE void multiply_tile(Loop& loop, void* out, const A* a, const B* b, const Product& p,
+WICK_DEVICE void multiply_tile(Loop& loop, void* out, const A* a, const B* b, const Gemm& p,
                                Shared* shared) {
-  TilePlace place(group(), (p.m + Loop::kM - 1) / Loop::kM, (p.n + Loop::kN - 1) / Loop::kN);
+  TilePlace place(block_index(), (p.m + Loop::kM - 1) / Loop::kM, (p.n + Loop::kN - 1) / Loop::kN);
   place.matrix += p.first;
   i64 start[4];
   p.batch.locate(place.matrix, start);

@@ -2,7 +2,7 @@
 
 // Weights of block dtypes as they lie on a device, and what products take from them.
 //
-// A unit is 16 rows times a chunk of 8 blocks (256 values); units of a row group follow one
+// A unit is 16 rows times a chunk of 8 blocks (256 values); units of a row thread block follow one
 // another. It has pieces of 256 B, 16 B a row:
 //   q4_0  8 pieces of nibbles, a block each │ d of 8 blocks                         2304 B
 //   q4_1  8 of nibbles │ d │ m                                                      2560 B
@@ -201,25 +201,24 @@ WICK_DEVICE void store_result(const LinearOut& out, u32 column, u32 row, float y
 /// Stores results of rows from `row` on, below `rows`, of a column that lies at `at`; row is a
 /// multiple of four.
 WICK_DEVICE void store_four(const LinearOut& out, const i64 (&at)[2], u32 row, u32 rows,
-                            const Pack<float, 4>& four) {
+                            const Vec<float, 4>& four) {
   float y[4];
 #pragma unroll
   for (u32 i = 0; i < 4; ++i) y[i] = four[i];
   if (out.fours != 0 && row + 4 <= rows) {
     if (out.residual != nullptr) {
-      const auto residual = *reinterpret_cast<const Pack<float, 4>*>(out.residual + at[1] + row);
+      const auto residual = *reinterpret_cast<const Vec<float, 4>*>(out.residual + at[1] + row);
 #pragma unroll
       for (u32 i = 0; i < 4; ++i) y[i] = residual[i] + y[i];
     }
     const i64 place = at[0] + row;
     if (out.stored == Stored::f32) {
-      *reinterpret_cast<Pack<float, 4>*>(static_cast<float*>(out.data) + place) =
-          Pack<float, 4>::of(y);
+      *reinterpret_cast<Vec<float, 4>*>(static_cast<float*>(out.data) + place) =
+          Vec<float, 4>::of(y);
     } else if (out.stored == Stored::f16) {
-      *reinterpret_cast<Pack<f16, 4>*>(static_cast<f16*>(out.data) + place) = Pack<f16, 4>::of(y);
+      *reinterpret_cast<Vec<f16, 4>*>(static_cast<f16*>(out.data) + place) = Vec<f16, 4>::of(y);
     } else {
-      *reinterpret_cast<Pack<bf16, 4>*>(static_cast<bf16*>(out.data) + place) =
-          Pack<bf16, 4>::of(y);
+      *reinterpret_cast<Vec<bf16, 4>*>(static_cast<bf16*>(out.data) + place) = Vec<bf16, 4>::of(y);
     }
     return;
   }
@@ -234,15 +233,15 @@ WICK_DEVICE void store_four(const LinearOut& out, const i64 (&at)[2], u32 row, u
 }
 
 /// Stores a tile of 128 rows that lies in shared memory, column after column, kTilePitch apart: a
-/// team of the first `teams` takes a column at a time.
+/// warp of the first `warps` takes a column at a time.
 inline constexpr u32 kTileRows = 128, kTilePitch = kTileRows + 4;
 WICK_DEVICE void store_tile(const LinearOut& out, const float* tile, u32 first_row, u32 rows,
-                            u32 first_column, u32 columns, u32 width, u32 teams) {
-  for (u32 c = team(); c < width && first_column + c < columns; c += teams) {
+                            u32 first_column, u32 columns, u32 width, u32 warps) {
+  for (u32 c = warp_index(); c < width && first_column + c < columns; c += warps) {
     i64 at[2];
     out.columns.locate(first_column + c, at);
     const u32 row = first_row + lane() * 4;
-    const auto* from = reinterpret_cast<const Pack<float, 4>*>(tile + c * kTilePitch);
+    const auto* from = reinterpret_cast<const Vec<float, 4>*>(tile + c * kTilePitch);
     if (row < rows) store_four(out, at, row, rows, from[lane()]);
   }
 }

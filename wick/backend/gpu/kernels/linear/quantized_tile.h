@@ -10,8 +10,8 @@
 
 namespace wick::gpu {
 
-WICK_DEVICE u32 wave_lane() { return item() % ByteUnit::kWave; }
-WICK_DEVICE u32 wave() { return item() / ByteUnit::kWave; }
+WICK_DEVICE u32 wave_lane() { return thread_index() % ByteUnit::kWave; }
+WICK_DEVICE u32 wave() { return thread_index() / ByteUnit::kWave; }
 
 /// Where 16 lanes side by side take a half or less of 16 bytes each of 16 rows or columns, their
 /// halves lie in shared memory the other way round in every second eight, clear of the others'
@@ -154,7 +154,7 @@ struct StagedColumns {
   static constexpr u32 kChunkBytes = 256 + 16;  // keeps columns clear of each other's banks
   static constexpr bool kExtra = !kSame<Q, Q8_0> && !kSame<Q, Q6_K>;
   /// Words from a block's scales to the next one's: on AMD four columns' of eight blocks are in all
-  /// banks, and neighbouring items take those.
+  /// banks, and neighbouring threads take those.
   static constexpr u32 kPitch = kColumns + (WICK_AMD ? 4 : 0);
   static constexpr u32 kBytes = staged_bytes(kColumns, kChunks, kExtra, WICK_AMD != 0);
   static_assert(kBytes ==
@@ -174,7 +174,7 @@ struct StagedColumns {
   WICK_DEVICE void load(const Bytes16* q, const ActivationScale* from, u32 first, u32 count,
                         u32 all, u32 column, u32 columns) const {
     constexpr u32 kInColumn = kChunks * 16;
-    for (u32 i = item(); i < kColumns * kInColumn; i += items()) {
+    for (u32 i = thread_index(); i < kColumns * kInColumn; i += block_threads()) {
       const u32 c = i / kInColumn, at = i % kInColumn;
       if (at >= count * 16) continue;
       const u64 start = (u64{clamped(column + c, columns)} * all + first) * 16;
@@ -183,7 +183,7 @@ struct StagedColumns {
     }
     constexpr u32 kUnit = ByteUnit::kColumns, kBlocks = kChunks * kChunkBlocks;
     constexpr u32 kFour = WICK_AMD ? 4 : 1, kAtOnce = WICK_AMD ? kChunkBlocks : kBlocks;
-    for (u32 i = item(); i < kColumns * kBlocks; i += items()) {
+    for (u32 i = thread_index(); i < kColumns * kBlocks; i += block_threads()) {
       const u32 at = i / (kFour * kAtOnce) % (kBlocks / kAtOnce) * kAtOnce + i % kAtOnce;
       if (at >= count * kChunkBlocks) continue;
       const u32 place = i / (kFour * kBlocks) * kFour + i / kAtOnce % kFour;
@@ -273,7 +273,7 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
 using Products = i32;
 WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) { return scales.factor(j); }
 WICK_DEVICE i32 add_products(i32 sum, u32 factor, i32 dot) {
-  return sum + small_product(static_cast<i32>(factor), dot);
+  return sum + multiply_small(static_cast<i32>(factor), dot);
 }
 #else
 using Products = float;

@@ -3,7 +3,7 @@
 // Rows of activations in any float dtype, read one element at a time.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/linear/product_abi.h"
+#include "wick/backend/gpu/kernels/linear/gemm_abi.h"
 
 namespace wick::gpu {
 
@@ -17,15 +17,15 @@ WICK_DEVICE float load_as(const void* in, u32 format, i64 at) {
 /// Four neighbours at once, which lie on as many bytes as they have.
 WICK_DEVICE void load_four_as(const void* in, u32 format, i64 at, float (&x)[4]) {
   if (format == kStoreF32) {
-    const auto four = *reinterpret_cast<const Pack<float, 4>*>(static_cast<const float*>(in) + at);
+    const auto four = *reinterpret_cast<const Vec<float, 4>*>(static_cast<const float*>(in) + at);
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) x[i] = four[i];
   } else if (format == kStoreF16) {
-    const auto four = *reinterpret_cast<const Pack<f16, 4>*>(static_cast<const f16*>(in) + at);
+    const auto four = *reinterpret_cast<const Vec<f16, 4>*>(static_cast<const f16*>(in) + at);
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) x[i] = four[i];
   } else {
-    const auto four = *reinterpret_cast<const Pack<bf16, 4>*>(static_cast<const bf16*>(in) + at);
+    const auto four = *reinterpret_cast<const Vec<bf16, 4>*>(static_cast<const bf16*>(in) + at);
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) x[i] = four[i];
   }

@@ -1,8 +1,8 @@
 #pragma once
 
-// Few rows of activations as a group shares them, and packs of weights that they meet.
+// Few rows of activations as a thread block shares them, and packs of weights that they meet.
 
-#include "wick/backend/gpu/kernels/linear/product_store.h"
+#include "wick/backend/gpu/kernels/linear/gemm_store.h"
 #include "wick/backend/gpu/kernels/linear/rows_in.h"
 
 namespace wick::gpu {
@@ -21,15 +21,15 @@ class SharedX {
   /// packs: of the part.
   WICK_DEVICE SharedX(Bytes16* shared, u32 packs) : shared_(shared), packs_(packs) {}
 
-  /// Takes the part from pack `first` on, zeros behind k and for rows that aren't there. All items
-  /// of the group come here.
-  WICK_DEVICE void fill(const void* x, u32 format, const Product& p, u32 first) const {
+  /// Takes the part from pack `first` on, zeros behind k and for rows that aren't there. All
+  /// threads of the thread block come here.
+  WICK_DEVICE void fill(const void* x, u32 format, const Gemm& p, u32 first) const {
     const u32 elems = packs_ * kPack, bytes = format == kStoreF32 ? 4 : 2;
     // Whether four neighbours can be read at once.
     const bool fours =
         p.a_k == 1 && p.a_row % 4 == 0 && reinterpret_cast<u64>(x) % (4 * bytes) == 0;
     for (u32 row = 0; row < kX; ++row) {
-      for (u32 e = item() * 4; e < elems; e += items() * 4) {
+      for (u32 e = thread_index() * 4; e < elems; e += block_threads() * 4) {
         const u32 at = first * kPack + e;
         const i64 from = row * p.a_row + at * p.a_k;
         float v[4];

@@ -4,12 +4,12 @@
 //
 // Computes: out[i] = f(in[i]), f(in[i]; p, q) or f(a[i], b[i]), in the compute type of the dtype,
 // rounded once at the store; comparisons and tests give bytes of 0 and 1.
-// Index map: see walk.h; an item takes some packs or elements, a group's width apart.
+// Index map: see walk.h; a thread takes some packs or elements, a thread block's width apart.
 // Bytes moved: each element read once and written once.
 //
 // `with(body)` calls body(f) with the function: of one row, or by a switch of the row asked for.
 
-#include "wick/backend/gpu/kernels/layout/walk.h"
+#include "wick/backend/gpu/kernels/layout/elementwise.h"
 #include "wick/backend/gpu/kernels/map/map_abi.h"
 #include "wick/math/arithmetic.h"
 #include "wick/math/narrow.h"
@@ -125,30 +125,29 @@ WICK_DEVICE void with_row(BinaryRow row, Body body) {
 // ---- Packs ----
 
 template <class To, class T, class With>
-WICK_DEVICE void map_packs(To* WICK_RESTRICT out, const T* WICK_RESTRICT in, const Nest<2>& nest,
-                           u32 rest, With with) {
-  constexpr u32 kPack = map_pack(sizeof(To), sizeof(T)),
-                kUnroll = map_unroll(sizeof(To), sizeof(T));
-  using P = Pack<To, kPack>;
-  const Places<2, kUnroll> places(nest);
-  wait_for_earlier();
-  let_later_start();
-  Pack<T, kPack> x[kUnroll];
+WICK_DEVICE void map_vectorized(To* WICK_RESTRICT out, const T* WICK_RESTRICT in,
+                                const StridedIndex<2>& strided, u32 rest, With with) {
+  constexpr u32 kPack = map_vec(sizeof(To), sizeof(T)), kUnroll = map_unroll(sizeof(To), sizeof(T));
+  using P = Vec<To, kPack>;
+  const Places<2, kUnroll> places(strided);
+  pdl_wait();
+  pdl_launch_dependents();
+  Vec<T, kPack> x[kUnroll];
 #pragma unroll
   for (u32 u = 0; u < kUnroll; ++u) {
-    if (places.index[u] < nest.elems) x[u] = load_pack<T, kPack>(in + places.at[1][u]);
+    if (places.index[u] < strided.elems) x[u] = load_vec<T, kPack>(in + places.at[1][u]);
   }
   with([&](auto f) WICK_INLINE {
 #pragma unroll
     for (u32 u = 0; u < kUnroll; ++u) {
-      if (places.index[u] >= nest.elems) continue;
+      if (places.index[u] >= strided.elems) continue;
       Compute<To> y[kPack];
 #pragma unroll
       for (u32 i = 0; i < kPack; ++i) y[i] = f(x[u][i]);
       *reinterpret_cast<P*>(out + places.at[0][u]) = P::of(y);
     }
     if (is_rest(rest)) {
-      const u64 at = u64{nest.elems} * kPack + item();
+      const u64 at = u64{strided.elems} * kPack + thread_index();
       out[at] = narrow<To>(f(widen(in[at])));
     }
   });
@@ -156,34 +155,33 @@ WICK_DEVICE void map_packs(To* WICK_RESTRICT out, const T* WICK_RESTRICT in, con
 
 /// Bit k of `repeated`: operand k of the inputs is one element along the innermost dim.
 template <class To, class T, class With>
-WICK_DEVICE void map_packs(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
-                           const T* WICK_RESTRICT b, const Nest<3>& nest, u32 rest, u32 repeated,
-                           With with) {
-  constexpr u32 kPack = map_pack(sizeof(To), sizeof(T)),
-                kUnroll = map_unroll(sizeof(To), sizeof(T));
-  using P = Pack<To, kPack>;
+WICK_DEVICE void map_vectorized(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
+                                const T* WICK_RESTRICT b, const StridedIndex<3>& strided, u32 rest,
+                                u32 repeated, With with) {
+  constexpr u32 kPack = map_vec(sizeof(To), sizeof(T)), kUnroll = map_unroll(sizeof(To), sizeof(T));
+  using P = Vec<To, kPack>;
   const bool one_a = (repeated & 1) != 0, one_b = (repeated & 2) != 0;
-  const Places<3, kUnroll> places(nest);
-  wait_for_earlier();
-  let_later_start();
-  Pack<T, kPack> x[kUnroll], y[kUnroll];
+  const Places<3, kUnroll> places(strided);
+  pdl_wait();
+  pdl_launch_dependents();
+  Vec<T, kPack> x[kUnroll], y[kUnroll];
 #pragma unroll
   for (u32 u = 0; u < kUnroll; ++u) {
-    if (places.index[u] >= nest.elems) continue;
-    x[u] = load_pack<T, kPack>(a + places.at[1][u], one_a);
-    y[u] = load_pack<T, kPack>(b + places.at[2][u], one_b);
+    if (places.index[u] >= strided.elems) continue;
+    x[u] = load_vec<T, kPack>(a + places.at[1][u], one_a);
+    y[u] = load_vec<T, kPack>(b + places.at[2][u], one_b);
   }
   with([&](auto f) WICK_INLINE {
 #pragma unroll
     for (u32 u = 0; u < kUnroll; ++u) {
-      if (places.index[u] >= nest.elems) continue;
+      if (places.index[u] >= strided.elems) continue;
       Compute<To> z[kPack];
 #pragma unroll
       for (u32 i = 0; i < kPack; ++i) z[i] = f(x[u][i], y[u][i]);
       *reinterpret_cast<P*>(out + places.at[0][u]) = P::of(z);
     }
     if (is_rest(rest)) {
-      const u64 at = u64{nest.elems} * kPack + item();
+      const u64 at = u64{strided.elems} * kPack + thread_index();
       out[at] = narrow<To>(f(widen(a[one_a ? 0 : at]), widen(b[one_b ? 0 : at])));
     }
   });
@@ -192,52 +190,52 @@ WICK_DEVICE void map_packs(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
 // ---- Singles ----
 
 template <class To, class T, class With>
-WICK_DEVICE void map_singles(To* WICK_RESTRICT out, const T* WICK_RESTRICT in, const Nest<2>& nest,
-                             With with) {
-  const Places<2, kMapEach> places(nest);
-  wait_for_earlier();
-  let_later_start();
+WICK_DEVICE void map_scalar(To* WICK_RESTRICT out, const T* WICK_RESTRICT in,
+                            const StridedIndex<2>& strided, With with) {
+  const Places<2, kMapEach> places(strided);
+  pdl_wait();
+  pdl_launch_dependents();
   Compute<T> x[kMapEach];
   Compute<To> y[kMapEach];
 #pragma unroll
   for (u32 u = 0; u < kMapEach; ++u) {
-    if (places.index[u] < nest.elems) x[u] = widen(in[places.at[1][u]]);
+    if (places.index[u] < strided.elems) x[u] = widen(in[places.at[1][u]]);
   }
   with([&](auto f) WICK_INLINE {
 #pragma unroll
     for (u32 u = 0; u < kMapEach; ++u) {
-      if (places.index[u] < nest.elems) y[u] = f(x[u]);
+      if (places.index[u] < strided.elems) y[u] = f(x[u]);
     }
   });
 #pragma unroll
   for (u32 u = 0; u < kMapEach; ++u) {
-    if (places.index[u] < nest.elems) out[places.at[0][u]] = narrow<To>(y[u]);
+    if (places.index[u] < strided.elems) out[places.at[0][u]] = narrow<To>(y[u]);
   }
 }
 
 template <class To, class T, class With>
-WICK_DEVICE void map_singles(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
-                             const T* WICK_RESTRICT b, const Nest<3>& nest, With with) {
-  const Places<3, kMapEach> places(nest);
-  wait_for_earlier();
-  let_later_start();
+WICK_DEVICE void map_scalar(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
+                            const T* WICK_RESTRICT b, const StridedIndex<3>& strided, With with) {
+  const Places<3, kMapEach> places(strided);
+  pdl_wait();
+  pdl_launch_dependents();
   Compute<T> x[kMapEach], y[kMapEach];
   Compute<To> z[kMapEach];
 #pragma unroll
   for (u32 u = 0; u < kMapEach; ++u) {
-    if (places.index[u] >= nest.elems) continue;
+    if (places.index[u] >= strided.elems) continue;
     x[u] = widen(a[places.at[1][u]]);
     y[u] = widen(b[places.at[2][u]]);
   }
   with([&](auto f) WICK_INLINE {
 #pragma unroll
     for (u32 u = 0; u < kMapEach; ++u) {
-      if (places.index[u] < nest.elems) z[u] = f(x[u], y[u]);
+      if (places.index[u] < strided.elems) z[u] = f(x[u], y[u]);
     }
   });
 #pragma unroll
   for (u32 u = 0; u < kMapEach; ++u) {
-    if (places.index[u] < nest.elems) out[places.at[0][u]] = narrow<To>(z[u]);
+    if (places.index[u] < strided.elems) out[places.at[0][u]] = narrow<To>(z[u]);
   }
 }
 

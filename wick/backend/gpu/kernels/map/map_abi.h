@@ -5,7 +5,7 @@
 // results of tests and comparisons are bytes.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
-#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 
 // Rows that have no kernels over packs: rare, and with so much arithmetic that elements one by one
 // cost little. Each kernel would be some ten kilobytes for every dtype and architecture.
@@ -93,21 +93,21 @@ struct Number {
   }
 };
 
-// Kernels over packs: the nest counts packs of map_pack() elements, behind which `rest` elements
+// Kernels over packs: the nest counts packs of map_vec() elements, behind which `rest` elements
 // are left over. Bit k of `repeated`: input k is one element along the innermost dim.
 
 /// OP_DTYPE of one operand.
 struct UnaryArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   u32 rest;
 };
 /// OP_DTYPE of one operand and numbers.
 struct UnaryWithArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   u32 rest;
   Number p, q;
 };
@@ -115,7 +115,7 @@ struct UnaryWithArgs {
 struct BinaryArgs {
   void* out;
   const void *a, *b;
-  Nest<3> nest;
+  StridedIndex<3> strided;
   u32 rest, repeated;
   Divisions divisions;
 };
@@ -123,7 +123,7 @@ struct BinaryArgs {
 struct TestArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   u32 rest;
   TestRow row;
 };
@@ -131,7 +131,7 @@ struct TestArgs {
 struct CompareArgs {
   void* out;
   const void *a, *b;
-  Nest<3> nest;
+  StridedIndex<3> strided;
   u32 rest, repeated;
   Truth truth;
 };
@@ -139,54 +139,54 @@ struct CompareArgs {
 struct WhereArgs {
   void* out;
   const void *condition, *a, *b;
-  Nest<4> nest;
+  StridedIndex<4> strided;
   u32 rest, repeated;
 };
 
 // Kernels of single elements, of any layout: the nest counts elements.
 
 /// unary_singles_DTYPE.
-struct UnarySinglesArgs {
+struct UnaryScalarArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   UnaryRow row;
 };
 /// unary_with_singles_DTYPE.
-struct UnaryWithSinglesArgs {
+struct UnaryWithScalarArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   UnaryWithRow row;
   Number p, q;
 };
 /// binary_singles_DTYPE.
-struct BinarySinglesArgs {
+struct BinaryScalarArgs {
   void* out;
   const void *a, *b;
-  Nest<3> nest;
+  StridedIndex<3> strided;
   BinaryRow row;
   Divisions divisions;
 };
 /// test_singles_DTYPE.
-struct TestSinglesArgs {
+struct TestScalarArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   TestRow row;
 };
 /// compare_singles_DTYPE.
-struct CompareSinglesArgs {
+struct CompareScalarArgs {
   void* out;
   const void *a, *b;
-  Nest<3> nest;
+  StridedIndex<3> strided;
   Truth truth;
 };
 /// where_singles_BYTES_CONDITIONBYTES.
-struct WhereSinglesArgs {
+struct WhereScalarArgs {
   void* out;
   const void *condition, *a, *b;
-  Nest<4> nest;
+  StridedIndex<4> strided;
 };
 
 }  // namespace wick::gpu

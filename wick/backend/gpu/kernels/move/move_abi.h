@@ -3,7 +3,7 @@
 // Arguments of the kernels that move elements: copies, casts, fills and sequences. Pointers are to
 // elements of the dtype or unit that a kernel is named after.
 
-#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 
 namespace wick::gpu {
 
@@ -11,14 +11,14 @@ namespace wick::gpu {
 struct CopyArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
 };
 
 /// fill_BYTES: units that hold the first bytes of `value`.
 struct FillArgs {
   void* out;
   u32 value[4];
-  Nest<1> nest;
+  StridedIndex<1> strided;
 };
 
 /// Rows of n units, dense in the output, `step` apart in the input. The nest's last dim counts a
@@ -31,7 +31,7 @@ struct Windows {
 struct CopyWindowsArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   Windows windows;
 };
 
@@ -43,7 +43,7 @@ struct Transposition {
   i64 out_col = 0;     ///< units from one column to the next in the output
   Divider tiles_wide;  ///< tiles along columns
   Divider tiles;       ///< of a matrix
-  Nest<2> outer;
+  StridedIndex<2> outer;
 };
 /// transpose_BYTES and transpose_BYTES_together.
 struct TransposeArgs {
@@ -58,36 +58,36 @@ WICK_FN constexpr u32 tile_side(u32 bytes, u32 together) {
 
 /// Some planes of n units each, `plane` apart, whose units lie side by side on the other side.
 /// `outer` counts such images.
-struct Planes {
+struct Interleave {
   u32 count = 0, n = 0;
   i64 plane = 0;
-  u32 tile = 0;     ///< places that a group has, a multiple of 16
+  u32 tile = 0;     ///< places that a thread block has, a multiple of 16
   Divider tiles;    ///< of an image
   Divider each;     ///< by `count`
   Divider windows;  ///< by those of 16 bytes that a tile's part of a plane may touch
-  Nest<2> outer;
+  StridedIndex<2> outer;
 };
 /// split_planes_BYTES and join_planes_BYTES.
 struct PlanesArgs {
   void* out;
   const void* in;
-  Planes planes;
+  Interleave planes;
 };
 /// Most planes; bytes of a tile, the windows' ends included.
-inline constexpr u32 kMostPlanes = 32, kPlanesBytes = 16384;
+inline constexpr u32 kMostPlanes = 32, kInterleaveBytes = 16384;
 
-/// cast_FROM_TO: packs of map_pack() elements, and `rest` elements behind them.
+/// cast_FROM_TO: packs of map_vec() elements, and `rest` elements behind them.
 struct CastArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   u32 rest;
 };
 /// cast_singles_FROM: elements anywhere, to the dtype of this number.
-struct CastSinglesArgs {
+struct CastScalarArgs {
   void* out;
   const void* in;
-  Nest<2> nest;
+  StridedIndex<2> strided;
   u32 to;
 };
 
@@ -101,7 +101,7 @@ struct Sequence {
 /// iota_DTYPE.
 struct IotaArgs {
   void* out;
-  Nest<1> nest;
+  StridedIndex<1> strided;
   Sequence sequence;
 };
 /// iota_packs_DTYPE: dense elements at a multiple of 16 bytes, 16 bytes at a time.

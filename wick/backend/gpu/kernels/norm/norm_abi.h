@@ -14,14 +14,14 @@ struct Weights {
   u32 f32;
 };
 
-/// Items of a group at most: of rms_norm_DTYPE_PACKS, on AMD more, which share the weights; of
-/// rms_norm_row; of kernels of lines, and of softmax_short.
-inline constexpr u32 kNormItems = 512, kSharingItems = 1024;
-inline constexpr u32 kNormRowItems = 1024;
-inline constexpr u32 kNormLineItems = 256;
+/// Threads of a thread block at most: of rms_norm_DTYPE_PACKS, on AMD more, which share the
+/// weights; of rms_norm_row; of kernels of lines, and of softmax_short.
+inline constexpr u32 kNormThreads = 512, kSharingThreads = 1024;
+inline constexpr u32 kNormRowThreads = 1024;
+inline constexpr u32 kNormLineThreads = 256;
 /// Chunks of a row of rms_norm_row_long at most.
 inline constexpr u32 kRowChunks = 4;
-/// Rows of an item of kernels whose items hold rows, by the packs that it holds of each.
+/// Rows of a thread of kernels whose threads hold rows, by the packs that it holds of each.
 WICK_FN constexpr u32 held_rows(u32 steps) { return steps == 1 ? 2 : 1; }
 
 /// rms_norm_DTYPE_PACKS and rms_norm_DTYPE_by_f32_PACKS: dense rows whose packs are aligned.
@@ -31,11 +31,11 @@ struct RmsNormArgs {
   NormRows rows;
   float eps;
 };
-/// rms_norm_row_short and rms_norm_row_long: n elements of f32 a row, a row a group.
+/// rms_norm_row_short and rms_norm_row_long: n elements of f32 a row, a row a thread block.
 struct RmsNormRowArgs {
   float* out;
   const float* in;
-  Nest<2> rows;
+  StridedIndex<2> rows;
   const float* weight;
   u32 n;
   Spread out_spread, in_spread, weight_spread;
@@ -58,12 +58,12 @@ struct SoftmaxArgs {
   NormRows rows;
   u32 log;
 };
-/// softmax_parts_DTYPE: `parts` neighbouring groups share a row.
+/// softmax_parts_DTYPE: `parts` neighbouring thread blocks share a row.
 struct SoftmaxPartsArgs {
   void* out;
   const void* in;
   NormRows rows;
-  u32 log, parts;
+  u32 log, cluster;
 };
 /// softmax_columns_DTYPE: rows are so many elements apart.
 struct SoftmaxColumnsArgs {

@@ -1,11 +1,11 @@
 #pragma once
 
-// rms_norm of a row by the items of a group, which hold it: few steps and little code, for rows
-// that a step of decoding waits for. The order of docs/design/numerics/reduce.md: squares meet in
-// shared memory, where 128 items add up a chunk.
+// rms_norm of a row by the threads of a thread block, which hold it: few steps and little code, for
+// rows that a step of decoding waits for. The order of docs/design/numerics/reduce.md: squares meet
+// in shared memory, where 128 threads add up a chunk.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 #include "wick/backend/gpu/kernels/norm/norm_abi.h"
 #include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 
@@ -16,7 +16,7 @@ inline constexpr u32 kFour = 4;
 template <class T>
 WICK_DEVICE void load_four(float (&y)[kFour], const T* x, u32 c, const Spread& spread) {
   if (spread.wide != 0) {
-    const auto pack = load_whole(reinterpret_cast<const Pack<T, kFour>*>(x + c));
+    const auto pack = load_whole(reinterpret_cast<const Vec<T, kFour>*>(x + c));
 #pragma unroll
     for (u32 i = 0; i < kFour; ++i) y[i] = pack[i];
   } else {
@@ -37,14 +37,14 @@ WICK_DEVICE float accumulate(const float* squares, u32 n) {
   return sum;
 }
 
-/// The sum of a row's squares, which lie in `squares`, in all items. What four neighbouring
+/// The sum of a row's squares, which lie in `squares`, in all threads. What four neighbouring
 /// accumulators sum to takes the place of the first one's first square.
 WICK_DEVICE float sum_of_squares(float* squares, u32 k) {
-  constexpr u32 kTeams = kAccumulators / kTeam;  // of a chunk
+  constexpr u32 kWarps = kAccumulators / kWarp;  // of a chunk
   const u32 chunks = (k + kChunk - 1) / kChunk;
   sync();
-  for (u32 part = team(); part < chunks * kTeams; part += items() / kTeam) {
-    const u32 start = part / kTeams * kChunk, mine = part % kTeams * kTeam + lane();
+  for (u32 part = warp_index(); part < chunks * kWarps; part += block_threads() / kWarp) {
+    const u32 start = part / kWarps * kChunk, mine = part % kWarps * kWarp + lane();
     const u32 n = k - start < kChunk ? k - start : kChunk;
     float* from = squares + start + mine;
     float sum = accumulate(from, n == kChunk ? kChunk : n > mine ? n - mine : 0);
@@ -56,32 +56,32 @@ WICK_DEVICE float sum_of_squares(float* squares, u32 k) {
   float t[kRowChunks];
 #pragma unroll
   for (u32 i = 0; i < kRowChunks; ++i) {
-    t[i] = i < chunks ? team_sum(squares[i * kChunk + lane() * kFour]) : 0.0f;
+    t[i] = i < chunks ? warp_sum(squares[i * kChunk + lane() * kFour]) : 0.0f;
   }
   return (t[0] + t[1]) + (t[2] + t[3]);
 }
 
-/// kSteps: fours that an item holds. kHeld: weights are loaded beside the row, else when they are
+/// kSteps: fours that a thread holds. kHeld: weights are loaded beside the row, else when they are
 /// used. shared: four bytes for each of the k elements, rounded up to 128 of them. put(c, y) gets
 /// four elements from the row's c-th on, for all c below `padded`, with zeros from k on; whole
-/// teams come there.
+/// warps come there.
 template <u32 kSteps, bool kHeld, class Put>
 WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 padded,
                               const Spread& spread, const Spread& weight_spread, float eps,
                               Bytes16* shared, const Put& put) {
   float* squares = reinterpret_cast<float*>(shared);
-  const u32 first = item() * kFour, stride = items() * kFour;
+  const u32 first = thread_index() * kFour, stride = block_threads() * kFour;
   float x[kSteps][kFour] = {}, w[kHeld ? kSteps : 1][kFour] = {};
   // Division by a power of two is multiplication by its exact inverse.
   const float inverse = 1.0f / static_cast<float>(k);
-  if (kHeld && weight_spread.wide != 0 && item() % 8 == 0) {  // a line for eight items
+  if (kHeld && weight_spread.wide != 0 && thread_index() % 8 == 0) {  // a line for eight threads
 #pragma unroll
     for (u32 s = 0; s < kSteps; ++s) {
       if (first + s * stride < k) prefetch(weight + first + s * stride);
     }
   }
-  let_later_start();
-  wait_for_earlier();
+  pdl_launch_dependents();
+  pdl_wait();
 #pragma unroll
   for (u32 s = 0; s < kSteps; ++s) {
     if (first + s * stride < k) load_four(x[s], row, first + s * stride, spread);
@@ -99,7 +99,7 @@ WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 
     float y[kFour];
 #pragma unroll
     for (u32 i = 0; i < kFour; ++i) y[i] = x[s][i] * x[s][i];
-    *reinterpret_cast<Pack<float, kFour>*>(squares + c) = Pack<float, kFour>::of(y);
+    *reinterpret_cast<Vec<float, kFour>*>(squares + c) = Vec<float, kFour>::of(y);
   }
   const float sum = sum_of_squares(squares, k);
   const float mean = (k & (k - 1)) == 0 ? sum * inverse : sum / static_cast<float>(k);
@@ -107,7 +107,7 @@ WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 
 #pragma unroll
   for (u32 s = 0; s < kSteps; ++s) {
     const u32 c = first + s * stride;
-    if (c - lane() * kFour >= padded) continue;  // the team's first
+    if (c - lane() * kFour >= padded) continue;  // the warp's first
     float(&late)[kFour] = w[kHeld ? s : 0];
     if (!kHeld && c < k) load_four(late, weight, c, weight_spread);
     float y[kFour];

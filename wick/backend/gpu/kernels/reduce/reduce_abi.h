@@ -3,39 +3,39 @@
 // Arguments of the kernels of reductions, and what host and kernels agree on about the order and
 // the spread of their work. Pointers are to elements of the dtype that a kernel is named after.
 
-#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 
 namespace wick::gpu {
 
 /// Elements of a chunk of the order (docs/design/numerics/reduce.md), and its accumulators.
 inline constexpr u32 kChunk = 4096, kAccumulators = 128;
-/// Neighbouring accumulators of an item of sums.
+/// Neighbouring accumulators of a thread of sums.
 inline constexpr u32 kSumEach = 4;
-/// Items of a group at most: of rows and of join.gpu; of sums of columns.
-inline constexpr u32 kRowItems = 256, kColumnItems = 512;
-/// Short rows of an item: of sums; of the best.
-inline constexpr u32 kShortSums = 2, kShortBests = 4;
-/// Rows of columns that an item of the best takes at once, where there are so few.
-inline constexpr u32 kFewBests = 4;
-/// Partial results that an item of join.gpu takes.
-inline constexpr u32 kJoined = 16;
-/// Packs of a row, an item each, that best_short_rows takes at most.
-inline constexpr u32 kShortBestPacks = 8;
+/// Threads of a thread block at most: of rows and of combine.gpu; of sums of columns.
+inline constexpr u32 kRowThreads = 256, kColumnThreads = 512;
+/// Short rows of a thread: of sums; of the best.
+inline constexpr u32 kShortSums = 2, kShortMinMaxes = 4;
+/// Rows of columns that a thread of the best takes at once, where there are so few.
+inline constexpr u32 kFewMinMaxes = 4;
+/// Partial results that a thread of combine.gpu takes.
+inline constexpr u32 kCombined = 16;
+/// Packs of a row, a thread each, that min_max_short_rows takes at most.
+inline constexpr u32 kShortMinMaxPacks = 8;
 
-/// Neighbouring columns of an item of *_wide_columns, of so many bytes an element.
+/// Neighbouring columns of a thread of *_wide_columns, of so many bytes an element.
 WICK_FN constexpr u32 wide_columns(u32 bytes) { return bytes == 1 ? 8 : 16 / bytes; }
 
-/// Where an index lies in every operand: Nest::locate in little code, for once an item.
+/// Where an index lies in every operand: Nest::locate in little code, for once a thread.
 template <u32 N>
-WICK_FN void locate_once(const Nest<N>& nest, u32 index, i64 (&at)[N]) {
+WICK_FN void locate_once(const StridedIndex<N>& strided, u32 index, i64 (&at)[N]) {
   for (u32 k = 0; k < N; ++k) at[k] = 0;
 #if defined(__CUDACC__) || defined(__HIP__)
 #pragma unroll 1
 #endif
-  for (u32 d = nest.rank; d > 0; --d) {
-    const u32 outer = d == 1 ? 0 : nest.size[d - 1].divide(index);
-    const i64 here = index - outer * nest.size[d - 1].by;
-    for (u32 k = 0; k < N; ++k) at[k] += here * nest.stride[k][d - 1];
+  for (u32 d = strided.rank; d > 0; --d) {
+    const u32 outer = d == 1 ? 0 : strided.size[d - 1].divide(index);
+    const i64 here = index - outer * strided.size[d - 1].by;
+    for (u32 k = 0; k < N; ++k) at[k] += here * strided.stride[k][d - 1];
     index = outer;
   }
 }
@@ -77,13 +77,13 @@ struct Line {
 /// Results that are reduced a block of elements at a time: result o, block b gives partial result
 /// o · blocks + b.
 struct Rows {
-  Nest<2> kept;        // where a result's elements start, and where the result goes
-  u64 n = 0;           // elements of a result
-  u64 block = 0;       // elements of each block but the last
-  u32 blocks = 1;      // of a result
-  u32 width_log = 0;   // items for a chunk; where there are no chunks, for a block
-  u32 chunks_log = 0;  // chunks of a block
-  u32 packs = 0;       // neighbouring fours may be loaded at once
+  StridedIndex<2> kept;  // where a result's elements start, and where the result goes
+  u64 n = 0;             // elements of a result
+  u64 block = 0;         // elements of each block but the last
+  u32 blocks = 1;        // of a result
+  u32 width_log = 0;     // threads for a chunk; where there are no chunks, for a block
+  u32 chunks_log = 0;    // chunks of a block
+  u32 packs = 0;         // neighbouring fours may be loaded at once
 
   WICK_FN u64 total() const { return u64{kept.elems} * blocks; }
   /// Which result and block a number below `total` means. Gives the result.
@@ -101,17 +101,17 @@ struct Rows {
   }
 };
 
-/// Lanes of the order that an item has of a row of at most 128 elements; and the items that such a
-/// row of 2^width_log lanes takes.
+/// Lanes of the order that a thread has of a row of at most 128 elements; and the threads that such
+/// a row of 2^width_log lanes takes.
 inline constexpr u32 kShortLanes = 4;
 WICK_FN constexpr u32 short_width_log(u32 width_log) { return width_log > 2 ? width_log - 2 : 0; }
 
 /// Rows that become rows: norms and softmax.
 struct NormRows {
-  Nest<2> kept;  // where rows start in the input, and in the output
+  StridedIndex<2> kept;  // where rows start in the input, and in the output
   i64 in_step = 1, out_step = 1;
   u64 n = 0;           // elements of a row
-  u32 width_log = 0;   // items for a chunk
+  u32 width_log = 0;   // threads for a chunk
   u32 chunks_log = 0;  // chunks side by side; a row of more is taken so many at a time
   // Whether fours of elements may be loaded, and stored, at once.
   u32 in_packs = 0, out_packs = 0;
@@ -123,26 +123,27 @@ struct NormRows {
   }
 };
 
-/// Results whose elements lie across: neighbouring items take neighbouring results.
+/// Results whose elements lie across: neighbouring threads take neighbouring results.
 struct Columns {
-  Nest<2> outer;    // kept dims but the innermost: where columns start, where their results go
+  StridedIndex<2>
+      outer;        // kept dims but the innermost: where columns start, where their results go
   u32 columns = 1;  // of each of them
   i64 in_step = 1, out_step = 1;  // from a column to the next
   u64 n = 0;                      // elements of a column
   u32 blocks = 1;                 // of a column
   u64 block = 0;                  // elements of each but the last
-  u32 strips = 1;                 // groups side by side
-  u32 lanes_log = 0;              // items that share a column
-  u32 across_log = 0;             // items side by side
+  u32 strips = 1;                 // thread blocks side by side
+  u32 lanes_log = 0;              // threads that share a column
+  u32 across_log = 0;             // threads side by side
 };
 
 /// Partial results, [outer][blocks][columns], on their way to one of each result.
-struct Parts {
-  Nest<2> kept;  // the results, row-major: outer dims, then columns
+struct Partials {
+  StridedIndex<2> kept;  // the results, row-major: outer dims, then columns
   u32 columns = 1;
   u32 blocks = 1;
   u32 blocks_out = 1;  // 1: results
-  u32 width_log = 0;   // items for each
+  u32 width_log = 0;   // threads for each
 };
 
 /// Types whose numbers hardware may compare by twos.
@@ -160,13 +161,13 @@ struct KeyRule {
 };
 
 /// Where the best goes: the number, of `bytes`, or its index in u32.
-struct BestTarget {
+struct MinMaxTarget {
   void* out;
   u32 index, bytes;
 };
 /// Partial results of the best: keys, and where they were.
 template <class K>
-struct BestParts {
+struct MinMaxPartials {
   K* keys;
   u32* at;
 };
@@ -174,7 +175,7 @@ struct BestParts {
 /// REDUCER_rows_DTYPE and REDUCER_lines_DTYPE: results, or partial results where `parts` isn't
 /// null. The mean is the sum with a divisor other than 1.
 struct SumRowsArgs {
-  void *out, *parts;
+  void *out, *partials;
   const void* in;
   Rows rows;
   Line line;
@@ -182,21 +183,21 @@ struct SumRowsArgs {
 };
 /// REDUCER_columns_DTYPE and REDUCER_wide_columns_DTYPE.
 struct SumColumnsArgs {
-  void *out, *parts;
+  void *out, *partials;
   const void* in;
   Columns columns;
   Line line;
   double divisor;
 };
 
-/// The dtype that join.gpu stores: that of the partial results, or a narrower one.
+/// The dtype that combine.gpu stores: that of the partial results, or a narrower one.
 enum class StoredAs : u32 { partial, f16, bf16, f8e4m3, u16, u8 };
 /// join_REDUCER_TYPE: partial results to results, or, where `next` isn't null, to fewer partial
 /// results.
-struct JoinSumsArgs {
+struct CombineSumsArgs {
   void *out, *next;
   const void* in;
-  Parts parts;
+  Partials partials;
   double divisor;
   StoredAs as;
 };
@@ -204,9 +205,9 @@ struct JoinSumsArgs {
 /// best_rows_uBITS and best_lines_uBITS: with keys of type K, results or, where parts.keys isn't
 /// null, partial results.
 template <class K>
-struct BestRowsArgs {
-  BestTarget target;
-  BestParts<K> parts;
+struct MinMaxRowsArgs {
+  MinMaxTarget target;
+  MinMaxPartials<K> partials;
   const void* in;
   Rows rows;
   Line line;
@@ -214,26 +215,26 @@ struct BestRowsArgs {
 };
 /// best_short_rows_uBITS.
 template <class K>
-struct BestShortRowsArgs {
-  BestTarget target;
+struct MinMaxShortRowsArgs {
+  MinMaxTarget target;
   const void* in;
   Rows rows;
   KeyRule<K> rule;
 };
 /// best_columns_uBITS and best_wide_columns_uBITS.
 template <class K>
-struct BestColumnsArgs {
-  BestTarget target;
-  BestParts<K> parts;
+struct MinMaxColumnsArgs {
+  MinMaxTarget target;
+  MinMaxPartials<K> partials;
   const void* in;
   Columns columns;
   Line line;
   KeyRule<K> rule;
 };
-/// best_few_columns_uBITS: columns of up to kFewBests rows, `step` apart.
+/// best_few_columns_uBITS: columns of up to kFewMinMaxes rows, `step` apart.
 template <class K>
-struct BestFewColumnsArgs {
-  BestTarget target;
+struct MinMaxFewColumnsArgs {
+  MinMaxTarget target;
   const void* in;
   Columns columns;
   i64 step;
@@ -241,14 +242,14 @@ struct BestFewColumnsArgs {
 };
 /// join_best_uBITS: partial results to results.
 template <class K>
-struct JoinBestArgs {
-  BestTarget target;
-  BestParts<K> in;
-  Parts parts;
+struct CombineMinMaxArgs {
+  MinMaxTarget target;
+  MinMaxPartials<K> in;
+  Partials partials;
   KeyRule<K> rule;
 };
 
-/// Neighbouring elements of an item that holds some packs of a row, by how many packs and by the
+/// Neighbouring elements of a thread that holds some packs of a row, by how many packs and by the
 /// bytes of an element.
 WICK_FN constexpr u32 held_each(u32 steps, u32 bytes) {
   return steps == 32 ? (bytes < 4 ? 4 / bytes : 1) : steps == 16 && bytes == 4 ? 2 : 4;
@@ -257,8 +258,8 @@ WICK_FN constexpr u32 held_each(u32 steps, u32 bytes) {
 WICK_FN constexpr u32 held_each_anywhere(u32 steps, u32 bytes) {
   return steps == 32 ? held_each(steps, bytes) : 2;
 }
-/// Items of a group that holds rows of softmax; chunks of each of the groups that share one, and
-/// how many may.
-inline constexpr u32 kHeldItems = 512, kPartChunks = 4, kMostParts = 8;
+/// Threads of a thread block that holds rows of softmax; chunks of each of the thread blocks that
+/// share one, and how many may.
+inline constexpr u32 kHeldThreads = 512, kClusterChunks = 4, kMostClusterBlocks = 8;
 
 }  // namespace wick::gpu

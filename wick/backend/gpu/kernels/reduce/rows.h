@@ -2,9 +2,9 @@
 
 // The order of row sums (docs/design/numerics/reduce.md) on a GPU.
 //
-// An item holds kEach neighbouring accumulators, so 128 / kEach items share a chunk of 4096
-// elements and read 128 neighbouring ones at a time. Rows of few elements take fewer items, since
-// accumulators without elements add nothing; rows of several chunks take as many times the items.
+// A thread holds kEach neighbouring accumulators, so 128 / kEach threads share a chunk of 4096
+// elements and read 128 neighbouring ones at a time. Rows of few elements take fewer threads, since
+// accumulators without elements add nothing; rows of several chunks take as many times the threads.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/device/element.h"
@@ -15,101 +15,104 @@ namespace wick::gpu {
 
 inline constexpr u32 kMostChunks = 8;
 
-/// Which row and which elements of it an item has. A row takes 2^width_log items for each of
+/// Which row and which elements of it a thread has. A row takes 2^width_log threads for each of
 /// 2^chunks_log chunks; only rows of at most kEach << width_log elements take less than 128 /
 /// kEach.
 template <u32 kEach>
 struct RowPlace {
   u64 row;
   u32 width, chunks;
-  u32 chunk;  // the item's
-  u32 first;  // the first of the item's neighbouring elements in a chunk
+  u32 chunk;  // the thread's
+  u32 first;  // the first of the thread's neighbouring elements in a chunk
 
   WICK_DEVICE RowPlace(u32 width_log, u32 chunks_log)
       : width(1u << width_log), chunks(1u << chunks_log) {
-    const u64 at = (u64{group()} * items() + item()) >> width_log;
+    const u64 at = (u64{block_index()} * block_threads() + thread_index()) >> width_log;
     row = at >> chunks_log;
     chunk = static_cast<u32>(at) & (chunks - 1);
-    first = (item() & (width - 1)) * kEach;
+    first = (thread_index() & (width - 1)) * kEach;
   }
 
-  /// Elements of the item's chunk, of a row of n.
+  /// Elements of the thread's chunk, of a row of n.
   WICK_DEVICE u32 count(u32 n) const {
     const u32 start = chunk * kChunk;
     return n <= start ? 0 : n - start < kChunk ? n - start : kChunk;
   }
 };
 
-/// The sum of a row's accumulators, or what another reducer makes of them, in all of its items.
-/// Every item of the group has to come here. `shared` has room for each item.
+/// The sum of a row's accumulators, or what another reducer makes of them, in all of its threads.
+/// Every thread of the thread block has to come here. `shared` has room for each thread.
 template <class R = math::Sum, u32 kEach, class A>
 WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* shared) {
-  const auto join = [](A a, A b) WICK_INLINE { return R::combine(a, b); };
+  const auto combine = [](A a, A b) WICK_INLINE { return R::combine(a, b); };
   A s;
   if constexpr (kEach == 4) {
-    s = join(join(acc[0], acc[1]), join(acc[2], acc[3]));
+    s = combine(combine(acc[0], acc[1]), combine(acc[2], acc[3]));
   } else if constexpr (kEach == 2) {
-    s = join(acc[0], acc[1]);
-    s = join(s, shuffle_xor<1>(s));
+    s = combine(acc[0], acc[1]);
+    s = combine(s, shuffle_xor<1>(s));
   } else {
-    s = join(acc[0], shuffle_xor<1>(acc[0]));
-    s = join(s, shuffle_xor<2>(s));
+    s = combine(acc[0], shuffle_xor<1>(acc[0]));
+    s = combine(s, shuffle_xor<2>(s));
   }
   // Four accumulators are one lane of the order; from here on its distances 16, 8, 4, 2, 1.
   constexpr u32 kLane = 4 / kEach;
-  if (kEach < 4 && place.width > kTeam) {
-    shared[item()] = s;
+  if (kEach < 4 && place.width > kWarp) {
+    shared[thread_index()] = s;
     sync();
-    if constexpr (kEach == 2) s = join(s, shared[item() ^ 32]);
+    if constexpr (kEach == 2) s = combine(s, shared[thread_index() ^ 32]);
     if constexpr (kEach == 1) {
-      s = join(join(s, shared[item() ^ 64]), join(shared[item() ^ 32], shared[item() ^ 96]));
+      s = combine(combine(s, shared[thread_index() ^ 64]),
+                  combine(shared[thread_index() ^ 32], shared[thread_index() ^ 96]));
     }
   }
-  if (kLane * 16 < kTeam && place.width > kLane * 16) {
-    s = join(s, shuffle_xor<kLane * 16 % kTeam>(s));
+  if (kLane * 16 < kWarp && place.width > kLane * 16) {
+    s = combine(s, shuffle_xor<kLane * 16 % kWarp>(s));
   }
-  if (kLane * 8 < kTeam && place.width > kLane * 8) s = join(s, shuffle_xor<kLane * 8 % kTeam>(s));
-  if (place.width > kLane * 4) s = join(s, shuffle_xor<kLane * 4>(s));
-  if (place.width > kLane * 2) s = join(s, shuffle_xor<kLane * 2>(s));
-  if (place.width > kLane) s = join(s, shuffle_xor<kLane>(s));
+  if (kLane * 8 < kWarp && place.width > kLane * 8)
+    s = combine(s, shuffle_xor<kLane * 8 % kWarp>(s));
+  if (place.width > kLane * 4) s = combine(s, shuffle_xor<kLane * 4>(s));
+  if (place.width > kLane * 2) s = combine(s, shuffle_xor<kLane * 2>(s));
+  if (place.width > kLane) s = combine(s, shuffle_xor<kLane>(s));
   if (place.chunks == 1) return s;
 
   // The same of the chunks' results, of which there are at most 8.
   sync();
-  if (place.first == 0) shared[item() / place.width] = s;
+  if (place.first == 0) shared[thread_index() / place.width] = s;
   sync();
-  const A* sums = shared + item() / place.width - place.chunk;
+  const A* sums = shared + thread_index() / place.width - place.chunk;
   A t[kMostChunks];
 #pragma unroll
   for (u32 k = 0; k < kMostChunks; ++k)
     t[k] = k < place.chunks ? sums[k] : R::template identity<A>();
-  return join(join(join(t[0], t[1]), join(t[2], t[3])), join(join(t[4], t[5]), join(t[6], t[7])));
+  return combine(combine(combine(t[0], t[1]), combine(t[2], t[3])),
+                 combine(combine(t[4], t[5]), combine(t[6], t[7])));
 }
 
-/// Four lanes of a row of at most 128 elements, of each item: lane k · width past the item's first.
-/// Their sums, and all items', as row_sum has it.
+/// Four lanes of a row of at most 128 elements, of each thread: lane k · width past the thread's
+/// first. Their sums, and all threads', as row_sum has it.
 template <class R = math::Sum, class A>
 WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
-  const auto join = [](A a, A b) WICK_INLINE { return R::combine(a, b); };
+  const auto combine = [](A a, A b) WICK_INLINE { return R::combine(a, b); };
   A lane[kShortLanes];
 #pragma unroll
   for (u32 k = 0; k < kShortLanes; ++k) {
-    lane[k] = join(join(acc[k][0], acc[k][1]), join(acc[k][2], acc[k][3]));
+    lane[k] = combine(combine(acc[k][0], acc[k][1]), combine(acc[k][2], acc[k][3]));
   }
-  A s = join(join(lane[0], lane[2]), join(lane[1], lane[3]));
-  if (width > 4) s = join(s, shuffle_xor<4>(s));
-  if (width > 2) s = join(s, shuffle_xor<2>(s));
-  if (width > 1) s = join(s, shuffle_xor<1>(s));
+  A s = combine(combine(lane[0], lane[2]), combine(lane[1], lane[3]));
+  if (width > 4) s = combine(s, shuffle_xor<4>(s));
+  if (width > 2) s = combine(s, shuffle_xor<2>(s));
+  if (width > 1) s = combine(s, shuffle_xor<1>(s));
   return s;
 }
 
-/// Neighbouring elements of an item of HeldRows.
+/// Neighbouring elements of a thread of HeldRows.
 template <u32 kSteps, class T>
 inline constexpr u32 kHeldEach = held_each(kSteps, sizeof(T));
-/// Several rows of each item, which holds some packs of each of them. Pack s starts s · 128
-/// elements after the item's first; but in rows of at most 128 elements, where kSteps is 1, an item
-/// has four lanes of the order, those that its first two distances bring together. Dense rows,
-/// packs aligned to their size.
+/// Several rows of each thread, which holds some packs of each of them. Pack s starts s · 128
+/// elements after the thread's first; but in rows of at most 128 elements, where kSteps is 1, a
+/// thread has four lanes of the order, those that its first two distances bring together. Dense
+/// rows, packs aligned to their size.
 template <u32 kSteps, u32 kEach, u32 kRows>
 struct HeldRows {
   static constexpr bool kShort = kSteps == 1;
@@ -117,34 +120,34 @@ struct HeldRows {
 
   const NormRows& rows;
   RowPlace<kEach> place;
-  u32 row_items, step;
+  u32 row_threads, step;
   u32 distance;   // elements from a pack to the next
-  u32 start;      // the item's first element
+  u32 start;      // the thread's first element
   u32 left;       // those from there on, in its chunk
   u64 first_row;  // rows are `step` apart
 
   WICK_DEVICE explicit HeldRows(const NormRows& all) : HeldRows(all, all.n) {}
-  /// n: elements that the group has of a row.
+  /// n: elements that the thread block has of a row.
   WICK_DEVICE HeldRows(const NormRows& all, u64 n)
       : rows(all),
         place(all.width_log, all.chunks_log),
-        row_items(1u << (all.width_log + all.chunks_log)),
-        step(items() >> (all.width_log + all.chunks_log)),
+        row_threads(1u << (all.width_log + all.chunks_log)),
+        step(block_threads() >> (all.width_log + all.chunks_log)),
         distance(kShort ? kEach << all.width_log : kAccumulators),
         start(place.chunk * kChunk + place.first) {
     const u32 count = place.count(static_cast<u32>(n));
     left = count > place.first ? count - place.first : 0;
-    first_row = place.row + u64{group()} * (kRows - 1) * step;
+    first_row = place.row + u64{block_index()} * (kRows - 1) * step;
   }
 
-  /// Goes to the rows that are as many further as the grid takes at once; whether the group has any
-  /// there.
+  /// Goes to the rows that are as many further as the grid takes at once; whether the thread block
+  /// has any there.
   WICK_DEVICE bool advance() {
-    first_row += u64{groups()} * kRows * step;
-    return first_row - (item() >> (rows.width_log + rows.chunks_log)) < rows.kept.elems;
+    first_row += u64{grid_blocks()} * kRows * step;
+    return first_row - (thread_index() >> (rows.width_log + rows.chunks_log)) < rows.kept.elems;
   }
 
-  /// Where the item's elements of its row j start in the input (0) and in the output (1); and how
+  /// Where the thread's elements of its row j start in the input (0) and in the output (1); and how
   /// many are left there.
   WICK_DEVICE u32 locate(u32 j, i64 (&at)[2]) const {
     const u64 row = first_row + j * step;
@@ -156,19 +159,19 @@ struct HeldRows {
     return left;
   }
 
-  /// Whether the item has pack s of rows; and its element i.
+  /// Whether the thread has pack s of rows; and its element i.
   WICK_DEVICE bool has(u32 s) const { return s * distance < left; }
   WICK_DEVICE static bool has(u32, u32) { return true; }
   template <class T>
-  WICK_DEVICE Pack<T, kEach> load(const T* x, u32 s, u32 left_of_row) const {
-    Pack<T, kEach> y = {};
-    if (s * distance < left_of_row) y = load_pack<kEach>(x + s * distance);
+  WICK_DEVICE Vec<T, kEach> load(const T* x, u32 s, u32 left_of_row) const {
+    Vec<T, kEach> y = {};
+    if (s * distance < left_of_row) y = load_vec<kEach>(x + s * distance);
     return y;
   }
   template <class T>
   WICK_DEVICE void store(T* y, u32 s, u32 left_of_row, const Compute<T> (&v)[kEach]) const {
-    const auto pack = Pack<T, kEach>::of(v);
-    if (s * distance < left_of_row) store_pack(y + s * distance, pack);
+    const auto pack = Vec<T, kEach>::of(v);
+    if (s * distance < left_of_row) store_vec(y + s * distance, pack);
   }
   /// Row j's packs, s as get(s, v) says.
   template <class T, class Get>
@@ -192,7 +195,7 @@ struct HeldRows {
     }
   }
   template <class T>
-  WICK_DEVICE void load_all(Pack<T, kEach> (&held)[kRows][kPacks], const T* in) const {
+  WICK_DEVICE void load_all(Vec<T, kEach> (&held)[kRows][kPacks], const T* in) const {
 #pragma unroll
     for (u32 j = 0; j < kRows; ++j) {
       i64 at[2];
@@ -230,8 +233,8 @@ WICK_DEVICE void for_fours(const T* x, i64 step, bool packs, u32 first, u32 n, c
 #pragma unroll
       for (u32 k = 0; k < kAtOnce; ++k) {
         const u32 at = base + k * kAccumulators;
-        Pack<T, kFour> pack = {};
-        if (at < n) pack = *reinterpret_cast<const Pack<T, kFour>*>(x + at);
+        Vec<T, kFour> pack = {};
+        if (at < n) pack = *reinterpret_cast<const Vec<T, kFour>*>(x + at);
 #pragma unroll
         for (u32 i = 0; i < kFour; ++i) v[k][i] = pack[i];
       }
@@ -258,7 +261,7 @@ WICK_DEVICE void for_fours(const T* x, i64 step, bool packs, u32 first, u32 n, c
 template <class T>
 WICK_DEVICE void store_four(T* y, i64 step, bool packs, const Compute<T> (&v)[4], u32 left) {
   if (packs) {
-    *reinterpret_cast<Pack<T, 4>*>(y) = Pack<T, 4>::of(v);
+    *reinterpret_cast<Vec<T, 4>*>(y) = Vec<T, 4>::of(v);
   } else {
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
@@ -269,7 +272,7 @@ WICK_DEVICE void store_four(T* y, i64 step, bool packs, const Compute<T> (&v)[4]
 
 /// Sums of a row's blocks of 2^k chunks, which join by twos as they come.
 template <class A>
-class JoinedSums {
+class CombinedSums {
  public:
   WICK_DEVICE void add(A sum) {
     bool carries = true;
@@ -301,19 +304,19 @@ class JoinedSums {
   u32 count_ = 0;
 };
 
-/// The largest of what a row's items have, in all of them, as larger(a, b) says. Every item of the
-/// group has to come here. `shared` has room for each item.
+/// The largest of what a row's threads have, in all of them, as larger(a, b) says. Every thread of
+/// the thread block has to come here. `shared` has room for each thread.
 template <class A, class F>
-WICK_DEVICE A row_max(A x, u32 row_items, A* shared, const F& larger) {
-  if (row_items > 1) x = larger(x, shuffle_xor<1>(x));
-  if (row_items > 2) x = larger(x, shuffle_xor<2>(x));
-  if (row_items > 4) x = larger(x, shuffle_xor<4>(x));
-  if (row_items > 8) x = larger(x, shuffle_xor<8>(x));
-  if (row_items > 16) x = larger(x, shuffle_xor<16>(x));
-  for (u32 step = kTeam; step < row_items; step *= 2) {
-    shared[item()] = x;
+WICK_DEVICE A row_max(A x, u32 row_threads, A* shared, const F& larger) {
+  if (row_threads > 1) x = larger(x, shuffle_xor<1>(x));
+  if (row_threads > 2) x = larger(x, shuffle_xor<2>(x));
+  if (row_threads > 4) x = larger(x, shuffle_xor<4>(x));
+  if (row_threads > 8) x = larger(x, shuffle_xor<8>(x));
+  if (row_threads > 16) x = larger(x, shuffle_xor<16>(x));
+  for (u32 step = kWarp; step < row_threads; step *= 2) {
+    shared[thread_index()] = x;
     sync();
-    x = larger(x, shared[item() ^ step]);
+    x = larger(x, shared[thread_index() ^ step]);
     sync();
   }
   return x;

@@ -2,7 +2,7 @@
 
 // Rows of elements side by side that begin anywhere, by the aligned packs that they lie in.
 //
-// An item's pack has not the elements of its own accumulators but those `past` before them, where
+// A thread's pack has not the elements of its own accumulators but those `past` before them, where
 // `past` is how far behind an aligned place the row begins: so all packs but a row's first and last
 // are loaded at once, and once. Which accumulators are whose is put right at the end: rotate().
 
@@ -10,23 +10,24 @@
 
 namespace wick::gpu {
 
-/// The item's own of a chunk's accumulators, of which every item has those `past` before its own:
-/// the last `past` of an item's own are the first of the next. All of the items of the group, kEach
-/// to an item; `shared` has room for each.
+/// The thread's own of a chunk's accumulators, of which every thread has those `past` before its
+/// own: the last `past` of a thread's own are the first of the next. All of the threads of the
+/// thread block, kEach to a thread; `shared` has room for each.
 template <u32 kEach, class A>
 WICK_DEVICE void rotate(A (&acc)[kEach], u32 past, A* shared) {
-  constexpr u32 kItems = kAccumulators / kEach;
+  constexpr u32 kThreads = kAccumulators / kEach;
   A all[2 * kEach - 1];
 #pragma unroll
   for (u32 i = 0; i < kEach; ++i) all[i] = acc[i];
 #pragma unroll
   for (u32 i = 0; i + 1 < kEach; ++i) {
-    if constexpr (kItems == kTeam) {
+    if constexpr (kThreads == kWarp) {
       all[kEach + i] = from_next_lane(acc[i]);
     } else {
-      shared[item()] = acc[i];
+      shared[thread_index()] = acc[i];
       sync();
-      all[kEach + i] = shared[(item() & ~(kItems - 1)) | ((item() + 1) & (kItems - 1))];
+      all[kEach + i] =
+          shared[(thread_index() & ~(kThreads - 1)) | ((thread_index() + 1) & (kThreads - 1))];
       sync();
     }
   }
@@ -52,7 +53,7 @@ WICK_DEVICE void store_alone(T* to, T x) {
   }
 }
 
-/// A row of each item, which holds kSteps packs of it, as HeldRows has them but shifted, and
+/// A row of each thread, which holds kSteps packs of it, as HeldRows has them but shifted, and
 /// perhaps the row's last elements, fewer than a pack.
 template <u32 kSteps, u32 kEach, class T>
 struct ShiftedRow {
@@ -60,16 +61,16 @@ struct ShiftedRow {
   static constexpr u32 kPacks = kSteps + (kEach > 1 ? 1 : 0);
 
   RowPlace<kEach> place;
-  u32 row_items;
+  u32 row_threads;
   u32 past;
   bool alike;          // the output's packs are where the input's are
-  u32 left = 0;        // elements from the item's first pack's place on
+  u32 left = 0;        // elements from the thread's first pack's place on
   u32 head, tail = 0;  // elements that its first pack doesn't have; and those of the last few
-  i64 from, to;        // the item's first pack
+  i64 from, to;        // the thread's first pack
 
   WICK_DEVICE ShiftedRow(const NormRows& rows, T* out, const T* in)
       : place(rows.width_log, rows.chunks_log),
-        row_items(1u << (rows.width_log + rows.chunks_log)) {
+        row_threads(1u << (rows.width_log + rows.chunks_log)) {
     i64 at[2] = {};
     u32 count = 0;
     if (place.row < rows.kept.elems) {
@@ -86,7 +87,7 @@ struct ShiftedRow {
     to = at[1] + first;
   }
 
-  /// Whether the item has pack s; and its element i.
+  /// Whether the thread has pack s; and its element i.
   WICK_DEVICE bool has(u32 s) const {
     return s == kSteps ? tail != 0 : s * kAccumulators + kEach <= left;
   }
@@ -95,21 +96,21 @@ struct ShiftedRow {
     return s > 0 || i >= head;
   }
   /// Elements that it hasn't are as some that it has.
-  WICK_DEVICE void load(Pack<T, kEach> (&held)[kPacks], const T* in) const {
+  WICK_DEVICE void load(Vec<T, kEach> (&held)[kPacks], const T* in) const {
     const T* x = in + from;
 #pragma unroll
     for (u32 s = 0; s < kPacks; ++s) {
       held[s] = {};
       if (!has(s)) continue;
       if (is_whole(s)) {
-        held[s] = load_pack<kEach>(x + s * kAccumulators);
+        held[s] = load_vec<kEach>(x + s * kAccumulators);
       } else {
         const T* start = x + (s == kSteps ? left / kAccumulators * kAccumulators : 0);
         const u32 some = s == kSteps ? tail_head() : kEach - 1;
         T some_of[kEach];
 #pragma unroll
         for (u32 i = 0; i < kEach; ++i) some_of[i] = start[has(s, i) ? i : some];
-        held[s] = Pack<T, kEach>::of_stored(some_of);
+        held[s] = Vec<T, kEach>::of_stored(some_of);
       }
     }
   }
@@ -123,7 +124,7 @@ struct ShiftedRow {
       get(s, v);
       T* const to_pack = y + (s == kSteps ? left / kAccumulators : s) * kAccumulators;
       if (alike && is_whole(s)) {
-        store_pack(to_pack, Pack<T, kEach>::of(v));
+        store_vec(to_pack, Vec<T, kEach>::of(v));
         continue;
       }
 #pragma unroll

@@ -64,7 +64,7 @@ struct AsLarge<u64> {
   using Type = double;
 };
 template <class T, u32 N>
-using Raw = Pack<typename AsLarge<T>::Type, N>;
+using Raw = Vec<typename AsLarge<T>::Type, N>;
 
 /// Element i of a pack.
 template <class T, u32 N>

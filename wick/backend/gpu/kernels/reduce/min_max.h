@@ -1,0 +1,149 @@
+#pragma once
+
+// The largest or smallest of numbers, by keys: unsigned integers in whose order the best comes
+// last. Numbers of one width share the code, whatever their type: the rule says what a type makes
+// of its bits.
+
+#include "wick/backend/gpu/kernels/device/device.h"
+#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
+
+namespace wick::gpu {
+
+/// Keys of numbers of up to 32 bits are of 32: their bits are the upper ones.
+template <class Bits>
+struct KeyOf {
+  using Type = u32;
+};
+template <>
+struct KeyOf<u64> {
+  using Type = u64;
+};
+template <class Bits>
+using Key = typename KeyOf<Bits>::Type;
+
+/// A number's bits, the upper ones of a key's width, as a key. NaN: any from rule.nan on.
+template <class K>
+WICK_DEVICE K key_of(K bits, const KeyRule<K>& rule) {
+  constexpr u32 kSign = 8 * sizeof(K) - 1;
+  const K sign = bits >> kSign == 0 ? K(0) : ~K(0);
+  return (bits ^ (sign & rule.fold)) * rule.mul + rule.add;
+}
+
+/// The bits of a number that has this key.
+template <class K>
+WICK_DEVICE K bits_of(K key, const KeyRule<K>& rule) {
+  constexpr u32 kSign = 8 * sizeof(K) - 1;
+  const K rank = (key - rule.add) * rule.mul;
+  const K sign = rank >> kSign == 0 ? K(0) : ~K(0);
+  return rank ^ (sign & rule.fold);
+}
+
+template <class Bits>
+WICK_DEVICE Key<Bits> upper_bits(Bits x) {
+  return static_cast<Key<Bits>>(x) << 8 * (sizeof(Key<Bits>) - sizeof(Bits));
+}
+
+/// Element i of some that were loaded as words.
+template <class Bits>
+WICK_DEVICE Key<Bits> upper_bits(const u32* words, u32 i) {
+  if constexpr (sizeof(Bits) == 1) {
+    return words[i / 4] << (24 - i % 4 * 8) & 0xff000000u;
+  } else if constexpr (sizeof(Bits) == 2) {
+    return i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xffff0000u;
+  } else if constexpr (sizeof(Bits) == 4) {
+    return words[i];
+  } else {
+    return u64{words[2 * i]} | u64{words[2 * i + 1]} << 32;
+  }
+}
+
+/// Whether numbers of 16 bits are compared by twos where the rule says that they can be.
+template <class Bits>
+inline constexpr bool kByTwos = !WICK_AMD && sizeof(Bits) == 2;
+
+#if !WICK_AMD
+/// Of words of two numbers the best of the lower ones and of the upper ones, by a type's own
+/// comparison: keys would be most of the work.
+template <class T, u32 N>
+WICK_DEVICE u32 min_max_two(const u32 (&words)[N], u32 flip) {
+  u32 min_max = words[0] ^ flip;
+#pragma unroll
+  for (u32 i = 1; i < N; ++i) min_max = larger_two_or_nan<T>(min_max, words[i] ^ flip);
+  return min_max ^ flip;
+}
+template <u32 N>
+WICK_DEVICE u32 min_max_two(const u32 (&words)[N], const KeyRule<u32>& rule) {
+  return rule.two == TwoOf::bf16 ? min_max_two<bf16>(words, rule.flip)
+                                 : min_max_two<f16>(words, rule.flip);
+}
+#endif
+
+/// The best so far, and where it is. NaN are all the same.
+template <class K>
+struct MinMax {
+  K key;
+  u32 at;
+
+  WICK_DEVICE void meet(K other_key, u32 other_at) {
+    const bool better = other_key > key || (other_key == key && other_at < at);
+    key = better ? other_key : key;
+    at = better ? other_at : at;
+  }
+  /// An element that comes after all so far.
+  WICK_DEVICE void meet_next(K next_key, u32 next_at, K nan) {
+    next_key = next_key < nan ? next_key : nan;
+    const bool better = next_key > key;
+    key = better ? next_key : key;
+    at = better ? next_at : at;
+  }
+  template <u32 kMask>
+  WICK_DEVICE void meet_lane() {
+    meet(shuffle_xor<kMask>(key), shuffle_xor<kMask>(at));
+  }
+  /// The best key alone of up to eight neighbouring threads.
+  WICK_DEVICE void meet_keys(u32 width) {
+    const auto meet_key = [&](K other) { key = other > key ? other : key; };
+    if (width > 1) meet_key(shuffle_xor<1>(key));
+    if (width > 2) meet_key(shuffle_xor<2>(key));
+    if (width > 4) meet_key(shuffle_xor<4>(key));
+  }
+  /// The best of `width` neighbouring threads, a power of two, in all of them. All threads of the
+  /// thread block have to come here; shared memory has room for each.
+  WICK_DEVICE void meet_all(u32 width, K* keys, u32* places) {
+    if (width > 1) meet_lane<1>();
+    if (width > 2) meet_lane<2>();
+    if (width > 4) meet_lane<4>();
+    if (width > 8) meet_lane<8>();
+    if (width > 16) meet_lane<16>();
+    for (u32 step = kWarp; step < width; step *= 2) {
+      keys[thread_index()] = key;
+      places[thread_index()] = at;
+      sync();
+      meet(keys[thread_index() ^ step], places[thread_index() ^ step]);
+      sync();
+    }
+  }
+};
+
+/// Where a thread without elements points.
+inline constexpr u32 kNowhere = ~0u;
+
+/// Stores the best, or its index.
+template <class K>
+WICK_DEVICE void store_min_max(const MinMaxTarget& target, i64 to, const MinMax<K>& min_max,
+                               const KeyRule<K>& rule) {
+  if (target.index != 0) {
+    static_cast<u32*>(target.out)[to] = min_max.at;
+    return;
+  }
+  const K bits = bits_of(min_max.key, rule) >> 8 * (sizeof(K) - target.bytes);
+  if (target.bytes == 1) {
+    static_cast<u8*>(target.out)[to] = static_cast<u8>(bits);
+  } else if (target.bytes == 2) {
+    static_cast<u16*>(target.out)[to] = static_cast<u16>(bits);
+  } else {
+    static_cast<K*>(target.out)[to] = bits;
+  }
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,214 @@
+// Products with few rows: what takes the time is b's way out of memory.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/layout/collapsed_dims.h"
+#include "wick/backend/gpu/linear/gemm.h"
+#include "wick/backend/gpu/linear/pack_rows.h"
+
+namespace wick::gpu {
+namespace {
+
+bool is_narrow_float(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+const KernelFamily<StreamGemvArgs, DType, OneOf<1, 2, 4, 8>> kStreamGemv("gemv_stream",
+                                                                         "gemv_{}_{}");
+const KernelFamily<FloatGemvArgs, DType> kFloatGemv("gemv_float", "gemv_{}");
+const KernelFamily<GemmArgs, DType> kFewGemm("gemm_small_m", "gemm_{}");
+using SkinnyTile = OneOf<16, 32>;
+using SkinnyParts = OneOf<1, 2>;
+const KernelFamily<MatrixGemmArgs, DType, SkinnyTile, SkinnyParts> kSkinnyGemm("gemm_skinny",
+                                                                               "gemm_{}_{}_{}");
+const KernelFamily<MatrixGemmArgs, DType, SkinnyTile> kSkinnyPairs("gemm_skinny",
+                                                                   "gemm_{}_{}_pairs");
+
+/// Most rows of a for which gemm_skinny.gpu is launched.
+constexpr uint32_t kMostSkinnyRows = 64;
+/// Fewer k aren't worth dividing among a thread block's warps.
+constexpr uint32_t kLeastK = 64;
+
+constexpr int64_t kMostWarps = kStreamThreads / kWarp;
+
+/// Where a matrix's operands start, in elements.
+using Starts = math::i64[4];
+
+int64_t packs_of(const GemmJob& job) {
+  return divide_up(job.shape.k, 16 / info(job.b_dtype).block_bytes);
+}
+
+/// Warps of a thread block of gemv_stream.gpu for rows of so many packs: as few lanes idle as can
+/// be.
+int64_t stream_warps(int64_t packs) {
+  if (packs <= kMostWarps / 2 * kWarp) return std::max<int64_t>(divide_up(packs, kWarp), 1);
+  int64_t best = kMostWarps, least = INT64_MAX;
+  for (int64_t warps = kMostWarps; warps >= kMostWarps / 2; --warps) {
+    const int64_t lanes = divide_up(packs, warps * kWarp) * warps * kWarp;
+    if (lanes < least) best = warps, least = lanes;
+  }
+  return best;
+}
+
+/// Bytes of shared memory for so many rows of activations, as gemv_stream.gpu has them.
+int64_t stream_bytes(const GemmJob& job, int64_t rows) {
+  const int64_t packs = packs_of(job), lanes = stream_warps(packs) * kWarp;
+  return rows * divide_up(packs, lanes) * lanes * shared_x_bytes(job.b_dtype == DType::f16);
+}
+
+/// Rows that gemv_stream.gpu takes at once: none where not even one fits, or b's rows lie
+/// backwards or too far apart.
+uint32_t stream_rows(const Gpu& gpu, const GemmJob& job) {
+  constexpr int64_t kSums = 8 << 10;  // what the kernel has besides
+  const Gemm& p = job.shape;
+  if (!has_near_rows(job)) return 0;
+  uint32_t rows = p.m > 4 ? 8 : p.m > 2 ? 4 : p.m;
+  while (rows > 0 && stream_bytes(job, rows) + kSums > gpu.info.shared_bytes) rows /= 2;
+  return rows;
+}
+
+/// Rows of one matrix, whose operands start so many elements behind the job's: p.m at most as many
+/// as `rows`, what the kernel takes.
+void stream(Gpu& gpu, const GemmJob& job, const Gemm& p, uint32_t rows, const Starts& at) {
+  // Bytes of the weights that may come while earlier kernels run.
+  constexpr uint32_t kAhead = 8 << 20;
+  const int64_t warps = stream_warps(packs_of(job));
+  // Thread blocks that a multiprocessor holds at once; on AMD fewer of them, if together they would
+  // read activations for more than a sixteenth of the weights.
+  int64_t at_once = std::max<int64_t>((rows == 1 ? 2 : 1) * kMostWarps / warps, 1);
+  if (gpu.device.kind == DeviceKind::hip) {
+    const int64_t row = bytes_of(job.a_dtype, p.k) * p.m, all = bytes_of(job.b_dtype, p.k) * p.n;
+    const int64_t each = std::max<int64_t>(16 * row * gpu.info.multiprocessors, 1);
+    at_once = std::clamp<int64_t>(all / each, 1, at_once);
+  }
+  const auto thread_blocks =
+      static_cast<uint32_t>(std::min(divide_up(p.n, 4), gpu.info.multiprocessors * at_once));
+  kStreamGemv(job.b_dtype, rows)
+      .launch(gpu,
+              Grid{.blocks = {thread_blocks, 1, 1},
+                   .threads = static_cast<unsigned>(warps * kWarp),
+                   .shared_bytes = static_cast<unsigned>(stream_bytes(job, rows)),
+                   .pdl = job.b_stays},
+              {advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
+               advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)},
+               job.b_stays ? kAhead / thread_blocks / 16 * 16 : 0});
+}
+
+/// The same where they don't fit.
+void multiply_long(Gpu& gpu, const GemmJob& job, const Gemm& p, const Starts& at) {
+  constexpr uint32_t kBlockRows = kFloatGemvThreads / kWarp * kFloatGemvRows;
+  kFloatGemv(job.b_dtype)
+      .launch(gpu,
+              Grid{.blocks = {(p.n + kBlockRows - 1) / kBlockRows, 1, 1},
+                   .threads = kFloatGemvThreads,
+                   .pdl = job.b_stays},
+              {advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
+               advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)}});
+}
+
+}  // namespace
+
+int64_t most_gemv_rows(const Gpu& gpu, DType b) {
+  const MainLoop forced = forced_main_loop();
+  if (forced != MainLoop::best && forced != MainLoop::plain) return 1;
+  // Measured on an H200: with more, multiplying takes longer than bringing the weights.
+  if (b == DType::f32 || !has_matrix_unit(gpu)) return 64;
+  return b == DType::f16 ? 8 : 4;  // f16's other way multiplies twice
+}
+
+bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
+  const Gemm& all = job.shape;
+  if (!is_narrow_float(job.a_dtype) || !is_narrow_float(job.b_dtype) || all.scale != nullptr ||
+      all.m * job.batch.elems > most_gemv_rows(gpu, job.b_dtype) || !has_vector_rows(job)) {
+    return false;
+  }
+  for (const auto& dim : job.batch.dims) {
+    if (dim.stride[2] != 0) return false;
+  }
+  const uint32_t rows = stream_rows(gpu, job), step = rows == 0 ? kRowsAtOnce : rows;
+  // Each step reads b again: other kernels are faster than many.
+  const bool unit = job.b_dtype != DType::f32 && has_matrix_unit(gpu);
+  if (all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
+  job.batch.for_each_piece(
+      [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
+        for (uint32_t matrix = 0; matrix < strided.elems; ++matrix) {
+          Starts at;
+          strided.locate(matrix, at);
+          for (size_t i = 0; i < 4; ++i) at[i] += start[i];
+          for (uint32_t row = 0; row < all.m; row += step) {
+            Gemm p = all;
+            p.m = std::min(all.m - row, step);
+            if (p.residual != nullptr) p.residual += at[3];
+            if (rows == 0) {
+              multiply_long(gpu, job, p, at);
+            } else {
+              stream(gpu, job, p, rows, at);
+            }
+            at[0] += step * all.out_row;
+            at[1] += step * all.a_row;
+            at[3] += step * all.residual_row;
+          }
+        }
+      });
+  return true;
+}
+
+/// Few rows of a: see skinny_loop.h. False where b doesn't lie as it has to.
+bool multiply_skinny(Gpu& gpu, const GemmJob& job) {
+  Gemm p = job.shape;
+  if (p.m > kMostSkinnyRows || p.k == 0 || !job.batch.dims.empty()) return false;
+  const MatrixRows rows = {kPiecesOfK, layout_of(job, 2), (p.k + 63) / 64 * 64};
+  if (rows.b == kScalar) return false;
+  const auto& start = job.batch.start;
+  const void* a = advance(job.a, job.a_dtype, start[1]);
+  std::optional<Scratch> memory;
+  if (!job.packed) {
+    memory.emplace(gpu, size_t{p.m} * rows.k_of_b * 2);
+    const Layout layout(Shape{p.m, p.k}, {p.a_row, p.a_k}, 0);
+    pack_rows(gpu, memory->data(), job.a_dtype, rows.k_of_b, {a, job.a_dtype, layout});
+    a = memory->data();
+    p.a_row = rows.k_of_b;
+  }
+  if (p.residual != nullptr) p.residual += start[3];
+  const unsigned tile_rows = p.m <= 16 ? 16 : 32, row_tiles = (p.m + tile_rows - 1) / tile_rows;
+  const Kernel<MatrixGemmArgs> kernel =
+      rows.b == kPairsOfRows ? kSkinnyPairs(job.a_dtype, tile_rows)
+                             : kSkinnyGemm(job.a_dtype, tile_rows, job.terms == 1 ? 1 : 2);
+  kernel.launch(gpu,
+                Grid{.blocks = {(p.n + kSkinnyColumns - 1) / kSkinnyColumns * row_tiles, 1, 1},
+                     .threads = kSkinnyThreads,
+                     .pdl = job.b_stays},
+                {advance(job.out, job.out_dtype, start[0]), a,
+                 advance(job.b, job.b_dtype, start[2]), p, rows});
+  return true;
+}
+
+bool multiply_small_m(Gpu& gpu, const GemmJob& job) {
+  Gemm p = job.shape;
+  if (p.m > kRowsAtOnce || p.k < kLeastK || job.a_dtype != job.b_dtype ||
+      job.a_dtype != job.out_dtype || p.scale != nullptr || p.residual != nullptr) {
+    return false;
+  }
+  const DType dtype = job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype;
+  job.batch.for_each_piece(
+      [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
+        p.batch = strided;
+        constexpr uint32_t kMostMatrices = 65535;  // along a grid's second axis
+        for (p.first = 0; p.first < strided.elems; p.first += kMostMatrices) {
+          const unsigned matrices = std::min(strided.elems - p.first, kMostMatrices);
+          kFewGemm(dtype).launch(
+              gpu,
+              Grid{.blocks = {(p.n + kFewGemmColumns - 1) / kFewGemmColumns, matrices, 1},
+                   .threads = kFewThreads},
+              {advance(job.out, job.out_dtype, start[0]), advance(job.a, job.a_dtype, start[1]),
+               advance(job.b, job.b_dtype, start[2]), p});
+        }
+      });
+  return true;
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,166 @@
+// Products of f16 and bf16 by Hopper's matrix unit: its copies want operands on 16 bytes.
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/gemm.h"
+#include "wick/backend/gpu/linear/pack_rows.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+/// Which operands lie turned, as names of kernels say it: a, then b.
+enum class Turned { none, b, a, both };
+constexpr std::array<std::string_view, 4> kernel_labels(Turned) { return {"nn", "nt", "tn", "tt"}; }
+
+const KernelFamily<WgmmaGemmArgs, DType, OneOf<128, 256>, Turned> kWgmmaGemm("gemm_wgmma",
+                                                                             "gemm_{}_{}_{}");
+
+constexpr int64_t kTileRows = kWgmmaRows;
+/// From so many rows and columns on a tile's worth of the unit isn't mostly idle.
+constexpr int64_t kLeastSide = 65;
+/// From so many on of the other operand, copying one costs little beside multiplying it.
+constexpr int64_t kLeastToPack = 512;
+
+/// Operand 1 or 2 of the batch.
+struct Operand {
+  int64_t rows, k, row_stride, k_stride, matrices, matrix_stride;
+  const void* data;
+};
+
+Operand operand_of(const GemmJob& job, size_t which) {
+  const Gemm& p = job.shape;
+  const bool is_a = which == 1;
+  Operand o = {};
+  o.rows = is_a ? p.m : p.n;
+  o.k = is_a ? int64_t{p.k} * job.terms : p.k;
+  o.row_stride = is_a ? p.a_row : p.b_row;
+  o.k_stride = is_a ? p.a_k : p.b_k;
+  o.matrices = 1;
+  if (!job.batch.dims.empty() && job.batch.dims[0].stride[which] != 0) {
+    o.matrices = job.batch.dims[0].size;
+    o.matrix_stride = job.batch.dims[0].stride[which];
+  }
+  o.data = advance(is_a ? job.a : job.b, job.a_dtype, job.batch.start[which]);
+  return o;
+}
+
+/// As lines on 16 bytes, in memory of their own.
+Lines pack(Gpu& gpu, const Operand& o, DType dtype, std::optional<Scratch>& memory) {
+  Lines lines;
+  lines.turned = o.row_stride == 1;
+  lines.columns = lines.turned ? o.rows : o.k;
+  lines.lines = lines.turned ? o.k : o.rows;
+  lines.line_stride = (lines.columns + 7) / 8 * 8;
+  lines.matrices = o.matrices;
+  lines.matrix_stride = lines.lines * lines.line_stride;
+  memory.emplace(gpu, static_cast<size_t>(lines.matrices * lines.matrix_stride) * 2);
+  lines.data = memory->data();
+  const int64_t line = lines.turned ? o.k_stride : o.row_stride;
+  const int64_t column = lines.turned ? o.row_stride : o.k_stride;
+  const Layout layout(Shape{o.matrices, lines.lines, lines.columns},
+                      {o.matrix_stride, line, column}, 0);
+  pack_rows(gpu, memory->data(), dtype, lines.line_stride, {o.data, dtype, layout});
+  return lines;
+}
+
+bool make_map(const Gpu& gpu, CopyMap& map, const Lines& lines, int64_t tile_rows) {
+  CopyBoxes boxes;
+  boxes.data = lines.data;
+  boxes.columns = static_cast<uint64_t>(lines.columns);
+  boxes.rows = static_cast<uint64_t>(lines.lines);
+  boxes.matrices = static_cast<uint64_t>(lines.matrices);
+  boxes.row_bytes = static_cast<uint64_t>(lines.line_stride) * 2;
+  // Of a single one the stride means nothing, but is looked at.
+  boxes.matrix_bytes = lines.matrices > 1 ? static_cast<uint64_t>(lines.matrix_stride) * 2
+                                          : boxes.row_bytes * boxes.rows;
+  boxes.box_rows = lines.turned ? 64 : static_cast<uint32_t>(tile_rows);
+  return gpu.driver.make_copy_map(map, boxes);
+}
+
+/// Columns of a tile: the larger one needs fewer bytes for each product, but the last round of
+/// tiles may leave more of the device idle.
+int64_t tile_columns(const Gpu& gpu, const Gemm& p, int64_t matrices) {
+  const auto rounds = [&](int64_t columns) {
+    const int64_t tiles =
+        (p.m + kTileRows - 1) / kTileRows * ((p.n + columns - 1) / columns) * matrices;
+    return (tiles + gpu.info.multiprocessors - 1) / gpu.info.multiprocessors;
+  };
+  return rounds(256) * 20 <= rounds(128) * 11 ? 256 : 128;
+}
+
+/// A batch of at most one dim. False where an operand can't be copied by boxes.
+bool multiply_batch(Gpu& gpu, const GemmJob& job) {
+  const Gemm& p = job.shape;
+  const bool pack_any = forced_main_loop() == MainLoop::wgmma;
+  std::optional<Scratch> memory[2];
+  Lines lines[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const Operand o = operand_of(job, i + 1);
+    if (const auto as_is = lines_of(job, i + 1)) {
+      lines[i] = *as_is;
+    } else if (pack_any || (i == 0 ? p.n : p.m) >= kLeastToPack) {
+      lines[i] = pack(gpu, o, job.a_dtype, memory[i]);
+    } else {
+      return false;
+    }
+  }
+  const int64_t columns = tile_columns(gpu, p, job.batch.elems);
+  CopyMap map_a, map_b;
+  if (!make_map(gpu, map_a, lines[0], kTileRows) || !make_map(gpu, map_b, lines[1], columns)) {
+    return false;
+  }
+  const int64_t tiles =
+      (p.m + kTileRows - 1) / kTileRows * ((p.n + columns - 1) / columns) * job.batch.elems;
+  const auto turned = static_cast<Turned>((lines[0].turned ? 2 : 0) + (lines[1].turned ? 1 : 0));
+  job.batch.for_each_piece(
+      [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
+        Gemm now = p;
+        now.k *= job.terms;
+        now.batch = strided;
+        if (now.residual != nullptr) now.residual += start[3];
+        void* const out = advance(job.out, job.out_dtype, start[0]);
+        kWgmmaGemm(job.a_dtype, columns, turned)
+            .launch(gpu,
+                    Grid{.blocks = {static_cast<unsigned>(
+                                        std::min<int64_t>(tiles, gpu.info.multiprocessors)),
+                                    1, 1},
+                         .threads = kWgmmaThreads,
+                         .shared_bytes = kWgmmaStageBytes + kWgmmaBesides,
+                         .pdl = true},
+                    {map_a, map_b, out, now, p.k, uint32_t{lines[0].matrices > 1},
+                     uint32_t{lines[1].matrices > 1}, static_cast<uint32_t>(tiles)});
+      });
+  return true;
+}
+
+}  // namespace
+
+bool multiply_wgmma(Gpu& gpu, const GemmJob& job) {
+  const Gemm& p = job.shape;
+  const MainLoop forced = forced_main_loop();
+  if (!gpu.has(Feature::wgmma) || p.k == 0) return false;
+  if (forced != MainLoop::wgmma &&
+      (forced != MainLoop::best || p.m < kLeastSide || p.n < kLeastSide || p.k < 64)) {
+    return false;
+  }
+  if (job.batch.dims.size() <= 1) return multiply_batch(gpu, job);
+  // One product for each index of the outermost dim.
+  GemmJob inner = job;
+  const auto [size, stride] = job.batch.dims[0];
+  inner.batch.dims.erase(inner.batch.dims.begin());
+  inner.batch.elems /= size;
+  for (int64_t i = 0; i < size; ++i) {
+    if (!multiply_wgmma(gpu, inner)) return false;
+    for (size_t o = 0; o < 4; ++o) inner.batch.start[o] += stride[o];
+    if (inner.shape.scale != nullptr) inner.shape.scale += inner.batch.elems * p.m;
+  }
+  return true;
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,287 @@
+// Which kernel takes a product with quantised weights.
+
+#include <algorithm>
+
+#include "wick/backend/gpu/layout/collapsed_dims.h"
+#include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/base/environment.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+
+LinearOut linear_out(const View& out, const ConstView* residual) {
+  const Layout& other = residual != nullptr ? residual->layout : out.layout;
+  const int last = out.layout.rank() - 1;
+  LinearOut to;
+  collapse<2>({&out.layout, &other}, ~(1u << last))
+      .for_each_piece([&](const StridedIndex<2>& columns, const std::array<int64_t, 2>& start) {
+        to.columns = columns;
+        to.data = advance(out.data, out.dtype, start[0]);
+        if (residual != nullptr) {
+          to.residual = static_cast<const float*>(residual->data) + start[1];
+        }
+      });
+  to.row[0] = out.layout.stride(last);
+  to.row[1] = other.stride(last);
+  const auto in_fours = [](const ConstView& view) { return access_of(view).vectors_of(4); };
+  to.fours = in_fours(out) && (residual == nullptr || in_fours(*residual)) ? 1 : 0;
+  to.stored = out.dtype == DType::f32   ? Stored::f32
+              : out.dtype == DType::f16 ? Stored::f16
+                                        : Stored::bf16;
+  return to;
+}
+
+namespace {
+
+std::string_view wgmma_file(DType format) {
+  return format == DType::q4_k ? "quantized_wgmma_super" : "quantized_wgmma";
+}
+
+const KernelFamily<GemvArgs, DType> kGemv("gemv", "gemv_{}");
+const KernelFamily<GemvColumnsArgs, DType> kGemvOfColumns("gemv", "gemv_columns_{}");
+const KernelFamily<BatchArgs, DType, OneOf<8, 16, 32>> kBatch("quantized_batch", "batch_{}_{}");
+const KernelFamily<QuantizedArgs, DType> kFew("quantized_small_m", "small_m_{}");
+const KernelFamily<QuantizedArgs, DType> kMany("quantized_int8", "int8_{}");
+const KernelFamily<WgmmaArgs, DType> kWgmma(&wgmma_file, "wgmma_{}");
+const KernelFamily<TileColumnsArgs> kTileColumns("quantized_wgmma", "tile_columns");
+const KernelFamily<TileColumnsArgs> kTileColumnsShared("quantized_wgmma_super",
+                                                       "tile_columns_shared");
+
+struct Gemm {
+  const LinearOut& out;
+  const QuantizedRows& x;
+  const QuantizedWeight& weight;
+  RowBlocks blocks = x.blocks();
+  uint32_t chunks = weight.chunks();
+  uint32_t rows = static_cast<uint32_t>(weight.n);
+
+  QuantizedGemm args() const {
+    return {out, weight.units, blocks.q, blocks.scales, chunks, rows, x.rows()};
+  }
+};
+
+/// Shared memory that thread blocks take without asking, at every vendor.
+constexpr uint32_t kSharedBytes = 48 << 10;
+
+/// One column. False where the activations don't fit into shared memory.
+bool gemv(const Gemm& p) {
+  const auto shared_bytes = [&](uint32_t row_groups) {
+    return gemv_bytes(p.chunks, thread_blocks);
+  };
+  // Short rows leave thread blocks with too little to do. AMD's caches are to serve few
+  // activations.
+  Gpu& gpu = p.weight.gpu;
+  const bool pays = p.chunks < 16 ||
+                    (gpu.device.kind == DeviceKind::hip &&
+                     p.weight.row_groups() / 2 >= static_cast<uint32_t>(gpu.info.multiprocessors));
+  const uint32_t row_groups =
+      pays && p.weight.row_groups() % 2 == 0 && shared_bytes(2) <= kSharedBytes ? 2 : 1;
+  Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
+  grid.shared_bytes = shared_bytes(row_groups);
+  if (grid.shared_bytes > kSharedBytes) return false;
+  // Halves of warps share the units evenly: as few rounds as there have to be, and then as few
+  // halves.
+  const DType type = p.weight.format();
+  const bool four_bits = type == DType::q4_0 || type == DType::q4_k;
+  const uint32_t most = (four_bits ? kGemvFourBits : kGemvOthers) / kUnitRows;
+  const uint32_t units = p.chunks * row_groups;
+  const uint32_t rounds = std::max(1u, (units + most - 1) / most);
+  const uint32_t halves = (units + rounds - 1) / rounds;
+  grid.threads = std::max(64u, (halves + 1) / 2 * 32);
+  grid.pdl = true;
+  kGemv(type).launch(gpu, grid, {p.args(), row_groups});
+  return true;
+}
+
+/// Any number of columns.
+void gemv_columns(const Gemm& p) {
+  constexpr uint32_t kHalves = kGemvColumnsThreads / kUnitRows;
+  uint32_t segment = p.chunks;
+  if (gemv_columns_bytes(segment) > kSharedBytes) {
+    segment = kSharedBytes / gemv_columns_bytes(1) / kHalves * kHalves;
+  }
+  Grid grid{{p.weight.row_groups(), (p.x.rows() + kGemvColumns - 1) / kGemvColumns, 1}};
+  grid.threads = kGemvColumnsThreads;
+  grid.shared_bytes = gemv_columns_bytes(segment);
+  grid.pdl = true;
+  kGemvOfColumns(p.weight.format()).launch(p.weight.gpu, grid, {p.args(), segment});
+}
+
+/// Whether products with a type take a block's sum, too.
+bool takes_sums(DType type) { return type != DType::q8_0 && type != DType::q6_k; }
+bool is_amd(const Gpu& gpu) { return gpu.device.kind == DeviceKind::hip; }
+
+/// How kernels/linear/quantized_batch.gpu spreads a product over the device.
+struct BatchPlan {
+  uint32_t columns, thread_blocks, segment, shared;
+
+  BatchPlan(const Gpu& gpu, uint32_t tiles, uint32_t chunks, uint32_t all_columns) {
+    columns = all_columns <= 8 ? 8 : all_columns <= 16 ? 16 : 32;
+    thread_blocks = std::min(tiles, static_cast<uint32_t>(gpu.info.multiprocessors));
+    const auto most = static_cast<uint32_t>(gpu.info.shared_bytes);
+    // All chunks at once, or segments by turns in two places, and sums kept in between.
+    if (fits(chunks, 1, 0, most)) return;
+    for (;; thread_blocks = std::min(2 * thread_blocks, tiles)) {
+      for (const uint32_t chunks_each : {32, 16, 8, 4, 2}) {
+        if (fits(chunks_each, 2, (tiles + thread_blocks - 1) / thread_blocks, most)) return;
+      }
+    }
+  }
+
+ private:
+  bool fits(uint32_t chunks_each, uint32_t buffers, uint32_t kept, uint32_t most) {
+    segment = chunks_each;
+    shared = batch_bytes(columns, chunks_each, buffers, kept);
+    return shared <= most;
+  }
+};
+
+/// Up to 32 columns at once, NVIDIA.
+void batch(const Gemm& p) {
+  const uint32_t tiles = p.weight.row_groups();
+  const BatchPlan plan(p.weight.gpu, tiles, p.chunks, p.x.rows());
+  Grid grid{{plan.thread_blocks, (p.x.rows() + plan.columns - 1) / plan.columns, 1}};
+  grid.threads = kBatchWarps * kWarp;
+  grid.shared_bytes = plan.shared;
+  grid.pdl = true;
+  kBatch(p.weight.format(), plan.columns)
+      .launch(p.weight.gpu, grid,
+              {p.args(), plan.segment, tiles / plan.thread_blocks, tiles % plan.thread_blocks});
+}
+
+/// Up to 16 columns at once, AMD.
+void few(const Gemm& p) {
+  Gpu& gpu = p.weight.gpu;
+  const DType type = p.weight.format();
+  const uint32_t waves = kFewQuantizedThreads / static_cast<uint32_t>(gpu.info.wave);
+  Grid grid{{(p.weight.row_groups() + kFewRowGroups - 1) / kFewRowGroups,
+             (p.x.rows() + kFewQuantizedColumns - 1) / kFewQuantizedColumns, 1}};
+  grid.threads = kFewQuantizedThreads;
+  grid.shared_bytes = few_bytes(waves, takes_sums(type), is_amd(gpu));
+  grid.pdl = true;
+  kFew(type).launch(gpu, grid, {p.args()});
+}
+
+/// Tiles of 128 rows and 64 columns.
+void many(const Gemm& p) {
+  Gpu& gpu = p.weight.gpu;
+  const DType type = p.weight.format();
+  const uint32_t tables = type == DType::q6_k                          ? 3
+                          : type == DType::q4_1 || type == DType::q4_k ? 2
+                                                                       : 1;
+  Grid grid{{(p.weight.row_groups() + kManyRowGroups - 1) / kManyRowGroups,
+             (p.x.rows() + kManyColumns - 1) / kManyColumns, 1}};
+  const uint32_t heads = type == DType::q4_k ? 2 : 0;  // d and dmin
+  grid.threads = kManyThreads;
+  grid.shared_bytes = many_rows_bytes(unit_pieces(type), tables, heads) +
+                      staged_bytes(kManyColumns, 1, takes_sums(type), is_amd(gpu));
+  grid.pdl = true;
+  kMany(type).launch(gpu, grid, {p.args()});
+}
+
+/// Whether kernels of the wide unit take a type.
+bool has_wgmma(const Gpu& gpu, DType type) {
+  return gpu.has(Feature::wgmma) && type != DType::q6_k;
+}
+/// And a result: rows side by side, columns at one distance.
+bool wgmma_stores(const LinearOut& out) {
+  return out.columns.rank <= 1 && out.row[0] == 1 && (out.residual == nullptr || out.row[1] == 1);
+}
+
+/// Tiles of 128 rows and 128 columns, by exact products of f16.
+void wgmma(const Gemm& p) {
+  const DType type = p.weight.format();
+  const uint32_t tiles = (p.x.rows() + kWgmmaColumns - 1) / kWgmmaColumns;
+  Gpu& gpu = p.weight.gpu;
+  const Scratch records(
+      gpu, size_t{tiles} * p.chunks * (kChunkBlocks / kWgmmaStageBlocks) * kWgmmaRecordBytes);
+  Grid tile{{tiles * kWgmmaColumns * p.chunks * kChunkThreads / kTileThreads, 1, 1}};
+  tile.threads = kTileThreads;
+  tile.pdl = true;
+  (type == DType::q4_k ? kTileColumnsShared : kTileColumns)().launch(
+      gpu, tile,
+      {records.data(), p.blocks.q, p.blocks.scales, p.chunks, p.x.rows(),
+       type == DType::q8_0 ? 0u : 1u});
+
+  const uint32_t stage = wgmma_stage_bytes(unit_pieces(type), quant(type).has_minimum());
+  const uint32_t all = tiles * ((p.weight.row_groups() + kWgmmaRowGroups - 1) / kWgmmaRowGroups);
+  Grid grid{{std::min(all, static_cast<uint32_t>(gpu.info.multiprocessors)), 1, 1}};
+  grid.threads = kWgmmaQuantizedThreads;
+  grid.shared_bytes = wgmma_stages(stage) * (stage + kWgmmaBarrierBytes);
+  grid.pdl = true;
+  kWgmma(type).launch(gpu, grid, {p.args(), records.data(), tiles, all});
+}
+
+/// Columns up to which weights are read again rather than take larger tiles, where that isn't
+/// reckoned.
+constexpr uint32_t kFewColumns = 32;
+/// Columns up to which dot products keep up with matrix units, if there are few rows.
+constexpr uint32_t kDotColumns = 4;
+
+/// Whether tiles of 128 columns are done before those of 32: how many rows of 32 columns are as
+/// long as one round of the wide ones, measured on an H200.
+bool wgmma_is_faster(const Gemm& p) {
+  const DType type = p.weight.format();
+  const uint64_t a_round = type == DType::q4_1 ? 31000 : 22000;
+  const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
+  const auto multiprocessors = static_cast<uint64_t>(p.weight.gpu.info.multiprocessors);
+  const uint64_t rounds = (tiles + multiprocessors - 1) / multiprocessors;
+  return uint64_t{p.rows} * ((p.x.rows() + 31) / 32) > rounds * a_round;
+}
+
+enum class Path : uint8_t { dot, few, many, wgmma };
+
+Path choose(const Gemm& p) {
+  const std::string_view forced = forced_gemm_path();
+  const Gpu& gpu = p.weight.gpu;
+  if (forced == "dot" || !gpu.has(Feature::byte_unit) || p.chunks == 0) return Path::dot;
+  if (forced == "few") return Path::few;
+  if (forced == "many") return Path::many;
+  const bool has_f16 = has_wgmma(gpu, p.weight.format()) && wgmma_stores(p.out);
+  if (forced == "f16" && has_f16) return Path::wgmma;
+  if (forced.empty()) {
+    const auto multiprocessors = static_cast<uint32_t>(gpu.info.multiprocessors);
+    const bool few_rows = p.weight.row_groups() <= 2 * multiprocessors;
+    if (p.x.rows() <= (few_rows ? kDotColumns : 1)) return Path::dot;
+    if (has_f16) return wgmma_is_faster(p) ? Path::wgmma : Path::few;
+  }
+  return p.x.rows() <= kFewColumns ? Path::few : Path::many;
+}
+
+}  // namespace
+
+std::vector<std::string_view> gemm_paths(const Gpu& gpu, DType type) {
+  if (!dtypes::kOwnProducts.contains(type)) return {""};
+  if (!gpu.has(Feature::byte_unit)) return {"dot"};
+  if (!has_wgmma(gpu, type)) return {"dot", "few", "many", ""};
+  return {"dot", "few", "many", "f16", ""};
+}
+
+std::string_view forced_gemm_path() { return environment_choice("WICK_GPU_LINEAR"); }
+
+void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
+              const ConstView* residual) {
+  if (out.layout.elems() == 0) return;
+  const LinearOut to = linear_out(out, residual);
+  const Gemm gemm{to, x, weight};
+  switch (choose(gemm)) {
+    case Path::dot:
+      if (x.rows() > 1 || !gemv(gemm)) gemv_columns(gemm);
+      break;
+    case Path::few:
+      if (weight.gpu.device.kind == DeviceKind::cuda) {
+        batch(gemm);
+      } else {
+        few(gemm);
+      }
+      break;
+    case Path::many:
+      many(gemm);
+      break;
+    case Path::wgmma:
+      wgmma(gemm);
+      break;
+  }
+}
+
+}  // namespace wick::gpu
