@@ -12,13 +12,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/move/move_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/tensor/memory.h"
 #include "wick/tensor/ops.h"
@@ -27,6 +27,8 @@
 namespace {
 
 using namespace wick;
+
+const gpu::KernelFamily<gpu::FillArgs> kFill4("copy", "fill_4");
 
 constexpr double kEagerTarget = 4, kReplayedTarget = 2;
 
@@ -108,14 +110,12 @@ int run(Device device, bool small, bool host) {
     grid.threads = 32;
     grid.pdl = pdl;
     collapsed.for_each_piece([&](const gpu::StridedIndex<1>& strided, const auto&) {
-      gpu.launch("copy", "fill_4", grid, data, strided, std::array<float, 4>{1, 1, 1, 1});
+      kFill4().launch(gpu, grid, {data, {0x3f800000}, strided});
     });
   };
   void* const fill = gpu.function("copy", "fill_4");
-  gpu::StridedIndex<1> strided;
-  std::array<float, 4> value{1, 1, 1, 1};
-  void* target = data;
-  void* arguments[] = {&target, &strided, &value};
+  gpu::FillArgs args{data, {0x3f800000}, {}};
+  void* arguments[] = {&args};
   const unsigned blocks[3] = {1, 1, 1};
   const Cost enter = part([&] { gpu.enter(); });
   const Cost memory = part([&] { gpu.pool.give(gpu.pool.take(4)); });

@@ -212,7 +212,7 @@ class GpuCompiles : public testing::Test {
     void* data = gpu.pool.take(sizeof values);
     const Api& api = gpu.driver.api;
     gpu.check(api.copy_to_device(data, values, sizeof values, gpu.stream()), "copying");
-    launch_unary(gpu, "silu_f32", data, 4);
+    launch_unary(gpu, Op::silu, data, 4);
     gpu.check(api.copy_to_host(values, data, sizeof values, gpu.stream()), "copying");
     gpu.synchronize();
     gpu.pool.give(data);

@@ -7,10 +7,13 @@
 
 #include "tests/backend/gpu_launch.h"
 #include "wick/backend/gpu/driver/gpu.h"
+#include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
 namespace {
+
+const KernelFamily<GemvArgs> kGemv("gemv", "gemv_q4_0");
 
 class GpuCuda : public testing::Test {
  protected:
@@ -54,23 +57,24 @@ TEST_F(GpuCuda, KernelsAreFoundAndLaunched) {
   Gpu gpu(Device::parse("cuda:0"));
   gpu.enter();
   void* data = gpu.pool.take(4096);
-  launch_unary(gpu, "silu_f32", data, 1024);
+  launch_unary(gpu, Op::silu, data, 1024);
   Grid pdl;
   pdl.pdl = true;
   pdl.shared_bytes = 100 << 10;  // more than a kernel gets by default
-  gpu.launch("gemv", "gemv_q4_0", pdl, data, data, data, data, uint32_t{1}, uint32_t{16},
-             uint32_t{1});
+  kGemv().launch(gpu, pdl, {{{}, data, data, nullptr, 1, 16, 1}, 1});
   EXPECT_EQ(gpu.modules_loaded(), 2);
   EXPECT_THROW(gpu.function("map_f32", "no_such_kernel"), Error);
+  const Kernel<UnaryArgs> silu = kUnaryF32(Op::silu);
+  const UnaryArgs args{data, data, {}, 0};
   Grid wrong;
   wrong.threads = 2048;
-  EXPECT_THROW(gpu.launch("map_f32", "silu_f32", wrong, data, data, uint64_t{1}), Error);
+  EXPECT_THROW(silu.launch(gpu, wrong, args), Error);
   wrong = Grid{};
   wrong.blocks[1] = 70'000;
-  EXPECT_THROW(gpu.launch("map_f32", "silu_f32", wrong, data, data, uint64_t{1}), Error);
+  EXPECT_THROW(silu.launch(gpu, wrong, args), Error);
   wrong = Grid{};
   wrong.shared_bytes = 300 << 10;
-  EXPECT_THROW(gpu.launch("map_f32", "silu_f32", wrong, data, data, uint64_t{1}), Error);
+  EXPECT_THROW(silu.launch(gpu, wrong, args), Error);
   gpu.pool.give(data);
 }
 
@@ -97,7 +101,7 @@ TEST_F(GpuCuda, EventsTellTheTimeOnceItIsKnown) {
   EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // nothing has been recorded
   void* data = gpu.pool.take(4096);
   start.record();
-  launch_unary(gpu, "silu_f32", data, 1024);
+  launch_unary(gpu, Op::silu, data, 1024);
   stop.record();
   untimed.record();
   EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // not recorded yet
@@ -160,7 +164,7 @@ TEST_F(GpuCuda, AGraphDoesItsWorkWhenItIsLaunched) {
   gpu.check(api.capture_begin(gpu.stream(), 1), "capturing");
   EXPECT_NE(api.capture_begin(gpu.stream(), 1), 0) << "twice";
   gpu.check(api.set_bytes(data, 2, 4096, gpu.stream()), "filling");
-  launch_unary(gpu, "silu_f32", data, 1024);
+  launch_unary(gpu, Op::silu, data, 1024);
   gpu.check(api.capture_end(gpu.stream(), &graph), "capturing");
   gpu.synchronize();
   EXPECT_EQ(data[0], 1) << "captured work isn't done";

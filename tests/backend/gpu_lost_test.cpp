@@ -169,7 +169,7 @@ TEST(GpuWild, AKernelThatWritesAnywhereLosesTheDevice) {
   const Device device = Device::parse(name);
   std::vector<Tensor> kept{Tensor::from(std::vector<float>{1, 2}, {2}, device)};
   Gpu& gpu = backend_of(device).gpu();
-  launch_unary(gpu, "silu_f32", reinterpret_cast<void*>(uintptr_t{1} << 12), 1024);
+  launch_unary(gpu, Op::silu, reinterpret_cast<void*>(uintptr_t{1} << 12), 1024);
   const std::string first = error_of([&] { synchronize(device); });
   std::printf("%s\n", first.c_str());
   EXPECT_THAT(first, HasSubstr(device.str() + ": the device was lost: waiting for the device "));

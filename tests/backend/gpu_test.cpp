@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <vector>
 
+#include "tests/backend/gpu_launch.h"
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
 
@@ -103,13 +106,53 @@ TEST(Gpu, LoadsAModuleOnce) {
   EXPECT_EQ(gpu.modules_loaded(), 1);
 }
 
+TEST(Gpu, AKernelIsLookedUpOnce) {
+  SKIP_WITHOUT_GPU();
+  Gpu gpu(Device::parse("hip:0")), other(Device::parse("hip:0"));
+  gpu.enter();
+  void* const data = gpu.pool.take(4096);
+  gpu.check(gpu.driver.api.set_bytes(data, 0, 4096, gpu.stream()), "filling");
+  launch_unary(gpu, Op::silu, data, 1024);
+  EXPECT_EQ(gpu.modules_loaded(), 1);
+  launch_unary(gpu, Op::exp, data, 1024);
+  launch_unary(gpu, Op::silu, data, 1024);
+  EXPECT_EQ(gpu.modules_loaded(), 1);
+  // Each Gpu looks up its own functions.
+  EXPECT_EQ(other.modules_loaded(), 0);
+  void* const others = other.pool.take(4096);
+  other.check(other.driver.api.set_bytes(others, 0, 4096, other.stream()), "filling");
+  launch_unary(other, Op::silu, others, 1024);
+  EXPECT_EQ(other.modules_loaded(), 1);
+  std::vector<float> values(1024, 7);
+  gpu.check(gpu.driver.api.copy_to_host(values.data(), data, 4096, gpu.stream()), "copying");
+  gpu.synchronize();
+  EXPECT_FLOAT_EQ(values.front(), 1 / (1 + std::exp(-1.0f)));
+  EXPECT_EQ(values, std::vector<float>(1024, values.front()));
+  other.synchronize();
+  gpu.pool.give(data);
+  other.pool.give(others);
+}
+
+TEST(Gpu, KernelsAreNamedByTheirKeys) {
+  static const KernelFamily<UnaryArgs, Op, DType, OneOf<1, 4>> family("map_{1}", "{}_{}_by_{}");
+  const auto name_of = [](const KernelFamilyBase& of, unsigned index) {
+    const KernelName name = of.name(index);
+    return name.file + " " + name.kernel;
+  };
+  EXPECT_EQ(family.count, static_cast<unsigned>(kOpCount * kDTypeCount * 2));
+  EXPECT_EQ(family.argument_bytes, sizeof(UnaryArgs));
+  const auto index = static_cast<unsigned>(
+      (static_cast<int>(Op::silu) * kDTypeCount + static_cast<int>(DType::f16)) * 2 + 1);
+  EXPECT_EQ(name_of(family, index), "map_f16 silu_f16_by_4");
+  EXPECT_THROW(family(Op::silu, DType::f16, 2), Error);
+}
+
 TEST(Gpu, ErrorsNameTheKernelAndItsGrid) {
   SKIP_WITHOUT_GPU();
   Gpu gpu(Device::parse("hip:0"));
   gpu.enter();
   try {
-    gpu.launch("map_f32", "silu_f32", Grid{{1, 1, 1}, 4096}, static_cast<void*>(nullptr),
-               static_cast<void*>(nullptr), uint64_t{0});
+    kUnaryF32(Op::silu).launch(gpu, Grid{{1, 1, 1}, 4096}, {});
     FAIL() << "a group of 4096";
   } catch (const Error& error) {
     const std::string what = error.what();

@@ -105,8 +105,8 @@ class GpuTrace : public testing::Test {
     const Api& api = gpu.driver.api;
     gpu.check(api.set_bytes(data, 0, 4096, gpu.stream()), "filling");
     gpu.check(api.copy_to_device(data, x.data(), 4096, gpu.stream()), "copying");
-    launch_unary(gpu, "silu_f32", data, 1024);
-    launch_unary(gpu, "neg_f32", data, 1024, true);
+    launch_unary(gpu, Op::silu, data, 1024);
+    launch_unary(gpu, Op::neg, data, 1024, true);
     gpu.check(api.copy_to_host(x.data(), data, 4096, gpu.stream()), "copying");
     gpu.pool.give(data);
   }
@@ -175,7 +175,7 @@ TEST_F(GpuTrace, AGraphIsOneSpan) {
   gpu.function("map_f32", "silu_f32");
   void *graph = nullptr, *exec = nullptr;
   gpu.check(api.capture_begin(gpu.stream(), 1), "capturing");
-  for (int i = 0; i < 3; ++i) launch_unary(gpu, "silu_f32", data, 1024);
+  for (int i = 0; i < 3; ++i) launch_unary(gpu, Op::silu, data, 1024);
   gpu.check(api.capture_end(gpu.stream(), &graph), "capturing");
   gpu.check(api.graph_instantiate(&exec, graph, 0), "making a graph");
   for (int i = 0; i < 2; ++i) gpu.check(api.graph_launch(exec, gpu.stream()), "launching");

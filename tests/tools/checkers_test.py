@@ -47,6 +47,42 @@ class Layers(unittest.TestCase):
         self.breach("apps/x/a.cpp", "hipMalloc(&p, 1);\n", "vendor name 'hipMalloc'")
 
 
+class Kernels(unittest.TestCase):
+    """The interface between the host and the GPU kernels."""
+    CLEAN = {
+        "kernels/x/x_abi.h": "struct CopyArgs {\n};\ninline constexpr u32 kTile = 64, kSide = 8;\n",
+        "kernels/x/x.gpu": "WICK_KERNEL(copy, CopyArgs, wick::gpu::kTile) { f(args.out); }\n",
+        "x/x.cpp": 'const KernelFamily<CopyArgs, DType> kCopy("x", "copy");\nconstexpr int kMost = 3;\n',
+    }
+
+    def check(self, path="", text=""):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in {**self.CLEAN, **({path: text} if path else {})}.items():
+                file = pathlib.Path(folder) / "wick/backend/gpu" / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(content)
+            done = subprocess.run([sys.executable, TOOLS / "check_kernels.py", "--root", folder],
+                                  capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout
+
+    def test_clean(self):
+        self.assertEqual(self.check(), (0, "kernels: clean\n"))
+        # A constant with the same name but another number is allowed, and so is one defined by another name.
+        self.assertEqual(self.check("y/y.cpp", "constexpr int64_t kTile = 32, kRows = kSide;\n")[0], 0)
+
+    def test_breaches(self):
+        for path, text, says in (
+                ("y/y.cpp", "constexpr int64_t kRows = 1, kTile = 64;\n", "kTile = 64 is also defined in"),
+                ("y/y.cpp", "constexpr int64_t kRows = 1;  // as in kernels/x/x.gpu\n", "y/y.cpp:1: 'as in kernels/"),
+                ("kernels/x/y.gpu", "WICK_KERNEL(f, FillArgs, 64) {}\n", "f takes FillArgs, which no *_abi.h declares"),
+                ("kernels/x/y.gpu", 'extern "C" __global__ void f(int x) {}\n', "declare kernels by WICK_KERNEL"),
+                ("kernels/y/y_abi.h", "struct FillArgs {\n};\n", "no kernel takes FillArgs"),
+                ("kernels/y/y_abi.h", "struct FillArgs {\n};\n", "no KernelFamily is of FillArgs")):
+            code, out = self.check(path, text)
+            self.assertEqual(code, 1, text)
+            self.assertIn(says, out)
+
+
 class Symbols(unittest.TestCase):
     def check(self, source):
         with tempfile.TemporaryDirectory() as folder:

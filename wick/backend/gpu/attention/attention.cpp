@@ -2,14 +2,12 @@
 
 #include "wick/backend/gpu/attention/attention.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "wick/backend/gpu/attention/attention_access.h"
 #include "wick/backend/gpu/attention/decode_paged.h"
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/on_host.h"
 #include "wick/base/environment.h"
@@ -18,12 +16,18 @@
 namespace wick::gpu {
 namespace {
 
-constexpr int64_t kRowsWidth = 128;  // elements of v of a thread block in attention.gpu
-constexpr size_t kMostPartialBytes = size_t{256} << 20;  // the most bytes of partial results
+const KernelFamily<AttentionRowsArgs, OneOf<1, 4>, DType> kAttentionRows("attention",
+                                                                         "attention_{}_{}");
+const KernelFamily<CombineArgs> kAttentionCombine("attention", "attention_combine");
+const KernelFamily<FillCacheArgs, DType> kFillCache("attention", "fill_cache_{}");
+const KernelFamily<FlashArgs, OneOf<64, 128>, DType> kFlash("flash", "flash_{}_{}");
+const KernelFamily<CombineArgs> kFlashCombine("flash", "flash_combine");
+const KernelFamily<DecodeArgs, DType> kDecode("decode", "decode_{}");
+const KernelFamily<DecodeArgs, DType> kDecodeStaged("decode", "decode_staged_{}");
+const KernelFamily<DecodeArgs, DType> kDecodeStream("decode", "decode_stream_{}");
+const KernelFamily<DecodeArgs, DType> kDecodeCluster("decode", "decode_cluster_{}");
 
-std::string_view suffix(DType dtype) {
-  return dtype == DType::f32 ? "f32" : dtype == DType::f16 ? "f16" : "bf16";
-}
+constexpr size_t kMostPartialBytes = size_t{256} << 20;  // the most bytes of partial results
 
 uint32_t attention_dtype(DType dtype) {
   return dtype == DType::f32 ? kAttentionF32 : dtype == DType::f16 ? kAttentionF16 : kAttentionBf16;
@@ -139,28 +143,23 @@ void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
   const int64_t splits =
       Partials::fit(c) ? std::clamp<int64_t>(wanted / thread_blocks, 1, Partials::chunks_of(c)) : 1;
   const Partials partials(gpu, c, splits > 1);
-  const std::string name = std::string(per_warp == 1 ? "attention_1_" : "attention_4_");
-  gpu.launch("attention", name + std::string(suffix(cache)),
-             Grid{.blocks = {count32(thread_blocks * splits), 1, 1}}, c, partials.get(),
-             static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs),
-             static_cast<uint32_t>(splits));
+  kAttentionRows(per_warp, cache)
+      .launch(gpu, Grid{.blocks = {count32(thread_blocks * splits), 1, 1}, .threads = kRowsThreads},
+              {c, partials.get(), static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs),
+               static_cast<uint32_t>(splits)});
   if (splits > 1) {
-    gpu.launch("attention", "attention_combine",
-               Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = 128}, c,
-               partials.get());
+    kAttentionCombine().launch(
+        gpu, Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = kCombineThreads},
+        {c, partials.get()});
   }
 }
 
 // ---- Few queries (decoding) ----
 
 constexpr int64_t kMostDecodeQueries = 8;
-constexpr int64_t kDecodeRows = 4;  // the most heads of a thread block
-constexpr int64_t kClusterPitch = 72,
-                  kClusterWidth = 32;  // as in kernels/attention/decode_shared.h
 constexpr int64_t kClusterBlocks = 2;  // thread blocks with a cluster that a multiprocessor holds
 constexpr int64_t kStreamBlocks = 3;   // streaming thread blocks that a multiprocessor holds
-constexpr int64_t kStreamPiece = 16384,
-                  kStreamBytes = 4 * kStreamPiece;  // kernels/attention/decode_stream.h
+constexpr int64_t kStreamBytes = int64_t{kStreamPieces} * kStreamPieceBytes;
 
 /// Bytes of shared memory of a thread block of decode.gpu, without its tile.
 int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
@@ -169,8 +168,9 @@ int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
 }
 /// Bytes of a tile of decode.gpu; `shares`: of one block of a cluster.
 int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
-  return bytes_of(cache, shares ? c.d * kClusterPitch + kAttentionChunk * kClusterWidth
-                                : kAttentionChunk * (int64_t{c.d} + c.e));
+  return bytes_of(cache,
+                  shares ? int64_t{c.d} * kClusterPitch + int64_t{kAttentionChunk} * kClusterWidth
+                         : kAttentionChunk * (int64_t{c.d} + c.e));
 }
 
 /// How decode.gpu takes a call. `rows` is 0 if it can't.
@@ -203,7 +203,7 @@ struct DecodeShape {
     rows = divide_up(c.group, tiles);
     const int64_t some_fresh = cached ? c.queries + 1 : 1;
     // Elements of a piece of keys.
-    const int64_t elements = kStreamPiece / bytes_of(dtype, kAttentionChunk);
+    const int64_t elements = kStreamPieceBytes / bytes_of(dtype, kAttentionChunk);
     // Measured on an H200: as long as there are few thread blocks, they are faster if they have a
     // whole chunk in shared memory.
     const bool many = stream_any || 2 * sets * tiles * chunks > 3 * multiprocessors;
@@ -256,30 +256,30 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                         static_cast<uint32_t>(shape.slices),
                         gpu.zeros(),
                         blocks};
-  const std::string_view name = shape.cluster > 1 ? "decode_cluster_"
-                                : shape.streams   ? "decode_stream_"
-                                : shape.staged    ? "decode_staged_"
-                                                  : "decode_";
-  gpu.launch("decode", std::string(name) + std::string(suffix(dtype)),
-             Grid{.blocks = {count32(thread_blocks * splits), 1, 1},
-                  .shared_bytes = static_cast<unsigned>(shape.shared),
-                  .pdl = true,
-                  .cluster = static_cast<unsigned>(shape.cluster)},
-             c, cache, plan, partials.get());
+  const auto& kernels = shape.cluster > 1 ? kDecodeCluster
+                        : shape.streams   ? kDecodeStream
+                        : shape.staged    ? kDecodeStaged
+                                          : kDecode;
+  kernels(dtype).launch(gpu,
+                        Grid{.blocks = {count32(thread_blocks * splits), 1, 1},
+                             .threads = kDecodeThreads,
+                             .shared_bytes = static_cast<unsigned>(shape.shared),
+                             .pdl = true,
+                             .cluster = static_cast<unsigned>(shape.cluster)},
+                        {c, cache, plan, partials.get()});
   return true;
 }
 
 // ---- Many queries (flash attention) ----
 
-constexpr int64_t kFlashRows = 64, kLeastSplitKeys = 256;
+constexpr int64_t kLeastSplitKeys = 256;
 
 /// How flash.gpu takes a call: the width to which heads are padded, and the shared memory.
 struct FlashPlan {
   int64_t width, shared;
   FlashPlan(const AttentionCall& c, DType cache) {
-    const int64_t partials = cache == DType::f16 ? 2 : 3, tiles = 4 * 64;
     width = c.d <= 64 && c.e <= 64 ? 64 : 128;
-    shared = width * 2 * (partials * kFlashRows + tiles) + kFlashRows * 4;
+    shared = flash_bytes(static_cast<uint32_t>(width), flash_terms(cache == DType::f16));
   }
 };
 
@@ -287,7 +287,7 @@ struct FlashPlan {
 bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
   return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
          c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
-         holds_chunks(c.pages, 64) && takes_flash_layout(c, cache) &&
+         holds_chunks(c.pages, kFlashKeys) && takes_flash_layout(c, cache) &&
          FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
 }
 
@@ -308,17 +308,20 @@ void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTyp
   const bool paired = splits == 1 && at_once >= 2 && thread_blocks > multiprocessors &&
                       thread_blocks <= 2 * multiprocessors;
   const auto alone = static_cast<uint32_t>(paired ? multiprocessors : thread_blocks);
-  const std::string name = plan.width == 64 ? "flash_64_" : "flash_128_";
-  gpu.launch("flash", name + std::string(suffix(dtype)),
-             Grid{.blocks = {count32(thread_blocks * splits), 1, 1},
-                  .threads = 128,
-                  .shared_bytes = static_cast<unsigned>(plan.shared),
-                  .pdl = true},
-             c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits), alone);
+  kFlash(plan.width, dtype)
+      .launch(
+          gpu,
+          Grid{.blocks = {count32(thread_blocks * splits), 1, 1},
+               .threads = kFlashThreads,
+               .shared_bytes = static_cast<unsigned>(plan.shared),
+               .pdl = true},
+          {c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits), alone});
   if (splits > 1) {
-    gpu.launch("flash", "flash_combine",
-               Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = 128, .pdl = true},
-               c, where);
+    kFlashCombine().launch(gpu,
+                           Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1},
+                                .threads = kCombineThreads,
+                                .pdl = true},
+                           {c, where});
   }
 }
 
@@ -326,8 +329,8 @@ void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTyp
 void fill_cache(Gpu& gpu, const CacheCall& c, DType dtype, float* q) {
   const int64_t heads = 2 * int64_t{c.key_heads} + (q == nullptr ? 0 : c.heads);
   const unsigned thread_blocks = count32(heads * divide_up(c.t, kFillTokens));
-  gpu.launch("attention", "fill_cache_" + std::string(suffix(dtype)),
-             Grid{.blocks = {thread_blocks, 1, 1}}, c, q);
+  kFillCache(dtype).launch(gpu, Grid{.blocks = {thread_blocks, 1, 1}, .threads = kFillThreads},
+                           {c, q});
 }
 
 CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,

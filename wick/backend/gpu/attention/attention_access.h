@@ -2,7 +2,7 @@
 
 // The layouts of keys and values that attention kernels take. Nothing here needs a device.
 
-#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 #include "wick/base/dtype.h"
 
 namespace wick::gpu {

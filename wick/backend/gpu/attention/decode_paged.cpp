@@ -1,17 +1,18 @@
 #include "wick/backend/gpu/attention/decode_paged.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <initializer_list>
 
 #include "wick/backend/gpu/attention/attention.h"
 #include "wick/backend/gpu/attention/attention_access.h"
-#include "wick/backend/gpu/kernels/attention/decode_paged_call.h"
+#include "wick/backend/gpu/driver/kernel.h"
+#include "wick/backend/gpu/kernels/attention/decode_paged_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 
 namespace wick::gpu {
 namespace {
+
+const KernelFamily<PagedCall, OneOf<64, 128>> kDecodePaged("decode_paged", "decode_paged_{}");
 
 bool fits_u32(std::initializer_list<int64_t> strides) {
   return std::all_of(strides.begin(), strides.end(),
@@ -89,12 +90,12 @@ bool launch_decode_paged(Gpu& gpu, const AttentionCall& c, const CacheCall& cach
   call.blocks = blocks;
   call.faults = c.pages.faults, call.note = c.pages.note, call.length_note = c.pages.length_note;
   const unsigned partials = 1u << plan.log_splits;
-  gpu.launch("decode_paged", fmt::format("decode_paged_{}", c.d),
-             Grid{.blocks = {c.heads / kPagedHeads * partials, c.batch, 1},
-                  .shared_bytes = static_cast<unsigned>(plan.shared),
-                  .pdl = true,
-                  .cluster = partials},
-             call);
+  kDecodePaged(c.d).launch(gpu,
+                           Grid{.blocks = {c.heads / kPagedHeads * partials, c.batch, 1},
+                                .shared_bytes = static_cast<unsigned>(plan.shared),
+                                .pdl = true,
+                                .cluster = partials},
+                           call);
   return true;
 }
 

@@ -4,7 +4,7 @@
 // kernels/attention/decode_paged.gpu.
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 
 namespace wick::gpu {
 

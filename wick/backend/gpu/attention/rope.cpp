@@ -1,12 +1,15 @@
 // Rotary position embedding: kernels/attention/rope.gpu.
 
-#include <fmt/format.h>
-
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 
 namespace wick::gpu {
 namespace {
+
+const KernelFamily<RopeArgs, DType> kRope("rope", "rope_{}");
+const KernelFamily<RopeArgs, DType> kRopeInterleaved("rope", "rope_interleaved_{}");
+const KernelFamily<RopeArgs, DType> kRopeScalar("rope", "rope_scalar_{}");
 
 struct Rope {
   const Layout &y, &x, &cos, &sin;
@@ -64,12 +67,12 @@ void GpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   const std::array<Operand, 4> operands{Operand(out), Operand(in), Operand(cos), Operand(sin)};
   const CollapsedDims<4> collapsed = pair_dims(rope, interleaved ? 2 : 1);
   const auto launch = [&](const CollapsedDims<4>& part, const std::array<Operand, 4>& by,
-                          std::string_view kernel) {
-    const std::string name_here = fmt::format("{}_{}", kernel, name(out.dtype));
+                          const KernelFamily<RopeArgs, DType>& kernels) {
     part.for_each_piece([&](const StridedIndex<4>& strided, const auto& start) {
-      gpu_.launch("rope", name_here, spread(gpu_, strided.elems, 1), by[0].at(start[0]),
-                  by[1].at(start[1]), by[2].at(start[2]), by[3].at(start[3]), strided, out_second,
-                  in_second);
+      kernels(out.dtype).launch(
+          gpu_, spread(gpu_, strided.elems, 1),
+          {by[0].at(start[0]), by[1].at(start[1]), static_cast<const float*>(by[2].at(start[2])),
+           static_cast<const float*>(by[3].at(start[3])), strided, out_second, in_second});
     });
   };
 
@@ -88,10 +91,10 @@ void GpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   }
   if (fits) {
     if (const auto packed = pack<4>(by_packs, counted, pairs, false); packed.fits) {
-      return launch(packed.collapsed, counted, interleaved ? "rope_interleaved" : "rope");
+      return launch(packed.collapsed, counted, interleaved ? kRopeInterleaved : kRope);
     }
   }
-  launch(collapsed, operands, "rope_scalar");
+  launch(collapsed, operands, kRopeScalar);
 }
 
 }  // namespace wick::gpu

@@ -46,7 +46,8 @@ Gpu::Gpu(Device which)
       pool(driver, which, info.bytes),
       staging(driver, which),
       peers(*this),
-      code_(which, info) {
+      code_(which, info),
+      slots_(std::make_unique<KernelSlot[]>(KernelFamilyBase::slots())) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
@@ -112,10 +113,25 @@ void* Gpu::function(std::string_view file, std::string_view kernel, unsigned sha
   return function.handle;
 }
 
-void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
-                      void** arguments) {
+void* Gpu::resolve(const KernelFamilyBase& family, unsigned index, unsigned shared_bytes,
+                   KernelSlot& slot) {
+  const KernelName name = family.name(index);
+  void* const found = function(name.file, name.kernel, shared_bytes);
+  slot.allowed_shared_bytes.store(shared_bytes, std::memory_order_relaxed);
+  slot.function.store(found, std::memory_order_release);
+  return found;
+}
+
+void Gpu::launch(const KernelFamilyBase& family, unsigned index, const Grid& grid,
+                 const void* args) {
   enter();
-  void* const handle = function(file, kernel, grid.shared_bytes);
+  KernelSlot& slot = slots_[family.first_slot() + index];
+  void* handle = slot.function.load(std::memory_order_acquire);
+  if (handle == nullptr ||
+      grid.shared_bytes > slot.allowed_shared_bytes.load(std::memory_order_relaxed)) {
+    handle = resolve(family, index, grid.shared_bytes, slot);
+  }
+  void* arguments[] = {const_cast<void*>(args)};
   const auto& [x, y, z] = grid.blocks;
   const LaunchWishes wishes{.pdl = grid.pdl && has(Feature::cluster), .cluster = grid.cluster};
   const int code = wishes.pdl || wishes.cluster > 1
@@ -124,7 +140,8 @@ void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid
                        : driver.api.launch(handle, x, y, z, grid.threads, 1, 1, grid.shared_bytes,
                                            stream(), arguments, nullptr);
   if (code == 0) return;  // formatting the text would cost a tenth of a launch
-  check(code, fmt::format("launching {} ({}x{}x{} blocks of {})", kernel, x, y, z, grid.threads));
+  check(code, fmt::format("launching {} ({}x{}x{} blocks of {})", family.name(index).kernel, x, y,
+                          z, grid.threads));
 }
 
 void Gpu::synchronize() {

@@ -2,7 +2,6 @@
 
 // A GPU in use: its stream, its modules and launches.
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "wick/backend/gpu/compile/code.h"
 #include "wick/backend/gpu/compile/features.h"
 #include "wick/backend/gpu/driver/driver.h"
+#include "wick/backend/gpu/driver/kernel.h"
 #include "wick/backend/gpu/driver/peer.h"
 #include "wick/backend/gpu/driver/staging.h"
 #include "wick/backend/gpu/kernels/device/fault.h"
@@ -76,16 +76,12 @@ class Gpu {
   void check(int code, std::string_view what) const { driver.check(code, device.index, what); }
 
   /// A kernel of a file in kernels/, such as ("map_f32", "silu_f32"). The first use loads its
-  /// module. The kernel may then be launched with `shared_bytes` of dynamic shared memory.
+  /// module. The kernel may then be launched with `shared_bytes` of dynamic shared memory. Launches
+  /// by Kernel call this once for each kernel.
   void* function(std::string_view file, std::string_view kernel, unsigned shared_bytes = 0);
-  /// Launches a kernel on stream(). Arguments are passed by value and must have exactly the
-  /// kernel's types.
-  template <class... Arguments>
-  void launch(std::string_view file, std::string_view kernel, const Grid& grid,
-              Arguments... arguments) {
-    std::array<void*, sizeof...(Arguments)> addresses{&arguments...};
-    launch_list(file, kernel, grid, addresses.data());
-  }
+  /// Launches kernel `index` of a family on stream(); `args` is the address of its argument struct.
+  /// Kernel::launch calls it.
+  void launch(const KernelFamilyBase& family, unsigned index, const Grid& grid, const void* args);
   /// Waits for the device's work. Errors: those of check_faults.
   void synchronize();
   /// Waits until the device is idle, whichever stream its work is on; see Backend::quiesce.
@@ -154,8 +150,9 @@ class Gpu {
     pool.trim();
     return call();
   }
-  void launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
-                   void** arguments);
+  /// Finds a kernel's function and allows it `shared_bytes` of dynamic shared memory.
+  void* resolve(const KernelFamilyBase& family, unsigned index, unsigned shared_bytes,
+                KernelSlot& slot);
   Module& module(std::string_view file);
 
   /// What an error message needs to describe a kernel's fault.
@@ -180,6 +177,7 @@ class Gpu {
   mutable std::mutex mutex_;
   int loaded_ = 0;
   ByName<Module> modules_;
+  std::unique_ptr<KernelSlot[]> slots_;  // one for each kernel of each family
 
   FaultLine* fault_line_ = nullptr;  // on the device
   Fault* fault_ = nullptr;           // on the host

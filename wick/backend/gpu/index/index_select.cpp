@@ -2,8 +2,6 @@
 
 #include "wick/backend/gpu/index/index_select.h"
 
-#include <fmt/format.h>
-
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/base/error.h"
@@ -11,16 +9,18 @@
 namespace wick::gpu {
 namespace {
 
+const KernelFamily<SelectArgs, OneOf<1, 2, 4, 8, 16>> kSelect("select", "select_{}");
+
 IdType id_type(const ConstView& ids) {
   switch (ids.dtype) {
     case DType::u8:
-      return IdType::u8;
+      return IdType::id_u8;
     case DType::u32:
-      return IdType::u32;
+      return IdType::id_u32;
     case DType::i32:
-      return IdType::i32;
+      return IdType::id_i32;
     case DType::i64:
-      return IdType::i64;
+      return IdType::id_i64;
     default:
       throw Error(ErrorKind::type, "index_select", "ids have the wrong dtype", name(ids.dtype),
                   "need u8, u32, i32 or i64");
@@ -30,7 +30,7 @@ IdType id_type(const ConstView& ids) {
 }  // namespace
 
 const void* id_at(const Ids& ids, int64_t elems) {
-  const int64_t bytes = ids.type == IdType::u8 ? 1 : ids.type == IdType::i64 ? 8 : 4;
+  const int64_t bytes = ids.type == IdType::id_u8 ? 1 : ids.type == IdType::id_i64 ? 8 : 4;
   return static_cast<const char*>(ids.data) + elems * bytes;
 }
 
@@ -62,13 +62,12 @@ void GpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   const int64_t bytes = operands[0].bytes;
   chosen.step = step * info(in.dtype).block_bytes / bytes;
   chosen.data = id_at(chosen, elements.start[2]);
-  const std::string kernel = fmt::format("select_{}", bytes);
   collapsed.for_each_piece(
       [&, &operands = operands](const StridedIndex<3>& strided, const auto& start) {
         Ids here = chosen;
         here.data = id_at(chosen, start[2]);
-        gpu_.launch("select", kernel, spread(gpu_, strided.elems, kMapEach),
-                    operands[0].at(start[0]), operands[1].at(start[1]), strided, here);
+        kSelect(bytes).launch(gpu_, spread(gpu_, strided.elems, kMapEach),
+                              {operands[0].at(start[0]), operands[1].at(start[1]), strided, here});
       });
 }
 

@@ -3,7 +3,7 @@
 // Selection of slices by ids: what dense tensors and tensors of blocks share.
 
 #include "wick/backend/gpu/driver/gpu.h"
-#include "wick/backend/gpu/kernels/index/ids.h"
+#include "wick/backend/gpu/kernels/index/index_abi.h"
 
 namespace wick::gpu {
 

@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/index/sample_call.h"
+#include "wick/backend/gpu/kernels/index/index_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
 namespace {
+
+const KernelFamily<SampleArgs> kSample("sample", "sample");
 
 uint32_t* words(const View& view) {
   return static_cast<uint32_t*>(view.data) + view.layout.offset();
@@ -22,7 +24,7 @@ void GpuBackend::sample(const SampleState& state, const ConstView& logits) {
     throw Error("sample", "too many logits", fmt::format("{}", count), "need < 2^21");
   }
   if (rows >= Gpu::kZeros) throw Error("sample", "too many sequences", fmt::format("{}", rows));
-  SampleCall c{};
+  SampleArgs c{};
   c.logits = static_cast<const float*>(logits.data) + logits.layout.offset();
   c.row = logits.layout.stride(0), c.step = logits.layout.stride(1);
   c.count = static_cast<uint32_t>(count);
@@ -49,8 +51,8 @@ void GpuBackend::sample(const SampleState& state, const ConstView& logits) {
   c.room = static_cast<uint32_t>(history.shape()[1]);
   c.faults = gpu_.fault_line();
   c.note = gpu_.note("sample", logits, state.history, count);
-  gpu_.launch(
-      "sample", "sample",
+  kSample().launch(
+      gpu_,
       Grid{.blocks = {(c.count + kBlockLogits - 1) / kBlockLogits, static_cast<unsigned>(rows), 1},
            .threads = kSampleThreads,
            .pdl = true},

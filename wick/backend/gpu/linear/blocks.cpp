@@ -1,21 +1,17 @@
 // Quantisation, dequantisation, and selection of rows of block dtypes by ids:
 // kernels/linear/blocks.gpu.
 
-#include <fmt/format.h>
-
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/index/index_select.h"
+#include "wick/backend/gpu/kernels/linear/blocks_abi.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
 namespace {
 
-/// The argument of kernels/linear/blocks.gpu.
-struct BlockFloats {
-  uint32_t dtype, dense;
-  int64_t step;
-};
+const KernelFamily<DequantizeArgs, DType> kDequantize("blocks", "dequantize_{}");
+const KernelFamily<QuantizeArgs, DType> kQuantize("blocks", "quantize_{}");
 
 /// Whether vectors of kBlockPart elements of a row may be moved at once. Operand k of `rows` is the
 /// float operand, in elements.
@@ -36,14 +32,13 @@ void launch_dequantize(Gpu& gpu, const View& out, const ConstView& in, Collapsed
                            step};
   rows.add(out.layout.shape()[last] / kBlockPart, {kBlockPart * step, kBlockPart, 0});
   const Operand to(out);
-  const std::string kernel = fmt::format("dequantize_{}", name(in.dtype));
   const int64_t values = info(in.dtype).block_elems, bytes = info(in.dtype).block_bytes;
   rows.for_each_piece([&](const StridedIndex<3>& strided, const auto& start) {
     Ids here = ids;
     if (ids.data != nullptr) here.data = id_at(ids, start[2]);
     const void* const from = static_cast<const char*>(in.data) + start[1] / values * bytes;
-    gpu.launch("blocks", kernel, spread(gpu, strided.elems, 1), to.at(start[0]), from, strided,
-               floats, here);
+    kDequantize(in.dtype).launch(gpu, spread(gpu, strided.elems, 1),
+                                 {to.at(start[0]), from, strided, floats, here});
   });
 }
 
@@ -91,10 +86,9 @@ void GpuBackend::quantize(const View& out, const ConstView& in) {
                            step};
   blocks.add(in.layout.shape()[last] / values, {1, values * step});
   const Operand to(out), from(in);
-  const std::string kernel = fmt::format("quantize_{}", name(out.dtype));
   blocks.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
-    gpu_.launch("blocks", kernel, spread(gpu_, strided.elems, 1), to.at(start[0]),
-                from.at(start[1]), strided, floats);
+    kQuantize(out.dtype).launch(gpu_, spread(gpu_, strided.elems, 1),
+                                {to.at(start[0]), from.at(start[1]), strided, floats});
   });
 }
 

@@ -1,13 +1,15 @@
 #include "wick/backend/gpu/linear/decoded_weight.h"
 
-#include <fmt/format.h>
-
-#include "wick/backend/gpu/kernels/linear/decoded_call.h"
+#include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 
 namespace wick::gpu {
 namespace {
+
+const KernelFamily<DecodedArgs, DType> kDecodedFew("decoded", "decoded_few_{}");
+const KernelFamily<DecodedArgs, DType> kDecodedMany("decoded", "decoded_many_{}");
+const KernelFamily<GroupedDecodedArgs, DType> kDecodedGrouped("decoded", "decoded_grouped_{}");
 
 struct DecodedWeight final : PreparedWeight {
   DecodedWeight(Gpu& gpu, size_t size) : memory(gpu, size) {}
@@ -50,19 +52,19 @@ void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepare
   const auto& w = static_cast<const DecodedWeight&>(weight);
   const int64_t columns = out.layout.elems() / w.n;
   // Tiles are faster if there are more columns than a thread block of decoded_few takes.
-  const bool few = columns <= int64_t{kFewColumns};
+  const bool few = columns <= int64_t{kDecodedFewColumns};
   const auto thread_blocks = [](int64_t all, uint32_t each) {
     return static_cast<unsigned>(divide_up(all, int64_t{each}));
   };
   Grid grid;
   grid.pdl = true;
-  grid.blocks[0] = thread_blocks(w.n, few ? kFewRows : kTileSide);
-  grid.blocks[1] = thread_blocks(columns, few ? kFewColumns : kTileSide);
-  gpu.launch("decoded", fmt::format("decoded_{}_{}", few ? "few" : "many", name(w.dtype)), grid,
-             linear_out(out, residual), static_cast<const void*>(w.memory.data()),
-             static_cast<uint32_t>(w.n), static_cast<uint32_t>(w.k),
-             static_cast<const void*>(advance(x.data, DType::f32, x.layout.offset())),
-             static_cast<uint32_t>(columns));
+  grid.blocks[0] = thread_blocks(w.n, few ? kDecodedFewRows : kDecodedSide);
+  grid.blocks[1] = thread_blocks(columns, few ? kDecodedFewColumns : kDecodedSide);
+  (few ? kDecodedFew : kDecodedMany)(w.dtype).launch(
+      gpu, grid,
+      {linear_out(out, residual), w.memory.data(),
+       static_cast<const float*>(x.data) + x.layout.offset(), static_cast<uint32_t>(w.n),
+       static_cast<uint32_t>(w.k), static_cast<uint32_t>(columns)});
 }
 
 const void* decoded_weight_data(const PreparedWeight& weight) {
@@ -76,12 +78,12 @@ void grouped_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepar
       Layout::contiguous({out.layout.elems() / weight.n, weight.n}, out.layout.offset())};
   const LinearOut to = linear_out(rows, nullptr);
   launches.for_each([&](const Experts& experts, unsigned pairs) {
-    Grid grid{{static_cast<unsigned>(divide_up(weight.n, int64_t{kFewRows})), pairs, 1}};
+    Grid grid{{static_cast<unsigned>(divide_up(weight.n, int64_t{kDecodedFewRows})), pairs, 1}};
     grid.pdl = true;
-    gpu.launch("decoded", fmt::format("decoded_grouped_{}", name(weight.dtype)), grid, to, experts,
-               static_cast<uint32_t>(weight.n), static_cast<uint32_t>(weight.k),
-               static_cast<const float*>(
-                   static_cast<const void*>(advance(x.data, DType::f32, x.layout.offset()))));
+    kDecodedGrouped(weight.dtype)
+        .launch(gpu, grid,
+                {to, experts, static_cast<const float*>(x.data) + x.layout.offset(),
+                 static_cast<uint32_t>(weight.n), static_cast<uint32_t>(weight.k)});
   });
 }
 

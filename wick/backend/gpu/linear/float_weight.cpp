@@ -21,7 +21,8 @@ struct FloatWeight final : PreparedWeight {
   bool finite = true;  // f16: has no infinities and no NaN
 };
 
-constexpr int64_t kThreads = 256;
+const KernelFamily<FindNonfiniteArgs> kFindNonfinite("pack_rows", "find_nonfinite");
+const KernelFamily<SplitRowsArgs> kSplitRows("split_rows", "split_rows");
 
 /// A row takes whole cache lines, which are also whole slabs of main loops.
 int64_t pitch_of(DType dtype, int64_t k) {
@@ -36,10 +37,11 @@ bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
   gpu.check(gpu.driver.api.set_bytes(flag.data(), 0, sizeof found, gpu.stream()),
             "clearing a flag");
   const int64_t packs = elems / 8;
-  const auto thread_blocks = std::clamp<int64_t>(packs / kThreads, 1, gpu.info.multiprocessors * 8);
-  gpu.launch("pack_rows", "find_nonfinite",
-             Grid{.blocks = {static_cast<unsigned>(thread_blocks), 1, 1}, .threads = kThreads},
-             flag.data<uint32_t>(), data, static_cast<uint64_t>(packs));
+  const auto thread_blocks =
+      std::clamp<int64_t>(packs / kPackThreads, 1, gpu.info.multiprocessors * 8);
+  kFindNonfinite().launch(
+      gpu, Grid{.blocks = {static_cast<unsigned>(thread_blocks), 1, 1}, .threads = kPackThreads},
+      {flag.data<uint32_t>(), data, static_cast<uint64_t>(packs)});
   gpu.staging.download(&found, flag.data(), sizeof found, gpu.stream());
   return found == 0;
 }
@@ -147,12 +149,11 @@ void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWe
   const auto shape_of_rows = collapse<1>({&x.layout}, (1u << last) - 1);
   shape_of_rows.for_each_piece(
       [&](const StridedIndex<1>& strided, const std::array<int64_t, 1>& start) {
-        gpu.launch("split_rows", "split_rows",
-                   Grid{.blocks = {strided.elems, 1, 1}, .threads = 256, .pdl = true},
-                   split.data<math::f16>(), scale.data<float>(), advance(x.data, x.dtype, start[0]),
-                   strided, static_cast<uint32_t>(w.k), x.layout.stride(last),
-                   static_cast<uint32_t>(w.pitch), static_cast<uint32_t>(terms),
-                   uint32_t{out_format(x.dtype)});
+        kSplitRows().launch(
+            gpu, Grid{.blocks = {strided.elems, 1, 1}, .threads = kSplitThreads, .pdl = true},
+            {split.data(), scale.data<float>(), advance(x.data, x.dtype, start[0]), strided,
+             static_cast<uint32_t>(w.k), x.layout.stride(last), static_cast<uint32_t>(w.pitch),
+             static_cast<uint32_t>(terms), uint32_t{out_format(x.dtype)}});
       });
   GemmJob job =
       job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual, each);

@@ -1,7 +1,6 @@
 #include "wick/backend/gpu/linear/gemm.h"
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -15,13 +14,17 @@ namespace {
 /// The most thread blocks of one launch.
 constexpr int64_t kMostBlocks = 1 << 23;
 
+const KernelFamily<GemmArgs, DType> kPlainGemm("gemm", "gemm_{}");
+const KernelFamily<GemmArgs> kF32ByF16("gemm", "gemm_f32_f16");
+const KernelFamily<GemmArgs> kLargeF32("gemm", "gemm_f32_large");
+const KernelFamily<MatrixGemmArgs, DType, OneOf<kSmallTile, kLargeTile>> kMatrixGemm("gemm_mma",
+                                                                                     "gemm_{}_{}");
+
 /// The kernel of gemm.gpu for these operands. u32 and i32 share a kernel, because their sums have
 /// the same bits.
-std::string plain_kernel(const GemmJob& job) {
-  const DType a = job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype;
-  std::string kernel = "gemm_" + std::string(name(a));
-  if (job.a_dtype != job.b_dtype) kernel += '_' + std::string(name(job.b_dtype));
-  return kernel;
+Kernel<GemmArgs> plain_kernel(const GemmJob& job) {
+  if (job.a_dtype != job.b_dtype) return kF32ByF16();
+  return kPlainGemm(job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype);
 }
 
 /// The size of a tile of the result.
@@ -32,10 +35,10 @@ struct Tile {
     return (p.m + rows - 1) / rows * ((p.n + columns - 1) / columns);
   }
 };
-constexpr Tile kSmall = {64, 64}, kLarge = {128, 128};
+constexpr Tile kSmall = {kSmallTile, kSmallTile}, kLarge = {kLargeTile, kLargeTile};
 /// The tile of gemm_f32_large.
 Tile large_f32(const Gpu& gpu) {
-  return gpu.device.kind == DeviceKind::cuda ? Tile{128, 256} : kLarge;
+  return gpu.device.kind == DeviceKind::cuda ? Tile{kLargeTile, kLargeColumns} : kLarge;
 }
 /// Whether the large f32 tiles, each about twice as fast, keep enough of the device busy.
 bool takes_large_f32(const Gpu& gpu, const GemmJob& job) {
@@ -45,28 +48,25 @@ bool takes_large_f32(const Gpu& gpu, const GemmJob& job) {
   return count * 20 >= rounds * gpu.info.multiprocessors * 11;
 }
 
-/// Launches a kernel whose thread blocks take tiles of the result. `more` are its last arguments.
-template <class... More>
-void launch_tiles(Gpu& gpu, const GemmJob& job, std::string_view file, std::string_view kernel,
-                  const Tile& tile, More... more) {
+/// Calls launch(grid, out, a, b, shape) for a kernel whose thread blocks take tiles of the result.
+template <class Launch>
+void launch_tiles(const GemmJob& job, const Tile& tile, const Launch& launch) {
   Gemm p = job.shape;
   const int64_t of_each = tile.count(p);
   const int64_t matrices = std::max<int64_t>(kMostBlocks / of_each, 1);
-  job.batch.for_each_piece(
-      [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
-        p.batch = strided;
-        void* const out = advance(job.out, job.out_dtype, start[0]);
-        if (job.shape.residual != nullptr) p.residual = job.shape.residual + start[3];
-        for (int64_t first = 0; first < strided.elems; first += matrices) {
-          p.first = static_cast<uint32_t>(first);
-          const int64_t now = std::min<int64_t>(matrices, strided.elems - first);
-          gpu.launch(file, kernel,
-                     Grid{.blocks = {static_cast<unsigned>(of_each * now), 1, 1}, .threads = 256},
-                     out, advance(job.a, job.a_dtype, start[1]),
-                     advance(job.b, job.b_dtype, start[2]), p, more...);
-        }
-        if (p.scale != nullptr) p.scale += int64_t{strided.elems} * p.m;
-      });
+  job.batch.for_each_piece([&](const StridedIndex<4>& strided,
+                               const std::array<int64_t, 4>& start) {
+    p.batch = strided;
+    void* const out = advance(job.out, job.out_dtype, start[0]);
+    if (job.shape.residual != nullptr) p.residual = job.shape.residual + start[3];
+    for (int64_t first = 0; first < strided.elems; first += matrices) {
+      p.first = static_cast<uint32_t>(first);
+      const int64_t now = std::min<int64_t>(matrices, strided.elems - first);
+      launch(Grid{.blocks = {static_cast<unsigned>(of_each * now), 1, 1}, .threads = kLoopThreads},
+             out, advance(job.a, job.a_dtype, start[1]), advance(job.b, job.b_dtype, start[2]), p);
+    }
+    if (p.scale != nullptr) p.scale += int64_t{strided.elems} * p.m;
+  });
 }
 
 }  // namespace
@@ -103,16 +103,22 @@ void multiply(Gpu& gpu, const GemmJob& job) {
     if (any && multiply_skinny(gpu, job)) return;
     if (multiply_wgmma(gpu, job)) return;
     const MatrixRows rows = {layout_of(job, 1), layout_of(job, 2), p.k};
-    const std::string kernel = plain_kernel(job) + (large ? "_128" : "_64");
+    const auto kernel = kMatrixGemm(job.a_dtype, large ? kLargeTile : kSmallTile);
     GemmJob all = job;
     all.shape.k *= job.terms;
-    return launch_tiles(gpu, all, "gemm_mma", kernel, large ? kLarge : kSmall, rows);
+    return launch_tiles(
+        all, large ? kLarge : kSmall,
+        [&](const Grid& grid, void* out, const void* a, const void* b, const Gemm& shape) {
+          kernel.launch(gpu, grid, {out, a, b, shape, rows});
+        });
   }
   if (any && multiply_small_m(gpu, job)) return;
-  if (takes_large_f32(gpu, job)) {
-    return launch_tiles(gpu, job, "gemm", "gemm_f32_large", large_f32(gpu));
-  }
-  launch_tiles(gpu, job, "gemm", plain_kernel(job), kSmall);
+  const bool large_tiles = takes_large_f32(gpu, job);
+  const Kernel<GemmArgs> kernel = large_tiles ? kLargeF32() : plain_kernel(job);
+  launch_tiles(job, large_tiles ? large_f32(gpu) : kSmall,
+               [&](const Grid& grid, void* out, const void* a, const void* b, const Gemm& shape) {
+                 kernel.launch(gpu, grid, {out, a, b, shape});
+               });
 }
 
 }  // namespace wick::gpu

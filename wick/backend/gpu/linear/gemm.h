@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "wick/backend/gpu/driver/gpu.h"
-#include "wick/backend/gpu/kernels/linear/gemm.h"
+#include "wick/backend/gpu/kernels/linear/gemm_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/linear/grouped.h"
 #include "wick/backend/gpu/linear/matrix_library.h"

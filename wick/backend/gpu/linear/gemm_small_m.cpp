@@ -17,13 +17,25 @@ bool is_narrow_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-/// The most rows that gemv_stream.gpu, gemv_float.gpu and gemm_small_m.gpu take at once, and the
-/// most rows that gemm_skinny.gpu takes.
-constexpr uint32_t kRowsAtOnce = 8, kSkinnyRows = 64;
+const KernelFamily<StreamGemvArgs, DType, OneOf<1, 2, 4, 8>> kStreamGemv("gemv_stream",
+                                                                         "gemv_{}_{}");
+const KernelFamily<FloatGemvArgs, DType> kFloatGemv("gemv_float", "gemv_{}");
+const KernelFamily<GroupedFloatArgs, DType> kGroupedStream("gemv_stream", "grouped_{}");
+const KernelFamily<GroupedFloatArgs, DType> kGroupedFloat("gemv_float", "grouped_{}");
+const KernelFamily<GemmArgs, DType> kSmallMGemm("gemm_small_m", "gemm_{}");
+using SkinnyTile = OneOf<16, 32>;
+using SkinnyTerms = OneOf<1, 2>;
+const KernelFamily<MatrixGemmArgs, DType, SkinnyTile, SkinnyTerms> kSkinnyGemm("gemm_skinny",
+                                                                               "gemm_{}_{}_{}");
+const KernelFamily<MatrixGemmArgs, DType, SkinnyTile> kSkinnyPairs("gemm_skinny",
+                                                                   "gemm_{}_{}_pairs");
+
+/// The most rows of a for which gemm_skinny.gpu is launched.
+constexpr uint32_t kMostSkinnyRows = 64;
 /// With fewer k it doesn't pay to divide them among the warps of a thread block.
 constexpr uint32_t kLeastK = 64;
 
-constexpr int64_t kWarp = 32, kMostWarps = 16;
+constexpr int64_t kMostWarps = kStreamThreads / kWarp;
 
 /// Offsets of a matrix's operands, in elements.
 using Starts = math::i64[4];
@@ -47,7 +59,7 @@ int64_t stream_warps(int64_t packs) {
 /// Bytes of shared memory for `rows` rows of activations in gemv_stream.gpu.
 int64_t stream_bytes(const GemmJob& job, int64_t rows) {
   const int64_t packs = packs_of(job), lanes = stream_warps(packs) * kWarp;
-  return rows * divide_up(packs, lanes) * lanes * (job.b_dtype == DType::f16 ? 32 : 16);
+  return rows * divide_up(packs, lanes) * lanes * shared_x_bytes(job.b_dtype == DType::f16);
 }
 
 /// Rows that gemv_stream.gpu takes at once; 0 if not even one fits, or if b's rows descend or are
@@ -77,25 +89,27 @@ void stream(Gpu& gpu, const GemmJob& job, const Gemm& p, uint32_t rows, const St
   }
   const auto thread_blocks =
       static_cast<uint32_t>(std::min(divide_up(p.n, 4), gpu.info.multiprocessors * at_once));
-  gpu.launch("gemv_stream", fmt::format("gemv_{}_{}", name(job.b_dtype), rows),
-             Grid{.blocks = {thread_blocks, 1, 1},
-                  .threads = static_cast<unsigned>(warps * kWarp),
-                  .shared_bytes = static_cast<unsigned>(stream_bytes(job, rows)),
-                  .pdl = job.b_stays},
-             advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
-             advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)},
-             job.b_stays ? kAhead / thread_blocks / 16 * 16 : 0);
+  kStreamGemv(job.b_dtype, rows)
+      .launch(gpu,
+              Grid{.blocks = {thread_blocks, 1, 1},
+                   .threads = static_cast<unsigned>(warps * kWarp),
+                   .shared_bytes = static_cast<unsigned>(stream_bytes(job, rows)),
+                   .pdl = job.b_stays},
+              {advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
+               advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)},
+               job.b_stays ? kAhead / thread_blocks / 16 * 16 : 0});
 }
 
 /// Launches gemv_float.gpu, for rows that are too long for gemv_stream.gpu's shared memory.
 void multiply_long(Gpu& gpu, const GemmJob& job, const Gemm& p, const Starts& at) {
-  constexpr uint32_t kWarpRows = 4, kThreads = 128, kBlockRows = kThreads / kWarp * kWarpRows;
-  gpu.launch("gemv_float", fmt::format("gemv_{}", name(job.b_dtype)),
-             Grid{.blocks = {(p.n + kBlockRows - 1) / kBlockRows, 1, 1},
-                  .threads = kThreads,
-                  .pdl = job.b_stays},
-             advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
-             advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)});
+  constexpr uint32_t kBlockRows = kFloatGemvThreads / kWarp * kFloatGemvRows;
+  kFloatGemv(job.b_dtype)
+      .launch(gpu,
+              Grid{.blocks = {(p.n + kBlockRows - 1) / kBlockRows, 1, 1},
+                   .threads = kFloatGemvThreads,
+                   .pdl = job.b_stays},
+              {advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
+               advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)}});
 }
 
 }  // namespace
@@ -151,12 +165,12 @@ void multiply_grouped(Gpu& gpu, const GemmJob& job, const ExpertLaunches& launch
   const bool streams = stream_rows(gpu, job) != 0;
   const int64_t warps = stream_warps(packs_of(job));
   launches.for_each([&](const Experts& experts, unsigned pairs) {
-    constexpr unsigned kThreads = 128, kBlockRows = 16;  // of gemv_float.gpu
+    constexpr uint32_t kBlockRows = kFloatGemvThreads / kWarp * kFloatGemvRows;
     Grid grid;
     grid.pdl = true;
     grid.blocks[0] = (p.n + kBlockRows - 1) / kBlockRows;
     grid.blocks[1] = pairs;
-    grid.threads = kThreads;
+    grid.threads = kFloatGemvThreads;
     if (streams) {
       const int64_t at_once = std::max<int64_t>(2 * kMostWarps / warps, 1);
       const int64_t thread_blocks = gpu.info.multiprocessors * at_once / pairs;
@@ -165,15 +179,15 @@ void multiply_grouped(Gpu& gpu, const GemmJob& job, const ExpertLaunches& launch
       grid.threads = static_cast<unsigned>(warps * kWarp);
       grid.shared_bytes = static_cast<unsigned>(stream_bytes(job, 1));
     }
-    gpu.launch(streams ? "gemv_stream" : "gemv_float", fmt::format("grouped_{}", name(job.b_dtype)),
-               grid, job.out, job.a, experts, p, uint32_t{out_format(job.a_dtype)});
+    (streams ? kGroupedStream : kGroupedFloat)(job.b_dtype)
+        .launch(gpu, grid, {job.out, job.a, experts, p, uint32_t{out_format(job.a_dtype)}});
   });
 }
 
 /// Few rows of a: see skinny_loop.h. False if b doesn't have the required layout.
 bool multiply_skinny(Gpu& gpu, const GemmJob& job) {
   Gemm p = job.shape;
-  if (job.rows_of_order() > kSkinnyRows || p.k == 0 || !job.batch.dims.empty()) return false;
+  if (job.rows_of_order() > kMostSkinnyRows || p.k == 0 || !job.batch.dims.empty()) return false;
   const MatrixRows rows = {kPiecesOfK, layout_of(job, 2), (p.k + 63) / 64 * 64};
   if (rows.b == kScalar) return false;
   const auto& start = job.batch.start;
@@ -188,14 +202,15 @@ bool multiply_skinny(Gpu& gpu, const GemmJob& job) {
   }
   if (p.residual != nullptr) p.residual += start[3];
   const unsigned tile_rows = p.m <= 16 ? 16 : 32, row_tiles = (p.m + tile_rows - 1) / tile_rows;
-  const std::string kernel = fmt::format("gemm_{}_{}_{}", name(job.a_dtype), tile_rows,
-                                         rows.b == kPairsOfRows ? "pairs"
-                                         : job.terms == 1       ? "1"
-                                                                : "2");
-  gpu.launch(
-      "gemm_skinny", kernel,
-      Grid{.blocks = {(p.n + 31) / 32 * row_tiles, 1, 1}, .threads = 256, .pdl = job.b_stays},
-      advance(job.out, job.out_dtype, start[0]), a, advance(job.b, job.b_dtype, start[2]), p, rows);
+  const Kernel<MatrixGemmArgs> kernel =
+      rows.b == kPairsOfRows ? kSkinnyPairs(job.a_dtype, tile_rows)
+                             : kSkinnyGemm(job.a_dtype, tile_rows, job.terms == 1 ? 1 : 2);
+  kernel.launch(gpu,
+                Grid{.blocks = {(p.n + kSkinnyColumns - 1) / kSkinnyColumns * row_tiles, 1, 1},
+                     .threads = kSkinnyThreads,
+                     .pdl = job.b_stays},
+                {advance(job.out, job.out_dtype, start[0]), a,
+                 advance(job.b, job.b_dtype, start[2]), p, rows});
   return true;
 }
 
@@ -206,18 +221,20 @@ bool multiply_small_m(Gpu& gpu, const GemmJob& job) {
     return false;
   }
   const DType dtype = job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype;
-  job.batch.for_each_piece([&](const StridedIndex<4>& strided,
-                               const std::array<int64_t, 4>& start) {
-    p.batch = strided;
-    constexpr uint32_t kMostMatrices = 65535;  // limit of a grid's second axis
-    for (p.first = 0; p.first < strided.elems; p.first += kMostMatrices) {
-      const unsigned matrices = std::min(strided.elems - p.first, kMostMatrices);
-      gpu.launch("gemm_small_m", fmt::format("gemm_{}", name(dtype)),
-                 Grid{.blocks = {(p.n + 31) / 32, matrices, 1}, .threads = 512},
-                 advance(job.out, job.out_dtype, start[0]), advance(job.a, job.a_dtype, start[1]),
-                 advance(job.b, job.b_dtype, start[2]), p);
-    }
-  });
+  job.batch.for_each_piece(
+      [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
+        p.batch = strided;
+        constexpr uint32_t kMostMatrices = 65535;  // limit of a grid's second axis
+        for (p.first = 0; p.first < strided.elems; p.first += kMostMatrices) {
+          const unsigned matrices = std::min(strided.elems - p.first, kMostMatrices);
+          kSmallMGemm(dtype).launch(
+              gpu,
+              Grid{.blocks = {(p.n + kSmallMColumns - 1) / kSmallMColumns, matrices, 1},
+                   .threads = kSmallMThreads},
+              {advance(job.out, job.out_dtype, start[0]), advance(job.a, job.a_dtype, start[1]),
+               advance(job.b, job.b_dtype, start[2]), p});
+        }
+      });
   return true;
 }
 

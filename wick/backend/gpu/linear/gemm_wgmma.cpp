@@ -1,9 +1,9 @@
 // Gemms of f16 and bf16 by Hopper's wgmma. Its tensor copies need operands aligned to 16 bytes.
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "wick/backend/gpu/gpu_backend.h"
@@ -14,7 +14,14 @@
 namespace wick::gpu {
 namespace {
 
-constexpr int64_t kTileRows = 128;
+/// Which operands are transposed. The labels in kernel names have a letter for a, then one for b.
+enum class Turned { none, b, a, both };
+constexpr std::array<std::string_view, 4> kernel_labels(Turned) { return {"nn", "nt", "tn", "tt"}; }
+
+const KernelFamily<WgmmaGemmArgs, DType, OneOf<128, 256>, Turned> kWgmmaGemm("gemm_wgmma",
+                                                                             "gemm_{}_{}_{}");
+
+constexpr int64_t kTileRows = kWgmmaRows;
 /// With fewer rows or columns a tile would leave the unit mostly idle.
 constexpr int64_t kLeastSide = 65;
 /// The size of the other operand from which copying an operand costs little compared with the gemm.
@@ -110,26 +117,25 @@ bool multiply_batch(Gpu& gpu, const GemmJob& job) {
   }
   const int64_t tiles =
       (p.m + kTileRows - 1) / kTileRows * ((p.n + columns - 1) / columns) * job.batch.elems;
-  const std::string kernel = fmt::format("gemm_{}_{}_{}{}", name(job.a_dtype), columns,
-                                         lines[0].turned ? 't' : 'n', lines[1].turned ? 't' : 'n');
-  constexpr unsigned kStages = 192 << 10, kBesides = 1024 + 256;  // wgmma_loop.h
-  job.batch.for_each_piece([&](const StridedIndex<4>& strided,
-                               const std::array<int64_t, 4>& start) {
-    Gemm now = p;
-    now.k *= job.terms;
-    now.batch = strided;
-    if (now.residual != nullptr) now.residual += start[3];
-    void* const out = advance(job.out, job.out_dtype, start[0]);
-    gpu.launch(
-        "gemm_wgmma", kernel,
-        Grid{.blocks = {static_cast<unsigned>(std::min<int64_t>(tiles, gpu.info.multiprocessors)),
-                        1, 1},
-             .threads = 384,
-             .shared_bytes = kStages + kBesides,
-             .pdl = true},
-        out, map_a, map_b, now, p.k, uint32_t{lines[0].matrices > 1},
-        uint32_t{lines[1].matrices > 1}, static_cast<uint32_t>(tiles));
-  });
+  const auto turned = static_cast<Turned>((lines[0].turned ? 2 : 0) + (lines[1].turned ? 1 : 0));
+  job.batch.for_each_piece(
+      [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
+        Gemm now = p;
+        now.k *= job.terms;
+        now.batch = strided;
+        if (now.residual != nullptr) now.residual += start[3];
+        void* const out = advance(job.out, job.out_dtype, start[0]);
+        kWgmmaGemm(job.a_dtype, columns, turned)
+            .launch(gpu,
+                    Grid{.blocks = {static_cast<unsigned>(
+                                        std::min<int64_t>(tiles, gpu.info.multiprocessors)),
+                                    1, 1},
+                         .threads = kWgmmaThreads,
+                         .shared_bytes = kWgmmaStageBytes + kWgmmaBesides,
+                         .pdl = true},
+                    {map_a, map_b, out, now, p.k, uint32_t{lines[0].matrices > 1},
+                     uint32_t{lines[1].matrices > 1}, static_cast<uint32_t>(tiles)});
+      });
   return true;
 }
 

@@ -10,7 +10,7 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/driver/gpu.h"
-#include "wick/backend/gpu/kernels/linear/grouped_call.h"
+#include "wick/backend/gpu/kernels/linear/grouped_abi.h"
 
 namespace wick::gpu {
 

@@ -6,7 +6,7 @@
 namespace wick::gpu {
 namespace {
 
-constexpr int64_t kPackThreads = 256, kPackEach = 4;
+const KernelFamily<PackRowsArgs> kPackRows("pack_rows", "pack_rows");
 
 }  // namespace
 
@@ -27,14 +27,14 @@ void pack_rows(Gpu& gpu, void* out, DType dtype, int64_t pitch, const ConstView&
   const CollapsedDims<1> collapsed = collapse<1>({&layout}, (1u << last) - 1);
   collapsed.for_each_piece([&](const StridedIndex<1>& strided,
                                const std::array<int64_t, 1>& start) {
-    gpu.launch(
-        "pack_rows", "pack_rows",
+    kPackRows().launch(
+        gpu,
         Grid{.blocks = {static_cast<unsigned>((threads + kPackThreads - 1) / kPackThreads), 1, 1},
              .threads = kPackThreads,
              .pdl = true},
-        out, advance(in.data, in.dtype, start[0]), strided,
-        Divider(static_cast<uint32_t>(row_threads)), static_cast<uint32_t>(k), layout.stride(last),
-        pitch, uint32_t{out_format(dtype)}, uint32_t{out_format(in.dtype)});
+        {out, advance(in.data, in.dtype, start[0]), strided,
+         Divider(static_cast<uint32_t>(row_threads)), static_cast<uint32_t>(k), layout.stride(last),
+         pitch, uint32_t{out_format(dtype)}, uint32_t{out_format(in.dtype)}});
   });
 }
 

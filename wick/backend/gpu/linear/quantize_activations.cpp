@@ -1,21 +1,29 @@
 #include "wick/backend/gpu/linear/quantize_activations.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/linear/blocks_call.h"
-#include "wick/backend/gpu/kernels/norm/norm_call.h"
+#include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/norm/norm.h"
 
 namespace wick::gpu {
 namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr int64_t kMostHeld =
-    16384;  // columns of a row that a thread block of rms_norm_quantize holds
+const KernelFamily<QuantizeRowsArgs, DType> kQuantizeRows("quantize_activations",
+                                                          "quantize_rows_{}");
+const KernelFamily<QuantizeRowsArgs> kSiluMulQuantize("quantize_activations",
+                                                      "silu_mul_quantize_f32");
+const KernelFamily<NormQuantizeArgs> kNormQuantizeShort("quantize_activations",
+                                                        "rms_norm_quantize_short");
+const KernelFamily<NormQuantizeArgs> kNormQuantizeLong("quantize_activations",
+                                                       "rms_norm_quantize_long");
+const KernelFamily<NormQuantizeArgs> kNormQuantizeMany("quantize_activations",
+                                                       "rms_norm_quantize_many");
+
+/// The most columns of a row for rms_norm_quantize_short and for rms_norm_quantize_long.
+constexpr int64_t kMostShort = 4 * kNormQuantizeThreads * kShortFours;
+constexpr int64_t kMostHeld = 4 * kNormQuantizeThreads * kLongFours;
 
 /// The layout of the last dim.
 Spread spread_of(const ConstView& x) {
@@ -49,35 +57,35 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
   uint64_t first_row = 0;
   rows.for_each_piece(std::max(int64_t{fours}, int64_t{1024}), [&](const StridedIndex<1>& strided,
                                                                    const auto& start) {
-    const void* in = advance(x.data, x.dtype, start[0]);
+    const void* const in = advance(x.data, x.dtype, start[0]);
     Grid grid;
     grid.pdl = true;
     if (norm) {
       const Layout& w = fusion.norm.layout;
-      const void* weight = advance(fusion.norm.data, DType::f32, w.offset());
+      const float* const weight = static_cast<const float*>(fusion.norm.data) + w.offset();
       const Spread weight_spread = spread_of(fusion.norm);
       // A single row needs many threads, many rows need many thread blocks.
-      const bool is_short = k <= 4 * 1024;
+      const bool is_short = k <= kMostShort;
       const bool many =
           !is_short && strided.elems > 2 * static_cast<unsigned>(gpu.info.multiprocessors);
       grid.blocks[0] = strided.elems;
-      grid.threads = many ? kThreads : std::clamp((fours + 31) / 32 * 32, 128u, 1024u);
+      grid.threads =
+          many ? kQuantizeThreads : std::clamp((fours + 31) / 32 * 32, 128u, kNormQuantizeThreads);
       grid.shared_bytes = (columns + 127) / 128 * 128 * 4;
-      gpu.launch("quantize_activations",
-                 is_short ? "rms_norm_quantize_short"
-                 : many   ? "rms_norm_quantize_many"
-                          : "rms_norm_quantize_long",
-                 grid, blocks, in, strided, first_row, weight, columns, spread, weight_spread,
-                 fusion.eps);
+      const auto& kernel = is_short ? kNormQuantizeShort
+                           : many   ? kNormQuantizeMany
+                                    : kNormQuantizeLong;
+      kernel().launch(gpu, grid,
+                      {blocks, static_cast<const float*>(in), strided, first_row, weight, columns,
+                       spread, weight_spread, fusion.eps});
     } else {
-      const unsigned turns =
-          // As in kernels/linear/quantize_activations.gpu.
-          gpu.device.kind == DeviceKind::hip ? 2 : 1;
-      const unsigned blocks_a_row = (fours + turns * kThreads - 1) / (turns * kThreads);
+      const unsigned a_thread_block =
+          quantize_turns(gpu.device.kind == DeviceKind::hip) * kQuantizeThreads;
+      const unsigned blocks_a_row = (fours + a_thread_block - 1) / a_thread_block;
       grid.blocks[0] = strided.elems * blocks_a_row;
-      gpu.launch("quantize_activations",
-                 silu ? "silu_mul_quantize_f32" : fmt::format("quantize_rows_{}", name(x.dtype)),
-                 grid, blocks, in, strided, first_row, Divider(blocks_a_row), columns, spread);
+      (silu ? kSiluMulQuantize() : kQuantizeRows(x.dtype))
+          .launch(gpu, grid,
+                  {blocks, in, strided, first_row, Divider(blocks_a_row), columns, spread});
     }
     first_row += strided.elems;
   });

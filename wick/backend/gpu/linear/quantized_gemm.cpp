@@ -1,7 +1,5 @@
 // Selection of the kernel for a gemm with quantised weights.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "wick/backend/gpu/layout/collapsed_dims.h"
@@ -35,7 +33,22 @@ LinearOut linear_out(const View& out, const ConstView* residual) {
 
 namespace {
 
-struct Gemm {
+std::string_view wgmma_file(DType format) {
+  return format == DType::q4_k ? "quantized_wgmma_super" : "quantized_wgmma";
+}
+
+const KernelFamily<GemvArgs, DType> kGemv("gemv", "gemv_{}");
+const KernelFamily<GemvColumnsArgs, DType> kGemvOfColumns("gemv", "gemv_columns_{}");
+const KernelFamily<GroupedGemvArgs, DType> kGroupedGemv("gemv", "grouped_{}");
+const KernelFamily<BatchArgs, DType, OneOf<8, 16, 32>> kBatch("quantized_batch", "batch_{}_{}");
+const KernelFamily<QuantizedArgs, DType> kSmallM("quantized_small_m", "small_m_{}");
+const KernelFamily<QuantizedArgs, DType> kInt8("quantized_int8", "int8_{}");
+const KernelFamily<WgmmaArgs, DType> kWgmma(&wgmma_file, "wgmma_{}");
+const KernelFamily<TileColumnsArgs> kTileColumns("quantized_wgmma", "tile_columns");
+const KernelFamily<TileColumnsArgs> kTileColumnsShared("quantized_wgmma_super",
+                                                       "tile_columns_shared");
+
+struct QuantizedJob {
   const LinearOut& out;
   const QuantizedRows& x;
   const QuantizedWeight& weight;
@@ -43,11 +56,8 @@ struct Gemm {
   uint32_t chunks = weight.chunks();
   uint32_t rows = static_cast<uint32_t>(weight.n);
 
-  template <class... More>
-  void launch(std::string_view file, const std::string& kernel, const Grid& grid,
-              More... more) const {
-    weight.gpu.launch(file, kernel, grid, out, weight.units, blocks.q, blocks.scales, chunks, rows,
-                      more...);
+  QuantizedGemm args() const {
+    return {out, weight.units, blocks.q, blocks.scales, chunks, rows, x.rows()};
   }
 };
 
@@ -55,13 +65,11 @@ struct Gemm {
 constexpr uint32_t kSharedBytes = 48 << 10;
 
 /// One column. False if the activations don't fit shared memory.
-bool gemv(const Gemm& p) {
-  const auto shared_bytes = [&](uint32_t row_groups) {
-    return p.chunks * 320 + row_groups * (p.chunks * 64 + 64);
-  };
+bool gemv(const QuantizedJob& p) {
+  const auto shared_bytes = [&](uint32_t row_groups) { return gemv_bytes(p.chunks, row_groups); };
   // Two row groups for each thread block pay for short rows, which give a block too little work,
   // and on AMD, where fewer blocks read fewer activations from the caches.
-  const Gpu& gpu = p.weight.gpu;
+  Gpu& gpu = p.weight.gpu;
   const bool pays = p.chunks < 16 ||
                     (gpu.device.kind == DeviceKind::hip &&
                      p.weight.row_groups() / 2 >= static_cast<uint32_t>(gpu.info.multiprocessors));
@@ -73,40 +81,37 @@ bool gemv(const Gemm& p) {
   // Half-warps share the units evenly: as few rounds as possible, and then as few half-warps as
   // possible.
   const DType type = p.weight.format();
-  const uint32_t most = type == DType::q4_0 || type == DType::q4_k ? 32 : 16;
+  const bool four_bits = type == DType::q4_0 || type == DType::q4_k;
+  const uint32_t most = (four_bits ? kGemvFourBits : kGemvOthers) / kUnitRows;
   const uint32_t units = p.chunks * row_groups;
   const uint32_t rounds = std::max(1u, (units + most - 1) / most);
   const uint32_t halves = (units + rounds - 1) / rounds;
   grid.threads = std::max(64u, (halves + 1) / 2 * 32);
   grid.pdl = true;
-  p.launch("gemv", fmt::format("gemv_{}", name(p.weight.format())), grid, row_groups);
+  kGemv(type).launch(gpu, grid, {p.args(), row_groups});
   return true;
 }
 
 /// Any number of columns.
-void gemv_columns(const Gemm& p) {
-  constexpr uint32_t kColumns = 4, kHalves = 16;
+void gemv_columns(const QuantizedJob& p) {
+  constexpr uint32_t kHalves = kGemvColumnsThreads / kUnitRows;
   uint32_t segment = p.chunks;
-  if (segment * kColumns * 384 > kSharedBytes) {
-    segment = kSharedBytes / (kColumns * 384) / kHalves * kHalves;
+  if (gemv_columns_bytes(segment) > kSharedBytes) {
+    segment = kSharedBytes / gemv_columns_bytes(1) / kHalves * kHalves;
   }
-  const std::string kernel = fmt::format("gemv_columns_{}", name(p.weight.format()));
-  Grid grid{{p.weight.row_groups(), (p.x.rows() + kColumns - 1) / kColumns, 1}};
-  grid.shared_bytes = segment * kColumns * 384;
+  Grid grid{{p.weight.row_groups(), (p.x.rows() + kGemvColumns - 1) / kGemvColumns, 1}};
+  grid.threads = kGemvColumnsThreads;
+  grid.shared_bytes = gemv_columns_bytes(segment);
   grid.pdl = true;
-  p.launch("gemv", kernel, grid, p.x.rows(), segment);
+  kGemvOfColumns(p.weight.format()).launch(p.weight.gpu, grid, {p.args(), segment});
 }
 
-/// Bytes of shared memory for a chunk of columns: kernels/linear/quantized_tile.h.
-uint32_t staged_bytes(const Gpu& gpu, DType type, uint32_t columns) {
-  const bool extra = type != DType::q8_0 && type != DType::q6_k;
-  const uint32_t pitch = columns + (gpu.device.kind == DeviceKind::hip ? 4 : 0);
-  return columns * (256 + 16) + 8 * pitch * 4 * (extra ? 2 : 1);
-}
+/// Whether gemms with a dtype also need the sum of each block of activations.
+bool takes_sums(DType type) { return type != DType::q8_0 && type != DType::q6_k; }
+bool is_amd(const Gpu& gpu) { return gpu.device.kind == DeviceKind::hip; }
 
 /// The grid and the shared memory of kernels/linear/quantized_batch.gpu.
 struct BatchPlan {
-  static constexpr uint32_t kWarps = 16, kSumPitch = 20;
   uint32_t columns, thread_blocks, segment, shared;
 
   BatchPlan(const Gpu& gpu, uint32_t tiles, uint32_t chunks, uint32_t all_columns) {
@@ -125,56 +130,56 @@ struct BatchPlan {
 
  private:
   bool fits(uint32_t chunks_each, uint32_t buffers, uint32_t kept, uint32_t most) {
-    const uint32_t staged = columns * (chunks_each * (256 + 64) + 32);
     segment = chunks_each;
-    shared = kWarps * columns * kSumPitch * 4 + buffers * staged + kept * columns * 64;
+    shared = batch_bytes(columns, chunks_each, buffers, kept);
     return shared <= most;
   }
 };
 
 /// Up to 32 columns at once, on NVIDIA.
-void batch(const Gemm& p) {
+void batch(const QuantizedJob& p) {
   const uint32_t tiles = p.weight.row_groups();
   const BatchPlan plan(p.weight.gpu, tiles, p.chunks, p.x.rows());
   Grid grid{{plan.thread_blocks, (p.x.rows() + plan.columns - 1) / plan.columns, 1}};
-  grid.threads = BatchPlan::kWarps * 32;
+  grid.threads = kBatchWarps * kWarp;
   grid.shared_bytes = plan.shared;
   grid.pdl = true;
-  p.launch("quantized_batch", fmt::format("batch_{}_{}", name(p.weight.format()), plan.columns),
-           grid, p.x.rows(), plan.segment, tiles / plan.thread_blocks, tiles % plan.thread_blocks);
+  kBatch(p.weight.format(), plan.columns)
+      .launch(p.weight.gpu, grid,
+              {p.args(), plan.segment, tiles / plan.thread_blocks, tiles % plan.thread_blocks});
 }
 
-/// Up to 16 columns at once, on AMD: kernels/linear/quantized_small_m.gpu.
-void few(const Gemm& p) {
-  const uint32_t waves = p.weight.gpu.info.wave == 64 ? 4 : 8;
-  constexpr uint32_t kColumns = 16, kRowGroups = 2, kRows = 32;
-  Grid grid{{(p.weight.row_groups() + kRowGroups - 1) / kRowGroups,
-             (p.x.rows() + kColumns - 1) / kColumns, 1}};
-  grid.shared_bytes =
-      waves * (staged_bytes(p.weight.gpu, p.weight.format(), kColumns) + kColumns * kRows * 4);
+/// Up to 16 columns at once, on AMD.
+void few(const QuantizedJob& p) {
+  Gpu& gpu = p.weight.gpu;
+  const DType type = p.weight.format();
+  const uint32_t waves = kSmallMQuantizedThreads / static_cast<uint32_t>(gpu.info.wave);
+  Grid grid{{(p.weight.row_groups() + kSmallMRowGroups - 1) / kSmallMRowGroups,
+             (p.x.rows() + kSmallMQuantizedColumns - 1) / kSmallMQuantizedColumns, 1}};
+  grid.threads = kSmallMQuantizedThreads;
+  grid.shared_bytes = small_m_bytes(waves, takes_sums(type), is_amd(gpu));
   grid.pdl = true;
-  p.launch("quantized_small_m", fmt::format("small_m_{}", name(p.weight.format())), grid,
-           p.x.rows());
+  kSmallM(type).launch(gpu, grid, {p.args()});
 }
 
 /// Tiles of 128 rows and 64 columns: kernels/linear/quantized_int8.gpu.
-void many(const Gemm& p) {
-  constexpr uint32_t kUnits = 8, kColumns = 64;
+void many(const QuantizedJob& p) {
+  Gpu& gpu = p.weight.gpu;
   const DType type = p.weight.format();
-  const uint32_t pieces = unit_row(type).quants;
   const uint32_t tables = type == DType::q6_k                          ? 3
                           : type == DType::q4_1 || type == DType::q4_k ? 2
                                                                        : 1;
-  Grid grid{
-      {(p.weight.row_groups() + kUnits - 1) / kUnits, (p.x.rows() + kColumns - 1) / kColumns, 1}};
-  const uint32_t heads = type == DType::q4_k ? 2 * 64 : 0;  // d and dmin
-  grid.shared_bytes =
-      kUnits * (pieces * 256 + tables * 512 + heads) + staged_bytes(p.weight.gpu, type, kColumns);
+  Grid grid{{(p.weight.row_groups() + kInt8RowGroups - 1) / kInt8RowGroups,
+             (p.x.rows() + kInt8Columns - 1) / kInt8Columns, 1}};
+  const uint32_t heads = type == DType::q4_k ? 2 : 0;  // d and dmin
+  grid.threads = kInt8Threads;
+  grid.shared_bytes = int8_rows_bytes(unit_pieces(type), tables, heads) +
+                      staged_bytes(kInt8Columns, 1, takes_sums(type), is_amd(gpu));
   grid.pdl = true;
-  p.launch("quantized_int8", fmt::format("int8_{}", name(type)), grid, p.x.rows());
+  kInt8(type).launch(gpu, grid, {p.args()});
 }
 
-/// Whether wgmma kernels take a dtype: kernels/linear/quantized_wgmma.h.
+/// Whether wgmma kernels take a dtype.
 bool has_wgmma(const Gpu& gpu, DType type) {
   return gpu.has(Feature::wgmma) && type != DType::q6_k;
 }
@@ -184,36 +189,27 @@ bool wgmma_stores(const LinearOut& out) {
 }
 
 /// Tiles of 128 rows and 128 columns, by exact f16 multiplication.
-void wgmma(const Gemm& p) {
-  constexpr uint32_t kUnits = 8, kColumns = 128;
-  // Bytes for half a chunk of 128 columns: the values in f16, four bytes for each column, four
-  // bytes for each block of a column.
-  constexpr uint32_t kValues = kColumns * 4 * 64, kPowers = kColumns * 4, kSums = 4 * kColumns * 4;
+void wgmma(const QuantizedJob& p) {
   const DType type = p.weight.format();
-  const bool minima = quant(type).has_minimum(), bytes = type == DType::q8_0;
-  const uint32_t tiles = (p.x.rows() + kColumns - 1) / kColumns;
+  const uint32_t tiles = (p.x.rows() + kWgmmaColumns - 1) / kWgmmaColumns;
   Gpu& gpu = p.weight.gpu;
-  const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
-  Grid tile{{tiles * kColumns * p.chunks * 16 / 256, 1, 1}};
+  const Scratch records(
+      gpu, size_t{tiles} * p.chunks * (kChunkBlocks / kWgmmaStageBlocks) * kWgmmaRecordBytes);
+  Grid tile{{tiles * kWgmmaColumns * p.chunks * kChunkThreads / kTileThreads, 1, 1}};
+  tile.threads = kTileThreads;
   tile.pdl = true;
-  const std::string_view file = type == DType::q4_k ? "quantized_wgmma_super" : "quantized_wgmma";
-  if (type == DType::q4_k) {
-    gpu.launch(file, "tile_columns_shared", tile, records.data(), p.blocks.q, p.blocks.scales,
-               p.chunks, p.x.rows());
-  } else {
-    gpu.launch(file, "tile_columns", tile, records.data(), p.blocks.q, p.blocks.scales, p.chunks,
-               p.x.rows(), bytes ? 0u : 1u);
-  }
+  (type == DType::q4_k ? kTileColumnsShared : kTileColumns)().launch(
+      gpu, tile,
+      {records.data(), p.blocks.q, p.blocks.scales, p.chunks, p.x.rows(),
+       type == DType::q8_0 ? 0u : 1u});
 
-  const uint32_t quants = unit_row(type).quants * 256 / 2, scales = unit_row(type).scales * 256;
-  const uint32_t used = kValues + kPowers + (minima ? kSums : 0) + kUnits * (quants + scales);
-  const uint32_t stage = (used + 1023) / 1024 * 1024 + 2 * 8;
-  const uint32_t all = tiles * ((p.weight.row_groups() + kUnits - 1) / kUnits);
+  const uint32_t stage = wgmma_stage_bytes(unit_pieces(type), quant(type).has_minimum());
+  const uint32_t all = tiles * ((p.weight.row_groups() + kWgmmaRowGroups - 1) / kWgmmaRowGroups);
   Grid grid{{std::min(all, static_cast<uint32_t>(gpu.info.multiprocessors)), 1, 1}};
-  grid.threads = 384;
-  grid.shared_bytes = std::min(5u, (227u << 10) / stage) * stage;
+  grid.threads = kWgmmaQuantizedThreads;
+  grid.shared_bytes = wgmma_stages(stage) * (stage + kWgmmaBarrierBytes);
   grid.pdl = true;
-  p.launch(file, fmt::format("wgmma_{}", name(type)), grid, p.x.rows(), records.data(), tiles, all);
+  kWgmma(type).launch(gpu, grid, {p.args(), records.data(), tiles, all});
 }
 
 /// The most columns for which reading the weights again is preferred to larger tiles, where
@@ -224,7 +220,7 @@ constexpr uint32_t kDotColumns = 4;
 
 /// Whether tiles of 128 columns finish before those of 32. `a_round`: the number of rows, times 32
 /// columns each, that take as long as one round of wgmma tiles, measured on an H200.
-bool wgmma_is_faster(const Gemm& p) {
+bool wgmma_is_faster(const QuantizedJob& p) {
   const DType type = p.weight.format();
   const uint64_t a_round = type == DType::q4_1 ? 31000 : 22000;
   const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
@@ -235,7 +231,7 @@ bool wgmma_is_faster(const Gemm& p) {
 
 enum class Path : uint8_t { dot, few, many, wgmma };
 
-Path choose(const Gemm& p) {
+Path choose(const QuantizedJob& p) {
   const std::string_view forced = forced_gemm_path();
   const Gpu& gpu = p.weight.gpu;
   if (forced == "dot" || !gpu.has(Feature::byte_unit) || p.chunks == 0) return Path::dot;
@@ -267,7 +263,7 @@ void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& we
               const ConstView* residual) {
   if (out.layout.elems() == 0) return;
   const LinearOut to = linear_out(out, residual);
-  const Gemm gemm{to, x, weight};
+  const QuantizedJob gemm{to, x, weight};
   switch (choose(gemm)) {
     case Path::dot:
       if (x.rows() > 1 || !gemv(gemm)) gemv_columns(gemm);
@@ -304,8 +300,10 @@ void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWe
     Grid grid{{weight.row_groups(), pairs, 1}};
     grid.shared_bytes = segment * kChunkBytes;
     grid.pdl = true;
-    weight.gpu.launch("gemv", fmt::format("grouped_{}", name(weight.format())), grid, to, experts,
-                      blocks.q, blocks.scales, chunks, static_cast<uint32_t>(weight.n), segment);
+    kGroupedGemv(weight.format())
+        .launch(weight.gpu, grid,
+                {to, experts, blocks.q, blocks.scales, chunks, static_cast<uint32_t>(weight.n),
+                 segment});
   });
 }
 

@@ -1,17 +1,17 @@
 #include "wick/backend/gpu/linear/quantized_weight.h"
 
-#include <fmt/format.h>
+#include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 
 namespace wick::gpu {
 namespace {
 
-constexpr uint32_t kUnitRows = 16;
+const KernelFamily<RepackArgs, DType> kRepack("repack", "repack_{}");
 
 }  // namespace
 
 std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts) {
   const DType dtype = parts.front().dtype;
-  const UnitRow unit = unit_row(dtype);
+  const UnitPieces unit = unit_pieces(dtype);
   const uint32_t pieces = unit.quants + unit.scales;
   gpu.enter();
   auto weight = std::make_unique<QuantizedWeight>(gpu);
@@ -19,10 +19,8 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   weight->k = parts.front().layout.shape()[1];
   for (const ConstView& part : parts) weight->n += part.layout.shape()[0];
   const uint32_t chunks = weight->chunks();
-  const size_t align = gpu.device.kind == DeviceKind::cuda ? 32 : 128;
-  const size_t used_bytes = kUnitRows * (16 * size_t{pieces} + unit.tail);
-  const size_t unit_bytes = (used_bytes + align - 1) / align * align;
-  const size_t block_bytes_shared = unit_bytes * chunks;
+  const size_t block_bytes_shared =
+      size_t{unit_bytes(unit, gpu.device.kind == DeviceKind::hip)} * chunks;
   weight->bytes = block_bytes_shared * weight->row_groups();
   weight->units = gpu.pool.take(weight->bytes);
   auto* const units = static_cast<char*>(weight->units);
@@ -33,16 +31,16 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   }
 
   uint32_t first = 0;
-  const std::string kernel = fmt::format("repack_{}", name(dtype));
   for (const ConstView& part : parts) {
     const auto rows = static_cast<uint32_t>(part.layout.shape()[0]);
     if (rows == 0 || chunks == 0) continue;
     const uint64_t thread_blocks = (first + rows - 1) / kUnitRows - first / kUnitRows + 1;
     const uint64_t threads = thread_blocks * chunks * kUnitRows * pieces;
-    const Grid grid{{static_cast<unsigned>((threads + 255) / 256), 1, 1}};
+    const Grid grid{{static_cast<unsigned>((threads + kRepackThreads - 1) / kRepackThreads), 1, 1}};
     const auto* in = static_cast<const char*>(part.data) + bytes_of(dtype, part.layout.offset());
-    gpu.launch("repack", kernel, grid, weight->units, static_cast<const void*>(in), first, rows,
-               chunks, weight->blocks(), bytes_of(dtype, part.layout.stride(0)));
+    kRepack(dtype).launch(gpu, grid,
+                          {weight->units, in, first, rows, chunks, weight->blocks(),
+                           bytes_of(dtype, part.layout.stride(0))});
     first += rows;
   }
   gpu.synchronize();  // with PDL, kernels read weights before they wait for kernels in front

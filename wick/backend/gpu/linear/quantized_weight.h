@@ -9,26 +9,20 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/linear/linear_out.h"
+#include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/backend/gpu/linear/grouped.h"
 #include "wick/backend/gpu/linear/quantize_activations.h"
 #include "wick/base/quant.h"
 
 namespace wick::gpu {
 
-/// What a unit holds of a row (kernels/linear/quantized.h): pieces of 16 bytes of quants, pieces of
-/// scales, and bytes behind them.
-struct UnitRow {
-  uint32_t quants, scales, tail;
-};
-/// dtype: one of kOwnProducts.
-constexpr UnitRow unit_row(DType dtype) {
-  const QuantInfo& type = quant(dtype);
-  const bool super = info(dtype).block_elems > 32;
-  return {type.bits == 4   ? 8u
-          : type.bits == 6 ? 12u
-                           : 16u,  // five bits are stored as eight
-          !super && type.has_minimum() ? 2u : 1u, super && !type.has_minimum() ? 2u : 0u};
+/// What a unit of a dtype of kOwnProducts holds. Five bits are stored as eight.
+constexpr UnitPieces unit_pieces(DType dtype) {
+  return dtype == DType::q4_0   ? kUnitOfQ4_0
+         : dtype == DType::q4_1 ? kUnitOfQ4_1
+         : dtype == DType::q4_k ? kUnitOfQ4_K
+         : dtype == DType::q6_k ? kUnitOfQ6_K
+                                : kUnitOfQ8_0;
 }
 
 /// A weight in units of 16 rows by 256 values: see kernels/linear/quantized.h.
@@ -38,8 +32,8 @@ struct QuantizedWeight final : PreparedWeight {
   /// The format of the kernels that compute with it: q5_0 is stored as q8_0, with the same scales.
   DType format() const { return dtype == DType::q5_0 ? DType::q8_0 : dtype; }
   uint32_t blocks() const { return static_cast<uint32_t>(k / 32); }
-  uint32_t chunks() const { return (blocks() + 7) / 8; }
-  uint32_t row_groups() const { return static_cast<uint32_t>((n + 15) / 16); }
+  uint32_t chunks() const { return (blocks() + kChunkBlocks - 1) / kChunkBlocks; }
+  uint32_t row_groups() const { return static_cast<uint32_t>((n + kUnitRows - 1) / kUnitRows); }
 
   Gpu& gpu;
   void* units = nullptr;

@@ -1,46 +1,76 @@
 // Elementwise functions: kernels/map/map.h, where.gpu.
 
-#include <fmt/format.h>
-
 #include <limits>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/map/map_ops.h"
+#include "wick/backend/gpu/kernels/map/map_abi.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/backend/gpu/map/scalar.h"
 #include "wick/base/error.h"
 #include "wick/math/arithmetic.h"
 
 namespace wick::gpu {
+
+// The label of a row in kernel names is the op's name.
+#define WICK_UNARY(name, ...) std::string_view(#name),
+constexpr auto kernel_labels(UnaryRow) {
+  return std::array{
+#include "wick/op/ops.def"
+  };
+}
+#define WICK_UNARY_WITH(name, ...) std::string_view(#name),
+constexpr auto kernel_labels(UnaryWithRow) {
+  return std::array{
+#include "wick/op/ops.def"
+  };
+}
+#define WICK_BINARY(name, ...) std::string_view(#name),
+constexpr auto kernel_labels(BinaryRow) {
+  return std::array{
+#include "wick/op/ops.def"
+  };
+}
+
 namespace {
 
 /// The file with a dtype's kernels.
-const std::string& file_of(DType dtype) {
-  static const auto files = [] {
-    std::array<std::string, kDTypeCount> all;
-    for (size_t d = 0; d < all.size(); ++d) {
-      const auto one = static_cast<DType>(d);
-      all[d] = is_integer(one) ? "map_integers" : fmt::format("map_{}", name(one));
-    }
-    return all;
-  }();
-  return files[static_cast<size_t>(dtype)];
+std::string_view file_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "map_f32";
+    case DType::f16:
+      return "map_f16";
+    case DType::bf16:
+      return "map_bf16";
+    case DType::f8e4m3:
+      return "map_f8e4m3";
+    case DType::f64:
+      return "map_f64";
+    default:
+      return "map_integers";
+  }
+}
+template <class Row>
+std::string_view file_of_row(Row, DType dtype) {
+  return file_of(dtype);
 }
 
-/// The name of an op's kernel for a dtype. Names are made once, because formatting would cost a
-/// tenth of a launch.
-const std::string& kernel_of(Op op, DType dtype) {
-  static const auto kernels = [] {
-    std::array<std::array<std::string, kDTypeCount>, static_cast<size_t>(kOpCount)> all;
-    for (size_t o = 0; o < all.size(); ++o) {
-      for (size_t d = 0; d < all[o].size(); ++d) {
-        all[o][d] = fmt::format("{}_{}", name(static_cast<Op>(o)), name(static_cast<DType>(d)));
-      }
-    }
-    return all;
-  }();
-  return kernels[static_cast<size_t>(op)][static_cast<size_t>(dtype)];
-}
+const KernelFamily<UnaryArgs, UnaryRow, DType> kUnary(&file_of_row, "{}_{}");
+const KernelFamily<UnaryWithArgs, UnaryWithRow, DType> kUnaryWith(&file_of_row, "{}_{}");
+const KernelFamily<BinaryArgs, BinaryRow, DType> kBinary(&file_of_row, "{}_{}");
+const KernelFamily<TestArgs, DType> kTest(&file_of, "test_{}");
+const KernelFamily<CompareArgs, DType> kCompare(&file_of, "compare_{}");
+const KernelFamily<UnaryScalarArgs, DType> kUnaryScalar(&file_of, "unary_scalar_{}");
+const KernelFamily<UnaryWithScalarArgs, DType> kUnaryWithScalar(&file_of, "unary_with_scalar_{}");
+const KernelFamily<BinaryScalarArgs, DType> kBinaryScalar(&file_of, "binary_scalar_{}");
+const KernelFamily<TestScalarArgs, DType> kTestScalar(&file_of, "test_scalar_{}");
+const KernelFamily<CompareScalarArgs, DType> kCompareScalar(&file_of, "compare_scalar_{}");
+
+using ElementBytes = OneOf<1, 2, 4, 8>;
+using ConditionBytes = OneOf<1, 4, 8>;
+const KernelFamily<WhereArgs, ElementBytes, ConditionBytes> kWhere("where", "where_{}_{}");
+const KernelFamily<WhereScalarArgs, ElementBytes, ConditionBytes> kWhereScalar(
+    "where", "where_scalar_{}_{}");
 
 /// The index of an op among the rows of its kind.
 template <class Row>
@@ -168,65 +198,57 @@ void map(Op op, const std::array<const Layout*, N>& layouts, const std::array<Op
 
 void GpuBackend::unary(Op op, const View& out, const ConstView& in) {
   check_dtype(op, out.dtype);
-  const std::string& file = file_of(out.dtype);
+  const auto row = row_of<UnaryRow>(op);
   map<2>(
       op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
       [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
           uint32_t) {
-        gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], strided, rest);
+        kUnary(row, out.dtype).launch(gpu_, grid, {data[0], data[1], strided, rest});
       },
       [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
-        gpu_.launch(file, fmt::format("unary_scalar_{}", name(out.dtype)), grid, data[0], data[1],
-                    strided, row_of<UnaryRow>(op));
+        kUnaryScalar(out.dtype).launch(gpu_, grid, {data[0], data[1], strided, row});
       });
 }
 
 void GpuBackend::unary_with(Op op, const View& out, const ConstView& in, Scalar p, Scalar q) {
   check_dtype(op, out.dtype);
-  const std::string& file = file_of(out.dtype);
+  const auto row = row_of<UnaryWithRow>(op);
+  Number first{}, second{};
   with_compute_type(out.dtype, [&](auto zero) {
     using C = decltype(zero);
-    struct Numbers {
-      C p, q;
-    };
-    const Numbers numbers{convert<C>(p), convert<C>(q)};
-    map<2>(
-        op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
-        [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
-            uint32_t) {
-          gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], strided, rest,
-                      numbers);
-        },
-        [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
-          gpu_.launch(file, fmt::format("unary_with_scalar_{}", name(out.dtype)), grid, data[0],
-                      data[1], strided, row_of<UnaryWithRow>(op), numbers);
-        });
+    first = Number::of(convert<C>(p)), second = Number::of(convert<C>(q));
   });
-}
-
-void GpuBackend::test(Op op, const View& out, const ConstView& in) {
-  check_dtype(op, in.dtype);
-  const std::string& file = file_of(in.dtype);
   map<2>(
       op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
       [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
           uint32_t) {
-        gpu_.launch(file, fmt::format("test_{}", name(in.dtype)), grid, data[0], data[1], strided,
-                    rest, row_of<TestRow>(op));
+        kUnaryWith(row, out.dtype)
+            .launch(gpu_, grid, {data[0], data[1], strided, rest, first, second});
       },
       [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
-        gpu_.launch(file, fmt::format("test_scalar_{}", name(in.dtype)), grid, data[0], data[1],
-                    strided, row_of<TestRow>(op));
+        kUnaryWithScalar(out.dtype).launch(gpu_, grid,
+                                           {data[0], data[1], strided, row, first, second});
+      });
+}
+
+void GpuBackend::test(Op op, const View& out, const ConstView& in) {
+  check_dtype(op, in.dtype);
+  const auto row = row_of<TestRow>(op);
+  map<2>(
+      op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data, uint32_t rest,
+          uint32_t) {
+        kTest(in.dtype).launch(gpu_, grid, {data[0], data[1], strided, rest, row});
+      },
+      [&](const Grid& grid, const StridedIndex<2>& strided, const auto& data) {
+        kTestScalar(in.dtype).launch(gpu_, grid, {data[0], data[1], strided, row});
       });
 }
 
 void GpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstView& b) {
   check_dtype(op, out.dtype);
-  const std::string& file = file_of(out.dtype);
-  struct Divisions {
-    FaultLine* line;
-    uint64_t note;
-  } divisions{gpu_.fault_line(), 0};
+  const auto row = row_of<BinaryRow>(op);
+  Divisions divisions{gpu_.fault_line(), 0};
   if ((op == Op::div || op == Op::rem) && is_integer(out.dtype)) {
     divisions.note = gpu_.note(name(op), a, b, 0);
   }
@@ -234,29 +256,27 @@ void GpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstV
       op, {&out.layout, &a.layout, &b.layout}, {Operand(out), Operand(a), Operand(b)}, gpu_,
       [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data, uint32_t rest,
           uint32_t repeated) {
-        gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], data[2], strided, rest,
-                    repeated, divisions);
+        kBinary(row, out.dtype)
+            .launch(gpu_, grid, {data[0], data[1], data[2], strided, rest, repeated, divisions});
       },
       [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data) {
-        gpu_.launch(file, fmt::format("binary_scalar_{}", name(out.dtype)), grid, data[0], data[1],
-                    data[2], strided, row_of<BinaryRow>(op), divisions);
+        kBinaryScalar(out.dtype).launch(gpu_, grid,
+                                        {data[0], data[1], data[2], strided, row, divisions});
       });
 }
 
 void GpuBackend::compare(Op op, const View& out, const ConstView& a, const ConstView& b) {
   check_dtype(op, a.dtype);
-  const std::string& file = file_of(a.dtype);
   const Truth truth = truth_of(op);
   map<3>(
       op, {&out.layout, &a.layout, &b.layout}, {Operand(out), Operand(a), Operand(b)}, gpu_,
       [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data, uint32_t rest,
           uint32_t repeated) {
-        gpu_.launch(file, fmt::format("compare_{}", name(a.dtype)), grid, data[0], data[1], data[2],
-                    strided, rest, repeated, truth);
+        kCompare(a.dtype).launch(gpu_, grid,
+                                 {data[0], data[1], data[2], strided, rest, repeated, truth});
       },
       [&](const Grid& grid, const StridedIndex<3>& strided, const auto& data) {
-        gpu_.launch(file, fmt::format("compare_scalar_{}", name(a.dtype)), grid, data[0], data[1],
-                    data[2], strided, truth);
+        kCompareScalar(a.dtype).launch(gpu_, grid, {data[0], data[1], data[2], strided, truth});
       });
 }
 
@@ -267,17 +287,16 @@ void GpuBackend::where(const View& out, const ConstView& condition, const ConstV
     throw Error(ErrorKind::type, "where", "condition of this dtype", name(condition.dtype));
   }
   const std::array operands{Operand(out), Operand(condition), Operand(a), Operand(b)};
-  const std::string sizes = fmt::format("{}_{}", operands[0].bytes, operands[1].bytes);
   map<4>(
       Op::where, {&out.layout, &condition.layout, &a.layout, &b.layout}, operands, gpu_,
       [&](const Grid& grid, const StridedIndex<4>& strided, const auto& data, uint32_t rest,
           uint32_t repeated) {
-        gpu_.launch("where", "where_" + sizes, grid, data[0], data[1], data[2], data[3], strided,
-                    rest, repeated);
+        kWhere(operands[0].bytes, operands[1].bytes)
+            .launch(gpu_, grid, {data[0], data[1], data[2], data[3], strided, rest, repeated});
       },
       [&](const Grid& grid, const StridedIndex<4>& strided, const auto& data) {
-        gpu_.launch("where", "where_scalar_" + sizes, grid, data[0], data[1], data[2], data[3],
-                    strided);
+        kWhereScalar(operands[0].bytes, operands[1].bytes)
+            .launch(gpu_, grid, {data[0], data[1], data[2], data[3], strided});
       });
 }
 

@@ -1,17 +1,21 @@
 // Copies to another layout: kernels/move/copy.gpu, transpose.gpu and interleave.gpu.
 
-#include <fmt/format.h>
-
 #include <optional>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/layout/interleave.h"
-#include "wick/backend/gpu/kernels/layout/tile.h"
-#include "wick/backend/gpu/kernels/layout/windows.h"
+#include "wick/backend/gpu/kernels/move/move_abi.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 
 namespace wick::gpu {
 namespace {
+
+const KernelFamily<CopyArgs, OneOf<1, 2, 4, 8, 16>> kCopy("copy", "copy_{}");
+const KernelFamily<CopyWindowsArgs, OneOf<1, 2, 4>> kCopyWindows("copy", "copy_windows_{}");
+const KernelFamily<TransposeArgs, OneOf<1, 2, 4, 8, 16>> kTranspose("transpose", "transpose_{}");
+const KernelFamily<TransposeArgs, OneOf<1, 2>> kTransposeTogether("transpose",
+                                                                  "transpose_{}_together");
+const KernelFamily<InterleaveArgs, OneOf<1, 2, 4>> kDeinterleave("interleave", "deinterleave_{}");
+const KernelFamily<InterleaveArgs, OneOf<1, 2, 4>> kInterleave("interleave", "interleave_{}");
 
 /// The fewest rows and columns for which a tile in shared memory pays.
 constexpr int64_t kShort = 8;
@@ -57,7 +61,7 @@ void copy_turned(Gpu& gpu, const CollapsedDims<2>& collapsed,
   const uint32_t together = units_together(collapsed, operands, across);
   const auto side = static_cast<int64_t>(tile_side(bytes, together));
   const int64_t high = (rows.size + side - 1) / side, wide = (cols.size + side - 1) / side;
-  const std::string kernel = fmt::format("transpose_{}{}", bytes, together > 1 ? "_together" : "");
+  const Kernel<TransposeArgs> kernel = together > 1 ? kTransposeTogether(bytes) : kTranspose(bytes);
 
   Transposition t;
   t.rows = static_cast<uint32_t>(rows.size);
@@ -71,15 +75,15 @@ void copy_turned(Gpu& gpu, const CollapsedDims<2>& collapsed,
   for (size_t d = 0; d + 1 < collapsed.dims.size(); ++d) {
     if (d != across) outer.add(collapsed.dims[d].size, collapsed.dims[d].stride);
   }
-  outer.for_each_piece(high * wide * kMapThreads, [&](const StridedIndex<2>& strided,
-                                                      const auto& start) {
-    t.outer = strided;
-    Grid grid;
-    grid.blocks[0] = static_cast<unsigned>(strided.elems * high * wide);
-    grid.threads = kMapThreads;
-    grid.pdl = true;
-    gpu.launch("transpose", kernel, grid, operands[0].at(start[0]), operands[1].at(start[1]), t);
-  });
+  outer.for_each_piece(
+      high * wide * kMapThreads, [&](const StridedIndex<2>& strided, const auto& start) {
+        t.outer = strided;
+        Grid grid;
+        grid.blocks[0] = static_cast<unsigned>(strided.elems * high * wide);
+        grid.threads = kMapThreads;
+        grid.pdl = true;
+        kernel.launch(gpu, grid, {operands[0].at(start[0]), operands[1].at(start[1]), t});
+      });
 }
 
 /// Whether an operand's runs along a dim begin at multiples of 16 bytes.
@@ -139,6 +143,8 @@ void copy_interleaved(Gpu& gpu, const CollapsedDims<2>& collapsed,
     if (d != dims.plane && d != dims.place)
       images.add(collapsed.dims[d].size, collapsed.dims[d].stride);
   }
+  const Kernel<InterleaveArgs> kernel =
+      dims.interleaves ? kInterleave(bytes) : kDeinterleave(bytes);
   images.for_each_piece(
       tiles * kMapThreads, [&](const StridedIndex<2>& strided, const auto& start) {
         p.outer = strided;
@@ -146,9 +152,7 @@ void copy_interleaved(Gpu& gpu, const CollapsedDims<2>& collapsed,
         grid.blocks[0] = static_cast<unsigned>(strided.elems * tiles);
         grid.threads = kMapThreads;
         grid.pdl = true;
-        gpu.launch("interleave",
-                   fmt::format("{}_{}", dims.interleaves ? "interleave" : "deinterleave", bytes),
-                   grid, operands[0].at(start[0]), operands[1].at(start[1]), p);
+        kernel.launch(gpu, grid, {operands[0].at(start[0]), operands[1].at(start[1]), p});
       });
 }
 
@@ -172,9 +176,11 @@ void copy_windows(Gpu& gpu, const CollapsedDims<2>& collapsed,
   for (int64_t& stride : last.stride) stride *= units;
   windows.elems = collapsed.elems / inner.size * last.size;
   windows.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
-    const Windows w{inner.size, inner.stride[1]};
-    gpu.launch("copy", fmt::format("copy_windows_{}", bytes), spread(gpu, strided.elems, 1),
-               operands[0].at(start[0]), operands[1].at(start[1]), strided, w);
+    kCopyWindows(bytes).launch(gpu, spread(gpu, strided.elems, 1),
+                               {operands[0].at(start[0]),
+                                operands[1].at(start[1]),
+                                strided,
+                                {inner.size, inner.stride[1]}});
   });
 }
 
@@ -202,12 +208,11 @@ void GpuBackend::copy(const View& out, const ConstView& in) {
   }
   if (has_windows(collapsed, operands[0].bytes)) return copy_windows(gpu_, collapsed, operands);
   const int64_t bytes = operands[0].bytes;
-  const std::string kernel = fmt::format("copy_{}", bytes);
   for_each_tiled(collapsed, [&, &operands = operands](const CollapsedDims<2>& part) {
     part.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
-      gpu_.launch("copy", kernel,
-                  spread(gpu_, strided.elems, copy_unroll(static_cast<uint32_t>(bytes))),
-                  operands[0].at(start[0]), operands[1].at(start[1]), strided);
+      kCopy(bytes).launch(gpu_,
+                          spread(gpu_, strided.elems, copy_unroll(static_cast<uint32_t>(bytes))),
+                          {operands[0].at(start[0]), operands[1].at(start[1]), strided});
     });
   });
 }

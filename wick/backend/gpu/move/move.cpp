@@ -1,31 +1,41 @@
 // fill, iota and cast; copy is in copy.cpp, index_select in index/index_select.cpp.
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstring>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/index/ids.h"
+#include "wick/backend/gpu/kernels/move/move_abi.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/backend/gpu/map/scalar.h"
 
 namespace wick::gpu {
 namespace {
 
-/// A value repeated over 16 bytes. Kernels of smaller units read its first bytes.
-struct alignas(16) Unit {
-  std::array<char, 16> bytes{};
+const KernelFamily<FillArgs, OneOf<1, 2, 4, 8, 16>> kFill("copy", "fill_{}");
+const KernelFamily<IotaArgs, DType> kIota("iota", "iota_{}");
+const KernelFamily<IotaVectorizedArgs, DType> kIotaVectorized("iota", "iota_vectorized_{}");
 
-  Unit(Scalar value, DType dtype) {
-    with_storage_type(dtype, [&](auto zero) {
-      const auto element = convert<decltype(zero)>(value);
-      for (size_t i = 0; i < bytes.size(); i += sizeof element) {
-        std::memcpy(bytes.data() + i, &element, sizeof element);
-      }
-    });
-  }
-};
+/// The file with the casts from a dtype.
+std::string_view cast_file(DType from) {
+  const int32_t bytes = info(from).block_bytes;
+  return bytes == 8                                  ? "cast_from_long"
+         : bytes == 4                                ? "cast_from_words"
+         : from == DType::f16 || from == DType::bf16 ? "cast_from_halves"
+                                                     : "cast_from_short";
+}
+const KernelFamily<CastArgs, DType, DType> kCast([](DType from, DType) { return cast_file(from); },
+                                                 "cast_{}_{}");
+const KernelFamily<CastScalarArgs, DType> kCastScalar(&cast_file, "cast_scalar_{}");
+
+/// A value repeated over 16 bytes. Kernels of smaller units read its first bytes.
+void repeat(Scalar value, DType dtype, uint32_t (&words)[4]) {
+  with_storage_type(dtype, [&](auto zero) {
+    const auto element = convert<decltype(zero)>(value);
+    for (size_t i = 0; i < sizeof words; i += sizeof element) {
+      std::memcpy(reinterpret_cast<char*>(words) + i, &element, sizeof element);
+    }
+  });
+}
 
 /// Splits a dense run into an aligned part, whose address and size are multiples of 16 bytes, and
 /// the parts before and behind it. Everything else is one part.
@@ -48,26 +58,28 @@ void for_each_aligned(const CollapsedDims<1>& collapsed, const Operand& operand,
 }  // namespace
 
 void GpuBackend::fill(const View& out, Scalar value) {
-  const Unit unit(value, out.dtype);
+  FillArgs args{};
+  repeat(value, out.dtype, args.value);
   const Operand whole(out);
   for_each_aligned(collapse_for_map<1>({&out.layout}), whole, [&](const CollapsedDims<1>& part) {
     const auto [collapsed, to] = in_units<1>(part, {whole});
     const int64_t bytes = to[0].bytes;
-    const std::string kernel = fmt::format("fill_{}", bytes);
     collapsed.for_each_piece([&, &to = to](const StridedIndex<1>& strided, const auto& start) {
       const Grid grid = spread(gpu_, strided.elems, copy_unroll(static_cast<uint32_t>(bytes)));
-      gpu_.launch("copy", kernel, grid, to[0].at(start[0]), strided, unit);
+      args.out = to[0].at(start[0]);
+      args.strided = strided;
+      kFill(bytes).launch(gpu_, grid, args);
     });
   });
 }
 
 void GpuBackend::iota(const View& out, Scalar start, Scalar step) {
-  struct Sequence {
-    uint64_t first;
-    int64_t start, step;
-    double real_start, real_step;
-    uint64_t whole;
-  } sequence{0, start.i, step.i, start.f, step.f, start.is_integer && step.is_integer ? 1u : 0u};
+  Sequence sequence{0,
+                    static_cast<uint64_t>(start.i),
+                    static_cast<uint64_t>(step.i),
+                    start.f,
+                    step.f,
+                    start.is_integer && step.is_integer ? 1u : 0u};
   const Operand to(out);
   const int64_t pack = 16 / to.bytes;
   for_each_aligned(collapse<1>({&out.layout}), to, [&](const CollapsedDims<1>& part) {
@@ -76,11 +88,11 @@ void GpuBackend::iota(const View& out, Scalar start, Scalar step) {
     part.for_each_piece([&](const StridedIndex<1>& strided, const auto& at) {
       if (packs) {
         const auto count = static_cast<uint32_t>(strided.elems / pack);
-        gpu_.launch("iota", fmt::format("iota_vectorized_{}", name(out.dtype)),
-                    spread(gpu_, count, 1), to.at(at[0]), count, sequence);
+        kIotaVectorized(out.dtype).launch(gpu_, spread(gpu_, count, 1),
+                                          {to.at(at[0]), count, sequence});
       } else {
-        gpu_.launch("iota", fmt::format("iota_{}", name(out.dtype)),
-                    spread(gpu_, strided.elems, kMapEach), to.at(at[0]), strided, sequence);
+        kIota(out.dtype).launch(gpu_, spread(gpu_, strided.elems, kMapEach),
+                                {to.at(at[0]), strided, sequence});
       }
       sequence.first += strided.elems;
     });
@@ -94,28 +106,23 @@ void GpuBackend::cast(const View& out, const ConstView& in) {
   const std::array operands{Operand(out), Operand(in)};
   const auto to_bytes = static_cast<uint32_t>(operands[0].bytes);
   const auto from_bytes = static_cast<uint32_t>(operands[1].bytes);
-  const std::string_view file = from_bytes == 8   ? "cast_from_long"
-                                : from_bytes == 4 ? "cast_from_words"
-                                : in.dtype == DType::f16 || in.dtype == DType::bf16
-                                    ? "cast_from_halves"
-                                    : "cast_from_short";
   const auto packed = pack<2>(collapsed, operands, map_vec(to_bytes, from_bytes), false);
   if (packed.fits) {
-    const std::string kernel = fmt::format("cast_{}_{}", name(in.dtype), name(out.dtype));
     int64_t done = 0;
     packed.collapsed.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
       done += strided.elems;
       const uint32_t rest = done == packed.collapsed.elems ? packed.rest : 0;
-      gpu_.launch(file, kernel, spread(gpu_, strided.elems, map_unroll(to_bytes, from_bytes)),
-                  operands[0].at(start[0]), operands[1].at(start[1]), strided, rest);
+      kCast(in.dtype, out.dtype)
+          .launch(gpu_, spread(gpu_, strided.elems, map_unroll(to_bytes, from_bytes)),
+                  {operands[0].at(start[0]), operands[1].at(start[1]), strided, rest});
     });
     return;
   }
-  const std::string kernel = fmt::format("cast_scalar_{}", name(in.dtype));
   for_each_tiled(collapsed, [&](const CollapsedDims<2>& part) {
     part.for_each_piece([&](const StridedIndex<2>& strided, const auto& start) {
-      gpu_.launch(file, kernel, spread(gpu_, strided.elems, kMapEach), operands[0].at(start[0]),
-                  operands[1].at(start[1]), strided, static_cast<uint32_t>(out.dtype));
+      kCastScalar(in.dtype).launch(gpu_, spread(gpu_, strided.elems, kMapEach),
+                                   {operands[0].at(start[0]), operands[1].at(start[1]), strided,
+                                    static_cast<uint32_t>(out.dtype)});
     });
   });
 }

@@ -1,15 +1,30 @@
 #include "wick/backend/gpu/norm/norm.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/norm/norm_call.h"
+#include "wick/backend/gpu/kernels/norm/norm_abi.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
 
 namespace wick::gpu {
 namespace {
+
+using HeldPacks = OneOf<1, 4, 8, 16, 32>;
+const KernelFamily<RmsNormRowArgs> kRmsNormRowShort("norm_row", "rms_norm_row_short");
+const KernelFamily<RmsNormRowArgs> kRmsNormRowLong("norm_row", "rms_norm_row_long");
+const KernelFamily<RmsNormArgs, DType, HeldPacks> kRmsNorm("norm", "rms_norm_{}_{}");
+const KernelFamily<RmsNormArgs, DType, HeldPacks> kRmsNormByF32("norm", "rms_norm_{}_by_f32_{}");
+const KernelFamily<RmsNormStridedArgs, DType> kRmsNormStrided("norm_strided",
+                                                              "rms_norm_strided_{}");
+const KernelFamily<SoftmaxArgs, DType, HeldPacks> kSoftmax("softmax", "softmax_{}_{}");
+const KernelFamily<SoftmaxArgs, DType, HeldPacks> kSoftmaxAnywhere("softmax",
+                                                                   "softmax_anywhere_{}_{}");
+const KernelFamily<SoftmaxClusterArgs, DType> kSoftmaxCluster("softmax", "softmax_cluster_{}");
+const KernelFamily<SoftmaxArgs, DType> kSoftmaxStrided("softmax_strided", "softmax_strided_{}");
+const KernelFamily<SoftmaxColumnsArgs, DType> kSoftmaxColumns("softmax_strided",
+                                                              "softmax_columns_{}");
+const KernelFamily<SoftmaxShortArgs, DType, OneOf<8, 32>> kSoftmaxShort("softmax_strided",
+                                                                        "softmax_short_{}_{}");
 
 /// How rows along a dim are distributed over threads.
 class RowPlan {
@@ -57,7 +72,8 @@ class RowPlan {
   /// part in it.
   bool is_alone(unsigned rows) const {
     const unsigned most = is_amd() ? 4 : 8;  // more rows fill thread blocks that share the weights
-    return in_.dtype == DType::f32 && n_ % 4 == 0 && n_ > 256 && n_ <= 4 * kChunk &&
+    return in_.dtype == DType::f32 && n_ % 4 == 0 && n_ > 256 &&
+           n_ <= int64_t{kRowChunks} * kChunk &&
            rows <= most * static_cast<unsigned>(gpu_.info.multiprocessors);
   }
   bool is_amd() const { return gpu_.device.kind == DeviceKind::hip; }
@@ -89,8 +105,7 @@ class RowPlan {
     if (steps_ > 1) return spread(kept, each(), 64, 1, grid);
     NormRows rows = spread(kept, each(), 128, 1, grid);
     rows.width_log = short_width_log(rows.width_log);
-    // Each thread takes two rows.
-    const unsigned a_thread_block = grid.threads >> rows.width_log << 1;
+    const unsigned a_thread_block = (grid.threads >> rows.width_log) * held_rows(1);
     grid.blocks[0] = (kept.elems + a_thread_block - 1) / a_thread_block;
     return rows;
   }
@@ -112,9 +127,9 @@ class RowPlan {
     if (bytes > kMostBytes) return rows;  // a row takes the whole thread block
     const unsigned row_threads = 1u << (rows.width_log + rows.chunks_log);
     const auto thread_blocks = [&](unsigned threads) {
-      return divide_up(kept.elems, int64_t{threads / row_threads} * (steps_ > 1 ? 1 : 2));
+      return divide_up(kept.elems, int64_t{threads / row_threads} * held_rows(uint32_t(steps_)));
     };
-    unsigned threads = 1024;  // as in kernels/norm/norm.gpu
+    unsigned threads = kSharingThreads;
     while (threads > grid.threads && 5 * thread_blocks(threads) < 2 * gpu_.info.multiprocessors)
       threads -= grid.threads;
     grid.threads = threads;
@@ -127,7 +142,7 @@ class RowPlan {
     const bool fours = n_ % 4 == 0;
     const bool few = uint64_t{kept.elems} * threads_of(4) <
                      uint64_t{512} * static_cast<unsigned>(gpu_.info.multiprocessors);
-    NormRows rows = spread(kept, 4, few ? 64 : 256, 1, grid);
+    NormRows rows = spread(kept, 4, few ? 64 : kNormLineThreads, 1, grid);
     rows.in_packs = fours && in_access_.vectors_of(4) ? 1 : 0;
     rows.out_packs = fours && out_access_.vectors_of(4) ? 1 : 0;
     return rows;
@@ -218,24 +233,23 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
       const auto n = static_cast<uint32_t>(reduction.n);
       grid.pdl = true;
       grid.blocks[0] = kept.elems;
-      grid.threads = std::clamp((n / 4 + 31) / 32 * 32, 128u, 1024u);
+      grid.threads = std::clamp((n / 4 + 31) / 32 * 32, 128u, kNormRowThreads);
       grid.shared_bytes = (n + 127) / 128 * 128 * 4;
-      gpu.launch("norm_row", n <= kChunk ? "rms_norm_row_short" : "rms_norm_row_long", grid, y, x,
-                 kept, w, n, plan.out_spread(), plan.in_spread(), plan.spread_of(weight), eps);
+      (n <= kChunk ? kRmsNormRowShort : kRmsNormRowLong)().launch(
+          gpu, grid,
+          {static_cast<float*>(y), static_cast<const float*>(x), kept, static_cast<const float*>(w),
+           n, plan.out_spread(), plan.in_spread(), plan.spread_of(weight), eps});
     } else if (held) {
       grid.pdl = true;
       const int64_t bytes = bytes_of(weight.dtype, reduction.n);
       const NormRows rows =
           plan.is_amd() ? plan.spread_sharing(kept, bytes, grid) : plan.spread_held(kept, grid);
-      gpu.launch("norm",
-                 fmt::format("rms_norm_{}{}_{}", name(in.dtype),
-                             weight.dtype == in.dtype ? "" : "_by_f32", plan.steps()),
-                 grid, y, x, w, rows, eps);
+      (weight.dtype == in.dtype ? kRmsNorm : kRmsNormByF32)(in.dtype, plan.steps())
+          .launch(gpu, grid, {y, x, w, rows, eps});
     } else {
       const Weights weights{w, weight.layout.stride(0), weight.dtype == DType::f32 ? 1u : 0u};
       const NormRows rows = plan.spread_strided(kept, grid);
-      gpu.launch("norm_strided", fmt::format("rms_norm_strided_{}", name(in.dtype)), grid, y, x,
-                 weights, rows, eps);
+      kRmsNormStrided(in.dtype).launch(gpu, grid, {y, x, weights, rows, eps});
     }
   });
 }
@@ -249,48 +263,46 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
   const int64_t cluster = plan.cluster();
   const int64_t whole = short_columns(reduction, out, in, dim);
   const uint32_t wants_log = log ? 1 : 0;
-  reduction.kept.for_each_piece(
-      reduction.most_threads(), [&](const StridedIndex<2>& kept, const auto& start) {
-        const void* x = advance(in.data, in.dtype, start[0]);
-        void* y = advance(out.data, out.dtype, start[1]);
-        Grid grid;
-        if (cluster != 0) {
-          const NormRows rows = plan.spread_cluster(kept, cluster, grid);
-          gpu.launch("softmax", fmt::format("softmax_cluster_{}", name(in.dtype)), grid, y, x, rows,
-                     wants_log, static_cast<uint32_t>(cluster));
-        } else if (!held && plan.can_be_anywhere()) {
-          const NormRows rows = plan.spread_anywhere(kept, grid);
-          gpu.launch("softmax", fmt::format("softmax_anywhere_{}_{}", name(in.dtype), plan.steps()),
-                     grid, y, x, rows, wants_log);
-        } else if (held) {
-          const NormRows rows = plan.spread_held(kept, grid);
-          // A thread block takes up to four long rows of 16-bit elements, if there are enough
-          // thread blocks.
-          const unsigned enough = 8 * static_cast<unsigned>(gpu.info.multiprocessors);
-          const unsigned most = in.dtype == DType::f32 || plan.steps() < 16 ? 1u : 4u;
-          const unsigned turns = std::clamp(grid.blocks[0] / enough, 1u, most);
-          grid.blocks[0] = (grid.blocks[0] + turns - 1) / turns;
-          gpu.launch("softmax", fmt::format("softmax_{}_{}", name(in.dtype), plan.steps()), grid, y,
-                     x, rows, wants_log);
-        } else if (whole != 0) {
-          Columns columns = columns_of(kept, reduction.n);
-          grid.threads = 256;
-          columns.strips = static_cast<uint32_t>(
-              divide_up(columns.columns, grid.threads * 4 / bytes_of(in.dtype, 1)));
-          grid.blocks[0] = columns.outer.elems * columns.strips;
-          gpu.launch("softmax_strided", fmt::format("softmax_short_{}_{}", name(in.dtype), whole),
-                     grid, y, x, columns, static_cast<uint32_t>(reduction.reduced_step()),
-                     static_cast<uint32_t>(out.layout.stride(dim)), wants_log);
-        } else if (reduction.is_across()) {
-          const Columns columns = softmax_columns(kept, reduction.n, grid);
-          gpu.launch("softmax_strided", fmt::format("softmax_columns_{}", name(in.dtype)), grid, y,
-                     x, columns, reduction.reduced_step(), out.layout.stride(dim), wants_log);
-        } else {
-          const NormRows rows = plan.spread_strided(kept, grid);
-          gpu.launch("softmax_strided", fmt::format("softmax_strided_{}", name(in.dtype)), grid, y,
-                     x, rows, wants_log);
-        }
-      });
+  reduction.kept.for_each_piece(reduction.most_threads(), [&](const StridedIndex<2>& kept,
+                                                              const auto& start) {
+    const void* x = advance(in.data, in.dtype, start[0]);
+    void* y = advance(out.data, out.dtype, start[1]);
+    Grid grid;
+    if (cluster != 0) {
+      const NormRows rows = plan.spread_cluster(kept, cluster, grid);
+      kSoftmaxCluster(in.dtype).launch(gpu, grid,
+                                       {y, x, rows, wants_log, static_cast<uint32_t>(cluster)});
+    } else if (!held && plan.can_be_anywhere()) {
+      const NormRows rows = plan.spread_anywhere(kept, grid);
+      kSoftmaxAnywhere(in.dtype, plan.steps()).launch(gpu, grid, {y, x, rows, wants_log});
+    } else if (held) {
+      const NormRows rows = plan.spread_held(kept, grid);
+      // A thread block takes up to four long rows of 16-bit elements, if there are enough thread
+      // blocks.
+      const unsigned enough = 8 * static_cast<unsigned>(gpu.info.multiprocessors);
+      const unsigned most = in.dtype == DType::f32 || plan.steps() < 16 ? 1u : 4u;
+      const unsigned turns = std::clamp(grid.blocks[0] / enough, 1u, most);
+      grid.blocks[0] = (grid.blocks[0] + turns - 1) / turns;
+      kSoftmax(in.dtype, plan.steps()).launch(gpu, grid, {y, x, rows, wants_log});
+    } else if (whole != 0) {
+      Columns columns = columns_of(kept, reduction.n);
+      grid.threads = kNormLineThreads;
+      columns.strips = static_cast<uint32_t>(
+          divide_up(columns.columns, grid.threads * 4 / bytes_of(in.dtype, 1)));
+      grid.blocks[0] = columns.outer.elems * columns.strips;
+      kSoftmaxShort(in.dtype, whole)
+          .launch(gpu, grid,
+                  {y, x, columns, static_cast<uint32_t>(reduction.reduced_step()),
+                   static_cast<uint32_t>(out.layout.stride(dim)), wants_log});
+    } else if (reduction.is_across()) {
+      const Columns columns = softmax_columns(kept, reduction.n, grid);
+      kSoftmaxColumns(in.dtype).launch(
+          gpu, grid, {y, x, columns, reduction.reduced_step(), out.layout.stride(dim), wants_log});
+    } else {
+      const NormRows rows = plan.spread_strided(kept, grid);
+      kSoftmaxStrided(in.dtype).launch(gpu, grid, {y, x, rows, wants_log});
+    }
+  });
 }
 
 void GpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight,

@@ -1,8 +1,9 @@
 #include "wick/backend/gpu/reduce/reduce.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <type_traits>
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
@@ -10,35 +11,53 @@
 namespace wick::gpu {
 namespace {
 
+/// The suffix of the kernels of rows and columns: the dtype of floats, the width of integers.
+enum class SumElement { f64, f16, bf16, f8e4m3, u32, u16, u8, u64, f32 };
+constexpr std::array<std::string_view, 9> kernel_labels(SumElement) {
+  return {"f64", "f16", "bf16", "f8e4m3", "u32", "u16", "u8", "u64", "f32"};
+}
+/// The suffix of the kernels of combine.gpu: the type of partial results.
+enum class PartialSum { f64, f32, u32, u64 };
+constexpr std::array<std::string_view, 4> kernel_labels(PartialSum) {
+  return {"f64", "f32", "u32", "u64"};
+}
+
+const KernelFamily<SumRowsArgs, Op, SumElement> kSumRows("reduce", "{}_rows_{}");
+const KernelFamily<SumRowsArgs, Op, SumElement> kSumStrided("reduce", "{}_strided_{}");
+const KernelFamily<SumColumnsArgs, Op, SumElement> kSumColumns("reduce_columns", "{}_columns_{}");
+const KernelFamily<SumColumnsArgs, Op, SumElement> kSumWideColumns("reduce_columns",
+                                                                   "{}_wide_columns_{}");
+const KernelFamily<CombineSumsArgs, Op, PartialSum> kCombineSums("combine", "combine_{}_{}");
+
 /// The kernels of a dtype's ordered reductions.
 struct SumType {
-  const char* elements;  // suffix of the kernels of rows and columns
-  const char* sum;       // suffix of the kernels of combine.gpu
-  uint32_t kind;         // number of the dtype in combine.gpu
-  size_t bytes;          // bytes of a partial result
+  SumElement elements;
+  PartialSum sum;
+  StoredAs as;   // how combine.gpu stores results
+  size_t bytes;  // bytes of a partial result
 };
 
 SumType sum_type(DType dtype) {
   switch (dtype) {
     case DType::f64:
-      return {"f64", "f64", 0, 8};
+      return {SumElement::f64, PartialSum::f64, StoredAs::partial, 8};
     case DType::f16:
-      return {"f16", "f32", 1, 4};
+      return {SumElement::f16, PartialSum::f32, StoredAs::f16, 4};
     case DType::bf16:
-      return {"bf16", "f32", 2, 4};
+      return {SumElement::bf16, PartialSum::f32, StoredAs::bf16, 4};
     case DType::f8e4m3:
-      return {"f8e4m3", "f32", 3, 4};
+      return {SumElement::f8e4m3, PartialSum::f32, StoredAs::f8e4m3, 4};
     case DType::u32:
     case DType::i32:
-      return {"u32", "u32", 0, 4};
+      return {SumElement::u32, PartialSum::u32, StoredAs::partial, 4};
     case DType::i16:
-      return {"u16", "u32", 1, 4};
+      return {SumElement::u16, PartialSum::u32, StoredAs::u16, 4};
     case DType::u8:
-      return {"u8", "u32", 2, 4};
+      return {SumElement::u8, PartialSum::u32, StoredAs::u8, 4};
     case DType::i64:
-      return {"u64", "u64", 0, 8};
+      return {SumElement::u64, PartialSum::u64, StoredAs::partial, 8};
     default:
-      return {"f32", "f32", 0, 4};
+      return {SumElement::f32, PartialSum::f32, StoredAs::partial, 4};
   }
 }
 
@@ -101,14 +120,13 @@ class SumLauncher {
     while (grid.threads > least && threads < enough * grid.threads) grid.threads /= 2;
     grid.blocks[0] = static_cast<unsigned>((threads + grid.threads - 1) / grid.threads);
     with_partials(y, kept, 1, rows.blocks, [&](void* partials) {
-      gpu_.launch("reduce",
-                  fmt::format("{}_{}_{}", name(op_), dense ? "rows" : "strided", type_.elements),
-                  grid, y, partials, x, rows, line_, divisor_);
+      (dense ? kSumRows : kSumStrided)(op_, type_.elements)
+          .launch(gpu_, grid, {y, partials, x, rows, line_, divisor_});
     });
   }
 
   void columns(void* y, const void* x, const StridedIndex<2>& kept) const {
-    const int64_t elem = bytes_of(in_.dtype, 1), most = elem == 1 ? 8 : 16 / elem;
+    const int64_t most = wide_columns(static_cast<uint32_t>(bytes_of(in_.dtype, 1)));
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, reduction_.n);
     c.block = kChunk;
@@ -133,9 +151,8 @@ class SumLauncher {
     grid.threads = 1u << (c.lanes_log + c.across_log);
     grid.blocks[0] = c.outer.elems * c.blocks * c.strips;
     with_partials(y, kept, c.columns, c.blocks, [&](void* partials) {
-      gpu_.launch("reduce_columns",
-                  fmt::format("{}_{}columns_{}", name(op_), wide ? "wide_" : "", type_.elements),
-                  grid, y, partials, x, c, line_, divisor_);
+      (wide ? kSumWideColumns : kSumColumns)(op_, type_.elements)
+          .launch(gpu_, grid, {y, partials, x, c, line_, divisor_});
     });
   }
 
@@ -165,8 +182,8 @@ class SumLauncher {
     Grid grid{{static_cast<unsigned>((threads + kRowThreads - 1) / kRowThreads), 1, 1}};
     grid.pdl = true;
     const Scratch next(gpu_, last ? 1 : size_t{kept.elems} * partials.blocks_out * type_.bytes);
-    gpu_.launch("combine", fmt::format("combine_{}_{}", name(op_), type_.sum), grid, y,
-                last ? nullptr : next.data(), from, partials, divisor_, type_.kind);
+    kCombineSums(op_, type_.sum)
+        .launch(gpu_, grid, {y, last ? nullptr : next.data(), from, partials, divisor_, type_.as});
     if (!last) combine(y, next.data(), kept, columns, partials.blocks_out);
   }
 
@@ -179,6 +196,38 @@ class SumLauncher {
   const SumType type_;
   const Line line_;
 };
+
+/// Widths in bits of the elements whose keys have type K.
+template <class K>
+using ElementBits = std::conditional_t<sizeof(K) == 8, OneOf<64>, OneOf<8, 16, 32>>;
+/// The width of K in bits.
+template <class K>
+using KeyBits = OneOf<8 * sizeof(K)>;
+
+/// Kernels with keys of type K.
+template <class K>
+struct MinMaxKernels {
+  using Bits = ElementBits<K>;
+  const KernelFamily<MinMaxRowsArgs<K>, Bits> rows{"min_max", "min_max_rows_u{}"};
+  const KernelFamily<MinMaxRowsArgs<K>, Bits> lines{"min_max", "min_max_strided_u{}"};
+  const KernelFamily<MinMaxShortRowsArgs<K>, Bits> short_rows{"min_max", "min_max_short_rows_u{}"};
+  const KernelFamily<MinMaxColumnsArgs<K>, Bits> columns{"min_max_columns", "min_max_columns_u{}"};
+  const KernelFamily<MinMaxColumnsArgs<K>, Bits> wide_columns{"min_max_columns",
+                                                              "min_max_wide_columns_u{}"};
+  const KernelFamily<MinMaxFewColumnsArgs<K>, Bits> few_columns{"min_max_columns",
+                                                                "min_max_few_columns_u{}"};
+  const KernelFamily<CombineMinMaxArgs<K>, KeyBits<K>> combine{"min_max", "combine_min_max_u{}"};
+};
+const MinMaxKernels<uint32_t> kMinMax32;
+const MinMaxKernels<uint64_t> kMinMax64;
+template <class K>
+const MinMaxKernels<K>& min_max_kernels() {
+  if constexpr (sizeof(K) == 8) {
+    return kMinMax64;
+  } else {
+    return kMinMax32;
+  }
+}
 
 /// Launches max, min, argmax or argmin.
 class MinMaxLauncher {
@@ -263,7 +312,7 @@ class MinMaxLauncher {
     Rows rows;
     rows.kept = kept;
     rows.n = static_cast<uint64_t>(n);
-    const bool is_short = dense && packs <= 8;
+    const bool is_short = dense && packs <= int64_t{kShortMinMaxPacks};
     rows.width_log = ceil_log(static_cast<uint64_t>(is_short ? packs : divide_up(packs, 8)));
     rows.width_log = std::min(rows.width_log, 8u);
     if (beside) {
@@ -280,22 +329,21 @@ class MinMaxLauncher {
     const unsigned a_thread_block = kRowThreads * (is_short ? kShortMinMaxes : 1);
     const Grid grid{{static_cast<unsigned>((threads + a_thread_block - 1) / a_thread_block), 1, 1}};
     if (is_short) {
-      gpu_.launch("min_max", fmt::format("min_max_short_rows_u{}", 8 * elem_), grid, target(y), x,
-                  rows, rule<K>());
+      min_max_kernels<K>().short_rows(8 * elem_).launch(gpu_, grid,
+                                                        {target(y), x, rows, rule<K>()});
       return;
     }
     with_partials<K>(y, kept, 1, rows.blocks,
                      [&](const MinMaxTarget& target, const MinMaxPartials<K>& partials) {
-                       gpu_.launch(
-                           "min_max",
-                           fmt::format("min_max_{}_u{}", dense ? "rows" : "strided", 8 * elem_),
-                           grid, target, partials, x, rows, line_, rule<K>());
+                       const MinMaxKernels<K>& kernels = min_max_kernels<K>();
+                       (dense ? kernels.rows : kernels.lines)(8 * elem_).launch(
+                           gpu_, grid, {target, partials, x, rows, line_, rule<K>()});
                      });
   }
 
   template <class K>
   void columns(void* y, const void* x, const StridedIndex<2>& kept) const {
-    const int64_t most = elem_ == 1 ? 8 : 16 / elem_, n = reduction_.n;
+    const int64_t most = wide_columns(static_cast<uint32_t>(elem_)), n = reduction_.n;
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, n);
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
@@ -318,16 +366,15 @@ class MinMaxLauncher {
     grid.threads = 1u << (c.lanes_log + c.across_log);
     grid.blocks[0] = c.outer.elems * c.blocks * c.strips;
     if (alone && wide && n <= int64_t{kFewMinMaxes} && line_.rank == 1) {
-      gpu_.launch("min_max_columns", fmt::format("min_max_few_columns_u{}", 8 * elem_), grid,
-                  target(y), x, c, line_.stride[0], rule<K>());
+      min_max_kernels<K>().few_columns(8 * elem_).launch(
+          gpu_, grid, {target(y), x, c, line_.stride[0], rule<K>()});
       return;
     }
     with_partials<K>(y, kept, c.columns, c.blocks,
                      [&](const MinMaxTarget& target, const MinMaxPartials<K>& partials) {
-                       gpu_.launch(
-                           "min_max_columns",
-                           fmt::format("min_max_{}columns_u{}", wide ? "wide_" : "", 8 * elem_),
-                           grid, target, partials, x, c, line_, rule<K>());
+                       const MinMaxKernels<K>& kernels = min_max_kernels<K>();
+                       (wide ? kernels.wide_columns : kernels.columns)(8 * elem_).launch(
+                           gpu_, grid, {target, partials, x, c, line_, rule<K>()});
                      });
   }
 
@@ -350,8 +397,9 @@ class MinMaxLauncher {
     const uint64_t threads = uint64_t{kept.elems} << partials.width_log;
     Grid grid{{static_cast<unsigned>((threads + kRowThreads - 1) / kRowThreads), 1, 1}};
     grid.pdl = true;
-    gpu_.launch("min_max", fmt::format("combine_min_max_u{}", 8 * sizeof(K)), grid, target(y),
-                partial, partials, rule<K>());
+    min_max_kernels<K>()
+        .combine(8 * sizeof(K))
+        .launch(gpu_, grid, {target(y), partial, partials, rule<K>()});
   }
 
   Gpu& gpu_;

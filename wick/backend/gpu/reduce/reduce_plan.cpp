@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "wick/backend/gpu/kernels/device/features.h"
+
 namespace wick::gpu {
 
 Reduction::Reduction(const Layout& in, const Layout& out, uint32_t dims)
@@ -42,8 +44,8 @@ bool Reduction::has_dense_columns(const void* data, DType dtype, int64_t each) c
 int64_t Reduction::most_threads() const {
   // Rows take 128 threads for each of 8 chunks. With fewer columns than a thread block has, each
   // column takes a warp.
-  constexpr int64_t kMost = 1024, kWarp = 32;
-  return std::max(kWarp, std::min(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), kMost));
+  constexpr int64_t kMost = 1024;
+  return std::clamp(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), int64_t{kWarp}, kMost);
 }
 
 Line Reduction::line() const {

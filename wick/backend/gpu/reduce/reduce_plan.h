@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 
 namespace wick::gpu {

@@ -4,7 +4,7 @@
 // combination of chunks, and elements whose dtype is known at run time. The order of operations is
 // that of docs/design/numerics/attention.md.
 
-#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 #include "wick/backend/gpu/kernels/device/element.h"
 
 namespace wick::gpu {

@@ -3,16 +3,12 @@
 // What a thread block of decode.gpu keeps in its shared memory, and what it takes there from
 // elsewhere than the cache.
 
-#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 #include "wick/backend/gpu/kernels/device/device.h"
 
 namespace wick::gpu {
 
-inline constexpr u32 kDecodeThreads = 256, kDecodeWarps = kDecodeThreads / kWarp;
-
-// Where thread blocks share a chunk there are 4 or 8, and each has so many keys of it at most, a
-// bit apart from the next row for the banks' sake, and 32 elements of values.
-inline constexpr u32 kClusterKeys = 64, kClusterPitch = kClusterKeys + 8, kClusterWidth = 32;
+inline constexpr u32 kDecodeWarps = kDecodeThreads / kWarp;
 
 /// How a chunk's keys and values come into chains.
 enum class DecodeForm : u32 {

@@ -14,7 +14,7 @@ struct DecodeStream {
   using Work = Decode<T, DecodeForm::stream>;
   using Chunk = typename Work::Chunk;
   using NewPairs = typename Work::NewPairs;
-  static constexpr u32 kPieces = 4, kPieceBytes = 16384;
+  static constexpr u32 kPieces = kStreamPieces, kPieceBytes = kStreamPieceBytes;
   static constexpr u32 kPer = Work::kPer, kCopies = kPieceBytes / 16 / kDecodeThreads;
   /// Of a piece of keys; and of them copies of 16 bytes.
   static constexpr u32 kElements = kPieceBytes / (kAttentionChunk * sizeof(T));

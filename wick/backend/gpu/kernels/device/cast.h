@@ -8,6 +8,7 @@
 // Bytes moved: each element is read once and written once.
 
 #include "wick/backend/gpu/kernels/layout/elementwise.h"
+#include "wick/backend/gpu/kernels/move/move_abi.h"
 
 namespace wick::gpu {
 
@@ -82,15 +83,14 @@ WICK_DEVICE void cast_scalar(void* out, const From* WICK_RESTRICT in,
 
 }  // namespace wick::gpu
 
-#define WICK_CAST_KERNEL(from, to)                                     \
-  WICK_KERNEL(cast_##from##_##to, wick::gpu::kMapThreads)              \
-  (wick::gpu::Storage_##to * out, const wick::gpu::Storage_##from* in, \
-   const wick::gpu::StridedIndex<2> strided, wick::math::u32 rest) {   \
-    wick::gpu::cast_vectorized(out, in, strided, rest);                \
+#define WICK_CAST_KERNEL(from, to)                                                     \
+  WICK_KERNEL(cast_##from##_##to, CastArgs, wick::gpu::kMapThreads) {                  \
+    wick::gpu::cast_vectorized(static_cast<wick::gpu::Storage_##to*>(args.out),        \
+                               static_cast<const wick::gpu::Storage_##from*>(args.in), \
+                               args.strided, args.rest);                               \
   }
 #define WICK_CAST_SCALAR(from)                                                               \
-  WICK_KERNEL(cast_scalar_##from, wick::gpu::kMapThreads)                                    \
-  (void* out, const wick::gpu::Storage_##from* in, const wick::gpu::StridedIndex<2> strided, \
-   wick::math::u32 to) {                                                                     \
-    wick::gpu::cast_scalar(out, in, strided, to);                                            \
+  WICK_KERNEL(cast_scalar_##from, CastScalarArgs, wick::gpu::kMapThreads) {                  \
+    wick::gpu::cast_scalar(args.out, static_cast<const wick::gpu::Storage_##from*>(args.in), \
+                           args.strided, args.to);                                           \
   }

@@ -24,6 +24,7 @@
 // limits each thread's registers accordingly. The least number of resident blocks is ignored: clang
 // chooses the occupancy itself.
 #define WICK_BOUNDS(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#define WICK_ARGUMENTS
 #else
 #define WICK_AMD 0
 #define WICK_DEVICE __device__ __forceinline__
@@ -31,20 +32,26 @@
 #define WICK_SHARED __shared__
 #define WICK_GLOBAL __global__
 #define WICK_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
+// Arguments are read in parameter memory. Taking the address of one makes no copy.
+#define WICK_ARGUMENTS __grid_constant__
 #endif
 #define WICK_RESTRICT __restrict__
 
-/// `WICK_KERNEL(name, threads)(arguments) { … }` defines a kernel with exactly this name, for
-/// thread blocks of at most `threads`. A further argument is the least number of thread blocks that
-/// a multiprocessor must hold at once.
-#define WICK_KERNEL(name, ...) extern "C" WICK_GLOBAL void WICK_BOUNDS(__VA_ARGS__) name
+/// `WICK_KERNEL(name, Args, threads) { … }` defines a kernel with exactly this name, for thread
+/// blocks of at most `threads`. It takes the struct wick::gpu::Args by value, as `args`. A further
+/// argument is the least number of thread blocks that a multiprocessor must hold at once.
+///
+/// Some kernels copy a small struct of pointers out of `args` before they pass it to functions by
+/// reference. AMD's compiler then knows that the pointers point to global memory, and NVIDIA's
+/// compiler keeps fewer registers. Structs that are indexed at run time, such as a strided index,
+/// must not be copied: the copy would be in local memory.
+#define WICK_KERNEL(name, Args, ...)                   \
+  extern "C" WICK_GLOBAL void WICK_BOUNDS(__VA_ARGS__) \
+      name(WICK_ARGUMENTS const wick::gpu::Args args)
 
 namespace wick::gpu {
 
 using namespace wick::math;
-
-/// Lanes of a warp.
-inline constexpr u32 kWarp = 32;
 
 /// The most that one load or store moves.
 struct alignas(16) Bytes16 {

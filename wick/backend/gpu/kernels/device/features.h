@@ -72,6 +72,9 @@
 
 namespace wick::gpu {
 
+/// Lanes of a warp, on every device.
+inline constexpr math::u32 kWarp = 32;
+
 /// Bits of an image's feature word.
 enum class Feature : math::u32 {
   matrix_unit = 1,   ///< multiplies f16 and bf16 matrices: mma.h

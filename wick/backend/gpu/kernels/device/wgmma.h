@@ -51,9 +51,6 @@ WICK_DEVICE void wait(Barrier& b, u32 parity) {
 
 // ---- Tensor copies (TMA).
 
-/// Declares a kernel parameter that holds a tensor map. Copies read it in parameter memory.
-#define WICK_COPY_MAP const __grid_constant__ wick::gpu::CopyMap
-
 /// Copies the box at these coordinates, in elements; x counts along the dim that is contiguous in
 /// memory. Elements outside the matrix become zeros. The bytes count at the barrier.
 WICK_DEVICE void copy_box(void* to, const CopyMap& map, i32 x, i32 y, i32 z, Barrier& b) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "wick/backend/gpu/kernels/device/device.h"
-#include "wick/backend/gpu/kernels/index/ids.h"
+#include "wick/backend/gpu/kernels/index/index_abi.h"
 
 namespace wick::gpu {
 
@@ -10,15 +10,15 @@ namespace wick::gpu {
 WICK_DEVICE i64 read_id(const Ids& ids, i64 at) {
   i64 id;
   bool zeros = false;
-  if (ids.type == IdType::u8) {
+  if (ids.type == IdType::id_u8) {
     const u8 x = static_cast<const u8*>(ids.data)[at];
     id = x;
     zeros = x == 0xff;
-  } else if (ids.type == IdType::u32) {
+  } else if (ids.type == IdType::id_u32) {
     const u32 x = static_cast<const u32*>(ids.data)[at];
     id = x;
     zeros = x == ~u32{0};
-  } else if (ids.type == IdType::i32) {
+  } else if (ids.type == IdType::id_i32) {
     id = static_cast<const i32*>(ids.data)[at];
   } else {
     id = static_cast<const i64*>(ids.data)[at];

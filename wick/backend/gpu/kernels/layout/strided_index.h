@@ -57,4 +57,10 @@ struct StridedIndex {
   }
 };
 
+/// Elements `step` apart. wide: they are contiguous, and aligned to four.
+struct Spread {
+  i64 step;
+  u32 wide;
+};
+
 }  // namespace wick::gpu

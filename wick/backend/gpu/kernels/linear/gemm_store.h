@@ -3,7 +3,7 @@
 // Stores the sums of a gemm: the epilogue.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/linear/gemm.h"
+#include "wick/backend/gpu/kernels/linear/gemm_abi.h"
 
 namespace wick::gpu {
 

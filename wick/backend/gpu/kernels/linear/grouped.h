@@ -3,7 +3,7 @@
 // grouped_linear: finds the weight that a thread block multiplies by.
 
 #include "wick/backend/gpu/kernels/device/device.h"
-#include "wick/backend/gpu/kernels/linear/grouped_call.h"
+#include "wick/backend/gpu/kernels/linear/grouped_abi.h"
 
 namespace wick::gpu {
 

@@ -17,8 +17,6 @@
 
 namespace wick::gpu {
 
-inline constexpr u32 kLoopThreads = 256;
-
 /// Rows of a matrix, of which a tile begins at the first; `rows` of them exist.
 template <class T>
 struct TileRows {

@@ -20,41 +20,34 @@
 // nibble.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/linear/linear_out.h"
+#include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/math/activation.h"
 
 namespace wick::gpu {
 
-/// Rows of a unit; blocks of a chunk.
-inline constexpr u32 kUnitRows = 16, kChunkBlocks = math::kChunkBlocks;
-
 /// kQuants: pieces of quants. kScales: pieces behind them. kTail: bytes of each row behind those.
-struct Q4_0 {
-  static constexpr u32 kQuants = 8, kScales = 1, kTail = 0;
+template <UnitPieces kOf>
+struct Unit {
+  static constexpr UnitPieces kPieces = kOf;
+  static constexpr u32 kQuants = kOf.quants, kScales = kOf.scales, kTail = kOf.tail;
+};
+struct Q4_0 : Unit<kUnitOfQ4_0> {
   static constexpr bool kMinimum = false;
 };
-struct Q4_1 {
-  static constexpr u32 kQuants = 8, kScales = 2, kTail = 0;
+struct Q4_1 : Unit<kUnitOfQ4_1> {
   static constexpr bool kMinimum = true;
 };
-struct Q8_0 {
-  static constexpr u32 kQuants = 16, kScales = 1, kTail = 0;
+struct Q8_0 : Unit<kUnitOfQ8_0> {
   static constexpr bool kMinimum = false;
 };
-struct Q4_K {
-  static constexpr u32 kQuants = 8, kScales = 1, kTail = 0;
+struct Q4_K : Unit<kUnitOfQ4_K> {
   static constexpr bool kMinimum = true;
 };
-struct Q6_K {
-  static constexpr u32 kQuants = 12, kScales = 1, kTail = 2;
+struct Q6_K : Unit<kUnitOfQ6_K> {
   static constexpr bool kMinimum = false;
 };
-inline constexpr u32 kPieceBytes = 16 * kUnitRows;
-inline constexpr u32 kUnitAlign = WICK_AMD ? 128 : 32;
 template <class Q>
-inline constexpr u32 kUnitBytes = (kPieceBytes * (Q::kQuants + Q::kScales) + kUnitRows * Q::kTail +
-                                   kUnitAlign - 1) /
-                                  kUnitAlign* kUnitAlign;
+inline constexpr u32 kUnitBytes = unit_bytes(Q::kPieces, WICK_AMD != 0);
 
 /// Element j of eight f16.
 WICK_DEVICE float half_at(const Bytes16& s, u32 j) {

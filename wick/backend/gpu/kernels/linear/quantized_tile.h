@@ -157,8 +157,9 @@ struct StagedColumns {
   /// Words from a block's scales to those of the next block. On AMD, neighbouring threads take four
   /// columns of eight blocks, which lie in all banks.
   static constexpr u32 kPitch = kColumns + (WICK_AMD ? 4 : 0);
-  static constexpr u32 kBytes =
-      kChunks * (kColumns * kChunkBytes + kChunkBlocks * kPitch * 4 * (kExtra ? 2 : 1));
+  static constexpr u32 kBytes = staged_bytes(kColumns, kChunks, kExtra, WICK_AMD != 0);
+  static_assert(kBytes ==
+                kChunks * (kColumns * kChunkBytes + kChunkBlocks * kPitch * 4 * (kExtra ? 2 : 1)));
   u8* values;  // [chunk][column] of kChunkBytes
   // [chunk][block][column in the order of places], kPitch apart: bits of d.
   u32* scales;

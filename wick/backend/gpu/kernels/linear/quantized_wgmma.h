@@ -18,16 +18,16 @@
 
 namespace wick::gpu {
 
-constexpr u32 kThreads = 384, kMultiplying = 256, kCopying = kThreads - kMultiplying;
-constexpr u32 kTileThreads = 256;
-constexpr u32 kUnits = 8, kColumns = 128, kStageBlocks = 4;
+constexpr u32 kThreads = kWgmmaQuantizedThreads, kMultiplying = 256,
+              kCopying = kThreads - kMultiplying;
+constexpr u32 kUnits = kWgmmaRowGroups, kColumns = kWgmmaColumns, kStageBlocks = kWgmmaStageBlocks;
 /// A record, the columns of a stage as they come from memory: values, two blocks of all columns at
 /// a time, each as two matrices of 64 columns (describe<false>); four bytes of each column; four of
 /// each block and column. What these are, a kernel says.
 constexpr u32 kValueBytes = kColumns * kStageBlocks * 64, kPairBytes = kValueBytes / 2;
 constexpr u32 kMatrixBytes = kPairBytes / 2;
-constexpr u32 kOfColumns = kValueBytes, kOfBlocks = kOfColumns + kColumns * 4;
-constexpr u32 kRecordBytes = kOfBlocks + kStageBlocks * kColumns * 4;
+constexpr u32 kOfColumns = kWgmmaOfColumns, kOfBlocks = kWgmmaOfBlocks;
+static_assert(kOfColumns == kValueBytes);
 
 /// What a thread prepares of the columns: half a block; 16 threads have a column's chunk. Columns
 /// up to the last tile's end are zeros.
@@ -39,7 +39,8 @@ struct ColumnHalf {
   WICK_DEVICE ColumnHalf(const Bytes16* q, const ActivationScale* scales, u32 chunks, u32 columns) {
     const u64 at = u64{block_index()} * kTileThreads + thread_index();
     half = static_cast<u32>(at) % 2, j = static_cast<u32>(at) / 2 % kChunkBlocks;
-    chunk = static_cast<u32>(at / 16 % chunks), column = static_cast<u32>(at / 16 / chunks);
+    chunk = static_cast<u32>(at / kChunkThreads % chunks),
+    column = static_cast<u32>(at / kChunkThreads / chunks);
     pdl_launch_dependents();
     pdl_wait();
     if (column >= columns) return;
@@ -51,7 +52,7 @@ struct ColumnHalf {
 
 /// Where the record of a column's block j of a chunk begins, of tiles with so many chunks.
 WICK_DEVICE u64 record_at(u32 column, u32 chunk, u32 j, u32 chunks) {
-  return (u64{column / kColumns} * chunks * 2 + chunk * 2 + j / kStageBlocks) * kRecordBytes;
+  return (u64{column / kColumns} * chunks * 2 + chunk * 2 + j / kStageBlocks) * kWgmmaRecordBytes;
 }
 /// Half a block's values, times a factor that is exact, as f16 where products look for them: bytes
 /// 0 and 2 of each word, then 1 and 3.
@@ -76,17 +77,18 @@ WICK_DEVICE void put_values(u8* record, u32 column, u32 j, u32 half, const Bytes
 /// Nibbles come as n·2^-24, high ones as n·2^-20: what they are multiplied with makes up for it.
 constexpr u32 kNibbleUnit = 24, kHighNibble = 4;
 
-/// A stage in shared memory: a record of columns, then of each row thread block the quants of four
+/// A stage in shared memory: a record of columns, then of each row group the quants of four
 /// blocks and the scales of the chunk.
 template <class Q>
 struct Stage {
   static constexpr u32 kQuantBytes = Q::kQuants * kPieceBytes / 2;
   static constexpr u32 kScaleBytes = Q::kScales * kPieceBytes;
-  static constexpr u32 kRecord = Q::kMinimum ? kRecordBytes : kOfBlocks;  // what is needed of it
+  static constexpr u32 kRecord =
+      Q::kMinimum ? kWgmmaRecordBytes : kOfBlocks;  // what is needed of it
   static constexpr u32 kUnit = kQuantBytes + kScaleBytes;
-  static constexpr u32 kUsed = kRecord + kUnits * kUnit, kBytes = (kUsed + 1023) / 1024 * 1024;
-  static constexpr u32 kRoom = 227 * 1024;
-  static constexpr u32 kMost = kRoom / (kBytes + 2 * 8), kCount = kMost < 5 ? kMost : 5;
+  static constexpr u32 kBytes = wgmma_stage_bytes(Q::kPieces, Q::kMinimum);
+  static constexpr u32 kCount = wgmma_stages(kBytes);
+  static_assert(kRecord + kUnits * kUnit <= kBytes);
 };
 
 /// What a thread block's warps share.
@@ -124,17 +126,17 @@ struct Wgmma {
   WICK_DEVICE u32 first_row_group(u32 tile) const { return tile / column_tiles * kUnits; }
   template <class Q>
   WICK_DEVICE const u8* units(u32 tile, u32 i) const {
-    // Past the last row thread block the last one again.
+    // Past the last row group the last one again.
     const u32 count = (rows + kUnitRows - 1) / kUnitRows, g = first_row_group(tile) + i;
     return weights + u64{g < count ? g : count - 1} * chunks * kUnitBytes<Q>;
   }
   WICK_DEVICE const u8* record(u32 tile, u32 stage) const {
-    return records + (u64{tile % column_tiles} * chunks * 2 + stage) * kRecordBytes;
+    return records + (u64{tile % column_tiles} * chunks * 2 + stage) * kWgmmaRecordBytes;
   }
 };
 
 /// By the copying warps: stages of the thread block's tiles, as room for them comes. A warp brings
-/// two of the row thread blocks.
+/// two of the row groups.
 template <class Q>
 WICK_DEVICE void copy_stages(const Wgmma& p, const Shared<Q>& shared) {
   using S = Stage<Q>;
@@ -326,15 +328,15 @@ extern WICK_SHARED KiB dynamic_shared[];
 
 }  // namespace wick::gpu
 
-#define WICK_WGMMA_KERNEL(name, format)                                                     \
-  WICK_KERNEL(wgmma_##name, wick::gpu::kThreads, 1)                                         \
-  (wick::gpu::LinearOut out, const wick::math::u8* weights, const wick::gpu::Bytes16* q,    \
-   const wick::math::ActivationScale* scales, wick::math::u32 chunks, wick::math::u32 rows, \
-   wick::math::u32 columns, const wick::math::u8* records, wick::math::u32 column_tiles,    \
-   wick::math::u32 tiles) {                                                                 \
-    wick::gpu::multiply_wgmma<wick::gpu::format>(                                           \
-        out, {weights, records, q, scales, chunks, rows, columns, column_tiles, tiles},     \
-        reinterpret_cast<wick::math::u8*>(wick::gpu::dynamic_shared));                      \
+#define WICK_WGMMA_KERNEL(name, format)                                                           \
+  WICK_KERNEL(wgmma_##name, WgmmaArgs, wick::gpu::kThreads, 1) {                                  \
+    wick::gpu::multiply_wgmma<wick::gpu::format>(                                                 \
+        args.gemm.out,                                                                            \
+        {static_cast<const wick::math::u8*>(args.gemm.weights),                                   \
+         static_cast<const wick::math::u8*>(args.records),                                        \
+         static_cast<const wick::gpu::Bytes16*>(args.gemm.q), args.gemm.scales, args.gemm.chunks, \
+         args.gemm.rows, args.gemm.columns, args.column_tiles, args.tiles},                       \
+        reinterpret_cast<wick::math::u8*>(wick::gpu::dynamic_shared));                            \
   }
 
 #endif

@@ -3,7 +3,7 @@
 // Reads rows of activations of any float dtype, one or four elements at a time.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/linear/gemm.h"
+#include "wick/backend/gpu/kernels/linear/gemm_abi.h"
 
 namespace wick::gpu {
 

@@ -17,7 +17,7 @@ class SharedX {
   static constexpr bool kNarrow = kSame<W, bf16>;
   /// Elements of a vector of weights, which has 16 bytes.
   static constexpr u32 kPack = 16 / sizeof(W);
-  static constexpr u32 kPlanes = kSame<W, f16> ? 2 : 1;
+  static constexpr u32 kPlanes = shared_x_bytes(kSame<W, f16>) / 16;
 
   /// packs: vectors of weights along the slice.
   WICK_DEVICE SharedX(Bytes16* shared, u32 packs) : shared_(shared), packs_(packs) {}

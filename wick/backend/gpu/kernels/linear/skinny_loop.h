@@ -11,7 +11,7 @@
 
 namespace wick::gpu {
 
-inline constexpr u32 kSkinnyThreads = 256, kSkinnyRows = 32;  // rows of b
+inline constexpr u32 kSkinnyRows = kSkinnyColumns;  // rows of b
 /// k of a turn: four pieces of each 16 rows in a lane, but at most 64.
 inline constexpr u32 kTurn = MatrixUnit::kPieces == 1 ? 64 : 2 * MatrixUnit::kDepth;
 

@@ -15,9 +15,10 @@ namespace wick::gpu {
 template <u32 kRowsA, u32 kRowsB>
 struct Ring {
   static constexpr u32 kDepth = 64, kBytesA = kRowsA * 128, kBytesB = kRowsB * 128;
-  static constexpr u32 kStageBytes = kBytesA + kBytesB, kStages = (192 << 10) / kStageBytes;
+  static constexpr u32 kStageBytes = kBytesA + kBytesB, kStages = kWgmmaStageBytes / kStageBytes;
   /// Includes room to align the first stage to 1 KiB, which the swizzle requires.
   static constexpr u32 kSharedBytes = 1024 + kStages * (kStageBytes + 2 * sizeof(Barrier));
+  static_assert(kSharedBytes <= kWgmmaStageBytes + kWgmmaBesides);
 
   char* stages;
   Barrier *full, *empty;  // of each stage
@@ -64,8 +65,8 @@ template <class T, u32 kColumns, bool kTurnA, bool kTurnB>
 class WgmmaLoop {
  public:
   using Sum = float;
-  static constexpr u32 kM = 128, kN = kColumns;
-  static constexpr u32 kThreads = 384, kReaders = 8;  // warps that multiply
+  static constexpr u32 kM = kWgmmaRows, kN = kColumns;
+  static constexpr u32 kThreads = kWgmmaThreads, kReaders = 8;  // warps that multiply
   using Stages = Ring<kM, kN>;
   using Place = RingPlace<Stages::kStages>;
 

@@ -12,21 +12,17 @@
 // f; a kernel of several rows passes a switch.
 
 #include "wick/backend/gpu/kernels/layout/elementwise.h"
-#include "wick/backend/gpu/kernels/map/map_ops.h"
+#include "wick/backend/gpu/kernels/map/map_abi.h"
 #include "wick/math/arithmetic.h"
 #include "wick/math/narrow.h"
 
 namespace wick::gpu {
 
-/// Where integer division by zero is reported.
-struct Divisions {
-  FaultLine* line;
-  u64 note;
-};
 /// The parameters p and q of a row that takes numbers.
 template <class C>
 struct Numbers {
   C p, q;
+  WICK_DEVICE static Numbers of(const Number& p, const Number& q) { return {p.as<C>(), q.as<C>()}; }
 };
 
 struct Integers {};

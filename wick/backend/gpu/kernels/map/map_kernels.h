@@ -6,32 +6,36 @@
 #define WICK_MAP_NAME(name) WICK_MAP_COMBINE(name, WICK_MAP_DTYPE)
 #define WICK_MAP_TYPE wick::gpu::WICK_MAP_COMBINE(Storage, WICK_MAP_DTYPE)
 
-#define WICK_MAP_UNARY(name)                                                               \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapThreads)                                 \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::StridedIndex<2> strided, \
-   wick::math::u32 rest) {                                                                 \
-    wick::gpu::map_vectorized(out, in, strided, rest, [](auto body) {                      \
-      body([](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x); });          \
-    });                                                                                    \
+#define WICK_MAP_OUT static_cast<WICK_MAP_TYPE*>(args.out)
+#define WICK_MAP_TRUTHS static_cast<wick::math::u8*>(args.out)
+#define WICK_MAP_IN(operand) static_cast<const WICK_MAP_TYPE*>(args.operand)
+#define WICK_MAP_NUMBERS wick::gpu::Numbers<wick::gpu::Compute<WICK_MAP_TYPE>>::of(args.p, args.q)
+
+#define WICK_MAP_UNARY(name)                                                          \
+  WICK_KERNEL(WICK_MAP_NAME(name), UnaryArgs, wick::gpu::kMapThreads) {               \
+    wick::gpu::map_vectorized(                                                        \
+        WICK_MAP_OUT, WICK_MAP_IN(in), args.strided, args.rest, [](auto body) {       \
+          body([](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x); }); \
+        });                                                                           \
   }
-#define WICK_MAP_UNARY_WITH(name)                                                           \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapThreads)                                  \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::StridedIndex<2> strided,  \
-   wick::math::u32 rest, wick::gpu::Numbers<wick::gpu::Compute<WICK_MAP_TYPE>> numbers) {   \
-    wick::gpu::map_vectorized(out, in, strided, rest, [&](auto body) {                      \
-      body([&](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, numbers); }); \
-    });                                                                                     \
+#define WICK_MAP_UNARY_WITH(name)                                                               \
+  WICK_KERNEL(WICK_MAP_NAME(name), UnaryWithArgs, wick::gpu::kMapThreads) {                     \
+    const auto numbers = WICK_MAP_NUMBERS;                                                      \
+    wick::gpu::map_vectorized(                                                                  \
+        WICK_MAP_OUT, WICK_MAP_IN(in), args.strided, args.rest, [&](auto body) {                \
+          body([&](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, numbers); }); \
+        });                                                                                     \
   }
-#define WICK_MAP_BINARY(name)                                                                \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapThreads)                                   \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b,                      \
-   const wick::gpu::StridedIndex<3> strided, wick::math::u32 rest, wick::math::u32 repeated, \
-   wick::gpu::Divisions divisions) {                                                         \
-    wick::gpu::map_vectorized(out, a, b, strided, rest, repeated, [&](auto body) {           \
-      body([&](auto x, auto y) {                                                             \
-        return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, y, divisions);                  \
-      });                                                                                    \
-    });                                                                                      \
+#define WICK_MAP_BINARY(name)                                                                   \
+  WICK_KERNEL(WICK_MAP_NAME(name), BinaryArgs, wick::gpu::kMapThreads) {                        \
+    const wick::gpu::Divisions divisions = args.divisions;                                      \
+    wick::gpu::map_vectorized(WICK_MAP_OUT, WICK_MAP_IN(a), WICK_MAP_IN(b), args.strided,       \
+                              args.rest, args.repeated, [&](auto body) {                        \
+                                body([&](auto x, auto y) {                                      \
+                                  return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, y,       \
+                                                                                    divisions); \
+                                });                                                             \
+                              });                                                               \
   }
 #define WICK_RARE_ROW(name)
 #define WICK_MAP_Real(kernel) kernel
@@ -52,32 +56,27 @@
 #define WICK_BINARY(name, dtypes, ...) WICK_MAP_##dtypes(WICK_IF_RARE(name, WICK_MAP_BINARY)(name))
 #include "wick/op/ops.def"
 
-WICK_KERNEL(WICK_MAP_NAME(unary_scalar), wick::gpu::kMapThreads)
-(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::StridedIndex<2> strided,
- wick::gpu::UnaryRow op) {
-  wick::gpu::map_scalar(out, in, strided, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+WICK_KERNEL(WICK_MAP_NAME(unary_scalar), UnaryScalarArgs, wick::gpu::kMapThreads) {
+  wick::gpu::map_scalar(WICK_MAP_OUT, WICK_MAP_IN(in), args.strided, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
     });
   });
 }
 
-WICK_KERNEL(WICK_MAP_NAME(unary_with_scalar), wick::gpu::kMapThreads)
-(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::StridedIndex<2> strided,
- wick::gpu::UnaryWithRow op, wick::gpu::Numbers<wick::gpu::Compute<WICK_MAP_TYPE>> numbers) {
-  wick::gpu::map_scalar(out, in, strided, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+WICK_KERNEL(WICK_MAP_NAME(unary_with_scalar), UnaryWithScalarArgs, wick::gpu::kMapThreads) {
+  const auto numbers = WICK_MAP_NUMBERS;
+  wick::gpu::map_scalar(WICK_MAP_OUT, WICK_MAP_IN(in), args.strided, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([&](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x, numbers); });
     });
   });
 }
 
-WICK_KERNEL(WICK_MAP_NAME(binary_scalar), wick::gpu::kMapThreads)
-(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b,
- const wick::gpu::StridedIndex<3> strided, wick::gpu::BinaryRow op,
- wick::gpu::Divisions divisions) {
-  wick::gpu::map_scalar(out, a, b, strided, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+WICK_KERNEL(WICK_MAP_NAME(binary_scalar), BinaryScalarArgs, wick::gpu::kMapThreads) {
+  const wick::gpu::Divisions divisions = args.divisions;
+  wick::gpu::map_scalar(WICK_MAP_OUT, WICK_MAP_IN(a), WICK_MAP_IN(b), args.strided, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([&](auto x, auto y) {
         return decltype(row)::template call<WICK_MAP_TYPE>(x, y, divisions);
       });
@@ -87,37 +86,31 @@ WICK_KERNEL(WICK_MAP_NAME(binary_scalar), wick::gpu::kMapThreads)
 
 // One kernel serves all rows: each takes an instruction or two for an element.
 
-WICK_KERNEL(WICK_MAP_NAME(test), wick::gpu::kMapThreads)
-(wick::math::u8* out, const WICK_MAP_TYPE* in, const wick::gpu::StridedIndex<2> strided,
- wick::math::u32 rest, wick::gpu::TestRow op) {
-  wick::gpu::map_vectorized(out, in, strided, rest, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
-      body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
-    });
-  });
+WICK_KERNEL(WICK_MAP_NAME(test), TestArgs, wick::gpu::kMapThreads) {
+  wick::gpu::map_vectorized(
+      WICK_MAP_TRUTHS, WICK_MAP_IN(in), args.strided, args.rest, [&](auto body) {
+        wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
+          body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
+        });
+      });
 }
-WICK_KERNEL(WICK_MAP_NAME(test_scalar), wick::gpu::kMapThreads)
-(wick::math::u8* out, const WICK_MAP_TYPE* in, const wick::gpu::StridedIndex<2> strided,
- wick::gpu::TestRow op) {
-  wick::gpu::map_scalar(out, in, strided, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+WICK_KERNEL(WICK_MAP_NAME(test_scalar), TestScalarArgs, wick::gpu::kMapThreads) {
+  wick::gpu::map_scalar(WICK_MAP_TRUTHS, WICK_MAP_IN(in), args.strided, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(args.row, [&](auto row) {
       body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
     });
   });
 }
 
-WICK_KERNEL(WICK_MAP_NAME(compare), wick::gpu::kMapThreads)
-(wick::math::u8* out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b,
- const wick::gpu::StridedIndex<3> strided, wick::math::u32 rest, wick::math::u32 repeated,
- wick::gpu::Truth truth) {
-  wick::gpu::map_vectorized(out, a, b, strided, rest, repeated, [&](auto body) {
-    body([&](auto x, auto y) { return truth.of(x, y); });
-  });
+WICK_KERNEL(WICK_MAP_NAME(compare), CompareArgs, wick::gpu::kMapThreads) {
+  const wick::gpu::Truth truth = args.truth;
+  wick::gpu::map_vectorized(
+      WICK_MAP_TRUTHS, WICK_MAP_IN(a), WICK_MAP_IN(b), args.strided, args.rest, args.repeated,
+      [&](auto body) { body([&](auto x, auto y) { return truth.of(x, y); }); });
 }
-WICK_KERNEL(WICK_MAP_NAME(compare_scalar), wick::gpu::kMapThreads)
-(wick::math::u8* out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b,
- const wick::gpu::StridedIndex<3> strided, wick::gpu::Truth truth) {
-  wick::gpu::map_scalar(out, a, b, strided,
+WICK_KERNEL(WICK_MAP_NAME(compare_scalar), CompareScalarArgs, wick::gpu::kMapThreads) {
+  const wick::gpu::Truth truth = args.truth;
+  wick::gpu::map_scalar(WICK_MAP_TRUTHS, WICK_MAP_IN(a), WICK_MAP_IN(b), args.strided,
                         [&](auto body) { body([&](auto x, auto y) { return truth.of(x, y); }); });
 }
 
@@ -125,6 +118,10 @@ WICK_KERNEL(WICK_MAP_NAME(compare_scalar), wick::gpu::kMapThreads)
 #undef WICK_MAP_COMBINE
 #undef WICK_MAP_NAME
 #undef WICK_MAP_TYPE
+#undef WICK_MAP_OUT
+#undef WICK_MAP_TRUTHS
+#undef WICK_MAP_IN
+#undef WICK_MAP_NUMBERS
 #undef WICK_MAP_UNARY
 #undef WICK_MAP_UNARY_WITH
 #undef WICK_MAP_BINARY

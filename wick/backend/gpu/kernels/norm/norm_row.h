@@ -6,8 +6,8 @@
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
-#include "wick/backend/gpu/kernels/norm/norm_call.h"
-#include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/backend/gpu/kernels/norm/norm_abi.h"
+#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 
 namespace wick::gpu {
 
@@ -24,9 +24,6 @@ WICK_DEVICE void load_four(float (&y)[kFour], const T* x, u32 c, const Spread& s
     for (u32 i = 0; i < kFour; ++i) y[i] = widen(x[(i64{c} + i) * spread.step]);
   }
 }
-
-/// The most chunks of a row.
-inline constexpr u32 kRowChunks = 4;
 
 /// One accumulator of a chunk: the sum of every 128th of n squares.
 WICK_DEVICE float accumulate(const float* squares, u32 n) {

@@ -4,7 +4,7 @@
 // code; a KeyRule says how the bits of a type become a key.
 
 #include "wick/backend/gpu/kernels/device/device.h"
-#include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 
 namespace wick::gpu {
 

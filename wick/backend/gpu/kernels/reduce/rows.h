@@ -9,7 +9,7 @@
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 #include "wick/math/reducers.h"
 
 namespace wick::gpu {
@@ -111,9 +111,6 @@ WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
 /// Elements of a vector in HeldRows.
 template <u32 kSteps, class T>
 inline constexpr u32 kHeldEach = held_each(kSteps, sizeof(T));
-/// Rows that a thread holds: several if they are short.
-template <u32 kSteps>
-inline constexpr u32 kHeldRowsOf = kSteps == 1 ? 2 : 1;
 
 /// Rows held in registers: a thread holds kPacks vectors of each of kRows rows. Vector s begins s ·
 /// 128 elements behind the thread's first element. In rows of at most 128 elements (kSteps = 1) a

@@ -4,7 +4,7 @@
 // the unsigned type of their width, modulo 2^32 or 2^64.
 
 #include "wick/backend/gpu/kernels/device/element.h"
-#include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 #include "wick/backend/gpu/kernels/reduce/rows.h"
 
 namespace wick::gpu {

@@ -1,8 +1,10 @@
 #pragma once
 
-// The argument of the grouped_linear kernels, which the host fills and passes by value.
+// The arguments of the grouped_linear kernels, shared by host and device.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
+#include "wick/backend/gpu/kernels/linear/gemm_abi.h"
+#include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 
 namespace wick::gpu {
 
@@ -20,6 +22,30 @@ struct Experts {
   const math::u32* ids = nullptr;  ///< one for each pair
   FaultLine* line = nullptr;       ///< where an id that is out of range is reported
   math::u32 note = 0;              ///< of the call, for the report
+};
+
+/// grouped_DTYPE of gemv_float.gpu and of gemv_stream.gpu. shape: that of one row.
+struct GroupedFloatArgs {
+  void* out;
+  const void* x;
+  Experts experts;
+  Gemm shape;
+  math::u32 format;
+};
+/// grouped_FORMAT of gemv.gpu. q, scales: as in QuantizedGemm. segment: chunks of a segment.
+struct GroupedGemvArgs {
+  LinearOut out;
+  Experts experts;
+  const void* q;
+  const math::ActivationScale* scales;
+  math::u32 chunks, rows, segment;
+};
+/// decoded_grouped_FORMAT.
+struct GroupedDecodedArgs {
+  LinearOut out;
+  Experts experts;
+  const float* x;  ///< dense rows
+  math::u32 rows, k;
 };
 
 }  // namespace wick::gpu

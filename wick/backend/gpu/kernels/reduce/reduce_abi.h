@@ -1,6 +1,8 @@
 #pragma once
 
-// Arguments of reduction kernels, and the constants that they share with the host.
+// Arguments of the reduction kernels, and the constants of the reduction order and of the
+// distribution of work that the host and the kernels share. Pointers point to elements of the dtype
+// in a kernel's name.
 
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
 #include "wick/math/orders.h"
@@ -20,6 +22,11 @@ inline constexpr u32 kShortSums = 2, kShortMinMaxes = 4;
 inline constexpr u32 kFewMinMaxes = 4;
 /// Partial results that a thread of combine.gpu takes.
 inline constexpr u32 kCombined = 16;
+/// The most vectors of a row of min_max_short_rows; a thread takes each vector.
+inline constexpr u32 kShortMinMaxPacks = 8;
+
+/// Neighbouring columns of a thread of *_wide_columns, for elements of `bytes`.
+WICK_FN constexpr u32 wide_columns(u32 bytes) { return bytes == 1 ? 8 : 16 / bytes; }
 
 /// StridedIndex::locate in little code, for kernels that call it once a thread.
 template <u32 N>
@@ -170,6 +177,83 @@ template <class K>
 struct MinMaxPartials {
   K* keys;
   u32* at;
+};
+
+/// REDUCER_rows_DTYPE and REDUCER_strided_DTYPE: store results, or partial results if `partials`
+/// isn't null. The mean is the sum with a divisor other than 1.
+struct SumRowsArgs {
+  void *out, *partials;
+  const void* in;
+  Rows rows;
+  Line line;
+  double divisor;
+};
+/// REDUCER_columns_DTYPE and REDUCER_wide_columns_DTYPE.
+struct SumColumnsArgs {
+  void *out, *partials;
+  const void* in;
+  Columns columns;
+  Line line;
+  double divisor;
+};
+
+/// The dtype that combine.gpu stores: that of the partial results, or a narrower one.
+enum class StoredAs : u32 { partial, f16, bf16, f8e4m3, u16, u8 };
+/// combine_REDUCER_TYPE: combines partial results to results, or, if `next` isn't null, to fewer
+/// partial results.
+struct CombineSumsArgs {
+  void *out, *next;
+  const void* in;
+  Partials partials;
+  double divisor;
+  StoredAs as;
+};
+
+/// min_max_rows_uBITS and min_max_strided_uBITS, with keys of type K: store results, or partial
+/// results if partials.keys isn't null.
+template <class K>
+struct MinMaxRowsArgs {
+  MinMaxTarget target;
+  MinMaxPartials<K> partials;
+  const void* in;
+  Rows rows;
+  Line line;
+  KeyRule<K> rule;
+};
+/// min_max_short_rows_uBITS.
+template <class K>
+struct MinMaxShortRowsArgs {
+  MinMaxTarget target;
+  const void* in;
+  Rows rows;
+  KeyRule<K> rule;
+};
+/// min_max_columns_uBITS and min_max_wide_columns_uBITS.
+template <class K>
+struct MinMaxColumnsArgs {
+  MinMaxTarget target;
+  MinMaxPartials<K> partials;
+  const void* in;
+  Columns columns;
+  Line line;
+  KeyRule<K> rule;
+};
+/// min_max_few_columns_uBITS: columns of at most kFewMinMaxes rows, `step` elements apart.
+template <class K>
+struct MinMaxFewColumnsArgs {
+  MinMaxTarget target;
+  const void* in;
+  Columns columns;
+  i64 step;
+  KeyRule<K> rule;
+};
+/// combine_min_max_uBITS: combines partial results to results.
+template <class K>
+struct CombineMinMaxArgs {
+  MinMaxTarget target;
+  MinMaxPartials<K> in;
+  Partials partials;
+  KeyRule<K> rule;
 };
 
 /// Elements of a vector of a thread that holds `steps` vectors of a row, for elements of `bytes`.

@@ -1,8 +1,9 @@
 #pragma once
 
-// Arguments of attention kernels. The host passes them by value.
+// Arguments of the kernels of attention and of rotary positions. The host passes them by value.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
 #include "wick/math/fn.h"
 #include "wick/math/orders.h"
@@ -10,9 +11,6 @@
 namespace wick::gpu {
 
 using math::i32;
-using math::i64;
-using math::u32;
-using math::u64;
 
 /// Keys of a chunk, as in docs/design/numerics/attention.md.
 inline constexpr u32 kAttentionChunk = math::kAttentionChunk;
@@ -52,8 +50,8 @@ struct AttentionCall {
   u32 dtype;  ///< of q and out
 };
 
-/// Tokens of a thread block of fill_cache.
-inline constexpr u32 kFillTokens = 32;
+/// Threads and tokens of a thread block of fill_cache.
+inline constexpr u32 kFillThreads = 256, kFillTokens = 32;
 
 /// Projected rows that cached attention rotates and writes to the caches
 /// (Backend::cached_attention).
@@ -90,6 +88,75 @@ struct DecodePlan {
   u32* arrived;  ///< arrival counters, zeros: one for every (batch, query, key head, tile, slice)
   /// Destination of results that are quantised to blocks. If q is null, results go to `out`.
   Blocks blocks;
+};
+
+/// attention_ROWS_DTYPE: a thread block takes one of `blocks` blocks of rows, one of `slabs` slabs
+/// of the elements of a value, and one of `splits` ranges of chunks.
+struct AttentionRowsArgs {
+  AttentionCall call;
+  AttentionPartials partials;
+  u32 blocks, slabs, splits;
+};
+/// Threads of a thread block; elements of a slab.
+inline constexpr u32 kRowsThreads = 256, kRowsWidth = 128;
+
+/// attention_combine and flash_combine: combine partial results.
+struct CombineArgs {
+  AttentionCall call;
+  AttentionPartials partials;
+};
+inline constexpr u32 kCombineThreads = 128;
+
+/// fill_cache_DTYPE. q: the destination of rotated queries; null: they aren't stored.
+struct FillCacheArgs {
+  CacheCall cache;
+  float* q;
+};
+
+/// flash_WIDTH_DTYPE. alone: thread blocks from this index on take blocks of rows in reverse order,
+/// which pairs light thread blocks with heavy ones on a multiprocessor.
+struct FlashArgs {
+  AttentionCall call;
+  CacheCall cache;
+  AttentionPartials partials;
+  u32 blocks, splits, alone;
+};
+/// Threads of a thread block; rows of a thread block; keys of a tile.
+inline constexpr u32 kFlashThreads = 128, kFlashRows = 64, kFlashKeys = 64;
+/// Terms of 16 bits into which an element of a query is split.
+WICK_FN constexpr u32 flash_terms(bool of_f16) { return of_f16 ? 2 : 3; }
+/// Bytes of shared memory: the terms of the queries, two tiles of keys and two of values, and an
+/// f32 for each row.
+WICK_FN constexpr u32 flash_bytes(u32 width, u32 terms) {
+  return width * 2 * (terms * kFlashRows + 4 * kFlashKeys) + kFlashRows * 4;
+}
+
+/// decode_DTYPE, decode_staged_DTYPE, decode_stream_DTYPE and decode_cluster_DTYPE.
+struct DecodeArgs {
+  AttentionCall call;
+  CacheCall cache;
+  DecodePlan plan;
+  AttentionPartials partials;
+};
+inline constexpr u32 kDecodeThreads = 256;
+/// decode_cluster: clusters of 4 or 8 thread blocks share a chunk. kClusterKeys: the most keys of a
+/// chunk that a block takes. kClusterPitch: elements from one row of keys to the next; the padding
+/// avoids bank conflicts. kClusterWidth: elements of each value that a block takes.
+inline constexpr u32 kClusterKeys = 64, kClusterPitch = kClusterKeys + 8, kClusterWidth = 32;
+/// The ring buffer of decode_stream: number of pieces, and bytes of a piece.
+inline constexpr u32 kStreamPieces = 4, kStreamPieceBytes = 16384;
+/// The most heads of a thread block.
+inline constexpr u32 kDecodeRows = 4;
+
+/// rope_DTYPE, rope_scalar_DTYPE and rope_interleaved_DTYPE. The operands of the strided index are
+/// the output, the input, cosines and sines. The second element of a pair is `out_second` elements
+/// behind the first one in the output and `in_second` elements in the input.
+struct RopeArgs {
+  void* out;
+  const void* in;
+  const float *cos, *sin;
+  StridedIndex<4> strided;
+  i64 out_second, in_second;
 };
 
 }  // namespace wick::gpu

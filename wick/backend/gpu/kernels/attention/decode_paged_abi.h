@@ -2,7 +2,7 @@
 
 // What the host hands to decode_paged.gpu, by value, and how much shared memory a block takes.
 
-#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/kernels/attention/attention_abi.h"
 
 namespace wick::gpu {
 

@@ -1,0 +1,208 @@
+#pragma once
+
+// Arguments of the gemm kernels with quantised weights, and the weights' layout and the sizes of
+// tiles and of shared memory that the host and the kernels share.
+
+#include "wick/backend/gpu/kernels/layout/strided_index.h"
+#include "wick/backend/gpu/kernels/linear/blocks_call.h"
+
+namespace wick::gpu {
+
+enum class Stored : u32 { f32, f16, bf16 };
+
+/// The destination of y[column][row]: a column is a row of activations, a row is a row of the
+/// weight.
+struct LinearOut {
+  void* data = nullptr;
+  const float* residual = nullptr;  ///< null: none; otherwise added to the result, which is f32
+  StridedIndex<2> columns;          ///< offsets in the result and in the residual
+  i64 row[2] = {1, 1};              ///< distance of rows in the result and in the residual
+  Stored stored = Stored::f32;
+  u32 fours = 0;  ///< not 0: four aligned, neighbouring rows may be stored at once
+};
+
+// ---- Gemms with block dtypes that have no kernels of their own: decoded.gpu ----
+
+/// Rows and columns of a thread block of decoded_few; rows, and columns, of one of decoded_many.
+inline constexpr u32 kDecodedFewRows = 16, kDecodedFewColumns = 8, kDecodedSide = 64;
+/// decoded_few_FORMAT and decoded_many_FORMAT. weights: rows of k values, in blocks in file layout.
+struct DecodedArgs {
+  LinearOut out;
+  const void* weights;
+  const float* x;  ///< dense rows
+  u32 rows, k, columns;
+};
+
+// ---- Gemms with quantised weights in units: quantized.h ----
+
+/// Rows of a unit; blocks of a chunk; bytes of a piece of a unit.
+inline constexpr u32 kUnitRows = 16, kChunkBlocks = 8, kPieceBytes = 16 * kUnitRows;
+/// Contents of a unit: pieces of quants, pieces of scales behind them, and bytes of each row behind
+/// those.
+struct UnitPieces {
+  u32 quants, scales, tail;
+};
+inline constexpr UnitPieces kUnitOfQ4_0{8, 1, 0}, kUnitOfQ4_1{8, 2, 0}, kUnitOfQ8_0{16, 1, 0},
+    kUnitOfQ4_K{8, 1, 0}, kUnitOfQ6_K{12, 1, 2};
+/// The alignment of units in bytes.
+WICK_FN constexpr u32 unit_align(bool amd) { return amd ? 128 : 32; }
+WICK_FN constexpr u32 unit_bytes(UnitPieces unit, bool amd) {
+  const u32 used = kPieceBytes * (unit.quants + unit.scales) + kUnitRows * unit.tail;
+  return (used + unit_align(amd) - 1) / unit_align(amd) * unit_align(amd);
+}
+
+/// The arguments that all of these gemm kernels share. They compute y[column][row].
+struct QuantizedGemm {
+  LinearOut out;
+  const void *weights, *q;              ///< units; [columns][chunks · 256] of int8
+  const math::ActivationScale* scales;  ///< [columns][chunks · 8]
+  u32 chunks, rows, columns;
+};
+/// gemv_FORMAT: one column. row_groups: row groups of a thread block.
+struct GemvArgs {
+  QuantizedGemm gemm;
+  u32 row_groups;
+};
+/// gemv_columns_FORMAT. segment: chunks of a segment.
+struct GemvColumnsArgs {
+  QuantizedGemm gemm;
+  u32 segment;
+};
+/// small_m_FORMAT and int8_FORMAT.
+struct QuantizedArgs {
+  QuantizedGemm gemm;
+};
+/// batch_FORMAT_COLUMNS. segment: chunks of a segment. The first `more` thread blocks take `each` +
+/// 1 row groups, other blocks take `each`.
+struct BatchArgs {
+  QuantizedGemm gemm;
+  u32 segment, each, more;
+};
+/// wgmma_FORMAT. records: the columns in the layout that tile_columns writes.
+struct WgmmaArgs {
+  QuantizedGemm gemm;
+  const void* records;
+  u32 column_tiles, tiles;
+};
+/// tile_columns and tile_columns_shared. nibbles: not 0 for weights of four bits.
+struct TileColumnsArgs {
+  void* to;
+  const void* q;
+  const math::ActivationScale* scales;
+  u32 chunks, columns, nibbles;
+};
+/// repack_FORMAT: copies rows of blocks in file layout to units. `first` is the first row.
+struct RepackArgs {
+  void* units;
+  const void* in;
+  u32 first, rows, chunks, blocks;
+  i64 stride;  ///< bytes of a row
+};
+inline constexpr u32 kRepackThreads = 256;
+
+/// Bytes of a chunk of a column: its values, and the ActivationScale of each block.
+inline constexpr u32 kColumnChunkBytes = 256 + kChunkBlocks * 8;
+/// gemv.gpu: the most threads of a thread block, for gemv_q4_0 and gemv_q4_k, and for other
+/// formats; threads and columns of a thread block of gemv_columns.
+inline constexpr u32 kGemvFourBits = 512, kGemvOthers = 256;
+inline constexpr u32 kGemvColumnsThreads = 256, kGemvColumns = 4;
+/// Bytes of shared memory of a thread block of gemv.gpu: the chunks of the columns, and a sum for
+/// each chunk, row and column.
+WICK_FN constexpr u32 gemv_bytes(u32 chunks, u32 row_groups) {
+  return chunks * kColumnChunkBytes + row_groups * (chunks + 1) * kUnitRows * 4;
+}
+WICK_FN constexpr u32 gemv_columns_bytes(u32 segment) {
+  return segment * kGemvColumns * (kColumnChunkBytes + kUnitRows * 4);
+}
+
+/// Bytes of `chunks` chunks of `columns` columns in the layout of StagedColumns (quantized_tile.h).
+/// extra: whether gemms of the format also need the sum of each block.
+WICK_FN constexpr u32 staged_bytes(u32 columns, u32 chunks, bool extra, bool amd) {
+  const u32 pitch = columns + (amd ? 4 : 0);
+  return chunks * (columns * (256 + 16) + kChunkBlocks * pitch * 4 * (extra ? 2 : 1));
+}
+/// quantized_batch.gpu: warps of a thread block; distance of columns of chunk sums, in floats.
+inline constexpr u32 kBatchWarps = 16, kBatchSumPitch = kUnitRows + 4;
+/// Bytes of shared memory: sums of the warps' chunks; `buffers` padded segments of `segment` chunks
+/// of the columns; and the sums of `kept` row groups, which are kept from one segment to the next.
+WICK_FN constexpr u32 batch_bytes(u32 columns, u32 segment, u32 buffers, u32 kept) {
+  return kBatchWarps * columns * kBatchSumPitch * 4 +
+         buffers * columns * (segment * kColumnChunkBytes + 32) + kept * columns * kUnitRows * 4;
+}
+
+/// quantized_small_m.gpu: threads, row groups and columns of a thread block.
+inline constexpr u32 kSmallMQuantizedThreads = 256, kSmallMRowGroups = 2,
+                     kSmallMQuantizedColumns = 16;
+/// Bytes of shared memory. waves: waves of a thread block.
+WICK_FN constexpr u32 small_m_bytes(u32 waves, bool extra, bool amd) {
+  return staged_bytes(kSmallMQuantizedColumns, waves, extra, amd) +
+         waves * kSmallMQuantizedColumns * kSmallMRowGroups * kUnitRows * 4;
+}
+/// quantized_int8.gpu: threads, row groups and columns of a thread block.
+inline constexpr u32 kInt8Threads = 256, kInt8RowGroups = 8, kInt8Columns = 64;
+/// Bytes of shared memory for rows of the weight. tables: numbers for each block and row. heads:
+/// numbers for each superblock and row.
+WICK_FN constexpr u32 int8_rows_bytes(UnitPieces unit, u32 tables, u32 heads) {
+  return kInt8RowGroups *
+         (unit.quants * kPieceBytes + (tables * kChunkBlocks + heads) * kUnitRows * 4);
+}
+
+/// quantized_wgmma.gpu: threads of a thread block; row groups and columns of its tile; blocks of a
+/// pipeline stage.
+inline constexpr u32 kWgmmaQuantizedThreads = 384;
+inline constexpr u32 kWgmmaRowGroups = 8, kWgmmaColumns = 128, kWgmmaStageBlocks = 4;
+/// A record holds the columns of a stage: the values in f16, from kWgmmaOfColumns on four bytes for
+/// each column, and from kWgmmaOfBlocks on four bytes for each block of a column.
+inline constexpr u32 kWgmmaOfColumns = kWgmmaColumns * kWgmmaStageBlocks * 64;
+inline constexpr u32 kWgmmaOfBlocks = kWgmmaOfColumns + kWgmmaColumns * 4;
+inline constexpr u32 kWgmmaRecordBytes = kWgmmaOfBlocks + kWgmmaStageBlocks * kWgmmaColumns * 4;
+/// Threads of a thread block of tile_columns; threads that share a chunk of a column.
+inline constexpr u32 kTileThreads = 256, kChunkThreads = 16;
+/// Bytes of a stage. minimum: whether blocks of the format have a minimum.
+WICK_FN constexpr u32 wgmma_stage_bytes(UnitPieces unit, bool minimum) {
+  const u32 rows = unit.quants * kPieceBytes / 2 + unit.scales * kPieceBytes;
+  const u32 used = (minimum ? kWgmmaRecordBytes : kWgmmaOfBlocks) + kWgmmaRowGroups * rows;
+  return (used + 1023) / 1024 * 1024;
+}
+/// Bytes of the two barriers of a stage.
+inline constexpr u32 kWgmmaBarrierBytes = 2 * 8;
+/// Number of stages that fit into shared memory, at most five.
+WICK_FN constexpr u32 wgmma_stages(u32 stage_bytes) {
+  constexpr u32 kRoom = 227 * 1024, kMost = 5;
+  const u32 fit = kRoom / (stage_bytes + kWgmmaBarrierBytes);
+  return fit < kMost ? fit : kMost;
+}
+
+// ---- Quantisation of activations: quantize_activations.gpu ----
+
+/// quantize_rows_DTYPE and silu_mul_quantize_f32. first_row: the row of `to` that the first row
+/// goes to.
+struct QuantizeRowsArgs {
+  Blocks to;
+  const void* in;
+  StridedIndex<1> rows;
+  u64 first_row;
+  Divider blocks_a_row;
+  u32 k;
+  Spread spread;
+};
+/// rms_norm_quantize_short, rms_norm_quantize_long and rms_norm_quantize_many.
+struct NormQuantizeArgs {
+  Blocks to;
+  const float* in;
+  StridedIndex<1> rows;
+  u64 first_row;
+  const float* weight;
+  u32 k;
+  Spread spread, weight_spread;
+  float eps;
+};
+/// Threads of a thread block of quantize_rows and of rms_norm_quantize_many.
+inline constexpr u32 kQuantizeThreads = 256;
+/// Vectors of four elements that a thread of quantize_rows takes.
+WICK_FN constexpr u32 quantize_turns(bool amd) { return amd ? 2 : 1; }
+/// rms_norm_quantize_short and rms_norm_quantize_long: the most threads of a thread block; vectors
+/// of four elements that a thread takes in each.
+inline constexpr u32 kNormQuantizeThreads = 1024, kShortFours = 1, kLongFours = 4;
+
+}  // namespace wick::gpu
