@@ -65,16 +65,15 @@ constexpr uint32_t kSharedBytes = 48 << 10;
 
 /// One column. False where the activations don't fit into shared memory.
 bool matvec(const Product& p) {
-  const auto shared_bytes = [&](uint32_t groups) { return matvec_bytes(p.chunks, groups); };
   // Short rows leave groups with too little to do. AMD's caches are to serve few activations.
   Gpu& gpu = p.weight.gpu;
   const bool pays =
       p.chunks < 16 || (gpu.device.kind == DeviceKind::hip &&
                         p.weight.row_groups() / 2 >= static_cast<uint32_t>(gpu.info.processors));
   const uint32_t row_groups =
-      pays && p.weight.row_groups() % 2 == 0 && shared_bytes(2) <= kSharedBytes ? 2 : 1;
+      pays && p.weight.row_groups() % 2 == 0 && matvec_bytes(p.chunks, 2) <= kSharedBytes ? 2 : 1;
   Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
-  grid.shared_bytes = shared_bytes(row_groups);
+  grid.shared_bytes = matvec_bytes(p.chunks, row_groups);
   if (grid.shared_bytes > kSharedBytes) return false;
   // Halves of teams share the units evenly: as few rounds as there have to be, and then as few
   // halves.
