@@ -65,9 +65,6 @@ constexpr uint32_t kSharedBytes = 48 << 10;
 
 /// One column. False where the activations don't fit into shared memory.
 bool gemv(const Gemm& p) {
-  const auto shared_bytes = [&](uint32_t row_groups) {
-    return gemv_bytes(p.chunks, thread_blocks);
-  };
   // Short rows leave thread blocks with too little to do. AMD's caches are to serve few
   // activations.
   Gpu& gpu = p.weight.gpu;
@@ -75,9 +72,9 @@ bool gemv(const Gemm& p) {
                     (gpu.device.kind == DeviceKind::hip &&
                      p.weight.row_groups() / 2 >= static_cast<uint32_t>(gpu.info.multiprocessors));
   const uint32_t row_groups =
-      pays && p.weight.row_groups() % 2 == 0 && shared_bytes(2) <= kSharedBytes ? 2 : 1;
+      pays && p.weight.row_groups() % 2 == 0 && gemv_bytes(p.chunks, 2) <= kSharedBytes ? 2 : 1;
   Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
-  grid.shared_bytes = shared_bytes(row_groups);
+  grid.shared_bytes = gemv_bytes(p.chunks, row_groups);
   if (grid.shared_bytes > kSharedBytes) return false;
   // Halves of warps share the units evenly: as few rounds as there have to be, and then as few
   // halves.
