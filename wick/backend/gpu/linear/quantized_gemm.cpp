@@ -66,7 +66,6 @@ constexpr uint32_t kSharedBytes = 48 << 10;
 
 /// One column. False if the activations don't fit shared memory.
 bool gemv(const QuantizedJob& p) {
-  const auto shared_bytes = [&](uint32_t row_groups) { return gemv_bytes(p.chunks, row_groups); };
   // Two row groups for each thread block pay for short rows, which give a block too little work,
   // and on AMD, where fewer blocks read fewer activations from the caches.
   Gpu& gpu = p.weight.gpu;
@@ -74,9 +73,9 @@ bool gemv(const QuantizedJob& p) {
                     (gpu.device.kind == DeviceKind::hip &&
                      p.weight.row_groups() / 2 >= static_cast<uint32_t>(gpu.info.multiprocessors));
   const uint32_t row_groups =
-      pays && p.weight.row_groups() % 2 == 0 && shared_bytes(2) <= kSharedBytes ? 2 : 1;
+      pays && p.weight.row_groups() % 2 == 0 && gemv_bytes(p.chunks, 2) <= kSharedBytes ? 2 : 1;
   Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
-  grid.shared_bytes = shared_bytes(row_groups);
+  grid.shared_bytes = gemv_bytes(p.chunks, row_groups);
   if (grid.shared_bytes > kSharedBytes) return false;
   // Half-warps share the units evenly: as few rounds as possible, and then as few half-warps as
   // possible.
