@@ -29,7 +29,7 @@ Tensor random_of(ShapeArg shape, double a, double b, DTypeArg dtype, DeviceArg d
 void bind_copies(OpBinder& ops) {
   ops.add_as(
       Op::copy, "copy", [](const Tensor& x) { return unlocked([&] { return x.clone(); }, x); },
-      "A dense copy with its own storage.", "x"_a);
+      "Returns a dense copy with its own storage.", "x"_a);
   ops.add(Op::cat, "stack", &stack, "Concatenates tensors of one shape along a new dim.",
           "tensors"_a, "dim"_a = 0);
   ops.add(Op::copy, "flip", &flip, "A view with the dims reversed, or all dims if none are given.",

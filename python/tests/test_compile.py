@@ -139,7 +139,7 @@ def test_errors() -> None:
         wick.compile(lambda x: {1})(x)
     with pytest.raises(TypeError, match="compile: int can't be called"):
         wick.compile(3)  # type: ignore[call-overload]
-    with pytest.raises(ValueError, match="results of another structure"):
+    with pytest.raises(ValueError, match="the results have another structure"):
         f = wick.compile(lambda x: x if x.shape[0] == 1 else (x, x))
         f(wick.ones(1))
         f(wick.ones(2))

@@ -46,8 +46,7 @@ Gpu::Gpu(Device which)
       pool(driver, which, info.bytes),
       staging(driver, which),
       peers(*this),
-      code_(which, info),
-      slots_(std::make_unique<KernelSlot[]>(KernelFamilyBase::slots())) {
+      code_(which, info) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
@@ -59,6 +58,7 @@ Gpu::Gpu(Device which)
 }
 
 Gpu::~Gpu() {
+  for (const auto& slots : slots_) delete[] slots.load(std::memory_order_relaxed);
   if (!driver.try_enter(device.index)) return;
   driver.api.stream_synchronize(stream_);
   driver.api.mem_free(fault_line_);
@@ -113,6 +113,17 @@ void* Gpu::function(std::string_view file, std::string_view kernel, unsigned sha
   return function.handle;
 }
 
+KernelSlot* Gpu::slots_of(const KernelFamilyBase& family) {
+  auto made = std::make_unique<KernelSlot[]>(family.count);
+  KernelSlot* slots = nullptr;
+  // Another thread may have been first.
+  if (slots_[family.number()].compare_exchange_strong(slots, made.get(),
+                                                      std::memory_order_acq_rel)) {
+    slots = made.release();
+  }
+  return slots;
+}
+
 void* Gpu::resolve(const KernelFamilyBase& family, unsigned index, unsigned shared_bytes,
                    KernelSlot& slot) {
   const KernelName name = family.name(index);
@@ -125,7 +136,8 @@ void* Gpu::resolve(const KernelFamilyBase& family, unsigned index, unsigned shar
 void Gpu::launch(const KernelFamilyBase& family, unsigned index, const Grid& grid,
                  const void* args) {
   enter();
-  KernelSlot& slot = slots_[family.first_slot() + index];
+  KernelSlot* const slots = slots_[family.number()].load(std::memory_order_acquire);
+  KernelSlot& slot = (slots != nullptr ? slots : slots_of(family))[index];
   void* handle = slot.function.load(std::memory_order_acquire);
   if (handle == nullptr ||
       grid.shared_bytes > slot.allowed_shared_bytes.load(std::memory_order_relaxed)) {

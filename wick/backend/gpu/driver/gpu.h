@@ -2,6 +2,7 @@
 
 // A GPU in use: its stream, its modules and launches.
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -177,7 +178,9 @@ class Gpu {
   mutable std::mutex mutex_;
   int loaded_ = 0;
   ByName<Module> modules_;
-  std::unique_ptr<KernelSlot[]> slots_;  // one for each kernel of each family
+  /// The slots of a family's kernels, made at the family's first launch.
+  KernelSlot* slots_of(const KernelFamilyBase& family);
+  std::array<std::atomic<KernelSlot*>, KernelFamilyBase::kMost> slots_{};
 
   FaultLine* fault_line_ = nullptr;  // on the device
   Fault* fault_ = nullptr;           // on the host

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/base/error.h"
 
@@ -10,19 +12,17 @@ namespace {
 
 // Families are constructed before main or while a library is loaded, by one thread at a time.
 constinit const KernelFamilyBase* newest = nullptr;
-constinit unsigned slot_count = 0;
+constinit unsigned families = 0;
 
 }  // namespace
 
 KernelFamilyBase::KernelFamilyBase(unsigned kernels, size_t bytes) noexcept
-    : count(kernels), argument_bytes(bytes), first_slot_(slot_count), next_(newest) {
+    : count(kernels), argument_bytes(bytes), number_(families++), next_(newest) {
+  if (number_ >= kMost) std::abort();  // raise kMost
   newest = this;
-  slot_count += kernels;
 }
 
 const KernelFamilyBase* KernelFamilyBase::all() { return newest; }
-
-unsigned KernelFamilyBase::slots() { return slot_count; }
 
 std::string kernel_text(std::string_view pattern, const std::string* labels, size_t count) {
   std::string text;

@@ -97,21 +97,21 @@ class KernelFamilyBase {
 
   const unsigned count;         ///< number of combinations of keys; some may have no kernel
   const size_t argument_bytes;  ///< size of the argument struct
-  /// The slot of kernel 0 in a Gpu's table.
-  unsigned first_slot() const { return first_slot_; }
+  /// The family's row in a Gpu's table, below kMost. A Gpu may be older than a family: tests and
+  /// users make tensors while other parts of a program are still being initialised.
+  unsigned number() const { return number_; }
+  static constexpr unsigned kMost = 256;
 
   /// The newest family in the program. next() leads to all others.
   static const KernelFamilyBase* all();
   const KernelFamilyBase* next() const { return next_; }
-  /// Number of slots of all families.
-  static unsigned slots();
 
  protected:
   KernelFamilyBase(unsigned kernels, size_t bytes) noexcept;
   ~KernelFamilyBase() = default;
 
  private:
-  unsigned first_slot_;
+  unsigned number_;
   const KernelFamilyBase* next_;
 };
 
