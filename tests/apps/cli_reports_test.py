@@ -232,7 +232,7 @@ class Quantize(Cli):
         for kind in ["q5_k_m", "q3_k_l", "Q2_K", "iq4_xs", "q6_k_l"]:
             text = self.fails("quantize", str(self.folder / "tiny-f32.gguf"),
                               str(self.folder / "no.gguf"), kind, says=f"not a weight type: '{kind}'")
-            self.assertIn("q4_k and q6_k alone", text)
+            self.assertIn("only q4_k and q6_k", text)
 
     def test_permissions(self):
         """The permissions are those of the source without the bits of the umask, as with cp."""

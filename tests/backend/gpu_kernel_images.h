@@ -63,7 +63,9 @@ inline KernelsOfImage kernels_of_cubin(std::string_view image) {
     const uint64_t section = sections + i * entry;
     const std::string_view name(image.data() + names_at + at(section, uint32_t{}));
     if (!name.starts_with(kPrefix)) continue;
-    KernelArguments& kernel = kernels[std::string(name.substr(kPrefix.size()))];
+    const std::string_view function = name.substr(kPrefix.size());
+    if (function.starts_with("_Z")) continue;  // a device function that wasn't inlined
+    KernelArguments& kernel = kernels[std::string(function)];
     uint64_t from = at(section + 24, uint64_t{});
     const uint64_t end = from + at(section + 32, uint64_t{});
     while (from + 4 <= end) {

@@ -226,8 +226,8 @@ TEST(Quantize, ChoosesTypesAsUsersExpect) {
   EXPECT_EQ(type("blk.0.ffn_up_exps.weight"), DType::q4_0);
   EXPECT_EQ(type("blk.0.odd.weight"), DType::f16);
   EXPECT_THAT(result.notes,
-              ElementsAre("blk.0.odd.weight f32[2,33] becomes f16: its rows of 33 are no multiple "
-                          "of 32"));
+              ElementsAre("blk.0.odd.weight f32[2,33] becomes f16: its rows of 33 are not a "
+                          "multiple of 32"));
   ASSERT_EQ(result.types.size(), 4u);
   EXPECT_EQ(result.types[0].dtype, DType::q4_0);
   EXPECT_EQ(result.types[0].tensors, 2u);

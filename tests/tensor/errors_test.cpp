@@ -228,7 +228,7 @@ TEST(OpErrors, OperandsThatDontMatch) {
       "mul: shapes don't broadcast: lhs [2,3], rhs [2]: each size must be equal or 1, counted "
       "from the last dimension");
   EXPECT_EQ(error_of([&] { lt(a, h); }).substr(0, 58),
-            "lt: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: not");
+            "lt: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: dty");
   EXPECT_THAT(error_of([&] { ge(a, make({2})); }), HasSubstr("ge: shapes don't broadcast"));
   const Tensor mask = make({2, 3}, DType::u8);
   EXPECT_EQ(error_of([&] { where(make({2, 3}, DType::i32), a, a); }),

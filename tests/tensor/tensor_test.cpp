@@ -121,8 +121,8 @@ TEST(Tensor, CatAndStack) {
   EXPECT_THAT(error_of([&] {
                 cat(std::vector<Tensor>{a, a.to(DType::f16)}, 0);
               }),
-              HasSubstr("cat: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is "
-                        "promoted: convert one, e.g. rhs to f32"));
+              HasSubstr("cat: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: dtypes "
+                        "aren't promoted: convert one, e.g. rhs to f32"));
   EXPECT_EQ(error_of([&] { cat(std::vector<Tensor>{a, Tensor()}, 0); }), "cat: undefined tensor");
   EXPECT_EQ(error_of([&] { stack(std::vector<Tensor>{Tensor()}, 0); }), "stack: undefined tensor");
   const Tensor huge = Tensor::ones({1}, DType::u8).broadcast_to({int64_t{1} << 61});
@@ -188,7 +188,9 @@ TEST(Tensor, SliceSetOfALayout) {
   EXPECT_THAT(error_of([&] { slice_set(x, Tensor::zeros({3}, DType::f32), x.layout()); }),
               HasSubstr("broadcast"));
   Tensor one = Tensor::zeros({1}, DType::f32);
-  EXPECT_THAT(error_of([&] { slice_set(one, x, Layout(Shape{3, 4}, {0, 0}, 0)); }),
+  EXPECT_THAT(error_of([&] {
+                slice_set(one, x, Layout(Shape{3, 4}, {0, 0}, 0));
+              }),
               HasSubstr("slice_set: target's elements overlap"));
   const Tensor alias = x.narrow(0, 0, 1);
   EXPECT_THAT(error_of([&] { slice_set(x, one, x.layout()); }), HasSubstr("storage is shared"));
