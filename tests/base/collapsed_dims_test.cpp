@@ -186,7 +186,7 @@ TEST(CollapsedDims, PutsRepeatsWhereTheyAreWanted) {
   EXPECT_EQ(inside.dims[0].size, 5);
   EXPECT_EQ(inside.dims[1].size, 2);
   EXPECT_EQ(inside.dims[2].size, 3);
-  outside.sort(Repeats::outermost);
+  outside.sort(RepeatedDims::outermost);
   EXPECT_EQ(outside.dims[0].size, 3);
   EXPECT_EQ(outside.dims[1].size, 5);
   EXPECT_EQ(outside.dims[2].size, 2);

@@ -53,7 +53,7 @@ class DimList {
 };
 
 /// Where dims go along which operand 0 has stride 0, when dims are sorted.
-enum class Repeats { innermost, outermost };
+enum class RepeatedDims { innermost, outermost };
 
 /// The collapsed dims of N operands. Offsets and strides count elements or bytes, as the caller
 /// likes.
@@ -117,7 +117,7 @@ struct CollapsedDims {
   /// Sorts the dims by the magnitude of operand 0's stride, the smallest innermost, and merges what
   /// then can be merged. Equal strides are decided by the next operand that has two different ones,
   /// neither of them 0.
-  void sort(Repeats repeats = Repeats::innermost) {
+  void sort(RepeatedDims repeats = RepeatedDims::innermost) {
     for (size_t i = 1; i < dims.size(); ++i) {
       const Dim dim = dims[i];
       size_t at = i;
@@ -176,11 +176,11 @@ struct CollapsedDims {
   }
 
   /// Whether `outer`, which stands outside `dim`, belongs inside it.
-  static bool belongs_inside(const Dim& outer, const Dim& dim, Repeats repeats) {
+  static bool belongs_inside(const Dim& outer, const Dim& dim, RepeatedDims repeats) {
     for (size_t k = 0; k < kCount; ++k) {
       const int64_t x = std::abs(outer.stride[k]), y = std::abs(dim.stride[k]);
       if (x == y) continue;
-      if (k == 0 && repeats == Repeats::outermost && (x == 0 || y == 0)) return y == 0;
+      if (k == 0 && repeats == RepeatedDims::outermost && (x == 0 || y == 0)) return y == 0;
       if (k == 0 || (x != 0 && y != 0)) return x < y;
     }
     return false;

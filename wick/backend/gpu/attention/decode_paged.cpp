@@ -12,7 +12,7 @@
 namespace wick::gpu {
 namespace {
 
-const KernelFamily<PagedCall, OneOf<64, 128>> kDecodePaged("decode_paged", "decode_paged_{}");
+const KernelFamily<PagedArgs, OneOf<64, 128>> kDecodePaged("decode_paged", "decode_paged_{}");
 
 bool fits_u32(std::initializer_list<int64_t> strides) {
   return std::all_of(strides.begin(), strides.end(),
@@ -72,7 +72,7 @@ bool launch_decode_paged(Gpu& gpu, const AttentionCall& c, const CacheCall& cach
   constexpr uint32_t kMostSequences = 65535;  // along a grid's second axis
   if (!plan.pays || plan.shared > gpu.info.shared_bytes || c.batch > kMostSequences) return false;
   const auto word = [](int64_t x) { return static_cast<uint32_t>(x); };
-  PagedCall call{};
+  PagedArgs call{};
   call.qkv = cache.qkv, call.cos = cache.cos, call.sin = cache.sin;
   call.positions = c.positions, call.tables = c.pages.tables;
   call.k = static_cast<uint16_t*>(cache.keys), call.v = static_cast<uint16_t*>(cache.values);

@@ -180,7 +180,7 @@ class Gpu {
   ByName<Module> modules_;
   /// The slots of a family's kernels, made at the family's first launch.
   KernelSlot* slots_of(const KernelFamilyBase& family);
-  std::array<std::atomic<KernelSlot*>, KernelFamilyBase::kMost> slots_{};
+  std::array<std::atomic<KernelSlot*>, KernelFamilyBase::kMostFamilies> slots_{};
 
   FaultLine* fault_line_ = nullptr;  // on the device
   Fault* fault_ = nullptr;           // on the host

@@ -18,7 +18,7 @@ constinit unsigned families = 0;
 
 KernelFamilyBase::KernelFamilyBase(unsigned kernels, size_t bytes) noexcept
     : count(kernels), argument_bytes(bytes), number_(families++), next_(newest) {
-  if (number_ >= kMost) std::abort();  // raise kMost
+  if (number_ >= kMostFamilies) std::abort();  // raise kMostFamilies
   newest = this;
 }
 

@@ -97,10 +97,10 @@ class KernelFamilyBase {
 
   const unsigned count;         ///< number of combinations of keys; some may have no kernel
   const size_t argument_bytes;  ///< size of the argument struct
-  /// The family's row in a Gpu's table, below kMost. A Gpu may be older than a family: tests and
-  /// users make tensors while other parts of a program are still being initialised.
+  /// The family's row in a Gpu's table, below kMostFamilies. A Gpu may be older than a family:
+  /// tests and users make tensors while other parts of a program are still being initialised.
   unsigned number() const { return number_; }
-  static constexpr unsigned kMost = 256;
+  static constexpr unsigned kMostFamilies = 256;
 
   /// The newest family in the program. next() leads to all others.
   static const KernelFamilyBase* all();

@@ -11,7 +11,7 @@ Reduction::Reduction(const Layout& in, const Layout& out, uint32_t dims)
     : kept(collapse<2>({&in, &out}, ~dims)), reduced(collapse<1>({&in}, dims)) {
   // The input's smallest strides innermost; dims that it repeats along outermost, since nothing
   // gains from neighbours that are one element.
-  kept.sort(Repeats::outermost);
+  kept.sort(RepeatedDims::outermost);
   n = reduced.elems;
 }
 

@@ -12,7 +12,7 @@ inline constexpr u32 kPagedHeads = 4;
 inline constexpr u32 kMostSharedChunks = 32;
 
 /// One query of each of some sequences. Strides count elements.
-struct PagedCall {
+struct PagedArgs {
   const float *qkv, *cos, *sin;  ///< neighbours in memory along a row
   const u32 *positions, *tables;
   math::u16 *k, *v;  ///< f16; neighbouring keys of an element, neighbouring elements of a value
