@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -51,28 +52,40 @@ inline KernelsOfImage kernels_of_cubin(std::string_view image) {
     std::memcpy(&value, image.data() + offset, sizeof value);
     return value;
   };
-  constexpr uint8_t kParameter = 0x17, kParameterBytes = 0x19;  // EIATTR_…
-  constexpr uint8_t kSized = 4;                                 // EIFMT_SVAL
+  constexpr uint8_t kParameter =
+      0x17;  // EIATTR_KPARAM_INFO: the size is in bits 18 and up of its third word
+  constexpr uint8_t kSized = 4;  // EIFMT_SVAL
   constexpr std::string_view kPrefix = ".nv.info.";
   const auto sections = at(0x28, uint64_t{});
   const auto entry = at(0x3a, uint16_t{}), count = at(0x3c, uint16_t{}),
              names = at(0x3e, uint16_t{});
   const auto names_at = at(sections + uint64_t{names} * entry + 24, uint64_t{});
+  const auto name_of = [&](uint64_t section) {
+    return std::string_view(image.data() + names_at + at(section, uint32_t{}));
+  };
+  // Only kernels have a bank of arguments; device functions that weren't inlined have none.
+  constexpr std::string_view kArguments = ".nv.constant0.";
+  std::set<std::string_view> with_arguments;
+  for (uint64_t i = 0; i < count; ++i) {
+    const std::string_view name = name_of(sections + i * entry);
+    if (name.starts_with(kArguments)) with_arguments.insert(name.substr(kArguments.size()));
+  }
   KernelsOfImage kernels;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t section = sections + i * entry;
-    const std::string_view name(image.data() + names_at + at(section, uint32_t{}));
-    if (!name.starts_with(kPrefix)) continue;
-    const std::string_view function = name.substr(kPrefix.size());
-    if (function.starts_with("_Z")) continue;  // a device function that wasn't inlined
-    KernelArguments& kernel = kernels[std::string(function)];
+    const std::string_view name = name_of(section);
+    if (!name.starts_with(kPrefix) || !with_arguments.contains(name.substr(kPrefix.size())))
+      continue;
+    KernelArguments& kernel = kernels[std::string(name.substr(kPrefix.size()))];
     uint64_t from = at(section + 24, uint64_t{});
     const uint64_t end = from + at(section + 32, uint64_t{});
     while (from + 4 <= end) {
       const auto format = at(from, uint8_t{}), attribute = at(from + 1, uint8_t{});
       const auto value = at(from + 2, uint16_t{});
-      if (attribute == kParameter) ++kernel.count;
-      if (attribute == kParameterBytes) kernel.bytes = value;
+      if (attribute == kParameter) {
+        ++kernel.count;
+        kernel.bytes += at(from + 12, uint32_t{}) >> 18;
+      }
       from += 4 + (format == kSized ? value : 0u);
     }
   }
