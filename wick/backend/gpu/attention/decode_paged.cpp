@@ -14,11 +14,13 @@ namespace {
 
 const KernelFamily<PagedArgs, OneOf<64, 128>> kDecodePaged("decode_paged", "decode_paged_{}");
 
+/// Whether all strides fit u32.
 bool fits_u32(std::initializer_list<int64_t> strides) {
   return std::all_of(strides.begin(), strides.end(),
                      [](int64_t s) { return s >= 0 && s < int64_t{1} << 32; });
 }
 
+/// Whether the kernels support the call; see decode_paged.h.
 bool takes(const Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
            const Blocks& blocks) {
   const bool to_blocks = blocks.q != nullptr;
@@ -35,20 +37,20 @@ bool takes(const Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType
                    c.k_step, c.v_head, c.v_key});
 }
 
-/// How blocks share the work, each a multiprocessor's.
+/// How thread blocks share the work. The plan counts one thread block per multiprocessor.
 struct PagedPlan {
-  bool pays;  ///< whether they keep nearly all of the device busy, round after round
+  bool pays;  ///< whether the thread blocks fill nearly all multiprocessors in every wave
   uint32_t log_splits;
-  int64_t shared;
+  int64_t shared;  ///< bytes of shared memory of a thread block
 
   PagedPlan(const Gpu& gpu, const AttentionCall& c) {
     const int64_t sets = int64_t{c.batch} * c.heads / kPagedHeads,
                   multiprocessors = gpu.info.multiprocessors;
     const int64_t chunks = divide_up(c.keys, kAttentionChunk);
     log_splits = 2 * sets <= multiprocessors && chunks <= int64_t{kMostSharedChunks} ? 1 : 0;
-    // Measured on an H100: a block needs some 10 us for a chunk, as long as all blocks of
-    // decode_cluster or decode_stream together where there are few. A last round that is mostly
-    // empty costs as much as a full one.
+    // Measured on an H100: a thread block needs about 10 us for a chunk. In a small grid, all
+    // thread blocks of decode_cluster or decode_stream together need no longer. A last wave of
+    // thread blocks that is mostly empty costs as much as a full one.
     const int64_t blocks = sets << log_splits, rounds = divide_up(blocks, multiprocessors);
     pays = chunks > 1 && 8 * blocks >= 7 * rounds * multiprocessors;
     const int64_t kept = log_splits == 0 ? 0 : divide_up(chunks, int64_t{1} << log_splits);
@@ -69,7 +71,7 @@ bool launch_decode_paged(Gpu& gpu, const AttentionCall& c, const CacheCall& cach
                          const Blocks& blocks) {
   if (!takes(gpu, c, cache, dtype, blocks)) return false;
   const PagedPlan plan(gpu, c);
-  constexpr uint32_t kMostSequences = 65535;  // along a grid's second axis
+  constexpr uint32_t kMostSequences = 65535;  // limit of the grid's y axis
   if (!plan.pays || plan.shared > gpu.info.shared_bytes || c.batch > kMostSequences) return false;
   const auto word = [](int64_t x) { return static_cast<uint32_t>(x); };
   PagedArgs call{};

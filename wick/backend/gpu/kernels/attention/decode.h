@@ -1,6 +1,7 @@
 #pragma once
 
-// One thread block's work in decode.gpu.
+// The work of one thread block of decode.gpu: which keys it takes, how they reach the multiply-add
+// chains, scores, softmax and outputs.
 
 #include "wick/backend/gpu/kernels/attention/attention.h"
 #include "wick/backend/gpu/kernels/attention/decode_chain.h"
@@ -11,30 +12,32 @@
 
 namespace wick::gpu {
 
-/// One thread block's work; see decode.gpu. T: the cache's type.
+/// The work of one thread block; see decode.gpu. T: the element type of the cache.
 template <class T, DecodeForm kForm>
 struct Decode {
   static constexpr bool kShared = kForm == DecodeForm::cluster,
                         kStaged = kShared || kForm == DecodeForm::staged;
-  // Enough loads under way; staged, they are short.
+  // Depth of the software pipeline of add_chain. Loads from shared memory have a short latency, so
+  // the staged forms need fewer of them in flight.
   static constexpr u32 kBlock = kStaged ? 16 : 128 / (2 * sizeof(T)),
                        kTail = kStaged || sizeof(T) == 4 ? 8 : 16;
-  static constexpr u32 kPer = 16 / sizeof(T);  // elements that are copied at once
+  static constexpr u32 kPer = 16 / sizeof(T);  // elements of a copy of 16 bytes
 
   const AttentionCall& c;
   const CacheCall& cache;
   const DecodePlan& plan;
   DecodeShared shared;
   u32 rank, split, tile, key_head, query, batch;
-  u32 token;                 // the row of the batch element's first query
-  u32 head, rows;            // the first of the thread block's heads, and how many
-  u32 first_row, some_rows;  // of those whose outputs the thread block computes
-  u32 each_rows;             // how many of them other thread blocks have
-  u32 first_x, width;        // and which elements of them
-  const T *k, *v;            // of the key head, in the first page
-  static constexpr u32 kPitch = kShared ? kClusterPitch : kAttentionChunk;  // of the tile of keys
-  u32 keys, start;  // of all; of those before this call's
-  i32 fresh;        // the first key that isn't taken from the cache as it lies there, even
+  u32 token;                 // row of the batch element's first query
+  u32 head, rows;            // first head of the thread block, number of heads
+  u32 first_row, some_rows;  // rows (heads) whose outputs the thread block computes
+  u32 each_rows;             // rows whose outputs one thread block of the cluster computes
+  u32 first_x, width;        // elements of these rows that it computes
+  const T *k, *v;            // keys and values of the key head in the first page
+  // Elements from one row of the tile of keys to the next.
+  static constexpr u32 kPitch = kShared ? kClusterPitch : kAttentionChunk;
+  u32 keys, start;  // number of keys; index of the first key that this call stores
+  i32 fresh;        // `start` rounded down to even: keys from here on aren't copied from the cache
   KeyRange seen;
 
   WICK_DEVICE Decode(const AttentionCall& call, const CacheCall& cache_call,
@@ -91,15 +94,15 @@ struct Decode {
     return (static_cast<u32>(seen.end) + kAttentionChunk - 1) / kAttentionChunk;
   }
   WICK_DEVICE u32 own_chunk() const { return first_chunk() + split; }
-  /// A chunk of keys. Ranges count from its first one.
+  /// A chunk of keys. `seen` and `own` count from the chunk's first key.
   struct Chunk {
     u32 first;      // its first key
-    KeyRange seen;  // what the query sees
-    KeyRange own;   // of that, the keys whose scores the thread block computes
+    KeyRange seen;  // the keys that the query sees
+    KeyRange own;   // the keys in `seen` whose scores the thread block computes
     u32 column;     // the key in the first column of the tile
-    u32 page;       // where it lies, and where in that its first key is
-    u32 in_page;
-    bool there;  // false: it has no page; then it is read from the first one
+    u32 page;       // the page that holds the chunk
+    u32 in_page;    // index of the chunk's first key in the page
+    bool there;     // false: the table has no valid page; the kernel reads the first page instead
 
     WICK_DEVICE Chunk(const Decode& work, u32 number, u32 entry)
         : first(number * kAttentionChunk), page(entry), in_page(first), there(true) {
@@ -110,22 +113,24 @@ struct Decode {
       if (!there) page = 0;
     }
   };
-  /// A chunk's first key and value.
+  /// The first key, and the first value, of a chunk.
   WICK_DEVICE const T* keys_at(const Chunk& chunk) const {
     return k + chunk.page * c.pages.k_page + chunk.in_page;
   }
   WICK_DEVICE const T* values_at(const Chunk& chunk) const {
     return v + chunk.page * c.pages.v_page + chunk.in_page * c.v_key;
   }
+  /// The table entry of a chunk; 0 if there are no tables.
   WICK_DEVICE u32 page_of(u32 number) const {
     const KeyPages& pages = c.pages;
     if (pages.tables == nullptr) return 0;
     const u32 entry = pages.chunks == 1 ? number : number / pages.chunks;
     return load_now(pages.tables + batch * pages.table_row + entry * pages.table_step);
   }
-  /// Of the thread block's first chunk, if it has one.
+  /// page_of the thread block's first chunk; 0 if it has none.
   WICK_DEVICE u32 own_page() const { return own_chunk() < end_chunk() ? page_of(own_chunk()) : 0; }
-  /// The same where it doesn't depend on how many keys there are: without a window. Elsewhere 0.
+  /// own_page() before the number of keys is known. Without a window the first chunk doesn't depend
+  /// on that number. With a window: 0.
   WICK_DEVICE u32 early_page() const {
     return c.window == 0 && split * kAttentionChunk < c.keys ? page_of(split) : 0;
   }
@@ -145,14 +150,14 @@ struct Decode {
                  smaller(chunk.seen.end, column + static_cast<i32>(each))};
     return chunk;
   }
-  /// What of some keys of a chunk is in the cache.
+  /// The keys of a range of a chunk that are copied from the cache: those before `fresh`.
   WICK_DEVICE KeyRange old_of(const Chunk& chunk, KeyRange some) const {
     const i32 from = static_cast<i32>(chunk.first);
     return {some.begin, smaller(some.end, larger(fresh - from, some.begin))};
   }
 
-  /// Brings near what the thread blocks of a chunk will read. It may change until the work in front
-  /// has ended, and so may the position; here both are near enough.
+  /// Prefetches the keys and values of a chunk into the L2 cache. The previous kernel may still
+  /// change them and the position; a prefetch of stale data does no harm.
   WICK_DEVICE void prefetch_chunk(const Chunk& chunk) const {
     const KeyRange here = chunk.seen;
     if (here.empty()) return;
@@ -169,17 +174,17 @@ struct Decode {
     }
   }
 
-  // ---- What isn't in the cache ----
+  // ---- Queries, and keys and values that this call stores ----
 
-  /// Queries, and a chunk's fresh keys and values, counted by pairs of elements.
+  /// Queries, and the keys and values of a chunk from `fresh` on, in pairs of elements.
   struct NewPairs {
-    u32 queries, keys, values;  // how many
+    u32 queries, keys, values;  // number of pairs
     u32 first_key, first_value;
   };
   WICK_DEVICE NewPairs new_pairs(const Chunk& chunk, bool queries) const {
     const u32 from = chunk.first, pairs = (c.d + 1) / 2;
     const auto count = [&](KeyRange some, u32& first) {
-      first = from + (static_cast<u32>(some.begin) & ~1u);  // with its pair's other key
+      first = from + (static_cast<u32>(some.begin) & ~1u);  // rounded down to even
       first = larger(fresh, static_cast<i32>(first));
       const u32 end = from + static_cast<u32>(some.end);
       return some.empty() || end <= first ? 0 : end - first;
@@ -190,16 +195,18 @@ struct Decode {
     n.values = count(chunk.seen, n.first_value) * (width / 2);
     return n;
   }
+  /// An element of a projected row; `of`: which of the batch element's queries.
   WICK_DEVICE const float* projection(u32 of, i64 column) const {
     return cache.qkv + (token + of) * cache.qkv_row + column * cache.qkv_step;
   }
+  /// Sets the addresses of a pair that may be rotated, and of its cosine and sine.
   WICK_DEVICE void turn(NewPair& p, const float* row, u32 position) const {
     p.from = row + p.x * cache.qkv_step;
     p.turn = p.x / 2 < cache.half;
     p.cos = cache.cos + position * cache.cos_row + p.x / 2 * cache.cos_step;
     p.sin = cache.sin + position * cache.sin_row + p.x / 2 * cache.sin_step;
   }
-  /// The i-th pair: which it is and where it lies.
+  /// Finds the i-th pair: its kind, row or key, first element, and address.
   WICK_DEVICE NewPair find(const NewPairs& n, u32 i) const {
     NewPair p;
     const u32 pairs = (c.d + 1) / 2;
@@ -246,7 +253,7 @@ struct Decode {
 
   WICK_DEVICE void put_query(const NewPair& p) const {
     float* to = shared.q + p.at * DecodeShared::padded(c.d) + p.x;
-    if (WICK_AMD && p.both) {  // at once: neighbouring lanes store neighbours
+    if (WICK_AMD && p.both) {  // one store of 8 bytes: neighbouring lanes store neighbours
       *reinterpret_cast<Vec<float, 2>*>(to) = Vec<float, 2>::of({p.x0, p.x1});
       return;
     }
@@ -260,7 +267,7 @@ struct Decode {
       to[0] = y0;
       if (p.both) to[kPitch] = y1;
       if (p.at % 2 == 0 && static_cast<i32>(p.at) + 1 == seen.end) {
-        // Its pair's other key is read, though it counts for nothing.
+        // Chains read keys in pairs. The key behind the last one is read, but its score is ignored.
         to[1] = T{};
         if (p.both) to[kPitch + 1] = T{};
       }
@@ -269,7 +276,7 @@ struct Decode {
       to[0] = widen(y0);
       if (p.both) to[1] = widen(y1);
     }
-    // The first thread block of the key's own query stores it.
+    // Of the thread blocks that have this key, the first one of the key's own query stores it.
     if (p.kind != NewPair::kKey || tile != 0 || p.at != start + query || !chunk.there) return;
     T* to = const_cast<T*>(keys_at(chunk)) + (p.at - chunk.first);
     to[p.x * c.k_step] = y0;
@@ -299,7 +306,7 @@ struct Decode {
     if (p.kind == NewPair::kKey || p.kind == NewPair::kStoredKey) put_key(chunk, p);
     if (p.kind == NewPair::kValue || p.kind == NewPair::kStoredValue) put_value(chunk, p);
   }
-  /// Pairs from the `first` on.
+  /// Loads and stores all pairs from index `first` on.
   WICK_DEVICE void load_new(const Chunk& chunk, const NewPairs& n, u32 first) const {
     const u32 all = n.queries + n.keys + n.values;
 #pragma unroll 1
@@ -310,13 +317,13 @@ struct Decode {
     }
   }
 
-  // ---- What comes out of the cache, staged ----
+  // ---- Copies from the cache to shared memory (staged forms) ----
 
   WICK_DEVICE T* keys_staged() const { return reinterpret_cast<T*>(shared.tile); }
   WICK_DEVICE T* values_staged() const { return keys_staged() + c.d * kPitch; }
 
-  /// Starts copies of the thread block's keys of a chunk that are in the cache. Keys behind them
-  /// may be being written: the last ones, fewer than 16 bytes, go by pairs.
+  /// Starts copies of the keys in chunk.own that are in the cache. Another thread block may be
+  /// writing the keys behind them, so the last keys, fewer than 16 bytes, are copied in pairs.
   WICK_DEVICE void stage_keys(const Chunk& chunk) const {
     constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
     const KeyRange old = old_of(chunk, chunk.own);
@@ -333,7 +340,7 @@ struct Decode {
                    reinterpret_cast<const Bytes16*>(from + i * c.k_step + piece));
       }
     }
-    // With the other key of the last one's pair, which is read though it counts for nothing.
+    // The copy includes the key that completes the last pair; its score is ignored.
     const u32 word = end * kPer + thread_index() % kWords * kWord;
     if (!old.empty() && word < ((static_cast<u32>(old.end) + 1) & ~1u)) {
       for (u32 i = thread_index() / kWords; i < c.d; i += kDecodeThreads / kWords) {
@@ -343,6 +350,7 @@ struct Decode {
     }
     end_copies();
   }
+  /// Starts copies of the values of a chunk that are in the cache.
   WICK_DEVICE void stage_values(const Chunk& chunk) const {
     const KeyRange old = old_of(chunk, chunk.seen);
     const T* values = values_at(chunk);
@@ -363,7 +371,8 @@ struct Decode {
 
   // ---- Chunks ----
 
-  /// Dot products of kRows rows at a time with two neighbouring keys a thread.
+  /// Dot products of queries with keys. A thread computes kRows rows and two neighbouring keys at a
+  /// time.
   template <u32 kRows>
   WICK_DEVICE void scores(const Chunk& chunk) {
     const KeyRange here = kStaged ? chunk.seen : old_of(chunk, chunk.seen);
@@ -375,7 +384,7 @@ struct Decode {
       const u32 r = task / wide * kRows, pair = first + task % wide;
       if (pair >= first + pairs) continue;
       float a[kRows][2] = {};
-      // An odd last row goes twice.
+      // If kRows is 2, an odd last row is computed twice.
       const float* q = shared.q + r * width_of_q;
       const u32 to_next = r + kRows <= rows ? width_of_q : 0;
       const i32 d = static_cast<i32>(c.d);
@@ -395,8 +404,8 @@ struct Decode {
     }
   }
 
-  /// The same of the thread block's keys, one of one row a thread, for all parts that compute
-  /// outputs of the row.
+  /// decode_cluster: dot products with the keys in chunk.own, one key and row per thread. Sends
+  /// them to all thread blocks of the cluster that compute outputs of the row.
   WICK_DEVICE void share_scores(const Chunk& chunk, u32 round) {
     if (thread_index() == 0) {
       expect(shared.inbox, static_cast<u32>(chunk.seen.end - chunk.seen.begin) * some_rows * 4);
@@ -404,7 +413,7 @@ struct Decode {
     const u32 count = chunk.own.empty() ? 0 : static_cast<u32>(chunk.own.end - chunk.own.begin);
     const u32 log = count <= kWarp ? 5 : 6, key = thread_index() & ((1u << log) - 1);
     const u32 column = static_cast<u32>(chunk.own.begin) - chunk.column + key;
-    cluster_wait();  // nobody reads the last chunk's any more
+    cluster_wait();  // no thread block reads the scores of the previous chunk any more
     if (key < count) {
       for (u32 r = thread_index() >> log; r < rows; r += kDecodeThreads >> log) {
         const u32 to = r / each_rows * plan.slices;
@@ -418,8 +427,8 @@ struct Decode {
     wait_for_inbox(shared.inbox, round);
   }
 
-  /// The same for fresh keys, one a thread, by threads that have nothing else to do if there are
-  /// any.
+  /// Dot products with the keys from `fresh` on, one key and row per thread. It counts threads from
+  /// the last one, because the last threads have the least work in scores().
   WICK_DEVICE void fresh_scores(const Chunk& chunk) {
     const KeyRange here = chunk.seen;
     const i32 first = larger(here.begin, old_of(chunk, here).end);
@@ -437,6 +446,7 @@ struct Decode {
     }
   }
 
+  /// Loads a lane's 8 elements of row r of the scores.
   WICK_DEVICE void load_row(u32 r, float (&s)[8]) const {
     const auto* row = reinterpret_cast<const Vec<float, 4>*>(shared.s + r * kAttentionChunk);
     const Vec<float, 4> low = row[lane()], high = row[kWarp + lane()];
@@ -444,7 +454,7 @@ struct Decode {
     for (u32 i = 0; i < 4; ++i) s[i] = low[i], s[4 + i] = high[i];
   }
 
-  /// Exponentials in place of dot products, a warp a row.
+  /// Replaces dot products by exponentials. Each warp takes one row at a time.
   WICK_DEVICE void softmax(const Chunk& chunk) {
     for (u32 r = first_row + warp_index(); r < first_row + some_rows; r += kDecodeWarps) {
       float s[8];
@@ -457,7 +467,8 @@ struct Decode {
     }
   }
 
-  /// Their sums, by warps that have little else to do if there are any.
+  /// Sums the exponentials of each row. It counts warps from the last one, because the last warps
+  /// have the least work in outputs().
   WICK_DEVICE void sum_rows() {
     const u32 after = kDecodeWarps - 1 - warp_index();
     for (u32 r = first_row + after; r < first_row + some_rows; r += kDecodeWarps) {
@@ -477,7 +488,8 @@ struct Decode {
              y);
   }
 
-  /// The blocks behind a row's values: the caller is the only thread block that does it.
+  /// Stores zeros in the padding blocks behind the values of all rows. Only one thread block of the
+  /// grid calls it.
   WICK_DEVICE void store_dead_blocks() const {
     if (plan.blocks.q == nullptr) return;
     const u32 blocks = c.heads * c.e / 32, padded = plan.blocks.padded, dead = padded - blocks;
@@ -488,8 +500,8 @@ struct Decode {
     }
   }
 
-  /// Neighbours of a row's result to where it is wanted. All lanes of a warp come here with
-  /// neighbours of one row.
+  /// Stores kWide neighbouring elements of a row's result, quantised to blocks or to `out`. All
+  /// lanes of a warp must call it, with neighbouring elements of one row.
   template <u32 kWide>
   WICK_DEVICE void put_result(u32 r, u32 x, const float (&y)[kWide]) const {
     if (plan.blocks.q != nullptr) {
@@ -500,7 +512,8 @@ struct Decode {
     }
   }
 
-  /// Neighbours of a chunk's output: to their place if there is no other chunk, else to the parts.
+  /// Stores kWide neighbouring elements of a chunk's output: as the result if the row has only one
+  /// chunk, otherwise in the partial results. All lanes of a warp must call it.
   template <u32 kWide>
   WICK_DEVICE void put_output(const Chunk& chunk, u32 r, u32 x, const float (&o)[kWide],
                               const AttentionPartials& partials) const {
@@ -521,7 +534,8 @@ struct Decode {
     }
   }
 
-  /// The chunk's output, two neighbouring elements of kRows rows a thread. All threads come here.
+  /// Outputs of a chunk. A thread computes two neighbouring elements of kRows rows at a time. All
+  /// threads must call it.
   template <u32 kRows>
   WICK_DEVICE void outputs(const Chunk& chunk, const AttentionPartials& partials) {
     const KeyRange here = chunk.seen, old = kStaged ? here : old_of(chunk, here);
@@ -562,7 +576,8 @@ struct Decode {
     }
   }
 
-  /// The same of the thread block's elements and rows, one element of one row a thread.
+  /// decode_cluster: outputs of the thread block's rows and elements, one element of one row per
+  /// thread. All threads must call it.
   WICK_DEVICE void own_outputs(const Chunk& chunk, const AttentionPartials& partials) {
     const u32 r = first_row + warp_index();
     const bool mine = warp_index() < some_rows;
@@ -575,15 +590,16 @@ struct Decode {
     if (mine) put_output(chunk, r, first_x + lane(), o, partials);
   }
 
-  /// All of the thread block's chunks; what is new in the first one is there. Staged: that one's
-  /// copies are under way, and a chunk's keys arrive while the one before is multiplied with its
-  /// values, and its values afterwards.
+  /// Computes all chunks of the thread block. The caller has stored the first 2 · kDecodeThreads
+  /// pairs of `fresh_pairs` of the first chunk. Staged forms: the caller has also started the
+  /// copies of that chunk. The keys of the next chunk are copied during the softmax and the outputs
+  /// of this one, and its values are copied during its own scores.
   WICK_DEVICE void attend(Chunk chunk, NewPairs fresh_pairs, const AttentionPartials& partials) {
     const u32 end = end_chunk();
-    u32 first_new = 2 * kDecodeThreads, round = 0;  // those before are there
+    u32 first_new = 2 * kDecodeThreads, round = 0;  // the caller has stored the pairs before
     for (u32 number = own_chunk(); number < end; number += plan.splits) {
       const bool more = number + plan.splits < end;
-      const u32 next_page = more ? page_of(number + plan.splits) : 0;  // on its way meanwhile
+      const u32 next_page = more ? page_of(number + plan.splits) : 0;  // loaded early
       if (!chunk.there && thread_index() == 0) {
         report(c.pages.faults, kIdOutOfRange, c.pages.note, page_of(number));
       }

@@ -1,14 +1,15 @@
 #pragma once
 
-// Chains of fma for decode.gpu: one product after another, with loads of the next ones under way.
+// Chains of fma for decode.gpu. Each chain adds in index order; loads run ahead of the additions.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 
 namespace wick::gpu {
 
-/// a[r][0], a[r][1] += factors[r · row + i] · the two elements at base[i · step + offset], i from
-/// first to end, one after another, for kRows rows. Loads of one block are under way while the one
-/// before is added; what is left in the end comes in blocks of kTail. All of it lies within 4 GiB.
+/// For kRows rows r, and i from `first` to `end` in order: adds factors[r · row + i] · x to a[r],
+/// where x is the pair of elements at base[i · step + offset]. The loads of a block of kBlock steps
+/// are in flight while the block before is added. The remaining steps are loaded in blocks of
+/// kTail. All byte offsets from `base` are below 4 GiB.
 template <u32 kRows, u32 kBlock, u32 kTail, class T>
 WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 step,
                            const float* factors, u32 row, i32 first, i32 end) {
@@ -71,10 +72,10 @@ WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 
   }
 }
 
-/// factors[i] · base[i · kStep] added up, i from first to end, one after another: for threads that
-/// have little to do at once, where what counts is how soon the chain ends. Whole fours are read,
-/// also behind the end. A block's loads are under way while the one before is added: they stay as
-/// they were stored until then, and none waits for a branch.
+/// Σ factors[i] · base[i · kStep], i from `first` to `end` in order. It is for threads with a
+/// single chain, whose latency counts. It reads whole groups of four elements, also behind `end`.
+/// The loads of a block are in flight while the block before is added. They are widened only when
+/// they are added, and no branch guards them, so that the compiler can issue them early.
 template <u32 kStep, class T>
 WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i32 end) {
   constexpr i32 kBlock = 16;

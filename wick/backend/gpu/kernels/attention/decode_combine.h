@@ -1,17 +1,19 @@
 #pragma once
 
-// How the thread blocks of decode.gpu that share a query's chunks make one of what each gave.
+// Combination of the partial results of the thread blocks of decode.gpu that share a query's
+// chunks.
 
 #include "wick/backend/gpu/kernels/attention/decode.h"
 
 namespace wick::gpu {
 
-/// The part of one thread block, a Decode.
+/// The combination by one thread block. Work: Decode.
 template <class Work>
 struct DecodeCombine {
   Work& work;
 
-  /// True in the last thread block to arrive of those with the same rows.
+  /// True in the last thread block to arrive, of those that computed partial results of the same
+  /// outputs. All threads must call it.
   WICK_DEVICE bool is_last() {
     const u32 chunks = work.end_chunk() - work.first_chunk();
     const u32 arriving = chunks < work.plan.splits ? chunks : work.plan.splits;
@@ -29,10 +31,11 @@ struct DecodeCombine {
   }
 
   static constexpr u32 kCombined = 64;  // chunks whose factors are in shared memory at once
-  static constexpr u32 kAtOnce = 8;     // and whose outputs are on their way
+  static constexpr u32 kAtOnce = 8;     // chunks whose outputs are loaded at once
 
-  /// Per row, in place of exponentials: [64] of the chunks' sums, of the factors of what came
-  /// before, of the factors of the chunk, and of largest scores.
+  /// Four arrays [kCombined] for each row, which replace its exponentials in shared memory: the
+  /// sums of the chunks, the factors of the result of earlier chunks, the factors of the chunks,
+  /// and their largest scores.
   struct Factors {
     float *sum, *by_earlier, *by_chunk, *largest;
     WICK_DEVICE Factors(float* s, u32 r) {
@@ -42,8 +45,8 @@ struct DecodeCombine {
     }
   };
 
-  /// Of `count` chunks from `first` on; the largest score before them is in `soft` unless there are
-  /// none. All threads come here.
+  /// Computes the Factors of `count` chunks from `first` on. Keeps the largest score so far in
+  /// `soft` from one call to the next. All threads must call it.
   WICK_DEVICE void find_factors(const AttentionPartials& partials, u32 first, u32 count) {
     sync();
     for (u32 i = thread_index(); i < work.some_rows * kCombined; i += kDecodeThreads) {
@@ -72,6 +75,7 @@ struct DecodeCombine {
     }
   }
 
+  /// Combines the chunks in index order and stores the results. All threads must call it.
   WICK_DEVICE void combine(const AttentionPartials& partials) {
     for (u32 round = 0; round < work.some_rows * work.width; round += kDecodeThreads) {
       const bool mine = round + thread_index() < work.some_rows * work.width;
@@ -89,8 +93,8 @@ struct DecodeCombine {
           }
         };
         float chunk[kAtOnce] = {};
-        load(chunk, 0);  // on their way meanwhile
-        // Of all chunks at once only in the first round.
+        load(chunk, 0);  // in flight during find_factors
+        // If all chunks fit, the factors of the first round serve all rounds.
         if (round == 0 || work.end_chunk() - work.first_chunk() > kCombined) {
           find_factors(partials, first, count);
         }

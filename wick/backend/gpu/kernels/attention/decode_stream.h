@@ -1,14 +1,15 @@
 #pragma once
 
-// A chunk of decode.gpu through a ring of pieces in shared memory: some elements of all keys, and
-// then some values. Copies of the next pieces are under way while one is multiplied.
+// decode_stream: keys and values of a chunk pass through a ring buffer of pieces in shared memory.
+// A piece holds some elements of all keys, or some values. Copies of the next pieces are in flight
+// while one is multiplied.
 
 #include "wick/backend/gpu/kernels/attention/decode.h"
 
 namespace wick::gpu {
 
-/// One thread block's work: at most kHeads heads, d a multiple of kElements, e a power of two from
-/// 32 to 128.
+/// The work of one thread block. It takes at most kDecodeRows heads; d is a multiple of kElements,
+/// and e a power of two from 32 to 128.
 template <class T>
 struct DecodeStream {
   using Work = Decode<T, DecodeForm::stream>;
@@ -16,18 +17,18 @@ struct DecodeStream {
   using NewPairs = typename Work::NewPairs;
   static constexpr u32 kPieces = kStreamPieces, kPieceBytes = kStreamPieceBytes;
   static constexpr u32 kPer = Work::kPer, kCopies = kPieceBytes / 16 / kDecodeThreads;
-  /// Of a piece of keys; and of them copies of 16 bytes.
+  /// Elements of each key in a piece; copies of 16 bytes for one element of all keys.
   static constexpr u32 kElements = kPieceBytes / (kAttentionChunk * sizeof(T));
   static constexpr u32 kWide = kAttentionChunk / kPer;
-  /// Half of the threads have the first two heads each.
+  /// Half of the threads compute heads 0 and 1, the others heads 2 and 3.
   static constexpr u32 kHalf = kDecodeThreads / 2, kRows = 2;
 
   Work& work;
-  KeyRange old = {};  // what of the chunk is in the cache
+  KeyRange old = {};  // keys of the chunk that are copied from the cache
   u32 key_pieces = 0, pieces = 0;
-  i32 first_value = 0;  // of the first piece of values
-  u32 values_each = 0;  // of a piece
-  // The thread's copies: of keys; of values, whose key is the next one's.
+  i32 first_value = 0;  // first key of the first piece of values
+  u32 values_each = 0;  // values in a piece
+  // Sources and destinations of the thread's next copies. value_key: the key of its next value.
   const T *keys = nullptr, *values = nullptr;
   u32 keys_to = 0, values_to = 0;
   i32 value_key = 0;
@@ -40,7 +41,7 @@ struct DecodeStream {
   }
   WICK_DEVICE u32 element() const { return thread_index() % kHalf; }
   WICK_DEVICE const float* row_of(const float* rows, u32 r, u32 pitch) const {
-    const u32 row = thread_index() / kHalf * kRows + r;  // past the last one the last one again
+    const u32 row = thread_index() / kHalf * kRows + r;  // clamped to the last row
     return rows + (row < work.rows ? row : work.rows - 1) * pitch;
   }
 
@@ -61,7 +62,8 @@ struct DecodeStream {
     values = work.values_at(chunk) + value_key * work.c.v_key + x;
     values_to = row * work.c.e + x;
   }
-  /// Starts copies of the next piece; of none behind the last.
+  /// Starts copies of a piece. Pieces are fetched in order. Behind the last piece nothing is
+  /// copied.
   WICK_DEVICE void fetch(const Chunk& chunk, u32 piece) {
     T* const to = piece_at(piece);
     if (piece < key_pieces) {
@@ -86,7 +88,8 @@ struct DecodeStream {
     }
     end_copies();
   }
-  /// Keys behind the last whole 16 bytes may be being written: they go by pairs.
+  /// Copies the keys behind the last whole 16 bytes in pairs: another thread block may be writing
+  /// the keys that follow them.
   WICK_DEVICE void fetch_last_keys(const Chunk& chunk, u32 piece) const {
     constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
     const u32 end = static_cast<u32>(old.end);
@@ -101,7 +104,7 @@ struct DecodeStream {
     }
   }
 
-  /// Adds a piece's elements to dot products of kRows rows with two neighbouring keys.
+  /// Adds the elements of a piece to the dot products of kRows rows with two neighbouring keys.
   WICK_DEVICE void add_keys(float (&a)[kRows][2], u32 piece) const {
     const T* from = piece_at(piece) + 2 * element();
 #pragma unroll
@@ -123,7 +126,8 @@ struct DecodeStream {
       }
     }
   }
-  /// Adds a piece's values, from key `first` of the chunk on, to an element of kRows rows.
+  /// Adds the values of a piece to one output element of kRows rows. `first`: the chunk's key of
+  /// the first value of the piece.
   WICK_DEVICE void add_values(float (&o)[kRows], u32 piece, i32 first) const {
     const T* from = piece_at(piece) + element();
     const i32 end = smaller(first + static_cast<i32>(values_each), old.end);
@@ -141,7 +145,7 @@ struct DecodeStream {
         for (u32 n = 0; n < 4; ++n) o[r] = fma(f[n], v[n], o[r]);
       }
     }
-    // The first keys, some of which may be hidden; the last ones.
+    // One key at a time: at the start of the chunk, where some keys may be hidden, and at the end.
 #pragma unroll 1
     for (; key < end; ++key, from += work.c.e) {
       if (key >= old.begin) add_value(o, key, widen(*from));
@@ -167,6 +171,7 @@ struct DecodeStream {
     }
   }
 
+  /// Computes one chunk. All threads must call it.
   WICK_DEVICE void attend(const Chunk& chunk, const AttentionPartials& partials) {
     begin(chunk);
     const bool has_element = element() < work.c.e;
@@ -211,10 +216,11 @@ struct DecodeStream {
     }
   }
 
-  /// All of the thread block's chunks; what is new in the first one is there.
+  /// Computes all chunks of the thread block. The caller has stored the first 2 · kDecodeThreads
+  /// pairs of `fresh_pairs` of the first chunk.
   WICK_DEVICE void attend_all(Chunk chunk, NewPairs fresh_pairs,
                               const AttentionPartials& partials) {
-    u32 first_new = 2 * kDecodeThreads;  // those before are there
+    u32 first_new = 2 * kDecodeThreads;  // the caller has stored the pairs before
 #pragma unroll 1
     for (u32 number = work.own_chunk(); number < work.end_chunk(); number += work.plan.splits) {
       if (number != work.own_chunk()) {

@@ -54,8 +54,7 @@ WICK_DEVICE void wait_for_inbox(u64* inbox, u32 round) {
       : "memory");
 }
 
-/// The thread block's number among its parts, and the number of the parts' whole along the first
-/// axis.
+/// The thread block's rank in its cluster, and the cluster's index along the grid's x axis.
 WICK_DEVICE u32 part_number() {
   u32 n;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(n));
@@ -66,7 +65,8 @@ WICK_DEVICE u32 whole_number() {
   asm("mov.u32 %0, %%clusterid.x;" : "=r"(n));
   return n;
 }
-/// What lies in another part's shared memory where `here` lies in one's own.
+/// Reads the shared memory of block `part` of the cluster, at the address that `here` has in this
+/// block.
 WICK_DEVICE float load_of_part(u32 part, const float* here) {
   u32 at = static_cast<u32>(__cvta_generic_to_shared(here));
   float x;
@@ -74,9 +74,9 @@ WICK_DEVICE float load_of_part(u32 part, const float* here) {
   asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(at) : "memory");
   return x;
 }
-/// x of a lane of the warp.
+/// x of lane `lane` of the warp.
 WICK_DEVICE float from_lane(float x, u32 lane) { return __shfl_sync(~0u, x, lane); }
-/// Whether it is so for any thread of the thread block; also a sync().
+/// Whether `is` holds in any thread of the thread block. Includes a sync().
 WICK_DEVICE bool any_of_group(bool is) { return __syncthreads_or(is ? 1 : 0) != 0; }
 
 #else

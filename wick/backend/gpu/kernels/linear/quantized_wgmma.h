@@ -1,15 +1,17 @@
 #pragma once
 
-// What products of quantised weights by matrix units for f16 on NVIDIA's sm_90a have in common:
-// tiles of 128 rows and 128 columns, stages of four blocks that some warps copy and others
-// multiply, and how results are stored. quantized_wgmma.gpu has types whose blocks have scales of
-// their own, quantized_wgmma_super.gpu q4_k.
+// Shared by the gemms of quantised weights that use wgmma in f16 (sm_90a): tiles of 128 rows and
+// 128 columns, the pipeline, whose stages are four blocks, and stores of results.
+// quantized_wgmma.gpu has the formats whose blocks have their own scales, quantized_wgmma_super.gpu
+// has q4_k.
 //
-// In run_wgmma a thread block takes tiles, a warp of the first eight 16 rows of them. Four more
-// warps copy stages into shared memory: the columns by one large copy, the rows, whose pieces are
-// small, 16 bytes a thread (a copy of its own for each piece takes the copying unit some 60
-// cycles). Bytes moved: the weights once for each 128 columns, the activations (2 bytes a value)
-// once for each 128 rows, all but the first time out of the cache.
+// Index map (run_wgmma): a thread block takes one tile after another. Each of the first eight warps
+// multiplies 16 rows of the tile. Four more warps copy stages to shared memory: the columns by one
+// bulk copy; the rows, whose pieces are small, by cp.async of 16 bytes per thread, because a bulk
+// copy takes about 60 cycles of the copy unit for each piece.
+//
+// Bytes moved: the weights are read once for each 128 columns, the activations (2 bytes per value)
+// once for each 128 rows; all but the first time from the L2 cache.
 
 #include "wick/backend/gpu/kernels/device/hopper.h"
 #include "wick/backend/gpu/kernels/linear/quantized_tile.h"
@@ -21,16 +23,18 @@ namespace wick::gpu {
 constexpr u32 kThreads = kWgmmaQuantizedThreads, kMultiplying = 256,
               kCopying = kThreads - kMultiplying;
 constexpr u32 kUnits = kWgmmaRowGroups, kColumns = kWgmmaColumns, kStageBlocks = kWgmmaStageBlocks;
-/// A record, the columns of a stage as they come from memory: values, two blocks of all columns at
-/// a time, each as two matrices of 64 columns (describe<false>); four bytes of each column; four of
-/// each block and column. What these are, a kernel says.
+/// A record holds the columns of a stage in the layout that is copied to shared memory: the values,
+/// as pairs of blocks of all columns, each pair as two matrices of 64 columns (describe<false>);
+/// then four bytes for each column; then four bytes for each block and column. Each kernel defines
+/// the meaning of the last two.
 constexpr u32 kValueBytes = kColumns * kStageBlocks * 64, kPairBytes = kValueBytes / 2;
 constexpr u32 kMatrixBytes = kPairBytes / 2;
 constexpr u32 kOfColumns = kWgmmaOfColumns, kOfBlocks = kWgmmaOfBlocks;
 static_assert(kOfColumns == kValueBytes);
 
-/// What a thread prepares of the columns: half a block; 16 threads have a column's chunk. Columns
-/// up to the last tile's end are zeros.
+/// The input of a thread of tile_columns or tile_columns_shared: half a block of a column; 16
+/// threads share a chunk of a column. Columns from the last one to the end of the last tile are
+/// zeros.
 struct ColumnHalf {
   u32 half, j, chunk, column;
   ActivationScale s = {0.0f, 0};
@@ -50,12 +54,12 @@ struct ColumnHalf {
   }
 };
 
-/// Where the record of a column's block j of a chunk begins, of tiles with so many chunks.
+/// Byte offset of the record of block j of a chunk of a column. `chunks`: chunks of a column.
 WICK_DEVICE u64 record_at(u32 column, u32 chunk, u32 j, u32 chunks) {
   return (u64{column / kColumns} * chunks * 2 + chunk * 2 + j / kStageBlocks) * kWgmmaRecordBytes;
 }
-/// Half a block's values, times a factor that is exact, as f16 where products look for them: bytes
-/// 0 and 2 of each word, then 1 and 3.
+/// Stores half a block's values, times `factor`, as f16 in a record; the products must be exact in
+/// f16. Of each word, bytes 0 and 2 go to one piece of 16 bytes, bytes 1 and 3 to another.
 WICK_DEVICE void put_values(u8* record, u32 column, u32 j, u32 half, const Bytes16& x,
                             float factor) {
   const u32 in_tile = column % kColumns, in_stage = j % kStageBlocks;
@@ -74,24 +78,25 @@ WICK_DEVICE void put_values(u8* record, u32 column, u32 j, u32 half, const Bytes
   }
 }
 
-/// Nibbles come as n·2^-24, high ones as n·2^-20: what they are multiplied with makes up for it.
+/// A low nibble is used as the f16 n·2^-24, a high one as n·2^-20. The activations of high nibbles
+/// are scaled by 2^-4 for that, and 2^24 is applied with the scales.
 constexpr u32 kNibbleUnit = 24, kHighNibble = 4;
 
-/// A stage in shared memory: a record of columns, then of each row group the quants of four
+/// A stage in shared memory: a record of columns; then, for each row group, the quants of four
 /// blocks and the scales of the chunk.
 template <class Q>
 struct Stage {
   static constexpr u32 kQuantBytes = Q::kQuants * kPieceBytes / 2;
   static constexpr u32 kScaleBytes = Q::kScales * kPieceBytes;
   static constexpr u32 kRecord =
-      Q::kMinimum ? kWgmmaRecordBytes : kOfBlocks;  // what is needed of it
+      Q::kMinimum ? kWgmmaRecordBytes : kOfBlocks;  // bytes of a record that are copied
   static constexpr u32 kUnit = kQuantBytes + kScaleBytes;
   static constexpr u32 kBytes = wgmma_stage_bytes(Q::kPieces, Q::kMinimum);
   static constexpr u32 kCount = wgmma_stages(kBytes);
   static_assert(kRecord + kUnits * kUnit <= kBytes);
 };
 
-/// What a thread block's warps share.
+/// Stages and barriers in the shared memory of a thread block.
 template <class Q>
 struct Shared {
   u8* stages;
@@ -103,7 +108,7 @@ struct Shared {
   }
 };
 
-/// One of Stage::kCount, and which round of them.
+/// The stage whose turn it is, of Stage::kCount, and the parity of the round, for barriers.
 template <class Q>
 struct StageTurn {
   u32 at = 0, parity = 0;
@@ -114,7 +119,8 @@ struct StageTurn {
   }
 };
 
-/// A product, and its tiles: columns first, so that thread blocks which run together share rows.
+/// Operands and tiles of the gemm. Neighbouring tiles are those of the same rows, so that thread
+/// blocks that run at the same time read the same weights.
 struct Wgmma {
   const u8* weights;
   const u8* records;
@@ -124,9 +130,10 @@ struct Wgmma {
 
   WICK_DEVICE u32 first_column(u32 tile) const { return tile % column_tiles * kColumns; }
   WICK_DEVICE u32 first_row_group(u32 tile) const { return tile / column_tiles * kUnits; }
+  /// The weights of row group i of a tile.
   template <class Q>
   WICK_DEVICE const u8* units(u32 tile, u32 i) const {
-    // Past the last row group the last one again.
+    // Row groups past the last one are replaced by the last one.
     const u32 count = (rows + kUnitRows - 1) / kUnitRows, g = first_row_group(tile) + i;
     return weights + u64{g < count ? g : count - 1} * chunks * kUnitBytes<Q>;
   }
@@ -135,8 +142,8 @@ struct Wgmma {
   }
 };
 
-/// By the copying warps: stages of the thread block's tiles, as room for them comes. A warp brings
-/// two of the row groups.
+/// The copying warps call this: copies the stages of the thread block's tiles as stages become
+/// free. Each warp copies two row groups.
 template <class Q>
 WICK_DEVICE void copy_stages(const Wgmma& p, const Shared<Q>& shared) {
   using S = Stage<Q>;
@@ -163,7 +170,8 @@ WICK_DEVICE void copy_stages(const Wgmma& p, const Shared<Q>& shared) {
     arrive_for(shared.full[at], S::kRecord);
     copy_piece(shared.stages + at * S::kBytes, p.record(tile, stage), S::kRecord, shared.full[at]);
   };
-  // Weights of the first stages, before what makes the activations has ended.
+  // The weights of the first stages don't depend on the previous kernel, which makes the
+  // activations.
   const u32 first = stages < S::kCount ? stages : S::kCount;
 #pragma unroll 1
   for (u32 stage = 0; stage < first; ++stage) copy_rows(block_index(), stage, stage);
@@ -176,20 +184,20 @@ WICK_DEVICE void copy_stages(const Wgmma& p, const Shared<Q>& shared) {
   for (u32 tile = block_index(); tile < p.tiles; tile += grid_blocks(), stage = 0) {
 #pragma unroll 1
     for (; stage < stages; ++stage, turn.advance()) {
-      wait(shared.empty[turn.at], turn.parity ^ 1);  // at once in the first round
+      wait(shared.empty[turn.at], turn.parity ^ 1);  // returns at once in the first round
       copy_columns(tile, stage, turn.at);
       copy_rows(tile, stage, turn.at);
     }
   }
 }
 
-/// What a lane multiplies: its two rows, 8 apart, of its warp's unit.
+/// A lane's quants of a block: two rows, 8 apart, of its warp's unit.
 template <class Q>
 struct WgmmaRows {
   static constexpr u32 kWords = Q::kQuants / kChunkBlocks;
   u32 w[2][kWords];
 
-  /// Block j of a stage: `unit` is the warp's.
+  /// Loads block j of a stage. unit: the warp's unit of the stage.
   WICK_DEVICE void load(const u8* unit, u32 j) {
     const u32* from = reinterpret_cast<const u32*>(unit) + lane();  // row lane / 4, word lane % 4
 #pragma unroll
@@ -200,7 +208,8 @@ struct WgmmaRows {
       }
     }
   }
-  /// As f16, for two products. Of Q4_K what nibbles are multiplied by, twice, of each row.
+  /// Converts to f16, as the operands of two wgmma of k = 16. by: for q4_k, the factor of each row,
+  /// as two f16.
   WICK_DEVICE void unpack(u32 (&a)[8], const u32 (&by)[2]) const {
     unpack(a);
 #pragma unroll
@@ -220,16 +229,16 @@ struct WgmmaRows {
   }
 
  private:
-  /// Of bytes 0 and 2: n·2^-24 and n·2^-20, which is how the nibbles read as f16.
+  /// Nibbles of bytes 0 and 2 as f16: n·2^-24 and n·2^-20, which are their bits in place.
   WICK_DEVICE static void nibbles(u32& low, u32& high, u32 word) {
     low = word & 0x000f000fu;
     high = word & 0x00f000f0u;
-    if constexpr (kSame<Q, Q4_0>) {  // less 8
+    if constexpr (kSame<Q, Q4_0>) {  // n − 8
       low = add_halves(low, 0x80088008u);
       high = add_halves(high, 0x80808080u);
     }
   }
-  /// Bytes 0 and 2, bytes 1 and 3: 1024 + 128 + b.
+  /// Bytes 0 and 2, and bytes 1 and 3, as f16: builds 1024 + 128 + b and subtracts 1152.
   WICK_DEVICE static void bytes(u32& even, u32& odd, u32 word) {
     const u32 x = word ^ 0x80808080u;
     even = add_halves(pick_bytes(x, 0x64646464u, 0x4240u), 0xe480e480u);
@@ -237,9 +246,10 @@ struct WgmmaRows {
   }
 };
 
-/// Stores a warp's y of its 16 rows and of all columns of a tile: y[32·h + 4·j + i] is row g + i /
-/// 2 · 8 and column 64·h + 8·j + 2·t + i % 2. Rows lie side by side, columns at one distance.
-/// kWhole: all of it.
+/// Stores a warp's y of its 16 rows and of all columns of a tile. With g = lane / 4 and t = lane %
+/// 4, y[32·h + 4·j + i] is row g + i / 2 · 8 and column 64·h + 8·j + 2·t + i % 2. Rows are
+/// contiguous in `out`, and columns have one stride. kWhole: the tile has no rows or columns out of
+/// range.
 template <class T, bool kWhole>
 WICK_DEVICE void store_wgmma(const LinearOut& out, const Wgmma& p, u32 tile, const float (&y)[64]) {
   const u32 first = p.first_column(tile) + lane() % 4 * 2;
@@ -260,7 +270,7 @@ WICK_DEVICE void store_wgmma(const LinearOut& out, const Wgmma& p, u32 tile, con
     for (u32 i = 0; i < kBatch; ++i) value[i] = y[b + i];
     if (kSame<T, float> && out.residual != nullptr) {
       const float* from = out.residual + row;
-      float residual[kBatch];  // all of them on their way before one is needed
+      float residual[kBatch];  // all loads are in flight before the first use
 #pragma unroll
       for (u32 i = 0; i < kBatch; ++i) {
         if (inside(b + i)) residual[i] = from[column(b + i) * residual_stride + i / 2 % 2 * 8];
@@ -286,7 +296,7 @@ WICK_DEVICE void store_wgmma(const LinearOut& out, const Wgmma& p, u32 tile, con
   }
 }
 
-/// So, as the dtype that is wanted.
+/// Stores y as the dtype out.stored.
 WICK_DEVICE void store_wgmma(const LinearOut& out, const Wgmma& p, u32 tile, const float (&y)[64]) {
   if (out.stored == Stored::f32) {
     store_wgmma<float>(out, p, tile, y);
@@ -297,7 +307,8 @@ WICK_DEVICE void store_wgmma(const LinearOut& out, const Wgmma& p, u32 tile, con
   }
 }
 
-/// `take(tile, shared, turn)` by the warps that multiply, for each of the thread block's tiles.
+/// Runs the pipeline. The multiplying warps call take(tile, shared, turn) for each tile of the
+/// thread block.
 template <class Q, class Take>
 WICK_DEVICE void run_wgmma(const Wgmma& p, u8* memory, Take&& take) {
   const Shared<Q> shared(memory);
@@ -320,7 +331,7 @@ WICK_DEVICE void run_wgmma(const Wgmma& p, u8* memory, Take&& take) {
   }
 }
 
-/// Stages begin at multiples of 1024 bytes: see describe.
+/// Stages are aligned to 1024 bytes, as describe() needs.
 struct alignas(1024) KiB {
   u8 bytes[1024];
 };
