@@ -80,7 +80,7 @@ def cards():
                 number.append(value.value)
             if len(number) == 2:
                 found.add(10 * number[0] + number[1])
-    except AttributeError:  # a library without the functions is no driver
+    except AttributeError:  # the library lacks these functions, so it isn't a driver
         return ""
     return " ".join(map(str, sorted(found)))
 

@@ -81,8 +81,9 @@ EventPtr find_event(hipEvent_t handle);
 
 /// Waits for the stream and throws its error.
 void finish(Stream& stream);
-// Calls that aren't allowed while a stream is being captured. Each function invalidates the captures
-// that forbid the call and throws hipErrorStreamCaptureUnsupported, or the error that it names.
+// Calls that aren't allowed while a stream is being captured. Each function invalidates the
+// captures that forbid the call and throws hipErrorStreamCaptureUnsupported, or the error that it
+// names.
 
 /// A call on a stream that is being captured.
 void refuse_in_capture(Stream& stream);
@@ -93,10 +94,10 @@ void refuse_in_any_capture(hipError_t error = hipErrorStreamCaptureUnsupported);
 /// the relaxed mode may make it. Otherwise captures of this thread forbid it unless they are
 /// relaxed, and captures of other threads forbid it if their mode and this thread's are global.
 void refuse_unsafe_in_capture();
-/// Work in the null stream, which would wait for streams that are being captured. Throws
-/// hipErrorStreamCaptureImplicit.
+/// Throws hipErrorStreamCaptureImplicit if work in the null stream would wait for a stream that is
+/// being captured.
 void refuse_implicit(const Stream& null_stream);
-/// A wait for a stream, or a question about its work.
+/// A call that waits for a stream or queries its state.
 void refuse_wait_in_capture(Stream& stream);
 
 /// Queues the operation, or adds it to the graph that is being captured and returns null.

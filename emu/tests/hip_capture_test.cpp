@@ -240,15 +240,16 @@ TEST(HipCapture, TheNullStreamMustNotWaitForIt) {
   expect_end(hipErrorStreamCaptureInvalidated, blocking);
 }
 
-/// A call that waits for work, asks for it, or would have to wait.
+/// A call that waits for work, queries its state, or implicitly depends on it.
 struct Wait {
   const char* name;
   std::function<hipError_t()> call;
   hipError_t error;
-  bool in_any_mode;  // else as hipMalloc: by the modes
+  /// Whether every capture forbids the call; otherwise the modes decide, as for hipMalloc.
+  bool in_any_mode;
 };
 
-/// Waits for work outside of the capture: which captures refuse them to whom.
+/// Which captures forbid, to which threads, calls that wait for work outside of the capture.
 TEST(HipCapture, ModesSayWhoMayWait) {
   constexpr auto kUnsupported = hipErrorStreamCaptureUnsupported;
   constexpr auto kImplicit = hipErrorStreamCaptureImplicit;
@@ -475,7 +476,7 @@ TEST(HipCapture, ExternalEventsAreNodes) {
   const Event waited, recorded;
   Gate gate;
   HIP_OK(hipLaunchHostFunc(other, &Gate::wait, &gate));
-  HIP_OK(hipStreamBeginCapture(stream, kRelaxed));  // others forbid the question below
+  HIP_OK(hipStreamBeginCapture(stream, kRelaxed));  // the other modes forbid the query below
   HIP_OK(hipStreamWaitEvent(stream, waited, hipEventWaitExternal));
   HIP_OK(hipEventRecordWithFlags(recorded, stream, hipEventRecordExternal));
   HIP_OK(hipEventQuery(recorded)) << "isn't a mark in the capture";

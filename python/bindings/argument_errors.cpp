@@ -350,8 +350,8 @@ bool takes(const Call& call, std::string_view name) {
                              [&](const Signature& s) { return has_parameter(s, name); });
 }
 
-/// Drops the signatures with an alias, such as `axis` for `dim`, or, if the call names the alias,
-/// those without it.
+/// Drops the signatures with an alias, such as `axis` for `dim`. If the call uses the alias, drops
+/// the signatures with the original name instead.
 void drop_aliases(Call& call) {
   for (const auto& [name, other] : kAliases) {
     if (!takes(call, other)) continue;

@@ -18,7 +18,7 @@ struct Alias {
 inline constexpr Alias kAliases[] = {{"dim", "axis"}, {"keepdim", "keepdims"}};
 inline constexpr unsigned kAliasCount = 2;
 
-/// The aliases that there are for an argument's name: bit i for kAliases[i].
+/// The set of aliases of an argument's name: bit i stands for kAliases[i].
 template <uint32_t kFlags, bool kLocked>
 unsigned aliases_of(const nb::arg_t<kFlags, kLocked>& argument) {
   unsigned found = 0;

@@ -77,7 +77,7 @@ void bind_map_ops(OpBinder& ops) {
       "Replaces the elements of x where the mask (bool, uint8, uint32, int64) is non-zero by a "
       "number. The mask broadcasts.",
       "x"_a, "mask"_a, "value"_a);
-  // By name: PyTorch's second place is that of `unbiased`.
+  // Only by keyword: in PyTorch the second positional argument may be `unbiased`.
   ops.add_as(Op::var, "var", &var_of, "", "x"_a, "dim"_a = nb::none(), nb::kw_only(),
              "keepdim"_a = false, "correction"_a = 1, "unbiased"_a = nb::none());
 }

@@ -75,7 +75,8 @@ const char* elements(const Tensor& x) {
   return static_cast<const char*>(x.storage()->data()) + bytes_of(x.dtype(), x.layout().offset());
 }
 
-/// The one element as a number. `as`: the name of what reads, in the error of a traced tensor.
+/// The only element as a number. `as`: the name of the calling function, for the error of a traced
+/// tensor.
 nb::object item(const Tensor& x, const char* as) {
   x.require_values(as);
   if (x.elems() != 1) throw Error("item", "not one element", x.str());

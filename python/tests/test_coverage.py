@@ -43,9 +43,9 @@ OTHER_NAMES = {
 }
 FOR_CPP_ALONE = {
     "rows_in_cache",  # how models cut their activations
-    "quiesce",  # what gives memory back to other libraries calls it
+    "quiesce",  # called by the code that gives memory back to other libraries
     "defined",  # every tensor of Python is
-    "require_values",  # functions that read do so
+    "require_values",  # called by functions that read values
     "storage",
     "view",
     "mutable_view",

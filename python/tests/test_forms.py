@@ -27,7 +27,7 @@ def run_counts(a: Any) -> Any:
     return np.unique(a, return_inverse=True, return_counts=True)
 
 
-# What is called, and what NumPy says.
+# A call, and NumPy's result.
 FORMS: list[tuple[Callable[[], Any], Any]] = [
     # Reductions: dim and axis, keepdim and keepdims, by position and by name.
     (lambda: x.sum(), A.sum()),
@@ -80,7 +80,7 @@ FORMS: list[tuple[Callable[[], Any], Any]] = [
     (lambda: x.clamp(-0.5, 0.5), A.clip(-0.5, 0.5)),
     (lambda: x.clamp(min=0), A.clip(0)),
     (lambda: x.clamp(max=0.5), A.clip(max=0.5)),
-    # Products.
+    # Matrix products.
     (lambda: x @ wick.ones(4), A @ np.ones(4)),
     (lambda: v @ m, V @ M),
     (lambda: m.T.mm(m), M.T @ M),
@@ -91,7 +91,7 @@ FORMS: list[tuple[Callable[[], Any], Any]] = [
     (lambda: wick.einsum("ij,jk", m.T, m), M.T @ M),
     (lambda: wick.einsum("ij->ji", m), M.T),
     (lambda: wick.einsum("i,i", v, v), V @ V),
-    # Parts and places.
+    # Slices and indices.
     (lambda: wick.stack(x.unbind()), A),
     (lambda: x.unbind(-1)[3], A[..., 3]),
     (lambda: v.repeat_interleave(2), V.repeat(2)),
@@ -123,7 +123,7 @@ FORMS: list[tuple[Callable[[], Any], Any]] = [
     (lambda: wick.interpolate(x, size=8), A.repeat(2, -1)),
     (lambda: wick.conv1d(x, wick.ones(1, 3, 3), padding="same")[:, :, 1], A[:, :, :3].sum((1, 2))[:, None]),
     (lambda: wick.conv1d(x[0], wick.ones(1, 3, 2)), (A[0, :, :-1] + A[0, :, 1:]).sum(0, keepdims=True)),
-    # Making and converting.
+    # Creation and conversion.
     (lambda: wick.linspace(0, 1, 5), np.linspace(0, 1, 5)),
     (lambda: wick.linspace(start=0, end=1, steps=3), np.linspace(0, 1, 3)),
     (lambda: wick.randperm(6).sort().values, np.arange(6)),
@@ -136,7 +136,7 @@ FORMS: list[tuple[Callable[[], Any], Any]] = [
     (lambda: (x * 3).long(), (A * 3).astype(np.int64)),
     (lambda: n.double().to(x), N),
     (lambda: v.bool(), np.ones(3, bool)),
-    # Candle's.
+    # Functions of Candle.
     (lambda: x.slice_scatter(wick.zeros(2, 3, 2), 2, 1), np.concatenate([A[..., :1], np.zeros((2, 3, 2)), A[..., 3:]], -1)),
     (lambda: x.slice_assign((slice(0, 1),), wick.tensor(0.0))[0], np.zeros((3, 4))),
     (lambda: v.broadcast_left(2), np.stack([V, V])),
@@ -179,7 +179,7 @@ def test_places_of_max_pool2d(dtype: str, kernel: Any, stride: Any, padding: Any
     assert values.tolist() == wick.max_pool2d(image, kernel, stride, padding).tolist()
     flat = image.reshape(2, 3, 42)
     assert flat.gather(places.reshape(2, 3, -1), 2).reshape(values.shape).tolist() == values.tolist()
-    # The first largest of each window.
+    # The index is that of the first maximum of each window.
     (kh, kw), (ph, pw) = np.broadcast_to(kernel, 2), np.broadcast_to(padding, 2)
     sh, sw = np.broadcast_to(stride, 2) if stride else (kh, kw)
     a = image.to("float64").numpy()

@@ -58,7 +58,7 @@ std::vector<std::string> disagreements(const HostKernels& host, const std::strin
   return lines;
 }
 
-/// The images for an architecture, by file.
+/// The kernels of each image file for an architecture.
 std::map<std::string, KernelsOfImage> images_for(const std::string& architecture) {
   std::map<std::string, KernelsOfImage> kernels;
   std::string chosen;

@@ -15,7 +15,8 @@ namespace {
 template <int N>
 using Offsets = typename CollapsedDims<N>::Offsets;
 
-/// N layouts of one shape: dims in any order, apart, reversed, and repeated but for the first one.
+/// N random layouts of one shape: dims in any order, with gaps, with negative strides, and, except
+/// in the first layout, with stride 0.
 template <int N>
 std::array<Layout, N> random_layouts(std::mt19937& random) {
   const int rank = static_cast<int>(random() % 6);
@@ -42,7 +43,7 @@ std::array<Layout, N> random_layouts(std::mt19937& random) {
   return layouts;
 }
 
-/// The offsets of every element in row-major order, of the dims in `which`.
+/// The offsets of all elements of the dims in `which`, in row-major order.
 template <int N>
 std::vector<Offsets<N>> naive_offsets(const std::array<Layout, N>& layouts, uint32_t which = ~0u) {
   std::vector<Offsets<N>> all;
@@ -75,7 +76,7 @@ std::vector<Offsets<N>> offsets_of(const CollapsedDims<N>& dims) {
   return all;
 }
 
-/// No dim has size 1, and no two neighbours could be merged.
+/// Expects that no dim has size 1 and that no two neighbouring dims could be merged.
 template <int N>
 void expect_collapsed(const CollapsedDims<N>& dims) {
   for (size_t d = 0; d < dims.dims.size(); ++d) {

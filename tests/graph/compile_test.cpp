@@ -253,7 +253,7 @@ TEST_P(Compile, RefusesToReadValues) {
                   "add: dtypes differ"));
 }
 
-/// Each function that reads values is named by its error.
+/// The error of a traced tensor names the function that needs its values.
 TEST_P(Compile, NamesWhatReadsValues) {
   const Device device = GetParam();
   const Tensor argument = x({4});
@@ -290,17 +290,17 @@ TEST_P(Compile, NamesWhatReadsValues) {
     } catch (const Error& error) {
       EXPECT_EQ(begin, std::string(error.what()).substr(0, begin.size())) << error.what();
     }
-    reader.read(Tensor::full({4}, 0, DType::f32, device));  // outside of a trace it reads
+    reader.read(Tensor::full({4}, 0, DType::f32, device));  // succeeds outside of a trace
   }
 }
 
-/// A wait for the whole device, as memory that goes back to other libraries needs, spoils no graph
-/// that another thread captures.
+/// While a thread captures a graph, another thread may wait for the whole device, as it must before
+/// it gives memory back to another library. The graph stays valid.
 TEST_P(Compile, RecordsWhileAnotherThreadWaitsForTheDevice) {
   const Tensor argument = x({16});
   Tensor result;
   const auto work = [&] { result = argument * 2.0 + 1; };
-  work();  // kernels must have run before
+  work();  // loads the kernels before the capture
   const Tensor expected = result;
   std::atomic<bool> done = false;
   std::thread waiting([&] {
@@ -319,7 +319,7 @@ TEST_P(Compile, RecordsWhileAnotherThreadWaitsForTheDevice) {
   waiting.join();
 }
 
-/// Printing doesn't read: it shows what is known.
+/// Printing a traced tensor doesn't read values: it shows dtype, shape and device.
 TEST_P(Compile, PrintsWhatIsTracedWithoutValues) {
   std::string shown;
   (void)compile([&](Arguments a) -> Tensors {
@@ -329,7 +329,7 @@ TEST_P(Compile, PrintsWhatIsTracedWithoutValues) {
   EXPECT_EQ("f32[2,3]@" + GetParam().str(), shown);
 }
 
-/// Wrong calls have the same errors while they are traced.
+/// Invalid calls throw the same errors in a trace as outside of one.
 TEST_P(Compile, HasTheErrorsOfItsCalls) {
   using Call = std::function<Tensor(const Tensor&)>;
   const std::pair<const char*, Call> calls[] = {

@@ -138,7 +138,7 @@ TEST_P(Fuse, NothingWhereItWouldChangeWhatIsComputed) {
                          },
                          {x({3, 256})}),
                      Op::rms_norm));
-  // The product is read twice; the addend is the product itself.
+  // The result of linear is read twice: it is also the addend.
   EXPECT_EQ(1, count(ops(
                          [&](Arguments a) -> Tensors {
                            const Tensor y = linear(a[0], w);

@@ -241,8 +241,8 @@ TEST_F(BatchTest, DecoderOfSeveralDrawsWhatEachDrawsAlone) {
   }
 }
 
-/// A step whose tables and positions a caller made: what is wrong in it is said (by a GPU when it
-/// is waited for), and other sequences keep what they hold.
+/// Steps with page tables and positions that the test makes. An error reports what is wrong in them
+/// (on a GPU once the host waits for it), and the caches of other sequences don't change.
 TEST_F(BatchTest, WrongTablesAndPositions) {
   TinyLlama tiny{.context = 600, .dtype = DType::q8_0};
   for (const Device device : test::cpu_and_devices()) {
@@ -281,7 +281,7 @@ TEST_F(BatchTest, WrongTablesAndPositions) {
         EXPECT_THAT(refusal(each, 12, {1, 1}), HasSubstr("two sequences write to one page: 1"));
       }
     }
-    // What the sequences held is there.
+    // The caches of the sequences are unchanged.
     nn::KvCache alone = model->make_cache(600, DType::f16);
     model->forward(first, alone, Logits::last);
     const BatchInput one{0, next};

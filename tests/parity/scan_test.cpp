@@ -44,9 +44,9 @@ struct Term {
   friend Term combine(Term a, Term b) { return {a.value + b.value}; }
 };
 
-/// A factor in f64 with an unbounded exponent. No factor is 1.
+/// A factor as an f64 mantissa with an unbounded exponent. The default is 1.
 struct Factor {
-  double mantissa = 1;  // of others in [1/2, 1), or 0, infinite or NaN
+  double mantissa = 1;  // in [1/2, 1), or 0, infinite or NaN; 1 by default
   int64_t exponent = 0;
 
   Factor() = default;
@@ -269,7 +269,7 @@ void check_all_streams() {
   }
 }
 
-/// Products whose parts leave the range of f64, and the long way back into it.
+/// Products whose prefixes leave the range of f64 and return to it.
 void check_ranges() {
   constexpr int64_t kLength = 10000;
   for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64, DType::f8e4m3}) {
@@ -282,16 +282,16 @@ void check_ranges() {
       for (const uint64_t bits : y.bits()) values.push_back(decode(dtype, bits));
       return values;
     };
-    // A zero in front.
+    // The first element is 0.
     for (const long double v : product_of([&](int64_t i) { return i == 0 ? 0 : large; })) {
       ASSERT_EQ(v, 0) << name(dtype);
     }
-    // A zero far behind.
+    // A later element is 0.
     const auto behind = product_of([&](int64_t i) { return i == 9000 ? 0 : large; });
     ASSERT_TRUE(behind[8999] >= large) << name(dtype);
     ASSERT_EQ(behind[9000], 0) << name(dtype);
     ASSERT_EQ(behind.back(), 0) << name(dtype);
-    // Powers of two beyond the range and back.
+    // Powers of two that leave the range and return.
     const auto back = product_of([&](int64_t i) { return i < kLength / 2 ? 4 : 0.25L; });
     ASSERT_EQ(back[2], 64) << name(dtype);
     ASSERT_EQ(back.back(), 1) << name(dtype);
@@ -299,7 +299,7 @@ void check_ranges() {
     ASSERT_EQ(forth[kLength / 2], 0) << name(dtype);
     ASSERT_EQ(forth.back(), 1) << name(dtype);
     ASSERT_EQ(product_of([&](int64_t i) { return i < 5000 ? small : 1; }).back(), 0) << name(dtype);
-    // An infinite factor and a zero.
+    // An infinite element, then 0.
     if (dtype == DType::f8e4m3) continue;
     const auto infinite = product_of([&](int64_t i) {
       return i == 0 ? HUGE_VALL : i == 9 ? 0 : 1;

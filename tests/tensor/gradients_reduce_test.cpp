@@ -129,7 +129,7 @@ TEST(GradientOf, NormsOfLargeNumbersInHalfPrecision) {
   expect_close(slopes(batch, DType::f16), slopes(batch, DType::f64));
 }
 
-/// DeviceGraph for gradients changes no bit of a result.
+/// Recording gradients changes no bit of a result.
 TEST(GradientOf, NormsAreThoseWithoutGradients) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::f8e4m3}) {
     const Tensor x = numbers({3, 6, 35}, 1).to(dtype), w = numbers({6}, 2).to(dtype),

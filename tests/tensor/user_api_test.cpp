@@ -47,7 +47,7 @@ TEST(UserApi, NumbersBesideTensors) {
   EXPECT_EQ((std::vector<int64_t>{0, 1}), whole.to_vector<int64_t>());
 }
 
-/// Arguments that may be left out are those of Python, with its values.
+/// The same arguments are optional as in Python, with the same defaults.
 TEST(UserApi, DefaultsOfPython) {
   const Tensor x = (counting({3, 4}).to(DType::f32) - 5.5) * 0.25,
                w = Tensor::ones({4}, DType::f32);

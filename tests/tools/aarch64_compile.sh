@@ -1,8 +1,7 @@
 #!/bin/sh
-# aarch64_compile.sh COMPILER ARGUMENTS... -o OBJECT -c SOURCE: compiles SOURCE, or reads it alone and leaves an empty
-# OBJECT. Assembly, vectors and builtins, which a processor may lack when code is made of them, are in the kernels
-# (-DWICK_ISA) and in what includes thread_pool.h; of all other sources the compiler's front end finds what there is
-# to find: it takes half of the time.
+# aarch64_compile.sh COMPILER ARGUMENTS... -o OBJECT -c SOURCE: compiles SOURCE, or only checks its syntax and leaves an
+# empty OBJECT. Only kernels (-DWICK_ISA) and thread_pool.cpp contain assembly, vectors and builtins, for which code
+# generation can fail. All errors of other sources are found by the compiler's front end, which takes half of the time.
 set -eu
 object=
 for word in "$@"; do

@@ -16,7 +16,7 @@ HEAD = """
 using namespace wick;
 void ignored(Tensor x, const Tensor& y, const Weight& weight, std::span<const Tensor> list, graph::Function f) {
 """
-# Each is a call whose result is lost.
+# Calls that only compute a result, which is ignored.
 WARNED = """
 x + y;
 x * 2.0;
@@ -60,7 +60,7 @@ to_string(x);
 gradients(x, list);
 compile(f);
 """.split("\n")[1:-1]
-# Each does something, or says that the result isn't wanted.
+# Statements with a side effect, or with the result cast to void.
 SILENT = """
 (void)exp(x);
 x += y;

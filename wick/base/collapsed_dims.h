@@ -1,8 +1,8 @@
 #pragma once
 
-// The dims that several operands of one shape are indexed by together. Neighbouring dims become one
-// where every operand steps evenly from the outer to the inner one. Both backends turn layouts into
-// loops and index arithmetic with this.
+// Collapsed dims of several operands of one shape. Two neighbouring dims are merged if in every
+// operand the outer stride is the inner stride times the inner size. Both backends turn the result
+// into loops and index arithmetic.
 
 #include <algorithm>
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace wick {
 
-/// Dims in place, with the interface of a std::vector. Holds three more than a shape has, for
-/// callers that cut dims into blocks.
+/// A vector of dims with inline storage. Its capacity is three more than the rank of a shape can
+/// be, for callers that cut dims into blocks.
 template <class Dim>
 class DimList {
  public:
@@ -25,7 +25,7 @@ class DimList {
   DimList(const DimList& other) { *this = other; }
   DimList& operator=(const DimList& other) {
     count_ = other.count_;
-    std::copy(other.begin(), other.end(), items_);  // not what lies behind the last dim
+    std::copy(other.begin(), other.end(), items_);  // the rest of items_ is uninitialised
     return *this;
   }
 
@@ -52,11 +52,11 @@ class DimList {
   size_t count_ = 0;
 };
 
-/// Where dims go along which operand 0 has stride 0, when dims are sorted.
+/// Where sort() places the dims along which operand 0 has stride 0.
 enum class RepeatedDims { innermost, outermost };
 
-/// The collapsed dims of N operands. Offsets and strides count elements or bytes, as the caller
-/// likes.
+/// The collapsed dims of N operands. The caller chooses whether offsets and strides count elements
+/// or bytes.
 template <int N>
 struct CollapsedDims {
   using Offsets = std::array<int64_t, static_cast<size_t>(N)>;
@@ -89,8 +89,8 @@ struct CollapsedDims {
   Dim& inner(int i) { return dims[dims.size() - 1 - static_cast<size_t>(i)]; }
   const Dim& inner(int i) const { return dims[dims.size() - 1 - static_cast<size_t>(i)]; }
 
-  /// Adds a dim inside the others. It is merged with the innermost where the strides of every
-  /// operand allow it; a dim of size 1 is left out.
+  /// Adds a dim inside the others. It is merged with the innermost dim if the strides of every
+  /// operand allow that. A dim of size 1 is left out.
   void add(int64_t size, const Offsets& stride) {
     elems *= size;
     if (size != 1) append({size, stride});
@@ -104,9 +104,9 @@ struct CollapsedDims {
     }
   }
 
-  /// Reverses the dims along which operand 0 descends, then sorts. For work whose elements may come
-  /// in any order, with the output as operand 0: neighbours in memory become neighbours in the
-  /// index.
+  /// Reverses the dims along which operand 0 has a negative stride, then sorts. Callers may process
+  /// elements in any order and pass the output as operand 0; neighbours in its memory then have
+  /// neighbouring indices.
   void arrange() {
     for (Dim& dim : dims) {
       if (dim.stride[0] < 0) reverse(dim);
@@ -115,8 +115,8 @@ struct CollapsedDims {
   }
 
   /// Sorts the dims by the magnitude of operand 0's stride, the smallest innermost, and merges what
-  /// then can be merged. Equal strides are decided by the next operand that has two different ones,
-  /// neither of them 0.
+  /// then can be merged. Ties are decided by the next operand whose two strides differ and aren't
+  /// 0.
   void sort(RepeatedDims repeats = RepeatedDims::innermost) {
     for (size_t i = 1; i < dims.size(); ++i) {
       const Dim dim = dims[i];
@@ -175,7 +175,7 @@ struct CollapsedDims {
     dims.push_back(dim);
   }
 
-  /// Whether `outer`, which stands outside `dim`, belongs inside it.
+  /// Whether `outer`, which is now outside `dim`, must become inner to it.
   static bool belongs_inside(const Dim& outer, const Dim& dim, RepeatedDims repeats) {
     for (size_t k = 0; k < kCount; ++k) {
       const int64_t x = std::abs(outer.stride[k]), y = std::abs(dim.stride[k]);

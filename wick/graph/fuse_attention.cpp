@@ -159,10 +159,10 @@ class Match {
     return {in.storage, in.dtype, in.layout.transpose(0, 1)};
   }
 
-  /// Whether norms may overwrite the projections: nothing else reads them.
+  /// Whether the norms may overwrite the projections, because nothing else reads these.
   bool norms_fit() const {
     if (!norms_[0] && !norms_[1]) return true;
-    constexpr size_t kReaders = 3;  // of queries, keys and values
+    constexpr size_t kReaders = 3;  // those of queries, of keys and of values
     return uses_.producer(qkv_, at_).has_value() && uses_.reads(qkv_) == kReaders;
   }
 

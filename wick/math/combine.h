@@ -8,7 +8,7 @@
 
 namespace wick::math {
 
-/// Calls combine(i, j), which adds result j to result i, so that result 0 becomes that of all n.
+/// Calls combine(i, j), which adds result j to result i, until result 0 is the total of all n.
 template <class F>
 WICK_FN void combine_by_twos(i64 n, F&& combine) {
   for (i64 step = 1; step < n; step *= 2) {
@@ -16,13 +16,13 @@ WICK_FN void combine_by_twos(i64 n, F&& combine) {
   }
 }
 
-/// The same order for results that come one at a time and are pushed onto a stack, so that few are
-/// kept: fewer than 64.
+/// The order of combine_by_twos for results that are pushed onto a stack one at a time. The stack
+/// never holds more than 64 results.
 class CombineStack {
  public:
   WICK_FN CombineStack() : count_(0) {}
-  /// After a push: calls combine_top(), which replaces the two top results by their combination, as
-  /// often as the order wants it.
+  /// Called after each push. Calls combine_top(), which replaces the two top results by their
+  /// combination, as often as the order requires.
   template <class F>
   WICK_FN void pushed(F&& combine_top) {
     for (i64 i = count_++; (i & 1) != 0; i >>= 1) combine_top();

@@ -1,19 +1,20 @@
 #pragma once
 
-// Products that neither overflow nor underflow: an f64 with an exponent apart.
+// Products that neither overflow nor underflow: numbers as an f64 mantissa with a separate
+// exponent.
 
 #include "wick/math/fn.h"
 
 namespace wick::math {
 
-/// mantissa · 2^exponent. The mantissas that scaled() and normalized() give are in [1, 2), or they
-/// are 0, infinite or NaN. A product of n of them is below 2^n.
+/// mantissa · 2^exponent. The mantissas that scaled() and normalized() return have a magnitude in
+/// [1, 2), or are 0, infinite or NaN. The magnitude of a product of n such mantissas is below 2^n.
 struct Scaled {
   double mantissa = 1;
   i64 exponent = 0;
 };
 
-/// x as such a number. Every input; exact.
+/// Converts x to a Scaled number. Exact for every x.
 WICK_FN Scaled scaled(double x) {
   const bool tiny = abs(x) < 0x1p-1022;
   const u64 bits = f64_bits(tiny ? x * 0x1p54 : x);
@@ -22,7 +23,7 @@ WICK_FN Scaled scaled(double x) {
   const u64 mantissa = (bits & 0x800fffffffffffffu) | 0x3ff0000000000000u;
   return {special ? x : bits_f64(mantissa), special ? 0 : biased - (tiny ? 1023 + 54 : 1023)};
 }
-/// The same number with its mantissa in [1, 2). Exact; the mantissa isn't denormal.
+/// x with its mantissa moved to [1, 2). Exact. x.mantissa must not be denormal.
 WICK_FN Scaled normalized(Scaled x) {
   const Scaled y = scaled(x.mantissa);
   return {y.mantissa, y.exponent + x.exponent};

@@ -222,7 +222,7 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& counts, int dim) {
                 fmt::format("need [{}] or one number", x.size(d)));
   }
   const std::vector<int64_t> times = counts.to(DType::i64).to_vector<int64_t>();
-  // The ids of all results lie on the host.
+  // The ids of all results must fit into the host's memory.
   const auto most =
       static_cast<int64_t>(backend(Device::cpu()).memory_info().total_bytes / sizeof(int64_t));
   int64_t total = 0;
@@ -316,7 +316,8 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
 
 namespace {
 
-/// Which of sorted elements differ from the one before them: bool [n]; the first one does.
+/// Marks the elements of a sorted tensor that differ from their predecessor: bool [n]. The first
+/// element is marked.
 Tensor begins_run(const Tensor& ordered) {
   const int64_t n = ordered.elems();
   const Tensor first = Tensor::ones({std::min<int64_t>(n, 1)}, DType::boolean, ordered.device());
@@ -340,7 +341,7 @@ Unique unique_all(const Tensor& x) {
   const Sorted order = sort(x.reshape({x.elems()}), 0);
   const Tensor begins = begins_run(order.values);
   const Tensor values = masked_select(order.values, begins);
-  const Tensor run = affine(cumsum(begins, 0), 1, -1);  // which value each sorted element is
+  const Tensor run = affine(cumsum(begins, 0), 1, -1);  // the index of each sorted element's value
   const Tensor none = Tensor::zeros({x.elems()}, DType::i64, x.device());
   const Tensor inverse = scatter(none, order.indices, run, 0).reshape(x.shape());
   const Tensor ones = Tensor::ones({x.elems()}, DType::i64, x.device());

@@ -136,10 +136,11 @@ WICK_API Tensor adaptive_avg_pool2d(const Tensor& x, std::array<int64_t, 2> size
 /// adaptive_avg_pool1d.
 WICK_API Tensor adaptive_max_pool1d(const Tensor& x, int64_t size);
 WICK_API Tensor adaptive_max_pool2d(const Tensor& x, std::array<int64_t, 2> size);
-/// Max pools with the place of each result: u32, counted row-major in its image [h, w] or line [l].
-/// The place is that of the first largest element; NaN wins. The values are those of the pool of
-/// the same name, with its gradient. Takes up to a kernel's number of elements times x's size.
-/// Shapes, dtypes and errors of the pool, and an image of 2^32 elements or more.
+/// Max pools that also return the index of each maximum: u32, row-major in its image [h, w] or line
+/// [l]. Of several equal maxima the first one counts; NaN wins. The values and the gradient are
+/// those of the pool without indices. Memory: x's size times the number of elements of a window.
+/// Shapes and dtypes are those of the pool. Errors: those of the pool; an image has 2^32 elements
+/// or more.
 WICK_API Sorted max_pool1d_with_indices(const Tensor& x, const PoolParams1d& params);
 WICK_API Sorted max_pool2d_with_indices(const Tensor& x, const PoolParams& params);
 WICK_API Sorted adaptive_max_pool1d_with_indices(const Tensor& x, int64_t size);
@@ -160,10 +161,11 @@ WICK_API Tensor masked_select(const Tensor& x, const Tensor& mask);
 WICK_API Tensor unique(const Tensor& x);
 struct [[nodiscard]] Unique {
   Tensor values;   ///< unique(x): [n]
-  Tensor inverse;  ///< where each element of x is among the values: i64, of x's shape
-  Tensor counts;   ///< how many elements of x each value is: i64 [n]
+  Tensor inverse;  ///< index in `values` of each element of x: i64, of x's shape
+  Tensor counts;   ///< number of elements of x that equal each value: i64 [n]
 };
-/// unique with where its values came from. Each NaN is a value of its own.
+/// unique, with the index of each element's value and the number of its occurrences. Each NaN is a
+/// value of its own.
 WICK_API Unique unique_all(const Tensor& x);
 
 // Functions that make tensors.

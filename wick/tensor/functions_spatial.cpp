@@ -123,23 +123,23 @@ Tensor largest(const char* op, const Tensor& x, int d, int64_t count) {
   return gather(in_windows, where, d + 1).squeeze(d + 1);
 }
 
-/// The elements along a dim that each window of an ordinary pool covers: i64 [count, kernel].
-/// Padding is the nearest element of the dim, which every window that reaches it covers as well.
+/// Indices along a dim that each window of a pool covers: i64 [count, kernel]. Indices in the
+/// padding are replaced by the nearest element of the dim, which the window also covers.
 Tensor places_in(int64_t size, int64_t count, int64_t kernel, int64_t stride, int64_t padding,
                  Device device) {
   const Tensor first = Tensor::arange(-padding, count, stride, DType::i64, device);
   const Tensor tap = Tensor::arange(0, kernel, 1, DType::i64, device);
   return clamp(first.unsqueeze(1) + tap, int64_t{0}, size - 1);
 }
-/// The same of an adaptive pool; a shorter window has its last element more than once.
+/// places_in() for an adaptive pool. Shorter windows repeat their last element.
 Tensor places_in(const char* op, int64_t size, int64_t count, Device device) {
   const Windows windows(op, size, count, device);
   return minimum(windows.places, affine(windows.end, 1, -1));
 }
 
-/// Where the first largest element of each window of images x [b, c, h, w] is: u32 [b, c, oh, ow].
-/// A window covers the rows `rows` [oh, kh] and the columns `columns` [ow, kw]. Elements may occur
-/// more than once in a window, in ascending order.
+/// The index of the first maximum of each window of images x [b, c, h, w]: u32 [b, c, oh, ow]. A
+/// window covers the rows `rows` [oh, kh] and the columns `columns` [ow, kw]. These are in
+/// ascending order and may repeat an index.
 Tensor places_of_largest(const char* op, const Tensor& x, const Tensor& rows,
                          const Tensor& columns) {
   const int64_t w = x.size(3), kw = columns.size(1);
@@ -148,7 +148,8 @@ Tensor places_of_largest(const char* op, const Tensor& x, const Tensor& rows,
   const int dims[] = {3, 5};
   const Tensor tap = argmax(windows, dims).to(DType::i64);
   const Tensor tap_row = tap / Scalar(kw), tap_column = tap - affine(tap_row, kw, 0);
-  // The elements that these taps are: gathered from rows [1, 1, oh, 1, kh] and alike.
+  // Looks up the taps in `rows` and `columns`, for example in rows broadcast from [1, 1, oh, 1,
+  // kh].
   const auto chosen = [&](const Tensor& table, const Tensor& taps, int d) {
     Shape all = taps.shape();
     std::vector<int64_t> sizes(all.dims().begin(), all.dims().end());

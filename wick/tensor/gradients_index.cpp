@@ -56,10 +56,10 @@ void cumsum_rule(const Vjp& v) {
   v.to_x(flip(cumsum(flip(v.grad(), dim), dim), dim));
 }
 
-/// dx[k] = y[k - 1] * s[k] with s[k] = g[k] + x[k + 1] * s[k + 1] and y[-1] = 1. After a step of
-/// the loop, s[k] sums twice as many terms, and a[k] is the product of as many elements behind
-/// x[k]. There is no division, so zeros and higher derivatives need no special case. Computed in
-/// f64: products of part of the elements leave f32's range more often than the result does.
+/// dx[k] = y[k - 1] * s[k] with s[k] = g[k] + x[k + 1] * s[k + 1] and y[-1] = 1. Each step of the
+/// loop doubles the number of terms in s[k]; a[k] is the product of as many elements behind x[k].
+/// There is no division, so zeros and higher derivatives need no special case. It computes in f64,
+/// because partial products leave f32's range more often than the result does.
 void cumprod_rule(const Vjp& v) {
   const int dim = v.get<AlongDim>().dim;
   const int64_t n = v.x().size(dim);

@@ -58,11 +58,11 @@ WICK_API Sorted topk(const Tensor& x, int64_t k, int dim = -1, bool largest = tr
 /// integers wrap, narrow floats are summed in f32 and rounded at the store. Class tree. Errors: the
 /// dim is out of range.
 WICK_API Tensor cumsum(const Tensor& x, int dim = -1);
-/// Products of the elements along a dim up to each. Any shape, kept. Real dtypes, kept, and bool,
-/// which gives i64. Integers wrap. Floats are multiplied in f64 with an unbounded exponent and
-/// rounded once more at the store: a product that is too large or too small for the dtype changes
-/// no later one, so [1e30, 1e30, 1e-30] gives [1e30, inf, 1e30] and nothing behind a 0 is NaN
-/// unless an element is infinite or NaN. Class tree. Errors: the dim is out of range.
+/// The cumulative product along a dim. Any shape, kept. All ten real dtypes, kept; bool gives i64;
+/// integers wrap. Floats are multiplied in f64 with an unbounded exponent and rounded to the dtype
+/// at the store. An overflow or underflow doesn't affect later elements: [1e30, 1e30, 1e-30] gives
+/// [1e30, inf, 1e30], and behind a 0 the result is NaN only if an element is infinite or NaN. Class
+/// tree. Errors: the dim is out of range.
 WICK_API Tensor cumprod(const Tensor& x, int dim = -1);
 
 }  // namespace wick

@@ -174,8 +174,8 @@ class WICK_API_VALUE Tensor {
     return {storage_->data(), stored(dtype_), layout_};
   }
 
-  /// Errors, which begin with `op`, the function that reads: the tensor is undefined, or it is the
-  /// result of a call that is traced, so that it has no values.
+  /// Throws if the tensor has no values: it is undefined, or it is the result of a traced call.
+  /// `op` is the name of the function that reads values; the message begins with it.
   void require_values(std::string_view op) const;
 
   // Gradients: see wick/tensor/autograd.h.

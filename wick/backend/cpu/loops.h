@@ -263,8 +263,8 @@ RunBlock order_for_runs(StridedOperands<N>& operands) {
     const int64_t bytes = operands.size(0) * operands.elem_bytes[0];
     block.rows = std::max<int64_t>(1, 8192 / bytes);
     if (nearest != 1 && bytes < 4096) {
-      // The inputs' order of dims is another: blocks of both dims read and write some kilobytes in
-      // a row on either side.
+      // The inputs have another order of dims than the output. Blocks span both innermost dims, so
+      // that reads and writes both have contiguous runs of some kilobytes.
       operands.swap_dims(2, nearest);
       block.planes = std::min(operands.size(2), block.rows);
     }

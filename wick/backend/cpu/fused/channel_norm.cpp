@@ -42,7 +42,7 @@ std::vector<A> numbers(CpuBackend& cpu, const ConstView& vector, int64_t n, A ab
   return wide;
 }
 
-/// The sum of a row from the sums of its chunks, which it overwrites.
+/// Returns the sum of a row from the sums of its chunks. Overwrites `sums`.
 template <class A>
 A row_total(std::span<A> sums) {
   math::combine_by_twos(static_cast<int64_t>(sums.size()), [&](int64_t i, int64_t j) {

@@ -44,7 +44,7 @@ WICK_FN void store_run(T* y, int64_t n, const Lanes& lanes, const Lane& lane) {
   for (; i < n; ++i) y[i] = narrow<T>(lane(i));
 }
 
-// The sum of each chunk of 4096 elements, in the order of the row sum. Bytes moved: the run, read
+// The sum of each chunk of 4096 elements, in the order of the row sum. Bytes moved: the run is read
 // once.
 template <class T>
 void sums(const void* in, int64_t n, void* out) {

@@ -13,7 +13,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Isa isa, std::span<const Const
                                                   bool release);
 void linear_quantized(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight);
 
-// Weights that are decoded as they are multiplied: other block dtypes (decoded_weight.cpp).
+// Weights of the other block dtypes, which the gemm decodes tile by tile (decoded_weight.cpp).
 std::unique_ptr<PreparedWeight> prepare_decoded(std::span<const ConstView> parts, bool release);
 void linear_decoded(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight);
 

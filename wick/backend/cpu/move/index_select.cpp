@@ -195,7 +195,7 @@ void select_slices(const StridedOperands<2>& slice, const std::vector<int64_t>& 
                      copy_elements(here, move, false);
                      continue;
                    }
-                   // The output's strides on both sides: no input is read.
+                   // The input gets the output's strides, because `clear` doesn't read it.
                    for (auto& dim : here.dims.dims) dim.stride[1] = dim.stride[0];
                    for_each_run(here, move.transpose, kGrain, false, clear);
                  }

@@ -72,7 +72,7 @@ WICK_FN F64 value(const ScaledLanes& x) {
 
 // ---- Sixteen neighbours in the lanes of vectors ----
 
-/// Lane i of what lies kDistance lanes before v, `before` being in front of it.
+/// The lanes kDistance before those of v, where `before` precedes v.
 template <int kDistance, class V, size_t... kI>
 WICK_FN V earlier(V before, V v, std::index_sequence<kI...>) {
   return __builtin_shufflevector(before, v, (kWidth - kDistance + kI)...);
@@ -95,7 +95,8 @@ WICK_FN void step(ScaledLanes* v) {
     }
   }
 }
-/// Inclusive products of 16 numbers: x[i] * x[i - d], 1 in front of the first, for d = 1, 2, 4, 8.
+/// Inclusive products of 16 numbers: for d = 1, 2, 4, 8, x[i] becomes x[i] * x[i - d], where
+/// elements before the first are 1.
 WICK_FN void scan_group(ScaledLanes* v) {
   step<1>(v);
   step<2>(v);
@@ -103,7 +104,7 @@ WICK_FN void scan_group(ScaledLanes* v) {
   step<8>(v);
 }
 
-/// 16 numbers in memory.
+/// 16 Scaled numbers in memory.
 struct Sixteen {
   alignas(64) double mantissa[kGroup];
   alignas(64) int64_t exponent[kGroup];
@@ -127,7 +128,7 @@ struct Sixteen {
   }
 };
 
-/// The inclusive products of sixteen numbers that come one at a time.
+/// Inclusive products of 16 numbers that are added one at a time.
 template <class N>
 struct Doubling {
   N waiting[15];  // the last 1, 2, 4 and 8 numbers of each distance
@@ -230,7 +231,7 @@ void row(const void* x_data, int64_t x_step, int64_t n, const ScanTotal& carry_b
   Doubling<Scaled> supers(Scaled{});
   Scaled of_supers;
   for (int64_t start = 0, s = 0; start < n; start += kGroup * kGroup, ++s) {
-    // Sixteen groups, whose products are then scanned in their turn.
+    // Scans 16 groups, then the products of the groups.
     const int64_t rest = n - start;
     const int64_t groups = rest < kGroup * kGroup ? (rest + kGroup - 1) / kGroup : kGroup;
     for (int64_t g = 0; g < groups; ++g) {
@@ -257,7 +258,7 @@ void row(const void* x_data, int64_t x_step, int64_t n, const ScanTotal& carry_b
 
 // ---- Columns ----
 
-/// What one vector of columns needs to know of the rows above.
+/// Products of the rows above, for one vector of columns.
 struct ColumnState {
   Doubling<ScaledLanes> groups, supers;
   ScaledLanes carry, of_supers, of_groups;
@@ -266,7 +267,7 @@ struct ColumnState {
       : groups(ones()), supers(ones()), carry(ones()), of_supers(ones()), of_groups(ones()) {}
 
   WICK_FN ScaledLanes offset() const { return product(product(carry, of_supers), of_groups); }
-  /// After group number g, of which this is the product.
+  /// Adds the product of group g, the next one.
   WICK_FN void add(const ScaledLanes& group, int64_t g) {
     of_groups = groups.add(normalized(group), g % kGroup);
     if (g % kGroup != kGroup - 1) return;
@@ -280,7 +281,7 @@ struct ColumnState {
   }
 };
 
-/// One vector of columns, of which `count` are there.
+/// Scans one vector of columns, of which the first `count` exist.
 template <class T>
 WICK_FN void column_vector(const T* x, int64_t x_row, int64_t n, int count, T* y, int64_t y_row,
                            int64_t y_step) {

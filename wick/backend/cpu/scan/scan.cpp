@@ -73,9 +73,9 @@ struct Before {
   }
 };
 
-/// Few long rows: threads take pieces of them in order. A thread first computes a piece's totals,
-/// which brings the piece into L2, then scans it with the total of what precedes it. So memory is read
-/// once.
+/// Scans a few long rows: threads take pieces of them in order. A thread first computes a piece's
+/// totals, which loads the piece into L2, and then scans it with the total of the pieces before it.
+/// Memory is therefore read only once.
 void scan_pieces(const Plan& plan) {
   constexpr int64_t kPieceBytes = int64_t{256} << 10;
   constexpr int64_t kMostChunks = kPieceBytes / kScanChunk;

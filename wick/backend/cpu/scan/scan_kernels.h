@@ -20,9 +20,10 @@ struct alignas(8) ScanTotal {
 
 /// Kernels of one scan: sums or products. Tables are indexed by dtype; steps in elements.
 struct ScanKernels {
-  /// Writes the inclusive totals of n <= kScanChunk elements, each combined with `carry`, unless y is
-  /// null; and to *total the total of all, from which the next chunk's carry is computed. `stream`
-  /// asks for non-temporal stores; y_step is then 1.
+  /// Writes the inclusive totals of n <= kScanChunk elements, each combined with `carry`, to y
+  /// unless y is null. Writes the total of all n elements to *total, without `carry`; the caller
+  /// computes the next chunk's carry from it. `stream` requests non-temporal stores and requires
+  /// y_step 1.
   using Row = void (*)(const void* x, int64_t x_step, int64_t n, const ScanTotal& carry, void* y,
                        int64_t y_step, bool stream, ScanTotal* total);
   /// into = into combined with x.

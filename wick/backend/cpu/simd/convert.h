@@ -3,7 +3,8 @@
 // Elements of every dtype as the numbers that kernels compute with, and back: one element, one
 // register, or a run. f16, bf16 and f8e4m3 compute in f32 and are rounded once when they are
 // stored; every other type computes as itself. All vector conversions of f16, bf16 and f8e4m3 on
-// the CPU stand here, and give the bits of wick/math/half.h. For kernel sources only (see isa.h).
+// the CPU are in this file, and give the bits of wick/math/half.h. For kernel sources only (see
+// isa.h).
 
 #include <cstdint>
 

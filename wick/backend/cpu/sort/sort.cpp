@@ -34,7 +34,7 @@ void CpuBackend::sort(const View& values, const View& indices, const ConstView& 
   for (int d = 0; d < x.rank(); ++d) {
     if (d != dim) rows.add(x.shape()[d], {x.stride(d), stride(values, d), stride(indices, d)});
   }
-  rows.sort();  // rows that lie side by side in the input come together
+  rows.sort();  // neighbouring rows of the input become neighbours in the loop
 
   SortRows all{};
   all.n = x.shape()[dim];

@@ -116,7 +116,7 @@ void* Gpu::function(std::string_view file, std::string_view kernel, unsigned sha
 KernelSlot* Gpu::slots_of(const KernelFamilyBase& family) {
   auto made = std::make_unique<KernelSlot[]>(family.count);
   KernelSlot* slots = nullptr;
-  // Another thread may have been first.
+  // Another thread may have stored its table first; then that one is used.
   if (slots_[family.number()].compare_exchange_strong(slots, made.get(),
                                                       std::memory_order_acq_rel)) {
     slots = made.release();

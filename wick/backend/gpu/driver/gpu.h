@@ -29,8 +29,8 @@ namespace wick::gpu {
 /// The launch configuration of a kernel.
 struct Grid {
   unsigned blocks[3] = {1, 1, 1};
-  unsigned threads = 256;     ///< of a thread block
-  unsigned shared_bytes = 0;  ///< dynamic
+  unsigned threads = 256;     ///< threads of a thread block
+  unsigned shared_bytes = 0;  ///< dynamic shared memory
   bool pdl = false;           ///< programmatic dependent launch, where hardware supports it
   unsigned cluster = 1;       ///< thread blocks of a cluster; more than 1 needs Feature::cluster
 };

@@ -97,8 +97,9 @@ class KernelFamilyBase {
 
   const unsigned count;         ///< number of combinations of keys; some may have no kernel
   const size_t argument_bytes;  ///< size of the argument struct
-  /// The family's row in a Gpu's table, below kMostFamilies. A Gpu may be older than a family:
-  /// tests and users make tensors while other parts of a program are still being initialised.
+  /// The family's row in the table of each Gpu, below kMostFamilies. The table has a fixed size,
+  /// because a family may be constructed after a Gpu: static initialisers of a program may make
+  /// tensors before those of another source have run.
   unsigned number() const { return number_; }
   static constexpr unsigned kMostFamilies = 256;
 

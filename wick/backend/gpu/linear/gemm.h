@@ -72,7 +72,7 @@ std::optional<GemmCall> library_call(const GemmJob& job);
 
 // Functions that return false for jobs that they don't take: gemm_small_m.cpp, gemm_wgmma.cpp.
 
-/// Few rows of a, of any of f32, f16 and bf16; b's rows have linear's layout: gemv_stream.gpu,
+/// For a few rows of a, of f32, f16 or bf16; b has the layout of linear's weights: gemv_stream.gpu,
 /// gemv_float.gpu.
 bool multiply_gemv(Gpu& gpu, const GemmJob& job);
 /// The most rows for which multiply_gemv is the fastest. Matrices (`each`) of at most so many rows
@@ -82,11 +82,11 @@ int64_t most_gemv_rows(const Gpu& gpu, DType b);
 /// Multiplies one row of a by one of several weights for each pair of a row and an expert, with the
 /// bits of multiply_gemv. job.b is one of the weights.
 void multiply_grouped(Gpu& gpu, const GemmJob& job, const ExpertLaunches& launches);
-/// Few rows of a, f16 or bf16, by the matrix unit: gemm_skinny.gpu.
+/// For a few rows of a, f16 or bf16, by mma: gemm_skinny.gpu.
 bool multiply_skinny(Gpu& gpu, const GemmJob& job);
-/// Few rows of a, of any dtype: gemm_small_m.gpu.
+/// For a few rows of a, of any dtype: gemm_small_m.gpu.
 bool multiply_small_m(Gpu& gpu, const GemmJob& job);
-/// f16 or bf16 by Hopper's wgmma: gemm_wgmma.gpu.
+/// For f16 or bf16, by Hopper's wgmma: gemm_wgmma.gpu.
 bool multiply_wgmma(Gpu& gpu, const GemmJob& job);
 /// Multiplies with the fastest kernel that takes the operands, which have one dtype, or are f32 and
 /// f16.

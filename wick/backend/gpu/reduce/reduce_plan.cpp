@@ -9,8 +9,8 @@ namespace wick::gpu {
 
 Reduction::Reduction(const Layout& in, const Layout& out, uint32_t dims)
     : kept(collapse<2>({&in, &out}, ~dims)), reduced(collapse<1>({&in}, dims)) {
-  // The input's smallest strides innermost; dims that it repeats along outermost, since nothing
-  // gains from neighbours that are one element.
+  // The dims with the input's smallest strides become the innermost ones. Dims with stride 0 become
+  // the outermost ones, because vectors along them would load one element.
   kept.sort(RepeatedDims::outermost);
   n = reduced.elems;
 }

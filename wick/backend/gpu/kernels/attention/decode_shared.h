@@ -24,8 +24,8 @@ struct DecodeShared {
   float *q, *s;  // queries [rows][d]; dot products and then exponentials [rows][256]
   float *k, *v;  // direct, stream: keys [fresh][d] and values [fresh][e] that aren't in the cache
   float* soft;   // [rows][2]: the largest score and the sum of exponentials of the chunk
-  u32* last;  // [0]: number of keys, later whether the thread block is the last one; [1]: a page
-  u64* inbox;  // cluster: counts the bytes of scores that other thread blocks have sent
+  u32* last;     // [0]: number of keys, later whether the thread block is the last one; [1]: a page
+  u64* inbox;    // cluster: counts the bytes of scores that other thread blocks have sent
   char* tile;  // staged: keys [d][256] and values [256][e] of a chunk; cluster: the thread block's
                // keys [d][72] and values [256][32]; stream: the ring buffer
 

@@ -119,7 +119,7 @@ class MmaLoop {
   using Sum = float;
   using Stage = PieceStage<kTile>;
   static constexpr u32 kM = kTile, kN = kTile;
-  // Two slabs, but on AMD one: shared memory is scarce there, and a multiprocessor must hold more
+  // AMD has one slab instead of two: it has less shared memory, and a multiprocessor must hold more
   // thread blocks.
   static constexpr u32 kSlabs = WICK_AMD ? 1 : 2;
   static constexpr u32 kSharedPieces = kSlabs * 2 * Stage::kSize;

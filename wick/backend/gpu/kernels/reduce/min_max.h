@@ -107,8 +107,8 @@ struct MinMax {
     if (width > 2) meet_key(shuffle_xor<2>(key));
     if (width > 4) meet_key(shuffle_xor<4>(key));
   }
-  /// The best of `width` neighbouring threads, a power of two, in all of them. All threads of the
-  /// thread block must call it. `keys` and `places` are shared memory with one entry for each
+  /// Gives `width` neighbouring threads, a power of two, the best of their results. All threads of
+  /// the thread block must call it. `keys` and `places` are shared memory with one entry for each
   /// thread.
   WICK_DEVICE void meet_all(u32 width, K* keys, u32* places) {
     if (width > 1) meet_lane<1>();

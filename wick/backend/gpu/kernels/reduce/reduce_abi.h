@@ -20,7 +20,7 @@ inline constexpr u32 kRowThreads = 256, kColumnThreads = 512;
 inline constexpr u32 kShortSums = 2, kShortMinMaxes = 4;
 /// The most rows of columns for which a thread of min/max takes whole columns.
 inline constexpr u32 kFewMinMaxes = 4;
-/// Partial results that a thread of combine.gpu takes.
+/// Partial results that a thread of combine.gpu combines.
 inline constexpr u32 kCombined = 16;
 /// The most vectors of a row of min_max_short_rows; a thread takes each vector.
 inline constexpr u32 kShortMinMaxPacks = 8;
@@ -149,7 +149,7 @@ struct Partials {
   StridedIndex<2> kept;  // the results, row-major: outer dims, then columns
   u32 columns = 1;
   u32 blocks = 1;
-  u32 blocks_out = 1;  // 1: the results are final
+  u32 blocks_out = 1;  // blocks of the output; 1: the results are final
   u32 width_log = 0;   // log2 of the threads of each result
 };
 
