@@ -16,7 +16,7 @@ inline constexpr int kSumAccumulators = 128;
 
 // Cumulative sums (reduce.md).
 
-/// Elements of a group, groups of a larger group, and those of a chunk.
+/// Elements of a group, groups of a larger group, and larger groups of a chunk.
 inline constexpr int kScanGroup = 16;
 /// Elements of a chunk. Chunks are added one after another.
 inline constexpr i64 kScanChunk = i64{kScanGroup} * kScanGroup * kScanGroup;
@@ -26,9 +26,9 @@ inline constexpr i64 kScanChunk = i64{kScanGroup} * kScanGroup * kScanGroup;
 /// Keys of a chunk, which has a maximum and a sum of its own.
 inline constexpr i64 kAttentionChunk = 256;
 
-// Products with quantised weights (quantised.md).
+// Gemms of quantised weights (quantised.md).
 
-/// Values of a block of activations, which has a scale of its own unless blocks share one.
+/// Values of a block of activations. Each block has its own scale unless blocks share one.
 inline constexpr int kActivationBlock = 32;
 /// Blocks of activations that share a scale, for weights of q4_k.
 inline constexpr int kSharedBlocks = 4;

@@ -68,7 +68,7 @@ int usable_threads() {
   return std::clamp(std::min(cores, cgroup_limit()), 1, 1024);
 }
 
-/// Blocks the signals of this thread, but those of its own faults, until destruction.
+/// Blocks the signals of this thread, except those of its own faults, until destruction.
 class NoSignals {
  public:
   NoSignals() {
@@ -89,8 +89,8 @@ class NoSignals {
 
 }  // namespace
 
-// Threads claim the parts of a region. A worker that comes late, because it slept or its core is
-// busy with another process, finds no part left, and nobody has waited for it. `ticket` holds the
+// Threads claim the parts of a region. A worker that is late, because it slept or its core is busy
+// with another process, finds no part left, and no thread waits for it. `ticket` holds the
 // region's number in its upper half and the number of unclaimed parts in its lower half, so that a
 // claim fails when either has changed.
 struct ThreadPool::Crew {
@@ -102,7 +102,8 @@ struct ThreadPool::Crew {
   Call call = nullptr;
   void* body = nullptr;
   alignas(64) std::atomic<uint64_t> ticket{0};
-  alignas(64) std::atomic<int> unfinished{0};  // parts that aren't done yet, but the owner's first
+  // Parts that aren't done yet, without the owner's first one.
+  alignas(64) std::atomic<int> unfinished{0};
   alignas(64) std::atomic<int> sleeping{0};
   std::atomic<bool> orphaned{false};  // in a child of fork: the workers stayed with the parent
   std::mutex sleep_mutex;
@@ -207,7 +208,7 @@ void ThreadPool::work(Crew& crew, uint32_t seen) {
       crew.wake.wait(lock, [&] { return crew.number() != seen; });
       crew.sleeping.fetch_sub(1, std::memory_order_relaxed);
     }
-    // Other threads did the parts of the regions that were missed meanwhile.
+    // This worker may have missed regions, whose parts other threads did.
     seen = crew.number();
     while (const int part = crew.claim(seen)) {
       try {
@@ -216,7 +217,7 @@ void ThreadPool::work(Crew& crew, uint32_t seen) {
         std::lock_guard lock(crew.error_mutex);
         crew.error = std::current_exception();
       }
-      // The part forked, and this is the child, where nobody waits for it.
+      // The part forked, and this is the child process, where no thread waits for the part.
       if (crew.orphaned.load(std::memory_order_relaxed)) _exit(2);
       crew.unfinished.fetch_sub(1, std::memory_order_release);
     }

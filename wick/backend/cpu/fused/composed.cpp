@@ -164,7 +164,7 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
 
 namespace {
 
-/// A recording that runs the work again.
+/// A graph whose launch runs the work again.
 class CpuGraph final : public DeviceGraph {
  public:
   explicit CpuGraph(std::function<void()> work) : work_(std::move(work)) {}

@@ -1,5 +1,5 @@
 // gather: out[.., i, ..] = in[.., ids[.., i, ..], ..]. Moves elements of 1, 2, 4 or 8 bytes. Reads
-// ids once and checks them meanwhile, since nobody has seen the output yet.
+// ids once and checks them on the way: on an error, the output is discarded.
 
 #include <atomic>
 #include <cstring>
@@ -59,8 +59,8 @@ bool gather_strided(const Strip& s, uint64_t limit) {
   return good;
 }
 
-/// Dense rows along the dim, a cache line at a time. Elements are read out of order, so the next
-/// row's are prefetched in order meanwhile, and ids well ahead.
+/// Gathers from dense rows along the dim, a cache line at a time. Elements are read out of order,
+/// so the elements of the next row are prefetched in order, and ids further ahead.
 template <class T, class Id>
 bool gather_dense(const Strip& s, uint64_t limit, bool stream) {
   constexpr int64_t kLine = 64 / sizeof(T), kSize = sizeof(T), kId = sizeof(Id);

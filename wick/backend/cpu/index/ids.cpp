@@ -101,13 +101,14 @@ Strips::Strips(const ConstView& walked, const ConstView& chosen, const ConstView
   n_ = shape[dim];
   step_ = along_step_[1] * bytes_[1];
 
-  // Rows may come in any order: those that are neighbours in `walked` come together.
+  // Rows may be processed in any order; the order of `walked` in memory is chosen.
   rows_ = CollapsedDims<3>({&walked.layout, &chosen.layout, &ids.layout}, ~(1u << dim));
   rows_.sort();
   along_ = rows_.rank() == 0 ||
            std::abs(walked.layout.stride(dim)) <= std::abs(rows_.inner(0).stride[0]);
   if (along_ || rows_.elems == 0) return;
-  // Neighbouring columns, as many as keep the elements that their ids choose from in L2.
+  // A block has as many neighbouring columns as possible while the elements of `chosen` that their
+  // ids may name fit L2.
   constexpr int64_t kCache = 512 * 1024;
   columns_ = rows_.inner(0).size;
   const int64_t column_bytes = chosen.layout.shape()[dim] * bytes_[1];

@@ -49,15 +49,15 @@ WICK_FN void load_lines(const S* const* columns, int64_t p, int64_t elems, __m51
   }
 }
 
-/// out[c][j] for C rows. Lanes are columns, an output is one chain over k. G groups of 16 columns
-/// are computed together, so that their chains overlap.
+/// Computes out[c][j] for C rows. Lanes are columns; an output is one chain over k. G groups of 16
+/// columns are computed together, so that their chains overlap.
 template <class S, int C, int G>
 void column_rows(const StripArgs& s) {
   constexpr int kPer = 4 / static_cast<int>(sizeof(S));  // elements per word
   constexpr int64_t kElems = 16 * kPer;
   constexpr int64_t kAhead = 4 * kElems;
   const auto* x = static_cast<const float*>(s.x);
-  // Short columns end before a prefetch arrives: then the columns of the next groups are
+  // Short columns end before a prefetch arrives. For them the columns of the next groups are
   // prefetched.
   const int64_t ahead = s.k >= 2 * kAhead ? kAhead : 16 * G * s.b_stride;
   for (int64_t j0 = 0; j0 < s.cols; j0 += 16 * G) {

@@ -80,7 +80,8 @@ struct GemmType {
   int col_panel = 0;    ///< columns of a panel of B: 64 bytes
   int tile_panels = 0;  ///< panels of B that one tile spans
   void (*multiply)(const MultiplyArgs&) = nullptr;
-  /// multiply of all of k, from 0, with c rounded to bf16. For bf16_dot alone, else null.
+  /// Like multiply, but computes all of k, starts from 0 and rounds c to bf16. Null except for
+  /// bf16_dot.
   void (*multiply_to_bf16)(const MultiplyArgs&) = nullptr;
 };
 

@@ -97,7 +97,7 @@ WICK_FN Compute<T> chunk_sum(const T* x, int64_t n, F f) {
   return sum_tree(acc);
 }
 
-/// Combines the sums of a row's chunks as they come.
+/// Combines the sums of a row's chunks, which are added one at a time.
 template <class A>
 class ChunkSums {
  public:
@@ -105,7 +105,7 @@ class ChunkSums {
     sums_[depth_++] = sum;
     order_.pushed([&] { combine_top(); });
   }
-  /// The sum of all chunks; +0 of none.
+  /// The sum of all chunks; +0 if there are none.
   WICK_FN A total() {
     if (depth_ == 0) return A{};
     while (depth_ > 1) combine_top();

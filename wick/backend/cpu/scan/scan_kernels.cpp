@@ -47,7 +47,8 @@ WICK_FN void step(V* v) {
   }
 }
 
-/// Inclusive sums of 16 elements: x[i] + x[i - d], +0 in front of the first, for d = 1, 2, 4, 8.
+/// Inclusive sums of 16 elements: for d = 1, 2, 4, 8, x[i] becomes x[i] + x[i - d], where elements
+/// before the first are +0.
 template <class A, class V>
 WICK_FN void scan_group(V* v) {
   step<1, A>(v);

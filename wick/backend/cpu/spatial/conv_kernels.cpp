@@ -141,8 +141,8 @@ void filters(const FilterArgs& f) {
 }
 
 /// Packs panels from the slab. For each k, copies a whole row of the panel for each piece, in the
-/// order of the lanes; the next piece, or the next k, overwrites what a copy writes too much.
-/// Bytes: reads and writes a row of the panel for each piece.
+/// order of the lanes. A copy may write beyond its piece; the next piece, or the next k, overwrites
+/// that. Bytes: reads and writes a row of the panel for each piece.
 template <class T, i64 kElems>
 void panel_lines(const PanelArgs& p) {
   constexpr size_t kBytes = kElems * sizeof(T);

@@ -58,7 +58,7 @@ struct CopyBoxes {
 
 /// Launch attributes, which take effect where hardware supports them.
 struct LaunchWishes {
-  /// Programmatic dependent launch: the kernel may start before the kernel in front of it has
+  /// Programmatic dependent launch: the kernel may start before the previous kernel has
   /// ended, and calls pdl_wait().
   bool pdl = false;
   /// Thread blocks of a cluster, which run at the same time and access each other's shared memory.

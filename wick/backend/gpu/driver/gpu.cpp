@@ -21,7 +21,7 @@ Driver& driver_of(Device device) {
   return *driver;
 }
 
-/// What the calling thread captures; `gpu` is null if it captures nothing.
+/// The capture of the calling thread; `gpu` is null if it captures nothing.
 struct CaptureState {
   const Gpu* gpu = nullptr;
   void* stream = nullptr;
@@ -302,7 +302,7 @@ Gpu::Capture::~Capture() {
     }
   }
   gpu_.driver.api.stream_destroy(stream_);
-  gpu_.forget_notes(notes_);  // if nobody took them
+  gpu_.forget_notes(notes_);  // unless the graph has taken them
 }
 
 void* Gpu::Capture::finish() {

@@ -65,7 +65,7 @@ int64_t stream_bytes(const GemmJob& job, int64_t rows) {
 /// Rows that gemv_stream.gpu takes at once; 0 if not even one fits, or if b's rows descend or are
 /// too far apart.
 uint32_t stream_rows(const Gpu& gpu, const GemmJob& job) {
-  constexpr int64_t kSums = 8 << 10;  // what the kernel needs besides
+  constexpr int64_t kSums = 8 << 10;  // shared memory for sums
   const Gemm& p = job.shape;
   if (!has_near_rows(job)) return 0;
   uint32_t rows = p.m > 4 ? 8 : p.m > 2 ? 4 : p.m;

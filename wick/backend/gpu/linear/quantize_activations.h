@@ -26,7 +26,7 @@ struct RowBlocks {
 
 /// Applies `fusion.input` to x's rows and quantises the results, k values for each row; k is a
 /// multiple of 32 times out.shared. x is f32, f16 or bf16 of any layout; it is f32 for inputs other
-/// than `plain`. It makes one launch with PDL, so a kernel behind it that uses PDL must call
+/// than `plain`. It makes one launch with PDL, so a later kernel that uses PDL must call
 /// pdl_wait().
 void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int64_t k,
                    const RowBlocks& out);

@@ -43,7 +43,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
                            bytes_of(dtype, part.layout.stride(0))});
     first += rows;
   }
-  gpu.synchronize();  // with PDL, kernels read weights before they wait for kernels in front
+  gpu.synchronize();  // with PDL, kernels read weights before they wait for previous kernels
   return weight;
 }
 

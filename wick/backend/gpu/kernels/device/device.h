@@ -169,12 +169,12 @@ WICK_DEVICE i32 multiply_small(i32 a, i32 b) {
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 
 /// Programmatic dependent launch (PDL), for kernels launched with LaunchWishes::pdl. pdl_wait()
-/// waits for the kernels in front; pdl_launch_dependents() lets the next kernel start. AMD has no
+/// waits for the previous kernels; pdl_launch_dependents() lets the next kernel start. AMD has no
 /// PDL.
 WICK_DEVICE void pdl_wait() {}
 WICK_DEVICE void pdl_launch_dependents() {}
 
-/// Reads a word from memory, not from a cache, because a kernel in front may still be changing it.
+/// Reads a word from memory, not from a cache, because a previous kernel may still be changing it.
 WICK_DEVICE u32 load_now(const u32* from) { return *from; }
 
 /// Prefetches a cache line, where hardware takes such hints. The line may be changed afterwards.

@@ -1,6 +1,6 @@
 #pragma once
 
-// The layout of quantised weights on a device, and the functions that products use to read them.
+// The layout of quantised weights on a device, and the functions by which gemms read them.
 //
 // A unit is 16 rows by a chunk of 8 blocks (256 values). The units of a group of 16 rows follow one
 // another. A unit consists of pieces of 256 B, 16 B for each row:

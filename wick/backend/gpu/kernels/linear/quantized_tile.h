@@ -134,9 +134,9 @@ WICK_DEVICE RowBlock row_block(const UnitScales<Q>& scales, u32 j) {
   return r;
 }
 
-/// What a format needs of a block of activations beside d: for q4_1 the bits of d·Σq, for q4_k
-/// those of Σq as a float, for q4_0 the start value of its sums, because nibbles are stored with 8
-/// added.
+/// The number that a format needs of a block of activations in addition to d: for q4_1 the bits of
+/// d·Σq, for q4_k the bits of Σq as a float, for q4_0 the start value of its sums, because nibbles
+/// are stored with 8 added.
 template <class Q>
 WICK_DEVICE u32 extra_of(const ActivationScale& s) {
   if constexpr (kSame<Q, Q4_K>) {

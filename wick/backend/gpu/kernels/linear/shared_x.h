@@ -8,9 +8,9 @@
 
 namespace wick::gpu {
 
-/// kX rows of x along a slice of k, in f32, or in bf16 for bf16 weights. What a lane multiplies
-/// with one vector of weights is split into planes of 16 bytes a vector, so that neighbouring lanes
-/// read neighbouring addresses.
+/// kX rows of x along a slice of k, in f32, or in bf16 for bf16 weights. The elements that a
+/// lane multiplies with one vector of weights are split into planes of 16 bytes per vector, so that
+/// neighbouring lanes read neighbouring addresses.
 template <class W, u32 kX>
 class SharedX {
  public:

@@ -160,11 +160,11 @@ enum class TwoOf : u32 { none, f16, bf16 };
 /// keys from `nan` on.
 template <class K>
 struct KeyRule {
-  K fold = 0;  // of floats: the bits of the magnitude
+  K fold = 0;  // for floats: the bits of the magnitude
   K mul = 1, add = 0;
   K nan = ~K(0);
   TwoOf two = TwoOf::none;
-  u32 flip = 0;  // XORed to a pair of numbers, so that the best is the largest
+  u32 flip = 0;  // XORed to a pair of numbers; then the best pair is the largest
 };
 
 /// Where a result goes: the number, of `bytes` bytes, or its index as u32 if `index` isn't 0.
