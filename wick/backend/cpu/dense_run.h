@@ -1,7 +1,7 @@
 #pragma once
 
-// How kernels cover a dense run of elements: in whole cache lines, the ends through padded copies,
-// with or without non-temporal stores. For kernel sources only (see isa.h).
+// Loops of kernels over a dense run of elements: in whole cache lines, with or without non-temporal
+// stores. The ends of the run are computed in padded copies. For kernel sources only (see isa.h).
 
 #include <cstdint>
 

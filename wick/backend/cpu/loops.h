@@ -37,7 +37,7 @@ struct StridedOperands {
   }
   /// Whether an operand's elements lie side by side along a dim.
   bool is_dense(int operand, int d) const { return stride(operand, d) == elem_bytes[operand]; }
-  /// How many bytes the inputs advance, all together, from one index of a dim to the next.
+  /// The sum over the inputs of the bytes from one index of a dim to the next.
   int64_t input_step(int d) const {
     int64_t step = 0;
     for (int k = 1; k < N; ++k) step += std::abs(stride(k, d));
@@ -143,8 +143,9 @@ int transposed_dim(const StridedOperands<N>& operands, int input) {
   return 0;
 }
 
-/// Outputs of at least so many bytes are written with non-temporal stores: they would evict
-/// everything from the caches and be evicted themselves before anything reads them.
+/// Outputs of at least this many bytes are written with non-temporal stores. With ordinary stores
+/// they would evict everything else from the caches, and be evicted themselves before they are
+/// read.
 int64_t stream_threshold_bytes();
 
 /// Whether the output is large enough, and dense along long enough runs, for non-temporal stores.

@@ -3,13 +3,15 @@
 // Dot products of packed weights of 16 rows with int8 activations, over a block or a part of one.
 // For kernel sources only (see isa.h).
 //
-// Dot<kQuants> holds the sums of four columns' products. With VNNI a product is one instruction.
-// Elsewhere pairs of products are summed in 16 bits, for as many groups of four columns as those
-// hold; a lane sees two products per group: eight groups of nibbles, 16·15·127 = 30480 < 2^15; four
-// of five bits, 8·31·127 = 31496; two of six bits, 4·63·127 = 32004. Bytes take twice the work.
+// Dot<kQuants> holds dot products. With VNNI, one instruction multiplies and sums four columns.
+// Without it, pairs of products are summed in 16 bits, and the sums are widened after as many
+// groups of four columns as 16 bits allow. A lane adds two products per group: eight groups of
+// nibbles, 16·15·127 = 30480 < 2^15; four groups of five bits, 8·31·127 = 31496; two groups of six
+// bits, 4·63·127 = 32004. Bytes take twice the work.
 //
-// Factors are the integers by which the 16 rows' dot products of a block are multiplied, and Scaled
-// the exact sums of such products: they are below 2^24, so that floats hold them as well.
+// Factors are the integers by which the dot products of a block are multiplied, one for each of the
+// 16 rows. Scaled holds the exact sums of the results. They are below 2^24, so floats also
+// represent them exactly.
 
 #include <cstdint>
 
@@ -218,8 +220,8 @@ WICK_SIMD void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, Factors
   sums.b = _mm256_add_epi32(sums.b, _mm256_madd_epi16(dot.pairs.b, factors.b));
 }
 
-/// Bytes as magnitudes and signs, the signs given to the activations: two products of 128·127 still
-/// fit into 16 bits. The packed offset of 128 is gone, so sums start from 0.
+/// Bytes as magnitudes and signs; the signs are applied to the activations. Two products of 128·127
+/// fit into 16 bits. The packed offset of 128 has been subtracted, so sums start from 0.
 struct ByteWeights {
   U8x64 magnitude, value;
 };

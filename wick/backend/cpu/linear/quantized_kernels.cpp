@@ -11,11 +11,12 @@
 // updated once in eight blocks. Bytes moved: decode reads each packed byte once from memory; prompt
 // reads each packed byte once, and the tiles of x once for every kRows panels.
 //
-// What limits prompts if a dot product is one instruction (Zen 4): for each block, panel and
-// column, eight dot products, a product of scales, an fma, and with minima another fma, all on the
-// same two ports. That is 80 % of the peak rate of dot products, or 73 % with minima; a tile from
-// cache reaches 79 and 72. If four blocks share a scale it is 78 %: an fma for each block, and for
-// all four two dot products of 16 bits for their minima, a product and two fmas.
+// The limit for prompts if a dot product is one instruction (Zen 4): each block, panel and column
+// takes eight dot products, a multiplication of scales, an fma, and with minima another fma, all on
+// the same two ports. This allows 80 % of the peak rate of dot products, or 73 % with minima; a
+// tile from cache reaches 79 % and 72 %. If four blocks share a scale, 78 % are possible: one fma
+// for each block, and for all four blocks two dot products of 16 bits for the minima, one
+// multiplication and two fmas.
 
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 

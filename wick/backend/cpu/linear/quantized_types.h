@@ -99,8 +99,8 @@ struct Packed {
   /// Quantised activations: tiles of `width` columns. For each block in turn a tile holds
   ///   width × 32 int8 q | width × f32 d | width × kExtras words of 4 bytes: the integers
   ///   −kOffset·Σq from which the dot products of the block's parts start, or for types with minima
-  ///   the float d·Σq. Where blocks share a scale, the Σq of two blocks as int16 in the first
-  ///   one's.
+  ///   the float d·Σq. If blocks share a scale, the words of every first block of two hold the
+  ///   Σq of both as int16.
   static constexpr int kExtras = T::kParts;
   static constexpr int kTileBlockBytes = kBlockElems + 4 + 4 * kExtras;
 

@@ -30,7 +30,7 @@ WICK_FN A sum_tree(const A* acc) {
   return lane[0];
 }
 #if defined(__AVX512F__)
-/// The same order in registers. Register i holds lanes 4i .. 4i+3, one in each 128-bit block.
+/// sum_tree in registers. Register i holds lanes 4i .. 4i+3, one in each 128-bit block.
 WICK_FN float sum_tree(const float* acc) {
   const auto pairs = [](__m512 a, __m512 b) {  // a01 a23 b01 b23 in each block
     return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
@@ -48,7 +48,7 @@ WICK_FN float sum_tree(const float* acc) {
   return _mm_cvtss_f32(u);
 }
 #elif defined(__AVX2__)
-/// The same order in registers. Register i holds lanes 2i and 2i+1, one in each 128-bit block.
+/// sum_tree in registers. Register i holds lanes 2i and 2i+1, one in each 128-bit block.
 WICK_FN float sum_tree(const float* acc) {
   const auto pairs = [](__m256 a, __m256 b) {  // a01 a23 b01 b23 in each block
     return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd));

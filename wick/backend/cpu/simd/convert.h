@@ -85,7 +85,7 @@ WICK_FN __m512i f16_of(__m512 low, __m512 high) {
                 _mm512_cvtps_ph(high, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/// Floats whose upper halves are x rounded to bf16, but for NaN: adds 0x7fff, or 0x8000 where the
+/// Floats whose upper halves are x rounded to bf16, except for NaN: adds 0x7fff, or 0x8000 if the
 /// lowest kept bit is set.
 WICK_FN __m512i round_to_bf16(__m512 x) {
   const __m512i bits = _mm512_castps_si512(x);
@@ -118,7 +118,7 @@ WICK_FN __m512 splat_bits(uint32_t bits) {
 WICK_FN __m512i f8_fields(__m256i bytes) {
   const __m512i sign_and_rest = _mm512_slli_epi16(_mm512_cvtepi8_epi16(bytes), 7);
   const __m512i fields = _mm512_and_si512(sign_and_rest, _mm512_set1_epi16(-0x4001));
-  const __m512i most = _mm512_set1_epi16(0x3f80);  // all ones is NaN, which f16 has elsewhere
+  const __m512i most = _mm512_set1_epi16(0x3f80);  // NaN of f8e4m3; f16 has another encoding
   const __mmask32 nan = _mm512_cmpeq_epi16_mask(_mm512_and_si512(fields, most), most);
   return _mm512_mask_add_epi16(fields, nan, fields, _mm512_set1_epi16(0x4000));
 }
@@ -142,7 +142,7 @@ WICK_FN __m256i round_to_f8(__m512 x) {
 /// 32 floats, the first 16 in `low`, as f8e4m3.
 WICK_FN __m256i f8_of(__m512 low, __m512 high) {
   const __m512i half = concat(round_to_f8(low), round_to_f8(high));
-  // Drops the sign for a moment. NaN is the only magnitude above 0x7f.
+  // Masks out the sign. NaN is the only magnitude above 0x7f.
   const __m512i magnitude =
       _mm512_min_epu16(_mm512_srli_epi16(_mm512_slli_epi16(half, 1), 8), _mm512_set1_epi16(0x7f));
   const __m512i sign = _mm512_and_si512(_mm512_srli_epi16(half, 8), _mm512_set1_epi16(0x80));

@@ -1,8 +1,9 @@
 #pragma once
 
-// Vectors as wide as a register of the instruction set, for kernel sources only (see isa.h): all of
-// this has internal linkage. Arithmetic operators are the compiler's on vector types; functions
-// stand here where an operator doesn't say enough. Memory is accessed at any alignment.
+// Vectors as wide as a register of the instruction set, for kernel sources only (see isa.h): all
+// functions have internal linkage. Kernels use the compiler's arithmetic operators on vector types;
+// this file defines the operations for which there is no operator. Memory is accessed at any
+// alignment.
 
 #include <cstddef>
 #include <cstdint>
@@ -151,7 +152,7 @@ WICK_FN void store_register(void* p, V v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
-/// Copies one cache line to an aligned address with non-temporal stores. Whoever calls this calls
+/// Copies one cache line to an aligned address with non-temporal stores. The caller calls
 /// stream_fence (loops.h) when the work is done.
 WICK_FN void stream_line(void* to, const void* from) {
 #if defined(__AVX512F__)

@@ -89,7 +89,7 @@ WICK_DEVICE u64 describe(u32 address) {
   constexpr u64 kMoreRows = u64{kTurned ? 8192 >> 4 : 1} << 16;
   return kMixed | kEightLines | kMoreRows | (address & 0x3ffffu) >> 4;
 }
-/// What to add to a descriptor for the next 16 of k.
+/// The increment of a descriptor for the next 16 of k.
 template <bool kTurned>
 inline constexpr u64 kNextK = (kTurned ? 16 * 128 : 16 * 2) >> 4;
 
@@ -102,7 +102,7 @@ template <u32 kMost>
 WICK_DEVICE void wait_multiply() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kMost) : "memory");
 }
-/// Keeps the compiler from using the accumulators before the wait in front of this call.
+/// Keeps the compiler from using the accumulators before the preceding wait.
 template <u32 kCount>
 WICK_DEVICE void settle(float (&d)[kCount]) {
 #pragma unroll

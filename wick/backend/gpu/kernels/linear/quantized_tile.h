@@ -12,9 +12,9 @@ namespace wick::gpu {
 WICK_DEVICE u32 wave_lane() { return thread_index() % ByteUnit::kWave; }
 WICK_DEVICE u32 wave() { return thread_index() / ByteUnit::kWave; }
 
-/// What is XORed to a word's index in 16 bytes of a row. If 16 neighbouring lanes take half or less
-/// of 16 bytes each, of 16 rows or columns, the halves are swapped in shared memory in every second
-/// run of eight rows, to avoid bank conflicts.
+/// The number that is XORed to a word's index in 16 bytes of a row. If 16 neighbouring lanes take
+/// half or less of 16 bytes each, of 16 rows or columns, the halves are swapped in shared memory in
+/// every second run of eight rows, to avoid bank conflicts.
 WICK_DEVICE u32 turned(u32 row) {
   constexpr bool kTurned = ByteUnit::kColumns == 16 && ByteUnit::kWords < 4;
   return kTurned ? row / 8 % 2 * 2 : 0;

@@ -52,7 +52,7 @@ struct RingPlace {
   }
 };
 
-/// What the producer needs to know of an operand.
+/// An operand, as the producer warp copies it.
 struct CopyRows {
   const CopyMap& map;
   u32 k;        ///< the operand repeats with this period along k
