@@ -299,6 +299,33 @@ TEST(LinearFloat, MatricesHaveTheBitsThatTheyHaveAlone) {
   }
 }
 
+/// Up to rows_alike rows have the bits of each row alone, also if k is too long for several rows of
+/// activations in shared memory.
+TEST(LinearFloat, FewRowsOfALongSumHaveTheBitsThatTheyHaveAlone) {
+  constexpr int64_t kN = 21, kK = 16640, kMostRows = 40;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    std::vector<Buffer> w{make_weight(dtype, Form::contiguous, 0, kN, kK)};
+    for (const Machine& machine : test::machines()) {
+      if (machine.backend == nullptr) continue;
+      const auto weight = prepare(machine, w);
+      const int64_t most = std::min(weight->rows_alike, kMostRows);
+      for (const int64_t rows : {std::min<int64_t>(most, 3), std::min<int64_t>(most, 5), most}) {
+        std::vector<float> x, expected;
+        for (int64_t i = 0; i < rows * kK; ++i) {
+          x.push_back(static_cast<float>(value(DType::f32, 0, i / kK, i % kK)));
+        }
+        for (int64_t row = 0; row < rows; ++row) {
+          const std::vector<float> one(x.begin() + row * kK, x.begin() + (row + 1) * kK);
+          const std::vector<float> out = linear_f32(machine, *weight, one, 1);
+          expected.insert(expected.end(), out.begin(), out.end());
+        }
+        EXPECT_EQ(linear_f32(machine, *weight, x, rows), expected)
+            << name(dtype) << ' ' << machine.name << " rows " << rows;
+      }
+    }
+  }
+}
+
 TEST(LinearFloat, NanAndInfinityPropagate) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   constexpr int64_t kN = 40, kK = 65;

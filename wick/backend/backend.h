@@ -165,7 +165,8 @@ class WICK_API Backend {
   virtual void copy_from(void* to, Backend& there, const void* from, size_t bytes) = 0;
   /// Waits for all queued work. Errors: errors of that work, with the op's name.
   virtual void synchronize() = 0;
-  /// Waits until the device is idle, including work of other libraries. synchronize() reports
+  /// Waits until the device is idle, including work of other libraries. While any thread captures a
+  /// graph, it waits for wick's own work alone, because a wait for the device would end the capture. synchronize() reports
   /// errors of that work.
   virtual void quiesce() noexcept = 0;
   /// The stream that work is queued on, as the driver's handle; null on the CPU. Errors: the

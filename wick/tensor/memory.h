@@ -38,7 +38,8 @@ WICK_API void reset_peak_memory(Device device = {});
 /// Waits for all work queued on a device. Errors: those of that work.
 WICK_API void synchronize(Device device);
 
-/// Waits until a device is idle, including work of other libraries; returns at once if the device
+/// Waits until a device is idle, including work of other libraries (but for wick's own work alone
+/// while any thread captures a graph); returns at once if the device
 /// is lost. Errors of the work are reported by the next synchronize().
 WICK_API void quiesce(Device device) noexcept;
 

@@ -30,8 +30,8 @@ bool takes(const Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType
          c.pages.tables != nullptr && c.pages.keys == kAttentionChunk && c.pages.table_step == 1 &&
          c.d == c.e && (c.d == 64 || c.d == 128) && c.group % kPagedHeads == 0 &&
          (to_blocks ? blocks.shared == 1 : c.dtype == kAttentionF32) &&
-         takes_staged_layout(c, dtype) && cache.qkv_step == 1 && cache.cos_step == 1 &&
-         cache.sin_step == 1 && cache.qkv_row % 2 == 0 &&
+         takes_staged_layout(c, dtype) && takes_decode_layout(c, dtype) && cache.qkv_step == 1 &&
+         cache.cos_step == 1 && cache.sin_step == 1 && cache.qkv_row % 2 == 0 &&
          reinterpret_cast<uintptr_t>(cache.qkv) % 8 == 0 &&
          fits_u32({cache.qkv_row, cache.cos_row, cache.sin_row, c.pages.table_row, c.k_head,
                    c.k_step, c.v_head, c.v_key});
@@ -94,6 +94,7 @@ bool launch_decode_paged(Gpu& gpu, const AttentionCall& c, const CacheCall& cach
   const unsigned partials = 1u << plan.log_splits;
   kDecodePaged(c.d).launch(gpu,
                            Grid{.blocks = {c.heads / kPagedHeads * partials, c.batch, 1},
+                                .threads = kDecodeThreads,
                                 .shared_bytes = static_cast<unsigned>(plan.shared),
                                 .pdl = true,
                                 .cluster = partials},

@@ -128,7 +128,11 @@ void* Gpu::resolve(const KernelFamilyBase& family, unsigned index, unsigned shar
                    KernelSlot& slot) {
   const KernelName name = family.name(index);
   void* const found = function(name.file, name.kernel, shared_bytes);
-  slot.allowed_shared_bytes.store(shared_bytes, std::memory_order_relaxed);
+  // Stored after the driver was asked, and only raised: other threads launch with what they read.
+  unsigned allowed = slot.allowed_shared_bytes.load(std::memory_order_relaxed);
+  while (allowed < shared_bytes && !slot.allowed_shared_bytes.compare_exchange_weak(
+                                       allowed, shared_bytes, std::memory_order_release)) {
+  }
   slot.function.store(found, std::memory_order_release);
   return found;
 }
@@ -136,11 +140,15 @@ void* Gpu::resolve(const KernelFamilyBase& family, unsigned index, unsigned shar
 void Gpu::launch(const KernelFamilyBase& family, unsigned index, const Grid& grid,
                  const void* args) {
   enter();
+  if (index >= family.count) {  // the family's constructor hasn't run
+    throw Error(ErrorKind::runtime, "gpu", "a kernel is launched before wick is initialised",
+                device.str(), "compute after main() has begun");
+  }
   KernelSlot* const slots = slots_[family.number()].load(std::memory_order_acquire);
   KernelSlot& slot = (slots != nullptr ? slots : slots_of(family))[index];
   void* handle = slot.function.load(std::memory_order_acquire);
   if (handle == nullptr ||
-      grid.shared_bytes > slot.allowed_shared_bytes.load(std::memory_order_relaxed)) {
+      grid.shared_bytes > slot.allowed_shared_bytes.load(std::memory_order_acquire)) {
     handle = resolve(family, index, grid.shared_bytes, slot);
   }
   void* arguments[] = {const_cast<void*>(args)};

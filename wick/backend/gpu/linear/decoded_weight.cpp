@@ -57,6 +57,7 @@ void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepare
     return static_cast<unsigned>(divide_up(all, int64_t{each}));
   };
   Grid grid;
+  grid.threads = kDecodedThreads;
   grid.pdl = true;
   grid.blocks[0] = thread_blocks(w.n, few ? kDecodedFewRows : kDecodedSide);
   grid.blocks[1] = thread_blocks(columns, few ? kDecodedFewColumns : kDecodedSide);
@@ -79,6 +80,7 @@ void grouped_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepar
   const LinearOut to = linear_out(rows, nullptr);
   launches.for_each([&](const Experts& experts, unsigned pairs) {
     Grid grid{{static_cast<unsigned>(divide_up(weight.n, int64_t{kDecodedFewRows})), pairs, 1}};
+    grid.threads = kDecodedThreads;
     grid.pdl = true;
     kDecodedGrouped(weight.dtype)
         .launch(gpu, grid,

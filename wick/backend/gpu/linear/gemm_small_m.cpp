@@ -133,9 +133,10 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
     if (dim.stride[2] != 0) return false;
   }
   const uint32_t rows = stream_rows(gpu, job), step = rows == 0 ? kRowsAtOnce : rows;
-  // Each step reads b again, so other kernels are faster than several steps.
+  // Each step reads b again, so other kernels are faster than several steps. linear() promises one
+  // order for all these rows, whatever k is.
   const bool unit = job.b_dtype != DType::f32 && has_matrix_unit(gpu);
-  if (job.each == 0 && all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
+  if (!job.b_stays && job.each == 0 && all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
   job.batch.for_each_piece(
       [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
         for (uint32_t matrix = 0; matrix < strided.elems; ++matrix) {

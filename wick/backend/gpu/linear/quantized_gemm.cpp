@@ -285,7 +285,8 @@ void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& we
 
 void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
                       const ExpertLaunches& launches) {
-  constexpr uint32_t kChunkBytes = 384, kHalves = 16;
+  constexpr uint32_t kChunkBytes = gemv_columns_bytes(1, 1),
+                     kHalves = kGemvColumnsThreads / kUnitRows;
   const View rows{
       out.data, out.dtype,
       Layout::contiguous({out.layout.elems() / weight.n, weight.n}, out.layout.offset())};
@@ -297,7 +298,8 @@ void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWe
     segment = kSharedBytes / kChunkBytes / kHalves * kHalves;
   launches.for_each([&](const Experts& experts, unsigned pairs) {
     Grid grid{{weight.row_groups(), pairs, 1}};
-    grid.shared_bytes = segment * kChunkBytes;
+    grid.threads = kGemvColumnsThreads;
+    grid.shared_bytes = gemv_columns_bytes(segment, 1);
     grid.pdl = true;
     kGroupedGemv(weight.format())
         .launch(weight.gpu, grid,

@@ -19,14 +19,14 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   weight->k = parts.front().layout.shape()[1];
   for (const ConstView& part : parts) weight->n += part.layout.shape()[0];
   const uint32_t chunks = weight->chunks();
-  const size_t block_bytes_shared =
+  const size_t row_group_bytes =
       size_t{unit_bytes(unit, gpu.device.kind == DeviceKind::hip)} * chunks;
-  weight->bytes = block_bytes_shared * weight->row_groups();
+  weight->bytes = row_group_bytes * weight->row_groups();
   weight->units = gpu.pool.take(weight->bytes);
   auto* const units = static_cast<char*>(weight->units);
-  if (weight->n % kUnitRows != 0 && block_bytes_shared != 0) {  // rows past the last are zeros
-    gpu.check(gpu.driver.api.set_bytes(units + weight->bytes - block_bytes_shared, 0,
-                                       block_bytes_shared, gpu.stream()),
+  if (weight->n % kUnitRows != 0 && row_group_bytes != 0) {  // rows past the last are zeros
+    gpu.check(gpu.driver.api.set_bytes(units + weight->bytes - row_group_bytes, 0, row_group_bytes,
+                                       gpu.stream()),
               "clearing memory");
   }
 
@@ -34,9 +34,11 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   for (const ConstView& part : parts) {
     const auto rows = static_cast<uint32_t>(part.layout.shape()[0]);
     if (rows == 0 || chunks == 0) continue;
-    const uint64_t thread_blocks = (first + rows - 1) / kUnitRows - first / kUnitRows + 1;
-    const uint64_t threads = thread_blocks * chunks * kUnitRows * pieces;
-    const Grid grid{{static_cast<unsigned>((threads + kRepackThreads - 1) / kRepackThreads), 1, 1}};
+    const uint64_t row_groups = (first + rows - 1) / kUnitRows - first / kUnitRows + 1;
+    const uint64_t threads = row_groups * chunks * kUnitRows * pieces;
+    const Grid grid{
+        .blocks = {static_cast<unsigned>((threads + kRepackThreads - 1) / kRepackThreads), 1, 1},
+        .threads = kRepackThreads};
     const auto* in = static_cast<const char*>(part.data) + bytes_of(dtype, part.layout.offset());
     kRepack(dtype).launch(gpu, grid,
                           {weight->units, in, first, rows, chunks, weight->blocks(),

@@ -54,30 +54,30 @@ WICK_DEVICE void wait_for_inbox(u64* inbox, u32 round) {
       : "memory");
 }
 
-/// The thread block's rank in its cluster, and the cluster's index along the grid's x axis.
-WICK_DEVICE u32 part_number() {
+/// The rank of the thread block in its cluster, and the index of the cluster along the first axis.
+WICK_DEVICE u32 cluster_rank() {
   u32 n;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(n));
   return n;
 }
-WICK_DEVICE u32 whole_number() {
+WICK_DEVICE u32 cluster_index() {
   u32 n;
   asm("mov.u32 %0, %%clusterid.x;" : "=r"(n));
   return n;
 }
-/// Reads the shared memory of block `part` of the cluster, at the address that `here` has in this
-/// block.
-WICK_DEVICE float load_of_part(u32 part, const float* here) {
+/// Loads from the shared memory of another block of the cluster, from the address that `here` has
+/// in this block's.
+WICK_DEVICE float load_of_cluster_block(u32 rank, const float* here) {
   u32 at = static_cast<u32>(__cvta_generic_to_shared(here));
   float x;
-  asm volatile("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(at) : "r"(part));
+  asm volatile("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(at) : "r"(rank));
   asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(at) : "memory");
   return x;
 }
-/// x of lane `lane` of the warp.
+/// x of a lane of the warp.
 WICK_DEVICE float from_lane(float x, u32 lane) { return __shfl_sync(~0u, x, lane); }
-/// Whether `is` holds in any thread of the thread block. Includes a sync().
-WICK_DEVICE bool any_of_group(bool is) { return __syncthreads_or(is ? 1 : 0) != 0; }
+/// Whether a condition holds for any thread of the thread block. This is also a sync().
+WICK_DEVICE bool any_of_block(bool is) { return __syncthreads_or(is ? 1 : 0) != 0; }
 
 #else
 

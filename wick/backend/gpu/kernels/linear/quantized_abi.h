@@ -23,8 +23,10 @@ struct LinearOut {
 
 // ---- Gemms with block dtypes that have no kernels of their own: decoded.gpu ----
 
-/// Rows and columns of a thread block of decoded_few; rows, and columns, of one of decoded_many.
-inline constexpr u32 kDecodedFewRows = 16, kDecodedFewColumns = 8, kDecodedSide = 64;
+/// Threads of a thread block; rows and columns of a thread block of decoded_few; rows, and columns,
+/// of one of decoded_many.
+inline constexpr u32 kDecodedThreads = 256, kDecodedFewRows = 16, kDecodedFewColumns = 8,
+                     kDecodedSide = 64;
 /// decoded_few_FORMAT and decoded_many_FORMAT. weights: rows of k values, in blocks in file layout.
 struct DecodedArgs {
   LinearOut out;
@@ -111,8 +113,8 @@ inline constexpr u32 kGemvColumnsThreads = 256, kGemvColumns = 4;
 WICK_FN constexpr u32 gemv_bytes(u32 chunks, u32 row_groups) {
   return chunks * kColumnChunkBytes + row_groups * (chunks + 1) * kUnitRows * 4;
 }
-WICK_FN constexpr u32 gemv_columns_bytes(u32 segment) {
-  return segment * kGemvColumns * (kColumnChunkBytes + kUnitRows * 4);
+WICK_FN constexpr u32 gemv_columns_bytes(u32 segment, u32 columns = kGemvColumns) {
+  return segment * columns * (kColumnChunkBytes + kUnitRows * 4);
 }
 
 /// Bytes of `chunks` chunks of `columns` columns in the layout of StagedColumns (quantized_tile.h).
