@@ -275,8 +275,9 @@ void check_batches() {
   }
 }
 
-/// Heads by fours with the sizes of decode_paged.gpu, and as many of them as keep 132 multiprocessors
-/// busy, one block per sequence or two. All heads share a key head, which keeps the caches small.
+/// Calls that decode_paged.gpu supports, with enough heads to fill 132 multiprocessors: one thread
+/// block for each sequence and four heads, or a cluster of two. All heads share a key head, which
+/// keeps the caches small.
 void check_steps() {
   Random random(94);
   const AttentionParams plain{.scale = 0.2f};

@@ -166,8 +166,8 @@ class WICK_API Backend {
   /// Waits for all queued work. Errors: errors of that work, with the op's name.
   virtual void synchronize() = 0;
   /// Waits until the device is idle, including work of other libraries. While any thread captures a
-  /// graph, it waits for wick's own work alone, because a wait for the device would end the capture. synchronize() reports
-  /// errors of that work.
+  /// graph, it waits only for wick's own work, because a wait for the device would end the capture.
+  /// The next synchronize() reports errors of the work.
   virtual void quiesce() noexcept = 0;
   /// The stream that work is queued on, as the driver's handle; null on the CPU. Errors: the
   /// calling thread is capturing a graph.

@@ -38,9 +38,9 @@ WICK_API void reset_peak_memory(Device device = {});
 /// Waits for all work queued on a device. Errors: those of that work.
 WICK_API void synchronize(Device device);
 
-/// Waits until a device is idle, including work of other libraries (but for wick's own work alone
-/// while any thread captures a graph); returns at once if the device
-/// is lost. Errors of the work are reported by the next synchronize().
+/// Waits until a device is idle, including work of other libraries. While any thread captures a
+/// graph, waits only for wick's own work. Returns at once if the device is lost. The next
+/// synchronize() reports errors of the work.
 WICK_API void quiesce(Device device) noexcept;
 
 /// Returns the stream that wick's work is queued on, as the driver's handle, so that other

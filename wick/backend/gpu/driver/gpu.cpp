@@ -128,7 +128,8 @@ void* Gpu::resolve(const KernelFamilyBase& family, unsigned index, unsigned shar
                    KernelSlot& slot) {
   const KernelName name = family.name(index);
   void* const found = function(name.file, name.kernel, shared_bytes);
-  // Stored after the driver was asked, and only raised: other threads launch with what they read.
+  // The limit is stored only after the driver has raised it, and it never decreases, because other
+  // threads launch with the limit that they read.
   unsigned allowed = slot.allowed_shared_bytes.load(std::memory_order_relaxed);
   while (allowed < shared_bytes && !slot.allowed_shared_bytes.compare_exchange_weak(
                                        allowed, shared_bytes, std::memory_order_release)) {

@@ -85,8 +85,8 @@ class Gpu {
   void launch(const KernelFamilyBase& family, unsigned index, const Grid& grid, const void* args);
   /// Waits for the device's work. Errors: those of check_faults.
   void synchronize();
-  /// Waits until the device is idle, whichever stream its work is on. While any thread captures, it
-  /// waits for the main stream alone. See Backend::quiesce.
+  /// Waits until all streams of the device are idle; while any thread captures a graph, only until
+  /// the main stream is. See Backend::quiesce.
   void quiesce() const noexcept;
 
   /// For kernels that check their inputs: where they report faults, and a number by which an error

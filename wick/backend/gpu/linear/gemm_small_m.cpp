@@ -133,8 +133,8 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
     if (dim.stride[2] != 0) return false;
   }
   const uint32_t rows = stream_rows(gpu, job), step = rows == 0 ? kRowsAtOnce : rows;
-  // Each step reads b again, so other kernels are faster than several steps. linear() promises one
-  // order for all these rows, whatever k is.
+  // Each step reads b again, so other kernels are faster than several steps. But linear() promises
+  // one order for all these rows, for every k.
   const bool unit = job.b_dtype != DType::f32 && has_matrix_unit(gpu);
   if (!job.b_stays && job.each == 0 && all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
   job.batch.for_each_piece(

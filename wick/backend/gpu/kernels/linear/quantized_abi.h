@@ -23,8 +23,8 @@ struct LinearOut {
 
 // ---- Gemms with block dtypes that have no kernels of their own: decoded.gpu ----
 
-/// Threads of a thread block; rows and columns of a thread block of decoded_few; rows, and columns,
-/// of one of decoded_many.
+/// Threads of a thread block; rows and columns of a thread block of decoded_few; rows of a thread
+/// block of decoded_many, which has as many columns.
 inline constexpr u32 kDecodedThreads = 256, kDecodedFewRows = 16, kDecodedFewColumns = 8,
                      kDecodedSide = 64;
 /// decoded_few_FORMAT and decoded_many_FORMAT. weights: rows of k values, in blocks in file layout.
