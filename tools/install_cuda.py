@@ -65,6 +65,7 @@ def driver():
 
 def cards():
     """The compute capabilities of NVIDIA's cards here, in rising order: "80 90"."""
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # hides cards from a program, not from its build
     cuda = driver()
     try:
         count = ctypes.c_int()

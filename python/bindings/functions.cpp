@@ -336,13 +336,17 @@ void bind_random(nb::module_& m) {
   m.def(
       "randint",
       [](int64_t high, ShapeArg size, DTypeArg dtype, DeviceArg device) {
+        // NumPy's randint(low, high) would be taken for a size.
+        if (PyIndex_Check(size.object.ptr()) != 0) {
+          throw nb::type_error("randint: size is an integer: pass a shape, e.g. (3,), or low, high and size");
+        }
         const Shape shape = size.get("randint");
         const DType type = dtype.get_or(DType::i64);
         const Device place = device.get();
         return unlocked([&] { return randint(0, high, shape, type, place); }, shape);
       },
       "high"_a, "size"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
-      nb::sig("def randint(high: int, size: " WICK_INTS
+      nb::sig("def randint(high: int, size: collections.abc.Sequence[typing.SupportsIndex]"
               ", dtype: DType | str | None = None, device: Device | str = 'cpu') -> Tensor"));
   m.def(
       "randperm", [](int64_t n, DeviceArg device) { return randperm(n, device.get()); }, "n"_a,

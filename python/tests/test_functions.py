@@ -112,6 +112,8 @@ def test_making() -> None:
     assert wick.randperm(50).sort().values.tolist() == list(range(50))
     assert wick.linspace(0, 1, 5).tolist() == [0, 0.25, 0.5, 0.75, 1]
     assert wick.linspace(0, 1, 1, dtype="float64").tolist() == [0] and wick.linspace(0, 1, 0).shape == (0,)
+    with pytest.raises(TypeError, match="randint: size is an integer"):
+        wick.randint(1, 7)  # NumPy's low and high
     for call in [lambda: wick.randint(3, 3, 2), lambda: wick.randperm(-1), lambda: wick.linspace(0, 1, -1),
                  lambda: wick.rand(-1)]:
         with pytest.raises(ValueError):

@@ -113,6 +113,23 @@ TEST_P(Grouped, InACompiledFunction) {
   }
 }
 
+/// A function whose rows depend on a leaf is called, not replayed, and has gradients.
+TEST_P(Grouped, GradientsInACompiledFunction) {
+  const std::vector<Weight> weights = experts(4, 24, 32, DType::f32);
+  const Tensor rows = x({6, 32}, 7), chosen = some_ids(6, 2, 4, 9);
+  const auto gradient = [&](bool compiled) {
+    const Tensor scale = Tensor::ones({32}, DType::f32, GetParam()).requires_grad();
+    const auto function = [&](Arguments a) -> Tensors {
+      return {grouped_linear(a[0] * scale, weights, a[1])};
+    };
+    const Tensors results =
+        compiled ? compile(function)({rows, chosen}) : function(std::array{rows, chosen});
+    backward(sum(results.front() * results.front()));
+    return scale.grad();
+  };
+  expect_same(gradient(true), gradient(false), "gradient");
+}
+
 TEST_P(Grouped, IdOutOfRange) {
   const bool at_once = GetParam().kind == DeviceKind::cpu;
   for (const DType dtype : {DType::f32, DType::q8_0}) {

@@ -281,9 +281,12 @@ void Executable::give_frame(std::unique_ptr<Frame> frame) {
 /// Captures the calls into a graph of the driver. Returns false if a call can't be captured, for
 /// example an op that the host computes for the GPU.
 bool Executable::capture(std::span<const Tensor> arguments) {
-  for (const Tensor& x : arguments) captured_inputs_.push_back(x.clone());
-  captured_frame_ = take_frame();
-  captured_outputs_ = captured_frame_->bind(captured_inputs_);
+  std::vector<Tensor> inputs;
+  for (const Tensor& x : arguments) inputs.push_back(x.clone());
+  auto frame = take_frame();
+  captured_outputs_ = frame->bind(inputs);
+  captured_inputs_ = std::move(inputs);
+  captured_frame_ = std::move(frame);
   try {
     captured_ = backend(graph_.device).record([&] { captured_frame_->run_steps(); });
   } catch (const Error&) {

@@ -30,6 +30,11 @@ Tensor joined_bias(std::span<const Tensor> biases, std::span<const int64_t> size
 /// runs of sequences with at most rows_alike() rows are computed together, as single rows.
 Tensor product_of_runs(const Tensor& x, const Weight& weight, std::span<const RowRun> runs) {
   const int64_t alike = weight.rows_alike();
+  int64_t all = 0;
+  for (const RowRun& run : runs) all += run.rows;
+  if (all != x.size(0)) {
+    throw Error("linear", "runs don't cover the rows", fmt::format("{} of {}", all, x.str()));
+  }
   std::vector<Tensor> parts;
   int64_t first = 0;
   for (size_t i = 0; i < runs.size();) {

@@ -206,6 +206,10 @@ std::vector<Tensor> unbind(const Tensor& x, int dim) {
 Tensor repeat_interleave(const Tensor& x, int64_t count, int dim) {
   const int d = resolve_dim("repeat_interleave", dim, x.rank());
   if (count < 0) throw Error("repeat_interleave", "a negative count", fmt::format("{}", count));
+  if (x.rank() == Shape::kMaxRank) {  // no dim can be added
+    const Tensor ids = Tensor::arange(int64_t{0}, x.size(d), int64_t{1}, DType::i64, x.device());
+    return index_select(x, repeat_interleave(ids, count, 0), d);
+  }
   const Tensor split = x.unsqueeze(d + 1);
   return split.broadcast_to(split.shape().with(d + 1, count)).flatten(d, d + 1);
 }
@@ -261,9 +265,10 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy) {
 
 bool equal(const Tensor& a, const Tensor& b) {
   check_device("equal", a, b);
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
   a.require_values("equal");
   b.require_values("equal");
-  return a.shape() == b.shape() && a.dtype() == b.dtype() && all(eq(a, b)).item<bool>();
+  return all(eq(a, b)).item<bool>();
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {

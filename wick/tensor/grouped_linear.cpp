@@ -40,6 +40,7 @@ void check(const Tensor& x, std::span<const Weight> experts, const Tensor& chose
 
 /// Sorts rows by expert on the host, runs each expert once, and puts the results back in order.
 Tensor by_expert(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen) {
+  chosen.require_values(kOp);
   const int64_t t = x.size(0), n = chosen.size(1), width = experts.front().n();
   const std::vector<uint32_t> ids = chosen.to_vector<uint32_t>();
   std::vector<std::vector<uint32_t>> rows(experts.size());

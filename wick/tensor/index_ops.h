@@ -62,7 +62,8 @@ WICK_API Tensor cumsum(const Tensor& x, int dim = -1);
 /// integers wrap. Floats are multiplied in f64 with an unbounded exponent and rounded to the dtype
 /// at the store. An overflow or underflow doesn't affect later elements: [1e30, 1e30, 1e-30] gives
 /// [1e30, inf, 1e30], and behind a 0 the result is NaN only if an element is infinite or NaN. Class
-/// tree. Errors: the dim is out of range.
+/// tree. The gradient is computed in f64: it is NaN if a product of a prefix leaves f64's range.
+/// Errors: the dim is out of range.
 WICK_API Tensor cumprod(const Tensor& x, int dim = -1);
 
 }  // namespace wick
