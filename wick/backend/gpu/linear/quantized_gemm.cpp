@@ -214,18 +214,37 @@ void wgmma(const QuantizedJob& p) {
 /// The most columns for which reading the weights again is preferred to larger tiles, where
 /// wgmma_is_faster doesn't decide.
 constexpr uint32_t kFewColumns = 32;
-/// The most columns for which dot products keep up with matrix units if there are few rows.
+/// The most columns for which dot products keep up with matrix units, for some numbers of rows.
 constexpr uint32_t kDotColumns = 4;
 
-/// Whether tiles of 128 columns finish before those of 32. `a_round`: the number of rows, times 32
-/// columns each, that take as long as one round of wgmma tiles, measured on an H200.
+/// Whether dot products are faster than the batch kernel for 2 to kDotColumns columns. Between two
+/// and four row groups a multiprocessor, the thread blocks of dot products leave multiprocessors
+/// idle in their last round (measured on an H100).
+bool dot_is_faster(const QuantizedJob& p) {
+  const auto multiprocessors = static_cast<uint32_t>(p.weight.gpu.info.multiprocessors);
+  return p.weight.row_groups() <= 2 * multiprocessors ||
+         p.weight.row_groups() > 4 * multiprocessors;
+}
+
+/// Times of the two kernels in the same unit, measured on an H100, for R rows and C tiles of 32
+/// columns: wgmma takes `round` for each round of thread blocks, batch takes C · (R + more).
+struct GemmTimes {
+  uint32_t round, more;
+};
+GemmTimes gemm_times(DType type) {
+  if (type == DType::q4_0) return {23000, 4850};
+  if (type == DType::q4_1) return {32500, 3900};
+  return type == DType::q4_k ? GemmTimes{16200, 3100} : GemmTimes{16800, 2600};
+}
+
+/// Whether tiles of 128 columns finish before those of 32.
 bool wgmma_is_faster(const QuantizedJob& p) {
-  const DType type = p.weight.format();
-  const uint64_t a_round = type == DType::q4_1 ? 31000 : 22000;
+  if (p.x.rows() <= 16) return false;
+  const GemmTimes times = gemm_times(p.weight.format());
   const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
   const auto multiprocessors = static_cast<uint64_t>(p.weight.gpu.info.multiprocessors);
   const uint64_t rounds = (tiles + multiprocessors - 1) / multiprocessors;
-  return uint64_t{p.rows} * ((p.x.rows() + 31) / 32) > rounds * a_round;
+  return (uint64_t{p.rows} + times.more) * ((p.x.rows() + 31) / 32) > rounds * times.round;
 }
 
 enum class Path : uint8_t { dot, few, many, wgmma };
@@ -239,9 +258,8 @@ Path choose(const QuantizedJob& p) {
   const bool has_f16 = has_wgmma(gpu, p.weight.format()) && wgmma_stores(p.out);
   if (forced == "f16" && has_f16) return Path::wgmma;
   if (forced.empty()) {
-    const auto multiprocessors = static_cast<uint32_t>(gpu.info.multiprocessors);
-    const bool few_rows = p.weight.row_groups() <= 2 * multiprocessors;
-    if (p.x.rows() <= (few_rows ? kDotColumns : 1)) return Path::dot;
+    if (p.x.rows() == 1) return Path::dot;
+    if (p.x.rows() <= kDotColumns && dot_is_faster(p)) return Path::dot;
     if (has_f16) return wgmma_is_faster(p) ? Path::wgmma : Path::few;
   }
   return p.x.rows() <= kFewColumns ? Path::few : Path::many;
