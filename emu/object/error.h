@@ -14,7 +14,7 @@ struct ObjectError : std::runtime_error {
     no_binary  // it has no code for the device
   };
   Kind kind;
-  ObjectError(Kind kind, const std::string& what) : std::runtime_error(what), kind(kind) {}
+  ObjectError(Kind k, const std::string& what) : std::runtime_error(what), kind(k) {}
 };
 
 [[noreturn]] inline void bad_image(const std::string& what) {

@@ -127,7 +127,7 @@ TEST_P(Grouped, GradientsInACompiledFunction) {
     backward(sum(results.front() * results.front()));
     return scale.grad();
   };
-  expect_same(gradient(true), gradient(false), "gradient");
+  expect_same({gradient(true)}, {gradient(false)}, "gradient");
 }
 
 TEST_P(Grouped, IdOutOfRange) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Adds the block format of docs/adding-a-format.md to copies of the sources, by the code on that page, and holds every value
-of random blocks to the page's reference. Fails if the format takes more than three files, its test among them.
+"""Adds the block format of docs/adding-a-format.md to a copy of the sources, with the code on that page, and compares the
+values of random blocks with the page's reference. Fails if this takes more than three files, the test included.
 
 Usage: add_format_test.py ROOT COMPILER"""
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails unless the compiler warns where a result is ignored that is all a call does, and only there.
+"""Checks [[nodiscard]]: the compiler must warn about each ignored call in WARNED, and about no call in SILENT.
 
 Usage: ignored_results_test.py COMPILER ROOT"""
 

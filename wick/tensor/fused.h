@@ -72,7 +72,7 @@ WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear&
 /// t rows. Rotates queries and keys by their positions (rope_interleaved), writes keys and values
 /// to the cache (store_in_pages), and lets every row attend to its sequence up to its own position
 /// (attention_of_pages) → [t, h·e]. qkv f32. Class tree. Errors: those of the three ops; params
-/// that aren't causal. On a GPU nothing checks that no two sequences write to the same page.
+/// that aren't causal.
 WICK_API Tensor cached_attention(const Tensor& qkv, const AttentionStep& step);
 
 }  // namespace wick

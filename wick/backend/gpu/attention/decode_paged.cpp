@@ -84,7 +84,7 @@ bool launch_decode_paged(Gpu& gpu, const AttentionCall& c, const CacheCall& cach
   call.k_head = word(c.k_head), call.k_step = word(c.k_step);
   call.v_head = word(c.v_head), call.v_key = word(c.v_key);
   call.heads = c.heads, call.key_heads = c.heads / c.group, call.tiles = c.group / kPagedHeads;
-  call.half = cache.half, call.limit = c.keys, call.pages = c.pages.count;
+  call.half = cache.half, call.limit = c.keys, call.pages = c.pages.count, call.sequences = c.batch;
   call.log_splits = plan.log_splits;
   call.scale = c.scale;
   call.out = static_cast<float*>(c.out);

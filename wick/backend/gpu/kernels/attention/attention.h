@@ -5,6 +5,7 @@
 // that of docs/design/numerics/attention.md.
 
 #include "wick/backend/gpu/kernels/attention/attention_abi.h"
+#include "wick/backend/gpu/kernels/attention/written_pages.h"
 #include "wick/backend/gpu/kernels/device/element.h"
 
 namespace wick::gpu {
@@ -46,6 +47,13 @@ WICK_DEVICE u32 page_at(const KeyPages& pages, u32 batch, u32 key) {
   if (pages.tables == nullptr) return 0;
   const u32 entry = key / pages.keys;
   return load_now(pages.tables + batch * pages.table_row + entry * pages.table_step);
+}
+
+/// The rows that a step of `each` rows for every sequence writes to pages.
+WICK_DEVICE WrittenRows written_rows(const KeyPages& pages, const u32* positions, u32 sequences,
+                                     u32 each, u32 limit) {
+  return {positions, pages.tables, pages.table_row, pages.table_step, pages.keys,       sequences,
+          each,      limit,        pages.faults,    pages.note,       pages.length_note};
 }
 
 /// The page of a key and its index in the page. A missing page is replaced by the first one.

@@ -24,7 +24,7 @@ struct PagedArgs {
   u32 tiles;  ///< thread blocks (or clusters) for the heads of a key head
   u32 half;   ///< pairs of elements that are rotated
   u32 limit;  ///< upper bound of positions
-  u32 pages;
+  u32 pages, sequences;
   u32 log_splits;  ///< log2 of the thread blocks of a cluster, which share chunks
   float scale;
   float *out;  ///< [sequences, heads, SIZE]; used if blocks.q is null
