@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Compares wick with PyTorch on one NVIDIA GPU, in one process and on the same operands.
+
+    python bench/torch_gpu.py [--device cuda:0] [--filter TEXT] [--rounds 5] [--out FILE]
+
+Needs a Python that has torch with CUDA and wick. Both libraries get the same memory through DLPack. A row's time is the wall time
+of a run of calls that ends with a synchronisation, divided by the number of calls: the device time of a large op, and the launch
+overhead of a small one. The two libraries are measured in turn; the minimum of the rounds counts. ratio = PyTorch's time / wick's
+time; above 1 wick is faster. Before a row is measured, the results are compared; `error` is the largest difference relative to the
+largest magnitude (null where results are random). A row that fails prints its error.
+"""
+import argparse
+import json
+import math
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+import wick
+
+M = 1 << 20
+FLOATS = (torch.float32, torch.bfloat16)
+
+
+def randn(*shape, dtype=torch.float32):
+    return torch.randn(*shape, device="cuda", dtype=torch.float32).to(dtype)
+
+
+def ids(high, *shape):
+    return torch.randint(0, high, shape, device="cuda")
+
+
+class Row:
+    """A call in both libraries. `operands` are torch tensors; torch_call and wick_call take one argument for each."""
+
+    def __init__(self, name, operands, torch_call, wick_call=None, compare=True):
+        self.name, self.operands, self.torch_call = name, operands, torch_call
+        self.wick_call, self.compare = wick_call or torch_call, compare
+
+
+def elementwise(dtype):
+    x, y = randn(64 * M, dtype=dtype), randn(64 * M, dtype=dtype)
+    m = randn(8192, 8192, dtype=dtype)
+    yield Row("exp 64M", (x,), torch.exp, wick.exp)
+    yield Row("gelu_erf 64M", (x,), F.gelu, wick.gelu_erf)
+    yield Row("silu 64M", (x,), F.silu, wick.silu)
+    yield Row("add 64M", (x, y), torch.add, wick.add)
+    yield Row("where 64M", (x > 0, x, y), torch.where, wick.where)
+    other = torch.float16, "float16"
+    yield Row("cast to f16 64M", (x,), lambda a: a.to(other[0]), lambda a: a.to(other[1]))
+    yield Row("transposed copy 8192²", (m,), lambda a: a.t().contiguous())
+    yield Row("add row 8192²", (m, m[0].clone()), torch.add, wick.add)
+    yield Row("add column 8192²", (m, m[:, :1].clone()), torch.add, wick.add)
+    small = randn(1024, dtype=dtype)
+    yield Row("add 1024", (small, small), torch.add, wick.add)
+
+
+def reductions(dtype):
+    m, n = randn(8192, 8192, dtype=dtype), randn(2048, 2048, dtype=dtype)
+    weight = randn(8192, dtype=dtype)
+    images, channels = randn(8, 64, 56, 56, dtype=dtype), randn(64, dtype=dtype)
+    yield Row("sum dim 1 8192²", (m,), lambda a: a.sum(1))
+    yield Row("sum dim 0 8192²", (m,), lambda a: a.sum(0))
+    yield Row("sum all 8192²", (m,), lambda a: a.sum())
+    yield Row("prod rows 2048²", (n,), lambda a: a.prod(1))
+    yield Row("argmax dim 1 8192²", (m,), lambda a: a.argmax(1))
+    yield Row("softmax 8192²", (m,), lambda a: a.softmax(-1))
+    yield Row("rms_norm 8192²", (m, weight), lambda a, w: F.rms_norm(a, (8192,), w, 1e-5), lambda a, w: wick.rms_norm(a, w, 1e-5))
+    yield Row("layer_norm 8192²", (m, weight, weight), lambda a, w, b: F.layer_norm(a, (8192,), w, b), wick.layer_norm)
+    yield Row("group_norm 8x64x56²", (images, channels, channels), lambda a, w, b: F.group_norm(a, 32, w, b),
+              lambda a, w, b: wick.group_norm(a, 32, w, b))
+    yield Row("cumsum 2048²", (n,), lambda a: a.cumsum(1), lambda a: wick.cumsum(a, 1))
+
+
+def indexing(dtype):
+    m, n = randn(8192, 8192, dtype=dtype), randn(2048, 2048, dtype=dtype)
+    wide, few = ids(2048, 2048, 2048), ids(2048, 2048)
+    large, rows = ids(8192, 8192, 8192), ids(8192, 8192)
+    yield Row("index_select rows 8192²", (m, rows), lambda a, i: a.index_select(0, i), lambda a, i: wick.index_select(a, i, 0))
+    yield Row("gather dim 1 2048²", (n, wide), lambda a, i: a.gather(1, i), lambda a, i: wick.gather(a, i, 1))
+    yield Row("gather dim 1 8192²", (m, large), lambda a, i: a.gather(1, i), lambda a, i: wick.gather(a, i, 1))
+    yield Row("scatter_add dim 1 2048²", (n, wide, n), lambda a, i, s: a.scatter_add(1, i, s), lambda a, i, s: wick.scatter_add(a, i, s, 1))
+    yield Row("scatter_add dim 0 2048²", (n, wide, n), lambda a, i, s: a.scatter_add(0, i, s), lambda a, i, s: wick.scatter_add(a, i, s, 0))
+    yield Row("scatter_add dim 0 8192²", (m, large, m), lambda a, i, s: a.scatter_add(0, i, s), lambda a, i, s: wick.scatter_add(a, i, s, 0))
+    yield Row("index_add 2048²", (n, few, n), lambda a, i, s: a.index_add(0, i, s), lambda a, i, s: wick.index_add(a, i, s, 0))
+    yield Row("index_add 8192²", (m, rows, m), lambda a, i, s: a.index_add(0, i, s), lambda a, i, s: wick.index_add(a, i, s, 0))
+
+
+def sorting(dtype):
+    n, many, long = randn(2048, 2048, dtype=dtype), randn(16384, 1024, dtype=dtype), randn(64, 131072, dtype=dtype)
+    vocabulary = randn(32, 128256, dtype=dtype)
+    yield Row("sort 2048²", (n,), lambda a: a.sort(1)[0], lambda a: wick.sort(a, 1).values)
+    yield Row("argsort 16384x1024", (many,), lambda a: a.argsort(1), lambda a: wick.argsort(a, 1), compare=False)
+    yield Row("sort 64x131072", (long,), lambda a: a.sort(1)[0], lambda a: wick.sort(a, 1).values)
+    yield Row("topk 40 of 32x128256", (vocabulary,), lambda a: a.topk(40)[0], lambda a: wick.topk(a, 40).values)
+
+
+def random_numbers(dtype):
+    name = str(dtype)[6:]
+    yield Row("normal 4M", (), lambda: torch.randn(4 * M, device="cuda", dtype=dtype),
+              lambda: wick.normal(4 * M, dtype=name, device=DEVICE), compare=False)
+    yield Row("normal 64M", (), lambda: torch.randn(64 * M, device="cuda", dtype=dtype),
+              lambda: wick.normal(64 * M, dtype=name, device=DEVICE), compare=False)
+    yield Row("uniform 64M", (), lambda: torch.rand(64 * M, device="cuda", dtype=dtype),
+              lambda: wick.uniform(64 * M, dtype=name, device=DEVICE), compare=False)
+
+
+def convolutions(dtype):
+    dtype = torch.float16 if dtype == torch.bfloat16 else dtype
+
+    def conv(name, x, w, **params):
+        return Row(name, (randn(*x, dtype=dtype), randn(*w, dtype=dtype)), lambda a, b: F.conv2d(a, b, **params),
+                   lambda a, b: wick.conv2d(a, b, **params))
+    yield conv("conv2d 3x3 64 N32 56²", (32, 64, 56, 56), (64, 64, 3, 3), padding=1)
+    yield conv("conv2d 3x3 64 N8 56²", (8, 64, 56, 56), (64, 64, 3, 3), padding=1)
+    yield conv("conv2d 7x7 s2 N32 224²", (32, 3, 224, 224), (64, 3, 7, 7), stride=2, padding=3)
+    yield conv("conv2d 1x1 256→64 N32 56²", (32, 256, 56, 56), (64, 256, 1, 1))
+    yield conv("conv2d 3x3 320 N2 64²", (2, 320, 64, 64), (320, 320, 3, 3), padding=1)
+    yield conv("conv2d depthwise 3x3 256 N32 56²", (32, 256, 56, 56), (256, 1, 3, 3), padding=1, groups=256)
+    yield Row("conv1d 512 k3 L1500 N8", (randn(8, 512, 1500, dtype=dtype), randn(512, 512, 3, dtype=dtype)),
+              lambda a, b: F.conv1d(a, b, padding=1), lambda a, b: wick.conv1d(a, b, padding=1))
+    yield Row("conv_transpose2d 256→128 k4 s2 N8 28²", (randn(8, 256, 28, 28, dtype=dtype), randn(256, 128, 4, 4, dtype=dtype)),
+              lambda a, b: F.conv_transpose2d(a, b, stride=2, padding=1), lambda a, b: wick.conv_transpose2d(a, b, stride=2, padding=1))
+
+
+def spatial(dtype):
+    images = randn(32, 64, 112, 112, dtype=dtype)
+    yield Row("max_pool 3x3 s2 32x64x112²", (images,), lambda a: F.max_pool2d(a, 3, 2, 1), lambda a: wick.max_pool2d(a, 3, 2, 1))
+    yield Row("avg_pool 2x2 32x64x112²", (images,), lambda a: F.avg_pool2d(a, 2), lambda a: wick.avg_pool2d(a, 2, 2))
+    yield Row("nearest x2 32x64x112²", (images,), lambda a: F.interpolate(a, scale_factor=2), lambda a: wick.interpolate(a, scale_factor=2))
+    yield Row("bilinear x2 32x64x112²", (images,), lambda a: F.interpolate(a, scale_factor=2, mode="bilinear"),
+              lambda a: wick.interpolate(a, scale_factor=2, mode="bilinear"))
+
+
+def gemms(dtype):
+    def product(name, a, b):
+        return Row(name, (randn(*a, dtype=dtype), randn(*b, dtype=dtype)), torch.matmul, wick.matmul)
+    yield product("matmul 4096³", (4096, 4096), (4096, 4096))
+    yield product("matmul 16x4096x4096", (16, 4096), (4096, 4096))
+    yield product("matmul 1x4096x4096", (1, 4096), (4096, 4096))
+    yield product("matmul 512x4096x11008", (512, 4096), (4096, 11008))
+    yield product("matmul 1000³", (1000, 1000), (1000, 1000))
+    yield product("matmul 64³", (64, 64), (64, 64))
+
+
+def attentions(dtype):
+    if dtype != torch.bfloat16:
+        return
+
+    def attend(name, b, h, m, n, d, g=None, causal=False, mask=None):
+        g = g or h
+        operands = [randn(b, h, m, d, dtype=dtype), randn(b, g, n, d, dtype=dtype), randn(b, g, n, d, dtype=dtype)]
+        if mask is not None:
+            operands.append(mask)
+            return Row(name, operands, lambda q, k, v, a: F.scaled_dot_product_attention(q, k, v, a),
+                       lambda q, k, v, a: wick.attention(q, k, v, mask=a))
+        return Row(name, operands, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=g != h),
+                   lambda q, k, v: wick.attention(q, k, v, causal=causal))
+    yield attend("attention B4 H32 S4096 D128 causal", 4, 32, 4096, 4096, 128, causal=True)
+    yield attend("attention B4 H32 S4096 D128 full", 4, 32, 4096, 4096, 128)
+    yield attend("attention B8 H16 S2048 D64 causal", 8, 16, 2048, 2048, 64, causal=True)
+    yield attend("attention B8 H16 S2048 D64 full", 8, 16, 2048, 2048, 64)
+    yield attend("attention mask H16 1024² D64", 1, 16, 1024, 1024, 64, mask=randn(1024, 1024, dtype=dtype))
+    yield attend("attention one query B1 H32 L4096 D128", 1, 32, 1, 4096, 128)
+    yield attend("attention one query B32 H32 L4096 D128", 32, 32, 1, 4096, 128)
+    yield attend("attention one query B32 H32/8 L4096 D128", 32, 32, 1, 4096, 128, g=8)
+
+
+GROUPS = (elementwise, reductions, indexing, sorting, random_numbers, convolutions, spatial, gemms, attentions)
+DEVICE = "cuda:0"
+
+
+def difference(a, b):
+    """The largest difference of two results, relative to the largest magnitude."""
+    a, b = a.double(), b.double()
+    if a.shape != b.shape:
+        raise ValueError(f"shapes differ: {tuple(a.shape)}, {tuple(b.shape)}")
+    scale = max(a.abs().max().item(), 1e-30)
+    return (a - b).abs().max().item() / scale
+
+
+def seconds(call, wait, count):
+    """The time of one of `count` calls."""
+    wait()
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    wait()
+    return (time.perf_counter() - start) / count
+
+
+def measure(row, rounds):
+    given = [wick.from_dlpack(x) for x in row.operands]
+
+    def in_torch():
+        return row.torch_call(*row.operands)
+
+    def in_wick():
+        return row.wick_call(*given)
+
+    def wait():
+        wick.synchronize(DEVICE)
+    expected, result = in_torch(), in_wick()
+    wait()
+    torch.cuda.synchronize()
+    error = difference(expected, torch.from_dlpack(result)) if row.compare else None
+    del expected, result
+    count = [min(max(int(8e-3 / seconds(call, waiting, 3)), 3), 2000) for call, waiting in ((in_torch, torch.cuda.synchronize), (in_wick, wait))]
+    times = [math.inf, math.inf]
+    for _ in range(rounds):
+        times[0] = min(times[0], seconds(in_torch, torch.cuda.synchronize, count[0]))
+        times[1] = min(times[1], seconds(in_wick, wait, count[1]))
+    return {"torch_us": round(times[0] * 1e6, 2), "wick_us": round(times[1] * 1e6, 2), "ratio": round(times[0] / times[1], 3), "error": error}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--filter", default="", help="only rows whose name contains this text")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", help="writes the rows as JSON")
+    args = parser.parse_args()
+    global DEVICE
+    DEVICE = args.device
+    torch.manual_seed(1)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    rows = {}
+    for group in GROUPS:
+        for dtype in FLOATS:
+            for row in group(dtype):
+                name = f"{row.name} {'f32' if dtype == torch.float32 else '16 bits'}"
+                if args.filter not in name:
+                    continue
+                try:
+                    rows[name] = measure(row, args.rounds)
+                except Exception as error:  # a row that fails doesn't end the run
+                    rows[name] = {"failed": str(error)[:200]}
+                print(name, json.dumps(rows[name]), flush=True)
+            torch.cuda.empty_cache()
+    if args.out:
+        with open(args.out, "w", encoding="utf-8") as file:
+            json.dump({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, file, indent=1)
+    ratios = sorted(r["ratio"] for r in rows.values() if "ratio" in r)
+    print(f"{len(ratios)} rows, {sum(r >= 1 for r in ratios)} at 1 or above, {sum(r < 0.9 for r in ratios)} below 0.9, "
+          f"{sum('failed' in r for r in rows.values())} failed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
