@@ -6,6 +6,7 @@
 
 #include "wick/backend/gpu/attention/attention_access.h"
 #include "wick/backend/gpu/attention/decode_paged.h"
+#include "wick/backend/gpu/attention/decode_rows.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/attention/attention_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
@@ -132,6 +133,13 @@ class Partials {
   bool wanted_;
 };
 
+/// Combines the partial results of chunks.
+void combine(Gpu& gpu, const AttentionCall& c, const Partials& partials) {
+  kAttentionCombine().launch(
+      gpu, Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = kCombineThreads},
+      {c, partials.get()});
+}
+
 /// Launches the kernel that takes any layout.
 void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
   const int64_t rows = int64_t{c.queries} * c.group;
@@ -147,11 +155,7 @@ void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
       .launch(gpu, Grid{.blocks = {count32(thread_blocks * splits), 1, 1}, .threads = kRowsThreads},
               {c, partials.get(), static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs),
                static_cast<uint32_t>(splits)});
-  if (splits > 1) {
-    kAttentionCombine().launch(
-        gpu, Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = kCombineThreads},
-        {c, partials.get()});
-  }
+  if (splits > 1) combine(gpu, c, partials);
 }
 
 // ---- Few queries (decoding) ----
@@ -361,8 +365,19 @@ CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,
 
 namespace {
 
+/// Few queries over keys whose elements are contiguous. Returns false if no kernel takes the call.
+bool launch_rows_of_keys(Gpu& gpu, const AttentionCall& c, DType cache) {
+  const DecodeRowsPlan plan(gpu, c, cache, Partials::fit(c));
+  if (!plan.takes) return false;
+  const Partials partials(gpu, c, plan.splits > 1);
+  launch_decode_rows(gpu, plan, c, cache, partials.get());
+  if (plan.splits > 1) combine(gpu, c, partials);
+  return true;
+}
+
 void launch_any(Gpu& gpu, const AttentionCall& call, DType cache) {
   if (launch_decode(gpu, call, {}, cache, {})) return;
+  if (launch_rows_of_keys(gpu, call, cache)) return;
   if (takes_flash(gpu, call, cache)) {
     launch_flash(gpu, call, {}, cache);
   } else {

@@ -57,6 +57,12 @@ bool takes_staged_layout(const AttentionCall& c, DType cache) {
   return has_vectors(c, cache, kMostVectorBytes / info(cache).block_bytes);
 }
 
+bool takes_rows_layout(const AttentionCall& c, DType cache) {
+  const int64_t n = kMostVectorBytes / info(cache).block_bytes;
+  return c.d % n == 0 && c.e % n == 0 && along_key_elements(c, cache).vectors_of(n) &&
+         along_value_elements(c, cache).vectors_of(n);
+}
+
 bool takes_flash_layout(const AttentionCall& c, DType cache) {
   constexpr int64_t kVector = 8;
   // The kernel selects the layout of keys by k_key.

@@ -216,24 +216,33 @@ bool multiply_skinny(Gpu& gpu, const GemmJob& job) {
 }
 
 bool multiply_small_m(Gpu& gpu, const GemmJob& job) {
-  Gemm p = job.shape;
-  if (p.m > kRowsAtOnce || p.k < kLeastK || job.a_dtype != job.b_dtype ||
-      job.a_dtype != job.out_dtype || p.scale != nullptr || p.residual != nullptr) {
+  const Gemm& all = job.shape;
+  // A second launch reads b again. It is still faster than tiles that leave most of the device
+  // idle.
+  const int64_t tiles = divide_up(all.n, kSmallTile) * job.batch.elems;
+  const uint32_t most = tiles < gpu.info.multiprocessors ? 2 * kRowsAtOnce : kRowsAtOnce;
+  if (all.m > most || all.k < kLeastK || job.a_dtype != job.b_dtype ||
+      job.a_dtype != job.out_dtype || all.scale != nullptr || all.residual != nullptr) {
     return false;
   }
   const DType dtype = job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype;
   job.batch.for_each_piece(
       [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
-        p.batch = strided;
         constexpr uint32_t kMostMatrices = 65535;  // limit of a grid's second axis
-        for (p.first = 0; p.first < strided.elems; p.first += kMostMatrices) {
-          const unsigned matrices = std::min(strided.elems - p.first, kMostMatrices);
-          kSmallMGemm(dtype).launch(
-              gpu,
-              Grid{.blocks = {(p.n + kSmallMColumns - 1) / kSmallMColumns, matrices, 1},
-                   .threads = kSmallMThreads},
-              {advance(job.out, job.out_dtype, start[0]), advance(job.a, job.a_dtype, start[1]),
-               advance(job.b, job.b_dtype, start[2]), p});
+        Gemm p = all;
+        p.batch = strided;
+        for (uint32_t row = 0; row < all.m; row += kRowsAtOnce) {
+          p.m = std::min(all.m - row, kRowsAtOnce);
+          for (p.first = 0; p.first < strided.elems; p.first += kMostMatrices) {
+            const unsigned matrices = std::min(strided.elems - p.first, kMostMatrices);
+            kSmallMGemm(dtype).launch(
+                gpu,
+                Grid{.blocks = {(p.n + kSmallMColumns - 1) / kSmallMColumns, matrices, 1},
+                     .threads = kSmallMThreads},
+                {advance(job.out, job.out_dtype, start[0] + row * p.out_row),
+                 advance(job.a, job.a_dtype, start[1] + row * p.a_row),
+                 advance(job.b, job.b_dtype, start[2]), p});
+          }
         }
       });
   return true;
