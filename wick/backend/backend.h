@@ -205,18 +205,18 @@ class WICK_API Backend {
                             int dim) = 0;
 
   // Indexing. `ids` is u8, u32, i32 or i64; the largest value of an unsigned dtype is padding.
-  // Errors: any other id that is out of range; the message names the id.
+  // Errors: any other id that is out of range; the message names the id. The CPU checks all ids of
+  // scatter and index_add before it writes anything. A GPU ignores elements with such ids and
+  // reports the error at the next synchronisation; gather gives zeros for them.
   /// out[.., i, ..] = in[.., ids[.., i, ..], ..] along `dim`, 0 for padding. ids has out's shape;
   /// `in` is at least as large in the other dims. After an error, out's contents are unspecified.
   virtual void gather(const View& out, const ConstView& in, const ConstView& ids, int dim) = 0;
   /// out[.., ids[.., i, ..], ..] = source[.., i, ..] along `dim`, in the order of i; padding is
   /// ignored. ids has source's shape; out is at least as large in the other dims. scatter_add adds
-  /// to out. `op` is scatter, scatter_add or one_hot (which runs as scatter). Ids are checked
-  /// before anything is written.
+  /// to out. `op` is scatter, scatter_add or one_hot (which runs as scatter).
   virtual void scatter(Op op, const View& out, const ConstView& source, const ConstView& ids,
                        int dim) = 0;
-  /// out[.., ids[i], ..] += source[.., i, ..] in the order of i; padding is ignored. ids [n]. Ids
-  /// are checked before anything is written.
+  /// out[.., ids[i], ..] += source[.., i, ..] in the order of i; padding is ignored. ids [n].
   virtual void index_add(const View& out, const ConstView& source, const ConstView& ids,
                          int dim) = 0;
   /// Sorts along a dim and returns the elements and their u32 indices. Stable; NaN comes last in

@@ -45,11 +45,13 @@ class GpuBackend final : public Backend {
   void cast(const View& out, const ConstView& in) override;
   void index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) override;
 
-  // index_on_host.cpp
+  // index/
   void gather(const View& out, const ConstView& in, const ConstView& ids, int dim) override;
   void scatter(Op op, const View& out, const ConstView& source, const ConstView& ids,
                int dim) override;
   void index_add(const View& out, const ConstView& source, const ConstView& ids, int dim) override;
+
+  // index_on_host.cpp
   void sort(const View& values, const View& indices, const ConstView& in, int dim,
             bool descending) override;
   void scan(Op op, const View& out, const ConstView& in, int dim) override;

@@ -1,28 +1,8 @@
-// Gather, scatter, sort, scan and random ops. They run on the host until they have kernels.
+// Sort, scan and random ops. They run on the host until they have kernels.
 
 #include "wick/backend/gpu/on_host.h"
 
 namespace wick::gpu {
-
-void GpuBackend::gather(const View& out, const ConstView& in, const ConstView& ids, int dim) {
-  OnHost host(*this);
-  host.cpu().gather(host.out(out), host.in(in), host.in(ids), dim);
-  host.finish();
-}
-
-void GpuBackend::scatter(Op op, const View& out, const ConstView& source, const ConstView& ids,
-                         int dim) {
-  OnHost host(*this);
-  host.cpu().scatter(op, host.out(out), host.in(source), host.in(ids), dim);
-  host.finish();
-}
-
-void GpuBackend::index_add(const View& out, const ConstView& source, const ConstView& ids,
-                           int dim) {
-  OnHost host(*this);
-  host.cpu().index_add(host.out(out), host.in(source), host.in(ids), dim);
-  host.finish();
-}
 
 void GpuBackend::sort(const View& values, const View& indices, const ConstView& in, int dim,
                       bool descending) {

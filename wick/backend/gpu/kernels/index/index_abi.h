@@ -17,7 +17,7 @@ struct Ids {
   u32 note = 0;  ///< identifies the launch in a fault
   FaultLine* line = nullptr;
   i64 size = 0;  ///< ids must be below it
-  i64 step = 0;  ///< units of the input from one slice to the next
+  i64 step = 0;  ///< units of the tensor that ids index, from one slice to the next
 };
 
 /// select_BYTES. The operands of the strided index are the output, a slice of the input and the
@@ -26,6 +26,20 @@ struct SelectArgs {
   void* out;
   const void* in;
   StridedIndex<3> strided;
+  Ids ids;
+};
+
+/// Neighbouring ids, and elements of the output, that gather_BYTES loads and stores at once;
+/// vectors of a thread.
+inline constexpr u32 kGatherVector = 4, kGatherEach = 2;
+
+/// gather_BYTES. The operands of the strided index, which counts vectors, are the output, the input
+/// without its strides along the dim, and the ids.
+struct GatherArgs {
+  void* out;
+  const void* in;
+  StridedIndex<3> strided;
+  i64 in_step;  ///< elements of the input from one element of a vector to the next
   Ids ids;
 };
 

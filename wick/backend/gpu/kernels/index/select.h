@@ -1,32 +1,56 @@
 #pragma once
 
+// Ids of every type, and their checks.
+
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/index/index_abi.h"
 
 namespace wick::gpu {
 
-/// Reads an id. Returns −1 for an id that gives zeros; it is a fault unless it is the type's
-/// largest value (unsigned types only).
-WICK_DEVICE i64 read_id(const Ids& ids, i64 at) {
-  i64 id;
-  bool zeros = false;
-  if (ids.type == IdType::id_u8) {
-    const u8 x = static_cast<const u8*>(ids.data)[at];
-    id = x;
-    zeros = x == 0xff;
-  } else if (ids.type == IdType::id_u32) {
-    const u32 x = static_cast<const u32*>(ids.data)[at];
-    id = x;
-    zeros = x == ~u32{0};
-  } else if (ids.type == IdType::id_i32) {
-    id = static_cast<const i32*>(ids.data)[at];
-  } else {
-    id = static_cast<const i64*>(ids.data)[at];
-  }
-  if (zeros) return -1;
+/// The value of an id, unchecked.
+WICK_DEVICE i64 load_id(const Ids& ids, i64 at) {
+  if (ids.type == IdType::id_u8) return static_cast<const u8*>(ids.data)[at];
+  if (ids.type == IdType::id_u32) return static_cast<const u32*>(ids.data)[at];
+  if (ids.type == IdType::id_i32) return static_cast<const i32*>(ids.data)[at];
+  return static_cast<const i64*>(ids.data)[at];
+}
+
+/// Whether an id is its type's largest value, if the type is unsigned.
+WICK_DEVICE bool is_padding(const Ids& ids, i64 id) {
+  return (ids.type == IdType::id_u8 && id == 0xff) ||
+         (ids.type == IdType::id_u32 && id == 0xffffffff);
+}
+
+/// The id, or −1 if it is padding or out of range. The latter is reported as a fault.
+WICK_DEVICE i64 checked_id(const Ids& ids, i64 id) {
+  if (is_padding(ids, id)) return -1;
   if (id >= 0 && id < ids.size) return id;
   report(ids.line, kIdOutOfRange, ids.note, id);
   return -1;
+}
+
+/// Reads an id. Returns −1 for an id that gives zeros; it is a fault unless it is the type's
+/// largest value (unsigned types only).
+WICK_DEVICE i64 read_id(const Ids& ids, i64 at) { return checked_id(ids, load_id(ids, at)); }
+
+/// Loads several ids, unchecked, of which those with there[u] exist. The type is tested once, so
+/// the loads don't wait for each other.
+template <u32 kMany>
+WICK_DEVICE void load_ids(const Ids& ids, const i64 (&at)[kMany], const bool (&there)[kMany],
+                          i64 (&id)[kMany]) {
+  const auto load = [&](const auto* from) WICK_INLINE {
+#pragma unroll
+    for (u32 u = 0; u < kMany; ++u) id[u] = there[u] ? static_cast<i64>(from[at[u]]) : 0;
+  };
+  if (ids.type == IdType::id_u8) {
+    load(static_cast<const u8*>(ids.data));
+  } else if (ids.type == IdType::id_u32) {
+    load(static_cast<const u32*>(ids.data));
+  } else if (ids.type == IdType::id_i32) {
+    load(static_cast<const i32*>(ids.data));
+  } else {
+    load(static_cast<const i64*>(ids.data));
+  }
 }
 
 }  // namespace wick::gpu

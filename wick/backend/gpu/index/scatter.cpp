@@ -1,0 +1,231 @@
+// Scatters elements, or adds them, at places that ids name: kernels/index/scatter_*.gpu.
+
+#include "wick/backend/gpu/index/scatter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/index/index_select.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+
+AddedElement added_element(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return AddedElement::f64;
+    case DType::f16:
+      return AddedElement::f16;
+    case DType::bf16:
+      return AddedElement::bf16;
+    case DType::f8e4m3:
+      return AddedElement::f8e4m3;
+    case DType::u8:
+      return AddedElement::int8;
+    case DType::i16:
+      return AddedElement::int16;
+    case DType::u32:
+    case DType::i32:
+      return AddedElement::int32;
+    case DType::i64:
+      return AddedElement::int64;
+    default:
+      return AddedElement::f32;
+  }
+}
+
+namespace {
+
+const KernelFamily<ScatterFewArgs, OneOf<1, 2, 4, 8>> kFew("scatter_few", "scatter_few_{}");
+const KernelFamily<ScatterFewArgs, AddedElement> kAddFew("scatter_few", "scatter_add_few_{}");
+const KernelFamily<ScatterLinesArgs, OneOf<1, 2, 4, 8>> kLines("scatter_lines", "scatter_lines_{}");
+const KernelFamily<ScatterLinesArgs, AddedElement> kAddRows("scatter_add_lines",
+                                                            "scatter_add_rows_{}");
+const KernelFamily<ScatterLinesArgs, AddedElement> kAddColumns("scatter_add_lines",
+                                                               "scatter_add_columns_{}");
+
+/// Columns from which sorted ids pay: a key then takes no more time than its columns.
+constexpr int64_t kLeastColumns = 8;
+/// Source elements of a line that one warp adds in a short time, even if there are few lines.
+constexpr int64_t kShortLine = 4096;
+/// A line of kernels with shared memory has at most this many places for each source element,
+/// because they read all places.
+constexpr int64_t kPlacesPerElement = 8;
+
+/// A tile of lines that a thread block takes.
+struct LinePlan {
+  bool by_columns;     ///< neighbouring threads take neighbouring lines
+  uint32_t lines_log;  ///< 2^lines_log lines
+  uint32_t pitch;      ///< words of a line
+  int64_t shared;      ///< bytes; too many if even one line doesn't fit
+};
+
+class Launcher {
+ public:
+  /// ids: of the source's shape. `named`: the operand of the op, for errors.
+  Launcher(Gpu& gpu, Op op, const View& out, const ConstView& source, const ConstView& ids, int dim,
+           const ConstView& named)
+      : gpu_(gpu) {
+    const Layout &x = out.layout, &y = source.layout;
+    s_.add = op == Op::scatter_add || op == Op::index_add;
+    s_.dtype = out.dtype;
+    s_.out = Operand(out), s_.source = Operand(source);
+    s_.n = y.shape()[dim], s_.places = x.shape()[dim];
+    s_.ids = make_ids(gpu, name(op), out, named, s_.places);
+    s_.ids.step = x.stride(dim);
+    s_.source_step = y.stride(dim), s_.id_step = ids.layout.stride(dim);
+    for (const bool apart : {true, false}) {
+      s_.lines = {}, s_.columns = {};
+      s_.lines.start = {y.offset(), x.offset(), ids.layout.offset()};
+      for (int d = 0; d < y.rank(); ++d) {
+        if (d == dim) continue;
+        if (apart && ids.layout.stride(d) == 0 && s_.n > kScatterFew) {
+          s_.columns.add(y.shape()[d], {x.stride(d), y.stride(d)});
+        } else {
+          s_.lines.add(y.shape()[d], {y.stride(d), x.stride(d), ids.layout.stride(d)});
+        }
+      }
+      if (s_.columns.elems >= kLeastColumns) break;
+    }
+    s_.lines.arrange();
+    s_.columns.arrange();
+    // The start of reversed columns belongs to that of the lines, which is added to every address.
+    s_.lines.start[1] += s_.columns.start[0], s_.lines.start[0] += s_.columns.start[1];
+    s_.columns.start = {};
+    if (s_.n >= int64_t{1} << 31) {
+      throw Error(name(op), "too many ids along the dim", fmt::format("{}", s_.n), "need < 2^31");
+    }
+  }
+
+  void run() const {
+    if (s_.n <= kScatterFew) return few();
+    if (s_.columns.elems == 1 && s_.places > 0 && s_.places / kPlacesPerElement <= s_.n &&
+        (s_.n <= kShortLine || s_.lines.elems >= gpu_.info.multiprocessors)) {
+      const LinePlan plan = s_.add ? plan_add() : plan_set();
+      if (plan.shared <= gpu_.info.shared_bytes) return lines(plan);
+    }
+    launch_segments(gpu_, s_);
+  }
+
+ private:
+  /// Whether neighbours along the dim are nearer to each other than neighbouring lines.
+  bool is_along() const {
+    if (s_.lines.dims.empty()) return true;
+    const auto& inner = s_.lines.inner(0);
+    return std::abs(s_.source_step) + std::abs(s_.id_step) <=
+           std::abs(inner.stride[0]) + std::abs(inner.stride[2]);
+  }
+
+  void few() const {
+    const bool along = is_along();
+    s_.lines.for_each_piece(2 * s_.n, [&](const StridedIndex<3>& lines, const auto& start) {
+      ScatterFewArgs c{};
+      c.out = s_.out.at(start[1]), c.source = s_.source.at(start[0]);
+      c.lines = lines;
+      c.n = static_cast<uint32_t>(s_.n);
+      c.elems = lines.elems * c.n;
+      c.along = along ? 1 : 0;
+      c.inner = Divider(along ? c.n : lines.elems);
+      c.source_step = s_.source_step, c.id_step = s_.id_step;
+      c.ids = s_.ids;
+      c.ids.data = id_at(s_.ids, start[2]);
+      const Grid grid = spread(gpu_, c.elems, 1);
+      if (s_.add) {
+        kAddFew(added_element(s_.dtype)).launch(gpu_, grid, c);
+      } else {
+        kFew(s_.out.bytes).launch(gpu_, grid, c);
+      }
+    });
+  }
+
+  LinePlan plan_set() const {
+    LinePlan plan{!is_along(), 0, static_cast<uint32_t>(s_.places | 1), 0};
+    const int64_t line = int64_t{plan.pitch} * 4;
+    if (plan.by_columns) {
+      // Two thread blocks of a multiprocessor run at once.
+      while (plan.lines_log < 4 && (line << (plan.lines_log + 1)) <= gpu_.info.shared_bytes / 2) {
+        ++plan.lines_log;
+      }
+    }
+    plan.shared = line << plan.lines_log;
+    return plan;
+  }
+
+  LinePlan plan_add() const {
+    const int64_t sum = std::max<int64_t>(s_.out.bytes, 4);
+    LinePlan plan{!is_along(), 0, static_cast<uint32_t>(s_.places | 1), 0};
+    const int64_t staged = plan.by_columns ? kScatterAhead * kScatterStage * (sum + 4) : 0;
+    const int64_t line = plan.pitch * sum + staged, all = gpu_.info.shared_bytes;
+    const auto fits = [&](uint32_t log, int64_t bytes) { return line << log <= bytes; };
+    if (plan.by_columns) {
+      // Columns of 32 bytes fill a sector. If two such thread blocks don't run at once, one with
+      // as many columns as fit does.
+      const uint32_t wanted = s_.out.bytes < 4 ? 4 : 3;
+      plan.lines_log = wanted;
+      while (plan.lines_log > 2 && !fits(plan.lines_log, all / 2)) --plan.lines_log;
+      if (!fits(plan.lines_log, all / 2)) {
+        plan.lines_log = wanted;
+        while (plan.lines_log > 0 && !fits(plan.lines_log, all)) --plan.lines_log;
+      }
+    } else {
+      plan.lines_log = 3;
+      while (plan.lines_log > 0 && !fits(plan.lines_log, all / 4)) --plan.lines_log;
+    }
+    plan.shared = line << plan.lines_log;
+    return plan;
+  }
+
+  void lines(const LinePlan& plan) const {
+    const int64_t of_block = int64_t{1} << plan.lines_log;
+    const unsigned threads =
+        s_.add ? static_cast<unsigned>(kWarp << plan.lines_log) : kScatterLineThreads;
+    s_.lines.for_each_piece(threads, [&](const StridedIndex<3>& lines, const auto& start) {
+      ScatterLinesArgs c{};
+      c.out = s_.out.at(start[1]), c.source = s_.source.at(start[0]);
+      c.lines = lines;
+      c.n = static_cast<uint32_t>(s_.n), c.places = static_cast<uint32_t>(s_.places);
+      c.pitch = plan.pitch;
+      c.bits = static_cast<uint32_t>(std::bit_width(c.places - 1));
+      c.tile_log = plan.lines_log;
+      c.source_step = s_.source_step, c.id_step = s_.id_step;
+      c.ids = s_.ids;
+      c.ids.data = id_at(s_.ids, start[2]);
+      const Grid grid{.blocks = {static_cast<unsigned>(divide_up(lines.elems, of_block)), 1, 1},
+                      .threads = threads,
+                      .shared_bytes = static_cast<unsigned>(plan.shared),
+                      .pdl = true};
+      if (!s_.add) {
+        kLines(s_.out.bytes).launch(gpu_, grid, c);
+      } else {
+        (plan.by_columns ? kAddColumns : kAddRows)(added_element(s_.dtype)).launch(gpu_, grid, c);
+      }
+    });
+  }
+
+  Gpu& gpu_;
+  Scatter s_{};
+};
+
+}  // namespace
+
+void GpuBackend::scatter(Op op, const View& out, const ConstView& source, const ConstView& ids,
+                         int dim) {
+  if (source.layout.elems() == 0) return;
+  Launcher(gpu_, op, out, source, ids, dim, ids).run();
+}
+
+void GpuBackend::index_add(const View& out, const ConstView& source, const ConstView& ids,
+                           int dim) {
+  if (source.layout.elems() == 0) return;
+  Layout::Strides strides{};
+  strides[static_cast<size_t>(dim)] = ids.layout.stride(0);
+  const ConstView repeated{ids.data, ids.dtype,
+                           Layout(source.layout.shape(), strides, ids.layout.offset())};
+  Launcher(gpu_, Op::index_add, out, source, repeated, dim, ids).run();
+}
+
+}  // namespace wick::gpu
