@@ -101,7 +101,7 @@ class SortLauncher {
 
   void run() {
     const int64_t chunk_threads = divide_up(n_, kSortChunk) * kSortThreads;
-    int64_t threads = 1;
+    int64_t threads = int64_t{1} << width_log();
     if (n_ > kSortShort) threads = kSortMostThreads;
     if (n_ > kSortBlock) {
       // A piece has at most 2^31 / threads rows.
@@ -125,10 +125,15 @@ class SortLauncher {
 
  private:
   Bits bits() const { return 8 * bytes_; }
+  /// log2 of the threads of a short row.
+  u32 width_log() const {
+    u32 log = 0;
+    while (int64_t{1} << log < std::min<int64_t>(n_, kSortShort)) ++log;
+    return log;
+  }
 
   void in_short_rows(const StridedIndex<3>& rows) const {
-    SortShortArgs args{source_, target_, keys_, rows, 0, is_across() ? 1u : 0u};
-    while (int64_t{1} << args.width_log < n_) ++args.width_log;
+    const SortShortArgs args{source_, target_, keys_, rows, width_log(), is_across() ? 1u : 0u};
     Grid grid = grid_of(divide_up(rows.elems, kSortShortThreads >> args.width_log));
     grid.threads = kSortShortThreads;
     kSortShortRows(bits()).launch(gpu_, grid, args);
