@@ -470,6 +470,27 @@ TEST_P(Compile, LargeTemporariesCanBeRecorded) {
   expect_same(results, expected, "a replay");
 }
 
+/// Sorts and scans, also of rows that take several passes, read nothing on the host.
+TEST_P(Compile, SortsAndScansCanBeRecorded) {
+  const Device device = GetParam();
+  if (device.kind == DeviceKind::cpu) return;  // the CPU has no capture
+  const Tensor rows = x({2, 9000}), columns = x({300, 12}), images = x({3, 5, 17});
+  const auto work = [&]() -> Tensors {
+    const Sorted sorted = sort(rows, 1, true), few = topk(rows, 7, 1), short_ones = sort(images, 0);
+    return {sorted.values,    sorted.indices,      few.values,
+            few.indices,      short_ones.values,   short_ones.indices,
+            argsort(rows, 0), argsort(columns, 0), topk(rows, 1100, 1).values,
+            cumsum(rows, 1),  cumsum(columns, 0),  cumprod(images, 2)};
+  };
+  const Tensors expected = work();
+  Tensors results;
+  const std::unique_ptr<DeviceGraph> recording = record(device, [&] { results = work(); });
+  for (int replay = 0; replay < 2; ++replay) {
+    recording->replay();
+    expect_same(results, expected, "a replay");
+  }
+}
+
 /// Random graphs: each step reads two earlier values, and all values are returned eventually. A
 /// temporary that is overwritten too early changes a result.
 TEST_P(Compile, TemporariesDontOverwriteEachOther) {

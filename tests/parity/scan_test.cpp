@@ -31,6 +31,13 @@ std::vector<Case> cases() {
     list.push_back({Place::contiguous, {n, 21}, 0});
     list.push_back({Place::sliced, {n, 3}, 0});
   }
+  // Around the lengths at which GPUs change their plan.
+  for (int64_t n : {31, 32, 33, 511, 513, 2049}) {
+    list.push_back({Place::contiguous, {3, n}, 1});
+    list.push_back({Place::contiguous, {n, 17}, 0});
+  }
+  list.push_back({Place::stepped, {3, 300, 9}, 1});
+  list.push_back({Place::contiguous, {8193, 8}, 0});
   list.push_back({Place::contiguous, {3000, 200}, 0});
   list.push_back({Place::contiguous, {100000}, 0});
   return list;

@@ -36,6 +36,11 @@ std::vector<Case> cases(Op op) {
     add(Place::stepped, {2, n}, 1);
   }
   add(Place::contiguous, {70000}, 0);
+  // Around the lengths at which GPUs change their plan.
+  for (int64_t n : {31, 33, 127, 128, 129, 1023, 1025, 2049}) add(Place::contiguous, {2, n}, 1);
+  for (int64_t n : {8191, 8192, 8193, 12289}) add(Place::contiguous, {n}, 0);
+  add(Place::contiguous, {8193, 2}, 0);
+  add(Place::stepped, {2, 129, 3}, 1);
   return list;
 }
 
@@ -182,6 +187,33 @@ const bool added = [] {
       ASSERT_TRUE(left < right || (left == right && a < b)) << i;
     }
   });
+  // A few elements of long rows: whole chunks of candidates, and one more than they may have.
+  for (const DType dtype : {DType::bf16, DType::f32, DType::i64}) {
+    add(fmt::format("topk.large.{}", name(dtype)), [=] {
+      Random random(83);
+      for (const int64_t keep : {1, 40, 1024, 1025}) {
+        TestTensor x(dtype, Place::contiguous, {2, 131072}, 1);
+        TestTensor y(dtype, Place::contiguous, {2, keep}, 2, true);
+        TestTensor places(DType::u32, Place::contiguous, {2, keep}, 0, true);
+        x.fill(keep == 40 ? Values::special : Values::normal, random);
+        const TestTensor* const inputs[] = {&x};
+        run_everywhere("topk values", y, inputs, [&](Backend& b, const View& o, auto in) {
+          b.sort(o, {nullptr, DType::u32, {}}, in[0], 1, true);
+        });
+        run_everywhere("topk indices", places, inputs, [&](Backend& b, const View& o, auto in) {
+          b.sort({nullptr, dtype, {}}, o, in[0], 1, true);
+        });
+        // The CPU's selection is compared with a reference in check().
+        const std::vector<uint64_t> bits = x.bits(), values = y.bits();
+        const std::vector<int64_t> from = places.ints();
+        for (size_t i = 0; i < from.size(); ++i) {
+          const size_t row = i / static_cast<size_t>(keep) * 131072;
+          if (is_float(dtype) && std::isnan(decode(dtype, values[i]))) continue;
+          ASSERT_EQ(values[i], bits[row + static_cast<size_t>(from[i])]) << keep << " " << i;
+        }
+      }
+    });
+  }
   return true;
 }();
 

@@ -32,5 +32,16 @@ WICK_FN Scaled normalized(Scaled x) {
 WICK_FN Scaled product(Scaled a, Scaled b) {
   return {a.mantissa * b.mantissa, a.exponent + b.exponent};
 }
+/// The f64 nearest to x, rounded once. The magnitude of x.mantissa is below 2^60; it isn't
+/// denormal.
+WICK_FN double value(Scaled x) {
+  const auto power_of_two = [](i64 exponent) {
+    return bits_f64(static_cast<u64>(exponent + 1023) << 52);
+  };
+  const auto clamped = [](i64 e, i64 limit) { return e > limit ? limit : e < -limit ? -limit : e; };
+  // The first factor leaves a normal number, so only the second rounds.
+  const i64 first = clamped(x.exponent, 960);
+  return x.mantissa * power_of_two(first) * power_of_two(clamped(x.exponent - first, 1000));
+}
 
 }  // namespace wick::math

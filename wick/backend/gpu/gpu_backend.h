@@ -50,11 +50,8 @@ class GpuBackend final : public Backend {
   void scatter(Op op, const View& out, const ConstView& source, const ConstView& ids,
                int dim) override;
   void index_add(const View& out, const ConstView& source, const ConstView& ids, int dim) override;
-
-  // index_on_host.cpp
   void sort(const View& values, const View& indices, const ConstView& in, int dim,
             bool descending) override;
-  void scan(Op op, const View& out, const ConstView& in, int dim) override;
   void random(Op op, const View& out, uint64_t seed, uint64_t first, Scalar a, Scalar b) override;
 
   // map.cpp
@@ -69,6 +66,9 @@ class GpuBackend final : public Backend {
   // reduce.cpp
   void reduce(Op op, const View& out, const ConstView& in, uint32_t dims) override;
   void arg_reduce(Op op, const View& out, const ConstView& in, int dim) override;
+
+  // reduce/scan.cpp
+  void scan(Op op, const View& out, const ConstView& in, int dim) override;
 
   // linear/
   void matmul(const View& out, const ConstView& a, const ConstView& b) override;
