@@ -1,4 +1,5 @@
-// Convolutions and their gradients: kernels/spatial/conv.gpu, conv_mma.gpu, conv_depthwise.gpu.
+// Convolutions and their gradients: kernels/spatial/conv.gpu, conv_mma.gpu, conv_wgmma.gpu,
+// conv_depthwise.gpu.
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/gemm.h"
 #include "wick/backend/gpu/spatial/conv_gemm.h"
+#include "wick/backend/gpu/spatial/conv_pack.h"
 
 namespace wick::gpu {
 namespace {
@@ -17,6 +19,10 @@ namespace {
 const KernelFamily<ConvArgs, DType> kPlainConv("conv", "conv_{}");
 const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kMatrixConv("conv_mma",
                                                                                "conv_{}_{}");
+const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kPackedConv("conv_mma",
+                                                                               "conv_packed_{}_{}");
+const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kWgmmaConv("conv_wgmma",
+                                                                              "conv_{}_{}");
 const KernelFamily<ConvArgs, DType, OneOf<1, kDepthwiseMost>> kDepthwise("conv_depthwise",
                                                                          "conv_depthwise_{}_{}");
 const KernelFamily<ConvArgs, DType> kDepthwiseWeight("conv_depthwise", "conv_depthwise_weight_{}");
@@ -31,8 +37,9 @@ struct Tile {
   int64_t count(const ConvGemm& g) const { return divide_up(g.m, a) * divide_up(g.most_rows, b); }
 };
 
-/// Launches the gemms of a job by a kernel of kLoopThreads threads.
-void launch(Gpu& gpu, const ConvJob& job, const Kernel<ConvArgs>& kernel, const Tile& tile) {
+/// Launches the gemms of a job by a kernel.
+void launch(Gpu& gpu, const ConvJob& job, const Kernel<ConvArgs>& kernel, const Tile& tile,
+            unsigned threads = kLoopThreads, unsigned shared_bytes = 0) {
   static_assert(kDepthwiseThreads == kLoopThreads);
   ConvGemm g = job.gemm;
   const DType dtype = job.a.dtype;
@@ -46,7 +53,8 @@ void launch(Gpu& gpu, const ConvJob& job, const Kernel<ConvArgs>& kernel, const 
     const int64_t now = std::min(at_once, gemms - first);
     kernel.launch(gpu,
                   Grid{.blocks = {static_cast<unsigned>(of_each * now), 1, 1},
-                       .threads = kLoopThreads,
+                       .threads = threads,
+                       .shared_bytes = shared_bytes,
                        .pdl = true},
                   {out, a, b, g});
   }
@@ -58,25 +66,60 @@ bool takes_matrix_unit(const Gpu& gpu, const ConvJob& job) {
   return (dtype == DType::f16 || dtype == DType::bf16) && has_matrix_unit(gpu) && job.is_near();
 }
 
+/// The side of a square tile. Large tiles are faster if there are enough to keep the device busy.
+int64_t square_side(const Gpu& gpu, const ConvJob& job) {
+  const Tile large = {kLargeTile, kLargeTile};
+  const int64_t count = large.count(job.gemm) * job.groups * job.gemms_of_group();
+  return job.gemm.m > kSmallTile && count >= gpu.info.multiprocessors ? kLargeTile : kSmallTile;
+}
+
+/// Launches the gemms of packed operands.
+void multiply_packed(Gpu& gpu, const ConvJob& job) {
+  const ConvGemm& g = job.gemm;
+  const DType dtype = job.a.dtype;
+  if (!gpu.has(Feature::wgmma) || forced_main_loop() == MainLoop::mma) {
+    const int64_t side = square_side(gpu, job);
+    return launch(gpu, job, kPackedConv(dtype, side), {side, side});
+  }
+  const auto tile_of = [](uint32_t rows) { return Tile{rows, conv_wgmma_columns(rows)}; };
+  // The time of all tiles: two small tiles on a multiprocessor take about as long as five eighths
+  // of a large one, which reads fewer bytes for each result.
+  const auto time = [&](uint32_t rows, int64_t at_once, int64_t each) {
+    const int64_t count = tile_of(rows).count(g) * job.groups * job.gemms_of_group();
+    return divide_up(count, at_once * gpu.info.multiprocessors) * each;
+  };
+  const uint32_t rows = g.m > kSmallTile && time(kLargeTile, 1, 8) <= time(kSmallTile, 2, 5)
+                            ? kLargeTile
+                            : kSmallTile;
+  launch(gpu, job, kWgmmaConv(dtype, rows), tile_of(rows), conv_wgmma_threads(rows),
+         conv_wgmma_bytes(rows));
+}
+
+/// Whether packing the operands costs little beside the multiplications.
+bool worth_packing(const ConvJob& job) {
+  const Shape& filters = job.a.layout.shape();
+  return job.gemm.outer_terms >= kConvPiece && job.gemm.m >= 16 && filters[2] * filters[3] > 1;
+}
+
 /// Launches the gemms of conv2d or conv2d_input.
-void multiply_conv(Gpu& gpu, const ConvJob& job) {
+void multiply_conv(GpuBackend& backend, const ConvJob& job) {
+  Gpu& gpu = backend.gpu();
   const ConvGemm& g = job.gemm;
   const DType dtype = job.a.dtype;
   const bool matrix = takes_matrix_unit(gpu, job);
   // With so few channels, tiles of gemms would be mostly empty.
   const int64_t most = matrix && job.terms() > 64 ? 2 : 8;
   if (g.m <= most && job.is_near()) {
-    const int64_t channels = g.m == 1 ? 1 : kDepthwiseMost;
-    return launch(
-        gpu, job, kDepthwise(dtype, channels),
-        {channels, int64_t{kDepthwiseThreads} * depthwise_each(static_cast<uint32_t>(channels))});
+    const uint32_t channels = g.m == 1 ? 1 : kDepthwiseMost;
+    return launch(gpu, job, kDepthwise(dtype, channels),
+                  {channels, int64_t{kDepthwiseThreads} * depthwise_each(channels)});
   }
   if (!matrix) return launch(gpu, job, kPlainConv(dtype), {kSmallTile, kSmallTile});
-  // Large tiles are faster if there are enough to keep the device busy.
-  const Tile tile = {kLargeTile, kLargeTile};
-  const bool large = g.m > kSmallTile &&
-                     tile.count(g) * job.groups * job.gemms_of_group() >= gpu.info.multiprocessors;
-  const int64_t side = large ? kLargeTile : kSmallTile;
+  if (worth_packing(job)) {
+    const PackedConv packed(backend, job);
+    if (packed.job().is_near()) return multiply_packed(gpu, packed.job());
+  }
+  const int64_t side = square_side(gpu, job);
   launch(gpu, job, kMatrixConv(dtype, side), {side, side});
 }
 
@@ -194,7 +237,7 @@ void GpuBackend::conv2d(const View& out, const ConstView& x, const ConstView& w,
     for (size_t i = 0; i < 2; ++i) here.padding[i] -= part.first[1 + i] * params.stride[i];
     const ConvJob job = forward_job({out.data, out.dtype, part.of(out.layout)},
                                     {x.data, x.dtype, part.batch_of(x.layout)}, w, here);
-    if (!multiply_pointwise(gpu_, job, here)) multiply_conv(gpu_, job);
+    if (!multiply_pointwise(gpu_, job, here)) multiply_conv(*this, job);
   });
 }
 
@@ -208,7 +251,7 @@ void GpuBackend::conv2d_input(const View& grad_x, const ConstView& grad_out, con
     const ConvJob job =
         input_job({grad_x.data, grad_x.dtype, part.of(grad_x.layout)},
                   {grad_out.data, grad_out.dtype, part.batch_of(grad_out.layout)}, w, here);
-    if (!multiply_pointwise(gpu_, job, here)) multiply_conv(gpu_, job);
+    if (!multiply_pointwise(gpu_, job, here)) multiply_conv(*this, job);
   });
 }
 

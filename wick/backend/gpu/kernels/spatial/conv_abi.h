@@ -37,6 +37,10 @@ struct ConvPhases {
 ///   conv2d         o  b, y, x   c, i, j   w         x         out
 ///   conv2d_input   c  b, y, x   o, i, j   w         grad_out  grad_x
 ///   conv2d_weight  o  c, i, j   b, y, x   grad_out  x         grad_w
+///
+/// Packed operands of conv2d and conv2d_input have their channels innermost, in pieces of eight
+/// elements of 16 bits; missing channels of the last piece are zeros. Terms then are pieces, in the
+/// order i, j, c, and strides of a and b count pieces.
 struct ConvGemm {
   u32 m = 0;
   u32 outer_rows = 0, outer_terms = 0;  ///< sizes of the first digits of n and of k
@@ -44,6 +48,7 @@ struct ConvGemm {
   u32 slabs = 1, slab_terms = ~0u;      ///< slabs of each group, terms of a slab
   u32 first = 0;                        ///< the gemm that the first thread blocks take
   u32 a_along_k = 0, b_along_k = 0;     ///< not 0: adjacent threads load adjacent terms, not rows
+  u32 packed = 0;                       ///< not 0: a and b are packed
   u32 partial = 0;                      ///< not 0: out receives sums, not rounded to its dtype
   i64 a_row = 0, a_outer = 0;
   i64 b_row = 0, b_outer = 0;
@@ -54,13 +59,26 @@ struct ConvGemm {
   ConvPhases phases[2];  // h, w
 };
 
-/// conv_DTYPE of conv.gpu, conv_DTYPE_TILE of conv_mma.gpu, conv_depthwise_DTYPE_CHANNELS and
+/// conv_DTYPE of conv.gpu, conv_DTYPE_TILE and conv_packed_DTYPE_TILE of conv_mma.gpu,
+/// conv_DTYPE_ROWS of conv_wgmma.gpu, conv_depthwise_DTYPE_CHANNELS and
 /// conv_depthwise_weight_DTYPE of conv_depthwise.gpu.
 struct ConvArgs {
   void* out;
   const void *a, *b;
   ConvGemm gemm;
 };
+
+/// Elements of a piece of a packed operand.
+inline constexpr u32 kConvPiece = 8;
+/// conv_wgmma.gpu: threads, columns of the tile and bytes of dynamic shared memory of the kernel
+/// with that many rows. A stage has 128 bytes of each row of a and b; the first one is aligned to
+/// 1 KiB.
+inline constexpr u32 kConvWgmmaStages = 4;
+WICK_FN constexpr u32 conv_wgmma_threads(u32 rows) { return 2 * rows; }
+WICK_FN constexpr u32 conv_wgmma_columns(u32 rows) { return 2 * rows; }
+WICK_FN constexpr u32 conv_wgmma_bytes(u32 rows) {
+  return 1024 + kConvWgmmaStages * (rows + conv_wgmma_columns(rows)) * 128;
+}
 
 /// Terms whose places a thread block computes at once.
 inline constexpr u32 kTermsAtOnce = 256;

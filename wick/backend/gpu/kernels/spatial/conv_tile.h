@@ -78,7 +78,13 @@ struct alignas(16) ConvTerm {
 
   /// Term number `index` of the gemm.
   WICK_DEVICE static ConvTerm of(const ConvGemm& p, const ConvPlace& place, u32 index) {
-    const ConvDigits at(place.first_term + index, place.axis_terms);
+    ConvDigits at(place.first_term + index, place.axis_terms);
+    if (p.packed != 0) {  // the outer digit is the fastest one
+      const u32 tap = index / p.outer_terms;
+      at.outer = index - tap * p.outer_terms;
+      at.h = tap / place.axis_terms[1];
+      at.w = tap - at.h * place.axis_terms[1];
+    }
     const i64 y = at.h * p.axis[0].term_step, x = at.w * p.axis[1].term_step;
     const i64 a = at.outer * p.a_outer + at.h * p.axis[0].a_step + at.w * p.axis[1].a_step;
     const i64 b = at.outer * p.b_outer + y * p.axis[0].b_step + x * p.axis[1].b_step;
@@ -98,9 +104,8 @@ struct ConvTerms {
   WICK_DEVICE void prepare(u32 first) const {
     if (first % kTermsAtOnce != 0) return;
     sync();
-    const u32 term = first + thread_index();
-    if (thread_index() < kTermsAtOnce && term < place.terms) {
-      table[thread_index()] = ConvTerm<Int>::of(p, place, term);
+    for (u32 i = thread_index(); i < kTermsAtOnce; i += block_threads()) {
+      if (first + i < place.terms) table[i] = ConvTerm<Int>::of(p, place, first + i);
     }
     sync();
   }
@@ -176,7 +181,7 @@ WICK_DEVICE void store_conv(const Loop& loop, void* out, const ConvGemm& p, cons
                             u32 first_m, u32 first_n, i64* columns) {
   using Sum = typename Loop::Sum;
   sync();  // the main loop's shared memory is free
-  for (u32 c = thread_index(); c < Loop::kN; c += kLoopThreads) {
+  for (u32 c = thread_index(); c < Loop::kN; c += block_threads()) {
     columns[c] = offset_in_out(p, place, ConvDigits(first_n + c, place.axis_rows));
   }
   sync();

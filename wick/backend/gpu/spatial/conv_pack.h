@@ -1,0 +1,28 @@
+#pragma once
+
+// Packed operands of convolutions: channels innermost, in pieces of eight (conv_abi.h).
+
+#include <optional>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/spatial/conv_gemm.h"
+
+namespace wick::gpu {
+
+/// A job of conv2d or conv2d_input in f16 or bf16 whose operands are packed. An image that has its
+/// channels innermost already isn't copied.
+class PackedConv {
+ public:
+  PackedConv(GpuBackend& backend, const ConvJob& job);
+  const ConvJob& job() const { return job_; }
+
+ private:
+  void pack_image(GpuBackend& backend);
+  void pack_filters(GpuBackend& backend);
+
+  ConvJob job_;
+  int64_t channels_;  ///< of a group of b, rounded up to whole pieces
+  std::optional<Scratch> image_, filters_;
+};
+
+}  // namespace wick::gpu
