@@ -52,6 +52,11 @@ const std::vector<ConvCase>& cases() {
       {"long_sums_groups", {2, 80, 4, 5}, {24, 40, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
       {"few_pixels", {2, 33, 5, 4}, {70, 33, 3, 3}, params({1, 1}, {1, 1})},
       {"few_pixels_groups", {1, 8, 3, 3}, {48, 2, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 4)},
+      // Tiles, packed channels and tables of terms of GPU kernels.
+      {"channels_strided", {2, 20, 13, 11}, {36, 20, 3, 4}, params({2, 3}, {1, 2}, {2, 1})},
+      {"channels_groups", {1, 40, 9, 7}, {72, 20, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
+      {"channels_phases", {1, 18, 19, 9}, {24, 18, 4, 4}, params({2, 2}, {1, 1})},
+      {"few_channels", {1, 4, 40, 9}, {12, 2, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
       {"empty", {0, 3, 8, 8}, {10, 3, 3, 3}, params({1, 1}, {1, 1})},
       {"no_channels", {2, 0, 8, 8}, {10, 0, 3, 3}, params({1, 1}, {1, 1})},
   };
@@ -63,6 +68,11 @@ const std::vector<ConvCase>& large_cases() {
   static const std::vector<ConvCase> list = {
       {"tasks", {2, 16, 40, 40}, {24, 16, 3, 3}, params({1, 1}, {1, 1})},
       {"strided_tasks", {1, 3, 90, 94}, {16, 3, 7, 7}, params({2, 2}, {3, 3})},
+      {"many_rows", {1, 8, 17, 19}, {132, 8, 2, 3}, params({1, 1}, {0, 1})},
+      {"many_terms", {1, 232, 3, 4}, {17, 232, 3, 3}, params({1, 1}, {1, 1})},
+      {"patches", {2, 20, 40, 48}, {72, 20, 4, 4}, params({4, 4}, {0, 0})},
+      {"slabs", {9, 9, 24, 25}, {10, 9, 3, 2}, params({1, 1}, {1, 1})},
+      {"slabs_depthwise", {9, 3, 24, 25}, {6, 1, 3, 4}, params({1, 1}, {1, 1}, {1, 1}, 3)},
       {"passes", {1, 1024, 5, 5}, {9, 1024, 3, 3}, params({1, 1}, {1, 1})},
   };
   return list;

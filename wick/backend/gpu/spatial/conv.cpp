@@ -1,5 +1,5 @@
-// Convolutions and their gradients: kernels/spatial/conv.gpu, conv_mma.gpu, conv_wgmma.gpu,
-// conv_depthwise.gpu.
+// Convolutions and their gradients: kernels/spatial/conv.gpu, conv_f32.gpu, conv_mma.gpu,
+// conv_wgmma.gpu, conv_depthwise.gpu.
 
 #include <algorithm>
 #include <array>
@@ -17,6 +17,7 @@ namespace wick::gpu {
 namespace {
 
 const KernelFamily<ConvArgs, DType> kPlainConv("conv", "conv_{}");
+const KernelFamily<ConvArgs, OneOf<kSmallTile, kLargeTile>> kLargeF32("conv_f32", "conv_f32_{}");
 const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kMatrixConv("conv_mma",
                                                                                "conv_{}_{}");
 const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kPackedConv("conv_mma",
@@ -73,6 +74,12 @@ int64_t square_side(const Gpu& gpu, const ConvJob& job) {
   return job.gemm.m > kSmallTile && count >= gpu.info.multiprocessors ? kLargeTile : kSmallTile;
 }
 
+/// The number of times that a device with `each` thread blocks on a multiprocessor is filled.
+int64_t rounds(const Gpu& gpu, const ConvJob& job, const Tile& tile, int64_t each) {
+  const int64_t count = tile.count(job.gemm) * job.groups * job.gemms_of_group();
+  return divide_up(count, each * gpu.info.multiprocessors);
+}
+
 /// Launches the gemms of packed operands.
 void multiply_packed(Gpu& gpu, const ConvJob& job) {
   const ConvGemm& g = job.gemm;
@@ -81,18 +88,25 @@ void multiply_packed(Gpu& gpu, const ConvJob& job) {
     const int64_t side = square_side(gpu, job);
     return launch(gpu, job, kPackedConv(dtype, side), {side, side});
   }
+  // As many small tiles as a multiprocessor holds, two, take about as long as a large one.
   const auto tile_of = [](uint32_t rows) { return Tile{rows, conv_wgmma_columns(rows)}; };
-  // The time of all tiles: two small tiles on a multiprocessor take about as long as five eighths
-  // of a large one, which reads fewer bytes for each result.
-  const auto time = [&](uint32_t rows, int64_t at_once, int64_t each) {
-    const int64_t count = tile_of(rows).count(g) * job.groups * job.gemms_of_group();
-    return divide_up(count, at_once * gpu.info.multiprocessors) * each;
-  };
-  const uint32_t rows = g.m > kSmallTile && time(kLargeTile, 1, 8) <= time(kSmallTile, 2, 5)
-                            ? kLargeTile
-                            : kSmallTile;
+  const bool large = g.m > kSmallTile && rounds(gpu, job, tile_of(kLargeTile), 1) <=
+                                             rounds(gpu, job, tile_of(kSmallTile), 2);
+  const uint32_t rows = large ? kLargeTile : kSmallTile;
   launch(gpu, job, kWgmmaConv(dtype, rows), tile_of(rows), conv_wgmma_threads(rows),
          conv_wgmma_bytes(rows));
+}
+
+/// Launches the gemms of an f32 job with large tiles.
+void multiply_large_f32(GpuBackend& backend, const ConvJob& job) {
+  Gpu& gpu = backend.gpu();
+  // Two small tiles, on one multiprocessor, take as long as a large one.
+  const bool large =
+      job.gemm.m > kSmallTile && rounds(gpu, job, {kLargeTile, kConvF32Columns}, 1) <=
+                                     rounds(gpu, job, {kSmallTile, kConvF32Columns}, 2);
+  const uint32_t rows = large ? kLargeTile : kSmallTile;
+  const TurnedFilters turned(backend, job);
+  launch(gpu, turned.job(), kLargeF32(rows), {rows, kConvF32Columns}, conv_f32_threads(rows));
 }
 
 /// Whether packing the operands costs little beside the multiplications.
@@ -114,7 +128,11 @@ void multiply_conv(GpuBackend& backend, const ConvJob& job) {
     return launch(gpu, job, kDepthwise(dtype, channels),
                   {channels, int64_t{kDepthwiseThreads} * depthwise_each(channels)});
   }
-  if (!matrix) return launch(gpu, job, kPlainConv(dtype), {kSmallTile, kSmallTile});
+  if (!matrix) {
+    const bool fits = dtype == DType::f32 && g.m > 16 && job.rows() >= kConvF32Columns;
+    if (fits && job.is_near()) return multiply_large_f32(backend, job);
+    return launch(gpu, job, kPlainConv(dtype), {kSmallTile, kSmallTile});
+  }
   if (worth_packing(job)) {
     const PackedConv packed(backend, job);
     if (packed.job().is_near()) return multiply_packed(gpu, packed.job());

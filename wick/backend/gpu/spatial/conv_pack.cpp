@@ -7,15 +7,35 @@ namespace {
 
 constexpr int64_t kPiece = kConvPiece;
 
-/// Copies channels to the innermost dim of dense memory with `padded` channels, and writes zeros
-/// behind them. Both layouts have the same shape.
-void copy_channels(GpuBackend& backend, const View& out, const ConstView& in, int64_t channels,
-                   int64_t padded) {
-  if (channels != padded) {
-    const int64_t elems = out.layout.elems() / channels * padded;
+/// Copies to dense memory whose innermost dim, of `size` elements, is followed by zeros up to
+/// `padded` elements. Both layouts have the same shape.
+void copy_padded(GpuBackend& backend, const View& out, const ConstView& in, int64_t size,
+                 int64_t padded) {
+  if (size != padded) {
+    const int64_t elems = out.layout.elems() / size * padded;
     backend.fill({out.data, out.dtype, Layout::contiguous({elems})}, Scalar(0));
   }
   backend.copy(out, in);
+}
+
+/// The filters of a job, [groups, m, outer terms, h, w].
+Layout filters_of(const ConvJob& job) {
+  const ConvGemm& g = job.gemm;
+  const Layout& w = job.a.layout;
+  return {Shape{job.groups, g.m, g.outer_terms, w.shape()[2], w.shape()[3]},
+          {g.a_group, g.a_row, g.a_outer, w.stride(2), w.stride(3)},
+          w.offset()};
+}
+
+/// Makes dense copies of the filters the job's operand a, with these distances of taps.
+void use_filters(ConvJob& job, void* filters, int64_t h_tap, int64_t w_tap) {
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t tap = i == 0 ? h_tap : w_tap;
+    const ConvPhases& phases = job.gemm.phases[i];
+    job.gemm.axis[i].a_step = (phases.count != 0 ? phases.tap_step : 1) * tap;
+    job.gemm.phases[i].a_tap = tap;
+  }
+  job.a = {filters, job.a.dtype, Layout(job.a.layout.shape(), {}, 0)};
 }
 
 }  // namespace
@@ -48,8 +68,8 @@ void PackedConv::pack_image(GpuBackend& backend) {
         split,
         {from.stride(0), channels * from.stride(1), from.stride(1), from.stride(2), from.stride(3)},
         from.offset());
-    copy_channels(backend, {image_->data(), job_.b.dtype, out}, {job_.b.data, job_.b.dtype, in},
-                  channels, channels_);
+    copy_padded(backend, {image_->data(), job_.b.dtype, out}, {job_.b.data, job_.b.dtype, in},
+                channels, channels_);
     job_.b = {image_->data(), job_.b.dtype, Layout(shape, to, 0)};
   }
   g.b_row = to[0] / kPiece;
@@ -59,26 +79,31 @@ void PackedConv::pack_image(GpuBackend& backend) {
 
 void PackedConv::pack_filters(GpuBackend& backend) {
   ConvGemm& g = job_.gemm;
-  const ConstView& w = job_.a;
-  const int64_t rows = g.m, channels = g.outer_terms, groups = job_.groups;
-  const int64_t taps[2] = {w.layout.shape()[2], w.layout.shape()[3]};
-  const int64_t row = taps[0] * taps[1] * channels_;
-  filters_.emplace(backend.gpu(), static_cast<size_t>(groups * rows * row) * 2);
-  const Shape shape{groups, rows, channels, taps[0], taps[1]};
-  const Layout out(shape, {rows * row, row, 1, taps[1] * channels_, channels_}, 0);
-  const Layout in(shape, {g.a_group, g.a_row, g.a_outer, w.layout.stride(2), w.layout.stride(3)},
-                  w.layout.offset());
-  copy_channels(backend, {filters_->data(), w.dtype, out}, {w.data, w.dtype, in}, channels,
-                channels_);
-  g.a_group = rows * row / kPiece;
+  const DType dtype = job_.a.dtype;
+  const Layout in = filters_of(job_);
+  const int64_t w_taps = in.shape()[4], row = in.shape()[3] * w_taps * channels_;
+  filters_.emplace(backend.gpu(), static_cast<size_t>(job_.groups * g.m * row) * 2);
+  const Layout out(in.shape(), {g.m * row, row, 1, w_taps * channels_, channels_}, 0);
+  copy_padded(backend, {filters_->data(), dtype, out}, {job_.a.data, dtype, in}, g.outer_terms,
+              channels_);
+  g.a_group = g.m * row / kPiece;
   g.a_row = row / kPiece;
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t tap = out.stride(3 + static_cast<int>(i)) / kPiece;
-    const ConvPhases& phases = g.phases[i];
-    g.axis[i].a_step = (phases.count != 0 ? phases.tap_step : 1) * tap;
-    g.phases[i].a_tap = tap;
-  }
-  job_.a = {filters_->data(), w.dtype, Layout(w.layout.shape(), {}, 0)};
+  use_filters(job_, filters_->data(), w_taps * channels_ / kPiece, channels_ / kPiece);
+}
+
+TurnedFilters::TurnedFilters(GpuBackend& backend, const ConvJob& job) : job_(job) {
+  ConvGemm& g = job_.gemm;
+  const DType dtype = job_.a.dtype;
+  const Layout in = filters_of(job_);
+  const int64_t rows = divide_up(g.m, 4) * 4, h_taps = in.shape()[3], w_taps = in.shape()[4];
+  const int64_t tap = g.outer_terms * rows, group = h_taps * w_taps * tap;
+  filters_.emplace(backend.gpu(), static_cast<size_t>(job_.groups * group) * 4);
+  const Layout out(in.shape(), {group, 1, rows, w_taps * tap, tap}, 0);
+  copy_padded(backend, {filters_->data(), dtype, out}, {job_.a.data, dtype, in}, g.m, rows);
+  g.a_group = group;
+  g.a_row = 1;
+  g.a_outer = rows;
+  use_filters(job_, filters_->data(), w_taps * tap, tap);
 }
 
 }  // namespace wick::gpu

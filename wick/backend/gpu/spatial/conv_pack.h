@@ -1,6 +1,6 @@
 #pragma once
 
-// Packed operands of convolutions: channels innermost, in pieces of eight (conv_abi.h).
+// Copies of the operands of convolutions in the layouts that the fastest kernels take.
 
 #include <optional>
 
@@ -23,6 +23,18 @@ class PackedConv {
   ConvJob job_;
   int64_t channels_;  ///< of a group of b, rounded up to whole pieces
   std::optional<Scratch> image_, filters_;
+};
+
+/// A job of conv2d or conv2d_input in f32 whose filters are copied: the rows of a are adjacent, and
+/// their number is rounded up to a multiple of four.
+class TurnedFilters {
+ public:
+  TurnedFilters(GpuBackend& backend, const ConvJob& job);
+  const ConvJob& job() const { return job_; }
+
+ private:
+  ConvJob job_;
+  std::optional<Scratch> filters_;
 };
 
 }  // namespace wick::gpu

@@ -60,8 +60,8 @@ struct ConvGemm {
 };
 
 /// conv_DTYPE of conv.gpu, conv_DTYPE_TILE and conv_packed_DTYPE_TILE of conv_mma.gpu,
-/// conv_DTYPE_ROWS of conv_wgmma.gpu, conv_depthwise_DTYPE_CHANNELS and
-/// conv_depthwise_weight_DTYPE of conv_depthwise.gpu.
+/// conv_DTYPE_ROWS of conv_wgmma.gpu, conv_f32_ROWS of conv_f32.gpu, conv_depthwise_DTYPE_CHANNELS
+/// and conv_depthwise_weight_DTYPE of conv_depthwise.gpu.
 struct ConvArgs {
   void* out;
   const void *a, *b;
@@ -79,6 +79,10 @@ WICK_FN constexpr u32 conv_wgmma_columns(u32 rows) { return 2 * rows; }
 WICK_FN constexpr u32 conv_wgmma_bytes(u32 rows) {
   return 1024 + kConvWgmmaStages * (rows + conv_wgmma_columns(rows)) * 128;
 }
+
+/// conv_f32.gpu: columns of the tile; threads of the kernel with that many rows.
+inline constexpr u32 kConvF32Columns = 256;
+WICK_FN constexpr u32 conv_f32_threads(u32 rows) { return 2 * rows; }
 
 /// Terms whose places a thread block computes at once.
 inline constexpr u32 kTermsAtOnce = 256;

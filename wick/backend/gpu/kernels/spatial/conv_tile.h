@@ -105,7 +105,8 @@ struct ConvTerms {
     if (first % kTermsAtOnce != 0) return;
     sync();
     for (u32 i = thread_index(); i < kTermsAtOnce; i += block_threads()) {
-      if (first + i < place.terms) table[i] = ConvTerm<Int>::of(p, place, first + i);
+      const bool there = first + i < place.terms;
+      table[i] = there ? ConvTerm<Int>::of(p, place, first + i) : ConvTerm<Int>{};
     }
     sync();
   }
