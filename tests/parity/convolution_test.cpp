@@ -306,6 +306,48 @@ TEST(Convolution, GradientsAreAdjoint) {
   }
 }
 
+// Images whose channels are innermost are read in place. Integers are exact in every order.
+TEST(Convolution, ChannelsInnermost) {
+  const ConvCase c{"", {2, 16, 9, 10}, {24, 16, 3, 3}, params({1, 2}, {1, 1})};
+  Random random(75);
+  const auto innermost = [](const View& dense, bool turned) -> View {
+    const Shape& s = dense.layout.shape();
+    if (!turned) return {dense.data, dense.dtype, Layout::contiguous(s)};
+    return {dense.data, dense.dtype, Layout(s, {s[2] * s[3] * s[1], 1, s[3] * s[1], s[1]}, 0)};
+  };
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    for (const Form form : {Form::forward, Form::input}) {
+      for (const Target& target : targets()) {
+        std::vector<std::vector<double>> results;
+        for (const bool turned : {false, true}) {
+          Operands operands(dtype, c, Place::contiguous, form);
+          TestTensor& image = form == Form::forward ? operands.x : operands.out;
+          const Shape& s = image.shape();
+          const int64_t channels = s[1], pixels = s[2] * s[3];
+          image.fill_with([&](int64_t i) -> long double {
+            // The element at memory position i.
+            const int64_t channel = turned ? i % channels : i / pixels % channels,
+                          pixel = turned ? i / channels % pixels : i % pixels,
+                          batch = i / (channels * pixels);
+            return static_cast<long double>((batch * 5 + channel * 3 + pixel * 7) % 5 - 2);
+          });
+          operands.w.fill_with([&](int64_t i) { return static_cast<long double>(i % 7 - 3); });
+          TestTensor& result = operands.result(form);
+          const OnDevice image_there(*target.backend, image.storage()),
+              w_there(*target.backend, operands.w.storage()),
+              result_there(*target.backend, result.storage());
+          const View of_image = image_there.view(image.view());
+          const ConstView in[] = {innermost(of_image, turned), w_there.view(operands.w.view())};
+          run(form, *target.backend, result_there.view(result.view()), in, c.params);
+          result_there.fetch(result.storage());
+          results.push_back(result.doubles());
+        }
+        EXPECT_EQ(results[0], results[1]) << name(form) << ' ' << name(dtype) << target.name;
+      }
+    }
+  }
+}
+
 TEST(Convolution, NanAndInfinityPropagate) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   for (const int64_t rows : {2, 10}) {

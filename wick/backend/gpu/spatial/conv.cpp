@@ -97,6 +97,12 @@ void multiply_packed(Gpu& gpu, const ConvJob& job) {
          conv_wgmma_bytes(rows));
 }
 
+/// Whether large tiles multiply a job of conv2d or conv2d_input.
+bool takes_large_f32(const ConvJob& job) {
+  return job.a.dtype == DType::f32 && job.gemm.m > 16 && job.rows() >= kConvF32Columns &&
+         job.is_near();
+}
+
 /// Launches the gemms of an f32 job with large tiles.
 void multiply_large_f32(GpuBackend& backend, const ConvJob& job) {
   Gpu& gpu = backend.gpu();
@@ -129,8 +135,7 @@ void multiply_conv(GpuBackend& backend, const ConvJob& job) {
                   {channels, int64_t{kDepthwiseThreads} * depthwise_each(channels)});
   }
   if (!matrix) {
-    const bool fits = dtype == DType::f32 && g.m > 16 && job.rows() >= kConvF32Columns;
-    if (fits && job.is_near()) return multiply_large_f32(backend, job);
+    if (takes_large_f32(job)) return multiply_large_f32(backend, job);
     return launch(gpu, job, kPlainConv(dtype), {kSmallTile, kSmallTile});
   }
   if (worth_packing(job)) {
@@ -214,6 +219,8 @@ bool multiply_pointwise(Gpu& gpu, const ConvJob& job, const ConvParams& params) 
   const auto b_pixel = pixel_step(g, g.axis[0].b_step, g.axis[1].b_step),
              out_pixel = pixel_step(g, g.axis[0].out_step, g.axis[1].out_step);
   if (!b_pixel || !out_pixel) return false;
+  // Gemms of f32 have no large tiles of so few rows.
+  if (g.m <= kSmallTile && takes_large_f32(job)) return false;
   GemmJob gemm;
   gemm.out = job.out.data;
   gemm.a_dtype = gemm.b_dtype = job.a.dtype;
@@ -240,7 +247,9 @@ bool multiply_pointwise(Gpu& gpu, const ConvJob& job, const ConvParams& params) 
     for (auto& dim : gemm.batch.dims) std::swap(dim.stride[1], dim.stride[2]);
   }
   gemm.store_to(job.out.dtype);
-  multiply(gpu, gemm);
+  const bool halves = job.a.dtype == DType::f16 || job.a.dtype == DType::bf16;
+  gemm.few_rows_by_wgmma = halves && p.m >= 16 && p.m <= kSmallTile;
+  if (!gemm.few_rows_by_wgmma || !multiply_wgmma(gpu, gemm)) multiply(gpu, gemm);
   return true;
 }
 
