@@ -52,6 +52,11 @@ const std::vector<ConvCase>& cases() {
       {"long_sums_groups", {2, 80, 4, 5}, {24, 40, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
       {"few_pixels", {2, 33, 5, 4}, {70, 33, 3, 3}, params({1, 1}, {1, 1})},
       {"few_pixels_groups", {1, 8, 3, 3}, {48, 2, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 4)},
+      // Tiles, packed channels and tables of terms of GPU kernels.
+      {"channels_strided", {2, 20, 13, 11}, {36, 20, 3, 4}, params({2, 3}, {1, 2}, {2, 1})},
+      {"channels_groups", {1, 40, 9, 7}, {72, 20, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
+      {"channels_phases", {1, 18, 19, 9}, {24, 18, 4, 4}, params({2, 2}, {1, 1})},
+      {"few_channels", {1, 4, 40, 9}, {12, 2, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
       {"empty", {0, 3, 8, 8}, {10, 3, 3, 3}, params({1, 1}, {1, 1})},
       {"no_channels", {2, 0, 8, 8}, {10, 0, 3, 3}, params({1, 1}, {1, 1})},
   };
@@ -63,6 +68,11 @@ const std::vector<ConvCase>& large_cases() {
   static const std::vector<ConvCase> list = {
       {"tasks", {2, 16, 40, 40}, {24, 16, 3, 3}, params({1, 1}, {1, 1})},
       {"strided_tasks", {1, 3, 90, 94}, {16, 3, 7, 7}, params({2, 2}, {3, 3})},
+      {"many_rows", {1, 8, 17, 19}, {132, 8, 2, 3}, params({1, 1}, {0, 1})},
+      {"many_terms", {1, 232, 3, 4}, {17, 232, 3, 3}, params({1, 1}, {1, 1})},
+      {"patches", {2, 20, 40, 48}, {72, 20, 4, 4}, params({4, 4}, {0, 0})},
+      {"slabs", {9, 9, 24, 25}, {10, 9, 3, 2}, params({1, 1}, {1, 1})},
+      {"slabs_depthwise", {9, 3, 24, 25}, {6, 1, 3, 4}, params({1, 1}, {1, 1}, {1, 1}, 3)},
       {"passes", {1, 1024, 5, 5}, {9, 1024, 3, 3}, params({1, 1}, {1, 1})},
   };
   return list;
@@ -291,6 +301,48 @@ TEST(Convolution, GradientsAreAdjoint) {
         const double want = product(forward.out.doubles(), g);
         EXPECT_EQ(product(x, input.x.doubles()), want) << c.name << " on " << target.name;
         EXPECT_EQ(product(w, weight.w.doubles()), want) << c.name << " on " << target.name;
+      }
+    }
+  }
+}
+
+// Images whose channels are innermost are read in place. Integers are exact in every order.
+TEST(Convolution, ChannelsInnermost) {
+  const ConvCase c{"", {2, 16, 9, 10}, {24, 16, 3, 3}, params({1, 2}, {1, 1})};
+  Random random(75);
+  const auto innermost = [](const View& dense, bool turned) -> View {
+    const Shape& s = dense.layout.shape();
+    if (!turned) return {dense.data, dense.dtype, Layout::contiguous(s)};
+    return {dense.data, dense.dtype, Layout(s, {s[2] * s[3] * s[1], 1, s[3] * s[1], s[1]}, 0)};
+  };
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    for (const Form form : {Form::forward, Form::input}) {
+      for (const Target& target : targets()) {
+        std::vector<std::vector<double>> results;
+        for (const bool turned : {false, true}) {
+          Operands operands(dtype, c, Place::contiguous, form);
+          TestTensor& image = form == Form::forward ? operands.x : operands.out;
+          const Shape& s = image.shape();
+          const int64_t channels = s[1], pixels = s[2] * s[3];
+          image.fill_with([&](int64_t i) -> long double {
+            // The element at memory position i.
+            const int64_t channel = turned ? i % channels : i / pixels % channels,
+                          pixel = turned ? i / channels % pixels : i % pixels,
+                          batch = i / (channels * pixels);
+            return static_cast<long double>((batch * 5 + channel * 3 + pixel * 7) % 5 - 2);
+          });
+          operands.w.fill_with([&](int64_t i) { return static_cast<long double>(i % 7 - 3); });
+          TestTensor& result = operands.result(form);
+          const OnDevice image_there(*target.backend, image.storage()),
+              w_there(*target.backend, operands.w.storage()),
+              result_there(*target.backend, result.storage());
+          const View of_image = image_there.view(image.view());
+          const ConstView in[] = {innermost(of_image, turned), w_there.view(operands.w.view())};
+          run(form, *target.backend, result_there.view(result.view()), in, c.params);
+          result_there.fetch(result.storage());
+          results.push_back(result.doubles());
+        }
+        EXPECT_EQ(results[0], results[1]) << name(form) << ' ' << name(dtype) << target.name;
       }
     }
   }

@@ -81,13 +81,15 @@ class GpuBackend final : public Backend {
   void quantize(const View& out, const ConstView& in) override;
   void dequantize(const View& out, const ConstView& in) override;
 
-  // spatial.cpp
+  // conv.cpp
   void conv2d(const View& out, const ConstView& x, const ConstView& w,
               const ConvParams& params) override;
   void conv2d_input(const View& grad_x, const ConstView& grad_out, const ConstView& w,
                     const ConvParams& params) override;
   void conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
                      const ConvParams& params) override;
+
+  // spatial.cpp
   void pool2d(Op op, const View& out, const ConstView& in, const PoolParams& params) override;
   void pool2d_grad(Op op, const View& grad_in, const ConstView& grad_out, const ConstView& in,
                    const PoolParams& params) override;

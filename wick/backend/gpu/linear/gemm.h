@@ -28,6 +28,8 @@ struct GemmJob {
   /// as many elements again, and is multiplied with the same b: see split_rows.gpu.
   bool packed = false;
   uint32_t terms = 1;
+  /// Lets wgmma take few rows of a: reading b, not multiplying, limits the speed.
+  bool few_rows_by_wgmma = false;
   /// If not 0, a consists of matrices of `each` rows, and each matrix gets the bits that it has
   /// alone.
   uint32_t each = 0;

@@ -145,7 +145,8 @@ bool multiply_wgmma(Gpu& gpu, const GemmJob& job) {
   const Gemm& p = job.shape;
   const MainLoop forced = forced_main_loop();
   if (!gpu.has(Feature::wgmma) || p.k == 0) return false;
-  if (forced != MainLoop::wgmma && (forced != MainLoop::best || job.rows_of_order() < kLeastSide ||
+  const int64_t least_rows = job.few_rows_by_wgmma ? 1 : kLeastSide;
+  if (forced != MainLoop::wgmma && (forced != MainLoop::best || job.rows_of_order() < least_rows ||
                                     p.n < kLeastSide || p.k < 64)) {
     return false;
   }

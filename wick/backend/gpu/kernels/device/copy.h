@@ -55,6 +55,24 @@ WICK_DEVICE void start_copy(u32* shared_to, const u32* from) { *shared_to = *fro
 WICK_DEVICE void start_copy_or_zeros(Bytes16* shared_to, const Bytes16* from, bool copy) {
   *shared_to = copy ? *from : Bytes16{};
 }
+template <u32 kBytes>
+WICK_DEVICE void start_copy_of(float* shared_to, const float* from, u32 size) {
+  if constexpr (kBytes == 16) {
+    Bytes16 x = {};
+    if (size == 16) {
+      x = load_whole(reinterpret_cast<const Bytes16*>(from));
+    } else {
+#pragma unroll
+      for (u32 i = 0; i < 3; ++i) {
+        if (4 * i < size) x.w[i] = f32_bits(from[i]);
+      }
+    }
+    store_whole(reinterpret_cast<Bytes16*>(shared_to), x);
+  } else {
+    static_assert(kBytes == 4);
+    *shared_to = size != 0 ? *from : 0.0f;
+  }
+}
 WICK_DEVICE void end_copies() {}
 template <u32 kSets>
 WICK_DEVICE void wait_for_copies() {}

@@ -97,6 +97,11 @@ WICK_DEVICE void begin_multiply() { asm volatile("wgmma.fence.sync.aligned;" :::
 WICK_DEVICE void commit_multiply() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
+/// Makes this thread's earlier writes to shared memory visible to wgmma. Other threads' wgmma see
+/// them after the next sync().
+WICK_DEVICE void publish_to_wgmma() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 /// Waits until at most kMost committed groups are pending.
 template <u32 kMost>
 WICK_DEVICE void wait_multiply() {

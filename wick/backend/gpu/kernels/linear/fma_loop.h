@@ -1,13 +1,11 @@
 #pragma once
 
-// The main loop of large f32 gemms on devices with asynchronous copies: a ring of slabs in shared
-// memory, and a tile of sums in registers. The tile is large enough that loads take few
-// instructions beside the multiply-adds.
+// The main loop of large f32 gemms: a ring of slabs in shared memory, which asynchronous copies
+// fill where the device has them, and a tile of sums in registers. The tile is large enough that
+// loads take few instructions beside the multiply-adds.
 
 #include "wick/backend/gpu/kernels/device/copy.h"
 #include "wick/backend/gpu/kernels/linear/main_loop.h"
-
-#if WICK_ASYNC_COPIES
 
 namespace wick::gpu {
 
@@ -89,19 +87,22 @@ class RingRows {
 /// Fused multiply-adds in the order of k: the results have the CPU's bits.
 ///
 /// A warp has the kWarpsM-th part of the tile's rows and the kWarpsN-th part of its columns. A lane
-/// has kRows by kColumns of them, in blocks of 4 by 4.
-template <u32 kRows, u32 kColumns, u32 kLanesM, u32 kWarpsM, u32 kWarpsN, u32 kStages>
+/// has kRows by kColumns of them, in blocks of 4 by 4. RowsA and RowsB copy the rows of a and of b:
+/// RingRows, or classes with its members.
+template <u32 kRows, u32 kColumns, u32 kLanesM, u32 kWarpsM, u32 kWarpsN, u32 kStages,
+          template <u32, u32> class RowsA = RingRows, template <u32, u32> class RowsB = RingRows>
 class FmaLoop {
  public:
   using Sum = float;
   static constexpr u32 kLanesN = kWarp / kLanesM, kThreads = kWarpsM * kWarpsN * kWarp;
   static constexpr u32 kM = kRows * kLanesM * kWarpsM, kN = kColumns * kLanesN * kWarpsN;
-  using StageA = RingRows<kM, kThreads>;
-  using StageB = RingRows<kN, kThreads>;
+  using StageA = RowsA<kM, kThreads>;
+  using StageB = RowsB<kN, kThreads>;
   static constexpr u32 kDepth = StageA::kDepth, kSlab = StageA::kElems + StageB::kElems;
   static constexpr u32 kSharedWords = kStages * kSlab;
 
-  WICK_DEVICE void run(const TileRows<float>& a, const TileRows<float>& b, u32 k, u32* words) {
+  template <class FromA, class FromB>
+  WICK_DEVICE void run(const FromA& a, const FromB& b, u32 k, u32* words) {
     float* const shared = reinterpret_cast<float*>(words);
     StageA stage_a(a);
     StageB stage_b(b);
@@ -200,5 +201,3 @@ class FmaLoop {
 };
 
 }  // namespace wick::gpu
-
-#endif

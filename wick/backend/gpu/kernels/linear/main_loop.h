@@ -37,37 +37,18 @@ WICK_DEVICE double multiply_add(double a, double b, double sum) { return fma(a, 
 WICK_DEVICE u32 multiply_add(u32 a, u32 b, u32 sum) { return a * b + sum; }
 WICK_DEVICE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 
-/// Copies a tile's rows to shared memory by way of registers, kOfK of k at a time, widened and
-/// transposed: in shared memory the rows of one k are neighbours. Neighbouring threads read
-/// neighbouring elements, along rows or along k. Along k a thread has several neighbouring rows,
-/// which it stores at once.
+/// A slab of a tile's rows on its way to shared memory: kOfK of k, held in registers, then stored
+/// widened and transposed, so that in shared memory the rows of one k are neighbours. Neighbouring
+/// threads have neighbouring elements, along rows or along k. Along k a thread has several
+/// neighbouring rows, which it stores at once. Derived classes load the elements.
 template <class T, u32 kRows, u32 kOfK>
-class PlainStage {
+class HeldStage {
  public:
   using Sum = decltype(widen(T()));
   static constexpr u32 kTile = kRows, kDepth = kOfK;
   static constexpr u32 kTogether = 16 / sizeof(Sum), kPitch = kRows + kTogether;
   static constexpr u32 kElems = kPitch * kDepth;
 
-  WICK_DEVICE explicit PlainStage(const TileRows<T>& from) : k_stride_(from.k_stride) {
-    along_k_ = from.row_stride != 1;
-    row_ = along_k_ ? thread_index() / kDepth * kTogether : thread_index() % kRows;
-    k_ = along_k_ ? thread_index() % kDepth : thread_index() / kRows;
-    for (u32 s = 0; s < kEach; ++s) {
-      const u32 row = row_ + row_step(s) < from.rows ? row_ + row_step(s) : from.rows - 1;
-      at_[s] = from.data + row * from.row_stride + (k_ + k_step(s)) * k_stride_;
-    }
-  }
-
-  /// Loads the next slab into registers; k behind the last `left` become zeros.
-  WICK_DEVICE void load(u32 left) {
-#pragma unroll
-    for (u32 s = 0; s < kEach; ++s) {
-      held_[s] = T{};
-      if (k_ + k_step(s) < left) held_[s] = *at_[s];
-      at_[s] += kDepth * k_stride_;
-    }
-  }
   WICK_DEVICE void store(Sum* shared) const {
     Sum* const to = shared + k_ * kPitch + row_;
     if (along_k_) {
@@ -85,22 +66,61 @@ class PlainStage {
     }
   }
 
- private:
+ protected:
   static constexpr u32 kEach = kRows * kDepth / kLoopThreads;
   static_assert(kEach % kTogether == 0);
-  struct alignas(16) Together {
-    Sum v[kTogether];
-  };
+
+  WICK_DEVICE explicit HeldStage(bool along_k) {
+    along_k_ = along_k;
+    row_ = along_k_ ? thread_index() / kDepth * kTogether : thread_index() % kRows;
+    k_ = along_k_ ? thread_index() % kDepth : thread_index() / kRows;
+  }
+  /// Row and k of the thread's element s, from row_ and k_ on.
   WICK_DEVICE u32 row_step(u32 s) const {
     return along_k_ ? s / kTogether * (kLoopThreads / kDepth * kTogether) + s % kTogether : 0;
   }
   WICK_DEVICE u32 k_step(u32 s) const { return along_k_ ? 0 : s * (kLoopThreads / kRows); }
 
-  const T* at_[kEach];
   T held_[kEach];
-  i64 k_stride_;
   u32 row_, k_;
   bool along_k_;
+
+ private:
+  struct alignas(16) Together {
+    Sum v[kTogether];
+  };
+};
+
+/// The stage of a dense matrix.
+template <class T, u32 kRows, u32 kOfK>
+class PlainStage : public HeldStage<T, kRows, kOfK> {
+  using Held = HeldStage<T, kRows, kOfK>;
+  using Held::held_, Held::row_, Held::k_, Held::kEach;
+
+ public:
+  using Held::kDepth;
+
+  WICK_DEVICE explicit PlainStage(const TileRows<T>& from)
+      : Held(from.row_stride != 1), k_stride_(from.k_stride) {
+    for (u32 s = 0; s < kEach; ++s) {
+      const u32 at = row_ + this->row_step(s), row = at < from.rows ? at : from.rows - 1;
+      at_[s] = from.data + row * from.row_stride + (k_ + this->k_step(s)) * k_stride_;
+    }
+  }
+
+  /// Loads the next slab into registers; k behind the last `left` become zeros.
+  WICK_DEVICE void load(u32 left) {
+#pragma unroll
+    for (u32 s = 0; s < kEach; ++s) {
+      held_[s] = T{};
+      if (k_ + this->k_step(s) < left) held_[s] = *at_[s];
+      at_[s] += kDepth * k_stride_;
+    }
+  }
+
+ private:
+  const T* at_[kEach];
+  i64 k_stride_;
 };
 
 /// Fused multiply-adds in the order of k: f32, f64 and integer sums have the CPU's bits.
@@ -121,8 +141,8 @@ class PlainLoop {
   /// One slab is multiplied while the next one is loaded into registers. The loads are issued
   /// before the multiplication. Behind the last slab they load nothing, which keeps compilers from
   /// moving them.
-  template <class A, class B>
-  WICK_DEVICE void run(const TileRows<A>& a, const TileRows<B>& b, u32 k, u32* shared_words) {
+  template <class RowsA, class RowsB>
+  WICK_DEVICE void run(const RowsA& a, const RowsB& b, u32 k, u32* shared_words) {
     Sum* const shared = reinterpret_cast<Sum*>(shared_words);
     StageA stage_a(a);
     StageB stage_b(b);

@@ -9,19 +9,44 @@
 
 namespace wick::gpu {
 
-/// Copies a tile's rows to shared memory by way of registers, kDepth of k at a time. A piece is
+/// A slab of a tile's rows on its way to shared memory: kDepth of k, held in registers. A piece is
 /// eight k of a row; the pieces of neighbouring rows are neighbours in shared memory, so that
-/// neither the stores nor the loads of fragments have bank conflicts.
+/// neither the stores nor the loads of fragments have bank conflicts. Derived classes load the
+/// elements.
 template <u32 kRows>
-class PieceStage {
+class HeldPieces {
  public:
   static constexpr u32 kEach = 2;  // pieces that a thread holds
   static constexpr u32 kChunks = kEach * kLoopThreads / kRows, kDepth = 8 * kChunks;
   /// A gap behind each chunk's pieces avoids bank conflicts of lanes that read several chunks.
   static constexpr u32 kPitch = kRows + 2, kSize = kPitch * kChunks;
 
-  WICK_DEVICE PieceStage(const TileRows<u16>& from, u32 layout)
-      : k_stride_(from.k_stride), layout_(layout) {
+  WICK_DEVICE void store(Bytes16* shared) const {
+    const u32* h = held_;
+    Bytes16* const to = shared + chunk_ * kPitch + row_;
+    if (layout_ == kPairsOfRows) {  // a word holds element e of both rows
+      // On AMD four of eight lanes begin with the even row and four with the odd one, to avoid bank
+      // conflicts. Elsewhere that would take a register too many.
+      const u32 first = WICK_AMD ? thread_index() / 4 % 2 : 0;
+#pragma unroll
+      for (u32 s = 0; s < 2; ++s) {
+        const u32 odd = first ^ s;
+        Bytes16 piece;
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) piece.w[i] = same_halves(h[2 * i], h[2 * i + 1], odd);
+        to[odd] = piece;
+      }
+    } else {
+#pragma unroll
+      for (u32 s = 0; s < kEach; ++s) {
+        to[chunk_step(s) * kPitch + row_step(s)] = {
+            {h[4 * s], h[4 * s + 1], h[4 * s + 2], h[4 * s + 3]}};
+      }
+    }
+  }
+
+ protected:
+  WICK_DEVICE explicit HeldPieces(u32 layout) : layout_(layout) {
     if (layout == kPiecesOfK) {  // eight lanes take four chunks of two rows, which lie in all banks
       row_ = thread_index() / (2 * kChunks) * 2 + thread_index() / 4 % 2;
       chunk_ = thread_index() % (2 * kChunks) / 8 * 4 + thread_index() % 4;
@@ -32,11 +57,31 @@ class PieceStage {
       row_ = thread_index() % kRows;
       chunk_ = thread_index() / kRows;
     }
+  }
+  /// Row and chunk of the thread's piece s, from row_ and chunk_ on.
+  WICK_DEVICE u32 row_step(u32 s) const { return layout_ == kPiecesOfK ? s * (kRows / 2) : 0; }
+  WICK_DEVICE u32 chunk_step(u32 s) const { return layout_ == kScalar ? s * (kChunks / 2) : 0; }
+
+  u32 held_[4 * kEach];
+  u32 layout_, row_, chunk_;
+};
+
+/// The stage of a dense matrix.
+template <u32 kRows>
+class PieceStage : public HeldPieces<kRows> {
+  using Held = HeldPieces<kRows>;
+  using Held::held_, Held::layout_, Held::row_, Held::chunk_;
+
+ public:
+  using Held::kDepth, Held::kEach;
+
+  WICK_DEVICE PieceStage(const TileRows<u16>& from, u32 layout)
+      : Held(layout), k_stride_(from.k_stride) {
     const u32 last = from.rows - (layout == kPairsOfRows ? 2 : 1);
     for (u32 s = 0; s < kEach; ++s) {
-      const u32 row = row_ + row_step(s);
+      const u32 row = row_ + this->row_step(s);
       at_[s] = from.data + (row < last ? row : last) * from.row_stride +
-               (chunk_ + chunk_step(s)) * 8 * k_stride_;
+               (chunk_ + this->chunk_step(s)) * 8 * k_stride_;
     }
   }
 
@@ -63,7 +108,7 @@ class PieceStage {
       for (u32 i = 0; i < 8 * kEach; ++i) {
         const u32 s = i / 8, e = i % 8;
         u32 x = 0;
-        if ((chunk_ + chunk_step(s)) * 8 + e < left) x = at_[s][e * k_stride_];
+        if ((chunk_ + this->chunk_step(s)) * 8 + e < left) x = at_[s][e * k_stride_];
         held_[i / 2] = i % 2 == 0 ? x : held_[i / 2] | x << 16;
       }
     }
@@ -76,48 +121,19 @@ class PieceStage {
     for (u32 s = 0; s < kEach; ++s) at_[s] -= k * k_stride_;
   }
 
-  WICK_DEVICE void store(Bytes16* shared) const {
-    const u32* h = held_;
-    Bytes16* const to = shared + chunk_ * kPitch + row_;
-    if (layout_ == kPairsOfRows) {  // a word holds element e of both rows
-      // On AMD four of eight lanes begin with the even row and four with the odd one, to avoid bank
-      // conflicts. Elsewhere that would take a register too many.
-      const u32 first = WICK_AMD ? thread_index() / 4 % 2 : 0;
-#pragma unroll
-      for (u32 s = 0; s < 2; ++s) {
-        const u32 odd = first ^ s;
-        Bytes16 piece;
-#pragma unroll
-        for (u32 i = 0; i < 4; ++i) piece.w[i] = same_halves(h[2 * i], h[2 * i + 1], odd);
-        to[odd] = piece;
-      }
-    } else {
-#pragma unroll
-      for (u32 s = 0; s < kEach; ++s) {
-        to[chunk_step(s) * kPitch + row_step(s)] = {
-            {h[4 * s], h[4 * s + 1], h[4 * s + 2], h[4 * s + 3]}};
-      }
-    }
-  }
-
  private:
-  WICK_DEVICE u32 row_step(u32 s) const { return layout_ == kPiecesOfK ? s * (kRows / 2) : 0; }
-  WICK_DEVICE u32 chunk_step(u32 s) const { return layout_ == kScalar ? s * (kChunks / 2) : 0; }
-
   const u16* at_[kEach];
-  u32 held_[4 * kEach];
   i64 k_stride_;
-  u32 layout_, row_, chunk_;
 };
 
 /// Half of a thread block's waves take its upper rows, the other half its lower rows; the waves of
 /// each half share the columns. Order of reduction: the unit's within its depth, then slabs in the
 /// order of k.
-template <class T, u32 kTile>
+template <class T, u32 kTile, class StageA = PieceStage<kTile>, class StageB = StageA>
 class MmaLoop {
  public:
   using Sum = float;
-  using Stage = PieceStage<kTile>;
+  using Stage = HeldPieces<kTile>;
   static constexpr u32 kM = kTile, kN = kTile;
   // AMD has one slab instead of two: it has less shared memory, and a multiprocessor must hold more
   // thread blocks.
@@ -128,8 +144,10 @@ class MmaLoop {
   WICK_DEVICE MmaLoop(u32 layout_a, u32 layout_b, u32 k_of_b)
       : layout_a_(layout_a), layout_b_(layout_b), k_of_b_(k_of_b) {}
 
-  WICK_DEVICE void run(const TileRows<u16>& a, const TileRows<u16>& b, u32 k, Bytes16* shared) {
-    Stage stage_a(a, layout_a_), stage_b(b, layout_b_);
+  template <class RowsA, class RowsB>
+  WICK_DEVICE void run(const RowsA& a, const RowsB& b, u32 k, Bytes16* shared) {
+    StageA stage_a(a, layout_a_);
+    StageB stage_b(b, layout_b_);
     const u32 slabs = (k + Stage::kDepth - 1) / Stage::kDepth;
     if (slabs == 0) return;
     stage_a.load(k);

@@ -1,0 +1,338 @@
+// Convolutions and their gradients: kernels/spatial/conv.gpu, conv_f32.gpu, conv_mma.gpu,
+// conv_wgmma.gpu, conv_depthwise.gpu.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/gemm.h"
+#include "wick/backend/gpu/spatial/conv_gemm.h"
+#include "wick/backend/gpu/spatial/conv_pack.h"
+
+namespace wick::gpu {
+namespace {
+
+const KernelFamily<ConvArgs, DType> kPlainConv("conv", "conv_{}");
+const KernelFamily<ConvArgs, OneOf<kSmallTile, kLargeTile>> kLargeF32("conv_f32", "conv_f32_{}");
+const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kMatrixConv("conv_mma",
+                                                                               "conv_{}_{}");
+const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kPackedConv("conv_mma",
+                                                                               "conv_packed_{}_{}");
+const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kWgmmaConv("conv_wgmma",
+                                                                              "conv_{}_{}");
+const KernelFamily<ConvArgs, DType, OneOf<1, kDepthwiseMost>> kDepthwise("conv_depthwise",
+                                                                         "conv_depthwise_{}_{}");
+const KernelFamily<ConvArgs, DType> kDepthwiseWeight("conv_depthwise", "conv_depthwise_weight_{}");
+const KernelFamily<ConvCombineArgs, DType> kCombine("conv", "conv_combine_{}");
+
+/// The most thread blocks of one launch.
+constexpr int64_t kMostBlocks = 1 << 23;
+
+/// Rows of a and of b that a thread block takes.
+struct Tile {
+  int64_t a, b;
+  int64_t count(const ConvGemm& g) const { return divide_up(g.m, a) * divide_up(g.most_rows, b); }
+};
+
+/// Launches the gemms of a job by a kernel.
+void launch(Gpu& gpu, const ConvJob& job, const Kernel<ConvArgs>& kernel, const Tile& tile,
+            unsigned threads = kLoopThreads, unsigned shared_bytes = 0) {
+  static_assert(kDepthwiseThreads == kLoopThreads);
+  ConvGemm g = job.gemm;
+  const DType dtype = job.a.dtype;
+  const int64_t gemms = job.groups * job.gemms_of_group() * g.slabs;
+  void* const out = advance(job.out.data, job.out.dtype, job.out.layout.offset());
+  const void* const a = advance(job.a.data, dtype, job.a.layout.offset());
+  const void* const b = advance(job.b.data, dtype, job.b.layout.offset());
+  const int64_t of_each = tile.count(g), at_once = std::max<int64_t>(kMostBlocks / of_each, 1);
+  for (int64_t first = 0; first < gemms; first += at_once) {
+    g.first = static_cast<uint32_t>(first);
+    const int64_t now = std::min(at_once, gemms - first);
+    kernel.launch(gpu,
+                  Grid{.blocks = {static_cast<unsigned>(of_each * now), 1, 1},
+                       .threads = threads,
+                       .shared_bytes = shared_bytes,
+                       .pdl = true},
+                  {out, a, b, g});
+  }
+}
+
+/// Whether a matrix unit multiplies a job.
+bool takes_matrix_unit(const Gpu& gpu, const ConvJob& job) {
+  const DType dtype = job.a.dtype;
+  return (dtype == DType::f16 || dtype == DType::bf16) && has_matrix_unit(gpu) && job.is_near();
+}
+
+/// The side of a square tile. Large tiles are faster if there are enough to keep the device busy.
+int64_t square_side(const Gpu& gpu, const ConvJob& job) {
+  const Tile large = {kLargeTile, kLargeTile};
+  const int64_t count = large.count(job.gemm) * job.groups * job.gemms_of_group();
+  return job.gemm.m > kSmallTile && count >= gpu.info.multiprocessors ? kLargeTile : kSmallTile;
+}
+
+/// The number of times that a device with `each` thread blocks on a multiprocessor is filled.
+int64_t rounds(const Gpu& gpu, const ConvJob& job, const Tile& tile, int64_t each) {
+  const int64_t count = tile.count(job.gemm) * job.groups * job.gemms_of_group();
+  return divide_up(count, each * gpu.info.multiprocessors);
+}
+
+/// Launches the gemms of packed operands.
+void multiply_packed(Gpu& gpu, const ConvJob& job) {
+  const ConvGemm& g = job.gemm;
+  const DType dtype = job.a.dtype;
+  if (!gpu.has(Feature::wgmma) || forced_main_loop() == MainLoop::mma) {
+    const int64_t side = square_side(gpu, job);
+    return launch(gpu, job, kPackedConv(dtype, side), {side, side});
+  }
+  // As many small tiles as a multiprocessor holds, two, take about as long as a large one.
+  const auto tile_of = [](uint32_t rows) { return Tile{rows, conv_wgmma_columns(rows)}; };
+  const bool large = g.m > kSmallTile && rounds(gpu, job, tile_of(kLargeTile), 1) <=
+                                             rounds(gpu, job, tile_of(kSmallTile), 2);
+  const uint32_t rows = large ? kLargeTile : kSmallTile;
+  launch(gpu, job, kWgmmaConv(dtype, rows), tile_of(rows), conv_wgmma_threads(rows),
+         conv_wgmma_bytes(rows));
+}
+
+/// Whether large tiles multiply a job of conv2d or conv2d_input.
+bool takes_large_f32(const ConvJob& job) {
+  return job.a.dtype == DType::f32 && job.gemm.m > 16 && job.rows() >= kConvF32Columns &&
+         job.is_near();
+}
+
+/// Launches the gemms of an f32 job with large tiles.
+void multiply_large_f32(GpuBackend& backend, const ConvJob& job) {
+  Gpu& gpu = backend.gpu();
+  // Two small tiles, on one multiprocessor, take as long as a large one.
+  const bool large =
+      job.gemm.m > kSmallTile && rounds(gpu, job, {kLargeTile, kConvF32Columns}, 1) <=
+                                     rounds(gpu, job, {kSmallTile, kConvF32Columns}, 2);
+  const uint32_t rows = large ? kLargeTile : kSmallTile;
+  const TurnedFilters turned(backend, job);
+  launch(gpu, turned.job(), kLargeF32(rows), {rows, kConvF32Columns}, conv_f32_threads(rows));
+}
+
+/// Whether packing the operands costs little beside the multiplications.
+bool worth_packing(const ConvJob& job) {
+  const Shape& filters = job.a.layout.shape();
+  return job.gemm.outer_terms >= kConvPiece && job.gemm.m >= 16 && filters[2] * filters[3] > 1;
+}
+
+/// Launches the gemms of conv2d or conv2d_input.
+void multiply_conv(GpuBackend& backend, const ConvJob& job) {
+  Gpu& gpu = backend.gpu();
+  const ConvGemm& g = job.gemm;
+  const DType dtype = job.a.dtype;
+  const bool matrix = takes_matrix_unit(gpu, job);
+  // With so few channels, tiles of gemms would be mostly empty.
+  const int64_t most = matrix && job.terms() > 64 ? 2 : 8;
+  if (g.m <= most && job.is_near()) {
+    const uint32_t channels = g.m == 1 ? 1 : kDepthwiseMost;
+    return launch(gpu, job, kDepthwise(dtype, channels),
+                  {channels, int64_t{kDepthwiseThreads} * depthwise_each(channels)});
+  }
+  if (!matrix) {
+    if (takes_large_f32(job)) return multiply_large_f32(backend, job);
+    return launch(gpu, job, kPlainConv(dtype), {kSmallTile, kSmallTile});
+  }
+  if (worth_packing(job)) {
+    const PackedConv packed(backend, job);
+    if (packed.job().is_near()) return multiply_packed(gpu, packed.job());
+  }
+  const int64_t side = square_side(gpu, job);
+  launch(gpu, job, kMatrixConv(dtype, side), {side, side});
+}
+
+/// Launches the gemms of conv2d_weight.
+void multiply_weight(Gpu& gpu, const ConvJob& job) {
+  const DType dtype = job.a.dtype;
+  if (takes_depthwise_weight(job)) {
+    return launch(gpu, job, kDepthwiseWeight(dtype), {1, kDepthwiseTaps});
+  }
+  const Tile tile = {kSmallTile, kSmallTile};
+  if (takes_matrix_unit(gpu, job)) return launch(gpu, job, kMatrixConv(dtype, kSmallTile), tile);
+  launch(gpu, job, kPlainConv(dtype), tile);
+}
+
+/// A range of an image's batch, rows and columns.
+struct Part {
+  std::array<int64_t, 3> first, size;
+
+  Layout of(const Layout& layout) const {
+    return layout.narrow(0, first[0], size[0])
+        .narrow(2, first[1], size[1])
+        .narrow(3, first[2], size[2]);
+  }
+  Layout batch_of(const Layout& layout) const { return layout.narrow(0, first[0], size[0]); }
+};
+
+/// Calls visit(part) for parts of an image [b, c, h, w] of at most `most` pixels.
+template <class Visit>
+void for_each_part(const Shape& image, int64_t most, const Visit& visit) {
+  const std::array<int64_t, 3> size = {image[0], image[2], image[3]};
+  std::array<int64_t, 3> step = size;
+  for (size_t d = 0; d < 3; ++d) {
+    int64_t inner = 1;
+    for (size_t i = d + 1; i < 3; ++i) inner *= std::max<int64_t>(size[i], 1);
+    step[d] = std::clamp<int64_t>(most / inner, 1, std::max<int64_t>(size[d], 1));
+  }
+  for (int64_t b = 0; b < size[0]; b += step[0]) {
+    for (int64_t y = 0; y < size[1]; y += step[1]) {
+      for (int64_t x = 0; x < size[2]; x += step[2]) {
+        visit(Part{{b, y, x},
+                   {std::min(step[0], size[0] - b), std::min(step[1], size[1] - y),
+                    std::min(step[2], size[2] - x)}});
+      }
+    }
+  }
+}
+
+/// The most pixels that the tiles of a launch take.
+int64_t most_pixels(int64_t m) {
+  return std::max<int64_t>(kMostBlocks / divide_up(m, kSmallTile), 1) * kSmallTile;
+}
+
+/// The distance of adjacent pixels in an image whose rows are `h_step` and whose columns are
+/// `w_step` apart; nothing if it isn't constant.
+std::optional<int64_t> pixel_step(const ConvGemm& g, int64_t h_step, int64_t w_step) {
+  const int64_t h = g.axis[0].rows, w = g.axis[1].rows;
+  if (w == 1) return h_step;
+  if (h == 1 || h_step == w * w_step) return w_step;
+  return std::nullopt;
+}
+
+/// Multiplies a 1×1 convolution of all pixels as a batch of gemms. False if the pixels of an image
+/// don't have one distance, or if the convolution isn't 1×1.
+bool multiply_pointwise(Gpu& gpu, const ConvJob& job, const ConvParams& params) {
+  const ConvGemm& g = job.gemm;
+  for (size_t i = 0; i < 2; ++i) {
+    const ConvAxis& axis = g.axis[i];
+    if (axis.terms != 1 || axis.rows != axis.size || params.stride[i] != 1 ||
+        params.padding[i] != 0) {
+      return false;
+    }
+  }
+  if (g.phases[0].taps > 1 || g.phases[1].taps > 1) return false;
+  const auto b_pixel = pixel_step(g, g.axis[0].b_step, g.axis[1].b_step),
+             out_pixel = pixel_step(g, g.axis[0].out_step, g.axis[1].out_step);
+  if (!b_pixel || !out_pixel) return false;
+  // Gemms of f32 have no large tiles of so few rows.
+  if (g.m <= kSmallTile && takes_large_f32(job)) return false;
+  GemmJob gemm;
+  gemm.out = job.out.data;
+  gemm.a_dtype = gemm.b_dtype = job.a.dtype;
+  Gemm& p = gemm.shape;
+  const auto pixels = static_cast<uint32_t>(int64_t{g.axis[0].rows} * g.axis[1].rows);
+  p.k = g.outer_terms;
+  // Neighbouring threads store neighbouring columns.
+  const bool turned = g.out_m == 1 && *out_pixel != 1;
+  gemm.batch.start = {job.out.layout.offset(), job.a.layout.offset(), job.b.layout.offset(), 0};
+  gemm.batch.add(g.outer_rows, {g.out_outer, 0, g.b_row, 0});
+  gemm.batch.add(job.groups, {g.out_group, g.a_group, g.b_group, 0});
+  gemm.a = job.a.data, gemm.b = job.b.data;
+  p.m = g.m, p.n = pixels;
+  p.a_row = g.a_row, p.a_k = g.a_outer;
+  p.b_row = *b_pixel, p.b_k = g.b_outer;
+  p.out_row = g.out_m, p.out_col = *out_pixel;
+  if (turned) {
+    std::swap(gemm.a, gemm.b);
+    std::swap(p.m, p.n);
+    std::swap(p.a_row, p.b_row);
+    std::swap(p.a_k, p.b_k);
+    std::swap(p.out_row, p.out_col);
+    std::swap(gemm.batch.start[1], gemm.batch.start[2]);
+    for (auto& dim : gemm.batch.dims) std::swap(dim.stride[1], dim.stride[2]);
+  }
+  gemm.store_to(job.out.dtype);
+  const bool halves = job.a.dtype == DType::f16 || job.a.dtype == DType::bf16;
+  gemm.few_rows_by_wgmma = halves && p.m >= 16 && p.m <= kSmallTile;
+  if (!gemm.few_rows_by_wgmma || !multiply_wgmma(gpu, gemm)) multiply(gpu, gemm);
+  return true;
+}
+
+}  // namespace
+
+void GpuBackend::conv2d(const View& out, const ConstView& x, const ConstView& w,
+                        const ConvParams& params) {
+  const Shape& shape = out.layout.shape();
+  if (shape.elems() == 0) return;
+  for_each_part(shape, most_pixels(shape[1] / params.groups), [&](const Part& part) {
+    ConvParams here = params;
+    for (size_t i = 0; i < 2; ++i) here.padding[i] -= part.first[1 + i] * params.stride[i];
+    const ConvJob job = forward_job({out.data, out.dtype, part.of(out.layout)},
+                                    {x.data, x.dtype, part.batch_of(x.layout)}, w, here);
+    if (!multiply_pointwise(gpu_, job, here)) multiply_conv(*this, job);
+  });
+}
+
+void GpuBackend::conv2d_input(const View& grad_x, const ConstView& grad_out, const ConstView& w,
+                              const ConvParams& params) {
+  const Shape& shape = grad_x.layout.shape();
+  if (shape.elems() == 0) return;
+  for_each_part(shape, most_pixels(shape[1] / params.groups), [&](const Part& part) {
+    ConvParams here = params;
+    for (size_t i = 0; i < 2; ++i) here.padding[i] += part.first[1 + i];
+    const ConvJob job =
+        input_job({grad_x.data, grad_x.dtype, part.of(grad_x.layout)},
+                  {grad_out.data, grad_out.dtype, part.batch_of(grad_out.layout)}, w, here);
+    if (!multiply_pointwise(gpu_, job, here)) multiply_conv(*this, job);
+  });
+}
+
+void GpuBackend::conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
+                               const ConvParams& params) {
+  const Shape& shape = grad_w.layout.shape();
+  const int64_t elems = shape.elems();
+  if (elems == 0) return;
+  // Terms are counted below 2^31.
+  constexpr int64_t kMostTerms = int64_t{1} << 30;
+  std::vector<std::pair<ConvJob, ConvSlabs>> jobs;
+  int64_t slabs = 0;
+  for_each_part(grad_out.layout.shape(), kMostTerms, [&](const Part& part) {
+    ConvParams here = params;
+    for (size_t i = 0; i < 2; ++i) here.padding[i] -= part.first[1 + i] * params.stride[i];
+    const ConvJob job = weight_job(grad_w, {x.data, x.dtype, part.batch_of(x.layout)},
+                                   {grad_out.data, grad_out.dtype, part.of(grad_out.layout)}, here);
+    jobs.emplace_back(job, slabs_of(job));
+    slabs += jobs.back().second.count;
+  });
+  if (slabs == 0) return fill(grad_w, Scalar(0));
+  if (slabs == 1) return multiply_weight(gpu_, jobs[0].first);
+  const size_t bytes = grad_w.dtype == DType::f64 ? 8 : 4;
+  const Scratch sums(gpu_, static_cast<size_t>(slabs * elems) * bytes);
+  const DType sum_dtype = grad_w.dtype == DType::f64 ? DType::f64 : DType::f32;
+  int64_t done = 0;
+  for (auto& [job, parts] : jobs) {
+    ConvGemm& g = job.gemm;
+    g.slabs = static_cast<uint32_t>(parts.count);
+    g.slab_terms = static_cast<uint32_t>(parts.terms);
+    g.partial = 1;
+    const int64_t of_o = shape[1] * shape[2] * shape[3];
+    g.out_m = of_o, g.out_group = g.m * of_o, g.out_slab = elems;
+    g.out_outer = shape[2] * shape[3];
+    g.axis[0].out_step = shape[3], g.axis[1].out_step = 1;
+    job.out = {advance(sums.data(), sum_dtype, done * elems), sum_dtype, Layout::contiguous(shape)};
+    multiply_weight(gpu_, job);
+    done += parts.count;
+  }
+  int64_t first = 0;
+  collapse<1>({&grad_w.layout})
+      .for_each_piece([&](const StridedIndex<1>& elements, const std::array<int64_t, 1>& start) {
+        kCombine(grad_w.dtype)
+            .launch(
+                gpu_,
+                Grid{.blocks = {static_cast<unsigned>(divide_up(elements.elems, kCombineThreads)),
+                                1, 1},
+                     .threads = kCombineThreads,
+                     .pdl = true},
+                {advance(grad_w.data, grad_w.dtype, start[0]), sums.data(), elements,
+                 static_cast<uint64_t>(elems), static_cast<uint64_t>(first),
+                 static_cast<uint32_t>(slabs)});
+        first += elements.elems;
+      });
+}
+
+}  // namespace wick::gpu
