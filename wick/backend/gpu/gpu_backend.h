@@ -53,6 +53,8 @@ class GpuBackend final : public Backend {
   void sort(const View& values, const View& indices, const ConstView& in, int dim,
             bool descending) override;
   void scan(Op op, const View& out, const ConstView& in, int dim) override;
+
+  // map/random.cpp
   void random(Op op, const View& out, uint64_t seed, uint64_t first, Scalar a, Scalar b) override;
 
   // map.cpp
@@ -86,9 +88,13 @@ class GpuBackend final : public Backend {
                     const ConvParams& params) override;
   void conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
                      const ConvParams& params) override;
+
+  // spatial/pool.cpp
   void pool2d(Op op, const View& out, const ConstView& in, const PoolParams& params) override;
   void pool2d_grad(Op op, const View& grad_in, const ConstView& grad_out, const ConstView& in,
                    const PoolParams& params) override;
+
+  // spatial/resample.cpp
   void resample(Op op, const View& out, const ConstView& in, const ResampleParams& params) override;
   void resample_grad(Op op, const View& grad_in, const ConstView& grad_out,
                      const ResampleParams& params) override;

@@ -1,4 +1,4 @@
-// Gather, scatter, sort, scan and random ops. They run on the host until they have kernels.
+// Gather, scatter, sort and scan ops. They run on the host until they have kernels.
 
 #include "wick/backend/gpu/on_host.h"
 
@@ -34,12 +34,6 @@ void GpuBackend::sort(const View& values, const View& indices, const ConstView& 
 void GpuBackend::scan(Op op, const View& out, const ConstView& in, int dim) {
   OnHost host(*this);
   host.cpu().scan(op, host.out(out), host.in(in), dim);
-  host.finish();
-}
-
-void GpuBackend::random(Op op, const View& out, uint64_t seed, uint64_t first, Scalar a, Scalar b) {
-  OnHost host(*this);
-  host.cpu().random(op, host.out(out), seed, first, a, b);
   host.finish();
 }
 
