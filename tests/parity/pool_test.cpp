@@ -33,6 +33,8 @@ PoolParams params(std::array<int64_t, 2> kernel, std::array<int64_t, 2> stride,
           .count_include_pad = count};
 }
 
+constexpr int64_t kFar = int64_t{1} << 30;
+
 const std::vector<Case>& cases() {
   static const std::vector<Case> list = {
       {{2, 3, 8, 70}, params({2, 2}, {2, 2})},
@@ -48,6 +50,15 @@ const std::vector<Case>& cases() {
       {{1, 2, 3, 3}, params({7, 7}, {1, 1}, {3, 3}, false)},
       {{0, 2, 6, 6}, params({2, 2}, {2, 2})},
       {{4, 5, 40, 60}, params({2, 2}, {2, 2})},
+      // GPUs take windows of up to 2 or 3 rows and columns, and long windows, by other kernels.
+      {{1, 2, 6, 41}, params({3, 2}, {1, 2}, {1, 1}, false)},
+      {{1, 2, 5, 33}, params({1, 2}, {1, 1})},
+      {{1, 2, 30, 40}, params({30, 40}, {1, 1})},
+      {{2, 1, 12, 130}, params({5, 100}, {3, 40}, {2, 50}, false)},
+      {{1, 1, 2, 700}, params({2, 600}, {1, 100})},
+      // Positions beyond 2^29.
+      {{1, 2, 2, 5}, params({1, kFar + 1}, {1, 1}, {0, kFar / 2})},
+      {{1, 1, 2, 5}, params({2, kFar + 1}, {1, 1}, {1, kFar / 2}, false)},
   };
   return list;
 }
@@ -71,9 +82,10 @@ std::vector<std::vector<size_t>> windows(const Case& c) {
     const int64_t top = i / out[3] % out[2] * c.params.stride[0] - c.params.padding[0];
     const int64_t left = i % out[3] * c.params.stride[1] - c.params.padding[1];
     const int64_t plane = i / (out[3] * out[2]);
-    for (int64_t y = top; y < top + c.params.kernel[0]; ++y) {
-      for (int64_t x = left; x < left + c.params.kernel[1]; ++x) {
-        if (y < 0 || y >= c.x[2] || x < 0 || x >= c.x[3]) continue;
+    const int64_t bottom = std::min(top + c.params.kernel[0], c.x[2]);
+    const int64_t right = std::min(left + c.params.kernel[1], c.x[3]);
+    for (int64_t y = std::max<int64_t>(top, 0); y < bottom; ++y) {
+      for (int64_t x = std::max<int64_t>(left, 0); x < right; ++x) {
         result[static_cast<size_t>(i)].push_back(
             static_cast<size_t>((plane * c.x[2] + y) * c.x[3] + x));
       }

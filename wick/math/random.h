@@ -12,6 +12,28 @@ struct Philox4 {
   u32 v[4];
 };
 
+namespace detail {
+
+/// The halves of a product.
+struct Halves {
+  u32 high, low;
+};
+WICK_FN Halves multiply(u32 a, u32 b) {
+#if WICK_FN_NVCC_DEVICE
+  // With a product in u64, nvcc carries all words of philox() as 64-bit numbers.
+  Halves h;
+  asm("{\n\t.reg .b64 p;\n\tmul.wide.u32 p, %2, %3;\n\tmov.b64 {%0, %1}, p;\n\t}"
+      : "=r"(h.low), "=r"(h.high)
+      : "r"(a), "r"(b));
+  return h;
+#else
+  const u64 product = u64{a} * b;
+  return {static_cast<u32>(product >> 32), static_cast<u32>(product)};
+#endif
+}
+
+}  // namespace detail
+
 /// Philox4x32-10: the random block of a 128-bit counter and a 64-bit key. Every input; exact.
 /// Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3"
 /// (SC11).
@@ -19,12 +41,12 @@ WICK_FN Philox4 philox(Philox4 counter, u64 key) {
   u32 k0 = static_cast<u32>(key), k1 = static_cast<u32>(key >> 32);
   u32 c0 = counter.v[0], c1 = counter.v[1], c2 = counter.v[2], c3 = counter.v[3];
   for (int round = 0; round < 10; ++round) {
-    const u64 a = u64{0xd2511f53u} * c0;
-    const u64 b = u64{0xcd9e8d57u} * c2;
-    c0 = static_cast<u32>(b >> 32) ^ c1 ^ k0;
-    c1 = static_cast<u32>(b);
-    c2 = static_cast<u32>(a >> 32) ^ c3 ^ k1;
-    c3 = static_cast<u32>(a);
+    const detail::Halves a = detail::multiply(0xd2511f53u, c0);
+    const detail::Halves b = detail::multiply(0xcd9e8d57u, c2);
+    c0 = b.high ^ c1 ^ k0;
+    c1 = b.low;
+    c2 = a.high ^ c3 ^ k1;
+    c3 = a.low;
     k0 += 0x9e3779b9u;
     k1 += 0xbb67ae85u;
   }

@@ -52,6 +52,8 @@ class GpuBackend final : public Backend {
   void index_add(const View& out, const ConstView& source, const ConstView& ids, int dim) override;
   void sort(const View& values, const View& indices, const ConstView& in, int dim,
             bool descending) override;
+
+  // map/random.cpp
   void random(Op op, const View& out, uint64_t seed, uint64_t first, Scalar a, Scalar b) override;
 
   // map.cpp
@@ -89,10 +91,12 @@ class GpuBackend final : public Backend {
   void conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
                      const ConvParams& params) override;
 
-  // spatial.cpp
+  // spatial/pool.cpp
   void pool2d(Op op, const View& out, const ConstView& in, const PoolParams& params) override;
   void pool2d_grad(Op op, const View& grad_in, const ConstView& grad_out, const ConstView& in,
                    const PoolParams& params) override;
+
+  // spatial/resample.cpp
   void resample(Op op, const View& out, const ConstView& in, const ResampleParams& params) override;
   void resample_grad(Op op, const View& grad_in, const ConstView& grad_out,
                      const ResampleParams& params) override;
