@@ -1,13 +1,14 @@
 // Measures attention and sampling on a GPU and compares the results with the CPU's. Prints one JSON
 // object per line.
 //
-//   gpu_bench_attention DEVICE [steps|sequences|prompts|sample|DEPTH|--small]
+//   gpu_bench_attention DEVICE [steps|sequences|prompts|dense|sample|DEPTH|--small]
 //
-// Runs decoding steps at several depths, of one sequence and of several, prompts, and sampling,
-// each as a graph of many calls. There are more caches than fit into the device's L2 cache.
-// WICK_REPRODUCIBLE=1 makes prompts use the specified order, too. --small: shapes that an emulator
-// can handle, without timing. For comparison, the steps include the time of a kernel that does
-// almost nothing. DEPTH: only one step at this depth.
+// Runs decoding steps at several depths, of one sequence and of several, prompts with a cache,
+// attention of dense 16-bit operands, and sampling, each as a graph of many calls. There are more
+// caches than fit into the device's L2 cache. WICK_REPRODUCIBLE=1 makes prompts use the specified
+// order, too, and WICK_GPU_ATTENTION=plain|mma|wgmma selects the kernels of prompts. --small:
+// shapes that an emulator can handle, without timing. For comparison, the steps include the time of
+// a kernel that does almost nothing. DEPTH: only one step at this depth.
 
 #include <fmt/format.h>
 
@@ -214,6 +215,59 @@ class Bench {
            4.0 * static_cast<double>(g * keys_seen * size));
   }
 
+  /// Measures attention of `tokens` queries to as many keys, [1, heads, tokens, size] of a 16-bit
+  /// dtype. The last queries are compared with the CPU's, within rounding.
+  void dense(DType dtype, int64_t tokens, int64_t h, int64_t g, int64_t size, bool causal) {
+    constexpr int64_t kChecked = 16;
+    const auto make = [&](int64_t heads, uint32_t seed) {
+      auto v = halves(heads * tokens * size, seed);
+      for (uint16_t& x : v) {
+        const float f = math::to_f32(math::f16{x});
+        if (dtype == DType::bf16) x = math::from_f32<math::bf16>(f).bits;
+      }
+      return v;
+    };
+    const auto q = make(h, 1), k = make(g, 2), v = make(g, 3);
+    const auto run = [&](Backend& b, const There<uint16_t>& out, const There<uint16_t>& queries,
+                         const There<uint16_t>& keys, const There<uint16_t>& values,
+                         int64_t count) {
+      View y = out.view(dtype, {1, h, tokens, size});
+      ConstView x = queries.view(dtype, {1, h, tokens, size});
+      y.layout = y.layout.narrow(2, tokens - count, count);
+      x.layout = x.layout.narrow(2, tokens - count, count);
+      b.attention(y, x, keys.view(dtype, {1, g, tokens, size}),
+                  values.view(dtype, {1, g, tokens, size}),
+                  {.scale = 1 / std::sqrt(static_cast<float>(size)), .causal = causal}, {});
+    };
+    const std::vector<uint16_t> nothing(q.size());
+    const There<uint16_t> out(gpu_, nothing), queries(gpu_, q), keys(gpu_, k), values(gpu_, v);
+    const double time = seconds(4, [&](int64_t) { run(gpu_, out, queries, keys, values, tokens); });
+    const There<uint16_t> cpu_out(cpu_, nothing), cpu_q(cpu_, q), cpu_k(cpu_, k), cpu_v(cpu_, v);
+    run(cpu_, cpu_out, cpu_q, cpu_k, cpu_v, kChecked);
+    const auto as_floats = [&](const std::vector<uint16_t>& bits) {
+      std::vector<float> all;
+      for (int64_t head = 0; head < h; ++head) {
+        for (int64_t i = (tokens - kChecked) * size; i < tokens * size; ++i) {
+          const uint16_t x = bits[static_cast<size_t>(head * tokens * size + i)];
+          all.push_back(dtype == DType::bf16 ? math::to_f32(math::bf16{x})
+                                             : math::to_f32(math::f16{x}));
+        }
+      }
+      return all;
+    };
+    const double pairs =
+        static_cast<double>(tokens) * static_cast<double>(tokens) * (causal ? 0.5 : 1.0);
+    const double flops = 4.0 * pairs * static_cast<double>(h * size);
+    report(fmt::format("\"op\": \"attention\", \"dtype\": \"{}\", \"tokens\": {}, \"heads\": {}, "
+                       "\"key_heads\": {}, \"size\": {}, \"causal\": {}",
+                       name(dtype), tokens, h, g, size, causal),
+           time,
+           fmt::format("\"largest_difference\": {:.2g}, \"tflop_s\": {:.1f}",
+                       largest_difference(as_floats(out.get()), as_floats(cpu_out.get())),
+                       small_ ? 0.0 : flops / time / 1e12),
+           2.0 * static_cast<double>(2 * (h + g) * tokens * size));
+  }
+
   /// Quantizes a row of activations to int8, which takes the minimum time of a kernel in a
   /// sequence.
   void quantize(int64_t k) {
@@ -334,6 +388,17 @@ void prompts(Bench& bench) {
   bench.step(512, 0, 32, 8, 64, 512);
 }
 
+void dense(Bench& bench) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    for (const bool causal : {true, false}) {
+      for (const int64_t size : {64, 128}) bench.dense(dtype, 4096, 32, 32, size, causal);
+      bench.dense(dtype, 4096, 32, 8, 128, causal);
+    }
+  }
+  for (const int64_t tokens : {512, 2048, 16384})
+    bench.dense(DType::bf16, tokens, 32, 8, 128, true);
+}
+
 void samples(Bench& bench) {
   for (int64_t vocabulary : {49152, 128256, 256000}) {
     bench.sample(vocabulary, "greedy", {.temperature = 0});
@@ -351,6 +416,7 @@ void run(Device device, std::string_view what) {
     bench.step(1, 300, 8, 2, 64, 512);
     bench.step(20, 30, 8, 2, 64, 512);
     bench.sequences(5, 300, 8, 2, 64);
+    bench.dense(DType::bf16, 140, 4, 2, 64, true);
     bench.sample(5000, "top_k 40", {});
     bench.sample(5000, "greedy", {.temperature = 0});
     return;
@@ -359,6 +425,7 @@ void run(Device device, std::string_view what) {
   if (what.empty() || what == "steps") steps(bench);
   if (what.empty() || what == "sequences") sequences(bench);
   if (what.empty() || what == "prompts") prompts(bench);
+  if (what.empty() || what == "dense") dense(bench);
   if (what.empty() || what == "sample") samples(bench);
 }
 
@@ -367,7 +434,7 @@ void run(Device device, std::string_view what) {
 int main(int argc, char** argv) {
   if (argc < 2) {
     fmt::print(stderr,
-               "gpu_bench_attention DEVICE [steps|sequences|prompts|sample|DEPTH|--small]\n");
+               "gpu_bench_attention DEVICE [steps|sequences|prompts|dense|sample|DEPTH|--small]\n");
     return 2;
   }
   try {

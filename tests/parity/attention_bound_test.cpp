@@ -73,6 +73,27 @@ void check_all(DType dtype, DType cache) {
   for (float scale : {3e6f, 1e8f}) run({2, 1, 70, 200, 64, 64, {.scale = scale}});
 }
 
+/// Also rows of more than a thread block, enough keys that kernels use fewer terms, and tiles of
+/// which causal rows and windows see a part. `kernel`: WICK_GPU_ATTENTION.
+void check_kernel(DType dtype, DType cache, const char* kernel) {
+  setenv("WICK_GPU_ATTENTION", kernel, 1);
+  check_all(dtype, cache);
+  Random random(5);
+  const auto run = [&](const Case& c) {
+    if (!failed()) check(c, dtype, cache, random);
+  };
+  const AttentionParams causal{.scale = 0.1f}, open{.scale = 0.1f, .causal = false};
+  for (const bool key_major : {true, false}) {
+    run({1, 1, 150, 1288, 128, 128, causal, key_major});
+    run({4, 1, 70, 200, 64, 64, causal, key_major});
+    run({1, 1, 130, 1104, 64, 56, open, key_major});
+    run({2, 2, 140, 264, 72, 128, {.scale = 0.1f, .window = 150}, key_major});
+  }
+  run({1, 1, 260, 256, 64, 64, {.scale = 0.1f, .soft_cap = 5.0f}});
+  run({1, 1, 130, 256, 64, 64, {.scale = 1e8f}});
+  unsetenv("WICK_GPU_ATTENTION");
+}
+
 /// Rounding the queries to f16 must be detected.
 void check_planted() {
   Random random(4);
@@ -95,6 +116,10 @@ const bool added = [] {
     for (DType cache : {DType::bf16, DType::f16}) {
       add(fmt::format("attention_bound.{}.{}_cache", name(dtype), name(cache)),
           [=] { check_all(dtype, cache); });
+      for (const char* kernel : {"mma", "wgmma"}) {
+        add(fmt::format("attention_bound.{}.{}_cache.{}", name(dtype), name(cache), kernel),
+            [=] { check_kernel(dtype, cache, kernel); });
+      }
     }
   }
   add("attention_bound.planted", check_planted);

@@ -182,7 +182,13 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
   run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto views) {
     ConstView k = views[1];
     if (c.key_major) k.layout = k.layout.transpose(2, 3);
-    b.attention(o, views[0], k, views[2], c.params, bias(views));
+    const auto work = [&] { b.attention(o, views[0], k, views[2], c.params, bias(views)); };
+    // Every call can be captured in a graph.
+    if (c.m * c.n == 7 * 70) {
+      b.record(work)->replay();
+    } else {
+      work();
+    }
   });
   std::vector<long double> exact;
   const std::vector<uint64_t> bits =
@@ -271,7 +277,13 @@ std::vector<Case> cases() {
       list.push_back({1, 3, 3, 1, 700, 24, 16, masks(is_causal), Place::stepped, false, bias});
     }
     list.push_back({1, 2, 1, 20, 30, 8, 16, masks(true, 9, 5.0f), Place::transposed, false, bias});
+    list.push_back({2, 8, 2, 2, 530, 16, 136, causal, Place::broadcast, true, bias});
+    list.push_back({1, 3, 1, 9, 5, 16, 16, masks(true, 2), Place::contiguous, false, bias});
   }
+  // The largest heads of models: 576 elements of keys and 512 of values.
+  const AttentionParams large{.scale = 0.04f};
+  list.push_back({1, 4, 1, 2, 270, 576, 512, large, Place::contiguous, true});
+  list.push_back({1, 4, 1, 1, 270, 576, 512, large, Place::contiguous, false, 'a'});
   for (Place place : {Place::transposed, Place::broadcast, Place::scalar, Place::sliced,
                       Place::stepped, Place::scattered}) {
     for (bool cached : {false, true}) {

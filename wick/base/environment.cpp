@@ -25,14 +25,15 @@ using Kind = EnvironmentKind;
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 constexpr std::array<std::string_view, 2> kBit = {"0", "1"};
 constexpr std::array<std::string_view, 3> kLibraryUse = {"off", "auto", "only"};
-constexpr std::array<std::string_view, 3> kGemm = {"plain", "mma", "wgmma"};
+constexpr std::array<std::string_view, 3> kMainLoop = {"plain", "mma", "wgmma"};
 constexpr std::array<std::string_view, 5> kLinear = {"dot", "few", "many", "int8", "f16"};
 
 constexpr std::array kVariables = {
     EnvironmentVariable{"WICK_CPU_ISA", Kind::instruction_set, {}},
     EnvironmentVariable{"WICK_CUBLASLT_LIBRARY", Kind::library, {}},
     EnvironmentVariable{"WICK_CUDA_LIBRARY", Kind::library, {}},
-    EnvironmentVariable{"WICK_GPU_GEMM", Kind::choice, kGemm},
+    EnvironmentVariable{"WICK_GPU_ATTENTION", Kind::choice, kMainLoop},
+    EnvironmentVariable{"WICK_GPU_GEMM", Kind::choice, kMainLoop},
     EnvironmentVariable{"WICK_GPU_IMAGES", Kind::choice, kOnOff},
     EnvironmentVariable{"WICK_GPU_LIBRARIES", Kind::choice, kLibraryUse},
     EnvironmentVariable{"WICK_GPU_LINEAR", Kind::choice, kLinear},

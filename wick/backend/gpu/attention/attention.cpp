@@ -7,12 +7,10 @@
 #include "wick/backend/gpu/attention/attention_access.h"
 #include "wick/backend/gpu/attention/decode_paged.h"
 #include "wick/backend/gpu/attention/decode_rows.h"
+#include "wick/backend/gpu/attention/flash.h"
+#include "wick/backend/gpu/attention/partials.h"
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/attention/attention_abi.h"
-#include "wick/backend/gpu/layout/collapsed_dims.h"
-#include "wick/backend/gpu/on_host.h"
 #include "wick/base/environment.h"
-#include "wick/base/error.h"
 
 namespace wick::gpu {
 namespace {
@@ -20,34 +18,17 @@ namespace {
 const KernelFamily<AttentionRowsArgs, OneOf<1, 4>, DType> kAttentionRows("attention",
                                                                          "attention_{}_{}");
 const KernelFamily<CombineArgs> kAttentionCombine("attention", "attention_combine");
+const KernelFamily<BiasedRowsArgs, OneOf<1, 4>, DType> kBiasedRows("attention_bias",
+                                                                   "attention_bias_{}_{}");
+const KernelFamily<BiasedCombineArgs> kBiasedCombine("attention_bias", "attention_bias_combine");
 const KernelFamily<FillCacheArgs, DType> kFillCache("attention", "fill_cache_{}");
-const KernelFamily<FlashArgs, OneOf<64, 128>, DType> kFlash("flash", "flash_{}_{}");
-const KernelFamily<CombineArgs> kFlashCombine("flash", "flash_combine");
 const KernelFamily<DecodeArgs, DType> kDecode("decode", "decode_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeStaged("decode", "decode_staged_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeStream("decode", "decode_stream_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeCluster("decode", "decode_cluster_{}");
 
-constexpr size_t kMostPartialBytes = size_t{256} << 20;  // the most bytes of partial results
-
-uint32_t attention_dtype(DType dtype) {
-  return dtype == DType::f32 ? kAttentionF32 : dtype == DType::f16 ? kAttentionF16 : kAttentionBf16;
-}
-
 const void* at_offset(const ConstView& v) {
   return static_cast<const char*>(v.data) + bytes_of(v.dtype, v.layout.offset());
-}
-
-uint32_t count32(int64_t count) {
-  if (count >= int64_t{1} << 30) {
-    throw Error("attention", "too large for a GPU", std::to_string(count), "need < 2^30");
-  }
-  return static_cast<uint32_t>(count);
-}
-
-/// Whether a chunk of `keys` keys never crosses a page.
-bool holds_chunks(const KeyPages& pages, uint32_t keys) {
-  return pages.tables == nullptr || pages.keys % keys == 0;
 }
 
 AttentionCall make_call(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
@@ -103,35 +84,21 @@ void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, c
   pages.length_note = gpu.note(op, k, counts, int64_t{c.keys} + (lengths.data != nullptr ? 1 : 0));
 }
 
-/// Memory for the partial results of chunks.
-class Partials {
- public:
-  /// Allocates nothing unless `wanted`.
-  Partials(Gpu& gpu, const AttentionCall& c, bool wanted)
-      : scratch_(gpu, wanted ? bytes_of_partials(c) : 0) {
-    chunks_ = chunks_of(c);
-    rows_ = rows_of(c);
-    wanted_ = wanted;
+ScoreBias make_bias(const AttentionBias& of) {
+  ScoreBias bias{};
+  if (of.mask.data != nullptr) {
+    const Layout& ml = of.mask.layout;
+    bias.mask = at_offset(of.mask);
+    bias.mask_batch = ml.stride(0), bias.mask_head = ml.stride(1);
+    bias.mask_query = ml.stride(2), bias.mask_key = ml.stride(3);
+    bias.hides = of.mask.dtype == DType::u8 ? 1 : 0;
   }
-  static int64_t chunks_of(const AttentionCall& c) {
-    return std::max<int64_t>(1, divide_up(c.keys, kAttentionChunk));
+  if (of.slopes.data != nullptr) {
+    bias.slopes = static_cast<const float*>(at_offset(of.slopes));
+    bias.slope_step = of.slopes.layout.stride(0);
   }
-  static int64_t rows_of(const AttentionCall& c) { return int64_t{c.batch} * c.heads * c.queries; }
-  static bool fit(const AttentionCall& c) { return bytes_of_partials(c) <= kMostPartialBytes; }
-  AttentionPartials get() const {
-    float* const memory = wanted_ ? scratch_.data<float>() : nullptr;
-    return {memory, wanted_ ? memory + 2 * rows_ * chunks_ : nullptr,
-            static_cast<uint32_t>(chunks_)};
-  }
-
- private:
-  static size_t bytes_of_partials(const AttentionCall& c) {
-    return static_cast<size_t>(rows_of(c) * chunks_of(c) * (c.e + 2) * 4);
-  }
-  Scratch scratch_;
-  int64_t chunks_, rows_;
-  bool wanted_;
-};
+  return bias;
+}
 
 /// Combines the partial results of chunks.
 void combine(Gpu& gpu, const AttentionCall& c, const Partials& partials) {
@@ -140,8 +107,8 @@ void combine(Gpu& gpu, const AttentionCall& c, const Partials& partials) {
       {c, partials.get()});
 }
 
-/// Launches the kernel that takes any layout.
-void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
+/// Launches the kernels that take any layout. bias: null, or the terms of the scores.
+void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache, const ScoreBias* bias = nullptr) {
   const int64_t rows = int64_t{c.queries} * c.group;
   const int64_t per_warp = rows <= 8 ? 1 : 4;
   const int64_t blocks = divide_up(rows, 8 * per_warp), slabs = divide_up(c.e, kRowsWidth);
@@ -151,16 +118,24 @@ void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
   const int64_t splits =
       Partials::fit(c) ? std::clamp<int64_t>(wanted / thread_blocks, 1, Partials::chunks_of(c)) : 1;
   const Partials partials(gpu, c, splits > 1);
-  kAttentionRows(per_warp, cache)
-      .launch(gpu, Grid{.blocks = {count32(thread_blocks * splits), 1, 1}, .threads = kRowsThreads},
-              {c, partials.get(), static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs),
-               static_cast<uint32_t>(splits)});
-  if (splits > 1) combine(gpu, c, partials);
+  const Grid grid{.blocks = {count32(thread_blocks * splits), 1, 1}, .threads = kRowsThreads};
+  const AttentionRowsArgs args{c, partials.get(), static_cast<uint32_t>(blocks),
+                               static_cast<uint32_t>(slabs), static_cast<uint32_t>(splits)};
+  if (bias == nullptr) {
+    kAttentionRows(per_warp, cache).launch(gpu, grid, args);
+    if (splits > 1) combine(gpu, c, partials);
+  } else {
+    kBiasedRows(per_warp, cache).launch(gpu, grid, {args, *bias});
+    if (splits > 1) {
+      kBiasedCombine().launch(
+          gpu, Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = kCombineThreads},
+          {{c, args.partials}, *bias});
+    }
+  }
 }
 
 // ---- Few queries (decoding) ----
 
-constexpr int64_t kMostDecodeQueries = 8;
 constexpr int64_t kClusterBlocks = 2;  // thread blocks with a cluster that a multiprocessor holds
 constexpr int64_t kStreamBlocks = 3;   // streaming thread blocks that a multiprocessor holds
 constexpr int64_t kStreamBytes = int64_t{kStreamPieces} * kStreamPieceBytes;
@@ -235,7 +210,7 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                    const Blocks& blocks) {
   if (launch_decode_paged(gpu, c, cache, dtype, blocks)) return true;
   const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
-  if (c.queries > kMostDecodeQueries || !holds_chunks(c.pages, kAttentionChunk) ||
+  if (c.queries > kMostOrderedQueries || !holds_chunks(c.pages, kAttentionChunk) ||
       !takes_decode_layout(c, dtype)) {
     return false;
   }
@@ -272,61 +247,6 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                              .cluster = static_cast<unsigned>(shape.cluster)},
                         {c, cache, plan, partials.get()});
   return true;
-}
-
-// ---- Many queries (flash attention) ----
-
-constexpr int64_t kLeastSplitKeys = 256;
-
-/// How flash.gpu takes a call: the width to which heads are padded, and the shared memory.
-struct FlashPlan {
-  int64_t width, shared;
-  FlashPlan(const AttentionCall& c, DType cache) {
-    width = c.d <= 64 && c.e <= 64 ? 64 : 128;
-    shared = flash_bytes(static_cast<uint32_t>(width), flash_terms(cache == DType::f16));
-  }
-};
-
-/// Whether a call goes to flash.gpu. Few queries always take the ordered form.
-bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
-  return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
-         c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
-         holds_chunks(c.pages, kFlashKeys) && takes_flash_layout(c, cache) &&
-         FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
-}
-
-void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {
-  const FlashPlan plan(c, dtype);
-  const int64_t blocks = divide_up(int64_t{c.queries} * c.group, kFlashRows);
-  const int64_t thread_blocks = blocks * c.batch * (c.heads / c.group);
-  const int64_t most_splits = std::max<int64_t>(1, c.keys / kLeastSplitKeys);
-  const int64_t splits =
-      Partials::fit(c)
-          ? std::clamp<int64_t>(2 * gpu.info.multiprocessors / thread_blocks, 1, most_splits)
-          : 1;
-  const Partials partials(gpu, c, splits > 1);
-  AttentionPartials where = partials.get();
-  where.chunks = static_cast<uint32_t>(splits);
-  const int64_t multiprocessors = gpu.info.multiprocessors,
-                at_once = gpu.info.shared_bytes / plan.shared;
-  const bool paired = splits == 1 && at_once >= 2 && thread_blocks > multiprocessors &&
-                      thread_blocks <= 2 * multiprocessors;
-  const auto alone = static_cast<uint32_t>(paired ? multiprocessors : thread_blocks);
-  kFlash(plan.width, dtype)
-      .launch(
-          gpu,
-          Grid{.blocks = {count32(thread_blocks * splits), 1, 1},
-               .threads = kFlashThreads,
-               .shared_bytes = static_cast<unsigned>(plan.shared),
-               .pdl = true},
-          {c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits), alone});
-  if (splits > 1) {
-    kFlashCombine().launch(gpu,
-                           Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1},
-                                .threads = kCombineThreads,
-                                .pdl = true},
-                           {c, where});
-  }
 }
 
 /// Writes projected keys and values to the cache, and the rotated queries to `q` unless it is null.
@@ -378,7 +298,7 @@ bool launch_rows_of_keys(Gpu& gpu, const AttentionCall& c, DType cache) {
 void launch_any(Gpu& gpu, const AttentionCall& call, DType cache) {
   if (launch_decode(gpu, call, {}, cache, {})) return;
   if (launch_rows_of_keys(gpu, call, cache)) return;
-  if (takes_flash(gpu, call, cache)) {
+  if (takes_flash(gpu, call, cache, false)) {
     launch_flash(gpu, call, {}, cache);
   } else {
     launch_rows(gpu, call, cache);
@@ -395,31 +315,25 @@ void GpuBackend::attention(const View& out, const ConstView& q, const ConstView&
                            const ConstView& v, const AttentionParams& params,
                            const AttentionBias& bias) {
   if (out.layout.elems() == 0) return;
+  const AttentionCall call = make_call(out, q, k, v, params);
   if (bias.mask.data != nullptr || bias.slopes.data != nullptr) {
-    OnHost host(*this);
-    const View y = host.out(out);
-    host.cpu().attention(y, host.in(q), host.in(k), host.in(v), params,
-                         {host.in(bias.mask), host.in(bias.slopes)});
-    return host.finish();
+    const ScoreBias terms = make_bias(bias);
+    return launch_rows(gpu_, call, k.dtype, &terms);
   }
-  launch_any(gpu_, make_call(out, q, k, v, params), k.dtype);
+  launch_any(gpu_, call, k.dtype);
 }
 
 void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                                     const ConstView& v, const PagedSequences& sequences,
                                     const AttentionParams& params, const ConstView& slopes) {
   if (out.layout.elems() == 0) return;
-  if (slopes.data != nullptr) {
-    OnHost host(*this);
-    const View y = host.out(out);
-    host.cpu().attention_of_pages(y, host.in(q), host.in(k), host.in(v),
-                                  {host.in(sequences.tables), host.in(sequences.lengths)}, params,
-                                  host.in(slopes));
-    return host.finish();
-  }
   AttentionCall call = make_call(out, q, k, v, params);
   set_pages(gpu_, "attention_of_pages", call, k, v, sequences.tables, sequences.lengths,
             sequences.lengths, int64_t{1} << 30);
+  if (slopes.data != nullptr) {
+    const ScoreBias terms = make_bias({{}, slopes});
+    return launch_rows(gpu_, call, k.dtype, &terms);
+  }
   launch_any(gpu_, call, k.dtype);
 }
 
@@ -458,7 +372,7 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
   if (out.layout.elems() == 0) return;
   CachedCall at(gpu_, out, qkv, where);
   if (launch_decode(gpu_, at.call, at.fill, at.dtype, {})) return;
-  if (takes_flash(gpu_, at.call, at.dtype)) {
+  if (takes_flash(gpu_, at.call, at.dtype, true)) {
     fill_cache(gpu_, at.fill, at.dtype, nullptr);
     launch_flash(gpu_, at.call, at.fill, at.dtype);
     return;

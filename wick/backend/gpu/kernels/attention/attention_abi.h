@@ -107,6 +107,24 @@ struct CombineArgs {
 };
 inline constexpr u32 kCombineThreads = 128;
 
+/// Terms that are added to the scores; a term is absent if its pointer is null. Strides count
+/// elements of [batch, head, query, key], and of the slopes.
+struct ScoreBias {
+  const void* mask;  ///< f32: added; u8: hides the keys where it is 0
+  const float* slopes;
+  i64 mask_batch, mask_head, mask_query, mask_key, slope_step;
+  u32 hides;  ///< 1: the mask is u8
+};
+/// attention_bias_ROWS_DTYPE, attention_bias_combine: as without bias.
+struct BiasedRowsArgs {
+  AttentionRowsArgs rows;
+  ScoreBias bias;
+};
+struct BiasedCombineArgs {
+  CombineArgs rows;
+  ScoreBias bias;
+};
+
 /// fill_cache_DTYPE. q: the destination of rotated queries; null: they aren't stored.
 struct FillCacheArgs {
   CacheCall cache;
@@ -129,6 +147,25 @@ WICK_FN constexpr u32 flash_terms(bool of_f16) { return of_f16 ? 2 : 3; }
 /// f32 for each row.
 WICK_FN constexpr u32 flash_bytes(u32 width, u32 terms) {
   return width * 2 * (terms * kFlashRows + 4 * kFlashKeys) + kFlashRows * 4;
+}
+
+/// flash_mma_WIDTH_DTYPE takes FlashArgs, without `alone`. Bytes of shared memory: `terms` terms of
+/// the queries, a tile, exponentials, and an f32 for each row.
+WICK_FN constexpr u32 flash_mma_bytes(u32 width, u32 terms) {
+  return width * 2 * (terms * kFlashRows + kFlashKeys) + kFlashRows * kFlashKeys * 2 +
+         kFlashRows * 4;
+}
+
+/// flash_wgmma_WIDTH_DTYPE_TURNED takes FlashArgs, without `alone`; TURNED is 1 if neighbouring
+/// keys are contiguous. Threads of a thread block: 256 that multiply and 128 that copy. Rows of a
+/// thread block, keys of a tile, and tiles of keys and of values in shared memory.
+inline constexpr u32 kFlashWgmmaThreads = 384, kFlashWgmmaRows = 128, kFlashWgmmaKeys = 128;
+inline constexpr u32 kFlashWgmmaStages = 2;
+/// Bytes of shared memory: `terms` terms of the queries, the tiles, four barriers for each pair of
+/// tiles, and an f32 for each row.
+WICK_FN constexpr u32 flash_wgmma_bytes(u32 width, u32 terms) {
+  return width * 2 * (terms * kFlashWgmmaRows + 2 * kFlashWgmmaStages * kFlashWgmmaKeys) +
+         4 * kFlashWgmmaStages * 8 + kFlashWgmmaRows * 4;
 }
 
 /// decode_DTYPE, decode_staged_DTYPE, decode_stream_DTYPE and decode_cluster_DTYPE.

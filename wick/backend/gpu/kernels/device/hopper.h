@@ -1,8 +1,8 @@
 #pragma once
 
-// Hopper instructions for gemms with quantised weights, beyond those of wgmma.h: one-dimensional
-// bulk copies, pairs of f16, and wgmma with a in registers. Source: PTX ISA, "cp.async.bulk",
-// "Asynchronous Warpgroup Level Matrix Instructions".
+// Hopper instructions for attention and gemms with quantised weights, beyond those of wgmma.h:
+// one-dimensional bulk copies, barriers of some warps, pairs of f16, and wgmma with a in registers.
+// Source: PTX ISA, "cp.async.bulk", "bar", "Asynchronous Warpgroup Level Matrix Instructions".
 
 #include "wick/backend/gpu/kernels/device/wgmma.h"
 
@@ -24,10 +24,25 @@ WICK_DEVICE void copy_piece(void* to, const void* from, u32 bytes, Barrier& b) {
 WICK_DEVICE void copy_sixteen(u32 to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+/// copy_sixteen, or writes zeros without reading `from`.
+WICK_DEVICE void copy_sixteen_or_zeros(u32 to, const void* from, bool copy) {
+  const u32 bytes = copy ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+}
 /// Arrives at the barrier when this thread's copies by copy_sixteen are complete.
 WICK_DEVICE void arrive_when_copied(Barrier& b) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&b))
                : "memory");
+}
+
+/// Barriers of some warps of a thread block (bar.sync, bar.arrive). `id` is 1 to 15. A barrier
+/// opens when `threads` threads have called one of the two; the others don't wait.
+WICK_DEVICE void wait_at(u32 id, u32 threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+WICK_DEVICE void arrive_at(u32 id, u32 threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 /// Whether `is` holds in any lane of the warp.
@@ -89,6 +104,66 @@ WICK_DEVICE void multiply_held(float (&d)[64], const u32* a, u64 b) {
         "+f"(d[63])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0));
 }
+
+#define WICK_EIGHT(i)                                                                         \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+
+/// wgmma: d += a·bᵀ with a in registers, as for multiply_held, and MN-major b of 64 rows
+/// (describe<true>). d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
+template <class T>
+WICK_DEVICE void add_held_turned(float (&d)[32], const u32* a, u64 b) {
+  if constexpr (kSame<T, bf16>) {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
+        "%30, %31}, "
+        "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
+        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  } else {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
+        "%30, %31}, "
+        "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
+        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  }
+}
+/// With 128 rows of b.
+template <class T>
+WICK_DEVICE void add_held_turned(float (&d)[64], const u32* a, u64 b) {
+  if constexpr (kSame<T, bf16>) {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
+        "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "
+        "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, "
+        "%58, %59, %60, %61, %62, %63}, "
+        "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
+        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
+          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  } else {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
+        "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "
+        "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, "
+        "%58, %59, %60, %61, %62, %63}, "
+        "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
+        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
+          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  }
+}
+
+#undef WICK_EIGHT
 
 /// mma.sync of f16: d = a·bᵀ with 16 rows of a, 8 rows of b and 8 of k. Lane 4·g + t holds of a
 /// {row g, k 2t and 2t + 1}, {row g + 8, the same k}, and of b row g, k 2t and 2t + 1. d[i] is row

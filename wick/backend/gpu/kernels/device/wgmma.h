@@ -49,6 +49,12 @@ WICK_DEVICE void wait(Barrier& b, u32 parity) {
   } while (done == 0);
 }
 
+/// Makes earlier writes to shared memory by this thread, and writes that it has waited for, visible
+/// to wgmma.
+WICK_DEVICE void publish_to_multiply() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 // ---- Tensor copies (TMA).
 
 /// Copies the box at these coordinates, in elements; x counts along the dim that is contiguous in

@@ -1,0 +1,89 @@
+#pragma once
+
+// Terms that attention adds to the scores of a row: a mask and ALiBi slopes. A chunk of keys whose
+// scores are all -inf is hidden: it counts like a chunk without visible keys. The order of
+// operations is that of docs/design/numerics/attention.md.
+
+#include "wick/backend/gpu/kernels/attention/attention.h"
+
+namespace wick::gpu {
+
+/// No terms.
+struct NoBias {};
+
+/// The terms of one row, a query of one head.
+struct RowBias {
+  const ScoreBias& of;
+  i64 mask_row;  // the mask's element for key 0
+  float slope;
+  WICK_DEVICE RowBias(const ScoreBias& bias, u32 batch, u32 head, u32 query)
+      : of(bias),
+        mask_row(batch * bias.mask_batch + head * bias.mask_head + query * bias.mask_query),
+        slope(bias.slopes == nullptr ? 0.0f : bias.slopes[head * bias.slope_step]) {}
+
+  /// The score with the terms of a key. `own` is the key at the query's position.
+  WICK_DEVICE float add(float score, i32 key, i32 own) const {
+    if (of.slopes != nullptr) score = score + slope * static_cast<float>(key - own);
+    if (of.mask == nullptr) return score;
+    const i64 at = mask_row + key * of.mask_key;
+    if (of.hides == 0) return score + static_cast<const float*>(of.mask)[at];
+    return static_cast<const u8*>(of.mask)[at] != 0 ? score : -detail::kInfF32;
+  }
+};
+
+/// chunk_exponentials of add(key of the chunk, score) instead of the scores. In a hidden chunk all
+/// exponentials are +0.
+template <class Add>
+WICK_DEVICE float biased_exponentials(const AttentionCall& c, float (&s)[8], KeyRange seen,
+                                      Add&& add) {
+  shape_scores(c, s);
+  float largest = -detail::kInfF32;
+#pragma unroll
+  for (u32 i = 0; i < 8; ++i) {
+    const i32 key = key_of_lane(i);
+    s[i] = key >= seen.begin && key < seen.end ? add(key, s[i]) : -detail::kInfF32;
+    largest = s[i] > largest ? s[i] : largest;
+  }
+  largest = warp_largest(largest);
+  const float base = largest == -detail::kInfF32 ? 0.0f : largest;
+#pragma unroll
+  for (u32 i = 0; i < 8; ++i) {
+    const i32 key = key_of_lane(i);
+    s[i] = key >= seen.begin && key < seen.end ? exp_of_negative(s[i] - base) : 0.0f;
+  }
+  return largest;
+}
+
+WICK_DEVICE bool is_hidden(RowSoftmax soft) {
+  return soft.largest == -detail::kInfF32 && soft.sum == 0.0f;
+}
+
+/// Whether a mask hides all keys of a row whose exponentials have this sum.
+WICK_DEVICE bool sees_nothing(const NoBias&, float) { return false; }
+WICK_DEVICE bool sees_nothing(const ScoreBias& bias, float sum) {
+  return bias.mask != nullptr && sum == 0.0f;
+}
+
+WICK_DEVICE float combine_chunks(const AttentionPartials& partials, u64 row, u32 first, u32 end,
+                                 u32 e, u32 x, const NoBias&) {
+  return combine_chunks(partials, row, first, end, e, x);
+}
+/// combine_chunks for a row with bias: hidden chunks are skipped.
+WICK_DEVICE float combine_chunks(const AttentionPartials& partials, u64 row, u32 first, u32 end,
+                                 u32 e, u32 x, const ScoreBias& bias) {
+  const float* ml = partials.largest_sum + 2 * row * partials.chunks;
+  const float* o = partials.out + row * partials.chunks * e + x;
+  float m = ml[2 * first], l = ml[2 * first + 1];
+  float y = is_hidden({m, l}) ? 0.0f : o[u64{first} * e];
+  for (u32 c = first + 1; c < end; ++c) {
+    const RowSoftmax soft = {ml[2 * c], ml[2 * c + 1]};
+    if (is_hidden(soft)) continue;
+    const Combine combine(m, soft.largest);
+    m = combine.largest;
+    l = combine(l, soft.sum);
+    y = combine(y, o[u64{c} * e]);
+  }
+  return sees_nothing(bias, l) ? 0.0f : y / l;
+}
+
+}  // namespace wick::gpu

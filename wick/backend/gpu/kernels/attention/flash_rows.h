@@ -1,0 +1,410 @@
+#pragma once
+
+// Parts that the kernels of the bound form of docs/design/numerics/attention.md share: which rows a
+// thread block computes, the splitting of queries and exponentials into terms of 16 bits, the
+// softmax of a tile of scores, and the combination of splits. Only the main loops, which load tiles
+// and multiply, differ.
+
+#include "wick/backend/gpu/kernels/attention/attention.h"
+#include "wick/backend/gpu/kernels/device/fragment.h"
+#include "wick/backend/gpu/kernels/device/wave.h"
+
+namespace wick::gpu {
+
+/// Terms of 16 bits into which an f32 is split.
+template <class T>
+constexpr u32 kSplit = flash_terms(!kSame<T, bf16>);
+
+/// Rows that see so many keys need only two terms of each exponential: then 2^-18, the error of two
+/// bf16 terms, is at most half of the bound, √n · 2^-22.
+constexpr i32 kKeysForTwoTerms = 1024;
+
+constexpr float kLog2E = 0x1.715476p0f;
+
+/// Splits two numbers into terms. The sum of kSplit terms has all significant bits.
+template <class T, u32 kTerms>
+WICK_DEVICE void split_two(u32 (&to)[kTerms], float low, float high) {
+#pragma unroll
+  for (u32 i = 0; i < kTerms; ++i) {
+    to[i] = narrow_two<T>(low, high);
+    if (i + 1 == kTerms) break;
+    Vec<T, 2> back;
+    back.w[0] = to[i];
+    low = low - back[0];
+    high = high - back[1];
+  }
+}
+
+/// Elements of a row of queries that a lane holds while a warp loads the row.
+template <u32 kWidth>
+constexpr u32 kQueryElements = kWidth / kWarp;
+
+/// The rows of a thread block, query by query, the query heads of the GQA group side by side, and
+/// the running softmax of those that a lane holds. kWidth: d and e, padded with zeros. Scores are
+/// to base 2.
+///
+/// Lanes: which scores a lane holds.
+///   kRows        number of its rows
+///   row(i)       index of its row i among the kWarpRows rows of its warp or wave
+///   row_of(e)    which of its rows element e of its scores or sums belongs to
+///   key(e)       the key of element e in the tile
+///   over_row(x, f)   f of x over all lanes that hold the same row
+template <class T, u32 kWidth, class Lanes>
+struct FlashRows {
+  // Exponentials for f16 are scaled by 2^14, which keeps both terms in range.
+  static constexpr float kPower = kSame<T, f16> ? 14.0f : 0.0f;
+  static constexpr u32 kRows = Lanes::kRows, kEach = kQueryElements<kWidth>;
+
+  const AttentionCall& c;
+  const CacheCall& cache;  // the queries' source if they come straight from the projections
+  float* inverse;          // in shared memory: what the block's rows of queries were divided by
+  const T *keys_from, *values_from;
+  u32 keys, first_row, rows, key_head, batch;
+  u32 warp_row;  // the first of the block's rows that the warp computes
+  KeyRange any, seen[kRows];
+  float m[kRows], l[kRows];
+
+  WICK_DEVICE FlashRows(const AttentionCall& call, const CacheCall& cache_call, u32 first_of_warp)
+      : c(call), cache(cache_call), warp_row(first_of_warp) {}
+
+  /// Finds the thread block's rows and the keys that they see. The last rows of all heads come
+  /// first, because they see most keys. Returns false if their positions lie outside the cache.
+  WICK_DEVICE bool find_rows(u32 at, u32 blocks, u32 block_rows) {
+    const u32 key_heads = c.heads / c.group;
+    first_row = (blocks - 1 - at / (key_heads * c.batch)) * block_rows;
+    at %= key_heads * c.batch;
+    key_head = at % key_heads;
+    batch = at / key_heads;
+    keys = keys_of(c, batch);
+    if (keys == 0 && thread_index() == 0) check_keys(c, batch);
+    if (keys == 0 && c.positions != nullptr) return false;
+    rows = c.queries * c.group;
+    keys_from = static_cast<const T*>(c.k) + batch * c.k_batch + key_head * c.k_head;
+    values_from = static_cast<const T*>(c.v) + batch * c.v_batch + key_head * c.v_head;
+    const u32 last = first_row + block_rows < rows ? first_row + block_rows : rows;
+    any = {keys_seen(c, keys, first_row / c.group).begin,
+           keys_seen(c, keys, (last - 1) / c.group).end};
+#pragma unroll
+    for (u32 i = 0; i < kRows; ++i) {
+      const u32 row = row_of(i) < rows ? row_of(i) : rows - 1;
+      seen[i] = keys_seen(c, keys, row / c.group);
+      m[i] = -detail::kInfF32, l[i] = 0.0f;
+    }
+    return true;
+  }
+  /// The lane's rows, counted from the key head's first row.
+  WICK_DEVICE u32 row_of(u32 i) const { return first_row + warp_row + Lanes::row(i); }
+
+  /// Whether two terms of each exponential suffice for all rows of the thread block. The first row
+  /// of a causal call sees the fewest keys.
+  WICK_DEVICE bool takes_two_terms(u32 block_rows) const {
+    if (kSplit<T> == 2) return true;
+    const u32 last = first_row + block_rows < rows ? first_row + block_rows : rows;
+    const KeyRange first = keys_seen(c, keys, first_row / c.group),
+                   end = keys_seen(c, keys, (last - 1) / c.group);
+    return first.end - first.begin >= kKeysForTwoTerms && end.end - end.begin >= kKeysForTwoTerms;
+  }
+
+  // ---- Queries
+
+  static constexpr u32 kAtOnce = 8;  // rows of queries that a warp loads at once
+  using Queries = float[kAtOnce][kEach];
+
+  /// Loads rows of queries from the thread block's r-th on. Rows and elements that don't exist
+  /// become zeros.
+  template <class Load>
+  WICK_DEVICE void load_rows(u32 r, Queries& x, Load&& load) const {
+#pragma unroll
+    for (u32 i = 0; i < kAtOnce; ++i) {
+      const u32 row = first_row + r + i < rows ? first_row + r + i : rows - 1;
+      const u32 at = kEach * lane() < c.d ? kEach * lane() : 0;
+      load(key_head * c.group + row % c.group, row / c.group, at, x[i]);
+    }
+#pragma unroll
+    for (u32 i = 0; i < kAtOnce; ++i) {
+      const bool there = first_row + r + i < rows && kEach * lane() < c.d;
+#pragma unroll
+      for (float& each : x[i]) each = there ? each : 0.0f;
+    }
+  }
+  template <class S>
+  WICK_DEVICE void load_stored(u32 r, Queries& x) const {
+    load_rows(r, x, [&](u32 head, u32 query, u32 at, float(&to)[kEach]) WICK_INLINE {
+      const i64 from = batch * c.q_batch + head * c.q_head + query * c.q_query + at * c.q_step;
+#pragma unroll
+      for (u32 i = 0; i < kEach; ++i) {
+        to[i] = widen(static_cast<const S*>(c.q)[from + i * c.q_step]);
+      }
+    });
+  }
+  WICK_DEVICE void load_some(u32 r, Queries& x) const {
+    if (cache.qkv != nullptr) {
+      load_rows(r, x, [&](u32 head, u32 query, u32 at, float(&to)[kEach]) WICK_INLINE {
+        const float* row = cache.qkv + (batch * c.queries + query) * cache.qkv_row +
+                           head * i64{c.d} * cache.qkv_step;
+#pragma unroll
+        for (u32 i = 0; i < kEach; i += 2) {
+          const Turned y(cache, row, (at + i) / 2, keys - c.queries + query);
+          to[i] = y.x0, to[i + 1] = y.x1;
+        }
+      });
+    } else if (c.dtype == kAttentionF32) {
+      load_stored<float>(r, x);
+    } else if (c.dtype == kAttentionF16) {
+      load_stored<f16>(r, x);
+    } else {
+      load_stored<bf16>(r, x);
+    }
+  }
+
+  /// Whether the queries have k's dtype. They have one term then.
+  WICK_DEVICE bool has_whole_queries() const {
+    return cache.qkv == nullptr && c.dtype == (kSame<T, f16> ? kAttentionF16 : kAttentionBf16);
+  }
+
+  /// Splits a row into terms and passes each pair to put(element, terms). For f16 the row is scaled
+  /// to below 2^15.
+  template <class Put>
+  WICK_DEVICE void split_row(u32 r, const float (&x)[kEach], Put&& put) const {
+    u32 largest = 0;
+#pragma unroll
+    for (const float each : x) {
+      const u32 magnitude = f32_bits(each) & 0x7fffffffu;
+      largest = magnitude > largest ? magnitude : largest;
+    }
+    float by = 1.0f, back = 1.0f;
+    if constexpr (kSame<T, f16>) {
+      const i32 exponent = static_cast<i32>(largest_of_warp(largest) >> 23);
+      i32 up = 127 + 14 - exponent;
+      up = up > 100 ? 100 : up < -100 ? -100 : up;
+      if (exponent == 255) up = 0;
+      by = bits_f32(static_cast<u32>(127 + up) << 23);
+      back = bits_f32(static_cast<u32>(127 - up) << 23);
+    }
+    if (lane() == 0) inverse[r] = back;
+#pragma unroll
+    for (u32 i = 0; i < kEach; i += 2) {
+      u32 terms[kSplit<T>];
+      split_two<T>(terms, x[i] * by, x[i + 1] * by);
+      put(kEach * lane() + i, terms);
+    }
+  }
+
+  // ---- Softmax
+
+  /// Replaces dot products of a tile of kKeys keys by exponentials, and scales earlier results to
+  /// the new largest score.
+  template <u32 kKeys, u32 kCount, u32 kSums>
+  WICK_DEVICE void softmax(i32 from, float (&s)[kCount], float (&o)[kSums]) {
+    const float units = c.soft_cap > 0.0f ? c.scale : c.scale * kLog2E;
+    float by[kRows];
+#pragma unroll
+    for (u32 i = 0; i < kRows; ++i) by[i] = inverse[warp_row + Lanes::row(i)] * units;
+#pragma unroll
+    for (u32 e = 0; e < kCount; ++e) s[e] = s[e] * by[Lanes::row_of(e)];
+    if (c.soft_cap > 0.0f) {
+#pragma unroll
+      for (float& x : s) x = c.soft_cap * kLog2E * tanh(x / c.soft_cap);
+    }
+    float base[kRows], shrink[kRows];
+#pragma unroll
+    for (u32 i = 0; i < kRows; ++i) {
+      if (seen[i].begin > from || seen[i].end < from + static_cast<i32>(kKeys)) {
+#pragma unroll
+        for (u32 e = 0; e < kCount; ++e) {
+          if (Lanes::row_of(e) != i) continue;
+          const i32 key = from + static_cast<i32>(Lanes::key(e));
+          const bool visible = key >= seen[i].begin && key < seen[i].end;
+          s[e] = visible ? s[e] : -detail::kInfF32;
+        }
+      }
+      float largest = m[i];
+#pragma unroll
+      for (u32 e = 0; e < kCount; ++e) {
+        if (Lanes::row_of(e) == i) largest = larger(s[e], largest);
+      }
+      largest = Lanes::over_row(largest, [](float a, float b) WICK_INLINE { return larger(a, b); });
+      // If no key has been seen, all exponentials must be zero, not NaN.
+      base[i] = largest == -detail::kInfF32 ? 0.0f : largest;
+      shrink[i] = near_exp2(m[i] - base[i]);
+      m[i] = largest;
+      l[i] = l[i] * shrink[i];
+    }
+#pragma unroll
+    for (u32 e = 0; e < kCount; ++e) {
+      const u32 i = Lanes::row_of(e);
+      // x - (base - kPower) would be inexact for large scores.
+      const float x = s[e] - base[i];
+      s[e] = near_exp2(kPower == 0.0f ? x : x + kPower);
+      l[i] = l[i] + s[e];
+    }
+#pragma unroll
+    for (u32 e = 0; e < kSums; ++e) o[e] = o[e] * shrink[Lanes::row_of(e)];
+  }
+
+  /// Completes the sums of exponentials after the last tile.
+  WICK_DEVICE void finish_sums() {
+#pragma unroll
+    for (u32 i = 0; i < kRows; ++i) {
+      l[i] = Lanes::over_row(l[i], [](float a, float b) WICK_INLINE { return a + b; });
+    }
+  }
+
+  // ---- Results
+
+  /// Stores kN neighbouring sums of the lane's row i, from element x on: the result, or with splits
+  /// the partial result of split `split` for flash_combine.
+  template <u32 kN>
+  WICK_DEVICE void store(const AttentionPartials& partials, u32 splits, u32 split, u32 i, u32 x,
+                         const float (&o)[kN]) const {
+    if (row_of(i) >= rows || x >= c.e) return;
+    const u32 head = key_head * c.group + row_of(i) % c.group, query = row_of(i) / c.group;
+    if (splits != 1) {
+      const u64 at = ((u64{batch} * c.heads + head) * c.queries + query) * partials.chunks + split;
+#pragma unroll
+      for (u32 j = 0; j < kN; j += 2) {
+        *reinterpret_cast<Vec<float, 2>*>(partials.out + at * c.e + x + j) =
+            Vec<float, 2>::of({o[j], o[j + 1]});
+      }
+      return;
+    }
+    const i64 to = batch * c.out_batch + head * c.out_head + query * c.out_query;
+    const float by = 1.0f / l[i];
+    const bool blind = seen[i].empty();
+    float y[kN];
+#pragma unroll
+    for (u32 j = 0; j < kN; ++j) y[j] = blind ? 0.0f : o[j] * by;
+    if (c.dtype == kAttentionF32) {
+      put<float>(to, x, y);
+    } else if (c.dtype == kAttentionF16) {
+      put<f16>(to, x, y);
+    } else {
+      put<bf16>(to, x, y);
+    }
+  }
+  /// Stores the largest score and the sum of the lane's rows for flash_combine. One lane of each
+  /// row calls it.
+  WICK_DEVICE void store_largest_sums(const AttentionPartials& partials, u32 split) const {
+#pragma unroll
+    for (u32 i = 0; i < kRows; ++i) {
+      if (row_of(i) >= rows) continue;
+      const u32 head = key_head * c.group + row_of(i) % c.group, query = row_of(i) / c.group;
+      const u64 at = ((u64{batch} * c.heads + head) * c.queries + query) * partials.chunks + split;
+      partials.largest_sum[2 * at] = m[i], partials.largest_sum[2 * at + 1] = l[i];
+    }
+  }
+
+ private:
+  template <class S, u32 kN>
+  WICK_DEVICE void put(i64 to, u32 x, const float (&y)[kN]) const {
+    S* const at = static_cast<S*>(c.out) + to + x * c.out_step;
+    if (c.out_step == 1 && reinterpret_cast<u64>(at) % (kN * sizeof(S)) == 0) {
+      *reinterpret_cast<Vec<S, kN>*>(at) = Vec<S, kN>::of(y);
+      return;
+    }
+#pragma unroll
+    for (u32 j = 0; j < kN; ++j) at[j * c.out_step] = narrow<S>(y[j]);
+  }
+};
+
+#if WICK_FRAGMENTS
+
+/// The lanes of mma.sync and wgmma (see fragment.h): element e of a tile's scores, or of the sums,
+/// is element e % 4 of the fragment of columns e / 4 · 8 and on.
+struct FragmentLanes {
+  static constexpr u32 kRows = 2, kWarpRows = 16;
+  WICK_DEVICE static u32 row(u32 i) { return lane() / 4 + 8 * i; }
+  WICK_DEVICE static constexpr u32 row_of(u32 e) { return e / 2 % 2; }
+  WICK_DEVICE static u32 key(u32 e) { return e / 4 * 8 + 2 * (lane() % 4) + e % 2; }
+  template <class F>
+  WICK_DEVICE static float over_row(float x, F&& f) {
+    x = f(x, shuffle_xor<1>(x));
+    return f(x, shuffle_xor<2>(x));
+  }
+};
+
+/// Stores the sums of a warp in the layout of FragmentLanes.
+template <class Rows, u32 kSums>
+WICK_DEVICE void store_fragments(const Rows& work, const AttentionPartials& partials, u32 splits,
+                                 u32 split, const float (&o)[kSums]) {
+#pragma unroll
+  for (u32 i = 0; i < FragmentLanes::kRows; ++i) {
+#pragma unroll
+    for (u32 n = 0; n < kSums / 4; ++n) {
+      work.store(partials, splits, split, i, 8 * n + 2 * (lane() % 4),
+                 {o[4 * n + 2 * i], o[4 * n + 2 * i + 1]});
+    }
+  }
+  if (splits != 1 && lane() % 4 == 0) work.store_largest_sums(partials, split);
+}
+
+#endif
+
+/// Addresses of the first key and value of a tile of kKeys keys. A page holds whole tiles.
+template <class T, u32 kKeys>
+struct TilePlace {
+  const T *k, *v;
+  u32 left;  // keys from this tile on in the page
+  template <class Rows>
+  WICK_DEVICE TilePlace(const Rows& rows, i32 from) {
+    find(rows, from);
+  }
+  /// Advances to the next tile, whose first key is `from`.
+  template <class Rows>
+  WICK_DEVICE void next(const Rows& rows, i32 from) {
+    if (left == kKeys) return find(rows, from);
+    left -= kKeys;
+    k += kKeys * rows.c.k_key;
+    v += kKeys * rows.c.v_key;
+  }
+
+ private:
+  template <class Rows>
+  WICK_DEVICE void find(const Rows& rows, i32 from) {
+    const AttentionCall& c = rows.c;
+    const KeyPlace at = place_of(c.pages, rows.batch, static_cast<u32>(from));
+    // Without tables there is no end.
+    left = c.pages.tables == nullptr ? 0 : c.pages.keys - at.in_page;
+    k = rows.keys_from + at.page * c.pages.k_page + at.in_page * c.k_key;
+    v = rows.values_from + at.page * c.pages.v_page + at.in_page * c.v_key;
+  }
+};
+
+/// The keys of split `split` of a thread block's tiles of kKeys keys.
+template <u32 kKeys>
+WICK_DEVICE KeyRange tiles_of_split(KeyRange any, u32 splits, u32 split) {
+  constexpr i32 kStep = static_cast<i32>(kKeys);
+  const i32 begin = any.begin / kStep * kStep;
+  const i32 tiles = any.end <= begin ? 0 : (any.end - begin + kStep - 1) / kStep;
+  const i32 of = static_cast<i32>(splits), i = static_cast<i32>(split);
+  return {begin + tiles * i / of * kStep, begin + tiles * (i + 1) / of * kStep};
+}
+
+/// Combines the splits of rows. A thread block takes a row.
+WICK_DEVICE void combine_splits(const AttentionCall& c, const AttentionPartials& partials) {
+  pdl_wait();
+  const u32 row = block_index(), query = row % c.queries;
+  const u32 head = row / c.queries % c.heads, batch = row / c.queries / c.heads;
+  const u32 keys = keys_of(c, batch);
+  if (c.positions != nullptr && keys == 0) return;
+  const bool blind = keys_seen(c, keys, query).empty();
+  const i64 to = batch * c.out_batch + head * c.out_head + query * c.out_query;
+  const float* ml = partials.largest_sum + u64{2} * row * partials.chunks;
+  const float* from = partials.out + u64{row} * partials.chunks * c.e;
+  for (u32 x = thread_index(); x < c.e; x += block_threads()) {
+    float largest = -detail::kInfF32, l = 0.0f, o = 0.0f;
+    for (u32 i = 0; i < partials.chunks; ++i) {
+      largest = ml[2 * i] > largest ? ml[2 * i] : largest;
+    }
+    const float base = largest == -detail::kInfF32 ? 0.0f : largest;
+#pragma unroll 4
+    for (u32 i = 0; i < partials.chunks; ++i) {
+      const float by = near_exp2(ml[2 * i] - base);
+      l = fma(ml[2 * i + 1], by, l);
+      o = fma(from[u64{i} * c.e + x], by, o);
+    }
+    store_as(c.out, c.dtype, to + x * c.out_step, blind ? 0.0f : o / l);
+  }
+}
+
+}  // namespace wick::gpu
