@@ -617,6 +617,14 @@ STAND_IN cuModuleGetFunction(void** function, void* module, const char* name) {
     return kSuccess;
   });
 }
+STAND_IN cuFuncGetAttribute(int* value, int attribute, void* function) {
+  return guarded([&]() -> int {
+    if (!functions.contains(function)) return kInvalidHandle;
+    if (attribute != 0 && attribute != 1) return kInvalidValue;
+    *value = attribute == 0 ? 1024 : 0;
+    return kSuccess;
+  });
+}
 STAND_IN cuFuncSetAttribute(void* function, int attribute, int value) {
   return guarded([&]() -> int {
     if (!functions.contains(function)) return kInvalidHandle;

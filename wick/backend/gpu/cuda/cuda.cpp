@@ -44,6 +44,7 @@ constexpr ApiNames kNames = {
     .module_load = "cuModuleLoadData",
     .module_unload = "cuModuleUnload",
     .module_function = "cuModuleGetFunction",
+    .function_attribute = "cuFuncGetAttribute",
     .launch = "cuLaunchKernel",
     .capture_begin = "cuStreamBeginCapture_v2",
     .capture_end = "cuStreamEndCapture",
@@ -91,6 +92,9 @@ struct LaunchConfig {
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
 enum Attribute : int {
+  kBlockThreads = 1,
+  kBlockX = 2,
+  kGridX = 5,
   kIntegrated = 18,
   kMultiprocessors = 16,
   kMajor = 75,
@@ -127,6 +131,25 @@ class CudaDriver final : public Driver {
     info.integrated = attribute(kIntegrated, device) != 0;
     return info;
   }
+
+  LaunchLimits launch_limits(int device) const override {
+    const int64_t all = INT64_MAX;
+    const auto along = [&](int x, std::array<int64_t, 3> usual) {
+      for (int i = 0; i < 3; ++i) {
+        int64_t& value = usual[static_cast<size_t>(i)];
+        value = limit(x + i, device, value);
+      }
+      return usual;
+    };
+    return {.block_threads = limit(kBlockThreads, device, 1024),
+            .threads = along(kBlockX, {1024, 1024, 64}),
+            .blocks = along(kGridX, {INT32_MAX, 65535, 65535}),
+            .in_grid = {all, all, all},
+            .shared_bytes = limit(kSharedOptin, device, 48 << 10),
+            .warp = 32,
+            .multiprocessors = attribute(kMultiprocessors, device)};
+  }
+  void* end_of_launch_parameters() const override { return nullptr; }
 
   std::string text(int code) const override {
     const char *name = nullptr, *words = nullptr;
