@@ -221,8 +221,7 @@ nb::object writable_array(const CustomOutput& out) {
   const Py_ssize_t item = info(x.dtype()).block_bytes;
   nb::list strides;
   for (int d = 0; d < x.rank(); ++d) strides.append(x.layout().stride(d) * item);
-  const nb::object memory =
-      nb::cast(Memory{x, static_cast<Py_ssize_t>(x.storage()->bytes())});
+  const nb::object memory = nb::cast(Memory{x, static_cast<Py_ssize_t>(x.storage()->bytes())});
   return nb::module_::import_("numpy").attr("ndarray")(
       ints(x.shape().dims()), "dtype"_a = like.attr("dtype"), "buffer"_a = memory,
       "offset"_a = x.layout().offset() * item, "strides"_a = nb::tuple(strides));
@@ -368,9 +367,9 @@ class PythonInplaceOp final : public PythonBodies<InplaceOp> {
 
 /// References to the tensors of a list. The tensors aren't copied, because a copy would be another
 /// owner of the elements that an in-place op writes.
-std::vector<const Tensor*> tensors_of(const nb::list& operands, const nb::object& op) {
+std::vector<const Tensor*> tensors_of(nb::handle operands, const nb::object& op) {
   std::vector<const Tensor*> all;
-  for (const nb::handle x : operands) {
+  for (const nb::object& x : items_of(operands)) {  // the sequence keeps them alive
     if (!nb::isinstance<Tensor>(x)) {
       throw nb::type_error(
           fmt::format("{}: need a tensor: not '{}'", name_of(op), type_text(x)).c_str());
@@ -380,13 +379,13 @@ std::vector<const Tensor*> tensors_of(const nb::list& operands, const nb::object
   return all;
 }
 
-Tensor apply_python(const nb::object& op, const nb::list& operands, bool grad) {
+Tensor apply_python(const nb::object& op, const nb::tuple& operands, bool grad) {
   const std::vector<const Tensor*> tensors = tensors_of(operands, op);
   const auto body = std::make_shared<const PythonOp>(op);
   return grad ? apply_op(body, Operands(tensors)) : apply_op_no_grad(body, Operands(tensors));
 }
 
-void inplace_python(const nb::object& op, const nb::list& operands) {
+void inplace_python(const nb::object& op, const nb::tuple& operands) {
   const std::vector<const Tensor*> tensors = tensors_of(operands, op);
   inplace_op(std::make_shared<const PythonInplaceOp>(op), Operands(tensors));
 }
@@ -413,9 +412,10 @@ void bind_custom(nb::module_& m) {
       .def_prop_ro("threads", [](const KernelGrid& g) { return ints(g.threads); })
       .def_ro("shared_bytes", &KernelGrid::shared_bytes);
 
-  nb::class_<KernelCode>(m, "KernelCode",
-                         "A code object with kernels: PTX or a cubin for NVIDIA, an ELF code object "
-                         "for AMD. Make it once, because its bytes are hashed.")
+  nb::class_<KernelCode>(
+      m, "KernelCode",
+      "A code object with kernels: PTX or a cubin for NVIDIA, an ELF code object "
+      "for AMD. Make it once, because its bytes are hashed.")
       .def(
           "__init__",
           [](KernelCode* self, const nb::bytes& code) {
@@ -426,30 +426,31 @@ void bind_custom(nb::module_& m) {
 
   nb::class_<GpuArray>(m, "GpuArray",
                        "Elements in a GPU's memory, as the GPU body of a custom op sees them.")
-      .def_prop_ro("data_ptr",
-                   [](const GpuArray& x) {
-                     return reinterpret_cast<uintptr_t>(x.elements.address());
-                   },
-                   "The address of the first element.")
+      .def_prop_ro(
+          "data_ptr",
+          [](const GpuArray& x) { return reinterpret_cast<uintptr_t>(x.elements.address()); },
+          "The address of the first element.")
       .def_prop_ro("shape", [](const GpuArray& x) { return ints(x.elements.shape().dims()); })
-      .def_prop_ro("strides", [](const GpuArray& x) { return strides_of(x.elements); },
-                   "Distances of adjacent elements along each dim, in elements.")
+      .def_prop_ro(
+          "strides", [](const GpuArray& x) { return strides_of(x.elements); },
+          "Distances of adjacent elements along each dim, in elements.")
       .def_prop_ro("dtype", [](const GpuArray& x) { return dtype_object(x.elements.dtype()); })
-      .def_prop_ro("size", [](const GpuArray& x) { return x.elements.elems(); },
-                   "The number of elements.");
+      .def_prop_ro(
+          "size", [](const GpuArray& x) { return x.elements.elems(); }, "The number of elements.");
 
   nb::class_<Context>(m, "GpuContext",
                       "What the GPU body of a custom op works with. It is valid during the body.")
       .def_prop_ro("device", [](const Context& c) { return c.get().device().str(); })
       .def_prop_ro(
-          "stream",
-          [](const Context& c) { return reinterpret_cast<uintptr_t>(c.get().stream()); },
-          "The address of the CUstream or hipStream_t of the op's work. Other libraries submit "
+          "stream", [](const Context& c) { return reinterpret_cast<uintptr_t>(c.get().stream()); },
+          "The driver's handle of the stream of the op's work, as an address. Other libraries "
+          "submit "
           "their work there and don't wait for it.")
       .def_prop_ro("multiprocessors",
                    [](const Context& c) { return c.get().limits().multiprocessors; })
-      .def_prop_ro("shared_bytes", [](const Context& c) { return c.get().limits().shared_bytes; },
-                   "The most shared memory of a thread block.")
+      .def_prop_ro(
+          "shared_bytes", [](const Context& c) { return c.get().limits().shared_bytes; },
+          "The most shared memory of a thread block.")
       .def(
           "scratch",
           [](const Context& c, int64_t count, DTypeArg dtype) {
@@ -457,8 +458,7 @@ void bind_custom(nb::module_& m) {
             const Tensor x = Tensor::empty({count}, type, c.get().device());
             return GpuArray{CustomOutput("scratch", x), true};
           },
-          "count"_a, "dtype"_a,
-          "Uninitialised memory for count elements from the device's pool.")
+          "count"_a, "dtype"_a, "Uninitialised memory for count elements from the device's pool.")
       .def("launch", &launch, "body"_a, "grid"_a, nb::kw_only(), "header"_a = "",
            "constants"_a = nb::none(), "arguments"_a,
            nb::sig("def launch(self, body: str, grid: KernelGrid, *, header: str = '', constants: "

@@ -107,8 +107,8 @@ TEST_P(Custom, ExamplesGiveTheValuesOfWicksOps) {
   for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i * 37);
   const Tensor c = Tensor::from(codes, {70}, GetParam()), s = this->x({3}, 3);
   const Tensor biased = apply_op3(x, c, s, QuantisedBias());
-  const Tensor bias = affine(c.to(f32), 1, -128) *
-                      repeat(s.unsqueeze(1), {1, 32}).reshape({96}).narrow(0, 0, 70);
+  const Tensor bias =
+      affine(c.to(f32), 1, -128) * repeat(s.unsqueeze(1), {1, 32}).reshape({96}).narrow(0, 0, 70);
   expect_same({biased}, {x + bias}, "quantised bias");
 
   const Tensor cos = this->x({5, 35}, 4), sin = this->x({5, 35}, 5);
@@ -173,8 +173,8 @@ TEST_P(Custom, GradientsOfGradients) {
     const Tensor first = gradients(y, at, seed, true)[0];
     return gradients(sum(sqr(first)), at)[0];
   };
-  EXPECT_TRUE(allclose(on_cpu(second(apply_op1(x, Softmax()))), on_cpu(second(softmax(x))), 1e-3,
-                       1e-5));
+  EXPECT_TRUE(
+      allclose(on_cpu(second(apply_op1(x, Softmax()))), on_cpu(second(softmax(x))), 1e-3, 1e-5));
 }
 
 TEST_P(Custom, CompiledFunctionsHaveTheSameBits) {
@@ -324,9 +324,8 @@ TEST(CustomOps, TypesOfElements) {
 }
 
 TEST(CustomOps, TheRuleGivesShapeAndDtype) {
-  Op1 op = op_with([](const CustomOutput& y, const CustomInput& x) {
-    y.data<int64_t>()[0] = x.elems();
-  });
+  Op1 op = op_with(
+      [](const CustomOutput& y, const CustomInput& x) { y.data<int64_t>()[0] = x.elems(); });
   op.rule = [](const Tensor&) { return dense(DType::i64, {}); };
   EXPECT_EQ(apply_op1(Tensor::zeros({3, 4}, DType::f16), op).item<int64_t>(), 12);
   // A rule that returns a layout with strides gets a dense result of its shape.
@@ -343,9 +342,8 @@ TEST(CustomOps, TheRuleGivesShapeAndDtype) {
 TEST(CustomOps, RulesCantReadValuesWhileTheyAreTraced) {
   Op1 op = op_with([](const CustomOutput&, const CustomInput&) {});
   op.rule = [](const Tensor& x) { return dense(DType::f32, {x.narrow(0, 0, 1).item<int64_t>()}); };
-  const Compiled f = compile([&](std::span<const Tensor> a) -> std::vector<Tensor> {
-    return {apply_op1(a[0], op)};
-  });
+  const Compiled f = compile(
+      [&](std::span<const Tensor> a) -> std::vector<Tensor> { return {apply_op1(a[0], op)}; });
   const Tensor x = Tensor::from<int64_t>({3}, {1});
   EXPECT_EQ(apply_op1(x, op).shape(), Shape({3}));
   EXPECT_THAT(error_of([&] { f({x}); }), HasSubstr("item"));
@@ -359,7 +357,8 @@ TEST(CustomOps, MissingBodiesAreNamed) {
     void check(const Tensor&) const override {}
   };
   const Tensor x = Tensor::zeros({2}, DType::f32);
-  EXPECT_THAT(error_of([&] { inplace_op1(x, Nothing()); }), HasSubstr("nothing: no body for the CPU"));
+  EXPECT_THAT(error_of([&] { inplace_op1(x, Nothing()); }),
+              HasSubstr("nothing: no body for the CPU"));
 }
 
 TEST(CustomOps, MissingGradientsAreErrorsOfBackward) {
@@ -407,8 +406,8 @@ TEST(CustomOps, BodiesThatThrowLeaveNothingBehind) {
   const size_t before = memory_stats(Device::cpu()).in_use_bytes;
   for (int i = 0; i < 10; ++i) {
     EXPECT_THROW(apply_op1(x, op_with([](const CustomOutput&, const CustomInput&) {
-                   throw std::runtime_error("of the user");
-                 })),
+                             throw std::runtime_error("of the user");
+                           })),
                  std::runtime_error);
   }
   EXPECT_EQ(memory_stats(Device::cpu()).in_use_bytes, before);

@@ -62,17 +62,18 @@ void check_grid(std::string_view op, const KernelGrid& grid, const LaunchLimits&
            fmt::format("the device's limit is {}", limits.block_threads));
   }
   if (kernel_threads > 0 && block_threads > kernel_threads) {
-    refuse(op, "too many threads in a block", grid,
-           fmt::format("the kernel's limit is {}, by its registers or launch bounds",
-                       kernel_threads));
+    refuse(
+        op, "too many threads in a block", grid,
+        fmt::format("the kernel's limit is {}, by its registers or launch bounds", kernel_threads));
   }
   if (grid.shared_bytes < 0) {
     refuse(op, "a negative size of shared memory", grid, "need 0 or more bytes");
   }
   if (grid.shared_bytes > limits.shared_bytes - kernel_shared_bytes) {
-    refuse(op, "too much shared memory", grid,
-           fmt::format("the device's limit is {} bytes of a block, of which the kernel itself uses {}",
-                       limits.shared_bytes, kernel_shared_bytes));
+    refuse(
+        op, "too much shared memory", grid,
+        fmt::format("the device's limit is {} bytes of a block, of which the kernel itself uses {}",
+                    limits.shared_bytes, kernel_shared_bytes));
   }
 }
 

@@ -74,8 +74,8 @@ class WICK_API KernelArgument {
   KernelArgument(std::string name, const View& view)
       : name_(std::move(name)), view_(view), is_view_(true), writes_(true) {}
   template <class T>
-  requires(std::integral<T> || std::floating_point<T>)
-  KernelArgument(std::string name, T number) : name_(std::move(name)), number_(stored(number)) {}
+  requires(std::integral<T> || std::floating_point<T>) KernelArgument(std::string name, T number)
+      : name_(std::move(name)), number_(stored(number)) {}
 
   /// The name of the argument in source text. Code objects take arguments by position.
   const std::string& name() const { return name_; }
@@ -118,13 +118,13 @@ struct KernelLaunch {
 
 /// The limits of a device for one launch.
 struct LaunchLimits {
-  int64_t block_threads = 0;             ///< threads of a thread block, all axes together
-  std::array<int64_t, 3> threads = {};   ///< threads of a thread block along each axis
-  std::array<int64_t, 3> blocks = {};    ///< blocks of a grid along each axis
-  std::array<int64_t, 3> in_grid = {};   ///< threads of a grid along each axis
-  int64_t shared_bytes = 0;              ///< shared memory of a thread block
-  int warp = 32;                         ///< lanes that run in lockstep: 64 on some AMD GPUs
-  int multiprocessors = 0;               ///< compute units on AMD
+  int64_t block_threads = 0;            ///< threads of a thread block, all axes together
+  std::array<int64_t, 3> threads = {};  ///< threads of a thread block along each axis
+  std::array<int64_t, 3> blocks = {};   ///< blocks of a grid along each axis
+  std::array<int64_t, 3> in_grid = {};  ///< threads of a grid along each axis
+  int64_t shared_bytes = 0;             ///< shared memory of a thread block
+  int warp = 32;                        ///< lanes that run in lockstep: 64 on some AMD GPUs
+  int multiprocessors = 0;              ///< compute units on AMD
 };
 
 /// Checks a launch against a device's limits. `kernel_threads` and `kernel_shared_bytes` are what

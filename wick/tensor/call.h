@@ -84,8 +84,8 @@ struct OpCall {
   Attributes attributes = {};
   const char* called_as = nullptr;  ///< name in error messages, if it differs from the row's name
   Part part = Part::result;
-  const Weight* weight = nullptr;        ///< the weight of linear
-  std::span<const Weight> experts = {};  ///< the weights of grouped_linear
+  const Weight* weight = nullptr;                             ///< the weight of linear
+  std::span<const Weight> experts = {};                       ///< the weights of grouped_linear
   const std::shared_ptr<const CustomBody>* custom = nullptr;  ///< the custom op
 
   const Tensor& x(size_t i = 0) const { return inputs[i]; }
@@ -101,8 +101,8 @@ Tensor apply(const OpCall& call);
 /// Runs a call of an op with two results.
 std::array<Tensor, 2> apply_pair(const OpCall& call);
 /// Runs a call that writes to the existing tensor `out`, which has the result's shape and dtype:
-/// fill, iota, copy, cast, store_in_pages, the random ops and custom ops in place. The caller has checked the call. The
-/// call isn't recorded for gradients.
+/// fill, iota, copy, cast, store_in_pages, the random ops and custom ops in place. The caller has
+/// checked the call. The call isn't recorded for gradients.
 void apply_into(const OpCall& call, const Tensor& out);
 
 /// Receives the calls of a thread instead of the backends while a function is traced.

@@ -156,8 +156,8 @@ void InplaceOp3::rocm(GpuContext& g, Out x, In a, In b) const { gpu(g, x, a, b);
 struct CustomRun {
   const CustomBody& op;
   Backend& backend;
-  Tensor out;               ///< the result, or the target of an in-place op
-  std::vector<Tensor> in;   ///< the other operands
+  Tensor out;              ///< the result, or the target of an in-place op
+  std::vector<Tensor> in;  ///< the other operands
   bool writes_target;
 
   void run() {
@@ -214,7 +214,8 @@ struct CustomRun {
     warn_once();
     std::vector<Tensor> from;
     for (const Tensor& x : in) from.push_back(x.to(Device::cpu()));
-    const Tensor host = writes_target ? out.to(Device::cpu()) : Tensor::empty(out.shape(), out.dtype());
+    const Tensor host =
+        writes_target ? out.to(Device::cpu()) : Tensor::empty(out.shape(), out.dtype());
     try {
       op.run_cpu(arguments(host, from));
     } catch (const CustomBody::NoBody&) {

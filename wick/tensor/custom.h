@@ -112,8 +112,8 @@ class WICK_API GpuArgument : public KernelArgument {
   GpuArgument(std::string name, const CustomOutput& x)
       : KernelArgument(std::move(name), x.view()) {}
   template <class T>
-  requires(std::integral<T> || std::floating_point<T>)
-  GpuArgument(std::string name, T number) : KernelArgument(std::move(name), number) {}
+  requires(std::integral<T> || std::floating_point<T>) GpuArgument(std::string name, T number)
+      : KernelArgument(std::move(name), number) {}
   template <class T>
   GpuArgument(std::string name, T* scratch, int64_t count)
       : KernelArgument(std::move(name),
@@ -129,7 +129,7 @@ class WICK_API GpuContext {
   GpuContext& operator=(const GpuContext&) = delete;
 
   Device device() const;
-  /// The stream of the op's work, a CUstream or hipStream_t: code of the user's own submits its work
+  /// The stream of the op's work, as the driver's handle: code of the user's own submits its work
   /// there and doesn't wait for it. The device is the thread's current one.
   void* stream() const;
   /// The limits of a launch, and the number of multiprocessors.
@@ -151,8 +151,8 @@ class WICK_API GpuContext {
     launch(text, grid, std::span(arguments.begin(), arguments.size()));
   }
   /// Launches the kernel `function` of a code object. Elements are passed as the address of the
-  /// first, numbers as their C++ type. Errors: the driver rejects the code; there is no such kernel;
-  /// the arguments have another size than the kernel's; the grid exceeds a limit.
+  /// first, numbers as their C++ type. Errors: the driver rejects the code; there is no such
+  /// kernel; the arguments have another size than the kernel's; the grid exceeds a limit.
   void launch(const KernelCode& code, std::string_view function, const KernelGrid& grid,
               std::span<const GpuArgument> arguments);
   void launch(const KernelCode& code, std::string_view function, const KernelGrid& grid,

@@ -142,8 +142,8 @@ std::string source_of(const KernelLaunch& launch) {
   std::string constants, fields, locals;
   for (const KernelConstant& constant : text.constants) {
     names.add(constant.name);
-    constants += std::visit(
-        [&](const auto& value) { return declaration(constant.name, value); }, constant.value);
+    constants += std::visit([&](const auto& value) { return declaration(constant.name, value); },
+                            constant.value);
   }
   for (const KernelArgument& argument : launch.arguments) {
     const std::string& name = argument.name();
@@ -151,7 +151,8 @@ std::string source_of(const KernelLaunch& launch) {
     if (!argument.is_view()) {
       const char* type = type_of(argument.number());
       fields += fmt::format("  {} {};\n", is_floating(argument.number()) ? "double" : "i64", name);
-      locals += fmt::format("  const {0} {1} = static_cast<{0}>(wick_arguments.{1});\n", type, name);
+      locals +=
+          fmt::format("  const {0} {1} = static_cast<{0}>(wick_arguments.{1});\n", type, name);
       continue;
     }
     for (const char* derived : {"_type", "_rank", "_elems", "_shape", "_strides"}) {
@@ -160,8 +161,9 @@ std::string source_of(const KernelLaunch& launch) {
     const int rank = argument.view().layout.rank();
     constants += fmt::format("using {0}_type = {1};\nconstexpr int {0}_rank = {2};\n", name,
                              type_of(argument.view().dtype), rank);
-    fields += fmt::format("  {0}{1}_type* {1};\n  i64 {1}_elems, {1}_shape[{2}], {1}_strides[{2}];\n",
-                          argument.writes() ? "" : "const ", name, dims_of(argument));
+    fields +=
+        fmt::format("  {0}{1}_type* {1};\n  i64 {1}_elems, {1}_shape[{2}], {1}_strides[{2}];\n",
+                    argument.writes() ? "" : "const ", name, dims_of(argument));
     locals += fmt::format(
         "  {0}{1}_type* const {1} = wick_arguments.{1};\n"
         "  const i64 {1}_elems = wick_arguments.{1}_elems;\n"

@@ -19,9 +19,9 @@ UserModule::UserModule(Gpu& gpu, const std::string& image, const std::string& op
   const int code = gpu_.driver.api.module_load(&handle_, image.c_str());
   if (code == 0) return;
   if (!gpu_.driver.is_lost(code) && !gpu_.driver.is_out_of_memory(code)) {
-    throw Error(op, "the driver rejects the code", fmt::format("{} on {}", what, gpu_.device.str()),
-                fmt::format("{}: need code for {}", gpu_.driver.text(code),
-                            gpu_.info.architecture));
+    throw Error(
+        op, "the driver rejects the code", fmt::format("{} on {}", what, gpu_.device.str()),
+        fmt::format("{}: need code for {}", gpu_.driver.text(code), gpu_.info.architecture));
   }
   gpu_.check(code, fmt::format("loading {} of {}", what, op));
 }
@@ -52,6 +52,7 @@ UserFunction UserModule::function(const std::string& name, const std::string& op
   if (api.function_attribute(&value, kStaticShared, function.handle) == 0) {
     function.static_shared_bytes = value;
   }
+  function.argument_bytes = gpu_.driver.argument_bytes(function.handle);
   return function;
 }
 

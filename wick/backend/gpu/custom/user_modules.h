@@ -17,8 +17,9 @@ namespace wick::gpu {
 /// A kernel of a user's module.
 struct UserFunction {
   void* handle = nullptr;
-  int64_t most_threads = 0;         ///< of a thread block; 0 if the driver doesn't say
+  int64_t most_threads = 0;  ///< of a thread block; 0 if the driver doesn't say
   int64_t static_shared_bytes = 0;
+  int64_t argument_bytes = -1;  ///< -1 if the driver doesn't say
 };
 
 /// A loaded module. Its owners are the cache, the launches in progress, and the graphs that
@@ -53,9 +54,13 @@ class UserModule {
 /// recently used one. Any thread may call.
 class UserModules {
  public:
-  static constexpr size_t kMost = 256;
+  static constexpr size_t kMostModules = 256;
 
-  explicit UserModules(Gpu& gpu, size_t most = kMost) : gpu_(gpu), most_(most) {}
+  explicit UserModules(Gpu& gpu, size_t most = kMostModules)
+      : limits(gpu.driver.launch_limits(gpu.device.index)), gpu_(gpu), most_(most) {}
+
+  /// The device's limits of a launch.
+  const LaunchLimits limits;
 
   /// The module with a key. make() loads it if the cache doesn't have it; it isn't called twice at
   /// the same time. Errors: those of make().
@@ -74,8 +79,8 @@ class UserModules {
   Gpu& gpu_;
   const size_t most_;
   std::atomic<int> loaded_ = 0;
-  std::mutex loading_;  ///< held while make() runs
-  std::mutex mutex_;    ///< guards the members below
+  std::mutex loading_;        ///< held while make() runs
+  std::mutex mutex_;          ///< guards the members below
   std::list<Entry> entries_;  ///< most recently used first
   std::unordered_map<std::string, std::list<Entry>::iterator> by_key_;
 };

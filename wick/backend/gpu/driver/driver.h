@@ -89,6 +89,8 @@ class Driver {
   virtual GpuInfo info(int device) const = 0;
   /// The limits of launches on a device.
   virtual LaunchLimits launch_limits(int device) const = 0;
+  /// The bytes of a kernel's arguments, or -1 if the driver doesn't tell.
+  virtual int64_t argument_bytes(void*) const { return -1; }
   /// The mark at the end of a launch's list of extra parameters.
   virtual void* end_of_launch_parameters() const = 0;
   /// Makes the device the calling thread's current one. It must precede any driver call that
