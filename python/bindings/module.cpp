@@ -20,6 +20,7 @@ NB_MODULE(_core, m) {
   bind_ops(m, tensor);
   bind_autograd(m, tensor);
   bind_compile(m);
+  bind_custom(m);
   bind_gguf(m);
   bind_models(m);
 }

@@ -23,6 +23,7 @@ void bind_dlpack(nb::module_& m, TensorClass& tensor);
 void bind_ops(nb::module_& m, TensorClass& tensor);
 void bind_autograd(nb::module_& m, TensorClass& tensor);
 void bind_compile(nb::module_& m);
+void bind_custom(nb::module_& m);
 void bind_gguf(nb::module_& m);
 void bind_models(nb::module_& m);
 

@@ -9,6 +9,23 @@ from . import _core
 from ._compile import CompiledFunction as CompiledFunction
 from ._compile import compile as compile
 from ._core import *  # noqa: F403
+from ._custom import CustomOp as CustomOp
+from ._custom import CustomOp1 as CustomOp1
+from ._custom import CustomOp2 as CustomOp2
+from ._custom import CustomOp3 as CustomOp3
+from ._custom import InplaceOp as InplaceOp
+from ._custom import InplaceOp1 as InplaceOp1
+from ._custom import InplaceOp2 as InplaceOp2
+from ._custom import InplaceOp3 as InplaceOp3
+from ._custom import apply_op1 as apply_op1
+from ._custom import apply_op1_no_grad as apply_op1_no_grad
+from ._custom import apply_op2 as apply_op2
+from ._custom import apply_op2_no_grad as apply_op2_no_grad
+from ._custom import apply_op3 as apply_op3
+from ._custom import apply_op3_no_grad as apply_op3_no_grad
+from ._custom import inplace_op1 as inplace_op1
+from ._custom import inplace_op2 as inplace_op2
+from ._custom import inplace_op3 as inplace_op3
 from ._grad import enable_grad as enable_grad
 from ._grad import grad as grad
 from ._grad import no_grad as no_grad

@@ -617,6 +617,14 @@ STAND_IN cuModuleGetFunction(void** function, void* module, const char* name) {
     return kSuccess;
   });
 }
+STAND_IN cuFuncGetAttribute(int* value, int attribute, void* function) {
+  return guarded([&]() -> int {
+    if (!functions.contains(function)) return kInvalidHandle;
+    if (attribute != 0 && attribute != 1) return kInvalidValue;
+    *value = attribute == 0 ? 1024 : 0;
+    return kSuccess;
+  });
+}
 STAND_IN cuFuncSetAttribute(void* function, int attribute, int value) {
   return guarded([&]() -> int {
     if (!functions.contains(function)) return kInvalidHandle;
@@ -628,8 +636,15 @@ STAND_IN cuFuncSetAttribute(void* function, int attribute, int value) {
 STAND_IN cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                         unsigned by, unsigned bz, unsigned shared, void* stream, void** arguments,
                         void** extra) {
-  if (extra != nullptr) return kInvalidValue;
   const unsigned blocks[] = {gx, gy, gz}, threads[] = {bx, by, bz};
+  if (extra != nullptr) {
+    // A list of the arguments' bytes (1), their number (2) and the end (0).
+    const auto is = [&](int i, uintptr_t key) {
+      return extra[i] == reinterpret_cast<void*>(key) && (key == 0 || extra[i + 1] != nullptr);
+    };
+    if (arguments != nullptr || !is(0, 1) || !is(2, 2) || !is(4, 0)) return kInvalidValue;
+    arguments = extra;
+  }
   return launch(function, blocks, threads, shared, stream, arguments);
 }
 STAND_IN cuLaunchKernelEx(const void* config, void* function, void** arguments, void** extra) {

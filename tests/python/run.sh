@@ -47,6 +47,9 @@ emulator=$source/build/emu/lib/libamdhip64.so.6
 if test -e "$emulator"; then
   WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=gfx1100 \
     $python -m pytest -q -p no:cacheprovider "$source/python/tests/test_devices.py"
+  WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=gfx1100 WICK_EMU_CHECK=all WICK_TEST_DEVICES=hip:0 \
+    WICK_KERNEL_CACHE=$build/python-kernels \
+    $python -m pytest -q -p no:cacheprovider "$source/python/tests/test_custom.py"
 fi
 
 cp "$source"/examples/python/*.py .
@@ -56,10 +59,11 @@ $writer .
 mv tiny-q8_0.gguf model.gguf
 # WICK_TEST_MODEL names a real model, which then generates a few words.
 $python quick_start.py ${WICK_TEST_MODEL:+"$WICK_TEST_MODEL"}
+$python custom_ops.py
 $python two_spirals.py --picture spirals.svg
 test -s spirals.svg
 grep -q "<polyline" spirals.svg
 # Runs the Python code in the documentation.
-$python "$source/tests/tools/snippets.py" python "$source/README.md" "$source/docs/python.md" >snippets.py
+$python "$source/tests/tools/snippets.py" python "$source/README.md" "$source/docs/python.md" "$source/docs/custom-ops.md" >snippets.py
 $python snippets.py
 $python "$source/bench/python_overhead.py" --import-only --check

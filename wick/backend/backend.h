@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "wick/backend/custom_kernel.h"
 #include "wick/backend/view.h"
 #include "wick/base/device.h"
 #include "wick/base/export.h"
@@ -350,6 +351,17 @@ class WICK_API Backend {
   /// full. A GPU reports these at the next synchronisation and leaves the sequence's state
   /// unchanged.
   virtual void sample(const SampleState& state, const ConstView& logits) = 0;
+
+  // Kernels of custom ops.
+  /// The stream of the calling thread's work, as the driver's handle: while the thread captures a
+  /// graph, the stream of the capture. Null on the CPU. Makes the device the thread's current one.
+  virtual void* work_stream() = 0;
+  /// The limits that launch() checks. Errors: the device is the CPU.
+  virtual LaunchLimits launch_limits() = 0;
+  /// Compiles or loads a user's kernel, unless that has been done, and launches it on
+  /// work_stream(). Errors: the device is the CPU, has no run-time compiler, or doesn't take the
+  /// code; the text doesn't compile; those of check_grid.
+  virtual void launch(const KernelLaunch& launch) = 0;
 };
 
 /// Returns the backend of a device. Errors: the device doesn't exist, or wick has no kernels for

@@ -148,6 +148,7 @@ void Executable::Frame::add_step(const Node& node) {
   step.call.called_as = node.called_as;
   step.call.part = node.part;
   step.call.weight = node.weight.get();
+  if (node.custom != nullptr) step.call.custom = &node.custom;
   if (node.experts != nullptr) step.call.experts = *node.experts;
   for (const Value& value : node.inputs) step.operands.push_back(tensor_for(value));
   step.call.inputs = Operands(step.operands);

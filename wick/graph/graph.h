@@ -32,6 +32,7 @@ struct Node {
   const char* called_as = nullptr;
   std::shared_ptr<const Weight> weight;                ///< the weight of linear
   std::shared_ptr<const std::vector<Weight>> experts;  ///< the weights of grouped_linear
+  std::shared_ptr<const CustomBody> custom;            ///< the op of a custom call
   std::vector<Value> inputs;
   std::vector<Value> outputs;
   /// The node writes to a storage that another node or the caller made.

@@ -38,6 +38,7 @@ class Recorder final : public CallRecorder {
               .experts = call.experts.empty() ? nullptr
                                               : std::make_shared<const std::vector<Weight>>(
                                                     call.experts.begin(), call.experts.end()),
+              .custom = call.custom != nullptr ? *call.custom : nullptr,
               .inputs = {},
               .outputs = {},
               .writes = writes};

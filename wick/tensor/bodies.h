@@ -28,6 +28,8 @@ extern const OpBody attention;
 // spatial_ops.cpp
 extern const OpBody conv2d, conv2d_weight, conv_transpose2d, pool2d, pool2d_grad, upsample2d,
     upsample2d_grad;
+// custom.cpp
+extern const OpBody custom;
 // norm_ops.cpp
 extern const OpBody softmax, rms_norm, layer_norm, group_norm, batch_norm;
 

@@ -165,15 +165,14 @@ std::shared_ptr<Storage> result_storage(Device device, size_t bytes) {
 }
 
 const OpBody& body_of(Op op, Part part) {
+  if (part == Part::result) return *kBodies[static_cast<size_t>(op)];
   if (part == Part::weight_gradient) return bodies::conv2d_weight;
   if (part == Part::cached) return bodies::cached_attention;
   if (part == Part::paged) return bodies::attention_of_pages;
   if (part == Part::grouped) return bodies::grouped_linear;
-  if (part == Part::input_gradient) {
-    const bool pool = op == Op::max_pool2d || op == Op::avg_pool2d;
-    return pool ? bodies::pool2d_grad : bodies::upsample2d_grad;
-  }
-  return *kBodies[static_cast<size_t>(op)];
+  if (part == Part::custom || part == Part::custom_in_place) return bodies::custom;
+  const bool pool = op == Op::max_pool2d || op == Op::avg_pool2d;  // Part::input_gradient
+  return pool ? bodies::pool2d_grad : bodies::upsample2d_grad;
 }
 
 // apply() constructs its single result in place: a small op takes some hundred nanoseconds, and

@@ -17,6 +17,8 @@
 
 namespace wick {
 
+class CustomBody;
+
 /// The operand tensors of a call, by reference. An undefined tensor stands for an omitted optional
 /// operand.
 class Operands {
@@ -67,6 +69,11 @@ enum class Part : uint8_t {
   paged,
   /// linear with a weight chosen for each row: grouped_linear. Operands: x and ids.
   grouped,
+  /// The result of a custom op: OpCall::custom. The op is `copy`, which the result has nothing to
+  /// do with.
+  custom,
+  /// A custom op that writes to its first operand.
+  custom_in_place,
 };
 
 /// A call of an op. It refers to its operands, which must outlive it; a recorded call (tape::Node)
@@ -77,8 +84,9 @@ struct OpCall {
   Attributes attributes = {};
   const char* called_as = nullptr;  ///< name in error messages, if it differs from the row's name
   Part part = Part::result;
-  const Weight* weight = nullptr;        ///< the weight of linear
-  std::span<const Weight> experts = {};  ///< the weights of grouped_linear
+  const Weight* weight = nullptr;                             ///< the weight of linear
+  std::span<const Weight> experts = {};                       ///< the weights of grouped_linear
+  const std::shared_ptr<const CustomBody>* custom = nullptr;  ///< the custom op
 
   const Tensor& x(size_t i = 0) const { return inputs[i]; }
   template <class T>
@@ -93,8 +101,8 @@ Tensor apply(const OpCall& call);
 /// Runs a call of an op with two results.
 std::array<Tensor, 2> apply_pair(const OpCall& call);
 /// Runs a call that writes to the existing tensor `out`, which has the result's shape and dtype:
-/// fill, iota, copy, cast, store_in_pages and the random ops. The caller has checked the call. The
-/// call isn't recorded for gradients.
+/// fill, iota, copy, cast, store_in_pages, the random ops and custom ops in place. The caller has
+/// checked the call. The call isn't recorded for gradients.
 void apply_into(const OpCall& call, const Tensor& out);
 
 /// Receives the calls of a thread instead of the backends while a function is traced.

@@ -140,14 +140,17 @@ constexpr auto kByOp = [] {
 const OpRule& rule_of(Op op, Part part) {
   static constexpr OpRule kNone, kConvWeight{conv2d_weight_rule}, kMaxPool{max_pool2d_grad_rule},
       kAvgPool{avg_pool2d_grad_rule}, kNearest{upsample_nearest2d_grad_rule},
-      kBilinear{upsample_bilinear2d_grad_rule};
+      kBilinear{upsample_bilinear2d_grad_rule}, kCustom{custom_rule, Keeps::result};
   switch (part) {
     case Part::result:
       return kByOp[static_cast<size_t>(op)];
     case Part::cached:
     case Part::paged:
     case Part::grouped:
+    case Part::custom_in_place:
       return kNone;
+    case Part::custom:
+      return kCustom;
     case Part::weight_gradient:
       return kConvWeight;
     case Part::input_gradient:

@@ -30,6 +30,9 @@ RuleFunction avg_pool2d_rule, conv2d_rule, conv_transpose2d_rule, max_pool2d_rul
 RuleFunction avg_pool2d_grad_rule, conv2d_weight_rule, max_pool2d_grad_rule,
     upsample_bilinear2d_grad_rule, upsample_nearest2d_grad_rule;
 
+// custom.cpp
+RuleFunction custom_rule;
+
 /// The gradient of a reduction's result, reshaped so that the reduced dims have size 1.
 Tensor kept_grad(const Vjp& v);
 

@@ -8,6 +8,7 @@
 
 #include "wick/base/error.h"
 #include "wick/tensor/autograd.h"
+#include "wick/tensor/custom.h"
 #include "wick/tensor/ops.h"
 
 namespace wick {
@@ -89,6 +90,10 @@ void record(std::span<Tensor> results, const OpCall& call) {
   const OpRule& rule = rule_of(call.op, call.part);
   if (rule.rule == nullptr) refuse(call.name(), call.x(), "its row in ops.def has no rule");
   auto node = make_node(name(call.op), rule.rule, call.attributes);
+  if (call.custom != nullptr) {
+    node->custom = *call.custom;
+    node->name = node->custom->name();
+  }
   for (size_t i = 0; i < call.inputs.size(); ++i) node->inputs.push_back(call.x(i));
   if (call.weight != nullptr) {
     node->weight = std::make_shared<const Weight>(*call.weight);

@@ -33,7 +33,8 @@ struct Node {
   /// their nodes, because a tensor that holds this node would keep it alive.
   std::array<Tensor, OpBody::kMostResults> results;
   Attributes attributes;
-  std::shared_ptr<const Weight> weight;  ///< the weight of linear
+  std::shared_ptr<const Weight> weight;      ///< the weight of linear
+  std::shared_ptr<const CustomBody> custom;  ///< the op of a custom call
   uint64_t number = 0;  ///< larger than the numbers of the inputs' nodes; 0 for leaves
   uint64_t writes = 0;  ///< writes to the inputs' and results' storages when recorded
 
@@ -69,6 +70,7 @@ class Vjp {
     return *std::get_if<T>(&node_->attributes);
   }
   const Weight& weight() const { return *node_->weight; }
+  const CustomBody& custom() const { return *node_->custom; }
   /// Whether the gradient of input i is needed.
   bool wants(size_t i) const;
   /// Sets the gradient of input i; sums it over the dims that the call broadcast.

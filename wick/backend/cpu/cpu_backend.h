@@ -33,6 +33,9 @@ class CpuBackend final : public Backend {
   void synchronize() override {}
   void quiesce() noexcept override {}
   void* native_stream() override { return nullptr; }
+  void* work_stream() override { return nullptr; }
+  LaunchLimits launch_limits() override;
+  void launch(const KernelLaunch& launch) override;
   std::unique_ptr<DeviceGraph> record(const std::function<void()>& work) override;
   MemoryInfo memory_info() const override;
   size_t free_memory() const override;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "wick/backend/backend.h"
+#include "wick/backend/gpu/custom/user_modules.h"
 #include "wick/backend/gpu/driver/gpu.h"
 
 namespace wick::gpu {
@@ -128,8 +129,16 @@ class GpuBackend final : public Backend {
                         const CachedAttention& where) override;
   void sample(const SampleState& state, const ConstView& logits) override;
 
+  // custom/custom_launch.cpp
+  void* work_stream() override;
+  LaunchLimits launch_limits() override;
+  void launch(const KernelLaunch& launch) override;
+  /// The modules of users' kernels that are loaded.
+  UserModules& user_modules() { return user_modules_; }
+
  private:
   Gpu gpu_;
+  UserModules user_modules_{gpu_};
 };
 
 /// The backend of a GPU. The first call makes it. Errors: no such device, no kernels for it.

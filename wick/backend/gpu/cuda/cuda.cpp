@@ -44,6 +44,7 @@ constexpr ApiNames kNames = {
     .module_load = "cuModuleLoadData",
     .module_unload = "cuModuleUnload",
     .module_function = "cuModuleGetFunction",
+    .function_attribute = "cuFuncGetAttribute",
     .launch = "cuLaunchKernel",
     .capture_begin = "cuStreamBeginCapture_v2",
     .capture_end = "cuStreamEndCapture",
@@ -64,6 +65,8 @@ struct Extra {
   int (*error_name)(int code, const char** name);
   int (*error_string)(int code, const char** text);
   int (*function_set_attribute)(void* function, int attribute, int value);
+  // Drivers from 12.4 on have it; null with others.
+  int (*parameter_info)(void* function, size_t index, size_t* offset, size_t* bytes);
   int (*launch_extended)(const void* config, void* function, void** arguments, void** extra);
   // Drivers from 12.0 on have it; null with others.
   int (*encode_copy_map)(void* map, int type, uint32_t rank, const void* data,
@@ -91,6 +94,9 @@ struct LaunchConfig {
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
 enum Attribute : int {
+  kBlockThreads = 1,
+  kBlockX = 2,
+  kGridX = 5,
   kIntegrated = 18,
   kMultiprocessors = 16,
   kMajor = 75,
@@ -127,6 +133,36 @@ class CudaDriver final : public Driver {
     info.integrated = attribute(kIntegrated, device) != 0;
     return info;
   }
+
+  LaunchLimits launch_limits(int device) const override {
+    const int64_t all = INT64_MAX;
+    const auto along = [&](int x, std::array<int64_t, 3> usual) {
+      for (int i = 0; i < 3; ++i) {
+        int64_t& value = usual[static_cast<size_t>(i)];
+        value = limit(x + i, device, value);
+      }
+      return usual;
+    };
+    return {.block_threads = limit(kBlockThreads, device, 1024),
+            .threads = along(kBlockX, {1024, 1024, 64}),
+            .blocks = along(kGridX, {INT32_MAX, 65535, 65535}),
+            .in_grid = {all, all, all},
+            .shared_bytes = limit(kSharedOptin, device, 48 << 10),
+            .warp = 32,
+            .multiprocessors = attribute(kMultiprocessors, device)};
+  }
+  int64_t argument_bytes(void* function) const override {
+    if (extra_.parameter_info == nullptr) return -1;
+    constexpr size_t kMostParameters = 4096;
+    int64_t all = 0;
+    for (size_t i = 0; i < kMostParameters; ++i) {
+      size_t offset = 0, bytes = 0;
+      if (extra_.parameter_info(function, i, &offset, &bytes) != 0) break;  // there is none
+      all = static_cast<int64_t>(offset + bytes);
+    }
+    return all;
+  }
+  void* end_of_launch_parameters() const override { return nullptr; }
 
   std::string text(int code) const override {
     const char *name = nullptr, *words = nullptr;
@@ -230,6 +266,8 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
   };
   extra.encode_copy_map =
       reinterpret_cast<decltype(extra.encode_copy_map)>(library.symbol("cuTensorMapEncodeTiled"));
+  extra.parameter_info =
+      reinterpret_cast<decltype(extra.parameter_info)>(library.symbol("cuFuncGetParamInfo"));
   return find(extra.context_retain, "cuDevicePrimaryCtxRetain") &&
          find(extra.context_set, "cuCtxSetCurrent") &&
          find(extra.context_reach, "cuCtxEnablePeerAccess") &&

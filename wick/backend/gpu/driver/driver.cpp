@@ -118,6 +118,11 @@ int Driver::attribute(int which, int device) const {
   return value;
 }
 
+int64_t Driver::limit(int which, int device, int64_t otherwise) const {
+  const int value = attribute(which, device);
+  return value > 0 ? value : otherwise;
+}
+
 GpuInfo Driver::basic_info(int device) const {
   GpuInfo info;
   char name[256] = {};

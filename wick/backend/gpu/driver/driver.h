@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wick/backend/custom_kernel.h"
 #include "wick/backend/gpu/kernels/layout/copy_map.h"
 #include "wick/base/device.h"
 
@@ -86,6 +87,12 @@ class Driver {
   /// For example "13.0" or "6.2".
   virtual std::string version() const = 0;
   virtual GpuInfo info(int device) const = 0;
+  /// The limits of launches on a device.
+  virtual LaunchLimits launch_limits(int device) const = 0;
+  /// The bytes of a kernel's arguments, or -1 if the driver doesn't tell.
+  virtual int64_t argument_bytes(void*) const { return -1; }
+  /// The mark at the end of a launch's list of extra parameters.
+  virtual void* end_of_launch_parameters() const = 0;
   /// Makes the device the calling thread's current one. It must precede any driver call that
   /// allocates, copies or launches. Errors: the device can't be used or was lost; this process is a
   /// fork of one that uses it.
@@ -138,6 +145,8 @@ class Driver {
   int attribute(int which, int device) const;
   /// The part of `info` that is the same for all vendors: name and memory.
   GpuInfo basic_info(int device) const;
+  /// An attribute that is positive on every device, or `otherwise` if the driver doesn't know it.
+  int64_t limit(int which, int device, int64_t otherwise) const;
 
  private:
   /// Makes the device the calling thread's current one; returns the vendor's code.

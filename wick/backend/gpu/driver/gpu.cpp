@@ -26,6 +26,7 @@ struct CaptureState {
   const Gpu* gpu = nullptr;
   void* stream = nullptr;
   std::vector<uint32_t>* notes = nullptr;
+  std::vector<std::shared_ptr<const void>>* kept = nullptr;
 };
 thread_local CaptureState capture_state;
 
@@ -277,6 +278,10 @@ void Gpu::check_faults() {
 
 void* Gpu::stream() const { return capture_state.gpu == this ? capture_state.stream : stream_; }
 
+void Gpu::keep(const std::shared_ptr<const void>& object) const {
+  if (capture_state.gpu == this) capture_state.kept->push_back(object);
+}
+
 void Gpu::refuse_to_capture_copies() const {
   if (!captures()) return;
   throw Error(ErrorKind::runtime, "record", "a copy to or from the host can't be recorded",
@@ -297,7 +302,7 @@ Gpu::Capture::Capture(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
     gpu_.check(code, "starting to record");
   }
   open_ = true;
-  capture_state = {&gpu_, stream_, &notes_};
+  capture_state = {&gpu_, stream_, &notes_, &kept_};
   gpu_.pool.use(arena_);
 }
 

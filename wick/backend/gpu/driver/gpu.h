@@ -115,15 +115,21 @@ class Gpu {
     /// The notes of the captured kernels. The caller keeps them while the graph may run, then calls
     /// forget_notes.
     std::vector<uint32_t> take_notes() { return std::exchange(notes_, {}); }
+    /// What keep() was given. The caller keeps it as long as the graph.
+    std::vector<std::shared_ptr<const void>> take_kept() { return std::exchange(kept_, {}); }
 
    private:
     Gpu& gpu_;
     void* stream_ = nullptr;
     std::shared_ptr<Pool::Arena> arena_;
     std::vector<uint32_t> notes_;
+    std::vector<std::shared_ptr<const void>> kept_;
     std::shared_lock<std::shared_mutex> open_captures_;  ///< no thread waits for a whole device
     bool open_ = false;
   };
+  /// If the calling thread captures this device's work, keeps an object that the captured work uses
+  /// as long as the graph.
+  void keep(const std::shared_ptr<const void>& object) const;
   /// Frees the notes of a graph that isn't replayed any more.
   void forget_notes(const std::vector<uint32_t>& notes) noexcept;
 

@@ -44,6 +44,7 @@ constexpr ApiNames kNames = {
     .module_load = "hipModuleLoadData",
     .module_unload = "hipModuleUnload",
     .module_function = "hipModuleGetFunction",
+    .function_attribute = "hipFuncGetAttribute",
     .launch = "hipModuleLaunchKernel",
     .capture_begin = "hipStreamBeginCapture",
     .capture_end = "hipStreamEndCapture",
@@ -66,7 +67,15 @@ struct Extra {
   int (*old_properties)(void* properties, int device);  // HIP 5
 };
 
-enum Attribute : int { kIntegrated = 16, kMultiprocessors = 63, kSharedPerBlock = 74, kWave = 87 };
+enum Attribute : int {
+  kIntegrated = 16,
+  kBlockX = 26,
+  kGridX = 29,
+  kBlockThreads = 56,
+  kMultiprocessors = 63,
+  kSharedPerBlock = 74,
+  kWave = 87,
+};
 constexpr int kOutOfMemory = 2, kInvalidImage = 200, kNoBinaryForGpu = 209, kReachesAlready = 704;
 /// Uncorrectable errors of memory, kernel faults that make the device unusable, a hang, and unknown
 /// errors.
@@ -93,6 +102,26 @@ class HipDriver final : public Driver {
     info.shared_bytes = attribute(kSharedPerBlock, device);
     info.integrated = attribute(kIntegrated, device) != 0;
     return info;
+  }
+
+  LaunchLimits launch_limits(int device) const override {
+    const auto along = [&](int x, int64_t usual) {
+      return std::array{limit(x, device, usual), limit(x + 1, device, usual),
+                        limit(x + 2, device, usual)};
+    };
+    // Grids are sizes in work-items of 32 bits.
+    const int64_t items = UINT32_MAX;
+    return {.block_threads = limit(kBlockThreads, device, 1024),
+            .threads = along(kBlockX, 1024),
+            .blocks = along(kGridX, INT32_MAX),
+            .in_grid = {items, items, items},
+            .shared_bytes = limit(kSharedPerBlock, device, 64 << 10),
+            .warp = attribute(kWave, device),
+            .multiprocessors = attribute(kMultiprocessors, device)};
+  }
+  void* end_of_launch_parameters() const override {
+    constexpr uintptr_t kEnd = 3;  // HIP_LAUNCH_PARAM_END
+    return reinterpret_cast<void*>(kEnd);
   }
 
   std::string text(int code) const override {

@@ -31,8 +31,13 @@ void check_environment() {
 /// A captured graph of kernels. It keeps the memory that the kernels use.
 class GpuGraph final : public DeviceGraph {
  public:
-  GpuGraph(Gpu& gpu, void* graph, std::shared_ptr<Pool::Arena> arena, std::vector<uint32_t> notes)
-      : gpu_(gpu), graph_(graph), arena_(std::move(arena)), notes_(std::move(notes)) {}
+  GpuGraph(Gpu& gpu, void* graph, std::shared_ptr<Pool::Arena> arena, std::vector<uint32_t> notes,
+           std::vector<std::shared_ptr<const void>> kept)
+      : gpu_(gpu),
+        graph_(graph),
+        arena_(std::move(arena)),
+        notes_(std::move(notes)),
+        kept_(std::move(kept)) {}
   ~GpuGraph() override {
     if (!gpu_.driver.try_enter(gpu_.device.index)) return;
     gpu_.driver.api.stream_synchronize(gpu_.main_stream());  // the graph may be running
@@ -49,6 +54,7 @@ class GpuGraph final : public DeviceGraph {
   void* graph_;
   std::shared_ptr<Pool::Arena> arena_;
   std::vector<uint32_t> notes_;
+  std::vector<std::shared_ptr<const void>> kept_;  ///< modules of captured kernels
 };
 
 class GpuReadback final : public Readback {
@@ -147,7 +153,8 @@ std::unique_ptr<wick::DeviceGraph> GpuBackend::record(const std::function<void()
   Gpu::Capture capture(gpu_);
   work();
   void* const graph = capture.finish();
-  return std::make_unique<GpuGraph>(gpu_, graph, capture.arena(), capture.take_notes());
+  return std::make_unique<GpuGraph>(gpu_, graph, capture.arena(), capture.take_notes(),
+                                    capture.take_kept());
 }
 
 MemoryInfo GpuBackend::memory_info() const { return gpu_.pool.info(); }
