@@ -12,7 +12,7 @@
 namespace wick::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   ModelOptions model;
   std::vector<int64_t> prompts, lengths, sequences;
   std::vector<int> threads;
@@ -100,7 +100,7 @@ struct Test {
   int64_t length, sequences;
 };
 
-Row run_test(Subject& subject, const Options& o, const Test& test, int threads) {
+Row run_test(Subject& subject, const BenchOptions& o, const Test& test, int threads) {
   Row row{fmt::format("{}{}{}{}", test.prompt ? "pp" : "tg", test.length,
                       test.sequences > 1 ? fmt::format("x{}", test.sequences) : "",
                       o.depth > 0 ? fmt::format("@{}", o.depth) : ""),
@@ -126,7 +126,7 @@ Row run_test(Subject& subject, const Options& o, const Test& test, int threads) 
   return row;
 }
 
-int run(Options o) {
+int run_bench(BenchOptions o) {
   if (o.prompts.empty() && o.lengths.empty()) {
     o.prompts = {512};
     o.lengths = {128};
@@ -199,14 +199,14 @@ int run(Options o) {
 }  // namespace
 
 void add_bench(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BenchOptions>();
   CLI::App* command =
       add_command(app, "bench", "Measure prompt and generation speed",
                   "Each -p adds a row ppN (a prompt of N tokens), each -n a row tgN (N tokens "
                   "generated one at\n"
                   "a time from an empty cache; tgNxS: in S conversations at once), for each -t. "
                   "The table shows\nthe median, minimum and maximum of the repetitions.",
-                  [o] { return run(*o); });
+                  [o] { return run_bench(*o); });
   o->model.add_to(*command, false);
   add_number(*command, "-p,--prompt", o->prompts, "Prompt lengths (default 512)")
       ->type_name("N")

@@ -16,7 +16,7 @@
 namespace wick::cli {
 namespace {
 
-struct Options {
+struct ChatOptions {
   ModelOptions model;
   SamplingOptions sampling;
   std::string system;
@@ -52,7 +52,7 @@ void check_format(const serve::Engine& engine) {
 
 class Chat {
  public:
-  explicit Chat(const Options& o)
+  explicit Chat(const ChatOptions& o)
       : options_(o), engine_(o.model.load()), session_(engine_, o.model.session()) {
     o.model.check_context(engine_->model());
     check_format(*engine_);
@@ -112,7 +112,7 @@ class Chat {
     encode_text(engine_->tokenizer(), text, source);
   }
 
-  const Options& options_;
+  const ChatOptions& options_;
   std::shared_ptr<const serve::Engine> engine_;
   serve::Session session_;
   std::vector<text::ChatMessage> messages_;
@@ -174,7 +174,7 @@ int answer_lines(Chat& chat) {
   return kOk;
 }
 
-int run(const Options& o) {
+int run_chat(const ChatOptions& o) {
   o.sampling.check();
   check_token_limit(o.count);
   Chat chat(o);
@@ -184,7 +184,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_chat(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ChatOptions>();
   CLI::App* command = add_command(
       app, "chat", "Talk with a model",
       "Messages are read line by line from the terminal or a pipe; answers stream to stdout.\n"
@@ -194,7 +194,7 @@ void add_chat(CLI::App& app) {
       "chosen by the file's chat template; a warning is printed if the template may render\n"
       "other turns.\n"
       "Example: echo \"Name three rivers.\" | wick chat -m model.gguf",
-      [o] { return run(*o); });
+      [o] { return run_chat(*o); });
   o->model.add_to(*command);
   command->add_option("-s,--system", o->system, "System message (default: the model's own)")
       ->type_name("TEXT");

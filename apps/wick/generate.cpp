@@ -8,7 +8,7 @@
 namespace wick::cli {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   ModelOptions model;
   SamplingOptions sampling;
   TextOptions text;
@@ -45,7 +45,7 @@ struct Measured {
 };
 
 /// Runs the prompt and generates text. `streams`: text is printed to stdout during the run.
-void continue_text(const Options& o, const std::vector<int32_t>& prompt, bool streams,
+void continue_text(const GenerateOptions& o, const std::vector<int32_t>& prompt, bool streams,
                    serve::Session& session, Measured& measured) {
   serve::GenerateOptions options;
   options.max_tokens = o.count;
@@ -66,7 +66,7 @@ void continue_text(const Options& o, const std::vector<int32_t>& prompt, bool st
   }
 }
 
-void report(const Options& o, const Measured& m) {
+void report(const GenerateOptions& o, const Measured& m) {
   const double first_ms = m.first_seconds * 1e3 + m.result.first_token_ms;
   if (o.json) {
     print_json({{"prompt_tokens", m.prompt_tokens},
@@ -90,7 +90,7 @@ void report(const Options& o, const Measured& m) {
                m.generate_tps(), first.c_str(), human_bytes(peak_resident_bytes()).c_str());
 }
 
-int run(const Options& o) {
+int run_generate(const GenerateOptions& o) {
   const double start = now_seconds();
   o.sampling.check();
   check_token_limit(o.count);
@@ -117,12 +117,12 @@ int run(const Options& o) {
 }  // namespace
 
 void add_generate(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<GenerateOptions>();
   CLI::App* command =
       add_command(app, "generate", "Continue a text",
                   "The text streams to stdout; speed and memory use are reported on stderr.\n"
                   "Example: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
-                  [o] { return run(*o); });
+                  [o] { return run_generate(*o); });
   o->model.add_to(*command);
   o->text.add_to(*command, "Text to continue");
   add_number(*command, "-n,--tokens", o->count, "Maximum of generated tokens; -1: no limit")

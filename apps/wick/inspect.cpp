@@ -9,7 +9,7 @@
 namespace wick::cli {
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::string file;
   bool json = false;
 };
@@ -32,7 +32,7 @@ Json value_json(const io::GgufValue& value) {
   return value.as_f64().value_or(0);
 }
 
-int run(const Options& o) {
+int run_inspect(const InspectOptions& o) {
   const auto file = io::Gguf::open(o.file);
   uint64_t parameters = 0;  // unreadable types may claim any size, so the sum wraps
   for (const io::GgufTensor& t : file->tensors()) {
@@ -74,9 +74,9 @@ int run(const Options& o) {
 }  // namespace
 
 void add_inspect(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<InspectOptions>();
   CLI::App* command = add_command(app, "inspect", "Show the metadata and tensors of a model file",
-                                  "Example: wick inspect model.gguf", [o] { return run(*o); });
+                                  "Example: wick inspect model.gguf", [o] { return run_inspect(*o); });
   command->add_option("FILE", o->file, "Model file (GGUF)")->required();
   command->add_flag("--json", o->json, "Print JSON");
 }

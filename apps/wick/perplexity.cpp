@@ -8,13 +8,13 @@
 namespace wick::cli {
 namespace {
 
-struct Options {
+struct PerplexityOptions {
   ModelOptions model;
   std::string file;
   bool json = false;
 };
 
-int run(const Options& o) {
+int run_perplexity(const PerplexityOptions& o) {
   const std::string text = read_text(o.file);
   const auto engine = o.model.load();
   o.model.check_context(engine->model());
@@ -42,13 +42,13 @@ int run(const Options& o) {
 }  // namespace
 
 void add_perplexity(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PerplexityOptions>();
   CLI::App* command =
       add_command(app, "perplexity", "Score a text",
                   "The text is split into chunks of --ctx tokens, which run independently from an "
                   "empty cache.\nEvery token except a chunk's first is scored by its negative "
                   "log-likelihood (natural logarithm).",
-                  [o] { return run(*o); });
+                  [o] { return run_perplexity(*o); });
   o->model.add_to(*command);
   command->add_option("-f,--file", o->file, "Text file (-: stdin)")->required()->type_name("TEXT");
   command->add_flag("--json", o->json, "Print JSON with every token's score");

@@ -15,7 +15,7 @@
 namespace wick::cli {
 namespace {
 
-struct Options {
+struct QuantizeOptions {
   std::string in, out, type;
   std::optional<int> threads;
   bool json = false, verbose = false;
@@ -59,7 +59,7 @@ DType parse_type(const std::string& text) {
           mix ? fmt::format(" (of llama.cpp's K-quants only {})", names(kKTypes, "and")) : ""));
 }
 
-io::QuantizeResult convert(const Options& o, DType type) {
+io::QuantizeResult convert(const QuantizeOptions& o, DType type) {
   Progress progress("quantizing");
   return io::quantize_gguf(o.in, o.out, type, [&](const io::QuantizeProgress& p) {
     progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
@@ -76,7 +76,7 @@ void warn_requantized(const io::QuantizeResult& result) {
   }
 }
 
-void report(const Options& o, const io::QuantizeResult& result) {
+void report(const QuantizeOptions& o, const io::QuantizeResult& result) {
   if (o.verbose) {
     for (const std::string& note : result.notes) print(note + "\n");
   } else {
@@ -115,7 +115,7 @@ void report_json(const io::QuantizeResult& result) {
               {"bytes_out", result.bytes_out}});
 }
 
-int run(const Options& o) {
+int run_quantize(const QuantizeOptions& o) {
   const DType type = parse_type(o.type);
   if (o.threads) cpu::set_threads(*o.threads);
   io::QuantizeResult result;
@@ -139,7 +139,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_quantize(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<QuantizeOptions>();
   CLI::App* command =
       add_command(app, "quantize", "Convert a model's weights to another type",
                   "TYPE is one of " + names(dtypes::kWritten) +
@@ -149,7 +149,7 @@ void add_quantize(CLI::App& app) {
                       "q4_k_m stand for q4_k. OUT appears only when it is complete, with the "
                       "permissions\nof IN, restricted by the umask.\n"
                       "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
-                  [o] { return run(*o); });
+                  [o] { return run_quantize(*o); });
   command->add_option("IN", o->in, "Model file (GGUF)")->required();
   command->add_option("OUT", o->out, "File to write")->required();
   command->add_option("TYPE", o->type, "Weight type")->required();

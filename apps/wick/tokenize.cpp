@@ -7,7 +7,7 @@
 namespace wick::cli {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   std::string model;
   TextOptions text;
   bool no_special = false, json = false;
@@ -31,7 +31,7 @@ class Pieces {
   std::vector<std::string> texts_;
 };
 
-int run(const Options& o) {
+int run_tokenize(const TokenizeOptions& o) {
   std::vector<int32_t> tokens;
   const text::Tokenizer tokenizer = [&] {
     const std::string text = o.text.read();
@@ -57,12 +57,12 @@ int run(const Options& o) {
 }  // namespace
 
 void add_tokenize(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<TokenizeOptions>();
   CLI::App* command =
       add_command(app, "tokenize", "Show the tokens of a text",
                   "Reads the whole text into memory and needs four more bytes per token.\n"
                   "Example: wick tokenize -m model.gguf -p \"Hello world\"",
-                  [o] { return run(*o); });
+                  [o] { return run_tokenize(*o); });
   command->add_option("-m,--model", o->model, "Model file (GGUF)")->required()->type_name("FILE");
   o->text.add_to(*command, "Text");
   command->add_flag("--no-special", o->no_special,

@@ -4,6 +4,7 @@
 // library's conversions.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/powers.h"
 #include "wick/base/dtype.h"
 #include "wick/base/layout.h"
 
@@ -37,10 +39,15 @@ inline FloatFormat format_of(DType dtype) {
   }
 }
 
+/// Returns x * 2^exponent, if it is a number of double.
+inline double scaled(double x, int exponent) {
+  return static_cast<double>(x * power_of_two(exponent));
+}
+
 inline double ulp(DType dtype, double x) {
   const FloatFormat format = format_of(dtype);
-  const int exponent = x == 0 ? format.min_exponent : std::max(std::ilogb(x), format.min_exponent);
-  return std::ldexp(1.0, exponent - format.mantissa_bits);
+  const int exponent = x == 0 ? format.min_exponent : std::max(exponent_of(x), format.min_exponent);
+  return scaled(1, exponent - format.mantissa_bits);
 }
 
 /// Rounds to a float dtype's grid, ties to even, without an upper limit.
@@ -56,8 +63,8 @@ inline uint64_t encode(DType dtype, double x) {
   const int size = info(dtype).block_bytes * 8;
   const uint64_t sign = std::signbit(x) ? uint64_t{1} << (size - 1) : 0;
   if (x == 0) return sign;
-  const int exponent = std::ilogb(x);
-  const double mantissa = std::ldexp(std::fabs(x), format.mantissa_bits - exponent);
+  const int exponent = exponent_of(x);
+  const double mantissa = scaled(std::fabs(x), format.mantissa_bits - exponent);
   const auto fraction =
       static_cast<uint64_t>(mantissa) & ((uint64_t{1} << format.mantissa_bits) - 1);
   return sign | static_cast<uint64_t>(exponent + format.exponent_bias) << format.mantissa_bits |
@@ -79,9 +86,9 @@ inline double decode(DType dtype, uint64_t bits) {
     return fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
                          : sign * std::numeric_limits<double>::infinity();
   }
-  if (exponent == 0) return sign * std::ldexp(value, format.min_exponent - format.mantissa_bits);
-  const double mantissa = value + std::ldexp(1.0, format.mantissa_bits);
-  return sign * std::ldexp(mantissa, exponent - format.exponent_bias - format.mantissa_bits);
+  if (exponent == 0) return sign * scaled(value, format.min_exponent - format.mantissa_bits);
+  const double mantissa = value + scaled(1, format.mantissa_bits);
+  return sign * scaled(mantissa, exponent - format.exponent_bias - format.mantissa_bits);
 }
 
 /// Returns a stateless random 64-bit number.
@@ -97,7 +104,16 @@ inline uint64_t random_bits(DType dtype, uint64_t seed) {
   const uint64_t r = mix(seed);
   if (is_integer(dtype)) return r;
   const double size = 0.0625 + 0.9375 * static_cast<double>(r >> 12) * 0x1p-52;
-  return encode(dtype, std::min(round_to(dtype, (r & 1) != 0 ? -size : size), 1.0));
+  // The number is normal in every dtype, so rounding it to the nearest, ties to even, drops bits of
+  // its mantissa.
+  const FloatFormat format = format_of(dtype);
+  const int dropped = 52 - format.mantissa_bits;
+  uint64_t bits = std::bit_cast<uint64_t>(size);
+  if (dropped > 0) bits += (uint64_t{1} << (dropped - 1)) - 1 + (bits >> dropped & 1);
+  bits >>= dropped;
+  const uint64_t sign = (r & 1) << (info(dtype).block_bytes * 8 - 1);
+  return sign |
+         (bits - (static_cast<uint64_t>(1023 - format.exponent_bias) << format.mantissa_bits));
 }
 
 inline uint64_t read_bits(DType dtype, const void* data, int64_t index) {

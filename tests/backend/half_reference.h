@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "tests/powers.h"
+
 // Reference for 16-bit floats, written from their definition.
 
 namespace wick::reference {
@@ -21,21 +23,22 @@ inline double decode_half(uint16_t bits, int mantissa) {
     return fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
                          : sign * std::numeric_limits<double>::infinity();
   }
-  const double significand =
-      exponent == 0 ? std::ldexp(fraction, -mantissa) : 1.0 + std::ldexp(fraction, -mantissa);
-  return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - bias);
+  const long double part = fraction * test::power_of_two(-mantissa);
+  const long double significand = exponent == 0 ? part : 1 + part;
+  return sign * static_cast<double>(significand *
+                                    test::power_of_two((exponent == 0 ? 1 : exponent) - bias));
 }
 
 /// Returns the nearest value of such a type, ties to even, as a float.
 inline float round_to_half(float x, int mantissa) {
   if (!std::isfinite(x) || x == 0.0f) return x;
   const int bias = (1 << (14 - mantissa)) - 1;
-  const int exponent = std::max(std::ilogb(x), 1 - bias);
-  const double y = std::ldexp(
-      std::nearbyint(std::ldexp(static_cast<double>(x), mantissa - exponent)), exponent - mantissa);
-  const double largest = std::ldexp(2.0 - std::ldexp(1.0, -mantissa), bias);
-  if (std::fabs(y) > largest) return std::copysign(std::numeric_limits<float>::infinity(), x);
-  return static_cast<float>(y);
+  const int exponent = std::max(test::exponent_of(double{x}), 1 - bias);
+  const long double units = std::fabs(x) * test::power_of_two(mantissa - exponent);
+  const long double y = test::to_nearest_integer(units) * test::power_of_two(exponent - mantissa);
+  const long double largest = (2 - test::power_of_two(-mantissa)) * test::power_of_two(bias);
+  return std::copysign(y > largest ? std::numeric_limits<float>::infinity() : static_cast<float>(y),
+                       x);
 }
 
 inline uint16_t read_u16(const uint8_t* p) { return static_cast<uint16_t>(p[0] | p[1] << 8); }

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <tuple>
 
 #include "tests/backend/float_reference.h"
 #include "tests/backend/machine.h"
@@ -88,6 +90,42 @@ std::unique_ptr<PreparedWeight> prepare(const Machine& machine, std::vector<Buff
   return machine.backend->prepare(views, false);
 }
 
+/// Returns the true outputs [rows, n] of a case, which are the same for every layout and machine.
+/// With `shared`, all rows of x are row 0.
+const std::vector<Truth>& truths(DType weight_dtype, DType dtype, bool shared, int64_t rows,
+                                 int64_t n, int64_t k) {
+  static std::map<std::tuple<DType, DType, bool, int64_t, int64_t, int64_t>, std::vector<Truth>>
+      all;
+  const auto [entry, added] = all.try_emplace({weight_dtype, dtype, shared, rows, n, k});
+  std::vector<Truth>& truth = entry->second;
+  if (!added) return truth;
+  // With bf16 weights, activations are rounded to bf16.
+  std::vector<double> xs(static_cast<size_t>(rows * k)), ws(static_cast<size_t>(n * k));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t p = 0; p < k; ++p) {
+      const double v = value(dtype, 0, shared ? 0 : r, p);
+      xs[static_cast<size_t>(r * k + p)] =
+          weight_dtype == DType::bf16 ? test::round_to(DType::bf16, v) : v;
+    }
+  }
+  for (int64_t i = 0; i < n * k; ++i) {
+    ws[static_cast<size_t>(i)] = value(weight_dtype, 1, i / k, i % k);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < n; ++i) {
+      double sum = 0, magnitude = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        const double product =
+            xs[static_cast<size_t>(r * k + p)] * ws[static_cast<size_t>(i * k + p)];
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+      truth.push_back({sum, magnitude});
+    }
+  }
+  return truth;
+}
+
 void run_case(DType weight_dtype, DType dtype, Form form, const Machine& machine, int64_t rows,
               int64_t n, int64_t k) {
   std::vector<Buffer> parts;
@@ -123,32 +161,14 @@ void run_case(DType weight_dtype, DType dtype, Form form, const Machine& machine
                           *weight, {});
   out_there.fetch();
 
-  // With bf16 weights, activations are rounded to bf16.
-  std::vector<double> xs(static_cast<size_t>(rows * k)), ws(static_cast<size_t>(n * k));
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t p = 0; p < k; ++p) {
-      const double v = value(dtype, 0, shared ? 0 : r, p);
-      xs[static_cast<size_t>(r * k + p)] =
-          weight_dtype == DType::bf16 ? test::round_to(DType::bf16, v) : v;
-    }
-  }
-  for (int64_t i = 0; i < n * k; ++i) {
-    ws[static_cast<size_t>(i)] = value(weight_dtype, 1, i / k, i % k);
-  }
+  const std::vector<Truth>& truth = truths(weight_dtype, dtype, shared, rows, n, k);
   std::vector<bool> written(static_cast<size_t>(out.storage_elems()));
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = 0; i < n; ++i) {
-      double sum = 0, magnitude = 0;
-      for (int64_t p = 0; p < k; ++p) {
-        const double product =
-            xs[static_cast<size_t>(r * k + p)] * ws[static_cast<size_t>(i * k + p)];
-        sum += product;
-        magnitude += std::fabs(product);
-      }
       const int64_t at = index_of(out.layout, r, i);
       written[static_cast<size_t>(at)] = true;
       const double got = test::decode(dtype, out.get(at));
-      ASSERT_EQ(test::outside_bound(dtype, got, {sum, magnitude}, k), "")
+      ASSERT_EQ(test::outside_bound(dtype, got, truth[static_cast<size_t>(r * n + i)], k), "")
           << "row " << r << " output " << i;
     }
   }

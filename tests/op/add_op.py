@@ -1,17 +1,13 @@
-#!/usr/bin/env python3
 """Adds an op to copies of the sources, following docs/adding-an-op.md: softsign, in three places, and its
-reference in the parity suite. The build of tests/op compiles the code that uses these copies and tests it.
+reference in the parity suite. add_reduction.py uses this module to add it and a reduction."""
 
-Usage: add_op.py SOURCE_FOLDER OVERLAY_FOLDER"""
-
-import pathlib
 import sys
 
 # (file, the line after which the text is added, the text). The row is added last, so that object
 # files of the unchanged tree can be linked, whose tables are shorter.
 PLACES = [
     ("wick/op/ops.def",
-     'WICK_OP(attention, ',
+     'WICK_OP(store_in_pages, ',
      'WICK_UNARY(softsign, Floats, exact, rule, "x / (1 + |x|)")\n'),
     ("wick/math/arithmetic.h",
      "/// x·by, rounded, plus a number, rounded.",
@@ -48,11 +44,3 @@ def add(places, source, overlay):
         path = overlay / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(lines), encoding="utf-8")
-
-
-def main():
-    add(PLACES, *(pathlib.Path(p) for p in sys.argv[1:]))
-
-
-if __name__ == "__main__":
-    main()

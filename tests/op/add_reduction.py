@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Adds a reduction to copies of the sources, following docs/adding-an-op.md: sum_of_squares, with kernels for CPUs and
-GPUs, and its reference in the parity suite. The build of tests/op compiles the code that uses these copies and tests
-it.
+"""Adds two ops to copies of the sources, following docs/adding-an-op.md: softsign as in add_op.py, and the reduction
+sum_of_squares, with kernels for CPUs and GPUs. Also adds their references in the parity suite. The build of tests/op
+compiles the code that uses these copies and tests it.
 
 Usage: add_reduction.py SOURCE_FOLDER OVERLAY_FOLDER"""
 
@@ -51,7 +51,7 @@ def main():
     files = {place[0] for place in PLACES}
     if len(files) > MOST_FILES:
         sys.exit(f"a reduction takes {len(files)} files: {' '.join(sorted(files))}")
-    add_op.add(PLACES + REFERENCES, *(pathlib.Path(p) for p in sys.argv[1:]))
+    add_op.add(add_op.PLACES + PLACES + REFERENCES, *(pathlib.Path(p) for p in sys.argv[1:]))
 
 
 if __name__ == "__main__":

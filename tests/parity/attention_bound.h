@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tests/powers.h"
 #include "wick/backend/backend.h"
 
 namespace wick::parity {
@@ -24,8 +25,8 @@ struct AttentionCase {
 inline double ulp_of(DType dtype, double x) {
   const int digits = dtype == DType::f32 ? 24 : dtype == DType::f16 ? 11 : 8;
   const int least = dtype == DType::f16 ? -14 : -126;  // exponent of the smallest normal number
-  const int exponent = x == 0 ? least : std::max(std::ilogb(x), least);
-  return std::ldexp(1.0, exponent - digits + 1);
+  const int exponent = x == 0 ? least : std::max(test::exponent_of(x), least);
+  return static_cast<double>(test::power_of_two(exponent - digits + 1));
 }
 
 /// The exact values and their tolerances, row by row, for the data that `attention` receives.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/powers.h"
 #include "wick/base/dtype.h"
 
 namespace wick::parity {
@@ -55,10 +56,10 @@ inline long double decode(DType dtype, uint64_t bits) {
     } else if (top && !ieee && (bits & 0x7f) == 0x7f) {
       magnitude = std::numeric_limits<long double>::quiet_NaN();
     } else if (exponent == 0) {
-      magnitude = std::ldexp(fraction, 1 - bias - fraction_bits);
+      magnitude = fraction * test::power_of_two(1 - bias - fraction_bits);
     } else {
-      magnitude =
-          std::ldexp(fraction + std::ldexp(1.0L, fraction_bits), exponent - bias - fraction_bits);
+      magnitude = (fraction + test::power_of_two(fraction_bits)) *
+                  test::power_of_two(exponent - bias - fraction_bits);
     }
     return negative ? -magnitude : magnitude;
   };
@@ -104,29 +105,34 @@ inline int64_t decode_int(DType dtype, uint64_t bits) {
   }
 }
 
-/// Returns the distance between adjacent numbers of the format in the binade of x.
-inline long double ulp(DType dtype, long double x) {
-  const FloatFormat f = format_of(dtype);
+/// Returns the exponent of the distance between adjacent numbers of the format in the binade of x.
+inline int ulp_exponent(const FloatFormat& f, long double x) {
   const long double magnitude = std::fabs(x);
   int exponent = f.min_exponent;
   if (magnitude >= f.max) {
-    exponent = std::ilogb(f.max);
+    exponent = test::exponent_of(f.max);
   } else if (magnitude > 0) {
-    exponent = std::max(std::ilogb(magnitude), f.min_exponent);
+    exponent = std::max(test::exponent_of(magnitude), f.min_exponent);
   }
-  return std::ldexp(1.0L, exponent - f.precision + 1);
+  return exponent - f.precision + 1;
+}
+
+/// Returns the distance between adjacent numbers of the format in the binade of x.
+inline long double ulp(DType dtype, long double x) {
+  return test::power_of_two(ulp_exponent(format_of(dtype), x));
 }
 
 /// Returns x rounded to the nearest number of the format, ties to even.
 inline long double round_to(DType dtype, long double x) {
   const FloatFormat f = format_of(dtype);
   if (std::isnan(x) || x == 0) return x;
-  const long double step = ulp(dtype, x);
-  long double y = std::isinf(x) ? x : std::nearbyint(x / step) * step;
-  if (std::fabs(y) > f.max) {
-    y = std::copysign(f.has_infinity ? std::numeric_limits<long double>::infinity() : f.max, x);
+  const int step = ulp_exponent(f, x);
+  long double y = std::fabs(x);
+  if (!std::isinf(y)) {
+    y = test::to_nearest_integer(y * test::power_of_two(-step)) * test::power_of_two(step);
   }
-  return y == 0 ? std::copysign(0.0L, x) : y;
+  if (y > f.max) y = f.has_infinity ? std::numeric_limits<long double>::infinity() : f.max;
+  return std::copysign(y, x);
 }
 
 /// Returns the bits of the float dtype's number to which x rounds. NaN becomes some NaN.
@@ -140,8 +146,8 @@ inline uint64_t encode(DType dtype, long double x) {
   const long double y = std::fabs(round_to(dtype, x));
   if (std::isinf(y)) return sign | (all >> fraction_bits << fraction_bits);
   if (y == 0) return sign;
-  const int exponent = std::max(std::ilogb(y), f.min_exponent);
-  const auto significand = static_cast<uint64_t>(std::ldexp(y, fraction_bits - exponent));
+  const int exponent = std::max(test::exponent_of(y), f.min_exponent);
+  const auto significand = static_cast<uint64_t>(y * test::power_of_two(fraction_bits - exponent));
   // The hidden bit of a normal number carries into the exponent field; a denormal has no hidden
   // bit.
   const auto field = static_cast<uint64_t>(exponent - f.min_exponent);

@@ -63,7 +63,14 @@ struct Factor {
     exponent = own + power;
   }
   friend Factor combine(const Factor& a, const Factor& b) {
-    return Factor(a.mantissa * b.mantissa, a.exponent + b.exponent);
+    Factor product;
+    product.mantissa = a.mantissa * b.mantissa;
+    product.exponent = a.exponent + b.exponent;
+    if (std::fabs(product.mantissa) < 0.5) {  // 0, or at least 1/4
+      product.mantissa *= 2;
+      --product.exponent;
+    }
+    return product;
   }
   double value() const {
     return std::ldexp(mantissa, static_cast<int>(std::clamp<int64_t>(exponent, -3000, 3000)));
