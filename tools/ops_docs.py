@@ -167,8 +167,7 @@ def read_gradients(root):
 
 
 def read_gpu_methods(root):
-    """Returns how GPUs implement each method of Backend: by a kernel, by kernels of other ops, on the host, or partly
-    on the host, with the names of these ops."""
+    """Returns how GPUs implement each method of Backend: by kernels of its own, or by kernels of other ops."""
     methods = {}
     for path in sorted((root / "wick/backend/gpu").rglob("*.cpp")):
         text = path.read_text(encoding="utf-8")
@@ -176,13 +175,7 @@ def read_gpu_methods(root):
                              r"^[\w:<> ]+GpuBackend::(\w+)\([^{;]*\{(.*?)\}$", text,
                              re.DOTALL | re.MULTILINE):
             name, body = (m.group(1), m.group(2)) if m.group(1) else (m.group(3), m.group(4))
-            before, found, _ = body.partition("OnHost host")
-            if not found:
-                methods[name] = ("steps" if "Steps steps" in body else "kernel", [])
-            elif "return" not in before:
-                methods[name] = ("host", [])
-            else:
-                methods[name] = ("partly", re.findall(r"Op::(\w+)", before))
+            methods[name] = "steps" if "Steps steps" in body else "kernel"
     return methods
 
 
@@ -191,10 +184,7 @@ def on_gpu(row, gpu):
         return "as its ops"
     if row.method not in gpu:
         fail(f"no GpuBackend::{row.method}, for {row.name}")
-    how, ops = gpu[row.method]
-    if how == "partly" and ops:
-        how = "host" if row.name in ops else "kernel"
-    return {"kernel": "kernel", "steps": "steps", "host": "host", "partly": "kernel, in part host"}[how]
+    return gpu[row.method]
 
 
 def wrapped(text):
@@ -271,8 +261,7 @@ of type `wick::Error` with the text `op: what is wrong: operands: rule`.
 **Gradients.** {gradients}
 
 **Devices.** Every op runs on every device. *kernel*: the op has kernels of its own. *steps*: a GPU runs kernels of
-other ops one after another. *host*: for a GPU, the CPU computes the op in host memory. *as its ops*: the op is composed
-of other ops. On the CPU, every op that isn't composed has kernels of its own.
+other ops one after another. *as its ops*: the op is composed of other ops. On the CPU, every op that isn't composed has kernels of its own.
 """
 
 

@@ -7,8 +7,7 @@
 // Case I of a seed is always the same, so `--first I --count 1` repeats it; a wrong result prints
 // that line. --elems: limit of the elements of one operand. --plant N: every Nth result gets one
 // wrong element, which must be found. --verbose: prints each case's row on stderr before it runs.
-// On a GPU, the summary says which rows ran there and which ran on the host; of the latter, one
-// case in 50 runs. Ctrl-C ends the test and prints the summary. Exits with 1 if a result was wrong,
+// Ctrl-C ends the test and prints the summary. Exits with 1 if a result was wrong,
 // and with 2 if the test couldn't run.
 
 #include <fmt/format.h>
@@ -18,12 +17,10 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
-#include <map>
 #include <set>
 
 #include "tests/soak/soak.h"
 #include "wick/backend/backend.h"
-#include "wick/backend/gpu/on_host.h"
 #include "wick/base/error.h"
 #include "wick/tensor/memory.h"
 
@@ -33,7 +30,6 @@ namespace {
 volatile sig_atomic_t interrupted = 0;
 
 constexpr int kMostFailures = 20;
-constexpr int64_t kHostShare = 50;  // one in so many cases of rows that run on the host is executed
 
 struct Options {
   Device device;
@@ -100,11 +96,6 @@ Options parse(int argc, char** argv) {
   return o;
 }
 
-/// How many cases of a row ran.
-struct Ran {
-  int64_t native = 0, host = 0, skipped = 0;
-};
-
 class Soak {
  public:
   explicit Soak(const Options& options) : options_(options), rows_(all_rows()) {
@@ -137,17 +128,11 @@ class Soak {
     // Adjacent seeds give correlated sequences, so the seeds are random.
     Random seeds(options_.seed * 1'000'003 + static_cast<uint64_t>(i));
     const Row& row = rows_[static_cast<size_t>(seeds.next() % rows_.size())];
-    Ran& ran = ran_[row.name];
-    const bool chosen = static_cast<int64_t>(seeds.next() % kHostShare) == 0;
-    if (ran.host > 0 && ran.native == 0 && !chosen && options_.count < 0) {
-      ++ran.skipped;
-      return;
-    }
+    rows_run_.insert(row.name);
     Case c(options_.device, seeds.next(), options_.elems);
     c.what = row.name;
     c.plant = options_.plant > 0 && i % options_.plant == 0 ? 1 : 0;
     if (options_.verbose) fmt::print(stderr, "case {}: {}\n", i, row.name);
-    const int64_t before = gpu::on_host_calls();
     try {
       row.run(c);
       c.check_operands();
@@ -157,7 +142,6 @@ class Soak {
       planted_ += c.plant == 2 ? 1 : 0;
     }
     ++cases_;
-    (gpu::on_host_calls() > before ? ran.host : ran.native) += 1;
   }
 
   static std::string said(const Case& c, const std::exception& error) {
@@ -175,28 +159,18 @@ class Soak {
   }
 
   void summary(int64_t end, double seconds) const {
-    std::string host;
-    int64_t native_rows = 0;
-    for (const auto& [name, ran] : ran_) {
-      if (ran.native > 0) ++native_rows;
-      if (ran.host > 0) host += " " + name;
-    }
     fmt::print(
         "{}: cases {} to {} of seed {}, {} run in {:.0f} s ({:.0f} a minute), {} of {} rows, {} "
         "wrong{}{}\n",
         options_.device.str(), options_.first, end - 1, options_.seed, cases_, seconds,
-        static_cast<double>(cases_) * 60 / std::max(seconds, 0.001), ran_.size(), rows_.size(),
+        static_cast<double>(cases_) * 60 / std::max(seconds, 0.001), rows_run_.size(), rows_.size(),
         failures_, options_.plant > 0 ? fmt::format(", {} planted errors found", planted_) : "",
         interrupted != 0 ? " (interrupted)" : "");
-    if (options_.device.kind != DeviceKind::cpu) {
-      fmt::print("{} rows ran on the device; by way of the host:{}\n", native_rows,
-                 host.empty() ? " none" : host);
-    }
   }
 
   const Options options_;
   std::vector<Row> rows_;
-  std::map<std::string, Ran> ran_;
+  std::set<std::string> rows_run_;
   int64_t cases_ = 0, failures_ = 0, planted_ = 0;
 };
 

@@ -67,9 +67,9 @@ PoolSize size_of(const Gpu& gpu, const PoolWindows& windows, const View& out, DT
   }
   // A thread block of its own for each window pays if the windows are too few to fill the device
   // with threads, or so far apart that neighbouring threads would read different cache lines.
-  constexpr int64_t kLong = 64, kLine = 128;
+  constexpr int64_t kLong = 64, kTileLine = 128;
   const bool few = out.layout.elems() < 256 * int64_t{gpu.info.multiprocessors};
-  const bool distant = windows.stride[1] * info(dtype).block_bytes >= kLine && columns >= kLong;
+  const bool distant = windows.stride[1] * info(dtype).block_bytes >= kTileLine && columns >= kLong;
   const bool is_long = rows >= kLong || columns >= kLong || rows * columns >= kLong;
   return is_long && (few || distant) ? PoolSize::block : PoolSize::any;
 }
