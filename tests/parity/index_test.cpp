@@ -20,6 +20,9 @@ bool is_padding(DType id_type, uint64_t id) {
   return (id_type == DType::u8 && id == 0xff) || (id_type == DType::u32 && id == 0xffffffff);
 }
 
+/// How ids follow each other along the dim. Skewed: most of them are equal.
+enum class Order { random, equal, ascending, descending, skewed };
+
 /// The tensor that ids index has `size` elements along `dim`; the ids have `shape`.
 struct Case {
   Place place;
@@ -27,6 +30,7 @@ struct Case {
   int dim;
   int64_t size;
   int64_t more = 0;  ///< how much larger the other dims of that tensor are
+  Order order = Order::random;
 };
 
 std::vector<Case> cases() {
@@ -48,6 +52,24 @@ std::vector<Case> cases() {
   list.push_back({Place::contiguous, {40, 3000}, 0, 30});
   list.push_back({Place::contiguous, {5, 3}, 1, 250});
   list.push_back({Place::sliced, {3, 70}, 0, 250});
+  // GPUs: lines in shared memory and sorted ids, along either dim; few or many sources of a place.
+  for (const Order order : {Order::equal, Order::ascending, Order::descending, Order::skewed}) {
+    list.push_back({Place::contiguous, {5, 300}, 1, 220, 0, order});
+    list.push_back({Place::contiguous, {300, 9}, 0, 220, 0, order});
+    list.push_back({Place::stepped, {33, 3, 8}, 0, 40, 0, order});
+    list.push_back({Place::contiguous, {40, 70}, 1, 30000, 0, order});
+    list.push_back({Place::contiguous, {20000}, 0, 300, 0, order});
+  }
+  // The number of ids, or of lines, is one around a multiple of what GPUs take at once.
+  for (const int64_t n : {31, 32, 33, 255, 256, 257}) {
+    list.push_back({Place::contiguous, {3, n}, 1, 97});
+    list.push_back({Place::contiguous, {n, 17}, 0, 97});
+  }
+  // Lines that are longer than shared memory, for which ids are sorted in 2 and in 3 passes; more
+  // ids than one thread block sorts.
+  list.push_back({Place::contiguous, {2, 4096}, 1, 33000});
+  list.push_back({Place::contiguous, {4096, 2}, 0, 33000, 1});
+  list.push_back({Place::contiguous, {2, 9000}, 1, 150000});
   return list;
 }
 
@@ -59,12 +81,31 @@ Shape chosen_shape(const Case& c) {
   return shape;
 }
 
-/// Fills ids below `size`, with some padding ids.
-void fill_ids(TestTensor& ids, int64_t size, Random& random) {
+/// Fills ids below `size` along a dim, with some padding ids.
+void fill_ids(TestTensor& ids, int64_t size, Random& random, int dim = 0,
+              Order order = Order::random) {
   const DType type = ids.dtype();
-  ids.fill_bits([&](int64_t) {
+  if (ids.elems() == 0) return;
+  const int64_t n = ids.shape().rank() == 0 ? 1 : ids.shape()[dim];
+  const int64_t inner = ids.shape().rank() == 0 ? 1 : Around(ids.shape(), dim).inner;
+  ids.fill_bits([&](int64_t index) {
+    const int64_t i = index / inner % n;
     const bool padding = random.below(9) == 0 && (type == DType::u8 || type == DType::u32);
-    return padding ? cut(type, ~uint64_t{0}) : static_cast<uint64_t>(random.below(size));
+    if (padding) return cut(type, ~uint64_t{0});
+    switch (order) {
+      case Order::equal:
+        return static_cast<uint64_t>(size / 2);
+      case Order::ascending:
+        return static_cast<uint64_t>(i * size / n);
+      case Order::descending:
+        return static_cast<uint64_t>((n - 1 - i) * size / n);
+      case Order::skewed:
+        if (random.below(8) != 0) return static_cast<uint64_t>(size - 1);
+        break;
+      default:
+        break;
+    }
+    return static_cast<uint64_t>(random.below(size));
   });
 }
 
@@ -81,8 +122,9 @@ int64_t index_at(const Shape& from, int64_t i, const Shape& to, int dim, int64_t
 }
 
 std::string describe(std::string_view op, DType dtype, DType id_type, const Case& c) {
-  return fmt::format("{}.{} ids {} {}{} dim {} of {}+{}", op, name(dtype), name(id_type),
-                     name(c.place), c.shape.str(), c.dim, c.size, c.more);
+  return fmt::format("{}.{} ids {} {}{} dim {} of {}+{} order {}", op, name(dtype), name(id_type),
+                     name(c.place), c.shape.str(), c.dim, c.size, c.more,
+                     static_cast<int>(c.order));
 }
 
 /// Calls body(case, id type), with all id types for small cases.
@@ -94,7 +136,8 @@ void for_each_case(const F& body) {
     if (!here(c.place, c.shape)) continue;
     for (size_t k = 0; k < std::size(kIdTypes); ++k) {
       if (c.shape.elems() > 500 && k != turn % 4) continue;
-      body(c, kIdTypes[k]);
+      const bool wide = c.size > 255 && kIdTypes[k] == DType::u8;
+      body(c, wide ? DType::i64 : kIdTypes[k]);
       if (failed()) return;
     }
   }
@@ -107,7 +150,7 @@ void check_gather(DType dtype) {
     TestTensor x(dtype, c.place, from, 1), ids(id_type, c.place, c.shape, 2);
     TestTensor out(dtype, c.place, c.shape, 0, true);
     x.fill(Values::bits, random);
-    fill_ids(ids, c.size, random);
+    fill_ids(ids, c.size, random, c.dim, c.order);
     const std::string what = describe("gather", dtype, id_type, c);
     const TestTensor* const inputs[] = {&x, &ids};
     if (!run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto in) {
@@ -167,7 +210,7 @@ void check_scatter(Op op, DType dtype) {
           ids(id_type, c.place, c.shape, 3), out(dtype, c.place, to, 0, true);
       x.fill(values, random);
       source.fill(values, random);
-      fill_ids(ids, c.size, random);
+      fill_ids(ids, c.size, random, c.dim, c.order);
       const std::string what = describe(name(op), dtype, id_type, c);
       const TestTensor* const inputs[] = {&x, &source, &ids};
       if (!run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto in) {
@@ -200,7 +243,7 @@ void check_index_add(DType dtype) {
         ids(id_type, Place::stepped, {n}, 3), out(dtype, c.place, to, 0, true);
     x.fill(Values::special, random);
     source.fill(Values::normal, random);
-    fill_ids(ids, c.size, random);
+    fill_ids(ids, c.size, random, 0, c.order);
     const std::string what = describe("index_add", dtype, id_type, c);
     const TestTensor* const inputs[] = {&x, &source, &ids};
     if (!run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto in) {

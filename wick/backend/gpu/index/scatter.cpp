@@ -60,7 +60,7 @@ constexpr int64_t kPlacesPerElement = 8;
 struct LinePlan {
   bool by_columns;     ///< neighbouring threads take neighbouring lines
   uint32_t lines_log;  ///< 2^lines_log lines
-  uint32_t pitch;      ///< words of a line
+  uint32_t pitch;      ///< words, or sums, from one line to the next
   int64_t shared;      ///< bytes; too many if even one line doesn't fit
 };
 
@@ -75,40 +75,38 @@ class Launcher {
     s_.dtype = out.dtype;
     s_.out = Operand(out), s_.source = Operand(source);
     s_.n = y.shape()[dim], s_.places = x.shape()[dim];
-    s_.ids = make_ids(gpu, name(op), out, named, s_.places);
-    s_.ids.step = x.stride(dim);
-    s_.source_step = y.stride(dim), s_.id_step = ids.layout.stride(dim);
-    for (const bool apart : {true, false}) {
-      s_.lines = {}, s_.columns = {};
-      s_.lines.start = {y.offset(), x.offset(), ids.layout.offset()};
-      for (int d = 0; d < y.rank(); ++d) {
-        if (d == dim) continue;
-        if (apart && ids.layout.stride(d) == 0 && s_.n > kScatterFew) {
-          s_.columns.add(y.shape()[d], {x.stride(d), y.stride(d)});
-        } else {
-          s_.lines.add(y.shape()[d], {y.stride(d), x.stride(d), ids.layout.stride(d)});
-        }
-      }
-      if (s_.columns.elems >= kLeastColumns) break;
-    }
-    s_.lines.arrange();
-    s_.columns.arrange();
-    // The start of reversed columns belongs to that of the lines, which is added to every address.
-    s_.lines.start[1] += s_.columns.start[0], s_.lines.start[0] += s_.columns.start[1];
-    s_.columns.start = {};
     if (s_.n >= int64_t{1} << 31) {
       throw Error(name(op), "too many ids along the dim", fmt::format("{}", s_.n), "need < 2^31");
     }
+    s_.ids = make_ids(gpu, name(op), out, named, s_.places);
+    s_.ids.step = x.stride(dim);
+    s_.source_step = y.stride(dim), s_.id_step = ids.layout.stride(dim);
+    s_.lines.start = {y.offset(), x.offset(), ids.layout.offset()};
+    for (int d = 0; d < y.rank(); ++d) {
+      if (d == dim) continue;
+      s_.lines.add(y.shape()[d], {y.stride(d), x.stride(d), ids.layout.stride(d)});
+    }
+    s_.lines.arrange();
+    for (const auto& line : s_.lines.dims) {
+      if (line.stride[2] == 0) s_.columns.add(line.size, {line.stride[1], line.stride[0]});
+    }
+    s_.columns.sort();
   }
 
-  void run() const {
+  void run() {
     if (s_.n <= kScatterFew) return few();
-    if (s_.columns.elems == 1 && s_.places > 0 && s_.places / kPlacesPerElement <= s_.n &&
+    const bool has_columns = s_.columns.elems >= kLeastColumns;
+    if (has_columns && std::abs(s_.columns.inner(0).stride[1]) <= std::abs(s_.source_step)) {
+      return segments(true);
+    }
+    // A sum, or the index of a source element, takes at least 4 bytes.
+    const bool fits = s_.places > 0 && s_.places <= gpu_.info.shared_bytes / 4;
+    if (fits && s_.places / kPlacesPerElement <= s_.n &&
         (s_.n <= kShortLine || s_.lines.elems >= gpu_.info.multiprocessors)) {
       const LinePlan plan = s_.add ? plan_add() : plan_set();
       if (plan.shared <= gpu_.info.shared_bytes) return lines(plan);
     }
-    launch_segments(gpu_, s_);
+    segments(has_columns);
   }
 
  private:
@@ -118,6 +116,21 @@ class Launcher {
     const auto& inner = s_.lines.inner(0);
     return std::abs(s_.source_step) + std::abs(s_.id_step) <=
            std::abs(inner.stride[0]) + std::abs(inner.stride[2]);
+  }
+
+  /// apart: the dims on which ids don't depend are columns. Otherwise all are dims of lines.
+  void segments(bool apart) {
+    if (apart) {
+      CollapsedDims<3> lines;
+      lines.start = s_.lines.start;  // it belongs to the columns, too
+      for (const auto& line : s_.lines.dims) {
+        if (line.stride[2] != 0) lines.add(line.size, line.stride);
+      }
+      s_.lines = lines;
+    } else {
+      s_.columns = {};
+    }
+    launch_segments(gpu_, s_);
   }
 
   void few() const {
@@ -158,6 +171,8 @@ class Launcher {
   LinePlan plan_add() const {
     const int64_t sum = std::max<int64_t>(s_.out.bytes, 4);
     LinePlan plan{!is_along(), 0, static_cast<uint32_t>(s_.places | 1), 0};
+    // Rows begin at multiples of 16 bytes. With odd distances, columns lie in different banks.
+    if (!plan.by_columns) plan.pitch = static_cast<uint32_t>(divide_up(s_.places, 4) * 4);
     const int64_t staged = plan.by_columns ? kScatterAhead * kScatterStage * (sum + 4) : 0;
     const int64_t line = plan.pitch * sum + staged, all = gpu_.info.shared_bytes;
     const auto fits = [&](uint32_t log, int64_t bytes) { return line << log <= bytes; };
@@ -179,10 +194,18 @@ class Launcher {
     return plan;
   }
 
+  /// Whether places are dense and all lines of the output begin at multiples of 16 bytes.
+  bool has_vectors() const {
+    Access access(s_.out.data, s_.out.bytes, s_.lines.start[1]);
+    for (const auto& line : s_.lines.dims) access.dim(line.size, line.stride[1]);
+    return access.run(s_.places, s_.ids.step).vectors_of(16 / s_.out.bytes);
+  }
+
   void lines(const LinePlan& plan) const {
     const int64_t of_block = int64_t{1} << plan.lines_log;
     const unsigned threads =
         s_.add ? static_cast<unsigned>(kWarp << plan.lines_log) : kScatterLineThreads;
+    const bool packed = has_vectors();
     s_.lines.for_each_piece(threads, [&](const StridedIndex<3>& lines, const auto& start) {
       ScatterLinesArgs c{};
       c.out = s_.out.at(start[1]), c.source = s_.source.at(start[0]);
@@ -191,6 +214,7 @@ class Launcher {
       c.pitch = plan.pitch;
       c.bits = static_cast<uint32_t>(std::bit_width(c.places - 1));
       c.tile_log = plan.lines_log;
+      c.packed = packed ? 1 : 0;
       c.source_step = s_.source_step, c.id_step = s_.id_step;
       c.ids = s_.ids;
       c.ids.data = id_at(s_.ids, start[2]);

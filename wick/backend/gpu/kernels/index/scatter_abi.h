@@ -35,9 +35,10 @@ struct ScatterLinesArgs {
   StridedIndex<3> lines;  ///< source, output and ids
   u32 n;                  ///< source elements of a line
   u32 places;             ///< of a line
-  u32 pitch;              ///< words of shared memory of a line
+  u32 pitch;              ///< words, or sums, from one line to the next in shared memory
   u32 bits;               ///< places are below 2^bits
   u32 tile_log;           ///< scatter_lines: a thread block takes 2^tile_log lines
+  u32 packed;             ///< scatter_add_rows: places are dense, lines aligned to 16 bytes
   i64 source_step, id_step;
   Ids ids;
 };

@@ -33,23 +33,39 @@ WICK_DEVICE i64 checked_id(const Ids& ids, i64 id) {
 /// largest value (unsigned types only).
 WICK_DEVICE i64 read_id(const Ids& ids, i64 at) { return checked_id(ids, load_id(ids, at)); }
 
-/// Loads several ids, unchecked, of which those with there[u] exist. The type is tested once, so
-/// the loads don't wait for each other.
+/// An id as it was loaded.
+struct RawId {
+  u32 low, high;  ///< high: 0 unless ids have 64 bits
+
+  WICK_DEVICE i64 value(IdType type) const {
+    if (type == IdType::id_i32) return static_cast<i32>(low);
+    return static_cast<i64>(low | u64{high} << 32);
+  }
+};
+
+/// Loads several ids, of which those with there[u] exist. No instruction here waits for a load.
 template <u32 kMany>
-WICK_DEVICE void load_ids(const Ids& ids, const i64 (&at)[kMany], const bool (&there)[kMany],
-                          i64 (&id)[kMany]) {
-  const auto load = [&](const auto* from) WICK_INLINE {
+WICK_DEVICE void load_raw_ids(const Ids& ids, const i64 (&at)[kMany], const bool (&there)[kMany],
+                              RawId (&id)[kMany]) {
 #pragma unroll
-    for (u32 u = 0; u < kMany; ++u) id[u] = there[u] ? static_cast<i64>(from[at[u]]) : 0;
-  };
-  if (ids.type == IdType::id_u8) {
-    load(static_cast<const u8*>(ids.data));
-  } else if (ids.type == IdType::id_u32) {
-    load(static_cast<const u32*>(ids.data));
-  } else if (ids.type == IdType::id_i32) {
-    load(static_cast<const i32*>(ids.data));
+  for (u32 u = 0; u < kMany; ++u) id[u] = {0, 0};
+  if (ids.type == IdType::id_i64) {
+#pragma unroll
+    for (u32 u = 0; u < kMany; ++u) {
+      if (!there[u]) continue;
+      const u64 x = static_cast<const u64*>(ids.data)[at[u]];
+      id[u] = {static_cast<u32>(x), static_cast<u32>(x >> 32)};
+    }
+  } else if (ids.type == IdType::id_u8) {
+#pragma unroll
+    for (u32 u = 0; u < kMany; ++u) {
+      if (there[u]) id[u].low = static_cast<const u8*>(ids.data)[at[u]];
+    }
   } else {
-    load(static_cast<const i64*>(ids.data));
+#pragma unroll
+    for (u32 u = 0; u < kMany; ++u) {
+      if (there[u]) id[u].low = static_cast<const u32*>(ids.data)[at[u]];
+    }
   }
 }
 
