@@ -38,7 +38,7 @@ std::vector<Case> cases(Op op) {
   add(Place::contiguous, {70000}, 0);
   // Around the lengths at which GPUs change their plan.
   for (int64_t n : {31, 33, 127, 128, 129, 1023, 1025, 2049}) add(Place::contiguous, {2, n}, 1);
-  for (int64_t n : {8191, 8192, 8193, 12289}) add(Place::contiguous, {n}, 0);
+  for (int64_t n : {8192, 8193, 12289}) add(Place::contiguous, {n}, 0);
   add(Place::contiguous, {8193, 2}, 0);
   add(Place::stepped, {2, 129, 3}, 1);
   return list;
@@ -124,6 +124,10 @@ void check(Op op, DType dtype) {
     if (!here(c.place, c.shape)) continue;
     for (Order order : kOrders) {
       if (c.shape.elems() > 20000 && order != Order::normal && order != Order::special) continue;
+      const bool is_long = c.shape[c.dim] > 8000;
+      if (is_long && order != Order::normal && order != Order::special && order != Order::equal) {
+        continue;
+      }
       const bool descending = op == Op::topk || random.below(2) == 0;
       TestTensor x(dtype, c.place, c.shape, 1);
       const Shape kept = c.shape.with(c.dim, c.keep);
