@@ -66,7 +66,8 @@ WICK_DEVICE void resolve(ConvPlace& place, const ConvGemm& p, u32 matrix) {
   place.rows = p.outer_rows * place.axis_rows[0] * place.axis_rows[1];
   const u32 terms = p.outer_terms * place.axis_terms[0] * place.axis_terms[1];
   place.first_term = p.slabs == 1 ? 0 : slab * p.slab_terms;
-  const u32 left = terms - place.first_term;
+  // Phases of few taps may have fewer slabs than others; the sums of the missing ones are zeros.
+  const u32 left = place.first_term < terms ? terms - place.first_term : 0;
   place.terms = left < p.slab_terms ? left : p.slab_terms;
 }
 
@@ -80,8 +81,8 @@ struct alignas(16) ConvTerm {
   WICK_DEVICE static ConvTerm of(const ConvGemm& p, const ConvPlace& place, u32 index) {
     ConvDigits at(place.first_term + index, place.axis_terms);
     if (p.packed != 0) {  // the outer digit is the fastest one
-      const u32 tap = index / p.outer_terms;
-      at.outer = index - tap * p.outer_terms;
+      const u32 term = place.first_term + index, tap = term / p.outer_terms;
+      at.outer = term - tap * p.outer_terms;
       at.h = tap / place.axis_terms[1];
       at.w = tap - at.h * place.axis_terms[1];
     }
