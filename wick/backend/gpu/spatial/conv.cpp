@@ -44,20 +44,26 @@ void launch(Gpu& gpu, const ConvJob& job, const Kernel<ConvArgs>& kernel, const 
   static_assert(kDepthwiseThreads == kLoopThreads);
   ConvGemm g = job.gemm;
   const DType dtype = job.a.dtype;
-  const int64_t gemms = job.gemms();
   void* const out = advance(job.out.data, job.out.dtype, job.out.layout.offset());
   const void* const a = advance(job.a.data, dtype, job.a.layout.offset());
   const void* const b = advance(job.b.data, dtype, job.b.layout.offset());
-  const int64_t of_each = tile.count(g), at_once = std::max<int64_t>(kMostBlocks / of_each, 1);
-  for (int64_t first = 0; first < gemms; first += at_once) {
-    g.first = static_cast<uint32_t>(first);
-    const int64_t now = std::min(at_once, gemms - first);
-    kernel.launch(gpu,
-                  Grid{.blocks = {static_cast<unsigned>(of_each * now), 1, 1},
-                       .threads = threads,
-                       .shared_bytes = shared_bytes,
-                       .pdl = true},
-                  {out, a, b, g});
+  const int64_t phases = job.phases(), matrices = job.gemms() / phases, tiles = tile.count(g);
+  const int64_t phases_at_once = std::clamp<int64_t>(kMostBlocks / tiles, 1, phases);
+  const int64_t at_once = std::max<int64_t>(kMostBlocks / (tiles * phases_at_once), 1);
+  for (int64_t first = 0; first < matrices; first += at_once) {
+    for (int64_t phase = 0; phase < phases; phase += phases_at_once) {
+      const int64_t of_first = std::min(at_once, matrices - first);
+      g.first = static_cast<uint32_t>(first);
+      g.first_phase = static_cast<uint32_t>(phase);
+      g.phases_at_once = static_cast<uint32_t>(std::min(phases_at_once, phases - phase));
+      const int64_t blocks = tiles * of_first * g.phases_at_once;
+      kernel.launch(gpu,
+                    Grid{.blocks = {static_cast<unsigned>(blocks), 1, 1},
+                         .threads = threads,
+                         .shared_bytes = shared_bytes,
+                         .pdl = true},
+                    {out, a, b, g});
+    }
   }
 }
 

@@ -50,10 +50,10 @@ int64_t ConvJob::rows() const {
 int64_t ConvJob::terms() const {
   return int64_t{gemm.outer_terms} * gemm.axis[0].terms * gemm.axis[1].terms;
 }
-int64_t ConvJob::gemms() const {
-  return groups * std::max(gemm.phases[0].count, 1u) * std::max(gemm.phases[1].count, 1u) *
-         gemm.slabs;
+int64_t ConvJob::phases() const {
+  return int64_t{std::max(gemm.phases[0].count, 1u)} * std::max(gemm.phases[1].count, 1u);
 }
+int64_t ConvJob::gemms() const { return groups * gemm.slabs * phases(); }
 
 bool ConvJob::is_near() const {
   constexpr int64_t kMost = int64_t{1} << 29;

@@ -17,10 +17,11 @@ struct ConvJob {
   int64_t groups = 1;
   ConvGemm gemm;  ///< for the first elements of the operands, with all terms in one slab
 
-  /// Rows of b and terms of the largest gemm, and the number of gemms.
+  /// Rows of b and terms of the largest gemm, the number of gemms and of their phases.
   int64_t rows() const;
   int64_t terms() const;
   int64_t gemms() const;
+  int64_t phases() const;
   /// Whether offsets of terms, and positions, fit 32 bits.
   bool is_near() const;
 };

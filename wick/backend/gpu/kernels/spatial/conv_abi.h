@@ -46,10 +46,11 @@ struct ConvGemm {
   u32 outer_rows = 0, outer_terms = 0;  ///< sizes of the first digits of n and of k
   u32 most_rows = 0;                    ///< the most rows of b that a gemm of the batch has
   u32 slabs = 1, slab_terms = ~0u;      ///< slabs of each group, terms of a slab
-  u32 first = 0;                        ///< the gemm that the first thread blocks take
-  u32 a_along_k = 0, b_along_k = 0;     ///< not 0: adjacent threads load adjacent terms, not rows
-  u32 packed = 0;                       ///< not 0: a and b are packed
-  u32 partial = 0;                      ///< not 0: out receives sums, not rounded to its dtype
+  u32 first = 0;                        ///< the group and slab that the first thread blocks take
+  u32 first_phase = 0, phases_at_once = 1;  ///< the phases of both axes that a launch takes
+  u32 a_along_k = 0, b_along_k = 0;  ///< not 0: adjacent threads load adjacent terms, not rows
+  u32 packed = 0;                    ///< not 0: a and b are packed
+  u32 partial = 0;                   ///< not 0: out receives sums, not rounded to its dtype
   i64 a_row = 0, a_outer = 0;
   i64 b_row = 0, b_outer = 0;
   i64 out_m = 0, out_outer = 0;
