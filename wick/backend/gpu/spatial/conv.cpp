@@ -24,6 +24,7 @@ const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kPackedConv("
                                                                                "conv_packed_{}_{}");
 const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kWgmmaConv("conv_wgmma",
                                                                               "conv_{}_{}");
+const KernelFamily<ConvArgs, DType> kWgmmaPair("conv_wgmma", "conv_pair_{}");
 const KernelFamily<ConvArgs, DType, OneOf<1, kDepthwiseMost>> kDepthwise("conv_depthwise",
                                                                          "conv_depthwise_{}_{}");
 const KernelFamily<ConvArgs, DType> kDepthwiseWeight("conv_depthwise", "conv_depthwise_weight_{}");
@@ -38,16 +39,17 @@ struct Tile {
   int64_t count(const ConvGemm& g) const { return divide_up(g.m, a) * divide_up(g.most_rows, b); }
 };
 
-/// Launches the gemms of a job by a kernel.
+/// Launches the gemms of a job by a kernel. each: phases that a thread block takes.
 void launch(Gpu& gpu, const ConvJob& job, const Kernel<ConvArgs>& kernel, const Tile& tile,
-            unsigned threads = kLoopThreads, unsigned shared_bytes = 0) {
+            unsigned threads = kLoopThreads, unsigned shared_bytes = 0, int64_t each = 1) {
   static_assert(kDepthwiseThreads == kLoopThreads);
   ConvGemm g = job.gemm;
   const DType dtype = job.a.dtype;
   void* const out = advance(job.out.data, job.out.dtype, job.out.layout.offset());
   const void* const a = advance(job.a.data, dtype, job.a.layout.offset());
   const void* const b = advance(job.b.data, dtype, job.b.layout.offset());
-  const int64_t phases = job.phases(), matrices = job.gemms() / phases, tiles = tile.count(g);
+  const int64_t phases = job.phases() / each, matrices = job.gemms() / job.phases();
+  const int64_t tiles = tile.count(g);
   const int64_t phases_at_once = std::clamp<int64_t>(kMostBlocks / tiles, 1, phases);
   const int64_t at_once = std::max<int64_t>(kMostBlocks / (tiles * phases_at_once), 1);
   for (int64_t first = 0; first < matrices; first += at_once) {
@@ -146,13 +148,19 @@ void multiply_packed(Gpu& gpu, const ConvJob& job) {
     const int64_t side = square_side(gpu, job);
     return launch(gpu, job, kPackedConv(dtype, side), {side, side});
   }
+  const ConvPhases& along_w = g.phases[1];
+  if (along_w.count == 2 && along_w.stride == 2 && along_w.outputs % 2 == 0 && g.slabs == 1 &&
+      g.m > kSmallTile) {
+    return launch(gpu, job, kWgmmaPair(dtype), {kLargeTile, kLargeTile},
+                  conv_wgmma_threads(kLargeTile), conv_wgmma_bytes(kLargeTile, kLargeTile), 2);
+  }
   // As many small tiles as a multiprocessor holds, two, take about as long as a large one.
   const auto tile_of = [](uint32_t rows) { return Tile{rows, conv_wgmma_columns(rows)}; };
   const bool large = g.m > kSmallTile && rounds(gpu, job, tile_of(kLargeTile), 1) <=
                                              rounds(gpu, job, tile_of(kSmallTile), 2);
   const uint32_t rows = large ? kLargeTile : kSmallTile;
   launch(gpu, job, kWgmmaConv(dtype, rows), tile_of(rows), conv_wgmma_threads(rows),
-         conv_wgmma_bytes(rows));
+         conv_wgmma_bytes(rows, conv_wgmma_columns(rows)));
 }
 
 /// Whether large tiles multiply a job of conv2d or conv2d_input.

@@ -61,8 +61,8 @@ struct ConvGemm {
 };
 
 /// conv_DTYPE of conv.gpu, conv_DTYPE_TILE and conv_packed_DTYPE_TILE of conv_mma.gpu,
-/// conv_DTYPE_ROWS of conv_wgmma.gpu, conv_f32_ROWS of conv_f32.gpu, conv_depthwise_DTYPE_CHANNELS
-/// and conv_depthwise_weight_DTYPE of conv_depthwise.gpu.
+/// conv_DTYPE_ROWS and conv_pair_DTYPE of conv_wgmma.gpu, conv_f32_ROWS of conv_f32.gpu,
+/// conv_depthwise_DTYPE_CHANNELS and conv_depthwise_weight_DTYPE of conv_depthwise.gpu.
 struct ConvArgs {
   void* out;
   const void *a, *b;
@@ -71,14 +71,13 @@ struct ConvArgs {
 
 /// Elements of a piece of a packed operand.
 inline constexpr u32 kConvPiece = 8;
-/// conv_wgmma.gpu: threads, columns of the tile and bytes of dynamic shared memory of the kernel
-/// with that many rows. A stage has 128 bytes of each row of a and b; the first one is aligned to
-/// 1 KiB.
+/// conv_wgmma.gpu: threads and columns of conv_DTYPE_ROWS; bytes of dynamic shared memory of a
+/// tile. A stage has 128 bytes of each row of a and b; the first one is aligned to 1 KiB.
 inline constexpr u32 kConvWgmmaStages = 4;
 WICK_FN constexpr u32 conv_wgmma_threads(u32 rows) { return 2 * rows; }
 WICK_FN constexpr u32 conv_wgmma_columns(u32 rows) { return 2 * rows; }
-WICK_FN constexpr u32 conv_wgmma_bytes(u32 rows) {
-  return 1024 + kConvWgmmaStages * (rows + conv_wgmma_columns(rows)) * 128;
+WICK_FN constexpr u32 conv_wgmma_bytes(u32 rows, u32 columns) {
+  return 1024 + kConvWgmmaStages * (rows + columns) * 128;
 }
 
 /// conv_f32.gpu: columns of the tile; threads of the kernel with that many rows.
