@@ -24,6 +24,7 @@ const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kPackedConv("
                                                                                "conv_packed_{}_{}");
 const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kWgmmaConv("conv_wgmma",
                                                                               "conv_{}_{}");
+const KernelFamily<ConvArgs, DType> kWgmmaPair("conv_wgmma", "conv_pair_{}");
 const KernelFamily<ConvArgs, DType, OneOf<1, kDepthwiseMost>> kDepthwise("conv_depthwise",
                                                                          "conv_depthwise_{}_{}");
 const KernelFamily<ConvArgs, DType> kDepthwiseWeight("conv_depthwise", "conv_depthwise_weight_{}");
@@ -38,27 +39,86 @@ struct Tile {
   int64_t count(const ConvGemm& g) const { return divide_up(g.m, a) * divide_up(g.most_rows, b); }
 };
 
-/// Launches the gemms of a job by a kernel.
+/// Launches the gemms of a job by a kernel. each: phases that a thread block takes.
 void launch(Gpu& gpu, const ConvJob& job, const Kernel<ConvArgs>& kernel, const Tile& tile,
-            unsigned threads = kLoopThreads, unsigned shared_bytes = 0) {
+            unsigned threads = kLoopThreads, unsigned shared_bytes = 0, int64_t each = 1) {
   static_assert(kDepthwiseThreads == kLoopThreads);
   ConvGemm g = job.gemm;
   const DType dtype = job.a.dtype;
-  const int64_t gemms = job.groups * job.gemms_of_group() * g.slabs;
   void* const out = advance(job.out.data, job.out.dtype, job.out.layout.offset());
   const void* const a = advance(job.a.data, dtype, job.a.layout.offset());
   const void* const b = advance(job.b.data, dtype, job.b.layout.offset());
-  const int64_t of_each = tile.count(g), at_once = std::max<int64_t>(kMostBlocks / of_each, 1);
-  for (int64_t first = 0; first < gemms; first += at_once) {
-    g.first = static_cast<uint32_t>(first);
-    const int64_t now = std::min(at_once, gemms - first);
-    kernel.launch(gpu,
-                  Grid{.blocks = {static_cast<unsigned>(of_each * now), 1, 1},
-                       .threads = threads,
-                       .shared_bytes = shared_bytes,
-                       .pdl = true},
-                  {out, a, b, g});
+  const int64_t phases = job.phases() / each, matrices = job.gemms() / job.phases();
+  const int64_t tiles = tile.count(g);
+  const int64_t phases_at_once = std::clamp<int64_t>(kMostBlocks / tiles, 1, phases);
+  const int64_t at_once = std::max<int64_t>(kMostBlocks / (tiles * phases_at_once), 1);
+  for (int64_t first = 0; first < matrices; first += at_once) {
+    for (int64_t phase = 0; phase < phases; phase += phases_at_once) {
+      const int64_t of_first = std::min(at_once, matrices - first);
+      g.first = static_cast<uint32_t>(first);
+      g.first_phase = static_cast<uint32_t>(phase);
+      g.phases_at_once = static_cast<uint32_t>(std::min(phases_at_once, phases - phase));
+      const int64_t blocks = tiles * of_first * g.phases_at_once;
+      kernel.launch(gpu,
+                    Grid{.blocks = {static_cast<unsigned>(blocks), 1, 1},
+                         .threads = threads,
+                         .shared_bytes = shared_bytes,
+                         .pdl = true},
+                    {out, a, b, g});
+    }
   }
+}
+
+/// The dtype in which a dtype's slabs are summed.
+DType sum_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+/// Makes a job store the sums of its slabs, densely, to memory for elements of `shape`.
+void store_sums(ConvJob& job, void* sums, const Shape& shape, bool is_weight) {
+  ConvGemm& g = job.gemm;
+  const int64_t w = shape[3], plane = shape[2] * w, of_each = shape[1] * plane;
+  g.partial = 1;
+  g.out_slab = shape[0] * of_each;
+  g.out_m = is_weight ? of_each : plane;
+  g.out_outer = is_weight ? plane : of_each;
+  g.out_group = g.m * g.out_m;
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t step = i == 0 ? w : 1;
+    g.axis[i].out_step = (g.phases[i].count != 0 ? g.phases[i].stride : 1) * step;
+    g.phases[i].out_tap = step;
+  }
+  job.out = {sums, sum_dtype(job.out.dtype), Layout::contiguous(shape)};
+}
+
+/// out = Σ of the sums of all slabs, in their order.
+void combine(Gpu& gpu, const View& out, const void* sums, int64_t slabs) {
+  int64_t first = 0;
+  collapse<1>({&out.layout})
+      .for_each_piece([&](const StridedIndex<1>& elements, const std::array<int64_t, 1>& start) {
+        const auto blocks = static_cast<unsigned>(divide_up(elements.elems, kCombineThreads));
+        kCombine(out.dtype).launch(
+            gpu, Grid{.blocks = {blocks, 1, 1}, .threads = kCombineThreads, .pdl = true},
+            {advance(out.data, out.dtype, start[0]), sums, elements,
+             static_cast<uint64_t>(out.layout.elems()), static_cast<uint64_t>(first),
+             static_cast<uint32_t>(slabs)});
+        first += elements.elems;
+      });
+}
+
+/// Calls multiply(job) for a job of conv2d or conv2d_input. If it has few tiles, its terms are
+/// divided into slabs first.
+template <class Multiply>
+void in_slabs(Gpu& gpu, const ConvJob& job, const Multiply& multiply) {
+  const ConvSlabs slabs = slabs_of_few_tiles(job);
+  if (slabs.count == 1) return multiply(job);
+  const Shape& shape = job.out.layout.shape();
+  const int64_t bytes = info(sum_dtype(job.out.dtype)).block_bytes;
+  const Scratch sums(gpu, static_cast<size_t>(slabs.count * shape.elems() * bytes));
+  ConvJob sum = job;
+  sum.gemm.slabs = static_cast<uint32_t>(slabs.count);
+  sum.gemm.slab_terms = static_cast<uint32_t>(slabs.terms);
+  store_sums(sum, sums.data(), shape, false);
+  multiply(sum);
+  combine(gpu, job.out, sums.data(), slabs.count);
 }
 
 /// Whether a matrix unit multiplies a job.
@@ -70,13 +130,13 @@ bool takes_matrix_unit(const Gpu& gpu, const ConvJob& job) {
 /// The side of a square tile. Large tiles are faster if there are enough to keep the device busy.
 int64_t square_side(const Gpu& gpu, const ConvJob& job) {
   const Tile large = {kLargeTile, kLargeTile};
-  const int64_t count = large.count(job.gemm) * job.groups * job.gemms_of_group();
+  const int64_t count = large.count(job.gemm) * job.gemms();
   return job.gemm.m > kSmallTile && count >= gpu.info.multiprocessors ? kLargeTile : kSmallTile;
 }
 
 /// The number of times that a device with `each` thread blocks on a multiprocessor is filled.
 int64_t rounds(const Gpu& gpu, const ConvJob& job, const Tile& tile, int64_t each) {
-  const int64_t count = tile.count(job.gemm) * job.groups * job.gemms_of_group();
+  const int64_t count = tile.count(job.gemm) * job.gemms();
   return divide_up(count, each * gpu.info.multiprocessors);
 }
 
@@ -88,13 +148,19 @@ void multiply_packed(Gpu& gpu, const ConvJob& job) {
     const int64_t side = square_side(gpu, job);
     return launch(gpu, job, kPackedConv(dtype, side), {side, side});
   }
+  const ConvPhases& along_w = g.phases[1];
+  if (along_w.count == 2 && along_w.stride == 2 && along_w.outputs % 2 == 0 && g.slabs == 1 &&
+      g.m > kSmallTile) {
+    return launch(gpu, job, kWgmmaPair(dtype), {kLargeTile, kLargeTile},
+                  conv_wgmma_threads(kLargeTile), conv_wgmma_bytes(kLargeTile, kLargeTile), 2);
+  }
   // As many small tiles as a multiprocessor holds, two, take about as long as a large one.
   const auto tile_of = [](uint32_t rows) { return Tile{rows, conv_wgmma_columns(rows)}; };
   const bool large = g.m > kSmallTile && rounds(gpu, job, tile_of(kLargeTile), 1) <=
                                              rounds(gpu, job, tile_of(kSmallTile), 2);
   const uint32_t rows = large ? kLargeTile : kSmallTile;
   launch(gpu, job, kWgmmaConv(dtype, rows), tile_of(rows), conv_wgmma_threads(rows),
-         conv_wgmma_bytes(rows));
+         conv_wgmma_bytes(rows, conv_wgmma_columns(rows)));
 }
 
 /// Whether large tiles multiply a job of conv2d or conv2d_input.
@@ -106,13 +172,15 @@ bool takes_large_f32(const ConvJob& job) {
 /// Launches the gemms of an f32 job with large tiles.
 void multiply_large_f32(GpuBackend& backend, const ConvJob& job) {
   Gpu& gpu = backend.gpu();
-  // Two small tiles, on one multiprocessor, take as long as a large one.
-  const bool large =
-      job.gemm.m > kSmallTile && rounds(gpu, job, {kLargeTile, kConvF32Columns}, 1) <=
-                                     rounds(gpu, job, {kSmallTile, kConvF32Columns}, 2);
-  const uint32_t rows = large ? kLargeTile : kSmallTile;
   const TurnedFilters turned(backend, job);
-  launch(gpu, turned.job(), kLargeF32(rows), {rows, kConvF32Columns}, conv_f32_threads(rows));
+  in_slabs(gpu, turned.job(), [&](const ConvJob& slabs) {
+    // Two small tiles, on one multiprocessor, take as long as a large one.
+    const bool large =
+        slabs.gemm.m > kSmallTile && rounds(gpu, slabs, {kLargeTile, kConvF32Columns}, 1) <=
+                                         rounds(gpu, slabs, {kSmallTile, kConvF32Columns}, 2);
+    const uint32_t rows = large ? kLargeTile : kSmallTile;
+    launch(gpu, slabs, kLargeF32(rows), {rows, kConvF32Columns}, conv_f32_threads(rows));
+  });
 }
 
 /// Whether packing the operands costs little beside the multiplications.
@@ -136,14 +204,21 @@ void multiply_conv(GpuBackend& backend, const ConvJob& job) {
   }
   if (!matrix) {
     if (takes_large_f32(job)) return multiply_large_f32(backend, job);
-    return launch(gpu, job, kPlainConv(dtype), {kSmallTile, kSmallTile});
+    return in_slabs(gpu, job, [&](const ConvJob& slabs) {
+      launch(gpu, slabs, kPlainConv(dtype), {kSmallTile, kSmallTile});
+    });
   }
   if (worth_packing(job)) {
     const PackedConv packed(backend, job);
-    if (packed.job().is_near()) return multiply_packed(gpu, packed.job());
+    if (packed.job().is_near()) {
+      return in_slabs(gpu, packed.job(),
+                      [&](const ConvJob& slabs) { multiply_packed(gpu, slabs); });
+    }
   }
-  const int64_t side = square_side(gpu, job);
-  launch(gpu, job, kMatrixConv(dtype, side), {side, side});
+  in_slabs(gpu, job, [&](const ConvJob& slabs) {
+    const int64_t side = square_side(gpu, slabs);
+    launch(gpu, slabs, kMatrixConv(dtype, side), {side, side});
+  });
 }
 
 /// Launches the gemms of conv2d_weight.
@@ -301,38 +376,17 @@ void GpuBackend::conv2d_weight(const View& grad_w, const ConstView& x, const Con
   });
   if (slabs == 0) return fill(grad_w, Scalar(0));
   if (slabs == 1) return multiply_weight(gpu_, jobs[0].first);
-  const size_t bytes = grad_w.dtype == DType::f64 ? 8 : 4;
-  const Scratch sums(gpu_, static_cast<size_t>(slabs * elems) * bytes);
-  const DType sum_dtype = grad_w.dtype == DType::f64 ? DType::f64 : DType::f32;
+  const DType dtype = sum_dtype(grad_w.dtype);
+  const Scratch sums(gpu_, static_cast<size_t>(slabs * elems * info(dtype).block_bytes));
   int64_t done = 0;
   for (auto& [job, parts] : jobs) {
-    ConvGemm& g = job.gemm;
-    g.slabs = static_cast<uint32_t>(parts.count);
-    g.slab_terms = static_cast<uint32_t>(parts.terms);
-    g.partial = 1;
-    const int64_t of_o = shape[1] * shape[2] * shape[3];
-    g.out_m = of_o, g.out_group = g.m * of_o, g.out_slab = elems;
-    g.out_outer = shape[2] * shape[3];
-    g.axis[0].out_step = shape[3], g.axis[1].out_step = 1;
-    job.out = {advance(sums.data(), sum_dtype, done * elems), sum_dtype, Layout::contiguous(shape)};
+    job.gemm.slabs = static_cast<uint32_t>(parts.count);
+    job.gemm.slab_terms = static_cast<uint32_t>(parts.terms);
+    store_sums(job, advance(sums.data(), dtype, done * elems), shape, true);
     multiply_weight(gpu_, job);
     done += parts.count;
   }
-  int64_t first = 0;
-  collapse<1>({&grad_w.layout})
-      .for_each_piece([&](const StridedIndex<1>& elements, const std::array<int64_t, 1>& start) {
-        kCombine(grad_w.dtype)
-            .launch(
-                gpu_,
-                Grid{.blocks = {static_cast<unsigned>(divide_up(elements.elems, kCombineThreads)),
-                                1, 1},
-                     .threads = kCombineThreads,
-                     .pdl = true},
-                {advance(grad_w.data, grad_w.dtype, start[0]), sums.data(), elements,
-                 static_cast<uint64_t>(elems), static_cast<uint64_t>(first),
-                 static_cast<uint32_t>(slabs)});
-        first += elements.elems;
-      });
+  combine(gpu_, grad_w, sums.data(), slabs);
 }
 
 }  // namespace wick::gpu

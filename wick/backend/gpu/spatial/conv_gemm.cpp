@@ -50,9 +50,10 @@ int64_t ConvJob::rows() const {
 int64_t ConvJob::terms() const {
   return int64_t{gemm.outer_terms} * gemm.axis[0].terms * gemm.axis[1].terms;
 }
-int64_t ConvJob::gemms_of_group() const {
+int64_t ConvJob::phases() const {
   return int64_t{std::max(gemm.phases[0].count, 1u)} * std::max(gemm.phases[1].count, 1u);
 }
+int64_t ConvJob::gemms() const { return groups * gemm.slabs * phases(); }
 
 bool ConvJob::is_near() const {
   constexpr int64_t kMost = int64_t{1} << 29;
@@ -174,18 +175,33 @@ ConvJob weight_job(const View& grad_w, const ConstView& x, const ConstView& grad
 
 bool takes_depthwise_weight(const ConvJob& job) { return job.gemm.m <= 4 && job.is_near(); }
 
+namespace {
+
+/// Divides a job's terms so that `tiles` thread blocks per slab become `enough`, but each slab has
+/// `least` terms. The number of terms of a slab is a multiple of `unit`.
+ConvSlabs divide(const ConvJob& job, int64_t tiles, int64_t enough, int64_t least, int64_t unit) {
+  const int64_t terms = job.terms(), most = std::max<int64_t>(terms / least, 1);
+  const int64_t count = std::clamp<int64_t>(enough / tiles, 1, most);
+  const int64_t each = std::max<int64_t>(divide_up(divide_up(terms, count), unit), 1) * unit;
+  return {std::max<int64_t>(divide_up(terms, each), 1), each};
+}
+
+}  // namespace
+
 ConvSlabs slabs_of(const ConvJob& job) {
-  // Enough thread blocks for the largest devices, and slabs long enough that their sums cost little
-  // beside the terms.
-  constexpr int64_t kEnoughBlocks = 1024, kLeastTerms = 1024, kUnit = 64;
   const bool depthwise = takes_depthwise_weight(job);
   const int64_t tiles = job.groups * divide_up(job.gemm.m, depthwise ? 1 : kSmallTile) *
                         divide_up(job.rows(), depthwise ? kDepthwiseTaps : kSmallTile);
-  const int64_t terms = job.terms();
-  const int64_t most = std::max<int64_t>(divide_up(terms, kLeastTerms), 1);
-  const int64_t count = std::clamp<int64_t>(kEnoughBlocks / tiles, 1, most);
-  const int64_t each = divide_up(divide_up(terms, count), kUnit) * kUnit;
-  return {std::max<int64_t>(divide_up(terms, each), 1), each};
+  // Enough thread blocks for the largest devices, and slabs long enough that their sums cost little
+  // beside the terms.
+  return divide(job, tiles, 1024, 1024, 64);
+}
+
+ConvSlabs slabs_of_few_tiles(const ConvJob& job) {
+  const int64_t tiles =
+      job.gemms() * divide_up(job.gemm.m, kSmallTile) * divide_up(job.rows(), kLargeTile);
+  const int64_t piece = job.gemm.packed != 0 ? kConvPiece : 1;
+  return divide(job, tiles, 128, 512 / piece, 64 / piece);
 }
 
 }  // namespace wick::gpu

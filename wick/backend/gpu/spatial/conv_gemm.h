@@ -17,10 +17,11 @@ struct ConvJob {
   int64_t groups = 1;
   ConvGemm gemm;  ///< for the first elements of the operands, with all terms in one slab
 
-  /// Numbers of elements, of gemms of each group, and of terms.
+  /// Rows of b and terms of the largest gemm, the number of gemms and of their phases.
   int64_t rows() const;
   int64_t terms() const;
-  int64_t gemms_of_group() const;
+  int64_t gemms() const;
+  int64_t phases() const;
   /// Whether offsets of terms, and positions, fit 32 bits.
   bool is_near() const;
 };
@@ -42,5 +43,7 @@ struct ConvSlabs {
   int64_t count, terms;
 };
 ConvSlabs slabs_of(const ConvJob& job);
+/// The same for conv2d and conv2d_input. Only jobs of few tiles have several slabs.
+ConvSlabs slabs_of_few_tiles(const ConvJob& job);
 
 }  // namespace wick::gpu

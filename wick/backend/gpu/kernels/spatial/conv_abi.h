@@ -46,10 +46,11 @@ struct ConvGemm {
   u32 outer_rows = 0, outer_terms = 0;  ///< sizes of the first digits of n and of k
   u32 most_rows = 0;                    ///< the most rows of b that a gemm of the batch has
   u32 slabs = 1, slab_terms = ~0u;      ///< slabs of each group, terms of a slab
-  u32 first = 0;                        ///< the gemm that the first thread blocks take
-  u32 a_along_k = 0, b_along_k = 0;     ///< not 0: adjacent threads load adjacent terms, not rows
-  u32 packed = 0;                       ///< not 0: a and b are packed
-  u32 partial = 0;                      ///< not 0: out receives sums, not rounded to its dtype
+  u32 first = 0;                        ///< the group and slab that the first thread blocks take
+  u32 first_phase = 0, phases_at_once = 1;  ///< the phases of both axes that a launch takes
+  u32 a_along_k = 0, b_along_k = 0;  ///< not 0: adjacent threads load adjacent terms, not rows
+  u32 packed = 0;                    ///< not 0: a and b are packed
+  u32 partial = 0;                   ///< not 0: out receives sums, not rounded to its dtype
   i64 a_row = 0, a_outer = 0;
   i64 b_row = 0, b_outer = 0;
   i64 out_m = 0, out_outer = 0;
@@ -60,8 +61,8 @@ struct ConvGemm {
 };
 
 /// conv_DTYPE of conv.gpu, conv_DTYPE_TILE and conv_packed_DTYPE_TILE of conv_mma.gpu,
-/// conv_DTYPE_ROWS of conv_wgmma.gpu, conv_f32_ROWS of conv_f32.gpu, conv_depthwise_DTYPE_CHANNELS
-/// and conv_depthwise_weight_DTYPE of conv_depthwise.gpu.
+/// conv_DTYPE_ROWS and conv_pair_DTYPE of conv_wgmma.gpu, conv_f32_ROWS of conv_f32.gpu,
+/// conv_depthwise_DTYPE_CHANNELS and conv_depthwise_weight_DTYPE of conv_depthwise.gpu.
 struct ConvArgs {
   void* out;
   const void *a, *b;
@@ -70,14 +71,13 @@ struct ConvArgs {
 
 /// Elements of a piece of a packed operand.
 inline constexpr u32 kConvPiece = 8;
-/// conv_wgmma.gpu: threads, columns of the tile and bytes of dynamic shared memory of the kernel
-/// with that many rows. A stage has 128 bytes of each row of a and b; the first one is aligned to
-/// 1 KiB.
+/// conv_wgmma.gpu: threads and columns of conv_DTYPE_ROWS; bytes of dynamic shared memory of a
+/// tile. A stage has 128 bytes of each row of a and b; the first one is aligned to 1 KiB.
 inline constexpr u32 kConvWgmmaStages = 4;
 WICK_FN constexpr u32 conv_wgmma_threads(u32 rows) { return 2 * rows; }
 WICK_FN constexpr u32 conv_wgmma_columns(u32 rows) { return 2 * rows; }
-WICK_FN constexpr u32 conv_wgmma_bytes(u32 rows) {
-  return 1024 + kConvWgmmaStages * (rows + conv_wgmma_columns(rows)) * 128;
+WICK_FN constexpr u32 conv_wgmma_bytes(u32 rows, u32 columns) {
+  return 1024 + kConvWgmmaStages * (rows + columns) * 128;
 }
 
 /// conv_f32.gpu: columns of the tile; threads of the kernel with that many rows.

@@ -43,15 +43,22 @@ WICK_DEVICE void resolve_phase(ConvPlace& place, const ConvPhases& p, u32 axis, 
   place.out += phase * p.out_tap;
 }
 
-WICK_DEVICE void resolve(ConvPlace& place, const ConvGemm& p, u32 matrix) {
-  u32 phase[2] = {};
-#pragma unroll
-  for (u32 i = 2; i-- > 0;) {
-    const u32 count = p.phases[i].count;
-    if (count <= 1) continue;
-    phase[i] = matrix % count;
-    matrix /= count;
-  }
+/// The tile of a thread block, of a_rows by b_rows, in a gemm of the batch. Adjacent thread blocks
+/// take the same tile of all phases, whose results are neighbours in memory.
+struct ConvBlock {
+  u32 phase;
+  TilePlace tile;
+
+  WICK_DEVICE ConvBlock(const ConvGemm& p, u32 a_rows, u32 b_rows)
+      : phase(p.first_phase + block_index() % p.phases_at_once),
+        tile(block_index() / p.phases_at_once, (p.m + a_rows - 1) / a_rows,
+             (p.most_rows + b_rows - 1) / b_rows) {}
+};
+
+WICK_DEVICE void resolve(ConvPlace& place, const ConvGemm& p, const ConvBlock& block) {
+  const u32 of_w = p.phases[1].count > 1 ? p.phases[1].count : 1;
+  const u32 phase[2] = {block.phase / of_w, block.phase % of_w};
+  const u32 matrix = p.first + block.tile.matrix;
   const u32 group = matrix / p.slabs, slab = matrix - group * p.slabs;
   place.a = group * p.a_group;
   place.b = group * p.b_group;
@@ -66,7 +73,8 @@ WICK_DEVICE void resolve(ConvPlace& place, const ConvGemm& p, u32 matrix) {
   place.rows = p.outer_rows * place.axis_rows[0] * place.axis_rows[1];
   const u32 terms = p.outer_terms * place.axis_terms[0] * place.axis_terms[1];
   place.first_term = p.slabs == 1 ? 0 : slab * p.slab_terms;
-  const u32 left = terms - place.first_term;
+  // Phases of few taps may have fewer slabs than others; the sums of the missing ones are zeros.
+  const u32 left = place.first_term < terms ? terms - place.first_term : 0;
   place.terms = left < p.slab_terms ? left : p.slab_terms;
 }
 
@@ -80,8 +88,8 @@ struct alignas(16) ConvTerm {
   WICK_DEVICE static ConvTerm of(const ConvGemm& p, const ConvPlace& place, u32 index) {
     ConvDigits at(place.first_term + index, place.axis_terms);
     if (p.packed != 0) {  // the outer digit is the fastest one
-      const u32 tap = index / p.outer_terms;
-      at.outer = index - tap * p.outer_terms;
+      const u32 term = place.first_term + index, tap = term / p.outer_terms;
+      at.outer = term - tap * p.outer_terms;
       at.h = tap / place.axis_terms[1];
       at.w = tap - at.h * place.axis_terms[1];
     }
@@ -223,11 +231,10 @@ WICK_DEVICE void conv_tile(Loop& loop, const ConvArgs& args, const Multiply& mul
   WICK_SHARED i64 columns[Loop::kN];
   const ConvGemm& p = args.gemm;
   pdl_launch_dependents();
-  const TilePlace tile(block_index(), (p.m + Loop::kM - 1) / Loop::kM,
-                       (p.most_rows + Loop::kN - 1) / Loop::kN);
-  if (thread_index() == 0) resolve(place, p, p.first + tile.matrix);
+  const ConvBlock block(p, Loop::kM, Loop::kN);
+  if (thread_index() == 0) resolve(place, p, block);
   sync();
-  const u32 first_m = tile.row * Loop::kM, first_n = tile.column * Loop::kN;
+  const u32 first_m = block.tile.row * Loop::kM, first_n = block.tile.column * Loop::kN;
   if (first_n >= place.rows) return;
   const ConvTerms<Int> terms = {table, p, place};
   pdl_wait();
