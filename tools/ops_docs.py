@@ -167,15 +167,10 @@ def read_gradients(root):
 
 
 def read_gpu_methods(root):
-    """Returns how GPUs implement each method of Backend: by kernels of its own, or by kernels of other ops."""
-    methods = {}
+    """Returns the methods of Backend that GPUs implement."""
+    methods = set()
     for path in sorted((root / "wick/backend/gpu").rglob("*.cpp")):
-        text = path.read_text(encoding="utf-8")
-        for m in re.finditer(r"^[\w:<> ]+GpuBackend::(\w+)\([^{;]*\{\n?(.*?)^\}|"
-                             r"^[\w:<> ]+GpuBackend::(\w+)\([^{;]*\{(.*?)\}$", text,
-                             re.DOTALL | re.MULTILINE):
-            name, body = (m.group(1), m.group(2)) if m.group(1) else (m.group(3), m.group(4))
-            methods[name] = "steps" if "Steps steps" in body else "kernel"
+        methods.update(re.findall(r"^[\w:<> ]+GpuBackend::(\w+)\([^{;]*\{", path.read_text(encoding="utf-8"), re.MULTILINE))
     return methods
 
 
@@ -184,7 +179,7 @@ def on_gpu(row, gpu):
         return "as its ops"
     if row.method not in gpu:
         fail(f"no GpuBackend::{row.method}, for {row.name}")
-    return gpu[row.method]
+    return "kernel"
 
 
 def wrapped(text):
@@ -260,8 +255,8 @@ of type `wick::Error` with the text `op: what is wrong: operands: rule`.
 
 **Gradients.** {gradients}
 
-**Devices.** Every op runs on every device. *kernel*: the op has kernels of its own. *steps*: a GPU runs kernels of
-other ops one after another. *as its ops*: the op is composed of other ops. On the CPU, every op that isn't composed has kernels of its own.
+**Devices.** Every op runs on every device. *kernel*: the op has kernels of its own. *as its ops*: the op is composed of
+other ops.
 """
 
 

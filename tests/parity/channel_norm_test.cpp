@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 #include <cstring>
+#include <limits>
 
 #include "tests/parity/grid.h"
 #include "tests/parity/ordered.h"
@@ -19,7 +19,7 @@ constexpr float kEps = 1e-5f;
 
 struct Case {
   Place place;
-  Shape shape;  // [b, c, ..] where 1, 3 and c divide the channels
+  Shape shape;  // [b, c, ..]
 };
 
 /// Every layout, and sizes near the limits of chunks, channels and gathered rows.
@@ -45,6 +45,9 @@ const std::vector<Case>& cases() {
       {Place::contiguous, {1, 3, 5000}},  // fewer rows than threads
       {Place::sliced, {1, 3, 20011}},     // rows too long to be gathered
       {Place::scattered, {3, 3, 17001}},
+      {Place::contiguous, {2, 6, 24, 8}},  // vectors that lie in one channel
+      {Place::contiguous, {1, 12, 2800}},  // rows that GPUs split
+      {Place::contiguous, {2, 1, 333}},    // one channel
   };
   return list;
 }
@@ -202,9 +205,8 @@ void check_batch_norm(DType dtype, DType vector_dtype, int with) {
       constexpr long double kOdd[] = {0, kInf, std::numeric_limits<long double>::quiet_NaN(), -1,
                                       0x1p-7L};
       variance.fill_with([&](int64_t i) {
-        return values == Values::special
-                   ? kOdd[i % 5]
-                   : 0.5L + static_cast<long double>(random.uniform());
+        return values == Values::special ? kOdd[i % 5]
+                                         : 0.5L + static_cast<long double>(random.uniform());
       });
       const Vectors v(vector_dtype, c, with, values, random);
       const std::string what =

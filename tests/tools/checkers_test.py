@@ -136,7 +136,7 @@ class OpsDocs(unittest.TestCase):
                 ("wick/op/ops.def", "Hyperbolic tangent", "The hyperbolic tangent"),
                 ("wick/tensor/ops.h", "exp(x - max) / sum(exp(x - max)) along a dim",
                  "exp(x) / sum(exp(x)) along a dim"),
-                ("wick/backend/gpu/norm/norm.cpp", "gpu::softmax(gpu_, out, in, dim, log);", "Steps steps(*this, out);")):
+                ("wick/op/ops.def", "WICK_OP(softmax, Floats, tree, rule", "WICK_OP(softmax, Floats, tree, composed")):
             self.assertEqual(self.check(path, old, new),
                              (1, "ops_docs: docs/ops.md is stale: run tools/ops_docs.py\n"), path)
 

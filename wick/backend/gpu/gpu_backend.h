@@ -108,7 +108,7 @@ class GpuBackend final : public Backend {
   void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
             bool interleaved) override;
 
-  // norm_steps.cpp
+  // norm/mean_norm.cpp, norm/batch_norm.cpp
   void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
                   const ConstView& bias, float eps) override;
   void group_norm(const View& out, const ConstView& in, int64_t groups, const ConstView& weight,

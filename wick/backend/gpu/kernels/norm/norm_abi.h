@@ -84,4 +84,67 @@ struct SoftmaxShortArgs {
   u32 in_row, out_row, log;
 };
 
+/// Division by the number of elements of a channel, for any dividend.
+struct ChannelDivider {
+  Divider near;  ///< for numbers below 2^31
+  u64 by = 1;
+
+  ChannelDivider() = default;
+  explicit ChannelDivider(u64 divisor)
+      : near(static_cast<u32>(divisor >> 31 == 0 ? divisor : 1)), by(divisor) {}
+  WICK_FN u64 divide(u64 n) const {
+    return (n | by) >> 31 == 0 ? near.divide(static_cast<u32>(n)) : n / by;
+  }
+};
+
+/// Weights and biases of a norm; absent if their data is null. Row r belongs to group (r +
+/// first_group) mod groups, which has `channels` of them. Each belongs to several neighbouring
+/// elements of a row. In layer_norm there is one group, and each belongs to one element.
+struct Affine {
+  Weights weight, bias;
+  Divider groups;
+  u32 first_group = 0;
+  u32 channels = 0;
+  ChannelDivider each;
+};
+
+/// layer_norm_DTYPE_PACKS and layer_norm_DTYPE_by_f32_PACKS: dense rows, vectors are aligned,
+/// weights and biases too. group_norm_DTYPE_PACKS: vectors don't cross channels.
+/// mean_norm_strided_DTYPE: rows of at most 8 chunks and any layout.
+struct MeanNormArgs {
+  void* out;
+  const void* in;
+  Affine affine;
+  NormRows rows;
+  float eps;
+};
+/// The most elements of a row that a thread block takes at once: 8 chunks.
+inline constexpr u32 kSplitElems = 8 * kChunk;
+/// mean_norm_sums_DTYPE, mean_norm_squares_DTYPE and mean_norm_split_DTYPE: a thread block takes
+/// kSplitElems elements of a row. The first two store partial sums of x and of (x − mean)²; the
+/// third stores the result.
+struct MeanNormSplitArgs {
+  void* out;
+  const void* in;
+  void *sums, *squares;  ///< [rows, blocks] of the compute type
+  u32 blocks;            ///< of a row
+  Affine affine;
+  NormRows rows;
+  float eps;
+};
+
+/// batch_norm_DTYPE: the output and the input are vectors of 16 bytes, each in a channel. The
+/// strided index counts vectors, and `rest` elements follow the last vector.
+/// batch_norm_scalar_DTYPE: any layout; the strided index counts elements. Operand 2 of the strided
+/// index is the channel, counted from first_channel.
+struct BatchNormArgs {
+  void* out;
+  const void* in;
+  StridedIndex<3> strided;
+  u32 rest;
+  i64 first_channel;
+  Weights mean, variance, weight, bias;
+  float eps;
+};
+
 }  // namespace wick::gpu

@@ -131,13 +131,15 @@ struct MaxOfWindow {
 template <class T, class I>
 struct MaxIndexOfWindow {
   static constexpr bool kAnyOrder = true;
-  typename PoolKey<T>::Key best = 0;
+  // No padding lies between the members, which pool_long keeps in shared memory.
+  using Best = decltype(I() + typename PoolKey<T>::Key());
+  Best best = 0;
   I place;
 
   /// `first`: index of the window's first element.
   WICK_DEVICE explicit MaxIndexOfWindow(I first) : place(first) {}
   WICK_DEVICE void add(T x, I at) {
-    const auto key = key_of(x);
+    const Best key = key_of(x);
     if (key <= best) return;
     best = key;
     place = at;

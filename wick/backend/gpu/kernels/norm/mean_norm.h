@@ -1,0 +1,39 @@
+#pragma once
+
+// What layer_norm and group_norm share: weights and biases, and the last step.
+
+#include "wick/backend/gpu/kernels/norm/norm_abi.h"
+#include "wick/backend/gpu/kernels/reduce/rows.h"
+
+namespace wick::gpu {
+
+/// The number with index i of a vector whose dtype is T or f32.
+template <class T>
+WICK_DEVICE Compute<T> number_at(const Weights& numbers, i64 i) {
+  const i64 where = i * numbers.step;
+  return numbers.f32 != 0 ? Compute<T>(static_cast<const float*>(numbers.data)[where])
+                          : widen(static_cast<const T*>(numbers.data)[where]);
+}
+
+/// Index of the first weight of a row.
+WICK_DEVICE u32 first_weight(const Affine& affine, u32 row) {
+  const u32 index = row + affine.first_group;
+  return (index - affine.groups.divide(index) * affine.groups.by) * affine.channels;
+}
+
+/// (c · r) · weight + bias for the weight and bias with index i. What is absent is left out.
+template <class T>
+WICK_DEVICE Compute<T> scaled(const Affine& affine, i64 i, Compute<T> c, Compute<T> r) {
+  Compute<T> y = c * r;
+  if (affine.weight.data != nullptr) y = y * number_at<T>(affine.weight, i);
+  if (affine.bias.data != nullptr) y = y + number_at<T>(affine.bias, i);
+  return y;
+}
+
+/// 1 / sqrt(squares / n + eps).
+template <class A>
+WICK_DEVICE A inverse_deviation(A squares, u64 n, float eps) {
+  return A(1) / sqrt(squares / static_cast<A>(n) + static_cast<A>(eps));
+}
+
+}  // namespace wick::gpu
