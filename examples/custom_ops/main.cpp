@@ -4,10 +4,10 @@
 #include <numeric>
 #include <string>
 
-#include "examples/custom_ops/quantised_bias.h"
-#include "examples/custom_ops/rotary.h"
-#include "examples/custom_ops/softmax.h"
-#include "examples/custom_ops/swiglu.h"
+#include "quantised_bias.h"
+#include "rotary.h"
+#include "softmax.h"
+#include "swiglu.h"
 #include "wick/graph/compile.h"
 #include "wick/tensor/autograd.h"
 #include "wick/tensor/functions.h"

@@ -239,7 +239,7 @@ void run_cpu_body(const CustomBody& body, const nb::object& op, const CustomArgu
     const nb::object array = numpy.attr("asarray")(given);
     if (!array.attr("shape").equal(out.attr("shape"))) {
       throw Error(body.name(), "cpu returned an array of another shape",
-                  nb::cast<std::string>(nb::str(array.attr("shape"))),
+                  nb::repr(array.attr("shape")).c_str(),
                   fmt::format("need {}", arguments.out.shape().str()));
     }
     numpy.attr("copyto")(out, array, "casting"_a = "same_kind");
@@ -408,8 +408,12 @@ void bind_custom(nb::module_& m) {
       .def_static("over", &KernelGrid::over, "elems"_a, "threads"_a = 256,
                   "A grid with at least one thread for each of elems elements, along the first "
                   "axis.")
-      .def_prop_ro("blocks", [](const KernelGrid& g) { return ints(g.blocks); })
-      .def_prop_ro("threads", [](const KernelGrid& g) { return ints(g.threads); })
+      .def_prop_ro(
+          "blocks", [](const KernelGrid& g) { return ints(g.blocks); },
+          nb::sig("def blocks(self) -> tuple[int, ...]"))
+      .def_prop_ro(
+          "threads", [](const KernelGrid& g) { return ints(g.threads); },
+          nb::sig("def threads(self) -> tuple[int, ...]"))
       .def_ro("shared_bytes", &KernelGrid::shared_bytes);
 
   nb::class_<KernelCode>(
@@ -430,11 +434,16 @@ void bind_custom(nb::module_& m) {
           "data_ptr",
           [](const GpuArray& x) { return reinterpret_cast<uintptr_t>(x.elements.address()); },
           "The address of the first element.")
-      .def_prop_ro("shape", [](const GpuArray& x) { return ints(x.elements.shape().dims()); })
+      .def_prop_ro(
+          "shape", [](const GpuArray& x) { return ints(x.elements.shape().dims()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro(
           "strides", [](const GpuArray& x) { return strides_of(x.elements); },
+          nb::sig("def strides(self) -> tuple[int, ...]"),
           "Distances of adjacent elements along each dim, in elements.")
-      .def_prop_ro("dtype", [](const GpuArray& x) { return dtype_object(x.elements.dtype()); })
+      .def_prop_ro(
+          "dtype", [](const GpuArray& x) { return dtype_object(x.elements.dtype()); },
+          nb::sig("def dtype(self) -> DType"))
       .def_prop_ro(
           "size", [](const GpuArray& x) { return x.elements.elems(); }, "The number of elements.");
 
@@ -475,8 +484,10 @@ void bind_custom(nb::module_& m) {
            "rejects the code; there is no such kernel; the arguments have another size than the "
            "kernel's; the grid exceeds a limit.");
 
-  m.def("_apply_op", &apply_python, "op"_a, "operands"_a, "grad"_a);
-  m.def("_inplace_op", &inplace_python, "op"_a, "operands"_a);
+  m.def("_apply_op", &apply_python, "op"_a, "operands"_a, "grad"_a,
+        nb::sig("def _apply_op(op: object, operands: tuple[Tensor, ...], grad: bool) -> Tensor"));
+  m.def("_inplace_op", &inplace_python, "op"_a, "operands"_a,
+        nb::sig("def _inplace_op(op: object, operands: tuple[Tensor, ...]) -> None"));
 }
 
 }  // namespace wick::python

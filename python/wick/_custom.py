@@ -21,6 +21,7 @@ class _CustomBody:
 
     # The method whose parameters name the operands in gpu_source.
     _rule: ClassVar[str] = "shape"
+    _names: ClassVar[list[str] | None] = None
 
     def grid(self, out: GpuArray, *inputs: GpuArray) -> KernelGrid | int:
         """The launch geometry of gpu_source: a KernelGrid, or a number of threads along one axis. By default
@@ -37,13 +38,13 @@ class _CustomBody:
 
     @classmethod
     def _operand_names(cls) -> list[str]:
-        names = cls.__dict__.get("_names")
+        names: list[str] | None = cls.__dict__.get("_names")
         if names is None:
             import inspect
 
             names = [p.name for p in inspect.signature(getattr(cls, cls._rule)).parameters.values()][1:]
             cls._names = names
-        return names  # type: ignore[no-any-return]
+        return names
 
     def _launch_source(self, gpu: GpuContext, out: GpuArray, *inputs: GpuArray) -> None:
         grid = self.grid(out, *inputs)

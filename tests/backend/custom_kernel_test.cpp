@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "tests/backend/custom_kernels.h"
 #include "tests/expect_error.h"
@@ -109,6 +110,45 @@ TEST(CustomText, SourcesOfLaunches) {
   EXPECT_NE(first, source({.body = "body();", .constants = {{"n", 5u}}}, some(DType::f32)));
   EXPECT_NE(first, source(text, some(DType::f32), 128));
   EXPECT_THAT(first, HasSubstr("#line 1 \"custom_op.body\"\nbody();"));
+}
+
+/// Launches have the same key if and only if they have the same source.
+TEST(CustomText, KeysOfLaunches) {
+  std::vector<KernelText> texts = {{.body = "a"}, {.body = "b"}, {.body = "a", .header = "a"}};
+  for (const auto& value : {KernelConstant{"n", 1}, KernelConstant{"n", 2}, KernelConstant{"n", 1u},
+                            KernelConstant{"m", 1}, KernelConstant{"n", true},
+                            KernelConstant{"n", DType::f32}, KernelConstant{"n", DType::f16}}) {
+    texts.push_back({.body = "a", .constants = {value}});
+  }
+  const View out{nullptr, DType::f32, Layout::contiguous({2, 3})};
+  const std::vector<std::vector<KernelArgument>> arguments = {
+      {},
+      {{"x", some(DType::f32)}},
+      {{"x", some(DType::f32, Layout::contiguous({5, 4}, 2))}},
+      {{"x", out}},
+      {{"y", some(DType::f32)}},
+      {{"x", some(DType::f16)}},
+      {{"x", some(DType::f32, Layout::contiguous({6}))}},
+      {{"x", 1.0f}},
+      {{"x", 2.0f}},
+      {{"x", 1.0}},
+      {{"x", some(DType::f32)}, {"y", 1}},
+  };
+  std::map<std::string, std::string> source_by_key, key_by_source;
+  for (const char* op : {"op", "other"}) {
+    for (const KernelText& text : texts) {
+      for (const auto& list : arguments) {
+        for (const int64_t threads : {64, 256}) {
+          const KernelLaunch launch{
+              .op = op, .text = &text, .grid = {.threads = {threads, 1, 1}}, .arguments = list};
+          const std::string key = key_of(launch), source = source_of(launch);
+          EXPECT_EQ(source_by_key.try_emplace(key, source).first->second, source);
+          EXPECT_EQ(key_by_source.try_emplace(source, key).first->second, key) << source;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(source_by_key.size(), 2 * 10 * 9 * 2u);
 }
 
 TEST(CustomText, ArgumentsOfCodeObjectsAreLaidOutAsInC) {

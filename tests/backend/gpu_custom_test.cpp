@@ -56,6 +56,14 @@ GpuOp map_op(const std::string& body, const std::string& name = "op") {
       name);
 }
 
+/// A code object for a device.
+std::string code_for(Device device, const std::string& text) {
+  const Compiler& compiler = *Compiler::of(device.kind);
+  const std::string source = "#include \"wick/backend/gpu/kernels/device/custom.h\"\n" + text;
+  return compiler.compile({"user.gpu", source, &kernel_sources()},
+                          compiler.target(backend_of(device).gpu().info.architecture));
+}
+
 class GpuCustom : public testing::TestWithParam<std::string> {
  protected:
   GpuBackend& gpu_backend() const { return backend_of(device_); }
@@ -64,13 +72,7 @@ class GpuCustom : public testing::TestWithParam<std::string> {
   }
   int loaded() const { return gpu_backend().user_modules().loaded(); }
   bool is_hip() const { return device_.kind == DeviceKind::hip; }
-  /// A code object for the device.
-  std::string compiled(const std::string& text) const {
-    const Compiler& compiler = *Compiler::of(device_.kind);
-    const std::string source = "#include \"wick/backend/gpu/kernels/device/custom.h\"\n" + text;
-    return compiler.compile({"user.gpu", source, &kernel_sources()},
-                            compiler.target(gpu_backend().gpu().info.architecture));
-  }
+  std::string compiled(const std::string& text) const { return code_for(device_, text); }
   void SetUp() override {
     if (Compiler::of(device_.kind) == nullptr) {
       GTEST_SKIP() << "no compiler: " << Compiler::missing(device_.kind);
@@ -402,6 +404,25 @@ TEST_P(GpuCustom, MissingBodies) {
   EXPECT_THAT((*op.warnings)[0], HasSubstr("no body for " + device_.str()));
 }
 
+/// In place, on a target that isn't dense.
+TEST_P(GpuCustom, FallbackInPlace) {
+  struct AddInto : InplaceOp2 {
+    AddInto() : InplaceOp2("fallback_in_place") {}
+    void check(const Tensor&, const Tensor&) const override {}
+    void cpu(const CustomOutput& x, const CustomInput& a) const override {
+      for (int64_t i = 0; i < x.elems(); ++i) {
+        x.data<float>()[i * x.stride(0)] += a.values<float>()[static_cast<size_t>(i)];
+      }
+    }
+    bool falls_back_to_cpu() const override { return true; }
+    void warn(const std::string&) const override {}
+  };
+  Tensor x = Tensor::full({8}, 1, DType::f32, device_);
+  x = x.slice(0, 6, INT64_MIN, -2);
+  inplace_op2(x, ramp(4), AddInto());
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
+}
+
 TEST_P(GpuCustom, EachVendorsBody) {
   struct Vendors : GpuOp {
     Vendors() : GpuOp([](GpuContext&, const CustomOutput&, const CustomInput&) { FAIL(); }) {}
@@ -460,6 +481,33 @@ INSTANTIATE_TEST_SUITE_P(Devices, GpuCustom, testing::ValuesIn(test::gpu_names()
                            std::erase(name, ':');
                            return name;
                          });
+
+// ---- NVIDIA's driver, by a stand-in that checks the arguments and runs nothing ----
+
+TEST(CustomStandIn, LaunchesPassItsChecks) {
+  if (std::getenv("WICK_CUDA_LIBRARY") == nullptr) GTEST_SKIP() << "WICK_CUDA_LIBRARY isn't set";
+  if (Compiler::of(DeviceKind::cuda) == nullptr) {
+    GTEST_SKIP() << "no NVRTC: " << Compiler::missing(DeviceKind::cuda);
+  }
+  const Device device{DeviceKind::cuda, 0};
+  const LaunchLimits limits = backend_of(device).launch_limits();
+  EXPECT_EQ(limits.block_threads, 1024);
+  EXPECT_EQ(limits.blocks[1], 65535);
+  EXPECT_GT(limits.shared_bytes, 200000);
+  const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4}, {4}, device);
+  apply_op1(x, map_op("y[i] = x[i];"));
+  apply_op1(x, scale_op(KernelCode(code_for(device, kScaleCode))));
+  const auto shared = [&](int64_t bytes) {
+    return error_of([&] {
+      apply_op1(x, GpuOp([&](GpuContext& gpu, const CustomOutput& y, const CustomInput&) {
+                  gpu.launch({.body = "y[0] = 1;"}, {.shared_bytes = bytes}, {{"y", y}});
+                }));
+    });
+  };
+  EXPECT_EQ(shared(limits.shared_bytes), "no error");
+  EXPECT_THAT(shared(limits.shared_bytes + 1), HasSubstr("too much shared memory"));
+  synchronize(device);
+}
 
 // ---- Kernels that lose the device; each runs in a process of its own ----
 

@@ -47,7 +47,7 @@ emulator=$source/build/emu/lib/libamdhip64.so.6
 if test -e "$emulator"; then
   WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=gfx1100 \
     $python -m pytest -q -p no:cacheprovider "$source/python/tests/test_devices.py"
-  WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=gfx1100 WICK_EMU_CHECK=all WICK_TEST_DEVICES=hip:0 \
+  WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=gfx1100 WICK_EMU_CHECK=memory,alignment,lds,registers,waits,races,barriers WICK_TEST_DEVICES=hip:0 \
     WICK_KERNEL_CACHE=$build/python-kernels \
     $python -m pytest -q -p no:cacheprovider "$source/python/tests/test_custom.py"
 fi

@@ -83,6 +83,7 @@ CustomBody::CustomBody(std::string name) : name_(std::move(name)) {
 }
 CustomBody::~CustomBody() = default;
 
+void CustomBody::no_body() { throw NoBody(); }
 void CustomBody::run_cpu(const CustomArguments&) const { no_body(); }
 void CustomBody::run_gpu(GpuContext&, const CustomArguments&) const { no_body(); }
 void CustomBody::run_cuda(GpuContext& gpu, const CustomArguments& a) const { run_gpu(gpu, a); }

@@ -207,12 +207,13 @@ class WICK_API CustomBody {
  protected:
   CustomBody(const CustomBody&) = default;
   CustomBody& operator=(const CustomBody&) = default;
-  /// Thrown by bodies that don't exist.
-  struct NoBody {};
-  [[noreturn]] static void no_body() { throw NoBody(); }
-  friend struct CustomRun;
+  /// What a body that doesn't exist does.
+  [[noreturn]] static void no_body();
 
  private:
+  struct NoBody {};
+  friend struct CustomRun;
+
   std::string name_;
 };
 

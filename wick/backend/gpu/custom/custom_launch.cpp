@@ -27,8 +27,8 @@ std::shared_ptr<UserModule> load(Gpu& gpu, std::string image, std::string_view o
 
 std::shared_ptr<UserModule> module_of_text(Gpu& gpu, UserModules& modules,
                                            const KernelLaunch& launch) {
-  const std::string source = source_of(launch);
-  return modules.find(source, [&] {
+  return modules.find(key_of(launch), [&] {
+    const std::string source = source_of(launch);
     const Compiler* const compiler = Compiler::of(gpu.device.kind);
     if (compiler == nullptr) {
       throw Error(
@@ -61,11 +61,11 @@ void* GpuBackend::work_stream() {
   return gpu_.stream();
 }
 
-LaunchLimits GpuBackend::launch_limits() { return gpu_.driver.launch_limits(gpu_.device.index); }
+LaunchLimits GpuBackend::launch_limits() { return user_modules_.limits; }
 
 void GpuBackend::launch(const KernelLaunch& launch) {
   gpu_.enter();
-  const LaunchLimits limits = launch_limits();
+  const LaunchLimits& limits = user_modules_.limits;
   check_grid(launch.op, launch.grid, limits, 0, 0);  // before the source is compiled
   const bool is_text = launch.text != nullptr;
   const std::shared_ptr<UserModule> module = is_text ? module_of_text(gpu_, user_modules_, launch)

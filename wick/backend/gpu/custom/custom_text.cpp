@@ -191,6 +191,40 @@ std::string source_of(const KernelLaunch& launch) {
       kernel_name(launch.op), locals, text.body);
 }
 
+std::string key_of(const KernelLaunch& launch) {
+  std::string key = "text ";
+  const auto add_bytes = [&key](const auto& value) {
+    key.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  // The length in front of each text keeps different lists from giving the same bytes.
+  const auto add = [&](std::string_view text) {
+    add_bytes(text.size());
+    key += text;
+  };
+  add(launch.op);
+  add(launch.text->body);
+  add(launch.text->header);
+  add_bytes(launch.grid.threads);
+  add_bytes(launch.text->constants.size());
+  for (const KernelConstant& constant : launch.text->constants) {
+    add(constant.name);
+    add_bytes(constant.value.index());
+    std::visit(add_bytes, constant.value);
+  }
+  for (const KernelArgument& argument : launch.arguments) {
+    add(argument.name());
+    add_bytes(argument.is_view());
+    if (argument.is_view()) {
+      add_bytes(argument.writes());
+      add_bytes(argument.view().dtype);
+      add_bytes(argument.view().layout.rank());
+    } else {
+      add_bytes(argument.number().index());
+    }
+  }
+  return key;
+}
+
 std::vector<uint64_t> argument_words(const KernelLaunch& launch) {
   std::vector<uint64_t> words;
   for (const KernelArgument& argument : launch.arguments) {

@@ -19,6 +19,10 @@ std::string kernel_name(std::string_view op);
 /// several axes of threads.
 std::string source_of(const KernelLaunch& launch);
 
+/// A key: launches with the same key have the same source. The key is made at each launch, the
+/// source only where the key is new.
+std::string key_of(const KernelLaunch& launch);
+
 /// The struct of arguments that the source declares, as words of 8 bytes.
 std::vector<uint64_t> argument_words(const KernelLaunch& launch);
 
