@@ -57,9 +57,10 @@ std::vector<Case> cases() {
     list.push_back({Place::contiguous, {5, 300}, 1, 220, 0, order});
     list.push_back({Place::contiguous, {300, 9}, 0, 220, 0, order});
     list.push_back({Place::stepped, {33, 3, 8}, 0, 40, 0, order});
-    list.push_back({Place::contiguous, {40, 70}, 1, 30000, 0, order});
-    list.push_back({Place::contiguous, {20000}, 0, 300, 0, order});
+    list.push_back({Place::contiguous, {3, 70}, 1, 2000, 0, order});
   }
+  list.push_back({Place::contiguous, {17000}, 0, 300, 0, Order::equal});
+  list.push_back({Place::contiguous, {17000}, 0, 300, 0, Order::skewed});
   // The number of ids, or of lines, is one around a multiple of what GPUs take at once.
   for (const int64_t n : {31, 32, 33, 255, 256, 257}) {
     list.push_back({Place::contiguous, {3, n}, 1, 97});
@@ -67,9 +68,10 @@ std::vector<Case> cases() {
   }
   // Lines that are longer than shared memory, for which ids are sorted in 2 and in 3 passes; more
   // ids than one thread block sorts.
-  list.push_back({Place::contiguous, {2, 4096}, 1, 33000});
-  list.push_back({Place::contiguous, {4096, 2}, 0, 33000, 1});
-  list.push_back({Place::contiguous, {2, 9000}, 1, 150000});
+  list.push_back({Place::contiguous, {1, 4096}, 1, 60000});
+  list.push_back({Place::contiguous, {4096, 2}, 0, 17000});
+  list.push_back({Place::contiguous, {2, 2500}, 1, 10000});
+  list.push_back({Place::contiguous, {2, 9000}, 1, 66000});
   return list;
 }
 

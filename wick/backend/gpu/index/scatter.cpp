@@ -50,8 +50,9 @@ const KernelFamily<ScatterLinesArgs, AddedElement> kAddColumns("scatter_add_line
 
 /// Columns from which sorted ids pay: a key then takes no more time than its columns.
 constexpr int64_t kLeastColumns = 8;
-/// Source elements of a line that one warp adds in a short time, even if there are few lines.
-constexpr int64_t kShortLine = 4096;
+/// Source elements of a line that one warp adds in less time than several kernels sort ids, even if
+/// there are few lines.
+constexpr int64_t kShortLine = 16384;
 /// A line of kernels with shared memory has at most this many places for each source element,
 /// because they read all places.
 constexpr int64_t kPlacesPerElement = 8;
@@ -203,8 +204,12 @@ class Launcher {
 
   void lines(const LinePlan& plan) const {
     const int64_t of_block = int64_t{1} << plan.lines_log;
-    const unsigned threads =
-        s_.add ? static_cast<unsigned>(kWarp << plan.lines_log) : kScatterLineThreads;
+    unsigned threads = kWarp << plan.lines_log;
+    if (!s_.add) {
+      // A thread takes four source elements or places at a time.
+      const int64_t steps = (std::max(s_.n, s_.places) << plan.lines_log) / 4;
+      threads = steps <= 64 ? 64 : steps <= 128 ? 128 : kScatterLineThreads;
+    }
     const bool packed = has_vectors();
     s_.lines.for_each_piece(threads, [&](const StridedIndex<3>& lines, const auto& start) {
       ScatterLinesArgs c{};
