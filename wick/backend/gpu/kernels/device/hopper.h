@@ -30,6 +30,10 @@ WICK_DEVICE void copy_sixteen_or_zeros(u32 to, const void* from, bool copy) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
                : "memory");
 }
+/// Stores a word at a shared-memory address.
+WICK_DEVICE void store_shared(u32 to, u32 x) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(x) : "memory");
+}
 /// Arrives at the barrier when this thread's copies by copy_sixteen are complete.
 WICK_DEVICE void arrive_when_copied(Barrier& b) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&b))
