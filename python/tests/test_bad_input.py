@@ -93,6 +93,23 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "trim_memory": ("cpu",), "reset_peak_memory": ("cpu",), "set_num_threads": (wick.num_threads(),),
     "load_gguf": ("/nowhere/model.gguf",), "Gguf": ("/nowhere/model.gguf",), "Weight": (X,), "Device": ("cpu",),
 }  # fmt: skip
+
+
+def custom(base: type, rule: str, name: str) -> Any:
+    """A custom op that adds its operands."""
+
+    def cpu(self: Any, out: Any, *operands: Any) -> None:
+        out[...] = sum(operands, start=np.zeros_like(out))
+
+    return type("Op", (base,), {"name": name, rule: lambda self, x, *others: x, "cpu": cpu})()
+
+
+for _count in (1, 2, 3):
+    _base = getattr(wick, f"CustomOp{_count}")
+    for _suffix in ("", "_no_grad"):
+        CALLS[f"apply_op{_count}{_suffix}"] = (X,) * _count + (custom(_base, "shape", "sum_op"),)
+    _base = getattr(wick, f"InplaceOp{_count}")
+    CALLS[f"inplace_op{_count}"] = (wick.zeros(2, 3), *(X,) * (_count - 1), custom(_base, "check", "sum_op"))
 for _op in wick.ops():
     _regular = {"unary": (X,), "test": (X,), "binary": (X, X), "compare": (X, X), "reduce": (X, 0, True), "arg": (X, 0, True)}
     if _op.kind in _regular:
@@ -167,6 +184,7 @@ def function_of(name: str) -> Callable[..., Any]:
 OF_ARGUMENTS = {"shape", "alloc", "dtype", "device", "index"}
 OF_PARTS = {
     "linear": {"weight"}, "grouped_linear": {"weight"}, "Weight": {"weight"}, "set_num_threads": {"threads"}, "Gguf": {"gguf"},
+    **{name: {"sum_op"} for name in CALLS if "_op" in name},
     "load_gguf": {"gguf"}, "attention": {"broadcast_to"}, "attention_of_pages": {"index_select"},
 }  # fmt: skip
 
