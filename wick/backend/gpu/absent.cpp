@@ -7,7 +7,6 @@
 #include "wick/backend/gpu/driver/driver.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
-#include "wick/backend/gpu/on_host.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -43,7 +42,5 @@ const std::vector<MatrixLibrary::Missing>& MatrixLibrary::missing(DeviceKind) {
 
 bool images_allowed() { return false; }
 bool has_images(std::string_view, std::string&) { return false; }
-
-int64_t on_host_calls() { return 0; }
 
 }  // namespace wick::gpu
