@@ -74,8 +74,6 @@ WICK_DEVICE float load_of_cluster_block(u32 rank, const float* here) {
   asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(at) : "memory");
   return x;
 }
-/// x of a lane of the warp.
-WICK_DEVICE float from_lane(float x, u32 lane) { return __shfl_sync(~0u, x, lane); }
 /// Whether a condition holds for any thread of the thread block. This is also a sync().
 WICK_DEVICE bool any_of_block(bool is) { return __syncthreads_or(is ? 1 : 0) != 0; }
 
