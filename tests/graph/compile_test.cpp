@@ -38,6 +38,9 @@ std::vector<Case> cases(Device device) {
   const auto blocks = std::make_shared<Weight>(quantize(matrix, DType::q4_0));
   const Tensor scale = test::numbers({32}, 8, device), shift = test::numbers({32}, 9, device);
   const Tensor ids = Tensor::from<uint32_t>({3, 0, 2, 2}, {4}, device);
+  std::vector<uint32_t> all(4 * 6 * 32);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint32_t>(i * 7 % 29);
+  const Tensor places = Tensor::from(all, {4, 6, 32}, device);
   const Tensor angles = test::numbers({6, 16}, 3, device);
   const auto positive = [](const Tensor& x) { return affine(sqr(x), 1, 0.5); };
   return {
@@ -103,6 +106,17 @@ std::vector<Case> cases(Device device) {
                  cumprod(a[0], 1),
                  index_add(a[0], ids, a[1], 0),
                  scatter_add(a[0], order.indices, a[1], 2),
+                 one_hot(ids, 5)};
+       }},
+      {"gather and scatter",
+       [=](Arguments a) -> Tensors {
+         const Tensor columns = places.reshape({32, 24}), rows = places.reshape({24, 32});
+         return {gather(a[0], places, 2),
+                 scatter(a[0], places, a[1], 2),
+                 scatter_add(a[0], places, a[1], 2),
+                 scatter_add(a[0].reshape({32, 24}), columns, a[1].reshape({32, 24}), 0),
+                 index_add(a[0].reshape({32, 24}), rows.narrow(1, 0, 1).reshape({24}),
+                           a[1].reshape({32, 24}).narrow(0, 0, 24), 0),
                  one_hot(ids, 5)};
        }},
       {"products",

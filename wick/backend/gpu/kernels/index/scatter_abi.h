@@ -43,7 +43,8 @@ struct ScatterLinesArgs {
   Ids ids;
 };
 
-/// The most threads of a thread block of scatter_add_columns_*: a warp for each line.
+/// The most threads of a thread block of scatter_lines_* and scatter_add_rows_*, and of
+/// scatter_add_columns_*. A warp of the latter two takes one line.
 inline constexpr u32 kScatterLineThreads = 256, kScatterColumnThreads = 512;
 /// Source elements that a lane of scatter_add_rows_* and scatter_add_columns_* loads in advance.
 inline constexpr u32 kScatterAhead = 8;
