@@ -61,7 +61,8 @@ struct ConvGemm {
 };
 
 /// conv_DTYPE of conv.gpu, conv_DTYPE_TILE and conv_packed_DTYPE_TILE of conv_mma.gpu,
-/// conv_DTYPE_ROWS and conv_pair_DTYPE of conv_wgmma.gpu, conv_f32_ROWS of conv_f32.gpu,
+/// conv_DTYPE_ROWS and conv_pair_DTYPE of conv_wgmma.gpu, conv_f32_ROWS and
+/// conv_f32_weight_ROWS of conv_f32.gpu,
 /// conv_depthwise_DTYPE_CHANNELS and conv_depthwise_weight_DTYPE of conv_depthwise.gpu.
 struct ConvArgs {
   void* out;
