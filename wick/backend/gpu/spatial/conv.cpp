@@ -18,6 +18,8 @@ namespace {
 
 const KernelFamily<ConvArgs, DType> kPlainConv("conv", "conv_{}");
 const KernelFamily<ConvArgs, OneOf<kSmallTile, kLargeTile>> kLargeF32("conv_f32", "conv_f32_{}");
+const KernelFamily<ConvArgs, OneOf<kSmallTile, kLargeTile>> kLargeF32Weight("conv_f32",
+                                                                            "conv_f32_weight_{}");
 const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kMatrixConv("conv_mma",
                                                                                "conv_{}_{}");
 const KernelFamily<ConvArgs, DType, OneOf<kSmallTile, kLargeTile>> kPackedConv("conv_mma",
@@ -163,24 +165,28 @@ void multiply_packed(Gpu& gpu, const ConvJob& job) {
          conv_wgmma_bytes(rows, conv_wgmma_columns(rows)));
 }
 
-/// Whether large tiles multiply a job of conv2d or conv2d_input.
+/// Whether kernels with large tiles of f32 multiply a job.
 bool takes_large_f32(const ConvJob& job) {
-  return job.a.dtype == DType::f32 && job.gemm.m > 16 && job.rows() >= kConvF32Columns &&
+  return job.a.dtype == DType::f32 && job.gemm.m > 16 && job.rows() >= kConvF32Columns / 2 &&
          job.is_near();
 }
 
-/// Launches the gemms of an f32 job with large tiles.
+/// Launches the gemms of an f32 job with large tiles, by a kernel of `family`.
+void launch_large_f32(Gpu& gpu, const ConvJob& job,
+                      const KernelFamily<ConvArgs, OneOf<kSmallTile, kLargeTile>>& family) {
+  // Two small tiles, on one multiprocessor, take as long as a large one.
+  const bool large =
+      job.gemm.m > kSmallTile && rounds(gpu, job, {kLargeTile, kConvF32Columns}, 1) <=
+                                     rounds(gpu, job, {kSmallTile, kConvF32Columns}, 2);
+  const uint32_t rows = large ? kLargeTile : kSmallTile;
+  launch(gpu, job, family(rows), {rows, kConvF32Columns}, conv_f32_threads(rows));
+}
+
+/// Launches the gemms of an f32 job of conv2d or conv2d_input with large tiles.
 void multiply_large_f32(GpuBackend& backend, const ConvJob& job) {
-  Gpu& gpu = backend.gpu();
   const TurnedFilters turned(backend, job);
-  in_slabs(gpu, turned.job(), [&](const ConvJob& slabs) {
-    // Two small tiles, on one multiprocessor, take as long as a large one.
-    const bool large =
-        slabs.gemm.m > kSmallTile && rounds(gpu, slabs, {kLargeTile, kConvF32Columns}, 1) <=
-                                         rounds(gpu, slabs, {kSmallTile, kConvF32Columns}, 2);
-    const uint32_t rows = large ? kLargeTile : kSmallTile;
-    launch(gpu, slabs, kLargeF32(rows), {rows, kConvF32Columns}, conv_f32_threads(rows));
-  });
+  in_slabs(backend.gpu(), turned.job(),
+           [&](const ConvJob& slabs) { launch_large_f32(backend.gpu(), slabs, kLargeF32); });
 }
 
 /// Whether packing the operands costs little beside the multiplications.
@@ -229,6 +235,9 @@ void multiply_weight(Gpu& gpu, const ConvJob& job) {
   }
   const Tile tile = {kSmallTile, kSmallTile};
   if (takes_matrix_unit(gpu, job)) return launch(gpu, job, kMatrixConv(dtype, kSmallTile), tile);
+  if (takes_large_f32(job) && job.has_near_rows()) {
+    return launch_large_f32(gpu, job, kLargeF32Weight);
+  }
   launch(gpu, job, kPlainConv(dtype), tile);
 }
 

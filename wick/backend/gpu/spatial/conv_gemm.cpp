@@ -75,6 +75,15 @@ bool ConvJob::is_near() const {
   return in_a < kMost && in_b < kMost;
 }
 
+bool ConvJob::has_near_rows() const {
+  constexpr int64_t kMost = int64_t{1} << 29;
+  int64_t in_b = int64_t{gemm.outer_rows} * std::abs(gemm.b_row);
+  for (const ConvAxis& axis : gemm.axis) {
+    in_b += (std::abs(axis.start) + axis.rows * axis.row_step) * std::abs(axis.b_step);
+  }
+  return is_near() && in_b < kMost;
+}
+
 ConvJob forward_job(const View& out, const ConstView& x, const ConstView& w,
                     const ConvParams& params) {
   const Layout &lo = out.layout, &lx = x.layout, &lw = w.layout;

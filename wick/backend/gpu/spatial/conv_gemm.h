@@ -24,6 +24,8 @@ struct ConvJob {
   int64_t phases() const;
   /// Whether offsets of terms, and positions, fit 32 bits.
   bool is_near() const;
+  /// Whether this also holds for the offsets of rows of b.
+  bool has_near_rows() const;
 };
 
 /// out = conv2d(x, w).

@@ -30,8 +30,8 @@ struct ConvPhases {
   i64 out_tap = 0;  ///< elements of out between adjacent outputs
 };
 
-/// A convolution as a batch of gemms, one for each group, and for each phase (conv2d_input) or slab
-/// of terms (conv2d_weight). Strides count elements.
+/// A convolution as a batch of gemms, one for each group, slab of terms and phase (conv2d_input).
+/// Strides count elements.
 ///
 ///                  m  rows n    terms k   a         b         out
 ///   conv2d         o  b, y, x   c, i, j   w         x         out
@@ -61,8 +61,9 @@ struct ConvGemm {
 };
 
 /// conv_DTYPE of conv.gpu, conv_DTYPE_TILE and conv_packed_DTYPE_TILE of conv_mma.gpu,
-/// conv_DTYPE_ROWS and conv_pair_DTYPE of conv_wgmma.gpu, conv_f32_ROWS of conv_f32.gpu,
-/// conv_depthwise_DTYPE_CHANNELS and conv_depthwise_weight_DTYPE of conv_depthwise.gpu.
+/// conv_DTYPE_ROWS and conv_pair_DTYPE of conv_wgmma.gpu, conv_f32_ROWS and conv_f32_weight_ROWS of
+/// conv_f32.gpu, conv_depthwise_DTYPE_CHANNELS and conv_depthwise_weight_DTYPE of
+/// conv_depthwise.gpu.
 struct ConvArgs {
   void* out;
   const void *a, *b;
