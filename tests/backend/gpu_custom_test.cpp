@@ -60,8 +60,10 @@ GpuOp map_op(const std::string& body, const std::string& name = "op") {
 std::string code_for(Device device, const std::string& text) {
   const Compiler& compiler = *Compiler::of(device.kind);
   const std::string source = "#include \"wick/backend/gpu/kernels/device/custom.h\"\n" + text;
-  return compiler.compile({"user.gpu", source, &kernel_sources()},
-                          compiler.target(backend_of(device).gpu().info.architecture));
+  bool compiled = false;
+  return compiler.compile_cached({"user.gpu", source, &kernel_sources()},
+                                 compiler.target(backend_of(device).gpu().info.architecture),
+                                 compiled);
 }
 
 class GpuCustom : public testing::TestWithParam<std::string> {
