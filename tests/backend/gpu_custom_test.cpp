@@ -60,8 +60,10 @@ GpuOp map_op(const std::string& body, const std::string& name = "op") {
 std::string code_for(Device device, const std::string& text) {
   const Compiler& compiler = *Compiler::of(device.kind);
   const std::string source = "#include \"wick/backend/gpu/kernels/device/custom.h\"\n" + text;
-  return compiler.compile({"user.gpu", source, &kernel_sources()},
-                          compiler.target(backend_of(device).gpu().info.architecture));
+  bool compiled = false;
+  return compiler.compile_cached({"user.gpu", source, &kernel_sources()},
+                                 compiler.target(backend_of(device).gpu().info.architecture),
+                                 compiled);
 }
 
 class GpuCustom : public testing::TestWithParam<std::string> {
@@ -330,7 +332,6 @@ TEST_P(GpuCustom, DroppedModulesOutliveTheirWork) {
   Gpu& gpu = gpu_backend().gpu();
   UserModules modules(gpu, 2);
   std::weak_ptr<UserModule> first;
-  std::shared_ptr<const void> by_graph;
   const std::string image = compiled(kScaleCode);
   const auto make = [&] { return std::make_shared<UserModule>(gpu, image, "op", "it"); };
   first = modules.find("a", make);
@@ -355,21 +356,29 @@ TEST_P(GpuCustom, DroppedModulesOutliveTheirWork) {
 
 TEST_P(GpuCustom, CapturedGraphsKeepTheirModules) {
   const Tensor x = ramp(16);
-  const GpuOp op = map_op("y[i] = x[i] + 123;", "captured");
+  // A module of its own: no other test has these bytes.
+  const KernelCode code(code_for(device_, std::string(kScaleCode) + "// captured\n") + "captured");
+  const GpuOp op = scale_op(code);
   apply_op1(x, op);
+  UserModules& modules = gpu_backend().user_modules();
+  const std::weak_ptr<UserModule> module = modules.find(
+      "code " + code.digest(), []() -> std::shared_ptr<UserModule> { throw Error("op", "new"); });
   Tensor y;
-  const auto graph = record(device_, [&] { y = apply_op1(x, op); });
+  auto graph = record(device_, [&] { y = apply_op1(x, op); });
   // So many other modules that the cache drops the one of the graph.
   const std::string image = compiled(kScaleCode);
   for (size_t i = 0; i <= UserModules::kMostModules; ++i) {
-    gpu_backend().user_modules().find("other " + std::to_string(i), [&] {
+    modules.find("other " + std::to_string(i), [&] {
       return std::make_shared<UserModule>(gpu_backend().gpu(), image, "op", "it");
     });
   }
+  EXPECT_FALSE(module.expired());
   for (int round = 0; round < 3; ++round) {
     graph->replay();
-    EXPECT_EQ(y.to_vector<float>()[15], 138);
+    EXPECT_EQ(y.to_vector<float>()[15], 45);
   }
+  graph.reset();
+  EXPECT_TRUE(module.expired());
   const int before = loaded();
   apply_op1(x, op);
   EXPECT_EQ(loaded(), before + 1) << "it was dropped";

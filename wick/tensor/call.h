@@ -69,8 +69,8 @@ enum class Part : uint8_t {
   paged,
   /// linear with a weight chosen for each row: grouped_linear. Operands: x and ids.
   grouped,
-  /// The result of a custom op: OpCall::custom. The op is `copy`, which the result has nothing to
-  /// do with.
+  /// The result of a custom op, OpCall::custom. OpCall::op is `copy` and isn't used: custom ops
+  /// have no row.
   custom,
   /// A custom op that writes to its first operand.
   custom_in_place,
