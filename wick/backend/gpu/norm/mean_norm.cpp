@@ -96,7 +96,7 @@ class MeanNorm {
           if (can_be_held) {
             const NormRows rows = plan_.spread_held(kept, grid);
             held(grid, {y, x, affine_, rows, eps_});
-          } else if (reduction_.n <= kSplitElems) {
+          } else if (reduction_.n <= (few_rows(kept) ? kFewRowsElems : kBlockElems)) {
             const NormRows rows = plan_.spread_strided(kept, grid);
             kMeanNormStrided(in_.dtype).launch(gpu_, grid, {y, x, affine_, rows, eps_});
           } else {
@@ -105,24 +105,28 @@ class MeanNorm {
         });
   }
 
+  /// The most elements of a row that one thread block takes: 8 chunks, or 4 if there are few rows.
+  static constexpr int64_t kBlockElems = 8 * kChunk, kFewRowsElems = 4 * kChunk;
+  bool few_rows(const StridedIndex<2>& kept) const {
+    return 2 * int64_t{kept.elems} < gpu_.info.multiprocessors;
+  }
+
   /// Rows that several thread blocks share.
   void split(void* y, const void* x, const StridedIndex<2>& kept) {
-    const int64_t blocks = divide_up(reduction_.n, kSplitElems);
-    const int64_t bytes =
-        bytes_of(in_.dtype == DType::f64 ? DType::f64 : DType::f32, kept.elems * blocks);
-    const Scratch scratch(gpu_, static_cast<size_t>(2 * bytes));
     Grid grid;
     grid.pdl = true;
     const NormRows rows = plan_.spread_split(kept, grid);
+    const int64_t bytes =
+        bytes_of(in_.dtype == DType::f64 ? DType::f64 : DType::f32, grid.blocks[0]);
+    const Scratch scratch(gpu_, static_cast<size_t>(2 * bytes));
     const MeanNormSplitArgs args{y,
                                  x,
                                  scratch.data(),
                                  scratch.data<char>() + bytes,
-                                 static_cast<uint32_t>(blocks),
+                                 grid.blocks[0] / kept.elems,
                                  affine_,
                                  rows,
                                  eps_};
-    grid.blocks[0] = static_cast<unsigned>(kept.elems * blocks);
     for (const auto* family : {&kMeanNormSums, &kMeanNormSquares, &kMeanNormSplit}) {
       (*family)(in_.dtype).launch(gpu_, grid, args);
     }

@@ -137,12 +137,15 @@ class RowPlan {
     rows.out_packs = fours && out_access_.vectors_of(4) ? 1 : 0;
     return rows;
   }
-  /// Rows that several thread blocks share, kSplitElems elements each. The caller sets the blocks.
+  /// Rows that several thread blocks share: 2 to 8 chunks each, fewer if the rows are few.
   NormRows spread_split(const StridedIndex<2>& kept, Grid& grid) const {
     NormRows rows = spread_strided(kept, grid);
     rows.width_log = ceil_log(kAccumulators / kSumEach);
-    rows.chunks_log = ceil_log(kSplitElems / kChunk);
-    grid.threads = kNormLineThreads;
+    rows.chunks_log = 3;
+    const auto blocks = [&] { return kept.elems * divide_up(n_, kChunk << rows.chunks_log); };
+    while (rows.chunks_log > 1 && blocks() < 2 * gpu_.info.multiprocessors) --rows.chunks_log;
+    grid.threads = 1u << (rows.width_log + rows.chunks_log);
+    grid.blocks[0] = static_cast<unsigned>(blocks());
     return rows;
   }
 

@@ -118,10 +118,8 @@ struct MeanNormArgs {
   NormRows rows;
   float eps;
 };
-/// The most elements of a row that a thread block takes at once: 8 chunks.
-inline constexpr u32 kSplitElems = 8 * kChunk;
 /// mean_norm_sums_DTYPE, mean_norm_squares_DTYPE and mean_norm_split_DTYPE: a thread block takes
-/// kSplitElems elements of a row. The first two store partial sums of x and of (x − mean)²; the
+/// 2^chunks_log chunks of a row. The first two store partial sums of x and of (x − mean)²; the
 /// third stores the result.
 struct MeanNormSplitArgs {
   void* out;
