@@ -142,31 +142,6 @@ WICK_DEVICE u32 warp_count(bool x) {
 #endif
 }
 
-/// Bit i is x of lane i of the warp. All lanes must call it.
-WICK_DEVICE u32 warp_ballot(bool x) {
-#if __AMDGCN_WAVEFRONT_SIZE__ == 64
-  const u64 lanes = __builtin_amdgcn_ballot_w64(x);
-  return static_cast<u32>(thread_index() % 64 < 32 ? lanes : lanes >> 32);
-#else
-  return __builtin_amdgcn_ballot_w32(x);
-#endif
-}
-/// Number of ones.
-WICK_DEVICE u32 count_ones(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
-/// x of lane `from` of the warp. All lanes must call it.
-WICK_DEVICE u32 from_lane(u32 x, u32 from) {
-  const u32 place = (thread_index() & (__AMDGCN_WAVEFRONT_SIZE__ - kWarp)) | from;
-  return static_cast<u32>(
-      __builtin_amdgcn_ds_bpermute(static_cast<i32>(place * 4), static_cast<i32>(x)));
-}
-/// Barrier of the warp. What a lane has written to shared memory before it is visible to the whole
-/// warp after it. All lanes must call it.
-WICK_DEVICE void warp_sync() {
-  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
-  __builtin_amdgcn_wave_barrier();
-  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
-}
-
 /// Orders this thread's earlier writes before its later ones, for all threads of the device.
 WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 
@@ -310,10 +285,6 @@ WICK_DEVICE void add_in_block(u64* at, u64 x) {
   atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(x));
 }
 WICK_DEVICE u32 warp_count(bool x) { return static_cast<u32>(__popc(__ballot_sync(~0u, x))); }
-WICK_DEVICE u32 warp_ballot(bool x) { return __ballot_sync(~0u, x); }
-WICK_DEVICE u32 count_ones(u32 x) { return static_cast<u32>(__popc(x)); }
-WICK_DEVICE u32 from_lane(u32 x, u32 from) { return __shfl_sync(~0u, x, from); }
-WICK_DEVICE void warp_sync() { __syncwarp(); }
 WICK_DEVICE void device_fence() { __threadfence(); }
 #if WICK_CLUSTER
 WICK_DEVICE void pdl_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
@@ -463,13 +434,6 @@ WICK_DEVICE u64 from_next_lane(u64 x) {
   return low | u64{from_next_lane(static_cast<u32>(x >> 32))} << 32;
 }
 WICK_DEVICE double from_next_lane(double x) { return bits_f64(from_next_lane(f64_bits(x))); }
-
-WICK_DEVICE float from_lane(float x, u32 from) { return bits_f32(from_lane(f32_bits(x), from)); }
-WICK_DEVICE u64 from_lane(u64 x, u32 from) {
-  const u64 low = from_lane(static_cast<u32>(x), from);
-  return low | u64{from_lane(static_cast<u32>(x >> 32), from)} << 32;
-}
-WICK_DEVICE double from_lane(double x, u32 from) { return bits_f64(from_lane(f64_bits(x), from)); }
 
 /// Number of elements between x and the last address at or below it where kN elements are aligned
 /// to their size.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Sets of lanes of a warp (32 lanes: see device.h). All lanes of the warp must call these
-// functions, unless stated otherwise.
+// Votes, shuffles by index and memory order among the lanes of a warp (32 lanes: see device.h). All
+// lanes of the warp must call them, unless stated otherwise.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
@@ -9,6 +9,32 @@ namespace wick::gpu {
 
 #if WICK_AMD
 
+/// Bit l is x of lane l.
+WICK_DEVICE u32 warp_ballot(bool x) {
+#if __AMDGCN_WAVEFRONT_SIZE__ == 64
+  const u64 lanes = __builtin_amdgcn_ballot_w64(x);
+  return static_cast<u32>(thread_index() % 64 < 32 ? lanes : lanes >> 32);
+#else
+  return __builtin_amdgcn_ballot_w32(x);
+#endif
+}
+
+/// x of lane `from` of the warp.
+WICK_DEVICE u32 from_lane(u32 x, u32 from) {
+  const u32 at = (thread_index() & (__AMDGCN_WAVEFRONT_SIZE__ - kWarp)) | from;
+  return static_cast<u32>(
+      __builtin_amdgcn_ds_bpermute(static_cast<i32>(at * 4), static_cast<i32>(x)));
+}
+
+/// Orders the lanes' accesses to shared memory: a lane's reads after it see the writes of the
+/// warp's other lanes before it.
+WICK_DEVICE void warp_sync() {
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+}
+
+/// Number of bits that are 1. Any thread may call it.
+WICK_DEVICE u32 count_bits(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
 /// Index of the lowest bit that is 1; x isn't 0. Any thread may call it.
 WICK_DEVICE u32 lowest_bit(u32 x) { return static_cast<u32>(__builtin_ctz(x)); }
 
@@ -19,10 +45,21 @@ WICK_DEVICE void max_in_block(u32* at, u32 x) {
 
 #else  // NVIDIA
 
+WICK_DEVICE u32 warp_ballot(bool x) { return __ballot_sync(~0u, x); }
+WICK_DEVICE u32 from_lane(u32 x, u32 from) { return __shfl_sync(~0u, x, static_cast<int>(from)); }
+WICK_DEVICE void warp_sync() { __syncwarp(); }
+WICK_DEVICE u32 count_bits(u32 x) { return static_cast<u32>(__popc(static_cast<int>(x))); }
 WICK_DEVICE u32 lowest_bit(u32 x) { return static_cast<u32>(__ffs(static_cast<int>(x)) - 1); }
 WICK_DEVICE void max_in_block(u32* at, u32 x) { atomicMax(at, x); }
 
 #endif
+
+WICK_DEVICE float from_lane(float x, u32 from) { return bits_f32(from_lane(f32_bits(x), from)); }
+WICK_DEVICE u64 from_lane(u64 x, u32 from) {
+  const u64 low = from_lane(static_cast<u32>(x), from);
+  return low | u64{from_lane(static_cast<u32>(x >> 32), from)} << 32;
+}
+WICK_DEVICE double from_lane(double x, u32 from) { return bits_f64(from_lane(f64_bits(x), from)); }
 
 /// The bits of the lanes below this one.
 WICK_DEVICE u32 lanes_below() { return (1u << lane()) - 1; }

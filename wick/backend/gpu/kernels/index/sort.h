@@ -10,6 +10,7 @@
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/device/element.h"
+#include "wick/backend/gpu/kernels/device/lanes.h"
 #include "wick/backend/gpu/kernels/index/sort_abi.h"
 
 namespace wick::gpu {
@@ -93,7 +94,6 @@ WICK_DEVICE u32 lanes_of_digit(u32 digit) {
   }
   return lanes;
 }
-WICK_DEVICE u32 lanes_below() { return (1u << lane()) - 1; }
 
 /// Shared memory besides the dynamic part.
 struct DigitShared {
@@ -159,10 +159,10 @@ struct BlockSort {
     for (u32 i = 0; i < kSortEach; ++i) {
       if (i >= each) continue;
       const u32 digit = digit_of(key[i], shift), lanes = lanes_of_digit(digit);
-      const u32 before = count_ones(lanes & lanes_below());
+      const u32 before = count_bits(lanes & lanes_below());
       const u32 counted = mine[digit];
       warp_sync();
-      if (before == 0) mine[digit] = static_cast<u16>(counted + count_ones(lanes));
+      if (before == 0) mine[digit] = static_cast<u16>(counted + count_bits(lanes));
       warp_sync();
       rank[i] = counted + before;
     }

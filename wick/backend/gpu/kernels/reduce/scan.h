@@ -7,6 +7,7 @@
 // go through shared memory, so that neighbouring threads read neighbouring elements.
 
 #include "wick/backend/gpu/kernels/device/device.h"
+#include "wick/backend/gpu/kernels/device/lanes.h"
 #include "wick/backend/gpu/kernels/reduce/scan_abi.h"
 #include "wick/backend/gpu/kernels/reduce/sums.h"
 #include "wick/math/scaled.h"
