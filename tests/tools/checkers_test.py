@@ -76,6 +76,7 @@ class Kernels(unittest.TestCase):
                 ("y/y.cpp", "constexpr int64_t kRows = 1;  // as in kernels/x/x.gpu\n", "y/y.cpp:1: 'as in kernels/"),
                 ("kernels/x/y.gpu", "WICK_KERNEL(f, FillArgs, 64) {}\n", "f takes FillArgs, which no *_abi.h declares"),
                 ("kernels/x/y.gpu", 'extern "C" __global__ void f(int x) {}\n', "declare kernels by WICK_KERNEL"),
+                ("kernels/x/y.h", "#pragma unroll 3\n", "kernels/x/y.h:1: '#pragma unroll 3': unroll by a power of two"),
                 ("kernels/y/y_abi.h", "struct FillArgs {\n};\n", "no kernel takes FillArgs"),
                 ("kernels/y/y_abi.h", "struct FillArgs {\n};\n", "no KernelFamily is of FillArgs")):
             code, out = self.check(path, text)

@@ -111,11 +111,10 @@ bool is_amd(const Gpu& gpu) { return gpu.device.kind == DeviceKind::hip; }
 
 /// The grid and the shared memory of kernels/linear/quantized_batch.gpu.
 struct BatchPlan {
-  uint32_t columns, tiles, thread_blocks, segment, shared;
+  uint32_t columns, thread_blocks, segment, shared;
 
-  BatchPlan(const Gpu& gpu, uint32_t rows, uint32_t chunks, uint32_t all_columns) {
+  BatchPlan(const Gpu& gpu, uint32_t tiles, uint32_t chunks, uint32_t all_columns) {
     columns = all_columns <= 8 ? 8 : all_columns <= 16 ? 16 : 32;
-    tiles = (rows + batch_rows(columns) - 1) / batch_rows(columns);
     thread_blocks = std::min(tiles, static_cast<uint32_t>(gpu.info.multiprocessors));
     const auto most = static_cast<uint32_t>(gpu.info.shared_bytes);
     // Either all chunks at once, or segments in two alternating buffers with the sums kept in
@@ -138,15 +137,15 @@ struct BatchPlan {
 
 /// Up to 32 columns at once, on NVIDIA.
 void batch(const QuantizedJob& p) {
-  const BatchPlan plan(p.weight.gpu, p.rows, p.chunks, p.x.rows());
+  const uint32_t tiles = p.weight.row_groups();
+  const BatchPlan plan(p.weight.gpu, tiles, p.chunks, p.x.rows());
   Grid grid{{plan.thread_blocks, (p.x.rows() + plan.columns - 1) / plan.columns, 1}};
-  grid.threads = batch_warps(plan.columns) * kWarp;
+  grid.threads = kBatchWarps * kWarp;
   grid.shared_bytes = plan.shared;
   grid.pdl = true;
   kBatch(p.weight.format(), plan.columns)
       .launch(p.weight.gpu, grid,
-              {p.args(), plan.segment, plan.tiles / plan.thread_blocks,
-               plan.tiles % plan.thread_blocks});
+              {p.args(), plan.segment, tiles / plan.thread_blocks, tiles % plan.thread_blocks});
 }
 
 /// Up to 16 columns at once, on AMD.

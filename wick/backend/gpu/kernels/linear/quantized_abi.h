@@ -75,7 +75,7 @@ struct QuantizedArgs {
   QuantizedGemm gemm;
 };
 /// batch_FORMAT_COLUMNS. segment: chunks of a segment. The first `more` thread blocks take `each` +
-/// 1 row tiles, other blocks take `each`.
+/// 1 row groups, other blocks take `each`.
 struct BatchArgs {
   QuantizedGemm gemm;
   u32 segment, each, more;
@@ -123,17 +123,13 @@ WICK_FN constexpr u32 staged_bytes(u32 columns, u32 chunks, bool extra, bool amd
   const u32 pitch = columns + (amd ? 4 : 0);
   return chunks * (columns * (256 + 16) + kChunkBlocks * pitch * 4 * (extra ? 2 : 1));
 }
-/// quantized_batch.gpu: rows of a row tile and warps of a thread block, by columns; floats from one
-/// column of chunk sums to the next.
-WICK_FN constexpr u32 batch_rows(u32 columns) { return columns == 32 ? 2 * kUnitRows : kUnitRows; }
-WICK_FN constexpr u32 batch_warps(u32 columns) { return columns == 32 ? 8 : 16; }
-WICK_FN constexpr u32 batch_sum_pitch(u32 columns) { return batch_rows(columns) + 4; }
+/// quantized_batch.gpu: warps of a thread block; distance of columns of chunk sums, in floats.
+inline constexpr u32 kBatchWarps = 16, kBatchSumPitch = kUnitRows + 4;
 /// Bytes of shared memory: sums of the warps' chunks; `buffers` padded segments of `segment` chunks
-/// of the columns; and the sums of `kept` row tiles, which are kept from one segment to the next.
+/// of the columns; and the sums of `kept` row groups, which are kept from one segment to the next.
 WICK_FN constexpr u32 batch_bytes(u32 columns, u32 segment, u32 buffers, u32 kept) {
-  return batch_warps(columns) * columns * batch_sum_pitch(columns) * 4 +
-         buffers * columns * (segment * kColumnChunkBytes + 32) +
-         kept * columns * batch_rows(columns) * 4;
+  return kBatchWarps * columns * kBatchSumPitch * 4 +
+         buffers * columns * (segment * kColumnChunkBytes + 32) + kept * columns * kUnitRows * 4;
 }
 
 /// quantized_small_m.gpu: threads, row groups and columns of a thread block.
