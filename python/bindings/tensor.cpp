@@ -235,6 +235,7 @@ void bind_properties(TensorClass& tensor) {
           },
           "A view with all dims in reverse order.")
       .def_prop_ro("mT", &Tensor::t, "A view with the last two dims swapped.")
+      .def("t", &Tensor::t, "A view with the last two dims swapped.")
       .def_prop_ro(
           "nbytes", [](const Tensor& x) { return bytes_of(x.dtype(), x.elems()); },
           "Bytes of all elements.")

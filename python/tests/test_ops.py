@@ -54,6 +54,11 @@ def test_some_values() -> None:
     q = wick.ones(1, 2, 3, 4)
     assert np.allclose(wick.attention(q, q, q).numpy(), 1)
     assert wick.attention(q, q[:, :1], q[:, :1], scale=0.5, causal=True, window=2).shape == (1, 2, 3, 4)
+    mask = wick.tensor(np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3))
+    x = wick.uniform((1, 2, 3, 4))
+    narrow = mask.to("bfloat16")
+    assert np.array_equal(wick.attention(x, x, x, mask=narrow).numpy(), wick.attention(x, x, x, mask=narrow.to("float32")).numpy())
+    assert mask.t().shape == (3, 3) and np.array_equal(mask.t().numpy(), mask.numpy().T)
 
 
 def test_weights() -> None:

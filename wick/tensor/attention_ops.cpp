@@ -48,7 +48,7 @@ void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
     check_device("attention", q, mask);
     if (mask.dtype() != DType::f32 && stored(mask.dtype()) != DType::u8) {
       throw Error(ErrorKind::type, "attention", "unsupported mask dtype", mask.str(),
-                  "f32 is added, bool and u8 hide by 0");
+                  "f32, f16 and bf16 are added, bool and u8 hide by 0");
     }
   }
   if (slopes.defined()) {
@@ -127,7 +127,9 @@ const OpBody store_in_pages{nullptr, [](Backend& backend, const OpCall& call, co
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  const Tensor& mask, const Tensor& slopes) {
-  return apply({Op::attention, {&q, &k, &v, &mask, &slopes}, params_of(q, options)});
+  const bool narrow = mask.defined() && (mask.dtype() == DType::f16 || mask.dtype() == DType::bf16);
+  const Tensor added = narrow ? cast(mask, DType::f32) : mask;
+  return apply({Op::attention, {&q, &k, &v, &added, &slopes}, params_of(q, options)});
 }
 
 Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
