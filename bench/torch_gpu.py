@@ -2,6 +2,7 @@
 """Compares wick with PyTorch on one NVIDIA GPU, in one process and on the same operands.
 
     python bench/torch_gpu.py [--device cuda:0] [--filter TEXT] [--rounds 5] [--out FILE]
+    python bench/torch_gpu.py --table FILE         prints the rows of --out as a Markdown table
 
 Needs a Python that has torch with CUDA and wick. Both libraries get the same memory through DLPack. A row's time is the wall time
 of a run of calls that ends with a synchronisation, divided by the number of calls: the device time of a large op, and the launch
@@ -15,17 +16,19 @@ import math
 import sys
 import time
 
-import torch
-import torch.nn.functional as F
+if "--table" not in sys.argv:
+    import torch
+    import torch.nn.functional as F
 
-import wick
+    import wick
 
+    FLOATS = (torch.float32, torch.bfloat16)
 M = 1 << 20
-FLOATS = (torch.float32, torch.bfloat16)
 
 
-def randn(*shape, dtype=torch.float32):
-    return torch.randn(*shape, device="cuda", dtype=torch.float32).to(dtype)
+def randn(*shape, dtype=None):
+    x = torch.randn(*shape, device="cuda", dtype=torch.float32)
+    return x if dtype is None else x.to(dtype)
 
 
 def ids(high, *shape):
@@ -215,13 +218,33 @@ def measure(row, rounds):
     return {"torch_us": round(times[0] * 1e6, 2), "wick_us": round(times[1] * 1e6, 2), "ratio": round(times[0] / times[1], 3), "error": error}
 
 
+def print_table(path):
+    with open(path, encoding="utf-8") as file:
+        report = json.load(file)
+    print(f"{report['device']}, PyTorch {report['torch']}. Microseconds; ratio = PyTorch / wick.\n")
+    print("| op | f32: PyTorch | wick | ratio | 16 bits: PyTorch | wick | ratio |\n|---|---|---|---|---|---|---|")
+    ops = {}
+    for name, row in report["rows"].items():
+        op, _, _ = name.rpartition(" f32") if name.endswith(" f32") else name.rpartition(" 16 bits")
+        ops.setdefault(op, {})["f32" if name.endswith(" f32") else "16"] = row
+    for op, rows in ops.items():
+        cells = []
+        for kind in ("f32", "16"):
+            row = rows.get(kind, {})
+            cells += [f"{row['torch_us']:,.1f}", f"{row['wick_us']:,.1f}", f"{row['ratio']:.2f}"] if "ratio" in row else ["", "", ""]
+        print(f"| {op} | {' | '.join(cells)} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--filter", default="", help="only rows whose name contains this text")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", help="writes the rows as JSON")
+    parser.add_argument("--table", help="prints the rows of a JSON file as a Markdown table")
     args = parser.parse_args()
+    if args.table:
+        return print_table(args.table)
     global DEVICE
     DEVICE = args.device
     torch.manual_seed(1)
