@@ -62,6 +62,10 @@ NO_OP cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = attribute == 75 ? 9 : attribute == 16 ? 132 : attribute == 97 ? 227 << 10 : 0;
   return 0;
 }
+NO_OP cuFuncGetAttribute(int* value, int, void*) {
+  *value = 0;
+  return 0;
+}
 NO_OP cuDeviceCanAccessPeer(int* whether, int, int) {
   *whether = 0;
   return 0;
