@@ -296,6 +296,7 @@ WICK_FN void column_vector(const T* x, int64_t x_row, int64_t n, int count, T* y
       }
       v[i] = scaled(load(wide));
     }
+    for (int64_t i = rows; i < kGroup; ++i) v[i] = ones();
 #pragma GCC unroll 4
     for (int distance = 1; distance < kGroup; distance *= 2) {
 #pragma GCC unroll 16
