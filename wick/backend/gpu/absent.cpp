@@ -16,7 +16,9 @@ constexpr const char* kAbsent = "wick was built without backends for GPUs";
 
 }  // namespace
 
-GpuBackend& backend_of(Device device) { throw Error(ErrorKind::runtime, device.str(), kAbsent); }
+GpuBackend& backend_of(Device device) {
+  throw Error(ErrorKind::runtime, "device", "no such device here", device.str(), kAbsent);
+}
 
 Driver* Driver::of(DeviceKind) { return nullptr; }
 std::string Driver::missing(DeviceKind) { return kAbsent; }
