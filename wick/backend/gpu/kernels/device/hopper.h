@@ -73,101 +73,53 @@ WICK_DEVICE u32 pick_bytes(u32 x, u32 y, u32 which) { return __byte_perm(x, y, w
 /// k}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
 template <bool kAdd>
 WICK_DEVICE void multiply_held(float (&d)[32], const u32* a, u64 b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, %37, 1, 1, 0;"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0));
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" WICK_NAMES_32
+               "}, {%32, %33, %34, %35}, %36, %37, 1, 1, 0;"
+               : WICK_D32
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0));
 }
 
 /// wgmma with 128 rows of b: d[32·h + 4·j + i] is column 64·h + 8·j + 2·t + i % 2. The rest is as
 /// for 64 rows of b.
 template <bool kAdd>
 WICK_DEVICE void multiply_held(float (&d)[64], const u32* a, u64 b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
-      "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, "
-      "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "
-      "%56, %57, %58, %59, %60, %61, %62, %63}, {%64, %65, %66, %67}, %68, %69, 1, 1, 0;"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
-        "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
-        "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
-        "+f"(d[63])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0));
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" WICK_NAMES_64
+               "}, {%64, %65, %66, %67}, %68, %69, 1, 1, 0;"
+               : WICK_D64
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0));
 }
-
-#define WICK_EIGHT(i)                                                                         \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-      "+f"(d[i + 6]), "+f"(d[i + 7])
 
 /// wgmma: d += a·bᵀ with a in registers, as for multiply_held, and MN-major b of 64 rows
 /// (describe<true>). d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
 template <class T>
 WICK_DEVICE void add_held_turned(float (&d)[32], const u32* a, u64 b) {
+#define WICK_MULTIPLY(type)                                                                   \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" WICK_NAMES_32 \
+               "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 1;"                                    \
+               : WICK_D32                                                                     \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
   if constexpr (kSame<T, bf16>) {
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
-        "%30, %31}, "
-        "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
-        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+    WICK_MULTIPLY("bf16");
   } else {
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
-        "%30, %31}, "
-        "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
-        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+    WICK_MULTIPLY("f16");
   }
+#undef WICK_MULTIPLY
 }
-/// With 128 rows of b.
+/// add_held_turned with 128 rows of b.
 template <class T>
 WICK_DEVICE void add_held_turned(float (&d)[64], const u32* a, u64 b) {
+#define WICK_MULTIPLY(type)                                                                    \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" WICK_NAMES_64 \
+               "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 1;"                                     \
+               : WICK_D64                                                                      \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
   if constexpr (kSame<T, bf16>) {
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
-        "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "
-        "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, "
-        "%58, %59, %60, %61, %62, %63}, "
-        "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
-        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
-          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+    WICK_MULTIPLY("bf16");
   } else {
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
-        "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "
-        "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, "
-        "%58, %59, %60, %61, %62, %63}, "
-        "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
-        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
-          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+    WICK_MULTIPLY("f16");
   }
+#undef WICK_MULTIPLY
 }
-
-#undef WICK_EIGHT
 
 /// mma.sync of f16: d = a·bᵀ with 16 rows of a, 8 rows of b and 8 of k. Lane 4·g + t holds of a
 /// {row g, k 2t and 2t + 1}, {row g + 8, the same k}, and of b row g, k 2t and 2t + 1. d[i] is row

@@ -49,12 +49,6 @@ WICK_DEVICE void wait(Barrier& b, u32 parity) {
   } while (done == 0);
 }
 
-/// Makes earlier writes to shared memory by this thread, and writes that it has waited for, visible
-/// to wgmma.
-WICK_DEVICE void publish_to_multiply() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 // ---- Tensor copies (TMA).
 
 /// Copies the box at these coordinates, in elements; x counts along the dim that is contiguous in
@@ -103,11 +97,9 @@ WICK_DEVICE void begin_multiply() { asm volatile("wgmma.fence.sync.aligned;" :::
 WICK_DEVICE void commit_multiply() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Makes this thread's earlier writes to shared memory visible to wgmma. Other threads' wgmma see
-/// them after the next sync().
-WICK_DEVICE void publish_to_wgmma() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
+/// Makes this thread's earlier writes to shared memory, and the copies that it has waited for,
+/// visible to wgmma. Other threads' wgmma see them after the next sync().
+WICK_DEVICE void publish_to_wgmma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// Waits until at most kMost committed groups are pending.
 template <u32 kMost>
 WICK_DEVICE void wait_multiply() {
@@ -120,83 +112,66 @@ WICK_DEVICE void settle(float (&d)[kCount]) {
   for (u32 i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+// The accumulators d as operands of an asm statement, and their names in its text. hopper.h uses
+// them, too.
 #define WICK_EIGHT(i)                                                                         \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
+#define WICK_D32 WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24)
+#define WICK_D64 WICK_D32, WICK_EIGHT(32), WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56)
+#define WICK_D128                                                                           \
+  WICK_D64, WICK_EIGHT(64), WICK_EIGHT(72), WICK_EIGHT(80), WICK_EIGHT(88), WICK_EIGHT(96), \
+      WICK_EIGHT(104), WICK_EIGHT(112), WICK_EIGHT(120)
+#define WICK_NAMES_32                                                                \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
+  "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WICK_NAMES_64                                                                  \
+  WICK_NAMES_32                                                                        \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WICK_NAMES_128                                                                   \
+  WICK_NAMES_64                                                                          \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "   \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "     \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, "     \
+  "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, " \
+  "%124, %125, %126, %127"
 
 /// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 128 rows of b. kTurnA and kTurnB are 1 for
 /// MN-major operands.
 template <class T, u32 kTurnA, u32 kTurnB>
 WICK_DEVICE void wgmma_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
+#define WICK_MULTIPLY(type)                                                           \
+  asm volatile(                                                                       \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"                                    \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" WICK_NAMES_64 \
+      "}, %64, %65, p, 1, 1, %67, %68;\n}"                                            \
+      : WICK_D64                                                                      \
+      : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB))
   if constexpr (kSame<T, bf16>) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
-        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
-        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
-        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, "
-        "%67, %68;\n}"
-        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
-          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56)
-        : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB));
+    WICK_MULTIPLY("bf16");
   } else {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
-        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
-        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
-        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, "
-        "%67, %68;\n}"
-        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
-          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56)
-        : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB));
+    WICK_MULTIPLY("f16");
   }
+#undef WICK_MULTIPLY
 }
 /// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 256 rows of b.
 template <class T, u32 kTurnA, u32 kTurnB>
 WICK_DEVICE void wgmma_multiply(float (&d)[128], u64 a, u64 b, u32 add) {
+#define WICK_MULTIPLY(type)                                                            \
+  asm volatile(                                                                        \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"                                    \
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {" WICK_NAMES_128 \
+      "}, %128, %129, p, 1, 1, %131, %132;\n}"                                         \
+      : WICK_D128                                                                      \
+      : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB))
   if constexpr (kSame<T, bf16>) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
-        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
-        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
-        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, "
-        "%66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, "
-        "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "
-        "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, "
-        "%125, %126, %127}, %128, %129, p, 1, 1, %131, %132;\n}"
-        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
-          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56), WICK_EIGHT(64), WICK_EIGHT(72),
-          WICK_EIGHT(80), WICK_EIGHT(88), WICK_EIGHT(96), WICK_EIGHT(104), WICK_EIGHT(112),
-          WICK_EIGHT(120)
-        : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB));
+    WICK_MULTIPLY("bf16");
   } else {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
-        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
-        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
-        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, "
-        "%66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, "
-        "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "
-        "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, "
-        "%125, %126, %127}, %128, %129, p, 1, 1, %131, %132;\n}"
-        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
-          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56), WICK_EIGHT(64), WICK_EIGHT(72),
-          WICK_EIGHT(80), WICK_EIGHT(88), WICK_EIGHT(96), WICK_EIGHT(104), WICK_EIGHT(112),
-          WICK_EIGHT(120)
-        : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB));
+    WICK_MULTIPLY("f16");
   }
+#undef WICK_MULTIPLY
 }
-
-#undef WICK_EIGHT
 
 }  // namespace wick::gpu
 
