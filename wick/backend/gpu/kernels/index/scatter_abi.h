@@ -18,7 +18,7 @@ struct ScatterFewArgs {
   StridedIndex<3> lines;  ///< source, output and ids
   u32 elems;              ///< source elements
   u32 n;                  ///< source elements of a line
-  u32 along;              ///< neighbouring threads take neighbours along the dim, not of lines
+  u32 along;              ///< 1: neighbouring threads take neighbours along the dim; 0: lines
   Divider inner;          ///< n if along, otherwise the number of lines
   i64 source_step, id_step;
   Ids ids;
@@ -38,7 +38,7 @@ struct ScatterLinesArgs {
   u32 pitch;              ///< words, or sums, from one line to the next in shared memory
   u32 bits;               ///< places are below 2^bits
   u32 tile_log;           ///< scatter_lines: a thread block takes 2^tile_log lines
-  u32 packed;             ///< scatter_add_rows: places are dense, lines aligned to 16 bytes
+  u32 packed;             ///< 1: places are dense, lines aligned to 16 bytes (scatter_add_rows)
   i64 source_step, id_step;
   Ids ids;
 };
@@ -60,15 +60,15 @@ struct IdKeys {
   i64 first;  ///< places [first, first + places) have keys
   u32 places;
   u32 none;     ///< above all keys
-  u32 reports;  ///< whether ids out of range are reported
+  u32 reports;  ///< 1: ids out of range are reported
 };
 
-/// sort_ids_block, make_id_keys, count_id_digits, scan_id_digits, place_ids: a stable sort of ids,
-/// digit by digit. The order of a key is the index of its id.
+/// sort_ids_block, make_id_keys, count_id_digits, scan_id_digits, place_ids: a stable sort of the
+/// keys of ids, digit by digit. `order` has, for each key, the index of its id.
 struct SortIdsArgs {
-  u32 *keys, *order;            ///< sorted by the lower digits; order is null in the first pass
+  u32 *keys, *order;            ///< sorted by the lower digits; place_ids: null for 0, 1, …
   u32 *keys_next, *order_next;  ///< sorted by this digit, too
-  u32* counts;                  ///< [2^digit_bits, tiles]: keys with a digit; their first place
+  u32* counts;                  ///< [2^digit_bits, tiles]: number of keys; place of the first
   u32 total, tiles;
   u32 shift, digit_bits;
   u32 passes;  ///< of sort_ids_block, which exchanges the two pairs of arrays after each pass
@@ -98,6 +98,7 @@ struct ScatterSegmentsArgs {
   i64 source_step, out_step;
 };
 
+/// Threads of a thread block of scatter_segments_* and scatter_add_segments_*.
 inline constexpr u32 kSegmentThreads = 256;
 
 }  // namespace wick::gpu

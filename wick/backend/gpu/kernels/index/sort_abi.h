@@ -31,8 +31,8 @@ WICK_FN constexpr u32 sort_shared_bytes(u32 threads) {
 struct SortKeys {
   u64 sign;      // the sign bit; 0 for unsigned integers
   u64 most;      // the largest magnitude that isn't NaN
-  u64 positive;  // XORed to elements without the sign bit,
-  u64 negative;  // and to those with it
+  u64 positive;  // XORed to elements without the sign bit
+  u64 negative;  // XORed to elements with the sign bit
   u64 turn;      // all bits for descending order, otherwise 0
 };
 
