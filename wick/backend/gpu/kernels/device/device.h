@@ -131,16 +131,17 @@ WICK_DEVICE u32 count_in_block(u32* at) {
 WICK_DEVICE void add_in_block(u64* at, u64 x) {
   __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 }
-/// Number of lanes of the warp for which x is true. All lanes must call it.
-WICK_DEVICE u32 warp_count(bool x) {
+/// Bit l is x of lane l of the warp. All lanes must call it.
+WICK_DEVICE u32 warp_ballot(bool x) {
 #if __AMDGCN_WAVEFRONT_SIZE__ == 64
   const u64 lanes = __builtin_amdgcn_ballot_w64(x);
-  return static_cast<u32>(
-      __builtin_popcount(static_cast<u32>(thread_index() % 64 < 32 ? lanes : lanes >> 32)));
+  return static_cast<u32>(thread_index() % 64 < 32 ? lanes : lanes >> 32);
 #else
-  return static_cast<u32>(__builtin_popcount(__builtin_amdgcn_ballot_w32(x)));
+  return __builtin_amdgcn_ballot_w32(x);
 #endif
 }
+/// Number of bits that are 1.
+WICK_DEVICE u32 count_bits(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
 
 /// Orders this thread's earlier writes before its later ones, for all threads of the device.
 WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
@@ -284,7 +285,8 @@ WICK_DEVICE u32 count_in_block(u32* at) { return atomicAdd(at, 1u); }
 WICK_DEVICE void add_in_block(u64* at, u64 x) {
   atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(x));
 }
-WICK_DEVICE u32 warp_count(bool x) { return static_cast<u32>(__popc(__ballot_sync(~0u, x))); }
+WICK_DEVICE u32 warp_ballot(bool x) { return __ballot_sync(~0u, x); }
+WICK_DEVICE u32 count_bits(u32 x) { return static_cast<u32>(__popc(static_cast<int>(x))); }
 WICK_DEVICE void device_fence() { __threadfence(); }
 #if WICK_CLUSTER
 WICK_DEVICE void pdl_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
@@ -446,6 +448,9 @@ WICK_DEVICE u32 elements_past(const T* x) {
 WICK_DEVICE void report(FaultLine* line, FaultKind kind, u32 note, i64 value) {
   if (compare_and_swap(&line->taken, 0, 1) == 0) *line->to = {kind, note, value};
 }
+
+/// Number of lanes of the warp for which x is true. All lanes must call it.
+WICK_DEVICE u32 warp_count(bool x) { return count_bits(warp_ballot(x)); }
 
 /// Maximum over the warp.
 WICK_DEVICE u32 largest_of_warp(u32 x) {

@@ -19,6 +19,10 @@ using Storage_f16 = math::f16;
 using Storage_bf16 = math::bf16;
 using Storage_f8e4m3 = math::f8e4m3;
 
+/// The type that an unsigned integer is promoted to before arithmetic: u64 for u64, otherwise u32.
+template <class U>
+using Promoted = decltype(U() | u32());
+
 /// Types that are computed in f32 and rounded when they are stored.
 template <class T>
 inline constexpr bool kNarrow = kSame<T, f16> || kSame<T, bf16> || kSame<T, f8e4m3>;

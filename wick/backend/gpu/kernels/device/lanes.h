@@ -1,23 +1,13 @@
 #pragma once
 
-// Votes, shuffles by index and memory order among the lanes of a warp (32 lanes: see device.h). All
-// lanes of the warp must call them, unless stated otherwise.
+// Shuffles by index, memory order, ranks and prefix sums among the lanes of a warp (32 lanes: see
+// device.h). All lanes of the warp must call them, unless stated otherwise.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
 namespace wick::gpu {
 
 #if WICK_AMD
-
-/// Bit l is x of lane l.
-WICK_DEVICE u32 warp_ballot(bool x) {
-#if __AMDGCN_WAVEFRONT_SIZE__ == 64
-  const u64 lanes = __builtin_amdgcn_ballot_w64(x);
-  return static_cast<u32>(thread_index() % 64 < 32 ? lanes : lanes >> 32);
-#else
-  return __builtin_amdgcn_ballot_w32(x);
-#endif
-}
 
 /// x of lane `from` of the warp.
 WICK_DEVICE u32 from_lane(u32 x, u32 from) {
@@ -33,8 +23,6 @@ WICK_DEVICE void warp_sync() {
   __builtin_amdgcn_wave_barrier();
 }
 
-/// Number of bits that are 1. Any thread may call it.
-WICK_DEVICE u32 count_bits(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
 /// Index of the lowest bit that is 1; x isn't 0. Any thread may call it.
 WICK_DEVICE u32 lowest_bit(u32 x) { return static_cast<u32>(__builtin_ctz(x)); }
 
@@ -45,10 +33,8 @@ WICK_DEVICE void max_in_block(u32* at, u32 x) {
 
 #else  // NVIDIA
 
-WICK_DEVICE u32 warp_ballot(bool x) { return __ballot_sync(~0u, x); }
 WICK_DEVICE u32 from_lane(u32 x, u32 from) { return __shfl_sync(~0u, x, static_cast<int>(from)); }
 WICK_DEVICE void warp_sync() { __syncwarp(); }
-WICK_DEVICE u32 count_bits(u32 x) { return static_cast<u32>(__popc(static_cast<int>(x))); }
 WICK_DEVICE u32 lowest_bit(u32 x) { return static_cast<u32>(__ffs(static_cast<int>(x)) - 1); }
 WICK_DEVICE void max_in_block(u32* at, u32 x) { atomicMax(at, x); }
 
@@ -64,10 +50,10 @@ WICK_DEVICE double from_lane(double x, u32 from) { return bits_f64(from_lane(f64
 /// The bits of the lanes below this one.
 WICK_DEVICE u32 lanes_below() { return (1u << lane()) - 1; }
 
-/// The lanes with the same value as this one, among the lanes for which `there` is true. Values of
-/// these lanes are below 2^bits. Of other lanes the result is unspecified.
-WICK_DEVICE u32 lanes_with(u32 value, u32 bits, bool there) {
-  u32 same = warp_ballot(there);
+/// The lanes of the set `among` with the same value as this one. Their values are below 2^bits. In
+/// other lanes the result is unspecified.
+WICK_DEVICE u32 lanes_with(u32 value, u32 bits, u32 among) {
+  u32 same = among;
   for (u32 b = 0; b < bits; b += 4) {
 #pragma unroll
     for (u32 k = 0; k < 4; ++k) {
@@ -77,6 +63,16 @@ WICK_DEVICE u32 lanes_with(u32 value, u32 bits, bool there) {
     }
   }
   return same;
+}
+
+/// Inclusive prefix sum over the warp.
+WICK_DEVICE u32 warp_prefix(u32 x) {
+#pragma unroll
+  for (u32 distance = 1; distance < kWarp; distance *= 2) {
+    const u32 before = from_lane(x, (lane() - distance) % kWarp);
+    if (lane() >= distance) x += before;
+  }
+  return x;
 }
 
 }  // namespace wick::gpu

@@ -8,7 +8,6 @@
 // thread's elements, ballots tell which lanes have the same digit. Each warp counts its digits in
 // shared memory; a scan over warps and digits gives the ranks.
 
-#include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/device/lanes.h"
 #include "wick/backend/gpu/kernels/index/sort_abi.h"
@@ -19,15 +18,7 @@ constexpr u32 kDigitPairs = kSortDigits / 2;
 
 /// The type in which keys of elements of type U are computed.
 template <class U>
-struct SortKeyOf {
-  using Type = u32;
-};
-template <>
-struct SortKeyOf<u64> {
-  using Type = u64;
-};
-template <class U>
-using SortKey = typename SortKeyOf<U>::Type;
+using SortKey = Promoted<U>;
 
 /// The largest key. It also stands for missing elements, which are behind all others.
 template <class U>
@@ -83,18 +74,6 @@ WICK_DEVICE void write_sorted(const SortOutput& out, const i64 (&at)[3], u32 i, 
   if (out.indices != nullptr) out.indices[at[2] + i * out.indices_step] = place;
 }
 
-/// The lanes whose digit is this lane's. All lanes must call it.
-WICK_DEVICE u32 lanes_of_digit(u32 digit) {
-  u32 lanes = ~0u;
-#pragma unroll
-  for (u32 bit = 0; bit < 8; ++bit) {
-    const bool one = (digit >> bit & 1) != 0;
-    const u32 votes = warp_ballot(one);
-    lanes &= one ? votes : ~votes;
-  }
-  return lanes;
-}
-
 /// Shared memory besides the dynamic part.
 struct DigitShared {
   u32 base[kSortDigits];  // how many elements have a lower digit
@@ -106,12 +85,7 @@ struct DigitShared {
 WICK_DEVICE void scan_digits(u32 low, u32 high, DigitShared& shared) {
   const bool owns = thread_index() < kDigitPairs;
   const u32 sum = owns ? low + high : 0;
-  u32 scanned = sum;
-#pragma unroll
-  for (u32 distance = 1; distance < kWarp; distance *= 2) {
-    const u32 other = from_lane(scanned, (lane() - distance) % kWarp);
-    if (lane() >= distance) scanned += other;
-  }
+  const u32 scanned = warp_prefix(sum);
   if (owns && lane() == kWarp - 1) shared.sums[warp_index()] = scanned;
   sync();
   if (owns) {
@@ -158,7 +132,7 @@ struct BlockSort {
 #pragma unroll
     for (u32 i = 0; i < kSortEach; ++i) {
       if (i >= each) continue;
-      const u32 digit = digit_of(key[i], shift), lanes = lanes_of_digit(digit);
+      const u32 digit = digit_of(key[i], shift), lanes = lanes_with(digit, 8, ~0u);
       const u32 before = count_bits(lanes & lanes_below());
       const u32 counted = mine[digit];
       warp_sync();

@@ -3,22 +3,14 @@
 // Min/max by keys: unsigned integers, of which the largest wins. All types of one width share the
 // code; a KeyRule says how the bits of a type become a key.
 
-#include "wick/backend/gpu/kernels/device/device.h"
+#include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 
 namespace wick::gpu {
 
 /// Keys of numbers of up to 32 bits have 32 bits: the number's bits are the upper bits of the key.
 template <class Bits>
-struct KeyOf {
-  using Type = u32;
-};
-template <>
-struct KeyOf<u64> {
-  using Type = u64;
-};
-template <class Bits>
-using Key = typename KeyOf<Bits>::Type;
+using Key = Promoted<Bits>;
 
 /// Converts a number's bits, left-aligned in the width of a key, to a key. Every key from rule.nan
 /// on is a NaN.

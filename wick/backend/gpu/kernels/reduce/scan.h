@@ -37,17 +37,11 @@ struct SumScan {
   using Number = Sum<T>;
   WICK_DEVICE static T missing() { return T{}; }
   WICK_DEVICE static Number none() { return Number(0); }
-  WICK_DEVICE static Number of(T x) { return to_sum(x); }
+  WICK_DEVICE static Number of(Compute<T> x) { return x; }
   WICK_DEVICE static Number combine(Number a, Number b) { return a + b; }
   /// Called for the total of a group, of 16 groups and of a chunk.
   WICK_DEVICE static Number total(Number x) { return x; }
-  WICK_DEVICE static T stored(Number x) {
-    if constexpr (kUnsigned<T>) {
-      return static_cast<T>(x);
-    } else {
-      return narrow<T>(x);
-    }
-  }
+  WICK_DEVICE static T stored(Number x) { return from_sum<T>(x); }
 };
 
 /// Products of integers, modulo 2^bits.
@@ -64,15 +58,9 @@ template <class T>
 struct FloatProductScan {
   using Element = T;
   using Number = Scaled;
-  WICK_DEVICE static T missing() {
-    if constexpr (kNarrow<T>) {
-      return from_f32<T>(1);
-    } else {
-      return T(1);
-    }
-  }
+  WICK_DEVICE static T missing() { return narrow<T>(1); }
   WICK_DEVICE static Number none() { return {}; }
-  WICK_DEVICE static Number of(T x) { return scaled(static_cast<double>(widen(x))); }
+  WICK_DEVICE static Number of(Compute<T> x) { return scaled(static_cast<double>(x)); }
   WICK_DEVICE static Number combine(const Number& a, const Number& b) { return product(a, b); }
   WICK_DEVICE static Number total(const Number& x) { return normalized(x); }
   WICK_DEVICE static T stored(const Number& x) {
@@ -96,39 +84,28 @@ struct ProductScanOf<T, true> {
 template <class T>
 using ProductScan = typename ProductScanOf<T>::Type;
 
-template <u32 kBytes>
-struct ScanBits {
-  using Type = u16;
-};
-template <>
-struct ScanBits<1> {
-  using Type = u8;
-};
-
 /// The elements of a thread block in shared memory, group by group. A word of padding behind each
 /// group spreads groups over the banks.
 template <class T>
 struct ScanStage {
-  static constexpr u32 kGroupStride = kGroup + (sizeof(T) < 4 ? 4 / sizeof(T) : 1);
+  static constexpr u32 kPadding = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
+  static constexpr u32 kGroupStride = kGroup + kPadding;
   /// Elements from one column to the next in *_columns: another word of padding.
-  static constexpr u32 kColumnStride = kGroup * kGroupStride + (sizeof(T) < 4 ? 4 / sizeof(T) : 1);
+  static constexpr u32 kColumnStride = kGroup * kGroupStride + kPadding;
   alignas(16) T at[kScanAcross * kColumnStride];
 
-  /// The elements of a group, in words if they are short: stores of neighbours are merged, and must
-  /// be aligned to words.
-  WICK_DEVICE static void load(const T* from, T (&x)[kGroup]) {
+  /// Loads the elements of a group. Short ones are moved in words: compilers merge accesses to
+  /// neighbours, and the merged ones would need a larger alignment than a group has.
+  WICK_DEVICE static void load(const T* from, Compute<T> (&x)[kGroup]) {
     if constexpr (sizeof(T) >= 4) {
 #pragma unroll
       for (u32 i = 0; i < kGroup; ++i) x[i] = from[i];
     } else {
+      Words words;
 #pragma unroll
-      for (u32 w = 0; w < kGroup / kPerWord; ++w) {
-        const u32 word = reinterpret_cast<const u32*>(from)[w];
+      for (u32 i = 0; i < Words::kWords; ++i) words.w[i] = reinterpret_cast<const u32*>(from)[i];
 #pragma unroll
-        for (u32 i = 0; i < kPerWord; ++i) {
-          x[w * kPerWord + i] = __builtin_bit_cast(T, static_cast<Bits>(word >> 8 * sizeof(T) * i));
-        }
-      }
+      for (u32 i = 0; i < kGroup; ++i) x[i] = words[i];
     }
   }
   WICK_DEVICE static void store(T* to, const T (&x)[kGroup]) {
@@ -136,21 +113,14 @@ struct ScanStage {
 #pragma unroll
       for (u32 i = 0; i < kGroup; ++i) to[i] = x[i];
     } else {
+      const Words words = Words::of_stored(x);
 #pragma unroll
-      for (u32 w = 0; w < kGroup / kPerWord; ++w) {
-        u32 word = 0;
-#pragma unroll
-        for (u32 i = 0; i < kPerWord; ++i) {
-          word |= u32{__builtin_bit_cast(Bits, x[w * kPerWord + i])} << 8 * sizeof(T) * i;
-        }
-        reinterpret_cast<u32*>(to)[w] = word;
-      }
+      for (u32 i = 0; i < Words::kWords; ++i) reinterpret_cast<u32*>(to)[i] = words.w[i];
     }
   }
 
  private:
-  static constexpr u32 kPerWord = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
-  using Bits = typename ScanBits<sizeof(T)>::Type;
+  using Words = Vec<T, kGroup>;
 };
 
 /// Inclusive scan over `count` neighbouring lanes, 1, 2, 4, 8 or 16, of which this lane is the one
@@ -177,7 +147,7 @@ struct ScannedGroup {
 
   /// Scans the group at `from`. `count`: how many neighbouring groups belong together.
   WICK_DEVICE ScannedGroup(const T* from, u32 count) {
-    T x[kGroup];
+    Compute<T> x[kGroup];
     ScanStage<T>::load(from, x);
 #pragma unroll
     for (u32 i = 0; i < kGroup; ++i) local[i] = S::of(x[i]);
@@ -271,8 +241,9 @@ WICK_DEVICE void scan_rows(const ScanRowsArgs& args) {
   }
 }
 
-/// The scan of up to 16 numbers of each column that arrive one at a time: the last 1, 2, 4 and 8
-/// numbers of each distance. The 16 lanes of a column call it together.
+/// Inclusive scans of up to 16 numbers of each column that arrive one at a time, with the order of
+/// scan_lanes. `waiting` has, for each distance 1, 2, 4 and 8, the last `distance` numbers of the
+/// scan with all smaller distances. The 16 lanes of a column call it together.
 template <class S>
 struct ArrivingScan {
   using N = typename S::Number;

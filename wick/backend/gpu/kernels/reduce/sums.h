@@ -23,11 +23,7 @@ struct SumOf {
 };
 template <class T>
 struct SumOf<T, true> {
-  using Type = u32;
-};
-template <>
-struct SumOf<u64, true> {
-  using Type = u64;
+  using Type = Promoted<T>;
 };
 /// The type in which elements of T are accumulated.
 template <class T>
@@ -110,15 +106,20 @@ WICK_DEVICE Sum<T> finished(Sum<T> acc, double divisor) {
   }
 }
 
+/// Rounds a result once to the element type; integers keep their low bits.
+template <class T>
+WICK_DEVICE T from_sum(Sum<T> x) {
+  if constexpr (kUnsigned<T>) {
+    return static_cast<T>(x);
+  } else {
+    return narrow<T>(x);
+  }
+}
+
 /// Stores the finished result as an element.
 template <class R, class T>
 WICK_DEVICE void store_sum(T* to, Sum<T> acc, double divisor) {
-  const Sum<T> result = finished<R, T>(acc, divisor);
-  if constexpr (kUnsigned<T>) {
-    *to = static_cast<T>(result);
-  } else {
-    *to = narrow<T>(result);
-  }
+  *to = from_sum<T>(finished<R, T>(acc, divisor));
 }
 
 }  // namespace wick::gpu
