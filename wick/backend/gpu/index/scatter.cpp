@@ -5,56 +5,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/index/index_select.h"
+#include "wick/backend/gpu/reduce/sum_element.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
 
-AddedElement added_element(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return AddedElement::f64;
-    case DType::f16:
-      return AddedElement::f16;
-    case DType::bf16:
-      return AddedElement::bf16;
-    case DType::f8e4m3:
-      return AddedElement::f8e4m3;
-    case DType::u8:
-      return AddedElement::int8;
-    case DType::i16:
-      return AddedElement::int16;
-    case DType::u32:
-    case DType::i32:
-      return AddedElement::int32;
-    case DType::i64:
-      return AddedElement::int64;
-    default:
-      return AddedElement::f32;
-  }
-}
-
 namespace {
 
 const KernelFamily<ScatterFewArgs, OneOf<1, 2, 4, 8>> kFew("scatter_few", "scatter_few_{}");
-const KernelFamily<ScatterFewArgs, AddedElement> kAddFew("scatter_few", "scatter_add_few_{}");
+const KernelFamily<ScatterFewArgs, SumElement> kAddFew("scatter_few", "scatter_add_few_{}");
 const KernelFamily<ScatterLinesArgs, OneOf<1, 2, 4, 8>> kLines("scatter_lines", "scatter_lines_{}");
-const KernelFamily<ScatterLinesArgs, AddedElement> kAddRows("scatter_add_lines",
-                                                            "scatter_add_rows_{}");
-const KernelFamily<ScatterLinesArgs, AddedElement> kAddColumns("scatter_add_lines",
-                                                               "scatter_add_columns_{}");
+const KernelFamily<ScatterLinesArgs, SumElement> kAddRows("scatter_add_lines",
+                                                          "scatter_add_rows_{}");
+const KernelFamily<ScatterLinesArgs, SumElement> kAddColumns("scatter_add_lines",
+                                                             "scatter_add_columns_{}");
 
-/// Columns from which sorted ids pay: a key then takes no more time than its columns.
+/// The fewest columns for which ids are sorted even if lines fit shared memory. A sorted id then
+/// takes no more time than its columns.
 constexpr int64_t kLeastColumns = 8;
-/// Source elements of a line that one warp adds in less time than several kernels sort ids, even if
-/// there are few lines.
+/// The most source elements of a line that one warp adds in less time than several kernels sort
+/// ids, even if there are few lines.
 constexpr int64_t kShortLine = 16384;
-/// A line of kernels with shared memory has at most this many places for each source element,
-/// because they read all places.
+/// The most places for each source element in kernels that keep lines in shared memory: these
+/// kernels read all places of a line.
 constexpr int64_t kPlacesPerElement = 8;
 
 /// A tile of lines that a thread block takes.
@@ -62,7 +39,7 @@ struct LinePlan {
   bool by_columns;     ///< neighbouring threads take neighbouring lines
   uint32_t lines_log;  ///< 2^lines_log lines
   uint32_t pitch;      ///< words, or sums, from one line to the next
-  int64_t shared;      ///< bytes; too many if even one line doesn't fit
+  int64_t shared;      ///< bytes of shared memory; above the limit if not even one line fits
 };
 
 class Launcher {
@@ -149,7 +126,7 @@ class Launcher {
       c.ids.data = id_at(s_.ids, start[2]);
       const Grid grid = spread(gpu_, c.elems, 1);
       if (s_.add) {
-        kAddFew(added_element(s_.dtype)).launch(gpu_, grid, c);
+        kAddFew(sum_element(s_.dtype)).launch(gpu_, grid, c);
       } else {
         kFew(s_.out.bytes).launch(gpu_, grid, c);
       }
@@ -178,8 +155,8 @@ class Launcher {
     const int64_t line = plan.pitch * sum + staged, all = gpu_.info.shared_bytes;
     const auto fits = [&](uint32_t log, int64_t bytes) { return line << log <= bytes; };
     if (plan.by_columns) {
-      // Columns of 32 bytes fill a sector. If two such thread blocks don't run at once, one with
-      // as many columns as fit does.
+      // Neighbouring columns of 32 bytes fill a sector. If shared memory holds no two thread
+      // blocks of at least 4 columns, one block has as many columns as fit.
       const uint32_t wanted = s_.out.bytes < 4 ? 4 : 3;
       plan.lines_log = wanted;
       while (plan.lines_log > 2 && !fits(plan.lines_log, all / 2)) --plan.lines_log;
@@ -217,7 +194,7 @@ class Launcher {
       c.lines = lines;
       c.n = static_cast<uint32_t>(s_.n), c.places = static_cast<uint32_t>(s_.places);
       c.pitch = plan.pitch;
-      c.bits = static_cast<uint32_t>(std::bit_width(c.places - 1));
+      c.bits = ceil_log(c.places);
       c.tile_log = plan.lines_log;
       c.packed = packed ? 1 : 0;
       c.source_step = s_.source_step, c.id_step = s_.id_step;
@@ -230,7 +207,7 @@ class Launcher {
       if (!s_.add) {
         kLines(s_.out.bytes).launch(gpu_, grid, c);
       } else {
-        (plan.by_columns ? kAddColumns : kAddRows)(added_element(s_.dtype)).launch(gpu_, grid, c);
+        (plan.by_columns ? kAddColumns : kAddRows)(sum_element(s_.dtype)).launch(gpu_, grid, c);
       }
     });
   }

@@ -2,22 +2,13 @@
 
 // Scattered source elements as the kernels of kernels/index/scatter_*.gpu take them.
 
-#include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/backend/gpu/kernels/index/scatter_abi.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 
 namespace wick::gpu {
-
-/// The suffix of the kernels that add: the dtype of floats, the width of integers.
-enum class AddedElement { f32, f64, f16, bf16, f8e4m3, int8, int16, int32, int64 };
-constexpr std::array<std::string_view, 9> kernel_labels(AddedElement) {
-  return {"f32", "f64", "f16", "bf16", "f8e4m3", "u8", "u16", "u32", "u64"};
-}
-AddedElement added_element(DType dtype);
 
 /// A call of scatter, scatter_add or index_add.
 struct Scatter {

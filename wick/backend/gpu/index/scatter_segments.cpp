@@ -6,6 +6,7 @@
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/index/index_select.h"
 #include "wick/backend/gpu/index/scatter.h"
+#include "wick/backend/gpu/reduce/sum_element.h"
 
 namespace wick::gpu {
 namespace {
@@ -17,16 +18,17 @@ const KernelFamily<SortIdsArgs> kScanIdDigits("sort_ids", "scan_id_digits");
 const KernelFamily<SortIdsArgs> kPlaceIds("sort_ids", "place_ids");
 const KernelFamily<ScatterSegmentsArgs, OneOf<1, 2, 4, 8, 16>> kSegments("scatter_segments",
                                                                          "scatter_segments_{}");
-const KernelFamily<ScatterSegmentsArgs, AddedElement> kAddSegments("scatter_segments",
-                                                                   "scatter_add_segments_{}");
-const KernelFamily<ScatterSegmentsArgs, AddedElement> kAddSegmentsVec(
-    "scatter_segments", "scatter_add_segments_vec_{}");
+const KernelFamily<ScatterSegmentsArgs, SumElement> kAddSegments("scatter_segments",
+                                                                 "scatter_add_segments_{}");
+const KernelFamily<ScatterSegmentsArgs, SumElement> kAddSegmentsVec("scatter_segments",
+                                                                    "scatter_add_segments_vec_{}");
 
-/// Keys up to which one thread block sorts faster than several kernels.
+/// The most ids that one thread block sorts faster than several kernels.
 constexpr int64_t kBlockKeys = 16384;
-/// Keys that are sorted at once, unless one line has more: they take 16 bytes each.
+/// The most ids that are sorted at once, unless one line has more. Each takes 16 bytes of scratch
+/// memory.
 constexpr int64_t kMostKeys = int64_t{1} << 26;
-/// The most keys that lines which are sorted at once can have.
+/// The most different keys of lines that are sorted at once: lines times places.
 constexpr int64_t kKeyLimit = int64_t{1} << 30;
 
 unsigned blocks_of(int64_t count, int64_t each) {
@@ -89,13 +91,15 @@ class SortedIds {
   const uint32_t *keys_, *order_;
 };
 
-/// Bytes of the largest units in which columns of all places and sources may be moved, up to 16.
+/// Bytes of the largest units, up to 16, in which the columns of every place and of every source
+/// can be moved.
 int64_t unit_bytes(const Scatter& s) {
   const int64_t bytes = s.out.bytes;
   if (s.columns.dims.empty()) return bytes;
   const size_t last = s.columns.dims.size() - 1;
   Access to = access_of(s.columns, 0, s.out, last), from = access_of(s.columns, 1, s.source, last);
   if (!to.is_dense() || !from.is_dense()) return bytes;
+  // Starts and the columns' size must be whole units, too: they count as strides.
   to.dim(2, s.lines.start[1]).dim(s.places, s.ids.step).dim(2, s.columns.inner(0).size);
   from.dim(2, s.lines.start[0]).dim(s.n, s.source_step);
   for (const auto& line : s.lines.dims) {
@@ -105,12 +109,11 @@ int64_t unit_bytes(const Scatter& s) {
   return std::max(to.alignment(from.alignment(kMostVectorBytes)), bytes);
 }
 
-/// Launches the kernels for the keys of some lines, which are pieces of some columns.
+/// Launches the kernels for a piece of the columns and all keys.
 void launch_for(Gpu& gpu, const Scatter& s, const ScatterSegmentsArgs& call, int64_t unit) {
   ScatterSegmentsArgs c = call;
   const auto columns = static_cast<int64_t>(c.columns.elems);
-  c.width_log = static_cast<uint32_t>(
-      std::bit_width(static_cast<uint64_t>(std::min<int64_t>(columns, kSegmentThreads) - 1)));
+  c.width_log = ceil_log(std::min(c.columns.elems, kSegmentThreads));
   c.tiles = blocks_of(columns, int64_t{1} << c.width_log);
   const int64_t keys = kSegmentThreads >> c.width_log;  // of a thread block
   // AMD's drivers launch fewer than 2^32 threads at once.
@@ -123,13 +126,13 @@ void launch_for(Gpu& gpu, const Scatter& s, const ScatterSegmentsArgs& call, int
     if (!s.add) {
       kSegments(unit).launch(gpu, grid, c);
     } else {
-      (unit == kMostVectorBytes ? kAddSegmentsVec : kAddSegments)(added_element(s.dtype))
+      (unit == kMostVectorBytes ? kAddSegmentsVec : kAddSegments)(sum_element(s.dtype))
           .launch(gpu, grid, c);
     }
   }
 }
 
-/// The places [first, first + count) of some lines.
+/// Sorts the ids of some lines that name places [first, first + count), and moves their sources.
 void launch_lines(Gpu& gpu, const Scatter& s, StridedIndex<3> lines,
                   const std::array<int64_t, 3>& start, int64_t first, int64_t count, int64_t unit) {
   IdKeys from{};
@@ -183,8 +186,8 @@ void launch_segments(Gpu& gpu, const Scatter& s) {
   if (s.add && unit != kMostVectorBytes) unit = s.out.bytes;
   // A line with more places takes several sorts.
   const int64_t range = std::clamp<int64_t>(s.places, 1, kKeyLimit);
-  const int64_t most = std::max<int64_t>(std::min(kMostKeys / s.n, kKeyLimit / range),
-                                         1);  // lines that are sorted at once
+  // The most lines that are sorted at once. for_each_piece() limits pieces to 2^31 threads.
+  const int64_t most = std::max<int64_t>(std::min(kMostKeys / s.n, kKeyLimit / range), 1);
   for (int64_t first = 0; first == 0 || first < s.places; first += range) {
     const int64_t count = std::min(range, s.places - first);
     s.lines.for_each_piece(divide_up(2 * kKeyLimit, most),

@@ -127,9 +127,7 @@ class SortLauncher {
   Bits bits() const { return 8 * bytes_; }
   /// log2 of the threads of a short row.
   u32 width_log() const {
-    u32 log = 0;
-    while (int64_t{1} << log < std::min<int64_t>(n_, kSortShort)) ++log;
-    return log;
+    return ceil_log(static_cast<uint64_t>(std::min<int64_t>(n_, kSortShort)));
   }
 
   void in_short_rows(const StridedIndex<3>& rows) const {
@@ -139,7 +137,7 @@ class SortLauncher {
     kSortShortRows(bits()).launch(gpu_, grid, args);
   }
 
-  /// Sorts rows that a thread block holds. `follows`: the input comes from another kernel.
+  /// Sorts rows that a thread block holds. `follows`: another kernel of this sort wrote the input.
   void in_blocks(const StridedIndex<3>& rows, const SortInput& in, bool follows) const {
     Grid grid = grid_of(rows.elems);
     grid.threads = kSortLeastThreads;
@@ -209,7 +207,7 @@ class SortLauncher {
     const size_t count = (size_t{rows} * n + 1) / 2 * 2;
     return {memory.data<u32>() + count, memory.data<u32>()};
   }
-  static u32 chunks_of(u32 n) { return n / kSortChunk + (n % kSortChunk != 0 ? 1 : 0); }
+  static u32 chunks_of(u32 n) { return static_cast<u32>(divide_up(n, kSortChunk)); }
   static Grid grid_of(int64_t blocks) {
     Grid grid{{static_cast<unsigned>(blocks), 1, 1}};
     grid.threads = kSortThreads;

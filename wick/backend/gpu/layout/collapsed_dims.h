@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -15,6 +16,10 @@
 namespace wick::gpu {
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/// The base-2 logarithm of x, rounded up.
+inline uint32_t ceil_log(uint64_t x) {
+  return x <= 1 ? 0 : static_cast<uint32_t>(std::bit_width(x - 1));
+}
 
 /// Collapsed dims of N operands, in elements, which kernels are launched over. Operand 0 is the
 /// output, if there is one.

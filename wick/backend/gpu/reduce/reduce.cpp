@@ -7,15 +7,11 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
+#include "wick/backend/gpu/reduce/sum_element.h"
 
 namespace wick::gpu {
 namespace {
 
-/// The suffix of the kernels of rows and columns: the dtype of floats, the width of integers.
-enum class SumElement { f64, f16, bf16, f8e4m3, u32, u16, u8, u64, f32 };
-constexpr std::array<std::string_view, 9> kernel_labels(SumElement) {
-  return {"f64", "f16", "bf16", "f8e4m3", "u32", "u16", "u8", "u64", "f32"};
-}
 /// The suffix of the kernels of combine.gpu: the type of partial results.
 enum class PartialSum { f64, f32, u32, u64 };
 constexpr std::array<std::string_view, 4> kernel_labels(PartialSum) {
@@ -38,26 +34,26 @@ struct SumType {
 };
 
 SumType sum_type(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return {SumElement::f64, PartialSum::f64, StoredAs::partial, 8};
-    case DType::f16:
-      return {SumElement::f16, PartialSum::f32, StoredAs::f16, 4};
-    case DType::bf16:
-      return {SumElement::bf16, PartialSum::f32, StoredAs::bf16, 4};
-    case DType::f8e4m3:
-      return {SumElement::f8e4m3, PartialSum::f32, StoredAs::f8e4m3, 4};
-    case DType::u32:
-    case DType::i32:
-      return {SumElement::u32, PartialSum::u32, StoredAs::partial, 4};
-    case DType::i16:
-      return {SumElement::u16, PartialSum::u32, StoredAs::u16, 4};
-    case DType::u8:
-      return {SumElement::u8, PartialSum::u32, StoredAs::u8, 4};
-    case DType::i64:
-      return {SumElement::u64, PartialSum::u64, StoredAs::partial, 8};
+  const SumElement elements = sum_element(dtype);
+  switch (elements) {
+    case SumElement::f64:
+      return {elements, PartialSum::f64, StoredAs::partial, 8};
+    case SumElement::f16:
+      return {elements, PartialSum::f32, StoredAs::f16, 4};
+    case SumElement::bf16:
+      return {elements, PartialSum::f32, StoredAs::bf16, 4};
+    case SumElement::f8e4m3:
+      return {elements, PartialSum::f32, StoredAs::f8e4m3, 4};
+    case SumElement::int32:
+      return {elements, PartialSum::u32, StoredAs::partial, 4};
+    case SumElement::int16:
+      return {elements, PartialSum::u32, StoredAs::u16, 4};
+    case SumElement::int8:
+      return {elements, PartialSum::u32, StoredAs::u8, 4};
+    case SumElement::int64:
+      return {elements, PartialSum::u64, StoredAs::partial, 8};
     default:
-      return {SumElement::f32, PartialSum::f32, StoredAs::partial, 4};
+      return {elements, PartialSum::f32, StoredAs::partial, 4};
   }
 }
 

@@ -2,7 +2,6 @@
 
 // Work distribution of reductions, shared by reduce.cpp and norm.cpp.
 
-#include <bit>
 #include <cstdint>
 
 #include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
@@ -38,10 +37,5 @@ struct Reduction {
 /// The columns of a piece of a reduction's kept dims; the innermost kept dim counts columns. Blocks
 /// and threads are left to the caller.
 Columns columns_of(const StridedIndex<2>& kept, int64_t n);
-
-/// The base-2 logarithm of x, rounded up.
-inline uint32_t ceil_log(uint64_t x) {
-  return x <= 1 ? 0 : static_cast<uint32_t>(std::bit_width(x - 1));
-}
 
 }  // namespace wick::gpu

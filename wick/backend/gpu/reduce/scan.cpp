@@ -8,48 +8,20 @@
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/reduce/scan_abi.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
+#include "wick/backend/gpu/reduce/sum_element.h"
 
 namespace wick::gpu {
 namespace {
 
-/// The suffix of the kernels of rows and columns: the dtype of floats, the width of integers.
-enum class ScanElement { f64, f32, f16, bf16, f8e4m3, u8, u16, u32, u64 };
-constexpr std::array<std::string_view, 9> kernel_labels(ScanElement) {
-  return {"f64", "f32", "f16", "bf16", "f8e4m3", "u8", "u16", "u32", "u64"};
-}
 /// The suffix of the kernels of carries: the type in which totals are accumulated.
 enum class ScanTotal { f32, f64, u32, u64, scaled };
 constexpr std::array<std::string_view, 5> kernel_labels(ScanTotal) {
   return {"f32", "f64", "u32", "u64", "scaled"};
 }
 
-const KernelFamily<ScanRowsArgs, Op, ScanElement> kScanRows("scan", "{}_rows_{}");
-const KernelFamily<ScanColumnsArgs, Op, ScanElement> kScanColumns("scan", "{}_columns_{}");
+const KernelFamily<ScanRowsArgs, Op, SumElement> kScanRows("scan", "{}_rows_{}");
+const KernelFamily<ScanColumnsArgs, Op, SumElement> kScanColumns("scan", "{}_columns_{}");
 const KernelFamily<ScanCarriesArgs, Op, ScanTotal> kScanCarries("scan", "{}_carries_{}");
-
-ScanElement element_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return ScanElement::f64;
-    case DType::f16:
-      return ScanElement::f16;
-    case DType::bf16:
-      return ScanElement::bf16;
-    case DType::f8e4m3:
-      return ScanElement::f8e4m3;
-    case DType::u8:
-      return ScanElement::u8;
-    case DType::i16:
-      return ScanElement::u16;
-    case DType::u32:
-    case DType::i32:
-      return ScanElement::u32;
-    case DType::i64:
-      return ScanElement::u64;
-    default:
-      return ScanElement::f32;
-  }
-}
 
 ScanTotal total_of(Op op, DType dtype) {
   if (is_float(dtype) && op == Op::cumprod) return ScanTotal::scaled;
@@ -106,7 +78,7 @@ class ScanLauncher {
                       chunks(), width_log()};
     const int64_t rows_of_block = kScanThreads >> args.width_log;
     const Grid grid = grid_of(divide_up(kept.elems, rows_of_block) * chunks_);
-    in_chunks(args, grid, kScanRows(op_, element_of(in_.dtype)), kept.elems);
+    in_chunks(args, grid, kScanRows(op_, sum_element(in_.dtype)), kept.elems);
   }
 
   void columns(void* y, const void* x, const StridedIndex<2>& kept) const {
@@ -115,7 +87,7 @@ class ScanLauncher {
     ScanColumnsArgs args{y,         x,          nullptr,  nullptr,   c.outer, c.columns, strips,
                          c.in_step, c.out_step, in_step_, out_step_, c.n,     chunks()};
     in_chunks(args, grid_of(int64_t{c.outer.elems} * strips * chunks_),
-              kScanColumns(op_, element_of(in_.dtype)), kept.elems);
+              kScanColumns(op_, sum_element(in_.dtype)), kept.elems);
   }
 
   /// Launches a kernel of rows or columns; with several chunks, first for their totals.
