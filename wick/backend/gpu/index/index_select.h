@@ -11,8 +11,9 @@
 
 namespace wick::gpu {
 
-/// Ids that must be below `size`, and the operands of op `op` for errors: x, which they index, and
-/// the ids. The data begins at the ids' storage, without their offset. The caller sets `step`.
+/// Describes ids, which must be below `size`, to kernels. Faults name the op, the tensor x that the
+/// ids index, and the ids. The data begins at the ids' storage, without their offset. The caller
+/// sets `step`.
 /// Errors: the ids' dtype isn't u8, u32, i32 or i64.
 Ids make_ids(Gpu& gpu, std::string_view op, const ConstView& x, const ConstView& ids, int64_t size);
 

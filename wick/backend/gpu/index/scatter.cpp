@@ -44,7 +44,7 @@ struct LinePlan {
 
 class Launcher {
  public:
-  /// ids: of the source's shape. `named`: the operand of the op, for errors.
+  /// The ids have the source's shape. `named`: the ids as the op's operand, for errors.
   Launcher(Gpu& gpu, Op op, const View& out, const ConstView& source, const ConstView& ids, int dim,
            const ConstView& named)
       : gpu_(gpu) {
@@ -100,7 +100,7 @@ class Launcher {
   void segments(bool apart) {
     if (apart) {
       CollapsedDims<3> lines;
-      lines.start = s_.lines.start;  // it belongs to the columns, too
+      lines.start = s_.lines.start;  // columns start at 0 behind it
       for (const auto& line : s_.lines.dims) {
         if (line.stride[2] != 0) lines.add(line.size, line.stride);
       }

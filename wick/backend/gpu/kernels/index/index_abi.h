@@ -29,8 +29,7 @@ struct SelectArgs {
   Ids ids;
 };
 
-/// Neighbouring ids, and elements of the output, that gather_BYTES loads and stores at once;
-/// vectors of a thread.
+/// Elements of a vector of gather_BYTES, and vectors of a thread.
 inline constexpr u32 kGatherVector = 4, kGatherEach = 2;
 
 /// gather_BYTES. The operands of the strided index, which counts vectors, are the output, the input

@@ -77,8 +77,8 @@ struct SortIdsArgs {
 
 /// The most bits of a digit.
 inline constexpr u32 kIdDigitBits = 8;
-/// Threads of sort_ids_block and scan_id_digits, of the other kernels, and keys that a thread of
-/// count_id_digits and place_ids takes.
+/// Threads of a thread block of sort_ids_block and scan_id_digits; those of the other kernels that
+/// sort ids; keys of a thread of count_id_digits and place_ids.
 inline constexpr u32 kSortIdsBlockThreads = 1024, kSortIdsThreads = 256, kSortIdsEach = 16;
 
 /// scatter_segments_BYTES, scatter_add_segments_DTYPE, scatter_add_segments_vec_DTYPE: sorted keys.
