@@ -156,7 +156,7 @@ void multiply_packed(Gpu& gpu, const ConvJob& job) {
     return launch(gpu, job, kWgmmaPair(dtype), {kLargeTile, kLargeTile},
                   conv_wgmma_threads(kLargeTile), conv_wgmma_bytes(kLargeTile, kLargeTile), 2);
   }
-  // As many small tiles as a multiprocessor holds, two, take about as long as a large one.
+  // Two small tiles, which a multiprocessor holds at once, take about as long as a large one.
   const auto tile_of = [](uint32_t rows) { return Tile{rows, conv_wgmma_columns(rows)}; };
   const bool large = g.m > kSmallTile && rounds(gpu, job, tile_of(kLargeTile), 1) <=
                                              rounds(gpu, job, tile_of(kSmallTile), 2);
@@ -174,7 +174,7 @@ bool takes_large_f32(const ConvJob& job) {
 /// Launches the gemms of an f32 job with large tiles, by a kernel of `family`.
 void launch_large_f32(Gpu& gpu, const ConvJob& job,
                       const KernelFamily<ConvArgs, OneOf<kSmallTile, kLargeTile>>& family) {
-  // Two small tiles, on one multiprocessor, take as long as a large one.
+  // Two small tiles, which a multiprocessor holds at once, take as long as a large one.
   const bool large =
       job.gemm.m > kSmallTile && rounds(gpu, job, {kLargeTile, kConvF32Columns}, 1) <=
                                      rounds(gpu, job, {kSmallTile, kConvF32Columns}, 2);
@@ -205,9 +205,8 @@ void multiply_conv(GpuBackend& backend, const ConvJob& job) {
     if (takes_large_f32(job)) {
       const TurnedFilters turned(backend, job);
       if (turned.job().is_near()) {
-        return in_slabs(gpu, turned.job(), [&](const ConvJob& slabs) {
-          launch_large_f32(gpu, slabs, kLargeF32);
-        });
+        return in_slabs(gpu, turned.job(),
+                        [&](const ConvJob& slabs) { launch_large_f32(gpu, slabs, kLargeF32); });
       }
     }
     return in_slabs(gpu, job, [&](const ConvJob& slabs) {
