@@ -44,6 +44,9 @@ struct GemmJob {
   void store_to(DType dtype);
 };
 
+/// The most thread blocks of one launch of kernels with kLoopThreads threads: 2^31 threads.
+inline constexpr int64_t kMostBlocks = 1 << 23;
+
 /// Main loops. WICK_GPU_GEMM=plain, mma or wgmma forces one for tests, where it can run.
 enum class MainLoop : uint8_t { best, plain, mma, wgmma };
 MainLoop forced_main_loop();

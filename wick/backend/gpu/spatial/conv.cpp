@@ -32,9 +32,6 @@ const KernelFamily<ConvArgs, DType, OneOf<1, kDepthwiseMost>> kDepthwise("conv_d
 const KernelFamily<ConvArgs, DType> kDepthwiseWeight("conv_depthwise", "conv_depthwise_weight_{}");
 const KernelFamily<ConvCombineArgs, DType> kCombine("conv", "conv_combine_{}");
 
-/// The most thread blocks of one launch.
-constexpr int64_t kMostBlocks = 1 << 23;
-
 /// Rows of a and of b that a thread block takes.
 struct Tile {
   int64_t a, b;
