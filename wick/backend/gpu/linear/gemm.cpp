@@ -11,9 +11,6 @@
 namespace wick::gpu {
 namespace {
 
-/// The most thread blocks of one launch.
-constexpr int64_t kMostBlocks = 1 << 23;
-
 const KernelFamily<GemmArgs, DType> kPlainGemm("gemm", "gemm_{}");
 const KernelFamily<GemmArgs> kF32ByF16("gemm", "gemm_f32_f16");
 const KernelFamily<GemmArgs> kLargeF32("gemm", "gemm_f32_large");

@@ -37,9 +37,15 @@ struct GemmJob {
   /// Returns the number of rows by which a main loop is chosen if its order of sums depends on the
   /// choice.
   int64_t rows_of_order() const { return each != 0 ? each : shape.m; }
+  /// Exchanges a and b, and rows and columns of the result. The job must have neither a scale nor a
+  /// residual.
+  void transpose();
   /// Sets how results are stored. All other members must be set before.
   void store_to(DType dtype);
 };
+
+/// The most thread blocks of one launch of kernels with kLoopThreads threads: 2^31 threads.
+inline constexpr int64_t kMostBlocks = 1 << 23;
 
 /// Main loops. WICK_GPU_GEMM=plain, mma or wgmma forces one for tests, where it can run.
 enum class MainLoop : uint8_t { best, plain, mma, wgmma };

@@ -1,6 +1,3 @@
-#include <cstdlib>
-#include <utility>
-
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/gemm.h"
 
@@ -26,18 +23,6 @@ void fold_batch(GemmJob& job) {
     job.batch.elems /= size;
     dims.pop_back();
   }
-}
-
-/// Exchanges rows and columns of the gemm.
-void transpose(GemmJob& job) {
-  Gemm& p = job.shape;
-  std::swap(p.m, p.n);
-  std::swap(p.out_row, p.out_col);
-  std::swap(p.a_row, p.b_row);
-  std::swap(p.a_k, p.b_k);
-  std::swap(job.a, job.b);
-  std::swap(job.batch.start[1], job.batch.start[2]);
-  for (auto& dim : job.batch.dims) std::swap(dim.stride[1], dim.stride[2]);
 }
 
 }  // namespace
@@ -68,7 +53,7 @@ void GpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
   // memory.
   constexpr uint32_t kFew = 32;
   const bool few_rows = p.m <= kFew && p.m <= p.n, few_columns = p.n <= kFew && p.n < p.m;
-  if (few_columns || (p.out_row == 1 && p.out_col != 1 && !few_rows)) transpose(job);
+  if (few_columns || (p.out_row == 1 && p.out_col != 1 && !few_rows)) job.transpose();
   job.store_to(out.dtype);
   multiply(gpu_, job);
 }

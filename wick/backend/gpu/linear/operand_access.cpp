@@ -1,6 +1,8 @@
 // The operand layouts that gemm kernels, tensor copies and vendors' libraries take. Nothing here
 // needs a device.
 
+#include <utility>
+
 #include "wick/backend/gpu/linear/gemm.h"
 
 namespace wick::gpu {
@@ -129,6 +131,17 @@ std::optional<GemmCall> library_call(const GemmJob& job) {
     call.stride_c = stride[0], call.stride_a = stride[1], call.stride_b = stride[2];
   }
   return call;
+}
+
+void GemmJob::transpose() {
+  std::swap(shape.m, shape.n);
+  std::swap(shape.out_row, shape.out_col);
+  std::swap(shape.a_row, shape.b_row);
+  std::swap(shape.a_k, shape.b_k);
+  std::swap(a, b);
+  std::swap(a_dtype, b_dtype);
+  std::swap(batch.start[1], batch.start[2]);
+  for (auto& dim : batch.dims) std::swap(dim.stride[1], dim.stride[2]);
 }
 
 void GemmJob::store_to(DType dtype) {

@@ -24,10 +24,10 @@ const KernelFamily<MeanNormSplitArgs, DType> kMeanNormSquares("mean_norm_strided
 const KernelFamily<MeanNormSplitArgs, DType> kMeanNormSplit("mean_norm_strided",
                                                             "mean_norm_split_{}");
 
-/// Rows with a mean of 0 and a variance of 1, times a weight, plus a bias.
+/// A call of layer_norm or group_norm.
 class MeanNorm {
  public:
-  /// out, in: [.., n]; the last dim is a row. `each` elements of a row share a weight and a bias.
+  /// out, in: [.., n]; the last dim is a row.
   MeanNorm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& weight,
            const ConstView& bias, float eps)
       : gpu_(gpu),
@@ -50,7 +50,8 @@ class MeanNorm {
           .launch(gpu_, grid, args);
     });
   }
-  /// Rows are groups of `channels` channels, of `each` elements.
+  /// Rows are groups of `channels` channels. The `each` elements of a channel share a weight and a
+  /// bias.
   void groups(int64_t groups, int64_t channels, int64_t each) {
     // The number of a row, in the order of the shape, tells its group.
     reduction_.kept =
@@ -143,12 +144,6 @@ class MeanNorm {
 };
 
 }  // namespace
-
-Weights weights_of(const ConstView& vector) {
-  if (vector.data == nullptr) return {};
-  return {advance(vector.data, vector.dtype, vector.layout.offset()), vector.layout.stride(0),
-          vector.dtype == DType::f32 ? 1u : 0u};
-}
 
 void GpuBackend::layer_norm(const View& out, const ConstView& in, const ConstView& weight,
                             const ConstView& bias, float eps) {

@@ -61,6 +61,12 @@ int64_t short_columns(const Reduction& reduction, const View& out, const ConstVi
 
 }  // namespace
 
+Weights weights_of(const ConstView& vector) {
+  if (vector.data == nullptr) return {};
+  return {advance(vector.data, vector.dtype, vector.layout.offset()), vector.layout.stride(0),
+          vector.dtype == DType::f32 ? 1u : 0u};
+}
+
 void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& weight, float eps) {
   if (out.layout.elems() == 0) return;
   const int dim = in.layout.rank() - 1;
@@ -91,9 +97,8 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
       (weight.dtype == in.dtype ? kRmsNorm : kRmsNormByF32)(in.dtype, plan.steps())
           .launch(gpu, grid, {y, x, w, rows, eps});
     } else {
-      const Weights weights{w, weight.layout.stride(0), weight.dtype == DType::f32 ? 1u : 0u};
       const NormRows rows = plan.spread_strided(kept, grid);
-      kRmsNormStrided(in.dtype).launch(gpu, grid, {y, x, weights, rows, eps});
+      kRmsNormStrided(in.dtype).launch(gpu, grid, {y, x, weights_of(weight), rows, eps});
     }
   });
 }

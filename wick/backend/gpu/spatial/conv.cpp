@@ -32,9 +32,6 @@ const KernelFamily<ConvArgs, DType, OneOf<1, kDepthwiseMost>> kDepthwise("conv_d
 const KernelFamily<ConvArgs, DType> kDepthwiseWeight("conv_depthwise", "conv_depthwise_weight_{}");
 const KernelFamily<ConvCombineArgs, DType> kCombine("conv", "conv_combine_{}");
 
-/// The most thread blocks of one launch.
-constexpr int64_t kMostBlocks = 1 << 23;
-
 /// Rows of a and of b that a thread block takes.
 struct Tile {
   int64_t a, b;
@@ -156,7 +153,7 @@ void multiply_packed(Gpu& gpu, const ConvJob& job) {
     return launch(gpu, job, kWgmmaPair(dtype), {kLargeTile, kLargeTile},
                   conv_wgmma_threads(kLargeTile), conv_wgmma_bytes(kLargeTile, kLargeTile), 2);
   }
-  // As many small tiles as a multiprocessor holds, two, take about as long as a large one.
+  // Two small tiles, which a multiprocessor holds at once, take about as long as a large one.
   const auto tile_of = [](uint32_t rows) { return Tile{rows, conv_wgmma_columns(rows)}; };
   const bool large = g.m > kSmallTile && rounds(gpu, job, tile_of(kLargeTile), 1) <=
                                              rounds(gpu, job, tile_of(kSmallTile), 2);
@@ -174,19 +171,12 @@ bool takes_large_f32(const ConvJob& job) {
 /// Launches the gemms of an f32 job with large tiles, by a kernel of `family`.
 void launch_large_f32(Gpu& gpu, const ConvJob& job,
                       const KernelFamily<ConvArgs, OneOf<kSmallTile, kLargeTile>>& family) {
-  // Two small tiles, on one multiprocessor, take as long as a large one.
+  // Two small tiles, which a multiprocessor holds at once, take as long as a large one.
   const bool large =
       job.gemm.m > kSmallTile && rounds(gpu, job, {kLargeTile, kConvF32Columns}, 1) <=
                                      rounds(gpu, job, {kSmallTile, kConvF32Columns}, 2);
   const uint32_t rows = large ? kLargeTile : kSmallTile;
   launch(gpu, job, family(rows), {rows, kConvF32Columns}, conv_f32_threads(rows));
-}
-
-/// Launches the gemms of an f32 job of conv2d or conv2d_input with large tiles.
-void multiply_large_f32(GpuBackend& backend, const ConvJob& job) {
-  const TurnedFilters turned(backend, job);
-  in_slabs(backend.gpu(), turned.job(),
-           [&](const ConvJob& slabs) { launch_large_f32(backend.gpu(), slabs, kLargeF32); });
 }
 
 /// Whether packing the operands costs little beside the multiplications.
@@ -209,7 +199,13 @@ void multiply_conv(GpuBackend& backend, const ConvJob& job) {
                   {channels, int64_t{kDepthwiseThreads} * depthwise_each(channels)});
   }
   if (!matrix) {
-    if (takes_large_f32(job)) return multiply_large_f32(backend, job);
+    if (takes_large_f32(job)) {
+      const TurnedFilters turned(backend, job);
+      if (turned.job().is_near()) {
+        return in_slabs(gpu, turned.job(),
+                        [&](const ConvJob& slabs) { launch_large_f32(gpu, slabs, kLargeF32); });
+      }
+    }
     return in_slabs(gpu, job, [&](const ConvJob& slabs) {
       launch(gpu, slabs, kPlainConv(dtype), {kSmallTile, kSmallTile});
     });
@@ -311,8 +307,6 @@ bool multiply_pointwise(Gpu& gpu, const ConvJob& job, const ConvParams& params) 
   Gemm& p = gemm.shape;
   const auto pixels = static_cast<uint32_t>(int64_t{g.axis[0].rows} * g.axis[1].rows);
   p.k = g.outer_terms;
-  // Neighbouring threads store neighbouring columns.
-  const bool turned = g.out_m == 1 && *out_pixel != 1;
   gemm.batch.start = {job.out.layout.offset(), job.a.layout.offset(), job.b.layout.offset(), 0};
   gemm.batch.add(g.outer_rows, {g.out_outer, 0, g.b_row, 0});
   gemm.batch.add(job.groups, {g.out_group, g.a_group, g.b_group, 0});
@@ -321,15 +315,8 @@ bool multiply_pointwise(Gpu& gpu, const ConvJob& job, const ConvParams& params) 
   p.a_row = g.a_row, p.a_k = g.a_outer;
   p.b_row = *b_pixel, p.b_k = g.b_outer;
   p.out_row = g.out_m, p.out_col = *out_pixel;
-  if (turned) {
-    std::swap(gemm.a, gemm.b);
-    std::swap(p.m, p.n);
-    std::swap(p.a_row, p.b_row);
-    std::swap(p.a_k, p.b_k);
-    std::swap(p.out_row, p.out_col);
-    std::swap(gemm.batch.start[1], gemm.batch.start[2]);
-    for (auto& dim : gemm.batch.dims) std::swap(dim.stride[1], dim.stride[2]);
-  }
+  // Neighbouring threads store neighbouring columns.
+  if (g.out_m == 1 && *out_pixel != 1) gemm.transpose();
   gemm.store_to(job.out.dtype);
   const bool halves = job.a.dtype == DType::f16 || job.a.dtype == DType::bf16;
   gemm.few_rows_by_wgmma = halves && p.m >= 16 && p.m <= kSmallTile;

@@ -17,8 +17,10 @@ uint32_t narrow(int64_t n) { return static_cast<uint32_t>(n); }
 struct Transactions {
   int64_t run = 1, distance = 8;
   Transactions& dim(int64_t size, int64_t stride) {
-    if (size > 1)
-      run = std::min<int64_t>(size, 32), distance = std::min<int64_t>(std::abs(stride), 8);
+    if (size > 1) {
+      run = std::min<int64_t>(size, 32);
+      distance = std::min<int64_t>(std::abs(stride), 8);
+    }
     return *this;
   }
   int64_t count() const { return 32 / run + 4 * distance; }
@@ -40,6 +42,26 @@ void choose_loads(ConvGemm& g) {
                           .dim(w.rows, w.row_step * w.b_step);
   // Along k a thread has several rows, which takes more registers.
   g.b_along_k = 3 * b_terms.count() < 2 * b_rows.count() ? 1 : 0;
+}
+
+/// Completes a job of conv2d or conv2d_weight: sets its axes and how its operands are loaded. The
+/// rows of the gemm are positions of out, its terms are positions of a.
+void set_axes(ConvJob& job, const ConvParams& params, const int64_t (&row_step)[2],
+              const int64_t (&term_step)[2]) {
+  const Layout &out = job.out.layout, &a = job.a.layout, &b = job.b.layout;
+  for (int i = 0; i < 2; ++i) {
+    job.gemm.axis[i] = {.rows = narrow(out.shape()[2 + i]),
+                        .terms = narrow(a.shape()[2 + i]),
+                        .size = b.shape()[2 + i],
+                        .start = -params.padding[i],
+                        .row_step = row_step[i],
+                        .term_step = term_step[i],
+                        .b_step = b.stride(2 + i),
+                        .a_step = a.stride(2 + i),
+                        .out_step = out.stride(2 + i)};
+  }
+  job.gemm.most_rows = narrow(job.rows());
+  choose_loads(job.gemm);
 }
 
 }  // namespace
@@ -96,19 +118,7 @@ ConvJob forward_job(const View& out, const ConstView& x, const ConstView& w,
   g.a_row = lw.stride(0), g.a_outer = lw.stride(1), g.a_group = o * lw.stride(0);
   g.b_row = lx.stride(0), g.b_outer = lx.stride(1), g.b_group = c * lx.stride(1);
   g.out_m = lo.stride(1), g.out_outer = lo.stride(0), g.out_group = o * lo.stride(1);
-  for (int i = 0; i < 2; ++i) {
-    g.axis[i] = {.rows = narrow(lo.shape()[2 + i]),
-                 .terms = narrow(lw.shape()[2 + i]),
-                 .size = lx.shape()[2 + i],
-                 .start = -params.padding[i],
-                 .row_step = params.stride[i],
-                 .term_step = params.dilation[i],
-                 .b_step = lx.stride(2 + i),
-                 .a_step = lw.stride(2 + i),
-                 .out_step = lo.stride(2 + i)};
-  }
-  g.most_rows = narrow(job.rows());
-  choose_loads(g);
+  set_axes(job, params, params.stride, params.dilation);
   return job;
 }
 
@@ -166,19 +176,7 @@ ConvJob weight_job(const View& grad_w, const ConstView& x, const ConstView& grad
   g.a_row = lg.stride(1), g.a_outer = lg.stride(0), g.a_group = o * lg.stride(1);
   g.b_row = lx.stride(1), g.b_outer = lx.stride(0), g.b_group = c * lx.stride(1);
   g.out_m = lw.stride(0), g.out_outer = lw.stride(1), g.out_group = o * lw.stride(0);
-  for (int i = 0; i < 2; ++i) {
-    g.axis[i] = {.rows = narrow(lw.shape()[2 + i]),
-                 .terms = narrow(lg.shape()[2 + i]),
-                 .size = lx.shape()[2 + i],
-                 .start = -params.padding[i],
-                 .row_step = params.dilation[i],
-                 .term_step = params.stride[i],
-                 .b_step = lx.stride(2 + i),
-                 .a_step = lg.stride(2 + i),
-                 .out_step = lw.stride(2 + i)};
-  }
-  g.most_rows = narrow(job.rows());
-  choose_loads(g);
+  set_axes(job, params, params.dilation, params.stride);
   return job;
 }
 

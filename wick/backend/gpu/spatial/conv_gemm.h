@@ -24,7 +24,7 @@ struct ConvJob {
   int64_t phases() const;
   /// Whether offsets of terms, and positions, fit 32 bits.
   bool is_near() const;
-  /// Whether this also holds for the offsets of rows of b.
+  /// Whether is_near(), and the offsets of rows of b fit 32 bits too.
   bool has_near_rows() const;
 };
 
@@ -40,12 +40,13 @@ ConvJob weight_job(const View& grad_w, const ConstView& x, const ConstView& grad
 
 /// Whether conv2d_weight has so few channels in a group that conv_depthwise.gpu takes it.
 bool takes_depthwise_weight(const ConvJob& job);
-/// The number of slabs into which the terms of conv2d_weight are divided, by the shape alone.
+/// Slabs of a job's terms. The last one may have fewer terms.
 struct ConvSlabs {
   int64_t count, terms;
 };
+/// The slabs of conv2d_weight. They depend on the shape alone.
 ConvSlabs slabs_of(const ConvJob& job);
-/// The same for conv2d and conv2d_input. Only jobs of few tiles have several slabs.
+/// The slabs of conv2d and conv2d_input. Only jobs of few tiles have several.
 ConvSlabs slabs_of_few_tiles(const ConvJob& job);
 
 }  // namespace wick::gpu

@@ -1,6 +1,6 @@
 #pragma once
 
-// Splits the planes of images [b, c, h, w] into parts that kernels can count.
+// Splits the planes of images [b, c, h, w] into parts whose elements kernels count in 32 bits.
 
 #include <algorithm>
 #include <array>

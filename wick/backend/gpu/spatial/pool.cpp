@@ -11,6 +11,7 @@
 #include "wick/backend/gpu/spatial/plane_parts.h"
 
 namespace wick::gpu {
+namespace {
 
 enum class PoolResult : uint32_t { max, avg, index };
 constexpr auto kernel_labels(PoolResult) {
@@ -23,8 +24,6 @@ constexpr auto kernel_labels(PoolSize) {
   return std::array{std::string_view("2"), std::string_view("3"), std::string_view("any"),
                     std::string_view("long")};
 }
-
-namespace {
 
 const KernelFamily<PoolArgs, PoolResult, DType, PoolSize> kPool("pool", "{}_{}_{}");
 const KernelFamily<PoolGradArgs, DType> kMaxPoolGrad("pool_grad", "max_pool_grad_{}");
@@ -67,15 +66,16 @@ PoolSize size_of(const Gpu& gpu, const PoolWindows& windows, const View& out, DT
   }
   // A thread block of its own for each window pays if the windows are too few to fill the device
   // with threads, or so far apart that neighbouring threads would read different cache lines.
-  constexpr int64_t kLong = 64, kTileLine = 128;
+  constexpr int64_t kLong = 64, kCacheLine = 128;
   const bool few = out.layout.elems() < 256 * int64_t{gpu.info.multiprocessors};
-  const bool distant = windows.stride[1] * info(dtype).block_bytes >= kTileLine && columns >= kLong;
+  const bool distant =
+      windows.stride[1] * info(dtype).block_bytes >= kCacheLine && columns >= kLong;
   const bool is_long = rows >= kLong || columns >= kLong || rows * columns >= kLong;
   return is_long && (few || distant) ? PoolSize::block : PoolSize::any;
 }
 
-/// What the windows of `in` are combined to. For PoolResult::index, `out` has indices of 8 bytes if
-/// `wide`, else of 4.
+/// Reduces the windows of `in`. For PoolResult::index, `out` has indices of 8 bytes if `wide`, else
+/// of 4 bytes.
 void pool(Gpu& gpu, PoolResult result, const View& out, const ConstView& in,
           const PoolParams& params, bool wide) {
   PoolArgs args{};

@@ -66,7 +66,7 @@ void GpuBackend::resample(Op op, const View& out, const ConstView& in,
     args.out_stride[i] = out.layout.stride(2 + i);
     args.in_stride[i] = in.layout.stride(2 + i);
   }
-  // Threads take several rows if there are enough threads to fill the device then.
+  // Threads take as many rows, up to kResampleRows, as leave enough threads to fill the device.
   const int64_t enough = int64_t{1024} * gpu_.info.multiprocessors;
   args.each = kResampleRows;
   while (args.each > 1 && out.layout.elems() < enough * kResampleColumns * args.each) {

@@ -87,8 +87,8 @@ class RingRows {
 /// Fused multiply-adds in the order of k: the results have the CPU's bits.
 ///
 /// A warp has the kWarpsM-th part of the tile's rows and the kWarpsN-th part of its columns. A lane
-/// has kRows by kColumns of them, in blocks of 4 by 4. RowsA and RowsB copy the rows of a and of b:
-/// RingRows, or classes with its members.
+/// has kRows by kColumns of them, in blocks of 4 by 4. RowsA and RowsB are the classes that copy
+/// rows of a and of b to shared memory; they have the public members of RingRows.
 template <u32 kRows, u32 kColumns, u32 kLanesM, u32 kWarpsM, u32 kWarpsN, u32 kStages,
           template <u32, u32> class RowsA = RingRows, template <u32, u32> class RowsB = RingRows>
 class FmaLoop {

@@ -37,10 +37,10 @@ WICK_DEVICE double multiply_add(double a, double b, double sum) { return fma(a, 
 WICK_DEVICE u32 multiply_add(u32 a, u32 b, u32 sum) { return a * b + sum; }
 WICK_DEVICE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 
-/// A slab of a tile's rows on its way to shared memory: kOfK of k, held in registers, then stored
-/// widened and transposed, so that in shared memory the rows of one k are neighbours. Neighbouring
-/// threads have neighbouring elements, along rows or along k. Along k a thread has several
-/// neighbouring rows, which it stores at once. Derived classes load the elements.
+/// Copies a tile's rows of an operand to shared memory through registers, one slab of kOfK k at a
+/// time. Derived classes load a slab into registers. store() widens its elements and transposes it:
+/// in shared memory, the rows of one k are adjacent. Adjacent threads hold adjacent elements, along
+/// rows or along k. Along k, a thread holds several adjacent rows and stores them as one vector.
 template <class T, u32 kRows, u32 kOfK>
 class HeldStage {
  public:
@@ -75,7 +75,7 @@ class HeldStage {
     row_ = along_k_ ? thread_index() / kDepth * kTogether : thread_index() % kRows;
     k_ = along_k_ ? thread_index() % kDepth : thread_index() / kRows;
   }
-  /// Row and k of the thread's element s, from row_ and k_ on.
+  /// Row and k of the thread's element s, relative to row_ and k_.
   WICK_DEVICE u32 row_step(u32 s) const {
     return along_k_ ? s / kTogether * (kLoopThreads / kDepth * kTogether) + s % kTogether : 0;
   }
@@ -91,7 +91,7 @@ class HeldStage {
   };
 };
 
-/// The stage of a dense matrix.
+/// Loads the slabs of a matrix with constant strides.
 template <class T, u32 kRows, u32 kOfK>
 class PlainStage : public HeldStage<T, kRows, kOfK> {
   using Held = HeldStage<T, kRows, kOfK>;

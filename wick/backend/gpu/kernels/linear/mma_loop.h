@@ -9,10 +9,10 @@
 
 namespace wick::gpu {
 
-/// A slab of a tile's rows on its way to shared memory: kDepth of k, held in registers. A piece is
-/// eight k of a row; the pieces of neighbouring rows are neighbours in shared memory, so that
-/// neither the stores nor the loads of fragments have bank conflicts. Derived classes load the
-/// elements.
+/// Copies a tile's rows of a 16-bit operand to shared memory through registers, one slab of kDepth
+/// k at a time. Derived classes load a slab into registers; store() writes it to shared memory. A
+/// piece is eight k of one row. In shared memory, the pieces of adjacent rows are adjacent, which
+/// avoids bank conflicts of the stores and of the loads of fragments.
 template <u32 kRows>
 class HeldPieces {
  public:
@@ -58,7 +58,7 @@ class HeldPieces {
       chunk_ = thread_index() / kRows;
     }
   }
-  /// Row and chunk of the thread's piece s, from row_ and chunk_ on.
+  /// Row and chunk of the thread's piece s, relative to row_ and chunk_.
   WICK_DEVICE u32 row_step(u32 s) const { return layout_ == kPiecesOfK ? s * (kRows / 2) : 0; }
   WICK_DEVICE u32 chunk_step(u32 s) const { return layout_ == kScalar ? s * (kChunks / 2) : 0; }
 
@@ -66,7 +66,7 @@ class HeldPieces {
   u32 layout_, row_, chunk_;
 };
 
-/// The stage of a dense matrix.
+/// Loads the slabs of a matrix with constant strides.
 template <u32 kRows>
 class PieceStage : public HeldPieces<kRows> {
   using Held = HeldPieces<kRows>;

@@ -98,8 +98,9 @@ struct ChannelDivider {
 };
 
 /// Weights and biases of a norm; absent if their data is null. Row r belongs to group (r +
-/// first_group) mod groups, which has `channels` of them. Each belongs to several neighbouring
-/// elements of a row. In layer_norm there is one group, and each belongs to one element.
+/// first_group) mod groups. A group has `channels` channels, each of which has a weight and a bias
+/// for `each` neighbouring elements of the row. layer_norm has one group, and channels of one
+/// element.
 struct Affine {
   Weights weight, bias;
   Divider groups;

@@ -81,18 +81,21 @@ WICK_FN constexpr u32 conv_wgmma_bytes(u32 rows, u32 columns) {
   return 1024 + kConvWgmmaStages * (rows + columns) * 128;
 }
 
-/// conv_f32.gpu: columns of the tile; threads of the kernel with that many rows.
+/// conv_f32.gpu: columns of a tile; threads of a thread block whose tile has `rows` rows.
 inline constexpr u32 kConvF32Columns = 256;
 WICK_FN constexpr u32 conv_f32_threads(u32 rows) { return 2 * rows; }
 
-/// Terms whose places a thread block computes at once.
+/// Terms of the table that a thread block computes at once (ConvTerms).
 inline constexpr u32 kTermsAtOnce = 256;
 
-/// conv_depthwise.gpu: threads of a thread block; rows of b that a thread takes, if it takes one or
-/// several rows of a; rows of b that a thread block of conv_depthwise_weight takes.
+/// conv_depthwise.gpu: threads of a thread block.
 inline constexpr u32 kDepthwiseThreads = 256;
+/// The most rows of a (CHANNELS) that a thread takes.
+inline constexpr u32 kDepthwiseMost = 4;
+/// Rows of b that a thread takes together with `channels` rows of a.
 WICK_FN constexpr u32 depthwise_each(u32 channels) { return channels == 1 ? 4 : 2; }
-inline constexpr u32 kDepthwiseMost = 4, kDepthwiseTaps = 9;
+/// Rows of b that a thread block of conv_depthwise_weight takes.
+inline constexpr u32 kDepthwiseTaps = 9;
 
 /// conv_combine_DTYPE: out = Σ of the sums of all slabs, in the order of the slabs. `elems` is the
 /// number of elements of a slab; `first` is the first one that the launch takes.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Convolutions as gemms whose operands are never copied to matrices: the places of rows and terms
-// in the operands' memory, and the epilogue.
+// Convolutions as implicit gemms: the places of rows and terms in the operands' memory, and the
+// epilogue. There is no im2col: operands are never copied to matrices.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/linear/gemm_abi.h"
@@ -9,7 +9,7 @@
 
 namespace wick::gpu {
 
-/// A gemm of the batch, as one thread computes it for its thread block.
+/// A gemm of the batch. One thread computes it for its thread block, in shared memory.
 struct ConvPlace {
   i64 a, b, out;  ///< the first elements
   i64 start[2];   ///< ConvAxis::start
@@ -17,7 +17,8 @@ struct ConvPlace {
   u32 rows, terms, first_term;
 };
 
-/// The digits along h and w of an index, and the rest.
+/// The digits (outer, h, w) of the index of a row or a term; w is the fastest one. `sizes`: of h
+/// and w.
 struct ConvDigits {
   u32 outer, h, w;
   WICK_DEVICE ConvDigits(u32 index, const u32 (&sizes)[2]) {
@@ -28,7 +29,8 @@ struct ConvDigits {
   }
 };
 
-/// Completes an axis for a phase. Adds the offsets of its first tap and output.
+/// Sets the sizes and the start of an axis for a phase, and adds the offsets of the phase's first
+/// tap and output.
 WICK_DEVICE void resolve_phase(ConvPlace& place, const ConvPhases& p, u32 axis, u32 phase) {
   const i64 target = (phase + p.padding) % p.stride, step = p.dilation % p.stride;
   u32 tap = 0;  // the first tap of the phase
@@ -55,6 +57,7 @@ struct ConvBlock {
              (p.most_rows + b_rows - 1) / b_rows) {}
 };
 
+/// Finds the gemm of a thread block.
 WICK_DEVICE void resolve(ConvPlace& place, const ConvGemm& p, const ConvBlock& block) {
   const u32 of_w = p.phases[1].count > 1 ? p.phases[1].count : 1;
   const u32 phase[2] = {block.phase / of_w, block.phase % of_w};
@@ -73,7 +76,7 @@ WICK_DEVICE void resolve(ConvPlace& place, const ConvGemm& p, const ConvBlock& b
   place.rows = p.outer_rows * place.axis_rows[0] * place.axis_rows[1];
   const u32 terms = p.outer_terms * place.axis_terms[0] * place.axis_terms[1];
   place.first_term = p.slabs == 1 ? 0 : slab * p.slab_terms;
-  // Phases of few taps may have fewer slabs than others; the sums of the missing ones are zeros.
+  // Phases of few taps may have fewer slabs than others. Further slabs have no terms: sums of zero.
   const u32 left = place.first_term < terms ? terms - place.first_term : 0;
   place.terms = left < p.slab_terms ? left : p.slab_terms;
 }
@@ -100,7 +103,7 @@ struct alignas(16) ConvTerm {
   }
 };
 
-/// A tile's terms. The table in shared memory has kTermsAtOnce of them, beginning with the last
+/// A tile's terms. `table`, in shared memory, holds kTermsAtOnce terms, the first of which is a
 /// multiple of kTermsAtOnce.
 template <class Int>
 struct ConvTerms {
@@ -108,7 +111,8 @@ struct ConvTerms {
   const ConvGemm& p;
   const ConvPlace& place;
 
-  /// Replaces the table before the first term of it is loaded. All threads call it for each slab.
+  /// Fills the table if `first` is its first term. All threads call it for each slab, before they
+  /// use the slab's terms; `first` is the slab's first term.
   WICK_DEVICE void prepare(u32 first) const {
     if (first % kTermsAtOnce != 0) return;
     sync();
@@ -129,9 +133,29 @@ struct ConvRows {
   u32 first;
 };
 
-/// The place of a row of a. Rows behind the last one are the last one.
+/// The sizes of an image along h and w.
+template <class Int>
+struct ConvImage {
+  Int h, w;
+
+  WICK_DEVICE explicit ConvImage(const ConvGemm& p)
+      : h(static_cast<Int>(p.axis[0].size)), w(static_cast<Int>(p.axis[1].size)) {}
+  /// Whether a position lies inside the image.
+  WICK_DEVICE bool has(Int y, Int x) const {
+    if constexpr (sizeof(Int) == 4) {
+      return (static_cast<u32>(y) < static_cast<u32>(h)) &
+             (static_cast<u32>(x) < static_cast<u32>(w));
+    } else {
+      return (static_cast<u64>(y) < static_cast<u64>(h)) &
+             (static_cast<u64>(x) < static_cast<u64>(w));
+    }
+  }
+};
+
+/// The place of a row of a. Indices past the last row are clamped to it.
 template <class T, class Int>
 struct ConvRowOfA {
+  static constexpr bool kIsA = true;
   const T* at;
 
   WICK_DEVICE void locate(const ConvRows<T, Int>& from, u32 row) {
@@ -139,14 +163,15 @@ struct ConvRowOfA {
     row += from.first;
     at = from.data + from.terms.place.a + (row < p.m ? row : p.m - 1) * p.a_row;
   }
-  WICK_DEVICE bool has(const ConvTerm<Int>&, const Int (&)[2]) const { return true; }
+  WICK_DEVICE bool has(const ConvTerm<Int>&, const ConvImage<Int>&) const { return true; }
   WICK_DEVICE const T* operator[](const ConvTerm<Int>& term) const { return at + term.a; }
 };
 
-/// The place of a row of b: the element and the position of a term with distance 0. Rows behind the
-/// last one have no position inside the image.
+/// The place of a row of b: the element and the position of a term with distance 0. Rows past the
+/// last one get a position outside the image.
 template <class T, class Int>
 struct ConvRowOfB {
+  static constexpr bool kIsA = false;
   const T* at;
   Int y, x;
 
@@ -165,15 +190,8 @@ struct ConvRowOfB {
     y = there ? static_cast<Int>(h) : static_cast<Int>(i64{-1} << (8 * sizeof(Int) - 2));
     x = static_cast<Int>(w);
   }
-  /// size: of the image along h and w.
-  WICK_DEVICE bool has(const ConvTerm<Int>& term, const Int (&size)[2]) const {
-    if constexpr (sizeof(Int) == 4) {
-      return (static_cast<u32>(y + term.y) < static_cast<u32>(size[0])) &
-             (static_cast<u32>(x + term.x) < static_cast<u32>(size[1]));
-    } else {
-      return (static_cast<u64>(y + term.y) < static_cast<u64>(size[0])) &
-             (static_cast<u64>(x + term.x) < static_cast<u64>(size[1]));
-    }
+  WICK_DEVICE bool has(const ConvTerm<Int>& term, const ConvImage<Int>& image) const {
+    return image.has(y + term.y, x + term.x);
   }
   WICK_DEVICE const T* operator[](const ConvTerm<Int>& term) const { return at + term.b; }
 };
@@ -184,12 +202,11 @@ WICK_DEVICE i64 offset_in_out(const ConvGemm& p, const ConvPlace& place, const C
          row.w * p.axis[1].out_step;
 }
 
-/// Stores a tile's sums. columns: kN elements of shared memory.
+/// Stores a tile's sums. columns: kN elements of shared memory, for the columns' offsets in out.
 template <class T, class Loop>
 WICK_DEVICE void store_conv(const Loop& loop, void* out, const ConvGemm& p, const ConvPlace& place,
                             u32 first_m, u32 first_n, i64* columns) {
   using Sum = typename Loop::Sum;
-  sync();  // the main loop's shared memory is free
   for (u32 c = thread_index(); c < Loop::kN; c += block_threads()) {
     columns[c] = offset_in_out(p, place, ConvDigits(first_n + c, place.axis_rows));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Windows of pools, and what their elements are combined to.
+// Windows of pools, and the reductions of their elements.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/spatial/spatial_abi.h"
@@ -10,7 +10,8 @@ namespace wick::gpu {
 template <class T>
 inline constexpr bool kIsFloat = math::Real<Compute<T>>;
 
-/// What holds an element in registers. Compilers would pack shorter integers.
+/// The type of an element in registers. It has at least 32 bits for integers, because compilers
+/// pack shorter integers into words.
 template <class T>
 using Tap = decltype([] {
   if constexpr (!kIsFloat<T> && sizeof(T) < 4) {
@@ -20,7 +21,7 @@ using Tap = decltype([] {
   }
 }());
 
-/// Unsigned integers in the order of the numbers: −0 is below +0, and the one key of all NaN is
+/// Unsigned keys that compare as the numbers do: −0 is below +0, and all NaN have one key, which is
 /// above all others.
 template <class T>
 struct PoolKey {
@@ -103,27 +104,26 @@ struct Sum128 {
   }
 };
 
-// Results of windows. add(x, at) takes an element and its index in the plane, row-major;
-// combine(other) takes what another thread has.
+// Results of windows. add(x, at) adds an element and its row-major index in the plane;
+// combine(other) merges another thread's result; store(out, at, count, wide) stores the result. A
+// mean is divided by `count`; an index has 8 bytes if `wide` isn't 0.
 
 /// The largest element.
 template <class T>
 struct MaxOfWindow {
   static constexpr bool kAnyOrder = true;
-  typename PoolKey<T>::Key best = 0;
+  typename PoolKey<T>::Key max = 0;
 
   template <class I>
   WICK_DEVICE explicit MaxOfWindow(I) {}
   template <class I>
   WICK_DEVICE void add(T x, I) {
     const auto key = key_of(x);
-    best = key > best ? key : best;
+    max = key > max ? key : max;
   }
-  WICK_DEVICE void combine(const MaxOfWindow& other) {
-    best = other.best > best ? other.best : best;
-  }
+  WICK_DEVICE void combine(const MaxOfWindow& other) { max = other.max > max ? other.max : max; }
   WICK_DEVICE void store(void* out, i64 at, i64, u32) const {
-    static_cast<T*>(out)[at] = of_key<T>(best);
+    static_cast<T*>(out)[at] = of_key<T>(max);
   }
 };
 
@@ -132,20 +132,20 @@ template <class T, class I>
 struct MaxIndexOfWindow {
   static constexpr bool kAnyOrder = true;
   // No padding lies between the members, which pool_long keeps in shared memory.
-  using Best = decltype(I() + typename PoolKey<T>::Key());
-  Best best = 0;
+  using Key = decltype(I() + typename PoolKey<T>::Key());
+  Key max = 0;
   I place;
 
   /// `first`: index of the window's first element.
   WICK_DEVICE explicit MaxIndexOfWindow(I first) : place(first) {}
   WICK_DEVICE void add(T x, I at) {
-    const Best key = key_of(x);
-    if (key <= best) return;
-    best = key;
+    const Key key = key_of(x);
+    if (key <= max) return;
+    max = key;
     place = at;
   }
   WICK_DEVICE void combine(const MaxIndexOfWindow& other) {
-    if (other.best < best || (other.best == best && other.place >= place)) return;
+    if (other.max < max || (other.max == max && other.place >= place)) return;
     *this = other;
   }
   WICK_DEVICE void store(void* out, i64 at, i64, u32 wide) const {

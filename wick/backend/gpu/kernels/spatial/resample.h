@@ -10,7 +10,7 @@ namespace wick::gpu {
 /// The inputs between which an output of an axis lies. `low` and `high` are whole numbers.
 struct Between {
   double low, high;
-  double part;  ///< the weight of `high`; 0 for nearest
+  double part;  ///< the weight of `high`
 };
 
 WICK_DEVICE double smaller_of(double a, double b) { return b < a ? b : a; }

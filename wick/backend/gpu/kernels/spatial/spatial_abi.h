@@ -17,7 +17,7 @@ struct PoolWindows {
 
 /// Sizes and positions for which kernels use 32-bit numbers.
 inline constexpr i64 kMostPosition = i64{1} << 29;
-/// The most threads of a thread block, and threads of a block of *_long_DTYPE, which takes a
+/// The most threads of a thread block; threads of a thread block of *_DTYPE_long, which takes one
 /// window.
 inline constexpr u32 kPoolThreads = 256, kPoolLongThreads = 128;
 
@@ -35,7 +35,7 @@ struct PoolArgs {
 };
 
 /// max_pool_grad_DTYPE and avg_pool_grad_DTYPE with 32-bit positions, *_wide with 64-bit positions.
-/// The operands of `part` are grad_in, grad_out and `index`: what max_index_DTYPE stored.
+/// The operands of `part` are grad_in, grad_out and `index`, the result of max_index_DTYPE_SIZE.
 struct PoolGradArgs {
   void* grad_in;
   const void *grad_out, *index;
@@ -65,21 +65,21 @@ struct ResampleArgs {
   u32 quarter, each;
 };
 
-/// The input at or behind which an output of an axis lies, and the weight of the next input, as the
-/// bits of the compute type.
+/// An output of an axis: the last input at or before its position, and the weight of the next input
+/// as the bits of the compute type.
 struct AxisEntry {
   i64 low;
   u64 part;
 };
-/// What gradients need to know of an axis: an entry for each output; for each number up to that of
-/// the inputs, the first output that doesn't lie before the input of this number.
+/// Tables of an axis for gradients. `entries` has an entry for each output. `starts` has, for each
+/// input and for the end of the axis, the first output whose position is at or behind it.
 struct AxisTables {
   AxisEntry* entries;
   i64* starts;
 };
 
-/// resample_axes: fills in the tables of both axes. nearest, f64: which op and which compute type
-/// they are for.
+/// resample_axes: fills in the tables of both axes. nearest: not 0 for upsample_nearest. f64: not 0
+/// if the compute type is f64.
 struct ResampleAxesArgs {
   AxisTables axes[2];
   Resampling resampling;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What layer_norm and group_norm share: weights and biases, and the last step.
+// Weights and biases of norms, and the last step of layer_norm and group_norm.
 
 #include "wick/backend/gpu/kernels/norm/norm_abi.h"
 #include "wick/backend/gpu/kernels/reduce/rows.h"
@@ -21,7 +21,7 @@ WICK_DEVICE u32 first_weight(const Affine& affine, u32 row) {
   return (index - affine.groups.divide(index) * affine.groups.by) * affine.channels;
 }
 
-/// (c · r) · weight + bias for the weight and bias with index i. What is absent is left out.
+/// (c · r) · weight + bias, with weight and bias number i. A missing weight or bias isn't applied.
 template <class T>
 WICK_DEVICE Compute<T> scaled(const Affine& affine, i64 i, Compute<T> c, Compute<T> r) {
   Compute<T> y = c * r;
