@@ -354,7 +354,7 @@ AttentionCall some_call(std::mt19937& random) {
 
 TEST(AttentionAccess, KernelsGetOnlyVectorsThatThereAre) {
   std::mt19937 random(4);
-  int decode = 0, staged = 0, flash = 0, backwards = 0;
+  int decode = 0, staged = 0, rows = 0, flash = 0, backwards = 0;
   for (int i = 0; i < 200'000; ++i) {
     const AttentionCall c = some_call(random);
     const DType dtypes[] = {DType::f32, DType::f16, DType::bf16};
@@ -385,14 +385,19 @@ TEST(AttentionAccess, KernelsGetOnlyVectorsThatThereAre) {
     ASSERT_EQ(takes_staged_layout(c, cache), along_keys(16 / bytes) && along_values(16 / bytes));
     decode += two && ascends, backwards += two && !ascends;
     staged += takes_staged_layout(c, cache);
+    const auto along_key_elements = [&](int64_t n) {
+      return c.d % n == 0 && are_vectors(k, with(k_heads, keys), steps, bytes, n);
+    };
+    const bool by_rows = along_key_elements(16 / bytes) && along_values(16 / bytes);
+    ASSERT_EQ(takes_rows_layout(c, cache), by_rows);
+    rows += by_rows;
     if (cache == DType::f32) continue;
-    const bool key_rows =
-        c.k_key == 1 ? along_keys(8) : are_vectors(k, with(k_heads, keys), steps, bytes, 8);
+    const bool key_rows = c.k_key == 1 ? along_keys(8) : along_key_elements(8);
     const bool want = c.d % 8 == 0 && c.e % 8 == 0 && key_rows && along_values(8);
     ASSERT_EQ(takes_flash_layout(c, cache), want);
     flash += want;
   }
-  for (const int met : {decode, staged, flash, backwards}) EXPECT_GT(met, 200);
+  for (const int met : {decode, staged, rows, flash, backwards}) EXPECT_GT(met, 200);
 }
 
 }  // namespace

@@ -17,7 +17,6 @@ namespace {
 
 const KernelFamily<AttentionRowsArgs, OneOf<1, 4>, DType> kAttentionRows("attention",
                                                                          "attention_{}_{}");
-const KernelFamily<CombineArgs> kAttentionCombine("attention", "attention_combine");
 const KernelFamily<BiasedRowsArgs, OneOf<1, 4>, DType> kBiasedRows("attention_bias",
                                                                    "attention_bias_{}_{}");
 const KernelFamily<BiasedCombineArgs> kBiasedCombine("attention_bias", "attention_bias_combine");
@@ -100,13 +99,6 @@ ScoreBias make_bias(const AttentionBias& of) {
   return bias;
 }
 
-/// Combines the partial results of chunks.
-void combine(Gpu& gpu, const AttentionCall& c, const Partials& partials) {
-  kAttentionCombine().launch(
-      gpu, Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = kCombineThreads},
-      {c, partials.get()});
-}
-
 /// Launches the kernels that take any layout. bias: null, or the terms of the scores.
 void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache, const ScoreBias* bias = nullptr) {
   const int64_t rows = int64_t{c.queries} * c.group;
@@ -127,9 +119,7 @@ void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache, const ScoreBias*
   } else {
     kBiasedRows(per_warp, cache).launch(gpu, grid, {args, *bias});
     if (splits > 1) {
-      kBiasedCombine().launch(
-          gpu, Grid{.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = kCombineThreads},
-          {{c, args.partials}, *bias});
+      kBiasedCombine().launch(gpu, combine_grid(c), {{c, args.partials}, *bias});
     }
   }
 }
@@ -281,25 +271,13 @@ CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,
   return fill;
 }
 
-}  // namespace
-
-namespace {
-
-/// Few queries over keys whose elements are contiguous. Returns false if no kernel takes the call.
-bool launch_rows_of_keys(Gpu& gpu, const AttentionCall& c, DType cache) {
-  const DecodeRowsPlan plan(gpu, c, cache, Partials::fit(c));
-  if (!plan.takes) return false;
-  const Partials partials(gpu, c, plan.splits > 1);
-  launch_decode_rows(gpu, plan, c, cache, partials.get());
-  if (plan.splits > 1) combine(gpu, c, partials);
-  return true;
-}
-
+/// Launches the fastest kernel that takes a call without bias.
 void launch_any(Gpu& gpu, const AttentionCall& call, DType cache) {
   if (launch_decode(gpu, call, {}, cache, {})) return;
-  if (launch_rows_of_keys(gpu, call, cache)) return;
-  if (takes_flash(gpu, call, cache, false)) {
-    launch_flash(gpu, call, {}, cache);
+  if (launch_decode_rows(gpu, call, cache)) return;
+  const FlashPlan flash(gpu, call, cache, false);
+  if (flash.takes) {
+    launch_flash(gpu, flash, call, {}, cache);
   } else {
     launch_rows(gpu, call, cache);
   }
@@ -372,9 +350,10 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
   if (out.layout.elems() == 0) return;
   CachedCall at(gpu_, out, qkv, where);
   if (launch_decode(gpu_, at.call, at.fill, at.dtype, {})) return;
-  if (takes_flash(gpu_, at.call, at.dtype, true)) {
+  const FlashPlan flash(gpu_, at.call, at.dtype, true);
+  if (flash.takes) {
     fill_cache(gpu_, at.fill, at.dtype, nullptr);
-    launch_flash(gpu_, at.call, at.fill, at.dtype);
+    launch_flash(gpu_, flash, at.call, at.fill, at.dtype);
     return;
   }
   const AttentionCall& c = at.call;

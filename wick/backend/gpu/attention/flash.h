@@ -8,15 +8,26 @@
 
 namespace wick::gpu {
 
-/// Queries up to which calls never take the bound form.
+/// Calls with at most so many queries always take the ordered form.
 inline constexpr int64_t kMostOrderedQueries = 8;
 
-/// Whether a call takes the bound form. `projected`: the queries come from projections. Errors:
-/// WICK_GPU_ATTENTION is none of its choices.
-bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache, bool projected);
+/// How a kernel takes a call in the bound form.
+struct FlashPlan {
+  bool takes = false;   ///< false: the call takes the ordered form
+  bool wgmma = false;   ///< whether flash_wgmma.gpu takes the call
+  int64_t width = 0;    ///< elements to which heads are padded
+  int64_t rows = 0;     ///< rows of a thread block
+  int64_t threads = 0;  ///< threads of a thread block
+  int64_t shared = 0;   ///< bytes of shared memory
 
-/// Launches a kernel for a call that takes_flash(). cache.qkv is null unless the queries come from
-/// projections.
-void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype);
+  /// projected: the queries come from projections. Errors: WICK_GPU_ATTENTION is none of its
+  /// choices.
+  FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool projected);
+};
+
+/// Launches the kernel of a plan that takes the call. cache.qkv is null unless the queries come
+/// from projections.
+void launch_flash(Gpu& gpu, const FlashPlan& plan, const AttentionCall& c, const CacheCall& cache,
+                  DType dtype);
 
 }  // namespace wick::gpu

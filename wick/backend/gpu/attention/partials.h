@@ -1,7 +1,7 @@
 #pragma once
 
 // Steps that the launches of attention kernels share: counts of 32 bits, dtypes, chunks of pages,
-// and memory for partial results.
+// and partial results: their memory and their combination.
 
 #include <algorithm>
 #include <string>
@@ -60,5 +60,13 @@ class Partials {
   int64_t chunks_, rows_;
   bool wanted_;
 };
+
+/// The grid of a kernel that combines partial results: a thread block for each row.
+inline Grid combine_grid(const AttentionCall& c, bool pdl = false) {
+  return {.blocks = {count32(Partials::rows_of(c)), 1, 1}, .threads = kCombineThreads, .pdl = pdl};
+}
+
+/// Launches attention_combine, which combines partial results in the order of the chunks.
+void combine(Gpu& gpu, const AttentionCall& c, const Partials& partials);
 
 }  // namespace wick::gpu

@@ -110,6 +110,20 @@ WICK_DEVICE i32 key_of_lane(u32 i) {
   return static_cast<i32>(4 * lane() + i % 4 + (i < 4 ? 0 : kAttentionChunk / 2));
 }
 
+/// Loads a lane's 8 elements of a row [256] in shared memory, in the order of key_of_lane.
+WICK_DEVICE void load_chunk_row(float (&to)[8], const float* row) {
+  const auto* from = reinterpret_cast<const Vec<float, 4>*>(row);
+  const Vec<float, 4> low = from[lane()], high = from[kWarp + lane()];
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) to[i] = low[i], to[4 + i] = high[i];
+}
+/// Stores what load_chunk_row loads.
+WICK_DEVICE void store_chunk_row(float* row, const float (&x)[8]) {
+  auto* to = reinterpret_cast<Vec<float, 4>*>(row);
+  to[lane()] = Vec<float, 4>::of({x[0], x[1], x[2], x[3]});
+  to[kWarp + lane()] = Vec<float, 4>::of({x[4], x[5], x[6], x[7]});
+}
+
 /// Replaces a row's dot products, 8 in each lane, by exponentials of score − largest score; returns
 /// the largest score. Keys that the row doesn't see give +0. `seen` counts from the chunk's first
 /// key. All lanes of the warp must call it.
@@ -153,6 +167,11 @@ struct Combine {
     return fma(earlier, by_earlier, chunk * by_chunk);
   }
 };
+
+/// Index of a row in the partial results.
+WICK_DEVICE u64 row_number(const AttentionCall& c, u32 batch, u32 head, u32 query) {
+  return (u64{batch} * c.heads + head) * c.queries + query;
+}
 
 /// Reads an element whose dtype is known at run time.
 WICK_DEVICE float load_as(const void* data, u32 dtype, i64 at) {

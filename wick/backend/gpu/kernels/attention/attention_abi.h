@@ -113,9 +113,10 @@ struct ScoreBias {
   const void* mask;  ///< f32: added; u8: hides the keys where it is 0
   const float* slopes;
   i64 mask_batch, mask_head, mask_query, mask_key, slope_step;
-  u32 hides;  ///< 1: the mask is u8
+  u32 hides;  ///< 1 if the mask is u8
 };
-/// attention_bias_ROWS_DTYPE, attention_bias_combine: as without bias.
+/// attention_bias_ROWS_DTYPE and attention_bias_combine: what attention_ROWS_DTYPE and
+/// attention_combine take, and the bias.
 struct BiasedRowsArgs {
   AttentionRowsArgs rows;
   ScoreBias bias;

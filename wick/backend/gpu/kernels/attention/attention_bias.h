@@ -1,7 +1,7 @@
 #pragma once
 
-// Terms that attention adds to the scores of a row: a mask and ALiBi slopes. A chunk of keys whose
-// scores are all -inf is hidden: it counts like a chunk without visible keys. The order of
+// Terms that attention adds to the scores of a row: a mask and ALiBi slopes. A chunk is hidden if
+// the scores of all keys that its row sees are -inf; it adds nothing to the row. The order of
 // operations is that of docs/design/numerics/attention.md.
 
 #include "wick/backend/gpu/kernels/attention/attention.h"
@@ -31,8 +31,8 @@ struct RowBias {
   }
 };
 
-/// chunk_exponentials of add(key of the chunk, score) instead of the scores. In a hidden chunk all
-/// exponentials are +0.
+/// chunk_exponentials with add(key, score) in place of each score; keys count from the chunk's
+/// first key. In a hidden chunk all exponentials are +0.
 template <class Add>
 WICK_DEVICE float biased_exponentials(const AttentionCall& c, float (&s)[8], KeyRange seen,
                                       Add&& add) {

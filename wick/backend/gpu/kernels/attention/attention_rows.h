@@ -402,8 +402,7 @@ struct RowsAttention {
     const u32 row = first_row + r;
     if (row >= rows || seen_of(r, static_cast<i32>(chunk * kAttentionChunk)).empty()) return;
     const u32 head = at.key_head * c.group + row % c.group, query = row / c.group;
-    const u64 where =
-        ((u64{at.batch} * c.heads + head) * c.queries + query) * partials.chunks + chunk;
+    const u64 where = row_number(c, at.batch, head, query) * partials.chunks + chunk;
     if (lane() == 0 && at.slab == 0) {
       partials.largest_sum[2 * where] = soft.largest;
       partials.largest_sum[2 * where + 1] = soft.sum;

@@ -446,23 +446,14 @@ struct Decode {
     }
   }
 
-  /// Loads a lane's 8 elements of row r of the scores.
-  WICK_DEVICE void load_row(u32 r, float (&s)[8]) const {
-    const auto* row = reinterpret_cast<const Vec<float, 4>*>(shared.s + r * kAttentionChunk);
-    const Vec<float, 4> low = row[lane()], high = row[kWarp + lane()];
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) s[i] = low[i], s[4 + i] = high[i];
-  }
-
   /// Replaces dot products by exponentials. Each warp takes one row at a time.
   WICK_DEVICE void softmax(const Chunk& chunk) {
     for (u32 r = first_row + warp_index(); r < first_row + some_rows; r += kDecodeWarps) {
+      float* const row = shared.s + r * kAttentionChunk;
       float s[8];
-      load_row(r, s);
+      load_chunk_row(s, row);
       const float largest = chunk_exponentials(c, s, chunk.seen);
-      auto* row = reinterpret_cast<Vec<float, 4>*>(shared.s + r * kAttentionChunk);
-      row[lane()] = Vec<float, 4>::of({s[0], s[1], s[2], s[3]});
-      row[kWarp + lane()] = Vec<float, 4>::of({s[4], s[5], s[6], s[7]});
+      store_chunk_row(row, s);
       if (lane() == 0) shared.soft[2 * r] = largest;
     }
   }
@@ -473,14 +464,14 @@ struct Decode {
     const u32 after = kDecodeWarps - 1 - warp_index();
     for (u32 r = first_row + after; r < first_row + some_rows; r += kDecodeWarps) {
       float e[8];
-      load_row(r, e);
+      load_chunk_row(e, shared.s + r * kAttentionChunk);
       const float sum = chunk_sum(e);
       if (lane() == 0) shared.soft[2 * r + 1] = sum;
     }
   }
 
   WICK_DEVICE u64 row_number(u32 r) const {
-    return (u64{batch} * c.heads + head + r) * c.queries + query;
+    return wick::gpu::row_number(c, batch, head + r, query);
   }
   WICK_DEVICE void store(u32 r, u32 x, float y) const {
     store_as(c.out, c.dtype,

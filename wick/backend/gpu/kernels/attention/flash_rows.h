@@ -21,7 +21,7 @@ constexpr i32 kKeysForTwoTerms = 1024;
 
 constexpr float kLog2E = 0x1.715476p0f;
 
-/// Splits two numbers into terms. The sum of kSplit terms has all significant bits.
+/// Splits two numbers into kTerms terms each. The sum of kSplit<T> terms has all significant bits.
 template <class T, u32 kTerms>
 WICK_DEVICE void split_two(u32 (&to)[kTerms], float low, float high) {
 #pragma unroll
@@ -45,9 +45,9 @@ constexpr u32 kQueryElements = kWidth / kWarp;
 ///
 /// Lanes: which scores a lane holds.
 ///   kRows        number of its rows
-///   row(i)       index of its row i among the kWarpRows rows of its warp or wave
-///   row_of(e)    which of its rows element e of its scores or sums belongs to
-///   key(e)       the key of element e in the tile
+///   row(i)       index of its i-th row among the rows of its warp or wave
+///   row_of(e)    which of its rows has element e of its scores or sums
+///   key(e)       the key of score e, counted from the first key of the tile
 ///   over_row(x, f)   f of x over all lanes that hold the same row
 template <class T, u32 kWidth, class Lanes>
 struct FlashRows {
@@ -56,8 +56,8 @@ struct FlashRows {
   static constexpr u32 kRows = Lanes::kRows, kEach = kQueryElements<kWidth>;
 
   const AttentionCall& c;
-  const CacheCall& cache;  // the queries' source if they come straight from the projections
-  float* inverse;          // in shared memory: what the block's rows of queries were divided by
+  const CacheCall& cache;  // the source of the queries if they come from projections
+  float* inverse;          // in shared memory: the reciprocal of the factor of each row of queries
   const T *keys_from, *values_from;
   u32 keys, first_row, rows, key_head, batch;
   u32 warp_row;  // the first of the block's rows that the warp computes
@@ -157,7 +157,7 @@ struct FlashRows {
     }
   }
 
-  /// Whether the queries have k's dtype. They have one term then.
+  /// Whether the queries have the dtype of the keys, so that one term is exact.
   WICK_DEVICE bool has_whole_queries() const {
     return cache.qkv == nullptr && c.dtype == (kSame<T, f16> ? kAttentionF16 : kAttentionBf16);
   }
@@ -260,7 +260,7 @@ struct FlashRows {
     if (row_of(i) >= rows || x >= c.e) return;
     const u32 head = key_head * c.group + row_of(i) % c.group, query = row_of(i) / c.group;
     if (splits != 1) {
-      const u64 at = ((u64{batch} * c.heads + head) * c.queries + query) * partials.chunks + split;
+      const u64 at = row_number(c, batch, head, query) * partials.chunks + split;
 #pragma unroll
       for (u32 j = 0; j < kN; j += 2) {
         *reinterpret_cast<Vec<float, 2>*>(partials.out + at * c.e + x + j) =
@@ -289,7 +289,7 @@ struct FlashRows {
     for (u32 i = 0; i < kRows; ++i) {
       if (row_of(i) >= rows) continue;
       const u32 head = key_head * c.group + row_of(i) % c.group, query = row_of(i) / c.group;
-      const u64 at = ((u64{batch} * c.heads + head) * c.queries + query) * partials.chunks + split;
+      const u64 at = row_number(c, batch, head, query) * partials.chunks + split;
       partials.largest_sum[2 * at] = m[i], partials.largest_sum[2 * at + 1] = l[i];
     }
   }
@@ -307,12 +307,18 @@ struct FlashRows {
   }
 };
 
+/// Index of the 16 bytes with element (row, 8 · piece) of a tile with `width` elements a row. Eight
+/// rows of one piece lie in different banks.
+WICK_DEVICE u32 place(u32 width, u32 row, u32 piece) {
+  return row * width + (piece ^ (row & 7)) * 8;
+}
+
 #if WICK_FRAGMENTS
 
 /// The lanes of mma.sync and wgmma (see fragment.h): element e of a tile's scores, or of the sums,
 /// is element e % 4 of the fragment of columns e / 4 · 8 and on.
 struct FragmentLanes {
-  static constexpr u32 kRows = 2, kWarpRows = 16;
+  static constexpr u32 kRows = 2;
   WICK_DEVICE static u32 row(u32 i) { return lane() / 4 + 8 * i; }
   WICK_DEVICE static constexpr u32 row_of(u32 e) { return e / 2 % 2; }
   WICK_DEVICE static u32 key(u32 e) { return e / 4 * 8 + 2 * (lane() % 4) + e % 2; }
@@ -363,7 +369,7 @@ struct TilePlace {
   WICK_DEVICE void find(const Rows& rows, i32 from) {
     const AttentionCall& c = rows.c;
     const KeyPlace at = place_of(c.pages, rows.batch, static_cast<u32>(from));
-    // Without tables there is no end.
+    // Without tables, `left` wraps below 0 and never becomes kKeys.
     left = c.pages.tables == nullptr ? 0 : c.pages.keys - at.in_page;
     k = rows.keys_from + at.page * c.pages.k_page + at.in_page * c.k_key;
     v = rows.values_from + at.page * c.pages.v_page + at.in_page * c.v_key;

@@ -24,7 +24,7 @@ struct WrittenRows {
   WICK_DEVICE u32 page(u32 sequence, u32 position) const {
     return load_now(tables + sequence * table_row + position / page_keys * table_step);
   }
-  /// Reports a fault if one of the sequences first, first + step, and so on writes to a page.
+  /// Reports a fault if one of the sequences first, first + step, and so on writes to page `of`.
   WICK_DEVICE void check_page(u32 of, u32 first, u32 step) const {
 #pragma unroll 1
     for (u32 other = first; other < sequences; other += step) {
