@@ -18,7 +18,6 @@
 #include "wick/backend/gpu/custom/object_file.h"
 #include "wick/backend/gpu/custom/user_modules.h"
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/tensor/autograd.h"
 #include "wick/tensor/custom.h"
 #include "wick/tensor/functions.h"
 #include "wick/tensor/memory.h"
