@@ -408,8 +408,7 @@ inline Tensor apply_op3(const Tensor& a, const Tensor& b, const Tensor& c,
 inline Tensor apply_op1_no_grad(const Tensor& x, const OpArgument<CustomOp1>& op) {
   return apply_op_no_grad(op.get(), {&x});
 }
-inline Tensor apply_op2_no_grad(const Tensor& a, const Tensor& b,
-                                const OpArgument<CustomOp2>& op) {
+inline Tensor apply_op2_no_grad(const Tensor& a, const Tensor& b, const OpArgument<CustomOp2>& op) {
   return apply_op_no_grad(op.get(), {&a, &b});
 }
 inline Tensor apply_op3_no_grad(const Tensor& a, const Tensor& b, const Tensor& c,
