@@ -118,7 +118,10 @@ void add_devices(CLI::App& app) {
       app, "devices", "List the devices of this machine",
       "WICK_CPU_ISA=v3 selects the CPU kernels of another instruction set;\n"
       "WICK_CUDA_LIBRARY and WICK_HIP_LIBRARY select other GPU drivers, WICK_NVRTC_LIBRARY and\n"
-      "WICK_HIPRTC_LIBRARY other run-time compilers, which compile kernels that the binary lacks.",
+      "WICK_HIPRTC_LIBRARY other run-time compilers, which compile the kernels of custom ops and\n"
+      "those that the binary lacks.\n"
+      "WICK_HIP_LIBRARY=build/emu/lib/libamdhip64.so.6 selects a software AMD GPU (make emu).\n"
+      "With WICK_EMU_CHECK=all it reports wrong accesses, races and missing barriers of kernels.",
       [json] { return run(*json); });
   command->add_flag("--json", *json, "Print JSON");
 }

@@ -137,6 +137,10 @@ void launch(const Context& context, const std::string& body, const KernelGrid& g
   GpuContext& gpu = context.get();
   KernelText text{.body = body, .header = header};
   if (!constants.is_none()) {
+    if (!nb::isinstance<nb::dict>(constants)) {
+      throw nb::type_error(
+          fmt::format("launch: constants: need a dict: not '{}'", type_text(constants)).c_str());
+    }
     for (const auto& [name, value] : nb::borrow<nb::dict>(constants)) {
       text.constants.push_back(constant_of(nb::cast<std::string>(name), value));
     }
@@ -453,8 +457,7 @@ void bind_custom(nb::module_& m) {
       .def_prop_ro(
           "stream", [](const Context& c) { return reinterpret_cast<uintptr_t>(c.get().stream()); },
           "The driver's handle of the stream of the op's work, as an address. Other libraries "
-          "submit "
-          "their work there and don't wait for it.")
+          "submit their work there and don't wait for it.")
       .def_prop_ro("multiprocessors",
                    [](const Context& c) { return c.get().limits().multiprocessors; })
       .def_prop_ro(

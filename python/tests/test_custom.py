@@ -325,6 +325,8 @@ def test_errors_of_launches(device: str) -> None:
         launching("", wick.KernelGrid(1), n=(1 << 40, wick.int32))(x)
     with pytest.raises(TypeError):
         launching("", 5)(x)
+    with pytest.raises(TypeError, match="launch: constants: need a dict: not 'list'"):
+        launching("", wick.KernelGrid(1), constants=["n"])(x)
 
     def code(self: Any, gpu: Any, out: Any, x: Any) -> None:
         gpu.launch_code(wick.KernelCode(b"nonsense"), "f", wick.KernelGrid(1), out, 5)

@@ -37,12 +37,15 @@ class _CustomBody:
         return {}
 
     @classmethod
-    def _operand_names(cls) -> list[str]:
+    def _array_names(cls) -> list[str]:
+        """The names of a call's arrays in gpu_source. The target of an in-place op is its first operand."""
         names: list[str] | None = cls.__dict__.get("_names")
         if names is None:
             import inspect
 
-            names = [p.name for p in inspect.signature(getattr(cls, cls._rule)).parameters.values()][1:]
+            names = list(inspect.signature(getattr(cls, cls._rule)).parameters)[1:]
+            if cls._rule == "shape":
+                names.insert(0, "out")
             cls._names = names
         return names
 
@@ -50,15 +53,12 @@ class _CustomBody:
         grid = self.grid(out, *inputs)
         if isinstance(grid, int):
             grid = _core.KernelGrid.over(grid)
-        names = self._operand_names()
-        # In-place ops write to their first operand.
-        arrays = {"out": out, **dict(zip(names, inputs))} if self._rule == "shape" else dict(zip(names, (out, *inputs)))
         gpu.launch(
             self.gpu_source or "",
             grid,
             header=self.gpu_header,
             constants=self.constants(out, *inputs),
-            **arrays,
+            **dict(zip(self._array_names(), (out, *inputs))),
             **self.numbers(out, *inputs),
         )
 
@@ -70,8 +70,9 @@ class CustomOp(_CustomBody):
     - shape(self, *operands): returns a tensor like the result, or (shape, dtype). Mandatory.
     - cpu(self, out, *operands): the CPU's body. Operands are NumPy arrays that share the tensors'
       memory; it writes to out, or returns the result. Arrays must not be kept.
-    - gpu_source: the body of a kernel, in which operands have the names of shape's parameters, and
-      the result is `out`; grid, constants and numbers describe its launch. Or
+    - gpu_source: the body of a kernel, in which operands have the names of shape's parameters (any
+      but body, grid, header and constants), and the result is `out`; grid, constants and numbers
+      describe its launch. Or
       gpu(self, gpu, out, *operands), for both vendors, or cuda and rocm, which launch kernels by the
       GpuContext `gpu`; operands are GpuArrays.
     - backward(self, *operands, y, grad): returns the gradient of each operand, or None.

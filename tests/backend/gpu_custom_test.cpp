@@ -18,7 +18,6 @@
 #include "wick/backend/gpu/custom/object_file.h"
 #include "wick/backend/gpu/custom/user_modules.h"
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/tensor/autograd.h"
 #include "wick/tensor/custom.h"
 #include "wick/tensor/functions.h"
 #include "wick/tensor/memory.h"
@@ -482,6 +481,24 @@ TEST_P(GpuCustom, BodiesThatThrow) {
   Tensor y;
   record(device_, [&] { y = apply_op1(x, good); })->replay();
   EXPECT_EQ(y.to_vector<float>()[7], 7);
+}
+
+/// A compiled function captures its calls in its second run.
+TEST_P(GpuCustom, BodiesThatThrowInACapturedFunction) {
+  const auto calls = std::make_shared<int>(0);
+  const GpuOp op([calls](GpuContext& gpu, const CustomOutput& y, const CustomInput& x) {
+    if (++*calls == 2) throw std::runtime_error("of the user");
+    gpu.launch({.body = "if (global_index() < x_elems) y[global_index()] = x[global_index()];"},
+               KernelGrid::over(x.elems()), {{"x", x}, {"y", y}});
+  });
+  const Compiled f = compile(
+      [&](std::span<const Tensor> a) -> std::vector<Tensor> { return {apply_op1(a[0], op)}; });
+  const Tensor x = ramp(1000);
+  f({x});
+  const size_t before = memory_stats(device_).in_use_bytes;
+  EXPECT_THROW(f({x}), std::runtime_error);
+  EXPECT_LE(memory_stats(device_).in_use_bytes, before);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(f({x})[0].to_vector<float>()[7], 7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, GpuCustom, testing::ValuesIn(test::gpu_names()),

@@ -1,7 +1,7 @@
 #!/bin/sh
-# install_test.sh BUILD EXAMPLE CXX: installs wick from BUILD into a scratch prefix, compiles every
-# installed header, builds EXAMPLE with the installed package, and runs EXAMPLE and the installed
-# command.
+# install_test.sh BUILD EXAMPLES CXX: installs wick from BUILD into a scratch prefix, compiles every
+# installed header, builds two of the EXAMPLES with the installed package, and runs them and the
+# installed command.
 set -eu
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -17,13 +17,16 @@ if grep -rlE '#include *[<"](fmt|nlohmann|CLI|pcre2)' "$scratch/prefix/include";
   exit 1
 fi
 
-cmake -S "$2" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix" \
-  -DCMAKE_CXX_COMPILER="$3" -DCMAKE_BUILD_TYPE=Release >"$scratch/log" 2>&1 &&
-  cmake --build "$scratch/build" >>"$scratch/log" 2>&1 || {
-  cat "$scratch/log"
-  exit 1
-}
-"$scratch/build/hello" | tee "$scratch/out"
+for example in hello custom_ops; do
+  cmake -S "$2/$example" -B "$scratch/$example" -DCMAKE_PREFIX_PATH="$scratch/prefix" \
+    -DCMAKE_CXX_COMPILER="$3" -DCMAKE_BUILD_TYPE=Release >"$scratch/log" 2>&1 &&
+    cmake --build "$scratch/$example" >>"$scratch/log" 2>&1 || {
+    cat "$scratch/log"
+    exit 1
+  }
+done
+"$scratch/custom_ops/custom_ops"
+"$scratch/hello/hello" | tee "$scratch/out"
 grep -q "f32\[2,2\]@cpu: 5 14 14 50" "$scratch/out"
 # The installation works after it is moved.
 mv "$scratch/prefix" "$scratch/moved"

@@ -89,8 +89,10 @@ class WICK_API KernelArgument {
  private:
   template <class T>
   static KernelNumber stored(T number) {
-    if constexpr (std::same_as<T, bool> || std::same_as<T, float> || std::same_as<T, double>) {
+    if constexpr (std::same_as<T, bool> || std::same_as<T, float>) {
       return number;
+    } else if constexpr (std::floating_point<T>) {
+      return static_cast<double>(number);
     } else if constexpr (std::signed_integral<T>) {
       if constexpr (sizeof(T) <= 4) return static_cast<int32_t>(number);
       return static_cast<int64_t>(number);

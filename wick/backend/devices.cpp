@@ -88,7 +88,7 @@ std::vector<DriverDescription> gpu_drivers() {
 }
 
 std::vector<LibraryDescription> gpu_libraries() {
-  constexpr const char *kCompiles = "kernels that this binary has no image of",
+  constexpr const char *kCompiles = "kernels of custom ops, and those that this binary lacks",
                        *kMultiplies = "products of float matrices";
   std::vector<LibraryDescription> all;
   for (const DeviceKind kind : kGpuKinds) {

@@ -284,20 +284,18 @@ void Executable::give_frame(std::unique_ptr<Frame> frame) {
 bool Executable::capture(std::span<const Tensor> arguments) {
   std::vector<Tensor> inputs;
   for (const Tensor& x : arguments) inputs.push_back(x.clone());
-  auto frame = take_frame();
-  captured_outputs_ = frame->bind(inputs);
-  captured_inputs_ = std::move(inputs);
-  captured_frame_ = std::move(frame);
+  std::unique_ptr<Frame> frame = take_frame();
+  std::vector<Tensor> outputs = frame->bind(inputs);
   try {
-    captured_ = backend(graph_.device).record([&] { captured_frame_->run_steps(); });
+    captured_ = backend(graph_.device).record([&] { frame->run_steps(); });
   } catch (const Error&) {
     can_capture_ = false;  // if the calls themselves are wrong, the uncaptured run throws again
-    captured_inputs_.clear();
-    captured_outputs_.clear();
-    captured_frame_.reset();
     return false;
   }
-  captured_frame_->release();  // releases the references to state, whose owner must be the only one
+  frame->release();  // releases the references to state, whose owner must be the only one
+  captured_inputs_ = std::move(inputs);
+  captured_outputs_ = std::move(outputs);
+  captured_frame_ = std::move(frame);
   return true;
 }
 

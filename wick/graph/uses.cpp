@@ -18,7 +18,7 @@ bool any_between(std::span<const uint32_t> nodes, const std::vector<bool>& remov
 }  // namespace
 
 std::vector<size_t> written_operands(const Node& node) {
-  if (node.custom != nullptr) return {};  // their targets are outputs
+  if (node.custom != nullptr) return {};  // the target of an in-place op is its output
   if (node.part == Part::cached) return {kCachedKeys, kCachedValues};
   const bool with_cache =
       node.inputs.size() == kLinearOperands && node.inputs[kLinearKeys].storage >= 0;

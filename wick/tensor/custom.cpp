@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <mutex>
 #include <set>
@@ -92,12 +93,6 @@ void CustomBody::warn(const std::string& message) const {
   std::fprintf(stderr, "wick: %s\n", message.c_str());
 }
 
-std::vector<Tensor> CustomOp::vjp(std::span<const Tensor> operands, const Tensor&,
-                                  const Tensor&) const {
-  throw Error(ErrorKind::not_implemented, name(), "not differentiable", operands[0].str(),
-              "implement backward, or apply the op without gradients");
-}
-
 namespace {
 
 [[noreturn]] void no_backward(const CustomOp& op, const Tensor& x) {
@@ -106,6 +101,11 @@ namespace {
 }
 
 }  // namespace
+
+std::vector<Tensor> CustomOp::vjp(std::span<const Tensor> operands, const Tensor&,
+                                  const Tensor&) const {
+  no_backward(*this, operands[0]);
+}
 
 using In = const CustomInput&;
 using Out = const CustomOutput&;

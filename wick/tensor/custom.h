@@ -41,8 +41,8 @@ class WICK_API CustomInput {
   const void* address() const {
     return static_cast<const char*>(x_.storage()->data()) + bytes_of(dtype(), layout().offset());
   }
-  /// The same with the type of the elements. 16-bit and 8-bit floats are uint16_t and uint8_t, bool
-  /// is uint8_t. Errors: T isn't the dtype's type.
+  /// The address of the first element, as elements of type T: uint16_t for 16-bit floats, uint8_t
+  /// for 8-bit floats, bool and blocks. Errors: T isn't the dtype's type.
   template <class T>
   const T* data() const {
     require_type(holds<T>(dtype()));
@@ -247,7 +247,7 @@ class WICK_API InplaceOp : public CustomBody {
 /// infer() and of the body; there is no body for the device. backward() raises an error if the op
 /// has no gradient.
 WICK_API Tensor apply_op(const std::shared_ptr<const CustomOp>& op, const Operands& operands);
-/// The same without recording the call for gradients.
+/// Runs an op without recording the call for gradients. Errors: those of apply_op.
 WICK_API Tensor apply_op_no_grad(const std::shared_ptr<const CustomOp>& op,
                                  const Operands& operands);
 /// Runs an in-place op on the target, the first operand. Errors: those of apply_op; a gradient is
@@ -380,79 +380,51 @@ class WICK_API InplaceOp3 : public InplaceOp {
 
 #undef WICK_CUSTOM_FORWARD
 
-// The functions for one to three operands take an op by shared_ptr, or by value:
-// apply_op1(x, Softmax()).
+/// An op that a function takes by value or by shared_ptr: apply_op1(x, Softmax()).
+template <class Op>
+class OpArgument {
+ public:
+  template <std::derived_from<Op> F>
+  OpArgument(F op) : op_(std::make_shared<const F>(std::move(op))) {}
+  template <std::derived_from<Op> F>
+  OpArgument(std::shared_ptr<F> op) : op_(std::move(op)) {}
+  const std::shared_ptr<const Op>& get() const { return op_; }
 
-template <std::derived_from<CustomOp1> F>
-Tensor apply_op1(const Tensor& x, F op) {
-  return apply_op(std::make_shared<const F>(std::move(op)), {&x});
+ private:
+  std::shared_ptr<const Op> op_;
+};
+
+inline Tensor apply_op1(const Tensor& x, const OpArgument<CustomOp1>& op) {
+  return apply_op(op.get(), {&x});
 }
-template <std::derived_from<CustomOp2> F>
-Tensor apply_op2(const Tensor& a, const Tensor& b, F op) {
-  return apply_op(std::make_shared<const F>(std::move(op)), {&a, &b});
-}
-template <std::derived_from<CustomOp3> F>
-Tensor apply_op3(const Tensor& a, const Tensor& b, const Tensor& c, F op) {
-  return apply_op(std::make_shared<const F>(std::move(op)), {&a, &b, &c});
-}
-inline Tensor apply_op1(const Tensor& x, const std::shared_ptr<const CustomOp1>& op) {
-  return apply_op(op, {&x});
-}
-inline Tensor apply_op2(const Tensor& a, const Tensor& b,
-                        const std::shared_ptr<const CustomOp2>& op) {
-  return apply_op(op, {&a, &b});
+inline Tensor apply_op2(const Tensor& a, const Tensor& b, const OpArgument<CustomOp2>& op) {
+  return apply_op(op.get(), {&a, &b});
 }
 inline Tensor apply_op3(const Tensor& a, const Tensor& b, const Tensor& c,
-                        const std::shared_ptr<const CustomOp3>& op) {
-  return apply_op(op, {&a, &b, &c});
+                        const OpArgument<CustomOp3>& op) {
+  return apply_op(op.get(), {&a, &b, &c});
 }
 
-template <std::derived_from<CustomOp1> F>
-Tensor apply_op1_no_grad(const Tensor& x, F op) {
-  return apply_op_no_grad(std::make_shared<const F>(std::move(op)), {&x});
+inline Tensor apply_op1_no_grad(const Tensor& x, const OpArgument<CustomOp1>& op) {
+  return apply_op_no_grad(op.get(), {&x});
 }
-template <std::derived_from<CustomOp2> F>
-Tensor apply_op2_no_grad(const Tensor& a, const Tensor& b, F op) {
-  return apply_op_no_grad(std::make_shared<const F>(std::move(op)), {&a, &b});
-}
-template <std::derived_from<CustomOp3> F>
-Tensor apply_op3_no_grad(const Tensor& a, const Tensor& b, const Tensor& c, F op) {
-  return apply_op_no_grad(std::make_shared<const F>(std::move(op)), {&a, &b, &c});
-}
-inline Tensor apply_op1_no_grad(const Tensor& x, const std::shared_ptr<const CustomOp1>& op) {
-  return apply_op_no_grad(op, {&x});
-}
-inline Tensor apply_op2_no_grad(const Tensor& a, const Tensor& b,
-                                const std::shared_ptr<const CustomOp2>& op) {
-  return apply_op_no_grad(op, {&a, &b});
+inline Tensor apply_op2_no_grad(const Tensor& a, const Tensor& b, const OpArgument<CustomOp2>& op) {
+  return apply_op_no_grad(op.get(), {&a, &b});
 }
 inline Tensor apply_op3_no_grad(const Tensor& a, const Tensor& b, const Tensor& c,
-                                const std::shared_ptr<const CustomOp3>& op) {
-  return apply_op_no_grad(op, {&a, &b, &c});
+                                const OpArgument<CustomOp3>& op) {
+  return apply_op_no_grad(op.get(), {&a, &b, &c});
 }
 
-template <std::derived_from<InplaceOp1> F>
-void inplace_op1(const Tensor& x, F op) {
-  inplace_op(std::make_shared<const F>(std::move(op)), {&x});
+inline void inplace_op1(const Tensor& x, const OpArgument<InplaceOp1>& op) {
+  inplace_op(op.get(), {&x});
 }
-template <std::derived_from<InplaceOp2> F>
-void inplace_op2(const Tensor& x, const Tensor& a, F op) {
-  inplace_op(std::make_shared<const F>(std::move(op)), {&x, &a});
-}
-template <std::derived_from<InplaceOp3> F>
-void inplace_op3(const Tensor& x, const Tensor& a, const Tensor& b, F op) {
-  inplace_op(std::make_shared<const F>(std::move(op)), {&x, &a, &b});
-}
-inline void inplace_op1(const Tensor& x, const std::shared_ptr<const InplaceOp1>& op) {
-  inplace_op(op, {&x});
-}
-inline void inplace_op2(const Tensor& x, const Tensor& a,
-                        const std::shared_ptr<const InplaceOp2>& op) {
-  inplace_op(op, {&x, &a});
+inline void inplace_op2(const Tensor& x, const Tensor& a, const OpArgument<InplaceOp2>& op) {
+  inplace_op(op.get(), {&x, &a});
 }
 inline void inplace_op3(const Tensor& x, const Tensor& a, const Tensor& b,
-                        const std::shared_ptr<const InplaceOp3>& op) {
-  inplace_op(op, {&x, &a, &b});
+                        const OpArgument<InplaceOp3>& op) {
+  inplace_op(op.get(), {&x, &a, &b});
 }
 
 }  // namespace wick

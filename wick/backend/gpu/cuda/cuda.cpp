@@ -135,17 +135,10 @@ class CudaDriver final : public Driver {
   }
 
   LaunchLimits launch_limits(int device) const override {
-    const int64_t all = INT64_MAX;
-    const auto along = [&](int x, std::array<int64_t, 3> usual) {
-      for (int i = 0; i < 3; ++i) {
-        int64_t& value = usual[static_cast<size_t>(i)];
-        value = limit(x + i, device, value);
-      }
-      return usual;
-    };
+    const int64_t all = INT64_MAX;  // blocks along each axis are the only limit
     return {.block_threads = limit(kBlockThreads, device, 1024),
-            .threads = along(kBlockX, {1024, 1024, 64}),
-            .blocks = along(kGridX, {INT32_MAX, 65535, 65535}),
+            .threads = limits(kBlockX, device, {1024, 1024, 64}),
+            .blocks = limits(kGridX, device, {INT32_MAX, 65535, 65535}),
             .in_grid = {all, all, all},
             .shared_bytes = limit(kSharedOptin, device, 48 << 10),
             .warp = 32,

@@ -22,7 +22,7 @@ std::shared_ptr<UserModule> load(Gpu& gpu, std::string image, std::string_view o
   // Zeros behind the image limit what a driver reads beyond the end of a damaged one.
   constexpr size_t kPadding = 4096;
   image.append(kPadding, '\0');
-  return std::make_shared<UserModule>(gpu, image, std::string(op), what);
+  return std::make_shared<UserModule>(gpu, image, op, what);
 }
 
 std::shared_ptr<UserModule> module_of_text(Gpu& gpu, UserModules& modules,
@@ -71,7 +71,7 @@ void GpuBackend::launch(const KernelLaunch& launch) {
   const std::shared_ptr<UserModule> module = is_text ? module_of_text(gpu_, user_modules_, launch)
                                                      : module_of_code(gpu_, user_modules_, launch);
   const std::string name = is_text ? kernel_name(launch.op) : std::string(launch.function);
-  const UserFunction function = module->function(name, std::string(launch.op));
+  const UserFunction function = module->function(name, launch.op);
   check_grid(launch.op, launch.grid, limits, function.most_threads, function.static_shared_bytes);
   if (launch.grid.shared_bytes > 0) module->allow_shared(name, launch.grid.shared_bytes);
   gpu_.keep(module);
@@ -89,9 +89,9 @@ void GpuBackend::launch(const KernelLaunch& launch) {
     void* arguments[] = {words.data()};
     code = run(arguments, nullptr);
   } else {
-    // One block of bytes with its size. With a list of addresses, a driver would read as many of
-    // them as the kernel has parameters, however many there are. Drivers that don't check the size
-    // find zeros behind the block.
+    // The arguments are passed as one buffer with its size. From a list of addresses, a driver
+    // would read one for each parameter of the kernel, even beyond the end of a shorter list. Zeros
+    // pad the buffer, because some drivers don't check its size.
     std::vector<std::byte> bytes = packed_arguments(launch.arguments);
     size_t count = bytes.size();
     if (function.argument_bytes >= 0 && static_cast<size_t>(function.argument_bytes) != count) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <set>
 
 #include "wick/base/error.h"
@@ -193,6 +192,8 @@ std::string source_of(const KernelLaunch& launch) {
 
 std::string key_of(const KernelLaunch& launch) {
   std::string key = "text ";
+  constexpr size_t kRest = 512;  // for names, dtypes, ranks and constants of most launches
+  key.reserve(launch.text->body.size() + launch.text->header.size() + kRest);
   const auto add_bytes = [&key](const auto& value) {
     key.append(reinterpret_cast<const char*>(&value), sizeof value);
   };

@@ -27,8 +27,9 @@ bool is_inside(std::string_view bytes, uint64_t at, uint64_t size) {
   return at <= bytes.size() && size <= bytes.size() - at;
 }
 
-/// Whether a table of `count` entries of `size` bytes is inside, and all that its entries refer to.
-/// An entry has the place of its bytes at `place` and their number at `length`.
+/// Whether the file contains a table of `count` entries of `size` bytes, and the bytes that the
+/// entries refer to. An entry holds the offset of its bytes at `place` and their number at
+/// `length`; has_bytes(at) tells whether the entry at `at` refers to bytes.
 template <class HasBytes>
 bool is_whole(std::string_view bytes, uint64_t table, uint64_t count, uint64_t size, size_t place,
               size_t length, const HasBytes& has_bytes) {

@@ -7,9 +7,9 @@
 
 namespace wick::gpu {
 
-/// Checks that bytes are code that a driver can be given: an ELF file for the vendor whose parts
-/// all lie inside, or PTX. Drivers are told no size, so a truncated file would make them read
-/// beyond its end. Errors: the bytes are anything else; the message begins with `op`.
+/// Checks that the bytes are PTX or a complete ELF file for the vendor's GPUs. A driver isn't told
+/// the size of an image, so it would read beyond the end of a truncated file. `op` begins the error
+/// message. Errors: the bytes are neither.
 void check_code(std::string_view op, DeviceKind kind, std::string_view bytes);
 
 }  // namespace wick::gpu

@@ -12,11 +12,12 @@ constexpr int kMostThreads = 0, kStaticShared = 1;
 
 }  // namespace
 
-UserModule::UserModule(Gpu& gpu, const std::string& image, const std::string& op,
-                       const std::string& what)
+UserModule::UserModule(Gpu& gpu, const std::string& image, std::string_view op,
+                       std::string_view what)
     : gpu_(gpu) {
   gpu_.enter();
-  const int code = gpu_.driver.api.module_load(&handle_, image.c_str());
+  const int code =
+      gpu_.with_room([&] { return gpu_.driver.api.module_load(&handle_, image.c_str()); });
   if (code == 0) return;
   if (!gpu_.driver.is_lost(code) && !gpu_.driver.is_out_of_memory(code)) {
     throw Error(
@@ -32,7 +33,7 @@ UserModule::~UserModule() {
   if (gpu_.driver.try_enter(gpu_.device.index)) gpu_.driver.api.module_unload(handle_);
 }
 
-UserFunction UserModule::function(const std::string& name, const std::string& op) {
+UserFunction UserModule::function(const std::string& name, std::string_view op) {
   const std::lock_guard lock(mutex_);
   const auto [at, is_new] = functions_.try_emplace(name);
   UserFunction& function = at->second.function;

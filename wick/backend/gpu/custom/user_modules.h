@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "wick/backend/gpu/driver/gpu.h"
@@ -27,15 +28,15 @@ struct UserFunction {
 class UserModule {
  public:
   /// Errors: the device's driver rejects the image. `op` and `what` describe it for messages.
-  UserModule(Gpu& gpu, const std::string& image, const std::string& op, const std::string& what);
+  UserModule(Gpu& gpu, const std::string& image, std::string_view op, std::string_view what);
   ~UserModule();
   UserModule(const UserModule&) = delete;
   UserModule& operator=(const UserModule&) = delete;
 
-  /// A kernel of the module, which may then be launched with `shared_bytes` of dynamic shared
-  /// memory. Errors: there is no such kernel. The limits aren't checked.
-  UserFunction function(const std::string& name, const std::string& op);
-  /// Allows launches of a kernel with `shared_bytes` of dynamic shared memory.
+  /// A kernel of the module. `op` begins the error message. Errors: there is no such kernel.
+  UserFunction function(const std::string& name, std::string_view op);
+  /// Allows launches of a kernel that function() has found with `shared_bytes` of dynamic shared
+  /// memory. The caller has checked the device's limit.
   void allow_shared(const std::string& name, int64_t shared_bytes);
 
  private:

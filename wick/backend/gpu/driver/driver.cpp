@@ -123,6 +123,12 @@ int64_t Driver::limit(int which, int device, int64_t otherwise) const {
   return value > 0 ? value : otherwise;
 }
 
+std::array<int64_t, 3> Driver::limits(int first, int device,
+                                      std::array<int64_t, 3> otherwise) const {
+  for (int64_t& value : otherwise) value = limit(first++, device, value);
+  return otherwise;
+}
+
 GpuInfo Driver::basic_info(int device) const {
   GpuInfo info;
   char name[256] = {};

@@ -4,6 +4,7 @@
 // names no vendor's function; those folders have the names and everything in which the vendors
 // differ.
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -147,6 +148,8 @@ class Driver {
   GpuInfo basic_info(int device) const;
   /// An attribute that is positive on every device, or `otherwise` if the driver doesn't know it.
   int64_t limit(int which, int device, int64_t otherwise) const;
+  /// Three such attributes with consecutive numbers: the limits along x, y and z.
+  std::array<int64_t, 3> limits(int first, int device, std::array<int64_t, 3> otherwise) const;
 
  private:
   /// Makes the device the calling thread's current one; returns the vendor's code.

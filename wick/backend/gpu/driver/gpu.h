@@ -76,6 +76,16 @@ class Gpu {
   /// Throws for a code that isn't 0; `what` names the attempted call: see Driver::check.
   void check(int code, std::string_view what) const { driver.check(code, device.index, what); }
 
+  /// Calls a driver function that allocates memory itself. If memory is short, the pool's cached
+  /// blocks are freed and the call is repeated.
+  template <class F>
+  int with_room(const F& call) {
+    const int code = call();
+    if (!driver.is_out_of_memory(code)) return code;
+    pool.trim();
+    return call();
+  }
+
   /// A kernel of a file in kernels/, such as ("map_f32", "silu_f32"). The first use loads its
   /// module. The kernel may then be launched with `shared_bytes` of dynamic shared memory. Launches
   /// by Kernel call this once for each kernel.
@@ -115,7 +125,7 @@ class Gpu {
     /// The notes of the captured kernels. The caller keeps them while the graph may run, then calls
     /// forget_notes.
     std::vector<uint32_t> take_notes() { return std::exchange(notes_, {}); }
-    /// What keep() was given. The caller keeps it as long as the graph.
+    /// The objects that keep() was given. The caller keeps them as long as the graph.
     std::vector<std::shared_ptr<const void>> take_kept() { return std::exchange(kept_, {}); }
 
    private:
@@ -127,8 +137,8 @@ class Gpu {
     std::shared_lock<std::shared_mutex> open_captures_;  ///< no thread waits for a whole device
     bool open_ = false;
   };
-  /// If the calling thread captures this device's work, keeps an object that the captured work uses
-  /// as long as the graph.
+  /// Keeps an object alive as long as the graph that the calling thread is capturing. Does nothing
+  /// if the thread isn't capturing this device's work.
   void keep(const std::shared_ptr<const void>& object) const;
   /// Frees the notes of a graph that isn't replayed any more.
   void forget_notes(const std::vector<uint32_t>& notes) noexcept;
@@ -149,15 +159,6 @@ class Gpu {
     ByName<Function> functions;
   };
 
-  /// Calls a driver function that allocates memory itself. If memory is short, the pool's cached
-  /// blocks are freed and the call is repeated.
-  template <class F>
-  int with_room(const F& call) {
-    const int code = call();
-    if (!driver.is_out_of_memory(code)) return code;
-    pool.trim();
-    return call();
-  }
   /// Finds a kernel's function and allows it `shared_bytes` of dynamic shared memory.
   void* resolve(const KernelFamilyBase& family, unsigned index, unsigned shared_bytes,
                 KernelSlot& slot);

@@ -105,15 +105,11 @@ class HipDriver final : public Driver {
   }
 
   LaunchLimits launch_limits(int device) const override {
-    const auto along = [&](int x, int64_t usual) {
-      return std::array{limit(x, device, usual), limit(x + 1, device, usual),
-                        limit(x + 2, device, usual)};
-    };
     // Grids are sizes in work-items of 32 bits.
     const int64_t items = UINT32_MAX;
     return {.block_threads = limit(kBlockThreads, device, 1024),
-            .threads = along(kBlockX, 1024),
-            .blocks = along(kGridX, INT32_MAX),
+            .threads = limits(kBlockX, device, {1024, 1024, 1024}),
+            .blocks = limits(kGridX, device, {INT32_MAX, INT32_MAX, INT32_MAX}),
             .in_grid = {items, items, items},
             .shared_bytes = limit(kSharedPerBlock, device, 64 << 10),
             .warp = attribute(kWave, device),

@@ -7,8 +7,6 @@
 
 namespace wick::gpu {
 
-using Storage_boolean = math::u8;
-
 #if WICK_AMD
 WICK_DEVICE u32 block_index_z() { return __builtin_amdgcn_workgroup_id_z(); }
 #else
