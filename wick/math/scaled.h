@@ -32,8 +32,8 @@ WICK_FN Scaled normalized(Scaled x) {
 WICK_FN Scaled product(Scaled a, Scaled b) {
   return {a.mantissa * b.mantissa, a.exponent + b.exponent};
 }
-/// The f64 nearest to x, rounded once. The magnitude of x.mantissa is below 2^60; it isn't
-/// denormal.
+/// The f64 nearest to x, rounded once. The magnitude of x.mantissa is in [1, 2^60), or x.mantissa
+/// is 0, infinite or NaN.
 WICK_FN double value(Scaled x) {
   const auto power_of_two = [](i64 exponent) {
     return bits_f64(static_cast<u64>(exponent + 1023) << 52);

@@ -122,8 +122,8 @@ std::atomic<int> recording_threads{0};
 thread_local CallRecorder* thread_recorder = nullptr;
 
 bool needs_grad(const OpCall& call) {
-  // grouped_linear makes this call where a gradient is wanted only in a trace, which isn't replayed
-  // then.
+  // Outside of traces, grouped_linear() makes no such call if a gradient is needed. A trace with
+  // gradients isn't replayed.
   if (call.part == Part::grouped) return false;
   const bool any = call.inputs.need_grad() || (call.weight != nullptr && call.weight->needs_grad());
   return any && tape::enabled();
