@@ -52,7 +52,7 @@ const std::vector<ConvCase>& cases() {
       {"long_sums_groups", {2, 80, 4, 5}, {24, 40, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
       {"few_pixels", {2, 33, 5, 4}, {70, 33, 3, 3}, params({1, 1}, {1, 1})},
       {"few_pixels_groups", {1, 8, 3, 3}, {48, 2, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 4)},
-      // Tiles, packed channels and tables of terms of GPU kernels.
+      // Cases of the GPU kernels' tiles, packed channels and tables of terms.
       {"channels_strided", {2, 20, 13, 11}, {36, 20, 3, 4}, params({2, 3}, {1, 2}, {2, 1})},
       {"channels_groups", {1, 40, 9, 7}, {72, 20, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
       {"channels_phases", {1, 18, 19, 9}, {24, 18, 4, 4}, params({2, 2}, {1, 1})},
