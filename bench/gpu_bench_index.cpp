@@ -1,5 +1,5 @@
-// Rows of gpu_bench: gather, scatter, scatter_add and index_add with random ids. Those that write
-// into x include the copy of x that the op makes.
+// Rows of gpu_bench: gather, scatter, scatter_add and index_add with random ids. The last three
+// include the copy of x that the op makes.
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ class RandomIds {
   void* data_;
 };
 
-/// Measures an op with an id for each element of a square matrix.
+/// Measures ops with an id for each element of a square matrix.
 void by_elements(GpuBench& bench, Op op, DType dtype, int64_t side, int dim) {
   const Shape square{side, side};
   const std::string row = fmt::format("{}.{}{} dim {}", name(op), name(dtype), square.str(), dim);
@@ -58,7 +58,7 @@ void by_elements(GpuBench& bench, Op op, DType dtype, int64_t side, int dim) {
   });
 }
 
-/// Measures index_add with an id for each row or for each column.
+/// Measures index_add with an id for each row, or for each column.
 void by_slices(GpuBench& bench, DType dtype, const Shape& shape, int64_t n, int dim) {
   const std::string row =
       fmt::format("index_add.{}{} dim {}, {} ids", name(dtype), shape.str(), dim, n);

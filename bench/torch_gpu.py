@@ -4,9 +4,9 @@
     python bench/torch_gpu.py [--device cuda:0] [--filter TEXT] [--rounds 5] [--out FILE]
     python bench/torch_gpu.py --table FILE         prints the rows of --out as a Markdown table
 
-Needs a Python that has torch with CUDA and wick. Both libraries get the same memory through DLPack. A row's time is the wall time
-of a run of calls that ends with a synchronisation, divided by the number of calls: the device time of a large op, and the launch
-overhead of a small one. The two libraries are measured in turn; the minimum of the rounds counts. ratio = PyTorch's time / wick's
+Measuring needs a Python that has torch with CUDA and wick. Both libraries get the same memory through DLPack. Rows are measured in
+f32 and in 16 bits: bf16, but f16 for convolutions. A row's time is the wall time of a run of calls that ends with a synchronisation,
+divided by the number of calls: the device time of a large op, and the launch overhead of a small one. The two libraries are measured in turn; the minimum of the rounds counts. ratio = PyTorch's time / wick's
 time; above 1 wick is faster. Before a row is measured, the results are compared; `error` is the largest difference relative to the
 largest magnitude (null where results are random). A row that fails prints its error.
 """
@@ -16,13 +16,15 @@ import math
 import sys
 import time
 
-if "--table" not in sys.argv:
+try:
     import torch
     import torch.nn.functional as F
 
     import wick
-
-    FLOATS = (torch.float32, torch.bfloat16)
+except ImportError as error:  # --table needs neither library
+    MISSING = error
+else:
+    MISSING = None
 M = 1 << 20
 
 
@@ -33,6 +35,11 @@ def randn(*shape, dtype=None):
 
 def ids(high, *shape):
     return torch.randint(0, high, shape, device="cuda")
+
+
+def device():
+    """The name of torch's current device, which is that of all operands, for wick."""
+    return f"cuda:{torch.cuda.current_device()}"
 
 
 class Row:
@@ -51,8 +58,7 @@ def elementwise(dtype):
     yield Row("silu 64M", (x,), F.silu, wick.silu)
     yield Row("add 64M", (x, y), torch.add, wick.add)
     yield Row("where 64M", (x > 0, x, y), torch.where, wick.where)
-    other = torch.float16, "float16"
-    yield Row("cast to f16 64M", (x,), lambda a: a.to(other[0]), lambda a: a.to(other[1]))
+    yield Row("cast to f16 64M", (x,), lambda a: a.to(torch.float16), lambda a: a.to("float16"))
     yield Row("transposed copy 8192²", (m,), lambda a: a.t().contiguous())
     yield Row("add row 8192²", (m, m[0].clone()), torch.add, wick.add)
     yield Row("add column 8192²", (m, m[:, :1].clone()), torch.add, wick.add)
@@ -103,11 +109,11 @@ def sorting(dtype):
 def random_numbers(dtype):
     name = str(dtype)[6:]
     yield Row("normal 4M", (), lambda: torch.randn(4 * M, device="cuda", dtype=dtype),
-              lambda: wick.normal(4 * M, dtype=name, device=DEVICE), compare=False)
+              lambda: wick.normal(4 * M, dtype=name, device=device()), compare=False)
     yield Row("normal 64M", (), lambda: torch.randn(64 * M, device="cuda", dtype=dtype),
-              lambda: wick.normal(64 * M, dtype=name, device=DEVICE), compare=False)
+              lambda: wick.normal(64 * M, dtype=name, device=device()), compare=False)
     yield Row("uniform 64M", (), lambda: torch.rand(64 * M, device="cuda", dtype=dtype),
-              lambda: wick.uniform(64 * M, dtype=name, device=DEVICE), compare=False)
+              lambda: wick.uniform(64 * M, dtype=name, device=device()), compare=False)
 
 
 def convolutions(dtype):
@@ -172,7 +178,6 @@ def attentions(dtype):
 
 
 GROUPS = (elementwise, reductions, indexing, sorting, random_numbers, convolutions, spatial, gemms, attentions)
-DEVICE = "cuda:0"
 
 
 def difference(a, b):
@@ -195,6 +200,7 @@ def seconds(call, wait, count):
 
 
 def measure(row, rounds):
+    where = device()
     given = [wick.from_dlpack(x) for x in row.operands]
 
     def in_torch():
@@ -204,7 +210,7 @@ def measure(row, rounds):
         return row.wick_call(*given)
 
     def wait():
-        wick.synchronize(DEVICE)
+        wick.synchronize(where)
     expected, result = in_torch(), in_wick()
     wait()
     torch.cuda.synchronize()
@@ -225,11 +231,11 @@ def print_table(path):
     print("| op | f32: PyTorch | wick | ratio | 16 bits: PyTorch | wick | ratio |\n|---|---|---|---|---|---|---|")
     ops = {}
     for name, row in report["rows"].items():
-        op, _, _ = name.rpartition(" f32") if name.endswith(" f32") else name.rpartition(" 16 bits")
-        ops.setdefault(op, {})["f32" if name.endswith(" f32") else "16"] = row
+        kind = "f32" if name.endswith(" f32") else "16 bits"
+        ops.setdefault(name.removesuffix(f" {kind}"), {})[kind] = row
     for op, rows in ops.items():
         cells = []
-        for kind in ("f32", "16"):
+        for kind in ("f32", "16 bits"):
             row = rows.get(kind, {})
             cells += [f"{row['torch_us']:,.1f}", f"{row['wick_us']:,.1f}", f"{row['ratio']:.2f}"] if "ratio" in row else ["", "", ""]
         print(f"| {op} | {' | '.join(cells)} |")
@@ -245,14 +251,15 @@ def main():
     args = parser.parse_args()
     if args.table:
         return print_table(args.table)
-    global DEVICE
-    DEVICE = args.device
+    if MISSING is not None:
+        parser.error(f"measuring needs torch and wick: {MISSING}")
+    torch.cuda.set_device(args.device)
     torch.manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     rows = {}
     for group in GROUPS:
-        for dtype in FLOATS:
+        for dtype in (torch.float32, torch.bfloat16):
             for row in group(dtype):
                 name = f"{row.name} {'f32' if dtype == torch.float32 else '16 bits'}"
                 if args.filter not in name:

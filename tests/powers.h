@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <cstring>
 
-// Powers of two and binary exponents, which references need for every element they decode, round or
-// encode. std::ldexp and std::ilogb are calls into the C library and would take half of the time of
-// the parity tests.
+// Powers of two, binary exponents and rounding for references, which call them for each element
+// that they decode, round or encode. std::ldexp and std::ilogb are calls into the C library and
+// would take half of the time of the parity tests.
 
 namespace wick::test {
 
 /// Returns 2^exponent, which is exact. The exponent is between -1200 and 1200.
 inline long double power_of_two(int exponent) {
-  constexpr int kLimit = 1200;
+  constexpr int kLimit = 1200;  // f64 needs 1126
   static constexpr std::array<long double, 2 * kLimit + 1> kPowers = [] {
     std::array<long double, 2 * kLimit + 1> powers{};
     powers[kLimit] = 1;

@@ -65,7 +65,7 @@ def driver():
 
 def cards():
     """The compute capabilities of NVIDIA's cards here, in rising order: "80 90"."""
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # hides cards from a program, not from its build
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # a build is for all cards, also hidden ones
     cuda = driver()
     try:
         count = ctypes.c_int()

@@ -75,8 +75,9 @@ int run_inspect(const InspectOptions& o) {
 
 void add_inspect(CLI::App& app) {
   auto o = std::make_shared<InspectOptions>();
-  CLI::App* command = add_command(app, "inspect", "Show the metadata and tensors of a model file",
-                                  "Example: wick inspect model.gguf", [o] { return run_inspect(*o); });
+  CLI::App* command =
+      add_command(app, "inspect", "Show the metadata and tensors of a model file",
+                  "Example: wick inspect model.gguf", [o] { return run_inspect(*o); });
   command->add_option("FILE", o->file, "Model file (GGUF)")->required();
   command->add_flag("--json", o->json, "Print JSON");
 }

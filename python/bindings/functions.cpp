@@ -338,7 +338,8 @@ void bind_random(nb::module_& m) {
       [](int64_t high, ShapeArg size, DTypeArg dtype, DeviceArg device) {
         // NumPy's randint(low, high) would be taken for a size.
         if (PyIndex_Check(size.object.ptr()) != 0) {
-          throw nb::type_error("randint: size is an integer: pass a shape, e.g. (3,), or low, high and size");
+          throw nb::type_error(
+              "randint: size is an integer: pass a shape, e.g. (3,), or low, high and size");
         }
         const Shape shape = size.get("randint");
         const DType type = dtype.get_or(DType::i64);

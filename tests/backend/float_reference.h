@@ -39,7 +39,7 @@ inline FloatFormat format_of(DType dtype) {
   }
 }
 
-/// Returns x * 2^exponent, if it is a number of double.
+/// Returns x * 2^exponent, which must be representable in double.
 inline double scaled(double x, int exponent) {
   return static_cast<double>(x * power_of_two(exponent));
 }
@@ -104,8 +104,8 @@ inline uint64_t random_bits(DType dtype, uint64_t seed) {
   const uint64_t r = mix(seed);
   if (is_integer(dtype)) return r;
   const double size = 0.0625 + 0.9375 * static_cast<double>(r >> 12) * 0x1p-52;
-  // The number is normal in every dtype, so rounding it to the nearest, ties to even, drops bits of
-  // its mantissa.
+  // The number is normal in every dtype, so it is rounded to the nearest, ties to even, by an
+  // integer addition and a shift of its bits. A carry out of the mantissa increments the exponent.
   const FloatFormat format = format_of(dtype);
   const int dropped = 52 - format.mantissa_bits;
   uint64_t bits = std::bit_cast<uint64_t>(size);

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr uint32_t kPadding = ~uint32_t{0};
 
-/// A call. The shapes of each case choose other kernels.
+/// A call whose shapes select particular kernels.
 struct Case {
   const char* kernels;
   Op op;

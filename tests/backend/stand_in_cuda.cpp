@@ -638,7 +638,8 @@ STAND_IN cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, u
                         void** extra) {
   const unsigned blocks[] = {gx, gy, gz}, threads[] = {bx, by, bz};
   if (extra != nullptr) {
-    // A list of the arguments' bytes (1), their number (2) and the end (0).
+    // Keys of CU_LAUNCH_PARAM_*, each followed by a pointer: the arguments (1), their size (2). 0
+    // ends the list.
     const auto is = [&](int i, uintptr_t key) {
       return extra[i] == reinterpret_cast<void*>(key) && (key == 0 || extra[i + 1] != nullptr);
     };

@@ -73,8 +73,9 @@ void check_all(DType dtype, DType cache) {
   for (float scale : {3e6f, 1e8f}) run({2, 1, 70, 200, 64, 64, {.scale = scale}});
 }
 
-/// Also rows of more than a thread block, enough keys that kernels use fewer terms, and tiles of
-/// which causal rows and windows see a part. `kernel`: WICK_GPU_ATTENTION.
+/// Checks the kernels that WICK_GPU_ATTENTION selects. Adds cases with several thread blocks of
+/// rows, with so many keys that kernels use fewer terms, and with tiles that causal rows and
+/// windows see in part.
 void check_kernel(DType dtype, DType cache, const char* kernel) {
   setenv("WICK_GPU_ATTENTION", kernel, 1);
   check_all(dtype, cache);

@@ -20,7 +20,7 @@ bool is_padding(DType id_type, uint64_t id) {
   return (id_type == DType::u8 && id == 0xff) || (id_type == DType::u32 && id == 0xffffffff);
 }
 
-/// How ids follow each other along the dim. Skewed: most of them are equal.
+/// The order of the ids along the dim. skewed: most of them are equal.
 enum class Order { random, equal, ascending, descending, skewed };
 
 /// The tensor that ids index has `size` elements along `dim`; the ids have `shape`.
@@ -52,7 +52,8 @@ std::vector<Case> cases() {
   list.push_back({Place::contiguous, {40, 3000}, 0, 30});
   list.push_back({Place::contiguous, {5, 3}, 1, 250});
   list.push_back({Place::sliced, {3, 70}, 0, 250});
-  // GPUs: lines in shared memory and sorted ids, along either dim; few or many sources of a place.
+  // Cases of GPU kernels that hold lines in shared memory and of those that sort ids, along either
+  // dim, with few or many sources for a place.
   for (const Order order : {Order::equal, Order::ascending, Order::descending, Order::skewed}) {
     list.push_back({Place::contiguous, {5, 300}, 1, 220, 0, order});
     list.push_back({Place::contiguous, {300, 9}, 0, 220, 0, order});
@@ -61,7 +62,7 @@ std::vector<Case> cases() {
   }
   list.push_back({Place::contiguous, {17000}, 0, 300, 0, Order::equal});
   list.push_back({Place::contiguous, {17000}, 0, 300, 0, Order::skewed});
-  // The number of ids, or of lines, is one around a multiple of what GPUs take at once.
+  // Numbers of ids, or of lines, around the sizes of a warp and of a thread block.
   for (const int64_t n : {31, 32, 33, 255, 256, 257}) {
     list.push_back({Place::contiguous, {3, n}, 1, 97});
     list.push_back({Place::contiguous, {n, 17}, 0, 97});

@@ -140,7 +140,7 @@ long double scaled_error(long double error, long double off, long double varianc
   return (error + of_scale) / std::sqrt(variance + eps);
 }
 
-/// Adds rows at the limits of what GPUs hold in registers and of what a thread block takes at once.
+/// Adds rows around the longest ones that GPUs hold in registers or compute in one thread block.
 std::vector<Case> layer_norm_cases() {
   std::vector<Case> list = cases();
   for (int64_t n : {16384, 16388, 32768, 32772}) list.push_back({Place::contiguous, {1, n}});

@@ -50,7 +50,8 @@ const std::vector<Case>& cases() {
       {{1, 2, 3, 3}, params({7, 7}, {1, 1}, {3, 3}, false)},
       {{0, 2, 6, 6}, params({2, 2}, {2, 2})},
       {{4, 5, 40, 60}, params({2, 2}, {2, 2})},
-      // GPUs take windows of up to 2 or 3 rows and columns, and long windows, by other kernels.
+      // GPUs have separate kernels for windows of up to 2 or 3 rows and columns and for long
+      // windows.
       {{1, 2, 6, 41}, params({3, 2}, {1, 2}, {1, 1}, false)},
       {{1, 2, 5, 33}, params({1, 2}, {1, 1})},
       {{1, 2, 30, 40}, params({30, 40}, {1, 1})},

@@ -72,7 +72,8 @@ uint64_t expected_bits(Op op, DType dtype, const Drawn& d, double a, double b) {
   return encode(dtype, x + product);
 }
 
-/// Every layout, and sizes around the vectors and counters that GPUs take at once.
+/// All layouts, and sizes around the numbers of elements that a thread and a thread block of a GPU
+/// generate.
 std::vector<Geometry> cases() {
   std::vector<Geometry> list(geometries().begin(), geometries().end());
   for (int64_t n : {1, 2, 3, 5, 15, 16, 17, 31, 33, 4093, 4096, 9001}) {

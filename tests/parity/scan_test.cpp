@@ -51,7 +51,7 @@ struct Term {
   friend Term combine(Term a, Term b) { return {a.value + b.value}; }
 };
 
-/// A factor as an f64 mantissa with an unbounded exponent. The default is 1.
+/// A factor as an f64 mantissa with an unbounded exponent.
 struct Factor {
   double mantissa = 1;  // in [1/2, 1), or 0, infinite or NaN; 1 by default
   int64_t exponent = 0;

@@ -191,7 +191,7 @@ const bool added = [] {
       ASSERT_TRUE(left < right || (left == right && a < b)) << i;
     }
   });
-  // A few elements of long rows. GPUs select up to 1024 of them and sort the rows for more.
+  // topk of long rows: k up to 1024, the most that GPUs select from chunks, and one more.
   for (const DType dtype : {DType::bf16, DType::f32, DType::i64}) {
     add(fmt::format("topk.large.{}", name(dtype)), [=] {
       Random random(83);

@@ -33,7 +33,8 @@ Tensor product_of_runs(const Tensor& x, const Weight& weight, std::span<const Ro
   int64_t all = 0;
   for (const RowRun& run : runs) all += run.rows;
   if (all != x.size(0)) {
-    throw Error("linear", "runs don't cover the rows", fmt::format("{} of {}", all, x.str()));
+    throw Error("linear", "runs don't cover the rows", fmt::format("{} rows of {}", all, x.str()),
+                "need a run for each row");
   }
   std::vector<Tensor> parts;
   int64_t first = 0;

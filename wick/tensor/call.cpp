@@ -122,8 +122,8 @@ std::atomic<int> recording_threads{0};
 thread_local CallRecorder* thread_recorder = nullptr;
 
 bool needs_grad(const OpCall& call) {
-  // This call has no gradient. grouped_linear makes it for operands that need one only while a
-  // function is traced; a trace that needs gradients isn't replayed.
+  // Outside of traces, grouped_linear() makes no such call if a gradient is needed. A trace with
+  // gradients isn't replayed.
   if (call.part == Part::grouped) return false;
   const bool any = call.inputs.need_grad() || (call.weight != nullptr && call.weight->needs_grad());
   return any && tape::enabled();

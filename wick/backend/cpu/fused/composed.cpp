@@ -176,16 +176,16 @@ class CpuGraph final : public DeviceGraph {
 
 }  // namespace
 
+std::unique_ptr<DeviceGraph> CpuBackend::record(const std::function<void()>& work) {
+  return std::make_unique<CpuGraph>(work);
+}
+
 LaunchLimits CpuBackend::launch_limits() {
   throw Error(ErrorKind::not_implemented, "launch", "the CPU launches no kernels");
 }
 
 void CpuBackend::launch(const KernelLaunch& launch) {
   throw Error(ErrorKind::not_implemented, launch.op, "the CPU launches no kernels");
-}
-
-std::unique_ptr<DeviceGraph> CpuBackend::record(const std::function<void()>& work) {
-  return std::make_unique<CpuGraph>(work);
 }
 
 }  // namespace wick::cpu

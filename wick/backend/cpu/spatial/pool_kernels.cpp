@@ -120,7 +120,7 @@ WICK_FN void combine_taps(typename F::Sum* __restrict sums, const typename F::Su
 template <class F>
 WICK_FN void combine_row(typename F::Sum* __restrict sums, const typename F::Sum* __restrict line,
                          int64_t n, int64_t stride, int64_t kernel) {
-  if (n == 0) return;  // a kernel may be far larger than the image
+  if (n == 0) return;  // skips the loop over a kernel that may be far larger than the image
   if (stride == 2 && kernel == 2) return combine_taps<F, 2, 2>(sums, line, n);
   if (stride == 2 && kernel == 3) return combine_taps<F, 2, 3>(sums, line, n);
   if (stride == 1 && kernel == 3) return combine_taps<F, 1, 3>(sums, line, n);
