@@ -28,8 +28,8 @@ WICK_FN constexpr u32 decode_rows_piece(u32 d, u32 e, u32 element_bytes) {
   const u32 v = decode_rows_keys(e, element_bytes) * decode_rows_pitch(e, element_bytes);
   return k > v ? k : v;
 }
-/// Bytes of shared memory: queries [rows][d], scores [rows][256], four floats for the largest score
-/// and the sum of each row (16 bytes, so that the ring buffer is aligned), and the ring buffer.
+/// Bytes of shared memory: queries [rows][d], scores [rows][256], 16 bytes for the state of each
+/// row, and the ring buffer.
 WICK_FN constexpr u32 decode_rows_bytes(u32 rows, u32 d, u32 e, u32 element_bytes, bool amd) {
   return rows * (d + kAttentionChunk + 4) * 4 +
          decode_rows_pieces(amd) * decode_rows_piece(d, e, element_bytes);
