@@ -55,7 +55,13 @@ check() {
 rows='iota.bf16.* silu* add.* div.i16.* gelu_erf.* cast.f8e4m3.* cast.f32.* copy.* index_select.u8.* index_select.q* sum.bf16.*'
 rows=$rows' sum.f32.* argmax.f32.* softmax.f16.* softmax.f32.* rms_norm.f32.* layer_norm.f32.* group_norm.f32.*'
 rows=$rows' batch_norm.f32.* rope.f32.* attention.f32.*'
-parity='*cached_attention*:*quantize*:*sample*'
+rows=$rows' conv2d.f16.* conv2d.f32.* conv2d_input.f16.* conv2d_input.f32.* conv2d_weight.f16.* conv2d_weight.f32.*'
+rows=$rows' conv_transpose2d.bf16.* max_pool2d.f32.* max_pool2d_grad.f32.* avg_pool2d.f16.* avg_pool2d_grad.f32.*'
+rows=$rows' upsample_nearest2d_grad.f32.* upsample_bilinear2d.f16.* upsample_bilinear2d_grad.f32.*'
+rows=$rows' gather.f16.* scatter.f32.* scatter_add.bf16.* scatter_add.f32.* index_add.f32.* one_hot.f32.*'
+rows=$rows' sort.bf16.* sort.f32.* argsort.i64.* topk.f32.* topk.bf16.* cumsum.f32.* cumsum.i16.* cumprod.f32.* cumprod.u8.*'
+rows=$rows' prod.f32.* uniform.* normal.*'
+parity='*cached_attention*:*quantize*:Parity.sample*:*paged_attention*:*scan_streams*:*channel_norm_streams*'
 set -f
 for row in $rows; do parity="$parity:Parity/$row$(echo "${WICK_TEST_DEVICES%%,*}" | tr : '?')"; done
 set +f

@@ -126,8 +126,8 @@ void add_columns(const DenseSlices& s, const Id* ids, int64_t id_step, int64_t c
   };
   for (int64_t i = next_from(0); i < count;) {
     const int64_t next = next_from(i + 1), ahead = next < count ? next : i;
-    T* const to = slice(place(i));
-    const T* const from = source(i);
+    T* const __restrict to = slice(place(i));
+    const T* const __restrict from = source(i);
     // Output slices lie anywhere in memory, as do a share's sources: the next ones are prefetched
     // during this addition. Hardware prefetchers follow consecutive sources if no other prefetch
     // disturbs them.
@@ -143,6 +143,9 @@ void add_columns(const DenseSlices& s, const Id* ids, int64_t id_step, int64_t c
       }
     } else {
       for (int64_t l = 0; l < n; l += kLine) __builtin_prefetch(next_to + l, 1);
+      for (; c + kLine <= n; c += kLine) {
+        for (int64_t l = 0; l < kLine; ++l) to[c + l] = math::add(to[c + l], from[c + l]);
+      }
     }
     for (; c < n; ++c) to[c] = math::add(to[c], from[c]);
     i = next;
