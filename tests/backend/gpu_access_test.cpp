@@ -184,7 +184,7 @@ std::vector<Dim> with(std::vector<Dim> dims, const Dim& last) {
 
 TEST(ProductAccess, KernelsGetOnlyVectorsThatThereAre) {
   std::mt19937 random(2);
-  int pieces = 0, pairs = 0, vectors = 0, far = 0, fours = 0;
+  int pieces = 0, pairs = 0, vectors = 0, columns = 0, far = 0, fours = 0;
   for (int i = 0; i < 60'000; ++i) {
     const GemmJob job = some_job(random);
     const Gemm& p = job.shape;
@@ -210,6 +210,10 @@ TEST(ProductAccess, KernelsGetOnlyVectorsThatThereAre) {
                          are_vectors(first, with(batch, rows), k, bytes, vector);
       ASSERT_EQ(has_vector_rows(job), packs);
       vectors += packs;
+      const bool across =
+          p.n % vector == 0 && are_vectors(first, with(batch, k), rows, bytes, vector);
+      ASSERT_EQ(has_vector_columns(job), across);
+      columns += across;
       // gemv_stream.gpu computes ascending distances from b's first vector.
       bool up = true;
       for (const int64_t at : places(with(with(batch, rows), k), bytes)) up = up && at >= 0;
@@ -228,7 +232,7 @@ TEST(ProductAccess, KernelsGetOnlyVectorsThatThereAre) {
     ASSERT_EQ(p.fours != 0, want);
     fours += want;
   }
-  for (const int met : {pieces, pairs, vectors, far, fours}) EXPECT_GT(met, 300);
+  for (const int met : {pieces, pairs, vectors, columns, far, fours}) EXPECT_GT(met, 300);
 }
 
 TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
@@ -316,6 +320,7 @@ TEST(ProductAccess, PlainOperandsKeepTheirKernels) {
   EXPECT_TRUE(library_call(job).has_value());
   std::swap(p.b_row, p.b_k);
   EXPECT_EQ(layout_of(job, 2), kPairsOfRows);
+  EXPECT_TRUE(has_vector_columns(job));
   EXPECT_TRUE(lines_of(job, 2)->turned);
   EXPECT_TRUE(library_call(job)->b_transposed == false);
   // Vectors of 16 bytes are counted in u32, which covers 64 GiB.

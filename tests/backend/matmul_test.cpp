@@ -258,6 +258,8 @@ std::vector<Dims> shapes(Form form, int threads) {
     all.push_back({1, 17, 40, 8230});  // several passes over k
     all.push_back({1, 2, 600, 520});   // several strips
     all.push_back({1, 600, 2, 520});
+    // Few rows with several passes over k, and columns that don't fill the last strip.
+    for (const int64_t m : {1, 3, 7, 16}) all.push_back({1, m, 72, 1100});
     // All rows are aligned to 16 bytes, and the size exceeds a tile of 128 by 256.
     all.push_back({1, 264, 520, 200});
     all.push_back({2, 136, 264, 64});

@@ -4,7 +4,9 @@
 #include <string_view>
 #include <utility>
 
+#include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/library_gemm.h"
+#include "wick/backend/gpu/reduce/reduce.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
 
@@ -37,14 +39,57 @@ constexpr Tile kSmall = {kSmallTile, kSmallTile}, kLarge = {kLargeTile, kLargeTi
 Tile large_f32(const Gpu& gpu) {
   return gpu.device.kind == DeviceKind::cuda ? Tile{kLargeTile, kLargeColumns} : kLarge;
 }
+bool is_f32(const GemmJob& job) { return job.a_dtype == DType::f32 && job.b_dtype == DType::f32; }
+/// How often each multiprocessor takes a tile, if it takes one at a time.
+int64_t rounds_of(const Gpu& gpu, int64_t tiles) {
+  return divide_up(tiles, gpu.info.multiprocessors);
+}
 /// Whether the large f32 tiles, each about twice as fast, keep enough of the device busy.
 bool takes_large_f32(const Gpu& gpu, const GemmJob& job) {
-  if (job.a_dtype != DType::f32 || job.b_dtype != DType::f32) return false;
+  if (!is_f32(job)) return false;
   const int64_t count = large_f32(gpu).count(job.shape) * job.batch.elems;
-  const int64_t rounds = (count + gpu.info.multiprocessors - 1) / gpu.info.multiprocessors;
-  return count * 20 >= rounds * gpu.info.multiprocessors * 11;
+  return count * 20 >= rounds_of(gpu, count) * gpu.info.multiprocessors * 11;
 }
 
+/// k of each part if a product of f32 is divided into `parts` along k.
+int64_t part_of_k(const GemmJob& job, int64_t parts) {
+  constexpr int64_t kSlab = 16;  // a part has a multiple of the k that main loops take at once
+  return divide_up(divide_up(job.shape.k, parts), kSlab) * kSlab;
+}
+/// An estimate of the clock cycles of a gemm of f32 that is divided along k. An H100 was the
+/// measure; other cards have similar ratios of arithmetic, memory and launches.
+int64_t cycles_of_parts(const Gpu& gpu, const GemmJob& job, int64_t parts) {
+  constexpr int64_t kMultiplyAdds = 128;  // of a multiprocessor, with large tiles
+  constexpr int64_t kOfTile = 2500;       // until the first product, and from the last one on
+  constexpr int64_t kMemory = 1800;       // bytes
+  constexpr int64_t kLaunch = 6000;       // of the kernel that adds the parts
+  const int64_t k = part_of_k(job, parts);
+  const auto multiply = [&](const Tile& tile, int64_t rate) {
+    return rounds_of(gpu, tile.count(job.shape) * parts) *
+           (tile.rows * tile.columns * k / rate + kOfTile);
+  };
+  const int64_t product =
+      std::min(multiply(large_f32(gpu), kMultiplyAdds), multiply(kSmall, kMultiplyAdds / 2));
+  if (parts == 1) return product;
+  const int64_t bytes = (2 * parts + 1) * job.shape.m * job.shape.n * int64_t{sizeof(float)};
+  return product + bytes / kMemory + kLaunch;
+}
+/// The number of parts along k that is the fastest; 1 unless it saves a tenth of the time.
+int64_t best_parts(const Gpu& gpu, const GemmJob& job) {
+  constexpr int64_t kLeastK = 64, kMostElems = int64_t{64} << 20;  // 256 MiB
+  if (!job.any_order || !is_f32(job) || job.batch.elems != 1) return 1;
+  const int64_t whole = cycles_of_parts(gpu, job, 1);
+  int64_t best = 1, least = whole - whole / 10;
+  for (const int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
+    const int64_t each = part_of_k(job, parts);
+    if (each < kLeastK) break;
+    if (each * (parts - 1) >= job.shape.k) continue;  // nothing is left for the last part
+    if (parts * job.shape.m * job.shape.n > kMostElems) break;
+    const int64_t cycles = cycles_of_parts(gpu, job, parts);
+    if (cycles < least) best = parts, least = cycles;
+  }
+  return best;
+}
 /// Calls launch(grid, out, a, b, shape) for a kernel whose thread blocks take tiles of the result.
 template <class Launch>
 void launch_tiles(const GemmJob& job, const Tile& tile, const Launch& launch) {
@@ -64,6 +109,37 @@ void launch_tiles(const GemmJob& job, const Tile& tile, const Launch& launch) {
     }
     if (p.scale != nullptr) p.scale += int64_t{strided.elems} * p.m;
   });
+}
+
+/// Multiplies operands of any dtype and layout.
+void multiply_plain(Gpu& gpu, const GemmJob& job) {
+  const bool large = takes_large_f32(gpu, job);
+  const Kernel<GemmArgs> kernel = large ? kLargeF32() : plain_kernel(job);
+  launch_tiles(job, large ? large_f32(gpu) : kSmall,
+               [&](const Grid& grid, void* out, const void* a, const void* b, const Gemm& shape) {
+                 kernel.launch(gpu, grid, {out, a, b, shape});
+               });
+}
+/// Multiplies parts of k on their own, and then adds the products.
+void multiply_parts(Gpu& gpu, const GemmJob& whole, int64_t parts) {
+  GemmJob job = whole;
+  Gemm& p = job.shape;
+  const int64_t each = part_of_k(whole, parts), elems = int64_t{p.m} * p.n;
+  const Scratch products(gpu, static_cast<size_t>(parts * elems) * sizeof(float));
+  job.any_order = false;
+  job.out = products.data();
+  p.out_row = p.n, p.out_col = 1;
+  p.parts = static_cast<uint32_t>(parts);
+  p.shorter = static_cast<uint32_t>(parts * each - p.k);
+  p.k = static_cast<uint32_t>(each);
+  job.batch.add(parts, {elems, each * p.a_k, each * p.b_k, 0});
+  job.batch.start[0] = 0;
+  job.store_to(DType::f32);
+  multiply_plain(gpu, job);
+  const Layout to(Shape{1, p.m, p.n}, {0, whole.shape.out_row, whole.shape.out_col},
+                  whole.batch.start[0]);
+  reduce(gpu, Op::sum, {whole.out, DType::f32, to},
+         {products.data(), DType::f32, Layout(Shape{parts, p.m, p.n})}, 1);
 }
 
 }  // namespace
@@ -93,6 +169,7 @@ void multiply(Gpu& gpu, const GemmJob& job) {
   const bool any = forced_main_loop() == MainLoop::best;
   if (any && multiply_gemv(gpu, job)) return;
   if (multiply_by_library(gpu, job)) return;
+  if (any && multiply_few_rows(gpu, job)) return;
   // Large tiles are faster if there are enough to keep the device busy.
   const bool large = kLarge.count(p) * job.batch.elems >= gpu.info.multiprocessors;
   const bool halves = job.a_dtype == DType::f16 || job.a_dtype == DType::bf16;
@@ -110,12 +187,9 @@ void multiply(Gpu& gpu, const GemmJob& job) {
         });
   }
   if (any && multiply_small_m(gpu, job)) return;
-  const bool large_tiles = takes_large_f32(gpu, job);
-  const Kernel<GemmArgs> kernel = large_tiles ? kLargeF32() : plain_kernel(job);
-  launch_tiles(job, large_tiles ? large_f32(gpu) : kSmall,
-               [&](const Grid& grid, void* out, const void* a, const void* b, const Gemm& shape) {
-                 kernel.launch(gpu, grid, {out, a, b, shape});
-               });
+  const int64_t parts = any ? best_parts(gpu, job) : 1;
+  if (parts > 1) return multiply_parts(gpu, job, parts);
+  multiply_plain(gpu, job);
 }
 
 }  // namespace wick::gpu

@@ -23,6 +23,8 @@ struct GemmJob {
   const void* b = nullptr;
   DType a_dtype = DType::f32, b_dtype = DType::f32;
   DType out_dtype = DType::f32;
+  /// Whether the order of sums may depend on the sizes and on the device.
+  bool any_order = false;
   bool b_stays = false;  ///< no kernel that may still run when the gemm starts writes to b
   /// Rows of a are dense, have a multiple of 64 elements and zeros behind k. Each further term has
   /// as many elements again, and is multiplied with the same b: see split_rows.gpu.
@@ -61,6 +63,9 @@ OutFormat out_format(DType dtype);
 RowLayout layout_of(const GemmJob& job, size_t operand);
 /// Whether b's rows are aligned to 16 bytes. Weights have zeros behind k, up to a whole vector.
 bool has_vector_rows(const GemmJob& job);
+/// Whether 16 bytes of b's columns, which are rows of the job's b, are contiguous and aligned for
+/// each k.
+bool has_vector_columns(const GemmJob& job);
 /// Whether gemv_stream.gpu, which counts vectors in u32 from b's first one, can take these rows.
 /// gemv_float.gpu takes any.
 bool has_near_rows(const GemmJob& job);
@@ -92,6 +97,8 @@ int64_t most_gemv_rows(const Gpu& gpu, DType b);
 void multiply_grouped(Gpu& gpu, const GemmJob& job, const ExpertLaunches& launches);
 /// For a few rows of a, f16 or bf16, by mma: gemm_skinny.gpu.
 bool multiply_skinny(Gpu& gpu, const GemmJob& job);
+/// For a few rows of a, of f32, f16 or bf16; the columns of b are contiguous: gemm_few_rows.gpu.
+bool multiply_few_rows(Gpu& gpu, const GemmJob& job);
 /// For a few rows of a, of any dtype: gemm_small_m.gpu.
 bool multiply_small_m(Gpu& gpu, const GemmJob& job);
 /// For f16 or bf16, by Hopper's wgmma: gemm_wgmma.gpu.

@@ -22,6 +22,7 @@ const KernelFamily<StreamGemvArgs, DType, OneOf<1, 2, 4, 8>> kStreamGemv("gemv_s
 const KernelFamily<FloatGemvArgs, DType> kFloatGemv("gemv_float", "gemv_{}");
 const KernelFamily<GroupedFloatArgs, DType> kGroupedStream("gemv_stream", "grouped_{}");
 const KernelFamily<GroupedFloatArgs, DType> kGroupedFloat("gemv_float", "grouped_{}");
+const KernelFamily<GemmArgs, DType, OneOf<1, 4, 8, 16>> kFewRows("gemm_few_rows", "few_rows_{}_{}");
 const KernelFamily<GemmArgs, DType> kSmallMGemm("gemm_small_m", "gemm_{}");
 using SkinnyTile = OneOf<16, 32>;
 using SkinnyTerms = OneOf<1, 2>;
@@ -215,36 +216,61 @@ bool multiply_skinny(Gpu& gpu, const GemmJob& job) {
   return true;
 }
 
+namespace {
+
+/// Whether kernels that only multiply take the job: its dtypes are equal, and nothing is added.
+bool is_product(const GemmJob& job) {
+  return job.a_dtype == job.b_dtype && job.a_dtype == job.out_dtype && job.shape.scale == nullptr &&
+         job.shape.residual == nullptr;
+}
+
+/// Launches kernels whose thread blocks take `columns` columns of a matrix, along the grid's first
+/// axis, and up to `rows` rows. Along the second axis lie the matrices.
+void launch_columns(Gpu& gpu, const GemmJob& job, uint32_t rows, uint32_t columns, unsigned threads,
+                    const Kernel<GemmArgs>& kernel) {
+  const Gemm& all = job.shape;
+  job.batch.for_each_piece([&](const StridedIndex<4>& strided,
+                               const std::array<int64_t, 4>& start) {
+    constexpr uint32_t kMostMatrices = 65535;  // limit of a grid's second axis
+    Gemm p = all;
+    p.batch = strided;
+    for (uint32_t row = 0; row < all.m; row += rows) {
+      p.m = std::min(all.m - row, rows);
+      for (p.first = 0; p.first < strided.elems; p.first += kMostMatrices) {
+        const unsigned matrices = std::min(strided.elems - p.first, kMostMatrices);
+        kernel.launch(
+            gpu, Grid{.blocks = {(p.n + columns - 1) / columns, matrices, 1}, .threads = threads},
+            {advance(job.out, job.out_dtype, start[0] + row * p.out_row),
+             advance(job.a, job.a_dtype, start[1] + row * p.a_row),
+             advance(job.b, job.b_dtype, start[2]), p});
+      }
+    }
+  });
+}
+
+}  // namespace
+
+bool multiply_few_rows(Gpu& gpu, const GemmJob& job) {
+  const uint32_t m = job.shape.m,
+                 most = job.b_dtype == DType::f32 ? kMostFewRowsOfF32 : kMostFewRowsOfHalves;
+  if (m > most || job.shape.k < kLeastK || !is_narrow_float(job.b_dtype) || !is_product(job) ||
+      !has_vector_columns(job)) {
+    return false;
+  }
+  const uint32_t rows = m == 1 ? 1 : m <= 4 ? 4 : m <= 8 ? 8 : 16;
+  launch_columns(gpu, job, rows, kFewRowsColumns, kFewRowsThreads, kFewRows(job.b_dtype, rows));
+  return true;
+}
+
 bool multiply_small_m(Gpu& gpu, const GemmJob& job) {
   const Gemm& all = job.shape;
   // A second launch reads b again. It is still faster than tiles that leave most of the device
   // idle.
   const int64_t tiles = divide_up(all.n, kSmallTile) * job.batch.elems;
   const uint32_t most = tiles < gpu.info.multiprocessors ? 2 * kRowsAtOnce : kRowsAtOnce;
-  if (all.m > most || all.k < kLeastK || job.a_dtype != job.b_dtype ||
-      job.a_dtype != job.out_dtype || all.scale != nullptr || all.residual != nullptr) {
-    return false;
-  }
+  if (all.m > most || all.k < kLeastK || !is_product(job)) return false;
   const DType dtype = job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype;
-  job.batch.for_each_piece(
-      [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
-        constexpr uint32_t kMostMatrices = 65535;  // limit of a grid's second axis
-        Gemm p = all;
-        p.batch = strided;
-        for (uint32_t row = 0; row < all.m; row += kRowsAtOnce) {
-          p.m = std::min(all.m - row, kRowsAtOnce);
-          for (p.first = 0; p.first < strided.elems; p.first += kMostMatrices) {
-            const unsigned matrices = std::min(strided.elems - p.first, kMostMatrices);
-            kSmallMGemm(dtype).launch(
-                gpu,
-                Grid{.blocks = {(p.n + kSmallMColumns - 1) / kSmallMColumns, matrices, 1},
-                     .threads = kSmallMThreads},
-                {advance(job.out, job.out_dtype, start[0] + row * p.out_row),
-                 advance(job.a, job.a_dtype, start[1] + row * p.a_row),
-                 advance(job.b, job.b_dtype, start[2]), p});
-          }
-        }
-      });
+  launch_columns(gpu, job, kRowsAtOnce, kSmallMColumns, kSmallMThreads, kSmallMGemm(dtype));
   return true;
 }
 

@@ -36,6 +36,7 @@ void GpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
   job.a = a.data;
   job.b = b.data;
   job.a_dtype = job.b_dtype = out.dtype;
+  job.any_order = true;
   Gemm& p = job.shape;
   p.m = static_cast<uint32_t>(lo.shape()[last - 1]);
   p.n = static_cast<uint32_t>(lo.shape()[last]);

@@ -72,6 +72,11 @@ bool has_vector_rows(const GemmJob& job) {
   return (job.b_stays || job.shape.k % vector == 0) && along_k(job, 2).vectors_of(vector);
 }
 
+bool has_vector_columns(const GemmJob& job) {
+  const int64_t vector = kMostVectorBytes / info(job.b_dtype).block_bytes;
+  return job.shape.n % vector == 0 && along_rows(job, 2).vectors_of(vector);
+}
+
 bool has_near_rows(const GemmJob& job) {
   return along_k(job, 2).has_u32_distances(kMostVectorBytes);
 }

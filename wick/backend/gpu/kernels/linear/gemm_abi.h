@@ -22,8 +22,11 @@ struct Gemm {
   const float* scale = nullptr;     ///< one for each row of the whole batch; null: 1
   const float* residual = nullptr;  ///< null: 0
   u32 format = kStoreF32;           ///< of float results; other results have a's dtype
-  u32 fours = 0;          ///< not 0: out and residual may be accessed four columns at a time
-  u32 first = 0;          ///< the matrix of the batch that the first thread blocks take
+  u32 fours = 0;  ///< not 0: out and residual may be accessed four columns at a time
+  u32 first = 0;  ///< the matrix of the batch that the first thread blocks take
+  /// Products of parts of one gemm's k are a batch: the last of every `parts` matrices has
+  /// `shorter` k less than the others. gemm.gpu and gemm_mma.gpu take it.
+  u32 parts = 1, shorter = 0;
   StridedIndex<4> batch;  ///< offsets of the matrices of out, a, b and residual
 };
 
@@ -61,7 +64,8 @@ struct TilePlace {
   }
 };
 
-/// gemm_A and gemm_A_B of gemm.gpu, gemm_DTYPE of gemm_small_m.gpu.
+/// gemm_A and gemm_A_B of gemm.gpu, gemm_DTYPE of gemm_small_m.gpu, few_rows_DTYPE_ROWS of
+/// gemm_few_rows.gpu.
 struct GemmArgs {
   void* out;
   const void *a, *b;
@@ -108,6 +112,10 @@ inline constexpr u32 kLargeColumns = 256;
 inline constexpr u32 kRowsAtOnce = 8;
 /// gemm_small_m.gpu: threads of a thread block; columns of the result that it takes.
 inline constexpr u32 kSmallMThreads = 512, kSmallMColumns = 32;
+/// gemm_few_rows.gpu: threads of a thread block; columns of the result that it takes; the most rows
+/// for f32 and for 16 bits.
+inline constexpr u32 kFewRowsThreads = 512, kFewRowsColumns = 32;
+inline constexpr u32 kMostFewRowsOfF32 = 16, kMostFewRowsOfHalves = 8;
 /// gemm_skinny.gpu: threads of a thread block; columns of the result that it takes.
 inline constexpr u32 kSkinnyThreads = 256, kSkinnyColumns = 32;
 /// gemm_wgmma.gpu: threads of a thread block; rows of its tile; bytes of the pipeline stages;

@@ -213,8 +213,9 @@ WICK_DEVICE void multiply_tile(Loop& loop, void* out, const A* a, const B* b, co
   i64 start[4];
   p.batch.locate(place.matrix, start);
   const u32 row = place.row * Loop::kM, column = place.column * Loop::kN;
+  const u32 k = p.k - ((place.matrix + 1) % p.parts == 0 ? p.shorter : 0);
   loop.run(TileRows<A>{a + start[1] + row * p.a_row, p.a_row, p.a_k, p.m - row},
-           TileRows<B>{b + start[2] + column * p.b_row, p.b_row, p.b_k, p.n - column}, p.k, shared);
+           TileRows<B>{b + start[2] + column * p.b_row, p.b_row, p.b_k, p.n - column}, k, shared);
   store_tile<T>(loop, out, p, start, place);
 }
 
