@@ -139,7 +139,7 @@ void multiply_parts(Gpu& gpu, const GemmJob& whole, int64_t parts) {
   const Layout to(Shape{1, p.m, p.n}, {0, whole.shape.out_row, whole.shape.out_col},
                   whole.batch.start[0]);
   reduce(gpu, Op::sum, {whole.out, DType::f32, to},
-         {products.data(), DType::f32, Layout(Shape{parts, p.m, p.n})}, 1);
+         {products.data(), DType::f32, Layout::contiguous(Shape{parts, p.m, p.n})}, 1);
 }
 
 }  // namespace
