@@ -14,8 +14,6 @@ namespace {
 const KernelFamily<DecodeRowsArgs, OneOf<1, 2, 4>, DType> kDecodeRowsKernels("decode_rows",
                                                                              "decode_rows_{}_{}");
 
-constexpr int64_t kBlocksAtOnce = 3;  // thread blocks that a multiprocessor holds
-
 }  // namespace
 
 bool launch_decode_rows(Gpu& gpu, const AttentionCall& c, DType dtype) {
@@ -33,7 +31,8 @@ bool launch_decode_rows(Gpu& gpu, const AttentionCall& c, DType dtype) {
   const int64_t sets = int64_t{c.batch} * (c.heads / c.group) * tiles;
   // Eight times as many thread blocks as run at once balance the load. The partial results of a
   // chunk are small compared with its keys.
-  const int64_t wanted = 8 * kBlocksAtOnce * gpu.info.multiprocessors;
+  const int64_t wanted =
+      8 * int64_t{decode_rows_at_once(static_cast<uint32_t>(rows))} * gpu.info.multiprocessors;
   const int64_t splits =
       Partials::fit(c) ? std::clamp<int64_t>(divide_up(wanted, sets), 1, Partials::chunks_of(c))
                        : 1;

@@ -8,6 +8,9 @@ namespace wick::gpu {
 
 /// Threads of a thread block; the most elements of a key or value.
 inline constexpr u32 kDecodeRowsThreads = 256, kDecodeRowsWidth = 256;
+/// Thread blocks that a multiprocessor of an H100 holds at once: four have enough shared memory if
+/// they take one or two rows.
+WICK_FN constexpr u32 decode_rows_at_once(u32 rows) { return rows > 2 ? 3 : 4; }
 /// Pieces of the ring buffer; the most bytes of a piece, without padding.
 WICK_FN constexpr u32 decode_rows_pieces(bool amd) { return amd ? 2 : 3; }
 inline constexpr u32 kDecodeRowsPiece = 16384;
