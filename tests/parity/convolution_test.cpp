@@ -57,6 +57,11 @@ const std::vector<ConvCase>& cases() {
       {"channels_groups", {1, 40, 9, 7}, {72, 20, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
       {"channels_phases", {1, 18, 19, 9}, {24, 18, 4, 4}, params({2, 2}, {1, 1})},
       {"few_channels", {1, 4, 40, 9}, {12, 2, 3, 3}, params({1, 1}, {1, 1}, {1, 1}, 2)},
+      // Planes that share a thread block, tiles of planes, results in vectors.
+      {"planes", {10, 9, 5, 8}, {9, 1, 5, 5}, params({1, 1}, {2, 2}, {1, 1}, 9)},
+      {"planes_in_tiles", {1, 2, 11, 150}, {2, 1, 3, 3}, params({2, 2}, {1, 1}, {1, 1}, 2)},
+      {"planes_shared", {1, 3, 19, 30}, {6, 1, 7, 7}, params({2, 2}, {3, 3}, {1, 1}, 3)},
+      {"planes_padded", {1, 2, 3, 68}, {2, 1, 7, 7}, params({1, 1}, {5, 6}, {1, 1}, 2)},
       {"empty", {0, 3, 8, 8}, {10, 3, 3, 3}, params({1, 1}, {1, 1})},
       {"no_channels", {2, 0, 8, 8}, {10, 0, 3, 3}, params({1, 1}, {1, 1})},
       {"no_channels_wide", {2, 0, 8, 9}, {24, 0, 3, 3}, params({1, 1}, {1, 1})},

@@ -12,6 +12,7 @@
 #include "wick/backend/gpu/linear/gemm.h"
 #include "wick/backend/gpu/spatial/conv_gemm.h"
 #include "wick/backend/gpu/spatial/conv_pack.h"
+#include "wick/backend/gpu/spatial/conv_planes.h"
 
 namespace wick::gpu {
 namespace {
@@ -329,7 +330,7 @@ bool multiply_pointwise(Gpu& gpu, const ConvJob& job, const ConvParams& params) 
 void GpuBackend::conv2d(const View& out, const ConstView& x, const ConstView& w,
                         const ConvParams& params) {
   const Shape& shape = out.layout.shape();
-  if (shape.elems() == 0) return;
+  if (shape.elems() == 0 || convolve_planes(gpu_, out, x, w, params)) return;
   for_each_part(shape, most_pixels(shape[1] / params.groups), [&](const Part& part) {
     ConvParams here = params;
     for (size_t i = 0; i < 2; ++i) here.padding[i] -= part.first[1 + i] * params.stride[i];

@@ -97,6 +97,27 @@ WICK_FN constexpr u32 depthwise_each(u32 channels) { return channels == 1 ? 4 : 
 /// Rows of b that a thread block of conv_depthwise_weight takes.
 inline constexpr u32 kDepthwiseTaps = 9;
 
+/// conv_planes_DTYPE_SIDE_STRIDE. Planes are counted over the batch and the output channels; a
+/// thread block takes a tile of each of `planes` planes, from `first` to before `end`. Strides
+/// count elements.
+struct ConvPlanesArgs {
+  void* out;
+  const void *in, *weights;
+  u32 first, end, planes;
+  u32 channels, multiplier;  ///< output channels; those for each input channel
+  u32 in_h, in_w, out_h, out_w;
+  math::i32 pad_y, pad_x;
+  u32 tile_h, tile_w;    ///< outputs of a tile, multiples of kPlaneRows and kPlaneColumns
+  u32 tiles_y, tiles_x;  ///< of a plane
+  u32 in_rows, pitch;    ///< of a tile's input in shared memory; pitch: a multiple of 4
+  u32 vectors;           ///< not 0: kPlaneColumns outputs are stored as one vector
+  i64 in_batch, in_channel, in_row, in_column;
+  i64 out_batch, out_channel, out_row, out_column;
+  i64 weight_out, weight_row, weight_column;
+};
+/// conv_planes.gpu: threads of a thread block; rows and columns of outputs that a thread computes.
+inline constexpr u32 kPlaneThreads = 256, kPlaneRows = 4, kPlaneColumns = 4;
+
 /// conv_combine_DTYPE: out = Σ of the sums of all slabs, in the order of the slabs. `elems` is the
 /// number of elements of a slab; `first` is the first one that the launch takes.
 struct ConvCombineArgs {
