@@ -203,7 +203,6 @@ WICK_FN i64 decode_range(const DecodeArgs& a, i64 panel, i64 col) {
 template <class S, int C>
 void decode_columns(const DecodeArgs& a, i64 col) {
   i64 panel = decode_range<S, panels_at_once<C>(), C>(a, 0, col);
-  if constexpr (panels_at_once<C>() > 2) panel = decode_range<S, 2, C>(a, panel, col);
   decode_range<S, 1, C>(a, panel, col);
 }
 
