@@ -220,8 +220,9 @@ void store_case(Case& c) {
   const bool fits = each <= entries * size;
   const Shape shape{batch * entries, g, size, d};
   const Tensor pages = Tensor::zeros(shape, cache, c.device);
-  const Tensor table =
-                   c.once<Tensor>([&] { return Tensor::from(tables, {batch, entries}, c.device); }),
+  const Tensor table = c.once<Tensor>([&] {
+    return Tensor::from(tables, {batch, entries}, c.device);
+  }),
                at = c.once<Tensor>(
                    [&] { return Tensor::from(positions, {batch * each}, c.device); });
   if (!fits) {

@@ -1,7 +1,7 @@
 // Every row of ops.def, and the gradients of every row that has one, captured into a graph on the
 // GPUs that WICK_TEST_DEVICES names. A capture fails if the op reads a value on the host, waits, or
-// allocates memory outside of the pool. The graph is replayed with other values of the operands, and
-// its results must have the bits of eager calls on the device and, where the numeric class
+// allocates memory outside of the pool. The graph is replayed with other values of the operands,
+// and its results must have the bits of eager calls on the device and, where the numeric class
 // promises them, those of the CPU. The operands are those of the soak cases, of which no row
 // lacks one.
 
@@ -60,8 +60,7 @@ bool is_random(const Row& row) { return row.name == "uniform" || row.name == "no
 bool has_equal_bits(const Row& row) {
   const OpInfo* const info = info_of(row);
   // Functions without a row: the class of the row whose kernels they use.
-  return info != nullptr ? info->numeric_class != NumericClass::bound
-                         : row.name != "conv2d_weight";
+  return info != nullptr ? info->numeric_class != NumericClass::bound : row.name != "conv2d_weight";
 }
 
 /// Runs one case in all ways. Returns false if it has no result, or no gradient.
@@ -155,12 +154,13 @@ TEST_P(CapturedRows, ReadsOfValuesAreErrors) {
       function.call(in[0], in[1]);
       return std::vector<Tensor>{in[0]};
     });
-    EXPECT_THAT(test::error_of([&] { compiled({x, whole}); }),
-                StartsWith(std::string(function.name) +
-                           ": values are read while a function is traced: "));
     EXPECT_THAT(
-        test::error_of([&] { backend(device()).record([&] { function.call(x, whole); }); }),
-        StartsWith("record: a copy to or from the host can't be recorded: "));
+        test::error_of([&] {
+          compiled({x, whole});
+        }),
+        StartsWith(std::string(function.name) + ": values are read while a function is traced: "));
+    EXPECT_THAT(test::error_of([&] { backend(device()).record([&] { function.call(x, whole); }); }),
+                StartsWith("record: a copy to or from the host can't be recorded: "));
     EXPECT_EQ(sum(x).item<float>(), 10) << "the device works afterwards";
   }
   const Compiled random = compile([&](std::span<const Tensor> in) {
@@ -178,7 +178,10 @@ TEST_P(CapturedRows, ForbiddenWorkIsFound) {
             "");
   EXPECT_EQ(forbidden_work(device(), [&] { x.to_vector<float>(); }).substr(0, 24),
             "it copies 4000 bytes to ");
-  EXPECT_EQ(forbidden_work(device(), [&] { Tensor::from<float>({1, 2}, {2}, device()); })
+  EXPECT_EQ(forbidden_work(device(),
+                           [&] {
+                             Tensor::from<float>({1, 2}, {2}, device());
+                           })
                 .substr(0, 23),
             "it copies 8 bytes from ");
   EXPECT_EQ(forbidden_work(device(), [&] { synchronize(device()); }), "it waits 1 times");

@@ -62,7 +62,8 @@ std::string forbidden_work(Device device, const std::function<void()>& work) {
     if (found) text += (text.empty() ? "" : ", ") + what;
   };
   add(did.bytes_to_host > 0, fmt::format("it copies {} bytes to the host", did.bytes_to_host));
-  add(did.bytes_to_device > 0, fmt::format("it copies {} bytes from the host", did.bytes_to_device));
+  add(did.bytes_to_device > 0,
+      fmt::format("it copies {} bytes from the host", did.bytes_to_device));
   add(did.waits > 0, fmt::format("it waits {} times", did.waits));
   add(did.host_allocations > 0, "it allocates memory of the host");
   add(did.allocated_bytes != pool, fmt::format("the driver allocates {} bytes, of which {} are in "
@@ -205,9 +206,8 @@ std::string ReplayedCase::check_captured() {
   std::unique_ptr<DeviceGraph> graph;
   const uint64_t before = gpu::work_counts(device_).on_device();
   try {
-    graph = backend(device_).record([&] {
-      wrong = forbidden_work(device_, [&] { run(Mode::captured, ValueSet::first); });
-    });
+    graph = backend(device_).record(
+        [&] { wrong = forbidden_work(device_, [&] { run(Mode::captured, ValueSet::first); }); });
   } catch (const std::exception& error) {
     got_.clear();
     return fmt::format("it can't be captured: {}", error.what());

@@ -62,9 +62,9 @@ class Wrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Receives the operands and the results of a case. With a stage, a case can run several times: with
-/// the same calls and shapes, because these depend on Case::random alone, and with other values of
-/// the operands.
+/// Receives the operands and the results of a case. With a stage, a case can run several times:
+/// with the same calls and shapes, because these depend on Case::random alone, and with other
+/// values of the operands.
 class Stage {
  public:
   virtual ~Stage() = default;
