@@ -1,9 +1,8 @@
 // Every row of ops.def, and the gradients of every row that has one, captured into a graph on the
 // GPUs that WICK_TEST_DEVICES names. A capture fails if the op reads a value on the host, waits, or
 // allocates memory outside of the pool. The graph is replayed with other values of the operands,
-// and its results must have the bits of eager calls on the device and, where the numeric class
-// promises them, those of the CPU. The operands are those of the soak cases, of which no row
-// lacks one.
+// and its results must have the bits of eager calls on the device and, unless a call is of class
+// bound, those of the CPU. The operands are those of the soak cases, of which no row lacks one.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -56,13 +55,6 @@ bool has_gradient(const Row& row) {
 
 bool is_random(const Row& row) { return row.name == "uniform" || row.name == "normal"; }
 
-/// Whether all devices give the same bits, unless the case is in a form of class bound.
-bool has_equal_bits(const Row& row) {
-  const OpInfo* const info = info_of(row);
-  // Functions without a row: the class of the row whose kernels they use.
-  return info != nullptr ? info->numeric_class != NumericClass::bound : row.name != "conv2d_weight";
-}
-
 /// Runs one case in all ways. Returns false if it has no result, or no gradient.
 bool check(const Row& row, Device device, uint64_t seed, bool gradients) {
   ReplayedCase there(row, device, seed, gradients), here(row, Device::cpu(), seed, gradients);
@@ -71,7 +63,7 @@ bool check(const Row& row, Device device, uint64_t seed, bool gradients) {
     there.run_eagerly(ValueSet::first);
     if (there.elems() == 0 || (gradients && there.gradients() == 0)) return false;
     there.run_eagerly(ValueSet::second);
-    if (has_equal_bits(row) && !there.is_bound()) {
+    if (is_random(row) || there.has_equal_bits()) {
       for (const ValueSet values : {ValueSet::first, ValueSet::second}) {
         here.run_eagerly(values);
         EXPECT_EQ(there.results(values).size(), here.results(values).size()) << where();

@@ -170,6 +170,34 @@ int64_t ReplayedCase::elems() const {
   return static_cast<int64_t>(elems);
 }
 
+graph::Function ReplayedCase::traced_function() {
+  return [this](std::span<const Tensor> arguments) {
+    given_.assign(arguments.begin(), arguments.end());
+    run(Mode::traced, ValueSet::first);
+    given_.clear();
+    leaves_.clear();
+    return std::exchange(got_, {});
+  };
+}
+
+std::vector<Tensor> ReplayedCase::arguments() const {
+  std::vector<Tensor> all = slots_;
+  // A function has one argument at least.
+  if (all.empty()) all.push_back(Tensor::zeros({1}, DType::f32, device_));
+  return all;
+}
+
+bool ReplayedCase::has_equal_bits() {
+  const graph::Trace trace = graph::trace(traced_function(), arguments());
+  for (const graph::Node& node : trace.graph.nodes) {
+    if (info(node.op).numeric_class != NumericClass::bound) continue;
+    for (const graph::Value& output : node.outputs) {
+      if (is_float(output.dtype)) return false;
+    }
+  }
+  return !is_bound_;
+}
+
 void ReplayedCase::upload(ValueSet values) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     const std::vector<std::byte>& bytes = of(values).operands[i];
@@ -231,21 +259,13 @@ std::string ReplayedCase::check_captured() {
 }
 
 std::string ReplayedCase::check_compiled() {
-  const Compiled function = compile([&](std::span<const Tensor> arguments) {
-    given_.assign(arguments.begin(), arguments.end());
-    run(Mode::traced, ValueSet::first);
-    given_.clear();
-    return std::exchange(got_, {});
-  });
+  const Compiled function = compile(traced_function());
   // The second call captures, and the third only replays.
   for (const ValueSet values : {ValueSet::first, ValueSet::second, ValueSet::first}) {
     upload(values);
-    std::vector<Tensor> arguments = slots_;
-    // A function has one argument at least.
-    if (arguments.empty()) arguments.push_back(Tensor::zeros({1}, DType::f32, device_));
     std::string wrong;
     try {
-      wrong = compare(function(arguments), values);
+      wrong = compare(function(arguments()), values);
     } catch (const std::exception& error) {
       wrong = error.what();
     }

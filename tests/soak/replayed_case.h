@@ -11,6 +11,7 @@
 
 #include "tests/soak/soak.h"
 #include "wick/backend/backend.h"
+#include "wick/graph/trace.h"
 
 namespace wick::soak {
 
@@ -51,8 +52,9 @@ class ReplayedCase final : public Stage {
 
   /// The operands and parameters, for messages.
   const std::string& what() const { return what_; }
-  /// Whether the row's class, or the form of this call, permits other bits on the CPU.
-  bool is_bound() const { return is_bound_; }
+  /// Whether all devices promise the same bits: neither a call of the case or of its gradients is
+  /// of class bound, nor the form of a call. The case has run eagerly.
+  bool has_equal_bits();
   /// The number of elements in the results.
   int64_t elems() const;
   /// The number of gradients among the results.
@@ -78,6 +80,9 @@ class ReplayedCase final : public Stage {
   Run& of(ValueSet values) { return runs_[static_cast<size_t>(values)]; }
   const Run& of(ValueSet values) const { return runs_[static_cast<size_t>(values)]; }
   void run(Mode mode, ValueSet values);
+  /// The case as a function of the operands' storages, for traces; and those storages.
+  graph::Function traced_function();
+  std::vector<Tensor> arguments() const;
   void add_result(const Tensor& t);
   void upload(ValueSet values);
   std::string compare(std::span<const Tensor> got, ValueSet values) const;
