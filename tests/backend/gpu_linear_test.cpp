@@ -12,6 +12,7 @@
 #include <random>
 
 #include "tests/backend/linear_quantized_reference.h"
+#include "tests/device_work.h"
 #include "tests/test_devices.h"
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
@@ -68,6 +69,7 @@ std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt1993
 // ---- Devices ----
 
 std::vector<Backend*> devices() {
+  gpu::count_work();  // before the first use of a device
   std::vector<Backend*> all;
   for (const Device& device : test::devices()) all.push_back(&backend(device));
   return all;
@@ -84,6 +86,7 @@ class OnDevice {
   OnDevice& operator=(const OnDevice&) = delete;
   void* data() const { return data_; }
   std::vector<uint8_t> get() const {
+    const test::OwnCopies own(backend_.device());
     std::vector<uint8_t> bytes(bytes_);
     backend_.download(bytes.data(), data_, bytes_);
     return bytes;
@@ -229,12 +232,26 @@ class GpuLinear : public testing::TestWithParam<std::tuple<DType, DType>> {
  protected:
   void SetUp() override {
     if (devices().empty()) GTEST_SKIP() << "WICK_TEST_DEVICES names no device";
+    for (const Backend* backend : devices()) work_.emplace_back(backend->device());
+  }
+  /// Expects kernels of each GPU to have run, and no op to have copied anything to the host.
+  void TearDown() override {
+    uint64_t count = 0;
+    const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    for (const test::DeviceWork& work : work_) {
+      EXPECT_EQ(work.fault(!name.starts_with("NothingAtAll")), "");
+      count += work.count();
+    }
+    RecordProperty("device_work", std::to_string(count));
   }
   DType type() const { return std::get<0>(GetParam()); }
   DType dtype() const { return std::get<1>(GetParam()); }
   int64_t block() const { return info(type()).block_elems; }
   /// The number of activations that share a scale.
   int64_t shared() const { return 32 * reference::sharing_blocks(type()); }
+
+ private:
+  std::vector<test::DeviceWork> work_;
 };
 
 constexpr int64_t kColumns[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 40, 64, 65, 130};

@@ -4,11 +4,14 @@
 // GPUs that WICK_TEST_DEVICES names ("cuda:0,hip:0"). With GPUs, only the CPU's fastest instruction
 // set is included, since other tests cover the rest.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
 
+#include "tests/device_work.h"
 #include "tests/test_devices.h"
 #include "wick/backend/cpu/cpu_backend.h"
 
@@ -46,6 +49,7 @@ inline const std::vector<Machine>& all_machines() {
     }
     const std::vector<std::string> devices = device_names();
     if (devices.empty()) return all;
+    gpu::count_work();  // before the first use of a device
     std::erase_if(all, [](const Machine& m) { return m.backend == nullptr; });
     all.erase(all.begin(), all.end() - 1);
     for (const std::string& name : devices) {
@@ -70,6 +74,26 @@ inline const std::vector<Machine>& machines() {
   return list;
 }
 
+/// Fails the running test at the end of a scope if the machine is a GPU that ran no kernel, or if
+/// an op copied anything to the host. `expected`: whether there is anything to compute. Reports the
+/// number of kernels and copies that the GPU ran as the test's property `device_work`.
+class ExpectDeviceWork {
+ public:
+  ExpectDeviceWork(const Machine& machine, bool expected)
+      : work_(machine.backend->device()), is_cpu_(machine.is_cpu()), expected_(expected) {}
+  ~ExpectDeviceWork() {
+    if (is_cpu_) return;
+    testing::Test::RecordProperty("device_work", std::to_string(work_.count()));
+    EXPECT_EQ(work_.fault(expected_), "");
+  }
+  ExpectDeviceWork(const ExpectDeviceWork&) = delete;
+  ExpectDeviceWork& operator=(const ExpectDeviceWork&) = delete;
+
+ private:
+  DeviceWork work_;
+  bool is_cpu_, expected_;
+};
+
 /// Host bytes copied to a machine's memory. On the CPU, it uses the host's memory directly.
 class OnMachine {
  public:
@@ -89,7 +113,9 @@ class OnMachine {
   /// Copies what the machine wrote back to the host.
   void fetch() {
     backend_.synchronize();
-    if (there_ != nullptr && bytes_ > 0) backend_.download(host_, there_, bytes_);
+    if (there_ == nullptr || bytes_ == 0) return;
+    const OwnCopies own(backend_.device());
+    backend_.download(host_, there_, bytes_);
   }
 
  private:

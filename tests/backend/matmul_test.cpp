@@ -277,6 +277,7 @@ class ProductTest : public testing::Test {
   void TearDown() override { cpu::ThreadPool::global().set_threads(1); }
   void TestBody() override {
     if (machine_.backend == nullptr) GTEST_SKIP() << "absent: " << machine_.missing;
+    const test::ExpectDeviceWork work(machine_, form_ != Form::empty);
     for (const int threads : {1, 2}) {
       if (threads > 1 && !machine_.is_cpu()) continue;
       cpu::ThreadPool::global().set_threads(threads);

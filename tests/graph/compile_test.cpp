@@ -507,6 +507,25 @@ TEST_P(Compile, SortsAndScansCanBeRecorded) {
 
 /// Random graphs: each step reads two earlier values, and all values are returned eventually. A
 /// temporary that is overwritten too early changes a result.
+// Block dtypes as results, also as views of rows, and as arguments of captured graphs.
+TEST_P(Compile, TakesAndReturnsBlocks) {
+  const Compiled pack = compile([](Arguments a) -> Tensors {
+    const Tensor blocks = quantize(a[0], DType::q5_0);
+    return {blocks, blocks.narrow(0, 2, 3), blocks.slice(0, 0, 6, 2)};
+  });
+  const Compiled unpack = compile([](Arguments a) -> Tensors { return {dequantize(a[0])}; });
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const Tensor blocks = quantize(x({6, 64}, seed), DType::q5_0);
+    const Tensors packed = pack({x({6, 64}, seed)});
+    const Tensor all = dequantize(blocks);
+    const Tensor rows[] = {all, all.narrow(0, 2, 3), all.slice(0, 0, 6, 2)};
+    for (size_t i = 0; i < packed.size(); ++i) {
+      expect_same({dequantize(packed[i])}, {rows[i]}, "quantized");
+    }
+    expect_same(unpack({blocks}), {all}, "dequantized");
+  }
+}
+
 TEST_P(Compile, TemporariesDontOverwriteEachOther) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto function = [seed](Arguments a) -> Tensors {

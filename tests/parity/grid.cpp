@@ -57,6 +57,8 @@ struct Group {
   std::vector<testing::TestInfo*> tests;  // one for each of all_targets()
   /// Results of targets whose tests haven't run yet.
   std::map<std::string, std::vector<TestPartResult>> verdicts;
+  /// What each GPU did in the last run: kernels, library calls and copies within its memory.
+  std::map<std::string, uint64_t> device_work;
 
   void run();
 
@@ -69,11 +71,22 @@ std::vector<Catcher::Part> Group::run_on(std::vector<Target> these) {
   current_layout = layout;
   cases_met = 0;
   Catcher catcher;
+  std::vector<std::pair<Target, test::DeviceWork>> work;
+  for (const Target& target : targets()) {
+    if (target.backend->device().kind == DeviceKind::cpu) continue;
+    work.emplace_back(target, test::DeviceWork(target.backend->device()));
+  }
   try {
     body();
     if (cases_met == 0) ADD_FAILURE() << "no case was run";
   } catch (const std::exception& error) {
     ADD_FAILURE() << "the test threw: " << error.what();
+  }
+  for (const auto& [target, did] : work) {
+    const Blame blame(target, layout);
+    const std::string fault = did.fault(layout != "empty");
+    device_work[target.name] = did.count();
+    if (!catcher.failed() && !fault.empty()) ADD_FAILURE() << fault;
   }
   limit_targets({});
   current_layout = {};
@@ -120,6 +133,9 @@ class RowTest : public testing::Test {
     if (group_.verdicts.find(target_.name) == group_.verdicts.end()) group_.run();
     const std::vector<TestPartResult> parts = std::move(group_.verdicts.at(target_.name));
     group_.verdicts.erase(target_.name);
+    if (const auto work = group_.device_work.find(target_.name); work != group_.device_work.end()) {
+      RecordProperty("device_work", std::to_string(work->second));
+    }
     for (const TestPartResult& part : parts) {
       if (part.skipped()) GTEST_SKIP() << part.message();
       if (part.failed()) ADD_FAILURE_AT(part.file_name(), part.line_number()) << part.message();

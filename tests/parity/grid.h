@@ -13,6 +13,10 @@
 
 namespace wick::parity {
 
+// A test fails if its GPU ran no kernel, unless the operands are empty, or if an op copied anything
+// to the host. The property `device_work` of a test in GoogleTest's report is the number of kernels
+// and copies that its GPU ran.
+
 /// Returns the layout name in a test's name: contiguous, transposed, broadcast (some or all strides
 /// are 0), sliced, stepped, scattered; empty for no elements; rank0 and rank8 for these ranks.
 std::string_view layout_of(Place place, const Shape& shape);

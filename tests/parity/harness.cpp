@@ -346,6 +346,7 @@ std::span<const Target> all_targets() {
     std::vector<Target> all = cpu_targets();
     const std::vector<std::string> devices = test::device_names();
     if (devices.empty()) return all;
+    gpu::count_work();  // before the first use of a device
     std::erase_if(all, [](const Target& t) { return t.backend == nullptr; });
     all.erase(all.begin(), all.end() - 1);
     for (const std::string& name : devices) all.push_back(device_target(name));
@@ -399,7 +400,12 @@ bool run_everywhere(std::string_view what, TestTensor& out,
         there.emplace_back(*target.backend, inputs[i]->storage());
         views_there.push_back(there.back().view(views[i]));
       }
+      const test::DeviceWork work(target.backend->device());
       call(*target.backend, out_there.view(out.view()), views_there);
+      if (const std::string fault = work.fault(out.elems() > 0); !fault.empty()) {
+        ADD_FAILURE() << what << ": " << fault;
+        return false;
+      }
       out_there.fetch(out.storage());
     } catch (const std::exception& error) {
       ADD_FAILURE() << what << " on " << target.name << " threw: " << error.what();

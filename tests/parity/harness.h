@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/device_work.h"
 #include "tests/parity/formats.h"
 #include "wick/backend/backend.h"
 
@@ -196,7 +197,9 @@ class OnDevice {
     return host;
   }
   void fetch(std::span<std::byte> host) const {
-    if (data_ != nullptr) backend_.download(host.data(), data_, bytes_);
+    if (data_ == nullptr) return;
+    const test::OwnCopies own(backend_.device());
+    backend_.download(host.data(), data_, bytes_);
   }
 
  private:
@@ -207,7 +210,8 @@ class OnDevice {
 
 /// Runs call(backend, out, inputs) on every target. Expects equal bits from all of them (any NaN
 /// equals any other), and unchanged inputs and surroundings of the output. Leaves the first
-/// target's result in `out`. Returns false if anything failed, after reporting it.
+/// target's result in `out`. Expects a GPU to run kernels for a result with elements, and the call
+/// to copy nothing to the host. Returns false if anything failed, after reporting it.
 using Call =
     std::function<void(Backend& backend, const View& out, std::span<const ConstView> inputs)>;
 bool run_everywhere(std::string_view what, TestTensor& out,

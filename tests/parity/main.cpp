@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <regex>
 #include <string>
 #include <vector>
@@ -33,6 +34,21 @@ std::string with_devices(const std::string& filter) {
   return std::regex_replace(cpus, std::regex("\\.(cuda|hip):([0-9])"), ".$1?$2");
 }
 
+/// Names the hardware of each target in GoogleTest's report, for tools/parity.py.
+class NamesOfDevices final : public testing::Environment {
+ public:
+  void SetUp() override {
+    for (const wick::parity::Target& target : wick::parity::all_targets()) {
+      if (target.backend == nullptr || target.backend->device().kind == wick::DeviceKind::cpu) {
+        continue;
+      }
+      std::string key = "device_" + target.name;
+      std::replace(key.begin(), key.end(), ':', '_');
+      testing::Test::RecordProperty(key, target.backend->description());
+    }
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -51,5 +67,6 @@ int main(int argc, char** argv) {
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) sigaction(signal, &action, nullptr);
 #endif
   wick::parity::register_tests();
+  testing::AddGlobalTestEnvironment(new NamesOfDevices);
   return RUN_ALL_TESTS();
 }

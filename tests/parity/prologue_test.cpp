@@ -103,6 +103,7 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   std::vector<T> get() const {
     std::vector<uint8_t> bytes(bytes_);
+    const test::OwnCopies own(backend_.device());
     backend_.download(bytes.data(), data, bytes_);
     for (size_t i = bytes_ - kCanary; i < bytes_; ++i) EXPECT_EQ(bytes[i], 0xa5) << "written to";
     std::vector<T> result((bytes_ - kCanary) / sizeof(T));

@@ -108,6 +108,7 @@ bool run(Op op, const std::string& what, const Case& c, const TestTensor& x, Tes
         void* memory = b.alloc(bytes);
         const View places{memory, DType::u32, Layout::contiguous(indices.shape())};
         b.sort(o, places, in[0], c.dim, descending);
+        const test::OwnCopies own(b.device());
         b.download(together.data(), memory, bytes);
         b.free(memory, bytes);
       });

@@ -28,6 +28,7 @@ Tensor tensor_of(const TestTensor& t, Device device) {
 }
 
 std::vector<uint64_t> bits_of(const Tensor& t) {
+  const test::OwnCopies own(t.device());
   const Tensor host = t.to(Device::cpu());
   std::vector<uint64_t> bits(static_cast<size_t>(host.elems()));
   const ConstView view = host.view();

@@ -132,10 +132,16 @@ namespace {
 
 /// Returns a weight [n, k] of random blocks and the numbers that it represents.
 Operand block_weight(Case& c, DType dtype, int64_t n, int64_t k) {
-  const Operand values = c.operand(DType::f32, {n, k});
-  const Tensor blocks = quantize(values.x, dtype);
-  c.note(fmt::format("as {}", name(dtype)));
-  return {blocks, read(dequantize(blocks))};
+  return c.once<Operand>([&] {
+    const Operand values = c.operand(DType::f32, {n, k});
+    const Tensor blocks = quantize(values.x, dtype);
+    c.note(fmt::format("as {}", name(dtype)));
+    return Operand{blocks, read(dequantize(blocks))};
+  });
+}
+
+Weight prepared(Case& c, const Operand& w) {
+  return c.once<Weight>([&] { return Weight(w.x); });
 }
 
 /// Expects x times the transpose of a weight. Quantized weights round x to 8 bits per block of 32.
@@ -178,15 +184,17 @@ void linear_case(Case& c) {
     const Sizes s(c, info(of).block_elems);
     const Operand w = block_weight(c, of, s.n, s.k);
     const Operand x = c.one_in(3) ? c.operand(dtype, {1, s.m, s.k}) : c.operand(dtype, {s.m, s.k});
-    return expect_product(c, x, w, linear(x.x, Weight(w.x)), true);
+    return expect_product(c, x, w, linear(x.x, prepared(c, w)), true);
   }
   const Sizes s(c);
   const DType of = c.pick({DType::f32, DType::f16, DType::bf16});
-  const Operand w = c.operand(of, {s.n, s.k}), x = c.operand(dtype, {s.m, s.k});
+  const Operand w = c.once<Operand>([&] { return c.operand(of, {s.n, s.k}); });
+  const Operand x = c.operand(dtype, {s.m, s.k});
+  c.is_bound = true;
   // For bf16 weights, linear may round x to bf16, as documented for many rows.
   const bool narrows = of == DType::bf16 && dtype != DType::bf16;
-  if (!narrows) return expect_product(c, x, w, linear(x.x, Weight(w.x)), false);
-  const Tensor got = linear(x.x, Weight(w.x));
+  if (!narrows) return expect_product(c, x, w, linear(x.x, prepared(c, w)), false);
+  const Tensor got = linear(x.x, prepared(c, w));
   Array y(dtype, {s.m, s.n});
   Bound bound{1.0L, {}};
   for (int64_t i = 0; i < s.m * s.n; ++i) {
@@ -206,7 +214,7 @@ void grouped_linear_case(Case& c) {
   std::vector<Operand> experts;
   for (int64_t e = c.between(1, 4); e > 0; --e) {
     experts.push_back(block_weight(c, of, n, k));
-    weights.emplace_back(experts.back().x);
+    weights.push_back(prepared(c, experts.back()));
   }
   const Operand x = c.operand(DType::f32, {t, k});
   const Operand chosen = c.ids(DType::u32, {t, used}, static_cast<int64_t>(experts.size()));
@@ -228,6 +236,7 @@ void quantize_case(Case& c, Op op) {
   const Tensor blocks = quantize(x.x, of);
   c.note(fmt::format("as {}", name(of)));
   if (blocks.dtype() != of) c.fail("the result is " + blocks.str());
+  c.result(blocks);
   // Each number is within a step of its block: the range divided by the number of levels, with a
   // margin for the scales of K-quants.
   const int64_t bits = of == DType::q8_0 ? 8 : of == DType::q6_k ? 6 : of == DType::q5_0 ? 5 : 4;
@@ -248,7 +257,7 @@ void quantize_case(Case& c, Op op) {
   c.expect(dequantize(blocks, to), y, bound);
   // Selecting rows of blocks by ids gives the same numbers.
   const Operand ids = c.ids(c.id_dtype(), {c.between(1, 5)}, rows);
-  const Array all = read(dequantize(blocks, DType::f32));
+  const Array all = c.elements(dequantize(blocks, DType::f32));
   Array chosen(DType::f32, {ids.a.elems(), k});
   for (int64_t i = 0; i < chosen.elems(); ++i)
     chosen[i] = all[static_cast<int64_t>(ids.a[i / k]) * k + i % k];

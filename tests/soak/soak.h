@@ -5,6 +5,7 @@
 // computes the expected result from the operands' elements, and compares. The reference shares no
 // code with the kernels.
 
+#include <any>
 #include <functional>
 #include <span>
 #include <stdexcept>
@@ -61,6 +62,24 @@ class Wrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Receives the operands and the results of a case. With a stage, a case can run several times:
+/// with the same calls and shapes, because these depend on Case::random alone, and with other
+/// values of the operands.
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  /// Whether the calls compute. If not, they are only recorded, and results have no values.
+  virtual bool computes() const = 0;
+  /// The generator of the operands' values.
+  virtual Random& values() = 0;
+  /// Returns the tensor of an operand whose storage has these bytes.
+  virtual Tensor operand(DType dtype, const Layout& layout,
+                         const std::vector<std::byte>& storage) = 0;
+  virtual void result(const Tensor& got) = 0;
+  /// Returns make() in the first run and its value in later ones. It also restores `random`.
+  virtual std::any once(Random& random, const std::function<std::any()>& make) = 0;
+};
+
 class Case {
  public:
   Case(Device on, uint64_t seed, int64_t elems) : random(seed), device(on), most_elems(elems) {}
@@ -70,6 +89,10 @@ class Case {
   int64_t most_elems;  ///< limit of one operand
   std::string what;    ///< the operands so far, for messages
   int plant = 0;       ///< 1: the next result gets one wrong element, to test the soak
+  Stage* stage = nullptr;
+  /// Whether the CPU and GPUs may give different bits although the row's class promises equal ones:
+  /// calls in a form of class bound.
+  bool is_bound = false;
 
   int64_t below(int64_t n) { return random.below(n); }
   int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
@@ -98,6 +121,21 @@ class Case {
 
   /// Compares a result with its exact values.
   void expect(const Tensor& got, const Array& exact, const Bound& bound = {});
+  /// Names a result that the case compares itself. Returns whether it has values.
+  bool result(const Tensor& got) {
+    if (stage != nullptr) stage->result(got);
+    return stage == nullptr || stage->computes();
+  }
+  /// Returns the elements of a result that is an intermediate value of the case; zeros if the calls
+  /// don't compute.
+  Array elements(const Tensor& x);
+  /// Returns make(). With a stage, later runs of the case get the value of the first one: for
+  /// weights, whose preparation reads values, and for tensors of host data.
+  template <class T>
+  T once(const std::function<T()>& make) {
+    if (stage == nullptr) return make();
+    return std::any_cast<T>(stage->once(random, [&] { return std::any(make()); }));
+  }
   /// Expects a wick::Error that begins with `op:`, immediately or at the next synchronization.
   void expect_error(std::string_view op, const std::function<void()>& call);
   void note(const std::string& text) { what += " " + text; }
@@ -106,6 +144,7 @@ class Case {
   void check_operands() const;
 
  private:
+  Random& values() { return stage != nullptr ? stage->values() : random; }
   struct Placed {
     Layout layout;
     int64_t storage_elems;

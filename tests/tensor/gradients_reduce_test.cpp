@@ -47,6 +47,10 @@ TEST(GradientOf, ProductsOfZeros) {
   const std::vector<double> some{2, 0, 3, 1, 5, 0, -1, 4, 0, 0, 2, 3};
   check.twice("over outer dims", [](Inputs i) { return prod(i[0], kOuter, false); },
               {Tensor::from(some, {2, 3, 2})});
+  // As many dims as a shape may have, of which none has several elements to multiply.
+  const int last[] = {7};
+  check.twice("over a dim of size 1", [&](Inputs i) { return prod(i[0], last, true); },
+              {numbers({2, 1, 3, 1, 1, 1, 1, 1}, 16)});
 }
 TEST(GradientOf, TiesIsShared) {
   const Tensor ties = Tensor::from(std::vector<double>{1, 3, 3}, {3}).requires_grad();

@@ -64,6 +64,26 @@ void require_apart(std::span<const Tensor> arguments, const std::vector<bool>& w
   }
 }
 
+/// Returns a tensor as elements that Op::copy takes: block dtypes as bytes.
+Tensor copyable(const Tensor& x) {
+  if (!is_block(x.dtype())) return x;
+  const Layout& l = x.layout();
+  const int last = l.rank() - 1;
+  Shape shape = l.shape();
+  Layout::Strides strides{};
+  const auto in_bytes = [&](int64_t elems) { return bytes_of(x.dtype(), elems); };
+  for (int d = 0; d < last; ++d) strides[static_cast<size_t>(d)] = in_bytes(l.stride(d));
+  strides[static_cast<size_t>(last)] = 1;
+  return Tensor(x.storage(), DType::u8,
+                Layout(shape.with(last, in_bytes(shape[last])), strides, in_bytes(l.offset())));
+}
+
+/// Returns a dense copy of a tensor of any dtype.
+Tensor copy_of(const Tensor& x) {
+  const Tensor copy = copyable(x).clone();
+  return Tensor(copy.storage(), x.dtype(), Layout::contiguous(x.shape()));
+}
+
 }  // namespace
 
 std::mutex& process_lock() { return ProcessWide<std::mutex>::get(); }
@@ -283,7 +303,7 @@ void Executable::give_frame(std::unique_ptr<Frame> frame) {
 /// example a custom op whose CPU body computes for the GPU.
 bool Executable::capture(std::span<const Tensor> arguments) {
   std::vector<Tensor> inputs;
-  for (const Tensor& x : arguments) inputs.push_back(x.clone());
+  for (const Tensor& x : arguments) inputs.push_back(copy_of(x));
   std::unique_ptr<Frame> frame = take_frame();
   std::vector<Tensor> outputs = frame->bind(inputs);
   try {
@@ -307,11 +327,12 @@ std::vector<Tensor> Executable::replay(std::span<const Tensor> arguments) {
     if (storage.kind == Kind::state) states.push_back(state_of(storage));
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
-    apply_into({Op::copy, {&arguments[i]}}, captured_inputs_[i]);
+    const Tensor from = copyable(arguments[i]);
+    apply_into({Op::copy, {&from}}, copyable(captured_inputs_[i]));
   }
   captured_->replay();
   std::vector<Tensor> results;
-  for (const Tensor& t : captured_outputs_) results.push_back(t.clone());
+  for (const Tensor& t : captured_outputs_) results.push_back(copy_of(t));
   return results;
 }
 

@@ -72,25 +72,23 @@ Tensor product_of_others(const Tensor& x) {
 void prod_rule(const Vjp& v) {
   const Tensor& x = v.x();
   const Shape kept = kept_shape(v);
-  // Moves the reduced dims to the end and flattens them to one.
+  // Moves the reduced dims to the end, and flattens them to one dim and the others to another.
   std::vector<int> order, back(static_cast<size_t>(x.rank()));
-  std::vector<int64_t> rows;
-  int64_t n = 1;
+  int64_t rows = 1, n = 1;
   for (int d = 0; d < x.rank(); ++d) {
     if (kept[d] != x.shape()[d]) continue;
     order.push_back(d);
-    rows.push_back(kept[d]);
+    rows *= kept[d];
   }
   for (int d = 0; d < x.rank(); ++d) {
     if (kept[d] == x.shape()[d]) continue;
     order.push_back(d);
     n *= x.size(d);
   }
-  rows.push_back(n);
   for (size_t i = 0; i < order.size(); ++i)
     back[static_cast<size_t>(order[i])] = static_cast<int>(i);
   const Tensor turned = x.permute(order).to(wide(x.dtype()));
-  const Tensor others = product_of_others(turned.reshape(Shape(rows)));
+  const Tensor others = product_of_others(turned.reshape({rows, n}));
   const Tensor g = v.grad().reshape(kept).to(turned.dtype());
   v.to_x((g * others.reshape(turned.shape()).permute(back)).to(x.dtype()));
 }

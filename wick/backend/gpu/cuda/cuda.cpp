@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "wick/backend/gpu/driver/driver.h"
+#include "wick/backend/gpu/trace/counts.h"
 #include "wick/backend/gpu/trace/trace.h"
 
 namespace wick::gpu {
@@ -216,6 +217,7 @@ class CudaDriver final : public Driver {
     const auto launch = [&] {
       return extra_.launch_extended(&config, function, arguments, nullptr);
     };
+    count_launch();
     if (!tracing()) return launch();
     return trace_launch(DeviceKind::cuda, function, blocks, threads, shared_bytes, stream, launch);
   }

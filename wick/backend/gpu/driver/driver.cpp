@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include "wick/backend/gpu/trace/counts.h"
 #include "wick/backend/gpu/trace/trace.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
@@ -41,7 +42,7 @@ const Found& found(DeviceKind kind) {
 }  // namespace
 
 Driver::Driver(DeviceKind kind, const Api& functions, std::string file)
-    : api(traced(kind, functions)), library(std::move(file)), kind_(kind) {}
+    : api(counted(kind, traced(kind, functions))), library(std::move(file)), kind_(kind) {}
 
 Driver* Driver::of(DeviceKind kind) { return found(kind).driver.get(); }
 
@@ -67,6 +68,7 @@ void Driver::enter(int device) const {
   require_usable(device);
   const int code = set_current(device);
   trace_device({kind_, device});
+  count_device({kind_, device});
   if (code == 0) return;
   check(code, device, "entering it");
 }
@@ -75,6 +77,7 @@ bool Driver::try_enter(int device) const noexcept {
   if (forked()) return false;
   const int code = set_current(device);
   trace_device({kind_, device});
+  count_device({kind_, device});
   return code == 0;
 }
 

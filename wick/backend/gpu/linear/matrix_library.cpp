@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "wick/backend/gpu/trace/counts.h"
 #include "wick/backend/gpu/trace/trace.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
@@ -129,11 +130,15 @@ bool MatrixLibrary::gemm(Device device, const GemmCall& call, void* stream) {
     }
   }
   if (at->second == nullptr) return false;
-  if (!tracing()) return at->second->gemm(call, stream);
-  return trace_work(
-             kind_, stream, "library", name,
-             fmt::format(R"("shape":"{}x{}x{}","batch":{})", call.m, call.n, call.k, call.batch),
-             [&] { return at->second->gemm(call, stream) ? 0 : 1; }) == 0;
+  const auto run = [&] { return at->second->gemm(call, stream) ? 0 : 1; };
+  const int code =
+      tracing() ? trace_work(kind_, stream, "library", name,
+                             fmt::format(R"("shape":"{}x{}x{}","batch":{})", call.m, call.n,
+                                         call.k, call.batch),
+                             run)
+                : run();
+  if (code == 0) count_library_call();
+  return code == 0;
 }
 
 void MatrixLibrary::release(Device device) {
