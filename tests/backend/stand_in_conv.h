@@ -170,6 +170,14 @@ bool convolve(const Problem& p, void* x_data, void* w_data, void* y_data, void* 
   return p.form == Form::input ? put(p.x, x_data, x, stream) : put(p.w, w_data, w, stream);
 }
 
+/// Whether kernels can load 16 bytes at once from the beginning of each operand.
+inline bool are_aligned(const void* a, const void* b, const void* c) {
+  return (reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
+          reinterpret_cast<uintptr_t>(c)) %
+             16 ==
+         0;
+}
+
 /// Writes to both ends of a workspace, as kernels may. Returns false unless it is on the device.
 inline bool use_workspace(void* workspace, size_t bytes, void* stream) {
   const std::string scratch(std::min<size_t>(bytes, 4096), '\x5a');

@@ -126,6 +126,9 @@ int run(void* handle, Form form, const void* alpha, void* a, const void* a_data,
       c_data == nullptr) {
     return complain(kBadParameter, kName, "a pointer is null");
   }
+  if (!are_aligned(a_data, b_data, c_data)) {
+    return complain(kBadParameter, kName, "an operand isn't aligned to 16 bytes");
+  }
   if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0) {
     return complain(kBadParameter, kName, "the stand-in wants alpha = 1 and beta = 0");
   }

@@ -161,6 +161,9 @@ int run(void* handle, Form form, void* a, const void* a_data, void* b, const voi
   if (a_data == nullptr || b_data == nullptr || c_data == nullptr) {
     return complain(kBadParameter, kName, "a pointer is null");
   }
+  if (!are_aligned(a_data, b_data, c_data)) {
+    return complain(kBadParameter, kName, "an operand isn't aligned to 16 bytes");
+  }
   size_t wanted = 0;
   for (const Solution& solution : kSolutions) {
     if (solution.id == id) wanted = solution.workspace_bytes;
