@@ -87,6 +87,7 @@ bool find(void* handle, Form form, void* a, void* b, void* convolution, void* c,
     complain(0, function, "the handle is another device's");
     return false;
   }
+  is_capturing(h->stream);  // the runtime complains if the stream was destroyed
   void* const x = form == Form::input ? c : b;
   void* const w = form == Form::forward ? a : form == Form::input ? b : c;
   void* const y = form == Form::forward ? c : a;
@@ -227,6 +228,7 @@ WICK_STAND_IN int miopenDestroy(void* handle) {
 }
 WICK_STAND_IN int miopenSetStream(void* handle, void* stream) {
   return set_object(handles, handle, kNotInitialized, "SetStream", [&](Handle& h) {
+    is_capturing(h.stream);
     h.stream = stream;
     return stream != nullptr;
   });

@@ -129,11 +129,9 @@ class Cudnn final : public ConvolutionLibrary {
       return plan;
     }
 
-    int run(const Plan& plan, const ConvCall& call, void* workspace, void* stream) override {
-      if (stream != stream_) {
-        if (const int status = api_.set_stream(handle_, stream)) return status;
-        stream_ = stream;
-      }
+    int set_stream(void* stream) override { return api_.set_stream(handle_, stream); }
+
+    int run(const Plan& plan, const ConvCall& call, void* workspace) override {
       const auto& d = static_cast<const Descriptors&>(plan);
       const Operands<void*> of(call.form, d.x, d.w, d.y),
           data(call.form, call.x.data, call.w.data, call.y.data);
@@ -206,17 +204,19 @@ class Cudnn final : public ConvolutionLibrary {
 
     const Functions& api_;
     void* const handle_;
-    void* stream_ = nullptr;
   };
 
-  std::unique_ptr<OnDevice> prepare(const Gpu&, std::string& reason) override {
+  std::unique_ptr<OnDevice> prepare(const Gpu& gpu, std::string& reason) override {
     void* handle = nullptr;
-    if (const int status = api_.create(&handle); status != 0) {
-      const char* words = api_.status_text(status);
-      reason = words == nullptr ? fmt::format("status {}", status) : words;
-      return nullptr;
+    int status = api_.create(&handle);
+    if (status == 0) {
+      auto made = std::make_unique<Handle>(api_, handle);
+      status = made->set_stream(gpu.main_stream());
+      if (status == 0) return made;
     }
-    return std::make_unique<Handle>(api_, handle);
+    const char* words = api_.status_text(status);
+    reason = words == nullptr ? fmt::format("status {}", status) : words;
+    return nullptr;
   }
 
   const Functions api_;

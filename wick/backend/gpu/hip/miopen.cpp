@@ -115,8 +115,7 @@ class Miopen final : public ConvolutionLibrary {
 
   class Handle final : public OnDevice {
    public:
-    Handle(const Functions& functions, void* handle, void* stream)
-        : api_(functions), handle_(handle), stream_(stream) {}
+    Handle(const Functions& functions, void* handle) : api_(functions), handle_(handle) {}
     ~Handle() override { api_.destroy(handle_); }
 
     std::unique_ptr<Plan> make_plan(const ConvCall& call) override {
@@ -125,11 +124,9 @@ class Miopen final : public ConvolutionLibrary {
       return plan;
     }
 
-    int run(const Plan& plan, const ConvCall& call, void* workspace, void* stream) override {
-      if (stream != stream_) {
-        if (const int status = api_.set_stream(handle_, stream)) return status;
-        stream_ = stream;
-      }
+    int set_stream(void* stream) override { return api_.set_stream(handle_, stream); }
+
+    int run(const Plan& plan, const ConvCall& call, void* workspace) override {
       const auto& d = static_cast<const Descriptors&>(plan);
       const Operands of(call.form, d.x, d.w, d.y),
           data(call.form, call.x.data, call.w.data, call.y.data);
@@ -199,7 +196,6 @@ class Miopen final : public ConvolutionLibrary {
 
     const Functions& api_;
     void* const handle_;
-    void* stream_;
   };
 
   std::unique_ptr<OnDevice> prepare(const Gpu& gpu, std::string& reason) override {
@@ -210,13 +206,12 @@ class Miopen final : public ConvolutionLibrary {
       return nullptr;
     }
     void* handle = nullptr;
-    void* const stream = gpu.main_stream();
-    if (const int status = api_.create(&handle, stream); status != 0) {
+    if (const int status = api_.create(&handle, gpu.main_stream()); status != 0) {
       const char* words = api_.status_text(status);
       reason = words == nullptr ? fmt::format("status {}", status) : words;
       return nullptr;
     }
-    return std::make_unique<Handle>(api_, handle, stream);
+    return std::make_unique<Handle>(api_, handle);
   }
 
   const Functions api_;

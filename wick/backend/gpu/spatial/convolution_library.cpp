@@ -155,8 +155,18 @@ bool ConvolutionLibrary::convolve(Gpu& gpu, const ConvCall& call) {
   gpu.enter();
   const Scratch workspace(gpu, std::max<size_t>(plan->workspace_bytes, 1));
   const auto run = [&] {
-    return state.library->run(*plan, call, plan->workspace_bytes == 0 ? nullptr : workspace.data(),
-                              gpu.stream());
+    OnDevice& on_device = *state.library;
+    if (gpu.captures()) {
+      if (const int status = on_device.set_stream(gpu.stream())) return status;
+    }
+    int status =
+        on_device.run(*plan, call, plan->workspace_bytes == 0 ? nullptr : workspace.data());
+    // The stream of a capture is destroyed at its end.
+    if (gpu.captures()) {
+      const int restored = on_device.set_stream(gpu.main_stream());
+      if (status == 0) status = restored;
+    }
+    return status;
   };
   int status = 0;
   if (tracing()) {

@@ -104,16 +104,18 @@ class ConvolutionLibrary {
     /// Chooses an algorithm whose errors are within the class of convolutions, and which gives the
     /// same bits each time. Null if there is none.
     virtual std::unique_ptr<Plan> make_plan(const ConvCall& call) = 0;
-    /// Launches a convolution. Returns the library's status; 0 is success.
-    virtual int run(const Plan& plan, const ConvCall& call, void* workspace, void* stream) = 0;
+    /// Sets the stream of launches. Returns the library's status; 0 is success.
+    virtual int set_stream(void* stream) = 0;
+    /// Launches a convolution. Returns the library's status.
+    virtual int run(const Plan& plan, const ConvCall& call, void* workspace) = 0;
     /// The library's text for a status.
     virtual std::string text(int status) const = 0;
   };
   Driver& driver() const { return *Driver::of(kind_); }
 
  private:
-  /// Prepares a device, which is the calling thread's current one. Null, with a reason, if the
-  /// library can't be used on it.
+  /// Prepares a device, which is the calling thread's current one, for launches on its main stream.
+  /// Null, with a reason, if the library can't be used on it.
   virtual std::unique_ptr<OnDevice> prepare(const Gpu& gpu, std::string& reason) = 0;
 
   struct State {
