@@ -49,8 +49,8 @@ class Drivers(Cli):
                      WICK_CUDA_LIBRARY="libc.so.6")
 
     def test_unknown_words_in_the_environment(self):
-        for variable in ["WICK_GPU_IMAGES", "WICK_GPU_LIBRARIES", "WICK_GPU_GEMM", "WICK_GPU_LINEAR",
-                         "WICK_REPRODUCIBLE", "WICK_KERNEL_CACHE_MIB"]:
+        for variable in ["WICK_GPU_IMAGES", "WICK_GPU_LIBRARIES", "WICK_GPU_CONV", "WICK_GPU_GEMM",
+                         "WICK_GPU_LINEAR", "WICK_REPRODUCIBLE", "WICK_KERNEL_CACHE_MIB"]:
             self.fails("generate", "-m", "/none.gguf", "-p", "the", "--device", "cuda:0",
                        says=f"{variable}: ", env=self.stand_in(**{variable: "perhaps"}))
 
@@ -126,7 +126,8 @@ class Emulated(Cli):
 
     def test_libraries_that_are_not_there(self):
         """The command warns about each missing library in the environment, also if a device is given by name."""
-        for variable in ["WICK_HIPRTC_LIBRARY", "WICK_HIPBLASLT_LIBRARY", "WICK_ROCBLAS_LIBRARY"]:
+        for variable in ["WICK_HIPRTC_LIBRARY", "WICK_HIPBLASLT_LIBRARY", "WICK_ROCBLAS_LIBRARY",
+                         "WICK_MIOPEN_LIBRARY"]:
             for value in ["/none/lib.so", "/none"]:
                 report = self.json(*self.args(2), env={**self.env, variable: value}, timeout=300,
                                    warns=[f"{variable}: not used: ", "--ctx: "])

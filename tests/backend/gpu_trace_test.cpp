@@ -13,6 +13,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "tests/backend/conv_case.h"
 #include "tests/backend/gpu_launch.h"
 #include "tests/expect_error.h"
 #include "wick/backend/gpu/driver/gpu.h"
@@ -215,6 +216,30 @@ TEST_F(GpuTrace, OnlyNvidiaProductsOfLibraries) {
   EXPECT_EQ(found.back()["args"]["shape"], "4x4x4");
   gpu.pool.give(data);
   library.release(device_);
+}
+
+TEST_F(GpuTrace, ConvolutionsOfLibraries) {
+  ConvolutionLibrary* const library = ConvolutionLibrary::of(device_.kind);
+  ASSERT_NE(library, nullptr);
+  Gpu gpu(device_);
+  gpu.enter();
+  std::mt19937 random(1);
+  const ConvCase c = {{1, 2, 4, 4}, {3, 2, 3, 3}, {}};
+  constexpr std::array kFirst = {ConvPlace::first, ConvPlace::first, ConvPlace::first};
+  ConvOperands operands(gpu, DType::f32, c, ConvForm::weight, kFirst, random);
+  EXPECT_TRUE(library->convolve(gpu, operands.call(c, ConvForm::weight, DType::f32, false)));
+  operands.check(c, ConvForm::weight, DType::f32);
+  int found = 0;
+  for (const json& span : spans(events())) {
+    if (span["name"] != library->name) continue;
+    ++found;
+    EXPECT_EQ(span["cat"], "library");
+    EXPECT_EQ(span["args"]["form"], "weight");
+    EXPECT_EQ(span["args"]["x"], "[1,2,4,4]");
+    EXPECT_EQ(span["args"]["w"], "[3,2,3,3]");
+  }
+  EXPECT_EQ(found, 1);
+  library->release(device_);
 }
 
 /// Runs this program again for the case GpuTraceEnd, with its own trace file.

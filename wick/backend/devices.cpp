@@ -14,6 +14,7 @@
 #include "wick/backend/gpu/compile/images.h"
 #include "wick/backend/gpu/driver/driver.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
+#include "wick/backend/gpu/spatial/convolution_library.h"
 #include "wick/base/environment.h"
 
 namespace wick {
@@ -35,9 +36,9 @@ std::string library_variable(const LibraryDescription& library) {
 
 /// Whether the environment names a library other than the driver.
 bool names_libraries() {
-  constexpr const char* kVariables[] = {"WICK_NVRTC_LIBRARY", "WICK_CUBLASLT_LIBRARY",
-                                        "WICK_HIPRTC_LIBRARY", "WICK_HIPBLASLT_LIBRARY",
-                                        "WICK_ROCBLAS_LIBRARY"};
+  constexpr const char* kVariables[] = {
+      "WICK_NVRTC_LIBRARY",  "WICK_CUBLASLT_LIBRARY",  "WICK_CUDNN_LIBRARY",  "WICK_HIPRTC_LIBRARY",
+      "WICK_MIOPEN_LIBRARY", "WICK_HIPBLASLT_LIBRARY", "WICK_ROCBLAS_LIBRARY"};
   return std::any_of(std::begin(kVariables), std::end(kVariables),
                      [](const char* variable) { return !environment(variable).empty(); });
 }
@@ -50,8 +51,9 @@ std::vector<GpuDescription> gpus() {
     const gpu::Driver* driver = gpu::Driver::of(kind);
     for (int i = 0; driver != nullptr && i < driver->device_count(); ++i) {
       const gpu::GpuInfo info = driver->info(i);
-      GpuDescription description{Device{kind, i}, info.name, info.architecture, "", "", info.bytes,
-                                 info.integrated, info.wave, info.multiprocessors};
+      GpuDescription description{
+          Device{kind, i}, info.name, info.architecture,   "", "", info.bytes,
+          info.integrated, info.wave, info.multiprocessors};
       if (!gpu::images_allowed() || !gpu::has_images(info.architecture, description.kernels)) {
         description.kernels.clear();
         if (const auto* compiler = gpu::Compiler::of(kind)) description.compiler = compiler->name;
@@ -89,7 +91,8 @@ std::vector<DriverDescription> gpu_drivers() {
 
 std::vector<LibraryDescription> gpu_libraries() {
   constexpr const char *kCompiles = "kernels of custom ops, and those that this binary lacks",
-                       *kMultiplies = "products of float matrices";
+                       *kMultiplies = "products of float matrices",
+                       *kConvolves = "convolutions, where it was measured to be faster";
   std::vector<LibraryDescription> all;
   for (const DeviceKind kind : kGpuKinds) {
     if (gpu::Driver::of(kind) == nullptr) continue;
@@ -107,6 +110,13 @@ std::vector<LibraryDescription> gpu_libraries() {
     }
     for (const auto& missing : gpu::MatrixLibrary::missing(kind)) {
       all.push_back({kind, missing.name, kMultiplies, false, "", "", missing.reason});
+    }
+    if (const auto* library = gpu::ConvolutionLibrary::of(kind)) {
+      all.push_back(
+          {kind, library->name, kConvolves, true, library->library, library->version(), ""});
+    } else {
+      const auto missing = gpu::ConvolutionLibrary::missing(kind);
+      all.push_back({kind, missing.name, kConvolves, false, "", "", missing.reason});
     }
   }
   return all;

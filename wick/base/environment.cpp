@@ -25,6 +25,7 @@ using Kind = EnvironmentKind;
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
 constexpr std::array<std::string_view, 2> kBit = {"0", "1"};
 constexpr std::array<std::string_view, 3> kLibraryUse = {"off", "auto", "only"};
+constexpr std::array<std::string_view, 3> kConvUse = {"own", "auto", "library"};
 constexpr std::array<std::string_view, 3> kMainLoop = {"plain", "mma", "wgmma"};
 constexpr std::array<std::string_view, 5> kLinear = {"dot", "few", "many", "int8", "f16"};
 
@@ -32,7 +33,9 @@ constexpr std::array kVariables = {
     EnvironmentVariable{"WICK_CPU_ISA", Kind::instruction_set, {}},
     EnvironmentVariable{"WICK_CUBLASLT_LIBRARY", Kind::library, {}},
     EnvironmentVariable{"WICK_CUDA_LIBRARY", Kind::library, {}},
+    EnvironmentVariable{"WICK_CUDNN_LIBRARY", Kind::library, {}},
     EnvironmentVariable{"WICK_GPU_ATTENTION", Kind::choice, kMainLoop},
+    EnvironmentVariable{"WICK_GPU_CONV", Kind::choice, kConvUse},
     EnvironmentVariable{"WICK_GPU_GEMM", Kind::choice, kMainLoop},
     EnvironmentVariable{"WICK_GPU_IMAGES", Kind::choice, kOnOff},
     EnvironmentVariable{"WICK_GPU_LIBRARIES", Kind::choice, kLibraryUse},
@@ -43,6 +46,7 @@ constexpr std::array kVariables = {
     EnvironmentVariable{"WICK_HIP_LIBRARY", Kind::library, {}},
     EnvironmentVariable{"WICK_KERNEL_CACHE", Kind::folder, {}},
     EnvironmentVariable{"WICK_KERNEL_CACHE_MIB", Kind::mebibytes, {}},
+    EnvironmentVariable{"WICK_MIOPEN_LIBRARY", Kind::library, {}},
     EnvironmentVariable{"WICK_NVRTC_LIBRARY", Kind::library, {}},
     EnvironmentVariable{"WICK_REPRODUCIBLE", Kind::choice, kBit},
     EnvironmentVariable{"WICK_ROCBLAS_LIBRARY", Kind::library, {}},

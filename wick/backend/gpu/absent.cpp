@@ -7,6 +7,7 @@
 #include "wick/backend/gpu/driver/driver.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
+#include "wick/backend/gpu/spatial/convolution_library.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -41,6 +42,9 @@ const std::vector<MatrixLibrary::Missing>& MatrixLibrary::missing(DeviceKind) {
   static const std::vector<Missing> none;
   return none;
 }
+
+ConvolutionLibrary* ConvolutionLibrary::of(DeviceKind) { return nullptr; }
+ConvolutionLibrary::Missing ConvolutionLibrary::missing(DeviceKind) { return {}; }
 
 bool images_allowed() { return false; }
 bool has_images(std::string_view, std::string&) { return false; }

@@ -12,6 +12,7 @@
 #include "wick/backend/gpu/linear/gemm.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/spatial/convolution_library.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -22,6 +23,7 @@ namespace {
 void check_environment() {
   images_allowed();
   library_use();
+  conv_library_use();
   forced_main_loop();
   forced_gemm_path();
   ordered_attention();

@@ -13,6 +13,7 @@
 #include "wick/backend/gpu/spatial/conv_gemm.h"
 #include "wick/backend/gpu/spatial/conv_pack.h"
 #include "wick/backend/gpu/spatial/conv_planes.h"
+#include "wick/backend/gpu/spatial/library_conv.h"
 
 namespace wick::gpu {
 namespace {
@@ -325,40 +326,37 @@ bool multiply_pointwise(Gpu& gpu, const ConvJob& job, const ConvParams& params) 
   return true;
 }
 
-}  // namespace
-
-void GpuBackend::conv2d(const View& out, const ConstView& x, const ConstView& w,
-                        const ConvParams& params) {
+void multiply_forward(GpuBackend& backend, const View& out, const ConstView& x, const ConstView& w,
+                      const ConvParams& params) {
   const Shape& shape = out.layout.shape();
-  if (shape.elems() == 0 || convolve_planes(gpu_, out, x, w, params)) return;
+  if (convolve_planes(backend.gpu(), out, x, w, params)) return;
   for_each_part(shape, most_pixels(shape[1] / params.groups), [&](const Part& part) {
     ConvParams here = params;
     for (size_t i = 0; i < 2; ++i) here.padding[i] -= part.first[1 + i] * params.stride[i];
     const ConvJob job = forward_job({out.data, out.dtype, part.of(out.layout)},
                                     {x.data, x.dtype, part.batch_of(x.layout)}, w, here);
-    if (!multiply_pointwise(gpu_, job, here)) multiply_conv(*this, job);
+    if (!multiply_pointwise(backend.gpu(), job, here)) multiply_conv(backend, job);
   });
 }
 
-void GpuBackend::conv2d_input(const View& grad_x, const ConstView& grad_out, const ConstView& w,
-                              const ConvParams& params) {
+void multiply_for_input(GpuBackend& backend, const View& grad_x, const ConstView& grad_out,
+                        const ConstView& w, const ConvParams& params) {
   const Shape& shape = grad_x.layout.shape();
-  if (shape.elems() == 0) return;
   for_each_part(shape, most_pixels(shape[1] / params.groups), [&](const Part& part) {
     ConvParams here = params;
     for (size_t i = 0; i < 2; ++i) here.padding[i] += part.first[1 + i];
     const ConvJob job =
         input_job({grad_x.data, grad_x.dtype, part.of(grad_x.layout)},
                   {grad_out.data, grad_out.dtype, part.batch_of(grad_out.layout)}, w, here);
-    if (!multiply_pointwise(gpu_, job, here)) multiply_conv(*this, job);
+    if (!multiply_pointwise(backend.gpu(), job, here)) multiply_conv(backend, job);
   });
 }
 
-void GpuBackend::conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
-                               const ConvParams& params) {
+void multiply_for_weight(GpuBackend& backend, const View& grad_w, const ConstView& x,
+                         const ConstView& grad_out, const ConvParams& params) {
+  Gpu& gpu = backend.gpu();
   const Shape& shape = grad_w.layout.shape();
   const int64_t elems = shape.elems();
-  if (elems == 0) return;
   // Terms are counted below 2^31.
   constexpr int64_t kMostTerms = int64_t{1} << 30;
   std::vector<std::pair<ConvJob, ConvSlabs>> jobs;
@@ -371,19 +369,51 @@ void GpuBackend::conv2d_weight(const View& grad_w, const ConstView& x, const Con
     jobs.emplace_back(job, slabs_of(job));
     slabs += jobs.back().second.count;
   });
-  if (slabs == 0) return fill(grad_w, Scalar(0));
-  if (slabs == 1) return multiply_weight(gpu_, jobs[0].first);
+  if (slabs == 0) return backend.fill(grad_w, Scalar(0));
+  if (slabs == 1) return multiply_weight(gpu, jobs[0].first);
   const DType dtype = sum_dtype(grad_w.dtype);
-  const Scratch sums(gpu_, static_cast<size_t>(slabs * elems * info(dtype).block_bytes));
+  const Scratch sums(gpu, static_cast<size_t>(slabs * elems * info(dtype).block_bytes));
   int64_t done = 0;
   for (auto& [job, parts] : jobs) {
     job.gemm.slabs = static_cast<uint32_t>(parts.count);
     job.gemm.slab_terms = static_cast<uint32_t>(parts.terms);
     store_sums(job, advance(sums.data(), dtype, done * elems), shape, true);
-    multiply_weight(gpu_, job);
+    multiply_weight(gpu, job);
     done += parts.count;
   }
-  combine(gpu_, grad_w, sums.data(), slabs);
+  combine(gpu, grad_w, sums.data(), slabs);
+}
+
+/// Runs a convolution by the vendor's library, or else by `own`.
+template <class Own>
+void convolve(GpuBackend& backend, ConvForm form, const View& result, const ConstView& first,
+              const ConstView& second, const ConvParams& params, const Own& own) {
+  if (result.layout.elems() == 0) return;
+  if (may_use_conv_library(backend.gpu(), result.dtype) &&
+      convolve_by_library(backend, form, result, first, second, params, own)) {
+    return;
+  }
+  own();
+}
+
+}  // namespace
+
+void GpuBackend::conv2d(const View& out, const ConstView& x, const ConstView& w,
+                        const ConvParams& params) {
+  convolve(*this, ConvForm::forward, out, x, w, params,
+           [&] { multiply_forward(*this, out, x, w, params); });
+}
+
+void GpuBackend::conv2d_input(const View& grad_x, const ConstView& grad_out, const ConstView& w,
+                              const ConvParams& params) {
+  convolve(*this, ConvForm::input, grad_x, grad_out, w, params,
+           [&] { multiply_for_input(*this, grad_x, grad_out, w, params); });
+}
+
+void GpuBackend::conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
+                               const ConvParams& params) {
+  convolve(*this, ConvForm::weight, grad_w, x, grad_out, params,
+           [&] { multiply_for_weight(*this, grad_w, x, grad_out, params); });
 }
 
 }  // namespace wick::gpu

@@ -1,0 +1,44 @@
+#pragma once
+
+// Which implementation of a convolution was measured to be the fastest, by shape: in memory, and on
+// disk beside the compiled kernels.
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "wick/backend/gpu/compile/kernel_cache.h"
+#include "wick/backend/gpu/spatial/convolution_library.h"
+
+namespace wick::gpu {
+
+/// wick's kernels, or the library on operands in one of two formats.
+enum class ConvChoice : uint8_t { own, channels_first, channels_last };
+
+class ConvChoices {
+ public:
+  /// A shape in the first format, and a number that says which operands are copied in either.
+  using Key = std::pair<ConvKey, int64_t>;
+
+  /// context: everything else that times depend on, such as the device and the library's version.
+  ConvChoices(std::string context, const KernelCache& cache)
+      : context_(std::move(context)), cache_(cache) {}
+
+  /// The choice in memory, otherwise the one on disk; nothing if there is none. A damaged file
+  /// counts as none.
+  std::optional<ConvChoice> find(const Key& key);
+  /// Records a choice in memory and, with `on_disk`, in a file, if possible.
+  void store(const Key& key, ConvChoice choice, bool on_disk);
+
+ private:
+  std::string file_key(const Key& key) const;
+
+  const std::string context_;
+  const KernelCache& cache_;
+  std::mutex mutex_;
+  std::map<Key, std::optional<ConvChoice>> known_;  ///< nothing: there is no file either
+};
+
+}  // namespace wick::gpu
