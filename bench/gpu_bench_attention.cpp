@@ -216,34 +216,46 @@ class Bench {
   }
 
   /// Measures attention of `tokens` queries to as many keys, [1, heads, tokens, size] of a 16-bit
-  /// dtype. The last queries are compared with the CPU's, within rounding.
-  void dense(DType dtype, int64_t tokens, int64_t h, int64_t g, int64_t size, bool causal) {
+  /// dtype. masked: with a mask [tokens, tokens] of this dtype, which broadcasts. The last queries
+  /// are compared with the CPU's, within rounding.
+  void dense(DType dtype, int64_t tokens, int64_t h, int64_t g, int64_t size, bool causal,
+             bool masked = false) {
     constexpr int64_t kChecked = 16;
-    const auto make = [&](int64_t heads, uint32_t seed) {
-      auto v = halves(heads * tokens * size, seed);
+    const auto make = [&](int64_t elems, uint32_t seed) {
+      auto v = halves(elems, seed);
       for (uint16_t& x : v) {
         const float f = math::to_f32(math::f16{x});
         if (dtype == DType::bf16) x = math::from_f32<math::bf16>(f).bits;
       }
       return v;
     };
-    const auto q = make(h, 1), k = make(g, 2), v = make(g, 3);
+    const auto q = make(h * tokens * size, 1), k = make(g * tokens * size, 2),
+               v = make(g * tokens * size, 3), added = make(masked ? tokens * tokens : 1, 4);
     const auto run = [&](Backend& b, const There<uint16_t>& out, const There<uint16_t>& queries,
                          const There<uint16_t>& keys, const There<uint16_t>& values,
-                         int64_t count) {
+                         const There<uint16_t>& mask, int64_t count) {
+      AttentionBias bias;
+      if (masked) {
+        bias.mask = mask.view(dtype, {1, 1, tokens, tokens});
+        bias.mask.layout =
+            bias.mask.layout.narrow(2, tokens - count, count).broadcast_to({1, h, count, tokens});
+      }
       View y = out.view(dtype, {1, h, tokens, size});
       ConstView x = queries.view(dtype, {1, h, tokens, size});
       y.layout = y.layout.narrow(2, tokens - count, count);
       x.layout = x.layout.narrow(2, tokens - count, count);
       b.attention(y, x, keys.view(dtype, {1, g, tokens, size}),
                   values.view(dtype, {1, g, tokens, size}),
-                  {.scale = 1 / std::sqrt(static_cast<float>(size)), .causal = causal}, {});
+                  {.scale = 1 / std::sqrt(static_cast<float>(size)), .causal = causal}, bias);
     };
     const std::vector<uint16_t> nothing(q.size());
-    const There<uint16_t> out(gpu_, nothing), queries(gpu_, q), keys(gpu_, k), values(gpu_, v);
-    const double time = seconds(4, [&](int64_t) { run(gpu_, out, queries, keys, values, tokens); });
-    const There<uint16_t> cpu_out(cpu_, nothing), cpu_q(cpu_, q), cpu_k(cpu_, k), cpu_v(cpu_, v);
-    run(cpu_, cpu_out, cpu_q, cpu_k, cpu_v, kChecked);
+    const There<uint16_t> out(gpu_, nothing), queries(gpu_, q), keys(gpu_, k), values(gpu_, v),
+        mask(gpu_, added);
+    const double time =
+        seconds(4, [&](int64_t) { run(gpu_, out, queries, keys, values, mask, tokens); });
+    const There<uint16_t> cpu_out(cpu_, nothing), cpu_q(cpu_, q), cpu_k(cpu_, k), cpu_v(cpu_, v),
+        cpu_mask(cpu_, added);
+    run(cpu_, cpu_out, cpu_q, cpu_k, cpu_v, cpu_mask, kChecked);
     const auto as_floats = [&](const std::vector<uint16_t>& bits) {
       std::vector<float> all;
       for (int64_t head = 0; head < h; ++head) {
@@ -259,13 +271,13 @@ class Bench {
         static_cast<double>(tokens) * static_cast<double>(tokens) * (causal ? 0.5 : 1.0);
     const double flops = 4.0 * pairs * static_cast<double>(h * size);
     report(fmt::format("\"op\": \"attention\", \"dtype\": \"{}\", \"tokens\": {}, \"heads\": {}, "
-                       "\"key_heads\": {}, \"size\": {}, \"causal\": {}",
-                       name(dtype), tokens, h, g, size, causal),
+                       "\"key_heads\": {}, \"size\": {}, \"causal\": {}, \"mask\": {}",
+                       name(dtype), tokens, h, g, size, causal, masked),
            time,
            fmt::format("\"largest_difference\": {:.2g}, \"tflop_s\": {:.1f}",
                        largest_difference(as_floats(out.get()), as_floats(cpu_out.get())),
                        small_ ? 0.0 : flops / time / 1e12),
-           2.0 * static_cast<double>(2 * (h + g) * tokens * size));
+           2.0 * static_cast<double>(2 * (h + g) * tokens * size + (masked ? tokens * tokens : 0)));
   }
 
   /// Quantizes a row of activations to int8, which takes the minimum time of a kernel in a
@@ -395,6 +407,10 @@ void dense(Bench& bench) {
       bench.dense(dtype, 4096, 32, 8, 128, causal);
     }
   }
+  for (const int64_t tokens : {1024, 4096}) {
+    bench.dense(DType::bf16, tokens, 16, 16, 64, false, true);
+    bench.dense(DType::bf16, tokens, 16, 16, 64, false);
+  }
   for (const int64_t tokens : {512, 2048, 16384})
     bench.dense(DType::bf16, tokens, 32, 8, 128, true);
 }
@@ -417,6 +433,7 @@ void run(Device device, std::string_view what) {
     bench.step(20, 30, 8, 2, 64, 512);
     bench.sequences(5, 300, 8, 2, 64);
     bench.dense(DType::bf16, 140, 4, 2, 64, true);
+    bench.dense(DType::bf16, 140, 4, 2, 64, true, true);
     bench.sample(5000, "top_k 40", {});
     bench.sample(5000, "greedy", {.temperature = 0});
     return;

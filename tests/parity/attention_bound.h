@@ -13,11 +13,17 @@
 
 namespace wick::parity {
 
-/// One batch of queries.
 struct AttentionCase {
   int64_t h, g, m, n, d, e;
   AttentionParams params;
-  bool key_major = true;  ///< k is stored as [g, d, n], as in a cache
+  bool key_major = true;  ///< k is stored as [b, g, d, n], as in a cache
+  int64_t b = 1;
+};
+
+/// Terms that are added to the scores.
+struct AttentionTerms {
+  std::vector<double> mask;    ///< [b, h, m, n] or empty; -inf hides a key
+  std::vector<double> slopes;  ///< [h] or empty
 };
 
 /// Returns the distance between a dtype's numbers at x. For denormals this is the distance at the
@@ -33,10 +39,13 @@ inline double ulp_of(DType dtype, double x) {
 struct AttentionBound {
   std::vector<double> exact, tolerance;
   AttentionBound(const AttentionCase& c, DType dtype, const std::vector<double>& q,
-                 const std::vector<double>& k, const std::vector<double>& v) {
-    for (int64_t row = 0; row < c.h * c.m; ++row) {
-      const int64_t own = row % c.m + c.n - c.m, g = row / c.m / (c.h / c.g);
-      std::vector<double> scores;
+                 const std::vector<double>& k, const std::vector<double>& v,
+                 const AttentionTerms& terms = {}) {
+    for (int64_t row = 0; row < c.b * c.h * c.m; ++row) {
+      const int64_t own = row % c.m + c.n - c.m, head = row / c.m % c.h;
+      const int64_t g = row / c.m / c.h * c.g + head / (c.h / c.g);
+      // added: |slope · distance| + |mask|, whose additions round.
+      std::vector<double> scores, added;
       std::vector<int64_t> keys;
       double off = 0, top = -INFINITY;
       for (int64_t j = 0; j < c.n; ++j) {
@@ -51,21 +60,39 @@ struct AttentionBound {
         const double scale = double{c.params.scale}, cap = double{c.params.soft_cap};
         s *= scale;
         if (cap > 0) s = cap * std::tanh(s / cap);
-        scores.push_back(s), keys.push_back(j);
+        double magnitude = 0;
+        if (!terms.slopes.empty()) {
+          const double term =
+              terms.slopes[static_cast<size_t>(head)] * static_cast<double>(j - own);
+          s += term, magnitude += std::abs(term);
+        }
+        if (!terms.mask.empty()) {
+          const double term = terms.mask[static_cast<size_t>(row * c.n + j)];
+          if (term == -INFINITY) continue;
+          s += term, magnitude += std::abs(term);
+        }
+        scores.push_back(s), keys.push_back(j), added.push_back(magnitude);
         top = std::max(top, s);
         off = std::max(off, 4 * std::sqrt(static_cast<double>(c.d)) * 0x1p-24 * scale * all);
       }
       const double share = 2 * off + 4 * std::sqrt(static_cast<double>(keys.size())) * 0x1p-24;
+      std::vector<double> weights;
+      double l = 0, mean = 0;  // mean: of `added`
+      for (size_t z = 0; z < keys.size(); ++z) {
+        weights.push_back(std::exp(scores[z] - top));
+        l += weights[z], mean += weights[z] * added[z];
+      }
       for (int64_t x = 0; x < c.e; ++x) {
-        double l = 0, o = 0, all = 0;
+        double o = 0, all = 0, by_terms = 0;
         for (size_t z = 0; z < keys.size(); ++z) {
-          const double w = std::exp(scores[z] - top);
           const double value = v[static_cast<size_t>((g * c.n + keys[z]) * c.e + x)];
-          l += w, o += w * value, all += w * std::abs(value);
+          o += weights[z] * value, all += weights[z] * std::abs(value);
+          by_terms += weights[z] * std::abs(value) * (added[z] + mean / l) * 0x1p-23;
         }
         const double y = keys.empty() ? 0 : o / l;
         exact.push_back(y);
-        tolerance.push_back(keys.empty() ? 0 : ulp_of(dtype, y) / 2 + all / l * (share + 0x1p-22));
+        tolerance.push_back(
+            keys.empty() ? 0 : ulp_of(dtype, y) / 2 + (all * (share + 0x1p-22) + by_terms) / l);
       }
     }
   }

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <optional>
 
 #include "tests/parity/grid.h"
 #include "wick/math/half.h"
@@ -19,28 +21,115 @@ namespace {
 using Case = AttentionCase;
 using Bound = AttentionBound;
 
-void check(const Case& c, DType dtype, DType cache, Random& random) {
-  TestTensor q(dtype, Place::contiguous, {1, c.h, c.m, c.d}, 1);
-  TestTensor k(cache, Place::contiguous,
-               c.key_major ? Shape{1, c.g, c.d, c.n} : Shape{1, c.g, c.n, c.d}, 2);
-  TestTensor v(cache, Place::contiguous, {1, c.g, c.n, c.e}, 3);
-  for (TestTensor* t : {&q, &k, &v}) t->fill(Values::normal, random);
-  const Bound bound(c, dtype, q.doubles(), k.doubles(), v.doubles());
-  const std::string what =
-      fmt::format("attention h {} g {} m {} n {} d {} e {} {} {} causal {} window {} cap {}{}", c.h,
-                  c.g, c.m, c.n, c.d, c.e, name(dtype), name(cache), c.params.causal,
+/// A mask of shape [1 or b, 1 or h, 1 or m, n], which broadcasts, and slopes.
+struct Added {
+  std::optional<DType> mask = {};
+  Shape shape = {};
+  Place place = Place::contiguous;
+  bool slopes = false;
+  int64_t sees = 2;  ///< the mask hides all but about one of `sees` keys
+};
+
+std::string describe(const Case& c, DType dtype, DType cache, const Added& added) {
+  std::string text =
+      fmt::format("attention b {} h {} g {} m {} n {} d {} e {} {} {} causal {} window {} cap {}{}",
+                  c.b, c.h, c.g, c.m, c.n, c.d, c.e, name(dtype), name(cache), c.params.causal,
                   c.params.window, c.params.soft_cap, c.key_major ? " key-major" : "");
-  for (const Target& target : targets()) {
-    TestTensor out(dtype, Place::contiguous, {1, c.h, c.m, c.e}, 4, true);
+  if (added.mask) {
+    text += fmt::format(" mask {}[{},{},{},{}] {}", name(*added.mask), added.shape[0],
+                        added.shape[1], added.shape[2], added.shape[3], name(added.place));
+  }
+  return text + (added.slopes ? " slopes" : "");
+}
+
+/// Fills a mask. It hides some keys, all keys of some queries, and whole tiles of others.
+void fill_mask(TestTensor& mask, int64_t sees, Random& random) {
+  const int64_t n = mask.shape()[3], m = mask.shape()[2];
+  const auto hidden = [&](int64_t i) {
+    const int64_t key = i % n, query = i / n % m;
+    const bool whole_row = m > 1 && query % 7 == 3,
+               tile = n > 128 && key / 64 % 3 == query / 16 % 3;
+    return whole_row || tile || random.below(sees) != 0;
+  };
+  if (mask.dtype() == DType::u8) {
+    mask.fill_bits([&](int64_t i) { return hidden(i) ? 0 : uint64_t{1} << random.below(8); });
+  } else {
+    mask.fill_with(
+        [&](int64_t i) -> long double { return hidden(i) ? -INFINITY : 2 * random.normal(); });
+  }
+}
+
+/// The operands of a call. The mask's elements are those of all heads and queries.
+struct Operands {
+  TestTensor q, k, v, mask, slopes;
+  AttentionTerms terms;
+
+  Operands(const Case& c, DType dtype, DType cache, const Added& added, Random& random)
+      : q(dtype, Place::contiguous, {c.b, c.h, c.m, c.d}, 1),
+        k(cache, Place::contiguous,
+          c.key_major ? Shape{c.b, c.g, c.d, c.n} : Shape{c.b, c.g, c.n, c.d}, 2),
+        v(cache, Place::contiguous, {c.b, c.g, c.n, c.e}, 3),
+        mask(added.mask.value_or(DType::u8), added.place, added.mask ? added.shape : Shape{0}, 5),
+        slopes(DType::f32, added.place, {c.h}, 6) {
+    for (TestTensor* t : {&q, &k, &v}) t->fill(Values::normal, random);
+    if (added.mask) {
+      fill_mask(mask, added.sees, random);
+      set_terms(c);
+    }
+    if (added.slopes) {
+      slopes.fill_with([](int64_t i) { return i % 2 == 0 ? 0.25L / (i + 1) : -0.01L; });
+      terms.slopes = slopes.doubles();
+    }
+  }
+  /// Reads the mask's elements, after a change.
+  void set_terms(const Case& c) {
+    const std::vector<double> elements = mask.doubles();
+    const auto at = [&](int64_t dim, int64_t index) {
+      return mask.shape()[static_cast<int>(dim)] == 1 ? 0 : index;
+    };
+    terms.mask.clear();
+    for (int64_t row = 0; row < c.b * c.h * c.m; ++row) {
+      const int64_t b = row / c.m / c.h, h = row / c.m % c.h, i = row % c.m;
+      const int64_t first =
+          ((at(0, b) * mask.shape()[1] + at(1, h)) * mask.shape()[2] + at(2, i)) * c.n;
+      for (int64_t j = 0; j < c.n; ++j) {
+        const double x = elements[static_cast<size_t>(first + j)];
+        terms.mask.push_back(mask.dtype() != DType::u8 ? x : x == 0 ? -INFINITY : 0.0);
+      }
+    }
+  }
+  /// The exact values and the bound.
+  Bound bound(const Case& c, DType dtype) const {
+    return Bound(c, dtype, q.doubles(), k.doubles(), v.doubles(), terms);
+  }
+  /// The result on a device.
+  std::vector<double> run(const Case& c, DType dtype, const Target& target) {
+    Backend& backend = *target.backend;
+    TestTensor out(dtype, Place::contiguous, {c.b, c.h, c.m, c.e}, 4, true);
     out.wipe();
-    const OnDevice q_there(*target.backend, q.storage()), k_there(*target.backend, k.storage()),
-        v_there(*target.backend, v.storage()), out_there(*target.backend, out.storage());
+    const OnDevice q_there(backend, q.storage()), k_there(backend, k.storage()),
+        v_there(backend, v.storage()), mask_there(backend, mask.storage()),
+        slopes_there(backend, slopes.storage()), out_there(backend, out.storage());
     ConstView keys = k_there.view(std::as_const(k).view());
     if (c.key_major) keys.layout = keys.layout.transpose(2, 3);
-    target.backend->attention(out_there.view(out.view()), q_there.view(std::as_const(q).view()),
-                              keys, v_there.view(std::as_const(v).view()), c.params, {});
+    AttentionBias bias;
+    if (!terms.mask.empty()) {
+      bias.mask = mask_there.view(std::as_const(mask).view());
+      bias.mask.layout = bias.mask.layout.broadcast_to({c.b, c.h, c.m, c.n});
+    }
+    if (!terms.slopes.empty()) bias.slopes = slopes_there.view(std::as_const(slopes).view());
+    backend.attention(out_there.view(out.view()), q_there.view(std::as_const(q).view()), keys,
+                      v_there.view(std::as_const(v).view()), c.params, bias);
     out_there.fetch(out.storage());
-    const std::vector<double> got = out.doubles();
+    return out.doubles();
+  }
+};
+
+/// Compares results with the bound on every target.
+void expect_bound(const std::string& what, const Bound& bound, Operands& in, const Case& c,
+                  DType dtype) {
+  for (const Target& target : targets()) {
+    const std::vector<double> got = in.run(c, dtype, target);
     const int64_t at = bound.beyond(got);
     if (at >= 0) {
       const auto i = static_cast<size_t>(at);
@@ -49,6 +138,11 @@ void check(const Case& c, DType dtype, DType cache, Random& random) {
           at, got[i], bound.exact[i], bound.tolerance[i]);
     }
   }
+}
+
+void check(const Case& c, DType dtype, DType cache, Random& random, const Added& added = {}) {
+  Operands in(c, dtype, cache, added, random);
+  expect_bound(describe(c, dtype, cache, added), in.bound(c, dtype), in, c, dtype);
 }
 
 void check_all(DType dtype, DType cache) {
@@ -95,6 +189,85 @@ void check_kernel(DType dtype, DType cache, const char* kernel) {
   unsetenv("WICK_GPU_ATTENTION");
 }
 
+/// Checks masks of each dtype, with broadcast dims and with layouts that kernels can't load as
+/// vectors, and slopes.
+void check_added(DType dtype, DType cache, const char* kernel) {
+  setenv("WICK_GPU_ATTENTION", kernel, 1);
+  Random random(6);
+  const auto run = [&](const Case& c, const Added& added) {
+    if (!failed()) check(c, dtype, cache, random, added);
+  };
+  const AttentionParams causal{.scale = 0.1f}, open{.scale = 0.1f, .causal = false};
+  for (const DType mask : {DType::f32, DType::f16, DType::bf16, DType::u8}) {
+    // Rows of the mask are aligned, and the last tile is not whole.
+    run({4, 2, 33, 136, 64, 64, causal}, {mask, {1, 1, 33, 136}});
+    run({2, 1, 70, 264, 128, 128, open}, {mask, {1, 2, 70, 264}});
+    run({4, 4, 20, 144, 64, 64, open, true, 2}, {mask, {2, 1, 1, 144}});
+    // Odd sizes, and other layouts.
+    run({6, 2, 19, 137, 64, 64, open, false, 2}, {mask, {2, 6, 19, 137}});
+    run({2, 1, 35, 130, 40, 64, causal, false}, {mask, {1, 2, 35, 130}, Place::transposed});
+    run({2, 2, 12, 192, 64, 24, open, false, 2}, {mask, {2, 2, 12, 192}, Place::stepped, true});
+    run({2, 1, 12, 128, 64, 64, open}, {mask, {1, 2, 12, 128}, Place::broadcast});
+    // With a window, a cap and slopes.
+    run({2, 1, 70, 200, 64, 64, {.scale = 0.1f, .window = 90, .soft_cap = 5.0f}},
+        {mask, {1, 1, 70, 200}, Place::contiguous, true});
+    // Several thread blocks share the keys of a row. Few keys are visible, so exponentials need all
+    // terms.
+    run({2, 1, 12, 1160, 64, 64, open}, {mask, {1, 1, 12, 1160}, Place::contiguous, false, 60});
+    run({2, 1, 12, 1160, 64, 64, {.scale = 1e-3f, .causal = false}},
+        {mask, {1, 1, 12, 1160}, Place::contiguous, false, 600});
+    run({3, 1, 30, 16, 64, 64, causal}, {mask, {1, 1, 30, 16}});  // first queries without keys
+  }
+  // The rows of a thread block of flash_wgmma.gpu.
+  run({2, 1, 140, 392, 64, 64, causal}, {DType::bf16, {1, 1, 140, 392}});
+  run({2, 2, 130, 264, 128, 128, open, false}, {DType::f32, {1, 2, 130, 264}, {}, true});
+  for (const bool key_major : {true, false}) {
+    const Added slopes{.slopes = true};
+    run({4, 2, 33, 136, 64, 64, causal, key_major, 2}, slopes);
+    run({2, 1, 40, 1160, 64, 64, open, key_major}, slopes);
+    run({2, 1, 130, 264, 128, 128, {.scale = 0.1f, .window = 50}, key_major}, slopes);
+  }
+  unsetenv("WICK_GPU_ATTENTION");
+}
+
+/// Checks masks whose elements aren't small: NaN and infinity make exactly the rows NaN that see
+/// them, and the least finite number hides nothing.
+void check_extremes(DType cache, const char* kernel) {
+  setenv("WICK_GPU_ATTENTION", kernel, 1);
+  Random random(7);
+  const Case c{2, 1, 40, 136, 64, 64, {.scale = 0.1f}};
+  for (const DType mask : {DType::f32, DType::f16, DType::bf16}) {
+    Operands in(c, DType::f32, cache, {mask, {1, 2, c.m, c.n}}, random);
+    const auto fill = [&](auto element) {
+      in.mask.fill_with([&](int64_t i) -> long double { return element(i / c.n % c.m, i % c.n); });
+      in.set_terms(c);
+    };
+    // Query i sees the keys up to i + 96. Key 100 is hidden from the first ones.
+    for (const double wrong : {std::numeric_limits<double>::quiet_NaN(), HUGE_VAL}) {
+      fill([&](int64_t i, int64_t j) { return j == 100 && i % 3 == 0 ? wrong : 0.5; });
+      for (const Target& target : targets()) {
+        const std::vector<double> got = in.run(c, DType::f32, target);
+        for (size_t at = 0; at < got.size(); ++at) {
+          const int64_t i = static_cast<int64_t>(at) / c.e % c.m;
+          const bool sees = i % 3 == 0 && i + c.n - c.m >= 100;
+          if (std::isnan(got[at]) == sees) continue;
+          ADD_FAILURE() << fmt::format("mask {} with {} on {}: query {} gives {}", name(mask),
+                                       wrong, target.name, i, got[at]);
+          break;
+        }
+      }
+    }
+    if (mask == DType::f16) continue;
+    // All scores of a query round to the mask's element, so all visible keys have one weight.
+    in.q.fill_bits([](int64_t) { return uint64_t{0}; });
+    fill([&](int64_t, int64_t) { return mask == DType::f32 ? -0x1.fffffep127 : -0x1.fep127; });
+    in.terms.mask.assign(in.terms.mask.size(), 0.0);
+    expect_bound(fmt::format("the least {} as mask", name(mask)), in.bound(c, DType::f32), in, c,
+                 DType::f32);
+  }
+  unsetenv("WICK_GPU_ATTENTION");
+}
+
 /// Rounding the queries to f16 must be detected.
 void check_planted() {
   Random random(4);
@@ -120,7 +293,15 @@ const bool added = [] {
       for (const char* kernel : {"mma", "wgmma"}) {
         add(fmt::format("attention_bound.{}.{}_cache.{}", name(dtype), name(cache), kernel),
             [=] { check_kernel(dtype, cache, kernel); });
+        add(fmt::format("attention_bound.{}.{}_cache.{}_added", name(dtype), name(cache), kernel),
+            [=] { check_added(dtype, cache, kernel); });
       }
+    }
+  }
+  for (const DType cache : {DType::bf16, DType::f16}) {
+    for (const char* kernel : {"plain", "mma", "wgmma"}) {
+      add(fmt::format("attention_bound.extremes.{}_cache.{}", name(cache), kernel),
+          [=] { check_extremes(cache, kernel); });
     }
   }
   add("attention_bound.planted", check_planted);

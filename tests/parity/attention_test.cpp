@@ -19,9 +19,17 @@ struct Case {
   AttentionParams params;
   Place place = Place::contiguous;
   bool key_major = false;  ///< k is stored as [b, g, d, n], as in a cache
-  /// What is added to the scores: '+' an f32 mask, '0' a u8 mask, 'a' ALiBi slopes, 'A' slopes and
-  /// an f32 mask.
+  /// What is added to the scores: '+' an f32 mask, 'h' an f16 mask, 'b' a bf16 mask, '0' a u8 mask,
+  /// 'a' ALiBi slopes, 'A' slopes and an f32 mask.
   char bias = ' ';
+
+  bool adds_mask() const { return bias == '+' || bias == 'h' || bias == 'b' || bias == 'A'; }
+  DType mask_dtype() const {
+    return bias == '0'   ? DType::u8
+           : bias == 'h' ? DType::f16
+           : bias == 'b' ? DType::bf16
+                         : DType::f32;
+  }
 };
 
 AttentionParams masks(bool causal, int64_t window = 0, float soft_cap = 0) {
@@ -44,7 +52,7 @@ Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Rando
             TestTensor(cache, c.place,
                        c.key_major ? Shape{c.b, c.g, c.d, c.n} : Shape{c.b, c.g, c.n, c.d}, 2),
             TestTensor(cache, c.place, {c.b, c.g, c.n, c.e}, 3),
-            TestTensor(c.bias == '0' ? DType::u8 : DType::f32, c.place, {c.b, c.h, c.m, c.n}, 5),
+            TestTensor(c.mask_dtype(), c.place, {c.b, c.h, c.m, c.n}, 5),
             TestTensor(DType::f32, c.place, {c.h}, 6)};
   if (c.bias == '0') {
     // The mask also hides whole chunks and whole rows.
@@ -120,7 +128,7 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
           exact_score += static_cast<long double>(slope) * static_cast<long double>(distance);
         }
         const float added = mask[static_cast<size_t>(row * c.n + chunk + j)];
-        if (c.bias == '+' || c.bias == 'A') score = score + added, exact_score += added;
+        if (c.adds_mask()) score = score + added, exact_score += added;
         if (c.bias == '0' && added == 0) score = -infinity, exact_score = score;
         s[static_cast<size_t>(j)] = score;
         top = math::maximum(top, score);
@@ -175,7 +183,7 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
   const TestTensor* const inputs[] = {&in.q, &in.k, &in.v, &in.mask, &in.slopes};
   const auto bias = [&](auto views) {
     AttentionBias given;
-    if (c.bias == '+' || c.bias == '0' || c.bias == 'A') given.mask = views[3];
+    if (c.adds_mask() || c.bias == '0') given.mask = views[3];
     if (c.bias == 'a' || c.bias == 'A') given.slopes = views[4];
     return given;
   };
@@ -273,7 +281,7 @@ std::vector<Case> cases() {
   list.push_back({2, 3, 1, 4, 0, 16, 16, causal});
   list.push_back({0, 3, 1, 4, 5, 16, 16, causal});
   list.push_back({1, 3, 1, 4, 5, 16, 0, causal});
-  for (char bias : {'+', '0', 'a', 'A'}) {
+  for (char bias : {'+', 'h', 'b', '0', 'a', 'A'}) {
     for (bool is_causal : {true, false}) {
       list.push_back({1, 4, 2, 7, 70, 16, 16, masks(is_causal), Place::contiguous, true, bias});
       list.push_back({2, 3, 1, 40, 600, 16, 20, masks(is_causal), Place::sliced, false, bias});

@@ -95,7 +95,7 @@ void attention_case(Case& c) {
   const AttentionOptions p = random_params(c, s.d);
   c.is_bound = s.m > 8;
   const bool masked = c.one_in(4), sloped = c.one_in(4);
-  const DType mask_dtype = c.pick({DType::f32, DType::u8, DType::boolean});
+  const DType mask_dtype = c.pick({DType::f32, DType::f16, DType::bf16, DType::u8, DType::boolean});
   const Operand mask = c.operand(mask_dtype, {s.batch, 1, s.m, s.n}),
                 slopes = c.operand(DType::f32, {s.heads()});
   c.note(fmt::format("{}{}", masked ? "mask " : "", sloped ? "slopes" : ""));
@@ -113,9 +113,9 @@ void attention_case(Case& c) {
           Real bias = sloped ? slopes.a[head] * static_cast<Real>(j - query - (s.n - s.m)) : 0;
           if (!masked) return bias;
           const Real m = mask.a[(b * s.m + query) * s.n + j];
-          return mask_dtype == DType::f32 ? bias + m
-                 : m != 0                 ? bias
-                                          : std::numeric_limits<Real>::quiet_NaN();
+          return is_float(mask_dtype) ? bias + m
+                 : m != 0             ? bias
+                                      : std::numeric_limits<Real>::quiet_NaN();
         },
         [&](int64_t, Real value, Real scale) {
           y[at++] = value;

@@ -124,8 +124,9 @@ WICK_GRADIENT_CHECK(rope) { check_rope(check, false); }
 WICK_GRADIENT_CHECK(rope_interleaved) { check_rope(check, true); }
 
 /// Attention, composed of other ops.
-Tensor attention_in_ops(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& p,
-                        const Tensor& mask = {}, const Tensor& slopes = {}) {
+Tensor attention_in_ops(const Tensor& q, const Tensor& k, const Tensor& v,
+                        const AttentionOptions& p, const Tensor& mask = {},
+                        const Tensor& slopes = {}) {
   const int64_t b = q.size(0), h = q.size(1), m = q.size(2), g = k.size(1), n = k.size(2);
   const auto for_all_heads = [&](const Tensor& t) {
     const int64_t wide = t.size(3);
@@ -185,6 +186,29 @@ TEST(GradientOf, AttentionThatSeesNothingIsZero) {
   const Tensor y = attention(inputs[0], inputs[1], inputs[2], {.causal = false}, none);
   for (const Tensor& g : gradients(sum(y), inputs)) {
     for (const float value : g.to_vector<float>()) EXPECT_EQ(value, 0);
+  }
+}
+
+/// The gradients with a mask of bf16 have the bits of those with the same mask in f32, and the
+/// mask's gradient is rounded once.
+TEST(GradientOf, AttentionWithANarrowMask) {
+  const auto gradients_with = [](const Tensor& mask, bool wants_mask) {
+    std::vector<Tensor> inputs;
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      inputs.push_back(numbers({1, 2, 3, 4}, seed).to(DType::f32).requires_grad());
+    }
+    if (wants_mask) inputs.push_back(mask.requires_grad());
+    const Tensor y = attention(inputs[0], inputs[1], inputs[2], {}, wants_mask ? inputs[3] : mask);
+    return gradients(sum(sqr(y)), inputs);
+  };
+  const Tensor narrow = numbers({3, 3}, 4).to(DType::bf16), wide = narrow.to(DType::f32);
+  for (const bool wants_mask : {false, true}) {
+    const auto got = gradients_with(narrow, wants_mask), want = gradients_with(wide, wants_mask);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (i == 3) EXPECT_EQ(got[i].dtype(), DType::bf16);
+      EXPECT_EQ(got[i].to_vector<float>(), want[i].to(got[i].dtype()).to_vector<float>());
+    }
   }
 }
 

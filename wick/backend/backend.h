@@ -39,7 +39,8 @@ struct AttentionParams {
 
 /// Terms that `attention` adds to the capped scores; a term is absent if its data is null.
 struct AttentionBias {
-  ConstView mask;    ///< [b, h, m, n]: f32 is added to the scores; u8 hides the keys where it is 0
+  /// [b, h, m, n]: f32, f16 and bf16 are added to the scores; u8 hides the keys where it is 0.
+  ConstView mask;
   ConstView slopes;  ///< [h] f32: slope · (j - i - (keys - queries)) is added for key j and query i
 };
 

@@ -46,7 +46,7 @@ void check_params(const char* op, const AttentionParams& params) {
 void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
   if (mask.defined()) {
     check_device("attention", q, mask);
-    if (mask.dtype() != DType::f32 && stored(mask.dtype()) != DType::u8) {
+    if (!dtypes::kActivations.contains(mask.dtype()) && stored(mask.dtype()) != DType::u8) {
       throw Error(ErrorKind::type, "attention", "unsupported mask dtype", mask.str(),
                   "f32, f16 and bf16 are added, bool and u8 hide by 0");
     }
@@ -127,8 +127,9 @@ const OpBody store_in_pages{nullptr, [](Backend& backend, const OpCall& call, co
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  const Tensor& mask, const Tensor& slopes) {
+  // The gradient of a narrow mask that broadcasts is summed in f32 and rounded once.
   const bool narrow = mask.defined() && (mask.dtype() == DType::f16 || mask.dtype() == DType::bf16);
-  const Tensor added = narrow ? cast(mask, DType::f32) : mask;
+  const Tensor added = narrow && tape::is_wanted(mask) ? cast(mask, DType::f32) : mask;
   return apply({Op::attention, {&q, &k, &v, &added, &slopes}, params_of(q, options)});
 }
 

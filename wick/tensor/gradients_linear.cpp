@@ -75,7 +75,7 @@ void attention_rule(const Vjp& v) {
   }
   if (mask.defined()) {
     const Tensor all = mask.broadcast_to({b, h, m, n}).reshape({b, g, r, m, n});
-    if (mask.dtype() != DType::f32) {
+    if (stored(mask.dtype()) == DType::u8) {
       seen = logical_and(seen, all.to(DType::boolean));
     } else {
       seen = logical_and(seen, gt(all, Tensor::full({}, -INFINITY, mask.dtype(), device)));

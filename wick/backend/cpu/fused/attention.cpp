@@ -20,6 +20,13 @@ const AttentionKernels& kernels([[maybe_unused]] Isa isa) {
   return WICK_SELECT_KERNELS(isa, attention_kernels, v4);
 }
 
+MaskKind mask_kind(DType dtype) {
+  return dtype == DType::f32    ? MaskKind::f32
+         : dtype == DType::f16  ? MaskKind::f16
+         : dtype == DType::bf16 ? MaskKind::bf16
+                                : MaskKind::hides;
+}
+
 int dtype_index(DType dtype) { return dtype == DType::bf16 ? 0 : dtype == DType::f16 ? 1 : 2; }
 
 /// Working memory of this thread, which it keeps for later calls: at most a few hundred kilobytes.
@@ -81,7 +88,7 @@ struct Attention {
       task.mask = elem(bias.mask, ml.offset() + b * ml.stride(0));
       task.mask_head = ml.stride(1), task.mask_query = ml.stride(2);
       task.mask_key = ml.stride(3);
-      task.mask_hides = bias.mask.dtype == DType::u8;
+      task.mask_kind = mask_kind(bias.mask.dtype);
     }
     if (bias.slopes.data != nullptr) {
       task.slopes = static_cast<const float*>(bias.slopes.data) + sl.offset();

@@ -124,11 +124,21 @@ WICK_FN void keep_lanes(float* s, int64_t begin, int64_t end) {
 struct RowBias {
   const void* mask;  // the element of the chunk's first key
   int64_t step;
-  bool hides;
+  MaskKind kind;
   bool slopes;
   float slope;
   int64_t first;  // the chunk's first key minus the position of the query
 };
+
+/// Adds a mask of f16 or bf16, whose elements convert exactly.
+template <class T>
+WICK_FN void add_narrow_mask(float* s, Range keys, const T* mask, int64_t step) {
+  int64_t j = keys.begin;
+  if (step == 1) {
+    for (; j + kWidth <= keys.end; j += kWidth) store(s + j, load(s + j) + load(mask + j));
+  }
+  for (; j < keys.end; ++j) s[j] = s[j] + math::to_f32(mask[j * step]);
+}
 
 WICK_NOINLINE void add_bias(float* s, Range keys, const RowBias& bias) {
   if (bias.slopes) {
@@ -137,14 +147,23 @@ WICK_NOINLINE void add_bias(float* s, Range keys, const RowBias& bias) {
     }
   }
   if (bias.mask == nullptr) return;
-  if (bias.hides) {
-    const auto* mask = static_cast<const uint8_t*>(bias.mask);
-    for (int64_t j = keys.begin; j < keys.end; ++j) {
-      s[j] = mask[j * bias.step] != 0 ? s[j] : -__builtin_huge_valf();
+  switch (bias.kind) {
+    case MaskKind::hides: {
+      const auto* mask = static_cast<const uint8_t*>(bias.mask);
+      for (int64_t j = keys.begin; j < keys.end; ++j) {
+        s[j] = mask[j * bias.step] != 0 ? s[j] : -__builtin_huge_valf();
+      }
+      return;
     }
-  } else {
-    const auto* mask = static_cast<const float*>(bias.mask);
-    for (int64_t j = keys.begin; j < keys.end; ++j) s[j] = s[j] + mask[j * bias.step];
+    case MaskKind::f32: {
+      const auto* mask = static_cast<const float*>(bias.mask);
+      for (int64_t j = keys.begin; j < keys.end; ++j) s[j] = s[j] + mask[j * bias.step];
+      return;
+    }
+    case MaskKind::f16:
+      return add_narrow_mask(s, keys, static_cast<const math::f16*>(bias.mask), bias.step);
+    case MaskKind::bf16:
+      return add_narrow_mask(s, keys, static_cast<const math::bf16*>(bias.mask), bias.step);
   }
 }
 
@@ -283,11 +302,12 @@ WICK_FN RowBias bias_of(const AttentionTask& task, const Work& work, int64_t row
   RowBias bias = {};
   if (task.mask != nullptr) {
     const int64_t at = head * task.mask_head + query * task.mask_query + work.chunk * task.mask_key;
-    bias.mask = task.mask_hides
-                    ? static_cast<const void*>(static_cast<const uint8_t*>(task.mask) + at)
-                    : static_cast<const void*>(static_cast<const float*>(task.mask) + at);
+    const int64_t bytes = task.mask_kind == MaskKind::hides ? 1
+                          : task.mask_kind == MaskKind::f32 ? 4
+                                                            : 2;
+    bias.mask = static_cast<const char*>(task.mask) + at * bytes;
     bias.step = task.mask_key;
-    bias.hides = task.mask_hides;
+    bias.kind = task.mask_kind;
   }
   bias.slopes = task.slopes != nullptr;
   bias.slope = bias.slopes ? task.slopes[head * task.slopes_step] : 0.0f;

@@ -28,6 +28,9 @@ struct RopeRows {
   int64_t count, d, half;
 };
 
+/// Masks of attention: u8 masks hide the keys where they are 0, the others are added to scores.
+enum class MaskKind : uint8_t { hides, f32, f16, bf16 };
+
 /// One call of the attention kernel: some queries of some query heads that share one key head. Row
 /// r of the task is query first_query + r / heads of head r % heads.
 struct AttentionTask {
@@ -47,11 +50,10 @@ struct AttentionTask {
   /// Query i sees keys [i + low, i + high) within [0, keys).
   int64_t low, high;
   float scale, soft_cap;
-  /// The mask's element of the first head, query 0 and key 0, or null. f32 masks are added to
-  /// scores; in u8 masks, 0 hides a key.
+  /// The mask's element of the first head, query 0 and key 0, or null.
   const void* mask;
   int64_t mask_head, mask_query, mask_key;
-  bool mask_hides;
+  MaskKind mask_kind;
   const float* slopes;
   int64_t slopes_step, shift;  // slopes_step: from head to head; key i + shift has the position of
                                // query i

@@ -10,6 +10,7 @@
 #include "wick/backend/gpu/attention/flash.h"
 #include "wick/backend/gpu/attention/partials.h"
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/layout/access.h"
 #include "wick/base/environment.h"
 
 namespace wick::gpu {
@@ -83,6 +84,13 @@ void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, c
   pages.length_note = gpu.note(op, k, counts, int64_t{c.keys} + (lengths.data != nullptr ? 1 : 0));
 }
 
+MaskKind mask_kind(DType dtype) {
+  return dtype == DType::f32    ? kMaskF32
+         : dtype == DType::f16  ? kMaskF16
+         : dtype == DType::bf16 ? kMaskBf16
+                                : kMaskHides;
+}
+
 ScoreBias make_bias(const AttentionBias& of) {
   ScoreBias bias{};
   if (of.mask.data != nullptr) {
@@ -90,7 +98,15 @@ ScoreBias make_bias(const AttentionBias& of) {
     bias.mask = at_offset(of.mask);
     bias.mask_batch = ml.stride(0), bias.mask_head = ml.stride(1);
     bias.mask_query = ml.stride(2), bias.mask_key = ml.stride(3);
-    bias.hides = of.mask.dtype == DType::u8 ? 1 : 0;
+    bias.kind = mask_kind(of.mask.dtype);
+    const Shape& shape = ml.shape();
+    const bool vectors = Access(bias.mask, of.mask.dtype)
+                             .run(shape[3], bias.mask_key)
+                             .dim(shape[0], bias.mask_batch)
+                             .dim(shape[1], bias.mask_head)
+                             .dim(shape[2], bias.mask_query)
+                             .vectors_of(4);
+    bias.vectors = vectors ? 1 : 0;
   }
   if (of.slopes.data != nullptr) {
     bias.slopes = static_cast<const float*>(at_offset(of.slopes));
@@ -271,8 +287,18 @@ CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,
   return fill;
 }
 
-/// Launches the fastest kernel that takes a call without bias.
-void launch_any(Gpu& gpu, const AttentionCall& call, DType cache) {
+/// Launches the fastest kernel that takes a call. Kernels of few queries take no bias.
+void launch_any(Gpu& gpu, const AttentionCall& call, DType cache, const AttentionBias& added) {
+  if (added.mask.data != nullptr || added.slopes.data != nullptr) {
+    const ScoreBias bias = make_bias(added);
+    const FlashPlan flash(gpu, call, cache, false);
+    if (flash.takes) {
+      launch_flash(gpu, flash, call, {}, cache, &bias);
+    } else {
+      launch_rows(gpu, call, cache, &bias);
+    }
+    return;
+  }
   if (launch_decode(gpu, call, {}, cache, {})) return;
   if (launch_decode_rows(gpu, call, cache)) return;
   const FlashPlan flash(gpu, call, cache, false);
@@ -293,12 +319,7 @@ void GpuBackend::attention(const View& out, const ConstView& q, const ConstView&
                            const ConstView& v, const AttentionParams& params,
                            const AttentionBias& bias) {
   if (out.layout.elems() == 0) return;
-  const AttentionCall call = make_call(out, q, k, v, params);
-  if (bias.mask.data != nullptr || bias.slopes.data != nullptr) {
-    const ScoreBias terms = make_bias(bias);
-    return launch_rows(gpu_, call, k.dtype, &terms);
-  }
-  launch_any(gpu_, call, k.dtype);
+  launch_any(gpu_, make_call(out, q, k, v, params), k.dtype, bias);
 }
 
 void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
@@ -308,11 +329,7 @@ void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const C
   AttentionCall call = make_call(out, q, k, v, params);
   set_pages(gpu_, "attention_of_pages", call, k, v, sequences.tables, sequences.lengths,
             sequences.lengths, int64_t{1} << 30);
-  if (slopes.data != nullptr) {
-    const ScoreBias terms = make_bias({{}, slopes});
-    return launch_rows(gpu_, call, k.dtype, &terms);
-  }
-  launch_any(gpu_, call, k.dtype);
+  launch_any(gpu_, call, k.dtype, {{}, slopes});
 }
 
 namespace {

@@ -17,6 +17,15 @@ const KernelFamily<FlashArgs, OneOf<64, 128>, DType, OneOf<0, 1>> kFlashWgmma(
     "flash_wgmma", "flash_wgmma_{}_{}_{}");
 const KernelFamily<CombineArgs> kFlashCombine("flash", "flash_combine");
 
+// Kernels of calls with masks or slopes.
+const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType> kBiasedFlash("flash",
+                                                                        "flash_bias_{}_{}");
+const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType> kBiasedFlashMma("flash_mma",
+                                                                           "flash_mma_bias_{}_{}");
+const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType, OneOf<0, 1>> kBiasedFlashWgmma(
+    "flash_wgmma", "flash_wgmma_bias_{}_{}_{}");
+const KernelFamily<BiasedCombineArgs> kBiasedFlashCombine("flash", "flash_combine_bias");
+
 constexpr int64_t kLeastSplitKeys = 256;
 
 }  // namespace
@@ -50,7 +59,7 @@ FlashPlan::FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool p
 }
 
 void launch_flash(Gpu& gpu, const FlashPlan& plan, const AttentionCall& c, const CacheCall& cache,
-                  DType dtype) {
+                  DType dtype, const ScoreBias* bias) {
   const int64_t multiprocessors = gpu.info.multiprocessors,
                 at_once = plan.wgmma ? 1 : gpu.info.shared_bytes / plan.shared;
   const int64_t blocks = divide_up(int64_t{c.queries} * c.group, plan.rows);
@@ -71,12 +80,24 @@ void launch_flash(Gpu& gpu, const FlashPlan& plan, const AttentionCall& c, const
                   .pdl = true};
   const FlashArgs args{
       c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits), alone};
+  const bool cuda = gpu.device.kind == DeviceKind::cuda;
+  const int64_t turned = c.k_key == 1 ? 1 : 0;
+  if (bias != nullptr) {
+    const BiasedFlashArgs biased{args, *bias};
+    if (plan.wgmma) {
+      kBiasedFlashWgmma(plan.width, dtype, turned).launch(gpu, grid, biased);
+    } else {
+      (cuda ? kBiasedFlash : kBiasedFlashMma)(plan.width, dtype).launch(gpu, grid, biased);
+    }
+    if (splits > 1) {
+      kBiasedFlashCombine().launch(gpu, combine_grid(c, true), {{c, where}, *bias});
+    }
+    return;
+  }
   if (plan.wgmma) {
-    kFlashWgmma(plan.width, dtype, c.k_key == 1 ? 1 : 0).launch(gpu, grid, args);
-  } else if (gpu.device.kind == DeviceKind::cuda) {
-    kFlash(plan.width, dtype).launch(gpu, grid, args);
+    kFlashWgmma(plan.width, dtype, turned).launch(gpu, grid, args);
   } else {
-    kFlashMma(plan.width, dtype).launch(gpu, grid, args);
+    (cuda ? kFlash : kFlashMma)(plan.width, dtype).launch(gpu, grid, args);
   }
   if (splits > 1) kFlashCombine().launch(gpu, combine_grid(c, true), {c, where});
 }

@@ -26,8 +26,8 @@ struct FlashPlan {
 };
 
 /// Launches the kernel of a plan that takes the call. cache.qkv is null unless the queries come
-/// from projections.
+/// from projections. bias: null, or the terms of the scores.
 void launch_flash(Gpu& gpu, const FlashPlan& plan, const AttentionCall& c, const CacheCall& cache,
-                  DType dtype);
+                  DType dtype, const ScoreBias* bias = nullptr);
 
 }  // namespace wick::gpu

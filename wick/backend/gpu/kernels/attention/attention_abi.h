@@ -107,20 +107,26 @@ struct CombineArgs {
 };
 inline constexpr u32 kCombineThreads = 128;
 
+/// Masks that are added to the scores, and u8 masks, which hide the keys where they are 0.
+enum MaskKind : u32 { kMaskHides = 0, kMaskF32 = 1, kMaskF16 = 2, kMaskBf16 = 3 };
+
 /// Terms that are added to the scores; a term is absent if its pointer is null. Strides count
 /// elements of [batch, head, query, key], and of the slopes.
 struct ScoreBias {
-  const void* mask;  ///< f32: added; u8: hides the keys where it is 0
+  const void* mask;
   const float* slopes;
   i64 mask_batch, mask_head, mask_query, mask_key, slope_step;
-  u32 hides;  ///< 1 if the mask is u8
+  u32 kind;  ///< MaskKind
+  /// 1: neighbouring keys of the mask are contiguous, and every row begins at a multiple of 4
+  /// elements. Kernels of the bound form then load 2 or 4 elements at once.
+  u32 vectors;
 };
-/// attention_bias_ROWS_DTYPE and attention_bias_combine: what attention_ROWS_DTYPE and
-/// attention_combine take, and the bias.
+/// attention_bias_ROWS_DTYPE.
 struct BiasedRowsArgs {
   AttentionRowsArgs rows;
   ScoreBias bias;
 };
+/// attention_bias_combine and flash_combine_bias.
 struct BiasedCombineArgs {
   CombineArgs rows;
   ScoreBias bias;
@@ -139,6 +145,11 @@ struct FlashArgs {
   CacheCall cache;
   AttentionPartials partials;
   u32 blocks, splits, alone;
+};
+/// flash_bias_WIDTH_DTYPE, flash_mma_bias_WIDTH_DTYPE and flash_wgmma_bias_WIDTH_DTYPE_TURNED.
+struct BiasedFlashArgs {
+  FlashArgs flash;
+  ScoreBias bias;
 };
 /// Threads of a thread block; rows of a thread block; keys of a tile.
 inline constexpr u32 kFlashThreads = 128, kFlashRows = 64, kFlashKeys = 64;

@@ -11,6 +11,12 @@ namespace wick::gpu {
 /// No terms.
 struct NoBias {};
 
+/// A score with the element of an added mask, or of a mask that hides.
+WICK_DEVICE float masked(float score, float element) { return score + element; }
+WICK_DEVICE float masked(float score, u8 element) {
+  return element != 0 ? score : -detail::kInfF32;
+}
+
 /// The terms of one row, a query of one head.
 struct RowBias {
   const ScoreBias& of;
@@ -26,8 +32,10 @@ struct RowBias {
     if (of.slopes != nullptr) score = score + slope * static_cast<float>(key - own);
     if (of.mask == nullptr) return score;
     const i64 at = mask_row + key * of.mask_key;
-    if (of.hides == 0) return score + static_cast<const float*>(of.mask)[at];
-    return static_cast<const u8*>(of.mask)[at] != 0 ? score : -detail::kInfF32;
+    if (of.kind == kMaskF32) return masked(score, static_cast<const float*>(of.mask)[at]);
+    if (of.kind == kMaskHides) return masked(score, static_cast<const u8*>(of.mask)[at]);
+    if (of.kind == kMaskF16) return masked(score, to_f32(static_cast<const f16*>(of.mask)[at]));
+    return masked(score, to_f32(static_cast<const bf16*>(of.mask)[at]));
   }
 };
 

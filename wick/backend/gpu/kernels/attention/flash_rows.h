@@ -5,7 +5,7 @@
 // softmax of a tile of scores, and the combination of splits. Only the main loops, which load tiles
 // and multiply, differ.
 
-#include "wick/backend/gpu/kernels/attention/attention.h"
+#include "wick/backend/gpu/kernels/attention/flash_bias.h"
 #include "wick/backend/gpu/kernels/device/fragment.h"
 #include "wick/backend/gpu/kernels/device/wave.h"
 
@@ -40,20 +40,24 @@ template <u32 kWidth>
 constexpr u32 kQueryElements = kWidth / kWarp;
 
 /// The rows of a thread block, query by query, the query heads of the GQA group side by side, and
-/// the running softmax of those that a lane holds. kWidth: d and e, padded with zeros. Scores are
-/// to base 2.
+/// the running softmax of those that a lane holds. kWidth: d and e, padded with zeros. Bias:
+/// ScoreBias, or NoBias. Without terms, scores are to base 2. Scores with terms aren't: a mask's
+/// largest finite numbers would overflow.
 ///
 /// Lanes: which scores a lane holds.
 ///   kRows        number of its rows
 ///   row(i)       index of its i-th row among the rows of its warp or wave
 ///   row_of(e)    which of its rows has element e of its scores or sums
 ///   key(e)       the key of score e, counted from the first key of the tile
+///   kNeighbours  scores from a multiple of kNeighbours on are of one row and of neighbouring keys
 ///   over_row(x, f)   f of x over all lanes that hold the same row
-template <class T, u32 kWidth, class Lanes>
+template <class T, u32 kWidth, class Lanes, class Bias>
 struct FlashRows {
   // Exponentials for f16 are scaled by 2^14, which keeps both terms in range.
   static constexpr float kPower = kSame<T, f16> ? 14.0f : 0.0f;
   static constexpr u32 kRows = Lanes::kRows, kEach = kQueryElements<kWidth>;
+  static constexpr bool kBiased = LaneBias<Lanes, Bias>::kAdds;
+  static constexpr float kUnit = kBiased ? 1.0f : kLog2E;  // of the scores
 
   const AttentionCall& c;
   const CacheCall& cache;  // the source of the queries if they come from projections
@@ -63,9 +67,11 @@ struct FlashRows {
   u32 warp_row;  // the first of the block's rows that the warp computes
   KeyRange any, seen[kRows];
   float m[kRows], l[kRows];
+  LaneBias<Lanes, Bias> bias;
 
-  WICK_DEVICE FlashRows(const AttentionCall& call, const CacheCall& cache_call, u32 first_of_warp)
-      : c(call), cache(cache_call), warp_row(first_of_warp) {}
+  WICK_DEVICE FlashRows(const AttentionCall& call, const CacheCall& cache_call, const Bias& added,
+                        u32 first_of_warp)
+      : c(call), cache(cache_call), warp_row(first_of_warp), bias(added) {}
 
   /// Finds the thread block's rows and the keys that they see. The last rows of all heads come
   /// first, because they see most keys. Returns false if their positions lie outside the cache.
@@ -96,9 +102,10 @@ struct FlashRows {
   WICK_DEVICE u32 row_of(u32 i) const { return first_row + warp_row + Lanes::row(i); }
 
   /// Whether two terms of each exponential suffice for all rows of the thread block. The first row
-  /// of a causal call sees the fewest keys.
+  /// of a causal call sees the fewest keys. With a mask, a row may see any number.
   WICK_DEVICE bool takes_two_terms(u32 block_rows) const {
     if (kSplit<T> == 2) return true;
+    if (bias.may_hide()) return false;
     const u32 last = first_row + block_rows < rows ? first_row + block_rows : rows;
     const KeyRange first = keys_seen(c, keys, first_row / c.group),
                    end = keys_seen(c, keys, (last - 1) / c.group);
@@ -196,7 +203,7 @@ struct FlashRows {
   /// the new largest score.
   template <u32 kKeys, u32 kCount, u32 kSums>
   WICK_DEVICE void softmax(i32 from, float (&s)[kCount], float (&o)[kSums]) {
-    const float units = c.soft_cap > 0.0f ? c.scale : c.scale * kLog2E;
+    const float units = c.soft_cap > 0.0f ? c.scale : c.scale * kUnit;
     float by[kRows];
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) by[i] = inverse[warp_row + Lanes::row(i)] * units;
@@ -204,8 +211,9 @@ struct FlashRows {
     for (u32 e = 0; e < kCount; ++e) s[e] = s[e] * by[Lanes::row_of(e)];
     if (c.soft_cap > 0.0f) {
 #pragma unroll
-      for (float& x : s) x = c.soft_cap * kLog2E * tanh(x / c.soft_cap);
+      for (float& x : s) x = c.soft_cap * kUnit * tanh(x / c.soft_cap);
     }
+    if constexpr (kBiased) bias.template add<kKeys>(*this, from, s);
     float base[kRows], shrink[kRows];
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) {
@@ -226,7 +234,7 @@ struct FlashRows {
       largest = Lanes::over_row(largest, [](float a, float b) WICK_INLINE { return larger(a, b); });
       // If no key has been seen, all exponentials must be zero, not NaN.
       base[i] = largest == -detail::kInfF32 ? 0.0f : largest;
-      shrink[i] = near_exp2(m[i] - base[i]);
+      shrink[i] = near_exp2(kBiased ? (m[i] - base[i]) * kLog2E : m[i] - base[i]);
       m[i] = largest;
       l[i] = l[i] * shrink[i];
     }
@@ -235,7 +243,7 @@ struct FlashRows {
       const u32 i = Lanes::row_of(e);
       // x - (base - kPower) would be inexact for large scores.
       const float x = s[e] - base[i];
-      s[e] = near_exp2(kPower == 0.0f ? x : x + kPower);
+      s[e] = near_exp2(kBiased ? fma(x, kLog2E, kPower) : kPower == 0.0f ? x : x + kPower);
       l[i] = l[i] + s[e];
     }
 #pragma unroll
@@ -270,7 +278,7 @@ struct FlashRows {
     }
     const i64 to = batch * c.out_batch + head * c.out_head + query * c.out_query;
     const float by = 1.0f / l[i];
-    const bool blind = seen[i].empty();
+    const bool blind = seen[i].empty() || bias.hides_all(l[i]);
     float y[kN];
 #pragma unroll
     for (u32 j = 0; j < kN; ++j) y[j] = blind ? 0.0f : o[j] * by;
@@ -318,7 +326,7 @@ WICK_DEVICE u32 place(u32 width, u32 row, u32 piece) {
 /// The lanes of mma.sync and wgmma (see fragment.h): element e of a tile's scores, or of the sums,
 /// is element e % 4 of the fragment of columns e / 4 · 8 and on.
 struct FragmentLanes {
-  static constexpr u32 kRows = 2;
+  static constexpr u32 kRows = 2, kNeighbours = 2;
   WICK_DEVICE static u32 row(u32 i) { return lane() / 4 + 8 * i; }
   WICK_DEVICE static constexpr u32 row_of(u32 e) { return e / 2 % 2; }
   WICK_DEVICE static u32 key(u32 e) { return e / 4 * 8 + 2 * (lane() % 4) + e % 2; }
@@ -386,8 +394,11 @@ WICK_DEVICE KeyRange tiles_of_split(KeyRange any, u32 splits, u32 split) {
   return {begin + tiles * i / of * kStep, begin + tiles * (i + 1) / of * kStep};
 }
 
-/// Combines the splits of rows. A thread block takes a row.
-WICK_DEVICE void combine_splits(const AttentionCall& c, const AttentionPartials& partials) {
+/// Combines the splits of rows. A thread block takes a row. Bias: as in FlashRows.
+template <class Bias>
+WICK_DEVICE void combine_splits(const AttentionCall& c, const AttentionPartials& partials,
+                                const Bias& bias) {
+  constexpr bool kBiased = !kSame<Bias, NoBias>;
   pdl_wait();
   const u32 row = block_index(), query = row % c.queries;
   const u32 head = row / c.queries % c.heads, batch = row / c.queries / c.heads;
@@ -405,11 +416,11 @@ WICK_DEVICE void combine_splits(const AttentionCall& c, const AttentionPartials&
     const float base = largest == -detail::kInfF32 ? 0.0f : largest;
 #pragma unroll 4
     for (u32 i = 0; i < partials.chunks; ++i) {
-      const float by = near_exp2(ml[2 * i] - base);
+      const float under = ml[2 * i] - base, by = near_exp2(kBiased ? under * kLog2E : under);
       l = fma(ml[2 * i + 1], by, l);
       o = fma(from[u64{i} * c.e + x], by, o);
     }
-    store_as(c.out, c.dtype, to + x * c.out_step, blind ? 0.0f : o / l);
+    store_as(c.out, c.dtype, to + x * c.out_step, blind || sees_nothing(bias, l) ? 0.0f : o / l);
   }
 }
 
