@@ -323,6 +323,7 @@ TEST_P(GpuLinear, Layouts) {
       const Prepared prepared(*device, p);
       const Layout steps({a, b, k}, {3 * k + 2, a * (3 * k + 2), -3}, 3 * k);
       const Layout pitched({a, b, k}, {b * (k + 8), k + 8, 1}, 5);
+      const Layout shifted({a, b, k}, {b * k, k, 1}, 3);  // dense, but not aligned to vectors
       const Layout dense({a, b, n}, {b * (n + 3), n + 3, 1}, 7);
       const Layout turned({a, b, n}, {2, 2 * a, 2 * a * b}, 1);
       const int64_t x_elems = 4 + 3 * (k + 8) * (a * b + 1), elems = 16 + 2 * a * b * (n + 3);
@@ -330,6 +331,7 @@ TEST_P(GpuLinear, Layouts) {
         if (residual && dtype() != DType::f32) continue;
         check(*device, p, *prepared.weight, steps, dense, x_elems, elems, residual);
         check(*device, p, *prepared.weight, pitched, turned, x_elems, elems, residual);
+        check(*device, p, *prepared.weight, shifted, dense, x_elems, elems, residual);
       }
     }
   }
