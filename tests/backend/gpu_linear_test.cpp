@@ -516,7 +516,8 @@ TEST_P(GpuFusedLinear, Residual) {
   }
 }
 
-/// So many rows that blocks process two units' rows, with an even and an odd number of chunks.
+/// So many rows that blocks process two units' rows, with an even and an odd number of chunks, and
+/// with three columns.
 TEST_P(GpuFusedLinear, ManyRows) {
   for (Backend* device : devices()) {
     const int multiprocessors = static_cast<gpu::GpuBackend*>(device)->gpu().info.multiprocessors;
@@ -525,6 +526,10 @@ TEST_P(GpuFusedLinear, ManyRows) {
       const Prepared prepared(*device, p);
       check(*device, p, *prepared.weight, 1, true);
     }
+    // The last thread block lacks one unit's rows.
+    const Problem p(type(), dtype(), int64_t{32} * multiprocessors - 21, 2 * 256, 3);
+    const Prepared prepared(*device, p);
+    check(*device, p, *prepared.weight, 3, true);
   }
 }
 

@@ -50,15 +50,20 @@ Grid grid_of_one(const Gpu& gpu, DType dtype, int64_t rows, int64_t k, unsigned 
 }
 
 /// The grid of decoded_few.
-Grid grid_of_few(DType dtype, int64_t rows, int64_t k, int64_t columns) {
+Grid grid_of_few(const Gpu& gpu, DType dtype, int64_t rows, int64_t k, int64_t columns) {
   Grid grid{{thread_blocks(rows, kDecodedFewRows), thread_blocks(columns, kDecodedFewColumns), 1}};
   grid.threads = kDecodedThreads;
   grid.pdl = true;
   if (!has_decoded_units(dtype)) return grid;
-  grid.blocks[0] = thread_blocks(rows, kUnitsFewRowGroups * kUnitRows);
+  // Two row groups of a thread block share the activations in shared memory. If the weight has few
+  // rows, one row group for each thread block occupies more multiprocessors.
+  const unsigned pairs = thread_blocks(rows, 2 * kUnitRows);
+  const unsigned row_groups = pairs >= static_cast<unsigned>(gpu.info.multiprocessors) ? 2 : 1;
+  grid.blocks[0] = row_groups == 2 ? pairs : thread_blocks(rows, kUnitRows);
+  grid.threads = row_groups * kUnitsFewThreads;
   grid.blocks[1] = thread_blocks(columns, kUnitsFewColumns);
   const auto chunks = static_cast<uint32_t>(divide_up(k, math::kDecodedChunk));
-  grid.shared_bytes = units_bytes(units_few_segment(chunks), kUnitsFewColumns, kUnitsFewRowGroups);
+  grid.shared_bytes = units_bytes(units_few_segment(chunks), kUnitsFewColumns, row_groups);
   return grid;
 }
 
@@ -128,7 +133,7 @@ void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepare
   if (columns == 1) {
     kOne(w.dtype).launch(gpu, grid_of_one(gpu, w.dtype, w.n, w.k, 1), args);
   } else if (columns <= int64_t{kDecodedFewColumns}) {
-    kFew(w.dtype).launch(gpu, grid_of_few(w.dtype, w.n, w.k, columns), args);
+    kFew(w.dtype).launch(gpu, grid_of_few(gpu, w.dtype, w.n, w.k, columns), args);
   } else {
     Grid grid{{thread_blocks(w.n, kDecodedSide), thread_blocks(columns, kDecodedSide), 1}};
     grid.threads = kDecodedThreads;

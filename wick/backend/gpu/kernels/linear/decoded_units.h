@@ -179,8 +179,11 @@ inline constexpr bool kHasUnits = DecodedUnit<Block>::kPieces.quants != 0;
 
 // ---- Thread blocks of the kernels that read units: decoded_few.gpu ----
 
-/// decoded_few: row groups of 16 rows, columns, and chunks of a segment of a thread block.
-inline constexpr u32 kUnitsFewRowGroups = 2, kUnitsFewColumns = 4, kUnitsFewSegment = 8;
+/// decoded_few: columns of a thread block; chunks of a segment, which a thread block takes at a
+/// time; threads for each row group of 16 rows, of which a thread block has one or two.
+inline constexpr u32 kUnitsFewColumns = 4, kUnitsFewSegment = 8,
+                     kUnitsFewThreads = kUnitsFewSegment * kUnitRows;
+static_assert(2 * kUnitsFewThreads == kDecodedThreads);
 /// Distance of chunks of a column in shared memory, in floats. It isn't 256, so that the two halves
 /// of a warp read from different banks.
 inline constexpr u32 kUnitsPitch = 256 + 4;
