@@ -2,7 +2,8 @@
 //
 //   gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--shape=NxK] [--prompt | --decode]
 //
-// For one column and a few: the rate of reading weights as a share of the device's copy bandwidth.
+// For one column and a few: the rate of reading weights, also as a share of the device's copy
+// bandwidth. Weights that are decoded to f32 have one row for each number of columns.
 // For 512 columns: operations per second of each kernel that the device has. Some rows of the
 // result are compared with the CPU's bits, or, if the CPU doesn't support the type, with GEMVs of
 // one column at a time. --small uses shapes that an emulator can handle and measures nothing.
@@ -40,14 +41,17 @@ std::vector<uint8_t> random_weight(DType type, int64_t n, int64_t k) {
   std::vector<uint8_t> bytes(row * static_cast<size_t>(n));
   Numbers random(7);
   const size_t own = std::min<size_t>(static_cast<size_t>(n), 509) * row;
-  const std::vector<size_t> halves = type == DType::q4_1 || type == DType::q4_k
-                                         ? std::vector<size_t>{0, 2}
-                                         : std::vector<size_t>{type == DType::q6_k ? 208u : 0u};
+  const QuantInfo& row_of = quant(type);
   for (size_t at = 0; at < own; ++at) bytes[at] = static_cast<uint8_t>(random.bits());
   for (size_t at = 0; at < own; at += block) {
-    for (const size_t half : halves) {
-      const math::f16 d = math::from_f32<math::f16>(random.normal() * 0.01f);
-      std::memcpy(&bytes[at + half], &d, 2);
+    for (const int place : {row_of.at, row_of.minimum_at}) {
+      if (place < 0) continue;
+      uint8_t* const to = &bytes[at + static_cast<size_t>(place)];
+      const float d = random.normal() * 0.01f;
+      const math::f16 half = math::from_f32<math::f16>(d);
+      if (row_of.scale == QuantScale::f16) std::memcpy(to, &half, 2);
+      if (row_of.scale == QuantScale::f32) std::memcpy(to, &d, 4);
+      if (row_of.scale == QuantScale::e8m0) *to = static_cast<uint8_t>(116 + *to % 8);
     }
   }
   for (size_t at = own; at < bytes.size(); at += own) {
@@ -77,7 +81,9 @@ class Buffer {
 struct Options {
   bool small = false, decode = true, prompt = true;
   std::pair<int64_t, int64_t> shape = {};  // n, k; zeros: the shapes in run()
-  std::vector<DType> types = {DType::q4_0, DType::q4_1, DType::q8_0, DType::q4_k, DType::q6_k};
+  std::vector<DType> types = {DType::q4_0,   DType::q4_1,   DType::q8_0, DType::q4_k, DType::q6_k,
+                              DType::q5_0,   DType::q5_1,   DType::q2_k, DType::q3_k, DType::q5_k,
+                              DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
 };
 
 class Bench {
@@ -221,13 +227,16 @@ class Bench {
                  "clearing");
       const View out{y.data, DType::f32, Layout::contiguous({count, n})};
       const ConstView in{x.data, DType::f32, Layout::contiguous({count, k})};
-      const gpu::QuantizedRows quantized(gpu_, count, k, type);
+      const bool own = dtypes::kOwnProducts.contains(type);
+      const gpu::QuantizedRows quantized(gpu_, own ? count : 0, k, type);
       const double before =
-          seconds(20, [&](int) { gpu::quantize_rows(gpu_, {}, in, k, quantized.blocks()); });
+          own ? seconds(20, [&](int) { gpu::quantize_rows(gpu_, {}, in, k, quantized.blocks()); })
+              : 0.0;
       setenv("WICK_GPU_LINEAR", std::string(path).c_str(), 1);
       const int times = static_cast<int>(std::max<size_t>(copies.size(), 8));
       const double time = seconds(times, [&](int i) {
         const auto& weight = *copies[static_cast<size_t>(i) % copies.size()];
+        if (!own) return backend_.linear(out, in, weight, {});
         gpu::multiply(out, quantized, static_cast<const gpu::QuantizedWeight&>(weight), nullptr);
       });
       unsetenv("WICK_GPU_LINEAR");
@@ -250,26 +259,30 @@ class Bench {
       if (!options_.small) {
         const double rate = static_cast<double>(copies[0]->bytes) / time;
         fmt::print(
-            ", \"us\": {:.2f}, \"share_of_copy\": {:.3f}, \"top_s\": {:.1f}, "
+            ", \"us\": {:.2f}, \"gb_s\": {:.0f}, \"share_of_copy\": {:.3f}, \"top_s\": {:.1f}, "
             "\"quantize_us\": {:.2f}",
-            time * 1e6, rate / copy_rate_, 2e-12 * static_cast<double>(n * k * count) / time,
-            before * 1e6);
+            time * 1e6, rate / 1e9, rate / copy_rate_,
+            2e-12 * static_cast<double>(n * k * count) / time, before * 1e6);
       }
       fmt::print("}}\n");
       std::fflush(stdout);
     };
+    const std::vector<std::string_view> paths = gpu::gemm_paths(gpu_, type);
     if (options_.decode) {
       for (const int64_t count : {1, 2, 4, 8, 16, 32}) {
         measure(count, "");
-        if (count == 2 || count == 4) measure(count, "dot");
+        if (paths.size() > 1 && (count == 2 || count == 4)) measure(count, "dot");
       }
     }
     if (options_.prompt) {
       for (const int64_t count : {48, 64, 128}) {
-        if (count < columns.count) measure(count, "few"), measure(count, "");
+        if (count >= columns.count) continue;
+        if (paths.size() > 1) measure(count, "few");
+        measure(count, "");
       }
-      for (const std::string_view path : gpu::gemm_paths(gpu_, type)) {
-        if (path == "many" || path == "f16" || options_.small) measure(columns.count, path);
+      for (const std::string_view path : paths) {
+        if (path == "many" || path == "f16" || paths.size() == 1 || options_.small)
+          measure(columns.count, path);
       }
     }
   }
@@ -299,7 +312,7 @@ Options parse(int argc, char** argv) {
       for (size_t at = 8; at < word.size();) {
         const size_t end = std::min(word.find(',', at), word.size());
         const auto type = parse_dtype(word.substr(at, end - at));
-        if (!type || !dtypes::kOwnProducts.contains(*type)) {
+        if (!type || !is_block(*type)) {
           throw Error("types", "no such type", word.substr(at, end - at));
         }
         options.types.push_back(*type);

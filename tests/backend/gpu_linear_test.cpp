@@ -340,6 +340,7 @@ TEST_P(GpuLinear, Layouts) {
       const Prepared prepared(*device, p);
       const Layout steps({a, b, k}, {3 * k + 2, a * (3 * k + 2), -3}, 3 * k);
       const Layout pitched({a, b, k}, {b * (k + 8), k + 8, 1}, 5);
+      const Layout shifted({a, b, k}, {b * k, k, 1}, 3);  // dense, but not aligned to vectors
       const Layout dense({a, b, n}, {b * (n + 3), n + 3, 1}, 7);
       const Layout turned({a, b, n}, {2, 2 * a, 2 * a * b}, 1);
       const int64_t x_elems = 4 + 3 * (k + 8) * (a * b + 1), elems = 16 + 2 * a * b * (n + 3);
@@ -347,6 +348,7 @@ TEST_P(GpuLinear, Layouts) {
         if (residual && dtype() != DType::f32) continue;
         check(*device, p, *prepared.weight, steps, dense, x_elems, elems, residual);
         check(*device, p, *prepared.weight, pitched, turned, x_elems, elems, residual);
+        check(*device, p, *prepared.weight, shifted, dense, x_elems, elems, residual);
       }
     }
   }
@@ -531,7 +533,8 @@ TEST_P(GpuFusedLinear, Residual) {
   }
 }
 
-/// So many rows that blocks process two units' rows, with an even and an odd number of chunks.
+/// So many rows that blocks process two units' rows, with an even and an odd number of chunks, and
+/// with three columns.
 TEST_P(GpuFusedLinear, ManyRows) {
   for (Backend* device : devices()) {
     const int multiprocessors = static_cast<gpu::GpuBackend*>(device)->gpu().info.multiprocessors;
@@ -540,6 +543,10 @@ TEST_P(GpuFusedLinear, ManyRows) {
       const Prepared prepared(*device, p);
       check(*device, p, *prepared.weight, 1, true);
     }
+    // The last thread block lacks one unit's rows.
+    const Problem p(type(), dtype(), int64_t{32} * multiprocessors - 21, 2 * 256, 3);
+    const Prepared prepared(*device, p);
+    check(*device, p, *prepared.weight, 3, true);
   }
 }
 

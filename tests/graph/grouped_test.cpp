@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Grouped, testing::ValuesIn(test::graph_devices
 
 TEST_P(Grouped, RowsHaveTheBitsOfTheirExpertAlone) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::q4_0, DType::q4_1,
-                            DType::q5_0, DType::q8_0, DType::q4_k, DType::q6_k}) {
+                            DType::q5_0, DType::q5_1, DType::q8_0, DType::q4_k, DType::q6_k}) {
     const std::vector<Weight> weights = experts(5, 72, 512, dtype);
     for (const int64_t t : {1, 3, 40}) {
       for (const DType of_x : {DType::f32, DType::f16, DType::bf16}) {
@@ -84,7 +84,7 @@ TEST_P(Grouped, ManyExpertsAndLongRows) {
   const std::vector<Weight> many = experts(300, 8, 32, DType::q8_0);
   const Tensor rows = x({2, 32}, 3), chosen = ids({3, 255, 256, 299, 0, 270}, 3);
   expect_same({grouped_linear(rows, many, chosen)}, {reference(rows, many, chosen)}, "300");
-  for (const DType dtype : {DType::f32, DType::q4_0}) {
+  for (const DType dtype : {DType::f32, DType::q4_0, DType::q5_1}) {
     const std::vector<Weight> wide = experts(2, 16, 40960, dtype);
     const Tensor row = x({1, 40960}, 3), both = ids({1, 0}, 2);
     expect_same({grouped_linear(row, wide, both)}, {reference(row, wide, both)}, "long rows");

@@ -1,6 +1,6 @@
 // gemm with weights of block dtypes that have no kernels of their own.
 //
-// Computes y[c][row] in the order of docs/design/numerics/quantised.md, "Formats without kernels".
+// Computes y[c][row] in the order of docs/design/numerics/quantised.md, "Formats that are decoded".
 // Index map: lanes are rows. A chunk of 256 values of 32 rows is decoded to floats, transposed into
 // a tile that stays in L1, and multiplied with all columns, several at a time so that their chains
 // hide the latency of fma. Bytes moved: the weights once, x once for each panel.

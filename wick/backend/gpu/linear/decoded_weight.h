@@ -1,7 +1,7 @@
 #pragma once
 
-// Weights of block dtypes without kernels of their own: rows in file layout, which are decoded
-// during the gemm (kernels/linear/decoded.gpu, docs/design/numerics/quantised.md).
+// Weights of block dtypes whose gemms compute in f32: they are decoded during the gemm
+// (kernels/linear/decoded_few.gpu and decoded_many.gpu, docs/design/numerics/quantised.md).
 
 #include <memory>
 #include <span>
@@ -11,9 +11,11 @@
 
 namespace wick::gpu {
 
+/// Whether weights of a block dtype are stored in units (kernels/linear/decoded_units.h). Otherwise
+/// they are rows in file layout.
+bool has_decoded_units(DType dtype);
 /// Stacks matrices [n_i, k] along n.
-std::unique_ptr<PreparedWeight> prepare_decoded(GpuBackend& backend,
-                                                std::span<const ConstView> parts);
+std::unique_ptr<PreparedWeight> prepare_decoded(Gpu& gpu, std::span<const ConstView> parts);
 /// out = x · weightᵀ (+ residual). x is [.., k], f32 and dense. residual is null, or has out's
 /// shape; then both are f32.
 void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,

@@ -33,7 +33,7 @@ std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView> p
   const DType dtype = parts.front().dtype;
   if (!is_block(dtype)) return prepare_float(gpu_, parts);
   return dtypes::kOwnProducts.contains(dtype) ? prepare_quantized(gpu_, parts)
-                                              : prepare_decoded(*this, parts);
+                                              : prepare_decoded(gpu_, parts);
 }
 
 void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeight& weight,
