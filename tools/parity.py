@@ -1,11 +1,19 @@
 #!/usr/bin/env python3
-"""Runs all parity tests on the available devices and writes a summary as Markdown: rows of ops.def by dtype, layout and
-device.
+"""Runs the parity tests on the available devices.
 
-Usage: parity.py [--build build/release] [--out FILE] [--devices cuda:0,hip:0] [--jobs N] [--rows add,silu] [--chains N]
+Usage: parity.py [--build build/release] [--out FILE] [--record FOLDER] [--devices cuda:0,hip:0] [--only-devices]
+                 [--jobs N] [--rows add,silu] [--layouts contiguous,stepped] [--seconds N] [--chains N]
 
-The CPU runs with every instruction set. Each of the other devices that is available is compared with the CPU. Exits
-with 1 if a test failed."""
+The CPU runs with every instruction set, unless --only-devices is given. Each of the other devices that is available is
+compared with the CPU. --out: a summary as Markdown, rows of ops.def by dtype, layout and device. --record: a result
+file for the CPU and for each device; tools/parity_table.py makes docs/parity-results.md of the files in bench/results.
+--seconds: rows that haven't begun by then are left out; the longest rows come last.
+Exits with 1 if a test failed.
+
+On a machine with an NVIDIA GPU, this adds its column to docs/parity-results.md:
+
+    tools/parity.py --devices cuda:0 --only-devices --jobs 2 --record bench/results && tools/parity_table.py
+"""
 
 import argparse
 import collections
@@ -22,9 +30,15 @@ import sys
 import tempfile
 import time
 
-PROGRAMS = ["parity_test", "attention_bound_test", "matmul_test", "linear_float_test", "linear_quantized_test",
-            "quantize_test"]
+PROGRAMS = ["parity_test", "attention_bound_test", "matmul_test", "linear_float_test"]
+CPU_PROGRAMS = ["linear_quantized_test", "quantize_test"]
+DEVICE_PROGRAMS = ["gpu_linear_test"]
+# Rows that take long, on emulated GPUs above all.
+LONG = re.compile("attention|conv|linear|matmul|sort|topk|sample|quantize|pool|upsample|scatter|Gpu")
 ORDER = ["contiguous", "transposed", "broadcast", "sliced", "stepped", "scattered", "empty", "rank0", "rank8"]
+
+# A test: `work` is the number of kernels and copies that a GPU ran for it; None on the CPU.
+Test = collections.namedtuple("Test", "suite name verdict seconds message work")
 
 
 def environment(devices):
@@ -38,27 +52,42 @@ def environment(devices):
 def suites(program, devices):
     out = subprocess.run([program, "--gtest_list_tests"], env=environment(devices), check=True, capture_output=True,
                          text=True).stdout
-    return [line.split("#")[0].strip().rstrip(".") for line in out.splitlines() if line and not line.startswith(" ")]
+    return [line.split("#")[0].strip().rstrip(".") for line in out.splitlines()
+            if line and not line.startswith((" ", "Running main()"))]
 
 
-def run(program, pattern, devices):
-    """Runs one process. Returns its tests: (suite, name, "pass", "skip" or "fail", seconds, message)."""
+def pattern_of(suite, layouts):
+    """A filter for the tests of a suite. `layouts`: only these, for the suites whose tests are named by layouts."""
+    if not layouts or not suite.startswith("Parity/") or suite.removeprefix("Parity/") in ("quantize", "dequantize", "linear"):
+        return suite + ".*"
+    return ":".join(f"{suite}.*.{layout}.*" for layout in layouts)
+
+
+def run(program, pattern, devices, chips):
+    """Runs one process and returns its tests. Adds the names of the devices to `chips`."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
         done = subprocess.run([program, f"--gtest_filter={pattern}", f"--gtest_output=json:{report}", "--gtest_brief=1"],
                               env=environment(devices), capture_output=True, text=True, errors="replace", check=False)
         if done.returncode not in (0, 1) or not report.exists():
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
-            return [(pattern, "(the process)", "fail", 0.0, f"ended with {done.returncode}: " + " ".join(said))]
+            return [Test(pattern, "(the process)", "fail", 0.0, f"ended with {done.returncode}: " + " ".join(said), None)]
         tests = []
-        for suite in json.loads(report.read_text())["testsuites"]:
+        report = json.loads(report.read_text())
+        for device in devices.split(",") if devices else []:
+            chip = report.get("device_" + device.replace(":", "_"))
+            if chip:
+                chips[device] = chip_name(device, chip)
+        for suite in report["testsuites"]:
             for test in suite["testsuite"]:
                 verdict, message = "pass", ""
                 if test.get("failures"):
                     verdict, message = "fail", test["failures"][0]["failure"].strip().splitlines()[-1]
                 elif test.get("result") == "SKIPPED":
                     verdict = "skip"
-                tests.append((suite["name"], test["name"], verdict, float(test["time"].rstrip("s")), message))
+                work = int(test["device_work"]) if "device_work" in test else None
+                name = test["name"]
+                tests.append(Test(suite["name"], name, verdict, float(test["time"].rstrip("s")), message, work))
         return tests
 
 
@@ -79,18 +108,30 @@ def cpu_name():
     return f"{fields.get('model name', platform.processor())}, {os.cpu_count()} processors"
 
 
-def split(suite, name):
+def chip_name(device, description):
+    """The chip of a device, from its description. The software AMD GPU describes itself as the product that it
+    imitates; tests/backend/on_emulator.sh names its architecture."""
+    emulated = os.environ.get("WICK_EMU_DEVICES")
+    return f"emulated {emulated}" if device.startswith("hip:") and emulated else description.split(",")[0]
+
+
+def split(test, devices):
     """Returns (row, dtype, layout, device) of a row's test, and None for other tests."""
-    parts = name.split(".")
-    if not suite.startswith("Parity/") or len(parts) < 3:
+    parts = test.name.split(".")
+    if test.suite.startswith("Types/Gpu") and "/" in test.name and "," not in devices:
+        kind, types = test.name.split("/")
+        return "linear", types.rsplit("_", 1)[0], kind, devices
+    if not test.suite.startswith("Parity/") or len(parts) < 3:
         return None
-    return suite[len("Parity/"):], parts[0], ".".join(parts[1:-1]), parts[-1]
+    return test.suite[len("Parity/"):], parts[0], ".".join(parts[1:-1]), parts[-1]
 
 
 def said(counts):
     if not counts:
         return "–"
     text = f"{counts['pass']}"
+    if counts["idle"]:
+        text += f" + {counts['idle']} without work"
     if counts["skip"]:
         text += f", {counts['skip']} skipped"
     if counts["fail"]:
@@ -98,26 +139,37 @@ def said(counts):
     return text
 
 
+def outcome(test):
+    """A test's verdict. A test that passed although its GPU had nothing to do (empty tensors) is "idle"."""
+    return "idle" if test.verdict == "pass" and test.work == 0 else test.verdict
+
+
 def summary(tests, chains, missing, jobs, seconds):
+    """`tests`: pairs of a test and the devices of its process."""
     rows, others = collections.defaultdict(list), collections.defaultdict(collections.Counter)
-    for suite, name, verdict, took, _ in tests:
-        key = split(suite, name)
+    for test, devices in tests:
+        key = split(test, devices)
         if key:
-            rows[key[:2]].append((key[2], key[3], verdict, took))
+            rows[key[:2]].append((key[2], key[3], outcome(test), test.seconds))
         else:
-            others[suite][verdict] += 1
-    total = collections.Counter(test[2] for test in tests)
+            others[test.suite][outcome(test)] += 1
+    total = collections.Counter(test.verdict for test, _ in tests)
+    native = sum(1 for test, _ in tests if test.verdict == "pass" and test.work)
+    idle = sum(1 for test, _ in tests if outcome(test) == "idle")
     devices = sorted({entry[1] for entries in rows.values() for entry in entries})
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     lines = [f"# The parity suite, {datetime.date.today()}", "",
              f"`tools/parity.py` on {cpu_name()}: of {sum(total.values())} tests {total['pass']} passed, {total['skip']} were "
              f"skipped and {total['fail']} failed; {seconds:.0f} s with {jobs} processes at once, "
              f"{used.ru_utime + used.ru_stime:.0f} s of processor time.", "", f"Devices: {', '.join(devices)}."]
+    if native + idle > 0:
+        lines += ["", f"On GPUs {native} of the tests that passed launched kernels, and {idle} had nothing to compute. Of "
+                  "neither did an op copy anything to the host."]
     lines += [f"SKIPPED {device}: {why}" for device, why in missing.items()]
     lines += ["", chains, ""]
-    failures = [test for test in tests if test[2] == "fail"]
+    failures = [test for test, _ in tests if test.verdict == "fail"]
     if failures:
-        lines += ["## Failures", ""] + [f"- `{suite}.{name}`: {message}" for suite, name, _, _, message in failures] + [""]
+        lines += ["## Failures", ""] + [f"- `{test.suite}.{test.name}`: {test.message}" for test in failures] + [""]
     lines += ["## Rows", "", "Tests that passed, by device: a test is a layout, over values and shapes. Seconds are those "
               "of all devices; one of them waits for the reference that they share.", "",
               "| row | dtype | layouts | " + " | ".join(devices) + " | s |", "|---|---|---|" + "---|" * (len(devices) + 1)]
@@ -131,18 +183,46 @@ def summary(tests, chains, missing, jobs, seconds):
     return "\n".join(lines) + "\n", not failures
 
 
+def record(folder, tests, group, devices, chip, ran, seconds):
+    """Writes the result file of the CPU's instruction sets, or of one other device: for each device, row and dtype the
+    numbers of tests that [ran natively, had nothing to compute, were skipped, failed]."""
+    kinds = ["pass", "idle", "skip", "fail"]
+    counts = collections.defaultdict(lambda: collections.defaultdict(lambda: collections.defaultdict(lambda: [0] * 4)))
+    for test, of in tests:
+        key = split(test, of)
+        if key and key[3] in devices:
+            counts[key[3]][key[0]][key[1]][kinds.index(outcome(test))] += 1
+    slug = re.sub(r"[^a-z0-9]+", "-", (group if group == "cpu" else chip).lower()).strip("-")
+    path = folder / f"{datetime.date.today()}-parity-{slug}.json"
+    head = {"date": str(datetime.date.today()), "chip": chip, "host": cpu_name(), "what": ran,
+            "seconds": round(seconds)}
+    lines = [json.dumps(head, ensure_ascii=False)[:-1] + ', "devices": {']
+    for d, device in enumerate(sorted(counts)):
+        lines.append(f'{json.dumps(device)}: {{')
+        rows = sorted(counts[device].items())
+        lines += [f"{json.dumps(row)}: {json.dumps(dict(sorted(of.items())))}" + ("," if i + 1 < len(rows) else "")
+                  for i, (row, of) in enumerate(rows)]
+        lines.append("}" + ("," if d + 1 < len(counts) else ""))
+    path.write_text("\n".join(lines) + "\n}}\n", encoding="utf-8")
+    print(f"wrote {path}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--record", type=pathlib.Path, help="the folder for result files")
     parser.add_argument("--devices", default="cuda:0,hip:0", help="devices besides the CPU")
+    parser.add_argument("--only-devices", action="store_true", help="leaves out the instruction sets of the CPU")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--rows", default="", help="only these rows")
+    parser.add_argument("--layouts", default="", help="only these layouts")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--chains", type=int, default=20000)
     options = parser.parse_args()
     started = time.monotonic()
 
-    missing, found = {}, []
+    missing, found, chips = {}, [], {}
     for device in filter(None, options.devices.split(",")):
         why = absent(options.build, device)
         if why is None:
@@ -150,18 +230,27 @@ def main():
         else:
             missing[device] = why
             print(f"SKIPPED {device}: {why}")
+    if options.only_devices and not found:
+        sys.exit("none of the devices is available")
     work = []
     only = set(filter(None, options.rows.split(",")))
-    for devices in [""] + ([",".join(found)] if found else []):
-        for name in PROGRAMS:
+    layouts = list(filter(None, options.layouts.split(",")))
+    for devices in ([] if options.only_devices else [""]) + found:
+        for name in PROGRAMS + (DEVICE_PROGRAMS if devices else CPU_PROGRAMS):
             program = options.build / "bin" / name
             for suite in suites(program, devices):
-                if not only or suite.removeprefix("Parity/") in only:
-                    work.append((program, suite + ".*", devices))
+                row = "linear" if name in DEVICE_PROGRAMS else suite.removeprefix("Parity/")
+                if not only or row in only:
+                    work.append((program, pattern_of(suite, layouts), devices))
+    work.sort(key=lambda job: bool(LONG.search(job[1])))
     chains = "Chains of random ops were left out."
-    tests, good = [], True
+
+    def run_in_time(*job):
+        return run(*job, chips) if time.monotonic() - started < options.seconds else None
+
+    tests, good, left_out = [], True, []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        futures = [pool.submit(run, *job) for job in work]
+        futures = [pool.submit(run_in_time, *job) for job in work]
         chain_run = None
         if options.chains > 0:
             chain_run = pool.submit(subprocess.run, [options.build / "bin" / "parity_chains", "--count",
@@ -169,10 +258,13 @@ def main():
                                     env=environment(",".join(found)), capture_output=True, text=True, check=False)
         for job, future in zip(work, futures):
             part = future.result()
-            tests += part
-            failed = [test for test in part if test[2] == "fail"]
-            for suite, name, _, _, message in failed[:10]:
-                print(f"FAILED {suite}.{name}: {message}")
+            if part is None:
+                left_out.append(job[1].split(".")[0])
+                continue
+            tests += [(test, job[2]) for test in part]
+            failed = [test for test in part if test.verdict == "fail"]
+            for test in failed[:10]:
+                print(f"FAILED {test.suite}.{test.name}: {test.message}", flush=True)
             if failed or sys.stdout.isatty():
                 print(f"{job[1]} {job[2]}: {len(part)} tests, {len(failed)} failed", flush=True)
         if chain_run:
@@ -181,9 +273,24 @@ def main():
             chains = "Chains of random ops: " + (done.stdout.strip().splitlines() or ["nothing was said"])[-1]
             if not good:
                 print(done.stdout, done.stderr)
-    text, passed = summary(tests, chains, missing, options.jobs, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    ran = {"rows": options.rows or "all", "layouts": options.layouts or "all"}
+    if left_out:
+        ran["left out for lack of time"] = f"{len(left_out)} of {len(work)} suites, {', '.join(left_out)}"
+        print(f"{len(left_out)} of {len(work)} suites were left out: {options.seconds:.0f} s had passed")
+    text, passed = summary(tests, chains, missing, options.jobs, seconds)
     if options.out:
         options.out.write_text(text, encoding="utf-8")
+    if options.record:
+        if not options.only_devices:
+            own = [pair for pair in tests if not pair[1]]
+            names = {key[3] for key in (split(*pair) for pair in own) if key}
+            record(options.record, own, "cpu", names, cpu_name(), ran, seconds)
+        for device in found:
+            if device not in chips:
+                sys.exit(f"{device}: no test said which chip it is")
+            own = [pair for pair in tests if pair[1] == device]
+            record(options.record, own, device, {device}, chips[device], ran, seconds)
     print("\n".join(text.splitlines()[2:3]), chains, sep="\n")
     sys.exit(0 if good and passed else 1)
 
