@@ -92,7 +92,9 @@ class GpuConvLibrary : public testing::Test {
       void* const stand_in = file == nullptr ? nullptr : dlopen(file, RTLD_NOW | RTLD_NOLOAD);
       void* const counter =
           stand_in == nullptr ? nullptr : dlsym(stand_in, "stand_in_convolutions");
-      if (counter != nullptr) computed_ = reinterpret_cast<int (*)()>(counter);
+      if (counter == nullptr) continue;
+      computed_ = reinterpret_cast<int (*)()>(counter);
+      asked_ = reinterpret_cast<int (*)()>(dlsym(stand_in, "stand_in_asked"));
     }
   }
   void TearDown() override {
@@ -116,6 +118,7 @@ class GpuConvLibrary : public testing::Test {
   Device device_;
   ConvolutionLibrary* library_ = nullptr;
   int (*computed_)() = nullptr;
+  int (*asked_)() = nullptr;
   std::unique_ptr<Gpu> gpu_;
 };
 
@@ -305,12 +308,16 @@ TEST_F(GpuConvBackend, OnlyStandInsTheFasterOneIsChosenOnce) {
 }
 
 TEST_F(GpuConvBackend, CapturesOnlyUseWhatIsKnown) {
+  {
+    const WithVariable use("WICK_GPU_CONV", "library");
+    compute(kPlain);  // the library is in use from now on
+  }
   std::mt19937 random(8);
   Gpu& gpu = enter();
   const ConvCase c = {{1, 3, 5, 4}, {6, 3, 3, 3}, params(1, 1, 1, 1)};
   constexpr std::array kFirst = {ConvPlace::first, ConvPlace::first, ConvPlace::first};
   ConvOperands operands(gpu, DType::f32, c, ConvForm::forward, kFirst, random);
-  const int before = computed();
+  const int before = computed(), asked = asked_ == nullptr ? 0 : asked_();
   for (const char* use : {"auto", "library"}) {
     const WithVariable variable("WICK_GPU_CONV", use);
     const auto graph =
@@ -319,6 +326,7 @@ TEST_F(GpuConvBackend, CapturesOnlyUseWhatIsKnown) {
     operands.check(c, ConvForm::forward, DType::f32);
   }
   expect_computed(before);
+  EXPECT_TRUE(asked_ == nullptr || asked_() == asked) << "the library may load modules";
 
   // The library computes a shape in a graph that it has computed before.
   const WithVariable variable("WICK_GPU_CONV", "library");

@@ -202,6 +202,8 @@ inline std::map<void*, Tensor> tensors;
 inline std::map<void*, Convolution> convolutions;
 /// Convolutions that were computed so far; tests read the number.
 inline int computed = 0;
+/// Shapes for which a caller has asked for algorithms so far.
+inline int asked = 0;
 
 template <class Map>
 int make_object(Map& map, void** out, int bad, const char* function) {
@@ -251,4 +253,8 @@ inline bool find_problem(Form form, void* x, void* w, void* y, void* convolution
 WICK_STAND_IN int stand_in_convolutions() {
   std::lock_guard lock(stand_in::conv_mutex);
   return stand_in::computed;
+}
+WICK_STAND_IN int stand_in_asked() {
+  std::lock_guard lock(stand_in::conv_mutex);
+  return stand_in::asked;
 }

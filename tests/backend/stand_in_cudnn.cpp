@@ -81,6 +81,7 @@ int choose(void* handle, Form form, void* a, void* b, void* convolution, void* c
       !find(handle, form, a, b, convolution, c, h, p, kName)) {
     return kBadParameter;
   }
+  ++asked;
   const std::vector<Performance> all = results_of(p);
   *number = std::min(wanted, static_cast<int>(all.size()));
   for (int i = 0; i < *number; ++i) {

@@ -127,6 +127,7 @@ int choose(void* handle, Form form, void* a, void* b, void* convolution, void* c
   if (!h->counted.contains(p.key())) {
     return complain(kBadParameter, kName, "solutions weren't counted before");
   }
+  ++asked;
   const std::vector<Solution> all = solutions_of(p);
   *number = std::min(most, all.size());
   for (size_t i = 0; i < *number; ++i) {

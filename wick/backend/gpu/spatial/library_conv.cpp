@@ -243,8 +243,8 @@ ConvChoice fastest(float own, float channels_first, float channels_last) {
 bool may_use_conv_library(const Gpu& gpu, DType dtype) {
   const bool known = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   return known && conv_library_use() != ConvLibraryUse::own &&
-         environment_choice("WICK_REPRODUCIBLE") != "1" &&
-         ConvolutionLibrary::of(gpu.device.kind) != nullptr;
+         ConvolutionLibrary::of(gpu.device.kind) != nullptr &&
+         environment_choice("WICK_REPRODUCIBLE") != "1";
 }
 
 bool convolve_by_library(GpuBackend& backend, ConvForm form, const View& result,
@@ -262,7 +262,8 @@ bool convolve_by_library(GpuBackend& backend, ConvForm form, const View& result,
   if (!choice) {
     if (gpu.captures()) return false;
     const bool taken = job.takes(false) || job.takes(true);
-    const Measurement found = taken ? measure(gpu, job, own) : Measurement{ConvChoice::own, true};
+    // Another installation of the library may take the shape.
+    const Measurement found = taken ? measure(gpu, job, own) : Measurement{ConvChoice::own, false};
     choice = found.choice;
     choices.store(key, found.choice, found.complete);
   }
