@@ -268,6 +268,44 @@ void check_extremes(DType cache, const char* kernel) {
   unsetenv("WICK_GPU_ATTENTION");
 }
 
+/// Checks attention_of_pages with slopes. There is one key head, so the keys of a sequence are its
+/// pages.
+void check_pages(DType dtype, DType cache, const char* kernel) {
+  setenv("WICK_GPU_ATTENTION", kernel, 1);
+  Random random(8);
+  constexpr int64_t kPage = 128, kPages = 3;
+  const Case c{3, 1, 20, kPage * kPages, 64, 64, {.scale = 0.1f}, false};
+  Operands in(c, dtype, cache, {.slopes = true}, random);
+  TestTensor tables(DType::u32, Place::contiguous, {1, kPages}, 7),
+      lengths(DType::u32, Place::contiguous, {1}, 8);
+  tables.fill_bits([](int64_t i) { return static_cast<uint64_t>(i); });
+  lengths.fill_bits([&](int64_t) { return static_cast<uint64_t>(c.n); });
+  const Bound bound = in.bound(c, dtype);
+  for (const Target& target : targets()) {
+    Backend& backend = *target.backend;
+    TestTensor out(dtype, Place::contiguous, {1, c.h, c.m, c.e}, 4, true);
+    out.wipe();
+    const OnDevice q(backend, in.q.storage()), k(backend, in.k.storage()),
+        v(backend, in.v.storage()), slopes(backend, in.slopes.storage()),
+        table(backend, tables.storage()), length(backend, lengths.storage()),
+        y(backend, out.storage());
+    const auto pages = [&](ConstView all, int64_t size) {
+      all.layout = Layout::contiguous({kPages, 1, kPage, size});
+      return all;
+    };
+    backend.attention_of_pages(
+        y.view(out.view()), q.view(std::as_const(in.q).view()),
+        pages(k.view(std::as_const(in.k).view()), c.d),
+        pages(v.view(std::as_const(in.v).view()), c.e),
+        {table.view(std::as_const(tables).view()), length.view(std::as_const(lengths).view())},
+        c.params, slopes.view(std::as_const(in.slopes).view()));
+    y.fetch(out.storage());
+    const int64_t at = bound.beyond(out.doubles());
+    if (at >= 0) ADD_FAILURE() << "pages with slopes on " << target.name << ": element " << at;
+  }
+  unsetenv("WICK_GPU_ATTENTION");
+}
+
 /// Rounding the queries to f16 must be detected.
 void check_planted() {
   Random random(4);
@@ -294,7 +332,10 @@ const bool added = [] {
         add(fmt::format("attention_bound.{}.{}_cache.{}", name(dtype), name(cache), kernel),
             [=] { check_kernel(dtype, cache, kernel); });
         add(fmt::format("attention_bound.{}.{}_cache.{}_added", name(dtype), name(cache), kernel),
-            [=] { check_added(dtype, cache, kernel); });
+            [=] {
+              check_added(dtype, cache, kernel);
+              check_pages(dtype, cache, kernel);
+            });
       }
     }
   }
