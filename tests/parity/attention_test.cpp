@@ -74,10 +74,15 @@ Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Rando
   return in;
 }
 
+/// What results should be, and how far rounded scores may move them: a score has the error of a
+/// gemm (docs/design/numerics/matmul.md), of which two take part in a weight.
+struct Exact {
+  std::vector<long double> values, slack;
+};
+
 /// Computes the specified order, one query after another. `exact` receives the exact values unless
 /// it is null.
-std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
-                                std::vector<long double>* exact) {
+std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Exact* exact) {
   const std::vector<float> q = elements<float>(in.q), k = elements<float>(in.k),
                            v = elements<float>(in.v), mask = elements<float>(in.mask),
                            slopes = elements<float>(in.slopes);
@@ -100,6 +105,7 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
     std::vector<float> o(static_cast<size_t>(c.e));
     std::vector<long double> true_score;
     std::vector<int64_t> seen;
+    long double products = 0;  // the largest scale · Σ |q·k|
     for (int64_t chunk = 0; chunk < c.n; chunk += 256) {
       std::vector<float> s(256, -infinity);
       bool any = false;
@@ -108,12 +114,14 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
         if (!visible(chunk + j)) continue;
         any = true;
         float score = 0;
-        long double exact_score = 0;
+        long double exact_score = 0, magnitude = 0;
         for (int64_t x = 0; x < c.d; ++x) {
           const float qx = q[static_cast<size_t>(row * c.d + x)], kx = key_at(bg, chunk + j, x);
           score = std::fma(qx, kx, score);
           exact_score += static_cast<long double>(qx) * kx;
+          magnitude += std::fabs(static_cast<long double>(qx) * kx);
         }
+        products = std::max(products, magnitude * std::fabs(c.params.scale));
         score *= c.params.scale;
         exact_score *= c.params.scale;
         const float cap = c.params.soft_cap;
@@ -159,8 +167,14 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
     }
     for (float x : o) bits.push_back(encode(dtype, first ? 0.0f : x / l));
     if (exact == nullptr) continue;
-    long double top = -std::numeric_limits<long double>::infinity(), sum = 0;
+    long double top = -std::numeric_limits<long double>::infinity(), sum = 0, largest = 0;
     for (long double s : true_score) top = std::max(top, s);
+    for (int64_t j : seen) {
+      for (int64_t x = 0; x < c.e; ++x) {
+        largest = std::max<long double>(
+            largest, std::fabs(v[static_cast<size_t>((bg * c.n + j) * c.e + x)]));
+      }
+    }
     std::vector<long double> y(static_cast<size_t>(c.e));
     for (size_t z = 0; z < seen.size(); ++z) {
       const long double e = first ? 0 : std::exp(true_score[z] - top);
@@ -169,7 +183,12 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
         y[static_cast<size_t>(x)] += e * v[static_cast<size_t>((bg * c.n + seen[z]) * c.e + x)];
       }
     }
-    for (long double x : y) exact->push_back(first ? 0 : x / sum);
+    const long double slack =
+        2 * 4 * std::sqrt(static_cast<long double>(c.d)) * 0x1p-24L * products * largest;
+    for (long double x : y) {
+      exact->values.push_back(first ? 0 : x / sum);
+      exact->slack.push_back(slack);
+    }
   }
   return bits;
 }
@@ -198,14 +217,16 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
       work();
     }
   });
-  std::vector<long double> exact;
+  Exact exact;
   const std::vector<uint64_t> bits =
       reference(c, dtype, in, values == Values::normal ? &exact : nullptr);
   expect_bits(what, out, bits);
   if (values == Values::normal) {
     std::vector<long double> tolerance;
-    for (long double x : exact) tolerance.push_back(0.51L * ulp(dtype, x) + 0x1p-15L);
-    expect_within(what, out, exact, tolerance);
+    for (size_t i = 0; i < exact.values.size(); ++i) {
+      tolerance.push_back(0.51L * ulp(dtype, exact.values[i]) + std::max(0x1p-15L, exact.slack[i]));
+    }
+    expect_within(what, out, exact.values, tolerance);
   }
   // Runs the same queries one at a time: decoding and prompts must give the same bits.
   if (c.m > 1 && c.params.causal && c.bias == ' ' && c.m <= c.n && !failed()) {
