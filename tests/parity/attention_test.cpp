@@ -74,8 +74,8 @@ Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Rando
   return in;
 }
 
-/// What results should be, and how far rounded scores may move them: a score has the error of a
-/// gemm (docs/design/numerics/matmul.md), of which two take part in a weight.
+/// What results should be, and how far the rounding of the scores moves them: by at most twice the
+/// largest error of a score times the largest value, because two scores take part in a weight.
 struct Exact {
   std::vector<long double> values, slack;
 };
@@ -105,7 +105,7 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
     std::vector<float> o(static_cast<size_t>(c.e));
     std::vector<long double> true_score;
     std::vector<int64_t> seen;
-    long double products = 0;  // the largest scale · Σ |q·k|
+    long double score_error = 0;
     for (int64_t chunk = 0; chunk < c.n; chunk += 256) {
       std::vector<float> s(256, -infinity);
       bool any = false;
@@ -114,14 +114,12 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
         if (!visible(chunk + j)) continue;
         any = true;
         float score = 0;
-        long double exact_score = 0, magnitude = 0;
+        long double exact_score = 0;
         for (int64_t x = 0; x < c.d; ++x) {
           const float qx = q[static_cast<size_t>(row * c.d + x)], kx = key_at(bg, chunk + j, x);
           score = std::fma(qx, kx, score);
           exact_score += static_cast<long double>(qx) * kx;
-          magnitude += std::fabs(static_cast<long double>(qx) * kx);
         }
-        products = std::max(products, magnitude * std::fabs(c.params.scale));
         score *= c.params.scale;
         exact_score *= c.params.scale;
         const float cap = c.params.soft_cap;
@@ -138,6 +136,9 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
         const float added = mask[static_cast<size_t>(row * c.n + chunk + j)];
         if (c.adds_mask()) score = score + added, exact_score += added;
         if (c.bias == '0' && added == 0) score = -infinity, exact_score = score;
+        if (std::isfinite(score)) {
+          score_error = std::max(score_error, std::fabs(score - exact_score));
+        }
         s[static_cast<size_t>(j)] = score;
         top = math::maximum(top, score);
         seen.push_back(chunk + j);
@@ -183,8 +184,7 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
         y[static_cast<size_t>(x)] += e * v[static_cast<size_t>((bg * c.n + seen[z]) * c.e + x)];
       }
     }
-    const long double slack =
-        2 * 4 * std::sqrt(static_cast<long double>(c.d)) * 0x1p-24L * products * largest;
+    const long double slack = 2 * score_error * largest;
     for (long double x : y) {
       exact->values.push_back(first ? 0 : x / sum);
       exact->slack.push_back(slack);
