@@ -77,8 +77,6 @@ bool is_gemm(ConvForm form, int algorithm) {
   return algorithm == 1;
 }
 
-int narrow(int64_t value) { return static_cast<int>(value); }
-
 class Cudnn final : public ConvolutionLibrary {
  public:
   Cudnn(const Functions& functions, std::string file)
@@ -141,8 +139,7 @@ class Cudnn final : public ConvolutionLibrary {
     }
 
     std::string text(int status) const override {
-      const char* words = api_.status_text(status);
-      return words == nullptr ? fmt::format("status {}", status) : words;
+      return status_text(api_.status_text(status), status);
     }
 
    private:
@@ -153,9 +150,9 @@ class Cudnn final : public ConvolutionLibrary {
     bool describe_image(void*& image, const Shape& s, int type, bool channels_last) const {
       const std::array<int64_t, 4> strides = dense_strides(s, channels_last);
       return api_.image_create(&image) == 0 &&
-             api_.image_set(image, type, narrow(s[0]), narrow(s[1]), narrow(s[2]), narrow(s[3]),
-                            narrow(strides[0]), narrow(strides[1]), narrow(strides[2]),
-                            narrow(strides[3])) == 0;
+             api_.image_set(image, type, int_of(s[0]), int_of(s[1]), int_of(s[2]), int_of(s[3]),
+                            int_of(strides[0]), int_of(strides[1]), int_of(strides[2]),
+                            int_of(strides[3])) == 0;
     }
 
     bool describe(const ConvCall& call, Descriptors& d) const {
@@ -166,12 +163,12 @@ class Cudnn final : public ConvolutionLibrary {
              describe_image(d.y, call.y.shape, type, call.channels_last) &&
              api_.filters_create(&d.w) == 0 &&
              api_.filters_set(d.w, type, call.channels_last ? kChannelsInner : kChannelsOuter,
-                              narrow(w[0]), narrow(w[1]), narrow(w[2]), narrow(w[3])) == 0 &&
+                              int_of(w[0]), int_of(w[1]), int_of(w[2]), int_of(w[3])) == 0 &&
              api_.convolution_create(&d.convolution) == 0 &&
-             api_.convolution_set(d.convolution, narrow(p.padding[0]), narrow(p.padding[1]),
-                                  narrow(p.stride[0]), narrow(p.stride[1]), narrow(p.dilation[0]),
-                                  narrow(p.dilation[1]), kCrossCorrelation, kF32) == 0 &&
-             api_.set_groups(d.convolution, narrow(p.groups)) == 0 &&
+             api_.convolution_set(d.convolution, int_of(p.padding[0]), int_of(p.padding[1]),
+                                  int_of(p.stride[0]), int_of(p.stride[1]), int_of(p.dilation[0]),
+                                  int_of(p.dilation[1]), kCrossCorrelation, kF32) == 0 &&
+             api_.set_groups(d.convolution, int_of(p.groups)) == 0 &&
              api_.set_math(d.convolution, call.dtype == DType::f32 ? kFmaMath : kTensorOpMath) == 0;
     }
 
@@ -214,8 +211,7 @@ class Cudnn final : public ConvolutionLibrary {
       status = made->set_stream(gpu.main_stream());
       if (status == 0) return made;
     }
-    const char* words = api_.status_text(status);
-    reason = words == nullptr ? fmt::format("status {}", status) : words;
+    reason = status_text(api_.status_text(status), status);
     return nullptr;
   }
 

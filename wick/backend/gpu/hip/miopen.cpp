@@ -69,8 +69,6 @@ struct Functions {
   FormFunctions forms[3];
 };
 
-int narrow(int64_t value) { return static_cast<int>(value); }
-
 class Miopen final : public ConvolutionLibrary {
  public:
   /// rocblas: a function of the rocBLAS that the library uses; null if it uses none.
@@ -135,8 +133,7 @@ class Miopen final : public ConvolutionLibrary {
     }
 
     std::string text(int status) const override {
-      const char* words = api_.status_text(status);
-      return words == nullptr ? fmt::format("status {}", status) : words;
+      return status_text(api_.status_text(status), status);
     }
 
    private:
@@ -147,9 +144,9 @@ class Miopen final : public ConvolutionLibrary {
     bool describe_tensor(void*& tensor, const Shape& s, int type, bool channels_last) const {
       const std::array<int64_t, 4> strides = dense_strides(s, channels_last);
       return api_.tensor_create(&tensor) == 0 &&
-             api_.tensor_set(tensor, type, narrow(s[0]), narrow(s[1]), narrow(s[2]), narrow(s[3]),
-                             narrow(strides[0]), narrow(strides[1]), narrow(strides[2]),
-                             narrow(strides[3])) == 0;
+             api_.tensor_set(tensor, type, int_of(s[0]), int_of(s[1]), int_of(s[2]), int_of(s[3]),
+                             int_of(strides[0]), int_of(strides[1]), int_of(strides[2]),
+                             int_of(strides[3])) == 0;
     }
 
     bool describe(const ConvCall& call, Descriptors& d) const {
@@ -159,10 +156,10 @@ class Miopen final : public ConvolutionLibrary {
              describe_tensor(d.w, call.w.shape, type, call.channels_last) &&
              describe_tensor(d.y, call.y.shape, type, call.channels_last) &&
              api_.convolution_create(&d.convolution) == 0 &&
-             api_.convolution_set(d.convolution, kCrossCorrelation, narrow(p.padding[0]),
-                                  narrow(p.padding[1]), narrow(p.stride[0]), narrow(p.stride[1]),
-                                  narrow(p.dilation[0]), narrow(p.dilation[1])) == 0 &&
-             api_.set_groups(d.convolution, narrow(p.groups)) == 0 &&
+             api_.convolution_set(d.convolution, kCrossCorrelation, int_of(p.padding[0]),
+                                  int_of(p.padding[1]), int_of(p.stride[0]), int_of(p.stride[1]),
+                                  int_of(p.dilation[0]), int_of(p.dilation[1])) == 0 &&
+             api_.set_groups(d.convolution, int_of(p.groups)) == 0 &&
              api_.set_attribute(d.convolution, kF16Alternative, 0) == 0 &&
              api_.set_attribute(d.convolution, kDeterministic, 1) == 0;
     }
@@ -207,8 +204,7 @@ class Miopen final : public ConvolutionLibrary {
     }
     void* handle = nullptr;
     if (const int status = api_.create(&handle, gpu.main_stream()); status != 0) {
-      const char* words = api_.status_text(status);
-      reason = words == nullptr ? fmt::format("status {}", status) : words;
+      reason = status_text(api_.status_text(status), status);
       return nullptr;
     }
     return std::make_unique<Handle>(api_, handle);

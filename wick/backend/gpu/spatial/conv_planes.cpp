@@ -5,6 +5,7 @@
 #include "wick/backend/gpu/driver/kernel.h"
 #include "wick/backend/gpu/kernels/spatial/conv_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
+#include "wick/backend/gpu/linear/gemm.h"
 
 namespace wick::gpu {
 namespace {

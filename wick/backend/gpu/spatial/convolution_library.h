@@ -14,6 +14,13 @@
 
 namespace wick::gpu {
 
+/// A library's words for a status, or its number if there are none.
+inline std::string status_text(const char* words, int status) {
+  return words == nullptr ? "status " + std::to_string(status) : words;
+}
+/// Libraries take sizes as int. Larger operands are declined before (convolution_library.cpp).
+inline int int_of(int64_t size) { return static_cast<int>(size); }
+
 /// conv2d or one of its gradients, by which operand is the result: y, x or w.
 enum class ConvForm : uint8_t { forward, input, weight };
 

@@ -21,7 +21,7 @@ struct LinearOut {
   u32 fours = 0;  ///< not 0: four aligned, neighbouring rows may be stored at once
 };
 
-// ---- Gemms with block dtypes that have no kernels of their own: decoded.gpu ----
+// ---- Gemms with block dtypes that are decoded: decoded_few.gpu, decoded_many.gpu ----
 
 /// Threads of a thread block; rows and columns of a thread block of decoded_few; rows of a thread
 /// block of decoded_many, which has as many columns.
