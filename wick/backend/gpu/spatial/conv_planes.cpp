@@ -80,8 +80,9 @@ bool convolve_planes(Gpu& gpu, const View& out, const ConstView& x, const ConstV
   const auto shared =
       static_cast<unsigned>(planes * (bytes + side * side * int64_t{sizeof(float)}));
   if (shared > static_cast<unsigned>(gpu.info.shared_bytes) || all > UINT32_MAX / 2 ||
-      tiles > kMostBlocks)
+      tiles > kMostBlocks) {
     return false;
+  }
   const int64_t at_once = std::max<int64_t>(kMostBlocks / tiles, 1) * planes;
   for (int64_t first = 0; first < all; first += at_once) {
     a.first = u32_of(first), a.end = u32_of(std::min(first + at_once, all));
