@@ -293,25 +293,14 @@ struct FlashRows {
                          Each&& each) const {
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) {
-      if (row_of(i) >= rows) continue;
-      const u32 head = key_head * c.group + row_of(i) % c.group, query = row_of(i) / c.group;
-      if (splits != 1) {
-        float* const to =
-            partials.out + (row_number(c, batch, head, query) * partials.chunks + split) * c.e;
-        each(i, [&](u32 x, const float(&o)[kN]) WICK_INLINE {
-          if (x < c.e) store_floats(to + x, o);
-        });
-        continue;
-      }
-      const i64 to = batch * c.out_batch + head * c.out_head + query * c.out_query;
-      const bool blind = seen[i].empty() || bias.hides_all(l[i]);
-      const float scale = blind ? 0.0f : 1.0f / l[i];
-      if (c.dtype == kAttentionF32) {
-        store_row<float, kN>(static_cast<float*>(c.out) + to, i, blind, scale, each);
-      } else if (c.dtype == kAttentionF16) {
-        store_row<f16, kN>(static_cast<f16*>(c.out) + to, i, blind, scale, each);
-      } else {
-        store_row<bf16, kN>(static_cast<bf16*>(c.out) + to, i, blind, scale, each);
+      if (row_of(i) < rows) {
+        const u32 head = key_head * c.group + row_of(i) % c.group, query = row_of(i) / c.group;
+        if (splits != 1) {
+          const u64 row = row_number(c, batch, head, query) * partials.chunks + split;
+          store_partial<kN>(partials.out + row * c.e, i, each);
+        } else {
+          store_result<kN>(batch * c.out_batch + head * c.out_head + query * c.out_query, i, each);
+        }
       }
     }
   }
@@ -357,28 +346,45 @@ struct FlashRows {
     }
   }
 
-  template <u32 kN>
-  WICK_DEVICE static void store_floats(float* to, const float (&o)[kN]) {
+  template <u32 kN, class Each>
+  WICK_DEVICE void store_partial(float* to, u32 i, Each&& each) const {
+    each(i, [&](u32 x, const float(&o)[kN]) WICK_INLINE {
+      if (x < c.e) {
 #pragma unroll
-    for (u32 j = 0; j < kN; j += 2) {
-      *reinterpret_cast<Vec<float, 2>*>(to + j) = Vec<float, 2>::of({o[j], o[j + 1]});
+        for (u32 j = 0; j < kN; j += 2) {
+          *reinterpret_cast<Vec<float, 2>*>(to + x + j) = Vec<float, 2>::of({o[j], o[j + 1]});
+        }
+      }
+    });
+  }
+  /// `to`: the offset of the lane's row i in the results.
+  template <u32 kN, class Each>
+  WICK_DEVICE void store_result(i64 to, u32 i, Each&& each) const {
+    if (c.dtype == kAttentionF32) {
+      store_row<float, kN>(static_cast<float*>(c.out) + to, i, each);
+    } else if (c.dtype == kAttentionF16) {
+      store_row<f16, kN>(static_cast<f16*>(c.out) + to, i, each);
+    } else {
+      store_row<bf16, kN>(static_cast<bf16*>(c.out) + to, i, each);
     }
   }
-  /// Stores the results of the lane's row i: its sums times `scale`.
   template <class S, u32 kN, class Each>
-  WICK_DEVICE void store_row(S* to, u32 i, bool blind, float scale, Each&& each) const {
+  WICK_DEVICE void store_row(S* to, u32 i, Each&& each) const {
+    const bool blind = seen[i].empty() || bias.hides_all(l[i]);
+    const float scale = 1.0f / l[i];
     const bool vectors = c.out_step == 1 && reinterpret_cast<u64>(to) % (kN * sizeof(S)) == 0;
     each(i, [&](u32 x, const float(&o)[kN]) WICK_INLINE {
-      if (x >= c.e) return;
       float y[kN];
 #pragma unroll
       for (u32 j = 0; j < kN; ++j) y[j] = blind ? 0.0f : o[j] * scale;
-      if (vectors) {
-        *reinterpret_cast<Vec<S, kN>*>(to + x) = Vec<S, kN>::of(y);
-        return;
-      }
+      if (x < c.e) {
+        if (vectors) {
+          *reinterpret_cast<Vec<S, kN>*>(to + x) = Vec<S, kN>::of(y);
+        } else {
 #pragma unroll
-      for (u32 j = 0; j < kN; ++j) to[(x + j) * c.out_step] = narrow<S>(y[j]);
+          for (u32 j = 0; j < kN; ++j) to[(x + j) * c.out_step] = narrow<S>(y[j]);
+        }
+      }
     });
   }
 };
