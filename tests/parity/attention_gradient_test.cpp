@@ -104,8 +104,8 @@ struct GradientBound {
       for (size_t z = 0; z < pairs.size(); ++z) {
         pairs[z].weight /= l;
         if (round_weights) {
-          pairs[z].weight = double{
-              math::to_f32(math::from_f32<math::bf16>(static_cast<float>(pairs[z].weight)))};
+          pairs[z].weight =
+              double{math::to_f32(math::from_f32<math::bf16>(static_cast<float>(pairs[z].weight)))};
         }
         mean += pairs[z].weight * added[z], largest_term = std::max(largest_term, added[z]);
       }
@@ -339,7 +339,7 @@ void check_planted() {
 
 const bool added = [] {
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
-    for (const char* kernel : {"plain", "mma"}) {
+    for (const char* kernel : {"plain", "mma", "wgmma"}) {
       const auto with = [=](void (*run)(DType)) {
         return [=] {
           setenv("WICK_GPU_ATTENTION", kernel, 1);

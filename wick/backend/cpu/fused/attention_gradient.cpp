@@ -115,8 +115,8 @@ void CpuBackend::attention_gradient(const View& dq, const View& dk, const View& 
       }
     });
   };
-  const int64_t each = std::clamp(kFloatsOfScores / std::max<int64_t>(1, 2 * keys), kFewestRows,
-                                  kRowsOfTask);
+  const int64_t each =
+      std::clamp(kFloatsOfScores / std::max<int64_t>(1, 2 * keys), kFewestRows, kRowsOfTask);
   run(rows, each, gradient_rows_floats(each, keys, d, e), true, kernels.rows[dtype]);
   if (dk.data == nullptr) return;
   run(keys, kGradientKeys, gradient_keys_floats(d, e), false, kernels.keys[dtype]);

@@ -4,9 +4,9 @@
 #include "wick/backend/cpu/simd/transpose.h"
 
 // The gradients of attention (attention.md, "The gradients"): small gemms of f32 tiles in
-// second-level cache, and the arithmetic of the softmax between them. A task computes whole results:
-// `rows` the dq of some rows from all keys that they see, `keys` the dk and dv of some keys from all
-// rows that see them. The order of sums depends only on shapes, not on threads.
+// second-level cache, and the arithmetic of the softmax between them. A task computes whole
+// results: `rows` the dq of some rows from all keys that they see, `keys` the dk and dv of some
+// keys from all rows that see them. The order of sums depends only on shapes, not on threads.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -33,7 +33,8 @@ WICK_FN void multiply_tile(const Left& a, const Right& b, int64_t depth, float* 
   Vec<float> acc[R][V] = {};
   const float* column[V];
 #pragma GCC unroll 8
-  for (int v = 0; v < V; ++v) column[v] = b.data + v * kWidth / kPanel * b.panel + v * kWidth % kPanel;
+  for (int v = 0; v < V; ++v)
+    column[v] = b.data + v * kWidth / kPanel * b.panel + v * kWidth % kPanel;
   if constexpr (kAdd) {
 #pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
@@ -191,7 +192,8 @@ WICK_FN void shape_scores(const AttentionGradientTask& task, int64_t r, int64_t 
   if (task.slopes != nullptr) {
     const float slope = task.slopes[head * task.slopes_step];
     const int64_t own = query + task.shift - first;
-    for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = s[j] + slope * static_cast<float>(j - own);
+    for (int64_t j = seen.begin; j < seen.end; ++j)
+      s[j] = s[j] + slope * static_cast<float>(j - own);
   }
   if (task.mask == nullptr) return;
   const int64_t at = head * task.mask_head + query * task.mask_query + first * task.mask_key;
@@ -216,8 +218,8 @@ WICK_FN void weigh(float* s, const Seen& seen, const GradientSums& sums) {
 }
 /// Replaces weights by the gradients of scores, with zeros for keys in [0, count) that the row
 /// doesn't see. p: the dot products of g and v.
-WICK_FN void bend_back(float* s, const float* p, const float* bend, const Seen& seen,
-                       int64_t count, float delta) {
+WICK_FN void bend_back(float* s, const float* p, const float* bend, const Seen& seen, int64_t count,
+                       float delta) {
   for (int64_t j = 0; j < seen.begin; ++j) s[j] = 0.0f;
   for (int64_t j = seen.end; j < count; ++j) s[j] = 0.0f;
   if (bend != nullptr) {
@@ -357,7 +359,8 @@ void keys(const AttentionGradientTask& task) {
     for (int64_t r = 0; r < there; ++r) {
       const Seen seen(task, from + r, first, count);
       float* const of_row = s + r * kGradientKeys;
-      shape_scores(task, from + r, first, seen, of_row, capped ? bend + r * kGradientKeys : nullptr);
+      shape_scores(task, from + r, first, seen, of_row,
+                   capped ? bend + r * kGradientKeys : nullptr);
       weigh(of_row, seen, task.sums[from + r]);
       for (int64_t j = 0; j < seen.begin; ++j) of_row[j] = 0.0f;
       for (int64_t j = seen.end; j < count; ++j) of_row[j] = 0.0f;

@@ -1,6 +1,8 @@
 // The gradients of attention: selects the kernels of a call and their grids.
 
+#include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "wick/backend/gpu/attention/attention_call.h"
 #include "wick/backend/gpu/attention/partials.h"
@@ -17,16 +19,23 @@ const KernelFamily<GradientArgs, DType> kSums("gradient", "gradient_sums_{}");
 const KernelFamily<GradientArgs, DType> kQueries("gradient", "gradient_queries_{}");
 const KernelFamily<GradientArgs, DType> kKeys("gradient", "gradient_keys_{}");
 
-using FlashFamily = KernelFamily<FlashGradientArgs, OneOf<64, 128>, DType>;
-const FlashFamily kFlashSums("flash_gradient", "flash_sums_{}_{}");
-const FlashFamily kFlashQueries("flash_gradient", "flash_queries_{}_{}");
-const FlashFamily kFlashKeys("flash_gradient", "flash_keys_{}_{}");
-
-// Kernels of calls with a soft cap, a mask or slopes.
-using BiasedFlashFamily = KernelFamily<BiasedFlashGradientArgs, OneOf<64, 128>, DType>;
-const BiasedFlashFamily kBiasedFlashSums("flash_gradient", "flash_sums_bias_{}_{}");
-const BiasedFlashFamily kBiasedFlashQueries("flash_gradient", "flash_queries_bias_{}_{}");
-const BiasedFlashFamily kBiasedFlashKeys("flash_gradient", "flash_keys_bias_{}_{}");
+/// A kernel on matrix units, and the one for calls with a soft cap, a mask or slopes.
+struct FlashKernels {
+  KernelFamily<FlashGradientArgs, OneOf<64, 128>, DType> plain;
+  KernelFamily<BiasedFlashGradientArgs, OneOf<64, 128>, DType> biased;
+};
+const FlashKernels kFlashSums{{"flash_gradient", "flash_sums_{}_{}"},
+                              {"flash_gradient", "flash_sums_bias_{}_{}"}};
+const FlashKernels kFlashQueries{{"flash_gradient", "flash_queries_{}_{}"},
+                                 {"flash_gradient", "flash_queries_bias_{}_{}"}};
+const FlashKernels kFlashKeys{{"flash_gradient", "flash_keys_{}_{}"},
+                              {"flash_gradient", "flash_keys_bias_{}_{}"}};
+const FlashKernels kWgmmaSums{{"flash_gradient_wgmma", "flash_wgmma_sums_{}_{}"},
+                              {"flash_gradient_wgmma", "flash_wgmma_sums_bias_{}_{}"}};
+const FlashKernels kWgmmaQueries{{"flash_gradient_wgmma", "flash_wgmma_queries_{}_{}"},
+                                 {"flash_gradient_wgmma", "flash_wgmma_queries_bias_{}_{}"}};
+const FlashKernels kWgmmaKeys{{"flash_gradient_wgmma", "flash_wgmma_keys_{}_{}"},
+                              {"flash_gradient_wgmma", "flash_wgmma_keys_bias_{}_{}"}};
 
 constexpr int64_t kVector = 8;  // elements that the kernels on matrix units load at once
 
@@ -82,8 +91,7 @@ GradientCall make_gradient_call(const View& dq, const View& dk, const View& dv,
 /// Launches the kernels of a call. sums, queries and keys launch one kernel each for a number of
 /// tiles.
 template <class Sums, class Queries, class Keys>
-void launch_all(const GradientCall& of, int64_t tile, Sums&& sums, Queries&& queries,
-                Keys&& keys) {
+void launch_all(const GradientCall& of, int64_t tile, Sums&& sums, Queries&& queries, Keys&& keys) {
   const AttentionCall& c = of.call;
   const int64_t row_tiles = divide_up(int64_t{c.queries} * c.group, tile),
                 key_tiles = divide_up(c.keys, tile);
@@ -101,45 +109,70 @@ void launch_plain(Gpu& gpu, const GradientCall& of, DType dtype, const ScoreBias
       const Grid grid{.blocks = {count32(tiles * heads * slabs), 1, 1},
                       .threads = kGradientThreads,
                       .pdl = true};
-      kernels(dtype).launch(
-          gpu, grid, {of, bias, static_cast<uint32_t>(tiles), static_cast<uint32_t>(slabs)});
+      kernels(dtype).launch(gpu, grid,
+                            {of, bias, static_cast<uint32_t>(tiles), static_cast<uint32_t>(slabs)});
     };
   };
   launch_all(of, kGradientTile, launch(kSums, 1), launch(kQueries, c.d),
              launch(kKeys, std::max(c.d, c.e)));
 }
 
+/// How kernels on matrix units take a call.
+struct GradientPlan {
+  bool takes = false;   ///< false: the call takes the kernels for any layout
+  bool wgmma = false;   ///< whether flash_gradient_wgmma.gpu takes the call
+  int64_t width = 0;    ///< elements to which heads are padded
+  int64_t held = 0;     ///< rows or keys of a thread block
+  int64_t threads = 0;  ///< threads of a thread block
+  int64_t shared = 0;   ///< bytes of shared memory
+
+  /// Errors: WICK_GPU_ATTENTION is none of its choices.
+  GradientPlan(const Gpu& gpu, const ConstView& q, const ConstView& k, const ConstView& v) {
+    const int64_t d = q.layout.shape()[3], e = v.layout.shape()[3];
+    const std::string_view wanted = environment_choice("WICK_GPU_ATTENTION");
+    if (gpu.device.kind != DeviceKind::cuda || q.dtype == DType::f32 || d > 128 || e > 128 ||
+        d % kVector != 0 || e % kVector != 0 || !gpu.has(Feature::matrix_unit) ||
+        wanted == "plain") {
+      return;
+    }
+    width = d <= 64 && e <= 64 ? 64 : 128;
+    const auto wide = static_cast<uint32_t>(width);
+    const int64_t keys = k.layout.shape()[2],
+                  rows = q.layout.shape()[2] * (q.layout.shape()[1] / k.layout.shape()[1]);
+    // With fewer rows or keys than a thread block holds, the smaller blocks of flash_gradient.gpu
+    // are faster.
+    const bool enough = std::min(rows, keys) >= kWgmmaGradientHeld || wanted == "wgmma";
+    wgmma = gpu.has(Feature::wgmma) && wanted != "mma" && enough &&
+            wgmma_gradient_bytes(wide) <= gpu.info.shared_bytes;
+    held = wgmma ? kWgmmaGradientHeld : kFlashGradientTile;
+    threads = wgmma ? kWgmmaGradientThreads : kFlashGradientThreads;
+    shared = wgmma ? wgmma_gradient_bytes(wide) : flash_gradient_bytes(wide);
+    takes = shared <= gpu.info.shared_bytes;
+  }
+};
+
 /// bias: null, or the terms of the scores.
-void launch_flash(Gpu& gpu, const GradientCall& of, DType dtype, const ScoreBias* bias) {
+void launch_matrix_units(Gpu& gpu, const GradientPlan& plan, const GradientCall& of, DType dtype,
+                         const ScoreBias* bias) {
   const AttentionCall& c = of.call;
   const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
-  const int64_t width = c.d <= 64 && c.e <= 64 ? 64 : 128;
-  const auto launch = [&](const FlashFamily& plain, const BiasedFlashFamily& biased) {
-    return [&gpu, &of, &plain, &biased, bias, dtype, heads, width](int64_t tiles) {
+  const auto launch = [&](const FlashKernels& kernels) {
+    return [&gpu, &plan, &of, &kernels, bias, dtype, heads](int64_t tiles) {
       const Grid grid{.blocks = {count32(tiles * heads), 1, 1},
-                      .threads = kFlashGradientThreads,
-                      .shared_bytes = flash_gradient_bytes(static_cast<uint32_t>(width)),
+                      .threads = static_cast<unsigned>(plan.threads),
+                      .shared_bytes = static_cast<unsigned>(plan.shared),
                       .pdl = true};
       const auto blocks = static_cast<uint32_t>(tiles);
       if (bias == nullptr) {
-        plain(width, dtype).launch(gpu, grid, {of, blocks});
+        kernels.plain(plan.width, dtype).launch(gpu, grid, {of, blocks});
       } else {
-        biased(width, dtype).launch(gpu, grid, {of, *bias, blocks});
+        kernels.biased(plan.width, dtype).launch(gpu, grid, {of, *bias, blocks});
       }
     };
   };
-  launch_all(of, kFlashGradientTile, launch(kFlashSums, kBiasedFlashSums),
-             launch(kFlashQueries, kBiasedFlashQueries), launch(kFlashKeys, kBiasedFlashKeys));
-}
-
-/// Whether kernels on matrix units take a call. Errors: WICK_GPU_ATTENTION is none of its choices.
-bool takes_flash(const Gpu& gpu, const ConstView& q, const ConstView& v) {
-  const int64_t d = q.layout.shape()[3], e = v.layout.shape()[3];
-  return gpu.device.kind == DeviceKind::cuda && q.dtype != DType::f32 &&
-         gpu.has(Feature::matrix_unit) && d <= 128 && e <= 128 && d % kVector == 0 &&
-         e % kVector == 0 && flash_gradient_bytes(d <= 64 && e <= 64 ? 64 : 128) <=
-                                 static_cast<uint64_t>(gpu.info.shared_bytes) &&
-         environment_choice("WICK_GPU_ATTENTION") != "plain";
+  launch_all(of, plan.held, launch(plan.wgmma ? kWgmmaSums : kFlashSums),
+             launch(plan.wgmma ? kWgmmaQueries : kFlashQueries),
+             launch(plan.wgmma ? kWgmmaKeys : kFlashKeys));
 }
 
 }  // namespace
@@ -164,10 +197,11 @@ void GpuBackend::attention_gradient(const View& dq, const View& dk, const View& 
   const bool biased =
       bias.mask.data != nullptr || bias.slopes.data != nullptr || params.soft_cap > 0.0f;
   const ScoreBias terms = make_bias(bias);
-  if (takes_flash(gpu_, q, v)) {
+  const GradientPlan flash(gpu_, q, k, v);
+  if (flash.takes) {
     const VectorRows g(*this, grad), a(*this, q), b(*this, k), c(*this, v);
     run(g.view(), a.view(), b.view(), c.view(), [&](const GradientCall& of) {
-      launch_flash(gpu_, of, q.dtype, biased ? &terms : nullptr);
+      launch_matrix_units(gpu_, flash, of, q.dtype, biased ? &terms : nullptr);
     });
   } else {
     run(grad, q, k, v, [&](const GradientCall& of) { launch_plain(gpu_, of, q.dtype, terms); });

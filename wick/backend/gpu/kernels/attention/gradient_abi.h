@@ -29,8 +29,8 @@ struct RowSums {
   float limit;    ///< the largest |g · v| over the keys
 };
 
-/// gradient_sums_DTYPE, gradient_queries_DTYPE and gradient_keys_DTYPE. blocks: tiles of rows, or of
-/// keys. slabs: thread blocks that share the elements of a tile's results.
+/// gradient_sums_DTYPE, gradient_queries_DTYPE and gradient_keys_DTYPE. blocks: tiles of rows, or
+/// of keys. slabs: thread blocks that share the elements of a tile's results.
 struct GradientArgs {
   GradientCall of;
   ScoreBias bias;
@@ -52,6 +52,20 @@ struct BiasedFlashGradientArgs {
 };
 /// Threads of a thread block; the rows, or the keys, that it holds and that a tile has.
 inline constexpr u32 kFlashGradientThreads = 128, kFlashGradientTile = 64;
+
+/// flash_wgmma_sums_WIDTH_DTYPE and so on take the same arguments. Threads of a thread block: 256
+/// that multiply and 128 that copy. Rows or keys that a thread block holds, those of a streamed
+/// tile, and streamed tiles in shared memory.
+inline constexpr u32 kWgmmaGradientThreads = 384, kWgmmaGradientHeld = 128;
+inline constexpr u32 kWgmmaGradientTile = 64, kWgmmaGradientStages = 4;
+/// Bytes of shared memory: the held tiles, the streamed ones with the sums of their rows, and two
+/// barriers for each of them.
+WICK_FN constexpr u32 wgmma_gradient_bytes(u32 width) {
+  return 2 * kWgmmaGradientHeld * width * 2 +
+         kWgmmaGradientStages * kWgmmaGradientTile * (2 * width * 2 + 16) +
+         2 * kWgmmaGradientStages * 8;
+}
+
 /// Terms of 16 bits into which a weight and its gradient are split.
 inline constexpr u32 kFlashGradientTerms = 2;
 /// Bytes of shared memory: two held tiles, two buffers of two tiles and of the sums of a tile's

@@ -43,9 +43,9 @@ WICK_DEVICE float factor_for(float limit) {
   return bits_f32(static_cast<u32>(127 + up) << 23);
 }
 
-/// The held side of a thread block and the arithmetic of one of its warps. kTile: rows or keys that a tile
-/// has. Bias: NoBias, or ScoreBias for calls with a soft cap, a mask or slopes. Without bias, scores
-/// are to base 2.
+/// The held side of a thread block and the arithmetic of one of its warps. kTile: rows or keys that
+/// a tile has. Bias: NoBias, or ScoreBias for calls with a soft cap, a mask or slopes. Without
+/// bias, scores are to base 2.
 template <class T, GradientPass kPass, u32 kTile, class Lanes, class Bias, bool kSplits = true>
 struct GradientWork {
   static constexpr bool kKeys = kPass == kPassKeys, kBiased = !kSame<Bias, NoBias>;
@@ -61,10 +61,10 @@ struct GradientWork {
   const AttentionCall& c;
   const Bias& bias;
   u32 key_head, batch, rows;
-  u32 first;      // the first held row or key of the thread block
-  u32 warp_row;   // the first of them that the warp computes
-  KeyRange any;   // the streamed keys or rows
-  RowSums* sums;  // of the key head's rows
+  u32 first;            // the first held row or key of the thread block
+  u32 warp_row;         // the first of them that the warp computes
+  KeyRange any;         // the streamed keys or rows
+  RowSums* sums;        // of the key head's rows
   float factor = 1.0f;  // of the gradients of scores, if the thread block has one factor
 
   // Of the lane's held rows.
@@ -162,8 +162,7 @@ struct GradientWork {
     const float units = c.scale * kUnit;
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) {
-      const bool whole =
-          seen[i].begin <= from && seen[i].end >= from + static_cast<i32>(kTile);
+      const bool whole = seen[i].begin <= from && seen[i].end >= from + static_cast<i32>(kTile);
       if constexpr (kBiased) {
         const RowPlace at(c, key_head, row_of(i));
         const RowBias terms(bias, batch, at.head, at.query);
@@ -209,8 +208,7 @@ struct GradientWork {
   }
   /// Adds a tile: s are scores, p the dot products of g and v.
   template <u32 kCount>
-  WICK_DEVICE static void add_sums(Running& r, const float (&s)[kCount],
-                                   const float (&p)[kCount]) {
+  WICK_DEVICE static void add_sums(Running& r, const float (&s)[kCount], const float (&p)[kCount]) {
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) {
       float largest = r.m[i];
@@ -288,7 +286,8 @@ struct GradientWork {
     const i32 own = static_cast<i32>(first + warp_row), all = static_cast<i32>(rows);
     const i32 end = from + static_cast<i32>(kTile);
     const KeyRange of_first = keys_seen(c, c.keys, static_cast<u32>(from) / c.group),
-                   of_last = keys_seen(c, c.keys, static_cast<u32>(smaller(end, all) - 1) / c.group);
+                   of_last =
+                       keys_seen(c, c.keys, static_cast<u32>(smaller(end, all) - 1) / c.group);
     if (!kBiased && end <= all && of_last.begin <= own &&
         of_first.end >= own + static_cast<i32>(Lanes::kSpan)) {
       const float units = c.scale * kUnit;
@@ -358,16 +357,14 @@ struct GradientWork {
   WICK_DEVICE void store_key(u32 i, u32 x, const float (&y)[kN]) const {
     const u32 key = first + warp_row + Lanes::row(i);
     if (key >= c.keys || x >= c.d) return;
-    T* to = static_cast<T*>(of.dk) + batch * of.dk_batch + key_head * of.dk_head +
-            key * of.dk_key;
+    T* to = static_cast<T*>(of.dk) + batch * of.dk_batch + key_head * of.dk_head + key * of.dk_key;
     put(to, of.dk_step, x, c.d, y, c.scale / factor);
   }
   template <u32 kN>
   WICK_DEVICE void store_value(u32 i, u32 x, const float (&y)[kN]) const {
     const u32 key = first + warp_row + Lanes::row(i);
     if (key >= c.keys || x >= c.e) return;
-    T* to = static_cast<T*>(of.dv) + batch * of.dv_batch + key_head * of.dv_head +
-            key * of.dv_key;
+    T* to = static_cast<T*>(of.dv) + batch * of.dv_batch + key_head * of.dv_head + key * of.dv_key;
     put(to, of.dv_step, x, c.e, y, kWeightInverse);
   }
 
@@ -381,8 +378,7 @@ struct GradientWork {
     }
   }
   template <u32 kN>
-  WICK_DEVICE static void put(T* to, i64 step, u32 x, u32 size, const float (&y)[kN],
-                              float times) {
+  WICK_DEVICE static void put(T* to, i64 step, u32 x, u32 size, const float (&y)[kN], float times) {
     float z[kN];
 #pragma unroll
     for (u32 j = 0; j < kN; ++j) z[j] = y[j] * times;
