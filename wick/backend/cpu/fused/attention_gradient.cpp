@@ -1,8 +1,9 @@
 // The gradients of attention: cuts a call into tasks.
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
+#include <new>
+#include <type_traits>
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
@@ -20,15 +21,13 @@ const AttentionGradientKernels& gradient_kernels([[maybe_unused]] Isa isa) {
 class Floats {
  public:
   explicit Floats(int64_t count)
-      : data_(static_cast<float*>(
-            std::aligned_alloc(64, static_cast<size_t>((count + 15) / 16 * 64)))) {
-    if (data_ == nullptr) throw std::bad_alloc();
-  }
+      : data_(static_cast<float*>(::operator new(static_cast<size_t>(count) * 4, kLine))) {}
   float* get() const { return data_.get(); }
 
  private:
+  static constexpr std::align_val_t kLine{64};
   struct Free {
-    void operator()(float* p) const { std::free(p); }
+    void operator()(float* p) const { ::operator delete(p, kLine); }
   };
   std::unique_ptr<float, Free> data_;
 };
