@@ -167,6 +167,7 @@ def attentions(dtype):
                        lambda q, k, v, a: wick.attention(q, k, v, mask=a))
         return Row(name, operands, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=g != h),
                    lambda q, k, v: wick.attention(q, k, v, causal=causal))
+<<<<<<< HEAD
     def attend_backward(name, b, h, m, d, causal=False):
         """The gradients of q, k and v alone: the forward pass runs once, before the measurement."""
         q, k, v, g = (randn(b, h, m, d, dtype=dtype) for _ in range(4))
@@ -183,6 +184,25 @@ def attentions(dtype):
     yield attend_backward("attention gradients B4 H32 S4096 D128 causal", 4, 32, 4096, 128, causal=True)
     yield attend_backward("attention gradients B8 H16 S2048 D64 full", 8, 16, 2048, 64)
     yield attend("attention mask H16 1024² D64", 1, 16, 1024, 1024, 64, mask=randn(1024, 1024, dtype=dtype))
+=======
+
+    def fast(row):
+        """The row with exponentials of one term, as PyTorch has them."""
+        def call(*operands):
+            wick.set_precision("fast")
+            y = row.wick_call(*operands)
+            wick.set_precision("full")
+            return y
+        return Row(row.name + ", fast", row.operands, row.torch_call, call)
+
+    prompts = [attend("attention B4 H32 S4096 D128 causal", 4, 32, 4096, 4096, 128, causal=True),
+               attend("attention B4 H32 S4096 D128 full", 4, 32, 4096, 4096, 128),
+               attend("attention B8 H16 S2048 D64 causal", 8, 16, 2048, 2048, 64, causal=True),
+               attend("attention B8 H16 S2048 D64 full", 8, 16, 2048, 2048, 64),
+               attend("attention mask H16 1024² D64", 1, 16, 1024, 1024, 64, mask=randn(1024, 1024, dtype=dtype))]
+    yield from prompts
+    yield from map(fast, prompts)
+>>>>>>> next
     yield attend("attention one query B1 H32 L4096 D128", 1, 32, 1, 4096, 128)
     yield attend("attention one query B32 H32 L4096 D128", 32, 32, 1, 4096, 128)
     yield attend("attention one query B32 H32/8 L4096 D128", 32, 32, 1, 4096, 128, g=8)

@@ -8,6 +8,8 @@
 #include "python/bindings/python.h"
 #include "wick/backend/cpu/cpu.h"
 #include "wick/base/error.h"
+#include "wick/base/precision.h"
+#include "wick/base/printable.h"
 #include "wick/tensor/memory.h"
 
 namespace wick::python {
@@ -161,6 +163,24 @@ void bind_devices(nb::module_& m) {
   m.def("num_threads", &cpu::threads, "The number of threads that CPU work may use.");
   m.def("set_num_threads", &cpu::set_threads, "count"_a,
         "Sets the number of threads that CPU work may use.");
+  m.def(
+      "set_precision",
+      [](std::string_view name) {
+        if (name != "full" && name != "fast") {
+          throw Error(ErrorKind::value, "set_precision", "no such precision",
+                      fmt::format("'{}'", printable(name)), "use full or fast");
+        }
+        set_precision(name == "fast" ? Precision::fast : Precision::full);
+      },
+      "precision"_a,
+      "Sets what GPUs may round inside an op, for all threads. \"full\", the default, computes in "
+      "f32. "
+      "With \"fast\", attention of more than 8 queries rounds exponentials to the dtype of the "
+      "keys, "
+      "as PyTorch does, and cuBLASLt and cuDNN may round f32 operands to TF32.");
+  m.def(
+      "precision", [] { return precision() == Precision::fast ? "fast" : "full"; },
+      "The setting of set_precision, or else of WICK_PRECISION: \"full\" or \"fast\".");
   bind_memory(m);
 }
 

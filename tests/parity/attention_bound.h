@@ -36,11 +36,12 @@ inline double ulp_of(DType dtype, double x) {
 }
 
 /// The exact values and their tolerances, row by row, for the data that `attention` receives.
+/// rounding: the relative error of an exponential that is rounded to 16 bits, with Precision::fast.
 struct AttentionBound {
   std::vector<double> exact, tolerance;
   AttentionBound(const AttentionCase& c, DType dtype, const std::vector<double>& q,
                  const std::vector<double>& k, const std::vector<double>& v,
-                 const AttentionTerms& terms = {}) {
+                 const AttentionTerms& terms = {}, double rounding = 0) {
     for (int64_t row = 0; row < c.b * c.h * c.m; ++row) {
       const int64_t own = row % c.m + c.n - c.m, head = row / c.m % c.h;
       const int64_t g = row / c.m / c.h * c.g + head / (c.h / c.g);
@@ -73,9 +74,11 @@ struct AttentionBound {
         }
         scores.push_back(s), keys.push_back(j), added.push_back(magnitude);
         top = std::max(top, s);
-        off = std::max(off, 4 * std::sqrt(static_cast<double>(c.d)) * 0x1p-24 * scale * all);
+        off = std::max(off,
+                       4 * std::sqrt(static_cast<double>(c.d)) * 0x1p-24 * std::abs(scale) * all);
       }
-      const double share = 2 * off + 4 * std::sqrt(static_cast<double>(keys.size())) * 0x1p-24;
+      const double share =
+          2 * off + 4 * std::sqrt(static_cast<double>(keys.size())) * 0x1p-24 + rounding;
       std::vector<double> weights;
       double l = 0, mean = 0;  // mean: of `added`
       for (size_t z = 0; z < keys.size(); ++z) {

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "tests/parity/grid.h"
+#include "wick/base/precision.h"
 #include "wick/math/half.h"
 
 namespace wick::parity {
@@ -99,8 +100,8 @@ struct Operands {
     }
   }
   /// The exact values and the bound.
-  Bound bound(const Case& c, DType dtype) const {
-    return Bound(c, dtype, q.doubles(), k.doubles(), v.doubles(), terms);
+  Bound bound(const Case& c, DType dtype, double rounding = 0) const {
+    return Bound(c, dtype, q.doubles(), k.doubles(), v.doubles(), terms, rounding);
   }
   /// The result on a device.
   std::vector<double> run(const Case& c, DType dtype, const Target& target) {
@@ -185,7 +186,9 @@ void check_kernel(DType dtype, DType cache, const char* kernel) {
     run({2, 2, 140, 264, 72, 128, {.scale = 0.1f, .window = 150}, key_major});
   }
   run({1, 1, 260, 256, 64, 64, {.scale = 0.1f, .soft_cap = 5.0f}});
-  run({1, 1, 130, 256, 64, 64, {.scale = 1e8f}});
+  for (const float scale : {1e8f, 3e3f, 0.0f, -0.1f})
+    run({1, 1, 130, 256, 64, 64, {.scale = scale}});
+  run({3, 1, 50, 264, 64, 64, causal, false});  // rows aren't copied in whole boxes
   unsetenv("WICK_GPU_ATTENTION");
 }
 
@@ -228,6 +231,34 @@ void check_added(DType dtype, DType cache, const char* kernel) {
     run({2, 1, 130, 264, 128, 128, {.scale = 0.1f, .window = 50}, key_major}, slopes);
   }
   unsetenv("WICK_GPU_ATTENTION");
+}
+
+/// Checks Precision::fast.
+void check_fast(DType dtype) {
+  Random random(9);
+  const AttentionParams causal{.scale = 0.1f}, open{.scale = 0.1f, .causal = false};
+  const auto run = [&](const Case& c, const Added& added = {}) {
+    if (failed()) return;
+    Operands in(c, dtype, dtype, added, random);
+    set_precision(Precision::fast);
+    expect_bound("fast " + describe(c, dtype, dtype, added),
+                 in.bound(c, dtype, dtype == DType::f16 ? 0x1p-11 : 0x1p-8), in, c, dtype);
+    set_precision(Precision::full);
+  };
+  for (const bool key_major : {true, false}) {
+    for (const int64_t d : {int64_t{64}, int64_t{128}}) {
+      run({1, 1, 150, 1288, d, d, causal, key_major});
+      run({6, 2, 70, 200, d, d, causal, key_major, 2});
+      run({5, 1, 130, 264, d, 56, open, key_major});  // five heads share a key head
+      run({2, 2, 200, 264, d, d, {.scale = 0.1f, .window = 150}, key_major});
+      run({2, 1, 140, 392, d, d, causal, key_major}, {DType::bf16, {1, 1, 140, 392}});
+      run({2, 1, 130, 264, d, d, open, key_major}, {.slopes = true});
+    }
+  }
+  run({1, 1, 260, 256, 64, 64, {.scale = 0.1f, .soft_cap = 5.0f}});
+  run({1, 1, 200, 256, 64, 64, {.scale = -0.1f}});
+  run({1, 1, 200, 256, 64, 64, {.scale = 0.0f}});
+  run({1, 1, 200, 256, 64, 64, {.scale = 1e8f}});
 }
 
 /// Checks masks whose elements aren't small: NaN and infinity make exactly the rows NaN that see
@@ -338,6 +369,9 @@ const bool added = [] {
             });
       }
     }
+  }
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    add(fmt::format("attention_bound.fast.{}", name(dtype)), [=] { check_fast(dtype); });
   }
   for (const DType cache : {DType::bf16, DType::f16}) {
     for (const char* kernel : {"plain", "mma", "wgmma"}) {

@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 2> kBit = {"0", "1"};
 constexpr std::array<std::string_view, 3> kLibraryUse = {"off", "auto", "only"};
 constexpr std::array<std::string_view, 3> kConvUse = {"own", "auto", "library"};
 constexpr std::array<std::string_view, 3> kMainLoop = {"plain", "mma", "wgmma"};
+constexpr std::array<std::string_view, 2> kPrecision = {"full", "fast"};
 constexpr std::array<std::string_view, 5> kLinear = {"dot", "few", "many", "int8", "f16"};
 
 constexpr std::array kVariables = {
@@ -48,6 +49,7 @@ constexpr std::array kVariables = {
     EnvironmentVariable{"WICK_KERNEL_CACHE_MIB", Kind::mebibytes, {}},
     EnvironmentVariable{"WICK_MIOPEN_LIBRARY", Kind::library, {}},
     EnvironmentVariable{"WICK_NVRTC_LIBRARY", Kind::library, {}},
+    EnvironmentVariable{"WICK_PRECISION", Kind::choice, kPrecision},
     EnvironmentVariable{"WICK_REPRODUCIBLE", Kind::choice, kBit},
     EnvironmentVariable{"WICK_ROCBLAS_LIBRARY", Kind::library, {}},
     EnvironmentVariable{"WICK_TRACE", Kind::file, {}},

@@ -231,7 +231,7 @@ CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,
 void launch_any(Gpu& gpu, const AttentionCall& call, DType cache, const AttentionBias& added) {
   if (added.mask.data != nullptr || added.slopes.data != nullptr) {
     const ScoreBias bias = make_bias(added);
-    const FlashPlan flash(gpu, call, cache, false);
+    const FlashPlan flash(gpu, call, cache, false, true);
     if (flash.takes) {
       launch_flash(gpu, flash, call, {}, cache, &bias);
     } else {
@@ -241,7 +241,7 @@ void launch_any(Gpu& gpu, const AttentionCall& call, DType cache, const Attentio
   }
   if (launch_decode(gpu, call, {}, cache, {})) return;
   if (launch_decode_rows(gpu, call, cache)) return;
-  const FlashPlan flash(gpu, call, cache, false);
+  const FlashPlan flash(gpu, call, cache, false, false);
   if (flash.takes) {
     launch_flash(gpu, flash, call, {}, cache);
   } else {
@@ -307,7 +307,7 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
   if (out.layout.elems() == 0) return;
   CachedCall at(gpu_, out, qkv, where);
   if (launch_decode(gpu_, at.call, at.fill, at.dtype, {})) return;
-  const FlashPlan flash(gpu_, at.call, at.dtype, true);
+  const FlashPlan flash(gpu_, at.call, at.dtype, true, false);
   if (flash.takes) {
     fill_cache(gpu_, at.fill, at.dtype, nullptr);
     launch_flash(gpu_, flash, at.call, at.fill, at.dtype);

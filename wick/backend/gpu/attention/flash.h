@@ -14,15 +14,20 @@ inline constexpr int64_t kMostOrderedQueries = 8;
 /// How a kernel takes a call in the bound form.
 struct FlashPlan {
   bool takes = false;   ///< false: the call takes the ordered form
+  bool terms = false;   ///< whether the kernels for scores with terms take the call
   bool wgmma = false;   ///< whether flash_wgmma.gpu takes the call
+  bool fast = false;    ///< wgmma: exponentials are one term
+  bool whole = false;   ///< the queries have the dtype of the keys, so that one term is exact
   int64_t width = 0;    ///< elements to which heads are padded
   int64_t rows = 0;     ///< rows of a thread block
   int64_t threads = 0;  ///< threads of a thread block
   int64_t shared = 0;   ///< bytes of shared memory
 
-  /// projected: the queries come from projections. Errors: WICK_GPU_ATTENTION is none of its
-  /// choices.
-  FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool projected);
+  /// projected: the queries come from projections. biased: the scores have masks or slopes.
+  /// may_wgmma: false excludes flash_wgmma.gpu. Errors: WICK_GPU_ATTENTION or WICK_PRECISION is
+  /// none of its choices.
+  FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool projected, bool biased,
+            bool may_wgmma = true);
 };
 
 /// Launches the kernel of a plan that takes the call. cache.qkv is null unless the queries come

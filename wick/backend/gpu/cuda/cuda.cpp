@@ -224,11 +224,22 @@ class CudaDriver final : public Driver {
 
   bool make_copy_map(CopyMap& map, const CopyBoxes& of) const override {
     if (extra_.encode_copy_map == nullptr) return false;
-    const uint64_t sizes[3] = {of.columns, of.rows, of.matrices};
-    const uint64_t strides[2] = {of.row_bytes, of.matrix_bytes};
-    const uint32_t box[3] = {64, of.box_rows, 1}, steps[3] = {1, 1, 1};
-    return extra_.encode_copy_map(&map, kWord16, 3, of.data, sizes, strides, box, steps,
-                                  kNoInterleave, kSwizzle128, kPromote256, kFillZeros) == 0;
+    uint64_t sizes[CopyBoxes::kMostDims], strides[CopyBoxes::kMostDims];
+    uint32_t box[CopyBoxes::kMostDims], steps[CopyBoxes::kMostDims];
+    uint64_t extent = 2;  // bytes of the dims so far
+    for (size_t i = 0; i < of.rank; ++i) {
+      const CopyBoxes::Dim& dim = of.dims[i];
+      sizes[i] = dim.size;
+      box[i] = dim.box;
+      steps[i] = 1;
+      // The stride of a single index is meaningless, but the driver checks it.
+      const uint64_t bytes = i == 0 ? 2 : dim.size > 1 ? dim.bytes : (extent + 15) / 16 * 16;
+      if (i > 0) strides[i - 1] = bytes;
+      extent = bytes * dim.size;
+    }
+    return extra_.encode_copy_map(&map, kWord16, static_cast<uint32_t>(of.rank), of.data, sizes,
+                                  strides, box, steps, kNoInterleave, kSwizzle128, kPromote256,
+                                  kFillZeros) == 0;
   }
 
  private:

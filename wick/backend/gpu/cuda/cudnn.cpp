@@ -20,7 +20,8 @@ enum Number : int {
   kChannelsInner = 1,
   kCrossCorrelation = 1,
   kTensorOpMath = 1,
-  kFmaMath = 3,  // f32 without TF32
+  kDefaultMath = 0,  // f32 may be TF32
+  kFmaMath = 3,      // f32 without TF32
   kDeterministic = 1,
 };
 
@@ -169,7 +170,9 @@ class Cudnn final : public ConvolutionLibrary {
                                   int_of(p.stride[0]), int_of(p.stride[1]), int_of(p.dilation[0]),
                                   int_of(p.dilation[1]), kCrossCorrelation, kF32) == 0 &&
              api_.set_groups(d.convolution, int_of(p.groups)) == 0 &&
-             api_.set_math(d.convolution, call.dtype == DType::f32 ? kFmaMath : kTensorOpMath) == 0;
+             api_.set_math(d.convolution, call.dtype != DType::f32 ? kTensorOpMath
+                                          : call.fast              ? kDefaultMath
+                                                                   : kFmaMath) == 0;
     }
 
     /// Takes the first of the heuristics' results, which are ordered by their estimated time, that

@@ -50,12 +50,18 @@ struct GpuInfo {
   bool integrated = false;   ///< shares the host's memory
 };
 
-/// Matrices of 16-bit elements for tensor copies (TMA): see device/wgmma.h.
+/// A tensor of 16-bit elements, and the boxes that tensor copies (TMA) read from it: see
+/// device/wgmma.h. Dim 0 is contiguous.
 struct CopyBoxes {
+  static constexpr size_t kMostDims = 5;
+  struct Dim {
+    uint64_t size = 0;
+    uint64_t bytes = 0;  ///< from one index to the next, a multiple of 16; without meaning in dim 0
+    uint32_t box = 1;    ///< size of a box; 64 in dim 0
+  };
   const void* data = nullptr;  ///< aligned to 16 bytes
-  uint64_t columns = 0, rows = 0, matrices = 1;
-  uint64_t row_bytes = 0, matrix_bytes = 0;  ///< distances of rows and matrices, multiples of 16
-  uint32_t box_rows = 0;                     ///< rows of a box, which has 64 columns
+  size_t rank = 0;
+  std::array<Dim, kMostDims> dims;
 };
 
 /// Launch attributes, which take effect where hardware supports them.
@@ -122,8 +128,8 @@ class Driver {
                           unsigned threads, unsigned shared_bytes, void* stream,
                           void** arguments) const;
 
-  /// Makes the tensor map of matrices, with the swizzle that wgmma kernels expect. False if the
-  /// driver can't.
+  /// Makes a tensor map with the swizzle that wgmma kernels expect. False if the driver can't, for
+  /// example because a distance is negative.
   virtual bool make_copy_map(CopyMap& map, const CopyBoxes& of) const;
 
   /// Enables access from the calling thread's device to a peer's memory. Returns 0 if it is enabled

@@ -72,14 +72,12 @@ Lines pack(Gpu& gpu, const Operand& o, DType dtype, std::optional<Scratch>& memo
 bool make_map(const Gpu& gpu, CopyMap& map, const Lines& lines, int64_t tile_rows) {
   CopyBoxes boxes;
   boxes.data = lines.data;
-  boxes.columns = static_cast<uint64_t>(lines.columns);
-  boxes.rows = static_cast<uint64_t>(lines.lines);
-  boxes.matrices = static_cast<uint64_t>(lines.matrices);
-  boxes.row_bytes = static_cast<uint64_t>(lines.line_stride) * 2;
-  // The stride of a single matrix is meaningless, but the driver checks it.
-  boxes.matrix_bytes = lines.matrices > 1 ? static_cast<uint64_t>(lines.matrix_stride) * 2
-                                          : boxes.row_bytes * boxes.rows;
-  boxes.box_rows = lines.turned ? 64 : static_cast<uint32_t>(tile_rows);
+  boxes.rank = 3;
+  boxes.dims[0] = {static_cast<uint64_t>(lines.columns), 2, 64};
+  boxes.dims[1] = {static_cast<uint64_t>(lines.lines), static_cast<uint64_t>(lines.line_stride) * 2,
+                   lines.turned ? 64 : static_cast<uint32_t>(tile_rows)};
+  boxes.dims[2] = {static_cast<uint64_t>(lines.matrices),
+                   static_cast<uint64_t>(lines.matrix_stride) * 2, 1};
   return gpu.driver.make_copy_map(map, boxes);
 }
 

@@ -2,12 +2,13 @@
 
 #include "wick/backend/gpu/linear/matrix_library.h"
 #include "wick/base/error.h"
+#include "wick/base/precision.h"
 
 namespace wick::gpu {
 namespace {
 
-/// With `auto`, libraries get 16-bit gemms whose m, n and k are at least this large. At these sizes
-/// they use matrix units, and the overhead of the call is small.
+/// With `auto`, libraries get gemms whose m, n and k are at least this large, in 16 bits or with
+/// TF32. At these sizes they use matrix units, and the overhead of the call is small.
 constexpr uint32_t kLeast = 512;
 
 bool wanted(const GemmJob& job) {
@@ -19,7 +20,8 @@ bool wanted(const GemmJob& job) {
   // within the error bound of the class. For other sizes it chooses kernels that round partial
   // sums, with errors up to 26 times the bound at [300,500,700].
   const auto fits = [](int64_t size) { return size >= kLeast && size % 8 == 0; };
-  return job.a_dtype != DType::f32 && fits(job.rows_of_order()) && fits(p.n) && fits(p.k);
+  const bool quick = job.a_dtype != DType::f32 || precision() == Precision::fast;
+  return quick && fits(job.rows_of_order()) && fits(p.n) && fits(p.k);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ uint32_t alignment_of(const void* data) {
 
 /// Identifies a gemm's shape and layout, independent of its operands' addresses beyond their
 /// alignment.
-using Key = std::array<int64_t, 14>;
+using Key = std::array<int64_t, 15>;
 Key key_of(const GemmCall& c) {
   const int64_t alignments = int64_t{alignment_of(c.a)} << 20 | int64_t{alignment_of(c.b)} << 10 |
                              int64_t{alignment_of(c.c)};
@@ -40,7 +40,8 @@ Key key_of(const GemmCall& c) {
           c.stride_a,
           c.stride_b,
           c.stride_c,
-          alignments};
+          alignments,
+          c.fast};
 }
 
 }  // namespace
@@ -110,7 +111,8 @@ class LtLibrary::Device final : public OnDevice {
     const auto operation = [&](bool transposed) -> int32_t {
       return transposed ? numbers_.transpose : numbers_.no_transpose;
     };
-    return api_.gemm_create(&plan.gemm, numbers_.compute_f32, numbers_.f32) == 0 &&
+    const int compute = call.fast ? numbers_.compute_fast : numbers_.compute_f32;
+    return api_.gemm_create(&plan.gemm, compute, numbers_.f32) == 0 &&
            set(api_.gemm_set, plan.gemm, numbers_.transpose_first, operation(g.first.transposed)) &&
            set(api_.gemm_set, plan.gemm, numbers_.transpose_second,
                operation(g.second.transposed)) &&

@@ -30,6 +30,7 @@ constexpr bool complete(const LtApiNames& names) {
 struct LtNumbers {
   int f32, f16, bf16;                     // types
   int compute_f32;                        // full f32, without TF32
+  int compute_fast;                       // with TF32 where there is such a type
   int no_transpose, transpose;            // operations
   int batch_count, batch_stride;          // attributes of layouts
   int transpose_first, transpose_second;  // attributes of gemms

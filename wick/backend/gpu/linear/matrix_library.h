@@ -19,7 +19,8 @@ namespace wick::gpu {
 /// c = a · b for each matrix of a batch, all row-major and of one dtype: a is [m, k], b is [k, n]
 /// and c is [m, n]. A transposed operand is stored as a [k, m] or b [n, k].
 struct GemmCall {
-  DType dtype = DType::f32;  ///< f32, f16 or bf16; computed in f32, without TF32
+  DType dtype = DType::f32;  ///< f32, f16 or bf16; computed in f32
+  bool fast = false;         ///< operands of f32 may be rounded to TF32
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;
   const void* a = nullptr;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "wick/backend/gpu/linear/gemm.h"
+#include "wick/base/precision.h"
 
 namespace wick::gpu {
 namespace {
@@ -121,6 +122,7 @@ std::optional<GemmCall> library_call(const GemmJob& job) {
 
   GemmCall call;
   call.dtype = dtype;
+  call.fast = dtype == DType::f32 && precision() == Precision::fast;
   call.m = p.m, call.n = p.n, call.k = p.k;
   call.a = advance(job.a, dtype, job.batch.start[1]);
   call.b = advance(job.b, dtype, job.batch.start[2]);

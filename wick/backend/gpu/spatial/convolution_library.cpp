@@ -82,7 +82,8 @@ ConvKey key_of(const ConvCall& call) {
   for (size_t i = 0; i < 2; ++i) {
     for (const int64_t value : {p.stride[i], p.padding[i], p.dilation[i]}) key[at++] = value;
   }
-  key[at] = p.groups;
+  key[at++] = p.groups;
+  key[at] = call.fast ? 1 : 0;
   return key;
 }
 

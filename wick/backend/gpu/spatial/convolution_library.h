@@ -34,7 +34,8 @@ struct ConvOperand {
 /// `channels_last`, the channels are the innermost dim of images and of filters in memory.
 struct ConvCall {
   ConvForm form = ConvForm::forward;
-  DType dtype = DType::f32;  ///< f32, f16 or bf16; computed in f32, without TF32
+  DType dtype = DType::f32;  ///< f32, f16 or bf16; computed in f32
+  bool fast = false;         ///< operands of f32 may be rounded to TF32
   bool channels_last = false;
   ConvOperand x, w, y;
   ConvParams params;
@@ -45,7 +46,7 @@ struct ConvCall {
 };
 
 /// Everything that a ConvCall contains besides addresses.
-using ConvKey = std::array<int64_t, 22>;
+using ConvKey = std::array<int64_t, 23>;
 ConvKey key_of(const ConvCall& call);
 
 /// The strides of a dense operand, in elements.

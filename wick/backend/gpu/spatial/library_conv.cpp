@@ -11,6 +11,7 @@
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
+#include "wick/base/precision.h"
 
 namespace wick::gpu {
 namespace {
@@ -74,6 +75,7 @@ class LibraryJob {
         formats_{Format(operands, false), Format(operands, true)} {
     call_.form = form;
     call_.dtype = operands.views[0].dtype;
+    call_.fast = call_.dtype == DType::f32 && precision() == Precision::fast;
     call_.params = params;
     ConvOperand* const in_call[] = {&call_.x, &call_.w, &call_.y};
     for (size_t i = 0; i < 3; ++i) in_call[i]->shape = operands.views[i].layout.shape();

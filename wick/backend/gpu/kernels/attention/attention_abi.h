@@ -3,6 +3,7 @@
 // Arguments of the kernels of attention and of rotary positions. The host passes them by value.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
+#include "wick/backend/gpu/kernels/layout/copy_map.h"
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
 #include "wick/math/fn.h"
@@ -138,15 +139,16 @@ struct FillCacheArgs {
   float* q;
 };
 
-/// flash_WIDTH_DTYPE. alone: thread blocks from this index on take blocks of rows in reverse order,
-/// which pairs light thread blocks with heavy ones on a multiprocessor.
+/// flash_WIDTH_DTYPE. section: key heads whose thread blocks follow one another. alone: thread
+/// blocks from this index on take blocks of rows in reverse order, which pairs light thread blocks
+/// with heavy ones on a multiprocessor.
 struct FlashArgs {
   AttentionCall call;
   CacheCall cache;
   AttentionPartials partials;
-  u32 blocks, splits, alone;
+  u32 blocks, splits, section, alone;
 };
-/// flash_bias_WIDTH_DTYPE, flash_mma_bias_WIDTH_DTYPE and flash_wgmma_bias_WIDTH_DTYPE_TURNED.
+/// flash_bias_WIDTH_DTYPE and flash_mma_bias_WIDTH_DTYPE.
 struct BiasedFlashArgs {
   FlashArgs flash;
   ScoreBias bias;
@@ -168,16 +170,33 @@ WICK_FN constexpr u32 flash_mma_bytes(u32 width, u32 terms) {
          kFlashRows * 4;
 }
 
-/// flash_wgmma_WIDTH_DTYPE_TURNED takes FlashArgs, without `alone`; TURNED is 1 if neighbouring
-/// keys are contiguous. Threads of a thread block: 256 that multiply and 128 that copy. Rows of a
-/// thread block, keys of a tile, and tiles of keys and of values in shared memory.
-inline constexpr u32 kFlashWgmmaThreads = 384, kFlashWgmmaRows = 128, kFlashWgmmaKeys = 128;
-inline constexpr u32 kFlashWgmmaStages = 2;
-/// Bytes of shared memory: `terms` terms of the queries, the tiles, four barriers for each pair of
-/// tiles, and an f32 for each row.
-WICK_FN constexpr u32 flash_wgmma_bytes(u32 width, u32 terms) {
-  return width * 2 * (terms * kFlashWgmmaRows + 2 * kFlashWgmmaStages * kFlashWgmmaKeys) +
-         4 * kFlashWgmmaStages * 8 + kFlashWgmmaRows * 4;
+/// flash_wgmma_WIDTH_DTYPE_TURNED and flash_wgmma_fast_WIDTH_DTYPE_TURNED; TURNED is 1 if
+/// neighbouring keys are contiguous. The maps have dims for elements, keys, key heads, and
+/// sequences or pages; that of the queries has elements, heads of a key head, queries, key heads
+/// and sequences. copied: 1 if the queries are copied by their map; they then are one term. `alone`
+/// of `flash` has no meaning.
+struct WgmmaFlashArgs {
+  FlashArgs flash;
+  CopyMap q, k, v;
+  u32 copied;
+};
+/// flash_wgmma_bias_WIDTH_DTYPE_TURNED and flash_wgmma_bias_fast_WIDTH_DTYPE_TURNED.
+struct BiasedWgmmaFlashArgs {
+  WgmmaFlashArgs rows;
+  ScoreBias bias;
+};
+/// Keys of a tile, and tiles of keys and of values in shared memory.
+inline constexpr u32 kFlashWgmmaKeys = 128, kFlashWgmmaStages = 2;
+/// Warpgroups that multiply, with 64 rows each; another one copies. With heads of 64 elements and
+/// exponentials of one term, three fit the registers.
+WICK_FN constexpr u32 flash_wgmma_groups(u32 width, bool fast, bool biased) {
+  return fast && !biased && width == 64 ? 3 : 2;
+}
+/// Bytes of shared memory: `terms` terms of the queries, the tiles, the barriers, and an f32 for
+/// each row.
+WICK_FN constexpr u32 flash_wgmma_bytes(u32 width, u32 rows, u32 terms) {
+  return width * 2 * (terms * rows + 2 * kFlashWgmmaStages * kFlashWgmmaKeys) +
+         (4 * kFlashWgmmaStages + 2) * 8 + rows * 4;
 }
 
 /// decode_DTYPE, decode_staged_DTYPE, decode_stream_DTYPE and decode_cluster_DTYPE.

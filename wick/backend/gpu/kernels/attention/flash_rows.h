@@ -20,6 +20,8 @@ constexpr u32 kSplit = flash_terms(!kSame<T, bf16>);
 constexpr i32 kKeysForTwoTerms = 1024;
 
 constexpr float kLog2E = 0x1.715476p0f;
+/// Scores to base 2 from here on are rounded before the largest one is subtracted.
+constexpr float kLargeScore = 0x1p16f;
 
 /// Splits two numbers into kTerms terms each. The sum of kSplit<T> terms has all significant bits.
 template <class T, u32 kTerms>
@@ -41,8 +43,9 @@ constexpr u32 kQueryElements = kWidth / kWarp;
 
 /// The rows of a thread block, query by query, the query heads of the GQA group side by side, and
 /// the running softmax of those that a lane holds. kWidth: d and e, padded with zeros. Bias:
-/// ScoreBias, or NoBias. Without terms, scores are to base 2. Scores with terms aren't: a mask's
-/// largest finite numbers would overflow.
+/// ScoreBias, or NoBias. Without terms, scores are to base 2, the scale is positive, and there is
+/// no soft cap. Scores with terms aren't to base 2: a mask's largest finite numbers would overflow.
+/// kCapped: with terms, there may be a soft cap.
 ///
 /// Lanes: which scores a lane holds.
 ///   kRows        number of its rows
@@ -51,7 +54,7 @@ constexpr u32 kQueryElements = kWidth / kWarp;
 ///   key(e)       the key of score e, counted from the first key of the tile
 ///   kNeighbours  scores from a multiple of kNeighbours on are of one row and of neighbouring keys
 ///   over_row(x, f)   f of x over all lanes that hold the same row
-template <class T, u32 kWidth, class Lanes, class Bias>
+template <class T, u32 kWidth, class Lanes, class Bias, bool kCapped = true>
 struct FlashRows {
   // Exponentials for f16 are scaled by 2^14, which keeps both terms in range.
   static constexpr float kPower = kSame<T, f16> ? 14.0f : 0.0f;
@@ -66,21 +69,27 @@ struct FlashRows {
   u32 keys, first_row, rows, key_head, batch;
   u32 warp_row;  // the first of the block's rows that the warp computes
   KeyRange any, seen[kRows];
-  float m[kRows], l[kRows];
+  /// by: what a dot product is multiplied by. m: the largest score so far; without terms, kPower
+  /// less unless it is large, so that exp2(s·by − m) is the scaled exponential.
+  float by[kRows], m[kRows], l[kRows];
   LaneBias<Lanes, Bias> bias;
 
   WICK_DEVICE FlashRows(const AttentionCall& call, const CacheCall& cache_call, const Bias& added,
                         u32 first_of_warp)
       : c(call), cache(cache_call), warp_row(first_of_warp), bias(added) {}
 
-  /// Finds the thread block's rows and the keys that they see. The last rows of all heads come
-  /// first, because they see most keys. Returns false if their positions lie outside the cache.
-  WICK_DEVICE bool find_rows(u32 at, u32 blocks, u32 block_rows) {
-    const u32 key_heads = c.heads / c.group;
-    first_row = (blocks - 1 - at / (key_heads * c.batch)) * block_rows;
-    at %= key_heads * c.batch;
-    key_head = at % key_heads;
-    batch = at / key_heads;
+  /// Finds the rows of thread block `at` and the keys that they see. Thread blocks take `section`
+  /// key heads after one another, whose keys then stay in the cache; among these, the last rows of
+  /// all heads come first, because they see most keys. Returns false if the rows' positions lie
+  /// outside the cache.
+  WICK_DEVICE bool find_rows(u32 at, u32 blocks, u32 block_rows, u32 section) {
+    const u32 key_heads = c.heads / c.group, all = key_heads * c.batch;
+    const u32 first = at / (section * blocks) * section, left = all - first;
+    const u32 wide = left < section ? left : section;
+    at -= first * blocks;
+    first_row = (blocks - 1 - at / wide) * block_rows;
+    key_head = (first + at % wide) % key_heads;
+    batch = (first + at % wide) / key_heads;
     keys = keys_of(c, batch);
     if (keys == 0 && thread_index() == 0) check_keys(c, batch);
     if (keys == 0 && c.positions != nullptr) return false;
@@ -199,55 +208,71 @@ struct FlashRows {
 
   // ---- Softmax
 
-  /// Replaces dot products of a tile of kKeys keys by exponentials, and scales earlier results to
-  /// the new largest score.
-  template <u32 kKeys, u32 kCount, u32 kSums>
-  WICK_DEVICE void softmax(i32 from, float (&s)[kCount], float (&o)[kSums]) {
-    const float units = c.soft_cap > 0.0f ? c.scale : c.scale * kUnit;
-    float by[kRows];
-#pragma unroll
-    for (u32 i = 0; i < kRows; ++i) by[i] = inverse[warp_row + Lanes::row(i)] * units;
-#pragma unroll
-    for (u32 e = 0; e < kCount; ++e) s[e] = s[e] * by[Lanes::row_of(e)];
-    if (c.soft_cap > 0.0f) {
-#pragma unroll
-      for (float& x : s) x = c.soft_cap * kUnit * tanh(x / c.soft_cap);
-    }
-    if constexpr (kBiased) bias.template add<kKeys>(*this, from, s);
-    float base[kRows], shrink[kRows];
+  /// Computes `by`. split: the queries come from split_row. All queries are in shared memory.
+  WICK_DEVICE void find_factors(bool split) {
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) {
-      if (seen[i].begin > from || seen[i].end < from + static_cast<i32>(kKeys)) {
+      by[i] = (split ? inverse[warp_row + Lanes::row(i)] : 1.0f) * (c.scale * kUnit);
+    }
+  }
+
+  /// Replaces dot products of a tile of kKeys keys by exponentials. shrink: what sums so far must
+  /// be multiplied by.
+  template <u32 kKeys, u32 kCount>
+  WICK_DEVICE void exponentials(i32 from, float (&s)[kCount], float (&shrink)[kRows]) {
+    if constexpr (kBiased) add_terms<kKeys>(from, s);
+    hide<kKeys>(from, s);
+    float top[kRows], unit[kRows];
+    bool large = false;
 #pragma unroll
-        for (u32 e = 0; e < kCount; ++e) {
-          if (Lanes::row_of(e) != i) continue;
-          const i32 key = from + static_cast<i32>(Lanes::key(e));
-          const bool visible = key >= seen[i].begin && key < seen[i].end;
-          s[e] = visible ? s[e] : -detail::kInfF32;
-        }
-      }
-      float largest = m[i];
+    for (u32 i = 0; i < kRows; ++i) {
+      float largest = -detail::kInfF32;
 #pragma unroll
       for (u32 e = 0; e < kCount; ++e) {
         if (Lanes::row_of(e) == i) largest = larger(s[e], largest);
       }
       largest = Lanes::over_row(largest, [](float a, float b) WICK_INLINE { return larger(a, b); });
+      unit[i] = by[i];
+      top[i] = kBiased ? largest : largest * unit[i];
+      large = large || !(abs(top[i]) < kLargeScore);
+    }
+    if (!kBiased && large) {
+      // The difference of an unrounded and a rounded score would be too far from 0.
+#pragma unroll
+      for (u32 e = 0; e < kCount; ++e) s[e] = s[e] * unit[Lanes::row_of(e)];
+#pragma unroll
+      for (u32 i = 0; i < kRows; ++i) unit[i] = 1.0f;
+    }
+#pragma unroll
+    for (u32 i = 0; i < kRows; ++i) {
+      const bool shifts = !kBiased && kPower != 0.0f && !large;
+      const float largest = larger(shifts ? top[i] - kPower : top[i], m[i]);
       // If no key has been seen, all exponentials must be zero, not NaN.
-      base[i] = largest == -detail::kInfF32 ? 0.0f : largest;
-      shrink[i] = near_exp2(kBiased ? (m[i] - base[i]) * kLog2E : m[i] - base[i]);
+      const float base = largest == -detail::kInfF32 ? 0.0f : largest;
+      shrink[i] = near_exp2(kBiased ? (m[i] - base) * kLog2E : m[i] - base);
       m[i] = largest;
       l[i] = l[i] * shrink[i];
-    }
 #pragma unroll
-    for (u32 e = 0; e < kCount; ++e) {
-      const u32 i = Lanes::row_of(e);
-      // x - (base - kPower) would be inexact for large scores.
-      const float x = s[e] - base[i];
-      s[e] = near_exp2(kBiased ? fma(x, kLog2E, kPower) : kPower == 0.0f ? x : x + kPower);
-      l[i] = l[i] + s[e];
+      for (u32 e = 0; e < kCount; ++e) {
+        if (Lanes::row_of(e) != i) continue;
+        // Masks may be large numbers, so the difference from the largest score comes first.
+        s[e] = near_exp2(kBiased ? fma(s[e] - base, kLog2E, kPower) : fma(s[e], unit[i], -base));
+        l[i] = l[i] + s[e];
+      }
     }
+  }
+  template <u32 kSums>
+  WICK_DEVICE static void rescale(float (&o)[kSums], const float (&shrink)[kRows]) {
 #pragma unroll
     for (u32 e = 0; e < kSums; ++e) o[e] = o[e] * shrink[Lanes::row_of(e)];
+  }
+  /// Replaces dot products of a tile of kKeys keys by exponentials, and scales earlier results to
+  /// the new largest score.
+  template <u32 kKeys, u32 kCount, u32 kSums>
+  WICK_DEVICE void softmax(i32 from, float (&s)[kCount], float (&o)[kSums]) {
+    float shrink[kRows];
+    exponentials<kKeys>(from, s, shrink);
+    rescale(o, shrink);
   }
 
   /// Completes the sums of exponentials after the last tile.
@@ -260,34 +285,23 @@ struct FlashRows {
 
   // ---- Results
 
-  /// Stores kN neighbouring sums of the lane's row i, from element x on: the result, or with splits
-  /// the partial result of split `split` for flash_combine.
-  template <u32 kN>
-  WICK_DEVICE void store(const AttentionPartials& partials, u32 splits, u32 split, u32 i, u32 x,
-                         const float (&o)[kN]) const {
-    if (row_of(i) >= rows || x >= c.e) return;
-    const u32 head = key_head * c.group + row_of(i) % c.group, query = row_of(i) / c.group;
-    if (splits != 1) {
-      const u64 at = row_number(c, batch, head, query) * partials.chunks + split;
+  /// Stores the lane's rows: results, or with splits the partial results of split `split` for
+  /// flash_combine. each(i, put): calls put(x, sums) for all elements x of the lane's row i, kN at
+  /// a time.
+  template <u32 kN, class Each>
+  WICK_DEVICE void store(const AttentionPartials& partials, u32 splits, u32 split,
+                         Each&& each) const {
 #pragma unroll
-      for (u32 j = 0; j < kN; j += 2) {
-        *reinterpret_cast<Vec<float, 2>*>(partials.out + at * c.e + x + j) =
-            Vec<float, 2>::of({o[j], o[j + 1]});
+    for (u32 i = 0; i < kRows; ++i) {
+      if (row_of(i) < rows) {
+        const u32 head = key_head * c.group + row_of(i) % c.group, query = row_of(i) / c.group;
+        if (splits != 1) {
+          const u64 row = row_number(c, batch, head, query) * partials.chunks + split;
+          store_partial<kN>(partials.out + row * c.e, i, each);
+        } else {
+          store_result<kN>(batch * c.out_batch + head * c.out_head + query * c.out_query, i, each);
+        }
       }
-      return;
-    }
-    const i64 to = batch * c.out_batch + head * c.out_head + query * c.out_query;
-    const float by = 1.0f / l[i];
-    const bool blind = seen[i].empty() || bias.hides_all(l[i]);
-    float y[kN];
-#pragma unroll
-    for (u32 j = 0; j < kN; ++j) y[j] = blind ? 0.0f : o[j] * by;
-    if (c.dtype == kAttentionF32) {
-      put<float>(to, x, y);
-    } else if (c.dtype == kAttentionF16) {
-      put<f16>(to, x, y);
-    } else {
-      put<bf16>(to, x, y);
     }
   }
   /// Stores the largest score and the sum of the lane's rows for flash_combine. One lane of each
@@ -303,15 +317,75 @@ struct FlashRows {
   }
 
  private:
-  template <class S, u32 kN>
-  WICK_DEVICE void put(i64 to, u32 x, const float (&y)[kN]) const {
-    S* const at = static_cast<S*>(c.out) + to + x * c.out_step;
-    if (c.out_step == 1 && reinterpret_cast<u64>(at) % (kN * sizeof(S)) == 0) {
-      *reinterpret_cast<Vec<S, kN>*>(at) = Vec<S, kN>::of(y);
-      return;
-    }
+  /// Turns dot products into scores: scale, soft cap, mask and slopes.
+  template <u32 kKeys, u32 kCount>
+  WICK_DEVICE void add_terms(i32 from, float (&s)[kCount]) const {
 #pragma unroll
-    for (u32 j = 0; j < kN; ++j) at[j * c.out_step] = narrow<S>(y[j]);
+    for (u32 e = 0; e < kCount; ++e) s[e] = s[e] * by[Lanes::row_of(e)];
+    if (kCapped && c.soft_cap > 0.0f) {
+#pragma unroll
+      for (float& x : s) x = c.soft_cap * tanh(x / c.soft_cap);
+    }
+    bias.template add<kKeys>(*this, from, s);
+  }
+  /// Excludes the keys of a tile that the lane's rows don't see.
+  template <u32 kKeys, u32 kCount>
+  WICK_DEVICE void hide(i32 from, float (&s)[kCount]) const {
+    bool sees_all = true;
+#pragma unroll
+    for (u32 i = 0; i < kRows; ++i) {
+      sees_all = sees_all && seen[i].begin <= from && seen[i].end >= from + static_cast<i32>(kKeys);
+    }
+    if (sees_all) return;
+#pragma unroll
+    for (u32 e = 0; e < kCount; ++e) {
+      const KeyRange keys_of_row = seen[Lanes::row_of(e)];
+      const i32 key = from + static_cast<i32>(Lanes::key(e));
+      const bool visible = key >= keys_of_row.begin && key < keys_of_row.end;
+      s[e] = visible ? s[e] : -detail::kInfF32;
+    }
+  }
+
+  template <u32 kN, class Each>
+  WICK_DEVICE void store_partial(float* to, u32 i, Each&& each) const {
+    each(i, [&](u32 x, const float(&o)[kN]) WICK_INLINE {
+      if (x < c.e) {
+#pragma unroll
+        for (u32 j = 0; j < kN; j += 2) {
+          *reinterpret_cast<Vec<float, 2>*>(to + x + j) = Vec<float, 2>::of({o[j], o[j + 1]});
+        }
+      }
+    });
+  }
+  /// `to`: the offset of the lane's row i in the results.
+  template <u32 kN, class Each>
+  WICK_DEVICE void store_result(i64 to, u32 i, Each&& each) const {
+    if (c.dtype == kAttentionF32) {
+      store_row<float, kN>(static_cast<float*>(c.out) + to, i, each);
+    } else if (c.dtype == kAttentionF16) {
+      store_row<f16, kN>(static_cast<f16*>(c.out) + to, i, each);
+    } else {
+      store_row<bf16, kN>(static_cast<bf16*>(c.out) + to, i, each);
+    }
+  }
+  template <class S, u32 kN, class Each>
+  WICK_DEVICE void store_row(S* to, u32 i, Each&& each) const {
+    const bool blind = seen[i].empty() || bias.hides_all(l[i]);
+    const float scale = 1.0f / l[i];
+    const bool vectors = c.out_step == 1 && reinterpret_cast<u64>(to) % (kN * sizeof(S)) == 0;
+    each(i, [&](u32 x, const float(&o)[kN]) WICK_INLINE {
+      float y[kN];
+#pragma unroll
+      for (u32 j = 0; j < kN; ++j) y[j] = blind ? 0.0f : o[j] * scale;
+      if (x < c.e) {
+        if (vectors) {
+          *reinterpret_cast<Vec<S, kN>*>(to + x) = Vec<S, kN>::of(y);
+        } else {
+#pragma unroll
+          for (u32 j = 0; j < kN; ++j) to[(x + j) * c.out_step] = narrow<S>(y[j]);
+        }
+      }
+    });
   }
 };
 
@@ -341,14 +415,12 @@ struct FragmentLanes {
 template <class Rows, u32 kSums>
 WICK_DEVICE void store_fragments(const Rows& work, const AttentionPartials& partials, u32 splits,
                                  u32 split, const float (&o)[kSums]) {
-#pragma unroll
-  for (u32 i = 0; i < FragmentLanes::kRows; ++i) {
+  work.template store<2>(partials, splits, split, [&](u32 i, auto&& put) WICK_INLINE {
 #pragma unroll
     for (u32 n = 0; n < kSums / 4; ++n) {
-      work.store(partials, splits, split, i, 8 * n + 2 * (lane() % 4),
-                 {o[4 * n + 2 * i], o[4 * n + 2 * i + 1]});
+      put(8 * n + 2 * (lane() % 4), {o[4 * n + 2 * i], o[4 * n + 2 * i + 1]});
     }
-  }
+  });
   if (splits != 1 && lane() % 4 == 0) work.store_largest_sums(partials, split);
 }
 

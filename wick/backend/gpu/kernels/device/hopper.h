@@ -80,13 +80,20 @@ WICK_DEVICE void multiply_held(float (&d)[32], const u32* a, u64 b) {
 }
 
 /// wgmma with 128 rows of b: d[32·h + 4·j + i] is column 64·h + 8·j + 2·t + i % 2. The rest is as
-/// for 64 rows of b.
-template <bool kAdd>
+/// for 64 rows of b. T: f16 or bf16.
+template <bool kAdd, class T = f16>
 WICK_DEVICE void multiply_held(float (&d)[64], const u32* a, u64 b) {
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" WICK_NAMES_64
-               "}, {%64, %65, %66, %67}, %68, %69, 1, 1, 0;"
-               : WICK_D64
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0));
+#define WICK_MULTIPLY(type)                                                                    \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" WICK_NAMES_64 \
+               "}, {%64, %65, %66, %67}, %68, %69, 1, 1, 0;"                                   \
+               : WICK_D64                                                                      \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0))
+  if constexpr (kSame<T, bf16>) {
+    WICK_MULTIPLY("bf16");
+  } else {
+    WICK_MULTIPLY("f16");
+  }
+#undef WICK_MULTIPLY
 }
 
 /// wgmma: d += a·bᵀ with a in registers, as for multiply_held, and MN-major b of 64 rows

@@ -61,6 +61,22 @@ WICK_DEVICE void copy_box(void* to, const CopyMap& map, i32 x, i32 y, i32 z, Bar
       : "memory");
 }
 
+/// copy_box for tensors of four and five dims. `to` is a shared-memory address.
+WICK_DEVICE void copy_box(u32 to, const CopyMap& map, const i32 (&at)[4], Barrier& b) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3, %4, %5}], [%6];" ::"r"(to),
+      "l"(&map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(shared_address(&b))
+      : "memory");
+}
+WICK_DEVICE void copy_box(u32 to, const CopyMap& map, const i32 (&at)[5], Barrier& b) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(to),
+      "l"(&map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]), "r"(shared_address(&b))
+      : "memory");
+}
+
 // ---- Registers are moved between the warpgroups of a thread block (setmaxnreg).
 
 /// Lowers the warpgroup's registers to kRegisters a thread. It is the first statement of a branch
@@ -81,12 +97,12 @@ WICK_DEVICE void take_registers() {
 
 /// Matrix descriptor of an operand in shared memory with the 128-byte swizzle: chunk c of 16 bytes
 /// of line r lies at c ^ r % 8. Not turned (K-major), a line is a row with 64 of k, and eight lines
-/// are 1 KiB. Turned (MN-major), a line is one k with 64 rows, and the next 64 rows lie 8 KiB
-/// behind.
-template <bool kTurned>
+/// are 1 KiB. Turned (MN-major), a line is one k with 64 rows, and the next 64 rows lie kLines
+/// lines behind.
+template <bool kTurned, u32 kLines = 64>
 WICK_DEVICE u64 describe(u32 address) {
   constexpr u64 kMixed = u64{1} << 62, kEightLines = u64{1024 >> 4} << 32;
-  constexpr u64 kMoreRows = u64{kTurned ? 8192 >> 4 : 1} << 16;
+  constexpr u64 kMoreRows = u64{kTurned ? kLines * 128 >> 4 : 1} << 16;
   return kMixed | kEightLines | kMoreRows | (address & 0x3ffffu) >> 4;
 }
 /// The increment of a descriptor for the next 16 of k.
