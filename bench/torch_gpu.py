@@ -167,8 +167,8 @@ def attentions(dtype):
                        lambda q, k, v, a: wick.attention(q, k, v, mask=a))
         return Row(name, operands, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=g != h),
                    lambda q, k, v: wick.attention(q, k, v, causal=causal))
-<<<<<<< HEAD
-    def attend_backward(name, b, h, m, d, causal=False):
+
+    def attend_backward(name, b, h, m, d, causal):
         """The gradients of q, k and v alone: the forward pass runs once, before the measurement."""
         q, k, v, g = (randn(b, h, m, d, dtype=dtype) for _ in range(4))
         leaves = [x.clone().requires_grad_() for x in (q, k, v)]
@@ -177,14 +177,6 @@ def attentions(dtype):
         z = wick.attention(*own, causal=causal)
         return Row(name, (g,), lambda a: torch.autograd.grad(y, leaves, a, retain_graph=True),
                    lambda a: wick.grad(z, own, a))
-    yield attend("attention B4 H32 S4096 D128 causal", 4, 32, 4096, 4096, 128, causal=True)
-    yield attend("attention B4 H32 S4096 D128 full", 4, 32, 4096, 4096, 128)
-    yield attend("attention B8 H16 S2048 D64 causal", 8, 16, 2048, 2048, 64, causal=True)
-    yield attend("attention B8 H16 S2048 D64 full", 8, 16, 2048, 2048, 64)
-    yield attend_backward("attention gradients B4 H32 S4096 D128 causal", 4, 32, 4096, 128, causal=True)
-    yield attend_backward("attention gradients B8 H16 S2048 D64 full", 8, 16, 2048, 64)
-    yield attend("attention mask H16 1024² D64", 1, 16, 1024, 1024, 64, mask=randn(1024, 1024, dtype=dtype))
-=======
 
     def fast(row):
         """The row with exponentials of one term, as PyTorch has them."""
@@ -202,7 +194,11 @@ def attentions(dtype):
                attend("attention mask H16 1024² D64", 1, 16, 1024, 1024, 64, mask=randn(1024, 1024, dtype=dtype))]
     yield from prompts
     yield from map(fast, prompts)
->>>>>>> next
+    del prompts  # and the memory of their operands
+    for shape in (("B4 H32 S4096 D128 causal", 4, 32, 4096, 128, True), ("B8 H16 S2048 D64 full", 8, 16, 2048, 64, False)):
+        row = attend_backward("attention gradients " + shape[0], *shape[1:])
+        yield row
+        yield fast(row)
     yield attend("attention one query B1 H32 L4096 D128", 1, 32, 1, 4096, 128)
     yield attend("attention one query B32 H32 L4096 D128", 32, 32, 1, 4096, 128)
     yield attend("attention one query B32 H32/8 L4096 D128", 32, 32, 1, 4096, 128, g=8)

@@ -11,6 +11,7 @@
 
 #include "tests/parity/attention_bound.h"
 #include "tests/parity/grid.h"
+#include "wick/base/precision.h"
 #include "wick/math/half.h"
 
 namespace wick::parity {
@@ -38,14 +39,15 @@ struct Bounded {
   }
 };
 
-/// The exact gradients and the bound. round_weights: rounds the weights to bf16, as an error that
+/// The exact gradients and the bound. rounding: of weights and gradients of scores, if they may be
+/// rounded to 16 bits. round_weights: rounds the weights to bf16, as an error that
 /// must be found.
 struct GradientBound {
   Bounded dq, dk, dv;
   GradientBound(const Case& c, DType dtype, const Doubles& in, const AttentionTerms& terms,
-                bool round_weights = false)
+                double rounding = 0, bool round_weights = false)
       : dq(c.b * c.h * c.m * c.d), dk(c.b * c.g * c.n * c.d), dv(c.b * c.g * c.n * c.e) {
-    const double split = dtype == DType::f32 ? 0 : 0x1p-17;
+    const double split = dtype == DType::f32 ? 0 : std::max(rounding, 0x1p-17);
     const double scale = double{c.params.scale}, cap = double{c.params.soft_cap};
     const int64_t group = c.h / c.g;
     const double many = std::sqrt(static_cast<double>(c.m * group));
@@ -194,9 +196,10 @@ struct Operands {
       terms.slopes = slopes.doubles();
     }
   }
-  GradientBound bound(const Case& c, DType dtype, bool round_weights = false) const {
+  GradientBound bound(const Case& c, DType dtype, double rounding = 0,
+                      bool round_weights = false) const {
     return GradientBound(c, dtype, {q.doubles(), k.doubles(), v.doubles(), g.doubles()}, terms,
-                         round_weights);
+                         rounding, round_weights);
   }
 };
 
@@ -226,9 +229,10 @@ struct Gradients {
   }
 };
 
-void check(const Case& c, DType dtype, Random& random, const Added& added = {}) {
+void check(const Case& c, DType dtype, Random& random, const Added& added = {},
+           double rounding = 0) {
   Operands in(c, dtype, added, random);
-  const GradientBound bound = in.bound(c, dtype);
+  const GradientBound bound = in.bound(c, dtype, rounding);
   const Place place = added.place == Place::broadcast ? Place::contiguous : added.place;
   for (const Target& target : targets()) {
     const Gradients got(in, c, dtype, place, target);
@@ -266,6 +270,8 @@ void check_shapes(DType dtype) {
   run({1, 1, 140, 130, 80, 128, kOpen});
   run({3, 1, 30, 16, 64, 64, kCausal});  // the first queries see no key
   run({2, 1, 90, 204, 64, 64, {.scale = 0.1f, .window = 30}});
+  run({2, 1, 300, 280, 64, 64, kCausal});
+  run({2, 2, 270, 330, 128, 128, {.scale = 0.1f, .window = 150}});
   run({2, 1, 20, 204, 64, 64, {.scale = 0.1f, .window = 10}});  // no query sees the first keys
   run({2, 1, 70, 104, 128, 64, {.scale = 0.3f, .soft_cap = 2.0f}});
   run({1, 1, 12, 40, 256, 200, kOpen});
@@ -292,6 +298,20 @@ void check_terms(DType dtype) {
   // Gradients beyond the range of f16's products, and below that of its normal numbers.
   run({2, 1, 70, 90, 64, 64, kCausal}, {.gradient = 4096});
   run({2, 1, 70, 90, 64, 64, kCausal}, {.gradient = 0x1p-12});
+}
+
+/// Precision::fast, which may round weights and gradients of scores to the dtype.
+void check_fast(DType dtype) {
+  Random random(7);
+  set_precision(Precision::fast);
+  const auto run = [&](const Case& c, const Added& added = {}) {
+    if (!failed()) check(c, dtype, random, added, dtype == DType::f16 ? 0x1p-11 : 0x1p-8);
+  };
+  run({4, 2, 70, 150, 64, 64, kCausal, true, 2});
+  run({2, 1, 150, 200, 128, 128, kOpen});
+  run({2, 1, 70, 104, 128, 64, {.scale = 0.3f, .soft_cap = 2.0f}});
+  run({2, 1, 33, 72, 64, 64, kCausal}, {.mask = DType::u8, .slopes = true});
+  set_precision(Precision::full);
 }
 
 /// Only dq, or only dk and dv, have the bits of all three.
@@ -331,7 +351,7 @@ void check_planted() {
   Random random(6);
   const Case c{1, 1, 70, 90, 64, 64, kCausal};
   Operands in(c, DType::f32, {}, random);
-  const GradientBound bound = in.bound(c, DType::bf16), planted = in.bound(c, DType::bf16, true);
+  const GradientBound bound = in.bound(c, DType::bf16), planted = in.bound(c, DType::bf16, 0, true);
   EXPECT_GE(bound.dq.beyond(planted.dq.exact), 0);
   EXPECT_GE(bound.dk.beyond(planted.dk.exact), 0);
   EXPECT_GE(bound.dv.beyond(planted.dv.exact), 0);
@@ -349,6 +369,15 @@ const bool added = [] {
       };
       add(fmt::format("attention_gradient.{}.{}", name(dtype), kernel), with(check_shapes));
       add(fmt::format("attention_gradient.{}.{}_added", name(dtype), kernel), with(check_terms));
+    }
+  }
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    for (const char* kernel : {"mma", "wgmma"}) {
+      add(fmt::format("attention_gradient.fast.{}.{}", name(dtype), kernel), [=] {
+        setenv("WICK_GPU_ATTENTION", kernel, 1);
+        check_fast(dtype);
+        unsetenv("WICK_GPU_ATTENTION");
+      });
     }
   }
   add("attention_gradient.wanted", check_wanted);

@@ -1,9 +1,11 @@
 // The gradients of attention: selects the kernels of a call and their grids.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 
+#include "wick/backend/gpu/attention/attention.h"
 #include "wick/backend/gpu/attention/attention_call.h"
 #include "wick/backend/gpu/attention/partials.h"
 #include "wick/backend/gpu/driver/kernel.h"
@@ -11,6 +13,7 @@
 #include "wick/backend/gpu/kernels/attention/gradient_abi.h"
 #include "wick/backend/gpu/layout/access.h"
 #include "wick/base/environment.h"
+#include "wick/base/precision.h"
 
 namespace wick::gpu {
 namespace {
@@ -19,23 +22,38 @@ const KernelFamily<GradientArgs, DType> kSums("gradient", "gradient_sums_{}");
 const KernelFamily<GradientArgs, DType> kQueries("gradient", "gradient_queries_{}");
 const KernelFamily<GradientArgs, DType> kKeys("gradient", "gradient_keys_{}");
 
-/// A kernel on matrix units, and the one for calls with a soft cap, a mask or slopes.
+/// Terms of weights and of the gradients of scores on matrix units: as many as the bound needs, or
+/// one.
+enum class GradientTerms { exact, fast };
+constexpr std::array<std::string_view, 2> kernel_labels(GradientTerms) { return {"exact", "fast"}; }
+
+/// Kernels on matrix units, and those for calls with a soft cap, a mask or slopes.
+template <class... Keys>
 struct FlashKernels {
-  KernelFamily<FlashGradientArgs, OneOf<64, 128>, DType> plain;
-  KernelFamily<BiasedFlashGradientArgs, OneOf<64, 128>, DType> biased;
+  KernelFamily<FlashGradientArgs, Keys..., OneOf<64, 128>, DType> plain;
+  KernelFamily<BiasedFlashGradientArgs, Keys..., OneOf<64, 128>, DType> biased;
+
+  void launch(Gpu& gpu, const Grid& grid, const FlashGradientArgs& args, const ScoreBias* bias,
+              Keys... keys, int64_t width, DType dtype) const {
+    if (bias == nullptr) {
+      plain(keys..., width, dtype).launch(gpu, grid, args);
+    } else {
+      biased(keys..., width, dtype).launch(gpu, grid, {args.of, *bias, args.grid});
+    }
+  }
 };
-const FlashKernels kFlashSums{{"flash_gradient", "flash_sums_{}_{}"},
-                              {"flash_gradient", "flash_sums_bias_{}_{}"}};
-const FlashKernels kFlashQueries{{"flash_gradient", "flash_queries_{}_{}"},
-                                 {"flash_gradient", "flash_queries_bias_{}_{}"}};
-const FlashKernels kFlashKeys{{"flash_gradient", "flash_keys_{}_{}"},
-                              {"flash_gradient", "flash_keys_bias_{}_{}"}};
-const FlashKernels kWgmmaSums{{"flash_gradient_wgmma", "flash_wgmma_sums_{}_{}"},
-                              {"flash_gradient_wgmma", "flash_wgmma_sums_bias_{}_{}"}};
-const FlashKernels kWgmmaQueries{{"flash_gradient_wgmma", "flash_wgmma_queries_{}_{}"},
-                                 {"flash_gradient_wgmma", "flash_wgmma_queries_bias_{}_{}"}};
-const FlashKernels kWgmmaKeys{{"flash_gradient_wgmma", "flash_wgmma_keys_{}_{}"},
-                              {"flash_gradient_wgmma", "flash_wgmma_keys_bias_{}_{}"}};
+const FlashKernels<> kFlashSums{{"flash_gradient", "flash_sums_{}_{}"},
+                                {"flash_gradient", "flash_bias_sums_{}_{}"}},
+    kWgmmaSums{{"flash_gradient_wgmma", "flash_wgmma_sums_{}_{}"},
+               {"flash_gradient_wgmma", "flash_wgmma_bias_sums_{}_{}"}};
+const FlashKernels<GradientTerms> kFlashQueries{{"flash_gradient", "flash_queries_{}_{}_{}"},
+                                                {"flash_gradient", "flash_bias_queries_{}_{}_{}"}},
+    kFlashKeys{{"flash_gradient", "flash_keys_{}_{}_{}"},
+               {"flash_gradient", "flash_bias_keys_{}_{}_{}"}},
+    kWgmmaQueries{{"flash_gradient_wgmma", "flash_wgmma_queries_{}_{}_{}"},
+                  {"flash_gradient_wgmma", "flash_wgmma_bias_queries_{}_{}_{}"}},
+    kWgmmaKeys{{"flash_gradient_wgmma", "flash_wgmma_keys_{}_{}_{}"},
+               {"flash_gradient_wgmma", "flash_wgmma_bias_keys_{}_{}_{}"}};
 
 constexpr int64_t kVector = 8;  // elements that the kernels on matrix units load at once
 
@@ -88,39 +106,47 @@ GradientCall make_gradient_call(const View& dq, const View& dk, const View& dv,
   return c;
 }
 
-/// Launches the kernels of a call. sums, queries and keys launch one kernel each for a number of
-/// tiles.
+/// Launches the kernels of a call. sums, queries and keys launch one kernel each for a grid.
 template <class Sums, class Queries, class Keys>
-void launch_all(const GradientCall& of, int64_t tile, Sums&& sums, Queries&& queries, Keys&& keys) {
+void launch_all(const GradientCall& of, DType dtype, int64_t tile, Sums&& sums, Queries&& queries,
+                Keys&& keys) {
   const AttentionCall& c = of.call;
-  const int64_t row_tiles = divide_up(int64_t{c.queries} * c.group, tile),
+  const int64_t rows = int64_t{c.queries} * c.group, row_tiles = divide_up(rows, tile),
                 key_tiles = divide_up(c.keys, tile);
-  if (row_tiles > 0) sums(row_tiles);
-  if (of.dq != nullptr && row_tiles > 0) queries(row_tiles);
-  if (of.dk != nullptr && key_tiles > 0) keys(key_tiles);
+  const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
+  // What thread blocks that run at the same time stream takes less than half of an H100's cache.
+  const auto grid = [&](int64_t tiles, int64_t streamed) {
+    constexpr int64_t kSection = int64_t{16} << 20;  // bytes
+    const int64_t head = std::max<int64_t>(1, bytes_of(dtype, streamed * (int64_t{c.d} + c.e)));
+    return GradientGrid{static_cast<uint32_t>(tiles),
+                        static_cast<uint32_t>(std::clamp<int64_t>(kSection / head, 1, heads))};
+  };
+  if (row_tiles > 0) sums(grid(row_tiles, c.keys));
+  if (of.dq != nullptr && row_tiles > 0) queries(grid(row_tiles, c.keys));
+  if (of.dk != nullptr && key_tiles > 0) keys(grid(key_tiles, rows));
 }
 
 void launch_plain(Gpu& gpu, const GradientCall& of, DType dtype, const ScoreBias& bias) {
   const AttentionCall& c = of.call;
   const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
   const auto launch = [&](const auto& kernels, int64_t width) {
-    return [&gpu, &of, &kernels, &bias, dtype, heads, width](int64_t tiles) {
+    return [&gpu, &of, &kernels, &bias, dtype, heads, width](const GradientGrid& order) {
       const int64_t slabs = std::max<int64_t>(1, divide_up(width, kGradientWidth));
-      const Grid grid{.blocks = {count32(tiles * heads * slabs), 1, 1},
+      const Grid grid{.blocks = {count32(order.blocks * heads * slabs), 1, 1},
                       .threads = kGradientThreads,
                       .pdl = true};
-      kernels(dtype).launch(gpu, grid,
-                            {of, bias, static_cast<uint32_t>(tiles), static_cast<uint32_t>(slabs)});
+      kernels(dtype).launch(gpu, grid, {of, bias, order, static_cast<uint32_t>(slabs)});
     };
   };
-  launch_all(of, kGradientTile, launch(kSums, 1), launch(kQueries, c.d),
+  launch_all(of, dtype, kGradientTile, launch(kSums, 1), launch(kQueries, c.d),
              launch(kKeys, std::max(c.d, c.e)));
 }
 
 /// How kernels on matrix units take a call.
 struct GradientPlan {
-  bool takes = false;   ///< false: the call takes the kernels for any layout
-  bool wgmma = false;   ///< whether flash_gradient_wgmma.gpu takes the call
+  bool takes = false;  ///< false: the call takes the kernels for any layout
+  bool wgmma = false;  ///< whether flash_gradient_wgmma.gpu takes the call
+  GradientTerms terms = GradientTerms::exact;
   int64_t width = 0;    ///< elements to which heads are padded
   int64_t held = 0;     ///< rows or keys of a thread block
   int64_t threads = 0;  ///< threads of a thread block
@@ -139,40 +165,37 @@ struct GradientPlan {
     const auto wide = static_cast<uint32_t>(width);
     const int64_t keys = k.layout.shape()[2],
                   rows = q.layout.shape()[2] * (q.layout.shape()[1] / k.layout.shape()[1]);
-    // With fewer rows or keys than a thread block holds, the smaller blocks of flash_gradient.gpu
+    // If its thread blocks leave many multiprocessors idle, the smaller ones of flash_gradient.gpu
     // are faster.
-    const bool enough = std::min(rows, keys) >= kWgmmaGradientHeld || wanted == "wgmma";
+    const int64_t tiles = divide_up(std::min(rows, keys), kWgmmaGradientHeld),
+                  heads = k.layout.shape()[0] * k.layout.shape()[1];
+    const bool enough = 2 * tiles * heads >= gpu.info.multiprocessors || wanted == "wgmma";
     wgmma = gpu.has(Feature::wgmma) && wanted != "mma" && enough &&
-            wgmma_gradient_bytes(wide) <= gpu.info.shared_bytes;
+            int64_t{wgmma_gradient_bytes(wide)} <= gpu.info.shared_bytes;
     held = wgmma ? kWgmmaGradientHeld : kFlashGradientTile;
     threads = wgmma ? kWgmmaGradientThreads : kFlashGradientThreads;
     shared = wgmma ? wgmma_gradient_bytes(wide) : flash_gradient_bytes(wide);
     takes = shared <= gpu.info.shared_bytes;
+    if (precision() == Precision::fast && !ordered_attention()) terms = GradientTerms::fast;
   }
 };
 
 /// bias: null, or the terms of the scores.
 void launch_matrix_units(Gpu& gpu, const GradientPlan& plan, const GradientCall& of, DType dtype,
                          const ScoreBias* bias) {
-  const AttentionCall& c = of.call;
-  const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
-  const auto launch = [&](const FlashKernels& kernels) {
-    return [&gpu, &plan, &of, &kernels, bias, dtype, heads](int64_t tiles) {
-      const Grid grid{.blocks = {count32(tiles * heads), 1, 1},
+  const int64_t heads = int64_t{of.call.batch} * (of.call.heads / of.call.group);
+  const auto launch = [&](const auto& kernels, auto... keys) {
+    return [&gpu, &plan, &of, &kernels, bias, dtype, heads, keys...](const GradientGrid& order) {
+      const Grid grid{.blocks = {count32(order.blocks * heads), 1, 1},
                       .threads = static_cast<unsigned>(plan.threads),
                       .shared_bytes = static_cast<unsigned>(plan.shared),
                       .pdl = true};
-      const auto blocks = static_cast<uint32_t>(tiles);
-      if (bias == nullptr) {
-        kernels.plain(plan.width, dtype).launch(gpu, grid, {of, blocks});
-      } else {
-        kernels.biased(plan.width, dtype).launch(gpu, grid, {of, *bias, blocks});
-      }
+      kernels.launch(gpu, grid, {of, order}, bias, keys..., plan.width, dtype);
     };
   };
-  launch_all(of, plan.held, launch(plan.wgmma ? kWgmmaSums : kFlashSums),
-             launch(plan.wgmma ? kWgmmaQueries : kFlashQueries),
-             launch(plan.wgmma ? kWgmmaKeys : kFlashKeys));
+  launch_all(of, dtype, plan.held, launch(plan.wgmma ? kWgmmaSums : kFlashSums),
+             launch(plan.wgmma ? kWgmmaQueries : kFlashQueries, plan.terms),
+             launch(plan.wgmma ? kWgmmaKeys : kFlashKeys, plan.terms));
 }
 
 }  // namespace

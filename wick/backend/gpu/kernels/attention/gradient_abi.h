@@ -29,26 +29,34 @@ struct RowSums {
   float limit;    ///< the largest |g · v| over the keys
 };
 
-/// gradient_sums_DTYPE, gradient_queries_DTYPE and gradient_keys_DTYPE. blocks: tiles of rows, or
-/// of keys. slabs: thread blocks that share the elements of a tile's results.
+/// The order of thread blocks. blocks: tiles of rows, or of keys, of a key head. section: so many
+/// key heads are taken after one another, so that what their thread blocks stream stays in cache.
+struct GradientGrid {
+  u32 blocks, section;
+};
+
+/// gradient_sums_DTYPE, gradient_queries_DTYPE and gradient_keys_DTYPE. slabs: thread blocks that
+/// share the elements of a tile's results.
 struct GradientArgs {
   GradientCall of;
   ScoreBias bias;
-  u32 blocks, slabs;
+  GradientGrid grid;
+  u32 slabs;
 };
 /// Rows and keys of a tile, threads of a thread block, and elements of a slab.
 inline constexpr u32 kGradientTile = 64, kGradientThreads = 256, kGradientWidth = 128;
 
-/// flash_sums_WIDTH_DTYPE, flash_queries_WIDTH_DTYPE and flash_keys_WIDTH_DTYPE.
+/// flash_sums_WIDTH_DTYPE, flash_queries_TERMS_WIDTH_DTYPE and flash_keys_TERMS_WIDTH_DTYPE. TERMS:
+/// exact or fast.
 struct FlashGradientArgs {
   GradientCall of;
-  u32 blocks;
+  GradientGrid grid;
 };
-/// flash_sums_bias_WIDTH_DTYPE and so on, for calls with a soft cap, a mask or slopes.
+/// flash_bias_sums_WIDTH_DTYPE and so on, for calls with a soft cap, a mask or slopes.
 struct BiasedFlashGradientArgs {
   GradientCall of;
   ScoreBias bias;
-  u32 blocks;
+  GradientGrid grid;
 };
 /// Threads of a thread block; the rows, or the keys, that it holds and that a tile has.
 inline constexpr u32 kFlashGradientThreads = 128, kFlashGradientTile = 64;
@@ -66,8 +74,8 @@ WICK_FN constexpr u32 wgmma_gradient_bytes(u32 width) {
          2 * kWgmmaGradientStages * 8;
 }
 
-/// Terms of 16 bits into which a weight and its gradient are split.
-inline constexpr u32 kFlashGradientTerms = 2;
+/// Terms of 16 bits into which weights and the gradients of scores are split.
+inline constexpr u32 kExactTerms = 2, kFastTerms = 1;
 /// Bytes of shared memory: two held tiles, two buffers of two tiles and of the sums of a tile's
 /// rows, and a word.
 WICK_FN constexpr u32 flash_gradient_bytes(u32 width) {

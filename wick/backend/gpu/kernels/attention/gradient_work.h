@@ -74,13 +74,16 @@ struct GradientWork {
   WICK_DEVICE GradientWork(const GradientCall& call, const Bias& added, u32 first_of_warp)
       : of(call), c(call.call), bias(added), warp_row(first_of_warp) {}
 
-  /// Finds what thread block `at` holds and streams. The tiles with most work come first.
-  WICK_DEVICE void find(u32 at, u32 blocks, u32 held) {
-    const u32 key_heads = c.heads / c.group, heads = key_heads * c.batch;
-    const u32 tile = at / heads;
-    at -= tile * heads;
-    batch = at / key_heads;
-    key_head = at - batch * key_heads;
+  /// Finds what thread block `at` holds and streams. In a section of key heads, the tiles with most
+  /// work come first.
+  WICK_DEVICE void find(u32 at, const GradientGrid& grid, u32 held) {
+    const u32 key_heads = c.heads / c.group, all = key_heads * c.batch, blocks = grid.blocks;
+    const u32 before = at / (grid.section * blocks) * grid.section, left = all - before;
+    const u32 wide = left < grid.section ? left : grid.section;
+    at -= before * blocks;
+    const u32 tile = at / wide, head = before + at - tile * wide;
+    batch = head / key_heads;
+    key_head = head - batch * key_heads;
     rows = c.queries * c.group;
     sums = of.sums + u64{batch * key_heads + key_head} * rows;
     if constexpr (kKeys) {
