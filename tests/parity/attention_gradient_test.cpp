@@ -339,9 +339,12 @@ void check_wanted() {
           q_in.view(std::as_const(in.q).view()), k_in.view(std::as_const(in.k).view()),
           v_in.view(std::as_const(in.v).view()), c.params, {});
       q_out.fetch(q.storage()), k_out.fetch(k.storage()), v_out.fetch(v.storage());
-      if (of_q) EXPECT_EQ(q.doubles(), all.dq) << target.name;
-      if (!of_q) EXPECT_EQ(k.doubles(), all.dk) << target.name;
-      if (!of_q) EXPECT_EQ(v.doubles(), all.dv) << target.name;
+      if (of_q) {
+        EXPECT_EQ(q.doubles(), all.dq) << target.name;
+      } else {
+        EXPECT_EQ(k.doubles(), all.dk) << target.name;
+        EXPECT_EQ(v.doubles(), all.dv) << target.name;
+      }
     }
   }
 }
