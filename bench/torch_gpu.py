@@ -168,6 +168,16 @@ def attentions(dtype):
         return Row(name, operands, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=g != h),
                    lambda q, k, v: wick.attention(q, k, v, causal=causal))
 
+    def attend_backward(name, b, h, m, d, causal):
+        """The gradients of q, k and v alone: the forward pass runs once, before the measurement."""
+        q, k, v, g = (randn(b, h, m, d, dtype=dtype) for _ in range(4))
+        leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+        y = F.scaled_dot_product_attention(*leaves, is_causal=causal)
+        own = [wick.from_dlpack(x.clone()).requires_grad_() for x in (q, k, v)]
+        z = wick.attention(*own, causal=causal)
+        return Row(name, (g,), lambda a: torch.autograd.grad(y, leaves, a, retain_graph=True),
+                   lambda a: wick.grad(z, own, a))
+
     def fast(row):
         """The row with exponentials of one term, as PyTorch has them."""
         def call(*operands):
@@ -184,6 +194,11 @@ def attentions(dtype):
                attend("attention mask H16 1024² D64", 1, 16, 1024, 1024, 64, mask=randn(1024, 1024, dtype=dtype))]
     yield from prompts
     yield from map(fast, prompts)
+    del prompts  # and the memory of their operands
+    for shape in (("B4 H32 S4096 D128 causal", 4, 32, 4096, 128, True), ("B8 H16 S2048 D64 full", 8, 16, 2048, 64, False)):
+        row = attend_backward("attention gradients " + shape[0], *shape[1:])
+        yield row
+        yield fast(row)
     yield attend("attention one query B1 H32 L4096 D128", 1, 32, 1, 4096, 128)
     yield attend("attention one query B32 H32 L4096 D128", 32, 32, 1, 4096, 128)
     yield attend("attention one query B32 H32/8 L4096 D128", 32, 32, 1, 4096, 128, g=8)
@@ -226,7 +241,10 @@ def measure(row, rounds):
     expected, result = in_torch(), in_wick()
     wait()
     torch.cuda.synchronize()
-    error = difference(expected, torch.from_dlpack(result)) if row.compare else None
+    error = None
+    if row.compare:
+        pairs = zip(expected, result) if isinstance(expected, tuple) else [(expected, result)]
+        error = max(difference(a, torch.from_dlpack(b)) for a, b in pairs)
     del expected, result
     count = [min(max(int(8e-3 / seconds(call, waiting, 3)), 3), 2000) for call, waiting in ((in_torch, torch.cuda.synchronize), (in_wick, wait))]
     times = [math.inf, math.inf]

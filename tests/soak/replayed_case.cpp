@@ -190,7 +190,9 @@ std::vector<Tensor> ReplayedCase::arguments() const {
 bool ReplayedCase::has_equal_bits() {
   const graph::Trace trace = graph::trace(traced_function(), arguments());
   for (const graph::Node& node : trace.graph.nodes) {
-    if (info(node.op).numeric_class != NumericClass::bound) continue;
+    const bool gradient_of_attention =
+        node.op == Op::attention && node.part == Part::input_gradient;
+    if (info(node.op).numeric_class != NumericClass::bound && !gradient_of_attention) continue;
     for (const graph::Value& output : node.outputs) {
       if (is_float(output.dtype)) return false;
     }

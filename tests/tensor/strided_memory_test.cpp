@@ -14,6 +14,7 @@
 #include <set>
 
 #include "wick/backend/cpu/cpu.h"
+#include "wick/tensor/autograd.h"
 #include "wick/tensor/memory.h"
 #include "wick/tensor/ops.h"
 
@@ -380,6 +381,31 @@ TEST(StridedMemory, EveryRowHasACase) {
       return c.op == op;
     })) << name(op);
   }
+}
+
+TEST(StridedMemory, GradientsOfAttentionStoreNoMatrixOfScores) {
+  cpu::set_threads(2);
+  constexpr int64_t kScores = 4 * kSide * kSide * 4, kLimit = kScores / 4;
+  const Shape shape{1, 4, kSide, 32};
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < 3; ++i) inputs.push_back(Tensor::full(shape, 0.5, DType::f32).requires_grad());
+  const Case stored{Op::attention,
+                    {},
+                    [](In x) -> std::vector<Tensor> {
+                      return gradients(sum(attention(x[0], x[1], x[2])), x);
+                    },
+                    kLimit};
+  EXPECT_LE(taken(stored, inputs), kLimit);
+  // The gradient of a mask is such a matrix.
+  const Case matrix{Op::attention,
+                    {},
+                    [](In x) -> std::vector<Tensor> {
+                      const Tensor mask =
+                          Tensor::zeros({1, 4, kSide, kSide}, DType::f32).requires_grad();
+                      return {gradients(sum(attention(x[0], x[1], x[2], {}, mask)), {&mask, 1})[0]};
+                    },
+                    kLimit};
+  EXPECT_GE(taken(matrix, inputs), kScores);
 }
 
 /// A copy is detected, both on the heap and in the device's memory.

@@ -326,6 +326,14 @@ class WICK_API Backend {
   virtual void attention(const View& out, const ConstView& q, const ConstView& k,
                          const ConstView& v, const AttentionParams& params,
                          const AttentionBias& bias) = 0;
+  /// The gradients of attention's q, k and v from that of its result. grad [b, h, m, e]; all
+  /// operands and results have one dtype. dq or both of dk and dv may be absent (null data). Class
+  /// bound: docs/design/numerics/attention.md. Keys that no query sees and queries that see no key
+  /// get 0. No memory of the size of queries by keys is used.
+  virtual void attention_gradient(const View& dq, const View& dk, const View& dv,
+                                  const ConstView& grad, const ConstView& q, const ConstView& k,
+                                  const ConstView& v, const AttentionParams& params,
+                                  const AttentionBias& bias) = 0;
   /// Attention over keys in pages: q [b, h, m, d], k [pages, g, size, d], v [pages, g, size, e] →
   /// out [b, h, m, e]. slopes are as in AttentionBias, or absent. The queries are the last
   /// positions of each sequence. Pages are read in place. Errors: a page number or a length is out

@@ -10,7 +10,8 @@ namespace wick {
 enum class Precision : uint8_t {
   full,  ///< the bounds of docs/design/numerics: f32 operands and sums everywhere
   /// Attention of more than 8 queries rounds exponentials to the dtype of the keys, if the queries
-  /// have it, too. On NVIDIA, cuBLASLt and cuDNN may round the operands of f32 gemms and
+  /// have it, too; gradients of attention round weights and gradients of scores to the operands'
+  /// dtype. On NVIDIA, cuBLASLt and cuDNN may round the operands of f32 gemms and
   /// convolutions to TF32 (11 bits). Ops of other classes than `bound` don't change.
   fast,
 };

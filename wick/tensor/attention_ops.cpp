@@ -8,6 +8,7 @@
 #include "wick/base/error.h"
 #include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
+#include "wick/tensor/gradients.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tape.h"
 
@@ -80,21 +81,78 @@ ResultSpec checked_attention(const OpCall& call) {
   return {q.dtype(), Layout::contiguous(tokens).transpose(1, 2)};
 }
 
-void run_attention(Backend& backend, const OpCall& call, const Tensor* out) {
-  const Tensor &q = call.x(0), &k = call.x(1), &mask = call.x(3), &slopes = call.x(4);
+/// The terms of the scores of q [b, h, m, ..] and k [.., n, ..]. The mask is broadcast.
+AttentionBias bias_of(const Tensor& q, const Tensor& k, const Tensor& mask, const Tensor& slopes) {
   AttentionBias bias;
   if (mask.defined()) {
     bias.mask = mask.view();
     bias.mask.layout = bias.mask.layout.broadcast_to({q.size(0), q.size(1), q.size(2), k.size(2)});
   }
   if (slopes.defined()) bias.slopes = slopes.view();
+  return bias;
+}
+
+void run_attention(Backend& backend, const OpCall& call, const Tensor* out) {
+  const Tensor &q = call.x(0), &k = call.x(1);
   backend.attention(out->mutable_view(), q.view(), k.view(), call.x(2).view(),
-                    call.get<AttentionParams>(), bias);
+                    call.get<AttentionParams>(), bias_of(q, k, call.x(3), call.x(4)));
 }
 
 }  // namespace
 
 namespace {
+
+/// Where the gradients lie in the result of Part::input_gradient, a dense vector: those of q, k and
+/// v one after another, each at a multiple of 64 elements.
+struct GradientParts {
+  int64_t k = 0, v = 0, elems = 0;
+  GradientParts(const Tensor& q, const Tensor& keys, const Tensor& values,
+                const AttentionGradient& what) {
+    const auto room = [](const Tensor& x) { return (x.elems() + 63) / 64 * 64; };
+    k = what.of_q ? room(q) : 0;
+    v = k + (what.of_keys ? room(keys) : 0);
+    elems = v + (what.of_keys ? room(values) : 0);
+  }
+  /// The gradient at `at`.
+  static Tensor of(const Tensor& all, const Shape& shape, int64_t at) {
+    return Tensor(all.storage(), all.dtype(), layout(shape, at));
+  }
+  static Layout layout(const Shape& shape, int64_t at) {
+    const Layout dense = Layout::contiguous(shape);
+    return Layout(shape, dense.strides(), at);
+  }
+};
+
+/// Operands: q, k, v, mask, slopes, and the gradient of the result. attention_rule makes the call
+/// from those of a checked call of attention.
+ResultSpec checked_gradient(const OpCall& call) {
+  const Tensor &q = call.x(0), &k = call.x(1), &v = call.x(2), &grad = call.x(5);
+  check_kinds(call.name(), q, k, v);
+  check_same(Op::attention, q, k, call.name());
+  check_same(Op::attention, q, grad, call.name());
+  const Shape result{q.size(0), q.size(1), q.size(2), v.size(3)};
+  if (!(grad.shape() == result)) {
+    throw Error(call.name(), "the gradient has another shape", grad.str(),
+                fmt::format("need {}", result.str()));
+  }
+  const GradientParts parts(q, k, v, call.get<AttentionGradient>());
+  return dense(q.dtype(), {parts.elems});
+}
+
+void run_gradient(Backend& backend, const OpCall& call, const Tensor* out) {
+  const Tensor &q = call.x(0), &k = call.x(1), &v = call.x(2), &mask = call.x(3),
+               &slopes = call.x(4);
+  const auto& what = call.get<AttentionGradient>();
+  const GradientParts parts(q, k, v, what);
+  const View all = out->mutable_view();
+  const auto part = [&](bool wanted, const Tensor& of, int64_t at) {
+    return wanted ? View{all.data, all.dtype, GradientParts::layout(of.shape(), at)}
+                  : View{nullptr, all.dtype, {}};
+  };
+  backend.attention_gradient(part(what.of_q, q, 0), part(what.of_keys, k, parts.k),
+                             part(what.of_keys, v, parts.v), call.x(5).view(), q.view(), k.view(),
+                             v.view(), what.params, bias_of(q, k, mask, slopes));
+}
 
 /// Operands: q, key pages, value pages, tables, lengths, slopes. attention_of_pages has checked
 /// them.
@@ -117,6 +175,7 @@ void run_paged(Backend& backend, const OpCall& call, const Tensor* out) {
 namespace bodies {
 
 const OpBody attention{checked_attention, run_attention};
+const OpBody attention_gradient{checked_gradient, run_gradient};
 const OpBody attention_of_pages{paged_result, run_paged};
 const OpBody store_in_pages{nullptr, [](Backend& backend, const OpCall& call, const Tensor* pages) {
                               backend.store_in_pages(pages->mutable_view(), call.x(0).view(),
@@ -132,6 +191,27 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const Tensor added = narrow && tape::is_wanted(mask) ? cast(mask, DType::f32) : mask;
   return apply({Op::attention, {&q, &k, &v, &added, &slopes}, params_of(q, options)});
 }
+
+namespace tape {
+
+AttentionGradients attention_gradient(const Tensor& grad, const Tensor& q, const Tensor& k,
+                                      const Tensor& v, const AttentionGradient& what,
+                                      const Tensor& mask, const Tensor& slopes) {
+  const Tensor all = apply({.op = Op::attention,
+                            .inputs = {&q, &k, &v, &mask, &slopes, &grad},
+                            .attributes = what,
+                            .called_as = "attention_gradient",
+                            .part = Part::input_gradient});
+  AttentionGradients gradients;
+  const GradientParts parts(q, k, v, what);
+  if (what.of_q) gradients.q = parts.of(all, q.shape(), 0);
+  if (!what.of_keys) return gradients;
+  gradients.k = parts.of(all, k.shape(), parts.k);
+  gradients.v = parts.of(all, v.shape(), parts.v);
+  return gradients;
+}
+
+}  // namespace tape
 
 Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
                             std::span<const int64_t> query_starts,

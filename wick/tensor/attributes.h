@@ -91,6 +91,12 @@ struct LinearSteps {
   int64_t each = 0;          ///< rows of each matrix in x, see FusedLinear
 };
 
+/// Attributes of attention's gradient: which gradients the result holds.
+struct AttentionGradient {
+  AttentionParams params;
+  bool of_q = true, of_keys = true;  ///< of_keys: those of k and v
+};
+
 /// A list of dims: the rolled dims of roll, the order of permute, or the pair that transpose swaps.
 struct DimOrder {
   std::array<int, Shape::kMaxRank> dims{};
@@ -130,7 +136,7 @@ struct SliceRange {
 using Attributes =
     std::variant<std::monostate, Numbers, AlongDim, Reduction, Conversion, Selection, OneHot,
                  Sorting, Distribution, Epsilon, Groups, ConvParams, ConvTranspose, ConvWeight,
-                 PoolParams, UpsampleParams, AttentionParams, LinearSteps, SliceRange, DimOrder,
-                 Shifts, Repeats, PadParams, Diagonal>;
+                 PoolParams, UpsampleParams, AttentionParams, AttentionGradient, LinearSteps,
+                 SliceRange, DimOrder, Shifts, Repeats, PadParams, Diagonal>;
 
 }  // namespace wick

@@ -24,7 +24,7 @@ extern const OpBody attention_of_pages, store_in_pages;
 // grouped_linear.cpp
 extern const OpBody grouped_linear;
 // attention_ops.cpp
-extern const OpBody attention;
+extern const OpBody attention, attention_gradient;
 // spatial_ops.cpp
 extern const OpBody conv2d, conv2d_weight, conv_transpose2d, pool2d, pool2d_grad, upsample2d,
     upsample2d_grad;

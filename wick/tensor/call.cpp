@@ -171,6 +171,7 @@ const OpBody& body_of(Op op, Part part) {
   if (part == Part::paged) return bodies::attention_of_pages;
   if (part == Part::grouped) return bodies::grouped_linear;
   if (part == Part::custom || part == Part::custom_in_place) return bodies::custom;
+  if (op == Op::attention) return bodies::attention_gradient;
   const bool pool = op == Op::max_pool2d || op == Op::avg_pool2d;  // Part::input_gradient
   return pool ? bodies::pool2d_grad : bodies::upsample2d_grad;
 }

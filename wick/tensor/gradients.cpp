@@ -156,6 +156,8 @@ const OpRule& rule_of(Op op, Part part) {
     case Part::input_gradient:
       break;
   }
+  if (op == Op::attention)
+    return kNone;  // attention_rule makes no such call if it's differentiated
   if (op == Op::max_pool2d) return kMaxPool;
   if (op == Op::avg_pool2d) return kAvgPool;
   return op == Op::upsample_nearest2d ? kNearest : kBilinear;

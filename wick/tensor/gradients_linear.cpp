@@ -46,10 +46,15 @@ void matmul_rule(const Vjp& v) {
 void rope_rule(const Vjp& v) { rope_by(v, rope, false); }
 void rope_interleaved_rule(const Vjp& v) { rope_by(v, rope_interleaved, true); }
 
+namespace {
+
+/// The gradients of attention composed of ops, which can be differentiated. They store matrices of
+/// queries by keys, as the gradient of a mask is one.
+///
 /// y = P v, P = softmax(s), s = cap tanh(scale q kᵀ / cap) + bias: dv = Pᵀ g, dP = g vᵀ, ds = P (dP
 /// − Σ dP P). ds is also the gradient of the bias; for q and k it is multiplied by the derivative
 /// of the cap. The gradients of heads that share keys and values are added.
-void attention_rule(const Vjp& v) {
+void attention_in_ops(const Vjp& v) {
   const auto& p = v.get<AttentionParams>();
   const Tensor &mask = v.x(3), &slopes = v.x(4);
   const int64_t b = v.x(0).size(0), h = v.x(0).size(1), m = v.x(0).size(2), d = v.x(0).size(3);
@@ -99,6 +104,22 @@ void attention_rule(const Vjp& v) {
   v.to_if_wanted(0, [&] { return matmul(ds, k).reshape({b, h, m, d}).to(v.x(0).dtype()); });
   v.to_if_wanted(
       1, [&] { return sum_to(matmul(ds.t(), q), k.shape()).squeeze(2).to(v.x(1).dtype()); });
+}
+
+}  // namespace
+
+void attention_rule(const Vjp& v) {
+  bool again = is_wanted(v.grad());  // whether the gradients are differentiated, too
+  for (size_t i = 0; i < v.inputs(); ++i) again = again || (v.x(i).defined() && is_wanted(v.x(i)));
+  if (again || v.wants(3) || v.wants(4)) return attention_in_ops(v);
+  // Operands of several dtypes compute in f32.
+  const DType own = v.x(0).dtype(), dtype = own == v.x(1).dtype() ? own : DType::f32;
+  const AttentionGradients gradients = attention_gradient(
+      v.grad().to(dtype), v.x(0).to(dtype), v.x(1).to(dtype), v.x(2).to(dtype),
+      {v.get<AttentionParams>(), v.wants(0), v.wants(1) || v.wants(2)}, v.x(3), v.x(4));
+  v.to_if_wanted(0, [&] { return gradients.q.to(own); });
+  v.to_if_wanted(1, [&] { return gradients.k.to(v.x(1).dtype()); });
+  v.to_if_wanted(2, [&] { return gradients.v.to(v.x(2).dtype()); });
 }
 
 /// y = x Wᵀ: dx = g W, dW = gᵀ x. If the weight needs a gradient, its source matrices are the

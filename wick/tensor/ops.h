@@ -343,9 +343,9 @@ struct AttentionOptions {
 /// e] → [b, h, m, e]; h is a multiple of g. mask broadcasts to [b, h, m, n]: an f32, f16 or
 /// bf16 mask is added, a bool or u8 mask hides the keys where it is 0. slopes [h] f32 add slope ·
 /// (j − i − (n − m)) to the scores (ALiBi). mask and slopes may be undefined. A query that sees no
-/// key gives 0. f32, f16 or bf16: q's dtype, kept; k and v share a dtype. Class tree. Errors: sizes
-/// don't fit. Source: Vaswani et al., "Attention Is All You Need", 2017; Press et al., "Train
-/// Short, Test Long", 2022 (ALiBi).
+/// key gives 0. f32, f16 or bf16: q's dtype, kept; k and v share a dtype. Class tree; the
+/// gradients are of class bound. Errors: sizes don't fit. Source: Vaswani et al., "Attention Is All
+/// You Need", 2017; Press et al., "Train Short, Test Long", 2022 (ALiBi).
 WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionOptions& options = {}, const Tensor& mask = {},
                           const Tensor& slopes = {});

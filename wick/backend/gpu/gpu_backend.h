@@ -120,6 +120,9 @@ class GpuBackend final : public Backend {
   // attention.cpp
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
                  const AttentionParams& params, const AttentionBias& bias) override;
+  void attention_gradient(const View& dq, const View& dk, const View& dv, const ConstView& grad,
+                          const ConstView& q, const ConstView& k, const ConstView& v,
+                          const AttentionParams& params, const AttentionBias& bias) override;
   void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                           const ConstView& v, const PagedSequences& sequences,
                           const AttentionParams& params, const ConstView& slopes) override;

@@ -67,16 +67,23 @@ WICK_DEVICE u32 multiply_halves(u32 x, u32 y) {
 /// Byte i of the result is byte number (which >> 4·i) & 7 of the eight bytes of x and y.
 WICK_DEVICE u32 pick_bytes(u32 x, u32 y, u32 which) { return __byte_perm(x, y, which); }
 
-/// wgmma of f16: d = a·bᵀ, or d += a·bᵀ for kAdd, with 64 rows of a in registers, 64 rows of b in
-/// shared memory (describe<false>) and 16 of k. Lane 4·g + t of a warp holds four words of a: {row
-/// g, k 2t and 2t + 1}, {row g + 8, the same k}, {row g, k 2t + 8 and 2t + 9}, {row g + 8, the same
-/// k}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
-template <bool kAdd>
+/// wgmma of f16 or bf16 (T): d = a·bᵀ, or d += a·bᵀ for kAdd, with 64 rows of a in registers, 64
+/// rows of b in shared memory (describe<false>) and 16 of k. Lane 4·g + t of a warp holds four
+/// words of a: {row g, k 2t and 2t + 1}, {row g + 8, the same k}, {row g, k 2t + 8 and 2t + 9},
+/// {row g + 8, the same k}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
+template <bool kAdd, class T = f16>
 WICK_DEVICE void multiply_held(float (&d)[32], const u32* a, u64 b) {
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" WICK_NAMES_32
-               "}, {%32, %33, %34, %35}, %36, %37, 1, 1, 0;"
-               : WICK_D32
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0));
+#define WICK_MULTIPLY(type)                                                                   \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" WICK_NAMES_32 \
+               "}, {%32, %33, %34, %35}, %36, %37, 1, 1, 0;"                                  \
+               : WICK_D32                                                                     \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0))
+  if constexpr (kSame<T, bf16>) {
+    WICK_MULTIPLY("bf16");
+  } else {
+    WICK_MULTIPLY("f16");
+  }
+#undef WICK_MULTIPLY
 }
 
 /// wgmma with 128 rows of b: d[32·h + 4·j + i] is column 64·h + 8·j + 2·t + i % 2. The rest is as

@@ -153,8 +153,25 @@ WICK_DEVICE void settle(float (&d)[kCount]) {
   "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, " \
   "%124, %125, %126, %127"
 
-/// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 128 rows of b. kTurnA and kTurnB are 1 for
-/// MN-major operands.
+/// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 64 rows of b. kTurnA and kTurnB are 1 for MN-major
+/// operands.
+template <class T, u32 kTurnA, u32 kTurnB>
+WICK_DEVICE void wgmma_multiply(float (&d)[32], u64 a, u64 b, u32 add) {
+#define WICK_MULTIPLY(type)                                                          \
+  asm volatile(                                                                      \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                   \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" WICK_NAMES_32 \
+      "}, %32, %33, p, 1, 1, %35, %36;\n}"                                           \
+      : WICK_D32                                                                     \
+      : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB))
+  if constexpr (kSame<T, bf16>) {
+    WICK_MULTIPLY("bf16");
+  } else {
+    WICK_MULTIPLY("f16");
+  }
+#undef WICK_MULTIPLY
+}
+/// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 128 rows of b.
 template <class T, u32 kTurnA, u32 kTurnB>
 WICK_DEVICE void wgmma_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
 #define WICK_MULTIPLY(type)                                                           \

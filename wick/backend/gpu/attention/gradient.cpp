@@ -1,0 +1,234 @@
+// The gradients of attention: selects the kernels of a call and their grids.
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "wick/backend/gpu/attention/attention.h"
+#include "wick/backend/gpu/attention/attention_call.h"
+#include "wick/backend/gpu/attention/partials.h"
+#include "wick/backend/gpu/driver/kernel.h"
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/attention/gradient_abi.h"
+#include "wick/backend/gpu/layout/access.h"
+#include "wick/base/environment.h"
+#include "wick/base/precision.h"
+
+namespace wick::gpu {
+namespace {
+
+const KernelFamily<GradientArgs, DType> kSums("gradient", "gradient_sums_{}");
+const KernelFamily<GradientArgs, DType> kQueries("gradient", "gradient_queries_{}");
+const KernelFamily<GradientArgs, DType> kKeys("gradient", "gradient_keys_{}");
+
+/// Terms of weights and of the gradients of scores on matrix units: as many as the bound needs, or
+/// one.
+enum class GradientTerms { exact, fast };
+constexpr std::array<std::string_view, 2> kernel_labels(GradientTerms) { return {"exact", "fast"}; }
+
+/// Kernels on matrix units, and those for calls with a soft cap, a mask or slopes.
+template <class... Keys>
+struct FlashKernels {
+  KernelFamily<FlashGradientArgs, Keys..., OneOf<64, 128>, DType> plain;
+  KernelFamily<BiasedFlashGradientArgs, Keys..., OneOf<64, 128>, DType> biased;
+
+  void launch(Gpu& gpu, const Grid& grid, const FlashGradientArgs& args, const ScoreBias* bias,
+              Keys... keys, int64_t width, DType dtype) const {
+    if (bias == nullptr) {
+      plain(keys..., width, dtype).launch(gpu, grid, args);
+    } else {
+      biased(keys..., width, dtype).launch(gpu, grid, {args.of, *bias, args.grid});
+    }
+  }
+};
+const FlashKernels<> kFlashSums{{"flash_gradient", "flash_sums_{}_{}"},
+                                {"flash_gradient", "flash_bias_sums_{}_{}"}},
+    kWgmmaSums{{"flash_gradient_wgmma", "flash_wgmma_sums_{}_{}"},
+               {"flash_gradient_wgmma", "flash_wgmma_bias_sums_{}_{}"}};
+const FlashKernels<GradientTerms> kFlashQueries{{"flash_gradient", "flash_queries_{}_{}_{}"},
+                                                {"flash_gradient", "flash_bias_queries_{}_{}_{}"}},
+    kFlashKeys{{"flash_gradient", "flash_keys_{}_{}_{}"},
+               {"flash_gradient", "flash_bias_keys_{}_{}_{}"}},
+    kWgmmaQueries{{"flash_gradient_wgmma", "flash_wgmma_queries_{}_{}_{}"},
+                  {"flash_gradient_wgmma", "flash_wgmma_bias_queries_{}_{}_{}"}},
+    kWgmmaKeys{{"flash_gradient_wgmma", "flash_wgmma_keys_{}_{}_{}"},
+               {"flash_gradient_wgmma", "flash_wgmma_bias_keys_{}_{}_{}"}};
+
+constexpr int64_t kVector = 8;  // elements that the kernels on matrix units load at once
+
+/// Whether the rows of x [b, h, m, d] are vectors.
+bool has_vectors(const ConstView& x) {
+  const Layout& l = x.layout;
+  const Shape& s = l.shape();
+  return s[3] % kVector == 0 && Access(at_offset(x), x.dtype)
+                                    .run(s[3], l.stride(3))
+                                    .dim(s[0], l.stride(0))
+                                    .dim(s[1], l.stride(1))
+                                    .dim(s[2], l.stride(2))
+                                    .vectors_of(kVector);
+}
+
+/// An operand whose rows are vectors: the view itself, or a dense copy.
+class VectorRows {
+ public:
+  VectorRows(GpuBackend& backend, const ConstView& x) : view_(x) {
+    if (has_vectors(x)) return;
+    const int64_t bytes = bytes_of(x.dtype, x.layout.elems());
+    copy_.emplace(backend.gpu(), static_cast<size_t>(bytes));
+    const View dense{copy_->data(), x.dtype, Layout::contiguous(x.layout.shape())};
+    backend.copy(dense, x);
+    view_ = dense;
+  }
+  const ConstView& view() const { return view_; }
+
+ private:
+  std::optional<Scratch> copy_;
+  ConstView view_;
+};
+
+GradientCall make_gradient_call(const View& dq, const View& dk, const View& dv,
+                                const ConstView& grad, const ConstView& q, const ConstView& k,
+                                const ConstView& v, const AttentionParams& params) {
+  GradientCall c{};
+  // `out` isn't used; grad has its shape.
+  c.call = make_call({nullptr, grad.dtype, grad.layout}, q, k, v, params);
+  const auto set = [](const auto& view, auto& to, i64& batch, i64& head, i64& row, i64& step) {
+    if (view.data == nullptr) return;
+    const Layout& l = view.layout;
+    to = const_cast<void*>(at_offset(view));
+    batch = l.stride(0), head = l.stride(1), row = l.stride(2), step = l.stride(3);
+  };
+  set(grad, c.g, c.g_batch, c.g_head, c.g_query, c.g_step);
+  set(dq, c.dq, c.dq_batch, c.dq_head, c.dq_query, c.dq_step);
+  set(dk, c.dk, c.dk_batch, c.dk_head, c.dk_key, c.dk_step);
+  set(dv, c.dv, c.dv_batch, c.dv_head, c.dv_key, c.dv_step);
+  return c;
+}
+
+/// Launches the kernels of a call. sums, queries and keys launch one kernel each for a grid.
+template <class Sums, class Queries, class Keys>
+void launch_all(const GradientCall& of, DType dtype, int64_t tile, Sums&& sums, Queries&& queries,
+                Keys&& keys) {
+  const AttentionCall& c = of.call;
+  const int64_t rows = int64_t{c.queries} * c.group, row_tiles = divide_up(rows, tile),
+                key_tiles = divide_up(c.keys, tile);
+  const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
+  // What thread blocks that run at the same time stream takes less than half of an H100's cache.
+  const auto grid = [&](int64_t tiles, int64_t streamed) {
+    constexpr int64_t kSection = int64_t{16} << 20;  // bytes
+    const int64_t head = std::max<int64_t>(1, bytes_of(dtype, streamed * (int64_t{c.d} + c.e)));
+    return GradientGrid{static_cast<uint32_t>(tiles),
+                        static_cast<uint32_t>(std::clamp<int64_t>(kSection / head, 1, heads))};
+  };
+  if (row_tiles > 0) sums(grid(row_tiles, c.keys));
+  if (of.dq != nullptr && row_tiles > 0) queries(grid(row_tiles, c.keys));
+  if (of.dk != nullptr && key_tiles > 0) keys(grid(key_tiles, rows));
+}
+
+void launch_plain(Gpu& gpu, const GradientCall& of, DType dtype, const ScoreBias& bias) {
+  const AttentionCall& c = of.call;
+  const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
+  const auto launch = [&](const auto& kernels, int64_t width) {
+    return [&gpu, &of, &kernels, &bias, dtype, heads, width](const GradientGrid& order) {
+      const int64_t slabs = std::max<int64_t>(1, divide_up(width, kGradientWidth));
+      const Grid grid{.blocks = {count32(order.blocks * heads * slabs), 1, 1},
+                      .threads = kGradientThreads,
+                      .pdl = true};
+      kernels(dtype).launch(gpu, grid, {of, bias, order, static_cast<uint32_t>(slabs)});
+    };
+  };
+  launch_all(of, dtype, kGradientTile, launch(kSums, 1), launch(kQueries, c.d),
+             launch(kKeys, std::max(c.d, c.e)));
+}
+
+/// How kernels on matrix units take a call.
+struct GradientPlan {
+  bool takes = false;  ///< false: the call takes the kernels for any layout
+  bool wgmma = false;  ///< whether flash_gradient_wgmma.gpu takes the call
+  GradientTerms terms = GradientTerms::exact;
+  int64_t width = 0;    ///< elements to which heads are padded
+  int64_t held = 0;     ///< rows or keys of a thread block
+  int64_t threads = 0;  ///< threads of a thread block
+  int64_t shared = 0;   ///< bytes of shared memory
+
+  /// Errors: WICK_GPU_ATTENTION is none of its choices.
+  GradientPlan(const Gpu& gpu, const ConstView& q, const ConstView& k, const ConstView& v) {
+    const int64_t d = q.layout.shape()[3], e = v.layout.shape()[3];
+    const std::string_view wanted = environment_choice("WICK_GPU_ATTENTION");
+    if (gpu.device.kind != DeviceKind::cuda || q.dtype == DType::f32 || d > 128 || e > 128 ||
+        d % kVector != 0 || e % kVector != 0 || !gpu.has(Feature::matrix_unit) ||
+        wanted == "plain") {
+      return;
+    }
+    width = d <= 64 && e <= 64 ? 64 : 128;
+    const auto wide = static_cast<uint32_t>(width);
+    const int64_t keys = k.layout.shape()[2],
+                  rows = q.layout.shape()[2] * (q.layout.shape()[1] / k.layout.shape()[1]);
+    // If its thread blocks leave many multiprocessors idle, the smaller ones of flash_gradient.gpu
+    // are faster.
+    const int64_t tiles = divide_up(std::min(rows, keys), kWgmmaGradientHeld),
+                  heads = k.layout.shape()[0] * k.layout.shape()[1];
+    const bool enough = 2 * tiles * heads >= gpu.info.multiprocessors || wanted == "wgmma";
+    wgmma = gpu.has(Feature::wgmma) && wanted != "mma" && enough &&
+            int64_t{wgmma_gradient_bytes(wide)} <= gpu.info.shared_bytes;
+    held = wgmma ? kWgmmaGradientHeld : kFlashGradientTile;
+    threads = wgmma ? kWgmmaGradientThreads : kFlashGradientThreads;
+    shared = wgmma ? wgmma_gradient_bytes(wide) : flash_gradient_bytes(wide);
+    takes = shared <= gpu.info.shared_bytes;
+    if (precision() == Precision::fast && !ordered_attention()) terms = GradientTerms::fast;
+  }
+};
+
+/// bias: null, or the terms of the scores.
+void launch_matrix_units(Gpu& gpu, const GradientPlan& plan, const GradientCall& of, DType dtype,
+                         const ScoreBias* bias) {
+  const int64_t heads = int64_t{of.call.batch} * (of.call.heads / of.call.group);
+  const auto launch = [&](const auto& kernels, auto... keys) {
+    return [&gpu, &plan, &of, &kernels, bias, dtype, heads, keys...](const GradientGrid& order) {
+      const Grid grid{.blocks = {count32(order.blocks * heads), 1, 1},
+                      .threads = static_cast<unsigned>(plan.threads),
+                      .shared_bytes = static_cast<unsigned>(plan.shared),
+                      .pdl = true};
+      kernels.launch(gpu, grid, {of, order}, bias, keys..., plan.width, dtype);
+    };
+  };
+  launch_all(of, dtype, plan.held, launch(plan.wgmma ? kWgmmaSums : kFlashSums),
+             launch(plan.wgmma ? kWgmmaQueries : kFlashQueries, plan.terms),
+             launch(plan.wgmma ? kWgmmaKeys : kFlashKeys, plan.terms));
+}
+
+}  // namespace
+
+void GpuBackend::attention_gradient(const View& dq, const View& dk, const View& dv,
+                                    const ConstView& grad, const ConstView& q, const ConstView& k,
+                                    const ConstView& v, const AttentionParams& params,
+                                    const AttentionBias& bias) {
+  const auto has_elements = [](const View& x) { return x.data != nullptr && x.layout.elems() > 0; };
+  const View none{nullptr, q.dtype, {}};
+  const bool of_keys = has_elements(dk) || has_elements(dv);
+  if (!has_elements(dq) && !of_keys) return;
+  const auto run = [&](const ConstView& g, const ConstView& a, const ConstView& b,
+                       const ConstView& c, auto&& launch) {
+    GradientCall of = make_gradient_call(has_elements(dq) ? dq : none, of_keys ? dk : none,
+                                         of_keys ? dv : none, g, a, b, c, params);
+    const int64_t rows = int64_t{of.call.batch} * of.call.heads * of.call.queries;
+    const Scratch sums(gpu_, static_cast<size_t>(rows) * sizeof(RowSums));
+    of.sums = sums.data<RowSums>();
+    launch(of);
+  };
+  const bool biased =
+      bias.mask.data != nullptr || bias.slopes.data != nullptr || params.soft_cap > 0.0f;
+  const ScoreBias terms = make_bias(bias);
+  const GradientPlan flash(gpu_, q, k, v);
+  if (flash.takes) {
+    const VectorRows g(*this, grad), a(*this, q), b(*this, k), c(*this, v);
+    run(g.view(), a.view(), b.view(), c.view(), [&](const GradientCall& of) {
+      launch_matrix_units(gpu_, flash, of, q.dtype, biased ? &terms : nullptr);
+    });
+  } else {
+    run(grad, q, k, v, [&](const GradientCall& of) { launch_plain(gpu_, of, q.dtype, terms); });
+  }
+}
+
+}  // namespace wick::gpu
