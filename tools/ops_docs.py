@@ -58,7 +58,8 @@ METHODS = {
     "scatter_add": "scatter", "one_hot": "scatter", "argsort": "sort", "topk": "sort",
     "cumsum": "scan", "cumprod": "scan", "uniform": "random", "normal": "random", "conv_transpose2d": "conv2d_input",
     "max_pool2d": "pool2d", "avg_pool2d": "pool2d", "upsample_nearest2d": "resample",
-    "upsample_bilinear2d": "resample", "log_softmax": "softmax", "rope_interleaved": "rope",
+    "upsample_bilinear2d": "resample", "log_softmax": "softmax",
+    "log_softmax_grad": "softmax_grad", "rope_interleaved": "rope",
 }
 
 
