@@ -371,6 +371,27 @@ void release_case(Isa isa, DType type, DType dtype) {
   munmap(map, bytes.size());
 }
 
+/// The integers, scales and minima of the contract are those of the formats' values.
+TEST(QuantizedReference, WeightsAreTheValuesOfTheFormat) {
+  std::mt19937 rng(3);
+  for (const DType type :
+       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
+        DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+    const int64_t k = 64 * 256;
+    const std::vector<uint8_t> row = random_blocks(type, 1, k, rng);
+    const std::vector<float> values = reference::row_values(type, row.data(), k);
+    for (size_t b = 0; b < static_cast<size_t>(k) / 32; ++b) {
+      const reference::Block block(type, row.data(), b);
+      for (size_t i = 0; i < 32; ++i) {
+        const double scale = static_cast<double>(block.d) * block.factor[i / 16];
+        const double minimum = static_cast<double>(block.dmin) * block.minimum[i / 16];
+        const double value = scale * block.quant[i] - minimum + static_cast<double>(block.m);
+        ASSERT_EQ(static_cast<float>(value), values[32 * b + i]) << name(type) << " block " << b;
+      }
+    }
+  }
+}
+
 const bool kRegistered = [] {
   // n, k and columns that give whole and partial panels, units, chunks and passes.
   const int64_t shapes[][3] = {{1, 32, 40},    {16, 64, 40},    {17, 96, 40},   {48, 256, 40},

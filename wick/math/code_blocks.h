@@ -48,6 +48,9 @@ inline constexpr int kBlockValues<BlockQ8_K> = 256;
 template <>
 inline constexpr int kBlockValues<BlockIQ4_XS> = 256;
 
+/// The tables that quants may index: the column `code` of quants.def.
+enum class CodeTable : u8 { none, normal, e2m1 };
+
 /// A table of sixteen values. Device code uses two words of eight int8 each, the first value in the
 /// lowest byte, because an array would be placed in memory.
 struct Code {

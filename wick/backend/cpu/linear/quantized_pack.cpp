@@ -209,8 +209,8 @@ QuantizedPacking quantized_packing(DType dtype) {
 #define WICK_OF_own(name, Type) \
   if (dtype == DType::name) return {Packed<Type>::panel_bytes, pack<Type>};
 #define WICK_OF_decoded(name, Type)
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                           \
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
   WICK_OF_##products(name, Type)
 #include "wick/math/quants.def"
   throw Error(ErrorKind::type, "linear", "weight dtype has no int8 products on cpu",

@@ -63,8 +63,8 @@ struct QuantizedType {
 #define WICK_OF_own(Type, ...) \
   struct Type : QuantizedType<__VA_ARGS__> {};
 #define WICK_OF_decoded(...)
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                           \
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
   WICK_OF_##products(Type, bits, offset, values, part, (minimum_at) >= 0)
 #include "wick/math/quants.def"
 #undef WICK_OF_own
