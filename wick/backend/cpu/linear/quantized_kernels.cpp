@@ -37,14 +37,17 @@ WICK_SIMD void dot_quads(const Source (&w)[kRows], const uint8_t* x, int64_t uni
   constexpr int kQuads = 8 / kSteps, kFold = kPairQuads<Source::kLevels>;
   constexpr bool kTurns =
       T::kParts == 1 && (T::kQuants == Quants::nibbles || T::kQuants == Quants::five);
+  decltype(Source::vectors(w[0], unit, g)) vectors[kRows];
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) vectors[m] = Source::vectors(w[m], unit, g);
   WICK_UNROLL
   for (int i = 0; i < kQuads; ++i) {
     // Both nibbles of a vector one after the other, so that it is loaded once.
     const int turn = step * kQuads + i;
     const int k = kTurns ? (turn >> 1) + (turn & 1) * 4 : turn;
-    decltype(Source::quad(w[0], unit, g, k)) weights[kRows];
+    decltype(Source::quad(vectors[0], k)) weights[kRows];
     WICK_UNROLL
-    for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(w[m], unit, g, k);
+    for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(vectors[m], k);
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
       const I8x4 quad = load_quad(x + j * kBlockElems + 4 * k);
@@ -157,7 +160,10 @@ WICK_SIMD void dot_shared(const Source (&w)[kRows], const uint8_t* x, int64_t un
       WICK_UNROLL
       for (int j = 0; j < kColumns; ++j) clear(sums[m][j]);
     }
-    for (int g = first; g < first + T::kSumBlocks; ++g) {
+    // GCC would unroll this loop and move the prefetches of all blocks to the first.
+    int end = first + T::kSumBlocks;
+    asm("" : "+r"(end));
+    for (int g = first; g < end; ++g) {
       WICK_UNROLL
       for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], unit, g);
       WICK_UNROLL

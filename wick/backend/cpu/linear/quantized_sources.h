@@ -6,11 +6,11 @@
 #include "wick/backend/cpu/linear/quantized_types.h"
 
 // Sources of weights for the kernels. A source names a block by its unit and its index in the unit,
-// and provides: quad `k` (columns 4k to 4k + 3) of a block, unpacked; the scale and minimum of a
-// block, and the factor of each of its parts. For types whose blocks share a scale of the
-// activations: the scale and minimum of a unit, the factors of a block, and the factors of the
-// minima of two parts. kLevels is the size of the unpacked levels, and kFolded is true if they
-// have been multiplied by their factors. For kernel sources only (see isa.h).
+// and provides: the vectors of a block, and quad `k` (columns 4k to 4k + 3) of them, unpacked; the
+// scale and minimum of a block, and the factor of each of its parts. For types whose blocks share a
+// scale of the activations: the scale and minimum of a unit, the factors of a block, and the
+// factors of the minima of two parts. kLevels is the size of the unpacked levels, and kFolded is
+// true if they have been multiplied by their factors. For kernel sources only (see isa.h).
 
 #if defined(WICK_PORTABLE_INT8)
 #define WICK_UNROLL
@@ -25,6 +25,37 @@ namespace {
 template <class T>
 constexpr Quants kDotLevels = T::kSharedBlocks > 1 ? Quants::nibbles : T::kLevels;
 
+/// Whether the vectors of a block are loaded once and kept in registers. Otherwise each use loads
+/// them, as an operand of the first instruction that unpacks them.
+template <class T>
+constexpr bool kHolds =
+#if defined(__AVX512BW__)
+    T::kQuants == Quants::two || T::kQuants == Quants::three;
+
+template <int kCount>
+struct Held {
+  U8x64 v[kCount];
+  WICK_SIMD Held load(const uint8_t* from) {
+    Held held;
+    WICK_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      held.v[i] = load_bytes(from + i * 64);
+      asm("" : "+v"(held.v[i]));
+    }
+    return held;
+  }
+};
+template <int kCount>
+WICK_SIMD U8x64 vector_of(const Held<kCount>& held, int i) {
+  return held.v[i];
+}
+#else
+    false;
+template <int kCount>
+struct Held;
+#endif
+WICK_SIMD U8x64 vector_of(const uint8_t* from, int i) { return load_bytes(from + i * 64); }
+
 /// A packed panel that is unpacked in registers.
 template <class T>
 struct FromPanel {
@@ -38,32 +69,43 @@ struct FromPanel {
   WICK_SIMD const uint8_t* at(const FromPanel& s, int64_t unit) {
     return s.panel + unit * P::kUnitBytes;
   }
+  /// The vectors of a block's quants: in registers, or else their address.
+  WICK_SIMD auto vectors(const FromPanel& s, int64_t unit, int g) {
+    const uint8_t* from = at(s, unit) + P::kQuants + g * P::kQuantBytes;
+    if constexpr (kHolds<T>) {
+      return Held<P::kQuantBytes / 64>::load(from);
+    } else {
+      return from;
+    }
+  }
   /// Quad k of the quants of a block, of up to six bits.
-  WICK_SIMD U8x64 quants(const uint8_t* from, int k) {
+  template <class Vectors>
+  WICK_SIMD U8x64 quants(const Vectors& from, int k) {
     const int part = k >> 2, i = k & 3;
     if constexpr (T::kQuants == Quants::two) {
-      return bit_field(load_bytes(from + part * 64), 2 * i, 3);
+      return bit_field(vector_of(from, part), 2 * i, 3);
     } else if constexpr (T::kQuants == Quants::three) {
-      if (i < 3) return bit_field(load_bytes(from + i * 64), 3 * part, 7);
-      return top_three(load_bytes(from + part * 64), load_bytes(from + 128), part);
+      if (i < 3) return bit_field(vector_of(from, i), 3 * part, 7);
+      return top_three(vector_of(from, part), vector_of(from, 2), part);
     } else if constexpr (T::kQuants == Quants::six) {
-      const uint8_t* three = from + part * 192;
-      if (i < 3) return low_six(load_bytes(three + i * 64));
-      return top_pairs(load_bytes(three), load_bytes(three + 64), load_bytes(three + 128));
+      const int three = part * 3;
+      if (i < 3) return low_six(vector_of(from, three + i));
+      return top_pairs(vector_of(from, three), vector_of(from, three + 1),
+                       vector_of(from, three + 2));
     } else {
-      const U8x64 v = load_bytes(from + i * 64);
+      const U8x64 v = vector_of(from, i);
       const U8x64 low = part == 0 ? low_nibbles(v) : high_nibbles(v);
       if constexpr (T::kQuants == Quants::five) {
-        return add_bit(low, load_bytes(from + P::kHighBits), k);
+        return add_bit(low, vector_of(from, 4), k);
       } else {
         return low;
       }
     }
   }
-  WICK_SIMD auto quad(const FromPanel& s, int64_t unit, int g, int k) {
-    const uint8_t* from = at(s, unit) + P::kQuants + g * P::kQuantBytes;
+  template <class Vectors>
+  WICK_SIMD auto quad(const Vectors& from, int k) {
     if constexpr (T::kQuants == Quants::bytes) {
-      return byte_weights(load_bytes(from + k * 64));
+      return byte_weights(vector_of(from, k));
     } else if constexpr (T::kCode == math::CodeTable::normal) {
       return normal_weights(quants(from, k));
     } else if constexpr (T::kCode == math::CodeTable::e2m1) {
@@ -126,7 +168,7 @@ constexpr bool kFoldsFactors = T::kFolds;
 /// Quads of a block, multiplied by the factor of their part, plus kFoldOffset.
 template <class T>
 WICK_SIMD U8x64 folded_quad(const FromPanel<T>& s, int64_t unit, int g, int k) {
-  const U8x64 v = FromPanel<T>::quad(s, unit, g, k);
+  const U8x64 v = FromPanel<T>::quad(FromPanel<T>::vectors(s, unit, g), k);
   if constexpr (T::kHasMin) {
     return fold_factor(v, twice_each(FromPanel<T>::factors(s, unit, g, k >> 2)), zero_sums());
   } else {
@@ -162,11 +204,12 @@ struct FromScratch {
   WICK_SIMD F32x16 floats(const FromScratch& s, int64_t unit, int offset) {
     return load_16(reinterpret_cast<const float*>(at(s, unit) + offset));
   }
-  WICK_SIMD auto quad(const FromScratch& s, int64_t unit, int, int k) {
+  WICK_SIMD const uint8_t* vectors(const FromScratch& s, int64_t unit, int) { return at(s, unit); }
+  WICK_SIMD auto quad(const uint8_t* from, int k) {
     if constexpr (kWhole) {
-      return load_weights(at(s, unit) + k * 64);
+      return load_weights(from + k * 64);
     } else {
-      return load_bytes(at(s, unit) + k * 64);
+      return load_bytes(from + k * 64);
     }
   }
   WICK_SIMD F32x16 scale(const FromScratch& s, int64_t unit, int) {
@@ -185,14 +228,15 @@ struct FromScratch {
     for (int64_t b = 0; b < blocks; ++b, to += kBlockBytes) {
       const int64_t unit = b / T::kUnitBlocks;
       const int g = static_cast<int>(b % T::kUnitBlocks);
+      const auto vectors = Panel::vectors(from, unit, g);
       WICK_UNROLL
       for (int k = 0; k < 8; ++k) {
         if constexpr (kFolded) {
           store_bytes(to + k * 64, folded_quad(from, unit, g, k));
         } else if constexpr (kWhole) {
-          store_weights(to + k * 64, Panel::quad(from, unit, g, k));
+          store_weights(to + k * 64, Panel::quad(vectors, k));
         } else {
-          store_bytes(to + k * 64, Panel::quad(from, unit, g, k));
+          store_bytes(to + k * 64, Panel::quad(vectors, k));
         }
       }
       store_16(reinterpret_cast<float*>(to + kScales), Panel::scale(from, unit, g));
@@ -245,9 +289,10 @@ struct FromSharedScratch {
   WICK_SIMD const uint8_t* at(const FromSharedScratch& s, int64_t unit) {
     return s.panel + unit * kUnitBytes;
   }
-  WICK_SIMD U8x64 quad(const FromSharedScratch& s, int64_t unit, int g, int k) {
-    return load_bytes(at(s, unit) + kQuads + g * kPlaneBytes + k * 64);
+  WICK_SIMD const uint8_t* vectors(const FromSharedScratch& s, int64_t unit, int g) {
+    return at(s, unit) + kQuads + g * kPlaneBytes;
   }
+  WICK_SIMD U8x64 quad(const uint8_t* from, int k) { return load_bytes(from + k * 64); }
   WICK_SIMD F32x16 scale(const FromSharedScratch& s, int64_t unit, int) {
     return load_16(reinterpret_cast<const float*>(at(s, unit)));
   }
@@ -277,13 +322,14 @@ struct FromSharedScratch {
         if (g % kPairBlocks == 0) {
           write(to + kMinimumFactors + g / kPairBlocks * 64, Panel::minimum_factors(from, unit, g));
         }
+        const auto vectors = Panel::vectors(from, unit, g);
         WICK_UNROLL
         for (int k = 0; k < 8; ++k) {
           uint8_t* quad = to + kQuads + g * kPlaneBytes + k * 64;
           if constexpr (kFolded) {
             store_bytes(quad, folded_quad(from, unit, g, k));
           } else {
-            store_bytes(quad, Panel::quad(from, unit, g, k));
+            store_bytes(quad, Panel::quad(vectors, k));
           }
         }
         Panel::prefetch(from, unit, g);
