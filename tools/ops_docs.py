@@ -137,7 +137,7 @@ def read_sets(root):
 def read_blocks(root):
     """Returns the rows of quants.def."""
     text = (root / "wick/math/quants.def").read_text(encoding="utf-8")
-    columns = "name type number values bytes bits offset part scale at minimum_at products writes file_type reach"
+    columns = "name type number values bytes bits offset code part scale at minimum_at products writes file_type reach"
     rows = [dict(zip(columns.split(), re.split(r",\s*", row), strict=True))
             for row in re.findall(r"^WICK_QUANT\(([^)]*)\)$", text, re.MULTILINE)]
     if len(rows) < 10:
