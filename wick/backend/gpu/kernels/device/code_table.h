@@ -1,23 +1,10 @@
 #pragma once
 
-// Bytes of quantised weights as floats, and look-ups in tables of sixteen bytes by byte permutes.
+// Look-ups in tables of sixteen bytes by byte permutes.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
 namespace wick::gpu {
-
-/// Byte j of x minus kOffset, as a float. kOffset is at most 128.
-template <u32 kOffset>
-WICK_DEVICE float byte_minus(u32 x, u32 j) {
-#if WICK_AMD
-  const float byte = byte_float(x, j);
-  return kOffset == 0 ? byte : byte - static_cast<float>(kOffset);
-#else
-  // The byte becomes the low mantissa bits of 2^23; one exact subtraction removes both.
-  return bits_f32(__byte_perm(x, 0x4b000000u, 0x7440u + j)) -
-         static_cast<float>(0x800000u + kOffset);
-#endif
-}
 
 /// The low nibbles (high = 0) or the high nibbles (high = 1) of the bytes of x.
 WICK_DEVICE u32 nibbles_of(u32 x, u32 high) { return x >> 4 * high & 0x0f0f0f0fu; }
