@@ -385,8 +385,7 @@ struct Decode {
     const u32 first = static_cast<u32>(here.begin) / 2, width_of_q = DecodeShared::padded(c.d);
     const u32 pairs = here.empty() ? 0 : (static_cast<u32>(here.end) + 1) / 2 - first;
     const u32 wide = (pairs + kWarp - 1) / kWarp * kWarp;
-    for (u32 task = thread_index(); task < wide * ((rows + kRows - 1) / kRows);
-         task += threads()) {
+    for (u32 task = thread_index(); task < wide * ((rows + kRows - 1) / kRows); task += threads()) {
       const u32 r = task / wide * kRows, pair = first + task % wide;
       if (pair >= first + pairs) continue;
       float a[kRows][2] = {};
