@@ -86,7 +86,7 @@ bool gemv(const QuantizedJob& p) {
   const uint32_t halves = (units + rounds - 1) / rounds;
   grid.threads = std::max(64u, (halves + 1) / 2 * 32);
   grid.pdl = true;
-  kGemv(type).launch(gpu, grid, {p.args(), row_groups});
+  kGemv(type).launch(gpu, grid, {p.args(), row_groups, p.weight.blocks()});
   return true;
 }
 

@@ -92,10 +92,11 @@ struct QuantizedGemm {
   const math::ActivationScale* scales;  ///< [columns][chunks · 8]
   u32 chunks, rows, columns;
 };
-/// gemv_FORMAT: one column. row_groups: row groups of a thread block.
+/// gemv_FORMAT: one column. row_groups: row groups of a thread block, 1 or 2. blocks: of a row,
+/// without the last chunk's padding.
 struct GemvArgs {
   QuantizedGemm gemm;
-  u32 row_groups;
+  u32 row_groups, blocks;
 };
 /// gemv_columns_FORMAT. segment: chunks of a segment.
 struct GemvColumnsArgs {
