@@ -542,7 +542,7 @@ class GpuFusedLinear : public GpuLinear {};
 
 TEST_P(GpuFusedLinear, Residual) {
   for (Backend* device : devices()) {
-    const Problem p(type(), dtype(), 50, 512, 130);
+    const Problem p(type(), dtype(), 50, 512, 200);
     const Prepared prepared(*device, p);
     for (const int64_t batch : kColumns) check(*device, p, *prepared.weight, batch, true);
   }

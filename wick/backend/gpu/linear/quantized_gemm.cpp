@@ -222,15 +222,17 @@ bool dot_is_faster(const QuantizedJob& p) {
          p.weight.row_groups() > 4 * multiprocessors;
 }
 
-/// Times of the two kernels in the same unit, measured on an H100, for R rows and C tiles of 32
-/// columns: wgmma takes `round` for each round of thread blocks, batch takes C · (R + more).
+/// Times of the two kernels in the same unit, for R rows and C tiles of 32 columns: wgmma takes
+/// `round` for each round of thread blocks, batch takes C · (R + more). Those of q4_0, q4_1, q8_0
+/// and q4_k have been measured on an H100; other formats have those of the most similar one.
 struct GemmTimes {
   uint32_t round, more;
 };
 GemmTimes gemm_times(DType type) {
-  if (type == DType::q4_0) return {23000, 4850};
-  if (type == DType::q4_1) return {32500, 3900};
-  return type == DType::q4_k ? GemmTimes{16200, 3100} : GemmTimes{16800, 2600};
+  const UnitFormat format = unit_format(type);
+  if (format.halves != 0) return {16200, 3100};
+  if (format.minimum) return {32500, 3900};
+  return format.offset != 0 ? GemmTimes{23000, 4850} : GemmTimes{16800, 2600};
 }
 
 /// Whether tiles of 128 columns finish before those of 32.

@@ -22,6 +22,9 @@
 // On AMD a q6_k unit takes 3456 B and a q2_k unit 1408 B, so that each unit begins a cache line of
 // 128 B.
 //
+// On NVIDIA the nibbles of iq4_nl, iq4_xs and mxfp4, which are indices of a table, are reordered in
+// each word (order_nibbles), for look_up.
+//
 // Byte i of a block's nibbles has value i (low) and value 16 + i (high), as q4_0 in a file. Word i
 // of a block's nibbles is the word of the values 4·i to 4·i + 3 and 16 + 4·i to 16 + 4·i + 3; all
 // other bits of these values are in word i of another piece, in the same bytes:
@@ -112,13 +115,21 @@ WICK_DEVICE u32 nibbles_in(u32 low, u32 high, u32 j) {
 /// The fifth bits that belong to nibbles, in the lowest bits of the nibbles of the result.
 WICK_DEVICE u32 fifths_in(u32 high, u32 j) { return high >> j % 4; }
 
+/// Entries of the format's table, with the bits of kFlip inverted, for the low (kHalf = 0) or the
+/// high half of a word's quants.
+template <class Q, u32 kHalf, u64 kFlip>
+WICK_DEVICE u32 entries(u32 nibbles) {
+  constexpr bool kNormal = Q::kFormat.table == math::CodeTable::normal;
+  constexpr u64 kFirst = kNormal ? math::kNormalCode.first : math::kE2m1Code.first;
+  constexpr u64 kSecond = kNormal ? math::kNormalCode.second : math::kE2m1Code.second;
+  return look_up<(kFirst ^ kFlip), (kSecond ^ kFlip)>(nibbles, kHalf);
+}
+
 /// Quants as bytes, of the low (kHalf = 0) or high nibbles of a word; kTimes too large.
 template <class Q, u32 kHalf>
 WICK_DEVICE u32 quant_bytes(u32 nibbles, u32 fifths) {
-  if constexpr (Q::kFormat.table == math::CodeTable::normal) {
-    return look_up<math::kNormalCode.first, math::kNormalCode.second>(nibbles, kHalf);
-  } else if constexpr (Q::kFormat.table == math::CodeTable::e2m1) {
-    return look_up<math::kE2m1Code.first, math::kE2m1Code.second>(nibbles, kHalf);
+  if constexpr (Q::kCoded) {
+    return entries<Q, kHalf, 0>(nibbles);
   } else if constexpr (Q::kTimes == 32) {  // q3_k: (q − 4) · 32
     return ((kHalf != 0 ? nibbles << 1 : nibbles << 5) & 0xe0e0e0e0u) ^ 0x80808080u;
   } else {

@@ -233,8 +233,8 @@ struct WgmmaRows {
 #pragma unroll
     for (u32 r = 0; r < 2; ++r) {
       if constexpr (Q::kCoded) {
-        bytes(a[r], a[4 + r], quant_bytes<Q, 0>(w[r][0], 0));
-        bytes(a[2 + r], a[6 + r], quant_bytes<Q, 1>(w[r][0], 0));
+        unsigned_bytes(a[r], a[4 + r], entries<Q, 0, kSigns>(w[r][0]));
+        unsigned_bytes(a[2 + r], a[6 + r], entries<Q, 1, kSigns>(w[r][0]));
       } else if constexpr (Q::kBits == 8) {
         bytes(a[r], a[4 + r], w[r][0]);
         bytes(a[2 + r], a[6 + r], w[r][1]);
@@ -246,6 +246,7 @@ struct WgmmaRows {
   }
 
  private:
+  static constexpr u64 kSigns = 0x8080808080808080u;
   /// Nibbles of bytes 0 and 2 as f16: n·2^-24 and n·2^-20, which are their bits in place.
   WICK_DEVICE static void nibbles(u32& low, u32& high, u32 word, u32 fifths) {
     low = word & 0x000f000fu;
@@ -263,7 +264,10 @@ struct WgmmaRows {
   }
   /// Bytes 0 and 2, and bytes 1 and 3, as f16: builds 1024 + 128 + b and subtracts 1152.
   WICK_DEVICE static void bytes(u32& even, u32& odd, u32 word) {
-    const u32 x = word ^ 0x80808080u;
+    unsigned_bytes(even, odd, word ^ 0x80808080u);
+  }
+  /// bytes() for bytes to which 128 has been added.
+  WICK_DEVICE static void unsigned_bytes(u32& even, u32& odd, u32 x) {
     even = add_halves(pick_bytes(x, 0x64646464u, 0x4240u), 0xe480e480u);
     odd = add_halves(pick_bytes(x, 0x64646464u, 0x4341u), 0xe480e480u);
   }
