@@ -75,12 +75,16 @@ struct Decode {
     token = batch * c.queries;
   }
 
-  /// Threads of the thread block.
+  /// Threads and warps of the thread block.
+#if WICK_AMD
   WICK_DEVICE u32 threads() const {
-    return WICK_AMD && kForm == DecodeForm::direct ? decode_threads_on_amd(plan.rows)
-                                                   : kDecodeThreads;
+    return kForm == DecodeForm::direct ? decode_threads_on_amd(plan.rows) : kDecodeThreads;
   }
   WICK_DEVICE u32 warps() const { return threads() / kWarp; }
+#else
+  WICK_DEVICE static constexpr u32 threads() { return kDecodeThreads; }
+  WICK_DEVICE static constexpr u32 warps() { return kDecodeWarps; }
+#endif
   /// Whether the thread block is the first of a batch element.
   WICK_DEVICE bool is_first() const {
     return rank == 0 && split == 0 && tile == 0 && key_head == 0 && query == 0;
