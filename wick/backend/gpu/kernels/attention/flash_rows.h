@@ -114,7 +114,8 @@ struct FlashRows {
 
   // ---- Queries
 
-  static constexpr u32 kAtOnce = 8;  // rows of queries that a warp loads at once
+  // Rows of queries that a warp loads at once.
+  static constexpr u32 kAtOnce = WICK_AMD ? 4 : 8;
   using Queries = float[kAtOnce][kEach];
 
   /// Loads rows of queries from the thread block's r-th on. Rows and elements that don't exist
@@ -210,8 +211,12 @@ struct FlashRows {
 #pragma unroll
     for (u32 e = 0; e < kCount; ++e) s[e] = s[e] * by[Lanes::row_of(e)];
     if (c.soft_cap > 0.0f) {
+#if WICK_AMD
+      cap_scores(s);
+#else
 #pragma unroll
       for (float& x : s) x = c.soft_cap * kUnit * tanh(x / c.soft_cap);
+#endif
     }
     if constexpr (kBiased) bias.template add<kKeys>(*this, from, s);
     float base[kRows], shrink[kRows];
@@ -246,9 +251,31 @@ struct FlashRows {
       s[e] = near_exp2(kBiased ? fma(x, kLog2E, kPower) : kPower == 0.0f ? x : x + kPower);
       l[i] = l[i] + s[e];
     }
+    if constexpr (WICK_AMD) {  // mostly no score of a tile is larger than those before it
+      bool shrinks = false;
+#pragma unroll
+      for (u32 i = 0; i < kRows; ++i) shrinks = shrinks || shrink[i] != 1.0f;
+      if (!shrinks) return;
+    }
 #pragma unroll
     for (u32 e = 0; e < kSums; ++e) o[e] = o[e] * shrink[Lanes::row_of(e)];
   }
+
+#if WICK_AMD
+  /// Applies the soft cap by a short loop that rotates s: an unrolled one spills registers.
+  template <u32 kCount>
+  WICK_DEVICE void cap_scores(float (&s)[kCount]) const {
+#pragma unroll 1
+    for (u32 e = 0; e < kCount; e += 2) {
+      float two[2] = {s[0], s[1]};
+#pragma unroll
+      for (float& x : two) x = c.soft_cap * kUnit * tanh(x / c.soft_cap);
+#pragma unroll
+      for (u32 i = 2; i < kCount; ++i) s[i - 2] = s[i];
+      s[kCount - 2] = two[0], s[kCount - 1] = two[1];
+    }
+  }
+#endif
 
   /// Completes the sums of exponentials after the last tile.
   WICK_DEVICE void finish_sums() {
