@@ -45,8 +45,8 @@ WHY = {
     "few.q6_k": "high bits of a block are loaded by words, one of each row's four; nibbles go by 16 bytes",
     "many.q6_k": "a chunk's scales, 64 bytes of a column and 32 bytes of f16 d of a unit's rows, are parts of lines",
     "gemv.": "each thread block of 32 rows reads the activations again, out of the cache",
-    "rms_norm": "each thread block reads the weights once",
-    "layer_norm": "each thread block reads the weights and biases once",
+    "rms_norm": "a thread block reads the weights once for its 8 rows of 4096 elements",
+    "layer_norm": "a thread block reads the weights and biases once for its 8 rows of 4096 elements",
     "add_row": "each wave reads the row's elements again, out of the cache",
     "add_column": "a wave reads the line of its column's number beside eight lines of the matrices",
     "index_select": "a wave reads the line of its row's id beside eight lines of the rows",
@@ -61,7 +61,8 @@ WHY = {
     "index_add": "the lanes of a key read its id and order, and those of the next keys, from the cache",
     "conv.": "a wave's pieces of 16 bytes are in the lines of 32 pixels; the next slabs take the rest of these lines "
              "out of the cache",
-    "flash.bf16": "exponentials are split into three terms of bf16, which gfx90a has to round by integer instructions",
+    "flash.bf16": "an MFMA takes a quarter of the slots of a WMMA, so the softmax and the splitting of exponentials "
+                  "into three terms weigh more",
     "flash.": "the softmax and the splitting of exponentials into terms take 17 vector instructions a score",
     "matmul.f32": "rows of a slab are parts of lines",
     "matmul.f16.large": "a slab has 64 bytes of a row, half a line: the other half comes out of the cache with the "
