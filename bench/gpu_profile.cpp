@@ -152,7 +152,7 @@ void softmax(Run& r) {
 
 template <DType dtype>
 void rms_norm(Run& r) {
-  const View out = r.tensor(dtype, {512, 4096}), in = r.tensor(dtype, {512, 4096}),
+  const View out = r.tensor(dtype, {2048, 4096}), in = r.tensor(dtype, {2048, 4096}),
              weight = r.tensor(f32, {4096});
   r.measure([&] { r.backend.rms_norm(out, in, weight, 1e-5f); });
 }
@@ -243,10 +243,11 @@ void prompt(Run& r) {
   r.measure([&] { r.backend.attention(out, q, k, v, {.scale = 0.1f, .causal = false}, {}); });
 }
 
-/// A prompt by the matrix unit. AMD's devices take its kernel on request.
+/// A prompt by the matrix unit, with so many rows that thread blocks don't share them. AMD's
+/// devices take its kernel on request.
 template <DType dtype, int64_t d>
 void flash(Run& r) {
-  const int64_t h = 4, g = 2, m = 128, n = 256 * r.scale;
+  const int64_t h = 16, g = 8, m = 512, n = 256 * r.scale;
   setenv("WICK_GPU_ATTENTION", "mma", 1);
   const View out = r.tensor(dtype, {1, h, m, d}), q = r.tensor(dtype, {1, h, m, d});
   View k = r.tensor(dtype, {1, g, d, n});
@@ -293,7 +294,7 @@ void cumsum(Run& r) {
 
 template <DType dtype>
 void layer_norm(Run& r) {
-  const View out = r.tensor(dtype, {512, 4096}), in = r.tensor(dtype, {512, 4096}),
+  const View out = r.tensor(dtype, {2048, 4096}), in = r.tensor(dtype, {2048, 4096}),
              weight = r.tensor(f32, {4096}), bias = r.tensor(f32, {4096});
   r.measure([&] { r.backend.layer_norm(out, in, weight, bias, 1e-5f); });
 }
@@ -352,8 +353,8 @@ template <DType dtype, bool kLast>
 void conv(Run& r) {
   const int64_t c = 64 * r.scale;
   const auto image = [&](int64_t channels) {
-    if (!kLast) return r.tensor(dtype, {2, channels, 28, 28});
-    View view = r.tensor(dtype, {2, 28, 28, channels});
+    if (!kLast) return r.tensor(dtype, {4, channels, 56, 56});
+    View view = r.tensor(dtype, {4, 56, 56, channels});
     view.layout = view.layout.transpose(2, 3).transpose(1, 2);
     return view;
   };
@@ -438,10 +439,10 @@ constexpr Case kCases[] = {
     {"flash.f16", flash<f16, 64>, true},
     {"flash.bf16", flash<bf16, 64>, true},
     {"flash.bf16.wide", flash<bf16, 128>, true},
-    {"conv.f16", conv<f16, false>, true, "conv_"},
-    {"conv.f16.last", conv<f16, true>, true, "conv_"},
-    {"conv.bf16.last", conv<bf16, true>, true, "conv_"},
-    {"conv.f32", conv<f32, false>, true, "conv_"},
+    {"conv.f16", conv<f16, false>, true, "conv_packed_"},
+    {"conv.f16.last", conv<f16, true>, true, "conv_packed_"},
+    {"conv.bf16.last", conv<bf16, true>, true, "conv_packed_"},
+    {"conv.f32", conv<f32, false>, true, "conv_f32_"},
     {"matmul.f16", matmul<f16>, true},
     {"matmul.bf16", matmul<bf16>, true},
     {"matmul.f32", matmul<f32>, true},

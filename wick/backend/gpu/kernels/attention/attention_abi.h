@@ -164,10 +164,9 @@ WICK_FN constexpr u32 flash_bytes(u32 width, u32 terms) {
 }
 
 /// flash_mma_WIDTH_DTYPE takes FlashArgs, without `alone`. Bytes of shared memory: `terms` terms of
-/// the queries, a tile, exponentials, and an f32 for each row.
+/// the queries, a tile, and an f32 for each row.
 WICK_FN constexpr u32 flash_mma_bytes(u32 width, u32 terms) {
-  return width * 2 * (terms * kFlashRows + kFlashKeys) + kFlashRows * kFlashKeys * 2 +
-         kFlashRows * 4;
+  return width * 2 * (terms * kFlashRows + kFlashKeys) + kFlashRows * 4;
 }
 
 /// flash_wgmma_WIDTH_DTYPE_TURNED and flash_wgmma_fast_WIDTH_DTYPE_TURNED; TURNED is 1 if

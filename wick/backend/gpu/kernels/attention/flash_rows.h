@@ -123,7 +123,8 @@ struct FlashRows {
 
   // ---- Queries
 
-  static constexpr u32 kAtOnce = 8;  // rows of queries that a warp loads at once
+  // Rows of queries that a warp loads at once.
+  static constexpr u32 kAtOnce = WICK_AMD ? 4 : 8;
   using Queries = float[kAtOnce][kEach];
 
   /// Loads rows of queries from the thread block's r-th on. Rows and elements that don't exist
@@ -272,6 +273,12 @@ struct FlashRows {
   WICK_DEVICE void softmax(i32 from, float (&s)[kCount], float (&o)[kSums]) {
     float shrink[kRows];
     exponentials<kKeys>(from, s, shrink);
+    if constexpr (WICK_AMD) {  // mostly no score of a tile is larger than those before it
+      bool shrinks = false;
+#pragma unroll
+      for (u32 i = 0; i < kRows; ++i) shrinks = shrinks || shrink[i] != 1.0f;
+      if (!shrinks) return;
+    }
     rescale(o, shrink);
   }
 
@@ -323,11 +330,30 @@ struct FlashRows {
 #pragma unroll
     for (u32 e = 0; e < kCount; ++e) s[e] = s[e] * by[Lanes::row_of(e)];
     if (kCapped && c.soft_cap > 0.0f) {
+#if WICK_AMD
+      cap_scores(s);
+#else
 #pragma unroll
       for (float& x : s) x = c.soft_cap * tanh(x / c.soft_cap);
+#endif
     }
     bias.template add<kKeys>(*this, from, s);
   }
+#if WICK_AMD
+  /// Applies the soft cap by a short loop that rotates s: an unrolled one spills registers.
+  template <u32 kCount>
+  WICK_DEVICE void cap_scores(float (&s)[kCount]) const {
+#pragma unroll 1
+    for (u32 e = 0; e < kCount; e += 2) {
+      float two[2] = {s[0], s[1]};
+#pragma unroll
+      for (float& x : two) x = c.soft_cap * tanh(x / c.soft_cap);
+#pragma unroll
+      for (u32 i = 2; i < kCount; ++i) s[i - 2] = s[i];
+      s[kCount - 2] = two[0], s[kCount - 1] = two[1];
+    }
+  }
+#endif
   /// Excludes the keys of a tile that the lane's rows don't see.
   template <u32 kKeys, u32 kCount>
   WICK_DEVICE void hide(i32 from, float (&s)[kCount]) const {

@@ -94,6 +94,12 @@ struct ScanStage {
   static constexpr u32 kColumnStride = kGroup * kGroupStride + kPadding;
   alignas(16) T at[kScanAcross * kColumnStride];
 
+  /// The place of element e of *_rows. Words have their padding behind every second group, which
+  /// keeps 32 neighbouring elements, and one element of 32 groups, in different banks.
+  WICK_DEVICE static u32 place(u32 e) {
+    return sizeof(T) == 4 ? e + e / (2 * kGroup) : e / kGroup * kGroupStride + e % kGroup;
+  }
+
   /// Loads the elements of a group. Short ones are moved in words: compilers merge accesses to
   /// neighbours, and the merged ones would need a larger alignment than a group has.
   WICK_DEVICE static void load(const T* from, Compute<T> (&x)[kGroup]) {
@@ -209,10 +215,10 @@ WICK_DEVICE void scan_rows(const ScanRowsArgs& args) {
 #pragma unroll
   for (u32 k = 0; k < kGroup; ++k) {
     const u32 e = k * kScanThreads + t;
-    stage.at[e / kGroup * ScanStage<T>::kGroupStride + e % kGroup] = x[k];
+    stage.at[ScanStage<T>::place(e)] = x[k];
   }
   sync();
-  T* const mine = stage.at + t * ScanStage<T>::kGroupStride;
+  T* const mine = stage.at + ScanStage<T>::place(t * kGroup);
   const ScannedGroup<S> group(mine, width < kGroup ? width : kGroup);
   N of_supers = S::none(), carry = S::none();
   if (width > kGroup) {
@@ -235,8 +241,7 @@ WICK_DEVICE void scan_rows(const ScanRowsArgs& args) {
   for (u32 k = 0; k < kGroup; ++k) {
     const u32 e = k * kScanThreads + t, slot = e >> (width_log + 4), c = e & (width * kGroup - 1);
     if (first_row + slot < args.kept.elems && c < left) {
-      out[start[1][slot] + c * args.out_step] =
-          stage.at[e / kGroup * ScanStage<T>::kGroupStride + e % kGroup];
+      out[start[1][slot] + c * args.out_step] = stage.at[ScanStage<T>::place(e)];
     }
   }
 }
