@@ -237,17 +237,23 @@ struct Weight {
   Weight(cpu::CpuBackend& backend, DType type, int64_t rows, int64_t depth)
       : n(rows), k(depth), raw(static_cast<size_t>(bytes_of(type, n * k))) {
     uint64_t state = 1;
-    for (uint8_t& b : raw)
-      b = static_cast<uint8_t>((state = state * 6364136223846793005u + 1) >> 56);
+    const auto random = [&] {
+      state = state * 6364136223846793005u + 1;
+      return static_cast<uint8_t>(state >> 56);
+    };
+    for (uint8_t& b : raw) b = random();
     const QuantInfo& row = quant(type);
     const auto scale = static_cast<size_t>(row.at), minimum = static_cast<size_t>(row.minimum_at);
     for (size_t at = 0; at < raw.size(); at += static_cast<size_t>(info(type).block_bytes)) {
+      // f16 scales near 0.01, minima near −0.02, with the signs of both inverted for half of the
+      // blocks, so that rows have different means.
+      const auto sign = static_cast<uint8_t>(random() & 0x80);
       if (row.scale == QuantScale::e8m0) {
         raw[at + scale] = 121;
       } else {
-        raw[at + scale + 1] = 0x20;  // f16 scales near 0.01
+        raw[at + scale + 1] = static_cast<uint8_t>(0x20 ^ sign);
       }
-      if (row.has_minimum()) raw[at + minimum + 1] = 0xA4;
+      if (row.has_minimum()) raw[at + minimum + 1] = static_cast<uint8_t>(0xA4 ^ sign);
     }
     const ConstView part{raw.data(), type, Layout::contiguous({n, k})};
     packed = backend.prepare(std::span(&part, 1), false);

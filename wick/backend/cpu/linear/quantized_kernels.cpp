@@ -16,7 +16,8 @@
 // the same two ports. This allows 80 % of the peak rate of dot products, or 73 % with minima; a
 // tile from cache reaches 79 % and 72 %. If four blocks share a scale, 78 % are possible: one fma
 // for each block, and for all four blocks two dot products of 16 bits for the minima, one
-// multiplication and two fmas.
+// multiplication and two fmas. Products of quants of two or three bits and their factors are bytes
+// (QuantizedType::kFolds), so prompts multiply them as one operand.
 
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 
@@ -50,6 +51,12 @@ WICK_SIMD void dot_quads(const Source (&w)[kRows], const uint8_t* x, int64_t uni
     for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(vectors[m], k);
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
+#if defined(__AVX512VNNI__)
+      if constexpr (kRows == 1) {
+        accumulate_at(dots[0][j], weights[0], x + j * kBlockElems + 4 * k);
+        continue;
+      }
+#endif
       const I8x4 quad = load_quad(x + j * kBlockElems + 4 * k);
       WICK_UNROLL
       for (int m = 0; m < kRows; ++m) {
@@ -470,7 +477,8 @@ constexpr QuantizedTypeKernels chosen_kernels() {
   constexpr int columns = T::kQuants == Quants::six ? 4 : 5;
   return type_kernels<T, 2, columns>(T::kQuants == Quants::bytes ? 32 : 40);
 #elif defined(__AVX512BW__)
-  constexpr bool nibbles = T::kQuants == Quants::nibbles;
+  constexpr bool nibbles =
+      kDotLevels<T> == Quants::nibbles && (T::kParts == 1 || T::kSharedBlocks > 1);
   return type_kernels < T, nibbles ? 2 : 1, nibbles ? 5 : 6 > (nibbles ? 24 : 30);
 #else
   constexpr bool narrow = T::kQuants == Quants::five || T::kQuants == Quants::six;
