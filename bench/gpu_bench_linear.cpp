@@ -2,11 +2,12 @@
 //
 //   gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--shape=NxK] [--prompt | --decode]
 //
-// For one column and a few: the rate of reading weights, also as a share of the device's copy
-// bandwidth. Weights that are decoded to f32 have one row for each number of columns.
-// For 512 columns: operations per second of each kernel that the device has. Some rows of the
-// result are compared with the CPU's bits, or, if the CPU doesn't support the type, with GEMVs of
-// one column at a time. --small uses shapes that an emulator can handle and measures nothing.
+// For one column and a few: the rate of reading weights, in bytes of their file layout, also as a
+// share of the device's copy bandwidth. Weights that are decoded to f32 have one row for each
+// number of columns. For 512 columns: operations per second of each kernel that the device has.
+// Some rows of the result are compared with the CPU's bits, or, if the CPU doesn't support the
+// type, with GEMVs of one column at a time. --small uses shapes that an emulator can handle and
+// measures nothing.
 
 #include <fmt/format.h>
 
@@ -257,7 +258,7 @@ class Bench {
           name(type), n, k, count, path.empty() ? "default" : path, differ,
           count * static_cast<int64_t>(rows.size()), by);
       if (!options_.small) {
-        const double rate = static_cast<double>(copies[0]->bytes) / time;
+        const double rate = static_cast<double>(file.size()) / time;
         fmt::print(
             ", \"us\": {:.2f}, \"gb_s\": {:.0f}, \"share_of_copy\": {:.3f}, \"top_s\": {:.1f}, "
             "\"quantize_us\": {:.2f}",

@@ -268,7 +268,9 @@ TEST_P(GpuLinear, ColumnsAndDepths) {
     for (const int64_t blocks : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 24, 25, 33, 40}) {
       if (is_k(type()) && blocks > 9) continue;
       const Problem p(type(), dtype(), blocks % 2 != 0 ? 37 : 16, blocks * block(),
-                      blocks == 9 ? 130 : blocks == 3 ? 200 : 9);
+                      blocks == 9   ? 130
+                      : blocks == 3 ? 200
+                                    : 9);
       const Prepared prepared(*device, p);
       EXPECT_EQ(prepared.weight->n, p.n);
       EXPECT_EQ(prepared.weight->k, p.k);
@@ -562,6 +564,46 @@ TEST_P(GpuFusedLinear, ManyRows) {
     const Problem p(type(), dtype(), int64_t{32} * multiprocessors - 21, 2 * 256, 3);
     const Prepared prepared(*device, p);
     check(*device, p, *prepared.weight, 3, true);
+  }
+}
+
+/// Each row of x is multiplied by the experts that its ids choose.
+TEST_P(GpuFusedLinear, Experts) {
+  const int64_t rows = 5, chosen = 2;
+  const std::vector<uint32_t> ids = {2, 0, 1, 1, 0, 2, 2, 2, 1, 0};
+  for (Backend* device : devices()) {
+    // The longer row has more chunks than shared memory can hold.
+    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{37, 512}, {3, 256 * 131}}) {
+      const Problem p(type(), dtype(), 3 * n, k, rows);
+      const OnDevice file(*device, p.weight);
+      std::vector<std::unique_ptr<PreparedWeight>> experts;
+      std::vector<const PreparedWeight*> pointers;
+      for (int64_t e = 0; e < 3; ++e) {
+        const ConstView part{file.data(), type(), Layout({n, k}, {k, 1}, e * n * k)};
+        experts.push_back(device->prepare(std::span(&part, 1), false));
+        pointers.push_back(experts.back().get());
+      }
+      const auto bytes = [](const void* from, size_t size) {
+        const auto* first = static_cast<const uint8_t*>(from);
+        return std::vector<uint8_t>(first, first + size);
+      };
+      const OnDevice on_x(*device, bytes(p.x.data(), p.x.size() * 4));
+      const OnDevice on_ids(*device, bytes(ids.data(), ids.size() * 4));
+      const OnDevice on_y(*device,
+                          std::vector<uint8_t>(ids.size() * static_cast<size_t>(n) * 4, 0xAB));
+      device->grouped_linear({on_y.data(), DType::f32, Layout::contiguous({rows, chosen, n})},
+                             {on_x.data(), DType::f32, Layout::contiguous({rows, k})}, pointers,
+                             {on_ids.data(), DType::u32, Layout::contiguous({rows, chosen})});
+      device->synchronize();
+      const std::vector<uint8_t> got = on_y.get();
+      int wrong = 0;
+      for (int64_t i = 0; i < rows * chosen * n; ++i) {
+        const int64_t pair = i / n, row = ids[static_cast<size_t>(pair)] * n + i % n;
+        const float want = p.y[static_cast<size_t>(pair / chosen * p.n + row)];
+        wrong += !same(want, Floats::get(got, DType::f32, i));
+      }
+      EXPECT_EQ(wrong, 0) << "k " << k;
+    }
   }
 }
 

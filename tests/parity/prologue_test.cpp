@@ -2,8 +2,6 @@
 // preceding ops. The result must have the bits of the ops one after another, on each GPU that
 // WICK_TEST_DEVICES names.
 
-#include "wick/backend/gpu/linear/quantize_activations.h"
-
 #include <fmt/format.h>
 
 #include <cstring>
@@ -12,6 +10,7 @@
 #include "tests/parity/grid.h"
 #include "tests/parity/ordered.h"
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/quantize_activations.h"
 #include "wick/math/scalar.h"
 
 namespace wick::parity {
@@ -91,8 +90,8 @@ Quantized expected_blocks(const std::vector<float>& rows, int64_t k, int64_t pad
         if (halves) {
           const int8_t* const block_q = q + 32 * i;
           const int first = std::accumulate(block_q, block_q + 16, 0), second = sum - first;
-          sum = static_cast<int>(static_cast<uint16_t>(first) |
-                                 static_cast<uint32_t>(second) << 16);
+          sum =
+              static_cast<int>(static_cast<uint16_t>(first) | static_cast<uint32_t>(second) << 16);
         }
         result.scales.push_back({d, sum});
       }
@@ -139,10 +138,9 @@ void check(gpu::GpuBackend& backend, Input input, DType dtype, const Case& c, Va
   TestTensor w(DType::f32, c.place, Shape{k}, 2);
   x.fill(values, random);
   w.fill(Values::normal, random);
-  const std::string what =
-      fmt::format("prologue {} {}.{}{} {}, {} blocks a scale{}", static_cast<int>(input), name(dtype),
-                  name(c.place), c.shape.str(), name(values), shared,
-                  halves ? ", sums of halves" : "");
+  const std::string what = fmt::format(
+      "prologue {} {}.{}{} {}, {} blocks a scale{}", static_cast<int>(input), name(dtype),
+      name(c.place), c.shape.str(), name(values), shared, halves ? ", sums of halves" : "");
   Buffer<std::byte> x_there(backend, x.storage().size()), w_there(backend, w.storage().size());
   backend.upload(x_there.data, x.storage().data(), x.storage().size());
   backend.upload(w_there.data, w.storage().data(), w.storage().size());

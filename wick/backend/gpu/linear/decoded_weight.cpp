@@ -59,9 +59,9 @@ std::unique_ptr<PreparedWeight> prepare_decoded(Gpu& gpu, std::span<const ConstV
         .blocks = {static_cast<unsigned>((threads + kRepackThreads - 1) / kRepackThreads), 1, 1},
         .threads = kRepackThreads};
     const auto* in = static_cast<const char*>(part.data) + bytes_of(dtype, layout.offset());
-    kRepack(dtype).launch(gpu, grid,
-                          {to, in, first, rows, 0, static_cast<uint32_t>(k / 32),
-                           bytes_of(dtype, layout.stride(0))});
+    kRepack(dtype).launch(
+        gpu, grid,
+        {to, in, first, rows, 0, static_cast<uint32_t>(k / 32), bytes_of(dtype, layout.stride(0))});
     first += rows;
   }
   // A prepared weight is complete before any kernel that uses it starts.

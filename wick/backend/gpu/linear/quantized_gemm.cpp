@@ -166,8 +166,8 @@ void many(const QuantizedJob& p) {
   Grid grid{{(p.weight.row_groups() + kInt8RowGroups - 1) / kInt8RowGroups,
              (p.x.rows() + kInt8Columns - 1) / kInt8Columns, 1}};
   grid.threads = kInt8Threads;
-  grid.shared_bytes = int8_rows_bytes(format) +
-                      staged_bytes(kInt8Columns, 1, takes_sums(format), is_amd(gpu));
+  grid.shared_bytes =
+      int8_rows_bytes(format) + staged_bytes(kInt8Columns, 1, takes_sums(format), is_amd(gpu));
   grid.pdl = true;
   kInt8(type).launch(gpu, grid, {p.args()});
 }

@@ -6,11 +6,11 @@
 
 namespace wick::gpu {
 
-/// Whether look_up takes nibbles in the order of the entries that it finds, rather than bytes of a low
-/// and a high nibble.
+/// Whether look_up takes nibbles in the order of the entries that it finds, rather than bytes of a
+/// low and a high nibble.
 constexpr bool kOrderedNibbles = !WICK_AMD;
-/// Reorders the nibbles of a word, byte b of which has quants b and 4 + b: nibble i of the result is
-/// quant i.
+/// Reorders the nibbles of a word, byte b of which has quants b and 4 + b: nibble i of the result
+/// is quant i.
 WICK_DEVICE u32 order_nibbles(u32 x) {
   u32 result = 0;
 #pragma unroll
@@ -33,8 +33,8 @@ WICK_DEVICE u32 look_up(u32 x, u32 high) {
   const u32 second = __builtin_amdgcn_perm(kTable[3], kTable[2], low);
   return __builtin_amdgcn_perm(second, first, 0x03020100u | (index >> 1 & 0x04040404u));
 #else
-  // A permute takes its four indices from the low four nibbles of a word. The indices of both halves
-  // of x are computed at once; with __byte_perm the compiler would compute them separately.
+  // A permute takes its four indices from the low four nibbles of a word. The indices of both
+  // halves of x are computed at once; with __byte_perm the compiler would compute them separately.
   const u32 low = x & 0x77777777u, choice = (x >> 1 & 0x44444444u) | 0x32103210u;
   const auto permute = [](u32 a, u32 b, u32 which) WICK_INLINE {
     u32 y;

@@ -78,9 +78,9 @@ WICK_DEVICE void put_values(u8* record, u32 column, u32 j, u32 half, const Bytes
   }
 }
 
-/// A low nibble is used as the f16 n·2^-24, a high one as n·2^-20, with its fifth bit or a factor if
-/// it has one. The activations of high nibbles are scaled by 2^-4 for that, and 2^24 is applied with
-/// the scales. Other quants are used as they are: q8_0 and those that are indices of a table.
+/// A low nibble is used as the f16 n·2^-24, a high one as n·2^-20, with its fifth bit or a factor
+/// if it has one. The activations of high nibbles are scaled by 2^-4 for that, and 2^24 is applied
+/// with the scales. Other quants are used as they are: q8_0 and those that are indices of a table.
 constexpr u32 kNibbleUnit = 24, kHighNibble = 4;
 template <class Q>
 inline constexpr bool kAsNibbles = Q::kBits != 8 && !Q::kCoded;
