@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "wick/backend/backend.h"
@@ -242,6 +243,125 @@ void prompt(Run& r) {
   r.measure([&] { r.backend.attention(out, q, k, v, {.scale = 0.1f, .causal = false}, {}); });
 }
 
+/// A prompt by the matrix unit. AMD's devices take its kernel on request.
+template <DType dtype, int64_t d>
+void flash(Run& r) {
+  const int64_t h = 4, g = 2, m = 128, n = 256 * r.scale;
+  setenv("WICK_GPU_ATTENTION", "mma", 1);
+  const View out = r.tensor(dtype, {1, h, m, d}), q = r.tensor(dtype, {1, h, m, d});
+  View k = r.tensor(dtype, {1, g, d, n});
+  const View v = r.tensor(dtype, {1, g, n, d});
+  k.layout = k.layout.transpose(2, 3);
+  r.measure([&] { r.backend.attention(out, q, k, v, {.scale = 0.1f, .causal = false}, {}); });
+}
+
+void compare(Run& r) {
+  const View out = r.tensor(DType::u8, {1024, 1024}), a = r.tensor(f32, {1024, 1024}),
+             b = r.tensor(f32, {1024, 1024});
+  r.measure([&] { r.backend.compare(Op::lt, out, a, b); });
+}
+void where(Run& r) {
+  const View out = r.tensor(f32, {1024, 1024}), condition = r.tensor(DType::u8, {1024, 1024}),
+             a = r.tensor(f32, {1024, 1024}), b = r.tensor(f32, {1024, 1024});
+  r.measure([&] { r.backend.where(out, condition, a, b); });
+}
+/// Adds a column or a row to a matrix. The operand's bytes are small beside the matrix's.
+template <int kDim>
+void add_broadcast(Run& r) {
+  const View out = r.tensor(f32, {1024, 1024}), a = r.tensor(f32, {1024, 1024});
+  View b = r.tensor(f32, kDim == 0 ? Shape{1, 1024} : Shape{1024, 1});
+  b.layout = b.layout.broadcast_to({1024, 1024});
+  r.measure([&] { r.backend.binary(Op::add, out, a, b); });
+}
+
+template <Op op>
+void reduce_all(Run& r) {
+  const View out = r.tensor(f32, {1, 1}), in = r.tensor(f32, {1024, 1024});
+  r.measure([&] { r.backend.reduce(op, out, in, 3); });
+}
+template <int kDim>
+void argmax(Run& r) {
+  const View out = r.tensor(DType::u32, kDim == 0 ? Shape{1, 4096} : Shape{512, 1}),
+             in = r.tensor(f32, {512, 4096});
+  r.measure([&] { r.backend.arg_reduce(Op::argmax, out, in, kDim); });
+}
+template <int kDim>
+void cumsum(Run& r) {
+  const View out = r.tensor(f32, {512, 2048}), in = r.tensor(f32, {512, 2048});
+  r.measure([&] { r.backend.scan(Op::cumsum, out, in, kDim); });
+}
+
+template <DType dtype>
+void layer_norm(Run& r) {
+  const View out = r.tensor(dtype, {512, 4096}), in = r.tensor(dtype, {512, 4096}),
+             weight = r.tensor(f32, {4096}), bias = r.tensor(f32, {4096});
+  r.measure([&] { r.backend.layer_norm(out, in, weight, bias, 1e-5f); });
+}
+void group_norm(Run& r) {
+  const View out = r.tensor(f32, {4, 64, 56, 56}), in = r.tensor(f32, {4, 64, 56, 56}),
+             weight = r.tensor(f32, {64}), bias = r.tensor(f32, {64});
+  r.measure([&] { r.backend.group_norm(out, in, 8, weight, bias, 1e-5f); });
+}
+void batch_norm(Run& r) {
+  const View out = r.tensor(f32, {4, 64, 56, 56}), in = r.tensor(f32, {4, 64, 56, 56}),
+             mean = r.tensor(f32, {64}), variance = r.tensor(f32, {64}),
+             weight = r.tensor(f32, {64}), bias = r.tensor(f32, {64});
+  r.measure([&] { r.backend.batch_norm(out, in, mean, variance, weight, bias, 1e-5f); });
+}
+
+/// Ids along the last dim, 0, 1, ..: each element or row is read, or written, once.
+View ids(Run& r, const Shape& shape) {
+  const View view = r.tensor(DType::u32, shape);
+  std::vector<uint32_t> values(static_cast<size_t>(shape.elems()));
+  const auto n = static_cast<uint32_t>(shape[shape.rank() - 1]);
+  for (uint32_t i = 0; i < values.size(); ++i) values[i] = i % n;
+  r.backend.upload(view.data, values.data(), values.size() * sizeof(uint32_t));
+  return view;
+}
+template <DType dtype>
+void index_select(Run& r) {
+  const View out = r.tensor(dtype, {1024, 1024}), in = r.tensor(dtype, {1024, 1024}),
+             rows = ids(r, {1024});
+  r.measure([&] { r.backend.index_select(out, in, rows, 0); });
+}
+void gather(Run& r) {
+  const View out = r.tensor(f32, {1024, 1024}), in = r.tensor(f32, {1024, 1024}),
+             of = ids(r, {1024, 1024});
+  r.measure([&] { r.backend.gather(out, in, of, 1); });
+}
+void index_add(Run& r) {
+  const View out = r.tensor(f32, {1024, 1024}), source = r.tensor(f32, {1024, 1024}),
+             rows = ids(r, {1024});
+  r.adds(bytes_of(f32, 1024 * 1024));  // out is read, too
+  r.measure([&] { r.backend.index_add(out, source, rows, 0); });
+}
+
+void max_pool(Run& r) {
+  const View out = r.tensor(f32, {4, 16, 56, 56}), in = r.tensor(f32, {4, 16, 112, 112});
+  r.measure([&] {
+    r.backend.pool2d(Op::max_pool2d, out, in, {.kernel = {2, 2}, .stride = {2, 2}});
+  });
+}
+void nearest(Run& r) {
+  const View out = r.tensor(f32, {4, 16, 112, 112}), in = r.tensor(f32, {4, 16, 56, 56});
+  r.measure([&] { r.backend.resample(Op::upsample_nearest2d, out, in, {.scale = {0.5, 0.5}}); });
+}
+
+/// A convolution of 3 by 3, with more channels for a longer loop. `last`: channels are innermost.
+template <DType dtype, bool kLast>
+void conv(Run& r) {
+  const int64_t c = 64 * r.scale;
+  const auto image = [&](int64_t channels) {
+    if (!kLast) return r.tensor(dtype, {2, channels, 28, 28});
+    View view = r.tensor(dtype, {2, 28, 28, channels});
+    view.layout = view.layout.transpose(2, 3).transpose(1, 2);
+    return view;
+  };
+  setenv("WICK_GPU_CONV", "own", 1);
+  const View out = image(128), x = image(c), w = r.tensor(dtype, {128, c, 3, 3});
+  r.measure([&] { r.backend.conv2d(out, x, w, {.padding = {1, 1}}); });
+}
+
 struct Case {
   const char* name;
   void (*run)(Run& run);
@@ -295,6 +415,33 @@ constexpr Case kCases[] = {
     {"many.q4_k", many<DType::q4_k>, true},
     {"many.q6_k", many<DType::q6_k>, true},
     {"many.bf16", many<bf16>, true},
+    {"add_row.f32", add_broadcast<0>},
+    {"add_column.f32", add_broadcast<1>},
+    {"less.f32", compare},
+    {"where.f32", where},
+    {"sum_all.f32", reduce_all<Op::sum>},
+    {"max_all.f32", reduce_all<Op::max>},
+    {"argmax.f32", argmax<1>},
+    {"argmax_columns.f32", argmax<0>},
+    {"cumsum.f32", cumsum<1>},
+    {"cumsum_columns.f32", cumsum<0>},
+    {"layer_norm.f32", layer_norm<f32>},
+    {"layer_norm.f16", layer_norm<f16>},
+    {"group_norm.f32", group_norm},
+    {"batch_norm.f32", batch_norm},
+    {"index_select.f32", index_select<f32>},
+    {"index_select.f16", index_select<f16>},
+    {"gather.f32", gather},
+    {"index_add.f32", index_add},
+    {"max_pool.f32", max_pool},
+    {"nearest.f32", nearest},
+    {"flash.f16", flash<f16, 64>, true},
+    {"flash.bf16", flash<bf16, 64>, true},
+    {"flash.bf16.wide", flash<bf16, 128>, true},
+    {"conv.f16", conv<f16, false>, true, "conv_"},
+    {"conv.f16.last", conv<f16, true>, true, "conv_"},
+    {"conv.bf16.last", conv<bf16, true>, true, "conv_"},
+    {"conv.f32", conv<f32, false>, true, "conv_"},
     {"matmul.f16", matmul<f16>, true},
     {"matmul.bf16", matmul<bf16>, true},
     {"matmul.f32", matmul<f32>, true},

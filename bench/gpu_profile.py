@@ -12,11 +12,14 @@ Runs each case of gpu_profile (ninja gpu_profile) with the emulator's profile (m
   scatter    transactions divided by the minimum for the requested bytes
   conflicts  LDS cycles beyond the minimum, per LDS access; for loops as above
   scratch    bytes per work-item
+  matrix     share of matrix instructions (WMMA, MFMA) in the issue slots of what a loop of twice the
+             length adds. A matrix instruction takes the slots in which its SIMD starts no other
+             vector instruction: 32 on gfx11, 8 or 16 on gfx90a; any other instruction takes one.
   VGPRs, occupancy: those of the kernel that moves most bytes; resident waves per SIMD, and the limit
 
-Targets: ratio at most 1.1 for cases without a loop, scatter at most 1.1 for loops, no conflicts and no
-scratch. Exit codes: 0 all targets met, 1 one missed, 2 could not run; 77 with --skip if there is no
-emulator.
+Targets: ratio at most 1.05 for cases without a loop, scatter at most 1.1 for loops, matrix at least 70 %
+in attention and convolutions of 16 bits, no conflicts and no scratch. Exit codes: 0 all targets met, 1
+one missed, 2 could not run; 77 with --skip if there is no emulator.
 """
 import argparse
 import concurrent.futures
@@ -24,12 +27,14 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGET = 1.1
+RATIO, SCATTER, MATRIX = 1.05, 1.1, 0.7
+MATRIX_CASES = ("flash.", "conv.f16", "conv.bf16")
 
 
 # Reasons why cases miss a target, by the start of their names.
@@ -61,6 +66,8 @@ def profile(args, architecture, case, times, scale):
         if run.returncode != 0:
             raise Failed(f"{case} on {architecture}: {run.stderr.strip()}")
         kernels = json.loads(file.read_text())["kernels"]
+    if case.startswith(MATRIX_CASES) and "matrix_cycles" not in kernels[0]:
+        raise Failed("the emulator is older than this script: make emu")
     return {k["name"]: k for k in kernels}, json.loads(run.stdout)["bytes"]
 
 
@@ -69,11 +76,12 @@ def counts(kernel, line):
     return {"asked": memory["load_bytes"] + memory["store_bytes"],
             "transactions": memory[f"transactions_{line}"], "accesses": kernel["lds"]["accesses"],
             "conflicts": kernel["lds"]["conflict_cycles"], "launches": kernel["launches"],
-            "instructions": kernel["instructions"]["total"]}
+            "instructions": kernel["instructions"]["total"], "matrix": kernel["instructions"]["matrix"],
+            "matrix_cycles": kernel.get("matrix_cycles", 0)}
 
 
 NOTHING = dict.fromkeys(("asked", "transactions", "accesses", "conflicts", "launches",
-                         "instructions"), 0)
+                         "instructions", "matrix", "matrix_cycles"), 0)
 
 
 def one_call(args, architecture, case, scale, line, prefix):
@@ -93,6 +101,12 @@ def total(kernels):
     return {key: sum(added[key] for added, _ in kernels.values()) for key in NOTHING}
 
 
+def matrix_share(sums, architecture):
+    # A SIMD starts a vector instruction of a wave of 64 every four cycles, of a wave of 32 every cycle.
+    slots = sums["matrix_cycles"] / (4 if architecture.startswith("gfx9") else 1)
+    return slots / max(slots + sums["instructions"] - sums["matrix"], 1)
+
+
 def measure(args, architecture, case, loop, prefix):
     line = 64 if architecture.startswith("gfx9") else 128
     kernels, bytes_moved = one_call(args, architecture, case, 1, line, prefix)
@@ -110,26 +124,56 @@ def measure(args, architecture, case, loop, prefix):
            "scatter": round(sums["transactions"] * line / sums["asked"], 3),
            "conflicts": round(sums["conflicts"] / max(sums["accesses"], 1), 3),
            "conflict_cycles": sums["conflicts"],
+           "matrix": round(matrix_share(sums, architecture), 3),
            "scratch": max(kernel["scratch_bytes"] for _, kernel in kernels.values())}
     _, main_kernel = max(kernels.values(), key=lambda k: k[0]["asked"])
     row.update(kernel=main_kernel["name"], vgprs=main_kernel["vgprs"],
                lds_bytes=main_kernel["lds_bytes"], occupancy=main_kernel["occupancy"])
     row["missed"] = [name for name, missed in (
-        ("ratio", not loop and row["ratio"] > TARGET), ("scatter", row["scatter"] > TARGET),
+        ("ratio", not loop and row["ratio"] > RATIO), ("scatter", row["scatter"] > SCATTER),
+        ("matrix", case.startswith(MATRIX_CASES) and row["matrix"] < MATRIX),
         ("conflicts", row["conflict_cycles"] > 0), ("scratch", row["scratch"] > 0)) if missed]
     return row
 
 
+def with_scratch(folder):
+    """Returns the kernels that use scratch, as {bytes: names}, of all images of an architecture."""
+    found = {}
+    for file in sorted(folder.iterdir()):
+        with open(file, "rb") as image:
+            if image.read(4) != b"\x7fELF":
+                continue
+        notes = subprocess.run(["llvm-readelf-19", "--notes", file], capture_output=True, text=True,
+                               check=True).stdout
+        for scratch, name in re.findall(r"\.private_segment_fixed_size: (\d+).*?\.symbol: +(\w+)\.kd",
+                                        notes, re.DOTALL):
+            if int(scratch) > 0:
+                found.setdefault(int(scratch), []).append(name)
+    return found
+
+
+def scratch_text(args):
+    parts = ["## Kernels with scratch\n"]
+    for architecture in args.architectures.split(","):
+        found = with_scratch(args.images / architecture)
+        parts += [f"- {architecture}, {scratch} bytes: {', '.join(found[scratch])}" for scratch in sorted(found)]
+        if not found:
+            parts.append(f"- {architecture}: none")
+    return "\n".join(parts) + "\n"
+
+
 def table(rows):
-    lines = ["| case | kernel | ratio | traffic | scatter | conflicts | scratch | VGPRs | occupancy |",
-             "|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| case | kernel | ratio | traffic | scatter | conflicts | matrix | scratch | VGPRs | occupancy |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
     for r in rows:
         def cell(name, text):
             return f"**{text}**" if name in r["missed"] else text
         lines.append(
             f"| {r['case']}{', its loop' if r['loop'] else ''} | {r['kernel']} "
             f"| {cell('ratio', r['ratio'])} | {r['traffic']} | {cell('scatter', r['scatter'])} "
-            f"| {cell('conflicts', r['conflicts'])} | {cell('scratch', r['scratch'])} "
+            f"| {cell('conflicts', r['conflicts'])} "
+            f"| {cell('matrix', format(r['matrix'], '.0%') if r['matrix'] > 0 else '')} "
+            f"| {cell('scratch', r['scratch'])} "
             f"| {r['vgprs']} | {r['occupancy']:.0%} |")
     return "\n".join(lines)
 
@@ -159,6 +203,9 @@ def main():
     parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/emu/lib/libamdhip64.so.6")
     parser.add_argument("--architectures", default="gfx1100,gfx90a")
     parser.add_argument("--cases", help="names of the cases to run (default: all)")
+    parser.add_argument("--images", type=pathlib.Path,
+                        help="also list the kernels with scratch of all images in this folder "
+                             "(build/release/wick/backend/gpu/kernels)")
     parser.add_argument("--skip", action="store_true", help="exit with 77 (skip) if there is no emulator")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=pathlib.Path, help="write OUT.json and OUT.md")
@@ -183,6 +230,8 @@ def main():
         return 2
     date = datetime.date.today().isoformat()
     text = text_of(rows, date)
+    if args.images:
+        text += "\n" + scratch_text(args)
     print(text)
     if args.out:
         args.out.with_suffix(".json").write_text(json.dumps({"date": date, "rows": rows}, indent=1) + "\n")

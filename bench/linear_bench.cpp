@@ -1,15 +1,18 @@
 // Measures quantized GEMMs against the machine's limits. Prints JSON.
 //
 //   linear_bench [--isa v3] [--type q4_0] [--rows N --depth K] [--columns C] [--threads T]
-//                [--seconds S] [--clock cpu]
+//                [--seconds S] [--clock cpu] [--mb M]
 //   linear_bench --model [the same, but for the shape]
 //   linear_bench --prepare [--type …] [--threads T]
+//   linear_bench --error [--type …] [--rows N --depth K] [--columns C]
 //
 // GEMMs with few columns are compared with the bandwidth of a loop that reads memory, and
 // GEMMs with many columns with the peak rate of the instruction set's 8-bit dot products on
-// registers. Weights alternate between copies that together don't fit into the cache. Every time is
-// the minimum of many, since other processes may run; the limits are measured in between. --model
-// adds up the GEMMs of one pass through SmolLM2-135M.
+// registers. Weights alternate between copies, of 160 MiB unless --mb says otherwise, that don't
+// fit into the cache. Every time is the minimum of many, since other processes may run; the limits
+// are measured in between. --model adds up the GEMMs of one pass through SmolLM2-135M. --error
+// compares GEMMs of random weights and normally distributed activations with the same weights in
+// f64.
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -17,16 +20,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/thread_pool.h"
+#include "wick/base/quant.h"
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)
@@ -54,14 +60,23 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+/// The block dtypes with kernels of their own.
+std::vector<DType> own_types() {
+  std::vector<DType> types;
+  for (const QuantInfo& row : kQuants) {
+    if (dtypes::kOwnProducts.contains(row.dtype)) types.push_back(row.dtype);
+  }
+  return types;
+}
+
 struct Options {
   cpu::Isa isa = cpu::available_isas().back();
-  std::vector<DType> types = {DType::q4_0, DType::q4_1, DType::q5_0,
-                              DType::q8_0, DType::q4_k, DType::q6_k};
+  std::vector<DType> types = own_types();
   int64_t rows = 2048, depth = 2048;
   std::vector<int64_t> columns = {1, 2, 4, 8, 16, 24, 32, 64, 512};
   int threads = 1;
   double seconds = 1.0;
+  size_t mb = 160;  // of copies of a weight
   bool model = false;
 };
 
@@ -216,16 +231,29 @@ double dot_peak(cpu::Isa isa, int threads) {
 /// A weight with random quants and reasonable scales.
 struct Weight {
   int64_t n, k;
+  std::vector<uint8_t> raw;
   std::unique_ptr<PreparedWeight> packed;
 
-  Weight(cpu::CpuBackend& backend, DType type, int64_t rows, int64_t depth) : n(rows), k(depth) {
-    std::vector<uint8_t> raw(static_cast<size_t>(bytes_of(type, n * k)));
+  Weight(cpu::CpuBackend& backend, DType type, int64_t rows, int64_t depth)
+      : n(rows), k(depth), raw(static_cast<size_t>(bytes_of(type, n * k))) {
     uint64_t state = 1;
-    for (uint8_t& b : raw)
-      b = static_cast<uint8_t>((state = state * 6364136223846793005u + 1) >> 56);
+    const auto random = [&] {
+      state = state * 6364136223846793005u + 1;
+      return static_cast<uint8_t>(state >> 56);
+    };
+    for (uint8_t& b : raw) b = random();
+    const QuantInfo& row = quant(type);
+    const auto scale = static_cast<size_t>(row.at), minimum = static_cast<size_t>(row.minimum_at);
     for (size_t at = 0; at < raw.size(); at += static_cast<size_t>(info(type).block_bytes)) {
-      raw[at + (type == DType::q6_k ? 209 : 1)] = 0x20;  // f16 scales near 0.01
-      if (type == DType::q4_1 || type == DType::q4_k) raw[at + 3] = 0xA4;
+      // f16 scales near 0.01, minima near −0.02, with the signs of both inverted for half of the
+      // blocks, so that rows have different means.
+      const auto sign = static_cast<uint8_t>(random() & 0x80);
+      if (row.scale == QuantScale::e8m0) {
+        raw[at + scale] = 121;
+      } else {
+        raw[at + scale + 1] = static_cast<uint8_t>(0x20 ^ sign);
+      }
+      if (row.has_minimum()) raw[at + minimum + 1] = static_cast<uint8_t>(0xA4 ^ sign);
     }
     const ConstView part{raw.data(), type, Layout::contiguous({n, k})};
     packed = backend.prepare(std::span(&part, 1), false);
@@ -254,9 +282,10 @@ void bench_shape(const Options& o, const Buffer& memory) {
   for (DType type : o.types) {
     std::vector<Weight> copies;
     size_t bytes = 0;
-    while (bytes < (size_t{160} << 20)) {
+    while (bytes < o.mb << 20) {
       copies.emplace_back(backend, type, o.rows, o.depth);
       bytes += copies.back().packed->bytes;
+      copies.back().raw = {};
     }
     Products products{backend, {}, {}};
     for (int i = 0; i < 4096; ++i) products.x.push_back(static_cast<float>(i % 17) - 8.0f);
@@ -346,6 +375,44 @@ void bench_model(const Options& o, const Buffer& memory) {
   fmt::print("\n]}}\n");
 }
 
+/// Prints the root mean square error of results, relative to the root mean square result.
+void bench_error(const Options& o) {
+  cpu::CpuBackend backend(o.isa);
+  const int64_t columns = o.columns.front();
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(static_cast<size_t>(columns * o.depth));
+  for (float& value : x) value = normal(rng);
+  bool first = true;
+  fmt::print("{{\"error\": [");
+  for (DType type : o.types) {
+    const Weight w(backend, type, o.rows, o.depth);
+    std::vector<float> out(static_cast<size_t>(columns * w.n));
+    std::vector<float> values(static_cast<size_t>(w.n * w.k));
+    backend.linear({out.data(), DType::f32, Layout::contiguous({columns, w.n})},
+                   {x.data(), DType::f32, Layout::contiguous({columns, w.k})}, *w.packed, {});
+    backend.dequantize({values.data(), DType::f32, Layout::contiguous({w.n, w.k})},
+                       {w.raw.data(), type, Layout::contiguous({w.n, w.k})});
+    double errors = 0, squares = 0;
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = 0; r < w.n; ++r) {
+        const float *a = &x[static_cast<size_t>(c * w.k)],
+                    *b = &values[static_cast<size_t>(r * w.k)];
+        double sum = 0;
+        for (int64_t i = 0; i < w.k; ++i)
+          sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+        const double off = static_cast<double>(out[static_cast<size_t>(c * w.n + r)]) - sum;
+        errors += off * off;
+        squares += sum * sum;
+      }
+    }
+    fmt::print("{}\n  {{\"type\": \"{}\", \"percent\": {:.3f}}}", first ? "" : ",", name(type),
+               100 * std::sqrt(errors / squares));
+    first = false;
+  }
+  fmt::print("\n]}}\n");
+}
+
 /// Measures packing of blocks that are in memory already.
 void bench_prepare(const Options& o) {
   cpu::CpuBackend backend(o.isa);
@@ -374,7 +441,7 @@ void bench_prepare(const Options& o) {
 
 int main(int argc, char** argv) {
   Options o;
-  bool prepare = false;
+  bool prepare = false, error = false;
   std::map<std::string, std::string> values;
   for (int i = 1; i < argc; ++i) {
     const std::string key = argv[i];
@@ -382,6 +449,8 @@ int main(int argc, char** argv) {
       o.model = true;
     } else if (key == "--prepare") {
       prepare = true;
+    } else if (key == "--error") {
+      error = true;
     } else if (i + 1 < argc) {
       values[key] = argv[++i];
     }
@@ -401,6 +470,8 @@ int main(int argc, char** argv) {
       o.columns = {std::stoll(value)};
     } else if (key == "--threads") {
       o.threads = std::stoi(value);
+    } else if (key == "--mb") {
+      o.mb = std::stoull(value);
     } else if (key == "--clock") {
       cpu_clock = value == "cpu";
     } else if (key == "--seconds") {
@@ -411,8 +482,9 @@ int main(int argc, char** argv) {
     }
   }
   cpu::ThreadPool::global().set_threads(o.threads);
-  if (prepare) {
-    bench_prepare(o);
+  if (prepare || error) {
+    if (prepare) bench_prepare(o);
+    if (error) bench_error(o);
     return 0;
   }
   const Buffer memory(size_t{64} << 20);

@@ -59,6 +59,37 @@ void add_image_norms(std::vector<OpRow>& rows) {
        }});
 }
 
+/// Gradients of softmax and norms. They read x (or y) and grad; norm_sums writes little.
+void add_gradients(std::vector<OpRow>& rows, DType dtype) {
+  const double moved = 1.5 * copied(kRows, dtype);
+  for (const bool log : {false, true}) {
+    rows.push_back(
+        {log ? "log_softmax_grad" : "softmax_grad", dtype, "1024x4096", Limit::copy, moved, [=] {
+           const Tensor y = random_tensor(kRows, dtype), g = random_tensor(kRows, dtype, 2),
+                        out = Tensor::empty(kRows, dtype);
+           return [=] { cpu().softmax_grad(out.mutable_view(), y.view(), g.view(), 1, log); };
+         }});
+  }
+  rows.push_back({"norm_grad", dtype, "1024x4096", Limit::copy, moved, [=] {
+                    const Tensor x = random_tensor(kRows, dtype),
+                                 g = random_tensor(kRows, dtype, 2),
+                                 w = random_tensor({4096}, dtype),
+                                 out = Tensor::empty(kRows, dtype),
+                                 statistics = Tensor::empty({2, 1024}, DType::f32);
+                    return [=] {
+                      cpu().norm_grad(out.mutable_view(), statistics.mutable_view(), x.view(),
+                                      g.view(), w.view(), {0, true, 1e-5f});
+                    };
+                  }});
+  rows.push_back({"norm_sums", dtype, "1024x4096", Limit::copy, copied(kRows, dtype), [=] {
+                    const Tensor x = random_tensor(kRows, dtype),
+                                 g = random_tensor(kRows, dtype, 2),
+                                 mean = random_tensor({1024, 1}, DType::f32, 3),
+                                 scale = random_tensor({1024, 1}, DType::f32, 4);
+                    return [=] { norm_sums(x, g, scale, std::array{0}, mean); };
+                  }});
+}
+
 void add_rope(std::vector<OpRow>& rows, DType dtype) {
   const Shape heads{1, 32, 512, 128};
   for (bool interleaved : {false, true}) {
@@ -130,6 +161,7 @@ void add_fused(std::vector<OpRow>& rows) {
     add_softmax(rows, "softmax_dim0", dtype, kRows, "1024x4096", 0, false);
     add_softmax(rows, "log_softmax", dtype, kRows, "1024x4096", 1, true);
     add_norms(rows, dtype);
+    add_gradients(rows, dtype);
     add_rope(rows, dtype);
   }
   add_softmax(rows, "softmax", DType::f32, {8192, 128}, "8192x128", 1, false);

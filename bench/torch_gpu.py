@@ -83,6 +83,67 @@ def reductions(dtype):
     yield Row("cumsum 2048²", (n,), lambda a: a.cumsum(1), lambda a: wick.cumsum(a, 1))
 
 
+def gradients(dtype):
+    """Backward passes. PyTorch's functions get what its forward pass has saved."""
+    m, g = randn(8192, 8192, dtype=dtype), randn(8192, 8192, dtype=dtype)
+    weight = randn(8192, dtype=dtype)
+    images, of_images, channels = randn(8, 64, 56, 56, dtype=dtype), randn(8, 64, 56, 56, dtype=dtype), randn(64, dtype=dtype)
+    aten, all3 = torch.ops.aten, (True, True, True)
+
+    def by_tape(call):
+        """The gradients of wick's or PyTorch's call, for libraries that have no function for them."""
+        def torch_call(*operands):
+            leaves = [t.detach().requires_grad_() for t in operands[1:]]
+            return torch.autograd.grad(call(F)(*leaves), leaves, operands[0])
+
+        def wick_call(*operands):
+            leaves = [t.detach().requires_grad_() for t in operands[1:]]
+            return wick.grad(call(wick)(*leaves), leaves, operands[0])
+        return torch_call, wick_call
+
+    def pair(sums, w):
+        return sums[0].to(w.dtype), sums[1].to(w.dtype)
+
+    def layer(a, g, w, mean, scale):
+        dx, statistics = wick.norm_grad(a, g, w)
+        return dx, *pair(wick.norm_sums(a, g, statistics[1].unsqueeze(-1), [0], statistics[0].unsqueeze(-1)), w)
+
+    def rms(a, g, w):
+        dx, statistics = wick.norm_grad(a, g, w, 0, False, 1e-5)
+        return dx, wick.norm_sums(a, g, statistics[1].unsqueeze(-1), [0])[0].to(w.dtype)
+
+    def group(a, g, w, mean, scale):
+        dx, statistics = wick.norm_grad(a, g, w, 32)
+        views = [statistics[i].reshape(8, 64, 1, 1) for i in (1, 0)]
+        return dx, *pair(wick.norm_sums(a, g, views[0], [0, 2, 3], views[1]), w)
+
+    y = m.softmax(-1)
+    yield Row("softmax backward 8192²", (y, g), lambda a, b: aten._softmax_backward_data(b, a, -1, dtype), wick.softmax_grad)
+    y = m.log_softmax(-1)
+    yield Row("log_softmax backward 8192²", (y, g), lambda a, b: aten._log_softmax_backward_data(b, a, -1, dtype),
+              wick.log_softmax_grad)
+    _, mean, scale = aten.native_layer_norm(m, (8192,), weight, weight, 1e-5)
+    yield Row("layer_norm backward 8192²", (m, g, weight, mean, scale),
+              lambda a, b, w, mu, r: aten.native_layer_norm_backward(b, a, (8192,), mu, r, w, w, all3), layer)
+    yield Row("layer_norm backward of x 8192²", (m, g, weight, mean, scale),
+              lambda a, b, w, mu, r: aten.native_layer_norm_backward(b, a, (8192,), mu, r, w, w, (True, False, False))[0],
+              lambda a, b, w, mu, r: wick.norm_grad(a, b, w)[0])
+    if hasattr(aten, "_fused_rms_norm_backward"):
+        _, scale = aten._fused_rms_norm(m, (8192,), weight, 1e-5)
+        yield Row("rms_norm backward 8192²", (m, g, weight, scale),
+                  lambda a, b, w, r: aten._fused_rms_norm_backward(b, a, (8192,), r, w, (True, True)),
+                  lambda a, b, w, r: rms(a, b, w))
+    # The rows below include the forward pass.
+    torch_call, wick_call = by_tape(lambda lib: lambda a, w: lib.rms_norm(a, (8192,), w, 1e-5) if lib is F else lib.rms_norm(a, w, 1e-5))
+    yield Row("rms_norm with backward 8192²", (g, m, weight), torch_call, wick_call)
+    _, mean, scale = aten.native_group_norm(images, channels, channels, 8, 64, 56 * 56, 32, 1e-5)
+    yield Row("group_norm backward 8x64x56²", (images, of_images, channels, mean, scale),
+              lambda a, b, w, mu, r: aten.native_group_norm_backward(b, a, mu, r, w, 8, 64, 56 * 56, 32, all3), group)
+    torch_call, wick_call = by_tape(lambda lib: lambda a, w, b: F.batch_norm(a, None, None, w, b, True) if lib is F
+                                    else lib.batch_norm_of_batch(a, w, b)[0])
+    yield Row("batch_norm with backward 8x64x56²", (of_images, images, channels, channels), torch_call, wick_call)
+
+
 def indexing(dtype):
     m, n = randn(8192, 8192, dtype=dtype), randn(2048, 2048, dtype=dtype)
     wide, few = ids(2048, 2048, 2048), ids(2048, 2048)
@@ -204,12 +265,14 @@ def attentions(dtype):
     yield attend("attention one query B32 H32/8 L4096 D128", 32, 32, 1, 4096, 128, g=8)
 
 
-GROUPS = (elementwise, reductions, indexing, sorting, random_numbers, convolutions, spatial, gemms, attentions)
+GROUPS = (elementwise, reductions, gradients, indexing, sorting, random_numbers, convolutions, spatial, gemms, attentions)
 
 
 def difference(a, b):
-    """The largest difference of two results, relative to the largest magnitude."""
-    a, b = a.double(), b.double()
+    """The largest difference of two results, relative to the largest magnitude; of tuples, of any of their tensors."""
+    if isinstance(a, (tuple, list)):
+        return max(difference(one, other) for one, other in zip(a, b, strict=True))
+    a, b = a.double(), torch.from_dlpack(b).double()
     if a.shape != b.shape:
         raise ValueError(f"shapes differ: {tuple(a.shape)}, {tuple(b.shape)}")
     scale = max(a.abs().max().item(), 1e-30)
@@ -241,10 +304,7 @@ def measure(row, rounds):
     expected, result = in_torch(), in_wick()
     wait()
     torch.cuda.synchronize()
-    error = None
-    if row.compare:
-        pairs = zip(expected, result) if isinstance(expected, tuple) else [(expected, result)]
-        error = max(difference(a, torch.from_dlpack(b)) for a, b in pairs)
+    error = difference(expected, result) if row.compare else None
     del expected, result
     count = [min(max(int(8e-3 / seconds(call, waiting, 3)), 3), 2000) for call, waiting in ((in_torch, torch.cuda.synchronize), (in_wick, wait))]
     times = [math.inf, math.inf]

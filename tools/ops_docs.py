@@ -58,7 +58,8 @@ METHODS = {
     "scatter_add": "scatter", "one_hot": "scatter", "argsort": "sort", "topk": "sort",
     "cumsum": "scan", "cumprod": "scan", "uniform": "random", "normal": "random", "conv_transpose2d": "conv2d_input",
     "max_pool2d": "pool2d", "avg_pool2d": "pool2d", "upsample_nearest2d": "resample",
-    "upsample_bilinear2d": "resample", "log_softmax": "softmax", "rope_interleaved": "rope",
+    "upsample_bilinear2d": "resample", "log_softmax": "softmax",
+    "log_softmax_grad": "softmax_grad", "rope_interleaved": "rope",
 }
 
 
@@ -136,7 +137,7 @@ def read_sets(root):
 def read_blocks(root):
     """Returns the rows of quants.def."""
     text = (root / "wick/math/quants.def").read_text(encoding="utf-8")
-    columns = "name type number values bytes bits offset part scale at minimum_at products writes file_type reach"
+    columns = "name type number values bytes bits offset code part scale at minimum_at products writes file_type reach"
     rows = [dict(zip(columns.split(), re.split(r",\s*", row), strict=True))
             for row in re.findall(r"^WICK_QUANT\(([^)]*)\)$", text, re.MULTILINE)]
     if len(rows) < 10:

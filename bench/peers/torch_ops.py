@@ -137,6 +137,29 @@ norm("batch_norm", "f32", "8x64x56x56", (8, 64, 56, 56), 64,
      lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b))
 
 
+def softmax_grad(name, function):
+    @row(name, *TALL[:2])
+    def make(dtype):
+        y, g = torch.rand(TALL[2]).to(dtype), normal(*TALL[2], dtype=dtype)
+        return lambda: function(g, y, 1, dtype)
+
+
+softmax_grad("softmax_grad", torch.ops.aten._softmax_backward_data)
+softmax_grad("log_softmax_grad", torch.ops.aten._log_softmax_backward_data)
+
+
+def norm_grad(name, wanted):
+    @row(name, *TALL[:2])
+    def make(dtype):
+        x, g, w = normal(*TALL[2], dtype=dtype), normal(*TALL[2], dtype=dtype), torch.rand(4096).to(dtype)
+        _, mean, scale = torch.ops.aten.native_layer_norm(x, (4096,), w, w, 1e-5)
+        return lambda: torch.ops.aten.native_layer_norm_backward(g, x, (4096,), mean, scale, w, w, wanted)
+
+
+norm_grad("norm_grad", (True, False, False))
+norm_grad("norm_sums", (False, True, True))
+
+
 def rope(name, turned):
     @row(name, "f32 bf16", "1x32x512x128")
     def make(dtype):

@@ -59,6 +59,14 @@ Class class_of(std::string_view name) {
   return Class::salu;
 }
 
+uint32_t matrix_cycles(std::string_view name) {
+  if (name.starts_with("v_wmma")) return name.find("iu4") == name.npos ? 32 : 16;
+  if (!name.starts_with("v_mfma")) return 0;
+  if (name.find("32x32x") != name.npos) return 64;
+  if (name.find("16x16x") != name.npos) return 32;
+  return name.find("f64") == name.npos ? 8 : 16;  // 4x4
+}
+
 Stop count_block(Wave* w, const Op* op) {
   auto* block = static_cast<Block*>(op->data);
   block->runs.fetch_add(1, std::memory_order_relaxed);

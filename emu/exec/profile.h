@@ -19,10 +19,15 @@ inline constexpr std::array<const char*, kClasses> kClassNames = {
 
 Class class_of(std::string_view mnemonic);
 
+/// Cycles for which a matrix instruction occupies its SIMD, and 0 for other instructions. WMMA has
+/// the rates of gfx11; MFMA those of gfx90a.
+uint32_t matrix_cycles(std::string_view mnemonic);
+
 /// Consecutive instructions that always run together under one EXEC.
 struct Block {
   std::atomic<uint64_t> runs{0}, lanes{0};        // lanes: the sum over all runs
   std::array<uint32_t, kClasses> instructions{};  // instructions per run
+  uint32_t matrix_cycles = 0;                     // per run
 };
 
 /// The pseudo-operation that counts a block. Op::data points to the block.

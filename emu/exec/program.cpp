@@ -214,8 +214,10 @@ class FunctionLowering {
     if (at < 0) at = static_cast<int32_t>(lowering_.ops.size());
   }
   void tally(size_t i) {
-    if (profiled_)
-      ++program_->blocks.back().instructions[static_cast<size_t>(class_of(insts_[i][0].name))];
+    if (!profiled_) return;
+    Block& block = program_->blocks.back();
+    ++block.instructions[static_cast<size_t>(class_of(insts_[i][0].name))];
+    block.matrix_cycles += matrix_cycles(insts_[i][0].name);
   }
 
   void lower_alone(size_t i) {

@@ -69,6 +69,7 @@ void ProfileLog::add(const Kernel& kernel, const Launch& launch, const MemoryCou
   launch.code->each_program([&](Program& program) {
     for (Block& block : program.blocks) {
       const uint64_t runs = block.runs.exchange(0), lanes = block.lanes.exchange(0);
+      entry.matrix_cycles += block.matrix_cycles * runs;
       for (size_t kind = 0; kind < kClasses; ++kind) {
         const uint64_t count = block.instructions[kind];
         entry.instructions[kind] += count * runs;
@@ -99,10 +100,10 @@ std::string ProfileLog::json() const {
     for (size_t kind = 0; kind < kClasses; ++kind) {
       out << ", \"" << kClassNames[kind] << "\": " << e.instructions[kind];
     }
-    out << "},\n   \"vgprs\": " << e.vgprs << ", \"sgprs\": " << e.sgprs
-        << ", \"lds_bytes\": " << e.lds_bytes << ", \"scratch_bytes\": " << e.scratch_bytes
-        << ", \"items\": " << e.items << ", \"waves_per_simd\": " << e.waves_held
-        << ", \"occupancy\": " << e.occupancy()
+    out << "}, \"matrix_cycles\": " << e.matrix_cycles << ",\n   \"vgprs\": " << e.vgprs
+        << ", \"sgprs\": " << e.sgprs << ", \"lds_bytes\": " << e.lds_bytes
+        << ", \"scratch_bytes\": " << e.scratch_bytes << ", \"items\": " << e.items
+        << ", \"waves_per_simd\": " << e.waves_held << ", \"occupancy\": " << e.occupancy()
         << ",\n   \"global\": {\"load_bytes\": " << e.load_bytes
         << ", \"store_bytes\": " << e.store_bytes << ", \"transactions_64\": " << e.pieces64
         << ", \"transactions_128\": " << e.pieces128

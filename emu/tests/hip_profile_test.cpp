@@ -15,6 +15,7 @@ TEST(HipProfile, KnownKernels) {
   run("one_bank", 32 * 32 * 4, to.data);
   run("padded", 33 * 32 * 4, to.data);
   run("four_lanes", 0, to.data, 1000);
+  run("matrix", 0, from.data, to.data);
   run("spills", 0, to.data, 1);
   EXPECT_EQ(hipSuccess, hipDeviceSynchronize());
 }

@@ -49,6 +49,9 @@ def check_known(kernels):
         assert kernels[name]["lanes_off"] == 0, kernels[name]
     # Nearly all of its instructions run with 4 of 32 lanes.
     assert abs(kernels["four_lanes"]["lanes_off"] - 28 / 32) < 0.01, kernels["four_lanes"]
+    matrix = kernels["matrix"]
+    assert matrix["instructions"]["matrix"] == 3 and matrix["matrix_cycles"] == 2 * 32 + 16, matrix
+    assert kernels["uniform"]["matrix_cycles"] == 0, kernels["uniform"]
     spills = kernels["spills"]
     assert spills["scratch_bytes"] >= 1200, spills
     assert spills["instructions"]["scratch"] == 301, spills

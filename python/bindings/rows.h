@@ -25,6 +25,9 @@ const char* kept_text(std::string_view text);
 inline ValuesIndices to_python(Sorted sorted) {
   return {std::move(sorted.values), std::move(sorted.indices)};
 }
+inline std::tuple<Tensor, Tensor> to_python(NormGradient gradient) {
+  return {std::move(gradient.x), std::move(gradient.statistics)};
+}
 inline Tensor to_python(Tensor x) { return x; }
 
 template <Op kOp, class Result, class... Params>

@@ -261,14 +261,14 @@ class GpuLinear : public testing::TestWithParam<std::tuple<DType, DType>> {
   std::set<const Backend*> idle_;
 };
 
-constexpr int64_t kColumns[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 40, 64, 65, 130};
+constexpr int64_t kColumns[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 40, 64, 65, 130, 200};
 
 TEST_P(GpuLinear, ColumnsAndDepths) {
   for (Backend* device : devices()) {
     for (const int64_t blocks : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 24, 25, 33, 40}) {
       if (is_k(type()) && blocks > 9) continue;
       const Problem p(type(), dtype(), blocks % 2 != 0 ? 37 : 16, blocks * block(),
-                      blocks == 9 || blocks == 3 ? 130 : 9);
+                      blocks == 9 ? 130 : blocks == 3 ? 200 : 9);
       const Prepared prepared(*device, p);
       EXPECT_EQ(prepared.weight->n, p.n);
       EXPECT_EQ(prepared.weight->k, p.k);
@@ -451,13 +451,14 @@ TEST_P(GpuLinear, ExtremeWeights) {
   }
 }
 
-/// Returns the largest |Σ sc·u·q| of one half of a row's first superblock.
-int largest_half(const Problem& p, int64_t column, int64_t row) {
+/// Returns the integer sum of a row's first superblock that has the largest magnitude. A sum has
+/// `blocks` blocks.
+int largest_sum(const Problem& p, size_t blocks, int64_t column, int64_t row) {
   const reference::Activations x(p.type, p.x.data() + column * p.k, p.k);
   int largest = 0;
-  for (size_t half : {size_t{0}, size_t{4}}) {
+  for (size_t first = 0; first < 8; first += blocks) {
     int sum = 0;
-    for (size_t b = half; b < half + 4; ++b) {
+    for (size_t b = first; b < first + blocks; ++b) {
       const reference::Block w(p.type, p.weight.data() + bytes_of(p.type, row * p.k), b);
       sum += reference::block_dot(w, x, b);
     }
@@ -482,11 +483,12 @@ TEST_P(GpuLinear, LargeOddSums) {
       reference::write_scales(type(), &p.weight[at], one, one);
     }
     p.solve();
-    if (type() == DType::q4_k) {
+    if (type() == DType::q4_k || type() == DType::q5_k) {
+      const size_t blocks = type() == DType::q4_k ? 4 : 2;
       bool positive = false, negative = false;
       for (int64_t c = 0; c < 20; ++c) {
         for (int64_t r = 0; r < p.n; ++r) {
-          const int sum = largest_half(p, c, r);
+          const int sum = largest_sum(p, blocks, c, r);
           if (sum % 2 == 0 || std::abs(sum) <= 1 << 23) continue;
           (sum > 0 ? positive : negative) = true;
         }
@@ -540,7 +542,7 @@ class GpuFusedLinear : public GpuLinear {};
 
 TEST_P(GpuFusedLinear, Residual) {
   for (Backend* device : devices()) {
-    const Problem p(type(), dtype(), 50, 512, 130);
+    const Problem p(type(), dtype(), 50, 512, 200);
     const Prepared prepared(*device, p);
     for (const int64_t batch : kColumns) check(*device, p, *prepared.weight, batch, true);
   }

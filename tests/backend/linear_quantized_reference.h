@@ -12,43 +12,52 @@
 
 namespace wick::reference {
 
-/// A block of 32 weights. Weight i is d·factor[i / 16]·quant + m. For q4_k, m is −dmin·minimum, and
-/// d and dmin are the superblock's.
+/// A block of 32 weights. Weight i is d·factor[i / 16]·quant[i] + m. In superblocks with minima, d
+/// and dmin are the superblock's, and m of weight i is −dmin·minimum[i / 16].
 struct Block {
   float d = 0, m = 0;
   float dmin = 0;
-  int minimum = 0;
   int quant[32];
   int factor[2] = {1, 1};
-  bool has_min = false;
+  int minimum[2] = {0, 0};
 
   /// Reads block b of a row in file layout.
   Block(DType type, const uint8_t* row, size_t b) {
     const auto bytes = static_cast<size_t>(info(type).block_bytes);
-    if (type == DType::q4_k) {
-      read_q4_k(row + b / 8 * bytes, static_cast<int>(b % 8));
-    } else if (type == DType::q6_k) {
-      read_q6_k(row + b / 8 * bytes, static_cast<int>(b % 8));
+    if (info(type).block_elems == 256) {
+      read_part(type, row + b / 8 * bytes, static_cast<int>(b % 8));
     } else {
       read_plain(type, row + b * bytes);
     }
   }
 
   void read_plain(DType type, const uint8_t* p) {
-    d = read_f16(p);
-    has_min = type == DType::q4_1;
-    if (has_min) m = read_f16(p + 2);
+    constexpr int kNormal[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                 1,    13,   25,  38,  53,  69,  89,  113};
+    constexpr int kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    d = type == DType::mxfp4 ? std::ldexp(1.0f, p[0] - 128) : read_f16(p);
+    if (type == DType::q4_1 || type == DType::q5_1) m = read_f16(p + 2);
     for (int i = 0; i < 32; ++i) {
+      // Returns the nibble of weight i of the sixteen bytes at q.
+      const auto nibble = [i](const uint8_t* q) { return i < 16 ? q[i] % 16 : q[i - 16] / 16; };
       switch (type) {
         case DType::q4_0:
-          quant[i] = (i < 16 ? p[2 + i] & 15 : p[2 + i - 16] >> 4) - 8;
+          quant[i] = nibble(p + 2) - 8;
           break;
         case DType::q4_1:
-          quant[i] = i < 16 ? p[4 + i] & 15 : p[4 + i - 16] >> 4;
+          quant[i] = nibble(p + 4);
           break;
         case DType::q5_0:
-          quant[i] =
-              (i < 16 ? p[6 + i] & 15 : p[6 + i - 16] >> 4) + (p[2 + i / 8] >> i % 8 & 1) * 16 - 16;
+          quant[i] = nibble(p + 6) + 16 * bits_at(p + 2, i, 1) - 16;
+          break;
+        case DType::q5_1:
+          quant[i] = nibble(p + 8) + 16 * bits_at(p + 4, i, 1);
+          break;
+        case DType::iq4_nl:
+          quant[i] = kNormal[nibble(p + 2)];
+          break;
+        case DType::mxfp4:
+          quant[i] = kTwiceE2m1[nibble(p + 1)];
           break;
         default:  // q8_0
           quant[i] = p[2 + i] < 128 ? p[2 + i] : p[2 + i] - 256;
@@ -56,30 +65,61 @@ struct Block {
     }
   }
 
-  void read_q4_k(const uint8_t* p, int b) {
-    const uint8_t* s = p + 4;
-    factor[0] = factor[1] = b < 4 ? s[b] % 64 : s[b + 4] % 16 + s[b - 4] / 64 * 16;
-    minimum = b < 4 ? s[b + 4] % 64 : s[b + 4] / 16 + s[b] / 64 * 16;
-    d = read_f16(p);
-    dmin = read_f16(p + 2);
-    m = -(dmin * static_cast<float>(minimum));
-    has_min = true;
-    for (int i = 0; i < 32; ++i) {
-      const int byte = p[16 + b / 2 * 32 + i];
-      quant[i] = b % 2 == 0 ? byte % 16 : byte / 16;
+  /// Reads block b of the superblock at p.
+  void read_part(DType type, const uint8_t* p, int b) {
+    const QuantInfo& row = wick::quant(type);
+    d = read_f16(p + row.at);
+    if (row.has_minimum()) dmin = read_f16(p + row.minimum_at);
+    for (int half = 0; half < 2; ++half) {
+      const int part = 2 * b + half;
+      switch (type) {
+        case DType::q2_k:
+          factor[half] = p[part] % 16;
+          minimum[half] = p[part] / 16;
+          break;
+        case DType::q3_k:
+          factor[half] = bits_at(p + 96 + part % 8, part / 8 * 4, 4) +
+                         16 * bits_at(p + 104 + part % 4, part / 4 * 2, 2) - 32;
+          break;
+        case DType::q6_k:
+          factor[half] = static_cast<int8_t>(p[192 + part]);
+          break;
+        case DType::iq4_xs:
+          factor[half] = bits_at(p + 4, 4 * b, 4) + 16 * bits_at(p + 2, 2 * b, 2) - 32;
+          break;
+        default:  // q4_k, q5_k
+          factor[half] = packed_scale(p + 4, b);
+          minimum[half] = packed_minimum(p + 4, b);
+      }
     }
-  }
-
-  void read_q6_k(const uint8_t* p, int b) {
-    const int half = b / 4, quarter = b % 4;
-    d = read_f16(p + 208);
     for (int i = 0; i < 32; ++i) {
-      const int byte = p[64 * half + quarter % 2 * 32 + i];
-      const int low = quarter < 2 ? byte % 16 : byte / 16;
-      const int high = p[128 + 32 * half + i] / (1 << 2 * quarter) % 4;
-      quant[i] = low + 16 * high - 32;
+      // The byte of weight i if each 32 bytes hold 64 or 128 weights.
+      const int by_two = b / 2 * 32 + i, by_four = b / 4 * 32 + i;
+      switch (type) {
+        case DType::q2_k:
+          quant[i] = bits_at(p + 16 + by_four, b % 4 * 2, 2);
+          break;
+        case DType::q3_k:
+          quant[i] = bits_at(p + 32 + by_four, b % 4 * 2, 2) + 4 * bits_at(p + i, b, 1) - 4;
+          break;
+        case DType::q4_k:
+          quant[i] = bits_at(p + 16 + by_two, b % 2 * 4, 4);
+          break;
+        case DType::q5_k:
+          quant[i] = bits_at(p + 48 + by_two, b % 2 * 4, 4) + 16 * bits_at(p + 16 + i, b, 1);
+          break;
+        case DType::q6_k:
+          quant[i] = bits_at(p + b / 4 * 64 + b % 2 * 32 + i, b % 4 / 2 * 4, 4) +
+                     16 * bits_at(p + 128 + by_four, b % 4 * 2, 2) - 32;
+          break;
+        default: {  // iq4_xs: the sixteen bytes of a block are those of iq4_nl
+          uint8_t plain[18] = {};
+          std::memcpy(plain + 2, p + 8 + 16 * b, 16);
+          const Block block(DType::iq4_nl, plain, 0);
+          quant[i] = block.quant[i];
+        }
+      }
     }
-    for (int i = 0; i < 2; ++i) factor[i] = static_cast<int8_t>(p[192 + 2 * b + i]);
   }
 };
 
@@ -92,7 +132,9 @@ inline float activation_scale(float amax) {
 }
 
 /// Returns the number of consecutive blocks of a row whose activations share a scale.
-inline int64_t sharing_blocks(DType weights) { return weights == DType::q4_k ? 4 : 1; }
+inline int64_t sharing_blocks(DType weights) {
+  return weights == DType::q2_k || weights == DType::q4_k || weights == DType::q5_k ? 4 : 1;
+}
 
 struct Activations {
   std::vector<float> d;  // scale of each block of 32
@@ -119,11 +161,13 @@ struct Activations {
     }
   }
 
-  int sum(size_t block) const {
+  /// Returns the sum of half a block.
+  int half_sum(size_t block, size_t half) const {
     int total = 0;
-    for (size_t i = 0; i < 32; ++i) total += q[block * 32 + i];
+    for (size_t i = 0; i < 16; ++i) total += q[block * 32 + half * 16 + i];
     return total;
   }
+  int sum(size_t block) const { return half_sum(block, 0) + half_sum(block, 1); }
 };
 
 /// Returns the integer dot product of a block of weights, with their factors, and a block of
@@ -134,43 +178,53 @@ inline int block_dot(const Block& w, const Activations& x, size_t block) {
   return total;
 }
 
-/// Returns the sum of a superblock of q4_k that starts at block `first`.
-inline float q4_k_chunk(const uint8_t* row, const Activations& x, size_t first) {
+/// Returns the sum of a superblock with minima that starts at block `first`.
+inline float shared_chunk(DType type, const uint8_t* row, const Activations& x, size_t first) {
   float p = 0;
   for (size_t half = first; half < first + 8; half += 4) {
-    int products = 0, minima = 0;
+    int products[2] = {}, minima = 0;  // over the first and the last two blocks
     float d = 0, dmin = 0;
     for (size_t b = half; b < half + 4; ++b) {
-      const Block w(DType::q4_k, row, b);
-      products += block_dot(w, x, b);
-      minima += w.minimum * x.sum(b);
+      const Block w(type, row, b);
+      products[(b - half) / 2] += block_dot(w, x, b);
+      for (size_t i = 0; i < 2; ++i) minima += w.minimum[i] * x.half_sum(b, i);
       d = w.d;
       dmin = w.dmin;
     }
-    const float scaled = d * static_cast<float>(products);
-    const float t = std::fma(-dmin, static_cast<float>(minima), scaled);
+    float t;
+    if (type == DType::q5_k) {
+      t = d * static_cast<float>(products[0]);
+      t = std::fma(d, static_cast<float>(products[1]), t);
+    } else {
+      t = d * static_cast<float>(products[0] + products[1]);
+    }
+    t = std::fma(-dmin, static_cast<float>(minima), t);
     p = std::fma(x.d[half], t, p);
+  }
+  return p;
+}
+
+/// Returns the sum of a chunk whose blocks have activations with their own scales.
+inline float plain_chunk(DType type, const uint8_t* row, const Activations& x, size_t first) {
+  float p = 0;
+  for (size_t b = first; b < x.d.size() && b < first + 8; ++b) {
+    const Block w(type, row, b);
+    if (type == DType::q4_1 || type == DType::q5_1) {
+      const float scaled = x.d[b] * static_cast<float>(x.sum(b));
+      p = std::fma(w.m, scaled, p);
+    }
+    const float scale = w.d * x.d[b];
+    p = std::fma(scale, static_cast<float>(block_dot(w, x, b)), p);
   }
   return p;
 }
 
 /// Returns one output of a type with kernels of its own. `row` is in file layout.
 inline float own_dot(DType type, const uint8_t* row, const Activations& x) {
-  const size_t blocks = x.d.size();
   float y = 0;
-  for (size_t first = 0; first < blocks; first += 8) {
-    float p = 0;
-    for (size_t b = first; type != DType::q4_k && b < blocks && b < first + 8; ++b) {
-      const Block w(type, row, b);
-      if (w.has_min) {
-        const float scaled = x.d[b] * static_cast<float>(x.sum(b));
-        p = std::fma(w.m, scaled, p);
-      }
-      const float scale = w.d * x.d[b];
-      p = std::fma(scale, static_cast<float>(block_dot(w, x, b)), p);
-    }
-    if (type == DType::q4_k) p = q4_k_chunk(row, x, first);
-    y = y + p;
+  for (size_t first = 0; first < x.d.size(); first += 8) {
+    y = y + (sharing_blocks(type) > 1 ? shared_chunk(type, row, x, first)
+                                      : plain_chunk(type, row, x, first));
   }
   return y;
 }

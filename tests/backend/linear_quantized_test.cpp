@@ -334,6 +334,37 @@ void extreme_case(Isa isa, DType type, DType dtype) {
   for (int64_t b : {1, 2, 8, 9, 10, 30}) check(backend, p, *weight, b);
 }
 
+/// Scales of every bit pattern, and activations of all magnitudes: their products overflow, are
+/// denormal, or aren't numbers.
+void range_case(Isa isa, DType type, DType dtype) {
+  cpu::CpuBackend backend(isa);
+  Problem p(type, dtype, 64, depth(type, 24), 30, [](int64_t c, int64_t i, float x) {
+    const int64_t group = c % 2 == 0 ? i / 32 : i / 128;
+    return std::ldexp(x, static_cast<int>((group * 37 + c * 29) % 226) - 101);
+  });
+  std::mt19937 rng(5);
+  const QuantInfo& row = quant(type);
+  size_t block = 0;
+  for (size_t at = 0; at < p.weight.size(); at += static_cast<size_t>(info(type).block_bytes)) {
+    // Infinities and NaNs, which make a row's results NaN, are in the last rows only.
+    const bool all = static_cast<int64_t>(block++) >= 48 * (p.k / info(type).block_elems);
+    const auto half = [&] {
+      const auto bits = static_cast<uint16_t>(rng());
+      return static_cast<uint16_t>(!all && (bits & 0x7C00) == 0x7C00 ? bits ^ 0x4000 : bits);
+    };
+    if (row.scale == QuantScale::e8m0) {
+      p.weight[at + static_cast<size_t>(row.at)] = static_cast<uint8_t>(rng());
+    } else {
+      const uint16_t d = half(), m = half();
+      reference::write_scales(type, &p.weight[at], d, m);
+    }
+  }
+  p.solve();
+  const ConstView part = block_view(type, p.weight.data(), p.n, p.k);
+  const auto weight = backend.prepare(std::span(&part, 1), false);
+  for (int64_t b : {1, 2, 8, 9, 30}) check(backend, p, *weight, b);
+}
+
 /// A mapped file: its pages are released as they are packed, and its contents stay.
 void release_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
@@ -371,6 +402,27 @@ void release_case(Isa isa, DType type, DType dtype) {
   munmap(map, bytes.size());
 }
 
+/// The integers, scales and minima of the contract are those of the formats' values.
+TEST(QuantizedReference, WeightsAreTheValuesOfTheFormat) {
+  std::mt19937 rng(3);
+  for (const DType type :
+       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
+        DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+    const int64_t k = 64 * 256;
+    const std::vector<uint8_t> row = random_blocks(type, 1, k, rng);
+    const std::vector<float> values = reference::row_values(type, row.data(), k);
+    for (size_t b = 0; b < static_cast<size_t>(k) / 32; ++b) {
+      const reference::Block block(type, row.data(), b);
+      for (size_t i = 0; i < 32; ++i) {
+        const double scale = static_cast<double>(block.d) * block.factor[i / 16];
+        const double minimum = static_cast<double>(block.dmin) * block.minimum[i / 16];
+        const double value = scale * block.quant[i] - minimum + static_cast<double>(block.m);
+        ASSERT_EQ(static_cast<float>(value), values[32 * b + i]) << name(type) << " block " << b;
+      }
+    }
+  }
+}
+
 const bool kRegistered = [] {
   // n, k and columns that give whole and partial panels, units, chunks and passes.
   const int64_t shapes[][3] = {{1, 32, 40},    {16, 64, 40},    {17, 96, 40},   {48, 256, 40},
@@ -392,6 +444,7 @@ const bool kRegistered = [] {
         parity::add_case("linear", isa, type, dtype, "special", special_case);
         parity::add_case("linear", isa, type, dtype, "extreme", extreme_case);
       }
+      parity::add_case("linear", isa, type, DType::f32, "range", range_case);
       parity::add_case("linear", isa, type, DType::f32, "release", release_case);
     }
   }

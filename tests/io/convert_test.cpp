@@ -88,8 +88,8 @@ std::string encode(DType type, const std::vector<float>& values) {
   case DType::name:                 \
     return quantized<math::Block##Type>(values);
 #define WICK_OF_read(name, Type)
-#define WICK_QUANT(name, Type, number, size, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                         \
+#define WICK_QUANT(name, Type, number, size, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                       \
   WICK_OF_##writes(name, Type)
 #include "wick/math/quants.def"
     default:

@@ -206,8 +206,8 @@ constexpr Loops make_loops() {
       {
 #define WICK_OF_written(Block) quantize_loop<Block>
 #define WICK_OF_read(Block) nullptr
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                           \
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
   WICK_OF_##writes(Block##Type),
 #include "wick/math/quants.def"
       },

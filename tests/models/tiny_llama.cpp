@@ -1,6 +1,7 @@
 #include "tests/models/tiny_llama.h"
 
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <span>
 
@@ -34,16 +35,46 @@ Vector rms_norm(const Vector& x, const std::vector<float>& weight) {
   return y;
 }
 
-/// For types that can only be read: random bits, with scales that give small values.
+/// For types that can only be read: random bits, with scales that make the values as large as those
+/// of the other types, whose mean square is 1/k.
 Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random) {
   Tensor t = Tensor::empty(shape, type);
   auto* const bytes = static_cast<uint8_t*>(t.mutable_view().data);
   const auto count = static_cast<size_t>(bytes_of(type, shape.elems()));
+  const auto block = static_cast<size_t>(info(type).block_bytes);
+  const QuantInfo& row = quant(type);
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(random());
-  for (size_t at = 0; at < count; at += static_cast<size_t>(info(type).block_bytes)) {
-    const auto d = static_cast<uint16_t>(0x0800 + random() % 256);  // about 2^-13
-    const auto m = static_cast<uint16_t>(0x1400 + random() % 256);  // eight times as much
+  for (size_t at = 0; at < count; at += block) {
+    const auto d = static_cast<uint16_t>(0x2000 + random() % 256);  // about 2^-7
+    const auto m = static_cast<uint16_t>(0x2C00 + random() % 256);  // eight times as much
     reference::write_scales(type, bytes + at, d, m);
+  }
+  double squares = 0;
+  for (const float v : reference::row_values(type, bytes, shape.elems())) {
+    squares += static_cast<double>(v) * static_cast<double>(v);
+  }
+  const auto rows = static_cast<double>(shape.elems()) / static_cast<double>(shape.back());
+  const auto shift = static_cast<int>(std::lround(std::log2(std::sqrt(rows / squares))));
+  // Adds `shift` to an exponent whose lowest bit is `bit` of a field of `size` bytes.
+  const auto add = [shift](uint8_t* field, size_t size, int bit) {
+    uint32_t value = 0;
+    std::memcpy(&value, field, size);
+    value += static_cast<uint32_t>(shift) << bit;
+    std::memcpy(field, &value, size);
+  };
+  for (size_t at = 0; at < count; at += block) {
+    uint8_t* const scale = bytes + at + row.at;
+    switch (row.scale) {
+      case QuantScale::f16:
+        add(scale, 2, 10);
+        break;
+      case QuantScale::f32:
+        add(scale, 4, 23);
+        break;
+      case QuantScale::e8m0:
+        add(scale, 1, 0);
+    }
+    if (row.has_minimum()) add(bytes + at + row.minimum_at, 2, 10);
   }
   return t;
 }

@@ -36,12 +36,13 @@ inline double ulp_of(DType dtype, double x) {
 }
 
 /// The exact values and their tolerances, row by row, for the data that `attention` receives.
-/// rounding: the relative error of an exponential that is rounded to 16 bits, with Precision::fast.
+/// rounding, of_queries: the relative errors of exponentials and of queries that are rounded to 16
+/// bits, with Precision::fast.
 struct AttentionBound {
   std::vector<double> exact, tolerance;
   AttentionBound(const AttentionCase& c, DType dtype, const std::vector<double>& q,
                  const std::vector<double>& k, const std::vector<double>& v,
-                 const AttentionTerms& terms = {}, double rounding = 0) {
+                 const AttentionTerms& terms = {}, double rounding = 0, double of_queries = 0) {
     for (int64_t row = 0; row < c.b * c.h * c.m; ++row) {
       const int64_t own = row % c.m + c.n - c.m, head = row / c.m % c.h;
       const int64_t g = row / c.m / c.h * c.g + head / (c.h / c.g);
@@ -74,8 +75,8 @@ struct AttentionBound {
         }
         scores.push_back(s), keys.push_back(j), added.push_back(magnitude);
         top = std::max(top, s);
-        off = std::max(off,
-                       4 * std::sqrt(static_cast<double>(c.d)) * 0x1p-24 * std::abs(scale) * all);
+        off = std::max(off, (4 * std::sqrt(static_cast<double>(c.d)) * 0x1p-24 + of_queries) *
+                                std::abs(scale) * all);
       }
       const double share =
           2 * off + 4 * std::sqrt(static_cast<double>(keys.size())) * 0x1p-24 + rounding;

@@ -100,8 +100,8 @@ struct Operands {
     }
   }
   /// The exact values and the bound.
-  Bound bound(const Case& c, DType dtype, double rounding = 0) const {
-    return Bound(c, dtype, q.doubles(), k.doubles(), v.doubles(), terms, rounding);
+  Bound bound(const Case& c, DType dtype, double rounding = 0, double of_queries = 0) const {
+    return Bound(c, dtype, q.doubles(), k.doubles(), v.doubles(), terms, rounding, of_queries);
   }
   /// The result on a device.
   std::vector<double> run(const Case& c, DType dtype, const Target& target) {
@@ -234,15 +234,16 @@ void check_added(DType dtype, DType cache, const char* kernel) {
 }
 
 /// Checks Precision::fast.
-void check_fast(DType dtype) {
+void check_fast(DType dtype, DType cache) {
   Random random(9);
   const AttentionParams causal{.scale = 0.1f}, open{.scale = 0.1f, .causal = false};
   const auto run = [&](const Case& c, const Added& added = {}) {
     if (failed()) return;
-    Operands in(c, dtype, dtype, added, random);
+    Operands in(c, dtype, cache, added, random);
+    const double rounding = cache == DType::f16 ? 0x1p-11 : 0x1p-8;
     set_precision(Precision::fast);
-    expect_bound("fast " + describe(c, dtype, dtype, added),
-                 in.bound(c, dtype, dtype == DType::f16 ? 0x1p-11 : 0x1p-8), in, c, dtype);
+    expect_bound("fast " + describe(c, dtype, cache, added),
+                 in.bound(c, dtype, rounding, dtype == cache ? 0 : rounding), in, c, dtype);
     set_precision(Precision::full);
   };
   for (const bool key_major : {true, false}) {
@@ -370,8 +371,11 @@ const bool added = [] {
       }
     }
   }
-  for (const DType dtype : {DType::bf16, DType::f16}) {
-    add(fmt::format("attention_bound.fast.{}", name(dtype)), [=] { check_fast(dtype); });
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+    for (const DType cache : {DType::bf16, DType::f16}) {
+      add(fmt::format("attention_bound.fast.{}.{}_cache", name(dtype), name(cache)),
+          [=] { check_fast(dtype, cache); });
+    }
   }
   for (const DType cache : {DType::bf16, DType::f16}) {
     for (const char* kernel : {"plain", "mma", "wgmma"}) {

@@ -12,6 +12,7 @@
 #include "tests/parity/harness.h"
 #include "tests/parity/tensors.h"
 #include "wick/op/op.h"
+#include "wick/tensor/gradients.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::parity {
@@ -188,13 +189,94 @@ std::vector<Call> window_calls(Op op, DType dtype) {
            }}};
 }
 
+/// Gradients of softmax whose sums exceed the range of narrow floats.
+std::vector<Call> softmax_grad_calls(Op op, DType dtype) {
+  const Real big = std::min(format_of(dtype).max / 2, 1e30L);
+  constexpr int64_t n = 1000;
+  const bool log = op == Op::log_softmax_grad;
+  const Input y{{n}, [=](int64_t) { return log ? -7.0L : 0x1p-6L; }};
+  const Input grad{{n}, [=](int64_t i) { return i % 8 == 0 ? big / 2 : big; }};
+  return {{std::string(name(op)),
+           {y, grad},
+           {n},
+           [=](auto in) {
+             return log ? log_softmax_grad(in[0], in[1], 0) : softmax_grad(in[0], in[1], 0);
+           },
+           [=](const std::vector<Reals>& in, Real unit) {
+             Truth t;
+             Real sum = 0;
+             for (size_t i = 0; i < n; ++i) sum += log ? in[1][i] : in[1][i] * in[0][i];
+             for (size_t i = 0; i < n; ++i) {
+               const Real by = log ? std::exp(in[0][i]) : in[0][i];
+               t.value.push_back(log ? in[1][i] - by * sum : by * (in[1][i] - sum));
+               t.slack.push_back(unit * 64 * by * sum);
+             }
+             return t;
+           }}};
+}
+
+/// Gradients of norms of numbers whose squares, and products with the gradient, exceed the range of
+/// narrow floats.
+std::vector<Call> norm_grad_calls(Op op, DType dtype) {
+  const Real big = dtype == DType::f8e4m3 ? 100 : 300;
+  constexpr int64_t n = 16;
+  const Input x{{n}, [=](int64_t i) { return big * (i % 3 == 0 ? -1 : 1) * (1 + i % 5) / 4; }};
+  const Input grad{{n}, [=](int64_t i) { return big * (1 - (i % 4) / 2.0L) / 2; }};
+  if (op == Op::norm_sums) {
+    const Input scale{{1}, [=](int64_t) { return 0x1p-6L; }};
+    return {{"norm_sums",
+             {x, grad, scale},
+             {2},
+             [](auto in) {
+               return norm_sums(in[0], in[1], in[2].to(tape::wide(in[0].dtype())), {})
+                   .to(in[0].dtype());
+             },
+             [=](const std::vector<Reals>& in, Real unit) {
+               Truth t{{0, 0}, {0, 0}};
+               for (size_t i = 0; i < n; ++i) {
+                 const Real term = in[0][i] * in[1][i] * in[2][0];
+                 t.value[0] += term, t.value[1] += in[1][i];
+                 t.slack[0] += unit * 16 * std::fabs(term);
+                 t.slack[1] += unit * 16 * std::fabs(in[1][i]);
+               }
+               return t;
+             }}};
+  }
+  return {{"norm_grad",
+           {x, grad},
+           {n},
+           [](auto in) { return norm_grad(in[0], in[1]).x; },
+           [=](const std::vector<Reals>& in, Real unit) {
+             Truth t;
+             Real mean = 0, squares = 0, of_g = 0, of_gh = 0;
+             for (const Real v : in[0]) mean += v / n;
+             for (const Real v : in[0]) squares += (v - mean) * (v - mean) / n;
+             const Real r = 1 / std::sqrt(squares + 1e-5L);
+             const auto h = [&](size_t i) { return (in[0][i] - mean) * r; };
+             for (size_t i = 0; i < n; ++i) of_g += in[1][i] / n, of_gh += in[1][i] * h(i) / n;
+             for (size_t i = 0; i < n; ++i) {
+               t.value.push_back(r * ((in[1][i] - of_g) - h(i) * of_gh));
+               t.slack.push_back(unit * 256 * r * big);
+             }
+             return t;
+           }}};
+}
+
 using Calls = std::vector<Call> (*)(Op, DType);
 const std::map<Op, Calls>& composed_rows() {
   static const std::map<Op, Calls> rows = {
-      {Op::var, reduction_calls},           {Op::logsumexp, reduction_calls},
-      {Op::einsum, einsum_calls},           {Op::conv1d, window_calls},
-      {Op::conv_transpose1d, window_calls}, {Op::max_pool1d, window_calls},
-      {Op::avg_pool1d, window_calls},       {Op::upsample_nearest1d, window_calls},
+      {Op::var, reduction_calls},
+      {Op::logsumexp, reduction_calls},
+      {Op::einsum, einsum_calls},
+      {Op::conv1d, window_calls},
+      {Op::conv_transpose1d, window_calls},
+      {Op::max_pool1d, window_calls},
+      {Op::avg_pool1d, window_calls},
+      {Op::upsample_nearest1d, window_calls},
+      {Op::softmax_grad, softmax_grad_calls},
+      {Op::log_softmax_grad, softmax_grad_calls},
+      {Op::norm_grad, norm_grad_calls},
+      {Op::norm_sums, norm_grad_calls},
   };
   return rows;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <numeric>
 
 #include "tests/parity/grid.h"
 #include "tests/parity/ordered.h"
@@ -70,8 +71,10 @@ struct Quantized {
   std::vector<math::ActivationScale> scales;
 };
 
-/// `shared` consecutive blocks share a scale.
-Quantized expected_blocks(const std::vector<float>& rows, int64_t k, int64_t padded, int shared) {
+/// `shared` consecutive blocks share a scale. halves: blocks have the sums of their halves as two
+/// int16 instead of their sum.
+Quantized expected_blocks(const std::vector<float>& rows, int64_t k, int64_t padded, int shared,
+                          bool halves) {
   Quantized result;
   const auto n = static_cast<size_t>(k), several = static_cast<size_t>(shared);
   for (size_t row = 0; row < rows.size(); row += n) {
@@ -83,7 +86,16 @@ Quantized expected_blocks(const std::vector<float>& rows, int64_t k, int64_t pad
         d = math::quantize_activations(&rows[row + block * 32], shared, q, sums);
       }
       result.q.insert(result.q.end(), q, q + 32 * several);
-      for (size_t i = 0; i < several; ++i) result.scales.push_back({d, sums[i]});
+      for (size_t i = 0; i < several; ++i) {
+        int sum = sums[i];
+        if (halves) {
+          const int8_t* const block_q = q + 32 * i;
+          const int first = std::accumulate(block_q, block_q + 16, 0), second = sum - first;
+          sum = static_cast<int>(static_cast<uint16_t>(first) |
+                                 static_cast<uint32_t>(second) << 16);
+        }
+        result.scales.push_back({d, sum});
+      }
     }
   }
   return result;
@@ -119,7 +131,7 @@ class Buffer {
 };
 
 void check(gpu::GpuBackend& backend, Input input, DType dtype, const Case& c, Values values,
-           int shared, Random& random) {
+           int shared, bool halves, Random& random) {
   const int last = c.shape.rank() - 1;
   const int64_t k = c.shape[last];
   const Shape in_shape = input == Input::silu_mul ? c.shape.with(last, 2 * k) : c.shape;
@@ -128,8 +140,9 @@ void check(gpu::GpuBackend& backend, Input input, DType dtype, const Case& c, Va
   x.fill(values, random);
   w.fill(Values::normal, random);
   const std::string what =
-      fmt::format("prologue {} {}.{}{} {}, {} blocks a scale", static_cast<int>(input), name(dtype),
-                  name(c.place), c.shape.str(), name(values), shared);
+      fmt::format("prologue {} {}.{}{} {}, {} blocks a scale{}", static_cast<int>(input), name(dtype),
+                  name(c.place), c.shape.str(), name(values), shared,
+                  halves ? ", sums of halves" : "");
   Buffer<std::byte> x_there(backend, x.storage().size()), w_there(backend, w.storage().size());
   backend.upload(x_there.data, x.storage().data(), x.storage().size());
   backend.upload(w_there.data, w.storage().data(), w.storage().size());
@@ -144,10 +157,10 @@ void check(gpu::GpuBackend& backend, Input input, DType dtype, const Case& c, Va
   fusion.norm = {w_there.data, DType::f32, w.layout()};
   fusion.eps = 1e-5f;
   gpu::quantize_rows(backend.gpu(), fusion, {x_there.data, dtype, x.layout()}, k,
-                     {q.data, scales.data, padded, shared});
+                     {q.data, scales.data, padded, shared, halves});
 
   const Quantized expected =
-      expected_blocks(expected_rows(input, x, w, fusion.eps, k), k, padded, shared);
+      expected_blocks(expected_rows(input, x, w, fusion.eps, k), k, padded, shared, halves);
   const std::vector<int8_t> got_q = q.get();
   const std::vector<math::ActivationScale> got = scales.get();
   for (size_t i = 0; i < blocks; ++i) {
@@ -175,8 +188,9 @@ void check_all(Input input, DType dtype) {
       for (Values values : {Values::normal, Values::special}) {
         const bool whole = c.shape[c.shape.rank() - 1] % (32 * math::kSharedBlocks) == 0;
         for (const int shared : {1, math::kSharedBlocks}) {
-          if (shared == 1 || whole) check(backend, input, dtype, c, values, shared, random);
+          if (shared == 1 || whole) check(backend, input, dtype, c, values, shared, false, random);
         }
+        if (whole) check(backend, input, dtype, c, values, math::kSharedBlocks, true, random);
         if (failed()) return;
       }
     }

@@ -56,6 +56,9 @@ constexpr Table make_table() {
   set(&softmax_case, Op::softmax, Op::log_softmax);
   set(&row_norm_case, Op::rms_norm, Op::layer_norm);
   set(&channel_norm_case, Op::group_norm, Op::batch_norm);
+  set(&softmax_grad_case, Op::softmax_grad, Op::log_softmax_grad);
+  set(&plain<norm_grad_case>, Op::norm_grad);
+  set(&plain<norm_sums_case>, Op::norm_sums);
   set(&rope_case, Op::rope, Op::rope_interleaved);
   set(&plain<attention_case>, Op::attention);
   set(&plain<store_case>, Op::store_in_pages);

@@ -191,6 +191,9 @@ FunctionCase where_case, fill_case, iota_case, cast_case;
 // reduce_cases.cpp
 OpCase reduce_case, arg_case, softmax_case, row_norm_case, channel_norm_case, rope_case, sort_case,
     scan_case;
+// norm_grad_cases.cpp
+OpCase softmax_grad_case;
+FunctionCase norm_grad_case, norm_sums_case;
 // index_cases.cpp
 OpCase scatter_case, triangle_case;
 FunctionCase index_select_case, gather_case, index_add_case, one_hot_case, copy_case;

@@ -123,6 +123,15 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::all, [](const Tensor& x) { wick::all(x); });
   add(Op::group_norm, [](const Tensor& x) { group_norm(x, 1); });
   add(Op::batch_norm, [good](const Tensor& x) { batch_norm(x, good, good); });
+  add(Op::softmax_grad, [good](const Tensor& x) { softmax_grad(x, good, 0); });
+  add(Op::softmax_grad, [good](const Tensor& x) { softmax_grad(good, x, 0); });
+  add(Op::log_softmax_grad, [good](const Tensor& x) { log_softmax_grad(good, x, 0); });
+  add(Op::norm_grad, [good](const Tensor& x) { (void)norm_grad(x, good); });
+  add(Op::norm_grad, [good](const Tensor& x) { (void)norm_grad(good, x); });
+  constexpr std::array over = {0};
+  add(Op::norm_sums, [=](const Tensor& x) { norm_sums(x, good, good, over); });
+  add(Op::norm_sums, [=](const Tensor& x) { norm_sums(good, x, good, over); });
+  add(Op::norm_sums, [=](const Tensor& x) { norm_sums(good, good, x, over); });
   add(Op::einsum, [](const Tensor& x) { einsum("i->i", std::span(&x, 1)); });
   add(Op::rope, [table](const Tensor& x) { rope(x, table, table); });
   add(Op::rope, [good, table](const Tensor& x) { rope(good, x, table); });

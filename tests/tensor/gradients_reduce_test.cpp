@@ -73,6 +73,38 @@ WICK_GRADIENT_CHECK(rms_norm) {
   check.twice("of rows", [](Inputs i) { return rms_norm(i[0], i[1], 1e-3f); },
               {numbers({2, 3, 6}, 7), numbers({6}, 8)});
 }
+WICK_GRADIENT_CHECK(softmax_grad) {
+  for (int dim : {0, 1}) {
+    check.twice("along a dim", [=](Inputs i) { return softmax_grad(i[0], i[1], dim); },
+                {numbers({3, 5}, 7, 0, 1), numbers({3, 5}, 8)});
+  }
+}
+WICK_GRADIENT_CHECK(log_softmax_grad) {
+  for (int dim : {0, -1}) {
+    check.twice("along a dim", [=](Inputs i) { return log_softmax_grad(i[0], i[1], dim); },
+                {numbers({3, 5}, 7, -2, 0), numbers({3, 5}, 8)});
+  }
+}
+WICK_GRADIENT_CHECK(norm_grad) {
+  const Tensor x = numbers({2, 2, 6}, 7), g = numbers({2, 2, 6}, 8), w = numbers({6}, 9);
+  for (const bool centred : {true, false}) {
+    check.twice("of rows",
+                [=](Inputs i) { return norm_grad(i[0], i[1], i[2], 0, centred, 1e-3f).x; },
+                {x, g, w});
+    check.once("its statistics",
+               [=](Inputs i) { return norm_grad(i[0], g, {}, 0, centred, 1e-3f).statistics; }, {x});
+  }
+  check.twice("of groups", [](Inputs i) { return norm_grad(i[0], i[1], i[2], 2, true, 1e-3f).x; },
+              {numbers({2, 4, 3}, 1), numbers({2, 4, 3}, 2), numbers({4}, 3)});
+}
+WICK_GRADIENT_CHECK(norm_sums) {
+  const std::vector<Tensor> x = {numbers({2, 3, 4}, 1), numbers({2, 3, 4}, 2), numbers({3, 1}, 3),
+                                 numbers({2, 1, 4}, 4)};
+  check.twice(
+      "with a mean", [](Inputs i) { return norm_sums(i[0], i[1], i[2], kOuter, i[3]); }, x);
+  check.twice("without a mean", [](Inputs i) { return norm_sums(i[0], i[1], i[2], {}); },
+              {x[0], x[1], x[2]});
+}
 WICK_GRADIENT_CHECK(layer_norm) {
   const Tensor x = numbers({2, 2, 6}, 7), w = numbers({6}, 8), b = numbers({6}, 10);
   check.twice("of rows", [](Inputs i) { return layer_norm(i[0], i[1], i[2], 1e-3f); }, {x, w, b});

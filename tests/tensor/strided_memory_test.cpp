@@ -290,6 +290,20 @@ void add_norms(Cases& c) {
     c.add(
         Op::log_softmax, {kSquare}, [=](In x) { return log_softmax(x[0], dim); }, kColumns);
   }
+  for (int dim : {0, 1}) {
+    c.add(Op::softmax_grad, {kSquare, kSquare},
+          [=](In x) { return softmax_grad(x[0], x[1], dim); });
+    c.add(Op::log_softmax_grad, {kSquare, kSquare},
+          [=](In x) { return log_softmax_grad(x[0], x[1], dim); });
+  }
+  c.add(Op::norm_grad, {kSquare, kSquare, kVector},
+        [](In x) { return norm_grad(x[0], x[1], x[2]).x; });
+  for (int dim : {0, 1}) {
+    c.add(Op::norm_sums, {kSquare, kSquare, kColumn, kColumn}, [=](In x) {
+      const DType wide = x[0].dtype() == DType::f64 ? DType::f64 : DType::f32;
+      return norm_sums(x[0], x[1], x[2].to(wide), std::array{dim}, x[3].to(wide));
+    });
+  }
   c.add(Op::rms_norm, {kSquare, kVector}, [](In x) { return rms_norm(x[0], x[1], 1e-5f); });
   c.add(Op::layer_norm, {kSquare, kVector, kVector},
         [](In x) { return layer_norm(x[0], x[1], x[2]); });

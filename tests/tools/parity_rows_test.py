@@ -32,7 +32,7 @@ RANK_3_OR_4 = {"rank0": "ranks 3 and 4 alone", "rank8": "ranks 3 and 4 alone"}
 WINDOWS = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d", "max_pool2d", "avg_pool1d",
            "avg_pool2d", "upsample_nearest1d", "upsample_nearest2d", "upsample_bilinear2d", "attention"]
 LINES = ["cat", "argmax", "argmin", "gather", "scatter", "scatter_add", "index_add", "index_select", "sort", "argsort", "topk",
-         "cumsum", "cumprod", "softmax", "log_softmax", "rms_norm", "layer_norm"]
+         "cumsum", "cumprod", "softmax", "log_softmax", "rms_norm", "layer_norm", "softmax_grad", "log_softmax_grad", "norm_grad"]
 CANNOT = {
     "iota": {"broadcast": "it has no input"},
     "rope": {"rank0": "it goes along two dims"},

@@ -62,6 +62,13 @@ struct CachedAttention {
   AttentionParams params;  ///< causal; each row attends to its sequence up to its own position
 };
 
+/// The norm whose gradient norm_grad computes.
+struct NormKind {
+  int64_t groups = 0;   ///< 0: rows along the last dim; otherwise rows are groups of channels
+  bool centred = true;  ///< whether the norm subtracts the mean
+  float eps = 0;
+};
+
 /// Stride, padding, dilation and groups of 2D convolutions, along h and w.
 struct ConvParams {
   int64_t stride[2] = {1, 1};
@@ -317,6 +324,20 @@ class WICK_API Backend {
   virtual void batch_norm(const View& out, const ConstView& in, const ConstView& mean,
                           const ConstView& variance, const ConstView& weight, const ConstView& bias,
                           float eps) = 0;
+  /// The gradient of softmax, or of log_softmax, from its result y and the result's gradient.
+  virtual void softmax_grad(const View& out, const ConstView& y, const ConstView& grad, int dim,
+                            bool log) = 0;
+  /// The gradient of a norm with respect to x (NormKind). x and grad have out's shape and dtype;
+  /// weight has that dtype or f32, or is absent. statistics [2, rows ..] is dense and of the
+  /// compute type: the rows' means and scales. With groups it is [2, b, c], and the channels of a
+  /// group have equal numbers.
+  virtual void norm_grad(const View& out, const View& statistics, const ConstView& x,
+                         const ConstView& grad, const ConstView& weight, const NormKind& kind) = 0;
+  /// Σ grad · ((x − mean) · scale) and Σ grad over the dims of x in the bit mask `dims`. mean and
+  /// scale have x's shape (strides may be 0) and the compute type; mean may be absent, and the
+  /// terms then are (grad · x) · scale. out [2, kept dims ..] is dense and of the compute type.
+  virtual void norm_sums(const View& out, const ConstView& x, const ConstView& grad,
+                         const ConstView& mean, const ConstView& scale, uint32_t dims) = 0;
   /// in [.., t, d]; cos and sin are f32 [t, r/2], optionally with in's leading dims (strides may be
   /// 0). r <= d elements are rotated, the others are copied.
   virtual void rope(const View& out, const ConstView& in, const ConstView& cos,

@@ -110,15 +110,15 @@ inline constexpr DTypeSet kBlocks = DTypeSet()
 #include "wick/math/quants.def"
     ;
 inline constexpr DTypeSet kOwnProducts = [](DTypeSet own, DTypeSet decoded) {
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                           \
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
   products = products | DTypeSet::of(DType::name);
 #include "wick/math/quants.def"
   return (void)decoded, own;
 }({}, {});
 inline constexpr DTypeSet kWrittenBlocks = [](DTypeSet written, DTypeSet read) {
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                           \
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
   writes = writes | DTypeSet::of(DType::name);
 #include "wick/math/quants.def"
   return (void)read, written;

@@ -30,18 +30,18 @@ struct QuantInfo {
 };
 
 inline constexpr std::array kQuants = {
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                           \
-  QuantInfo{DType::name,                                                                         \
-            number,                                                                              \
-            bits,                                                                                \
-            offset,                                                                              \
-            part,                                                                                \
-            QuantScale::scale,                                                                   \
-            at,                                                                                  \
-            minimum_at,                                                                          \
-            dtypes::kWrittenBlocks.contains(DType::name)                                         \
-                ? std::optional(QuantInfo::Written{file_type, reach})                            \
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
+  QuantInfo{DType::name,                                                                   \
+            number,                                                                        \
+            bits,                                                                          \
+            offset,                                                                        \
+            part,                                                                          \
+            QuantScale::scale,                                                             \
+            at,                                                                            \
+            minimum_at,                                                                    \
+            dtypes::kWrittenBlocks.contains(DType::name)                                   \
+                ? std::optional(QuantInfo::Written{file_type, reach})                      \
                 : std::nullopt},
 #include "wick/math/quants.def"
 };

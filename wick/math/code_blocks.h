@@ -48,6 +48,9 @@ inline constexpr int kBlockValues<BlockQ8_K> = 256;
 template <>
 inline constexpr int kBlockValues<BlockIQ4_XS> = 256;
 
+/// The tables that quants may index: the column `code` of quants.def.
+enum class CodeTable : u8 { none, normal, e2m1 };
+
 /// A table of sixteen values. Device code uses two words of eight int8 each, the first value in the
 /// lowest byte, because an array would be placed in memory.
 struct Code {
@@ -86,10 +89,13 @@ WICK_FN float scale_of(const BlockIQ4_NL& b, int) { return to_f32(b.d); }
 WICK_FN float level_of(const BlockIQ4_NL& b, int, int l) {
   return code_value<kNormalCode>(b.qs[l & 15] >> (l < 16 ? 0 : 4) & 15);
 }
-WICK_FN float scale_of(const BlockIQ4_XS& b, int part) {
+/// The factor of d of 32 values: −32 … 31.
+WICK_FN int factor_of(const BlockIQ4_XS& b, int part) {
   const int low = b.low[part / 2] >> part % 2 * 4 & 15;
-  const int scale = low | (b.high >> 2 * part & 3) << 4;
-  return to_f32(b.d) * static_cast<float>(scale - 32);  // exact: 11 bits by 6
+  return (low | (b.high >> 2 * part & 3) << 4) - 32;
+}
+WICK_FN float scale_of(const BlockIQ4_XS& b, int part) {
+  return to_f32(b.d) * static_cast<float>(factor_of(b, part));  // exact: 11 bits by 6
 }
 WICK_FN float level_of(const BlockIQ4_XS& b, int part, int l) {
   return code_value<kNormalCode>(b.qs[16 * part + (l & 15)] >> (l < 16 ? 0 : 4) & 15);

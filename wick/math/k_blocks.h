@@ -150,12 +150,16 @@ WICK_FN PartScale part_of(const BlockQ2_K& b, int part) {
 WICK_FN float level_of(const BlockQ2_K& b, int part, int l) {
   return static_cast<float>(b.qs[part / 8 * 32 + part % 2 * 16 + l] >> part / 2 % 4 * 2 & 3);
 }
-WICK_FN float scale_of(const BlockQ3_K& b, int part) {
+/// The factor of d of 16 values: −32 … 31.
+WICK_FN int factor_of(const BlockQ3_K& b, int part) {
   // The low four bits are nibbles of the first eight bytes; each of the other four bytes has the
   // high two bits of four scales.
   const int low = b.scales[part % 8] >> part / 8 * 4 & 15;
   const int high = b.scales[8 + part % 4] >> part / 4 * 2 & 3;
-  return to_f32(b.d) * static_cast<float>((low | high << 4) - 32);
+  return (low | high << 4) - 32;
+}
+WICK_FN float scale_of(const BlockQ3_K& b, int part) {
+  return to_f32(b.d) * static_cast<float>(factor_of(b, part));
 }
 WICK_FN float level_of(const BlockQ3_K& b, int part, int l) {
   const int at = part % 2 * 16 + l;

@@ -30,7 +30,7 @@ inline constexpr i64 kAttentionChunk = 256;
 
 /// Values of a block of activations. Each block has its own scale unless blocks share one.
 inline constexpr int kActivationBlock = 32;
-/// Blocks of activations that share a scale, for weights of q4_k.
+/// Blocks of activations that share a scale, for weights of q2_k, q4_k and q5_k.
 inline constexpr int kSharedBlocks = 4;
 /// Blocks whose products are summed before the sum is added to the total.
 inline constexpr int kChunkBlocks = 8;

@@ -135,8 +135,8 @@ struct SliceRange {
 /// The attributes of one call; monostate if the op has none. Trivially copyable.
 using Attributes =
     std::variant<std::monostate, Numbers, AlongDim, Reduction, Conversion, Selection, OneHot,
-                 Sorting, Distribution, Epsilon, Groups, ConvParams, ConvTranspose, ConvWeight,
-                 PoolParams, UpsampleParams, AttentionParams, AttentionGradient, LinearSteps,
-                 SliceRange, DimOrder, Shifts, Repeats, PadParams, Diagonal>;
+                 Sorting, Distribution, Epsilon, Groups, NormKind, ConvParams, ConvTranspose,
+                 ConvWeight, PoolParams, UpsampleParams, AttentionParams, AttentionGradient,
+                 LinearSteps, SliceRange, DimOrder, Shifts, Repeats, PadParams, Diagonal>;
 
 }  // namespace wick

@@ -61,6 +61,10 @@ constexpr Row kRows[] = {
     {Op::layer_norm, &bodies::layer_norm},
     {Op::group_norm, &bodies::group_norm},
     {Op::batch_norm, &bodies::batch_norm},
+    {Op::softmax_grad, &bodies::softmax_grad},
+    {Op::log_softmax_grad, &bodies::softmax_grad},
+    {Op::norm_grad, &bodies::norm_grad},
+    {Op::norm_sums, &bodies::norm_sums},
     {Op::rope, &bodies::rope},
     {Op::rope_interleaved, &bodies::rope},
     {Op::attention, &bodies::attention},
@@ -192,8 +196,10 @@ std::array<Tensor, 2> apply_pair(const OpCall& call) {
   const OpBody& body = body_of(call.op, call.part);
   const ResultSpec spec = body.infer(call);
   const Device device = call.x().device();
+  const ResultSpec second =
+      body.infer_second != nullptr ? body.infer_second(call) : ResultSpec{body.second, spec.layout};
   std::array<Tensor, 2> results = {allocate(spec, spec.dtype, device),
-                                   allocate(spec, body.second, device)};
+                                   allocate(second, second.dtype, device)};
   run_or_record(body, call, results, device, false);
   if (needs_grad(call)) tape::record(results, call);
   return results;

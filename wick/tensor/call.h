@@ -143,8 +143,11 @@ struct OpBody {
   ResultSpec (*infer)(const OpCall& call) = nullptr;
   /// Computes results[0] and, if there are two, results[1]. apply() has allocated them.
   void (*run)(Backend& backend, const OpCall& call, const Tensor* results) = nullptr;
-  /// The dtype of the second result, if there is one; it has the layout of the first.
+  /// The dtype of the second result, if there is one and infer_second is null; it has the layout of
+  /// the first.
   DType second = DType::u32;
+  /// Describes the second result.
+  ResultSpec (*infer_second)(const OpCall& call) = nullptr;
 };
 
 /// Returns the body of a call. Composed ops (composed_ops.cpp) have no body and are never called.

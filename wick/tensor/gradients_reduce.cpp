@@ -21,11 +21,7 @@ Shape kept_shape(const Vjp& v) {
 Tensor by_channel(const Tensor& vector, const Tensor& x) {
   std::vector<int64_t> sizes(static_cast<size_t>(x.rank() - 1), 1);
   sizes[0] = vector.size(0);
-  return vector.to(x.dtype()).reshape(Shape(sizes));
-}
-/// Sums x over all dims except the channels; the result has the shape and dtype of `like` [c].
-Tensor sum_by_channel(const Tensor& x, const Tensor& like) {
-  return sum_to(x, by_channel(like, x).shape()).reshape(like.shape()).to(like.dtype());
+  return vector.reshape(Shape(sizes));
 }
 
 }  // namespace
@@ -93,94 +89,81 @@ void prod_rule(const Vjp& v) {
   v.to_x((g * others.reshape(turned.shape()).permute(back)).to(x.dtype()));
 }
 
-/// y_i = e_i / Σe: dx = y · (g − Σ g y).
-void softmax_rule(const Vjp& v) {
-  const int dim = v.get<AlongDim>().dim;
-  const Tensor y = v.y();
-  v.to_x(y * (v.grad() - sum(v.grad() * y, dim, true)));
-}
+void softmax_rule(const Vjp& v) { v.to_x(softmax_grad(v.y(), v.grad(), v.get<AlongDim>().dim)); }
 
 void log_softmax_rule(const Vjp& v) {
-  const int dim = v.get<AlongDim>().dim;
-  v.to_x(v.grad() - exp(v.y()) * sum(v.grad(), dim, true));
-}
-
-/// y = x r w with r = (mean(x²) + eps)^-½: dx = r (g w − x r² mean(g w x)), dw = Σ g x r.
-void rms_norm_rule(const Vjp& v) {
-  const DType own = v.x(0).dtype(), dtype = wide(own);
-  const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const auto eps = static_cast<double>(v.get<Epsilon>().eps);
-  const Tensor r = rsqrt(affine(mean(sqr(x), -1, true), 1.0, eps));
-  v.to_if_wanted(0, [&] {
-    const Tensor gw = g * v.x(1).to(dtype);
-    return (r * (gw - x * sqr(r) * mean(gw * x, -1, true))).to(own);
-  });
-  v.to_if_wanted(1, [&] { return sum_to(g * x * r, v.x(1).shape()).to(v.x(1).dtype()); });
+  v.to_x(log_softmax_grad(v.y(), v.grad(), v.get<AlongDim>().dim));
 }
 
 namespace {
 
-/// h = c r along the last dim, with c = x − mean(x), r = (mean(c²) + eps)^-½:
-/// dx = r (g − mean(g) − h mean(g h)) for the gradient g of h.
-struct Normalized {
-  Tensor r, h;
-  Normalized(const Tensor& x, float eps) {
-    const Tensor c = x - mean(x, -1, true);
-    r = rsqrt(affine(mean(sqr(c), -1, true), 1.0, static_cast<double>(eps)));
-    h = c * r;
+/// A row of the pair of sums that norm_sums returns, as the gradient of `like`.
+Tensor sum_of_pair(const Tensor& sums, int64_t which, const Tensor& like) {
+  return sums.narrow(0, which, 1).reshape(like.shape()).to(like.dtype());
+}
+
+/// The dims that aren't channels.
+std::vector<int> dims_beside_channels(const Tensor& x) {
+  std::vector<int> dims{0};
+  for (int d = 2; d < x.rank(); ++d) dims.push_back(d);
+  return dims;
+}
+
+/// The gradients of x, of the weight and, if the norm has one, of the bias.
+void norm_rule(const Vjp& v, const NormKind& kind) {
+  const Tensor &x = v.x(0), &g = v.grad(), &w = v.x(1);
+  const NormGradient of_x = norm_grad(x, g, w, kind.groups, kind.centred, kind.eps);
+  v.to_if_wanted(0, [&] { return of_x.x; });
+  const bool has_bias = v.inputs() > 2;
+  if (!v.wants(1) && !(has_bias && v.wants(2))) return;
+  const auto numbers = [&](int64_t which) {
+    const Tensor all = of_x.statistics.narrow(0, which, 1).squeeze(0);
+    if (kind.groups == 0) return x.rank() == 1 ? all.reshape({1, 1}) : all.unsqueeze(-1);
+    std::vector<int64_t> sizes(static_cast<size_t>(x.rank()), 1);
+    sizes[0] = x.size(0), sizes[1] = x.size(1);
+    return all.reshape(Shape(sizes));
+  };
+  const bool is_row = x.rank() == 1;
+  std::vector<int> dims = dims_beside_channels(x);
+  if (kind.groups == 0) {
+    dims = {0};
+    for (int d = 1; d + 1 < x.rank(); ++d) dims.push_back(d);
   }
-  Tensor to_x(const Tensor& g) const {
-    return r * (g - mean(g, -1, true) - h * mean(g * h, -1, true));
-  }
-};
+  const Tensor sums = norm_sums(is_row ? x.unsqueeze(0) : x, is_row ? g.unsqueeze(0) : g,
+                                numbers(1), dims, kind.centred ? numbers(0) : Tensor());
+  v.to_if_wanted(1, [&] { return sum_of_pair(sums, 0, w); });
+  if (has_bias) v.to_if_wanted(2, [&] { return sum_of_pair(sums, 1, v.x(2)); });
+}
 
 }  // namespace
 
-/// y = h w + b: dw = Σ g h, db = Σ g.
-void layer_norm_rule(const Vjp& v) {
-  const Tensor &w = v.x(1), &b = v.x(2);
-  const DType own = v.x(0).dtype(), dtype = wide(own);
-  const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const Normalized rows(x, v.get<Epsilon>().eps);
-  v.to_if_wanted(0, [&] { return rows.to_x(w.defined() ? g * w.to(dtype) : g).to(own); });
-  v.to_if_wanted(1, [&] { return sum_to(g * rows.h, w.shape()).to(w.dtype()); });
-  v.to_if_wanted(2, [&] { return sum_to(g, b.shape()).to(b.dtype()); });
-}
-
-/// The rule of layer_norm with the elements of a group as a row.
+void rms_norm_rule(const Vjp& v) { norm_rule(v, {0, false, v.get<Epsilon>().eps}); }
+void layer_norm_rule(const Vjp& v) { norm_rule(v, {0, true, v.get<Epsilon>().eps}); }
 void group_norm_rule(const Vjp& v) {
-  const Tensor &w = v.x(1), &b = v.x(2);
   const auto& [count, eps] = v.get<Groups>();
-  const DType own = v.x(0).dtype(), dtype = wide(own);
-  const Shape& shape = v.x(0).shape();
-  const int64_t lines = shape[0] * count;
-  const Shape as_rows{lines, lines == 0 ? 0 : shape.elems() / lines};
-  const Tensor g = v.grad().to(dtype);
-  const Normalized rows(v.x(0).to(dtype).reshape(as_rows), eps);
-  v.to_if_wanted(0, [&] {
-    const Tensor gw = w.defined() ? g * by_channel(w, g) : g;
-    return rows.to_x(gw.reshape(as_rows)).reshape(shape).to(own);
-  });
-  v.to_if_wanted(1, [&] { return sum_by_channel(g * rows.h.reshape(shape), w); });
-  v.to_if_wanted(2, [&] { return sum_by_channel(g, b); });
+  norm_rule(v, {count, true, eps});
 }
 
-/// y = (x − m) s w + b with s = (v + eps)^-½: dx = g s w, dm = −Σ g s w, dv = −½ Σ g (x − m) w s³,
-/// dw = Σ g (x − m) s, db = Σ g.
+/// y = (x − m) s w + b with s = (v + eps)^-½: dx = g s w. With p = Σ g (x − m) s and q = Σ g: dm =
+/// −q s w, dv = −½ p s² w, dw = p, db = q. dx is a batch_norm of g.
 void batch_norm_rule(const Vjp& v) {
-  const Tensor &m = v.x(1), &variance = v.x(2), &w = v.x(3), &b = v.x(4);
-  const DType own = v.x(0).dtype(), dtype = wide(own);
-  const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const auto eps = static_cast<double>(v.get<Epsilon>().eps);
-  const Tensor s = rsqrt(affine(by_channel(variance, x), 1.0, eps));
-  const Tensor gw = w.defined() ? g * by_channel(w, x) : g;
-  v.to_if_wanted(0, [&] { return (gw * s).to(own); });
-  v.to_if_wanted(1, [&] { return sum_by_channel(neg(gw * s), m); });
-  const auto off = [&] { return x - by_channel(m, x); };
-  v.to_if_wanted(2,
-                 [&] { return sum_by_channel(times(gw * off() * (s * sqr(s)), -0.5), variance); });
-  v.to_if_wanted(3, [&] { return sum_by_channel(g * off() * s, w); });
-  v.to_if_wanted(4, [&] { return sum_by_channel(g, b); });
+  const Tensor &x = v.x(0), &m = v.x(1), &variance = v.x(2), &w = v.x(3), &b = v.x(4);
+  const float eps = v.get<Epsilon>().eps;
+  v.to_if_wanted(0, [&] {
+    const Tensor zeros = Tensor::zeros({}, DType::f32, x.device()).broadcast_to(m.shape());
+    return batch_norm(v.grad(), zeros, variance, w, {}, eps);
+  });
+  if (!v.wants(1) && !v.wants(2) && !v.wants(3) && !v.wants(4)) return;
+  const DType dtype = wide(x.dtype());
+  const Tensor s = rsqrt(affine(variance.to(dtype), 1.0, static_cast<double>(eps)));
+  const Tensor sums =
+      norm_sums(x, v.grad(), by_channel(s, x), dims_beside_channels(x), by_channel(m.to(dtype), x));
+  const Tensor sw = w.defined() ? s * w.to(dtype) : s;
+  v.to_if_wanted(1, [&] { return neg(sum_of_pair(sums, 1, s) * sw).to(m.dtype()); });
+  v.to_if_wanted(
+      2, [&] { return times(sum_of_pair(sums, 0, s) * s * sw, -0.5).to(variance.dtype()); });
+  v.to_if_wanted(3, [&] { return sum_of_pair(sums, 0, w); });
+  v.to_if_wanted(4, [&] { return sum_of_pair(sums, 1, b); });
 }
 
 }  // namespace wick::tape

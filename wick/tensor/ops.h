@@ -325,6 +325,33 @@ struct [[nodiscard]] BatchNorm {
 };
 WICK_API BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight = {},
                                        const Tensor& bias = {}, float eps = 1e-5f);
+/// The gradient of softmax along a dim with respect to its operand: y · (grad − Σ grad · y). y is
+/// the result of softmax. Any shape, kept; grad has y's shape. Floats, kept. Class tree. Errors:
+/// grad doesn't fit y; the dim is out of range.
+WICK_API Tensor softmax_grad(const Tensor& y, const Tensor& grad, int dim = -1);
+/// The gradient of log_softmax: grad − exp(y) · Σ grad. Shapes, dtypes, class and errors are those
+/// of softmax_grad.
+WICK_API Tensor log_softmax_grad(const Tensor& y, const Tensor& grad, int dim = -1);
+/// The gradient of a norm with respect to x, and the statistics of x's rows.
+struct [[nodiscard]] NormGradient {
+  Tensor x;           ///< of x's shape and dtype
+  Tensor statistics;  ///< means and 1 / sqrt(variance + eps) in f32, or f64 for f64
+};
+/// The gradient of layer_norm with respect to x; of rms_norm if not `centred`, whose means are 0
+/// and whose variance is mean(x²); of group_norm if `groups` isn't 0. x [.., d] or, with groups,
+/// [b, c,
+/// ..]; grad has x's shape; weight [d] or [c], or undefined. Statistics [2, ..] without the last
+/// dim or, with groups, [2, b, c]. Floats, kept; weight has x's dtype or f32. Class tree. Errors:
+/// grad or weight doesn't fit x; `groups` doesn't divide the channels.
+WICK_API NormGradient norm_grad(const Tensor& x, const Tensor& grad, const Tensor& weight = {},
+                                int64_t groups = 0, bool centred = true, float eps = 1e-5f);
+/// Σ grad · ((x − mean) · scale) and Σ grad over dims, the gradients of a norm's weight and bias →
+/// [2,
+/// ..] without the dims. Without a mean the terms are (grad · x) · scale. x of any shape; grad has
+/// x's shape; mean and scale broadcast to x. Floats; mean, scale and the result are f32, or f64 for
+/// f64. Class tree. Errors: an operand doesn't fit x; a dim is out of range or given twice.
+WICK_API Tensor norm_sums(const Tensor& x, const Tensor& grad, const Tensor& scale,
+                          std::span<const int> dims, const Tensor& mean = {});
 /// Rotary embedding of the first r <= d elements of each head, in pairs (i, i + r/2). x [.., t, d],
 /// kept; cos and sin [t, r/2], or [b, t, r/2] for x [b, .., t, d], or [.., t, r/2] that broadcast.
 /// Floats, kept; cos and sin f32. Class exact. Errors: sizes don't fit. Source: Su et al.,

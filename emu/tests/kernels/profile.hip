@@ -34,6 +34,21 @@ extern "C" __global__ void four_lanes(int* data, int times) {
   data[item()] = x;
 }
 
+/// Three matrix instructions, one of them of int4.
+extern "C" __global__ void matrix(const int* from, float* to) {
+  typedef _Float16 Halves __attribute__((ext_vector_type(16)));
+  typedef float Floats __attribute__((ext_vector_type(8)));
+  typedef int Two __attribute__((ext_vector_type(2)));
+  typedef int Eight __attribute__((ext_vector_type(8)));
+  const Halves x = static_cast<_Float16>(from[item()]);
+  Floats sums = {};
+  for (int i = 0; i < 2; ++i) sums = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(x, x, sums);
+  const Two y = from[item()];
+  Eight counts = {};
+  counts = __builtin_amdgcn_wmma_i32_16x16x16_iu4_w32(true, y, true, y, counts, false);
+  to[item()] = sums[0] + static_cast<float>(counts[0]);
+}
+
 /// Indexes more values than a lane's registers can hold.
 extern "C" __global__ void spills(int* data, int which) {
   int room[300];

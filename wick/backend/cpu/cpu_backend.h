@@ -116,6 +116,12 @@ class CpuBackend final : public Backend {
   void batch_norm(const View& out, const ConstView& in, const ConstView& mean,
                   const ConstView& variance, const ConstView& weight, const ConstView& bias,
                   float eps) override;
+  void softmax_grad(const View& out, const ConstView& y, const ConstView& grad, int dim,
+                    bool log) override;
+  void norm_grad(const View& out, const View& statistics, const ConstView& x, const ConstView& grad,
+                 const ConstView& weight, const NormKind& kind) override;
+  void norm_sums(const View& out, const ConstView& x, const ConstView& grad, const ConstView& mean,
+                 const ConstView& scale, uint32_t dims) override;
   void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
             bool interleaved) override;
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,

@@ -103,8 +103,8 @@ constexpr DecodedKernels make_table() {
 #define WICK_OF_own(name, Type)
 #define WICK_OF_decoded(name, Type) \
   table.multiply[quant_index(DType::name)] = multiply<math::Block##Type>;
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                           \
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
   WICK_OF_##products(name, Type)
 #include "wick/math/quants.def"
 #undef WICK_OF_own

@@ -37,16 +37,14 @@ WICK_SIMD void store_extra(uint8_t* extra, float d, int32_t sum) {
   }
 }
 
-/// The sum of q of the first of two parts of a block.
-template <class T>
+/// The sum of q of the first half of a block.
 WICK_SIMD int32_t first_sum(const int8_t* q) {
-  static_assert(T::kParts == 2);
   int32_t sum = 0;
   for (int i = 0; i < kBlockElems / 2; ++i) sum += q[i];
   return sum;
 }
 
-/// Stores the sums of two blocks in the word of the first.
+/// Stores two sums in one word.
 WICK_SIMD void store_pair(uint8_t* extra, int32_t first, int32_t second) {
   const int16_t pair[2] = {static_cast<int16_t>(first), static_cast<int16_t>(second)};
   __builtin_memcpy(extra, pair, sizeof pair);
@@ -63,7 +61,12 @@ WICK_SIMD void quantize_shared(const float* x, const TileBlock<T>* to) {
   for (int b = 0; b < kBlocks; ++b) {
     __builtin_memcpy(to[b].q, q + b * kBlockElems, kBlockElems);
     *to[b].d = d;
-    if (b % 2 == 0) store_pair(to[b].extra, sums[b], sums[b + 1]);
+    if constexpr (T::kParts == 2) {
+      const int32_t first = first_sum(to[b].q);
+      store_pair(to[b].extra, first, sums[b] - first);
+    } else {
+      if (b % 2 == 0) store_pair(to[b].extra, sums[b], sums[b + 1]);
+    }
   }
 }
 
@@ -79,9 +82,13 @@ WICK_SIMD void quantize_group(const float* x, const TileBlock<T>* all) {
     if constexpr (T::kParts == 1) {
       store_extra<T>(to.extra, scale.d, scale.sum);
     } else {
-      const int32_t first = first_sum<T>(to.q);
+      const int32_t first = first_sum(to.q);
       store_extra<T>(to.extra, scale.d, first);
       store_extra<T>(to.extra + 4, scale.d, scale.sum - first);
+      if constexpr (T::kFolds) {
+        const int32_t from = -T::kFoldOffset * scale.sum;
+        __builtin_memcpy(to.extra + 8, &from, 4);
+      }
     }
   }
 }
@@ -164,26 +171,37 @@ WICK_SIMD void quantize_sixteen(const float* const* x, const TileBlock<T>* to) {
     }
     store_two_blocks(_mm512_packs_epi16(words[0], words[1]), to[i].q, to[i + 1].q);
   }
-  alignas(64) int32_t extra[T::kParts][16];
-#pragma GCC unroll 2
-  for (int part = 0; part < T::kParts; ++part) {
-    const __m512i sum = reduce_rows(
-        part == 0 ? v : second,
-        [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_add_epi32(a, b); });
-    if constexpr (T::kSharedBlocks > 1) {
-      // Both low halves of a pair of words, as the first word.
-      const __m512i high = _mm512_srli_epi64(sum, 16);
-      _mm512_store_si512(extra[part], _mm512_mask_blend_epi16(0x22222222, sum, high));
-    } else if constexpr (T::kHasMin) {
-      _mm512_store_ps(extra[part], _mm512_mul_ps(d, _mm512_cvtepi32_ps(sum)));
-    } else {
-      _mm512_store_si512(extra[part], _mm512_mullo_epi32(sum, _mm512_set1_epi32(-T::kOffset)));
+  constexpr auto add = [](__m512i a, __m512i b) __attribute__((always_inline)) {
+    return _mm512_add_epi32(a, b);
+  };
+  constexpr int kExtras = Packed<T>::kExtras;
+  alignas(64) int32_t extra[kExtras][16];
+  const __m512i sum = reduce_rows(v, add);
+  if constexpr (T::kSharedBlocks > 1) {
+    // The low halves of two words: of both parts of each block, or of a pair of blocks.
+    const __m512i pair = T::kParts == 2
+                             ? _mm512_mask_blend_epi16(
+                                   0xaaaaaaaa, sum, _mm512_slli_epi32(reduce_rows(second, add), 16))
+                             : _mm512_mask_blend_epi16(0x22222222, sum, _mm512_srli_epi64(sum, 16));
+    _mm512_store_si512(extra[0], pair);
+  } else if constexpr (T::kHasMin) {
+    _mm512_store_ps(extra[0], _mm512_mul_ps(d, _mm512_cvtepi32_ps(sum)));
+  } else {
+    const __m512i offset = _mm512_set1_epi32(-T::kOffset);
+    _mm512_store_si512(extra[0], _mm512_mullo_epi32(sum, offset));
+    if constexpr (T::kParts == 2) {
+      const __m512i other = reduce_rows(second, add);
+      _mm512_store_si512(extra[1], _mm512_mullo_epi32(other, offset));
+      if constexpr (T::kFolds) {
+        _mm512_store_si512(extra[2], _mm512_mullo_epi32(_mm512_add_epi32(sum, other),
+                                                        _mm512_set1_epi32(-T::kFoldOffset)));
+      }
     }
   }
   for (int i = 0; i < 16; ++i) {
     *to[i].d = scale[i];
-    for (int part = 0; part < T::kParts; ++part) {
-      __builtin_memcpy(to[i].extra + 4 * part, &extra[part][i], 4);
+    for (int word = 0; word < kExtras; ++word) {
+      __builtin_memcpy(to[i].extra + 4 * word, &extra[word][i], 4);
     }
   }
 }

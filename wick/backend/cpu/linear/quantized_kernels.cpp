@@ -16,7 +16,8 @@
 // the same two ports. This allows 80 % of the peak rate of dot products, or 73 % with minima; a
 // tile from cache reaches 79 % and 72 %. If four blocks share a scale, 78 % are possible: one fma
 // for each block, and for all four blocks two dot products of 16 bits for the minima, one
-// multiplication and two fmas.
+// multiplication and two fmas. Products of quants of two or three bits and their factors are bytes
+// (QuantizedType::kFolds), so prompts multiply them as one operand.
 
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 
@@ -30,35 +31,53 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// Integer dot products of part `part` of a block. They start at `from`, which corrects the offset
-/// of unsigned quants.
-template <class T, class Source, int kRows, int kColumns>
-WICK_SIMD void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g, int part,
-                        const int32_t (&from)[kColumns], Dot<T::kQuants> (&dots)[kRows][kColumns]) {
-  constexpr int kQuads = 8 / T::kParts;
-  constexpr bool kTurns = T::kParts == 1 && T::kQuants != Quants::bytes;
+/// Adds the products of step `step` of kSteps of a block to dot products.
+template <class T, int kSteps, class Source, int kRows, int kColumns>
+WICK_SIMD void dot_quads(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g, int step,
+                         Dot<Source::kLevels> (&dots)[kRows][kColumns]) {
+  constexpr int kQuads = 8 / kSteps, kFold = kPairQuads<Source::kLevels>;
+  constexpr bool kTurns =
+      T::kParts == 1 && (T::kQuants == Quants::nibbles || T::kQuants == Quants::five);
+  decltype(Source::vectors(w[0], unit, g)) vectors[kRows];
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) vectors[m] = Source::vectors(w[m], unit, g);
+  WICK_UNROLL
+  for (int i = 0; i < kQuads; ++i) {
+    // Both nibbles of a vector one after the other, so that it is loaded once.
+    const int turn = step * kQuads + i;
+    const int k = kTurns ? (turn >> 1) + (turn & 1) * 4 : turn;
+    decltype(Source::quad(vectors[0], k)) weights[kRows];
+    WICK_UNROLL
+    for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(vectors[m], k);
+    WICK_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+#if defined(__AVX512VNNI__)
+      if constexpr (kRows == 1) {
+        accumulate_at(dots[0][j], weights[0], x + j * kBlockElems + 4 * k);
+        continue;
+      }
+#endif
+      const I8x4 quad = load_quad(x + j * kBlockElems + 4 * k);
+      WICK_UNROLL
+      for (int m = 0; m < kRows; ++m) {
+        accumulate(dots[m][j], weights[m], quad);
+        if (i % kFold == kFold - 1) fold(dots[m][j]);
+      }
+    }
+  }
+}
+
+/// Dot products of one step. They start at `from`, which corrects the offset of unsigned levels.
+template <class T, int kSteps, class Source, int kRows, int kColumns>
+WICK_SIMD void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g, int step,
+                        const int32_t (&from)[kColumns],
+                        Dot<Source::kLevels> (&dots)[kRows][kColumns]) {
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) start(dots[m][j], from[j]);
   }
-  WICK_UNROLL
-  for (int i = 0; i < kQuads; ++i) {
-    // Both nibbles of a vector one after the other, so that it is loaded once.
-    const int k = kTurns ? (i >> 1) + (i & 1) * 4 : part * kQuads + i;
-    decltype(Source::quad(w[0], unit, g, k)) weights[kRows];
-    WICK_UNROLL
-    for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(w[m], unit, g, k);
-    WICK_UNROLL
-    for (int j = 0; j < kColumns; ++j) {
-      const I8x4 quad = load_quad(x + j * kBlockElems + 4 * k);
-      WICK_UNROLL
-      for (int m = 0; m < kRows; ++m) {
-        accumulate(dots[m][j], weights[m], quad);
-        if (i % kPairQuads<T::kQuants> == kPairQuads<T::kQuants> - 1) fold(dots[m][j]);
-      }
-    }
-  }
+  dot_quads<T, kSteps>(w, x, unit, g, step, dots);
 }
 
 /// The integer dot products of a block times the factors of its parts: below 2^24, so that floats
@@ -66,19 +85,21 @@ WICK_SIMD void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit
 template <class T, class Source, int kRows, int kColumns>
 WICK_SIMD void dot_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
                          const uint8_t* extra, F32x16 (&out)[kRows][kColumns]) {
+  constexpr int kParts = Source::kFolded ? 1 : T::kParts;
   WICK_UNROLL
-  for (int part = 0; part < T::kParts; ++part) {
+  for (int part = 0; part < kParts; ++part) {
+    const int word = Source::kFolded ? T::kParts : part;
     int32_t from[kColumns];
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
-      __builtin_memcpy(&from[j], extra + 4 * (j * T::kParts + part), 4);
+      __builtin_memcpy(&from[j], extra + 4 * (j * Packed<T>::kExtras + word), 4);
       if (T::kHasMin) from[j] = 0;
     }
-    Dot<T::kQuants> dots[kRows][kColumns];
-    dot_part<T>(w, x, unit, g, part, from, dots);
+    Dot<Source::kLevels> dots[kRows][kColumns];
+    dot_part<T, kParts>(w, x, unit, g, part, from, dots);
     WICK_UNROLL
     for (int m = 0; m < kRows; ++m) {
-      if constexpr (T::kParts == 1) {
+      if constexpr (!T::kSuper || Source::kFolded) {
         WICK_UNROLL
         for (int j = 0; j < kColumns; ++j) out[m][j] = finish(dots[m][j], from[j]);
       } else {
@@ -120,29 +141,56 @@ WICK_SIMD void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t uni
   }
 }
 
-/// The integer dot products of blocks that share a scale of the activations, times the blocks'
-/// factors.
+/// The integer dot products of T::kSumBlocks blocks that share a scale of the activations, times
+/// the blocks' factors, as floats.
 template <class T, class Source, int kRows, int kColumns>
 WICK_SIMD void dot_shared(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int first,
-                          Scaled (&sums)[kRows][kColumns]) {
+                          F32x16 (&out)[kRows][kColumns]) {
+  constexpr int kBytes = kColumns * Packed<T>::kTileBlockBytes;
   constexpr int32_t kFrom[kColumns] = {};
-  WICK_UNROLL
-  for (int m = 0; m < kRows; ++m) {
-    WICK_UNROLL
-    for (int j = 0; j < kColumns; ++j) sums[m][j] = zero_scaled();
-  }
-  for (int g = first; g < first + T::kSharedBlocks; ++g) {
-    WICK_UNROLL
-    for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], unit, g);
-    Dot<T::kQuants> dots[kRows][kColumns];
-    dot_part<T>(w, x, unit, g, 0, kFrom, dots);
+  if constexpr (Source::kFolded) {
+    Dot<Source::kLevels> dots[kRows][kColumns];
+    dot_part<T, 1>(w, x, unit, first, 0, kFrom, dots);
+    for (int g = 1; g < T::kSumBlocks; ++g) {
+      dot_quads<T, 1>(w, x + g * kBytes, unit, first + g, 0, dots);
+    }
     WICK_UNROLL
     for (int m = 0; m < kRows; ++m) {
-      const Factors factors = Source::factors(w[m], unit, g);
       WICK_UNROLL
-      for (int j = 0; j < kColumns; ++j) add_scaled(sums[m][j], dots[m][j], factors);
+      for (int j = 0; j < kColumns; ++j) out[m][j] = finish(dots[m][j], 0);
     }
-    x += kColumns * Packed<T>::kTileBlockBytes;
+  } else {
+    constexpr int kSteps = kSharedSteps<T>;
+    decltype(Source::factors(w[0], unit, first, 0)) sums[kRows][kColumns];
+    WICK_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      WICK_UNROLL
+      for (int j = 0; j < kColumns; ++j) clear(sums[m][j]);
+    }
+    // GCC would unroll this loop and move the prefetches of all blocks to the first.
+    int end = first + T::kSumBlocks;
+    asm("" : "+r"(end));
+    for (int g = first; g < end; ++g) {
+      WICK_UNROLL
+      for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], unit, g);
+      WICK_UNROLL
+      for (int step = 0; step < kSteps; ++step) {
+        Dot<Source::kLevels> dots[kRows][kColumns];
+        dot_part<T, kSteps>(w, x, unit, g, step, kFrom, dots);
+        WICK_UNROLL
+        for (int m = 0; m < kRows; ++m) {
+          const auto factors = Source::factors(w[m], unit, g, step * T::kParts / kSteps);
+          WICK_UNROLL
+          for (int j = 0; j < kColumns; ++j) add_scaled(sums[m][j], dots[m][j], factors);
+        }
+      }
+      x += kBytes;
+    }
+    WICK_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      WICK_UNROLL
+      for (int j = 0; j < kColumns; ++j) out[m][j] = to_floats(sums[m][j]);
+    }
   }
 }
 
@@ -152,28 +200,41 @@ template <class T, class Source, int kRows, int kColumns>
 WICK_SIMD void add_shared(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int first,
                           F32x16 (&sums)[kRows][kColumns]) {
   constexpr int kBytes = kColumns * Packed<T>::kTileBlockBytes;
+  constexpr int kPairBlocks = 2 / T::kParts, kPairs = T::kSharedBlocks / kPairBlocks;
   x += (unit * Source::kUnitBlocks + first) * kBytes;
-  Scaled products[kRows][kColumns];
-  dot_shared<T>(w, x, unit, first, products);
+  F32x16 scaled[kRows][kColumns];
+  WICK_UNROLL
+  for (int g = 0; g < T::kSharedBlocks; g += T::kSumBlocks) {
+    F32x16 products[kRows][kColumns];
+    dot_shared<T>(w, x + g * kBytes, unit, first + g, products);
+    WICK_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      const F32x16 scale = Source::scale(w[m], unit, 0);
+      WICK_UNROLL
+      for (int j = 0; j < kColumns; ++j) {
+        scaled[m][j] =
+            g == 0 ? mul(scale, products[m][j]) : fma(scale, products[m][j], scaled[m][j]);
+      }
+    }
+  }
   const auto* d = reinterpret_cast<const float*>(x + kColumns * kBlockElems);
   const uint8_t* extra = x + kColumns * (kBlockElems + 4);
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
-    const F32x16 scale = Source::scale(w[m], unit, 0), minimum = Source::minimum(w[m], unit, 0);
-    I16x32 factors[T::kSharedBlocks / 2];
+    const F32x16 minimum = Source::minimum(w[m], unit, 0);
+    I16x32 factors[kPairs];
     WICK_UNROLL
-    for (int i = 0; i < T::kSharedBlocks / 2; ++i) {
-      factors[i] = Source::minimum_factors(w[m], unit, first + 2 * i);
+    for (int i = 0; i < kPairs; ++i) {
+      factors[i] = Source::minimum_factors(w[m], unit, first + kPairBlocks * i);
     }
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
       I32x16 minima = dot_pairs(factors[0], extra + 4 * j);
       WICK_UNROLL
-      for (int i = 1; i < T::kSharedBlocks / 2; ++i) {
-        minima = dot_pairs(factors[i], extra + 2 * i * kBytes + 4 * j, minima);
+      for (int i = 1; i < kPairs; ++i) {
+        minima = dot_pairs(factors[i], extra + kPairBlocks * i * kBytes + 4 * j, minima);
       }
-      const F32x16 scaled = mul(scale, to_floats(products[m][j]));
-      sums[m][j] = fma(splat_16(d[j]), fma(minimum, to_f32(minima), scaled), sums[m][j]);
+      sums[m][j] = fma(splat_16(d[j]), fma(minimum, to_f32(minima), scaled[m][j]), sums[m][j]);
     }
   }
 }
@@ -416,7 +477,8 @@ constexpr QuantizedTypeKernels chosen_kernels() {
   constexpr int columns = T::kQuants == Quants::six ? 4 : 5;
   return type_kernels<T, 2, columns>(T::kQuants == Quants::bytes ? 32 : 40);
 #elif defined(__AVX512BW__)
-  constexpr bool nibbles = T::kQuants == Quants::nibbles;
+  constexpr bool nibbles =
+      kDotLevels<T> == Quants::nibbles && (T::kParts == 1 || T::kSharedBlocks > 1);
   return type_kernels < T, nibbles ? 2 : 1, nibbles ? 5 : 6 > (nibbles ? 24 : 30);
 #else
   constexpr bool narrow = T::kQuants == Quants::five || T::kQuants == Quants::six;
@@ -428,8 +490,8 @@ constexpr QuantizedKernels make_table() {
   QuantizedKernels table{load_row, {}};
 #define WICK_OF_own(name, Type) table.types[quant_index(DType::name)] = chosen_kernels<Type>();
 #define WICK_OF_decoded(name, Type)
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                           \
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
   WICK_OF_##products(name, Type)
 #include "wick/math/quants.def"
 #undef WICK_OF_own

@@ -12,7 +12,7 @@
 
 #include "wick/backend/cpu/linear/quantized_types.h"
 #include "wick/base/error.h"
-#include "wick/math/k_blocks.h"
+#include "wick/math/quants.h"
 
 namespace wick::cpu {
 namespace {
@@ -33,7 +33,8 @@ inline void transpose_words(const uint8_t* const* rows, int64_t at, uint32_t fli
   for (int v = 0; v < 4; ++v) std::memcpy(to + 64 * v, &out[v], sizeof out[v]);
 }
 
-/// Where the fields of blocks of 32 lie in files: f16 d, f16 m if there is one, the quants.
+/// Where the fields of blocks of 32 lie in files: the scale, then an f16 minimum and the fifth bits
+/// if there are any, then the quants.
 template <class T>
 struct File;
 template <>
@@ -52,12 +53,27 @@ struct File<Q5_0> {
   static constexpr uint32_t kFlip = 0;
 };
 template <>
+struct File<Q5_1> {
+  static constexpr int kBytes = 24, kQuants = 8;
+  static constexpr uint32_t kFlip = 0;
+};
+template <>
+struct File<IQ4_NL> {
+  static constexpr int kBytes = 18, kQuants = 2;
+  static constexpr uint32_t kFlip = 0;
+};
+template <>
+struct File<MXFP4> {
+  static constexpr int kBytes = 17, kQuants = 1;
+  static constexpr uint32_t kFlip = 0;
+};
+template <>
 struct File<Q8_0> {
   static constexpr int kBytes = 34, kQuants = 2;
   static constexpr uint32_t kFlip = 0x80808080u;
 };
 
-/// The fifth bits of a Q5_0 block: those of columns j, j + 4, … in byte j.
+/// The fifth bits of 32 quants in the order of columns: those of columns j, j + 4, … in byte j.
 uint32_t fifth_bits(const uint8_t* file) {
   uint32_t bits;
   std::memcpy(&bits, file, sizeof bits);
@@ -97,17 +113,14 @@ void pack_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
     }
     for (int r = 0; r < kPanelRows; ++r) {
       if (T::kQuants == Quants::five) {
-        const uint32_t bits = fifth_bits(rows[r] + at + 2);
+        const uint32_t bits = fifth_bits(rows[r] + at + File<T>::kQuants - 4);
         std::memcpy(quants + P::kHighBits + 4 * r, &bits, 4);
       }
-      std::memcpy(scales + 2 * r, rows[r] + at, 2);
+      std::memcpy(scales + P::kScaleSize * r, rows[r] + at, P::kScaleSize);
       if (T::kHasMin) std::memcpy(minima + 2 * r, rows[r] + at + 2, 2);
     }
   }
 }
-
-template <class T>
-using FileBlock = std::conditional_t<std::is_same_v<T, Q4_K>, math::BlockQ4_K, math::BlockQ6_K>;
 
 /// A superblock of one row, with quants in the order of a panel's rows: 4 bytes for each vector.
 struct SuperRow {
@@ -116,12 +129,57 @@ struct SuperRow {
   uint16_t d, minimum;
 };
 
-SuperRow read_row(Q4_K, const uint8_t* file) {
-  math::BlockQ4_K block;
-  std::memcpy(&block, file, sizeof block);
+/// Packs 32 unsigned quants of a row: byte 4·v + j of the result belongs to vector v.
+template <Quants kQuants>
+void pack_quants(const uint8_t* q, uint8_t* to) {
+  if constexpr (kQuants == Quants::two) {
+    for (int j = 0; j < 8; ++j) {
+      const uint8_t* from = q + j / 4 * 16 + j % 4;
+      to[j] = static_cast<uint8_t>(from[0] | from[4] << 2 | from[8] << 4 | from[12] << 6);
+    }
+  } else if constexpr (kQuants == Quants::three) {
+    for (int j = 0; j < 12; ++j) to[j] = static_cast<uint8_t>(q[j] | q[16 + j] << 3);
+    for (int j = 0; j < 4; ++j) {
+      const int first = q[12 + j], second = q[28 + j];
+      to[j] = static_cast<uint8_t>(to[j] | (first & 3) << 6);
+      to[4 + j] = static_cast<uint8_t>(to[4 + j] | (second & 3) << 6);
+      to[8 + j] = static_cast<uint8_t>(to[8 + j] | first >> 2 << 6 | second >> 2 << 7);
+    }
+  } else if constexpr (kQuants == Quants::six) {
+    for (int part = 0; part < 2; ++part) {
+      const uint8_t *first = q + 16 * part, *last = first + 12;
+      for (int j = 0; j < 12; ++j) {
+        const int pair = last[j % 4] >> (j / 4 * 2) & 3;
+        to[12 * part + j] = static_cast<uint8_t>(first[j] | pair << 6);
+      }
+    }
+  } else {
+    for (int j = 0; j < 16; ++j) to[j] = static_cast<uint8_t>((q[j] & 15) | (q[16 + j] & 15) << 4);
+    if constexpr (kQuants == Quants::five) {
+      for (int j = 0; j < 4; ++j) {
+        int bits = 0;
+        for (int k = 0; k < 8; ++k) bits |= q[4 * k + j] >> 4 << k;
+        to[16 + j] = static_cast<uint8_t>(bits);
+      }
+    }
+  }
+}
+
+/// The scales and minima of q4_k and q5_k.
+void read_six_bits(const uint8_t* scales, SuperRow& row) {
+  for (int b = 0; b < 8; ++b) {
+    const math::SixBits bits = math::read_six_bits(scales, b);
+    row.factors[0][b] = bits.scale;
+    row.factors[1][b] = bits.minimum;
+  }
+}
+
+uint16_t inverted_sign(math::f16 x) { return static_cast<uint16_t>(x.bits ^ 0x8000u); }
+
+SuperRow read_row(const math::BlockQ4_K& block) {
   SuperRow row;
   row.d = block.d.bits;
-  row.minimum = static_cast<uint16_t>(block.dmin.bits ^ 0x8000u);
+  row.minimum = inverted_sign(block.dmin);
   for (int pair = 0; pair < 4; ++pair) {
     const uint8_t* qs = block.qs + 32 * pair;
     for (int j = 0; j < 16; ++j) {
@@ -129,17 +187,27 @@ SuperRow read_row(Q4_K, const uint8_t* file) {
       row.quants[2 * pair + 1][j] = static_cast<uint8_t>(qs[j] >> 4 | (qs[j + 16] & 0xf0));
     }
   }
-  for (int b = 0; b < 8; ++b) {
-    const math::SixBits bits = math::read_six_bits(block.scales, b);
-    row.factors[0][b] = bits.scale;
-    row.factors[1][b] = bits.minimum;
-  }
+  read_six_bits(block.scales, row);
   return row;
 }
 
-SuperRow read_row(Q6_K, const uint8_t* file) {
-  math::BlockQ6_K block;
-  std::memcpy(&block, file, sizeof block);
+SuperRow read_row(const math::BlockQ5_K& block) {
+  SuperRow row;
+  row.d = block.d.bits;
+  row.minimum = inverted_sign(block.dmin);
+  for (int b = 0; b < 8; ++b) {
+    const uint8_t* qs = block.qs + 32 * (b / 2);
+    uint8_t q[32];
+    for (int j = 0; j < 32; ++j) {
+      q[j] = static_cast<uint8_t>((qs[j] >> (b % 2 * 4) & 15) | (block.qh[j] >> b & 1) << 4);
+    }
+    pack_quants<Quants::five>(q, row.quants[b]);
+  }
+  read_six_bits(block.scales, row);
+  return row;
+}
+
+SuperRow read_row(const math::BlockQ6_K& block) {
   SuperRow row;
   row.d = block.d.bits;
   for (int b = 0; b < 8; ++b) {
@@ -149,27 +217,78 @@ SuperRow read_row(Q6_K, const uint8_t* file) {
     for (int j = 0; j < 32; ++j) {
       q[j] = static_cast<uint8_t>((ql[j] >> (r / 2 * 4) & 15) | (qh[j] >> (2 * r) & 3) << 4);
     }
-    for (int part = 0; part < 2; ++part) {
-      const uint8_t *first = q + 16 * part, *last = first + 12;
-      for (int j = 0; j < 12; ++j) {
-        const int pair = last[j % 4] >> (j / 4 * 2) & 3;
-        row.quants[b][12 * part + j] = static_cast<uint8_t>(first[j] | pair << 6);
-      }
-    }
+    pack_quants<Quants::six>(q, row.quants[b]);
     row.factors[0][b] = static_cast<uint8_t>(block.scales[2 * b]);
     row.factors[1][b] = static_cast<uint8_t>(block.scales[2 * b + 1]);
   }
   return row;
 }
 
-/// Packs superblocks; each is a unit.
+SuperRow read_row(const math::BlockQ2_K& block) {
+  SuperRow row;
+  row.d = block.d.bits;
+  row.minimum = inverted_sign(block.dmin);
+  for (int b = 0; b < 8; ++b) {
+    uint8_t q[32];
+    for (int j = 0; j < 32; ++j) {
+      q[j] = static_cast<uint8_t>(block.qs[b / 4 * 32 + j] >> (b % 4 * 2) & 3);
+    }
+    pack_quants<Quants::two>(q, row.quants[b]);
+    row.factors[0][b] = block.scales[2 * b];
+    row.factors[1][b] = block.scales[2 * b + 1];
+  }
+  return row;
+}
+
+SuperRow read_row(const math::BlockQ3_K& block) {
+  SuperRow row;
+  row.d = block.d.bits;
+  for (int b = 0; b < 8; ++b) {
+    uint8_t q[32];
+    for (int j = 0; j < 32; ++j) {
+      q[j] = static_cast<uint8_t>((block.qs[b / 4 * 32 + j] >> (b % 4 * 2) & 3) |
+                                  (block.hmask[j] >> b & 1) << 2);
+    }
+    pack_quants<Quants::three>(q, row.quants[b]);
+    for (int half = 0; half < 2; ++half) {
+      row.factors[half][b] = static_cast<uint8_t>(math::factor_of(block, 2 * b + half));
+    }
+  }
+  return row;
+}
+
+SuperRow read_row(const math::BlockIQ4_XS& block) {
+  SuperRow row;
+  row.d = block.d.bits;
+  for (int b = 0; b < 8; ++b) {
+    std::memcpy(row.quants[b], block.qs + 16 * b, 16);
+    row.factors[0][b] = static_cast<uint8_t>(math::factor_of(block, b));
+  }
+  return row;
+}
+
+/// Where a unit holds factor `which` of block g of row r.
 template <class T>
+int factor_at(int g, int which, int r) {
+  using P = Packed<T>;
+  if (T::kHasMin && T::kParts == 2) return P::kFactors + g * P::kFactorBytes + 2 * r + which;
+  if (!T::kHasMin) return P::kFactors + g * P::kFactorBytes + which * kPanelRows + r;
+  if (which == 0) return P::kFactors + g * kPanelRows + r;
+  return P::kMinimumFactors + g / 2 * 2 * kPanelRows + 2 * r + g % 2;
+}
+
+/// Packs superblocks; each is a unit.
+template <class T, class Block>
 void pack_super_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
   using P = Packed<T>;
-  constexpr int64_t kFileBytes = sizeof(FileBlock<T>);
+  constexpr int kFactors = T::kHasMin ? 2 : T::kParts;
   for (int64_t unit = 0; unit < blocks / T::kUnitBlocks; ++unit, panel += P::kUnitBytes) {
     SuperRow row[kPanelRows];
-    for (int r = 0; r < kPanelRows; ++r) row[r] = read_row(T{}, rows[r] + unit * kFileBytes);
+    for (int r = 0; r < kPanelRows; ++r) {
+      Block block;
+      std::memcpy(&block, rows[r] + unit * static_cast<int64_t>(sizeof block), sizeof block);
+      row[r] = read_row(block);
+    }
     for (int g = 0; g < T::kUnitBlocks; ++g) {
       uint8_t* quants = panel + P::kQuants + g * P::kQuantBytes;
       for (int r = 0; r < kPanelRows; ++r) {
@@ -177,13 +296,10 @@ void pack_super_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel
           std::memcpy(quants + 64 * v + 4 * r, row[r].quants[g] + 4 * v, 4);
         }
       }
-      const int each = T::kHasMin ? kPanelRows : P::kFactorBytes;
-      uint8_t* factors = panel + P::kFactors + g * each;
-      uint8_t* second = T::kHasMin ? panel + P::kMinimumFactors + g / 2 * 2 * kPanelRows + g % 2
-                                   : factors + kPanelRows;
-      for (int r = 0; r < kPanelRows; ++r) {
-        factors[r] = row[r].factors[0][g];
-        second[T::kHasMin ? 2 * r : r] = row[r].factors[1][g];
+      for (int which = 0; which < kFactors; ++which) {
+        for (int r = 0; r < kPanelRows; ++r) {
+          panel[factor_at<T>(g, which, r)] = row[r].factors[which][g];
+        }
       }
     }
     for (int r = 0; r < kPanelRows; ++r) {
@@ -194,10 +310,10 @@ void pack_super_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel
   }
 }
 
-template <class T>
+template <class T, class Block>
 void pack(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
   if constexpr (T::kSuper) {
-    pack_super_panel<T>(rows, blocks, panel);
+    pack_super_panel<T, Block>(rows, blocks, panel);
   } else {
     pack_panel<T>(rows, blocks, panel);
   }
@@ -207,10 +323,10 @@ void pack(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
 
 QuantizedPacking quantized_packing(DType dtype) {
 #define WICK_OF_own(name, Type) \
-  if (dtype == DType::name) return {Packed<Type>::panel_bytes, pack<Type>};
+  if (dtype == DType::name) return {Packed<Type>::panel_bytes, pack<Type, math::Block##Type>};
 #define WICK_OF_decoded(name, Type)
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
-                   products, writes, file_type, reach)                                           \
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
   WICK_OF_##products(name, Type)
 #include "wick/math/quants.def"
   throw Error(ErrorKind::type, "linear", "weight dtype has no int8 products on cpu",

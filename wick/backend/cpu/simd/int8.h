@@ -10,6 +10,8 @@
 // I32x16  an integer per row, or two sums of 16 bits
 //
 // load_u8, load_i8  16 integers as floats
+// load_e8m0         16 exponents e as the floats 2^(e − 128)
+// load_pairs        32 bytes, two per row; load_nibble_pairs their low or high nibbles
 // add_pairs         adds the products of 64 bytes and activations to 16-bit sums, two per row
 // combine_pairs     adds the two sums of each row, times a factor, to 32-bit sums
 // dot_pairs         dot products of two int16 per row with the two int16 at x

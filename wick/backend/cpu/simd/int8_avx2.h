@@ -44,6 +44,25 @@ WICK_SIMD __m256i add_half_bit(__m256i low, __m256i bits, int bit) {
 WICK_SIMD U8x64 add_bit(U8x64 low, U8x64 bits, int bit) {
   return {add_half_bit(low.a, bits.a, bit), add_half_bit(low.b, bits.b, bit)};
 }
+WICK_SIMD __m256i half_field(__m256i v, int shift, int mask) {
+  const auto moved = reinterpret_cast<__m256i>(reinterpret_cast<Halves>(v) >> shift);
+  return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(mask)));
+}
+/// (v >> shift) & mask of each byte.
+WICK_SIMD U8x64 bit_field(U8x64 v, int shift, int mask) {
+  return {half_field(v.a, shift, mask), half_field(v.b, shift, mask)};
+}
+/// The top two bits of each byte of `low`, and bit 6 + `bit` of `high` as bit 2.
+WICK_SIMD U8x64 top_three(U8x64 low, U8x64 high, int bit) {
+  const U8x64 two = bit_field(low, 6, 3), third = bit_field(high, 4 + bit, 4);
+  return {_mm256_or_si256(two.a, third.a), _mm256_or_si256(two.b, third.b)};
+}
+/// Entries of a table of 16 bytes.
+WICK_SIMD U8x64 look_up(const uint8_t* table, U8x64 nibbles) {
+  const __m256i t =
+      _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(table)));
+  return {_mm256_shuffle_epi8(t, nibbles.a), _mm256_shuffle_epi8(t, nibbles.b)};
+}
 WICK_SIMD U8x64 low_six(U8x64 v) {
   const __m256i mask = _mm256_set1_epi8(63);
   return {_mm256_and_si256(v.a, mask), _mm256_and_si256(v.b, mask)};
@@ -71,6 +90,17 @@ WICK_SIMD F32x16 load_u8(const uint8_t* p) {
 WICK_SIMD F32x16 load_i8(const uint8_t* p) {
   return to_f32({_mm256_cvtepi8_epi32(load_eight(p)), _mm256_cvtepi8_epi32(load_eight(p + 8))});
 }
+WICK_SIMD Vec<float> load_half_e8m0(const uint8_t* p) {
+  const __m256i e = _mm256_cvtepu8_epi32(load_eight(p)), one = _mm256_set1_epi32(1);
+  return reinterpret_cast<Vec<float>>(
+      _mm256_max_epi32(_mm256_slli_epi32(_mm256_sub_epi32(e, one), 23),
+                       _mm256_slli_epi32(_mm256_add_epi32(e, one), 21)));
+}
+/// 2^(e − 128) of 16 bytes e. For e above 1 the exponent field is larger than the second operand,
+/// the mantissa of the denormals.
+WICK_SIMD F32x16 load_e8m0(const uint8_t* p) {
+  return {{load_half_e8m0(p), load_half_e8m0(p + 8)}};
+}
 WICK_SIMD I8x4 load_quad(const uint8_t* p) {
   int32_t q;
   __builtin_memcpy(&q, p, 4);
@@ -94,6 +124,11 @@ WICK_SIMD I32x16 splat_sums(int32_t x) { return {_mm256_set1_epi32(x), _mm256_se
 WICK_SIMD I16x32 load_pairs(const uint8_t* p) {
   const auto* v = reinterpret_cast<const __m128i*>(p);
   return {_mm256_cvtepu8_epi16(_mm_loadu_si128(v)), _mm256_cvtepu8_epi16(_mm_loadu_si128(v + 1))};
+}
+WICK_SIMD I16x32 load_nibble_pairs(const uint8_t* p, int half) {
+  const I16x32 v = load_pairs(p);
+  if (half == 0) return low_nibbles(v);
+  return {_mm256_srli_epi16(v.a, 4), _mm256_srli_epi16(v.b, 4)};
 }
 WICK_SIMD I32x16 dot_pairs(I16x32 w, const uint8_t* x) {
   const I8x4 two = load_quad(x);

@@ -29,6 +29,24 @@ WICK_SIMD U8x64 add_bit(U8x64 low, U8x64 bits, int bit) {
   const auto moved = reinterpret_cast<U8x64>(bit < 4 ? v << (4 - bit) : v >> (bit - 4));
   return _mm512_ternarylogic_epi32(low, moved, _mm512_set1_epi8(16), 0xf8);  // a | (b & c)
 }
+/// (v >> shift) & mask of each byte.
+WICK_SIMD U8x64 bit_field(U8x64 v, int shift, int mask) {
+  const auto moved = reinterpret_cast<U8x64>(reinterpret_cast<Halves>(v) >> shift);
+  return _mm512_and_si512(moved, _mm512_set1_epi8(static_cast<char>(mask)));
+}
+/// The top two bits of each byte of `low`, and bit 6 + `bit` of `high` as bit 2.
+WICK_SIMD U8x64 top_three(U8x64 low, U8x64 high, int bit) {
+  constexpr int kSelect = 0xe4;  // c ? a : b
+  const auto third = reinterpret_cast<U8x64>(reinterpret_cast<Halves>(high) >> (4 + bit));
+  const U8x64 all =
+      _mm512_ternarylogic_epi32(third, _mm512_srli_epi16(low, 6), _mm512_set1_epi8(0x3c), kSelect);
+  return _mm512_and_si512(all, _mm512_set1_epi8(7));
+}
+/// Entries of a table of 16 bytes.
+WICK_SIMD U8x64 look_up(const uint8_t* table, U8x64 nibbles) {
+  const __m128i v = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(v), nibbles);
+}
 WICK_SIMD U8x64 low_six(U8x64 v) { return _mm512_and_si512(v, _mm512_set1_epi8(63)); }
 /// The top two bits of each byte of a, b and c, those of a lowest.
 WICK_SIMD U8x64 top_pairs(U8x64 a, U8x64 b, U8x64 c) {
@@ -47,6 +65,15 @@ WICK_SIMD F32x16 load_u8(const uint8_t* p) {
 }
 WICK_SIMD F32x16 load_i8(const uint8_t* p) {
   return to_f32(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+/// 2^(e − 128) of 16 bytes e. For e above 1 the first operand, the exponent field, is larger; the
+/// second is the mantissa of the denormals.
+WICK_SIMD F32x16 load_e8m0(const uint8_t* p) {
+  const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m512i one = _mm512_set1_epi32(1);
+  const __m512i bits = _mm512_max_epi32(_mm512_slli_epi32(_mm512_sub_epi32(e, one), 23),
+                                        _mm512_slli_epi32(_mm512_add_epi32(e, one), 21));
+  return {{reinterpret_cast<Vec<float>>(bits)}};
 }
 WICK_SIMD I8x4 load_quad(const uint8_t* p) {
   int32_t q;
@@ -67,6 +94,10 @@ WICK_SIMD I32x16 combine_pairs(I32x16 pairs, int16_t factor, I32x16 start) {
 WICK_SIMD I32x16 splat_sums(int32_t x) { return _mm512_set1_epi32(x); }
 WICK_SIMD I16x32 load_pairs(const uint8_t* p) {
   return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+WICK_SIMD I16x32 load_nibble_pairs(const uint8_t* p, int half) {
+  const I16x32 v = load_pairs(p);
+  return half == 0 ? _mm512_and_si512(v, _mm512_set1_epi16(15)) : _mm512_srli_epi16(v, 4);
 }
 WICK_SIMD I32x16 dot_pairs(I16x32 w, const uint8_t* x) {
   return _mm512_madd_epi16(w, load_quad(x));

@@ -45,6 +45,23 @@ WICK_SIMD U8x64 add_bit(U8x64 low, const U8x64& bits, int bit) {
   }
   return low;
 }
+/// (v >> shift) & mask of each byte.
+WICK_SIMD U8x64 bit_field(U8x64 v, int shift, int mask) {
+  for (uint8_t& e : v.v) e = static_cast<uint8_t>(e >> shift & mask);
+  return v;
+}
+/// The top two bits of each byte of `low`, and bit 6 + `bit` of `high` as bit 2.
+WICK_SIMD U8x64 top_three(U8x64 low, const U8x64& high, int bit) {
+  for (int i = 0; i < 64; ++i) {
+    low.v[i] = static_cast<uint8_t>(low.v[i] >> 6 | (high.v[i] >> (4 + bit) & 4));
+  }
+  return low;
+}
+/// Entries of a table of 16 bytes.
+WICK_SIMD U8x64 look_up(const uint8_t* table, U8x64 nibbles) {
+  for (uint8_t& e : nibbles.v) e = table[e];
+  return nibbles;
+}
 WICK_SIMD U8x64 low_six(U8x64 v) {
   for (uint8_t& e : v.v) e = static_cast<uint8_t>(e & 63);
   return v;
@@ -66,6 +83,16 @@ WICK_SIMD F32x16 load_i8(const uint8_t* p) {
   for (int r = 0; r < 16; ++r) y[r] = static_cast<float>(static_cast<int8_t>(p[r]));
   return load_16(y);
 }
+/// 2^(e − 128) of 16 bytes e.
+WICK_SIMD F32x16 load_e8m0(const uint8_t* p) {
+  uint32_t bits[16];
+  for (int r = 0; r < 16; ++r) {
+    bits[r] = p[r] < 2 ? 0x00200000u << p[r] : (p[r] - 1u) << 23;
+  }
+  float y[16];
+  __builtin_memcpy(y, bits, sizeof y);
+  return load_16(y);
+}
 WICK_SIMD I8x4 load_quad(const uint8_t* p) {
   int8_t x[4];
   __builtin_memcpy(x, p, sizeof x);
@@ -81,6 +108,11 @@ WICK_SIMD F32x16 to_f32(const I32x16& v) {
 WICK_SIMD I16x32 load_pairs(const uint8_t* p) {
   I16x32 y;
   for (int i = 0; i < 32; ++i) y.v[i] = p[i];
+  return y;
+}
+WICK_SIMD I16x32 load_nibble_pairs(const uint8_t* p, int half) {
+  I16x32 y;
+  for (int i = 0; i < 32; ++i) y.v[i] = static_cast<int16_t>(half == 0 ? p[i] & 15 : p[i] >> 4);
   return y;
 }
 WICK_SIMD I32x16 dot_pairs(const I16x32& w, const uint8_t* x, I32x16 sums) {

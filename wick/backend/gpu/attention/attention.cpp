@@ -185,9 +185,13 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                         : shape.streams   ? kDecodeStream
                         : shape.staged    ? kDecodeStaged
                                           : kDecode;
+  const bool direct = shape.cluster == 1 && !shape.streams && !shape.staged;
+  const unsigned threads = direct && gpu.device.kind != DeviceKind::cuda
+                               ? decode_threads_on_amd(plan.rows)
+                               : kDecodeThreads;
   kernels(dtype).launch(gpu,
                         Grid{.blocks = {count32(thread_blocks * splits), 1, 1},
-                             .threads = kDecodeThreads,
+                             .threads = threads,
                              .shared_bytes = static_cast<unsigned>(shape.shared),
                              .pdl = true,
                              .cluster = static_cast<unsigned>(shape.cluster)},

@@ -126,9 +126,9 @@ FlashPlan::FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool p
   const auto wide = static_cast<uint32_t>(width);
   const uint32_t split = flash_terms(cache == DType::f16);
   whole = !projected && c.dtype == attention_dtype(cache);
-  fast = whole && c.soft_cap == 0.0f && precision() == Precision::fast;
+  fast = c.soft_cap == 0.0f && precision() == Precision::fast;
   const uint32_t groups = flash_wgmma_groups(wide, fast, terms);
-  const int64_t wgmma_bytes = flash_wgmma_bytes(wide, 64 * groups, whole ? 1 : split);
+  const int64_t wgmma_bytes = flash_wgmma_bytes(wide, 64 * groups, whole || fast ? 1 : split);
   // With fewer rows than a thread block takes, the smaller blocks of flash.gpu are faster.
   const bool enough = int64_t{c.queries} * c.group >= kLeastWgmmaRows || wanted == "wgmma";
   wgmma = may_wgmma && gpu.has(Feature::wgmma) && wanted != "mma" && enough &&

@@ -16,7 +16,7 @@ struct FlashPlan {
   bool takes = false;   ///< false: the call takes the ordered form
   bool terms = false;   ///< whether the kernels for scores with terms take the call
   bool wgmma = false;   ///< whether flash_wgmma.gpu takes the call
-  bool fast = false;    ///< wgmma: exponentials are one term
+  bool fast = false;    ///< wgmma: exponentials and queries are one term
   bool whole = false;   ///< the queries have the dtype of the keys, so that one term is exact
   int64_t width = 0;    ///< elements to which heads are padded
   int64_t rows = 0;     ///< rows of a thread block

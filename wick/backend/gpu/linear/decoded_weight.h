@@ -11,9 +11,6 @@
 
 namespace wick::gpu {
 
-/// Whether weights of a block dtype are stored in units (kernels/linear/decoded_units.h). Otherwise
-/// they are rows in file layout.
-bool has_decoded_units(DType dtype);
 /// Stacks matrices [n_i, k] along n.
 std::unique_ptr<PreparedWeight> prepare_decoded(Gpu& gpu, std::span<const ConstView> parts);
 /// out = x · weightᵀ (+ residual). x is [.., k], f32 and dense. residual is null, or has out's

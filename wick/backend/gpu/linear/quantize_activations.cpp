@@ -51,7 +51,7 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
   const CollapsedDims<1> rows = collapse<1>({&x.layout}, (1u << last) - 1);
   const Spread spread = spread_of(x);
   const Blocks blocks{out.q, out.scales, static_cast<uint32_t>(out.padded),
-                      static_cast<uint32_t>(out.shared)};
+                      static_cast<uint32_t>(out.shared), out.halves ? 1u : 0u};
   const auto columns = static_cast<uint32_t>(k);
   const auto fours = static_cast<unsigned>(out.padded) * 8;
   uint64_t first_row = 0;

@@ -4,6 +4,7 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/driver/gpu.h"
+#include "wick/base/quant.h"
 #include "wick/math/activation.h"
 
 namespace wick::gpu {
@@ -15,12 +16,18 @@ struct RowBlocks {
   math::ActivationScale* scales = nullptr;  ///< [rows][padded]
   int64_t padded = 0;                       ///< blocks of a row, at least k / 32
   int64_t shared = 1;                       ///< blocks that share a scale: see shared_blocks
+  bool halves = false;  ///< whether blocks store the sums of their halves: see Blocks
 
   /// Blocks of a row of k values, rounded up to chunks of 8.
   static int64_t padded_blocks(int64_t k) { return (k / 32 + 7) / 8 * 8; }
   /// Blocks that share a scale for weights of this dtype.
   static int64_t shared_blocks(DType weights) {
-    return weights == DType::q4_k ? math::kSharedBlocks : 1;
+    return info(weights).block_elems == 256 && quant(weights).has_minimum() ? math::kSharedBlocks
+                                                                            : 1;
+  }
+  /// Whether weights of this dtype have minima of 16 values.
+  static bool has_halves(DType weights) {
+    return shared_blocks(weights) != 1 && quant(weights).part == 16;
   }
 };
 

@@ -33,8 +33,8 @@ LinearOut linear_out(const View& out, const ConstView* residual) {
 
 namespace {
 
-std::string_view wgmma_file(DType format) {
-  return format == DType::q4_k ? "quantized_wgmma_super" : "quantized_wgmma";
+std::string_view wgmma_file(DType dtype) {
+  return unit_format(dtype).halves != 0 ? "quantized_wgmma_super" : "quantized_wgmma";
 }
 
 const KernelFamily<GemvArgs, DType> kGemv("gemv", "gemv_{}");
@@ -79,15 +79,14 @@ bool gemv(const QuantizedJob& p) {
   if (grid.shared_bytes > kSharedBytes) return false;
   // Half-warps share the units evenly: as few rounds as possible, and then as few half-warps as
   // possible.
-  const DType type = p.weight.format();
-  const bool four_bits = type == DType::q4_0 || type == DType::q4_k;
-  const uint32_t most = (four_bits ? kGemvFourBits : kGemvOthers) / kUnitRows;
+  const DType type = p.weight.dtype;
+  const uint32_t most = gemv_threads(unit_format(type)) / kUnitRows;
   const uint32_t units = p.chunks * row_groups;
   const uint32_t rounds = std::max(1u, (units + most - 1) / most);
   const uint32_t halves = (units + rounds - 1) / rounds;
   grid.threads = std::max(64u, (halves + 1) / 2 * 32);
   grid.pdl = true;
-  kGemv(type).launch(gpu, grid, {p.args(), row_groups});
+  kGemv(type).launch(gpu, grid, {p.args(), row_groups, p.weight.blocks()});
   return true;
 }
 
@@ -102,11 +101,9 @@ void gemv_columns(const QuantizedJob& p) {
   grid.threads = kGemvColumnsThreads;
   grid.shared_bytes = gemv_columns_bytes(segment);
   grid.pdl = true;
-  kGemvOfColumns(p.weight.format()).launch(p.weight.gpu, grid, {p.args(), segment});
+  kGemvOfColumns(p.weight.dtype).launch(p.weight.gpu, grid, {p.args(), segment});
 }
 
-/// Whether gemms with a dtype also need the sum of each block of activations.
-bool takes_sums(DType type) { return type != DType::q8_0 && type != DType::q6_k; }
 bool is_amd(const Gpu& gpu) { return gpu.device.kind == DeviceKind::hip; }
 
 /// The grid and the shared memory of kernels/linear/quantized_batch.gpu.
@@ -143,7 +140,7 @@ void batch(const QuantizedJob& p) {
   grid.threads = kBatchWarps * kWarp;
   grid.shared_bytes = plan.shared;
   grid.pdl = true;
-  kBatch(p.weight.format(), plan.columns)
+  kBatch(p.weight.dtype, plan.columns)
       .launch(p.weight.gpu, grid,
               {p.args(), plan.segment, tiles / plan.thread_blocks, tiles % plan.thread_blocks});
 }
@@ -151,12 +148,12 @@ void batch(const QuantizedJob& p) {
 /// Up to 16 columns at once, on AMD.
 void few(const QuantizedJob& p) {
   Gpu& gpu = p.weight.gpu;
-  const DType type = p.weight.format();
+  const DType type = p.weight.dtype;
   const uint32_t waves = kSmallMQuantizedThreads / static_cast<uint32_t>(gpu.info.wave);
   Grid grid{{(p.weight.row_groups() + kSmallMRowGroups - 1) / kSmallMRowGroups,
              (p.x.rows() + kSmallMQuantizedColumns - 1) / kSmallMQuantizedColumns, 1}};
   grid.threads = kSmallMQuantizedThreads;
-  grid.shared_bytes = small_m_bytes(waves, takes_sums(type), is_amd(gpu));
+  grid.shared_bytes = small_m_bytes(waves, takes_sums(unit_format(type)), is_amd(gpu));
   grid.pdl = true;
   kSmallM(type).launch(gpu, grid, {p.args()});
 }
@@ -164,16 +161,13 @@ void few(const QuantizedJob& p) {
 /// Tiles of 128 rows and 64 columns: kernels/linear/quantized_int8.gpu.
 void many(const QuantizedJob& p) {
   Gpu& gpu = p.weight.gpu;
-  const DType type = p.weight.format();
-  const uint32_t tables = type == DType::q6_k                          ? 3
-                          : type == DType::q4_1 || type == DType::q4_k ? 2
-                                                                       : 1;
+  const DType type = p.weight.dtype;
+  const UnitFormat format = unit_format(type);
   Grid grid{{(p.weight.row_groups() + kInt8RowGroups - 1) / kInt8RowGroups,
              (p.x.rows() + kInt8Columns - 1) / kInt8Columns, 1}};
-  const uint32_t heads = type == DType::q4_k ? 2 : 0;  // d and dmin
   grid.threads = kInt8Threads;
-  grid.shared_bytes = int8_rows_bytes(unit_pieces(type), tables, heads) +
-                      staged_bytes(kInt8Columns, 1, takes_sums(type), is_amd(gpu));
+  grid.shared_bytes = int8_rows_bytes(format) +
+                      staged_bytes(kInt8Columns, 1, takes_sums(format), is_amd(gpu));
   grid.pdl = true;
   kInt8(type).launch(gpu, grid, {p.args()});
 }
@@ -189,7 +183,7 @@ bool wgmma_stores(const LinearOut& out) {
 
 /// Tiles of 128 rows and 128 columns, by exact f16 multiplication.
 void wgmma(const QuantizedJob& p) {
-  const DType type = p.weight.format();
+  const DType type = p.weight.dtype;
   const uint32_t tiles = (p.x.rows() + kWgmmaColumns - 1) / kWgmmaColumns;
   Gpu& gpu = p.weight.gpu;
   const Scratch records(
@@ -197,12 +191,14 @@ void wgmma(const QuantizedJob& p) {
   Grid tile{{tiles * kWgmmaColumns * p.chunks * kChunkThreads / kTileThreads, 1, 1}};
   tile.threads = kTileThreads;
   tile.pdl = true;
-  (type == DType::q4_k ? kTileColumnsShared : kTileColumns)().launch(
+  const UnitFormat format = unit_format(type);
+  const bool nibbles = format.bits != 8 && format.table == math::CodeTable::none;
+  (format.halves != 0 ? kTileColumnsShared : kTileColumns)().launch(
       gpu, tile,
-      {records.data(), p.blocks.q, p.blocks.scales, p.chunks, p.x.rows(),
-       type == DType::q8_0 ? 0u : 1u});
+      {records.data(), p.blocks.q, p.blocks.scales, p.chunks, p.x.rows(), nibbles ? 1u : 0u,
+       p.blocks.halves ? 1u : 0u});
 
-  const uint32_t stage = wgmma_stage_bytes(unit_pieces(type), quant(type).has_minimum());
+  const uint32_t stage = wgmma_stage_bytes(format);
   const uint32_t all = tiles * ((p.weight.row_groups() + kWgmmaRowGroups - 1) / kWgmmaRowGroups);
   Grid grid{{std::min(all, static_cast<uint32_t>(gpu.info.multiprocessors)), 1, 1}};
   grid.threads = kWgmmaQuantizedThreads;
@@ -226,21 +222,23 @@ bool dot_is_faster(const QuantizedJob& p) {
          p.weight.row_groups() > 4 * multiprocessors;
 }
 
-/// Times of the two kernels in the same unit, measured on an H100, for R rows and C tiles of 32
-/// columns: wgmma takes `round` for each round of thread blocks, batch takes C · (R + more).
+/// Times of the two kernels in the same unit, for R rows and C tiles of 32 columns: wgmma takes
+/// `round` for each round of thread blocks, batch takes C · (R + more). Those of q4_0, q4_1, q8_0
+/// and q4_k have been measured on an H100; other formats have those of the most similar one.
 struct GemmTimes {
   uint32_t round, more;
 };
 GemmTimes gemm_times(DType type) {
-  if (type == DType::q4_0) return {23000, 4850};
-  if (type == DType::q4_1) return {32500, 3900};
-  return type == DType::q4_k ? GemmTimes{16200, 3100} : GemmTimes{16800, 2600};
+  const UnitFormat format = unit_format(type);
+  if (format.halves != 0) return {16200, 3100};
+  if (format.minimum) return {32500, 3900};
+  return format.offset != 0 ? GemmTimes{23000, 4850} : GemmTimes{16800, 2600};
 }
 
 /// Whether tiles of 128 columns finish before those of 32.
 bool wgmma_is_faster(const QuantizedJob& p) {
   if (p.x.rows() <= 16) return false;
-  const GemmTimes times = gemm_times(p.weight.format());
+  const GemmTimes times = gemm_times(p.weight.dtype);
   const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
   const auto multiprocessors = static_cast<uint64_t>(p.weight.gpu.info.multiprocessors);
   const uint64_t rounds = (tiles + multiprocessors - 1) / multiprocessors;
@@ -255,7 +253,7 @@ Path choose(const QuantizedJob& p) {
   if (forced == "dot" || !gpu.has(Feature::byte_unit) || p.chunks == 0) return Path::dot;
   if (forced == "few") return Path::few;
   if (forced == "many") return Path::many;
-  const bool has_f16 = has_wgmma(gpu, p.weight.format()) && wgmma_stores(p.out);
+  const bool has_f16 = has_wgmma(gpu, p.weight.dtype) && wgmma_stores(p.out);
   if (forced == "f16" && has_f16) return Path::wgmma;
   if (forced.empty()) {
     if (p.x.rows() == 1) return Path::dot;
@@ -319,7 +317,7 @@ void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWe
     grid.threads = kGemvColumnsThreads;
     grid.shared_bytes = gemv_columns_bytes(segment, 1);
     grid.pdl = true;
-    kGroupedGemv(weight.format())
+    kGroupedGemv(weight.dtype)
         .launch(weight.gpu, grid,
                 {to, experts, blocks.q, blocks.scales, chunks, static_cast<uint32_t>(weight.n),
                  segment});

@@ -11,7 +11,7 @@ const KernelFamily<RepackArgs, DType> kRepack("repack", "repack_{}");
 
 std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts) {
   const DType dtype = parts.front().dtype;
-  const UnitPieces unit = unit_pieces(dtype);
+  const UnitPieces unit = unit_format(dtype).unit;
   const uint32_t pieces = unit.quants + unit.scales;
   gpu.enter();
   auto weight = std::make_unique<QuantizedWeight>(gpu);
@@ -24,9 +24,11 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   weight->bytes = row_group_bytes * weight->row_groups();
   weight->units = gpu.pool.take(weight->bytes);
   auto* const units = static_cast<char*>(weight->units);
-  if (weight->n % kUnitRows != 0 && row_group_bytes != 0) {  // rows past the last are zeros
-    gpu.check(gpu.driver.api.set_bytes(units + weight->bytes - row_group_bytes, 0, row_group_bytes,
-                                       gpu.stream()),
+  if (weight->n % kUnitRows != 0 && row_group_bytes != 0) {
+    // Rows past the last are zeros; exponents are those of ordinary scales.
+    const int fill = unit_format(dtype).exponents ? kPaddingExponent : 0;
+    gpu.check(gpu.driver.api.set_bytes(units + weight->bytes - row_group_bytes, fill,
+                                       row_group_bytes, gpu.stream()),
               "clearing memory");
   }
 

@@ -16,21 +16,42 @@
 
 namespace wick::gpu {
 
-/// What a unit of a dtype of kOwnProducts holds. Five bits are stored as eight.
-constexpr UnitPieces unit_pieces(DType dtype) {
-  return dtype == DType::q4_0   ? kUnitOfQ4_0
-         : dtype == DType::q4_1 ? kUnitOfQ4_1
-         : dtype == DType::q4_k ? kUnitOfQ4_K
-         : dtype == DType::q6_k ? kUnitOfQ6_K
-                                : kUnitOfQ8_0;
+/// How a dtype of kOwnProducts is stored and multiplied.
+constexpr UnitFormat unit_format(DType dtype) {
+  switch (dtype) {
+    case DType::q4_0:
+      return kFormatOfQ4_0;
+    case DType::q4_1:
+      return kFormatOfQ4_1;
+    case DType::q5_0:
+      return kFormatOfQ5_0;
+    case DType::q5_1:
+      return kFormatOfQ5_1;
+    case DType::q2_k:
+      return kFormatOfQ2_K;
+    case DType::q3_k:
+      return kFormatOfQ3_K;
+    case DType::q4_k:
+      return kFormatOfQ4_K;
+    case DType::q5_k:
+      return kFormatOfQ5_K;
+    case DType::q6_k:
+      return kFormatOfQ6_K;
+    case DType::iq4_nl:
+      return kFormatOfIQ4_NL;
+    case DType::iq4_xs:
+      return kFormatOfIQ4_XS;
+    case DType::mxfp4:
+      return kFormatOfMXFP4;
+    default:
+      return kFormatOfQ8_0;
+  }
 }
 
 /// A weight in units of 16 rows by 256 values: see kernels/linear/quantized.h.
 struct QuantizedWeight final : PreparedWeight {
   explicit QuantizedWeight(Gpu& device) : gpu(device) {}
   ~QuantizedWeight() override { gpu.pool.give(units); }
-  /// The format of the kernels that compute with it: q5_0 is stored as q8_0, with the same scales.
-  DType format() const { return dtype == DType::q5_0 ? DType::q8_0 : dtype; }
   uint32_t blocks() const { return static_cast<uint32_t>(k / 32); }
   uint32_t chunks() const { return (blocks() + kChunkBlocks - 1) / kChunkBlocks; }
   uint32_t row_groups() const { return static_cast<uint32_t>((n + kUnitRows - 1) / kUnitRows); }
@@ -46,16 +67,19 @@ class QuantizedRows {
       : rows_(static_cast<uint32_t>(rows)),
         padded_(RowBlocks::padded_blocks(k)),
         shared_(RowBlocks::shared_blocks(weights)),
+        halves_(RowBlocks::has_halves(weights)),
         values_(gpu, static_cast<size_t>(rows * padded_ * 32)),
         scales_(gpu, static_cast<size_t>(rows * padded_) * sizeof(math::ActivationScale)) {}
   uint32_t rows() const { return rows_; }
   RowBlocks blocks() const {
-    return {values_.data<int8_t>(), scales_.data<math::ActivationScale>(), padded_, shared_};
+    return {values_.data<int8_t>(), scales_.data<math::ActivationScale>(), padded_, shared_,
+            halves_};
   }
 
  private:
   uint32_t rows_;
   int64_t padded_, shared_;
+  bool halves_;
   Scratch values_, scales_;
 };
 

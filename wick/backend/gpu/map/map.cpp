@@ -66,6 +66,9 @@ const KernelFamily<BinaryScalarArgs, DType> kBinaryScalar(&file_of, "binary_scal
 const KernelFamily<TestScalarArgs, DType> kTestScalar(&file_of, "test_scalar_{}");
 const KernelFamily<CompareScalarArgs, DType> kCompareScalar(&file_of, "compare_scalar_{}");
 
+const KernelFamily<NumbersArgs> kNumbers("looked_up", "numbers_16");
+const KernelFamily<LookUpArgs> kLookUp("looked_up", "look_up_16");
+
 using ElementBytes = OneOf<1, 2, 4, 8>;
 using ConditionBytes = OneOf<1, 4, 8>;
 const KernelFamily<WhereArgs, ElementBytes, ConditionBytes> kWhere("where", "where_{}_{}");
@@ -194,10 +197,68 @@ void map(Op op, const std::array<const Layout*, N>& layouts, const std::array<Op
   });
 }
 
+/// Functions of 16-bit floats whose kernels are limited by their arithmetic.
+constexpr bool is_slow(Op op) {
+  switch (op) {
+    case Op::sin:
+    case Op::cos:
+    case Op::log1p:
+    case Op::expm1:
+    case Op::erf:
+    case Op::normcdf:
+    case Op::gelu_erf:
+      return true;
+    default:
+      return false;
+  }
+}
+/// Elements for which making a table of results pays.
+constexpr int64_t kWorthATable = 8 << 20;
+
+/// Computes a function of many 16-bit floats by looking up its results, where a multiprocessor has
+/// shared memory for the table. Returns false if it did nothing. The table is made by `compute`,
+/// the function's other kernels, so it has their bits.
+template <class Compute>
+bool looked_up(Gpu& gpu, Op op, const View& out, const ConstView& in, const Compute& compute) {
+  const int64_t elems = out.layout.elems();
+  if (out.dtype != DType::f16 && out.dtype != DType::bf16) return false;
+  if (!is_slow(op) || elems < kWorthATable ||
+      gpu.info.shared_bytes < static_cast<int>(kLookedUpBytes)) {
+    return false;
+  }
+  const CollapsedDims<2> dims = collapse_for_map<2>({&out.layout, &in.layout});
+  const std::array operands{Operand(out), Operand(in)};
+  const auto packed = pack<2>(dims, operands, 8, false);
+  // A single dense dim whose vectors a u32 counts.
+  if (!packed.fits || packed.collapsed.dims.size() != 1 || packed.collapsed.elems >> 30 != 0) {
+    return false;
+  }
+  const Scratch numbers(gpu, kLookedUpBytes), results(gpu, kLookedUpBytes);
+  const Layout all = Layout::contiguous(Shape{kLookedUpBytes / 2});
+  Grid grid;
+  grid.pdl = true;
+  grid.threads = kMapThreads;
+  grid.blocks[0] = kLookedUpBytes / 4 / kMapThreads;
+  kNumbers().launch(gpu, grid, {numbers.data<uint32_t>()});
+  compute(View{results.data(), out.dtype, all}, ConstView{numbers.data(), out.dtype, all});
+  grid.threads = kLookUpThreads;
+  grid.blocks[0] = static_cast<unsigned>(gpu.info.multiprocessors);
+  grid.shared_bytes = kLookedUpBytes;
+  kLookUp().launch(
+      gpu, grid,
+      {operands[0].at(packed.collapsed.start[0]), operands[1].at(packed.collapsed.start[1]),
+       results.data(), static_cast<uint32_t>(packed.collapsed.elems), packed.rest});
+  return true;
+}
+
 }  // namespace
 
 void GpuBackend::unary(Op op, const View& out, const ConstView& in) {
   check_dtype(op, out.dtype);
+  if (looked_up(gpu_, op, out, in,
+                [&](const View& to, const ConstView& from) { unary(op, to, from); })) {
+    return;
+  }
   const auto row = row_of<UnaryRow>(op);
   map<2>(
       op, {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,

@@ -45,6 +45,10 @@ class MeanNorm {
 
   void layers() {
     affine_.groups = Divider(1);
+    const auto room = [&](const ConstView& v) {
+      return v.data == nullptr ? 0 : divide_up(bytes_of(v.dtype, reduction_.n), 16) * 16;
+    };
+    shared_bytes_ = room(weight_) + room(bias_);
     run(plan_.can_be_held() && has_vectors(), [&](const Grid& grid, const MeanNormArgs& args) {
       (is_by_f32() ? kLayerNormByF32 : kLayerNorm)(in_.dtype, plan_.steps())
           .launch(gpu_, grid, args);
@@ -95,7 +99,9 @@ class MeanNorm {
           Grid grid;
           grid.pdl = true;
           if (can_be_held) {
-            const NormRows rows = plan_.spread_held(kept, grid);
+            const NormRows rows = shared_bytes_ > 0 && plan_.is_amd()
+                                      ? plan_.spread_sharing(kept, shared_bytes_, grid)
+                                      : plan_.spread_held(kept, grid);
             held(grid, {y, x, affine_, rows, eps_});
           } else if (reduction_.n <= (few_rows(kept) ? kFewRowsElems : kBlockElems)) {
             const NormRows rows = plan_.spread_strided(kept, grid);
@@ -141,6 +147,7 @@ class MeanNorm {
   Reduction reduction_;
   RowPlan plan_;
   Affine affine_;
+  int64_t shared_bytes_ = 0;  // of the weights and biases of layer_norm
 };
 
 }  // namespace

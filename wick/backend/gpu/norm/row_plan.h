@@ -108,13 +108,12 @@ class RowPlan {
     grid.blocks[0] = kept.elems * grid.cluster;
     return rows;
   }
-  /// Held rows for rms_norm on AMD: the largest thread blocks of which at least two fifths of the
-  /// multiprocessors have one, which suffices for the memory's full bandwidth. The rows of a block
-  /// share the weights, `bytes` in all, in shared memory.
+  /// Held rows for rms_norm and layer_norm on AMD: the largest thread blocks of which at least two
+  /// fifths of the multiprocessors have one, which suffices for the memory's full bandwidth. The
+  /// rows of a block share the weights, `bytes` in all, in shared memory.
   NormRows spread_sharing(const StridedIndex<2>& kept, int64_t bytes, Grid& grid) const {
-    constexpr int64_t kMostBytes = 32 << 10;
     NormRows rows = spread_held(kept, grid);
-    if (bytes > kMostBytes) return rows;  // a row takes the whole thread block
+    if (bytes > int64_t{kMostSharedBytes}) return rows;  // kernels take them from the cache
     const unsigned row_threads = 1u << (rows.width_log + rows.chunks_log);
     const auto thread_blocks = [&](unsigned threads) {
       return divide_up(kept.elems, int64_t{threads / row_threads} * held_rows(uint32_t(steps_)));

@@ -62,6 +62,30 @@ uint64_t enough_columns(const Gpu& gpu) {
   return uint64_t{512} * static_cast<unsigned>(gpu.info.multiprocessors);
 }
 
+/// Combines partial results [outer][blocks][columns] to results.
+void combine_partials(Gpu& gpu, Op op, const SumType& type, double divisor, void* y,
+                      const void* from, const StridedIndex<2>& kept, uint32_t columns,
+                      uint32_t blocks) {
+  Partials partials;
+  partials.kept = kept;
+  partials.columns = columns;
+  partials.blocks = blocks;
+  if (columns == 1)
+    partials.width_log = std::min(ceil_log((blocks + kCombined - 1) / kCombined), 8u);
+  const uint32_t a_time = kCombined << partials.width_log;
+  partials.blocks_out = std::max((blocks + a_time - 1) / a_time, 1u);
+  const bool last = partials.blocks_out == 1;
+  const uint64_t threads = (uint64_t{kept.elems} * partials.blocks_out) << partials.width_log;
+  Grid grid{{static_cast<unsigned>((threads + kRowThreads - 1) / kRowThreads), 1, 1}};
+  grid.pdl = true;
+  const Scratch next(gpu, last ? 1 : size_t{kept.elems} * partials.blocks_out * type.bytes);
+  kCombineSums(op, type.sum)
+      .launch(gpu, grid, {y, last ? nullptr : next.data(), from, partials, divisor, type.as});
+  if (!last) {
+    combine_partials(gpu, op, type, divisor, y, next.data(), kept, columns, partials.blocks_out);
+  }
+}
+
 /// Launches a sum, or another reduction, over some dims of a tensor.
 class SumLauncher {
  public:
@@ -165,22 +189,7 @@ class SumLauncher {
 
   void combine(void* y, const void* from, const StridedIndex<2>& kept, uint32_t columns,
                uint32_t blocks) const {
-    Partials partials;
-    partials.kept = kept;
-    partials.columns = columns;
-    partials.blocks = blocks;
-    if (columns == 1)
-      partials.width_log = std::min(ceil_log((blocks + kCombined - 1) / kCombined), 8u);
-    const uint32_t a_time = kCombined << partials.width_log;
-    partials.blocks_out = std::max((blocks + a_time - 1) / a_time, 1u);
-    const bool last = partials.blocks_out == 1;
-    const uint64_t threads = (uint64_t{kept.elems} * partials.blocks_out) << partials.width_log;
-    Grid grid{{static_cast<unsigned>((threads + kRowThreads - 1) / kRowThreads), 1, 1}};
-    grid.pdl = true;
-    const Scratch next(gpu_, last ? 1 : size_t{kept.elems} * partials.blocks_out * type_.bytes);
-    kCombineSums(op_, type_.sum)
-        .launch(gpu_, grid, {y, last ? nullptr : next.data(), from, partials, divisor_, type_.as});
-    if (!last) combine(y, next.data(), kept, columns, partials.blocks_out);
+    combine_partials(gpu_, op_, type_, divisor_, y, from, kept, columns, blocks);
   }
 
   Gpu& gpu_;
@@ -419,6 +428,11 @@ void reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, uint32_t dims
   } else {
     SumLauncher(gpu, op, out, in, reduction, 1.0).run();
   }
+}
+
+void combine_sums(Gpu& gpu, DType dtype, void* out, const void* partials,
+                  const StridedIndex<2>& kept, uint32_t columns, uint32_t blocks) {
+  combine_partials(gpu, Op::sum, sum_type(dtype), 1.0, out, partials, kept, columns, blocks);
 }
 
 void arg_reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, int dim) {

@@ -207,6 +207,11 @@ struct DecodeArgs {
   AttentionPartials partials;
 };
 inline constexpr u32 kDecodeThreads = 256;
+/// Threads of a thread block of decode on AMD's devices: one for each pair of a chunk's keys, and
+/// for each pair of heads.
+WICK_FN constexpr u32 decode_threads_on_amd(u32 rows) {
+  return rows <= 1 ? kDecodeThreads / 2 : kDecodeThreads;
+}
 /// decode_cluster: clusters of 4 or 8 thread blocks share a chunk. kClusterKeys: the most keys of a
 /// chunk that a block takes. kClusterPitch: elements from one row of keys to the next; the padding
 /// avoids bank conflicts. kClusterWidth: elements of each value that a block takes.

@@ -75,6 +75,16 @@ struct Decode {
     token = batch * c.queries;
   }
 
+  /// Threads and warps of the thread block.
+#if WICK_AMD
+  WICK_DEVICE u32 threads() const {
+    return kForm == DecodeForm::direct ? decode_threads_on_amd(plan.rows) : kDecodeThreads;
+  }
+  WICK_DEVICE u32 warps() const { return threads() / kWarp; }
+#else
+  WICK_DEVICE static constexpr u32 threads() { return kDecodeThreads; }
+  WICK_DEVICE static constexpr u32 warps() { return kDecodeWarps; }
+#endif
   /// Whether the thread block is the first of a batch element.
   WICK_DEVICE bool is_first() const {
     return rank == 0 && split == 0 && tile == 0 && key_head == 0 && query == 0;
@@ -310,7 +320,7 @@ struct Decode {
   WICK_DEVICE void load_new(const Chunk& chunk, const NewPairs& n, u32 first) const {
     const u32 all = n.queries + n.keys + n.values;
 #pragma unroll 1
-    for (u32 i = first + thread_index(); i < all; i += kDecodeThreads) {
+    for (u32 i = first + thread_index(); i < all; i += threads()) {
       NewPair p = find(n, i);
       load(chunk, p);
       put(chunk, p);
@@ -379,8 +389,7 @@ struct Decode {
     const u32 first = static_cast<u32>(here.begin) / 2, width_of_q = DecodeShared::padded(c.d);
     const u32 pairs = here.empty() ? 0 : (static_cast<u32>(here.end) + 1) / 2 - first;
     const u32 wide = (pairs + kWarp - 1) / kWarp * kWarp;
-    for (u32 task = thread_index(); task < wide * ((rows + kRows - 1) / kRows);
-         task += kDecodeThreads) {
+    for (u32 task = thread_index(); task < wide * ((rows + kRows - 1) / kRows); task += threads()) {
       const u32 r = task / wide * kRows, pair = first + task % wide;
       if (pair >= first + pairs) continue;
       float a[kRows][2] = {};
@@ -433,8 +442,7 @@ struct Decode {
     const KeyRange here = chunk.seen;
     const i32 first = larger(here.begin, old_of(chunk, here).end);
     const u32 count = static_cast<u32>(larger(here.end - first, 0));
-    for (u32 task = kDecodeThreads - 1 - thread_index(); task < count * rows;
-         task += kDecodeThreads) {
+    for (u32 task = threads() - 1 - thread_index(); task < count * rows; task += threads()) {
       const u32 r = task / count, key = static_cast<u32>(first) + task % count;
       const u32 at = chunk.first + key - static_cast<u32>(fresh);
       const float* of = shared.k + at * DecodeShared::padded(c.d);
@@ -446,9 +454,20 @@ struct Decode {
     }
   }
 
+  WICK_DEVICE void clear_scores() const {
+    if constexpr (WICK_AMD) {
+      Bytes16* const to = reinterpret_cast<Bytes16*>(shared.s);
+      for (u32 i = thread_index(); i < plan.rows * (kAttentionChunk / 4); i += threads())
+        to[i] = Bytes16{};
+    } else {
+      for (u32 i = thread_index(); i < plan.rows * kAttentionChunk; i += threads())
+        shared.s[i] = 0.0f;
+    }
+  }
+
   /// Replaces dot products by exponentials. Each warp takes one row at a time.
   WICK_DEVICE void softmax(const Chunk& chunk) {
-    for (u32 r = first_row + warp_index(); r < first_row + some_rows; r += kDecodeWarps) {
+    for (u32 r = first_row + warp_index(); r < first_row + some_rows; r += warps()) {
       float* const row = shared.s + r * kAttentionChunk;
       float s[8];
       load_chunk_row(s, row);
@@ -461,8 +480,8 @@ struct Decode {
   /// Sums the exponentials of each row. It counts warps from the last one, because the last warps
   /// have the least work in outputs().
   WICK_DEVICE void sum_rows() {
-    const u32 after = kDecodeWarps - 1 - warp_index();
-    for (u32 r = first_row + after; r < first_row + some_rows; r += kDecodeWarps) {
+    const u32 after = warps() - 1 - warp_index();
+    for (u32 r = first_row + after; r < first_row + some_rows; r += warps()) {
       float e[8];
       load_chunk_row(e, shared.s + r * kAttentionChunk);
       const float sum = chunk_sum(e);
@@ -484,7 +503,7 @@ struct Decode {
   WICK_DEVICE void store_dead_blocks() const {
     if (plan.blocks.q == nullptr) return;
     const u32 blocks = c.heads * c.e / 32, padded = plan.blocks.padded, dead = padded - blocks;
-    for (u32 i = thread_index(); i < c.batch * c.queries * dead * 8; i += kDecodeThreads) {
+    for (u32 i = thread_index(); i < c.batch * c.queries * dead * 8; i += threads()) {
       const u32 at = i / 8 / dead * padded + blocks + i / 8 % dead;
       reinterpret_cast<u32*>(plan.blocks.q)[at * 8 + i % 8] = 0;
       if (i % 8 == 0) plan.blocks.scales[at] = {0.0f, 0};
@@ -532,7 +551,7 @@ struct Decode {
     const KeyRange here = chunk.seen, old = kStaged ? here : old_of(chunk, here);
     const u32 wide = (c.e / 2 + kWarp - 1) / kWarp * kWarp;
     const u32 tasks = wide * ((rows + kRows - 1) / kRows);
-    for (u32 round = 0; round < tasks; round += kDecodeThreads) {
+    for (u32 round = 0; round < tasks; round += threads()) {
       const u32 task = round + thread_index(), r = task / wide * kRows, x = 2 * (task % wide);
       float o[kRows][2] = {};
       if (task < tasks && x < c.e) {
@@ -581,13 +600,13 @@ struct Decode {
     if (mine) put_output(chunk, r, first_x + lane(), o, partials);
   }
 
-  /// Computes all chunks of the thread block. The caller has stored the first 2 · kDecodeThreads
+  /// Computes all chunks of the thread block. The caller has stored the first 2 · threads()
   /// pairs of `fresh_pairs` of the first chunk. Staged forms: the caller has also started the
   /// copies of that chunk. The keys of the next chunk are copied during the softmax and the outputs
   /// of this one, and its values are copied during its own scores.
   WICK_DEVICE void attend(Chunk chunk, NewPairs fresh_pairs, const AttentionPartials& partials) {
     const u32 end = end_chunk();
-    u32 first_new = 2 * kDecodeThreads, round = 0;  // the caller has stored the pairs before
+    u32 first_new = 2 * threads(), round = 0;  // the caller has stored the pairs before
     for (u32 number = own_chunk(); number < end; number += plan.splits) {
       const bool more = number + plan.splits < end;
       const u32 next_page = more ? page_of(number + plan.splits) : 0;  // loaded early

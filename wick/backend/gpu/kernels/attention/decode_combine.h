@@ -49,7 +49,7 @@ struct DecodeCombine {
   /// `soft` from one call to the next. All threads must call it.
   WICK_DEVICE void find_factors(const AttentionPartials& partials, u32 first, u32 count) {
     sync();
-    for (u32 i = thread_index(); i < work.some_rows * kCombined; i += kDecodeThreads) {
+    for (u32 i = thread_index(); i < work.some_rows * kCombined; i += work.threads()) {
       const u32 r = work.first_row + i / kCombined, at = i % kCombined;
       if (at >= count) continue;
       const Factors row(work.shared.s, r);
@@ -58,7 +58,7 @@ struct DecodeCombine {
       row.largest[at] = ml[0], row.sum[at] = ml[1];
     }
     sync();
-    for (u32 i = thread_index(); i < work.some_rows * kCombined; i += kDecodeThreads) {
+    for (u32 i = thread_index(); i < work.some_rows * kCombined; i += work.threads()) {
       const u32 r = work.first_row + i / kCombined, at = i % kCombined;
       if (at >= count) continue;
       const Factors row(work.shared.s, r);
@@ -77,7 +77,7 @@ struct DecodeCombine {
 
   /// Combines the chunks in index order and stores the results. All threads must call it.
   WICK_DEVICE void combine(const AttentionPartials& partials) {
-    for (u32 round = 0; round < work.some_rows * work.width; round += kDecodeThreads) {
+    for (u32 round = 0; round < work.some_rows * work.width; round += work.threads()) {
       const bool mine = round + thread_index() < work.some_rows * work.width;
       const u32 r = work.first_row + (mine ? (round + thread_index()) / work.width : 0);
       const u32 x = work.first_x + (mine ? (round + thread_index()) % work.width : 0);

@@ -63,6 +63,8 @@ struct alignas(16) Bytes16 {
 WICK_DEVICE u32 thread_index() { return __builtin_amdgcn_workitem_id_x(); }
 /// Threads in a thread block.
 WICK_DEVICE u32 block_threads() { return __builtin_amdgcn_workgroup_size_x(); }
+/// The first active lane's x, which the compiler knows to be uniform in the wave.
+WICK_DEVICE u32 of_first_lane(u32 x) { return __builtin_amdgcn_readfirstlane(x); }
 WICK_DEVICE u32 block_index() { return __builtin_amdgcn_workgroup_id_x(); }
 WICK_DEVICE u32 block_index_y() { return __builtin_amdgcn_workgroup_id_y(); }
 /// Thread blocks along the first axis of the grid. Source: hidden kernel arguments of AMD code

@@ -8,6 +8,11 @@
 
 namespace wick::gpu {
 
+/// Two integers as int16 in a word.
+WICK_DEVICE u32 pack_halves(i32 first, i32 second) {
+  return (static_cast<u32>(first) & 0xffffu) | static_cast<u32>(second) << 16;
+}
+
 /// Quantises and stores this thread's kWide neighbouring values, from column c of a row on.
 /// Columns behind the last block aren't stored. All threads that share a block of 32 values must
 /// call it, with neighbouring values in neighbouring lanes. Each gets the block's scale, which is
@@ -47,9 +52,12 @@ WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
   }
   sum += shuffle_xor<1>(sum);
   sum += shuffle_xor<2>(sum);
-  sum += shuffle_xor<4>(sum);
+  const i32 other = shuffle_xor<4>(sum);
+  const u32 halves = c / 16 % 2 == 0 ? pack_halves(sum, other) : pack_halves(other, sum);
+  sum += other;
   if constexpr (kWide <= 2) sum += shuffle_xor<8>(sum);
   if constexpr (kWide == 1) sum += shuffle_xor<16>(sum);
+  if (kWide == 4 && to.halves != 0) sum = static_cast<i32>(halves);
   const ActivationScale scale = {step.d(), sum};
   if (c >= to.padded * kBlock) return scale;
   const u64 at = row * to.padded + c / kBlock, first = at * kBlock + c % kBlock;

@@ -15,6 +15,9 @@ struct Blocks {
   math::u32 padded;               ///< blocks of a row, including the padding
   /// Blocks that share a scale: 1, or kSharedBlocks for all blocks of the rows.
   math::u32 shared;
+  /// Not 0: instead of its sum, a block stores the sums of its halves as two int16. Only for blocks
+  /// that share a scale.
+  math::u32 halves;
 };
 
 }  // namespace wick::gpu

@@ -5,6 +5,7 @@
 
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
+#include "wick/math/code_blocks.h"
 
 namespace wick::gpu {
 
@@ -44,8 +45,39 @@ inline constexpr u32 kUnitRows = 16, kChunkBlocks = 8, kPieceBytes = 16 * kUnitR
 struct UnitPieces {
   u32 quants, scales, tail;
 };
-inline constexpr UnitPieces kUnitOfQ4_0{8, 1, 0}, kUnitOfQ4_1{8, 2, 0}, kUnitOfQ8_0{16, 1, 0},
-    kUnitOfQ4_K{8, 1, 0}, kUnitOfQ6_K{12, 1, 2};
+/// A format: its unit, and how integer products of its quants are formed and added.
+struct UnitFormat {
+  UnitPieces unit;
+  u32 bits = 4;     ///< low bits of a quant in one place: 8, 4 or 2
+  u32 high = 0;     ///< bits of a quant in another place: 0 or 1; q6_k 2
+  u32 offset = 0;   ///< subtracted from the quants where their products are summed
+  u32 factors = 0;  ///< values that share an integer factor of the block's scale: 0 (none), 16, 32
+  bool minimum = false;
+  /// The activations of half a superblock share a scale. 0: they don't; otherwise the number of
+  /// integer sums of a half.
+  u32 halves = 0;
+  math::CodeTable table = math::CodeTable::none;  ///< quants are indices of this table
+  bool exponents = false;                         ///< scales are powers of two, stored in a byte
+};
+inline constexpr UnitFormat kFormatOfQ4_0{.unit = {8, 1, 0}, .offset = 8},
+    kFormatOfQ4_1{.unit = {8, 2, 0}, .minimum = true},
+    kFormatOfQ5_0{.unit = {10, 1, 0}, .high = 1, .offset = 16},
+    kFormatOfQ5_1{.unit = {10, 2, 0}, .high = 1, .minimum = true},
+    kFormatOfQ8_0{.unit = {16, 1, 0}, .bits = 8},
+    kFormatOfQ2_K{.unit = {4, 1, 4}, .bits = 2, .factors = 16, .minimum = true, .halves = 1},
+    kFormatOfQ3_K{.unit = {6, 1, 0}, .bits = 2, .high = 1, .factors = 16},
+    kFormatOfQ4_K{.unit = {8, 1, 0}, .factors = 32, .minimum = true, .halves = 1},
+    kFormatOfQ5_K{.unit = {10, 1, 0}, .high = 1, .factors = 32, .minimum = true, .halves = 2},
+    kFormatOfQ6_K{.unit = {12, 1, 2}, .high = 2, .factors = 16},
+    kFormatOfIQ4_NL{.unit = {8, 1, 0}, .table = math::CodeTable::normal},
+    kFormatOfIQ4_XS{.unit = {8, 0, 8}, .factors = 32, .table = math::CodeTable::normal},
+    kFormatOfMXFP4{.unit = {8, 0, 8}, .table = math::CodeTable::e2m1, .exponents = true};
+
+/// The exponent of blocks that pad rows, units and row groups.
+inline constexpr u32 kPaddingExponent = 120;
+
+/// Whether gemms need the sum of each block of activations.
+WICK_FN constexpr bool takes_sums(UnitFormat f) { return f.offset != 0 || f.minimum; }
 /// The alignment of units in bytes.
 WICK_FN constexpr u32 unit_align(bool amd) { return amd ? 128 : 32; }
 WICK_FN constexpr u32 unit_bytes(UnitPieces unit, bool amd) {
@@ -60,10 +92,11 @@ struct QuantizedGemm {
   const math::ActivationScale* scales;  ///< [columns][chunks · 8]
   u32 chunks, rows, columns;
 };
-/// gemv_FORMAT: one column. row_groups: row groups of a thread block.
+/// gemv_FORMAT: one column. row_groups: row groups of a thread block, 1 or 2. blocks: of a row,
+/// without the last chunk's padding.
 struct GemvArgs {
   QuantizedGemm gemm;
-  u32 row_groups;
+  u32 row_groups, blocks;
 };
 /// gemv_columns_FORMAT. segment: chunks of a segment.
 struct GemvColumnsArgs {
@@ -86,12 +119,13 @@ struct WgmmaArgs {
   const void* records;
   u32 column_tiles, tiles;
 };
-/// tile_columns and tile_columns_shared. nibbles: not 0 for weights of four bits.
+/// tile_columns and tile_columns_shared. nibbles: not 0 if the weights' quants are used as nibbles
+/// of f16 (kHighNibble). halves: not 0 if sums of activations are those of half a block.
 struct TileColumnsArgs {
   void* to;
   const void* q;
   const math::ActivationScale* scales;
-  u32 chunks, columns, nibbles;
+  u32 chunks, columns, nibbles, halves;
 };
 /// repack_FORMAT: copies rows of blocks in file layout to units. `first` is the first row.
 struct RepackArgs {
@@ -104,9 +138,12 @@ inline constexpr u32 kRepackThreads = 256;
 
 /// Bytes of a chunk of a column: its values, and the ActivationScale of each block.
 inline constexpr u32 kColumnChunkBytes = 256 + kChunkBlocks * 8;
-/// gemv.gpu: the most threads of a thread block, for gemv_q4_0 and gemv_q4_k, and for other
-/// formats; threads and columns of a thread block of gemv_columns.
+/// gemv.gpu: the most threads of a thread block, for formats with few registers (gemv_threads) and
+/// for others; threads and columns of a thread block of gemv_columns.
 inline constexpr u32 kGemvFourBits = 512, kGemvOthers = 256;
+WICK_FN constexpr u32 gemv_threads(UnitFormat f) {
+  return f.unit.quants <= 8 && f.unit.scales <= 1 ? kGemvFourBits : kGemvOthers;
+}
 inline constexpr u32 kGemvColumnsThreads = 256, kGemvColumns = 4;
 /// Bytes of shared memory of a thread block of gemv.gpu: the chunks of the columns, and a sum for
 /// each chunk, row and column.
@@ -142,11 +179,16 @@ WICK_FN constexpr u32 small_m_bytes(u32 waves, bool extra, bool amd) {
 }
 /// quantized_int8.gpu: threads, row groups and columns of a thread block.
 inline constexpr u32 kInt8Threads = 256, kInt8RowGroups = 8, kInt8Columns = 64;
-/// Bytes of shared memory for rows of the weight. tables: numbers for each block and row. heads:
-/// numbers for each superblock and row.
-WICK_FN constexpr u32 int8_rows_bytes(UnitPieces unit, u32 tables, u32 heads) {
-  return kInt8RowGroups *
-         (unit.quants * kPieceBytes + (tables * kChunkBlocks + heads) * kUnitRows * 4);
+/// Numbers for each block and row, and for each superblock and row, beside the quants.
+WICK_FN constexpr u32 int8_tables(UnitFormat f) {
+  if (f.halves != 0) return 2;
+  return f.factors == 16 ? 3 : f.minimum || f.factors == 32 ? 2 : 1;
+}
+WICK_FN constexpr u32 int8_heads(UnitFormat f) { return f.halves != 0 ? 2 : 0; }
+/// Bytes of shared memory for rows of the weight.
+WICK_FN constexpr u32 int8_rows_bytes(UnitFormat f) {
+  return kInt8RowGroups * (f.unit.quants * kPieceBytes +
+                           (int8_tables(f) * kChunkBlocks + int8_heads(f)) * kUnitRows * 4);
 }
 
 /// quantized_wgmma.gpu: threads of a thread block; row groups and columns of its tile; blocks of a
@@ -160,10 +202,14 @@ inline constexpr u32 kWgmmaOfBlocks = kWgmmaOfColumns + kWgmmaColumns * 4;
 inline constexpr u32 kWgmmaRecordBytes = kWgmmaOfBlocks + kWgmmaStageBlocks * kWgmmaColumns * 4;
 /// Threads of a thread block of tile_columns; threads that share a chunk of a column.
 inline constexpr u32 kTileThreads = 256, kChunkThreads = 16;
-/// Bytes of a stage. minimum: whether blocks of the format have a minimum.
-WICK_FN constexpr u32 wgmma_stage_bytes(UnitPieces unit, bool minimum) {
-  const u32 rows = unit.quants * kPieceBytes / 2 + unit.scales * kPieceBytes;
-  const u32 used = (minimum ? kWgmmaRecordBytes : kWgmmaOfBlocks) + kWgmmaRowGroups * rows;
+/// Bytes of the scales of a unit.
+WICK_FN constexpr u32 scale_bytes(UnitPieces unit) {
+  return unit.scales * kPieceBytes + unit.tail * kUnitRows;
+}
+/// Bytes of a stage.
+WICK_FN constexpr u32 wgmma_stage_bytes(UnitFormat f) {
+  const u32 rows = f.unit.quants * kPieceBytes / 2 + scale_bytes(f.unit);
+  const u32 used = (f.minimum ? kWgmmaRecordBytes : kWgmmaOfBlocks) + kWgmmaRowGroups * rows;
   return (used + 1023) / 1024 * 1024;
 }
 /// Bytes of the two barriers of a stage.

@@ -9,6 +9,18 @@
 
 namespace wick::gpu {
 
+template <bool kFirst, class A, class B>
+struct SelectOf {
+  using Type = A;
+};
+template <class A, class B>
+struct SelectOf<false, A, B> {
+  using Type = B;
+};
+/// A or, if kFirst is false, B.
+template <bool kFirst, class A, class B>
+using Select = typename SelectOf<kFirst, A, B>::Type;
+
 WICK_DEVICE u32 wave_lane() { return thread_index() % ByteUnit::kWave; }
 WICK_DEVICE u32 wave() { return thread_index() / ByteUnit::kWave; }
 
@@ -51,17 +63,23 @@ WICK_DEVICE void load_words(u32* to, const u32* from) {
   }
 }
 
-/// A lane's quants of a block of 16 rows, packed as in a unit.
+/// A lane's quants of a block of 16 rows: nibbles, with their fifth bits if there are any; for
+/// eight bits the bytes; for q6_k nibbles and words of high bits as in a unit.
 template <class Q>
 struct BlockWords {
   using Unit = ByteUnit;
   static constexpr u32 kSlots = ByteUnit::kSlots, kWords = ByteUnit::kWords;
-  static constexpr bool kWhole = kSame<Q, Q8_0>, kSix = kSame<Q, Q6_K>;
+  static constexpr bool kWhole = Q::kBits == 8, kSix = Q::kHigh == 2;
   // q6_k: a word of high bits serves two words of nibbles.
-  static constexpr u32 kHighWords = kWords == 4 ? 2 : 1;
+  static constexpr u32 kHighWords = kSix ? (kWords == 4 ? 2 : 1) : Q::kFifth ? kWords : 1;
   u32 w[kSlots][kWhole ? 2 * kWords : kWords];
-  u32 high[kSlots][kSix ? kHighWords : 1];
+  u32 high[kSlots][kHighWords];
 
+  /// Takes word i of a slot of block j from the words of its two pieces.
+  WICK_DEVICE void set(u32 s, u32 i, u32 low_bits, u32 high_bits, u32 j) {
+    w[s][i] = nibbles_in<Q>(low_bits, high_bits, j);
+    if constexpr (Q::kFifth) high[s][i] = fifths_in(high_bits, j);
+  }
   /// Loads block j of a unit. kStreamed: from global memory, where it is read only once; otherwise
   /// from shared memory, where put_turned has stored it.
   template <bool kStreamed>
@@ -76,24 +94,32 @@ struct BlockWords {
       if constexpr (kWhole) {
         load_words<kWords, kStreamed>(w[s], from + 2 * j * kPiece + at);
         load_words<kWords, kStreamed>(w[s] + kWords, from + (2 * j + 1) * kPiece + at);
+      } else if constexpr (Q::kHigh == 1 || Q::kBits == 2) {
+        u32 low_bits[kWords], high_bits[kWords] = {};
+        load_words<kWords, kStreamed>(low_bits, from + Q::low_piece(j) * kPiece + at);
+        if constexpr (Q::kHigh == 1) {
+          load_words<kWords, kStreamed>(high_bits, from + Q::high_piece(j) * kPiece + at);
+        }
+#pragma unroll
+        for (u32 i = 0; i < kWords; ++i) set(s, i, low_bits[i], high_bits[i], j);
       } else {
         load_words<kWords, kStreamed>(w[s], from + j * kPiece + at);
       }
-      if constexpr (kSix) load_high<kStreamed>(unit, j, s);
+      if constexpr (kSix) load_high<kStreamed>(high[s], unit, j, s);
     }
   }
   /// q6_k: loads the high bits only.
   template <bool kStreamed>
-  WICK_DEVICE void load_high(const u8* unit, u32 j, u32 s) {
+  WICK_DEVICE static void load_high(u32 (&to)[kHighWords], const u8* unit, u32 j, u32 s) {
     const u32 lane = wave_lane(), word = ByteUnit::word(lane);
     const u32 row = ByteUnit::row(lane, s), turn = kStreamed ? 0 : turned_high(row);
     const u32* from = reinterpret_cast<const u32*>(unit) + row * 4;
     constexpr u32 kPiece = kPieceBytes / 4;
     const u32* bits = from + (8 + j / 2) * kPiece + ((j % 2 * 2 + word / 2) ^ turn);
-    load_words<kHighWords, kStreamed>(high[s], bits);
+    load_words<kHighWords, kStreamed>(to, bits);
   }
 
-  /// The quants as int8. Those of q6_k are four times too large.
+  /// The quants as int8, kTimes too large.
   WICK_DEVICE ByteUnit::Rows unpack() const {
     ByteUnit::Rows rows;
 #pragma unroll
@@ -109,16 +135,81 @@ struct BlockWords {
           low = static_cast<u32>(six_bits<0>(w[s][i], bits, odd));
           up = static_cast<u32>(six_bits<1>(w[s][i], bits, odd));
         } else {
-          low = w[s][i] & 0x0f0f0f0fu;
-          up = w[s][i] >> 4 & 0x0f0f0f0fu;
+          const u32 fifths = Q::kFifth ? high[s][i % kHighWords] : 0;
+          low = quant_bytes<Q, 0>(w[s][i], fifths);
+          up = quant_bytes<Q, 1>(w[s][i], fifths);
         }
+      }
+    }
+    return rows;
+  }
+  /// q2_k: the quants times their factors; factors[s] has those of both halves (row_factors). A
+  /// lane's rows of weights are those of its results.
+  WICK_DEVICE ByteUnit::Rows unpack(const u32 (&factors)[ByteUnit::kResultRows]) const {
+    static_assert(kSlots == ByteUnit::kResultRows);
+    ByteUnit::Rows rows = unpack();
+#pragma unroll
+    for (u32 s = 0; s < kSlots; ++s) {
+#pragma unroll
+      for (u32 i = 0; i < kWords; ++i) {
+        u32 &low = rows.low[s * kWords + i], &up = rows.high[s * kWords + i];
+        low = multiply_bytes(low, factors[s] & 255);
+        up = multiply_bytes(up, factors[s] >> 8);
       }
     }
     return rows;
   }
 };
 
-/// The parameters of a block of a row beside its quants.
+/// A lane's words of a whole unit, in registers. Those of a block are BlockWords.
+template <class Q>
+struct UnitWords {
+  using Block = BlockWords<Q>;
+  static constexpr u32 kSlots = ByteUnit::kSlots, kWords = ByteUnit::kWords;
+  static constexpr u32 kPieces = Block::kSix ? kChunkBlocks : Q::kQuants;
+  u32 w[kSlots][kPieces][kWords];
+  u32 six[Block::kSix ? kChunkBlocks : 1][kSlots][Block::kHighWords];  // q6_k's high bits
+
+  WICK_DEVICE Block block(u32 j) const {
+    Block words;
+#pragma unroll
+    for (u32 s = 0; s < kSlots; ++s) {
+#pragma unroll
+      for (u32 i = 0; i < kWords; ++i) {
+        const u32 low = w[s][Q::low_piece(j)][i];
+        if constexpr (Block::kWhole) {
+          words.w[s][i] = low;
+          words.w[s][kWords + i] = w[s][2 * j + 1][i];
+        } else {
+          words.set(s, i, low, Q::kHigh == 1 ? w[s][Q::high_piece(j) % kPieces][i] : 0, j);
+        }
+      }
+      if constexpr (Block::kSix) {
+#pragma unroll
+        for (u32 i = 0; i < Block::kHighWords; ++i) words.high[s][i] = six[j][s][i];
+      }
+    }
+    return words;
+  }
+  /// Calls load(to, piece, s) for the words of each slot s of each piece whose last block is block
+  /// j.
+  template <class Load>
+  WICK_DEVICE void each_piece(u32 j, const Load& load) {
+    if (Q::kBits != 2 || j % 2 != 0) load_piece(Q::low_piece(j), load);
+    if constexpr (Block::kWhole) load_piece(2 * j + 1, load);
+    if (Q::kHigh == 1 && j % 4 == 3) load_piece(Q::high_piece(j) % kPieces, load);
+  }
+
+ private:
+  template <class Load>
+  WICK_DEVICE void load_piece(u32 piece, const Load& load) {
+#pragma unroll
+    for (u32 s = 0; s < kSlots; ++s) load(w[s][piece], piece, s);
+  }
+};
+
+/// The parameters of a block of a row beside its quants. part: in formats with factors of 16
+/// values, the factors divided by kTimes; part[0] is that of 32 values.
 struct RowBlock {
   float scale = 0, minimum = 0, part[2] = {0, 0};
 };
@@ -127,24 +218,26 @@ WICK_DEVICE RowBlock row_block(const UnitScales<Q>& scales, u32 j) {
   RowBlock r;
   r.scale = scales.scale(j);
   if constexpr (Q::kMinimum) r.minimum = scales.minimum(j);
-  if constexpr (kSame<Q, Q6_K>) {  // exact quarters, because the quants are four times too large
-    r.part[0] = static_cast<float>(scales.part(j, 0)) * 0.25f;
-    r.part[1] = static_cast<float>(scales.part(j, 1)) * 0.25f;
+  if constexpr (Q::kParts) {  // exact
+    r.part[0] = static_cast<float>(scales.part(j, 0)) * (1.0f / Q::kTimes);
+    r.part[1] = static_cast<float>(scales.part(j, 1)) * (1.0f / Q::kTimes);
+  } else if constexpr (Q::kFactor) {
+    r.part[0] = static_cast<float>(scales.block_factor(j));
   }
   return r;
 }
 
-/// The number that a format needs of a block of activations in addition to d: for q4_1 the bits of
-/// d·Σq, for q4_k the bits of Σq as a float, for q4_0 the start value of its sums, because nibbles
-/// are stored with 8 added.
+/// The number that a format needs of a block of activations in addition to d: for minima of blocks
+/// the bits of d·Σq; for halves that are added at once the bits of Σq as a float, or for q2_k the
+/// sums of the block's halves; for offsets the start value of its sums.
 template <class Q>
 WICK_DEVICE u32 extra_of(const ActivationScale& s) {
-  if constexpr (kSame<Q, Q4_K>) {
-    return f32_bits(static_cast<float>(s.sum));
+  if constexpr (Q::kShared) {
+    return Q::kParts ? static_cast<u32>(s.sum) : f32_bits(static_cast<float>(s.sum));
   } else if constexpr (Q::kMinimum) {
     return f32_bits(s.d * static_cast<float>(s.sum));
   } else {
-    return static_cast<u32>(ByteUnit::from(-8 * s.sum));
+    return static_cast<u32>(ByteUnit::from(-static_cast<i32>(Q::kOffset) * s.sum));
   }
 }
 
@@ -153,7 +246,7 @@ WICK_DEVICE u32 extra_of(const ActivationScale& s) {
 template <class Q, u32 kColumns, u32 kChunks>
 struct StagedColumns {
   static constexpr u32 kChunkBytes = 256 + 16;  // the padding avoids bank conflicts between columns
-  static constexpr bool kExtra = !kSame<Q, Q8_0> && !kSame<Q, Q6_K>;
+  static constexpr bool kExtra = takes_sums(Q::kFormat);
   /// Words from a block's scales to those of the next block. On AMD, neighbouring threads take four
   /// columns of eight blocks, which lie in all banks.
   static constexpr u32 kPitch = kColumns + (WICK_AMD ? 4 : 0);
@@ -228,10 +321,10 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
   i32 sums[ByteUnit::kResults], second[ByteUnit::kResults];
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
-    sums[i] = kSame<Q, Q4_0> ? static_cast<i32>(extra[i % kEach]) : ByteUnit::from(0);
+    sums[i] = Q::kOffset != 0 ? static_cast<i32>(extra[i % kEach]) : ByteUnit::from(0);
     second[i] = ByteUnit::from(0);
   }
-  if constexpr (kSame<Q, Q6_K>) {
+  if constexpr (Q::kParts) {
     ByteUnit::low(sums, rows, columns);
     ByteUnit::high(second, rows, columns);
   } else {
@@ -241,8 +334,10 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
     const RowBlock& r = of_row[i / kEach];
     float dot = ByteUnit::to_float(sums[i]);
-    if constexpr (kSame<Q, Q6_K>) {  // below 2^24
+    if constexpr (Q::kParts) {  // below 2^24
       dot = fma(r.part[1], ByteUnit::to_float(second[i]), r.part[0] * dot);
+    } else if constexpr (Q::kFactor) {  // below 2^24
+      dot = r.part[0] * dot;
     }
     if constexpr (Q::kMinimum) p[i] = fma(r.minimum, bits_f32(extra[i % kEach]), p[i]);
     p[i] = fma(r.scale * bits_f32(scale[i % kEach]), dot, p[i]);
@@ -267,70 +362,127 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
   add_block<Q>(p, rows, of_row, operands, scale, extra);
 }
 
-// ---- q4_k: half a superblock at a time ----
+// ---- q2_k, q4_k and q5_k: half a superblock at a time ----
 
 // The sum of factors times dot products, exact below 2^24: integer or float, whichever is faster.
+// For q2_k it is the matrix unit's sum.
 #if WICK_AMD
+template <class Q>
 using Products = i32;
-WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) { return scales.factor(j); }
+#else
+template <class Q>
+using Products = Select<Q::kParts, i32, float>;
+#endif
+/// The factor of block j, in the form that add_products takes. For q2_k: the factors of its halves
+/// in two bytes.
+template <class Q>
+WICK_DEVICE u32 factor_of(const UnitScales<Q>& scales, u32 j) {
+  if constexpr (Q::kParts) {
+    return static_cast<u32>(scales.part(j, 0) | scales.part(j, 1) << 8);
+  } else {
+#if WICK_AMD
+    return scales.factor(j);
+#else
+    return f32_bits(bits_f32(scales.factor(j) | 0x4b000000u) - 8388608.0f);
+#endif
+  }
+}
+#if WICK_AMD
 WICK_DEVICE i32 add_products(i32 sum, u32 factor, i32 dot) {
   return sum + multiply_small(static_cast<i32>(factor), dot);
 }
 #else
-using Products = float;
-WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) {
-  return f32_bits(bits_f32(scales.factor(j) | 0x4b000000u) - 8388608.0f);
-}
 WICK_DEVICE float add_products(float sum, u32 factor, i32 dot) {
   return fma(bits_f32(factor), ByteUnit::to_float(dot), sum);
 }
 #endif
 
-/// Adds factor · Σ u·q of a block. `factor` has the result of factor_of for each of the lane's
-/// rows.
-WICK_DEVICE void add_block(Products (&products)[ByteUnit::kResults], const ByteUnit::Rows& rows,
-                           const u32 (&factor)[ByteUnit::kResultRows],
-                           const ByteUnit::Columns& columns) {
-  i32 sums[ByteUnit::kResults];
+/// The integer sums of half a superblock, for the results of a lane.
+template <class Q>
+struct HalfSums {
+  Products<Q> sums[Q::kSums][ByteUnit::kResults] = {};
+
+  /// Adds the products of a block to the sum with index `number`, which must be known at compile
+  /// time. `factor` has the result of factor_of for each of the lane's rows; for q2_k `rows` are
+  /// already multiplied by them.
+  WICK_DEVICE void add(u32 number, const ByteUnit::Rows& rows,
+                       const u32 (&factor)[ByteUnit::kResultRows],
+                       const ByteUnit::Columns& columns) {
+    if constexpr (Q::kParts) {
+      ByteUnit::multiply(sums[number], rows, columns);
+    } else {
+      i32 dots[ByteUnit::kResults];
 #pragma unroll
-  for (u32 i = 0; i < ByteUnit::kResults; ++i) sums[i] = ByteUnit::from(0);
-  ByteUnit::multiply(sums, rows, columns);
+      for (u32 i = 0; i < ByteUnit::kResults; ++i) dots[i] = ByteUnit::from(0);
+      ByteUnit::multiply(dots, rows, columns);
 #pragma unroll
-  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
-    products[i] = add_products(products[i], factor[i / ByteUnit::kResultColumns], sums[i]);
-    forget(products[i]);  // otherwise clang delays it until registers run out
+      for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+        Products<Q>& sum = sums[number][i];
+        sum = add_products(sum, factor[i / ByteUnit::kResultColumns], dots[i]);
+        forget(sum);  // otherwise clang delays it until registers run out
+      }
+    }
+  }
+  /// The products of result i times d.
+  WICK_DEVICE float times(float d, u32 i) const {
+    float t = d * static_cast<float>(sums[0][i]);
+    if constexpr (Q::kSums == 2) t = fma(d, static_cast<float>(sums[1][i]), t);
+    return t;
+  }
+};
+/// The quants of a block, for HalfSums::add.
+template <class Q>
+WICK_DEVICE ByteUnit::Rows half_rows(const BlockWords<Q>& words,
+                                     const u32 (&factor)[ByteUnit::kResultRows]) {
+  if constexpr (Q::kParts) {
+    return words.unpack(factor);
+  } else {
+    return words.unpack();
   }
 }
 
-/// The parameters of half a superblock of a row beside its quants and factors.
+/// The parameters of half a superblock of a row beside its quants and factors. offset: mn of each
+/// block, for q2_k as bytes of two blocks.
+template <class Q>
 struct RowHalf {
-  float d, dmin, offset[kSharedBlocks];
+  float d, dmin;
+  Select<Q::kParts, u32, float> offset[Q::kParts ? kSharedBlocks / 2 : kSharedBlocks];
 };
 /// The parameters of the half that begins with block `first`.
-WICK_DEVICE RowHalf row_half(const UnitScales<Q4_K>& scales, u32 first) {
-  RowHalf r = {scales.d(), scales.dmin(), {}};
+template <class Q>
+WICK_DEVICE RowHalf<Q> row_half(const UnitScales<Q>& scales, u32 first) {
+  RowHalf<Q> r = {scales.d(), scales.dmin(), {}};
+  if constexpr (Q::kParts) {
+    r.offset[0] = scales.pair_offsets(first);
+    r.offset[1] = scales.pair_offsets(first + 2);
+  } else {
 #pragma unroll
-  for (u32 j = 0; j < kSharedBlocks; ++j) {
-    r.offset[j] = byte_float(scales.offsets(first / kSharedBlocks), j);
+    for (u32 j = 0; j < kSharedBlocks; ++j) {
+      r.offset[j] = byte_float(scales.offsets(first / kSharedBlocks), j);
+    }
   }
   return r;
 }
 
 /// Adds a half to p for the results of a lane. get(word, scale, j) gives for each of the lane's
-/// columns the bits of d_x (scale) or those of the sums of block j as floats.
-template <class Get>
-WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
-                          const Products (&products)[ByteUnit::kResults],
-                          const RowHalf (&of_row)[ByteUnit::kResultRows], const Get& get) {
+/// columns the bits of d_x (scale) or the result of extra_of for block j.
+template <class Q, class Get>
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const HalfSums<Q>& products,
+                          const RowHalf<Q> (&of_row)[ByteUnit::kResultRows], const Get& get) {
   constexpr u32 kEach = ByteUnit::kResultColumns;
-  float minima[ByteUnit::kResults] = {};  // exact
+  Select<Q::kParts, i32, float> minima[ByteUnit::kResults] = {};  // exact
 #pragma unroll
   for (u32 j = 0; j < kSharedBlocks; ++j) {
     u32 sums[kEach];
     get(sums, false, j);
 #pragma unroll
     for (u32 i = 0; i < ByteUnit::kResults; ++i) {
-      minima[i] = fma(of_row[i / kEach].offset[j], bits_f32(sums[i % kEach]), minima[i]);
+      const RowHalf<Q>& r = of_row[i / kEach];
+      if constexpr (Q::kParts) {
+        minima[i] = dot_pair(sums[i % kEach], r.offset[j / 2], j % 2, minima[i]);
+      } else {
+        minima[i] = fma(r.offset[j], bits_f32(sums[i % kEach]), minima[i]);
+      }
       forget(minima[i]);
     }
   }
@@ -338,8 +490,8 @@ WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
   get(scale, true, 0);
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
-    const RowHalf& r = of_row[i / kEach];
-    p[i] = add_half(p[i], r.d, r.dmin, static_cast<float>(products[i]), minima[i],
+    const RowHalf<Q>& r = of_row[i / kEach];
+    p[i] = add_half(p[i], products.times(r.d, i), r.dmin, static_cast<float>(minima[i]),
                     bits_f32(scale[i % kEach]));
     forget(p[i]);
   }
@@ -347,19 +499,18 @@ WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
 
 /// add_half for the half that begins with block `first` of a chunk in shared memory; `tile` is the
 /// index of a tile of columns.
-template <u32 kColumns, u32 kChunks>
-WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
-                          const Products (&products)[ByteUnit::kResults],
-                          const RowHalf (&of_row)[ByteUnit::kResultRows],
-                          const StagedColumns<Q4_K, kColumns, kChunks>& columns, u32 chunk,
-                          u32 first, u32 tile) {
+template <class Q, u32 kColumns, u32 kChunks>
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const HalfSums<Q>& products,
+                          const RowHalf<Q> (&of_row)[ByteUnit::kResultRows],
+                          const StagedColumns<Q, kColumns, kChunks>& columns, u32 chunk, u32 first,
+                          u32 tile) {
   const u32 at = (chunk * kChunkBlocks + first) * columns.kPitch + tile * ByteUnit::kColumns +
                  ByteUnit::result_place(wave_lane());
-  add_half(p, products, of_row,
-           [&](u32(&to)[ByteUnit::kResultColumns], bool scale, u32 j) WICK_INLINE {
-             load_words<ByteUnit::kResultColumns, false>(
-                 to, (scale ? columns.scales : columns.extras) + at + j * columns.kPitch);
-           });
+  add_half<Q>(p, products, of_row,
+              [&](u32(&to)[ByteUnit::kResultColumns], bool scale, u32 j) WICK_INLINE {
+                load_words<ByteUnit::kResultColumns, false>(
+                    to, (scale ? columns.scales : columns.extras) + at + j * columns.kPitch);
+              });
 }
 
 }  // namespace wick::gpu

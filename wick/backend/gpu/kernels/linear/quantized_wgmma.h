@@ -2,8 +2,8 @@
 
 // Shared by the gemms of quantised weights that use wgmma in f16 (sm_90a): tiles of 128 rows and
 // 128 columns, the pipeline, whose stages are four blocks, and stores of results.
-// quantized_wgmma.gpu has the formats whose blocks have their own scales, quantized_wgmma_super.gpu
-// has q4_k.
+// quantized_wgmma.gpu has the formats whose activations have a scale for each block,
+// quantized_wgmma_super.gpu has those whose activations share one (q2_k, q4_k and q5_k).
 //
 // Index map (run_wgmma): a thread block takes one tile after another. Each of the first eight warps
 // multiplies 16 rows of the tile. Four more warps copy stages to shared memory: the columns by one
@@ -78,20 +78,23 @@ WICK_DEVICE void put_values(u8* record, u32 column, u32 j, u32 half, const Bytes
   }
 }
 
-/// A low nibble is used as the f16 n·2^-24, a high one as n·2^-20. The activations of high nibbles
-/// are scaled by 2^-4 for that, and 2^24 is applied with the scales.
+/// A low nibble is used as the f16 n·2^-24, a high one as n·2^-20, with its fifth bit or a factor if
+/// it has one. The activations of high nibbles are scaled by 2^-4 for that, and 2^24 is applied with
+/// the scales. Other quants are used as they are: q8_0 and those that are indices of a table.
 constexpr u32 kNibbleUnit = 24, kHighNibble = 4;
+template <class Q>
+inline constexpr bool kAsNibbles = Q::kBits != 8 && !Q::kCoded;
 
 /// A stage in shared memory: a record of columns; then, for each row group, the quants of four
 /// blocks and the scales of the chunk.
 template <class Q>
 struct Stage {
   static constexpr u32 kQuantBytes = Q::kQuants * kPieceBytes / 2;
-  static constexpr u32 kScaleBytes = Q::kScales * kPieceBytes;
+  static constexpr u32 kScaleBytes = scale_bytes(Q::kPieces);
   static constexpr u32 kRecord =
       Q::kMinimum ? kWgmmaRecordBytes : kOfBlocks;  // bytes of a record that are copied
   static constexpr u32 kUnit = kQuantBytes + kScaleBytes;
-  static constexpr u32 kBytes = wgmma_stage_bytes(Q::kPieces, Q::kMinimum);
+  static constexpr u32 kBytes = wgmma_stage_bytes(Q::kFormat);
   static constexpr u32 kCount = wgmma_stages(kBytes);
   static_assert(kRecord + kUnits * kUnit <= kBytes);
 };
@@ -158,7 +161,10 @@ WICK_DEVICE void copy_stages(const Wgmma& p, const Shared<Q>& shared) {
           p.units<Q>(tile, warp * kEach + i) + u64{stage / 2} * kUnitBytes<Q> + lane() * 16;
       const u8* quants = from + stage % 2 * S::kQuantBytes;
 #pragma unroll
-      for (u32 b = 0; b < S::kQuantBytes; b += kWarp * 16) copy_sixteen(to + b, quants + b);
+      for (u32 b = 0; b < S::kQuantBytes; b += kWarp * 16) {
+        const bool whole = b + kWarp * 16 <= S::kQuantBytes;
+        if (whole || b + lane() * 16 < S::kQuantBytes) copy_sixteen(to + b, quants + b);
+      }
       if (lane() * 16 < S::kScaleBytes) {
         copy_sixteen(to + S::kQuantBytes, from + 2 * S::kQuantBytes);
       }
@@ -194,53 +200,74 @@ WICK_DEVICE void copy_stages(const Wgmma& p, const Shared<Q>& shared) {
 /// A lane's quants of a block: two rows, 8 apart, of its warp's unit.
 template <class Q>
 struct WgmmaRows {
-  static constexpr u32 kWords = Q::kQuants / kChunkBlocks;
-  u32 w[2][kWords];
+  static constexpr u32 kWords = Q::kBits == 8 ? 2 : 1;
+  u32 w[2][kWords];  // nibbles, or bytes of both halves
+  u32 fifths[2];     // the fifth bits, in the place of bit 4 of low and bit 8 of high nibbles
 
   /// Loads block j of a stage. unit: the warp's unit of the stage.
   WICK_DEVICE void load(const u8* unit, u32 j) {
+    constexpr u32 kPiece = kPieceBytes / 4;
     const u32* from = reinterpret_cast<const u32*>(unit) + lane();  // row lane / 4, word lane % 4
 #pragma unroll
     for (u32 r = 0; r < 2; ++r) {
-#pragma unroll
-      for (u32 i = 0; i < kWords; ++i) {
-        w[r][i] = from[(j * kWords + i) * (kPieceBytes / 4) + r * 8 * 4];
+      const u32* of_row = from + r * 8 * 4;
+      const u32 low = of_row[j * Q::kBits / 4 * kPiece];
+      if constexpr (Q::kBits == 8) {
+        w[r][0] = low;
+        w[r][1] = of_row[(2 * j + 1) * kPiece];
+      } else {
+        const u32 high = Q::kHigh == 1 ? of_row[Q::kBits * kPiece] : 0;
+        w[r][0] = nibbles_in<Q>(low, high, j);
+        fifths[r] = Q::kFifth ? fifths_in(high, j) << 4 : 0;
       }
     }
   }
-  /// Converts to f16, as the operands of two wgmma of k = 16. by: for q4_k, the factor of each row,
+  /// Converts to f16, as the operands of two wgmma of k = 16. by: the factor of each row and half,
   /// as two f16.
-  WICK_DEVICE void unpack(u32 (&a)[8], const u32 (&by)[2]) const {
+  WICK_DEVICE void unpack(u32 (&a)[8], const u32 (&by)[2][2]) const {
     unpack(a);
 #pragma unroll
-    for (u32 i = 0; i < 8; ++i) a[i] = multiply_halves(a[i], by[i % 2]);
+    for (u32 i = 0; i < 8; ++i) a[i] = multiply_halves(a[i], by[i % 2][i / 2 % 2]);
   }
   WICK_DEVICE void unpack(u32 (&a)[8]) const {
 #pragma unroll
     for (u32 r = 0; r < 2; ++r) {
-      if constexpr (kSame<Q, Q8_0>) {
+      if constexpr (Q::kCoded) {
+        unsigned_bytes(a[r], a[4 + r], entries<Q, 0, kSigns>(w[r][0]));
+        unsigned_bytes(a[2 + r], a[6 + r], entries<Q, 1, kSigns>(w[r][0]));
+      } else if constexpr (Q::kBits == 8) {
         bytes(a[r], a[4 + r], w[r][0]);
         bytes(a[2 + r], a[6 + r], w[r][1]);
       } else {
-        nibbles(a[r], a[2 + r], w[r][0]);
-        nibbles(a[4 + r], a[6 + r], w[r][0] >> 8);
+        nibbles(a[r], a[2 + r], w[r][0], fifths[r]);
+        nibbles(a[4 + r], a[6 + r], w[r][0] >> 8, fifths[r] >> 8);
       }
     }
   }
 
  private:
+  static constexpr u64 kSigns = 0x8080808080808080u;
   /// Nibbles of bytes 0 and 2 as f16: n·2^-24 and n·2^-20, which are their bits in place.
-  WICK_DEVICE static void nibbles(u32& low, u32& high, u32 word) {
+  WICK_DEVICE static void nibbles(u32& low, u32& high, u32 word, u32 fifths) {
     low = word & 0x000f000fu;
     high = word & 0x00f000f0u;
-    if constexpr (kSame<Q, Q4_0>) {  // n − 8
-      low = add_halves(low, 0x80088008u);
-      high = add_halves(high, 0x80808080u);
+    if constexpr (Q::kFifth) {
+      low |= fifths & 0x00100010u;
+      high |= fifths & 0x01000100u;
+    }
+    // n − 8, n − 16, or for q3_k n − 4.
+    constexpr u32 kOff = Q::kTimes == 32 ? 4 : Q::kOffset;
+    if constexpr (kOff != 0) {
+      low = add_halves(low, (0x8000u | kOff) * 0x00010001u);
+      high = add_halves(high, (0x8000u | kOff << 4) * 0x00010001u);
     }
   }
   /// Bytes 0 and 2, and bytes 1 and 3, as f16: builds 1024 + 128 + b and subtracts 1152.
   WICK_DEVICE static void bytes(u32& even, u32& odd, u32 word) {
-    const u32 x = word ^ 0x80808080u;
+    unsigned_bytes(even, odd, word ^ 0x80808080u);
+  }
+  /// bytes() for bytes to which 128 has been added.
+  WICK_DEVICE static void unsigned_bytes(u32& even, u32& odd, u32 x) {
     even = add_halves(pick_bytes(x, 0x64646464u, 0x4240u), 0xe480e480u);
     odd = add_halves(pick_bytes(x, 0x64646464u, 0x4341u), 0xe480e480u);
   }

@@ -144,6 +144,20 @@ struct WhereArgs {
   u32 rest, repeated;
 };
 
+/// Bytes of a table of the results for all 16-bit patterns, and threads of a thread block that
+/// looks them up.
+inline constexpr math::u32 kLookedUpBytes = 2 << 16, kLookUpThreads = 1024;
+/// numbers_16: all 16-bit patterns, two in each word; a thread writes one word.
+struct NumbersArgs {
+  math::u32* out;
+};
+/// look_up_16: dense elements on 16 bytes; the `rest` follow the last vector of eight.
+struct LookUpArgs {
+  void* out;
+  const void *in, *results;
+  math::u32 vectors, rest;
+};
+
 // Arguments of scalar kernels, which take any layout. The strided index counts elements.
 
 /// unary_scalar_DTYPE.

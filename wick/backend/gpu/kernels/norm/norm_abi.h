@@ -17,6 +17,8 @@ struct Weights {
 /// The most threads of a thread block of rms_norm_DTYPE_PACKS; on AMD, where the threads share the
 /// weights, kSharingThreads.
 inline constexpr u32 kNormThreads = 512, kSharingThreads = 1024;
+/// The most bytes of weights, or of weights and biases, that the rows of a thread block share.
+inline constexpr u32 kMostSharedBytes = 32 << 10;
 /// The most threads of a thread block of rms_norm_row.
 inline constexpr u32 kNormRowThreads = 1024;
 /// Threads of a thread block of the strided kernels and of softmax_short.
