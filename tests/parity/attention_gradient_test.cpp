@@ -300,6 +300,13 @@ void check_terms(DType dtype) {
   run({2, 1, 70, 90, 64, 64, kCausal}, {.gradient = 0x1p-12});
 }
 
+/// So many keys that the CPU has no memory for sums of all of them.
+void check_long() {
+  Random random(8);
+  check({2, 1, 60, 3700, 256, 240, {.scale = 0.05f, .window = 3000}}, DType::f32, random);
+  check({1, 1, 9, 4200, 256, 200, {.scale = 0.05f, .soft_cap = 3.0f}}, DType::bf16, random);
+}
+
 /// Precision::fast, which may round weights and gradients of scores to the dtype.
 void check_fast(DType dtype) {
   Random random(7);
@@ -383,6 +390,7 @@ const bool added = [] {
       });
     }
   }
+  add("attention_gradient.long", check_long);
   add("attention_gradient.wanted", check_wanted);
   add("attention_gradient.planted", check_planted);
   return true;

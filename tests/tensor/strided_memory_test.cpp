@@ -399,26 +399,26 @@ TEST(StridedMemory, EveryRowHasACase) {
 
 TEST(StridedMemory, GradientsOfAttentionStoreNoMatrixOfScores) {
   cpu::set_threads(2);
-  constexpr int64_t kScores = 4 * kSide * kSide * 4, kLimit = kScores / 4;
-  const Shape shape{1, 4, kSide, 32};
+  constexpr int64_t kLength = 2 * kSide, kScores = 4 * kLength * kLength * 4, kLimit = kScores / 2;
+  const Shape shape{1, 4, kLength, 32};
   std::vector<Tensor> inputs;
-  for (int i = 0; i < 3; ++i) inputs.push_back(Tensor::full(shape, 0.5, DType::f32).requires_grad());
-  const Case stored{Op::attention,
-                    {},
-                    [](In x) -> std::vector<Tensor> {
-                      return gradients(sum(attention(x[0], x[1], x[2])), x);
-                    },
-                    kLimit};
+  for (int i = 0; i < 3; ++i)
+    inputs.push_back(Tensor::full(shape, 0.5, DType::f32).requires_grad());
+  const Case stored{
+      Op::attention,
+      {},
+      [](In x) -> std::vector<Tensor> { return gradients(sum(attention(x[0], x[1], x[2])), x); },
+      kLimit};
   EXPECT_LE(taken(stored, inputs), kLimit);
   // The gradient of a mask is such a matrix.
-  const Case matrix{Op::attention,
-                    {},
-                    [](In x) -> std::vector<Tensor> {
-                      const Tensor mask =
-                          Tensor::zeros({1, 4, kSide, kSide}, DType::f32).requires_grad();
-                      return {gradients(sum(attention(x[0], x[1], x[2], {}, mask)), {&mask, 1})[0]};
-                    },
-                    kLimit};
+  const Case matrix{
+      Op::attention,
+      {},
+      [](In x) -> std::vector<Tensor> {
+        const Tensor mask = Tensor::zeros({1, 4, kLength, kLength}, DType::f32).requires_grad();
+        return {gradients(sum(attention(x[0], x[1], x[2], {}, mask)), {&mask, 1})[0]};
+      },
+      kLimit};
   EXPECT_GE(taken(matrix, inputs), kScores);
 }
 

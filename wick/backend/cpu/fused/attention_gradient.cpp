@@ -36,6 +36,10 @@ class Floats {
 // some ten rows on.
 constexpr int64_t kRowsOfTask = 48, kFewestRows = 6;
 constexpr int64_t kFloatsOfScores = 1 << 20;
+// Limits of the working memory of a task that takes all keys, and of the sums of all parts of the
+// rows of all key heads. A call has some kTasks tasks; a part has at least kRowsOfPart rows.
+constexpr int64_t kFloatsOfWhole = 3 << 20, kFloatsOfParts = 16 << 20;
+constexpr int64_t kTasks = 16, kRowsOfPart = 192;
 // Multiply-adds below which one thread does all.
 constexpr int64_t kGradientWork = 64 * 1024;
 
@@ -96,29 +100,58 @@ void CpuBackend::attention_gradient(const View& dq, const View& dk, const View& 
     task.sums = sums.data() + which * rows;
     return task;
   };
-  /// Runs blocks of at most `each` of `count` rows or keys of all key heads.
+  const int64_t heads_of_keys = batch * key_heads;
+  const int64_t work = batch * heads * queries * keys * (d + e);
+  /// Runs a kernel on blocks of at most `each` of `count` rows or keys of all key heads. set(task,
+  /// head, block): adds to a task.
   const auto run = [&](int64_t count, int64_t each, int64_t floats, bool last_first,
-                       AttentionGradientKernels::Run kernel) {
-    const int64_t blocks = (count + each - 1) / each, tasks = blocks * batch * key_heads;
-    const int64_t work = batch * heads * queries * keys * (d + e);
+                       AttentionGradientKernels::Run kernel, const auto& set) {
+    const int64_t blocks = (count + each - 1) / each, tasks = blocks * heads_of_keys;
     parallel_for(tasks, work < kGradientWork ? tasks : 1, [&](int64_t begin, int64_t end) {
       const Floats scratch(floats);
       for (int64_t i = begin; i < end; ++i) {
-        AttentionGradientTask task = task_of(i % (batch * key_heads));
-        const int64_t block = i / (batch * key_heads);
         // The blocks with most work come first.
-        task.first = (last_first ? blocks - 1 - block : block) * each;
+        const int64_t head = i % heads_of_keys, place = i / heads_of_keys,
+                      block = last_first ? blocks - 1 - place : place;
+        AttentionGradientTask task = task_of(head);
+        task.first = block * each;
         task.count = std::min(each, count - task.first);
         task.scratch = scratch.get();
+        set(task, head, block);
         kernel(task);
       }
     });
   };
+  const auto nothing = [](AttentionGradientTask&, int64_t, int64_t) {};
+  // The sums of a part of the rows, for one key head.
+  const int64_t dk_floats = keys * gradient_padded(d), dv_floats = keys * gradient_padded(e);
+  const int64_t part_floats = dk_floats + dv_floats;
+  const int64_t most_parts = kFloatsOfParts / std::max<int64_t>(1, part_floats * heads_of_keys);
+  if (most_parts >= 1 && gradient_whole_floats(keys, d, e) <= kFloatsOfWhole && rows > 0) {
+    const int64_t wanted = std::min(kTasks / heads_of_keys + 1, rows / kRowsOfPart + 1);
+    const int64_t of_part =
+        (rows + std::min(wanted, most_parts) - 1) / std::min(wanted, most_parts);
+    const int64_t parts = (rows + of_part - 1) / of_part;
+    const bool of_keys = dk.data != nullptr;
+    const Floats all(of_keys ? heads_of_keys * parts * part_floats : 1);
+    const auto set = [&](AttentionGradientTask& task, int64_t head, int64_t part) {
+      if (!of_keys) return;
+      float* const of_head = all.get() + head * parts * part_floats;
+      task.dk_sums = of_head + part * dk_floats;
+      task.dv_sums = of_head + parts * dk_floats + part * dv_floats;
+      task.parts = parts;
+    };
+    run(rows, of_part, gradient_whole_floats(keys, d, e), true, kernels.whole[dtype], set);
+    if (!of_keys) return;
+    run(keys, kGradientKeys, 16, false, kernels.store[dtype],
+        [&](AttentionGradientTask& task, int64_t head, int64_t) { set(task, head, 0); });
+    return;
+  }
   const int64_t each =
       std::clamp(kFloatsOfScores / std::max<int64_t>(1, 2 * keys), kFewestRows, kRowsOfTask);
-  run(rows, each, gradient_rows_floats(each, keys, d, e), true, kernels.rows[dtype]);
+  run(rows, each, gradient_rows_floats(each, keys, d, e), true, kernels.rows[dtype], nothing);
   if (dk.data == nullptr) return;
-  run(keys, kGradientKeys, gradient_keys_floats(d, e), false, kernels.keys[dtype]);
+  run(keys, kGradientKeys, gradient_keys_floats(d, e), false, kernels.keys[dtype], nothing);
 }
 
 }  // namespace wick::cpu

@@ -4,9 +4,10 @@
 #include "wick/backend/cpu/simd/transpose.h"
 
 // The gradients of attention (attention.md, "The gradients"): small gemms of f32 tiles in
-// second-level cache, and the arithmetic of the softmax between them. A task computes whole
-// results: `rows` the dq of some rows from all keys that they see, `keys` the dk and dv of some
-// keys from all rows that see them. The order of sums depends only on shapes, not on threads.
+// second-level cache, and the arithmetic of the softmax between them. `whole` takes some rows and
+// all their keys, and adds to sums of dk and dv. Where these sums are too large, `rows` computes
+// the dq of some rows from all keys that they see, and `keys` the dk and dv of some keys from all
+// rows that see them. The order of sums depends only on shapes, not on threads.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -274,12 +275,12 @@ WICK_FN void store_row(T* to, int64_t step, const float* from, int64_t size, flo
 
 template <class T>
 void rows(const AttentionGradientTask& task) {
-  const int64_t dp = attention_padded(task.d), ep = attention_padded(task.e), count = task.count;
+  const int64_t dp = gradient_padded(task.d), ep = gradient_padded(task.e), count = task.count;
   const int64_t last = task.first + count - 1;
   const int64_t begin = max(task.first / task.heads + task.low, 0),
                 end = min(last / task.heads + task.high, task.keys);
   const int64_t keys = max(end - begin, 0);
-  const int64_t line = attention_padded(keys + kGradientChunk);
+  const int64_t line = gradient_padded(keys + kGradientChunk);
   float* const q = task.scratch;
   float* const g = q + count * dp;
   float* const dq = g + count * ep;
@@ -328,7 +329,7 @@ void rows(const AttentionGradientTask& task) {
 
 template <class T>
 void keys(const AttentionGradientTask& task) {
-  const int64_t dp = attention_padded(task.d), ep = attention_padded(task.e);
+  const int64_t dp = gradient_padded(task.d), ep = gradient_padded(task.e);
   const int64_t first = task.first, count = task.count;
   float* const k = task.scratch;
   float* const v = k + kGradientKeys * dp;
@@ -382,9 +383,94 @@ void keys(const AttentionGradientTask& task) {
   }
 }
 
+template <class T>
+void whole(const AttentionGradientTask& task) {
+  const int64_t dp = gradient_padded(task.d), ep = gradient_padded(task.e);
+  const int64_t line = gradient_padded(task.keys);
+  float* const k_panels = task.scratch;
+  float* const v_panels = k_panels + line * dp;
+  float* const k = v_panels + line * ep;
+  float* const q = k + line * dp;
+  float* const g = q + kGradientBlock * dp;
+  float* const dq = g + kGradientBlock * ep;
+  float* const s = dq + kGradientBlock * dp;
+  float* const p = s + kGradientBlock * line;
+  float* const bend = p + kGradientBlock * line;
+  float* const lines = bend + kGradientBlock * line;
+  pack_panels<T>(task.k, 0, task.keys, task.d, lines, dp, k_panels);
+  pack_panels<T>(task.v, 0, task.keys, task.e, lines, ep, v_panels);
+  if (task.dq.data != nullptr) pack_keys<T>(task.k, 0, task.keys, task.d, dp, k);
+  const bool of_keys = task.dk_sums != nullptr, capped = task.soft_cap > 0.0f;
+  if (of_keys) {
+    for (int64_t i = 0; i < task.keys * dp; ++i) task.dk_sums[i] = 0.0f;
+    for (int64_t i = 0; i < task.keys * ep; ++i) task.dv_sums[i] = 0.0f;
+  }
+  for (int64_t first = task.first; first < task.first + task.count; first += kGradientBlock) {
+    const int64_t count = min(kGradientBlock, task.first + task.count - first);
+    const int64_t begin = max(first / task.heads + task.low, 0) / kPanel * kPanel,
+                  end = min((first + count - 1) / task.heads + task.high, task.keys);
+    const int64_t keys = max(end - begin, 0), columns = (keys + kPanel - 1) / kPanel * kPanel;
+    pack_rows<T>(task, task.q, first, count, task.d, dp, q);
+    pack_rows<T>(task, task.g, first, count, task.e, ep, g);
+    multiply<false>(count, columns, task.d, {q, dp, 1},
+                    {k_panels + begin * task.d, kPanel, kPanel * task.d}, s, line);
+    multiply<false>(count, columns, task.e, {g, ep, 1},
+                    {v_panels + begin * task.e, kPanel, kPanel * task.e}, p, line);
+    for (int64_t r = 0; r < count; ++r) {
+      const Seen seen(task, first + r, begin, keys);
+      float* const of_row = s + r * line;
+      shape_scores(task, first + r, begin, seen, of_row, capped ? bend + r * line : nullptr);
+      const GradientSums sums = sums_of_row(of_row, p + r * line, seen);
+      task.sums[first + r] = sums;
+      for (int64_t j = 0; j < seen.begin; ++j) of_row[j] = 0.0f;
+      for (int64_t j = seen.begin; j < seen.end; ++j) of_row[j] = of_row[j] * sums.inverse;
+      for (int64_t j = seen.end; j < keys; ++j) of_row[j] = 0.0f;
+    }
+    if (of_keys) {
+      multiply<true>(keys, ep, count, {s, 1, line}, {g, ep, kPanel}, task.dv_sums + begin * ep, ep);
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      bend_back(s + r * line, p + r * line, capped ? bend + r * line : nullptr,
+                Seen(task, first + r, begin, keys), keys, task.sums[first + r].delta);
+    }
+    if (of_keys) {
+      multiply<true>(keys, dp, count, {s, 1, line}, {q, dp, kPanel}, task.dk_sums + begin * dp, dp);
+    }
+    if (task.dq.data == nullptr) continue;
+    multiply<false>(count, dp, keys, {s, line, 1}, {k + begin * dp, dp, kPanel}, dq, dp);
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t row = first + r;
+      T* const to = static_cast<T*>(task.dq.data) + row % task.heads * task.dq.head +
+                    row / task.heads * task.dq.row;
+      store_row(to, task.dq.step, dq + r * dp, task.d, task.scale);
+    }
+  }
+}
+
+template <class T>
+void store_sums(const AttentionGradientTask& task) {
+  const int64_t dp = gradient_padded(task.d), ep = gradient_padded(task.e);
+  const auto add = [&](float* sums, int64_t width, int64_t key) {
+    float* const to = sums + key * width;
+    for (int64_t part = 1; part < task.parts; ++part) {
+      const float* const from = to + part * task.keys * width;
+      for (int64_t x = 0; x < width; x += kWidth) store(to + x, load(to + x) + load(from + x));
+    }
+    return to;
+  };
+  for (int64_t j = task.first; j < task.first + task.count; ++j) {
+    store_row(static_cast<T*>(task.dk.data) + j * task.dk.row, task.dk.step,
+              add(task.dk_sums, dp, j), task.d, task.scale);
+    store_row(static_cast<T*>(task.dv.data) + j * task.dv.row, task.dv.step,
+              add(task.dv_sums, ep, j), task.e, 1.0f);
+  }
+}
+
 }  // namespace
 
 constexpr AttentionGradientKernels attention_gradient_kernels = {
+    .whole = {whole<bf16>, whole<f16>, whole<float>},
+    .store = {store_sums<bf16>, store_sums<f16>, store_sums<float>},
     .rows = {rows<bf16>, rows<f16>, rows<float>},
     .keys = {keys<bf16>, keys<f16>, keys<float>},
 };

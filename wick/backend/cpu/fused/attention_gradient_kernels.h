@@ -36,6 +36,10 @@ struct AttentionGradientTask {
   int64_t slopes_step, shift;  // key i + shift has the position of query i
   GradientSums* sums;          // of all rows of the key head
   int64_t first, count;        // the rows, or the keys, of the task
+  /// Of `whole` and `store`: sums of dk and dv over the rows of a part, [part][keys] of
+  /// gradient_padded(d) and gradient_padded(e) floats, and the number of parts.
+  float *dk_sums, *dv_sums;
+  int64_t parts;
   /// Working memory of attention_gradient_floats() floats, aligned to 64 bytes.
   float* scratch;
 };
@@ -45,26 +49,44 @@ inline constexpr int64_t kGradientChunk = 128, kGradientRows = 64;
 /// Keys of a task of `keys`.
 inline constexpr int64_t kGradientKeys = 64;
 
+/// Rows of matrices are padded to a multiple of 16 floats, the columns of a panel.
+[[gnu::always_inline]] inline constexpr int64_t gradient_padded(int64_t n) {
+  return (n + 15) / 16 * 16;
+}
+
 /// The working memory in floats of `rows` for `rows` rows that see `keys` keys.
 constexpr int64_t gradient_rows_floats(int64_t rows, int64_t keys, int64_t d, int64_t e) {
-  const int64_t dp = attention_padded(d), ep = attention_padded(e);
-  return rows * (2 * dp + ep + 3 * attention_padded(keys + kGradientChunk)) +
+  const int64_t dp = gradient_padded(d), ep = gradient_padded(e);
+  return rows * (2 * dp + ep + 3 * gradient_padded(keys + kGradientChunk)) +
          kGradientChunk * (dp + ep) + 16 * (dp > ep ? dp : ep);
 }
 /// The working memory in floats of `keys`.
 constexpr int64_t gradient_keys_floats(int64_t d, int64_t e) {
-  const int64_t dp = attention_padded(d), ep = attention_padded(e);
+  const int64_t dp = gradient_padded(d), ep = gradient_padded(e);
   return kGradientKeys * 2 * (dp + ep) + kGradientRows * (dp + ep + 3 * kGradientKeys);
 }
 
-/// Kernels by dtype of all operands and results: bf16, f16, f32.
+/// Rows that `whole` processes together.
+inline constexpr int64_t kGradientBlock = 48;
+/// The working memory in floats of `whole`, which packs all keys.
+constexpr int64_t gradient_whole_floats(int64_t keys, int64_t d, int64_t e) {
+  const int64_t dp = gradient_padded(d), ep = gradient_padded(e), line = gradient_padded(keys);
+  return line * (2 * dp + ep) + kGradientBlock * (2 * dp + ep + 3 * line) +
+         16 * (dp > ep ? dp : ep);
+}
+
+/// Kernels by dtype of all operands and results: bf16, f16, f32. `whole` and `store` multiply each
+/// pair of tiles once; they need memory for sums of all keys. `rows` and `keys` need little memory.
 struct AttentionGradientKernels {
   using Run = void (*)(const AttentionGradientTask& task);
-  Run rows[3];  // the sums of rows, and dq unless its data is null
-  Run keys[3];  // dk and dv from the sums of the rows
+  Run whole[3];  // dq of some rows, unless its data is null, and their sums of dk and dv
+  Run store[3];  // dk and dv of some keys from the sums of all parts
+  Run rows[3];   // the sums of rows, and dq unless its data is null
+  Run keys[3];   // dk and dv from the sums of the rows
 };
 constexpr bool complete(const AttentionGradientKernels& table) {
   for (int i = 0; i < 3; ++i) {
+    if (table.whole[i] == nullptr || table.store[i] == nullptr) return false;
     if (table.rows[i] == nullptr || table.keys[i] == nullptr) return false;
   }
   return true;
