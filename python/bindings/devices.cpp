@@ -175,7 +175,8 @@ void bind_devices(nb::module_& m) {
       "precision"_a,
       "Sets what GPUs may round inside an op, for all threads. \"full\", the default, computes in "
       "f32. With \"fast\", attention of more than 8 queries, and its gradients, round intermediate "
-      "results to the operands' 16-bit dtype, as PyTorch does, and cuBLASLt and cuDNN may round f32 "
+      "results to the operands' 16-bit dtype, as PyTorch does, and vendors' libraries may round "
+      "f32 "
       "operands to TF32.");
   m.def(
       "precision", [] { return precision() == Precision::fast ? "fast" : "full"; },

@@ -11,8 +11,8 @@ enum class Precision : uint8_t {
   full,  ///< the bounds of docs/design/numerics: f32 operands and sums everywhere
   /// Attention of more than 8 queries with keys of 16 bits rounds queries and exponentials to the
   /// dtype of the keys; gradients of attention round weights and gradients of scores to the
-  /// operands' dtype. On NVIDIA, cuBLASLt and cuDNN may round the operands of f32 gemms and
-  /// convolutions to TF32 (11 bits). Ops of other classes than `bound` don't change.
+  /// operands' dtype. Vendors' libraries may round the operands of f32 gemms and
+  /// convolutions to 11 bits (TF32). Ops of other classes than `bound` don't change.
   fast,
 };
 
