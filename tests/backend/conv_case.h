@@ -151,7 +151,7 @@ struct ConvOperands {
     return form == ConvForm::forward ? y : form == ConvForm::input ? x : w;
   }
   ConvCall call(const ConvCase& c, ConvForm form, DType dtype, bool channels_last) const {
-    return {form, dtype, channels_last, x.operand(), w.operand(), y.operand(), c.params};
+    return {form, dtype, false, channels_last, x.operand(), w.operand(), y.operand(), c.params};
   }
   /// Calls the backend's method for a form.
   void run(GpuBackend& backend, ConvForm form, const ConvParams& params) {
