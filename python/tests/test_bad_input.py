@@ -91,7 +91,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "unsqueeze": (X, 0), "broadcast_to": (X, (2, 2, 3)), "narrow": (X, 0, 0, 1), "chunk": (X, 2, 0), "split": (X, 1, 0),
     "grad": (LEAF.sum(), LEAF, None, False), "from_numpy": (b"abc",), "from_dlpack": (X,),
     "set_seed": (1, "cpu"), "get_seed": ("cpu",), "synchronize": ("cpu",), "memory_stats": ("cpu",),
-    "trim_memory": ("cpu",), "reset_peak_memory": ("cpu",), "set_num_threads": (wick.num_threads(),),
+    "trim_memory": ("cpu",), "reset_peak_memory": ("cpu",), "set_num_threads": (wick.num_threads(),), "set_precision": ("full",),
     "load_gguf": ("/nowhere/model.gguf",), "Gguf": ("/nowhere/model.gguf",), "Weight": (X,), "Device": ("cpu",),
 }  # fmt: skip
 
@@ -122,7 +122,7 @@ for _name in ("logsumexp", "any", "all"):
     CALLS[_name] = (X, 0, True)
 
 # Not about tensors, or with nothing that could be wrong.
-NOT_HERE = {"ops", "compile", "devices", "best_device", "num_threads", "is_grad_enabled", "set_grad_enabled", "no_grad",
+NOT_HERE = {"ops", "compile", "devices", "best_device", "num_threads", "precision", "is_grad_enabled", "set_grad_enabled", "no_grad",
             "enable_grad", "set_memory_limit", "Model"}  # compile: tests/test_compile.py
 
 OTHER_OBJECTS = [None, "text", b"bytes", 1.5, math.nan, math.inf, -1, 0, 7, 2**31, 2**40, -(2**63), 2**63, 2**100, True,

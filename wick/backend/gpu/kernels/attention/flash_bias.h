@@ -11,9 +11,13 @@ namespace wick::gpu {
 /// vector's bytes.
 template <class M, u32 kN>
 WICK_DEVICE Vec<M, kN> load_mask(const M* from) {
-  if constexpr (sizeof(M) * kN == 2) {  // Vec fills a word
+  if constexpr (sizeof(M) * kN < 4) {  // Vec fills a word
     Vec<M, kN> x;
-    x.w[0] = *reinterpret_cast<const u16*>(from);
+    if constexpr (sizeof(M) * kN == 1) {
+      x.w[0] = *reinterpret_cast<const u8*>(from);
+    } else {
+      x.w[0] = *reinterpret_cast<const u16*>(from);
+    }
     return x;
   } else {
     return load_whole(reinterpret_cast<const Vec<M, kN>*>(from));

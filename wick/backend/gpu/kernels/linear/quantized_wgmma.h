@@ -202,7 +202,7 @@ template <class Q>
 struct WgmmaRows {
   static constexpr u32 kWords = Q::kBits == 8 ? 2 : 1;
   u32 w[2][kWords];  // nibbles, or bytes of both halves
-  u32 fifths[2];     // the fifth bits, in the place of bit 4 of low and bit 8 of high nibbles
+  u32 fifths[2];     // the fifth bits, in the lowest bits of nibbles
 
   /// Loads block j of a stage. unit: the warp's unit of the stage.
   WICK_DEVICE void load(const u8* unit, u32 j) {
@@ -218,7 +218,7 @@ struct WgmmaRows {
       } else {
         const u32 high = Q::kHigh == 1 ? of_row[Q::kBits * kPiece] : 0;
         w[r][0] = nibbles_in<Q>(low, high, j);
-        fifths[r] = Q::kFifth ? fifths_in(high, j) << 4 : 0;
+        fifths[r] = Q::kFifth ? fifths_in(high, j) : 0;
       }
     }
   }
@@ -252,8 +252,8 @@ struct WgmmaRows {
     low = word & 0x000f000fu;
     high = word & 0x00f000f0u;
     if constexpr (Q::kFifth) {
-      low |= fifths & 0x00100010u;
-      high |= fifths & 0x01000100u;
+      low |= fifths << 4 & 0x00100010u;
+      high |= fifths << 4 & 0x01000100u;
     }
     // n − 8, n − 16, or for q3_k n − 4.
     constexpr u32 kOff = Q::kTimes == 32 ? 4 : Q::kOffset;
