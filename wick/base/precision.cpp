@@ -13,9 +13,15 @@ std::atomic<Setting> setting = Setting::unset;
 }  // namespace
 
 Precision precision() {
-  const Setting set = setting.load(std::memory_order_relaxed);
-  if (set != Setting::unset) return set == Setting::fast ? Precision::fast : Precision::full;
-  return environment_choice("WICK_PRECISION") == "fast" ? Precision::fast : Precision::full;
+  if (setting.load(std::memory_order_relaxed) == Setting::unset) {
+    // A call of set_precision at the same time takes precedence.
+    Setting unset = Setting::unset;
+    setting.compare_exchange_strong(
+        unset, environment_choice("WICK_PRECISION") == "fast" ? Setting::fast : Setting::full,
+        std::memory_order_relaxed);
+  }
+  return setting.load(std::memory_order_relaxed) == Setting::fast ? Precision::fast
+                                                                  : Precision::full;
 }
 
 void set_precision(Precision value) {

@@ -16,8 +16,8 @@ enum class Precision : uint8_t {
   fast,
 };
 
-/// The setting of the process: that of set_precision, or else WICK_PRECISION, or else `full`.
-/// Errors: WICK_PRECISION is neither full nor fast.
+/// The setting of the process: that of set_precision, or else WICK_PRECISION, which is read once,
+/// or else `full`. Errors: WICK_PRECISION is neither full nor fast.
 WICK_API Precision precision();
 /// Applies to ops and recordings that begin afterwards, in all threads. Recorded graphs keep the
 /// setting with which they were recorded.
