@@ -263,9 +263,11 @@ class GpuLinear : public testing::TestWithParam<std::tuple<DType, DType>> {
 
 constexpr int64_t kColumns[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 40, 64, 65, 130, 200};
 
+/// Whole chunks of eight blocks, and last chunks of each number of blocks. Every bit of the random
+/// weights takes part in the results.
 TEST_P(GpuLinear, ColumnsAndDepths) {
   for (Backend* device : devices()) {
-    for (const int64_t blocks : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 24, 25, 33, 40}) {
+    for (const int64_t blocks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 24, 25, 33, 40}) {
       if (is_k(type()) && blocks > 9) continue;
       const Problem p(type(), dtype(), blocks % 2 != 0 ? 37 : 16, blocks * block(),
                       blocks == 9   ? 130
@@ -550,13 +552,13 @@ TEST_P(GpuFusedLinear, Residual) {
   }
 }
 
-/// So many rows that blocks process two units' rows, with an even and an odd number of chunks, and
-/// with three columns.
+/// So many rows that blocks process two units' rows, with an even and an odd number of chunks, with
+/// a last chunk of five blocks, and with three columns.
 TEST_P(GpuFusedLinear, ManyRows) {
   for (Backend* device : devices()) {
     const int multiprocessors = static_cast<gpu::GpuBackend*>(device)->gpu().info.multiprocessors;
-    for (const int64_t chunks : {16, 17}) {
-      const Problem p(type(), dtype(), int64_t{32} * multiprocessors, chunks * 256, 1);
+    for (const int64_t k : {int64_t{16 * 256}, int64_t{17 * 256}, 16 * 256 + 5 * block()}) {
+      const Problem p(type(), dtype(), int64_t{32} * multiprocessors, k, 1);
       const Prepared prepared(*device, p);
       check(*device, p, *prepared.weight, 1, true);
     }

@@ -7,6 +7,7 @@
 
 #include "wick/backend/cpu/linear/quantized_pack.h"
 
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
@@ -19,7 +20,8 @@ namespace {
 
 typedef uint32_t Words __attribute__((vector_size(16)));
 
-/// Writes word v of four rows one behind another, for v from 0 to 3, 64 bytes apart.
+/// Writes word v of four rows one behind another, for v from 0 to 3, 64 bytes apart. All words are
+/// XORed with `flip`.
 inline void transpose_words(const uint8_t* const* rows, int64_t at, uint32_t flip, uint8_t* to) {
   Words r[4];
   for (int i = 0; i < 4; ++i) std::memcpy(&r[i], rows[i] + at, sizeof r[i]);
@@ -32,46 +34,6 @@ inline void transpose_words(const uint8_t* const* rows, int64_t at, uint32_t fli
       __builtin_shufflevector(b, d, 0, 1, 4, 5), __builtin_shufflevector(b, d, 2, 3, 6, 7)};
   for (int v = 0; v < 4; ++v) std::memcpy(to + 64 * v, &out[v], sizeof out[v]);
 }
-
-/// Where the fields of blocks of 32 lie in files: the scale, then an f16 minimum and the fifth bits
-/// if there are any, then the quants.
-template <class T>
-struct File;
-template <>
-struct File<Q4_0> {
-  static constexpr int kBytes = 18, kQuants = 2;
-  static constexpr uint32_t kFlip = 0;  // XORed with four quants, makes them unsigned
-};
-template <>
-struct File<Q4_1> {
-  static constexpr int kBytes = 20, kQuants = 4;
-  static constexpr uint32_t kFlip = 0;
-};
-template <>
-struct File<Q5_0> {
-  static constexpr int kBytes = 22, kQuants = 6;
-  static constexpr uint32_t kFlip = 0;
-};
-template <>
-struct File<Q5_1> {
-  static constexpr int kBytes = 24, kQuants = 8;
-  static constexpr uint32_t kFlip = 0;
-};
-template <>
-struct File<IQ4_NL> {
-  static constexpr int kBytes = 18, kQuants = 2;
-  static constexpr uint32_t kFlip = 0;
-};
-template <>
-struct File<MXFP4> {
-  static constexpr int kBytes = 17, kQuants = 1;
-  static constexpr uint32_t kFlip = 0;
-};
-template <>
-struct File<Q8_0> {
-  static constexpr int kBytes = 34, kQuants = 2;
-  static constexpr uint32_t kFlip = 0x80808080u;
-};
 
 /// The fifth bits of 32 quants in the order of columns: those of columns j, j + 4, … in byte j.
 uint32_t fifth_bits(const uint8_t* file) {
@@ -87,10 +49,13 @@ uint32_t fifth_bits(const uint8_t* file) {
   return bytes;
 }
 
-/// Packs blocks of 32, whose quants have the same order in files.
-template <class T>
+/// Packs blocks of 32, whose quants have the same order in files. A block begins with its scale,
+/// behind which is the minimum if there is one.
+template <class T, class Block>
 void pack_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
   using P = Packed<T>;
+  constexpr int64_t kQuants = offsetof(Block, qs);
+  constexpr uint32_t kFlip = T::kQuants == Quants::bytes ? 0x80808080u : 0;
   const int64_t padded = (blocks + T::kUnitBlocks - 1) / T::kUnitBlocks * T::kUnitBlocks;
   for (int64_t b = 0; b < padded; ++b) {
     const int64_t g = b % T::kUnitBlocks;
@@ -104,16 +69,15 @@ void pack_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
       if (T::kHasMin) std::memset(minima, 0, P::kScaleBytes);
       continue;
     }
-    const int64_t at = b * File<T>::kBytes;
+    const int64_t at = b * static_cast<int64_t>(sizeof(Block));
     for (int r = 0; r < kPanelRows; r += 4) {
       for (int half = 0; half < P::kQuantBytes / 256; ++half) {
-        transpose_words(rows + r, at + File<T>::kQuants + 16 * half, File<T>::kFlip,
-                        quants + 256 * half + 4 * r);
+        transpose_words(rows + r, at + kQuants + 16 * half, kFlip, quants + 256 * half + 4 * r);
       }
     }
     for (int r = 0; r < kPanelRows; ++r) {
-      if (T::kQuants == Quants::five) {
-        const uint32_t bits = fifth_bits(rows[r] + at + File<T>::kQuants - 4);
+      if constexpr (T::kQuants == Quants::five) {
+        const uint32_t bits = fifth_bits(rows[r] + at + offsetof(Block, qh));
         std::memcpy(quants + P::kHighBits + 4 * r, &bits, 4);
       }
       std::memcpy(scales + P::kScaleSize * r, rows[r] + at, P::kScaleSize);
@@ -315,7 +279,7 @@ void pack(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
   if constexpr (T::kSuper) {
     pack_super_panel<T, Block>(rows, blocks, panel);
   } else {
-    pack_panel<T>(rows, blocks, panel);
+    pack_panel<T, Block>(rows, blocks, panel);
   }
 }
 

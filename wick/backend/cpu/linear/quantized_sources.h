@@ -25,12 +25,11 @@ namespace {
 template <class T>
 constexpr Quants kDotLevels = T::kSharedBlocks > 1 ? Quants::nibbles : T::kLevels;
 
-/// Whether the vectors of a block are loaded once and kept in registers. Otherwise each use loads
-/// them, as an operand of the first instruction that unpacks them.
-template <class T>
-constexpr bool kHolds =
+/// kHolds: whether the vectors of a block are loaded once and kept in registers. Otherwise each use
+/// loads them, as an operand of the first instruction that unpacks them.
 #if defined(__AVX512BW__)
-    T::kQuants == Quants::two || T::kQuants == Quants::three;
+template <class T>
+constexpr bool kHolds = T::kQuants == Quants::two || T::kQuants == Quants::three;
 
 template <int kCount>
 struct Held {
@@ -50,7 +49,8 @@ WICK_SIMD U8x64 vector_of(const Held<kCount>& held, int i) {
   return held.v[i];
 }
 #else
-    false;
+template <class T>
+constexpr bool kHolds = false;
 template <int kCount>
 struct Held;
 #endif

@@ -1,7 +1,5 @@
 #include "wick/backend/gpu/linear/decoded_weight.h"
 
-#include <algorithm>
-
 #include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"

@@ -19,32 +19,18 @@ namespace wick::gpu {
 /// How a dtype of kOwnProducts is stored and multiplied.
 constexpr UnitFormat unit_format(DType dtype) {
   switch (dtype) {
-    case DType::q4_0:
-      return kFormatOfQ4_0;
-    case DType::q4_1:
-      return kFormatOfQ4_1;
-    case DType::q5_0:
-      return kFormatOfQ5_0;
-    case DType::q5_1:
-      return kFormatOfQ5_1;
-    case DType::q2_k:
-      return kFormatOfQ2_K;
-    case DType::q3_k:
-      return kFormatOfQ3_K;
-    case DType::q4_k:
-      return kFormatOfQ4_K;
-    case DType::q5_k:
-      return kFormatOfQ5_K;
-    case DType::q6_k:
-      return kFormatOfQ6_K;
-    case DType::iq4_nl:
-      return kFormatOfIQ4_NL;
-    case DType::iq4_xs:
-      return kFormatOfIQ4_XS;
-    case DType::mxfp4:
-      return kFormatOfMXFP4;
+#define WICK_OF_own(name, Type) \
+  case DType::name:             \
+    return kFormatOf##Type;
+#define WICK_OF_decoded(name, Type)
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
+  WICK_OF_##products(name, Type)
+#include "wick/math/quants.def"
+#undef WICK_OF_own
+#undef WICK_OF_decoded
     default:
-      return kFormatOfQ8_0;
+      return {};
   }
 }
 

@@ -62,18 +62,20 @@ struct Unit {
   /// kShared: half a superblock is added at once, by kSums integer sums.
   static constexpr bool kShared = kOf.halves != 0;
   static constexpr u32 kSums = kOf.halves;
-  /// kParts: 16 values share a factor. kFactor: 32 values share one.
+  /// kParts: 16 values share a factor. kFactor: 32 values share one. kSuper: a chunk is a
+  /// superblock; only superblocks have factors.
   static constexpr bool kParts = kOf.factors == 16, kFactor = kOf.factors == 32;
+  static constexpr bool kSuper = kParts || kFactor;
   /// Quants as bytes are so many times too large, with a sign: q3_k and q6_k.
   static constexpr u32 kTimes = kShared || !kParts ? 1 : kHigh == 2 ? 4 : 32;
   /// Whether fifth bits remain to be added to nibbles.
   static constexpr bool kFifth = kBits == 4 && kHigh == 1;
 
-  /// The piece of block j's low bits (the first of two for 8 bits) and of its high bits. Not for
-  /// q6_k.
+  /// The piece of block j's low bits, the first of two for 8 bits.
   WICK_DEVICE static constexpr u32 low_piece(u32 j) {
-    return kHigh == 2 ? j : j / 4 * (kQuants / 2) + j % 4 * kBits / 4;
+    return kBits == 4 && kHigh != 1 ? j : j / 4 * (kQuants / 2) + j % 4 * kBits / 4;
   }
+  /// The piece of block j's high bits. Not for q6_k.
   WICK_DEVICE static constexpr u32 high_piece(u32 j) { return j / 4 * (kQuants / 2) + kBits; }
 };
 struct Q4_0 : Unit<kFormatOfQ4_0> {};

@@ -75,40 +75,36 @@ struct BlockWords {
   u32 w[kSlots][kWhole ? 2 * kWords : kWords];
   u32 high[kSlots][kHighWords];
 
-  /// Takes word i of a slot of block j from the words of its two pieces.
+  /// Takes word i of a slot of block j from the words of low_piece(j) and high_piece(j).
   WICK_DEVICE void set(u32 s, u32 i, u32 low_bits, u32 high_bits, u32 j) {
     w[s][i] = nibbles_in<Q>(low_bits, high_bits, j);
     if constexpr (Q::kFifth) high[s][i] = fifths_in(high_bits, j);
   }
-  /// Loads block j of a unit. kStreamed: from global memory, where it is read only once; otherwise
-  /// from shared memory, where put_turned has stored it.
-  template <bool kStreamed>
+  /// Loads block j of a unit in shared memory, where put_turned has stored it, or, if turned() is
+  /// 0, in global memory.
   WICK_DEVICE void load(const u8* unit, u32 j) {
     const u32 lane = wave_lane(), word = ByteUnit::word(lane);
 #pragma unroll
     for (u32 s = 0; s < kSlots; ++s) {
-      const u32 row = ByteUnit::row(lane, s), turn = kStreamed ? 0 : turned(row);
+      const u32 row = ByteUnit::row(lane, s), at = word ^ turned(row);
       const u32* from = reinterpret_cast<const u32*>(unit) + row * 4;
       constexpr u32 kPiece = kPieceBytes / 4;
-      const u32 at = word ^ turn;
       if constexpr (kWhole) {
-        load_words<kWords, kStreamed>(w[s], from + 2 * j * kPiece + at);
-        load_words<kWords, kStreamed>(w[s] + kWords, from + (2 * j + 1) * kPiece + at);
-      } else if constexpr (Q::kHigh == 1 || Q::kBits == 2) {
+        load_words<kWords, false>(w[s], from + 2 * j * kPiece + at);
+        load_words<kWords, false>(w[s] + kWords, from + (2 * j + 1) * kPiece + at);
+      } else {
         u32 low_bits[kWords], high_bits[kWords] = {};
-        load_words<kWords, kStreamed>(low_bits, from + Q::low_piece(j) * kPiece + at);
+        load_words<kWords, false>(low_bits, from + Q::low_piece(j) * kPiece + at);
         if constexpr (Q::kHigh == 1) {
-          load_words<kWords, kStreamed>(high_bits, from + Q::high_piece(j) * kPiece + at);
+          load_words<kWords, false>(high_bits, from + Q::high_piece(j) * kPiece + at);
         }
 #pragma unroll
         for (u32 i = 0; i < kWords; ++i) set(s, i, low_bits[i], high_bits[i], j);
-      } else {
-        load_words<kWords, kStreamed>(w[s], from + j * kPiece + at);
       }
-      if constexpr (kSix) load_high<kStreamed>(high[s], unit, j, s);
+      if constexpr (kSix) load_high<false>(high[s], unit, j, s);
     }
   }
-  /// q6_k: loads the high bits only.
+  /// q6_k: loads the high bits only. kStreamed: from global memory, where they are read only once.
   template <bool kStreamed>
   WICK_DEVICE static void load_high(u32 (&to)[kHighWords], const u8* unit, u32 j, u32 s) {
     const u32 lane = wave_lane(), word = ByteUnit::word(lane);
@@ -176,13 +172,9 @@ struct UnitWords {
     for (u32 s = 0; s < kSlots; ++s) {
 #pragma unroll
       for (u32 i = 0; i < kWords; ++i) {
-        const u32 low = w[s][Q::low_piece(j)][i];
-        if constexpr (Block::kWhole) {
-          words.w[s][i] = low;
-          words.w[s][kWords + i] = w[s][2 * j + 1][i];
-        } else {
-          words.set(s, i, low, Q::kHigh == 1 ? w[s][Q::high_piece(j) % kPieces][i] : 0, j);
-        }
+        words.set(s, i, w[s][Q::low_piece(j)][i],
+                  Q::kHigh == 1 ? w[s][Q::high_piece(j) % kPieces][i] : 0, j);
+        if constexpr (Block::kWhole) words.w[s][kWords + i] = w[s][Q::low_piece(j) + 1][i];
       }
       if constexpr (Block::kSix) {
 #pragma unroll
@@ -196,7 +188,7 @@ struct UnitWords {
   template <class Load>
   WICK_DEVICE void each_piece(u32 j, const Load& load) {
     if (Q::kBits != 2 || j % 2 != 0) load_piece(Q::low_piece(j), load);
-    if constexpr (Block::kWhole) load_piece(2 * j + 1, load);
+    if constexpr (Block::kWhole) load_piece(Q::low_piece(j) + 1, load);
     if (Q::kHigh == 1 && j % 4 == 3) load_piece(Q::high_piece(j) % kPieces, load);
   }
 

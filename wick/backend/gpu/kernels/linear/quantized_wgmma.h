@@ -97,6 +97,7 @@ struct Stage {
   static constexpr u32 kBytes = wgmma_stage_bytes(Q::kFormat);
   static constexpr u32 kCount = wgmma_stages(kBytes);
   static_assert(kRecord + kUnits * kUnit <= kBytes);
+  static_assert(kScaleBytes <= kWarp * 16 && kScaleBytes % 16 == 0);  // a warp copies them at once
 };
 
 /// Stages and barriers in the shared memory of a thread block.
