@@ -176,8 +176,7 @@ void bind_devices(nb::module_& m) {
       "Sets what GPUs may round inside an op, for all threads. \"full\", the default, computes in "
       "f32. With \"fast\", attention of more than 8 queries, and its gradients, round intermediate "
       "results to the operands' 16-bit dtype, as PyTorch does, and vendors' libraries may round "
-      "f32 "
-      "operands to TF32.");
+      "f32 operands to TF32.");
   m.def(
       "precision", [] { return precision() == Precision::fast ? "fast" : "full"; },
       "The setting of set_precision, or else of WICK_PRECISION: \"full\" or \"fast\".");

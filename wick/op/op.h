@@ -31,7 +31,7 @@ enum class NumericClass : uint8_t { exact, tree, blocked, bound };
 /// `rule`, and none for the others.
 enum class Gradient : uint8_t {
   rule,       ///< the op has a gradient rule
-  composed,   ///< the gradient follows from the ops that the op is composed of
+  composed,   ///< the gradient follows from the ops that compute the op where one is needed
   whole,      ///< none: the result holds integers or bools
   no_tensor,  ///< none: the op has no tensor operand
   blocks,     ///< none: block dtypes hold rounded numbers

@@ -108,6 +108,12 @@ std::vector<int> dims_beside_channels(const Tensor& x) {
   for (int d = 2; d < x.rank(); ++d) dims.push_back(d);
   return dims;
 }
+/// The dims other than the last; the first one if there is no other.
+std::vector<int> leading_dims(const Tensor& x) {
+  std::vector<int> dims{0};
+  for (int d = 1; d + 1 < x.rank(); ++d) dims.push_back(d);
+  return dims;
+}
 
 /// The gradients of x, of the weight and, if the norm has one, of the bias.
 void norm_rule(const Vjp& v, const NormKind& kind) {
@@ -124,11 +130,7 @@ void norm_rule(const Vjp& v, const NormKind& kind) {
     return all.reshape(Shape(sizes));
   };
   const bool is_row = x.rank() == 1;
-  std::vector<int> dims = dims_beside_channels(x);
-  if (kind.groups == 0) {
-    dims = {0};
-    for (int d = 1; d + 1 < x.rank(); ++d) dims.push_back(d);
-  }
+  const std::vector<int> dims = kind.groups != 0 ? dims_beside_channels(x) : leading_dims(x);
   const Tensor sums = norm_sums(is_row ? x.unsqueeze(0) : x, is_row ? g.unsqueeze(0) : g,
                                 numbers(1), dims, kind.centred ? numbers(0) : Tensor());
   v.to_if_wanted(1, [&] { return sum_of_pair(sums, 0, w); });

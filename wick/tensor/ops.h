@@ -337,19 +337,18 @@ struct [[nodiscard]] NormGradient {
   Tensor x;           ///< of x's shape and dtype
   Tensor statistics;  ///< means and 1 / sqrt(variance + eps) in f32, or f64 for f64
 };
-/// The gradient of layer_norm with respect to x; of rms_norm if not `centred`, whose means are 0
-/// and whose variance is mean(x²); of group_norm if `groups` isn't 0. x [.., d] or, with groups,
-/// [b, c,
-/// ..]; grad has x's shape; weight [d] or [c], or undefined. Statistics [2, ..] without the last
-/// dim or, with groups, [2, b, c]. Floats, kept; weight has x's dtype or f32. Class tree. Errors:
-/// grad or weight doesn't fit x; `groups` doesn't divide the channels.
+/// The gradient of a norm with respect to x: of group_norm if `groups` isn't 0, else of layer_norm,
+/// or of rms_norm if not `centred` (means are 0, the variance is mean(x²)). x [.., d], or with
+/// groups [b, c, ..]; grad has x's shape; weight [d] or [c], or undefined. Statistics: [2, ..]
+/// without x's last dim, or with groups [2, b, c]. Floats, kept; weight has x's dtype or f32. Class
+/// tree. Errors: grad or weight doesn't fit x; `groups` doesn't divide the channels.
 WICK_API NormGradient norm_grad(const Tensor& x, const Tensor& grad, const Tensor& weight = {},
                                 int64_t groups = 0, bool centred = true, float eps = 1e-5f);
-/// Σ grad · ((x − mean) · scale) and Σ grad over dims, the gradients of a norm's weight and bias →
-/// [2,
-/// ..] without the dims. Without a mean the terms are (grad · x) · scale. x of any shape; grad has
-/// x's shape; mean and scale broadcast to x. Floats; mean, scale and the result are f32, or f64 for
-/// f64. Class tree. Errors: an operand doesn't fit x; a dim is out of range or given twice.
+/// The gradients of a norm's weight and bias: Σ grad · ((x − mean) · scale) and Σ grad over dims;
+/// all dims if none is given. Without a mean the terms are (grad · x) · scale. x of any shape; grad
+/// has x's shape; mean and scale broadcast to x. The result is [2, ..] without the dims. Floats;
+/// mean, scale and the result are f32, or f64 for f64. Class tree. Errors: an operand doesn't fit
+/// x; a dim is out of range or given twice.
 WICK_API Tensor norm_sums(const Tensor& x, const Tensor& grad, const Tensor& scale,
                           std::span<const int> dims, const Tensor& mean = {});
 /// Rotary embedding of the first r <= d elements of each head, in pairs (i, i + r/2). x [.., t, d],

@@ -274,13 +274,13 @@ class SoftmaxGrad {
   static constexpr int64_t kRows = 8192, kGroupElems = 1 << 17;
 
   void group(int outer, int64_t first, int64_t count, A* sums) const {
-    const auto part = [&](const auto& view) {
+    const auto narrowed = [&](const auto& view) {
       auto result = view;
       if (outer >= 0) result.layout = view.layout.narrow(outer, first, count);
       return result;
     };
-    const View out = part(out_);
-    const ConstView y = part(y_), grad = part(grad_);
+    const View out = narrowed(out_);
+    const ConstView y = narrowed(y_), grad = narrowed(grad_);
     const Shape& shape = y.layout.shape();
     std::vector<int64_t> sizes{2};
     Layout::Strides strides{};
@@ -291,7 +291,8 @@ class SoftmaxGrad {
     for (int d = 0, to = 1; d < shape.rank(); ++d) {
       if (d != dim_) strides[static_cast<size_t>(d)] = pair.stride(to++);
     }
-    NormSums<A>(isa_, {sums, DType::f32, pair}, y, grad, {}, {}, 1u << dim_).run();
+    constexpr DType kCompute = math::kSame<A, double> ? DType::f64 : DType::f32;
+    NormSums<A>(isa_, {sums, kCompute, pair}, y, grad, {}, {}, 1u << dim_).run();
     const A* const s = sums + (log_ ? pair.stride(0) : 0);
     const Layout of_sums(shape, strides, 0);
     CollapsedDims<4> dims({&out.layout, &y.layout, &grad.layout, &of_sums});

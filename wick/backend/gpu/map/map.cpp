@@ -220,9 +220,8 @@ constexpr int64_t kWorthATable = 8 << 20;
 /// the function's other kernels, so it has their bits.
 template <class Compute>
 bool looked_up(Gpu& gpu, Op op, const View& out, const ConstView& in, const Compute& compute) {
-  const int64_t elems = out.layout.elems();
-  if (out.dtype != DType::f16 && out.dtype != DType::bf16) return false;
-  if (!is_slow(op) || elems < kWorthATable ||
+  const bool is_narrow = out.dtype == DType::f16 || out.dtype == DType::bf16;
+  if (!is_narrow || !is_slow(op) || out.layout.elems() < kWorthATable ||
       gpu.info.shared_bytes < static_cast<int>(kLookedUpBytes)) {
     return false;
   }

@@ -1,10 +1,9 @@
 // layer_norm and group_norm: kernels/norm/mean_norm.gpu, mean_norm_strided.gpu.
 
-#include <optional>
-
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/norm/norm_abi.h"
 #include "wick/backend/gpu/norm/norm.h"
+#include "wick/backend/gpu/norm/reshaped.h"
 #include "wick/backend/gpu/norm/row_plan.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
 
@@ -164,25 +163,10 @@ void GpuBackend::group_norm(const View& out, const ConstView& in, int64_t groups
   if (shape.elems() == 0) return;
   const Shape rows{shape[0], groups, shape.elems() / (shape[0] * groups)};
   // A copy is made if the elements of a row have no common stride.
-  const auto bytes = static_cast<size_t>(bytes_of(in.dtype, shape.elems()));
-  std::optional<Scratch> of_in, of_out;
-  ConstView x = in;
-  View y = out;
-  if (const auto layout = in.layout.reshape(rows)) {
-    x.layout = *layout;
-  } else {
-    const View dense{of_in.emplace(gpu_, bytes).data(), in.dtype, Layout::contiguous(shape)};
-    copy(dense, in);
-    x = {dense.data, dense.dtype, Layout::contiguous(rows)};
-  }
-  if (const auto layout = out.layout.reshape(rows)) {
-    y.layout = *layout;
-  } else {
-    y = {of_out.emplace(gpu_, bytes).data(), out.dtype, Layout::contiguous(rows)};
-  }
-  MeanNorm(gpu_, y, x, weight, bias, eps)
+  const Reshaped x(*this, gpu_, in, rows, true), y(*this, gpu_, out, rows, false);
+  MeanNorm(gpu_, y.view(), x.view(), weight, bias, eps)
       .groups(groups, shape[1] / groups, shape.elems() / (shape[0] * shape[1]));
-  if (of_out) copy(out, {y.data, y.dtype, Layout::contiguous(shape)});
+  y.finish(*this, out);
 }
 
 }  // namespace wick::gpu

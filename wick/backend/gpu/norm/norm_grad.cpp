@@ -1,13 +1,14 @@
 // norm_grad and softmax_grad: kernels/norm/norm_grad.gpu, norm_grad_strided.gpu, softmax_grad.gpu.
 
 #include <algorithm>
+#include <array>
 #include <limits>
-#include <optional>
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/norm/norm_grad_abi.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/backend/gpu/norm/norm.h"
+#include "wick/backend/gpu/norm/reshaped.h"
 #include "wick/backend/gpu/norm/row_plan.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
 
@@ -148,32 +149,6 @@ void norm_grad(Gpu& gpu, const NormViews& views, const View& statistics, const C
     }
   });
 }
-
-/// A view with another shape: of the same memory, or of a dense copy if the strides don't allow it.
-class Reshaped {
- public:
-  Reshaped(GpuBackend& backend, Gpu& gpu, const ConstView& from, const Shape& shape, bool reads)
-      : view_{const_cast<void*>(from.data), from.dtype, from.layout} {  // a source isn't written
-    if (const auto layout = from.layout.reshape(shape)) {
-      view_.layout = *layout;
-      return;
-    }
-    const Shape& own = from.layout.shape();
-    copy_.emplace(gpu, static_cast<size_t>(bytes_of(from.dtype, own.elems())));
-    dense_ = {copy_->data(), from.dtype, Layout::contiguous(own)};
-    if (reads) backend.copy(dense_, from);
-    view_ = {copy_->data(), from.dtype, Layout::contiguous(shape)};
-  }
-  const View& view() const { return view_; }
-  /// Copies what was written to where the elements belong.
-  void finish(GpuBackend& backend, const View& to) const {
-    if (copy_) backend.copy(to, dense_);
-  }
-
- private:
-  View view_, dense_{};
-  std::optional<Scratch> copy_;
-};
 
 }  // namespace
 

@@ -260,6 +260,20 @@ WICK_DEVICE void for_fours(const T* x, i64 step, bool packs, u32 first, u32 n, c
   }
 }
 
+/// Loads elements c to c + 3, of which `left` exist, `step` apart; with `packs` by one aligned
+/// load. Missing elements are 0.
+template <class T>
+WICK_DEVICE void load_four(const T* x, u32 c, i64 step, bool packs, Compute<T> (&v)[4], u32 left) {
+  if (packs) {
+    const auto pack = *reinterpret_cast<const Vec<T, 4>*>(x + c);
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) v[i] = pack[i];
+  } else {
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) v[i] = i < left ? widen(x[(c + i) * step]) : Compute<T>(0);
+  }
+}
+
 /// Stores four elements, of which `left` exist, `step` apart; with `packs` by one aligned store.
 template <class T>
 WICK_DEVICE void store_four(T* y, i64 step, bool packs, const Compute<T> (&v)[4], u32 left) {
