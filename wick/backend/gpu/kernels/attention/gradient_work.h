@@ -115,6 +115,28 @@ struct GradientWork {
     }
   }
 
+  /// Finds one factor for the gradients of all scores of the thread block: that of the streamed row
+  /// with the largest limit. most: a word of shared memory for each warp. All kThreads threads of
+  /// the thread block call it.
+  template <u32 kThreads>
+  WICK_DEVICE void find_factor(u32* most) {
+    u32 limit = 0;
+    for (i32 row = any.begin + static_cast<i32>(thread_index()); row < any.end;
+         row += static_cast<i32>(kThreads)) {
+      const u32 bits = f32_bits(sums[row].limit);
+      limit = bits > limit ? bits : limit;
+    }
+    limit = largest_of_warp(limit);
+    if (lane() == 0) most[warp_index()] = limit;
+    sync();
+#pragma unroll
+    for (u32 warp = 0; warp < kThreads / kWarp; ++warp) {
+      limit = most[warp] > limit ? most[warp] : limit;
+    }
+    factor = factor_for(bits_f32(limit));
+    sync();
+  }
+
   // ---- Addresses
 
   /// Addresses of the elements of a streamed or held row: of q and g.
@@ -396,5 +418,26 @@ struct GradientWork {
     }
   }
 };
+
+#if WICK_FRAGMENTS
+
+/// Lanes of products in fragments (fragment.h).
+struct GradientFragments : FragmentLanes {
+  static constexpr u32 kSpan = 16;
+  WICK_DEVICE static constexpr u32 of_row(u32 e, u32 i) { return e + 2 * i; }
+};
+
+/// Calls f(n, i, x) for the pairs of sums of a lane: elements x and x + 1 of its row i, from the
+/// fragment n.
+template <u32 kWidth, class F>
+WICK_DEVICE void for_pairs(F&& f) {
+#pragma unroll
+  for (u32 i = 0; i < GradientFragments::kRows; ++i) {
+#pragma unroll
+    for (u32 n = 0; n < kWidth / 8; ++n) f(n, i, 8 * n + 2 * (lane() % 4));
+  }
+}
+
+#endif
 
 }  // namespace wick::gpu

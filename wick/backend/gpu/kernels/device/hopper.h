@@ -40,6 +40,17 @@ WICK_DEVICE void arrive_when_copied(Barrier& b) {
                : "memory");
 }
 
+/// The stage whose turn it is in a ring of stages in shared memory, and the parity of its barriers.
+template <u32 kStages>
+struct PipelineState {
+  u32 at = 0, parity = 0;
+  WICK_DEVICE void advance() {
+    if (++at < kStages) return;
+    at = 0;
+    parity ^= 1;
+  }
+};
+
 /// Barriers of some warps of a thread block (bar.sync, bar.arrive). `id` is 1 to 15. A barrier
 /// opens when `threads` threads have called one of the two; the others don't wait.
 WICK_DEVICE void wait_at(u32 id, u32 threads) {
@@ -67,73 +78,33 @@ WICK_DEVICE u32 multiply_halves(u32 x, u32 y) {
 /// Byte i of the result is byte number (which >> 4·i) & 7 of the eight bytes of x and y.
 WICK_DEVICE u32 pick_bytes(u32 x, u32 y, u32 which) { return __byte_perm(x, y, which); }
 
-/// wgmma of f16 or bf16 (T): d = a·bᵀ, or d += a·bᵀ for kAdd, with 64 rows of a in registers, 64
-/// rows of b in shared memory (describe<false>) and 16 of k. Lane 4·g + t of a warp holds four
+/// Defines multiply_held for `columns` rows of b, whose d are `count` floats. The other arguments
+/// are the names of the operands behind d.
+#define WICK_WGMMA_ASM(type, count, columns, a_names, b_add, turn)                      \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type    \
+               " {" WICK_NAMES_##count "}, {" a_names "}, " b_add ", 1, 1, " turn ";"   \
+               : WICK_D##count                                                          \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0), \
+                 "n"(kTurnB))
+#define WICK_MULTIPLY_HELD(count, columns, a_names, b_add, turn)          \
+  template <bool kAdd, class T = f16, u32 kTurnB = 0>                     \
+  WICK_DEVICE void multiply_held(float(&d)[count], const u32* a, u64 b) { \
+    if constexpr (kSame<T, bf16>) {                                       \
+      WICK_WGMMA_ASM("bf16", count, columns, a_names, b_add, turn);       \
+    } else {                                                              \
+      WICK_WGMMA_ASM("f16", count, columns, a_names, b_add, turn);        \
+    }                                                                     \
+  }
+
+/// wgmma of f16 or bf16 (T): d = a·bᵀ, or d += a·bᵀ for kAdd, with 64 rows of a in registers, 64 or
+/// 128 rows of b in shared memory (describe<kTurnB>) and 16 of k. Lane 4·g + t of a warp holds four
 /// words of a: {row g, k 2t and 2t + 1}, {row g + 8, the same k}, {row g, k 2t + 8 and 2t + 9},
 /// {row g + 8, the same k}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
-template <bool kAdd, class T = f16>
-WICK_DEVICE void multiply_held(float (&d)[32], const u32* a, u64 b) {
-#define WICK_MULTIPLY(type)                                                                   \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" WICK_NAMES_32 \
-               "}, {%32, %33, %34, %35}, %36, %37, 1, 1, 0;"                                  \
-               : WICK_D32                                                                     \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0))
-  if constexpr (kSame<T, bf16>) {
-    WICK_MULTIPLY("bf16");
-  } else {
-    WICK_MULTIPLY("f16");
-  }
-#undef WICK_MULTIPLY
-}
+WICK_MULTIPLY_HELD(32, 64, "%32, %33, %34, %35", "%36, %37", "%38")
+WICK_MULTIPLY_HELD(64, 128, "%64, %65, %66, %67", "%68, %69", "%70")
 
-/// wgmma with 128 rows of b: d[32·h + 4·j + i] is column 64·h + 8·j + 2·t + i % 2. The rest is as
-/// for 64 rows of b. T: f16 or bf16.
-template <bool kAdd, class T = f16>
-WICK_DEVICE void multiply_held(float (&d)[64], const u32* a, u64 b) {
-#define WICK_MULTIPLY(type)                                                                    \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" WICK_NAMES_64 \
-               "}, {%64, %65, %66, %67}, %68, %69, 1, 1, 0;"                                   \
-               : WICK_D64                                                                      \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0))
-  if constexpr (kSame<T, bf16>) {
-    WICK_MULTIPLY("bf16");
-  } else {
-    WICK_MULTIPLY("f16");
-  }
-#undef WICK_MULTIPLY
-}
-
-/// wgmma: d += a·bᵀ with a in registers, as for multiply_held, and MN-major b of 64 rows
-/// (describe<true>). d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
-template <class T>
-WICK_DEVICE void add_held_turned(float (&d)[32], const u32* a, u64 b) {
-#define WICK_MULTIPLY(type)                                                                   \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" WICK_NAMES_32 \
-               "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 1;"                                    \
-               : WICK_D32                                                                     \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
-  if constexpr (kSame<T, bf16>) {
-    WICK_MULTIPLY("bf16");
-  } else {
-    WICK_MULTIPLY("f16");
-  }
-#undef WICK_MULTIPLY
-}
-/// add_held_turned with 128 rows of b.
-template <class T>
-WICK_DEVICE void add_held_turned(float (&d)[64], const u32* a, u64 b) {
-#define WICK_MULTIPLY(type)                                                                    \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" WICK_NAMES_64 \
-               "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 1;"                                     \
-               : WICK_D64                                                                      \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
-  if constexpr (kSame<T, bf16>) {
-    WICK_MULTIPLY("bf16");
-  } else {
-    WICK_MULTIPLY("f16");
-  }
-#undef WICK_MULTIPLY
-}
+#undef WICK_MULTIPLY_HELD
+#undef WICK_WGMMA_ASM
 
 /// mma.sync of f16: d = a·bᵀ with 16 rows of a, 8 rows of b and 8 of k. Lane 4·g + t holds of a
 /// {row g, k 2t and 2t + 1}, {row g + 8, the same k}, and of b row g, k 2t and 2t + 1. d[i] is row

@@ -105,6 +105,12 @@ WICK_DEVICE u64 describe(u32 address) {
   constexpr u64 kMoreRows = u64{kTurned ? kLines * 128 >> 4 : 1} << 16;
   return kMixed | kEightLines | kMoreRows | (address & 0x3ffffu) >> 4;
 }
+/// Byte offset of chunk `chunk` (16 bytes) of line `line` in this layout.
+WICK_DEVICE u32 swizzled(u32 line, u32 chunk) { return line * 128 + (chunk ^ line % 8) * 16; }
+/// Dynamic shared memory in units of 1024 bytes, to which the swizzle needs operands aligned.
+struct alignas(1024) KiB {
+  u8 bytes[1024];
+};
 /// The increment of a descriptor for the next 16 of k.
 template <bool kTurned>
 inline constexpr u64 kNextK = (kTurned ? 16 * 128 : 16 * 2) >> 4;
@@ -153,58 +159,33 @@ WICK_DEVICE void settle(float (&d)[kCount]) {
   "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, " \
   "%124, %125, %126, %127"
 
-/// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 64 rows of b. kTurnA and kTurnB are 1 for MN-major
-/// operands.
-template <class T, u32 kTurnA, u32 kTurnB>
-WICK_DEVICE void wgmma_multiply(float (&d)[32], u64 a, u64 b, u32 add) {
-#define WICK_MULTIPLY(type)                                                          \
-  asm volatile(                                                                      \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                   \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" WICK_NAMES_32 \
-      "}, %32, %33, p, 1, 1, %35, %36;\n}"                                           \
-      : WICK_D32                                                                     \
-      : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB))
-  if constexpr (kSame<T, bf16>) {
-    WICK_MULTIPLY("bf16");
-  } else {
-    WICK_MULTIPLY("f16");
+/// Defines wgmma_multiply for `columns` rows of b, whose d are `count` floats. The other arguments
+/// are the names of the operands behind d.
+#define WICK_WGMMA_ASM(type, count, columns, a_b, add_name, turns)                   \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " add_name                          \
+               ", 0;\n"                                                              \
+               "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type \
+               " {" WICK_NAMES_##count "}, " a_b ", p, 1, 1, " turns ";\n}"          \
+               : WICK_D##count                                                       \
+               : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB))
+#define WICK_WGMMA_MULTIPLY(count, columns, a_b, add_name, turns)            \
+  template <class T, u32 kTurnA, u32 kTurnB>                                 \
+  WICK_DEVICE void wgmma_multiply(float(&d)[count], u64 a, u64 b, u32 add) { \
+    if constexpr (kSame<T, bf16>) {                                          \
+      WICK_WGMMA_ASM("bf16", count, columns, a_b, add_name, turns);          \
+    } else {                                                                 \
+      WICK_WGMMA_ASM("f16", count, columns, a_b, add_name, turns);           \
+    }                                                                        \
   }
-#undef WICK_MULTIPLY
-}
-/// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 128 rows of b.
-template <class T, u32 kTurnA, u32 kTurnB>
-WICK_DEVICE void wgmma_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
-#define WICK_MULTIPLY(type)                                                           \
-  asm volatile(                                                                       \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"                                    \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" WICK_NAMES_64 \
-      "}, %64, %65, p, 1, 1, %67, %68;\n}"                                            \
-      : WICK_D64                                                                      \
-      : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB))
-  if constexpr (kSame<T, bf16>) {
-    WICK_MULTIPLY("bf16");
-  } else {
-    WICK_MULTIPLY("f16");
-  }
-#undef WICK_MULTIPLY
-}
-/// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 256 rows of b.
-template <class T, u32 kTurnA, u32 kTurnB>
-WICK_DEVICE void wgmma_multiply(float (&d)[128], u64 a, u64 b, u32 add) {
-#define WICK_MULTIPLY(type)                                                            \
-  asm volatile(                                                                        \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"                                    \
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {" WICK_NAMES_128 \
-      "}, %128, %129, p, 1, 1, %131, %132;\n}"                                         \
-      : WICK_D128                                                                      \
-      : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB))
-  if constexpr (kSame<T, bf16>) {
-    WICK_MULTIPLY("bf16");
-  } else {
-    WICK_MULTIPLY("f16");
-  }
-#undef WICK_MULTIPLY
-}
+
+/// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 64, 128 or 256 rows of b of f16 or bf16 (T).
+/// kTurnA and kTurnB are 1 for MN-major operands.
+WICK_WGMMA_MULTIPLY(32, 64, "%32, %33", "%34", "%35, %36")
+WICK_WGMMA_MULTIPLY(64, 128, "%64, %65", "%66", "%67, %68")
+WICK_WGMMA_MULTIPLY(128, 256, "%128, %129", "%130", "%131, %132")
+
+#undef WICK_WGMMA_MULTIPLY
+#undef WICK_WGMMA_ASM
 
 }  // namespace wick::gpu
 

@@ -112,16 +112,8 @@ struct Shared {
   }
 };
 
-/// The stage whose turn it is, of Stage::kCount, and the parity of the round, for barriers.
 template <class Q>
-struct StageTurn {
-  u32 at = 0, parity = 0;
-  WICK_DEVICE void advance() {
-    if (++at < Stage<Q>::kCount) return;
-    at = 0;
-    parity ^= 1;
-  }
-};
+using StageTurn = PipelineState<Stage<Q>::kCount>;
 
 /// Operands and tiles of the gemm. Neighbouring tiles are those of the same rows, so that thread
 /// blocks that run at the same time read the same weights.
@@ -359,10 +351,6 @@ WICK_DEVICE void run_wgmma(const Wgmma& p, u8* memory, Take&& take) {
   }
 }
 
-/// Stages are aligned to 1024 bytes, as describe() needs.
-struct alignas(1024) KiB {
-  u8 bytes[1024];
-};
 extern WICK_SHARED KiB dynamic_shared[];
 
 }  // namespace wick::gpu
