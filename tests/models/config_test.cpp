@@ -7,6 +7,7 @@
 #include "tests/expect_error.h"
 #include "tests/io/temp_folder.h"
 #include "tests/models/tiny_llama.h"
+#include "tests/models/tiny_model.h"
 #include "wick/models/decoder_lm.h"
 
 namespace wick::models {
@@ -15,12 +16,15 @@ namespace {
 using io::test::TempFolder;
 using test::error_of;
 using test::TinyLlama;
+using test::TinyModel;
 using testing::HasSubstr;
 
 class ModelFiles : public testing::Test {
  protected:
   /// Returns the error of loading the model, without a leading path.
-  std::string error(TinyLlama tiny) {
+  std::string error(TinyLlama tiny) { return error_of_model(std::move(tiny)); }
+  template <class Model>
+  std::string error_of_model(Model tiny) {
     const std::string path = folder_.path("m.gguf");
     tiny.write(path);
     const std::string message =
@@ -28,9 +32,10 @@ class ModelFiles : public testing::Test {
     EXPECT_THAT(message, HasSubstr(path));
     return message.starts_with(path) ? message.substr(path.size() + 2) : message;
   }
-  std::string edited(std::function<void(io::GgufWriter&)> edit, TinyLlama tiny = {}) {
+  template <class Model = TinyLlama>
+  std::string edited(std::function<void(io::GgufWriter&)> edit, Model tiny = {}) {
     tiny.edit = std::move(edit);
-    return error(std::move(tiny));
+    return error_of_model(std::move(tiny));
   }
 
  private:
@@ -41,10 +46,12 @@ TEST_F(ModelFiles, MissingTensors) {
   for (const char* name :
        {"token_embd.weight", "output_norm.weight", "blk.0.attn_norm.weight", "blk.1.attn_q.weight",
         "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",
-        "blk.1.ffn_norm.weight", "blk.0.ffn_gate.weight", "blk.0.ffn_up.weight",
-        "blk.1.ffn_down.weight"}) {
+        "blk.1.ffn_norm.weight", "blk.0.ffn_up.weight", "blk.1.ffn_down.weight"}) {
     EXPECT_THAT(error({.without = {name}}), HasSubstr(name));
   }
+  EXPECT_EQ(error({.without = {"blk.0.ffn_gate.weight"}}),
+            "tensor has the wrong shape: blk.0.ffn_up.weight f32[96,64]: need [192,64], with the "
+            "rows of the gate, or a ffn_gate");
 }
 
 TEST_F(ModelFiles, WrongShapes) {
@@ -63,6 +70,13 @@ TEST_F(ModelFiles, WrongShapes) {
   EXPECT_THAT(error({.rope_divisors = {1, 1}}), HasSubstr("rope_freqs.weight f32[2]: need [8]"));
 }
 
+// A tensor that no step uses shows that the model is of another variant.
+TEST_F(ModelFiles, TensorsThatNothingUses) {
+  EXPECT_EQ(error({.added = "blk.0.attn_q_norm.weight"}),
+            "tensor that this version doesn't use: blk.0.attn_q_norm.weight f32[16]: the model may "
+            "be of a variant that isn't supported");
+}
+
 TEST_F(ModelFiles, TypesThatCantBeComputedWith) {
   EXPECT_THAT(error({.types = {{"blk.0.ffn_up.weight", DType::f64}}}),
               HasSubstr("weight type not supported: blk.0.ffn_up.weight f64[96,64]"));
@@ -73,17 +87,21 @@ TEST_F(ModelFiles, TypesThatCantBeComputedWith) {
 }
 
 TEST_F(ModelFiles, ArchitectureAndRopeKind) {
+  std::string known;
+  for (const Architecture& a : architectures()) {
+    known += (known.empty() ? "" : ", ") + std::string(a.name) + " (" + std::string(a.models) + ")";
+  }
   EXPECT_EQ(edited([](auto& w) { w.set_string("general.architecture", "mamba"); }),
-            "unsupported architecture: 'mamba': this version supports llama (Llama 3, Mistral, "
-            "SmolLM), qwen2 (Qwen 2 and 2.5), qwen3 (Qwen 3), "
-            "phi3 (Phi 3), gemma (Gemma), gemma2 (Gemma 2), gemma3 (Gemma 3)");
+            "unsupported architecture: 'mamba': this version supports " + known);
   EXPECT_THAT(edited([](auto& w) { w.remove("general.architecture"); }),
               HasSubstr("general.architecture"));
   EXPECT_THAT(edited([](auto& w) { w.set_u32("general.architecture", 3); }),
               HasSubstr("general.architecture"));
-  EXPECT_EQ(
-      edited([](auto& w) { w.set_string("llama.rope.scaling.type", "longrope"); }),
-      "unknown rope scaling: 'longrope': this version supports none, linear, yarn and llama3");
+  EXPECT_EQ(edited([](auto& w) { w.set_string("llama.rope.scaling.type", "dynamic"); }),
+            "unknown rope scaling: 'dynamic': this version supports none, linear, yarn, llama3 and "
+            "longrope");
+  EXPECT_THAT(edited([](auto& w) { w.set_string("llama.rope.scaling.type", "longrope"); }),
+              HasSubstr("rope_factors_short.weight"));
 }
 
 TEST_F(ModelFiles, HeadsThatDontGroup) {
@@ -152,19 +170,18 @@ TEST_F(ModelFiles, NumbersOutOfRange) {
 
 // Tensors and keys of other architectures that Llama doesn't have.
 TEST_F(ModelFiles, OtherArchitectures) {
-  const auto& families = TinyLlama::families();
   const auto without = [&](const char* family, const char* tensor) {
-    TinyLlama tiny = families.at(family);
+    TinyModel tiny = TinyModel::read(family);
     tiny.without = {tensor};
-    return error(tiny);
+    return error_of_model(tiny);
   };
   const auto shaped = [&](const char* family, const char* tensor, const Shape& shape) {
-    TinyLlama tiny = families.at(family);
+    TinyModel tiny = TinyModel::read(family);
     tiny.shapes = {{tensor, shape}};
-    return error(tiny);
+    return error_of_model(tiny);
   };
   const auto changed = [&](const char* family, auto edit) {
-    return edited(edit, families.at(family));
+    return edited(edit, TinyModel::read(family));
   };
   for (const auto& [family, tensor] : std::initializer_list<std::pair<const char*, const char*>>{
            {"qwen2", "blk.0.attn_q.bias"},
@@ -172,14 +189,15 @@ TEST_F(ModelFiles, OtherArchitectures) {
            {"qwen2", "blk.0.attn_v.bias"},
            {"qwen3", "blk.1.attn_q_norm.weight"},
            {"qwen3", "blk.0.attn_k_norm.weight"},
-           {"phi3", "blk.0.attn_qkv.weight"},
-           {"phi3", "blk.1.ffn_up.weight"},
            {"gemma2", "blk.2.post_attention_norm.weight"},
            {"gemma2", "blk.0.post_ffw_norm.weight"},
            {"gemma3", "blk.6.attn_q_norm.weight"},
            {"gemma3", "blk.5.post_ffw_norm.weight"}}) {
     EXPECT_THAT(without(family, tensor), HasSubstr(tensor)) << family;
   }
+  EXPECT_EQ(without("phi3", "blk.0.attn_qkv.weight"),
+            "tensor is missing: blk.0.attn_q.weight or attn_qkv.weight");
+  EXPECT_EQ(without("phi3", "blk.1.ffn_up.weight"), "tensor is missing: blk.1.ffn_up.weight");
   EXPECT_EQ(shaped("qwen3", "blk.0.attn_q_norm.weight", {64}),
             "tensor has the wrong shape: blk.0.attn_q_norm.weight f32[64]: need [24]");
   EXPECT_THAT(shaped("qwen2", "blk.0.attn_k.bias", {64}), HasSubstr("need [32]"));
@@ -226,10 +244,9 @@ TEST_F(ModelFiles, OtherArchitectures) {
 }
 
 TEST_F(ModelFiles, EveryArchitectureNamesItsOwnKeys) {
-  for (const auto& [family, tiny] : TinyLlama::families()) {
-    for (const char* name :
-         {"block_count", "embedding_length", "feed_forward_length", "attention.head_count",
-          "context_length", "attention.layer_norm_rms_epsilon"}) {
+  for (const TinyModel& tiny : TinyModel::all()) {
+    for (const char* name : {"block_count", "embedding_length", "feed_forward_length",
+                             "attention.head_count", "context_length"}) {
       const std::string key = tiny.architecture + "." + name;
       EXPECT_THAT(edited([&](auto& w) { w.remove(key); }, tiny), HasSubstr(key));
       EXPECT_THAT(edited([&](auto& w) { w.set_string(key, "4"); }, tiny), HasSubstr(key));
@@ -240,11 +257,14 @@ TEST_F(ModelFiles, EveryArchitectureNamesItsOwnKeys) {
 TEST_F(ModelFiles, WindowsOfLayers) {
   TempFolder folder;
   const auto windows = [&](const char* family, std::function<void(io::GgufWriter&)> edit) {
-    TinyLlama tiny = TinyLlama::families().at(family);
+    TinyModel tiny = TinyModel::read(family);
     tiny.edit = std::move(edit);
     tiny.write(folder.path("m.gguf"));
     const auto file = io::Gguf::open(folder.path("m.gguf"));
-    return find_architecture(*file).configure(Metadata(*file)).windows;
+    std::vector<int64_t> all;
+    const DecoderConfig config = find_architecture(*file).configure(Metadata(*file));
+    for (const LayerConfig& layer : config.layers) all.push_back(layer.window);
+    return all;
   };
   using Windows = std::vector<int64_t>;
   EXPECT_EQ(windows("gemma3", {}), (Windows{5, 5, 5, 5, 5, 0, 5}));
@@ -271,11 +291,13 @@ TEST_F(ModelFiles, ConfigIsRead) {
   tiny.write(folder.path("m.gguf"));
   const auto file = io::Gguf::open(folder.path("m.gguf"));
   const auto c = llama_config(Metadata(*file));
-  EXPECT_EQ(c.layers, 2);
-  EXPECT_EQ(c.key_size, 16);
-  EXPECT_EQ(c.kv_heads, 2);
+  ASSERT_EQ(c.layers.size(), 2U);
+  for (const LayerConfig& layer : c.layers) {
+    EXPECT_EQ(layer.key_size, 16);
+    EXPECT_EQ(layer.kv_heads, 2);
+    EXPECT_EQ(layer.window, 9);
+  }
   EXPECT_EQ(c.vocabulary, 40);
-  EXPECT_EQ(c.windows, (std::vector<int64_t>{9, 9}));
   EXPECT_EQ(c.attention_scale, 0.5f);
 }
 

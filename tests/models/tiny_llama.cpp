@@ -95,11 +95,11 @@ const std::vector<std::string>& TinyLlama::tokens() {
 }
 
 void TinyLlama::write_metadata(io::GgufWriter& w) const {
-  const auto key = [&](const char* name) { return architecture + "." + name; };
+  const auto key = [&](const char* name) { return std::string("llama.") + name; };
   const auto set = [&](const char* name, int64_t value) {
     w.set_u32(key(name), static_cast<uint32_t>(value));
   };
-  w.set_string("general.architecture", architecture);
+  w.set_string("general.architecture", "llama");
   set("block_count", layers);
   set("embedding_length", hidden);
   set("feed_forward_length", intermediate);
@@ -117,11 +117,9 @@ void TinyLlama::write_metadata(io::GgufWriter& w) const {
     w.set_f32(key("rope.scaling.factor"), static_cast<float>(rope_factor));
   }
   if (original_context > 0) set("rope.scaling.original_context_length", original_context);
-  if (attention_soft_cap > 0) w.set_f32(key("attn_logit_softcapping"), attention_soft_cap);
-  if (logit_soft_cap > 0) w.set_f32(key("final_logit_softcapping"), logit_soft_cap);
 }
 
-void TinyLlama::write_vocabulary(io::GgufWriter& w) const {
+void TinyLlama::write_vocabulary(io::GgufWriter& w) {
   w.set_string("tokenizer.ggml.model", "gpt2");
   w.set_string("tokenizer.ggml.pre", "gpt-2");
   const std::vector<std::string_view> names(tokens().begin(), tokens().end());
@@ -157,24 +155,15 @@ std::vector<TinyLlama::Entry> TinyLlama::entries() const {
     auto norm = [&](const char* name, int64_t n) { add(b + name + ".weight", {n}, DType::f32); };
     norm("attn_norm", hidden);
     norm("ffn_norm", hidden);
-    const bool qkv_bias = biases || qkv_biases;
-    if (fused_qkv) {
-      const int64_t n = heads * key_size + kv_heads * (key_size + value_size);
-      matrix("attn_qkv", n, hidden, qkv_bias);
-    } else {
-      matrix("attn_q", heads * key_size, hidden, qkv_bias);
-      matrix("attn_k", kv_heads * key_size, hidden, qkv_bias);
-      matrix("attn_v", kv_heads * value_size, hidden, qkv_bias);
-    }
-    if (query_key_norm) norm("attn_q_norm", key_size);
-    if (query_key_norm) norm("attn_k_norm", key_size);
+    matrix("attn_q", heads * key_size, hidden, biases);
+    matrix("attn_k", kv_heads * key_size, hidden, biases);
+    matrix("attn_v", kv_heads * value_size, hidden, biases);
     matrix("attn_output", hidden, heads * value_size, biases);
-    if (post_norms) norm("post_attention_norm", hidden);
-    if (!fused_gate_up) matrix("ffn_gate", intermediate, hidden, biases);
-    matrix("ffn_up", fused_gate_up ? 2 * intermediate : intermediate, hidden, biases);
+    matrix("ffn_gate", intermediate, hidden, biases);
+    matrix("ffn_up", intermediate, hidden, biases);
     matrix("ffn_down", hidden, intermediate, biases);
-    if (post_norms) norm("post_ffw_norm", hidden);
   }
+  if (!added.empty()) add(added, {16}, DType::f32);
   add("output_norm.weight", {hidden}, DType::f32);
   if (!tied) add("output.weight", {rows(), hidden}, dtype);
   if (!rope_divisors.empty()) {

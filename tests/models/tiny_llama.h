@@ -27,15 +27,9 @@ struct TinyLlama {
   uint32_t seed = 1;
   int64_t padding_rows = 0;  // rows of the embedding beyond the vocabulary
 
-  // For other architectures. reference() supports only Llama.
-  std::string architecture = "llama";
-  bool qkv_biases = false, query_key_norm = false, post_norms = false;
-  bool fused_qkv = false;      // attn_qkv
-  bool fused_gate_up = false;  // ffn_up with the gate in it
-  float attention_soft_cap = 0, logit_soft_cap = 0;
-
   // Deliberate faults for tests.
   std::set<std::string> without = {};              // tensors to omit
+  std::string added = {};                          // a tensor [16] more
   std::map<std::string, Shape> shapes = {};        // tensors with another shape (filled with zeros)
   std::map<std::string, DType> types = {};         // tensors with another type
   std::function<void(io::GgufWriter&)> edit = {};  // final changes of the metadata
@@ -60,12 +54,11 @@ struct TinyLlama {
   /// equations.
   std::vector<std::vector<double>> reference(const std::vector<int32_t>& tokens) const;
 
-  /// Models of each architecture, by name. Some architectures have several.
-  static const std::map<std::string, TinyLlama>& families();
-
   /// The byte-level tokens and the tokens of their merges. The last three are <|endoftext|>,
   /// <|im_start|> and <|im_end|>.
   static const std::vector<std::string>& tokens();
+  /// Writes tokens(), their merges and a ChatML template.
+  static void write_vocabulary(io::GgufWriter& writer);
   int64_t rows() const { return static_cast<int64_t>(tokens().size()) + padding_rows; }
 
  private:
@@ -76,7 +69,6 @@ struct TinyLlama {
   };
 
   void write_metadata(io::GgufWriter& w) const;
-  void write_vocabulary(io::GgufWriter& w) const;
   std::vector<Entry> entries() const;
   std::vector<float> random_values(const Entry& e, std::mt19937& random) const;
   std::vector<double> rope_frequencies() const;

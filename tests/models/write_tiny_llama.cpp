@@ -1,10 +1,11 @@
 // write_tiny_llama FOLDER: writes tiny-TYPE.gguf for every weight type.
-// write_tiny_llama --families FOLDER: writes NAME.gguf for every architecture.
+// write_tiny_llama --families FOLDER: writes the models that data/ describes.
 #include <cstdio>
 #include <string>
 #include <string_view>
 
 #include "tests/models/tiny_llama.h"
+#include "tests/models/tiny_model.h"
 #include "wick/base/error.h"
 
 int main(int argc, char** argv) {
@@ -13,8 +14,8 @@ int main(int argc, char** argv) {
   if (argc != 2 && !families) return 2;
   try {
     if (families) {
-      for (auto [name, model] : wick::test::TinyLlama::families()) {
-        model.write(std::string(argv[2]) + "/" + name + ".gguf");
+      for (const auto& model : wick::test::TinyModel::all()) {
+        model.write(std::string(argv[2]) + "/" + model.name + ".gguf");
       }
       return 0;
     }

@@ -18,10 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 KvCacheOptions options() {
-  return {.layers = 2,
-          .heads = 3,
-          .key_size = 4,
-          .value_size = 5,
+  return {.layers = {2, {.heads = 3, .key_size = 4, .value_size = 5}},
           .context = 2000,
           .dtype = DType::f32};
 }
@@ -139,6 +136,22 @@ TEST(KvCache, MemoryGrowsWithPositions) {
   EXPECT_LT(cpu.memory_info().in_use_bytes - before, cache.full_bytes() / 100);
 }
 
+TEST(KvCache, LayersDiffer) {
+  KvCacheOptions o = options();
+  o.layers = {{.heads = 2, .key_size = 8, .value_size = 4},
+              {},
+              {.heads = 1, .key_size = 16, .value_size = 0}};
+  KvCache cache(o);
+  EXPECT_EQ(cache.full_bytes(), size_t{(2 * 12 + 16) * 4 * 2000});
+  add(cache, 600);  // grows once
+  EXPECT_EQ(cache.keys(0).shape(), Shape({4, 2, 8, 256}));
+  EXPECT_EQ(cache.values(0).shape(), Shape({4, 2, 256, 4}));
+  EXPECT_FALSE(cache.keys(1).defined());
+  EXPECT_FALSE(cache.values(1).defined());
+  EXPECT_EQ(cache.keys(2).shape(), Shape({4, 1, 16, 256}));
+  EXPECT_FALSE(cache.values(2).defined());
+}
+
 TEST(KvCache, MisuseIsAnError) {
   KvCache cache(options());
   EXPECT_THAT(error_of([&] { cache.keys(0); }), HasSubstr("nothing was reserved"));
@@ -171,11 +184,14 @@ TEST(KvCache, OptionsOutOfRange) {
     EXPECT_THAT(error_of([&] { KvCache cache(o); }), HasSubstr(text));
   };
   using O = KvCacheOptions;
+  refuses([](O& o) { o.layers.clear(); }, "options out of range");
+  refuses([](O& o) { o.layers[1].key_size = 0; }, "options out of range");
+  for (const int64_t bad : {int64_t{-1}, INT64_MAX, INT64_MIN}) {
+    refuses([=](O& o) { o.layers[0].heads = bad; }, "options out of range");
+    refuses([=](O& o) { o.layers[1].key_size = bad; }, "options out of range");
+    refuses([=](O& o) { o.layers[1].value_size = bad; }, "options out of range");
+  }
   for (const int64_t bad : {int64_t{0}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
-    refuses([=](O& o) { o.layers = bad; }, "options out of range");
-    refuses([=](O& o) { o.heads = bad; }, "options out of range");
-    refuses([=](O& o) { o.key_size = bad; }, "options out of range");
-    refuses([=](O& o) { o.value_size = bad; }, "options out of range");
     refuses([=](O& o) { o.context = bad; }, "options out of range");
     refuses([=](O& o) { o.sequences = bad; }, "options out of range");
   }

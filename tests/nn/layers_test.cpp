@@ -80,7 +80,7 @@ TEST(Layers, Errors) {
   EXPECT_THAT(error_of([&] { Linear(whole({4}, 0)); }), HasSubstr("weight: not matrices"));
   EXPECT_THAT(error_of([&] { Linear{Tensor()}; }), HasSubstr("undefined"));
   EXPECT_THAT(error_of([&] { Linear()(w); }), HasSubstr("linear: "));
-  EXPECT_THAT(error_of([&] { RmsNorm()(w); }), HasSubstr("rms_norm: undefined tensor"));
+  EXPECT_THAT(error_of([&] { Norm()(w); }), HasSubstr("rms_norm: undefined tensor"));
   EXPECT_THAT(error_of([&] { Embedding()(w); }), HasSubstr("index_select: undefined tensor"));
 }
 

@@ -11,6 +11,8 @@ namespace wick::models {
 namespace {
 
 constexpr int64_t kMostHeadSize = 576, kMostWindow = 1 << 30, kMostContext = 1 << 30;
+constexpr int64_t kMostHidden = 1 << 20, kMostIntermediate = 1 << 24, kMostHeads = 1 << 16;
+constexpr int64_t kMostLayers = 4096, kMostExperts = 4096;
 
 nn::RopeOptions rope_options(const Metadata& m, int64_t head_size, int64_t context) {
   nn::RopeOptions rope;
@@ -28,11 +30,11 @@ nn::RopeOptions rope_options(const Metadata& m, int64_t head_size, int64_t conte
     rope.scaling = nn::RopeScaling::linear;
   } else if (kind == "yarn") {
     rope.scaling = nn::RopeScaling::yarn;
-  } else if (kind != "none" && kind != "llama3") {
-    // Llama 3's own scaling comes as divisors in the tensor rope_freqs.weight.
+  } else if (kind != "none" && kind != "llama3" && kind != "longrope") {
+    // Llama 3's and LongRoPE's scalings come as tensors of divisors.
     throw Error(ErrorKind::not_implemented, m.file().path(), "unknown rope scaling",
                 fmt::format("'{}'", printable(kind)),
-                "this version supports none, linear, yarn and llama3");
+                "this version supports none, linear, yarn, llama3 and longrope");
   }
   if (rope.scaling == nn::RopeScaling::none) rope.factor = 1.0;
   if (rope.dims < 2 || rope.dims % 2 != 0 || rope.dims > head_size) {
@@ -42,70 +44,122 @@ nn::RopeOptions rope_options(const Metadata& m, int64_t head_size, int64_t conte
   return rope;
 }
 
-void read_sizes(DecoderConfig& c, const Metadata& m) {
-  c.layers = m.count("block_count", 4096);
-  c.hidden = m.count("embedding_length", 1 << 20);
-  c.intermediate = m.count("feed_forward_length", 1 << 24);
-  c.heads = m.count("attention.head_count", 1 << 16);
-  c.kv_heads = m.count("attention.head_count_kv", 1 << 16, c.heads);
+int64_t head_size(const Metadata& m, const char* name, int64_t or_else) {
+  const int64_t size = m.integer(name, INT64_MIN, INT64_MAX, or_else);
+  if (size >= 1 && size <= kMostHeadSize) return size;
+  throw Error(m.file().path(), "head size out of range", fmt::format("{} = {}", m.key(name), size),
+              fmt::format("need 1 to {}", kMostHeadSize));
+}
+
+void read_layers(DecoderConfig& c, const Metadata& m) {
+  const int64_t layers = m.count("block_count", kMostLayers);
+  const std::vector<int64_t> heads = m.counts("attention.head_count", layers, kMostHeads);
+  const std::vector<int64_t> kv_heads =
+      m.contains("attention.head_count_kv")
+          ? m.counts("attention.head_count_kv", layers, kMostHeads)
+          : heads;
+  const std::vector<int64_t> widths = m.counts("feed_forward_length", layers, kMostIntermediate);
+  const int64_t window = m.integer("attention.sliding_window", 0, kMostWindow, 0);
+  for (int64_t i = 0; i < layers; ++i) {
+    const auto at = static_cast<size_t>(i);
+    LayerConfig layer{
+        .heads = heads[at], .kv_heads = kv_heads[at], .window = window, .intermediate = widths[at]};
+    if (layer.heads % layer.kv_heads != 0) {
+      throw Error(
+          m.file().path(), "heads don't group",
+          fmt::format("{} over {}", layer.heads, layer.kv_heads),
+          fmt::format("{} must be a multiple of head_count_kv", m.key("attention.head_count")));
+    }
+    if (!m.contains("attention.key_length") && c.hidden % layer.heads != 0) {
+      throw Error(m.file().path(), "hidden size isn't whole heads",
+                  fmt::format("{} over {} heads", c.hidden, layer.heads));
+    }
+    layer.key_size = head_size(m, "attention.key_length", c.hidden / layer.heads);
+    layer.value_size = head_size(m, "attention.value_length", layer.key_size);
+    c.layers.push_back(layer);
+  }
+}
+
+/// Everything except the norms.
+DecoderConfig read_config(const Metadata& m) {
+  DecoderConfig c;
+  c.hidden = m.count("embedding_length", kMostHidden);
   c.context = m.count("context_length", kMostContext);
-  if (c.heads % c.kv_heads != 0) {
-    throw Error(
-        m.file().path(), "heads don't group", fmt::format("{} over {}", c.heads, c.kv_heads),
-        fmt::format("{} must be a multiple of head_count_kv", m.key("attention.head_count")));
-  }
-  if (!m.contains("attention.key_length") && c.hidden % c.heads != 0) {
-    throw Error(m.file().path(), "hidden size isn't whole heads",
-                fmt::format("{} over {} heads", c.hidden, c.heads));
-  }
-  const auto head_size = [&](const char* name, int64_t or_else) {
-    const int64_t size = m.integer(name, INT64_MIN, INT64_MAX, or_else);
-    if (size >= 1 && size <= kMostHeadSize) return size;
-    throw Error(m.file().path(), "head size out of range",
-                fmt::format("{} = {}", m.key(name), size),
-                fmt::format("need 1 to {}", kMostHeadSize));
-  };
-  c.key_size = head_size("attention.key_length", c.hidden / c.heads);
-  c.value_size = head_size("attention.value_length", c.key_size);
+  read_layers(c, m);
   const io::GgufTensor& table = m.file().require_tensor("token_embd.weight");
   if (table.shape.rank() != 2 || table.shape[0] < 1 || table.shape[0] > INT32_MAX) {
     throw Error(m.file().path(), "embedding isn't a matrix", table.str(),
                 "need [vocabulary, hidden]");
   }
   c.vocabulary = table.shape[0];
+  const int64_t key_size = c.layers.front().key_size;
+  const float scale = m.number("attention.scale", 0.0f);
+  c.attention_scale = scale != 0.0f ? scale : 1.0f / std::sqrt(static_cast<float>(key_size));
+  c.ropes = {rope_options(m, key_size, c.context)};
+  return c;
 }
 
 }  // namespace
 
-bool DecoderConfig::has_local_rope() const {
-  return local_rope.base != rope.base || local_rope.scaling != rope.scaling;
+DecoderConfig llama_config(const Metadata& m) {
+  DecoderConfig c = read_config(m);
+  c.norm_eps = m.number("attention.layer_norm_rms_epsilon");
+  return c;
 }
 
-DecoderConfig llama_config(const Metadata& m) {
-  DecoderConfig c;
-  read_sizes(c, m);
-  c.norm_eps = m.number("attention.layer_norm_rms_epsilon");
-  c.windows.assign(static_cast<size_t>(c.layers),
-                   m.integer("attention.sliding_window", 0, kMostWindow, 0));
-  const float scale = m.number("attention.scale", 0.0f);
-  c.attention_scale = scale != 0.0f ? scale : 1.0f / std::sqrt(static_cast<float>(c.key_size));
-  c.rope = rope_options(m, c.key_size, c.context);
-  c.local_rope = c.rope;
+DecoderConfig layer_norm_config(const Metadata& m) {
+  DecoderConfig c = read_config(m);
+  c.norm = nn::NormKind::layer;
+  c.norm_eps = m.number("attention.layer_norm_epsilon");
   return c;
 }
 
 void alternate_windows(DecoderConfig& c, const Metadata& m, int64_t period, int64_t window) {
   constexpr const char* kPattern = "attention.sliding_window_pattern";
+  const auto layers = static_cast<int64_t>(c.layers.size());
   window = m.integer("attention.sliding_window", 0, kMostWindow, window);
   const io::GgufValue* pattern = m.file().find(m.key(kPattern));
   std::vector<bool> local;
   if (pattern != nullptr && pattern->is_array()) {
-    local = m.bools(kPattern, c.layers);
+    local = m.bools(kPattern, layers);
   } else {
     period = m.count(kPattern, 4096, period);
-    for (int64_t i = 0; i < c.layers; ++i) local.push_back(i % period < period - 1);
+    for (int64_t i = 0; i < layers; ++i) local.push_back(i % period < period - 1);
   }
-  for (size_t i = 0; i < local.size(); ++i) c.windows[i] = local[i] ? window : 0;
+  for (size_t i = 0; i < local.size(); ++i) c.layers[i].window = local[i] ? window : 0;
+}
+
+void read_experts(DecoderConfig& c, const Metadata& m) {
+  ExpertsConfig& e = c.experts;
+  e.count = m.count("expert_count", kMostExperts);
+  e.used = m.count("expert_used_count", e.count);
+  e.intermediate =
+      m.count("expert_feed_forward_length", kMostIntermediate, c.layers.front().intermediate);
+  e.shared = m.integer("expert_shared_feed_forward_length", 0, kMostIntermediate, 0);
+  if (e.shared == 0) {
+    e.shared = m.integer("expert_shared_count", 0, 1024, 0) * e.intermediate;
+  }
+  e.normalize = m.flag("expert_weights_norm", e.normalize);
+  e.scale = m.number("expert_weights_scale", e.scale);
+  if (e.scale == 0.0f) e.scale = 1.0f;
+  // llama.cpp's numbers: 1 softmax, 2 sigmoid, 3 softmax of the chosen.
+  if (const int64_t gating = m.integer("expert_gating_func", 0, 3, 0); gating > 0) {
+    constexpr Gating kGatings[] = {Gating::softmax, Gating::sigmoid, Gating::softmax_of_chosen};
+    e.gating = kGatings[gating - 1];
+  }
+  e.groups = std::max<int64_t>(1, m.integer("expert_group_count", 0, e.count, 1));
+  e.groups_used = m.integer("expert_group_used_count", 1, e.groups, e.groups);
+  if (e.count % e.groups != 0 || e.used > e.groups_used * (e.count / e.groups)) {
+    m.out_of_range(
+        "expert_group_count", fmt::format("{}", e.groups),
+        fmt::format("groups that divide {} experts, of which {} are used", e.count, e.used));
+  }
+  const int64_t dense = m.integer("leading_dense_block_count", 0, kMostLayers, 0);
+  const int64_t step = m.count("interleave_moe_layer_step", kMostLayers, 1);
+  for (size_t i = 0; i < c.layers.size(); ++i) {
+    const auto layer = static_cast<int64_t>(i);
+    c.layers[i].experts = layer >= dense && (layer + 1) % step == 0;
+  }
 }
 
 }  // namespace wick::models

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "wick/base/export.h"
 #include "wick/models/metadata.h"
+#include "wick/nn/layers.h"
 #include "wick/nn/rope.h"
 
 namespace wick::models {
@@ -15,42 +17,120 @@ enum class RopeStyle : uint8_t {
   neox,         ///< elements i and i + r/2 of the r rotated elements
 };
 
-/// The activation of a gated MLP.
+/// The activation of an MLP.
 enum class Activation : uint8_t {
   silu,
-  gelu,  ///< GELU by the tanh formula
+  gelu,          ///< GELU by the tanh formula
+  gelu_erf,      ///< GELU by the error function
+  relu_squared,  ///< max(x, 0)²
+  clamped_swiglu,  ///< gpt-oss: gate · sigmoid(1.702 · gate) · (up + 1), gate and up clamped to ±7
 };
 
-/// Sizes and variants of a Llama-like decoder. TensorNames lists its tensors.
-struct WICK_API DecoderConfig {
-  int64_t layers = 0, hidden = 0, intermediate = 0, heads = 0, kv_heads = 0;
+/// Norms of queries and keys.
+enum class QkNorm : uint8_t {
+  none,
+  heads,   ///< of each head
+  rows,    ///< of all heads of a row together
+  scaled,  ///< RMS norm of each head without weights (Llama 4)
+};
+
+/// How the experts of a layer are chosen and weighted.
+enum class Gating : uint8_t {
+  softmax,            ///< scores are the softmax of the router's logits
+  sigmoid,            ///< scores are the sigmoid of the logits
+  softmax_of_chosen,  ///< experts are chosen by logits; weights are the softmax of the chosen ones
+};
+
+/// A mixture of experts in place of an MLP.
+struct ExpertsConfig {
+  int64_t count = 0, used = 0;  ///< experts of a layer, and experts that a row goes through
+  int64_t intermediate = 0;     ///< width of an expert
+  int64_t shared = 0;           ///< width of the MLP that all rows go through; 0: none
+  Gating gating = Gating::softmax;
+  bool normalize = false;  ///< weights of the chosen experts are divided by their sum
+  float scale = 1;         ///< factor of the weights
+  int64_t groups = 1;      ///< experts come from the `groups_used` best of these groups
+  int64_t groups_used = 1;
+  bool weigh_inputs = false;  ///< weights multiply the experts' inputs instead of their outputs
+};
+
+/// What queries are multiplied by at position p: 1 + scale · log(floor((p + offset) / length) + 1).
+struct TemperatureConfig {
+  float scale = 0;  ///< 0: none
+  int64_t length = 1;
+  float offset = 0;
+};
+
+/// Sizes of attention with latent keys and values (DeepSeek-V2).
+struct LatentConfig {
+  int64_t query_rank = 0;  ///< rank of the queries' projection; 0: one matrix
+  int64_t rank = 0;        ///< elements of a latent vector
+  int64_t rotated = 0;     ///< rotated elements of a head
+};
+
+/// Sizes and variants of one layer.
+struct LayerConfig {
+  static constexpr int kNoRope = -1;
+
+  int64_t heads = 0, kv_heads = 0;
   int64_t key_size = 0;    ///< elements of a query head and of a key head
   int64_t value_size = 0;  ///< elements of a value head
-  int64_t vocabulary = 0, context = 0;
-  float norm_eps = 0;
-  Activation activation = Activation::silu;
-  float embedding_scale = 1;     ///< factor of the embeddings
-  float attention_scale = 0;     ///< factor of q·k
-  float attention_soft_cap = 0;  ///< > 0: scores become cap · tanh(score / cap)
-  float logit_soft_cap = 0;      ///< > 0: logits become cap · tanh(logit / cap)
-  /// Attention window of each layer: the number of keys that a query sees, itself included; 0: all.
-  std::vector<int64_t> windows = {};
-  RopeStyle rope_style = RopeStyle::interleaved;
-  nn::RopeOptions rope = {};        ///< angles of layers without a window
-  nn::RopeOptions local_rope = {};  ///< angles of layers with a window
-  /// The file must have biases for queries, keys and values. If false, biases are optional.
-  bool qkv_biases = false;
-
-  /// Whether layers with a window use other angles than the other layers.
-  bool has_local_rope() const;
+  int64_t window = 0;      ///< keys that a query sees, itself included; 0: all
+  int rope = 0;            ///< index in DecoderConfig::ropes
+  QkNorm qk_norm = QkNorm::none;
+  bool temperature = false;  ///< queries are multiplied by DecoderConfig::temperature
+  int64_t intermediate = 0;  ///< width of the MLP
+  bool experts = false;      ///< experts in place of the MLP
 };
 
-/// The configuration of a Llama with the metadata's sizes: interleaved rope, silu, and the same
-/// window, or none, for all layers. Errors: those of Metadata; the sizes contradict each other.
+/// Sizes and variants of a decoder.
+struct WICK_API DecoderConfig {
+  int64_t hidden = 0, vocabulary = 0, context = 0;
+  std::vector<LayerConfig> layers = {};
+  nn::NormKind norm = nn::NormKind::rms;
+  float norm_eps = 0;
+  /// Norms before and after attention and MLP. Without mlp_norm, a parallel layer's MLP reads what
+  /// its attention reads.
+  bool attention_norm = true, attention_post_norm = false, mlp_norm = true, mlp_post_norm = false;
+  std::string_view mlp_norm_name = "ffn_norm";  ///< the tensor of the norm before the MLP
+  bool parallel = false;  ///< the MLP reads the layer's input instead of the attention's result
+  Activation activation = Activation::silu;
+  bool gated = true;               ///< the MLP multiplies two projections
+  bool learned_positions = false;  ///< a table of positions is added to the embeddings
+  float embedding_scale = 1;       ///< factor of the embeddings
+  float residual_scale = 1;        ///< factor of what attention and MLP add
+  float attention_scale = 0;       ///< factor of q·k
+  float attention_soft_cap = 0;    ///< > 0: scores become cap · tanh(score / cap)
+  float logit_scale = 1;           ///< factor of the logits
+  float logit_soft_cap = 0;        ///< > 0: logits become cap · tanh(logit / cap)
+  RopeStyle rope_style = RopeStyle::interleaved;
+  std::vector<nn::RopeOptions> ropes = {};  ///< angles; layers choose one
+  bool norm_after_rope = false;             ///< queries and keys are rotated before their norm
+  bool attention_sinks = false;             ///< each head has a score without a key
+  /// The file must have biases for queries, keys and values. If false, biases are optional.
+  bool qkv_biases = false;
+  TemperatureConfig temperature = {};
+  LatentConfig latent = {};
+  ExpertsConfig experts = {};
+
+  bool is_latent() const { return latent.rank > 0; }
+};
+
+/// The configuration of a Llama with the metadata's sizes: RMS norms, interleaved rope, silu, and
+/// the same window, or none, for all layers. Errors: those of Metadata; the sizes contradict each
+/// other.
 WICK_API DecoderConfig llama_config(const Metadata& metadata);
+
+/// llama_config with layer norms.
+WICK_API DecoderConfig layer_norm_config(const Metadata& metadata);
 
 /// Gives a window to all layers except every `period`th one. Errors: those of Metadata.
 WICK_API void alternate_windows(DecoderConfig& config, const Metadata& metadata, int64_t period,
                                 int64_t window);
+
+/// Reads the sizes of experts, for the layers that have them: by default all if the file has
+/// experts, except the leading dense ones. Errors: those of Metadata; there are fewer experts than
+/// a row goes through.
+WICK_API void read_experts(DecoderConfig& config, const Metadata& metadata);
 
 }  // namespace wick::models

@@ -60,6 +60,21 @@ std::string_view Metadata::string(std::string_view name, std::string_view or_els
   return file_.get_string(key(name), or_else);
 }
 
+bool Metadata::flag(std::string_view name, bool or_else) const {
+  return file_.get_bool(key(name), or_else);
+}
+
+std::vector<int64_t> Metadata::counts(std::string_view name, int64_t layers, int64_t most) const {
+  const io::GgufValue* value = file_.find(key(name));
+  if (value == nullptr || !value->is_array()) {
+    return std::vector<int64_t>(static_cast<size_t>(layers), count(name, most));
+  }
+  std::vector<int64_t> result;
+  for (const int32_t n : file_.get_i32s(key(name))) result.push_back(in_range(name, n, 1, most));
+  if (static_cast<int64_t>(result.size()) == layers) return result;
+  out_of_range(name, fmt::format("{} values", result.size()), fmt::format("{}", layers));
+}
+
 std::vector<bool> Metadata::bools(std::string_view name, int64_t count) const {
   std::vector<bool> values = file_.get_bools(key(name));
   if (static_cast<int64_t>(values.size()) == count) return values;

@@ -1,90 +1,49 @@
-// The supported architectures: one row each, and how their configurations differ from Llama's.
+// The supported architectures: one row each.
 #include "wick/models/registry.h"
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/io/split_file.h"
+#include "wick/models/families/families.h"
 
 namespace wick::models {
 namespace {
 
-DecoderConfig neox(const Metadata& m) {
-  DecoderConfig c = llama_config(m);
-  c.rope_style = RopeStyle::neox;
-  return c;
-}
-
-DecoderConfig qwen2(const Metadata& m) {
-  DecoderConfig c = neox(m);
-  c.qkv_biases = true;
-  return c;
-}
-
-DecoderConfig phi3(const Metadata& m) {
-  if (m.file().find_tensor("rope_factors_long.weight") != nullptr) {
-    throw Error(ErrorKind::not_implemented, m.file().path(), "unknown rope scaling", "'longrope'",
-                "this version supports none, linear, yarn and llama3");
-  }
-  return neox(m);
-}
-
-DecoderConfig gemma(const Metadata& m) {
-  DecoderConfig c = neox(m);
-  c.activation = Activation::gelu;
-  c.embedding_scale = std::sqrt(static_cast<float>(c.hidden));
-  return c;
-}
-
-/// Gemma 2 and 3. The 27B model, recognised by its number of layers, derives the attention scale
-/// from its hidden size.
-DecoderConfig scaled_gemma(const Metadata& m, int64_t layers_of_27b) {
-  DecoderConfig c = gemma(m);
-  if (c.layers == layers_of_27b && !m.contains("attention.scale")) {
-    c.attention_scale =
-        1.0f / std::sqrt(static_cast<float>(c.hidden) / static_cast<float>(c.heads));
-  }
-  return c;
-}
-
-DecoderConfig gemma2(const Metadata& m) {
-  DecoderConfig c = scaled_gemma(m, 46);
-  c.attention_soft_cap = m.number("attn_logit_softcapping", 50.0f);
-  c.logit_soft_cap = m.number("final_logit_softcapping", 30.0f);
-  alternate_windows(c, m, 2, 4096);
-  return c;
-}
-
-DecoderConfig gemma3(const Metadata& m) {
-  DecoderConfig c = scaled_gemma(m, 62);
-  c.logit_soft_cap = m.number("final_logit_softcapping", 0.0f);
-  if (!m.contains("rope.freq_base")) c.rope.base = 1e6;
-  alternate_windows(c, m, 6, 1024);
-  c.local_rope = {.dims = c.rope.dims,
-                  .base = m.number_above("rope.freq_base_swa", 1.0f, 10000.0f)};
-  return c;
-}
-
-constexpr TensorNames kQueryKeyNorm{.query_norm = "attn_q_norm", .key_norm = "attn_k_norm"};
-constexpr TensorNames kPhi3{.qkv = "attn_qkv", .gate_up = "ffn_up"};
-constexpr TensorNames kGemma2{.attention_post_norm = "post_attention_norm",
-                              .mlp_post_norm = "post_ffw_norm"};
-constexpr TensorNames kGemma3{.attention_post_norm = "post_attention_norm",
-                              .query_norm = "attn_q_norm",
-                              .key_norm = "attn_k_norm",
-                              .mlp_post_norm = "post_ffw_norm"};
-
 constexpr Architecture kArchitectures[] = {
-    {"llama", "Llama 3, Mistral, SmolLM", llama_config},
+    {"llama", "Llama 1 to 3, Mistral, Mixtral, SmolLM", llama},
+    {"llama4", "Llama 4", llama4},
+    {"mistral3", "Ministral 3", mistral3},
     {"qwen2", "Qwen 2 and 2.5", qwen2},
-    {"qwen3", "Qwen 3", neox, kQueryKeyNorm},
-    {"phi3", "Phi 3", phi3, kPhi3},
+    {"qwen2moe", "Qwen 2 MoE", qwen2_experts},
+    {"qwen3", "Qwen 3", qwen3},
+    {"qwen3moe", "Qwen 3 MoE", qwen3_experts},
     {"gemma", "Gemma", gemma},
-    {"gemma2", "Gemma 2", gemma2, kGemma2},
-    {"gemma3", "Gemma 3", gemma3, kGemma3},
+    {"gemma2", "Gemma 2", gemma2},
+    {"gemma3", "Gemma 3", gemma3},
+    {"phi2", "Phi 1 and 2", phi2},
+    {"phi3", "Phi 3 and 4", phi3},
+    {"gpt2", "GPT-2", gpt2},
+    {"gptneox", "GPT-NeoX, Pythia", gpt_neox},
+    {"starcoder2", "StarCoder 2", starcoder2},
+    {"stablelm", "Stable LM", stablelm},
+    {"nemotron", "Nemotron", nemotron},
+    {"olmo2", "OLMo 2", olmo2},
+    {"olmoe", "OLMoE", olmo_experts},
+    {"granite", "Granite", granite},
+    {"granitemoe", "Granite MoE", granite_experts},
+    {"command-r", "Command-R", command_r},
+    {"cohere2", "Command-R7B, Command A", cohere2},
+    {"deepseek2", "DeepSeek V2, V3 and R1", deepseek2},
+    {"gpt-oss", "gpt-oss", gpt_oss},
+    {"glm4", "GLM 4", glm4},
+    {"smollm3", "SmolLM 3", smollm3},
+    {"exaone4", "EXAONE 4", exaone4},
+    {"ernie4_5", "ERNIE 4.5", ernie4_5},
+    {"ernie4_5-moe", "ERNIE 4.5 MoE", ernie4_5_experts},
+    {"hunyuan-dense", "Hunyuan", hunyuan},
+    {"hunyuan-moe", "Hunyuan MoE", hunyuan_experts},
 };
 
 }  // namespace

@@ -20,17 +20,37 @@ bool Weights::contains(std::string_view name) const {
   return file_.find_tensor(prefix_ + std::string(name)) != nullptr;
 }
 
+int Weights::rank(std::string_view name) const {
+  return file_.require_tensor(prefix_ + std::string(name)).shape.rank();
+}
+
+int64_t Weights::rows(std::string_view name) const {
+  const Shape& shape = file_.require_tensor(prefix_ + std::string(name)).shape;
+  return shape.rank() == 0 ? 1 : shape[0];
+}
+
+void Weights::wrong_shape(std::string_view name, std::string_view need) const {
+  const io::GgufTensor& entry = file_.require_tensor(prefix_ + std::string(name));
+  throw Error(file_.path(), "tensor has the wrong shape",
+              fmt::format("{} {}", entry.name, entry.str()), fmt::format("need {}", need));
+}
+
+void Weights::missing(std::string_view names) const {
+  throw Error(file_.path(), "tensor is missing", fmt::format("{}{}", prefix_, names));
+}
+
 Tensor Weights::get(std::string_view name, const Shape& shape) const {
   const io::GgufTensor& entry = file_.require_tensor(prefix_ + std::string(name));
-  if (!(entry.shape == shape)) {
-    throw Error(file_.path(), "tensor has the wrong shape",
-                fmt::format("{} {}", entry.name, entry.str()), fmt::format("need {}", shape.str()));
-  }
+  used_->names.emplace(entry.name);
+  if (!(entry.shape == shape)) wrong_shape(name, shape.str());
   return file_.tensor(entry);
 }
 
 Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
-  Tensor t = get(name, {n, k});
+  return supported(name, get(name, {n, k}));
+}
+
+Tensor Weights::supported(std::string_view name, Tensor t) const {
   if (!dtypes::kWeights.contains(t.dtype())) {
     throw Error(ErrorKind::not_implemented, file_.path(), "weight type not supported",
                 fmt::format("{}{} {}", prefix_, name, t.str()),
@@ -39,8 +59,21 @@ Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
   return t;
 }
 
-Tensor Weights::vector(std::string_view name, int64_t n) const {
-  const Tensor t = get(name, {n});
+std::vector<Tensor> Weights::matrices(std::string_view name, int64_t count, int64_t n,
+                                      int64_t k) const {
+  const Tensor all = supported(name, get(name, {count, n, k}));
+  std::vector<Tensor> result;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t first = all.layout().offset() + i * n * k;
+    result.emplace_back(all.storage(), all.dtype(), Layout::contiguous({n, k}, first));
+  }
+  return result;
+}
+
+Tensor Weights::vector(std::string_view name, int64_t n) const { return floats(name, {n}); }
+
+Tensor Weights::floats(std::string_view name, const Shape& shape) const {
+  const Tensor t = get(name, shape);
   if (is_float(t.dtype())) return t.to(DType::f32);
   if (is_block(t.dtype())) return dequantize(t);
   throw Error(ErrorKind::not_implemented, file_.path(), "tensor type not supported",
@@ -65,6 +98,23 @@ Tensor reordered(const Tensor& x, std::span<const int64_t> order) {
     to += row_bytes;
   }
   return result;
+}
+
+void Weights::ignore(std::string_view text) const { used_->ignored.emplace_back(text); }
+
+void Weights::require_all_used() const {
+  for (const io::GgufTensor& t : file_.tensors()) {
+    if (!t.name.starts_with(prefix_) || used_->names.contains(t.name)) continue;
+    const auto& ignored = used_->ignored;
+    if (std::any_of(ignored.begin(), ignored.end(), [&](const std::string& text) {
+          return t.name.find(text) != std::string::npos;
+        })) {
+      continue;
+    }
+    throw Error(ErrorKind::not_implemented, file_.path(), "tensor that this version doesn't use",
+                fmt::format("{} {}", t.name, t.str()),
+                "the model may be of a variant that isn't supported");
+  }
 }
 
 int64_t Weights::parameters() const {

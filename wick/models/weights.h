@@ -1,8 +1,12 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "wick/base/device.h"
 #include "wick/io/gguf.h"
@@ -14,10 +18,18 @@ namespace wick::models {
 /// expected shape and throws if the file has another; the message names both.
 class Weights {
  public:
-  Weights(const io::Gguf& file, Device device) : file_(file), device_(device) {}
+  Weights(const io::Gguf& file, Device device)
+      : file_(file), device_(device), used_(std::make_shared<Used>()) {}
   Weights operator/(std::string_view prefix) const;
 
   bool contains(std::string_view name) const;
+  /// The rank of a tensor, and the size of its first dim. Errors: it is missing.
+  int rank(std::string_view name) const;
+  int64_t rows(std::string_view name) const;
+  /// Throws that a tensor has the wrong shape.
+  [[noreturn]] void wrong_shape(std::string_view name, std::string_view need) const;
+  /// Throws that none of some tensors is in the file.
+  [[noreturn]] void missing(std::string_view names) const;
   /// A mapped matrix [n, k] of a weight dtype. Errors: it is missing or has another shape; `linear`
   /// doesn't support its dtype.
   Tensor matrix(std::string_view name, int64_t n, int64_t k) const;
@@ -25,15 +37,31 @@ class Weights {
   Tensor vector(std::string_view name, int64_t n) const;
   /// A vector [n], converted to f32; undefined if the file doesn't have it.
   Tensor optional_vector(std::string_view name, int64_t n) const;
+  /// A vector [n] or matrix [n, k] of small floats, converted to f32. Errors: those of vector().
+  Tensor floats(std::string_view name, const Shape& shape) const;
+  /// The `count` matrices [n, k] that a tensor [count, n, k] holds. Errors: those of matrix().
+  std::vector<Tensor> matrices(std::string_view name, int64_t count, int64_t n, int64_t k) const;
+  /// Errors: the file has a tensor under the prefix that no getter of this object or its copies was
+  /// asked for, so this version would ignore it.
+  void require_all_used() const;
+  /// Tensors whose names contain `text` may be ignored.
+  void ignore(std::string_view text) const;
   /// The number of elements of all tensors in the file.
   int64_t parameters() const;
 
  private:
+  struct Used {
+    std::set<std::string, std::less<>> names;
+    std::vector<std::string> ignored;
+  };
   Tensor get(std::string_view name, const Shape& shape) const;
+  /// Errors: the dtype of a matrix isn't supported.
+  Tensor supported(std::string_view name, Tensor matrix) const;
 
   const io::Gguf& file_;
   Device device_;
   std::string prefix_;
+  std::shared_ptr<Used> used_;  // shared by copies
 };
 
 /// Permutes the rows of x [n, ..] on the CPU: row i of the result is row order[i] of x. Returns x

@@ -23,16 +23,17 @@ SequenceRows::SequenceRows(const Tensor& of_rows, const Tensor& of_tables)
 
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceRows& rows,
               const Rotation& rotation, const Tensor& key_pages, const Tensor& value_pages,
-              const AttentionOptions& options) {
+              const AttentionOptions& options, const Tensor& sinks) {
   const auto rotated = [&](const Tensor& x) {
-    return rope_of_tokens(x, rotation.cos, rotation.sin, true);
+    return rotation.cos.defined() ? rope_of_tokens(x, rotation.cos, rotation.sin, true) : x;
   };
   const Tensor keys = key_pages.transpose(2, 3);
-  store_in_pages(keys, rotated(k), rows.tables, rows.positions);
-  store_in_pages(value_pages, v, rows.tables, rows.positions);
+  if (k.defined()) store_in_pages(keys, rotated(k), rows.tables, rows.positions);
+  if (v.defined()) store_in_pages(value_pages, v, rows.tables, rows.positions);
+  if (sinks.defined()) throw Error("attend", "sinks");
   const Tensor y = attention_of_pages(by_sequence(rotated(q), rows.tables.size(0)), keys,
                                       value_pages, rows.tables, rows.lengths, options);
-  return y.transpose(1, 2).reshape({q.size(0), q.size(1) * v.size(2)});
+  return y.transpose(1, 2).reshape({q.size(0), q.size(1) * value_pages.size(3)});
 }
 
 }  // namespace wick::nn

@@ -19,20 +19,27 @@ int64_t pages_for(int64_t positions) { return (positions + KvCache::kPage - 1) /
 KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
   KvCacheOptions& o = options_;
   constexpr int64_t kMost = int64_t{1} << 20;
-  const bool sizes_fit = o.layers > 0 && o.layers < kMost && o.heads > 0 && o.heads < kMost &&
-                         o.key_size > 0 && o.key_size < kMost && o.value_size > 0 &&
-                         o.value_size < kMost && o.context > 0 && o.context < (int64_t{1} << 40) &&
-                         o.sequences > 0 && o.sequences < kMost && o.positions >= 0;
+  const auto below_most = [](int64_t n, int64_t least) { return n >= least && n < kMost; };
+  const bool sizes_fit = !o.layers.empty() && static_cast<int64_t>(o.layers.size()) < kMost &&
+                         o.context > 0 && o.context < (int64_t{1} << 40) &&
+                         below_most(o.sequences, 1) && o.positions >= 0;
   if (!sizes_fit || !dtypes::kActivations.contains(o.dtype)) {
+    throw Error("kv cache", "options out of range",
+                fmt::format("{} layers, context {}, {}, {} sequences", o.layers.size(), o.context,
+                            name(o.dtype), o.sequences));
+  }
+  for (const KvLayer& layer : o.layers) {
+    if (below_most(layer.heads, 0) && below_most(layer.key_size, layer.heads == 0 ? 0 : 1) &&
+        below_most(layer.value_size, 0)) {
+      continue;
+    }
     throw Error(
         "kv cache", "options out of range",
-        fmt::format("{} layers, {} heads, sizes {} and {}, context {}, {}, {} sequences", o.layers,
-                    o.heads, o.key_size, o.value_size, o.context, name(o.dtype), o.sequences));
+        fmt::format("{} heads, sizes {} and {}", layer.heads, layer.key_size, layer.value_size));
   }
   if (o.positions == 0) o.positions = o.sequences * o.context;
   const MemoryInfo memory = backend(o.device).memory_info();
-  const double needed = static_cast<double>(o.layers) * static_cast<double>(o.heads) *
-                        static_cast<double>(o.key_size + o.value_size) *
+  const double needed = static_cast<double>(elements_per_position()) *
                         static_cast<double>(o.positions) *
                         static_cast<double>(bytes_of(o.dtype, 1));
   const double free =
@@ -43,14 +50,21 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
                             needed / 0x1p30, o.device.str(), std::max(free, 0.0) / 0x1p30),
                 "ask for a shorter context");
   }
-  layers_.resize(static_cast<size_t>(o.layers));
+  layers_.resize(o.layers.size());
   sequences_.resize(static_cast<size_t>(o.sequences));
 }
 
+int64_t KvCache::elements_per_position() const {
+  int64_t all = 0;
+  for (const KvLayer& layer : options_.layers) {
+    all += layer.heads * (layer.key_size + layer.value_size);
+  }
+  return all;
+}
+
 size_t KvCache::full_bytes() const {
-  const KvCacheOptions& o = options_;
   return static_cast<size_t>(
-      bytes_of(o.dtype, o.layers * o.heads * (o.key_size + o.value_size) * o.positions));
+      bytes_of(options_.dtype, elements_per_position() * options_.positions));
 }
 
 const KvCache::Sequence& KvCache::of(int64_t sequence) const {
@@ -102,14 +116,16 @@ void KvCache::reserve(int64_t count, int64_t sequence) {
 
 void KvCache::grow(int64_t pages) {
   const KvCacheOptions& o = options_;
-  for (Layer& layer : layers_) {
-    Tensor keys = Tensor::empty({pages, o.heads, o.key_size, kPage}, o.dtype, o.device);
-    Tensor values = Tensor::empty({pages, o.heads, kPage, o.value_size}, o.dtype, o.device);
-    if (pages_ > 0) {
-      slice_set(keys, layer.keys, 0, 0);
-      slice_set(values, layer.values, 0, 0);
-    }
-    layer = {std::move(keys), std::move(values)};
+  const auto grown = [&](const Tensor& old, const Shape& shape) {
+    if (shape.elems() == 0) return Tensor();
+    Tensor larger = Tensor::empty(shape, o.dtype, o.device);
+    if (pages_ > 0) slice_set(larger, old, 0, 0);
+    return larger;
+  };
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const KvLayer& of = o.layers[i];
+    layers_[i] = {grown(layers_[i].keys, {pages, of.heads, of.key_size, kPage}),
+                  grown(layers_[i].values, {pages, of.heads, kPage, of.value_size})};
   }
   std::vector<uint32_t> more;
   for (int64_t page = pages; page > pages_; --page) more.push_back(static_cast<uint32_t>(page - 1));

@@ -11,12 +11,16 @@
 
 namespace wick::nn {
 
-/// Sizes of a KV cache. A position takes layers · heads · (key_size + value_size) elements.
+/// What a KV cache stores of a position for one layer: heads · (key_size + value_size) elements.
+struct KvLayer {
+  int64_t heads = 0;       ///< number of key/value heads; 0: the layer stores nothing
+  int64_t key_size = 0;    ///< elements of a key head
+  int64_t value_size = 0;  ///< elements of a value head; 0: the values are parts of the keys
+};
+
+/// Sizes of a KV cache.
 struct KvCacheOptions {
-  int64_t layers = 0;
-  int64_t heads = 0;     ///< number of key/value heads
-  int64_t key_size = 0;  ///< elements of a key head
-  int64_t value_size = 0;
+  std::vector<KvLayer> layers = {};
   int64_t context = 0;  ///< maximum length of a sequence
   DType dtype = DType::f16;
   Device device = {};
@@ -59,7 +63,8 @@ class WICK_API KvCache {
   void truncate(int64_t length, int64_t sequence = 0);
 
   /// The pages of all sequences: keys [pages, heads, key_size, 256], values [pages, heads, 256,
-  /// value_size]. Errors: the layer doesn't exist; nothing has been reserved yet.
+  /// value_size]; undefined if the layer stores none. Errors: the layer doesn't exist; nothing has
+  /// been reserved yet.
   Tensor keys(int64_t layer) const;
   Tensor values(int64_t layer) const;
   /// The page numbers of a sequence, in order of position, including reserved pages.
@@ -90,6 +95,7 @@ class WICK_API KvCache {
   Sequence& of(int64_t sequence);
   const Layer& layer(int64_t index) const;
   int64_t most_pages() const;
+  int64_t elements_per_position() const;
   void grow(int64_t pages);
 
   KvCacheOptions options_;

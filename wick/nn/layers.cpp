@@ -52,6 +52,15 @@ Tensor product_of_runs(const Tensor& x, const Weight& weight, std::span<const Ro
 
 }  // namespace
 
+Tensor Norm::operator()(const Tensor& x) const {
+  if (kind_ == NormKind::rms) {
+    if (!weight_.defined() || weight_.rank() == 1) return rms_norm(x, weight_, eps_);
+    return rms_norm(x, Tensor::ones({weight_.size(1)}, DType::f32, x.device()), eps_) * weight_;
+  }
+  if (weight_.rank() == 1) return layer_norm(x, weight_, bias_, eps_);
+  return layer_norm(x, {}, {}, eps_) * weight_;
+}
+
 Projections::Projections(std::span<const Tensor> matrices, std::span<const Tensor> biases,
                          Device device, bool release) {
   for (size_t begin = 0; begin < matrices.size();) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,17 +25,27 @@ class WICK_API Embedding {
   Tensor table_;
 };
 
-/// RMS norm over the last dim. Source: Zhang and Sennrich, 2019.
-class WICK_API RmsNorm {
+enum class NormKind : uint8_t {
+  rms,    ///< x / sqrt(mean(x²) + eps)
+  layer,  ///< (x − mean) / sqrt(variance + eps)
+};
+
+/// RMS norm or layer norm over the last dim. Sources: Zhang and Sennrich, 2019; Ba et al., 2016.
+class WICK_API Norm {
  public:
-  RmsNorm() = default;
-  RmsNorm(const Tensor& weight, float eps) : RmsNorm(weight, eps, weight.device()) {}
-  RmsNorm(const Tensor& weight, float eps, Device device) : weight_(weight.to(device)), eps_(eps) {}
-  /// x [.., hidden] → [.., hidden].
-  Tensor operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
+  Norm() = default;
+  /// weight [d], or [h, d] with weights for each head. A layer norm may lack the bias.
+  Norm(NormKind kind, const Tensor& weight, const Tensor& bias, float eps, Device device)
+      : kind_(kind),
+        weight_(weight.to(device)),
+        bias_(bias.defined() ? bias.to(device) : Tensor()),
+        eps_(eps) {}
+  /// x [.., d] → [.., d]; with weights of each head, x [.., h, d].
+  Tensor operator()(const Tensor& x) const;
 
  private:
-  Tensor weight_;
+  NormKind kind_ = NormKind::rms;
+  Tensor weight_, bias_;
   float eps_ = 1e-5f;
 };
 

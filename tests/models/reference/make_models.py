@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Writes the descriptions of tiny models with which families_test.cpp compares wick: data/NAME.json.
+
+    pip install torch transformers gguf
+    python make_models.py --converter LLAMA_CPP [NAME ..] [--check]
+
+LLAMA_CPP is a folder with llama.cpp's convert_hf_to_gguf.py, the reference for the names of keys and tensors. For
+each model of models.py this script
+1. makes the model in transformers, with the number of each element as its value;
+2. converts it. The values in the converted file tell which element each of them came from;
+3. gives each element of the file a pseudo-random value that depends on its tensor's name and its index
+   (value_of, repeated in tiny_model.cpp), and the elements of the model the values that convert to these;
+4. computes the logits in f64.
+A description holds the metadata, the names and shapes of the tensors and the logits, so the tests need neither
+transformers nor weights. --check compares with the stored logits instead of writing them."""
+import argparse
+import contextlib
+import io
+import json
+import logging
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).parent
+DATA = HERE.parent / "data"
+TOKENS = [(i * 17 + 5) % 39 for i in range(24)]
+POSITIONS = range(3, 24, 4)  # positions whose logits are stored
+
+
+def hashes(name, count):
+    """Returns a pseudo-random u32 for each index: FNV-1a of the name, then a mix of it with the index."""
+    seed = 2166136261
+    for byte in name.encode():
+        seed = (seed ^ byte) * 16777619 & 0xFFFFFFFF
+    x = (np.arange(count, dtype=np.uint64) * 2654435769 + seed) & 0xFFFFFFFF
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        x = ((x ^ (x >> shift)) * factor) & 0xFFFFFFFF
+    return x ^ (x >> 16)
+
+
+def value_of(name, shape):
+    """Returns the f32 values of a tensor of a file."""
+    u = (hashes(name, int(np.prod(shape))) >> 8).astype(np.float64) / 2.0**24
+    stem, _, suffix = name.rpartition(".")
+    if name.endswith("ssm_a"):
+        low, high = -4.5, -0.5
+    elif name.endswith("exp_probs_b.bias"):
+        low, high = 0.0, 0.5
+    elif suffix == "weight" and ("norm" in stem or stem.endswith("layer_output_scale")):
+        low, high = 0.75, 1.25
+    elif stem.endswith("sinks") or suffix == "bias" or len(shape) == 1:
+        low, high = -0.5, 0.5
+    elif stem.endswith("token_embd") or stem.endswith("position_embd"):
+        low, high = -1.0, 1.0
+    else:
+        high = np.sqrt(3.0 / shape[-1])
+        low = -high
+    return (low + (high - low) * u).astype(np.float32).reshape(shape)
+
+
+def write_tokenizer(folder):
+    """Writes the tokenizer that some of the converter's classes read."""
+    vocabulary = {chr(ord("0") + i): i for i in range(40)}
+    (folder / "tokenizer.json").write_text(json.dumps(
+        {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+
+
+def convert(folder, out, llama_cpp, in_file):
+    """Runs the converter without its vocabulary."""
+    sys.path.insert(0, str(llama_cpp))
+    sys.path.insert(0, str(llama_cpp / "gguf-py"))
+    import conversion
+    import gguf
+    from conversion.base import ModelBase, ModelType, get_model_architecture
+    hparams = ModelBase.load_hparams(folder, False) | in_file
+    cls = conversion.get_model_class(get_model_architecture(hparams, ModelType.TEXT))
+    cls.no_mtp = True
+    converter = cls(folder, gguf.LlamaFileType.ALL_F32, out, hparams=hparams)
+    converter = getattr(converter, "impl", converter)
+    converter.set_vocab = lambda: None
+    wrapped = converter.modify_tensors
+
+    def modify_tensors(*arguments):
+        inner = yield from wrapped(*arguments)
+        if inner is not None:  # StableLM's returns a generator instead of yielding from it
+            yield from inner
+
+    converter.modify_tensors = modify_tensors
+    converter.write()
+    return gguf
+
+
+def metadata_of(reader, gguf):
+    kinds = gguf.GGUFValueType
+    result = []
+    for field in reader.fields.values():
+        if field.name.startswith(("GGUF.", "tokenizer.", "general.")):
+            continue
+        kind = field.types[-1].name.lower()
+        value = field.contents()
+        if kind == "float32":
+            value = [float(v) for v in value] if isinstance(value, list) else float(value)
+        is_array = field.types[0] == kinds.ARRAY
+        result.append({"key": field.name, "type": kind + ("[]" if is_array else ""), "value": value})
+    return result
+
+
+def sources_of(tensors, sizes, constants):
+    """Returns, for each tensor of the file, the number of the model's element behind each element, and the offset that
+    the converter adds to it; None for tensors of constants."""
+    result = {}
+    for name, got in tensors.items():
+        flat = got.reshape(-1).astype(np.float64)
+        if any(c in name for c in constants):
+            result[name] = None
+            continue
+        negative = bool((flat < 0).all())
+        whole = np.rint(-flat if negative else flat).astype(np.int64)
+        if negative:
+            element, offset = whole // 4, "neg_exp"
+        else:
+            offset = int(whole[0] % 4)
+            element = (whole - offset) // 4
+            if not (np.abs(flat - whole) < 1e-3).all() or not (whole % 4 == offset).all() or offset > 1:
+                sys.exit(f"make_models: {name} isn't a permutation of the model's elements: {flat[:4]}")
+        if element.min() < 1 or element.max() > sizes:
+            sys.exit(f"make_models: {name} has elements that the model doesn't have")
+        result[name] = (element - 1, offset)
+    return result
+
+
+def describe(name, model_class, config_class, options, constants, converter, in_file=None):
+    import torch
+    import transformers
+    config = getattr(transformers, config_class)(**options)
+    config._attn_implementation = config._experts_implementation = "eager"
+    torch.manual_seed(0)
+    model = getattr(transformers, model_class)(config).eval().float()
+    stored = set(model.state_dict())
+    values_of_model = lambda: list(model.named_parameters()) + [
+        (n, b) for n, b in model.named_buffers() if n in stored and b.is_floating_point()]
+    total = 0
+    with torch.no_grad():
+        starts = []
+        for parameter, target in values_of_model():
+            ids = 4.0 * torch.arange(total + 1, total + 1 + target.numel(), dtype=torch.float64)
+            if parameter.endswith("A_log"):
+                ids = torch.log(ids)
+            target.copy_(ids.reshape(target.shape).to(target.dtype))
+            starts.append(total)
+            total += target.numel()
+    if total >= 1 << 22:
+        sys.exit(f"make_models: {name} has {total} elements, too many for f32 numbers")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        model.save_pretrained(folder)
+        written = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({"architectures": [model_class]} | written))
+        write_tokenizer(folder)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            gguf = convert(folder, folder / "m.gguf", converter, in_file or {})
+        reader = gguf.GGUFReader(folder / "m.gguf")
+        arch = reader.fields["general.architecture"].contents()
+        metadata = metadata_of(reader, gguf)
+        tensors = {t.name: np.array(t.data).reshape([int(n) for n in reversed(t.shape)]).copy()
+                   for t in reader.tensors}
+    values = np.full(total, np.nan)
+    sources = sources_of(tensors, total, constants)
+    described = []
+    for tensor, got in tensors.items():
+        entry = {"name": tensor, "shape": list(got.shape)}
+        if sources[tensor] is None:
+            entry["values"] = [float(v) for v in got.reshape(-1)]
+        else:
+            element, offset = sources[tensor]
+            wanted = value_of(tensor, got.shape).reshape(-1).astype(np.float64)
+            values[element] = np.log(-wanted) if offset == "neg_exp" else wanted - offset
+        described.append(entry)
+    model = model.double()
+    with torch.no_grad():
+        for start, (parameter, target) in zip(starts, values_of_model()):
+            own = values[start:start + target.numel()]
+            if np.isnan(own).any():
+                print(f"  {name}: {np.isnan(own).sum()} of {own.size} elements of {parameter} aren't in the file")
+                own = np.nan_to_num(own)
+            target.copy_(torch.from_numpy(own).reshape(target.shape))
+        logits = model(torch.tensor([TOKENS])).logits[0][list(POSITIONS)].double().numpy()
+    return {"architecture": arch, "metadata": metadata, "tensors": described,
+            "logits": [[float(f"{v:.7g}") for v in row] for row in logits]}
+
+
+def main():
+    from models import MODELS
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--converter", type=pathlib.Path, required=True)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    import transformers
+    transformers.utils.logging.disable_progress_bar()
+    failed = 0
+    for name, (model, config, sizes, constants, *in_file) in MODELS.items():
+        if options.names and name not in options.names:
+            continue
+        try:
+            got = describe(name, model, config, sizes, constants, options.converter.resolve(), *in_file)
+        except Exception as e:  # reports the other models, too
+            if options.names:
+                raise
+            print(f"{name}: {type(e).__name__}: {e}")
+            failed += 1
+            continue
+        path = (HERE.parent / "added" if name == "arcee" else DATA) / f"{name}.json"
+        if options.check:
+            kept = np.array(json.loads(path.read_text())["logits"])
+            worst = np.abs(kept - np.array(got["logits"])).max() / np.abs(kept).max()
+            print(f"{name}: {worst:.2e}")
+            failed += not worst < 1e-5
+        else:
+            lines = ",\n".join(f' {json.dumps(k)}: ' + (
+                "[\n" + ",\n".join("  " + json.dumps(x) for x in v) + "\n ]" if isinstance(v, list) else json.dumps(v))
+                for k, v in got.items())
+            path.write_text("{\n" + lines + "\n}\n", encoding="utf-8")
+            print(f"{name}: {got['architecture']}, {len(got['tensors'])} tensors")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+#include "tests/models/tiny_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "tests/models/tiny_llama.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::test {
+namespace {
+
+/// The pseudo-random number in [0, 1) of an element: reference/make_models.py has the same
+/// function.
+double random_of(uint32_t seed, uint32_t index) {
+  uint32_t x = index * 2654435769U + seed;
+  x = (x ^ (x >> 16)) * 0x7FEB352DU;
+  x = (x ^ (x >> 15)) * 0x846CA68BU;
+  x ^= x >> 16;
+  return static_cast<double>(x >> 8) / 0x1p24;
+}
+
+uint32_t seed_of(const std::string& text) {
+  uint32_t seed = 2166136261U;
+  for (const char c : text) seed = (seed ^ static_cast<uint8_t>(c)) * 16777619U;
+  return seed;
+}
+
+/// The range of a tensor's values.
+std::pair<double, double> range_of(const std::string& name, const Shape& shape) {
+  const size_t dot = name.rfind('.');
+  const std::string stem = dot == std::string::npos ? "" : name.substr(0, dot);
+  const std::string suffix = name.substr(dot + 1);
+  if (name.ends_with("ssm_a")) return {-4.5, -0.5};
+  if (name.ends_with("exp_probs_b.bias")) return {0.0, 0.5};
+  if (suffix == "weight" &&
+      (stem.find("norm") != std::string::npos || stem.ends_with("layer_output_scale"))) {
+    return {0.75, 1.25};
+  }
+  if (stem.ends_with("sinks") || suffix == "bias" || shape.rank() == 1) return {-0.5, 0.5};
+  if (stem.ends_with("token_embd") || stem.ends_with("position_embd")) return {-1.0, 1.0};
+  const double most = std::sqrt(3.0 / static_cast<double>(shape.back()));
+  return {-most, most};
+}
+
+std::vector<float> values_of(const std::string& seed, const std::string& name, const Shape& shape) {
+  const auto [low, high] = range_of(name, shape);
+  const uint32_t of_name = seed_of(seed + name);
+  std::vector<float> values;
+  for (int64_t i = 0; i < shape.elems(); ++i) {
+    const double u = random_of(of_name, static_cast<uint32_t>(i));
+    values.push_back(static_cast<float>(low + (high - low) * u));
+  }
+  return values;
+}
+
+}  // namespace
+
+std::vector<std::string> TinyModel::names() {
+  std::vector<std::string> all;
+  for (const auto& file : std::filesystem::directory_iterator(WICK_MODELS_DATA)) {
+    if (file.path().extension() == ".json") all.push_back(file.path().stem());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+TinyModel TinyModel::read(const std::string& name) {
+  std::ifstream file(std::string(WICK_MODELS_DATA) + "/" + name + ".json");
+  if (!file) throw std::runtime_error("no description of the model " + name);
+  const nlohmann::json described = nlohmann::json::parse(file);
+  TinyModel model;
+  model.name = name;
+  model.architecture = described.at("architecture");
+  for (const auto& key : described.at("metadata")) {
+    model.keys_.push_back({key.at("key"), key.at("type"), key.at("value").dump()});
+  }
+  for (const auto& tensor : described.at("tensors")) {
+    const std::vector<int64_t> sizes = tensor.at("shape");
+    Entry entry{tensor.at("name"), Shape(std::span(sizes)), {}};
+    if (tensor.contains("values")) entry.values = tensor.at("values").get<std::vector<float>>();
+    model.entries_.push_back(std::move(entry));
+  }
+  for (const auto& row : described.at("logits")) {
+    for (const float value : row.get<std::vector<float>>()) model.logits.push_back(value);
+  }
+  return model;
+}
+
+std::vector<TinyModel> TinyModel::all() {
+  std::vector<TinyModel> models;
+  for (const std::string& name : names()) models.push_back(read(name));
+  return models;
+}
+
+void TinyModel::set(io::GgufWriter& w, const Key& key) const {
+  const nlohmann::json value = nlohmann::json::parse(key.value);
+  if (key.type == "uint32") return w.set_u32(key.name, value);
+  if (key.type == "int32") return w.set_i32(key.name, value);
+  if (key.type == "float32") return w.set_f32(key.name, value);
+  if (key.type == "bool") return w.set_bool(key.name, value);
+  if (key.type == "string") return w.set_string(key.name, value.get<std::string>());
+  if (key.type == "bool[]") return w.set_bools(key.name, value);
+  if (key.type == "float32[]") {
+    return w.set_f32s(key.name, value.get<std::vector<float>>());
+  }
+  if (key.type == "int32[]" || key.type == "uint32[]") {
+    return w.set_i32s(key.name, value.get<std::vector<int32_t>>());
+  }
+  throw std::runtime_error(key.name + " has the unknown type " + key.type);
+}
+
+DType TinyModel::dtype_of(const Entry& entry) const {
+  const bool matrix = entry.shape.rank() > 1 && entry.values.empty() &&
+                      entry.name.find("norm") == std::string::npos &&
+                      entry.name.find("ssm_") == std::string::npos &&
+                      entry.name.find("conv") == std::string::npos &&
+                      entry.name.find("ffn_gate_inp") == std::string::npos &&
+                      entry.name.find("position_embd") == std::string::npos &&
+                      entry.name.find(".bias") == std::string::npos;
+  return matrix && entry.shape.back() % info(dtype).block_elems == 0 ? dtype : DType::f32;
+}
+
+bool TinyModel::has_experts() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
+    return entry.name.find("_exps") != std::string::npos;
+  });
+}
+
+void TinyModel::write(const std::string& path) const {
+  io::GgufWriter w(path);
+  w.set_string("general.architecture", architecture);
+  for (const Key& key : keys_) set(w, key);
+  TinyLlama::write_vocabulary(w);
+  if (edit) edit(w);
+  std::vector<Entry> written;
+  for (Entry entry : entries_) {
+    if (without.contains(entry.name)) continue;
+    if (const auto it = shapes.find(entry.name); it != shapes.end()) entry.shape = it->second;
+    written.push_back(std::move(entry));
+  }
+  for (const Entry& entry : written) {
+    w.add_tensor(entry.name, dequantized ? DType::f32 : dtype_of(entry), entry.shape);
+  }
+  for (const Entry& entry : written) {
+    std::vector<float> values = entry.values;
+    if (values.empty() || shapes.contains(entry.name)) {
+      values = values_of(seed, entry.name, entry.shape);
+    }
+    Tensor t = Tensor::from(values, entry.shape);
+    const DType type = dtype_of(entry);
+    t = is_block(type) ? quantize(t, type) : t.to(type);
+    if (dequantized && is_block(type)) t = dequantize(t);
+    w.write(entry.name, {static_cast<const std::byte*>(t.storage()->data()), t.storage()->bytes()});
+  }
+  w.finish();
+}
+
+}  // namespace wick::test

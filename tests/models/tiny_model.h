@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "wick/base/dtype.h"
+#include "wick/base/shape.h"
+#include "wick/io/gguf_writer.h"
+
+namespace wick::test {
+
+/// A tiny model of an architecture as data/NAME.json describes it (see reference/make_models.py):
+/// the keys and tensors that llama.cpp's converter writes, and the logits that transformers
+/// computes. The weights are pseudo-random.
+struct TinyModel {
+  std::string name, architecture;
+  std::vector<float> logits;  ///< of every fourth token of some_tokens(24), row by row
+
+  // Changes to the described model.
+  std::function<void(io::GgufWriter&)> edit = {};  ///< final changes of the metadata
+  std::set<std::string> without = {};              ///< tensors to omit
+  std::map<std::string, Shape> shapes = {};        ///< tensors with another shape
+  DType dtype = DType::f32;                        ///< of matrices whose rows are whole blocks
+  bool dequantized = false;                        ///< writes the values of `dtype` as f32
+  std::string seed = {};                           ///< gives other weights
+
+  /// The names of all descriptions.
+  static std::vector<std::string> names();
+  /// Reads a description. Errors (std::runtime_error): it is missing.
+  static TinyModel read(const std::string& name);
+  /// All models.
+  static std::vector<TinyModel> all();
+
+  bool has_experts() const;
+  /// Writes the model and a vocabulary of 40 tokens.
+  void write(const std::string& path) const;
+
+ private:
+  struct Key {
+    std::string name, type, value;  // value: JSON
+  };
+  struct Entry {
+    std::string name;
+    Shape shape;
+    std::vector<float> values;  // of tensors that aren't weights
+  };
+  void set(io::GgufWriter& writer, const Key& key) const;
+  DType dtype_of(const Entry& entry) const;
+
+  std::vector<Key> keys_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace wick::test

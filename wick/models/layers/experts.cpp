@@ -1,0 +1,123 @@
+#include "wick/models/layers/experts.h"
+
+#include <cmath>
+
+#include "wick/tensor/index_ops.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::models {
+namespace {
+
+constexpr int kLastDim[] = {-1}, kChosenDim[] = {1};
+
+/// Adds each row's bias: y [t, n, w], bias [count, w], ids [t, n].
+Tensor biased(const Tensor& y, const Tensor& bias, const Tensor& ids) {
+  if (!bias.defined()) return y;
+  return y + index_select(bias, ids.reshape({ids.elems()}), 0).reshape(y.shape());
+}
+
+}  // namespace
+
+Experts::Experts(const LayerLoader& loader)
+    : config_(loader.config.experts),
+      activation_(loader.config.activation),
+      router_(loader.linear("ffn_gate_inp", config_.count, loader.config.hidden)) {
+  const Weights& w = loader.weights;
+  const int64_t count = config_.count, width = config_.intermediate, hidden = loader.config.hidden;
+  if (constexpr const char* kBias = "exp_probs_b.bias"; w.contains(kBias)) {
+    // ERNIE's files have a matrix of one row.
+    const Shape shape = w.rank(kBias) == 2 ? Shape{1, count} : Shape{count};
+    selection_bias_ = w.floats(kBias, shape).reshape({count}).to(loader.device);
+  }
+  const auto packed = [&](std::span<const Tensor> parts) {
+    return Weight(parts, loader.device, loader.release);
+  };
+  if (loader.has("ffn_gate_up_exps")) {
+    for (const Tensor& both : w.matrices("ffn_gate_up_exps.weight", count, 2 * width, hidden)) {
+      in_.push_back(packed({&both, 1}));
+    }
+  } else {
+    const std::vector<Tensor> gates = w.matrices("ffn_gate_exps.weight", count, width, hidden);
+    const std::vector<Tensor> ups = w.matrices("ffn_up_exps.weight", count, width, hidden);
+    for (size_t i = 0; i < gates.size(); ++i) {
+      const Tensor both[] = {gates[i], ups[i]};
+      in_.push_back(packed(both));
+    }
+  }
+  for (const Tensor& down : w.matrices("ffn_down_exps.weight", count, hidden, width)) {
+    down_.push_back(packed({&down, 1}));
+  }
+  if (w.contains("ffn_gate_exps.bias")) {
+    const Tensor biases[] = {w.floats("ffn_gate_exps.bias", {count, width}),
+                             w.floats("ffn_up_exps.bias", {count, width})};
+    in_bias_ = cat(biases, 1).to(loader.device);
+    down_bias_ = w.floats("ffn_down_exps.bias", {count, hidden}).to(loader.device);
+  }
+  if (config_.shared > 0) {
+    shared_ = Mlp(loader, config_.shared, "_shexp");
+    if (loader.has("ffn_gate_inp_shexp")) {
+      // The file has a vector or a matrix of one row.
+      const Tensor row = w.rank("ffn_gate_inp_shexp.weight") == 1
+                             ? w.vector("ffn_gate_inp_shexp.weight", hidden).unsqueeze(0)
+                             : w.matrix("ffn_gate_inp_shexp.weight", 1, hidden);
+      shared_gate_ = nn::Linear(row, {}, loader.device, false);
+    }
+  }
+}
+
+/// Sets the scores of experts outside the best groups to −inf. A group's score is the sum of its
+/// two best, or, for softmax scores, its best (DeepSeek-V2).
+Tensor Experts::within_groups(const Tensor& selection) const {
+  const int64_t t = selection.size(0), groups = config_.groups, each = config_.count / groups;
+  const Tensor grouped = selection.reshape({t, groups, each});
+  const bool best_two = config_.gating == Gating::sigmoid;
+  const Tensor scores = sum(topk(grouped, best_two ? 2 : 1, -1).values, kLastDim);
+  const Tensor ids = topk(scores, config_.groups_used, -1).indices;
+  const Tensor zeros = Tensor::zeros({t, groups}, DType::f32, selection.device());
+  const Tensor ones = Tensor::ones(ids.shape(), DType::f32, selection.device());
+  const Tensor used = scatter(zeros, ids, ones, -1).unsqueeze(-1).broadcast_to({t, groups, each});
+  const Tensor out = Tensor::full({t, groups, each}, -INFINITY, DType::f32, selection.device());
+  return where(used.to(DType::boolean), grouped, out).reshape({t, config_.count});
+}
+
+Experts::Chosen Experts::choose(const Tensor& x, Runs runs) const {
+  const Tensor logits = router_(x, runs);
+  Tensor scores = logits;
+  if (config_.gating == Gating::softmax) scores = softmax(logits, -1);
+  if (config_.gating == Gating::sigmoid) scores = sigmoid(logits);
+  Tensor selection = selection_bias_.defined() ? scores + selection_bias_ : scores;
+  if (config_.groups_used < config_.groups) selection = within_groups(selection);
+  const Tensor ids = topk(selection, config_.used, -1).indices;
+  Tensor weights = gather(scores, ids, -1);
+  if (config_.gating == Gating::softmax_of_chosen) weights = softmax(weights, -1);
+  if (config_.normalize) weights = weights / sum(weights, kLastDim, true);
+  if (config_.scale != 1.0f) weights = weights * config_.scale;
+  return {ids.to(DType::u32), weights};
+}
+
+Tensor Experts::operator()(const Tensor& x, Runs runs) const {
+  const auto [ids, weights] = choose(x, runs);
+  const int64_t t = x.size(0), n = config_.used, rows = t * n;
+  const Tensor of_rows = ids.reshape({rows, 1});
+  const Tensor factors = weights.unsqueeze(-1);  // [t, n, 1]
+  Tensor y;
+  if (config_.weigh_inputs) {
+    const Tensor weighed = (x.unsqueeze(1) * factors).reshape({rows, x.size(1)});
+    y = grouped_linear(weighed, in_, of_rows).reshape({t, n, in_.front().n()});
+  } else {
+    y = grouped_linear(x, in_, ids);
+  }
+  const std::vector<Tensor> halves = biased(y, in_bias_, ids).chunk(2, -1);
+  const Tensor inner = gated(activation_, halves[0], halves[1]);
+  y = grouped_linear(inner.reshape({rows, config_.intermediate}), down_, of_rows)
+          .reshape({t, n, x.size(1)});
+  y = biased(y, down_bias_, ids);
+  if (!config_.weigh_inputs) y = y * factors;
+  y = sum(y, kChosenDim);
+  if (!shared_) return y;
+  Tensor of_all = (*shared_)(x, runs);
+  if (shared_gate_) of_all = of_all * sigmoid((*shared_gate_)(x, runs));
+  return y + of_all;
+}
+
+}  // namespace wick::models

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "wick/nn/attention.h"
+#include "wick/nn/layers.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick::models {
+
+/// The sequences that the rows of an activation belong to.
+using Runs = std::span<const nn::RowRun>;
+
+/// Rows of a step that go through a layer together.
+struct StepRows {
+  /// Consecutive rows of sequences that have equally many rows each.
+  struct Run {
+    int64_t first = 0;  ///< index of the run's first row
+    nn::SequenceRows rows;
+    std::vector<nn::Rotation> rotations;  ///< for each of the model's ropes
+    Tensor temperature;                   ///< f32 [t, 1, 1]; undefined if the model has none
+
+    /// The run's rows of a tensor [rows, ..].
+    Tensor of(const Tensor& all) const { return all.narrow(0, first, rows.positions.size(0)); }
+  };
+  Tensor tokens;
+  std::vector<Run> runs;
+  std::vector<nn::RowRun> row_runs;  ///< the sequences of these rows, for Projections
+};
+
+/// The cache pages of a layer; undefined if it has none.
+struct LayerCache {
+  Tensor keys, values;
+};
+
+}  // namespace wick::models
