@@ -115,7 +115,9 @@ TEST(Families, QuantisedWeightsAreNearTheirValues) {
     tiny.dequantized = false;
     const std::vector<float> logits = logits_by(*load(tiny, folder), kTokens);
     EXPECT_LT(middle_difference(logits, floats), 0.05);
-    if (!tiny.has_experts()) EXPECT_LT(difference(logits, floats), 0.1);
+    if (!tiny.has_experts()) {
+      EXPECT_LT(difference(logits, floats), 0.1);
+    }
   }
 }
 

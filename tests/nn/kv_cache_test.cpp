@@ -143,7 +143,8 @@ TEST(KvCache, LayersDiffer) {
               {.heads = 1, .key_size = 16, .value_size = 0}};
   KvCache cache(o);
   EXPECT_EQ(cache.full_bytes(), size_t{(2 * 12 + 16) * 4 * 2000});
-  add(cache, 600);  // grows once
+  add(cache, 300);
+  add(cache, 300);  // grows
   EXPECT_EQ(cache.keys(0).shape(), Shape({4, 2, 8, 256}));
   EXPECT_EQ(cache.values(0).shape(), Shape({4, 2, 256, 4}));
   EXPECT_FALSE(cache.keys(1).defined());
