@@ -89,7 +89,7 @@ TEST_F(ModelFiles, TypesThatCantBeComputedWith) {
 TEST_F(ModelFiles, ArchitectureAndRopeKind) {
   std::string known;
   for (const Architecture& a : architectures()) {
-    known += (known.empty() ? "" : ", ") + std::string(a.name) + " (" + std::string(a.models) + ")";
+    known += (known.empty() ? "" : ", ") + std::string(a.name);
   }
   EXPECT_EQ(edited([](auto& w) { w.set_string("general.architecture", "mamba"); }),
             "unsupported architecture: 'mamba': this version supports " + known);

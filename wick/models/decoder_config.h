@@ -52,6 +52,7 @@ struct ExpertsConfig {
   int64_t groups = 1;      ///< experts come from the `groups_used` best of these groups
   int64_t groups_used = 1;
   bool weigh_inputs = false;  ///< weights multiply the experts' inputs instead of their outputs
+  bool beside_mlp = false;    ///< rows go through the layer's MLP, too, with norms of its own
 };
 
 /// What queries are multiplied by at position p: 1 + scale · log(floor((p + offset) / length) + 1).
@@ -70,7 +71,7 @@ struct LatentConfig {
 
 /// Sizes and variants of one layer.
 struct LayerConfig {
-  static constexpr int kNoRope = -1;
+  static constexpr int kNoRope = -1, kOwnCache = -1;
 
   int64_t heads = 0, kv_heads = 0;
   int64_t key_size = 0;    ///< elements of a query head and of a key head
@@ -81,6 +82,7 @@ struct LayerConfig {
   bool temperature = false;  ///< queries are multiplied by DecoderConfig::temperature
   int64_t intermediate = 0;  ///< width of the MLP
   bool experts = false;      ///< experts in place of the MLP
+  int cache_of = kOwnCache;  ///< the earlier layer whose keys and values this one reads
 };
 
 /// Sizes and variants of a decoder.
@@ -106,11 +108,13 @@ struct WICK_API DecoderConfig {
   RopeStyle rope_style = RopeStyle::interleaved;
   std::vector<nn::RopeOptions> ropes = {};  ///< angles; layers choose one
   bool norm_after_rope = false;             ///< queries and keys are rotated before their norm
+  bool value_norm = false;                  ///< values have an RMS norm without weights
   bool attention_sinks = false;             ///< each head has a score without a key
   /// The file must have biases for queries, keys and values. If false, biases are optional.
   bool qkv_biases = false;
   TemperatureConfig temperature = {};
   LatentConfig latent = {};
+  int64_t per_layer_size = 0;  ///< elements of each layer's own embeddings; 0: none
   ExpertsConfig experts = {};
 
   bool is_latent() const { return latent.rank > 0; }

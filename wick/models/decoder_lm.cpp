@@ -81,10 +81,14 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
     if (layer.heads > 0) of.keys = arguments[at++];
     if (layer.value_size > 0) of.values = arguments[at++];
   }
+  for (size_t i = 0; i < step.caches.size(); ++i) {
+    const int other = config_.layers[i].cache_of;
+    if (other != LayerConfig::kOwnCache) step.caches[i] = step.caches[static_cast<size_t>(other)];
+  }
   const int64_t slices = slice_count(batch, device_, block_weights_), rows = batch.rows();
   for (int64_t i = 0; i < slices; ++i) {
     const int64_t begin = rows * i / slices, count = rows * (i + 1) / slices - begin;
-    StepRows slice{.tokens = batch.tokens.narrow(0, begin, count), .runs = {}, .row_runs = {}};
+    StepRows slice{.tokens = batch.tokens.narrow(0, begin, count), .runs = {}, .row_runs = {}, .per_layer = {}};
     int64_t first = 0;
     for (const Batch::Run& run : batch.runs) {
       const Tensor of_run = slices == 1 ? run.positions : run.positions.narrow(0, begin, count);
@@ -113,12 +117,15 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
 
 /// The function that forward() compiles; its arguments are the list that forward() makes.
 Tensor DecoderLm::run(std::span<const Tensor> arguments, const PositionTables& positions) const {
-  const Step step = step_of(arguments, positions);
+  Step step = step_of(arguments, positions);
   std::vector<Tensor> xs;  // [t, hidden] of each slice
-  for (const StepRows& rows : step.slices) xs.push_back(embed(rows));
+  for (StepRows& rows : step.slices) {
+    xs.push_back(embed(rows));
+    if (per_layer_) rows.per_layer = (*per_layer_)(rows.tokens, xs.back(), rows.row_runs);
+  }
   for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
     for (size_t j = 0; j < xs.size(); ++j) {
-      xs[j] = layer(blocks_[i], xs[j], step.slices[j], step.caches[i]);
+      xs[j] = layer(i, xs[j], step.slices[j], step.caches[i]);
     }
   }
   return head(last_layer(xs, step), step.last_runs);
@@ -136,24 +143,27 @@ Tensor DecoderLm::embed(const StepRows& rows) const {
 }
 
 /// x [t, hidden] → [t, hidden]
-Tensor DecoderLm::layer(const Block& block, const Tensor& x, const StepRows& rows,
+Tensor DecoderLm::layer(size_t index, const Tensor& x, const StepRows& rows,
                         const LayerCache& cache) const {
-  return after_heads(block, x, heads_of(block, x, rows, cache), rows.row_runs);
+  return after_heads(index, x, heads_of(blocks_[index], x, rows, cache), rows.per_layer,
+                     rows.row_runs);
 }
 
 /// Runs attention for each slice, then the rest of the last layer for the selected rows of all
 /// slices.
 Tensor DecoderLm::last_layer(std::span<const Tensor> xs, const Step& step) const {
   const Block& block = blocks_.back();
-  std::vector<Tensor> heads;
+  std::vector<Tensor> heads, per_layer;
   for (size_t i = 0; i < xs.size(); ++i) {
     heads.push_back(heads_of(block, xs[i], step.slices[i], step.caches.back()));
+    if (per_layer_) per_layer.push_back(step.slices[i].per_layer);
   }
   const auto joined = [&](std::span<const Tensor> parts) {
     const Tensor all = parts.size() == 1 ? parts.front() : cat(parts, 0);
     return step.wanted.defined() ? index_select(all, step.wanted, 0) : all;
   };
-  return after_heads(block, joined(xs), joined(heads), step.last_runs);
+  return after_heads(blocks_.size() - 1, joined(xs), joined(heads),
+                     per_layer_ ? joined(per_layer) : Tensor(), step.last_runs);
 }
 
 /// x [t, hidden] → concatenated heads [t, h · e]. Stores keys and values in the cache.
@@ -164,9 +174,11 @@ Tensor DecoderLm::heads_of(const Block& block, const Tensor& x, const StepRows& 
                     block.attention);
 }
 
-/// The rest of a layer: its input x [t, hidden] and its heads [t, h · e] → [t, hidden].
-Tensor DecoderLm::after_heads(const Block& block, const Tensor& x, const Tensor& heads,
-                              Runs runs) const {
+/// The rest of a layer: its input x [t, hidden], its heads [t, h · e] and the rows of the per-layer
+/// embeddings → [t, hidden].
+Tensor DecoderLm::after_heads(size_t index, const Tensor& x, const Tensor& heads,
+                              const Tensor& per_layer, Runs runs) const {
+  const Block& block = blocks_[index];
   const Tensor projected = std::visit(
       [&](const auto& attention) { return attention.output(heads, runs); }, block.attention);
   const Tensor y = x + scaled(normed(block.attention_post_norm, projected));
@@ -174,7 +186,12 @@ Tensor DecoderLm::after_heads(const Block& block, const Tensor& x, const Tensor&
   const Tensor in =
       normed(config_.mlp_norm || !config_.parallel ? block.mlp_norm : block.attention_norm, read);
   const Tensor out = std::visit([&](const auto& mlp) { return mlp(in, runs); }, block.mlp);
-  return y + scaled(normed(block.mlp_post_norm, out));
+  Tensor result = y + scaled(normed(block.mlp_post_norm, out));
+  if (block.per_layer) {
+    const Tensor e = per_layer.narrow(1, static_cast<int64_t>(index), 1).squeeze(1);
+    result = result + (*block.per_layer)(result, e, runs);
+  }
+  return block.output_scale.defined() ? result * block.output_scale : result;
 }
 
 Tensor DecoderLm::scaled(const Tensor& x) const {
@@ -222,13 +239,14 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
   if (c.learned_positions) {
     learned_positions_ = weights.floats("position_embd.weight", {c.context, c.hidden}).to(device_);
   }
+  if (c.per_layer_size > 0) per_layer_.emplace(c, weights, device_, release);
   const auto layers = static_cast<int64_t>(c.layers.size());
   for (int64_t i = 0; i < layers; ++i) {
     const LayerConfig& layer = c.layers[static_cast<size_t>(i)];
     blocks_.push_back(
         load_block({c, layer, weights / fmt::format("blk.{}.", i), options.device, release}));
     cache_.push_back(c.is_latent() ? LatentAttention::cache_of(c)
-                                   : nn::KvLayer{layer.kv_heads, layer.key_size, layer.value_size});
+                                   : GroupedAttention::cache_of(layer));
     if (options.progress) options.progress(i + 1, layers);
   }
   output_norm_ =
@@ -254,12 +272,15 @@ DecoderLm::Block DecoderLm::load_block(const LayerLoader& loader) {
     if (loader.layer.experts) return Experts(loader);
     return Mlp(loader, loader.layer.intermediate);
   };
+  const Tensor scale = loader.weights.optional_vector("layer_output_scale.weight", 1);
   return {.attention_norm = norm(c.attention_norm, "attn_norm"),
           .attention_post_norm = norm(c.attention_post_norm, "post_attention_norm"),
           .mlp_norm = norm(c.mlp_norm, c.mlp_norm_name),
           .mlp_post_norm = norm(c.mlp_post_norm, "post_ffw_norm"),
           .attention = attention(),
-          .mlp = mlp()};
+          .mlp = mlp(),
+          .per_layer = c.per_layer_size > 0 ? std::optional(PerLayerInput(loader)) : std::nullopt,
+          .output_scale = scale.defined() ? scale.to(loader.device) : scale};
 }
 
 /// Makes the tables of angles. The file may have divisors of the first rope's frequencies: one for

@@ -13,6 +13,7 @@
 #include "wick/models/layers/experts.h"
 #include "wick/models/layers/latent_attention.h"
 #include "wick/models/layers/mlp.h"
+#include "wick/models/layers/per_layer.h"
 #include "wick/models/layers/position_tables.h"
 #include "wick/models/registry.h"
 #include "wick/models/weights.h"
@@ -42,6 +43,8 @@ class WICK_API DecoderLm final : public CausalLm {
     std::optional<nn::Norm> attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
     std::variant<GroupedAttention, LatentAttention> attention;
     std::variant<Mlp, Experts> mlp;
+    std::optional<PerLayerInput> per_layer;
+    Tensor output_scale;  // f32 [1], factor of the layer's result, or undefined
   };
   struct Step;  // what the layers of one call share
 
@@ -52,12 +55,12 @@ class WICK_API DecoderLm final : public CausalLm {
   Tensor run(std::span<const Tensor> arguments, const PositionTables& positions) const;
   Step step_of(std::span<const Tensor> arguments, const PositionTables& positions) const;
   Tensor embed(const StepRows& rows) const;
-  Tensor layer(const Block& block, const Tensor& x, const StepRows& rows,
-               const LayerCache& cache) const;
+  Tensor layer(size_t index, const Tensor& x, const StepRows& rows, const LayerCache& cache) const;
   Tensor last_layer(std::span<const Tensor> xs, const Step& step) const;
   Tensor heads_of(const Block& block, const Tensor& x, const StepRows& rows,
                   const LayerCache& cache) const;
-  Tensor after_heads(const Block& block, const Tensor& x, const Tensor& heads, Runs runs) const;
+  Tensor after_heads(size_t index, const Tensor& x, const Tensor& heads, const Tensor& per_layer,
+                     Runs runs) const;
   Tensor scaled(const Tensor& x) const;
   Tensor head(const Tensor& x, Runs runs) const;
 
@@ -72,6 +75,7 @@ class WICK_API DecoderLm final : public CausalLm {
   bool block_weights_ = false;  // whether some weights are quantised
   nn::Embedding embedding_;
   Tensor learned_positions_;  // f32 [positions, hidden], or undefined
+  std::optional<PerLayerEmbedding> per_layer_;
   std::vector<Block> blocks_;
   nn::Norm output_norm_;
   nn::Linear head_;

@@ -22,6 +22,7 @@ constexpr Architecture kArchitectures[] = {
     {"gemma", "Gemma", gemma},
     {"gemma2", "Gemma 2", gemma2},
     {"gemma3", "Gemma 3", gemma3},
+    {"gemma4", "Gemma 4", gemma4},
     {"phi2", "Phi 1 and 2", phi2},
     {"phi3", "Phi 3 and 4", phi3},
     {"gpt2", "GPT-2", gpt2},
@@ -56,7 +57,7 @@ const Architecture& find_architecture(const io::Gguf& file) {
   std::string known;
   for (const Architecture& a : kArchitectures) {
     if (a.name == wanted) return a;
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", a.name, a.models);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", a.name);
   }
   throw Error(ErrorKind::not_implemented, file.path(), "unsupported architecture",
               fmt::format("'{}'", printable(wanted, 60)),

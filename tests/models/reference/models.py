@@ -65,6 +65,14 @@ MODELS = {
         rope_parameters={
             "full_attention": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.5},
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}), ["rope_freqs"]),
+    "gemma4-moe": ("Gemma4ForCausalLM", "Gemma4TextConfig", sizes(
+        num_hidden_layers=3, sliding_window=5, tie_word_embeddings=True, hidden_size_per_layer_input=0,
+        num_kv_shared_layers=0, global_head_dim=32, attention_k_eq_v=True, num_global_key_value_heads=1,
+        enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=32,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+        rope_parameters={
+            "full_attention": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}), ["rope_freqs"]),
     "phi2": ("PhiForCausalLM", "PhiConfig", sizes(
         without=["head_dim", "rms_norm_eps"], intermediate_size=256, num_key_value_heads=4, partial_rotary_factor=0.5,
         rope_parameters=ROPE | {"partial_rotary_factor": 0.5}), []),

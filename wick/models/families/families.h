@@ -24,6 +24,7 @@ DecoderConfig qwen3_experts(const Metadata& metadata);
 DecoderConfig gemma(const Metadata& metadata);
 DecoderConfig gemma2(const Metadata& metadata);
 DecoderConfig gemma3(const Metadata& metadata);
+DecoderConfig gemma4(const Metadata& metadata);
 
 // gpt.cpp: decoders with layer norms
 DecoderConfig gpt2(const Metadata& metadata);

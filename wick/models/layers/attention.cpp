@@ -1,7 +1,5 @@
 #include "wick/models/layers/attention.h"
 
-#include <array>
-
 #include "wick/tensor/ops.h"
 
 namespace wick::models {
@@ -44,10 +42,13 @@ void GroupedAttention::load_projections(const LayerLoader& loader) {
     return;
   }
   if (!loader.has("attn_q")) loader.weights.missing("attn_q.weight or attn_qkv.weight");
-  qkv_ = loader.projections({{"attn_q", l.heads * l.key_size, loader.rotated_order(l.heads)},
-                             {"attn_k", l.kv_heads * l.key_size, loader.rotated_order(l.kv_heads)},
-                             {"attn_v", values, {}}},
-                            c.hidden, c.qkv_biases);
+  std::vector<Projection> parts = {{"attn_q", l.heads * l.key_size, loader.rotated_order(l.heads)}};
+  if (l.cache_of == LayerConfig::kOwnCache) {
+    parts.push_back({"attn_k", l.kv_heads * l.key_size, loader.rotated_order(l.kv_heads)});
+    values_are_keys_ = c.value_norm && !loader.has("attn_v");
+    if (!values_are_keys_) parts.push_back({"attn_v", values, {}});
+  }
+  qkv_ = loader.projections(parts, c.hidden, c.qkv_biases);
 }
 
 void GroupedAttention::load_norms(const LayerLoader& loader) {
@@ -57,11 +58,16 @@ void GroupedAttention::load_norms(const LayerLoader& loader) {
     return nn::Norm(loader.config.norm, reordered(weight, loader.rotated_order(heads)), {},
                     loader.config.norm_eps, loader.device);
   };
+  if (loader.config.value_norm) {
+    value_norm_ = nn::Norm(nn::NormKind::rms, Tensor::ones({l.value_size}, DType::f32), {},
+                           loader.config.norm_eps, loader.device);
+  }
   switch (l.qk_norm) {
     case QkNorm::none:
       break;
     case QkNorm::heads:
       query_norm_ = loader.head_norm("attn_q_norm", l.heads, l.key_size, loader.rotated_order(1));
+      if (l.cache_of != LayerConfig::kOwnCache) break;
       key_norm_ = loader.head_norm("attn_k_norm", l.kv_heads, l.key_size, loader.rotated_order(1));
       break;
     case QkNorm::rows:
@@ -76,35 +82,48 @@ void GroupedAttention::load_norms(const LayerLoader& loader) {
   }
 }
 
+/// x [t, hidden] → queries [t, h, d], keys [t, g, d] and values [t, g, e], all before rope. Keys
+/// and values are undefined in layers that read the cache of another.
+std::vector<Tensor> GroupedAttention::queries_keys_values(const Tensor& x, Runs runs) const {
+  const LayerConfig& l = layer_;
+  std::vector<int64_t> sizes = {l.heads * l.key_size};
+  const bool own_cache = l.cache_of == LayerConfig::kOwnCache;
+  if (own_cache) sizes.push_back(l.kv_heads * l.key_size);
+  if (own_cache && !values_are_keys_) sizes.push_back(l.kv_heads * l.value_size);
+  std::vector<Tensor> parts = qkv_.joined(x, runs).split(sizes, -1);
+  if (values_are_keys_) parts.push_back(parts[1]);
+  const bool of_rows = l.qk_norm == QkNorm::rows, first = !norm_after_rope_ && !of_rows;
+  const auto heads = [&](size_t i, const std::optional<nn::Norm>& norm, int64_t size) {
+    const Tensor of = split_heads(of_rows && norm ? (*norm)(parts[i]) : parts[i], size);
+    return first && norm ? (*norm)(of) : of;
+  };
+  std::vector<Tensor> result = {heads(0, query_norm_, l.key_size)};
+  if (!own_cache) return {result.front(), {}, {}};
+  result.push_back(heads(1, key_norm_, l.key_size));
+  const Tensor v = split_heads(parts[2], l.value_size);
+  result.push_back(value_norm_ ? (*value_norm_)(v) : v);
+  return result;
+}
+
 Tensor GroupedAttention::operator()(const Tensor& x, const StepRows& rows,
                                     const LayerCache& cache) const {
   const LayerConfig& l = layer_;
-  const int64_t sizes[] = {l.heads * l.key_size, l.kv_heads * l.key_size,
-                           l.kv_heads * l.value_size};
-  const std::vector<Tensor> parts = qkv_.joined(x, rows.row_runs).split(sizes, -1);
-  const bool of_rows = l.qk_norm == QkNorm::rows;
-  const auto normed = [](const std::optional<nn::Norm>& norm, const Tensor& heads) {
-    return norm ? (*norm)(heads) : heads;
-  };
-  Tensor q = split_heads(of_rows ? (*query_norm_)(parts[0]) : parts[0], l.key_size);
-  Tensor k = split_heads(of_rows ? (*key_norm_)(parts[1]) : parts[1], l.key_size);
-  const bool norms_heads = query_norm_ && !of_rows;
-  if (norms_heads && !norm_after_rope_) q = normed(query_norm_, q), k = normed(key_norm_, k);
-  const Tensor v = split_heads(parts[2], l.value_size);
+  const std::vector<Tensor> qkv = queries_keys_values(x, rows.row_runs);
   std::vector<Tensor> ys;
   for (const StepRows::Run& run : rows.runs) {
-    Tensor of_q = run.of(q), of_k = run.of(k);
+    const auto of_run = [&](const Tensor& t) { return t.defined() ? run.of(t) : t; };
+    Tensor q = of_run(qkv[0]), k = of_run(qkv[1]);
     nn::Rotation rotation;
     if (l.rope != LayerConfig::kNoRope) rotation = run.rotations[static_cast<size_t>(l.rope)];
-    if (norms_heads && norm_after_rope_) {
-      const auto rotated = [&](const Tensor& heads) {
-        return rope_of_tokens(heads, rotation.cos, rotation.sin, true);
+    if (norm_after_rope_ && query_norm_) {
+      const auto normed = [&](const nn::Norm& norm, const Tensor& heads) {
+        return norm(rope_of_tokens(heads, rotation.cos, rotation.sin, true));
       };
-      of_q = normed(query_norm_, rotated(of_q)), of_k = normed(key_norm_, rotated(of_k));
+      q = normed(*query_norm_, q), k = normed(*key_norm_, k);
       rotation = {};
     }
-    if (l.temperature) of_q = of_q * run.temperature;
-    ys.push_back(nn::attend(of_q, of_k, run.of(v), run.rows, rotation, cache.keys, cache.values,
+    if (l.temperature) q = q * run.temperature;
+    ys.push_back(nn::attend(q, k, of_run(qkv[2]), run.rows, rotation, cache.keys, cache.values,
                             options_, sinks_));
   }
   return ys.size() == 1 ? ys.front() : cat(ys, 0);

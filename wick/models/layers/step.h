@@ -28,6 +28,7 @@ struct StepRows {
   Tensor tokens;
   std::vector<Run> runs;
   std::vector<nn::RowRun> row_runs;  ///< the sequences of these rows, for Projections
+  Tensor per_layer;                  ///< [t, layers, size], see PerLayerEmbedding, or undefined
 };
 
 /// The cache pages of a layer; undefined if it has none.
