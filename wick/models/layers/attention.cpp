@@ -45,8 +45,9 @@ void GroupedAttention::load_projections(const LayerLoader& loader) {
   std::vector<Projection> parts = {{"attn_q", l.heads * l.key_size, loader.rotated_order(l.heads)}};
   if (l.cache_of == LayerConfig::kOwnCache) {
     parts.push_back({"attn_k", l.kv_heads * l.key_size, loader.rotated_order(l.kv_heads)});
-    values_are_keys_ = c.value_norm && !loader.has("attn_v");
-    if (!values_are_keys_) parts.push_back({"attn_v", values, {}});
+    // Without a matrix of their own, values are the keys before norm and rope, in the file's order.
+    const bool are_keys = c.value_norm && !loader.has("attn_v");
+    parts.push_back({are_keys ? "attn_k" : "attn_v", values, {}});
   }
   qkv_ = loader.projections(parts, c.hidden, c.qkv_biases);
 }
@@ -88,10 +89,11 @@ std::vector<Tensor> GroupedAttention::queries_keys_values(const Tensor& x, Runs 
   const LayerConfig& l = layer_;
   std::vector<int64_t> sizes = {l.heads * l.key_size};
   const bool own_cache = l.cache_of == LayerConfig::kOwnCache;
-  if (own_cache) sizes.push_back(l.kv_heads * l.key_size);
-  if (own_cache && !values_are_keys_) sizes.push_back(l.kv_heads * l.value_size);
-  std::vector<Tensor> parts = qkv_.joined(x, runs).split(sizes, -1);
-  if (values_are_keys_) parts.push_back(parts[1]);
+  if (own_cache) {
+    sizes.push_back(l.kv_heads * l.key_size);
+    sizes.push_back(l.kv_heads * l.value_size);
+  }
+  const std::vector<Tensor> parts = qkv_.joined(x, runs).split(sizes, -1);
   const bool of_rows = l.qk_norm == QkNorm::rows, first = !norm_after_rope_ && !of_rows;
   const auto heads = [&](size_t i, const std::optional<nn::Norm>& norm, int64_t size) {
     const Tensor of = split_heads(of_rows && norm ? (*norm)(parts[i]) : parts[i], size);
