@@ -84,9 +84,14 @@ TinyModel TinyModel::read(const std::string& name) {
     if (tensor.contains("values")) entry.values = tensor.at("values").get<std::vector<float>>();
     model.entries_.push_back(std::move(entry));
   }
-  for (const auto& row : described.at("logits")) {
-    for (const float value : row.get<std::vector<float>>()) model.logits.push_back(value);
-  }
+  const auto read_rows = [&](const char* key, std::vector<float>& rows) {
+    if (!described.contains(key)) return;
+    for (const auto& row : described.at(key)) {
+      for (const float value : row.get<std::vector<float>>()) rows.push_back(value);
+    }
+  };
+  read_rows("logits", model.logits);
+  read_rows("embeddings", model.embeddings);
   return model;
 }
 

@@ -17,7 +17,8 @@ namespace wick::test {
 /// computes. The weights are pseudo-random.
 struct TinyModel {
   std::string name, architecture;
-  std::vector<float> logits;  ///< of every fourth token of some_tokens(24), row by row
+  std::vector<float> logits;      ///< of every fourth token of some_tokens(24), row by row
+  std::vector<float> embeddings;  ///< of models without logits: mean, first and last row
 
   // Changes to the described model.
   std::function<void(io::GgufWriter&)> edit = {};  ///< final changes of the metadata

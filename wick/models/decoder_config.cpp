@@ -99,11 +99,21 @@ DecoderConfig read_config(const Metadata& m) {
   return c;
 }
 
+/// llama.cpp's numbers: 0 none, 1 mean, 2 first (CLS), 3 last, 4 a classifier's score.
+void read_pooling(DecoderConfig& c, const Metadata& m) {
+  constexpr const char* kPooling = "pooling_type";
+  const int64_t kind = m.integer(kPooling, 0, 4, 0);
+  if (kind == 4) m.out_of_range(kPooling, "4", "none, mean, first or last; this is a reranker");
+  constexpr Pooling kPoolings[] = {Pooling::mean, Pooling::first, Pooling::last};
+  if (kind > 0) c.pooling = kPoolings[kind - 1];
+}
+
 }  // namespace
 
 DecoderConfig llama_config(const Metadata& m) {
   DecoderConfig c = read_config(m);
   c.norm_eps = m.number("attention.layer_norm_rms_epsilon");
+  read_pooling(c, m);
   return c;
 }
 
@@ -112,6 +122,12 @@ DecoderConfig layer_norm_config(const Metadata& m) {
   c.norm = nn::NormKind::layer;
   c.norm_eps = m.number("attention.layer_norm_epsilon");
   return c;
+}
+
+void make_encoder(DecoderConfig& c, const Metadata& m) {
+  c.causal = false;
+  c.pooling = Pooling::mean;
+  read_pooling(c, m);
 }
 
 void alternate_windows(DecoderConfig& c, const Metadata& m, int64_t period, int64_t window) {

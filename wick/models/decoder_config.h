@@ -26,6 +26,9 @@ enum class Activation : uint8_t {
   clamped_swiglu,  ///< gpt-oss: gate · sigmoid(1.702 · gate) · (up + 1), gate and up clamped to ±7
 };
 
+/// How the rows of a sequence become one embedding.
+enum class Pooling : uint8_t { mean, first, last };
+
 /// Norms of queries and keys.
 enum class QkNorm : uint8_t {
   none,
@@ -95,6 +98,14 @@ struct WICK_API DecoderConfig {
   /// its attention reads.
   bool attention_norm = true, attention_post_norm = false, mlp_norm = true, mlp_post_norm = false;
   std::string_view mlp_norm_name = "ffn_norm";  ///< the tensor of the norm before the MLP
+  std::string_view attention_post_norm_name = "post_attention_norm";
+  std::string_view mlp_post_norm_name = "post_ffw_norm";
+  bool post_norm = false;  ///< norms after attention and MLP apply to the sums with their inputs
+  bool first_norm = true;  ///< the first layer has attention_norm, too
+  bool embedding_norm = false, output_norm = true;  ///< norms of the embeddings and of the result
+  bool token_types = false;  ///< the first row of a table of token types is added to the embeddings
+  bool causal = true;        ///< a row sees no later rows; windows of other models are symmetric
+  Pooling pooling = Pooling::last;
   bool parallel = false;  ///< the MLP reads the layer's input instead of the attention's result
   Activation activation = Activation::silu;
   bool gated = true;               ///< the MLP multiplies two projections
@@ -131,6 +142,10 @@ WICK_API DecoderConfig layer_norm_config(const Metadata& metadata);
 /// Gives a window to all layers except every `period`th one. Errors: those of Metadata.
 WICK_API void alternate_windows(DecoderConfig& config, const Metadata& metadata, int64_t period,
                                 int64_t window);
+
+/// Makes a configuration one of an encoder, whose rows see all others, with the metadata's pooling
+/// or the mean. Errors: those of Metadata; the pooling isn't supported.
+WICK_API void make_encoder(DecoderConfig& config, const Metadata& metadata);
 
 /// Reads the sizes of experts, for the layers that have them: by default all if the file has
 /// experts, except the leading dense ones. Errors: those of Metadata; there are fewer experts than

@@ -26,6 +26,30 @@ Tensor normed(const std::optional<nn::Norm>& norm, const Tensor& x) {
   return norm ? (*norm)(x) : x;
 }
 
+/// Errors: there are no tokens; an id is outside the vocabulary; there are more tokens than
+/// positions.
+void check_tokens(std::span<const int32_t> tokens, const DecoderConfig& config) {
+  if (tokens.empty()) throw Error("embed", "no tokens");
+  if (static_cast<int64_t>(tokens.size()) > config.context) {
+    throw Error("embed", "too many tokens", fmt::format("{}", tokens.size()),
+                fmt::format("the model was trained for {}", config.context));
+  }
+  for (const int32_t id : tokens) {
+    if (id >= 0 && id < config.vocabulary) continue;
+    throw Error(ErrorKind::index, "embed", "token id out of range", fmt::format("{}", id),
+                fmt::format("the vocabulary has {}", config.vocabulary));
+  }
+}
+
+/// Whether rows are at most `distance` apart: bool [count, count].
+Tensor rows_within(int64_t distance, int64_t count, Device device) {
+  std::vector<bool> near;
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = 0; j < count; ++j) near.push_back(std::abs(i - j) <= distance);
+  }
+  return Tensor::from(near, {count, count}, device);
+}
+
 }  // namespace
 
 struct DecoderLm::Step {
@@ -40,8 +64,7 @@ struct DecoderLm::Step {
 // Passes the step's tensors to the compiled function as one list: tokens, positions and tables of
 // each run, `wanted` if defined, and the keys and values of each layer. step_of() recognises them
 // by their number.
-Tensor DecoderLm::forward(const Batch& batch, nn::KvCache& cache) const {
-  require_file("forward");  // also reinstalls the SIGBUS handler
+std::vector<Tensor> DecoderLm::arguments_of(const Batch& batch, const nn::KvCache& cache) const {
   std::vector<Tensor> arguments = {batch.tokens};
   for (const Batch::Run& run : batch.runs) {
     arguments.push_back(run.positions);
@@ -53,8 +76,14 @@ Tensor DecoderLm::forward(const Batch& batch, nn::KvCache& cache) const {
     if (cache_[i].heads > 0) arguments.push_back(cache.keys(layer));
     if (cache_[i].value_size > 0) arguments.push_back(cache.values(layer));
   }
+  return arguments;
+}
+
+Tensor DecoderLm::forward(const Batch& batch, nn::KvCache& cache) const {
+  if (!makes_logits()) throw Error("forward", "this model makes embeddings, not logits");
+  require_file("forward");  // also reinstalls the SIGBUS handler
   const bool is_long = long_positions_ != nullptr && cache.context() > long_context_;
-  Tensor logits = (is_long ? run_long_ : run_)(arguments).front();
+  Tensor logits = (is_long ? run_long_ : run_)(arguments_of(batch, cache)).front();
   require_file("forward");
   return logits;
 }
@@ -88,7 +117,10 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
   const int64_t slices = slice_count(batch, device_, block_weights_), rows = batch.rows();
   for (int64_t i = 0; i < slices; ++i) {
     const int64_t begin = rows * i / slices, count = rows * (i + 1) / slices - begin;
-    StepRows slice{.tokens = batch.tokens.narrow(0, begin, count), .runs = {}, .row_runs = {}, .per_layer = {}};
+    StepRows slice{.tokens = batch.tokens.narrow(0, begin, count),
+                   .runs = {},
+                   .row_runs = {},
+                   .per_layer = {}};
     int64_t first = 0;
     for (const Batch::Run& run : batch.runs) {
       const Tensor of_run = slices == 1 ? run.positions : run.positions.narrow(0, begin, count);
@@ -96,7 +128,8 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
       slice.runs.push_back({.first = first,
                             .rows = nn::SequenceRows(of_run, run.tables),
                             .rotations = positions.rotations(of_run, reach),
-                            .temperature = positions.temperatures(of_run, reach)});
+                            .temperature = positions.temperatures(of_run, reach),
+                            .near = {}});
       const int64_t run_rows = of_run.size(0);
       slice.row_runs.push_back({run_rows, run_rows / run.tables.size(0)});
       first += run_rows;
@@ -118,9 +151,15 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
 /// The function that forward() compiles; its arguments are the list that forward() makes.
 Tensor DecoderLm::run(std::span<const Tensor> arguments, const PositionTables& positions) const {
   Step step = step_of(arguments, positions);
+  const Tensor x = hidden(step);
+  return head(x, step.last_runs);
+}
+
+/// The result of the last layer for the wanted rows, [rows, hidden].
+Tensor DecoderLm::hidden(Step& step) const {
   std::vector<Tensor> xs;  // [t, hidden] of each slice
   for (StepRows& rows : step.slices) {
-    xs.push_back(embed(rows));
+    xs.push_back(embed_tokens(rows));
     if (per_layer_) rows.per_layer = (*per_layer_)(rows.tokens, xs.back(), rows.row_runs);
   }
   for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
@@ -128,18 +167,21 @@ Tensor DecoderLm::run(std::span<const Tensor> arguments, const PositionTables& p
       xs[j] = layer(i, xs[j], step.slices[j], step.caches[i]);
     }
   }
-  return head(last_layer(xs, step), step.last_runs);
+  return last_layer(xs, step);
 }
 
 /// → [t, hidden]
-Tensor DecoderLm::embed(const StepRows& rows) const {
+Tensor DecoderLm::embed_tokens(const StepRows& rows) const {
   Tensor x = embedding_(rows.tokens);
   if (config_.embedding_scale != 1.0f) x = x * config_.embedding_scale;
-  if (!learned_positions_.defined()) return x;
-  std::vector<Tensor> positions;
-  for (const StepRows::Run& run : rows.runs) positions.push_back(run.rows.positions);
-  return x + index_select(learned_positions_,
-                          positions.size() == 1 ? positions.front() : cat(positions, 0), 0);
+  if (token_type_.defined()) x = x + token_type_;
+  if (learned_positions_.defined()) {
+    std::vector<Tensor> positions;
+    for (const StepRows::Run& run : rows.runs) positions.push_back(run.rows.positions);
+    x = x + index_select(learned_positions_,
+                         positions.size() == 1 ? positions.front() : cat(positions, 0), 0);
+  }
+  return normed(embedding_norm_, x);
 }
 
 /// x [t, hidden] → [t, hidden]
@@ -181,12 +223,16 @@ Tensor DecoderLm::after_heads(size_t index, const Tensor& x, const Tensor& heads
   const Block& block = blocks_[index];
   const Tensor projected = std::visit(
       [&](const auto& attention) { return attention.output(heads, runs); }, block.attention);
-  const Tensor y = x + scaled(normed(block.attention_post_norm, projected));
+  const auto added = [&](const Tensor& to, const Tensor& part,
+                         const std::optional<nn::Norm>& norm) {
+    return config_.post_norm ? normed(norm, to + part) : to + scaled(normed(norm, part));
+  };
+  const Tensor y = added(x, projected, block.attention_post_norm);
   const Tensor& read = config_.parallel ? x : y;
   const Tensor in =
       normed(config_.mlp_norm || !config_.parallel ? block.mlp_norm : block.attention_norm, read);
   const Tensor out = std::visit([&](const auto& mlp) { return mlp(in, runs); }, block.mlp);
-  Tensor result = y + scaled(normed(block.mlp_post_norm, out));
+  Tensor result = added(y, out, block.mlp_post_norm);
   if (block.per_layer) {
     const Tensor e = per_layer.narrow(1, static_cast<int64_t>(index), 1).squeeze(1);
     result = result + (*block.per_layer)(result, e, runs);
@@ -200,10 +246,84 @@ Tensor DecoderLm::scaled(const Tensor& x) const {
 
 /// x [t, hidden] → logits [t, vocabulary]
 Tensor DecoderLm::head(const Tensor& x, Runs runs) const {
-  Tensor logits = head_(output_norm_(x), runs);
+  Tensor logits = head_(normed(output_norm_, x), runs);
   if (config_.logit_scale != 1.0f) logits = logits * config_.logit_scale;
   const float cap = config_.logit_soft_cap;
   return cap > 0.0f ? tanh(logits / cap) * cap : logits;
+}
+
+// ---- Embeddings ----
+
+Tensor DecoderLm::embed(std::span<const std::vector<int32_t>> sequences) const {
+  if (sequences.empty()) throw Error("embed", "no sequences");
+  require_file("embed");
+  const Tensor rows = config_.causal ? hidden_of_decoder(sequences) : hidden_of_encoder(sequences);
+  const Tensor states = normed(output_norm_, rows);
+  std::vector<Tensor> embeddings;
+  int64_t first = 0;
+  for (const std::vector<int32_t>& tokens : sequences) {
+    const auto count = static_cast<int64_t>(tokens.size());
+    embeddings.push_back(pooled(states.narrow(0, first, count)));
+    first += count;
+  }
+  require_file("embed");
+  return cat(embeddings, 0);
+}
+
+/// [t, hidden] of one sequence → [1, hidden]
+Tensor DecoderLm::pooled(const Tensor& rows) const {
+  constexpr int kRows[] = {0};
+  switch (config_.pooling) {
+    case Pooling::mean:
+      return mean(rows, kRows, true);
+    case Pooling::first:
+      return rows.narrow(0, 0, 1);
+    case Pooling::last:
+      break;
+  }
+  return rows.narrow(0, rows.size(0) - 1, 1);
+}
+
+Tensor DecoderLm::hidden_of_decoder(std::span<const std::vector<int32_t>> sequences) const {
+  size_t longest = 1;
+  std::vector<BatchInput> inputs;
+  for (const std::vector<int32_t>& tokens : sequences) {
+    check_tokens(tokens, config_);
+    longest = std::max(longest, tokens.size());
+    inputs.push_back({static_cast<int64_t>(inputs.size()), tokens});
+  }
+  nn::KvCache cache = make_cache(static_cast<int64_t>(longest), DType::f32,
+                                 static_cast<int64_t>(sequences.size()), 0);
+  const Batch batch = Batch::of(cache, inputs, Logits::all, config_.vocabulary, device_);
+  const bool is_long = long_positions_ != nullptr && cache.context() > long_context_;
+  Step step = step_of(arguments_of(batch, cache), is_long ? *long_positions_ : *positions_);
+  return hidden(step);
+}
+
+Tensor DecoderLm::hidden_of_encoder(std::span<const std::vector<int32_t>> sequences) const {
+  StepRows rows;
+  std::vector<uint32_t> ids;
+  int64_t window = 0;
+  for (const LayerConfig& layer : config_.layers) window = std::max(window, layer.window);
+  for (const std::vector<int32_t>& tokens : sequences) {
+    const auto count = static_cast<int64_t>(tokens.size());
+    check_tokens(tokens, config_);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+    const Tensor positions = Tensor::arange(0, count, 1, DType::u32, device_);
+    rows.runs.push_back({.first = static_cast<int64_t>(ids.size()) - count,
+                         .rows = nn::SequenceRows(positions),
+                         .rotations = positions_->rotations(positions, count),
+                         .temperature = {},
+                         .near = window > 0 ? rows_within(window / 2, count, device_) : Tensor()});
+    rows.row_runs.push_back({count, count});
+  }
+  const auto all = static_cast<int64_t>(ids.size());
+  rows.tokens = Tensor::from(ids, {all}, device_);
+  Step step{.slices = {rows},
+            .wanted = {},
+            .last_runs = rows.row_runs,
+            .caches = std::vector<LayerCache>(config_.layers.size())};
+  return hidden(step);
 }
 
 // ---- Loading ----
@@ -236,6 +356,16 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
   const bool release = options.release_file_pages;
   const Tensor table = weights.matrix("token_embd.weight", c.vocabulary, c.hidden);
   embedding_ = nn::Embedding(table, device_);
+  if (c.token_types) {
+    // All tokens are of the first type.
+    const Shape types{weights.rows("token_types.weight"), c.hidden};
+    token_type_ = weights.floats("token_types.weight", types)[0].contiguous().to(device_);
+  }
+  if (c.embedding_norm) {
+    embedding_norm_ =
+        nn::Norm(c.norm, weights.vector("token_embd_norm.weight", c.hidden),
+                 weights.optional_vector("token_embd_norm.bias", c.hidden), c.norm_eps, device_);
+  }
   if (c.learned_positions) {
     learned_positions_ = weights.floats("position_embd.weight", {c.context, c.hidden}).to(device_);
   }
@@ -249,9 +379,12 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
                                    : GroupedAttention::cache_of(layer));
     if (options.progress) options.progress(i + 1, layers);
   }
-  output_norm_ =
-      nn::Norm(c.norm, weights.vector("output_norm.weight", c.hidden),
-               weights.optional_vector("output_norm.bias", c.hidden), c.norm_eps, device_);
+  if (c.output_norm) {
+    output_norm_ =
+        nn::Norm(c.norm, weights.vector("output_norm.weight", c.hidden),
+                 weights.optional_vector("output_norm.bias", c.hidden), c.norm_eps, device_);
+  }
+  if (!makes_logits()) return;
   const bool tied = !weights.contains("output.weight");
   // A tied table serves the embedding, too, which reads its rows from the file; the system reads
   // released pages again on use.
@@ -273,10 +406,11 @@ DecoderLm::Block DecoderLm::load_block(const LayerLoader& loader) {
     return Mlp(loader, loader.layer.intermediate);
   };
   const Tensor scale = loader.weights.optional_vector("layer_output_scale.weight", 1);
-  return {.attention_norm = norm(c.attention_norm, "attn_norm"),
-          .attention_post_norm = norm(c.attention_post_norm, "post_attention_norm"),
+  const bool first_norm = c.first_norm || loader.has("attn_norm");
+  return {.attention_norm = norm(c.attention_norm && first_norm, "attn_norm"),
+          .attention_post_norm = norm(c.attention_post_norm, c.attention_post_norm_name),
           .mlp_norm = norm(c.mlp_norm, c.mlp_norm_name),
-          .mlp_post_norm = norm(c.mlp_post_norm, "post_ffw_norm"),
+          .mlp_post_norm = norm(c.mlp_post_norm, c.mlp_post_norm_name),
           .attention = attention(),
           .mlp = mlp(),
           .per_layer = c.per_layer_size > 0 ? std::optional(PerLayerInput(loader)) : std::nullopt,

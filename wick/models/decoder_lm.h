@@ -34,6 +34,9 @@ class WICK_API DecoderLm final : public CausalLm {
   int64_t parameters() const override { return parameters_; }
   nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences,
                          int64_t positions) const override;
+  bool makes_logits() const override { return config_.causal; }
+  int64_t embedding_size() const override { return config_.hidden; }
+  Tensor embed(std::span<const std::vector<int32_t>> sequences) const override;
   using CausalLm::forward;
   Tensor forward(const Batch& batch, nn::KvCache& cache) const override;
   Device device() const override { return device_; }
@@ -53,8 +56,13 @@ class WICK_API DecoderLm final : public CausalLm {
   void load_positions(const Weights& weights, const io::Gguf& file);
 
   Tensor run(std::span<const Tensor> arguments, const PositionTables& positions) const;
+  std::vector<Tensor> arguments_of(const Batch& batch, const nn::KvCache& cache) const;
   Step step_of(std::span<const Tensor> arguments, const PositionTables& positions) const;
-  Tensor embed(const StepRows& rows) const;
+  Tensor hidden(Step& step) const;
+  Tensor hidden_of_decoder(std::span<const std::vector<int32_t>> sequences) const;
+  Tensor hidden_of_encoder(std::span<const std::vector<int32_t>> sequences) const;
+  Tensor pooled(const Tensor& rows) const;
+  Tensor embed_tokens(const StepRows& rows) const;
   Tensor layer(size_t index, const Tensor& x, const StepRows& rows, const LayerCache& cache) const;
   Tensor last_layer(std::span<const Tensor> xs, const Step& step) const;
   Tensor heads_of(const Block& block, const Tensor& x, const StepRows& rows,
@@ -75,9 +83,11 @@ class WICK_API DecoderLm final : public CausalLm {
   bool block_weights_ = false;  // whether some weights are quantised
   nn::Embedding embedding_;
   Tensor learned_positions_;  // f32 [positions, hidden], or undefined
+  Tensor token_type_;         // f32 [hidden], added to the embeddings, or undefined
+  std::optional<nn::Norm> embedding_norm_;
   std::optional<PerLayerEmbedding> per_layer_;
   std::vector<Block> blocks_;
-  nn::Norm output_norm_;
+  std::optional<nn::Norm> output_norm_;
   nn::Linear head_;
   std::unique_ptr<PositionTables> positions_;
   /// For caches of more than long_context_ positions, if the model has other angles for these.

@@ -36,6 +36,12 @@ DecoderConfig nemotron(const Metadata& metadata);
 DecoderConfig command_r(const Metadata& metadata);
 DecoderConfig cohere2(const Metadata& metadata);
 
+// encoders.cpp
+DecoderConfig bert(const Metadata& metadata);
+DecoderConfig nomic_bert(const Metadata& metadata);
+DecoderConfig modern_bert(const Metadata& metadata);
+DecoderConfig gemma_embedding(const Metadata& metadata);
+
 // others.cpp
 DecoderConfig phi3(const Metadata& metadata);
 DecoderConfig olmo2(const Metadata& metadata);

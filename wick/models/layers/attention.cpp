@@ -15,8 +15,8 @@ Tensor split_heads(const Tensor& y, int64_t size) {
 GroupedAttention::GroupedAttention(const LayerLoader& loader)
     : layer_(loader.layer),
       options_{.scale = loader.config.attention_scale,
-               .causal = true,
-               .window = layer_.window,
+               .causal = loader.config.causal,
+               .window = loader.config.causal ? layer_.window : 0,
                .soft_cap = loader.config.attention_soft_cap},
       norm_after_rope_(loader.config.norm_after_rope) {
   load_projections(loader);
@@ -125,8 +125,11 @@ Tensor GroupedAttention::operator()(const Tensor& x, const StepRows& rows,
       rotation = {};
     }
     if (l.temperature) q = q * run.temperature;
-    ys.push_back(nn::attend(q, k, of_run(qkv[2]), run.rows, rotation, cache.keys, cache.values,
-                            options_, sinks_));
+    const Tensor v = of_run(qkv[2]);
+    ys.push_back(
+        cache.keys.defined()
+            ? nn::attend(q, k, v, run.rows, rotation, cache.keys, cache.values, options_, sinks_)
+            : nn::attend_within(q, k, v, rotation, options_, l.window > 0 ? run.near : Tensor()));
   }
   return ys.size() == 1 ? ys.front() : cat(ys, 0);
 }

@@ -8,8 +8,8 @@
 
 namespace wick::models {
 
-/// Grouped-query attention with a paged cache. Sources: Ainslie et al., "GQA", 2023; Su et al.,
-/// "RoFormer", 2021.
+/// Grouped-query attention with a paged cache, or, in encoders, without one. Sources: Ainslie et
+/// al., "GQA", 2023; Su et al., "RoFormer", 2021.
 class GroupedAttention {
  public:
   explicit GroupedAttention(const LayerLoader& loader);

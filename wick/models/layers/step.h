@@ -21,6 +21,7 @@ struct StepRows {
     nn::SequenceRows rows;
     std::vector<nn::Rotation> rotations;  ///< for each of the model's ropes
     Tensor temperature;                   ///< f32 [t, 1, 1]; undefined if the model has none
+    Tensor near;  ///< of encoders: bool [t, t], whether rows are within a window, or undefined
 
     /// The run's rows of a tensor [rows, ..].
     Tensor of(const Tensor& all) const { return all.narrow(0, first, rows.positions.size(0)); }
