@@ -9,6 +9,7 @@
 #include "python/bindings/python.h"
 #include "python/bindings/text_stream.h"
 #include "wick/base/error.h"
+#include "wick/serve/embed.h"
 #include "wick/serve/engine.h"
 #include "wick/text/chat.h"
 
@@ -314,6 +315,29 @@ void bind_session(nb::module_& m) {
           "length"_a, "Drops all tokens from `length` on.");
 }
 
+Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool normalize) {
+  std::vector<std::string> texts;
+  if (nb::isinstance<nb::str>(given)) {
+    texts.push_back(nb::cast<std::string>(given));
+  } else {
+    for (const nb::object& item : items_of(given)) {
+      if (!nb::isinstance<nb::str>(item)) throw nb::type_error("embed: texts are str");
+      texts.push_back(nb::cast<std::string>(item));
+    }
+  }
+  bool stopped = false;
+  Tensor rows;
+  {
+    const ReleasedGil released;
+    rows = serve::embed(*model.engine, texts, {.size = size, .normalize = normalize}, [&](int64_t) {
+      stopped = interrupted();
+      return !stopped;
+    });
+  }
+  if (stopped) throw nb::python_error();
+  return rows;
+}
+
 }  // namespace
 
 void bind_models(nb::module_& m) {
@@ -346,6 +370,11 @@ void bind_models(nb::module_& m) {
           "Starts a conversation of at most `context` tokens; 0: the model's trained context.")
       .def("logits", &model_logits, "tokens"_a, "last"_a = false,
            "The logits after each token, or only after the last: float32 [n, vocabulary].")
+      .def("embed", &model_embed, "texts"_a, "size"_a = 0, "normalize"_a = true,
+           nb::sig("def embed(self, texts: str | collections.abc.Sequence[str], size: int = 0, "
+                   "normalize: bool = True) -> Tensor"),
+           "The embeddings of texts, float32 [n, size], pooled as the file says. size: keeps the "
+           "first elements (Matryoshka models); 0: all. normalize: scales them to the norm 1.")
       .def(
           "encode",
           [](const Model& model, nb::handle prompt) {
