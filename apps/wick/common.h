@@ -118,9 +118,17 @@ struct TextOptions {
 /// Options of all commands that sample.
 struct SamplingOptions {
   text::SamplerOptions sampler;
+  std::vector<std::string> breakers = {"\n", ":", "\"", "*"}, biases;
+  std::string steps;
+
   void add_to(CLI::App& command);
   /// Errors: a value is out of range.
-  void check() const { text::Sampler{sampler}; }
+  void check() const { text::Sampler{with_steps()}; }
+  /// The options for a model's vocabulary. Errors: a biased token is outside it.
+  text::SamplerOptions for_vocabulary(const text::Tokenizer& tokenizer) const;
+
+ private:
+  text::SamplerOptions with_steps() const;
 };
 
 /// Warns that WICK_TRACE has no effect because no GPU is used.

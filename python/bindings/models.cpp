@@ -1,8 +1,11 @@
 // wick.Model, wick.Tokenizer and wick.Session: thin wrappers of wick/serve.
 #include <fmt/format.h>
 
+#include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
@@ -22,7 +25,14 @@ using namespace nb::literals;
 #define WICK_SAMPLING                                                                              \
   "max_tokens: int = 256, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95, min_p: " \
   "float = 0.05, repetition_penalty: float = 1.0, presence_penalty: float = 0.0, "                 \
-  "frequency_penalty: float = 0.0, seed: int = 0, ignore_end: bool = False"
+  "frequency_penalty: float = 0.0, seed: int = 0, ignore_end: bool = False, stop: "                \
+  "collections.abc.Sequence[str] = (), typical_p: float = 1.0, top_n_sigma: float = 0.0, "         \
+  "xtc_probability: float = 0.0, xtc_threshold: float = 0.1, dynamic_range: float = 0.0, "         \
+  "dynamic_exponent: float = 1.0, dry_multiplier: float = 0.0, dry_base: float = 1.75, "           \
+  "dry_allowed_length: int = 2, dry_window: int = -1, dry_breakers: "                              \
+  "collections.abc.Sequence[int] = (), mirostat: int = 0, mirostat_tau: float = 5.0, "             \
+  "mirostat_eta: float = 0.1, logit_bias: collections.abc.Mapping[int, float] = {}, samplers: "    \
+  "collections.abc.Sequence[str] | None = None"
 #define WICK_PROMPT "str | collections.abc.Sequence[int] | collections.abc.Sequence[dict[str, str]]"
 
 /// A loaded model.
@@ -45,44 +55,63 @@ serve::GenerateOptions read_options(const char* function, const nb::kwargs& name
                                     int64_t* context) {
   serve::GenerateOptions options;
   options.max_tokens = 256;
-  for (const auto& [key, value] : named) {
-    const auto name = nb::cast<std::string>(key);
-    const auto read = [&, v = nb::handle(value)](auto& into) {
-      using T = std::decay_t<decltype(into)>;
-      if (!nb::try_cast(v, into)) {
-        throw nb::type_error(
-            fmt::format("{}: {} can't be {}", function, name, nb::cast<std::string>(nb::repr(v)))
-                .c_str());
-      }
-      static_assert(!std::is_pointer_v<T>);
+  text::SamplerOptions& s = options.sampler;
+  std::map<int32_t, float> biases;
+  std::optional<std::vector<std::string>> steps;
+  std::string name;
+  const auto into = [&](auto& value) {
+    return [&](nb::handle v) {
+      if (nb::try_cast(v, value)) return;
+      throw nb::type_error(
+          fmt::format("{}: {} can't be {}", function, name, nb::cast<std::string>(nb::repr(v)))
+              .c_str());
     };
-    text::SamplerOptions& s = options.sampler;
-    if (name == "max_tokens") {
-      read(options.max_tokens);
-    } else if (name == "temperature") {
-      read(s.temperature);
-    } else if (name == "top_k") {
-      read(s.top_k);
-    } else if (name == "top_p") {
-      read(s.top_p);
-    } else if (name == "min_p") {
-      read(s.min_p);
-    } else if (name == "repetition_penalty") {
-      read(s.repetition_penalty);
-    } else if (name == "presence_penalty") {
-      read(s.presence_penalty);
-    } else if (name == "frequency_penalty") {
-      read(s.frequency_penalty);
-    } else if (name == "seed") {
-      read(s.seed);
-    } else if (name == "ignore_end") {
-      read(options.ignore_end);
+  };
+  const std::map<std::string_view, std::function<void(nb::handle)>> readers = {
+      {"max_tokens", into(options.max_tokens)},
+      {"ignore_end", into(options.ignore_end)},
+      {"stop", into(options.stop)},
+      {"temperature", into(s.temperature)},
+      {"top_k", into(s.top_k)},
+      {"top_p", into(s.top_p)},
+      {"min_p", into(s.min_p)},
+      {"repetition_penalty", into(s.repetition_penalty)},
+      {"presence_penalty", into(s.presence_penalty)},
+      {"frequency_penalty", into(s.frequency_penalty)},
+      {"seed", into(s.seed)},
+      {"typical_p", into(s.typical_p)},
+      {"top_n_sigma", into(s.top_n_sigma)},
+      {"xtc_probability", into(s.xtc_probability)},
+      {"xtc_threshold", into(s.xtc_threshold)},
+      {"dynamic_range", into(s.dynamic_range)},
+      {"dynamic_exponent", into(s.dynamic_exponent)},
+      {"dry_multiplier", into(s.dry_multiplier)},
+      {"dry_base", into(s.dry_base)},
+      {"dry_allowed_length", into(s.dry_allowed_length)},
+      {"dry_window", into(s.dry_window)},
+      {"dry_breakers", into(s.dry_breakers)},
+      {"mirostat", into(s.mirostat)},
+      {"mirostat_tau", into(s.mirostat_tau)},
+      {"mirostat_eta", into(s.mirostat_eta)},
+      {"logit_bias", into(biases)},
+      {"samplers", into(steps)},
+  };
+  for (const auto& [key, value] : named) {
+    name = nb::cast<std::string>(key);
+    const auto reader = readers.find(name);
+    if (reader != readers.end()) {
+      reader->second(value);
     } else if (name == "context" && context != nullptr) {
-      read(*context);
+      into(*context)(value);
     } else {
       throw nb::type_error(
           fmt::format("{}() got an unexpected keyword argument '{}'", function, name).c_str());
     }
+  }
+  s.logit_bias.assign(biases.begin(), biases.end());
+  if (steps) {
+    s.order.clear();
+    for (const std::string& step : *steps) s.order.push_back(parse_sampler_step(step));
   }
   return options;
 }

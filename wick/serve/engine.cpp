@@ -11,6 +11,7 @@
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/io/split_file.h"
+#include "wick/serve/stop_text.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::serve {
@@ -261,6 +262,7 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
 /// Returns a function that returns one token per call; `more` says whether it will be called again.
 std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& options) {
   const text::Sampler checked(options);  // throws if an option is out of range
+  if (!options.is_basic()) return host_source(options);
   return [this, options, started = false](bool more) mutable {
     if (!started) newest_logits();
     try {
@@ -279,14 +281,26 @@ std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& op
   };
 }
 
+/// Like source(), for options that need the host's sampler: each step's logits are copied to it.
+std::function<int32_t(bool more)> Session::host_source(const text::SamplerOptions& options) {
+  const auto sampler = std::make_shared<text::Sampler>(options);
+  return [this, sampler](bool) {
+    const auto all = host_logits();
+    const auto size = static_cast<size_t>(engine_->tokenizer().vocab_size());
+    return sampler->sample(all.first(std::min(all.size(), size)), history_);
+  };
+}
+
 Generated Session::generate(const GenerateOptions& options) {
   const Use use(*this);
   const text::Tokenizer& tokenizer = engine_->tokenizer();
   text::StreamDecoder decoder(tokenizer);
   Generated result;
+  StopText stop(options.stop);
   auto emit = [&](std::string_view piece) {
-    result.text += piece;
-    if (options.on_text && !piece.empty()) options.on_text(piece);
+    const std::string shown = stop.push(piece);
+    result.text += shown;
+    if (options.on_text && !shown.empty()) options.on_text(shown);
   };
   const auto start = Clock::now();
   auto first = start;
@@ -311,6 +325,11 @@ Generated Session::generate(const GenerateOptions& options) {
     }
     result.tokens.push_back(token);
     emit(decoder.push(token));
+    if (stop.found()) {
+      history_.push_back(token);
+      result.finish = FinishReason::stop_string;
+      break;
+    }
     if (fed() == context()) {  // the cache has no room to run this token
       result.finish = FinishReason::context_full;
       break;
@@ -319,6 +338,9 @@ Generated Session::generate(const GenerateOptions& options) {
   }
   result.seconds = seconds_since(first);
   emit(decoder.finish());
+  const std::string rest = stop.finish();
+  result.text += rest;
+  if (options.on_text && !rest.empty()) options.on_text(rest);
   return result;
 }
 

@@ -68,6 +68,9 @@ struct GenerateOptions {
   int64_t max_tokens = -1;  ///< limit of generated tokens; negative: no limit
   text::SamplerOptions sampler = {};
   bool ignore_end = false;  ///< continue after end-of-generation tokens
+  /// Generation ends when the text contains one of these. The text ends before it; the tokens
+  /// include those of the stop string.
+  std::vector<std::string> stop = {};
   /// Called with each new piece of text, in whole UTF-8 characters. It must not run or change the
   /// session.
   std::function<void(std::string_view)> on_text = {};
@@ -75,7 +78,13 @@ struct GenerateOptions {
   std::function<bool()> cancelled = {};
 };
 
-enum class FinishReason : uint8_t { end_of_generation, max_tokens, context_full, cancelled };
+enum class FinishReason : uint8_t {
+  end_of_generation,
+  max_tokens,
+  context_full,
+  cancelled,
+  stop_string,
+};
 
 /// The result of Session::generate.
 struct Generated {
@@ -98,6 +107,7 @@ class WICK_API Session {
   ~Session();
 
   int64_t context() const;
+  const Engine& engine() const { return *engine_; }
   /// The number of tokens fed and generated so far.
   int64_t length() const;
   /// All tokens fed and generated so far. Valid until the session runs again.
@@ -129,6 +139,7 @@ class WICK_API Session {
   bool catch_up(const std::function<bool()>& cancelled);
   void newest_logits();
   std::function<int32_t(bool more)> source(const text::SamplerOptions& options);
+  std::function<int32_t(bool more)> host_source(const text::SamplerOptions& options);
 
   std::unique_ptr<Busy> busy_;  // null after a move
   std::shared_ptr<const Engine> engine_;
