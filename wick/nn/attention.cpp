@@ -23,7 +23,7 @@ SequenceRows::SequenceRows(const Tensor& of_rows, const Tensor& of_tables)
 
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceRows& rows,
               const Rotation& rotation, const Tensor& key_pages, const Tensor& value_pages,
-              const AttentionOptions& options) {
+              const AttentionOptions& options, const Tensor& sinks) {
   const auto rotated = [&](const Tensor& x) {
     return rope_of_tokens(x, rotation.cos, rotation.sin, true);
   };
@@ -31,7 +31,7 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceR
   store_in_pages(keys, rotated(k), rows.tables, rows.positions);
   store_in_pages(value_pages, v, rows.tables, rows.positions);
   const Tensor y = attention_of_pages(by_sequence(rotated(q), rows.tables.size(0)), keys,
-                                      value_pages, rows.tables, rows.lengths, options);
+                                      value_pages, rows.tables, rows.lengths, options, {}, sinks);
   return y.transpose(1, 2).reshape({q.size(0), q.size(1) * v.size(2)});
 }
 
