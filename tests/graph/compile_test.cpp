@@ -143,7 +143,9 @@ std::vector<Case> cases(Device device) {
          const Tensor q = a[0].reshape({1, 4, 6, 32}), k = a[1].reshape({1, 4, 6, 32});
          return {attention(q, k, k, {.scale = 0.2f, .causal = true}),
                  attention(rope(q, cos(angles), sin(angles)), k, q,
-                           {.scale = 0.1f, .causal = true, .window = 3})};
+                           {.scale = 0.1f, .causal = true, .window = 3}),
+                 attention(q, k, q, {.causal = true}, {}, {},
+                           a[1].narrow(1, 0, 1).narrow(2, 5, 1).reshape({4}))};
        }},
       {"arguments as results",
        [](Arguments a) -> Tensors {

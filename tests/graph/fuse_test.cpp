@@ -235,12 +235,12 @@ class FuseAttention : public Fuse {
   static Tensor heads(const Tensor& rows, int64_t from, int64_t count, int64_t size) {
     return rows.narrow(1, from, count * size).reshape({rows.size(0), count, size});
   }
-  static Tensor attend(const CachedCase& c, Arguments a) {
+  static Tensor attend(const CachedCase& c, Arguments a, const Tensor& sinks = {}) {
     const int64_t keys = c.heads * c.key_size, values = keys + c.key_heads * c.key_size;
     return nn::attend(
         heads(a[0], 0, c.heads, c.key_size), heads(a[0], keys, c.key_heads, c.key_size),
         heads(a[0], values, c.key_heads, c.value_size), nn::SequenceRows(a[1], a[2]),
-        {index_select(a[5], a[1], 0), index_select(a[6], a[1], 0)}, a[3], a[4], c.params);
+        {index_select(a[5], a[1], 0), index_select(a[6], a[1], 0)}, a[3], a[4], c.params, sinks);
   }
   /// Returns the graph's nodes after fusing. Expects the results and caches of the unfused
   /// function.
@@ -445,6 +445,12 @@ TEST_P(FuseAttention, NothingWhereItWouldChangeWhatIsComputed) {
               all.causal = false;
               return {call(a, k_of(a), v_of(a), length_of(a), cos_of(a), all)};
             }));
+  EXPECT_EQ(
+      0, count([&](Arguments a) -> Tensors {
+        return {attend(
+            c, a,
+            a[5].narrow(0, 0, 1).narrow(1, 0, 1).broadcast_to({1, c.heads}).reshape({c.heads}))};
+      }));
   // The rotated queries are read twice.
   EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
               const Tensor q =

@@ -187,18 +187,24 @@ void check_cached(const Case& c, int64_t each, std::vector<int64_t> starts, Rand
   }
 }
 
+enum class With { nothing, slopes, sinks, both };
+
 /// Tests attention_of_pages with queries of any dtype. Lengths may be less than the number of
-/// queries. sloped: with ALiBi slopes.
+/// queries. with: ALiBi slopes or sinks.
 void check_pages(const Case& c, DType dtype, int64_t m, std::vector<int64_t> lengths,
-                 Random& random, bool sloped = false) {
+                 Random& random, With with = With::nothing) {
   if (failed()) return;
   const auto count = static_cast<int64_t>(lengths.size());
   Pool pool(c, count, random);
   TestTensor q(dtype, Place::contiguous, {count, c.h, m, c.d}, 10),
       counts(DType::u32, Place::contiguous, {count}, 11),
       out(dtype, Place::contiguous, {count, c.h, m, c.e}, 12, true),
-      slopes(DType::f32, Place::contiguous, {c.h}, 16);
+      slopes(DType::f32, Place::contiguous, {c.h}, 16),
+      sinks(DType::f32, Place::contiguous, {c.h}, 17);
+  const bool sloped = with == With::slopes || with == With::both,
+             sunk = with == With::sinks || with == With::both;
   q.fill(Values::normal, random);
+  sinks.fill_with([](int64_t i) -> long double { return i == 1 ? -INFINITY : 1.5L - i; });
   slopes.fill_with([](int64_t i) { return 0.03L * static_cast<long double>(i + 1); });
   counts.fill_bits(
       [&](int64_t i) { return static_cast<uint64_t>(lengths[static_cast<size_t>(i)]); });
@@ -216,21 +222,28 @@ void check_pages(const Case& c, DType dtype, int64_t m, std::vector<int64_t> len
     rows.layout = rows.layout.narrow(0, i, 1);
     kv.layout = kv.layout.narrow(2, 0, length);
     vv.layout = vv.layout.narrow(2, 0, length);
-    const ConstView added = sloped ? std::as_const(slopes).view() : ConstView{};
-    targets().front().backend->attention(y.view(), rows, kv, vv, c.params, {{}, added});
+    AttentionBias bias;
+    if (sloped) bias.slopes = std::as_const(slopes).view();
+    if (sunk) bias.sinks = std::as_const(sinks).view();
+    targets().front().backend->attention(y.view(), rows, kv, vv, c.params, bias);
     for (uint64_t bit : y.bits()) expected.push_back(bit);
   }
   for (const Target& target : targets()) {
-    const std::string what = fmt::format("{} {} queries {}{} on {}", describe(c), m, name(dtype),
-                                         sloped ? " with slopes" : "", target.name);
+    const std::string what =
+        fmt::format("{} {} queries {}{}{} on {}", describe(c), m, name(dtype),
+                    sloped ? " with slopes" : "", sunk ? " with sinks" : "", target.name);
     Backend& backend = *target.backend;
     const OnDevice k(backend, pool.keys.storage()), v(backend, pool.values.storage()),
         tables(backend, pool.tables.storage()), lens(backend, counts.storage()),
-        x(backend, q.storage()), y(backend, out.storage()), added(backend, slopes.storage());
+        x(backend, q.storage()), y(backend, out.storage()), slope(backend, slopes.storage()),
+        sink(backend, sinks.storage());
+    AttentionBias bias;
+    if (sloped) bias.slopes = slope.view(std::as_const(slopes).view());
+    if (sunk) bias.sinks = sink.view(std::as_const(sinks).view());
     backend.attention_of_pages(
         y.view(out.view()), x.view(q.view()), k.view(pool.by_position(pool.keys.view())),
         v.view(pool.values.view()), {tables.view(pool.tables.view()), lens.view(counts.view())},
-        c.params, sloped ? added.view(std::as_const(slopes).view()) : ConstView{});
+        c.params, bias);
     y.fetch(out.storage());
     expect_same(what, dtype, expected, out.bits());
     if (failed()) return;
@@ -259,8 +272,10 @@ void check_all(DType cache) {
                   {last, 0, 1, last / 2, last - 1}, random);
       check_pages({3, 3, 16, 24, 8, size, entries, cache, {.scale = 0.2f, .causal = false}}, cache,
                   m, {last / 2 + 1, 2}, random);
-      check_pages({4, 2, 16, 24, 8, size, entries, cache, plain}, DType::f32, m, {last, 0, 9},
-                  random, true);
+      for (const With with : {With::slopes, With::sinks, With::both}) {
+        check_pages({4, 2, 16, 24, 8, size, entries, cache, plain}, DType::f32, m, {last, 0, 9},
+                    random, with);
+      }
     }
   }
   check_cached({8, 2, 64, 64, 32, 256, 4, cache, plain}, 1, {1023, 255, 256, 511, 0, 700}, random);

@@ -300,6 +300,24 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_THAT(error_of([&] { attention(q, q, q, {.scale = NAN}); }),
               HasSubstr("attention: parameters out of range"));
   EXPECT_THAT(error_of([&] { attention(q, q, q, {.window = -1}); }), HasSubstr("window -1"));
+  EXPECT_EQ(error_of([&] { attention(q, q, q, {}, {}, {}, make({3})); }),
+            "attention: sinks don't fit: q f32[1,4,2,8]@cpu, sinks f32[3]@cpu: need f32, one per "
+            "head");
+  for (const Tensor& wrong : {make({4}, DType::f16), make({4, 1}), make({})}) {
+    EXPECT_THAT(error_of([&] { attention(q, q, q, {}, {}, {}, wrong); }),
+                HasSubstr("sinks don't fit"));
+    EXPECT_THAT(error_of([&] { attention(q, q, q, {}, {}, wrong); }),
+                HasSubstr("slopes don't fit"));
+    const Tensor table = Tensor::zeros({1, 1}, DType::u32), length = Tensor::zeros({1}, DType::u32);
+    EXPECT_THAT(error_of([&] { attention_of_pages(q, q, q, table, length, {}, {}, wrong); }),
+                HasSubstr("sinks don't fit"));
+    const int64_t starts[] = {0, 2};
+    EXPECT_THAT(error_of([&] {
+                  const Tensor rows = make({2, 4, 8});
+                  attention_of_lengths(rows, rows, rows, starts, starts, {}, {}, wrong);
+                }),
+                HasSubstr("sinks don't fit"));
+  }
   const Weight w(make({4, 3}));
   EXPECT_EQ(
       error_of([&] { linear(make({2, 4}), w); }),

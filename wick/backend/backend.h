@@ -37,11 +37,14 @@ struct AttentionParams {
   float soft_cap = 0.0f;  ///< > 0: score = cap * tanh(score / cap), before masks
 };
 
-/// Terms that `attention` adds to the capped scores; a term is absent if its data is null.
+/// Terms that `attention` adds to the capped scores, and the sinks of its softmax. A term, or the
+/// sinks, are absent if their data is null.
 struct AttentionBias {
   /// [b, h, m, n]: f32, f16 and bf16 are added to the scores; u8 hides the keys where it is 0.
   ConstView mask;
   ConstView slopes;  ///< [h] f32: slope · (j - i - (keys - queries)) is added for key j and query i
+  /// [h] f32: a score without a key for each head, which only enlarges the sum of exponentials.
+  ConstView sinks;
 };
 
 /// Page tables for `attention_of_pages`. A page holds `size` positions; position p of sequence i is
@@ -347,21 +350,22 @@ class WICK_API Backend {
   virtual void attention(const View& out, const ConstView& q, const ConstView& k,
                          const ConstView& v, const AttentionParams& params,
                          const AttentionBias& bias) = 0;
-  /// The gradients of attention's q, k and v from that of its result. grad [b, h, m, e]; all
-  /// operands and results have one dtype. dq or both of dk and dv may be absent (null data). Class
-  /// bound: docs/design/numerics/attention.md. Keys that no query sees and queries that see no key
-  /// get 0. No memory of the size of queries by keys is used.
+  /// The gradients of attention's q, k and v from that of its result, and each query's part of the
+  /// sinks' gradient: d_sinks [b, h, m] f32. grad [b, h, m, e]; all operands and the other results
+  /// have one dtype. dq, both of dk and dv, and d_sinks may be absent (null data). Class bound:
+  /// docs/design/numerics/attention.md. Keys that no query sees and queries that see no key get 0.
+  /// No memory of the size of queries by keys is used.
   virtual void attention_gradient(const View& dq, const View& dk, const View& dv,
-                                  const ConstView& grad, const ConstView& q, const ConstView& k,
-                                  const ConstView& v, const AttentionParams& params,
-                                  const AttentionBias& bias) = 0;
+                                  const View& d_sinks, const ConstView& grad, const ConstView& q,
+                                  const ConstView& k, const ConstView& v,
+                                  const AttentionParams& params, const AttentionBias& bias) = 0;
   /// Attention over keys in pages: q [b, h, m, d], k [pages, g, size, d], v [pages, g, size, e] →
-  /// out [b, h, m, e]. slopes are as in AttentionBias, or absent. The queries are the last
-  /// positions of each sequence. Pages are read in place. Errors: a page number or a length is out
-  /// of range (a GPU reports it at the next synchronisation).
+  /// out [b, h, m, e]. bias has no mask. The queries are the last positions of each sequence. Pages
+  /// are read in place. Errors: a page number or a length is out of range (a GPU reports it at the
+  /// next synchronisation).
   virtual void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                                   const ConstView& v, const PagedSequences& sequences,
-                                  const AttentionParams& params, const ConstView& slopes) = 0;
+                                  const AttentionParams& params, const AttentionBias& bias) = 0;
   /// Writes rows [t, g, d] to pages [p, g, size, d], converted as by cast. Row i belongs to
   /// sequence i / (t / b) and goes to position positions[i]; tables [b, n] give the page. Positions
   /// ascend by one within a sequence. tables and positions are u32, on the device. Errors: a

@@ -14,7 +14,7 @@ namespace {
 // Operands of the matched calls.
 enum RopeOperand : size_t { kX, kCos, kSin };
 enum StoreOperand : size_t { kRows, kTables, kPositions };
-enum PagedOperand : size_t { kQueries, kKeys, kValues, kPagedTables, kLengths, kSlopes };
+enum PagedOperand : size_t { kQueries, kKeys, kValues, kPagedTables, kLengths, kSlopes, kSinks };
 
 bool same_view(const Value& value, int storage, const std::optional<Layout>& layout) {
   return layout && same_elements(value, {storage, value.dtype, *layout});
@@ -28,8 +28,8 @@ class Match {
   /// Whether the calls compute what cached_attention computes.
   bool found() {
     const auto& params = std::get<AttentionParams>(attention_.attributes);
-    if (attention_.inputs[kSlopes].storage >= 0 || !params.causal ||
-        attention_.outputs[0].dtype != DType::f32) {
+    if (attention_.inputs[kSlopes].storage >= 0 || attention_.inputs[kSinks].storage >= 0 ||
+        !params.causal || attention_.outputs[0].dtype != DType::f32) {
       return false;
     }
     return find_stores() && find_rotations() && find_tables() && lengths_fit() && find_qkv();

@@ -31,9 +31,8 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceR
   const Tensor keys = key_pages.transpose(2, 3);
   if (k.defined()) store_in_pages(keys, rotated(k, rotation), rows.tables, rows.positions);
   if (v.defined()) store_in_pages(value_pages, v, rows.tables, rows.positions);
-  if (sinks.defined()) throw Error("attend", "sinks");
   const Tensor y = attention_of_pages(by_sequence(rotated(q, rotation), rows.tables.size(0)), keys,
-                                      value_pages, rows.tables, rows.lengths, options);
+                                      value_pages, rows.tables, rows.lengths, options, {}, sinks);
   return y.transpose(1, 2).reshape({q.size(0), q.size(1) * value_pages.size(3)});
 }
 

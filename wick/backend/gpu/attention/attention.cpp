@@ -233,7 +233,7 @@ CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,
 
 /// Launches the fastest kernel that takes a call. Kernels of few queries take no bias.
 void launch_any(Gpu& gpu, const AttentionCall& call, DType cache, const AttentionBias& added) {
-  if (added.mask.data != nullptr || added.slopes.data != nullptr) {
+  if (is_biased(added)) {
     const ScoreBias bias = make_bias(added);
     const FlashPlan flash(gpu, call, cache, false, true);
     if (flash.takes) {
@@ -268,12 +268,12 @@ void GpuBackend::attention(const View& out, const ConstView& q, const ConstView&
 
 void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                                     const ConstView& v, const PagedSequences& sequences,
-                                    const AttentionParams& params, const ConstView& slopes) {
+                                    const AttentionParams& params, const AttentionBias& bias) {
   if (out.layout.elems() == 0) return;
   AttentionCall call = make_call(out, q, k, v, params);
   set_pages(gpu_, "attention_of_pages", call, k, v, sequences.tables, sequences.lengths,
             sequences.lengths, int64_t{1} << 30);
-  launch_any(gpu_, call, k.dtype, {{}, slopes});
+  launch_any(gpu_, call, k.dtype, bias);
 }
 
 namespace {

@@ -15,5 +15,9 @@ AttentionCall make_call(const View& out, const ConstView& q, const ConstView& k,
                         const AttentionParams& params);
 
 ScoreBias make_bias(const AttentionBias& of);
+/// Whether a call needs the kernels for masks, slopes and sinks.
+inline bool is_biased(const AttentionBias& of) {
+  return of.mask.data != nullptr || of.slopes.data != nullptr || of.sinks.data != nullptr;
+}
 
 }  // namespace wick::gpu

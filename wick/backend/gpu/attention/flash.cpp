@@ -24,7 +24,7 @@ const KernelFamily<WgmmaFlashArgs, Terms, OneOf<64, 128>, DType, OneOf<0, 1>> kF
     "flash_wgmma", "flash_wgmma_{}_{}_{}_{}");
 const KernelFamily<CombineArgs> kFlashCombine("flash", "flash_combine");
 
-// Kernels of calls with masks or slopes.
+// Kernels of calls with masks, slopes or sinks.
 const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType> kBiasedFlash("flash",
                                                                         "flash_bias_{}_{}");
 const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType> kBiasedFlashMma("flash_mma",

@@ -21,6 +21,7 @@ namespace {
 const KernelFamily<GradientArgs, DType> kSums("gradient", "gradient_sums_{}");
 const KernelFamily<GradientArgs, DType> kQueries("gradient", "gradient_queries_{}");
 const KernelFamily<GradientArgs, DType> kKeys("gradient", "gradient_keys_{}");
+const KernelFamily<SinkGradientArgs> kSinkGradient("sink_gradient", "sink_gradient");
 
 /// Terms of weights and of the gradients of scores on matrix units: as many as the bound needs, or
 /// one.
@@ -198,16 +199,36 @@ void launch_matrix_units(Gpu& gpu, const GradientPlan& plan, const GradientCall&
              launch(plan.wgmma ? kWgmmaKeys : kFlashKeys, plan.terms));
 }
 
+/// Launches sink_gradient, after the sums of the rows have been computed.
+void launch_sinks(Gpu& gpu, const GradientCall& of, const View& out, const ScoreBias& bias) {
+  const AttentionCall& c = of.call;
+  const Layout& l = out.layout;
+  SinkGradientArgs args{};
+  args.sums = of.sums;
+  args.sinks = bias.sinks, args.sink_step = bias.sink_step;
+  args.out = static_cast<float*>(const_cast<void*>(at_offset(out)));
+  args.out_batch = l.stride(0), args.out_head = l.stride(1), args.out_query = l.stride(2);
+  args.rows = static_cast<uint64_t>(l.elems());
+  args.heads = c.heads, args.group = c.group, args.queries = c.queries;
+  const int64_t blocks = divide_up(l.elems(), int64_t{kSinkGradientThreads});
+  kSinkGradient().launch(
+      gpu, Grid{.blocks = {count32(blocks), 1, 1}, .threads = kSinkGradientThreads, .pdl = true},
+      args);
+}
+
 }  // namespace
 
 void GpuBackend::attention_gradient(const View& dq, const View& dk, const View& dv,
-                                    const ConstView& grad, const ConstView& q, const ConstView& k,
-                                    const ConstView& v, const AttentionParams& params,
-                                    const AttentionBias& bias) {
+                                    const View& d_sinks, const ConstView& grad, const ConstView& q,
+                                    const ConstView& k, const ConstView& v,
+                                    const AttentionParams& params, const AttentionBias& bias) {
   const auto has_elements = [](const View& x) { return x.data != nullptr && x.layout.elems() > 0; };
   const View none{nullptr, q.dtype, {}};
+  const bool biased = is_biased(bias) || params.soft_cap > 0.0f;
+  const ScoreBias terms = make_bias(bias);
   const bool of_keys = has_elements(dk) || has_elements(dv);
-  if (!has_elements(dq) && !of_keys) return;
+  const bool of_sinks = has_elements(d_sinks);
+  if (!has_elements(dq) && !of_keys && !of_sinks) return;
   const auto run = [&](const ConstView& g, const ConstView& a, const ConstView& b,
                        const ConstView& c, auto&& launch) {
     GradientCall of = make_gradient_call(has_elements(dq) ? dq : none, of_keys ? dk : none,
@@ -216,10 +237,8 @@ void GpuBackend::attention_gradient(const View& dq, const View& dk, const View& 
     const Scratch sums(gpu_, static_cast<size_t>(rows) * sizeof(RowSums));
     of.sums = sums.data<RowSums>();
     launch(of);
+    if (of_sinks) launch_sinks(gpu_, of, d_sinks, terms);
   };
-  const bool biased =
-      bias.mask.data != nullptr || bias.slopes.data != nullptr || params.soft_cap > 0.0f;
-  const ScoreBias terms = make_bias(bias);
   const GradientPlan flash(gpu_, q, k, v);
   if (flash.takes) {
     const VectorRows g(*this, grad), a(*this, q), b(*this, k), c(*this, v);

@@ -29,6 +29,17 @@ struct RowSums {
   float limit;    ///< the largest |g · v| over the keys
 };
 
+/// sink_gradient: each query's part of the gradient of its head's sink.
+struct SinkGradientArgs {
+  const RowSums* sums;  ///< [batch, key heads, rows]
+  const float* sinks;
+  float* out;  ///< [batch, heads, queries]; strides count elements
+  i64 sink_step, out_batch, out_head, out_query;
+  u64 rows;  ///< of all heads
+  u32 heads, group, queries;
+};
+inline constexpr u32 kSinkGradientThreads = 256;
+
 /// The order of thread blocks. blocks: tiles of rows, or of keys, of a key head. section: so many
 /// key heads are taken after one another, so that what their thread blocks stream stays in cache.
 struct GradientGrid {

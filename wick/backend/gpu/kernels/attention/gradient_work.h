@@ -256,16 +256,24 @@ struct GradientWork {
       r.products[i] = fma(r.products[i], by, products);
     }
   }
-  /// Combines the sums of the lanes that hold a row, and stores them.
+  /// The sink of the lane's i-th row; -inf if it has none.
+  WICK_DEVICE float sink_of_row(u32 i) const {
+    if constexpr (kBiased) return sink_of(bias, RowPlace(c, key_head, row_of(i)).head);
+    return -detail::kInfF32;
+  }
+  /// Combines the sums of the lanes that hold a row, adds the sink, and stores them.
   WICK_DEVICE void store_sums(const Running& r) const {
     const auto most = [](float a, float b) WICK_INLINE { return larger(a, b); };
     const auto sum = [](float a, float b) WICK_INLINE { return a + b; };
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) {
       float own = r.m[i];
-      const float largest = Lanes::over_row(own, most);
+      float largest = Lanes::over_row(own, most);
+      const float sink = sink_of_row(i);
+      if constexpr (kBiased) largest = larger(sink, largest);
       const float by = shrink(own, largest);
-      const float l = Lanes::over_row(r.l[i] * by, sum);
+      float l = Lanes::over_row(r.l[i] * by, sum);
+      if constexpr (kBiased) l = l + (sink == -detail::kInfF32 ? 0.0f : power(sink, largest));
       const float products = Lanes::over_row(r.products[i] * by, sum);
       const float limit = Lanes::over_row(r.limit[i], most);
       const u32 row = first + warp_row + Lanes::row(i);
