@@ -1,4 +1,4 @@
-#include "wick/text/sentence_piece.h"
+#include "wick/text/model/sentence_piece.h"
 
 #include <fmt/format.h>
 
@@ -141,6 +141,20 @@ void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out)
       out.push_back(unknown_);
     }
   }
+}
+
+std::unique_ptr<Model::Run> Pieces::run() const {
+  class Words : public Model::Run {
+   public:
+    explicit Words(const Pieces& model) : encoder_(model.tokens_, model.ranks_, model.unknown_) {}
+    void encode(std::string_view word, std::vector<int32_t>& out) override {
+      encoder_.encode(word, out);
+    }
+
+   private:
+    PieceEncoder encoder_;
+  };
+  return std::make_unique<Words>(*this);
 }
 
 }  // namespace wick::text
