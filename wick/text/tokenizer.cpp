@@ -132,13 +132,17 @@ std::string_view Tokenizer::piece(int32_t id) const {
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
   std::string out;
+  using FirstSpace = Impl::FirstSpace;
+  bool strips = impl_->first_space == FirstSpace::all_of_first_token;
   for (const int32_t id : ids) {
     const std::string_view bytes = piece(id);
-    if (!(skip_special && impl_->is_special(id))) out += bytes;
+    if (skip_special && impl_->is_special(id)) continue;
+    out += bytes;
+    if (std::exchange(strips, false)) std::erase(out, ' ');
   }
   if (impl_->cleans_up) clean_up(out);
-  using FirstSpace = Impl::FirstSpace;
-  if (impl_->first_space != FirstSpace::kept) {
+  if (impl_->first_space == FirstSpace::removed ||
+      impl_->first_space == FirstSpace::removed_after_control) {
     // Text begins after the leading control tokens, whose bytes are their names.
     size_t begin = 0;
     const bool passes_control = impl_->first_space == FirstSpace::removed_after_control;

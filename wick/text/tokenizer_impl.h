@@ -43,8 +43,8 @@ struct Tokenizer::Impl {
   std::vector<int32_t> prefix, suffix;  // what add_bos and add_eos add
   bool add_bos = false, add_eos = false;
   /// What decode() does with a space at the beginning of text: keeps it, or removes it at the very
-  /// beginning, or behind the control tokens at the beginning.
-  enum class FirstSpace : uint8_t { kept, removed, removed_after_control };
+  /// beginning, or behind the control tokens at the beginning, or removes all of the first token.
+  enum class FirstSpace : uint8_t { kept, removed, removed_after_control, all_of_first_token };
   FirstSpace first_space = FirstSpace::kept;
   bool cleans_up = false;  // decode() removes spaces before punctuation, as BERT's tokenizers do
   std::string warning;

@@ -3,6 +3,10 @@
 #include "wick/text/json/models.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -85,6 +89,42 @@ std::unique_ptr<const Model> read_bpe(const JsonNode& model, const JsonVocabular
                                          options.fuse_unknown);
 }
 
+/// The double that the reference tokenizer's JSON reader makes of a number: its digits as an
+/// integer, multiplied or divided by a power of ten, which is rounded twice. The best of several
+/// sequences of tokens may depend on the last bit. The digits are those of the shortest text of
+/// `exact`, which is how JSON writers print it.
+double as_read_by_the_reference(double exact) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, exact, std::chars_format::scientific);
+  uint64_t digits = 0;
+  int exponent = 0;
+  bool in_fraction = false;
+  const char* p = text;
+  for (; p != end.ptr && *p != 'e'; ++p) {
+    if (*p == '.') in_fraction = true;
+    if (*p < '0' || *p > '9') continue;
+    digits = digits * 10 + static_cast<uint64_t>(*p - '0');
+    if (in_fraction) --exponent;
+  }
+  if (p == end.ptr) return exact;  // infinite
+  int written = 0;
+  p += p[1] == '+' ? 2 : 1;
+  std::from_chars(p, end.ptr, written);
+  exponent += written;
+  static const std::array<double, 309> kPowers = [] {
+    std::array<double, 309> powers;
+    for (size_t i = 0; i < powers.size(); ++i) {
+      const std::string power = fmt::format("1e{}", i);
+      std::from_chars(power.data(), power.data() + power.size(), powers[i]);
+    }
+    return powers;
+  }();
+  if (std::abs(exponent) > 308) return exact;
+  const auto whole = static_cast<double>(digits);
+  const double power = kPowers[static_cast<size_t>(std::abs(exponent))];
+  return std::copysign(exponent < 0 ? whole / power : whole * power, exact);
+}
+
 std::unique_ptr<const Model> read_unigram(const JsonNode& model, const JsonVocabulary& vocabulary) {
   UnigramOptions options;
   options.unknown = model.has("unk_id") ? model["unk_id"].id() : TokenTable::kNone;
@@ -94,7 +134,8 @@ std::unique_ptr<const Model> read_unigram(const JsonNode& model, const JsonVocab
   double least = std::numeric_limits<double>::max();
   model["vocab"].for_each([&](const JsonNode& entry) {
     const auto id = static_cast<int32_t>(tokens.size());
-    const double score = JsonNode(entry.json()[1], entry.place()).number();
+    const double score =
+        as_read_by_the_reference(JsonNode(entry.json()[1], entry.place()).number());
     tokens.push_back({vocabulary.tokens()[static_cast<size_t>(id)], id, score});
     least = std::min(least, score);
   });

@@ -133,7 +133,7 @@ void read_decoder(const JsonNode& node, DecoderRules& rules) {
     rules.replacements.push_back({node.text("replacement", "\xe2\x96\x81"), " "});
     const std::string scheme =
         node.text("prepend_scheme", node.flag("add_prefix_space", true) ? "always" : "never");
-    rules.removes_space = scheme != "never";
+    rules.strips_first = scheme != "never";
   } else if (type == "Strip") {
     const std::string content = node["content"].text();
     const bool none_at_end = !node.has("stop") || node["stop"].id() == 0;

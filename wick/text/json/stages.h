@@ -33,6 +33,7 @@ struct DecoderRules {
   std::string continuation = {};
   std::string end_suffix = {};  ///< a suffix that becomes a space
   bool removes_space = false;   ///< a space at the beginning of the text is removed
+  bool strips_first = false;    ///< all spaces of the first token are removed
   bool cleans_up = false;       ///< spaces before punctuation are removed
 };
 /// Adds the rules of `decoder`. Errors: a rule isn't supported or malformed.

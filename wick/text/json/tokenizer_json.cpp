@@ -153,7 +153,9 @@ std::shared_ptr<const Tokenizer::Impl> build(const JsonNode& document) {
   impl->added_plain = matcher_of(added, false, false, normalizer);
   impl->text.added = matcher_of(added, true, true, normalizer);
   impl->text.added_plain = matcher_of(added, true, false, normalizer);
-  if (rules.removes_space) impl->first_space = Tokenizer::Impl::FirstSpace::removed;
+  using FirstSpace = Tokenizer::Impl::FirstSpace;
+  if (rules.removes_space) impl->first_space = FirstSpace::removed;
+  if (rules.strips_first) impl->first_space = FirstSpace::all_of_first_token;
   impl->cleans_up = rules.cleans_up;
   if (document.has("post_processor")) read_post_processor(document["post_processor"], *impl);
   impl->add_bos = !impl->prefix.empty();

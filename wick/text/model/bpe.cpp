@@ -110,7 +110,7 @@ void MergeTable::reserve(size_t merges) {
 }
 
 /// Of equal keys the first counts.
-void MergeTable::insert(uint64_t key, size_t rank, int32_t token) {
+inline void MergeTable::insert(uint64_t key, size_t rank, int32_t token) {
   uint64_t i = hash(key) & mask_;
   while (slots_[i].key != kEmpty && slots_[i].key != key) i = (i + 1) & mask_;
   if (slots_[i].key == kEmpty) slots_[i] = {key, static_cast<uint32_t>(rank), token};
@@ -190,7 +190,7 @@ void WordEncoder::add_node(int32_t token) {
 }
 
 // Quadratic, but faster than a heap for the words of real text.
-void WordEncoder::merge_short(int32_t* token, size_t n, std::vector<int32_t>& out) {
+void WordEncoder::merge_short(int32_t* __restrict token, size_t n, std::vector<int32_t>& out) {
   MergeTable::Merge merge[kLong];
   for (size_t i = 0; i + 1 < n; ++i) merge[i] = merges_.find(token[i], token[i + 1]);
   while (n > 1) {

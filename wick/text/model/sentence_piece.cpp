@@ -126,6 +126,7 @@ void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out)
     push(i);
     if (node.previous != kEnd) push(node.previous);
   }
+  bool after_unknown = false;  // adjacent characters without a token are one unknown token
   for (uint32_t i = 0; i != kEnd; i = nodes_[i].next) {
     const std::string_view piece = word.substr(nodes_[i].begin, nodes_[i].end - nodes_[i].begin);
     if (const int32_t id = tokens_.find(piece); id != TokenTable::kNone) {
@@ -137,8 +138,9 @@ void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out)
     });
     if (by_bytes) {
       for (const char c : piece) out.push_back(tokens_.byte_token(static_cast<unsigned char>(c)));
-    } else if (unknown_ != TokenTable::kNone) {
+    } else if (unknown_ != TokenTable::kNone && !(after_unknown && out.back() == unknown_)) {
       out.push_back(unknown_);
+      after_unknown = true;
     }
   }
 }

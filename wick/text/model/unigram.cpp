@@ -45,8 +45,9 @@ class Unigram::Viterbi : public Model::Run {
     best_.assign(word.size() + 1, Best{0, kUnreached, kUnknown});
     const auto offer = [&](size_t end, double score, size_t begin, int32_t number) {
       Best& best = best_[end];
-      if (best.begin == kUnreached || score > best.score) {
-        best = {static_cast<double>(static_cast<Sum>(score)), static_cast<uint32_t>(begin), number};
+      const double rounded = static_cast<Sum>(score);
+      if (best.begin == kUnreached || rounded > best.score) {
+        best = {rounded, static_cast<uint32_t>(begin), number};
       }
     };
     const Trie& trie = model_.trie_;

@@ -192,9 +192,11 @@ NormalizeStep sentence_piece_step(SentencePieceOptions options) {
         put(all.substr(from, at - from));
       }
     }
-    if (options.remove_extra_spaces && out.ends_with(' ')) out.pop_back();
     replace_marks(out);
-    if (options.add_space_prefix && !out.empty()) out.insert(0, " ");
+    while (options.remove_extra_spaces && out.ends_with(' ')) out.pop_back();
+    // Characters that the map drops make a text that isn't empty, unless spaces are removed.
+    const bool empty = options.remove_extra_spaces ? out.empty() : text.empty();
+    if (options.add_space_prefix && !empty) out.insert(0, " ");
     text = std::move(out);
   };
 }

@@ -18,8 +18,11 @@ namespace {
 // Unicode 6.3 removed from that class, so the class is written out.
 constexpr std::string_view kSpace =
     R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-// PCRE2's \w lacks marks and connectors, and has numbers that aren't decimal digits.
-constexpr std::string_view kWord = R"(\p{L}\p{M}\p{Nd}\p{Pc})";
+// PCRE2's \w lacks marks and connectors and has all numbers. Oniguruma's has of the numbers that
+// are neither digits nor letters only those of Latin-1, and circled and squared letters.
+constexpr std::string_view kWord =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})"
+    R"(\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 
 // Properties that aren't scripts. PCRE2 reads \p{NAME} of a script as its extension.
 constexpr std::string_view kProperties[] = {
@@ -175,6 +178,18 @@ class Translator {
   size_t at_ = 0;
 };
 
+/// Limits for patterns whose matching backtracks too much.
+pcre2_match_context* limits() {
+  static pcre2_match_context* const context = [] {
+    constexpr uint32_t kHeapKib = 256u << 10;
+    pcre2_match_context* made = pcre2_match_context_create(nullptr);
+    if (made == nullptr) throw std::bad_alloc();
+    pcre2_set_heap_limit(made, kHeapKib);
+    return made;
+  }();
+  return context;
+}
+
 }  // namespace
 
 struct Regex::Code {
@@ -183,33 +198,15 @@ struct Regex::Code {
   bool jit = false;
 };
 
-struct Regex::Scratch::State {
-  State()
-      : match(pcre2_match_data_create(1, nullptr)), context(pcre2_match_context_create(nullptr)) {
-    if (match == nullptr || context == nullptr) {
-      free();
-      throw std::bad_alloc();
-    }
-    // Limits for patterns whose matching backtracks too much.
-    constexpr uint32_t kHeapKib = 256u << 10;
-    pcre2_set_heap_limit(context, kHeapKib);
-  }
-  ~State() { free(); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  void free() {
-    pcre2_match_data_free(match);
-    pcre2_match_context_free(context);
-  }
-  pcre2_match_data* match;
-  pcre2_match_context* context;
-};
+void Regex::Scratch::Free::operator()(void* match) const {
+  pcre2_match_data_free(static_cast<pcre2_match_data*>(match));
+}
 
 Regex::Scratch::Scratch(const Regex& regex) {
-  if (regex.code_ != nullptr) state_ = std::make_unique<State>();
+  if (regex.code_ == nullptr) return;
+  match_.reset(pcre2_match_data_create(1, nullptr));
+  if (match_ == nullptr) throw std::bad_alloc();
 }
-Regex::Scratch::Scratch(Scratch&&) noexcept = default;
-Regex::Scratch::~Scratch() = default;
 
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
@@ -252,23 +249,23 @@ bool Regex::find(std::string_view text, size_t from, Scratch& scratch, Range& ma
     return true;
   }
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  Scratch::State& state = *scratch.state_;
+  auto* const state = static_cast<pcre2_match_data*>(scratch.match_.get());
   int rc = PCRE2_ERROR_JIT_STACKLIMIT;
   if (code_->jit) {
-    rc = pcre2_jit_match(code_->code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, state.match,
-                         state.context);
+    rc = pcre2_jit_match(code_->code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, state,
+                         limits());
   }
   if (rc == PCRE2_ERROR_JIT_STACKLIMIT) {
     // The interpreter keeps its backtracking points on the heap.
     rc = pcre2_match(code_->code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
-                     state.match, state.context);
+                     state, limits());
   }
   if (rc == PCRE2_ERROR_NOMATCH) return false;
   if (rc < 0) {
     throw Error(ErrorKind::runtime, "tokenize", "the split pattern failed",
                 fmt::format("at offset {}, PCRE2 error {}", from, rc));
   }
-  const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(state.match);
+  const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(state);
   match = {ends[0], ends[1]};
   return true;
 }

@@ -29,13 +29,13 @@ class Regex {
   class Scratch {
    public:
     explicit Scratch(const Regex& regex);
-    Scratch(Scratch&&) noexcept;
-    ~Scratch();
 
    private:
     friend class Regex;
-    struct State;
-    std::unique_ptr<State> state_;
+    struct Free {
+      void operator()(void* match) const;
+    };
+    std::unique_ptr<void, Free> match_;
   };
 
   /// Finds the first match in `text`, which must be well-formed UTF-8, at or after `from`. Returns

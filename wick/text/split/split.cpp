@@ -34,7 +34,7 @@ Splitter::Splitter(std::vector<SplitStage> stages) : stages_(std::move(stages)) 
 
 Splitter::Cursor::Level::Level(const Regex* regex_of_stage, const SplitStage& stage_of_level)
     : regex(regex_of_stage), stage(&stage_of_level) {
-  if (regex != nullptr) scratch = std::make_unique<Regex::Scratch>(*regex);
+  if (regex != nullptr) scratch.emplace(*regex);
 }
 
 Splitter::Cursor::Cursor(const Splitter& splitter, std::string_view text, bool at_beginning)
@@ -42,6 +42,11 @@ Splitter::Cursor::Cursor(const Splitter& splitter, std::string_view text, bool a
   levels_.reserve(splitter.stages_.size());
   for (size_t i = 0; i < splitter.stages_.size(); ++i) {
     levels_.emplace_back(splitter.regexes_[i].get(), splitter.stages_[i]);
+  }
+  if (levels_.size() == 1) {
+    const SplitStage& stage = *levels_[0].stage;
+    isolates_ = levels_[0].regex != nullptr && stage.behavior == SplitBehavior::isolated &&
+                stage.group == 0 && stage.mark.empty() && stage.prefix.empty();
   }
 }
 
@@ -57,7 +62,31 @@ void Splitter::Cursor::restart(std::string_view text, bool at_beginning) {
   done_ = false;
 }
 
-std::string_view Splitter::Cursor::next() { return next_of(levels_.size()).text; }
+std::string_view Splitter::Cursor::next() {
+  return isolates_ ? next_isolated() : next_of(levels_.size()).text;
+}
+
+/// As next_of(1), without the cases of other stages.
+std::string_view Splitter::Cursor::next_isolated() {
+  Level& level = levels_[0];
+  const std::string_view text = text_.text;
+  const size_t begin = level.pos;
+  if (begin >= text.size()) return {};
+  if (!level.found) {
+    for (size_t from = begin;;) {
+      if (!level.regex->find(text, from, *level.scratch, level.match)) {
+        level.match = {text.size(), text.size()};
+        break;
+      }
+      if (level.match.end > begin) break;
+      // An empty match at the end of the last match.
+      from = end_of_character(text, from);
+    }
+  }
+  level.found = level.match.begin > begin && level.match.end > level.match.begin;
+  level.pos = level.match.begin > begin ? level.match.begin : level.match.end;
+  return text.substr(begin, level.pos - begin);
+}
 
 /// The next word after `count` stages; an empty word at the end.
 Splitter::Cursor::Word Splitter::Cursor::next_of(size_t count) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,7 +66,7 @@ class Splitter {
       explicit Level(const Regex* regex_of_stage, const SplitStage& stage_of_level);
       const Regex* regex;
       const SplitStage* stage;
-      std::unique_ptr<Regex::Scratch> scratch;
+      std::optional<Regex::Scratch> scratch;
       std::string rewritten;
       Word piece = {};
       size_t pos = 0;           // end of the parts so far
@@ -75,6 +76,7 @@ class Splitter {
       Part held = {};
       bool has_held = false;
     };
+    std::string_view next_isolated();
     Word next_of(size_t level);
     void rewrite(Level& level, Word word);
     Part part_of(Level& level);
@@ -83,6 +85,7 @@ class Splitter {
     std::vector<Level> levels_;
     Word text_;
     bool done_ = false;
+    bool isolates_ = false;  // the only stage isolates the matches of a pattern
   };
 
  private:
