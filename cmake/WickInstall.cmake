@@ -14,7 +14,8 @@ install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN "backend/cpu" EXCLUDE
   PATTERN "backend/gpu" EXCLUDE
-  REGEX "/text/(bpe|sentence_piece|special_automaton|specials|split|token_table|utf8)\\.h$" EXCLUDE
+  PATTERN "text/vocab" EXCLUDE PATTERN "text/split" EXCLUDE PATTERN "text/normalize" EXCLUDE
+  PATTERN "text/model" EXCLUDE PATTERN "text/pipeline" EXCLUDE PATTERN "text/json" EXCLUDE
   REGEX "/models/(decoder_config|decoder_lm|metadata|registry)\\.h$" EXCLUDE
   REGEX "/graph/(fuse|uses)\\.h$" EXCLUDE
   REGEX "/tensor/fused\\.h$" EXCLUDE

@@ -91,7 +91,11 @@ auto ModelOptions::load_with(const Load& load) const {
 }
 
 std::shared_ptr<const serve::Engine> ModelOptions::load() const {
-  return load_with([&](const models::LoadOptions& o) { return serve::Engine::load(file, o); });
+  const auto engine =
+      load_with([&](const models::LoadOptions& o) { return serve::Engine::load(file, o); });
+  const std::string& warning = engine->tokenizer().warning();
+  if (!warning.empty()) warn(fmt::format("{}: {}", file, warning));
+  return engine;
 }
 
 std::unique_ptr<models::CausalLm> ModelOptions::load_model() const {

@@ -216,6 +216,14 @@ std::unique_ptr<TextStream> model_stream(const Model& model, nb::handle prompt,
   return std::make_unique<TextStream>(session, std::move(tokens), std::move(options));
 }
 
+/// Warns of what a vocabulary's file doesn't tell.
+void warn_of_vocabulary(const text::Tokenizer& tokenizer) {
+  const std::string& warning = tokenizer.warning();
+  if (!warning.empty() && PyErr_WarnEx(PyExc_UserWarning, warning.c_str(), 1) != 0) {
+    throw nb::python_error();
+  }
+}
+
 Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
   const std::string name = path_text(path, "load");
   models::LoadOptions options;
@@ -227,8 +235,13 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!progress.is_none()) progress(done, all);
   };
-  const ReleasedGil released;
-  return {serve::Engine::load(name, options)};
+  std::shared_ptr<const serve::Engine> engine;
+  {
+    const ReleasedGil released;
+    engine = serve::Engine::load(name, options);
+  }
+  warn_of_vocabulary(engine->tokenizer());
+  return {std::move(engine)};
 }
 
 Tensor session_logits(PySession& session) {
@@ -250,6 +263,19 @@ Tensor model_logits(const Model& model, IdsArg ids, bool last) {
 
 void bind_tokenizer(nb::module_& m) {
   nb::class_<text::Tokenizer>(m, "Tokenizer", "Text to token ids and back.")
+      .def_static(
+          "from_file",
+          [](nb::handle path) {
+            const std::string name = path_text(path, "from_file");
+            std::optional<text::Tokenizer> tokenizer;
+            {
+              const ReleasedGil released;
+              tokenizer.emplace(serve::open_tokenizer(name));
+            }
+            warn_of_vocabulary(*tokenizer);
+            return *std::move(tokenizer);
+          },
+          "path"_a, "Reads a tokenizer.json, or the vocabulary of a GGUF file.")
       .def(
           "encode",
           [](const text::Tokenizer& t, const std::string& text, std::optional<bool> add_bos,

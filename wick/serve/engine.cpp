@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -28,6 +29,41 @@ std::optional<int32_t> token_key(const io::Gguf& file, const char* key) {
   return file.get_i32(key);
 }
 
+bool is_none(std::string_view model) { return model == "none" || model == "no_vocab"; }
+
+/// The ids and rules of an algorithm that a file may leave out.
+void add_defaults(const io::Gguf& file, text::TokenizerSpec& spec) {
+  const auto or_else = [&](std::optional<int32_t>& id, int32_t usual) {
+    if (!id && static_cast<size_t>(usual) < spec.tokens.size()) id = usual;
+  };
+  const bool bert = spec.model == "bert", unigram = spec.model == "t5";
+  if (bert) {
+    // The sequence is enclosed by the tokens of the classifier and of the separator.
+    spec.eos = token_key(file, "tokenizer.ggml.seperator_token_id");  // spelled so
+    or_else(spec.bos, 101);
+    or_else(spec.eos, 102);
+    or_else(spec.unk, 100);
+    or_else(spec.pad, 0);
+    spec.lower = file.get_bool("tokenizer.ggml.normalizer.lowercase", true);
+    spec.strip_accents = file.get_bool("tokenizer.ggml.normalizer.strip_accents", spec.lower);
+  }
+  if (unigram) {
+    or_else(spec.eos, 1);
+    or_else(spec.unk, 2);
+    or_else(spec.pad, 0);
+    if (file.contains("tokenizer.ggml.precompiled_charsmap")) {
+      for (const int32_t byte : file.get_i32s("tokenizer.ggml.precompiled_charsmap")) {
+        spec.charsmap += static_cast<char>(byte);
+      }
+    }
+    spec.remove_extra_spaces = file.get_bool("tokenizer.ggml.remove_extra_whitespaces", false);
+  }
+  const bool adds_bos = text::adds_bos_by_default(spec.model, spec.pre) && spec.bos;
+  spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token", adds_bos);
+  spec.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", (bert || unigram) && spec.eos);
+  spec.add_space_prefix = file.get_bool("tokenizer.ggml.add_space_prefix", spec.model == "llama");
+}
+
 }  // namespace
 
 text::Tokenizer load_tokenizer(const io::Gguf& file) {
@@ -36,7 +72,13 @@ text::Tokenizer load_tokenizer(const io::Gguf& file) {
   // parts.
   if (!file.contains("tokenizer.ggml.model")) io::require_whole(file);
   spec.model = file.get_string("tokenizer.ggml.model");
-  spec.pre = file.get_string("tokenizer.ggml.pre", "default");
+  spec.pre = file.get_string("tokenizer.ggml.pre", "");
+  if (is_none(spec.model)) {
+    // Such a file tells only the number of tokens.
+    const std::string key = fmt::format("{}.vocab_size", file.get_string("general.architecture"));
+    spec.tokens.resize(file.get_u32(key));
+    return text::Tokenizer(spec);
+  }
   spec.tokens = file.get_strings("tokenizer.ggml.tokens");
   if (file.contains("tokenizer.ggml.token_type")) {
     spec.token_types = file.get_i32s("tokenizer.ggml.token_type");
@@ -52,18 +94,22 @@ text::Tokenizer load_tokenizer(const io::Gguf& file) {
   spec.eot = token_key(file, "tokenizer.ggml.eot_token_id");
   spec.unk = token_key(file, "tokenizer.ggml.unknown_token_id");
   spec.pad = token_key(file, "tokenizer.ggml.padding_token_id");
-  // Llama files may lack the key. SentencePiece models and Llama 3's pre-tokenizer add a bos token
-  // by default.
-  const bool pieces = spec.model == "llama";
-  spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token",
-                               (pieces || spec.pre == "llama-bpe") && spec.bos);
-  spec.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", false);
-  spec.add_space_prefix = file.get_bool("tokenizer.ggml.add_space_prefix", pieces);
+  add_defaults(file, spec);
   try {
     return text::Tokenizer(spec);
   } catch (const Error& e) {
     throw Error(e.kind(), file.path(), e.what());
   }
+}
+
+text::Tokenizer open_tokenizer(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const int first = file.get();
+  // JSON begins with a brace, perhaps behind white space; Gguf reports files that are neither.
+  constexpr std::string_view kJson = "{ \t\r\n";
+  const bool json = first >= 0 && kJson.find(static_cast<char>(first)) != std::string_view::npos;
+  if (json) return text::Tokenizer::from_file(path);
+  return load_tokenizer(*io::Gguf::open(path));
 }
 
 Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,

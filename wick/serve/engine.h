@@ -21,6 +21,10 @@ namespace wick::serve {
 
 /// Loads the tokenizer of a GGUF file. Errors: the vocabulary is missing or malformed.
 WICK_API text::Tokenizer load_tokenizer(const io::Gguf& file);
+/// Loads the tokenizer of a GGUF file or of a tokenizer.json; the first bytes of the file tell which
+/// of them it is. Errors: the file can't be read; those of load_tokenizer() and
+/// text::Tokenizer::from_json().
+WICK_API text::Tokenizer open_tokenizer(const std::string& path);
 
 /// A model with its tokenizer. Immutable after loading; any number of sessions may share it.
 class WICK_API Engine {

@@ -1,4 +1,4 @@
-#include "wick/text/sentence_piece.h"
+#include "wick/text/model/sentence_piece.h"
 
 #include <fmt/format.h>
 
@@ -126,6 +126,7 @@ void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out)
     push(i);
     if (node.previous != kEnd) push(node.previous);
   }
+  bool after_unknown = false;  // adjacent characters without a token are one unknown token
   for (uint32_t i = 0; i != kEnd; i = nodes_[i].next) {
     const std::string_view piece = word.substr(nodes_[i].begin, nodes_[i].end - nodes_[i].begin);
     if (const int32_t id = tokens_.find(piece); id != TokenTable::kNone) {
@@ -137,10 +138,25 @@ void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out)
     });
     if (by_bytes) {
       for (const char c : piece) out.push_back(tokens_.byte_token(static_cast<unsigned char>(c)));
-    } else if (unknown_ != TokenTable::kNone) {
+    } else if (unknown_ != TokenTable::kNone && !(after_unknown && out.back() == unknown_)) {
       out.push_back(unknown_);
+      after_unknown = true;
     }
   }
+}
+
+std::unique_ptr<Model::Run> Pieces::run() const {
+  class Words : public Model::Run {
+   public:
+    explicit Words(const Pieces& model) : encoder_(model.tokens_, model.ranks_, model.unknown_) {}
+    void encode(std::string_view word, std::vector<int32_t>& out) override {
+      encoder_.encode(word, out);
+    }
+
+   private:
+    PieceEncoder encoder_;
+  };
+  return std::make_unique<Words>(*this);
 }
 
 }  // namespace wick::text

@@ -25,12 +25,17 @@ enum class TokenType : uint8_t {
 enum class Spelling : uint8_t {
   gpt2_alphabet,   ///< each byte as a printable character
   sentence_piece,  ///< the bytes themselves, with U+2581 for a space
+  raw,             ///< the bytes themselves
 };
 
 /// Decodes `spelled`, a string in GPT-2's alphabet, which maps each of the 256 bytes to a printable
 /// character. Writes the bytes to `out`, which must have room for spelled.size() bytes, and returns
 /// their number, or `npos` if a character is outside the alphabet.
 size_t decode_alphabet(std::string_view spelled, char* out);
+
+/// The byte that a token in SentencePiece's spelling stands for, such as <0x0A>, which some
+/// byte-level vocabularies use, too; -1 if the token isn't spelled so.
+int byte_of_token(std::string_view token);
 
 /// The bytes of every token in one block of memory, and a hash index of the tokens that merges may
 /// produce.

@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "wick/text/token_table.h"
+#include "wick/text/model/model.h"
+#include "wick/text/vocab/token_table.h"
 
 namespace wick::text {
 
@@ -62,6 +64,20 @@ class PieceEncoder {
   std::string spaced_;
   std::vector<Node> nodes_;
   std::vector<uint64_t> heap_;
+};
+
+/// A SentencePiece vocabulary of the BPE kind.
+class Pieces : public Model {
+ public:
+  /// `unknown`: see PieceEncoder. Errors: those of PieceRanks.
+  Pieces(std::span<const float> scores, const TokenTable& tokens, int32_t unknown)
+      : tokens_(tokens), ranks_(scores, tokens), unknown_(unknown) {}
+  std::unique_ptr<Run> run() const override;
+
+ private:
+  const TokenTable& tokens_;
+  PieceRanks ranks_;
+  int32_t unknown_;
 };
 
 }  // namespace wick::text

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "wick/text/specials.h"
+#include "wick/text/vocab/specials.h"
 
 namespace wick::text {
 

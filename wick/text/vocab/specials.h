@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "wick/text/token_table.h"
+#include "wick/text/vocab/token_table.h"
 
 namespace wick::text {
 

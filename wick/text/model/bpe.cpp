@@ -1,4 +1,4 @@
-#include "wick/text/bpe.h"
+#include "wick/text/model/bpe.h"
 
 #include <fmt/format.h>
 
@@ -102,14 +102,23 @@ class Block {
 
 }  // namespace
 
-MergeTable::MergeTable(std::span<const std::string_view> merges, const TokenTable& tokens)
-    : multipliers_(random_hash_key()) {
-  if (merges.size() >= kNoRank) {
-    throw Error("tokenizer", "too many merges", fmt::format("{}", merges.size()));
-  }
-  const size_t capacity = std::bit_ceil(merges.size() + merges.size() / 2 + 2);
+void MergeTable::reserve(size_t merges) {
+  if (merges >= kNoRank) throw Error("tokenizer", "too many merges", fmt::format("{}", merges));
+  const size_t capacity = std::bit_ceil(merges + merges / 2 + 2);
   slots_.assign(capacity, Slot{kEmpty, 0, 0});
   mask_ = capacity - 1;
+}
+
+/// Of equal keys the first counts.
+inline void MergeTable::insert(uint64_t key, size_t rank, int32_t token) {
+  uint64_t i = hash(key) & mask_;
+  while (slots_[i].key != kEmpty && slots_[i].key != key) i = (i + 1) & mask_;
+  if (slots_[i].key == kEmpty) slots_[i] = {key, static_cast<uint32_t>(rank), token};
+}
+
+MergeTable::MergeTable(std::span<const std::string_view> merges, const TokenTable& tokens)
+    : multipliers_(random_hash_key()) {
+  reserve(merges.size());
   Block block(tokens);
   for (size_t first = 0; first < merges.size(); first += Block::kLines) {
     const size_t count = block.read(merges, first);
@@ -124,33 +133,65 @@ MergeTable::MergeTable(std::span<const std::string_view> merges, const TokenTabl
           line.token == TokenTable::kNone) {
         continue;
       }
-      uint64_t i = hash(line.key) & mask_;
-      while (slots_[i].key != kEmpty && slots_[i].key != line.key) i = (i + 1) & mask_;
-      if (slots_[i].key == kEmpty) {
-        slots_[i] = {line.key, static_cast<uint32_t>(first + j), line.token};
-      }
+      insert(line.key, first + j, line.token);
     }
   }
 }
 
-void WordEncoder::encode(std::string_view word, std::vector<int32_t>& out) {
-  constexpr size_t kLong = 48;
-  if (word.size() < kLong) {
-    encode_short(word, out);
-  } else {
-    encode_long(word, out);
+MergeTable::MergeTable(std::span<const Rule> rules, const TokenTable& tokens, size_t skipped)
+    : multipliers_(random_hash_key()) {
+  reserve(rules.size());
+  std::string joined;
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const Rule& rule = rules[i];
+    if (rule.right.size() < skipped) continue;
+    (joined = rule.left) += rule.right.substr(skipped);
+    const int32_t left = tokens.find(rule.left), right = tokens.find(rule.right);
+    const int32_t token = tokens.find(joined);
+    if (left == TokenTable::kNone || right == TokenTable::kNone || token == TokenTable::kNone) {
+      continue;
+    }
+    insert(make_key(left, right), i, token);
   }
 }
 
-// Quadratic, but faster than a heap for the words of real text.
-void WordEncoder::encode_short(std::string_view word, std::vector<int32_t>& out) {
-  int32_t token[64];
-  MergeTable::Merge merge[64];
-  size_t n = 0;
+void WordEncoder::encode(std::string_view word, std::vector<int32_t>& out) {
+  if (word.size() < kLong) {
+    int32_t token[kLong];
+    size_t count = 0;
+    for (const char c : word) {
+      const int32_t id = tokens_.byte_token(static_cast<unsigned char>(c));
+      if (id != TokenTable::kNone) token[count++] = id;
+    }
+    return merge_short(token, count, out);
+  }
+  nodes_.clear();
   for (const char c : word) {
     const int32_t id = tokens_.byte_token(static_cast<unsigned char>(c));
-    if (id != TokenTable::kNone) token[n++] = id;
+    if (id != TokenTable::kNone) add_node(id);
   }
+  merge_nodes(out);
+}
+
+void WordEncoder::merge(std::span<const int32_t> symbols, std::vector<int32_t>& out) {
+  if (symbols.size() < kLong) {
+    int32_t token[kLong];
+    std::copy(symbols.begin(), symbols.end(), token);
+    return merge_short(token, symbols.size(), out);
+  }
+  nodes_.clear();
+  for (const int32_t id : symbols) add_node(id);
+  merge_nodes(out);
+}
+
+void WordEncoder::add_node(int32_t token) {
+  const auto i = static_cast<uint32_t>(nodes_.size());
+  nodes_.push_back({token, i - 1, i + 1, {MergeTable::kNoRank, 0}});  // node 0's previous is kEnd
+}
+
+// Quadratic, but faster than a heap for the words of real text.
+void WordEncoder::merge_short(int32_t* __restrict token, size_t n, std::vector<int32_t>& out) {
+  MergeTable::Merge merge[kLong];
   for (size_t i = 0; i + 1 < n; ++i) merge[i] = merges_.find(token[i], token[i + 1]);
   while (n > 1) {
     size_t best = 0;
@@ -172,16 +213,9 @@ void WordEncoder::encode_short(std::string_view word, std::vector<int32_t>& out)
 
 // Uses a doubly linked list of nodes and a heap of (rank, position): O(n log n). A heap entry is
 // stale if its node has been merged into another or now merges at another rank.
-void WordEncoder::encode_long(std::string_view word, std::vector<int32_t>& out) {
+void WordEncoder::merge_nodes(std::vector<int32_t>& out) {
   constexpr uint32_t kEnd = 0xffffffffu;
-  nodes_.clear();
   heap_.clear();
-  for (const char c : word) {
-    const int32_t id = tokens_.byte_token(static_cast<unsigned char>(c));
-    if (id == TokenTable::kNone) continue;
-    const auto i = static_cast<uint32_t>(nodes_.size());
-    nodes_.push_back({id, i - 1, i + 1, {MergeTable::kNoRank, 0}});  // node 0's previous is kEnd
-  }
   if (nodes_.empty()) return;
   nodes_.back().next = kEnd;
   const auto refresh = [&](uint32_t i) {
@@ -215,5 +249,71 @@ void WordEncoder::encode_long(std::string_view word, std::vector<int32_t>& out) 
   }
   for (uint32_t i = 0; i != kEnd; i = nodes_[i].next) out.push_back(nodes_[i].token);
 }
+
+/// Encodes words on one thread.
+class ByteBpe::Words : public Model::Run {
+ public:
+  explicit Words(const ByteBpe& model) : model_(model), encoder_(model.tokens_, model.merges_) {}
+
+  void encode(std::string_view word, std::vector<int32_t>& out) override {
+    if (model_.unknown_ != TokenTable::kNone) return encode_unknown(word, out);
+    if (word.size() == 1) {
+      const int32_t id = model_.tokens_.byte_token(static_cast<unsigned char>(word[0]));
+      if (id != TokenTable::kNone) out.push_back(id);
+      return;
+    }
+    if (model_.whole_word_first_) {
+      const int32_t id = model_.tokens_.find(word);
+      if (id != TokenTable::kNone) {
+        out.push_back(id);
+        return;
+      }
+    }
+    encoder_.encode(word, out);
+  }
+
+ private:
+  /// As encode(), for vocabularies that lack bytes and have an unknown token.
+  void encode_unknown(std::string_view word, std::vector<int32_t>& out) {
+    if (model_.whole_word_first_) {
+      const int32_t id = model_.tokens_.find(word);
+      if (id != TokenTable::kNone) {
+        out.push_back(id);
+        return;
+      }
+    }
+    symbols_.clear();
+    bool after_unknown = false;
+    for (const char c : word) {
+      const int32_t id = model_.tokens_.byte_token(static_cast<unsigned char>(c));
+      const bool known = id != TokenTable::kNone;
+      if (known || !after_unknown || !model_.fuse_unknown_) {
+        symbols_.push_back(known ? id : model_.unknown_);
+      }
+      after_unknown = !known;
+    }
+    encoder_.merge(symbols_, out);
+  }
+
+  const ByteBpe& model_;
+  WordEncoder encoder_;
+  std::vector<int32_t> symbols_;
+};
+
+ByteBpe::ByteBpe(std::span<const std::string_view> merges, const TokenTable& tokens,
+                 bool whole_word_first, int32_t unknown, bool fuse_unknown)
+    : tokens_(tokens),
+      merges_(merges, tokens),
+      whole_word_first_(whole_word_first),
+      unknown_(TokenTable::kNone),
+      fuse_unknown_(fuse_unknown) {
+  for (int byte = 0; byte < 256; ++byte) {
+    if (tokens.byte_token(static_cast<unsigned char>(byte)) == TokenTable::kNone) {
+      unknown_ = unknown;
+    }
+  }
+}
+
+std::unique_ptr<Model::Run> ByteBpe::run() const { return std::make_unique<Words>(*this); }
 
 }  // namespace wick::text

@@ -1,8 +1,8 @@
-#include "wick/text/specials.h"
+#include "wick/text/vocab/specials.h"
 
 #include <algorithm>
 
-#include "wick/text/special_automaton.h"
+#include "wick/text/vocab/special_automaton.h"
 
 namespace wick::text {
 

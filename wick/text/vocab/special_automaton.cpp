@@ -1,4 +1,4 @@
-#include "wick/text/special_automaton.h"
+#include "wick/text/vocab/special_automaton.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "wick/text/token_table.h"
+#include "wick/text/vocab/token_table.h"
 
 #include <fmt/format.h>
 
@@ -34,21 +34,6 @@ constexpr std::array<uint16_t, kAlphabetEnd> kAlphabet = make_alphabet();
 
 bool is_mergeable(TokenType type) { return type == TokenType::normal; }
 
-// Parses SentencePiece's spelling of a byte, such as <0x0A>, which some byte-level vocabularies
-// use, too.
-int byte_of(std::string_view token) {
-  if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return -1;
-  int value = 0;
-  for (const char c : token.substr(3, 2)) {
-    int digit = -1;
-    if (c >= '0' && c <= '9') digit = c - '0';
-    if (c >= 'A' && c <= 'F') digit = c - 'A' + 10;
-    if (digit < 0) return -1;
-    value = value * 16 + digit;
-  }
-  return value;
-}
-
 /// Writes a piece to `out`, which has room for it, with spaces for U+2581; returns the number of
 /// bytes.
 size_t decode_piece(std::string_view piece, char* out) {
@@ -65,6 +50,19 @@ size_t decode_piece(std::string_view piece, char* out) {
 }
 
 }  // namespace
+
+int byte_of_token(std::string_view token) {
+  if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return -1;
+  int value = 0;
+  for (const char c : token.substr(3, 2)) {
+    int digit = -1;
+    if (c >= '0' && c <= '9') digit = c - '0';
+    if (c >= 'A' && c <= 'F') digit = c - 'A' + 10;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
 
 size_t decode_alphabet(std::string_view spelled, char* out) {
   const char* const begin = out;
@@ -112,8 +110,10 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
     const auto id = static_cast<int32_t>(i);
     char* const out = arena_.get() + end;
     size_t length = std::string_view::npos;
-    if (spelling == Spelling::sentence_piece &&
-        (is_mergeable(types_[i]) || types_[i] == TokenType::user_defined)) {
+    if (spelling == Spelling::raw) {
+      // The token keeps its own bytes.
+    } else if (spelling == Spelling::sentence_piece &&
+               (is_mergeable(types_[i]) || types_[i] == TokenType::user_defined)) {
       if (find_invalid_utf8(token) != std::string_view::npos) {
         throw Error("tokenizer", "a token is not UTF-8",
                     fmt::format("token {} '{}'", i, printable(token, 60)));
@@ -131,7 +131,7 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
         types_[i] = TokenType::unused;
       }
     } else if (types_[i] == TokenType::byte) {
-      const int byte = byte_of(token);
+      const int byte = byte_of_token(token);
       if (byte >= 0) {
         out[0] = static_cast<char>(byte);
         length = 1;
