@@ -120,7 +120,7 @@ class Reports(Cli):
         text = self.folder / "text"
         text.write_text("the hat and the can, then a ham. " * 5)
         report = self.json("perplexity", "-m", self.model, "-f", str(text), "--ctx", "32")
-        self.assertEqual(list(report), ["tokens", "nll", "mean_nll"])
+        self.assertEqual(list(report), ["tokens", "nll", "mean_nll", "mean_nll_error"])
         stretches = math.ceil(report["tokens"] / 32)
         self.assertEqual(len(report["nll"]), report["tokens"] - stretches)
         self.assertAlmostEqual(report["mean_nll"], sum(report["nll"]) / len(report["nll"]))
