@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -65,12 +66,31 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
   add_number(command, "-c,--ctx", context,
              "Maximum tokens of prompt and answer together (default: the model's trained context)")
       ->type_name("N");
+  command
+      .add_option("--lora", adapters,
+                  "Adapter (GGUF) beside the weights, with its scale; may be given several times")
+      ->type_name("FILE[=N]")
+      ->expected(1)
+      ->take_all();
   command.add_option("--cache-type", cache, "Type of the KV cache: f16, bf16 or f32")
       ->type_name("TYPE")
       ->capture_default_str();
   add_number(command, "--batch", batch, "Prompt tokens per batch")
       ->type_name("N")
       ->capture_default_str();
+}
+
+std::pair<std::string, float> ModelOptions::parse_adapter(const std::string& given) {
+  const size_t equals = given.rfind('=');
+  if (equals == std::string::npos) return {given, 1.0f};
+  float scale = 0;
+  const char* const end = given.data() + given.size();
+  const auto number = std::from_chars(given.data() + equals + 1, end, scale);
+  if (number.ec == std::errc{} && number.ptr == end && std::isfinite(scale)) {
+    return {given.substr(0, equals), scale};
+  }
+  throw Error("--lora", "not a scale", fmt::format("'{}'", printable(given.substr(equals + 1))),
+              "need FILE or FILE=NUMBER");
 }
 
 template <class Load>
@@ -85,6 +105,9 @@ auto ModelOptions::load_with(const Load& load) const {
   }
   for (const std::string& line : unusable_libraries(options.device)) warn(line);
   if (options.device.kind == DeviceKind::cpu && !environment("WICK_TRACE").empty()) warn_untraced();
+  for (const std::string& adapter : adapters) {
+    options.adapters.push_back(parse_adapter(adapter).first);
+  }
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
   return load(options);
@@ -114,7 +137,12 @@ serve::SessionOptions ModelOptions::session() const {
     throw Error("--ctx", "out of range", fmt::format("{}", *context), "need at least 1");
   if (batch < 1)
     throw Error("--batch", "out of range", fmt::format("{}", batch), "need at least 1");
-  return {.context = context.value_or(0), .cache_dtype = *type, .batch = batch};
+  std::vector<float> scales;
+  for (const std::string& adapter : adapters) scales.push_back(parse_adapter(adapter).second);
+  return {.context = context.value_or(0),
+          .cache_dtype = *type,
+          .batch = batch,
+          .adapter_scales = std::move(scales)};
 }
 
 void ModelOptions::check_context(const models::CausalLm& model) const {

@@ -85,6 +85,7 @@ struct ModelOptions {
   std::optional<int64_t> context;  ///< not given: the model's trained context
   std::string cache = "f16";
   int64_t batch = 512;
+  std::vector<std::string> adapters;  ///< FILE or FILE=SCALE
 
   void add_to(CLI::App& command, bool with_context = true);
   /// Checks the options, applies threads and device, and loads the model with a progress bar.
@@ -96,6 +97,8 @@ struct ModelOptions {
   void check_context(const models::CausalLm& model) const;
 
  private:
+  /// The path of an adapter and its scale. Errors: the scale isn't a number.
+  static std::pair<std::string, float> parse_adapter(const std::string& given);
   template <class Load>
   auto load_with(const Load& load) const;
 };

@@ -54,6 +54,27 @@ TEST_P(Fuse, NormBeforeALinear) {
   }
 }
 
+// The first linear is moved to the addition behind the second one. The norm, gate or attention that
+// both read must stay for both.
+TEST_P(Fuse, AnInputOfSeveralLinearsStays) {
+  const Tensor scale = x({256}, 2);
+  for (const DType dtype : kWeightTypes) {
+    const Weight w = weight(256, 256, dtype), v = weight(256, 256, dtype);
+    for (const bool gated : {false, true}) {
+      const auto both = [&](Arguments a) -> Tensors {
+        const Tensor in = gated ? silu(a[0].narrow(1, 0, 256)) * a[0].narrow(1, 256, 256)
+                                : rms_norm(a[0].narrow(1, 0, 256), scale, 1e-5f);
+        const Tensor first = linear(in, w), second = linear(in, v);
+        const Tensor more = first + second * 0.5;
+        return {a[1] + more};
+      };
+      for (const int64_t rows : {1, 5}) {
+        ops(both, {x({rows, 512}, 3), x({rows, 256}, 4)});
+      }
+    }
+  }
+}
+
 TEST_P(Fuse, GateBeforeALinear) {
   for (const DType dtype : kWeightTypes) {
     const Weight w = weight(64, 256, dtype);

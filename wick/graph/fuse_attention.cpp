@@ -45,7 +45,8 @@ class Match {
     Value& out = node.outputs[0];
     const int64_t width = heads_ * out.layout.shape().back();
     out.layout = Layout::contiguous({rows_, width}, out.layout.offset());
-    for (const size_t i : {stores_[0], stores_[1], rotations_[0], rotations_[1]}) uses_.remove(i);
+    for (const size_t i : {stores_[0], stores_[1], rotations_[0], rotations_[1]})
+      uses_.merge(i, at_);
     for (const std::optional<size_t>& norm : norms_) {
       if (!norm) continue;
       Node& in_place = uses_.node(*norm);

@@ -12,7 +12,8 @@ void CausalLm::require_supported(const io::Gguf& file) { find_architecture(file)
 
 Tensor CausalLm::forward(std::span<const BatchInput> inputs, nn::KvCache& cache,
                          Logits logits) const {
-  Tensor result = forward(Batch::of(cache, inputs, logits, vocab_size(), device()), cache);
+  Tensor result =
+      forward(Batch::of(cache, inputs, logits, vocab_size(), device(), adapters()), cache);
   for (const BatchInput& input : inputs) {
     cache.advance(static_cast<int64_t>(input.tokens.size()), input.sequence);
   }

@@ -20,6 +20,9 @@ struct LoadOptions {
   Device device;
   /// Returns the file's pages to the system once their weights are packed for the device.
   bool release_file_pages = true;
+  /// Adapters (LoRA) beside the weights: paths of GGUF files. Each row of a step has a scale for
+  /// each of them.
+  std::vector<std::string> adapters = {};
   /// Called with the number of layers loaded so far and the number of all layers.
   std::function<void(int64_t, int64_t)> progress;
 };
@@ -38,6 +41,8 @@ class WICK_API CausalLm {
   static std::unique_ptr<CausalLm> load(const io::Gguf& file, const LoadOptions& options);
 
   virtual int64_t vocab_size() const = 0;
+  /// The number of adapters.
+  virtual int64_t adapters() const = 0;
   /// False for encoders, which make embeddings only.
   virtual bool makes_logits() const = 0;
   /// The number of elements of an embedding.

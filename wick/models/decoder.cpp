@@ -42,6 +42,19 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int6
   counts_ = Tensor::zeros({count, 3}, DType::u32, device_);
   chosen_ = Tensor::zeros({kPlaces, count}, DType::u32, device_);
   options_ = Tensor::zeros({count, kSamplerWords}, DType::u32, device_);
+  if (model.adapters() > 0) {
+    scales_ = Tensor::ones({count, model.adapters()}, DType::f32, device_);
+  }
+}
+
+void Decoder::set_scales(size_t index, std::span<const float> scales) {
+  const std::vector<float> of_row = scales_of(scales, model_.adapters());
+  if (of_row.empty()) return;
+  std::vector<float> all = scales_.to_vector<float>();
+  std::copy(of_row.begin(), of_row.end(),
+            all.begin() + static_cast<ptrdiff_t>(index * of_row.size()));
+  scales_ = Tensor::from(all, scales_.shape(), device_);
+  recording_.reset();  // the captured step reads the former tensor
 }
 
 Tensor Decoder::step(std::span<const int32_t> tokens) {
@@ -136,6 +149,7 @@ void Decoder::run(bool draws) {
     Batch batch;
     batch.tokens = tokens_;
     batch.runs = {{positions_, tables_}};
+    batch.scales = scales_;
     logits_ = model_.forward(batch, cache_);
     if (draws) draw(logits_);
   };

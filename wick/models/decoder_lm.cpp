@@ -56,7 +56,9 @@ struct DecoderLm::Step {
   std::vector<StepRows> slices;
   Tensor wanted;                      // rows whose logits are returned; undefined: all rows
   std::vector<nn::RowRun> last_runs;  // runs of the rows that follow the last layer's attention
-  std::vector<LayerCache> caches;     // of each layer
+  Tensor last_scales;                 // and their scales of adapters
+  RowSet last_set() const { return {last_runs, last_scales}; }
+  std::vector<LayerCache> caches;  // of each layer
 };
 
 // ---- Forward pass ----
@@ -71,6 +73,7 @@ std::vector<Tensor> DecoderLm::arguments_of(const Batch& batch, const nn::KvCach
     arguments.push_back(run.tables);
   }
   if (batch.wanted.defined()) arguments.push_back(batch.wanted);
+  if (!adapters_.empty()) arguments.push_back(batch.scales);
   for (size_t i = 0; i < cache_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     if (cache_[i].heads > 0) arguments.push_back(cache.keys(layer));
@@ -94,8 +97,9 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
   for (const nn::KvLayer& layer : cache_) {
     cached += (layer.heads > 0 ? 1U : 0U) + (layer.value_size > 0 ? 1U : 0U);
   }
-  const size_t front = arguments.size() - cached;
+  size_t front = arguments.size() - cached, at = front;
   Batch batch;
+  if (!adapters_.empty()) batch.scales = arguments[--front];
   batch.tokens = arguments[0];
   for (size_t i = 1; i + 1 < front; i += 2) {
     batch.runs.push_back({arguments[i], arguments[i + 1]});
@@ -103,8 +107,8 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
   Step step{.slices = {},
             .wanted = front % 2 == 0 ? arguments[front - 1] : Tensor(),
             .last_runs = {},
+            .last_scales = batch.scales,
             .caches = {}};
-  size_t at = front;
   for (const nn::KvLayer& layer : cache_) {
     LayerCache& of = step.caches.emplace_back();
     if (layer.heads > 0) of.keys = arguments[at++];
@@ -120,6 +124,7 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
     StepRows slice{.tokens = batch.tokens.narrow(0, begin, count),
                    .runs = {},
                    .row_runs = {},
+                   .scales = adapters_.empty() ? Tensor() : batch.scales.narrow(0, begin, count),
                    .per_layer = {}};
     int64_t first = 0;
     for (const Batch::Run& run : batch.runs) {
@@ -139,6 +144,7 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
   // A selected row is computed as a single row, however many rows its sequence has in the step.
   if (step.wanted.defined()) {
     step.last_runs = {{step.wanted.size(0), 1}};
+    if (!adapters_.empty()) step.last_scales = index_select(batch.scales, step.wanted, 0);
   } else {
     for (const Batch::Run& run : batch.runs) {
       const int64_t run_rows = run.positions.size(0);
@@ -152,7 +158,7 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
 Tensor DecoderLm::run(std::span<const Tensor> arguments, const PositionTables& positions) const {
   Step step = step_of(arguments, positions);
   const Tensor x = hidden(step);
-  return head(x, step.last_runs);
+  return head(x, step.last_set());
 }
 
 /// The result of the last layer for the wanted rows, [rows, hidden].
@@ -160,7 +166,7 @@ Tensor DecoderLm::hidden(Step& step) const {
   std::vector<Tensor> xs;  // [t, hidden] of each slice
   for (StepRows& rows : step.slices) {
     xs.push_back(embed_tokens(rows));
-    if (per_layer_) rows.per_layer = (*per_layer_)(rows.tokens, xs.back(), rows.row_runs);
+    if (per_layer_) rows.per_layer = (*per_layer_)(rows.tokens, xs.back(), rows.set());
   }
   for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
     for (size_t j = 0; j < xs.size(); ++j) {
@@ -188,7 +194,7 @@ Tensor DecoderLm::embed_tokens(const StepRows& rows) const {
 Tensor DecoderLm::layer(size_t index, const Tensor& x, const StepRows& rows,
                         const LayerCache& cache) const {
   return after_heads(index, x, heads_of(blocks_[index], x, rows, cache), rows.per_layer,
-                     rows.row_runs);
+                     rows.set());
 }
 
 /// Runs attention for each slice, then the rest of the last layer for the selected rows of all
@@ -205,7 +211,7 @@ Tensor DecoderLm::last_layer(std::span<const Tensor> xs, const Step& step) const
     return step.wanted.defined() ? index_select(all, step.wanted, 0) : all;
   };
   return after_heads(blocks_.size() - 1, joined(xs), joined(heads),
-                     per_layer_ ? joined(per_layer) : Tensor(), step.last_runs);
+                     per_layer_ ? joined(per_layer) : Tensor(), step.last_set());
 }
 
 /// x [t, hidden] → concatenated heads [t, h · e]. Stores keys and values in the cache.
@@ -294,7 +300,8 @@ Tensor DecoderLm::hidden_of_decoder(std::span<const std::vector<int32_t>> sequen
   }
   nn::KvCache cache = make_cache(static_cast<int64_t>(longest), DType::f32,
                                  static_cast<int64_t>(sequences.size()), 0);
-  const Batch batch = Batch::of(cache, inputs, Logits::all, config_.vocabulary, device_);
+  const Batch batch =
+      Batch::of(cache, inputs, Logits::all, config_.vocabulary, device_, adapters());
   const bool is_long = long_positions_ != nullptr && cache.context() > long_context_;
   Step step = step_of(arguments_of(batch, cache), is_long ? *long_positions_ : *positions_);
   return hidden(step);
@@ -322,6 +329,7 @@ Tensor DecoderLm::hidden_of_encoder(std::span<const std::vector<int32_t>> sequen
   Step step{.slices = {rows},
             .wanted = {},
             .last_runs = rows.row_runs,
+            .last_scales = {},
             .caches = std::vector<LayerCache>(config_.layers.size())};
   return hidden(step);
 }
@@ -345,7 +353,11 @@ DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
   block_weights_ = std::any_of(file.tensors().begin(), file.tensors().end(), [](const auto& t) {
     return t.shape.rank() > 1 && t.name.starts_with("blk.") && t.dtype && is_block(*t.dtype);
   });
+  for (const std::string& path : options.adapters) {
+    adapters_.push_back(Adapter::open(path, architecture.name));
+  }
   load(weights, options);
+  for (const Adapter& adapter : adapters_) adapter.require_all_used();
   if (embedding_.table().storage()->file_backed()) file_ = file.bytes();
   load_positions(weights, file);
   weights.require_all_used();
@@ -373,8 +385,8 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
   const auto layers = static_cast<int64_t>(c.layers.size());
   for (int64_t i = 0; i < layers; ++i) {
     const LayerConfig& layer = c.layers[static_cast<size_t>(i)];
-    blocks_.push_back(
-        load_block({c, layer, weights / fmt::format("blk.{}.", i), options.device, release}));
+    blocks_.push_back(load_block(
+        {c, layer, weights / fmt::format("blk.{}.", i), options.device, release, adapters_}));
     cache_.push_back(c.is_latent() ? LatentAttention::cache_of(c)
                                    : GroupedAttention::cache_of(layer));
     if (options.progress) options.progress(i + 1, layers);
@@ -388,8 +400,12 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
   const bool tied = !weights.contains("output.weight");
   // A tied table serves the embedding, too, which reads its rows from the file; the system reads
   // released pages again on use.
-  head_ = nn::Linear(tied ? table : weights.matrix("output.weight", c.vocabulary, c.hidden),
-                     weights.optional_vector("output.bias", c.vocabulary), device_, release);
+  head_ = AdaptedLinear(
+      {{.name = tied ? "token_embd.weight" : "output.weight",
+        .matrix = tied ? table : weights.matrix("output.weight", c.vocabulary, c.hidden),
+        .bias = weights.optional_vector("output.bias", c.vocabulary),
+        .order = {}}},
+      tied ? std::span<const Adapter>() : adapters_, device_, release);
 }
 
 DecoderLm::Block DecoderLm::load_block(const LayerLoader& loader) {

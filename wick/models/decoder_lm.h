@@ -34,6 +34,7 @@ class WICK_API DecoderLm final : public CausalLm {
   int64_t parameters() const override { return parameters_; }
   nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences,
                          int64_t positions) const override;
+  int64_t adapters() const override { return static_cast<int64_t>(adapters_.size()); }
   bool makes_logits() const override { return config_.causal; }
   int64_t embedding_size() const override { return config_.hidden; }
   Tensor embed(std::span<const std::vector<int32_t>> sequences) const override;
@@ -85,10 +86,11 @@ class WICK_API DecoderLm final : public CausalLm {
   Tensor learned_positions_;  // f32 [positions, hidden], or undefined
   Tensor token_type_;         // f32 [hidden], added to the embeddings, or undefined
   std::optional<nn::Norm> embedding_norm_;
+  std::vector<Adapter> adapters_;
   std::optional<PerLayerEmbedding> per_layer_;
   std::vector<Block> blocks_;
   std::optional<nn::Norm> output_norm_;
-  nn::Linear head_;
+  AdaptedLinear head_;
   std::unique_ptr<PositionTables> positions_;
   /// For caches of more than long_context_ positions, if the model has other angles for these.
   std::unique_ptr<PositionTables> long_positions_;

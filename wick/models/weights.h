@@ -22,6 +22,7 @@ class Weights {
       : file_(file), device_(device), used_(std::make_shared<Used>()) {}
   Weights operator/(std::string_view prefix) const;
 
+  const std::string& prefix() const { return prefix_; }
   bool contains(std::string_view name) const;
   /// The rank of a tensor, and the size of its first dim. Errors: it is missing.
   int rank(std::string_view name) const;

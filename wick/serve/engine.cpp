@@ -197,6 +197,7 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
   cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
   // Logits beyond the tokenizer's vocabulary belong to padding rows of the embedding.
   decoder_ = std::make_unique<models::Decoder>(model, *cache_, engine_->tokenizer().vocab_size());
+  decoder_->set_scales(0, options_.adapter_scales);
 }
 
 Session::Session(Session&& other) noexcept = default;
@@ -247,7 +248,8 @@ bool Session::catch_up(const std::function<bool()>& cancelled) {
         return false;
       }
       host_logits_ = {};
-      logits_ = engine_->model().forward(rest, *cache_, models::Logits::last);
+      const models::BatchInput input{0, rest, options_.adapter_scales};
+      logits_ = engine_->model().forward({&input, 1}, *cache_, models::Logits::last);
     }
   } catch (...) {
     history_.resize(static_cast<size_t>(cache_->length()));  // drops tokens that haven't been run

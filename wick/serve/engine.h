@@ -21,8 +21,8 @@ namespace wick::serve {
 
 /// Loads the tokenizer of a GGUF file. Errors: the vocabulary is missing or malformed.
 WICK_API text::Tokenizer load_tokenizer(const io::Gguf& file);
-/// Loads the tokenizer of a GGUF file or of a tokenizer.json; the first bytes of the file tell which
-/// of them it is. Errors: the file can't be read; those of load_tokenizer() and
+/// Loads the tokenizer of a GGUF file or of a tokenizer.json; the first bytes of the file tell
+/// which of them it is. Errors: the file can't be read; those of load_tokenizer() and
 /// text::Tokenizer::from_json().
 WICK_API text::Tokenizer open_tokenizer(const std::string& path);
 
@@ -65,6 +65,7 @@ struct SessionOptions {
   int64_t context = 0;             ///< positions in the cache; 0: the model's trained context
   DType cache_dtype = DType::f16;  ///< f16, bf16 or f32
   int64_t batch = 512;             ///< prompt tokens per forward pass
+  std::vector<float> adapter_scales = {};  ///< of the model's adapters; missing ones are 1
 };
 
 /// Sampling and stopping options of generate().

@@ -93,7 +93,7 @@ std::vector<Tensor> GroupedAttention::queries_keys_values(const Tensor& x, Runs 
     sizes.push_back(l.kv_heads * l.key_size);
     sizes.push_back(l.kv_heads * l.value_size);
   }
-  const std::vector<Tensor> parts = qkv_.joined(x, runs).split(sizes, -1);
+  const std::vector<Tensor> parts = qkv_(x, runs).split(sizes, -1);
   const bool of_rows = l.qk_norm == QkNorm::rows, first = !norm_after_rope_ && !of_rows;
   const auto heads = [&](size_t i, const std::optional<nn::Norm>& norm, int64_t size) {
     const Tensor of = split_heads(of_rows && norm ? (*norm)(parts[i]) : parts[i], size);
@@ -110,7 +110,7 @@ std::vector<Tensor> GroupedAttention::queries_keys_values(const Tensor& x, Runs 
 Tensor GroupedAttention::operator()(const Tensor& x, const StepRows& rows,
                                     const LayerCache& cache) const {
   const LayerConfig& l = layer_;
-  const std::vector<Tensor> qkv = queries_keys_values(x, rows.row_runs);
+  const std::vector<Tensor> qkv = queries_keys_values(x, rows.set());
   std::vector<Tensor> ys;
   for (const StepRows::Run& run : rows.runs) {
     const auto of_run = [&](const Tensor& t) { return t.defined() ? run.of(t) : t; };

@@ -32,10 +32,10 @@ class GroupedAttention {
   LayerConfig layer_;
   AttentionOptions options_;
   bool norm_after_rope_;
-  nn::Projections qkv_;
+  AdaptedLinear qkv_;
   std::optional<nn::Norm> query_norm_, key_norm_, value_norm_;
   Tensor sinks_;
-  nn::Linear output_;
+  AdaptedLinear output_;
 };
 
 }  // namespace wick::models

@@ -150,7 +150,7 @@ Tensor Experts::operator()(const Tensor& x, Runs runs) const {
   const Tensor y = through_experts(x, chosen);
   if (!shared_) return y;
   Tensor of_all = (*shared_)(x, runs);
-  if (shared_gate_) of_all = of_all * sigmoid((*shared_gate_)(x, runs));
+  if (shared_gate_) of_all = of_all * sigmoid((*shared_gate_)(x, runs.sequences));
   return y + of_all;
 }
 

@@ -28,7 +28,7 @@ class Experts {
 
   ExpertsConfig config_;
   Activation activation_;
-  nn::Linear router_;
+  AdaptedLinear router_;
   std::optional<nn::Norm> router_norm_;  // of the router's input
   Tensor output_scales_;                 // f32 [count], factors of the experts' results
   Tensor selection_bias_;                // f32 [count], added to the scores that choose

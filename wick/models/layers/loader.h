@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "wick/models/decoder_config.h"
+#include "wick/models/layers/adapted_linear.h"
 #include "wick/models/weights.h"
 #include "wick/nn/layers.h"
 
@@ -25,6 +26,7 @@ struct LayerLoader {
   Weights weights;
   Device device;
   bool release;  ///< see nn::Projections
+  std::span<const Adapter> adapters = {};
 
   bool has(std::string_view name) const;
   /// A norm over `size` elements, with a bias if the file has one.
@@ -33,9 +35,9 @@ struct LayerLoader {
   /// elements of a head.
   nn::Norm head_norm(std::string_view name, int64_t heads, int64_t size,
                      const std::vector<int64_t>& order) const;
-  nn::Linear linear(std::string_view name, int64_t n, int64_t k) const;
-  nn::Projections projections(const std::vector<Projection>& parts, int64_t k,
-                              bool need_biases) const;
+  AdaptedLinear linear(std::string_view name, int64_t n, int64_t k) const;
+  AdaptedLinear projections(const std::vector<Projection>& parts, int64_t k,
+                            bool need_biases) const;
   /// The order of the rows of `heads` heads that rope_interleaved needs; empty: the file's order.
   std::vector<int64_t> rotated_order(int64_t heads) const;
 };

@@ -25,7 +25,7 @@ PerLayerEmbedding::PerLayerEmbedding(const DecoderConfig& config, const Weights&
 Tensor PerLayerEmbedding::operator()(const Tensor& tokens, const Tensor& x, Runs runs) const {
   const Shape shape{x.size(0), layers_, size_};
   const Tensor of_tokens = (table_(tokens) * table_scale_).reshape(shape);
-  const Tensor projected = (projection_(x, runs) * projection_scale_).reshape(shape);
+  const Tensor projected = (projection_(x, runs.sequences) * projection_scale_).reshape(shape);
   return (norm_(projected) + of_tokens) * std::sqrt(0.5f);
 }
 

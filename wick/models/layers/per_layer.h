@@ -32,7 +32,7 @@ class PerLayerInput {
 
  private:
   Activation activation_;
-  nn::Linear gate_, projection_;
+  AdaptedLinear gate_, projection_;
   nn::Norm norm_;
 };
 

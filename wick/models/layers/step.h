@@ -10,8 +10,16 @@
 
 namespace wick::models {
 
-/// The sequences that the rows of an activation belong to.
-using Runs = std::span<const nn::RowRun>;
+/// The sequences that the rows of an activation belong to, and the scales of adapters.
+struct RowSet {
+  std::span<const nn::RowRun> sequences;
+  Tensor scales = {};  ///< f32 [rows, adapters]; undefined: there are no adapters
+
+  RowSet(std::span<const nn::RowRun> of, const Tensor& of_adapters = {})
+      : sequences(of), scales(of_adapters) {}
+  RowSet(const std::vector<nn::RowRun>& of) : sequences(of) {}
+};
+using Runs = const RowSet&;
 
 /// Rows of a step that go through a layer together.
 struct StepRows {
@@ -28,7 +36,9 @@ struct StepRows {
   };
   Tensor tokens;
   std::vector<Run> runs;
+  RowSet set() const { return {row_runs, scales}; }
   std::vector<nn::RowRun> row_runs;  ///< the sequences of these rows, for Projections
+  Tensor scales;                     ///< f32 [t, adapters], see RowSet
   Tensor per_layer;                  ///< [t, layers, size], see PerLayerEmbedding, or undefined
 };
 
