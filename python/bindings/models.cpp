@@ -33,6 +33,7 @@ using namespace nb::literals;
   "collections.abc.Sequence[int] = (), mirostat: int = 0, mirostat_tau: float = 5.0, "             \
   "mirostat_eta: float = 0.1, logit_bias: collections.abc.Mapping[int, float] = {}, samplers: "    \
   "collections.abc.Sequence[str] | None = None"
+#define WICK_SCALES ", adapter_scales: collections.abc.Sequence[float] = ()"
 #define WICK_PROMPT "str | collections.abc.Sequence[int] | collections.abc.Sequence[dict[str, str]]"
 
 /// A loaded model.
@@ -50,9 +51,9 @@ bool interrupted() {
   return PyErr_CheckSignals() != 0;
 }
 
-/// Reads the options in WICK_SAMPLING, and `context` if it isn't null.
-serve::GenerateOptions read_options(const char* function, const nb::kwargs& named,
-                                    int64_t* context) {
+/// Reads the options in WICK_SAMPLING, and `context` and `scales` if they aren't null.
+serve::GenerateOptions read_options(const char* function, const nb::kwargs& named, int64_t* context,
+                                    std::vector<float>* scales = nullptr) {
   serve::GenerateOptions options;
   options.max_tokens = 256;
   text::SamplerOptions& s = options.sampler;
@@ -102,7 +103,9 @@ serve::GenerateOptions read_options(const char* function, const nb::kwargs& name
     if (reader != readers.end()) {
       reader->second(value);
     } else if (name == "context" && context != nullptr) {
-      into(*context)(value);
+      into (*context)(value);
+    } else if (name == "adapter_scales" && scales != nullptr) {
+      into (*scales)(value);
     } else {
       throw nb::type_error(
           fmt::format("{}() got an unexpected keyword argument '{}'", function, name).c_str());
@@ -178,9 +181,11 @@ std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,
   return text;
 }
 
-std::shared_ptr<PySession> make_session(const Model& model, int64_t context) {
+std::shared_ptr<PySession> make_session(const Model& model, int64_t context,
+                                        std::vector<float> scales) {
   serve::SessionOptions options;
   options.context = context;
+  options.adapter_scales = std::move(scales);
   const ReleasedGil released;
   return std::make_shared<PySession>(model.engine, options);
 }
@@ -197,10 +202,11 @@ std::pair<std::shared_ptr<PySession>, serve::GenerateOptions> begin(const char* 
                                                                     const nb::kwargs& named,
                                                                     std::vector<int32_t>& tokens) {
   int64_t context = 0;
-  serve::GenerateOptions options = read_options(function, named, &context);
+  std::vector<float> scales;
+  serve::GenerateOptions options = read_options(function, named, &context, &scales);
   tokens = model.engine->prompt_or_start(std::move(tokens));
   if (context == 0) context = context_for(model, tokens.size(), options.max_tokens);
-  return {make_session(model, context), std::move(options)};
+  return {make_session(model, context, std::move(scales)), std::move(options)};
 }
 
 nb::object model_generate(const Model& model, nb::handle prompt, const nb::kwargs& named) {
@@ -224,9 +230,12 @@ void warn_of_vocabulary(const text::Tokenizer& tokenizer) {
   }
 }
 
-Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
+Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::handle adapters) {
   const std::string name = path_text(path, "load");
   models::LoadOptions options;
+  for (const nb::object& adapter : items_of(adapters)) {
+    options.adapters.push_back(path_text(adapter, "load"));
+  }
   options.device = device.get();
   warn_of_libraries(options.device);
   // Also checks for Ctrl-C; loading ends with the exception that Python raised.
@@ -402,27 +411,33 @@ void bind_models(nb::module_& m) {
   nb::class_<Model>(m, "Model", "A language model with its tokenizer, from a GGUF file.")
       .def_static(
           "load", &load_model, "path"_a, "device"_a = "cpu", "progress"_a = nb::none(),
+          "adapters"_a = nb::make_tuple(),
           nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
-                  "progress: collections.abc.Callable[[int, int], object] | None = None) -> "
-                  "Model"),
+                  "progress: collections.abc.Callable[[int, int], object] | None = None, adapters: "
+                  "collections.abc.Sequence[str | os.PathLike[str]] = ()) -> Model"),
           "Loads a GGUF file; device \"auto\" selects the best device. progress: called with the"
-          " number of layers loaded so far and of all layers.\nErrors: any error in the file, by"
-          " name.")
+          " number of layers loaded so far and of all layers. adapters: GGUF files of LoRA adapters"
+          " beside the weights.\nErrors: any error in the files, by name.")
       .def("generate", &model_generate, "prompt"_a, "options"_a,
-           nb::sig("def generate(self, prompt: " WICK_PROMPT ", *, context: int = 0, " WICK_SAMPLING
-                   ") -> str"),
+           nb::sig("def generate(self, prompt: " WICK_PROMPT
+                   ", *, context: int = 0, " WICK_SAMPLING WICK_SCALES ") -> str"),
            "Continues a text, token ids, or a conversation: [{'role': 'user', 'content': …}]. "
            "temperature 0 always chooses the most likely token. max_tokens < 0: no limit. The "
            "same seed gives the same text.")
       .def("stream", &model_stream, "prompt"_a, "options"_a,
-           nb::sig("def stream(self, prompt: " WICK_PROMPT ", *, context: int = 0, " WICK_SAMPLING
-                   ") -> TextStream"),
+           nb::sig("def stream(self, prompt: " WICK_PROMPT
+                   ", *, context: int = 0, " WICK_SAMPLING WICK_SCALES ") -> TextStream"),
            "Like generate, but returns an iterator over pieces of text as they are generated.")
       .def(
           "session",
-          [](const Model& model, int64_t context) { return make_session(model, context); },
-          "context"_a = 0,
-          "Starts a conversation of at most `context` tokens; 0: the model's trained context.")
+          [](const Model& model, int64_t context, std::vector<float> scales) {
+            return make_session(model, context, std::move(scales));
+          },
+          "context"_a = 0, "adapter_scales"_a = std::vector<float>(),
+          nb::sig("def session(self, context: int = 0, adapter_scales: "
+                  "collections.abc.Sequence[float] = ()) -> Session"),
+          "Starts a conversation of at most `context` tokens; 0: the model's trained context. "
+          "adapter_scales: those of the model's adapters; missing ones are 1.")
       .def("logits", &model_logits, "tokens"_a, "last"_a = false,
            "The logits after each token, or only after the last: float32 [n, vocabulary].")
       .def("embed", &model_embed, "texts"_a, "size"_a = 0, "normalize"_a = true,
