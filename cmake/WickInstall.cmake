@@ -16,6 +16,7 @@ install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   PATTERN "backend/gpu" EXCLUDE
   PATTERN "text/vocab" EXCLUDE PATTERN "text/split" EXCLUDE PATTERN "text/normalize" EXCLUDE
   PATTERN "text/model" EXCLUDE PATTERN "text/pipeline" EXCLUDE PATTERN "text/json" EXCLUDE
+  REGEX "/text/tokenizer_impl\\.h$" EXCLUDE
   REGEX "/models/(decoder_config|decoder_lm|metadata|registry)\\.h$" EXCLUDE
   REGEX "/graph/(fuse|uses)\\.h$" EXCLUDE
   REGEX "/tensor/fused\\.h$" EXCLUDE

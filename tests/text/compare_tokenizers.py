@@ -289,7 +289,8 @@ class Comparison:
             "ByteLevel": None, "Digits": pre_tokenizers.Digits(), "each digit": pre_tokenizers.Digits(True),
             "WhitespaceSplit": pre_tokenizers.WhitespaceSplit(), "Whitespace": pre_tokenizers.Whitespace(),
             "Bert": pre_tokenizers.BertPreTokenizer(), "delimiter": pre_tokenizers.CharDelimiterSplit("e"),
-            "Metaspace": pre_tokenizers.Metaspace(), "Metaspace first": pre_tokenizers.Metaspace(prepend_scheme="first"),
+            "FixedLength": pre_tokenizers.FixedLength(3), "Metaspace": pre_tokenizers.Metaspace(),
+            "Metaspace first": pre_tokenizers.Metaspace(prepend_scheme="first"),
             "Metaspace never": pre_tokenizers.Metaspace(prepend_scheme="never"),
             "Metaspace whole": pre_tokenizers.Metaspace(split=False),
             "Metaspace of words": pre_tokenizers.Sequence(

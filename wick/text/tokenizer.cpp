@@ -140,6 +140,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
     out += bytes;
     if (std::exchange(strips, false)) std::erase(out, ' ');
   }
+  if (impl_->drops_last_space && out.ends_with(' ')) out.pop_back();
   if (impl_->cleans_up) clean_up(out);
   if (impl_->first_space == FirstSpace::removed ||
       impl_->first_space == FirstSpace::removed_after_control) {

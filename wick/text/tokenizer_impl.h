@@ -46,6 +46,7 @@ struct Tokenizer::Impl {
   /// beginning, or behind the control tokens at the beginning, or removes all of the first token.
   enum class FirstSpace : uint8_t { kept, removed, removed_after_control, all_of_first_token };
   FirstSpace first_space = FirstSpace::kept;
+  bool drops_last_space = false;  // decode() drops a space at the end, the mark of a word's end
   bool cleans_up = false;  // decode() removes spaces before punctuation, as BERT's tokenizers do
   std::string warning;
 };

@@ -107,6 +107,11 @@ void read_pre_tokenizer(const JsonNode& node, PreTokenizerStages& out) {
         {.pattern = node.flag("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)"});
   } else if (type == "BertPreTokenizer") {
     for (SplitStage& stage : bert_stages()) out.stages.push_back(std::move(stage));
+  } else if (type == "FixedLength") {
+    const int32_t length = node.has("length") ? node["length"].id() : 5;
+    constexpr int32_t kLongest = 10000;  // PCRE2 repeats a character at most 65535 times
+    if (length < 1 || length > kLongest) node["length"].fail("need 1 to 10000");
+    out.stages.push_back({.pattern = fmt::format("(?s:.{{{}}})", length)});
   } else if (type == "CharDelimiterSplit") {
     out.stages.push_back(
         {.pattern = node["delimiter"].text(), .literal = true, .behavior = SplitBehavior::removed});

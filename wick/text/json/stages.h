@@ -31,7 +31,7 @@ struct DecoderRules {
   std::vector<Replacement> replacements;
   bool word_piece = false;  ///< a space before tokens that don't begin with `continuation`
   std::string continuation = {};
-  std::string end_suffix = {};  ///< a suffix that becomes a space
+  std::string end_suffix = {};  ///< a suffix that becomes a space, but at the end nothing
   bool removes_space = false;   ///< a space at the beginning of the text is removed
   bool strips_first = false;    ///< all spaces of the first token are removed
   bool cleans_up = false;       ///< spaces before punctuation are removed

@@ -157,6 +157,7 @@ std::shared_ptr<const Tokenizer::Impl> build(const JsonNode& document) {
   if (rules.removes_space) impl->first_space = FirstSpace::removed;
   if (rules.strips_first) impl->first_space = FirstSpace::all_of_first_token;
   impl->cleans_up = rules.cleans_up;
+  impl->drops_last_space = !rules.end_suffix.empty();
   if (document.has("post_processor")) read_post_processor(document["post_processor"], *impl);
   impl->add_bos = !impl->prefix.empty();
   impl->add_eos = !impl->suffix.empty();
