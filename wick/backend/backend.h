@@ -63,6 +63,7 @@ struct CachedAttention {
   View values;             ///< [pages, g, size, e], of keys' dtype
   ConstView tables;        ///< [b, n] u32 on the device: page numbers of each sequence
   AttentionParams params;  ///< causal; each row attends to its sequence up to its own position
+  ConstView sinks = {};    ///< [h] f32, as in AttentionBias, or absent
 };
 
 /// The norm whose gradient norm_grad computes.

@@ -28,8 +28,8 @@ class Match {
   /// Whether the calls compute what cached_attention computes.
   bool found() {
     const auto& params = std::get<AttentionParams>(attention_.attributes);
-    if (attention_.inputs[kSlopes].storage >= 0 || attention_.inputs[kSinks].storage >= 0 ||
-        !params.causal || attention_.outputs[0].dtype != DType::f32) {
+    if (attention_.inputs[kSlopes].storage >= 0 || !params.causal ||
+        attention_.outputs[0].dtype != DType::f32) {
       return false;
     }
     return find_stores() && find_rotations() && find_tables() && lengths_fit() && find_qkv();
@@ -37,9 +37,9 @@ class Match {
 
   void replace() {
     const Value &keys = attention_.inputs[kKeys], &values = attention_.inputs[kValues];
-    const Value tables = attention_.inputs[kPagedTables];
+    const Value tables = attention_.inputs[kPagedTables], sinks = attention_.inputs[kSinks];
     Node& node = uses_.node(at_);
-    node.inputs = {qkv_, tables_[0], tables_[1], positions_, keys, values, tables};
+    node.inputs = {qkv_, tables_[0], tables_[1], positions_, keys, values, tables, sinks};
     node.part = Part::cached;
     node.called_as = "cached_attention";
     Value& out = node.outputs[0];

@@ -23,7 +23,7 @@ class CustomBody;
 /// operand.
 class Operands {
  public:
-  static constexpr size_t kMost = 9;
+  static constexpr size_t kMost = 10;
 
   Operands() = default;
   Operands(std::initializer_list<const Tensor*> tensors) : count_(tensors.size()) {

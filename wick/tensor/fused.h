@@ -21,6 +21,7 @@ struct AttentionStep {
   Tensor values;  ///< values in pages [p, g, size, e], or [g, capacity, e] without tables
   AttentionParams params;
   Tensor tables = {};  ///< u32 [b, n] on the device: the page numbers of each sequence
+  Tensor sinks = {};   ///< f32 [h], as in attention, or undefined
 };
 
 /// Steps that linear fuses before and after its gemm, so that a GPU launches fewer kernels.
@@ -47,6 +48,7 @@ enum CachedOperand : size_t {
   kCachedKeys,
   kCachedValues,
   kCachedTables,
+  kCachedSinks,
   kCachedOperands
 };
 /// Indices of the operands of a linear call with fused steps; unused operands are undefined. The
@@ -59,6 +61,7 @@ enum LinearOperand : size_t {
   kLinearKeys = kLinearCos + kCachedKeys - kCachedCos,
   kLinearValues,
   kLinearTables,
+  kLinearSinks,
   kLinearOperands
 };
 

@@ -205,6 +205,16 @@ struct DecodeArgs {
   DecodePlan plan;
   AttentionPartials partials;
 };
+/// The sinks of the heads, `step` elements apart.
+struct HeadSinks {
+  const float* of;
+  i64 step;
+};
+/// decode_sinks_DTYPE and so on.
+struct SinkDecodeArgs {
+  DecodeArgs rows;
+  HeadSinks sinks;
+};
 inline constexpr u32 kDecodeThreads = 256;
 /// Threads of a thread block of decode on AMD's devices: one for each pair of a chunk's keys, and
 /// for each pair of heads.
