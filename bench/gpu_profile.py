@@ -35,7 +35,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RATIO, SCATTER, MATRIX = 1.05, 1.1, 0.7
-MATRIX_CASES = ("flash.", "conv.f16", "conv.bf16")
+MATRIX_CASES = ("flash.", "gradient_", "conv.f16", "conv.bf16")
 
 
 # Reasons why cases miss a target, by the start of their names.

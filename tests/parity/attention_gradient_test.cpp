@@ -11,6 +11,7 @@
 
 #include "tests/parity/attention_bound.h"
 #include "tests/parity/grid.h"
+#include "wick/backend/gpu/gpu_backend.h"
 #include "wick/base/precision.h"
 #include "wick/math/half.h"
 
@@ -426,19 +427,61 @@ void check_planted() {
   EXPECT_GE(bound.d_sinks.beyond(planted.d_sinks.exact), 0);
 }
 
+/// Which of the kernels for d and e of up to 64, and of up to 128, a check must have launched, and
+/// which of those with a soft cap, a mask or slopes.
+struct Launched {
+  std::vector<int> plain, biased;
+};
+
+/// Expects that the GPUs launched the kernels that WICK_GPU_ATTENTION=choice selects. A device that
+/// lacks them launches those without matrix units.
+void expect_launched(DType dtype, std::string_view choice, std::string_view terms,
+                     const Launched& launched) {
+  for (const Target& target : targets()) {
+    auto* const backend = dynamic_cast<gpu::GpuBackend*>(target.backend);
+    if (backend == nullptr) continue;
+    gpu::Gpu& gpu = backend->gpu();
+    const auto expect = [&](std::string_view file, const std::string& kernel) {
+      EXPECT_TRUE(gpu.has_used(file, kernel)) << kernel << " on " << target.name;
+    };
+    if (choice == "plain" || dtype == DType::f32 || !gpu.has(gpu::Feature::matrix_unit)) {
+      for (const char* part : {"sums", "queries", "keys"}) {
+        expect("gradient", fmt::format("gradient_{}_{}", part, name(dtype)));
+      }
+      continue;
+    }
+    const bool amd = gpu.device.kind == DeviceKind::hip,
+               wgmma = choice == "wgmma" && gpu.has(gpu::Feature::wgmma);
+    const std::string unit = amd ? "_mma" : wgmma ? "_wgmma" : "";
+    const auto expect_all = [&](const char* bias, int width) {
+      for (const std::string& part : {std::string("sums"), fmt::format("queries_{}", terms),
+                                      fmt::format("keys_{}", terms)}) {
+        expect("flash_gradient" + unit,
+               fmt::format("flash{}{}_{}_{}_{}", unit, bias, part, width, name(dtype)));
+      }
+    };
+    for (const int width : launched.plain) expect_all("", width);
+    for (const int width : launched.biased) expect_all("_bias", width);
+  }
+}
+
 const bool added = [] {
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
     for (const char* kernel : {"plain", "mma", "wgmma"}) {
-      const auto with = [=](void (*run)(DType)) {
+      const auto with = [=](void (*run)(DType), const Launched& launched) {
         return [=] {
           setenv("WICK_GPU_ATTENTION", kernel, 1);
           run(dtype);
           unsetenv("WICK_GPU_ATTENTION");
+          if (!failed()) expect_launched(dtype, kernel, "exact", launched);
         };
       };
-      add(fmt::format("attention_gradient.{}.{}", name(dtype), kernel), with(check_shapes));
-      add(fmt::format("attention_gradient.{}.{}_added", name(dtype), kernel), with(check_terms));
-      add(fmt::format("attention_gradient.{}.{}_sinks", name(dtype), kernel), with(check_sinks));
+      add(fmt::format("attention_gradient.{}.{}", name(dtype), kernel),
+          with(check_shapes, {.plain = {64, 128}, .biased = {128}}));
+      add(fmt::format("attention_gradient.{}.{}_added", name(dtype), kernel),
+          with(check_terms, {.plain = {64}, .biased = {64, 128}}));
+      add(fmt::format("attention_gradient.{}.{}_sinks", name(dtype), kernel),
+          with(check_sinks, {.plain = {}, .biased = {64, 128}}));
     }
   }
   for (const DType dtype : {DType::bf16, DType::f16}) {
@@ -447,6 +490,9 @@ const bool added = [] {
         setenv("WICK_GPU_ATTENTION", kernel, 1);
         check_fast(dtype);
         unsetenv("WICK_GPU_ATTENTION");
+        if (!failed()) {
+          expect_launched(dtype, kernel, "fast", {.plain = {64, 128}, .biased = {64, 128}});
+        }
       });
     }
   }

@@ -85,6 +85,16 @@ WICK_FN constexpr u32 wgmma_gradient_bytes(u32 width) {
          2 * kWgmmaGradientStages * 8;
 }
 
+/// flash_mma_sums_WIDTH_DTYPE and so on, AMD's kernels, take the same arguments, and hold as many
+/// rows or keys as flash_sums_WIDTH_DTYPE. Rows or keys of a streamed tile.
+inline constexpr u32 kMmaGradientTile = 32;
+/// Bytes of shared memory: two held tiles, two streamed ones, one of these once more unless the
+/// kernel only sums, and the sums of a tile's rows.
+WICK_FN constexpr u32 mma_gradient_bytes(u32 width, bool only_sums) {
+  const u32 tiles = 2 * kFlashGradientTile + (only_sums ? 2 : 3) * kMmaGradientTile;
+  return tiles * width * 2 + (only_sums ? 0 : kMmaGradientTile * 16);
+}
+
 /// Terms of 16 bits into which weights and the gradients of scores are split.
 inline constexpr u32 kExactTerms = 2, kFastTerms = 1;
 /// Bytes of shared memory: two held tiles, two buffers of two tiles and of the sums of a tile's
