@@ -24,7 +24,6 @@
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/random.h"
-#include "wick/tensor/weight.h"
 
 namespace {
 

@@ -169,23 +169,10 @@ bool dot_is_faster(const QuantizedJob& p) {
          p.weight.row_groups() > 4 * multiprocessors;
 }
 
-/// Times of the two kernels in the same unit, for R rows and C tiles of 32 columns: wgmma takes
-/// `round` for each round of thread blocks, batch takes C · (R + more). Those of q4_0, q4_1, q8_0
-/// and q4_k have been measured on an H100; other formats have those of the most similar one.
-struct GemmTimes {
-  uint32_t round, more;
-};
-GemmTimes gemm_times(DType type) {
-  const UnitFormat format = unit_format(type);
-  if (format.halves != 0) return {16200, 3100};
-  if (format.minimum) return {32500, 3900};
-  return format.offset != 0 ? GemmTimes{23000, 4850} : GemmTimes{16800, 2600};
-}
-
 /// Whether tiles of 128 columns finish before those of 32.
 bool wgmma_is_faster(const QuantizedJob& p) {
   if (p.x.rows() <= 16) return false;
-  const GemmTimes times = gemm_times(p.weight.dtype);
+  const GemmTimes times(p.weight.dtype);
   const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
   const auto multiprocessors = static_cast<uint64_t>(p.weight.gpu.info.multiprocessors);
   const uint64_t rounds = (tiles + multiprocessors - 1) / multiprocessors;

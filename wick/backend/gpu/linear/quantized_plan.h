@@ -36,6 +36,24 @@ inline Grid wgmma_grid(const Gpu& gpu, DType dtype, uint32_t tiles) {
 /// those that pad the last tile. Sets args.nibbles.
 void tile_columns(Gpu& gpu, DType dtype, uint32_t columns, TileColumnsArgs args);
 
+/// Times of the two kernels in the same unit, for R rows and C tiles of 32 columns: wgmma takes
+/// `round` for each round of thread blocks, batch takes C · (R + more). Those of q4_0, q4_1, q8_0
+/// and q4_k have been measured on an H100; other formats have those of the most similar one.
+struct GemmTimes {
+  uint32_t round = 16800, more = 2600;
+
+  explicit GemmTimes(DType type) {
+    const UnitFormat format = unit_format(type);
+    if (format.halves != 0) {
+      round = 16200, more = 3100;
+    } else if (format.minimum) {
+      round = 32500, more = 3900;
+    } else if (format.offset != 0) {
+      round = 23000, more = 4850;
+    }
+  }
+};
+
 /// The thread blocks of kernels/linear/quantized_int8.gpu along x, and their shared memory; along y
 /// there are `along_y`.
 inline Grid int8_grid(const Gpu& gpu, const QuantizedWeight& weight, uint32_t along_y) {

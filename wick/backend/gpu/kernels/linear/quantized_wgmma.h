@@ -145,9 +145,9 @@ struct Wgmma {
   const ActivationScale* scales;
   u32 chunks, rows;
 
-  /// The weights of a row group of a weight.
+  /// The units of row group g of a weight.
   template <class Q>
-  WICK_DEVICE const u8* units_of(const void* weight, u32 g) const {
+  WICK_DEVICE const u8* units(const void* weight, u32 g) const {
     // Row groups past the last one are replaced by the last one.
     const u32 count = (rows + kUnitRows - 1) / kUnitRows;
     return static_cast<const u8*>(weight) + u64{g < count ? g : count - 1} * chunks * kUnitBytes<Q>;
@@ -165,16 +165,14 @@ struct WeightTiles : Wgmma {
   const u8* weights;
   u32 all_columns, column_tiles, tiles;
 
-  /// The first tile from `tile` on, in steps of the grid's size, that isn't empty.
+  /// The first tile from `tile` on, in steps of the grid's size, that isn't empty; as a thread
+  /// block takes them.
   WICK_DEVICE u32 existing(u32 tile) const { return tile; }
   WICK_DEVICE u32 first_row_group(u32 tile) const { return tile / column_tiles * kUnits; }
   WICK_DEVICE NextColumns columns(u32 tile) const {
     return {tile % column_tiles * kColumns, all_columns};
   }
-  template <class Q>
-  WICK_DEVICE const u8* units(u32 tile, u32 i) const {
-    return units_of<Q>(weights, first_row_group(tile) + i);
-  }
+  WICK_DEVICE const void* weight(u32) const { return weights; }
   WICK_DEVICE const u8* record(u32 tile, u32 stage) const {
     return record_of(tile % column_tiles, stage);
   }
@@ -195,10 +193,8 @@ struct ListedTiles : Wgmma {
   WICK_DEVICE ChosenColumns columns(u32 tile) const {
     return ChosenTile(list, first + tile / row_tiles).columns;
   }
-  template <class Q>
-  WICK_DEVICE const u8* units(u32 tile, u32 i) const {
-    return units_of<Q>(ChosenTile(list, first + tile / row_tiles).weight,
-                       first_row_group(tile) + i);
+  WICK_DEVICE const void* weight(u32 tile) const {
+    return ChosenTile(list, first + tile / row_tiles).weight;
   }
   WICK_DEVICE const u8* record(u32 tile, u32 stage) const {
     return record_of(tile / row_tiles, stage);
@@ -212,12 +208,12 @@ WICK_DEVICE void copy_stages(const Tiles& p, const Shared<Q>& shared) {
   using S = Stage<Q>;
   constexpr u32 kEach = kUnits / (kCopying / kWarp);
   const u32 warp = warp_index() - kMultiplying / kWarp, stages = p.chunks * 2;
-  const auto copy_rows = [&](u32 tile, u32 stage, u32 at) {
+  const auto copy_rows = [&](const void* weight, u32 tile, u32 stage, u32 at) {
     u32 to = shared_address(shared.stages) + at * S::kBytes + S::kRecord + warp * kEach * S::kUnit +
              lane() * 16;
 #pragma unroll 1
     for (u32 i = 0; i < kEach; ++i, to += S::kUnit) {
-      const u8* from = p.template units<Q>(tile, warp * kEach + i) +
+      const u8* from = p.template units<Q>(weight, p.first_row_group(tile) + warp * kEach + i) +
                        u64{stage / 2} * kUnitBytes<Q> + lane() * 16;
       const u8* quants = from + stage % 2 * S::kQuantBytes;
 #pragma unroll
@@ -241,7 +237,7 @@ WICK_DEVICE void copy_stages(const Tiles& p, const Shared<Q>& shared) {
   if constexpr (Tiles::kEarly) {
     const u32 first = stages < S::kCount ? stages : S::kCount;
 #pragma unroll 1
-    for (u32 i = 0; i < first; ++i) copy_rows(block_index(), i, i);
+    for (u32 i = 0; i < first; ++i) copy_rows(p.weight(block_index()), block_index(), i, i);
     pdl_wait();
 #pragma unroll 1
     for (; stage < first; ++stage, turn.advance()) copy_columns(block_index(), stage, turn.at);
@@ -251,11 +247,12 @@ WICK_DEVICE void copy_stages(const Tiles& p, const Shared<Q>& shared) {
 #pragma unroll 1
   for (u32 tile = p.existing(block_index()); tile < p.tiles;
        tile = p.existing(tile + grid_blocks()), stage = 0) {
+    const void* const weight = p.weight(tile);
 #pragma unroll 1
     for (; stage < stages; ++stage, turn.advance()) {
       wait(shared.empty[turn.at], turn.parity ^ 1);  // returns at once in the first round
       copy_columns(tile, stage, turn.at);
-      copy_rows(tile, stage, turn.at);
+      copy_rows(weight, tile, stage, turn.at);
     }
   }
 }
