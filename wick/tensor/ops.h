@@ -437,8 +437,8 @@ WICK_API Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor&
 /// n, width]: row i of x times weight chosen[i, j]. Dtypes and class are those of linear; each row
 /// has the bits that linear gives it alone. Errors: those of linear; the weights' sizes or devices
 /// differ; an index is out of range (on a GPU the error is raised at the next synchronisation, and
-/// the row is zeros). The host reads `chosen` if a gradient is needed, if the weights' dtypes
-/// differ, and, on a GPU outside of compiled functions, if it has more than 64 elements.
+/// the row is zeros). The host reads `chosen` if a gradient is needed outside of compiled
+/// functions, or if the weights' dtypes differ.
 WICK_API Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts,
                                const Tensor& chosen);
 
