@@ -117,8 +117,7 @@ FlashPlan::FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool p
   }
   const bool cuda = gpu.device.kind == DeviceKind::cuda;
   const std::string_view wanted = environment_choice("WICK_GPU_ATTENTION");
-  // flash_mma.gpu has never been timed on a card, so AMD's devices take it only on request.
-  const bool on = cuda ? wanted != "plain" : wanted == "mma";
+  const bool on = wanted != "plain";
   if (!on || ordered_attention()) return;
   // Kernels without terms have neither a soft cap nor a scale that isn't positive.
   terms = biased || c.soft_cap > 0.0f || !(c.scale > 0.0f);
