@@ -26,6 +26,7 @@ struct WICK_API Batch {
   struct Run {
     Tensor positions;  ///< u32 [t]: position of each row in its sequence
     Tensor tables;     ///< u32 [sequences, pages]: page tables, see KvCache::tables
+    Tensor slots = {};  ///< u32 [sequences]: see KvCache::slots; undefined without recurrent states
   };
   Tensor tokens;  ///< u32 [t]
   std::vector<Run> runs;

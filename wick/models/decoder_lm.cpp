@@ -22,6 +22,23 @@ int64_t slice_count(const Batch& batch, Device device, bool blocks) {
   return rows == 0 || !blocks || !one_sequence ? 1 : std::max<int64_t>(1, batch.rows() / rows);
 }
 
+/// What the cache stores for a layer.
+nn::KvLayer cache_of(const DecoderConfig& config, const LayerConfig& layer) {
+  switch (layer.mixer) {
+    case Mixer::attention:
+      break;
+    case Mixer::short_conv:
+      return ShortConv::cache_of(config);
+    case Mixer::mamba2:
+      return Mamba2::cache_of(config);
+    case Mixer::attention_and_mamba2:
+      return AttentionAndMamba2::cache_of(config, layer);
+    case Mixer::delta_net:
+      return DeltaNet::cache_of(config);
+  }
+  return config.is_latent() ? LatentAttention::cache_of(config) : GroupedAttention::cache_of(layer);
+}
+
 Tensor normed(const std::optional<nn::Norm>& norm, const Tensor& x) {
   return norm ? (*norm)(x) : x;
 }
@@ -38,20 +55,22 @@ struct DecoderLm::Step {
 // ---- Forward pass ----
 
 // Passes the step's tensors to the compiled function as one list: tokens, positions and tables of
-// each run, `wanted` if defined, and the keys and values of each layer. step_of() recognises them
-// by their number.
+// each run, slots of each run if the cache has recurrent states, `wanted` if defined, and the keys,
+// values and states of each layer. step_of() recognises them by their number.
 Tensor DecoderLm::forward(const Batch& batch, nn::KvCache& cache) const {
   require_file("forward");  // also reinstalls the SIGBUS handler
   std::vector<Tensor> arguments = {batch.tokens};
   for (const Batch::Run& run : batch.runs) {
     arguments.push_back(run.positions);
     arguments.push_back(run.tables);
+    if (has_states_) arguments.push_back(run.slots);
   }
   if (batch.wanted.defined()) arguments.push_back(batch.wanted);
   for (size_t i = 0; i < cache_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     if (cache_[i].heads > 0) arguments.push_back(cache.keys(layer));
     if (cache_[i].value_size > 0) arguments.push_back(cache.values(layer));
+    for (const Tensor& state : cache.states(layer)) arguments.push_back(state);
   }
   const bool is_long = long_positions_ != nullptr && cache.context() > long_context_;
   Tensor logits = (is_long ? run_long_ : run_)(arguments).front();
@@ -63,16 +82,18 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
                                    const PositionTables& positions) const {
   size_t cached = 0;
   for (const nn::KvLayer& layer : cache_) {
-    cached += (layer.heads > 0 ? 1U : 0U) + (layer.value_size > 0 ? 1U : 0U);
+    cached += (layer.heads > 0 ? 1U : 0U) + (layer.value_size > 0 ? 1U : 0U) + layer.states.size();
   }
   const size_t front = arguments.size() - cached;
   Batch batch;
   batch.tokens = arguments[0];
-  for (size_t i = 1; i + 1 < front; i += 2) {
-    batch.runs.push_back({arguments[i], arguments[i + 1]});
+  const size_t per_run = has_states_ ? 3 : 2;
+  for (size_t i = 1; i + per_run <= front; i += per_run) {
+    batch.runs.push_back(
+        {arguments[i], arguments[i + 1], has_states_ ? arguments[i + 2] : Tensor()});
   }
   Step step{.slices = {},
-            .wanted = front % 2 == 0 ? arguments[front - 1] : Tensor(),
+            .wanted = front % per_run != 1 ? arguments[front - 1] : Tensor(),
             .last_runs = {},
             .caches = {}};
   size_t at = front;
@@ -80,6 +101,7 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
     LayerCache& of = step.caches.emplace_back();
     if (layer.heads > 0) of.keys = arguments[at++];
     if (layer.value_size > 0) of.values = arguments[at++];
+    for (size_t i = 0; i < layer.states.size(); ++i) of.states.push_back(arguments[at++]);
   }
   for (size_t i = 0; i < step.caches.size(); ++i) {
     const int other = config_.layers[i].cache_of;
@@ -96,7 +118,8 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
       slice.runs.push_back({.first = first,
                             .rows = nn::SequenceRows(of_run, run.tables),
                             .rotations = positions.rotations(of_run, reach),
-                            .temperature = positions.temperatures(of_run, reach)});
+                            .temperature = positions.temperatures(of_run, reach),
+                            .slots = run.slots});
       const int64_t run_rows = of_run.size(0);
       slice.row_runs.push_back({run_rows, run_rows / run.tables.size(0)});
       first += run_rows;
@@ -182,10 +205,11 @@ Tensor DecoderLm::after_heads(size_t index, const Tensor& x, const Tensor& heads
   const Tensor projected = std::visit(
       [&](const auto& attention) { return attention.output(heads, runs); }, block.attention);
   const Tensor y = x + scaled(normed(block.attention_post_norm, projected));
+  if (!block.mlp) return y;
   const Tensor& read = config_.parallel ? x : y;
   const Tensor in =
       normed(config_.mlp_norm || !config_.parallel ? block.mlp_norm : block.attention_norm, read);
-  const Tensor out = std::visit([&](const auto& mlp) { return mlp(in, runs); }, block.mlp);
+  const Tensor out = std::visit([&](const auto& mlp) { return mlp(in, runs); }, *block.mlp);
   Tensor result = y + scaled(normed(block.mlp_post_norm, out));
   if (block.per_layer) {
     const Tensor e = per_layer.narrow(1, static_cast<int64_t>(index), 1).squeeze(1);
@@ -245,13 +269,14 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
     const LayerConfig& layer = c.layers[static_cast<size_t>(i)];
     blocks_.push_back(
         load_block({c, layer, weights / fmt::format("blk.{}.", i), options.device, release}));
-    cache_.push_back(c.is_latent() ? LatentAttention::cache_of(c)
-                                   : GroupedAttention::cache_of(layer));
+    cache_.push_back(cache_of(c, layer));
+    has_states_ = has_states_ || !cache_.back().states.empty();
     if (options.progress) options.progress(i + 1, layers);
   }
+  const std::string output_norm(c.output_norm_name);
   output_norm_ =
-      nn::Norm(c.norm, weights.vector("output_norm.weight", c.hidden),
-               weights.optional_vector("output_norm.bias", c.hidden), c.norm_eps, device_);
+      nn::Norm(c.norm, weights.vector(output_norm + ".weight", c.hidden),
+               weights.optional_vector(output_norm + ".bias", c.hidden), c.norm_eps, device_);
   const bool tied = !weights.contains("output.weight");
   // A tied table serves the embedding, too, which reads its rows from the file; the system reads
   // released pages again on use.
@@ -264,12 +289,9 @@ DecoderLm::Block DecoderLm::load_block(const LayerLoader& loader) {
   const auto norm = [&](bool present, std::string_view name) {
     return present ? std::optional(loader.norm(name, c.hidden)) : std::nullopt;
   };
-  const auto attention = [&]() -> std::variant<GroupedAttention, LatentAttention> {
-    if (c.is_latent()) return LatentAttention(loader);
-    return GroupedAttention(loader);
-  };
-  const auto mlp = [&]() -> std::variant<Mlp, Experts> {
+  const auto mlp = [&]() -> std::optional<std::variant<Mlp, Experts>> {
     if (loader.layer.experts) return Experts(loader);
+    if (loader.layer.intermediate == 0) return std::nullopt;
     return Mlp(loader, loader.layer.intermediate);
   };
   const Tensor scale = loader.weights.optional_vector("layer_output_scale.weight", 1);
@@ -277,10 +299,27 @@ DecoderLm::Block DecoderLm::load_block(const LayerLoader& loader) {
           .attention_post_norm = norm(c.attention_post_norm, "post_attention_norm"),
           .mlp_norm = norm(c.mlp_norm, c.mlp_norm_name),
           .mlp_post_norm = norm(c.mlp_post_norm, "post_ffw_norm"),
-          .attention = attention(),
+          .attention = load_mixer(loader),
           .mlp = mlp(),
           .per_layer = c.per_layer_size > 0 ? std::optional(PerLayerInput(loader)) : std::nullopt,
           .output_scale = scale.defined() ? scale.to(loader.device) : scale};
+}
+
+DecoderLm::AnyMixer DecoderLm::load_mixer(const LayerLoader& loader) {
+  switch (loader.layer.mixer) {
+    case Mixer::attention:
+      break;
+    case Mixer::short_conv:
+      return ShortConv(loader);
+    case Mixer::mamba2:
+      return Mamba2(loader);
+    case Mixer::attention_and_mamba2:
+      return AttentionAndMamba2(loader);
+    case Mixer::delta_net:
+      return DeltaNet(loader);
+  }
+  if (loader.config.is_latent()) return LatentAttention(loader);
+  return GroupedAttention(loader);
 }
 
 /// Makes the tables of angles. The file may have divisors of the first rope's frequencies: one for
