@@ -13,10 +13,17 @@ namespace wick::gpu {
 /// The numbers of rows that a thread block works on.
 template <u32 kM>
 struct ScanStage {
-  static constexpr u32 kHeld = kM == 0 ? 1 : kScanRows * kM;
-  float b[kHeld], c[kHeld];
+  static constexpr u32 kHeld = kM == 0 ? 4 : kScanRows * kM;
+  alignas(16) float b[kHeld];
+  alignas(16) float c[kHeld];
   float x[kScanRows * kScanColumns];
   float step[kScanRows], decay[kScanRows];
+};
+
+/// A row's b and c, or k and q.
+struct RowNumbers {
+  const float *b, *c;
+  i64 b_step, c_step;
 };
 
 /// A column's state.
@@ -31,14 +38,16 @@ struct ScanState {
 #pragma unroll
     for (u32 n = 0; n < kM; ++n, to += columns) *to = s[n];
   }
-  /// Calls f(n, element n) for all n in ascending order; f returns the new element.
+  /// Calls f(element n, b[n], c[n]) for all n in ascending order; f returns the new element. The
+  /// row's numbers are dense.
   template <class F>
-  WICK_DEVICE void update(const F& f) {
+  WICK_DEVICE void update(const RowNumbers& row, const F& f) {
 #pragma unroll
-    for (u32 n = 0; n < kM; ++n) {
-      s[n] = f(n, s[n]);
-      // Keeps the compiler from loading more numbers of the row at once than registers are left.
-      if (n % 16 == 15) asm volatile("" ::: "memory");
+    for (u32 n = 0; n < kM; n += 4) {
+      const Bytes16 b = load_whole(reinterpret_cast<const Bytes16*>(row.b + n));
+      const Bytes16 c = load_whole(reinterpret_cast<const Bytes16*>(row.c + n));
+#pragma unroll
+      for (u32 i = 0; i < 4; ++i) s[n + i] = f(s[n + i], bits_f32(b.w[i]), bits_f32(c.w[i]));
     }
   }
 };
@@ -51,14 +60,17 @@ struct ScanState<0> {
   }
   WICK_DEVICE void store(float*, u32) const {}
   template <class F>
-  WICK_DEVICE void update(const F& f) {
+  WICK_DEVICE void update(const RowNumbers& row, const F& f) {
 #pragma unroll 4
-    for (u32 n = 0; n < m; ++n) s[i64{n} * columns] = f(n, s[i64{n} * columns]);
+    for (u32 n = 0; n < m; ++n) {
+      float& at = s[i64{n} * columns];
+      at = f(at, row.b[n * row.b_step], row.c[n * row.c_step]);
+    }
   }
 };
 
-/// Runs all rows of a block's sequence. row(state, b, c, x, step, decay) advances the state by one
-/// row and returns y; b(n) and c(n) are the row's numbers.
+/// Runs all rows of a block's sequence. row(state, numbers, x, step, decay, head) advances the
+/// state by one row and returns y.
 template <u32 kM, class Row>
 WICK_DEVICE void scan(const ScanArgs& args, const Row& row) {
   WICK_SHARED ScanStage<kM> stage;
@@ -105,15 +117,11 @@ WICK_DEVICE void scan(const ScanArgs& args, const Row& row) {
     sync();
     for (u32 i = 0; mine && i < rows; ++i) {
       const i64 of = begin + i;
-      const auto number_b = [&](u32 n) WICK_INLINE {
-        return kM != 0 ? stage.b[i * kM + n] : b[of * args.b_row + n * args.b_step];
-      };
-      const auto number_c = [&](u32 n) WICK_INLINE {
-        return kM != 0 ? stage.c[i * kM + n] : c[of * args.c_row + n * args.c_step];
-      };
-      y[of * args.y_row] =
-          row(state, number_b, number_c, stage.x[i * kScanColumns + thread_index()], stage.step[i],
-              stage.decay[i], head);
+      const RowNumbers numbers =
+          kM != 0 ? RowNumbers{stage.b + i * kM, stage.c + i * kM, 1, 1}
+                  : RowNumbers{b + of * args.b_row, c + of * args.c_row, args.b_step, args.c_step};
+      y[of * args.y_row] = row(state, numbers, stage.x[i * kScanColumns + thread_index()],
+                               stage.step[i], stage.decay[i], head);
     }
   }
   if (mine) state.store(at, args.columns);
