@@ -58,6 +58,16 @@ struct Subject {
   void truncate(int64_t length) {
     for (int64_t s = 0; s < cache.sequences(); ++s) cache.truncate(length, s);
   }
+  /// Drops what follows the first `depth` tokens. Recurrent states can't be shortened, so sequences
+  /// that have them run these tokens again.
+  void rewind(int64_t depth, int64_t batch) {
+    if (!cache.has_states() || depth == 0) return truncate(depth);
+    for (int64_t s = 0; s < cache.sequences(); ++s) {
+      if (cache.length(s) == 0) continue;
+      cache.truncate(0, s);
+      run(s, some_tokens(depth, model.vocab_size()), batch);
+    }
+  }
   models::Decoder& decoder(int64_t sequences) {
     std::vector<int64_t> numbers(static_cast<size_t>(sequences));
     std::iota(numbers.begin(), numbers.end(), int64_t{0});
@@ -79,7 +89,7 @@ struct Subject {
 /// Returns the tokens per second of one run of a prompt.
 double measure_prompt(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth,
                       int64_t batch) {
-  subject.truncate(depth);
+  subject.rewind(depth, batch);
   const double start = now_seconds();
   subject.run(0, tokens, batch);
   return static_cast<double>(tokens.size()) / (now_seconds() - start);
@@ -87,8 +97,9 @@ double measure_prompt(Subject& subject, const std::vector<int32_t>& tokens, int6
 
 /// Returns the tokens per second of `steps` decoding steps of all sequences. The device chooses the
 /// most likely tokens, and the host reads them.
-double measure_steps(Subject& subject, int64_t steps, int64_t depth, int64_t sequences) {
-  subject.truncate(depth);
+double measure_steps(Subject& subject, int64_t steps, int64_t depth, int64_t sequences,
+                     int64_t batch) {
+  subject.rewind(depth, batch);
   const Tensor logits =
       Tensor::zeros({sequences, subject.model.vocab_size()}, DType::f32, subject.model.device());
   SamplerOptions likeliest;
@@ -125,7 +136,7 @@ Row run_test(Subject& subject, const BenchOptions& o, const Test& test, int thre
   const std::vector<int32_t> tokens = some_tokens(test.length, vocabulary);
   const auto once = [&](int64_t length) {
     return test.prompt ? measure_prompt(subject, tokens, o.depth, o.model.batch)
-                       : measure_steps(subject, length, o.depth, test.sequences);
+                       : measure_steps(subject, length, o.depth, test.sequences, o.model.batch);
   };
   // A first, short run warms up caches and the allocator and isn't measured.
   once(std::min<int64_t>(test.length, 8));

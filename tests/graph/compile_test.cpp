@@ -230,6 +230,28 @@ TEST_P(Compile, WritesToTensorsThatTheFunctionRefersTo) {
   EXPECT_THROW(append({Tensor::ones({1, 4}, DType::f32, GetParam())}), Error);
 }
 
+TEST_P(Compile, RecurrencesAdvanceStatesThatTheFunctionRefersToAndArguments) {
+  const Device device = GetParam();
+  const Tensor slots = Tensor::from<uint32_t>({1, 0}, {2}, device);
+  const Tensor weight = test::numbers({6, 3}, 21, device);
+  const Tensor start = test::numbers({2, 2, 6}, 22, device), x = test::numbers({8, 6}, 23, device);
+  const Tensor own = start.clone(), eager = start.clone();
+  const Compiled refers([&](Arguments a) -> Tensors {
+    const Tensor once = causal_conv(a[0], weight, own, slots);
+    return {causal_conv(once, weight, own, slots)};  // reads what the first call wrote
+  });
+  const Compiled takes([&](Arguments a) -> Tensors {
+    return {causal_conv(causal_conv(a[0], weight, a[1], slots), weight, a[1], slots)};
+  });
+  Tensor given = start.clone();
+  for (int run = 0; run < 4; ++run) {
+    const Tensor want = causal_conv(causal_conv(x, weight, eager, slots), weight, eager, slots);
+    const Tensor one[] = {x}, both[] = {x, given};
+    expect_same({refers(one)[0], own, takes(both)[0], given}, {want, eager, want, eager},
+                "run " + std::to_string(run));
+  }
+}
+
 TEST_P(Compile, RefusesToReadValues) {
   const Tensor argument = x({4});
   const auto error_of = [&](const graph::Function& function) -> std::string {

@@ -146,6 +146,33 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::store_in_pages, [=](const Tensor& x) { store_in_pages(heads, rows, x, id); });
   add(Op::store_in_pages,
       [=](const Tensor& x) { store_in_pages(heads, rows, id.unsqueeze(0), x); });
+  const Tensor steps = make({2, 4}), states = make({1, 3, 4}), of_heads = make({1, 1, 8, 8});
+  const Tensor one = make({1, 1, 8}), number = make({1, 1}), factor = make({1});
+  add(Op::causal_conv, [=](const Tensor& x) { causal_conv(x, steps, states, id); });
+  add(Op::causal_conv, [=](const Tensor& x) { causal_conv(steps, x, states, id); });
+  add(Op::causal_conv, [=](const Tensor& x) { causal_conv(steps, steps, x, id); });
+  add(Op::causal_conv, [=](const Tensor& x) { causal_conv(steps, steps, states, x); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(x, number, factor, one, one, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, x, factor, one, one, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, x, one, one, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, factor, x, one, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, factor, one, x, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, factor, one, one, x, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, factor, one, one, of_heads, x); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(x, one, one, number, number, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, x, one, number, number, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, x, number, number, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, one, x, number, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, one, number, x, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, one, number, number, x, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, one, number, number, of_heads, x); });
   return all;
 }
 

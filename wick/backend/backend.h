@@ -54,6 +54,30 @@ struct PagedSequences {
   ConstView lengths;  ///< [b] u32: length of each sequence, on the device
 };
 
+/// The states of sequences that recurrences advance in place.
+struct Recurrence {
+  View state;       ///< f32 [s, ..], dense
+  ConstView slots;  ///< [b] u32 on the device: each sequence's row of state
+};
+
+/// The operands of `ssm_scan`, f32. For each row: S = fma(S, exp(dt · a), (dt · x) · b), and y is a
+/// chain of fma(S, c, y) over m, plus d · x.
+struct SsmScan {
+  ConstView x;     ///< [t, h, p]
+  ConstView dt;    ///< [t, h]
+  ConstView a;     ///< [h]
+  ConstView b, c;  ///< [t, g, m]; h is a multiple of g
+  ConstView d;     ///< [h], or absent
+};
+
+/// The operands of `gated_delta_scan`, f32. For each row: S = S · exp(g), S = fma(k, (v − S·k) ·
+/// beta, S) and y = S·q, where S·k and S·q are chains of fma over m.
+struct GatedDeltaScan {
+  ConstView q, k;     ///< [t, r, m]
+  ConstView v;        ///< [t, h, e]; h is a multiple of r
+  ConstView g, beta;  ///< [t, h]
+};
+
 /// The operands of `cached_attention` besides qkv. It writes to keys and values. The t rows belong
 /// to b sequences of t / b rows each.
 struct CachedAttention {
@@ -380,6 +404,23 @@ class WICK_API Backend {
   /// caches, and computes attention. out [t, h·e] f32.
   virtual void cached_attention(const View& out, const ConstView& qkv,
                                 const CachedAttention& where) = 0;
+  /// The recurrences below advance sequences whose state lies in rows of a dense tensor; slots [b]
+  /// u32, on the device, name each sequence's row. The t rows of the operands belong to b sequences
+  /// of t / b rows each. All operands are f32. The order of operations is in
+  /// docs/design/numerics/recurrence.md. Errors: a slot is out of range, or two sequences have one
+  /// slot; nothing is written. A GPU reports these at the next synchronisation, and sequences
+  /// without a valid slot get zeros.
+  ///
+  /// out [t, c] = bias + Σ weight[c, j] · x[i − k + 1 + j, c], with x [t, c], bias [c] or absent
+  /// and state [s, k − 1, c], which holds the inputs before the first row, oldest first, and then
+  /// the last ones.
+  virtual void causal_conv(const View& out, const ConstView& x, const ConstView& weight,
+                           const ConstView& bias, const Recurrence& where) = 0;
+  /// out [t, h, p] of Mamba-2's recurrence: see SsmScan. state [s, h, m, p].
+  virtual void ssm_scan(const View& out, const SsmScan& operands, const Recurrence& where) = 0;
+  /// out [t, h, e] of the gated delta rule: see GatedDeltaScan. state [s, h, m, e].
+  virtual void gated_delta_scan(const View& out, const GatedDeltaScan& operands,
+                                const Recurrence& where) = 0;
   /// Draws the next token of each sequence, as Sampler does, from its logits [b, vocabulary] f32,
   /// its history and its count of draws; all state stays on the device. A history of size 0 records
   /// nothing and requires that no penalty is set. Errors: those of Sampler::sample; the history is

@@ -10,6 +10,7 @@ namespace wick::graph {
 std::vector<size_t> written_operands(const Node& node) {
   if (node.custom != nullptr) return {};  // the target of an in-place op is its output
   if (node.part == Part::cached) return {kCachedKeys, kCachedValues};
+  if (is_recurrence(node.op)) return {kRecurrentState};
   const bool with_cache =
       node.inputs.size() == kLinearOperands && node.inputs[kLinearKeys].storage >= 0;
   if (with_cache) return {kLinearKeys, kLinearValues};

@@ -14,7 +14,8 @@ namespace wick::graph {
 /// Whether two values refer to the same elements in the same order.
 bool same_elements(const Value& a, const Value& b);
 
-/// The indices of operands that a node writes to: the caches of attention.
+/// The indices of operands that a node writes to: the caches of attention, the state of
+/// recurrences.
 std::vector<size_t> written_operands(const Node& node);
 
 /// The uses of a graph's storages while a pass replaces nodes. Removed nodes are ignored, and the

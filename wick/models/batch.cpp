@@ -80,7 +80,8 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
       sequences.push_back(inputs[i++].sequence);
     }
     const auto count = static_cast<int64_t>(sequences.size() * each);
-    batch.runs.push_back({all_positions.narrow(0, first, count), cache.tables(sequences)});
+    batch.runs.push_back({all_positions.narrow(0, first, count), cache.tables(sequences),
+                          cache.has_states() ? cache.slots(sequences) : Tensor()});
     first += count;
   }
   return batch;

@@ -29,8 +29,9 @@ std::vector<float> scales_of(std::span<const float> given, int64_t adapters);
 struct WICK_API Batch {
   /// Consecutive rows of sequences that have equally many rows each.
   struct Run {
-    Tensor positions;  ///< u32 [t]: position of each row in its sequence
-    Tensor tables;     ///< u32 [sequences, pages]: page tables, see KvCache::tables
+    Tensor positions;   ///< u32 [t]: position of each row in its sequence
+    Tensor tables;      ///< u32 [sequences, pages]: page tables, see KvCache::tables
+    Tensor slots = {};  ///< u32 [sequences]: see KvCache::slots; undefined without recurrent states
   };
   Tensor tokens;  ///< u32 [t]
   std::vector<Run> runs;

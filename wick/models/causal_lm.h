@@ -65,7 +65,7 @@ class WICK_API CausalLm {
   /// from changed after loading.
   virtual Tensor forward(const Batch& batch, nn::KvCache& cache) const = 0;
   /// Runs the next tokens of several sequences and advances the cache. Errors: those of the forward
-  /// above and of Batch::of.
+  /// above and of Batch::of. If the forward fails, sequences with recurrent states are cleared.
   Tensor forward(std::span<const BatchInput> inputs, nn::KvCache& cache, Logits logits) const;
   /// Runs the next tokens of the cache's first sequence and advances the cache.
   Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const;

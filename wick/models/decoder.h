@@ -51,6 +51,7 @@ class WICK_API Decoder {
 
  private:
   void run(bool draws);
+  void run_step(bool draws);
   void draw(const Tensor& logits);
   void expect_tokens();
   void refresh_tables();
@@ -72,6 +73,7 @@ class WICK_API Decoder {
   Tensor history_;             // u32 [b, context + 1]
   Tensor tables_;              // u32 [b, pages]
   Tensor scales_;              // f32 [b, adapters]; undefined without adapters
+  Tensor slots_;               // u32 [b], or undefined: see Batch
   int64_t changes_ = -1;       // the cache's changes() when the tables were written
 
   bool step_due_ = false;  // next() runs the pending step before it returns tokens

@@ -37,6 +37,15 @@ enum class QkNorm : uint8_t {
   scaled,  ///< RMS norm of each head without weights (Llama 4)
 };
 
+/// What a layer does in the place of attention.
+enum class Mixer : uint8_t {
+  attention,
+  short_conv,            ///< a gated convolution over few rows (LFM2)
+  mamba2,                ///< Mamba-2's state space
+  attention_and_mamba2,  ///< both, side by side, whose results are added (Falcon-H1)
+  delta_net,             ///< the gated delta rule (Qwen3-Next)
+};
+
 /// How the experts of a layer are chosen and weighted.
 enum class Gating : uint8_t {
   softmax,            ///< scores are the softmax of the router's logits
@@ -72,10 +81,20 @@ struct LatentConfig {
   int64_t rotated = 0;     ///< rotated elements of a head
 };
 
+/// Sizes of mixers with recurrent states.
+struct RecurrentConfig {
+  int64_t taps = 0;    ///< rows that the convolution reads
+  int64_t inner = 0;   ///< elements of all heads
+  int64_t heads = 0;   ///< heads of the values
+  int64_t groups = 0;  ///< heads of the keys and queries, which heads of the values share
+  int64_t state = 0;   ///< elements of a key and of a query
+};
+
 /// Sizes and variants of one layer.
 struct LayerConfig {
   static constexpr int kNoRope = -1, kOwnCache = -1;
 
+  Mixer mixer = Mixer::attention;
   int64_t heads = 0, kv_heads = 0;
   int64_t key_size = 0;    ///< elements of a query head and of a key head
   int64_t value_size = 0;  ///< elements of a value head
@@ -83,7 +102,7 @@ struct LayerConfig {
   int rope = 0;            ///< index in DecoderConfig::ropes
   QkNorm qk_norm = QkNorm::none;
   bool temperature = false;  ///< queries are multiplied by DecoderConfig::temperature
-  int64_t intermediate = 0;  ///< width of the MLP
+  int64_t intermediate = 0;  ///< width of the MLP; 0: none
   bool experts = false;      ///< experts in place of the MLP
   int cache_of = kOwnCache;  ///< the earlier layer whose keys and values this one reads
 };
@@ -106,6 +125,7 @@ struct WICK_API DecoderConfig {
   bool token_types = false;  ///< the first row of a table of token types is added to the embeddings
   bool causal = true;        ///< a row sees no later rows; windows of other models are symmetric
   Pooling pooling = Pooling::last;
+  std::string_view output_norm_name = "output_norm";
   bool parallel = false;  ///< the MLP reads the layer's input instead of the attention's result
   Activation activation = Activation::silu;
   bool gated = true;               ///< the MLP multiplies two projections
@@ -120,11 +140,13 @@ struct WICK_API DecoderConfig {
   std::vector<nn::RopeOptions> ropes = {};  ///< angles; layers choose one
   bool norm_after_rope = false;             ///< queries and keys are rotated before their norm
   bool value_norm = false;                  ///< values have an RMS norm without weights
-  bool attention_sinks = false;             ///< each head has a score without a key
+  bool query_gates = false;      ///< heads are multiplied by sigmoids of gates beside the queries
+  bool attention_sinks = false;  ///< each head has a score without a key
   /// The file must have biases for queries, keys and values. If false, biases are optional.
   bool qkv_biases = false;
   TemperatureConfig temperature = {};
   LatentConfig latent = {};
+  RecurrentConfig recurrent = {};
   int64_t per_layer_size = 0;  ///< elements of each layer's own embeddings; 0: none
   ExpertsConfig experts = {};
 
@@ -135,6 +157,14 @@ struct WICK_API DecoderConfig {
 /// the same window, or none, for all layers. Errors: those of Metadata; the sizes contradict each
 /// other.
 WICK_API DecoderConfig llama_config(const Metadata& metadata);
+
+/// llama_config for models in which layers may have no heads and no MLP. Without heads there is no
+/// rope.
+WICK_API DecoderConfig hybrid_config(const Metadata& metadata);
+
+/// Reads the sizes of Mamba-2 and of the gated delta rule. Errors: those of Metadata; the sizes
+/// contradict each other.
+WICK_API void read_recurrent(DecoderConfig& config, const Metadata& metadata);
 
 /// llama_config with layer norms.
 WICK_API DecoderConfig layer_norm_config(const Metadata& metadata);

@@ -22,6 +22,23 @@ int64_t slice_count(const Batch& batch, Device device, bool blocks) {
   return rows == 0 || !blocks || !one_sequence ? 1 : std::max<int64_t>(1, batch.rows() / rows);
 }
 
+/// What the cache stores for a layer.
+nn::KvLayer cache_of(const DecoderConfig& config, const LayerConfig& layer) {
+  switch (layer.mixer) {
+    case Mixer::attention:
+      break;
+    case Mixer::short_conv:
+      return ShortConv::cache_of(config);
+    case Mixer::mamba2:
+      return Mamba2::cache_of(config);
+    case Mixer::attention_and_mamba2:
+      return AttentionAndMamba2::cache_of(config, layer);
+    case Mixer::delta_net:
+      return DeltaNet::cache_of(config);
+  }
+  return config.is_latent() ? LatentAttention::cache_of(config) : GroupedAttention::cache_of(layer);
+}
+
 Tensor normed(const std::optional<nn::Norm>& norm, const Tensor& x) {
   return norm ? (*norm)(x) : x;
 }
@@ -64,13 +81,15 @@ struct DecoderLm::Step {
 // ---- Forward pass ----
 
 // Passes the step's tensors to the compiled function as one list: tokens, positions and tables of
-// each run, `wanted` if defined, and the keys and values of each layer. step_of() recognises them
-// by their number.
+// each run, slots of each run if the cache has recurrent states, `wanted` if defined, scales of
+// adapters if there are any, and the keys, values and states of each layer. step_of() recognises
+// them by their number.
 std::vector<Tensor> DecoderLm::arguments_of(const Batch& batch, const nn::KvCache& cache) const {
   std::vector<Tensor> arguments = {batch.tokens};
   for (const Batch::Run& run : batch.runs) {
     arguments.push_back(run.positions);
     arguments.push_back(run.tables);
+    if (has_states_) arguments.push_back(run.slots);
   }
   if (batch.wanted.defined()) arguments.push_back(batch.wanted);
   if (!adapters_.empty()) arguments.push_back(batch.scales);
@@ -78,6 +97,7 @@ std::vector<Tensor> DecoderLm::arguments_of(const Batch& batch, const nn::KvCach
     const auto layer = static_cast<int64_t>(i);
     if (cache_[i].heads > 0) arguments.push_back(cache.keys(layer));
     if (cache_[i].value_size > 0) arguments.push_back(cache.values(layer));
+    for (const Tensor& state : cache.states(layer)) arguments.push_back(state);
   }
   return arguments;
 }
@@ -95,17 +115,19 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
                                    const PositionTables& positions) const {
   size_t cached = 0;
   for (const nn::KvLayer& layer : cache_) {
-    cached += (layer.heads > 0 ? 1U : 0U) + (layer.value_size > 0 ? 1U : 0U);
+    cached += (layer.heads > 0 ? 1U : 0U) + (layer.value_size > 0 ? 1U : 0U) + layer.states.size();
   }
   size_t front = arguments.size() - cached, at = front;
   Batch batch;
   if (!adapters_.empty()) batch.scales = arguments[--front];
   batch.tokens = arguments[0];
-  for (size_t i = 1; i + 1 < front; i += 2) {
-    batch.runs.push_back({arguments[i], arguments[i + 1]});
+  const size_t per_run = has_states_ ? 3 : 2;
+  for (size_t i = 1; i + per_run <= front; i += per_run) {
+    batch.runs.push_back(
+        {arguments[i], arguments[i + 1], has_states_ ? arguments[i + 2] : Tensor()});
   }
   Step step{.slices = {},
-            .wanted = front % 2 == 0 ? arguments[front - 1] : Tensor(),
+            .wanted = front % per_run != 1 ? arguments[front - 1] : Tensor(),
             .last_runs = {},
             .last_scales = batch.scales,
             .caches = {}};
@@ -113,6 +135,7 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
     LayerCache& of = step.caches.emplace_back();
     if (layer.heads > 0) of.keys = arguments[at++];
     if (layer.value_size > 0) of.values = arguments[at++];
+    for (size_t i = 0; i < layer.states.size(); ++i) of.states.push_back(arguments[at++]);
   }
   for (size_t i = 0; i < step.caches.size(); ++i) {
     const int other = config_.layers[i].cache_of;
@@ -134,6 +157,7 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
                             .rows = nn::SequenceRows(of_run, run.tables),
                             .rotations = positions.rotations(of_run, reach),
                             .temperature = positions.temperatures(of_run, reach),
+                            .slots = run.slots,
                             .near = {}});
       const int64_t run_rows = of_run.size(0);
       slice.row_runs.push_back({run_rows, run_rows / run.tables.size(0)});
@@ -234,10 +258,11 @@ Tensor DecoderLm::after_heads(size_t index, const Tensor& x, const Tensor& heads
     return config_.post_norm ? normed(norm, to + part) : to + scaled(normed(norm, part));
   };
   const Tensor y = added(x, projected, block.attention_post_norm);
+  if (!block.mlp) return y;
   const Tensor& read = config_.parallel ? x : y;
   const Tensor in =
       normed(config_.mlp_norm || !config_.parallel ? block.mlp_norm : block.attention_norm, read);
-  const Tensor out = std::visit([&](const auto& mlp) { return mlp(in, runs); }, block.mlp);
+  const Tensor out = std::visit([&](const auto& mlp) { return mlp(in, runs); }, *block.mlp);
   Tensor result = added(y, out, block.mlp_post_norm);
   if (block.per_layer) {
     const Tensor e = per_layer.narrow(1, static_cast<int64_t>(index), 1).squeeze(1);
@@ -387,14 +412,14 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
     const LayerConfig& layer = c.layers[static_cast<size_t>(i)];
     blocks_.push_back(load_block(
         {c, layer, weights / fmt::format("blk.{}.", i), options.device, release, adapters_}));
-    cache_.push_back(c.is_latent() ? LatentAttention::cache_of(c)
-                                   : GroupedAttention::cache_of(layer));
+    cache_.push_back(cache_of(c, layer));
+    has_states_ = has_states_ || !cache_.back().states.empty();
     if (options.progress) options.progress(i + 1, layers);
   }
   if (c.output_norm) {
-    output_norm_ =
-        nn::Norm(c.norm, weights.vector("output_norm.weight", c.hidden),
-                 weights.optional_vector("output_norm.bias", c.hidden), c.norm_eps, device_);
+    const std::string name(c.output_norm_name);
+    output_norm_ = nn::Norm(c.norm, weights.vector(name + ".weight", c.hidden),
+                            weights.optional_vector(name + ".bias", c.hidden), c.norm_eps, device_);
   }
   if (!makes_logits()) return;
   const bool tied = !weights.contains("output.weight");
@@ -413,12 +438,9 @@ DecoderLm::Block DecoderLm::load_block(const LayerLoader& loader) {
   const auto norm = [&](bool present, std::string_view name) {
     return present ? std::optional(loader.norm(name, c.hidden)) : std::nullopt;
   };
-  const auto attention = [&]() -> std::variant<GroupedAttention, LatentAttention> {
-    if (c.is_latent()) return LatentAttention(loader);
-    return GroupedAttention(loader);
-  };
-  const auto mlp = [&]() -> std::variant<Mlp, Experts> {
+  const auto mlp = [&]() -> std::optional<std::variant<Mlp, Experts>> {
     if (loader.layer.experts) return Experts(loader);
+    if (loader.layer.intermediate == 0) return std::nullopt;
     return Mlp(loader, loader.layer.intermediate);
   };
   const Tensor scale = loader.weights.optional_vector("layer_output_scale.weight", 1);
@@ -427,10 +449,27 @@ DecoderLm::Block DecoderLm::load_block(const LayerLoader& loader) {
           .attention_post_norm = norm(c.attention_post_norm, c.attention_post_norm_name),
           .mlp_norm = norm(c.mlp_norm, c.mlp_norm_name),
           .mlp_post_norm = norm(c.mlp_post_norm, c.mlp_post_norm_name),
-          .attention = attention(),
+          .attention = load_mixer(loader),
           .mlp = mlp(),
           .per_layer = c.per_layer_size > 0 ? std::optional(PerLayerInput(loader)) : std::nullopt,
           .output_scale = scale.defined() ? scale.to(loader.device) : scale};
+}
+
+DecoderLm::AnyMixer DecoderLm::load_mixer(const LayerLoader& loader) {
+  switch (loader.layer.mixer) {
+    case Mixer::attention:
+      break;
+    case Mixer::short_conv:
+      return ShortConv(loader);
+    case Mixer::mamba2:
+      return Mamba2(loader);
+    case Mixer::attention_and_mamba2:
+      return AttentionAndMamba2(loader);
+    case Mixer::delta_net:
+      return DeltaNet(loader);
+  }
+  if (loader.config.is_latent()) return LatentAttention(loader);
+  return GroupedAttention(loader);
 }
 
 /// Makes the tables of angles. The file may have divisors of the first rope's frequencies: one for

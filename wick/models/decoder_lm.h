@@ -10,19 +10,22 @@
 #include "wick/models/causal_lm.h"
 #include "wick/models/decoder_config.h"
 #include "wick/models/layers/attention.h"
+#include "wick/models/layers/delta_net.h"
 #include "wick/models/layers/experts.h"
 #include "wick/models/layers/latent_attention.h"
+#include "wick/models/layers/mamba2.h"
 #include "wick/models/layers/mlp.h"
 #include "wick/models/layers/per_layer.h"
 #include "wick/models/layers/position_tables.h"
+#include "wick/models/layers/short_conv.h"
 #include "wick/models/registry.h"
 #include "wick/models/weights.h"
 
 namespace wick::models {
 
-/// A decoder: layers of attention with a paged cache, and an MLP or a mixture of experts. Families
-/// differ in their DecoderConfig. Sources: Touvron et al., "LLaMA", 2023, and those that
-/// wick/models/families names.
+/// A decoder: layers of attention with a paged cache, or of mixers with recurrent states, and an
+/// MLP or a mixture of experts. Families differ in their DecoderConfig. Sources: Touvron et al.,
+/// "LLaMA", 2023, and those that wick/models/families names.
 class WICK_API DecoderLm final : public CausalLm {
  public:
   /// Errors: those of CausalLm::load.
@@ -43,10 +46,12 @@ class WICK_API DecoderLm final : public CausalLm {
   Device device() const override { return device_; }
 
  private:
+  using AnyMixer = std::variant<GroupedAttention, LatentAttention, ShortConv, Mamba2,
+                                AttentionAndMamba2, DeltaNet>;
   struct Block {
     std::optional<nn::Norm> attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
-    std::variant<GroupedAttention, LatentAttention> attention;
-    std::variant<Mlp, Experts> mlp;
+    AnyMixer attention;
+    std::optional<std::variant<Mlp, Experts>> mlp;
     std::optional<PerLayerInput> per_layer;
     Tensor output_scale;  // f32 [1], factor of the layer's result, or undefined
   };
@@ -54,6 +59,7 @@ class WICK_API DecoderLm final : public CausalLm {
 
   void load(const Weights& weights, const LoadOptions& options);
   static Block load_block(const LayerLoader& loader);
+  static AnyMixer load_mixer(const LayerLoader& loader);
   void load_positions(const Weights& weights, const io::Gguf& file);
 
   Tensor run(std::span<const Tensor> arguments, const PositionTables& positions) const;
@@ -81,6 +87,7 @@ class WICK_API DecoderLm final : public CausalLm {
   std::shared_ptr<const io::Bytes> file_;  // set if the embedding table is mapped from the file
   Device device_;
   int64_t parameters_ = 0;
+  bool has_states_ = false;     // whether the cache has recurrent states
   bool block_weights_ = false;  // whether some weights are quantised
   nn::Embedding embedding_;
   Tensor learned_positions_;  // f32 [positions, hidden], or undefined

@@ -49,6 +49,10 @@ constexpr Architecture kArchitectures[] = {
     {"ernie4_5-moe", "ERNIE 4.5 MoE", ernie4_5_experts},
     {"hunyuan-dense", "Hunyuan", hunyuan},
     {"hunyuan-moe", "Hunyuan MoE", hunyuan_experts},
+    {"mamba2", "Mamba 2", mamba2},
+    {"falcon-h1", "Falcon H1", falcon_h1},
+    {"lfm2", "LFM 2", lfm2},
+    {"qwen3next", "Qwen 3 Next", qwen3_next},
 };
 
 }  // namespace

@@ -65,8 +65,8 @@ class Weights {
   std::shared_ptr<Used> used_;  // shared by copies
 };
 
-/// Permutes the rows of x [n, ..] on the CPU: row i of the result is row order[i] of x. Returns x
-/// if the order is empty or x is undefined. Any dtype.
+/// Selects rows of x [n, ..] on the CPU: row i of the result is row order[i] of x. Returns x if the
+/// order is empty or x is undefined. Any dtype.
 Tensor reordered(const Tensor& x, std::span<const int64_t> order);
 
 }  // namespace wick::models

@@ -232,11 +232,15 @@ bool Session::add(std::span<const int32_t> tokens, const std::function<bool()>& 
                 fmt::format("{} tokens, {} of {} positions left", count, left, context()),
                 "shorten it or ask for a longer context");
   }
+  const int64_t before = fed();
   history_.insert(history_.end(), tokens.begin(), tokens.end());
-  return catch_up(cancelled);
+  return catch_up(cancelled, cache_->has_states() ? before : 0);
 }
 
-bool Session::catch_up(const std::function<bool()>& cancelled) {
+bool Session::catch_up(const std::function<bool()>& cancelled, int64_t kept) {
+  const auto drop_rest = [&] {
+    history_.resize(static_cast<size_t>(std::max(cache_->length(), kept)));
+  };
   try {
     while (cache_->length() < fed()) {
       auto rest = std::span<const int32_t>(history_).subspan(static_cast<size_t>(cache_->length()));
@@ -244,7 +248,7 @@ bool Session::catch_up(const std::function<bool()>& cancelled) {
         rest = rest.first(static_cast<size_t>(options_.batch));
       }
       if (cancelled && cancelled()) {
-        history_.resize(static_cast<size_t>(cache_->length()));
+        drop_rest();
         return false;
       }
       host_logits_ = {};
@@ -252,15 +256,18 @@ bool Session::catch_up(const std::function<bool()>& cancelled) {
       logits_ = engine_->model().forward({&input, 1}, *cache_, models::Logits::last);
     }
   } catch (...) {
-    history_.resize(static_cast<size_t>(cache_->length()));  // drops tokens that haven't been run
+    drop_rest();
     throw;
   }
   return true;
 }
 
 void Session::newest_logits() {
-  if (!logits_.defined() && cache_->length() > 0) cache_->truncate(cache_->length() - 1);
-  catch_up({});
+  const bool runs_anyway = cache_->has_states() && cache_->length() < fed();
+  if (!logits_.defined() && cache_->length() > 0 && !runs_anyway) {
+    shorten_cache(cache_->length() - 1);
+  }
+  catch_up({}, cache_->has_states() ? fed() : 0);
   if (!logits_.defined()) throw Error(ErrorKind::runtime, "session", "nothing was fed yet");
 }
 
@@ -285,9 +292,14 @@ void Session::forget(int64_t length) {
   length = std::clamp<int64_t>(length, 0, fed());
   history_.resize(static_cast<size_t>(length));
   if (cache_->length() <= length) return;
-  cache_->truncate(length);
+  shorten_cache(length);
   logits_ = {};
   host_logits_ = {};
+}
+
+void Session::shorten_cache(int64_t length) {
+  const bool clears = cache_->has_states() && length < cache_->length();
+  cache_->truncate(clears ? 0 : length);
 }
 
 bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
@@ -355,7 +367,7 @@ Generated Session::generate(const GenerateOptions& options) {
   const auto next = source(options.sampler);
   // On return or exception, removes positions from the cache that the decoder computed ahead.
   const std::unique_ptr<nn::KvCache, std::function<void(nn::KvCache*)>> settled(
-      cache_.get(), [this](nn::KvCache* cache) { cache->truncate(fed()); });
+      cache_.get(), [this](nn::KvCache*) { shorten_cache(fed()); });
   for (int64_t n = 0;; ++n) {
     if (options.max_tokens >= 0 && n >= options.max_tokens) break;
     if (options.cancelled && options.cancelled()) {

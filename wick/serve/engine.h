@@ -140,8 +140,12 @@ class WICK_API Session {
   bool add(std::span<const int32_t> tokens, const std::function<bool()>& cancelled);
   void forget(int64_t length);
   std::span<const float> host_logits();
-  /// Runs the tokens of history_ that the cache doesn't hold yet.
-  bool catch_up(const std::function<bool()>& cancelled);
+  /// Runs the tokens of history_ that the cache doesn't hold yet. If it is cancelled or fails, it
+  /// drops those that haven't been run, except the first `kept`.
+  bool catch_up(const std::function<bool()>& cancelled, int64_t kept);
+  /// Shortens the cache to `length` positions. Recurrent states can't be shortened, so a cache that
+  /// has them is cleared, and catch_up runs all tokens again.
+  void shorten_cache(int64_t length);
   void newest_logits();
   std::function<int32_t(bool more)> source(const text::SamplerOptions& options);
   std::function<int32_t(bool more)> host_source(const text::SamplerOptions& options);

@@ -65,6 +65,12 @@ enum LinearOperand : size_t {
   kLinearOperands
 };
 
+/// The operand that a recurrence writes to.
+inline constexpr size_t kRecurrentState = 1;
+constexpr bool is_recurrence(Op op) {
+  return op == Op::causal_conv || op == Op::ssm_scan || op == Op::gated_delta_scan;
+}
+
 /// Computes linear(rms_norm(x, norm, eps), weight) + residual, or the variants that FusedLinear
 /// describes, with the same bits as the separate ops. f32; with `each` alone, every dtype of
 /// linear. Class: that of linear. Errors: sizes don't fit; more than one of norm, silu_mul and

@@ -12,6 +12,7 @@
 #include "wick/op/op.h"
 #include "wick/tensor/index_ops.h"
 #include "wick/tensor/random.h"
+#include "wick/tensor/recurrent_ops.h"
 #include "wick/tensor/shape_ops.h"
 #include "wick/tensor/tensor.h"
 

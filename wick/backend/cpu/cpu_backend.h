@@ -137,6 +137,11 @@ class CpuBackend final : public Backend {
                       const ConstView& positions) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
+  void causal_conv(const View& out, const ConstView& x, const ConstView& weight,
+                   const ConstView& bias, const Recurrence& where) override;
+  void ssm_scan(const View& out, const SsmScan& operands, const Recurrence& where) override;
+  void gated_delta_scan(const View& out, const GatedDeltaScan& operands,
+                        const Recurrence& where) override;
   void sample(const SampleState& state, const ConstView& logits) override;
 
  private:

@@ -55,4 +55,10 @@ DecoderConfig hunyuan_experts(const Metadata& metadata);
 DecoderConfig gpt_oss(const Metadata& metadata);
 DecoderConfig deepseek2(const Metadata& metadata);
 
+// recurrent.cpp
+DecoderConfig mamba2(const Metadata& metadata);
+DecoderConfig falcon_h1(const Metadata& metadata);
+DecoderConfig lfm2(const Metadata& metadata);
+DecoderConfig qwen3_next(const Metadata& metadata);
+
 }  // namespace wick::models

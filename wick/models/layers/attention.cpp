@@ -18,7 +18,8 @@ GroupedAttention::GroupedAttention(const LayerLoader& loader)
                .causal = loader.config.causal,
                .window = loader.config.causal ? layer_.window : 0,
                .soft_cap = loader.config.attention_soft_cap},
-      norm_after_rope_(loader.config.norm_after_rope) {
+      norm_after_rope_(loader.config.norm_after_rope),
+      has_gates_(loader.config.query_gates) {
   load_projections(loader);
   load_norms(loader);
   if (loader.config.attention_sinks) {
@@ -42,13 +43,26 @@ void GroupedAttention::load_projections(const LayerLoader& loader) {
     return;
   }
   if (!loader.has("attn_q")) loader.weights.missing("attn_q.weight or attn_qkv.weight");
-  std::vector<Projection> parts = {{"attn_q", l.heads * l.key_size, loader.rotated_order(l.heads)}};
+  const int64_t rows_per_query = l.key_size * (has_gates_ ? 2 : 1);
+  const auto of_queries = [&](int64_t first, const std::vector<int64_t>& order) {
+    std::vector<int64_t> rows;
+    for (int64_t i = 0; i < l.heads * l.key_size; ++i) {
+      const int64_t row = order.empty() ? i : order[static_cast<size_t>(i)];
+      rows.push_back(row / l.key_size * rows_per_query + first + row % l.key_size);
+    }
+    return Projection{"attn_q", l.heads * rows_per_query, rows};
+  };
+  const std::vector<int64_t> query_order = loader.rotated_order(l.heads);
+  std::vector<Projection> parts = {has_gates_
+                                       ? of_queries(0, query_order)
+                                       : Projection{"attn_q", l.heads * l.key_size, query_order}};
   if (l.cache_of == LayerConfig::kOwnCache) {
     parts.push_back({"attn_k", l.kv_heads * l.key_size, loader.rotated_order(l.kv_heads)});
     // Without a matrix of their own, values are the keys before norm and rope, in the file's order.
     const bool are_keys = c.value_norm && !loader.has("attn_v");
     parts.push_back({are_keys ? "attn_k" : "attn_v", values, {}});
   }
+  if (has_gates_) parts.push_back(of_queries(l.key_size, {}));
   qkv_ = loader.projections(parts, c.hidden, c.qkv_biases);
 }
 
@@ -84,7 +98,8 @@ void GroupedAttention::load_norms(const LayerLoader& loader) {
 }
 
 /// x [t, hidden] → queries [t, h, d], keys [t, g, d] and values [t, g, e], all before rope. Keys
-/// and values are undefined in layers that read the cache of another.
+/// and values are undefined in layers that read the cache of another. The fourth is the gates [t, h
+/// · d], if there are any.
 std::vector<Tensor> GroupedAttention::queries_keys_values(const Tensor& x, Runs runs) const {
   const LayerConfig& l = layer_;
   std::vector<int64_t> sizes = {l.heads * l.key_size};
@@ -93,6 +108,7 @@ std::vector<Tensor> GroupedAttention::queries_keys_values(const Tensor& x, Runs 
     sizes.push_back(l.kv_heads * l.key_size);
     sizes.push_back(l.kv_heads * l.value_size);
   }
+  if (has_gates_) sizes.push_back(l.heads * l.key_size);
   const std::vector<Tensor> parts = qkv_(x, runs).split(sizes, -1);
   const bool of_rows = l.qk_norm == QkNorm::rows, first = !norm_after_rope_ && !of_rows;
   const auto heads = [&](size_t i, const std::optional<nn::Norm>& norm, int64_t size) {
@@ -104,6 +120,7 @@ std::vector<Tensor> GroupedAttention::queries_keys_values(const Tensor& x, Runs 
   result.push_back(heads(1, key_norm_, l.key_size));
   const Tensor v = split_heads(parts[2], l.value_size);
   result.push_back(value_norm_ ? (*value_norm_)(v) : v);
+  if (has_gates_) result.push_back(parts.back());
   return result;
 }
 
@@ -131,7 +148,8 @@ Tensor GroupedAttention::operator()(const Tensor& x, const StepRows& rows,
             ? nn::attend(q, k, v, run.rows, rotation, cache.keys, cache.values, options_, sinks_)
             : nn::attend_within(q, k, v, rotation, options_, l.window > 0 ? run.near : Tensor()));
   }
-  return ys.size() == 1 ? ys.front() : cat(ys, 0);
+  const Tensor heads = ys.size() == 1 ? ys.front() : cat(ys, 0);
+  return has_gates_ ? heads * sigmoid(qkv.back()) : heads;
 }
 
 }  // namespace wick::models

@@ -31,7 +31,7 @@ class GroupedAttention {
 
   LayerConfig layer_;
   AttentionOptions options_;
-  bool norm_after_rope_;
+  bool norm_after_rope_, has_gates_;
   AdaptedLinear qkv_;
   std::optional<nn::Norm> query_norm_, key_norm_, value_norm_;
   Tensor sinks_;

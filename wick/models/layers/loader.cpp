@@ -12,7 +12,16 @@ std::string bias_of(std::string_view name) { return fmt::format("{}.bias", name)
 
 bool LayerLoader::has(std::string_view name) const { return weights.contains(weight_of(name)); }
 
+Tensor LayerLoader::vector(std::string_view name, int64_t n) const {
+  const Tensor x = weights.rank(name) == 2 ? weights.floats(name, {n, 1}) : weights.vector(name, n);
+  return x.reshape({n}).to(device);
+}
+
 nn::Norm LayerLoader::norm(std::string_view name, int64_t size) const {
+  // Falcon-H1's files have a norm without the suffix.
+  if (!has(name) && weights.contains(name)) {
+    return {config.norm, weights.vector(name, size), {}, config.norm_eps, device};
+  }
   return {config.norm, weights.vector(weight_of(name), size),
           weights.optional_vector(bias_of(name), size), config.norm_eps, device};
 }

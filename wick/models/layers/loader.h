@@ -11,7 +11,8 @@
 
 namespace wick::models {
 
-/// A matrix [rows, k] with its bias. `order` permutes the rows; empty: the file's order.
+/// A matrix [rows, k] with its bias. `order` lists the rows that are used; empty: all, in the
+/// file's order.
 struct Projection {
   std::string_view name;
   int64_t rows;
@@ -36,6 +37,8 @@ struct LayerLoader {
   nn::Norm head_norm(std::string_view name, int64_t heads, int64_t size,
                      const std::vector<int64_t>& order) const;
   AdaptedLinear linear(std::string_view name, int64_t n, int64_t k) const;
+  /// A vector [n] of floats on the device. The file may have it as [n, 1]. `name` is the full name.
+  Tensor vector(std::string_view name, int64_t n) const;
   AdaptedLinear projections(const std::vector<Projection>& parts, int64_t k,
                             bool need_biases) const;
   /// The order of the rows of `heads` heads that rope_interleaved needs; empty: the file's order.

@@ -6,6 +6,7 @@
 
 #include "wick/nn/attention.h"
 #include "wick/nn/layers.h"
+#include "wick/tensor/ops.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick::models {
@@ -29,6 +30,7 @@ struct StepRows {
     nn::SequenceRows rows;
     std::vector<nn::Rotation> rotations;  ///< for each of the model's ropes
     Tensor temperature;                   ///< f32 [t, 1, 1]; undefined if the model has none
+    Tensor slots = {};                    ///< u32 [b]: the sequences' rows of LayerCache::states
     Tensor near;  ///< of encoders: bool [t, t], whether rows are within a window, or undefined
 
     /// The run's rows of a tensor [rows, ..].
@@ -42,9 +44,18 @@ struct StepRows {
   Tensor per_layer;                  ///< [t, layers, size], see PerLayerEmbedding, or undefined
 };
 
-/// The cache pages of a layer; undefined if it has none.
+/// Calls f(run) for each run and concatenates the results' rows.
+template <class F>
+Tensor of_runs(const StepRows& rows, const F& f) {
+  std::vector<Tensor> ys;
+  for (const StepRows::Run& run : rows.runs) ys.push_back(f(run));
+  return ys.size() == 1 ? ys.front() : cat(ys, 0);
+}
+
+/// The cache pages of a layer, undefined if it has none, and its recurrent states.
 struct LayerCache {
   Tensor keys, values;
+  std::vector<Tensor> states;  ///< see nn::KvLayer
 };
 
 }  // namespace wick::models

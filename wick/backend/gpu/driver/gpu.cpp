@@ -275,6 +275,10 @@ void Gpu::check_faults() {
     throw Error(ErrorKind::index, note.op, "two sequences write to one page",
                 fmt::format("{}", fault.value));
   }
+  if (fault.kind == kSlotTwice) {
+    throw Error(ErrorKind::index, note.op, "two sequences have one slot",
+                fmt::format("{}", fault.value));
+  }
   throw Error(ErrorKind::index, note.op, "id out of range",
               fmt::format("id {}, x {}, ids {}", fault.value, describe(note.x), describe(note.ids)),
               fmt::format("need 0 <= id < {}", note.limit));
