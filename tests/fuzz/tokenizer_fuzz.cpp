@@ -2,11 +2,12 @@
 //
 //   cmake --preset fuzz && ninja -C build/fuzz tokenizer_fuzz
 //   mkdir -p build/fuzz/tokenizers
-//   build/fuzz/bin/tokenizer_fuzz -max_len=8192 -rss_limit_mb=1024 -timeout=10 -max_total_time=1200 \
+//   build/fuzz/bin/tokenizer_fuzz -max_len=8192 -rss_limit_mb=1024 -timeout=10 -max_total_time=1200
+//   \
 //       build/fuzz/tokenizers tests/fuzz/tokenizers
 //
-// Each find (crash-*, oom-*, timeout-*) is added to tests/fuzz/tokenizers/ under a descriptive name.
-// The test "TokenizerCorpus" replays that folder in every build.
+// Each find (crash-*, oom-*, timeout-*) is added to tests/fuzz/tokenizers/ under a descriptive
+// name. The test "TokenizerCorpus" replays that folder in every build.
 #include <cstddef>
 #include <cstdint>
 

@@ -3,11 +3,15 @@
 
     pip install tokenizers sentencepiece protobuf gguf
     PYTHONPATH=build/release/python python tests/text/compare_tokenizers.py [--lines 2000] [--only NAME]
+        [--models FOLDER]
 
 Vocabularies of every kind are trained on a small corpus and written as tokenizer.json or GGUF files,
 which wick reads. Every line is encoded by both sides; a line with other ids, or with another decoded
 text, is an error. Lines have many scripts, emoji, code, runs of white space, controls, added tokens
 and random characters.
+
+FOLDER may be the folder `models` of llama.cpp, whose sources bench/peers/llama_cpp.py fetches: it has vocabularies of
+real models (*.gguf) with texts (*.gguf.inp) and the ids that their reference tokenizers made of them (*.gguf.out).
 """
 import argparse
 import base64
@@ -351,6 +355,14 @@ class Comparison:
                                               limit_alphabet=200, end_of_word_suffix="</w>"), self.corpus,
                           pre_tokenizers.Whitespace())
         self.json_case("json BPE, suffix", tokenizer, decode=False)
+        clip = pre_tokenizers.Sequence([pre_tokenizers.Split(
+            Regex(r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", True), byte_level()])
+        tokenizer = train(models.BPE(unk_token="<|endoftext|>", end_of_word_suffix="</w>"), trainers.BpeTrainer(
+            vocab_size=2500, show_progress=False, special_tokens=["<|endoftext|>"], end_of_word_suffix="</w>",
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()), self.corpus, clip, normalizers.Sequence(
+                [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]))
+        tokenizer.decoder = decoders.ByteLevel()
+        self.json_case("json BPE of bytes, suffix", tokenizer, decode=False)
         tokenizer = train(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"),
                           trainers.BpeTrainer(vocab_size=2000, show_progress=False, special_tokens=["<unk>"],
                                               limit_alphabet=200, continuing_subword_prefix="##"), self.corpus,
@@ -442,6 +454,18 @@ class Comparison:
         self.report.compare(name, reader, lambda line: processor.encode(line), lines)
 
 
+def real_vocabularies(folder, report):
+    for path in sorted(folder.glob("*.gguf.inp")):
+        model = path.with_suffix("")
+        texts = path.read_bytes().decode().split("\n__ggml_vocab_test__\n")
+        expected = [[int(i) for i in line.split()] for line in
+                    model.with_suffix(".gguf.out").read_text(encoding="utf-8").split("\n")]
+        ids = dict(zip(texts, expected))
+        tokenizer = wick.Tokenizer.from_file(str(model))
+        reader = argparse.Namespace(encode=lambda text: tokenizer.encode(text, add_bos=False, add_eos=False))
+        report.compare(f"real {model.stem}", reader, ids.get, [t for t in texts if t in ids])
+
+
 def corpus_of(texts):
     """Lines of many scripts, of code and of documentation."""
     lines = [line for text in texts for line in text.split("\n")]
@@ -460,12 +484,15 @@ def main():
     args.add_argument("--lines", type=int, default=2000, help="lines of each comparison")
     args.add_argument("--seed", type=int, default=1)
     args.add_argument("--only", help="comparisons whose names contain this text")
+    args.add_argument("--models", type=pathlib.Path, help="a folder with vocabularies and expected ids")
     args.add_argument("--show", type=int, default=3, help="differing lines to show of each comparison")
     args = args.parse_args()
     texts = json.loads(FIXTURE.read_text(encoding="utf-8"))["texts"]
     generated = Lines(args.seed, texts)
     lines = texts + [generated.line() for _ in range(args.lines)]
     report = Report(args.show)
+    if args.models:
+        real_vocabularies(args.models, report)
     with tempfile.TemporaryDirectory() as folder:
         comparison = Comparison(pathlib.Path(folder), corpus_of(texts), lines, report, args.only)
         comparison.patterns()

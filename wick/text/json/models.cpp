@@ -69,12 +69,13 @@ std::unique_ptr<const Model> read_bpe(const JsonNode& model, const JsonVocabular
   options.fuse_unknown = model.flag("fuse_unk", false);
   options.inner_prefix = model.text("continuing_subword_prefix", "");
   options.end_suffix = model.text("end_of_word_suffix", "");
-  table = std::make_unique<const TokenTable>(views_of(vocabulary), std::vector<TokenType>(),
-                                             byte_level ? Spelling::gpt2_alphabet : Spelling::raw);
-  if (!byte_level) return std::make_unique<const CharBpe>(rules, *table, std::move(options));
-  if (!options.inner_prefix.empty() || !options.end_suffix.empty()) {
-    model.unsupported("a prefix or suffix of byte-level tokens");
-  }
+  options.in_alphabet = byte_level;
+  const bool marked = !options.inner_prefix.empty() || !options.end_suffix.empty();
+  const bool by_characters = !byte_level || marked;
+  table =
+      std::make_unique<const TokenTable>(views_of(vocabulary), std::vector<TokenType>(),
+                                         by_characters ? Spelling::raw : Spelling::gpt2_alphabet);
+  if (by_characters) return std::make_unique<const CharBpe>(rules, *table, std::move(options));
   std::string lines;
   for (const auto& [left, right] : rules) ((lines += left) += ' ') += right;
   std::vector<std::string_view> views;

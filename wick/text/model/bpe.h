@@ -127,6 +127,7 @@ struct CharBpeOptions {
   bool byte_fallback = false;     ///< characters without a token become the tokens <0x00> to <0xFF>
   int32_t unknown = -1;           ///< replaces characters without a token; -1: they are dropped
   bool fuse_unknown = false;      ///< adjacent characters without a token are one unknown token
+  bool in_alphabet = false;       ///< tokens are spelled in GPT-2's byte alphabet
   std::string inner_prefix = {};  ///< before characters that don't begin a word, as in "##a"
   std::string end_suffix = {};    ///< after the last character of a word, as in "a</w>"
 };

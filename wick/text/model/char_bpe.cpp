@@ -36,6 +36,11 @@ class CharBpe::Words : public Model::Run {
 
   void encode(std::string_view word, std::vector<int32_t>& out) override {
     const CharBpeOptions& options = model_.options_;
+    if (options.in_alphabet) {
+      in_alphabet_.clear();
+      encode_alphabet(word, in_alphabet_);
+      word = in_alphabet_;
+    }
     if (options.whole_word_first ||
         (options.whole_lines_first && word.find_first_not_of('\n') == std::string_view::npos)) {
       const int32_t id = model_.tokens_.find(word);
@@ -99,7 +104,7 @@ class CharBpe::Words : public Model::Run {
   const CharBpe& model_;
   WordEncoder encoder_;
   std::vector<int32_t> symbols_;
-  std::string spelled_;
+  std::string spelled_, in_alphabet_;
 };
 
 CharBpe::CharBpe(std::span<const MergeTable::Rule> merges, const TokenTable& tokens,

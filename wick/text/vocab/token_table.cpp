@@ -85,6 +85,25 @@ size_t decode_alphabet(std::string_view spelled, char* out) {
   return static_cast<size_t>(out - begin);
 }
 
+void encode_alphabet(std::string_view bytes, std::string& out) {
+  static const std::array<uint16_t, 256> kPoints = [] {
+    std::array<uint16_t, 256> points{};
+    for (size_t point = 0; point < kAlphabetEnd; ++point) {
+      if (kAlphabet[point] != 0xffff) points[kAlphabet[point]] = static_cast<uint16_t>(point);
+    }
+    return points;
+  }();
+  for (const char byte : bytes) {
+    const unsigned point = kPoints[static_cast<unsigned char>(byte)];
+    if (point < 0x80) {
+      out += static_cast<char>(point);
+    } else {
+      out += static_cast<char>(0xc0 | (point >> 6));
+      out += static_cast<char>(0x80 | (point & 0x3f));
+    }
+  }
+}
+
 TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<TokenType> types,
                        Spelling spelling)
     : types_(std::move(types)) {

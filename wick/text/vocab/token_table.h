@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,9 @@ enum class Spelling : uint8_t {
 /// character. Writes the bytes to `out`, which must have room for spelled.size() bytes, and returns
 /// their number, or `npos` if a character is outside the alphabet.
 size_t decode_alphabet(std::string_view spelled, char* out);
+
+/// Appends the spelling of `bytes` in GPT-2's alphabet to `out`.
+void encode_alphabet(std::string_view bytes, std::string& out);
 
 /// The byte that a token in SentencePiece's spelling stands for, such as <0x0A>, which some
 /// byte-level vocabularies use, too; -1 if the token isn't spelled so.
