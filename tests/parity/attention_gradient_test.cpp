@@ -454,8 +454,8 @@ void expect_launched(DType dtype, std::string_view choice, std::string_view term
                wgmma = choice == "wgmma" && gpu.has(gpu::Feature::wgmma);
     const std::string unit = amd ? "_mma" : wgmma ? "_wgmma" : "";
     const auto expect_all = [&](const char* bias, int width) {
-      for (const std::string& part : {std::string("sums"), fmt::format("queries_{}", terms),
-                                      fmt::format("keys_{}", terms)}) {
+      for (const std::string& part :
+           {std::string("sums"), fmt::format("queries_{}", terms), fmt::format("keys_{}", terms)}) {
         expect("flash_gradient" + unit,
                fmt::format("flash{}{}_{}_{}_{}", unit, bias, part, width, name(dtype)));
       }
