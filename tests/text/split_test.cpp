@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "tests/near_linear.h"
 #include "wick/base/error.h"
 #include "wick/text/split/pre_tokenizers.h"
 
@@ -162,6 +163,22 @@ TEST(Split, Syntax) {
   // Patterns whose matching would take exponential time end in an error.
   const Splitter slow({{.pattern = "(a+)+$"}});
   EXPECT_THROW(split(slow, std::string(200, 'a') + "!"), Error);
+}
+
+TEST(Split, EveryFamilyTakesLinearTime) {
+  for (const std::string_view name : pre_tokenizer_names()) {
+    if (find_pre_tokenizer(name)->name != name) continue;  // an alias
+    const Splitter splitter(of(name));
+    for (const char* unit : {"a", "A", " ", "\n", "\t ", "1", "!", "'", "\u4e2d", "\u0301", "Aa1 ",
+                             "\n ", "1a", "\u0e01"}) {
+      wick::test::expect_near_linear(std::string(name) + " " + unit, 8000, [&](size_t bytes) {
+        std::string text;
+        while (text.size() < bytes) text += unit;
+        text += "x";
+        return [&splitter, text] { split(splitter, text); };
+      });
+    }
+  }
 }
 
 TEST(Split, OnePatternOnManyThreads) {
