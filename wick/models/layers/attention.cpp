@@ -43,6 +43,7 @@ void GroupedAttention::load_projections(const LayerLoader& loader) {
     return;
   }
   if (!loader.has("attn_q")) loader.weights.missing("attn_q.weight or attn_qkv.weight");
+  // With gates, the file has each head's query rows before its gate rows.
   const int64_t rows_per_query = l.key_size * (has_gates_ ? 2 : 1);
   const auto of_queries = [&](int64_t first, const std::vector<int64_t>& order) {
     std::vector<int64_t> rows;

@@ -14,6 +14,7 @@ namespace wick::cpu {
 namespace {
 
 constexpr int64_t kColumns = 64;     // columns of a task
+constexpr int64_t kConvColumns = 1024, kConvRows = 64;  // of a task of causal_conv
 constexpr int64_t kGathered = 4096;  // elements of an operand that are gathered at once
 // Below so many multiplications a second thread costs more than it saves.
 constexpr int64_t kWorkPerThread = 32768;
@@ -180,41 +181,67 @@ void run_scan(const View& out, const Scan& of, const Recurrence& where,
 
 void CpuBackend::causal_conv(const View& out, const ConstView& x, const ConstView& weight,
                              const ConstView& bias, const Recurrence& where) {
+  if (out.layout.elems() == 0) return;
   const int64_t channels = weight.layout.shape()[0], taps = weight.layout.shape()[1];
   const States states("causal_conv", where, x.layout.shape()[0]);
   const Columns xs(x);
   const Columns weights({weight.data, weight.dtype, weight.layout.transpose(0, 1)});
   const Layout &y = out.layout, &state = where.state.layout;
-  const int64_t at_once = rows_at_once(states.each(), xs.dense(), kColumns);
-  const auto task = [&](int64_t sequence, int64_t, int64_t first, int64_t count) {
-    const int64_t begin = sequence * states.each(), end = begin + states.each();
+  const int64_t each = states.each(), before = taps - 1;
+  // Long pieces of rows, because hardware prefetchers follow them.
+  const int64_t wide = xs.dense() ? kConvColumns : kColumns;
+  const int64_t tiles = (channels + wide - 1) / wide, parts = (each + kConvRows - 1) / kConvRows;
+  const int64_t work = std::min(channels, wide) * std::min(each, kConvRows) * taps;
+  const auto piece = [&](int64_t sequence, int64_t part, int64_t first) {
+    const int64_t begin = sequence * each, row = part * kConvRows;
+    const int64_t rows = std::min(kConvRows, each - row), count = std::min(wide, channels - first);
     std::vector<float> gathered[3];
     const Columns::Rows of_taps = weights.rows(0, taps, 0, first, count, gathered[0]);
     if (bias.data != nullptr) {
       for (int64_t i = 0; i < count; ++i) gathered[1].push_back(*number(bias, first + i));
     }
-    for (int64_t row = begin; row < end; row += at_once) {
-      const int64_t rows = std::min(at_once, end - row);
-      const Columns::Rows part = xs.rows(row, rows, 0, first, count, gathered[2]);
-      kernels(isa_).conv(
-          {.x = part.first,
-           .y = static_cast<float*>(out.data) + y.offset() + row * y.stride(0) + first,
-           .x_step = part.step,
-           .y_step = y.stride(0),
-           .rows = rows,
-           .channels = count,
-           .weight = of_taps.first,
-           .weight_step = of_taps.step,
-           .bias = bias.data != nullptr ? gathered[1].data() : nullptr,
-           .state = states.of(sequence) + first,
-           .state_step = state.stride(1),
-           .taps = taps});
-    }
+    const int64_t from = std::max<int64_t>(0, row - before);
+    const Columns::Rows in = xs.rows(begin + from, row + rows - from, 0, first, count, gathered[2]);
+    kernels(isa_).conv(
+        {.x = in.first,
+         .y = static_cast<float*>(out.data) + y.offset() + (begin + row) * y.stride(0) + first,
+         .x_step = in.step,
+         .y_step = y.stride(0),
+         .x_first = from,
+         .first = row,
+         .rows = rows,
+         .channels = count,
+         .weight = of_taps.first,
+         .weight_step = of_taps.step,
+         .bias = bias.data != nullptr ? gathered[1].data() : nullptr,
+         .state = states.of(sequence) + first,
+         .state_step = state.stride(1),
+         .taps = taps});
   };
-  for_each_task(states, 1, channels, taps, task);
+  parallel_for(states.sequences() * parts * tiles, kWorkPerThread / std::max<int64_t>(1, work),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   piece(i / tiles / parts, i / tiles % parts, i % tiles * wide);
+                 }
+               });
+  // Ascending: a row of the state comes from a later one, or from x.
+  for (int64_t s = 0; s < states.sequences(); ++s) {
+    for (int64_t j = 0; j < before; ++j) {
+      const int64_t row = each - before + j;
+      float* to = states.of(s) + j * state.stride(1);
+      if (row < 0) {
+        std::copy_n(states.of(s) + (row + before) * state.stride(1), channels, to);
+      } else {
+        std::vector<float> gathered;
+        const Columns::Rows in = xs.rows(s * each + row, 1, 0, 0, channels, gathered);
+        std::copy_n(in.first, channels, to);
+      }
+    }
+  }
 }
 
 void CpuBackend::ssm_scan(const View& out, const SsmScan& of, const Recurrence& where) {
+  if (out.layout.elems() == 0) return;
   run_scan(out, {"ssm_scan", of.x, of.b, of.c, of.dt, of.dt}, where, kernels(isa_).ssm,
            [&](ScanColumns& part, int64_t head) {
              part.a = *number(of.a, head);
@@ -224,6 +251,7 @@ void CpuBackend::ssm_scan(const View& out, const SsmScan& of, const Recurrence& 
 
 void CpuBackend::gated_delta_scan(const View& out, const GatedDeltaScan& of,
                                   const Recurrence& where) {
+  if (out.layout.elems() == 0) return;
   run_scan(out, {"gated_delta_scan", of.v, of.k, of.q, of.g, of.beta}, where, kernels(isa_).delta,
            [](ScanColumns&, int64_t) {});
 }

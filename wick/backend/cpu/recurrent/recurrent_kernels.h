@@ -9,16 +9,16 @@
 
 namespace wick::cpu {
 
-/// Columns of causal_conv: `channels` channels of `rows` rows.
+/// Columns of causal_conv: `channels` channels of the rows [first, first + rows) of a sequence.
 struct ConvColumns {
-  const float* x;
-  float* y;
+  const float* x;          // of row x_first, which is at most max(0, first - k + 1)
+  float* y;                // of row `first`
   int64_t x_step, y_step;  // from a row to the next
-  int64_t rows, channels;
+  int64_t x_first, first, rows, channels;
   const float* weight;  // [k, ..]: taps of the channels, the oldest input's first
   int64_t weight_step;  // from a tap to the next
   const float* bias;    // [channels], or null
-  float* state;         // [k - 1, ..]
+  const float* state;   // [k - 1, ..]: the inputs before the sequence's first row
   int64_t state_step;
   int64_t taps;  // k
 };
