@@ -205,6 +205,44 @@ struct Tokenizer::Impl {
     encoder.encode(prefixed, out);
   }
 
+  /// Encodes text: the tokens of `specials`, and the text between them.
+  void encode_between(const SpecialMatcher& specials, std::string_view text,
+                      std::vector<int32_t>& out) const {
+    SpecialMatcher::Cursor cursor(specials, text);
+    for (size_t pos = 0; pos < text.size();) {
+      const SpecialMatcher::Match match = cursor.next(pos);
+      const bool found = match.position != std::string_view::npos;
+      const size_t end = found ? match.position : text.size();
+      if (end > pos) encode_plain(text.substr(pos, end - pos), out);
+      if (found) out.push_back(match.id);
+      pos = end + match.length;
+    }
+  }
+
+  /// The control tokens in the parts of a text that aren't content.
+  std::vector<SpecialMatcher::Match> control_tokens(std::string_view text,
+                                                    std::span<const TextRange> content) const {
+    std::vector<SpecialMatcher::Match> out;
+    const auto search = [&](size_t begin, size_t end) {
+      const std::string_view part = text.substr(begin, end - begin);
+      SpecialMatcher::Cursor cursor(all_special, part);
+      for (size_t pos = 0; pos < part.size();) {
+        SpecialMatcher::Match match = cursor.next(pos);
+        if (match.position == std::string_view::npos) break;
+        pos = match.position + match.length;
+        match.position += begin;
+        if (is_special(match.id)) out.push_back(match);
+      }
+    };
+    size_t begin = 0;
+    for (const TextRange& range : content) {
+      search(begin, range.begin);
+      begin = range.end;
+    }
+    search(begin, text.size());
+    return out;
+  }
+
   TokenTable tokens;
   std::optional<ByteLevel> byte_level;
   std::optional<PieceRanks> piece_ranks;  // exactly one of byte_level and piece_ranks is set
@@ -237,15 +275,16 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOption
   if (add_bos && !impl.bos) throw Error("tokenize", "the vocabulary has no bos token");
   if (add_eos && !impl.eos) throw Error("tokenize", "the vocabulary has no eos token");
   if (add_bos) out.push_back(*impl.bos);
-  SpecialMatcher::Cursor specials(options.parse_special ? impl.all_special : impl.user_defined,
-                                  text);
-  for (size_t pos = 0; pos < text.size();) {
-    const SpecialMatcher::Match match = specials.next(pos);
-    const bool found = match.position != std::string_view::npos;
-    const size_t end = found ? match.position : text.size();
-    if (end > pos) impl.encode_plain(text.substr(pos, end - pos), out);
-    if (found) out.push_back(match.id);
-    pos = end + match.length;
+  if (!options.parse_special || options.content.empty()) {
+    impl.encode_between(options.parse_special ? impl.all_special : impl.user_defined, text, out);
+  } else {
+    size_t begin = 0;
+    for (const SpecialMatcher::Match& match : impl.control_tokens(text, options.content)) {
+      impl.encode_between(impl.user_defined, text.substr(begin, match.position - begin), out);
+      out.push_back(match.id);
+      begin = match.position + match.length;
+    }
+    impl.encode_between(impl.user_defined, text.substr(begin), out);
   }
   if (add_eos) out.push_back(*impl.eos);
   return out;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "wick/base/export.h"
+#include "wick/text/marked_string.h"
 
 namespace wick::text {
 
@@ -35,6 +36,9 @@ struct EncodeOptions {
   std::optional<bool> add_bos = std::nullopt;  ///< unset: the vocabulary's default
   std::optional<bool> add_eos = std::nullopt;  ///< unset: the vocabulary's default
   bool parse_special = true;                   ///< false: control tokens become plain text
+  /// Ascending ranges of the text in which control tokens become plain text, also those that begin
+  /// or end outside of a range.
+  std::span<const TextRange> content = {};
 };
 
 /// Converts text to token ids and back, for byte-level BPE vocabularies and SentencePiece
