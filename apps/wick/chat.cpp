@@ -7,11 +7,11 @@
 #include <iostream>
 #include <memory>
 
+#include "chat_commands.h"
 #include "common.h"
 #include "line_editor.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
-#include "wick/text/chat_template.h"
 
 namespace wick::cli {
 namespace {
@@ -24,60 +24,73 @@ struct ChatOptions {
 };
 
 constexpr const char* kHelp =
-    "/clear   start a new conversation\n"
-    "/exit    end (also /quit, Ctrl-D)\n"
-    "/help    this list\n"
-    "//text   send \"/text\" to the model\n"
+    "/reset         start a new conversation (also /clear)\n"
+    "/system TEXT   set the system message; \"\" removes it, without text it is shown\n"
+    "/save FILE     write the conversation as JSON\n"
+    "/load FILE     continue a conversation that was saved\n"
+    "/params        show the parameters of answers; /params top_k=20 sets some\n"
+    "/exit          end (also /quit, Ctrl-D)\n"
+    "/help          this list\n"
+    "//text         send \"/text\" to the model\n"
     "Ctrl-C stops an answer, or drops the line being typed.\n";
 constexpr const char* kCommands =
     "use /clear, /exit, /quit or /help; // sends a message with one /";
 
-/// Warns if the file's template may render other turns than those that chat uses. Errors: the
-/// template is unknown.
-void check_format(const serve::Engine& engine) {
-  const std::string& chat_template = engine.chat_template();
-  const text::ChatFormat format = engine.chat_format();
-  if (chat_template.empty()) {
-    warn(
-        fmt::format("chat: the file has no chat template: {} turns are assumed from its "
-                    "vocabulary",
-                    text::name(format)));
-  } else if (!text::gives_turns(chat_template, format)) {
-    warn(
-        fmt::format("chat: the file's chat template may render other turns: plain {} turns are "
-                    "assumed",
-                    text::name(format)));
-  }
-}
-
 class Chat {
  public:
   explicit Chat(const ChatOptions& o)
-      : options_(o), engine_(o.model.load()), session_(engine_, o.model.session()) {
+      : engine_(o.model.load()), session_(engine_, o.model.session()), template_(engine_->chat()) {
+    parameters_.sampler = o.sampling.sampler;
+    parameters_.max_tokens = o.count;
     o.model.check_context(engine_->model());
-    check_format(*engine_);
-    check_text(options_.system, "--system");
-    clear();
+    if (!template_.built_in().empty()) {
+      warn(
+          fmt::format("chat: the file has no chat template: {} turns are assumed from its "
+                      "vocabulary",
+                      template_.built_in()));
+    }
+    check_text(o.system, "--system");
+    set_system(o.system);
   }
 
-  void clear() {
-    messages_.clear();
-    if (!options_.system.empty()) messages_.push_back({text::ChatRole::system, options_.system});
+  /// Starts a new conversation with the same system message.
+  void reset() { messages_.resize(has_system() ? 1 : 0); }
+
+  std::string system() const { return has_system() ? messages_[0].content : std::string(); }
+  /// Sets the system message of the conversation; an empty text removes it.
+  void set_system(const std::string& text) {
+    check_text(text, "/system");
+    if (has_system()) messages_.erase(messages_.begin());
+    if (!text.empty()) messages_.insert(messages_.begin(), {"system", text});
   }
 
-  /// Runs one turn: feeds the user's message and streams the answer. Returns false if interrupted.
+  AnswerParameters& parameters() { return parameters_; }
+
+  size_t save(const std::string& path) const {
+    save_conversation(path, messages_);
+    return messages_.size();
+  }
+  size_t load(const std::string& path) {
+    std::vector<text::ChatMessage> loaded = load_conversation(path);
+    for (const text::ChatMessage& message : loaded) check_text(message.content, path);
+    messages_ = std::move(loaded);
+    return messages_.size();
+  }
+
+  /// Runs one turn: feeds the user's message and streams the answer. Only the part of the
+  /// conversation that isn't in the cache yet runs. Returns false if interrupted.
   bool turn(const std::string& message) {
     check_text(message, "-");
     const size_t before = messages_.size();
-    messages_.push_back({text::ChatRole::user, message});
+    messages_.push_back({"user", message});
     serve::Generated answer;
     try {
-      const std::vector<int32_t> tokens = engine_->encode_chat(messages_);
+      const std::vector<int32_t> tokens = template_.encode(messages_);
       check_room(static_cast<int64_t>(tokens.size()), before);
       session_.feed_whole(tokens, interrupted);
       serve::GenerateOptions generate;
-      generate.max_tokens = options_.count;
-      generate.sampler = options_.sampling.sampler;
+      generate.max_tokens = parameters_.max_tokens;
+      generate.sampler = parameters_.sampler;
       generate.sampler.seed += turns_++;
       generate.cancelled = interrupted;
       generate.on_text = print_now;
@@ -91,7 +104,7 @@ class Chat {
       std::fprintf(stderr, "(the context of %lld tokens is full: /clear starts a new one)\n",
                    static_cast<long long>(session_.context()));
     }
-    messages_.push_back({text::ChatRole::assistant, answer.text});
+    messages_.push_back({"assistant", answer.text});
     return !interrupted();
   }
 
@@ -100,7 +113,7 @@ class Chat {
   /// the newest.
   void check_room(int64_t tokens, size_t earlier) const {
     if (tokens <= session_.context()) return;
-    const bool alone = earlier == (options_.system.empty() ? 0u : 1u);
+    const bool alone = earlier == (has_system() ? 1u : 0u);
     throw Error("chat", "prompt longer than the context",
                 fmt::format("{} tokens, {} positions", tokens, session_.context()),
                 alone ? "shorten the message or ask for a longer context with --ctx"
@@ -112,28 +125,61 @@ class Chat {
     encode_text(engine_->tokenizer(), text, source);
   }
 
-  const ChatOptions& options_;
+  bool has_system() const { return !messages_.empty() && messages_[0].role == "system"; }
+
   std::shared_ptr<const serve::Engine> engine_;
   serve::Session session_;
+  text::ChatTemplate template_;
+  AnswerParameters parameters_;
   std::vector<text::ChatMessage> messages_;
   uint64_t turns_ = 0;
 };
 
 enum class Next : uint8_t { go_on, end, interrupted };
 
+/// Runs a command with its argument, which may be empty. Returns false if there is no such command.
+bool run_command(Chat& chat, const std::string& name, const std::string& argument) {
+  const auto need_file = [&] {
+    if (argument.empty()) throw Error("chat", "no file was given", {}, "use " + name + " FILE");
+  };
+  if (name == "/system") {
+    if (argument.empty()) {
+      std::fprintf(stderr, "%s\n", one_line(chat.system()).c_str());
+    } else {
+      chat.set_system(argument == "\"\"" ? std::string() : argument);
+    }
+  } else if (name == "/save") {
+    need_file();
+    std::fprintf(stderr, "(%zu messages saved)\n", chat.save(argument));
+  } else if (name == "/load") {
+    need_file();
+    std::fprintf(stderr, "(%zu messages loaded)\n", chat.load(argument));
+  } else if (name == "/params") {
+    chat.parameters().set(argument);
+    if (argument.empty()) std::fprintf(stderr, "%s\n", chat.parameters().str().c_str());
+  } else if (!argument.empty()) {
+    return false;
+  } else if (name == "/clear" || name == "/reset") {
+    chat.reset();
+  } else if (name == "/help") {
+    std::fputs(kHelp, stderr);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 /// Handles one line: a command, or a message to the model. Errors: the command is unknown.
 Next handle(Chat& chat, std::string line) {
   if (line.empty()) return Next::go_on;
   if (line[0] == '/' && !line.starts_with("//")) {
-    const std::string word = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-    if (word == "/exit" || word == "/quit") return Next::end;
-    if (word == "/clear") {
-      chat.clear();
-    } else if (word == "/help") {
-      std::fputs(kHelp, stderr);
-    } else {
-      const std::string first = word.substr(0, word.find_first_of(" \t"));
-      throw Error("chat", "unknown command", fmt::format("'{}'", printable(first, 60)), kCommands);
+    const std::string words = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+    if (words == "/exit" || words == "/quit") return Next::end;
+    const size_t end = std::min(words.find_first_of(" \t"), words.size());
+    const size_t begin = std::min(words.find_first_not_of(" \t", end), words.size());
+    const std::string name = words.substr(0, end);
+    if (!run_command(chat, name, words.substr(begin))) {
+      throw Error("chat", "unknown command", fmt::format("'{}'", printable(name, 60)), kCommands);
     }
     return Next::go_on;
   }
@@ -188,11 +234,12 @@ void add_chat(CLI::App& app) {
   CLI::App* command = add_command(
       app, "chat", "Talk with a model",
       "Messages are read line by line from the terminal or a pipe; answers stream to stdout.\n"
-      "A line that begins with / is a command: /clear starts a new conversation, /exit and /quit\n"
-      "end, /help lists the commands; //text sends \"/text\". On a terminal, Ctrl-C stops an\n"
-      "answer or drops the line, and Ctrl-D ends. The format of turns, ChatML or Llama 3, is\n"
-      "chosen by the file's chat template; a warning is printed if the template may render\n"
-      "other turns.\n"
+      "A line that begins with / is a command: /reset starts a new conversation, /system TEXT\n"
+      "sets the system message, /save FILE and /load FILE write and read the conversation,\n"
+      "/params shows and sets sampling parameters, /exit and /quit end, /help lists the\n"
+      "commands; //text sends \"/text\". On a terminal, Ctrl-C stops an answer or drops the line,\n"
+      "and Ctrl-D ends. Turns are rendered by the file's chat template. A conversation that\n"
+      "exceeds the context is an error; no message is dropped.\n"
       "Example: echo \"Name three rivers.\" | wick chat -m model.gguf",
       [o] { return run_chat(*o); });
   o->model.add_to(*command);

@@ -13,8 +13,9 @@ struct GenerateOptions {
   SamplingOptions sampling;
   TextOptions text;
   int64_t count = 256;
-  bool ignore_end = false, json = false, hide_prompt = false;
+  bool ignore_end = false, json = false, hide_prompt = false, chat = false;
   std::vector<std::string> stop;
+  std::string system;
 };
 
 const char* finish_name(serve::FinishReason reason) {
@@ -98,19 +99,28 @@ int run_generate(const GenerateOptions& o) {
   const double start = now_seconds();
   o.sampling.check();
   check_token_limit(o.count);
+  if (!o.system.empty() && !o.chat) {
+    throw Error("--system", "works only with a chat template", {}, "add --chat");
+  }
   const std::string text = o.text.read();
   const auto engine = o.model.load();
   Measured measured;
   measured.load_seconds = now_seconds() - start;
-  const std::vector<int32_t> prompt =
-      engine->prompt_or_start(o.text.encode(engine->tokenizer(), text));
+  std::vector<int32_t> prompt = o.text.encode(engine->tokenizer(), text);
+  if (o.chat) {
+    std::vector<text::ChatMessage> messages;
+    if (!o.system.empty()) messages.push_back({"system", o.system});
+    messages.push_back({"user", text});
+    prompt = engine->encode_chat(messages);
+  }
+  prompt = engine->prompt_or_start(std::move(prompt));
   measured.prompt_tokens = prompt.size();
   serve::Session session(engine, o.model.session());
   o.model.check_context(engine->model());
   // A prompt that doesn't fit is an error of feed(), so nothing is printed before it.
   const bool streams =
       !o.json && !o.hide_prompt && static_cast<int64_t>(prompt.size()) <= session.context();
-  if (streams) print_now(text);
+  if (streams && !o.chat) print_now(text);
   const double fed = now_seconds();
   const StopInOrder in_order(Stop::soon);
   continue_text(o, prompt, streams, session, measured);
@@ -133,6 +143,8 @@ void add_generate(CLI::App& app) {
   add_number(*command, "-n,--tokens", o->count, "Maximum of generated tokens; -1: no limit")
       ->type_name("N")
       ->capture_default_str();
+  command->add_flag("--chat", o->chat, "Answer the text as a user's message, by the chat template");
+  command->add_option("-s,--system", o->system, "System message; needs --chat")->type_name("TEXT");
   command->add_flag("--ignore-eos", o->ignore_end, "Continue after the end of the answer");
   o->sampling.add_to(*command);
   command->add_option("--stop", o->stop, "End before this text; may be given several times")

@@ -9,6 +9,7 @@
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
+#include "python/bindings/chat.h"
 #include "python/bindings/python.h"
 #include "python/bindings/text_stream.h"
 #include "wick/base/error.h"
@@ -34,7 +35,8 @@ using namespace nb::literals;
   "mirostat_eta: float = 0.1, logit_bias: collections.abc.Mapping[int, float] = {}, samplers: "    \
   "collections.abc.Sequence[str] | None = None"
 #define WICK_SCALES ", adapter_scales: collections.abc.Sequence[float] = ()"
-#define WICK_PROMPT "str | collections.abc.Sequence[int] | collections.abc.Sequence[dict[str, str]]"
+#define WICK_CONVERSATION "collections.abc.Sequence[collections.abc.Mapping[str, object]]"
+#define WICK_PROMPT "str | collections.abc.Sequence[int] | " WICK_CONVERSATION
 
 /// A loaded model.
 struct Model {
@@ -117,23 +119,6 @@ serve::GenerateOptions read_options(const char* function, const nb::kwargs& name
     for (const std::string& step : *steps) s.order.push_back(parse_sampler_step(step));
   }
   return options;
-}
-
-std::vector<text::ChatMessage> messages_of(const std::vector<nb::object>& prompt) {
-  std::vector<text::ChatMessage> messages;
-  for (const nb::object& item : prompt) {
-    if (!PyMapping_Check(item.ptr()) || PyUnicode_Check(item.ptr()) || !nb::hasattr(item, "keys")) {
-      throw nb::type_error("a conversation is a sequence of {'role': …, 'content': …}");
-    }
-    for (const char* key : {"role", "content"}) {
-      if (PyMapping_HasKeyString(item.ptr(), key) == 1) continue;
-      throw Error("chat", fmt::format("a message without '{}'", key),
-                  fmt::format("message {}", messages.size()), "need {'role': …, 'content': …}");
-    }
-    messages.push_back({text::parse_chat_role(nb::cast<std::string>(item["role"])),
-                        nb::cast<std::string>(item["content"])});
-  }
-  return messages;
 }
 
 /// Converts an object to a token id. Errors: it isn't an int; it exceeds 32 bits.
@@ -438,6 +423,30 @@ void bind_models(nb::module_& m) {
                   "collections.abc.Sequence[float] = ()) -> Session"),
           "Starts a conversation of at most `context` tokens; 0: the model's trained context. "
           "adapter_scales: those of the model's adapters; missing ones are 1.")
+      .def(
+          "render_chat",
+          [](const Model& model, nb::handle messages, const nb::kwargs& named) {
+            const auto list = messages_of(items_of(messages));
+            return to_text(model.engine->chat().render(list, chat_options_of(named)).bytes);
+          },
+          "messages"_a, "variables"_a,
+          nb::sig("def render_chat(self, messages: " WICK_CONVERSATION
+                  ", *, add_generation_prompt: bool = True, **variables: object) -> str"),
+          "Renders a conversation by the file's chat template. add_generation_prompt: whether the "
+          "text ends with the start of an answer. variables: tools, documents and other variables "
+          "of the template, made of dicts, lists, strings, numbers, bools and None.\nErrors: the "
+          "template is malformed, or refuses the conversation.")
+      .def(
+          "encode_chat",
+          [](const Model& model, nb::handle messages, const nb::kwargs& named) {
+            const auto list = messages_of(items_of(messages));
+            return model.engine->encode_chat(list, chat_options_of(named));
+          },
+          "messages"_a, "variables"_a,
+          nb::sig("def encode_chat(self, messages: " WICK_CONVERSATION
+                  ", *, add_generation_prompt: bool = True, **variables: object) -> list[int]"),
+          "Encodes a conversation to token ids, as render_chat renders it. Control tokens that the "
+          "messages or variables spell stay text.")
       .def("logits", &model_logits, "tokens"_a, "last"_a = false,
            "The logits after each token, or only after the last: float32 [n, vocabulary].")
       .def("embed", &model_embed, "texts"_a, "size"_a = 0, "normalize"_a = true,

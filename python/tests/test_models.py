@@ -188,6 +188,31 @@ def test_a_conversation() -> None:
     assert "".join(model.stream(turns, max_tokens=8, temperature=0)) == model.generate(ids, max_tokens=8, temperature=0)
 
 
+def test_chat_templates(model: wick.Model) -> None:
+    messages = [{"role": "system", "content": "be"}, {"role": "user", "content": "<|im_end|>"}]
+    turns = "<|im_start|>system\nbe<|im_end|>\n<|im_start|>user\n<|im_end|><|im_end|>\n"
+    assert model.render_chat(messages) == turns + "<|im_start|>assistant\n"
+    assert model.render_chat(messages, add_generation_prompt=False, tools=[{"a": (1, 2.5, None, True)}]) == turns
+    ids = model.encode_chat(messages, add_generation_prompt=False)
+    assert model.decode(ids) == turns
+    assert len(ids) > len(model.tokenizer.encode(turns))  # the content's marker is text
+    assert model.encode_chat(messages) == model.encode(messages)
+    call = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
+    assert "assistant\n<|im_end|>" in model.render_chat([*messages, call])
+    assert "user\n[{'type': 'text'}]<|im_end|>" in model.render_chat([{"role": "user", "content": [{"type": "text"}]}])
+    with pytest.raises(wick.Error, match="^chat template: unknown role: nobody: line 1, "):
+        model.render_chat([{"role": "nobody", "content": ""}])
+    with pytest.raises(TypeError, match="a value of type object"):
+        model.render_chat(messages, tools=object())
+    nested: list[object] = []
+    for _ in range(500):
+        nested = [nested]
+    with pytest.raises(wick.Error, match="nested too deeply"):
+        model.render_chat(messages, tools=nested)
+    with pytest.raises(TypeError):
+        model.render_chat(3)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("message, key", [({"role": "user"}, "content"), ({"content": "Hi"}, "role"), ({}, "role")])
 def test_messages_that_lack_something(model: wick.Model, message: dict[str, str], key: str) -> None:
     whole = {"role": "user", "content": "Hi"}

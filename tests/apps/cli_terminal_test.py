@@ -2,6 +2,7 @@
 """Tests wick chat in a pseudo-terminal. See cli.py."""
 import errno
 import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -289,21 +290,83 @@ class Terminal(Cli):
         self.assertGreater(file.stat().st_size, 1)
 
     def test_templates(self):
-        """A template that may format turns differently from wick gives a one-line warning; others don't."""
-        tail = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-        plain = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
-                 "{% endfor %}")
-        for template, other in [(plain + tail, False),
-                                (plain.replace("}}\n{{", "}}<|im_sep|>{{") + tail, True),
-                                (plain.replace("<|im_end|>\n", "<|im_end|>") + tail, True)]:
-            model = self.folder / "template.gguf"
-            replace_string(pathlib.Path(self.model), model, b"tokenizer.chat_template",
-                           template.encode())
-            _, err = self.ok("chat", "-m", str(model), "-n", "2", stdin="hat\n")
-            if other:
-                self.assertRegex(err, r"\Awick: warning: chat: [^\n]*plain ChatML turns are assumed\n\Z")
-            else:
-                self.assertEqual(err, "", template)
+        """The file's template is evaluated. A file without one gives a warning, a wrong one an error."""
+        model = self.folder / "template.gguf"
+
+        def answer(template, **more):
+            replace_string(pathlib.Path(self.model), model, b"tokenizer.chat_template", template)
+            return self.ok("chat", "-m", str(model), "-n", "8", "--temp", "0", stdin="hat\n", **more)
+
+        own = answer(b"{{ 'the can' }}")
+        expected, _ = self.ok("generate", "-m", self.model, "-p", "the can", "-n", "8", "--temp", "0")
+        self.assertEqual("the can" + own[0], expected)
+        self.assertEqual(own[1], "")
+        replace_string(pathlib.Path(self.model), model, b"tokenizer.chat_template",
+                       b"a\n{% if messages[0].role != 'system' %}{{ raise_exception('no system') }}{% endif %}")
+        self.fails("chat", "-m", str(model), stdin="hat\n", says="chat template: no system: line 2, ")
+        replace_string(pathlib.Path(self.model), model, b"tokenizer.chat_template", b"\n\n{% for %}")
+        self.fails("chat", "-m", str(model), stdin="hat\n", says="chat template: expected a name: line 3, ")
+
+    def test_system(self):
+        """--system and /system give the same conversation; /system alone shows the text."""
+        options = ["-m", self.model, "-n", "4", "--temp", "0"]
+        given, _ = self.ok("chat", *options, "--system", "the hat", stdin="can\n")
+        typed, err = self.ok("chat", *options, stdin="/system the hat\n/system\ncan\n")
+        self.assertEqual(given, typed)
+        self.assertIn("the hat\n", err)
+        plain, _ = self.ok("chat", *options, stdin="can\n")
+        none, _ = self.ok("chat", *options, "--system", "x", stdin='/system ""\ncan\n')
+        self.assertEqual(plain, none)
+
+    def test_save_and_load(self):
+        """A saved conversation continues as if it hadn't ended."""
+        file = self.folder / "talk.json"
+        options = ["-m", self.model, "-n", "4", "--temp", "0"]
+        whole, _ = self.ok("chat", *options, "--system", "the", stdin="hat\ncan\n")
+        first, err = self.ok("chat", *options, "--system", "the", stdin=f"hat\n/save {file}\n")
+        self.assertIn("3 messages", err)
+        rest, err = self.ok("chat", *options, stdin=f"x\n/load {file}\ncan\n")
+        self.assertIn("3 messages", err)
+        self.assertTrue(whole.startswith(first))
+        self.assertTrue(rest.endswith(whole[len(first):]))
+        messages = json.loads(file.read_text())["messages"]
+        self.assertEqual([m["role"] for m in messages], ["system", "user", "assistant"])
+        self.assertEqual([m["content"] for m in messages[:2]], ["the", "hat"])
+        for wrong, says in [("[1]", "message 0"), ("{}", "messages"), ("[{\"role\": \"user\"}]", "content"),
+                            ("{", "JSON"), ("[" * 5000, "JSON"), ("\xff", "JSON")]:
+            file.write_text(wrong, encoding="latin-1")
+            self.fails("chat", *options, stdin=f"/load {file}\n", says=says)
+        self.fails("chat", *options, stdin="/load /no/such/file\n", says="/no/such/file")
+        self.fails("chat", *options, stdin="/save /no/such/file\n", says="/no/such/file")
+        self.fails("chat", *options, stdin="/save\n", says="/save FILE")
+
+    def test_params(self):
+        """/params shows the sampling parameters, and sets some."""
+        options = ["-m", self.model, "-n", "8"]
+        set_, err = self.ok("chat", *options, "--temp", "9", stdin="/params temperature=0 top_k=1\n/params\nhat\n")
+        given, _ = self.ok("chat", *options, "--temp", "0", stdin="hat\n")
+        self.assertEqual(set_, given)
+        self.assertIn("temperature=0 top_k=1 top_p=0.95 ", err)
+        few, _ = self.ok("chat", "-m", self.model, "--temp", "0", stdin="/params max_tokens=2\nhat\n")
+        two, _ = self.ok("chat", "-m", self.model, "--temp", "0", "-n", "2", stdin="hat\n")
+        self.assertEqual(few, two)
+        for wrong in ["heat=1", "temperature", "temperature=x", "temperature=-1", "top_p=2", "top_k=1.5", "max_tokens=-2"]:
+            self.fails("chat", *options, stdin=f"/params {wrong}\n", says=wrong.split("=")[0])
+
+    def test_reset(self):
+        """/reset forgets the messages, and keeps the system message."""
+        options = ["-m", self.model, "-n", "4", "--temp", "0", "--system", "the"]
+        once, _ = self.ok("chat", *options, stdin="hat\n")
+        twice, _ = self.ok("chat", *options, stdin="hat\n/reset\nhat\n")
+        self.assertEqual(twice, once + once)
+
+    def test_generate_chat(self):
+        """generate --chat answers one message, as chat does."""
+        options = ["-m", self.model, "-n", "6", "--temp", "0"]
+        said, _ = self.ok("chat", *options, "--system", "the", stdin="hat\n")
+        made, _ = self.ok("generate", *options, "--chat", "--system", "the", "-p", "hat")
+        self.assertEqual(made, said)
+        self.fails("generate", *options, "--system", "the", "-p", "hat", says="--chat")
 
     def test_the_library_is_the_commands_alone(self):
         """The line editor isn't linked to the library or the Python package."""

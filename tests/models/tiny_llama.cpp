@@ -132,9 +132,12 @@ void TinyLlama::write_vocabulary(io::GgufWriter& w) {
                 std::vector<std::string_view>{"t h", "h e", "a n", "Ġ a", "Ġ t"});
   w.set_u32("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(count - 3));
   w.set_u32("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(count - 3));
-  w.set_string("tokenizer.chat_template",
-               "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
-               "{% endfor %}");
+  w.set_string(
+      "tokenizer.chat_template",
+      "{% for m in messages %}{% if m.role not in ['system', 'user', 'assistant', 'tool'] %}"
+      "{{ raise_exception('unknown role: ' + m.role) }}{% endif %}"
+      "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
 }
 
 std::vector<TinyLlama::Entry> TinyLlama::entries() const {

@@ -379,11 +379,10 @@ TEST_F(ServeTest, PerplexityErrors) {
 
 /// The functions that the command and Python use to make tokens.
 TEST_F(ServeTest, ConversationsAndEmptyPrompts) {
-  const std::vector<text::ChatMessage> messages = {{text::ChatRole::user, "a b"}};
-  const auto e = engine();  // its vocabulary has ChatML's markers
-  EXPECT_EQ(e->chat_format(), text::ChatFormat::chat_ml);
-  EXPECT_EQ(e->encode_chat(messages),
-            text::encode_chat(e->tokenizer(), text::ChatFormat::chat_ml, messages));
+  const std::vector<text::ChatMessage> messages = {{"user", "a b"}};
+  const auto e = engine();  // the file's template gives ChatML's turns
+  EXPECT_EQ(e->chat().built_in(), "");
+  EXPECT_EQ(e->encode_chat(messages), text::ChatTemplate("", e->tokenizer()).encode(messages));
   const std::string with_system =
       "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
       "{{ '<|im_start|>system\nBe brief<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + "
@@ -392,14 +391,17 @@ TEST_F(ServeTest, ConversationsAndEmptyPrompts) {
   TinyLlama tiny{.dtype = DType::q8_0};
   tiny.edit = [&](io::GgufWriter& w) { w.set_string("tokenizer.chat_template", with_system); };
   const auto brief = engine(tiny);
-  EXPECT_EQ(brief->encode_chat(messages),
-            text::encode_chat(brief->tokenizer(), text::ChatFormat::chat_ml, messages,
-                              {.default_system = text::default_system_message(with_system)}));
+  EXPECT_EQ(brief->encode_chat(messages), e->encode_chat(std::vector<text::ChatMessage>{
+                                              {"system", "Be brief"}, {"user", "a b"}}));
   EXPECT_NE(brief->encode_chat(messages), e->encode_chat(messages));
-  tiny.edit = [](io::GgufWriter& w) { w.set_string("tokenizer.chat_template", "{{ turns }}"); };
-  const auto unknown = engine(tiny);
-  EXPECT_THAT(error_of([&] { unknown->encode_chat(messages); }),
-              HasSubstr("chat: unknown chat template: " + path()));
+  tiny.edit = [](io::GgufWriter& w) { w.set_string("tokenizer.chat_template", ""); };
+  const auto bare = engine(tiny);
+  EXPECT_EQ(bare->chat().built_in(), "ChatML");
+  EXPECT_EQ(bare->encode_chat(messages), e->encode_chat(messages));
+  tiny.edit = [](io::GgufWriter& w) { w.set_string("tokenizer.chat_template", "{{ turns"); };
+  const auto broken = engine(tiny);
+  EXPECT_THAT(error_of([&] { broken->encode_chat(messages); }),
+              HasSubstr(path() + ": chat template: a tag {{ isn't closed: line 1"));
 
   EXPECT_EQ(e->prompt_or_start({3, 4}), (std::vector<int32_t>{3, 4}));
   const std::optional<int32_t> bos = e->tokenizer().bos(), eos = e->tokenizer().eos();

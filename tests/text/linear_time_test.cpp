@@ -347,31 +347,28 @@ TEST(LinearTime, StreamDecoder) {
 }
 
 TEST(LinearTime, ChatTemplates) {
-  const std::string open = "<|im_start|>system\n";
-  const std::vector<std::pair<std::string, std::string>> templates = {{open, ""},
-                                                                      {open, "'<|im_end|>"},
-                                                                      {open, "x<|im_end|>"},
-                                                                      {open + "'", "<|im_end|>"},
-                                                                      {open + "'<|im_end|>", ""},
-                                                                      {"<|im_start|>", ""}};
+  // Templates of n pieces are read and rendered.
+  const std::vector<std::pair<std::string, std::string>> templates = {
+      {"{{ 'a' }}", "9"},
+      {"{# x #}", "9"},
+      {"{% raw %}{{{% endraw %}", "9"},
+      {"{ % #", "9"},
+      {"{% if 1 %}x{% endif %}\n", "9"}};
   for (const auto& [piece, end] : templates) {
-    expect_near_linear("template of " + piece, 200000, [piece = piece, end = end](size_t n) {
-      return [text = repeated(piece, n) + end] { (void)default_system_message(text); };
+    expect_near_linear("template of " + piece, 20000, [piece = piece, end = end](size_t n) {
+      return [text = repeated(piece, n) + end] {
+        EXPECT_TRUE(jinja::Template(text).render({}, 0).bytes.ends_with('9'));
+      };
     });
   }
-  EXPECT_EQ(default_system_message(open + "it's<|im_end|>" + open + "plain<|im_end|>"), "plain");
-  EXPECT_EQ(default_system_message(open + "a" + open + "b<|im_end|>"), "a" + open + "b");
-  EXPECT_EQ(default_system_message(open + "{x}<|im_end|>'" + open + "plain<|im_end|>'"), "plain");
-  EXPECT_EQ(default_system_message(open + "none"), "");
 }
 
 TEST(LinearTime, Conversations) {
   const Tokenizer tokenizer(small_spec("smollm"));
   expect_near_linear("many turns", 500, [&](size_t n) {
-    return
-        [&tokenizer, messages = std::vector<ChatMessage>(n, {ChatRole::user, "a <|im_end|> b"})] {
-          (void)encode_chat(tokenizer, ChatFormat::chat_ml, messages);
-        };
+    return [&tokenizer, messages = std::vector<ChatMessage>(n, {"user", "a <|im_end|> b"})] {
+      (void)ChatTemplate("", tokenizer).encode(messages);
+    };
   });
 }
 

@@ -136,16 +136,17 @@ std::shared_ptr<const Engine> Engine::load(const std::string& path,
       new Engine(std::move(model), std::move(tokenizer), std::move(chat), path));
 }
 
-text::ChatFormat Engine::chat_format() const {
-  const auto format = text::detect_chat_format(chat_template_, tokenizer_);
-  if (format) return *format;
-  throw Error("chat", "unknown chat template", path_,
-              "this version supports ChatML and Llama 3 turns; a text prompt works with any model");
+text::ChatTemplate Engine::chat() const {
+  try {
+    return text::ChatTemplate(chat_template_, tokenizer_);
+  } catch (const Error& e) {
+    throw Error(e.kind(), printable(path_), e.what());
+  }
 }
 
-std::vector<int32_t> Engine::encode_chat(std::span<const text::ChatMessage> messages) const {
-  const text::ChatOptions options{.default_system = text::default_system_message(chat_template_)};
-  return text::encode_chat(tokenizer_, chat_format(), messages, options);
+std::vector<int32_t> Engine::encode_chat(std::span<const text::ChatMessage> messages,
+                                         const text::ChatOptions& options) const {
+  return chat().encode(messages, options);
 }
 
 std::vector<int32_t> Engine::prompt_or_start(std::vector<int32_t> tokens) const {

@@ -37,13 +37,13 @@ class WICK_API Engine {
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   /// The file's chat template; empty if it has none.
   const std::string& chat_template() const { return chat_template_; }
-  /// The format of turns that the chat template renders or whose markers the vocabulary has.
-  /// Errors: the format is unknown.
-  text::ChatFormat chat_format() const;
-  /// Encodes a conversation in chat_format() to token ids, which end with the opening of an answer.
-  /// Without a system message, the template's default system message is added. Errors: those of
-  /// chat_format() and text::encode_chat.
-  std::vector<int32_t> encode_chat(std::span<const text::ChatMessage> messages) const;
+  /// The template that renders conversations: the file's, or one by its vocabulary. Errors: the
+  /// template is malformed; the file has none, and its vocabulary no known markers.
+  text::ChatTemplate chat() const;
+  /// Encodes a conversation to token ids, which end with the opening of an answer unless `options`
+  /// say otherwise. Errors: those of chat() and text::ChatTemplate::encode.
+  std::vector<int32_t> encode_chat(std::span<const text::ChatMessage> messages,
+                                   const text::ChatOptions& options = {}) const;
   /// Returns the tokens of a prompt, or the start token if there are none, because a model needs at
   /// least one token. Errors: the prompt is empty and the vocabulary has no start token.
   std::vector<int32_t> prompt_or_start(std::vector<int32_t> tokens) const;

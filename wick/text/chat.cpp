@@ -1,160 +1,97 @@
 #include "wick/text/chat.h"
 
-#include <fmt/format.h>
-
 #include "wick/base/error.h"
-#include "wick/base/printable.h"
-#include "wick/base/utf8.h"
 
 namespace wick::text {
 namespace {
 
-constexpr std::string_view kImStart = "<|im_start|>", kImEnd = "<|im_end|>";
-constexpr std::string_view kHeaderStart = "<|start_header_id|>", kHeaderEnd = "<|end_header_id|>";
-constexpr std::string_view kEot = "<|eot_id|>";
-
-std::string_view role_name(ChatRole role) {
-  switch (role) {
-    case ChatRole::system:
-      return "system";
-    case ChatRole::user:
-      return "user";
-    case ChatRole::assistant:
-      break;
-  }
-  return "assistant";
-}
-
-// A piece of a conversation: one marker, or the whole text between two markers. The text is encoded
-// as a whole, because one token may span the newline after a role and blanks at the start of the
-// content.
-struct Segment {
-  bool marker;
-  std::string text;
+struct BuiltIn {
+  std::string_view name;
+  std::initializer_list<std::string_view> markers;
+  std::string_view source;
 };
 
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\n\v\f\r";
-  const size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+const BuiltIn kBuiltIn[] = {
+    {"ChatML",
+     {"<|im_start|>", "<|im_end|>"},
+     "{%- for message in messages %}"
+     "{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}"
+     "{%- endfor %}"
+     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"},
+    {"Llama 3",
+     {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
+     "{%- macro open(role) %}{{- '<|start_header_id|>' + role + '<|end_header_id|>\\n\\n' }}"
+     "{%- endmacro %}"
+     "{{- bos_token }}"
+     "{%- for message in messages %}"
+     "{{- open(message.role) + message.content | trim + '<|eot_id|>' }}"
+     "{%- endfor %}"
+     "{%- if add_generation_prompt %}{{- open('assistant') }}{%- endif %}"},
+};
+
+const BuiltIn& find_built_in(const Tokenizer& tokenizer) {
+  for (const BuiltIn& format : kBuiltIn) {
+    bool fits = true;
+    for (const std::string_view marker : format.markers) {
+      const auto id = tokenizer.token_id(marker);
+      fits = fits && id && tokenizer.is_special(*id);
+    }
+    if (fits) return format;
+  }
+  throw Error("chat", "the file has no chat template", {},
+              "its vocabulary has the markers of neither ChatML nor Llama 3; a text prompt works "
+              "with any model");
 }
 
-void open_turn(ChatFormat format, ChatRole role, std::string_view content,
-               std::vector<Segment>& out) {
-  const std::string name(role_name(role));
-  if (format == ChatFormat::chat_ml) {
-    out.push_back({true, std::string(kImStart)});
-    out.push_back({false, name + "\n" + std::string(content)});
-  } else {
-    out.push_back({true, std::string(kHeaderStart)});
-    out.push_back({false, name});
-    out.push_back({true, std::string(kHeaderEnd)});
-    out.push_back({false, "\n\n" + std::string(trim(content))});
-  }
-}
-
-void add_turn(ChatFormat format, ChatRole role, std::string_view content,
-              std::vector<Segment>& out) {
-  open_turn(format, role, content, out);
-  if (format == ChatFormat::chat_ml) {
-    out.push_back({true, std::string(kImEnd)});
-    out.push_back({false, "\n"});
-  } else {
-    out.push_back({true, std::string(kEot)});
-  }
-}
-
-std::vector<Segment> lay_out(ChatFormat format, std::span<const ChatMessage> messages,
-                             const ChatOptions& options) {
-  std::vector<Segment> out;
-  if (!messages.empty() && messages[0].role != ChatRole::system &&
-      !options.default_system.empty()) {
-    add_turn(format, ChatRole::system, options.default_system, out);
-  }
-  for (const ChatMessage& message : messages) {
-    add_turn(format, message.role, message.content, out);
-  }
-  if (options.add_generation_prompt) open_turn(format, ChatRole::assistant, {}, out);
-  return out;
+jinja::Value value_of(const ChatMessage& message) {
+  using jinja::Value;
+  jinja::Entries entries = {{Value::text("role"), Value::content(message.role)},
+                            {Value::text("content"), Value::content(message.content)}};
+  for (const auto& [key, value] : message.fields) entries.emplace_back(Value::content(key), value);
+  return Value::dict(std::move(entries));
 }
 
 }  // namespace
 
-ChatRole parse_chat_role(std::string_view name) {
-  for (const ChatRole role : {ChatRole::system, ChatRole::user, ChatRole::assistant}) {
-    if (role_name(role) == name) return role;
-  }
-  throw Error("chat", "unknown role", fmt::format("'{}'", printable(name, 60)),
-              "need system, user or assistant");
-}
+ChatTemplate::ChatTemplate(std::string_view source, const Tokenizer& tokenizer)
+    : tokenizer_(tokenizer),
+      built_in_(source.empty() ? find_built_in(tokenizer).name : std::string_view()),
+      template_(source.empty() ? find_built_in(tokenizer).source : source) {}
 
-std::optional<ChatFormat> detect_chat_format(std::string_view chat_template,
-                                             const Tokenizer& tokenizer) {
-  const auto fits = [&](std::initializer_list<std::string_view> markers) {
-    for (const std::string_view marker : markers) {
-      const auto id = tokenizer.token_id(marker);
-      if (!id || !tokenizer.is_special(*id)) return false;
-    }
-    return chat_template.empty() || chat_template.find(*markers.begin()) != std::string_view::npos;
+MarkedString ChatTemplate::render(std::span<const ChatMessage> messages,
+                                  const ChatOptions& options) const {
+  using jinja::Value;
+  std::vector<Value> list;
+  for (const ChatMessage& message : messages) list.push_back(value_of(message));
+  // The variables that Transformers sets, then the caller's.
+  std::vector<std::pair<std::string, Value>> variables = {
+      {"messages", Value::list(std::move(list))},
+      {"tools", Value()},
+      {"documents", Value()},
+      {"add_generation_prompt", Value(options.add_generation_prompt)}};
+  const auto add_token = [&](const char* name, std::optional<int32_t> id) {
+    if (id) variables.emplace_back(name, Value::text(tokenizer_.piece(*id)));
   };
-  if (fits({kImStart, kImEnd})) return ChatFormat::chat_ml;
-  if (fits({kHeaderStart, kHeaderEnd, kEot})) return ChatFormat::llama3;
-  return std::nullopt;
+  add_token("bos_token", tokenizer_.bos());
+  add_token("eos_token", tokenizer_.eos());
+  add_token("pad_token", tokenizer_.pad());
+  for (const auto& variable : options.variables) variables.push_back(variable);
+  return template_.render(variables, options.now ? *options.now : std::time(nullptr));
 }
 
-std::string default_system_message(std::string_view chat_template) {
-  // In the template it is a literal between the markers of a system turn; the newline is a
-  // character or an escape. A turn that is composed of variables has a quote in between.
-  constexpr std::string_view kOpen = "<|im_start|>system";
-  // Keeps the positions of the next end marker and the next quote, so that the search stays linear.
-  size_t end = 0, quote = 0;
-  for (size_t pos = chat_template.find(kOpen); pos != std::string_view::npos;
-       pos = chat_template.find(kOpen, pos + 1)) {
-    std::string_view rest = chat_template.substr(pos + kOpen.size());
-    if (rest.starts_with("\\n")) {
-      rest.remove_prefix(2);
-    } else if (rest.starts_with("\n")) {
-      rest.remove_prefix(1);
-    } else {
-      continue;
-    }
-    const size_t begin = chat_template.size() - rest.size();
-    if (end < begin) end = chat_template.find(kImEnd, begin);
-    if (end == std::string_view::npos) return {};
-    if (quote < begin) quote = chat_template.find_first_of("'\"{}\\", begin);
-    if (quote > end) return std::string(chat_template.substr(begin, end - begin));
+std::vector<int32_t> ChatTemplate::encode(std::span<const ChatMessage> messages,
+                                          const ChatOptions& options) const {
+  const MarkedString text = render(messages, options);
+  if (text.bytes.empty()) {
+    throw Error("chat", "the chat template renders no text", {}, "a text prompt works");
   }
-  return {};
-}
-
-std::string render_chat(ChatFormat format, std::span<const ChatMessage> messages,
-                        const ChatOptions& options) {
-  std::string out;
-  for (const Segment& segment : lay_out(format, messages, options)) out += segment.text;
-  return out;
-}
-
-std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, ChatFormat format,
-                                 std::span<const ChatMessage> messages,
-                                 const ChatOptions& options) {
-  std::vector<int32_t> out;
-  const bool wants_bos = format == ChatFormat::llama3 || tokenizer.add_bos();
-  if (wants_bos && tokenizer.bos()) out.push_back(*tokenizer.bos());
-  for (const Segment& segment : lay_out(format, messages, options)) {
-    if (segment.marker) {
-      const auto id = tokenizer.token_id(segment.text);
-      if (!id || !tokenizer.is_special(*id)) {
-        throw Error("chat", "the vocabulary lacks a marker of the chat format", segment.text);
-      }
-      out.push_back(*id);
-    } else {
-      const auto ids = tokenizer.encode(
-          segment.text, {.add_bos = false, .add_eos = false, .parse_special = false});
-      out.insert(out.end(), ids.begin(), ids.end());
-    }
+  std::vector<int32_t> ids =
+      tokenizer_.encode(text.bytes, {.add_bos = false, .add_eos = false, .content = text.content});
+  const auto bos = tokenizer_.bos();
+  if (tokenizer_.add_bos() && bos && (ids.empty() || ids.front() != *bos)) {
+    ids.insert(ids.begin(), *bos);
   }
-  return out;
+  return ids;
 }
 
 }  // namespace wick::text

@@ -1,67 +1,67 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "wick/base/export.h"
+#include "wick/text/jinja/template.h"
+#include "wick/text/marked_string.h"
 #include "wick/text/tokenizer.h"
 
 namespace wick::text {
 
-/// The markup of turns that a model was trained with.
-enum class ChatFormat {
-  chat_ml,  ///< <|im_start|>role\ncontent<|im_end|>\n
-  llama3,   ///< <|start_header_id|>role<|end_header_id|>\n\ncontent<|eot_id|>, content trimmed
-};
-
-enum class ChatRole { system, user, assistant };
-
-/// One turn of a conversation.
+/// One message of a conversation.
 struct ChatMessage {
-  ChatRole role;
+  std::string role;  ///< "system", "user", "assistant", or another role that the template knows
   std::string content;
+  /// Further keys that the template may read, such as tool_calls or reasoning_content. A key
+  /// "content" replaces the text, for content in parts.
+  std::vector<std::pair<std::string, jinja::Value>> fields = {};
 };
 
-/// Options of the conversion from a conversation to tokens.
+/// Options of the conversion from a conversation to text.
 struct ChatOptions {
   /// Whether the text ends with the start of an assistant turn, which the model continues.
   bool add_generation_prompt = true;
-  /// The system message that is inserted if the messages don't begin with one; empty: none.
-  /// Templates such as SmolLM2's do this: see default_system_message().
-  std::string default_system = {};
+  /// Variables of the template: tools, documents, enable_thinking …
+  std::vector<std::pair<std::string, jinja::Value>> variables = {};
+  /// The time that strftime_now() shows; unset: now.
+  std::optional<std::time_t> now = std::nullopt;
 };
 
-/// Parses "system", "user" or "assistant". Errors: any other name.
-WICK_API ChatRole parse_chat_role(std::string_view name);
+/// Renders conversations by a model's chat template, a Jinja template (jinja/template.h). Copies
+/// share the template, and several threads may use it.
+class WICK_API ChatTemplate {
+ public:
+  /// `source`: the model file's template. If it is empty, ChatML's or Llama 3's turns are used, if
+  /// the vocabulary has their markers as control tokens. Errors: there is neither; those of
+  /// jinja::Template.
+  ChatTemplate(std::string_view source, const Tokenizer& tokenizer);
 
-/// Returns the format that a model's chat template (Jinja text, empty if the file has none)
-/// produces. Without a template, returns the format whose markers the vocabulary has; nullopt if
-/// the format is unknown.
-WICK_API std::optional<ChatFormat> detect_chat_format(std::string_view chat_template,
-                                                      const Tokenizer& tokenizer);
+  /// "ChatML" or "Llama 3" if the file has no template; otherwise empty.
+  std::string_view built_in() const { return built_in_; }
 
-/// Returns the system message that a ChatML template inserts if the conversation has none; empty if
-/// it inserts none. SmolLM2: "You are a helpful AI assistant named SmolLM, trained by Hugging
-/// Face".
-WICK_API std::string default_system_message(std::string_view chat_template);
+  /// Renders a conversation. The strings of messages and variables are marked as content. Errors:
+  /// those of jinja::Template::render.
+  MarkedString render(std::span<const ChatMessage> messages, const ChatOptions& options = {}) const;
 
-/// Renders the conversation as text, without the beginning-of-text token that encode() adds if the
-/// vocabulary requires it. Pass the result only to encode() with `parse_special`, and only if the
-/// content is trusted, because markers in the content become control tokens. encode_chat() is safe
-/// for untrusted content.
-WICK_API std::string render_chat(ChatFormat format, std::span<const ChatMessage> messages,
-                                 const ChatOptions& options = {});
+  /// Encodes a conversation. Only text of the template becomes control tokens; content that spells
+  /// such a token stays text. If no content spells one, the ids are those of the rendered text. A
+  /// beginning-of-text token is added if the vocabulary requires it and the text lacks it. Errors:
+  /// those of render(); the rendered text is empty; ill-formed UTF-8.
+  std::vector<int32_t> encode(std::span<const ChatMessage> messages,
+                              const ChatOptions& options = {}) const;
 
-/// Encodes the conversation. Only the format's own markers become control tokens; content that
-/// spells a marker stays text. The ids begin with the bos token in Llama 3's format, and in ChatML
-/// if the vocabulary requires it. If no content spells a marker, the result equals
-/// encode(render_chat()). Errors: the vocabulary lacks a marker; ill-formed UTF-8.
-WICK_API std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, ChatFormat format,
-                                          std::span<const ChatMessage> messages,
-                                          const ChatOptions& options = {});
+ private:
+  Tokenizer tokenizer_;
+  std::string_view built_in_;
+  jinja::Template template_;
+};
 
 }  // namespace wick::text

@@ -76,6 +76,66 @@ void Tokenizer::Impl::find_ends() {
   }
 }
 
+namespace {
+
+/// Encodes parts of one text.
+class PartEncoder {
+ public:
+  PartEncoder(const Tokenizer::Impl& impl, std::string_view whole, std::vector<int32_t>& out)
+      : impl_(impl), run_(impl.text), whole_(whole), out_(out) {}
+
+  /// Appends the tokens of a part: added tokens, and the text between them.
+  void encode(std::string_view part, bool parse_special) {
+    const std::optional<AddedTokens>& added = parse_special ? impl_.added : impl_.added_plain;
+    if (!added || added->empty()) return encode_text(part, parse_special);
+    AddedTokens::Cursor tokens(*added, part);
+    for (;;) {
+      const AddedTokens::Cursor::Part found = tokens.next();
+      encode_text(found.text, parse_special);
+      if (found.id == TokenTable::kNone) break;
+      out_.push_back(found.id);
+    }
+  }
+
+ private:
+  void encode_text(std::string_view text, bool parse_special) {
+    run_.encode(text, text.data() == whole_.data(), parse_special, out_);
+  }
+
+  const Tokenizer::Impl& impl_;
+  TextPipeline::Run run_;
+  std::string_view whole_;
+  std::vector<int32_t>& out_;
+};
+
+/// Encodes a text whose control tokens are found only between the ranges of `content`.
+void encode_marked(const Tokenizer::Impl& impl, std::string_view text,
+                   std::span<const TextRange> content, PartEncoder& encoder,
+                   std::vector<int32_t>& out) {
+  size_t begin = 0;  // of the text that isn't encoded yet
+  const auto search = [&](size_t first, size_t last) {
+    if (!impl.added || impl.added->empty()) return;
+    AddedTokens::Cursor tokens(*impl.added, text.substr(first, last - first));
+    for (;;) {
+      const AddedTokens::Cursor::Part part = tokens.next();
+      if (part.id == TokenTable::kNone) break;
+      if (!impl.is_special(part.id)) continue;
+      encoder.encode(text.substr(begin, first + part.begin - begin), false);
+      out.push_back(part.id);
+      begin = first + part.end;
+    }
+  };
+  size_t gap = 0;
+  for (const TextRange& range : content) {
+    search(gap, range.begin);
+    gap = range.end;
+  }
+  search(gap, text.size());
+  encoder.encode(text.substr(begin), false);
+}
+
+}  // namespace
+
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     throw Error("tokenize", "the text is too long", fmt::format("{} bytes", text.size()),
@@ -105,18 +165,11 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOption
   if (add_bos && impl.prefix.empty()) throw Error("tokenize", "the vocabulary has no bos token");
   if (add_eos && impl.suffix.empty()) throw Error("tokenize", "the vocabulary has no eos token");
   if (add_bos) out.insert(out.end(), impl.prefix.begin(), impl.prefix.end());
-  TextPipeline::Run run(impl.text);
-  const std::optional<AddedTokens>& added = options.parse_special ? impl.added : impl.added_plain;
-  if (!added || added->empty()) {
-    run.encode(text, true, options.parse_special, out);
+  PartEncoder encoder(impl, text, out);
+  if (options.parse_special && !options.content.empty()) {
+    encode_marked(impl, text, options.content, encoder, out);
   } else {
-    AddedTokens::Cursor tokens(*added, text);
-    for (;;) {
-      const auto [part, id] = tokens.next();
-      run.encode(part, part.data() == text.data(), options.parse_special, out);
-      if (id == TokenTable::kNone) break;
-      out.push_back(id);
-    }
+    encoder.encode(text, options.parse_special);
   }
   if (add_eos) out.insert(out.end(), impl.suffix.begin(), impl.suffix.end());
   return out;

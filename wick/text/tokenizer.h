@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "wick/base/export.h"
+#include "wick/text/marked_string.h"
 
 namespace wick::text {
 
@@ -51,6 +52,9 @@ struct EncodeOptions {
   /// Ill-formed UTF-8 becomes U+FFFD, one for each maximal subpart (Unicode 3.9), instead of an
   /// error.
   bool replace_invalid = false;
+  /// Ascending ranges of the text in which control tokens become plain text, also those that begin
+  /// or end outside of a range.
+  std::span<const TextRange> content = {};
 };
 
 /// Converts text to token ids and back.

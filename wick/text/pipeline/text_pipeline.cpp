@@ -18,7 +18,7 @@ void TextPipeline::Run::encode(std::string_view text, bool at_beginning, bool pa
   if (!added || added->empty()) return encode_words(text, at_beginning, out);
   AddedTokens::Cursor tokens(*added, text);
   for (;;) {
-    const auto [part, id] = tokens.next();
+    const auto [part, id, begin, end] = tokens.next();
     encode_words(part, at_beginning && part.data() == text.data(), out);
     if (id == TokenTable::kNone) return;
     out.push_back(id);

@@ -78,10 +78,11 @@ AddedTokens::Cursor::Part AddedTokens::Cursor::next() {
     const size_t from = std::exchange(pos_, std::max(pos_, end));
     const std::string_view before =
         begin > from ? text_.substr(from, begin - from) : std::string_view();
-    return {before, tokens_.results_.empty() ? match.id : tokens_.results_[index]};
+    return {before, tokens_.results_.empty() ? match.id : tokens_.results_[index],
+            std::max(from, begin), pos_};
   }
   from_ = text_.size();
-  return {text_.substr(std::exchange(pos_, text_.size())), TokenTable::kNone};
+  return {text_.substr(std::exchange(pos_, text_.size())), TokenTable::kNone, pos_, pos_};
 }
 
 }  // namespace wick::text

@@ -36,6 +36,7 @@ class AddedTokens {
     struct Part {
       std::string_view text;  ///< without a token; may be empty
       int32_t id;             ///< the token after it; TokenTable::kNone at the end of the text
+      size_t begin, end;      ///< the bytes that the token takes, or the end of the text
     };
     /// Returns the text up to the next token, and the token. After the last part has been returned,
     /// call it no more.

@@ -1,0 +1,166 @@
+#include "chat_commands.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "common.h"
+#include "wick/base/error.h"
+#include "wick/base/printable.h"
+
+namespace wick::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using text::jinja::Value;
+
+constexpr int kDeepest = 100;
+
+/// Converts JSON to content of a conversation. Errors: lists and objects are nested too deeply.
+Value content_of(const Json& json, int depth = 0) {
+  if (depth > kDeepest) throw Error("chat", "JSON nested too deeply");
+  if (json.is_null()) return {};
+  if (json.is_boolean()) return Value(json.get<bool>());
+  if (json.is_number_integer()) return Value(json.get<int64_t>());
+  if (json.is_number()) return Value(json.get<double>());
+  if (json.is_string()) return Value::content(json.get<std::string>());
+  std::vector<Value> items;
+  text::jinja::Entries entries;
+  for (const auto& [key, item] : json.items()) {
+    if (json.is_array()) {
+      items.push_back(content_of(item, depth + 1));
+    } else {
+      entries.emplace_back(Value::content(key), content_of(item, depth + 1));
+    }
+  }
+  return json.is_array() ? Value::list(std::move(items)) : Value::dict(std::move(entries));
+}
+
+Json json_of(const Value& value) {
+  if (const bool* flag = value.boolean()) return *flag;
+  if (const int64_t* integer = value.strict_integer()) return *integer;
+  if (const double* real = value.real()) return *real;
+  if (const auto* text = value.string()) return text->text.bytes;
+  if (const auto* list = value.sequence()) {
+    Json items = Json::array();
+    for (const Value& item : list->items) items.push_back(json_of(item));
+    return items;
+  }
+  if (value.dict() == nullptr) return nullptr;
+  Json object = Json::object();
+  for (const auto& [key, item] : value.dict()->entries) {
+    object[key.string()->text.bytes] = json_of(item);
+  }
+  return object;
+}
+
+text::ChatMessage message_of(const std::string& path, size_t number, const Json& json) {
+  const auto text = [&](const char* key) -> std::optional<std::string> {
+    if (!json.is_object() || !json.contains(key) || !json[key].is_string()) return std::nullopt;
+    return json[key].get<std::string>();
+  };
+  const auto role = text("role"), content = text("content");
+  const bool other = json.is_object() && (json.contains("content") || json.contains("tool_calls"));
+  if (!role || (!content && !other)) {
+    throw Error(printable(path), fmt::format("message {} is malformed", number), {},
+                R"(need {"role": "…", "content": "…"})");
+  }
+  text::ChatMessage message{*role, content.value_or("")};
+  for (const auto& [key, value] : json.items()) {
+    if (key == "role" || (key == "content" && content)) continue;
+    message.fields.emplace_back(key, content_of(value));
+  }
+  return message;
+}
+
+template <class T>
+bool parse(std::string_view text, T& into) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// Calls `visit` with the name and the variable of each parameter.
+template <class Parameters, class Visit>
+void for_each_parameter(Parameters& p, const Visit& visit) {
+  visit("temperature", p.sampler.temperature);
+  visit("top_k", p.sampler.top_k);
+  visit("top_p", p.sampler.top_p);
+  visit("min_p", p.sampler.min_p);
+  visit("repetition_penalty", p.sampler.repetition_penalty);
+  visit("presence_penalty", p.sampler.presence_penalty);
+  visit("frequency_penalty", p.sampler.frequency_penalty);
+  visit("penalty_window", p.sampler.penalty_window);
+  visit("seed", p.sampler.seed);
+  visit("max_tokens", p.max_tokens);
+}
+
+}  // namespace
+
+void save_conversation(const std::string& path, const std::vector<text::ChatMessage>& messages) {
+  Json list = Json::array();
+  for (const text::ChatMessage& message : messages) {
+    Json object = {{"role", message.role}, {"content", message.content}};
+    for (const auto& [key, value] : message.fields) object[key] = json_of(value);
+    list.push_back(std::move(object));
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << Json{{"messages", list}}.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  file.close();
+  if (!file)
+    throw Error(ErrorKind::file, printable(path), "can't be written", std::strerror(errno));
+}
+
+std::vector<text::ChatMessage> load_conversation(const std::string& path) {
+  const std::string bytes = read_text(path);
+  const Json json = Json::parse(bytes, nullptr, false);
+  if (json.is_discarded()) throw Error(printable(path), "isn't JSON");
+  const Json& list = json.is_object() && json.contains("messages") ? json["messages"] : json;
+  if (!list.is_array()) {
+    throw Error(printable(path), "has no list of messages", {}, R"(need {"messages": […]})");
+  }
+  std::vector<text::ChatMessage> messages;
+  for (const Json& item : list) messages.push_back(message_of(path, messages.size(), item));
+  return messages;
+}
+
+std::string AnswerParameters::str() const {
+  std::string out;
+  for_each_parameter(*this, [&](const char* name, const auto& value) {
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value);
+  });
+  return out;
+}
+
+void AnswerParameters::set(std::string_view words) {
+  AnswerParameters changed = *this;
+  while (!words.empty()) {
+    const size_t blank = std::min(words.find(' '), words.size());
+    const std::string_view word = words.substr(0, blank);
+    words.remove_prefix(std::min(blank + 1, words.size()));
+    if (word.empty()) continue;
+    const size_t equals = word.find('=');
+    bool known = false, valid = false;
+    for_each_parameter(changed, [&](std::string_view name, auto& value) {
+      if (word.substr(0, equals) != name) return;
+      known = true;
+      valid = equals != std::string_view::npos && parse(word.substr(equals + 1), value);
+    });
+    if (!known || !valid) {
+      throw Error("/params", known ? "malformed value" : "unknown parameter", printable(word, 60),
+                  "need " + str());
+    }
+  }
+  const text::Sampler checked(changed.sampler);  // throws if a value is out of range
+  if (changed.max_tokens < -1) {
+    throw Error("/params", "max_tokens out of range", fmt::format("{}", changed.max_tokens),
+                "need at least -1, which means no limit");
+  }
+  *this = changed;
+}
+
+}  // namespace wick::cli
