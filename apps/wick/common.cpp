@@ -17,6 +17,7 @@
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/models/open_model.h"
 
 namespace wick::cli {
 namespace {
@@ -96,7 +97,7 @@ std::shared_ptr<const serve::Engine> ModelOptions::load() const {
 
 std::unique_ptr<models::CausalLm> ModelOptions::load_model() const {
   return load_with([&](const models::LoadOptions& o) {
-    return models::CausalLm::load(*io::Gguf::open(file), o);
+    return models::CausalLm::load(*models::open_model(file), o);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "wick/base/printable.h"
 #include "wick/base/quant.h"
 #include "wick/io/convert.h"
+#include "wick/models/open_model.h"
 
 namespace wick::cli {
 namespace {
@@ -61,10 +62,11 @@ DType parse_type(const std::string& text) {
 
 io::QuantizeResult convert(const QuantizeOptions& o, DType type) {
   Progress progress("quantizing");
-  return io::quantize_gguf(o.in, o.out, type, [&](const io::QuantizeProgress& p) {
-    progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
-    return !interrupted();
-  });
+  return io::quantize_gguf(
+      *models::open_model(o.in), o.out, type, [&](const io::QuantizeProgress& p) {
+        progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
+        return !interrupted();
+      });
 }
 
 void warn_requantized(const io::QuantizeResult& result) {

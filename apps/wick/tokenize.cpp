@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "common.h"
+#include "wick/models/open_model.h"
 
 namespace wick::cli {
 namespace {
@@ -35,7 +36,7 @@ int run_tokenize(const TokenizeOptions& o) {
   std::vector<int32_t> tokens;
   const text::Tokenizer tokenizer = [&] {
     const std::string text = o.text.read();
-    text::Tokenizer loaded = serve::load_tokenizer(*io::Gguf::open(o.model));
+    text::Tokenizer loaded = serve::load_tokenizer(*models::open_model(o.model));
     text::EncodeOptions options;
     options.parse_special = !o.no_special;
     tokens = o.text.encode(loaded, text, options);

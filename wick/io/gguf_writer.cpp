@@ -140,7 +140,7 @@ void GgufWriter::remove(std::string_view key) {
   entry_index_.erase(found);
 }
 
-void GgufWriter::copy_metadata(const Gguf& from) {
+void GgufWriter::copy_metadata(const ModelFile& from) {
   for (const GgufEntry& entry : from.metadata()) {
     if (entry.key != kAlignmentKey) set(entry.key, entry.value);
   }

@@ -13,7 +13,7 @@
 #include "wick/base/export.h"
 #include "wick/base/keyed_hash.h"
 #include "wick/base/shape.h"
-#include "wick/io/gguf.h"
+#include "wick/io/model_file.h"
 #include "wick/io/output_file.h"
 
 namespace wick::io {
@@ -43,8 +43,8 @@ class WICK_API GgufWriter {
   void set_bools(std::string_view key, const std::vector<bool>& values);
   void set_strings(std::string_view key, std::span<const std::string_view> values);
   void remove(std::string_view key);
-  /// Sets all keys and values of another file except its alignment, because this file has its own.
-  void copy_metadata(const Gguf& from);
+  /// Sets all keys and values of a model except its alignment, because this file has its own.
+  void copy_metadata(const ModelFile& from);
 
   /// Declares a tensor; the file keeps the order of declaration. Errors: the format has no number
   /// for the dtype; the last size isn't a multiple of the block; the rank is above 4; the name is

@@ -191,7 +191,7 @@ Tensor DecoderLm::head(const Tensor& x, Runs runs) const {
 
 // ---- Loading ----
 
-DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
+DecoderLm::DecoderLm(const io::ModelFile& file, const Architecture& architecture,
                      const LoadOptions& options)
     : config_(architecture.configure(Metadata(file))),
       device_(options.device),
@@ -209,7 +209,9 @@ DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
     return t.shape.rank() > 1 && t.name.starts_with("blk.") && t.dtype && is_block(*t.dtype);
   });
   load(weights, options);
-  if (embedding_.table().storage()->file_backed()) file_ = file.bytes();
+  if (embedding_.table().storage()->file_backed()) {
+    file_ = file.mapped(file.require_tensor("token_embd.weight"));
+  }
   load_positions(weights, file);
   weights.require_all_used();
 }
@@ -264,7 +266,7 @@ DecoderLm::Block DecoderLm::load_block(const LayerLoader& loader) {
 
 /// Makes the tables of angles. The file may have divisors of the first rope's frequencies: one for
 /// all contexts, or one for contexts up to the trained one and another for longer ones.
-void DecoderLm::load_positions(const Weights& weights, const io::Gguf& file) {
+void DecoderLm::load_positions(const Weights& weights, const io::ModelFile& file) {
   DecoderConfig config = config_, longer = config_;
   weights.ignore("rope_freqs.weight");  // of models without rope
   bool has_long = false;

@@ -11,6 +11,7 @@
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/io/split_file.h"
+#include "wick/models/open_model.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::serve {
@@ -22,14 +23,14 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::optional<int32_t> token_key(const io::Gguf& file, const char* key) {
+std::optional<int32_t> token_key(const io::ModelFile& file, const char* key) {
   if (!file.contains(key)) return std::nullopt;
   return file.get_i32(key);
 }
 
 }  // namespace
 
-text::Tokenizer load_tokenizer(const io::Gguf& file) {
+text::Tokenizer load_tokenizer(const io::ModelFile& file) {
   text::TokenizerSpec spec;
   // Only the first part of a split model has the vocabulary; require_whole() reports the other
   // parts.
@@ -74,7 +75,7 @@ Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenize
 
 std::shared_ptr<const Engine> Engine::load(const std::string& path,
                                            const models::LoadOptions& options) {
-  const std::shared_ptr<const io::Gguf> file = io::Gguf::open(path);
+  const std::shared_ptr<const io::ModelFile> file = models::open_model(path);
   // Cheap checks come first. The architecture is checked before the tokenizer, because unsupported
   // models may have unsupported vocabularies.
   models::CausalLm::require_supported(*file);

@@ -20,7 +20,7 @@
 namespace wick::serve {
 
 /// Loads the tokenizer of a GGUF file. Errors: the vocabulary is missing or malformed.
-WICK_API text::Tokenizer load_tokenizer(const io::Gguf& file);
+WICK_API text::Tokenizer load_tokenizer(const io::ModelFile& file);
 
 /// A model with its tokenizer. Immutable after loading; any number of sessions may share it.
 class WICK_API Engine {
