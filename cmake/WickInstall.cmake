@@ -16,6 +16,8 @@ install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   PATTERN "backend/gpu" EXCLUDE
   REGEX "/text/(bpe|sentence_piece|special_automaton|specials|split|token_table|utf8)\\.h$" EXCLUDE
   REGEX "/models/(decoder_config|decoder_lm|metadata|registry)\\.h$" EXCLUDE
+  PATTERN "models/hf" EXCLUDE
+  REGEX "/io/json\\.h$" EXCLUDE
   REGEX "/graph/(fuse|uses)\\.h$" EXCLUDE
   REGEX "/tensor/fused\\.h$" EXCLUDE
   REGEX "/(checks|weights)\\.h$" EXCLUDE)

@@ -55,7 +55,9 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 }
 
 void ModelOptions::add_to(CLI::App& command, bool with_context) {
-  command.add_option("-m,--model", file, "Model file (GGUF)")->required()->type_name("FILE");
+  command.add_option("-m,--model", file, "Model file (GGUF) or folder (Hugging Face)")
+      ->required()
+      ->type_name("FILE");
   command.add_option("--device", device, "Where to run: auto, cpu, cuda:N or hip:N")
       ->type_name("DEVICE")
       ->capture_default_str();

@@ -98,7 +98,7 @@ void add_inspect(CLI::App& app) {
   CLI::App* command =
       add_command(app, "inspect", "Show the metadata and tensors of a model file",
                   "Example: wick inspect model.gguf", [o] { return run_inspect(*o); });
-  command->add_option("FILE", o->file, "Model file (GGUF)")->required();
+  command->add_option("FILE", o->file, "Model file (GGUF) or folder (Hugging Face)")->required();
   command->add_flag("--json", o->json, "Print JSON");
 }
 

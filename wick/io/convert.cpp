@@ -135,7 +135,7 @@ class Converter {
 
  private:
   DType choose(const GgufTensor& tensor) {
-    if (!tensor.dtype) source_->part(tensor, 0);  // throws, even if the tensor would be copied
+    source_->require_readable(tensor);  // even if the tensor would be copied
     const DType from = *tensor.dtype;
     if (is_integer(from)) return from;
     const DType to = target_.dtype;
@@ -192,9 +192,9 @@ class Converter {
 
   void convert(GgufWriter& writer, const GgufTensor& tensor, DType to) {
     const int64_t parts = source_->parts(tensor);
-    const std::shared_ptr<const Bytes> file = source_->mapped(tensor);
     for (int64_t i = 0; i < parts; ++i) {
       const Tensor part = source_->part(tensor, i);
+      const std::shared_ptr<const Bytes> file = source_->mapped(tensor, i);
       const auto* data = static_cast<const std::byte*>(part.storage()->data());
       convert_part(writer, tensor, to, {data, part.storage()->bytes()}, file.get());
     }

@@ -11,7 +11,7 @@ std::shared_ptr<const Gguf> Gguf::open(const std::string& path) {
 std::string Gguf::format() const { return fmt::format("GGUF version {}", version_); }
 
 std::span<const std::byte> Gguf::data(const GgufTensor& tensor) const {
-  if (!tensor.dtype) unreadable(tensor);
+  require_readable(tensor);
   return bytes_->span().subspan(static_cast<size_t>(tensor.offset),
                                 static_cast<size_t>(tensor.bytes));
 }

@@ -31,7 +31,7 @@ class WICK_API Gguf final : public ModelFile {
   std::span<const std::byte> data(const GgufTensor& tensor) const;
   using ModelFile::tensor;
   Tensor tensor(const GgufTensor& tensor) const override;
-  std::shared_ptr<const Bytes> mapped(const GgufTensor&) const override { return bytes_; }
+  std::shared_ptr<const Bytes> mapped(const GgufTensor&, int64_t) const override { return bytes_; }
 
   /// The owner of the file's bytes. It keeps data() valid without the Gguf.
   const std::shared_ptr<const Bytes>& bytes() const { return bytes_; }

@@ -175,7 +175,8 @@ const GgufTensor& ModelFile::require_tensor(std::string_view name) const {
   throw Error(op_, "tensor is missing", fmt::format("{} in {}", printable(name), printable(path_)));
 }
 
-void ModelFile::unreadable(const GgufTensor& tensor) const {
+void ModelFile::require_readable(const GgufTensor& tensor) const {
+  if (tensor.dtype) return;
   throw Error(ErrorKind::not_implemented, op_, "tensor has a type that wick doesn't read",
               fmt::format("{} in {}, {} (number {})", printable(tensor.name), printable(path_),
                           ggml_type_name(tensor.type), tensor.type));

@@ -94,6 +94,8 @@ class WICK_API ModelFile {
   const GgufTensor* find_tensor(std::string_view name) const;
   /// Returns a tensor's description. Errors: the file doesn't have it.
   const GgufTensor& require_tensor(std::string_view name) const;
+  /// Errors: wick can't read the type of a tensor.
+  void require_readable(const GgufTensor& tensor) const;
   /// A read-only tensor, over a file's bytes without a copy if they are stored in this form. It
   /// keeps the bytes alive without this object. Errors: the file doesn't have the tensor; wick
   /// can't read its type.
@@ -103,14 +105,12 @@ class WICK_API ModelFile {
   virtual int64_t parts(const GgufTensor&) const { return 1; }
   /// One of these parts, dense from the first byte of its storage. Errors: those of tensor().
   virtual Tensor part(const GgufTensor& whole, int64_t) const { return tensor(whole); }
-  /// The file that maps a tensor's bytes; null if tensor() copies them.
-  virtual std::shared_ptr<const Bytes> mapped(const GgufTensor& tensor) const = 0;
+  /// The file that maps the bytes of a part of a tensor; null if part() copies them.
+  virtual std::shared_ptr<const Bytes> mapped(const GgufTensor& tensor, int64_t part) const = 0;
 
  protected:
   /// `op` begins the messages of errors.
   explicit ModelFile(std::string_view op) : op_(op) {}
-  /// Throws that wick can't read the type of a tensor.
-  [[noreturn]] void unreadable(const GgufTensor& tensor) const;
   /// Adds an entry. Returns false if the name is taken.
   bool add(const GgufEntry& entry);
   bool add(const GgufTensor& tensor);

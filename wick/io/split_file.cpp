@@ -89,7 +89,7 @@ class SplitFile final : public ModelFile {
     for (const auto& part : parts_) part->require_unchanged(op);
   }
   Tensor tensor(const GgufTensor& tensor) const override { return part_of(tensor).tensor(tensor); }
-  std::shared_ptr<const Bytes> mapped(const GgufTensor& tensor) const override {
+  std::shared_ptr<const Bytes> mapped(const GgufTensor& tensor, int64_t) const override {
     return part_of(tensor).bytes();
   }
 

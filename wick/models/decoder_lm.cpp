@@ -210,7 +210,7 @@ DecoderLm::DecoderLm(const io::ModelFile& file, const Architecture& architecture
   });
   load(weights, options);
   if (embedding_.table().storage()->file_backed()) {
-    file_ = file.mapped(file.require_tensor("token_embd.weight"));
+    file_ = file.mapped(file.require_tensor("token_embd.weight"), 0);
   }
   load_positions(weights, file);
   weights.require_all_used();

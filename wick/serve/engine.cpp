@@ -28,13 +28,30 @@ std::optional<int32_t> token_key(const io::ModelFile& file, const char* key) {
   return file.get_i32(key);
 }
 
+/// The text of Hugging Face's tokenizer.json.
+constexpr const char* kTokenizerJson = "tokenizer.huggingface.json";
+
+text::Tokenizer tokenizer_of_json(const io::ModelFile& file) {
+  throw Error(ErrorKind::not_implemented, printable(file.path()), "tokenizer.json isn't read", {},
+              "need a GGUF file with a vocabulary");
+}
+
+/// The tokens that end a text, besides those of the tokenizer.
+std::vector<int32_t> end_tokens(const io::ModelFile& file) {
+  constexpr const char* kAll = "tokenizer.ggml.eos_token_ids";
+  if (file.contains(kAll)) return file.get_i32s(kAll);
+  const std::optional<int32_t> one = token_key(file, "tokenizer.ggml.eos_token_id");
+  return one ? std::vector{*one} : std::vector<int32_t>{};
+}
+
 }  // namespace
 
 text::Tokenizer load_tokenizer(const io::ModelFile& file) {
+  if (!file.contains("tokenizer.ggml.model")) {
+    if (file.contains(kTokenizerJson)) return tokenizer_of_json(file);
+    io::require_whole(file);  // only the first part of a split model has the vocabulary
+  }
   text::TokenizerSpec spec;
-  // Only the first part of a split model has the vocabulary; require_whole() reports the other
-  // parts.
-  if (!file.contains("tokenizer.ggml.model")) io::require_whole(file);
   spec.model = file.get_string("tokenizer.ggml.model");
   spec.pre = file.get_string("tokenizer.ggml.pre", "default");
   spec.tokens = file.get_strings("tokenizer.ggml.tokens");
@@ -67,10 +84,11 @@ text::Tokenizer load_tokenizer(const io::ModelFile& file) {
 }
 
 Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
-               std::string chat_template, std::string path)
+               std::string chat_template, std::vector<int32_t> ends, std::string path)
     : model_(std::move(model)),
       tokenizer_(std::move(tokenizer)),
       chat_template_(std::move(chat_template)),
+      ends_(std::move(ends)),
       path_(std::move(path)) {}
 
 std::shared_ptr<const Engine> Engine::load(const std::string& path,
@@ -87,7 +105,12 @@ std::shared_ptr<const Engine> Engine::load(const std::string& path,
   }
   std::string chat(file->get_string("tokenizer.chat_template", ""));
   return std::shared_ptr<const Engine>(
-      new Engine(std::move(model), std::move(tokenizer), std::move(chat), path));
+      new Engine(std::move(model), std::move(tokenizer), std::move(chat), end_tokens(*file), path));
+}
+
+bool Engine::is_end_of_generation(int32_t id) const {
+  return tokenizer_.is_end_of_generation(id) ||
+         std::find(ends_.begin(), ends_.end(), id) != ends_.end();
 }
 
 text::ChatFormat Engine::chat_format() const {
@@ -306,7 +329,7 @@ Generated Session::generate(const GenerateOptions& options) {
       first = Clock::now();
       result.first_token_ms = std::chrono::duration<double, std::milli>(first - start).count();
     }
-    if (!options.ignore_end && tokenizer.is_end_of_generation(token)) {
+    if (!options.ignore_end && engine_->is_end_of_generation(token)) {
       result.finish = FinishReason::end_of_generation;
       break;
     }
