@@ -16,9 +16,12 @@ namespace {
 using Json = nlohmann::json;
 
 std::optional<int64_t> integer_of(const Json& value) {
-  constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost) return std::nullopt;
-  return static_cast<int64_t>(value.get<uint64_t>());
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{kMost}) return std::nullopt;
+  const auto integer = value.get<int64_t>();
+  if (integer < 0 || integer > kMost) return std::nullopt;
+  return integer;
 }
 
 std::optional<double> number_of(const Json& value) {
