@@ -256,6 +256,20 @@ void flash(Run& r) {
   r.measure([&] { r.backend.attention(out, q, k, v, {.scale = 0.1f, .causal = false}, {}); });
 }
 
+/// The gradients of attention. The loop is longer over rows (for the pass that gives dk and dv) or
+/// over keys.
+template <DType dtype, int64_t d, bool kOverRows>
+void gradient(Run& r) {
+  const int64_t h = 2, m = 256 * (kOverRows ? r.scale : 1), n = 256 * (kOverRows ? 1 : r.scale);
+  const View dq = r.tensor(dtype, {1, h, m, d}), dk = r.tensor(dtype, {1, h, n, d}),
+             dv = r.tensor(dtype, {1, h, n, d}), g = r.tensor(dtype, {1, h, m, d}),
+             q = r.tensor(dtype, {1, h, m, d}), k = r.tensor(dtype, {1, h, n, d}),
+             v = r.tensor(dtype, {1, h, n, d});
+  r.measure([&] {
+    r.backend.attention_gradient(dq, dk, dv, g, q, k, v, {.scale = 0.1f, .causal = false}, {});
+  });
+}
+
 void compare(Run& r) {
   const View out = r.tensor(DType::u8, {1024, 1024}), a = r.tensor(f32, {1024, 1024}),
              b = r.tensor(f32, {1024, 1024});
@@ -439,6 +453,18 @@ constexpr Case kCases[] = {
     {"flash.f16", flash<f16, 64>, true},
     {"flash.bf16", flash<bf16, 64>, true},
     {"flash.bf16.wide", flash<bf16, 128>, true},
+    {"gradient_sums.f16", gradient<f16, 64, false>, true, "flash_mma_sums_"},
+    {"gradient_sums.bf16", gradient<bf16, 64, false>, true, "flash_mma_sums_"},
+    {"gradient_sums.f16.wide", gradient<f16, 128, false>, true, "flash_mma_sums_"},
+    {"gradient_sums.bf16.wide", gradient<bf16, 128, false>, true, "flash_mma_sums_"},
+    {"gradient_queries.f16", gradient<f16, 64, false>, true, "flash_mma_queries_"},
+    {"gradient_queries.bf16", gradient<bf16, 64, false>, true, "flash_mma_queries_"},
+    {"gradient_queries.f16.wide", gradient<f16, 128, false>, true, "flash_mma_queries_"},
+    {"gradient_queries.bf16.wide", gradient<bf16, 128, false>, true, "flash_mma_queries_"},
+    {"gradient_keys.f16", gradient<f16, 64, true>, true, "flash_mma_keys_"},
+    {"gradient_keys.bf16", gradient<bf16, 64, true>, true, "flash_mma_keys_"},
+    {"gradient_keys.f16.wide", gradient<f16, 128, true>, true, "flash_mma_keys_"},
+    {"gradient_keys.bf16.wide", gradient<bf16, 128, true>, true, "flash_mma_keys_"},
     {"conv.f16", conv<f16, false>, true, "conv_packed_"},
     {"conv.f16.last", conv<f16, true>, true, "conv_packed_"},
     {"conv.bf16.last", conv<bf16, true>, true, "conv_packed_"},

@@ -35,7 +35,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RATIO, SCATTER, MATRIX = 1.05, 1.1, 0.7
-MATRIX_CASES = ("flash.", "conv.f16", "conv.bf16")
+MATRIX_CASES = ("flash.", "gradient_", "conv.f16", "conv.bf16")
 
 
 # Reasons why cases miss a target, by the start of their names.
@@ -64,6 +64,8 @@ WHY = {
     "flash.bf16": "an MFMA takes a quarter of the slots of a WMMA, so the softmax and the splitting of exponentials "
                   "into three terms weigh more",
     "flash.": "the softmax and the splitting of exponentials into terms take 17 vector instructions a score",
+    "gradient_": "beside its products, a score takes its exponential, and its weight and its gradient are each split "
+                 "into two terms",
     "matmul.f32": "rows of a slab are parts of lines",
     "matmul.f16.large": "a slab has 64 bytes of a row, half a line: the other half comes out of the cache with the "
                         "next; deeper slabs of large tiles don't fit into registers",

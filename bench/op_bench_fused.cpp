@@ -153,6 +153,53 @@ void add_store(std::vector<OpRow>& rows, DType cache) {
                   }});
 }
 
+/// The convolution and the scan of Mamba-2 (2.7B), and the gated delta rule of Qwen3-Next, for one
+/// sequence of `rows` rows. Each multiplication of a scan is a fused one.
+void add_recurrences(std::vector<OpRow>& rows, int64_t each, const char* shape) {
+  constexpr int64_t kChannels = 5376, kTaps = 4, kHeads = 80, kColumns = 64, kState = 128;
+  constexpr int64_t kDeltaHeads = 32, kDeltaColumns = 128, kKeyHeads = 16;
+  const auto t = static_cast<double>(each);
+  const auto slot = [] { return Tensor::zeros({1}, DType::u32); };
+  rows.push_back({"causal_conv", DType::f32, shape, Limit::copy, t * kChannels * 8, [=] {
+                    const Tensor x = random_tensor({each, kChannels}, DType::f32, 1),
+                                 weight = random_tensor({kChannels, kTaps}, DType::f32, 2),
+                                 state = Tensor::zeros({1, kTaps - 1, kChannels}, DType::f32),
+                                 slots = slot(), y = Tensor::empty({each, kChannels}, DType::f32);
+                    return [=] {
+                      cpu().causal_conv(y.mutable_view(), x.view(), weight.view(), {},
+                                        {state.mutable_view(), slots.view()});
+                    };
+                  }});
+  rows.push_back(
+      {"ssm_scan", DType::f32, shape, Limit::fma, t * 2 * kHeads * kColumns * kState, [=] {
+         const Tensor x = random_tensor({each, kHeads, kColumns}, DType::f32, 1),
+                      dt = Tensor::full({each, kHeads}, 0.1, DType::f32),
+                      a = Tensor::full({kHeads}, -1.0, DType::f32),
+                      b = random_tensor({each, 1, kState}, DType::f32, 2),
+                      state = Tensor::zeros({1, kHeads, kState, kColumns}, DType::f32),
+                      slots = slot(), y = Tensor::empty(x.shape(), DType::f32);
+         return [=] {
+           cpu().ssm_scan(y.mutable_view(), {x.view(), dt.view(), a.view(), b.view(), b.view(), {}},
+                          {state.mutable_view(), slots.view()});
+         };
+       }});
+  rows.push_back(
+      {"gated_delta_scan", DType::f32, shape, Limit::fma,
+       t * 3 * kDeltaHeads * kDeltaColumns * kState, [=] {
+         const Tensor v = random_tensor({each, kDeltaHeads, kDeltaColumns}, DType::f32, 1),
+                      k = Tensor::full({each, kKeyHeads, kState}, 0.08, DType::f32),
+                      g = Tensor::full({each, kDeltaHeads}, -0.1, DType::f32),
+                      beta = Tensor::full({each, kDeltaHeads}, 0.5, DType::f32),
+                      state = Tensor::zeros({1, kDeltaHeads, kState, kDeltaColumns}, DType::f32),
+                      slots = slot(), y = Tensor::empty(v.shape(), DType::f32);
+         return [=] {
+           cpu().gated_delta_scan(y.mutable_view(),
+                                  {k.view(), k.view(), v.view(), g.view(), beta.view()},
+                                  {state.mutable_view(), slots.view()});
+         };
+       }});
+}
+
 }  // namespace
 
 void add_fused(std::vector<OpRow>& rows) {
@@ -179,6 +226,8 @@ void add_fused(std::vector<OpRow>& rows) {
   }
   add_attention(rows, DType::f16, attentions[0]);
   add_store(rows, DType::f16);
+  add_recurrences(rows, 1, "1");
+  add_recurrences(rows, 512, "512");
 }
 
 }  // namespace wick::bench

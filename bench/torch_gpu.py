@@ -215,6 +215,32 @@ def gemms(dtype):
     yield product("matmul 64³", (64, 64), (64, 64))
 
 
+def experts(dtype):
+    """Mixtures of experts: grouped_linear beside a loop of linear over the experts, which orders the rows first."""
+    def mixture(name, count, top, k, n, tokens, block=None):
+        matrices = randn(count, n, k, dtype=dtype) * 0.1
+        own = wick.from_dlpack(matrices)
+        weights = [wick.Weight(own[e].to("float32").quantize(block) if block else own[e]) for e in range(count)]
+        chosen = torch.rand(tokens, count, device="cuda").topk(top).indices
+        own_chosen = wick.from_dlpack(chosen.to(torch.int32)).to("uint32")
+
+        def loop(x, chosen):
+            flat = chosen.flatten()
+            order = flat.argsort(stable=True)
+            rows, y, at = x[order // top], x.new_empty(tokens * top, n), 0
+            for e, rows_of in enumerate(flat.bincount(minlength=count).tolist()):
+                if rows_of:
+                    y[order[at:at + rows_of]] = F.linear(rows[at:at + rows_of], matrices[e])
+                at += rows_of
+            return y.view(tokens, top, n)
+        return Row(name, (randn(tokens, k, dtype=dtype), chosen), loop,
+                   lambda x, chosen: wick.grouped_linear(x, weights, own_chosen), compare=block is None)
+    if dtype != torch.float32:
+        yield mixture("experts 128 top 8 2048→768 q4_k, 512 tokens", 128, 8, 2048, 768, 512, "q4_k")
+    yield mixture("experts 128 top 8 2048→768, 512 tokens", 128, 8, 2048, 768, 512)
+    yield mixture("experts 8 top 2 4096→14336, 512 tokens", 8, 2, 4096, 14336, 512)
+
+
 def attentions(dtype):
     if dtype != torch.bfloat16:
         return
@@ -265,7 +291,7 @@ def attentions(dtype):
     yield attend("attention one query B32 H32/8 L4096 D128", 32, 32, 1, 4096, 128, g=8)
 
 
-GROUPS = (elementwise, reductions, gradients, indexing, sorting, random_numbers, convolutions, spatial, gemms, attentions)
+GROUPS = (elementwise, reductions, gradients, indexing, sorting, random_numbers, convolutions, spatial, gemms, experts, attentions)
 
 
 def difference(a, b):

@@ -14,7 +14,9 @@ install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN "backend/cpu" EXCLUDE
   PATTERN "backend/gpu" EXCLUDE
-  REGEX "/text/(bpe|sentence_piece|special_automaton|specials|split|token_table|utf8)\\.h$" EXCLUDE
+  PATTERN "text/vocab" EXCLUDE PATTERN "text/split" EXCLUDE PATTERN "text/normalize" EXCLUDE
+  PATTERN "text/model" EXCLUDE PATTERN "text/pipeline" EXCLUDE PATTERN "text/json" EXCLUDE
+  REGEX "/text/tokenizer_impl\\.h$" EXCLUDE
   REGEX "/models/(decoder_config|decoder_lm|metadata|registry)\\.h$" EXCLUDE
   PATTERN "models/hf" EXCLUDE
   REGEX "/io/json\\.h$" EXCLUDE

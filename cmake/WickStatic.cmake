@@ -3,7 +3,7 @@
 
 # wick_static_needs(TARGET SCOPE): links the dependencies of libwick_static.a.
 function(wick_static_needs target scope)
-  foreach(library pcre2-8 zstd)
+  foreach(library pcre2-8 utf8proc zstd)
     string(MAKE_C_IDENTIFIER WICK_STATIC_${library} variable)
     find_library(${variable} NAMES lib${library}.a ${library} REQUIRED)
     target_link_libraries(${target} ${scope} ${${variable}})

@@ -14,7 +14,7 @@ import textwrap
 
 ROW = re.compile(r'^WICK_(\w+)\((\w+), (\w+), (?:(\d), )?(\w+), (\w+), (?:\(.*\),\s+)?((?:"[^\n]*"\s*)+)\)$',
                  re.MULTILINE)
-HEADERS = ["ops.h", "shape_ops.h", "index_ops.h", "random.h"]
+HEADERS = ["ops.h", "shape_ops.h", "index_ops.h", "random.h", "recurrent_ops.h"]
 PAGE = pathlib.Path("docs/ops.md")
 
 # Regular rows: a heading, the kind's macro and the backend's method.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -27,6 +28,13 @@ struct Row {
   std::vector<double> tps;  // sorted
 
   double median() const { return (tps[(tps.size() - 1) / 2] + tps[tps.size() / 2]) / 2; }
+  /// The standard deviation of the repetitions; 0 for one.
+  double deviation() const {
+    double mean = 0, squares = 0;
+    for (const double x : tps) mean += x / static_cast<double>(tps.size());
+    for (const double x : tps) squares += (x - mean) * (x - mean);
+    return tps.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(tps.size() - 1));
+  }
 };
 
 std::vector<int32_t> some_tokens(int64_t count, int64_t vocabulary) {
@@ -50,6 +58,16 @@ struct Subject {
   void truncate(int64_t length) {
     for (int64_t s = 0; s < cache.sequences(); ++s) cache.truncate(length, s);
   }
+  /// Drops what follows the first `depth` tokens. Recurrent states can't be shortened, so sequences
+  /// that have them run these tokens again.
+  void rewind(int64_t depth, int64_t batch) {
+    if (!cache.has_states() || depth == 0) return truncate(depth);
+    for (int64_t s = 0; s < cache.sequences(); ++s) {
+      if (cache.length(s) == 0) continue;
+      cache.truncate(0, s);
+      run(s, some_tokens(depth, model.vocab_size()), batch);
+    }
+  }
   models::Decoder& decoder(int64_t sequences) {
     std::vector<int64_t> numbers(static_cast<size_t>(sequences));
     std::iota(numbers.begin(), numbers.end(), int64_t{0});
@@ -71,7 +89,7 @@ struct Subject {
 /// Returns the tokens per second of one run of a prompt.
 double measure_prompt(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth,
                       int64_t batch) {
-  subject.truncate(depth);
+  subject.rewind(depth, batch);
   const double start = now_seconds();
   subject.run(0, tokens, batch);
   return static_cast<double>(tokens.size()) / (now_seconds() - start);
@@ -79,8 +97,9 @@ double measure_prompt(Subject& subject, const std::vector<int32_t>& tokens, int6
 
 /// Returns the tokens per second of `steps` decoding steps of all sequences. The device chooses the
 /// most likely tokens, and the host reads them.
-double measure_steps(Subject& subject, int64_t steps, int64_t depth, int64_t sequences) {
-  subject.truncate(depth);
+double measure_steps(Subject& subject, int64_t steps, int64_t depth, int64_t sequences,
+                     int64_t batch) {
+  subject.rewind(depth, batch);
   const Tensor logits =
       Tensor::zeros({sequences, subject.model.vocab_size()}, DType::f32, subject.model.device());
   SamplerOptions likeliest;
@@ -117,7 +136,7 @@ Row run_test(Subject& subject, const BenchOptions& o, const Test& test, int thre
   const std::vector<int32_t> tokens = some_tokens(test.length, vocabulary);
   const auto once = [&](int64_t length) {
     return test.prompt ? measure_prompt(subject, tokens, o.depth, o.model.batch)
-                       : measure_steps(subject, length, o.depth, test.sequences);
+                       : measure_steps(subject, length, o.depth, test.sequences, o.model.batch);
   };
   // A first, short run warms up caches and the allocator and isn't measured.
   once(std::min<int64_t>(test.length, 8));
@@ -168,10 +187,17 @@ int run_bench(BenchOptions o) {
                   *std::max_element(o.sequences.begin(), o.sequences.end()));
 
   std::vector<Row> rows;
+  const auto tests = static_cast<int64_t>(
+      o.threads.size() * (o.prompts.size() + o.sequences.size() * o.lengths.size()));
+  Progress progress("measuring");
+  const auto add = [&](const Test& test, int threads) {
+    rows.push_back(run_test(subject, o, test, threads));
+    progress.update(static_cast<int64_t>(rows.size()), tests);
+  };
   for (int threads : o.threads) {
-    for (int64_t n : o.prompts) rows.push_back(run_test(subject, o, {true, n, 1}, threads));
+    for (int64_t n : o.prompts) add({true, n, 1}, threads);
     for (int64_t s : o.sequences) {
-      for (int64_t n : o.lengths) rows.push_back(run_test(subject, o, {false, n, s}, threads));
+      for (int64_t n : o.lengths) add({false, n, s}, threads);
     }
   }
   if (o.json) {
@@ -181,16 +207,17 @@ int run_bench(BenchOptions o) {
                       {"threads", row.threads},
                       {"tps", row.median()},
                       {"tps_min", row.tps.front()},
-                      {"tps_max", row.tps.back()}});
+                      {"tps_max", row.tps.back()},
+                      {"tps_deviation", row.deviation()}});
     }
     print_json({{"rows", list}, {"load_ms", load_ms}, {"peak_bytes", peak_resident_bytes()}});
     return kOk;
   }
-  print(fmt::format("{:<12} {:>8} {:>12} {:>12} {:>12}\n", "test", "threads", "tokens/s", "min",
-                    "max"));
+  print(fmt::format("{:<12} {:>8} {:>12} {:>12} {:>12} {:>12}\n", "test", "threads", "tokens/s",
+                    "min", "max", "deviation"));
   for (const Row& row : rows) {
-    print(fmt::format("{:<12} {:>8} {:>12.1f} {:>12.1f} {:>12.1f}\n", row.test, row.threads,
-                      row.median(), row.tps.front(), row.tps.back()));
+    print(fmt::format("{:<12} {:>8} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.2f}\n", row.test,
+                      row.threads, row.median(), row.tps.front(), row.tps.back(), row.deviation()));
   }
   print(fmt::format("load {:.0f} ms, memory {}\n", load_ms, human_bytes(peak_resident_bytes())));
   return kOk;
@@ -205,7 +232,8 @@ void add_bench(CLI::App& app) {
                   "Each -p adds a row ppN (a prompt of N tokens), each -n a row tgN (N tokens "
                   "generated one at\n"
                   "a time from an empty cache; tgNxS: in S conversations at once), for each -t. "
-                  "The table shows\nthe median, minimum and maximum of the repetitions.",
+                  "The table shows\nthe median, minimum, maximum and standard deviation of the "
+                  "repetitions.",
                   [o] { return run_bench(*o); });
   o->model.add_to(*command, false);
   add_number(*command, "-p,--prompt", o->prompts, "Prompt lengths (default 512)")

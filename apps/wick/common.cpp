@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -68,12 +69,31 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
   add_number(command, "-c,--ctx", context,
              "Maximum tokens of prompt and answer together (default: the model's trained context)")
       ->type_name("N");
+  command
+      .add_option("--lora", adapters,
+                  "Adapter (GGUF) beside the weights, with its scale; may be given several times")
+      ->type_name("FILE[=N]")
+      ->expected(1)
+      ->take_all();
   command.add_option("--cache-type", cache, "Type of the KV cache: f16, bf16 or f32")
       ->type_name("TYPE")
       ->capture_default_str();
   add_number(command, "--batch", batch, "Prompt tokens per batch")
       ->type_name("N")
       ->capture_default_str();
+}
+
+std::pair<std::string, float> ModelOptions::parse_adapter(const std::string& given) {
+  const size_t equals = given.rfind('=');
+  if (equals == std::string::npos) return {given, 1.0f};
+  float scale = 0;
+  const char* const end = given.data() + given.size();
+  const auto number = std::from_chars(given.data() + equals + 1, end, scale);
+  if (number.ec == std::errc{} && number.ptr == end && std::isfinite(scale)) {
+    return {given.substr(0, equals), scale};
+  }
+  throw Error("--lora", "not a scale", fmt::format("'{}'", printable(given.substr(equals + 1))),
+              "need FILE or FILE=NUMBER");
 }
 
 template <class Load>
@@ -88,13 +108,20 @@ auto ModelOptions::load_with(const Load& load) const {
   }
   for (const std::string& line : unusable_libraries(options.device)) warn(line);
   if (options.device.kind == DeviceKind::cpu && !environment("WICK_TRACE").empty()) warn_untraced();
+  for (const std::string& adapter : adapters) {
+    options.adapters.push_back(parse_adapter(adapter).first);
+  }
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
   return load(options);
 }
 
 std::shared_ptr<const serve::Engine> ModelOptions::load() const {
-  return load_with([&](const models::LoadOptions& o) { return serve::Engine::load(file, o); });
+  const auto engine =
+      load_with([&](const models::LoadOptions& o) { return serve::Engine::load(file, o); });
+  const std::string& warning = engine->tokenizer().warning();
+  if (!warning.empty()) warn(fmt::format("{}: {}", file, warning));
+  return engine;
 }
 
 std::unique_ptr<models::CausalLm> ModelOptions::load_model() const {
@@ -113,7 +140,12 @@ serve::SessionOptions ModelOptions::session() const {
     throw Error("--ctx", "out of range", fmt::format("{}", *context), "need at least 1");
   if (batch < 1)
     throw Error("--batch", "out of range", fmt::format("{}", batch), "need at least 1");
-  return {.context = context.value_or(0), .cache_dtype = *type, .batch = batch};
+  std::vector<float> scales;
+  for (const std::string& adapter : adapters) scales.push_back(parse_adapter(adapter).second);
+  return {.context = context.value_or(0),
+          .cache_dtype = *type,
+          .batch = batch,
+          .adapter_scales = std::move(scales)};
 }
 
 void ModelOptions::check_context(const models::CausalLm& model) const {
@@ -138,6 +170,81 @@ void SamplingOptions::add_to(CLI::App& command) {
   option("--frequency-penalty", s.frequency_penalty, "Subtracted once per recent occurrence");
   option("--penalty-window", s.penalty_window, "Number of recent tokens; -1: all tokens");
   option("--seed", s.seed, "Random seed; the same seed gives the same text on every machine");
+  option("--typical-p", s.typical_p,
+         "Keep tokens of this probability with the most typical surprise");
+  option("--top-n-sigma", s.top_n_sigma,
+         "Keep logits within this many standard deviations of the largest; 0 is off");
+  option("--xtc-probability", s.xtc_probability,
+         "Probability of dropping all likely tokens except the least likely of them");
+  option("--xtc-threshold", s.xtc_threshold, "Probability from which xtc sees a token as likely");
+  option("--dynamic-range", s.dynamic_range, "Vary the temperature by +- this with the entropy");
+  option("--dynamic-exponent", s.dynamic_exponent, "Exponent of the entropy's influence");
+  option("--dry-multiplier", s.dry_multiplier, "Penalty of tokens that continue a repetition");
+  option("--dry-base", s.dry_base, "Base of the growth of that penalty with the length");
+  option("--dry-allowed-length", s.dry_allowed_length, "Length of repetitions without a penalty");
+  option("--dry-window", s.dry_window, "Number of recent tokens for dry; -1: all tokens");
+  option("--mirostat", s.mirostat, "Mirostat version 1 or 2, in place of top-k, top-p and min-p");
+  option("--mirostat-tau", s.mirostat_tau, "Mirostat's target surprise in bits");
+  option("--mirostat-eta", s.mirostat_eta, "Mirostat's learning rate");
+  const auto texts = [&](const char* name, auto& value, const char* help) {
+    return command.add_option(name, value, help)->group("Sampling");
+  };
+  texts("--dry-breaker", breakers, "Texts that end repetitions (default: newline : \" *)")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->take_all();
+  texts("--logit-bias", biases, "Add to the logit of a token: ID=NUMBER; -inf excludes it")
+      ->type_name("ID=N")
+      ->expected(1)
+      ->take_all();
+  texts("--samplers", steps, "Steps and their order, separated by commas")->type_name("STEPS");
+}
+
+text::SamplerOptions SamplingOptions::with_steps() const {
+  text::SamplerOptions options = sampler;
+  if (!steps.empty()) {
+    options.order.clear();
+    for (size_t begin = 0; begin <= steps.size();) {
+      const size_t end = std::min(steps.find(',', begin), steps.size());
+      options.order.push_back(parse_sampler_step(steps.substr(begin, end - begin)));
+      begin = end + 1;
+    }
+  }
+  for (const std::string& bias : biases) {
+    const size_t equals = bias.find('=');
+    int32_t token = 0;
+    float value = 0;
+    const char* const end = bias.data() + bias.size();
+    const bool split = equals != std::string::npos;
+    const auto id = std::from_chars(bias.data(), bias.data() + (split ? equals : 0), token);
+    const auto number = std::from_chars(split ? bias.data() + equals + 1 : end, end, value);
+    if (!split || id.ec != std::errc{} || id.ptr != bias.data() + equals ||
+        number.ec != std::errc{} || number.ptr != end) {
+      throw Error("--logit-bias", "not a bias", fmt::format("'{}'", printable(bias)),
+                  "need ID=NUMBER");
+    }
+    options.logit_bias.emplace_back(token, value);
+  }
+  return options;
+}
+
+text::SamplerOptions SamplingOptions::for_vocabulary(const text::Tokenizer& tokenizer) const {
+  text::SamplerOptions options = with_steps();
+  for (const auto& [token, bias] : options.logit_bias) {
+    if (token < tokenizer.vocab_size()) continue;
+    throw Error(ErrorKind::index, "--logit-bias", "token id out of range", fmt::format("{}", token),
+                fmt::format("the vocabulary has {}", tokenizer.vocab_size()));
+  }
+  if (options.dry_multiplier > 0) {
+    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      const std::string_view piece = tokenizer.piece(id);
+      const bool breaks = std::any_of(breakers.begin(), breakers.end(), [&](const auto& text) {
+        return piece.find(text) != std::string_view::npos;
+      });
+      if (breaks) options.dry_breakers.push_back(id);
+    }
+  }
+  return options;
 }
 
 void TextOptions::add_to(CLI::App& command, const std::string& help) {

@@ -34,6 +34,7 @@ void add_generate(CLI::App& app);
 void add_chat(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_perplexity(CLI::App& app);
+void add_embed(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_quantize(CLI::App& app);
@@ -84,6 +85,7 @@ struct ModelOptions {
   std::optional<int64_t> context;  ///< not given: the model's trained context
   std::string cache = "f16";
   int64_t batch = 512;
+  std::vector<std::string> adapters;  ///< FILE or FILE=SCALE
 
   void add_to(CLI::App& command, bool with_context = true);
   /// Checks the options, applies threads and device, and loads the model with a progress bar.
@@ -95,6 +97,8 @@ struct ModelOptions {
   void check_context(const models::CausalLm& model) const;
 
  private:
+  /// The path of an adapter and its scale. Errors: the scale isn't a number.
+  static std::pair<std::string, float> parse_adapter(const std::string& given);
   template <class Load>
   auto load_with(const Load& load) const;
 };
@@ -117,9 +121,17 @@ struct TextOptions {
 /// Options of all commands that sample.
 struct SamplingOptions {
   text::SamplerOptions sampler;
+  std::vector<std::string> breakers = {"\n", ":", "\"", "*"}, biases;
+  std::string steps;
+
   void add_to(CLI::App& command);
   /// Errors: a value is out of range.
-  void check() const { text::Sampler{sampler}; }
+  void check() const { text::Sampler{with_steps()}; }
+  /// The options for a model's vocabulary. Errors: a biased token is outside it.
+  text::SamplerOptions for_vocabulary(const text::Tokenizer& tokenizer) const;
+
+ private:
+  text::SamplerOptions with_steps() const;
 };
 
 /// Warns that WICK_TRACE has no effect because no GPU is used.

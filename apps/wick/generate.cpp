@@ -13,7 +13,8 @@ struct GenerateOptions {
   SamplingOptions sampling;
   TextOptions text;
   int64_t count = 256;
-  bool ignore_end = false, json = false;
+  bool ignore_end = false, json = false, hide_prompt = false;
+  std::vector<std::string> stop;
 };
 
 const char* finish_name(serve::FinishReason reason) {
@@ -26,6 +27,8 @@ const char* finish_name(serve::FinishReason reason) {
       return "context";
     case serve::FinishReason::cancelled:
       return "interrupted";
+    case serve::FinishReason::stop_string:
+      return "stop";
   }
   return "";
 }
@@ -49,7 +52,8 @@ void continue_text(const GenerateOptions& o, const std::vector<int32_t>& prompt,
                    serve::Session& session, Measured& measured) {
   serve::GenerateOptions options;
   options.max_tokens = o.count;
-  options.sampler = o.sampling.sampler;
+  options.sampler = o.sampling.for_vocabulary(session.engine().tokenizer());
+  options.stop = o.stop;
   options.ignore_end = o.ignore_end;
   options.cancelled = interrupted;
   if (!o.json) options.on_text = print_now;
@@ -104,7 +108,8 @@ int run_generate(const GenerateOptions& o) {
   serve::Session session(engine, o.model.session());
   o.model.check_context(engine->model());
   // A prompt that doesn't fit is an error of feed(), so nothing is printed before it.
-  const bool streams = !o.json && static_cast<int64_t>(prompt.size()) <= session.context();
+  const bool streams =
+      !o.json && !o.hide_prompt && static_cast<int64_t>(prompt.size()) <= session.context();
   if (streams) print_now(text);
   const double fed = now_seconds();
   const StopInOrder in_order(Stop::soon);
@@ -130,6 +135,11 @@ void add_generate(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--ignore-eos", o->ignore_end, "Continue after the end of the answer");
   o->sampling.add_to(*command);
+  command->add_option("--stop", o->stop, "End before this text; may be given several times")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->take_all();
+  command->add_flag("--no-display-prompt", o->hide_prompt, "Print only the generated text");
   command->add_flag("--json", o->json, "Print one JSON object instead of text");
 }
 

@@ -25,16 +25,23 @@ int run_perplexity(const PerplexityOptions& o) {
         progress.update(done, static_cast<int64_t>(tokens.size()));
         return true;
       });
+  // The standard errors of the mean, and of its exponential to first order.
+  const auto count = static_cast<double>(result.nll.size());
+  double squares = 0;
+  for (const double x : result.nll) squares += (x - result.mean_nll) * (x - result.mean_nll);
+  const double error = count < 2 ? 0 : std::sqrt(squares / (count - 1) / count);
   if (o.json) {
     JsonPrinter json;
     json.value("tokens", result.tokens);
     json.list("nll", result.nll.size(), [&](size_t i) { return json_text(result.nll[i]); });
     json.value("mean_nll", result.mean_nll);
+    json.value("mean_nll_error", error);
     json.finish();
   } else {
-    print(fmt::format("{} tokens, {} scored: mean NLL {:.5f} nats, perplexity {:.4f}\n",
-                      result.tokens, result.nll.size(), result.mean_nll,
-                      std::exp(result.mean_nll)));
+    print(fmt::format(
+        "{} tokens, {} scored: mean NLL {:.5f} +- {:.5f} nats, perplexity {:.4f} +- {:.4f}\n",
+        result.tokens, result.nll.size(), result.mean_nll, error, std::exp(result.mean_nll),
+        error * std::exp(result.mean_nll)));
   }
   return kOk;
 }

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "common.h"
-#include "wick/models/open_model.h"
 
 namespace wick::cli {
 namespace {
@@ -36,7 +35,8 @@ int run_tokenize(const TokenizeOptions& o) {
   std::vector<int32_t> tokens;
   const text::Tokenizer tokenizer = [&] {
     const std::string text = o.text.read();
-    text::Tokenizer loaded = serve::load_tokenizer(*models::open_model(o.model));
+    text::Tokenizer loaded = serve::open_tokenizer(o.model);
+    if (!loaded.warning().empty()) warn(fmt::format("{}: {}", o.model, loaded.warning()));
     text::EncodeOptions options;
     options.parse_special = !o.no_special;
     tokens = o.text.encode(loaded, text, options);
@@ -64,7 +64,9 @@ void add_tokenize(CLI::App& app) {
                   "Reads the whole text into memory and needs four more bytes per token.\n"
                   "Example: wick tokenize -m model.gguf -p \"Hello world\"",
                   [o] { return run_tokenize(*o); });
-  command->add_option("-m,--model", o->model, "Model file (GGUF) or folder (Hugging Face)")
+  command
+      ->add_option("-m,--model", o->model,
+                   "Model file (GGUF) or folder (Hugging Face), or a tokenizer.json")
       ->required()
       ->type_name("FILE");
   o->text.add_to(*command, "Text");

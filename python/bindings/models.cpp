@@ -1,14 +1,18 @@
 // wick.Model, wick.Tokenizer and wick.Session: thin wrappers of wick/serve.
 #include <fmt/format.h>
 
+#include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
 #include "python/bindings/python.h"
 #include "python/bindings/text_stream.h"
 #include "wick/base/error.h"
+#include "wick/serve/embed.h"
 #include "wick/serve/engine.h"
 #include "wick/text/chat.h"
 
@@ -21,7 +25,15 @@ using namespace nb::literals;
 #define WICK_SAMPLING                                                                              \
   "max_tokens: int = 256, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95, min_p: " \
   "float = 0.05, repetition_penalty: float = 1.0, presence_penalty: float = 0.0, "                 \
-  "frequency_penalty: float = 0.0, seed: int = 0, ignore_end: bool = False"
+  "frequency_penalty: float = 0.0, seed: int = 0, ignore_end: bool = False, stop: "                \
+  "collections.abc.Sequence[str] = (), typical_p: float = 1.0, top_n_sigma: float = 0.0, "         \
+  "xtc_probability: float = 0.0, xtc_threshold: float = 0.1, dynamic_range: float = 0.0, "         \
+  "dynamic_exponent: float = 1.0, dry_multiplier: float = 0.0, dry_base: float = 1.75, "           \
+  "dry_allowed_length: int = 2, dry_window: int = -1, dry_breakers: "                              \
+  "collections.abc.Sequence[int] = (), mirostat: int = 0, mirostat_tau: float = 5.0, "             \
+  "mirostat_eta: float = 0.1, logit_bias: collections.abc.Mapping[int, float] = {}, samplers: "    \
+  "collections.abc.Sequence[str] | None = None"
+#define WICK_SCALES ", adapter_scales: collections.abc.Sequence[float] = ()"
 #define WICK_PROMPT "str | collections.abc.Sequence[int] | collections.abc.Sequence[dict[str, str]]"
 
 /// A loaded model.
@@ -39,49 +51,70 @@ bool interrupted() {
   return PyErr_CheckSignals() != 0;
 }
 
-/// Reads the options in WICK_SAMPLING, and `context` if it isn't null.
-serve::GenerateOptions read_options(const char* function, const nb::kwargs& named,
-                                    int64_t* context) {
+/// Reads the options in WICK_SAMPLING, and `context` and `scales` if they aren't null.
+serve::GenerateOptions read_options(const char* function, const nb::kwargs& named, int64_t* context,
+                                    std::vector<float>* scales = nullptr) {
   serve::GenerateOptions options;
   options.max_tokens = 256;
-  for (const auto& [key, value] : named) {
-    const auto name = nb::cast<std::string>(key);
-    const auto read = [&, v = nb::handle(value)](auto& into) {
-      using T = std::decay_t<decltype(into)>;
-      if (!nb::try_cast(v, into)) {
-        throw nb::type_error(
-            fmt::format("{}: {} can't be {}", function, name, nb::cast<std::string>(nb::repr(v)))
-                .c_str());
-      }
-      static_assert(!std::is_pointer_v<T>);
+  text::SamplerOptions& s = options.sampler;
+  std::map<int32_t, float> biases;
+  std::optional<std::vector<std::string>> steps;
+  std::string name;
+  const auto into = [&](auto& value) {
+    return [&](nb::handle v) {
+      if (nb::try_cast(v, value)) return;
+      throw nb::type_error(
+          fmt::format("{}: {} can't be {}", function, name, nb::cast<std::string>(nb::repr(v)))
+              .c_str());
     };
-    text::SamplerOptions& s = options.sampler;
-    if (name == "max_tokens") {
-      read(options.max_tokens);
-    } else if (name == "temperature") {
-      read(s.temperature);
-    } else if (name == "top_k") {
-      read(s.top_k);
-    } else if (name == "top_p") {
-      read(s.top_p);
-    } else if (name == "min_p") {
-      read(s.min_p);
-    } else if (name == "repetition_penalty") {
-      read(s.repetition_penalty);
-    } else if (name == "presence_penalty") {
-      read(s.presence_penalty);
-    } else if (name == "frequency_penalty") {
-      read(s.frequency_penalty);
-    } else if (name == "seed") {
-      read(s.seed);
-    } else if (name == "ignore_end") {
-      read(options.ignore_end);
+  };
+  const std::map<std::string_view, std::function<void(nb::handle)>> readers = {
+      {"max_tokens", into(options.max_tokens)},
+      {"ignore_end", into(options.ignore_end)},
+      {"stop", into(options.stop)},
+      {"temperature", into(s.temperature)},
+      {"top_k", into(s.top_k)},
+      {"top_p", into(s.top_p)},
+      {"min_p", into(s.min_p)},
+      {"repetition_penalty", into(s.repetition_penalty)},
+      {"presence_penalty", into(s.presence_penalty)},
+      {"frequency_penalty", into(s.frequency_penalty)},
+      {"seed", into(s.seed)},
+      {"typical_p", into(s.typical_p)},
+      {"top_n_sigma", into(s.top_n_sigma)},
+      {"xtc_probability", into(s.xtc_probability)},
+      {"xtc_threshold", into(s.xtc_threshold)},
+      {"dynamic_range", into(s.dynamic_range)},
+      {"dynamic_exponent", into(s.dynamic_exponent)},
+      {"dry_multiplier", into(s.dry_multiplier)},
+      {"dry_base", into(s.dry_base)},
+      {"dry_allowed_length", into(s.dry_allowed_length)},
+      {"dry_window", into(s.dry_window)},
+      {"dry_breakers", into(s.dry_breakers)},
+      {"mirostat", into(s.mirostat)},
+      {"mirostat_tau", into(s.mirostat_tau)},
+      {"mirostat_eta", into(s.mirostat_eta)},
+      {"logit_bias", into(biases)},
+      {"samplers", into(steps)},
+  };
+  for (const auto& [key, value] : named) {
+    name = nb::cast<std::string>(key);
+    const auto reader = readers.find(name);
+    if (reader != readers.end()) {
+      reader->second(value);
     } else if (name == "context" && context != nullptr) {
-      read(*context);
+      into (*context)(value);
+    } else if (name == "adapter_scales" && scales != nullptr) {
+      into (*scales)(value);
     } else {
       throw nb::type_error(
           fmt::format("{}() got an unexpected keyword argument '{}'", function, name).c_str());
     }
+  }
+  s.logit_bias.assign(biases.begin(), biases.end());
+  if (steps) {
+    s.order.clear();
+    for (const std::string& step : *steps) s.order.push_back(parse_sampler_step(step));
   }
   return options;
 }
@@ -148,9 +181,11 @@ std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,
   return text;
 }
 
-std::shared_ptr<PySession> make_session(const Model& model, int64_t context) {
+std::shared_ptr<PySession> make_session(const Model& model, int64_t context,
+                                        std::vector<float> scales) {
   serve::SessionOptions options;
   options.context = context;
+  options.adapter_scales = std::move(scales);
   const ReleasedGil released;
   return std::make_shared<PySession>(model.engine, options);
 }
@@ -167,10 +202,11 @@ std::pair<std::shared_ptr<PySession>, serve::GenerateOptions> begin(const char* 
                                                                     const nb::kwargs& named,
                                                                     std::vector<int32_t>& tokens) {
   int64_t context = 0;
-  serve::GenerateOptions options = read_options(function, named, &context);
+  std::vector<float> scales;
+  serve::GenerateOptions options = read_options(function, named, &context, &scales);
   tokens = model.engine->prompt_or_start(std::move(tokens));
   if (context == 0) context = context_for(model, tokens.size(), options.max_tokens);
-  return {make_session(model, context), std::move(options)};
+  return {make_session(model, context, std::move(scales)), std::move(options)};
 }
 
 nb::object model_generate(const Model& model, nb::handle prompt, const nb::kwargs& named) {
@@ -186,9 +222,20 @@ std::unique_ptr<TextStream> model_stream(const Model& model, nb::handle prompt,
   return std::make_unique<TextStream>(session, std::move(tokens), std::move(options));
 }
 
-Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
+/// Warns of what a vocabulary's file doesn't tell.
+void warn_of_vocabulary(const text::Tokenizer& tokenizer) {
+  const std::string& warning = tokenizer.warning();
+  if (!warning.empty() && PyErr_WarnEx(PyExc_UserWarning, warning.c_str(), 1) != 0) {
+    throw nb::python_error();
+  }
+}
+
+Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::handle adapters) {
   const std::string name = path_text(path, "load");
   models::LoadOptions options;
+  for (const nb::object& adapter : items_of(adapters)) {
+    options.adapters.push_back(path_text(adapter, "load"));
+  }
   options.device = device.get();
   warn_of_libraries(options.device);
   // Also checks for Ctrl-C; loading ends with the exception that Python raised.
@@ -197,8 +244,13 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!progress.is_none()) progress(done, all);
   };
-  const ReleasedGil released;
-  return {serve::Engine::load(name, options)};
+  std::shared_ptr<const serve::Engine> engine;
+  {
+    const ReleasedGil released;
+    engine = serve::Engine::load(name, options);
+  }
+  warn_of_vocabulary(engine->tokenizer());
+  return {std::move(engine)};
 }
 
 Tensor session_logits(PySession& session) {
@@ -220,6 +272,19 @@ Tensor model_logits(const Model& model, IdsArg ids, bool last) {
 
 void bind_tokenizer(nb::module_& m) {
   nb::class_<text::Tokenizer>(m, "Tokenizer", "Text to token ids and back.")
+      .def_static(
+          "from_file",
+          [](nb::handle path) {
+            const std::string name = path_text(path, "from_file");
+            std::optional<text::Tokenizer> tokenizer;
+            {
+              const ReleasedGil released;
+              tokenizer.emplace(serve::open_tokenizer(name));
+            }
+            warn_of_vocabulary(*tokenizer);
+            return *std::move(tokenizer);
+          },
+          "path"_a, "Reads a tokenizer.json, or the vocabulary of a GGUF file.")
       .def(
           "encode",
           [](const text::Tokenizer& t, const std::string& text, std::optional<bool> add_bos,
@@ -314,6 +379,29 @@ void bind_session(nb::module_& m) {
           "length"_a, "Drops all tokens from `length` on.");
 }
 
+Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool normalize) {
+  std::vector<std::string> texts;
+  if (nb::isinstance<nb::str>(given)) {
+    texts.push_back(nb::cast<std::string>(given));
+  } else {
+    for (const nb::object& item : items_of(given)) {
+      if (!nb::isinstance<nb::str>(item)) throw nb::type_error("embed: texts are str");
+      texts.push_back(nb::cast<std::string>(item));
+    }
+  }
+  bool stopped = false;
+  Tensor rows;
+  {
+    const ReleasedGil released;
+    rows = serve::embed(*model.engine, texts, {.size = size, .normalize = normalize}, [&](int64_t) {
+      stopped = interrupted();
+      return !stopped;
+    });
+  }
+  if (stopped) throw nb::python_error();
+  return rows;
+}
+
 }  // namespace
 
 void bind_models(nb::module_& m) {
@@ -323,29 +411,40 @@ void bind_models(nb::module_& m) {
   nb::class_<Model>(m, "Model", "A language model with its tokenizer, from a GGUF file.")
       .def_static(
           "load", &load_model, "path"_a, "device"_a = "cpu", "progress"_a = nb::none(),
+          "adapters"_a = nb::make_tuple(),
           nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
-                  "progress: collections.abc.Callable[[int, int], object] | None = None) -> "
-                  "Model"),
+                  "progress: collections.abc.Callable[[int, int], object] | None = None, adapters: "
+                  "collections.abc.Sequence[str | os.PathLike[str]] = ()) -> Model"),
           "Loads a GGUF file; device \"auto\" selects the best device. progress: called with the"
-          " number of layers loaded so far and of all layers.\nErrors: any error in the file, by"
-          " name.")
+          " number of layers loaded so far and of all layers. adapters: GGUF files of LoRA adapters"
+          " beside the weights.\nErrors: any error in the files, by name.")
       .def("generate", &model_generate, "prompt"_a, "options"_a,
-           nb::sig("def generate(self, prompt: " WICK_PROMPT ", *, context: int = 0, " WICK_SAMPLING
-                   ") -> str"),
+           nb::sig("def generate(self, prompt: " WICK_PROMPT
+                   ", *, context: int = 0, " WICK_SAMPLING WICK_SCALES ") -> str"),
            "Continues a text, token ids, or a conversation: [{'role': 'user', 'content': …}]. "
            "temperature 0 always chooses the most likely token. max_tokens < 0: no limit. The "
            "same seed gives the same text.")
       .def("stream", &model_stream, "prompt"_a, "options"_a,
-           nb::sig("def stream(self, prompt: " WICK_PROMPT ", *, context: int = 0, " WICK_SAMPLING
-                   ") -> TextStream"),
+           nb::sig("def stream(self, prompt: " WICK_PROMPT
+                   ", *, context: int = 0, " WICK_SAMPLING WICK_SCALES ") -> TextStream"),
            "Like generate, but returns an iterator over pieces of text as they are generated.")
       .def(
           "session",
-          [](const Model& model, int64_t context) { return make_session(model, context); },
-          "context"_a = 0,
-          "Starts a conversation of at most `context` tokens; 0: the model's trained context.")
+          [](const Model& model, int64_t context, std::vector<float> scales) {
+            return make_session(model, context, std::move(scales));
+          },
+          "context"_a = 0, "adapter_scales"_a = std::vector<float>(),
+          nb::sig("def session(self, context: int = 0, adapter_scales: "
+                  "collections.abc.Sequence[float] = ()) -> Session"),
+          "Starts a conversation of at most `context` tokens; 0: the model's trained context. "
+          "adapter_scales: those of the model's adapters; missing ones are 1.")
       .def("logits", &model_logits, "tokens"_a, "last"_a = false,
            "The logits after each token, or only after the last: float32 [n, vocabulary].")
+      .def("embed", &model_embed, "texts"_a, "size"_a = 0, "normalize"_a = true,
+           nb::sig("def embed(self, texts: str | collections.abc.Sequence[str], size: int = 0, "
+                   "normalize: bool = True) -> Tensor"),
+           "The embeddings of texts, float32 [n, size], pooled as the file says. size: keeps the "
+           "first elements (Matryoshka models); 0: all. normalize: scales them to the norm 1.")
       .def(
           "encode",
           [](const Model& model, nb::handle prompt) {

@@ -13,13 +13,13 @@ using namespace nb::literals;
 
 Tensor attention_lengths(const Tensor& q, const Tensor& k, const Tensor& v, IntsArg query_starts,
                          IntsArg key_starts, std::optional<float> scale, bool causal,
-                         int64_t window, float soft_cap, MaybeTensor slopes) {
+                         int64_t window, float soft_cap, MaybeTensor slopes, MaybeTensor sinks) {
   const AttentionOptions options{scale, causal, window, soft_cap};
   const std::vector<int64_t> queries = query_starts.get("attention_of_lengths: query_starts"),
                              keys = key_starts.get("attention_of_lengths: key_starts");
-  const Tensor by_head = slopes.get();
-  return unlocked([&] { return attention_of_lengths(q, k, v, queries, keys, options, by_head); }, q,
-                  k);
+  const Tensor slope = slopes.get(), sink = sinks.get();
+  return unlocked(
+      [&] { return attention_of_lengths(q, k, v, queries, keys, options, slope, sink); }, q, k);
 }
 
 /// Accepts lengths as a tensor on the device or as numbers.
@@ -39,12 +39,12 @@ Tensor lengths_on(Device device, const std::variant<Tensor, IntsArg>& lengths) {
 Tensor attention_pages(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
                        const Tensor& tables, const std::variant<Tensor, IntsArg>& lengths,
                        std::optional<float> scale, bool causal, int64_t window, float soft_cap,
-                       MaybeTensor slopes) {
+                       MaybeTensor slopes, MaybeTensor sinks) {
   const AttentionOptions options{scale, causal, window, soft_cap};
-  const Tensor counts = lengths_on(q.device(), lengths), by_head = slopes.get();
+  const Tensor counts = lengths_on(q.device(), lengths), slope = slopes.get(), sink = sinks.get();
   return unlocked(
       [&] {
-        return attention_of_pages(q, key_pages, value_pages, tables, counts, options, by_head);
+        return attention_of_pages(q, key_pages, value_pages, tables, counts, options, slope, sink);
       },
       q, key_pages);
 }
@@ -68,13 +68,15 @@ void bind_attention(OpBinder& ops) {
              "h, e]. Sequence i has the queries query_starts[i] to query_starts[i + 1] and the "
              "keys key_starts[i] to key_starts[i + 1].",
              "q"_a, "k"_a, "v"_a, "query_starts"_a, "key_starts"_a, "scale"_a = nb::none(),
-             "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none());
+             "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none(),
+             "sinks"_a = nb::none());
   ops.add_as(Op::attention, "attention_of_pages", &attention_pages,
              "Attention over keys and values in pages [p, g, size, d]: q [b, h, m, d], tables "
              "[b, n] of page numbers; lengths: the number of keys of each sequence, as ints or "
              "as uint32 [b] on the device.",
              "q"_a, "key_pages"_a, "value_pages"_a, "tables"_a, "lengths"_a, "scale"_a = nb::none(),
-             "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none());
+             "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none(),
+             "sinks"_a = nb::none());
 }
 
 }  // namespace

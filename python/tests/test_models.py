@@ -67,6 +67,21 @@ def test_tokenizer(model: wick.Model) -> None:
         tokenizer.decode([10**6])
 
 
+def test_tokenizer_files(model: wick.Model, tiny_model: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert wick.Tokenizer.from_file(tiny_model).encode("a b") == model.tokenizer.encode("a b")
+    path = tmp_path / "tokenizer.json"
+    path.write_text('{"model": {"type": "WordPiece", "unk_token": "?", "vocab": {"?": 0, "a": 1, "##b": 2}},'
+                    ' "pre_tokenizer": {"type": "Whitespace"}, "decoder": {"type": "WordPiece"}}')
+    tokenizer = wick.Tokenizer.from_file(str(path))
+    assert tokenizer.encode("ab a c") == [1, 2, 1, 0]
+    assert tokenizer.decode([1, 2, 1]) == "ab a"
+    path.write_text("{}")
+    with pytest.raises(wick.Error, match="lacks 'model'"):
+        wick.Tokenizer.from_file(path)
+    with pytest.raises(wick.FileError):
+        wick.Tokenizer.from_file(tmp_path / "nothing.json")
+
+
 def test_one_seed_one_text(model: wick.Model) -> None:
     prompt = prompt_of(model)
     options = {"max_tokens": 20, "seed": 7, "ignore_end": True}

@@ -58,6 +58,16 @@ def test_some_values() -> None:
     x = wick.uniform((1, 2, 3, 4))
     narrow = mask.to("bfloat16")
     assert np.array_equal(wick.attention(x, x, x, mask=narrow).numpy(), wick.attention(x, x, x, mask=narrow.to("float32")).numpy())
+    sinks = wick.tensor(np.array([2.0, -np.inf], dtype=np.float32))
+    value = wick.ones(1, 2, 3, 4)
+    scores = (x @ x.transpose(2, 3)).numpy() / 2
+    share = np.exp(scores).sum(-1) / (np.exp(scores).sum(-1) + np.exp(sinks.numpy())[:, None])
+    assert np.allclose(wick.attention(x, x, value, sinks=sinks).numpy(), share[..., None], atol=1e-6)
+    starts, rows = [0, 3], lambda t: t[0].transpose(0, 1)
+    of_lengths = wick.attention_of_lengths(rows(x), rows(x), rows(value), starts, starts, sinks=sinks)
+    assert np.allclose(of_lengths.numpy(), share[0].T[..., None], atol=1e-6)
+    of_pages = wick.attention_of_pages(x, x, value, wick.tensor([[0]], dtype="uint32"), [3], sinks=sinks)
+    assert np.allclose(of_pages.numpy(), share[..., None], atol=1e-6)
     assert mask.t().shape == (3, 3) and np.array_equal(mask.t().numpy(), mask.numpy().T)
 
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Models that lie in several files: split GGUF files and Hugging Face directories (see cli.py)."""
+import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -59,6 +61,35 @@ class ModelFiles(Cli):
         os.remove(target)
         self.ok("quantize", self.directory, target, "q8_0")
         self.assertEqual(os.stat(target).st_mode & 0o777, 0o600)
+
+    def test_tokenizer_of_a_directory(self):
+        self.fails("generate", "-m", self.directory, "-p", "0", says="folder has no tokenizer.json")
+        file = pathlib.Path(self.directory) / "tokenizer.json"
+        byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+        file.write_text(json.dumps({
+            "version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": byte_level,
+            "decoder": byte_level, "post_processor": None,
+            "model": {"type": "BPE", "vocab": {chr(ord("0") + i): i for i in range(40)}, "merges": []}}))
+        target = str(self.folder / "with-tokenizer.gguf")
+        self.ok("quantize", self.directory, target, "f32")
+        made = {}
+        for model in (self.directory, target):
+            self.assertEqual(self.json("tokenize", "-m", model, "-p", "0123")["tokens"], [0, 1, 2, 3])
+            made[model] = self.json("generate", "-m", model, "-p", "0413", "-n", "12", "--temp", "0",
+                                    "--ignore-eos")["tokens"]
+            self.assertEqual(len(made[model]), 12)
+        self.assertEqual(made[self.directory], made[target])
+        # Generation ends at every end token of generation_config.json.
+        end = made[target][3]
+        generation = pathlib.Path(self.directory) / "generation_config.json"
+        generation.write_text(json.dumps({"eos_token_id": [2, end]}))
+        ended = self.json("generate", "-m", self.directory, "-p", "0413", "-n", "12", "--temp", "0")
+        stop = next(i for i, token in enumerate(made[target]) if token in (2, end))
+        self.assertEqual(ended["tokens"], made[target][:stop])
+        generation.unlink()
+        file.write_text("{}")
+        self.fails("generate", "-m", self.directory, "-p", "0", says="tokenizer.json")
+        file.unlink()
 
     def test_invalid_directory(self):
         empty = self.folder / "empty"

@@ -107,7 +107,8 @@ class Reports(Cli):
         self.assertEqual([(r["test"], r["threads"]) for r in report["rows"]],
                          [("pp16", 1), ("pp8", 1), ("tg4", 1), ("pp16", 2), ("pp8", 2), ("tg4", 2)])
         for row in report["rows"]:
-            self.assertEqual(list(row), ["test", "threads", "tps", "tps_min", "tps_max"])
+            self.assertEqual(list(row), ["test", "threads", "tps", "tps_min", "tps_max",
+                                         "tps_deviation"])
             self.assertGreater(row["tps_min"], 0)
             self.assertLessEqual(row["tps_min"], row["tps"])
             self.assertLessEqual(row["tps"], row["tps_max"])
@@ -119,7 +120,7 @@ class Reports(Cli):
         text = self.folder / "text"
         text.write_text("the hat and the can, then a ham. " * 5)
         report = self.json("perplexity", "-m", self.model, "-f", str(text), "--ctx", "32")
-        self.assertEqual(list(report), ["tokens", "nll", "mean_nll"])
+        self.assertEqual(list(report), ["tokens", "nll", "mean_nll", "mean_nll_error"])
         stretches = math.ceil(report["tokens"] / 32)
         self.assertEqual(len(report["nll"]), report["tokens"] - stretches)
         self.assertAlmostEqual(report["mean_nll"], sum(report["nll"]) / len(report["nll"]))

@@ -21,13 +21,13 @@ TEST(GpuArchives, WhatIsStoredAsDifferencesComesBackWhole) {
   const std::optional<Files> base = find_images("gfx1100", chosen);
   ASSERT_TRUE(base);
   EXPECT_EQ(chosen, "gfx1100");
-  EXPECT_EQ(base->at("a"), text("decode.gpu"));
+  EXPECT_EQ(base->at("a"), text("decode_rows.gpu"));
   EXPECT_EQ(base->at("b"), text("attention.gpu"));
   const std::optional<Files> other = find_images("gfx1101", chosen);
   ASSERT_TRUE(other);
   EXPECT_EQ(chosen, "gfx1101");
   EXPECT_EQ(other->size(), 3u);
-  EXPECT_EQ(other->at("a"), text("decode.gpu"));
+  EXPECT_EQ(other->at("a"), text("decode_rows.gpu"));
   EXPECT_EQ(other->at("c"), text("flash.gpu"));
   EXPECT_EQ(other->at("b"), "");
 }

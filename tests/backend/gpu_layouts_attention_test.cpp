@@ -2,6 +2,9 @@
 // read directly and through shared memory. The result must have the bits of the CPU with dense
 // operands.
 
+#include <bit>
+#include <cmath>
+
 #include "tests/backend/gpu_layouts.h"
 #include "wick/backend/gpu/attention/attention.h"
 #include "wick/tensor/ops.h"
@@ -61,13 +64,21 @@ TEST_F(GpuLayouts, Attention) {
         Placed pq(gpu, of_q, q, some_way(q, false, random), seed++);
         Placed pk(gpu, cache, k, way_k, seed++), pv(gpu, cache, v, way_v, seed++);
         Placed out(gpu, of_q, y, some_way(y, true, random), seed++);
+        Placed sinks(gpu, DType::f32, {s.h}, some_way({s.h}, false, random), seed++);
+        sinks.set(gpu, [](int64_t j) {
+          return std::bit_cast<uint32_t>(j == 1 ? -HUGE_VALF : 1.5f - static_cast<float>(j));
+        });
+        const bool sunk = random() % 3 == 0;
         AttentionParams params{.scale = 0.3f};
         params.causal = random() % 2 == 0;
         params.window = random() % 4 == 0 ? 5 : 0;
         expect_cpu_bits(
-            gpu, fmt::format("{}: attention", i), out, {&pq, &pk, &pv},
+            gpu, fmt::format("{}: attention{}", i, sunk ? " with sinks" : ""), out,
+            {&pq, &pk, &pv, &sinks},
             [&](Backend& on, const View& to, const Inputs& in) {
-              on.attention(to, in[0], in[1], in[2], params, {});
+              AttentionBias bias;
+              if (sunk) bias.sinks = in[3];
+              on.attention(to, in[0], in[1], in[2], params, bias);
             },
             tolerance_of(gpu, pq.there().layout.shape()[2]));
         if (HasFailure()) break;
@@ -103,13 +114,18 @@ TEST_F(GpuLayouts, CachedAttention) {
         const Shape table{room, d / 2};
         Placed cos(gpu, DType::f32, table, some_way(table, false, random), seed++);
         Placed sin(gpu, DType::f32, table, some_way(table, false, random), seed++);
+        Placed sinks(gpu, DType::f32, {h}, some_way({h}, false, random), seed++);
+        sinks.set(gpu, [](int64_t j) {
+          return std::bit_cast<uint32_t>(j == 1 ? -HUGE_VALF : 1.5f - static_cast<float>(j));
+        });
+        const bool sunk = random() % 3 == 0;
         Placed positions(gpu, DType::u32, {t}, {"", {1}}, seed++);
         positions.set(gpu, [&](int64_t j) { return first + static_cast<uint64_t>(j); });
         const Shape y{t, h * e};
         Placed out(gpu, DType::f32, y, some_way(y, true, random), seed++);
         const std::string what = fmt::format("{}: keys {} values {}", i, pk.str(), pv.str());
         expect_cpu_bits(
-            gpu, what, out, {&qkv, &cos, &sin, &positions},
+            gpu, what, out, {&qkv, &cos, &sin, &positions, &sinks},
             [&](Backend& on, const View& to, const Inputs& in) {
               const bool device = &on == &gpu;
               CachedAttention where;
@@ -120,6 +136,7 @@ TEST_F(GpuLayouts, CachedAttention) {
               where.values.layout = where.values.layout.unsqueeze(0);
               where.params = {.scale = 0.3f};
               where.params.causal = true;
+              if (sunk) where.sinks = in[4];
               on.cached_attention(to, in[0], where);
             },
             tolerance_of(gpu, t));

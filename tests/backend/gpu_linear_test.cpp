@@ -609,6 +609,56 @@ TEST_P(GpuFusedLinear, Experts) {
   }
 }
 
+/// Several rows for each expert, which every kernel takes in tiles: more than a tile for the first
+/// one, a few for others, none for the last one. Rows of x are apart.
+TEST_P(GpuFusedLinear, ExpertTiles) {
+  const int64_t rows = 85, chosen = 2, count = 5, pairs = rows * chosen;
+  std::vector<uint32_t> ids;
+  for (uint32_t i = 0; i < pairs; ++i) ids.push_back(i % 16 == 5 ? 3 : i % 4 == 1 ? i % 3 : 0);
+  for (Backend* device : devices()) {
+    auto& gpu = static_cast<gpu::GpuBackend*>(device)->gpu();
+    // Two tiles of rows of the weight, and three chunks, of which the last one is short.
+    const int64_t n = 131, k = 512 + block(), apart = k + 3;
+    const Problem p(type(), dtype(), count * n, k, rows);
+    const OnDevice file(*device, p.weight);
+    std::vector<std::unique_ptr<PreparedWeight>> experts;
+    std::vector<const PreparedWeight*> pointers;
+    for (int64_t e = 0; e < count; ++e) {
+      const ConstView part{file.data(), type(), Layout({n, k}, {k, 1}, e * n * k)};
+      experts.push_back(device->prepare(std::span(&part, 1), false));
+      pointers.push_back(experts.back().get());
+    }
+    Floats x(dtype(), Layout({rows, k}, {apart, 1}, 1), rows * apart + 1);
+    for (int64_t i = 0; i < rows * k; ++i) {
+      x.set(1 + i / k * apart + i % k, p.x[static_cast<size_t>(i)]);
+    }
+    const OnDevice on_x(*device, x.bytes);
+    const auto* words = reinterpret_cast<const uint8_t*>(ids.data());
+    const OnDevice on_ids(*device, std::vector<uint8_t>(words, words + ids.size() * 4));
+    // The result begins at element 1.
+    const Floats out(dtype(), Layout({rows, chosen, n}, {chosen * n, n, 1}, 1), pairs * n + 2);
+    for (const std::string_view path : gpu::gemm_paths(gpu, type())) {
+      const Forced forced(path);
+      const OnDevice on_y(*device, out.bytes);
+      device->grouped_linear({on_y.data(), dtype(), out.layout}, {on_x.data(), dtype(), x.layout},
+                             pointers,
+                             {on_ids.data(), DType::u32, Layout::contiguous({rows, chosen})});
+      device->synchronize();
+      const std::vector<uint8_t> got = on_y.get();
+      std::vector<uint8_t> expected = out.bytes;
+      std::memcpy(&expected[out.size()], &got[out.size()], got.size() - 2 * out.size());
+      EXPECT_TRUE(got == expected) << path << ": wrote beside the result";
+      int wrong = 0;
+      for (int64_t i = 0; i < pairs * n; ++i) {
+        const int64_t pair = i / n, row = ids[static_cast<size_t>(pair)] * n + i % n;
+        const float want = stored(p.y[static_cast<size_t>(pair / chosen * p.n + row)], dtype());
+        wrong += !same(want, Floats::get(got, dtype(), 1 + i));
+      }
+      EXPECT_EQ(wrong, 0) << path;
+    }
+  }
+}
+
 /// Fused operations on the input and on the result must give the CPU's bits.
 TEST_P(GpuFusedLinear, Fusions) {
   using Input = LinearFusion::Input;

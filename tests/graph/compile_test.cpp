@@ -143,7 +143,9 @@ std::vector<Case> cases(Device device) {
          const Tensor q = a[0].reshape({1, 4, 6, 32}), k = a[1].reshape({1, 4, 6, 32});
          return {attention(q, k, k, {.scale = 0.2f, .causal = true}),
                  attention(rope(q, cos(angles), sin(angles)), k, q,
-                           {.scale = 0.1f, .causal = true, .window = 3})};
+                           {.scale = 0.1f, .causal = true, .window = 3}),
+                 attention(q, k, q, {.causal = true}, {}, {},
+                           a[1].narrow(1, 0, 1).narrow(2, 5, 1).reshape({4}))};
        }},
       {"arguments as results",
        [](Arguments a) -> Tensors {
@@ -226,6 +228,28 @@ TEST_P(Compile, WritesToTensorsThatTheFunctionRefersTo) {
   EXPECT_EQ(9.0f + 3 * 4.0f, sum(cache, 0).to_vector<float>()[0]);
   cache = {};
   EXPECT_THROW(append({Tensor::ones({1, 4}, DType::f32, GetParam())}), Error);
+}
+
+TEST_P(Compile, RecurrencesAdvanceStatesThatTheFunctionRefersToAndArguments) {
+  const Device device = GetParam();
+  const Tensor slots = Tensor::from<uint32_t>({1, 0}, {2}, device);
+  const Tensor weight = test::numbers({6, 3}, 21, device);
+  const Tensor start = test::numbers({2, 2, 6}, 22, device), x = test::numbers({8, 6}, 23, device);
+  const Tensor own = start.clone(), eager = start.clone();
+  const Compiled refers([&](Arguments a) -> Tensors {
+    const Tensor once = causal_conv(a[0], weight, own, slots);
+    return {causal_conv(once, weight, own, slots)};  // reads what the first call wrote
+  });
+  const Compiled takes([&](Arguments a) -> Tensors {
+    return {causal_conv(causal_conv(a[0], weight, a[1], slots), weight, a[1], slots)};
+  });
+  Tensor given = start.clone();
+  for (int run = 0; run < 4; ++run) {
+    const Tensor want = causal_conv(causal_conv(x, weight, eager, slots), weight, eager, slots);
+    const Tensor one[] = {x}, both[] = {x, given};
+    expect_same({refers(one)[0], own, takes(both)[0], given}, {want, eager, want, eager},
+                "run " + std::to_string(run));
+  }
 }
 
 TEST_P(Compile, RefusesToReadValues) {

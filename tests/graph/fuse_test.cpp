@@ -54,6 +54,27 @@ TEST_P(Fuse, NormBeforeALinear) {
   }
 }
 
+// The first linear is moved to the addition behind the second one. The norm, gate or attention that
+// both read must stay for both.
+TEST_P(Fuse, AnInputOfSeveralLinearsStays) {
+  const Tensor scale = x({256}, 2);
+  for (const DType dtype : kWeightTypes) {
+    const Weight w = weight(256, 256, dtype), v = weight(256, 256, dtype);
+    for (const bool gated : {false, true}) {
+      const auto both = [&](Arguments a) -> Tensors {
+        const Tensor in = gated ? silu(a[0].narrow(1, 0, 256)) * a[0].narrow(1, 256, 256)
+                                : rms_norm(a[0].narrow(1, 0, 256), scale, 1e-5f);
+        const Tensor first = linear(in, w), second = linear(in, v);
+        const Tensor more = first + second * 0.5;
+        return {a[1] + more};
+      };
+      for (const int64_t rows : {1, 5}) {
+        ops(both, {x({rows, 512}, 3), x({rows, 256}, 4)});
+      }
+    }
+  }
+}
+
 TEST_P(Fuse, GateBeforeALinear) {
   for (const DType dtype : kWeightTypes) {
     const Weight w = weight(64, 256, dtype);
@@ -235,12 +256,12 @@ class FuseAttention : public Fuse {
   static Tensor heads(const Tensor& rows, int64_t from, int64_t count, int64_t size) {
     return rows.narrow(1, from, count * size).reshape({rows.size(0), count, size});
   }
-  static Tensor attend(const CachedCase& c, Arguments a) {
+  static Tensor attend(const CachedCase& c, Arguments a, const Tensor& sinks = {}) {
     const int64_t keys = c.heads * c.key_size, values = keys + c.key_heads * c.key_size;
     return nn::attend(
         heads(a[0], 0, c.heads, c.key_size), heads(a[0], keys, c.key_heads, c.key_size),
         heads(a[0], values, c.key_heads, c.value_size), nn::SequenceRows(a[1], a[2]),
-        {index_select(a[5], a[1], 0), index_select(a[6], a[1], 0)}, a[3], a[4], c.params);
+        {index_select(a[5], a[1], 0), index_select(a[6], a[1], 0)}, a[3], a[4], c.params, sinks);
   }
   /// Returns the graph's nodes after fusing. Expects the results and caches of the unfused
   /// function.
@@ -293,6 +314,15 @@ TEST_P(FuseAttention, IsOneOp) {
   }
   for (const CachedCase& c : cases) {
     const auto fused = nodes([&](Arguments a) -> Tensors { return {attend(c, a)}; }, arguments(c));
+    ASSERT_EQ(fused.size(), 1u);
+    EXPECT_EQ(fused[0].part, Part::cached);
+  }
+  for (const int64_t each : {1, 12}) {
+    const CachedCase c{.each = each, .first = 250};
+    Tensors with_sinks = arguments(c);
+    with_sinks.push_back(x({c.heads}, 9));
+    const auto fused =
+        nodes([&](Arguments a) -> Tensors { return {attend(c, a, a[7])}; }, with_sinks);
     ASSERT_EQ(fused.size(), 1u);
     EXPECT_EQ(fused[0].part, Part::cached);
   }
@@ -382,15 +412,18 @@ TEST_P(FuseAttention, GoesIntoTheLinearThatReadsIt) {
       Tensor y = a[7];
       for (int layer = 0; layer < 2; ++layer) {
         of_layer[0] = linear(rms_norm(y, scale, 1e-5f), into);
-        y = y + linear(attend(c, of_layer), w);
+        y = y + linear(attend(c, of_layer, a.size() > 8 ? a[8] : Tensor()), w);
       }
       return {y};
     };
     Tensors given = arguments(c);
     given.push_back(x({1, 256}, 9));
-    const auto fused = nodes(block, given);
-    ASSERT_EQ(fused.size(), 4u);
-    for (const graph::Node& node : fused) EXPECT_EQ(node.op, Op::linear);
+    for (const bool sinks : {false, true}) {
+      if (sinks) given.push_back(x({c.heads}, 10));
+      const auto fused = nodes(block, given);
+      ASSERT_EQ(fused.size(), 4u);
+      for (const graph::Node& node : fused) EXPECT_EQ(node.op, Op::linear);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // grouped_linear: each row has the bits of its expert's linear for that row alone, eagerly and in
 // graphs.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "tests/expect_error.h"
@@ -50,6 +51,18 @@ class Grouped : public test::OnDevices {
     }
     return cat(rows, 0).reshape({x.size(0), n, experts.front().n()});
   }
+  /// Computes all rows with all experts, and selects.
+  Tensor by_row(const Tensor& x, const std::vector<Weight>& experts, const Tensor& chosen) const {
+    const int64_t t = x.size(0), n = chosen.size(1), width = experts.front().n();
+    std::vector<Tensor> all;
+    for (const Weight& w : experts) all.push_back(linear(x, w, FusedLinear{.each = 1}));
+    std::vector<uint32_t> places = chosen.contiguous().to_vector<uint32_t>();
+    for (size_t i = 0; i < places.size(); ++i) {
+      places[i] = places[i] * static_cast<uint32_t>(t) +
+                  static_cast<uint32_t>(i) / static_cast<uint32_t>(n);
+    }
+    return index_select(cat(all, 0), ids(places, 1).reshape({t * n}), 0).reshape({t, n, width});
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Grouped, testing::ValuesIn(test::graph_devices()),
                          test::device_test_name);
@@ -69,6 +82,36 @@ TEST_P(Grouped, RowsHaveTheBitsOfTheirExpertAlone) {
   }
 }
 
+/// Prompts: several rows for each expert, which GPUs multiply in tiles.
+TEST_P(Grouped, Prompts) {
+  for (const DType dtype : {DType::q4_0, DType::q8_0, DType::q4_k, DType::q6_k, DType::q5_1,
+                            DType::f32, DType::f16, DType::bf16}) {
+    const int64_t k = info(dtype).block_elems == 256 ? 256 : 96;
+    for (const int64_t count : {4, 8, 60}) {
+      const std::vector<Weight> weights = experts(count, 37, k, dtype);
+      for (const int64_t t : {1, 7, 64, 300}) {
+        if (count == 60 && t == 64) continue;
+        const Tensor rows = x({t, k}, 3), chosen = some_ids(t, 2, count, 7);
+        expect_same({grouped_linear(rows, weights, chosen)}, {by_row(rows, weights, chosen)},
+                    fmt::format("{} {} of {}", name(dtype), t, count));
+      }
+    }
+  }
+}
+
+/// All rows chose one expert; rows that are slices, in every dtype of x.
+TEST_P(Grouped, PromptsForOneExpert) {
+  for (const DType dtype : {DType::q4_0, DType::q4_k, DType::bf16}) {
+    const std::vector<Weight> weights = experts(3, 150, 256, dtype);
+    for (const DType of_x : {DType::f32, DType::f16, DType::bf16}) {
+      const Tensor rows = x({256, 140}, 3, of_x).transpose(0, 1).narrow(0, 2, 131);
+      const Tensor chosen = ids(std::vector<uint32_t>(131, 1), 1);
+      expect_same({grouped_linear(rows, weights, chosen)},
+                  {by_row(rows.contiguous(), weights, chosen)}, std::string(name(dtype)));
+    }
+  }
+}
+
 TEST_P(Grouped, StridedOperands) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::q8_0}) {
     const std::vector<Weight> weights = experts(4, 40, 256, dtype);
@@ -76,6 +119,16 @@ TEST_P(Grouped, StridedOperands) {
     const Tensor chosen = some_ids(3, 6, 4, 9).transpose(0, 1);
     expect_same({grouped_linear(rows, weights, chosen)},
                 {reference(rows.contiguous(), weights, chosen)}, std::string(name(dtype)));
+  }
+}
+
+/// More experts than a launch takes, with several rows each.
+TEST_P(Grouped, PromptsForManyExperts) {
+  for (const DType dtype : {DType::q8_0, DType::f32}) {
+    const std::vector<Weight> many = experts(260, 8, 32, dtype);
+    const Tensor rows = x({140, 32}, 3), chosen = some_ids(140, 8, 260, 7);
+    expect_same({grouped_linear(rows, many, chosen)}, {by_row(rows, many, chosen)},
+                std::string(name(dtype)));
   }
 }
 
@@ -104,7 +157,7 @@ TEST_P(Grouped, InACompiledFunction) {
       return {sum(y * values.unsqueeze(-1), {1}, false)};
     };
     const Compiled compiled(mixture);
-    for (const int64_t t : {1, 4, 50}) {
+    for (const int64_t t : {1, 4, 50, 90}) {
       for (uint64_t seed = 1; seed < 5; ++seed) {
         const Tensor rows = x({t, 256}, seed);
         expect_same(compiled({&rows, 1}), mixture({&rows, 1}), std::string(name(dtype)));
@@ -145,6 +198,37 @@ TEST_P(Grouped, IdOutOfRange) {
     // Later calls work.
     const Tensor good = ids({0, 2}, 1);
     expect_same({grouped_linear(rows, weights, good)}, {reference(rows, weights, good)}, "later");
+  }
+}
+
+/// Ids that are out of range in a prompt are reported, and the other rows are right.
+TEST_P(Grouped, IdOutOfRangeInAPrompt) {
+  const bool at_once = GetParam().kind == DeviceKind::cpu;
+  for (const DType dtype : {DType::f16, DType::q8_0}) {
+    const std::vector<Weight> weights = experts(3, 41, 256, dtype);
+    std::vector<uint32_t> words;
+    for (uint32_t i = 0; i < 70; ++i) words.push_back(i % 3);
+    const Tensor rows = x({35, 256}, 3), good = ids(words, 2);
+    words[20] = words[69] = 3;
+    const Tensor wrong = ids(words, 2);
+    Tensor y;
+    const std::string error = error_of([&] {
+      y = grouped_linear(rows, weights, wrong);
+      backend(GetParam()).synchronize();
+    });
+    EXPECT_THAT(error, HasSubstr(at_once ? "index of a weight out of range: 3 of 3"
+                                         : "id out of range: id 3"));
+    const Tensor right = by_row(rows, weights, good);
+    expect_same({grouped_linear(rows, weights, good)}, {right}, "later");
+    if (at_once) continue;
+    for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 20}, {21, 48}}) {
+      expect_same({y.reshape({70, 41}).narrow(0, first, count)},
+                  {right.reshape({70, 41}).narrow(0, first, count)}, std::string(name(dtype)));
+    }
+    for (const int64_t row : {20, 69}) {
+      expect_same({y.reshape({70, 41}).narrow(0, row, 1)},
+                  {Tensor::zeros({1, 41}, DType::f32, GetParam())}, "zeros");
+    }
   }
 }
 

@@ -105,10 +105,12 @@ TEST_F(HfDirectory, EveryArchitectureHasAModelType) {
     const auto file = open_model(tiny.write_directory(path(), 1));
     found.insert(find_architecture(*file).name);
   }
+  // Directories of these aren't read.
+  const std::set<std::string_view> without = {"bert",        "falcon-h1",  "gemma-embedding",
+                                              "gemma4",      "lfm2",       "mamba2",
+                                              "modern-bert", "nomic-bert", "qwen3next"};
   for (const Architecture& a : architectures()) {
-    if (a.name != "gpt-oss") {  // see GptOss below
-      EXPECT_TRUE(found.contains(a.name)) << a.name;
-    }
+    EXPECT_NE(found.contains(a.name), without.contains(a.name)) << a.name;
   }
 }
 

@@ -96,9 +96,14 @@ TinyModel TinyModel::read(const std::string& name) {
                             part.value("at", List()), part.value("add", 0.0f)});
     }
   }
-  for (const auto& row : described.at("logits")) {
-    for (const float value : row.get<std::vector<float>>()) model.logits.push_back(value);
-  }
+  const auto read_rows = [&](const char* key, std::vector<float>& rows) {
+    if (!described.contains(key)) return;
+    for (const auto& row : described.at(key)) {
+      for (const float value : row.get<std::vector<float>>()) rows.push_back(value);
+    }
+  };
+  read_rows("logits", model.logits);
+  read_rows("embeddings", model.embeddings);
   return model;
 }
 
@@ -136,6 +141,13 @@ DType TinyModel::dtype_of(const Entry& entry) const {
   return matrix && entry.shape.back() % info(dtype).block_elems == 0 ? dtype : DType::f32;
 }
 
+Shape TinyModel::shape_of(const std::string& tensor) const {
+  for (const Entry& entry : entries_) {
+    if (entry.name == tensor) return entry.shape;
+  }
+  throw std::runtime_error(name + " has no " + tensor);
+}
+
 bool TinyModel::has_experts() const {
   return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
     return entry.name.find("_exps") != std::string::npos;
@@ -161,6 +173,9 @@ void TinyModel::write(const std::string& path) const {
     std::vector<float> values = entry.values;
     if (values.empty() || shapes.contains(entry.name)) {
       values = values_of(seed, entry.name, entry.shape);
+    }
+    if (const auto it = deltas.find(entry.name); it != deltas.end()) {
+      for (size_t i = 0; i < values.size(); ++i) values[i] += it->second.at(i);
     }
     Tensor t = Tensor::from(values, entry.shape);
     const DType type = dtype_of(entry);

@@ -17,7 +17,8 @@ namespace wick::test {
 /// computes. The weights are pseudo-random.
 struct TinyModel {
   std::string name, architecture;
-  std::vector<float> logits;  ///< of every fourth token of some_tokens(24), row by row
+  std::vector<float> logits;      ///< of every fourth token of some_tokens(24), row by row
+  std::vector<float> embeddings;  ///< of models without logits: mean, first and last row
 
   // Changes to the described model.
   std::function<void(io::GgufWriter&)> edit = {};  ///< final changes of the metadata
@@ -26,6 +27,7 @@ struct TinyModel {
   DType dtype = DType::f32;                        ///< of matrices whose rows are whole blocks
   bool dequantized = false;                        ///< writes the values of `dtype` as f32
   std::string seed = {};                           ///< gives other weights
+  std::map<std::string, std::vector<float>> deltas = {};  ///< added to the values of tensors
 
   /// The names of all descriptions.
   static std::vector<std::string> names();
@@ -35,6 +37,8 @@ struct TinyModel {
   static std::vector<TinyModel> all();
 
   bool has_experts() const;
+  /// The shape of a tensor. Errors (std::runtime_error): the model doesn't have it.
+  Shape shape_of(const std::string& tensor) const;
   /// Writes the model and a vocabulary of 40 tokens.
   void write(const std::string& path) const;
   /// Writes the files that transformers writes, without a tokenizer: config.json, and the weights

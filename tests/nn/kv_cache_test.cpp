@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "tests/expect_error.h"
@@ -151,6 +152,39 @@ TEST(KvCache, LayersDiffer) {
   EXPECT_FALSE(cache.values(1).defined());
   EXPECT_EQ(cache.keys(2).shape(), Shape({4, 1, 16, 256}));
   EXPECT_FALSE(cache.values(2).defined());
+}
+
+TEST(KvCache, StatesAreClearedWithTheirSequence) {
+  KvCacheOptions o = options();
+  o.layers = {{.heads = 1, .key_size = 4, .value_size = 4}, {.states = {{3}, {2, 2}}}};
+  o.sequences = 2;
+  KvCache cache(o);
+  EXPECT_TRUE(cache.has_states());
+  EXPECT_FALSE(KvCache(options()).has_states());
+  EXPECT_EQ(cache.full_bytes(), size_t{8 * 4 * 4000 + 2 * 7 * 4});
+  add(cache, 3, 0);
+  ASSERT_EQ(cache.states(1).size(), 2U);
+  EXPECT_TRUE(cache.states(0).empty());
+  EXPECT_EQ(cache.states(1)[0].shape(), Shape({2, 3}));
+  EXPECT_EQ(cache.states(1)[1].shape(), Shape({2, 2, 2}));
+  const std::vector<int64_t> both = {1, 0};
+  EXPECT_EQ(cache.slots(both).to_vector<uint32_t>(), std::vector<uint32_t>({1, 0}));
+  const auto values = [&](int64_t sequence) {
+    return cache.states(1)[0].narrow(0, sequence, 1).to_vector<float>();
+  };
+  const std::vector<float> zeros(3, 0.0f), ones(3, 1.0f);
+  EXPECT_EQ(values(0), zeros);
+  add(cache, 1, 1);
+  Tensor all = Tensor::ones({2, 3}, DType::f32);
+  std::memcpy(cache.states(1)[0].storage()->data(), all.storage()->data(), 6 * sizeof(float));
+  add(cache, 600, 0);  // grows
+  EXPECT_EQ(values(0), ones);
+  cache.truncate(604, 0);
+  EXPECT_THAT(error_of([&] { cache.truncate(100, 0); }), HasSubstr("can't be shortened"));
+  cache.truncate(0, 0);
+  cache.reserve(1, 0);
+  EXPECT_EQ(values(0), zeros);
+  EXPECT_EQ(values(1), ones);
 }
 
 TEST(KvCache, MisuseIsAnError) {

@@ -7,7 +7,7 @@ import sys
 # files of the unchanged tree can be linked, whose tables are shorter.
 PLACES = [
     ("wick/op/ops.def",
-     'WICK_OP(store_in_pages, ',
+     'WICK_OP(gated_delta_scan, ',
      'WICK_UNARY(softsign, Floats, exact, rule, "x / (1 + |x|)")\n'),
     ("wick/math/arithmetic.h",
      "/// x·by, rounded, plus a number, rounded.",

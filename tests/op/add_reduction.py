@@ -14,7 +14,7 @@ PLACES = [
     # The row is added last, so that object files of the unchanged tree can be linked, whose tables
     # are shorter.
     ("wick/op/ops.def",
-     "WICK_OP(store_in_pages, ",
+     "WICK_OP(gated_delta_scan, ",
      'WICK_REDUCE(sum_of_squares, Floats, tree, rule, "Sum of x * x; narrow floats accumulate in f32. The sum of no elements is 0.")\n'),
     ("wick/math/reducers.h",
      "/// Product of the elements.",

@@ -20,10 +20,14 @@ struct AttentionCase {
   int64_t b = 1;
 };
 
-/// Terms that are added to the scores.
+/// Terms that are added to the scores, and sinks.
 struct AttentionTerms {
   std::vector<double> mask;    ///< [b, h, m, n] or empty; -inf hides a key
   std::vector<double> slopes;  ///< [h] or empty
+  std::vector<double> sinks;   ///< [h] or empty; -inf: none
+  double sink(int64_t head) const {
+    return sinks.empty() ? -INFINITY : sinks[static_cast<size_t>(head)];
+  }
 };
 
 /// Returns the distance between a dtype's numbers at x. For denormals this is the distance at the
@@ -49,7 +53,9 @@ struct AttentionBound {
       // added: |slope · distance| + |mask|, whose additions round.
       std::vector<double> scores, added;
       std::vector<int64_t> keys;
-      double off = 0, top = -INFINITY;
+      const double sink = terms.sink(head);
+      const bool sinks = sink != -INFINITY;
+      double off = 0, top = sink;
       for (int64_t j = 0; j < c.n; ++j) {
         if (c.params.causal && j > own) continue;
         if (c.params.window > 0 && j <= own - c.params.window) continue;
@@ -78,10 +84,11 @@ struct AttentionBound {
         off = std::max(off, (4 * std::sqrt(static_cast<double>(c.d)) * 0x1p-24 + of_queries) *
                                 std::abs(scale) * all);
       }
-      const double share =
-          2 * off + 4 * std::sqrt(static_cast<double>(keys.size())) * 0x1p-24 + rounding;
+      const double count = static_cast<double>(keys.size()) + (sinks ? 1 : 0);
+      const double share = 2 * off + 4 * std::sqrt(count) * 0x1p-24 + rounding;
       std::vector<double> weights;
-      double l = 0, mean = 0;  // mean: of `added`
+      double l = sinks ? std::exp(sink - top) : 0;
+      double mean = sinks ? l * std::abs(sink) : 0;  // of `added`
       for (size_t z = 0; z < keys.size(); ++z) {
         weights.push_back(std::exp(scores[z] - top));
         l += weights[z], mean += weights[z] * added[z];

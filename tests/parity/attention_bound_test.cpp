@@ -22,13 +22,14 @@ namespace {
 using Case = AttentionCase;
 using Bound = AttentionBound;
 
-/// A mask of shape [1 or b, 1 or h, 1 or m, n], which broadcasts, and slopes.
+/// A mask of shape [1 or b, 1 or h, 1 or m, n], which broadcasts, slopes and sinks.
 struct Added {
   std::optional<DType> mask = {};
   Shape shape = {};
   Place place = Place::contiguous;
   bool slopes = false;
   int64_t sees = 2;  ///< the mask hides all but about one of `sees` keys
+  bool sinks = false;
 };
 
 std::string describe(const Case& c, DType dtype, DType cache, const Added& added) {
@@ -40,7 +41,7 @@ std::string describe(const Case& c, DType dtype, DType cache, const Added& added
     text += fmt::format(" mask {}[{},{},{},{}] {}", name(*added.mask), added.shape[0],
                         added.shape[1], added.shape[2], added.shape[3], name(added.place));
   }
-  return text + (added.slopes ? " slopes" : "");
+  return text + (added.slopes ? " slopes" : "") + (added.sinks ? " sinks" : "");
 }
 
 /// Fills a mask. It hides some keys, all keys of some queries, and whole tiles of others.
@@ -62,7 +63,7 @@ void fill_mask(TestTensor& mask, int64_t sees, Random& random) {
 
 /// The operands of a call. The mask's elements are those of all heads and queries.
 struct Operands {
-  TestTensor q, k, v, mask, slopes;
+  TestTensor q, k, v, mask, slopes, sinks;
   AttentionTerms terms;
 
   Operands(const Case& c, DType dtype, DType cache, const Added& added, Random& random)
@@ -71,7 +72,8 @@ struct Operands {
           c.key_major ? Shape{c.b, c.g, c.d, c.n} : Shape{c.b, c.g, c.n, c.d}, 2),
         v(cache, Place::contiguous, {c.b, c.g, c.n, c.e}, 3),
         mask(added.mask.value_or(DType::u8), added.place, added.mask ? added.shape : Shape{0}, 5),
-        slopes(DType::f32, added.place, {c.h}, 6) {
+        slopes(DType::f32, added.place, {c.h}, 6),
+        sinks(DType::f32, added.place, {c.h}, 7) {
     for (TestTensor* t : {&q, &k, &v}) t->fill(Values::normal, random);
     if (added.mask) {
       fill_mask(mask, added.sees, random);
@@ -80,6 +82,13 @@ struct Operands {
     if (added.slopes) {
       slopes.fill_with([](int64_t i) { return i % 2 == 0 ? 0.25L / (i + 1) : -0.01L; });
       terms.slopes = slopes.doubles();
+    }
+    if (added.sinks) {
+      // Among them are sinks that all exponentials are far below, that are far below them, and
+      // none.
+      constexpr long double kSinks[] = {1.7L, 23.4L, -5.3L, -INFINITY, 0.0L, -60.0L};
+      sinks.fill_with([&](int64_t i) { return kSinks[(i + c.n) % 6]; });
+      terms.sinks = sinks.doubles();
     }
   }
   /// Reads the mask's elements, after a change.
@@ -110,7 +119,8 @@ struct Operands {
     out.wipe();
     const OnDevice q_there(backend, q.storage()), k_there(backend, k.storage()),
         v_there(backend, v.storage()), mask_there(backend, mask.storage()),
-        slopes_there(backend, slopes.storage()), out_there(backend, out.storage());
+        slopes_there(backend, slopes.storage()), sinks_there(backend, sinks.storage()),
+        out_there(backend, out.storage());
     ConstView keys = k_there.view(std::as_const(k).view());
     if (c.key_major) keys.layout = keys.layout.transpose(2, 3);
     AttentionBias bias;
@@ -119,6 +129,7 @@ struct Operands {
       bias.mask.layout = bias.mask.layout.broadcast_to({c.b, c.h, c.m, c.n});
     }
     if (!terms.slopes.empty()) bias.slopes = slopes_there.view(std::as_const(slopes).view());
+    if (!terms.sinks.empty()) bias.sinks = sinks_there.view(std::as_const(sinks).view());
     backend.attention(out_there.view(out.view()), q_there.view(std::as_const(q).view()), keys,
                       v_there.view(std::as_const(v).view()), c.params, bias);
     out_there.fetch(out.storage());
@@ -233,6 +244,34 @@ void check_added(DType dtype, DType cache, const char* kernel) {
   unsetenv("WICK_GPU_ATTENTION");
 }
 
+/// Checks sinks, alone and with masks and slopes.
+void check_sinks(DType dtype, DType cache, const char* kernel) {
+  setenv("WICK_GPU_ATTENTION", kernel, 1);
+  Random random(10);
+  const auto run = [&](const Case& c, Added added = {}) {
+    added.sinks = true;
+    if (!failed()) check(c, dtype, cache, random, added);
+  };
+  const AttentionParams causal{.scale = 0.1f}, open{.scale = 0.1f, .causal = false};
+  for (const bool key_major : {true, false}) {
+    run({6, 2, 33, 136, 64, 64, causal, key_major, 2});
+    run({2, 2, 70, 264, 128, 128, open, key_major}, {.place = Place::stepped});
+    run({2, 1, 130, 264, 128, 128, {.scale = 0.1f, .window = 50}, key_major});
+    // Several thread blocks share the keys of a row, of which one adds the sink.
+    run({3, 1, 12, 1160, 64, 64, open, key_major});
+    run({2, 1, 12, 1161, 128, 128, causal, false});
+  }
+  run({1, 1, 150, 1288, 128, 128, causal});
+  run({2, 1, 70, 200, 64, 64, {.scale = 0.1f, .soft_cap = 5.0f}});
+  run({2, 2, 40, 136, 64, 64, {.scale = -0.1f}});
+  run({3, 1, 30, 16, 64, 64, causal});  // the first queries see no key
+  run({2, 1, 20, 33, 30, 20, causal});  // odd sizes
+  run({1, 1, 9, 1, 64, 64, open});
+  run({2, 1, 12, 1160, 64, 64, open}, {DType::u8, {1, 1, 12, 1160}, Place::contiguous, true, 60});
+  run({4, 2, 33, 136, 64, 64, causal}, {DType::f32, {1, 4, 33, 136}, Place::contiguous, true});
+  unsetenv("WICK_GPU_ATTENTION");
+}
+
 /// Checks Precision::fast.
 void check_fast(DType dtype, DType cache) {
   Random random(9);
@@ -254,6 +293,7 @@ void check_fast(DType dtype, DType cache) {
       run({2, 2, 200, 264, d, d, {.scale = 0.1f, .window = 150}, key_major});
       run({2, 1, 140, 392, d, d, causal, key_major}, {DType::bf16, {1, 1, 140, 392}});
       run({2, 1, 130, 264, d, d, open, key_major}, {.slopes = true});
+      run({3, 1, 130, 264, d, d, causal, key_major}, {.sinks = true});
     }
   }
   run({1, 1, 260, 256, 64, 64, {.scale = 0.1f, .soft_cap = 5.0f}});
@@ -300,14 +340,14 @@ void check_extremes(DType cache, const char* kernel) {
   unsetenv("WICK_GPU_ATTENTION");
 }
 
-/// Checks attention_of_pages with slopes. There is one key head, so the keys of a sequence are its
-/// pages.
-void check_pages(DType dtype, DType cache, const char* kernel) {
+/// Checks attention_of_pages with slopes or sinks. There is one key head, so the keys of a sequence
+/// are its pages.
+void check_pages(DType dtype, DType cache, const char* kernel, const Added& added) {
   setenv("WICK_GPU_ATTENTION", kernel, 1);
   Random random(8);
   constexpr int64_t kPage = 128, kPages = 3;
   const Case c{3, 1, 20, kPage * kPages, 64, 64, {.scale = 0.1f}, false};
-  Operands in(c, dtype, cache, {.slopes = true}, random);
+  Operands in(c, dtype, cache, added, random);
   TestTensor tables(DType::u32, Place::contiguous, {1, kPages}, 7),
       lengths(DType::u32, Place::contiguous, {1}, 8);
   tables.fill_bits([](int64_t i) { return static_cast<uint64_t>(i); });
@@ -319,8 +359,11 @@ void check_pages(DType dtype, DType cache, const char* kernel) {
     out.wipe();
     const OnDevice q(backend, in.q.storage()), k(backend, in.k.storage()),
         v(backend, in.v.storage()), slopes(backend, in.slopes.storage()),
-        table(backend, tables.storage()), length(backend, lengths.storage()),
-        y(backend, out.storage());
+        sinks(backend, in.sinks.storage()), table(backend, tables.storage()),
+        length(backend, lengths.storage()), y(backend, out.storage());
+    AttentionBias bias;
+    if (added.slopes) bias.slopes = slopes.view(std::as_const(in.slopes).view());
+    if (added.sinks) bias.sinks = sinks.view(std::as_const(in.sinks).view());
     const auto pages = [&](ConstView all, int64_t size) {
       all.layout = Layout::contiguous({kPages, 1, kPage, size});
       return all;
@@ -330,10 +373,12 @@ void check_pages(DType dtype, DType cache, const char* kernel) {
         pages(k.view(std::as_const(in.k).view()), c.d),
         pages(v.view(std::as_const(in.v).view()), c.e),
         {table.view(std::as_const(tables).view()), length.view(std::as_const(lengths).view())},
-        c.params, slopes.view(std::as_const(in.slopes).view()));
+        c.params, bias);
     y.fetch(out.storage());
     const int64_t at = bound.beyond(out.doubles());
-    if (at >= 0) ADD_FAILURE() << "pages with slopes on " << target.name << ": element " << at;
+    if (at < 0) continue;
+    ADD_FAILURE() << describe(c, dtype, cache, added) << " in pages on " << target.name
+                  << ": element " << at;
   }
   unsetenv("WICK_GPU_ATTENTION");
 }
@@ -354,6 +399,21 @@ void check_planted() {
   EXPECT_GE(bound.beyond(planted.exact), 0);
 }
 
+/// A sink that is rounded to bf16, or that a second split adds again, must be detected.
+void check_planted_sinks() {
+  Random random(11);
+  const Case c{1, 1, 40, 96, 64, 64, {.scale = 0.1f}};
+  const Operands in(c, DType::f32, DType::f16, {.sinks = true}, random);
+  const std::vector<double> q = in.q.doubles(), k = in.k.doubles(), v = in.v.doubles();
+  const auto with = [&](double sink) {
+    return Bound(c, DType::f32, q, k, v, {.mask = {}, .slopes = {}, .sinks = {sink}});
+  };
+  const Bound bound = with(9.7);
+  for (const double wrong : {9.6875, 9.7 + std::log(2.0), double{-INFINITY}}) {
+    EXPECT_GE(bound.beyond(with(wrong).exact), 0) << wrong;
+  }
+}
+
 const bool added = [] {
   unsetenv("WICK_REPRODUCIBLE");
   for (DType dtype : {DType::bf16, DType::f16, DType::f32}) {
@@ -366,7 +426,12 @@ const bool added = [] {
         add(fmt::format("attention_bound.{}.{}_cache.{}_added", name(dtype), name(cache), kernel),
             [=] {
               check_added(dtype, cache, kernel);
-              check_pages(dtype, cache, kernel);
+              check_pages(dtype, cache, kernel, {.slopes = true});
+            });
+        add(fmt::format("attention_bound.{}.{}_cache.{}_sinks", name(dtype), name(cache), kernel),
+            [=] {
+              check_sinks(dtype, cache, kernel);
+              check_pages(dtype, cache, kernel, {.sinks = true});
             });
       }
     }
@@ -384,6 +449,7 @@ const bool added = [] {
     }
   }
   add("attention_bound.planted", check_planted);
+  add("attention_bound.planted_sinks", check_planted_sinks);
   return true;
 }();
 

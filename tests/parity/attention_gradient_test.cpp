@@ -11,6 +11,7 @@
 
 #include "tests/parity/attention_bound.h"
 #include "tests/parity/grid.h"
+#include "wick/backend/gpu/gpu_backend.h"
 #include "wick/base/precision.h"
 #include "wick/math/half.h"
 
@@ -43,10 +44,13 @@ struct Bounded {
 /// rounded to 16 bits. round_weights: rounds the weights to bf16, as an error that
 /// must be found.
 struct GradientBound {
-  Bounded dq, dk, dv;
+  Bounded dq, dk, dv, d_sinks;
   GradientBound(const Case& c, DType dtype, const Doubles& in, const AttentionTerms& terms,
                 double rounding = 0, bool round_weights = false)
-      : dq(c.b * c.h * c.m * c.d), dk(c.b * c.g * c.n * c.d), dv(c.b * c.g * c.n * c.e) {
+      : dq(c.b * c.h * c.m * c.d),
+        dk(c.b * c.g * c.n * c.d),
+        dv(c.b * c.g * c.n * c.e),
+        d_sinks(c.b * c.h * c.m) {
     const double split = dtype == DType::f32 ? 0 : std::max(rounding, 0x1p-17);
     const double scale = double{c.params.scale}, cap = double{c.params.soft_cap};
     const int64_t group = c.h / c.g;
@@ -61,12 +65,14 @@ struct GradientBound {
       int64_t key;
       double weight, bend, product, size;  // size: of the product's terms
     };
-    const auto pairs_of = [&](int64_t row, double& error) {
+    const auto pairs_of = [&](int64_t row, double& error, double& sink_weight) {
       const int64_t own = row % c.m + c.n - c.m, head = row / c.m % c.h;
       const int64_t g = row / c.m / c.h * c.g + head / group;
       std::vector<Pair> pairs;
       std::vector<double> scores, added;
-      double most = -INFINITY, off = 0;
+      const double sink = terms.sink(head);
+      const bool sinks = sink != -INFINITY;
+      double most = sink, off = 0;
       for (int64_t j = 0; j < c.n; ++j) {
         if (c.params.causal && j > own) continue;
         if (c.params.window > 0 && j <= own - c.params.window) continue;
@@ -101,7 +107,8 @@ struct GradientBound {
         double& limit = top[static_cast<size_t>(g)];
         limit = std::max(limit, size);
       }
-      double l = 0, mean = 0, largest_term = 0;
+      double l = sinks ? std::exp(sink - most) : 0, mean = 0, largest_term = 0;
+      sink_weight = l;
       for (size_t z = 0; z < pairs.size(); ++z) l += pairs[z].weight = std::exp(scores[z] - most);
       for (size_t z = 0; z < pairs.size(); ++z) {
         pairs[z].weight /= l;
@@ -111,17 +118,23 @@ struct GradientBound {
         }
         mean += pairs[z].weight * added[z], largest_term = std::max(largest_term, added[z]);
       }
-      error = 2 * off + 4 * (root(static_cast<int64_t>(pairs.size())) + root(c.e)) * 0x1p-24 +
-              0x1p-20 + split + (largest_term + mean) * 0x1p-23 +
-              (cap > 0 ? 2 * off / cap + 0x1p-20 : 0);
+      if (sinks) {
+        sink_weight /= l;
+        mean += sink_weight * std::abs(sink), largest_term = std::max(largest_term, std::abs(sink));
+      }
+      const int64_t count = static_cast<int64_t>(pairs.size()) + (sinks ? 1 : 0);
+      error = 2 * off + 4 * (root(count) + root(c.e)) * 0x1p-24 + 0x1p-20 + split +
+              (largest_term + mean) * 0x1p-23 + (cap > 0 ? 2 * off / cap + 0x1p-20 : 0);
       return pairs;
     };
     for (int64_t row = 0; row < c.b * c.h * c.m; ++row) {
-      double error;
+      double error, sink_weight;
       const int64_t g = row / c.m / c.h * c.g + row / c.m % c.h / group;
-      const std::vector<Pair> pairs = pairs_of(row, error);
+      const std::vector<Pair> pairs = pairs_of(row, error, sink_weight);
       double delta = 0, mean = 0;
       for (const Pair& p : pairs) delta += p.weight * p.product, mean += p.weight * p.size;
+      // The sums of rows aren't split into terms.
+      d_sinks.add(row, -sink_weight * delta, 2 * sink_weight * mean * (error - split));
       const double limit = top[static_cast<size_t>(g)];
       const double floor = dtype == DType::f16 ? 0x1p-37 * limit : 0x1p-120;
       for (const Pair& p : pairs) {
@@ -143,11 +156,12 @@ struct GradientBound {
         }
       }
     }
-    for (Bounded* of : {&dq, &dk, &dv}) {
+    for (Bounded* of : {&dq, &dk, &dv, &d_sinks}) {
       for (size_t i = 0; i < of->exact.size(); ++i) {
         // The sign of a sum that is close to a power of two may choose the larger ulp.
         const double most = std::abs(of->exact[i]) + of->tolerance[i];
-        if (of->tolerance[i] > 0) of->tolerance[i] += ulp_of(dtype, most) / 2;
+        const DType rounded = of == &d_sinks ? DType::f32 : dtype;
+        if (of->tolerance[i] > 0) of->tolerance[i] += ulp_of(rounded, most) / 2;
       }
     }
   }
@@ -159,10 +173,11 @@ struct Added {
   bool slopes = false;
   Place place = Place::contiguous;  ///< of all operands
   double gradient = 1;              ///< the size of the result's gradient
+  bool sinks = false;
 };
 
 struct Operands {
-  TestTensor q, k, v, g, mask, slopes;
+  TestTensor q, k, v, g, mask, slopes, sinks;
   AttentionTerms terms;
 
   Operands(const Case& c, DType dtype, const Added& added, Random& random)
@@ -172,7 +187,8 @@ struct Operands {
         g(dtype, added.place, {c.b, c.h, c.m, c.e}, 4),
         mask(added.mask.value_or(DType::u8), added.place,
              added.mask ? Shape{c.b, c.h, c.m, c.n} : Shape{0}, 5),
-        slopes(DType::f32, Place::contiguous, {c.h}, 6) {
+        slopes(DType::f32, Place::contiguous, {c.h}, 6),
+        sinks(DType::f32, added.place, {c.h}, 10) {
     for (TestTensor* t : {&q, &k, &v}) t->fill(Values::normal, random);
     g.fill_with([&](int64_t) -> long double { return added.gradient * random.normal(); });
     if (added.mask) {
@@ -195,6 +211,11 @@ struct Operands {
       slopes.fill_with([](int64_t i) { return i % 2 == 0 ? 0.25L / (i + 1) : -0.01L; });
       terms.slopes = slopes.doubles();
     }
+    if (added.sinks) {
+      constexpr long double kSinks[] = {1.7L, 12.4L, -5.3L, -INFINITY, 0.0L, -60.0L};
+      sinks.fill_with([&](int64_t i) { return kSinks[(i + c.n) % 6]; });
+      terms.sinks = sinks.doubles();
+    }
   }
   GradientBound bound(const Case& c, DType dtype, double rounding = 0,
                       bool round_weights = false) const {
@@ -205,27 +226,35 @@ struct Operands {
 
 /// The gradients on a device.
 struct Gradients {
-  std::vector<double> dq, dk, dv;
+  std::vector<double> dq, dk, dv, d_sinks;
   Gradients(Operands& in, const Case& c, DType dtype, Place place, const Target& target) {
     Backend& backend = *target.backend;
     TestTensor q(dtype, place, {c.b, c.h, c.m, c.d}, 7, true),
         k(dtype, place, {c.b, c.g, c.n, c.d}, 8, true),
-        v(dtype, place, {c.b, c.g, c.n, c.e}, 9, true);
-    for (TestTensor* t : {&q, &k, &v}) t->wipe();
+        v(dtype, place, {c.b, c.g, c.n, c.e}, 9, true),
+        sinks(DType::f32, place, {c.b, c.h, c.m}, 11, true);
+    for (TestTensor* t : {&q, &k, &v, &sinks}) t->wipe();
     const OnDevice q_in(backend, in.q.storage()), k_in(backend, in.k.storage()),
         v_in(backend, in.v.storage()), g_in(backend, in.g.storage()),
         mask_in(backend, in.mask.storage()), slopes_in(backend, in.slopes.storage()),
-        q_out(backend, q.storage()), k_out(backend, k.storage()), v_out(backend, v.storage());
+        sinks_in(backend, in.sinks.storage()), q_out(backend, q.storage()),
+        k_out(backend, k.storage()), v_out(backend, v.storage()), s_out(backend, sinks.storage());
     AttentionBias bias;
     if (!in.terms.mask.empty()) bias.mask = mask_in.view(std::as_const(in.mask).view());
     if (!in.terms.slopes.empty()) bias.slopes = slopes_in.view(std::as_const(in.slopes).view());
+    const bool of_sinks = !in.terms.sinks.empty();
+    if (of_sinks) bias.sinks = sinks_in.view(std::as_const(in.sinks).view());
     backend.attention_gradient(q_out.view(q.view()), k_out.view(k.view()), v_out.view(v.view()),
+                               of_sinks ? s_out.view(sinks.view()) : View{nullptr, DType::f32, {}},
                                g_in.view(std::as_const(in.g).view()),
                                q_in.view(std::as_const(in.q).view()),
                                k_in.view(std::as_const(in.k).view()),
                                v_in.view(std::as_const(in.v).view()), c.params, bias);
     q_out.fetch(q.storage()), k_out.fetch(k.storage()), v_out.fetch(v.storage());
     dq = q.doubles(), dk = k.doubles(), dv = v.doubles();
+    if (!of_sinks) return;
+    s_out.fetch(sinks.storage());
+    d_sinks = sinks.doubles();
   }
 };
 
@@ -242,15 +271,16 @@ void check(const Case& c, DType dtype, Random& random, const Added& added = {},
       const auto i = static_cast<size_t>(at);
       ADD_FAILURE() << fmt::format(
           "{} of attention b {} h {} g {} m {} n {} d {} e {} {} causal {} window {} cap {} scale "
-          "{}{}{} on {}: element {} is {:.9g}, not {:.9g}, off by {:.3g}, more than {:.3g}",
+          "{}{}{}{} on {}: element {} is {:.9g}, not {:.9g}, off by {:.3g}, more than {:.3g}",
           what, c.b, c.h, c.g, c.m, c.n, c.d, c.e, name(dtype), c.params.causal, c.params.window,
           c.params.soft_cap, c.params.scale, added.mask ? " mask" : "",
-          added.slopes ? " slopes" : "", target.name, at, x[i], of.exact[i],
-          std::abs(x[i] - of.exact[i]), of.tolerance[i]);
+          added.slopes ? " slopes" : "", added.sinks ? " sinks" : "", target.name, at, x[i],
+          of.exact[i], std::abs(x[i] - of.exact[i]), of.tolerance[i]);
     };
     expect("dq", bound.dq, got.dq);
     expect("dk", bound.dk, got.dk);
     expect("dv", bound.dv, got.dv);
+    if (added.sinks) expect("d_sinks", bound.d_sinks, got.d_sinks);
   }
 }
 
@@ -300,11 +330,28 @@ void check_terms(DType dtype) {
   run({2, 1, 70, 90, 64, 64, kCausal}, {.gradient = 0x1p-12});
 }
 
+void check_sinks(DType dtype) {
+  Random random(9);
+  const auto run = [&](const Case& c, Added added = {}) {
+    added.sinks = true;
+    if (!failed()) check(c, dtype, random, added);
+  };
+  run({6, 2, 33, 72, 64, 64, kCausal, true, 2});
+  run({2, 1, 140, 130, 128, 128, kOpen});
+  run({4, 2, 33, 70, 64, 32, kCausal}, {.place = Place::stepped});
+  run({3, 1, 30, 16, 64, 64, kCausal});  // the first queries see no key
+  run({2, 1, 20, 33, 30, 20, kCausal});  // no vectors
+  run({2, 1, 9, 0, 64, 64, kCausal});
+  run({2, 2, 90, 204, 64, 64, {.scale = 0.1f, .window = 30, .soft_cap = 3.0f}});
+  run({4, 2, 33, 72, 64, 64, kCausal}, {.mask = DType::u8, .slopes = true});
+}
+
 /// So many keys that the CPU has no memory for sums of all of them.
 void check_long() {
   Random random(8);
   check({2, 1, 60, 3700, 256, 240, {.scale = 0.05f, .window = 3000}}, DType::f32, random);
   check({1, 1, 9, 4200, 256, 200, {.scale = 0.05f, .soft_cap = 3.0f}}, DType::bf16, random);
+  check({2, 1, 9, 4200, 256, 200, {.scale = 0.05f}}, DType::f32, random, {.sinks = true});
 }
 
 /// Precision::fast, which may round weights and gradients of scores to the dtype.
@@ -318,36 +365,48 @@ void check_fast(DType dtype) {
   run({2, 1, 150, 200, 128, 128, kOpen});
   run({2, 1, 70, 104, 128, 64, {.scale = 0.3f, .soft_cap = 2.0f}});
   run({2, 1, 33, 72, 64, 64, kCausal}, {.mask = DType::u8, .slopes = true});
+  run({2, 1, 150, 200, 128, 128, kOpen}, {.sinks = true});
   set_precision(Precision::full);
 }
 
-/// Only dq, or only dk and dv, have the bits of all three.
+/// Only dq, only dk and dv, or only the gradient of the sinks have the bits of all of them.
 void check_wanted() {
   Random random(5);
   const Case c{2, 1, 70, 90, 64, 64, kCausal};
   for (const Target& target : targets()) {
     Backend& backend = *target.backend;
-    Operands in(c, DType::bf16, {}, random);
+    Operands in(c, DType::bf16, {.sinks = true}, random);
     const Gradients all(in, c, DType::bf16, Place::contiguous, target);
-    for (const bool of_q : {true, false}) {
+    enum class Only { q, keys, sinks };
+    for (const Only only : {Only::q, Only::keys, Only::sinks}) {
       TestTensor q(DType::bf16, Place::contiguous, {c.b, c.h, c.m, c.d}, 7, true),
           k(DType::bf16, Place::contiguous, {c.b, c.g, c.n, c.d}, 8, true),
-          v(DType::bf16, Place::contiguous, {c.b, c.g, c.n, c.e}, 9, true);
+          v(DType::bf16, Place::contiguous, {c.b, c.g, c.n, c.e}, 9, true),
+          sinks(DType::f32, Place::contiguous, {c.b, c.h, c.m}, 11, true);
       const OnDevice q_in(backend, in.q.storage()), k_in(backend, in.k.storage()),
-          v_in(backend, in.v.storage()), g_in(backend, in.g.storage()), q_out(backend, q.storage()),
-          k_out(backend, k.storage()), v_out(backend, v.storage());
+          v_in(backend, in.v.storage()), g_in(backend, in.g.storage()),
+          sinks_in(backend, in.sinks.storage()), q_out(backend, q.storage()),
+          k_out(backend, k.storage()), v_out(backend, v.storage()), s_out(backend, sinks.storage());
+      AttentionBias bias;
+      bias.sinks = sinks_in.view(std::as_const(in.sinks).view());
       const auto wanted = [](bool is, View view) {
         if (!is) view.data = nullptr;
         return view;
       };
-      backend.attention_gradient(
-          wanted(of_q, q_out.view(q.view())), wanted(!of_q, k_out.view(k.view())),
-          wanted(!of_q, v_out.view(v.view())), g_in.view(std::as_const(in.g).view()),
-          q_in.view(std::as_const(in.q).view()), k_in.view(std::as_const(in.k).view()),
-          v_in.view(std::as_const(in.v).view()), c.params, {});
+      backend.attention_gradient(wanted(only == Only::q, q_out.view(q.view())),
+                                 wanted(only == Only::keys, k_out.view(k.view())),
+                                 wanted(only == Only::keys, v_out.view(v.view())),
+                                 wanted(only == Only::sinks, s_out.view(sinks.view())),
+                                 g_in.view(std::as_const(in.g).view()),
+                                 q_in.view(std::as_const(in.q).view()),
+                                 k_in.view(std::as_const(in.k).view()),
+                                 v_in.view(std::as_const(in.v).view()), c.params, bias);
       q_out.fetch(q.storage()), k_out.fetch(k.storage()), v_out.fetch(v.storage());
-      if (of_q) {
+      s_out.fetch(sinks.storage());
+      if (only == Only::q) {
         EXPECT_EQ(q.doubles(), all.dq) << target.name;
+      } else if (only == Only::sinks) {
+        EXPECT_EQ(sinks.doubles(), all.d_sinks) << target.name;
       } else {
         EXPECT_EQ(k.doubles(), all.dk) << target.name;
         EXPECT_EQ(v.doubles(), all.dv) << target.name;
@@ -360,25 +419,69 @@ void check_wanted() {
 void check_planted() {
   Random random(6);
   const Case c{1, 1, 70, 90, 64, 64, kCausal};
-  Operands in(c, DType::f32, {}, random);
+  Operands in(c, DType::f32, {.sinks = true}, random);
   const GradientBound bound = in.bound(c, DType::bf16), planted = in.bound(c, DType::bf16, 0, true);
   EXPECT_GE(bound.dq.beyond(planted.dq.exact), 0);
   EXPECT_GE(bound.dk.beyond(planted.dk.exact), 0);
   EXPECT_GE(bound.dv.beyond(planted.dv.exact), 0);
+  EXPECT_GE(bound.d_sinks.beyond(planted.d_sinks.exact), 0);
+}
+
+/// Which of the kernels for d and e of up to 64, and of up to 128, a check must have launched, and
+/// which of those with a soft cap, a mask or slopes.
+struct Launched {
+  std::vector<int> plain, biased;
+};
+
+/// Expects that the GPUs launched the kernels that WICK_GPU_ATTENTION=choice selects. A device that
+/// lacks them launches those without matrix units.
+void expect_launched(DType dtype, std::string_view choice, std::string_view terms,
+                     const Launched& launched) {
+  for (const Target& target : targets()) {
+    auto* const backend = dynamic_cast<gpu::GpuBackend*>(target.backend);
+    if (backend == nullptr) continue;
+    gpu::Gpu& gpu = backend->gpu();
+    const auto expect = [&](std::string_view file, const std::string& kernel) {
+      EXPECT_TRUE(gpu.has_used(file, kernel)) << kernel << " on " << target.name;
+    };
+    if (choice == "plain" || dtype == DType::f32 || !gpu.has(gpu::Feature::matrix_unit)) {
+      for (const char* part : {"sums", "queries", "keys"}) {
+        expect("gradient", fmt::format("gradient_{}_{}", part, name(dtype)));
+      }
+      continue;
+    }
+    const bool amd = gpu.device.kind == DeviceKind::hip,
+               wgmma = choice == "wgmma" && gpu.has(gpu::Feature::wgmma);
+    const std::string unit = amd ? "_mma" : wgmma ? "_wgmma" : "";
+    const auto expect_all = [&](const char* bias, int width) {
+      for (const std::string& part :
+           {std::string("sums"), fmt::format("queries_{}", terms), fmt::format("keys_{}", terms)}) {
+        expect("flash_gradient" + unit,
+               fmt::format("flash{}{}_{}_{}_{}", unit, bias, part, width, name(dtype)));
+      }
+    };
+    for (const int width : launched.plain) expect_all("", width);
+    for (const int width : launched.biased) expect_all("_bias", width);
+  }
 }
 
 const bool added = [] {
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
     for (const char* kernel : {"plain", "mma", "wgmma"}) {
-      const auto with = [=](void (*run)(DType)) {
+      const auto with = [=](void (*run)(DType), const Launched& launched) {
         return [=] {
           setenv("WICK_GPU_ATTENTION", kernel, 1);
           run(dtype);
           unsetenv("WICK_GPU_ATTENTION");
+          if (!failed()) expect_launched(dtype, kernel, "exact", launched);
         };
       };
-      add(fmt::format("attention_gradient.{}.{}", name(dtype), kernel), with(check_shapes));
-      add(fmt::format("attention_gradient.{}.{}_added", name(dtype), kernel), with(check_terms));
+      add(fmt::format("attention_gradient.{}.{}", name(dtype), kernel),
+          with(check_shapes, {.plain = {64, 128}, .biased = {128}}));
+      add(fmt::format("attention_gradient.{}.{}_added", name(dtype), kernel),
+          with(check_terms, {.plain = {64}, .biased = {64, 128}}));
+      add(fmt::format("attention_gradient.{}.{}_sinks", name(dtype), kernel),
+          with(check_sinks, {.plain = {}, .biased = {64, 128}}));
     }
   }
   for (const DType dtype : {DType::bf16, DType::f16}) {
@@ -387,6 +490,9 @@ const bool added = [] {
         setenv("WICK_GPU_ATTENTION", kernel, 1);
         check_fast(dtype);
         unsetenv("WICK_GPU_ATTENTION");
+        if (!failed()) {
+          expect_launched(dtype, kernel, "fast", {.plain = {64, 128}, .biased = {64, 128}});
+        }
       });
     }
   }

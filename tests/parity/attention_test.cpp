@@ -20,10 +20,14 @@ struct Case {
   Place place = Place::contiguous;
   bool key_major = false;  ///< k is stored as [b, g, d, n], as in a cache
   /// What is added to the scores: '+' an f32 mask, 'h' an f16 mask, 'b' a bf16 mask, '0' a u8 mask,
-  /// 'a' ALiBi slopes, 'A' slopes and an f32 mask.
+  /// 'a' ALiBi slopes, 'A' slopes and an f32 mask. 's': sinks, 'S': sinks, slopes and an f32 mask.
   char bias = ' ';
 
-  bool adds_mask() const { return bias == '+' || bias == 'h' || bias == 'b' || bias == 'A'; }
+  bool adds_mask() const {
+    return bias == '+' || bias == 'h' || bias == 'b' || bias == 'A' || bias == 'S';
+  }
+  bool adds_slopes() const { return bias == 'a' || bias == 'A' || bias == 'S'; }
+  bool has_sinks() const { return bias == 's' || bias == 'S'; }
   DType mask_dtype() const {
     return bias == '0'   ? DType::u8
            : bias == 'h' ? DType::f16
@@ -44,8 +48,17 @@ std::string describe(const Case& c) {
 }
 
 struct Inputs {
-  TestTensor q, k, v, mask, slopes;
+  TestTensor q, k, v, mask, slopes, sinks;
 };
+
+/// The sink of a head. Sinks that are NaN or +inf are among the special values.
+long double sink_of(int64_t head, Values values) {
+  constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
+  constexpr long double kNormal[] = {0.75L, -kInfinity, 9.0L, -3.5L, 0.0L, 40.0L};
+  if (values == Values::special && head == 2) return std::numeric_limits<long double>::quiet_NaN();
+  if (values == Values::special && head == 3) return kInfinity;
+  return kNormal[head % 6];
+}
 
 Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Random& random) {
   Inputs in{TestTensor(dtype, c.place, {c.b, c.h, c.m, c.d}, 1),
@@ -53,7 +66,8 @@ Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Rando
                        c.key_major ? Shape{c.b, c.g, c.d, c.n} : Shape{c.b, c.g, c.n, c.d}, 2),
             TestTensor(cache, c.place, {c.b, c.g, c.n, c.e}, 3),
             TestTensor(c.mask_dtype(), c.place, {c.b, c.h, c.m, c.n}, 5),
-            TestTensor(DType::f32, c.place, {c.h}, 6)};
+            TestTensor(DType::f32, c.place, {c.h}, 6),
+            TestTensor(DType::f32, c.place, {c.h}, 7)};
   if (c.bias == '0') {
     // The mask also hides whole chunks and whole rows.
     in.mask.fill_bits([&](int64_t i) {
@@ -68,6 +82,7 @@ Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Rando
     });
   }
   in.slopes.fill_with([&](int64_t i) { return 0.01L * static_cast<long double>(i + 1); });
+  in.sinks.fill_with([&](int64_t i) { return sink_of(i, values); });
   in.q.fill(values, random);
   in.k.fill(values, random);
   in.v.fill(values, random);
@@ -85,7 +100,7 @@ struct Exact {
 std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Exact* exact) {
   const std::vector<float> q = elements<float>(in.q), k = elements<float>(in.k),
                            v = elements<float>(in.v), mask = elements<float>(in.mask),
-                           slopes = elements<float>(in.slopes);
+                           slopes = elements<float>(in.slopes), sinks = elements<float>(in.sinks);
   const auto key_at = [&](int64_t bg, int64_t j, int64_t i) {
     return k[static_cast<size_t>(c.key_major ? (bg * c.d + i) * c.n + j
                                              : (bg * c.n + j) * c.d + i)];
@@ -100,8 +115,9 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
       return j < c.n && (!c.params.causal || j <= i + shift) &&
              (c.params.window == 0 || j > i + shift - c.params.window);
     };
-    bool first = true;
-    float m = 0, l = 0;
+    const float sink = c.has_sinks() ? sinks[static_cast<size_t>(head)] : -infinity;
+    bool first = sink == -infinity;
+    float m = sink, l = 1;
     std::vector<float> o(static_cast<size_t>(c.e));
     std::vector<long double> true_score;
     std::vector<int64_t> seen;
@@ -127,7 +143,7 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
           score = cap * math::tanh(score / cap);
           exact_score = cap * std::tanh(exact_score / cap);
         }
-        if (c.bias == 'a' || c.bias == 'A') {
+        if (c.adds_slopes()) {
           const auto distance = static_cast<float>(chunk + j - (i + shift));
           const float slope = slopes[static_cast<size_t>(head)];
           score = score + slope * distance;
@@ -166,10 +182,14 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
       l = std::fma(l, a, lc * b);
       for (size_t x = 0; x < o.size(); ++x) o[x] = std::fma(o[x], a, oc[x] * b);
     }
-    for (float x : o) bits.push_back(encode(dtype, first ? 0.0f : x / l));
+    // A query that sees keys, all of whose scores are -inf: only a mask may hide them all.
+    const bool nothing = first && !seen.empty() && !c.adds_mask() && c.bias != '0';
+    const float none = nothing ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+    for (float x : o) bits.push_back(encode(dtype, first ? none : x / l));
     if (exact == nullptr) continue;
-    long double top = -std::numeric_limits<long double>::infinity(), sum = 0, largest = 0;
+    long double top = sink, largest = 0;
     for (long double s : true_score) top = std::max(top, s);
+    long double sum = first ? 0 : std::exp(sink - top);
     for (int64_t j : seen) {
       for (int64_t x = 0; x < c.e; ++x) {
         largest = std::max<long double>(
@@ -199,11 +219,12 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
       describe(c) + fmt::format(" {} {} {}", name(dtype), name(cache), name(values));
   const Inputs in = make_inputs(c, dtype, cache, values, random);
   TestTensor out(dtype, c.place, {c.b, c.h, c.m, c.e}, 4, true);
-  const TestTensor* const inputs[] = {&in.q, &in.k, &in.v, &in.mask, &in.slopes};
+  const TestTensor* const inputs[] = {&in.q, &in.k, &in.v, &in.mask, &in.slopes, &in.sinks};
   const auto bias = [&](auto views) {
     AttentionBias given;
     if (c.adds_mask() || c.bias == '0') given.mask = views[3];
-    if (c.bias == 'a' || c.bias == 'A') given.slopes = views[4];
+    if (c.adds_slopes()) given.slopes = views[4];
+    if (c.has_sinks()) given.sinks = views[5];
     return given;
   };
   run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto views) {
@@ -229,7 +250,7 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
     expect_within(what, out, exact.values, tolerance);
   }
   // Runs the same queries one at a time: decoding and prompts must give the same bits.
-  if (c.m > 1 && c.params.causal && c.bias == ' ' && c.m <= c.n && !failed()) {
+  if (c.m > 1 && c.params.causal && (c.bias == ' ' || c.bias == 's') && c.m <= c.n && !failed()) {
     const std::vector<uint64_t> all = out.bits();
     for (int64_t i = 0; i < c.m; i += 1 + c.m / 7) {
       const int64_t keys = c.n - c.m + i + 1;
@@ -240,7 +261,7 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
         q.layout = q.layout.narrow(2, i, 1);
         k.layout = k.layout.narrow(2, 0, keys);
         v.layout = v.layout.narrow(2, 0, keys);
-        b.attention(o, q, k, v, c.params, {});
+        b.attention(o, q, k, v, c.params, bias(views));
       });
       const std::vector<uint64_t> got = one.bits();
       for (size_t x = 0; x < got.size(); ++x) {
@@ -313,7 +334,12 @@ std::vector<Case> cases() {
   list.push_back({2, 3, 1, 4, 0, 16, 16, causal});
   list.push_back({0, 3, 1, 4, 5, 16, 16, causal});
   list.push_back({1, 3, 1, 4, 5, 16, 0, causal});
-  for (char bias : {'+', '0', 'a', 'A'}) add_biased(list, bias);
+  for (char bias : {'+', '0', 'a', 'A', 's', 'S'}) add_biased(list, bias);
+  // Passes of the CPU with each number of rows, over whole and partial chunks.
+  for (int64_t group : {1, 2, 3, 4, 5, 6, 12}) {
+    list.push_back({1, group, 1, 1, 300, 16, 32, causal, Place::contiguous, true, 's'});
+    list.push_back({1, group, 1, 20, 270, 16, 16, causal, Place::contiguous, false, 's'});
+  }
   // The largest heads of models: 576 elements of keys and 512 of values.
   const AttentionParams large{.scale = 0.04f};
   list.push_back({1, 4, 1, 2, 270, 576, 512, large, Place::contiguous, true});

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <deque>
+#include <limits>
 
 #include "tests/parity/grid.h"
 #include "wick/backend/gpu/attention/attention.h"
@@ -19,18 +21,25 @@ struct Case {
   DType cache;
   AttentionParams params = {};
   bool key_major = true;  ///< keys are stored as [g, d, capacity + 32], as in KvCache
+  bool sinks = false;
 };
+
+/// `c` with sinks.
+Case with_sinks(Case c) {
+  c.sinks = true;
+  return c;
+}
 
 std::string describe(const Case& c) {
   return fmt::format(
-      "cached_attention h {} g {} d {} e {} half {} capacity {} {} window {} cap {}{}", c.h, c.g,
+      "cached_attention h {} g {} d {} e {} half {} capacity {} {} window {} cap {}{}{}", c.h, c.g,
       c.d, c.e, c.half, c.capacity, name(c.cache), c.params.window, c.params.soft_cap,
-      c.key_major ? "" : " keys by position");
+      c.key_major ? "" : " keys by position", c.sinks ? " sinks" : "");
 }
 
 /// The operands of a step of t tokens on the host.
 struct Step {
-  TestTensor qkv, cos, sin, positions, keys, values, out;
+  TestTensor qkv, cos, sin, positions, keys, values, out, sinks;
   Step(const Case& c, int64_t t, Values kind, Random& random)
       : qkv(DType::f32, Place::contiguous, {t, (c.h + c.g) * c.d + c.g * c.e}, 1),
         cos(DType::f32, Place::contiguous, {c.capacity, c.half}, 2),
@@ -39,9 +48,15 @@ struct Step {
         keys(c.cache, Place::contiguous,
              c.key_major ? Shape{c.g, c.d, c.capacity + 32} : Shape{c.g, c.capacity, c.d}, 5),
         values(c.cache, Place::contiguous, {c.g, c.capacity, c.e}, 6),
-        out(DType::f32, Place::contiguous, {t, c.h * c.e}, 7, true) {
+        out(DType::f32, Place::contiguous, {t, c.h * c.e}, 7, true),
+        sinks(DType::f32, Place::stepped, {c.h}, 8) {
     for (TestTensor* x : {&qkv, &keys, &values}) x->fill(kind, random);
     for (TestTensor* x : {&cos, &sin}) x->fill(Values::normal, random);
+    constexpr long double kSinks[] = {1.5L, -INFINITY, -2.0L, 30.0L};
+    sinks.fill_with([&](int64_t i) {
+      return kind == Values::special && i == 2 ? std::numeric_limits<long double>::quiet_NaN()
+                                               : kSinks[i % 4];
+    });
   }
   void set_start(int64_t start) {
     positions.fill_bits([&](int64_t i) { return static_cast<uint64_t>(start + i); });
@@ -53,7 +68,7 @@ struct StepThere {
   Backend& backend;
   const Case& c;
   Step& host;
-  OnDevice qkv, cos, sin, positions, keys, values, out;
+  OnDevice qkv, cos, sin, positions, keys, values, out, sinks;
   StepThere(Backend& b, const Case& the_case, Step& s)
       : backend(b),
         c(the_case),
@@ -64,7 +79,8 @@ struct StepThere {
         positions(b, s.positions.storage()),
         keys(b, s.keys.storage()),
         values(b, s.values.storage()),
-        out(b, s.out.storage()) {}
+        out(b, s.out.storage()),
+        sinks(b, s.sinks.storage()) {}
 
   CachedAttention where() const {
     CachedAttention where{.cos = cos.view(host.cos.view()),
@@ -72,7 +88,9 @@ struct StepThere {
                           .positions = positions.view(host.positions.view()),
                           .keys = keys.view(host.keys.view()),
                           .values = values.view(host.values.view()),
-                          .params = c.params};
+                          .params = c.params,
+                          .sinks = {}};
+    if (c.sinks) where.sinks = sinks.view(std::as_const(host.sinks).view());
     if (c.key_major) {
       where.keys.layout = where.keys.layout.narrow(2, 0, c.capacity).transpose(1, 2);
     }
@@ -201,6 +219,14 @@ void check_all(DType cache) {
   run({4, 2, 7, 5, 2, 777, cache, plain}, 4, few);
   run({20, 1, 32, 32, 8, 799, cache, plain}, 1, few);
   run({14, 2, 24, 40, 0, 799, cache, plain}, 3, few, Values::normal, true);
+  for (int64_t t : {1, 3, 20}) {
+    run(with_sinks({4, 2, 64, 64, 32, 800, cache, plain}), t, ends, Values::normal, t == 3);
+    run(with_sinks({3, 1, 32, 32, 16, 800, cache, {.scale = 0.2f, .window = 257}}), t, few,
+        Values::special);
+    run(with_sinks({6, 2, 32, 16, 16, 800, cache, {.scale = 0.3f, .soft_cap = 4.0f}}), t, few);
+  }
+  run(with_sinks({4, 2, 32, 32, 16, 800, cache, plain, false}), 1, few);
+  run(with_sinks({4, 2, 7, 5, 3, 800, cache, plain}), 1, few);
 }
 
 /// The fused output projection of attention, compared on each device with the CPU's attention
@@ -278,6 +304,8 @@ void check_products(DType cache) {
   run({4, 1, 32, 32, 16, 800, cache, plain}, 9, DType::q8_0);
   run({2, 1, 16, 48, 8, 800, cache, plain}, 1, DType::q8_0);  // blocks that span two heads
   run({4, 1, 32, 32, 16, 800, cache, plain, false}, 1, DType::q8_0);
+  run(with_sinks({4, 2, 64, 64, 32, 800, cache, plain}), 1, DType::q8_0, true);
+  run(with_sinks({4, 1, 32, 32, 16, 800, cache, plain}), 9, DType::q8_0);
 }
 
 /// Stages keys and values in shared memory. GPUs without asynchronous copies do so only in this
@@ -292,6 +320,8 @@ void check_staged(DType cache) {
       check({group, 1, 16, 24, 8, 800, cache, plain}, t, ends, Values::normal, t == 2, random);
       check({2 * group, 2, 24, 16, 8, 800, cache, {.scale = 0.2f, .window = 20}}, t, ends,
             Values::special, false, random);
+      check(with_sinks({2 * group, 2, 24, 16, 8, 800, cache, plain}), t, ends, Values::special,
+            false, random);
       if (failed()) break;
     }
   }
@@ -311,6 +341,8 @@ void check_stream(DType cache) {
             Values::special, false, random);
       check({group, 1, 96, 32, 8, 800, cache, {.scale = 0.2f, .window = 301}}, t, ends,
             Values::normal, false, random);
+      check(with_sinks({2 * group, 2, 64, 64, 32, 800, cache, plain}), t, ends, Values::special,
+            false, random);
       if (failed()) break;
     }
   }

@@ -102,17 +102,22 @@ Made attention_step(const Choice& c) {
   params.causal = c.one_in(2);
   params.window = c.one_in(3) ? c.random.below(t) + 1 : 0;
   params.soft_cap = c.one_in(4) ? 20.0f : 0;
-  const bool sloped = c.one_in(4);
+  const bool sloped = c.one_in(4), sunk = c.one_in(4);
   const std::string text = fmt::format(
-      "attention(last {} rows of %{}, it, cos of it{}, scale {}, causal {}, window {}, cap {}{})",
+      "attention(last {} rows of %{}, it, cos of it{}, scale {}, causal {}, window {}, cap {}{}{})",
       queries, a, shared ? ", half its heads" : "", *params.scale, params.causal, params.window,
-      params.soft_cap, sloped ? ", slopes" : "");
+      params.soft_cap, sloped ? ", slopes" : "", sunk ? ", sinks" : "");
   return made("attention", text, [=](auto v) {
     const Tensor all = v[z(a)].reshape({1, heads, t, d});
     const Tensor keys = shared ? all.narrow(1, 0, heads / 2) : all;
-    Tensor slopes;
-    if (sloped) slopes = affine(Tensor::arange(0, heads, 1, DType::f32, all.device()), 0.125, 0.1);
-    return attention(all.narrow(2, t - queries, queries), keys, cos(keys), params, {}, slopes);
+    Tensor slopes, sinks;
+    const auto by_head = [&](double step, double first) {
+      return affine(Tensor::arange(0, heads, 1, DType::f32, all.device()), step, first);
+    };
+    if (sloped) slopes = by_head(0.125, 0.1);
+    if (sunk) sinks = by_head(-0.75, 2.0);
+    return attention(all.narrow(2, t - queries, queries), keys, cos(keys), params, {}, slopes,
+                     sinks);
   });
 }
 

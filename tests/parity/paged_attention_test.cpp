@@ -20,6 +20,7 @@ struct Case {
   DType cache;
   AttentionParams params = {};
   bool key_major = true;  ///< keys are stored as [pages, g, d, size]
+  bool sinks = false;     ///< of cached_attention
 };
 
 std::string describe(const Case& c) {
@@ -32,7 +33,7 @@ std::string describe(const Case& c) {
 struct Pool {
   const Case& c;
   int64_t count, pages;
-  TestTensor keys, values, tables, cos, sin;
+  TestTensor keys, values, tables, cos, sin, sinks;
 
   Pool(const Case& the_case, int64_t sequences, Random& random)
       : c(the_case),
@@ -43,7 +44,9 @@ struct Pool {
         values(c.cache, Place::contiguous, {pages, c.g, c.size, c.e}, 2),
         tables(DType::u32, Place::contiguous, {count, c.entries}, 3),
         cos(DType::f32, Place::contiguous, {c.entries * c.size, c.half}, 4),
-        sin(DType::f32, Place::contiguous, {c.entries * c.size, c.half}, 5) {
+        sin(DType::f32, Place::contiguous, {c.entries * c.size, c.half}, 5),
+        sinks(DType::f32, Place::contiguous, {c.h}, 16) {
+    sinks.fill_with([](int64_t i) -> long double { return i == 1 ? -INFINITY : 1.5L - i; });
     for (TestTensor* x : {&keys, &values, &cos, &sin}) x->fill(Values::normal, random);
     std::vector<uint64_t> order(static_cast<size_t>(pages - 1));
     std::iota(order.begin(), order.end(), uint64_t{1});
@@ -114,7 +117,8 @@ struct Alone {
                           .keys = k.view(),
                           .values = v.view(),
                           .tables = {},
-                          .params = c.params});
+                          .params = c.params,
+                          .sinks = c.sinks ? pool.sinks.view() : ConstView{}});
     out = y.bits(), keys = k.bits(), values = v.bits();
   }
 };
@@ -146,17 +150,19 @@ void check_cached(const Case& c, int64_t each, std::vector<int64_t> starts, Rand
     Backend& backend = *target.backend;
     const OnDevice k(backend, pool.keys.storage()), v(backend, pool.values.storage()),
         tables(backend, pool.tables.storage()), cos(backend, pool.cos.storage()),
-        sin(backend, pool.sin.storage()), x(backend, qkv.storage()),
-        at(backend, positions.storage()), y(backend, out.storage());
+        sin(backend, pool.sin.storage()), sinks(backend, pool.sinks.storage()),
+        x(backend, qkv.storage()), at(backend, positions.storage()), y(backend, out.storage());
     const auto work = [&] {
-      backend.cached_attention(y.view(out.view()), x.view(qkv.view()),
-                               {.cos = cos.view(pool.cos.view()),
-                                .sin = sin.view(pool.sin.view()),
-                                .positions = at.view(positions.view()),
-                                .keys = k.view(pool.by_position(pool.keys.view())),
-                                .values = v.view(pool.values.view()),
-                                .tables = tables.view(pool.tables.view()),
-                                .params = c.params});
+      backend.cached_attention(
+          y.view(out.view()), x.view(qkv.view()),
+          {.cos = cos.view(pool.cos.view()),
+           .sin = sin.view(pool.sin.view()),
+           .positions = at.view(positions.view()),
+           .keys = k.view(pool.by_position(pool.keys.view())),
+           .values = v.view(pool.values.view()),
+           .tables = tables.view(pool.tables.view()),
+           .params = c.params,
+           .sinks = c.sinks ? sinks.view(std::as_const(pool.sinks).view()) : ConstView{}});
     };
     try {
       if (recorded) {
@@ -187,18 +193,24 @@ void check_cached(const Case& c, int64_t each, std::vector<int64_t> starts, Rand
   }
 }
 
+enum class With { nothing, slopes, sinks, both };
+
 /// Tests attention_of_pages with queries of any dtype. Lengths may be less than the number of
-/// queries. sloped: with ALiBi slopes.
+/// queries. with: ALiBi slopes or sinks.
 void check_pages(const Case& c, DType dtype, int64_t m, std::vector<int64_t> lengths,
-                 Random& random, bool sloped = false) {
+                 Random& random, With with = With::nothing) {
   if (failed()) return;
   const auto count = static_cast<int64_t>(lengths.size());
   Pool pool(c, count, random);
   TestTensor q(dtype, Place::contiguous, {count, c.h, m, c.d}, 10),
       counts(DType::u32, Place::contiguous, {count}, 11),
       out(dtype, Place::contiguous, {count, c.h, m, c.e}, 12, true),
-      slopes(DType::f32, Place::contiguous, {c.h}, 16);
+      slopes(DType::f32, Place::contiguous, {c.h}, 16),
+      sinks(DType::f32, Place::contiguous, {c.h}, 17);
+  const bool sloped = with == With::slopes || with == With::both,
+             sunk = with == With::sinks || with == With::both;
   q.fill(Values::normal, random);
+  sinks.fill_with([](int64_t i) -> long double { return i == 1 ? -INFINITY : 1.5L - i; });
   slopes.fill_with([](int64_t i) { return 0.03L * static_cast<long double>(i + 1); });
   counts.fill_bits(
       [&](int64_t i) { return static_cast<uint64_t>(lengths[static_cast<size_t>(i)]); });
@@ -216,21 +228,28 @@ void check_pages(const Case& c, DType dtype, int64_t m, std::vector<int64_t> len
     rows.layout = rows.layout.narrow(0, i, 1);
     kv.layout = kv.layout.narrow(2, 0, length);
     vv.layout = vv.layout.narrow(2, 0, length);
-    const ConstView added = sloped ? std::as_const(slopes).view() : ConstView{};
-    targets().front().backend->attention(y.view(), rows, kv, vv, c.params, {{}, added});
+    AttentionBias bias;
+    if (sloped) bias.slopes = std::as_const(slopes).view();
+    if (sunk) bias.sinks = std::as_const(sinks).view();
+    targets().front().backend->attention(y.view(), rows, kv, vv, c.params, bias);
     for (uint64_t bit : y.bits()) expected.push_back(bit);
   }
   for (const Target& target : targets()) {
-    const std::string what = fmt::format("{} {} queries {}{} on {}", describe(c), m, name(dtype),
-                                         sloped ? " with slopes" : "", target.name);
+    const std::string what =
+        fmt::format("{} {} queries {}{}{} on {}", describe(c), m, name(dtype),
+                    sloped ? " with slopes" : "", sunk ? " with sinks" : "", target.name);
     Backend& backend = *target.backend;
     const OnDevice k(backend, pool.keys.storage()), v(backend, pool.values.storage()),
         tables(backend, pool.tables.storage()), lens(backend, counts.storage()),
-        x(backend, q.storage()), y(backend, out.storage()), added(backend, slopes.storage());
+        x(backend, q.storage()), y(backend, out.storage()), slope(backend, slopes.storage()),
+        sink(backend, sinks.storage());
+    AttentionBias bias;
+    if (sloped) bias.slopes = slope.view(std::as_const(slopes).view());
+    if (sunk) bias.sinks = sink.view(std::as_const(sinks).view());
     backend.attention_of_pages(
         y.view(out.view()), x.view(q.view()), k.view(pool.by_position(pool.keys.view())),
         v.view(pool.values.view()), {tables.view(pool.tables.view()), lens.view(counts.view())},
-        c.params, sloped ? added.view(std::as_const(slopes).view()) : ConstView{});
+        c.params, bias);
     y.fetch(out.storage());
     expect_same(what, dtype, expected, out.bits());
     if (failed()) return;
@@ -250,6 +269,11 @@ void check_all(DType cache) {
       check_cached(c, 1, {last - 1, 0, last / 2, 3, 4}, random);
       check_cached(c, 3, {last - 3, 0, last / 2 + 1}, random);
       check_cached(c, 20, {last - 20, 1}, random);
+      Case sinks = c;
+      sinks.sinks = true;
+      for (const int64_t each : {1, 3, 20}) {
+        check_cached(sinks, each, {last - each, 0, last / 2 + 1}, random, each == 1);
+      }
     }
     const Case narrow{6, 2, 24, 40, 8, size, entries, cache, {.scale = 0.3f, .window = 20}};
     check_cached(narrow, 1, {last - 1, 7, last / 3}, random, true);
@@ -259,8 +283,10 @@ void check_all(DType cache) {
                   {last, 0, 1, last / 2, last - 1}, random);
       check_pages({3, 3, 16, 24, 8, size, entries, cache, {.scale = 0.2f, .causal = false}}, cache,
                   m, {last / 2 + 1, 2}, random);
-      check_pages({4, 2, 16, 24, 8, size, entries, cache, plain}, DType::f32, m, {last, 0, 9},
-                  random, true);
+      for (const With with : {With::slopes, With::sinks, With::both}) {
+        check_pages({4, 2, 16, 24, 8, size, entries, cache, plain}, DType::f32, m, {last, 0, 9},
+                    random, with);
+      }
     }
   }
   check_cached({8, 2, 64, 64, 32, 256, 4, cache, plain}, 1, {1023, 255, 256, 511, 0, 700}, random);
@@ -278,6 +304,7 @@ void check_batches() {
     check_cached({16, 4, 32, 32, 16, 256, 3, DType::f16, plain}, 1, starts, random, count == 9);
     check_cached({8, 4, 64, 32, 16, 256, 3, DType::bf16, {.scale = 0.2f, .window = 270}}, 1, starts,
                  random);
+    check_cached({8, 1, 64, 64, 16, 256, 3, DType::f16, plain, true, true}, 1, starts, random);
   }
 }
 
@@ -292,6 +319,7 @@ void check_steps() {
   check_cached({64, 1, 64, 64, 32, 256, 3, DType::f16, plain}, 1, more, random, true);
   check_cached({64, 1, 128, 128, 64, 256, 3, DType::f16, plain}, 1, some, random, true);
   check_cached({64, 1, 128, 128, 40, 256, 3, DType::f16, plain}, 1, more, random);
+  check_cached({64, 1, 64, 64, 32, 256, 3, DType::f16, plain, true, true}, 1, more, random);
 }
 
 enum class Wrong { position, page, shared_page, order };

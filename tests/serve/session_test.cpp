@@ -239,6 +239,46 @@ TEST_F(ServeTest, CacheGrowsPastItsFirstSize) {
   EXPECT_EQ(s.generate(greedy(5)).tokens, small.generate(greedy(5)).tokens);
 }
 
+// A bias of 0 changes nothing but where tokens are drawn.
+TEST_F(ServeTest, TheHostsSamplerDrawsTheDevicesTokens) {
+  const auto e = engine({});
+  GenerateOptions options{.max_tokens = 30, .ignore_end = true};
+  options.sampler.temperature = 1.5f;
+  options.sampler.repetition_penalty = 1.2f;
+  const auto generated = [&] {
+    Session session(e);
+    session.feed(some_tokens(5));
+    std::vector<int32_t> tokens = session.generate(options).tokens;
+    const std::vector<int32_t> more = session.generate(options).tokens;
+    tokens.insert(tokens.end(), more.begin(), more.end());
+    return tokens;
+  };
+  const std::vector<int32_t> expected = generated();
+  options.sampler.logit_bias = {{0, 0.0f}};
+  EXPECT_EQ(generated(), expected);
+}
+
+TEST_F(ServeTest, StopStringsEndTheText) {
+  const auto e = engine({});
+  GenerateOptions options{.max_tokens = 60, .ignore_end = true};
+  options.sampler.temperature = 2;
+  Session whole(e);
+  whole.feed(some_tokens(5));
+  const std::string text = whole.generate(options).text;
+  ASSERT_GT(text.size(), 20U);
+  const std::string stop = text.substr(10, 3);
+  options.stop = {"not in the text", stop};
+  std::string shown;
+  options.on_text = [&](std::string_view piece) { shown += piece; };
+  Session session(e);
+  session.feed(some_tokens(5));
+  const Generated result = session.generate(options);
+  EXPECT_EQ(result.finish, FinishReason::stop_string);
+  EXPECT_EQ(result.text, text.substr(0, text.find(stop)));
+  EXPECT_EQ(shown, result.text);
+  EXPECT_EQ(session.length(), 5 + static_cast<int64_t>(result.tokens.size()));
+}
+
 TEST_F(ServeTest, SentencePieceVocabularies) {
   TinyLlama tiny;
   std::vector<std::string> names = TinyLlama::tokens();
@@ -373,13 +413,18 @@ TEST_F(ServeTest, ConversationsAndEmptyPrompts) {
               HasSubstr("generate: empty prompt: " + path()));
 }
 
+TEST_F(ServeTest, UnknownPreTokenizersAreWarnedOf) {
+  TinyLlama tiny;
+  tiny.edit = [](auto& w) { w.set_string("tokenizer.ggml.pre", "other"); };
+  EXPECT_THAT(engine(std::move(tiny))->tokenizer().warning(), HasSubstr("'other'"));
+  EXPECT_EQ(engine()->tokenizer().warning(), "");
+}
+
 TEST_F(ServeTest, VocabulariesThatDontFit) {
   EXPECT_THAT(load_error([](auto& w) { w.remove("tokenizer.ggml.tokens"); }),
               HasSubstr("tokenizer.ggml.tokens"));
-  EXPECT_THAT(load_error([](auto& w) { w.set_string("tokenizer.ggml.model", "bert"); }),
-              HasSubstr("bert"));
-  EXPECT_THAT(load_error([](auto& w) { w.set_string("tokenizer.ggml.pre", "other"); }),
-              HasSubstr("other"));
+  EXPECT_THAT(load_error([](auto& w) { w.set_string("tokenizer.ggml.model", "rwkv"); }),
+              HasSubstr("rwkv"));
   EXPECT_THAT(load_error([](auto& w) { w.set_u32("tokenizer.ggml.eos_token_id", 40); }),
               HasSubstr("40"));
   TinyLlama tiny;

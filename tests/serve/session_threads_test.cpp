@@ -168,9 +168,9 @@ TEST_F(SessionThreads, FilesThatChange) {
     std::filesystem::remove(file);
     std::ofstream(file, std::ios::binary) << whole;
     await_next_tick(file);
-    const unsigned kind = rng() % 3;
-    const auto pause = static_cast<int64_t>(rng()) % longest;
-    const auto at = static_cast<off_t>(rng() % whole.size());
+    const unsigned kind = static_cast<unsigned>(rng() % 3);
+    const auto pause = static_cast<int64_t>(rng() % static_cast<unsigned>(longest));
+    const auto at = static_cast<off_t>(rng() % static_cast<unsigned>(whole.size()));
     is_open = false;
     std::thread writer([&] {
       while (kind == 1 && !is_open) std::this_thread::yield();

@@ -27,13 +27,15 @@ AttentionOptions random_params(Case& c, int64_t d) {
 struct Query {
   const AttentionOptions& p;
   int64_t query, queries, keys, d, e;
+  Real sink = -std::numeric_limits<Real>::infinity();
 
   template <class Q, class K, class V, class Bias>
   void run(const Q& q, const K& k, const V& v, const Bias& bias,
            const std::function<void(int64_t, Real, Real)>& put) const {
     const int64_t own = query + keys - queries;
     std::vector<Real> scores(static_cast<size_t>(keys), -std::numeric_limits<Real>::infinity());
-    Real top = -std::numeric_limits<Real>::infinity(), magnitude = 0;
+    const bool sinks = !std::isinf(sink);
+    Real top = sink, magnitude = sinks ? std::fabs(sink) : 0;
     for (int64_t j = 0; j < keys; ++j) {
       const Real added = bias(j);
       if ((p.causal && j > own) || (p.window > 0 && j <= own - p.window) || std::isnan(added))
@@ -47,7 +49,7 @@ struct Query {
       top = std::max(top, score + added);
       magnitude = std::max(magnitude, terms + std::fabs(added));
     }
-    Real sum = 0;
+    Real sum = sinks ? std::exp(sink - top) : 0;
     for (Real& s : scores) s = std::isinf(top) ? 0 : std::exp(s - top), sum += s;
     for (int64_t i = 0; i < e; ++i) {
       Real y = 0, weight = 0;
@@ -94,36 +96,41 @@ void attention_case(Case& c) {
                 v = c.operand(of, {s.batch, s.kv, s.n, s.e});
   const AttentionOptions p = random_params(c, s.d);
   c.is_bound = s.m > 8;
-  const bool masked = c.one_in(4), sloped = c.one_in(4);
+  const bool masked = c.one_in(4), sloped = c.one_in(4), sunk = c.one_in(4);
   const DType mask_dtype = c.pick({DType::f32, DType::f16, DType::bf16, DType::u8, DType::boolean});
   const Operand mask = c.operand(mask_dtype, {s.batch, 1, s.m, s.n}),
-                slopes = c.operand(DType::f32, {s.heads()});
-  c.note(fmt::format("{}{}", masked ? "mask " : "", sloped ? "slopes" : ""));
+                slopes = c.operand(DType::f32, {s.heads()}),
+                sinks = c.operand(DType::f32, {s.heads()});
+  c.note(
+      fmt::format("{}{}{}", masked ? "mask " : "", sloped ? "slopes " : "", sunk ? "sinks" : ""));
   Array y(dtype, {s.batch, s.heads(), s.m, s.e});
   Bound bound{2.0L, {}};
   int64_t at = 0;
   for (int64_t row = 0; row < s.batch * s.heads() * s.m; ++row) {
     const int64_t query = row % s.m, head = row / s.m % s.heads(), b = row / s.m / s.heads();
     const int64_t kv = b * s.kv + head / s.group;
-    Query{p, query, s.m, s.n, s.d, s.e}.run(
-        [&](int64_t i) { return q.a[row * s.d + i]; },
-        [&](int64_t j, int64_t i) { return k.a[(kv * s.n + j) * s.d + i]; },
-        [&](int64_t j, int64_t i) { return v.a[(kv * s.n + j) * s.e + i]; },
-        [&](int64_t j) {
-          Real bias = sloped ? slopes.a[head] * static_cast<Real>(j - query - (s.n - s.m)) : 0;
-          if (!masked) return bias;
-          const Real m = mask.a[(b * s.m + query) * s.n + j];
-          return is_float(mask_dtype) ? bias + m
-                 : m != 0             ? bias
-                                      : std::numeric_limits<Real>::quiet_NaN();
-        },
-        [&](int64_t, Real value, Real scale) {
-          y[at++] = value;
-          bound.slack.push_back(error_of(of) * (scale + std::fabs(value)) + 0x1p-40L);
-        });
+    Query of_row{p, query, s.m, s.n, s.d, s.e};
+    if (sunk) of_row.sink = sinks.a[head];
+    of_row.run([&](int64_t i) { return q.a[row * s.d + i]; },
+               [&](int64_t j, int64_t i) { return k.a[(kv * s.n + j) * s.d + i]; },
+               [&](int64_t j, int64_t i) { return v.a[(kv * s.n + j) * s.e + i]; },
+               [&](int64_t j) {
+                 Real bias =
+                     sloped ? slopes.a[head] * static_cast<Real>(j - query - (s.n - s.m)) : 0;
+                 if (!masked) return bias;
+                 const Real m = mask.a[(b * s.m + query) * s.n + j];
+                 return is_float(mask_dtype) ? bias + m
+                        : m != 0             ? bias
+                                             : std::numeric_limits<Real>::quiet_NaN();
+               },
+               [&](int64_t, Real value, Real scale) {
+                 y[at++] = value;
+                 bound.slack.push_back(error_of(of) * (scale + std::fabs(value)) + 0x1p-40L);
+               });
   }
-  c.expect(attention(q.x, k.x, v.x, p, masked ? mask.x : Tensor(), sloped ? slopes.x : Tensor()), y,
-           bound);
+  c.expect(attention(q.x, k.x, v.x, p, masked ? mask.x : Tensor(), sloped ? slopes.x : Tensor(),
+                     sunk ? sinks.x : Tensor()),
+           y, bound);
 }
 
 void lengths_case(Case& c) {

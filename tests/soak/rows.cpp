@@ -62,6 +62,7 @@ constexpr Table make_table() {
   set(&rope_case, Op::rope, Op::rope_interleaved);
   set(&plain<attention_case>, Op::attention);
   set(&plain<store_case>, Op::store_in_pages);
+  set(&recurrence_case, Op::causal_conv, Op::ssm_scan, Op::gated_delta_scan);
   return t;
 }
 

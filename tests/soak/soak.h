@@ -205,6 +205,8 @@ FunctionCase matmul_case, einsum_case, linear_case;
 OpCase conv_case, pool_case, upsample_case;
 // attention_cases.cpp
 FunctionCase attention_case, store_case;
+// recurrence_cases.cpp
+OpCase recurrence_case;
 
 // Cases of functions without a row.
 FunctionCase written_case, wrong_call_case;  // index_cases.cpp

@@ -146,6 +146,33 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::store_in_pages, [=](const Tensor& x) { store_in_pages(heads, rows, x, id); });
   add(Op::store_in_pages,
       [=](const Tensor& x) { store_in_pages(heads, rows, id.unsqueeze(0), x); });
+  const Tensor steps = make({2, 4}), states = make({1, 3, 4}), of_heads = make({1, 1, 8, 8});
+  const Tensor one = make({1, 1, 8}), number = make({1, 1}), factor = make({1});
+  add(Op::causal_conv, [=](const Tensor& x) { causal_conv(x, steps, states, id); });
+  add(Op::causal_conv, [=](const Tensor& x) { causal_conv(steps, x, states, id); });
+  add(Op::causal_conv, [=](const Tensor& x) { causal_conv(steps, steps, x, id); });
+  add(Op::causal_conv, [=](const Tensor& x) { causal_conv(steps, steps, states, x); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(x, number, factor, one, one, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, x, factor, one, one, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, x, one, one, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, factor, x, one, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, factor, one, x, of_heads, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, factor, one, one, x, id); });
+  add(Op::ssm_scan, [=](const Tensor& x) { ssm_scan(one, number, factor, one, one, of_heads, x); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(x, one, one, number, number, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, x, one, number, number, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, x, number, number, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, one, x, number, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, one, number, x, of_heads, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, one, number, number, x, id); });
+  add(Op::gated_delta_scan,
+      [=](const Tensor& x) { gated_delta_scan(one, one, one, number, number, of_heads, x); });
   return all;
 }
 
@@ -300,6 +327,24 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_THAT(error_of([&] { attention(q, q, q, {.scale = NAN}); }),
               HasSubstr("attention: parameters out of range"));
   EXPECT_THAT(error_of([&] { attention(q, q, q, {.window = -1}); }), HasSubstr("window -1"));
+  EXPECT_EQ(error_of([&] { attention(q, q, q, {}, {}, {}, make({3})); }),
+            "attention: sinks don't fit: q f32[1,4,2,8]@cpu, sinks f32[3]@cpu: need f32, one per "
+            "head");
+  for (const Tensor& wrong : {make({4}, DType::f16), make({4, 1}), make({})}) {
+    EXPECT_THAT(error_of([&] { attention(q, q, q, {}, {}, {}, wrong); }),
+                HasSubstr("sinks don't fit"));
+    EXPECT_THAT(error_of([&] { attention(q, q, q, {}, {}, wrong); }),
+                HasSubstr("slopes don't fit"));
+    const Tensor table = Tensor::zeros({1, 1}, DType::u32), length = Tensor::zeros({1}, DType::u32);
+    EXPECT_THAT(error_of([&] { attention_of_pages(q, q, q, table, length, {}, {}, wrong); }),
+                HasSubstr("sinks don't fit"));
+    const int64_t starts[] = {0, 2};
+    EXPECT_THAT(error_of([&] {
+                  const Tensor rows = make({2, 4, 8});
+                  attention_of_lengths(rows, rows, rows, starts, starts, {}, {}, wrong);
+                }),
+                HasSubstr("sinks don't fit"));
+  }
   const Weight w(make({4, 3}));
   EXPECT_EQ(
       error_of([&] { linear(make({2, 4}), w); }),

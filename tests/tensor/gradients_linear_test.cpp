@@ -126,7 +126,7 @@ WICK_GRADIENT_CHECK(rope_interleaved) { check_rope(check, true); }
 /// Attention, composed of other ops.
 Tensor attention_in_ops(const Tensor& q, const Tensor& k, const Tensor& v,
                         const AttentionOptions& p, const Tensor& mask = {},
-                        const Tensor& slopes = {}) {
+                        const Tensor& slopes = {}, const Tensor& sinks = {}) {
   const int64_t b = q.size(0), h = q.size(1), m = q.size(2), g = k.size(1), n = k.size(2);
   const auto for_all_heads = [&](const Tensor& t) {
     const int64_t wide = t.size(3);
@@ -147,7 +147,9 @@ Tensor attention_in_ops(const Tensor& q, const Tensor& k, const Tensor& v,
   s = s + Tensor::from(hidden, {m, n});
   if (mask.defined()) s = s + mask;
   if (slopes.defined()) s = s + slopes.reshape({h, 1, 1}) * Tensor::from(distance, {m, n});
-  return matmul(softmax(s, -1), for_all_heads(v));
+  if (!sinks.defined()) return matmul(softmax(s, -1), for_all_heads(v));
+  const Tensor with_sinks[] = {s, sinks.reshape({1, h, 1, 1}).broadcast_to({b, h, m, 1})};
+  return matmul(softmax(cat(with_sinks, -1), -1).narrow(-1, 0, n), for_all_heads(v));
 }
 
 const AttentionOptions kAttentions[] = {
@@ -167,6 +169,15 @@ WICK_GRADIENT_CHECK(attention) {
         "mask and slopes", [&](Inputs i) { return attention(i[0], i[1], i[2], p, i[3], i[4]); },
         [&](Inputs i) { return attention_in_ops(i[0], i[1], i[2], p, i[3], i[4]); },
         {q, k, v, numbers({4, 1, 5}, 23), numbers({4}, 24, 0.1, 0.6)});
+    check.against(
+        "sinks", [&](Inputs i) { return attention(i[0], i[1], i[2], p, {}, {}, i[3]); },
+        [&](Inputs i) { return attention_in_ops(i[0], i[1], i[2], p, {}, {}, i[3]); },
+        {q, k, v, numbers({4}, 25)});
+    check.against(
+        "mask, slopes and sinks",
+        [&](Inputs i) { return attention(i[0], i[1], i[2], p, i[3], i[4], i[5]); },
+        [&](Inputs i) { return attention_in_ops(i[0], i[1], i[2], p, i[3], i[4], i[5]); },
+        {q, k, v, numbers({4, 1, 5}, 23), numbers({4}, 24, 0.1, 0.6), numbers({4}, 25)});
   }
   const AttentionOptions open{.scale = 0.5f, .causal = false};
   const Tensor bits =
@@ -175,6 +186,28 @@ WICK_GRADIENT_CHECK(attention) {
   check.against(
       "hidden keys", [&](Inputs i) { return attention(i[0], i[1], i[2], open, bits); },
       [&](Inputs i) { return attention_in_ops(i[0], i[1], i[2], open, low); }, {q, k, v});
+}
+
+/// The gradients of kernels and those composed of ops, which are made if they are differentiated
+/// again, agree, also with a sink of −inf.
+TEST(GradientOf, AttentionWithSinksInKernelsAndInOps) {
+  const auto f32 = [](const Shape& shape, uint64_t seed) {
+    return numbers(shape, seed).to(DType::f32).requires_grad();
+  };
+  const Tensor sinks = Tensor::from(std::vector<float>{0.5f, -INFINITY, 7.0f, -3.0f}, {4});
+  const Tensor inputs[] = {f32({2, 4, 3, 4}, 1), f32({2, 2, 5, 4}, 2), f32({2, 2, 5, 3}, 3),
+                           sinks.requires_grad()};
+  const Tensor y = attention(inputs[0], inputs[1], inputs[2], {}, {}, {}, inputs[3]);
+  const auto kernels = gradients(sum(sqr(y)), inputs);
+  const Tensor weight = Tensor::full(y.shape(), 1, DType::f32).requires_grad();
+  const auto ops = gradients(sum(sqr(y) * weight), inputs);
+  ASSERT_EQ(kernels.size(), ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    EXPECT_EQ(kernels[i].shape(), inputs[i].shape());
+    const auto got = kernels[i].to_vector<float>(), want = ops[i].to_vector<float>();
+    for (size_t at = 0; at < got.size(); ++at) EXPECT_NEAR(got[at], want[at], 1e-5) << i;
+  }
+  EXPECT_EQ(kernels[3].to_vector<float>()[1], 0);
 }
 
 TEST(GradientOf, AttentionThatSeesNothingIsZero) {
@@ -216,31 +249,35 @@ TEST(GradientOf, AttentionOfLengthsAndPages) {
   GradientCheck check(Op::attention);
   const AttentionOptions p{.scale = 0.5f, .causal = true};
   const int64_t queries[] = {0, 2, 5}, keys[] = {0, 3, 7};
-  const Tensor slopes = numbers({2}, 6, 0.1, 0.5);
+  const Tensor slopes = numbers({2}, 6, 0.1, 0.5), sinks = numbers({2}, 5);
   const auto part = [](const Tensor& x, int64_t from, int64_t to) {
     return x.narrow(0, from, to - from).transpose(0, 1).unsqueeze(0);
   };
   check.against(
       "lengths",
-      [&](Inputs i) { return attention_of_lengths(i[0], i[1], i[2], queries, keys, p, i[3]); },
+      [&](Inputs i) {
+        return attention_of_lengths(i[0], i[1], i[2], queries, keys, p, i[3], i[4]);
+      },
       [&](Inputs i) {
         std::vector<Tensor> parts;
         for (size_t s = 0; s < 2; ++s) {
           parts.push_back(attention_in_ops(part(i[0], queries[s], queries[s + 1]),
                                            part(i[1], keys[s], keys[s + 1]),
-                                           part(i[2], keys[s], keys[s + 1]), p, {}, i[3])
+                                           part(i[2], keys[s], keys[s + 1]), p, {}, i[3], i[4])
                               .squeeze(0)
                               .transpose(0, 1));
         }
         return cat(parts, 0);
       },
-      {numbers({5, 2, 4}, 7), numbers({7, 1, 4}, 8), numbers({7, 1, 3}, 9), slopes});
+      {numbers({5, 2, 4}, 7), numbers({7, 1, 4}, 8), numbers({7, 1, 3}, 9), slopes, sinks});
   const Tensor tables = Tensor::from(std::vector<uint32_t>{2, 0, 1, 2}, {2, 2});
   const std::vector<uint32_t> counts = {3, 4};
   const Tensor lengths = Tensor::from(counts, {2});
   check.against(
       "pages",
-      [&](Inputs i) { return attention_of_pages(i[0], i[1], i[2], tables, lengths, p, i[3]); },
+      [&](Inputs i) {
+        return attention_of_pages(i[0], i[1], i[2], tables, lengths, p, i[3], i[4]);
+      },
       [&](Inputs i) {
         std::vector<Tensor> parts;
         for (int64_t b = 0; b < 2; ++b) {
@@ -252,11 +289,12 @@ TEST(GradientOf, AttentionOfLengthsAndPages) {
             return cat(two, 2).narrow(2, 0, counts[b]);
           };
           parts.push_back(
-              attention_in_ops(i[0].narrow(0, b, 1), all(i[1]), all(i[2]), p, {}, i[3]));
+              attention_in_ops(i[0].narrow(0, b, 1), all(i[1]), all(i[2]), p, {}, i[3], i[4]));
         }
         return cat(parts, 0);
       },
-      {numbers({2, 2, 2, 4}, 10), numbers({3, 1, 2, 4}, 11), numbers({3, 1, 2, 3}, 12), slopes});
+      {numbers({2, 2, 2, 4}, 10), numbers({3, 1, 2, 4}, 11), numbers({3, 1, 2, 3}, 12), slopes,
+       sinks});
 }
 
 TEST(GradientOf, CachesIsRefused) {

@@ -226,6 +226,25 @@ void add_pages(Cases& c) {
             });
 }
 
+/// Narrow operands and results are converted from and to f32: x and y, or x, y, b and c.
+void add_recurrences(Cases& c) {
+  constexpr int64_t kOfTwo = 2 * kOfF32 + kWorkspace, kOfFour = 4 * kOfF32 + kWorkspace;
+  constexpr int64_t kHeads = 8, kSize = kSide / kHeads;
+  const Tensor slot = Tensor::zeros({1}, DType::u32);
+  const Tensor inputs = Tensor::zeros({1, 3, kSide}, DType::f32);
+  const Tensor states = Tensor::zeros({1, kHeads, kSize, kSize}, DType::f32);
+  const Operand heads = {{kSide, kHeads, kSize}}, numbers = {{kSide, kHeads}}, factors = {{kHeads}};
+  c.add(
+      Op::causal_conv, {kSquare, {{kSide, 4}}, kVector},
+      [=](In x) { return causal_conv(x[0], x[1], inputs, slot, x[2]); }, kOfTwo);
+  c.add(
+      Op::ssm_scan, {heads, numbers, factors, heads, heads, factors},
+      [=](In x) { return ssm_scan(x[0], x[1], x[2], x[3], x[4], states, slot, x[5]); }, kOfFour);
+  c.add(
+      Op::gated_delta_scan, {heads, heads, heads, numbers, numbers},
+      [=](In x) { return gated_delta_scan(x[0], x[1], x[2], x[3], x[4], states, slot); }, kOfFour);
+}
+
 void add_products(Cases& c) {
   const Operand tall = {{32 * kSide, kSide / 4}}, thin = {{kSide / 4, kSide / 16}};
   c.add(
@@ -339,6 +358,7 @@ const std::vector<Case>& cases() {
     add_regular(c);
     add_moves(c);
     add_index(c);
+    add_recurrences(c);
     add_pages(c);
     add_products(c);
     add_images(c);

@@ -70,7 +70,7 @@ TEST(UserApi, DefaultsOfPython) {
   const Tensor q = x.reshape({1, 1, 3, 4});
   AttentionOptions options;
   options.causal = false, options.window = 0, options.soft_cap = 0, options.scale = 0.5f;
-  same(attention(q, q, q), attention(q, q, q, options, {}, {}));
+  same(attention(q, q, q), attention(q, q, q, options, {}, {}, {}));
   same(tril(x), tril(x, 0));
   same(sum(x), sum(x, std::vector<int>{0, 1}, false));
   same(var(x), var(x, std::vector<int>{0, 1}, false, 1));

@@ -1,4 +1,4 @@
-#include "wick/text/bpe.h"
+#include "wick/text/model/bpe.h"
 
 #include <gtest/gtest.h>
 

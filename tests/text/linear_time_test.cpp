@@ -17,9 +17,9 @@
 #include "tests/near_linear.h"
 #include "wick/base/keyed_hash.h"
 #include "wick/text/chat.h"
-#include "wick/text/specials.h"
 #include "wick/text/stream_decoder.h"
 #include "wick/text/tokenizer.h"
+#include "wick/text/vocab/specials.h"
 
 namespace wick::text {
 namespace {

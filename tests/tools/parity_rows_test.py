@@ -43,6 +43,9 @@ CANNOT = {
     "tril": {"rank0": "it goes along two dims"},
     "triu": {"rank0": "it goes along two dims"},
     "store_in_pages": {"rank0": "rank 3 alone", "rank8": "rank 3 alone"},
+    "causal_conv": {"rank0": "rank 2 alone", "rank8": "rank 2 alone"},
+    "ssm_scan": {"rank0": "rank 3 alone", "rank8": "rank 3 alone"},
+    "gated_delta_scan": {"rank0": "rank 3 alone", "rank8": "rank 3 alone"},
 }
 CANNOT.update({row: RANK_3_OR_4 for row in WINDOWS})
 CANNOT.update({row: NO_DIM for row in LINES})

@@ -37,11 +37,14 @@ struct AttentionParams {
   float soft_cap = 0.0f;  ///< > 0: score = cap * tanh(score / cap), before masks
 };
 
-/// Terms that `attention` adds to the capped scores; a term is absent if its data is null.
+/// Terms that `attention` adds to the capped scores, and the sinks of its softmax. A term, or the
+/// sinks, are absent if their data is null.
 struct AttentionBias {
   /// [b, h, m, n]: f32, f16 and bf16 are added to the scores; u8 hides the keys where it is 0.
   ConstView mask;
   ConstView slopes;  ///< [h] f32: slope · (j - i - (keys - queries)) is added for key j and query i
+  /// [h] f32: a score without a key for each head, which only enlarges the sum of exponentials.
+  ConstView sinks;
 };
 
 /// Page tables for `attention_of_pages`. A page holds `size` positions; position p of sequence i is
@@ -49,6 +52,30 @@ struct AttentionBias {
 struct PagedSequences {
   ConstView tables;   ///< [b, n] u32 page numbers, on the device
   ConstView lengths;  ///< [b] u32: length of each sequence, on the device
+};
+
+/// The states of sequences that recurrences advance in place.
+struct Recurrence {
+  View state;       ///< f32 [s, ..], dense
+  ConstView slots;  ///< [b] u32 on the device: each sequence's row of state
+};
+
+/// The operands of `ssm_scan`, f32. For each row: S = fma(S, exp(dt · a), (dt · x) · b), and y is a
+/// chain of fma(S, c, y) over m, plus d · x.
+struct SsmScan {
+  ConstView x;     ///< [t, h, p]
+  ConstView dt;    ///< [t, h]
+  ConstView a;     ///< [h]
+  ConstView b, c;  ///< [t, g, m]; h is a multiple of g
+  ConstView d;     ///< [h], or absent
+};
+
+/// The operands of `gated_delta_scan`, f32. For each row: S = S · exp(g), S = fma(k, (v − S·k) ·
+/// beta, S) and y = S·q, where S·k and S·q are chains of fma over m.
+struct GatedDeltaScan {
+  ConstView q, k;     ///< [t, r, m]
+  ConstView v;        ///< [t, h, e]; h is a multiple of r
+  ConstView g, beta;  ///< [t, h]
 };
 
 /// The operands of `cached_attention` besides qkv. It writes to keys and values. The t rows belong
@@ -60,6 +87,7 @@ struct CachedAttention {
   View values;             ///< [pages, g, size, e], of keys' dtype
   ConstView tables;        ///< [b, n] u32 on the device: page numbers of each sequence
   AttentionParams params;  ///< causal; each row attends to its sequence up to its own position
+  ConstView sinks = {};    ///< [h] f32, as in AttentionBias, or absent
 };
 
 /// The norm whose gradient norm_grad computes.
@@ -347,21 +375,22 @@ class WICK_API Backend {
   virtual void attention(const View& out, const ConstView& q, const ConstView& k,
                          const ConstView& v, const AttentionParams& params,
                          const AttentionBias& bias) = 0;
-  /// The gradients of attention's q, k and v from that of its result. grad [b, h, m, e]; all
-  /// operands and results have one dtype. dq or both of dk and dv may be absent (null data). Class
-  /// bound: docs/design/numerics/attention.md. Keys that no query sees and queries that see no key
-  /// get 0. No memory of the size of queries by keys is used.
+  /// The gradients of attention's q, k and v from that of its result, and each query's part of the
+  /// sinks' gradient: d_sinks [b, h, m] f32. grad [b, h, m, e]; all operands and the other results
+  /// have one dtype. dq, both of dk and dv, and d_sinks may be absent (null data). Class bound:
+  /// docs/design/numerics/attention.md. Keys that no query sees and queries that see no key get 0.
+  /// No memory of the size of queries by keys is used.
   virtual void attention_gradient(const View& dq, const View& dk, const View& dv,
-                                  const ConstView& grad, const ConstView& q, const ConstView& k,
-                                  const ConstView& v, const AttentionParams& params,
-                                  const AttentionBias& bias) = 0;
+                                  const View& d_sinks, const ConstView& grad, const ConstView& q,
+                                  const ConstView& k, const ConstView& v,
+                                  const AttentionParams& params, const AttentionBias& bias) = 0;
   /// Attention over keys in pages: q [b, h, m, d], k [pages, g, size, d], v [pages, g, size, e] →
-  /// out [b, h, m, e]. slopes are as in AttentionBias, or absent. The queries are the last
-  /// positions of each sequence. Pages are read in place. Errors: a page number or a length is out
-  /// of range (a GPU reports it at the next synchronisation).
+  /// out [b, h, m, e]. bias has no mask. The queries are the last positions of each sequence. Pages
+  /// are read in place. Errors: a page number or a length is out of range (a GPU reports it at the
+  /// next synchronisation).
   virtual void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                                   const ConstView& v, const PagedSequences& sequences,
-                                  const AttentionParams& params, const ConstView& slopes) = 0;
+                                  const AttentionParams& params, const AttentionBias& bias) = 0;
   /// Writes rows [t, g, d] to pages [p, g, size, d], converted as by cast. Row i belongs to
   /// sequence i / (t / b) and goes to position positions[i]; tables [b, n] give the page. Positions
   /// ascend by one within a sequence. tables and positions are u32, on the device. Errors: a
@@ -375,6 +404,23 @@ class WICK_API Backend {
   /// caches, and computes attention. out [t, h·e] f32.
   virtual void cached_attention(const View& out, const ConstView& qkv,
                                 const CachedAttention& where) = 0;
+  /// The recurrences below advance sequences whose state lies in rows of a dense tensor; slots [b]
+  /// u32, on the device, name each sequence's row. The t rows of the operands belong to b sequences
+  /// of t / b rows each. All operands are f32. The order of operations is in
+  /// docs/design/numerics/recurrence.md. Errors: a slot is out of range, or two sequences have one
+  /// slot; nothing is written. A GPU reports these at the next synchronisation, and sequences
+  /// without a valid slot get zeros.
+  ///
+  /// out [t, c] = bias + Σ weight[c, j] · x[i − k + 1 + j, c], with x [t, c], bias [c] or absent
+  /// and state [s, k − 1, c], which holds the inputs before the first row, oldest first, and then
+  /// the last ones.
+  virtual void causal_conv(const View& out, const ConstView& x, const ConstView& weight,
+                           const ConstView& bias, const Recurrence& where) = 0;
+  /// out [t, h, p] of Mamba-2's recurrence: see SsmScan. state [s, h, m, p].
+  virtual void ssm_scan(const View& out, const SsmScan& operands, const Recurrence& where) = 0;
+  /// out [t, h, e] of the gated delta rule: see GatedDeltaScan. state [s, h, m, e].
+  virtual void gated_delta_scan(const View& out, const GatedDeltaScan& operands,
+                                const Recurrence& where) = 0;
   /// Draws the next token of each sequence, as Sampler does, from its logits [b, vocabulary] f32,
   /// its history and its count of draws; all state stays on the device. A history of size 0 records
   /// nothing and requires that no penalty is set. Errors: those of Sampler::sample; the history is

@@ -99,6 +99,10 @@ static_assert(kSamplerWords == math::kSamplerWords);
 
 std::array<uint32_t, kSamplerWords> sampler_words(const SamplerOptions& o) {
   const Sampler checked(o);
+  if (!o.is_basic()) {
+    throw Error(ErrorKind::not_implemented, "sampler", "not on devices",
+                "these options need the host's sampler");
+  }
   const math::SamplerWords words = {
       .temperature = o.temperature,
       .top_p = o.top_p,
@@ -129,7 +133,8 @@ SamplerOptions sampler_options(const std::array<uint32_t, kSamplerWords>& from) 
           .seed = uint64_t{words.seed_high} << 32 | words.seed_low};
 }
 
-Sampler::Sampler(const SamplerOptions& options) : options_(options) {
+Sampler::Sampler(const SamplerOptions& options)
+    : options_(options), surprise_limit_(2 * options.mirostat_tau) {
   const auto check = [](bool good, const char* name, double value, const char* rule) {
     if (!good) throw_option(name, value, rule);
   };
@@ -148,6 +153,32 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
         "need a finite number");
   check(o.penalty_window >= -1, "penalty_window", o.penalty_window,
         "need penalty_window >= -1 (-1: all tokens)");
+  check(o.typical_p > 0 && o.typical_p <= 1, "typical_p", o.typical_p, "need 0 < typical_p <= 1");
+  check(o.top_n_sigma >= 0 && o.top_n_sigma < kInf, "top_n_sigma", o.top_n_sigma,
+        "need 0 <= top_n_sigma < inf");
+  check(o.xtc_probability >= 0 && o.xtc_probability <= 1, "xtc_probability", o.xtc_probability,
+        "need 0 <= xtc_probability <= 1");
+  check(o.xtc_threshold >= 0 && o.xtc_threshold <= 1, "xtc_threshold", o.xtc_threshold,
+        "need 0 <= xtc_threshold <= 1");
+  check(o.dynamic_range >= 0 && o.dynamic_range <= o.temperature, "dynamic_range", o.dynamic_range,
+        "need 0 <= dynamic_range <= temperature");
+  check(o.dynamic_exponent > 0 && o.dynamic_exponent < kInf, "dynamic_exponent", o.dynamic_exponent,
+        "need 0 < dynamic_exponent < inf");
+  check(o.dry_multiplier >= 0 && o.dry_multiplier < kInf, "dry_multiplier", o.dry_multiplier,
+        "need 0 <= dry_multiplier < inf");
+  check(o.dry_base >= 1 && o.dry_base < kInf, "dry_base", o.dry_base, "need 1 <= dry_base < inf");
+  check(o.dry_allowed_length >= 0, "dry_allowed_length", o.dry_allowed_length,
+        "need dry_allowed_length >= 0");
+  check(o.dry_window >= -1, "dry_window", o.dry_window, "need dry_window >= -1 (-1: all tokens)");
+  check(o.mirostat >= 0 && o.mirostat <= 2, "mirostat", o.mirostat, "need 0, 1 or 2");
+  check(o.mirostat_tau >= 0 && o.mirostat_tau < kInf, "mirostat_tau", o.mirostat_tau,
+        "need 0 <= mirostat_tau < inf");
+  check(o.mirostat_eta >= 0 && o.mirostat_eta < kInf, "mirostat_eta", o.mirostat_eta,
+        "need 0 <= mirostat_eta < inf");
+  for (const auto& [token, bias] : o.logit_bias) {
+    check(token >= 0, "logit_bias", token, "need token ids of at least 0");
+    check(bias < kInf, "logit_bias", bias, "need finite numbers or -inf");
+  }
 }
 
 int32_t Sampler::sample(std::span<const float> logits, std::span<const int32_t> history) {
@@ -155,6 +186,7 @@ int32_t Sampler::sample(std::span<const float> logits, std::span<const int32_t> 
   if (logits.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()) / 1024) {
     throw Error("sample", "too many logits", fmt::format("{}", logits.size()), "need < 2^21");
   }
+  if (!options_.is_basic()) return sample_by_steps(logits, history);
   logits = penalize(logits, history);
   if (options_.temperature == 0) return most_likely(logits);
   select(logits);

@@ -3,14 +3,29 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "wick/base/export.h"
 
 namespace wick {
 
-/// How the next token is drawn. The steps apply in this order: penalties, top-k, top-p, min-p,
-/// temperature.
+/// The steps that change or drop candidates before a token is drawn.
+enum class SamplerStep : uint8_t {
+  penalties,    ///< repetition, presence and frequency penalties
+  dry,          ///< penalties of tokens that would continue a repeated sequence
+  top_n_sigma,  ///< keeps logits within n standard deviations of the largest
+  top_k,
+  typical_p,  ///< keeps tokens whose surprise is near the expected one
+  top_p,
+  min_p,
+  xtc,  ///< sometimes drops all likely tokens except the least likely of them
+  temperature,
+};
+
+/// How the next token is drawn. The steps apply in `order`; those at their neutral values do
+/// nothing. With mirostat, only penalties, dry and temperature apply.
 struct SamplerOptions {
   float temperature = 0.8f;         ///< ≥ 0; 0: always choose the most likely token
   int top_k = 40;                   ///< ≥ 0: keep the k most likely tokens; 0: all
@@ -22,6 +37,29 @@ struct SamplerOptions {
   int penalty_window = 64;  ///< ≥ -1: number of history tokens that count as seen; -1: all
   uint64_t seed = 0;
 
+  float typical_p = 1;         ///< (0, 1]: keep tokens of this probability; 1: all
+  float top_n_sigma = 0;       ///< ≥ 0: standard deviations; 0: off
+  float xtc_probability = 0;   ///< [0, 1]: of applying xtc at a token
+  float xtc_threshold = 0.1f;  ///< [0, 1]: probability of a likely token; above 0.5: off
+  float dynamic_range = 0;     ///< [0, temperature]: temperatures vary by ± this with the entropy
+  float dynamic_exponent = 1;  ///< > 0: exponent of the normalised entropy
+  float dry_multiplier = 0;    ///< ≥ 0: penalty of a token that continues a repetition; 0: off
+  float dry_base = 1.75f;  ///< ≥ 1: the penalty is multiplier · base^(length − allowed length)
+  int dry_allowed_length = 2;  ///< ≥ 0: repetitions up to this length aren't penalised
+  int dry_window = -1;         ///< ≥ -1: number of history tokens; -1: all
+  std::vector<int32_t> dry_breakers = {};                  ///< tokens at which repetitions end
+  int mirostat = 0;                                        ///< 0: off; 1 or 2: the version
+  float mirostat_tau = 5;                                  ///< target surprise in bits
+  float mirostat_eta = 0.1f;                               ///< learning rate
+  std::vector<std::pair<int32_t, float>> logit_bias = {};  ///< added to the logits of tokens
+  std::vector<SamplerStep> order = default_order();
+
+  /// The order of llama.cpp.
+  WICK_API static const std::vector<SamplerStep>& default_order();
+
+  /// Whether only penalties, top-k, top-p, min-p and temperature are used, in this order, which
+  /// devices can do.
+  WICK_API bool is_basic() const;
   /// Whether any penalty is set, so that the history matters.
   bool penalizes() const {
     return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
@@ -29,9 +67,12 @@ struct SamplerOptions {
   bool operator==(const SamplerOptions&) const = default;
 };
 
-/// SamplerOptions in the form that devices read: math::SamplerWords.
+/// The step of a name such as "top_k". Errors: there is no such step; the message lists them.
+WICK_API SamplerStep parse_sampler_step(std::string_view name);
+
+/// Basic SamplerOptions in the form that devices read: math::SamplerWords.
 inline constexpr int64_t kSamplerWords = 12;
-/// Errors: those of Sampler's constructor.
+/// Errors: those of Sampler's constructor; the options aren't basic.
 WICK_API std::array<uint32_t, kSamplerWords> sampler_words(const SamplerOptions& options);
 WICK_API SamplerOptions sampler_options(const std::array<uint32_t, kSamplerWords>& words);
 
@@ -66,6 +107,20 @@ class WICK_API Sampler {
     uint64_t weight;
   };
 
+  int32_t sample_by_steps(std::span<const float> logits, std::span<const int32_t> history);
+  void apply(SamplerStep step, std::span<const int32_t> history);
+  void penalize_candidates(std::span<const int32_t> history);
+  void penalize_repetitions(std::span<const int32_t> history);
+  void keep_within_sigmas();
+  void keep_typical();
+  void keep_top_p();
+  void keep_min_p();
+  void exclude_top_choices();
+  void heat();
+  int32_t draw_by_mirostat();
+  uint64_t weigh();
+  double entropy(uint64_t total) const;
+
   std::span<const float> penalize(std::span<const float> logits, std::span<const int32_t> history);
   void select(std::span<const float> logits);
   void sort_prefix(size_t count);
@@ -78,6 +133,8 @@ class WICK_API Sampler {
   std::vector<int32_t> seen_;
   std::vector<Candidate> candidates_;  // the first sorted_ are in order and rank before the others
   size_t sorted_ = 0;
+  double heat_ = 1;       // the temperature that has been applied
+  float surprise_limit_;  // mirostat's μ, in bits
 };
 
 }  // namespace wick

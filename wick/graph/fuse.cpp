@@ -30,7 +30,7 @@ void fuse_silu_mul(Uses& uses) {
       }
       product.op = Op::silu_mul;
       product.inputs = {uses.node(*silu).inputs[0], product.inputs[1 - operand]};
-      uses.remove(*silu);
+      uses.merge(*silu, i);
       break;
     }
   }
@@ -69,7 +69,7 @@ class LinearFuser {
                        : step.op == Op::silu_mul   ? fuse_gate(uses_.node(at), step)
                        : step.part == Part::cached ? fuse_attention(at, *producer)
                                                    : false;
-    if (fused) uses_.remove(*producer);
+    if (fused) uses_.merge(*producer, at);
   }
 
   static bool fuse_norm(Node& linear, const Node& norm) {
@@ -152,7 +152,7 @@ class LinearFuser {
     linear.inputs[kLinearResidual] = residual;
     linear.outputs = uses_.node(sum).outputs;
     uses_.node(sum) = std::move(linear);
-    uses_.remove(at);
+    uses_.merge(at, sum);
   }
 
   Uses& uses_;

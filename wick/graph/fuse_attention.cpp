@@ -14,7 +14,7 @@ namespace {
 // Operands of the matched calls.
 enum RopeOperand : size_t { kX, kCos, kSin };
 enum StoreOperand : size_t { kRows, kTables, kPositions };
-enum PagedOperand : size_t { kQueries, kKeys, kValues, kPagedTables, kLengths, kSlopes };
+enum PagedOperand : size_t { kQueries, kKeys, kValues, kPagedTables, kLengths, kSlopes, kSinks };
 
 bool same_view(const Value& value, int storage, const std::optional<Layout>& layout) {
   return layout && same_elements(value, {storage, value.dtype, *layout});
@@ -37,15 +37,16 @@ class Match {
 
   void replace() {
     const Value &keys = attention_.inputs[kKeys], &values = attention_.inputs[kValues];
-    const Value tables = attention_.inputs[kPagedTables];
+    const Value tables = attention_.inputs[kPagedTables], sinks = attention_.inputs[kSinks];
     Node& node = uses_.node(at_);
-    node.inputs = {qkv_, tables_[0], tables_[1], positions_, keys, values, tables};
+    node.inputs = {qkv_, tables_[0], tables_[1], positions_, keys, values, tables, sinks};
     node.part = Part::cached;
     node.called_as = "cached_attention";
     Value& out = node.outputs[0];
     const int64_t width = heads_ * out.layout.shape().back();
     out.layout = Layout::contiguous({rows_, width}, out.layout.offset());
-    for (const size_t i : {stores_[0], stores_[1], rotations_[0], rotations_[1]}) uses_.remove(i);
+    for (const size_t i : {stores_[0], stores_[1], rotations_[0], rotations_[1]})
+      uses_.merge(i, at_);
     for (const std::optional<size_t>& norm : norms_) {
       if (!norm) continue;
       Node& in_place = uses_.node(*norm);

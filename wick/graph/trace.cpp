@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "wick/base/error.h"
+#include "wick/graph/uses.h"
 #include "wick/tensor/autograd.h"
 
 namespace wick::graph {
@@ -45,6 +46,7 @@ class Recorder final : public CallRecorder {
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       node.inputs.push_back(value_of(call.x(i), StorageInfo::Kind::temporary));
     }
+    for (const size_t i : written_operands(node)) make_state(node.inputs[i]);
     for (const Tensor& t : results) {
       node.outputs.push_back(value_of(t, StorageInfo::Kind::temporary));
       make_state(node.outputs.back());

@@ -7,19 +7,10 @@
 #include "wick/tensor/fused.h"
 
 namespace wick::graph {
-namespace {
-
-bool any_between(std::span<const uint32_t> nodes, const std::vector<bool>& removed, size_t after,
-                 size_t before) {
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&](uint32_t i) { return i > after && i < before && !removed[i]; });
-}
-
-}  // namespace
-
 std::vector<size_t> written_operands(const Node& node) {
   if (node.custom != nullptr) return {};  // the target of an in-place op is its output
   if (node.part == Part::cached) return {kCachedKeys, kCachedValues};
+  if (is_recurrence(node.op)) return {kRecurrentState};
   const bool with_cache =
       node.inputs.size() == kLinearOperands && node.inputs[kLinearKeys].storage >= 0;
   if (with_cache) return {kLinearKeys, kLinearValues};
@@ -70,7 +61,21 @@ Uses::Uses(Graph& graph)
                       for (const Value& v : node.outputs) use(v);
                       for (const size_t i : written_operands(node)) use(node.inputs[i]);
                     })),
-      removed_(graph.nodes.size(), false) {}
+      place_(graph.nodes.size()) {
+  std::iota(place_.begin(), place_.end(), uint32_t{0});
+}
+
+uint32_t Uses::place(uint32_t i) const {
+  while (i != kRemoved && place_[i] != i) i = place_[i];
+  return i;
+}
+
+bool Uses::any_between(std::span<const uint32_t> nodes, size_t after, size_t before) const {
+  return std::any_of(nodes.begin(), nodes.end(), [&](uint32_t i) {
+    const uint32_t at = place(i);
+    return at != kRemoved && at > after && at < before;
+  });
+}
 
 bool Uses::is_temporary(const Value& value) const {
   return value.storage >= 0 &&
@@ -80,19 +85,20 @@ bool Uses::is_temporary(const Value& value) const {
 size_t Uses::reads(const Value& value) const {
   const std::span<const uint32_t> all = readers_.of(value);
   return static_cast<size_t>(
-      std::count_if(all.begin(), all.end(), [&](uint32_t i) { return !removed_[i]; }));
+      std::count_if(all.begin(), all.end(), [&](uint32_t i) { return place(i) != kRemoved; }));
 }
 
 size_t Uses::first_reader(const Value& value) const {
-  const std::span<const uint32_t> all = readers_.of(value);
-  return *std::find_if(all.begin(), all.end(), [&](uint32_t i) { return !removed_[i]; });
+  uint32_t first = kRemoved;
+  for (const uint32_t i : readers_.of(value)) first = std::min(first, place(i));
+  return first;
 }
 
 std::optional<size_t> Uses::producer(const Value& value, size_t before) const {
   if (!is_temporary(value)) return {};
   std::optional<size_t> found;
-  for (const size_t i : writers_.of(value)) {
-    if (removed_[i]) continue;
+  for (const uint32_t i : writers_.of(value)) {
+    if (is_removed(i)) continue;
     if (found || i >= before || graph_.nodes[i].writes) return {};
     found = i;
   }
@@ -110,28 +116,30 @@ std::optional<size_t> Uses::sole_producer(const Value& value, size_t before) con
 
 std::optional<size_t> Uses::last_writer(const Value& value, size_t before) const {
   std::optional<size_t> found;
-  for (const size_t i : writers_.of(value)) {
-    if (i < before && !removed_[i]) found = i;
+  for (const uint32_t i : writers_.of(value)) {
+    const uint32_t at = place(i);
+    if (at != kRemoved && at < before && (!found || at > *found)) found = at;
   }
   return found;
 }
 
 bool Uses::is_written(const Value& value, size_t after, size_t before) const {
-  return value.storage >= 0 && any_between(writers_.of(value), removed_, after, before);
+  return value.storage >= 0 && any_between(writers_.of(value), after, before);
 }
 
 bool Uses::is_read(const Value& value, size_t after, size_t before) const {
-  return value.storage >= 0 && any_between(readers_.of(value), removed_, after, before);
+  return value.storage >= 0 && any_between(readers_.of(value), after, before);
 }
 
 void Uses::sweep() {
   std::vector<Node> kept;
   kept.reserve(graph_.nodes.size());
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    if (!removed_[i]) kept.push_back(std::move(graph_.nodes[i]));
+    if (!is_removed(i)) kept.push_back(std::move(graph_.nodes[i]));
   }
   graph_.nodes = std::move(kept);
-  removed_.assign(graph_.nodes.size(), false);
+  place_.resize(graph_.nodes.size());
+  std::iota(place_.begin(), place_.end(), uint32_t{0});
 }
 
 }  // namespace wick::graph

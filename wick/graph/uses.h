@@ -14,11 +14,13 @@ namespace wick::graph {
 /// Whether two values refer to the same elements in the same order.
 bool same_elements(const Value& a, const Value& b);
 
-/// The indices of operands that a node writes to: the caches of attention.
+/// The indices of operands that a node writes to: the caches of attention, the state of
+/// recurrences.
 std::vector<size_t> written_operands(const Node& node);
 
-/// The uses of a graph's storages while a pass replaces nodes. Removed nodes are ignored; other
-/// changes become visible only to the next pass, which makes a new Uses.
+/// The uses of a graph's storages while a pass replaces nodes. Removed nodes are ignored, and the
+/// operands of merged nodes count as those of the node that has their work. Other changes become
+/// visible only to the next pass, which makes a new Uses.
 class Uses {
  public:
   explicit Uses(Graph& graph);
@@ -27,8 +29,10 @@ class Uses {
   Node& node(size_t at) { return graph_.nodes[at]; }
   const Node& node(size_t at) const { return graph_.nodes[at]; }
   size_t count() const { return graph_.nodes.size(); }
-  void remove(size_t at) { removed_[at] = true; }
-  bool is_removed(size_t at) const { return removed_[at]; }
+  void remove(size_t at) { place_[at] = kRemoved; }
+  /// Removes a node whose work node `into` does from now on, with the same operands.
+  void merge(size_t at, size_t into) { place_[at] = static_cast<uint32_t>(into); }
+  bool is_removed(size_t at) const { return place_[at] != at; }
 
   /// Whether only nodes of the graph read or write a value's storage.
   bool is_temporary(const Value& value) const;
@@ -63,9 +67,14 @@ class Uses {
   template <class ForEachUse>
   static ByStorage list(const Graph& graph, ForEachUse&& for_each_use);
 
+  static constexpr uint32_t kRemoved = UINT32_MAX;
+  /// The node that does node i's work; kRemoved if there is none.
+  uint32_t place(uint32_t i) const;
+  bool any_between(std::span<const uint32_t> nodes, size_t after, size_t before) const;
+
   Graph& graph_;
   ByStorage readers_, writers_;  ///< a node is listed as a reader once for each operand
-  std::vector<bool> removed_;
+  std::vector<uint32_t> place_;  ///< of each node: itself, the node it was merged into, or kRemoved
 };
 
 }  // namespace wick::graph

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "wick/base/error.h"
 
@@ -29,9 +30,25 @@ void check(std::span<const BatchInput> inputs, int64_t vocabulary) {
 
 }  // namespace
 
+std::vector<float> scales_of(std::span<const float> given, int64_t adapters) {
+  if (static_cast<int64_t>(given.size()) > adapters) {
+    throw Error("forward", "more scales than adapters", fmt::format("{}", given.size()),
+                fmt::format("there are {}", adapters));
+  }
+  std::vector<float> scales(given.begin(), given.end());
+  for (const float scale : scales) {
+    if (!std::isfinite(scale)) {
+      throw Error("forward", "scale of an adapter isn't finite", fmt::format("{}", scale));
+    }
+  }
+  scales.resize(static_cast<size_t>(adapters), 1.0f);
+  return scales;
+}
+
 Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
-                int64_t vocabulary, Device device) {
+                int64_t vocabulary, Device device, int64_t adapters) {
   check(inputs, vocabulary);
+  std::vector<float> scales;
   std::vector<uint32_t> tokens, positions, last;
   for (const BatchInput& input : inputs) {
     const auto count = static_cast<int64_t>(input.tokens.size());
@@ -41,12 +58,17 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
       positions.push_back(static_cast<uint32_t>(cache.length(input.sequence) + i));
     }
     last.push_back(static_cast<uint32_t>(tokens.size()) - 1);
+    const std::vector<float> of_row = scales_of(input.scales, adapters);
+    for (int64_t i = 0; i < count; ++i) scales.insert(scales.end(), of_row.begin(), of_row.end());
   }
   const auto on_device = [&](const std::vector<uint32_t>& words) {
     return Tensor::from(words, {static_cast<int64_t>(words.size())}, device);
   };
   Batch batch;
   batch.tokens = on_device(tokens);
+  if (adapters > 0) {
+    batch.scales = Tensor::from(scales, {static_cast<int64_t>(tokens.size()), adapters}, device);
+  }
   if (logits == Logits::last && last.size() < tokens.size()) batch.wanted = on_device(last);
   const Tensor all_positions = on_device(positions);
   // Page tables are made after pages have been reserved for all sequences.
@@ -58,7 +80,8 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
       sequences.push_back(inputs[i++].sequence);
     }
     const auto count = static_cast<int64_t>(sequences.size() * each);
-    batch.runs.push_back({all_positions.narrow(0, first, count), cache.tables(sequences)});
+    batch.runs.push_back({all_positions.narrow(0, first, count), cache.tables(sequences),
+                          cache.has_states() ? cache.slots(sequences) : Tensor()});
     first += count;
   }
   return batch;

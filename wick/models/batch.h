@@ -17,18 +17,25 @@ enum class Logits : uint8_t { last, all };
 struct BatchInput {
   int64_t sequence = 0;
   std::span<const int32_t> tokens;
+  std::span<const float> scales = {};  ///< of the model's adapters; missing ones are 1
 };
+
+/// A sequence's scales of `adapters` adapters; missing ones are 1. Errors: there are more; one
+/// isn't finite.
+std::vector<float> scales_of(std::span<const float> given, int64_t adapters);
 
 /// One step of a model. Each row is the next token of a sequence. The step reads all its inputs
 /// from the device, so a captured step can be replayed with other tokens, positions and pages.
 struct WICK_API Batch {
   /// Consecutive rows of sequences that have equally many rows each.
   struct Run {
-    Tensor positions;  ///< u32 [t]: position of each row in its sequence
-    Tensor tables;     ///< u32 [sequences, pages]: page tables, see KvCache::tables
+    Tensor positions;   ///< u32 [t]: position of each row in its sequence
+    Tensor tables;      ///< u32 [sequences, pages]: page tables, see KvCache::tables
+    Tensor slots = {};  ///< u32 [sequences]: see KvCache::slots; undefined without recurrent states
   };
   Tensor tokens;  ///< u32 [t]
   std::vector<Run> runs;
+  Tensor scales;  ///< f32 [t, adapters]; undefined if the model has no adapters
   Tensor wanted;  ///< u32: rows whose logits are returned, ascending; undefined: all rows
 
   int64_t rows() const { return tokens.size(0); }
@@ -37,7 +44,7 @@ struct WICK_API Batch {
   /// cache pages for them. Errors: there are no sequences; a sequence has no tokens or is given
   /// twice; an id is outside the vocabulary; the cache is full.
   static Batch of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
-                  int64_t vocabulary, Device device);
+                  int64_t vocabulary, Device device, int64_t adapters = 0);
 };
 
 }  // namespace wick::models

@@ -12,7 +12,17 @@ void CausalLm::require_supported(const io::ModelFile& file) { find_architecture(
 
 Tensor CausalLm::forward(std::span<const BatchInput> inputs, nn::KvCache& cache,
                          Logits logits) const {
-  Tensor result = forward(Batch::of(cache, inputs, logits, vocab_size(), device()), cache);
+  const Batch batch = Batch::of(cache, inputs, logits, vocab_size(), device(), adapters());
+  Tensor result;
+  try {
+    result = forward(batch, cache);
+  } catch (...) {
+    // Some layers may have advanced their recurrent states.
+    if (cache.has_states()) {
+      for (const BatchInput& input : inputs) cache.truncate(0, input.sequence);
+    }
+    throw;
+  }
   for (const BatchInput& input : inputs) {
     cache.advance(static_cast<int64_t>(input.tokens.size()), input.sequence);
   }

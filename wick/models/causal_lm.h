@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "wick/base/device.h"
 #include "wick/base/export.h"
@@ -19,6 +20,9 @@ struct LoadOptions {
   Device device;
   /// Returns the file's pages to the system once their weights are packed for the device.
   bool release_file_pages = true;
+  /// Adapters (LoRA) beside the weights: paths of GGUF files. Each row of a step has a scale for
+  /// each of them.
+  std::vector<std::string> adapters = {};
   /// Called with the number of layers loaded so far and the number of all layers.
   std::function<void(int64_t, int64_t)> progress;
 };
@@ -38,6 +42,16 @@ class WICK_API CausalLm {
   static std::unique_ptr<CausalLm> load(const io::ModelFile& file, const LoadOptions& options);
 
   virtual int64_t vocab_size() const = 0;
+  /// The number of adapters.
+  virtual int64_t adapters() const = 0;
+  /// False for encoders, which make embeddings only.
+  virtual bool makes_logits() const = 0;
+  /// The number of elements of an embedding.
+  virtual int64_t embedding_size() const = 0;
+  /// The embeddings of sequences of tokens: the pooled states of the last layer, f32 [sequences,
+  /// embedding_size()], not normalised. Errors: there are no sequences; a sequence has no tokens or
+  /// more than context_length(); an id is outside the vocabulary; the file changed.
+  virtual Tensor embed(std::span<const std::vector<int32_t>> sequences) const = 0;
   /// The number of positions that the model was trained for.
   virtual int64_t context_length() const = 0;
   virtual int64_t parameters() const = 0;
@@ -48,11 +62,11 @@ class WICK_API CausalLm {
   /// Runs the rows of a step, stores their keys and values in the cache without advancing it, and
   /// returns the logits of the selected rows, f32 [selected, vocabulary]. A row's result depends on
   /// its own sequence alone. If all rows are selected, nothing is copied between host and device,
-  /// so the step can be captured. Errors: the file that weights are read from changed after
-  /// loading.
+  /// so the step can be captured. Errors: the model makes no logits; the file that weights are read
+  /// from changed after loading.
   virtual Tensor forward(const Batch& batch, nn::KvCache& cache) const = 0;
   /// Runs the next tokens of several sequences and advances the cache. Errors: those of the forward
-  /// above and of Batch::of.
+  /// above and of Batch::of. If the forward fails, sequences with recurrent states are cleared.
   Tensor forward(std::span<const BatchInput> inputs, nn::KvCache& cache, Logits logits) const;
   /// Runs the next tokens of the cache's first sequence and advances the cache.
   Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const;

@@ -42,6 +42,20 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int6
   counts_ = Tensor::zeros({count, 3}, DType::u32, device_);
   chosen_ = Tensor::zeros({kPlaces, count}, DType::u32, device_);
   options_ = Tensor::zeros({count, kSamplerWords}, DType::u32, device_);
+  if (cache_.has_states()) slots_ = cache_.slots(sequences_);
+  if (model.adapters() > 0) {
+    scales_ = Tensor::ones({count, model.adapters()}, DType::f32, device_);
+  }
+}
+
+void Decoder::set_scales(size_t index, std::span<const float> scales) {
+  const std::vector<float> of_row = scales_of(scales, model_.adapters());
+  if (of_row.empty()) return;
+  std::vector<float> all = scales_.to_vector<float>();
+  std::copy(of_row.begin(), of_row.end(),
+            all.begin() + static_cast<ptrdiff_t>(index * of_row.size()));
+  scales_ = Tensor::from(all, scales_.shape(), device_);
+  recording_.reset();  // the captured step reads the former tensor
 }
 
 Tensor Decoder::step(std::span<const int32_t> tokens) {
@@ -129,13 +143,27 @@ void Decoder::reserve() {
   for (int64_t sequence : sequences_) cache_.reserve(1, sequence);
 }
 
-/// Runs one step from the state in device memory; replays the captured step if there is one.
+/// Runs one step from the state in device memory; replays the captured step if there is one. A step
+/// that fails may have advanced some recurrent states, so it clears the sequences that have them.
 void Decoder::run(bool draws) {
+  try {
+    run_step(draws);
+  } catch (...) {
+    if (cache_.has_states()) {
+      for (int64_t sequence : sequences_) cache_.truncate(0, sequence);
+    }
+    throw;
+  }
+  for (int64_t sequence : sequences_) cache_.advance(1, sequence);
+}
+
+void Decoder::run_step(bool draws) {
   refresh_tables();
   const auto work = [this, draws] {
     Batch batch;
     batch.tokens = tokens_;
-    batch.runs = {{positions_, tables_}};
+    batch.runs = {{positions_, tables_, slots_}};
+    batch.scales = scales_;
     logits_ = model_.forward(batch, cache_);
     if (draws) draw(logits_);
   };
@@ -153,7 +181,6 @@ void Decoder::run(bool draws) {
     }
     recording_->replay();
   }
-  for (int64_t sequence : sequences_) cache_.advance(1, sequence);
 }
 
 /// Rewrites the page tables if pages were assigned or freed.

@@ -31,6 +31,10 @@ class WICK_API Decoder {
   Tensor step(std::span<const int32_t> tokens);
   Tensor step(int32_t token) { return step({&token, 1}); }
 
+  /// Sets the scales of the model's adapters for a sequence (by its index in the constructor's
+  /// list); missing ones are 1. Errors: those of scales_of.
+  void set_scales(size_t index, std::span<const float> scales);
+
   /// Sampling parameters of a sequence.
   struct Sampling {
     std::span<const int32_t> history;  ///< tokens so far, oldest first, for the penalties
@@ -47,6 +51,7 @@ class WICK_API Decoder {
 
  private:
   void run(bool draws);
+  void run_step(bool draws);
   void draw(const Tensor& logits);
   void expect_tokens();
   void refresh_tables();
@@ -67,15 +72,17 @@ class WICK_API Decoder {
   Tensor options_;             // u32 [b, kSamplerWords]
   Tensor history_;             // u32 [b, context + 1]
   Tensor tables_;              // u32 [b, pages]
+  Tensor scales_;              // f32 [b, adapters]; undefined without adapters
+  Tensor slots_;               // u32 [b], or undefined: see Batch
   int64_t changes_ = -1;       // the cache's changes() when the tables were written
 
   bool step_due_ = false;  // next() runs the pending step before it returns tokens
   int64_t drawn_ = 0;      // steps drawn since start()
   std::deque<std::unique_ptr<Readback>> coming_;
 
-  Tensor logits_;                         // logits of the captured step
+  Tensor logits_;                           // logits of the captured step
   std::unique_ptr<DeviceGraph> recording_;  // captured step, valid while cache_.moves() == moves_
-  bool recorded_draws_ = false;           // whether the captured step also samples
+  bool recorded_draws_ = false;             // whether the captured step also samples
   int64_t moves_ = -1;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "wick/base/error.h"
@@ -51,19 +52,27 @@ int64_t head_size(const Metadata& m, const char* name, int64_t or_else) {
               fmt::format("need 1 to {}", kMostHeadSize));
 }
 
-void read_layers(DecoderConfig& c, const Metadata& m) {
+/// `least`: the least number of heads and width of an MLP, 0 or 1.
+void read_layers(DecoderConfig& c, const Metadata& m, int64_t least) {
   const int64_t layers = m.count("block_count", kMostLayers);
-  const std::vector<int64_t> heads = m.counts("attention.head_count", layers, kMostHeads);
+  const std::vector<int64_t> heads = m.counts("attention.head_count", layers, kMostHeads, least);
   const std::vector<int64_t> kv_heads =
       m.contains("attention.head_count_kv")
-          ? m.counts("attention.head_count_kv", layers, kMostHeads)
+          ? m.counts("attention.head_count_kv", layers, kMostHeads, least)
           : heads;
-  const std::vector<int64_t> widths = m.counts("feed_forward_length", layers, kMostIntermediate);
+  const std::vector<int64_t> widths =
+      m.counts("feed_forward_length", layers, kMostIntermediate, least);
   const int64_t window = m.integer("attention.sliding_window", 0, kMostWindow, 0);
   for (int64_t i = 0; i < layers; ++i) {
     const auto at = static_cast<size_t>(i);
     LayerConfig layer{
         .heads = heads[at], .kv_heads = kv_heads[at], .window = window, .intermediate = widths[at]};
+    if (layer.heads == 0 || layer.kv_heads == 0) {
+      layer.heads = layer.kv_heads = 0;
+      layer.rope = LayerConfig::kNoRope;
+      c.layers.push_back(layer);
+      continue;
+    }
     if (layer.heads % layer.kv_heads != 0) {
       throw Error(
           m.file().path(), "heads don't group",
@@ -81,22 +90,34 @@ void read_layers(DecoderConfig& c, const Metadata& m) {
 }
 
 /// Everything except the norms.
-DecoderConfig read_config(const Metadata& m) {
+DecoderConfig read_config(const Metadata& m, int64_t least = 1) {
   DecoderConfig c;
   c.hidden = m.count("embedding_length", kMostHidden);
   c.context = m.count("context_length", kMostContext);
-  read_layers(c, m);
+  read_layers(c, m, least);
   const io::GgufTensor& table = m.file().require_tensor("token_embd.weight");
   if (table.shape.rank() != 2 || table.shape[0] < 1 || table.shape[0] > INT32_MAX) {
     throw Error(m.file().path(), "embedding isn't a matrix", table.str(),
                 "need [vocabulary, hidden]");
   }
   c.vocabulary = table.shape[0];
-  const int64_t key_size = c.layers.front().key_size;
+  const auto attends = std::find_if(c.layers.begin(), c.layers.end(),
+                                    [](const LayerConfig& layer) { return layer.heads > 0; });
+  if (attends == c.layers.end()) return c;
+  const int64_t key_size = attends->key_size;
   const float scale = m.number("attention.scale", 0.0f);
   c.attention_scale = scale != 0.0f ? scale : 1.0f / std::sqrt(static_cast<float>(key_size));
   c.ropes = {rope_options(m, key_size, c.context)};
   return c;
+}
+
+/// llama.cpp's numbers: 0 none, 1 mean, 2 first (CLS), 3 last, 4 a classifier's score.
+void read_pooling(DecoderConfig& c, const Metadata& m) {
+  constexpr const char* kPooling = "pooling_type";
+  const int64_t kind = m.integer(kPooling, 0, 4, 0);
+  if (kind == 4) m.out_of_range(kPooling, "4", "none, mean, first or last; this is a reranker");
+  constexpr Pooling kPoolings[] = {Pooling::mean, Pooling::first, Pooling::last};
+  if (kind > 0) c.pooling = kPoolings[kind - 1];
 }
 
 }  // namespace
@@ -104,7 +125,31 @@ DecoderConfig read_config(const Metadata& m) {
 DecoderConfig llama_config(const Metadata& m) {
   DecoderConfig c = read_config(m);
   c.norm_eps = m.number("attention.layer_norm_rms_epsilon");
+  read_pooling(c, m);
   return c;
+}
+
+DecoderConfig hybrid_config(const Metadata& m) {
+  DecoderConfig c = read_config(m, 0);
+  c.norm_eps = m.number("attention.layer_norm_rms_epsilon");
+  return c;
+}
+
+void read_recurrent(DecoderConfig& c, const Metadata& m) {
+  RecurrentConfig& r = c.recurrent;
+  r.taps = m.count("ssm.conv_kernel", 64);
+  r.inner = m.count("ssm.inner_size", kMostIntermediate);
+  r.heads = m.count("ssm.time_step_rank", kMostHeads);
+  r.groups = m.count("ssm.group_count", r.heads);
+  r.state = m.count("ssm.state_size", 4096);
+  if (r.inner % r.heads != 0) {
+    m.out_of_range("ssm.inner_size", fmt::format("{}", r.inner),
+                   fmt::format("a multiple of the {} heads", r.heads));
+  }
+  if (r.heads % r.groups != 0) {
+    m.out_of_range("ssm.group_count", fmt::format("{}", r.groups),
+                   fmt::format("a divisor of the {} heads", r.heads));
+  }
 }
 
 DecoderConfig layer_norm_config(const Metadata& m) {
@@ -112,6 +157,12 @@ DecoderConfig layer_norm_config(const Metadata& m) {
   c.norm = nn::NormKind::layer;
   c.norm_eps = m.number("attention.layer_norm_epsilon");
   return c;
+}
+
+void make_encoder(DecoderConfig& c, const Metadata& m) {
+  c.causal = false;
+  c.pooling = Pooling::mean;
+  read_pooling(c, m);
 }
 
 void alternate_windows(DecoderConfig& c, const Metadata& m, int64_t period, int64_t window) {

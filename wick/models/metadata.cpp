@@ -64,13 +64,17 @@ bool Metadata::flag(std::string_view name, bool or_else) const {
   return file_.get_bool(key(name), or_else);
 }
 
-std::vector<int64_t> Metadata::counts(std::string_view name, int64_t layers, int64_t most) const {
+std::vector<int64_t> Metadata::counts(std::string_view name, int64_t layers, int64_t most,
+                                      int64_t least) const {
   const io::GgufValue* value = file_.find(key(name));
   if (value == nullptr || !value->is_array()) {
-    return std::vector<int64_t>(static_cast<size_t>(layers), count(name, most));
+    return std::vector<int64_t>(static_cast<size_t>(layers),
+                                in_range(name, file_.get_i64(key(name)), least, most));
   }
   std::vector<int64_t> result;
-  for (const int32_t n : file_.get_i32s(key(name))) result.push_back(in_range(name, n, 1, most));
+  for (const int32_t n : file_.get_i32s(key(name))) {
+    result.push_back(in_range(name, n, least, most));
+  }
   if (static_cast<int64_t>(result.size()) == layers) return result;
   out_of_range(name, fmt::format("{} values", result.size()), fmt::format("{}", layers));
 }

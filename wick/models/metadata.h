@@ -37,8 +37,9 @@ class WICK_API Metadata {
   float number(std::string_view name, float or_else) const;
   std::string_view string(std::string_view name, std::string_view or_else) const;
   bool flag(std::string_view name, bool or_else) const;
-  /// A count from 1 to `most` for each of `layers` layers: an array, or one number for all.
-  std::vector<int64_t> counts(std::string_view name, int64_t layers, int64_t most) const;
+  /// A count from `least` to `most` for each of `layers` layers: an array, or one number for all.
+  std::vector<int64_t> counts(std::string_view name, int64_t layers, int64_t most,
+                              int64_t least = 1) const;
   /// An array of `count` bools.
   std::vector<bool> bools(std::string_view name, int64_t count) const;
 

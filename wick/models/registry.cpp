@@ -22,6 +22,7 @@ constexpr Architecture kArchitectures[] = {
     {"gemma", "Gemma", gemma},
     {"gemma2", "Gemma 2", gemma2},
     {"gemma3", "Gemma 3", gemma3},
+    {"gemma4", "Gemma 4", gemma4},
     {"phi2", "Phi 1 and 2", phi2},
     {"phi3", "Phi 3 and 4", phi3},
     {"gpt2", "GPT-2", gpt2},
@@ -38,12 +39,20 @@ constexpr Architecture kArchitectures[] = {
     {"deepseek2", "DeepSeek V2, V3 and R1", deepseek2},
     {"gpt-oss", "gpt-oss", gpt_oss},
     {"glm4", "GLM 4", glm4},
+    {"bert", "BERT, MiniLM, BGE", bert},
+    {"nomic-bert", "Nomic Embed", nomic_bert},
+    {"modern-bert", "ModernBERT", modern_bert},
+    {"gemma-embedding", "EmbeddingGemma", gemma_embedding},
     {"smollm3", "SmolLM 3", smollm3},
     {"exaone4", "EXAONE 4", exaone4},
     {"ernie4_5", "ERNIE 4.5", ernie4_5},
     {"ernie4_5-moe", "ERNIE 4.5 MoE", ernie4_5_experts},
     {"hunyuan-dense", "Hunyuan", hunyuan},
     {"hunyuan-moe", "Hunyuan MoE", hunyuan_experts},
+    {"mamba2", "Mamba 2", mamba2},
+    {"falcon-h1", "Falcon H1", falcon_h1},
+    {"lfm2", "LFM 2", lfm2},
+    {"qwen3next", "Qwen 3 Next", qwen3_next},
 };
 
 }  // namespace
@@ -56,7 +65,7 @@ const Architecture& find_architecture(const io::ModelFile& file) {
   std::string known;
   for (const Architecture& a : kArchitectures) {
     if (a.name == wanted) return a;
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", a.name, a.models);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", a.name);
   }
   throw Error(ErrorKind::not_implemented, file.path(), "unsupported architecture",
               fmt::format("'{}'", printable(wanted, 60)),

@@ -99,7 +99,8 @@ Tensor reordered(const Tensor& x, std::span<const int64_t> order) {
   if (order.empty() || !x.defined()) return x;
   // Copies bytes, because index_select would dequantise blocks.
   const Tensor dense = x.contiguous();
-  Tensor result = Tensor::empty(x.shape(), x.dtype());
+  const auto rows = static_cast<int64_t>(order.size());
+  Tensor result = Tensor::empty(x.shape().with(0, rows), x.dtype());
   const auto row_bytes = static_cast<size_t>(bytes_of(x.dtype(), x.elems() / x.size(0)));
   const auto* from = static_cast<const std::byte*>(dense.view().data) +
                      bytes_of(x.dtype(), dense.layout().offset());

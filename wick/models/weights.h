@@ -22,6 +22,7 @@ class Weights {
       : file_(file), device_(device), used_(std::make_shared<Used>()) {}
   Weights operator/(std::string_view prefix) const;
 
+  const std::string& prefix() const { return prefix_; }
   bool contains(std::string_view name) const;
   /// The rank of a tensor, and the size of its first dim. Errors: it is missing.
   int rank(std::string_view name) const;
@@ -66,8 +67,8 @@ class Weights {
   std::shared_ptr<Used> used_;  // shared by copies
 };
 
-/// Permutes the rows of x [n, ..] on the CPU: row i of the result is row order[i] of x. Returns x
-/// if the order is empty or x is undefined. Any dtype.
+/// Selects rows of x [n, ..] on the CPU: row i of the result is row order[i] of x. Returns x if the
+/// order is empty or x is undefined. Any dtype.
 Tensor reordered(const Tensor& x, std::span<const int64_t> order);
 
 }  // namespace wick::models

@@ -10,6 +10,10 @@ Tensor lengths_of(const Tensor& positions, int64_t sequences) {
   return affine(last, 1, 1);
 }
 
+Tensor rotated(const Tensor& x, const Rotation& rotation) {
+  return rotation.cos.defined() ? rope_of_tokens(x, rotation.cos, rotation.sin, true) : x;
+}
+
 /// [t, h, d] → [b, h, t/b, d] as a view.
 Tensor by_sequence(const Tensor& rows, int64_t sequences) {
   return rows.reshape({sequences, rows.size(0) / sequences, rows.size(1), rows.size(2)})
@@ -24,16 +28,20 @@ SequenceRows::SequenceRows(const Tensor& of_rows, const Tensor& of_tables)
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceRows& rows,
               const Rotation& rotation, const Tensor& key_pages, const Tensor& value_pages,
               const AttentionOptions& options, const Tensor& sinks) {
-  const auto rotated = [&](const Tensor& x) {
-    return rotation.cos.defined() ? rope_of_tokens(x, rotation.cos, rotation.sin, true) : x;
-  };
   const Tensor keys = key_pages.transpose(2, 3);
-  if (k.defined()) store_in_pages(keys, rotated(k), rows.tables, rows.positions);
+  if (k.defined()) store_in_pages(keys, rotated(k, rotation), rows.tables, rows.positions);
   if (v.defined()) store_in_pages(value_pages, v, rows.tables, rows.positions);
-  if (sinks.defined()) throw Error("attend", "sinks");
-  const Tensor y = attention_of_pages(by_sequence(rotated(q), rows.tables.size(0)), keys,
-                                      value_pages, rows.tables, rows.lengths, options);
+  const Tensor y = attention_of_pages(by_sequence(rotated(q, rotation), rows.tables.size(0)), keys,
+                                      value_pages, rows.tables, rows.lengths, options, {}, sinks);
   return y.transpose(1, 2).reshape({q.size(0), q.size(1) * value_pages.size(3)});
+}
+
+Tensor attend_within(const Tensor& q, const Tensor& k, const Tensor& v, const Rotation& rotation,
+                     const AttentionOptions& options, const Tensor& mask) {
+  const Tensor y =
+      attention(by_sequence(rotated(q, rotation), 1), by_sequence(rotated(k, rotation), 1),
+                by_sequence(v, 1), options, mask);
+  return y.transpose(1, 2).reshape({q.size(0), q.size(1) * v.size(2)});
 }
 
 }  // namespace wick::nn

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "wick/base/error.h"
+#include "wick/tensor/call.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::nn {
@@ -40,8 +41,10 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
   if (o.positions == 0) o.positions = o.sequences * o.context;
   const MemoryInfo memory = backend(o.device).memory_info();
   const double needed = static_cast<double>(elements_per_position()) *
-                        static_cast<double>(o.positions) *
-                        static_cast<double>(bytes_of(o.dtype, 1));
+                            static_cast<double>(o.positions) *
+                            static_cast<double>(bytes_of(o.dtype, 1)) +
+                        static_cast<double>(state_elements()) *
+                            static_cast<double>(o.sequences * bytes_of(DType::f32, 1));
   const double free =
       static_cast<double>(memory.limit_bytes) - static_cast<double>(memory.in_use_bytes);
   if (needed > free) {
@@ -62,9 +65,21 @@ int64_t KvCache::elements_per_position() const {
   return all;
 }
 
+/// The elements of a sequence's recurrent states.
+int64_t KvCache::state_elements() const {
+  int64_t all = 0;
+  for (const KvLayer& layer : options_.layers) {
+    for (const Shape& state : layer.states) all += state.elems();
+  }
+  return all;
+}
+
+bool KvCache::has_states() const { return state_elements() > 0; }
+
 size_t KvCache::full_bytes() const {
   return static_cast<size_t>(
-      bytes_of(options_.dtype, elements_per_position() * options_.positions));
+      bytes_of(options_.dtype, elements_per_position() * options_.positions) +
+      bytes_of(DType::f32, state_elements() * options_.sequences));
 }
 
 const KvCache::Sequence& KvCache::of(int64_t sequence) const {
@@ -93,7 +108,10 @@ void KvCache::reserve(int64_t count, int64_t sequence) {
                 fmt::format("the context is {}", options_.context));
   }
   const int64_t wanted = pages_for(s.length + count), held = static_cast<int64_t>(s.pages.size());
-  if (wanted <= held) return;
+  if (wanted <= held) {
+    if (count > 0 && s.cleared) clear_states(sequence);
+    return;
+  }
   const int64_t missing = wanted - held - static_cast<int64_t>(free_.size());
   if (missing > 0) {
     if (pages_ + missing > most_pages()) {
@@ -112,6 +130,18 @@ void KvCache::reserve(int64_t count, int64_t sequence) {
     entries_ = std::min(pages_for(options_.context), std::max({wanted, 2 * entries_, kFirstPages}));
     ++moves_;
   }
+  if (s.cleared) clear_states(sequence);
+}
+
+/// Sets a sequence's states to zero.
+void KvCache::clear_states(int64_t sequence) {
+  for (const Layer& layer : layers_) {
+    for (const Tensor& state : layer.states) {
+      if (state.elems() == 0) continue;
+      apply_into({.op = Op::fill, .attributes = Numbers{0.0, 0.0}}, state.narrow(0, sequence, 1));
+    }
+  }
+  of(sequence).cleared = false;
 }
 
 void KvCache::grow(int64_t pages) {
@@ -124,8 +154,14 @@ void KvCache::grow(int64_t pages) {
   };
   for (size_t i = 0; i < layers_.size(); ++i) {
     const KvLayer& of = o.layers[i];
-    layers_[i] = {grown(layers_[i].keys, {pages, of.heads, of.key_size, kPage}),
-                  grown(layers_[i].values, {pages, of.heads, kPage, of.value_size})};
+    Layer& layer = layers_[i];
+    layer.keys = grown(layer.keys, {pages, of.heads, of.key_size, kPage});
+    layer.values = grown(layer.values, {pages, of.heads, kPage, of.value_size});
+    if (!layer.states.empty()) continue;
+    for (const Shape& state : of.states) {
+      const Shape of_all = state.with_inserted(0, sequences());
+      layer.states.push_back(Tensor::empty(of_all, DType::f32, o.device));
+    }
   }
   std::vector<uint32_t> more;
   for (int64_t page = pages; page > pages_; --page) more.push_back(static_cast<uint32_t>(page - 1));
@@ -146,7 +182,14 @@ void KvCache::advance(int64_t count, int64_t sequence) {
 
 void KvCache::truncate(int64_t length, int64_t sequence) {
   Sequence& s = of(sequence);
-  s.length = std::clamp<int64_t>(length, 0, s.length);
+  length = std::clamp<int64_t>(length, 0, s.length);
+  if (has_states() && length > 0 && length < s.length) {
+    throw Error(ErrorKind::runtime, "kv cache", "a recurrent state can't be shortened",
+                fmt::format("{} positions held, {} to keep", s.length, length),
+                "truncate to 0 and run the sequence's tokens again");
+  }
+  s.length = length;
+  if (length == 0) s.cleared = true;
   const auto kept = static_cast<size_t>(pages_for(s.length));
   if (s.pages.size() <= kept) return;
   free_.insert(free_.end(), s.pages.rbegin(), s.pages.rend() - static_cast<ptrdiff_t>(kept));
@@ -176,6 +219,15 @@ std::vector<uint32_t> KvCache::table_rows(std::span<const int64_t> sequences) co
     rows.resize(rows.size() + static_cast<size_t>(entries_) - s.pages.size(), 0);
   }
   return rows;
+}
+
+Tensor KvCache::slots(std::span<const int64_t> sequences) const {
+  std::vector<uint32_t> rows;
+  for (const int64_t sequence : sequences) {
+    of(sequence);  // checks that it exists
+    rows.push_back(static_cast<uint32_t>(sequence));
+  }
+  return Tensor::from(rows, {static_cast<int64_t>(rows.size())}, options_.device);
 }
 
 Tensor KvCache::tables(std::span<const int64_t> sequences) const {

@@ -11,11 +11,13 @@
 
 namespace wick::nn {
 
-/// What a KV cache stores of a position for one layer: heads · (key_size + value_size) elements.
+/// What a KV cache stores for one layer: heads · (key_size + value_size) elements of each position,
+/// and recurrent states of each sequence, whose size doesn't depend on its length.
 struct KvLayer {
   int64_t heads = 0;       ///< number of key/value heads; 0: the layer stores nothing
   int64_t key_size = 0;    ///< elements of a key head
   int64_t value_size = 0;  ///< elements of a value head; 0: the values are parts of the keys
+  std::vector<Shape> states = {};  ///< shapes of a sequence's recurrent states, f32
 };
 
 /// Sizes of a KV cache.
@@ -30,6 +32,9 @@ struct KvCacheOptions {
 
 /// Keys and values of sequences, in pages of 256 positions that each belong to one sequence. Memory
 /// grows with the number of used pages. Functions that take a sequence throw if it doesn't exist.
+///
+/// A recurrent state holds all positions of a sequence, so such a sequence can only be cleared, not
+/// shortened. A sequence starts from states of zeros.
 ///
 /// Keys are stored transposed, [pages, heads, key_size, 256], because attention kernels vectorise
 /// along positions. A page is one chunk of attention's reduction order.
@@ -59,14 +64,21 @@ class WICK_API KvCache {
   /// Adds `count` positions, which the caller has stored, to a sequence's length. Errors: `count`
   /// exceeds the reserved positions.
   void advance(int64_t count, int64_t sequence = 0);
-  /// Shortens a sequence to `length` and frees the pages that become empty.
+  /// Shortens a sequence to `length` and frees the pages that become empty. Errors: the cache has
+  /// recurrent states, and `length` is neither 0 nor all of the sequence.
   void truncate(int64_t length, int64_t sequence = 0);
+  /// Whether a layer has recurrent states.
+  bool has_states() const;
 
   /// The pages of all sequences: keys [pages, heads, key_size, 256], values [pages, heads, 256,
   /// value_size]; undefined if the layer stores none. Errors: the layer doesn't exist; nothing has
   /// been reserved yet.
   Tensor keys(int64_t layer) const;
   Tensor values(int64_t layer) const;
+  /// The recurrent states of all sequences, f32 [sequences, ..] each. Errors: those of keys().
+  std::span<const Tensor> states(int64_t layer) const { return this->layer(layer).states; }
+  /// The rows of sequences in states(): u32 [sequences] on the device.
+  Tensor slots(std::span<const int64_t> sequences) const;
   /// The page numbers of a sequence, in order of position, including reserved pages.
   std::span<const uint32_t> pages(int64_t sequence = 0) const { return of(sequence).pages; }
   /// The page tables of sequences: u32 [sequences, reach() / 256] on the device. Entries after a
@@ -86,17 +98,21 @@ class WICK_API KvCache {
   struct Sequence {
     int64_t length = 0;
     std::vector<uint32_t> pages;
+    bool cleared = true;  // its states must be set to zero before the next step
   };
   struct Layer {
     Tensor keys;    // [pages, heads, key_size, 256]
     Tensor values;  // [pages, heads, 256, value_size]
+    std::vector<Tensor> states;
   };
   const Sequence& of(int64_t sequence) const;
   Sequence& of(int64_t sequence);
   const Layer& layer(int64_t index) const;
   int64_t most_pages() const;
   int64_t elements_per_position() const;
+  int64_t state_elements() const;
   void grow(int64_t pages);
+  void clear_states(int64_t sequence);
 
   KvCacheOptions options_;
   std::vector<Sequence> sequences_;

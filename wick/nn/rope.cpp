@@ -52,8 +52,9 @@ RopeTable::RopeTable(const RopeOptions& o, Device device) : device_(device) {
   magnitude_ = o.attention_factor;
   double low = 0, high = 0;
   if (o.scaling == RopeScaling::yarn) {
-    low = std::max(0.0, std::floor(pair_with_turns(o, o.beta_fast)));
-    high = std::min(static_cast<double>(o.dims - 1), std::ceil(pair_with_turns(o, o.beta_slow)));
+    low = pair_with_turns(o, o.beta_fast), high = pair_with_turns(o, o.beta_slow);
+    if (o.whole_pairs) low = std::floor(low), high = std::ceil(high);
+    low = std::max(0.0, low), high = std::min(static_cast<double>(o.dims - 1), high);
     magnitude_ *= 1.0 + 0.1 * math::log(o.factor);
   }
   for (int64_t i = 0; i < pairs; ++i) {

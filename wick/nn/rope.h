@@ -24,6 +24,7 @@ struct RopeOptions {
   /// frequency, pairs that make fewer than beta_slow get it divided by `factor`.
   double beta_fast = 32.0;
   double beta_slow = 1.0;
+  bool whole_pairs = true;  ///< yarn: the bounds of these ranges of pairs are whole numbers
   /// Divisors of the pairs' frequencies, dims / 2 of them, or none (Llama 3.1, LongRoPE).
   std::vector<float> frequency_divisors = {};
 };

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -12,6 +15,7 @@
 #include "wick/base/printable.h"
 #include "wick/io/split_file.h"
 #include "wick/models/open_model.h"
+#include "wick/serve/stop_text.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::serve {
@@ -32,8 +36,11 @@ std::optional<int32_t> token_key(const io::ModelFile& file, const char* key) {
 constexpr const char* kTokenizerJson = "tokenizer.huggingface.json";
 
 text::Tokenizer tokenizer_of_json(const io::ModelFile& file) {
-  throw Error(ErrorKind::not_implemented, printable(file.path()), "tokenizer.json isn't read", {},
-              "need a GGUF file with a vocabulary");
+  try {
+    return text::Tokenizer::from_json(file.get_string(kTokenizerJson));
+  } catch (const Error& e) {
+    throw Error(e.kind(), printable(file.path()), e.what());
+  }
 }
 
 /// The tokens that end a text, besides those of the tokenizer.
@@ -44,16 +51,61 @@ std::vector<int32_t> end_tokens(const io::ModelFile& file) {
   return one ? std::vector{*one} : std::vector<int32_t>{};
 }
 
+bool is_none(std::string_view model) { return model == "none" || model == "no_vocab"; }
+
+/// The ids and rules of an algorithm that a file may leave out.
+void add_defaults(const io::ModelFile& file, text::TokenizerSpec& spec) {
+  const auto or_else = [&](std::optional<int32_t>& id, int32_t usual) {
+    if (!id && static_cast<size_t>(usual) < spec.tokens.size()) id = usual;
+  };
+  const bool bert = spec.model == "bert", unigram = spec.model == "t5";
+  if (bert) {
+    // The sequence is enclosed by the tokens of the classifier and of the separator.
+    spec.eos = token_key(file, "tokenizer.ggml.seperator_token_id");  // spelled so
+    or_else(spec.bos, 101);
+    or_else(spec.eos, 102);
+    or_else(spec.unk, 100);
+    or_else(spec.pad, 0);
+    spec.lower = file.get_bool("tokenizer.ggml.normalizer.lowercase", true);
+    spec.strip_accents = file.get_bool("tokenizer.ggml.normalizer.strip_accents", spec.lower);
+  }
+  if (unigram) {
+    or_else(spec.eos, 1);
+    or_else(spec.unk, 2);
+    or_else(spec.pad, 0);
+    if (file.contains("tokenizer.ggml.precompiled_charsmap")) {
+      for (const int32_t byte : file.get_i32s("tokenizer.ggml.precompiled_charsmap")) {
+        spec.charsmap += static_cast<char>(byte);
+      }
+    }
+    spec.remove_extra_spaces = file.get_bool("tokenizer.ggml.remove_extra_whitespaces", false);
+  }
+  const bool adds_bos = text::adds_bos_by_default(spec.model, spec.pre) && spec.bos;
+  spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token", adds_bos);
+  spec.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", (bert || unigram) && spec.eos);
+  spec.add_space_prefix = file.get_bool("tokenizer.ggml.add_space_prefix", spec.model == "llama");
+}
+
 }  // namespace
 
 text::Tokenizer load_tokenizer(const io::ModelFile& file) {
   if (!file.contains("tokenizer.ggml.model")) {
     if (file.contains(kTokenizerJson)) return tokenizer_of_json(file);
+    std::error_code ignored;
+    if (std::filesystem::is_directory(file.path(), ignored)) {
+      throw Error(ErrorKind::file, printable(file.path()), "folder has no tokenizer.json");
+    }
     io::require_whole(file);  // only the first part of a split model has the vocabulary
   }
   text::TokenizerSpec spec;
   spec.model = file.get_string("tokenizer.ggml.model");
-  spec.pre = file.get_string("tokenizer.ggml.pre", "default");
+  spec.pre = file.get_string("tokenizer.ggml.pre", "");
+  if (is_none(spec.model)) {
+    // Such a file tells only the number of tokens.
+    const std::string key = fmt::format("{}.vocab_size", file.get_string("general.architecture"));
+    spec.tokens.resize(file.get_u32(key));
+    return text::Tokenizer(spec);
+  }
   spec.tokens = file.get_strings("tokenizer.ggml.tokens");
   if (file.contains("tokenizer.ggml.token_type")) {
     spec.token_types = file.get_i32s("tokenizer.ggml.token_type");
@@ -69,18 +121,22 @@ text::Tokenizer load_tokenizer(const io::ModelFile& file) {
   spec.eot = token_key(file, "tokenizer.ggml.eot_token_id");
   spec.unk = token_key(file, "tokenizer.ggml.unknown_token_id");
   spec.pad = token_key(file, "tokenizer.ggml.padding_token_id");
-  // Llama files may lack the key. SentencePiece models and Llama 3's pre-tokenizer add a bos token
-  // by default.
-  const bool pieces = spec.model == "llama";
-  spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token",
-                               (pieces || spec.pre == "llama-bpe") && spec.bos);
-  spec.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", false);
-  spec.add_space_prefix = file.get_bool("tokenizer.ggml.add_space_prefix", pieces);
+  add_defaults(file, spec);
   try {
     return text::Tokenizer(spec);
   } catch (const Error& e) {
     throw Error(e.kind(), file.path(), e.what());
   }
+}
+
+text::Tokenizer open_tokenizer(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const int first = file.get();
+  // JSON begins with a brace, perhaps behind white space; Gguf reports files that are neither.
+  constexpr std::string_view kJson = "{ \t\r\n";
+  const bool json = first >= 0 && kJson.find(static_cast<char>(first)) != std::string_view::npos;
+  if (json) return text::Tokenizer::from_file(path);
+  return load_tokenizer(*models::open_model(path));
 }
 
 Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
@@ -174,6 +230,7 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
   cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
   // Logits beyond the tokenizer's vocabulary belong to padding rows of the embedding.
   decoder_ = std::make_unique<models::Decoder>(model, *cache_, engine_->tokenizer().vocab_size());
+  decoder_->set_scales(0, options_.adapter_scales);
 }
 
 Session::Session(Session&& other) noexcept = default;
@@ -208,11 +265,15 @@ bool Session::add(std::span<const int32_t> tokens, const std::function<bool()>& 
                 fmt::format("{} tokens, {} of {} positions left", count, left, context()),
                 "shorten it or ask for a longer context");
   }
+  const int64_t before = fed();
   history_.insert(history_.end(), tokens.begin(), tokens.end());
-  return catch_up(cancelled);
+  return catch_up(cancelled, cache_->has_states() ? before : 0);
 }
 
-bool Session::catch_up(const std::function<bool()>& cancelled) {
+bool Session::catch_up(const std::function<bool()>& cancelled, int64_t kept) {
+  const auto drop_rest = [&] {
+    history_.resize(static_cast<size_t>(std::max(cache_->length(), kept)));
+  };
   try {
     while (cache_->length() < fed()) {
       auto rest = std::span<const int32_t>(history_).subspan(static_cast<size_t>(cache_->length()));
@@ -220,22 +281,26 @@ bool Session::catch_up(const std::function<bool()>& cancelled) {
         rest = rest.first(static_cast<size_t>(options_.batch));
       }
       if (cancelled && cancelled()) {
-        history_.resize(static_cast<size_t>(cache_->length()));
+        drop_rest();
         return false;
       }
       host_logits_ = {};
-      logits_ = engine_->model().forward(rest, *cache_, models::Logits::last);
+      const models::BatchInput input{0, rest, options_.adapter_scales};
+      logits_ = engine_->model().forward({&input, 1}, *cache_, models::Logits::last);
     }
   } catch (...) {
-    history_.resize(static_cast<size_t>(cache_->length()));  // drops tokens that haven't been run
+    drop_rest();
     throw;
   }
   return true;
 }
 
 void Session::newest_logits() {
-  if (!logits_.defined() && cache_->length() > 0) cache_->truncate(cache_->length() - 1);
-  catch_up({});
+  const bool runs_anyway = cache_->has_states() && cache_->length() < fed();
+  if (!logits_.defined() && cache_->length() > 0 && !runs_anyway) {
+    shorten_cache(cache_->length() - 1);
+  }
+  catch_up({}, cache_->has_states() ? fed() : 0);
   if (!logits_.defined()) throw Error(ErrorKind::runtime, "session", "nothing was fed yet");
 }
 
@@ -260,9 +325,14 @@ void Session::forget(int64_t length) {
   length = std::clamp<int64_t>(length, 0, fed());
   history_.resize(static_cast<size_t>(length));
   if (cache_->length() <= length) return;
-  cache_->truncate(length);
+  shorten_cache(length);
   logits_ = {};
   host_logits_ = {};
+}
+
+void Session::shorten_cache(int64_t length) {
+  const bool clears = cache_->has_states() && length < cache_->length();
+  cache_->truncate(clears ? 0 : length);
 }
 
 bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
@@ -285,6 +355,7 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
 /// Returns a function that returns one token per call; `more` says whether it will be called again.
 std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& options) {
   const text::Sampler checked(options);  // throws if an option is out of range
+  if (!options.is_basic()) return host_source(options);
   return [this, options, started = false](bool more) mutable {
     if (!started) newest_logits();
     try {
@@ -303,21 +374,33 @@ std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& op
   };
 }
 
+/// Like source(), for options that need the host's sampler: each step's logits are copied to it.
+std::function<int32_t(bool more)> Session::host_source(const text::SamplerOptions& options) {
+  const auto sampler = std::make_shared<text::Sampler>(options);
+  return [this, sampler](bool) {
+    const auto all = host_logits();
+    const auto size = static_cast<size_t>(engine_->tokenizer().vocab_size());
+    return sampler->sample(all.first(std::min(all.size(), size)), history_);
+  };
+}
+
 Generated Session::generate(const GenerateOptions& options) {
   const Use use(*this);
   const text::Tokenizer& tokenizer = engine_->tokenizer();
   text::StreamDecoder decoder(tokenizer);
   Generated result;
+  StopText stop(options.stop);
   auto emit = [&](std::string_view piece) {
-    result.text += piece;
-    if (options.on_text && !piece.empty()) options.on_text(piece);
+    const std::string shown = stop.push(piece);
+    result.text += shown;
+    if (options.on_text && !shown.empty()) options.on_text(shown);
   };
   const auto start = Clock::now();
   auto first = start;
   const auto next = source(options.sampler);
   // On return or exception, removes positions from the cache that the decoder computed ahead.
   const std::unique_ptr<nn::KvCache, std::function<void(nn::KvCache*)>> settled(
-      cache_.get(), [this](nn::KvCache* cache) { cache->truncate(fed()); });
+      cache_.get(), [this](nn::KvCache*) { shorten_cache(fed()); });
   for (int64_t n = 0;; ++n) {
     if (options.max_tokens >= 0 && n >= options.max_tokens) break;
     if (options.cancelled && options.cancelled()) {
@@ -335,6 +418,11 @@ Generated Session::generate(const GenerateOptions& options) {
     }
     result.tokens.push_back(token);
     emit(decoder.push(token));
+    if (stop.found()) {
+      history_.push_back(token);
+      result.finish = FinishReason::stop_string;
+      break;
+    }
     if (fed() == context()) {  // the cache has no room to run this token
       result.finish = FinishReason::context_full;
       break;
@@ -343,6 +431,9 @@ Generated Session::generate(const GenerateOptions& options) {
   }
   result.seconds = seconds_since(first);
   emit(decoder.finish());
+  const std::string rest = stop.finish();
+  result.text += rest;
+  if (options.on_text && !rest.empty()) options.on_text(rest);
   return result;
 }
 

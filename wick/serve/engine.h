@@ -21,6 +21,10 @@ namespace wick::serve {
 
 /// Loads the tokenizer of a model. Errors: the vocabulary is missing or malformed.
 WICK_API text::Tokenizer load_tokenizer(const io::ModelFile& file);
+/// Loads the tokenizer of a model (models::open_model) or of a tokenizer.json; the first bytes of a
+/// file tell which of them it is. Errors: the file can't be read; those of load_tokenizer() and
+/// text::Tokenizer::from_json().
+WICK_API text::Tokenizer open_tokenizer(const std::string& path);
 
 /// A model with its tokenizer. Immutable after loading; any number of sessions may share it.
 class WICK_API Engine {
@@ -64,6 +68,7 @@ struct SessionOptions {
   int64_t context = 0;             ///< positions in the cache; 0: the model's trained context
   DType cache_dtype = DType::f16;  ///< f16, bf16 or f32
   int64_t batch = 512;             ///< prompt tokens per forward pass
+  std::vector<float> adapter_scales = {};  ///< of the model's adapters; missing ones are 1
 };
 
 /// Sampling and stopping options of generate().
@@ -71,6 +76,9 @@ struct GenerateOptions {
   int64_t max_tokens = -1;  ///< limit of generated tokens; negative: no limit
   text::SamplerOptions sampler = {};
   bool ignore_end = false;  ///< continue after end-of-generation tokens
+  /// Generation ends when the text contains one of these. The text ends before it; the tokens
+  /// include those of the stop string.
+  std::vector<std::string> stop = {};
   /// Called with each new piece of text, in whole UTF-8 characters. It must not run or change the
   /// session.
   std::function<void(std::string_view)> on_text = {};
@@ -78,7 +86,13 @@ struct GenerateOptions {
   std::function<bool()> cancelled = {};
 };
 
-enum class FinishReason : uint8_t { end_of_generation, max_tokens, context_full, cancelled };
+enum class FinishReason : uint8_t {
+  end_of_generation,
+  max_tokens,
+  context_full,
+  cancelled,
+  stop_string,
+};
 
 /// The result of Session::generate.
 struct Generated {
@@ -101,6 +115,7 @@ class WICK_API Session {
   ~Session();
 
   int64_t context() const;
+  const Engine& engine() const { return *engine_; }
   /// The number of tokens fed and generated so far.
   int64_t length() const;
   /// All tokens fed and generated so far. Valid until the session runs again.
@@ -128,10 +143,15 @@ class WICK_API Session {
   bool add(std::span<const int32_t> tokens, const std::function<bool()>& cancelled);
   void forget(int64_t length);
   std::span<const float> host_logits();
-  /// Runs the tokens of history_ that the cache doesn't hold yet.
-  bool catch_up(const std::function<bool()>& cancelled);
+  /// Runs the tokens of history_ that the cache doesn't hold yet. If it is cancelled or fails, it
+  /// drops those that haven't been run, except the first `kept`.
+  bool catch_up(const std::function<bool()>& cancelled, int64_t kept);
+  /// Shortens the cache to `length` positions. Recurrent states can't be shortened, so a cache that
+  /// has them is cleared, and catch_up runs all tokens again.
+  void shorten_cache(int64_t length);
   void newest_logits();
   std::function<int32_t(bool more)> source(const text::SamplerOptions& options);
+  std::function<int32_t(bool more)> host_source(const text::SamplerOptions& options);
 
   std::unique_ptr<Busy> busy_;  // null after a move
   std::shared_ptr<const Engine> engine_;

@@ -2,7 +2,9 @@
 // sequences, and with keys and values in pages.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "wick/base/error.h"
@@ -43,8 +45,18 @@ void check_params(const char* op, const AttentionParams& params) {
                           params.soft_cap));
 }
 
-/// Errors: the mask or the slopes don't fit q [b, h, m, ..].
-void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
+/// Errors: x isn't f32 [h] for q [b, h, m, ..].
+void check_by_head(const Tensor& q, const Tensor& x, const char* what) {
+  if (!x.defined()) return;
+  check_device("attention", q, x);
+  if (x.dtype() != DType::f32 || x.rank() != 1 || x.size(0) != q.size(1)) {
+    throw Error("attention", fmt::format("{} don't fit", what),
+                fmt::format("q {}, {} {}", q.str(), what, x.str()), "need f32, one per head");
+  }
+}
+
+/// Errors: the mask, the slopes or the sinks don't fit q [b, h, m, ..].
+void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes, const Tensor& sinks) {
   if (mask.defined()) {
     check_device("attention", q, mask);
     if (!dtypes::kActivations.contains(mask.dtype()) && stored(mask.dtype()) != DType::u8) {
@@ -52,13 +64,8 @@ void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
                   "f32, f16 and bf16 are added, bool and u8 hide by 0");
     }
   }
-  if (slopes.defined()) {
-    check_device("attention", q, slopes);
-    if (slopes.dtype() != DType::f32 || slopes.rank() != 1 || slopes.size(0) != q.size(1)) {
-      throw Error("attention", "slopes don't fit",
-                  fmt::format("q {}, slopes {}", q.str(), slopes.str()), "need f32, one per head");
-    }
-  }
+  check_by_head(q, slopes, "slopes");
+  check_by_head(q, sinks, "sinks");
 }
 
 ResultSpec checked_attention(const OpCall& call) {
@@ -71,7 +78,7 @@ ResultSpec checked_attention(const OpCall& call) {
            q.size(1) % k.size(1) == 0;
   };
   const bool ranks_fit = q.rank() == 4 && k.rank() == 4 && v.rank() == 4;
-  if (ranks_fit) check_bias(q, call.x(3), call.x(4));
+  if (ranks_fit) check_bias(q, call.x(3), call.x(4), call.x(5));
   if (!ranks_fit || !dims_fit()) {
     throw Error("attention", "operands don't fit", shown(q, k, v),
                 "need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
@@ -81,21 +88,24 @@ ResultSpec checked_attention(const OpCall& call) {
   return {q.dtype(), Layout::contiguous(tokens).transpose(1, 2)};
 }
 
-/// The terms of the scores of q [b, h, m, ..] and k [.., n, ..]. The mask is broadcast.
-AttentionBias bias_of(const Tensor& q, const Tensor& k, const Tensor& mask, const Tensor& slopes) {
+/// The terms of the scores of q [b, h, m, ..] and k [.., n, ..], and the sinks. The mask is
+/// broadcast.
+AttentionBias bias_of(const Tensor& q, const Tensor& k, const Tensor& mask, const Tensor& slopes,
+                      const Tensor& sinks) {
   AttentionBias bias;
   if (mask.defined()) {
     bias.mask = mask.view();
     bias.mask.layout = bias.mask.layout.broadcast_to({q.size(0), q.size(1), q.size(2), k.size(2)});
   }
   if (slopes.defined()) bias.slopes = slopes.view();
+  if (sinks.defined()) bias.sinks = sinks.view();
   return bias;
 }
 
 void run_attention(Backend& backend, const OpCall& call, const Tensor* out) {
   const Tensor &q = call.x(0), &k = call.x(1);
   backend.attention(out->mutable_view(), q.view(), k.view(), call.x(2).view(),
-                    call.get<AttentionParams>(), bias_of(q, k, call.x(3), call.x(4)));
+                    call.get<AttentionParams>(), bias_of(q, k, call.x(3), call.x(4), call.x(5)));
 }
 
 }  // namespace
@@ -123,10 +133,10 @@ struct GradientParts {
   }
 };
 
-/// Operands: q, k, v, mask, slopes, and the gradient of the result. attention_rule makes the call
-/// from those of a checked call of attention.
+/// Operands: q, k, v, mask, slopes, sinks, and the gradient of the result. attention_rule makes the
+/// call from those of a checked call of attention.
 ResultSpec checked_gradient(const OpCall& call) {
-  const Tensor &q = call.x(0), &k = call.x(1), &v = call.x(2), &grad = call.x(5);
+  const Tensor &q = call.x(0), &k = call.x(1), &v = call.x(2), &grad = call.x(6);
   check_kinds(call.name(), q, k, v);
   check_same(Op::attention, q, k, call.name());
   check_same(Op::attention, q, grad, call.name());
@@ -138,10 +148,15 @@ ResultSpec checked_gradient(const OpCall& call) {
   const GradientParts parts(q, k, v, call.get<AttentionGradient>());
   return dense(q.dtype(), {parts.elems});
 }
+/// Each query's part of the gradient of its head's sink.
+ResultSpec sink_gradient(const OpCall& call) {
+  const Tensor& q = call.x(0);
+  return dense(DType::f32, {q.size(0), q.size(1), q.size(2)});
+}
 
 void run_gradient(Backend& backend, const OpCall& call, const Tensor* out) {
   const Tensor &q = call.x(0), &k = call.x(1), &v = call.x(2), &mask = call.x(3),
-               &slopes = call.x(4);
+               &slopes = call.x(4), &sinks = call.x(5);
   const auto& what = call.get<AttentionGradient>();
   const GradientParts parts(q, k, v, what);
   const View all = out->mutable_view();
@@ -149,13 +164,15 @@ void run_gradient(Backend& backend, const OpCall& call, const Tensor* out) {
     return wanted ? View{all.data, all.dtype, GradientParts::layout(of.shape(), at)}
                   : View{nullptr, all.dtype, {}};
   };
-  backend.attention_gradient(part(what.of_q, q, 0), part(what.of_keys, k, parts.k),
-                             part(what.of_keys, v, parts.v), call.x(5).view(), q.view(), k.view(),
-                             v.view(), what.params, bias_of(q, k, mask, slopes));
+  const View none{nullptr, DType::f32, {}};
+  backend.attention_gradient(
+      part(what.of_q, q, 0), part(what.of_keys, k, parts.k), part(what.of_keys, v, parts.v),
+      what.of_sinks ? out[1].mutable_view() : none, call.x(6).view(), q.view(), k.view(), v.view(),
+      what.params, bias_of(q, k, mask, slopes, sinks));
 }
 
-/// Operands: q, key pages, value pages, tables, lengths, slopes. attention_of_pages has checked
-/// them.
+/// Operands: q, key pages, value pages, tables, lengths, slopes, sinks. attention_of_pages has
+/// checked them.
 ResultSpec paged_result(const OpCall& call) {
   const Tensor &q = call.x(0), &v = call.x(2);
   const Shape tokens{q.size(0), q.size(2), q.size(1), v.size(3)};
@@ -163,11 +180,10 @@ ResultSpec paged_result(const OpCall& call) {
 }
 
 void run_paged(Backend& backend, const OpCall& call, const Tensor* out) {
-  const Tensor& slopes = call.x(5);
-  backend.attention_of_pages(out->mutable_view(), call.x(0).view(), call.x(1).view(),
-                             call.x(2).view(), {call.x(3).view(), call.x(4).view()},
-                             call.get<AttentionParams>(),
-                             slopes.defined() ? slopes.view() : ConstView{});
+  const Tensor &q = call.x(0), &pages = call.x(1);
+  backend.attention_of_pages(out->mutable_view(), q.view(), pages.view(), call.x(2).view(),
+                             {call.x(3).view(), call.x(4).view()}, call.get<AttentionParams>(),
+                             bias_of(q, pages, {}, call.x(5), call.x(6)));
 }
 
 }  // namespace
@@ -175,7 +191,8 @@ void run_paged(Backend& backend, const OpCall& call, const Tensor* out) {
 namespace bodies {
 
 const OpBody attention{checked_attention, run_attention};
-const OpBody attention_gradient{checked_gradient, run_gradient};
+const OpBody attention_gradient{
+    .infer = checked_gradient, .run = run_gradient, .infer_second = sink_gradient};
 const OpBody attention_of_pages{paged_result, run_paged};
 const OpBody store_in_pages{nullptr, [](Backend& backend, const OpCall& call, const Tensor* pages) {
                               backend.store_in_pages(pages->mutable_view(), call.x(0).view(),
@@ -185,24 +202,33 @@ const OpBody store_in_pages{nullptr, [](Backend& backend, const OpCall& call, co
 }  // namespace bodies
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
-                 const Tensor& mask, const Tensor& slopes) {
+                 const Tensor& mask, const Tensor& slopes, const Tensor& sinks) {
   // The gradient of a narrow mask that broadcasts is summed in f32 and rounded once.
   const bool narrow = mask.defined() && (mask.dtype() == DType::f16 || mask.dtype() == DType::bf16);
   const Tensor added = narrow && tape::is_wanted(mask) ? cast(mask, DType::f32) : mask;
-  return apply({Op::attention, {&q, &k, &v, &added, &slopes}, params_of(q, options)});
+  return apply({Op::attention, {&q, &k, &v, &added, &slopes, &sinks}, params_of(q, options)});
 }
 
 namespace tape {
 
 AttentionGradients attention_gradient(const Tensor& grad, const Tensor& q, const Tensor& k,
                                       const Tensor& v, const AttentionGradient& what,
-                                      const Tensor& mask, const Tensor& slopes) {
-  const Tensor all = apply({.op = Op::attention,
-                            .inputs = {&q, &k, &v, &mask, &slopes, &grad},
-                            .attributes = what,
-                            .called_as = "attention_gradient",
-                            .part = Part::input_gradient});
+                                      const Tensor& mask, const Tensor& slopes,
+                                      const Tensor& sinks) {
+  const OpCall call{.op = Op::attention,
+                    .inputs = {&q, &k, &v, &mask, &slopes, &sinks, &grad},
+                    .attributes = what,
+                    .called_as = "attention_gradient",
+                    .part = Part::input_gradient};
   AttentionGradients gradients;
+  Tensor all;
+  if (what.of_sinks) {
+    std::array<Tensor, 2> both = apply_pair(call);
+    all = std::move(both[0]);
+    gradients.sinks = sum(both[1].transpose(0, 1).flatten(1, 2), 1);
+  } else {
+    all = apply(call);
+  }
   const GradientParts parts(q, k, v, what);
   if (what.of_q) gradients.q = parts.of(all, q.shape(), 0);
   if (!what.of_keys) return gradients;
@@ -216,7 +242,7 @@ AttentionGradients attention_gradient(const Tensor& grad, const Tensor& q, const
 Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
                             std::span<const int64_t> query_starts,
                             std::span<const int64_t> key_starts, const AttentionOptions& options,
-                            const Tensor& slopes) {
+                            const Tensor& slopes, const Tensor& sinks) {
   const char* const op = "attention_of_lengths";
   check_kinds(op, q, k, v);
   check_params(op, params_of(q, options));
@@ -244,7 +270,7 @@ Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
       return x.narrow(0, starts[i], starts[i + 1] - starts[i]).transpose(0, 1).unsqueeze(0);
     };
     parts.push_back(attention(rows(q, query_starts), rows(k, key_starts), rows(v, key_starts),
-                              options, {}, slopes)
+                              options, {}, slopes, sinks)
                         .squeeze(0)
                         .transpose(0, 1));
   }
@@ -257,7 +283,8 @@ namespace {
 /// attention_of_pages on gathered pages, composed of ops that have gradients.
 Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
                              const Tensor& tables, const Tensor& lengths,
-                             const AttentionOptions& options, const Tensor& slopes) {
+                             const AttentionOptions& options, const Tensor& slopes,
+                             const Tensor& sinks) {
   const int64_t size = key_pages.size(2);
   const std::vector<uint32_t> counts = lengths.to_vector<uint32_t>();
   std::vector<Tensor> parts;
@@ -276,7 +303,7 @@ Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Ten
           .narrow(2, 0, length);
     };
     parts.push_back(attention(q.narrow(0, b, 1), gathered(key_pages), gathered(value_pages),
-                              options, {}, slopes));
+                              options, {}, slopes, sinks));
   }
   return cat(parts, 0);
 }
@@ -285,7 +312,8 @@ Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Ten
 
 Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
                           const Tensor& tables, const Tensor& lengths,
-                          const AttentionOptions& options, const Tensor& slopes) {
+                          const AttentionOptions& options, const Tensor& slopes,
+                          const Tensor& sinks) {
   const char* const op = "attention_of_pages";
   check_kinds(op, q, key_pages, value_pages);
   const AttentionParams params = params_of(q, options);
@@ -308,18 +336,19 @@ Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor
                 "need q [b,h,m,d], pages [p,g,size,d] and [p,g,size,e], h a multiple of g, tables "
                 "[b, pages] of ids, lengths u32 [b]");
   }
-  check_bias(q, {}, slopes);
+  check_bias(q, {}, slopes, sinks);
   if (q.size(0) == 0) {
     return Tensor::empty({0, q.size(1), q.size(2), value_pages.size(3)}, q.dtype(), q.device());
   }
-  for (const Tensor* t : {&q, &key_pages, &value_pages, &slopes}) {
+  for (const Tensor* t : {&q, &key_pages, &value_pages, &slopes, &sinks}) {
     if (t->defined() && tape::is_wanted(*t)) {
-      return attention_of_gathered(q, key_pages, value_pages, tables, lengths, options, slopes);
+      return attention_of_gathered(q, key_pages, value_pages, tables, lengths, options, slopes,
+                                   sinks);
     }
   }
   const Tensor pages = tables.dtype() == DType::u32 ? tables : cast(tables, DType::u32);
   return apply({.op = Op::attention,
-                .inputs = {&q, &key_pages, &value_pages, &pages, &lengths, &slopes},
+                .inputs = {&q, &key_pages, &value_pages, &pages, &lengths, &slopes, &sinks},
                 .attributes = params,
                 .called_as = "attention_of_pages",
                 .part = Part::paged});

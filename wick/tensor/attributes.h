@@ -95,6 +95,7 @@ struct LinearSteps {
 struct AttentionGradient {
   AttentionParams params;
   bool of_q = true, of_keys = true;  ///< of_keys: those of k and v
+  bool of_sinks = false;             ///< whether there is a second result, for the sinks
 };
 
 /// A list of dims: the rolled dims of roll, the order of permute, or the pair that transpose swaps.

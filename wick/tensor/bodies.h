@@ -25,6 +25,8 @@ extern const OpBody attention_of_pages, store_in_pages;
 extern const OpBody grouped_linear;
 // attention_ops.cpp
 extern const OpBody attention, attention_gradient;
+// recurrent_ops.cpp
+extern const OpBody causal_conv, ssm_scan, gated_delta_scan;
 // spatial_ops.cpp
 extern const OpBody conv2d, conv2d_weight, conv_transpose2d, pool2d, pool2d_grad, upsample2d,
     upsample2d_grad;

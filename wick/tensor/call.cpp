@@ -69,6 +69,9 @@ constexpr Row kRows[] = {
     {Op::rope_interleaved, &bodies::rope},
     {Op::attention, &bodies::attention},
     {Op::store_in_pages, &bodies::store_in_pages},
+    {Op::causal_conv, &bodies::causal_conv},
+    {Op::ssm_scan, &bodies::ssm_scan},
+    {Op::gated_delta_scan, &bodies::gated_delta_scan},
 };
 
 /// Ops composed of other ops.

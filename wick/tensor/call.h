@@ -23,7 +23,7 @@ class CustomBody;
 /// operand.
 class Operands {
  public:
-  static constexpr size_t kMost = 9;
+  static constexpr size_t kMost = 10;
 
   Operands() = default;
   Operands(std::initializer_list<const Tensor*> tensors) : count_(tensors.size()) {
@@ -60,7 +60,7 @@ class Operands {
 enum class Part : uint8_t {
   result,
   /// The gradient of a pool's or upsampling's input. Operands: x and the gradient of the result.
-  /// The gradients of attention's q, k and v: attention_gradient.
+  /// The gradients of attention's operands: attention_gradient.
   input_gradient,
   /// The gradient of conv2d's weight. Operands: x and the gradient of the result.
   weight_gradient,

@@ -21,6 +21,7 @@ struct AttentionStep {
   Tensor values;  ///< values in pages [p, g, size, e], or [g, capacity, e] without tables
   AttentionParams params;
   Tensor tables = {};  ///< u32 [b, n] on the device: the page numbers of each sequence
+  Tensor sinks = {};   ///< f32 [h], as in attention, or undefined
 };
 
 /// Steps that linear fuses before and after its gemm, so that a GPU launches fewer kernels.
@@ -47,6 +48,7 @@ enum CachedOperand : size_t {
   kCachedKeys,
   kCachedValues,
   kCachedTables,
+  kCachedSinks,
   kCachedOperands
 };
 /// Indices of the operands of a linear call with fused steps; unused operands are undefined. The
@@ -59,8 +61,15 @@ enum LinearOperand : size_t {
   kLinearKeys = kLinearCos + kCachedKeys - kCachedCos,
   kLinearValues,
   kLinearTables,
+  kLinearSinks,
   kLinearOperands
 };
+
+/// The operand that a recurrence writes to.
+inline constexpr size_t kRecurrentState = 1;
+constexpr bool is_recurrence(Op op) {
+  return op == Op::causal_conv || op == Op::ssm_scan || op == Op::gated_delta_scan;
+}
 
 /// Computes linear(rms_norm(x, norm, eps), weight) + residual, or the variants that FusedLinear
 /// describes, with the same bits as the separate ops. f32; with `each` alone, every dtype of

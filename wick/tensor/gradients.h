@@ -33,15 +33,16 @@ RuleFunction avg_pool2d_grad_rule, conv2d_weight_rule, max_pool2d_grad_rule,
 // custom.cpp
 RuleFunction custom_rule;
 
-/// The gradients of attention's q, k and v; those that weren't wanted are undefined.
+/// The gradients of attention's q, k, v and sinks; those that weren't wanted are undefined.
 struct AttentionGradients {
-  Tensor q, k, v;
+  Tensor q, k, v, sinks;
 };
-/// The gradients of attention(q, k, v, .., mask, slopes) from that of its result, of one dtype.
-/// Class bound. It can't be differentiated.
+/// The gradients of attention(q, k, v, .., mask, slopes, sinks) from that of its result, of one
+/// dtype. Class bound. It can't be differentiated.
 AttentionGradients attention_gradient(const Tensor& grad, const Tensor& q, const Tensor& k,
                                       const Tensor& v, const AttentionGradient& what,
-                                      const Tensor& mask, const Tensor& slopes);
+                                      const Tensor& mask, const Tensor& slopes,
+                                      const Tensor& sinks);
 
 /// The gradient of a reduction's result, reshaped so that the reduced dims have size 1.
 Tensor kept_grad(const Vjp& v);

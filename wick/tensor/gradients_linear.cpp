@@ -53,10 +53,11 @@ namespace {
 ///
 /// y = P v, P = softmax(s), s = cap tanh(scale q kᵀ / cap) + bias: dv = Pᵀ g, dP = g vᵀ, ds = P (dP
 /// − Σ dP P). ds is also the gradient of the bias; for q and k it is multiplied by the derivative
-/// of the cap. The gradients of heads that share keys and values are added.
+/// of the cap. The gradients of heads that share keys and values are added. A sink is a last column
+/// of s without a value.
 void attention_in_ops(const Vjp& v) {
   const auto& p = v.get<AttentionParams>();
-  const Tensor &mask = v.x(3), &slopes = v.x(4);
+  const Tensor &mask = v.x(3), &slopes = v.x(4), &sinks = v.x(5);
   const int64_t b = v.x(0).size(0), h = v.x(0).size(1), m = v.x(0).size(2), d = v.x(0).size(3);
   const int64_t g = v.x(1).size(1), n = v.x(1).size(2), e = v.x(2).size(3), r = h / g;
   const DType dtype = wide(v.x(0).dtype());
@@ -89,14 +90,27 @@ void attention_in_ops(const Vjp& v) {
   }
   const Tensor low = Tensor::full({}, -1e30, dtype, device),
                none = Tensor::zeros({}, dtype, device);
-  const Tensor weights = where(seen, softmax(where(seen, s, low), -1), none);
+  const Tensor scores = where(seen, s, low);
+  Tensor weights, of_sinks;  // of_sinks: the weights of the sinks
+  if (sinks.defined()) {
+    const Tensor column =
+        maximum(sinks.to(dtype), low).reshape({g, r, 1, 1}).broadcast_to({b, g, r, m, 1});
+    const Tensor both[] = {scores, column};
+    const Tensor all = softmax(cat(both, -1), -1);
+    weights = where(seen, all.narrow(-1, 0, n), none);
+    of_sinks = all.narrow(-1, n, 1);
+  } else {
+    weights = where(seen, softmax(scores, -1), none);
+  }
 
   v.to_if_wanted(2, [&] {
     return sum_to(matmul(weights.t(), grad), values.shape()).squeeze(2).to(v.x(2).dtype());
   });
-  if (!v.wants(0) && !v.wants(1) && !v.wants(3) && !v.wants(4)) return;
+  if (!v.wants(0) && !v.wants(1) && !v.wants(3) && !v.wants(4) && !v.wants(5)) return;
   const Tensor of_weights = matmul(grad, values.t());
-  Tensor ds = weights * (of_weights - sum(of_weights * weights, -1, true));
+  const Tensor delta = sum(of_weights * weights, -1, true);
+  v.to_if_wanted(5, [&] { return sum_to(neg(of_sinks * delta), {1, g, r, 1, 1}).reshape({h}); });
+  Tensor ds = weights * (of_weights - delta);
   v.to_if_wanted(3, [&] { return ds.reshape({b, h, m, n}); });
   v.to_if_wanted(4, [&] { return sum_to(ds * distance, {1, g, r, 1, 1}).reshape({h}); });
   if (bend.defined()) ds = ds * bend;
@@ -116,10 +130,12 @@ void attention_rule(const Vjp& v) {
   const DType own = v.x(0).dtype(), dtype = own == v.x(1).dtype() ? own : DType::f32;
   const AttentionGradients gradients = attention_gradient(
       v.grad().to(dtype), v.x(0).to(dtype), v.x(1).to(dtype), v.x(2).to(dtype),
-      {v.get<AttentionParams>(), v.wants(0), v.wants(1) || v.wants(2)}, v.x(3), v.x(4));
+      {v.get<AttentionParams>(), v.wants(0), v.wants(1) || v.wants(2), v.wants(5)}, v.x(3), v.x(4),
+      v.x(5));
   v.to_if_wanted(0, [&] { return gradients.q.to(own); });
   v.to_if_wanted(1, [&] { return gradients.k.to(v.x(1).dtype()); });
   v.to_if_wanted(2, [&] { return gradients.v.to(v.x(2).dtype()); });
+  v.to_if_wanted(5, [&] { return gradients.sinks; });
 }
 
 /// y = x Wᵀ: dx = g W, dW = gᵀ x. If the weight needs a gradient, its source matrices are the

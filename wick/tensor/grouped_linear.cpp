@@ -1,5 +1,5 @@
-// grouped_linear: one op that reads its ids on the device. If the op can't run or would be slower,
-// the host sorts the rows by expert and runs one linear for each expert.
+// grouped_linear: one op that reads its ids on the device. If weights have several dtypes or a
+// gradient is needed, the host sorts the rows by expert and runs one linear for each expert.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,6 @@ namespace wick {
 namespace {
 
 constexpr const char* kOp = "grouped_linear";
-/// Above this number of result rows, the op would be slower than sorting on the host, because it
-/// reads an expert's weights once for each row.
-constexpr int64_t kManyRows = 64;
 
 void check(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen) {
   check_operand(Op::linear, x, kOp);
@@ -81,9 +78,8 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
       tape::is_wanted(x) ||
       (tape::enabled() &&
        std::any_of(experts.begin(), experts.end(), [](const Weight& w) { return w.needs_grad(); }));
-  const bool many = chosen.elems() > kManyRows && backend(x.device()).runs_ahead();
   // A trace records the op even if a gradient is needed: such functions are called, not replayed.
-  const bool sorts = !one_dtype || (recorder() == nullptr && (grad || many));
+  const bool sorts = !one_dtype || (recorder() == nullptr && grad);
   if (sorts) return by_expert(x, experts, chosen);
   return apply({.op = Op::linear,
                 .inputs = {&x, &chosen},

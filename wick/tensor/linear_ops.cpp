@@ -21,12 +21,13 @@ std::string operands(const Tensor& a, const Tensor& b) {
 
 /// The elements per row of cached_attention's result. Errors: the operands don't fit.
 int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
-  const auto& [cos, sin, positions, keys, values, params, tables] = step;
+  const auto& [cos, sin, positions, keys, values, params, tables, sinks] = step;
   check_operand(Op::attention, qkv);
   check_operand(Op::attention, keys);
   check_same(Op::attention, keys, values);
   for (const Tensor* t : {&cos, &sin, &positions, &keys}) check_device("cached_attention", qkv, *t);
   if (tables.defined()) check_device("cached_attention", qkv, tables);
+  if (sinks.defined()) check_device("cached_attention", qkv, sinks);
   const int rank = tables.defined() ? 4 : 3;
   const bool ranks = qkv.dtype() == DType::f32 && qkv.rank() == 2 && keys.rank() == rank &&
                      values.rank() == rank && positions.rank() == 1 && cos.rank() == 2 &&
@@ -39,17 +40,22 @@ int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
            (tables.rank() == 2 && tables.dtype() == DType::u32 && tables.size(0) > 0 &&
             qkv.size(0) % tables.size(0) == 0 && keys.size(0) == values.size(0));
   };
+  const auto sinks_fit = [&] {
+    return !sinks.defined() ||
+           (sinks.rank() == 1 && sinks.dtype() == DType::f32 && sinks.size(0) == rest / d);
+  };
   const bool fits = ranks && g > 0 && d > 0 && values.size(-3) == g &&
                     values.size(-2) == keys.size(-2) && positions.size(0) == qkv.size(0) &&
-                    rest > 0 && rest % (g * d) == 0 && 2 * cos.size(1) <= d && tables_fit();
+                    rest > 0 && rest % (g * d) == 0 && 2 * cos.size(1) <= d && tables_fit() &&
+                    sinks_fit();
   if (!fits) {
-    throw Error(
-        "cached_attention", "operands don't fit",
-        fmt::format("qkv {}, cos {}, positions {}, keys {}, values {}, tables {}", qkv.str(),
-                    cos.str(), positions.str(), keys.str(), values.str(), tables.str()),
-        "need qkv f32 [t, h·d + g·d + g·e], positions u32 [t], keys [g, c, d], values "
-        "[g, c, e], h a multiple of g; with tables u32 [b, n], t a multiple of b, keys "
-        "[p, g, c, d], values [p, g, c, e]");
+    throw Error("cached_attention", "operands don't fit",
+                fmt::format("qkv {}, cos {}, positions {}, keys {}, values {}, tables {}, sinks {}",
+                            qkv.str(), cos.str(), positions.str(), keys.str(), values.str(),
+                            tables.str(), sinks.str()),
+                "need qkv f32 [t, h·d + g·d + g·e], positions u32 [t], keys [g, c, d], values "
+                "[g, c, e], h a multiple of g; with tables u32 [b, n], t a multiple of b, keys "
+                "[p, g, c, d], values [p, g, c, e]; sinks f32 [h]");
   }
   if (!params.causal || !std::isfinite(params.scale) || params.window < 0 ||
       !(params.soft_cap >= 0.0f)) {
@@ -65,8 +71,8 @@ int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
 
 ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
 
-/// The views of cos, sin, positions, keys, values and tables, which are the operands from index
-/// `first` on. A cache without tables is treated as one page.
+/// The views of cos, sin, positions, keys, values, tables and sinks, which are the operands from
+/// index `first` on. A cache without tables is treated as one page.
 CachedAttention cached(const OpCall& call, size_t first, const AttentionParams& params) {
   const Tensor& tables = call.x(first + 5);
   const auto pages = [&](const Tensor& cache) {
@@ -80,7 +86,8 @@ CachedAttention cached(const OpCall& call, size_t first, const AttentionParams& 
           .keys = pages(call.x(first + 3)),
           .values = pages(call.x(first + 4)),
           .tables = view_of(tables),
-          .params = params};
+          .params = params,
+          .sinks = view_of(call.x(first + 6))};
 }
 
 /// Errors: the operands of the fused steps don't fit. attention_width checks those of attention.
@@ -270,7 +277,9 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
                 fmt::format("x {}, matrices of {} rows", x.str(), fusion.each),
                 "need x [t, k], t a multiple of the rows of a matrix");
   }
-  if (tape::is_wanted(x) || tape::is_wanted(fusion.norm, fusion.residual) ||
+  const bool wants_sinks = fusion.attention != nullptr && fusion.attention->sinks.defined() &&
+                           tape::is_wanted(fusion.attention->sinks);
+  if (tape::is_wanted(x) || tape::is_wanted(fusion.norm, fusion.residual) || wants_sinks ||
       (weight.needs_grad() && tape::enabled())) {
     return linear_in_steps(x, weight, fusion);
   }
@@ -281,7 +290,7 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
   const AttentionStep& step = fusion.attention != nullptr ? *fusion.attention : none;
   return apply({.op = Op::linear,
                 .inputs = {&x, &fusion.norm, &fusion.residual, &step.cos, &step.sin,
-                           &step.positions, &step.keys, &step.values, &step.tables},
+                           &step.positions, &step.keys, &step.values, &step.tables, &step.sinks},
                 .attributes = LinearSteps{fusion.silu_mul, fusion.attention != nullptr, fusion.eps,
                                           step.params, fusion.each},
                 .weight = &weight});
@@ -406,14 +415,14 @@ Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin) {
 
 Tensor cached_attention(const Tensor& qkv, const AttentionStep& step) {
   attention_width(qkv, step);
-  for (const Tensor* t : {&qkv, &step.cos, &step.sin, &step.keys, &step.values}) {
-    if (tape::is_wanted(*t)) {
+  for (const Tensor* t : {&qkv, &step.cos, &step.sin, &step.keys, &step.values, &step.sinks}) {
+    if (t->defined() && tape::is_wanted(*t)) {
       tape::refuse("cached_attention", *t, "it writes to its cache; use attention");
     }
   }
   return apply({.op = Op::attention,
                 .inputs = {&qkv, &step.cos, &step.sin, &step.positions, &step.keys, &step.values,
-                           &step.tables},
+                           &step.tables, &step.sinks},
                 .attributes = step.params,
                 .called_as = "cached_attention",
                 .part = Part::cached});

@@ -12,6 +12,7 @@
 #include "wick/op/op.h"
 #include "wick/tensor/index_ops.h"
 #include "wick/tensor/random.h"
+#include "wick/tensor/recurrent_ops.h"
 #include "wick/tensor/shape_ops.h"
 #include "wick/tensor/tensor.h"
 
@@ -368,32 +369,36 @@ struct AttentionOptions {
 /// softmax(scale · q kᵀ + bias) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,
 /// e] → [b, h, m, e]; h is a multiple of g. mask broadcasts to [b, h, m, n]: an f32, f16 or
 /// bf16 mask is added, a bool or u8 mask hides the keys where it is 0. slopes [h] f32 add slope ·
-/// (j − i − (n − m)) to the scores (ALiBi). mask and slopes may be undefined. A query that sees no
-/// key gives 0. f32, f16 or bf16: q's dtype, kept; k and v share a dtype. Class tree; the
-/// gradients are of class bound. Errors: sizes don't fit. Source: Vaswani et al., "Attention Is All
-/// You Need", 2017; Press et al., "Train Short, Test Long", 2022 (ALiBi).
+/// (j − i − (n − m)) to the scores (ALiBi). sinks [h] f32 are a score without a key for each head:
+/// exp(sink) is added to the sum of exponentials of its queries; a sink of −inf adds nothing. mask,
+/// slopes and sinks may be undefined. A query that sees no key gives 0. f32, f16 or bf16: q's
+/// dtype, kept; k and v share a dtype. Class tree; the gradients are of class bound. Errors: sizes
+/// don't fit. Source: Vaswani et al., "Attention Is All You Need", 2017; Press et al., "Train
+/// Short, Test Long", 2022 (ALiBi); Xiao et al., "Efficient Streaming Language Models with
+/// Attention Sinks", 2024.
 WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionOptions& options = {}, const Tensor& mask = {},
-                          const Tensor& slopes = {});
+                          const Tensor& slopes = {}, const Tensor& sinks = {});
 /// Attention of sequences concatenated along the first dim. q [t, h, d], k [s, g, d], v [s, g, e] →
 /// [t, h, e]. Sequence i has the queries [query_starts[i], query_starts[i + 1]) and the keys
-/// [key_starts[i], key_starts[i + 1]). slopes as in attention. Dtypes, class and errors are those
-/// of attention; starts that don't ascend from 0 to the number of rows are an error.
+/// [key_starts[i], key_starts[i + 1]). slopes and sinks as in attention. Dtypes, class and errors
+/// are those of attention; starts that don't ascend from 0 to the number of rows are an error.
 WICK_API Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
                                      std::span<const int64_t> query_starts,
                                      std::span<const int64_t> key_starts,
                                      const AttentionOptions& options = {},
-                                     const Tensor& slopes = {});
+                                     const Tensor& slopes = {}, const Tensor& sinks = {});
 /// Attention over keys and values in pages, which are read in place. q [b, h, m, d], key_pages [p,
 /// g, size, d], value_pages [p, g, size, e]; tables [b, n] of an id dtype hold the page numbers of
-/// each sequence, lengths u32 [b] the number of its keys → [b, h, m, e]. Dtypes, class and errors
-/// are those of attention; it is an error if a length exceeds the pages in its table, or if a page
-/// number is out of range (reported by a GPU at the next synchronisation). If a gradient is needed,
-/// the pages are gathered first. Source: Kwon et al., "PagedAttention", 2023.
+/// each sequence, lengths u32 [b] the number of its keys → [b, h, m, e]. slopes and sinks as in
+/// attention. Dtypes, class and errors are those of attention; it is an error if a length exceeds
+/// the pages in its table, or if a page number is out of range (reported by a GPU at the next
+/// synchronisation). If a gradient is needed, the pages are gathered first. Source: Kwon et al.,
+/// "PagedAttention", 2023.
 WICK_API Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages,
                                    const Tensor& value_pages, const Tensor& tables,
                                    const Tensor& lengths, const AttentionOptions& options = {},
-                                   const Tensor& slopes = {});
+                                   const Tensor& slopes = {}, const Tensor& sinks = {});
 /// Writes rows [t, g, d] to pages [p, g, size, d] in place, for attention_of_pages. Row i belongs
 /// to sequence i / (t / b) and is stored at its position positions[i]; tables u32 [b, n] hold the
 /// page numbers of each sequence; positions u32 [t] ascend by one within a sequence. f32, f16 and
@@ -433,8 +438,8 @@ WICK_API Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor&
 /// n, width]: row i of x times weight chosen[i, j]. Dtypes and class are those of linear; each row
 /// has the bits that linear gives it alone. Errors: those of linear; the weights' sizes or devices
 /// differ; an index is out of range (on a GPU the error is raised at the next synchronisation, and
-/// the row is zeros). The host reads `chosen` if a gradient is needed, if the weights' dtypes
-/// differ, and, on a GPU outside of compiled functions, if it has more than 64 elements.
+/// the row is zeros). The host reads `chosen` if a gradient is needed outside of compiled
+/// functions, or if the weights' dtypes differ.
 WICK_API Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts,
                                const Tensor& chosen);
 

@@ -7,13 +7,8 @@
 #include <utility>
 
 #include "wick/base/error.h"
-#include "wick/base/printable.h"
 #include "wick/base/utf8.h"
-#include "wick/text/bpe.h"
-#include "wick/text/sentence_piece.h"
-#include "wick/text/specials.h"
-#include "wick/text/split.h"
-#include "wick/text/token_table.h"
+#include "wick/text/tokenizer_impl.h"
 
 namespace wick::text {
 namespace {
@@ -35,6 +30,35 @@ constexpr std::string_view kEndNames[] = {
     "<｜end▁of▁sentence｜>",
 };
 
+/// Returns `text` with U+FFFD for ill-formed parts.
+std::string with_replacements(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Utf8Step step = utf8_step(text);
+    if (step.kind == Utf8Step::valid) {
+      out += text.substr(0, step.length);
+    } else {
+      out += "\xef\xbf\xbd";
+    }
+    text.remove_prefix(step.kind == Utf8Step::incomplete ? text.size() : step.length);
+  }
+  return out;
+}
+
+/// Removes spaces before the punctuation at the end of sentences and clauses.
+void clean_up(std::string& text) {
+  size_t end = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool dropped = text[i] == ' ' && i + 1 < text.size() &&
+                         std::string_view(".?!,").find(text[i + 1]) != std::string_view::npos;
+    if (!dropped) text[end++] = text[i];
+  }
+  text.resize(end);
+}
+
+}  // namespace
+
 // Some files mark chat markup as user-defined or even normal. It is treated as control tokens,
 // because otherwise text could forge it with parse_special off.
 bool looks_like_control(std::string_view token) {
@@ -42,180 +66,15 @@ bool looks_like_control(std::string_view token) {
   return std::find(std::begin(kEndNames), std::end(kEndNames), token) != std::end(kEndNames);
 }
 
-void check_id(const char* name, std::optional<int32_t> id, size_t size) {
-  if (id && (*id < 0 || static_cast<size_t>(*id) >= size)) {
-    throw Error("tokenizer", "special token outside the vocabulary",
-                fmt::format("{} = {}, {} tokens", name, *id, size));
+void Tokenizer::Impl::find_ends() {
+  for (const std::string_view name : kEndNames) {
+    const auto id = added ? added->exact(name) : std::nullopt;
+    if (id && is_special(*id)) ends.push_back(*id);
+  }
+  for (const auto id : {eos, eot}) {
+    if (id) ends.push_back(*id);
   }
 }
-
-// Algorithms in GGUF files that wick doesn't support, for the error message.
-constexpr std::pair<std::string_view, std::string_view> kVocabularies[] = {
-    {"bert", "WordPiece"},         {"t5", "Unigram"}, {"rwkv", "RWKV"}, {"plamo2", "PLaMo-2"},
-    {"no_vocab", "no vocabulary"},
-};
-
-// Checks the algorithm first, because files of other algorithms have unknown split patterns, or
-// none. Returns nothing for SentencePiece, which has no split pattern.
-std::optional<PreTokenizer> check_family(const TokenizerSpec& spec) {
-  if (spec.model == "gpt2") return find_pre_tokenizer(spec.pre);
-  if (spec.model == "llama") return std::nullopt;
-  std::string kind = fmt::format("'{}'", printable(spec.model, 60));
-  for (const auto& [model, algorithm] : kVocabularies) {
-    if (spec.model == model) kind += fmt::format(" ({})", algorithm);
-  }
-  throw Error(ErrorKind::not_implemented, "tokenizer", "unsupported vocabulary", kind,
-              "need gpt2 (byte-level BPE) or llama (SentencePiece)");
-}
-
-// Checks the whole description and returns the types of all tokens.
-std::vector<TokenType> check_types(const TokenizerSpec& spec) {
-  if (spec.tokens.empty()) throw Error("tokenizer", "the vocabulary is empty");
-  if (spec.tokens.size() >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    throw Error("tokenizer", "too many tokens", fmt::format("{}", spec.tokens.size()));
-  }
-  if (!spec.token_types.empty() && spec.token_types.size() != spec.tokens.size()) {
-    throw Error("tokenizer", "tokens and token types differ in number",
-                fmt::format("{} tokens, {} types", spec.tokens.size(), spec.token_types.size()));
-  }
-  std::vector<TokenType> types(spec.tokens.size(), TokenType::normal);
-  for (size_t i = 0; i < spec.token_types.size(); ++i) {
-    const int32_t type = spec.token_types[i];
-    if (type < 1 || type > 6) {
-      throw Error("tokenizer", "unknown token type", fmt::format("type {} of token {}", type, i),
-                  "need 1 to 6");
-    }
-    types[i] = static_cast<TokenType>(type);
-  }
-  for (size_t i = 0; i < types.size(); ++i) {
-    if ((types[i] == TokenType::normal || types[i] == TokenType::user_defined) &&
-        looks_like_control(spec.tokens[i])) {
-      types[i] = TokenType::control;
-    }
-  }
-  check_id("bos", spec.bos, types.size());
-  check_id("eos", spec.eos, types.size());
-  check_id("eot", spec.eot, types.size());
-  check_id("unk", spec.unk, types.size());
-  check_id("pad", spec.pad, types.size());
-  if (spec.add_bos && !spec.bos) throw Error("tokenizer", "add_bos is set without a bos token");
-  if (spec.add_eos && !spec.eos) throw Error("tokenizer", "add_eos is set without an eos token");
-  if (spec.token_types.empty()) {
-    for (const auto id : {spec.bos, spec.eos, spec.eot}) {
-      if (id) types[static_cast<size_t>(*id)] = TokenType::control;
-    }
-  }
-  return types;
-}
-
-std::vector<int32_t> ids_of(const TokenTable& tokens, bool control) {
-  std::vector<int32_t> ids;
-  for (int32_t id = 0; id < static_cast<int32_t>(tokens.size()); ++id) {
-    const TokenType type = tokens.type(id);
-    if (type == TokenType::user_defined ||
-        (control && (type == TokenType::control || type == TokenType::unknown))) {
-      ids.push_back(id);
-    }
-  }
-  return ids;
-}
-
-}  // namespace
-
-namespace {
-
-/// Byte-level BPE: a split pattern, and merges within its words.
-class ByteLevel {
- public:
-  ByteLevel(const PreTokenizer& pre, const TokenizerSpec& spec, const TokenTable& tokens)
-      : pre_(pre), splitter_(pre), tokens_(tokens), merges_(spec.merges, tokens) {}
-
-  /// Encodes text between special tokens.
-  void encode(std::string_view text, std::vector<int32_t>& out) const {
-    WordEncoder encoder(tokens_, merges_);
-    Splitter::Cursor cursor(splitter_, text);
-    for (std::string_view word = cursor.next(); !word.empty(); word = cursor.next()) {
-      if (word.size() == 1) {
-        const int32_t id = tokens_.byte_token(static_cast<unsigned char>(word[0]));
-        if (id != TokenTable::kNone) out.push_back(id);
-        continue;
-      }
-      if (pre_.whole_word_first) {
-        const int32_t id = tokens_.find(word);
-        if (id != TokenTable::kNone) {
-          out.push_back(id);
-          continue;
-        }
-      }
-      encoder.encode(word, out);
-    }
-  }
-
- private:
-  PreTokenizer pre_;
-  Splitter splitter_;
-  const TokenTable& tokens_;
-  MergeTable merges_;
-};
-
-}  // namespace
-
-struct Tokenizer::Impl {
-  explicit Impl(const TokenizerSpec& spec) : Impl(spec, check_family(spec)) {}
-  Impl(const TokenizerSpec& spec, const std::optional<PreTokenizer>& pre)
-      : tokens(spec.tokens, check_types(spec),
-               pre ? Spelling::gpt2_alphabet : Spelling::sentence_piece),
-        all_special(tokens, ids_of(tokens, true)),
-        user_defined(tokens, ids_of(tokens, false)),
-        bos(spec.bos),
-        eos(spec.eos),
-        eot(spec.eot),
-        pad(spec.pad),
-        unknown(spec.unk.value_or(TokenTable::kNone)),
-        add_bos(spec.add_bos),
-        add_eos(spec.add_eos),
-        add_space_prefix(!pre && spec.add_space_prefix) {
-    if (pre) {
-      byte_level.emplace(*pre, spec, tokens);
-    } else {
-      piece_ranks.emplace(spec.scores, tokens);
-    }
-    for (const std::string_view name : kEndNames) {
-      const auto id = all_special.exact(name);
-      if (id && is_special(*id)) ends.push_back(*id);
-    }
-    for (const auto id : {eos, eot}) {
-      if (id) ends.push_back(*id);
-    }
-  }
-
-  bool contains(int32_t id) const { return id >= 0 && static_cast<size_t>(id) < tokens.size(); }
-  bool is_special(int32_t id) const {
-    return contains(id) &&
-           (tokens.type(id) == TokenType::control || tokens.type(id) == TokenType::unknown);
-  }
-
-  /// Encodes text between special tokens.
-  void encode_plain(std::string_view text, std::vector<int32_t>& out) const {
-    if (byte_level) return byte_level->encode(text, out);
-    PieceEncoder encoder(tokens, *piece_ranks, unknown);
-    if (!add_space_prefix) return encoder.encode(text, out);
-    std::string prefixed = " ";
-    prefixed += text;
-    encoder.encode(prefixed, out);
-  }
-
-  TokenTable tokens;
-  std::optional<ByteLevel> byte_level;
-  std::optional<PieceRanks> piece_ranks;  // exactly one of byte_level and piece_ranks is set
-  SpecialMatcher all_special, user_defined;
-  std::vector<int32_t> ends;
-  std::optional<int32_t> bos, eos, eot, pad;
-  int32_t unknown;
-  bool add_bos, add_eos, add_space_prefix;
-};
-
-Tokenizer::Tokenizer(const TokenizerSpec& spec) : impl_(std::make_shared<const Impl>(spec)) {}
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
@@ -224,30 +83,42 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOption
   }
   const size_t invalid = find_invalid_utf8(text);
   if (invalid != std::string_view::npos) {
+    if (options.replace_invalid) {
+      EncodeOptions valid = options;
+      valid.replace_invalid = false;
+      return encode(with_replacements(text), valid);
+    }
     throw Error("tokenize", "invalid UTF-8",
                 fmt::format("byte {:#04x} at offset {}", static_cast<unsigned char>(text[invalid]),
                             invalid),
                 "need well-formed UTF-8 text");
   }
   const Impl& impl = *impl_;
+  if (impl.text.model == nullptr && !text.empty()) {
+    throw Error(ErrorKind::not_implemented, "tokenize", "the file has no vocabulary", {},
+                "need token ids instead of text");
+  }
   std::vector<int32_t> out;
   out.reserve(text.size() / 4 + 4);
   const bool add_bos = options.add_bos.value_or(impl.add_bos);
   const bool add_eos = options.add_eos.value_or(impl.add_eos);
-  if (add_bos && !impl.bos) throw Error("tokenize", "the vocabulary has no bos token");
-  if (add_eos && !impl.eos) throw Error("tokenize", "the vocabulary has no eos token");
-  if (add_bos) out.push_back(*impl.bos);
-  SpecialMatcher::Cursor specials(options.parse_special ? impl.all_special : impl.user_defined,
-                                  text);
-  for (size_t pos = 0; pos < text.size();) {
-    const SpecialMatcher::Match match = specials.next(pos);
-    const bool found = match.position != std::string_view::npos;
-    const size_t end = found ? match.position : text.size();
-    if (end > pos) impl.encode_plain(text.substr(pos, end - pos), out);
-    if (found) out.push_back(match.id);
-    pos = end + match.length;
+  if (add_bos && impl.prefix.empty()) throw Error("tokenize", "the vocabulary has no bos token");
+  if (add_eos && impl.suffix.empty()) throw Error("tokenize", "the vocabulary has no eos token");
+  if (add_bos) out.insert(out.end(), impl.prefix.begin(), impl.prefix.end());
+  TextPipeline::Run run(impl.text);
+  const std::optional<AddedTokens>& added = options.parse_special ? impl.added : impl.added_plain;
+  if (!added || added->empty()) {
+    run.encode(text, true, options.parse_special, out);
+  } else {
+    AddedTokens::Cursor tokens(*added, text);
+    for (;;) {
+      const auto [part, id] = tokens.next();
+      run.encode(part, part.data() == text.data(), options.parse_special, out);
+      if (id == TokenTable::kNone) break;
+      out.push_back(id);
+    }
   }
-  if (add_eos) out.push_back(*impl.eos);
+  if (add_eos) out.insert(out.end(), impl.suffix.begin(), impl.suffix.end());
   return out;
 }
 
@@ -261,14 +132,22 @@ std::string_view Tokenizer::piece(int32_t id) const {
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
   std::string out;
+  using FirstSpace = Impl::FirstSpace;
+  bool strips = impl_->first_space == FirstSpace::all_of_first_token;
   for (const int32_t id : ids) {
     const std::string_view bytes = piece(id);
-    if (!(skip_special && impl_->is_special(id))) out += bytes;
+    if (skip_special && impl_->is_special(id)) continue;
+    out += bytes;
+    if (std::exchange(strips, false)) std::erase(out, ' ');
   }
-  if (impl_->add_space_prefix) {
-    // Text begins after the leading special tokens, whose bytes are their names.
+  if (impl_->drops_last_space && out.ends_with(' ')) out.pop_back();
+  if (impl_->cleans_up) clean_up(out);
+  if (impl_->first_space == FirstSpace::removed ||
+      impl_->first_space == FirstSpace::removed_after_control) {
+    // Text begins after the leading control tokens, whose bytes are their names.
     size_t begin = 0;
-    for (size_t i = 0; i < ids.size() && impl_->is_special(ids[i]); ++i) {
+    const bool passes_control = impl_->first_space == FirstSpace::removed_after_control;
+    for (size_t i = 0; passes_control && i < ids.size() && impl_->is_special(ids[i]); ++i) {
       if (!skip_special) begin += piece(ids[i]).size();
     }
     if (begin < out.size() && out[begin] == ' ') out.erase(begin, 1);
@@ -277,7 +156,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
 }
 
 std::optional<int32_t> Tokenizer::token_id(std::string_view text) const {
-  if (const auto id = impl_->all_special.exact(text)) return id;
+  if (const auto id = impl_->added ? impl_->added->exact(text) : std::nullopt) return id;
   if (const int32_t id = impl_->tokens.find(text); id != TokenTable::kNone) return id;
   return std::nullopt;
 }
@@ -296,5 +175,6 @@ std::optional<int32_t> Tokenizer::eot() const { return impl_->eot; }
 std::optional<int32_t> Tokenizer::pad() const { return impl_->pad; }
 bool Tokenizer::add_bos() const { return impl_->add_bos; }
 bool Tokenizer::add_eos() const { return impl_->add_eos; }
+const std::string& Tokenizer::warning() const { return impl_->warning; }
 
 }  // namespace wick::text

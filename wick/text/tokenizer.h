@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "wick/base/export.h"
@@ -15,44 +16,67 @@ namespace wick::text {
 /// A vocabulary as a model file describes it. The views are only used while a Tokenizer is
 /// constructed; they may point into a mapped file.
 struct TokenizerSpec {
-  std::string model;                     ///< algorithm: "gpt2" (byte-level BPE) or "llama"
-                                         ///< (SentencePiece's BPE)
-  std::string pre;                       ///< split pattern: smollm, gpt-2, llama-bpe, qwen2 …
+  /// The algorithm: "gpt2" (BPE, byte-level unless `pre` says otherwise), "gemma4" (BPE from
+  /// characters), "llama" (SentencePiece's BPE), "t5" (SentencePiece's unigrams), "bert"
+  /// (WordPiece), or "none" (no vocabulary: text can't be encoded).
+  std::string model;
+  std::string pre;                       ///< gpt2: how text is split: smollm, gpt-2, llama-bpe …
   std::vector<std::string_view> tokens;  ///< [vocabulary]; gpt2: normal tokens in the byte
-                                         ///< alphabet; llama: U+2581 for a space
+                                         ///< alphabet; others: U+2581 for a space
   std::vector<int32_t> token_types;      ///< [vocabulary] or empty (all normal); 1 normal,
                                          ///< 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
-  std::vector<std::string_view> merges;  ///< gpt2: lines "left right", best first
-  std::vector<float> scores;             ///< llama: [vocabulary]; higher scores merge first
+  std::vector<std::string_view> merges;  ///< gpt2, gemma4: lines "left right", best first
+  std::vector<float> scores;             ///< llama, t5: [vocabulary]; higher scores merge first, or
+                                         ///< are log probabilities
+  std::string charsmap;                  ///< t5: SentencePiece's precompiled map, or empty
   std::optional<int32_t> bos, eos, eot, unk, pad;
   bool add_bos = false;
   bool add_eos = false;
-  bool add_space_prefix = false;  ///< llama: insert a space before text, also after special tokens
+  bool add_space_prefix = false;     ///< llama, t5: insert a space before text, also after special
+                                     ///< tokens
+  bool remove_extra_spaces = false;  ///< t5: remove spaces at the ends and all but one of each run
+  bool lower = true;                 ///< bert: text becomes lower case
+  bool strip_accents = true;         ///< bert: accents are dropped
 };
+
+/// Whether vocabularies of this algorithm and split pattern begin with a bos token if their file
+/// doesn't say.
+WICK_API bool adds_bos_by_default(std::string_view model, std::string_view pre);
 
 /// Options of Tokenizer::encode.
 struct EncodeOptions {
   std::optional<bool> add_bos = std::nullopt;  ///< unset: the vocabulary's default
   std::optional<bool> add_eos = std::nullopt;  ///< unset: the vocabulary's default
   bool parse_special = true;                   ///< false: control tokens become plain text
+  /// Ill-formed UTF-8 becomes U+FFFD, one for each maximal subpart (Unicode 3.9), instead of an
+  /// error.
+  bool replace_invalid = false;
 };
 
-/// Converts text to token ids and back, for byte-level BPE vocabularies and SentencePiece
-/// vocabularies of the BPE kind.
+/// Converts text to token ids and back.
 ///
 /// A tokenizer is a cheap handle: copies share one immutable vocabulary, and several threads may
 /// call all methods at once.
 class WICK_API Tokenizer {
  public:
-  /// Errors: the model or split pattern is unknown; there are no tokens; the list of types or
-  /// scores has another length; a type is unknown; a special id is outside the vocabulary; a token
-  /// isn't UTF-8; a merge is malformed; a score is NaN.
+  /// An unknown split pattern is replaced by the pattern "default" (see warning()). Errors: the
+  /// model is unknown; there are no tokens; the list of types or scores has another length; a type
+  /// is unknown; a special id is outside the vocabulary; a token isn't UTF-8; a merge is malformed;
+  /// a score is NaN; the map of characters is malformed.
   explicit Tokenizer(const TokenizerSpec& spec);
 
+  /// Reads a tokenizer.json of Hugging Face's tokenizers. Errors: the text isn't JSON or lacks a
+  /// part; a part isn't supported (its name is in the message); an id or a name contradicts
+  /// another.
+  static Tokenizer from_json(std::string_view json);
+  /// Reads a tokenizer.json from a file of at most 1 GiB. Errors: the file can't be read; those of
+  /// from_json().
+  static Tokenizer from_file(const std::string& path);
+
   /// Encodes `text`. Special tokens are extracted first, the longest at each position: user-defined
-  /// tokens always, control tokens only with `parse_special`. Text isn't Unicode-normalised. Bytes
-  /// without a token are dropped, as in the models' reference tokenizers. Errors: ill-formed UTF-8,
-  /// with its byte offset; text of 2 GiB or more.
+  /// tokens always, control tokens only with `parse_special`. Bytes without a token are dropped, as
+  /// in the models' reference tokenizers. Errors: ill-formed UTF-8, with its byte offset; text of
+  /// 2 GiB or more; the file has no vocabulary; a split pattern exceeds PCRE2's limits.
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   /// Concatenates the bytes of `ids`. A cut between two tokens may split a UTF-8 character (see
@@ -87,8 +111,15 @@ class WICK_API Tokenizer {
   bool add_bos() const;
   bool add_eos() const;
 
- private:
+  /// What may make the tokens differ from the model's, in one line: the file names an unknown split
+  /// pattern. Empty if nothing does.
+  const std::string& warning() const;
+
+  /// The stages of a tokenizer; internal.
   struct Impl;
+  explicit Tokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
   std::shared_ptr<const Impl> impl_;
 };
 

@@ -10,7 +10,7 @@ each model of models.py this script
 2. converts it. The values in the converted file tell which element each of them came from;
 3. gives each element of the file a pseudo-random value that depends on its tensor's name and its index
    (value_of, repeated in tiny_model.cpp), and the elements of the model the values that convert to these;
-4. computes the logits in f64;
+4. computes the logits, or the pooled states of models that have none, in f64;
 5. describes the files that transformers writes: the configuration, and for each of their tensors ("parameters") which
    elements of which tensors of the converted file it has.
 A description holds the metadata, the names and shapes of the tensors and the logits, so the tests need neither
@@ -67,7 +67,14 @@ def write_tokenizer(folder):
     """Writes the tokenizer that some of the converter's classes read."""
     vocabulary = {chr(ord("0") + i): i for i in range(40)}
     (folder / "tokenizer.json").write_text(json.dumps(
-        {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}))
+        {"version": "1.0", "added_tokens": [], "model": {
+            "type": "WordPiece", "unk_token": "0", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+            "vocab": vocabulary}}))
+    # Makers of embeddings say how rows are pooled.
+    (folder / "modules.json").write_text(json.dumps(
+        [{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
 
 
@@ -170,7 +177,10 @@ def parameters_of(folder, sources, total):
     result = []
     for file in sorted(folder.glob("*.safetensors")):
         for parameter, values in sorted(load_file(file).items()):
-            element = np.rint(values.reshape(-1).astype(np.float64)).astype(np.int64) // 4 - 1
+            numbers = values.reshape(-1).astype(np.float64)
+            if parameter.endswith("A_log"):
+                numbers = np.exp(numbers)
+            element = np.rint(numbers).astype(np.int64) // 4 - 1
             entry = {"name": parameter, "shape": list(values.shape), "parts": []}
             for i in np.unique(owner[element]):
                 if i < 0:
@@ -249,11 +259,18 @@ def describe(name, model_class, config_class, options, constants, converter, in_
                 print(f"  {name}: {np.isnan(own).sum()} of {own.size} elements of {parameter} aren't in the file")
                 own = np.nan_to_num(own)
             target.copy_(torch.from_numpy(own).reshape(target.shape))
-        logits = model(torch.tensor([TOKENS])).logits[0][list(POSITIONS)].double().numpy()
+        result = model(torch.tensor([TOKENS]))
+        embeds = "logits" not in result
+        if embeds:  # by each way of pooling
+            states = result.last_hidden_state[0]
+            rows = torch.stack([states.mean(0), states[0], states[-1]])
+        else:
+            rows = result.logits[0][list(POSITIONS)]
     unused = ("transformers_version", "dtype", "use_cache", "initializer_range", "architectures")
     config = {k: v for k, v in written.items() if k not in unused and "dropout" not in k and "pdrop" not in k}
     return {"architecture": arch, "metadata": metadata, "tensors": described, "config": config,
-            "parameters": parameters, "logits": [[float(f"{v:.7g}") for v in row] for row in logits]}
+            "parameters": parameters, "embeddings" if embeds else "logits":
+                [[float(f"{v:.7g}") for v in row] for row in rows.double().numpy()]}
 
 
 def main():
@@ -280,8 +297,9 @@ def main():
             continue
         path = (HERE.parent / "added" if name == "arcee" else DATA) / f"{name}.json"
         if options.check:
-            kept = np.array(json.loads(path.read_text())["logits"])
-            worst = np.abs(kept - np.array(got["logits"])).max() / np.abs(kept).max()
+            key = "logits" if "logits" in got else "embeddings"
+            kept = np.array(json.loads(path.read_text())[key])
+            worst = np.abs(kept - np.array(got[key])).max() / np.abs(kept).max()
             print(f"{name}: {worst:.2e}")
             failed += not worst < 1e-5
         else:

@@ -65,6 +65,14 @@ MODELS = {
         rope_parameters={
             "full_attention": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.5},
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}), ["rope_freqs"]),
+    "gemma4-moe": ("Gemma4ForCausalLM", "Gemma4TextConfig", sizes(
+        num_hidden_layers=3, sliding_window=5, tie_word_embeddings=True, hidden_size_per_layer_input=0,
+        num_kv_shared_layers=0, global_head_dim=32, attention_k_eq_v=True, num_global_key_value_heads=1,
+        enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=32,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+        rope_parameters={
+            "full_attention": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}), ["rope_freqs"]),
     "phi2": ("PhiForCausalLM", "PhiConfig", sizes(
         without=["head_dim", "rms_norm_eps"], intermediate_size=256, num_key_value_heads=4, partial_rotary_factor=0.5,
         rope_parameters=ROPE | {"partial_rotary_factor": 0.5}), []),
@@ -155,6 +163,25 @@ MODELS = {
         mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4,
         mamba_chunk_size=8, mamba_expand=1, mamba_rms_norm=False, mamba_norm_before_gate=False,
         embedding_multiplier=1.0, lm_head_multiplier=1.0), []),
+    # Makers of embeddings.
+    "bert": ("BertModel", "BertConfig", {
+        "vocab_size": 40, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 96, "max_position_embeddings": 96, "type_vocab_size": 2, "pad_token_id": 0}, []),
+    "nomic-bert": ("NomicBertModel", "NomicBertConfig", sizes(
+        without=["head_dim", "rms_norm_eps", "num_key_value_heads"], type_vocab_size=2), [], {
+            "n_positions": 2048, "max_trained_positions": 2048, "n_layer": 2, "n_inner": 96, "n_head": 4, "n_embd": 64,
+            "activation_function": "swiglu", "rotary_emb_base": 10000.0, "rotary_emb_fraction": 1.0,
+            "layer_norm_epsilon": 1e-12, "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False,
+            "causal": False, "prenorm": False, "rotary_emb_interleaved": False, "rotary_emb_scale_base": None}),
+    "modern-bert": ("ModernBertModel", "ModernBertConfig", sizes(
+        without=["head_dim", "rms_norm_eps", "num_key_value_heads"], rope_parameters=None, num_hidden_layers=4,
+        local_attention=6, global_attn_every_n_layers=3), [], {"layer_norm_eps": 1e-5}),
+    "gemma-embedding": ("Gemma3TextModel", "Gemma3TextConfig", sizes(
+        num_hidden_layers=7, hidden_size=32, intermediate_size=48, num_key_value_heads=1, sliding_window=6,
+        tie_word_embeddings=True, query_pre_attn_scalar=16, use_bidirectional_attention=True, rope_parameters={
+            "full_attention": {"rope_type": "default", "rope_theta": 1e6},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}), []),
+    "qwen3-embedding": ("Qwen3Model", "Qwen3Config", sizes(tie_word_embeddings=True), []),
     # Not in the registry: tests/models/added adds it.
     "arcee": ("ArceeForCausalLM", "ArceeConfig", sizes(head_dim=16), []),
 }

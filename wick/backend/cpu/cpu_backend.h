@@ -126,16 +126,22 @@ class CpuBackend final : public Backend {
             bool interleaved) override;
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
                  const AttentionParams& params, const AttentionBias& bias) override;
-  void attention_gradient(const View& dq, const View& dk, const View& dv, const ConstView& grad,
-                          const ConstView& q, const ConstView& k, const ConstView& v,
-                          const AttentionParams& params, const AttentionBias& bias) override;
+  void attention_gradient(const View& dq, const View& dk, const View& dv, const View& d_sinks,
+                          const ConstView& grad, const ConstView& q, const ConstView& k,
+                          const ConstView& v, const AttentionParams& params,
+                          const AttentionBias& bias) override;
   void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                           const ConstView& v, const PagedSequences& sequences,
-                          const AttentionParams& params, const ConstView& slopes) override;
+                          const AttentionParams& params, const AttentionBias& bias) override;
   void store_in_pages(const View& pages, const ConstView& rows, const ConstView& tables,
                       const ConstView& positions) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
+  void causal_conv(const View& out, const ConstView& x, const ConstView& weight,
+                   const ConstView& bias, const Recurrence& where) override;
+  void ssm_scan(const View& out, const SsmScan& operands, const Recurrence& where) override;
+  void gated_delta_scan(const View& out, const GatedDeltaScan& operands,
+                        const Recurrence& where) override;
   void sample(const SampleState& state, const ConstView& logits) override;
 
  private:

@@ -24,6 +24,7 @@ DecoderConfig qwen3_experts(const Metadata& metadata);
 DecoderConfig gemma(const Metadata& metadata);
 DecoderConfig gemma2(const Metadata& metadata);
 DecoderConfig gemma3(const Metadata& metadata);
+DecoderConfig gemma4(const Metadata& metadata);
 
 // gpt.cpp: decoders with layer norms
 DecoderConfig gpt2(const Metadata& metadata);
@@ -34,6 +35,12 @@ DecoderConfig stablelm(const Metadata& metadata);
 DecoderConfig nemotron(const Metadata& metadata);
 DecoderConfig command_r(const Metadata& metadata);
 DecoderConfig cohere2(const Metadata& metadata);
+
+// encoders.cpp
+DecoderConfig bert(const Metadata& metadata);
+DecoderConfig nomic_bert(const Metadata& metadata);
+DecoderConfig modern_bert(const Metadata& metadata);
+DecoderConfig gemma_embedding(const Metadata& metadata);
 
 // others.cpp
 DecoderConfig phi3(const Metadata& metadata);
@@ -47,5 +54,11 @@ DecoderConfig hunyuan(const Metadata& metadata);
 DecoderConfig hunyuan_experts(const Metadata& metadata);
 DecoderConfig gpt_oss(const Metadata& metadata);
 DecoderConfig deepseek2(const Metadata& metadata);
+
+// recurrent.cpp
+DecoderConfig mamba2(const Metadata& metadata);
+DecoderConfig falcon_h1(const Metadata& metadata);
+DecoderConfig lfm2(const Metadata& metadata);
+DecoderConfig qwen3_next(const Metadata& metadata);
 
 }  // namespace wick::models

@@ -50,4 +50,45 @@ DecoderConfig gemma3(const Metadata& m) {
   return c;
 }
 
+/// Layers with a window have heads and angles of their own, the last layers read the keys and
+/// values of earlier ones, and each layer may add embeddings of its own. Source: Gemma Team, "Gemma
+/// 4", 2026.
+DecoderConfig gemma4(const Metadata& m) {
+  DecoderConfig c = gemma(m);
+  c.attention_post_norm = c.mlp_post_norm = c.value_norm = true;
+  c.attention_scale = 1.0f;
+  c.logit_soft_cap = m.number("final_logit_softcapping", 0.0f);
+  c.per_layer_size = m.integer("embedding_length_per_layer_input", 0, 1 << 16, 0);
+  alternate_windows(c, m, 6, 1024);
+  const int64_t size = c.layers.front().key_size;
+  const int64_t local_size = m.count("attention.key_length_swa", 576, size);
+  c.ropes.push_back({.dims = m.count("rope.dimension_count_swa", local_size, local_size),
+                     .base = m.number_above("rope.freq_base_swa", 1.0f, 10000.0f)});
+  if (m.contains("expert_count") && m.integer("expert_count", 0, 4096, 0) > 0) {
+    c.experts.normalize = c.experts.beside_mlp = true;
+    c.mlp_norm = false;  // the experts and the MLP beside them have norms of their own
+    read_experts(c, m);
+    c.experts.shared = 0;
+  }
+  const auto layers = static_cast<int64_t>(c.layers.size());
+  const int64_t own = layers - m.integer("attention.shared_kv_layers", 0, layers - 1, 0);
+  int last[2] = {LayerConfig::kOwnCache, LayerConfig::kOwnCache};  // without and with a window
+  for (int64_t i = 0; i < layers; ++i) {
+    LayerConfig& layer = c.layers[static_cast<size_t>(i)];
+    layer.qk_norm = QkNorm::heads;
+    layer.rope = layer.window > 0 ? 1 : 0;
+    if (layer.window > 0) layer.key_size = layer.value_size = local_size;
+    int& source = last[layer.rope];
+    if (i < own) {
+      source = static_cast<int>(i);
+    } else if (source != LayerConfig::kOwnCache) {
+      layer.cache_of = source;
+    } else {
+      m.out_of_range("attention.shared_kv_layers", std::to_string(layers - own),
+                     "an earlier layer of each kind");
+    }
+  }
+  return c;
+}
+
 }  // namespace wick::models

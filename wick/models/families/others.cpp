@@ -97,6 +97,7 @@ DecoderConfig hunyuan_experts(const Metadata& m) {
 DecoderConfig gpt_oss(const Metadata& m) {
   DecoderConfig c = neox(m);
   c.mlp_norm_name = "post_attention_norm";
+  c.ropes.front().whole_pairs = false;
   c.activation = Activation::clamped_swiglu;
   c.attention_sinks = true;
   c.qkv_biases = true;

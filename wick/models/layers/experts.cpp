@@ -53,6 +53,7 @@ Experts::Experts(const LayerLoader& loader)
     in_bias_ = cat(biases, 1).to(loader.device);
     down_bias_ = w.floats("ffn_down_exps.bias", {count, hidden}).to(loader.device);
   }
+  load_extras(loader);
   if (config_.shared > 0) {
     shared_ = Mlp(loader, config_.shared, "_shexp");
     if (loader.has("ffn_gate_inp_shexp")) {
@@ -63,6 +64,26 @@ Experts::Experts(const LayerLoader& loader)
       shared_gate_ = nn::Linear(row, {}, loader.device, false);
     }
   }
+}
+
+/// Gemma 4's norms and scales.
+void Experts::load_extras(const LayerLoader& loader) {
+  const Weights& w = loader.weights;
+  const int64_t hidden = loader.config.hidden;
+  if (w.contains("ffn_gate_inp.scale")) {
+    const float root = 1.0f / std::sqrt(static_cast<float>(hidden));
+    router_norm_ = nn::Norm(nn::NormKind::rms, w.vector("ffn_gate_inp.scale", hidden) * root, {},
+                            loader.config.norm_eps, loader.device);
+  }
+  if (w.contains("ffn_down_exps.scale")) {
+    output_scales_ = w.vector("ffn_down_exps.scale", config_.count).to(loader.device);
+  }
+  if (!config_.beside_mlp) return;
+  mlp_norm_ = loader.norm("ffn_norm", hidden);
+  mlp_post_norm_ = loader.norm("post_ffw_norm_1", hidden);
+  norm_ = loader.norm("pre_ffw_norm_2", hidden);
+  post_norm_ = loader.norm("post_ffw_norm_2", hidden);
+  shared_ = Mlp(loader, loader.layer.intermediate);
 }
 
 /// Sets the scores of experts outside the best groups to −inf. A group's score is the sum of its
@@ -81,7 +102,7 @@ Tensor Experts::within_groups(const Tensor& selection) const {
 }
 
 Experts::Chosen Experts::choose(const Tensor& x, Runs runs) const {
-  const Tensor logits = router_(x, runs);
+  const Tensor logits = router_(router_norm_ ? (*router_norm_)(x) : x, runs);
   Tensor scores = logits;
   if (config_.gating == Gating::softmax) scores = softmax(logits, -1);
   if (config_.gating == Gating::sigmoid) scores = sigmoid(logits);
@@ -92,11 +113,15 @@ Experts::Chosen Experts::choose(const Tensor& x, Runs runs) const {
   if (config_.gating == Gating::softmax_of_chosen) weights = softmax(weights, -1);
   if (config_.normalize) weights = weights / sum(weights, kLastDim, true);
   if (config_.scale != 1.0f) weights = weights * config_.scale;
-  return {ids.to(DType::u32), weights};
+  if (output_scales_.defined()) {
+    const Tensor scales = index_select(output_scales_, ids.reshape({ids.elems()}), 0);
+    weights = weights * scales.reshape(weights.shape());
+  }
+  return {ids, weights};
 }
 
-Tensor Experts::operator()(const Tensor& x, Runs runs) const {
-  const auto [ids, weights] = choose(x, runs);
+Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen) const {
+  const auto& [ids, weights] = chosen;
   const int64_t t = x.size(0), n = config_.used, rows = t * n;
   const Tensor of_rows = ids.reshape({rows, 1});
   const Tensor factors = weights.unsqueeze(-1);  // [t, n, 1]
@@ -113,10 +138,19 @@ Tensor Experts::operator()(const Tensor& x, Runs runs) const {
           .reshape({t, n, x.size(1)});
   y = biased(y, down_bias_, ids);
   if (!config_.weigh_inputs) y = y * factors;
-  y = sum(y, kChosenDim);
+  return sum(y, kChosenDim);
+}
+
+Tensor Experts::operator()(const Tensor& x, Runs runs) const {
+  const Chosen chosen = choose(x, runs);
+  if (config_.beside_mlp) {
+    return (*mlp_post_norm_)((*shared_)((*mlp_norm_)(x), runs)) +
+           (*post_norm_)(through_experts((*norm_)(x), chosen));
+  }
+  const Tensor y = through_experts(x, chosen);
   if (!shared_) return y;
   Tensor of_all = (*shared_)(x, runs);
-  if (shared_gate_) of_all = of_all * sigmoid((*shared_gate_)(x, runs));
+  if (shared_gate_) of_all = of_all * sigmoid((*shared_gate_)(x, runs.sequences));
   return y + of_all;
 }
 

@@ -21,17 +21,23 @@ class Experts {
   struct Chosen {
     Tensor ids, weights;
   };
+  void load_extras(const LayerLoader& loader);
   Chosen choose(const Tensor& x, Runs runs) const;
+  Tensor through_experts(const Tensor& x, const Chosen& chosen) const;
   Tensor within_groups(const Tensor& selection) const;
 
   ExpertsConfig config_;
   Activation activation_;
-  nn::Linear router_;
-  Tensor selection_bias_;          // f32 [count], added to the scores that choose
-  std::vector<Weight> in_, down_;  // of each expert: gate and up stacked, down
-  Tensor in_bias_, down_bias_;     // [count, 2 · width], [count, hidden], or undefined
+  AdaptedLinear router_;
+  std::optional<nn::Norm> router_norm_;  // of the router's input
+  Tensor output_scales_;                 // f32 [count], factors of the experts' results
+  Tensor selection_bias_;                // f32 [count], added to the scores that choose
+  std::vector<Weight> in_, down_;        // of each expert: gate and up stacked, down
+  Tensor in_bias_, down_bias_;           // [count, 2 · width], [count, hidden], or undefined
   std::optional<Mlp> shared_;
   std::optional<nn::Linear> shared_gate_;  // [1, hidden]
+  /// For experts beside the layer's MLP: norms before and after each of the two.
+  std::optional<nn::Norm> mlp_norm_, norm_, mlp_post_norm_, post_norm_;
 };
 
 }  // namespace wick::models

@@ -73,11 +73,11 @@ Tensor LatentAttention::by_head(const Tensor& x, const std::vector<Weight>& weig
 Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
                                    const LayerCache& cache) const {
   const int64_t plain = layer_.key_size - latent_.rotated, t = x.size(0);
-  const Tensor q = queries(x, rows.row_runs);
+  const Tensor q = queries(x, rows.set());
   const Tensor of_latent = by_head(q.narrow(2, 0, plain), key_up_);
   const Tensor rotated[] = {q.narrow(2, plain, latent_.rotated), of_latent};
   const Tensor full = cat(rotated, 2);  // [t, h, rotated + rank]
-  const Tensor down = key_value_down_(x, rows.row_runs);
+  const Tensor down = key_value_down_(x, rows.set());
   const Tensor stored[] = {down.narrow(1, latent_.rank, latent_.rotated),
                            latent_norm_(down.narrow(1, 0, latent_.rank))};
   const Tensor keys = cat(stored, 1).unsqueeze(1);  // [t, 1, rotated + rank]

@@ -34,13 +34,13 @@ class LatentAttention {
   LayerConfig layer_;
   LatentConfig latent_;
   AttentionOptions options_;
-  std::optional<nn::Linear> query_down_;
+  std::optional<AdaptedLinear> query_down_;
   std::optional<nn::Norm> query_norm_;
-  nn::Linear query_, key_value_down_;
+  AdaptedLinear query_, key_value_down_;
   nn::Norm latent_norm_;
   std::vector<Weight> key_up_, value_up_;  // of each head: [latent, key], [value, latent]
   Tensor heads_;                           // u32 [h]: 0, 1, ..
-  nn::Linear output_;
+  AdaptedLinear output_;
 };
 
 }  // namespace wick::models

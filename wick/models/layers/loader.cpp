@@ -12,7 +12,16 @@ std::string bias_of(std::string_view name) { return fmt::format("{}.bias", name)
 
 bool LayerLoader::has(std::string_view name) const { return weights.contains(weight_of(name)); }
 
+Tensor LayerLoader::vector(std::string_view name, int64_t n) const {
+  const Tensor x = weights.rank(name) == 2 ? weights.floats(name, {n, 1}) : weights.vector(name, n);
+  return x.reshape({n}).to(device);
+}
+
 nn::Norm LayerLoader::norm(std::string_view name, int64_t size) const {
+  // Falcon-H1's files have a norm without the suffix.
+  if (!has(name) && weights.contains(name)) {
+    return {config.norm, weights.vector(name, size), {}, config.norm_eps, device};
+  }
   return {config.norm, weights.vector(weight_of(name), size),
           weights.optional_vector(bias_of(name), size), config.norm_eps, device};
 }
@@ -29,21 +38,22 @@ nn::Norm LayerLoader::head_norm(std::string_view name, int64_t heads, int64_t si
           reordered(weights.optional_vector(bias_of(name), size), order), config.norm_eps, device};
 }
 
-nn::Linear LayerLoader::linear(std::string_view name, int64_t n, int64_t k) const {
-  return nn::Linear(weights.matrix(weight_of(name), n, k),
-                    weights.optional_vector(bias_of(name), n), device, release);
+AdaptedLinear LayerLoader::linear(std::string_view name, int64_t n, int64_t k) const {
+  return projections({{name, n, {}}}, k, false);
 }
 
-nn::Projections LayerLoader::projections(const std::vector<Projection>& parts, int64_t k,
-                                         bool need_biases) const {
-  std::vector<Tensor> matrices, biases;
+AdaptedLinear LayerLoader::projections(const std::vector<Projection>& parts, int64_t k,
+                                       bool need_biases) const {
+  std::vector<AdaptedMatrix> matrices;
   for (const auto& [name, rows, order] : parts) {
-    const std::string bias = bias_of(name);
-    matrices.push_back(reordered(weights.matrix(weight_of(name), rows, k), order));
-    biases.push_back(reordered(
-        need_biases ? weights.vector(bias, rows) : weights.optional_vector(bias, rows), order));
+    const std::string weight = weight_of(name), bias = bias_of(name);
+    matrices.push_back(
+        {.name = weights.prefix() + weight,
+         .matrix = weights.matrix(weight, rows, k),
+         .bias = need_biases ? weights.vector(bias, rows) : weights.optional_vector(bias, rows),
+         .order = order});
   }
-  return nn::Projections(matrices, biases, device, release);
+  return AdaptedLinear(matrices, adapters, device, release);
 }
 
 std::vector<int64_t> LayerLoader::rotated_order(int64_t heads) const {

@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "wick/models/decoder_config.h"
+#include "wick/models/layers/adapted_linear.h"
 #include "wick/models/weights.h"
 #include "wick/nn/layers.h"
 
 namespace wick::models {
 
-/// A matrix [rows, k] with its bias. `order` permutes the rows; empty: the file's order.
+/// A matrix [rows, k] with its bias. `order` lists the rows that are used; empty: all, in the
+/// file's order.
 struct Projection {
   std::string_view name;
   int64_t rows;
@@ -25,6 +27,7 @@ struct LayerLoader {
   Weights weights;
   Device device;
   bool release;  ///< see nn::Projections
+  std::span<const Adapter> adapters = {};
 
   bool has(std::string_view name) const;
   /// A norm over `size` elements, with a bias if the file has one.
@@ -33,9 +36,11 @@ struct LayerLoader {
   /// elements of a head.
   nn::Norm head_norm(std::string_view name, int64_t heads, int64_t size,
                      const std::vector<int64_t>& order) const;
-  nn::Linear linear(std::string_view name, int64_t n, int64_t k) const;
-  nn::Projections projections(const std::vector<Projection>& parts, int64_t k,
-                              bool need_biases) const;
+  AdaptedLinear linear(std::string_view name, int64_t n, int64_t k) const;
+  /// A vector [n] of floats on the device. The file may have it as [n, 1]. `name` is the full name.
+  Tensor vector(std::string_view name, int64_t n) const;
+  AdaptedLinear projections(const std::vector<Projection>& parts, int64_t k,
+                            bool need_biases) const;
   /// The order of the rows of `heads` heads that rope_interleaved needs; empty: the file's order.
   std::vector<int64_t> rotated_order(int64_t heads) const;
 };

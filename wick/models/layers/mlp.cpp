@@ -59,7 +59,7 @@ Mlp::Mlp(const LayerLoader& loader, int64_t width, std::string_view suffix)
 }
 
 Tensor Mlp::operator()(const Tensor& x, Runs runs) const {
-  const Tensor y = in_.joined(x, runs);
+  const Tensor y = in_(x, runs);
   if (!gated_) return down_(activated(activation_, y), runs);
   const std::vector<Tensor> halves = y.chunk(2, -1);
   return down_(gated(activation_, halves[0], halves[1]), runs);

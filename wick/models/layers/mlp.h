@@ -22,8 +22,8 @@ class Mlp {
  private:
   Activation activation_ = Activation::silu;
   bool gated_ = true;
-  nn::Projections in_;
-  nn::Linear down_;
+  AdaptedLinear in_;
+  AdaptedLinear down_;
 };
 
 }  // namespace wick::models

@@ -83,7 +83,7 @@ struct Attention {
         params.window > 0 ? shift - std::min(params.window, keys + queries) + 1 : -(keys + queries);
     task.high = params.causal ? shift + 1 : keys + queries;
     task.scale = params.scale, task.soft_cap = params.soft_cap;
-    const Layout &ml = bias.mask.layout, &sl = bias.slopes.layout;
+    const Layout &ml = bias.mask.layout, &sl = bias.slopes.layout, &sinks = bias.sinks.layout;
     if (bias.mask.data != nullptr) {
       task.mask = elem(bias.mask, ml.offset() + b * ml.stride(0));
       task.mask_head = ml.stride(1), task.mask_query = ml.stride(2);
@@ -93,6 +93,10 @@ struct Attention {
     if (bias.slopes.data != nullptr) {
       task.slopes = static_cast<const float*>(bias.slopes.data) + sl.offset();
       task.slopes_step = sl.stride(0);
+    }
+    if (bias.sinks.data != nullptr) {
+      task.sinks = static_cast<const float*>(bias.sinks.data) + sinks.offset();
+      task.sinks_step = sinks.stride(0);
     }
     task.shift = shift;
     task.q = elem(q, ql.offset() + b * ql.stride(0));
@@ -122,6 +126,7 @@ struct Attention {
     if (task.mask != nullptr)
       task.mask = advance(task.mask, bias.mask.dtype, head * task.mask_head);
     if (task.slopes != nullptr) task.slopes += head * task.slopes_step;
+    if (task.sinks != nullptr) task.sinks += head * task.sinks_step;
     task.first_query = first, task.queries = count, task.heads = task_heads;
     task.scratch = thread_scratch(attention_scratch_floats(count * task_heads, d, e));
     kernels(isa).attend[dtype_index(k.dtype)](task);
@@ -177,7 +182,7 @@ void CpuBackend::attention(const View& out, const ConstView& q, const ConstView&
 
 void CpuBackend::attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                                     const ConstView& v, const PagedSequences& sequences,
-                                    const AttentionParams& params, const ConstView& slopes) {
+                                    const AttentionParams& params, const AttentionBias& bias) {
   if (out.layout.elems() == 0) return;
   const int64_t batch = q.layout.shape()[0], size = k.layout.shape()[2];
   const Layout &tables = sequences.tables.layout, &lengths = sequences.lengths.layout;
@@ -205,7 +210,7 @@ void CpuBackend::attention_of_pages(const View& out, const ConstView& q, const C
                   "there are " + std::to_string(k.layout.shape()[0]));
     }
   }
-  const Attention all(isa_, out, q, k, v, params, {{}, slopes});
+  const Attention all(isa_, out, q, k, v, params, bias);
   const auto task_of = [&](int64_t b) {
     AttentionTask task = all.task_of(b, length_of(b));
     task.k = Attention::elem(k, k.layout.offset());

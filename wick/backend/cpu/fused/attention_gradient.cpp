@@ -57,9 +57,9 @@ HeadRows<Data> rows_of(const V& view, int64_t batch, int64_t head) {
 }  // namespace
 
 void CpuBackend::attention_gradient(const View& dq, const View& dk, const View& dv,
-                                    const ConstView& grad, const ConstView& q, const ConstView& k,
-                                    const ConstView& v, const AttentionParams& params,
-                                    const AttentionBias& bias) {
+                                    const View& d_sinks, const ConstView& grad, const ConstView& q,
+                                    const ConstView& k, const ConstView& v,
+                                    const AttentionParams& params, const AttentionBias& bias) {
   const Shape &qs = q.layout.shape(), &ks = k.layout.shape();
   const int64_t batch = qs[0], heads = qs[1], queries = qs[2], d = qs[3];
   const int64_t key_heads = ks[1], keys = ks[2], e = v.layout.shape()[3];
@@ -96,6 +96,17 @@ void CpuBackend::attention_gradient(const View& dq, const View& dk, const View& 
       const Layout& sl = bias.slopes.layout;
       task.slopes_step = sl.stride(0);
       task.slopes = static_cast<const float*>(bias.slopes.data) + sl.offset() + head * sl.stride(0);
+    }
+    if (bias.sinks.data != nullptr) {
+      const Layout& sl = bias.sinks.layout;
+      task.sinks_step = sl.stride(0);
+      task.sinks = static_cast<const float*>(bias.sinks.data) + sl.offset() + head * sl.stride(0);
+    }
+    if (d_sinks.data != nullptr) {
+      const Layout& dl = d_sinks.layout;
+      task.d_sinks =
+          static_cast<float*>(d_sinks.data) + dl.offset() + b * dl.stride(0) + head * dl.stride(1);
+      task.d_sinks_head = dl.stride(1), task.d_sinks_query = dl.stride(2);
     }
     task.sums = sums.data() + which * rows;
     return task;

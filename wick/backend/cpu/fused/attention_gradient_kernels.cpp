@@ -246,17 +246,29 @@ WICK_FN float sum_of(int64_t begin, int64_t end, const F& f) {
   return sums[0];
 }
 
-/// The sums of a row: s are its scores, which become exponentials, p the dot products of g and v.
-WICK_NOINLINE GradientSums sums_of_row(float* s, const float* p, const Seen& seen) {
+/// The sums of row r: s are its scores, which become exponentials, p the dot products of g and v.
+/// Stores the row's part of the gradient of its sink.
+WICK_NOINLINE GradientSums sums_of_row(const AttentionGradientTask& task, int64_t r, float* s,
+                                       const float* p, const Seen& seen) {
   GradientSums sums = {0.0f, 0.0f, 0.0f};
-  float largest = -__builtin_huge_valf();
+  const float sink =
+      task.sinks == nullptr ? -__builtin_huge_valf() : task.sinks[r % task.heads * task.sinks_step];
+  float largest = sink;
   for (int64_t j = seen.begin; j < seen.end; ++j) largest = s[j] > largest ? s[j] : largest;
   const float base = largest == -__builtin_huge_valf() ? 0.0f : largest;
   for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = math::exp_of_negative(s[j] - base);
-  const float l = sum_of(seen.begin, seen.end, [&](int64_t j) { return s[j]; });
-  if (l == 0.0f) return sums;
-  sums.largest = base, sums.inverse = 1.0f / l;
-  sums.delta = sum_of(seen.begin, seen.end, [&](int64_t j) { return s[j] * p[j]; }) * sums.inverse;
+  float l = sum_of(seen.begin, seen.end, [&](int64_t j) { return s[j]; });
+  if (task.sinks != nullptr) l = l + math::exp_of_negative(sink - base);
+  if (l != 0.0f) {
+    sums.largest = base, sums.inverse = 1.0f / l;
+    sums.delta =
+        sum_of(seen.begin, seen.end, [&](int64_t j) { return s[j] * p[j]; }) * sums.inverse;
+  }
+  if (task.d_sinks != nullptr) {
+    const float weight = math::exp_of_negative(sink - base) * sums.inverse;
+    task.d_sinks[r % task.heads * task.d_sinks_head + r / task.heads * task.d_sinks_query] =
+        0.0f - weight * sums.delta;
+  }
   return sums;
 }
 
@@ -307,7 +319,7 @@ void rows(const AttentionGradientTask& task) {
     float* const of_row = s + r * line;
     float* const bend_of_row = capped ? bend + r * line : nullptr;
     shape_scores(task, row, begin, seen, of_row, bend_of_row);
-    const GradientSums sums = sums_of_row(of_row, p + r * line, seen);
+    const GradientSums sums = sums_of_row(task, row, of_row, p + r * line, seen);
     task.sums[row] = sums;
     for (int64_t j = seen.begin; j < seen.end; ++j) of_row[j] = of_row[j] * sums.inverse;
     bend_back(of_row, p + r * line, bend_of_row, seen, keys, sums.delta);
@@ -420,7 +432,7 @@ void whole(const AttentionGradientTask& task) {
       const Seen seen(task, first + r, begin, keys);
       float* const of_row = s + r * line;
       shape_scores(task, first + r, begin, seen, of_row, capped ? bend + r * line : nullptr);
-      const GradientSums sums = sums_of_row(of_row, p + r * line, seen);
+      const GradientSums sums = sums_of_row(task, first + r, of_row, p + r * line, seen);
       task.sums[first + r] = sums;
       for (int64_t j = 0; j < seen.begin; ++j) of_row[j] = 0.0f;
       for (int64_t j = seen.begin; j < seen.end; ++j) of_row[j] = of_row[j] * sums.inverse;

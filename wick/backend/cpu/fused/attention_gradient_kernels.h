@@ -34,8 +34,11 @@ struct AttentionGradientTask {
   MaskKind mask_kind;
   const float* slopes;
   int64_t slopes_step, shift;  // key i + shift has the position of query i
-  GradientSums* sums;          // of all rows of the key head
-  int64_t first, count;        // the rows, or the keys, of the task
+  const float* sinks;          // of the key head's heads, or null
+  float* d_sinks;              // of the first head's query 0, or null
+  int64_t sinks_step, d_sinks_head, d_sinks_query;
+  GradientSums* sums;    // of all rows of the key head
+  int64_t first, count;  // the rows, or the keys, of the task
   /// Of `whole` and `store`: sums of dk and dv over the rows of a part, [part][keys] of
   /// gradient_padded(d) and gradient_padded(e) floats, and the number of parts.
   float *dk_sums, *dv_sums;

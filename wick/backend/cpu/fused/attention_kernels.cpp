@@ -316,7 +316,7 @@ WICK_FN RowBias bias_of(const AttentionTask& task, const Work& work, int64_t row
 }
 
 /// One pass: R rows from `row` on and one chunk. `range[r]` are the keys that row r sees; first[r]
-/// says that it saw none of earlier chunks.
+/// says that it saw none of earlier chunks and has no sink.
 template <int R, class T>
 WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row, const T* k,
                         [[maybe_unused]] int64_t k_key, int64_t k_step, const T* v, int64_t v_key,
@@ -342,7 +342,7 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
   }
 
   RowSoftmax soft[R] = {};
-  const bool biased = task.mask != nullptr || task.slopes != nullptr;
+  const bool biased = task.mask != nullptr || task.slopes != nullptr || task.sinks != nullptr;
   RowBias bias[R];
   for (int r = 0; biased && r < R; ++r) bias[r] = bias_of(task, work, row + r);
   softmax_rows(work.s, range, R, task.scale, task.soft_cap, biased ? bias : nullptr, soft);
@@ -392,6 +392,26 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
     for (int64_t x = 0; x < width; x += kWidth) {
       store(o + x, fma(load(o + x), av, load(from + x) * bv));
     }
+  }
+}
+
+/// The sink of row `row` of a task; −inf if it has none.
+WICK_FN float sink_of(const AttentionTask& task, int64_t row) {
+  return task.sinks == nullptr ? -__builtin_huge_valf()
+                               : task.sinks[row % task.heads * task.sinks_step];
+}
+WICK_FN bool has_sink(const AttentionTask& task, int64_t row) {
+  return sink_of(task, row) != -__builtin_huge_valf();
+}
+
+/// Starts the results of the rows that have sinks.
+WICK_NOINLINE void start_with_sinks(const AttentionTask& task, const Work& work) {
+  for (int64_t row = 0; row < task.queries * task.heads; ++row) {
+    if (!has_sink(task, row)) continue;
+    work.m[row] = sink_of(task, row);
+    work.l[row] = 1.0f;
+    float* const o = work.o + row * work.e_padded;
+    for (int64_t x = 0; x < work.e_padded; x += kWidth) store(o + x, Vec<float>{});
   }
 }
 
@@ -556,6 +576,8 @@ void attend(const AttentionTask& task) {
   if (task.dtype == 1) read_queries<math::f16>(task, work);
   if (task.dtype == 2) read_queries<float>(task, work);
 
+  if (task.sinks != nullptr) start_with_sinks(task, work);
+
   // One or two passes read keys and values in place; more use the packed chunk.
   const bool whole_chunks =
       task.table == nullptr || task.page_keys % kAttentionChunk == 0 || task.keys <= task.page_keys;
@@ -588,7 +610,7 @@ void attend(const AttentionTask& task) {
         const int64_t begin = max(query + task.low, 0);
         const int64_t end = min(query + task.high, task.keys);
         range[r] = {max(begin - chunk, 0), min(end - chunk, kAttentionChunk)};
-        first[r] = begin >= chunk;
+        first[r] = begin >= chunk && !has_sink(task, row + r);
       }
       if (direct) {
         passes(task, work, row, count, here.k, task.k_key, task.k_step, here.v, task.v_key, width,

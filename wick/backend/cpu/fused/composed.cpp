@@ -159,7 +159,7 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
       {out.data, out.dtype, by_sequence(ol, ol.stride(0), e * ol.stride(1), ol.stride(1), e)},
       {q.view().data, DType::f32, by_sequence(ql, ql.stride(1), ql.stride(0), ql.stride(2), d)},
       keys, values, {where.tables.data == nullptr ? one_table : where.tables, ends}, where.params,
-      {});
+      {{}, {}, where.sinks});
 }
 
 namespace {

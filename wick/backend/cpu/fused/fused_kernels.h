@@ -57,6 +57,8 @@ struct AttentionTask {
   const float* slopes;
   int64_t slopes_step, shift;  // slopes_step: from head to head; key i + shift has the position of
                                // query i
+  const float* sinks;          // a score of each head without a key, or null
+  int64_t sinks_step;          // from head to head
   int dtype;                   // of q and out: bf16, f16, f32
   /// Working memory of attention_scratch_floats() floats, aligned to 64 bytes.
   float* scratch;

@@ -27,6 +27,13 @@ const KernelFamily<DecodeArgs, DType> kDecode("decode", "decode_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeStaged("decode", "decode_staged_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeStream("decode", "decode_stream_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeCluster("decode", "decode_cluster_{}");
+const KernelFamily<SinkDecodeArgs, DType> kSinkDecode("decode_sinks", "decode_sinks_{}");
+const KernelFamily<SinkDecodeArgs, DType> kSinkDecodeStaged("decode_sinks",
+                                                            "decode_staged_sinks_{}");
+const KernelFamily<SinkDecodeArgs, DType> kSinkDecodeStream("decode_sinks",
+                                                            "decode_stream_sinks_{}");
+const KernelFamily<SinkDecodeArgs, DType> kSinkDecodeCluster("decode_sinks",
+                                                             "decode_cluster_sinks_{}");
 
 /// Sets the pages of a call's keys k and values v, [pages, g, size, ..]. Without tables there is
 /// one page. `counts` has the number of keys in device memory, `most` is its upper bound.
@@ -151,10 +158,12 @@ struct DecodeShape {
 };
 
 /// Launches decode.gpu for few queries of a cache whose neighbouring keys are contiguous; returns
-/// false if it doesn't take the call. The result goes to `blocks` if blocks.q isn't null.
+/// false if it doesn't take the call. The result goes to `blocks` if blocks.q isn't null. sinks: of
+/// the heads; their pointer may be null.
 bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
-                   const Blocks& blocks) {
-  if (launch_decode_paged(gpu, c, cache, dtype, blocks)) return true;
+                   const Blocks& blocks, const HeadSinks& sinks) {
+  const bool sunk = sinks.of != nullptr;
+  if (!sunk && launch_decode_paged(gpu, c, cache, dtype, blocks)) return true;
   const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
   if (c.queries > kMostOrderedQueries || !holds_chunks(c.pages, kAttentionChunk) ||
       !takes_decode_layout(c, dtype)) {
@@ -181,21 +190,29 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                         static_cast<uint32_t>(shape.slices),
                         gpu.zeros(),
                         blocks};
-  const auto& kernels = shape.cluster > 1 ? kDecodeCluster
-                        : shape.streams   ? kDecodeStream
-                        : shape.staged    ? kDecodeStaged
-                                          : kDecode;
   const bool direct = shape.cluster == 1 && !shape.streams && !shape.staged;
   const unsigned threads = direct && gpu.device.kind != DeviceKind::cuda
                                ? decode_threads_on_amd(plan.rows)
                                : kDecodeThreads;
-  kernels(dtype).launch(gpu,
-                        Grid{.blocks = {count32(thread_blocks * splits), 1, 1},
-                             .threads = threads,
-                             .shared_bytes = static_cast<unsigned>(shape.shared),
-                             .pdl = true,
-                             .cluster = static_cast<unsigned>(shape.cluster)},
-                        {c, cache, plan, partials.get()});
+  const Grid grid{.blocks = {count32(thread_blocks * splits), 1, 1},
+                  .threads = threads,
+                  .shared_bytes = static_cast<unsigned>(shape.shared),
+                  .pdl = true,
+                  .cluster = static_cast<unsigned>(shape.cluster)};
+  const DecodeArgs args{c, cache, plan, partials.get()};
+  if (sunk) {
+    const auto& kernels = shape.cluster > 1 ? kSinkDecodeCluster
+                          : shape.streams   ? kSinkDecodeStream
+                          : shape.staged    ? kSinkDecodeStaged
+                                            : kSinkDecode;
+    kernels(dtype).launch(gpu, grid, {args, sinks});
+  } else {
+    const auto& kernels = shape.cluster > 1 ? kDecodeCluster
+                          : shape.streams   ? kDecodeStream
+                          : shape.staged    ? kDecodeStaged
+                                            : kDecode;
+    kernels(dtype).launch(gpu, grid, args);
+  }
   return true;
 }
 
@@ -231,10 +248,12 @@ CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,
   return fill;
 }
 
-/// Launches the fastest kernel that takes a call. Kernels of few queries take no bias.
+/// Launches the fastest kernel that takes a call. Kernels of few queries take no masks and slopes.
 void launch_any(Gpu& gpu, const AttentionCall& call, DType cache, const AttentionBias& added) {
-  if (added.mask.data != nullptr || added.slopes.data != nullptr) {
+  if (is_biased(added)) {
     const ScoreBias bias = make_bias(added);
+    const bool only_sinks = bias.mask == nullptr && bias.slopes == nullptr;
+    if (only_sinks && launch_decode(gpu, call, {}, cache, {}, sinks_of(bias))) return;
     const FlashPlan flash(gpu, call, cache, false, true);
     if (flash.takes) {
       launch_flash(gpu, flash, call, {}, cache, &bias);
@@ -243,7 +262,7 @@ void launch_any(Gpu& gpu, const AttentionCall& call, DType cache, const Attentio
     }
     return;
   }
-  if (launch_decode(gpu, call, {}, cache, {})) return;
+  if (launch_decode(gpu, call, {}, cache, {}, {})) return;
   if (launch_decode_rows(gpu, call, cache)) return;
   const FlashPlan flash(gpu, call, cache, false, false);
   if (flash.takes) {
@@ -268,12 +287,12 @@ void GpuBackend::attention(const View& out, const ConstView& q, const ConstView&
 
 void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                                     const ConstView& v, const PagedSequences& sequences,
-                                    const AttentionParams& params, const ConstView& slopes) {
+                                    const AttentionParams& params, const AttentionBias& bias) {
   if (out.layout.elems() == 0) return;
   AttentionCall call = make_call(out, q, k, v, params);
   set_pages(gpu_, "attention_of_pages", call, k, v, sequences.tables, sequences.lengths,
             sequences.lengths, int64_t{1} << 30);
-  launch_any(gpu_, call, k.dtype, {{}, slopes});
+  launch_any(gpu_, call, k.dtype, bias);
 }
 
 namespace {
@@ -282,6 +301,7 @@ namespace {
 struct CachedCall {
   AttentionCall call;
   CacheCall fill;
+  ScoreBias bias;  // its sinks
   DType dtype;
 
   CachedCall(Gpu& gpu, const View& out, const ConstView& qkv, const CachedAttention& where) {
@@ -300,6 +320,7 @@ struct CachedCall {
     set_pages(gpu, "cached_attention", call, where.keys, where.values, where.tables, {},
               where.positions, where.cos.layout.shape()[0]);
     fill = make_cache_call(call, qkv, where);
+    bias = make_bias({{}, {}, where.sinks});
     dtype = where.keys.dtype;
   }
 };
@@ -310,18 +331,19 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
                                   const CachedAttention& where) {
   if (out.layout.elems() == 0) return;
   CachedCall at(gpu_, out, qkv, where);
-  if (launch_decode(gpu_, at.call, at.fill, at.dtype, {})) return;
-  const FlashPlan flash(gpu_, at.call, at.dtype, true, false);
+  if (launch_decode(gpu_, at.call, at.fill, at.dtype, {}, sinks_of(at.bias))) return;
+  const ScoreBias* const bias = at.bias.sinks != nullptr ? &at.bias : nullptr;
+  const FlashPlan flash(gpu_, at.call, at.dtype, true, bias != nullptr);
   if (flash.takes) {
     fill_cache(gpu_, at.fill, at.dtype, nullptr);
-    launch_flash(gpu_, flash, at.call, at.fill, at.dtype);
+    launch_flash(gpu_, flash, at.call, at.fill, at.dtype, bias);
     return;
   }
   const AttentionCall& c = at.call;
   const Scratch rotated(gpu_, size_t{c.batch} * c.heads * c.queries * c.d * 4);
   at.call.q = rotated.data();
   fill_cache(gpu_, at.fill, at.dtype, rotated.data<float>());
-  launch_rows(gpu_, at.call, at.dtype);
+  launch_rows(gpu_, at.call, at.dtype, bias);
 }
 
 namespace {
@@ -377,7 +399,7 @@ bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& 
   const View nowhere{nullptr, DType::f32, Layout::contiguous({qkv.layout.shape()[0], k})};
   const CachedCall at(gpu, nowhere, qkv, where);
   return launch_decode(gpu, at.call, at.fill, at.dtype,
-                       {to.q, to.scales, static_cast<uint32_t>(to.padded), 1});
+                       {to.q, to.scales, static_cast<uint32_t>(to.padded), 1}, sinks_of(at.bias));
 }
 
 }  // namespace wick::gpu

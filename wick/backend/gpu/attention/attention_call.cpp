@@ -68,6 +68,10 @@ ScoreBias make_bias(const AttentionBias& of) {
     bias.slopes = static_cast<const float*>(at_offset(of.slopes));
     bias.slope_step = of.slopes.layout.stride(0);
   }
+  if (of.sinks.data != nullptr) {
+    bias.sinks = static_cast<const float*>(at_offset(of.sinks));
+    bias.sink_step = of.sinks.layout.stride(0);
+  }
   return bias;
 }
 

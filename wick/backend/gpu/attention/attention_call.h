@@ -15,5 +15,10 @@ AttentionCall make_call(const View& out, const ConstView& q, const ConstView& k,
                         const AttentionParams& params);
 
 ScoreBias make_bias(const AttentionBias& of);
+inline HeadSinks sinks_of(const ScoreBias& bias) { return {bias.sinks, bias.sink_step}; }
+/// Whether a call needs the kernels for masks, slopes and sinks.
+inline bool is_biased(const AttentionBias& of) {
+  return of.mask.data != nullptr || of.slopes.data != nullptr || of.sinks.data != nullptr;
+}
 
 }  // namespace wick::gpu

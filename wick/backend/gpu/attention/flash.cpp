@@ -24,7 +24,7 @@ const KernelFamily<WgmmaFlashArgs, Terms, OneOf<64, 128>, DType, OneOf<0, 1>> kF
     "flash_wgmma", "flash_wgmma_{}_{}_{}_{}");
 const KernelFamily<CombineArgs> kFlashCombine("flash", "flash_combine");
 
-// Kernels of calls with masks or slopes.
+// Kernels of calls with masks, slopes or sinks.
 const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType> kBiasedFlash("flash",
                                                                         "flash_bias_{}_{}");
 const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType> kBiasedFlashMma("flash_mma",
@@ -117,8 +117,7 @@ FlashPlan::FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool p
   }
   const bool cuda = gpu.device.kind == DeviceKind::cuda;
   const std::string_view wanted = environment_choice("WICK_GPU_ATTENTION");
-  // flash_mma.gpu has never been timed on a card, so AMD's devices take it only on request.
-  const bool on = cuda ? wanted != "plain" : wanted == "mma";
+  const bool on = wanted != "plain";
   if (!on || ordered_attention()) return;
   // Kernels without terms have neither a soft cap nor a scale that isn't positive.
   terms = biased || c.soft_cap > 0.0f || !(c.scale > 0.0f);

@@ -23,7 +23,7 @@ struct FlashPlan {
   int64_t threads = 0;  ///< threads of a thread block
   int64_t shared = 0;   ///< bytes of shared memory
 
-  /// projected: the queries come from projections. biased: the scores have masks or slopes.
+  /// projected: the queries come from projections. biased: there are masks, slopes or sinks.
   /// may_wgmma: false excludes flash_wgmma.gpu. Errors: WICK_GPU_ATTENTION or WICK_PRECISION is
   /// none of its choices.
   FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool projected, bool biased,

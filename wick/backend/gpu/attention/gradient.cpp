@@ -21,6 +21,7 @@ namespace {
 const KernelFamily<GradientArgs, DType> kSums("gradient", "gradient_sums_{}");
 const KernelFamily<GradientArgs, DType> kQueries("gradient", "gradient_queries_{}");
 const KernelFamily<GradientArgs, DType> kKeys("gradient", "gradient_keys_{}");
+const KernelFamily<SinkGradientArgs> kSinkGradient("sink_gradient", "sink_gradient");
 
 /// Terms of weights and of the gradients of scores on matrix units: as many as the bound needs, or
 /// one.
@@ -54,6 +55,15 @@ const FlashKernels<GradientTerms> kFlashQueries{{"flash_gradient", "flash_querie
                   {"flash_gradient_wgmma", "flash_wgmma_bias_queries_{}_{}_{}"}},
     kWgmmaKeys{{"flash_gradient_wgmma", "flash_wgmma_keys_{}_{}_{}"},
                {"flash_gradient_wgmma", "flash_wgmma_bias_keys_{}_{}_{}"}};
+
+// AMD's.
+const FlashKernels<> kMmaSums{{"flash_gradient_mma", "flash_mma_sums_{}_{}"},
+                              {"flash_gradient_mma", "flash_mma_bias_sums_{}_{}"}};
+const FlashKernels<GradientTerms> kMmaQueries{
+    {"flash_gradient_mma", "flash_mma_queries_{}_{}_{}"},
+    {"flash_gradient_mma", "flash_mma_bias_queries_{}_{}_{}"}},
+    kMmaKeys{{"flash_gradient_mma", "flash_mma_keys_{}_{}_{}"},
+             {"flash_gradient_mma", "flash_mma_bias_keys_{}_{}_{}"}};
 
 constexpr int64_t kVector = 8;  // elements that the kernels on matrix units load at once
 
@@ -142,23 +152,30 @@ void launch_plain(Gpu& gpu, const GradientCall& of, DType dtype, const ScoreBias
              launch(kKeys, std::max(c.d, c.e)));
 }
 
+/// The kernels of a call on matrix units.
+struct FlashSet {
+  const FlashKernels<>& sums;
+  const FlashKernels<GradientTerms>&queries, &keys;
+};
+const FlashSet kFlashSet{kFlashSums, kFlashQueries, kFlashKeys},
+    kWgmmaSet{kWgmmaSums, kWgmmaQueries, kWgmmaKeys}, kMmaSet{kMmaSums, kMmaQueries, kMmaKeys};
+
 /// How kernels on matrix units take a call.
 struct GradientPlan {
-  bool takes = false;  ///< false: the call takes the kernels for any layout
-  bool wgmma = false;  ///< whether flash_gradient_wgmma.gpu takes the call
+  const FlashSet* kernels = nullptr;  ///< null: the call takes the kernels for any layout
   GradientTerms terms = GradientTerms::exact;
   int64_t width = 0;    ///< elements to which heads are padded
   int64_t held = 0;     ///< rows or keys of a thread block
   int64_t threads = 0;  ///< threads of a thread block
   int64_t shared = 0;   ///< bytes of shared memory
+  int64_t shared_of_sums = 0;
 
   /// Errors: WICK_GPU_ATTENTION is none of its choices.
   GradientPlan(const Gpu& gpu, const ConstView& q, const ConstView& k, const ConstView& v) {
     const int64_t d = q.layout.shape()[3], e = v.layout.shape()[3];
     const std::string_view wanted = environment_choice("WICK_GPU_ATTENTION");
-    if (gpu.device.kind != DeviceKind::cuda || q.dtype == DType::f32 || d > 128 || e > 128 ||
-        d % kVector != 0 || e % kVector != 0 || !gpu.has(Feature::matrix_unit) ||
-        wanted == "plain") {
+    if (q.dtype == DType::f32 || d > 128 || e > 128 || d % kVector != 0 || e % kVector != 0 ||
+        !gpu.has(Feature::matrix_unit) || wanted == "plain") {
       return;
     }
     width = d <= 64 && e <= 64 ? 64 : 128;
@@ -170,12 +187,20 @@ struct GradientPlan {
     const int64_t tiles = divide_up(std::min(rows, keys), kWgmmaGradientHeld),
                   heads = k.layout.shape()[0] * k.layout.shape()[1];
     const bool enough = 2 * tiles * heads >= gpu.info.multiprocessors || wanted == "wgmma";
-    wgmma = gpu.has(Feature::wgmma) && wanted != "mma" && enough &&
-            int64_t{wgmma_gradient_bytes(wide)} <= gpu.info.shared_bytes;
+    const bool wgmma = gpu.has(Feature::wgmma) && wanted != "mma" && enough &&
+                       int64_t{wgmma_gradient_bytes(wide)} <= gpu.info.shared_bytes;
     held = wgmma ? kWgmmaGradientHeld : kFlashGradientTile;
     threads = wgmma ? kWgmmaGradientThreads : kFlashGradientThreads;
-    shared = wgmma ? wgmma_gradient_bytes(wide) : flash_gradient_bytes(wide);
-    takes = shared <= gpu.info.shared_bytes;
+    if (gpu.device.kind == DeviceKind::cuda) {
+      kernels = wgmma ? &kWgmmaSet : &kFlashSet;
+      shared = wgmma ? wgmma_gradient_bytes(wide) : flash_gradient_bytes(wide);
+      shared_of_sums = shared;
+    } else {
+      kernels = &kMmaSet;
+      shared = mma_gradient_bytes(wide, false);
+      shared_of_sums = mma_gradient_bytes(wide, true);
+    }
+    if (shared > gpu.info.shared_bytes) kernels = nullptr;
     if (precision() == Precision::fast && !ordered_attention()) terms = GradientTerms::fast;
   }
 };
@@ -184,30 +209,52 @@ struct GradientPlan {
 void launch_matrix_units(Gpu& gpu, const GradientPlan& plan, const GradientCall& of, DType dtype,
                          const ScoreBias* bias) {
   const int64_t heads = int64_t{of.call.batch} * (of.call.heads / of.call.group);
-  const auto launch = [&](const auto& kernels, auto... keys) {
-    return [&gpu, &plan, &of, &kernels, bias, dtype, heads, keys...](const GradientGrid& order) {
+  const auto launch = [&](const auto& kernels, int64_t shared, auto... keys) {
+    return [&gpu, &plan, &of, &kernels, bias, dtype, heads, shared,
+            keys...](const GradientGrid& order) {
       const Grid grid{.blocks = {count32(order.blocks * heads), 1, 1},
                       .threads = static_cast<unsigned>(plan.threads),
-                      .shared_bytes = static_cast<unsigned>(plan.shared),
+                      .shared_bytes = static_cast<unsigned>(shared),
                       .pdl = true};
       kernels.launch(gpu, grid, {of, order}, bias, keys..., plan.width, dtype);
     };
   };
-  launch_all(of, dtype, plan.held, launch(plan.wgmma ? kWgmmaSums : kFlashSums),
-             launch(plan.wgmma ? kWgmmaQueries : kFlashQueries, plan.terms),
-             launch(plan.wgmma ? kWgmmaKeys : kFlashKeys, plan.terms));
+  const FlashSet& kernels = *plan.kernels;
+  launch_all(of, dtype, plan.held, launch(kernels.sums, plan.shared_of_sums),
+             launch(kernels.queries, plan.shared, plan.terms),
+             launch(kernels.keys, plan.shared, plan.terms));
+}
+
+/// Launches sink_gradient, after the sums of the rows have been computed.
+void launch_sinks(Gpu& gpu, const GradientCall& of, const View& out, const ScoreBias& bias) {
+  const AttentionCall& c = of.call;
+  const Layout& l = out.layout;
+  SinkGradientArgs args{};
+  args.sums = of.sums;
+  args.sinks = bias.sinks, args.sink_step = bias.sink_step;
+  args.out = static_cast<float*>(const_cast<void*>(at_offset(out)));
+  args.out_batch = l.stride(0), args.out_head = l.stride(1), args.out_query = l.stride(2);
+  args.rows = static_cast<uint64_t>(l.elems());
+  args.heads = c.heads, args.group = c.group, args.queries = c.queries;
+  const int64_t blocks = divide_up(l.elems(), int64_t{kSinkGradientThreads});
+  kSinkGradient().launch(
+      gpu, Grid{.blocks = {count32(blocks), 1, 1}, .threads = kSinkGradientThreads, .pdl = true},
+      args);
 }
 
 }  // namespace
 
 void GpuBackend::attention_gradient(const View& dq, const View& dk, const View& dv,
-                                    const ConstView& grad, const ConstView& q, const ConstView& k,
-                                    const ConstView& v, const AttentionParams& params,
-                                    const AttentionBias& bias) {
+                                    const View& d_sinks, const ConstView& grad, const ConstView& q,
+                                    const ConstView& k, const ConstView& v,
+                                    const AttentionParams& params, const AttentionBias& bias) {
   const auto has_elements = [](const View& x) { return x.data != nullptr && x.layout.elems() > 0; };
   const View none{nullptr, q.dtype, {}};
+  const bool biased = is_biased(bias) || params.soft_cap > 0.0f;
+  const ScoreBias terms = make_bias(bias);
   const bool of_keys = has_elements(dk) || has_elements(dv);
-  if (!has_elements(dq) && !of_keys) return;
+  const bool of_sinks = has_elements(d_sinks);
+  if (!has_elements(dq) && !of_keys && !of_sinks) return;
   const auto run = [&](const ConstView& g, const ConstView& a, const ConstView& b,
                        const ConstView& c, auto&& launch) {
     GradientCall of = make_gradient_call(has_elements(dq) ? dq : none, of_keys ? dk : none,
@@ -216,12 +263,10 @@ void GpuBackend::attention_gradient(const View& dq, const View& dk, const View& 
     const Scratch sums(gpu_, static_cast<size_t>(rows) * sizeof(RowSums));
     of.sums = sums.data<RowSums>();
     launch(of);
+    if (of_sinks) launch_sinks(gpu_, of, d_sinks, terms);
   };
-  const bool biased =
-      bias.mask.data != nullptr || bias.slopes.data != nullptr || params.soft_cap > 0.0f;
-  const ScoreBias terms = make_bias(bias);
   const GradientPlan flash(gpu_, q, k, v);
-  if (flash.takes) {
+  if (flash.kernels != nullptr) {
     const VectorRows g(*this, grad), a(*this, q), b(*this, k), c(*this, v);
     run(g.view(), a.view(), b.view(), c.view(), [&](const GradientCall& of) {
       launch_matrix_units(gpu_, flash, of, q.dtype, biased ? &terms : nullptr);

@@ -114,6 +114,12 @@ void* Gpu::function(std::string_view file, std::string_view kernel, unsigned sha
   return function.handle;
 }
 
+bool Gpu::has_used(std::string_view file, std::string_view kernel) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = modules_.find(file);
+  return at != modules_.end() && at->second.functions.contains(kernel);
+}
+
 KernelSlot* Gpu::slots_of(const KernelFamilyBase& family) {
   auto made = std::make_unique<KernelSlot[]>(family.count);
   KernelSlot* slots = nullptr;
@@ -267,6 +273,10 @@ void Gpu::check_faults() {
   }
   if (fault.kind == kPageTwice) {
     throw Error(ErrorKind::index, note.op, "two sequences write to one page",
+                fmt::format("{}", fault.value));
+  }
+  if (fault.kind == kSlotTwice) {
+    throw Error(ErrorKind::index, note.op, "two sequences have one slot",
                 fmt::format("{}", fault.value));
   }
   throw Error(ErrorKind::index, note.op, "id out of range",

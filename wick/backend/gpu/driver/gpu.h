@@ -90,6 +90,8 @@ class Gpu {
   /// module. The kernel may then be launched with `shared_bytes` of dynamic shared memory. Launches
   /// by Kernel call this once for each kernel.
   void* function(std::string_view file, std::string_view kernel, unsigned shared_bytes = 0);
+  /// Whether function() has returned this kernel. Tests find out in this way which kernels ran.
+  bool has_used(std::string_view file, std::string_view kernel) const;
   /// Launches kernel `index` of a family on stream(); `args` is the address of its argument struct.
   /// Kernel::launch calls it.
   void launch(const KernelFamilyBase& family, unsigned index, const Grid& grid, const void* args);

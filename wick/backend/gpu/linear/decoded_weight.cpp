@@ -2,6 +2,7 @@
 
 #include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
+#include "wick/backend/gpu/linear/expert_tiles.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 
 namespace wick::gpu {
@@ -12,6 +13,7 @@ const KernelFamily<DecodedArgs, DType> kOne("decoded_few", "decoded_one_{}");
 const KernelFamily<DecodedArgs, DType> kFew("decoded_few", "decoded_few_{}");
 const KernelFamily<DecodedArgs, DType> kMany("decoded_many", "decoded_many_{}");
 const KernelFamily<GroupedDecodedArgs, DType> kGrouped("decoded_few", "decoded_grouped_{}");
+const KernelFamily<GroupedDecodedTilesArgs, DType> kTiles("decoded_many", "decoded_tiles_{}");
 
 struct DecodedWeight final : PreparedWeight {
   DecodedWeight(Gpu& gpu, size_t size) : memory(gpu, size) {}
@@ -98,6 +100,19 @@ void grouped_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepar
       out.data, out.dtype,
       Layout::contiguous({out.layout.elems() / weight.n, weight.n}, out.layout.offset())};
   const LinearOut to = linear_out(rows, nullptr);
+  if (!launches.are_few()) {
+    const ExpertTiles tiles(gpu, launches, kDecodedSide, out);
+    tiles.for_each([&](uint32_t first, uint32_t along_y) {
+      Grid grid{{thread_blocks(weight.n, kDecodedSide), along_y, 1}};
+      grid.threads = kDecodedThreads;
+      grid.pdl = true;
+      kTiles(weight.dtype)
+          .launch(gpu, grid,
+                  {to, tiles.list(), static_cast<const float*>(x.data) + x.layout.offset(),
+                   static_cast<uint32_t>(weight.n), static_cast<uint32_t>(weight.k), first});
+    });
+    return;
+  }
   launches.for_each([&](const Experts& experts, unsigned pairs) {
     kGrouped(weight.dtype)
         .launch(gpu, grid_of_few(weight.n, pairs),

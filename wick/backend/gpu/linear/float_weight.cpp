@@ -209,7 +209,7 @@ void grouped_float(Gpu& gpu, const View& out, const ConstView& x, const Prepared
   job.batch.start = {};
   job.shape.a_row = x.layout.stride(0);
   job.shape.out_row = w.n;
-  multiply_grouped(gpu, job, launches);
+  multiply_grouped(gpu, out, job, launches);
 }
 
 }  // namespace wick::gpu

@@ -93,8 +93,10 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job);
 /// have the dtype that linear was given.
 int64_t most_gemv_rows(const Gpu& gpu, DType b);
 /// Multiplies one row of a by one of several weights for each pair of a row and an expert, with the
-/// bits of multiply_gemv. job.b is one of the weights.
-void multiply_grouped(Gpu& gpu, const GemmJob& job, const ExpertLaunches& launches);
+/// bits of multiply_gemv. job.b is one of the weights; job is that of one row. out: the result of
+/// all pairs.
+void multiply_grouped(Gpu& gpu, const View& out, const GemmJob& job,
+                      const ExpertLaunches& launches);
 /// For a few rows of a, f16 or bf16, by mma: gemm_skinny.gpu.
 bool multiply_skinny(Gpu& gpu, const GemmJob& job);
 /// For a few rows of a, of f32, f16 or bf16; the columns of b are contiguous: gemm_few_rows.gpu.

@@ -7,6 +7,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
+#include "wick/backend/gpu/linear/expert_tiles.h"
 #include "wick/backend/gpu/linear/gemm.h"
 #include "wick/backend/gpu/linear/pack_rows.h"
 
@@ -22,6 +23,9 @@ const KernelFamily<StreamGemvArgs, DType, OneOf<1, 2, 4, 8>> kStreamGemv("gemv_s
 const KernelFamily<FloatGemvArgs, DType> kFloatGemv("gemv_float", "gemv_{}");
 const KernelFamily<GroupedFloatArgs, DType> kGroupedStream("gemv_stream", "grouped_{}");
 const KernelFamily<GroupedFloatArgs, DType> kGroupedFloat("gemv_float", "grouped_{}");
+const KernelFamily<GroupedRowsArgs, DType, OneOf<2, 4, 8>> kGroupedRows("gemv_stream",
+                                                                        "grouped_{}_{}");
+const KernelFamily<GroupedRowsArgs, DType> kGroupedLongRows("gemv_float", "grouped_rows_{}");
 const KernelFamily<GemmArgs, DType, OneOf<1, 4, 8, 16>> kFewRows("gemm_few_rows", "few_rows_{}_{}");
 const KernelFamily<GemmArgs, DType> kSmallMGemm("gemm_small_m", "gemm_{}");
 using SkinnyTile = OneOf<16, 32>;
@@ -162,9 +166,51 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
   return true;
 }
 
-void multiply_grouped(Gpu& gpu, const GemmJob& job, const ExpertLaunches& launches) {
+namespace {
+
+/// multiply_grouped by tiles of an expert's rows. rows: those that gemv_stream.gpu takes at once;
+/// 0: none, gemv_float.gpu takes them.
+void multiply_tiles(Gpu& gpu, const View& out, const GemmJob& job, uint32_t rows,
+                    const ExpertLaunches& launches) {
+  const Gemm& p = job.shape;
+  const ExpertTiles tiles(gpu, launches, rows == 0 ? kRowsAtOnce : rows, out);
+  tiles.for_each([&](uint32_t first, uint32_t along_y) {
+    constexpr uint32_t kBlockRows = kFloatGemvThreads / kWarp * kFloatGemvRows;
+    Grid grid{{(p.n + kBlockRows - 1) / kBlockRows, along_y, 1}};
+    grid.pdl = true;
+    grid.threads = kFloatGemvThreads;
+    if (rows != 0) {
+      // Several thread blocks for each multiprocessor, because some tiles are empty.
+      const int64_t warps = stream_warps(packs_of(job));
+      const int64_t thread_blocks = 4 * gpu.info.multiprocessors * kMostWarps / warps;
+      grid.blocks[0] = static_cast<unsigned>(
+          std::clamp<int64_t>(thread_blocks / along_y, 1, divide_up(p.n, 16)));
+      grid.threads = static_cast<unsigned>(warps * kWarp);
+      grid.shared_bytes = static_cast<unsigned>(stream_bytes(job, rows));
+    }
+    const GroupedRowsArgs args = {
+        job.out, job.a, tiles.list(), p, uint32_t{out_format(job.a_dtype)}, first};
+    if (rows != 0) {
+      kGroupedRows(job.b_dtype, rows).launch(gpu, grid, args);
+    } else {
+      kGroupedLongRows(job.b_dtype).launch(gpu, grid, args);
+    }
+  });
+}
+
+}  // namespace
+
+void multiply_grouped(Gpu& gpu, const View& out, const GemmJob& job,
+                      const ExpertLaunches& launches) {
   const Gemm& p = job.shape;
   const bool streams = stream_rows(gpu, job) != 0;
+  if (!launches.are_few()) {
+    GemmJob several = job;
+    several.shape.m = kRowsAtOnce;
+    const uint32_t rows = stream_rows(gpu, several);
+    // One row that fills shared memory gains nothing.
+    if (rows > 1 || !streams) return multiply_tiles(gpu, out, job, rows, launches);
+  }
   const int64_t warps = stream_warps(packs_of(job));
   launches.for_each([&](const Experts& experts, unsigned pairs) {
     constexpr uint32_t kBlockRows = kFloatGemvThreads / kWarp * kFloatGemvRows;

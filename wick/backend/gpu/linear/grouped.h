@@ -14,8 +14,8 @@
 
 namespace wick::gpu {
 
-/// The launches of one call of grouped_linear. A launch takes a limited number of experts and of
-/// pairs of a row and an expert.
+/// The experts and ids of one call of grouped_linear, and its launches. A launch takes a limited
+/// number of experts and of pairs of a row and an expert.
 class ExpertLaunches {
  public:
   /// ids: dense, `pairs` of them, n for each row of x. note: Gpu::note of the call.
@@ -23,25 +23,38 @@ class ExpertLaunches {
                  int64_t n, uint32_t note)
       : gpu_(gpu), weights_(std::move(weights)), ids_(ids), pairs_(pairs), n_(n), note_(note) {}
 
-  /// Calls launch(experts, pairs) for each launch.
+  int64_t pairs() const { return pairs_; }
+  /// The number of experts.
+  int64_t count() const { return static_cast<int64_t>(weights_.size()); }
+
+  /// Whether there are so few pairs for each expert, on average, that it isn't slower to read an
+  /// expert's weight once for each of its rows than to multiply tiles that are mostly empty.
+  bool are_few() const { return pairs_ <= 4 * count(); }
+
+  /// Experts `first` to at most `first` + kMost.
+  Experts experts(int64_t first) const {
+    Experts some;
+    const int64_t held = std::min(int64_t{Experts::kMost}, count() - first);
+    std::copy_n(weights_.begin() + first, held, some.weights);
+    some.first = static_cast<uint32_t>(first);
+    some.held = static_cast<uint32_t>(held);
+    some.count = static_cast<uint32_t>(weights_.size());
+    some.each = static_cast<uint32_t>(n_);
+    some.ids = ids_;
+    some.line = gpu_.fault_line();
+    some.note = note_;
+    return some;
+  }
+
+  /// Calls launch(experts, pairs) for each launch of kernels that take a pair at a time.
   template <class Launch>
   void for_each(Launch&& launch) const {
-    constexpr size_t kMost = Experts::kMost;
     constexpr int64_t kMostPairs = 32768;  // along the grid's y axis
-    for (size_t first = 0; first < weights_.size(); first += kMost) {
-      Experts experts;
-      const size_t held = std::min(kMost, weights_.size() - first);
-      std::copy_n(weights_.begin() + static_cast<ptrdiff_t>(first), held, experts.weights);
-      experts.first = static_cast<uint32_t>(first);
-      experts.held = static_cast<uint32_t>(held);
-      experts.count = static_cast<uint32_t>(weights_.size());
-      experts.each = static_cast<uint32_t>(n_);
-      experts.ids = ids_;
-      experts.line = gpu_.fault_line();
-      experts.note = note_;
+    for (int64_t first = 0; first < count(); first += Experts::kMost) {
+      Experts some = experts(first);
       for (int64_t pair = 0; pair < pairs_; pair += kMostPairs) {
-        experts.first_pair = static_cast<uint32_t>(pair);
-        launch(experts, static_cast<unsigned>(std::min(kMostPairs, pairs_ - pair)));
+        some.first_pair = static_cast<uint32_t>(pair);
+        launch(some, static_cast<unsigned>(std::min(kMostPairs, pairs_ - pair)));
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "wick/backend/gpu/layout/collapsed_dims.h"
+#include "wick/backend/gpu/linear/quantized_plan.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
@@ -33,13 +34,8 @@ LinearOut linear_out(const View& out, const ConstView* residual) {
 
 namespace {
 
-std::string_view wgmma_file(DType dtype) {
-  return unit_format(dtype).halves != 0 ? "quantized_wgmma_super" : "quantized_wgmma";
-}
-
 const KernelFamily<GemvArgs, DType> kGemv("gemv", "gemv_{}");
 const KernelFamily<GemvColumnsArgs, DType> kGemvOfColumns("gemv", "gemv_columns_{}");
-const KernelFamily<GroupedGemvArgs, DType> kGroupedGemv("gemv", "grouped_{}");
 const KernelFamily<BatchArgs, DType, OneOf<8, 16, 32>> kBatch("quantized_batch", "batch_{}_{}");
 const KernelFamily<QuantizedArgs, DType> kSmallM("quantized_small_m", "small_m_{}");
 const KernelFamily<QuantizedArgs, DType> kInt8("quantized_int8", "int8_{}");
@@ -60,9 +56,6 @@ struct QuantizedJob {
     return {out, weight.units, blocks.q, blocks.scales, chunks, rows, x.rows()};
   }
 };
-
-/// Shared memory that a kernel may use without allow_shared, on every device.
-constexpr uint32_t kSharedBytes = 48 << 10;
 
 /// One column. False if the activations don't fit shared memory.
 bool gemv(const QuantizedJob& p) {
@@ -104,78 +97,34 @@ void gemv_columns(const QuantizedJob& p) {
   kGemvOfColumns(p.weight.dtype).launch(p.weight.gpu, grid, {p.args(), segment});
 }
 
-bool is_amd(const Gpu& gpu) { return gpu.device.kind == DeviceKind::hip; }
-
-/// The grid and the shared memory of kernels/linear/quantized_batch.gpu.
-struct BatchPlan {
-  uint32_t columns, thread_blocks, segment, shared;
-
-  BatchPlan(const Gpu& gpu, uint32_t tiles, uint32_t chunks, uint32_t all_columns) {
-    columns = all_columns <= 8 ? 8 : all_columns <= 16 ? 16 : 32;
-    thread_blocks = std::min(tiles, static_cast<uint32_t>(gpu.info.multiprocessors));
-    const auto most = static_cast<uint32_t>(gpu.info.shared_bytes);
-    // Either all chunks at once, or segments in two alternating buffers with the sums kept in
-    // between.
-    if (fits(chunks, 1, 0, most)) return;
-    for (;; thread_blocks = std::min(2 * thread_blocks, tiles)) {
-      for (const uint32_t chunks_each : {32, 16, 8, 4, 2}) {
-        if (fits(chunks_each, 2, (tiles + thread_blocks - 1) / thread_blocks, most)) return;
-      }
-    }
-  }
-
- private:
-  bool fits(uint32_t chunks_each, uint32_t buffers, uint32_t kept, uint32_t most) {
-    segment = chunks_each;
-    shared = batch_bytes(columns, chunks_each, buffers, kept);
-    return shared <= most;
-  }
-};
-
 /// Up to 32 columns at once, on NVIDIA.
 void batch(const QuantizedJob& p) {
   const uint32_t tiles = p.weight.row_groups();
-  const BatchPlan plan(p.weight.gpu, tiles, p.chunks, p.x.rows());
-  Grid grid{{plan.thread_blocks, (p.x.rows() + plan.columns - 1) / plan.columns, 1}};
+  const uint32_t columns = p.x.rows() <= 8 ? 8 : p.x.rows() <= 16 ? 16 : 32;
+  const BatchPlan plan(p.weight.gpu, columns, tiles, p.chunks,
+                       static_cast<uint32_t>(p.weight.gpu.info.multiprocessors));
+  Grid grid{{plan.thread_blocks, (p.x.rows() + columns - 1) / columns, 1}};
   grid.threads = kBatchWarps * kWarp;
   grid.shared_bytes = plan.shared;
   grid.pdl = true;
-  kBatch(p.weight.dtype, plan.columns)
+  kBatch(p.weight.dtype, columns)
       .launch(p.weight.gpu, grid,
               {p.args(), plan.segment, tiles / plan.thread_blocks, tiles % plan.thread_blocks});
 }
 
 /// Up to 16 columns at once, on AMD.
 void few(const QuantizedJob& p) {
-  Gpu& gpu = p.weight.gpu;
-  const DType type = p.weight.dtype;
-  const uint32_t waves = kSmallMQuantizedThreads / static_cast<uint32_t>(gpu.info.wave);
-  Grid grid{{(p.weight.row_groups() + kSmallMRowGroups - 1) / kSmallMRowGroups,
-             (p.x.rows() + kSmallMQuantizedColumns - 1) / kSmallMQuantizedColumns, 1}};
-  grid.threads = kSmallMQuantizedThreads;
-  grid.shared_bytes = small_m_bytes(waves, takes_sums(unit_format(type)), is_amd(gpu));
-  grid.pdl = true;
-  kSmallM(type).launch(gpu, grid, {p.args()});
+  const uint32_t blocks = (p.x.rows() + kSmallMQuantizedColumns - 1) / kSmallMQuantizedColumns;
+  kSmallM(p.weight.dtype)
+      .launch(p.weight.gpu, small_m_grid(p.weight.gpu, p.weight, blocks), {p.args()});
 }
 
 /// Tiles of 128 rows and 64 columns: kernels/linear/quantized_int8.gpu.
 void many(const QuantizedJob& p) {
-  Gpu& gpu = p.weight.gpu;
-  const DType type = p.weight.dtype;
-  const UnitFormat format = unit_format(type);
-  Grid grid{{(p.weight.row_groups() + kInt8RowGroups - 1) / kInt8RowGroups,
-             (p.x.rows() + kInt8Columns - 1) / kInt8Columns, 1}};
-  grid.threads = kInt8Threads;
-  grid.shared_bytes =
-      int8_rows_bytes(format) + staged_bytes(kInt8Columns, 1, takes_sums(format), is_amd(gpu));
-  grid.pdl = true;
-  kInt8(type).launch(gpu, grid, {p.args()});
+  const uint32_t blocks = (p.x.rows() + kInt8Columns - 1) / kInt8Columns;
+  kInt8(p.weight.dtype).launch(p.weight.gpu, int8_grid(p.weight.gpu, p.weight, blocks), {p.args()});
 }
 
-/// Whether wgmma kernels take a dtype.
-bool has_wgmma(const Gpu& gpu, DType type) {
-  return gpu.has(Feature::wgmma) && type != DType::q6_k;
-}
 /// Whether wgmma kernels take an output: rows must be contiguous, and columns evenly spaced.
 bool wgmma_stores(const LinearOut& out) {
   return out.columns.rank <= 1 && out.row[0] == 1 && (out.residual == nullptr || out.row[1] == 1);
@@ -188,23 +137,21 @@ void wgmma(const QuantizedJob& p) {
   Gpu& gpu = p.weight.gpu;
   const Scratch records(
       gpu, size_t{tiles} * p.chunks * (kChunkBlocks / kWgmmaStageBlocks) * kWgmmaRecordBytes);
-  Grid tile{{tiles * kWgmmaColumns * p.chunks * kChunkThreads / kTileThreads, 1, 1}};
-  tile.threads = kTileThreads;
-  tile.pdl = true;
-  const UnitFormat format = unit_format(type);
-  const bool nibbles = format.bits != 8 && format.table == math::CodeTable::none;
-  (format.halves != 0 ? kTileColumnsShared : kTileColumns)().launch(
-      gpu, tile,
-      {records.data(), p.blocks.q, p.blocks.scales, p.chunks, p.x.rows(), nibbles ? 1u : 0u,
-       p.blocks.halves ? 1u : 0u});
+  tile_columns(gpu, type, tiles * kWgmmaColumns,
+               {.to = records.data(),
+                .q = p.blocks.q,
+                .scales = p.blocks.scales,
+                .chunks = p.chunks,
+                .columns = p.x.rows(),
+                .nibbles = 0,
+                .halves = p.blocks.halves ? 1u : 0u,
+                .tokens = nullptr,
+                .places = nullptr,
+                .first = 0,
+                .held = 0});
 
-  const uint32_t stage = wgmma_stage_bytes(format);
   const uint32_t all = tiles * ((p.weight.row_groups() + kWgmmaRowGroups - 1) / kWgmmaRowGroups);
-  Grid grid{{std::min(all, static_cast<uint32_t>(gpu.info.multiprocessors)), 1, 1}};
-  grid.threads = kWgmmaQuantizedThreads;
-  grid.shared_bytes = wgmma_stages(stage) * (stage + kWgmmaBarrierBytes);
-  grid.pdl = true;
-  kWgmma(type).launch(gpu, grid, {p.args(), records.data(), tiles, all});
+  kWgmma(type).launch(gpu, wgmma_grid(gpu, type, all), {p.args(), records.data(), tiles, all});
 }
 
 /// The most columns for which reading the weights again is preferred to larger tiles, where
@@ -222,23 +169,10 @@ bool dot_is_faster(const QuantizedJob& p) {
          p.weight.row_groups() > 4 * multiprocessors;
 }
 
-/// Times of the two kernels in the same unit, for R rows and C tiles of 32 columns: wgmma takes
-/// `round` for each round of thread blocks, batch takes C · (R + more). Those of q4_0, q4_1, q8_0
-/// and q4_k have been measured on an H100; other formats have those of the most similar one.
-struct GemmTimes {
-  uint32_t round, more;
-};
-GemmTimes gemm_times(DType type) {
-  const UnitFormat format = unit_format(type);
-  if (format.halves != 0) return {16200, 3100};
-  if (format.minimum) return {32500, 3900};
-  return format.offset != 0 ? GemmTimes{23000, 4850} : GemmTimes{16800, 2600};
-}
-
 /// Whether tiles of 128 columns finish before those of 32.
 bool wgmma_is_faster(const QuantizedJob& p) {
   if (p.x.rows() <= 16) return false;
-  const GemmTimes times = gemm_times(p.weight.dtype);
+  const GemmTimes times(p.weight.dtype);
   const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
   const auto multiprocessors = static_cast<uint64_t>(p.weight.gpu.info.multiprocessors);
   const uint64_t rounds = (tiles + multiprocessors - 1) / multiprocessors;
@@ -264,6 +198,16 @@ Path choose(const QuantizedJob& p) {
 }
 
 }  // namespace
+
+void tile_columns(Gpu& gpu, DType dtype, uint32_t columns, TileColumnsArgs args) {
+  const UnitFormat format = unit_format(dtype);
+  args.nibbles = format.bits != 8 && format.table == math::CodeTable::none ? 1 : 0;
+  constexpr uint32_t kEach = kTileThreads / kChunkThreads;  // chunks of columns
+  Grid grid{{static_cast<unsigned>((uint64_t{columns} * args.chunks + kEach - 1) / kEach), 1, 1}};
+  grid.threads = kTileThreads;
+  grid.pdl = true;
+  (format.halves != 0 ? kTileColumnsShared : kTileColumns)().launch(gpu, grid, args);
+}
 
 std::vector<std::string_view> gemm_paths(const Gpu& gpu, DType type) {
   if (!dtypes::kOwnProducts.contains(type)) return {""};
@@ -297,31 +241,6 @@ void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& we
       wgmma(gemm);
       break;
   }
-}
-
-void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
-                      const ExpertLaunches& launches) {
-  constexpr uint32_t kChunkBytes = gemv_columns_bytes(1, 1),
-                     kHalves = kGemvColumnsThreads / kUnitRows;
-  const View rows{
-      out.data, out.dtype,
-      Layout::contiguous({out.layout.elems() / weight.n, weight.n}, out.layout.offset())};
-  const LinearOut to = linear_out(rows, nullptr);
-  const RowBlocks blocks = x.blocks();
-  const uint32_t chunks = weight.chunks();
-  uint32_t segment = chunks;
-  if (segment * kChunkBytes > kSharedBytes)
-    segment = kSharedBytes / kChunkBytes / kHalves * kHalves;
-  launches.for_each([&](const Experts& experts, unsigned pairs) {
-    Grid grid{{weight.row_groups(), pairs, 1}};
-    grid.threads = kGemvColumnsThreads;
-    grid.shared_bytes = gemv_columns_bytes(segment, 1);
-    grid.pdl = true;
-    kGroupedGemv(weight.dtype)
-        .launch(weight.gpu, grid,
-                {to, experts, blocks.q, blocks.scales, chunks, static_cast<uint32_t>(weight.n),
-                 segment});
-  });
 }
 
 }  // namespace wick::gpu

@@ -111,12 +111,12 @@ inline constexpr u32 kCombineThreads = 128;
 /// Masks that are added to the scores, and u8 masks, which hide the keys where they are 0.
 enum MaskKind : u32 { kMaskHides = 0, kMaskF32 = 1, kMaskF16 = 2, kMaskBf16 = 3 };
 
-/// Terms that are added to the scores; a term is absent if its pointer is null. Strides count
-/// elements of [batch, head, query, key], and of the slopes.
+/// Terms that are added to the scores, and the sinks of the heads; they are absent if their pointer
+/// is null. Strides count elements of [batch, head, query, key], of the slopes and of the sinks.
 struct ScoreBias {
   const void* mask;
-  const float* slopes;
-  i64 mask_batch, mask_head, mask_query, mask_key, slope_step;
+  const float *slopes, *sinks;
+  i64 mask_batch, mask_head, mask_query, mask_key, slope_step, sink_step;
   u32 kind;  ///< MaskKind
   /// 1: neighbouring keys of the mask are contiguous, and every row begins at a multiple of 4
   /// elements. Kernels of the bound form then load 2 or 4 elements at once.
@@ -204,6 +204,16 @@ struct DecodeArgs {
   CacheCall cache;
   DecodePlan plan;
   AttentionPartials partials;
+};
+/// The sinks of the heads, `step` elements apart.
+struct HeadSinks {
+  const float* of;
+  i64 step;
+};
+/// decode_sinks_DTYPE and so on.
+struct SinkDecodeArgs {
+  DecodeArgs rows;
+  HeadSinks sinks;
 };
 inline constexpr u32 kDecodeThreads = 256;
 /// Threads of a thread block of decode on AMD's devices: one for each pair of a chunk's keys, and

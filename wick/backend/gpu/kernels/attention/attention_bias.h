@@ -1,8 +1,8 @@
 #pragma once
 
-// Terms that attention adds to the scores of a row: a mask and ALiBi slopes. A chunk is hidden if
-// the scores of all keys that its row sees are -inf; it adds nothing to the row. The order of
-// operations is that of docs/design/numerics/attention.md.
+// Terms that attention adds to the scores of a row: a mask and ALiBi slopes; and its sink, a score
+// without a key. A chunk is hidden if the scores of all keys that its row sees are -inf; it adds
+// nothing to the row. The order of operations is that of docs/design/numerics/attention.md.
 
 #include "wick/backend/gpu/kernels/attention/attention.h"
 
@@ -66,6 +66,11 @@ WICK_DEVICE bool is_hidden(RowSoftmax soft) {
   return soft.largest == -detail::kInfF32 && soft.sum == 0.0f;
 }
 
+/// The sink of a head; -inf if there is none.
+WICK_DEVICE float sink_of(const ScoreBias& bias, u32 head) {
+  return bias.sinks == nullptr ? -detail::kInfF32 : bias.sinks[head * bias.sink_step];
+}
+
 /// Whether a mask hides all keys of a row whose exponentials have this sum.
 WICK_DEVICE bool sees_nothing(const NoBias&, float) { return false; }
 WICK_DEVICE bool sees_nothing(const ScoreBias& bias, float sum) {
@@ -73,17 +78,20 @@ WICK_DEVICE bool sees_nothing(const ScoreBias& bias, float sum) {
 }
 
 WICK_DEVICE float combine_chunks(const AttentionPartials& partials, u64 row, u32 first, u32 end,
-                                 u32 e, u32 x, const NoBias&) {
+                                 u32 e, u32 x, u32, const NoBias&) {
   return combine_chunks(partials, row, first, end, e, x);
 }
-/// combine_chunks for a row with bias: hidden chunks are skipped.
+/// combine_chunks for a row of head `head` with bias: the sink comes before the chunks, and hidden
+/// chunks are skipped.
 WICK_DEVICE float combine_chunks(const AttentionPartials& partials, u64 row, u32 first, u32 end,
-                                 u32 e, u32 x, const ScoreBias& bias) {
+                                 u32 e, u32 x, u32 head, const ScoreBias& bias) {
   const float* ml = partials.largest_sum + 2 * row * partials.chunks;
   const float* o = partials.out + row * partials.chunks * e + x;
-  float m = ml[2 * first], l = ml[2 * first + 1];
-  float y = is_hidden({m, l}) ? 0.0f : o[u64{first} * e];
-  for (u32 c = first + 1; c < end; ++c) {
+  const float sink = sink_of(bias, head);
+  const bool sinks = sink != -detail::kInfF32;
+  float m = sinks ? sink : ml[2 * first], l = sinks ? 1.0f : ml[2 * first + 1];
+  float y = sinks || is_hidden({m, l}) ? 0.0f : o[u64{first} * e];
+  for (u32 c = sinks ? first : first + 1; c < end; ++c) {
     const RowSoftmax soft = {ml[2 * c], ml[2 * c + 1]};
     if (is_hidden(soft)) continue;
     const Combine combine(m, soft.largest);

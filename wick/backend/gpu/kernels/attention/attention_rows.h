@@ -136,6 +136,10 @@ struct RowsAttention {
       m[r] = 0.0f, l[r] = 0.0f;
 #pragma unroll
       for (u32 i = 0; i < 4; ++i) o[r][i] = 0.0f;
+      if constexpr (kBiased) {
+        const float sink = sink_of(bias, at.key_head * c.group + row % c.group);
+        if (sink != -detail::kInfF32) m[r] = sink, l[r] = 1.0f;
+      }
     }
   }
 
@@ -381,7 +385,8 @@ struct RowsAttention {
   /// Combines a chunk with the chunks before it.
   WICK_DEVICE void combine(u32 r, i32 chunk, RowSoftmax soft, const float (&oc)[4]) {
     if (seen_of(r, chunk).empty()) return;
-    const bool first = seen[r].begin >= chunk;  // the first chunk that the row sees
+    // The first chunk that the row sees. Before it, the sum is 1 with a sink, else 0.
+    const bool first = seen[r].begin >= chunk && (!kBiased || l[r] == 0.0f);
     const bool hidden = kBiased && is_hidden(soft);
     if (hidden && !first) return;
     if (first) {
@@ -487,7 +492,8 @@ WICK_DEVICE void combine_rows(const AttentionCall& c, const Bias& bias,
   const u32 end = (static_cast<u32>(seen.end) + kAttentionChunk - 1) / kAttentionChunk;
   const i64 to = batch * c.out_batch + head * c.out_head + query * c.out_query;
   for (u32 x = thread_index(); x < c.e; x += block_threads()) {
-    const float y = seen.empty() ? 0.0f : combine_chunks(partials, row, first, end, c.e, x, bias);
+    const float y =
+        seen.empty() ? 0.0f : combine_chunks(partials, row, first, end, c.e, x, head, bias);
     store_as(c.out, c.dtype, to + x * c.out_step, y);
   }
 }

@@ -3,7 +3,7 @@
 // The work of one thread block of decode.gpu: which keys it takes, how they reach the multiply-add
 // chains, scores, softmax and outputs.
 
-#include "wick/backend/gpu/kernels/attention/attention.h"
+#include "wick/backend/gpu/kernels/attention/attention_bias.h"
 #include "wick/backend/gpu/kernels/attention/decode_chain.h"
 #include "wick/backend/gpu/kernels/attention/decode_shared.h"
 #include "wick/backend/gpu/kernels/device/cluster.h"
@@ -12,9 +12,26 @@
 
 namespace wick::gpu {
 
-/// The work of one thread block; see decode.gpu. T: the element type of the cache.
-template <class T, DecodeForm kForm>
-struct Decode {
+/// The heads have no sinks.
+struct NoSinks {};
+
+/// The sinks of a thread block's heads.
+template <class Sinks>
+struct DecodeSinks {
+  Sinks of_heads;
+  WICK_DEVICE explicit DecodeSinks(const Sinks& sinks) : of_heads(sinks) {}
+  WICK_DEVICE float of(u32 head) const { return of_heads.of[head * of_heads.step]; }
+};
+template <>
+struct DecodeSinks<NoSinks> {
+  WICK_DEVICE explicit DecodeSinks(const NoSinks&) {}
+};
+
+/// The work of one thread block; see decode_kernel.h. T: the element type of the cache. Sinks:
+/// HeadSinks, or NoSinks.
+template <class T, DecodeForm kForm, class Sinks>
+struct Decode : DecodeSinks<Sinks> {
+  static constexpr bool kSinks = !kSame<Sinks, NoSinks>;
   static constexpr bool kShared = kForm == DecodeForm::cluster,
                         kStaged = kShared || kForm == DecodeForm::staged;
   // Depth of the software pipeline of add_chain. Loads from shared memory have a short latency, so
@@ -41,8 +58,9 @@ struct Decode {
   KeyRange seen;
 
   WICK_DEVICE Decode(const AttentionCall& call, const CacheCall& cache_call,
-                     const DecodePlan& the_plan, char* memory)
-      : c(call),
+                     const DecodePlan& the_plan, const Sinks& of_heads, char* memory)
+      : DecodeSinks<Sinks>(of_heads),
+        c(call),
         cache(cache_call),
         plan(the_plan),
         shared(memory, the_plan.rows, the_plan.fresh, call.d, call.e) {
@@ -471,7 +489,13 @@ struct Decode {
       float* const row = shared.s + r * kAttentionChunk;
       float s[8];
       load_chunk_row(s, row);
-      const float largest = chunk_exponentials(c, s, chunk.seen);
+      float largest;
+      if constexpr (kSinks) {
+        largest = biased_exponentials(c, s, chunk.seen,
+                                      [](i32, float score) WICK_INLINE { return score; });
+      } else {
+        largest = chunk_exponentials(c, s, chunk.seen);
+      }
       store_chunk_row(row, s);
       if (lane() == 0) shared.soft[2 * r] = largest;
     }
@@ -496,6 +520,15 @@ struct Decode {
     store_as(c.out, c.dtype,
              batch * c.out_batch + (head + r) * c.out_head + query * c.out_query + x * c.out_step,
              y);
+  }
+
+  /// An element of the result of row r, from that of its only chunk.
+  WICK_DEVICE float result_of(u32 r, RowSoftmax soft, float o) const {
+    const float sink = this->of(head + r);
+    if (sink == -detail::kInfF32) return o / soft.sum;
+    if (is_hidden(soft)) return 0.0f;
+    const Combine combine(sink, soft.largest);
+    return combine(0.0f, o) / combine(1.0f, soft.sum);
   }
 
   /// Stores zeros in the padding blocks behind the values of all rows. Only one thread block of the
@@ -531,7 +564,13 @@ struct Decode {
       const float l = shared.soft[2 * r + 1];
       float y[kWide];
 #pragma unroll
-      for (u32 i = 0; i < kWide; ++i) y[i] = o[i] / l;
+      for (u32 i = 0; i < kWide; ++i) {
+        if constexpr (kSinks) {
+          y[i] = result_of(r, {shared.soft[2 * r], l}, o[i]);
+        } else {
+          y[i] = o[i] / l;
+        }
+      }
       put_result(r, x, y);
       return;
     }

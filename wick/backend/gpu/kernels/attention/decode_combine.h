@@ -63,6 +63,10 @@ struct DecodeCombine {
       if (at >= count) continue;
       const Factors row(work.shared.s, r);
       float before = first == work.first_chunk() ? row.largest[0] : work.shared.soft[2 * r];
+      if constexpr (Work::kSinks) {
+        const float sink = work.of(work.head + r);
+        if (first == work.first_chunk() && sink != -detail::kInfF32) before = sink;
+      }
       for (u32 j = 0; j < at; ++j) before = row.largest[j] > before ? row.largest[j] : before;
       const Combine combine(before, row.largest[at]);
       row.by_earlier[at] = combine.by_earlier, row.by_chunk[at] = combine.by_chunk;
@@ -84,6 +88,11 @@ struct DecodeCombine {
       const Factors row(work.shared.s, r);
       const float* from = partials.out + work.row_number(r) * partials.chunks * work.c.e + x;
       float o = 0.0f, l = 0.0f;
+      bool starts = true;  // whether the row's first chunk starts its sums
+      if constexpr (Work::kSinks) {
+        starts = work.of(work.head + r) == -detail::kInfF32;
+        if (!starts) l = 1.0f;
+      }
       for (u32 first = work.first_chunk(); first < work.end_chunk(); first += kCombined) {
         const u32 rest = work.end_chunk() - first, count = rest < kCombined ? rest : kCombined;
         const auto load = [&](float(&to)[kAtOnce], u32 at) WICK_INLINE {
@@ -106,7 +115,11 @@ struct DecodeCombine {
           for (u32 i = 0; i < kAtOnce; ++i) {
             if (at + i >= count) break;
             const float a = row.by_earlier[at + i], b = row.by_chunk[at + i], sum = row.sum[at + i];
-            const bool start_here = first + at + i == work.first_chunk();
+            bool start_here = first + at + i == work.first_chunk();
+            if constexpr (Work::kSinks) {
+              if (is_hidden({row.largest[at + i], sum})) continue;
+              start_here = start_here && starts;
+            }
             o = start_here ? chunk[i] : fma(o, a, chunk[i] * b);
             l = start_here ? sum : fma(l, a, sum * b);
           }

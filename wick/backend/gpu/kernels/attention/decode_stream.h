@@ -10,9 +10,9 @@ namespace wick::gpu {
 
 /// The work of one thread block. It takes at most kDecodeRows heads; d is a multiple of kElements,
 /// and e a power of two from 32 to 128.
-template <class T>
+template <class T, class Sinks>
 struct DecodeStream {
-  using Work = Decode<T, DecodeForm::stream>;
+  using Work = Decode<T, DecodeForm::stream, Sinks>;
   using Chunk = typename Work::Chunk;
   using NewPairs = typename Work::NewPairs;
   static constexpr u32 kPieces = kStreamPieces, kPieceBytes = kStreamPieceBytes;

@@ -1,7 +1,8 @@
 #pragma once
 
 // The terms that kernels of the bound form add to scores: the masks and ALiBi slopes of the rows
-// that a lane holds. Kernels without terms use LaneBias<Lanes, NoBias>, which is empty.
+// that a lane holds; and the sinks of these rows. Kernels without terms and sinks use
+// LaneBias<Lanes, NoBias>, which is empty.
 
 #include "wick/backend/gpu/kernels/attention/attention_bias.h"
 
@@ -61,6 +62,12 @@ struct LaneBias<Lanes, ScoreBias> {
   WICK_DEVICE bool may_hide() const { return of.mask != nullptr; }
   /// Whether the mask hides all keys of a row with this sum of exponentials.
   WICK_DEVICE bool hides_all(float sum) const { return sees_nothing(of, sum); }
+  WICK_DEVICE bool has_sinks() const { return of.sinks != nullptr; }
+  /// The sink of the lane's i-th row.
+  template <class Rows>
+  WICK_DEVICE float sink(const Rows& rows, u32 i) const {
+    return sink_of(of, HeadQuery(rows, i).head);
+  }
 
   /// Adds the terms of a tile of kKeys keys, the first of which is `from`, to scores. The mask has
   /// no elements for keys from rows.keys on.

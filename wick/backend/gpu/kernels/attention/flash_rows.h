@@ -290,6 +290,26 @@ struct FlashRows {
     }
   }
 
+  /// Adds the sinks to the sums of the lane's rows, after the last tile and finish_sums. Before the
+  /// first tile, a large sink would make exponentials so small that f16 terms lose bits. One of
+  /// several splits calls it.
+  template <u32 kSums>
+  WICK_DEVICE void add_sinks(float (&o)[kSums]) {
+    if constexpr (kBiased) {
+      if (!bias.has_sinks()) return;
+      float shrink[kRows];
+#pragma unroll
+      for (u32 i = 0; i < kRows; ++i) {
+        const float sink = bias.sink(*this, i), largest = larger(sink, m[i]);
+        const float base = largest == -detail::kInfF32 ? 0.0f : largest;
+        shrink[i] = near_exp2((m[i] - base) * kLog2E);
+        m[i] = largest;
+        l[i] = fma(l[i], shrink[i], near_exp2(fma(sink - base, kLog2E, kPower)));
+      }
+      rescale(o, shrink);
+    }
+  }
+
   // ---- Results
 
   /// Stores the lane's rows: results, or with splits the partial results of split `split` for

@@ -29,6 +29,17 @@ struct RowSums {
   float limit;    ///< the largest |g · v| over the keys
 };
 
+/// sink_gradient: each query's part of the gradient of its head's sink.
+struct SinkGradientArgs {
+  const RowSums* sums;  ///< [batch, key heads, rows]
+  const float* sinks;
+  float* out;  ///< [batch, heads, queries]; strides count elements
+  i64 sink_step, out_batch, out_head, out_query;
+  u64 rows;  ///< of all heads
+  u32 heads, group, queries;
+};
+inline constexpr u32 kSinkGradientThreads = 256;
+
 /// The order of thread blocks. blocks: tiles of rows, or of keys, of a key head. section: so many
 /// key heads are taken after one another, so that what their thread blocks stream stays in cache.
 struct GradientGrid {
@@ -72,6 +83,16 @@ WICK_FN constexpr u32 wgmma_gradient_bytes(u32 width) {
   return 2 * kWgmmaGradientHeld * width * 2 +
          kWgmmaGradientStages * kWgmmaGradientTile * (2 * width * 2 + 16) +
          2 * kWgmmaGradientStages * 8;
+}
+
+/// flash_mma_sums_WIDTH_DTYPE and so on, AMD's kernels, take the same arguments, and hold as many
+/// rows or keys as flash_sums_WIDTH_DTYPE. Rows or keys of a streamed tile.
+inline constexpr u32 kMmaGradientTile = 32;
+/// Bytes of shared memory: two held tiles, two streamed ones, one of these once more unless the
+/// kernel only sums, and the sums of a tile's rows.
+WICK_FN constexpr u32 mma_gradient_bytes(u32 width, bool only_sums) {
+  const u32 tiles = 2 * kFlashGradientTile + (only_sums ? 2 : 3) * kMmaGradientTile;
+  return tiles * width * 2 + (only_sums ? 0 : kMmaGradientTile * 16);
 }
 
 /// Terms of 16 bits into which weights and the gradients of scores are split.

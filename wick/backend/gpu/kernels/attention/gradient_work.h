@@ -171,6 +171,21 @@ struct GradientWork {
     }
     return x;
   }
+  /// Applies `biased` to all dot products of a lane, on AMD: a short loop that rotates the numbers.
+  /// An unrolled one spills registers.
+  template <u32 kCount>
+  WICK_DEVICE void bias_all(float (&s)[kCount], float (&bend)[kCount]) const {
+#pragma unroll
+    for (u32 e = 0; e < kCount; ++e) s[e] = s[e] * c.scale, bend[e] = 1.0f;
+    if (!(c.soft_cap > 0.0f)) return;
+#pragma unroll 1
+    for (u32 e = 0; e < kCount; ++e) {
+      const float t = tanh(s[0] / c.soft_cap);
+#pragma unroll
+      for (u32 i = 1; i < kCount; ++i) s[i - 1] = s[i], bend[i - 1] = bend[i];
+      s[kCount - 1] = c.soft_cap * t, bend[kCount - 1] = 1.0f - t * t;
+    }
+  }
   /// exp(score - largest). The difference is at most 0 but for rounding.
   WICK_DEVICE static float power(float score, float largest) {
     float x = score - largest;
@@ -185,6 +200,7 @@ struct GradientWork {
   template <u32 kCount>
   WICK_DEVICE void shape(i32 from, float (&s)[kCount], float (&bend)[kBiased ? kCount : 1]) const {
     const float units = c.scale * kUnit;
+    if constexpr (kBiased && WICK_AMD) bias_all(s, bend);
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) {
       const bool whole = seen[i].begin <= from && seen[i].end >= from + static_cast<i32>(kTile);
@@ -196,7 +212,7 @@ struct GradientWork {
         for (u32 e = 0; e < kCount; ++e) {
           if (Lanes::row_of(e) != i) continue;
           const i32 key = from + static_cast<i32>(Lanes::key(e));
-          const float x = biased(s[e], bend[e]);
+          const float x = WICK_AMD ? s[e] : biased(s[e], bend[e]);
           const bool visible = key >= seen[i].begin && key < seen[i].end;
           s[e] = visible ? terms.add(x, key, own) : -detail::kInfF32;
         }
@@ -256,16 +272,24 @@ struct GradientWork {
       r.products[i] = fma(r.products[i], by, products);
     }
   }
-  /// Combines the sums of the lanes that hold a row, and stores them.
+  /// The sink of the lane's i-th row; -inf if it has none.
+  WICK_DEVICE float sink_of_row(u32 i) const {
+    if constexpr (kBiased) return sink_of(bias, RowPlace(c, key_head, row_of(i)).head);
+    return -detail::kInfF32;
+  }
+  /// Combines the sums of the lanes that hold a row, adds the sink, and stores them.
   WICK_DEVICE void store_sums(const Running& r) const {
     const auto most = [](float a, float b) WICK_INLINE { return larger(a, b); };
     const auto sum = [](float a, float b) WICK_INLINE { return a + b; };
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) {
       float own = r.m[i];
-      const float largest = Lanes::over_row(own, most);
+      float largest = Lanes::over_row(own, most);
+      const float sink = sink_of_row(i);
+      if constexpr (kBiased) largest = larger(sink, largest);
       const float by = shrink(own, largest);
-      const float l = Lanes::over_row(r.l[i] * by, sum);
+      float l = Lanes::over_row(r.l[i] * by, sum);
+      if constexpr (kBiased) l = l + (sink == -detail::kInfF32 ? 0.0f : power(sink, largest));
       const float products = Lanes::over_row(r.products[i] * by, sum);
       const float limit = Lanes::over_row(r.limit[i], most);
       const u32 row = first + warp_row + Lanes::row(i);
@@ -327,6 +351,7 @@ struct GradientWork {
       });
       return;
     }
+    if constexpr (kBiased && WICK_AMD) bias_all(s, bend);
     for_columns(s, [&](u32 column, u32 e) WICK_INLINE {
       const i32 row = from + static_cast<i32>(column);
       const RowPlace at(c, key_head, static_cast<u32>(row < all ? row : 0));
@@ -341,7 +366,7 @@ struct GradientWork {
         const bool visible = key >= range.begin && key < range.end;
         float score;
         if constexpr (kBiased) {
-          score = biased(s[x], bend[x]);
+          score = WICK_AMD ? s[x] : biased(s[x], bend[x]);
           if (visible) {
             score = RowBias(bias, batch, at.head, at.query).add(score, key, own_key(at.query));
           }
@@ -362,6 +387,18 @@ struct GradientWork {
       float x = p[e] - tile_sums[Lanes::key(e)].delta;
       if constexpr (kScales) x = x * (factor * kWeightInverse);
       if constexpr (kBiased) x = x * bend[e];
+      s[e] = s[e] * x;
+    }
+  }
+
+  /// Replaces weights, multiplied by the derivatives of the soft cap, by the gradients of scores.
+  template <u32 kCount>
+  WICK_DEVICE void gradients_of_keys(const RowSums* tile_sums, float (&s)[kCount],
+                                     const float (&p)[kCount]) const {
+#pragma unroll
+    for (u32 e = 0; e < kCount; ++e) {
+      float x = p[e] - tile_sums[Lanes::key(e)].delta;
+      if constexpr (kScales) x = x * (factor * kWeightInverse);
       s[e] = s[e] * x;
     }
   }

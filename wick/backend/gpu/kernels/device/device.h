@@ -73,6 +73,12 @@ WICK_DEVICE u32 grid_blocks() {
   return *(const __attribute__((address_space(4))) u32*)__builtin_amdgcn_implicitarg_ptr();
 }
 
+/// A pointer to global memory that was read from memory. AMD's compiler can't know otherwise where
+/// it points, and would use slower loads.
+WICK_DEVICE const void* in_global(const void* at) {
+  return (const void*)(const __attribute__((address_space(1))) void*)at;
+}
+
 /// Barrier of the thread block. What a thread has written before it is visible to the whole block
 /// after it.
 WICK_DEVICE void sync() {
@@ -268,6 +274,10 @@ WICK_DEVICE u32 block_threads() { return blockDim.x; }
 WICK_DEVICE u32 block_index() { return blockIdx.x; }
 WICK_DEVICE u32 block_index_y() { return blockIdx.y; }
 WICK_DEVICE u32 grid_blocks() { return gridDim.x; }
+WICK_DEVICE const void* in_global(const void* at) {
+  __builtin_assume(__isGlobal(at));
+  return at;
+}
 WICK_DEVICE void sync() { __syncthreads(); }
 /// Converts a pointer into shared memory to the 32-bit address that PTX instructions take.
 WICK_DEVICE u32 shared_address(const void* at) {

@@ -14,6 +14,7 @@ enum FaultKind : math::u32 {
   kHistoryFull = 4,
   kNotNext = 5,    ///< position `value` doesn't follow the position before it
   kPageTwice = 6,  ///< two sequences write to page `value`
+  kSlotTwice = 7,  ///< two sequences have slot `value`
 };
 
 /// The first fault since the host last looked, in host memory that the device writes to.

@@ -24,6 +24,76 @@ struct Experts {
   math::u32 note = 0;              ///< of the call, for the report
 };
 
+// ---- Tiles: the rows that chose an expert, several at a time ----
+
+/// A tile: pairs [first, first + count) in the order of experts, with the weight of their expert.
+struct ExpertTile {
+  const void* weight;
+  math::u32 first, count;
+};
+/// The pairs of a call in the order of experts, and within an expert in their own order. Pairs
+/// whose id is out of range come last and are in no tile.
+struct ExpertTileList {
+  const ExpertTile* tiles;
+  const math::u32* tokens;  ///< the row of x of each pair
+  const math::u32* places;  ///< the row of the result of each pair
+};
+/// expert_tiles: makes a list for tiles of `width` pairs. The thread blocks take the experts of
+/// `experts`; one more takes the pairs whose id is out of range. Expert e with `count` pairs from
+/// `start` on has the tiles from start / width + e on, of which those that it doesn't need are
+/// empty. The list has `all` = pairs / width + experts.count tiles.
+struct ExpertTilesArgs {
+  Experts experts;
+  ExpertTile* tiles;
+  math::u32 *tokens, *places;
+  /// Null, or for each pair its tile times width, plus its index in the tile; kNoTile without tile.
+  math::u32* columns;
+  math::u32 pairs, width, all;
+  void* out;             ///< the result, which gets zeros for ids that are out of range
+  math::u64 row_halves;  ///< units of 16 bits in a row of the result
+};
+inline constexpr math::u32 kExpertTilesThreads = 256;
+
+/// int8_grouped_FORMAT and small_m_grouped_FORMAT. gemm.weights and gemm.columns aren't used. The
+/// tiles from `first` on lie along y.
+struct GroupedTilesArgs {
+  QuantizedGemm gemm;
+  ExpertTileList list;
+  math::u32 first;
+};
+/// batch_grouped_FORMAT_COLUMNS. batch: as for batch_FORMAT_COLUMNS.
+struct GroupedBatchArgs {
+  BatchArgs batch;
+  ExpertTileList list;
+  math::u32 first;
+};
+/// wgmma_grouped_FORMAT. records: those of tiles from `first` on, in the layout that tile_columns
+/// writes. row_tiles: tiles of the rows of a weight. tiles: row_tiles for each tile of the list.
+struct GroupedWgmmaArgs {
+  QuantizedGemm gemm;
+  ExpertTileList list;
+  const void* records;
+  math::u32 first, row_tiles, tiles;
+};
+/// decoded_tiles_FORMAT.
+struct GroupedDecodedTilesArgs {
+  LinearOut out;
+  ExpertTileList list;
+  const float* x;  ///< dense rows
+  math::u32 rows, k, first;
+};
+/// grouped_DTYPE_ROWS of gemv_stream.gpu, grouped_rows_DTYPE of gemv_float.gpu. shape: that of one
+/// row; a_row and out_row are the distances of rows of x and of the result.
+struct GroupedRowsArgs {
+  void* out;
+  const void* x;
+  ExpertTileList list;
+  Gemm shape;
+  math::u32 format, first;
+};
+
+// ---- One pair at a time ----
+
 /// grouped_DTYPE of gemv_float.gpu and of gemv_stream.gpu. shape: that of one row.
 struct GroupedFloatArgs {
   void* out;

@@ -401,14 +401,15 @@ WICK_DEVICE void store_four(const LinearOut& out, const i64 (&at)[2], u32 row, u
   }
 }
 
-/// Stores a tile of 128 rows from shared memory, where columns are kTilePitch apart. Each of the
-/// first `warps` warps stores a column at a time.
+/// Stores a tile of 128 rows and `width` columns (gemm_columns.h) from shared memory, where columns
+/// are kTilePitch apart. Each of the first `warps` warps stores a column at a time.
 inline constexpr u32 kTileRows = 128, kTilePitch = kTileRows + 4;
+template <class Columns>
 WICK_DEVICE void store_tile(const LinearOut& out, const float* tile, u32 first_row, u32 rows,
-                            u32 first_column, u32 columns, u32 width, u32 warps) {
-  for (u32 c = warp_index(); c < width && first_column + c < columns; c += warps) {
+                            const Columns& columns, u32 width, u32 warps) {
+  for (u32 c = warp_index(); c < width && columns.has(c); c += warps) {
     i64 at[2];
-    out.columns.locate(first_column + c, at);
+    out.columns.locate(columns.place(c), at);
     const u32 row = first_row + lane() * 4;
     const auto* from = reinterpret_cast<const Vec<float, 4>*>(tile + c * kTilePitch);
     if (row < rows) store_four(out, at, row, rows, from[lane()]);

@@ -126,7 +126,13 @@ struct TileColumnsArgs {
   const void* q;
   const math::ActivationScale* scales;
   u32 chunks, columns, nibbles, halves;
+  /// grouped_linear: for each column its row of q, and its column of all records (kNoTile: none),
+  /// of which columns [first, first + held) are written. Null: column i is row i.
+  const u32 *tokens, *places;
+  u32 first, held;
 };
+/// The column of a pair that is in no tile.
+inline constexpr u32 kNoTile = ~u32{0};
 /// repack_FORMAT: copies rows of blocks in file layout to units. `first` is the first row.
 struct RepackArgs {
   void* units;

@@ -3,6 +3,7 @@
 // Tiles of int8 matrix units: what quantized_int8.gpu and quantized_small_m.gpu share.
 
 #include "wick/backend/gpu/kernels/device/imma.h"
+#include "wick/backend/gpu/kernels/linear/gemm_columns.h"
 #include "wick/backend/gpu/kernels/linear/quantized.h"
 
 #if WICK_BYTE_UNIT
@@ -256,15 +257,16 @@ struct StagedColumns {
     extras = scales + kChunks * kChunkBlocks * kPitch;
   }
 
-  /// Loads chunks [first, first + count) of columns from `column` on, of `columns` columns with
-  /// `all` chunks each. The last column is repeated past the end.
+  /// Loads chunks [first, first + count) of a tile's columns, which have `all` chunks each. The
+  /// last column is repeated past the end.
+  template <class Columns>
   WICK_DEVICE void load(const Bytes16* q, const ActivationScale* from, u32 first, u32 count,
-                        u32 all, u32 column, u32 columns) const {
+                        u32 all, const Columns& columns) const {
     constexpr u32 kInColumn = kChunks * 16;
     for (u32 i = thread_index(); i < kColumns * kInColumn; i += block_threads()) {
       const u32 c = i / kInColumn, at = i % kInColumn;
       if (at >= count * 16) continue;
-      const u64 start = (u64{clamped(column + c, columns)} * all + first) * 16;
+      const u64 start = (u64{columns.clamped_source(c)} * all + first) * 16;
       put_turned(values + (at / 16 * kColumns + c) * kChunkBytes + at % 16 * 16, turned(c),
                  load_whole(q + start + at));
     }
@@ -275,7 +277,7 @@ struct StagedColumns {
       if (at >= count * kChunkBlocks) continue;
       const u32 place = i / (kFour * kBlocks) * kFour + i / kAtOnce % kFour;
       const u32 c = place / kUnit * kUnit + ByteUnit::column_at(place % kUnit);
-      const u64 start = (u64{clamped(column + c, columns)} * all + first) * kChunkBlocks;
+      const u64 start = (u64{columns.clamped_source(c)} * all + first) * kChunkBlocks;
       const ActivationScale s = from[start + at];
       scales[at * kPitch + place] = f32_bits(s.d);
       if constexpr (kExtra) extras[at * kPitch + place] = extra_of<Q>(s);
@@ -293,11 +295,6 @@ struct StagedColumns {
     load_words<ByteUnit::kWords, false>(b.low, from);
     load_words<ByteUnit::kWords, false>(b.high, from + 4);
     return b;
-  }
-
- private:
-  WICK_DEVICE static u32 clamped(u32 column, u32 columns) {
-    return column < columns ? column : columns - 1;
   }
 };
 

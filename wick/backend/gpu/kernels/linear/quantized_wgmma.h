@@ -10,10 +10,14 @@
 // bulk copy; the rows, whose pieces are small, by cp.async of 16 bytes per thread, because a bulk
 // copy takes about 60 cycles of the copy unit for each piece.
 //
+// The tiles are those of one weight (WeightTiles), or those of rows that chose an expert
+// (ListedTiles), of which empty ones are skipped.
+//
 // Bytes moved: the weights are read once for each 128 columns, the activations (2 bytes per value)
 // once for each 128 rows; all but the first time from the L2 cache.
 
 #include "wick/backend/gpu/kernels/device/hopper.h"
+#include "wick/backend/gpu/kernels/device/lanes.h"
 #include "wick/backend/gpu/kernels/linear/quantized_tile.h"
 
 #if WICK_WGMMA
@@ -33,24 +37,35 @@ constexpr u32 kOfColumns = kWgmmaOfColumns, kOfBlocks = kWgmmaOfBlocks;
 static_assert(kOfColumns == kValueBytes);
 
 /// The input of a thread of tile_columns or tile_columns_shared: half a block of a column; 16
-/// threads share a chunk of a column. Columns from the last one to the end of the last tile are
-/// zeros.
+/// threads share a chunk of a column. Without `list`, columns from the last one to the end of the
+/// last tile are zeros. With it, the columns are its pairs, in their order; columns of records that
+/// no pair has stay uninitialised, and no result that is stored depends on them.
 struct ColumnHalf {
-  u32 half, j, chunk, column;
+  u32 half, j, chunk;
+  u32 column;  ///< of the records; kNoTile: none
   ActivationScale s = {0.0f, 0};
   Bytes16 x = {};
 
-  WICK_DEVICE ColumnHalf(const Bytes16* q, const ActivationScale* scales, u32 chunks, u32 columns) {
+  WICK_DEVICE ColumnHalf(const TileColumnsArgs& p) {
     const u64 at = u64{block_index()} * kTileThreads + thread_index();
     half = static_cast<u32>(at) % 2, j = static_cast<u32>(at) / 2 % kChunkBlocks;
-    chunk = static_cast<u32>(at / kChunkThreads % chunks),
-    column = static_cast<u32>(at / kChunkThreads / chunks);
+    chunk = static_cast<u32>(at / kChunkThreads % p.chunks),
+    column = static_cast<u32>(at / kChunkThreads / p.chunks);
     pdl_launch_dependents();
     pdl_wait();
-    if (column >= columns) return;
-    const u64 block = (u64{column} * chunks + chunk) * kChunkBlocks + j;
-    s = scales[block];
-    x = q[block * 2 + half];
+    u32 row = column;
+    if (p.tokens != nullptr) {
+      const u32 to = column < p.columns ? p.places[column] : kNoTile;
+      const bool here = to != kNoTile && to >= p.first && to - p.first < p.held;
+      if (here) row = p.tokens[column];
+      column = here ? to - p.first : kNoTile;
+      if (!here) return;
+    } else if (column >= p.columns) {
+      return;
+    }
+    const u64 block = (u64{row} * p.chunks + chunk) * kChunkBlocks + j;
+    s = p.scales[block];
+    x = static_cast<const Bytes16*>(p.q)[block * 2 + half];
   }
 };
 
@@ -115,43 +130,83 @@ struct Shared {
 template <class Q>
 using StageTurn = PipelineState<Stage<Q>::kCount>;
 
-/// Operands and tiles of the gemm. Neighbouring tiles are those of the same rows, so that thread
-/// blocks that run at the same time read the same weights.
+/// Operands of the gemm.
 struct Wgmma {
-  const u8* weights;
   const u8* records;
   const Bytes16* q;
   const ActivationScale* scales;
-  u32 chunks, rows, columns, column_tiles, tiles;
+  u32 chunks, rows;
 
-  WICK_DEVICE u32 first_column(u32 tile) const { return tile % column_tiles * kColumns; }
-  WICK_DEVICE u32 first_row_group(u32 tile) const { return tile / column_tiles * kUnits; }
-  /// The weights of row group i of a tile.
+  /// The units of row group g of a weight.
   template <class Q>
-  WICK_DEVICE const u8* units(u32 tile, u32 i) const {
+  WICK_DEVICE const u8* units(const void* weight, u32 g) const {
     // Row groups past the last one are replaced by the last one.
-    const u32 count = (rows + kUnitRows - 1) / kUnitRows, g = first_row_group(tile) + i;
-    return weights + u64{g < count ? g : count - 1} * chunks * kUnitBytes<Q>;
+    const u32 count = (rows + kUnitRows - 1) / kUnitRows;
+    return static_cast<const u8*>(weight) + u64{g < count ? g : count - 1} * chunks * kUnitBytes<Q>;
+  }
+  WICK_DEVICE const u8* record_of(u32 column_tile, u32 stage) const {
+    return records + (u64{column_tile} * chunks * 2 + stage) * kWgmmaRecordBytes;
+  }
+};
+
+/// Tiles of a gemm with one weight. Neighbouring tiles are those of the same rows, so that thread
+/// blocks that run at the same time read the same weights.
+struct WeightTiles : Wgmma {
+  /// Weights don't depend on the kernel before, so that they are copied while it runs.
+  static constexpr bool kEarly = true;
+  const u8* weights;
+  u32 all_columns, column_tiles, tiles;
+
+  /// The first tile from `tile` on, in steps of the grid's size, that isn't empty; as a thread
+  /// block takes them.
+  WICK_DEVICE u32 existing(u32 tile) const { return tile; }
+  WICK_DEVICE u32 first_row_group(u32 tile) const { return tile / column_tiles * kUnits; }
+  WICK_DEVICE NextColumns columns(u32 tile) const {
+    return {tile % column_tiles * kColumns, all_columns};
+  }
+  WICK_DEVICE const void* weight(u32) const { return weights; }
+  WICK_DEVICE const u8* record(u32 tile, u32 stage) const {
+    return record_of(tile % column_tiles, stage);
+  }
+};
+
+/// Tiles of grouped_linear. Neighbouring tiles are those of the same columns, because the columns
+/// of a tile have a weight of their own. `first`: the tile of the list whose records come first.
+struct ListedTiles : Wgmma {
+  static constexpr bool kEarly = false;
+  ExpertTileList list;
+  u32 first, row_tiles, tiles;
+
+  WICK_DEVICE u32 existing(u32 tile) const {
+    while (tile < tiles && list.tiles[first + tile / row_tiles].count == 0) tile += grid_blocks();
+    return tile;
+  }
+  WICK_DEVICE u32 first_row_group(u32 tile) const { return tile % row_tiles * kUnits; }
+  WICK_DEVICE ChosenColumns columns(u32 tile) const {
+    return ChosenTile(list, first + tile / row_tiles).columns;
+  }
+  WICK_DEVICE const void* weight(u32 tile) const {
+    return ChosenTile(list, first + tile / row_tiles).weight;
   }
   WICK_DEVICE const u8* record(u32 tile, u32 stage) const {
-    return records + (u64{tile % column_tiles} * chunks * 2 + stage) * kWgmmaRecordBytes;
+    return record_of(tile / row_tiles, stage);
   }
 };
 
 /// The copying warps call this: copies the stages of the thread block's tiles as stages become
 /// free. Each warp copies two row groups.
-template <class Q>
-WICK_DEVICE void copy_stages(const Wgmma& p, const Shared<Q>& shared) {
+template <class Q, class Tiles>
+WICK_DEVICE void copy_stages(const Tiles& p, const Shared<Q>& shared) {
   using S = Stage<Q>;
   constexpr u32 kEach = kUnits / (kCopying / kWarp);
   const u32 warp = warp_index() - kMultiplying / kWarp, stages = p.chunks * 2;
-  const auto copy_rows = [&](u32 tile, u32 stage, u32 at) {
+  const auto copy_rows = [&](const void* weight, u32 tile, u32 stage, u32 at) {
     u32 to = shared_address(shared.stages) + at * S::kBytes + S::kRecord + warp * kEach * S::kUnit +
              lane() * 16;
 #pragma unroll 1
     for (u32 i = 0; i < kEach; ++i, to += S::kUnit) {
-      const u8* from =
-          p.units<Q>(tile, warp * kEach + i) + u64{stage / 2} * kUnitBytes<Q> + lane() * 16;
+      const u8* from = p.template units<Q>(weight, p.first_row_group(tile) + warp * kEach + i) +
+                       u64{stage / 2} * kUnitBytes<Q> + lane() * 16;
       const u8* quants = from + stage % 2 * S::kQuantBytes;
 #pragma unroll
       for (u32 b = 0; b < S::kQuantBytes; b += kWarp * 16) {
@@ -169,23 +224,27 @@ WICK_DEVICE void copy_stages(const Wgmma& p, const Shared<Q>& shared) {
     arrive_for(shared.full[at], S::kRecord);
     copy_piece(shared.stages + at * S::kBytes, p.record(tile, stage), S::kRecord, shared.full[at]);
   };
-  // The weights of the first stages don't depend on the previous kernel, which makes the
-  // activations.
-  const u32 first = stages < S::kCount ? stages : S::kCount;
-#pragma unroll 1
-  for (u32 stage = 0; stage < first; ++stage) copy_rows(block_index(), stage, stage);
-  pdl_wait();
   StageTurn<Q> turn;
   u32 stage = 0;
+  if constexpr (Tiles::kEarly) {
+    const u32 first = stages < S::kCount ? stages : S::kCount;
 #pragma unroll 1
-  for (; stage < first; ++stage, turn.advance()) copy_columns(block_index(), stage, turn.at);
+    for (u32 i = 0; i < first; ++i) copy_rows(p.weight(block_index()), block_index(), i, i);
+    pdl_wait();
 #pragma unroll 1
-  for (u32 tile = block_index(); tile < p.tiles; tile += grid_blocks(), stage = 0) {
+    for (; stage < first; ++stage, turn.advance()) copy_columns(block_index(), stage, turn.at);
+  } else {
+    pdl_wait();
+  }
+#pragma unroll 1
+  for (u32 tile = p.existing(block_index()); tile < p.tiles;
+       tile = p.existing(tile + grid_blocks()), stage = 0) {
+    const void* const weight = p.weight(tile);
 #pragma unroll 1
     for (; stage < stages; ++stage, turn.advance()) {
       wait(shared.empty[turn.at], turn.parity ^ 1);  // returns at once in the first round
       copy_columns(tile, stage, turn.at);
-      copy_rows(tile, stage, turn.at);
+      copy_rows(weight, tile, stage, turn.at);
     }
   }
 }
@@ -266,23 +325,51 @@ struct WgmmaRows {
   }
 };
 
+/// A lane's column of the tile of result y[i], from the lane's first one on, lane % 4 · 2; see
+/// store_wgmma.
+WICK_DEVICE constexpr u32 column_of(u32 i) { return i / 4 * 8 + i % 2; }
+
+/// The columns of the result in which a lane's y[i] are stored.
+template <class Columns>
+struct StorePlaces {
+  Columns columns;
+  WICK_DEVICE explicit StorePlaces(const Columns& of) : columns(of) {}
+  /// The column must exist, unless the result isn't used. All lanes must call it.
+  WICK_DEVICE u32 place(u32 i) const { return columns.place(lane() % 4 * 2 + column_of(i)); }
+};
+/// A lane holds the places of every 32nd column: 32 places for each lane would take its registers.
+template <>
+struct StorePlaces<ChosenColumns> {
+  u32 held[kColumns / kWarp];
+  WICK_DEVICE explicit StorePlaces(const ChosenColumns& of) {
+#pragma unroll
+    for (u32 n = 0; n < kColumns / kWarp; ++n) {
+      const u32 c = n * kWarp + lane();
+      held[n] = of.has(c) ? of.place(c) : 0;
+    }
+  }
+  WICK_DEVICE u32 place(u32 i) const {
+    return from_lane(held[column_of(i) / kWarp], lane() % 4 * 2 + column_of(i) % kWarp);
+  }
+};
+
 /// Stores a warp's y of its 16 rows and of all columns of a tile. With g = lane / 4 and t = lane %
 /// 4, y[32·h + 4·j + i] is row g + i / 2 · 8 and column 64·h + 8·j + 2·t + i % 2. Rows are
 /// contiguous in `out`, and columns have one stride. kWhole: the tile has no rows or columns out of
 /// range.
-template <class T, bool kWhole>
-WICK_DEVICE void store_wgmma(const LinearOut& out, const Wgmma& p, u32 tile, const float (&y)[64]) {
-  const u32 first = p.first_column(tile) + lane() % 4 * 2;
-  const u32 row = (p.first_row_group(tile) + warp_index()) * kUnitRows + lane() / 4;
-  const auto column = [&](u32 i) { return first + i / 4 * 8 + i % 2; };
+template <class T, bool kWhole, class Columns>
+WICK_DEVICE void store_wgmma(const LinearOut& out, const Columns& columns, u32 first_row, u32 rows,
+                             const float (&y)[64]) {
+  const u32 first = lane() % 4 * 2, row = first_row + warp_index() * kUnitRows + lane() / 4;
   const auto inside = [&](u32 i) {
-    return kWhole || (column(i) < p.columns && row + i / 2 % 2 * 8 < p.rows);
+    return kWhole || (columns.has(first + column_of(i)) && row + i / 2 % 2 * 8 < rows);
   };
   const bool apart = out.columns.rank != 0;
   const i64 stride = apart ? out.columns.stride[0][0] : 0;
   const i64 residual_stride = apart ? out.columns.stride[1][0] : 0;
   T* to = static_cast<T*>(out.data) + row;
-  constexpr u32 kBatch = 32;
+  const StorePlaces<Columns> places(columns);
+  constexpr u32 kBatch = kSame<Columns, NextColumns> ? 32 : 4;
 #pragma unroll
   for (u32 b = 0; b < 64; b += kBatch) {
     float value[kBatch];
@@ -293,44 +380,48 @@ WICK_DEVICE void store_wgmma(const LinearOut& out, const Wgmma& p, u32 tile, con
       float residual[kBatch];  // all loads are in flight before the first use
 #pragma unroll
       for (u32 i = 0; i < kBatch; ++i) {
-        if (inside(b + i)) residual[i] = from[column(b + i) * residual_stride + i / 2 % 2 * 8];
+        const u32 column = places.place(b + i);
+        if (inside(b + i)) residual[i] = from[column * residual_stride + i / 2 % 2 * 8];
       }
 #pragma unroll
       for (u32 i = 0; i < kBatch; ++i) value[i] = residual[i] + value[i];
     }
 #pragma unroll
     for (u32 i = 0; i < kBatch; ++i) {
-      if (inside(b + i)) to[column(b + i) * stride + i / 2 % 2 * 8] = narrow<T>(value[i]);
+      const u32 column = places.place(b + i);
+      if (inside(b + i)) to[column * stride + i / 2 % 2 * 8] = narrow<T>(value[i]);
     }
   }
 }
 
-template <class T>
-WICK_DEVICE void store_wgmma(const LinearOut& out, const Wgmma& p, u32 tile, const float (&y)[64]) {
-  const bool whole = p.first_column(tile) + kColumns <= p.columns &&
-                     (p.first_row_group(tile) + kUnits) * kUnitRows <= p.rows;
-  if (whole) {
-    store_wgmma<T, true>(out, p, tile, y);
+template <class T, class Columns>
+WICK_DEVICE void store_wgmma(const LinearOut& out, const Columns& columns, u32 first_row, u32 rows,
+                             const float (&y)[64]) {
+  if (columns.count() >= kColumns && first_row + kUnits * kUnitRows <= rows) {
+    store_wgmma<T, true>(out, columns, first_row, rows, y);
   } else {
-    store_wgmma<T, false>(out, p, tile, y);
+    store_wgmma<T, false>(out, columns, first_row, rows, y);
   }
 }
 
-/// Stores y as the dtype out.stored.
-WICK_DEVICE void store_wgmma(const LinearOut& out, const Wgmma& p, u32 tile, const float (&y)[64]) {
+/// Stores y of a tile as the dtype out.stored.
+template <class Tiles>
+WICK_DEVICE void store_wgmma(const LinearOut& out, const Tiles& p, u32 tile, const float (&y)[64]) {
+  const auto columns = p.columns(tile);
+  const u32 first_row = p.first_row_group(tile) * kUnitRows;
   if (out.stored == Stored::f32) {
-    store_wgmma<float>(out, p, tile, y);
+    store_wgmma<float>(out, columns, first_row, p.rows, y);
   } else if (out.stored == Stored::f16) {
-    store_wgmma<f16>(out, p, tile, y);
+    store_wgmma<f16>(out, columns, first_row, p.rows, y);
   } else {
-    store_wgmma<bf16>(out, p, tile, y);
+    store_wgmma<bf16>(out, columns, first_row, p.rows, y);
   }
 }
 
 /// Runs the pipeline. The multiplying warps call take(tile, shared, turn) for each tile of the
 /// thread block.
-template <class Q, class Take>
-WICK_DEVICE void run_wgmma(const Wgmma& p, u8* memory, Take&& take) {
+template <class Q, class Tiles, class Take>
+WICK_DEVICE void run_wgmma(const Tiles& p, u8* memory, Take&& take) {
   const Shared<Q> shared(memory);
   if (thread_index() == 0) {
     for (u32 i = 0; i < Stage<Q>::kCount; ++i) {
@@ -346,8 +437,12 @@ WICK_DEVICE void run_wgmma(const Wgmma& p, u8* memory, Take&& take) {
     copy_stages<Q>(p, shared);
   } else {
     take_registers<240>();
+    if constexpr (!Tiles::kEarly) pdl_wait();
     StageTurn<Q> turn;
-    for (u32 tile = block_index(); tile < p.tiles; tile += grid_blocks()) take(tile, shared, turn);
+    for (u32 tile = p.existing(block_index()); tile < p.tiles;
+         tile = p.existing(tile + grid_blocks())) {
+      take(tile, shared, turn);
+    }
   }
 }
 
@@ -355,15 +450,26 @@ extern WICK_SHARED KiB dynamic_shared[];
 
 }  // namespace wick::gpu
 
-#define WICK_WGMMA_KERNEL(name, format)                                                           \
-  WICK_KERNEL(wgmma_##name, WgmmaArgs, wick::gpu::kThreads, 1) {                                  \
-    wick::gpu::multiply_wgmma<wick::gpu::format>(                                                 \
-        args.gemm.out,                                                                            \
-        {static_cast<const wick::math::u8*>(args.gemm.weights),                                   \
-         static_cast<const wick::math::u8*>(args.records),                                        \
-         static_cast<const wick::gpu::Bytes16*>(args.gemm.q), args.gemm.scales, args.gemm.chunks, \
-         args.gemm.rows, args.gemm.columns, args.column_tiles, args.tiles},                       \
-        reinterpret_cast<wick::math::u8*>(wick::gpu::dynamic_shared));                            \
+#define WICK_WGMMA_OPERANDS(records, gemm)                                                       \
+  {                                                                                              \
+    static_cast<const wick::math::u8*>(records), static_cast<const wick::gpu::Bytes16*>(gemm.q), \
+        gemm.scales, gemm.chunks, gemm.rows                                                      \
+  }
+#define WICK_WGMMA_KERNEL(name, format)                                                 \
+  WICK_KERNEL(wgmma_##name, WgmmaArgs, wick::gpu::kThreads, 1) {                        \
+    wick::gpu::multiply_wgmma<wick::gpu::format>(                                       \
+        args.gemm.out,                                                                  \
+        wick::gpu::WeightTiles{WICK_WGMMA_OPERANDS(args.records, args.gemm),            \
+                               static_cast<const wick::math::u8*>(args.gemm.weights),   \
+                               args.gemm.columns, args.column_tiles, args.tiles},       \
+        reinterpret_cast<wick::math::u8*>(wick::gpu::dynamic_shared));                  \
+  }                                                                                     \
+  WICK_KERNEL(wgmma_grouped_##name, GroupedWgmmaArgs, wick::gpu::kThreads, 1) {         \
+    wick::gpu::multiply_wgmma<wick::gpu::format>(                                       \
+        args.gemm.out,                                                                  \
+        wick::gpu::ListedTiles{WICK_WGMMA_OPERANDS(args.records, args.gemm), args.list, \
+                               args.first, args.row_tiles, args.tiles},                 \
+        reinterpret_cast<wick::math::u8*>(wick::gpu::dynamic_shared));                  \
   }
 
 #endif

@@ -3,6 +3,7 @@
 // Few rows of activations in shared memory, and the vectors of weights that they are multiplied
 // with.
 
+#include "wick/backend/gpu/kernels/linear/gemm_columns.h"
 #include "wick/backend/gpu/kernels/linear/gemm_store.h"
 #include "wick/backend/gpu/kernels/linear/rows_in.h"
 
@@ -22,24 +23,28 @@ class SharedX {
   /// packs: vectors of weights along the slice.
   WICK_DEVICE SharedX(Bytes16* shared, u32 packs) : shared_(shared), packs_(packs) {}
 
-  /// Loads the slice that begins with vector `first`; zeros behind k and in rows that don't exist.
-  /// All threads of the thread block must call it.
-  WICK_DEVICE void fill(const void* x, u32 format, const Gemm& p, u32 first) const {
+  /// Loads the slice that begins with vector `first` of rows, which are columns of gemm_columns.h;
+  /// zeros behind k and in rows that don't exist. All threads of the thread block must call it.
+  template <class Rows>
+  WICK_DEVICE void fill(const void* x, u32 format, const Gemm& p, const Rows& rows,
+                        u32 first) const {
     const u32 elems = packs_ * kPack, bytes = format == kStoreF32 ? 4 : 2;
     // Whether four neighbours can be read at once.
     const bool fours =
         p.a_k == 1 && p.a_row % 4 == 0 && reinterpret_cast<u64>(x) % (4 * bytes) == 0;
     for (u32 row = 0; row < kX; ++row) {
+      const bool has_row = rows.has(row);
+      const i64 start = has_row ? rows.source(row) * p.a_row : 0;
       for (u32 e = thread_index() * 4; e < elems; e += block_threads() * 4) {
         const u32 at = first * kPack + e;
-        const i64 from = row * p.a_row + at * p.a_k;
+        const i64 from = start + at * p.a_k;
         float v[4];
-        if (row < p.m && fours && at + 4 <= p.k) {
+        if (has_row && fours && at + 4 <= p.k) {
           load_four_as(x, format, from, v);
         } else {
 #pragma unroll
           for (u32 i = 0; i < 4; ++i) {
-            v[i] = row < p.m && at + i < p.k ? load_as(x, format, from + i * p.a_k) : 0.0f;
+            v[i] = has_row && at + i < p.k ? load_as(x, format, from + i * p.a_k) : 0.0f;
           }
         }
         put(row, e, v);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wick/models/adapter.h"
+#include "wick/models/layers/step.h"
+#include "wick/nn/layers.h"
+
+namespace wick::models {
+
+/// A matrix [rows, k] of a linear layer, and the name of the tensor in the file. `order` permutes
+/// the rows; empty: the file's order.
+struct AdaptedMatrix {
+  std::string name;
+  Tensor matrix, bias;
+  std::vector<int64_t> order;
+};
+
+/// A linear layer of one or several matrices with one input, and the updates of adapters: y = x Wᵀ
+/// + b + Σ scale · (x Aᵀ) Bᵀ, with a scale for each row and adapter.
+class AdaptedLinear {
+ public:
+  AdaptedLinear() = default;
+  AdaptedLinear(const std::vector<AdaptedMatrix>& matrices, std::span<const Adapter> adapters,
+                Device device, bool release);
+
+  /// x [t, k] → the concatenated outputs [t, Σ n].
+  Tensor operator()(const Tensor& x, Runs runs) const;
+
+ private:
+  struct Update {
+    int64_t adapter, offset, size;  // columns [offset, offset + size) of the output
+    nn::Linear a, b;
+  };
+  nn::Projections base_;
+  std::vector<Update> updates_;
+};
+
+}  // namespace wick::models
