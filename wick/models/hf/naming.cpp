@@ -83,11 +83,13 @@ bool is_ignored(std::string_view name) {
       "visual.",         "audio_tower.",  "embed_vision.",   "embed_audio.",
       "patch_merger.",   "mtp_block.",    "mtp_emb_norm.",   "mtp_hidden_norm.",
       "mtp_linear_proj."};
+  std::string_view part = name;
+  constexpr std::string_view kModel = "model.";
+  if (part.starts_with(kModel)) part.remove_prefix(kModel.size());
   return std::any_of(std::begin(kEndings), std::end(kEndings),
                      [&](std::string_view ending) { return name.ends_with(ending); }) ||
-         std::any_of(std::begin(kParts), std::end(kParts), [&](std::string_view part) {
-           return name.starts_with(part) || name.starts_with("model." + std::string(part));
-         });
+         std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view prefix) { return part.starts_with(prefix); });
 }
 
 /// The tensors that were named so far.
