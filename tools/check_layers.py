@@ -38,7 +38,7 @@ def layer_of(path, layers):
 
 def is_public(path):
     return (path.startswith("wick/") and path.endswith(".h")
-            and not path.startswith(("wick/backend/gpu/", "wick/text/json/"))
+            and not path.startswith(("wick/backend/gpu/", "wick/models/hf/", "wick/io/json.h", "wick/text/json/"))
             and not (path.startswith("wick/backend/cpu/") and path != "wick/backend/cpu/cpu.h"))
 
 

@@ -18,6 +18,7 @@
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/models/open_model.h"
 
 namespace wick::cli {
 namespace {
@@ -55,7 +56,9 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 }
 
 void ModelOptions::add_to(CLI::App& command, bool with_context) {
-  command.add_option("-m,--model", file, "Model file (GGUF)")->required()->type_name("FILE");
+  command.add_option("-m,--model", file, "Model file (GGUF) or folder (Hugging Face)")
+      ->required()
+      ->type_name("FILE");
   command.add_option("--device", device, "Where to run: auto, cpu, cuda:N or hip:N")
       ->type_name("DEVICE")
       ->capture_default_str();
@@ -123,7 +126,7 @@ std::shared_ptr<const serve::Engine> ModelOptions::load() const {
 
 std::unique_ptr<models::CausalLm> ModelOptions::load_model() const {
   return load_with([&](const models::LoadOptions& o) {
-    return models::CausalLm::load(*io::Gguf::open(file), o);
+    return models::CausalLm::load(*models::open_model(file), o);
   });
 }
 

@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "common.h"
 #include "wick/base/printable.h"
 #include "wick/io/ggml_type.h"
+#include "wick/io/gguf.h"
+#include "wick/io/split_file.h"
+#include "wick/models/open_model.h"
 
 namespace wick::cli {
 namespace {
@@ -32,8 +37,17 @@ Json value_json(const io::GgufValue& value) {
   return value.as_f64().value_or(0);
 }
 
+/// A part of a split model whose name doesn't tell the others' can be shown alone.
+std::shared_ptr<const io::ModelFile> open_inspected(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored) || io::is_part_name(path)) {
+    return models::open_model(path);
+  }
+  return io::Gguf::open(path);
+}
+
 int run_inspect(const InspectOptions& o) {
-  const auto file = io::Gguf::open(o.file);
+  const std::shared_ptr<const io::ModelFile> file = open_inspected(o.file);
   uint64_t parameters = 0;  // unreadable types may claim any size, so the sum wraps
   for (const io::GgufTensor& t : file->tensors()) {
     parameters += static_cast<uint64_t>(t.shape.elems());
@@ -49,17 +63,23 @@ int run_inspect(const InspectOptions& o) {
                          {"offset", t.offset},
                          {"bytes", t.bytes}});
     }
-    print_json({{"version", file->version()},
-                {"file_bytes", file->file_bytes()},
-                {"parameters", parameters},
-                {"metadata", metadata},
-                {"tensors", tensors}});
+    Json json = Json::object();
+    if (const auto* gguf = dynamic_cast<const io::Gguf*>(file.get())) {
+      json["version"] = gguf->version();
+    }
+    json.update({{"format", file->format()},
+                 {"files", file->files()},
+                 {"file_bytes", file->file_bytes()},
+                 {"parameters", parameters},
+                 {"metadata", metadata},
+                 {"tensors", tensors}});
+    print_json(json);
     return kOk;
   }
-  print(fmt::format("{}: GGUF version {}, {}, {} keys, {} tensors, {:.1f} M parameters\n\n",
-                    printable(o.file), file->version(),
-                    human_bytes(static_cast<int64_t>(file->file_bytes())), file->metadata().size(),
-                    file->tensors().size(), static_cast<double>(parameters) / 1e6));
+  print(fmt::format("{}: {}, {}, {} keys, {} tensors, {:.1f} M parameters\n\n", printable(o.file),
+                    file->format(), human_bytes(static_cast<int64_t>(file->file_bytes())),
+                    file->metadata().size(), file->tensors().size(),
+                    static_cast<double>(parameters) / 1e6));
   for (const io::GgufEntry& e : file->metadata()) {
     print(fmt::format("{:<44} {}\n", printable(e.key), e.value.str(4)));
   }
@@ -78,7 +98,7 @@ void add_inspect(CLI::App& app) {
   CLI::App* command =
       add_command(app, "inspect", "Show the metadata and tensors of a model file",
                   "Example: wick inspect model.gguf", [o] { return run_inspect(*o); });
-  command->add_option("FILE", o->file, "Model file (GGUF)")->required();
+  command->add_option("FILE", o->file, "Model file (GGUF) or folder (Hugging Face)")->required();
   command->add_flag("--json", o->json, "Print JSON");
 }
 

@@ -11,6 +11,7 @@
 #include "wick/base/printable.h"
 #include "wick/base/quant.h"
 #include "wick/io/convert.h"
+#include "wick/models/open_model.h"
 
 namespace wick::cli {
 namespace {
@@ -61,10 +62,11 @@ DType parse_type(const std::string& text) {
 
 io::QuantizeResult convert(const QuantizeOptions& o, DType type) {
   Progress progress("quantizing");
-  return io::quantize_gguf(o.in, o.out, type, [&](const io::QuantizeProgress& p) {
-    progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
-    return !interrupted();
-  });
+  return io::quantize_gguf(
+      *models::open_model(o.in), o.out, type, [&](const io::QuantizeProgress& p) {
+        progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
+        return !interrupted();
+      });
 }
 
 void warn_requantized(const io::QuantizeResult& result) {
@@ -150,7 +152,7 @@ void add_quantize(CLI::App& app) {
                       "permissions\nof IN, restricted by the umask.\n"
                       "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
                   [o] { return run_quantize(*o); });
-  command->add_option("IN", o->in, "Model file (GGUF)")->required();
+  command->add_option("IN", o->in, "Model file (GGUF) or folder (Hugging Face)")->required();
   command->add_option("OUT", o->out, "File to write")->required();
   command->add_option("TYPE", o->type, "Weight type")->required();
   add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T");

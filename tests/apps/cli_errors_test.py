@@ -253,7 +253,7 @@ class Loading(Cli):
                 path = self.write(**first, split__no=part, split__count=count)
                 for args in [*self.models(path), ["tokenize", "-m", path, "-p", "a"],
                              ["quantize", path, str(self.folder / "out.gguf"), "q8_0"]]:
-                    self.assertIn("--merge", self.fails(*args, says=says))
+                    self.assertIn("-00001-of-00002.gguf", self.fails(*args, says=says))
                 self.ok("inspect", path)
         whole = self.write(general__architecture="mamba", split__no=0, split__count=1)
         self.fails("generate", "-m", whole, "-p", "a", says="unsupported architecture")

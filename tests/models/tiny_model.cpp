@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "tests/io/safetensors_builder.h"
 #include "tests/models/tiny_llama.h"
 #include "wick/tensor/ops.h"
 
@@ -83,6 +84,17 @@ TinyModel TinyModel::read(const std::string& name) {
     Entry entry{tensor.at("name"), Shape(std::span(sizes)), {}};
     if (tensor.contains("values")) entry.values = tensor.at("values").get<std::vector<float>>();
     model.entries_.push_back(std::move(entry));
+  }
+  if (described.contains("config")) model.config = described.at("config").dump();
+  for (const auto& parameter : described.value("parameters", nlohmann::json::array())) {
+    Parameter& read = model.parameters_.emplace_back();
+    read.name = parameter.at("name");
+    read.shape = parameter.at("shape").get<std::vector<int64_t>>();
+    for (const auto& part : parameter.at("parts")) {
+      using List = std::vector<int64_t>;
+      read.parts.push_back({part.at("from"), part.value("sizes", List()), part.value("to", List()),
+                            part.value("at", List()), part.value("add", 0.0f)});
+    }
   }
   const auto read_rows = [&](const char* key, std::vector<float>& rows) {
     if (!described.contains(key)) return;
@@ -172,6 +184,71 @@ void TinyModel::write(const std::string& path) const {
     w.write(entry.name, {static_cast<const std::byte*>(t.storage()->data()), t.storage()->bytes()});
   }
   w.finish();
+}
+
+std::vector<float> TinyModel::values_of_parameter(const Parameter& parameter) const {
+  int64_t count = 1;
+  for (const int64_t size : parameter.shape) count *= size;
+  std::vector<float> result(static_cast<size_t>(count));
+  for (const Part& part : parameter.parts) {
+    const auto entry = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& e) { return e.name == part.from; });
+    const std::vector<float> values = values_of(seed, entry->name, entry->shape);
+    // Without loops, the elements are in the same order.
+    const std::vector<int64_t> in_order = {0, 1};
+    const auto dims =
+        part.to.empty() ? std::vector{std::min(count, entry->shape.elems())} : part.sizes;
+    const auto to = part.to.empty() ? in_order : part.to;
+    const auto at = part.at.empty() ? in_order : part.at;
+    std::vector<int64_t> index(dims.size());
+    for (bool more = true; more;) {
+      int64_t to_element = to[0], at_element = at[0];
+      for (size_t d = 0; d < dims.size(); ++d) {
+        to_element += index[d] * to[d + 1];
+        at_element += index[d] * at[d + 1];
+      }
+      result[static_cast<size_t>(to_element)] = values[static_cast<size_t>(at_element)] + part.add;
+      more = false;
+      for (size_t d = dims.size(); d-- > 0 && !more;) {
+        more = ++index[d] < dims[d];
+        if (!more) index[d] = 0;
+      }
+    }
+  }
+  return result;
+}
+
+std::string TinyModel::write_directory(const std::string& folder, int shards, DType type) const {
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/config.json") << config;
+  std::string map;
+  for (int shard = 0; shard < shards; ++shard) {
+    const std::string file = shards == 1 ? "model.safetensors"
+                                         : "model-0000" + std::to_string(shard + 1) + "-of-0000" +
+                                               std::to_string(shards) + ".safetensors";
+    io::test::SafetensorsBuilder b;
+    for (size_t i = static_cast<size_t>(shard); i < parameters_.size();
+         i += static_cast<size_t>(shards)) {
+      const Parameter& parameter = parameters_[i];
+      if (without.contains(parameter.name)) continue;
+      const Tensor t = Tensor::from(values_of_parameter(parameter),
+                                    Shape(std::span<const int64_t>(parameter.shape)))
+                           .to(type);
+      b.tensor(parameter.name,
+               type == DType::f32   ? "F32"
+               : type == DType::f16 ? "F16"
+                                    : "BF16",
+               parameter.shape,
+               {static_cast<const char*>(t.storage()->data()), t.storage()->bytes()});
+      map += (map.empty() ? "\"" : ",\"") + parameter.name + "\":\"" + file + "\"";
+    }
+    std::ofstream(folder + "/" + file, std::ios::binary) << b.build();
+  }
+  if (shards > 1) {
+    std::ofstream(folder + "/model.safetensors.index.json")
+        << R"({"metadata":{"total_size":0},"weight_map":{)" << map << "}}";
+  }
+  return folder;
 }
 
 }  // namespace wick::test

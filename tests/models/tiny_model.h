@@ -41,6 +41,11 @@ struct TinyModel {
   Shape shape_of(const std::string& tensor) const;
   /// Writes the model and a vocabulary of 40 tokens.
   void write(const std::string& path) const;
+  /// Writes the files that transformers writes, without a tokenizer: config.json, and the weights
+  /// in `shards` safetensors files (1: without an index) of a float dtype. Returns the folder.
+  std::string write_directory(const std::string& folder, int shards = 2,
+                              DType type = DType::f32) const;
+  std::string config;  ///< config.json; empty if the description has no directory
 
  private:
   struct Key {
@@ -51,11 +56,25 @@ struct TinyModel {
     Shape shape;
     std::vector<float> values;  // of tensors that aren't weights
   };
+  /// Some elements of a tensor of transformers and the elements of the GGUF file's tensor that they
+  /// have the values of: nested loops of `sizes`, whose strides follow the first element.
+  struct Part {
+    std::string from;
+    std::vector<int64_t> sizes, to, at;
+    float add = 0;
+  };
+  struct Parameter {
+    std::string name;
+    std::vector<int64_t> shape;
+    std::vector<Part> parts;  // other elements are zeros
+  };
+  std::vector<float> values_of_parameter(const Parameter& parameter) const;
   void set(io::GgufWriter& writer, const Key& key) const;
   DType dtype_of(const Entry& entry) const;
 
   std::vector<Key> keys_;
   std::vector<Entry> entries_;
+  std::vector<Parameter> parameters_;
 };
 
 }  // namespace wick::test

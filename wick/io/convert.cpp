@@ -14,7 +14,6 @@
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/base/quant.h"
-#include "wick/io/gguf.h"
 #include "wick/io/gguf_writer.h"
 #include "wick/io/split_file.h"
 
@@ -70,25 +69,32 @@ DType fallback(DType type) {
   return type == DType::q4_k ? DType::q5_0 : type == DType::q6_k ? DType::q8_0 : DType::f16;
 }
 
-/// The permission bits of a file, without set-user-ID and similar bits.
-uint32_t permissions_of(const std::string& path) {
-  std::error_code failed;
-  const auto bits = std::filesystem::status(path, failed).permissions();
-  if (failed) return 0666;
-  return static_cast<uint32_t>(bits & std::filesystem::perms::all);
+/// The permission bits that all files have, without set-user-ID and similar bits.
+uint32_t permissions_of(const std::vector<std::string>& paths) {
+  auto bits = std::filesystem::perms::all;
+  for (const std::string& path : paths) {
+    std::error_code failed;
+    const auto of_file = std::filesystem::status(path, failed).permissions();
+    if (failed) return 0666;
+    bits &= of_file;
+  }
+  return static_cast<uint32_t>(bits);
+}
+
+/// Errors: the paths are those of one file.
+void require_other(const std::string& in, const std::string& out) {
+  std::error_code ignored;
+  if (!std::filesystem::equivalent(in, out, ignored)) return;
+  throw Error(kOp, "input and output are the same file", printable(in));
 }
 
 class Converter {
  public:
-  Converter(const std::string& in, const std::string& out, DType type,
+  Converter(const ModelFile& in, const std::string& out, DType type,
             const QuantizeProgressFn& progress)
-      : target_(require_target(type)), progress_(progress) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(in, out, ignored)) {
-      throw Error(kOp, "input and output are the same file", printable(in));
-    }
-    source_ = Gguf::open(in);
-    require_whole(*source_);
+      : target_(require_target(type)), progress_(progress), source_(&in) {
+    for (const std::string& path : in.files()) require_other(path, out);
+    require_whole(in);
     for (const GgufTensor& tensor : source_->tensors()) {
       types_.push_back(choose(tensor));
       count_requantized(*tensor.dtype, types_.back());
@@ -100,7 +106,7 @@ class Converter {
 
   QuantizeResult run(const std::string& out) {
     // Copies the permissions, so that users who can't read the source can't read the copy.
-    GgufWriter writer(out, permissions_of(source_->path()));
+    GgufWriter writer(out, permissions_of(source_->files()));
     writer.copy_metadata(*source_);
     for (const GgufEntry& entry : source_->metadata()) {
       // These keys describe the source's files and quantisation, not the copy's.
@@ -129,7 +135,7 @@ class Converter {
 
  private:
   DType choose(const GgufTensor& tensor) {
-    source_->data(tensor);  // throws for unreadable types, even if the tensor would be copied
+    source_->require_readable(tensor);  // even if the tensor would be copied
     const DType from = *tensor.dtype;
     if (is_integer(from)) return from;
     const DType to = target_.dtype;
@@ -185,10 +191,21 @@ class Converter {
   }
 
   void convert(GgufWriter& writer, const GgufTensor& tensor, DType to) {
+    const int64_t parts = source_->parts(tensor);
+    for (int64_t i = 0; i < parts; ++i) {
+      const Tensor part = source_->part(tensor, i);
+      const std::shared_ptr<const Bytes> file = source_->mapped(tensor, i);
+      const auto* data = static_cast<const std::byte*>(part.storage()->data());
+      convert_part(writer, tensor, to, {data, part.storage()->bytes()}, file.get());
+    }
+    report(tensor);
+  }
+
+  void convert_part(GgufWriter& writer, const GgufTensor& tensor, DType to,
+                    std::span<const std::byte> bytes, const Bytes* file) {
     const DType from = *tensor.dtype;
-    const std::span<const std::byte> bytes = source_->data(tensor);
     const int64_t k = tensor.shape.rank() > 0 ? tensor.shape.back() : 1;
-    const int64_t rows = k > 0 ? tensor.shape.elems() / k : 0;
+    const int64_t rows = k > 0 ? tensor.shape.elems() / source_->parts(tensor) / k : 0;
     const int64_t step = std::max<int64_t>(1, kChunkElems / std::max<int64_t>(k, 1));
     for (int64_t row = 0; row < rows; row += step) {
       const int64_t count = std::min(step, rows - row);
@@ -197,10 +214,9 @@ class Converter {
       report(tensor);
       writer.write(tensor.name,
                    from == to ? part : convert_rows(tensor, part, Shape{count, k}, from, to));
-      source_->bytes()->release(part);
+      if (file != nullptr) file->release(part);
       progress_state_.done_bytes += part.size();
     }
-    report(tensor);
   }
 
   void report(const GgufTensor& tensor) {
@@ -249,7 +265,7 @@ class Converter {
   const Target target_;
   const QuantizeProgressFn& progress_;
   Backend& backend_ = backend(Device::cpu());
-  std::shared_ptr<const Gguf> source_;
+  const ModelFile* source_;
   std::vector<DType> types_;  // types of the new file's tensors
   std::vector<float> values_;
   std::vector<std::byte> converted_;
@@ -259,9 +275,16 @@ class Converter {
 
 }  // namespace
 
-QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,
+QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out, DType type,
                              const QuantizeProgressFn& progress) {
   return Converter(in, out, type, progress).run(out);
+}
+
+QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,
+                             const QuantizeProgressFn& progress) {
+  require_target(type);
+  require_other(in, out);
+  return quantize_gguf(*open_gguf(in), out, type, progress);
 }
 
 }  // namespace wick::io

@@ -9,6 +9,7 @@
 
 #include "wick/base/dtype.h"
 #include "wick/base/export.h"
+#include "wick/io/model_file.h"
 
 namespace wick::io {
 
@@ -46,21 +47,24 @@ struct QuantizeResult {
   std::vector<std::string> notes;  ///< one line for each tensor that got another type than wanted
   std::vector<Replaced> replaced;  ///< the tensors of `notes`, counted by type
   std::vector<Requantized> requantized;
-  uint64_t bytes_in = 0;           ///< size of the source file
-  uint64_t bytes_out = 0;          ///< size of the new file
+  uint64_t bytes_in = 0;   ///< size of the source file
+  uint64_t bytes_out = 0;  ///< size of the new file
 };
 
-/// Writes a copy of a GGUF model with its weights converted to `type`, one of dtypes::kWritten.
-/// Source tensors may have any block dtype, f32, f16, bf16 or f64; they are converted by way of
-/// f32, and tensors that already have the type are copied unchanged.
+/// Writes a copy of a model as one GGUF file with its weights converted to `type`, one of
+/// dtypes::kWritten. Source tensors may have any block dtype, f32, f16, bf16 or f64; they are
+/// converted by way of f32, and tensors that already have the type are copied unchanged.
 ///
 /// One-dimensional tensors and norms become f32. Integers, routers of experts and position tables
 /// are copied. The output matrix, or a tied embedding, becomes q8_0 for q4_0, q4_1 and q5_0, and
 /// q6_k for q4_k. A weight whose rows aren't a multiple of the block size becomes q5_0 instead of
 /// q4_k, q8_0 instead of q6_k, else f16, and is listed in `notes`. The new file gets the permission
-/// bits of the source, restricted by the umask. Errors: `out` is `in`; the file is one part of a
-/// split model; a source type can't be converted; a value isn't finite or exceeds the type's range;
+/// bits that all files of the source have, restricted by the umask. Errors: `out` is one of these
+/// files; a source type can't be converted; a value isn't finite or exceeds the type's range;
 /// the disk is full; the conversion was stopped. After an error `out` isn't written.
+WICK_API QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out, DType type,
+                                      const QuantizeProgressFn& progress = {});
+/// The same for a GGUF file or a split one. Errors: also those of open_gguf().
 WICK_API QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,
                                       const QuantizeProgressFn& progress = {});
 

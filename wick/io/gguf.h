@@ -3,46 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
 
-#include "wick/base/dtype.h"
-#include "wick/base/export.h"
-#include "wick/base/keyed_hash.h"
-#include "wick/base/shape.h"
-#include "wick/io/gguf_value.h"
-#include "wick/io/mapped_file.h"
-#include "wick/tensor/tensor.h"
+#include "wick/io/model_file.h"
 
 namespace wick::io {
 
-/// A key and its value; both are views into the file's header.
-struct GgufEntry {
-  std::string_view key;
-  GgufValue value;
-};
-
-/// The description of a tensor in a file.
-struct GgufTensor {
-  std::string_view name;       ///< a view into the file's header
-  uint32_t type = 0;           ///< the format's type number
-  std::optional<DType> dtype;  ///< missing for types that wick can list but not read
-  Shape shape;                 ///< row-major: [n, k] for a weight of n rows
-  uint64_t offset = 0;         ///< from the start of the file, in bytes
-  uint64_t bytes = 0;          ///< 0 if the format doesn't define the type
-
-  /// "q4_1[49152,576]"
-  WICK_API std::string str() const;
-};
-
 /// A little-endian GGUF file of version 2 or 3. Opening it checks the whole header: every count,
-/// length and offset is compared with the file's size before it is used. Immutable, so threads can
-/// share it. Views and pointers that it returns are valid as long as it lives.
-class WICK_API Gguf {
+/// length and offset is compared with the file's size before it is used.
+class WICK_API Gguf final : public ModelFile {
  public:
   /// Maps and checks a file. Errors: the file can't be read; any part of the header is invalid.
   static std::shared_ptr<const Gguf> open(const std::string& path);
@@ -50,83 +20,30 @@ class WICK_API Gguf {
   static std::shared_ptr<const Gguf> parse(std::shared_ptr<const Bytes> bytes,
                                            std::string name = "<memory>");
 
-  const std::string& path() const { return path_; }
   uint32_t version() const { return version_; }
   uint32_t alignment() const { return alignment_; }
-  uint64_t file_bytes() const { return bytes_->size(); }
+  std::string format() const override;
+  std::vector<std::string> files() const override { return {path_}; }
+  uint64_t file_bytes() const override { return bytes_->size(); }
+  void require_unchanged(std::string_view op) const override { bytes_->require_unchanged(op); }
 
-  // Metadata, in the file's order.
-  const std::vector<GgufEntry>& metadata() const { return metadata_; }
-  /// Throws if the file was changed after it was opened. Callers check this after they read tensor
-  /// data. Keys, values and names were copied when the file was opened and don't change. Errors:
-  /// the file was changed; the message names `op`.
-  void require_unchanged(std::string_view op) const { bytes_->require_unchanged(op); }
-
-  /// Returns the value of a key, or null if the file doesn't have it.
-  const GgufValue* find(std::string_view key) const;
-  bool contains(std::string_view key) const { return find(key) != nullptr; }
-
-  // Typed values. Integer getters accept integers of every width if the value is in range; float
-  // getters also accept integers. Errors: the key is missing and there is no default; the value has
-  // another type or is out of range.
-  uint32_t get_u32(std::string_view key) const;
-  uint32_t get_u32(std::string_view key, uint32_t or_else) const;
-  int32_t get_i32(std::string_view key) const;
-  int32_t get_i32(std::string_view key, int32_t or_else) const;
-  uint64_t get_u64(std::string_view key) const;
-  uint64_t get_u64(std::string_view key, uint64_t or_else) const;
-  int64_t get_i64(std::string_view key) const;
-  int64_t get_i64(std::string_view key, int64_t or_else) const;
-  float get_f32(std::string_view key) const;
-  float get_f32(std::string_view key, float or_else) const;
-  bool get_bool(std::string_view key) const;
-  bool get_bool(std::string_view key, bool or_else) const;
-  std::string_view get_string(std::string_view key) const;
-  std::string_view get_string(std::string_view key, std::string_view or_else) const;
-
-  // Typed arrays, with the conversions of the scalar getters.
-  std::vector<uint32_t> get_u32s(std::string_view key) const;
-  std::vector<int32_t> get_i32s(std::string_view key) const;
-  std::vector<float> get_f32s(std::string_view key) const;
-  std::vector<bool> get_bools(std::string_view key) const;
-  std::vector<std::string_view> get_strings(std::string_view key) const;
-
-  // Tensors, in the file's order.
-  const std::vector<GgufTensor>& tensors() const { return tensors_; }
-  /// Returns a tensor's description, or null if the file doesn't have it.
-  const GgufTensor* find_tensor(std::string_view name) const;
-  /// Returns a tensor's description. Errors: the file doesn't have it.
-  const GgufTensor& require_tensor(std::string_view name) const;
   /// The tensor's bytes in the file. Errors: wick can't read the type.
   std::span<const std::byte> data(const GgufTensor& tensor) const;
-  /// A read-only tensor over the file's bytes, without a copy. It keeps the bytes alive without the
-  /// Gguf. Errors: the file doesn't have the tensor; wick can't read its type.
-  Tensor tensor(std::string_view name) const { return tensor(require_tensor(name)); }
-  Tensor tensor(const GgufTensor& tensor) const;
+  using ModelFile::tensor;
+  Tensor tensor(const GgufTensor& tensor) const override;
+  std::shared_ptr<const Bytes> mapped(const GgufTensor&, int64_t) const override { return bytes_; }
 
   /// The owner of the file's bytes. It keeps data() valid without the Gguf.
   const std::shared_ptr<const Bytes>& bytes() const { return bytes_; }
 
  private:
   friend class GgufParser;
-  Gguf() = default;
-  const GgufValue& require(std::string_view key) const;
-  [[noreturn]] void wrong_value(std::string_view key, const GgufValue& value,
-                                std::string_view need) const;
-  template <class T>
-  T to_integer(std::string_view key, const GgufValue& value) const;
-  template <class T, class Get>
-  std::vector<T> array(std::string_view key, std::string_view need, Get get) const;
+  Gguf() : ModelFile("gguf") {}
 
   std::shared_ptr<const Bytes> bytes_;
   std::shared_ptr<const Bytes> header_;  // storage of the keys, string values and names
-  std::string path_;
   uint32_t version_ = 0;
   uint32_t alignment_ = 0;
-  std::vector<GgufEntry> metadata_;
-  std::vector<GgufTensor> tensors_;
-  std::unordered_map<std::string_view, size_t, KeyedHash> key_index_;
-  std::unordered_map<std::string_view, size_t, KeyedHash> tensor_index_;
 };
 
 }  // namespace wick::io

@@ -145,8 +145,7 @@ class GgufParser {
   }
 
   void read_metadata(uint64_t count) {
-    auto& entries = file_->metadata_;
-    entries.reserve(static_cast<size_t>(std::min(count, kMaxReserve)));
+    file_->metadata_.reserve(static_cast<size_t>(std::min(count, kMaxReserve)));
     for (uint64_t i = 0; i < count; ++i) {
       const std::string_view key = read_name("a metadata key");
       key_ = key;
@@ -159,10 +158,7 @@ class GgufParser {
         skip_values(type, 1);
       }
       value.payload_ = data_.subspan(start, pos_ - start);
-      if (!file_->key_index_.emplace(key, entries.size()).second) {
-        fail("key appears twice", printable(key));
-      }
-      entries.push_back({key, value});
+      if (!file_->add(GgufEntry{key, value})) fail("key appears twice", printable(key));
     }
   }
 
@@ -242,8 +238,7 @@ class GgufParser {
   }
 
   void read_tensors(uint64_t count) {
-    auto& tensors = file_->tensors_;
-    tensors.reserve(static_cast<size_t>(std::min(count, kMaxReserve)));
+    file_->tensors_.reserve(static_cast<size_t>(std::min(count, kMaxReserve)));
     for (uint64_t i = 0; i < count; ++i) {
       GgufTensor tensor;
       tensor.name = read_name("a tensor's name");
@@ -259,10 +254,7 @@ class GgufParser {
       tensor.type = read<uint32_t>("a tensor's type");
       tensor.offset = read<uint64_t>("a tensor's offset");
       measure(tensor);
-      if (!file_->tensor_index_.emplace(tensor.name, tensors.size()).second) {
-        fail("tensor appears twice", printable(tensor.name));
-      }
-      tensors.push_back(tensor);
+      if (!file_->add(tensor)) fail("tensor appears twice", printable(tensor.name));
     }
   }
 

@@ -13,38 +13,19 @@
 #include "wick/base/export.h"
 #include "wick/base/keyed_hash.h"
 #include "wick/base/shape.h"
-#include "wick/io/gguf.h"
+#include "wick/io/gguf_metadata.h"
 #include "wick/io/output_file.h"
 
 namespace wick::io {
 
 /// Writes a GGUF file of version 3: the metadata and the list of tensors, followed by the tensors'
-/// data in that order. The file appears under its name only after finish().
-class WICK_API GgufWriter {
+/// data in that order. Metadata can be changed until tensor data is written. The file appears under
+/// its name only after finish().
+class WICK_API GgufWriter final : public GgufMetadata {
  public:
   /// `permissions` are the new file's permission bits, restricted by the umask. Errors: the file
   /// can't be created.
   explicit GgufWriter(const std::string& path, uint32_t permissions = 0666);
-
-  // Metadata. Setting a key again replaces its value and keeps its position. Errors: tensor data
-  // has been written already; a key exceeds 65535 bytes.
-  void set(std::string_view key, const GgufValue& value);
-  void set_u32(std::string_view key, uint32_t value);
-  void set_i32(std::string_view key, int32_t value);
-  void set_u64(std::string_view key, uint64_t value);
-  void set_i64(std::string_view key, int64_t value);
-  void set_f32(std::string_view key, float value);
-  void set_f64(std::string_view key, double value);
-  void set_bool(std::string_view key, bool value);
-  void set_string(std::string_view key, std::string_view value);
-  void set_u32s(std::string_view key, std::span<const uint32_t> values);
-  void set_i32s(std::string_view key, std::span<const int32_t> values);
-  void set_f32s(std::string_view key, std::span<const float> values);
-  void set_bools(std::string_view key, const std::vector<bool>& values);
-  void set_strings(std::string_view key, std::span<const std::string_view> values);
-  void remove(std::string_view key);
-  /// Sets all keys and values of another file except its alignment, because this file has its own.
-  void copy_metadata(const Gguf& from);
 
   /// Declares a tensor; the file keeps the order of declaration. Errors: the format has no number
   /// for the dtype; the last size isn't a multiple of the block; the rank is above 4; the name is
@@ -62,12 +43,6 @@ class WICK_API GgufWriter {
   uint64_t file_bytes() const;
 
  private:
-  struct Entry {
-    std::string key;
-    GgufType type;
-    std::string payload;
-    bool removed;
-  };
   struct Pending {
     std::string name;
     uint32_t type;
@@ -77,17 +52,14 @@ class WICK_API GgufWriter {
   };
 
   [[noreturn]] void fail(std::string_view what, std::string_view where,
-                         std::string_view rule = {}) const;
-  void set_payload(std::string_view key, GgufType type, std::string payload);
-  void require_header_open() const;
+                         std::string_view rule = {}) const override;
+  void require_open() const override;
   std::string header() const;
   void start_data();
   /// Skips tensors that are complete.
   void advance();
 
   OutputFile file_;
-  std::vector<Entry> entries_;
-  std::unordered_map<std::string, size_t, KeyedHash> entry_index_;
   std::vector<Pending> tensors_;
   std::unordered_map<std::string, size_t, KeyedHash> tensor_index_;
   uint64_t data_bytes_ = 0;

@@ -8,7 +8,7 @@ namespace wick::models {
 
 CausalLm::~CausalLm() = default;
 
-void CausalLm::require_supported(const io::Gguf& file) { find_architecture(file); }
+void CausalLm::require_supported(const io::ModelFile& file) { find_architecture(file); }
 
 Tensor CausalLm::forward(std::span<const BatchInput> inputs, nn::KvCache& cache,
                          Logits logits) const {
@@ -34,7 +34,7 @@ Tensor CausalLm::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Lo
   return forward({&input, 1}, cache, logits);
 }
 
-std::unique_ptr<CausalLm> CausalLm::load(const io::Gguf& file, const LoadOptions& options) {
+std::unique_ptr<CausalLm> CausalLm::load(const io::ModelFile& file, const LoadOptions& options) {
   const Architecture& architecture = find_architecture(file);
   try {
     auto model = std::make_unique<DecoderLm>(file, architecture, options);

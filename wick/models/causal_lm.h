@@ -33,12 +33,13 @@ class WICK_API CausalLm {
  public:
   virtual ~CausalLm();
 
-  /// Errors: the file is one part of a split model, or has an unsupported architecture (the message
-  /// lists the supported ones).
-  static void require_supported(const io::Gguf& file);
-  /// Loads a model from a GGUF file. Errors: those of require_supported(); tensors are missing or
-  /// have wrong shapes; metadata values are out of range; the file changed during loading.
-  static std::unique_ptr<CausalLm> load(const io::Gguf& file, const LoadOptions& options);
+  /// Errors: the file is only one part of a split model, or has an unsupported architecture (the
+  /// message lists the supported ones).
+  static void require_supported(const io::ModelFile& file);
+  /// Loads a model from a file that open_model() returned. Errors: those of require_supported();
+  /// tensors are missing or have wrong shapes; metadata values are out of range; the file changed
+  /// during loading.
+  static std::unique_ptr<CausalLm> load(const io::ModelFile& file, const LoadOptions& options);
 
   virtual int64_t vocab_size() const = 0;
   /// The number of adapters.

@@ -361,7 +361,7 @@ Tensor DecoderLm::hidden_of_encoder(std::span<const std::vector<int32_t>> sequen
 
 // ---- Loading ----
 
-DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
+DecoderLm::DecoderLm(const io::ModelFile& file, const Architecture& architecture,
                      const LoadOptions& options)
     : config_(architecture.configure(Metadata(file))),
       device_(options.device),
@@ -383,7 +383,9 @@ DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
   }
   load(weights, options);
   for (const Adapter& adapter : adapters_) adapter.require_all_used();
-  if (embedding_.table().storage()->file_backed()) file_ = file.bytes();
+  if (embedding_.table().storage()->file_backed()) {
+    file_ = file.mapped(file.require_tensor("token_embd.weight"), 0);
+  }
   load_positions(weights, file);
   weights.require_all_used();
 }
@@ -474,7 +476,7 @@ DecoderLm::AnyMixer DecoderLm::load_mixer(const LayerLoader& loader) {
 
 /// Makes the tables of angles. The file may have divisors of the first rope's frequencies: one for
 /// all contexts, or one for contexts up to the trained one and another for longer ones.
-void DecoderLm::load_positions(const Weights& weights, const io::Gguf& file) {
+void DecoderLm::load_positions(const Weights& weights, const io::ModelFile& file) {
   DecoderConfig config = config_, longer = config_;
   weights.ignore("rope_freqs.weight");  // of models without rope
   bool has_long = false;

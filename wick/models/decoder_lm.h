@@ -29,7 +29,8 @@ namespace wick::models {
 class WICK_API DecoderLm final : public CausalLm {
  public:
   /// Errors: those of CausalLm::load.
-  DecoderLm(const io::Gguf& file, const Architecture& architecture, const LoadOptions& options);
+  DecoderLm(const io::ModelFile& file, const Architecture& architecture,
+            const LoadOptions& options);
 
   const DecoderConfig& config() const { return config_; }
   int64_t vocab_size() const override { return config_.vocabulary; }
@@ -60,7 +61,7 @@ class WICK_API DecoderLm final : public CausalLm {
   void load(const Weights& weights, const LoadOptions& options);
   static Block load_block(const LayerLoader& loader);
   static AnyMixer load_mixer(const LayerLoader& loader);
-  void load_positions(const Weights& weights, const io::Gguf& file);
+  void load_positions(const Weights& weights, const io::ModelFile& file);
 
   Tensor run(std::span<const Tensor> arguments, const PositionTables& positions) const;
   std::vector<Tensor> arguments_of(const Batch& batch, const nn::KvCache& cache) const;

@@ -8,7 +8,7 @@
 
 namespace wick::models {
 
-Metadata::Metadata(const io::Gguf& file)
+Metadata::Metadata(const io::ModelFile& file)
     : file_(file), architecture_(file.get_string("general.architecture")) {}
 
 std::string Metadata::key(std::string_view name) const {

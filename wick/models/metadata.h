@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "wick/base/export.h"
-#include "wick/io/gguf.h"
+#include "wick/io/model_file.h"
 
 namespace wick::models {
 
@@ -17,9 +17,9 @@ namespace wick::models {
 class WICK_API Metadata {
  public:
   /// Errors: the file doesn't name its architecture.
-  explicit Metadata(const io::Gguf& file);
+  explicit Metadata(const io::ModelFile& file);
 
-  const io::Gguf& file() const { return file_; }
+  const io::ModelFile& file() const { return file_; }
   std::string_view architecture() const { return architecture_; }
   /// The full key with the architecture's prefix.
   std::string key(std::string_view name) const;
@@ -50,7 +50,7 @@ class WICK_API Metadata {
  private:
   int64_t in_range(std::string_view name, int64_t value, int64_t least, int64_t most) const;
 
-  const io::Gguf& file_;
+  const io::ModelFile& file_;
   std::string architecture_;
 };
 

@@ -23,6 +23,6 @@ WICK_API std::span<const Architecture> architectures();
 
 /// Returns the architecture of a file. Errors: the file is one part of a split model; it doesn't
 /// name an architecture; the architecture isn't supported (the message lists the supported ones).
-WICK_API const Architecture& find_architecture(const io::Gguf& file);
+WICK_API const Architecture& find_architecture(const io::ModelFile& file);
 
 }  // namespace wick::models

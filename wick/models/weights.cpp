@@ -39,11 +39,15 @@ void Weights::missing(std::string_view names) const {
   throw Error(file_.path(), "tensor is missing", fmt::format("{}{}", prefix_, names));
 }
 
-Tensor Weights::get(std::string_view name, const Shape& shape) const {
+const io::GgufTensor& Weights::require(std::string_view name, const Shape& shape) const {
   const io::GgufTensor& entry = file_.require_tensor(prefix_ + std::string(name));
   used_->names.emplace(entry.name);
   if (!(entry.shape == shape)) wrong_shape(name, shape.str());
-  return file_.tensor(entry);
+  return entry;
+}
+
+Tensor Weights::get(std::string_view name, const Shape& shape) const {
+  return file_.tensor(require(name, shape));
 }
 
 Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
@@ -61,8 +65,15 @@ Tensor Weights::supported(std::string_view name, Tensor t) const {
 
 std::vector<Tensor> Weights::matrices(std::string_view name, int64_t count, int64_t n,
                                       int64_t k) const {
-  const Tensor all = supported(name, get(name, {count, n, k}));
+  const io::GgufTensor& entry = require(name, {count, n, k});
   std::vector<Tensor> result;
+  if (file_.parts(entry) == count) {
+    for (int64_t i = 0; i < count; ++i) {
+      result.push_back(supported(name, file_.part(entry, i).reshape({n, k})));
+    }
+    return result;
+  }
+  const Tensor all = supported(name, file_.tensor(entry));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t first = all.layout().offset() + i * n * k;
     result.emplace_back(all.storage(), all.dtype(), Layout::contiguous({n, k}, first));

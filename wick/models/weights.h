@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "wick/base/device.h"
-#include "wick/io/gguf.h"
+#include "wick/io/model_file.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick::models {
@@ -18,7 +18,7 @@ namespace wick::models {
 /// expected shape and throws if the file has another; the message names both.
 class Weights {
  public:
-  Weights(const io::Gguf& file, Device device)
+  Weights(const io::ModelFile& file, Device device)
       : file_(file), device_(device), used_(std::make_shared<Used>()) {}
   Weights operator/(std::string_view prefix) const;
 
@@ -55,11 +55,13 @@ class Weights {
     std::set<std::string, std::less<>> names;
     std::vector<std::string> ignored;
   };
+  /// The description of a tensor, which is used. Errors: it is missing or has another shape.
+  const io::GgufTensor& require(std::string_view name, const Shape& shape) const;
   Tensor get(std::string_view name, const Shape& shape) const;
   /// Errors: the dtype of a matrix isn't supported.
   Tensor supported(std::string_view name, Tensor matrix) const;
 
-  const io::Gguf& file_;
+  const io::ModelFile& file_;
   Device device_;
   std::string prefix_;
   std::shared_ptr<Used> used_;  // shared by copies

@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/io/split_file.h"
+#include "wick/models/open_model.h"
 #include "wick/serve/stop_text.h"
 #include "wick/tensor/ops.h"
 
@@ -24,15 +27,34 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::optional<int32_t> token_key(const io::Gguf& file, const char* key) {
+std::optional<int32_t> token_key(const io::ModelFile& file, const char* key) {
   if (!file.contains(key)) return std::nullopt;
   return file.get_i32(key);
+}
+
+/// The text of Hugging Face's tokenizer.json.
+constexpr const char* kTokenizerJson = "tokenizer.huggingface.json";
+
+text::Tokenizer tokenizer_of_json(const io::ModelFile& file) {
+  try {
+    return text::Tokenizer::from_json(file.get_string(kTokenizerJson));
+  } catch (const Error& e) {
+    throw Error(e.kind(), printable(file.path()), e.what());
+  }
+}
+
+/// The tokens that end a text, besides those of the tokenizer.
+std::vector<int32_t> end_tokens(const io::ModelFile& file) {
+  constexpr const char* kAll = "tokenizer.ggml.eos_token_ids";
+  if (file.contains(kAll)) return file.get_i32s(kAll);
+  const std::optional<int32_t> one = token_key(file, "tokenizer.ggml.eos_token_id");
+  return one ? std::vector{*one} : std::vector<int32_t>{};
 }
 
 bool is_none(std::string_view model) { return model == "none" || model == "no_vocab"; }
 
 /// The ids and rules of an algorithm that a file may leave out.
-void add_defaults(const io::Gguf& file, text::TokenizerSpec& spec) {
+void add_defaults(const io::ModelFile& file, text::TokenizerSpec& spec) {
   const auto or_else = [&](std::optional<int32_t>& id, int32_t usual) {
     if (!id && static_cast<size_t>(usual) < spec.tokens.size()) id = usual;
   };
@@ -66,11 +88,16 @@ void add_defaults(const io::Gguf& file, text::TokenizerSpec& spec) {
 
 }  // namespace
 
-text::Tokenizer load_tokenizer(const io::Gguf& file) {
+text::Tokenizer load_tokenizer(const io::ModelFile& file) {
+  if (!file.contains("tokenizer.ggml.model")) {
+    if (file.contains(kTokenizerJson)) return tokenizer_of_json(file);
+    std::error_code ignored;
+    if (std::filesystem::is_directory(file.path(), ignored)) {
+      throw Error(ErrorKind::file, printable(file.path()), "folder has no tokenizer.json");
+    }
+    io::require_whole(file);  // only the first part of a split model has the vocabulary
+  }
   text::TokenizerSpec spec;
-  // Only the first part of a split model has the vocabulary; require_whole() reports the other
-  // parts.
-  if (!file.contains("tokenizer.ggml.model")) io::require_whole(file);
   spec.model = file.get_string("tokenizer.ggml.model");
   spec.pre = file.get_string("tokenizer.ggml.pre", "");
   if (is_none(spec.model)) {
@@ -109,19 +136,20 @@ text::Tokenizer open_tokenizer(const std::string& path) {
   constexpr std::string_view kJson = "{ \t\r\n";
   const bool json = first >= 0 && kJson.find(static_cast<char>(first)) != std::string_view::npos;
   if (json) return text::Tokenizer::from_file(path);
-  return load_tokenizer(*io::Gguf::open(path));
+  return load_tokenizer(*models::open_model(path));
 }
 
 Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
-               std::string chat_template, std::string path)
+               std::string chat_template, std::vector<int32_t> ends, std::string path)
     : model_(std::move(model)),
       tokenizer_(std::move(tokenizer)),
       chat_template_(std::move(chat_template)),
+      ends_(std::move(ends)),
       path_(std::move(path)) {}
 
 std::shared_ptr<const Engine> Engine::load(const std::string& path,
                                            const models::LoadOptions& options) {
-  const std::shared_ptr<const io::Gguf> file = io::Gguf::open(path);
+  const std::shared_ptr<const io::ModelFile> file = models::open_model(path);
   // Cheap checks come first. The architecture is checked before the tokenizer, because unsupported
   // models may have unsupported vocabularies.
   models::CausalLm::require_supported(*file);
@@ -133,7 +161,12 @@ std::shared_ptr<const Engine> Engine::load(const std::string& path,
   }
   std::string chat(file->get_string("tokenizer.chat_template", ""));
   return std::shared_ptr<const Engine>(
-      new Engine(std::move(model), std::move(tokenizer), std::move(chat), path));
+      new Engine(std::move(model), std::move(tokenizer), std::move(chat), end_tokens(*file), path));
+}
+
+bool Engine::is_end_of_generation(int32_t id) const {
+  return tokenizer_.is_end_of_generation(id) ||
+         std::find(ends_.begin(), ends_.end(), id) != ends_.end();
 }
 
 text::ChatTemplate Engine::chat() const {
@@ -380,7 +413,7 @@ Generated Session::generate(const GenerateOptions& options) {
       first = Clock::now();
       result.first_token_ms = std::chrono::duration<double, std::milli>(first - start).count();
     }
-    if (!options.ignore_end && tokenizer.is_end_of_generation(token)) {
+    if (!options.ignore_end && engine_->is_end_of_generation(token)) {
       result.finish = FinishReason::end_of_generation;
       break;
     }

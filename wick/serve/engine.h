@@ -19,17 +19,17 @@
 
 namespace wick::serve {
 
-/// Loads the tokenizer of a GGUF file. Errors: the vocabulary is missing or malformed.
-WICK_API text::Tokenizer load_tokenizer(const io::Gguf& file);
-/// Loads the tokenizer of a GGUF file or of a tokenizer.json; the first bytes of the file tell
-/// which of them it is. Errors: the file can't be read; those of load_tokenizer() and
+/// Loads the tokenizer of a model. Errors: the vocabulary is missing or malformed.
+WICK_API text::Tokenizer load_tokenizer(const io::ModelFile& file);
+/// Loads the tokenizer of a model (models::open_model) or of a tokenizer.json; the first bytes of a
+/// file tell which of them it is. Errors: the file can't be read; those of load_tokenizer() and
 /// text::Tokenizer::from_json().
 WICK_API text::Tokenizer open_tokenizer(const std::string& path);
 
 /// A model with its tokenizer. Immutable after loading; any number of sessions may share it.
 class WICK_API Engine {
  public:
-  /// Errors: any error in the file, by name.
+  /// Loads a file or a folder (models::open_model). Errors: any error in it, by name.
   static std::shared_ptr<const Engine> load(const std::string& path,
                                             const models::LoadOptions& options = {});
 
@@ -37,6 +37,8 @@ class WICK_API Engine {
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   /// The file's chat template; empty if it has none.
   const std::string& chat_template() const { return chat_template_; }
+  /// Whether `id` ends a text: one of the file's end tokens, or an end of the tokenizer.
+  bool is_end_of_generation(int32_t id) const;
   /// The template that renders conversations: the file's, or one by its vocabulary. Errors: the
   /// template is malformed; the file has none, and its vocabulary no known markers.
   text::ChatTemplate chat() const;
@@ -52,11 +54,12 @@ class WICK_API Engine {
 
  private:
   Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
-         std::string chat_template, std::string path);
+         std::string chat_template, std::vector<int32_t> ends, std::string path);
 
   std::unique_ptr<models::CausalLm> model_;
   text::Tokenizer tokenizer_;
   std::string chat_template_;
+  std::vector<int32_t> ends_;
   std::string path_;
 };
 

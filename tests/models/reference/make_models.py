@@ -10,7 +10,9 @@ each model of models.py this script
 2. converts it. The values in the converted file tell which element each of them came from;
 3. gives each element of the file a pseudo-random value that depends on its tensor's name and its index
    (value_of, repeated in tiny_model.cpp), and the elements of the model the values that convert to these;
-4. computes the logits, or the pooled states of models that have none, in f64.
+4. computes the logits, or the pooled states of models that have none, in f64;
+5. describes the files that transformers writes: the configuration, and for each of their tensors ("parameters") which
+   elements of which tensors of the converted file it has.
 A description holds the metadata, the names and shapes of the tensors and the logits, so the tests need neither
 transformers nor weights. --check compares with the stored logits instead of writing them."""
 import argparse
@@ -140,6 +142,67 @@ def sources_of(tensors, sizes, constants):
     return result
 
 
+def affine(to, at):
+    """Returns sizes and strides with which nested loops visit the numbers of `to` and of `at` in their order:
+    to[0] + sum(i * stride), and the same for `at`. None: there are none."""
+    count = len(to)
+    if count == 1:
+        return [], [], []
+    steps = int(to[1] - to[0]), int(at[1] - at[0])
+    order = np.arange(count)
+    same = (to == to[0] + steps[0] * order) & (at == at[0] + steps[1] * order)
+    run = count if same.all() else int(np.argmin(same))
+    for inner in range(run, 1, -1):
+        if count % inner:
+            continue
+        rows_to, rows_at = to.reshape(-1, inner), at.reshape(-1, inner)
+        if (rows_to - rows_to[:, :1] != rows_to[0] - rows_to[0, 0]).any():
+            continue
+        if (rows_at - rows_at[:, :1] != rows_at[0] - rows_at[0, 0]).any():
+            continue
+        outer = affine(rows_to[:, 0], rows_at[:, 0])
+        if outer:
+            return outer[0] + [inner], outer[1] + [steps[0]], outer[2] + [steps[1]]
+    return None
+
+
+def parameters_of(folder, sources, total):
+    """Describes the tensors of the model's files by the elements of the converted file's tensors."""
+    from safetensors.numpy import load_file
+    names = [n for n in sources if sources[n] is not None]
+    owner, place = np.full(total, -1), np.zeros(total, dtype=np.int64)
+    for i, tensor in enumerate(names):
+        element = sources[tensor][0]
+        owner[element], place[element] = i, np.arange(element.size)
+    result = []
+    for file in sorted(folder.glob("*.safetensors")):
+        for parameter, values in sorted(load_file(file).items()):
+            numbers = values.reshape(-1).astype(np.float64)
+            if parameter.endswith("A_log"):
+                numbers = np.exp(numbers)
+            element = np.rint(numbers).astype(np.int64) // 4 - 1
+            entry = {"name": parameter, "shape": list(values.shape), "parts": []}
+            for i in np.unique(owner[element]):
+                if i < 0:
+                    continue  # zeros
+                to = np.flatnonzero(owner[element] == i)
+                at = place[element[to]]
+                loops = affine(to, at)
+                if loops is None:
+                    sys.exit(f"make_models: {parameter} isn't a regular part of {names[i]}")
+                part = {"from": names[i]}
+                if (to != at).any() or (to != np.arange(at.size)).any():
+                    part |= {"sizes": loops[0], "to": [int(to[0])] + loops[1], "at": [int(at[0])] + loops[2]}
+                offset = sources[names[i]][1]
+                if offset == "neg_exp":
+                    part["negated_log"] = True  # log(-value)
+                elif offset:
+                    part["add"] = -offset
+                entry["parts"].append(part)
+            result.append(entry)
+    return result
+
+
 def describe(name, model_class, config_class, options, constants, converter, in_file=None):
     import torch
     import transformers
@@ -175,8 +238,9 @@ def describe(name, model_class, config_class, options, constants, converter, in_
         metadata = metadata_of(reader, gguf)
         tensors = {t.name: np.array(t.data).reshape([int(n) for n in reversed(t.shape)]).copy()
                    for t in reader.tensors}
+        sources = sources_of(tensors, total, constants)
+        parameters = parameters_of(folder, sources, total)
     values = np.full(total, np.nan)
-    sources = sources_of(tensors, total, constants)
     described = []
     for tensor, got in tensors.items():
         entry = {"name": tensor, "shape": list(got.shape)}
@@ -202,8 +266,10 @@ def describe(name, model_class, config_class, options, constants, converter, in_
             rows = torch.stack([states.mean(0), states[0], states[-1]])
         else:
             rows = result.logits[0][list(POSITIONS)]
-    return {"architecture": arch, "metadata": metadata, "tensors": described,
-            "embeddings" if embeds else "logits":
+    unused = ("transformers_version", "dtype", "use_cache", "initializer_range", "architectures")
+    config = {k: v for k, v in written.items() if k not in unused and "dropout" not in k and "pdrop" not in k}
+    return {"architecture": arch, "metadata": metadata, "tensors": described, "config": config,
+            "parameters": parameters, "embeddings" if embeds else "logits":
                 [[float(f"{v:.7g}") for v in row] for row in rows.double().numpy()]}
 
 

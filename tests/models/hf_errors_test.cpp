@@ -1,0 +1,194 @@
+// Hugging Face directories that are incomplete or invalid, and variants that aren't supported.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/models/hf_directory.h"
+#include "tests/models/tiny_model.h"
+
+namespace wick::models {
+namespace {
+
+using test::error_of;
+using test::TinyModel;
+using testing::HasSubstr;
+using HfErrors = HfDirectory;
+
+TEST_F(HfErrors, NamesMissingFiles) {
+  std::filesystem::create_directories(path());
+  EXPECT_THAT(error(), HasSubstr("cannot open: " + path() + "/config.json"));
+  const TinyModel tiny = TinyModel::read("llama");
+  tiny.write_directory(path(), 3);
+  std::filesystem::remove(path() + "/model-00002-of-00003.safetensors");
+  EXPECT_EQ(error(), path() +
+                         "/model.safetensors.index.json: files of the index are missing: "
+                         "model-00002-of-00003.safetensors");
+  std::filesystem::remove(path() + "/model.safetensors.index.json");
+  EXPECT_EQ(error(), path() +
+                         ": folder has no weights: need model.safetensors or "
+                         "model.safetensors.index.json");
+  write("pytorch_model.bin", "x");
+  EXPECT_THAT(error(), HasSubstr("pytorch_model.bin isn't read"));
+}
+
+TEST_F(HfErrors, RefusesMixedShards) {
+  TinyModel tiny = TinyModel::read("llama");
+  tiny.write_directory(path(), 2);
+  tiny.write_directory(folder_.path("other"), 3);
+  const std::string second = "/model-00002-of-00002.safetensors";
+  std::filesystem::copy_file(folder_.path("other/model-00002-of-00003.safetensors"),
+                             path() + second, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(error(), HasSubstr(path() + second + ": file lacks a tensor of the index: "));
+  TinyModel::read("qwen2").write_directory(folder_.path("third"), 2);
+  tiny.write_directory(path(), 2);
+  std::filesystem::copy_file(folder_.path("third" + second), path() + second,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(error(), HasSubstr("file lacks a tensor of the index: "));
+}
+
+TEST_F(HfErrors, RefusesInvalidIndices) {
+  TinyModel::read("llama").write_directory(path(), 2);
+  const auto with = [&](const std::string& text) {
+    write("model.safetensors.index.json", text);
+    return error();
+  };
+  const std::string index = path() + "/model.safetensors.index.json";
+  EXPECT_EQ(with("{}"), index + ": index lacks the object 'weight_map'");
+  EXPECT_EQ(with("[]"), index + ": index lacks the object 'weight_map'");
+  EXPECT_EQ(with(R"({"weight_map":[]})"), index + ": index lacks the object 'weight_map'");
+  EXPECT_EQ(with(R"({"weight_map":{"a":1}})"), index + ": name of a file isn't a string: a");
+  for (const char* name : {"../m", "/etc/passwd", "..", ".", "", "a/b", "m\\u0000"}) {
+    EXPECT_THAT(with(R"({"weight_map":{"a":")" + std::string(name) + "\"}}"),
+                HasSubstr("not the name of a file in the folder"))
+        << name;
+  }
+  EXPECT_THAT(with(R"({"weight_map":{"a":"config.json"}})"), HasSubstr("config.json"));
+  EXPECT_THAT(with("{\"weight_map\":"), HasSubstr(index + ": not JSON: at byte"));
+  EXPECT_THAT(with(std::string(100000, '[')), HasSubstr(index + ": nested too deeply"));
+  EXPECT_THAT(with(R"({"weight_map":{}})"), HasSubstr("tensor is missing: token_embd.weight"));
+}
+
+TEST_F(HfErrors, RefusesInvalidConfigurations) {
+  const TinyModel tiny = TinyModel::read("llama");
+  const auto with = [&](const std::function<void(json&)>& edit) {
+    std::filesystem::remove_all(path());
+    tiny.write_directory(path(), 1);
+    edit_config(edit);
+    return error();
+  };
+  const auto set = [&](const char* name, const json& value) {
+    return with([&](json& config) { config[name] = value; });
+  };
+  const std::string file = path() + "/config.json";
+  EXPECT_EQ(set("initializer_range", nullptr), "no error");
+  EXPECT_THAT(
+      set("model_type", "mamba3"),
+      HasSubstr(file + ": unsupported model_type: 'mamba3': this version supports llama, "));
+  EXPECT_EQ(set("model_type", nullptr), file + ": value is missing: model_type");
+  EXPECT_EQ(set("model_type", 1), file + ": value out of range: model_type = 1: need a string");
+  EXPECT_EQ(set("hidden_act", "gelu"),
+            file + ": value isn't supported: hidden_act = \"gelu\": need silu swish");
+  EXPECT_EQ(set("hidden_size", nullptr), file + ": value is missing: hidden_size");
+  for (const json& value : {json(-64), json(64.5), json("64"), json(1e300), json(4294967296),
+                            json::array({64}), json(true)}) {
+    EXPECT_THAT(set("hidden_size", value),
+                HasSubstr(file + ": value out of range: hidden_size = "));
+    EXPECT_THAT(set("num_attention_heads", value), HasSubstr("num_attention_heads"));
+  }
+  EXPECT_THAT(set("rms_norm_eps", "x"), HasSubstr("rms_norm_eps = \"x\": need a number"));
+  EXPECT_THAT(set("rms_norm_eps", 1e300), HasSubstr("rms_norm_eps"));
+  EXPECT_THAT(set("tie_word_embeddings", 1), HasSubstr("need true or false"));
+  EXPECT_THAT(set("rope_parameters", 3), HasSubstr(file + ": not a JSON object: rope_parameters."));
+  EXPECT_THAT(set("rope_parameters", {{"rope_type", "spiral"}}),
+              HasSubstr("rope_parameters.rope_type = \"spiral\""));
+  EXPECT_THAT(set("rope_parameters", {{"rope_type", "linear"}}),
+              HasSubstr("value is missing: rope_parameters.factor"));
+  EXPECT_THAT(set("text_config", "x"), HasSubstr("not a JSON object: text_config."));
+  // Sizes that contradict each other or the tensors.
+  EXPECT_THAT(set("num_attention_heads", 3), HasSubstr("attn_q"));
+  EXPECT_THAT(set("num_key_value_heads", 3), HasSubstr("attn_k"));
+  EXPECT_THAT(set("num_key_value_heads", 0), HasSubstr("attn_k"));
+  EXPECT_THAT(set("num_hidden_layers", 1),
+              HasSubstr("tensor of a layer that the model doesn't have: model.layers.1."));
+  EXPECT_THAT(set("num_hidden_layers", 3), HasSubstr("tensor is missing: blk.2."));
+  EXPECT_THAT(
+      set("num_hidden_layers", 2147483647),
+      HasSubstr(file + ": value out of range: num_hidden_layers = 2147483647: need 1 to 4096"));
+  EXPECT_THAT(set("intermediate_size", 97), HasSubstr("tensor has the wrong shape"));
+  EXPECT_THAT(set("hidden_size", 128), HasSubstr("wrong shape"));
+  EXPECT_THAT(set("head_dim", 1000000),
+              HasSubstr(file + ": value out of range: head_dim = 1000000: need at most 65536"));
+  write("config.json", "{\"a\":" + std::string(1000, '[') + std::string(1000, ']') + "}");
+  EXPECT_EQ(error(), file + ": nested too deeply: at most 64");
+  write("config.json", std::string(5 << 20, ' '));
+  EXPECT_THAT(error(), HasSubstr("file is too large: " + file));
+  write("config.json", "{\"hidden_size\":1e999}");
+  EXPECT_THAT(error(), HasSubstr(file + ": not JSON"));
+}
+
+TEST_F(HfErrors, RefusesVariants) {
+  const auto with = [&](const char* model, const char* name, const json& value) {
+    std::filesystem::remove_all(path());
+    TinyModel::read(model).write_directory(path(), 1);
+    edit_config([&](json& config) { config[name] = value; });
+    return error();
+  };
+  EXPECT_THAT(with("smollm3", "no_rope_layers", {1, 0, 1, 1}), HasSubstr("no_rope_layers"));
+  EXPECT_THAT(with("llama4", "use_qk_norm", false), HasSubstr("use_qk_norm = false"));
+  EXPECT_THAT(with("qwen3moe", "mlp_only_layers", {1}), HasSubstr("mlp_only_layers"));
+  EXPECT_THAT(with("hunyuan-moe", "moe_topk", {2, 1}), HasSubstr("moe_topk"));
+  EXPECT_THAT(with("deepseek3", "scoring_func", "tanh"), HasSubstr("scoring_func"));
+  EXPECT_THAT(with("gemma3", "layer_types", {"full_attention"}), HasSubstr("layer_types"));
+  EXPECT_THAT(with("phi3", "rope_parameters", {{"partial_rotary_factor", 2.0}}),
+              HasSubstr("rope_parameters.partial_rotary_factor = 2.0"));
+  EXPECT_THAT(with("olmoe", "clip_qkv", 8.0), HasSubstr("clip_qkv = 8.0"));
+}
+
+TEST_F(HfErrors, RefusesOtherTensors) {
+  TinyModel tiny = TinyModel::read("mixtral");
+  tiny.without = {"model.layers.1.block_sparse_moe.experts.3.w2.weight"};
+  tiny.write_directory(path(), 1);
+  EXPECT_THAT(error(), HasSubstr("tensors before this one are missing: "
+                                 "model.layers.1.block_sparse_moe.experts.4.w2.weight"));
+  tiny.without = {"model.norm.weight"};
+  tiny.write_directory(path(), 1);
+  EXPECT_THAT(error(), HasSubstr("tensor is missing: output_norm.weight in " + path()));
+  tiny.without = {};
+  tiny.write_directory(path(), 1);
+  rename_tensors(path() + "/model.safetensors", "", "model.layers.0.self_attn.gate.weight");
+  EXPECT_THAT(error(), HasSubstr("tensor that this version doesn't use: "
+                                 "model.layers.0.self_attn.gate.weight F32[0]"));
+  tiny.write_directory(path(), 1);
+  rename_tensors(path() + "/model.safetensors", "", "model.embed_tokens.bias");
+  EXPECT_THAT(error(), HasSubstr("doesn't use: token_embd.bias"));
+  tiny.write_directory(path(), 1);
+  rename_tensors(path() + "/model.safetensors", "", "transformer.embed_tokens.weight");
+  EXPECT_THAT(error(), HasSubstr("two tensors have the same meaning"));
+  tiny.write_directory(path(), 1);
+  rename_tensors(path() + "/model.safetensors", "",
+                 "model.layers.0.block_sparse_moe.experts.99999999.w2.weight");
+  EXPECT_THAT(error(), HasSubstr("number is too large"));
+}
+
+TEST_F(HfErrors, RefusesEveryCutOfAShard) {
+  TinyModel::read("llama").write_directory(path(), 1);
+  const std::string file = path() + "/model.safetensors";
+  for (const double part : {0.999, 0.5, 0.02, 0.001, 0.0}) {
+    std::filesystem::resize_file(
+        file, static_cast<uintmax_t>(part * static_cast<double>(std::filesystem::file_size(file))));
+    EXPECT_THAT(error(), HasSubstr(file)) << part;
+  }
+}
+
+TEST_F(HfErrors, NamesTheChangedShard) {
+  TinyModel::read("llama").write_directory(path(), 2);
+  const auto file = open_model(path());
+  std::filesystem::resize_file(path() + "/model-00002-of-00002.safetensors", 1000);
+  EXPECT_THAT(error_of([&] { CausalLm::load(*file, {}); }),
+              HasSubstr("file was changed while it was in use: " + path() + "/model-00002"));
+}
+
+}  // namespace
+}  // namespace wick::models

@@ -1,0 +1,424 @@
+// Models in Hugging Face directories: the same tiny models as in GGUF files, in the files that
+// transformers writes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/models/hf_directory.h"
+#include "tests/models/tiny_llama.h"
+#include "tests/models/tiny_model.h"
+#include "wick/io/convert.h"
+#include "wick/models/registry.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::models {
+namespace {
+
+using io::test::SafetensorsBuilder;
+using test::error_of;
+using test::some_tokens;
+using test::TinyModel;
+using testing::HasSubstr;
+
+constexpr int64_t kTokens = 24;  // must match reference/make_models.py
+
+std::vector<float> logits_of(const io::ModelFile& file) {
+  const auto model = CausalLm::load(file, {});
+  nn::KvCache cache = model->make_cache(kTokens, DType::f32);
+  return model->forward(some_tokens(kTokens), cache, Logits::all).to_vector<float>();
+}
+
+/// The models whose descriptions have a directory.
+std::vector<TinyModel> all_directories() {
+  std::vector<TinyModel> models = TinyModel::all();
+  std::erase_if(models, [](const TinyModel& tiny) { return tiny.config.empty(); });
+  return models;
+}
+
+/// The largest difference of every fourth token's logits, relative to the largest logit.
+double difference(const std::vector<float>& all, const std::vector<float>& expected) {
+  const size_t row = all.size() / kTokens;
+  double worst = 0, most = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double got = static_cast<double>(all[(3 + i / row * 4) * row + i % row]);
+    const auto wanted = static_cast<double>(expected[i]);
+    if (!(std::fabs(got - wanted) <= worst)) worst = std::fabs(got - wanted);
+    most = std::max(most, std::fabs(wanted));
+  }
+  return worst / most;
+}
+
+TEST_F(HfDirectory, GivesTransformersLogits) {
+  for (const TinyModel& tiny : all_directories()) {
+    SCOPED_TRACE(tiny.name);
+    std::filesystem::remove_all(path());
+    const auto file = open_model(tiny.write_directory(path()));
+    EXPECT_EQ(file->get_string("general.architecture"), tiny.architecture);
+    EXPECT_EQ(file->files().size(), 2u);
+    EXPECT_LT(difference(logits_of(*file), tiny.logits), 2e-4);
+  }
+}
+
+/// The tensors of a directory are, bit for bit, those of the file that llama.cpp's converter makes.
+TEST_F(HfDirectory, HasTheTensorsOfTheConvertedFile) {
+  for (const TinyModel& tiny : all_directories()) {
+    SCOPED_TRACE(tiny.name);
+    std::filesystem::remove_all(path());
+    const auto file = open_model(tiny.write_directory(path()));
+    tiny.write(folder_.path("m.gguf"));
+    const auto expected = io::Gguf::open(folder_.path("m.gguf"));
+    EXPECT_EQ(file->tensors().size(), expected->tensors().size());
+    for (const io::GgufTensor& tensor : expected->tensors()) {
+      SCOPED_TRACE(tensor.name);
+      const io::GgufTensor* found = file->find_tensor(tensor.name);
+      ASSERT_NE(found, nullptr);
+      EXPECT_EQ(found->shape.elems(), tensor.shape.elems());
+      const std::vector<float> values = expected->tensor(tensor).to(DType::f32).to_vector<float>();
+      const std::vector<float> got = file->tensor(*found).to(DType::f32).to_vector<float>();
+      if (tensor.name.starts_with("rope_f")) {
+        EXPECT_THAT(got, testing::Pointwise(testing::FloatNear(1e-5f), values));
+      } else {
+        EXPECT_EQ(got, values);
+      }
+      std::vector<float> in_parts;
+      for (int64_t i = 0; i < file->parts(*found); ++i) {
+        const auto part = file->part(*found, i).to(DType::f32).to_vector<float>();
+        in_parts.insert(in_parts.end(), part.begin(), part.end());
+      }
+      EXPECT_EQ(in_parts, got);
+    }
+  }
+}
+
+TEST_F(HfDirectory, EveryArchitectureHasAModelType) {
+  std::set<std::string_view> found;
+  for (const TinyModel& tiny : all_directories()) {
+    std::filesystem::remove_all(path());
+    const auto file = open_model(tiny.write_directory(path(), 1));
+    found.insert(find_architecture(*file).name);
+  }
+  // Directories of these aren't read.
+  const std::set<std::string_view> without = {"bert",        "falcon-h1",  "gemma-embedding",
+                                              "gemma4",      "lfm2",       "mamba2",
+                                              "modern-bert", "nomic-bert", "qwen3next"};
+  for (const Architecture& a : architectures()) {
+    EXPECT_NE(found.contains(a.name), without.contains(a.name)) << a.name;
+  }
+}
+
+TEST_F(HfDirectory, ConvertsAsTheGgufFileDoes) {
+  for (const char* name : {"llama", "gemma3", "qwen3moe", "deepseek3", "gpt2"}) {
+    SCOPED_TRACE(name);
+    const TinyModel tiny = TinyModel::read(name);
+    std::filesystem::remove_all(path());
+    io::quantize_gguf(*open_model(tiny.write_directory(path())), folder_.path("got.gguf"),
+                      DType::q8_0);
+    tiny.write(folder_.path("m.gguf"));
+    io::quantize_gguf(folder_.path("m.gguf"), folder_.path("expected.gguf"), DType::q8_0);
+    const auto got = io::Gguf::open(folder_.path("got.gguf"));
+    const auto expected = io::Gguf::open(folder_.path("expected.gguf"));
+    for (const io::GgufTensor& tensor : expected->tensors()) {
+      const io::GgufTensor& other = got->require_tensor(tensor.name);
+      EXPECT_EQ(other.str(), tensor.str()) << tensor.name;
+      if (tensor.name.starts_with("rope_f")) continue;
+      EXPECT_TRUE(std::ranges::equal(got->data(other), expected->data(tensor))) << tensor.name;
+    }
+    if (std::string_view(name) != "llama") {  // whose divisors of rope differ in their last bits
+      EXPECT_EQ(logits_of(*got), logits_of(*expected));
+    }
+  }
+}
+
+TEST_F(HfDirectory, SixteenBitWeightsStayMapped) {
+  for (const DType type : {DType::f16, DType::bf16}) {
+    for (const char* name : {"llama", "gemma2", "mixtral", "granitemoe"}) {
+      SCOPED_TRACE(name);
+      const TinyModel tiny = TinyModel::read(name);
+      std::filesystem::remove_all(path());
+      const auto file = open_model(tiny.write_directory(path(), 1, type));
+      EXPECT_LT(difference(logits_of(*file), tiny.logits), 0.1);
+      const auto is_mapped = [&](const char* tensor) {
+        const io::GgufTensor& t = file->require_tensor(tensor);
+        EXPECT_EQ(t.dtype, type);
+        const bool mapped = file->mapped(t, 0) != nullptr;
+        EXPECT_EQ(file->part(t, 0).storage()->file_backed(), mapped);
+        return mapped;
+      };
+      EXPECT_TRUE(is_mapped("token_embd.weight"));
+      EXPECT_TRUE(is_mapped("blk.1.attn_v.weight"));
+      EXPECT_EQ(is_mapped("blk.1.attn_q.weight"), std::string_view(name) == "gemma2");
+      if (std::string_view(name) == "mixtral" || std::string_view(name) == "granitemoe") {
+        EXPECT_TRUE(is_mapped("blk.1.ffn_up_exps.weight"));
+      }
+    }
+  }
+}
+
+// Older versions of transformers write rope's parameters in another form.
+TEST_F(HfDirectory, ReadsOlderConfigurations) {
+  const auto moved = [](json& config) {
+    json rope = config["rope_parameters"];
+    config.erase("rope_parameters");
+    config["rope_theta"] = rope["rope_theta"];
+    config["type"] = "ignored";
+    if (rope["rope_type"] == "default") return;
+    rope.erase("rope_theta");
+    rope["type"] = rope["rope_type"];
+    rope.erase("rope_type");
+    config["rope_scaling"] = rope;
+  };
+  for (const char* name :
+       {"llama", "llama-linear", "qwen2-yarn", "qwen3", "deepseek3", "phi3-longrope"}) {
+    SCOPED_TRACE(name);
+    const TinyModel tiny = TinyModel::read(name);
+    std::filesystem::remove_all(path());
+    tiny.write_directory(path());
+    edit_config(moved);
+    EXPECT_LT(difference(logits_of(*open_model(path())), tiny.logits), 2e-4);
+  }
+  const TinyModel gemma = TinyModel::read("gemma3");
+  std::filesystem::remove_all(path());
+  gemma.write_directory(path());
+  edit_config([](json& config) {
+    config.erase("rope_parameters");
+    config.erase("layer_types");
+    config["rope_theta"] = 1e6;
+    config["rope_local_base_freq"] = 1e4;
+    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 8.0}};
+    config["sliding_window_pattern"] = 6;
+    config.erase("tie_word_embeddings");  // transformers' default
+  });
+  EXPECT_LT(difference(logits_of(*open_model(path())), gemma.logits), 2e-4);
+}
+
+// The language model of a model of images and text.
+TEST_F(HfDirectory, ReadsTheLanguageModelOfAWrapper) {
+  for (const auto& [name, wrapper] :
+       {std::pair("gemma3", "gemma3"), std::pair("mistral", "mistral3")}) {
+    SCOPED_TRACE(name);
+    const TinyModel tiny = TinyModel::read(name);
+    std::filesystem::remove_all(path());
+    tiny.write_directory(path(), 1);
+    edit_config([&](json& config) {
+      config = {
+          {"model_type", wrapper}, {"text_config", config}, {"vision_config", json::object()}};
+      config["text_config"].erase("model_type");
+    });
+    rename_tensors(path() + "/model.safetensors", "language_model.",
+                   "vision_tower.vision_model.encoder.layers.0.mlp.fc1.weight");
+    EXPECT_LT(difference(logits_of(*open_model(path())), tiny.logits), 2e-4);
+  }
+}
+
+TEST_F(HfDirectory, ReadsTextFiles) {
+  TinyModel::read("qwen3").write_directory(path(), 1);
+  EXPECT_EQ(open_model(path())->get_u32("tokenizer.ggml.eos_token_id"), 2u);
+  EXPECT_EQ(open_model(path())->get_u32("tokenizer.ggml.bos_token_id"), 1u);
+  EXPECT_FALSE(open_model(path())->contains("tokenizer.chat_template"));
+  write("generation_config.json",
+        R"({"eos_token_id":[7,9],"temperature":0.6,"top_k":20,"top_p":0.95,"do_sample":true})");
+  write("tokenizer_config.json", R"({"chat_template":[{"name":"tool_use","template":"T"},
+                                    {"name":"default","template":"D"}]})");
+  write("tokenizer.json", R"({"model":{}})");
+  auto file = open_model(path());
+  EXPECT_EQ(file->get_u32("tokenizer.ggml.eos_token_id"), 7u);
+  EXPECT_EQ(file->get_u32s("tokenizer.ggml.eos_token_ids"), (std::vector<uint32_t>{7, 9}));
+  EXPECT_EQ(file->get_f32("general.sampling.temp"), 0.6f);
+  EXPECT_EQ(file->get_f32("general.sampling.top_p"), 0.95f);
+  EXPECT_EQ(file->get_i32("general.sampling.top_k"), 20);
+  EXPECT_EQ(file->get_string("tokenizer.chat_template"), "D");
+  EXPECT_EQ(file->get_string("tokenizer.huggingface.json"), R"({"model":{}})");
+  write("chat_template.jinja", "{{ messages }}");
+  EXPECT_EQ(open_model(path())->get_string("tokenizer.chat_template"), "{{ messages }}");
+  write("generation_config.json", "[1");
+  EXPECT_THAT(error(), HasSubstr("generation_config.json: not JSON"));
+}
+
+// ---- Weights of few bits ----
+
+/// The shape of the scales of a matrix.
+using ScaleShape = std::function<std::vector<int64_t>(int64_t rows, int64_t columns)>;
+
+class PackedWeights : public HfDirectory {
+ protected:
+  /// The tensors of a file: the members of its header, and its data.
+  static std::pair<json, std::string> read_tensors(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), 8);
+    return {json::parse(bytes.substr(8, length)), bytes.substr(8 + length)};
+  }
+
+  /// Writes a Llama whose feed-forward matrices are f8 with scales of blocks of 40 × 24, and one
+  /// with the same values in f32 under "plain". `scale_name` follows ".weight".
+  void write_f8(const std::string& scale_name, const ScaleShape& scales_of,
+                const json& quantization) {
+    const TinyModel tiny = TinyModel::read("llama-linear");
+    tiny.write_directory(path(), 1);
+    tiny.write_directory(folder_.path("plain"), 1);
+    const auto [header, all] = read_tensors(path() + "/model.safetensors");
+    SafetensorsBuilder packed, plain;
+    for (const auto& [name, entry] : header.items()) {
+      const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+      const size_t begin = entry.at("data_offsets")[0], end = entry.at("data_offsets")[1];
+      const std::string data = all.substr(begin, end - begin);
+      if (name.find(".mlp.") == std::string::npos) {
+        packed.tensor(name, "F32", shape, data);
+        plain.tensor(name, "F32", shape, data);
+        continue;
+      }
+      std::vector<float> values(data.size() / 4);
+      std::memcpy(values.data(), data.data(), data.size());
+      const int64_t rows = shape[0], columns = shape[1];
+      const Tensor f8 = (Tensor::from(values, {rows, columns}) * 16.0).to(DType::f8e4m3);
+      const std::vector<int64_t> scale_shape = scales_of(rows, columns);
+      std::vector<float> scale;
+      int64_t count = 1;
+      for (const int64_t size : scale_shape) count *= size;
+      for (int64_t n = 0; n < count; ++n)
+        scale.push_back(0.05f + 0.01f * static_cast<float>(n % 5));
+      values = f8.to(DType::f32).to_vector<float>();
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < columns; ++c) {
+          const bool in_rows = count == rows;
+          const int64_t at = count == 1 ? 0 : in_rows ? r : r / 40 * ((columns + 23) / 24) + c / 24;
+          values[static_cast<size_t>(r * columns + c)] *= scale[static_cast<size_t>(at % count)];
+        }
+      }
+      values =
+          Tensor::from(values, {rows, columns}).to(DType::bf16).to(DType::f32).to_vector<float>();
+      packed.tensor(name, "F8_E4M3", shape,
+                    {static_cast<const char*>(f8.storage()->data()), f8.storage()->bytes()});
+      packed.tensor(name + scale_name, "F32", scale_shape,
+                    {reinterpret_cast<const char*>(scale.data()), scale.size() * 4});
+      plain.tensor(name, "F32", shape,
+                   {reinterpret_cast<const char*>(values.data()), values.size() * 4});
+    }
+    write("model.safetensors", packed.build());
+    std::ofstream(folder_.path("plain/model.safetensors"), std::ios::binary) << plain.build();
+    edit_config([&](json& config) { config["quantization_config"] = quantization; });
+  }
+  void expect_equal() const {
+    const auto got = open_model(path()), expected = open_model(folder_.path("plain"));
+    for (const io::GgufTensor& tensor : expected->tensors()) {
+      const io::GgufTensor& found = got->require_tensor(tensor.name);
+      EXPECT_EQ(got->tensor(found).to(DType::f32).to_vector<float>(),
+                expected->tensor(tensor).to_vector<float>())
+          << tensor.name;
+      if (tensor.name.find("ffn_up") != std::string_view::npos) {
+        EXPECT_EQ(found.dtype, DType::bf16);
+        EXPECT_EQ(got->mapped(found, 0), nullptr);
+      }
+    }
+    EXPECT_EQ(error(), "no error");
+  }
+
+  static std::vector<int64_t> one(int64_t, int64_t) { return {}; }
+  static std::vector<int64_t> of_rows(int64_t rows, int64_t) { return {rows, 1}; }
+  static std::vector<int64_t> of_blocks(int64_t rows, int64_t columns) {
+    return {(rows + 39) / 40, (columns + 23) / 24};
+  }
+};
+
+TEST_F(PackedWeights, F8WithScales) {
+  const json fp8 = {{"quant_method", "fp8"}};
+  const json blocks = {{"quant_method", "fp8"}, {"weight_block_size", {40, 24}}};
+  const json compressed = {{"quant_method", "compressed-tensors"}, {"format", "float-quantized"}};
+  write_f8("_scale", one, fp8);
+  expect_equal();
+  write_f8("_scale_inv", of_blocks, blocks);
+  expect_equal();
+  write_f8("_scale", of_rows, compressed);
+  expect_equal();
+}
+
+TEST_F(PackedWeights, RefusesScalesThatDontFit) {
+  const auto three = [](int64_t, int64_t) { return std::vector<int64_t>{3, 3}; };
+  write_f8("_scale_inv", three, {{"quant_method", "fp8"}, {"weight_block_size", {40, 24}}});
+  EXPECT_THAT(error(),
+              HasSubstr(path() + "/model.safetensors: scales don't fit the weight: "
+                                 "model.layers.0.mlp.down_proj.weight_scale_inv F32[3,3]"));
+  write_f8("_scale_inv", one, {{"quant_method", "fp8"}, {"weight_block_size", {40, 0}}});
+  EXPECT_THAT(error(), HasSubstr("config.json: value out of range: "
+                                 "quantization_config.weight_block_size"));
+  for (const char* method : {"gptq", "awq", "bitsandbytes"}) {
+    write_f8("_scale_inv", one, {{"quant_method", method}});
+    EXPECT_THAT(error(), HasSubstr("quantization_config.quant_method = \"" + std::string(method)));
+  }
+}
+
+// The weights of gpt-oss: gate and up are every second row, in blocks of MXFP4, or every second
+// column of floats.
+TEST_F(PackedWeights, GptOss) {
+  std::filesystem::create_directories(path());
+  write("config.json", R"({"model_type":"gpt_oss","num_hidden_layers":1,"hidden_size":64,
+      "num_attention_heads":2,"num_key_value_heads":1,"head_dim":32,"intermediate_size":32,
+      "num_local_experts":2,"num_experts_per_tok":1,"max_position_embeddings":64,
+      "rms_norm_eps":1e-5,"sliding_window":8,"layer_types":["sliding_attention"],
+      "quantization_config":{"quant_method":"mxfp4"}})");
+  const std::string experts = "model.layers.0.mlp.experts.";
+  std::string blocks, scales;
+  for (int i = 0; i < 2 * 64 * 2 * 16; ++i) blocks += static_cast<char>(i * 37 + i / 256);
+  for (int i = 0; i < 2 * 64 * 2; ++i) scales += static_cast<char>(120 + i % 11);
+  std::vector<float> biases(2 * 64), down(size_t{2} * 32 * 64);
+  for (size_t i = 0; i < biases.size(); ++i) biases[i] = static_cast<float>(i);
+  for (size_t i = 0; i < down.size(); ++i) down[i] = static_cast<float>(i);
+  const auto raw = [](const std::vector<float>& v) {
+    return std::string_view(reinterpret_cast<const char*>(v.data()), v.size() * 4);
+  };
+  SafetensorsBuilder b;
+  b.tensor(experts + "gate_up_proj_blocks", "U8", {2, 64, 2, 16}, blocks);
+  b.tensor(experts + "gate_up_proj_scales", "U8", {2, 64, 2}, scales);
+  b.tensor(experts + "gate_up_proj_bias", "F32", {2, 64}, raw(biases));
+  b.tensor(experts + "down_proj", "F32", {2, 32, 64}, raw(down));
+  b.tensor("model.layers.0.self_attn.sinks", "F32", {2}, raw({1, 2}));
+  write("model.safetensors", b.build());
+  const auto file = open_model(path());
+  EXPECT_EQ(file->get_string("general.architecture"), "gpt-oss");
+  constexpr float kValues[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  for (const auto& [name, first] : {std::pair("gate", 0), std::pair("up", 1)}) {
+    const std::string tensor = std::string("blk.0.ffn_") + name + "_exps";
+    const Tensor packed = file->tensor(tensor + ".weight");
+    EXPECT_EQ(packed.dtype(), DType::mxfp4);
+    EXPECT_EQ(packed.shape(), (Shape{2, 32, 64}));
+    const std::vector<float> values = dequantize(packed).to_vector<float>();
+    const std::vector<float> bias = file->tensor(tensor + ".bias").to_vector<float>();
+    for (size_t e = 0; e < 2; ++e) {
+      for (size_t row = 0; row < 32; ++row) {
+        const size_t from = e * 64 + 2 * row + static_cast<size_t>(first);
+        EXPECT_EQ(bias[e * 32 + row], static_cast<float>(from));
+        for (size_t k = 0; k < 64; ++k) {
+          const auto byte = static_cast<uint8_t>(blocks[(from * 2 + k / 32) * 16 + k % 32 / 2]);
+          const unsigned code = k % 2 == 0 ? byte & 15u : byte >> 4;
+          const int exponent = static_cast<uint8_t>(scales[from * 2 + k / 32]) - 127;
+          const float magnitude = std::ldexp(kValues[code & 7], exponent);
+          ASSERT_EQ(values[(e * 32 + row) * 64 + k], code < 8 ? magnitude : -magnitude);
+        }
+      }
+    }
+  }
+  const Tensor turned = file->tensor("blk.0.ffn_down_exps.weight");
+  EXPECT_EQ(turned.shape(), (Shape{2, 64, 32}));
+  EXPECT_EQ(turned.to_vector<float>()[32], 1.0f);
+  EXPECT_EQ(file->tensor("blk.0.attn_sinks.weight").to_vector<float>(), (std::vector<float>{1, 2}));
+  SafetensorsBuilder floats;
+  floats.tensor(experts + "gate_up_proj", "F32", {2, 32, 64}, raw(down));
+  write("model.safetensors", floats.build());
+  EXPECT_EQ(open_model(path())->tensor("blk.0.ffn_up_exps.weight").to_vector<float>()[1], 65.0f);
+  SafetensorsBuilder without;
+  without.tensor(experts + "gate_up_proj_blocks", "U8", {2, 64, 2, 16}, blocks);
+  write("model.safetensors", without.build());
+  EXPECT_THAT(error_of([&] { open_model(path()); }), HasSubstr("need scales u8 [e, n, k/32]"));
+}
+
+}  // namespace
+}  // namespace wick::models

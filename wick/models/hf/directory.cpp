@@ -1,0 +1,232 @@
+#include "wick/models/hf/directory.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "wick/base/error.h"
+#include "wick/base/printable.h"
+#include "wick/io/ggml_type.h"
+#include "wick/models/hf/naming.h"
+#include "wick/models/hf/text_files.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::models::hf {
+namespace {
+
+constexpr size_t kMostConfigBytes = size_t{4} << 20;
+constexpr int kMostRank = 4;  // of GGUF files
+
+/// A copy of a view whose storage begins with its first element.
+Tensor dense_copy(const Tensor& x) {
+  if (!x.layout().is_contiguous()) return x.contiguous();
+  Tensor copy = Tensor::empty(x.shape(), x.dtype());
+  const auto* from =
+      static_cast<const std::byte*>(x.view().data) + bytes_of(x.dtype(), x.layout().offset());
+  const auto bytes = static_cast<size_t>(bytes_of(x.dtype(), x.elems()));
+  if (bytes > 0) std::memcpy(copy.mutable_view().data, from, bytes);
+  return copy;
+}
+
+}  // namespace
+
+Directory::Directory(const std::string& path) : ModelFile("model") {
+  path_ = path;
+  const Description description = describe(Config::read(path + "/config.json", kMostConfigBytes));
+  scale_block_ = description.scale_block;
+  io::GgufMetadata metadata;
+  set_keys(description, metadata);
+  text_keys(path, description.config, metadata);
+  const std::string bytes = metadata.file();
+  keys_ = io::Gguf::parse(io::Bytes::copy_of(std::as_bytes(std::span(bytes))), path);
+  for (const io::GgufEntry& entry : keys_->metadata()) add(entry);
+  shards_ = Shards::open(path);
+  read_tensors(description);
+}
+
+void Directory::read_tensors(const Description& description) {
+  for (auto& [name, values] : rope_tensors(description.config)) {
+    Target target;
+    target.name = name;
+    target.shape = {static_cast<int64_t>(values.size())};
+    target.values = std::move(values);
+    targets_.push_back(std::move(target));
+  }
+  for (Named& named : name_tensors(description, shards_.tensors)) {
+    Target target;
+    target.adds_one = description.family->adds_one && named.name.ends_with("norm.weight");
+    target.name = std::move(named.name);
+    target.form = named.form;
+    target.stacked = named.stacked;
+    target.sources = std::move(named.sources);
+    describe_target(target, description.sizes);
+    targets_.push_back(std::move(target));
+  }
+  for (const Target& target : targets_) {
+    io::GgufTensor tensor;
+    tensor.name = target.name;
+    tensor.dtype = target.dtype;
+    tensor.type = io::ggml_type_number(target.dtype).value();
+    tensor.shape = target.shape;
+    tensor.bytes = static_cast<uint64_t>(bytes_of(target.dtype, target.shape.elems()));
+    add(tensor);
+  }
+}
+
+void Directory::describe_target(Target& target, const Sizes& sizes) const {
+  for (const Source& source : target.sources) {
+    const io::SafeTensor& tensor = *source.stored.tensor;
+    const std::optional<FormView> view = view_of(target.form, tensor.shape, sizes);
+    if (!view || view->shape.rank() + (target.stacked ? 1 : 0) > kMostRank) {
+      wrong_tensor(source.stored, "tensor has the wrong shape", fmt::format("for {}", target.name));
+    }
+    const DType dtype = dtype_of(target, source);
+    if (source.scale.tensor != nullptr && !is_mxfp4(target.form) &&
+        !scales_fit(tensor.shape, source.scale.tensor->shape, scale_block_)) {
+      wrong_tensor(source.scale, "scales don't fit the weight", tensor.str());
+    }
+    if (!target.views.empty()) {
+      if (!(view->shape == target.views.front().shape) || dtype != target.dtype) {
+        wrong_tensor(source.stored, "tensors of one kind differ in shape or type",
+                     fmt::format("{} has {}", printable(target.sources.front().stored.tensor->name),
+                                 target.sources.front().stored.tensor->str()));
+      }
+    }
+    target.dtype = dtype;
+    target.views.push_back(*view);
+  }
+  const std::span<const int64_t> dims = target.views.front().shape.dims();
+  std::vector<int64_t> all(dims.begin(), dims.end());
+  if (target.stacked) all.insert(all.begin(), static_cast<int64_t>(target.sources.size()));
+  target.shape = Shape(std::span<const int64_t>(all));  // checks the number of elements
+}
+
+DType Directory::dtype_of(const Target& target, const Source& source) const {
+  const io::SafeTensor& tensor = *source.stored.tensor;
+  const bool has_scale = source.scale.tensor != nullptr;
+  if (is_mxfp4(target.form)) {
+    const Shape& blocks = tensor.shape;
+    const bool fits = has_scale && tensor.dtype == DType::u8 &&
+                      source.scale.tensor->dtype == DType::u8 &&
+                      source.scale.tensor->shape == Shape{blocks[0], blocks[1], blocks[2]};
+    if (!fits)
+      wrong_tensor(source.stored, "need scales u8 [e, n, k/32] beside the blocks u8", target.name);
+    return DType::mxfp4;
+  }
+  if (!tensor.dtype || !is_float(*tensor.dtype)) {
+    wrong_tensor(source.stored, "tensor has a type that isn't supported",
+                 "this version reads F64, F32, F16, BF16 and F8_E4M3");
+  }
+  if (has_scale &&
+      (tensor.dtype != DType::f8e4m3 || !source.scale.tensor->dtype ||
+       !is_float(*source.scale.tensor->dtype) || source.scale.tensor->dtype == DType::f8e4m3)) {
+    wrong_tensor(source.scale, "scale of a type that isn't supported",
+                 fmt::format("of {}, need floats for F8_E4M3", tensor.str()));
+  }
+  if (target.adds_one || tensor.dtype == DType::f64) return DType::f32;
+  return tensor.dtype == DType::f8e4m3 ? DType::bf16 : *tensor.dtype;
+}
+
+std::string Directory::format() const {
+  return fmt::format("Hugging Face directory, {} safetensors file{}", shards_.files.size(),
+                     shards_.files.size() == 1 ? "" : "s");
+}
+
+std::vector<std::string> Directory::files() const {
+  std::vector<std::string> paths;
+  for (const auto& file : shards_.files) paths.push_back(file->path());
+  return paths;
+}
+
+uint64_t Directory::file_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& file : shards_.files) bytes += file->bytes()->size();
+  return bytes;
+}
+
+void Directory::require_unchanged(std::string_view op) const {
+  for (const auto& file : shards_.files) file->bytes()->require_unchanged(op);
+}
+
+/// The tensor is found by its name, so it may be a copy.
+const Directory::Target& Directory::target_of(const io::GgufTensor& tensor) const {
+  return targets_[static_cast<size_t>(&require_tensor(tensor.name) - tensors().data())];
+}
+
+bool Directory::is_mapped(const Target& target, size_t source) {
+  return !target.adds_one && !is_mxfp4(target.form) &&
+         target.sources[source].stored.tensor->dtype == target.dtype &&
+         target.views[source].layout.is_contiguous();
+}
+
+/// The result of one source.
+Tensor Directory::load(const Target& target, size_t source) const {
+  const auto& [stored, scale] = target.sources[source];
+  const FormView& view = target.views[source];
+  if (is_mapped(target, source)) {
+    return stored.file->part(*stored.tensor, view.layout.offset(), view.shape);
+  }
+  Tensor raw = stored.file->tensor(*stored.tensor);
+  const Tensor scales = scale.tensor != nullptr ? scale.file->tensor(*scale.tensor) : Tensor();
+  if (is_mxfp4(target.form)) return mxfp4_of(target.form, raw, scales);
+  if (raw.dtype() == DType::f8e4m3) raw = f8_to_bf16(raw, scales, scale_block_);
+  Tensor result = dense_copy(Tensor(raw.storage(), raw.dtype(), view.layout));
+  if (result.dtype() != target.dtype) result = result.to(target.dtype);
+  if (target.adds_one) result = result + 1.0;
+  return result.reshape(view.shape);
+}
+
+Tensor Directory::tensor(const io::GgufTensor& tensor) const {
+  const Target& target = target_of(tensor);
+  if (target.sources.empty()) return Tensor::from(target.values, target.shape);
+  if (!target.stacked) return load(target, 0);
+  Tensor all = Tensor::empty(target.shape, target.dtype);
+  auto* to = static_cast<std::byte*>(all.mutable_view().data);
+  for (size_t i = 0; i < target.sources.size(); ++i) {
+    const Tensor part = load(target, i);
+    const auto bytes = static_cast<size_t>(bytes_of(target.dtype, part.elems()));
+    if (bytes > 0) std::memcpy(to, part.storage()->data(), bytes);
+    to += bytes;
+  }
+  return all;
+}
+
+int64_t Directory::parts(const io::GgufTensor& tensor) const {
+  const Target& target = target_of(tensor);
+  if (target.stacked) return static_cast<int64_t>(target.sources.size());
+  // A file's tensor of several matrices can be read matrix by matrix if its elements aren't packed.
+  const bool splits = target.shape.rank() > 2 && target.shape[0] > 0 && !target.adds_one &&
+                      !is_mxfp4(target.form) &&
+                      target.sources.front().stored.tensor->dtype == target.dtype &&
+                      target.views.front().layout.shape() == target.shape;
+  return splits ? target.shape[0] : 1;
+}
+
+Tensor Directory::part(const io::GgufTensor& whole, int64_t index) const {
+  const Target& target = target_of(whole);
+  if (target.stacked) return load(target, static_cast<size_t>(index));
+  if (parts(whole) == 1) return tensor(whole);
+  const Stored& stored = target.sources.front().stored;
+  const Layout layout = target.views.front().layout.narrow(0, index, 1);
+  if (layout.is_contiguous()) {
+    return stored.file->part(*stored.tensor, layout.offset(), layout.shape());
+  }
+  const Tensor raw = stored.file->tensor(*stored.tensor);
+  return dense_copy(Tensor(raw.storage(), raw.dtype(), layout));
+}
+
+std::shared_ptr<const io::Bytes> Directory::mapped(const io::GgufTensor& tensor,
+                                                   int64_t part) const {
+  const Target& target = target_of(tensor);
+  if (target.sources.empty()) return nullptr;
+  const size_t source = target.stacked ? static_cast<size_t>(part) : 0;
+  // Each part of a tensor that is read in parts is dense if the dims after the first are.
+  const bool maps = parts(tensor) > 1 && !target.stacked
+                        ? target.views.front().layout.narrow(0, 0, 1).is_contiguous()
+                        : is_mapped(target, source);
+  return maps ? target.sources[source].stored.file->bytes() : nullptr;
+}
+
+}  // namespace wick::models::hf

@@ -1,0 +1,240 @@
+// The supported model types: one row each.
+#include "wick/models/hf/families.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wick/base/error.h"
+#include "wick/base/printable.h"
+
+namespace wick::models::hf {
+namespace {
+
+constexpr NameRule kRules[] = {
+    {"input_layernorm", "attn_norm"},
+    {"self_attn.q_proj", "attn_q", Form::query_rows},
+    {"self_attn.k_proj", "attn_k", Form::key_rows},
+    {"self_attn.v_proj", "attn_v"},
+    {"self_attn.qkv_proj", "attn_qkv"},
+    {"self_attn.o_proj", "attn_output"},
+    {"self_attn.dense", "attn_output"},
+    {"self_attn.q_norm", "attn_q_norm"},
+    {"self_attn.k_norm", "attn_k_norm"},
+    {"self_attn.query_layernorm", "attn_q_norm"},
+    {"self_attn.key_layernorm", "attn_k_norm"},
+    {"self_attn.q_layernorm.norms.*", "attn_q_norm"},
+    {"self_attn.k_layernorm.norms.*", "attn_k_norm"},
+    {"self_attn.sinks", "attn_sinks.weight"},
+    {"post_attention_layernorm", "ffn_norm"},
+    {"pre_feedforward_layernorm", "ffn_norm"},
+    {"post_feedforward_layernorm", "post_ffw_norm"},
+    {"mlp.gate_proj", "ffn_gate"},
+    {"mlp.up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"},
+    {"mlp.gate_up_proj", "ffn_up"},
+    {"mlp.fc1", "ffn_up"},
+    {"mlp.fc2", "ffn_down"},
+    {"mlp.c_fc", "ffn_up"},
+    {"mlp.c_proj", "ffn_down"},
+    // Mixtures of experts
+    {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.gate.wg", "ffn_gate_inp"},
+    {"mlp.router", "ffn_gate_inp"},
+    {"block_sparse_moe.gate", "ffn_gate_inp"},
+    {"block_sparse_moe.router.layer", "ffn_gate_inp"},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+    {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps"},
+    {"mlp.experts.*.up_proj", "ffn_up_exps"},
+    {"mlp.experts.*.down_proj", "ffn_down_exps"},
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", Form::first_half},
+    {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", Form::second_half},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight"},
+    {"block_sparse_moe.experts.*.w1", "ffn_gate_exps"},
+    {"block_sparse_moe.experts.*.w3", "ffn_up_exps"},
+    {"block_sparse_moe.experts.*.w2", "ffn_down_exps"},
+    {"block_sparse_moe.input_linear", "ffn_gate_exps", Form::first_half},
+    {"block_sparse_moe.input_linear", "ffn_up_exps", Form::second_half},
+    {"block_sparse_moe.output_linear", "ffn_down_exps"},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
+    {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_mlp.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_mlp.down_proj", "ffn_down_shexp"},
+    {"shared_mlp.input_linear", "ffn_gate_shexp", Form::first_half},
+    {"shared_mlp.input_linear", "ffn_up_shexp", Form::second_half},
+    {"shared_mlp.output_linear", "ffn_down_shexp"},
+    // Latent attention
+    {"self_attn.q_a_proj", "attn_q_a"},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+    {"self_attn.q_b_proj", "attn_q_b"},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {"self_attn.kv_b_proj", "attn_k_b", Form::latent_keys},
+    {"self_attn.kv_b_proj", "attn_v_b", Form::latent_values},
+};
+
+constexpr NameRule kNormAfterAttention[] = {{"post_attention_layernorm", "post_attention_norm"}};
+
+constexpr NameRule kGlm4[] = {
+    {"post_self_attn_layernorm", "post_attention_norm"},
+    {"post_mlp_layernorm", "post_ffw_norm"},
+};
+
+constexpr NameRule kLlama4[] = {
+    {"feed_forward.gate_proj", "ffn_gate"},
+    {"feed_forward.up_proj", "ffn_up"},
+    {"feed_forward.down_proj", "ffn_down"},
+    {"feed_forward.router", "ffn_gate_inp"},
+    {"feed_forward.experts.gate_up_proj", "ffn_gate_exps.weight", Form::transposed_first_half},
+    {"feed_forward.experts.gate_up_proj", "ffn_up_exps.weight", Form::transposed_second_half},
+    {"feed_forward.experts.down_proj", "ffn_down_exps.weight", Form::transposed},
+    {"feed_forward.shared_expert.gate_proj", "ffn_gate_shexp"},
+    {"feed_forward.shared_expert.up_proj", "ffn_up_shexp"},
+    {"feed_forward.shared_expert.down_proj", "ffn_down_shexp"},
+};
+
+constexpr NameRule kGpt2[] = {
+    {"ln_1", "attn_norm"},
+    {"ln_2", "ffn_norm"},
+    {"attn.c_attn", "attn_qkv", Form::transposed},
+    {"attn.c_proj", "attn_output", Form::transposed},
+    {"mlp.c_fc", "ffn_up", Form::transposed},
+    {"mlp.c_proj", "ffn_down", Form::transposed},
+};
+
+constexpr NameRule kGptNeoX[] = {
+    {"attention.query_key_value", "attn_qkv", Form::qkv_of_heads},
+    {"attention.dense", "attn_output"},
+    {"mlp.dense_h_to_4h", "ffn_up"},
+    {"mlp.dense_4h_to_h", "ffn_down"},
+};
+
+constexpr NameRule kGptOss[] = {
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", Form::even},
+    {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", Form::odd},
+    {"mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", Form::even},
+    {"mlp.experts.gate_up_proj_bias", "ffn_up_exps.bias", Form::odd},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", Form::transposed},
+    {"mlp.experts.down_proj_bias", "ffn_down_exps.bias"},
+    {"mlp.experts.gate_up_proj_blocks", "ffn_gate_exps.weight", Form::mxfp4_even},
+    {"mlp.experts.gate_up_proj_blocks", "ffn_up_exps.weight", Form::mxfp4_odd},
+    {"mlp.experts.down_proj_blocks", "ffn_down_exps.weight", Form::mxfp4},
+};
+
+constexpr std::string_view kSilu = "silu swish", kTanh = "gelu_pytorch_tanh gelu_new gelu_fast",
+                           kGelu = "gelu gelu_fast", kTied = R"({"tie_word_embeddings": true})";
+constexpr std::string_view kGemma3Defaults = R"({"tie_word_embeddings": true,
+    "max_position_embeddings": 131072, "num_attention_heads": 8, "num_key_value_heads": 4,
+    "head_dim": 256, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
+    "sliding_window": 4096, "query_pre_attn_scalar": 256})";
+constexpr std::string_view kV3Defaults = R"({"scoring_func": "sigmoid", "norm_topk_prob": true})";
+
+constexpr Family kFamilies[] = {
+    {"llama", "llama", llama_keys, kSilu, "{}", {}, true},
+    {"mistral", "llama", llama_keys, kSilu, "{}", {}, true},
+    {"mixtral", "llama", llama_keys, kSilu, "{}", {}, true},
+    {"ministral3", "mistral3", mistral3_keys, kSilu, "{}", {}, true},
+    {"llama4_text", "llama4", llama4_keys, kSilu, "{}", kLlama4},
+    {"qwen2", "qwen2", qwen_keys, kSilu},
+    {"qwen2_moe", "qwen2moe", qwen_keys, kSilu},
+    {"qwen3", "qwen3", qwen_keys, kSilu},
+    {"qwen3_moe", "qwen3moe", qwen_keys, kSilu},
+    {"gemma", "gemma", gemma_keys, kTanh, kTied, {}, false, true},
+    {"gemma2", "gemma2", gemma_keys, kTanh, kTied, kNormAfterAttention, false, true},
+    {"gemma3_text", "gemma3", gemma_keys, kTanh, kGemma3Defaults, kNormAfterAttention, false, true},
+    {"phi", "phi2", phi2_keys, kTanh},
+    {"phi3", "phi3", phi3_keys, kSilu},
+    {"gpt2", "gpt2", gpt2_keys, kTanh, kTied, kGpt2},
+    {"gpt_neox", "gptneox", gptneox_keys, kGelu, R"({"rotary_pct": 0.25})", kGptNeoX},
+    {"starcoder2", "starcoder2", llama_keys, kTanh, kTied},
+    {"stablelm", "stablelm", stablelm_keys, kSilu, R"({"rope_pct": 0.25})"},
+    {"nemotron",
+     "nemotron",
+     partial_rope_keys,
+     "relu2",
+     R"({"partial_rotary_factor": 0.5})",
+     {},
+     false,
+     true},
+    {"olmo2", "olmo2", no_keys, kSilu, "{}", kNormAfterAttention},
+    {"olmoe", "olmoe", olmoe_keys, kSilu},
+    {"granite", "granite", granite_keys, kSilu, "{}", {}, true},
+    {"granitemoe", "granitemoe", granite_keys, kSilu, "{}", {}, true},
+    {"granitemoeshared", "granitemoe", granite_keys, kSilu, "{}", {}, true},
+    {"cohere", "command-r", cohere_keys, kSilu, kTied},
+    {"cohere2", "cohere2", cohere2_keys, kSilu, kTied},
+    {"deepseek_v2", "deepseek2", deepseek_keys, kSilu},
+    {"deepseek_v3", "deepseek2", deepseek_keys, kSilu, kV3Defaults},
+    {"kimi_k2", "deepseek2", deepseek_keys, kSilu, kV3Defaults},
+    {"gpt_oss", "gpt-oss", gpt_oss_keys, kSilu, "{}", kGptOss},
+    {"glm4", "glm4", no_keys, kSilu, R"({"partial_rotary_factor": 0.5})", kGlm4},
+    {"smollm3", "smollm3", smollm3_keys, kSilu, kTied, {}, true},
+    {"exaone4", "exaone4", exaone4_keys, kSilu, "{}", kNormAfterAttention},
+    {"ernie4_5", "ernie4_5", no_keys, kSilu, kTied},
+    {"ernie4_5_moe", "ernie4_5-moe", ernie_experts_keys, kSilu, kTied},
+    {"hunyuan_v1_dense", "hunyuan-dense", hunyuan_keys, kSilu},
+    {"hunyuan_v1_moe", "hunyuan-moe", hunyuan_keys, kSilu},
+};
+
+struct OuterName {
+  std::string_view from, to;
+};
+constexpr OuterName kOuter[] = {
+    {"embed_tokens", "token_embd"},
+    {"wte", "token_embd"},
+    {"embed_in", "token_embd"},
+    {"wpe", "position_embd"},
+    {"norm", "output_norm"},
+    {"final_layernorm", "output_norm"},
+    {"final_layer_norm", "output_norm"},
+    {"ln_f", "output_norm"},
+    {"lm_head", "output"},
+    {"embed_out", "output"},
+};
+
+}  // namespace
+
+const Family& find_family(const Config& config) {
+  const std::string wanted = config.text({"model_type"}).value_or("");
+  std::string known;
+  for (const Family& family : kFamilies) {
+    if (family.model_type == wanted) return family;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", family.model_type);
+  }
+  if (wanted.empty()) throw Error(printable(config.path()), "value is missing", "model_type");
+  throw Error(ErrorKind::not_implemented, printable(config.path()), "unsupported model_type",
+              fmt::format("'{}'", printable(wanted, 60)),
+              fmt::format("this version supports {}", known));
+}
+
+std::vector<NameRule> rules_for(const Family& family, std::string_view stem) {
+  std::vector<NameRule> found;
+  for (const std::span<const NameRule> rules : {family.rules, std::span<const NameRule>(kRules)}) {
+    for (const NameRule& rule : rules) {
+      if (rule.from == stem) found.push_back(rule);
+    }
+    if (!found.empty()) break;
+  }
+  for (NameRule& rule : found) {
+    const bool rotates = rule.form == Form::query_rows || rule.form == Form::key_rows;
+    if (rotates && !family.permutes) rule.form = Form::same;
+  }
+  return found;
+}
+
+std::string_view outer_name(std::string_view stem) {
+  for (const OuterName& name : kOuter) {
+    if (name.from == stem) return name.to;
+  }
+  return {};
+}
+
+}  // namespace wick::models::hf

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "wick/models/hf/config.h"
+#include "wick/models/hf/forms.h"
+#include "wick/models/hf/keys.h"
+
+namespace wick::models::hf {
+
+/// The name of a tensor in a layer, without ".weight" or ".bias", and its name in a GGUF file. A
+/// "*" stands for a number: the tensors of all numbers become one tensor with another dim. The GGUF
+/// name of a tensor without such an ending is complete.
+struct NameRule {
+  std::string_view from, to;
+  Form form = Form::same;
+};
+
+/// A model_type of config.json.
+struct Family {
+  std::string_view model_type;
+  std::string_view architecture;  ///< general.architecture of GGUF files
+  /// Sets the keys that common_keys() doesn't set.
+  void (*keys)(const Config& config, Keys& keys);
+  std::string_view activations;  ///< values of hidden_act that the architecture has
+  /// The configuration's members that files leave out because they are transformers' defaults:
+  /// JSON.
+  std::string_view defaults = "{}";
+  std::span<const NameRule> rules = {};  ///< instead of those that all families share
+  bool permutes = false;  ///< rows of queries and keys are reordered for interleaved rope
+  bool adds_one = false;  ///< norms multiply by 1 + weight
+};
+
+/// The family of a configuration. Errors: the model_type is missing or unsupported (the message
+/// lists the supported ones).
+const Family& find_family(const Config& config);
+
+/// The rules for a tensor of a layer. Empty: there are none.
+std::vector<NameRule> rules_for(const Family& family, std::string_view stem);
+/// The GGUF name of a tensor outside the layers, without ".weight" or ".bias"; empty if there is
+/// none.
+std::string_view outer_name(std::string_view stem);
+
+}  // namespace wick::models::hf

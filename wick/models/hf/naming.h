@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "wick/models/hf/description.h"
+#include "wick/models/hf/shards.h"
+
+namespace wick::models::hf {
+
+/// One stored tensor, with its scales if it has any.
+struct Source {
+  Stored stored;
+  Stored scale = {nullptr, nullptr};
+};
+
+/// A tensor of the GGUF file.
+struct Named {
+  std::string name;
+  Form form;
+  bool stacked;  ///< the sources are the parts of another dim, which is the first
+  std::vector<Source> sources;
+};
+
+/// Finds what each stored tensor is in the GGUF file. The result is in the order in which a model
+/// reads its weights. Errors: a tensor has no place in the family; two have the same; a tensor of a
+/// stack is missing; the model doesn't have its layer.
+std::vector<Named> name_tensors(const Description& description, const std::vector<Stored>& tensors);
+
+/// Throws an error about a tensor.
+[[noreturn]] void wrong_tensor(const Stored& stored, std::string_view what, std::string_view rule);
+
+}  // namespace wick::models::hf
