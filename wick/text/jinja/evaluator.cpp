@@ -238,7 +238,7 @@ std::optional<Value> Evaluator::Macro::attribute(Run& run, std::string_view name
 Value Evaluator::Macro::call(Run& run, Arguments& given) const {
   const Run::Nested nested(run);
   const Signature& signature = *node_.signature;
-  const std::string_view name = node_.text.empty() ? "caller" : node_.text;
+  const std::string name = node_.text.empty() ? "caller" : node_.text;
   const InScope inner(evaluator_, std::make_shared<Scope>(scope_));
   Scope& scope = *evaluator_.scope_;
   const size_t count = signature.slots.size();
