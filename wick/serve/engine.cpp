@@ -228,6 +228,10 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
                 "need at least 1");
   }
   const models::CausalLm& model = engine_->model();
+  if (!model.makes_logits()) {
+    throw Error(ErrorKind::not_implemented, "session", "this model makes embeddings, not text", {},
+                "use `wick embed` or Model.embed");
+  }
   cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
   // Logits beyond the tokenizer's vocabulary belong to padding rows of the embedding.
   decoder_ = std::make_unique<models::Decoder>(model, *cache_, engine_->tokenizer().vocab_size());
