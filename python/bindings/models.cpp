@@ -369,8 +369,15 @@ Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool norm
   if (nb::isinstance<nb::str>(given)) {
     texts.push_back(nb::cast<std::string>(given));
   } else {
+    if (!PySequence_Check(given.ptr())) {
+      throw nb::type_error(
+          fmt::format("embed: texts: need a str or a sequence: not '{}'", type_text(given)).c_str());
+    }
     for (const nb::object& item : items_of(given)) {
-      if (!nb::isinstance<nb::str>(item)) throw nb::type_error("embed: texts are str");
+      if (!nb::isinstance<nb::str>(item)) {
+        throw nb::type_error(
+            fmt::format("embed: texts: need str: not '{}'", type_text(item)).c_str());
+      }
       texts.push_back(nb::cast<std::string>(item));
     }
   }

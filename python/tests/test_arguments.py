@@ -169,7 +169,7 @@ def test_special_methods_name_themselves() -> None:
         (lambda: X.linear(X, X, X), "linear: too many arguments: takes (weight, bias=None, *, norm=None, "),
         (lambda: wick.Weight(3), "Weight: matrix: need a tensor: not 'int'"),
         (lambda: wick.Device(3), "Device: name: need text: not 'int'"),
-        (lambda: wick.Model.load(), "load: argument 'path' is missing: takes (path, device='cpu', progress=None)"),
+        (lambda: wick.Model.load(), "load: argument 'path' is missing: takes (path, device='cpu', progress=None, adapters=())"),
         (lambda: wick.Model.load(3), "load: path: need text or a path: not 'int'"),
         (lambda: wick.Gguf(3), "Gguf: path: need text or a path: not 'int'"),
         (lambda: wick.load_gguf(None), "load_gguf: path: need text or a path: not 'NoneType'"),
