@@ -20,10 +20,7 @@ bool is_sequence(nb::handle object) {
 
 template <class F>
 void for_each_item(nb::handle sequence, std::string_view op, const char* what, const F& f) {
-  if (!is_sequence(sequence)) {
-    throw nb::type_error(fmt::format("{}: {}: not '{}'", op, what, type_text(sequence)).c_str());
-  }
-  for (const nb::object& item : items_of(sequence)) f(item);
+  for (const nb::object& item : items_of(sequence, op, what)) f(item);
 }
 
 }  // namespace
@@ -40,6 +37,13 @@ std::vector<nb::object> items_of(nb::handle sequence) {
   }
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   return items;
+}
+
+std::vector<nb::object> items_of(nb::handle sequence, std::string_view op, const char* what) {
+  if (!is_sequence(sequence)) {
+    throw nb::type_error(fmt::format("{}: {}: not '{}'", op, what, type_text(sequence)).c_str());
+  }
+  return items_of(sequence);
 }
 
 std::string type_text(nb::handle object) {

@@ -151,6 +151,8 @@ struct MaybeTensor {
 /// Returns the items of an iterable. Its length isn't used, because it may be wrong. All items are
 /// collected first, because inspecting one may run code that changes the others.
 std::vector<nb::object> items_of(nb::handle sequence);
+/// As above, for a sequence other than text. Error messages begin with `op` and `what`.
+std::vector<nb::object> items_of(nb::handle sequence, std::string_view op, const char* what);
 
 /// The name of an object's type, for error messages.
 std::string type_text(nb::handle object);

@@ -218,7 +218,7 @@ void warn_of_vocabulary(const text::Tokenizer& tokenizer) {
 Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::handle adapters) {
   const std::string name = path_text(path, "load");
   models::LoadOptions options;
-  for (const nb::object& adapter : items_of(adapters)) {
+  for (const nb::object& adapter : items_of(adapters, "load", "adapters: need a sequence of paths")) {
     options.adapters.push_back(path_text(adapter, "load"));
   }
   options.device = device.get();
@@ -369,11 +369,7 @@ Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool norm
   if (nb::isinstance<nb::str>(given)) {
     texts.push_back(nb::cast<std::string>(given));
   } else {
-    if (!PySequence_Check(given.ptr())) {
-      throw nb::type_error(
-          fmt::format("embed: texts: need a str or a sequence: not '{}'", type_text(given)).c_str());
-    }
-    for (const nb::object& item : items_of(given)) {
+    for (const nb::object& item : items_of(given, "embed", "texts: need a str or a sequence of them")) {
       if (!nb::isinstance<nb::str>(item)) {
         throw nb::type_error(
             fmt::format("embed: texts: need str: not '{}'", type_text(item)).c_str());

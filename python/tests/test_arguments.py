@@ -171,6 +171,8 @@ def test_special_methods_name_themselves() -> None:
         (lambda: wick.Device(3), "Device: name: need text: not 'int'"),
         (lambda: wick.Model.load(), "load: argument 'path' is missing: takes (path, device='cpu', progress=None, adapters=())"),
         (lambda: wick.Model.load(3), "load: path: need text or a path: not 'int'"),
+        (lambda: wick.Model.load("m.gguf", adapters=3), "load: adapters: need a sequence of paths: not 'int'"),
+        (lambda: wick.Model.load("m.gguf", adapters="a"), "load: adapters: need a sequence of paths: not 'str'"),
         (lambda: wick.Gguf(3), "Gguf: path: need text or a path: not 'int'"),
         (lambda: wick.load_gguf(None), "load_gguf: path: need text or a path: not 'NoneType'"),
         (lambda: wick.best_device(3), "best_device: too many arguments: takes no arguments"),
