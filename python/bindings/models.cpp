@@ -35,6 +35,7 @@ using namespace nb::literals;
   "mirostat_eta: float = 0.1, logit_bias: collections.abc.Mapping[int, float] = {}, samplers: "    \
   "collections.abc.Sequence[str] | None = None"
 #define WICK_SCALES ", adapter_scales: collections.abc.Sequence[float] = ()"
+constexpr const char* kNeedMessages = "messages: need a conversation";
 #define WICK_CONVERSATION "collections.abc.Sequence[collections.abc.Mapping[str, object]]"
 #define WICK_PROMPT "str | collections.abc.Sequence[int] | " WICK_CONVERSATION
 
@@ -218,7 +219,8 @@ void warn_of_vocabulary(const text::Tokenizer& tokenizer) {
 Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::handle adapters) {
   const std::string name = path_text(path, "load");
   models::LoadOptions options;
-  for (const nb::object& adapter : items_of(adapters, "load", "adapters: need a sequence of paths")) {
+  const char* const what = "adapters: need a sequence of paths";
+  for (const nb::object& adapter : items_of(adapters, "load", what)) {
     options.adapters.push_back(path_text(adapter, "load"));
   }
   options.device = device.get();
@@ -369,7 +371,8 @@ Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool norm
   if (nb::isinstance<nb::str>(given)) {
     texts.push_back(nb::cast<std::string>(given));
   } else {
-    for (const nb::object& item : items_of(given, "embed", "texts: need a str or a sequence of them")) {
+    const char* const what = "texts: need a str or a sequence of them";
+    for (const nb::object& item : items_of(given, "embed", what)) {
       if (!nb::isinstance<nb::str>(item)) {
         throw nb::type_error(
             fmt::format("embed: texts: need str: not '{}'", type_text(item)).c_str());
@@ -429,7 +432,7 @@ void bind_models(nb::module_& m) {
       .def(
           "render_chat",
           [](const Model& model, nb::handle messages, const nb::kwargs& named) {
-            const auto list = messages_of(items_of(messages));
+            const auto list = messages_of(items_of(messages, "render_chat", kNeedMessages));
             return to_text(model.engine->chat().render(list, chat_options_of(named)).bytes);
           },
           "messages"_a, "variables"_a,
@@ -442,7 +445,7 @@ void bind_models(nb::module_& m) {
       .def(
           "encode_chat",
           [](const Model& model, nb::handle messages, const nb::kwargs& named) {
-            const auto list = messages_of(items_of(messages));
+            const auto list = messages_of(items_of(messages, "encode_chat", kNeedMessages));
             return model.engine->encode_chat(list, chat_options_of(named));
           },
           "messages"_a, "variables"_a,
