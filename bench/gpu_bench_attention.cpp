@@ -1,14 +1,14 @@
 // Measures attention and sampling on a GPU and compares the results with the CPU's. Prints one JSON
 // object per line.
 //
-//   gpu_bench_attention DEVICE [steps|sequences|prompts|dense|sample|DEPTH|--small]
+//   gpu_bench_attention DEVICE [steps|sequences|prompts|dense|queries|sample|DEPTH|--small]
 //
 // Runs decoding steps at several depths, of one sequence and of several, prompts with a cache,
-// attention of dense 16-bit operands, and sampling, each as a graph of many calls. There are more
-// caches than fit into the device's L2 cache. WICK_REPRODUCIBLE=1 makes prompts use the specified
-// order, too, and WICK_GPU_ATTENTION=plain|mma|wgmma selects the kernels of prompts. --small:
-// shapes that an emulator can handle, without timing. For comparison, the steps include the time of
-// a kernel that does almost nothing. DEPTH: only one step at this depth.
+// attention of dense 16-bit operands, of many queries and of one, and sampling, each as a graph of
+// many calls. There are more caches than fit into the device's L2 cache. WICK_REPRODUCIBLE=1 makes
+// prompts use the specified order, too, and WICK_GPU_ATTENTION=plain|mma|wgmma selects the kernels
+// of prompts. --small: shapes that an emulator can handle, without timing. For comparison, the
+// steps include the time of a kernel that does almost nothing. DEPTH: only one step at this depth.
 
 #include <fmt/format.h>
 
@@ -280,6 +280,54 @@ class Bench {
            2.0 * static_cast<double>(2 * (h + g) * tokens * size + (masked ? tokens * tokens : 0)));
   }
 
+  /// A query of each of `batch` sequences over keys and values [batch, g, keys, size]. The first
+  /// and the last sequence are compared with the CPU's.
+  void one_query(DType dtype, int64_t batch, int64_t h, int64_t g, int64_t keys, int64_t size) {
+    const auto make = [&](int64_t elems, uint32_t seed) {
+      // Other sequences repeat the numbers of some.
+      auto v = halves(std::min<int64_t>(elems, 1 << 22), seed);
+      for (uint16_t& x : v) {
+        if (dtype == DType::bf16) x = math::from_f32<math::bf16>(math::to_f32(math::f16{x})).bits;
+      }
+      for (int64_t i = static_cast<int64_t>(v.size()); i < elems; ++i) {
+        v.push_back(v[static_cast<size_t>(i) % (size_t{1} << 22)]);
+      }
+      return v;
+    };
+    const There<uint16_t> q(gpu_, make(batch * h * size, 1)),
+        k(gpu_, make(batch * g * keys * size, 2)), v(gpu_, make(batch * g * keys * size, 3)),
+        out(gpu_, std::vector<uint16_t>(static_cast<size_t>(batch * h * size)));
+    const auto run = [&](Backend& b, const There<uint16_t>& to, const There<uint16_t>& of_q,
+                         const There<uint16_t>& of_k, const There<uint16_t>& of_v, int64_t count) {
+      b.attention(to.view(dtype, {count, h, 1, size}), of_q.view(dtype, {count, h, 1, size}),
+                  of_k.view(dtype, {count, g, keys, size}),
+                  of_v.view(dtype, {count, g, keys, size}),
+                  {.scale = 1 / std::sqrt(static_cast<float>(size))}, {});
+    };
+    const double time = seconds(20, [&](int64_t) { run(gpu_, out, q, k, v, batch); });
+    const std::vector<uint16_t> got = out.get();
+    int64_t differ = 0;
+    for (const int64_t sequence : {int64_t{0}, batch - 1}) {
+      const auto part = [&](const There<uint16_t>& of, int64_t elems) {
+        const std::vector<uint16_t> all = of.get();
+        const auto from = all.begin() + sequence * elems;
+        return There<uint16_t>(cpu_, std::vector<uint16_t>(from, from + elems));
+      };
+      const There<uint16_t> y(cpu_, std::vector<uint16_t>(static_cast<size_t>(h * size)));
+      run(cpu_, y, part(q, h * size), part(k, g * keys * size), part(v, g * keys * size), 1);
+      const std::vector<uint16_t> want = y.get();
+      for (int64_t i = 0; i < h * size; ++i) {
+        const auto at = static_cast<size_t>(i);
+        differ += got[static_cast<size_t>(sequence * h * size) + at] != want[at] ? 1 : 0;
+      }
+    }
+    report(fmt::format("\"op\": \"one_query\", \"dtype\": \"{}\", \"sequences\": {}, \"keys\": {}, "
+                       "\"heads\": {}, \"key_heads\": {}, \"size\": {}",
+                       name(dtype), batch, keys, h, g, size),
+           time, fmt::format("\"differ\": {}", differ),
+           4.0 * static_cast<double>(batch * g * keys * size));
+  }
+
   /// Quantizes a row of activations to int8, which takes the minimum time of a kernel in a
   /// sequence.
   void quantize(int64_t k) {
@@ -415,6 +463,17 @@ void dense(Bench& bench) {
     bench.dense(DType::bf16, tokens, 32, 8, 128, true);
 }
 
+void queries(Bench& bench) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    bench.one_query(dtype, 1, 32, 32, 4096, 128);
+    bench.one_query(dtype, 32, 32, 32, 4096, 128);
+    bench.one_query(dtype, 32, 32, 8, 4096, 128);
+    bench.one_query(dtype, 1, 32, 8, 32768, 128);
+    bench.one_query(dtype, 8, 64, 8, 8192, 64);
+    bench.one_query(dtype, 128, 32, 8, 512, 128);
+  }
+}
+
 void samples(Bench& bench) {
   for (int64_t vocabulary : {49152, 128256, 256000}) {
     bench.sample(vocabulary, "greedy", {.temperature = 0});
@@ -434,6 +493,7 @@ void run(Device device, std::string_view what) {
     bench.sequences(5, 300, 8, 2, 64);
     bench.dense(DType::bf16, 140, 4, 2, 64, true);
     bench.dense(DType::bf16, 140, 4, 2, 64, true, true);
+    bench.one_query(DType::bf16, 2, 4, 2, 600, 64);
     bench.sample(5000, "top_k 40", {});
     bench.sample(5000, "greedy", {.temperature = 0});
     return;
@@ -443,6 +503,7 @@ void run(Device device, std::string_view what) {
   if (what.empty() || what == "sequences") sequences(bench);
   if (what.empty() || what == "prompts") prompts(bench);
   if (what.empty() || what == "dense") dense(bench);
+  if (what.empty() || what == "queries") queries(bench);
   if (what.empty() || what == "sample") samples(bench);
 }
 
@@ -451,7 +512,8 @@ void run(Device device, std::string_view what) {
 int main(int argc, char** argv) {
   if (argc < 2) {
     fmt::print(stderr,
-               "gpu_bench_attention DEVICE [steps|sequences|prompts|dense|sample|DEPTH|--small]\n");
+               "gpu_bench_attention DEVICE "
+               "[steps|sequences|prompts|dense|queries|sample|DEPTH|--small]\n");
     return 2;
   }
   try {

@@ -311,9 +311,9 @@ std::vector<Case> cases() {
     list.push_back({1, 2, 2, m, m + 260, 8, 16, causal, Place::contiguous, true});
     list.push_back({1, 2, 1, m, 300, 8, 8, open});
   }
-  // Cases of decode_rows.gpu: contiguous keys, one to eight rows for each key head, and head sizes
-  // with different numbers of keys in a piece of the ring buffer.
-  for (int64_t d : {8, 64, 128, 256}) {
+  // Cases of decode_rows.gpu and decode_warps.gpu: contiguous keys, one to eight rows for each key
+  // head, and head sizes with different numbers of keys in a piece of the ring buffer.
+  for (int64_t d : {8, 48, 64, 80, 128, 256}) {
     AttentionParams all = open, last = causal, window = masks(true, 200);
     all.scale = last.scale = window.scale = d <= 64 ? 0.2f : 0.06f;
     list.push_back({2, 3, 3, 1, 520, d, d, all});

@@ -8,6 +8,7 @@
 #include "wick/backend/gpu/attention/attention_call.h"
 #include "wick/backend/gpu/attention/decode_paged.h"
 #include "wick/backend/gpu/attention/decode_rows.h"
+#include "wick/backend/gpu/attention/decode_warps.h"
 #include "wick/backend/gpu/attention/flash.h"
 #include "wick/backend/gpu/attention/partials.h"
 #include "wick/backend/gpu/gpu_backend.h"
@@ -263,6 +264,7 @@ void launch_any(Gpu& gpu, const AttentionCall& call, DType cache, const Attentio
     return;
   }
   if (launch_decode(gpu, call, {}, cache, {}, {})) return;
+  if (launch_decode_warps(gpu, call, cache)) return;
   if (launch_decode_rows(gpu, call, cache)) return;
   const FlashPlan flash(gpu, call, cache, false, false);
   if (flash.takes) {
