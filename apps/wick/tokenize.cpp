@@ -66,7 +66,7 @@ void add_tokenize(CLI::App& app) {
                   [o] { return run_tokenize(*o); });
   command
       ->add_option("-m,--model", o->model,
-                   "Model file (GGUF) or folder (Hugging Face), or a tokenizer.json")
+                   kTokenizerHelp)
       ->required()
       ->type_name("FILE");
   o->text.add_to(*command, "Text");
