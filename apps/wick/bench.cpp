@@ -200,8 +200,8 @@ int run_bench(BenchOptions o) {
   Progress progress("measuring");
   int64_t runs = 0;
   const auto add = [&](const Test& test, int threads) {
-    rows.push_back(run_test(subject, o, test, threads,
-                            [&] { progress.update(++runs, tests * o.repeats); }));
+    rows.push_back(
+        run_test(subject, o, test, threads, [&] { progress.update(++runs, tests * o.repeats); }));
   };
   for (int threads : o.threads) {
     for (int64_t n : o.prompts) add({true, n, 1}, threads);

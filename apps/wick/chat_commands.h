@@ -16,8 +16,7 @@ void save_conversation(const std::string& path, const std::vector<text::ChatMess
 /// The text that save_conversation() writes.
 std::string conversation_text(const std::vector<text::ChatMessage>& messages);
 /// Parses such a text, or a list of messages. Errors: it isn't such JSON; the message names `path`.
-std::vector<text::ChatMessage> parse_conversation(const std::string& path,
-                                                  const std::string& text);
+std::vector<text::ChatMessage> parse_conversation(const std::string& path, const std::string& text);
 
 /// The parameters of answers that /params shows and sets.
 struct AnswerParameters {

@@ -157,8 +157,8 @@ struct SamplingOptions {
 /// Warns that WICK_TRACE has no effect because no GPU is used.
 void warn_untraced();
 
-/// Makes note() and the library's log lines (wick/base/log.h) print to stderr, each after the seconds
-/// since the process started.
+/// Makes note() and the library's log lines (wick/base/log.h) print to stderr, each after the
+/// seconds since the process started.
 void show_notes();
 void note(const std::string& line);
 /// Notes the memory of the process and of a device.

@@ -49,7 +49,8 @@ std::string names_of(DTypeSet types) {
 }
 
 Values values_of(const CLI::App& app, const std::string& command, const CLI::Option& option) {
-  const std::string name = option.get_lnames().empty() ? option.get_name(true) : option.get_lnames()[0];
+  const std::string name =
+      option.get_lnames().empty() ? option.get_name(true) : option.get_lnames()[0];
   const std::string type = option.get_type_name();
   Values values;
   if (name == "model" || (command == "inspect" && name == "FILE") || name == "IN") {
@@ -243,7 +244,8 @@ std::string fish_values(const Values& values) {
 }
 
 std::string fish_script(const std::vector<Command>& commands) {
-  std::string script = R"(# Completion of wick for fish: wick completion fish > ~/.config/fish/completions/wick.fish
+  std::string script =
+      R"(# Completion of wick for fish: wick completion fish > ~/.config/fish/completions/wick.fish
 function __wick_models
   set -l cache $HOME/.cache
   set -q XDG_CACHE_HOME; and set cache $XDG_CACHE_HOME

@@ -141,8 +141,8 @@ int run_generate(GenerateOptions o) {
   if (o.continues()) session.load(o.loaded);
   o.model.check_context(engine->model());
   // A prompt that doesn't fit is an error of feed(), so nothing is printed before it.
-  const bool streams =
-      !o.json && !o.hide_prompt && session.length() + static_cast<int64_t>(prompt.size()) <= session.context();
+  const bool streams = !o.json && !o.hide_prompt &&
+                       session.length() + static_cast<int64_t>(prompt.size()) <= session.context();
   if (streams && !o.chat) print_now(text);
   const double fed = now_seconds();
   const StopInOrder in_order(Stop::soon);
@@ -158,12 +158,12 @@ int run_generate(GenerateOptions o) {
 
 void add_generate(CLI::App& app) {
   auto o = std::make_shared<GenerateOptions>();
-  CLI::App* command =
-      add_command(app, "generate", "Continue a text",
-                  "The text streams to stdout; speed and memory use are reported on stderr.\n"
-                  "Sampling options that aren't given are those that the model file recommends; -v shows "
-                  "them.\nExample: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
-                  [o] { return run_generate(*o); });
+  CLI::App* command = add_command(
+      app, "generate", "Continue a text",
+      "The text streams to stdout; speed and memory use are reported on stderr.\n"
+      "Sampling options that aren't given are those that the model file recommends; -v shows "
+      "them.\nExample: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
+      [o] { return run_generate(*o); });
   o->model.add_to(*command);
   o->text.add_to(*command, "Text to continue");
   add_number(*command, "-n,--tokens", o->count, "Maximum of generated tokens; -1: no limit")

@@ -26,7 +26,8 @@ using namespace nb::literals;
 #define WICK_SAMPLING                                                                              \
   "max_tokens: int = 256, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95, min_p: " \
   "float = 0.05, repetition_penalty: float = 1.0, presence_penalty: float = 0.0, "                 \
-  "frequency_penalty: float = 0.0, penalty_window: int = 64, seed: int = 0, ignore_end: bool = False, stop: "                \
+  "frequency_penalty: float = 0.0, penalty_window: int = 64, seed: int = 0, ignore_end: bool = "   \
+  "False, stop: "                                                                                  \
   "collections.abc.Sequence[str] = (), typical_p: float = 1.0, top_n_sigma: float = 0.0, "         \
   "xtc_probability: float = 0.0, xtc_threshold: float = 0.1, dynamic_range: float = 0.0, "         \
   "dynamic_exponent: float = 1.0, dry_multiplier: float = 0.0, dry_base: float = 1.75, "           \
@@ -453,7 +454,8 @@ void bind_models(nb::module_& m) {
           nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
                   "progress: collections.abc.Callable[[int, int], object] | None = None, adapters: "
                   "collections.abc.Sequence[str | os.PathLike[str]] = ()) -> Model"),
-          "Loads a GGUF file, a Hugging Face folder, or a model in wick/models of the user's cache by its"
+          "Loads a GGUF file, a Hugging Face folder, or a model in wick/models of the user's cache "
+          "by its"
           " name; device \"auto\" selects the best device. progress: called with the"
           " number of layers loaded so far and of all layers. adapters: GGUF files of LoRA adapters"
           " beside the weights.\nErrors: any error in the files, by name.")
@@ -522,10 +524,10 @@ void bind_models(nb::module_& m) {
           },
           "ids"_a, nb::sig("def decode(self, ids: collections.abc.Sequence[int]) -> str"),
           "Decodes token ids to text.")
-      .def_prop_ro("sampling", &model_sampling,
-                   nb::sig("def sampling(self) -> dict[str, object]"),
-                   "The options of sampling that the file recommends, for generate(**model.sampling); "
-                   "they aren't used by default.")
+      .def_prop_ro(
+          "sampling", &model_sampling, nb::sig("def sampling(self) -> dict[str, typing.Any]"),
+          "The options of sampling that the file recommends, for generate(**model.sampling); "
+          "they aren't used by default.")
       .def_prop_ro("tokenizer", [](const Model& model) { return model.engine->tokenizer(); })
       .def_prop_ro("device", [](const Model& model) { return model.engine->model().device(); })
       .def_prop_ro("path", [](const Model& model) { return model.engine->path(); })

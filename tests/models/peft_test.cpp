@@ -85,7 +85,8 @@ std::vector<float> logits_of(const CausalLm& model, const std::vector<float>& sc
 double difference(const std::vector<float>& got, const std::vector<float>& expected) {
   double worst = 0, most = 0;
   for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    worst = std::max(worst, std::fabs(static_cast<double>(got[i]) - static_cast<double>(expected[i])));
+    worst =
+        std::max(worst, std::fabs(static_cast<double>(got[i]) - static_cast<double>(expected[i])));
     most = std::max(most, std::fabs(static_cast<double>(expected[i])));
   }
   return got.size() == expected.size() ? worst / most : INFINITY;
@@ -155,7 +156,8 @@ TEST(PeftAdapters, InvalidFolders) {
   const auto renamed = [&](const std::string& from, const std::string& to) {
     return error([&](PeftAdapter& a) {
       for (auto& [name, dims] : a.tensors) {
-        if (const size_t at = name.find(from); at != std::string::npos) name.replace(at, from.size(), to);
+        if (const size_t at = name.find(from); at != std::string::npos)
+          name.replace(at, from.size(), to);
       }
     });
   };
@@ -168,8 +170,9 @@ TEST(PeftAdapters, InvalidFolders) {
               HasSubstr("the model has no such matrix"));
   EXPECT_THAT(renamed("layers.1.mlp.up_proj", "layers.7.mlp.up_proj"),
               HasSubstr("factors that this version doesn't use: blk.7.ffn_up.weight"));
-  EXPECT_THAT(renamed(prefix + "mlp.up_proj.lora_A.weight", prefix + "mlp.up_proj.lora_magnitude_vector"),
-              HasSubstr("tensor that isn't a factor"));
+  EXPECT_THAT(
+      renamed(prefix + "mlp.up_proj.lora_A.weight", prefix + "mlp.up_proj.lora_magnitude_vector"),
+      HasSubstr("tensor that isn't a factor"));
   EXPECT_THAT(renamed(prefix + "mlp.up_proj.lora_A", "base_model.model.model.embed_tokens.lora_A"),
               HasSubstr("the other factor is missing"));
   EXPECT_THAT(renamed("base_model.model.lm_head.lora", "base_model.model.model.embed_tokens.lora"),

@@ -148,11 +148,13 @@ TEST_F(SessionFiles, OfOthersAreRefused) {
     EXPECT_EQ(other.tokens(), some_tokens(4));
     return message;
   };
-  EXPECT_THAT(error(e, {.context = 20}), HasSubstr("session longer than the context: 30 tokens, 20 positions"));
+  EXPECT_THAT(error(e, {.context = 20}),
+              HasSubstr("session longer than the context: 30 tokens, 20 positions"));
   EXPECT_THAT(error(e, {.cache_dtype = DType::f32}),
               HasSubstr("session with another cache type: f16: this session's is f32"));
-  EXPECT_EQ(error_of([&] { s.load(path()); }),
-            path() + ": not a session: general.type = 'model': need a file that was saved as a session");
+  EXPECT_EQ(
+      error_of([&] { s.load(path()); }),
+      path() + ": not a session: general.type = 'model': need a file that was saved as a session");
   EXPECT_THAT(error_of([&] { s.load(folder_.path("none")); }), HasSubstr("No such file"));
   EXPECT_THAT(error_of([&] { s.save(folder_.path("no/such")); }), HasSubstr("no/such"));
   // Other weights of the same shapes, and other weights of another type.

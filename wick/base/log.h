@@ -7,8 +7,8 @@
 
 namespace wick {
 
-/// Receives one line, without a newline, about what the process does. Any thread may call it, one at
-/// a time.
+/// Receives one line, without a newline, about what the process does. Any thread may call it, one
+/// at a time.
 using LogSink = std::function<void(std::string_view line)>;
 
 /// Sets where log lines go; an empty sink, which is the default, drops them.

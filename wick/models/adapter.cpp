@@ -66,8 +66,7 @@ Adapter Adapter::open(const std::string& path, std::string_view architecture,
 
 void Adapter::read_folder(std::string_view architecture, const io::ModelFile& model) {
   for (hf::PeftFactors& f : hf::read_peft(path_, architecture, model)) {
-    const bool added =
-        entries_->emplace(f.name, Entry{{std::move(f.a), f.b * f.scale}}).second;
+    const bool added = entries_->emplace(f.name, Entry{{std::move(f.a), f.b * f.scale}}).second;
     if (!added) {
       throw Error(path_, "two modules have the same meaning", printable(f.module), f.name);
     }

@@ -53,7 +53,8 @@ std::string find_model(const std::string& name) {
   if (!bare || is_there(name)) return name;
   const std::string cache = user_cache_folder();
   const fs::path folder = fs::path(cache) / "wick" / "models";
-  std::string place = "the user's cache, which isn't known: neither XDG_CACHE_HOME nor HOME is an absolute path";
+  std::string place =
+      "the user's cache, which isn't known: neither XDG_CACHE_HOME nor HOME is an absolute path";
   if (!cache.empty()) {
     for (const fs::path& path : {folder / name, folder / (name + std::string(kEnding))}) {
       if (is_there(path)) return path.string();

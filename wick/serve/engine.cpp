@@ -245,7 +245,8 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
   make_decoder();
   if (logging()) {
     log_line(fmt::format("cache of {} positions in {}, at most {:.1f} MB", options_.context,
-                         name(options_.cache_dtype), static_cast<double>(cache_->full_bytes()) / 1e6));
+                         name(options_.cache_dtype),
+                         static_cast<double>(cache_->full_bytes()) / 1e6));
   }
 }
 
@@ -385,15 +386,15 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
 
 void Session::save(const std::string& path, std::string_view text) const {
   const Use use(*this);
-  SavedSession saved{.digest = engine_->digest(),
-                     .model = std::filesystem::path(engine_->path()).filename().string(),
-                     .cache_type = std::string(name(options_.cache_dtype)),
-                     .length = cache_->length(),
-                     .tokens = history_,
-                     .adapter_scales = models::scales_of(options_.adapter_scales,
-                                                         engine_->model().adapters()),
-                     .sampler = sampler_ ? std::make_unique<SamplerState>(*sampler_) : nullptr,
-                     .text = std::string(text)};
+  SavedSession saved{
+      .digest = engine_->digest(),
+      .model = std::filesystem::path(engine_->path()).filename().string(),
+      .cache_type = std::string(name(options_.cache_dtype)),
+      .length = cache_->length(),
+      .tokens = history_,
+      .adapter_scales = models::scales_of(options_.adapter_scales, engine_->model().adapters()),
+      .sampler = sampler_ ? std::make_unique<SamplerState>(*sampler_) : nullptr,
+      .text = std::string(text)};
   write_session(path, saved, *cache_, logits_);
 }
 
@@ -432,9 +433,10 @@ void Session::check_fits(const SavedSession& saved, const std::string& path) con
     fail("session with another cache type", printable(saved.cache_type),
          fmt::format("this session's is {}", type));
   }
-  if (saved.adapter_scales != models::scales_of(options_.adapter_scales, engine_->model().adapters())) {
-    fail("session with other scales of adapters", fmt::format("{}", fmt::join(saved.adapter_scales, " ")),
-         "load it with the same");
+  if (saved.adapter_scales !=
+      models::scales_of(options_.adapter_scales, engine_->model().adapters())) {
+    fail("session with other scales of adapters",
+         fmt::format("{}", fmt::join(saved.adapter_scales, " ")), "load it with the same");
   }
   if (static_cast<int64_t>(saved.tokens.size()) > context()) {
     fail("session longer than the context",

@@ -24,8 +24,8 @@ namespace wick::serve {
 /// Loads the tokenizer of a model. Errors: the vocabulary is missing or malformed.
 WICK_API text::Tokenizer load_tokenizer(const io::ModelFile& file);
 /// Loads the tokenizer of a model (models::open_model) or of a tokenizer.json, whose first bytes
-/// tell them apart. A model may be named as in models::find_model. Errors: the file can't be read; those of load_tokenizer() and
-/// text::Tokenizer::from_json().
+/// tell them apart. A model may be named as in models::find_model. Errors: the file can't be read;
+/// those of load_tokenizer() and text::Tokenizer::from_json().
 WICK_API text::Tokenizer open_tokenizer(const std::string& name);
 
 /// A model with its tokenizer. Immutable after loading; any number of sessions may share it.

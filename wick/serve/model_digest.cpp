@@ -24,8 +24,8 @@ void add_samples(Sha256& sum, const io::ModelFile& file, const io::GgufTensor& t
   if (!tensor.dtype || file.mapped(tensor, 0) == nullptr) return;
   const Tensor part = file.part(tensor, 0);
   const int64_t size = bytes_of(part.dtype(), part.elems());
-  const auto* const bytes = static_cast<const char*>(part.view().data) +
-                            bytes_of(part.dtype(), part.layout().offset());
+  const auto* const bytes =
+      static_cast<const char*>(part.view().data) + bytes_of(part.dtype(), part.layout().offset());
   const int64_t count = std::min(size, kSampleBytes);
   for (int64_t i = 0; i < kSamples; ++i) {
     sum.add({bytes + (size - count) * i / (kSamples - 1), static_cast<size_t>(count)});

@@ -1,4 +1,5 @@
-// The keys general.sampling.* are those of llama.cpp, which also uses them unless an option is given.
+// The keys general.sampling.* are those of llama.cpp, which also uses them unless an option is
+// given.
 #include "wick/serve/sampling_defaults.h"
 
 #include <fmt/format.h>
@@ -37,9 +38,9 @@ bool convert(const io::GgufValue& value, T& to) {
   } else {
     const std::optional<double> number = value.as_f64();
     if (!number || !std::isfinite(*number)) return false;
-    const auto converted = static_cast<double>(static_cast<T>(
-        std::clamp(*number, static_cast<double>(std::numeric_limits<T>::lowest()),
-                   static_cast<double>(std::numeric_limits<T>::max()))));
+    const auto converted = static_cast<double>(
+        static_cast<T>(std::clamp(*number, static_cast<double>(std::numeric_limits<T>::lowest()),
+                                  static_cast<double>(std::numeric_limits<T>::max()))));
     to = static_cast<T>(converted);
     return std::is_floating_point_v<T> || converted == *number;
   }

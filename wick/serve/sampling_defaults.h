@@ -13,8 +13,8 @@ namespace wick::serve {
 /// The sampling options that a model's file recommends (general.sampling.*; the
 /// generation_config.json of a folder).
 struct SamplingDefaults {
-  text::SamplerOptions options;          ///< members that aren't recommended have wick's defaults
-  std::vector<std::string> names;        ///< the recommended members, such as "top_k"
+  text::SamplerOptions options;            ///< members that aren't recommended have wick's defaults
+  std::vector<std::string> names;          ///< the recommended members, such as "top_k"
   std::vector<std::string> warnings = {};  ///< about values that are ignored
   bool recommends(std::string_view name) const;
 };
@@ -23,7 +23,8 @@ struct SamplingDefaults {
 /// warning.
 WICK_API SamplingDefaults sampling_defaults(const io::ModelFile& file);
 
-/// Calls visit(name, pointer to member, key) for the members of SamplerOptions that files recommend.
+/// Calls visit(name, pointer to member, key) for the members of SamplerOptions that files
+/// recommend.
 template <class Visit>
 void for_each_recommended(const Visit& visit) {
   using O = text::SamplerOptions;

@@ -61,7 +61,8 @@ std::vector<Part> parts_of(const nn::KvCache& cache, int64_t length) {
 std::string layout_of(const std::vector<Part>& parts) {
   std::string layout;
   for (const Part& part : parts) {
-    layout += fmt::format("{}{} {}", layout.empty() ? "" : ", ", part.name, name(part.whole.dtype()));
+    layout +=
+        fmt::format("{}{} {}", layout.empty() ? "" : ", ", part.name, name(part.whole.dtype()));
     for (int i = 1; i < part.whole.rank(); ++i) layout += fmt::format(" {}", part.whole.size(i));
   }
   return layout;
@@ -72,10 +73,10 @@ std::vector<std::byte> bytes_at(const Part& part, int64_t index, int64_t used) {
   const Tensor one = part.whole.narrow(0, index, 1).contiguous().to(Device::cpu());
   const auto count = static_cast<size_t>(part.bytes_each());
   std::vector<std::byte> bytes(count);
-  std::memcpy(bytes.data(),
-              static_cast<const std::byte*>(one.view().data) +
-                  bytes_of(one.dtype(), one.layout().offset()),
-              count);
+  std::memcpy(
+      bytes.data(),
+      static_cast<const std::byte*>(one.view().data) + bytes_of(one.dtype(), one.layout().offset()),
+      count);
   if (part.tail_dim < 0 || used >= kPage) return bytes;
   const int64_t step = part.tail_dim == 3 ? 1 : one.size(3);  // elements of a position in a row
   const auto row = static_cast<size_t>(bytes_of(one.dtype(), kPage * step));
@@ -264,7 +265,8 @@ void restore_cache(const SavedSession& session, nn::KvCache& cache) {
     const io::GgufTensor& stored = file.require_tensor(part.name);
     const Shape need{static_cast<int64_t>(part.indices.size()), part.bytes_each() / kWordBytes};
     if (stored.dtype != DType::i32 || !(stored.shape == need)) {
-      invalid(file, "tensor has the wrong size", stored.str(), fmt::format("need i32{}", need.str()));
+      invalid(file, "tensor has the wrong size", stored.str(),
+              fmt::format("need i32{}", need.str()));
     }
   }
   for (const Part& part : parts) {

@@ -28,8 +28,8 @@ struct SavedSession {
   int64_t length = 0;  ///< positions in the cache
   std::vector<int32_t> tokens;
   std::vector<float> adapter_scales;
-  std::unique_ptr<SamplerState> sampler;  ///< null if nothing was generated
-  std::string text;                       ///< of the caller
+  std::unique_ptr<SamplerState> sampler;           ///< null if nothing was generated
+  std::string text;                                ///< of the caller
   std::shared_ptr<const io::Gguf> file = nullptr;  ///< read_session(): the rest of it
 };
 
@@ -38,16 +38,16 @@ struct SavedSession {
 void write_session(const std::string& path, const SavedSession& session, const nn::KvCache& cache,
                    const Tensor& logits);
 
-/// Reads the metadata of a session. Errors: the file isn't one, or is of another version; a value is
-/// missing, has another type or is out of range.
+/// Reads the metadata of a session. Errors: the file isn't one, or is of another version; a value
+/// is missing, has another type or is out of range.
 SavedSession read_session(const std::string& path);
 
 /// Fills an empty cache from a session. Errors: the session's cache has another layout; the cache
 /// has no room; out of memory; the file changed.
 void restore_cache(const SavedSession& session, nn::KvCache& cache);
 
-/// The logits, f32 [1, vocabulary] on the host; undefined if the session has none. Errors: they have
-/// another size.
+/// The logits, f32 [1, vocabulary] on the host; undefined if the session has none. Errors: they
+/// have another size.
 Tensor restored_logits(const SavedSession& session, int64_t vocabulary);
 
 }  // namespace wick::serve

@@ -216,9 +216,9 @@ const Family& find_family(const Config& config) {
 }
 
 const Family* family_of(std::string_view architecture) {
-  const auto* const at = std::find_if(std::begin(kFamilies), std::end(kFamilies), [&](const Family& family) {
-    return family.architecture == architecture;
-  });
+  const auto* const at =
+      std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                   [&](const Family& family) { return family.architecture == architecture; });
   return at == std::end(kFamilies) ? nullptr : at;
 }
 

@@ -1,5 +1,5 @@
-// Adapters of PEFT: "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight" is the factor A
-// of "blk.0.attn_q.weight". The factors always multiply as b·a, whatever fan_in_fan_out says: it
+// Adapters of PEFT: "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight" is the factor
+// A of "blk.0.attn_q.weight". The factors always multiply as b·a, whatever fan_in_fan_out says: it
 // tells how the layer stores its own weight.
 #include "wick/models/hf/peft.h"
 
@@ -67,7 +67,8 @@ std::optional<double> matching(const Config& patterns, const std::string& module
     if (!matches) continue;
     const double number = patterns.require_number({pattern.c_str()});
     if (found && *found != number) {
-      patterns.invalid(pattern.c_str(), fmt::format("one pattern that matches {}", printable(module)));
+      patterns.invalid(pattern.c_str(),
+                       fmt::format("one pattern that matches {}", printable(module)));
     }
     found = number;
   }
@@ -117,8 +118,8 @@ Sizes sizes_of(const io::ModelFile& model, std::string_view architecture) {
 
 /// The forms of a weight that are forms of the rows of b.
 bool keeps_columns(Form form) {
-  constexpr Form kForms[] = {Form::same,        Form::query_rows,  Form::key_rows,
-                             Form::first_half,  Form::second_half, Form::qkv_of_heads};
+  constexpr Form kForms[] = {Form::same,       Form::query_rows,  Form::key_rows,
+                             Form::first_half, Form::second_half, Form::qkv_of_heads};
   return std::find(std::begin(kForms), std::end(kForms), form) != std::end(kForms);
 }
 
@@ -149,8 +150,8 @@ class Reader {
              "need names base_model.model.MODULE.lora_A.weight and .lora_B.weight");
       }
       const size_t ending = is_a ? kA.size() : kB.size();
-      auto& [a, b] = modules[std::string(
-          name.substr(kPrefix.size(), name.size() - kPrefix.size() - ending))];
+      auto& [a, b] =
+          modules[std::string(name.substr(kPrefix.size(), name.size() - kPrefix.size() - ending))];
       (is_a ? a : b) = &tensor;
     }
     for (const auto& [module, factors] : modules) add(module, factors.first, factors.second);
@@ -165,13 +166,14 @@ class Reader {
                 fmt::format("{} {}", printable(tensor.name), tensor.str()), rule);
   }
 
-  /// Whether a tensor is the model's own output matrix, which PEFT saves with adapters of it. Errors:
-  /// it has another shape, because the vocabulary was resized.
+  /// Whether a tensor is the model's own output matrix, which PEFT saves with adapters of it.
+  /// Errors: it has another shape, because the vocabulary was resized.
   bool is_output(const io::SafeTensor& tensor) const {
     if (tensor.name != fmt::format("{}lm_head{}", kPrefix, kBase)) return false;
     const io::GgufTensor* const own = model_.find_tensor("output.weight");
     if (own == nullptr || !(own->shape == tensor.shape)) {
-      fail(tensor, "output matrix differs from the model's", own == nullptr ? "the model has none" : own->str());
+      fail(tensor, "output matrix differs from the model's",
+           own == nullptr ? "the model has none" : own->str());
     }
     return true;
   }
@@ -193,7 +195,8 @@ class Reader {
     const double rank = scales_.rank(module);
     if (static_cast<double>(a.size(0)) != rank || b.size(1) != a.size(0)) {
       fail(*stored_b, "factors don't fit",
-           fmt::format("lora_A is {}, and the rank in adapter_config.json {}", stored_a->str(), rank));
+           fmt::format("lora_A is {}, and the rank in adapter_config.json {}", stored_a->str(),
+                       rank));
     }
     for (auto& [name, form] : places(module, *stored_b)) {
       const std::optional<FormView> view = view_of(form, b.shape(), sizes_);
@@ -213,7 +216,8 @@ class Reader {
     const TensorName name = parse_name(module + ".weight");
     if (name.layer < 0) {
       const std::string_view outer = outer_name(name.stem);
-      if (outer != "output") unused("the model has no such matrix, or adapters of it aren't supported");
+      if (outer != "output")
+        unused("the model has no such matrix, or adapters of it aren't supported");
       return {{"output.weight", Form::same}};
     }
     if (name.number >= 0 || name.stem.find("experts") != std::string::npos) {

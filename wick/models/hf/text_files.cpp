@@ -65,8 +65,8 @@ float narrowed(double value) {
   return static_cast<float>(std::clamp(value, -kMost, kMost));
 }
 
-/// Copies the options of sampling under the keys that llama.cpp's converter uses. Values of any type
-/// are copied; serve::sampling_defaults() checks them.
+/// Copies the options of sampling under the keys that llama.cpp's converter uses. Values of any
+/// type are copied; serve::sampling_defaults() checks them.
 void sampler_keys(const Config& generation, io::GgufMetadata& metadata) {
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"sequence", "sequence"},
