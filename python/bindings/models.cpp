@@ -457,8 +457,8 @@ void bind_models(nb::module_& m) {
           "Loads a GGUF file, a Hugging Face folder, or a model in wick/models of the user's cache "
           "by its"
           " name; device \"auto\" selects the best device. progress: called with the"
-          " number of layers loaded so far and of all layers. adapters: GGUF files of LoRA adapters"
-          " beside the weights.\nErrors: any error in the files, by name.")
+          " number of layers loaded so far and of all layers. adapters: LoRA adapters beside"
+          " the weights, as GGUF files or PEFT folders.\nErrors: any error in the files, by name.")
       .def("generate", &model_generate, "prompt"_a, "options"_a,
            nb::sig("def generate(self, prompt: " WICK_PROMPT
                    ", *, context: int = 0, " WICK_SAMPLING WICK_SCALES ") -> str"),
