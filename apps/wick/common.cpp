@@ -183,9 +183,13 @@ std::vector<int32_t> TextOptions::encode(const text::Tokenizer& tokenizer, const
 }
 
 void show_notes() {
-  set_log([bar = isatty(STDERR_FILENO) != 0](std::string_view line) {
-    // Erases a progress bar, which is drawn again by its next update.
-    std::fprintf(stderr, "%s[%8.3f s] %s\n", bar ? "\r\033[K" : "", now_seconds() - kStarted,
+  const bool one_terminal = isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+  set_log([one_terminal](std::string_view line) {
+    // A progress bar is erased, and drawn again by its next update. Text stays.
+    const char* const before = is_progress_shown()            ? "\r\033[K"
+                               : one_terminal && is_in_line() ? "\n"
+                                                              : "";
+    std::fprintf(stderr, "%s[%8.3f s] %s\n", before, now_seconds() - kStarted,
                  one_line(std::string(line)).c_str());
   });
 }
