@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -86,6 +87,9 @@ class Chat {
     for (const text::ChatMessage& message : loaded) check_text(message.content, path);
     if (is_session) session_.load(path);
     messages_ = std::move(loaded);
+    // The next answer has the seed that it would have had in the saved conversation.
+    turns_ = static_cast<uint64_t>(std::count_if(
+        messages_.begin(), messages_.end(), [](const auto& m) { return m.role == "assistant"; }));
     return messages_.size();
   }
 

@@ -245,12 +245,21 @@ class Sessions(Cli):
         self.assertEqual(first + rest, whole)
         self.assertIn("(2 messages loaded)", err)
         ran = int(re.search(r"ran a prompt of (\d+) tokens", err)[1])
-        plain, err = self.ok("chat", *options, "-v", stdin="the hat\nthe can\n")
+        _, err = self.ok("chat", *options, "-v", stdin="the hat\nthe can\n")
         # Only the second message runs, as in the first conversation.
         self.assertEqual(ran, int(re.findall(r"ran a prompt of (\d+) tokens", err)[1]))
         json_file = self.folder / "s.json"
+        drawn = ["-m", self.model, "-n", "6", "--temp", "1.5"]
+        whole, _ = self.ok("chat", *drawn, stdin="the hat\nthe can\n")
+        for file in [self.file, str(json_file)]:
+            first, _ = self.ok("chat", *drawn, stdin=f"the hat\n/save {file}\n")
+            rest, _ = self.ok("chat", *drawn, stdin=f"/load {file}\nthe can\n")
+            self.assertEqual(first + rest, whole)
         self.ok("chat", *options, stdin=f"/load {self.file}\n/save {json_file}\n")
         self.assertEqual(json.loads(json_file.read_text())["messages"][0], {"role": "user", "content": "the hat"})
+        self.generate("-p", "the", "-n", "1", "--save-session", self.file)
+        self.fails("chat", *options, stdin=f"/load {self.file}\n", says=f"{self.file}: session without a conversation")
+        self.ok("chat", *options, stdin=f"the hat\n/save {self.file}\n")
         self.fails("chat", "-m", str(self.folder / "tiny-q4_0.gguf"), stdin=f"/load {self.file}\n", says="session of another model")
 
 
