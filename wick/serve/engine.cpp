@@ -242,7 +242,7 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
                 "use `wick embed` or Model.embed");
   }
   cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
-  make_decoder();
+  decoder_ = decoder_of(*cache_);
   if (logging()) {
     log_line(fmt::format("cache of {} positions in {}, at most {:.1f} MB", options_.context,
                          name(options_.cache_dtype),
@@ -250,11 +250,12 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
   }
 }
 
-void Session::make_decoder() {
+std::unique_ptr<models::Decoder> Session::decoder_of(nn::KvCache& cache) const {
   // Logits beyond the tokenizer's vocabulary belong to padding rows of the embedding.
-  decoder_ = std::make_unique<models::Decoder>(engine_->model(), *cache_,
-                                               engine_->tokenizer().vocab_size());
-  decoder_->set_scales(0, options_.adapter_scales);
+  auto decoder =
+      std::make_unique<models::Decoder>(engine_->model(), cache, engine_->tokenizer().vocab_size());
+  decoder->set_scales(0, options_.adapter_scales);
+  return decoder;
 }
 
 Session::Session(Session&& other) noexcept = default;
@@ -294,7 +295,7 @@ bool Session::add(std::span<const int32_t> tokens, const std::function<bool()>& 
   const auto start = Clock::now();
   const bool done = catch_up(cancelled, cache_->has_states() ? before : 0);
   if (count > 0 && logging()) {
-    // The device may still run, but the host has no more to do.
+    // This is the host's time: a GPU may still run.
     const double seconds = seconds_since(start);
     log_line(fmt::format("ran a prompt of {} tokens in {:.1f} ms, {:.1f} tokens/s", count,
                          seconds * 1e3, static_cast<double>(count) / seconds));
@@ -408,9 +409,8 @@ std::string Session::load(const std::string& path) {
   restore_cache(saved, *cache);
   Tensor logits = restored_logits(saved, model.vocab_size());
   if (logits.defined()) logits = logits.to(model.device());
-  decoder_.reset();  // it refers to the cache
+  decoder_ = decoder_of(*cache);  // from here on nothing fails
   cache_ = std::move(cache);
-  make_decoder();
   history_ = std::move(saved.tokens);
   logits_ = std::move(logits);
   host_logits_ = {};

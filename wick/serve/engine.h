@@ -172,7 +172,7 @@ class WICK_API Session {
   void newest_logits();
   std::function<int32_t(bool more)> source();
   std::function<int32_t(bool more)> host_source();
-  void make_decoder();
+  std::unique_ptr<models::Decoder> decoder_of(nn::KvCache& cache) const;
   void check_fits(const SavedSession& saved, const std::string& path) const;
 
   std::unique_ptr<Busy> busy_;  // null after a move

@@ -45,7 +45,9 @@ std::vector<Part> parts_of(const nn::KvCache& cache, int64_t length) {
     const auto add = [&](const std::string& name, const Tensor& whole, std::vector<int64_t> indices,
                          int tail_dim) {
       if (!whole.defined() || whole.elems() == 0) return;
-      const bool shaped = tail_dim >= 0 && whole.rank() == 4 && whole.size(tail_dim) == kPage;
+      // Blocks of several positions stay as they are.
+      const bool shaped = tail_dim >= 0 && is_float(whole.dtype()) && whole.rank() == 4 &&
+                          whole.size(tail_dim) == kPage;
       parts.push_back({fmt::format("blk.{}.{}", layer, name), whole, std::move(indices),
                        shaped ? tail_dim : -1});
     };
