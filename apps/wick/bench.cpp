@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -119,7 +120,9 @@ struct Test {
   int64_t length, sequences;
 };
 
-Row run_test(Subject& subject, const BenchOptions& o, const Test& test, int threads) {
+/// `done` is called after each repetition.
+Row run_test(Subject& subject, const BenchOptions& o, const Test& test, int threads,
+             const std::function<void()>& done) {
   Row row{fmt::format("{}{}{}{}", test.prompt ? "pp" : "tg", test.length,
                       test.sequences > 1 ? fmt::format("x{}", test.sequences) : "",
                       o.depth > 0 ? fmt::format("@{}", o.depth) : ""),
@@ -140,7 +143,12 @@ Row run_test(Subject& subject, const BenchOptions& o, const Test& test, int thre
   };
   // A first, short run warms up caches and the allocator and isn't measured.
   once(std::min<int64_t>(test.length, 8));
-  for (int i = 0; i < o.repeats; ++i) row.tps.push_back(once(test.length));
+  for (int i = 0; i < o.repeats; ++i) {
+    row.tps.push_back(once(test.length));
+    done();
+    note(fmt::format("{} with {} threads, run {}: {:.1f} tokens/s", row.test, threads, i + 1,
+                     row.tps.back()));
+  }
   std::sort(row.tps.begin(), row.tps.end());
   return row;
 }
@@ -190,9 +198,10 @@ int run_bench(BenchOptions o) {
   const auto tests = static_cast<int64_t>(
       o.threads.size() * (o.prompts.size() + o.sequences.size() * o.lengths.size()));
   Progress progress("measuring");
+  int64_t runs = 0;
   const auto add = [&](const Test& test, int threads) {
-    rows.push_back(run_test(subject, o, test, threads));
-    progress.update(static_cast<int64_t>(rows.size()), tests);
+    rows.push_back(
+        run_test(subject, o, test, threads, [&] { progress.update(++runs, tests * o.repeats); }));
   };
   for (int threads : o.threads) {
     for (int64_t n : o.prompts) add({true, n, 1}, threads);
@@ -200,6 +209,7 @@ int run_bench(BenchOptions o) {
       for (int64_t n : o.lengths) add({false, n, s}, threads);
     }
   }
+  note_memory(model->device());
   if (o.json) {
     Json list = Json::array();
     for (const Row& row : rows) {

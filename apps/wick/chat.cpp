@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -26,7 +27,7 @@ struct ChatOptions {
 constexpr const char* kHelp =
     "/reset         start a new conversation (also /clear)\n"
     "/system TEXT   set the system message; \"\" removes it, without text it is shown\n"
-    "/save FILE     write the conversation as JSON\n"
+    "/save FILE     write the conversation as JSON; to FILE.session with the model's cache\n"
     "/load FILE     continue a conversation that was saved\n"
     "/params        show the parameters of answers; /params top_k=20 sets some\n"
     "/exit          end (also /quit, Ctrl-D)\n"
@@ -38,10 +39,13 @@ constexpr const char* kCommands =
 
 class Chat {
  public:
-  explicit Chat(const ChatOptions& o)
+  explicit Chat(ChatOptions o)
       : engine_(o.model.load()), session_(engine_, o.model.session()), template_(engine_->chat()) {
-    parameters_.sampler = o.sampling.sampler;
+    o.sampling.take_defaults(engine_->sampling());
+    parameters_.sampler = o.sampling.for_vocabulary(engine_->tokenizer());
     parameters_.max_tokens = o.count;
+    parameters_.recommended = o.sampling.recommended;
+    note("sampling: " + parameters_.str());
     o.model.check_context(engine_->model());
     if (!template_.built_in().empty()) {
       warn(
@@ -66,14 +70,26 @@ class Chat {
 
   AnswerParameters& parameters() { return parameters_; }
 
+  /// Saves the messages, or the session with them if the name ends like a session's.
   size_t save(const std::string& path) const {
-    save_conversation(path, messages_);
+    if (path.ends_with(".session")) {
+      session_.save(path, conversation_text(messages_));
+    } else {
+      save_conversation(path, messages_);
+    }
     return messages_.size();
   }
   size_t load(const std::string& path) {
-    std::vector<text::ChatMessage> loaded = load_conversation(path);
+    const bool is_session = path.ends_with(".session");
+    const std::string text = is_session ? serve::read_session(path).text : read_text(path);
+    if (is_session && text.empty()) throw Error(printable(path), "session without a conversation");
+    std::vector<text::ChatMessage> loaded = parse_conversation(path, text);
     for (const text::ChatMessage& message : loaded) check_text(message.content, path);
+    if (is_session) session_.load(path);
     messages_ = std::move(loaded);
+    // The next answer has the seed that it would have had in the saved conversation.
+    turns_ = static_cast<uint64_t>(std::count_if(
+        messages_.begin(), messages_.end(), [](const auto& m) { return m.role == "assistant"; }));
     return messages_.size();
   }
 
@@ -100,6 +116,7 @@ class Chat {
       throw;
     }
     print_now("\n");
+    note_memory(engine_->model().device());
     if (answer.finish == serve::FinishReason::context_full) {
       std::fprintf(stderr, "(the context of %lld tokens is full: /clear starts a new one)\n",
                    static_cast<long long>(session_.context()));
@@ -235,11 +252,13 @@ void add_chat(CLI::App& app) {
       app, "chat", "Talk with a model",
       "Messages are read line by line from the terminal or a pipe; answers stream to stdout.\n"
       "A line that begins with / is a command: /reset starts a new conversation, /system TEXT\n"
-      "sets the system message, /save FILE and /load FILE write and read the conversation,\n"
+      "sets the system message, /save FILE and /load FILE write and read the conversation (with\n"
+      "the model's cache, so that nothing runs again, if the name ends in .session),\n"
       "/params shows and sets sampling parameters, /exit and /quit end, /help lists the\n"
       "commands; //text sends \"/text\". On a terminal, Ctrl-C stops an answer or drops the line,\n"
       "and Ctrl-D ends. Turns are rendered by the file's chat template. A conversation that\n"
-      "exceeds the context is an error; no message is dropped.\n"
+      "exceeds the context is an error; no message is dropped. Sampling options that aren't given\n"
+      "are those that the model file recommends; /params shows them.\n"
       "Example: echo \"Name three rivers.\" | wick chat -m model.gguf",
       [o] { return run_chat(*o); });
   o->model.add_to(*command);

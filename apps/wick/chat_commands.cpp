@@ -101,23 +101,27 @@ void for_each_parameter(Parameters& p, const Visit& visit) {
 
 }  // namespace
 
-void save_conversation(const std::string& path, const std::vector<text::ChatMessage>& messages) {
+std::string conversation_text(const std::vector<text::ChatMessage>& messages) {
   Json list = Json::array();
   for (const text::ChatMessage& message : messages) {
     Json object = {{"role", message.role}, {"content", message.content}};
     for (const auto& [key, value] : message.fields) object[key] = json_of(value);
     list.push_back(std::move(object));
   }
+  return Json{{"messages", list}}.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void save_conversation(const std::string& path, const std::vector<text::ChatMessage>& messages) {
   std::ofstream file(path, std::ios::binary);
-  file << Json{{"messages", list}}.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  file << conversation_text(messages);
   file.close();
   if (!file)
     throw Error(ErrorKind::file, printable(path), "can't be written", std::strerror(errno));
 }
 
-std::vector<text::ChatMessage> load_conversation(const std::string& path) {
-  const std::string bytes = read_text(path);
-  const Json json = Json::parse(bytes, nullptr, false);
+std::vector<text::ChatMessage> parse_conversation(const std::string& path,
+                                                  const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw Error(printable(path), "isn't JSON");
   const Json& list = json.is_object() && json.contains("messages") ? json["messages"] : json;
   if (!list.is_array()) {
@@ -133,7 +137,13 @@ std::string AnswerParameters::str() const {
   for_each_parameter(*this, [&](const char* name, const auto& value) {
     out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value);
   });
+  if (!recommended.empty()) out += fmt::format(" (the model file recommends {})", recommended);
   return out;
+}
+
+std::string parameters_text(const text::SamplerOptions& sampler, int64_t max_tokens,
+                            const std::string& recommended) {
+  return AnswerParameters{sampler, max_tokens, recommended}.str();
 }
 
 void AnswerParameters::set(std::string_view words) {

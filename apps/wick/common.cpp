@@ -17,11 +17,15 @@
 #include "wick/backend/devices.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
+#include "wick/base/log.h"
 #include "wick/base/printable.h"
 #include "wick/models/open_model.h"
+#include "wick/tensor/memory.h"
 
 namespace wick::cli {
 namespace {
+
+const double kStarted = now_seconds();
 
 /// Checks environment variables and warns about those that have no effect.
 void check_variables(bool uses_device) {
@@ -56,22 +60,22 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 }
 
 void ModelOptions::add_to(CLI::App& command, bool with_context) {
-  command.add_option("-m,--model", file, "Model file (GGUF) or folder (Hugging Face)")
-      ->required()
-      ->type_name("FILE");
+  command.add_option("-m,--model", file, kModelHelp)->required()->type_name("FILE");
   command.add_option("--device", device, "Where to run: auto, cpu, cuda:N or hip:N")
       ->type_name("DEVICE")
       ->capture_default_str();
   if (command.get_name() != "bench") {
     add_number(command, "-t,--threads", threads, kThreadsHelp)->type_name("T");
   }
+  command.add_flag("-v,--verbose", verbose, "Tell on stderr what is done, with the time");
   if (!with_context) return;
   add_number(command, "-c,--ctx", context,
              "Maximum tokens of prompt and answer together (default: the model's trained context)")
       ->type_name("N");
   command
       .add_option("--lora", adapters,
-                  "Adapter (GGUF) beside the weights, with its scale; may be given several times")
+                  "Adapter beside the weights (GGUF file or PEFT folder), with its scale; may be "
+                  "given several times")
       ->type_name("FILE[=N]")
       ->expected(1)
       ->take_all();
@@ -98,6 +102,7 @@ std::pair<std::string, float> ModelOptions::parse_adapter(const std::string& giv
 
 template <class Load>
 auto ModelOptions::load_with(const Load& load) const {
+  if (verbose) show_notes();
   if (threads) cpu::set_threads(*threads);
   session();
   models::LoadOptions options;
@@ -111,6 +116,8 @@ auto ModelOptions::load_with(const Load& load) const {
   for (const std::string& adapter : adapters) {
     options.adapters.push_back(parse_adapter(adapter).first);
   }
+  note(fmt::format("device {}; CPU kernels of {}, {} threads", options.device.str(), cpu::isa(),
+                   cpu::threads()));
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
   return load(options);
@@ -156,97 +163,6 @@ void ModelOptions::check_context(const models::CausalLm& model) const {
                   *context, model.context_length()));
 }
 
-void SamplingOptions::add_to(CLI::App& command) {
-  text::SamplerOptions& s = sampler;
-  auto option = [&](const char* name, auto& value, const char* help) {
-    return add_number(command, name, value, help)->capture_default_str()->group("Sampling");
-  };
-  option("--temp", s.temperature, "Temperature; 0 always chooses the most likely token");
-  option("--top-k", s.top_k, "Keep the k most likely tokens; 0 keeps all");
-  option("--top-p", s.top_p, "Keep the most likely tokens that together reach this probability");
-  option("--min-p", s.min_p, "Drop tokens less likely than this fraction of the most likely token");
-  option("--repetition-penalty", s.repetition_penalty, "Divides logits of recent tokens; 1 is off");
-  option("--presence-penalty", s.presence_penalty, "Subtracted from logits of recent tokens");
-  option("--frequency-penalty", s.frequency_penalty, "Subtracted once per recent occurrence");
-  option("--penalty-window", s.penalty_window, "Number of recent tokens; -1: all tokens");
-  option("--seed", s.seed, "Random seed; the same seed gives the same text on every machine");
-  option("--typical-p", s.typical_p,
-         "Keep tokens of this probability with the most typical surprise");
-  option("--top-n-sigma", s.top_n_sigma,
-         "Keep logits within this many standard deviations of the largest; 0 is off");
-  option("--xtc-probability", s.xtc_probability,
-         "Probability of dropping all likely tokens except the least likely of them");
-  option("--xtc-threshold", s.xtc_threshold, "Probability from which xtc sees a token as likely");
-  option("--dynamic-range", s.dynamic_range, "Vary the temperature by +- this with the entropy");
-  option("--dynamic-exponent", s.dynamic_exponent, "Exponent of the entropy's influence");
-  option("--dry-multiplier", s.dry_multiplier, "Penalty of tokens that continue a repetition");
-  option("--dry-base", s.dry_base, "Base of the growth of that penalty with the length");
-  option("--dry-allowed-length", s.dry_allowed_length, "Length of repetitions without a penalty");
-  option("--dry-window", s.dry_window, "Number of recent tokens for dry; -1: all tokens");
-  option("--mirostat", s.mirostat, "Mirostat version 1 or 2, in place of top-k, top-p and min-p");
-  option("--mirostat-tau", s.mirostat_tau, "Mirostat's target surprise in bits");
-  option("--mirostat-eta", s.mirostat_eta, "Mirostat's learning rate");
-  const auto texts = [&](const char* name, auto& value, const char* help) {
-    return command.add_option(name, value, help)->group("Sampling");
-  };
-  texts("--dry-breaker", breakers, "Texts that end repetitions (default: newline : \" *)")
-      ->type_name("TEXT")
-      ->expected(1)
-      ->take_all();
-  texts("--logit-bias", biases, "Add to the logit of a token: ID=NUMBER; -inf excludes it")
-      ->type_name("ID=N")
-      ->expected(1)
-      ->take_all();
-  texts("--samplers", steps, "Steps and their order, separated by commas")->type_name("STEPS");
-}
-
-text::SamplerOptions SamplingOptions::with_steps() const {
-  text::SamplerOptions options = sampler;
-  if (!steps.empty()) {
-    options.order.clear();
-    for (size_t begin = 0; begin <= steps.size();) {
-      const size_t end = std::min(steps.find(',', begin), steps.size());
-      options.order.push_back(parse_sampler_step(steps.substr(begin, end - begin)));
-      begin = end + 1;
-    }
-  }
-  for (const std::string& bias : biases) {
-    const size_t equals = bias.find('=');
-    int32_t token = 0;
-    float value = 0;
-    const char* const end = bias.data() + bias.size();
-    const bool split = equals != std::string::npos;
-    const auto id = std::from_chars(bias.data(), bias.data() + (split ? equals : 0), token);
-    const auto number = std::from_chars(split ? bias.data() + equals + 1 : end, end, value);
-    if (!split || id.ec != std::errc{} || id.ptr != bias.data() + equals ||
-        number.ec != std::errc{} || number.ptr != end) {
-      throw Error("--logit-bias", "not a bias", fmt::format("'{}'", printable(bias)),
-                  "need ID=NUMBER");
-    }
-    options.logit_bias.emplace_back(token, value);
-  }
-  return options;
-}
-
-text::SamplerOptions SamplingOptions::for_vocabulary(const text::Tokenizer& tokenizer) const {
-  text::SamplerOptions options = with_steps();
-  for (const auto& [token, bias] : options.logit_bias) {
-    if (token < tokenizer.vocab_size()) continue;
-    throw Error(ErrorKind::index, "--logit-bias", "token id out of range", fmt::format("{}", token),
-                fmt::format("the vocabulary has {}", tokenizer.vocab_size()));
-  }
-  if (options.dry_multiplier > 0) {
-    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-      const std::string_view piece = tokenizer.piece(id);
-      const bool breaks = std::any_of(breakers.begin(), breakers.end(), [&](const auto& text) {
-        return piece.find(text) != std::string_view::npos;
-      });
-      if (breaks) options.dry_breakers.push_back(id);
-    }
-  }
-  return options;
-}
-
 void TextOptions::add_to(CLI::App& command, const std::string& help) {
   CLI::Option* prompt = command.add_option("-p,--prompt", prompt_, help)->type_name("TEXT");
   prompt_option_ = prompt;
@@ -264,6 +180,29 @@ std::string TextOptions::read() const {
 std::vector<int32_t> TextOptions::encode(const text::Tokenizer& tokenizer, const std::string& text,
                                          const text::EncodeOptions& options) const {
   return encode_text(tokenizer, text, file_option_->count() > 0 ? file_ : "--prompt", options);
+}
+
+void show_notes() {
+  const bool one_terminal = isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+  set_log([one_terminal](std::string_view line) {
+    // A progress bar is erased, and drawn again by its next update. Text stays.
+    const char* const before = is_progress_shown()            ? "\r\033[K"
+                               : one_terminal && is_in_line() ? "\n"
+                                                              : "";
+    std::fprintf(stderr, "%s[%8.3f s] %s\n", before, now_seconds() - kStarted,
+                 one_line(std::string(line)).c_str());
+  });
+}
+
+void note(const std::string& line) { log_line(line); }
+
+void note_memory(Device device) {
+  if (!logging()) return;
+  const MemoryStats stats = memory_stats(device);
+  note(fmt::format("memory: at most {} resident; {}: {} in use, at most {}",
+                   human_bytes(peak_resident_bytes()), device.str(),
+                   human_bytes(static_cast<int64_t>(stats.in_use_bytes)),
+                   human_bytes(static_cast<int64_t>(stats.peak_bytes))));
 }
 
 double now_seconds() {

@@ -20,6 +20,11 @@ namespace wick::cli {
 /// Exit codes: success; bad input or a failure; stopped by Ctrl-C.
 inline constexpr int kOk = 0, kFailed = 2, kInterrupted = 130;
 
+inline constexpr const char* kModelHelp =
+    "Model: a file (GGUF), a folder (Hugging Face), or a name in wick/models of the user's cache";
+inline constexpr const char* kTokenizerHelp =
+    "Model: a file (GGUF or tokenizer.json), a folder (Hugging Face), or a name in wick/models of "
+    "the user's cache";
 inline constexpr const char* kThreadsHelp =
     "Number of CPU threads (default: one per usable core); it may exceed the number of cores";
 
@@ -40,6 +45,7 @@ void add_inspect(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_help(CLI::App& app);
+void add_completion(CLI::App& app);
 
 /// The names of all commands, each preceded by a blank.
 std::string command_names(const CLI::App& app);
@@ -86,6 +92,7 @@ struct ModelOptions {
   std::string cache = "f16";
   int64_t batch = 512;
   std::vector<std::string> adapters;  ///< FILE or FILE=SCALE
+  bool verbose = false;
 
   void add_to(CLI::App& command, bool with_context = true);
   /// Checks the options, applies threads and device, and loads the model with a progress bar.
@@ -106,6 +113,8 @@ struct ModelOptions {
 /// The text that a command works on, given with -p or in a file with -f.
 struct TextOptions {
   void add_to(CLI::App& command, const std::string& help);
+  /// Whether one of the options was given.
+  bool given() const { return prompt_option_->count() + file_option_->count() > 0; }
   /// Errors: neither option was given; the file can't be read.
   std::string read() const;
   /// Encodes the text that read() returned. Errors: the text isn't UTF-8; the message names its
@@ -124,18 +133,36 @@ struct SamplingOptions {
   std::vector<std::string> breakers = {"\n", ":", "\"", "*"}, biases;
   std::string steps;
 
+  /// The members that take_defaults() set, separated by blanks.
+  std::string recommended;
+
   void add_to(CLI::App& command);
   /// Errors: a value is out of range.
   void check() const { text::Sampler{with_steps()}; }
+  /// Whether an option of sampling was given.
+  bool any_given() const;
+  /// Sets the options that weren't given and that the model's file recommends. Prints its warnings.
+  void take_defaults(const serve::SamplingDefaults& defaults);
   /// The options for a model's vocabulary. Errors: a biased token is outside it.
   text::SamplerOptions for_vocabulary(const text::Tokenizer& tokenizer) const;
 
  private:
   text::SamplerOptions with_steps() const;
+  /// Whether the option of a member of SamplerOptions was given.
+  bool was_given(std::string_view name) const;
+
+  const CLI::App* command_ = nullptr;
 };
 
 /// Warns that WICK_TRACE has no effect because no GPU is used.
 void warn_untraced();
+
+/// Makes note() and the library's log lines (wick/base/log.h) print to stderr, each after the
+/// seconds since the process started.
+void show_notes();
+void note(const std::string& line);
+/// Notes the memory of the process and of a device.
+void note_memory(Device device);
 
 /// A progress bar on stderr. It is only drawn if stderr is a terminal and the work takes longer
 /// than a moment.

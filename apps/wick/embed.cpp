@@ -45,6 +45,7 @@ int run_embed(CommandOptions o) {
     progress.update(done, count);
     return !interrupted();
   });
+  note_memory(engine->model().device());
   const std::vector<float> values = rows.to_vector<float>();
   const auto done = static_cast<size_t>(rows.size(0)), size = static_cast<size_t>(rows.size(1));
   const auto row = [&](size_t i, const char* between) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "chat_commands.h"
 #include "common.h"
 
 namespace wick::cli {
@@ -15,7 +16,9 @@ struct GenerateOptions {
   int64_t count = 256;
   bool ignore_end = false, json = false, hide_prompt = false, chat = false;
   std::vector<std::string> stop;
-  std::string system;
+  std::string system, saved, loaded;  // saved, loaded: files of sessions
+
+  bool continues() const { return !loaded.empty(); }
 };
 
 const char* finish_name(serve::FinishReason reason) {
@@ -41,7 +44,9 @@ struct Measured {
   int64_t prompt_run = 0;  // less than prompt_tokens if the run was interrupted
   serve::Generated result;
 
-  double prompt_tps() const { return static_cast<double>(prompt_run) / prompt_seconds; }
+  double prompt_tps() const {
+    return prompt_run == 0 ? 0 : static_cast<double>(prompt_run) / prompt_seconds;
+  }
   double generate_tps() const {
     const auto made = static_cast<double>(result.tokens.size());
     return made > 1 && result.seconds > 0 ? (made - 1) / result.seconds : 0;
@@ -54,15 +59,21 @@ void continue_text(const GenerateOptions& o, const std::vector<int32_t>& prompt,
   serve::GenerateOptions options;
   options.max_tokens = o.count;
   options.sampler = o.sampling.for_vocabulary(session.engine().tokenizer());
+  if (o.continues() && !o.sampling.any_given() && session.last_sampler()) {
+    options.sampler = *session.last_sampler();
+    options.resume = true;
+  }
+  note("sampling: " + parameters_text(options.sampler, o.count, o.sampling.recommended));
   options.stop = o.stop;
   options.ignore_end = o.ignore_end;
   options.cancelled = interrupted;
   if (!o.json) options.on_text = print_now;
   const double fed = now_seconds();
+  const int64_t before = session.length();
   try {
     session.feed(prompt, interrupted);
     measured.prompt_seconds = now_seconds() - fed;
-    measured.prompt_run = session.length();
+    measured.prompt_run = session.length() - before;
     measured.result.finish = serve::FinishReason::cancelled;
     if (!interrupted()) measured.result = session.generate(options);
   } catch (const Error&) {
@@ -95,36 +106,50 @@ void report(const GenerateOptions& o, const Measured& m) {
                m.generate_tps(), first.c_str(), human_bytes(peak_resident_bytes()).c_str());
 }
 
-int run_generate(const GenerateOptions& o) {
+/// The tokens to run before the first one is generated.
+std::vector<int32_t> prompt_tokens(const GenerateOptions& o, const serve::Engine& engine,
+                                   const std::string& text) {
+  if (o.chat) {
+    std::vector<text::ChatMessage> messages;
+    if (!o.system.empty()) messages.push_back({"system", o.system});
+    messages.push_back({"user", text});
+    return engine.prompt_or_start(engine.encode_chat(messages));
+  }
+  if (o.continues()) return o.text.encode(engine.tokenizer(), text, {.add_bos = false});
+  return engine.prompt_or_start(o.text.encode(engine.tokenizer(), text));
+}
+
+int run_generate(GenerateOptions o) {
   const double start = now_seconds();
   o.sampling.check();
   check_token_limit(o.count);
   if (!o.system.empty() && !o.chat) {
     throw Error("--system", "works only with a chat template", {}, "add --chat");
   }
-  const std::string text = o.text.read();
+  if (o.chat && o.continues()) {
+    throw Error("--chat", "doesn't go on with a session", {},
+                "use `wick chat`, whose /load continues a conversation");
+  }
+  const std::string text = o.continues() && !o.text.given() ? std::string() : o.text.read();
   const auto engine = o.model.load();
+  o.sampling.take_defaults(engine->sampling());
   Measured measured;
   measured.load_seconds = now_seconds() - start;
-  std::vector<int32_t> prompt = o.text.encode(engine->tokenizer(), text);
-  if (o.chat) {
-    std::vector<text::ChatMessage> messages;
-    if (!o.system.empty()) messages.push_back({"system", o.system});
-    messages.push_back({"user", text});
-    prompt = engine->encode_chat(messages);
-  }
-  prompt = engine->prompt_or_start(std::move(prompt));
+  std::vector<int32_t> prompt = prompt_tokens(o, *engine, text);
   measured.prompt_tokens = prompt.size();
   serve::Session session(engine, o.model.session());
+  if (o.continues()) session.load(o.loaded);
   o.model.check_context(engine->model());
   // A prompt that doesn't fit is an error of feed(), so nothing is printed before it.
-  const bool streams =
-      !o.json && !o.hide_prompt && static_cast<int64_t>(prompt.size()) <= session.context();
+  const bool streams = !o.json && !o.hide_prompt &&
+                       session.length() + static_cast<int64_t>(prompt.size()) <= session.context();
   if (streams && !o.chat) print_now(text);
   const double fed = now_seconds();
   const StopInOrder in_order(Stop::soon);
   continue_text(o, prompt, streams, session, measured);
   measured.first_seconds = fed - start + measured.prompt_seconds;
+  if (!o.saved.empty()) session.save(o.saved);
+  note_memory(engine->model().device());
   report(o, measured);
   return interrupted() ? kInterrupted : kOk;
 }
@@ -133,11 +158,12 @@ int run_generate(const GenerateOptions& o) {
 
 void add_generate(CLI::App& app) {
   auto o = std::make_shared<GenerateOptions>();
-  CLI::App* command =
-      add_command(app, "generate", "Continue a text",
-                  "The text streams to stdout; speed and memory use are reported on stderr.\n"
-                  "Example: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
-                  [o] { return run_generate(*o); });
+  CLI::App* command = add_command(
+      app, "generate", "Continue a text",
+      "The text streams to stdout; speed and memory use are reported on stderr.\n"
+      "Sampling options that aren't given are those that the model file recommends; -v shows "
+      "them.\nExample: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
+      [o] { return run_generate(*o); });
   o->model.add_to(*command);
   o->text.add_to(*command, "Text to continue");
   add_number(*command, "-n,--tokens", o->count, "Maximum of generated tokens; -1: no limit")
@@ -152,6 +178,15 @@ void add_generate(CLI::App& app) {
       ->expected(1)
       ->take_all();
   command->add_flag("--no-display-prompt", o->hide_prompt, "Print only the generated text");
+  command
+      ->add_option("--save-session", o->saved,
+                   "Save the tokens, the cache and the sampler to a file at the end")
+      ->type_name("FILE");
+  command
+      ->add_option("--load-session", o->loaded,
+                   "Go on with a saved session: after its tokens, then those of -p or -f if given; "
+                   "without sampling options, with its sampler")
+      ->type_name("FILE");
   command->add_flag("--json", o->json, "Print one JSON object instead of text");
 }
 

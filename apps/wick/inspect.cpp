@@ -9,6 +9,7 @@
 #include "wick/io/ggml_type.h"
 #include "wick/io/gguf.h"
 #include "wick/io/split_file.h"
+#include "wick/models/find_model.h"
 #include "wick/models/open_model.h"
 
 namespace wick::cli {
@@ -47,7 +48,7 @@ std::shared_ptr<const io::ModelFile> open_inspected(const std::string& path) {
 }
 
 int run_inspect(const InspectOptions& o) {
-  const std::shared_ptr<const io::ModelFile> file = open_inspected(o.file);
+  const std::shared_ptr<const io::ModelFile> file = open_inspected(models::find_model(o.file));
   uint64_t parameters = 0;  // unreadable types may claim any size, so the sum wraps
   for (const io::GgufTensor& t : file->tensors()) {
     parameters += static_cast<uint64_t>(t.shape.elems());
@@ -98,7 +99,7 @@ void add_inspect(CLI::App& app) {
   CLI::App* command =
       add_command(app, "inspect", "Show the metadata and tensors of a model file",
                   "Example: wick inspect model.gguf", [o] { return run_inspect(*o); });
-  command->add_option("FILE", o->file, "Model file (GGUF) or folder (Hugging Face)")->required();
+  command->add_option("FILE", o->file, kModelHelp)->required();
   command->add_flag("--json", o->json, "Print JSON");
 }
 

@@ -110,6 +110,8 @@ void clear_interrupt() { stop_asked.store(false); }
 
 void progress_shown(bool shown) { bar_shown.store(shown); }
 
+bool is_progress_shown() { return bar_shown.load(); }
+
 CharacterTerminal::CharacterTerminal() {
   if (wake_pipe[0] < 0 && pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
     throw Error(ErrorKind::runtime, "chat", "cannot make a pipe");

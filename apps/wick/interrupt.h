@@ -35,6 +35,7 @@ void clear_interrupt();
 
 /// Tells whether stderr shows a progress bar, which a handler that ends the process must clear.
 void progress_shown(bool shown);
+bool is_progress_shown();
 
 /// Terminal events since the last call of CharacterTerminal::events().
 struct TerminalEvents {

@@ -14,6 +14,8 @@
 namespace wick::cli {
 namespace {
 
+bool in_line = false;  // whether the text printed last doesn't end with a newline
+
 [[noreturn]] void cannot_write(int error) {
   if (error == EPIPE) {
     std::signal(SIGPIPE, SIG_DFL);
@@ -31,8 +33,11 @@ void buffer_output() {
 }
 
 void print(std::string_view text) {
+  if (!text.empty()) in_line = text.back() != '\n';
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) cannot_write(errno);
 }
+
+bool is_in_line() { return in_line; }
 
 void print_now(std::string_view text) {
   print(text);

@@ -18,6 +18,8 @@ void buffer_output();
 void print(std::string_view text);
 /// Writes to stdout and flushes, for text that the user waits for.
 void print_now(std::string_view text);
+/// Whether the text printed last doesn't end with a newline.
+bool is_in_line();
 /// Flushes the buffer. Errors: those of print().
 void flush_output();
 /// Writes as much of the buffer as possible before an error is printed to stderr.

@@ -25,6 +25,7 @@ int run_perplexity(const PerplexityOptions& o) {
         progress.update(done, static_cast<int64_t>(tokens.size()));
         return true;
       });
+  note_memory(engine->model().device());
   // The standard errors of the mean, and of its exponential to first order.
   const auto count = static_cast<double>(result.nll.size());
   double squares = 0;
@@ -36,6 +37,8 @@ int run_perplexity(const PerplexityOptions& o) {
     json.list("nll", result.nll.size(), [&](size_t i) { return json_text(result.nll[i]); });
     json.value("mean_nll", result.mean_nll);
     json.value("mean_nll_error", error);
+    json.value("perplexity", std::exp(result.mean_nll));
+    json.value("perplexity_error", error * std::exp(result.mean_nll));
     json.finish();
   } else {
     print(fmt::format(
@@ -57,7 +60,7 @@ void add_perplexity(CLI::App& app) {
                   "log-likelihood (natural logarithm).",
                   [o] { return run_perplexity(*o); });
   o->model.add_to(*command);
-  command->add_option("-f,--file", o->file, "Text file (-: stdin)")->required()->type_name("TEXT");
+  command->add_option("-f,--file", o->file, "Text file (-: stdin)")->required()->type_name("FILE");
   command->add_flag("--json", o->json, "Print JSON with every token's score");
 }
 

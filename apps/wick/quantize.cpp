@@ -152,7 +152,7 @@ void add_quantize(CLI::App& app) {
                       "permissions\nof IN, restricted by the umask.\n"
                       "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
                   [o] { return run_quantize(*o); });
-  command->add_option("IN", o->in, "Model file (GGUF) or folder (Hugging Face)")->required();
+  command->add_option("IN", o->in, kModelHelp)->required();
   command->add_option("OUT", o->out, "File to write")->required();
   command->add_option("TYPE", o->type, "Weight type")->required();
   add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T");

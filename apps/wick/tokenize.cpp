@@ -64,11 +64,7 @@ void add_tokenize(CLI::App& app) {
                   "Reads the whole text into memory and needs four more bytes per token.\n"
                   "Example: wick tokenize -m model.gguf -p \"Hello world\"",
                   [o] { return run_tokenize(*o); });
-  command
-      ->add_option("-m,--model", o->model,
-                   "Model file (GGUF) or folder (Hugging Face), or a tokenizer.json")
-      ->required()
-      ->type_name("FILE");
+  command->add_option("-m,--model", o->model, kTokenizerHelp)->required()->type_name("FILE");
   o->text.add_to(*command, "Text");
   command->add_flag("--no-special", o->no_special,
                     "Treat control tokens in the text as plain text");

@@ -26,14 +26,15 @@ using namespace nb::literals;
 #define WICK_SAMPLING                                                                              \
   "max_tokens: int = 256, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95, min_p: " \
   "float = 0.05, repetition_penalty: float = 1.0, presence_penalty: float = 0.0, "                 \
-  "frequency_penalty: float = 0.0, seed: int = 0, ignore_end: bool = False, stop: "                \
+  "frequency_penalty: float = 0.0, penalty_window: int = 64, seed: int = 0, ignore_end: bool = "   \
+  "False, stop: "                                                                                  \
   "collections.abc.Sequence[str] = (), typical_p: float = 1.0, top_n_sigma: float = 0.0, "         \
   "xtc_probability: float = 0.0, xtc_threshold: float = 0.1, dynamic_range: float = 0.0, "         \
   "dynamic_exponent: float = 1.0, dry_multiplier: float = 0.0, dry_base: float = 1.75, "           \
   "dry_allowed_length: int = 2, dry_window: int = -1, dry_breakers: "                              \
   "collections.abc.Sequence[int] = (), mirostat: int = 0, mirostat_tau: float = 5.0, "             \
   "mirostat_eta: float = 0.1, logit_bias: collections.abc.Mapping[int, float] = {}, samplers: "    \
-  "collections.abc.Sequence[str] | None = None"
+  "collections.abc.Sequence[str] | None = None, resume: bool = False"
 #define WICK_SCALES ", adapter_scales: collections.abc.Sequence[float] = ()"
 constexpr const char* kNeedMessages = "messages: need a conversation";
 #define WICK_CONVERSATION "collections.abc.Sequence[collections.abc.Mapping[str, object]]"
@@ -74,6 +75,7 @@ serve::GenerateOptions read_options(const char* function, const nb::kwargs& name
   const std::map<std::string_view, std::function<void(nb::handle)>> readers = {
       {"max_tokens", into(options.max_tokens)},
       {"ignore_end", into(options.ignore_end)},
+      {"resume", into(options.resume)},
       {"stop", into(options.stop)},
       {"temperature", into(s.temperature)},
       {"top_k", into(s.top_k)},
@@ -82,6 +84,7 @@ serve::GenerateOptions read_options(const char* function, const nb::kwargs& name
       {"repetition_penalty", into(s.repetition_penalty)},
       {"presence_penalty", into(s.presence_penalty)},
       {"frequency_penalty", into(s.frequency_penalty)},
+      {"penalty_window", into(s.penalty_window)},
       {"seed", into(s.seed)},
       {"typical_p", into(s.typical_p)},
       {"top_n_sigma", into(s.top_n_sigma)},
@@ -363,7 +366,34 @@ void bind_session(nb::module_& m) {
             const PySession::Use use = s.use();
             s.session.truncate(length);
           },
-          "length"_a, "Drops all tokens from `length` on.");
+          "length"_a, "Drops all tokens from `length` on.")
+      .def(
+          "save",
+          [](PySession& s, nb::handle path, const std::string& text) {
+            const std::string name = path_text(path, "save");
+            const ReleasedGil released;
+            const PySession::Use use = s.use();
+            s.session.save(name, text);
+          },
+          "path"_a, "text"_a = "",
+          nb::sig("def save(self, path: str | os.PathLike[str], text: str = '') -> None"),
+          "Saves the tokens, the cache, the sampler and a text to a file.")
+      .def(
+          "load",
+          [](PySession& s, nb::handle path) {
+            const std::string name = path_text(path, "load");
+            std::string text;
+            {
+              const ReleasedGil released;
+              const PySession::Use use = s.use();
+              text = s.session.load(name);
+            }
+            return to_text(text);
+          },
+          "path"_a, nb::sig("def load(self, path: str | os.PathLike[str]) -> str"),
+          "Replaces the session by a saved one, of the same model on any device, and returns the "
+          "text that was saved with it. generate(resume=True) goes on with its draws.\nErrors: the "
+          "file is damaged or doesn't fit; the session is unchanged then.");
 }
 
 Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool normalize) {
@@ -393,6 +423,24 @@ Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool norm
   return rows;
 }
 
+/// The options that the file recommends, by the names of generate()'s arguments.
+nb::dict model_sampling(const Model& model) {
+  const serve::SamplingDefaults& defaults = model.engine->sampling();
+  nb::dict options;
+  serve::for_each_recommended([&](const char* name, auto member, const char*) {
+    if (!defaults.recommends(name)) return;
+    const auto& value = defaults.options.*member;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::vector<SamplerStep>>) {
+      nb::list steps;
+      for (const SamplerStep step : value) steps.append(std::string(sampler_step_name(step)));
+      options[name] = steps;
+    } else {
+      options[name] = value;
+    }
+  });
+  return options;
+}
+
 }  // namespace
 
 void bind_models(nb::module_& m) {
@@ -406,9 +454,11 @@ void bind_models(nb::module_& m) {
           nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
                   "progress: collections.abc.Callable[[int, int], object] | None = None, adapters: "
                   "collections.abc.Sequence[str | os.PathLike[str]] = ()) -> Model"),
-          "Loads a GGUF file; device \"auto\" selects the best device. progress: called with the"
-          " number of layers loaded so far and of all layers. adapters: GGUF files of LoRA adapters"
-          " beside the weights.\nErrors: any error in the files, by name.")
+          "Loads a GGUF file, a Hugging Face folder, or a model in wick/models of the user's cache "
+          "by its"
+          " name; device \"auto\" selects the best device. progress: called with the"
+          " number of layers loaded so far and of all layers. adapters: LoRA adapters beside"
+          " the weights, as GGUF files or PEFT folders.\nErrors: any error in the files, by name.")
       .def("generate", &model_generate, "prompt"_a, "options"_a,
            nb::sig("def generate(self, prompt: " WICK_PROMPT
                    ", *, context: int = 0, " WICK_SAMPLING WICK_SCALES ") -> str"),
@@ -474,6 +524,10 @@ void bind_models(nb::module_& m) {
           },
           "ids"_a, nb::sig("def decode(self, ids: collections.abc.Sequence[int]) -> str"),
           "Decodes token ids to text.")
+      .def_prop_ro(
+          "sampling", &model_sampling, nb::sig("def sampling(self) -> dict[str, typing.Any]"),
+          "The options of sampling that the file recommends, for generate(**model.sampling); "
+          "they aren't used by default.")
       .def_prop_ro("tokenizer", [](const Model& model) { return model.engine->tokenizer(); })
       .def_prop_ro("device", [](const Model& model) { return model.engine->model().device(); })
       .def_prop_ro("path", [](const Model& model) { return model.engine->path(); })

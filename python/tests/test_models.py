@@ -220,3 +220,43 @@ def test_messages_that_lack_something(model: wick.Model, message: dict[str, str]
     with pytest.raises(ValueError, match=f"^chat: a message without '{key}': message 1: need ") as raised:
         model.generate([whole, message])
     assert isinstance(raised.value, wick.Error)
+
+
+def test_recommended_sampling(model: wick.Model) -> None:
+    assert model.sampling == {}
+    assert model.generate("the", max_tokens=4, **model.sampling) == model.generate("the", max_tokens=4)
+
+
+def test_models_in_the_cache(tiny_model: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "wick" / "models"
+    folder.mkdir(parents=True)
+    (folder / "tiny.gguf").symlink_to(tiny_model)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert wick.Model.load("tiny").path == str(folder / "tiny.gguf")
+    assert wick.Tokenizer.from_file("tiny.gguf").vocab_size > 0
+    with pytest.raises(wick.FileError, match="which has tiny.gguf"):
+        wick.Model.load("other")
+
+
+def test_saved_sessions(model: wick.Model, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "s.session"
+    whole = model.session()
+    whole.feed(prompt_of(model))
+    whole.generate(max_tokens=12, seed=3, ignore_end=True)
+    first = model.session()
+    first.feed(prompt_of(model))
+    first.generate(max_tokens=5, seed=3, ignore_end=True)
+    first.save(path, "näme")
+    second = model.session()
+    assert second.load(path) == "näme"
+    assert second.tokens == first.tokens
+    second.generate(max_tokens=7, seed=3, ignore_end=True, resume=True)
+    assert second.tokens == whole.tokens
+    short = model.session(context=4)
+    with pytest.raises(wick.Error, match="session longer than the context"):
+        short.load(path)
+    assert len(short) == 0
+    with pytest.raises(wick.FileError):
+        short.load(tmp_path / "absent")
+    with pytest.raises(TypeError):
+        short.load(3)  # type: ignore[arg-type]

@@ -120,6 +120,21 @@ class Emulated(Cli):
         return self.json(*self.args(6, device), env={**self.env, **env}, timeout=300,
                          warns=["--ctx: "])["tokens"]
 
+    def test_notes(self):
+        _, err = self.ok(*self.args(2), "-v", env=self.env, timeout=300)
+        for says in [r"device hip:0; CPU kernels of ", r"hip:0: loaded kernels of \w+ for gfx11", r"loaded .* on hip:0"]:
+            self.assertRegex(err, rf"(?m)^\[ *\d+\.\d{{3}} s\] {says}")
+
+    def test_sessions_move_between_devices(self):
+        whole = self.tokens("cpu")
+        for saves, loads in [("cpu", "hip:0"), ("hip:0", "cpu")]:
+            file = str(self.folder / f"{saves}.session")
+            first = self.json(*self.args(2, saves), "--save-session", file, env=self.env, timeout=300,
+                              warns=["--ctx: "])["tokens"]
+            rest = self.json("generate", "-m", self.model, "--load-session", file, "-n", "4", "--ignore-eos", "--ctx",
+                             LONG, "--device", loads, env=self.env, timeout=300, warns=["--ctx: "])["tokens"]
+            self.assertEqual(first + rest, whole, (saves, loads))
+
     def start(self, **env):
         return subprocess.Popen([ARGS.wick, *self.args(-1)], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, env={**os.environ, **self.env, **env})

@@ -110,6 +110,17 @@ class BadInput(Cli):
         self.fails("chat", "-m", self.model, "--temp", "-1")
         self.assertFalse((self.folder / "out.gguf").exists())
 
+    def test_adapters(self):
+        folder = self.folder / "adapter"
+        folder.mkdir()
+        self.run_fails("--lora", str(folder), says=f"{folder}/adapter_config.json")
+        (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "use_dora": true}')
+        self.run_fails("--lora", f"{folder}=0.5", says=f"{folder}/adapter_model.safetensors")
+        (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", 2) + b"{}")
+        self.run_fails("--lora", f"{folder}=0.5", says="adapter_config.json: value isn't supported: use_dora")
+        self.run_fails("--lora", f"{folder}=half", says="--lora: not a scale: 'half'")
+        self.run_fails("--lora", self.model, says="not an adapter")
+
     def test_prompts_that_dont_fit(self):
         self.fails("generate", "-m", self.model, "-p", "the hat " * 50, "--ctx", "40",
                    says="prompt longer than the context: ")

@@ -5,6 +5,7 @@ import math
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 
@@ -120,10 +121,16 @@ class Reports(Cli):
         text = self.folder / "text"
         text.write_text("the hat and the can, then a ham. " * 5)
         report = self.json("perplexity", "-m", self.model, "-f", str(text), "--ctx", "32")
-        self.assertEqual(list(report), ["tokens", "nll", "mean_nll", "mean_nll_error"])
+        self.assertEqual(list(report), ["tokens", "nll", "mean_nll", "mean_nll_error", "perplexity",
+                                        "perplexity_error"])
         stretches = math.ceil(report["tokens"] / 32)
         self.assertEqual(len(report["nll"]), report["tokens"] - stretches)
-        self.assertAlmostEqual(report["mean_nll"], sum(report["nll"]) / len(report["nll"]))
+        mean = statistics.mean(report["nll"])
+        self.assertAlmostEqual(report["mean_nll"], mean)
+        error = statistics.stdev(report["nll"]) / math.sqrt(len(report["nll"]))
+        self.assertAlmostEqual(report["mean_nll_error"], error)
+        self.assertAlmostEqual(report["perplexity"], math.exp(mean), places=6)
+        self.assertAlmostEqual(report["perplexity_error"], error * math.exp(mean), places=6)
         out, _ = self.ok("perplexity", "-m", self.model, "-f", str(text), "--ctx", "32")
         self.assertIn(f"mean NLL {report['mean_nll']:.5f}", out)
 

@@ -129,6 +129,14 @@ class Terminal(Cli):
         self.assertIn(answer.split("\n")[0].strip(), out)
         self.assertEqual(chat.quit(), 0)
 
+    def test_notes_have_lines_of_their_own(self):
+        chat = self.chat("-v")
+        out = chat.say("hat")
+        note = r"\[ *\d+\.\d{3} s\] "
+        self.assertIn("memory: at most", out)
+        self.assertEqual(len(re.findall(note, out)), len(re.findall(r"\n" + note, out)), out)
+        self.assertEqual(chat.quit(), 0)
+
     def test_ends(self):
         for keys in ["\x04", "/exit\r", "/quit\r"]:
             chat = self.chat()

@@ -60,6 +60,16 @@ std::vector<float> values_of(const std::string& seed, const std::string& name, c
 
 }  // namespace
 
+std::vector<float> random_values(const std::string& name, const Shape& shape, double low,
+                                 double high) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < shape.elems(); ++i) {
+    const double u = random_of(seed_of(name), static_cast<uint32_t>(i));
+    values.push_back(static_cast<float>(low + (high - low) * u));
+  }
+  return values;
+}
+
 std::vector<std::string> TinyModel::names() {
   std::vector<std::string> all;
   for (const auto& file : std::filesystem::directory_iterator(WICK_MODELS_DATA)) {

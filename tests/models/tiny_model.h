@@ -12,6 +12,10 @@
 
 namespace wick::test {
 
+/// Pseudo-random values of a tensor: make_adapters.py has the same.
+std::vector<float> random_values(const std::string& name, const Shape& shape, double low,
+                                 double high);
+
 /// A tiny model of an architecture as data/NAME.json describes it (see reference/make_models.py):
 /// the keys and tensors that llama.cpp's converter writes, and the logits that transformers
 /// computes. The weights are pseudo-random.

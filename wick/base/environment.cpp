@@ -113,6 +113,13 @@ std::string_view environment(const char* variable) {
   return text == nullptr ? "" : text;
 }
 
+std::string user_cache_folder() {
+  // The XDG Base Directory Specification says that relative paths are to be ignored.
+  const std::string_view cache = environment("XDG_CACHE_HOME"), home = environment("HOME");
+  if (cache.starts_with('/')) return std::string(cache);
+  return home.starts_with('/') ? std::string(home) + "/.cache" : std::string();
+}
+
 std::string_view environment_choice(const char* variable) {
   const std::string_view wanted = environment(variable);
   const EnvironmentVariable* const row = find_variable(variable);

@@ -41,6 +41,10 @@ WICK_API std::string_view environment_choice(const char* variable);
 /// Errors: the value isn't an integer, or is above 2^40.
 WICK_API uint64_t environment_bytes(const char* variable, uint64_t or_else);
 
+/// $XDG_CACHE_HOME or ~/.cache, where programs of this user keep what they can make again; empty if
+/// neither is known.
+WICK_API std::string user_cache_folder();
+
 /// Checks the values that can be checked without a device: choices, sizes and folders. Errors: the
 /// first invalid value, named after its variable.
 WICK_API void check_environment();

@@ -70,6 +70,9 @@ struct SamplerOptions {
 /// The step of a name such as "top_k". Errors: there is no such step; the message lists them.
 WICK_API SamplerStep parse_sampler_step(std::string_view name);
 
+/// The name of a step.
+WICK_API std::string_view sampler_step_name(SamplerStep step);
+
 /// Basic SamplerOptions in the form that devices read: math::SamplerWords.
 inline constexpr int64_t kSamplerWords = 12;
 /// Errors: those of Sampler's constructor; the options aren't basic.
@@ -95,8 +98,13 @@ class WICK_API Sampler {
 
   /// Whether tokens are drawn at random; at temperature 0 they aren't.
   bool draws() const { return options_.temperature != 0; }
+  /// The number of random draws so far.
+  uint64_t draw_count() const { return draws_; }
   /// Continues as if `count` draws had been made.
   void set_draws(uint64_t count) { draws_ = count; }
+  /// Mirostat's bound on the surprise of the next token, in bits.
+  float surprise_limit() const { return surprise_limit_; }
+  void set_surprise_limit(float bits) { surprise_limit_ = bits; }
 
   const SamplerOptions& options() const { return options_; }
 

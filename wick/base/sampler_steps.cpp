@@ -64,6 +64,13 @@ const std::vector<SamplerStep>& SamplerOptions::default_order() {
   return order;
 }
 
+std::string_view sampler_step_name(SamplerStep step) {
+  for (const auto& row : kSteps) {
+    if (row.step == step) return row.name;
+  }
+  return {};
+}
+
 SamplerStep parse_sampler_step(std::string_view name) {
   std::string known;
   for (const auto& entry : kSteps) {

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/models/hf/peft.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::models {
@@ -46,7 +50,31 @@ Tensor factor(const io::Gguf& file, const std::string& name) {
 
 }  // namespace
 
-Adapter Adapter::open(const std::string& path, std::string_view architecture) {
+Adapter Adapter::open(const std::string& path, std::string_view architecture,
+                      const io::ModelFile& model) {
+  Adapter adapter;
+  adapter.path_ = path;
+  adapter.entries_ = std::make_shared<std::map<std::string, Entry>>();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    adapter.read_folder(architecture, model);
+  } else {
+    adapter.read_gguf(architecture);
+  }
+  return adapter;
+}
+
+void Adapter::read_folder(std::string_view architecture, const io::ModelFile& model) {
+  for (hf::PeftFactors& f : hf::read_peft(path_, architecture, model)) {
+    const bool added = entries_->emplace(f.name, Entry{{std::move(f.a), f.b * f.scale}}).second;
+    if (!added) {
+      throw Error(path_, "two modules have the same meaning", printable(f.module), f.name);
+    }
+  }
+}
+
+void Adapter::read_gguf(std::string_view architecture) {
+  const std::string& path = path_;
   const auto file = io::Gguf::open(path);
   require_lora(*file, architecture);
   const float alpha = file->get_f32("adapter.lora.alpha", 0.0f);
@@ -54,9 +82,6 @@ Adapter Adapter::open(const std::string& path, std::string_view architecture) {
     throw Error(path, "value out of range", fmt::format("adapter.lora.alpha = {}", alpha),
                 "need a finite number");
   }
-  Adapter adapter;
-  adapter.path_ = path;
-  adapter.entries_ = std::make_shared<std::map<std::string, Entry>>();
   for (const io::GgufTensor& t : file->tensors()) {
     if (t.name.ends_with(kB)) {
       const std::string of(t.name.substr(0, t.name.size() - kB.size()));
@@ -77,10 +102,9 @@ Adapter Adapter::open(const std::string& path, std::string_view architecture) {
     }
     // Without alpha, the factors are used as they are.
     if (alpha != 0.0f) factors.b = factors.b * (alpha / static_cast<float>(rank));
-    adapter.entries_->emplace(of, Entry{std::move(factors)});
+    entries_->emplace(of, Entry{std::move(factors)});
   }
   file->require_unchanged("load");
-  return adapter;
 }
 
 const Adapter::Factors* Adapter::find(const std::string& name, int64_t n, int64_t k) const {

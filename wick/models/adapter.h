@@ -20,9 +20,11 @@ class WICK_API Adapter {
     Tensor b;  ///< f32 [n, rank], times alpha / rank
   };
 
-  /// Opens a GGUF file as llama.cpp's converter writes it. Errors: it isn't a LoRA adapter; it is
-  /// of another architecture; a factor is missing or the two don't fit.
-  static Adapter open(const std::string& path, std::string_view architecture);
+  /// Opens a GGUF file as llama.cpp's converter writes it, or a folder as PEFT writes it
+  /// (hf::read_peft), for a model of an architecture. Errors: it isn't a LoRA adapter; it is of
+  /// another architecture; a factor is missing or the two don't fit; those of hf::read_peft.
+  static Adapter open(const std::string& path, std::string_view architecture,
+                      const io::ModelFile& model);
 
   /// The factors of the matrix `name` [n, k]; null if the adapter has none. Errors: the sizes
   /// differ.
@@ -32,6 +34,9 @@ class WICK_API Adapter {
   const std::string& path() const { return path_; }
 
  private:
+  void read_gguf(std::string_view architecture);
+  void read_folder(std::string_view architecture, const io::ModelFile& model);
+
   struct Entry {
     Factors factors;
     bool used = false;

@@ -1,6 +1,10 @@
 #include "wick/models/causal_lm.h"
 
+#include <fmt/format.h>
+
 #include "wick/base/error.h"
+#include "wick/base/log.h"
+#include "wick/base/printable.h"
 #include "wick/models/decoder_lm.h"
 #include "wick/models/registry.h"
 
@@ -36,9 +40,19 @@ Tensor CausalLm::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Lo
 
 std::unique_ptr<CausalLm> CausalLm::load(const io::ModelFile& file, const LoadOptions& options) {
   const Architecture& architecture = find_architecture(file);
+  if (logging()) {
+    log_line(fmt::format("mapped model {}: {}, {:.1f} MB, architecture {}", printable(file.path()),
+                         file.format(), static_cast<double>(file.file_bytes()) / 1e6,
+                         architecture.name));
+  }
   try {
     auto model = std::make_unique<DecoderLm>(file, architecture, options);
     file.require_unchanged("load");
+    if (logging()) {
+      log_line(fmt::format("loaded {:.1f} M parameters and {} adapters on {}",
+                           static_cast<double>(model->parameters()) / 1e6, model->adapters(),
+                           options.device.str()));
+    }
     return model;
   } catch (const Error&) {
     file.require_unchanged(

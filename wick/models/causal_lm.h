@@ -20,7 +20,8 @@ struct LoadOptions {
   Device device;
   /// Returns the file's pages to the system once their weights are packed for the device.
   bool release_file_pages = true;
-  /// Adapters (LoRA) beside the weights: paths of GGUF files. Each row of a step has a scale for
+  /// Adapters (LoRA) beside the weights: paths of GGUF files, or of
+  /// folders as PEFT writes them. Each row of a step has a scale for
   /// each of them.
   std::vector<std::string> adapters = {};
   /// Called with the number of layers loaded so far and the number of all layers.

@@ -94,14 +94,12 @@ void Decoder::start(const Tensor& logits, std::span<const Sampling> sampling) {
   if (!history_.defined()) history_ = Tensor::zeros({count, room}, DType::u32, device_);
   std::vector<uint32_t> options, counts, positions;
   for (int64_t i = 0; i < count; ++i) {
-    const auto& [history, of] = sampling[static_cast<size_t>(i)];
+    const auto& [history, of, draws] = sampling[static_cast<size_t>(i)];
     for (const uint32_t word : sampler_words(of)) options.push_back(word);
     // Without penalties the history isn't read.
     const auto length = of.penalizes() ? static_cast<int64_t>(history.size()) : 0;
     if (length > cache_.context()) throw Error("decode", "a history longer than the context");
-    for (const int64_t n : {length, int64_t{0}, int64_t{0}}) {
-      counts.push_back(static_cast<uint32_t>(n));
-    }
+    for (const uint32_t n : {static_cast<uint32_t>(length), draws, 0U}) counts.push_back(n);
     // Drawing a token increments the position.
     const int64_t position = cache_.length(sequences_[static_cast<size_t>(i)]) - 1;
     positions.push_back(static_cast<uint32_t>(position));

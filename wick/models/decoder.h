@@ -39,6 +39,7 @@ class WICK_API Decoder {
   struct Sampling {
     std::span<const int32_t> history;  ///< tokens so far, oldest first, for the penalties
     SamplerOptions options;
+    uint32_t draws = 0;  ///< random draws made before
   };
   /// Starts sampling. Draws the next token of each sequence from its logits, [sequences,
   /// vocabulary]. Errors: those of Sampler.

@@ -379,7 +379,7 @@ DecoderLm::DecoderLm(const io::ModelFile& file, const Architecture& architecture
     return t.shape.rank() > 1 && t.name.starts_with("blk.") && t.dtype && is_block(*t.dtype);
   });
   for (const std::string& path : options.adapters) {
-    adapters_.push_back(Adapter::open(path, architecture.name));
+    adapters_.push_back(Adapter::open(path, architecture.name, file));
   }
   load(weights, options);
   for (const Adapter& adapter : adapters_) adapter.require_all_used();

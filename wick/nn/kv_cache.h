@@ -50,6 +50,7 @@ class WICK_API KvCache {
   int64_t sequences() const { return static_cast<int64_t>(sequences_.size()); }
   /// The number of positions stored for a sequence.
   int64_t length(int64_t sequence = 0) const { return of(sequence).length; }
+  int64_t layers() const { return static_cast<int64_t>(layers_.size()); }
   /// The maximum length of a sequence.
   int64_t context() const { return options_.context; }
   /// The number of positions that page tables have entries for; doubles as needed, up to the

@@ -1,6 +1,7 @@
 #include "wick/serve/engine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,9 +13,12 @@
 #include <utility>
 
 #include "wick/base/error.h"
+#include "wick/base/log.h"
 #include "wick/base/printable.h"
 #include "wick/io/split_file.h"
+#include "wick/models/find_model.h"
 #include "wick/models/open_model.h"
+#include "wick/serve/model_digest.h"
 #include "wick/serve/stop_text.h"
 #include "wick/tensor/ops.h"
 
@@ -129,7 +133,8 @@ text::Tokenizer load_tokenizer(const io::ModelFile& file) {
   }
 }
 
-text::Tokenizer open_tokenizer(const std::string& path) {
+text::Tokenizer open_tokenizer(const std::string& name) {
+  const std::string path = models::find_model(name);
   std::ifstream file(path, std::ios::binary);
   const int first = file.get();
   // JSON begins with a brace, perhaps behind white space; Gguf reports files that are neither.
@@ -140,28 +145,32 @@ text::Tokenizer open_tokenizer(const std::string& path) {
 }
 
 Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
-               std::string chat_template, std::vector<int32_t> ends, std::string path)
+               const io::ModelFile& file, std::string path, std::string digest)
     : model_(std::move(model)),
       tokenizer_(std::move(tokenizer)),
-      chat_template_(std::move(chat_template)),
-      ends_(std::move(ends)),
-      path_(std::move(path)) {}
+      chat_template_(file.get_string("tokenizer.chat_template", "")),
+      ends_(end_tokens(file)),
+      sampling_(sampling_defaults(file)),
+      path_(std::move(path)),
+      digest_(std::move(digest)) {}
 
-std::shared_ptr<const Engine> Engine::load(const std::string& path,
+std::shared_ptr<const Engine> Engine::load(const std::string& name,
                                            const models::LoadOptions& options) {
+  const std::string path = models::find_model(name);
   const std::shared_ptr<const io::ModelFile> file = models::open_model(path);
   // Cheap checks come first. The architecture is checked before the tokenizer, because unsupported
   // models may have unsupported vocabularies.
   models::CausalLm::require_supported(*file);
   text::Tokenizer tokenizer = load_tokenizer(*file);
+  if (logging()) log_line(fmt::format("read a vocabulary of {} tokens", tokenizer.vocab_size()));
   std::unique_ptr<models::CausalLm> model = models::CausalLm::load(*file, options);
   if (tokenizer.vocab_size() > model->vocab_size()) {
     throw Error(path, "vocabulary larger than the embedding",
                 fmt::format("{} tokens, {} rows", tokenizer.vocab_size(), model->vocab_size()));
   }
-  std::string chat(file->get_string("tokenizer.chat_template", ""));
+  std::string digest = model_digest(*file, options.adapters);
   return std::shared_ptr<const Engine>(
-      new Engine(std::move(model), std::move(tokenizer), std::move(chat), end_tokens(*file), path));
+      new Engine(std::move(model), std::move(tokenizer), *file, path, std::move(digest)));
 }
 
 bool Engine::is_end_of_generation(int32_t id) const {
@@ -233,9 +242,20 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
                 "use `wick embed` or Model.embed");
   }
   cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
+  decoder_ = decoder_of(*cache_);
+  if (logging()) {
+    log_line(fmt::format("cache of {} positions in {}, at most {:.1f} MB", options_.context,
+                         name(options_.cache_dtype),
+                         static_cast<double>(cache_->full_bytes()) / 1e6));
+  }
+}
+
+std::unique_ptr<models::Decoder> Session::decoder_of(nn::KvCache& cache) const {
   // Logits beyond the tokenizer's vocabulary belong to padding rows of the embedding.
-  decoder_ = std::make_unique<models::Decoder>(model, *cache_, engine_->tokenizer().vocab_size());
-  decoder_->set_scales(0, options_.adapter_scales);
+  auto decoder =
+      std::make_unique<models::Decoder>(engine_->model(), cache, engine_->tokenizer().vocab_size());
+  decoder->set_scales(0, options_.adapter_scales);
+  return decoder;
 }
 
 Session::Session(Session&& other) noexcept = default;
@@ -272,7 +292,15 @@ bool Session::add(std::span<const int32_t> tokens, const std::function<bool()>& 
   }
   const int64_t before = fed();
   history_.insert(history_.end(), tokens.begin(), tokens.end());
-  return catch_up(cancelled, cache_->has_states() ? before : 0);
+  const auto start = Clock::now();
+  const bool done = catch_up(cancelled, cache_->has_states() ? before : 0);
+  if (count > 0 && logging()) {
+    // This is the host's time: a GPU may still run.
+    const double seconds = seconds_since(start);
+    log_line(fmt::format("ran a prompt of {} tokens in {:.1f} ms, {:.1f} tokens/s", count,
+                         seconds * 1e3, static_cast<double>(count) / seconds));
+  }
+  return done;
 }
 
 bool Session::catch_up(const std::function<bool()>& cancelled, int64_t kept) {
@@ -357,20 +385,95 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
   return add(tokens.subspan(same), cancelled);
 }
 
+void Session::save(const std::string& path, std::string_view text) const {
+  const Use use(*this);
+  SavedSession saved{
+      .digest = engine_->digest(),
+      .model = std::filesystem::path(engine_->path()).filename().string(),
+      .cache_type = std::string(name(options_.cache_dtype)),
+      .length = cache_->length(),
+      .tokens = history_,
+      .adapter_scales = models::scales_of(options_.adapter_scales, engine_->model().adapters()),
+      .sampler = sampler_ ? std::make_unique<SamplerState>(*sampler_) : nullptr,
+      .text = std::string(text)};
+  write_session(path, saved, *cache_, logits_);
+}
+
+std::string Session::load(const std::string& path) {
+  const Use use(*this);
+  SavedSession saved = read_session(path);
+  check_fits(saved, path);
+  const models::CausalLm& model = engine_->model();
+  auto cache =
+      std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
+  restore_cache(saved, *cache);
+  Tensor logits = restored_logits(saved, model.vocab_size());
+  if (logits.defined()) logits = logits.to(model.device());
+  decoder_ = decoder_of(*cache);  // from here on nothing fails
+  cache_ = std::move(cache);
+  history_ = std::move(saved.tokens);
+  logits_ = std::move(logits);
+  host_logits_ = {};
+  sampler_ = std::move(saved.sampler);
+  return std::move(saved.text);
+}
+
+/// Errors: a saved session doesn't fit the model or the session's options.
+void Session::check_fits(const SavedSession& saved, const std::string& path) const {
+  const auto fail = [&](std::string_view what, const std::string& detail, const std::string& rule) {
+    throw Error(printable(path), what, detail, rule);
+  };
+  if (saved.digest != engine_->digest()) {
+    fail("session of another model or adapters",
+         fmt::format("{} ({})", printable(saved.model), printable(saved.digest, 16)),
+         fmt::format("this model is {} ({})", printable(engine_->path()), engine_->digest()));
+  }
+  const std::string type(name(options_.cache_dtype));
+  if (saved.cache_type != type) {
+    fail("session with another cache type", printable(saved.cache_type),
+         fmt::format("this session's is {}", type));
+  }
+  if (saved.adapter_scales !=
+      models::scales_of(options_.adapter_scales, engine_->model().adapters())) {
+    fail("session with other scales of adapters",
+         fmt::format("{}", fmt::join(saved.adapter_scales, " ")), "load it with the same");
+  }
+  if (static_cast<int64_t>(saved.tokens.size()) > context()) {
+    fail("session longer than the context",
+         fmt::format("{} tokens, {} positions", saved.tokens.size(), context()),
+         "ask for a longer context");
+  }
+  for (const int32_t id : saved.tokens) {
+    if (id >= 0 && id < engine_->model().vocab_size()) continue;
+    fail("token id out of range", fmt::format("{}", id),
+         fmt::format("the vocabulary has {}", engine_->model().vocab_size()));
+  }
+}
+
+std::optional<text::SamplerOptions> Session::last_sampler() const {
+  const Use use(*this, true);
+  return sampler_ ? std::optional(sampler_->options) : std::nullopt;
+}
+
 /// Returns a function that returns one token per call; `more` says whether it will be called again.
-std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& options) {
-  const text::Sampler checked(options);  // throws if an option is out of range
-  if (!options.is_basic()) return host_source(options);
-  return [this, options, started = false](bool more) mutable {
+/// Each call updates the draws in sampler_.
+std::function<int32_t(bool more)> Session::source() {
+  const text::SamplerOptions& options = sampler_->options;
+  if (!options.is_basic()) return host_source();
+  return [this, started = false](bool more) mutable {
     if (!started) newest_logits();
+    SamplerState& state = *sampler_;
     try {
       if (!started) {
-        const models::Decoder::Sampling sampling{history_, options};
+        const models::Decoder::Sampling sampling{history_, state.options,
+                                                 static_cast<uint32_t>(state.draws)};
         decoder_->start(std::exchange(logits_, {}), {&sampling, 1});
         host_logits_ = {};
         started = true;
       }
-      return decoder_->next(more && fed() < context()).front();
+      const int32_t token = decoder_->next(more && fed() < context()).front();
+      if (state.options.temperature != 0) ++state.draws;
+      return token;
     } catch (const Error& e) {
       const std::string path = printable(engine_->path());
       if (std::string_view(e.what()).find(path) != std::string_view::npos) throw;
@@ -380,12 +483,17 @@ std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& op
 }
 
 /// Like source(), for options that need the host's sampler: each step's logits are copied to it.
-std::function<int32_t(bool more)> Session::host_source(const text::SamplerOptions& options) {
-  const auto sampler = std::make_shared<text::Sampler>(options);
+std::function<int32_t(bool more)> Session::host_source() {
+  const auto sampler = std::make_shared<text::Sampler>(sampler_->options);
+  sampler->set_draws(sampler_->draws);
+  sampler->set_surprise_limit(sampler_->surprise_limit);
   return [this, sampler](bool) {
     const auto all = host_logits();
     const auto size = static_cast<size_t>(engine_->tokenizer().vocab_size());
-    return sampler->sample(all.first(std::min(all.size(), size)), history_);
+    const int32_t token = sampler->sample(all.first(std::min(all.size(), size)), history_);
+    sampler_->draws = sampler->draw_count();
+    sampler_->surprise_limit = sampler->surprise_limit();
+    return token;
   };
 }
 
@@ -402,7 +510,12 @@ Generated Session::generate(const GenerateOptions& options) {
   };
   const auto start = Clock::now();
   auto first = start;
-  const auto next = source(options.sampler);
+  const text::Sampler fresh(options.sampler);  // throws if an option is out of range
+  const bool resumes = options.resume && sampler_ != nullptr;
+  sampler_ = std::make_unique<SamplerState>(
+      SamplerState{options.sampler, resumes ? sampler_->draws : 0,
+                   resumes ? sampler_->surprise_limit : fresh.surprise_limit()});
+  const auto next = source();
   // On return or exception, removes positions from the cache that the decoder computed ahead.
   const std::unique_ptr<nn::KvCache, std::function<void(nn::KvCache*)>> settled(
       cache_.get(), [this](nn::KvCache*) { shorten_cache(fed()); });
@@ -416,6 +529,7 @@ Generated Session::generate(const GenerateOptions& options) {
     if (n == 0) {
       first = Clock::now();
       result.first_token_ms = std::chrono::duration<double, std::milli>(first - start).count();
+      if (logging()) log_line(fmt::format("first token after {:.1f} ms", result.first_token_ms));
     }
     if (!options.ignore_end && engine_->is_end_of_generation(token)) {
       result.finish = FinishReason::end_of_generation;
@@ -439,6 +553,10 @@ Generated Session::generate(const GenerateOptions& options) {
   const std::string rest = stop.finish();
   result.text += rest;
   if (options.on_text && !rest.empty()) options.on_text(rest);
+  if (logging()) {
+    log_line(fmt::format("generated {} tokens in {:.1f} ms after the first", result.tokens.size(),
+                         result.seconds * 1e3));
+  }
   return result;
 }
 

@@ -12,6 +12,8 @@
 #include "wick/io/gguf.h"
 #include "wick/models/causal_lm.h"
 #include "wick/models/decoder.h"
+#include "wick/serve/sampling_defaults.h"
+#include "wick/serve/session_file.h"
 #include "wick/text/chat.h"
 #include "wick/text/sampler.h"
 #include "wick/text/stream_decoder.h"
@@ -21,22 +23,24 @@ namespace wick::serve {
 
 /// Loads the tokenizer of a model. Errors: the vocabulary is missing or malformed.
 WICK_API text::Tokenizer load_tokenizer(const io::ModelFile& file);
-/// Loads the tokenizer of a model (models::open_model) or of a tokenizer.json; the first bytes of a
-/// file tell which of them it is. Errors: the file can't be read; those of load_tokenizer() and
-/// text::Tokenizer::from_json().
-WICK_API text::Tokenizer open_tokenizer(const std::string& path);
+/// Loads the tokenizer of a model (models::open_model) or of a tokenizer.json, whose first bytes
+/// tell them apart. A model may be named as in models::find_model. Errors: the file can't be read;
+/// those of load_tokenizer() and text::Tokenizer::from_json().
+WICK_API text::Tokenizer open_tokenizer(const std::string& name);
 
 /// A model with its tokenizer. Immutable after loading; any number of sessions may share it.
 class WICK_API Engine {
  public:
   /// Loads a file or a folder (models::open_model). Errors: any error in it, by name.
-  static std::shared_ptr<const Engine> load(const std::string& path,
+  static std::shared_ptr<const Engine> load(const std::string& name,
                                             const models::LoadOptions& options = {});
 
   const models::CausalLm& model() const { return *model_; }
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   /// The file's chat template; empty if it has none.
   const std::string& chat_template() const { return chat_template_; }
+  /// The sampling options that the file recommends. generate() doesn't use them by itself.
+  const SamplingDefaults& sampling() const { return sampling_; }
   /// Whether `id` ends a text: one of the file's end tokens, or an end of the tokenizer.
   bool is_end_of_generation(int32_t id) const;
   /// The template that renders conversations: the file's, or one by its vocabulary. Errors: the
@@ -49,18 +53,21 @@ class WICK_API Engine {
   /// Returns the tokens of a prompt, or the start token if there are none, because a model needs at
   /// least one token. Errors: the prompt is empty and the vocabulary has no start token.
   std::vector<int32_t> prompt_or_start(std::vector<int32_t> tokens) const;
-  /// The path given to load().
+  /// The path of the model.
   const std::string& path() const { return path_; }
+  /// model_digest() of the model with its adapters.
+  const std::string& digest() const { return digest_; }
 
  private:
   Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
-         std::string chat_template, std::vector<int32_t> ends, std::string path);
+         const io::ModelFile& file, std::string path, std::string digest);
 
   std::unique_ptr<models::CausalLm> model_;
   text::Tokenizer tokenizer_;
   std::string chat_template_;
   std::vector<int32_t> ends_;
-  std::string path_;
+  SamplingDefaults sampling_;
+  std::string path_, digest_;
 };
 
 /// The size of a session's cache, and the batch size of prompts.
@@ -79,6 +86,9 @@ struct GenerateOptions {
   /// Generation ends when the text contains one of these. The text ends before it; the tokens
   /// include those of the stop string.
   std::vector<std::string> stop = {};
+  /// Goes on with the draws of the last call, or of the loaded session, so that two calls generate
+  /// what one would. The sampler's options should be those of that call.
+  bool resume = false;
   /// Called with each new piece of text, in whole UTF-8 characters. It must not run or change the
   /// session.
   std::function<void(std::string_view)> on_text = {};
@@ -135,6 +145,16 @@ class WICK_API Session {
   /// Replaces all tokens by `tokens`; runs only those after the common prefix.
   bool feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
 
+  /// Writes the session to a file: its tokens, cache, newest logits and sampler, and a text of the
+  /// caller. The file appears complete or not at all. Errors: it can't be written.
+  void save(const std::string& path, std::string_view text = {}) const;
+  /// Replaces the session by one that was saved, on any device, and returns the text that was saved
+  /// with it. Errors: the file isn't a session, is damaged, or is of another model, cache type or
+  /// adapters; the context is too short. The session is unchanged then.
+  std::string load(const std::string& path);
+  /// The options of the last generate(), or of the loaded session's; nothing before the first.
+  std::optional<text::SamplerOptions> last_sampler() const;
+
  private:
   class Use;    // held during a call
   struct Busy;  // the thread that is in a call
@@ -150,8 +170,10 @@ class WICK_API Session {
   /// has them is cleared, and catch_up runs all tokens again.
   void shorten_cache(int64_t length);
   void newest_logits();
-  std::function<int32_t(bool more)> source(const text::SamplerOptions& options);
-  std::function<int32_t(bool more)> host_source(const text::SamplerOptions& options);
+  std::function<int32_t(bool more)> source();
+  std::function<int32_t(bool more)> host_source();
+  std::unique_ptr<models::Decoder> decoder_of(nn::KvCache& cache) const;
+  void check_fits(const SavedSession& saved, const std::string& path) const;
 
   std::unique_ptr<Busy> busy_;  // null after a move
   std::shared_ptr<const Engine> engine_;
@@ -162,6 +184,7 @@ class WICK_API Session {
   std::vector<int32_t> history_;
   Tensor logits_;       // logits of the last cached token; undefined if not known
   Tensor host_logits_;  // logits_ on the host; undefined until requested
+  std::unique_ptr<SamplerState> sampler_;  // after the newest token; null before the first
 };
 
 /// Perplexity scores of a text, in nats.

@@ -215,6 +215,13 @@ const Family& find_family(const Config& config) {
               fmt::format("this version supports {}", known));
 }
 
+const Family* family_of(std::string_view architecture) {
+  const auto* const at =
+      std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                   [&](const Family& family) { return family.architecture == architecture; });
+  return at == std::end(kFamilies) ? nullptr : at;
+}
+
 std::vector<NameRule> rules_for(const Family& family, std::string_view stem) {
   std::vector<NameRule> found;
   for (const std::span<const NameRule> rules : {family.rules, std::span<const NameRule>(kRules)}) {

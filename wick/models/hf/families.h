@@ -37,6 +37,9 @@ struct Family {
 /// lists the supported ones).
 const Family& find_family(const Config& config);
 
+/// The first family with an architecture; null if there is none.
+const Family* family_of(std::string_view architecture);
+
 /// The rules for a tensor of a layer. Empty: there are none.
 std::vector<NameRule> rules_for(const Family& family, std::string_view stem);
 /// The GGUF name of a tensor outside the layers, without ".weight" or ".bias"; empty if there is

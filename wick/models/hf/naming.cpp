@@ -18,14 +18,6 @@ namespace {
 
 constexpr int64_t kAfterLayers = INT32_MAX, kMostNumber = 65535;
 
-/// A tensor's name, taken apart.
-struct Name {
-  int64_t layer = -1;       // -1: outside the layers
-  std::string stem;         // with "*" for a number
-  int64_t number = -1;      // for the "*"
-  std::string_view suffix;  // ".weight", ".bias" or empty
-};
-
 std::optional<int64_t> number_of(std::string_view digits) {
   int64_t number = 0;
   const char* end = digits.data() + digits.size();
@@ -40,36 +32,6 @@ std::string_view take(std::string_view& name) {
   const std::string_view first = name.substr(0, dot);
   name.remove_prefix(dot == std::string_view::npos ? name.size() : dot + 1);
   return first;
-}
-
-Name parse_name(std::string_view name) {
-  Name parsed;
-  for (const std::string_view suffix : {".weight", ".bias"}) {
-    if (!name.ends_with(suffix)) continue;
-    parsed.suffix = suffix;
-    name.remove_suffix(suffix.size());
-    break;
-  }
-  for (const std::string_view prefix :
-       {"model.language_model.", "language_model.", "model.", "transformer.", "gpt_neox."}) {
-    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  }
-  std::string_view rest = name;
-  const std::string_view first = take(rest);
-  if (first == "layers" || first == "h") {
-    if (const std::optional<int64_t> layer = number_of(take(rest))) {
-      parsed.layer = *layer;
-      name = rest;
-    }
-  }
-  while (!name.empty()) {
-    const std::string_view component = take(name);
-    const std::optional<int64_t> number = number_of(component);
-    if (number) parsed.number = *number;
-    if (!parsed.stem.empty()) parsed.stem += '.';
-    parsed.stem += number ? "*" : component;
-  }
-  return parsed;
 }
 
 /// Tensors that no decoder uses: buffers of old versions, scales of activations and of the cache,
@@ -108,7 +70,7 @@ class Naming {
   }
 
   void add(const Stored& stored) {
-    const Name name = parse_name(stored.tensor->name);
+    const TensorName name = parse_name(stored.tensor->name);
     if (name.layer < 0) {
       const std::string_view outer = outer_name(name.stem);
       if (outer.empty()) return unknown(stored);
@@ -193,6 +155,36 @@ class Naming {
 };
 
 }  // namespace
+
+TensorName parse_name(std::string_view name) {
+  TensorName parsed;
+  for (const std::string_view suffix : {".weight", ".bias"}) {
+    if (!name.ends_with(suffix)) continue;
+    parsed.suffix = suffix;
+    name.remove_suffix(suffix.size());
+    break;
+  }
+  for (const std::string_view prefix :
+       {"model.language_model.", "language_model.", "model.", "transformer.", "gpt_neox."}) {
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  std::string_view rest = name;
+  const std::string_view first = take(rest);
+  if (first == "layers" || first == "h") {
+    if (const std::optional<int64_t> layer = number_of(take(rest))) {
+      parsed.layer = *layer;
+      name = rest;
+    }
+  }
+  while (!name.empty()) {
+    const std::string_view component = take(name);
+    const std::optional<int64_t> number = number_of(component);
+    if (number) parsed.number = *number;
+    if (!parsed.stem.empty()) parsed.stem += '.';
+    parsed.stem += number ? "*" : component;
+  }
+  return parsed;
+}
 
 void wrong_tensor(const Stored& stored, std::string_view what, std::string_view rule) {
   throw Error(printable(stored.file->path()), what,

@@ -22,6 +22,15 @@ struct Named {
   std::vector<Source> sources;
 };
 
+/// A tensor's name, taken apart.
+struct TensorName {
+  int64_t layer = -1;       ///< -1: outside the layers
+  std::string stem;         ///< with "*" for a number
+  int64_t number = -1;      ///< for the "*"
+  std::string_view suffix;  ///< ".weight", ".bias" or empty; a view into the name
+};
+TensorName parse_name(std::string_view name);
+
 /// Finds what each stored tensor is in the GGUF file. The result is in the order in which a model
 /// reads its weights. Errors: a tensor has no place in the family; two have the same; a tensor of a
 /// stack is missing; the model doesn't have its layer.

@@ -1,8 +1,11 @@
 #include "wick/models/hf/text_files.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "wick/io/json.h"
@@ -56,18 +59,41 @@ void token_keys(const Config& config, io::GgufMetadata& metadata) {
   if (ends.size() > 1) metadata.set_u32s("tokenizer.ggml.eos_token_ids", ends);
 }
 
+/// The nearest f32; values beyond its range become its largest.
+float narrowed(double value) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -kMost, kMost));
+}
+
+/// Copies the options of sampling under the keys that llama.cpp's converter uses. Values of any
+/// type are copied; serve::sampling_defaults() checks them.
 void sampler_keys(const Config& generation, io::GgufMetadata& metadata) {
-  const auto number = [&](const char* name, const char* key) {
-    if (const auto value = generation.number({name})) {
-      metadata.set_f32(key, static_cast<float>(*value));
-    }
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"sequence", "sequence"},
+      {"top_k", "top_k"},
+      {"top_p", "top_p"},
+      {"min_p", "min_p"},
+      {"xtc_probability", "xtc_probability"},
+      {"xtc_threshold", "xtc_threshold"},
+      {"temperature", "temp"},
+      {"penalty_last_n", "penalty_last_n"},
+      {"repetition_penalty", "penalty_repeat"},
+      {"penalty_repeat", "penalty_repeat"},
+      {"mirostat", "mirostat"},
+      {"mirostat_tau", "mirostat_tau"},
+      {"mirostat_eta", "mirostat_eta"},
   };
-  number("temperature", "general.sampling.temp");
-  number("top_p", "general.sampling.top_p");
-  number("min_p", "general.sampling.min_p");
-  number("repetition_penalty", "general.sampling.penalty_repeat");
-  if (const auto top_k = generation.integer({"top_k"})) {
-    metadata.set_i32("general.sampling.top_k", static_cast<int32_t>(*top_k));
+  for (const auto& [name, short_key] : kNames) {
+    if (!generation.has({name})) continue;
+    const nlohmann::json& value = generation.json().at(name);
+    const std::string key = std::string("general.sampling.") + short_key;
+    if (value.is_number_integer()) {
+      metadata.set_i64(key, value.get<int64_t>());
+    } else if (value.is_number()) {
+      metadata.set_f32(key, narrowed(value.get<double>()));
+    } else {
+      metadata.set_string(key, value.is_string() ? value.get<std::string>() : value.dump());
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
+#include "wick/base/log.h"
 
 namespace wick::gpu {
 
@@ -40,7 +41,10 @@ Code::Code(Device device, const GpuInfo& info) : device_(device) {
 std::string Code::image(std::string_view file) {
   if (compiler_ == nullptr) {
     if (unpacking_.valid()) images_ = unpacking_.get().value();
-    if (const auto at = images_.find(file); at != images_.end()) return at->second;
+    if (const auto at = images_.find(file); at != images_.end()) {
+      log_line(fmt::format("{}: loaded kernels of {} for {}", device_.str(), file, architecture_));
+      return at->second;
+    }
   } else {
     const std::string name = fmt::format("/{}.gpu", file);
     const auto at = std::find_if(kernel_sources().begin(), kernel_sources().end(),
@@ -50,6 +54,8 @@ std::string Code::image(std::string_view file) {
       std::string image =
           compiler_->compile_cached({at->first, at->second, &kernel_sources()}, target_, compiled);
       ++(compiled ? compiled_ : cached_);
+      log_line(fmt::format("{}: {} kernels of {} for {}", device_.str(),
+                           compiled ? "compiled" : "loaded compiled", file, architecture_));
       return image;
     }
   }

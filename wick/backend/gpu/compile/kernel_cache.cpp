@@ -100,14 +100,6 @@ fs::path standard_folder() {
 
 }  // namespace
 
-fs::path user_cache_folder() {
-  // The XDG Base Directory Specification says that relative paths are to be ignored.
-  const std::string_view cache = environment("XDG_CACHE_HOME");
-  if (cache.starts_with('/')) return cache;
-  const std::string_view home = environment("HOME");
-  return home.starts_with('/') ? fs::path(home) / ".cache" : fs::path();
-}
-
 KernelCache::KernelCache(fs::path folder, uint64_t limit_bytes)
     : folder_(std::move(folder)), limit_bytes_(limit_bytes) {}
 

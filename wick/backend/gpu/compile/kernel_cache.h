@@ -36,7 +36,4 @@ class KernelCache {
   const uint64_t limit_bytes_;
 };
 
-/// $XDG_CACHE_HOME or ~/.cache; empty if neither is known.
-std::filesystem::path user_cache_folder();
-
 }  // namespace wick::gpu

@@ -1,0 +1,229 @@
+// Adapters as PEFT writes them, against the logits of transformers with PEFT.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/expect_error.h"
+#include "tests/io/safetensors_builder.h"
+#include "tests/io/temp_folder.h"
+#include "tests/models/tiny_llama.h"
+#include "tests/models/tiny_model.h"
+#include "tests/test_devices.h"
+#include "wick/models/causal_lm.h"
+#include "wick/models/open_model.h"
+
+namespace wick::models {
+namespace {
+
+using nlohmann::json;
+using test::error_of;
+using test::some_tokens;
+using test::TinyModel;
+using testing::HasSubstr;
+
+constexpr int64_t kTokens = 24;
+
+/// An adapter that data/peft/NAME.json describes (see reference/make_adapters.py).
+struct PeftAdapter {
+  json described;
+  std::vector<std::pair<std::string, std::vector<int64_t>>> tensors;
+
+  explicit PeftAdapter(const std::string& name) {
+    std::ifstream(std::string(WICK_MODELS_DATA) + "/peft/" + name + ".json") >> described;
+    for (const json& tensor : described.at("tensors")) {
+      tensors.emplace_back(tensor.at("name"), tensor.at("shape").get<std::vector<int64_t>>());
+    }
+  }
+  TinyModel model() const { return TinyModel::read(described.at("model")); }
+  json& config() { return described.at("config"); }
+  std::vector<float> logits() const {
+    std::vector<float> all;
+    for (const json& row : described.at("logits")) {
+      for (const float value : row.get<std::vector<float>>()) all.push_back(value);
+    }
+    return all;
+  }
+  void write(const std::string& folder) const {
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/adapter_config.json") << described.at("config");
+    io::test::SafetensorsBuilder b;
+    for (const auto& [name, dims] : tensors) {
+      const std::vector<float> values =
+          test::random_values(name, Shape(std::span<const int64_t>(dims)), -0.35, 0.35);
+      b.tensor(name, "F32", dims,
+               {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+    }
+    std::ofstream(folder + "/adapter_model.safetensors", std::ios::binary) << b.build();
+  }
+};
+
+std::unique_ptr<CausalLm> load(const std::string& model, Device device,
+                               const std::vector<std::string>& adapters) {
+  LoadOptions options;
+  options.device = device;
+  options.adapters = adapters;
+  return CausalLm::load(*open_model(model), options);
+}
+
+/// The logits of every fourth token.
+std::vector<float> logits_of(const CausalLm& model, const std::vector<float>& scales = {}) {
+  const std::vector<int32_t> tokens = some_tokens(kTokens);
+  nn::KvCache cache = model.make_cache(kTokens, DType::f32);
+  const BatchInput input{0, tokens, scales};
+  const Tensor all = model.forward({&input, 1}, cache, Logits::all);
+  std::vector<float> rows;
+  for (int64_t i = 3; i < kTokens; i += 4) {
+    for (const float value : all.narrow(0, i, 1).to_vector<float>()) rows.push_back(value);
+  }
+  return rows;
+}
+
+double difference(const std::vector<float>& got, const std::vector<float>& expected) {
+  double worst = 0, most = 0;
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    worst =
+        std::max(worst, std::fabs(static_cast<double>(got[i]) - static_cast<double>(expected[i])));
+    most = std::max(most, std::fabs(static_cast<double>(expected[i])));
+  }
+  return got.size() == expected.size() ? worst / most : INFINITY;
+}
+
+TEST(PeftAdapters, GiveTheLogitsOfTransformers) {
+  const io::test::TempFolder folder;
+  const std::string gguf = folder.path("m.gguf"), directory = folder.path("m"),
+                    path = folder.path("adapter");
+  for (const char* name :
+       {"llama", "llama-patterns", "qwen2", "qwen2moe", "gpt2", "gptneox", "phi3"}) {
+    const PeftAdapter adapter(name);
+    const TinyModel tiny = adapter.model();
+    tiny.write(gguf);
+    std::filesystem::remove_all(directory);
+    tiny.write_directory(directory);
+    adapter.write(path);
+    for (const Device device : test::cpu_and_devices()) {
+      SCOPED_TRACE(std::string(name) + " " + device.str());
+      for (const std::string& model : {gguf, directory}) {
+        EXPECT_LT(difference(logits_of(*load(model, device, {path})), adapter.logits()), 2e-4);
+      }
+      const auto twice = load(gguf, device, {path, path});
+      EXPECT_LT(difference(logits_of(*twice, {0.25f, 0.75f}), adapter.logits()), 2e-4);
+      EXPECT_LT(difference(logits_of(*twice, {0, 0}), tiny.logits), 2e-4);
+      EXPECT_GT(difference(adapter.logits(), tiny.logits), 1e-2);
+    }
+  }
+}
+
+TEST(PeftAdapters, InvalidFolders) {
+  const io::test::TempFolder folder;
+  const std::string model = folder.path("m.gguf"), path = folder.path("adapter");
+  const PeftAdapter good("llama");
+  good.model().write(model);
+  const auto error = [&](const std::function<void(PeftAdapter&)>& edit) {
+    PeftAdapter adapter = good;
+    edit(adapter);
+    adapter.write(path);
+    const std::string message = error_of([&] { load(model, {}, {path}); });
+    if (message != "no error") {
+      EXPECT_THAT(message, HasSubstr(path));
+    }
+    return message;
+  };
+  const auto with = [&](const char* key, const json& value) {
+    return error([&](PeftAdapter& a) { a.config()[key] = value; });
+  };
+  EXPECT_EQ(error([](PeftAdapter&) {}), "no error");
+  EXPECT_THAT(with("peft_type", "IA3"), HasSubstr("peft_type"));
+  EXPECT_THAT(with("use_dora", true), HasSubstr("use_dora"));
+  EXPECT_THAT(with("bias", "all"), HasSubstr("bias"));
+  EXPECT_THAT(with("modules_to_save", json::array({"lm_head"})), HasSubstr("modules_to_save"));
+  EXPECT_EQ(with("modules_to_save", json::array()), "no error");
+  EXPECT_THAT(with("lora_bias", true), HasSubstr("lora_bias"));
+  EXPECT_THAT(with("target_parameters", json::array({"x"})), HasSubstr("target_parameters"));
+  EXPECT_THAT(with("init_lora_weights", "pissa_niter_16"), HasSubstr("init_lora_weights"));
+  EXPECT_EQ(with("init_lora_weights", "gaussian"), "no error");
+  EXPECT_THAT(with("r", 0), HasSubstr("r = 0"));
+  EXPECT_THAT(with("r", 4), HasSubstr("factors don't fit"));
+  EXPECT_THAT(with("r", "many"), HasSubstr("r = \"many\""));
+  EXPECT_THAT(with("rank_pattern", {{"q_pro.*", 4}}), HasSubstr("q_pro.*"));
+  EXPECT_THAT(with("rank_pattern", {{"q_proj", 4}}), HasSubstr("factors don't fit"));
+  EXPECT_THAT(with("rank_pattern", {{"q_proj", 3}, {"self_attn.q_proj", 4}}),
+              HasSubstr("one pattern that matches"));
+  EXPECT_THAT(with("alpha_pattern", 3), HasSubstr("alpha_pattern"));
+  const auto renamed = [&](const std::string& from, const std::string& to) {
+    return error([&](PeftAdapter& a) {
+      for (auto& [name, dims] : a.tensors) {
+        if (const size_t at = name.find(from); at != std::string::npos)
+          name.replace(at, from.size(), to);
+      }
+    });
+  };
+  const std::string prefix = "base_model.model.model.layers.0.";
+  for (const char* module : {"mlp.experts.3.up_proj", "mlp.experts.up_proj"}) {
+    EXPECT_THAT(renamed(prefix + "mlp.up_proj", prefix + module),
+                HasSubstr("adapters of experts aren't supported"));
+  }
+  EXPECT_THAT(renamed(prefix + "mlp.up_proj", prefix + "mlp.other"),
+              HasSubstr("the model has no such matrix"));
+  EXPECT_THAT(renamed("layers.1.mlp.up_proj", "layers.7.mlp.up_proj"),
+              HasSubstr("factors that this version doesn't use: blk.7.ffn_up.weight"));
+  EXPECT_THAT(
+      renamed(prefix + "mlp.up_proj.lora_A.weight", prefix + "mlp.up_proj.lora_magnitude_vector"),
+      HasSubstr("tensor that isn't a factor"));
+  EXPECT_THAT(renamed(prefix + "mlp.up_proj.lora_A", "base_model.model.model.embed_tokens.lora_A"),
+              HasSubstr("the other factor is missing"));
+  EXPECT_THAT(renamed("base_model.model.lm_head.lora", "base_model.model.model.embed_tokens.lora"),
+              HasSubstr("adapters of it aren't supported"));
+  EXPECT_THAT(error([&](PeftAdapter& a) {
+                for (auto& [name, dims] : a.tensors) {
+                  if (name.find("base_layer") != std::string::npos) dims[0] = 41;
+                }
+              }),
+              HasSubstr("output matrix differs from the model's"));
+  EXPECT_THAT(error([&](PeftAdapter& a) {
+                for (auto& [name, dims] : a.tensors) {
+                  if (name.find("0.mlp.up_proj.lora_A") != std::string::npos) dims[1] = 32;
+                }
+              }),
+              HasSubstr("factors don't fit the model"));
+  good.write(path);
+  std::filesystem::remove(path + "/adapter_model.safetensors");
+  EXPECT_THAT(error_of([&] { load(model, {}, {path}); }), HasSubstr("adapter_model.safetensors"));
+  std::filesystem::remove(path + "/adapter_config.json");
+  EXPECT_THAT(error_of([&] { load(model, {}, {path}); }), HasSubstr("adapter_config.json"));
+  TinyModel::read("mamba2").write(model);
+  good.write(path);
+  EXPECT_THAT(error_of([&] { load(model, {}, {path}); }),
+              HasSubstr("PEFT adapters of this architecture aren't supported: 'mamba2'"));
+}
+
+// A cut file gives an error, and so does a changed byte of the header, or it changes values.
+TEST(PeftAdapters, DamagedFiles) {
+  const io::test::TempFolder folder;
+  const std::string model = folder.path("m.gguf"), path = folder.path("adapter");
+  const PeftAdapter good("llama-patterns");
+  good.model().write(model);
+  good.write(path);
+  for (const char* name : {"adapter_model.safetensors", "adapter_config.json"}) {
+    const std::string file = path + "/" + name;
+    std::ifstream in(file, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    for (size_t cut = 0; cut < bytes.size(); cut += 1 + bytes.size() / 24) {
+      std::ofstream(file, std::ios::binary) << bytes.substr(0, cut);
+      EXPECT_THAT(error_of([&] { load(model, {}, {path}); }), HasSubstr(file));
+    }
+    for (size_t at = 0; at < std::min<size_t>(bytes.size(), 1000); at += 17) {
+      std::string bad = bytes;
+      bad[at] = static_cast<char>(static_cast<unsigned>(bad[at]) ^ 4U);
+      std::ofstream(file, std::ios::binary) << bad;
+      error_of([&] { load(model, {}, {path}); });
+    }
+    std::ofstream(file, std::ios::binary) << bytes;
+  }
+}
+
+}  // namespace
+}  // namespace wick::models

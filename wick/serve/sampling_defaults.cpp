@@ -1,0 +1,82 @@
+// The keys general.sampling.* are those of llama.cpp, which also uses them unless an option is
+// given.
+#include "wick/serve/sampling_defaults.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <type_traits>
+
+#include "wick/base/error.h"
+#include "wick/base/printable.h"
+
+namespace wick::serve {
+namespace {
+
+/// The steps of a text such as "top_k;top_p;temperature". Errors: a name is unknown.
+std::vector<SamplerStep> steps_of(std::string_view text) {
+  std::vector<SamplerStep> steps;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(';'), text.size());
+    const std::string_view name = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!name.empty()) steps.push_back(parse_sampler_step(name == "typ_p" ? "typical_p" : name));
+  }
+  return steps;
+}
+
+/// Converts a value to the type of `to`. Returns false if it has another type or is out of range.
+template <class T>
+bool convert(const io::GgufValue& value, T& to) {
+  if constexpr (std::is_same_v<T, std::vector<SamplerStep>>) {
+    const std::optional<std::string_view> text = value.as_string();
+    if (text) to = steps_of(*text);
+    return text.has_value();
+  } else {
+    const std::optional<double> number = value.as_f64();
+    if (!number || !std::isfinite(*number)) return false;
+    const auto converted = static_cast<double>(
+        static_cast<T>(std::clamp(*number, static_cast<double>(std::numeric_limits<T>::lowest()),
+                                  static_cast<double>(std::numeric_limits<T>::max()))));
+    to = static_cast<T>(converted);
+    return std::is_floating_point_v<T> || converted == *number;
+  }
+}
+
+}  // namespace
+
+bool SamplingDefaults::recommends(std::string_view name) const {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+SamplingDefaults sampling_defaults(const io::ModelFile& file) {
+  SamplingDefaults defaults;
+  for_each_recommended([&](const char* name, auto member, const char* short_key) {
+    const std::string key = fmt::format("general.sampling.{}", short_key);
+    const io::GgufValue* const value = file.find(key);
+    if (value == nullptr) return;
+    text::SamplerOptions one;
+    std::string reason = "wrong type";
+    bool valid = false;
+    try {
+      valid = convert(*value, one.*member);
+      const text::Sampler checked(one);  // throws if the value is out of range
+    } catch (const Error& e) {
+      valid = false;
+      reason = e.what();
+    }
+    if (!valid) {
+      defaults.warnings.push_back(fmt::format("{}: {} = {} is ignored: {}", printable(file.path()),
+                                              key, value->str(), reason));
+      return;
+    }
+    defaults.options.*member = one.*member;
+    defaults.names.emplace_back(name);
+  });
+  return defaults;
+}
+
+}  // namespace wick::serve

@@ -1,0 +1,303 @@
+#include "wick/serve/session_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "wick/base/error.h"
+#include "wick/base/printable.h"
+#include "wick/io/gguf_writer.h"
+#include "wick/tensor/call.h"
+
+namespace wick::serve {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+constexpr int64_t kPage = nn::KvCache::kPage, kWordBytes = 4;
+constexpr const char* kLogits = "logits";
+
+int64_t pages_of(int64_t length) { return (length + kPage - 1) / kPage; }
+
+/// A tensor of the cache, which holds pages or the states of sequences along its first dim.
+struct Part {
+  std::string name;
+  Tensor whole;
+  std::vector<int64_t> indices;  ///< of the first dim: what belongs to the session
+  int tail_dim = -1;             ///< the dim of positions; -1: none is known
+
+  int64_t bytes_each() const {
+    return bytes_of(whole.dtype(), whole.elems() / std::max<int64_t>(whole.size(0), 1));
+  }
+};
+
+/// The parts of a cache that hold a sequence. The cache must have pages.
+std::vector<Part> parts_of(const nn::KvCache& cache, int64_t length) {
+  std::vector<Part> parts;
+  std::vector<int64_t> pages;
+  for (int64_t i = 0; i < pages_of(length); ++i) {
+    pages.push_back(cache.pages()[static_cast<size_t>(i)]);
+  }
+  for (int64_t layer = 0; layer < cache.layers(); ++layer) {
+    const auto add = [&](const std::string& name, const Tensor& whole, std::vector<int64_t> indices,
+                         int tail_dim) {
+      if (!whole.defined() || whole.elems() == 0) return;
+      // Blocks of several positions stay as they are.
+      const bool shaped = tail_dim >= 0 && is_float(whole.dtype()) && whole.rank() == 4 &&
+                          whole.size(tail_dim) == kPage;
+      parts.push_back({fmt::format("blk.{}.{}", layer, name), whole, std::move(indices),
+                       shaped ? tail_dim : -1});
+    };
+    add("keys", cache.keys(layer), pages, 3);
+    add("values", cache.values(layer), pages, 2);
+    const std::span<const Tensor> states = cache.states(layer);
+    for (size_t i = 0; i < states.size(); ++i) add(fmt::format("state.{}", i), states[i], {0}, -1);
+  }
+  return parts;
+}
+
+/// What must be equal for a file's bytes to fit a cache: "keys f16[2,16,256] values …", by layer.
+std::string layout_of(const std::vector<Part>& parts) {
+  std::string layout;
+  for (const Part& part : parts) {
+    layout +=
+        fmt::format("{}{} {}", layout.empty() ? "" : ", ", part.name, name(part.whole.dtype()));
+    for (int i = 1; i < part.whole.rank(); ++i) layout += fmt::format(" {}", part.whole.size(i));
+  }
+  return layout;
+}
+
+/// One index of a part on the host. Positions from `used` on become zeros.
+std::vector<std::byte> bytes_at(const Part& part, int64_t index, int64_t used) {
+  const Tensor one = part.whole.narrow(0, index, 1).contiguous().to(Device::cpu());
+  const auto count = static_cast<size_t>(part.bytes_each());
+  std::vector<std::byte> bytes(count);
+  std::memcpy(
+      bytes.data(),
+      static_cast<const std::byte*>(one.view().data) + bytes_of(one.dtype(), one.layout().offset()),
+      count);
+  if (part.tail_dim < 0 || used >= kPage) return bytes;
+  const int64_t step = part.tail_dim == 3 ? 1 : one.size(3);  // elements of a position in a row
+  const auto row = static_cast<size_t>(bytes_of(one.dtype(), kPage * step));
+  const auto kept = static_cast<size_t>(bytes_of(one.dtype(), used * step));
+  for (size_t at = 0; at < count; at += row) {
+    std::memset(bytes.data() + at + kept, 0, row - kept);
+  }
+  return bytes;
+}
+
+/// Calls visit(key, member) for the members of a sampler's state.
+template <class State, class Visit>
+void for_each_member(State& s, const Visit& visit) {
+  auto& o = s.options;
+  visit("temperature", o.temperature);
+  visit("top_k", o.top_k);
+  visit("top_p", o.top_p);
+  visit("min_p", o.min_p);
+  visit("repetition_penalty", o.repetition_penalty);
+  visit("presence_penalty", o.presence_penalty);
+  visit("frequency_penalty", o.frequency_penalty);
+  visit("penalty_window", o.penalty_window);
+  visit("seed", o.seed);
+  visit("typical_p", o.typical_p);
+  visit("top_n_sigma", o.top_n_sigma);
+  visit("xtc_probability", o.xtc_probability);
+  visit("xtc_threshold", o.xtc_threshold);
+  visit("dynamic_range", o.dynamic_range);
+  visit("dynamic_exponent", o.dynamic_exponent);
+  visit("dry_multiplier", o.dry_multiplier);
+  visit("dry_base", o.dry_base);
+  visit("dry_allowed_length", o.dry_allowed_length);
+  visit("dry_window", o.dry_window);
+  visit("mirostat", o.mirostat);
+  visit("mirostat_tau", o.mirostat_tau);
+  visit("mirostat_eta", o.mirostat_eta);
+  visit("draws", s.draws);
+  visit("surprise_limit", s.surprise_limit);
+}
+
+std::string sampler_key(const char* name) { return fmt::format("session.sampler.{}", name); }
+
+void write_sampler(io::GgufWriter& w, const SamplerState& state) {
+  for_each_member(state, [&](const char* name, const auto& value) {
+    using T = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, float>) {
+      w.set_f32(sampler_key(name), value);
+    } else if constexpr (std::is_same_v<T, int>) {
+      w.set_i32(sampler_key(name), value);
+    } else {
+      w.set_u64(sampler_key(name), value);
+    }
+  });
+  const text::SamplerOptions& o = state.options;
+  w.set_i32s(sampler_key("dry_breakers"), o.dry_breakers);
+  std::vector<int32_t> ids, steps;
+  std::vector<float> biases;
+  for (const auto& [id, bias] : o.logit_bias) ids.push_back(id), biases.push_back(bias);
+  for (const SamplerStep step : o.order) steps.push_back(static_cast<int32_t>(step));
+  w.set_i32s(sampler_key("bias_tokens"), ids);
+  w.set_f32s(sampler_key("biases"), biases);
+  w.set_i32s(sampler_key("steps"), steps);
+}
+
+[[noreturn]] void invalid(const io::Gguf& file, std::string_view what, std::string_view detail = {},
+                          std::string_view rule = {}) {
+  throw Error(printable(file.path()), what, detail, rule);
+}
+
+std::unique_ptr<SamplerState> read_sampler(const io::Gguf& file) {
+  if (!file.contains(sampler_key("temperature"))) return nullptr;
+  auto state = std::make_unique<SamplerState>();
+  for_each_member(*state, [&](const char* name, auto& value) {
+    using T = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, float>) {
+      value = file.get_f32(sampler_key(name));
+    } else if constexpr (std::is_same_v<T, int>) {
+      value = file.get_i32(sampler_key(name));
+    } else {
+      value = file.get_u64(sampler_key(name));
+    }
+  });
+  text::SamplerOptions& o = state->options;
+  o.dry_breakers = file.get_i32s(sampler_key("dry_breakers"));
+  const std::vector<int32_t> ids = file.get_i32s(sampler_key("bias_tokens"));
+  const std::vector<float> biases = file.get_f32s(sampler_key("biases"));
+  if (ids.size() != biases.size()) invalid(file, "biases and their tokens differ in number");
+  for (size_t i = 0; i < ids.size(); ++i) o.logit_bias.emplace_back(ids[i], biases[i]);
+  o.order.clear();
+  for (const int32_t step : file.get_i32s(sampler_key("steps"))) {
+    if (step < 0 || step > static_cast<int32_t>(SamplerStep::temperature)) {
+      invalid(file, "no such sampler step", fmt::format("{}", step));
+    }
+    o.order.push_back(static_cast<SamplerStep>(step));
+  }
+  try {
+    const text::Sampler checked(o);  // throws if an option is out of range
+  } catch (const Error& e) {
+    invalid(file, e.what());
+  }
+  return state;
+}
+
+}  // namespace
+
+void write_session(const std::string& path, const SavedSession& session, const nn::KvCache& cache,
+                   const Tensor& logits) {
+  io::GgufWriter w(path);
+  w.set_string("general.type", "session");
+  w.set_u32("session.version", kVersion);
+  w.set_string("session.model.digest", session.digest);
+  w.set_string("session.model.name", session.model);
+  w.set_string("session.cache.type", session.cache_type);
+  w.set_i64("session.cache.length", session.length);
+  w.set_i32s("session.tokens", session.tokens);
+  w.set_f32s("session.adapter_scales", session.adapter_scales);
+  w.set_string("session.text", session.text);
+  if (session.sampler) write_sampler(w, *session.sampler);
+  const std::vector<Part> parts =
+      session.length > 0 ? parts_of(cache, session.length) : std::vector<Part>{};
+  w.set_string("session.cache.layout", layout_of(parts));
+  for (const Part& part : parts) {
+    const auto count = static_cast<int64_t>(part.indices.size());
+    w.add_tensor(part.name, DType::i32, {count, part.bytes_each() / kWordBytes});
+  }
+  Tensor on_host;
+  if (logits.defined()) {
+    on_host = logits.to(Device::cpu()).contiguous();
+    w.add_tensor(kLogits, DType::f32, {on_host.elems()});
+  }
+  for (const Part& part : parts) {
+    for (size_t i = 0; i < part.indices.size(); ++i) {
+      const int64_t used = session.length - static_cast<int64_t>(i) * kPage;
+      w.write(part.name, bytes_at(part, part.indices[i], used));
+    }
+  }
+  if (on_host.defined()) {
+    const std::vector<float> values = on_host.to_vector<float>();
+    w.write(kLogits, std::as_bytes(std::span(values)));
+  }
+  w.finish();
+}
+
+SavedSession read_session(const std::string& path) {
+  SavedSession session;
+  session.file = io::Gguf::open(path);
+  const io::Gguf& file = *session.file;
+  const std::string_view type = file.get_string("general.type", "model");
+  if (type != "session") {
+    invalid(file, "not a session", fmt::format("general.type = '{}'", printable(type)),
+            "need a file that was saved as a session");
+  }
+  const uint32_t version = file.get_u32("session.version");
+  if (version != kVersion) {
+    throw Error(ErrorKind::not_implemented, printable(path), "session of another version",
+                fmt::format("{}", version), fmt::format("this version of wick reads {}", kVersion));
+  }
+  session.digest = file.get_string("session.model.digest");
+  session.model = file.get_string("session.model.name");
+  session.cache_type = file.get_string("session.cache.type");
+  session.length = file.get_i64("session.cache.length");
+  session.tokens = file.get_i32s("session.tokens");
+  session.adapter_scales = file.get_f32s("session.adapter_scales");
+  session.text = file.get_string("session.text");
+  session.sampler = read_sampler(file);
+  const auto tokens = static_cast<int64_t>(session.tokens.size());
+  if (session.length < 0 || session.length > tokens) {
+    invalid(file, "value out of range", fmt::format("session.cache.length = {}", session.length),
+            fmt::format("there are {} tokens", tokens));
+  }
+  return session;
+}
+
+void restore_cache(const SavedSession& session, nn::KvCache& cache) {
+  const io::Gguf& file = *session.file;
+  if (session.length == 0) return;
+  cache.reserve(session.length);
+  const std::vector<Part> parts = parts_of(cache, session.length);
+  const std::string layout = layout_of(parts);
+  if (file.get_string("session.cache.layout") != layout) {
+    invalid(file, "cache has another layout",
+            printable(file.get_string("session.cache.layout"), 60),
+            fmt::format("the model's is {}", printable(layout, 60)));
+  }
+  for (const Part& part : parts) {
+    const io::GgufTensor& stored = file.require_tensor(part.name);
+    const Shape need{static_cast<int64_t>(part.indices.size()), part.bytes_each() / kWordBytes};
+    if (stored.dtype != DType::i32 || !(stored.shape == need)) {
+      invalid(file, "tensor has the wrong size", stored.str(),
+              fmt::format("need i32{}", need.str()));
+    }
+  }
+  for (const Part& part : parts) {
+    const std::span<const std::byte> bytes = file.data(file.require_tensor(part.name));
+    const auto each = static_cast<size_t>(part.bytes_each());
+    for (size_t i = 0; i < part.indices.size(); ++i) {
+      const Tensor to = part.whole.narrow(0, part.indices[i], 1);
+      const Tensor from = Tensor::empty(to.shape(), to.dtype());
+      std::memcpy(from.mutable_view().data, bytes.data() + i * each, each);
+      const Tensor there = from.to(to.device());
+      apply_into({Op::cast, {&there}}, to);
+    }
+  }
+  file.require_unchanged("load");
+  cache.advance(session.length);
+}
+
+Tensor restored_logits(const SavedSession& session, int64_t vocabulary) {
+  const io::GgufTensor* const stored = session.file->find_tensor(kLogits);
+  if (stored == nullptr) return {};
+  if (stored->dtype != DType::f32 || !(stored->shape == Shape{vocabulary})) {
+    invalid(*session.file, "tensor has the wrong size", stored->str(),
+            fmt::format("need f32[{}]", vocabulary));
+  }
+  const std::span<const std::byte> bytes = session.file->data(*stored);
+  std::vector<float> values(static_cast<size_t>(vocabulary));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  session.file->require_unchanged("load");
+  return Tensor::from(values, {1, vocabulary});
+}
+
+}  // namespace wick::serve
