@@ -103,10 +103,10 @@ TEST(Search, ErrorsAreAtMostThoseOfLlamaCpp) {
   EXPECT_EQ(std::size(kPeer), types().size());
   for (const Figures& peer : kPeer) {
     SCOPED_TRACE(name(peer.type));
-    EXPECT_LE(error_of(peer.type, d.normal, {}, false), 1.0 * peer.normal);
-    EXPECT_LE(error_of(peer.type, d.normal, d.weights, true), 1.0 * peer.normal_weighted);
-    EXPECT_LE(error_of(peer.type, d.heavy, {}, false), 1.0 * peer.heavy);
-    EXPECT_LE(error_of(peer.type, d.heavy, d.weights, true), 1.0 * peer.heavy_weighted);
+    EXPECT_LE(error_of(peer.type, d.normal, {}, false), peer.normal);
+    EXPECT_LE(error_of(peer.type, d.normal, d.weights, true), peer.normal_weighted);
+    EXPECT_LE(error_of(peer.type, d.heavy, {}, false), peer.heavy);
+    EXPECT_LE(error_of(peer.type, d.heavy, d.weights, true), peer.heavy_weighted);
   }
 }
 

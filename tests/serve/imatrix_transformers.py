@@ -103,6 +103,18 @@ def expected_sums(model, chunks):
     return sums, counts
 
 
+def compare_quantized(wick, folder):
+    """A folder, whose experts are tensors of their own, gives the same blocks as a file of it."""
+    options = ["--imatrix", folder / "out.gguf"]
+    for source, target, kind, extra in [("model", "f32.gguf", "f32", []), ("model", "a.gguf", "q4_1", options),
+                                        ("f32.gguf", "b.gguf", "q4_1", options)]:
+        subprocess.run([wick, "quantize", folder / source, folder / target, kind, *extra], check=True,
+                       stdout=subprocess.DEVNULL)
+    files = [{t.name: np.array(t.data) for t in gguf.GGUFReader(folder / name).tensors} for name in ("a.gguf", "b.gguf")]
+    for tensor, data in files[0].items():
+        assert (data == files[1][tensor]).all(), tensor
+
+
 def compare(wick, kind):
     text = make_text()
     with tempfile.TemporaryDirectory() as name:
@@ -114,6 +126,7 @@ def compare(wick, kind):
         subprocess.run([wick, "imatrix", "-m", folder / "model", "-f", folder / "text.txt", "-o", folder / "out.gguf",
                         "-c", str(CHUNK)], check=True)
         found = {t.name: np.array(t.data) for t in gguf.GGUFReader(folder / "out.gguf").tensors}
+        compare_quantized(wick, folder)
     ids = tokenizer.encode(text).ids
     chunks = [ids[i:i + CHUNK] for i in range(0, len(ids) - CHUNK + 1, CHUNK)]
     sums, counts = expected_sums(model, chunks)

@@ -50,7 +50,7 @@ bool same_word(std::string_view a, std::string_view lower) {
 int64_t layer_of(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
   if (!name.starts_with(kPrefix)) return -1;
-  int64_t layer = -1;
+  int32_t layer = -1;
   std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
   return layer;
 }
@@ -114,6 +114,7 @@ Mixture::Mixture(const ModelFile& model, const FileType& type, bool has_importan
       tied_(model.find_tensor("output.weight") == nullptr) {
   layers_ = count_of(model, "block_count");
   for (const GgufTensor& t : model.tensors()) layers_ = std::max(layers_, layer_of(t.name) + 1);
+  layers_ = std::clamp<int64_t>(layers_, 0, 1 << 20);  // hostile files have any number
   experts_ = count_of(model, "expert_count");
   const int64_t queries = count_of(model, "attention.head_count");
   const int64_t values = count_of(model, "attention.head_count_kv");
