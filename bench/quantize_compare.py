@@ -169,8 +169,10 @@ def compare(peer, wick, data, name):
             columns = importance[tensor] if use_importance else None
             theirs = error(peer.values(name, weights, columns), weights, columns)
             ours = error(found[tensor], weights, columns)
-            # Weights that come from blocks of this type are representable but for roundings.
-            if theirs > 1e-3 * error(np.zeros_like(weights), weights, columns):
+            # Weights that come from blocks of this type are representable but for roundings: then the
+            # ratio of two roundings says nothing.
+            negligible = 1e-3 * error(np.zeros_like(weights), weights, columns)
+            if max(ours, theirs) > negligible:
                 worst, exact = max(worst, ours / theirs), False
         ratios.append(None if exact else worst)
     return ratios

@@ -41,7 +41,8 @@ WICK_API std::string file_type_names();
 /// the dtype.
 WICK_API std::optional<FileType> file_type_of(DType dtype);
 
-/// The dtypes that a mixture gives to a model's weights. The rule is in docs/quantize.md.
+/// The dtypes that a mixture gives to a model's weights. docs/quantize.md has the rule. Source:
+/// llama.cpp, src/llama-quant.cpp.
 class Mixture {
  public:
   /// `has_importance`: whether an importance matrix is used.
