@@ -36,9 +36,10 @@ serve::ImportanceOptions chunks_of(const ImatrixOptions& o, const serve::Engine&
   if (o.count < 0) {
     throw Error("--chunks", "out of range", fmt::format("{}", o.count), "need at least 0");
   }
-  serve::ImportanceOptions options{.chunk_size = o.context.value_or(std::min<int64_t>(512, longest)),
-                                   .first_chunk = o.first,
-                                   .chunks = o.count};
+  serve::ImportanceOptions options{
+      .chunk_size = o.context.value_or(std::min<int64_t>(512, longest)),
+      .first_chunk = o.first,
+      .chunks = o.count};
   const auto& tokenizer = engine.tokenizer();
   if (tokenizer.add_bos() && tokenizer.bos()) options.first_token = *tokenizer.bos();
   return options;
@@ -72,9 +73,10 @@ void report(const ImatrixOptions& o, const io::Importance& importance, int64_t t
     return;
   }
   if (partial > 0) {
-    warn(fmt::format("imatrix: {} weights have experts that no token used: a longer text may "
-                     "use them",
-                     partial));
+    warn(
+        fmt::format("imatrix: {} weights have experts that no token used: a longer text may "
+                    "use them",
+                    partial));
   }
   print(fmt::format("{} weights, {} chunks of {} tokens -> {}\n", importance.entries.size(),
                     importance.chunk_count, importance.chunk_size, printable(o.out)));
@@ -87,17 +89,15 @@ int run_imatrix(const ImatrixOptions& o) {
   const serve::ImportanceOptions options = chunks_of(o, *engine);
   const std::vector<int32_t> tokens =
       encode_text(engine->tokenizer(), text, o.text, {.add_eos = false});
-  const int64_t chunks =
-      serve::importance_chunks(static_cast<int64_t>(tokens.size()), options);
+  const int64_t chunks = serve::importance_chunks(static_cast<int64_t>(tokens.size()), options);
   const StopInOrder in_order(Stop::patient);
   io::Importance importance;
   {
     Progress progress("collecting");
-    importance =
-        serve::importance(engine->model(), tokens, options, [&](int64_t done) {
-          progress.update(done, chunks);
-          return !interrupted();
-        });
+    importance = serve::importance(engine->model(), tokens, options, [&](int64_t done) {
+      progress.update(done, chunks);
+      return !interrupted();
+    });
   }
   if (interrupted()) return kInterrupted;
   importance.datasets = {o.text};

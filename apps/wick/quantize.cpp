@@ -91,9 +91,10 @@ void warn_importance(const io::QuantizeResult& result) {
   }
   const auto& partial = result.partial_importance;
   if (!partial.empty()) {
-    warn(fmt::format("quantize: the importance matrix has no data for some experts of {}: their "
-                     "columns count alike",
-                     some_of(partial)));
+    warn(
+        fmt::format("quantize: the importance matrix has no data for some experts of {}: their "
+                    "columns count alike",
+                    some_of(partial)));
   }
 }
 
@@ -189,18 +190,18 @@ int run_quantize(const QuantizeCommand& o) {
 
 void add_quantize(CLI::App& app) {
   auto o = std::make_shared<QuantizeCommand>();
-  CLI::App* command =
-      add_command(app, "quantize", "Convert a model's weights to another type",
-                  "TYPE is one of " + io::file_type_names() +
-                      ".\nNames that end with _s, _m and _l, and q2_k, iq4_nl and iq4_xs, are "
-                      "llama.cpp's mixtures:\nsome weights get types with more bits. mxfp4 is for "
-                      "the weights of experts; others become\nq8_0. The output matrix gets q6_k or "
-                      "q8_0. Weights whose rows aren't a multiple of the\nblock's size get another "
-                      "type. OUT appears only when it is complete, with the permissions\nof IN, "
-                      "restricted by the umask.\n"
-                      "Examples: wick quantize model-f16.gguf model-q8_0.gguf q8_0\n"
-                      "          wick quantize --imatrix imatrix.gguf model-f16.gguf out.gguf q3_k_m",
-                  [o] { return run_quantize(*o); });
+  CLI::App* command = add_command(
+      app, "quantize", "Convert a model's weights to another type",
+      "TYPE is one of " + io::file_type_names() +
+          ".\nNames that end with _s, _m and _l, and q2_k, iq4_nl and iq4_xs, are "
+          "llama.cpp's mixtures:\nsome weights get types with more bits. mxfp4 is for "
+          "the weights of experts; others become\nq8_0. The output matrix gets q6_k or "
+          "q8_0. Weights whose rows aren't a multiple of the\nblock's size get another "
+          "type. OUT appears only when it is complete, with the permissions\nof IN, "
+          "restricted by the umask.\n"
+          "Examples: wick quantize model-f16.gguf model-q8_0.gguf q8_0\n"
+          "          wick quantize --imatrix imatrix.gguf model-f16.gguf out.gguf q3_k_m",
+      [o] { return run_quantize(*o); });
   command->add_option("IN", o->in, "Model file (GGUF) or folder (Hugging Face)")->required();
   command->add_option("OUT", o->out, "File to write")->required();
   command->add_option("TYPE", o->type, "Weight type")->required();

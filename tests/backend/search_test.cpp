@@ -1,5 +1,5 @@
-// Quantisation by search: the errors of fixed data, exact blocks, weights, unusual values, and equal
-// blocks of all instruction sets.
+// Quantisation by search: the errors of fixed data, exact blocks, weights, unusual values, and
+// equal blocks of all instruction sets.
 #include "wick/backend/cpu/search/search.h"
 
 #include <gtest/gtest.h>
@@ -163,7 +163,8 @@ TEST(Search, ExactBlocks) {
                            DType::q5_k, DType::q6_k}) {
     SCOPED_TRACE(name(type));
     std::vector<float> x(256);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<int>(i % 16) - 8) / 8;
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(static_cast<int>(i % 16) - 8) / 8;
     const std::vector<float> y = values_of(type, searched(type, x, 256), x.size());
     const bool exact = type == DType::q4_0 || type == DType::q4_1;
     for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(y[i], x[i], exact ? 0.0 : 0.02) << i;
@@ -255,7 +256,8 @@ TEST(Search, Errors) {
   EXPECT_EQ(error(DType::q4_k, 128),
             "quantize: row isn't a whole number of blocks: 128 values, q4_k: multiples of 256");
   EXPECT_TRUE(error(DType::f16, 256).starts_with("quantize: no search for this dtype: f16: use "));
-  EXPECT_TRUE(error(DType::q8_k, 256).starts_with("quantize: no search for this dtype: q8_k: use "));
+  EXPECT_TRUE(
+      error(DType::q8_k, 256).starts_with("quantize: no search for this dtype: q8_k: use "));
   search_rows(DType::q4_k, nullptr, 0, 256, nullptr, nullptr);
 }
 

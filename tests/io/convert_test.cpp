@@ -27,12 +27,12 @@ struct Type {
   uint32_t number;
   uint32_t file_type;
 };
-constexpr Type kTypes[] = {{DType::f32, 0, 0},   {DType::f16, 1, 1},  {DType::bf16, 30, 32},
-                           {DType::q4_0, 2, 2},  {DType::q4_1, 3, 3}, {DType::q8_0, 8, 7},
-                           {DType::q5_0, 6, 8},  {DType::q5_1, 7, 9}, {DType::q4_k, 12, 14},
-                           {DType::q6_k, 14, 18}, {DType::q2_k, 10, 10}, {DType::q3_k, 11, 11},
-                           {DType::q5_k, 13, 16}, {DType::iq4_nl, 20, 25},
-                           {DType::iq4_xs, 23, 30}, {DType::mxfp4, 39, 38}};
+constexpr Type kTypes[] = {{DType::f32, 0, 0},    {DType::f16, 1, 1},      {DType::bf16, 30, 32},
+                           {DType::q4_0, 2, 2},   {DType::q4_1, 3, 3},     {DType::q8_0, 8, 7},
+                           {DType::q5_0, 6, 8},   {DType::q5_1, 7, 9},     {DType::q4_k, 12, 14},
+                           {DType::q6_k, 14, 18}, {DType::q2_k, 10, 10},   {DType::q3_k, 11, 11},
+                           {DType::q5_k, 13, 16}, {DType::iq4_nl, 20, 25}, {DType::iq4_xs, 23, 30},
+                           {DType::mxfp4, 39, 38}};
 
 /// Whether blocks are searched (tests/backend/search_test.cpp) instead of rounded by the op's rule.
 bool is_searched(DType type) {

@@ -114,7 +114,8 @@ TEST(Importance, BadFiles) {
     return b.build();
   };
   EXPECT_EQ(error(gguf({1, 2}, {1})), "");
-  EXPECT_THAT(error(gguf({1, 2, 3}, {1, 1})), HasSubstr("sums and counts don't fit together: a: 3"));
+  EXPECT_THAT(error(gguf({1, 2, 3}, {1, 1})),
+              HasSubstr("sums and counts don't fit together: a: 3"));
   EXPECT_THAT(error(gguf({1, NAN}, {1})), HasSubstr("isn't a number of at least 0: a: nan"));
   EXPECT_THAT(error(gguf({1, 2}, {-1})), HasSubstr("isn't a number of at least 0: a: -1"));
   B no_counts, half, model;
@@ -175,14 +176,15 @@ TEST(Importance, LowersTheErrorsOfColumnsThatMatter) {
   }
   importance.entries["blk.0.attn_q.weight"] = {columns, {1}};
   importance.entries["blk.0.ffn_up_exps.weight"] = {of_experts, {1, 1, 1}};
-  for (const DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q2_k,
-                           DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_nl,
-                           DType::iq4_xs, DType::mxfp4}) {
+  for (const DType type :
+       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q2_k, DType::q3_k, DType::q4_k,
+        DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
     SCOPED_TRACE(name(type));
     QuantizeResult result = model.quantize(type, nullptr);
     EXPECT_THAT(result.without_importance, IsEmpty());
     EXPECT_FALSE(Gguf::open(model.folder.path("out.gguf"))->contains("quantize.imatrix.file"));
-    const double plain = weighted_error(model.dense, model.values("blk.0.attn_q.weight"), columns, 8);
+    const double plain =
+        weighted_error(model.dense, model.values("blk.0.attn_q.weight"), columns, 8);
     const double plain_experts =
         weighted_error(model.experts, model.values("blk.0.ffn_up_exps.weight"), of_experts, 4);
     result = model.quantize(type, &importance);
@@ -262,7 +264,8 @@ std::string types_of(const ModelFile& model, const FileType& type, const std::st
   const Mixture mixture(model, type, importance);
   std::string letters;
   for (int i = 0;; ++i) {
-    const GgufTensor* const t = model.find_tensor("blk." + std::to_string(i) + "." + weight + ".weight");
+    const GgufTensor* const t =
+        model.find_tensor("blk." + std::to_string(i) + "." + weight + ".weight");
     if (t == nullptr) return letters;
     const DType d = mixture.dtype_of(*t);
     letters += d == DType::iq4_xs ? 'x' : d == DType::mxfp4 ? 'm' : name(d)[1];
@@ -338,7 +341,8 @@ TEST(Mixtures, TypesOfSingleWeights) {
   const TempFolder folder;
   const std::string in = folder.write("m.gguf", mixed_model(2, 8, 8, 0));
   QuantizeOptions options{.type = *find_file_type("q4_k_m")};
-  options.tensor_types = {{"blk.1*attn_k", DType::q8_0}, {"attn_", DType::q5_k}, {"*", DType::q2_k}};
+  options.tensor_types = {
+      {"blk.1*attn_k", DType::q8_0}, {"attn_", DType::q5_k}, {"*", DType::q2_k}};
   options.output_type = DType::f16;
   options.embedding_type = DType::q3_k;
   quantize_gguf(*Gguf::open(in), folder.path("out.gguf"), options);

@@ -1,6 +1,6 @@
-// The sums of squares of weights' inputs: those of the first layer computed here from the equations,
-// and relations that hold in every family. imatrix_transformers.py compares all sums of two models
-// with transformers'.
+// The sums of squares of weights' inputs: those of the first layer computed here from the
+// equations, and relations that hold in every family. imatrix_transformers.py compares all sums of
+// two models with transformers'.
 #include "wick/serve/importance.h"
 
 #include <gmock/gmock.h>
@@ -82,8 +82,8 @@ TEST(Importance, ChunksAreIndependent) {
   // A text that is shorter than a chunk is one.
   EXPECT_EQ(sums({.chunk_size = 64}), sums({.chunk_size = 48}));
   int64_t calls = 0;
-  const Importance stopped =
-      importance(*model, tokens, {.chunk_size = 16}, [&](int64_t done) { return (calls = done) < 2; });
+  const Importance stopped = importance(*model, tokens, {.chunk_size = 16},
+                                        [&](int64_t done) { return (calls = done) < 2; });
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(stopped.chunk_count, 2u);
 }
@@ -91,8 +91,8 @@ TEST(Importance, ChunksAreIndependent) {
 /// Tensors that importance() gives no sums for: they aren't matrices of layers, or the model
 /// multiplies by them in another form.
 bool has_no_sums(std::string_view name) {
-  for (const char* part : {"norm", "attn_kv_b", "conv1d", "shortconv.conv", "ssm_a", "ssm_d", "sinks", "inp_shexp",
-                           "rel_b", "scale", "exp_probs", "layer_output"}) {
+  for (const char* part : {"norm", "attn_kv_b", "conv1d", "shortconv.conv", "ssm_a", "ssm_d",
+                           "sinks", "inp_shexp", "rel_b", "scale", "exp_probs", "layer_output"}) {
     if (name.find(part) != std::string_view::npos) return true;
   }
   return !name.starts_with("blk.") || !name.ends_with(".weight");
@@ -122,7 +122,8 @@ TEST(Importance, EveryFamily) {
     for (const auto& [name, entry] : found.entries) {
       const size_t at = name.find("ffn_up_exps");
       if (at == std::string::npos) continue;
-      const Importance::Entry& router = found.entries.at(name.substr(0, at) + "ffn_gate_inp.weight");
+      const Importance::Entry& router =
+          found.entries.at(name.substr(0, at) + "ffn_gate_inp.weight");
       const double used = total(entry.counts) / 24;
       EXPECT_EQ(used, std::floor(used));
       const Importance::Entry& down = found.entries.at(name.substr(0, at) + "ffn_down_exps.weight");
@@ -150,8 +151,9 @@ TEST(Importance, Errors) {
   EXPECT_EQ(error(*model, 0, {}), "imatrix: the text has no tokens");
   EXPECT_THAT(error(*model, 40, {.chunk_size = 0}), HasSubstr("imatrix: option out of range"));
   EXPECT_THAT(error(*model, 40, {.chunk_size = 16, .chunks = -1}), HasSubstr("out of range"));
-  EXPECT_EQ(error(*model, 40, {.chunk_size = 16, .first_chunk = 2}),
-            "imatrix: no text after the first chunks: 40 tokens, 2 chunks of 16: first chunk below 2");
+  EXPECT_EQ(
+      error(*model, 40, {.chunk_size = 16, .first_chunk = 2}),
+      "imatrix: no text after the first chunks: 40 tokens, 2 chunks of 16: first chunk below 2");
   EXPECT_THAT(error(*model, 97, {.chunk_size = 97}), HasSubstr("too many tokens"));
   TinyModel broken = TinyModel::read("llama");
   const auto elems = static_cast<size_t>(broken.shape_of("blk.0.ffn_up.weight").elems());

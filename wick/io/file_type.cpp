@@ -71,8 +71,7 @@ bool gets_more_bits(int64_t i, int64_t n) {
 int64_t count_of(const ModelFile& model, const char* key) {
   const GgufValue* const architecture = model.find("general.architecture");
   const auto name = architecture == nullptr ? std::nullopt : architecture->as_string();
-  const GgufValue* const value =
-      name ? model.find(fmt::format("{}.{}", *name, key)) : nullptr;
+  const GgufValue* const value = name ? model.find(fmt::format("{}.{}", *name, key)) : nullptr;
   if (value == nullptr) return 0;
   if (!value->is_array()) return value->as_i64().value_or(0);
   int64_t largest = 0;
@@ -220,8 +219,8 @@ DType Mixture::of_down(int64_t layer) const {
 
 DType Mixture::of_attention_output() const {
   if (experts_ == 8) {
-    const bool large = type_.dtype == DType::q5_k || type_.mix == Mix::q3_k_l ||
-                       type_.mix == Mix::q2_k_s;
+    const bool large =
+        type_.dtype == DType::q5_k || type_.mix == Mix::q3_k_l || type_.mix == Mix::q2_k_s;
     return large ? type_.dtype : DType::q5_k;
   }
   switch (type_.mix) {

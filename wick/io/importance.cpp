@@ -203,8 +203,7 @@ void Importance::require_fits(const ModelFile& model) const {
                         weight->str()));
   }
   if (found == 0) {
-    invalid(path, "importance matrix of another model",
-            fmt::format("{} entries", entries.size()),
+    invalid(path, "importance matrix of another model", fmt::format("{} entries", entries.size()),
             "none has the name of a weight in " + printable(model.path()));
   }
 }

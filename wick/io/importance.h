@@ -31,7 +31,8 @@ class WICK_API Importance {
   void save(const std::string& path) const;
 
   /// The mean squares of the inputs of each matrix of a weight [.., n, k], [matrices, k]: 0 for
-  /// matrices that got no input. Empty if there is no entry for the weight, or one that doesn't fit.
+  /// matrices that got no input. Empty if there is no entry for the weight, or one that doesn't
+  /// fit.
   std::vector<float> mean_squares(const GgufTensor& weight) const;
   /// Errors: an entry doesn't fit the weight of its name; no entry has the name of a weight. The
   /// message says that the file belongs to another model.

@@ -74,8 +74,7 @@ Tensor LatentAttention::by_head(const Tensor& x, const std::vector<Weight>& weig
   if (InputObserver* const observer = input_observer(); observer != nullptr && !names.empty()) {
     observer->on_input(names, h, rows, ids);
   }
-  return grouped_linear(rows, weights, ids)
-      .reshape({t, h, weights.front().n()});
+  return grouped_linear(rows, weights, ids).reshape({t, h, weights.front().n()});
 }
 
 Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,

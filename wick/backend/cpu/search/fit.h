@@ -1,9 +1,9 @@
 #pragma once
 
-// Least-squares fits of block formats to values with weights: which scale, or line, has the smallest
-// Σ w·(value − x)² over some values that share it. Each fit tries a grid of step sizes, solves for
-// the best scale of each rounding, and refines the best one. Sums are added in a fixed order, so
-// all instruction sets give the same blocks.
+// Least-squares fits of block formats to values with weights: which scale, or line, has the
+// smallest Σ w·(value − x)² over some values that share it. Each fit tries a grid of step sizes,
+// solves for the best scale of each rounding, and refines the best one. Sums are added in a fixed
+// order, so all instruction sets give the same blocks.
 //
 // Included by kernel sources, once for each instruction set.
 

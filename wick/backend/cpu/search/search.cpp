@@ -13,9 +13,7 @@
 namespace wick::cpu {
 namespace {
 
-const SearchKernels& kernels() {
-  return WICK_SELECT_KERNELS(selected_isa(), search_kernels, v4);
-}
+const SearchKernels& kernels() { return WICK_SELECT_KERNELS(selected_isa(), search_kernels, v4); }
 
 /// The weights of a row, scaled to a largest weight of 1 in each block, so that sums of squares
 /// neither overflow nor vanish. Scaling a block's weights doesn't change its best quants.
@@ -59,7 +57,8 @@ void search_rows(DType dtype, const float* x, int64_t rows, int64_t k, const flo
   const int64_t block = info(dtype).block_elems;
   if (k % block != 0) {
     throw Error("quantize", "row isn't a whole number of blocks",
-                fmt::format("{} values, {}", k, name(dtype)), fmt::format("multiples of {}", block));
+                fmt::format("{} values, {}", k, name(dtype)),
+                fmt::format("multiples of {}", block));
   }
   if (rows <= 0 || k <= 0) return;
   const std::vector<float> weights = usable_weights(w, k, block);

@@ -13,8 +13,8 @@ WICK_API DTypeSet searched_types();
 
 /// Quantises rows [rows, k] of finite values to blocks with the least Σ w·(error)², where w [k] are
 /// the columns' weights, for all rows the same; null: all 1. The blocks depend neither on the
-/// instruction set nor on the number of threads. Unlike the op `quantize`, which rounds by one rule,
-/// this searches scales, and takes some hundred times longer.
+/// instruction set nor on the number of threads. Unlike the op `quantize`, which rounds by one
+/// rule, this searches scales, and takes some hundred times longer.
 ///
 /// Weights that aren't finite or are below 0 count as 0, and a block whose weights are all 0 is
 /// quantised as if they were 1. Values of magnitude 1e18 or above give unspecified quants. Errors:

@@ -11,9 +11,9 @@ namespace wick::cpu::WICK_ISA {
 namespace {
 
 using math::f16;
+using math::i8;
 using math::u32;
 using math::u8;
-using math::i8;
 
 u32 integer(float x) { return static_cast<u32>(static_cast<math::i32>(x)); }
 f16 half(float x) { return math::from_f32<f16>(x); }
@@ -236,8 +236,8 @@ void search(const float* x, const float* w, math::BlockQ6_K* out) {
     u8 high[128];
     for (int l = 0; l < 128; ++l) high[l] = static_cast<u8>(v[l] >> 4);
     for (int l = 0; l < 32; ++l) {
-      out->qh[32 * n + l] = static_cast<u8>(high[l] | high[l + 32] << 2 | high[l + 64] << 4 |
-                                            high[l + 96] << 6);
+      out->qh[32 * n + l] =
+          static_cast<u8>(high[l] | high[l + 32] << 2 | high[l + 64] << 4 | high[l + 96] << 6);
     }
   }
 }
