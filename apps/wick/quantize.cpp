@@ -83,6 +83,18 @@ std::string some_of(const std::vector<std::string>& tensors) {
   return text;
 }
 
+/// Breaks a text into lines of at most 90 characters.
+std::string wrapped(std::string text) {
+  constexpr size_t kWidth = 90;
+  for (size_t begin = 0; text.size() - begin > kWidth;) {
+    const size_t space = text.rfind(' ', begin + kWidth);
+    if (space == std::string::npos || space <= begin) break;
+    text[space] = '\n';
+    begin = space + 1;
+  }
+  return text;
+}
+
 void warn_importance(const io::QuantizeResult& result) {
   const auto& missing = result.without_importance;
   if (!missing.empty()) {
@@ -192,7 +204,7 @@ void add_quantize(CLI::App& app) {
   auto o = std::make_shared<QuantizeCommand>();
   CLI::App* command = add_command(
       app, "quantize", "Convert a model's weights to another type",
-      "TYPE is one of " + io::file_type_names() +
+      wrapped("TYPE is one of " + io::file_type_names()) +
           ".\nNames that end with _s, _m and _l, and q2_k, iq4_nl and iq4_xs, are "
           "llama.cpp's mixtures:\nsome weights get types with more bits. mxfp4 is for "
           "the weights of experts; others become\nq8_0. The output matrix gets q6_k or "
