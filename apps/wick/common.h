@@ -43,6 +43,7 @@ void add_embed(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_quantize(CLI::App& app);
+void add_imatrix(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_help(CLI::App& app);
 void add_completion(CLI::App& app);

@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   for (auto add : {add_generate, add_chat, add_bench, add_perplexity, add_embed, add_tokenize, add_inspect,
-                   add_quantize, add_devices, add_help, add_completion}) {
+                   add_quantize, add_imatrix, add_devices, add_help, add_completion}) {
     add(app);
   }
   require_streams();

@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "common.h"
 #include "wick/backend/cpu/cpu.h"
+#include "wick/backend/cpu/search/search.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/base/quant.h"
@@ -16,57 +18,103 @@
 namespace wick::cli {
 namespace {
 
-struct QuantizeOptions {
-  std::string in, out, type;
+struct QuantizeCommand {
+  std::string in, out, type, importance, output_type, embedding_type;
+  std::vector<std::string> tensor_types;
   std::optional<int> threads;
   bool json = false, verbose = false;
 };
 
-/// The superblock types that quantize can write.
-constexpr DTypeSet kKTypes = [] {
-  DTypeSet set;
-  for (const QuantInfo& type : kQuants) {
-    if (type.written && info(type.dtype).block_elems == 256) set = set | DTypeSet::of(type.dtype);
-  }
-  return set;
-}();
-
-/// Parses a type name. llama.cpp's q4_k_s and q4_k_m are mixes of types; wick writes q4_k for them
-/// and prints a warning.
-DType parse_type(const std::string& text) {
-  const auto is = [&](std::string_view name) {
-    return std::equal(text.begin(), text.end(), name.begin(), name.end(), [](char a, char b) {
-      return std::tolower(static_cast<unsigned char>(a)) == b;
-    });
-  };
-  for (const std::string_view mix : {"q4_k_s", "q4_k_m"}) {
-    if (!is(mix)) continue;
-    warn(
-        fmt::format("quantize: {} is written as q4_k, the output matrix as q6_k: llama.cpp's "
-                    "mix gives more bits to some other weights",
-                    mix));
-    return DType::q4_k;
-  }
-  const std::optional<DType> type = parse_dtype(text);
-  if (type && dtypes::kWritten.contains(*type)) return *type;
-  std::string lower = text;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const bool mix = lower.starts_with("iq") || lower.starts_with("tq") ||
-                   (lower.starts_with("q") && lower.find("_k") != std::string::npos);
-  throw Error(
-      "quantize", "not a weight type", fmt::format("'{}'", printable(text)),
-      fmt::format(
-          "use {}{}", names(dtypes::kWritten),
-          mix ? fmt::format(" (of llama.cpp's K-quants only {})", names(kKTypes, "and")) : ""));
+io::FileType parse_type(const std::string& text) {
+  if (const std::optional<io::FileType> type = io::find_file_type(text)) return *type;
+  throw Error("quantize", "not a weight type", fmt::format("'{}'", printable(text)),
+              "use " + io::file_type_names());
 }
 
-io::QuantizeResult convert(const QuantizeOptions& o, DType type) {
+/// The dtype of weights that an option names. Mixtures aren't dtypes.
+DType parse_dtype_of(const char* option, const std::string& text) {
+  const std::optional<DType> dtype = parse_dtype(text);
+  if (dtype && io::file_type_of(*dtype)) return *dtype;
+  throw Error(option, "not a dtype that can be written", fmt::format("'{}'", printable(text)),
+              "use " + names(cpu::searched_types() | dtypes::kWritten));
+}
+
+io::TensorType parse_tensor_type(const std::string& text) {
+  constexpr const char* kOption = "--tensor-type";
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error(kOption, "not an assignment", fmt::format("'{}'", printable(text)),
+                "need PATTERN=TYPE");
+  }
+  return {text.substr(0, equals), parse_dtype_of(kOption, text.substr(equals + 1))};
+}
+
+io::QuantizeOptions parse(const QuantizeCommand& o) {
+  io::QuantizeOptions options{.type = parse_type(o.type)};
+  for (const std::string& text : o.tensor_types) {
+    options.tensor_types.push_back(parse_tensor_type(text));
+  }
+  if (!o.output_type.empty()) {
+    options.output_type = parse_dtype_of("--output-type", o.output_type);
+  }
+  if (!o.embedding_type.empty()) {
+    options.embedding_type = parse_dtype_of("--token-embedding-type", o.embedding_type);
+  }
+  return options;
+}
+
+io::QuantizeResult convert(const QuantizeCommand& o, const io::QuantizeOptions& options) {
   Progress progress("quantizing");
   return io::quantize_gguf(
-      *models::open_model(o.in), o.out, type, [&](const io::QuantizeProgress& p) {
+      *models::open_model(o.in), o.out, options, [&](const io::QuantizeProgress& p) {
         progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
         return !interrupted();
       });
+}
+
+/// "a, b, c and 5 others"
+std::string some_of(const std::vector<std::string>& tensors) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(tensors.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + printable(tensors[i]);
+  }
+  if (tensors.size() > kShown) text += fmt::format(" and {} others", tensors.size() - kShown);
+  return text;
+}
+
+/// Breaks a text into lines of at most 90 characters.
+std::string wrapped(std::string text) {
+  constexpr size_t kWidth = 90;
+  for (size_t begin = 0; text.size() - begin > kWidth;) {
+    const size_t space = text.rfind(' ', begin + kWidth);
+    if (space == std::string::npos || space <= begin) break;
+    text[space] = '\n';
+    begin = space + 1;
+  }
+  return text;
+}
+
+void warn_importance(const io::QuantizeResult& result) {
+  const auto& missing = result.without_importance;
+  if (!missing.empty()) {
+    warn(fmt::format("quantize: the importance matrix has no data for {}: all columns count alike",
+                     some_of(missing)));
+  }
+  const auto& partial = result.partial_importance;
+  if (!partial.empty()) {
+    warn(
+        fmt::format("quantize: the importance matrix has no data for some experts of {}: their "
+                    "columns count alike",
+                    some_of(partial)));
+  }
+}
+
+void warn_not_finite(const io::QuantizeResult& result) {
+  for (const auto& t : result.not_finite) {
+    warn(fmt::format("quantize: {} has {} values that are NaN or infinite", printable(t.tensor),
+                     t.values));
+  }
 }
 
 void warn_requantized(const io::QuantizeResult& result) {
@@ -78,7 +126,7 @@ void warn_requantized(const io::QuantizeResult& result) {
   }
 }
 
-void report(const QuantizeOptions& o, const io::QuantizeResult& result) {
+void report(const QuantizeCommand& o, const io::QuantizeResult& result) {
   if (o.verbose) {
     for (const std::string& note : result.notes) print(note + "\n");
   } else {
@@ -99,6 +147,10 @@ void report(const QuantizeOptions& o, const io::QuantizeResult& result) {
 
 void report_json(const io::QuantizeResult& result) {
   Json types = Json::array(), replaced = Json::array(), requantized = Json::array();
+  Json not_finite = Json::array();
+  for (const auto& t : result.not_finite) {
+    not_finite.push_back({{"tensor", t.tensor}, {"values", t.values}});
+  }
   for (const auto& t : result.types) {
     types.push_back({{"type", name(t.dtype)}, {"tensors", t.tensors}, {"bytes", t.bytes}});
   }
@@ -113,17 +165,23 @@ void report_json(const io::QuantizeResult& result) {
               {"notes", result.notes},
               {"replaced", replaced},
               {"requantized", requantized},
+              {"not_finite", not_finite},
+              {"without_importance", result.without_importance},
+              {"partial_importance", result.partial_importance},
               {"bytes_in", result.bytes_in},
               {"bytes_out", result.bytes_out}});
 }
 
-int run_quantize(const QuantizeOptions& o) {
-  const DType type = parse_type(o.type);
+int run_quantize(const QuantizeCommand& o) {
+  io::QuantizeOptions options = parse(o);
   if (o.threads) cpu::set_threads(*o.threads);
+  std::optional<io::Importance> importance;
+  if (!o.importance.empty()) importance = io::Importance::load(o.importance);
+  options.importance = importance ? &*importance : nullptr;
   io::QuantizeResult result;
   try {
     const StopInOrder in_order(Stop::patient);
-    result = convert(o, type);
+    result = convert(o, options);
   } catch (const Error&) {
     if (interrupted()) return kInterrupted;
     throw;
@@ -133,6 +191,8 @@ int run_quantize(const QuantizeOptions& o) {
     report_json(result);
   } else {
     warn_requantized(result);
+    warn_importance(result);
+    warn_not_finite(result);
     report(o, result);
   }
   return kOk;
@@ -141,20 +201,37 @@ int run_quantize(const QuantizeOptions& o) {
 }  // namespace
 
 void add_quantize(CLI::App& app) {
-  auto o = std::make_shared<QuantizeOptions>();
-  CLI::App* command =
-      add_command(app, "quantize", "Convert a model's weights to another type",
-                  "TYPE is one of " + names(dtypes::kWritten) +
-                      ". Blocks of "
-                      "q4_k and q6_k have 256 values: weights whose rows aren't a "
-                      "multiple of 256 become q5_0 and q8_0. llama.cpp's names q4_k_s and\n"
-                      "q4_k_m stand for q4_k. OUT appears only when it is complete, with the "
-                      "permissions\nof IN, restricted by the umask.\n"
-                      "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
-                  [o] { return run_quantize(*o); });
+  auto o = std::make_shared<QuantizeCommand>();
+  CLI::App* command = add_command(
+      app, "quantize", "Convert a model's weights to another type",
+      wrapped("TYPE is one of " + io::file_type_names()) +
+          ".\nNames that end with _s, _m and _l, and q2_k, iq4_nl and iq4_xs, are "
+          "llama.cpp's mixtures:\nsome weights get types with more bits. mxfp4 is for "
+          "the weights of experts; others become\nq8_0. The output matrix gets q6_k or "
+          "q8_0. Weights whose rows aren't a multiple of the\nblock's size get another "
+          "type. OUT appears only when it is complete, with the permissions\nof IN, "
+          "restricted by the umask.\n"
+          "Examples: wick quantize model-f16.gguf model-q8_0.gguf q8_0\n"
+          "          wick quantize --imatrix imatrix.gguf model-f16.gguf out.gguf q3_k_m",
+      [o] { return run_quantize(*o); });
   command->add_option("IN", o->in, kModelHelp)->required();
   command->add_option("OUT", o->out, "File to write")->required();
   command->add_option("TYPE", o->type, "Weight type")->required();
+  command
+      ->add_option("--imatrix", o->importance,
+                   "Importance matrix (wick imatrix): columns that matter are rounded better")
+      ->type_name("FILE");
+  command
+      ->add_option("--tensor-type", o->tensor_types,
+                   "Type of the weights whose names contain PATTERN, in which * is any text; may "
+                   "be given several times")
+      ->type_name("PATTERN=TYPE")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--output-type", o->output_type, "Type of the output matrix")
+      ->type_name("TYPE");
+  command->add_option("--token-embedding-type", o->embedding_type, "Type of the embedding table")
+      ->type_name("TYPE");
   add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T");
   command->add_flag("-v,--verbose", o->verbose, "List every weight that gets another type");
   command->add_flag("--json", o->json, "Print JSON");

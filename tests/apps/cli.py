@@ -11,8 +11,8 @@ import sys
 import tempfile
 import unittest
 
-COMMANDS = ["generate", "chat", "bench", "perplexity", "embed", "tokenize", "inspect", "quantize", "devices",
-            "help", "completion"]
+COMMANDS = ["generate", "chat", "bench", "perplexity", "embed", "tokenize", "inspect", "quantize", "imatrix",
+            "devices", "help", "completion"]
 TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q8_0", "q4_k", "q6_k"]
 ARGS = argparse.Namespace()
 

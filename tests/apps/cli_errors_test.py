@@ -78,9 +78,18 @@ class BadInput(Cli):
 
     def test_unknown_words(self):
         self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q9_9",
-                   says="not a weight type: 'q9_9': use bf16, f16, f32, q4_0, q4_1, q5_0, "
-                        "q5_1, q8_0, q4_k or q6_k")
-        self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q2_k", says="'q2_k'")
+                   says="not a weight type: 'q9_9': use f32, f16, bf16, q8_0, ")
+        for kind in ["q6_k_l", "q8_k", "i32", "q4_k_xl", ""]:
+            self.fails("quantize", self.model, str(self.folder / "out.gguf"), kind,
+                       says=f"not a weight type: '{kind}'")
+        for option in ["--output-type", "--token-embedding-type"]:
+            for kind in ["q4_k_m", "i32", "q8_k", "x"]:
+                self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q8_0", option, kind,
+                           says=f"{option}: not a dtype that can be written: '{kind}'")
+        for given, says in [("attn", "not an assignment: 'attn'"), ("=q8_0", "not an assignment"),
+                            ("attn=q9", "not a dtype that can be written: 'q9'"), ("", "--tensor-type")]:
+            self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q8_0", "--tensor-type",
+                       given, says=says)
         self.run_fails("--device", "tpu", says="not a device: 'tpu': use cpu, cuda:N or hip:N")
         self.run_fails("--device", "cuda:99", says="no such device here: cuda:99")
         self.run_fails("--frobnicate", says="--frobnicate")

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 
@@ -185,12 +186,13 @@ class Reports(Cli):
 class Quantize(Cli):
     def test_quantize(self):
         source = str(self.folder / "tiny-f32.gguf")
-        for kind in TYPES:
+        for kind in [*TYPES, "q5_k_m", "q3_k_s", "iq4_nl", "iq4_xs", "mxfp4"]:
             target = str(self.folder / f"made-{kind}.gguf")
             report = self.json("quantize", source, target, kind)
             self.assertEqual(report["bytes_out"], os.path.getsize(target))
             # Rows of 64 aren't whole superblocks, so they use another type.
-            kept = {"q4_k": "q5_0", "q6_k": "q8_0"}.get(kind, kind)
+            kept = {"q4_k": "q5_0", "q6_k": "q8_0", "q5_k_m": "q5_1", "q3_k_s": "q4_0",
+                    "iq4_xs": "iq4_nl", "mxfp4": "q8_0"}.get(kind, kind)
             self.assertIn(kept, [t["type"] for t in report["types"]])
             types = {t["name"]: t["type"] for t in self.json("inspect", target)["tensors"]}
             self.assertEqual(types["blk.0.attn_q.weight"], kept)
@@ -230,17 +232,40 @@ class Quantize(Cli):
             else:
                 self.assertEqual(err, "", (source, kind))
 
-    def test_names_of_llama_cpp(self):
-        plain = self.quantize("q4_k")[0].read_bytes()
-        for kind in ["q4_k_m", "q4_k_s", "Q4_K_M", "Q4_K_S"]:
-            target, _, err = self.quantize(kind)
-            self.assertRegex(err, rf"\Awick: warning: quantize: {kind.lower()} is written as q4_k, ")
-            self.assertEqual(len(err.splitlines()), 1)
-            self.assertEqual(target.read_bytes(), plain)
-        for kind in ["q5_k_m", "q3_k_l", "Q2_K", "iq4_xs", "q6_k_l"]:
-            text = self.fails("quantize", str(self.folder / "tiny-f32.gguf"),
-                              str(self.folder / "no.gguf"), kind, says=f"not a weight type: '{kind}'")
-            self.assertIn("only q4_k and q6_k", text)
+    def types(self, kind, *extra, source="tiny-q8_k.gguf"):
+        """The types of a new file's weights, whose rows are whole superblocks."""
+        target, _, _ = self.quantize(kind, source, *extra)
+        return {t["name"]: t["type"] for t in self.json("inspect", str(target))["tensors"]}
+
+    def test_mixtures(self):
+        for kind in ["q4_k_m", "Q4_K_M"]:
+            types = self.types(kind)
+            self.assertEqual(types["blk.0.attn_q.weight"], "q4_k")
+            self.assertEqual(types["output.weight"], "q6_k")
+            # Of two layers, only the last is in the last eighth.
+            self.assertEqual([types[f"blk.{i}.ffn_down.weight"] for i in range(2)], ["q4_k", "q6_k"])
+            self.assertEqual([types[f"blk.{i}.attn_v.weight"] for i in range(2)], ["q4_k", "q6_k"])
+        for kind, value in [("q2_k", "q3_k"), ("q3_k_l", "q5_k"), ("q4_k_s", "q5_k"), ("q5_k_s", "q5_k")]:
+            self.assertEqual(self.types(kind)["blk.0.attn_v.weight"], value, kind)
+
+    def test_types_of_single_weights(self):
+        types = self.types("q4_0", "--tensor-type", "blk.1*down=q8_0", "--tensor-type", "ffn=bf16",
+                           "--output-type", "q5_k", "--token-embedding-type", "Q3_K")
+        self.assertEqual(types["blk.1.ffn_down.weight"], "q8_0")
+        self.assertEqual(types["blk.0.ffn_down.weight"], "bf16")
+        self.assertEqual(types["blk.0.attn_q.weight"], "q4_0")
+        self.assertEqual(types["output.weight"], "q5_k")
+        self.assertEqual(types["token_embd.weight"], "q3_k")
+
+    def test_not_finite(self):
+        whole = (self.folder / "tiny-f32.gguf").read_bytes()
+        broken = self.folder / "nan.gguf"
+        broken.write_bytes(whole[:-8] + struct.pack("<ff", math.nan, math.inf))
+        last = self.json("inspect", str(broken))["tensors"][-1]["name"]
+        _, _, err = self.quantize("f32", "nan.gguf")
+        self.assertEqual(err, f"wick: warning: quantize: {last} has 2 values that are NaN or infinite\n")
+        report = self.json("quantize", str(broken), str(self.folder / "made.gguf"), "f32")
+        self.assertEqual(report["not_finite"], [{"tensor": last, "values": 2}])
 
     def test_permissions(self):
         """The permissions are those of the source without the bits of the umask, as with cp."""

@@ -10,6 +10,7 @@
 #include "tests/backend/block_reference.h"
 #include "tests/io/gguf_builder.h"
 #include "tests/io/temp_folder.h"
+#include "wick/backend/cpu/search/search.h"
 #include "wick/math/half.h"
 #include "wick/math/quants.h"
 
@@ -26,10 +27,19 @@ struct Type {
   uint32_t number;
   uint32_t file_type;
 };
-constexpr Type kTypes[] = {{DType::f32, 0, 0},   {DType::f16, 1, 1},  {DType::bf16, 30, 32},
-                           {DType::q4_0, 2, 2},  {DType::q4_1, 3, 3}, {DType::q8_0, 8, 7},
-                           {DType::q5_0, 6, 8},  {DType::q5_1, 7, 9}, {DType::q4_k, 12, 14},
-                           {DType::q6_k, 14, 18}};
+constexpr Type kTypes[] = {{DType::f32, 0, 0},    {DType::f16, 1, 1},      {DType::bf16, 30, 32},
+                           {DType::q4_0, 2, 2},   {DType::q4_1, 3, 3},     {DType::q8_0, 8, 7},
+                           {DType::q5_0, 6, 8},   {DType::q5_1, 7, 9},     {DType::q4_k, 12, 14},
+                           {DType::q6_k, 14, 18}, {DType::q2_k, 10, 10},   {DType::q3_k, 11, 11},
+                           {DType::q5_k, 13, 16}, {DType::iq4_nl, 20, 25}, {DType::iq4_xs, 23, 30},
+                           {DType::mxfp4, 39, 38}};
+
+/// Whether blocks are searched (tests/backend/search_test.cpp) instead of rounded by the op's rule.
+bool is_searched(DType type) {
+  constexpr auto kRounded =
+      DTypeSet::of(DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0);
+  return is_block(type) && !kRounded.contains(type);
+}
 
 std::vector<float> weights(size_t count, float seed) {
   std::vector<float> values(count);
@@ -79,6 +89,13 @@ std::vector<float> floats(std::string_view bytes) {
 
 /// Encodes values by the formats' definitions, without the backend.
 std::string encode(DType type, const std::vector<float>& values) {
+  if (is_searched(type)) {
+    std::vector<std::byte> out(
+        static_cast<size_t>(wick::bytes_of(type, static_cast<int64_t>(values.size()))));
+    cpu::search_rows(type, values.data(), 1, static_cast<int64_t>(values.size()), nullptr,
+                     out.data());
+    return {reinterpret_cast<const char*>(out.data()), out.size()};
+  }
   switch (type) {
     case DType::f16:
       return halves<math::f16>(values);
@@ -152,10 +169,10 @@ TEST(Quantize, EveryPairOfTypesFollowsTheFormats) {
       EXPECT_FALSE(f->contains("split.count"));
       EXPECT_FALSE(f->contains("quantize.imatrix.file"));
 
-      const bool short_types = is_block(to.dtype) && info(to.dtype).block_elems == 32;
-      const DType logits = short_types               ? DType::q8_0
-                           : to.dtype == DType::q4_k ? DType::q6_k
-                                                     : to.dtype;
+      const bool plain = is_block(to.dtype) && !is_searched(to.dtype);
+      const DType logits = plain || to.dtype == DType::mxfp4 ? DType::q8_0
+                           : is_block(to.dtype)              ? DType::q6_k
+                                                             : to.dtype;
       const auto check = [&](const char* tensor, DType type) {
         EXPECT_EQ(f->require_tensor(tensor).dtype, type);
         EXPECT_EQ(f->require_tensor(tensor).shape, source->require_tensor(tensor).shape);
@@ -297,9 +314,8 @@ TEST(Quantize, Errors) {
   };
   EXPECT_EQ(error(in, in, DType::f16), "quantize: input and output are the same file: " + in);
   EXPECT_THAT(error(in, folder.path("./in.gguf"), DType::f16), HasSubstr("the same file"));
-  EXPECT_EQ(error(in, out, DType::q5_k),
-            "quantize: can't convert to this type: q5_k: use " + names(dtypes::kWritten));
-  EXPECT_EQ(names(dtypes::kWritten), "bf16, f16, f32, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k or q6_k");
+  EXPECT_EQ(error(in, out, DType::q8_k),
+            "quantize: can't convert to this type: q8_k: use " + file_type_names());
   EXPECT_THAT(error(folder.path("none"), out, DType::f16), HasSubstr("No such file"));
   EXPECT_THAT(error(in, "/no/such/folder/out.gguf", DType::f16), HasSubstr("cannot write"));
   EXPECT_EQ(error(in, out, DType::q8_0, [](const QuantizeProgress&) { return false; }),
@@ -315,6 +331,37 @@ TEST(Quantize, Errors) {
               HasSubstr("type that wick doesn't read"));
 
   EXPECT_THAT(folder.list(), testing::UnorderedElementsAre("in.gguf", "split", "u"));
+}
+
+/// Values that aren't finite are counted where they are kept: in tensors that become f32 or are
+/// copied.
+TEST(Quantize, CountsValuesThatArentFinite) {
+  TempFolder folder;
+  std::vector<float> values = weights(512, 1), norm = weights(64, 2);
+  values[37] = NAN;
+  values[400] = -INFINITY;
+  norm[3] = INFINITY;
+  B b;
+  b.tensor("a.weight", {256, 2}, 0, B::bytes_of(values));
+  b.tensor("a_norm.weight", {64}, 0, B::bytes_of(norm));
+  b.tensor("b.weight", {256, 2}, 0, B::bytes_of(weights(512, 1)));
+  const std::string in = folder.write("in.gguf", b.build());
+  const QuantizeResult result = quantize_gguf(in, folder.path("out.gguf"), DType::f32);
+  ASSERT_EQ(result.not_finite.size(), 2u);
+  EXPECT_EQ(result.not_finite[0].tensor, "a.weight");
+  EXPECT_EQ(result.not_finite[0].values, 2u);
+  EXPECT_EQ(result.not_finite[1].tensor, "a_norm.weight");
+  EXPECT_EQ(result.not_finite[1].values, 1u);
+
+  B blocks;
+  std::string q8(2 * 34 * 8, '\1');
+  q8[0] = '\0';
+  q8[1] = '\x7c';  // the first scale is infinite
+  blocks.tensor("a.weight", {256, 2}, 8, q8);
+  const QuantizeResult copied =
+      quantize_gguf(folder.write("q8.gguf", blocks.build()), folder.path("out.gguf"), DType::q8_0);
+  ASSERT_EQ(copied.not_finite.size(), 1u);
+  EXPECT_EQ(copied.not_finite[0].values, 32u);
 }
 
 TEST(Quantize, ValuesThatDontFitAreErrors) {

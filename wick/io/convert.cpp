@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "wick/backend/backend.h"
+#include "wick/backend/cpu/search/search.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/base/quant.h"
@@ -23,28 +24,60 @@ namespace {
 constexpr const char* kOp = "quantize";
 /// The number of f32 values converted at a time; buffers of 4 MiB stay in the cache.
 constexpr int64_t kChunkElems = int64_t{1} << 20;
+/// Fewer for searches, so that the progress is shown and Ctrl-C is seen several times a second.
+constexpr int64_t kSearchedElems = int64_t{1} << 18;
 /// The smallest magnitude that rounds to infinity in f16, the type of blocks' scales.
 constexpr float kF16Overflow = 65520.0f;
 
-/// A type that files can be converted to.
-struct Target {
-  DType dtype;
-  uint32_t file_type;  // general.file_type
-  float limit;         // magnitudes of at least this value can't be stored
-};
-std::optional<Target> find_target(DType type) {
-  if (type == DType::f32) return Target{type, 0, INFINITY};
-  if (type == DType::f16) return Target{type, 1, kF16Overflow};
-  if (type == DType::bf16) return Target{type, 32, 0x1.ffp127f};  // larger ones round to infinity
-  if (!dtypes::kWrittenBlocks.contains(type)) return std::nullopt;
-  const QuantInfo::Written& written = *quant(type).written;
-  return Target{type, written.file_type, kF16Overflow * static_cast<float>(written.reach)};
+/// Magnitudes of at least this value can't be stored.
+float limit_of(DType type) {
+  // The ratio of the largest magnitude in a block to its f16 scale.
+  const auto times = [](int reach) { return kF16Overflow * static_cast<float>(reach); };
+  switch (type) {
+    case DType::f16:
+      return kF16Overflow;
+    case DType::bf16:
+      return 0x1.ffp127f;  // larger ones round to infinity
+    case DType::q2_k:
+      return times(8);
+    case DType::q3_k:
+    case DType::iq4_nl:
+      return times(64);
+    case DType::q5_k:
+      return times(32);
+    case DType::iq4_xs:
+      return times(1024);
+    case DType::mxfp4:
+      return 0x1p127f;
+    default:
+      return is_block(type) ? times(quant(type).written->reach) : INFINITY;
+  }
 }
 
-Target require_target(DType type) {
-  if (const std::optional<Target> target = find_target(type)) return *target;
+/// Whether blocks of a type are searched even without an importance matrix.
+bool always_searched(DType type) {
+  return cpu::searched_types().contains(type) &&
+         (!dtypes::kWrittenBlocks.contains(type) || info(type).block_elems == 256);
+}
+
+/// Errors: wick can't write the dtype.
+FileType require_file_type(DType type) {
+  if (const std::optional<FileType> found = file_type_of(type)) return *found;
   throw Error(ErrorKind::type, kOp, "can't convert to this type", name(type),
-              "use " + names(dtypes::kWritten));
+              "use " + file_type_names());
+}
+
+/// Whether a name contains a pattern, in which * stands for any characters.
+bool contains_pattern(std::string_view name, std::string_view pattern) {
+  for (;;) {
+    const size_t star = pattern.find('*');
+    const std::string_view part = pattern.substr(0, star);
+    const size_t at = name.find(part);
+    if (at == std::string_view::npos) return false;
+    if (star == std::string_view::npos) return true;
+    name.remove_prefix(at + part.size());
+    pattern.remove_prefix(star + 1);
+  }
 }
 
 /// Small tensors keep their type, because their precision matters and other programs expect them
@@ -58,15 +91,37 @@ bool keeps_type(std::string_view tensor) {
   });
 }
 
-/// The type of the output matrix. It has more bits, because its errors affect the logits directly.
-DType type_for_logits(DType type) {
-  return type == DType::q4_k || type == DType::q6_k ? DType::q6_k : DType::q8_0;
-}
-
 /// The type for rows that aren't a multiple of the block size: a smaller block and at least as many
 /// bits.
 DType fallback(DType type) {
-  return type == DType::q4_k ? DType::q5_0 : type == DType::q6_k ? DType::q8_0 : DType::f16;
+  switch (type) {
+    case DType::q2_k:
+    case DType::q3_k:
+      return DType::q4_0;
+    case DType::q4_k:
+      return DType::q5_0;
+    case DType::q5_k:
+      return DType::q5_1;
+    case DType::q6_k:
+      return DType::q8_0;
+    case DType::iq4_xs:
+      return DType::iq4_nl;
+    default:
+      return DType::f16;
+  }
+}
+
+/// Tables and the output matrix, for which importance matrices usually have no data.
+bool never_has_importance(std::string_view tensor) {
+  return tensor == "output.weight" || tensor.find("token_embd") != std::string_view::npos;
+}
+
+uint64_t count_not_finite(std::span<const float> values) {
+  uint64_t count = 0;
+  for (const float v : values) {
+    count += (std::bit_cast<uint32_t>(v) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
+  }
+  return count;
 }
 
 /// The permission bits that all files have, without set-user-ID and similar bits.
@@ -90,11 +145,15 @@ void require_other(const std::string& in, const std::string& out) {
 
 class Converter {
  public:
-  Converter(const ModelFile& in, const std::string& out, DType type,
+  Converter(const ModelFile& in, const std::string& out, const QuantizeOptions& options,
             const QuantizeProgressFn& progress)
-      : target_(require_target(type)), progress_(progress), source_(&in) {
+      : options_(options),
+        mixture_(in, options.type, options.importance != nullptr),
+        progress_(progress),
+        source_(&in) {
     for (const std::string& path : in.files()) require_other(path, out);
     require_whole(in);
+    if (options.importance != nullptr) options.importance->require_fits(in);
     for (const GgufTensor& tensor : source_->tensors()) {
       types_.push_back(choose(tensor));
       count_requantized(*tensor.dtype, types_.back());
@@ -114,8 +173,9 @@ class Converter {
         writer.remove(entry.key);
       }
     }
-    writer.set_u32("general.file_type", target_.file_type);
+    writer.set_u32("general.file_type", options_.type.number);
     writer.set_u32("general.quantization_version", 2);
+    if (options_.importance != nullptr) describe_importance(writer);
     for (size_t i = 0; i < types_.size(); ++i) announce(writer, source_->tensors()[i], types_[i]);
     try {
       for (size_t i = 0; i < types_.size(); ++i) {
@@ -138,14 +198,50 @@ class Converter {
     source_->require_readable(tensor);  // even if the tensor would be copied
     const DType from = *tensor.dtype;
     if (is_integer(from)) return from;
-    const DType to = target_.dtype;
+    const DType to = options_.type.dtype;
     const bool is_norm = tensor.name.find("_norm") != std::string_view::npos;
     if (to == DType::f32 || tensor.shape.rank() <= 1 || is_norm) return DType::f32;
     if (keeps_type(tensor.name)) return from;
-    if (!is_block(to)) return to;
+    for (const TensorType& given : options_.tensor_types) {
+      if (contains_pattern(tensor.name, given.pattern)) return fit_rows(tensor, given.dtype);
+    }
+    const bool is_embedding = tensor.name == "token_embd.weight";
+    if (is_embedding && options_.embedding_type) return fit_rows(tensor, *options_.embedding_type);
     const bool tied = source_->find_tensor("output.weight") == nullptr;
-    const bool makes_logits = tensor.name == (tied ? "token_embd.weight" : "output.weight");
-    return fit_rows(tensor, makes_logits ? type_for_logits(to) : to);
+    const bool makes_logits = tied ? is_embedding : tensor.name == "output.weight";
+    if (makes_logits && options_.output_type) return fit_rows(tensor, *options_.output_type);
+    return fit_rows(tensor, mixture_.dtype_of(tensor));
+  }
+
+  void describe_importance(GgufWriter& writer) {
+    const Importance& importance = *options_.importance;
+    writer.set_string("quantize.imatrix.file", importance.path);
+    if (!importance.datasets.empty()) {
+      writer.set_string("quantize.imatrix.dataset", importance.datasets.front());
+    }
+    writer.set_u32("quantize.imatrix.entries_count",
+                   static_cast<uint32_t>(importance.entries.size()));
+    writer.set_u32("quantize.imatrix.chunks_count", importance.chunk_count);
+  }
+
+  /// Sets columns_ to the weights' importance [matrices, k] for a type that uses it, or to nothing.
+  void find_importance(const GgufTensor& tensor, DType to) {
+    columns_.clear();
+    if (options_.importance == nullptr || !is_block(to) || *tensor.dtype == to) return;
+    if (!cpu::searched_types().contains(to)) return;
+    columns_ = options_.importance->mean_squares(tensor);
+    if (columns_.empty()) {
+      if (!never_has_importance(tensor.name)) {
+        result_.without_importance.emplace_back(tensor.name);
+      }
+      return;
+    }
+    const auto k = tensor.shape.back();
+    for (auto row = columns_.begin(); row != columns_.end(); row += k) {
+      if (std::any_of(row, row + k, [](float v) { return v > 0.0f; })) continue;
+      result_.partial_importance.emplace_back(tensor.name);
+      break;
+    }
   }
 
   /// Returns `wanted`, or its first fallback whose block size divides the tensor's rows.
@@ -191,31 +287,43 @@ class Converter {
   }
 
   void convert(GgufWriter& writer, const GgufTensor& tensor, DType to) {
+    find_importance(tensor, to);
+    not_finite_ = 0;
     const int64_t parts = source_->parts(tensor);
     for (int64_t i = 0; i < parts; ++i) {
       const Tensor part = source_->part(tensor, i);
       const std::shared_ptr<const Bytes> file = source_->mapped(tensor, i);
       const auto* data = static_cast<const std::byte*>(part.storage()->data());
-      convert_part(writer, tensor, to, {data, part.storage()->bytes()}, file.get());
+      convert_part(writer, tensor, to, {data, part.storage()->bytes()}, i, file.get());
     }
+    if (not_finite_ > 0) result_.not_finite.push_back({std::string(tensor.name), not_finite_});
     report(tensor);
   }
 
   void convert_part(GgufWriter& writer, const GgufTensor& tensor, DType to,
-                    std::span<const std::byte> bytes, const Bytes* file) {
+                    std::span<const std::byte> bytes, int64_t index, const Bytes* file) {
     const DType from = *tensor.dtype;
     const int64_t k = tensor.shape.rank() > 0 ? tensor.shape.back() : 1;
     const int64_t rows = k > 0 ? tensor.shape.elems() / source_->parts(tensor) / k : 0;
-    const int64_t step = std::max<int64_t>(1, kChunkElems / std::max<int64_t>(k, 1));
-    for (int64_t row = 0; row < rows; row += step) {
-      const int64_t count = std::min(step, rows - row);
+    // Rows of one matrix have the same importance.
+    const int64_t matrices = columns_.empty() ? 1 : static_cast<int64_t>(columns_.size()) / k;
+    const int64_t of_matrix = rows * source_->parts(tensor) / matrices;
+    const bool searched = !columns_.empty() || always_searched(to);
+    const int64_t elems = searched ? kSearchedElems : kChunkElems;
+    const int64_t step = std::max<int64_t>(1, elems / std::max<int64_t>(k, 1));
+    for (int64_t row = 0; row < rows;) {
+      const int64_t at = index * rows + row;  // of the whole tensor
+      int64_t count = std::min(step, rows - row);
+      if (matrices > 1) count = std::min(count, of_matrix - at % of_matrix);
       const auto begin = static_cast<size_t>(bytes_of(from, row * k));
       const auto part = bytes.subspan(begin, static_cast<size_t>(bytes_of(from, count * k)));
       report(tensor);
-      writer.write(tensor.name,
-                   from == to ? part : convert_rows(tensor, part, Shape{count, k}, from, to));
+      const float* const columns =
+          columns_.empty() ? nullptr : columns_.data() + (matrices > 1 ? at / of_matrix * k : 0);
+      writer.write(tensor.name, convert_rows(tensor, part, Shape{count, k}, from, to, columns));
       if (file != nullptr) file->release(part);
       progress_state_.done_bytes += part.size();
+      row += count;
     }
   }
 
@@ -224,37 +332,51 @@ class Converter {
     if (progress_ && !progress_(progress_state_)) throw Error(ErrorKind::runtime, kOp, "stopped");
   }
 
+  /// Rows of a tensor as f32. Integers don't come here.
+  std::span<const float> values_of(const ConstView& source) {
+    const auto elems = static_cast<size_t>(source.layout.elems());
+    if (source.dtype == DType::f32) return {static_cast<const float*>(source.data), elems};
+    values_.resize(std::max(values_.size(), elems));
+    const View f32{values_.data(), DType::f32, source.layout};
+    is_block(source.dtype) ? backend_.dequantize(f32, source) : backend_.cast(f32, source);
+    return std::span(values_).first(elems);
+  }
+
+  /// columns: the importance of each column, or null.
   std::span<const std::byte> convert_rows(const GgufTensor& tensor, std::span<const std::byte> in,
-                                          const Shape& shape, DType from, DType to) {
+                                          const Shape& shape, DType from, DType to,
+                                          const float* columns) {
     const Layout layout = Layout::contiguous(shape);
-    const auto elems = static_cast<size_t>(shape.elems());
-    const ConstView source{in.data(), from, layout};
-    ConstView values = source;
-    if (from != DType::f32) {
-      values_.resize(std::max(values_.size(), elems));
-      const View f32{values_.data(), DType::f32, layout};
-      is_block(from) ? backend_.dequantize(f32, source) : backend_.cast(f32, source);
-      values = f32;
+    if (is_integer(from)) return in;
+    const std::span<const float> values = values_of({in.data(), from, layout});
+    if (from == to || to == DType::f32) {
+      not_finite_ += count_not_finite(values);
+      return from == to ? in : std::as_bytes(values);
     }
-    check_range(tensor, {static_cast<const float*>(values.data), elems}, to);
+    check_range(tensor, values, to);
     const auto bytes = static_cast<size_t>(bytes_of(to, shape.elems()));
-    if (to == DType::f32) return std::as_bytes(std::span(values_).first(elems));
     converted_.resize(std::max(converted_.size(), bytes));
     const View out{converted_.data(), to, layout};
-    is_block(to) ? backend_.quantize(out, values) : backend_.cast(out, values);
+    const ConstView f32{values.data(), DType::f32, layout};
+    if (!is_block(to)) {
+      backend_.cast(out, f32);
+    } else if (columns != nullptr || always_searched(to)) {
+      cpu::search_rows(to, values.data(), shape[0], shape[1], columns, converted_.data());
+    } else {
+      backend_.quantize(out, f32);
+    }
     return std::span(converted_).first(bytes);
   }
 
   /// Errors: a value is NaN or exceeds the type's range. Such a value would corrupt its whole
   /// block.
   void check_range(const GgufTensor& tensor, std::span<const float> values, DType to) {
-    if (to == DType::f32) return;
     // As integers, magnitudes order like their values, and NaN is above infinity.
     uint32_t largest = 0;
     for (const float v : values) {
       largest = std::max(largest, std::bit_cast<uint32_t>(v) & 0x7fffffffu);
     }
-    const float limit = find_target(to)->limit;
+    const float limit = limit_of(to);
     if (largest < std::bit_cast<uint32_t>(limit)) return;
     throw Error(kOp, fmt::format("value doesn't fit in {}", name(to)),
                 fmt::format("{} {}, {}", printable(tensor.name), tensor.str(),
@@ -262,27 +384,35 @@ class Converter {
                 fmt::format("magnitudes must be below {}", limit));
   }
 
-  const Target target_;
+  const QuantizeOptions& options_;
+  const Mixture mixture_;
   const QuantizeProgressFn& progress_;
   Backend& backend_ = backend(Device::cpu());
   const ModelFile* source_;
   std::vector<DType> types_;  // types of the new file's tensors
   std::vector<float> values_;
   std::vector<std::byte> converted_;
+  std::vector<float> columns_;  // the importance of the current tensor's columns, or empty
+  uint64_t not_finite_ = 0;     // values of the current tensor
   QuantizeProgress progress_state_;
   QuantizeResult result_;
 };
 
 }  // namespace
 
+QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out,
+                             const QuantizeOptions& options, const QuantizeProgressFn& progress) {
+  return Converter(in, out, options, progress).run(out);
+}
+
 QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out, DType type,
                              const QuantizeProgressFn& progress) {
-  return Converter(in, out, type, progress).run(out);
+  return quantize_gguf(in, out, QuantizeOptions{.type = require_file_type(type)}, progress);
 }
 
 QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,
                              const QuantizeProgressFn& progress) {
-  require_target(type);
+  require_file_type(type);
   require_other(in, out);
   return quantize_gguf(*open_gguf(in), out, type, progress);
 }

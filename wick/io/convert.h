@@ -3,12 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "wick/base/dtype.h"
 #include "wick/base/export.h"
+#include "wick/io/file_type.h"
+#include "wick/io/importance.h"
 #include "wick/io/model_file.h"
 
 namespace wick::io {
@@ -24,6 +27,21 @@ struct QuantizeProgress {
 
 /// Called many times per second; the conversion stops if it returns false.
 using QuantizeProgressFn = std::function<bool(const QuantizeProgress&)>;
+
+/// A dtype for weights whose names contain `pattern`, in which * stands for any characters.
+struct TensorType {
+  std::string pattern;
+  DType dtype;
+};
+
+/// What quantize_gguf writes.
+struct QuantizeOptions {
+  FileType type;
+  std::vector<TensorType> tensor_types = {};  ///< the first that fits a name counts
+  std::optional<DType> output_type = {};      ///< of the output matrix, or of a tied embedding
+  std::optional<DType> embedding_type = {};   ///< of the embedding table
+  const Importance* importance = nullptr;     ///< weights the errors of quants; null: all equally
+};
 
 /// A summary of what quantize_gguf wrote.
 struct QuantizeResult {
@@ -47,21 +65,42 @@ struct QuantizeResult {
   std::vector<std::string> notes;  ///< one line for each tensor that got another type than wanted
   std::vector<Replaced> replaced;  ///< the tensors of `notes`, counted by type
   std::vector<Requantized> requantized;
+  /// Tensors with values that are NaN or infinite.
+  struct NotFinite {
+    std::string tensor;
+    uint64_t values = 0;
+  };
+  std::vector<NotFinite> not_finite;
+  /// Quantised weights without data in the importance matrix, except tables and the output matrix,
+  /// and weights of experts of which some have none. Empty if none was given.
+  std::vector<std::string> without_importance, partial_importance;
   uint64_t bytes_in = 0;   ///< size of the source file
   uint64_t bytes_out = 0;  ///< size of the new file
 };
 
-/// Writes a copy of a model as one GGUF file with its weights converted to `type`, one of
-/// dtypes::kWritten. Source tensors may have any block dtype, f32, f16, bf16 or f64; they are
-/// converted by way of f32, and tensors that already have the type are copied unchanged.
+/// Writes a copy of a model as one GGUF file with its weights converted to the dtypes of a file
+/// type. Source tensors may have any block dtype, f32, f16, bf16 or f64; they are converted by way
+/// of f32, and tensors that already have the type are copied unchanged.
 ///
 /// One-dimensional tensors and norms become f32. Integers, routers of experts and position tables
-/// are copied. The output matrix, or a tied embedding, becomes q8_0 for q4_0, q4_1 and q5_0, and
-/// q6_k for q4_k. A weight whose rows aren't a multiple of the block size becomes q5_0 instead of
-/// q4_k, q8_0 instead of q6_k, else f16, and is listed in `notes`. The new file gets the permission
-/// bits that all files of the source have, restricted by the umask. Errors: `out` is one of these
-/// files; a source type can't be converted; a value isn't finite or exceeds the type's range;
-/// the disk is full; the conversion was stopped. After an error `out` isn't written.
+/// are copied. The output matrix, or a tied embedding, becomes q8_0 for mxfp4 and the types that
+/// end with _0 or _1, and q6_k for the others. A weight whose rows aren't a multiple of the block
+/// size becomes q4_0 instead of q2_k and q3_k, q5_0 instead of q4_k, q5_1 instead of q5_k, q8_0
+/// instead of q6_k, iq4_nl instead of iq4_xs, else f16, and is listed in `notes`.
+///
+/// Blocks of q4_0, q4_1, q5_0, q5_1 and q8_0 are those of the op `quantize` unless there is data in
+/// an importance matrix. Blocks of other types, and with such data all but q8_0, have the least
+/// squared error that a search finds (backend/cpu/search), weighted by the mean squares of the
+/// data.
+///
+/// The new file gets the permission bits that all files of the source have, restricted by the
+/// umask. Errors: `out` is one of these files; a source type can't be converted; a value that is to
+/// be rounded isn't finite or exceeds the type's range; the importance matrix is that of another
+/// model; the disk is full; the conversion was stopped. After an error `out` isn't written.
+WICK_API QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out,
+                                      const QuantizeOptions& options,
+                                      const QuantizeProgressFn& progress = {});
+/// The same for one dtype, without a mixture. Errors: also dtypes that can't be written.
 WICK_API QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out, DType type,
                                       const QuantizeProgressFn& progress = {});
 /// The same for a GGUF file or a split one. Errors: also those of open_gguf().

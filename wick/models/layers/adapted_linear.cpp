@@ -1,5 +1,8 @@
 #include "wick/models/layers/adapted_linear.h"
 
+#include <algorithm>
+
+#include "wick/models/observe.h"
 #include "wick/models/weights.h"
 #include "wick/tensor/ops.h"
 
@@ -11,6 +14,7 @@ AdaptedLinear::AdaptedLinear(const std::vector<AdaptedMatrix>& matrices,
   int64_t offset = 0;
   for (const AdaptedMatrix& m : matrices) {
     const int64_t n = m.matrix.size(0), k = m.matrix.size(1);
+    if (std::find(names_.begin(), names_.end(), m.name) == names_.end()) names_.push_back(m.name);
     bases.push_back(reordered(m.matrix, m.order));
     biases.push_back(reordered(m.bias, m.order));
     for (size_t i = 0; i < adapters.size(); ++i) {
@@ -28,6 +32,7 @@ AdaptedLinear::AdaptedLinear(const std::vector<AdaptedMatrix>& matrices,
 }
 
 Tensor AdaptedLinear::operator()(const Tensor& x, Runs runs) const {
+  if (InputObserver* const observer = input_observer()) observer->on_input(names_, x);
   Tensor y = base_.joined(x, runs.sequences);
   if (!runs.scales.defined()) return y;
   for (const Update& update : updates_) {

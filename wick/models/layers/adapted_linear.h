@@ -19,7 +19,8 @@ struct AdaptedMatrix {
 };
 
 /// A linear layer of one or several matrices with one input, and the updates of adapters: y = x Wᵀ
-/// + b + Σ scale · (x Aᵀ) Bᵀ, with a scale for each row and adapter.
+/// + b + Σ scale · (x Aᵀ) Bᵀ, with a scale for each row and adapter. Reports x to the thread's
+/// InputObserver.
 class AdaptedLinear {
  public:
   AdaptedLinear() = default;
@@ -34,6 +35,7 @@ class AdaptedLinear {
     int64_t adapter, offset, size;  // columns [offset, offset + size) of the output
     nn::Linear a, b;
   };
+  std::vector<std::string> names_;  // of the weights, each once
   nn::Projections base_;
   std::vector<Update> updates_;
 };

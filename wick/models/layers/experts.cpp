@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "wick/models/observe.h"
 #include "wick/tensor/index_ops.h"
 #include "wick/tensor/ops.h"
 
@@ -32,11 +33,15 @@ Experts::Experts(const LayerLoader& loader)
   const auto packed = [&](std::span<const Tensor> parts) {
     return Weight(parts, loader.device, loader.release);
   };
+  const auto named = [&](const char* name) { return w.prefix() + name; };
+  down_name_ = {named("ffn_down_exps.weight")};
   if (loader.has("ffn_gate_up_exps")) {
+    in_names_ = {named("ffn_gate_up_exps.weight")};
     for (const Tensor& both : w.matrices("ffn_gate_up_exps.weight", count, 2 * width, hidden)) {
       in_.push_back(packed({&both, 1}));
     }
   } else {
+    in_names_ = {named("ffn_gate_exps.weight"), named("ffn_up_exps.weight")};
     const std::vector<Tensor> gates = w.matrices("ffn_gate_exps.weight", count, width, hidden);
     const std::vector<Tensor> ups = w.matrices("ffn_up_exps.weight", count, width, hidden);
     for (size_t i = 0; i < gates.size(); ++i) {
@@ -120,6 +125,14 @@ Experts::Chosen Experts::choose(const Tensor& x, Runs runs) const {
   return {ids, weights};
 }
 
+Tensor Experts::grouped(const Tensor& x, const std::vector<Weight>& weights,
+                        const std::vector<std::string>& names, const Tensor& ids) const {
+  if (InputObserver* const observer = input_observer()) {
+    observer->on_input(names, config_.count, x, ids);
+  }
+  return grouped_linear(x, weights, ids);
+}
+
 Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen) const {
   const auto& [ids, weights] = chosen;
   const int64_t t = x.size(0), n = config_.used, rows = t * n;
@@ -128,13 +141,13 @@ Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen) const {
   Tensor y;
   if (config_.weigh_inputs) {
     const Tensor weighed = (x.unsqueeze(1) * factors).reshape({rows, x.size(1)});
-    y = grouped_linear(weighed, in_, of_rows).reshape({t, n, in_.front().n()});
+    y = grouped(weighed, in_, in_names_, of_rows).reshape({t, n, in_.front().n()});
   } else {
-    y = grouped_linear(x, in_, ids);
+    y = grouped(x, in_, in_names_, ids);
   }
   const std::vector<Tensor> halves = biased(y, in_bias_, ids).chunk(2, -1);
   const Tensor inner = gated(activation_, halves[0], halves[1]);
-  y = grouped_linear(inner.reshape({rows, config_.intermediate}), down_, of_rows)
+  y = grouped(inner.reshape({rows, config_.intermediate}), down_, down_name_, of_rows)
           .reshape({t, n, x.size(1)});
   y = biased(y, down_bias_, ids);
   if (!config_.weigh_inputs) y = y * factors;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "wick/models/layers/mlp.h"
@@ -24,16 +25,20 @@ class Experts {
   void load_extras(const LayerLoader& loader);
   Chosen choose(const Tensor& x, Runs runs) const;
   Tensor through_experts(const Tensor& x, const Chosen& chosen) const;
+  /// The product of each row with the experts in `ids`.
+  Tensor grouped(const Tensor& x, const std::vector<Weight>& weights,
+                 const std::vector<std::string>& names, const Tensor& ids) const;
   Tensor within_groups(const Tensor& selection) const;
 
   ExpertsConfig config_;
   Activation activation_;
   AdaptedLinear router_;
-  std::optional<nn::Norm> router_norm_;  // of the router's input
-  Tensor output_scales_;                 // f32 [count], factors of the experts' results
-  Tensor selection_bias_;                // f32 [count], added to the scores that choose
-  std::vector<Weight> in_, down_;        // of each expert: gate and up stacked, down
-  Tensor in_bias_, down_bias_;           // [count, 2 · width], [count, hidden], or undefined
+  std::optional<nn::Norm> router_norm_;            // of the router's input
+  Tensor output_scales_;                           // f32 [count], factors of the experts' results
+  Tensor selection_bias_;                          // f32 [count], added to the scores that choose
+  std::vector<Weight> in_, down_;                  // of each expert: gate and up stacked, down
+  std::vector<std::string> in_names_, down_name_;  // of the weights in the file
+  Tensor in_bias_, down_bias_;  // [count, 2 · width], [count, hidden], or undefined
   std::optional<Mlp> shared_;
   std::optional<nn::Linear> shared_gate_;  // [1, hidden]
   /// For experts beside the layer's MLP: norms before and after each of the two.

@@ -1,5 +1,6 @@
 #include "wick/models/layers/latent_attention.h"
 
+#include "wick/models/observe.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::models {
@@ -39,6 +40,8 @@ void LatentAttention::load_head_projections(const LayerLoader& loader) {
     return Weight({&matrix, 1}, loader.device, loader.release);
   };
   if (loader.has("attn_k_b")) {
+    key_up_name_ = {w.prefix() + "attn_k_b.weight"};
+    value_up_name_ = {w.prefix() + "attn_v_b.weight"};
     for (const Tensor& m : w.matrices("attn_k_b.weight", heads, rank, keys)) {
       key_up_.push_back(packed(m));
     }
@@ -63,18 +66,22 @@ Tensor LatentAttention::queries(const Tensor& x, Runs runs) const {
   return query_(in, runs).reshape({x.size(0), layer_.heads, layer_.key_size});
 }
 
-Tensor LatentAttention::by_head(const Tensor& x, const std::vector<Weight>& weights) const {
+Tensor LatentAttention::by_head(const Tensor& x, const std::vector<Weight>& weights,
+                                const std::vector<std::string>& names) const {
   const int64_t t = x.size(0), h = x.size(1);
   const Tensor ids = heads_.unsqueeze(0).broadcast_to({t, h}).reshape({t * h, 1});
-  return grouped_linear(x.reshape({t * h, x.size(2)}), weights, ids)
-      .reshape({t, h, weights.front().n()});
+  const Tensor rows = x.reshape({t * h, x.size(2)});
+  if (InputObserver* const observer = input_observer(); observer != nullptr && !names.empty()) {
+    observer->on_input(names, h, rows, ids);
+  }
+  return grouped_linear(rows, weights, ids).reshape({t, h, weights.front().n()});
 }
 
 Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
                                    const LayerCache& cache) const {
   const int64_t plain = layer_.key_size - latent_.rotated, t = x.size(0);
   const Tensor q = queries(x, rows.set());
-  const Tensor of_latent = by_head(q.narrow(2, 0, plain), key_up_);
+  const Tensor of_latent = by_head(q.narrow(2, 0, plain), key_up_, key_up_name_);
   const Tensor rotated[] = {q.narrow(2, plain, latent_.rotated), of_latent};
   const Tensor full = cat(rotated, 2);  // [t, h, rotated + rank]
   const Tensor down = key_value_down_(x, rows.set());
@@ -91,7 +98,7 @@ Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
                             options_));
   }
   const Tensor y = ys.size() == 1 ? ys.front() : cat(ys, 0);
-  return by_head(y.reshape({t, layer_.heads, latent_.rank}), value_up_)
+  return by_head(y.reshape({t, layer_.heads, latent_.rank}), value_up_, value_up_name_)
       .reshape({t, layer_.heads * layer_.value_size});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "wick/models/layers/loader.h"
@@ -29,7 +30,8 @@ class LatentAttention {
   void load_head_projections(const LayerLoader& loader);
   Tensor queries(const Tensor& x, Runs runs) const;
   /// x [t, h, k] through a matrix [n, k] of each head → [t, h, n].
-  Tensor by_head(const Tensor& x, const std::vector<Weight>& weights) const;
+  Tensor by_head(const Tensor& x, const std::vector<Weight>& weights,
+                 const std::vector<std::string>& names) const;
 
   LayerConfig layer_;
   LatentConfig latent_;
@@ -39,7 +41,8 @@ class LatentAttention {
   AdaptedLinear query_, key_value_down_;
   nn::Norm latent_norm_;
   std::vector<Weight> key_up_, value_up_;  // of each head: [latent, key], [value, latent]
-  Tensor heads_;                           // u32 [h]: 0, 1, ..
+  std::vector<std::string> key_up_name_, value_up_name_;  // in the file, if it has them by head
+  Tensor heads_;                                          // u32 [h]: 0, 1, ..
   AdaptedLinear output_;
 };
 

@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "common.h"
+#include "wick/base/error.h"
+#include "wick/base/printable.h"
+#include "wick/serve/importance.h"
+
+namespace wick::cli {
+namespace {
+
+struct ImatrixOptions {
+  ModelOptions model;
+  std::string text, out;
+  std::optional<int64_t> context;
+  int64_t first = 0, count = 0;
+  bool json = false;
+};
+
+serve::ImportanceOptions chunks_of(const ImatrixOptions& o, const serve::Engine& engine) {
+  const int64_t longest = engine.model().context_length();
+  if (o.context && *o.context < 1) {
+    throw Error("--ctx", "out of range", fmt::format("{}", *o.context), "need at least 1");
+  }
+  if (o.context && *o.context > longest) {
+    throw Error("--ctx", "out of range", fmt::format("{}", *o.context),
+                fmt::format("the model was trained for {}", longest));
+  }
+  if (o.first < 0) {
+    throw Error("--chunk", "out of range", fmt::format("{}", o.first), "need at least 0");
+  }
+  if (o.count < 0) {
+    throw Error("--chunks", "out of range", fmt::format("{}", o.count), "need at least 0");
+  }
+  serve::ImportanceOptions options{
+      .chunk_size = o.context.value_or(std::min<int64_t>(512, longest)),
+      .first_chunk = o.first,
+      .chunks = o.count};
+  const auto& tokenizer = engine.tokenizer();
+  if (tokenizer.add_bos() && tokenizer.bos()) options.first_token = *tokenizer.bos();
+  return options;
+}
+
+/// Errors: the folder of the new file isn't there. This is found before the work, not after it.
+void require_folder(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
+  throw Error(ErrorKind::file, printable(path), "cannot write", "no such folder");
+}
+
+/// The number of weights of experts of which some got no input.
+int64_t partial_weights(const io::Importance& importance) {
+  return std::count_if(importance.entries.begin(), importance.entries.end(), [](const auto& of) {
+    const auto& counts = of.second.counts;
+    return std::find(counts.begin(), counts.end(), 0.0f) != counts.end();
+  });
+}
+
+void report(const ImatrixOptions& o, const io::Importance& importance, int64_t tokens) {
+  const int64_t partial = partial_weights(importance);
+  if (o.json) {
+    print_json({{"out", o.out},
+                {"weights", importance.entries.size()},
+                {"partial", partial},
+                {"tokens", tokens},
+                {"chunks", importance.chunk_count},
+                {"chunk_size", importance.chunk_size}});
+    return;
+  }
+  if (partial > 0) {
+    warn(
+        fmt::format("imatrix: {} weights have experts that no token used: a longer text may "
+                    "use them",
+                    partial));
+  }
+  print(fmt::format("{} weights, {} chunks of {} tokens -> {}\n", importance.entries.size(),
+                    importance.chunk_count, importance.chunk_size, printable(o.out)));
+}
+
+int run_imatrix(const ImatrixOptions& o) {
+  require_folder(o.out);
+  const std::string text = read_text(o.text);
+  const auto engine = o.model.load();
+  const serve::ImportanceOptions options = chunks_of(o, *engine);
+  const std::vector<int32_t> tokens =
+      encode_text(engine->tokenizer(), text, o.text, {.add_eos = false});
+  const int64_t chunks = serve::importance_chunks(static_cast<int64_t>(tokens.size()), options);
+  const StopInOrder in_order(Stop::patient);
+  io::Importance importance;
+  {
+    Progress progress("collecting");
+    importance = serve::importance(engine->model(), tokens, options, [&](int64_t done) {
+      progress.update(done, chunks);
+      return !interrupted();
+    });
+  }
+  if (interrupted()) return kInterrupted;
+  importance.datasets = {o.text};
+  importance.save(o.out);
+  report(o, importance, static_cast<int64_t>(importance.chunk_count) * importance.chunk_size);
+  return kOk;
+}
+
+}  // namespace
+
+void add_imatrix(CLI::App& app) {
+  auto o = std::make_shared<ImatrixOptions>();
+  CLI::App* command = add_command(
+      app, "imatrix", "Measure which columns of the weights matter",
+      "Runs a text through a model and sums the squares of what each weight's columns are\n"
+      "multiplied by. `wick quantize --imatrix OUT` then rounds columns with large sums more\n"
+      "exactly. The text should be like what the model will be used for; the model should have\n"
+      "the best weights that fit in memory. The text is split into chunks of --ctx tokens, which\n"
+      "run independently; a shorter rest is left out.\n"
+      "Example: wick imatrix -m model-f16.gguf -f text.txt -o imatrix.gguf",
+      [o] { return run_imatrix(*o); });
+  o->model.add_to(*command, false);
+  command->add_option("-f,--file", o->text, "Text file (-: stdin)")->required()->type_name("TEXT");
+  command->add_option("-o,--output", o->out, "File to write (GGUF)")->required()->type_name("OUT");
+  add_number(*command, "-c,--ctx", o->context, "Tokens in a chunk (default: 512)")->type_name("N");
+  add_number(*command, "--chunk", o->first, "First chunk to run; chunks are counted from 0")
+      ->type_name("N")
+      ->capture_default_str();
+  add_number(*command, "--chunks", o->count, "Largest number of chunks; 0: all")
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_flag("--json", o->json, "Print JSON");
+}
+
+}  // namespace wick::cli

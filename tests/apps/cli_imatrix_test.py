@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Tests `wick imatrix`, and `wick quantize` with its files. See cli.py."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from cli import ARGS, Cli, main
+
+
+class Imatrix(Cli):
+    def setUp(self):
+        self.text = self.folder / "text.txt"
+        self.text.write_text("the hat and the can on the mat " * 20)
+        self.out = self.folder / "imatrix.gguf"
+
+    def imatrix(self, *extra, model="tiny-f32.gguf"):
+        return self.json("imatrix", "-m", str(self.folder / model), "-f", str(self.text), "-o",
+                         str(self.out), *extra)
+
+    def test_imatrix(self):
+        report = self.imatrix("-c", "32")
+        self.assertEqual(report["chunk_size"], 32)
+        self.assertEqual(report["tokens"], 32 * report["chunks"])
+        self.assertEqual(report["weights"], 14)  # seven in each of two layers
+        shown = self.json("inspect", str(self.out))
+        names = [t["name"] for t in shown["tensors"]]
+        self.assertIn("blk.1.ffn_down.weight.in_sum2", names)
+        self.assertIn("blk.1.ffn_down.weight.counts", names)
+        chunks = report["chunks"]
+        self.assertEqual(self.imatrix("-c", "32", "--chunk", "1")["chunks"], chunks - 1)
+        self.assertEqual(self.imatrix("-c", "32", "--chunks", "2")["chunks"], 2)
+        out, err = self.ok("imatrix", "-m", str(self.folder / "tiny-f32.gguf"), "-f", str(self.text), "-o",
+                           str(self.out))
+        self.assertEqual(err, "")
+        self.assertRegex(out, r"\A14 weights, \d+ chunks of \d+ tokens -> ")
+
+    def test_quantize_with_it(self):
+        self.imatrix("-c", "32")
+        target = self.folder / "made.gguf"
+        plain = self.json("quantize", str(self.folder / "tiny-f32.gguf"), str(target), "q4_0")
+        before = target.read_bytes()
+        report = self.json("quantize", str(self.folder / "tiny-f32.gguf"), str(target), "q4_0",
+                           "--imatrix", str(self.out))
+        self.assertEqual(report["types"], plain["types"])
+        self.assertEqual(report["without_importance"], [])
+        self.assertNotEqual(target.read_bytes(), before)
+        self.assertIn("quantize.imatrix.file", self.json("inspect", str(target))["metadata"])
+        self.json("generate", "-m", str(target), "-p", "the", "-n", "3", "--temp", "0")
+
+    def test_bad_input(self):
+        model, target = str(self.folder / "tiny-f32.gguf"), str(self.folder / "no.gguf")
+        run = ["imatrix", "-m", model, "-f", str(self.text), "-o", target]
+        for extra, says in [(["-c", "0"], "--ctx: out of range: 0"),
+                            (["-c", "100000"], "--ctx: out of range: 100000: the model was trained for 256"),
+                            (["--chunk", "-1"], "--chunk: out of range"),
+                            (["--chunk", "9999"], "no text after the first chunks"),
+                            (["--chunks", "-1"], "--chunks: out of range"), (["--chunks", "x"], "--chunks")]:
+            self.fails(*run, *extra, says=says)
+        self.fails("imatrix", "-m", model, "-f", str(self.folder / "none"), "-o", target, says="none")
+        self.fails("imatrix", "-m", model, "-f", str(self.text), "-o", "/no/such/folder/x", says="no such folder")
+        self.fails("imatrix", "-m", model, "-o", target, says="--file")
+        self.fails("imatrix", "-m", model, "-f", str(self.text), says="--output")
+        empty = self.folder / "empty.txt"
+        empty.write_text("")
+        self.fails("imatrix", "-m", model, "-f", str(empty), "-o", target, says="the text has no tokens")
+        for bad, says in [(model, "not an importance matrix"), (str(self.text), "not an importance matrix"),
+                          (str(self.folder / "none"), "none"), (str(empty), "empty")]:
+            self.fails("quantize", model, target, "q4_0", "--imatrix", bad, says=says)
+        self.imatrix("-c", "32")
+        self.fails("quantize", str(self.folder / "tiny-q8_k.gguf"), target, "q4_0", "--imatrix",
+                   str(self.out), says="importance matrix of another model")
+        self.assertFalse(os.path.exists(target))
+
+    def test_interrupted(self):
+        self.text.write_text("the hat and the can on the mat " * 200000)
+        files = sorted(self.folder.iterdir())
+        process = subprocess.Popen([ARGS.wick, "imatrix", "-m", str(self.folder / "tiny-f32.gguf"), "-f",
+                                    str(self.text), "-o", str(self.folder / "no.gguf")],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1)
+        self.assertIsNone(process.poll(), "the text is too short for this machine")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        self.assertEqual((process.returncode, out, err), (130, b"", b""))
+        self.assertEqual(sorted(self.folder.iterdir()), files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

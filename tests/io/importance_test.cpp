@@ -1,0 +1,362 @@
+// Importance matrices: files in both formats, bad files, and what they change in quantized files;
+// and the dtypes that mixtures give.
+#include "wick/io/importance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "tests/backend/block_reference.h"
+#include "tests/io/gguf_builder.h"
+#include "tests/io/temp_folder.h"
+#include "wick/io/convert.h"
+#include "wick/io/gguf.h"
+
+namespace wick::io::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using B = GgufBuilder;
+
+std::string failure(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+std::string i32(int32_t value) { return B::raw(value); }
+std::string legacy_text(const std::string& text) {
+  return i32(static_cast<int32_t>(text.size())) + text;
+}
+
+std::vector<float> waves(size_t count, float seed) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto x = static_cast<float>(i);
+    values[i] = std::sin(x * 0.7f + seed) * std::exp(std::sin(x * 1.3f));
+  }
+  return values;
+}
+
+TEST(Importance, IsSavedAndLoaded) {
+  const TempFolder folder;
+  Importance made;
+  made.entries["blk.0.attn_q.weight"] = {{1, 2, 3, 4}, {8}};
+  made.entries["blk.0.ffn_up_exps.weight"] = {{1, 2, 3, 4, 5, 6}, {2, 0, 4}};
+  made.datasets = {"text.txt"};
+  made.chunk_count = 3;
+  made.chunk_size = 512;
+  made.save(folder.path("m.gguf"));
+
+  // The names and shapes that llama.cpp reads.
+  const auto file = Gguf::open(folder.path("m.gguf"));
+  EXPECT_EQ(file->get_string("general.type"), "imatrix");
+  EXPECT_THAT(file->get_strings("imatrix.datasets"), ElementsAre("text.txt"));
+  EXPECT_EQ(file->get_u32("imatrix.chunk_count"), 3u);
+  EXPECT_EQ(file->get_u32("imatrix.chunk_size"), 512u);
+  EXPECT_EQ(file->require_tensor("blk.0.attn_q.weight.in_sum2").shape, (Shape{1, 4}));
+  EXPECT_EQ(file->require_tensor("blk.0.attn_q.weight.counts").shape, (Shape{1, 1}));
+  EXPECT_EQ(file->require_tensor("blk.0.ffn_up_exps.weight.in_sum2").shape, (Shape{3, 2}));
+  EXPECT_EQ(file->require_tensor("blk.0.ffn_up_exps.weight.counts").shape, (Shape{3, 1}));
+  EXPECT_EQ(file->tensors().size(), 4u);
+
+  const Importance read = Importance::load(folder.path("m.gguf"));
+  ASSERT_EQ(read.entries.size(), 2u);
+  EXPECT_THAT(read.entries.at("blk.0.ffn_up_exps.weight").sums, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(read.entries.at("blk.0.ffn_up_exps.weight").counts, ElementsAre(2, 0, 4));
+  EXPECT_THAT(read.datasets, ElementsAre("text.txt"));
+  EXPECT_EQ(read.chunk_count, 3u);
+
+  GgufTensor weight;
+  weight.name = "blk.0.ffn_up_exps.weight";
+  weight.shape = {3, 5, 2};
+  EXPECT_THAT(read.mean_squares(weight), ElementsAre(0.5f, 1.0f, 0.0f, 0.0f, 1.25f, 1.5f));
+  weight.name = "blk.1.ffn_up_exps.weight";
+  EXPECT_THAT(read.mean_squares(weight), IsEmpty());
+}
+
+TEST(Importance, ReadsTheOlderFormat) {
+  const TempFolder folder;
+  const std::string entry = legacy_text("blk.0.attn_q.weight") + i32(4) + i32(2) +
+                            B::bytes_of(std::vector<float>{2.0f, 8.0f});
+  const std::string whole = i32(1) + entry + i32(7) + legacy_text("old.txt");
+  const Importance read = Importance::load(folder.write("m.dat", whole));
+  EXPECT_THAT(read.entries.at("blk.0.attn_q.weight").sums, ElementsAre(2.0f, 8.0f));
+  EXPECT_THAT(read.entries.at("blk.0.attn_q.weight").counts, ElementsAre(4.0f));
+  EXPECT_EQ(read.chunk_count, 7u);
+  EXPECT_THAT(read.datasets, ElementsAre("old.txt"));
+  // The end may be missing.
+  EXPECT_EQ(Importance::load(folder.write("m.dat", i32(1) + entry)).entries.size(), 1u);
+  for (size_t size = 1; size < whole.size(); ++size) {
+    const std::string path = folder.write("cut.dat", whole.substr(0, size));
+    const bool complete = size == 4 + entry.size() || size == 8 + entry.size();
+    if (complete) continue;
+    EXPECT_NE(failure([&] { Importance::load(path); }), "") << size;
+  }
+}
+
+TEST(Importance, BadFiles) {
+  const TempFolder folder;
+  const auto error = [&](const std::string& bytes) {
+    return failure([&] { Importance::load(folder.write("bad", bytes)); });
+  };
+  const auto gguf = [&](const std::vector<float>& sums, const std::vector<float>& counts) {
+    B b;
+    b.tensor("a.in_sum2", {sums.size()}, 0, B::bytes_of(sums));
+    b.tensor("a.counts", {counts.size()}, 0, B::bytes_of(counts));
+    return b.build();
+  };
+  EXPECT_EQ(error(gguf({1, 2}, {1})), "");
+  EXPECT_THAT(error(gguf({1, 2, 3}, {1, 1})),
+              HasSubstr("sums and counts don't fit together: a: 3"));
+  EXPECT_THAT(error(gguf({1, NAN}, {1})), HasSubstr("isn't a number of at least 0: a: nan"));
+  EXPECT_THAT(error(gguf({1, 2}, {-1})), HasSubstr("isn't a number of at least 0: a: -1"));
+  B no_counts, half, model;
+  no_counts.tensor("a.in_sum2", {1}, 0, B::bytes_of(std::vector<float>{1}));
+  EXPECT_THAT(error(no_counts.build()), HasSubstr("sums without counts: a"));
+  half.tensor("a.in_sum2", {2}, 1, std::string(4, '\0'));
+  half.tensor("a.counts", {1}, 0, std::string(4, '\0'));
+  EXPECT_THAT(error(half.build()), HasSubstr("must be f32"));
+  model.tensor("a.weight", {1}, 0, std::string(4, '\0'));
+  EXPECT_THAT(error(model.build()), HasSubstr("not an importance matrix"));
+  EXPECT_THAT(error("some text that isn't a file of sums"), HasSubstr("not an importance matrix"));
+  EXPECT_NE(error(""), "");
+  EXPECT_THAT(failure([&] { Importance::load(folder.path("none")); }), HasSubstr("No such file"));
+}
+
+struct Model {
+  TempFolder folder;
+  std::string path;
+  std::vector<float> dense = waves(256 * 8, 1), experts = waves(3 * 4 * 256, 2);
+  Model() {
+    B b;
+    b.string("general.architecture", "llama");
+    b.tensor("token_embd.weight", {256, 8}, 0, B::bytes_of(dense));
+    b.tensor("blk.0.attn_q.weight", {256, 8}, 0, B::bytes_of(dense));
+    b.tensor("blk.0.ffn_up_exps.weight", {256, 4, 3}, 0, B::bytes_of(experts));
+    path = folder.write("in.gguf", b.build());
+  }
+  QuantizeResult quantize(DType type, const Importance* importance) const {
+    return quantize_gguf(*Gguf::open(path), folder.path("out.gguf"),
+                         {.type = *file_type_of(type), .importance = importance});
+  }
+  std::vector<float> values(const char* tensor) const {
+    const auto file = Gguf::open(folder.path("out.gguf"));
+    const GgufTensor& t = file->require_tensor(tensor);
+    return reference::row_values(*t.dtype, reinterpret_cast<const uint8_t*>(file->data(t).data()),
+                                 t.shape.elems());
+  }
+};
+
+double weighted_error(const std::vector<float>& x, const std::vector<float>& y,
+                      const std::vector<float>& w, size_t rows_of_matrix) {
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t matrix = i / 256 / rows_of_matrix, column = i % 256;
+    const size_t at = w.size() == 256 ? column : matrix * 256 + column;
+    sum += double{w[at]} * std::pow(double{x[i]} - double{y[i]}, 2);
+  }
+  return sum;
+}
+
+TEST(Importance, LowersTheErrorsOfColumnsThatMatter) {
+  const Model model;
+  Importance importance;
+  std::vector<float> columns(256), of_experts(3 * 256);
+  for (size_t i = 0; i < columns.size(); ++i) columns[i] = i % 8 == 3 ? 100.0f : 1.0f;
+  for (size_t i = 0; i < of_experts.size(); ++i) {
+    of_experts[i] = i % 8 == i / 256 ? 100.0f : 1.0f;  // other columns for each expert
+  }
+  importance.entries["blk.0.attn_q.weight"] = {columns, {1}};
+  importance.entries["blk.0.ffn_up_exps.weight"] = {of_experts, {1, 1, 1}};
+  for (const DType type :
+       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q2_k, DType::q3_k, DType::q4_k,
+        DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+    SCOPED_TRACE(name(type));
+    QuantizeResult result = model.quantize(type, nullptr);
+    EXPECT_THAT(result.without_importance, IsEmpty());
+    EXPECT_FALSE(Gguf::open(model.folder.path("out.gguf"))->contains("quantize.imatrix.file"));
+    const double plain =
+        weighted_error(model.dense, model.values("blk.0.attn_q.weight"), columns, 8);
+    const double plain_experts =
+        weighted_error(model.experts, model.values("blk.0.ffn_up_exps.weight"), of_experts, 4);
+    result = model.quantize(type, &importance);
+    EXPECT_THAT(result.without_importance, IsEmpty());
+    EXPECT_THAT(result.partial_importance, IsEmpty());
+    EXPECT_LT(weighted_error(model.dense, model.values("blk.0.attn_q.weight"), columns, 8), plain);
+    EXPECT_LT(
+        weighted_error(model.experts, model.values("blk.0.ffn_up_exps.weight"), of_experts, 4),
+        plain_experts);
+    EXPECT_TRUE(Gguf::open(model.folder.path("out.gguf"))->contains("quantize.imatrix.file"));
+  }
+}
+
+TEST(Importance, WeightsWithoutData) {
+  const Model model;
+  Importance importance;
+  std::vector<float> sums(3 * 256, 1.0f);
+  std::fill(sums.begin() + 256, sums.begin() + 512, 0.0f);
+  importance.entries["blk.0.ffn_up_exps.weight"] = {sums, {5, 0, 5}};
+  const QuantizeResult result = model.quantize(DType::q4_k, &importance);
+  EXPECT_THAT(result.without_importance, ElementsAre("blk.0.attn_q.weight"));
+  EXPECT_THAT(result.partial_importance, ElementsAre("blk.0.ffn_up_exps.weight"));
+  // Experts without data are quantised as without a matrix, and so are those with equal columns.
+  const std::vector<float> with = model.values("blk.0.ffn_up_exps.weight");
+  model.quantize(DType::q4_k, nullptr);
+  EXPECT_EQ(with, model.values("blk.0.ffn_up_exps.weight"));
+}
+
+TEST(Importance, OfAnotherModel) {
+  const Model model;
+  const auto error = [&](const char* name, size_t sums, size_t counts) {
+    Importance importance;
+    importance.path = "m.gguf";
+    importance.entries[name] = {std::vector<float>(sums, 1), std::vector<float>(counts, 1)};
+    return failure([&] { model.quantize(DType::q4_k, &importance); });
+  };
+  EXPECT_EQ(error("blk.0.attn_q.weight", 256, 1), "");
+  EXPECT_EQ(error("blk.0.ffn_up_exps.weight", 256, 1), "");
+  EXPECT_EQ(error("blk.0.ffn_up_exps.weight", 768, 1), "");
+  EXPECT_EQ(error("blk.0.attn_q.weight", 512, 1),
+            "m.gguf: importance matrix of another model: blk.0.attn_q.weight: 512 sums of 1 "
+            "matrices for f32[8,256]");
+  EXPECT_THAT(error("blk.0.ffn_up_exps.weight", 512, 2), HasSubstr("of another model"));
+  EXPECT_THAT(error("blk.0.ffn_up_exps.weight", 256, 2), HasSubstr("of another model"));
+  EXPECT_THAT(error("blk.7.attn_q.weight", 256, 1),
+              HasSubstr("of another model: 1 entries: none has the name of a weight in "));
+  EXPECT_THAT(model.folder.list(), testing::Contains("in.gguf"));
+}
+
+// ---- Mixtures ----
+
+/// A model of `layers` layers with one of each weight.
+std::string mixed_model(uint32_t layers, uint32_t heads, uint32_t kv_heads, uint32_t experts) {
+  B b;
+  b.string("general.architecture", "llama");
+  b.key("llama.block_count", 4, B::raw(layers));
+  b.key("llama.attention.head_count", 4, B::raw(heads));
+  b.key("llama.attention.head_count_kv", 4, B::raw(kv_heads));
+  if (experts > 0) b.key("llama.expert_count", 4, B::raw(experts));
+  const std::string zeros(256 * 4, '\0');
+  b.tensor("token_embd.weight", {256, 1}, 0, zeros);
+  b.tensor("output.weight", {256, 1}, 0, zeros);
+  for (uint32_t i = 0; i < layers; ++i) {
+    for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_up"}) {
+      b.tensor("blk." + std::to_string(i) + "." + name + ".weight", {256, 1}, 0, zeros);
+    }
+    const std::string down = experts > 0 ? "ffn_down_exps" : "ffn_down";
+    b.tensor("blk." + std::to_string(i) + "." + down + ".weight", {256, 1, 2}, 0, zeros + zeros);
+  }
+  return b.build();
+}
+
+/// The dtypes of a weight in all layers, as letters: 2 to 6 and 8 for q2_k … q8_0, x: iq4_xs, m:
+/// mxfp4.
+std::string types_of(const ModelFile& model, const FileType& type, const std::string& weight,
+                     bool importance = false) {
+  const Mixture mixture(model, type, importance);
+  std::string letters;
+  for (int i = 0;; ++i) {
+    const GgufTensor* const t =
+        model.find_tensor("blk." + std::to_string(i) + "." + weight + ".weight");
+    if (t == nullptr) return letters;
+    const DType d = mixture.dtype_of(*t);
+    letters += d == DType::iq4_xs ? 'x' : d == DType::mxfp4 ? 'm' : name(d)[1];
+  }
+}
+
+TEST(Mixtures, GiveMoreBitsToSomeWeights) {
+  const TempFolder folder;
+  const auto model = Gguf::open(folder.write("m.gguf", mixed_model(16, 8, 8, 0)));
+  struct Case {
+    const char *type, *value, *down, *output;
+  };
+  // The first and last eighth of 16 layers are 0, 1 and 14, 15; between them every third: 4, 7, ….
+  for (const Case& c : {
+           Case{"q2_k", "3333333333333333", "3333333333333333", "3333333333333333"},
+           Case{"q2_k_s", "2222222222222222", "4422222222222222", "2222222222222222"},
+           Case{"q3_k_s", "3333333333333333", "3333333333333333", "3333333333333333"},
+           Case{"q3_k_m", "5544444444444444", "5444444444444444", "4444444444444444"},
+           Case{"q3_k_l", "5555555555555555", "5555555555555555", "5555555555555555"},
+           Case{"q4_k_s", "5555444444444444", "5544444444444444", "4444444444444444"},
+           Case{"q4_k_m", "6644644644644666", "6644644644644666", "4444444444444444"},
+           Case{"q5_k_s", "5555555555555555", "5555555555555555", "5555555555555555"},
+           Case{"q5_k_m", "6655655655655666", "6655655655655666", "5555555555555555"},
+           Case{"q6_k", "6666666666666666", "6666666666666666", "6666666666666666"},
+           Case{"q4_k", "4444444444444444", "4444444444444444", "4444444444444444"},
+           Case{"iq4_xs", "xxxxxxxxxxxxxxxx", "55xxxxxxxxxxxxxx", "xxxxxxxxxxxxxxxx"},
+           Case{"mxfp4", "8888888888888888", "8888888888888888", "8888888888888888"},
+       }) {
+    SCOPED_TRACE(c.type);
+    const FileType type = *find_file_type(c.type);
+    EXPECT_EQ(types_of(*model, type, "attn_v"), c.value);
+    EXPECT_EQ(types_of(*model, type, "ffn_down"), c.down);
+    EXPECT_EQ(types_of(*model, type, "attn_output"), c.output);
+    const std::string plain = types_of(*model, type, "ffn_up");
+    EXPECT_EQ(plain, types_of(*model, type, "attn_q"));
+    EXPECT_EQ(plain, std::string(16, type.dtype == DType::iq4_xs  ? 'x'
+                                     : type.dtype == DType::mxfp4 ? '8'
+                                                                  : name(type.dtype)[1]));
+    const Mixture mixture(*model, type, false);
+    EXPECT_EQ(mixture.dtype_of(model->require_tensor("output.weight")),
+              type.dtype == DType::mxfp4 ? DType::q8_0 : DType::q6_k);
+  }
+  EXPECT_EQ(types_of(*model, *find_file_type("iq4_xs"), "ffn_down", true), std::string(16, 'x'));
+}
+
+TEST(Mixtures, DependOnTheModel) {
+  const TempFolder folder;
+  const auto shared = Gguf::open(folder.write("s.gguf", mixed_model(8, 8, 2, 0)));
+  EXPECT_EQ(types_of(*shared, *find_file_type("q2_k"), "attn_v"), "44444444");
+  EXPECT_EQ(types_of(*shared, *find_file_type("iq4_xs"), "attn_v"), "55555555");
+  const auto experts = Gguf::open(folder.write("e.gguf", mixed_model(8, 8, 8, 8)));
+  EXPECT_EQ(types_of(*experts, *find_file_type("q4_k_m"), "attn_v"), "88888888");
+  EXPECT_EQ(types_of(*experts, *find_file_type("q4_k_m"), "attn_k"), "88888888");
+  EXPECT_EQ(types_of(*experts, *find_file_type("q4_k_m"), "attn_output"), "55555555");
+  EXPECT_EQ(types_of(*experts, *find_file_type("q4_k_m"), "ffn_down_exps"), "64464466");
+  EXPECT_EQ(types_of(*experts, *find_file_type("mxfp4"), "ffn_down_exps"), "mmmmmmmm");
+  EXPECT_EQ(types_of(*experts, *find_file_type("mxfp4"), "ffn_up"), "88888888");
+}
+
+TEST(Mixtures, Names) {
+  EXPECT_EQ(find_file_type("Q4_K_M")->number, 15u);
+  EXPECT_EQ(find_file_type("iq4_xs")->number, 30u);
+  EXPECT_EQ(find_file_type("bf16")->dtype, DType::bf16);
+  for (const char* no : {"", "q4", "q4_k_l", "q8_k", "q8_1", "i32", "f8e4m3"}) {
+    EXPECT_FALSE(find_file_type(no)) << no;
+  }
+  EXPECT_FALSE(file_type_of(DType::q8_k));
+  EXPECT_EQ(file_type_of(DType::q2_k)->mix, FileType::Mix::none);
+  EXPECT_THAT(file_type_names(), HasSubstr("q3_k_m"));
+}
+
+TEST(Mixtures, TypesOfSingleWeights) {
+  const TempFolder folder;
+  const std::string in = folder.write("m.gguf", mixed_model(2, 8, 8, 0));
+  QuantizeOptions options{.type = *find_file_type("q4_k_m")};
+  options.tensor_types = {
+      {"blk.1*attn_k", DType::q8_0}, {"attn_", DType::q5_k}, {"*", DType::q2_k}};
+  options.output_type = DType::f16;
+  options.embedding_type = DType::q3_k;
+  quantize_gguf(*Gguf::open(in), folder.path("out.gguf"), options);
+  auto file = Gguf::open(folder.path("out.gguf"));
+  EXPECT_EQ(file->require_tensor("blk.1.attn_k.weight").dtype, DType::q8_0);
+  EXPECT_EQ(file->require_tensor("blk.0.attn_k.weight").dtype, DType::q5_k);
+  EXPECT_EQ(file->require_tensor("blk.0.ffn_up.weight").dtype, DType::q2_k);
+  EXPECT_EQ(file->require_tensor("output.weight").dtype, DType::q2_k);
+  options.tensor_types.clear();
+  quantize_gguf(*Gguf::open(in), folder.path("out.gguf"), options);
+  file = Gguf::open(folder.path("out.gguf"));
+  EXPECT_EQ(file->require_tensor("output.weight").dtype, DType::f16);
+  EXPECT_EQ(file->require_tensor("token_embd.weight").dtype, DType::q3_k);
+}
+
+}  // namespace
+}  // namespace wick::io::test

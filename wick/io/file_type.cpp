@@ -1,0 +1,262 @@
+#include "wick/io/file_type.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+namespace wick::io {
+namespace {
+
+using Mix = FileType::Mix;
+
+// In the order of their sizes.
+constexpr std::array kFileTypes = {
+    FileType{"f32", DType::f32, 0},
+    FileType{"f16", DType::f16, 1},
+    FileType{"bf16", DType::bf16, 32},
+    FileType{"q8_0", DType::q8_0, 7},
+    FileType{"q6_k", DType::q6_k, 18},
+    FileType{"q5_1", DType::q5_1, 9},
+    FileType{"q5_0", DType::q5_0, 8},
+    FileType{"q5_k_m", DType::q5_k, 17, Mix::q5_k_m},
+    FileType{"q5_k_s", DType::q5_k, 16, Mix::plain},
+    FileType{"q5_k", DType::q5_k, 16},
+    FileType{"q4_1", DType::q4_1, 3},
+    FileType{"q4_0", DType::q4_0, 2},
+    FileType{"q4_k_m", DType::q4_k, 15, Mix::q4_k_m},
+    FileType{"q4_k_s", DType::q4_k, 14, Mix::q4_k_s},
+    FileType{"q4_k", DType::q4_k, 14},
+    FileType{"iq4_nl", DType::iq4_nl, 25, Mix::iq4},
+    FileType{"iq4_xs", DType::iq4_xs, 30, Mix::iq4},
+    FileType{"mxfp4", DType::mxfp4, 38, Mix::mxfp4_moe},
+    FileType{"q3_k_l", DType::q3_k, 13, Mix::q3_k_l},
+    FileType{"q3_k_m", DType::q3_k, 12, Mix::q3_k_m},
+    FileType{"q3_k_s", DType::q3_k, 11, Mix::plain},
+    FileType{"q3_k", DType::q3_k, 11},
+    FileType{"q2_k", DType::q2_k, 10, Mix::q2_k},
+    FileType{"q2_k_s", DType::q2_k, 21, Mix::q2_k_s},
+};
+
+bool same_word(std::string_view a, std::string_view lower) {
+  return std::equal(a.begin(), a.end(), lower.begin(), lower.end(), [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) == y;
+  });
+}
+
+/// The layer that a name is of: "blk.LAYER.…". -1 if it is of none.
+int64_t layer_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return -1;
+  int32_t layer = -1;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
+  return layer;
+}
+
+/// Whether a weight makes values of attention, alone or with queries and keys.
+bool is_value(std::string_view name) {
+  return name.find("attn_v.weight") != std::string_view::npos ||
+         name.find("attn_qkv.weight") != std::string_view::npos ||
+         name.find("attn_kv_b.weight") != std::string_view::npos;
+}
+
+/// The first and the last eighth of n, and every third in between.
+bool gets_more_bits(int64_t i, int64_t n) {
+  return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
+}
+
+/// An integer under the architecture's prefix, or the largest of an array; 0 if there is none.
+int64_t count_of(const ModelFile& model, const char* key) {
+  const GgufValue* const architecture = model.find("general.architecture");
+  const auto name = architecture == nullptr ? std::nullopt : architecture->as_string();
+  const GgufValue* const value = name ? model.find(fmt::format("{}.{}", *name, key)) : nullptr;
+  if (value == nullptr) return 0;
+  if (!value->is_array()) return value->as_i64().value_or(0);
+  int64_t largest = 0;
+  for (const GgufValue& v : value->elements(4096)) {
+    largest = std::max(largest, v.as_i64().value_or(0));
+  }
+  return largest;
+}
+
+}  // namespace
+
+std::optional<FileType> find_file_type(std::string_view name) {
+  for (const FileType& type : kFileTypes) {
+    if (same_word(name, type.name)) return type;
+  }
+  return std::nullopt;
+}
+
+std::string file_type_names() {
+  std::string text;
+  for (size_t i = 0; i < kFileTypes.size(); ++i) {
+    if (i > 0) text += i + 1 == kFileTypes.size() ? " or " : ", ";
+    text += kFileTypes[i].name;
+  }
+  return text;
+}
+
+std::optional<FileType> file_type_of(DType dtype) {
+  std::optional<FileType> found = find_file_type(name(dtype));
+  if (!found || found->dtype != dtype) return std::nullopt;
+  found->mix = Mix::none;
+  return found;
+}
+
+Mixture::Mixture(const ModelFile& model, const FileType& type, bool has_importance)
+    : model_(model),
+      type_(type),
+      has_importance_(has_importance),
+      tied_(model.find_tensor("output.weight") == nullptr) {
+  layers_ = count_of(model, "block_count");
+  for (const GgufTensor& t : model.tensors()) layers_ = std::max(layers_, layer_of(t.name) + 1);
+  layers_ = std::clamp<int64_t>(layers_, 0, 1 << 20);  // hostile files have any number
+  experts_ = count_of(model, "expert_count");
+  const int64_t queries = count_of(model, "attention.head_count");
+  const int64_t values = count_of(model, "attention.head_count_kv");
+  if (queries > 0 && values > 0) queries_per_value_ = queries / values;
+  const GgufValue* const architecture = model.find("general.architecture");
+  const auto name = architecture == nullptr ? std::nullopt : architecture->as_string();
+  is_70b_ = layers_ == 80 && ((name == "llama" && queries != values) || name == "qwen2");
+}
+
+Mixture::Role Mixture::role_of(std::string_view name) const {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (name == "output.weight" || (tied_ && name == "token_embd.weight")) return Role::output;
+  if (name == "token_embd.weight" || name == "per_layer_token_embd.weight") return Role::embedding;
+  if (is_value(name)) return Role::value;
+  if (has("attn_k.weight")) return Role::key;
+  if (has("attn_output.weight")) return Role::attention_output;
+  if (has("ffn_down")) return Role::down;
+  return Role::other;
+}
+
+/// The output matrix has more bits, because its errors affect the logits directly.
+DType Mixture::of_output() const {
+  switch (type_.dtype) {
+    case DType::q4_0:
+    case DType::q4_1:
+    case DType::q5_0:
+    case DType::q5_1:
+    case DType::q8_0:
+    case DType::mxfp4:
+      return DType::q8_0;
+    default:
+      return is_block(type_.dtype) ? DType::q6_k : type_.dtype;
+  }
+}
+
+DType Mixture::of_values(std::string_view name) const {
+  // The position among the layers that have values.
+  int64_t at = 0, count = 0;
+  for (const GgufTensor& t : model_.tensors()) {
+    if (!is_value(t.name)) continue;
+    ++count;
+    if (layer_of(t.name) < layer_of(name)) ++at;
+  }
+  const bool shared = queries_per_value_ >= 4;
+  DType dtype = type_.dtype;
+  switch (type_.mix) {
+    case Mix::q2_k:
+      dtype = shared ? DType::q4_k : DType::q3_k;
+      break;
+    case Mix::q2_k_s:
+      if (shared) dtype = DType::q4_k;
+      break;
+    case Mix::q3_k_m:
+      dtype = at < 2 ? DType::q5_k : DType::q4_k;
+      break;
+    case Mix::q3_k_l:
+      dtype = DType::q5_k;
+      break;
+    case Mix::q4_k_s:
+      if (at < 4) dtype = DType::q5_k;
+      break;
+    case Mix::q4_k_m:
+    case Mix::q5_k_m:
+      if (gets_more_bits(at, count)) dtype = DType::q6_k;
+      break;
+    case Mix::iq4:
+      if (shared) dtype = DType::q5_k;
+      break;
+    case Mix::none:
+    case Mix::plain:
+    case Mix::mxfp4_moe:
+      break;
+  }
+  if (is_70b_ && (dtype == DType::q3_k || dtype == DType::q4_k)) dtype = DType::q5_k;
+  return experts_ == 8 ? DType::q8_0 : dtype;
+}
+
+DType Mixture::of_down(int64_t layer) const {
+  const bool first_eighth = layer < layers_ / 8;
+  switch (type_.mix) {
+    case Mix::q2_k:
+      return DType::q3_k;
+    case Mix::q2_k_s:
+      return first_eighth ? DType::q4_k : type_.dtype;
+    case Mix::q3_k_m:
+      return layer < layers_ / 16 ? DType::q5_k : DType::q4_k;
+    case Mix::q3_k_l:
+      return DType::q5_k;
+    case Mix::q4_k_s:
+      return first_eighth ? DType::q5_k : type_.dtype;
+    case Mix::q4_k_m:
+    case Mix::q5_k_m:
+      return gets_more_bits(layer, layers_) ? DType::q6_k : type_.dtype;
+    case Mix::iq4:
+      return first_eighth && !has_importance_ ? DType::q5_k : type_.dtype;
+    case Mix::none:
+    case Mix::plain:
+    case Mix::mxfp4_moe:
+      break;
+  }
+  return type_.dtype;
+}
+
+DType Mixture::of_attention_output() const {
+  if (experts_ == 8) {
+    const bool large =
+        type_.dtype == DType::q5_k || type_.mix == Mix::q3_k_l || type_.mix == Mix::q2_k_s;
+    return large ? type_.dtype : DType::q5_k;
+  }
+  switch (type_.mix) {
+    case Mix::q2_k:
+      return DType::q3_k;
+    case Mix::q3_k_m:
+      return DType::q4_k;
+    case Mix::q3_k_l:
+      return DType::q5_k;
+    default:
+      return type_.dtype;
+  }
+}
+
+DType Mixture::dtype_of(const GgufTensor& weight) const {
+  const Role role = role_of(weight.name);
+  if (role == Role::output) return of_output();
+  if (type_.mix == Mix::none || role == Role::embedding) {
+    return type_.mix == Mix::mxfp4_moe ? DType::q8_0 : type_.dtype;
+  }
+  if (type_.mix == Mix::mxfp4_moe) {
+    const bool experts = weight.name.find("_exps.") != std::string_view::npos;
+    return experts && weight.shape.rank() > 2 ? DType::mxfp4 : DType::q8_0;
+  }
+  switch (role) {
+    case Role::value:
+      return of_values(weight.name);
+    case Role::down:
+      return of_down(layer_of(weight.name));
+    case Role::key:
+      return experts_ == 8 ? DType::q8_0 : type_.dtype;
+    case Role::attention_output:
+      return of_attention_output();
+    default:
+      return type_.dtype;
+  }
+}
+
+}  // namespace wick::io
