@@ -93,7 +93,8 @@ TinyModel TinyModel::read(const std::string& name) {
     for (const auto& part : parameter.at("parts")) {
       using List = std::vector<int64_t>;
       read.parts.push_back({part.at("from"), part.value("sizes", List()), part.value("to", List()),
-                            part.value("at", List()), part.value("add", 0.0f)});
+                            part.value("at", List()), part.value("add", 0.0f),
+                            part.value("divide", 1.0f), part.value("negated_log", false)});
     }
   }
   const auto read_rows = [&](const char* key, std::vector<float>& rows) {
@@ -207,7 +208,8 @@ std::vector<float> TinyModel::values_of_parameter(const Parameter& parameter) co
         to_element += index[d] * to[d + 1];
         at_element += index[d] * at[d + 1];
       }
-      result[static_cast<size_t>(to_element)] = values[static_cast<size_t>(at_element)] + part.add;
+      const float value = values[static_cast<size_t>(at_element)] / part.divide + part.add;
+      result[static_cast<size_t>(to_element)] = part.negated_log ? std::log(-value) : value;
       more = false;
       for (size_t d = dims.size(); d-- > 0 && !more;) {
         more = ++index[d] < dims[d];

@@ -62,6 +62,8 @@ struct TinyModel {
     std::string from;
     std::vector<int64_t> sizes, to, at;
     float add = 0;
+    float divide = 1;          // the converter multiplies by this
+    bool negated_log = false;  // log(-value)
   };
   struct Parameter {
     std::string name;

@@ -163,6 +163,12 @@ MODELS = {
         mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4,
         mamba_chunk_size=8, mamba_expand=1, mamba_rms_norm=False, mamba_norm_before_gate=False,
         embedding_multiplier=1.0, lm_head_multiplier=1.0), []),
+    "falcon-h1-multipliers": ("FalconH1ForCausalLM", "FalconH1Config", sizes(
+        mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4,
+        mamba_chunk_size=8, mamba_expand=1, mamba_rms_norm=True, mamba_norm_before_gate=False,
+        embedding_multiplier=2.0, lm_head_multiplier=0.5, attention_in_multiplier=2.0, attention_out_multiplier=0.5,
+        key_multiplier=4.0, ssm_in_multiplier=0.5, ssm_out_multiplier=2.0, mlp_multipliers=[2.0, 0.25],
+        ssm_multipliers=[2.0, 0.5, 4.0, 0.25, 8.0]), []),
     # Makers of embeddings.
     "bert": ("BertModel", "BertConfig", {
         "vocab_size": 40, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,

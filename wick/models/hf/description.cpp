@@ -14,7 +14,10 @@ void select_language_model(Config& config) {
   if (config.has({"text_config"})) config.merge(config.object("text_config").json());
   // The names of models of images and text stand for their language models.
   constexpr std::pair<std::string_view, const char*> kLanguageModels[] = {
-      {"gemma3", "gemma3_text"}, {"llama4", "llama4_text"}, {"mistral3", "mistral"}};
+      {"gemma3", "gemma3_text"},
+      {"gemma4", "gemma4_text"},
+      {"llama4", "llama4_text"},
+      {"mistral3", "mistral"}};
   const std::string type = config.text({"model_type"}).value_or("");
   for (const auto& [whole, language] : kLanguageModels) {
     if (type == whole) config.set("model_type", language);
@@ -55,10 +58,17 @@ ScaleBlock scale_block(const Config& config) {
 
 Sizes sizes_of(const Config& c) {
   const int64_t heads = c.require_integer({"num_attention_heads", "n_head"});
+  const auto integer = [&](Config::Names names) { return c.integer(names).value_or(0); };
+  const int64_t linear_heads = integer({"linear_num_key_heads"});
+  const int64_t values = integer({"linear_num_value_heads"}) * integer({"linear_value_head_dim"});
   return {.heads = heads,
           .kv_heads = c.integer({"num_key_value_heads"}).value_or(heads),
           .latent_keys = c.integer({"qk_nope_head_dim"}).value_or(0),
-          .latent_values = c.integer({"v_head_dim"}).value_or(0)};
+          .latent_values = c.integer({"v_head_dim"}).value_or(0),
+          .state_groups = c.integer({"mamba_n_groups", "n_groups"}).value_or(1),
+          .linear_heads = linear_heads,
+          .linear_keys = integer({"linear_key_head_dim"}),
+          .linear_values = linear_heads > 0 ? values / linear_heads : 0};
 }
 
 }  // namespace

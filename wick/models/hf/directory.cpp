@@ -10,6 +10,7 @@
 #include "wick/base/printable.h"
 #include "wick/io/ggml_type.h"
 #include "wick/models/hf/naming.h"
+#include "wick/models/hf/pooling.h"
 #include "wick/models/hf/text_files.h"
 #include "wick/tensor/ops.h"
 
@@ -30,6 +31,38 @@ Tensor dense_copy(const Tensor& x) {
   return copy;
 }
 
+/// The elements of a view of dense elements, in its order.
+Tensor elements_of(const Tensor& dense, const FormView& view) {
+  Tensor first = dense_copy(Tensor(dense.storage(), dense.dtype(), view.layout));
+  if (view.more.empty()) return first;
+  std::vector<Tensor> pieces = {first.reshape({first.elems()})};
+  for (const Layout& layout : view.more) {
+    const Tensor next = dense_copy(Tensor(dense.storage(), dense.dtype(), layout));
+    pieces.push_back(next.reshape({next.elems()}));
+  }
+  return cat(pieces, 0);
+}
+
+/// x with its rows multiplied in f32.
+Tensor multiply_rows(const Tensor& x, const std::vector<RowFactor>& factors) {
+  std::vector<Tensor> pieces;
+  int64_t row = 0;
+  for (const RowFactor& one : factors) {
+    const int64_t count = std::min(one.rows == 0 ? x.size(0) : one.rows, x.size(0) - row);
+    pieces.push_back(x.narrow(0, row, count).to(DType::f32) * one.factor);
+    row += count;
+  }
+  return cat(pieces, 0).to(x.dtype());
+}
+
+/// The name of a tensor in its layer.
+std::string_view name_in_layer(std::string_view name) {
+  constexpr std::string_view kLayer = "blk.";
+  if (!name.starts_with(kLayer)) return name;
+  name.remove_prefix(kLayer.size());
+  return name.substr(name.find('.') + 1);
+}
+
 }  // namespace
 
 Directory::Directory(const std::string& path) : ModelFile("model") {
@@ -39,6 +72,7 @@ Directory::Directory(const std::string& path) : ModelFile("model") {
   io::GgufMetadata metadata;
   set_keys(description, metadata);
   text_keys(path, description.config, metadata);
+  pooling_key(path, description.family->architecture, metadata);
   const std::string bytes = metadata.file();
   keys_ = io::Gguf::parse(io::Bytes::copy_of(std::as_bytes(std::span(bytes))), path);
   for (const io::GgufEntry& entry : keys_->metadata()) add(entry);
@@ -56,7 +90,11 @@ void Directory::read_tensors(const Description& description) {
   }
   for (Named& named : name_tensors(description, shards_.tensors)) {
     Target target;
-    target.adds_one = description.family->adds_one && named.name.ends_with("norm.weight");
+    const Family& family = *description.family;
+    const std::string_view stem = name_in_layer(named.name);
+    target.adds_one = family.adds_one && stem.ends_with("norm.weight") && stem != "ssm_norm.weight";
+    target.negates_exp = stem == "ssm_a";
+    if (family.factors != nullptr) target.factors = family.factors(description.config, stem);
     target.name = std::move(named.name);
     target.form = named.form;
     target.stacked = named.stacked;
@@ -125,7 +163,7 @@ DType Directory::dtype_of(const Target& target, const Source& source) const {
     wrong_tensor(source.scale, "scale of a type that isn't supported",
                  fmt::format("of {}, need floats for F8_E4M3", tensor.str()));
   }
-  if (target.adds_one || tensor.dtype == DType::f64) return DType::f32;
+  if (target.adds_one || target.negates_exp || tensor.dtype == DType::f64) return DType::f32;
   return tensor.dtype == DType::f8e4m3 ? DType::bf16 : *tensor.dtype;
 }
 
@@ -156,7 +194,7 @@ const Directory::Target& Directory::target_of(const io::GgufTensor& tensor) cons
 }
 
 bool Directory::is_mapped(const Target& target, size_t source) {
-  return !target.adds_one && !is_mxfp4(target.form) &&
+  return !changes_values(target) && !is_mxfp4(target.form) && target.views[source].more.empty() &&
          target.sources[source].stored.tensor->dtype == target.dtype &&
          target.views[source].layout.is_contiguous();
 }
@@ -172,10 +210,12 @@ Tensor Directory::load(const Target& target, size_t source) const {
   const Tensor scales = scale.tensor != nullptr ? scale.file->tensor(*scale.tensor) : Tensor();
   if (is_mxfp4(target.form)) return mxfp4_of(target.form, raw, scales);
   if (raw.dtype() == DType::f8e4m3) raw = f8_to_bf16(raw, scales, scale_block_);
-  Tensor result = dense_copy(Tensor(raw.storage(), raw.dtype(), view.layout));
+  Tensor result = elements_of(raw, view).reshape(view.shape);
   if (result.dtype() != target.dtype) result = result.to(target.dtype);
   if (target.adds_one) result = result + 1.0;
-  return result.reshape(view.shape);
+  if (target.negates_exp) result = neg(exp(result));
+  if (!target.factors.empty()) result = multiply_rows(result, target.factors);
+  return result;
 }
 
 Tensor Directory::tensor(const io::GgufTensor& tensor) const {
@@ -197,7 +237,7 @@ int64_t Directory::parts(const io::GgufTensor& tensor) const {
   const Target& target = target_of(tensor);
   if (target.stacked) return static_cast<int64_t>(target.sources.size());
   // A file's tensor of several matrices can be read matrix by matrix if its elements aren't packed.
-  const bool splits = target.shape.rank() > 2 && target.shape[0] > 0 && !target.adds_one &&
+  const bool splits = target.shape.rank() > 2 && target.shape[0] > 0 && !changes_values(target) &&
                       !is_mxfp4(target.form) &&
                       target.sources.front().stored.tensor->dtype == target.dtype &&
                       target.views.front().layout.shape() == target.shape;

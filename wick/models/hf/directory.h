@@ -41,6 +41,8 @@ class Directory final : public io::ModelFile {
     std::string name;
     Form form = Form::same;
     bool adds_one = false;
+    bool negates_exp = false;        // the values are -exp(x)
+    std::vector<RowFactor> factors;  // of rows; empty: all are 1
     bool stacked = false;         // the sources are the parts of another dim, which is the first
     std::vector<Source> sources;  // empty: a tensor of `values`
     std::vector<float> values;
@@ -49,6 +51,9 @@ class Directory final : public io::ModelFile {
     Shape shape;
   };
 
+  static bool changes_values(const Target& target) {
+    return target.adds_one || target.negates_exp || !target.factors.empty();
+  }
   void read_tensors(const Description& description);
   /// Sets the views, the dtype and the shape. Errors: the sources don't fit.
   void describe_target(Target& target, const Sizes& sizes) const;

@@ -33,7 +33,8 @@ std::string rope_type(const Config& rope) { return rope.text({"rope_type"}).valu
 
 void scaling_keys(const Config& rope, Keys& k) {
   const std::string type = rope_type(rope);
-  if (type == "default" || type == "llama3" || type == "dynamic") return;  // or see elsewhere
+  constexpr std::string_view kElsewhere[] = {"default", "llama3", "dynamic", "proportional"};
+  if (std::find(std::begin(kElsewhere), std::end(kElsewhere), type) != std::end(kElsewhere)) return;
   if (type == "linear") {
     k.set("rope.scaling.type", "linear");
     k.set("rope.scaling.factor", rope.require_number({"factor"}));
@@ -80,6 +81,18 @@ std::vector<float> llama3_divisors(const Config& c, const Config& rope) {
   return divisors;
 }
 
+/// The first pairs of elements rotate, the others have a divisor that keeps their angles at 0.
+std::vector<float> proportional_divisors(const Config& c, const Config& rope) {
+  constexpr float kNoRotation = 1e30f;
+  const double part = rope.number({"partial_rotary_factor"}).value_or(1.0);
+  if (!(part > 0 && part <= 1)) rope.invalid("partial_rotary_factor", "more than 0, at most 1");
+  const int64_t size = gemma4_head_size(c);
+  const auto rotated = static_cast<size_t>(part * static_cast<double>(size) / 2);
+  std::vector<float> divisors(static_cast<size_t>(size / 2), kNoRotation);
+  std::fill_n(divisors.begin(), std::min(rotated, divisors.size()), 1.0f);
+  return divisors;
+}
+
 }  // namespace
 
 std::string Keys::key(std::string_view name) const {
@@ -106,6 +119,14 @@ void Keys::set(std::string_view name, std::string_view value) { out_.set_string(
 
 void Keys::set_flag(std::string_view name, bool value) { out_.set_bool(key(name), value); }
 
+void Keys::set_integers(std::string_view name, const std::vector<int64_t>& values) {
+  std::vector<int32_t> all;
+  for (const int64_t value : values) all.push_back(static_cast<int32_t>(value));
+  out_.set_i32s(key(name), all);
+}
+
+void Keys::remove(std::string_view name) { out_.remove(key(name)); }
+
 void Keys::set_flags(std::string_view name, const std::vector<bool>& values) {
   out_.set_bools(key(name), values);
 }
@@ -124,8 +145,8 @@ Config rope_of(const Config& c) {
       if (members[name].is_null() && c.has({one})) members[name] = c.json().at(one);
     }
   };
-  beside("rope_theta", {"rope_theta", "rotary_emb_base"});
-  beside("local_theta", {"rope_local_base_freq"});
+  beside("rope_theta", {"rope_theta", "rotary_emb_base", "global_rope_theta"});
+  beside("local_theta", {"rope_local_base_freq", "local_rope_theta"});
   beside("partial_rotary_factor", {"partial_rotary_factor", "rotary_pct", "rope_pct"});
   beside("original_max_position_embeddings", {"original_max_position_embeddings"});
   members["rope_type"] = rope.json().value("type", Json());
@@ -162,6 +183,7 @@ ExtraTensors rope_tensors(const Config& c) {
   const Config rope = rope_of(c);
   const std::string type = rope_type(rope);
   if (type == "llama3") return {{"rope_freqs.weight", llama3_divisors(c, rope)}};
+  if (type == "proportional") return {{"rope_freqs.weight", proportional_divisors(c, rope)}};
   if (type != "longrope" && type != "su") return {};
   const double part = rope.number({"partial_rotary_factor"}).value_or(1.0);
   const auto pairs = static_cast<size_t>(part * static_cast<double>(head_size(c))) / 2;

@@ -11,27 +11,6 @@ namespace {
 
 int64_t layers_of(const Config& c) { return c.require_integer({"num_hidden_layers"}); }
 
-/// A window of all layers.
-void window_key(const Config& c, Keys& k) {
-  k.set("attention.sliding_window", c.integer({"sliding_window"}));
-}
-
-/// Which layers have a window, if the file says so.
-void window_pattern_key(const Config& c, Keys& k) {
-  if (!c.has({"layer_types"})) return;
-  std::vector<bool> local;
-  for (const std::string& type : c.texts("layer_types")) {
-    if (type != "sliding_attention" && type != "full_attention") {
-      c.unsupported("layer_types", "this version supports sliding_attention and full_attention");
-    }
-    local.push_back(type == "sliding_attention");
-  }
-  if (static_cast<int64_t>(local.size()) != layers_of(c)) {
-    c.invalid("layer_types", "one type for each of num_hidden_layers");
-  }
-  k.set_flags("attention.sliding_window_pattern", local);
-}
-
 void refuse_windows(const Config& c) {
   if (!c.flag("use_sliding_window", false) || !c.has({"sliding_window"})) return;
   const std::vector<std::string> types = c.texts("layer_types");
@@ -74,6 +53,25 @@ void normalize_key(const Config& c, Keys& k) {
 }
 
 }  // namespace
+
+void window_key(const Config& c, Keys& k) {
+  k.set("attention.sliding_window", c.integer({"sliding_window"}));
+}
+
+void window_pattern_key(const Config& c, Keys& k) {
+  if (!c.has({"layer_types"})) return;
+  std::vector<bool> local;
+  for (const std::string& type : c.texts("layer_types")) {
+    if (type != "sliding_attention" && type != "full_attention") {
+      c.unsupported("layer_types", "this version supports sliding_attention and full_attention");
+    }
+    local.push_back(type == "sliding_attention");
+  }
+  if (static_cast<int64_t>(local.size()) != layers_of(c)) {
+    c.invalid("layer_types", "one type for each of num_hidden_layers");
+  }
+  k.set_flags("attention.sliding_window_pattern", local);
+}
 
 void no_keys(const Config&, Keys&) {}
 

@@ -42,21 +42,31 @@ std::string_view take(std::string_view& name) {
   return first;
 }
 
-Name parse_name(std::string_view name) {
-  Name parsed;
-  for (const std::string_view suffix : {".weight", ".bias"}) {
-    if (!name.ends_with(suffix)) continue;
-    parsed.suffix = suffix;
-    name.remove_suffix(suffix.size());
-    break;
-  }
+/// The name without those of the modules around the layers.
+std::string_view without_prefixes(std::string_view name) {
   for (const std::string_view prefix :
-       {"model.language_model.", "language_model.", "model.", "transformer.", "gpt_neox."}) {
+       {"model.language_model.", "language_model.", "model.", "transformer.", "gpt_neox.", "bert.",
+        "backbone.", "encoder."}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   }
+  return name;
+}
+
+Name parse_name(std::string_view name) {
+  Name parsed;
+  // Norms of old BERTs have a gamma and a beta.
+  constexpr std::pair<std::string_view, std::string_view> kSuffixes[] = {
+      {".weight", ".weight"}, {".bias", ".bias"}, {".gamma", ".weight"}, {".beta", ".bias"}};
+  for (const auto& [ending, suffix] : kSuffixes) {
+    if (!name.ends_with(ending)) continue;
+    parsed.suffix = suffix;
+    name.remove_suffix(ending.size());
+    break;
+  }
+  name = without_prefixes(name);
   std::string_view rest = name;
   const std::string_view first = take(rest);
-  if (first == "layers" || first == "h") {
+  if (first == "layers" || first == "h" || first == "layer") {
     if (const std::optional<int64_t> layer = number_of(take(rest))) {
       parsed.layer = *layer;
       name = rest;
@@ -82,7 +92,7 @@ bool is_ignored(std::string_view name) {
       "vision_tower.",   "vision_model.", "vision_encoder.", "multi_modal_projector.",
       "visual.",         "audio_tower.",  "embed_vision.",   "embed_audio.",
       "patch_merger.",   "mtp_block.",    "mtp_emb_norm.",   "mtp_hidden_norm.",
-      "mtp_linear_proj."};
+      "mtp_linear_proj.", "mtp."};
   std::string_view part = name;
   constexpr std::string_view kModel = "model.";
   if (part.starts_with(kModel)) part.remove_prefix(kModel.size());
@@ -90,6 +100,16 @@ bool is_ignored(std::string_view name) {
                      [&](std::string_view ending) { return name.ends_with(ending); }) ||
          std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view prefix) { return part.starts_with(prefix); });
+}
+
+/// Tensors of an encoder's heads for other tasks than embeddings.
+bool is_other_head(std::string_view name) {
+  constexpr std::string_view kParts[] = {"pooler.", "cls.predictions.", "cls.seq_relationship.",
+                                         "head.",   "decoder.",         "lm_head."};
+  name = without_prefixes(name);
+  return name == "embeddings.position_ids" ||
+         std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 /// The tensors that were named so far.
@@ -114,7 +134,12 @@ class Naming {
       if (outer.empty()) return unknown(stored);
       if (outer == "output" && description_.tied && name.suffix == ".weight") return;
       const int64_t place = outer.starts_with("output") ? kAfterLayers : -1;
-      return put(stored, place, fmt::format("{}{}", outer, name.suffix), Form::same, -1);
+      put(stored, place, fmt::format("{}{}", outer, name.suffix), Form::same, -1);
+      // Factors of the table and of the output matrix are two.
+      if (outer == "token_embd" && description_.tied && has_factors()) {
+        put(stored, kAfterLayers, "output.weight", Form::same, -1);
+      }
+      return;
     }
     if (name.layer >= description_.layers) {
       if (description_.config.has({"num_nextn_predict_layers"})) return;  // predict further tokens
@@ -124,7 +149,7 @@ class Naming {
     const std::vector<NameRule> rules = rules_for(*description_.family, name.stem);
     if (rules.empty()) return unknown(stored);
     for (const NameRule& rule : rules) {
-      const bool complete = rule.to.find('.') != std::string_view::npos;
+      const bool complete = rule.bare || is_complete(rule.to);
       put(stored, name.layer,
           fmt::format("blk.{}.{}{}", name.layer, rule.to, complete ? "" : name.suffix), rule.form,
           name.number);
@@ -150,6 +175,17 @@ class Naming {
   }
 
  private:
+  static bool is_complete(std::string_view name) {
+    return name.ends_with(".weight") || name.ends_with(".bias") || name.ends_with(".scale");
+  }
+
+  /// Whether the table or the output matrix is multiplied.
+  bool has_factors() const {
+    const auto factors = description_.family->factors;
+    return factors != nullptr && (!factors(description_.config, "token_embd.weight").empty() ||
+                                  !factors(description_.config, "output.weight").empty());
+  }
+
   static std::string_view weight_of_scale(std::string_view name) {
     for (const std::string_view ending : {"_scale_inv", "_scale", "_scales"}) {
       if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
@@ -205,6 +241,7 @@ std::vector<Named> name_tensors(const Description& description,
   std::vector<Stored> weights;
   for (const Stored& stored : tensors) {
     if (is_ignored(stored.tensor->name)) continue;
+    if (description.family->encodes && is_other_head(stored.tensor->name)) continue;
     if (!naming.add_scale(stored)) weights.push_back(stored);
   }
   for (const Stored& stored : weights) naming.add(stored);
