@@ -12,6 +12,7 @@
 #include "wick/base/quant.h"
 #include "wick/io/convert.h"
 #include "wick/models/open_model.h"
+#include "wick/serve/vocabulary.h"
 
 namespace wick::cli {
 namespace {
@@ -60,13 +61,17 @@ DType parse_type(const std::string& text) {
           mix ? fmt::format(" (of llama.cpp's K-quants only {})", names(kKTypes, "and")) : ""));
 }
 
-io::QuantizeResult convert(const QuantizeOptions& o, DType type) {
+/// `note` gets the reason why the file keeps the text of tokenizer.json; empty if it doesn't.
+io::QuantizeResult convert(const QuantizeOptions& o, DType type, std::string& note) {
   Progress progress("quantizing");
+  const std::shared_ptr<const io::ModelFile> in = models::open_model(o.in);
   return io::quantize_gguf(
-      *models::open_model(o.in), o.out, type, [&](const io::QuantizeProgress& p) {
+      *in, o.out, type,
+      [&](const io::QuantizeProgress& p) {
         progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
         return !interrupted();
-      });
+      },
+      [&](io::GgufMetadata& metadata) { note = serve::convert_vocabulary(*in, metadata); });
 }
 
 void warn_requantized(const io::QuantizeResult& result) {
@@ -97,7 +102,7 @@ void report(const QuantizeOptions& o, const io::QuantizeResult& result) {
                     human_bytes(static_cast<int64_t>(result.bytes_out))));
 }
 
-void report_json(const io::QuantizeResult& result) {
+void report_json(const io::QuantizeResult& result, const std::string& note) {
   Json types = Json::array(), replaced = Json::array(), requantized = Json::array();
   for (const auto& t : result.types) {
     types.push_back({{"type", name(t.dtype)}, {"tensors", t.tensors}, {"bytes", t.bytes}});
@@ -111,6 +116,7 @@ void report_json(const io::QuantizeResult& result) {
   }
   print_json({{"types", types},
               {"notes", result.notes},
+              {"vocabulary", note},
               {"replaced", replaced},
               {"requantized", requantized},
               {"bytes_in", result.bytes_in},
@@ -121,17 +127,21 @@ int run_quantize(const QuantizeOptions& o) {
   const DType type = parse_type(o.type);
   if (o.threads) cpu::set_threads(*o.threads);
   io::QuantizeResult result;
+  std::string note;
   try {
     const StopInOrder in_order(Stop::patient);
-    result = convert(o, type);
+    result = convert(o, type, note);
   } catch (const Error&) {
     if (interrupted()) return kInterrupted;
     throw;
   }
   if (interrupted()) return kInterrupted;
   if (o.json) {
-    report_json(result);
+    report_json(result, note);
   } else {
+    if (!note.empty()) {
+      warn(fmt::format("quantize: the file keeps the text of tokenizer.json: {}", note));
+    }
     warn_requantized(result);
     report(o, result);
   }

@@ -144,6 +144,14 @@ TEST_F(HfErrors, RefusesVariants) {
   EXPECT_THAT(with("phi3", "rope_parameters", {{"partial_rotary_factor", 2.0}}),
               HasSubstr("rope_parameters.partial_rotary_factor = 2.0"));
   EXPECT_THAT(with("olmoe", "clip_qkv", 8.0), HasSubstr("clip_qkv = 8.0"));
+  EXPECT_THAT(with("llama4", "floor_scale", 4096), HasSubstr("floor_scale = 4096: need 8192"));
+  EXPECT_THAT(with("llama4", "attn_scale", 0.2), HasSubstr("attn_scale = 0.2: need 0.1"));
+  EXPECT_THAT(with("llama4", "attention_chunk_size", 100), HasSubstr("chunk_size = 100"));
+  EXPECT_THAT(with("llama4", "layer_types",
+                   {"full_attention", "chunked_attention", "chunked_attention", "full_attention"}),
+              HasSubstr("layer_types"));
+  EXPECT_THAT(with("llama", "rope_parameters", {{"rope_type", "dynamic"}, {"factor", 0.5}}),
+              HasSubstr("rope_parameters.factor = 0.5: need at least 1"));
   EXPECT_THAT(with("bert", "position_embedding_type", "relative_key"),
               HasSubstr("position_embedding_type = \"relative_key\": need absolute"));
   EXPECT_THAT(with("bert", "is_decoder", true), HasSubstr("is_decoder = true: need false"));
@@ -171,8 +179,9 @@ TEST_F(HfErrors, RefusesVariants) {
   EXPECT_THAT(with("qwen3next", "layer_types", {"full_attention"}), HasSubstr("layer_types"));
   EXPECT_THAT(with("gemma4", "layer_types", nullptr), HasSubstr("layer_types"));
   EXPECT_THAT(with("gemma4", "global_head_dim", 65537), HasSubstr("global_head_dim = 65537"));
-  EXPECT_THAT(with("gemma4", "per_layer_config", {{"2", {{"head_dim", 32}}}, {"5", {{"head_dim", 8}}}}),
-              HasSubstr("per_layer_config.5.head_dim = 8: layers of one type"));
+  EXPECT_THAT(
+      with("gemma4", "per_layer_config", {{"2", {{"head_dim", 32}}}, {"5", {{"head_dim", 8}}}}),
+      HasSubstr("per_layer_config.5.head_dim = 8: layers of one type"));
   EXPECT_THAT(with("gemma4", "per_layer_config", {{"2", 3}}),
               HasSubstr("not a JSON object: per_layer_config.2."));
   EXPECT_THAT(with("gemma4", "use_bidirectional_attention", "all"),

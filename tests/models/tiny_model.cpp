@@ -74,7 +74,7 @@ TinyModel TinyModel::read(const std::string& name) {
   if (!file) throw std::runtime_error("no description of the model " + name);
   const nlohmann::json described = nlohmann::json::parse(file);
   TinyModel model;
-  model.name = name;
+  model.name = name.substr(name.find('/') + 1);
   model.architecture = described.at("architecture");
   for (const auto& key : described.at("metadata")) {
     model.keys_.push_back({key.at("key"), key.at("type"), key.at("value").dump()});
@@ -103,6 +103,8 @@ TinyModel TinyModel::read(const std::string& name) {
       for (const float value : row.get<std::vector<float>>()) rows.push_back(value);
     }
   };
+  model.tokens = described.value("tokens", model.tokens);
+  model.positions = described.value("positions", model.positions);
   read_rows("logits", model.logits);
   read_rows("embeddings", model.embeddings);
   return model;

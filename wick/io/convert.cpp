@@ -104,7 +104,7 @@ class Converter {
     result_.bytes_in = source_->file_bytes();
   }
 
-  QuantizeResult run(const std::string& out) {
+  QuantizeResult run(const std::string& out, const EditMetadataFn& edit) {
     // Copies the permissions, so that users who can't read the source can't read the copy.
     GgufWriter writer(out, permissions_of(source_->files()));
     writer.copy_metadata(*source_);
@@ -114,6 +114,7 @@ class Converter {
         writer.remove(entry.key);
       }
     }
+    if (edit) edit(writer);
     writer.set_u32("general.file_type", target_.file_type);
     writer.set_u32("general.quantization_version", 2);
     for (size_t i = 0; i < types_.size(); ++i) announce(writer, source_->tensors()[i], types_[i]);
@@ -276,8 +277,8 @@ class Converter {
 }  // namespace
 
 QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out, DType type,
-                             const QuantizeProgressFn& progress) {
-  return Converter(in, out, type, progress).run(out);
+                             const QuantizeProgressFn& progress, const EditMetadataFn& edit) {
+  return Converter(in, out, type, progress).run(out, edit);
 }
 
 QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,

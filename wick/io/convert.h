@@ -9,6 +9,7 @@
 
 #include "wick/base/dtype.h"
 #include "wick/base/export.h"
+#include "wick/io/gguf_metadata.h"
 #include "wick/io/model_file.h"
 
 namespace wick::io {
@@ -24,6 +25,9 @@ struct QuantizeProgress {
 
 /// Called many times per second; the conversion stops if it returns false.
 using QuantizeProgressFn = std::function<bool(const QuantizeProgress&)>;
+
+/// Changes the keys of the new file, which are those of the source so far.
+using EditMetadataFn = std::function<void(GgufMetadata&)>;
 
 /// A summary of what quantize_gguf wrote.
 struct QuantizeResult {
@@ -63,7 +67,8 @@ struct QuantizeResult {
 /// files; a source type can't be converted; a value isn't finite or exceeds the type's range;
 /// the disk is full; the conversion was stopped. After an error `out` isn't written.
 WICK_API QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out, DType type,
-                                      const QuantizeProgressFn& progress = {});
+                                      const QuantizeProgressFn& progress = {},
+                                      const EditMetadataFn& edit = {});
 /// The same for a GGUF file or a split one. Errors: also those of open_gguf().
 WICK_API QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,
                                       const QuantizeProgressFn& progress = {});

@@ -227,6 +227,28 @@ def parameters_of(folder, sources, total, divisors):
     return result
 
 
+def results_of(model, name):
+    """Returns the logits of the stored positions, or the embeddings of each pooling, and what the description says of
+    the tokens."""
+    import torch
+    from models import LONG
+    count, positions, one_by_one = LONG.get(name, (len(TOKENS), list(POSITIONS), False))
+    tokens = torch.tensor([[(i * 17 + 5) % 39 for i in range(count)]])
+    if one_by_one:
+        rows, cache = [], None
+        for i in range(count):
+            step = model(tokens[:, i:i + 1], past_key_values=cache, use_cache=True)
+            cache = step.past_key_values
+            rows.append(step.logits[0][0])
+        return {"logits": torch.stack(rows)[positions]}, {"tokens": count, "positions": positions}
+    result = model(tokens)
+    if "logits" in result:
+        return {"logits": result.logits[0][positions]}, (
+            {"tokens": count, "positions": positions} if name in LONG else {})
+    states = result.last_hidden_state[0]  # by each way of pooling
+    return {"embeddings": torch.stack([states.mean(0), states[0], states[-1]])}, {}
+
+
 def describe(name, model_class, config_class, options, constants, converter, in_file=None):
     import torch
     import transformers
@@ -297,22 +319,17 @@ def describe(name, model_class, config_class, options, constants, converter, in_
                 print(f"  {name}: {np.isnan(own).sum()} of {own.size} elements of {parameter} aren't in the file")
                 own = np.nan_to_num(own)
             target.copy_(torch.from_numpy(own).reshape(target.shape))
-        result = model(torch.tensor([TOKENS]))
-        embeds = "logits" not in result
-        if embeds:  # by each way of pooling
-            states = result.last_hidden_state[0]
-            rows = torch.stack([states.mean(0), states[0], states[-1]])
-        else:
-            rows = result.logits[0][list(POSITIONS)]
+        results, of_tokens = results_of(model, name)
     unused = ("transformers_version", "dtype", "use_cache", "initializer_range", "architectures")
     config = {k: v for k, v in written.items() if k not in unused and "dropout" not in k and "pdrop" not in k}
     return {"architecture": arch, "metadata": metadata, "tensors": described, "config": config,
-            "parameters": parameters, "embeddings" if embeds else "logits":
-                [[float(f"{v:.7g}") for v in row] for row in rows.double().numpy()]}
+            "parameters": parameters} | of_tokens | {
+                key: [[float(f"{v:.7g}") for v in row] for row in rows.double().numpy()]
+                for key, rows in results.items()}
 
 
 def main():
-    from models import MODELS
+    from models import LONG, MODELS
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--converter", type=pathlib.Path, required=True)
@@ -333,7 +350,8 @@ def main():
             print(f"{name}: {type(e).__name__}: {e}")
             failed += 1
             continue
-        path = (HERE.parent / "added" if name == "arcee" else DATA) / f"{name}.json"
+        folder = HERE.parent / "added" if name == "arcee" else DATA / "long" if name in LONG else DATA
+        path = folder / f"{name}.json"
         if options.check:
             key = "logits" if "logits" in got else "embeddings"
             kept = np.array(json.loads(path.read_text())[key])

@@ -13,11 +13,10 @@ namespace {
 void select_language_model(Config& config) {
   if (config.has({"text_config"})) config.merge(config.object("text_config").json());
   // The names of models of images and text stand for their language models.
-  constexpr std::pair<std::string_view, const char*> kLanguageModels[] = {
-      {"gemma3", "gemma3_text"},
-      {"gemma4", "gemma4_text"},
-      {"llama4", "llama4_text"},
-      {"mistral3", "mistral"}};
+  constexpr std::pair<std::string_view, const char*> kLanguageModels[] = {{"gemma3", "gemma3_text"},
+                                                                          {"gemma4", "gemma4_text"},
+                                                                          {"llama4", "llama4_text"},
+                                                                          {"mistral3", "mistral"}};
   const std::string type = config.text({"model_type"}).value_or("");
   for (const auto& [whole, language] : kLanguageModels) {
     if (type == whole) config.set("model_type", language);

@@ -43,8 +43,8 @@ class Directory final : public io::ModelFile {
     bool adds_one = false;
     bool negates_exp = false;        // the values are -exp(x)
     std::vector<RowFactor> factors;  // of rows; empty: all are 1
-    bool stacked = false;         // the sources are the parts of another dim, which is the first
-    std::vector<Source> sources;  // empty: a tensor of `values`
+    bool stacked = false;            // the sources are the parts of another dim, which is the first
+    std::vector<Source> sources;     // empty: a tensor of `values`
     std::vector<float> values;
     std::vector<FormView> views;  // of each source
     DType dtype = DType::f32;

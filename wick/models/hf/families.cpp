@@ -141,9 +141,8 @@ constexpr NameRule kBert[] = {
 };
 
 constexpr NameRule kNomicBert[] = {
-    {"attn.Wqkv", "attn_qkv"}, {"attn.out_proj", "attn_output"},
-    {"mlp.fc11", "ffn_up"},    {"mlp.fc12", "ffn_gate"},
-    {"mlp.fc2", "ffn_down"},   {"norm1", "attn_output_norm"},
+    {"attn.Wqkv", "attn_qkv"},      {"attn.out_proj", "attn_output"}, {"mlp.fc11", "ffn_up"},
+    {"mlp.fc12", "ffn_gate"},       {"mlp.fc2", "ffn_down"},          {"norm1", "attn_output_norm"},
     {"norm2", "layer_output_norm"},
 };
 

@@ -69,8 +69,7 @@ std::optional<FormView> linear_rows(const Shape& source, const Sizes& sizes, boo
   if (source.rank() != 2 || heads < 1 || keys < 1 || values < 1) return std::nullopt;
   const int64_t rows = 2 * keys + 2 * values;
   if (source[0] != heads * rows) return std::nullopt;
-  const std::optional<Layout> split =
-      Layout::contiguous(source).reshape({heads, rows, source[1]});
+  const std::optional<Layout> split = Layout::contiguous(source).reshape({heads, rows, source[1]});
   if (!split) return std::nullopt;
   if (gate) {
     return FormView{split->narrow(1, 2 * keys + values, values), {heads * values, source[1]}};

@@ -26,11 +26,11 @@ enum class Form : uint8_t {
   mxfp4,          ///< blocks [e, n, k/32, 16] and scales [e, n, k/32] become blocks of MXFP4
   mxfp4_even,     ///< the same of rows 0, 2, ..
   mxfp4_odd,
-  squeezed,       ///< [n, 1, k] becomes [n, k]
-  column,         ///< [n] becomes [n, 1]
-  state_groups,   ///< [n] becomes [groups, n / groups]
-  linear_qkv,     ///< rows in the order head, part (q, k, v, z), row: q, k and v of all heads
-  linear_gate,    ///< the same: z of all heads
+  squeezed,      ///< [n, 1, k] becomes [n, k]
+  column,        ///< [n] becomes [n, 1]
+  state_groups,  ///< [n] becomes [groups, n / groups]
+  linear_qkv,    ///< rows in the order head, part (q, k, v, z), row: q, k and v of all heads
+  linear_gate,   ///< the same: z of all heads
 };
 
 /// The sizes that forms need.

@@ -31,11 +31,26 @@ int64_t head_size(const Config& c) {
 
 std::string rope_type(const Config& rope) { return rope.text({"rope_type"}).value_or("default"); }
 
-void scaling_keys(const Config& rope, Keys& k) {
+/// Positions beyond max_position_embeddings have a larger base.
+void dynamic_keys(const Config& c, const Config& rope, Keys& k) {
+  const double factor = rope.require_number({"factor"});
+  if (!(factor >= 1)) rope.invalid("factor", "at least 1");
+  const int64_t trained = c.require_integer({"max_position_embeddings"});
+  constexpr double kMostContext = 1 << 30;
+  k.set("rope.scaling.type", "dynamic");
+  k.set("rope.scaling.factor", factor);
+  k.set("rope.scaling.original_context_length", trained);
+  k.set("context_length",
+        static_cast<int64_t>(std::min(kMostContext, factor * static_cast<double>(trained))));
+}
+
+void scaling_keys(const Config& c, const Config& rope, Keys& k) {
   const std::string type = rope_type(rope);
-  constexpr std::string_view kElsewhere[] = {"default", "llama3", "dynamic", "proportional"};
+  constexpr std::string_view kElsewhere[] = {"default", "llama3", "proportional"};
   if (std::find(std::begin(kElsewhere), std::end(kElsewhere), type) != std::end(kElsewhere)) return;
-  if (type == "linear") {
+  if (type == "dynamic") {
+    if (!rope.has({"alpha"})) dynamic_keys(c, rope, k);  // Hunyuan's has one
+  } else if (type == "linear") {
     k.set("rope.scaling.type", "linear");
     k.set("rope.scaling.factor", rope.require_number({"factor"}));
   } else if (type == "yarn") {
@@ -163,7 +178,7 @@ void common_keys(const Config& c, Keys& k) {
   k.set("attention.head_count_kv", c.integer({"num_key_value_heads"}));
   k.set("vocab_size", c.integer({"vocab_size"}));
   const Config rope = rope_of(c);
-  scaling_keys(rope, k);
+  scaling_keys(c, rope, k);
   k.set("rope.freq_base", rope.number({"rope_theta"}));
   k.set("rope.freq_base_swa", rope.number({"local_theta"}));
   if (const auto part = rope.number({"partial_rotary_factor"})) {

@@ -93,12 +93,12 @@ struct RowFactor {
   double factor;
 };
 
-/// Falcon H1's multipliers that the GGUF file's weights include. `tensor` is the name in a layer, or
-/// that of a tensor outside the layers. Empty: there are none, or all of them are 1.
+/// Falcon H1's multipliers that the GGUF file's weights include. `tensor` is the name in a layer,
+/// or that of a tensor outside the layers. Empty: there are none, or all of them are 1.
 std::vector<RowFactor> falcon_h1_factors(const Config& config, std::string_view tensor);
 
-/// The divisors of rope's frequencies of Llama 3, of LongRoPE and of Gemma 4. Errors: those of Config; the
-/// number of divisors doesn't fit the size of heads.
+/// The divisors of rope's frequencies of Llama 3, of LongRoPE and of Gemma 4. Errors: those of
+/// Config; the number of divisors doesn't fit the size of heads.
 ExtraTensors rope_tensors(const Config& config);
 
 }  // namespace wick::models::hf

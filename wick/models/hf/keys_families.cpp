@@ -89,6 +89,17 @@ void llama4_keys(const Config& c, Keys& k) {
     return;
   }
   require_every_fourth_without_rope(c);
+  for (size_t i = 0; i < types.size(); ++i) {
+    if ((types[i] == "chunked_attention") != ((i + 1) % 4 != 0)) {
+      c.unsupported("layer_types", "need full_attention for every fourth layer");
+    }
+  }
+  k.set("attention.chunk_size", c.integer({"attention_chunk_size"}));
+  // GGUF files have no keys for these.
+  if (c.number({"floor_scale"}).value_or(8192) != 8192) c.unsupported("floor_scale", "need 8192");
+  if (std::fabs(c.number({"attn_scale"}).value_or(0.1) - 0.1) > 1e-6) {
+    c.unsupported("attn_scale", "need 0.1");
+  }
   constexpr int64_t kExpertsWithoutNorm = 128;
   const bool normed = c.integer({"num_local_experts"}) != kExpertsWithoutNorm;
   if (c.flag("use_qk_norm", normed) != normed) {
@@ -280,6 +291,7 @@ void hunyuan_keys(const Config& c, Keys& k) {
   constexpr int64_t kContext = 256 * 1024;
   if (!(alpha > 0)) rope.invalid("alpha", "more than 0");
   if (!(size > 2)) c.invalid("head_dim", "more than 2");
+  k.remove("rope.scaling.type");
   k.set("rope.freq_base", base * math::pow(alpha, size / (size - 2)));
   k.set("context_length", kContext);
 }

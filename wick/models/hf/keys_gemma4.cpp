@@ -51,17 +51,17 @@ void gemma4_keys(const Config& c, Keys& k) {
   window_pattern_key(c, k);
   k.set("final_logit_softcapping", c.number({"final_logit_softcapping"}));
   k.set("attention.shared_kv_layers", c.integer({"num_kv_shared_layers"}).value_or(0));
-  k.set("embedding_length_per_layer_input",
-        c.integer({"hidden_size_per_layer_input"}).value_or(0));
+  k.set("embedding_length_per_layer_input", c.integer({"hidden_size_per_layer_input"}).value_or(0));
   const int64_t full = gemma4_head_size(c), local = c.require_integer({"head_dim"});
   k.set("attention.key_length", full);
   k.set("attention.value_length", full);
   k.set("attention.key_length_swa", local);
   k.set("attention.value_length_swa", local);
   k.set("rope.dimension_count", full);
-  const double part =
-      c.object("rope_parameters").object("sliding_attention").number({"partial_rotary_factor"})
-          .value_or(1.0);
+  const double part = c.object("rope_parameters")
+                          .object("sliding_attention")
+                          .number({"partial_rotary_factor"})
+                          .value_or(1.0);
   k.set("rope.dimension_count_swa", static_cast<int64_t>(part * static_cast<double>(local)));
   std::optional<int64_t> kv_heads = c.integer({"num_global_key_value_heads"});
   if (!kv_heads) kv_heads = of_full_layers(c, "num_key_value_heads");

@@ -33,8 +33,7 @@ int64_t require_whole_heads(const Config& c, const char* name, int64_t inner, in
 
 void mamba2_keys(const Config& c, Keys& k) {
   require_no_step_limit(c);
-  const int64_t inner =
-      c.integer({"expand"}).value_or(2) * c.require_integer({"hidden_size"});
+  const int64_t inner = c.integer({"expand"}).value_or(2) * c.require_integer({"hidden_size"});
   const int64_t heads =
       require_whole_heads(c, "head_dim", inner, c.integer({"head_dim"}).value_or(64));
   if (c.integer({"num_heads"}).value_or(heads) != heads) {
@@ -59,14 +58,14 @@ void falcon_h1_keys(const Config& c, Keys& k) {
     c.unsupported("mamba_norm_before_gate", "need false");
   }
   if (!c.flag("mamba_use_mlp", true)) c.unsupported("mamba_use_mlp", "need true");
-  const int64_t inner = c.integer({"mamba_d_ssm"})
-                            .value_or(c.integer({"mamba_expand"}).value_or(2) *
-                                      c.require_integer({"hidden_size"}));
+  const int64_t inner =
+      c.integer({"mamba_d_ssm"})
+          .value_or(c.integer({"mamba_expand"}).value_or(2) * c.require_integer({"hidden_size"}));
   k.set("ssm.conv_kernel", c.integer({"mamba_d_conv"}).value_or(4));
   k.set("ssm.inner_size", inner);
   k.set("ssm.state_size", c.integer({"mamba_d_state"}).value_or(256));
-  k.set("ssm.time_step_rank", require_whole_heads(c, "mamba_d_head", inner,
-                                                  c.integer({"mamba_d_head"}).value_or(64)));
+  k.set("ssm.time_step_rank",
+        require_whole_heads(c, "mamba_d_head", inner, c.integer({"mamba_d_head"}).value_or(64)));
   k.set("ssm.group_count", c.integer({"mamba_n_groups"}).value_or(1));
 }
 
@@ -92,11 +91,11 @@ std::vector<RowFactor> falcon_h1_factors(const Config& c, std::string_view tenso
   if (stem == "ssm_out") factor = one("ssm_out_multiplier");
   std::vector<RowFactor> factors = {{0, factor}};
   if (stem == "ssm_in") {  // the gate, x, b, c and the steps
-    const int64_t inner = c.integer({"mamba_d_ssm"})
-                              .value_or(c.integer({"mamba_expand"}).value_or(2) *
-                                        c.require_integer({"hidden_size"}));
-    const int64_t shared = c.integer({"mamba_n_groups"}).value_or(1) *
-                           c.integer({"mamba_d_state"}).value_or(256);
+    const int64_t inner =
+        c.integer({"mamba_d_ssm"})
+            .value_or(c.integer({"mamba_expand"}).value_or(2) * c.require_integer({"hidden_size"}));
+    const int64_t shared =
+        c.integer({"mamba_n_groups"}).value_or(1) * c.integer({"mamba_d_state"}).value_or(256);
     factors = {{inner, 1.0}, {inner, 1.0}, {shared, 1.0}, {shared, 1.0}, {0, 1.0}};
     for (size_t i = 0; i < factors.size(); ++i) {
       factors[i].factor = listed("ssm_multipliers", i, 5) * input("ssm_in_multiplier");

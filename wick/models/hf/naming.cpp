@@ -89,9 +89,9 @@ bool is_ignored(std::string_view name) {
       "rotary_emb.inv_freq", ".attn.bias", ".masked_bias", ".input_scale",
       ".activation_scale",   ".k_scale",   ".v_scale",     ".attention.bias"};
   constexpr std::string_view kParts[] = {
-      "vision_tower.",   "vision_model.", "vision_encoder.", "multi_modal_projector.",
-      "visual.",         "audio_tower.",  "embed_vision.",   "embed_audio.",
-      "patch_merger.",   "mtp_block.",    "mtp_emb_norm.",   "mtp_hidden_norm.",
+      "vision_tower.",    "vision_model.", "vision_encoder.", "multi_modal_projector.",
+      "visual.",          "audio_tower.",  "embed_vision.",   "embed_audio.",
+      "patch_merger.",    "mtp_block.",    "mtp_emb_norm.",   "mtp_hidden_norm.",
       "mtp_linear_proj.", "mtp."};
   std::string_view part = name;
   constexpr std::string_view kModel = "model.";
