@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -483,10 +484,214 @@ TEST_F(PackedWeights, RefusesScalesThatDontFit) {
   write_f8("_scale_inv", one, {{"quant_method", "fp8"}, {"weight_block_size", {40, 0}}});
   EXPECT_THAT(error(), HasSubstr("config.json: value out of range: "
                                  "quantization_config.weight_block_size"));
-  for (const char* method : {"gptq", "awq", "bitsandbytes"}) {
+  for (const char* method : {"bitsandbytes", "hqq"}) {
     write_f8("_scale_inv", one, {{"quant_method", method}});
     EXPECT_THAT(error(), HasSubstr("quantization_config.quant_method = \"" + std::string(method)));
   }
+}
+
+// Every value of F8_E5M2 is one of f16; with scales, weights are bf16 as those of F8_E4M3.
+TEST_F(PackedWeights, F8E5M2) {
+  const TinyModel tiny = TinyModel::read("llama-linear");
+  for (const bool scaled : {false, true}) {
+    tiny.write_directory(path(), 1);
+    const auto [header, all] = read_tensors(path() + "/model.safetensors");
+    SafetensorsBuilder b;
+    std::map<std::string, std::vector<float>> expected;
+    for (const auto& [name, entry] : header.items()) {
+      const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+      const size_t begin = entry.at("data_offsets")[0], end = entry.at("data_offsets")[1];
+      if (name.find("up_proj") == std::string::npos) {
+        b.tensor(name, "F32", shape, all.substr(begin, end - begin));
+        continue;
+      }
+      std::string bytes;
+      std::vector<float>& values = expected[name];
+      for (size_t i = 0; i < (end - begin) / 4; ++i) {
+        const auto byte = static_cast<uint8_t>(i * 7);
+        const bool finite = (byte & 0x7c) != 0x7c;
+        bytes += static_cast<char>(finite ? byte : 0x3c);  // 1
+        const int exponent = byte >> 2 & 31, mantissa = byte & 3;
+        const float size = exponent == 0
+                               ? std::ldexp(static_cast<float>(mantissa), -16)
+                               : std::ldexp(static_cast<float>(4 + mantissa), exponent - 17);
+        const float value = finite ? (byte & 0x80 ? -size : size) : 1.0f;
+        values.push_back(scaled ? value * 0.5f : value);
+      }
+      b.tensor(name, "F8_E5M2", shape, bytes);
+      const float half = 0.5f;
+      if (scaled) b.tensor(name + "_scale", "F32", {}, {reinterpret_cast<const char*>(&half), 4});
+    }
+    write("model.safetensors", b.build());
+    const auto file = open_model(path());
+    for (const char* layer : {"0", "1"}) {
+      const Tensor got = file->tensor("blk." + std::string(layer) + ".ffn_up.weight");
+      EXPECT_EQ(got.dtype(), scaled ? DType::bf16 : DType::f16);
+      EXPECT_EQ(got.to(DType::f32).to_vector<float>(),
+                expected.at("model.layers." + std::string(layer) + ".mlp.up_proj.weight"));
+    }
+  }
+}
+
+/// Four-bit weights: those of the MLPs and of the queries.
+class Int4Weights : public PackedWeights {
+ protected:
+  struct Layout {
+    bool awq = false, symmetric = true, order = false;
+    int group = 32;
+    int add_one = 1;  // stored zeros are less by this
+  };
+
+  /// Writes a Llama with such weights, and one with the values they stand for under "plain".
+  void write_int4(const Layout& layout, const json& quantization) {
+    const TinyModel tiny = TinyModel::read("llama-linear");
+    tiny.write_directory(path(), 1);
+    tiny.write_directory(folder_.path("plain"), 1);
+    const auto [header, all] = read_tensors(path() + "/model.safetensors");
+    SafetensorsBuilder packed, plain;
+    for (const auto& [name, entry] : header.items()) {
+      const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+      const size_t begin = entry.at("data_offsets")[0], end = entry.at("data_offsets")[1];
+      const std::string data = all.substr(begin, end - begin);
+      if (name.find(".mlp.") == std::string::npos && name.find("q_proj") == std::string::npos) {
+        packed.tensor(name, "F32", shape, data);
+        plain.tensor(name, "F32", shape, data);
+        continue;
+      }
+      add_int4(packed, plain, name, shape[0], shape[1], layout);
+    }
+    write("model.safetensors", packed.build());
+    std::ofstream(folder_.path("plain/model.safetensors"), std::ios::binary) << plain.build();
+    edit_config([&](json& config) { config["quantization_config"] = quantization; });
+  }
+
+  static void add_int4(SafetensorsBuilder& packed, SafetensorsBuilder& plain,
+                       const std::string& name, int64_t n, int64_t k, const Layout& layout) {
+    const int64_t each = layout.group < 0 ? k : layout.group, groups = k / each;
+    const auto code = [](int64_t j, int64_t i) {
+      return static_cast<uint32_t>(j * 5 + i * 3) % 16;
+    };
+    const auto zero = [&](int64_t g, int64_t j) {
+      return layout.symmetric ? 8u : static_cast<uint32_t>(1 + (g * 3 + j) % 15);
+    };
+    const auto group = [&](int64_t i) { return layout.order ? (i * 7 + 3) % groups : i / each; };
+    const auto place = [&](int64_t i) {  // of a code in its word, along a row of AWQ
+      constexpr int64_t kPlaces[] = {0, 4, 1, 5, 2, 6, 3, 7};
+      return layout.awq ? kPlaces[i % 8] : i % 8;
+    };
+    std::vector<uint32_t> codes(static_cast<size_t>(n * k / 8)),
+        zeros(static_cast<size_t>(groups * n / 8));
+    std::vector<float> factors, values;
+    for (int64_t g = 0; g < groups; ++g) {
+      for (int64_t j = 0; j < n; ++j) {
+        const uint32_t stored = zero(g, j) - static_cast<uint32_t>(layout.add_one);
+        zeros[static_cast<size_t>(g * n / 8 + j / 8)] |= stored << (4 * place(j));
+        factors.push_back(0.01f + 0.001f * static_cast<float>((g * 11 + j) % 29));
+      }
+    }
+    factors = Tensor::from(factors, {groups, n}).to(DType::f16).to(DType::f32).to_vector<float>();
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < k; ++i) {
+        if (layout.awq) {
+          codes[static_cast<size_t>(i * n / 8 + j / 8)] |= code(j, i) << (4 * place(j));
+        } else {
+          codes[static_cast<size_t>(i / 8 * n + j)] |= code(j, i) << (4 * (i % 8));
+        }
+        const auto q = static_cast<float>(code(j, i)), z = static_cast<float>(zero(group(i), j));
+        values.push_back(factors[static_cast<size_t>(group(i) * n + j)] * (q - z));
+      }
+    }
+    const std::string module = name.substr(0, name.rfind('.'));
+    const auto raw = [](const auto& v) {
+      return std::string_view(reinterpret_cast<const char*>(v.data()), v.size() * 4);
+    };
+    const std::vector<int64_t> shape = layout.awq ? std::vector{k, n / 8} : std::vector{k / 8, n};
+    packed.tensor(module + ".qweight", "I32", shape, raw(codes));
+    packed.tensor(module + ".qzeros", "I32", {groups, n / 8}, raw(zeros));
+    const Tensor scales = Tensor::from(factors, {groups, n}).to(DType::f16);
+    packed.tensor(module + ".scales", "F16", {groups, n},
+                  {static_cast<const char*>(scales.storage()->data()), scales.storage()->bytes()});
+    if (layout.order) {
+      std::vector<int32_t> order;
+      for (int64_t i = 0; i < k; ++i) order.push_back(static_cast<int32_t>(group(i)));
+      packed.tensor(module + ".g_idx", "I32", {k}, raw(order));
+    }
+    plain.tensor(name, "F32", {n, k}, raw(values));
+  }
+
+  /// Compares all tensors; four-bit weights have a dtype, and f16 rounds them.
+  void expect_values(DType dtype) const {
+    const auto got = open_model(path()), expected = open_model(folder_.path("plain"));
+    for (const io::GgufTensor& tensor : expected->tensors()) {
+      SCOPED_TRACE(tensor.name);
+      const Tensor values = got->tensor(got->require_tensor(tensor.name));
+      const bool packed = tensor.name.find("ffn_up") != std::string_view::npos ||
+                          tensor.name.find("attn_q.") != std::string_view::npos;
+      if (packed) EXPECT_EQ(values.dtype(), dtype);
+      const bool blocks = is_block(values.dtype());
+      Tensor wanted = expected->tensor(tensor);
+      if (values.dtype() == DType::f16) wanted = wanted.to(DType::f16).to(DType::f32);
+      EXPECT_EQ((blocks ? dequantize(values) : values.to(DType::f32)).to_vector<float>(),
+                wanted.to_vector<float>());
+    }
+    EXPECT_EQ(error(), "no error");
+    EXPECT_EQ(got->format().find("rounded to f16") != std::string::npos, dtype == DType::f16);
+  }
+};
+
+TEST_F(Int4Weights, SymmetricGptqIsExact) {
+  const json gptq = {{"quant_method", "gptq"},
+                     {"bits", 4},
+                     {"group_size", 32},
+                     {"sym", true},
+                     {"desc_act", false}};
+  write_int4({}, gptq);
+  expect_values(DType::q4_0);
+  json whole = gptq;
+  whole["group_size"] = -1;
+  write_int4({.group = -1}, whole);
+  expect_values(DType::q4_0);
+  json second = gptq;
+  second["checkpoint_format"] = "gptq_v2";
+  write_int4({.add_one = 0}, second);
+  expect_values(DType::q4_0);
+}
+
+TEST_F(Int4Weights, OthersBecomeF16) {
+  json gptq = {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 32}, {"sym", false}};
+  write_int4({.symmetric = false}, gptq);
+  expect_values(DType::f16);
+  gptq["desc_act"] = true;
+  write_int4({.symmetric = false, .order = true}, gptq);
+  expect_values(DType::f16);
+  const json awq = {{"quant_method", "awq"},
+                    {"bits", 4},
+                    {"group_size", 32},
+                    {"version", "gemm"},
+                    {"zero_point", true}};
+  write_int4({.awq = true, .symmetric = false, .add_one = 0}, awq);
+  expect_values(DType::f16);
+}
+
+TEST_F(Int4Weights, RefusesOthers) {
+  json gptq = {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 32}, {"sym", true}};
+  const auto with = [&](const char* name, const json& value, const Layout& layout = {}) {
+    json changed = gptq;
+    changed[name] = value;
+    write_int4(layout, changed);
+    return error();
+  };
+  EXPECT_THAT(with("bits", 8), HasSubstr("quantization_config.bits = 8"));
+  EXPECT_THAT(with("group_size", 0), HasSubstr("group_size = 0"));
+  EXPECT_THAT(with("group_size", 64), HasSubstr("need I32[groups, n/8]"));
+  EXPECT_THAT(with("group_size", 48), HasSubstr("need whole words and whole groups"));
+  EXPECT_THAT(with("group_size", 16), HasSubstr("need I32[groups, n/8]"));
+  EXPECT_THAT(with("checkpoint_format", "marlin"), HasSubstr("checkpoint_format"));
+  EXPECT_THAT(with("sym", true, {.symmetric = false}), HasSubstr("zeros contradict"));
+  EXPECT_THAT(with("sym", true, {.order = true}), HasSubstr("groups contradict"));
+  gptq["quant_method"] = "awq";
+  EXPECT_THAT(with("version", "gemv", {.awq = true}), HasSubstr("version = \"gemv\""));
+  EXPECT_THAT(with("bits", 4), HasSubstr("wrong"));  // GPTQ's layout
 }
 
 // The weights of gpt-oss: gate and up are every second row, in blocks of MXFP4, or every second

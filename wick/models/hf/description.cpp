@@ -44,8 +44,10 @@ ScaleBlock scale_block(const Config& config) {
     if (of.text({"format"}).value_or("") != "float-quantized") {
       of.unsupported("format", "this version supports float-quantized");
     }
-  } else if (!method.empty() && method != "fp8" && method != "mxfp4") {
-    of.unsupported("quant_method", "this version supports fp8, mxfp4 and compressed-tensors");
+  } else if (!method.empty() && method != "fp8" && method != "mxfp4" && method != "gptq" &&
+             method != "awq") {
+    of.unsupported("quant_method",
+                   "this version supports fp8, mxfp4, compressed-tensors, gptq and awq");
   }
   const std::vector<int64_t> sizes = of.integers("weight_block_size");
   if (sizes.empty()) return {};
@@ -78,6 +80,7 @@ Description describe(Config config) {
   config.add_missing(nlohmann::json::parse(family.defaults));
   check_activation(config, family);
   const ScaleBlock block = scale_block(config);
+  const Int4Config int4 = int4_config(config);
   const int64_t layers = config.require_integer({"num_hidden_layers", "n_layer"});
   constexpr int64_t kMostLayers = 4096;
   if (layers < 1 || layers > kMostLayers) {
@@ -86,7 +89,7 @@ Description describe(Config config) {
   }
   const bool tied = config.flag("tie_word_embeddings", false);
   const Sizes sizes = sizes_of(config);
-  return {std::move(config), &family, block, layers, tied, sizes};
+  return {std::move(config), &family, block, int4, layers, tied, sizes};
 }
 
 void set_keys(const Description& description, io::GgufMetadata& metadata) {

@@ -7,6 +7,7 @@
 
 #include "wick/io/gguf.h"
 #include "wick/models/hf/description.h"
+#include "wick/models/hf/int4.h"
 #include "wick/models/hf/naming.h"
 #include "wick/models/hf/packed.h"
 #include "wick/models/hf/shards.h"
@@ -67,6 +68,8 @@ class Directory final : public io::ModelFile {
   std::shared_ptr<const io::Gguf> keys_;  // storage of keys and values
   Shards shards_;
   ScaleBlock scale_block_;
+  Int4Config int4_;
+  Sizes sizes_;
   std::vector<Target> targets_;  // of tensors()
 };
 

@@ -117,9 +117,22 @@ class Naming {
  public:
   explicit Naming(const Description& description) : description_(description) {}
 
-  /// Keeps a tensor of scales of a weight. Returns false for other tensors.
+  /// Keeps a tensor of scales of a weight, or one that belongs to the codes of GPTQ and AWQ.
+  /// Returns false for other tensors.
   bool add_scale(const Stored& stored) {
     const std::string_view name = stored.tensor->name;
+    if (description_.int4.method != Int4Config::Method::none) {
+      const size_t dot = std::min(name.rfind('.'), name.size());
+      const std::string_view module = name.substr(0, dot), part = name.substr(dot);
+      Stored Int4Tensors::*member = part == ".qzeros"   ? &Int4Tensors::zeros
+                                    : part == ".scales" ? &Int4Tensors::scales
+                                    : part == ".g_idx"  ? &Int4Tensors::order
+                                                        : nullptr;
+      if (member != nullptr) {
+        int4_[module].*member = stored;
+        return true;
+      }
+    }
     const std::string_view weight = weight_of_scale(name);
     if (weight.empty() || (!weight.ends_with(".weight") && !weight.ends_with("_proj")))
       return false;
@@ -128,7 +141,9 @@ class Naming {
   }
 
   void add(const Stored& stored) {
-    const Name name = parse_name(stored.tensor->name);
+    std::string full = stored.tensor->name;
+    if (is_codes(full)) full.replace(full.size() - kCodes.size(), kCodes.size(), ".weight");
+    const Name name = parse_name(full);
     if (name.layer < 0) {
       const std::string_view outer = outer_name(name.stem);
       if (outer.empty()) return unknown(stored);
@@ -193,8 +208,19 @@ class Naming {
     return {};
   }
 
+  bool is_codes(std::string_view name) const {
+    return description_.int4.method != Int4Config::Method::none && name.ends_with(kCodes);
+  }
+
   Source source_of(const Stored& stored) const {
     std::string_view name = stored.tensor->name;
+    if (is_codes(name)) {
+      Source source{stored};
+      const auto found = int4_.find(name.substr(0, name.size() - kCodes.size()));
+      if (found != int4_.end()) source.int4 = found->second;
+      source.int4.codes = stored;
+      return source;
+    }
     constexpr std::string_view kBlocks = "_blocks";
     if (name.ends_with(kBlocks)) name.remove_suffix(kBlocks.size());
     const auto scale = scales_.find(name);
@@ -221,8 +247,10 @@ class Naming {
                 "the model may be of a variant that isn't supported");
   }
 
+  static constexpr std::string_view kCodes = ".qweight";
   const Description& description_;
-  std::map<std::string_view, Stored> scales_;  // by the name of the weight
+  std::map<std::string_view, Stored> scales_;     // by the name of the weight
+  std::map<std::string_view, Int4Tensors> int4_;  // by the name of the module
   // By the layer and the name, with the number of each source. Tensors of no layer come first, or
   // after the layers.
   std::map<std::pair<int64_t, std::string>, std::map<int64_t, std::pair<Form, Source>>> found_;

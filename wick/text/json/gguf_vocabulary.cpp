@@ -311,6 +311,12 @@ std::string read_form(const JsonNode& document, GgufVocabulary& out) {
   return byte_level ? read_byte_level(document, out) : read_pieces(document, out);
 }
 
+GgufVocabulary no_vocabulary(std::string reason) {
+  GgufVocabulary none;
+  none.difference = std::move(reason);
+  return none;
+}
+
 }  // namespace
 
 TokenizerSpec GgufVocabulary::spec() const {
@@ -340,15 +346,17 @@ GgufVocabulary gguf_vocabulary(std::string_view json, size_t size) {
   read_tokens(document, tokenizer, size, out);
   const std::string flags = std::exchange(out.difference, {});
   if (const std::string reason = read_form(document, out); !reason.empty()) {
-    GgufVocabulary none;
-    none.difference = reason;
-    return none;
+    return no_vocabulary(reason);
   }
   if (out.difference.empty()) out.difference = flags;
   if (!out.difference.empty()) return out;
-  const std::string text = first_difference(tokenizer, Tokenizer(out.spec()));
-  if (!text.empty()) {
-    out.difference = fmt::format("the tokens of '{}' differ", printable(text, 60));
+  try {
+    const std::string text = first_difference(tokenizer, Tokenizer(out.spec()));
+    if (!text.empty()) {
+      out.difference = fmt::format("the tokens of '{}' differ", printable(text, 60));
+    }
+  } catch (const Error& e) {
+    return no_vocabulary(e.what());
   }
   return out;
 }
