@@ -17,7 +17,7 @@ namespace wick::test {
 /// computes. The weights are pseudo-random.
 struct TinyModel {
   std::string name, architecture;
-  std::vector<float> logits;      ///< of every fourth token of some_tokens(24), row by row
+  std::vector<float> logits;            ///< of every fourth token of some_tokens(24), row by row
   int64_t tokens = 24;                  ///< whose logits were computed
   std::vector<int64_t> positions = {};  ///< of models in data/long, whose logits are these tokens'
   std::vector<float> embeddings;        ///< of models without logits: mean, first and last row
