@@ -17,7 +17,8 @@ import subprocess
 import sys
 
 PAGE, RESULTS, REGISTRY = "docs/models.md", "bench/results", "wick/models/registry.cpp"
-FILTER = "Families.*:ModelOnDevice.Families*:ModelOnDevice.Embeddings*"
+FILTER = ("Families.*:HfDirectory.GivesTransformers*:LongContexts.Directories*:ModelOnDevice.Families*:"
+          "ModelOnDevice.Embeddings*:ModelOnDevice.ChunkedAttentionIs*:ModelOnDevice.DynamicRope*")
 INTRODUCTION = """# Models
 
 Files of these families run: GGUF files as llama.cpp's converter writes them. `tools/models_table.py` makes this page of
@@ -28,8 +29,16 @@ llama.cpp's converter ([reference](../tests/models/reference/make_models.py)). T
 
 - transformers: the largest difference of f32 logits (or embeddings) from transformers', relative to the largest value,
   on the CPU: the prompt at once, in pieces and token by token. The test's limit is 2e-4.
+- directory: the same difference of the model in the files that transformers writes (config.json and safetensors).
 - a device: the largest difference of its logits from the CPU's in the same way, and whether greedy tokens equal the
   CPU's. The test's limit is eight times the difference that a change of the embedding table by 2^-24 makes on the CPU.
+  Makers of embeddings, and models with contexts of their own, are compared with transformers.
+
+This command, on a machine with an NVIDIA GPU, adds a column or brings it up to date; the last word names the device:
+
+    WICK_TEST_DEVICES=cuda:0 tools/models_table.py --run build/release/bin/models_test nvidia-h100 && tools/models_table.py
+
+An emulated AMD GPU gets its column by the same command below `tests/backend/on_emulator.sh` ([README](../emu/README.md)).
 
 """
 
@@ -69,12 +78,14 @@ def page(root):
     devices = sorted(d for d in by_device if d != "cpu")
     lines = [INTRODUCTION]
     heads = [f"{d} ({dates[d]})" for d in devices]
-    lines.append("| architecture | models | tiny model | transformers | " + " | ".join(heads) + " |\n")
-    lines.append("|---|---|---|---|" + "---|" * len(heads) + "\n")
+    columns = ["architecture", "models", "tiny model", "transformers", "directory"] + heads
+    lines.append("| " + " | ".join(columns) + " |\n")
+    lines.append("|" + "---|" * len(columns) + "\n")
     for architecture, models in families(root):
         for model in sorted(m for m, a in kinds.items() if a == architecture):
-            difference = by_device["cpu"].get(model, {}).get("transformers")
-            row = [f"`{architecture}`", models, model, "–" if difference is None else f"{difference:.0e}"]
+            checks = by_device["cpu"].get(model, {})
+            row = [f"`{architecture}`", models, model] + [
+                f"{checks[check]:.0e}" if check in checks else "–" for check in ("transformers", "directory")]
             row += [cell(by_device[d].get(model, {})) for d in devices]
             lines.append("| " + " | ".join(row) + " |\n")
     return "".join(lines)

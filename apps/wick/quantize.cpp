@@ -14,6 +14,7 @@
 #include "wick/base/quant.h"
 #include "wick/io/convert.h"
 #include "wick/models/open_model.h"
+#include "wick/serve/vocabulary.h"
 
 namespace wick::cli {
 namespace {
@@ -63,13 +64,18 @@ io::QuantizeOptions parse(const QuantizeCommand& o) {
   return options;
 }
 
-io::QuantizeResult convert(const QuantizeCommand& o, const io::QuantizeOptions& options) {
+/// `note` gets the reason why the file keeps the text of tokenizer.json; empty if it doesn't.
+io::QuantizeResult convert(const QuantizeCommand& o, const io::QuantizeOptions& options,
+                           std::string& note) {
   Progress progress("quantizing");
+  const std::shared_ptr<const io::ModelFile> in = models::open_model(o.in);
   return io::quantize_gguf(
-      *models::open_model(o.in), o.out, options, [&](const io::QuantizeProgress& p) {
+      *in, o.out, options,
+      [&](const io::QuantizeProgress& p) {
         progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
         return !interrupted();
-      });
+      },
+      [&](io::GgufMetadata& metadata) { note = serve::convert_vocabulary(*in, metadata); });
 }
 
 /// "a, b, c and 5 others"
@@ -145,7 +151,7 @@ void report(const QuantizeCommand& o, const io::QuantizeResult& result) {
                     human_bytes(static_cast<int64_t>(result.bytes_out))));
 }
 
-void report_json(const io::QuantizeResult& result) {
+void report_json(const io::QuantizeResult& result, const std::string& note) {
   Json types = Json::array(), replaced = Json::array(), requantized = Json::array();
   Json not_finite = Json::array();
   for (const auto& t : result.not_finite) {
@@ -163,6 +169,7 @@ void report_json(const io::QuantizeResult& result) {
   }
   print_json({{"types", types},
               {"notes", result.notes},
+              {"vocabulary", note},
               {"replaced", replaced},
               {"requantized", requantized},
               {"not_finite", not_finite},
@@ -179,17 +186,21 @@ int run_quantize(const QuantizeCommand& o) {
   if (!o.importance.empty()) importance = io::Importance::load(o.importance);
   options.importance = importance ? &*importance : nullptr;
   io::QuantizeResult result;
+  std::string note;
   try {
     const StopInOrder in_order(Stop::patient);
-    result = convert(o, options);
+    result = convert(o, options, note);
   } catch (const Error&) {
     if (interrupted()) return kInterrupted;
     throw;
   }
   if (interrupted()) return kInterrupted;
   if (o.json) {
-    report_json(result);
+    report_json(result, note);
   } else {
+    if (!note.empty()) {
+      warn(fmt::format("quantize: the file keeps the text of tokenizer.json: {}", note));
+    }
     warn_requantized(result);
     warn_importance(result);
     warn_not_finite(result);

@@ -26,7 +26,8 @@ void write_seeds() {
   std::filesystem::create_directories(kFolder);
   // The configurations of the tiny models.
   for (const auto& entry :
-       std::filesystem::directory_iterator(WICK_SOURCE_DIR "/tests/models/data")) {
+       std::filesystem::recursive_directory_iterator(WICK_SOURCE_DIR "/tests/models/data")) {
+    if (entry.path().extension() != ".json") continue;
     std::ifstream in(entry.path());
     write_seed("seed-config-" + entry.path().stem().string(),
                nlohmann::json::parse(in).at("config").dump());
@@ -41,6 +42,14 @@ void write_seeds() {
   b.tensor("model.layers.1.mlp.experts.1.up_proj.weight", "F32", {1, 1}, "1234");
   b.tensor("model.layers.2.self_attn.kv_b_proj.weight", "F16", {8, 1}, std::string(16, '1'));
   b.tensor("lm_head.weight", "F64", {1}, "12345678");
+  b.tensor("model.layers.3.self_attn.k_proj.qweight", "I32", {4, 8}, std::string(128, '1'));
+  b.tensor("model.layers.3.self_attn.k_proj.qzeros", "I32", {1, 1}, "1234");
+  b.tensor("model.layers.3.self_attn.k_proj.scales", "F16", {1, 8}, std::string(16, '1'));
+  b.tensor("model.layers.3.self_attn.k_proj.g_idx", "I32", {32}, std::string(128, '\0'));
+  b.tensor("model.layers.3.mlp.up_proj.weight", "F8_E5M2", {2, 2}, "1234");
+  b.tensor("backbone.layers.0.mixer.A_log", "F32", {2}, "12345678");
+  b.tensor("backbone.layers.0.mixer.conv1d.weight", "F32", {2, 1, 1}, "12345678");
+  b.tensor("model.layers.0.linear_attn.in_proj_qkvz.weight", "F32", {16, 1}, std::string(64, '1'));
   write_seed("seed-safetensors", b.build());
 }
 

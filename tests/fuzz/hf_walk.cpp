@@ -30,8 +30,13 @@ Description some_model(const char* type) {
   nlohmann::json config = nlohmann::json::object();
   config["model_type"] = type;
   config["num_hidden_layers"] = 4;
-  for (const char* size : {"num_attention_heads", "qk_nope_head_dim", "v_head_dim"}) {
+  for (const char* size : {"num_attention_heads", "qk_nope_head_dim", "v_head_dim", "hidden_size",
+                           "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
+                           "linear_value_head_dim"}) {
     config[size] = 2;
+  }
+  if (type == std::string_view("llama")) {
+    config["quantization_config"] = {{"quant_method", "gptq"}, {"group_size", 32}, {"sym", true}};
   }
   return describe(Config(std::move(config), "config.json"));
 }
@@ -47,6 +52,11 @@ Accepted walk_hf(std::span<const std::byte> bytes) {
     io::GgufMetadata metadata;
     set_keys(description, metadata);
     rope_tensors(description.config);
+    for (const char* tensor : {"ssm_in.weight", "ffn_gate.weight", "attn_k.bias"}) {
+      if (description.family->factors != nullptr) {
+        description.family->factors(description.config, tensor);
+      }
+    }
     const std::string file = metadata.file();
     io::Gguf::parse(io::Bytes::copy_of(std::as_bytes(std::span(file))), "config.json");
   });
@@ -63,12 +73,16 @@ Accepted walk_hf(std::span<const std::byte> bytes) {
       for (size_t i = 0; i < t.storage()->bytes(); ++i) sum += data[i];
     }
     [[maybe_unused]] const volatile uint64_t kept = sum;
-    for (const char* type : {"llama", "deepseek_v3", "gpt_oss"}) {
+    for (const char* type : {"llama", "deepseek_v3", "gpt_oss", "bert", "gemma4_text", "mamba2",
+                             "falcon_h1", "lfm2", "qwen3_next"}) {
       const Description description = some_model(type);
       accepts([&] {
         for (const Named& named : name_tensors(description, stored)) {
           for (const Source& source : named.sources) {
             view_of(named.form, source.stored.tensor->shape, description.sizes);
+            if (source.int4.codes.tensor == nullptr) continue;
+            const Shape shape = int4_shape(description.int4, source.int4);
+            int4_dtype(description.int4, source.int4, shape, named.form);
           }
         }
       });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "wick/base/error.h"
+#include "wick/text/gguf_vocabulary.h"
 #include "wick/text/stream_decoder.h"
 #include "wick/text/tokenizer.h"
 
@@ -71,6 +72,7 @@ bool walk_if_valid(std::string_view data) {
     encode(tokenizer, "");
     encode(tokenizer, "Hello, world! I'm 12345 \n\n caf\u00e9 cafe\u0301 \u4f60\u597d <s>");
     encode(tokenizer, data.substr(0, 400));
+    if (data.starts_with('{')) gguf_vocabulary(data, 0);
     return true;
   } catch (const Error&) {
     return false;

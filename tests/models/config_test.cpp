@@ -97,9 +97,9 @@ TEST_F(ModelFiles, ArchitectureAndRopeKind) {
               HasSubstr("general.architecture"));
   EXPECT_THAT(edited([](auto& w) { w.set_u32("general.architecture", 3); }),
               HasSubstr("general.architecture"));
-  EXPECT_EQ(edited([](auto& w) { w.set_string("llama.rope.scaling.type", "dynamic"); }),
-            "unknown rope scaling: 'dynamic': this version supports none, linear, yarn, llama3 and "
-            "longrope");
+  EXPECT_EQ(edited([](auto& w) { w.set_string("llama.rope.scaling.type", "spiral"); }),
+            "unknown rope scaling: 'spiral': this version supports none, linear, yarn, llama3, "
+            "longrope and dynamic");
   EXPECT_THAT(edited([](auto& w) { w.set_string("llama.rope.scaling.type", "longrope"); }),
               HasSubstr("rope_factors_short.weight"));
 }

@@ -10,6 +10,7 @@
 
 #include "tests/expect_error.h"
 #include "tests/io/temp_folder.h"
+#include "tests/models/record.h"
 #include "tests/models/tiny_llama.h"
 #include "tests/models/tiny_model.h"
 #include "tests/test_devices.h"
@@ -21,6 +22,7 @@ namespace wick::models {
 namespace {
 
 using io::test::TempFolder;
+using test::record;
 using test::some_tokens;
 using test::TinyLlama;
 using test::TinyModel;
@@ -71,15 +73,6 @@ std::vector<float> every_fourth(const std::vector<float>& logits) {
     kept.insert(kept.end(), at, at + static_cast<ptrdiff_t>(row));
   }
   return kept;
-}
-
-/// Appends a result to the file that WICK_MODEL_RESULTS names; tools/models_table.py makes
-/// docs/models.md of these files.
-void record(const TinyModel& tiny, Device device, std::string_view check, double value) {
-  const char* path = std::getenv("WICK_MODEL_RESULTS");
-  if (path == nullptr) return;
-  std::ofstream(path, std::ios::app) << tiny.architecture << '\t' << tiny.name << '\t'
-                                     << device.str() << '\t' << check << '\t' << value << '\n';
 }
 
 TEST(Families, EveryArchitectureIsTested) {

@@ -144,6 +144,69 @@ TEST_F(HfErrors, RefusesVariants) {
   EXPECT_THAT(with("phi3", "rope_parameters", {{"partial_rotary_factor", 2.0}}),
               HasSubstr("rope_parameters.partial_rotary_factor = 2.0"));
   EXPECT_THAT(with("olmoe", "clip_qkv", 8.0), HasSubstr("clip_qkv = 8.0"));
+  EXPECT_THAT(with("llama4", "floor_scale", 4096), HasSubstr("floor_scale = 4096: need 8192"));
+  EXPECT_THAT(with("llama4", "attn_scale", 0.2), HasSubstr("attn_scale = 0.2: need 0.1"));
+  EXPECT_THAT(with("llama4", "attention_chunk_size", 100), HasSubstr("chunk_size = 100"));
+  EXPECT_THAT(with("llama4", "layer_types",
+                   {"full_attention", "chunked_attention", "chunked_attention", "full_attention"}),
+              HasSubstr("layer_types"));
+  EXPECT_THAT(with("llama", "rope_parameters", {{"rope_type", "dynamic"}, {"factor", 0.5}}),
+              HasSubstr("rope_parameters.factor = 0.5: need at least 1"));
+  EXPECT_THAT(with("bert", "position_embedding_type", "relative_key"),
+              HasSubstr("position_embedding_type = \"relative_key\": need absolute"));
+  EXPECT_THAT(with("bert", "is_decoder", true), HasSubstr("is_decoder = true: need false"));
+  EXPECT_THAT(with("nomic-bert", "moe_every_n_layers", 2), HasSubstr("moe_every_n_layers = 2"));
+  EXPECT_THAT(with("nomic-bert", "causal", true), HasSubstr("causal = true"));
+  EXPECT_THAT(with("modern-bert", "layer_types", {"sliding_attention"}), HasSubstr("layer_types"));
+  EXPECT_THAT(with("mamba2", "time_step_limit", {0.0, 0.1}), HasSubstr("need [0, Infinity]"));
+  EXPECT_THAT(with("mamba2", "time_step_limit", 3), HasSubstr("need [0, Infinity]"));
+  EXPECT_THAT(with("mamba2", "head_dim", 24),
+              HasSubstr("head_dim = 24: need a divisor of the scan's 128 elements"));
+  EXPECT_THAT(with("mamba2", "num_heads", 9), HasSubstr("num_heads = 9: need 8, the heads"));
+  EXPECT_THAT(with("mamba2", "n_groups", 3), HasSubstr("tensor has the wrong shape"));
+  EXPECT_THAT(with("falcon-h1-multipliers", "mamba_norm_before_gate", true),
+              HasSubstr("mamba_norm_before_gate = true"));
+  EXPECT_THAT(with("falcon-h1-multipliers", "ssm_multipliers", {1.0, 2.0}),
+              HasSubstr("ssm_multipliers = array: need 5 numbers"));
+  EXPECT_THAT(with("falcon-h1", "mamba_d_ssm", 100), HasSubstr("mamba_d_head = 16"));
+  EXPECT_THAT(with("falcon-h1", "mamba_d_ssm", 1024), HasSubstr("ssm_"));
+  EXPECT_THAT(with("lfm2", "layer_types", {"conv"}), HasSubstr("layer_types"));
+  EXPECT_THAT(with("lfm2", "layer_types", {"conv", "scan", "conv", "conv"}),
+              HasSubstr("this version supports conv and full_attention"));
+  EXPECT_THAT(with("lfm2", "conv_L_cache", nullptr), HasSubstr("is missing: conv_L_cache"));
+  EXPECT_THAT(with("qwen3next", "linear_num_key_heads", 3), HasSubstr("wrong shape"));
+  EXPECT_THAT(with("qwen3next", "linear_num_key_heads", 0), HasSubstr("wrong shape"));
+  EXPECT_THAT(with("qwen3next", "layer_types", {"full_attention"}), HasSubstr("layer_types"));
+  EXPECT_THAT(with("gemma4", "layer_types", nullptr), HasSubstr("layer_types"));
+  EXPECT_THAT(with("gemma4", "global_head_dim", 65537), HasSubstr("global_head_dim = 65537"));
+  EXPECT_THAT(
+      with("gemma4", "per_layer_config", {{"2", {{"head_dim", 32}}}, {"5", {{"head_dim", 8}}}}),
+      HasSubstr("per_layer_config.5.head_dim = 8: layers of one type"));
+  EXPECT_THAT(with("gemma4", "per_layer_config", {{"2", 3}}),
+              HasSubstr("not a JSON object: per_layer_config.2."));
+  EXPECT_THAT(with("gemma4", "use_bidirectional_attention", "all"),
+              HasSubstr("use_bidirectional_attention = \"all\""));
+  EXPECT_THAT(with("gemma4-moe", "top_k_experts", nullptr), HasSubstr("missing: top_k_experts"));
+}
+
+TEST_F(HfErrors, RefusesInvalidPoolings) {
+  TinyModel::read("bert").write_directory(path(), 1);
+  std::filesystem::create_directories(path() + "/1_P");
+  const auto with = [&](const std::string& modules, const std::string& pooling) {
+    write("modules.json", modules);
+    write("1_P/config.json", pooling);
+    return error();
+  };
+  const std::string list = R"([{"type":"Pooling","path":"1_P"}])";
+  EXPECT_THAT(with("{}", "{}"), HasSubstr("modules.json: not a JSON array"));
+  EXPECT_THAT(with("[1]", "{}"), HasSubstr("modules.json: not a JSON object"));
+  for (const char* folder : {"../1_P", "..", ""}) {
+    EXPECT_THAT(with(R"([{"type":"Pooling","path":")" + std::string(folder) + "\"}]", "{}"),
+                HasSubstr("need the name of a folder"));
+  }
+  EXPECT_THAT(with(list, "{}"), HasSubstr("this version supports mean, cls, lasttoken"));
+  EXPECT_THAT(with(list, R"({"pooling_mode":"max"})"), HasSubstr("pooling_mode = \"max\""));
+  EXPECT_THAT(with(list, "x"), HasSubstr("1_P/config.json: not JSON"));
 }
 
 TEST_F(HfErrors, RefusesOtherTensors) {

@@ -84,7 +84,7 @@ TinyModel TinyModel::read(const std::string& name) {
   if (!file) throw std::runtime_error("no description of the model " + name);
   const nlohmann::json described = nlohmann::json::parse(file);
   TinyModel model;
-  model.name = name;
+  model.name = name.substr(name.find('/') + 1);
   model.architecture = described.at("architecture");
   for (const auto& key : described.at("metadata")) {
     model.keys_.push_back({key.at("key"), key.at("type"), key.at("value").dump()});
@@ -103,7 +103,8 @@ TinyModel TinyModel::read(const std::string& name) {
     for (const auto& part : parameter.at("parts")) {
       using List = std::vector<int64_t>;
       read.parts.push_back({part.at("from"), part.value("sizes", List()), part.value("to", List()),
-                            part.value("at", List()), part.value("add", 0.0f)});
+                            part.value("at", List()), part.value("add", 0.0f),
+                            part.value("divide", 1.0f), part.value("negated_log", false)});
     }
   }
   const auto read_rows = [&](const char* key, std::vector<float>& rows) {
@@ -112,6 +113,8 @@ TinyModel TinyModel::read(const std::string& name) {
       for (const float value : row.get<std::vector<float>>()) rows.push_back(value);
     }
   };
+  model.tokens = described.value("tokens", model.tokens);
+  model.positions = described.value("positions", model.positions);
   read_rows("logits", model.logits);
   read_rows("embeddings", model.embeddings);
   return model;
@@ -217,7 +220,8 @@ std::vector<float> TinyModel::values_of_parameter(const Parameter& parameter) co
         to_element += index[d] * to[d + 1];
         at_element += index[d] * at[d + 1];
       }
-      result[static_cast<size_t>(to_element)] = values[static_cast<size_t>(at_element)] + part.add;
+      const float value = values[static_cast<size_t>(at_element)] / part.divide + part.add;
+      result[static_cast<size_t>(to_element)] = part.negated_log ? std::log(-value) : value;
       more = false;
       for (size_t d = dims.size(); d-- > 0 && !more;) {
         more = ++index[d] < dims[d];

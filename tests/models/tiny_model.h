@@ -21,8 +21,10 @@ std::vector<float> random_values(const std::string& name, const Shape& shape, do
 /// computes. The weights are pseudo-random.
 struct TinyModel {
   std::string name, architecture;
-  std::vector<float> logits;      ///< of every fourth token of some_tokens(24), row by row
-  std::vector<float> embeddings;  ///< of models without logits: mean, first and last row
+  std::vector<float> logits;            ///< of every fourth token of some_tokens(24), row by row
+  int64_t tokens = 24;                  ///< whose logits were computed
+  std::vector<int64_t> positions = {};  ///< of models in data/long, whose logits are these tokens'
+  std::vector<float> embeddings;        ///< of models without logits: mean, first and last row
 
   // Changes to the described model.
   std::function<void(io::GgufWriter&)> edit = {};  ///< final changes of the metadata
@@ -66,6 +68,8 @@ struct TinyModel {
     std::string from;
     std::vector<int64_t> sizes, to, at;
     float add = 0;
+    float divide = 1;          // the converter multiplies by this
+    bool negated_log = false;  // log(-value)
   };
   struct Parameter {
     std::string name;

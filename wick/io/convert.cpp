@@ -163,7 +163,7 @@ class Converter {
     result_.bytes_in = source_->file_bytes();
   }
 
-  QuantizeResult run(const std::string& out) {
+  QuantizeResult run(const std::string& out, const EditMetadataFn& edit) {
     // Copies the permissions, so that users who can't read the source can't read the copy.
     GgufWriter writer(out, permissions_of(source_->files()));
     writer.copy_metadata(*source_);
@@ -173,6 +173,7 @@ class Converter {
         writer.remove(entry.key);
       }
     }
+    if (edit) edit(writer);
     writer.set_u32("general.file_type", options_.type.number);
     writer.set_u32("general.quantization_version", 2);
     if (options_.importance != nullptr) describe_importance(writer);
@@ -401,8 +402,9 @@ class Converter {
 }  // namespace
 
 QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out,
-                             const QuantizeOptions& options, const QuantizeProgressFn& progress) {
-  return Converter(in, out, options, progress).run(out);
+                             const QuantizeOptions& options, const QuantizeProgressFn& progress,
+                             const EditMetadataFn& edit) {
+  return Converter(in, out, options, progress).run(out, edit);
 }
 
 QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out, DType type,

@@ -11,6 +11,7 @@
 #include "wick/base/dtype.h"
 #include "wick/base/export.h"
 #include "wick/io/file_type.h"
+#include "wick/io/gguf_metadata.h"
 #include "wick/io/importance.h"
 #include "wick/io/model_file.h"
 
@@ -27,6 +28,9 @@ struct QuantizeProgress {
 
 /// Called many times per second; the conversion stops if it returns false.
 using QuantizeProgressFn = std::function<bool(const QuantizeProgress&)>;
+
+/// Changes the keys of the new file, which are those of the source so far.
+using EditMetadataFn = std::function<void(GgufMetadata&)>;
 
 /// A dtype for weights whose names contain `pattern`, in which * stands for any characters.
 struct TensorType {
@@ -99,7 +103,8 @@ struct QuantizeResult {
 /// model; the disk is full; the conversion was stopped. After an error `out` isn't written.
 WICK_API QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out,
                                       const QuantizeOptions& options,
-                                      const QuantizeProgressFn& progress = {});
+                                      const QuantizeProgressFn& progress = {},
+                                      const EditMetadataFn& edit = {});
 /// The same for one dtype, without a mixture. Errors: also dtypes that can't be written.
 WICK_API QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out, DType type,
                                       const QuantizeProgressFn& progress = {});

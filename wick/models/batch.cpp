@@ -28,6 +28,14 @@ void check(std::span<const BatchInput> inputs, int64_t vocabulary) {
   }
 }
 
+/// Whether the next rows of a sequence are on both sides of a multiple of `chunk`.
+bool crosses_chunks(const nn::KvCache& cache, std::span<const int64_t> sequences, int64_t rows,
+                    int64_t chunk) {
+  return chunk > 0 && std::any_of(sequences.begin(), sequences.end(), [&](int64_t sequence) {
+           return cache.length(sequence) % chunk + rows > chunk;
+         });
+}
+
 }  // namespace
 
 std::vector<float> scales_of(std::span<const float> given, int64_t adapters) {
@@ -46,7 +54,7 @@ std::vector<float> scales_of(std::span<const float> given, int64_t adapters) {
 }
 
 Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
-                int64_t vocabulary, Device device, int64_t adapters) {
+                int64_t vocabulary, Device device, int64_t adapters, int64_t chunk) {
   check(inputs, vocabulary);
   std::vector<float> scales;
   std::vector<uint32_t> tokens, positions, last;
@@ -79,10 +87,24 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
     while (i < inputs.size() && inputs[i].tokens.size() == each) {
       sequences.push_back(inputs[i++].sequence);
     }
-    const auto count = static_cast<int64_t>(sequences.size() * each);
-    batch.runs.push_back({all_positions.narrow(0, first, count), cache.tables(sequences),
-                          cache.has_states() ? cache.slots(sequences) : Tensor()});
-    first += count;
+    const auto add = [&](std::span<const int64_t> of, int64_t count) {
+      batch.runs.push_back({all_positions.narrow(0, first, count), cache.tables(of),
+                            cache.has_states() ? cache.slots(of) : Tensor()});
+      first += count;
+    };
+    const auto rows = static_cast<int64_t>(each);
+    if (!crosses_chunks(cache, sequences, rows, chunk)) {
+      add(sequences, static_cast<int64_t>(sequences.size()) * rows);
+      continue;
+    }
+    for (const int64_t sequence : sequences) {
+      for (int64_t done = 0; done < rows;) {
+        const int64_t left = chunk - (cache.length(sequence) + done) % chunk;
+        const int64_t count = std::min(left, rows - done);
+        add({&sequence, 1}, count);
+        done += count;
+      }
+    }
   }
   return batch;
 }

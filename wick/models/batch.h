@@ -41,10 +41,11 @@ struct WICK_API Batch {
   int64_t rows() const { return tokens.size(0); }
 
   /// Makes a step from tokens that follow the cached positions of their sequences, and reserves
-  /// cache pages for them. Errors: there are no sequences; a sequence has no tokens or is given
-  /// twice; an id is outside the vocabulary; the cache is full.
+  /// cache pages for them. No run has rows of a sequence on both sides of a multiple of `chunk`
+  /// positions, unless it is 0. Errors: there are no sequences; a sequence has no tokens or is
+  /// given twice; an id is outside the vocabulary; the cache is full.
   static Batch of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
-                  int64_t vocabulary, Device device, int64_t adapters = 0);
+                  int64_t vocabulary, Device device, int64_t adapters = 0, int64_t chunk = 0);
 };
 
 }  // namespace wick::models

@@ -16,7 +16,7 @@ void CausalLm::require_supported(const io::ModelFile& file) { find_architecture(
 
 Tensor CausalLm::forward(std::span<const BatchInput> inputs, nn::KvCache& cache,
                          Logits logits) const {
-  const Batch batch = Batch::of(cache, inputs, logits, vocab_size(), device(), adapters());
+  const Batch batch = Batch::of(cache, inputs, logits, vocab_size(), device(), adapters(), chunk());
   Tensor result;
   try {
     result = forward(batch, cache);

@@ -56,6 +56,8 @@ class WICK_API CausalLm {
   /// The number of positions that the model was trained for.
   virtual int64_t context_length() const = 0;
   virtual int64_t parameters() const = 0;
+  /// The positions that some layers attend within, see Batch::of; 0: all layers see all positions.
+  virtual int64_t chunk() const { return 0; }
   /// Makes a cache for `sequences` sequences of at most `context` positions each. `positions`
   /// limits their total length; 0: no limit beyond the contexts. Errors: those of KvCache.
   virtual nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences = 1,

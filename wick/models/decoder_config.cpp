@@ -31,11 +31,13 @@ nn::RopeOptions rope_options(const Metadata& m, int64_t head_size, int64_t conte
     rope.scaling = nn::RopeScaling::linear;
   } else if (kind == "yarn") {
     rope.scaling = nn::RopeScaling::yarn;
+  } else if (kind == "dynamic") {  // wick's own name: llama.cpp's files have no such scaling
+    rope.scaling = nn::RopeScaling::dynamic;
   } else if (kind != "none" && kind != "llama3" && kind != "longrope") {
     // Llama 3's and LongRoPE's scalings come as tensors of divisors.
     throw Error(ErrorKind::not_implemented, m.file().path(), "unknown rope scaling",
                 fmt::format("'{}'", printable(kind)),
-                "this version supports none, linear, yarn, llama3 and longrope");
+                "this version supports none, linear, yarn, llama3, longrope and dynamic");
   }
   if (rope.scaling == nn::RopeScaling::none) rope.factor = 1.0;
   if (rope.dims < 2 || rope.dims % 2 != 0 || rope.dims > head_size) {

@@ -99,6 +99,7 @@ struct LayerConfig {
   int64_t key_size = 0;    ///< elements of a query head and of a key head
   int64_t value_size = 0;  ///< elements of a value head
   int64_t window = 0;      ///< keys that a query sees, itself included; 0: all
+  bool chunked = false;    ///< a query sees the keys of its chunk only, see DecoderConfig::chunk
   int rope = 0;            ///< index in DecoderConfig::ropes
   QkNorm qk_norm = QkNorm::none;
   bool temperature = false;  ///< queries are multiplied by DecoderConfig::temperature
@@ -110,6 +111,7 @@ struct LayerConfig {
 /// Sizes and variants of a decoder.
 struct WICK_API DecoderConfig {
   int64_t hidden = 0, vocabulary = 0, context = 0;
+  int64_t chunk = 0;  ///< positions of a chunk, whole pages of the cache; 0: no layer is chunked
   std::vector<LayerConfig> layers = {};
   nn::NormKind norm = nn::NormKind::rms;
   float norm_eps = 0;

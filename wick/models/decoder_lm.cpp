@@ -158,6 +158,7 @@ DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments,
                             .rotations = positions.rotations(of_run, reach),
                             .temperature = positions.temperatures(of_run, reach),
                             .slots = run.slots,
+                            .chunk = positions.within_chunks(of_run, run.tables),
                             .near = {}});
       const int64_t run_rows = of_run.size(0);
       slice.row_runs.push_back({run_rows, run_rows / run.tables.size(0)});
@@ -326,7 +327,7 @@ Tensor DecoderLm::hidden_of_decoder(std::span<const std::vector<int32_t>> sequen
   nn::KvCache cache = make_cache(static_cast<int64_t>(longest), DType::f32,
                                  static_cast<int64_t>(sequences.size()), 0);
   const Batch batch =
-      Batch::of(cache, inputs, Logits::all, config_.vocabulary, device_, adapters());
+      Batch::of(cache, inputs, Logits::all, config_.vocabulary, device_, adapters(), chunk());
   const bool is_long = long_positions_ != nullptr && cache.context() > long_context_;
   Step step = step_of(arguments_of(batch, cache), is_long ? *long_positions_ : *positions_);
   return hidden(step);

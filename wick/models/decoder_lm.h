@@ -35,6 +35,7 @@ class WICK_API DecoderLm final : public CausalLm {
   const DecoderConfig& config() const { return config_; }
   int64_t vocab_size() const override { return config_.vocabulary; }
   int64_t context_length() const override { return config_.context; }
+  int64_t chunk() const override { return config_.chunk; }
   int64_t parameters() const override { return parameters_; }
   nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences,
                          int64_t positions) const override;

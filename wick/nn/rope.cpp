@@ -31,7 +31,8 @@ void check(const RopeOptions& o) {
                      std::isfinite(o.attention_factor) && divisors_fit && divisors_positive &&
                      (o.scaling != RopeScaling::yarn ||
                       (o.original_context > 0 && o.beta_fast > 0.0 && o.beta_slow > 0.0 &&
-                       std::isfinite(o.beta_fast) && std::isfinite(o.beta_slow)));
+                       std::isfinite(o.beta_fast) && std::isfinite(o.beta_slow))) &&
+                     (o.scaling != RopeScaling::dynamic || (o.original_context > 0 && o.dims > 2));
   if (!valid) {
     throw Error(
         "rope", "options out of range",
@@ -46,20 +47,25 @@ void check(const RopeOptions& o) {
 
 }  // namespace
 
-RopeTable::RopeTable(const RopeOptions& o, Device device) : device_(device) {
+RopeTable::RopeTable(const RopeOptions& o, Device device) : options_(o), device_(device) {
   check(o);
-  const int64_t pairs = o.dims / 2;
   magnitude_ = o.attention_factor;
+  if (o.scaling == RopeScaling::yarn) magnitude_ *= 1.0 + 0.1 * math::log(o.factor);
+}
+
+std::vector<double> RopeTable::frequencies_of(double base) const {
+  const RopeOptions& o = options_;
+  std::vector<double> frequencies;
+  const int64_t pairs = o.dims / 2;
   double low = 0, high = 0;
   if (o.scaling == RopeScaling::yarn) {
     low = pair_with_turns(o, o.beta_fast), high = pair_with_turns(o, o.beta_slow);
     if (o.whole_pairs) low = std::floor(low), high = std::ceil(high);
     low = std::max(0.0, low), high = std::min(static_cast<double>(o.dims - 1), high);
-    magnitude_ *= 1.0 + 0.1 * math::log(o.factor);
   }
   for (int64_t i = 0; i < pairs; ++i) {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(o.dims);
-    double frequency = math::exp(exponent * math::log(o.base));
+    double frequency = math::exp(exponent * math::log(base));
     if (!o.frequency_divisors.empty()) {
       frequency /= static_cast<double>(o.frequency_divisors[static_cast<size_t>(i)]);
     }
@@ -70,20 +76,34 @@ RopeTable::RopeTable(const RopeOptions& o, Device device) : device_(device) {
       const double keep = 1.0 - std::clamp(along, 0.0, 1.0);
       frequency = squeezed * (1.0 - keep) + frequency * keep;
     }
-    frequencies_.push_back(frequency);
+    frequencies.push_back(frequency);
   }
+  return frequencies;
+}
+
+double RopeTable::base_at(int64_t position) const {
+  const RopeOptions& o = options_;
+  const auto length = static_cast<double>(position + 1);
+  const auto trained = static_cast<double>(o.original_context), dims = static_cast<double>(o.dims);
+  if (length <= trained) return o.base;
+  const double grown = o.factor * length / trained - (o.factor - 1.0);
+  return o.base * math::pow(grown, dims / (dims - 2.0));
 }
 
 void RopeTable::reserve(int64_t end) {
   const int64_t have = cos_.defined() ? cos_.size(0) : 0;
   if (end <= have) return;
   const int64_t rows = std::max<int64_t>({end, have * 2, 256});
-  const size_t pairs = frequencies_.size();
+  std::vector<double> frequencies = frequencies_of(options_.base);
+  const size_t pairs = frequencies.size();
   std::vector<float> cosines(static_cast<size_t>(rows) * pairs), sines(cosines.size());
   for (int64_t position = 0; position < rows; ++position) {
     const size_t row = static_cast<size_t>(position) * pairs;
+    if (options_.scaling == RopeScaling::dynamic && position >= options_.original_context) {
+      frequencies = frequencies_of(base_at(position));
+    }
     for (size_t i = 0; i < pairs; ++i) {
-      const double angle = static_cast<double>(position) * frequencies_[i];
+      const double angle = static_cast<double>(position) * frequencies[i];
       cosines[row + i] = static_cast<float>(math::cos(angle) * magnitude_);
       sines[row + i] = static_cast<float>(math::sin(angle) * magnitude_);
     }

@@ -93,8 +93,16 @@ void add_defaults(const io::ModelFile& file, text::TokenizerSpec& spec) {
 }  // namespace
 
 text::Tokenizer load_tokenizer(const io::ModelFile& file) {
-  if (!file.contains("tokenizer.ggml.model")) {
-    if (file.contains(kTokenizerJson)) return tokenizer_of_json(file);
+  const bool has_keys = file.contains("tokenizer.ggml.model");
+  // A file with both has a vocabulary that llama.cpp's form doesn't express exactly.
+  if (file.contains(kTokenizerJson)) {
+    try {
+      return tokenizer_of_json(file);
+    } catch (const Error&) {
+      if (!has_keys) throw;
+    }
+  }
+  if (!has_keys) {
     std::error_code ignored;
     if (std::filesystem::is_directory(file.path(), ignored)) {
       throw Error(ErrorKind::file, printable(file.path()), "folder has no tokenizer.json");

@@ -166,8 +166,41 @@ def affine(to, at):
     return None
 
 
-def parameters_of(folder, sources, total):
-    """Describes the tensors of the model's files by the elements of the converted file's tensors."""
+def groups_of(to, at, divisors):
+    """Returns the indices of elements that nested loops visit, in groups: by the elements' divisors and, if these
+    aren't regular, by the length of the runs that are consecutive in `to` and in `at`."""
+    groups = []
+    for divisor in np.unique(divisors):
+        group = np.flatnonzero(divisors == divisor)
+        if affine(to[group], at[group]) is not None:
+            groups.append(group)
+            continue
+        runs = np.split(group, np.flatnonzero((np.diff(to[group]) != 1) | (np.diff(at[group]) != 1)) + 1)
+        for length in sorted({run.size for run in runs}):
+            groups.append(np.concatenate([run for run in runs if run.size == length]))
+    return groups
+
+
+def part_of(tensor, size, to, at, offset, divisor):
+    """Describes elements `to` of a parameter that have the values of elements `at` of a tensor of a size."""
+    loops = affine(to, at)
+    if loops is None:
+        sys.exit(f"make_models: no regular part of {tensor}")
+    part = {"from": tensor}
+    if at.size != size or (to != at).any() or (to != np.arange(at.size)).any():
+        part |= {"sizes": loops[0], "to": [int(to[0])] + loops[1], "at": [int(at[0])] + loops[2]}
+    if offset == "neg_exp":
+        part["negated_log"] = True  # log(-value)
+    elif offset:
+        part["add"] = -offset
+    if divisor != 1:
+        part["divide"] = float(divisor)
+    return part
+
+
+def parameters_of(folder, sources, total, divisors):
+    """Describes the tensors of the model's files by the elements of the converted file's tensors. `divisors` has the
+    factor by which the converter multiplies each element."""
     from safetensors.numpy import load_file
     names = [n for n in sources if sources[n] is not None]
     owner, place = np.full(total, -1), np.zeros(total, dtype=np.int64)
@@ -187,20 +220,33 @@ def parameters_of(folder, sources, total):
                     continue  # zeros
                 to = np.flatnonzero(owner[element] == i)
                 at = place[element[to]]
-                loops = affine(to, at)
-                if loops is None:
-                    sys.exit(f"make_models: {parameter} isn't a regular part of {names[i]}")
-                part = {"from": names[i]}
-                if (to != at).any() or (to != np.arange(at.size)).any():
-                    part |= {"sizes": loops[0], "to": [int(to[0])] + loops[1], "at": [int(at[0])] + loops[2]}
-                offset = sources[names[i]][1]
-                if offset == "neg_exp":
-                    part["negated_log"] = True  # log(-value)
-                elif offset:
-                    part["add"] = -offset
-                entry["parts"].append(part)
+                for group in groups_of(to, at, divisors[element[to]]):
+                    entry["parts"].append(part_of(names[i], sources[names[i]][0].size, to[group], at[group],
+                                                  sources[names[i]][1], divisors[element[to[group[0]]]]))
             result.append(entry)
     return result
+
+
+def results_of(model, name):
+    """Returns the logits of the stored positions, or the embeddings of each pooling, and what the description says of
+    the tokens."""
+    import torch
+    from models import LONG
+    count, positions, one_by_one = LONG.get(name, (len(TOKENS), list(POSITIONS), False))
+    tokens = torch.tensor([[(i * 17 + 5) % 39 for i in range(count)]])
+    if one_by_one:
+        rows, cache = [], None
+        for i in range(count):
+            step = model(tokens[:, i:i + 1], past_key_values=cache, use_cache=True)
+            cache = step.past_key_values
+            rows.append(step.logits[0][0])
+        return {"logits": torch.stack(rows)[positions]}, {"tokens": count, "positions": positions}
+    result = model(tokens)
+    if "logits" in result:
+        return {"logits": result.logits[0][positions]}, (
+            {"tokens": count, "positions": positions} if name in LONG else {})
+    states = result.last_hidden_state[0]  # by each way of pooling
+    return {"embeddings": torch.stack([states.mean(0), states[0], states[-1]])}, {}
 
 
 def describe(name, model_class, config_class, options, constants, converter, in_file=None):
@@ -231,15 +277,29 @@ def describe(name, model_class, config_class, options, constants, converter, in_
         written = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps({"architectures": [model_class]} | written))
         write_tokenizer(folder)
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            gguf = convert(folder, folder / "m.gguf", converter, in_file or {})
-        reader = gguf.GGUFReader(folder / "m.gguf")
+
+        def read_converted(out, more):
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                gguf = convert(folder, out, converter, (in_file or {}) | more)
+            reader = gguf.GGUFReader(out)
+            return reader, gguf, {t.name: np.array(t.data).reshape([int(n) for n in reversed(t.shape)]).copy()
+                                  for t in reader.tensors}
+
+        multipliers = {k: v for k, v in written.items() if k.endswith(("_multiplier", "_multipliers"))}
+        into_weights = multipliers if model_class.startswith("FalconH1") else {}
+        ones = {k: [1.0] * len(v) if isinstance(v, list) else 1.0 for k, v in into_weights.items()}
+        reader, gguf, tensors = read_converted(folder / "m.gguf", ones)
         arch = reader.fields["general.architecture"].contents()
         metadata = metadata_of(reader, gguf)
-        tensors = {t.name: np.array(t.data).reshape([int(n) for n in reversed(t.shape)]).copy()
-                   for t in reader.tensors}
         sources = sources_of(tensors, total, constants)
-        parameters = parameters_of(folder, sources, total)
+        divisors = np.ones(total)
+        if into_weights != ones:  # the converter multiplies weights
+            multiplied = read_converted(folder / "multiplied.gguf", {})[2]
+            for tensor, source in sources.items():
+                if source is not None:
+                    ratio = multiplied[tensor].astype(np.float64) / tensors[tensor]
+                    divisors[source[0]] = ratio.reshape(-1)
+        parameters = parameters_of(folder, sources, total, divisors)
     values = np.full(total, np.nan)
     described = []
     for tensor, got in tensors.items():
@@ -249,7 +309,7 @@ def describe(name, model_class, config_class, options, constants, converter, in_
         else:
             element, offset = sources[tensor]
             wanted = value_of(tensor, got.shape).reshape(-1).astype(np.float64)
-            values[element] = np.log(-wanted) if offset == "neg_exp" else wanted - offset
+            values[element] = np.log(-wanted) if offset == "neg_exp" else wanted / divisors[element] - offset
         described.append(entry)
     model = model.double()
     with torch.no_grad():
@@ -259,22 +319,17 @@ def describe(name, model_class, config_class, options, constants, converter, in_
                 print(f"  {name}: {np.isnan(own).sum()} of {own.size} elements of {parameter} aren't in the file")
                 own = np.nan_to_num(own)
             target.copy_(torch.from_numpy(own).reshape(target.shape))
-        result = model(torch.tensor([TOKENS]))
-        embeds = "logits" not in result
-        if embeds:  # by each way of pooling
-            states = result.last_hidden_state[0]
-            rows = torch.stack([states.mean(0), states[0], states[-1]])
-        else:
-            rows = result.logits[0][list(POSITIONS)]
+        results, of_tokens = results_of(model, name)
     unused = ("transformers_version", "dtype", "use_cache", "initializer_range", "architectures")
     config = {k: v for k, v in written.items() if k not in unused and "dropout" not in k and "pdrop" not in k}
     return {"architecture": arch, "metadata": metadata, "tensors": described, "config": config,
-            "parameters": parameters, "embeddings" if embeds else "logits":
-                [[float(f"{v:.7g}") for v in row] for row in rows.double().numpy()]}
+            "parameters": parameters} | of_tokens | {
+                key: [[float(f"{v:.7g}") for v in row] for row in rows.double().numpy()]
+                for key, rows in results.items()}
 
 
 def main():
-    from models import MODELS
+    from models import LONG, MODELS
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--converter", type=pathlib.Path, required=True)
@@ -295,7 +350,8 @@ def main():
             print(f"{name}: {type(e).__name__}: {e}")
             failed += 1
             continue
-        path = (HERE.parent / "added" if name == "arcee" else DATA) / f"{name}.json"
+        folder = HERE.parent / "added" if name == "arcee" else DATA / "long" if name in LONG else DATA
+        path = folder / f"{name}.json"
         if options.check:
             key = "logits" if "logits" in got else "embeddings"
             kept = np.array(json.loads(path.read_text())[key])

@@ -16,6 +16,13 @@ def sizes(without=(), **more):
     return {k: v for k, v in options.items() if v is not None}
 
 
+# Models whose logits depend on more than 24 tokens: the number of tokens, the positions whose logits are stored, and
+# whether transformers gets one token at a time. Their descriptions are in data/long.
+LONG = {
+    "llama4-chunks": (600, [100, 255, 256, 257, 300, 511, 512, 599], False),
+    "llama-dynamic": (150, [20, 31, 32, 33, 64, 100, 149], True),
+}
+
 MODELS = {
     "llama": ("LlamaForCausalLM", "LlamaConfig", sizes(rope_parameters=ROPE | {
         "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -32,6 +39,12 @@ MODELS = {
         num_hidden_layers=4, intermediate_size_mlp=80, num_local_experts=4, num_experts_per_tok=1,
         interleave_moe_layer_step=2, no_rope_layer_interval=4, attention_chunk_size=8192, use_qk_norm=True,
         attn_temperature_tuning=True, floor_scale=8192, attn_scale=0.1), []),
+    "llama4-chunks": ("Llama4ForCausalLM", "Llama4TextConfig", sizes(
+        num_hidden_layers=4, intermediate_size_mlp=80, num_local_experts=4, num_experts_per_tok=1,
+        interleave_moe_layer_step=2, no_rope_layer_interval=4, attention_chunk_size=256, use_qk_norm=True,
+        attn_temperature_tuning=True, floor_scale=8192, attn_scale=0.1, max_position_embeddings=1024), []),
+    "llama-dynamic": ("LlamaForCausalLM", "LlamaConfig", sizes(
+        max_position_embeddings=32, rope_parameters=ROPE | {"rope_type": "dynamic", "factor": 8.0}), []),
     "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", sizes(without=["head_dim"]), []),
     "qwen2-yarn": ("Qwen2ForCausalLM", "Qwen2Config", sizes(
         without=["head_dim"], tie_word_embeddings=True, rope_parameters={
@@ -163,6 +176,12 @@ MODELS = {
         mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4,
         mamba_chunk_size=8, mamba_expand=1, mamba_rms_norm=False, mamba_norm_before_gate=False,
         embedding_multiplier=1.0, lm_head_multiplier=1.0), []),
+    "falcon-h1-multipliers": ("FalconH1ForCausalLM", "FalconH1Config", sizes(
+        mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4,
+        mamba_chunk_size=8, mamba_expand=1, mamba_rms_norm=True, mamba_norm_before_gate=False,
+        embedding_multiplier=2.0, lm_head_multiplier=0.5, attention_in_multiplier=2.0, attention_out_multiplier=0.5,
+        key_multiplier=4.0, ssm_in_multiplier=0.5, ssm_out_multiplier=2.0, mlp_multipliers=[2.0, 0.25],
+        ssm_multipliers=[2.0, 0.5, 4.0, 0.25, 8.0]), []),
     # Makers of embeddings.
     "bert": ("BertModel", "BertConfig", {
         "vocab_size": 40, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,

@@ -1,13 +1,25 @@
-#include <algorithm>
+#include <string>
 
 #include "wick/math/scalar.h"
 #include "wick/models/families/families.h"
+#include "wick/nn/kv_cache.h"
 
 namespace wick::models {
 namespace {
 
 /// Sources: Llama 4's attention, "iRoPE" (Meta, 2025).
 constexpr int64_t kChunk = 8192;
+
+/// The positions that layers with rope attend within. llama.cpp's files have no key for it.
+int64_t chunk_of(const Metadata& m) {
+  constexpr const char* kKey = "attention.chunk_size";
+  const int64_t chunk = m.count(kKey, 1 << 30, kChunk);
+  if (chunk % nn::KvCache::kPage != 0) {
+    m.out_of_range(kKey, std::to_string(chunk),
+                   "a multiple of " + std::to_string(nn::KvCache::kPage));
+  }
+  return chunk;
+}
 
 void without_rope(DecoderConfig& c, int64_t period) {
   for (size_t i = 0; i < c.layers.size(); ++i) {
@@ -44,10 +56,10 @@ DecoderConfig llama4(const Metadata& m) {
   for (LayerConfig& layer : c.layers) {
     const bool rotates = layer.rope != LayerConfig::kNoRope;
     layer.temperature = !rotates;
+    layer.chunked = rotates;
     if (rotates && c.experts.count != kExpertsOfMaverick) layer.qk_norm = QkNorm::scaled;
   }
-  // Layers with rope attend within chunks of 8192 positions. Up to that length, that is all keys.
-  c.context = std::min(c.context, kChunk);
+  c.chunk = chunk_of(m);
   return c;
 }
 

@@ -38,6 +38,23 @@ std::optional<std::string> text_of(const Json& value) {
   return value.get<std::string>();
 }
 
+/// Replaces the words Infinity and -Infinity, which Python writes and JSON doesn't have, by
+/// null and spaces.
+std::string without_infinities(std::string text) {
+  constexpr std::string_view kWords[] = {"-Infinity", "Infinity"};
+  bool in_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"') in_string = !in_string;
+    if (in_string && text[at] == '\\') ++at;
+    if (in_string || at >= text.size()) continue;
+    for (const std::string_view word : kWords) {
+      if (text.compare(at, word.size(), word) != 0) continue;
+      text.replace(at, word.size(), std::string("null") + std::string(word.size() - 4, ' '));
+    }
+  }
+  return text;
+}
+
 constexpr const char* kIntegerRule = "an integer of 0 to 2147483647";
 constexpr const char* kNumberRule = "a number within f32's range";
 
@@ -51,7 +68,8 @@ Config::Config(Json members, std::string path, std::string place)
 }
 
 Config Config::read(const std::string& path, size_t most_bytes) {
-  return {io::read_json(path, most_bytes), path};
+  const std::string text = io::read_small_file(path, most_bytes);
+  return {io::parse_json(without_infinities(text), path), path};
 }
 
 const Json* Config::find(Names names, const char** name) const {

@@ -21,7 +21,8 @@ class Config {
   /// `place` is the object's place in the file: "rope_parameters.", or empty. Errors: `members`
   /// isn't an object.
   Config(Json members, std::string path, std::string place = {});
-  /// Reads a file. Errors: those of io::read_json; it isn't an object.
+  /// Reads a file. Infinity, which Python writes, counts as null. Errors: those of io::read_json;
+  /// it isn't an object.
   static Config read(const std::string& path, size_t most_bytes);
 
   const std::string& path() const { return path_; }

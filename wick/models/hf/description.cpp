@@ -13,8 +13,10 @@ namespace {
 void select_language_model(Config& config) {
   if (config.has({"text_config"})) config.merge(config.object("text_config").json());
   // The names of models of images and text stand for their language models.
-  constexpr std::pair<std::string_view, const char*> kLanguageModels[] = {
-      {"gemma3", "gemma3_text"}, {"llama4", "llama4_text"}, {"mistral3", "mistral"}};
+  constexpr std::pair<std::string_view, const char*> kLanguageModels[] = {{"gemma3", "gemma3_text"},
+                                                                          {"gemma4", "gemma4_text"},
+                                                                          {"llama4", "llama4_text"},
+                                                                          {"mistral3", "mistral"}};
   const std::string type = config.text({"model_type"}).value_or("");
   for (const auto& [whole, language] : kLanguageModels) {
     if (type == whole) config.set("model_type", language);
@@ -42,8 +44,10 @@ ScaleBlock scale_block(const Config& config) {
     if (of.text({"format"}).value_or("") != "float-quantized") {
       of.unsupported("format", "this version supports float-quantized");
     }
-  } else if (!method.empty() && method != "fp8" && method != "mxfp4") {
-    of.unsupported("quant_method", "this version supports fp8, mxfp4 and compressed-tensors");
+  } else if (!method.empty() && method != "fp8" && method != "mxfp4" && method != "gptq" &&
+             method != "awq") {
+    of.unsupported("quant_method",
+                   "this version supports fp8, mxfp4, compressed-tensors, gptq and awq");
   }
   const std::vector<int64_t> sizes = of.integers("weight_block_size");
   if (sizes.empty()) return {};
@@ -55,10 +59,17 @@ ScaleBlock scale_block(const Config& config) {
 
 Sizes sizes_of(const Config& c) {
   const int64_t heads = c.require_integer({"num_attention_heads", "n_head"});
+  const auto integer = [&](Config::Names names) { return c.integer(names).value_or(0); };
+  const int64_t linear_heads = integer({"linear_num_key_heads"});
+  const int64_t values = integer({"linear_num_value_heads"}) * integer({"linear_value_head_dim"});
   return {.heads = heads,
           .kv_heads = c.integer({"num_key_value_heads"}).value_or(heads),
           .latent_keys = c.integer({"qk_nope_head_dim"}).value_or(0),
-          .latent_values = c.integer({"v_head_dim"}).value_or(0)};
+          .latent_values = c.integer({"v_head_dim"}).value_or(0),
+          .state_groups = c.integer({"mamba_n_groups", "n_groups"}).value_or(1),
+          .linear_heads = linear_heads,
+          .linear_keys = integer({"linear_key_head_dim"}),
+          .linear_values = linear_heads > 0 ? values / linear_heads : 0};
 }
 
 }  // namespace
@@ -69,6 +80,7 @@ Description describe(Config config) {
   config.add_missing(nlohmann::json::parse(family.defaults));
   check_activation(config, family);
   const ScaleBlock block = scale_block(config);
+  const Int4Config int4 = int4_config(config);
   const int64_t layers = config.require_integer({"num_hidden_layers", "n_layer"});
   constexpr int64_t kMostLayers = 4096;
   if (layers < 1 || layers > kMostLayers) {
@@ -77,7 +89,7 @@ Description describe(Config config) {
   }
   const bool tied = config.flag("tie_word_embeddings", false);
   const Sizes sizes = sizes_of(config);
-  return {std::move(config), &family, block, layers, tied, sizes};
+  return {std::move(config), &family, block, int4, layers, tied, sizes};
 }
 
 void set_keys(const Description& description, io::GgufMetadata& metadata) {

@@ -4,6 +4,7 @@
 #include "wick/models/hf/config.h"
 #include "wick/models/hf/families.h"
 #include "wick/models/hf/forms.h"
+#include "wick/models/hf/int4.h"
 #include "wick/models/hf/packed.h"
 
 namespace wick::models::hf {
@@ -13,6 +14,7 @@ struct Description {
   Config config;  ///< of the language model, with the family's defaults
   const Family* family;
   ScaleBlock scale_block;  ///< of f8 weights
+  Int4Config int4;         ///< of weights of GPTQ and AWQ
   int64_t layers;
   bool tied;  ///< the embeddings are the output matrix, too
   Sizes sizes;

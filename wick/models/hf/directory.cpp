@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -9,7 +10,9 @@
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/io/ggml_type.h"
+#include "wick/models/hf/elements.h"
 #include "wick/models/hf/naming.h"
+#include "wick/models/hf/pooling.h"
 #include "wick/models/hf/text_files.h"
 #include "wick/tensor/ops.h"
 
@@ -19,15 +22,24 @@ namespace {
 constexpr size_t kMostConfigBytes = size_t{4} << 20;
 constexpr int kMostRank = 4;  // of GGUF files
 
-/// A copy of a view whose storage begins with its first element.
-Tensor dense_copy(const Tensor& x) {
-  if (!x.layout().is_contiguous()) return x.contiguous();
-  Tensor copy = Tensor::empty(x.shape(), x.dtype());
-  const auto* from =
-      static_cast<const std::byte*>(x.view().data) + bytes_of(x.dtype(), x.layout().offset());
-  const auto bytes = static_cast<size_t>(bytes_of(x.dtype(), x.elems()));
-  if (bytes > 0) std::memcpy(copy.mutable_view().data, from, bytes);
-  return copy;
+/// x with its rows multiplied in f32.
+Tensor multiply_rows(const Tensor& x, const std::vector<RowFactor>& factors) {
+  std::vector<Tensor> pieces;
+  int64_t row = 0;
+  for (const RowFactor& one : factors) {
+    const int64_t count = std::min(one.rows == 0 ? x.size(0) : one.rows, x.size(0) - row);
+    pieces.push_back(x.narrow(0, row, count).to(DType::f32) * one.factor);
+    row += count;
+  }
+  return cat(pieces, 0).to(x.dtype());
+}
+
+/// The name of a tensor in its layer.
+std::string_view name_in_layer(std::string_view name) {
+  constexpr std::string_view kLayer = "blk.";
+  if (!name.starts_with(kLayer)) return name;
+  name.remove_prefix(kLayer.size());
+  return name.substr(name.find('.') + 1);
 }
 
 }  // namespace
@@ -36,9 +48,12 @@ Directory::Directory(const std::string& path) : ModelFile("model") {
   path_ = path;
   const Description description = describe(Config::read(path + "/config.json", kMostConfigBytes));
   scale_block_ = description.scale_block;
+  int4_ = description.int4;
+  sizes_ = description.sizes;
   io::GgufMetadata metadata;
   set_keys(description, metadata);
   text_keys(path, description.config, metadata);
+  pooling_key(path, description.family->architecture, metadata);
   const std::string bytes = metadata.file();
   keys_ = io::Gguf::parse(io::Bytes::copy_of(std::as_bytes(std::span(bytes))), path);
   for (const io::GgufEntry& entry : keys_->metadata()) add(entry);
@@ -56,7 +71,11 @@ void Directory::read_tensors(const Description& description) {
   }
   for (Named& named : name_tensors(description, shards_.tensors)) {
     Target target;
-    target.adds_one = description.family->adds_one && named.name.ends_with("norm.weight");
+    const Family& family = *description.family;
+    const std::string_view stem = name_in_layer(named.name);
+    target.adds_one = family.adds_one && stem.ends_with("norm.weight") && stem != "ssm_norm.weight";
+    target.negates_exp = stem == "ssm_a";
+    if (family.factors != nullptr) target.factors = family.factors(description.config, stem);
     target.name = std::move(named.name);
     target.form = named.form;
     target.stacked = named.stacked;
@@ -78,7 +97,9 @@ void Directory::read_tensors(const Description& description) {
 void Directory::describe_target(Target& target, const Sizes& sizes) const {
   for (const Source& source : target.sources) {
     const io::SafeTensor& tensor = *source.stored.tensor;
-    const std::optional<FormView> view = view_of(target.form, tensor.shape, sizes);
+    const bool is_int4 = source.int4.codes.tensor != nullptr;
+    const std::optional<FormView> view =
+        view_of(target.form, is_int4 ? int4_shape(int4_, source.int4) : tensor.shape, sizes);
     if (!view || view->shape.rank() + (target.stacked ? 1 : 0) > kMostRank) {
       wrong_tensor(source.stored, "tensor has the wrong shape", fmt::format("for {}", target.name));
     }
@@ -106,6 +127,10 @@ void Directory::describe_target(Target& target, const Sizes& sizes) const {
 DType Directory::dtype_of(const Target& target, const Source& source) const {
   const io::SafeTensor& tensor = *source.stored.tensor;
   const bool has_scale = source.scale.tensor != nullptr;
+  if (source.int4.codes.tensor != nullptr) {
+    if (changes_values(target)) return DType::f16;
+    return int4_dtype(int4_, source.int4, int4_shape(int4_, source.int4), target.form);
+  }
   if (is_mxfp4(target.form)) {
     const Shape& blocks = tensor.shape;
     const bool fits = has_scale && tensor.dtype == DType::u8 &&
@@ -115,23 +140,31 @@ DType Directory::dtype_of(const Target& target, const Source& source) const {
       wrong_tensor(source.stored, "need scales u8 [e, n, k/32] beside the blocks u8", target.name);
     return DType::mxfp4;
   }
-  if (!tensor.dtype || !is_float(*tensor.dtype)) {
+  const bool e5m2 = is_e5m2(tensor);
+  if (!e5m2 && (!tensor.dtype || !is_float(*tensor.dtype))) {
     wrong_tensor(source.stored, "tensor has a type that isn't supported",
-                 "this version reads F64, F32, F16, BF16 and F8_E4M3");
+                 "this version reads F64, F32, F16, BF16, F8_E4M3 and F8_E5M2");
   }
   if (has_scale &&
-      (tensor.dtype != DType::f8e4m3 || !source.scale.tensor->dtype ||
+      ((tensor.dtype != DType::f8e4m3 && !e5m2) || !source.scale.tensor->dtype ||
        !is_float(*source.scale.tensor->dtype) || source.scale.tensor->dtype == DType::f8e4m3)) {
     wrong_tensor(source.scale, "scale of a type that isn't supported",
-                 fmt::format("of {}, need floats for F8_E4M3", tensor.str()));
+                 fmt::format("of {}, need floats for F8", tensor.str()));
   }
-  if (target.adds_one || tensor.dtype == DType::f64) return DType::f32;
+  if (target.adds_one || target.negates_exp || tensor.dtype == DType::f64) return DType::f32;
+  if (e5m2) return has_scale ? DType::bf16 : DType::f16;
   return tensor.dtype == DType::f8e4m3 ? DType::bf16 : *tensor.dtype;
 }
 
 std::string Directory::format() const {
-  return fmt::format("Hugging Face directory, {} safetensors file{}", shards_.files.size(),
-                     shards_.files.size() == 1 ? "" : "s");
+  const bool rounds = int4_.method != Int4Config::Method::none &&
+                      std::any_of(targets_.begin(), targets_.end(), [](const Target& target) {
+                        return target.dtype == DType::f16 && !target.sources.empty() &&
+                               target.sources.front().int4.codes.tensor != nullptr;
+                      });
+  return fmt::format("Hugging Face directory, {} safetensors file{}{}", shards_.files.size(),
+                     shards_.files.size() == 1 ? "" : "s",
+                     rounds ? ", 4-bit weights are rounded to f16" : "");
 }
 
 std::vector<std::string> Directory::files() const {
@@ -156,26 +189,34 @@ const Directory::Target& Directory::target_of(const io::GgufTensor& tensor) cons
 }
 
 bool Directory::is_mapped(const Target& target, size_t source) {
-  return !target.adds_one && !is_mxfp4(target.form) &&
+  return !changes_values(target) && !is_mxfp4(target.form) && target.views[source].more.empty() &&
          target.sources[source].stored.tensor->dtype == target.dtype &&
          target.views[source].layout.is_contiguous();
 }
 
 /// The result of one source.
 Tensor Directory::load(const Target& target, size_t source) const {
-  const auto& [stored, scale] = target.sources[source];
+  const auto& [stored, scale, int4] = target.sources[source];
   const FormView& view = target.views[source];
   if (is_mapped(target, source)) {
     return stored.file->part(*stored.tensor, view.layout.offset(), view.shape);
   }
-  Tensor raw = stored.file->tensor(*stored.tensor);
+  if (int4.codes.tensor != nullptr) {
+    const Tensor weight = int4_weight(int4_, int4, target.form, sizes_);
+    return target.factors.empty() ? weight : multiply_rows(weight, target.factors);
+  }
+  Tensor raw = is_e5m2(*stored.tensor) ? e5m2_to_f16(stored) : stored.file->tensor(*stored.tensor);
   const Tensor scales = scale.tensor != nullptr ? scale.file->tensor(*scale.tensor) : Tensor();
   if (is_mxfp4(target.form)) return mxfp4_of(target.form, raw, scales);
-  if (raw.dtype() == DType::f8e4m3) raw = f8_to_bf16(raw, scales, scale_block_);
-  Tensor result = dense_copy(Tensor(raw.storage(), raw.dtype(), view.layout));
+  if (raw.dtype() == DType::f8e4m3 || scales.defined()) {
+    raw = f8_to_bf16(raw, scales, scale_block_);
+  }
+  Tensor result = elements_of(raw, view).reshape(view.shape);
   if (result.dtype() != target.dtype) result = result.to(target.dtype);
   if (target.adds_one) result = result + 1.0;
-  return result.reshape(view.shape);
+  if (target.negates_exp) result = neg(exp(result));
+  if (!target.factors.empty()) result = multiply_rows(result, target.factors);
+  return result;
 }
 
 Tensor Directory::tensor(const io::GgufTensor& tensor) const {
@@ -197,7 +238,7 @@ int64_t Directory::parts(const io::GgufTensor& tensor) const {
   const Target& target = target_of(tensor);
   if (target.stacked) return static_cast<int64_t>(target.sources.size());
   // A file's tensor of several matrices can be read matrix by matrix if its elements aren't packed.
-  const bool splits = target.shape.rank() > 2 && target.shape[0] > 0 && !target.adds_one &&
+  const bool splits = target.shape.rank() > 2 && target.shape[0] > 0 && !changes_values(target) &&
                       !is_mxfp4(target.form) &&
                       target.sources.front().stored.tensor->dtype == target.dtype &&
                       target.views.front().layout.shape() == target.shape;

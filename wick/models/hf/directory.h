@@ -7,6 +7,7 @@
 
 #include "wick/io/gguf.h"
 #include "wick/models/hf/description.h"
+#include "wick/models/hf/int4.h"
 #include "wick/models/hf/naming.h"
 #include "wick/models/hf/packed.h"
 #include "wick/models/hf/shards.h"
@@ -41,14 +42,19 @@ class Directory final : public io::ModelFile {
     std::string name;
     Form form = Form::same;
     bool adds_one = false;
-    bool stacked = false;         // the sources are the parts of another dim, which is the first
-    std::vector<Source> sources;  // empty: a tensor of `values`
+    bool negates_exp = false;        // the values are -exp(x)
+    std::vector<RowFactor> factors;  // of rows; empty: all are 1
+    bool stacked = false;            // the sources are the parts of another dim, which is the first
+    std::vector<Source> sources;     // empty: a tensor of `values`
     std::vector<float> values;
     std::vector<FormView> views;  // of each source
     DType dtype = DType::f32;
     Shape shape;
   };
 
+  static bool changes_values(const Target& target) {
+    return target.adds_one || target.negates_exp || !target.factors.empty();
+  }
   void read_tensors(const Description& description);
   /// Sets the views, the dtype and the shape. Errors: the sources don't fit.
   void describe_target(Target& target, const Sizes& sizes) const;
@@ -62,6 +68,8 @@ class Directory final : public io::ModelFile {
   std::shared_ptr<const io::Gguf> keys_;  // storage of keys and values
   Shards shards_;
   ScaleBlock scale_block_;
+  Int4Config int4_;
+  Sizes sizes_;
   std::vector<Target> targets_;  // of tensors()
 };
 

@@ -129,6 +129,95 @@ constexpr NameRule kGptOss[] = {
     {"mlp.experts.down_proj_blocks", "ffn_down_exps.weight", Form::mxfp4},
 };
 
+constexpr NameRule kBert[] = {
+    {"attention.self.query", "attn_q"},
+    {"attention.self.key", "attn_k"},
+    {"attention.self.value", "attn_v"},
+    {"attention.output.dense", "attn_output"},
+    {"attention.output.LayerNorm", "attn_output_norm"},
+    {"intermediate.dense", "ffn_up"},
+    {"output.dense", "ffn_down"},
+    {"output.LayerNorm", "layer_output_norm"},
+};
+
+constexpr NameRule kNomicBert[] = {
+    {"attn.Wqkv", "attn_qkv"},      {"attn.out_proj", "attn_output"}, {"mlp.fc11", "ffn_up"},
+    {"mlp.fc12", "ffn_gate"},       {"mlp.fc2", "ffn_down"},          {"norm1", "attn_output_norm"},
+    {"norm2", "layer_output_norm"},
+};
+
+constexpr NameRule kModernBert[] = {
+    {"attn_norm", "attn_norm"}, {"attn.Wqkv", "attn_qkv"}, {"attn.Wo", "attn_output"},
+    {"mlp_norm", "ffn_norm"},   {"mlp.Wi", "ffn_up"},      {"mlp.Wo", "ffn_down"},
+};
+
+constexpr NameRule kGemma4[] = {
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"layer_scalar", "layer_output_scale.weight"},
+    {"per_layer_input_gate", "inp_gate"},
+    {"per_layer_projection", "proj"},
+    {"post_per_layer_input_norm", "post_norm"},
+    {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+    {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
+    {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
+    {"router.proj", "ffn_gate_inp"},
+    {"router.scale", "ffn_gate_inp.scale"},
+    {"router.per_expert_scale", "ffn_down_exps.scale"},
+    {"experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+    {"experts.down_proj", "ffn_down_exps.weight"},
+};
+
+constexpr NameRule kMamba2[] = {
+    {"norm", "attn_norm"},
+    {"mixer.in_proj", "ssm_in"},
+    {"mixer.conv1d", "ssm_conv1d", Form::squeezed},
+    {"mixer.A_log", "ssm_a", Form::column},
+    {"mixer.D", "ssm_d", Form::column},
+    {"mixer.dt_bias", "ssm_dt.bias"},
+    {"mixer.norm", "ssm_norm", Form::state_groups},
+    {"mixer.out_proj", "ssm_out"},
+};
+
+constexpr NameRule kFalconH1[] = {
+    {"feed_forward.gate_proj", "ffn_gate"},
+    {"feed_forward.up_proj", "ffn_up"},
+    {"feed_forward.down_proj", "ffn_down"},
+    {"pre_ff_layernorm", "ffn_norm", Form::same, true},
+    {"mamba.in_proj", "ssm_in"},
+    {"mamba.conv1d", "ssm_conv1d", Form::squeezed},
+    {"mamba.A_log", "ssm_a", Form::column},
+    {"mamba.D", "ssm_d", Form::column},
+    {"mamba.dt_bias", "ssm_dt.bias"},
+    {"mamba.norm", "ssm_norm", Form::state_groups},
+    {"mamba.out_proj", "ssm_out"},
+};
+
+constexpr NameRule kLfm2[] = {
+    {"operator_norm", "attn_norm"},
+    {"ffn_norm", "ffn_norm"},
+    {"conv.conv", "shortconv.conv", Form::squeezed},
+    {"conv.in_proj", "shortconv.in_proj"},
+    {"conv.out_proj", "shortconv.out_proj"},
+    {"self_attn.q_layernorm", "attn_q_norm"},
+    {"self_attn.k_layernorm", "attn_k_norm"},
+    {"self_attn.out_proj", "attn_output"},
+    {"feed_forward.w1", "ffn_gate"},
+    {"feed_forward.w2", "ffn_down"},
+    {"feed_forward.w3", "ffn_up"},
+};
+
+constexpr NameRule kQwen3Next[] = {
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"linear_attn.in_proj_qkvz", "attn_qkv", Form::linear_qkv},
+    {"linear_attn.in_proj_qkvz", "attn_gate", Form::linear_gate},
+    {"linear_attn.in_proj_ba", "ssm_ba"},
+    {"linear_attn.conv1d", "ssm_conv1d", Form::squeezed},
+    {"linear_attn.A_log", "ssm_a"},
+    {"linear_attn.dt_bias", "ssm_dt.bias"},
+    {"linear_attn.norm", "ssm_norm"},
+    {"linear_attn.out_proj", "ssm_out"},
+};
+
 constexpr std::string_view kSilu = "silu swish", kTanh = "gelu_pytorch_tanh gelu_new gelu_fast",
                            kGelu = "gelu gelu_fast", kTied = R"({"tie_word_embeddings": true})";
 constexpr std::string_view kGemma3Defaults = R"({"tie_word_embeddings": true,
@@ -136,6 +225,15 @@ constexpr std::string_view kGemma3Defaults = R"({"tie_word_embeddings": true,
     "head_dim": 256, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
     "sliding_window": 4096, "query_pre_attn_scalar": 256})";
 constexpr std::string_view kV3Defaults = R"({"scoring_func": "sigmoid", "norm_topk_prob": true})";
+
+/// The model_type of a Gemma 3 whose rows see all others.
+constexpr std::string_view kEmbeddingGemma = "gemma3_text, bidirectional";
+
+// The context isn't limited.
+constexpr std::string_view kMamba2Defaults = R"({"num_attention_heads": 0,
+    "max_position_embeddings": 1048576})";
+constexpr std::string_view kModernBertDefaults = R"({"global_rope_theta": 160000,
+    "local_rope_theta": 10000, "local_attention": 128, "norm_eps": 1e-5})";
 
 constexpr Family kFamilies[] = {
     {"llama", "llama", llama_keys, kSilu, "{}", {}, true},
@@ -182,6 +280,64 @@ constexpr Family kFamilies[] = {
     {"ernie4_5_moe", "ernie4_5-moe", ernie_experts_keys, kSilu, kTied},
     {"hunyuan_v1_dense", "hunyuan-dense", hunyuan_keys, kSilu},
     {"hunyuan_v1_moe", "hunyuan-moe", hunyuan_keys, kSilu},
+    {.model_type = "bert",
+     .architecture = "bert",
+     .keys = bert_keys,
+     .activations = "gelu",
+     .rules = kBert,
+     .encodes = true},
+    {.model_type = "nomic_bert",
+     .architecture = "nomic-bert",
+     .keys = nomic_bert_keys,
+     .activations = "silu swiglu",
+     .rules = kNomicBert,
+     .encodes = true},
+    {.model_type = "modernbert",
+     .architecture = "modern-bert",
+     .keys = modern_bert_keys,
+     .activations = "gelu silu",
+     .defaults = kModernBertDefaults,
+     .rules = kModernBert,
+     .encodes = true},
+    {.model_type = kEmbeddingGemma,
+     .architecture = "gemma-embedding",
+     .keys = gemma_keys,
+     .activations = kTanh,
+     .defaults = kGemma3Defaults,
+     .rules = kNormAfterAttention,
+     .adds_one = true,
+     .encodes = true},
+    {.model_type = "gemma4_text",
+     .architecture = "gemma4",
+     .keys = gemma4_keys,
+     .activations = kTanh,
+     .defaults = kTied,
+     .rules = kGemma4},
+    {.model_type = "mamba2",
+     .architecture = "mamba2",
+     .keys = mamba2_keys,
+     .activations = kSilu,
+     .defaults = kMamba2Defaults,
+     .rules = kMamba2},
+    {.model_type = "falcon_h1",
+     .architecture = "falcon-h1",
+     .keys = falcon_h1_keys,
+     .activations = kSilu,
+     .rules = kFalconH1,
+     .factors = falcon_h1_factors},
+    {.model_type = "lfm2",
+     .architecture = "lfm2",
+     .keys = lfm2_keys,
+     .activations = kSilu,
+     .defaults = kTied,
+     .rules = kLfm2},
+    {.model_type = "qwen3_next",
+     .architecture = "qwen3next",
+     .keys = qwen3_next_keys,
+     .activations = kSilu,
+     .defaults = R"({"partial_rotary_factor": 0.25})",
+     .rules = kQwen3Next,
+     .adds_one = true},
 };
 
 struct OuterName {
@@ -198,12 +354,28 @@ constexpr OuterName kOuter[] = {
     {"ln_f", "output_norm"},
     {"lm_head", "output"},
     {"embed_out", "output"},
+    {"norm_f", "output_norm"},
+    {"final_norm", "output_norm"},
+    {"embeddings", "token_embd"},
+    {"embedding_norm", "token_embd_norm"},  // LFM 2's last norm
+    {"embeddings.word_embeddings", "token_embd"},
+    {"embeddings.tok_embeddings", "token_embd"},
+    {"embeddings.position_embeddings", "position_embd"},
+    {"embeddings.token_type_embeddings", "token_types"},
+    {"embeddings.LayerNorm", "token_embd_norm"},
+    {"embeddings.norm", "token_embd_norm"},
+    {"emb_ln", "token_embd_norm"},
+    {"embed_tokens_per_layer", "per_layer_token_embd"},
+    {"per_layer_model_projection", "per_layer_model_proj"},
+    {"per_layer_projection_norm", "per_layer_proj_norm"},
 };
 
 }  // namespace
 
 const Family& find_family(const Config& config) {
-  const std::string wanted = config.text({"model_type"}).value_or("");
+  std::string wanted = config.text({"model_type"}).value_or("");
+  const bool is_gemma3 = wanted == "gemma3_text";
+  if (is_gemma3 && config.flag("use_bidirectional_attention", false)) wanted = kEmbeddingGemma;
   std::string known;
   for (const Family& family : kFamilies) {
     if (family.model_type == wanted) return family;

@@ -12,10 +12,11 @@ namespace wick::models::hf {
 
 /// The name of a tensor in a layer, without ".weight" or ".bias", and its name in a GGUF file. A
 /// "*" stands for a number: the tensors of all numbers become one tensor with another dim. The GGUF
-/// name of a tensor without such an ending is complete.
+/// name is complete if it has such an ending, or ".scale".
 struct NameRule {
   std::string_view from, to;
   Form form = Form::same;
+  bool bare = false;  ///< the GGUF name has no ".weight"
 };
 
 /// A model_type of config.json.
@@ -31,6 +32,9 @@ struct Family {
   std::span<const NameRule> rules = {};  ///< instead of those that all families share
   bool permutes = false;  ///< rows of queries and keys are reordered for interleaved rope
   bool adds_one = false;  ///< norms multiply by 1 + weight
+  /// The factors that the GGUF file's weights include, by their names without "blk.N."; null: none.
+  std::vector<RowFactor> (*factors)(const Config& config, std::string_view tensor) = nullptr;
+  bool encodes = false;  ///< heads for other tasks than embeddings aren't used
 };
 
 /// The family of a configuration. Errors: the model_type is missing or unsupported (the message

@@ -62,6 +62,31 @@ std::optional<Layout> rows_of_heads(const Shape& source, const Sizes& sizes, int
   return split->narrow(1, first, count);
 }
 
+/// The rows of linear attention's projection are, for each head, those of the query, the key, the
+/// values and the gate. Nothing if the source isn't a matrix of such rows.
+std::optional<FormView> linear_rows(const Shape& source, const Sizes& sizes, bool gate) {
+  const int64_t keys = sizes.linear_keys, values = sizes.linear_values, heads = sizes.linear_heads;
+  if (source.rank() != 2 || heads < 1 || keys < 1 || values < 1) return std::nullopt;
+  const int64_t rows = 2 * keys + 2 * values;
+  if (source[0] != heads * rows) return std::nullopt;
+  const std::optional<Layout> split = Layout::contiguous(source).reshape({heads, rows, source[1]});
+  if (!split) return std::nullopt;
+  if (gate) {
+    return FormView{split->narrow(1, 2 * keys + values, values), {heads * values, source[1]}};
+  }
+  return FormView{split->narrow(1, 0, keys),
+                  {heads * (2 * keys + values), source[1]},
+                  {split->narrow(1, keys, keys), split->narrow(1, 2 * keys, values)}};
+}
+
+/// A source of one dim in another shape.
+std::optional<FormView> reshaped(const Layout& layout, const Shape& shape) {
+  if (layout.shape().rank() != 1) return std::nullopt;
+  const std::optional<Layout> result = layout.reshape(shape);
+  if (!result) return std::nullopt;
+  return whole(*result);
+}
+
 }  // namespace
 
 std::optional<FormView> view_of(Form form, const Shape& source, const Sizes& sizes) {
@@ -114,6 +139,24 @@ std::optional<FormView> view_of(Form form, const Shape& source, const Sizes& siz
       if (!rows) return std::nullopt;
       return FormView{rows->layout, {source[0], rows->shape[1], source[2] * kBlockElems}};
     }
+    case Form::squeezed: {
+      if (rank == 1) return whole(dense);  // a bias
+      if (rank != 3 || source[1] != 1) return std::nullopt;
+      const std::optional<Layout> matrix = dense.reshape({source[0], source[2]});
+      if (!matrix) return std::nullopt;
+      return whole(*matrix);
+    }
+    case Form::column:
+      if (rank != 1) return std::nullopt;
+      return reshaped(dense, {source[0], 1});
+    case Form::state_groups: {
+      const int64_t groups = sizes.state_groups;
+      if (rank != 1 || groups < 1 || source[0] % groups != 0) return std::nullopt;
+      return reshaped(dense, {groups, source[0] / groups});
+    }
+    case Form::linear_qkv:
+    case Form::linear_gate:
+      return linear_rows(source, sizes, form == Form::linear_gate);
   }
   return std::nullopt;
 }

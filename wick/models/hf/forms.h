@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "wick/base/layout.h"
 
@@ -25,6 +26,11 @@ enum class Form : uint8_t {
   mxfp4,          ///< blocks [e, n, k/32, 16] and scales [e, n, k/32] become blocks of MXFP4
   mxfp4_even,     ///< the same of rows 0, 2, ..
   mxfp4_odd,
+  squeezed,      ///< [n, 1, k] becomes [n, k]
+  column,        ///< [n] becomes [n, 1]
+  state_groups,  ///< [n] becomes [groups, n / groups]
+  linear_qkv,    ///< rows in the order head, part (q, k, v, z), row: q, k and v of all heads
+  linear_gate,   ///< the same: z of all heads
 };
 
 /// The sizes that forms need.
@@ -32,12 +38,17 @@ struct Sizes {
   int64_t heads = 0, kv_heads = 0;
   int64_t latent_keys = 0;    ///< elements of a head's key that aren't rotated
   int64_t latent_values = 0;  ///< elements of a head's value
+  int64_t state_groups = 0;   ///< of the norm after a scan of states
+  int64_t linear_heads = 0;   ///< of keys in linear attention
+  int64_t linear_keys = 0;    ///< elements of such a key
+  int64_t linear_values = 0;  ///< elements of the values of such a head
 };
 
 /// The elements of a source in the order of the result, and the result's shape.
 struct FormView {
   Layout layout;
   Shape shape;
+  std::vector<Layout> more = {};  ///< views whose elements follow those of `layout`
 };
 
 /// The result of a form for a source of a shape, as a view of the dense source; the view's dims may

@@ -31,10 +31,26 @@ int64_t head_size(const Config& c) {
 
 std::string rope_type(const Config& rope) { return rope.text({"rope_type"}).value_or("default"); }
 
-void scaling_keys(const Config& rope, Keys& k) {
+/// Positions beyond max_position_embeddings have a larger base.
+void dynamic_keys(const Config& c, const Config& rope, Keys& k) {
+  const double factor = rope.require_number({"factor"});
+  if (!(factor >= 1)) rope.invalid("factor", "at least 1");
+  const int64_t trained = c.require_integer({"max_position_embeddings"});
+  constexpr double kMostContext = 1 << 30;
+  k.set("rope.scaling.type", "dynamic");
+  k.set("rope.scaling.factor", factor);
+  k.set("rope.scaling.original_context_length", trained);
+  k.set("context_length",
+        static_cast<int64_t>(std::min(kMostContext, factor * static_cast<double>(trained))));
+}
+
+void scaling_keys(const Config& c, const Config& rope, Keys& k) {
   const std::string type = rope_type(rope);
-  if (type == "default" || type == "llama3" || type == "dynamic") return;  // or see elsewhere
-  if (type == "linear") {
+  constexpr std::string_view kElsewhere[] = {"default", "llama3", "proportional"};
+  if (std::find(std::begin(kElsewhere), std::end(kElsewhere), type) != std::end(kElsewhere)) return;
+  if (type == "dynamic") {
+    if (!rope.has({"alpha"})) dynamic_keys(c, rope, k);  // Hunyuan's has one
+  } else if (type == "linear") {
     k.set("rope.scaling.type", "linear");
     k.set("rope.scaling.factor", rope.require_number({"factor"}));
   } else if (type == "yarn") {
@@ -80,6 +96,18 @@ std::vector<float> llama3_divisors(const Config& c, const Config& rope) {
   return divisors;
 }
 
+/// The first pairs of elements rotate, the others have a divisor that keeps their angles at 0.
+std::vector<float> proportional_divisors(const Config& c, const Config& rope) {
+  constexpr float kNoRotation = 1e30f;
+  const double part = rope.number({"partial_rotary_factor"}).value_or(1.0);
+  if (!(part > 0 && part <= 1)) rope.invalid("partial_rotary_factor", "more than 0, at most 1");
+  const int64_t size = gemma4_head_size(c);
+  const auto rotated = static_cast<size_t>(part * static_cast<double>(size) / 2);
+  std::vector<float> divisors(static_cast<size_t>(size / 2), kNoRotation);
+  std::fill_n(divisors.begin(), std::min(rotated, divisors.size()), 1.0f);
+  return divisors;
+}
+
 }  // namespace
 
 std::string Keys::key(std::string_view name) const {
@@ -106,6 +134,14 @@ void Keys::set(std::string_view name, std::string_view value) { out_.set_string(
 
 void Keys::set_flag(std::string_view name, bool value) { out_.set_bool(key(name), value); }
 
+void Keys::set_integers(std::string_view name, const std::vector<int64_t>& values) {
+  std::vector<int32_t> all;
+  for (const int64_t value : values) all.push_back(static_cast<int32_t>(value));
+  out_.set_i32s(key(name), all);
+}
+
+void Keys::remove(std::string_view name) { out_.remove(key(name)); }
+
 void Keys::set_flags(std::string_view name, const std::vector<bool>& values) {
   out_.set_bools(key(name), values);
 }
@@ -124,8 +160,8 @@ Config rope_of(const Config& c) {
       if (members[name].is_null() && c.has({one})) members[name] = c.json().at(one);
     }
   };
-  beside("rope_theta", {"rope_theta", "rotary_emb_base"});
-  beside("local_theta", {"rope_local_base_freq"});
+  beside("rope_theta", {"rope_theta", "rotary_emb_base", "global_rope_theta"});
+  beside("local_theta", {"rope_local_base_freq", "local_rope_theta"});
   beside("partial_rotary_factor", {"partial_rotary_factor", "rotary_pct", "rope_pct"});
   beside("original_max_position_embeddings", {"original_max_position_embeddings"});
   members["rope_type"] = rope.json().value("type", Json());
@@ -142,7 +178,7 @@ void common_keys(const Config& c, Keys& k) {
   k.set("attention.head_count_kv", c.integer({"num_key_value_heads"}));
   k.set("vocab_size", c.integer({"vocab_size"}));
   const Config rope = rope_of(c);
-  scaling_keys(rope, k);
+  scaling_keys(c, rope, k);
   k.set("rope.freq_base", rope.number({"rope_theta"}));
   k.set("rope.freq_base_swa", rope.number({"local_theta"}));
   if (const auto part = rope.number({"partial_rotary_factor"})) {
@@ -162,6 +198,7 @@ ExtraTensors rope_tensors(const Config& c) {
   const Config rope = rope_of(c);
   const std::string type = rope_type(rope);
   if (type == "llama3") return {{"rope_freqs.weight", llama3_divisors(c, rope)}};
+  if (type == "proportional") return {{"rope_freqs.weight", proportional_divisors(c, rope)}};
   if (type != "longrope" && type != "su") return {};
   const double part = rope.number({"partial_rotary_factor"}).value_or(1.0);
   const auto pairs = static_cast<size_t>(part * static_cast<double>(head_size(c))) / 2;

@@ -25,6 +25,8 @@ class Keys {
   void set(std::string_view name, std::string_view value);
   void set_flag(std::string_view name, bool value);
   void set_flags(std::string_view name, const std::vector<bool>& values);
+  void set_integers(std::string_view name, const std::vector<int64_t>& values);
+  void remove(std::string_view name);
 
  private:
   std::string key(std::string_view name) const;
@@ -42,6 +44,12 @@ Config rope_of(const Config& config);
 
 /// What all families share. Errors: those of Config; a scaling of rope isn't supported.
 void common_keys(const Config& config, Keys& keys);
+
+/// A window of all layers.
+void window_key(const Config& config, Keys& keys);
+/// Which layers have a window, if the file says so. Errors: layer_types isn't one of
+/// sliding_attention and full_attention for each layer.
+void window_pattern_key(const Config& config, Keys& keys);
 
 // Families, by the names of the architectures in GGUF files. Each function sets the keys that
 // common_keys() doesn't set. Errors: those of Config.
@@ -66,10 +74,31 @@ void smollm3_keys(const Config& config, Keys& keys);
 void exaone4_keys(const Config& config, Keys& keys);
 void ernie_experts_keys(const Config& config, Keys& keys);
 void hunyuan_keys(const Config& config, Keys& keys);
+void bert_keys(const Config& config, Keys& keys);
+void nomic_bert_keys(const Config& config, Keys& keys);
+void modern_bert_keys(const Config& config, Keys& keys);
+void gemma4_keys(const Config& config, Keys& keys);
+void mamba2_keys(const Config& config, Keys& keys);
+void falcon_h1_keys(const Config& config, Keys& keys);
+void lfm2_keys(const Config& config, Keys& keys);
+void qwen3_next_keys(const Config& config, Keys& keys);
 void no_keys(const Config& config, Keys& keys);
 
-/// The divisors of rope's frequencies of Llama 3 and of LongRoPE. Errors: those of Config; the
-/// number of divisors doesn't fit the size of heads.
+/// The elements of a head of Gemma 4's layers without a window.
+int64_t gemma4_head_size(const Config& config);
+
+/// A factor of some rows of a matrix, or of all following rows if `rows` is 0.
+struct RowFactor {
+  int64_t rows;
+  double factor;
+};
+
+/// Falcon H1's multipliers that the GGUF file's weights include. `tensor` is the name in a layer,
+/// or that of a tensor outside the layers. Empty: there are none, or all of them are 1.
+std::vector<RowFactor> falcon_h1_factors(const Config& config, std::string_view tensor);
+
+/// The divisors of rope's frequencies of Llama 3, of LongRoPE and of Gemma 4. Errors: those of
+/// Config; the number of divisors doesn't fit the size of heads.
 ExtraTensors rope_tensors(const Config& config);
 
 }  // namespace wick::models::hf

@@ -11,27 +11,6 @@ namespace {
 
 int64_t layers_of(const Config& c) { return c.require_integer({"num_hidden_layers"}); }
 
-/// A window of all layers.
-void window_key(const Config& c, Keys& k) {
-  k.set("attention.sliding_window", c.integer({"sliding_window"}));
-}
-
-/// Which layers have a window, if the file says so.
-void window_pattern_key(const Config& c, Keys& k) {
-  if (!c.has({"layer_types"})) return;
-  std::vector<bool> local;
-  for (const std::string& type : c.texts("layer_types")) {
-    if (type != "sliding_attention" && type != "full_attention") {
-      c.unsupported("layer_types", "this version supports sliding_attention and full_attention");
-    }
-    local.push_back(type == "sliding_attention");
-  }
-  if (static_cast<int64_t>(local.size()) != layers_of(c)) {
-    c.invalid("layer_types", "one type for each of num_hidden_layers");
-  }
-  k.set_flags("attention.sliding_window_pattern", local);
-}
-
 void refuse_windows(const Config& c) {
   if (!c.flag("use_sliding_window", false) || !c.has({"sliding_window"})) return;
   const std::vector<std::string> types = c.texts("layer_types");
@@ -75,6 +54,25 @@ void normalize_key(const Config& c, Keys& k) {
 
 }  // namespace
 
+void window_key(const Config& c, Keys& k) {
+  k.set("attention.sliding_window", c.integer({"sliding_window"}));
+}
+
+void window_pattern_key(const Config& c, Keys& k) {
+  if (!c.has({"layer_types"})) return;
+  std::vector<bool> local;
+  for (const std::string& type : c.texts("layer_types")) {
+    if (type != "sliding_attention" && type != "full_attention") {
+      c.unsupported("layer_types", "this version supports sliding_attention and full_attention");
+    }
+    local.push_back(type == "sliding_attention");
+  }
+  if (static_cast<int64_t>(local.size()) != layers_of(c)) {
+    c.invalid("layer_types", "one type for each of num_hidden_layers");
+  }
+  k.set_flags("attention.sliding_window_pattern", local);
+}
+
 void no_keys(const Config&, Keys&) {}
 
 void llama_keys(const Config& c, Keys& k) { window_key(c, k); }
@@ -91,6 +89,17 @@ void llama4_keys(const Config& c, Keys& k) {
     return;
   }
   require_every_fourth_without_rope(c);
+  for (size_t i = 0; i < types.size(); ++i) {
+    if ((types[i] == "chunked_attention") != ((i + 1) % 4 != 0)) {
+      c.unsupported("layer_types", "need full_attention for every fourth layer");
+    }
+  }
+  k.set("attention.chunk_size", c.integer({"attention_chunk_size"}));
+  // GGUF files have no keys for these.
+  if (c.number({"floor_scale"}).value_or(8192) != 8192) c.unsupported("floor_scale", "need 8192");
+  if (std::fabs(c.number({"attn_scale"}).value_or(0.1) - 0.1) > 1e-6) {
+    c.unsupported("attn_scale", "need 0.1");
+  }
   constexpr int64_t kExpertsWithoutNorm = 128;
   const bool normed = c.integer({"num_local_experts"}) != kExpertsWithoutNorm;
   if (c.flag("use_qk_norm", normed) != normed) {
@@ -282,6 +291,7 @@ void hunyuan_keys(const Config& c, Keys& k) {
   constexpr int64_t kContext = 256 * 1024;
   if (!(alpha > 0)) rope.invalid("alpha", "more than 0");
   if (!(size > 2)) c.invalid("head_dim", "more than 2");
+  k.remove("rope.scaling.type");
   k.set("rope.freq_base", base * math::pow(alpha, size / (size - 2)));
   k.set("context_length", kContext);
 }

@@ -34,6 +34,16 @@ std::string_view take(std::string_view& name) {
   return first;
 }
 
+/// The name without those of the modules around the layers.
+std::string_view without_prefixes(std::string_view name) {
+  for (const std::string_view prefix :
+       {"model.language_model.", "language_model.", "model.", "transformer.", "gpt_neox.", "bert.",
+        "backbone.", "encoder."}) {
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  return name;
+}
+
 /// Tensors that no decoder uses: buffers of old versions, scales of activations and of the cache,
 /// layers that predict further tokens, and the parts of models of images and text that see.
 bool is_ignored(std::string_view name) {
@@ -41,10 +51,10 @@ bool is_ignored(std::string_view name) {
       "rotary_emb.inv_freq", ".attn.bias", ".masked_bias", ".input_scale",
       ".activation_scale",   ".k_scale",   ".v_scale",     ".attention.bias"};
   constexpr std::string_view kParts[] = {
-      "vision_tower.",   "vision_model.", "vision_encoder.", "multi_modal_projector.",
-      "visual.",         "audio_tower.",  "embed_vision.",   "embed_audio.",
-      "patch_merger.",   "mtp_block.",    "mtp_emb_norm.",   "mtp_hidden_norm.",
-      "mtp_linear_proj."};
+      "vision_tower.",    "vision_model.", "vision_encoder.", "multi_modal_projector.",
+      "visual.",          "audio_tower.",  "embed_vision.",   "embed_audio.",
+      "patch_merger.",    "mtp_block.",    "mtp_emb_norm.",   "mtp_hidden_norm.",
+      "mtp_linear_proj.", "mtp."};
   std::string_view part = name;
   constexpr std::string_view kModel = "model.";
   if (part.starts_with(kModel)) part.remove_prefix(kModel.size());
@@ -54,14 +64,37 @@ bool is_ignored(std::string_view name) {
                      [&](std::string_view prefix) { return part.starts_with(prefix); });
 }
 
+/// Tensors of an encoder's heads for other tasks than embeddings.
+bool is_other_head(std::string_view name) {
+  constexpr std::string_view kParts[] = {"pooler.", "cls.predictions.", "cls.seq_relationship.",
+                                         "head.",   "decoder.",         "lm_head."};
+  name = without_prefixes(name);
+  return name == "embeddings.position_ids" ||
+         std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 /// The tensors that were named so far.
 class Naming {
  public:
   explicit Naming(const Description& description) : description_(description) {}
 
-  /// Keeps a tensor of scales of a weight. Returns false for other tensors.
+  /// Keeps a tensor of scales of a weight, or one that belongs to the codes of GPTQ and AWQ.
+  /// Returns false for other tensors.
   bool add_scale(const Stored& stored) {
     const std::string_view name = stored.tensor->name;
+    if (description_.int4.method != Int4Config::Method::none) {
+      const size_t dot = std::min(name.rfind('.'), name.size());
+      const std::string_view module = name.substr(0, dot), part = name.substr(dot);
+      Stored Int4Tensors::*member = part == ".qzeros"   ? &Int4Tensors::zeros
+                                    : part == ".scales" ? &Int4Tensors::scales
+                                    : part == ".g_idx"  ? &Int4Tensors::order
+                                                        : nullptr;
+      if (member != nullptr) {
+        int4_[module].*member = stored;
+        return true;
+      }
+    }
     const std::string_view weight = weight_of_scale(name);
     if (weight.empty() || (!weight.ends_with(".weight") && !weight.ends_with("_proj")))
       return false;
@@ -70,13 +103,20 @@ class Naming {
   }
 
   void add(const Stored& stored) {
-    const TensorName name = parse_name(stored.tensor->name);
+    std::string full = stored.tensor->name;
+    if (is_codes(full)) full.replace(full.size() - kCodes.size(), kCodes.size(), ".weight");
+    const TensorName name = parse_name(full);
     if (name.layer < 0) {
       const std::string_view outer = outer_name(name.stem);
       if (outer.empty()) return unknown(stored);
       if (outer == "output" && description_.tied && name.suffix == ".weight") return;
       const int64_t place = outer.starts_with("output") ? kAfterLayers : -1;
-      return put(stored, place, fmt::format("{}{}", outer, name.suffix), Form::same, -1);
+      put(stored, place, fmt::format("{}{}", outer, name.suffix), Form::same, -1);
+      // Factors of the table and of the output matrix are two.
+      if (outer == "token_embd" && description_.tied && has_factors()) {
+        put(stored, kAfterLayers, "output.weight", Form::same, -1);
+      }
+      return;
     }
     if (name.layer >= description_.layers) {
       if (description_.config.has({"num_nextn_predict_layers"})) return;  // predict further tokens
@@ -86,7 +126,7 @@ class Naming {
     const std::vector<NameRule> rules = rules_for(*description_.family, name.stem);
     if (rules.empty()) return unknown(stored);
     for (const NameRule& rule : rules) {
-      const bool complete = rule.to.find('.') != std::string_view::npos;
+      const bool complete = rule.bare || is_complete(rule.to);
       put(stored, name.layer,
           fmt::format("blk.{}.{}{}", name.layer, rule.to, complete ? "" : name.suffix), rule.form,
           name.number);
@@ -112,6 +152,17 @@ class Naming {
   }
 
  private:
+  static bool is_complete(std::string_view name) {
+    return name.ends_with(".weight") || name.ends_with(".bias") || name.ends_with(".scale");
+  }
+
+  /// Whether the table or the output matrix is multiplied.
+  bool has_factors() const {
+    const auto factors = description_.family->factors;
+    return factors != nullptr && (!factors(description_.config, "token_embd.weight").empty() ||
+                                  !factors(description_.config, "output.weight").empty());
+  }
+
   static std::string_view weight_of_scale(std::string_view name) {
     for (const std::string_view ending : {"_scale_inv", "_scale", "_scales"}) {
       if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
@@ -119,8 +170,19 @@ class Naming {
     return {};
   }
 
+  bool is_codes(std::string_view name) const {
+    return description_.int4.method != Int4Config::Method::none && name.ends_with(kCodes);
+  }
+
   Source source_of(const Stored& stored) const {
     std::string_view name = stored.tensor->name;
+    if (is_codes(name)) {
+      Source source{stored};
+      const auto found = int4_.find(name.substr(0, name.size() - kCodes.size()));
+      if (found != int4_.end()) source.int4 = found->second;
+      source.int4.codes = stored;
+      return source;
+    }
     constexpr std::string_view kBlocks = "_blocks";
     if (name.ends_with(kBlocks)) name.remove_suffix(kBlocks.size());
     const auto scale = scales_.find(name);
@@ -147,8 +209,10 @@ class Naming {
                 "the model may be of a variant that isn't supported");
   }
 
+  static constexpr std::string_view kCodes = ".qweight";
   const Description& description_;
-  std::map<std::string_view, Stored> scales_;  // by the name of the weight
+  std::map<std::string_view, Stored> scales_;     // by the name of the weight
+  std::map<std::string_view, Int4Tensors> int4_;  // by the name of the module
   // By the layer and the name, with the number of each source. Tensors of no layer come first, or
   // after the layers.
   std::map<std::pair<int64_t, std::string>, std::map<int64_t, std::pair<Form, Source>>> found_;
@@ -158,19 +222,19 @@ class Naming {
 
 TensorName parse_name(std::string_view name) {
   TensorName parsed;
-  for (const std::string_view suffix : {".weight", ".bias"}) {
-    if (!name.ends_with(suffix)) continue;
+  // Norms of old BERTs have a gamma and a beta.
+  constexpr std::pair<std::string_view, std::string_view> kSuffixes[] = {
+      {".weight", ".weight"}, {".bias", ".bias"}, {".gamma", ".weight"}, {".beta", ".bias"}};
+  for (const auto& [ending, suffix] : kSuffixes) {
+    if (!name.ends_with(ending)) continue;
     parsed.suffix = suffix;
-    name.remove_suffix(suffix.size());
+    name.remove_suffix(ending.size());
     break;
   }
-  for (const std::string_view prefix :
-       {"model.language_model.", "language_model.", "model.", "transformer.", "gpt_neox."}) {
-    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  }
+  name = without_prefixes(name);
   std::string_view rest = name;
   const std::string_view first = take(rest);
-  if (first == "layers" || first == "h") {
+  if (first == "layers" || first == "h" || first == "layer") {
     if (const std::optional<int64_t> layer = number_of(take(rest))) {
       parsed.layer = *layer;
       name = rest;
@@ -197,6 +261,7 @@ std::vector<Named> name_tensors(const Description& description,
   std::vector<Stored> weights;
   for (const Stored& stored : tensors) {
     if (is_ignored(stored.tensor->name)) continue;
+    if (description.family->encodes && is_other_head(stored.tensor->name)) continue;
     if (!naming.add_scale(stored)) weights.push_back(stored);
   }
   for (const Stored& stored : weights) naming.add(stored);

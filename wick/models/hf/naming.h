@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "wick/models/hf/description.h"
+#include "wick/models/hf/int4.h"
 #include "wick/models/hf/shards.h"
 
 namespace wick::models::hf {
@@ -12,6 +13,7 @@ namespace wick::models::hf {
 struct Source {
   Stored stored;
   Stored scale = {nullptr, nullptr};
+  Int4Tensors int4 = {};  ///< of weights of GPTQ and AWQ; `stored` has the codes
 };
 
 /// A tensor of the GGUF file.
@@ -27,7 +29,7 @@ struct TensorName {
   int64_t layer = -1;       ///< -1: outside the layers
   std::string stem;         ///< with "*" for a number
   int64_t number = -1;      ///< for the "*"
-  std::string_view suffix;  ///< ".weight", ".bias" or empty; a view into the name
+  std::string_view suffix;  ///< ".weight", ".bias" or empty
 };
 TensorName parse_name(std::string_view name);
 

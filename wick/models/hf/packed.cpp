@@ -75,6 +75,21 @@ Tensor f8_to_bf16(const Tensor& weight, const Tensor& scale, const ScaleBlock& b
   return result;
 }
 
+bool is_e5m2(const io::SafeTensor& tensor) { return tensor.type == "F8_E5M2"; }
+
+// A byte is the upper half of an f16.
+Tensor e5m2_to_f16(const Stored& stored) {
+  const io::SafeTensor& tensor = *stored.tensor;
+  const std::byte* from = stored.file->bytes()->data() + tensor.offset;
+  Tensor result = Tensor::empty(tensor.shape, DType::f16);
+  auto* to = static_cast<std::byte*>(result.mutable_view().data);
+  for (int64_t i = 0; i < tensor.shape.elems(); ++i) {
+    to[2 * i] = std::byte{0};
+    to[2 * i + 1] = from[i];
+  }
+  return result;
+}
+
 Tensor mxfp4_of(Form form, const Tensor& blocks, const Tensor& scales) {
   constexpr int64_t kCodes = 16, kElems = 32;
   const Shape& shape = blocks.shape();  // [e, n, k/32, 16]

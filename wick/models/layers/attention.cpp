@@ -144,9 +144,10 @@ Tensor GroupedAttention::operator()(const Tensor& x, const StepRows& rows,
     }
     if (l.temperature) q = q * run.temperature;
     const Tensor v = of_run(qkv[2]);
+    const nn::SequenceRows& of_cache = l.chunked && run.chunk ? *run.chunk : run.rows;
     ys.push_back(
         cache.keys.defined()
-            ? nn::attend(q, k, v, run.rows, rotation, cache.keys, cache.values, options_, sinks_)
+            ? nn::attend(q, k, v, of_cache, rotation, cache.keys, cache.values, options_, sinks_)
             : nn::attend_within(q, k, v, rotation, options_, l.window > 0 ? run.near : Tensor()));
   }
   const Tensor heads = ys.size() == 1 ? ys.front() : cat(ys, 0);

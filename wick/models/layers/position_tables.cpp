@@ -4,12 +4,13 @@
 #include <cmath>
 
 #include "wick/math/scalar.h"
+#include "wick/nn/kv_cache.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::models {
 
 PositionTables::PositionTables(const DecoderConfig& config, Device device)
-    : device_(device), temperature_(config.temperature) {
+    : device_(device), chunk_(config.chunk), temperature_(config.temperature) {
   for (const nn::RopeOptions& rope : config.ropes) ropes_.emplace_back(rope, device);
 }
 
@@ -22,6 +23,42 @@ std::vector<nn::Rotation> PositionTables::rotations(const Tensor& positions, int
                       index_select(rope.sin(0, reach), positions, 0)});
   }
   return result;
+}
+
+const PositionTables::Chunks& PositionTables::chunks_of(int64_t pages) const {
+  Chunks& chunks = chunks_[pages];
+  if (chunks.offsets.defined()) return chunks;
+  constexpr int64_t kPage = nn::KvCache::kPage;
+  const int64_t each = chunk_ / kPage, count = (pages + each - 1) / each;
+  std::vector<uint32_t> offsets, numbers, columns;
+  for (int64_t p = 0; p < pages * kPage; ++p) {
+    offsets.push_back(static_cast<uint32_t>(p % chunk_));
+    numbers.push_back(static_cast<uint32_t>(p / chunk_));
+  }
+  // Columns that the last chunk lacks aren't read, because its rows are before them.
+  for (int64_t i = 0; i < count * each; ++i) {
+    columns.push_back(static_cast<uint32_t>(std::min(i, pages - 1)));
+  }
+  chunks.offsets = Tensor::from(offsets, {pages * kPage}, device_);
+  chunks.numbers = Tensor::from(numbers, {pages * kPage}, device_);
+  chunks.pages = Tensor::from(columns, {count, each}, device_);
+  return chunks;
+}
+
+std::optional<nn::SequenceRows> PositionTables::within_chunks(const Tensor& positions,
+                                                              const Tensor& tables) const {
+  if (chunk_ == 0) return std::nullopt;
+  const int64_t sequences = tables.size(0), pages = tables.size(1);
+  if (pages * nn::KvCache::kPage <= chunk_) return nn::SequenceRows(positions, tables);
+  const std::lock_guard lock(mutex_);
+  const Chunks& chunks = chunks_of(pages);
+  const Tensor first = positions.reshape({sequences, positions.size(0) / sequences})
+                           .narrow(1, 0, 1)
+                           .squeeze(1)
+                           .contiguous();
+  const Tensor columns =
+      index_select(chunks.pages, index_select(chunks.numbers, first, 0), 0);  // [sequences, each]
+  return nn::SequenceRows(index_select(chunks.offsets, positions, 0), gather(tables, columns, 1));
 }
 
 Tensor PositionTables::temperatures(const Tensor& positions, int64_t reach) const {

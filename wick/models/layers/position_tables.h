@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "wick/models/decoder_config.h"
@@ -18,11 +20,26 @@ class PositionTables {
 
   /// Cosines and sines of each rope for positions u32 [t] below `reach`.
   std::vector<nn::Rotation> rotations(const Tensor& positions, int64_t reach) const;
+  /// Rows whose sequences' rows are all in one chunk each, as rows of sequences that begin with
+  /// that chunk: positions within the chunk, and tables of its pages. Nothing if the model has no
+  /// chunks.
+  std::optional<nn::SequenceRows> within_chunks(const Tensor& positions,
+                                                const Tensor& tables) const;
   /// The queries' factors f32 [t, 1, 1]; undefined if the model has none.
   Tensor temperatures(const Tensor& positions, int64_t reach) const;
 
  private:
+  /// Chunks of the positions that page tables of some size reach.
+  struct Chunks {
+    Tensor offsets;  // u32 [positions]: of each position in its chunk
+    Tensor numbers;  // u32 [positions]: the chunk of each position
+    Tensor pages;    // u32 [chunks, pages of a chunk]: columns of a page table
+  };
+  const Chunks& chunks_of(int64_t pages) const;
+
   Device device_;
+  int64_t chunk_;
+  mutable std::map<int64_t, Chunks> chunks_;  // by the number of pages
   TemperatureConfig temperature_;
   mutable std::mutex mutex_;
   mutable std::vector<nn::RopeTable> ropes_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct StepRows {
     std::vector<nn::Rotation> rotations;  ///< for each of the model's ropes
     Tensor temperature;                   ///< f32 [t, 1, 1]; undefined if the model has none
     Tensor slots = {};                    ///< u32 [b]: the sequences' rows of LayerCache::states
+    std::optional<nn::SequenceRows> chunk = {};  ///< the rows within their chunks, if there are any
     Tensor near;  ///< of encoders: bool [t, t], whether rows are within a window, or undefined
 
     /// The run's rows of a tensor [rows, ..].

@@ -1,7 +1,9 @@
 #include "wick/text/split/pre_tokenizers.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
+#include <string>
 
 namespace wick::text {
 namespace {
@@ -244,7 +246,65 @@ constexpr Alias kAliases[] = {
     {"granite-embed-multi-311m", "gemma4"},
 };
 
+/// Appends a character above ASCII in UTF-8.
+void append_utf8(std::string& out, uint32_t code) {
+  constexpr uint32_t kBits = 0x3f, kLead[] = {0, 0xc0, 0xe0, 0xf0};
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  out += static_cast<char>(kLead[more] | (code >> (6 * more)));
+  for (int i = more - 1; i >= 0; --i) {
+    out += static_cast<char>(0x80 | ((code >> (6 * i)) & kBits));
+  }
+}
+
+/// A pattern with \\x{4e00} replaced by its character.
+std::string without_numbers(std::string_view pattern) {
+  std::string out;
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    const size_t end = pattern.find('}', at);
+    uint32_t code = 0;
+    const bool number = pattern.substr(at).starts_with("\\x{") && end != std::string_view::npos;
+    if (number) {
+      std::from_chars(pattern.data() + at + 3, pattern.data() + end, code, 16);
+    }
+    constexpr uint32_t kAscii = 0x80;
+    if (number && code >= kAscii) {
+      append_utf8(out, code);
+      at = end;
+    } else {
+      out += pattern[at];
+      if (pattern[at] == '\\' && at + 1 < pattern.size()) out += pattern[++at];
+    }
+  }
+  return out;
+}
+
+/// Whether a stage does nothing but isolate the matches of its pattern.
+bool isolates(const SplitStage& stage) {
+  return !stage.literal && stage.behavior == SplitBehavior::isolated && !stage.invert &&
+         stage.group == 0 && stage.mark.empty() && stage.prefix.empty();
+}
+
 }  // namespace
+
+const PreTokenizer* find_pre_tokenizer(std::span<const SplitStage> stages, bool whole_word_first) {
+  std::vector<std::string> patterns;
+  for (const SplitStage& stage : stages) {
+    if (!isolates(stage)) return nullptr;
+    patterns.push_back(without_numbers(stage.pattern));
+  }
+  // A tokenizer.json has two stages for this family's pattern.
+  if (patterns == std::vector<std::string>{kEachNumber, kGpt2Pattern} && !whole_word_first) {
+    return find_pre_tokenizer("smollm");
+  }
+  for (const PreTokenizer& pre : kFamilies) {
+    if (pre.raw || pre.grouped >= 0 || pre.whole_word_first != whole_word_first) continue;
+    if (std::equal(patterns.begin(), patterns.end(), pre.patterns.begin(), pre.patterns.end(),
+                   [](const std::string& a, const char* b) { return a == without_numbers(b); })) {
+      return &pre;
+    }
+  }
+  return nullptr;
+}
 
 const PreTokenizer* find_pre_tokenizer(std::string_view name) {
   std::string_view family = name;

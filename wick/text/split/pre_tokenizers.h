@@ -26,6 +26,9 @@ struct PreTokenizer {
 
 /// Returns the family of a name, or nullptr if the name is unknown.
 const PreTokenizer* find_pre_tokenizer(std::string_view name);
+/// Returns the family whose patterns are those of stages of a tokenizer.json, or nullptr if there
+/// is none. Characters may be written as themselves or by their number.
+const PreTokenizer* find_pre_tokenizer(std::span<const SplitStage> stages, bool whole_word_first);
 /// The family "default", which is also used for vocabularies with an unknown name.
 const PreTokenizer& default_pre_tokenizer();
 /// The stages of a family.
