@@ -18,7 +18,7 @@ install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   PATTERN "text/model" EXCLUDE PATTERN "text/pipeline" EXCLUDE PATTERN "text/json" EXCLUDE
   REGEX "/text/tokenizer_impl\\.h$" EXCLUDE
   REGEX "/models/(decoder_config|decoder_lm|metadata|registry)\\.h$" EXCLUDE
-  PATTERN "models/hf" EXCLUDE
+  PATTERN "models/hf" EXCLUDE PATTERN "models/families" EXCLUDE PATTERN "models/layers" EXCLUDE
   REGEX "/io/json\\.h$" EXCLUDE
   REGEX "/graph/(fuse|uses)\\.h$" EXCLUDE
   REGEX "/tensor/fused\\.h$" EXCLUDE

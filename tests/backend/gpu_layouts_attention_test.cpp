@@ -80,7 +80,7 @@ TEST_F(GpuLayouts, Attention) {
               if (sunk) bias.sinks = in[3];
               on.attention(to, in[0], in[1], in[2], params, bias);
             },
-            tolerance_of(gpu, pq.there().layout.shape()[2]));
+            tolerance_of(gpu, pq.there().layout.shape()[2], cache));
         if (HasFailure()) break;
       }
     });
@@ -139,7 +139,7 @@ TEST_F(GpuLayouts, CachedAttention) {
               if (sunk) where.sinks = in[4];
               on.cached_attention(to, in[0], where);
             },
-            tolerance_of(gpu, t));
+            tolerance_of(gpu, t, cache));
         for (Placed* stored : {&pk, &pv}) {
           const std::vector<uint64_t> got = stored->fetch(gpu);
           for (size_t j = 0; j < got.size(); ++j) {

@@ -23,7 +23,7 @@ struct Sequences {
         each(rows),
         start(c.operand(DType::f32, shape.with_inserted(0, sequences + 1))) {
     for (int64_t i = 0; i < count; ++i) slots.push_back(static_cast<uint32_t>(count - i));
-    state = start.x.clone();
+    state = start.x.detach().clone();
     of_rows = c.once<Tensor>([&] { return Tensor::from(slots, {count}, c.device); });
     c.note(fmt::format("{} sequences of {} rows", count, each));
   }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "wick/text/jinja/value.h"
+#include "wick/text/jinja/values/value.h"
 
 namespace wick::text {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "wick/text/jinja/operators.h"
-#include "wick/text/jinja/syntax.h"
+#include "wick/text/jinja/parse/syntax.h"
+#include "wick/text/jinja/values/operators.h"
 
 namespace wick::text::jinja {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "wick/text/jinja/limits.h"
-#include "wick/text/jinja/value.h"
+#include "wick/text/jinja/values/value.h"
 
 namespace wick::text::jinja {
 

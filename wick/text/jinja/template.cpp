@@ -1,7 +1,7 @@
 #include "wick/text/jinja/template.h"
 
 #include "wick/text/jinja/evaluator.h"
-#include "wick/text/jinja/syntax.h"
+#include "wick/text/jinja/parse/syntax.h"
 
 namespace wick::text::jinja {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "wick/base/export.h"
-#include "wick/text/jinja/value.h"
+#include "wick/text/jinja/values/value.h"
 #include "wick/text/marked_string.h"
 
 namespace wick::text::jinja {

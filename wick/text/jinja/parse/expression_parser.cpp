@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "wick/base/printable.h"
-#include "wick/text/jinja/parser.h"
+#include "wick/text/jinja/parse/parser.h"
 
 namespace wick::text::jinja {
 namespace {

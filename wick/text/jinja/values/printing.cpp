@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "wick/text/jinja/operators.h"
-#include "wick/text/jinja/unicode.h"
+#include "wick/text/jinja/values/operators.h"
+#include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {
 namespace {

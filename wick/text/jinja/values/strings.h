@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "wick/text/jinja/run.h"
-#include "wick/text/jinja/value.h"
+#include "wick/text/jinja/values/value.h"
 
 // Python's methods of str. They keep the marks of content.
 namespace wick::text::jinja {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <span>
 
-#include "wick/text/jinja/operators.h"
-#include "wick/text/jinja/strings.h"
+#include "wick/text/jinja/values/operators.h"
+#include "wick/text/jinja/values/strings.h"
 
 namespace wick::text::jinja {
 namespace {

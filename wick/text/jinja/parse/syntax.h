@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "wick/text/jinja/run.h"
-#include "wick/text/jinja/value.h"
+#include "wick/text/jinja/values/value.h"
 
 // The syntax tree of a template.
 namespace wick::text::jinja {

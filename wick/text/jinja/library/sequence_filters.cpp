@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "wick/base/printable.h"
-#include "wick/text/jinja/filters.h"
-#include "wick/text/jinja/strings.h"
+#include "wick/text/jinja/library/filters.h"
+#include "wick/text/jinja/values/strings.h"
 
 namespace wick::text::jinja {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "wick/text/jinja/filters.h"
-#include "wick/text/jinja/strings.h"
-#include "wick/text/jinja/unicode.h"
+#include "wick/text/jinja/library/filters.h"
+#include "wick/text/jinja/values/strings.h"
+#include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {
 namespace {

@@ -1,5 +1,5 @@
 // Reads statements: the tags {% … %} and what is between them.
-#include "wick/text/jinja/parser.h"
+#include "wick/text/jinja/parse/parser.h"
 
 #include <fmt/format.h>
 

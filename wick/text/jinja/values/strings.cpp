@@ -1,11 +1,11 @@
-#include "wick/text/jinja/strings.h"
+#include "wick/text/jinja/values/strings.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "wick/text/jinja/operators.h"
-#include "wick/text/jinja/unicode.h"
+#include "wick/text/jinja/values/operators.h"
+#include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {
 namespace {

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "wick/text/jinja/lexer.h"
-#include "wick/text/jinja/syntax.h"
+#include "wick/text/jinja/parse/lexer.h"
+#include "wick/text/jinja/parse/syntax.h"
 
 namespace wick::text::jinja {
 

@@ -1,4 +1,4 @@
-#include "wick/text/jinja/operators.h"
+#include "wick/text/jinja/values/operators.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "wick/base/printable.h"
-#include "wick/text/jinja/strings.h"
-#include "wick/text/jinja/unicode.h"
+#include "wick/text/jinja/values/strings.h"
+#include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {
 namespace {

@@ -1,11 +1,11 @@
-#include "wick/text/jinja/lexer.h"
+#include "wick/text/jinja/parse/lexer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "wick/base/printable.h"
-#include "wick/text/jinja/unicode.h"
+#include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {
 namespace {

@@ -1,4 +1,4 @@
-#include "wick/text/jinja/unicode.h"
+#include "wick/text/jinja/values/unicode.h"
 
 #include <memory>
 #include <new>

@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "wick/text/jinja/operators.h"
+#include "wick/text/jinja/values/operators.h"
 
 namespace wick::text::jinja {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "wick/text/jinja/parse/syntax.h"
 #include "wick/text/jinja/run.h"
-#include "wick/text/jinja/syntax.h"
-#include "wick/text/jinja/value.h"
+#include "wick/text/jinja/values/value.h"
 
 // Operations of Python's values. All throw through Run::fail where Python raises.
 namespace wick::text::jinja {

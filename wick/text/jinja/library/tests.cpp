@@ -1,8 +1,8 @@
 // The tests of templates: what follows "is".
 #include <fmt/format.h>
 
-#include "wick/text/jinja/operators.h"
-#include "wick/text/jinja/unicode.h"
+#include "wick/text/jinja/values/operators.h"
+#include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {
 namespace {

@@ -1,4 +1,4 @@
-#include "wick/text/jinja/value.h"
+#include "wick/text/jinja/values/value.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "wick/base/error.h"
 #include "wick/text/jinja/limits.h"
-#include "wick/text/jinja/unicode.h"
+#include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "wick/base/printable.h"
-#include "wick/text/jinja/operators.h"
-#include "wick/text/jinja/unicode.h"
+#include "wick/text/jinja/values/operators.h"
+#include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {
 namespace {
