@@ -116,7 +116,7 @@ double capacity_of(Device device) {
                            : size_t{0};
   const auto free =
       static_cast<double>(std::min(limit, stats.free_bytes + stats.cached_bytes));
-  return free - std::min(free / 16.0, 0x1p30);
+  return free - std::min(free / 32.0, 0x1p29);
 }
 
 /// Makes placements and tells whether they fit.

@@ -18,7 +18,7 @@ size_t packed_size(DeviceKind kind, DType dtype, int64_t n, int64_t k) {
   if (!is_block(dtype)) {
     bytes = static_cast<size_t>(n) * parts(bytes_of(dtype, k), 128) * 128;  // see pitch_of
   } else if (dtypes::kOwnProducts.contains(dtype)) {
-    bytes = unit_bytes(unit_format(dtype).unit, kind == DeviceKind::hip) *
+    bytes = size_t{unit_bytes(unit_format(dtype).unit, kind == DeviceKind::hip)} *
             parts(k, int64_t{kChunkBlocks} * 32) * parts(n, int64_t{kUnitRows});
   } else {
     bytes = static_cast<size_t>(n * bytes_of(dtype, k));
