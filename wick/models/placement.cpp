@@ -200,6 +200,11 @@ void check(const PlacementInput& input, const SplitOptions& options) {
   };
   in_range("gpu layers", options.gpu_layers);
   in_range("cpu experts", options.cpu_experts);
+  if (options.context < 0 || options.sequences < 1 || options.batch < 1) {
+    throw Error("load", "sizes of sessions out of range",
+                fmt::format("context {}, {} sequences, batch {}", options.context,
+                            options.sequences, options.batch));
+  }
   std::vector<Device> seen = {input.device};
   for (const Device device : options.more_devices) {
     if (device.kind == DeviceKind::cpu || input.device.kind == DeviceKind::cpu) {
