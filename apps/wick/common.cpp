@@ -159,8 +159,9 @@ models::LoadOptions ModelOptions::load_options() const {
 }
 
 void ModelOptions::report_placement(const models::CausalLm& model) const {
-  const bool is_whole = model.pieces() == 1 && model.device() == parse_devices(device).front();
-  if (is_whole && !places_layers()) return;
+  const Device asked = parse_devices(device).front();
+  const bool is_whole = model.pieces() == 1 && model.device() == asked;
+  if (asked.kind == DeviceKind::cpu || (is_whole && !places_layers())) return;
   std::fprintf(stderr, "%s\n", model.placement().c_str());
 }
 

@@ -12,6 +12,7 @@
 #include "tests/models/tiny_llama.h"
 #include "tests/models/tiny_model.h"
 #include "tests/test_devices.h"
+#include "wick/backend/gpu/trace/counts.h"
 #include "wick/models/causal_lm.h"
 #include "wick/models/decoder.h"
 #include "wick/tensor/memory.h"
@@ -29,6 +30,12 @@ using Tokens = std::vector<int32_t>;
 using Floats = std::vector<float>;
 
 constexpr int64_t kPrompt = 9, kSteps = 5, kContext = 40;
+
+// Before the first use of a device.
+const bool kCounts = [] {
+  gpu::count_work();
+  return true;
+}();
 
 /// What a model computes of a prompt and of steps after it, by prompts and by a Decoder.
 struct Results {
@@ -218,6 +225,31 @@ TEST_F(SplitModels, CachesAreShortened) {
       const auto rest = std::span(tokens).subspan(static_cast<size_t>(kept));
       const auto again = model->forward(rest, cache, Logits::all).to_vector<float>();
       EXPECT_EQ(again, Floats(first.end() - static_cast<ptrdiff_t>(again.size()), first.end()));
+    }
+  }
+}
+
+// From the third step on, no kernel is launched by itself.
+TEST_F(SplitModels, DecodingReplaysCapturedPieces) {
+  ASSERT_TRUE(kCounts);
+  write("mixtral");
+  for (const Device device : gpus()) {
+    for (const auto& [layers, experts] : {std::pair{SplitOptions::kAll, int64_t{0}},
+                                          {int64_t{1}, int64_t{0}},
+                                          {SplitOptions::kAll, SplitOptions::kAll}}) {
+      SCOPED_TRACE(fmt::format("{}: {} layers, experts of {}", device.str(), layers, experts));
+      const auto model = load(device, {.gpu_layers = layers, .cpu_experts = experts});
+      nn::KvCache cache = model->make_cache(kContext, DType::f16);
+      Decoder decoder(*model, cache);
+      for (int i = 0; i < 2; ++i) (void)decoder.step(3);
+      const gpu::WorkCounts before = gpu::work_counts(device);
+      EXPECT_GT(before.kernels, 0U);
+      (void)decoder.step(5);
+      const gpu::WorkCounts step = gpu::work_counts(device) - before;
+      EXPECT_EQ(step.kernels, 0U);
+      if (model->pieces() == 1) {
+        EXPECT_EQ(step.bytes_to_host, 0U);
+      }
     }
   }
 }
