@@ -139,7 +139,8 @@ models::LoadOptions ModelOptions::load_options() const {
   const std::vector<Device> devices = parse_devices(device);
   options.device = devices.front();
   options.split.more_devices.assign(devices.begin() + 1, devices.end());
-  for (const Device of : devices) backend(of);  // fails before the file is opened if it doesn't exist
+  for (const Device of : devices)
+    backend(of);  // fails before the file is opened if it doesn't exist
   if (device == "auto") {
     for (const std::string& line : unusable_drivers()) warn(line);
   }

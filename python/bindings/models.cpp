@@ -437,10 +437,12 @@ void bind_models(nb::module_& m) {
           "Loads a GGUF file; device \"auto\" selects the best device. progress: called with the"
           " number of layers loaded so far and of all layers. adapters: GGUF files of LoRA adapters"
           " beside the weights. gpu_layers: the number of layers on the GPU, from the last one on;"
-          " the others are on the CPU. cpu_experts: the number of layers, from the first one on, whose"
+          " the others are on the CPU. cpu_experts: the number of layers, from the first one on, "
+          "whose"
           " experts are on the CPU. 'auto': as many layers, or as few layers' experts, as needed"
           " to fit the GPU's memory with a cache of `context` tokens; 0: the trained context."
-          " more_devices: further GPUs that share the layers.\nErrors: any error in the files, by name.")
+          " more_devices: further GPUs that share the layers.\nErrors: any error in the files, by "
+          "name.")
       .def("generate", &model_generate, "prompt"_a, "options"_a,
            nb::sig("def generate(self, prompt: " WICK_PROMPT
                    ", *, context: int = 0, " WICK_SAMPLING WICK_SCALES ") -> str"),
@@ -510,7 +512,8 @@ void bind_models(nb::module_& m) {
       .def_prop_ro("device", [](const Model& model) { return model.engine->model().device(); })
       .def_prop_ro(
           "placement", [](const Model& model) { return model.engine->model().placement(); },
-          "Where the layers are, in one line: 'cuda:0: 24 of 32 layers, 5.1 GiB; cpu: 8 layers, ...'.")
+          "Where the layers are, in one line: 'cuda:0: 24 of 32 layers, 5.1 GiB; cpu: 8 layers, "
+          "...'.")
       .def_prop_ro("path", [](const Model& model) { return model.engine->path(); })
       .def_prop_ro("vocab_size",
                    [](const Model& model) { return model.engine->model().vocab_size(); })

@@ -224,7 +224,8 @@ TEST(Adapters, OfSplitModels) {
     }
     return all;
   };
-  const std::vector<float> whole = steps_of(*load(folder.path("m.gguf"), {}, {folder.path("a.gguf")}));
+  const std::vector<float> whole =
+      steps_of(*load(folder.path("m.gguf"), {}, {folder.path("a.gguf")}));
   for (const Device device : test::devices()) {
     const auto model =
         load(folder.path("m.gguf"), device, {folder.path("a.gguf")}, {.gpu_layers = 1});

@@ -1,5 +1,5 @@
-// Models split between the GPUs that WICK_TEST_DEVICES names and the CPU: the same logits and tokens
-// as without a split, whatever is where.
+// Models split between the GPUs that WICK_TEST_DEVICES names and the CPU: the same logits and
+// tokens as without a split, whatever is where.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

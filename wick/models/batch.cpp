@@ -93,8 +93,7 @@ Batch Batch::to(Device device) const {
               .scales = scales.to(device),
               .wanted = wanted.to(device)};
   for (const Run& run : runs) {
-    moved.runs.push_back(
-        {run.positions.to(device), run.tables.to(device), run.slots.to(device)});
+    moved.runs.push_back({run.positions.to(device), run.tables.to(device), run.slots.to(device)});
   }
   return moved;
 }

@@ -89,8 +89,8 @@ class WICK_API CausalLm {
   virtual size_t pieces() const = 0;
   virtual Device device_of(size_t piece) const = 0;
   /// Runs a piece with a batch on its device. `in` has what the piece before it moved and what the
-  /// one before that kept. The last piece moves the logits alone. Nothing is copied between devices,
-  /// so a piece can be captured. Errors: those of forward().
+  /// one before that kept. The last piece moves the logits alone. Nothing is copied between
+  /// devices, so a piece can be captured. Errors: those of forward().
   virtual Carried run_piece(size_t piece, const Batch& batch, const nn::KvCache& cache,
                             const Carried& in) const = 0;
 

@@ -56,8 +56,7 @@ void Decoder::add_pieces() {
          .positions = Tensor::zeros({count}, DType::u32, device),
          .tables = {},
          .slots = cache_.has_states() ? cache_.slots(sequences_, device) : Tensor(),
-         .scales =
-             adapters > 0 ? Tensor::ones({count, adapters}, DType::f32, device) : Tensor()});
+         .scales = adapters > 0 ? Tensor::ones({count, adapters}, DType::f32, device) : Tensor()});
     ahead_ = ahead_ && backend(device).runs_ahead();
     return inputs_.size() - 1;
   };

@@ -65,10 +65,10 @@ class WICK_API DecoderLm final : public CausalLm {
   /// device than the rest of it.
   struct Stage {
     Device device;
-    size_t first = 0, end = 0;    // layers [first, end)
-    bool only_experts = false;    // of the layer `first`
-    bool after_experts = false;   // begins behind the experts of layer `first`
-    bool before_experts = false;  // ends before the experts of layer end − 1
+    size_t first = 0, end = 0;        // layers [first, end)
+    bool only_experts = false;        // of the layer `first`
+    bool after_experts = false;       // begins behind the experts of layer `first`
+    bool before_experts = false;      // ends before the experts of layer end − 1
     std::vector<size_t> cached = {};  // the layers whose cache it reads, ascending
     std::shared_ptr<PositionTables> positions = {};
     /// For caches of more than long_context_ positions, if the model has other angles for these.
@@ -133,7 +133,7 @@ class WICK_API DecoderLm final : public CausalLm {
   DecoderConfig config_;
   std::vector<nn::KvLayer> cache_;         // what the cache stores for each layer
   std::shared_ptr<const io::Bytes> file_;  // set if the embedding table is mapped from the file
-  Device device_;  // of the last layer and of the logits
+  Device device_;                          // of the last layer and of the logits
   int64_t parameters_ = 0;
   bool has_states_ = false;     // whether the cache has recurrent states
   bool block_weights_ = false;  // whether some weights are quantised

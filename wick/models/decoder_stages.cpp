@@ -145,7 +145,8 @@ std::vector<Tensor> DecoderLm::run(const Stage& stage, std::span<const Tensor> a
     return std::vector<Tensor>(of.begin(), of.end());
   };
   const Carried in{.moved = part(0, moved), .kept = part(moved, kept)};
-  Step step = stage.only_experts ? Step() : step_of(stage, arguments.subspan(moved + kept), positions);
+  Step step =
+      stage.only_experts ? Step() : step_of(stage, arguments.subspan(moved + kept), positions);
   Carried out = through(stage, step, in);
   if (ends_model(stage)) return {head(out.moved.front(), step.last_set())};
   out.moved.insert(out.moved.end(), out.kept.begin(), out.kept.end());

@@ -111,11 +111,9 @@ ModelBytes bytes_on(const PlacementInput& input, const SplitOptions& options, De
 /// recorded graphs and the rounding of sizes.
 double capacity_of(Device device) {
   const MemoryStats stats = memory_stats(device);
-  const size_t limit = stats.limit_bytes > stats.in_use_bytes
-                           ? stats.limit_bytes - stats.in_use_bytes
-                           : size_t{0};
-  const auto free =
-      static_cast<double>(std::min(limit, stats.free_bytes + stats.cached_bytes));
+  const size_t limit =
+      stats.limit_bytes > stats.in_use_bytes ? stats.limit_bytes - stats.in_use_bytes : size_t{0};
+  const auto free = static_cast<double>(std::min(limit, stats.free_bytes + stats.cached_bytes));
   return free - std::min(free / 32.0, 0x1p29);
 }
 
@@ -140,8 +138,8 @@ class Planner {
   /// `cpu_experts` layers on the CPU. `fits` tells whether the GPUs have the memory.
   Placement make(int64_t gpu_layers, int64_t cpu_experts, bool& fits) const {
     const size_t all = config_.layers.size();
-    size_t first = all - static_cast<size_t>(std::min<int64_t>(gpu_layers,
-                                                               static_cast<int64_t>(all)));
+    size_t first =
+        all - static_cast<size_t>(std::min<int64_t>(gpu_layers, static_cast<int64_t>(all)));
     while (!can_begin(first)) ++first;
     Placement placement;
     placement.layers.assign(first, Device::cpu());
@@ -316,8 +314,8 @@ std::string summary(const PlacementInput& input, const SplitOptions& options,
       what += what.empty() ? fmt::format("the experts of {}", layers_text(experts))
                            : fmt::format(" and the experts of {}", experts);
     }
-    text += fmt::format("{}{}: {}, {}", text.empty() ? "" : "; ", device.str(), what,
-                        size_text(used));
+    text +=
+        fmt::format("{}{}: {}, {}", text.empty() ? "" : "; ", device.str(), what, size_text(used));
   }
   return text;
 }

@@ -16,15 +16,16 @@
 namespace wick::models {
 
 /// How a model is split between GPUs and the CPU. The last layers and the logits are on GPUs, the
-/// first layers and the embeddings on the CPU. The expert weights of a layer may be on the CPU while
-/// the rest of the layer is on a GPU. A model whose device is the CPU isn't split.
+/// first layers and the embeddings on the CPU. The expert weights of a layer may be on the CPU
+/// while the rest of the layer is on a GPU. A model whose device is the CPU isn't split.
 struct SplitOptions {
   /// As many layers on GPUs as fit, or as few layers' experts on the CPU as needed.
   static constexpr int64_t kAuto = -1;
   static constexpr int64_t kAll = INT64_MAX;
 
-  int64_t gpu_layers = kAll;  ///< layers on GPUs: a number, of which no more than all count, or kAuto
-  int64_t cpu_experts = 0;    ///< the first layers whose experts are on the CPU: a number, or kAuto
+  int64_t gpu_layers =
+      kAll;                 ///< layers on GPUs: a number, of which no more than all count, or kAuto
+  int64_t cpu_experts = 0;  ///< the first layers whose experts are on the CPU: a number, or kAuto
   /// GPUs besides LoadOptions::device. Each gets consecutive layers, in proportion to its free
   /// memory.
   std::vector<Device> more_devices = {};
@@ -36,8 +37,8 @@ struct SplitOptions {
   int64_t batch = 512;  ///< rows of a step
 };
 
-/// Parses a number of layers of the option `name`: a number, "auto" or "all". Errors: anything else,
-/// a negative number.
+/// Parses a number of layers of the option `name`: a number, "auto" or "all". Errors: anything
+/// else, a negative number.
 WICK_API int64_t parse_layers(std::string_view name, std::string_view text);
 
 /// The devices of a model's parts.
@@ -59,9 +60,9 @@ struct PlacementInput {
   uint64_t adapter_bytes = 0;          ///< bytes of the adapters' files
 };
 
-/// Chooses the devices. Layers that share a cache stay together, so fewer layers may be on GPUs than
-/// asked for. Errors: a number is out of range; the further devices aren't GPUs, or one is given
-/// twice; a device doesn't exist.
+/// Chooses the devices. Layers that share a cache stay together, so fewer layers may be on GPUs
+/// than asked for. Errors: a number is out of range; the further devices aren't GPUs, or one is
+/// given twice; a device doesn't exist.
 WICK_API Placement place(const PlacementInput& input, const SplitOptions& options);
 
 /// Where the layers are, with the bytes of their weights and of their cache, in one line:

@@ -84,13 +84,13 @@ void KvCache::require_memory() const {
     const double free =
         static_cast<double>(memory.limit_bytes) - static_cast<double>(memory.in_use_bytes);
     if (bytes <= free) continue;
-    throw Error(ErrorKind::memory, "kv cache", "not enough memory",
-                fmt::format("context {} needs {:.1f} GiB on {}, {:.1f} GiB are left",
-                            options_.context, bytes / 0x1p30, device.str(),
-                            std::max(free, 0.0) / 0x1p30),
-                device.kind == DeviceKind::cpu
-                    ? "ask for a shorter context"
-                    : "ask for a shorter context, or for fewer layers on the GPU");
+    throw Error(
+        ErrorKind::memory, "kv cache", "not enough memory",
+        fmt::format("context {} needs {:.1f} GiB on {}, {:.1f} GiB are left", options_.context,
+                    bytes / 0x1p30, device.str(), std::max(free, 0.0) / 0x1p30),
+        device.kind == DeviceKind::cpu
+            ? "ask for a shorter context"
+            : "ask for a shorter context, or for fewer layers on the GPU");
   }
 }
 
