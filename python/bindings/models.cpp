@@ -221,12 +221,12 @@ int64_t layers_of(const char* name, nb::handle given) {
   if (nb::isinstance<nb::str>(given)) {
     return models::parse_layers(fmt::format("load: {}", name), nb::cast<std::string>(given));
   }
-  int64_t count = 0;
-  if (PyBool_Check(given.ptr()) || !nb::try_cast(given, count)) {
+  if (PyBool_Check(given.ptr()) || !PyLong_Check(given.ptr())) {
     throw nb::type_error(fmt::format("load: {}: need an int, 'auto' or 'all'", name).c_str());
   }
-  if (count < 0) {
-    throw Error("load", fmt::format("{} is out of range", name), fmt::format("{}", count),
+  int64_t count = 0;
+  if (!nb::try_cast(given, count) || count < 0) {
+    throw Error("load", fmt::format("{} is out of range", name), nb::cast<std::string>(nb::str(given)),
                 "need at least 0, 'auto' or 'all'");
   }
   return count;

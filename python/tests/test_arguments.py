@@ -172,7 +172,7 @@ def test_special_methods_name_themselves() -> None:
         (lambda: wick.Model.load(), "load: argument 'path' is missing: takes (path, device='cpu', progress=None, adapters=(), gpu_layers='all', cpu_experts=0, more_devices=(), context=0)"),
         (lambda: wick.Model.load(3), "load: path: need text or a path: not 'int'"),
         (lambda: wick.Model.load("m.gguf", adapters=3), "load: adapters: need a sequence of paths: not 'int'"),
-        (lambda: wick.Model.load("m.gguf", gpu_layers=None), "load: gpu_layers: need an int, 'auto' or 'all'"),
+        (lambda: wick.Model.load("m.gguf", gpu_layers=None), "load: gpu_layers: need an int or text: not 'NoneType'"),
         (lambda: wick.Model.load("m.gguf", cpu_experts=1.5), "load: cpu_experts: need an int, 'auto' or 'all'"),
         (lambda: wick.Model.load("m.gguf", more_devices=3), "load: more_devices: need a sequence of devices: not 'int'"),
         (lambda: wick.Model.load("m.gguf", adapters="a"), "load: adapters: need a sequence of paths: not 'str'"),
