@@ -188,6 +188,8 @@ int run_bench(BenchOptions o) {
   }
   for (int threads : o.threads) cpu::set_threads(threads);  // rejects an invalid count early
   cpu::set_threads(*std::max_element(o.threads.begin(), o.threads.end()));
+  o.model.context = longest + o.depth;
+  o.model.sequences = *std::max_element(o.sequences.begin(), o.sequences.end());
   const double start = now_seconds();
   const auto model = o.model.load_model();
   const double load_ms = (now_seconds() - start) * 1e3;

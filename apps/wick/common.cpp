@@ -61,8 +61,23 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 
 void ModelOptions::add_to(CLI::App& command, bool with_context) {
   command.add_option("-m,--model", file, kModelHelp)->required()->type_name("FILE");
-  command.add_option("--device", device, "Where to run: auto, cpu, cuda:N or hip:N")
+  command
+      .add_option("--device", device,
+                  "Where to run: auto, cpu, cuda:N or hip:N; or GPUs that share the layers: "
+                  "cuda:0,cuda:1")
       ->type_name("DEVICE")
+      ->capture_default_str();
+  command
+      .add_option("--gpu-layers", gpu_layers,
+                  "Layers on the GPU: a number, all, or auto for as many as fit; the others are on "
+                  "the CPU")
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--cpu-experts", cpu_experts,
+                  "First layers whose experts are on the CPU: a number, all, or auto for as few as "
+                  "needed")
+      ->type_name("N")
       ->capture_default_str();
   if (command.get_name() != "bench") {
     add_number(command, "-t,--threads", threads, kThreadsHelp)->type_name("T");
@@ -100,24 +115,68 @@ std::pair<std::string, float> ModelOptions::parse_adapter(const std::string& giv
               "need FILE or FILE=NUMBER");
 }
 
-template <class Load>
-auto ModelOptions::load_with(const Load& load) const {
-  if (verbose) show_notes();
-  if (threads) cpu::set_threads(*threads);
-  session();
+namespace {
+
+/// The devices of a list such as "cuda:0,cuda:1", or the best one. Errors: one isn't a device.
+std::vector<Device> parse_devices(const std::string& text) {
+  if (text == "auto") return {best_device()};
+  std::vector<Device> devices;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    devices.push_back(Device::parse(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return devices;
+}
+
+}  // namespace
+
+models::LoadOptions ModelOptions::load_options() const {
+  const serve::SessionOptions sizes = session();
   models::LoadOptions options;
-  options.device = device == "auto" ? best_device() : Device::parse(device);
-  backend(options.device);  // fails before the file is opened if the device doesn't exist
+  options.split.gpu_layers = models::parse_layers("--gpu-layers", gpu_layers);
+  options.split.cpu_experts = models::parse_layers("--cpu-experts", cpu_experts);
+  options.split.context = sizes.context;
+  options.split.cache_dtype = sizes.cache_dtype;
+  options.split.batch = sizes.batch;
+  options.split.sequences = sequences;
+  const std::vector<Device> devices = parse_devices(device);
+  options.device = devices.front();
+  options.split.more_devices.assign(devices.begin() + 1, devices.end());
+  for (const Device of : devices)
+    backend(of);  // fails before the file is opened if it doesn't exist
   if (device == "auto") {
     for (const std::string& line : unusable_drivers()) warn(line);
   }
-  for (const std::string& line : unusable_libraries(options.device)) warn(line);
-  if (options.device.kind == DeviceKind::cpu && !environment("WICK_TRACE").empty()) warn_untraced();
+  for (const Device of : devices) {
+    for (const std::string& line : unusable_libraries(of)) warn(line);
+  }
+  if (options.device.kind == DeviceKind::cpu) {
+    if (!environment("WICK_TRACE").empty()) warn_untraced();
+    if (gpu_layers != "auto" && options.split.gpu_layers > 0) {
+      warn("--gpu-layers: ignored: no GPU is used, so all layers are on the CPU");
+    }
+  }
   for (const std::string& adapter : adapters) {
     options.adapters.push_back(parse_adapter(adapter).first);
   }
   note(fmt::format("device {}; CPU kernels of {}, {} threads", options.device.str(), cpu::isa(),
                    cpu::threads()));
+  return options;
+}
+
+void ModelOptions::report_placement(const models::CausalLm& model) const {
+  const Device asked = parse_devices(device).front();
+  const bool is_whole = model.pieces() == 1 && model.device() == asked;
+  if (asked.kind == DeviceKind::cpu || (is_whole && !places_layers())) return;
+  std::fprintf(stderr, "%s\n", model.placement().c_str());
+}
+
+template <class Load>
+auto ModelOptions::load_with(const Load& load) const {
+  if (verbose) show_notes();
+  if (threads) cpu::set_threads(*threads);
+  models::LoadOptions options = load_options();
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
   return load(options);
@@ -126,15 +185,18 @@ auto ModelOptions::load_with(const Load& load) const {
 std::shared_ptr<const serve::Engine> ModelOptions::load() const {
   const auto engine =
       load_with([&](const models::LoadOptions& o) { return serve::Engine::load(file, o); });
+  report_placement(engine->model());
   const std::string& warning = engine->tokenizer().warning();
   if (!warning.empty()) warn(fmt::format("{}: {}", file, warning));
   return engine;
 }
 
 std::unique_ptr<models::CausalLm> ModelOptions::load_model() const {
-  return load_with([&](const models::LoadOptions& o) {
+  auto model = load_with([&](const models::LoadOptions& o) {
     return models::CausalLm::load(*models::open_model(file), o);
   });
+  report_placement(*model);
+  return model;
 }
 
 serve::SessionOptions ModelOptions::session() const {

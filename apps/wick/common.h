@@ -94,6 +94,8 @@ struct ModelOptions {
   int64_t batch = 512;
   std::vector<std::string> adapters;  ///< FILE or FILE=SCALE
   bool verbose = false;
+  std::string gpu_layers = "auto", cpu_experts = "auto";
+  int64_t sequences = 1;  ///< of the cache, for which `auto` leaves memory
 
   void add_to(CLI::App& command, bool with_context = true);
   /// Checks the options, applies threads and device, and loads the model with a progress bar.
@@ -105,6 +107,11 @@ struct ModelOptions {
   void check_context(const models::CausalLm& model) const;
 
  private:
+  /// Whether layers or experts were placed by numbers.
+  bool places_layers() const { return gpu_layers != "auto" || cpu_experts != "auto"; }
+  models::LoadOptions load_options() const;
+  /// Prints where the layers are if the model is split or `places_layers()`.
+  void report_placement(const models::CausalLm& model) const;
   /// The path of an adapter and its scale. Errors: the scale isn't a number.
   static std::pair<std::string, float> parse_adapter(const std::string& given);
   template <class Load>

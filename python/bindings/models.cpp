@@ -219,7 +219,25 @@ void warn_of_vocabulary(const text::Tokenizer& tokenizer) {
   }
 }
 
-Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::handle adapters) {
+/// A number of layers, or one of the words "auto" and "all".
+int64_t layers_of(const char* name, nb::handle given) {
+  if (nb::isinstance<nb::str>(given)) {
+    return models::parse_layers(fmt::format("load: {}", name), nb::cast<std::string>(given));
+  }
+  if (PyBool_Check(given.ptr()) || !PyLong_Check(given.ptr())) {
+    throw nb::type_error(fmt::format("load: {}: need an int, 'auto' or 'all'", name).c_str());
+  }
+  int64_t count = 0;
+  if (!nb::try_cast(given, count) || count < 0) {
+    throw Error("load", fmt::format("{} is out of range", name), nb::cast<std::string>(nb::str(given)),
+                "need at least 0, 'auto' or 'all'");
+  }
+  return count;
+}
+
+Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::handle adapters,
+                 nb::handle gpu_layers, nb::handle cpu_experts, nb::handle more_devices,
+                 int64_t context) {
   const std::string name = path_text(path, "load");
   models::LoadOptions options;
   const char* const what = "adapters: need a sequence of paths";
@@ -227,6 +245,13 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::han
     options.adapters.push_back(path_text(adapter, "load"));
   }
   options.device = device.get();
+  options.split.gpu_layers = layers_of("gpu_layers", gpu_layers);
+  options.split.cpu_experts = layers_of("cpu_experts", cpu_experts);
+  options.split.context = context;
+  for (const nb::object& more :
+       items_of(more_devices, "load", "more_devices: need a sequence of devices")) {
+    options.split.more_devices.push_back(DeviceArg{more}.get());
+  }
   warn_of_libraries(options.device);
   // Also checks for Ctrl-C; loading ends with the exception that Python raised.
   options.progress = [&](int64_t done, int64_t all) {
@@ -450,15 +475,23 @@ void bind_models(nb::module_& m) {
   nb::class_<Model>(m, "Model", "A language model with its tokenizer, from a GGUF file.")
       .def_static(
           "load", &load_model, "path"_a, "device"_a = "cpu", "progress"_a = nb::none(),
-          "adapters"_a = nb::make_tuple(),
+          "adapters"_a = nb::make_tuple(), "gpu_layers"_a = "all", "cpu_experts"_a = 0,
+          "more_devices"_a = nb::make_tuple(), "context"_a = 0,
           nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
                   "progress: collections.abc.Callable[[int, int], object] | None = None, adapters: "
-                  "collections.abc.Sequence[str | os.PathLike[str]] = ()) -> Model"),
+                  "collections.abc.Sequence[str | os.PathLike[str]] = (), gpu_layers: int | str = "
+                  "'all', cpu_experts: int | str = 0, more_devices: "
+                  "collections.abc.Sequence[Device | str] = (), context: int = 0) -> Model"),
           "Loads a GGUF file, a Hugging Face folder, or a model in wick/models of the user's cache "
           "by its"
           " name; device \"auto\" selects the best device. progress: called with the"
           " number of layers loaded so far and of all layers. adapters: LoRA adapters beside"
-          " the weights, as GGUF files or PEFT folders.\nErrors: any error in the files, by name.")
+          " the weights, as GGUF files or PEFT folders. gpu_layers: the number of layers on the GPU,"
+          " from the last one on; the others are on the CPU. cpu_experts: the number of layers, from"
+          " the first one on, whose experts are on the CPU. 'auto': as many layers, or as few"
+          " layers' experts, as needed to fit the GPU's memory with a cache of `context` tokens; 0:"
+          " the trained context. more_devices: further GPUs that share the layers.\n"
+          "Errors: any error in the files, by name.")
       .def("generate", &model_generate, "prompt"_a, "options"_a,
            nb::sig("def generate(self, prompt: " WICK_PROMPT
                    ", *, context: int = 0, " WICK_SAMPLING WICK_SCALES ") -> str"),
@@ -530,6 +563,10 @@ void bind_models(nb::module_& m) {
           "they aren't used by default.")
       .def_prop_ro("tokenizer", [](const Model& model) { return model.engine->tokenizer(); })
       .def_prop_ro("device", [](const Model& model) { return model.engine->model().device(); })
+      .def_prop_ro(
+          "placement", [](const Model& model) { return model.engine->model().placement(); },
+          "Where the layers are, in one line: 'cuda:0: 24 of 32 layers, 5.1 GiB; cpu: 8 layers, "
+          "...'.")
       .def_prop_ro("path", [](const Model& model) { return model.engine->path(); })
       .def_prop_ro("vocab_size",
                    [](const Model& model) { return model.engine->model().vocab_size(); })

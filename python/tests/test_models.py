@@ -57,6 +57,24 @@ def test_a_model(model: wick.Model) -> None:
         model.logits([10**6])
 
 
+def test_split_models(model: wick.Model, tiny_model: pathlib.Path) -> None:
+    assert model.placement.startswith("cpu: 2 of 2 layers, ")
+    for layers in [-3, -1, 2**70]:
+        with pytest.raises(wick.Error, match="load: gpu_layers is out of range: "):
+            wick.Model.load(tiny_model, gpu_layers=layers)
+    with pytest.raises(wick.Error, match="load: cpu_experts: not a number of layers: 'some'"):
+        wick.Model.load(tiny_model, cpu_experts="some")
+    with pytest.raises(TypeError, match="load: gpu_layers: need an int, 'auto' or 'all'"):
+        wick.Model.load(tiny_model, gpu_layers=True)
+    with pytest.raises(wick.Error, match="a list of devices with the CPU"):
+        wick.Model.load(tiny_model, more_devices=["cpu"])
+    text = model.generate("the hat", max_tokens=6, temperature=0)
+    for device in os.environ.get("WICK_TEST_DEVICES", "cpu").split(","):
+        split = wick.Model.load(tiny_model, device, gpu_layers=1, cpu_experts="auto")
+        assert device == "cpu" or ": 1 of 2 layers, " in split.placement
+        assert split.generate("the hat", max_tokens=6, temperature=0) == text
+
+
 def test_tokenizer(model: wick.Model) -> None:
     tokenizer = model.tokenizer
     ids = tokenizer.encode("a b", add_bos=False)

@@ -192,12 +192,37 @@ class Emulated(Cli):
 
     def test_out_of_memory(self):
         code, out, err = wick("generate", "-m", self.model, "-p", "the hat", "-n", "4", "--ctx", "64",
-                              "--device", "hip:0", env={**self.env, "WICK_EMU_MEMORY": "512K"})
+                              "--device", "hip:0", "--gpu-layers", "all",
+                              env={**self.env, "WICK_EMU_MEMORY": "512K"})
         self.assertEqual((code, out), (2, b""))
         own = [line for line in err.decode().splitlines() if not line.startswith("wick-emu: ")]
         self.assertEqual(len(own), 1, err)
-        self.assertRegex(own[0], r"\Awick: alloc: out of memory: requested \d+ bytes on hip:0, "
-                                 r"in use \d+, cached \d+, limit 524288\b")
+        self.assertRegex(own[0], r"\Awick: .*: alloc: out of memory: requested \d+ bytes on hip:0, "
+                                 r"in use \d+, cached \d+, limit 524288\b.*: ask for fewer layers")
+
+    def placed(self, *options, **env):
+        """Returns the tokens of a run and the line that says where the layers are."""
+        code, out, err = wick(*self.args(6)[:-2], *options, "--json", timeout=300,
+                              env={**self.env, **env})
+        self.assertEqual(code, 0, err)
+        lines = [line for line in err.decode().splitlines() if "--ctx: " not in line]
+        return json.loads(out)["tokens"], "\n".join(lines)
+
+    def test_split(self):
+        whole = self.tokens("cpu")
+        self.assertEqual(self.placed("--device", "hip:0"), (whole, ""))
+        for layers in ["0", "1", "99", "all", "auto"]:
+            tokens, line = self.placed("--device", "hip:0", "--gpu-layers", layers)
+            self.assertEqual(tokens, whole)
+            if layers == "1":
+                self.assertRegex(line, r"\Ahip:0: 1 of 2 layers, [\d.]+ MiB; cpu: 1 layer, [\d.]+ MiB\Z")
+        # Without enough memory, layers are on the CPU, and the command says so.
+        tokens, line = self.placed("--device", "hip:0", WICK_EMU_MEMORY="512K")
+        self.assertEqual(tokens, whole)
+        self.assertRegex(line, "cpu: [12]")
+        tokens, line = self.placed("--device", "hip:0,hip:1", WICK_EMU_DEVICES="gfx1100,gfx1100")
+        self.assertEqual(tokens, whole)
+        self.assertRegex(line, r"\Ahip:0: 1 of 2 layers, [\d.]+ MiB; hip:1: 1 layer, [\d.]+ MiB\Z")
 
 
 class RealModel(Cli):

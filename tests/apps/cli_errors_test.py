@@ -37,6 +37,17 @@ class BadInput(Cli):
         self.fails("perplexity", "-m", self.model, "-f", path, says=path)
         self.fails("tokenize", "-m", self.model, "-f", path, says=path)
 
+    def test_layers(self):
+        for option in ["--gpu-layers", "--cpu-experts"]:
+            self.run_fails(option, "-3", says=f"{option}: out of range: -3: need at least 0")
+            self.run_fails(option, "9" * 30, says=f"{option}: out of range: 9")
+            for word in ["", "some", "3x", "0.5"]:
+                self.run_fails(option, word, says=f"{option}: not a number of layers: '{word}'")
+        self.run_fails("--device", "cpu,cpu", says="a list of devices with the CPU")
+        self.run_fails("--device", "cpu,", says="not a device: ''")
+        self.json("generate", "-m", self.model, "-p", "the", "-n", "2", "--device", "cpu",
+                  "--gpu-layers", "9", warns=["--gpu-layers: ignored: no GPU is used"])
+
     def test_truncated_and_corrupted(self):
         whole = pathlib.Path(self.model).read_bytes()
         broken = self.folder / "broken.gguf"

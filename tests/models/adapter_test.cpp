@@ -91,10 +91,12 @@ struct TinyAdapter {
 };
 
 std::unique_ptr<CausalLm> load(const std::string& path, Device device,
-                               const std::vector<std::string>& adapters) {
+                               const std::vector<std::string>& adapters,
+                               const SplitOptions& split = {}) {
   LoadOptions options;
   options.device = device;
   options.adapters = adapters;
+  options.split = split;
   return CausalLm::load(*io::Gguf::open(path), options);
 }
 
@@ -201,6 +203,34 @@ TEST(Adapters, AreChosenForEachSequence) {
                   one.step(7).to_vector<float>());
       }
     }
+  }
+}
+
+TEST(Adapters, OfSplitModels) {
+  const TempFolder folder;
+  const TinyModel tiny = TinyModel::read("llama");
+  tiny.write(folder.path("m.gguf"));
+  TinyAdapter(tiny, kNames, 1).write(folder.path("a.gguf"));
+  const std::vector<int32_t> tokens = some_tokens(kTokens);
+  const auto steps_of = [&](const CausalLm& model) {
+    nn::KvCache cache = model.make_cache(kTokens + 4, DType::f32);
+    const BatchInput input{0, tokens, {}};
+    std::vector<float> all = model.forward({&input, 1}, cache, Logits::all).to_vector<float>();
+    Decoder decoder(model, cache);
+    for (const float scale : {1.0f, 1.0f, 0.5f, 0.5f}) {
+      if (scale < 1.0f) decoder.set_scales(0, {&scale, 1});
+      const std::vector<float> more = decoder.step(7).to_vector<float>();
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  };
+  const std::vector<float> whole =
+      steps_of(*load(folder.path("m.gguf"), {}, {folder.path("a.gguf")}));
+  for (const Device device : test::devices()) {
+    const auto model =
+        load(folder.path("m.gguf"), device, {folder.path("a.gguf")}, {.gpu_layers = 1});
+    EXPECT_EQ(model->pieces(), device == Device::cpu() ? 1U : 2U);
+    EXPECT_LT(difference(steps_of(*model), whole), 1e-5);
   }
 }
 

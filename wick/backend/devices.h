@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "wick/base/device.h"
+#include "wick/base/dtype.h"
 #include "wick/base/export.h"
 
 namespace wick {
@@ -52,6 +54,9 @@ WICK_API std::vector<DriverDescription> gpu_drivers();
 /// Lists the optional libraries of the vendors whose driver is installed. Loads the installed
 /// libraries.
 WICK_API std::vector<LibraryDescription> gpu_libraries();
+
+/// About how many bytes of a device's memory Backend::prepare takes for a matrix [n, k].
+size_t prepared_bytes(DType dtype, int64_t n, int64_t k, Device device);
 
 /// Returns a line for each environment variable that names an unusable driver: "WICK_HIP_LIBRARY:
 /// no driver: …". Loads the installed drivers.

@@ -88,8 +88,8 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
       sequences.push_back(inputs[i++].sequence);
     }
     const auto add = [&](std::span<const int64_t> of, int64_t count) {
-      batch.runs.push_back({all_positions.narrow(0, first, count), cache.tables(of),
-                            cache.has_states() ? cache.slots(of) : Tensor()});
+      batch.runs.push_back({all_positions.narrow(0, first, count), cache.tables(of, device),
+                            cache.has_states() ? cache.slots(of, device) : Tensor()});
       first += count;
     };
     const auto rows = static_cast<int64_t>(each);
@@ -107,6 +107,24 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
     }
   }
   return batch;
+}
+
+Batch Batch::to(Device device) const {
+  Batch moved{.tokens = tokens.to(device),
+              .runs = {},
+              .scales = scales.to(device),
+              .wanted = wanted.to(device)};
+  for (const Run& run : runs) {
+    moved.runs.push_back({run.positions.to(device), run.tables.to(device), run.slots.to(device)});
+  }
+  return moved;
+}
+
+const Batch& BatchOnDevices::on(Device device) {
+  for (const Batch& copy : copies_) {
+    if (copy.tokens.device() == device) return copy;
+  }
+  return copies_.emplace_back(copies_.front().to(device));
 }
 
 }  // namespace wick::models

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct WICK_API Batch {
   Tensor scales;  ///< f32 [t, adapters]; undefined if the model has no adapters
   Tensor wanted;  ///< u32: rows whose logits are returned, ascending; undefined: all rows
 
+  /// The batch with all tensors on a device.
+  Batch to(Device device) const;
   int64_t rows() const { return tokens.size(0); }
 
   /// Makes a step from tokens that follow the cached positions of their sequences, and reserves
@@ -46,6 +49,16 @@ struct WICK_API Batch {
   /// given twice; an id is outside the vocabulary; the cache is full.
   static Batch of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
                   int64_t vocabulary, Device device, int64_t adapters = 0, int64_t chunk = 0);
+};
+
+/// A batch on each device that it is asked for.
+class WICK_API BatchOnDevices {
+ public:
+  explicit BatchOnDevices(const Batch& batch) : copies_{batch} {}
+  const Batch& on(Device device);
+
+ private:
+  std::deque<Batch> copies_;  // the first is the given one
 };
 
 }  // namespace wick::models

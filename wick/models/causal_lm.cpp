@@ -14,9 +14,33 @@ CausalLm::~CausalLm() = default;
 
 void CausalLm::require_supported(const io::ModelFile& file) { find_architecture(file); }
 
+Tensor CausalLm::run_pieces(
+    const std::function<Carried(size_t piece, const Carried& in)>& run) const {
+  Carried in;
+  std::vector<Tensor> kept;  // by the piece before
+  for (size_t piece = 0; piece < pieces(); ++piece) {
+    for (Tensor& moved : in.moved) moved = moved.to(device_of(piece));
+    Carried out = run(piece, in);
+    in = {std::move(out.moved), std::move(kept)};
+    kept = std::move(out.kept);
+  }
+  return in.moved.front();
+}
+
+Tensor CausalLm::forward(const Batch& batch, nn::KvCache& cache) const {
+  if (!makes_logits()) throw Error("forward", "this model makes embeddings, not logits");
+  BatchOnDevices batches(batch);
+  return run_pieces([&](size_t piece, const Carried& in) {
+    return run_piece(piece, batches.on(device_of(piece)), cache, in);
+  });
+}
+
 Tensor CausalLm::forward(std::span<const BatchInput> inputs, nn::KvCache& cache,
                          Logits logits) const {
-  const Batch batch = Batch::of(cache, inputs, logits, vocab_size(), device(), adapters(), chunk());
+  // The host's copy of a batch for several devices is moved to each of them.
+  const Device made_on = pieces() == 1 ? device() : Device::cpu();
+  const Batch batch =
+      Batch::of(cache, inputs, logits, vocab_size(), made_on, adapters(), chunk());
   Tensor result;
   try {
     result = forward(batch, cache);
@@ -54,10 +78,13 @@ std::unique_ptr<CausalLm> CausalLm::load(const io::ModelFile& file, const LoadOp
                            options.device.str()));
     }
     return model;
-  } catch (const Error&) {
+  } catch (const Error& e) {
     file.require_unchanged(
         "load");  // reports the change instead of an error in the changed contents
-    throw;
+    if (e.kind() != ErrorKind::memory || options.device.kind == DeviceKind::cpu) throw;
+    throw Error(ErrorKind::memory, file.path(), e.what(), {},
+                "ask for fewer layers on the GPU (gpu layers), or for experts on the CPU (cpu "
+                "experts); auto chooses what fits");
   }
 }
 

@@ -11,6 +11,7 @@
 #include "wick/base/export.h"
 #include "wick/io/gguf.h"
 #include "wick/models/batch.h"
+#include "wick/models/placement.h"
 #include "wick/nn/kv_cache.h"
 #include "wick/tensor/tensor.h"
 
@@ -24,6 +25,8 @@ struct LoadOptions {
   /// folders as PEFT writes them. Each row of a step has a scale for
   /// each of them.
   std::vector<std::string> adapters = {};
+  /// How the model is split between `device`, further GPUs and the CPU.
+  SplitOptions split = {};
   /// Called with the number of layers loaded so far and the number of all layers.
   std::function<void(int64_t, int64_t)> progress;
 };
@@ -65,16 +68,38 @@ class WICK_API CausalLm {
   /// Runs the rows of a step, stores their keys and values in the cache without advancing it, and
   /// returns the logits of the selected rows, f32 [selected, vocabulary]. A row's result depends on
   /// its own sequence alone. If all rows are selected, nothing is copied between host and device,
-  /// so the step can be captured. Errors: the model makes no logits; the file that weights are read
-  /// from changed after loading.
-  virtual Tensor forward(const Batch& batch, nn::KvCache& cache) const = 0;
+  /// so the step of a model with one piece can be captured. Errors: the model makes no logits; the
+  /// file that weights are read from changed after loading.
+  Tensor forward(const Batch& batch, nn::KvCache& cache) const;
   /// Runs the next tokens of several sequences and advances the cache. Errors: those of the forward
   /// above and of Batch::of. If the forward fails, sequences with recurrent states are cleared.
   Tensor forward(std::span<const BatchInput> inputs, nn::KvCache& cache, Logits logits) const;
   /// Runs the next tokens of the cache's first sequence and advances the cache.
   Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const;
-  /// The device of the weights.
+  /// The device of the logits; without a split, that of all weights.
   virtual Device device() const = 0;
+  /// Where the layers are, in one line: see models::summary.
+  virtual const std::string& placement() const = 0;
+
+  // A step runs in pieces: one for each change of the device along the model, a single one if the
+  // model isn't split.
+
+  /// What a piece hands over.
+  struct Carried {
+    std::vector<Tensor> moved;  ///< to the next piece, moved to its device
+    std::vector<Tensor> kept;   ///< to the piece after the next one, which is on the same device
+  };
+  virtual size_t pieces() const = 0;
+  virtual Device device_of(size_t piece) const = 0;
+  /// Runs a piece with a batch on its device. `in` has what the piece before it moved and what the
+  /// one before that kept. The last piece moves the logits alone. Nothing is copied between
+  /// devices, so a piece can be captured. Errors: those of forward().
+  virtual Carried run_piece(size_t piece, const Batch& batch, const nn::KvCache& cache,
+                            const Carried& in) const = 0;
+
+ protected:
+  /// Calls `run` for all pieces and moves what they hand over. → the last piece's first tensor.
+  Tensor run_pieces(const std::function<Carried(size_t piece, const Carried& in)>& run) const;
 };
 
 }  // namespace wick::models

@@ -27,7 +27,6 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int6
       device_(model.device()),
       sequences_(sequences.begin(), sequences.end()),
       records_(environment_choice("WICK_GPU_RECORD") != "off"),
-      ahead_(backend(device_).runs_ahead()),
       vocabulary_(vocabulary == 0 ? model.vocab_size() : vocabulary) {
   if (sequences_.empty()) throw Error("decode", "no sequences");
   std::vector<int64_t> sorted = sequences_;
@@ -37,25 +36,46 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int6
   }
   for (int64_t sequence : sequences_) cache_.length(sequence);  // checks that it exists
   const auto count = static_cast<int64_t>(sequences_.size());
-  tokens_ = Tensor::zeros({count}, DType::u32, device_);
-  positions_ = Tensor::zeros({count}, DType::u32, device_);
+  add_pieces();
   counts_ = Tensor::zeros({count, 3}, DType::u32, device_);
   chosen_ = Tensor::zeros({kPlaces, count}, DType::u32, device_);
   options_ = Tensor::zeros({count, kSamplerWords}, DType::u32, device_);
-  if (cache_.has_states()) slots_ = cache_.slots(sequences_);
-  if (model.adapters() > 0) {
-    scales_ = Tensor::ones({count, model.adapters()}, DType::f32, device_);
+}
+
+/// Makes the pieces and their devices' inputs.
+void Decoder::add_pieces() {
+  const auto count = static_cast<int64_t>(sequences_.size());
+  const auto inputs_on = [&](Device device) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i].device == device) return i;
+    }
+    const int64_t adapters = model_.adapters();
+    inputs_.push_back(
+        {.device = device,
+         .tokens = Tensor::zeros({count}, DType::u32, device),
+         .positions = Tensor::zeros({count}, DType::u32, device),
+         .tables = {},
+         .slots = cache_.has_states() ? cache_.slots(sequences_, device) : Tensor(),
+         .scales = adapters > 0 ? Tensor::ones({count, adapters}, DType::f32, device) : Tensor()});
+    ahead_ = ahead_ && backend(device).runs_ahead();
+    return inputs_.size() - 1;
+  };
+  inputs_on(device_);
+  for (size_t i = 0; i < model_.pieces(); ++i) {
+    pieces_.push_back({.inputs = inputs_on(model_.device_of(i)), .moved = {}, .graph = nullptr});
   }
 }
 
 void Decoder::set_scales(size_t index, std::span<const float> scales) {
   const std::vector<float> of_row = scales_of(scales, model_.adapters());
   if (of_row.empty()) return;
-  std::vector<float> all = scales_.to_vector<float>();
+  std::vector<float> all = main().scales.to_vector<float>();
   std::copy(of_row.begin(), of_row.end(),
             all.begin() + static_cast<ptrdiff_t>(index * of_row.size()));
-  scales_ = Tensor::from(all, scales_.shape(), device_);
-  recording_.reset();  // the captured step reads the former tensor
+  for (Inputs& inputs : inputs_) {
+    inputs.scales = Tensor::from(all, inputs.scales.shape(), inputs.device);
+  }
+  for (Piece& piece : pieces_) piece.graph.reset();  // captured pieces read the former tensors
 }
 
 Tensor Decoder::step(std::span<const int32_t> tokens) {
@@ -77,8 +97,8 @@ Tensor Decoder::step(std::span<const int32_t> tokens) {
   for (int64_t sequence : sequences_) {
     positions.push_back(static_cast<uint32_t>(cache_.length(sequence)));
   }
-  overwrite(tokens_, ids);
-  overwrite(positions_, positions);
+  overwrite(main().tokens, ids);
+  overwrite(main().positions, positions);
   run(false);
   return logits_;
 }
@@ -108,7 +128,7 @@ void Decoder::start(const Tensor& logits, std::span<const Sampling> sampling) {
   }
   overwrite(options_.reshape({count * kSamplerWords}), options);
   overwrite(counts_.reshape({count * 3}), counts);
-  overwrite(positions_, positions);
+  overwrite(main().positions, positions);
   step_due_ = false, drawn_ = 0;
   draw(logits);
   expect_tokens();
@@ -157,28 +177,64 @@ void Decoder::run(bool draws) {
 
 void Decoder::run_step(bool draws) {
   refresh_tables();
-  const auto work = [this, draws] {
-    Batch batch;
-    batch.tokens = tokens_;
-    batch.runs = {{positions_, tables_, slots_}};
-    batch.scales = scales_;
-    logits_ = model_.forward(batch, cache_);
-    if (draws) draw(logits_);
-  };
-  if (cache_.moves() != moves_ || !records_) {
-    // The first step isn't captured: it also does one-time work, such as loading kernels.
-    recording_.reset();
-    work();
-    moves_ = cache_.moves();
-  } else {
-    if (recording_ == nullptr || recorded_draws_ != draws) {
-      recording_.reset();
-      logits_ = {};
-      recording_ = record(device_, work);
-      recorded_draws_ = draws;
-    }
-    recording_->replay();
+  for (size_t i = 1; i < inputs_.size(); ++i) {
+    overwrite(inputs_[i].tokens, main().tokens);
+    overwrite(inputs_[i].positions, main().positions);
   }
+  const bool can_replay = cache_.moves() == moves_ && records_;
+  if (!can_replay) {
+    for (Piece& piece : pieces_) piece.graph.reset();
+  } else if (recorded_draws_ != draws) {
+    pieces_.back().graph.reset();
+  }
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    Piece& piece = pieces_[i];
+    const Device device = model_.device_of(i);
+    if (i > 0) receive(i);
+    const auto work = [this, i, draws] { run_piece(i, draws); };
+    // The first step isn't captured: it also does one-time work, such as loading kernels. Pieces on
+    // the CPU of a split model aren't either: their results may have other addresses in each step.
+    if (!can_replay || (pieces_.size() > 1 && device.kind == DeviceKind::cpu)) {
+      work();
+      continue;
+    }
+    if (piece.graph == nullptr) {
+      piece.out = {};
+      if (i + 1 == pieces_.size()) logits_ = {};
+      piece.graph = record(device, work);
+    }
+    piece.graph->replay();
+  }
+  recorded_draws_ = draws;
+  moves_ = cache_.moves();
+}
+
+/// Copies what the piece before hands over to this piece's device.
+void Decoder::receive(size_t index) {
+  Piece& piece = pieces_[index];
+  const std::vector<Tensor>& from = pieces_[index - 1].out.moved;
+  piece.moved.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (piece.moved[i].defined()) {
+      overwrite(piece.moved[i], from[i]);
+    } else {
+      piece.moved[i] = from[i].to(model_.device_of(index));
+    }
+  }
+}
+
+void Decoder::run_piece(size_t index, bool draws) {
+  Piece& piece = pieces_[index];
+  const Inputs& inputs = inputs_[piece.inputs];
+  const Batch batch{.tokens = inputs.tokens,
+                    .runs = {{inputs.positions, inputs.tables, inputs.slots}},
+                    .scales = inputs.scales,
+                    .wanted = {}};
+  const auto kept = index < 2 ? std::vector<Tensor>() : pieces_[index - 2].out.kept;
+  piece.out = model_.run_piece(index, batch, cache_, {piece.moved, kept});
+  if (index + 1 < pieces_.size()) return;
+  logits_ = piece.out.moved.front();
+  if (draws) draw(logits_);
 }
 
 /// Rewrites the page tables if pages were assigned or freed.
@@ -187,16 +243,18 @@ void Decoder::refresh_tables() {
   const std::vector<uint32_t> rows = cache_.table_rows(sequences_);
   const auto count = static_cast<int64_t>(sequences_.size());
   const int64_t entries = cache_.reach() / nn::KvCache::kPage;
-  if (!tables_.defined() || tables_.size(1) != entries) {
-    tables_ = Tensor::zeros({count, entries}, DType::u32, device_);
+  for (Inputs& inputs : inputs_) {
+    if (!inputs.tables.defined() || inputs.tables.size(1) != entries) {
+      inputs.tables = Tensor::zeros({count, entries}, DType::u32, inputs.device);
+    }
+    overwrite(inputs.tables.reshape({count * entries}), rows);
   }
-  overwrite(tables_.reshape({count * entries}), rows);
   changes_ = cache_.changes();
 }
 
 void Decoder::draw(const Tensor& logits) {
-  backend(device_).sample({.tokens = tokens_.mutable_view(),
-                           .positions = positions_.mutable_view(),
+  backend(device_).sample({.tokens = main().tokens.mutable_view(),
+                           .positions = main().positions.mutable_view(),
                            .history = history_.mutable_view(),
                            .counts = counts_.mutable_view(),
                            .chosen = chosen_.mutable_view(),

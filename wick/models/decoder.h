@@ -14,7 +14,8 @@
 namespace wick::models {
 
 /// Decodes sequences token by token on the device. From the second step on, a step on a GPU is one
-/// launch of a captured graph. The caller gives the tokens (step), or they are sampled on the
+/// launch of a captured graph; a step of a split model is one launch for each of its pieces that is
+/// on a GPU. The caller gives the tokens (step), or they are sampled on the
 /// device (start, next), which then runs one step ahead of the host. The cache must outlive the
 /// decoder. Only one thread may call at a time.
 class WICK_API Decoder {
@@ -58,32 +59,50 @@ class WICK_API Decoder {
   void refresh_tables();
   void reserve();
 
+  /// A step's inputs on one device besides the tokens' positions in the ring.
+  struct Inputs {
+    Device device;
+    Tensor tokens, positions;  // u32 [b]
+    Tensor tables;             // u32 [b, pages]
+    Tensor slots;              // u32 [b], or undefined: see Batch
+    Tensor scales;             // f32 [b, adapters]; undefined without adapters
+  };
+  /// A piece of the step.
+  struct Piece {
+    size_t inputs;                       // its device's index in inputs_
+    std::vector<Tensor> moved;           // what the piece before it hands over, on this device
+    CausalLm::Carried out = {};          // what it hands over
+    std::unique_ptr<DeviceGraph> graph;  // captured piece, valid while cache_.moves() == moves_
+  };
+  Inputs& main() { return inputs_.front(); }
+  void add_pieces();
+  void receive(size_t piece);
+  void run_piece(size_t piece, bool draws);
+
   const CausalLm& model_;
   nn::KvCache& cache_;
   Device device_;
   std::vector<int64_t> sequences_;
   const bool records_;  // WICK_GPU_RECORD=off disables capturing, so that traces show each kernel
-  const bool ahead_;    // whether the device works asynchronously to the host
+  bool ahead_ = true;   // whether all devices work asynchronously to the host
   int64_t vocabulary_;
 
-  // Tensors on the device, with one row or column for each sequence.
-  Tensor tokens_, positions_;  // u32 [b]
-  Tensor counts_;              // u32 [b, 3]: token counts, see SampleState
-  Tensor chosen_;              // u32 [kPlaces, b]: ring of the newest tokens, one step per row
-  Tensor options_;             // u32 [b, kSamplerWords]
-  Tensor history_;             // u32 [b, context + 1]
-  Tensor tables_;              // u32 [b, pages]
-  Tensor scales_;              // f32 [b, adapters]; undefined without adapters
-  Tensor slots_;               // u32 [b], or undefined: see Batch
-  int64_t changes_ = -1;       // the cache's changes() when the tables were written
+  /// On each device that the model is on, first the one of the logits, where tokens are sampled.
+  std::vector<Inputs> inputs_;
+  // Tensors on that device, with one row or column for each sequence.
+  Tensor counts_;         // u32 [b, 3]: token counts, see SampleState
+  Tensor chosen_;         // u32 [kPlaces, b]: ring of the newest tokens, one step per row
+  Tensor options_;        // u32 [b, kSamplerWords]
+  Tensor history_;        // u32 [b, context + 1]
+  int64_t changes_ = -1;  // the cache's changes() when the tables were written
 
   bool step_due_ = false;  // next() runs the pending step before it returns tokens
   int64_t drawn_ = 0;      // steps drawn since start()
   std::deque<std::unique_ptr<Readback>> coming_;
 
-  Tensor logits_;                           // logits of the captured step
-  std::unique_ptr<DeviceGraph> recording_;  // captured step, valid while cache_.moves() == moves_
-  bool recorded_draws_ = false;             // whether the captured step also samples
+  std::vector<Piece> pieces_;
+  Tensor logits_;                // logits of the captured step
+  bool recorded_draws_ = false;  // whether the captured step also samples
   int64_t moves_ = -1;
 };
 

@@ -18,6 +18,7 @@
 #include "wick/models/layers/per_layer.h"
 #include "wick/models/layers/position_tables.h"
 #include "wick/models/layers/short_conv.h"
+#include "wick/models/placement.h"
 #include "wick/models/registry.h"
 #include "wick/models/weights.h"
 
@@ -43,9 +44,12 @@ class WICK_API DecoderLm final : public CausalLm {
   bool makes_logits() const override { return config_.causal; }
   int64_t embedding_size() const override { return config_.hidden; }
   Tensor embed(std::span<const std::vector<int32_t>> sequences) const override;
-  using CausalLm::forward;
-  Tensor forward(const Batch& batch, nn::KvCache& cache) const override;
   Device device() const override { return device_; }
+  const std::string& placement() const override { return placement_text_; }
+  size_t pieces() const override { return stages_.size(); }
+  Device device_of(size_t piece) const override { return stages_[piece].device; }
+  Carried run_piece(size_t piece, const Batch& batch, const nn::KvCache& cache,
+                    const Carried& in) const override;
 
  private:
   using AnyMixer = std::variant<GroupedAttention, LatentAttention, ShortConv, Mamba2,
@@ -58,26 +62,69 @@ class WICK_API DecoderLm final : public CausalLm {
     Tensor output_scale;  // f32 [1], factor of the layer's result, or undefined
   };
   struct Step;  // what the layers of one call share
+  /// A piece: consecutive layers on one device, or the experts of one layer that are on another
+  /// device than the rest of it.
+  struct Stage {
+    Device device;
+    size_t first = 0, end = 0;        // layers [first, end)
+    bool only_experts = false;        // of the layer `first`
+    bool after_experts = false;       // begins behind the experts of layer `first`
+    bool before_experts = false;      // ends before the experts of layer end − 1
+    std::vector<size_t> cached = {};  // the layers whose cache it reads, ascending
+    std::shared_ptr<PositionTables> positions = {};
+    /// For caches of more than long_context_ positions, if the model has other angles for these.
+    std::shared_ptr<PositionTables> long_positions = {};
+    std::shared_ptr<const Compiled> run = {}, run_long = {};  // compiled run() with each table
+  };
 
+  void make_placement(const io::ModelFile& file, const LoadOptions& options);
+  void make_stages();
+  void find_cached(Stage& stage) const;
+  void compile_stages();
+  bool ends_model(const Stage& stage) const;
+  size_t moved_into(const Stage& stage) const;
+  size_t kept_for(const Stage& stage) const;
   void load(const Weights& weights, const LoadOptions& options);
+  Block load_layer(const Weights& weights, size_t index, bool release) const;
   static Block load_block(const LayerLoader& loader);
   static AnyMixer load_mixer(const LayerLoader& loader);
   void load_positions(const Weights& weights, const io::ModelFile& file);
 
-  Tensor run(std::span<const Tensor> arguments, const PositionTables& positions) const;
-  std::vector<Tensor> arguments_of(const Batch& batch, const nn::KvCache& cache) const;
-  Step step_of(std::span<const Tensor> arguments, const PositionTables& positions) const;
-  Tensor hidden(Step& step) const;
+  std::vector<Tensor> run(const Stage& stage, std::span<const Tensor> arguments,
+                          const PositionTables& positions) const;
+  std::vector<Tensor> arguments_of(const Stage& stage, const Batch& batch,
+                                   const nn::KvCache& cache) const;
+  Step step_of(const Stage& stage, std::span<const Tensor> arguments,
+               const PositionTables& positions) const;
+  Carried through(const Stage& stage, Step& step, const Carried& in) const;
+  std::vector<Tensor> begin(const Stage& stage, Step& step, const Carried& in) const;
+  Carried hand_over(std::span<const Tensor> xs, const Step& step) const;
+  Carried stop_before_experts(const Stage& stage, std::span<const Tensor> xs,
+                              const Step& step) const;
+  Tensor resume_after_experts(const Stage& stage, Step& step, const Carried& in) const;
+  bool is_long(const nn::KvCache& cache) const {
+    return stages_.front().long_positions != nullptr && cache.context() > long_context_;
+  }
   Tensor hidden_of_decoder(std::span<const std::vector<int32_t>> sequences) const;
   Tensor hidden_of_encoder(std::span<const std::vector<int32_t>> sequences) const;
+  Step encoder_step(const Stage& stage, std::span<const std::vector<int32_t>> sequences) const;
   Tensor pooled(const Tensor& rows) const;
   Tensor embed_tokens(const StepRows& rows) const;
   Tensor layer(size_t index, const Tensor& x, const StepRows& rows, const LayerCache& cache) const;
-  Tensor last_layer(std::span<const Tensor> xs, const Step& step) const;
+  /// The input, the heads and the per-layer embeddings of a layer, of all slices' wanted rows.
+  struct AfterAttention {
+    Tensor x, heads, per_layer;
+  };
+  AfterAttention attended(size_t index, std::span<const Tensor> xs, const Step& step) const;
   Tensor heads_of(const Block& block, const Tensor& x, const StepRows& rows,
                   const LayerCache& cache) const;
   Tensor after_heads(size_t index, const Tensor& x, const Tensor& heads, const Tensor& per_layer,
                      Runs runs) const;
+  Tensor before_mlp(const Block& block, const Tensor& x, const Tensor& heads, Runs runs) const;
+  Tensor mlp_input(const Block& block, const Tensor& x, const Tensor& y) const;
+  Tensor after_mlp(size_t index, const Tensor& y, const Tensor& out, const Tensor& per_layer,
+                   Runs runs) const;
+  Tensor added(const Tensor& to, const Tensor& part, const std::optional<nn::Norm>& norm) const;
   Tensor scaled(const Tensor& x) const;
   Tensor head(const Tensor& x, Runs runs) const;
 
@@ -87,7 +134,7 @@ class WICK_API DecoderLm final : public CausalLm {
   DecoderConfig config_;
   std::vector<nn::KvLayer> cache_;         // what the cache stores for each layer
   std::shared_ptr<const io::Bytes> file_;  // set if the embedding table is mapped from the file
-  Device device_;
+  Device device_;                          // of the last layer and of the logits
   int64_t parameters_ = 0;
   bool has_states_ = false;     // whether the cache has recurrent states
   bool block_weights_ = false;  // whether some weights are quantised
@@ -100,11 +147,10 @@ class WICK_API DecoderLm final : public CausalLm {
   std::vector<Block> blocks_;
   std::optional<nn::Norm> output_norm_;
   AdaptedLinear head_;
-  std::unique_ptr<PositionTables> positions_;
-  /// For caches of more than long_context_ positions, if the model has other angles for these.
-  std::unique_ptr<PositionTables> long_positions_;
+  Placement placement_;
+  std::string placement_text_;
+  std::vector<Stage> stages_;
   int64_t long_context_ = 0;
-  Compiled run_, run_long_;  // compiled run() with each of the tables
 };
 
 }  // namespace wick::models

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "wick/base/error.h"
 #include "wick/tensor/call.h"
@@ -39,47 +40,71 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
         fmt::format("{} heads, sizes {} and {}", layer.heads, layer.key_size, layer.value_size));
   }
   if (o.positions == 0) o.positions = o.sequences * o.context;
-  const MemoryInfo memory = backend(o.device).memory_info();
-  const double needed = static_cast<double>(elements_per_position()) *
-                            static_cast<double>(o.positions) *
-                            static_cast<double>(bytes_of(o.dtype, 1)) +
-                        static_cast<double>(state_elements()) *
-                            static_cast<double>(o.sequences * bytes_of(DType::f32, 1));
-  const double free =
-      static_cast<double>(memory.limit_bytes) - static_cast<double>(memory.in_use_bytes);
-  if (needed > free) {
-    throw Error(ErrorKind::memory, "kv cache", "not enough memory",
-                fmt::format("context {} needs {:.1f} GiB on {}, {:.1f} GiB are left", o.context,
-                            needed / 0x1p30, o.device.str(), std::max(free, 0.0) / 0x1p30),
-                "ask for a shorter context");
+  if (!o.devices.empty() && o.devices.size() != o.layers.size()) {
+    throw Error("kv cache", "options out of range",
+                fmt::format("{} devices of {} layers", o.devices.size(), o.layers.size()));
   }
+  require_memory();
   layers_.resize(o.layers.size());
   sequences_.resize(static_cast<size_t>(o.sequences));
 }
 
-int64_t KvCache::elements_per_position() const {
-  int64_t all = 0;
-  for (const KvLayer& layer : options_.layers) {
-    all += layer.heads * (layer.key_size + layer.value_size);
-  }
-  return all;
+Device KvCache::device_of(size_t layer) const {
+  return options_.devices.empty() ? options_.device : options_.devices[layer];
 }
 
-/// The elements of a sequence's recurrent states.
-int64_t KvCache::state_elements() const {
-  int64_t all = 0;
-  for (const KvLayer& layer : options_.layers) {
-    for (const Shape& state : layer.states) all += state.elems();
+/// The memory of a layer of a full cache.
+double KvCache::bytes_of_layer(size_t layer) const {
+  const KvLayer& of = options_.layers[layer];
+  const double each = static_cast<double>(of.heads * (of.key_size + of.value_size)) *
+                      static_cast<double>(bytes_of(options_.dtype, 1));
+  double states = 0;
+  for (const Shape& state : of.states) {
+    states += static_cast<double>(bytes_of(DType::f32, state.elems()));
   }
-  return all;
+  return each * static_cast<double>(options_.positions) +
+         states * static_cast<double>(options_.sequences);
 }
 
-bool KvCache::has_states() const { return state_elements() > 0; }
+/// Errors: a device has less memory left than its layers of a full cache take.
+void KvCache::require_memory() const {
+  std::vector<std::pair<Device, double>> needed;
+  for (size_t i = 0; i < options_.layers.size(); ++i) {
+    const Device device = device_of(i);
+    const auto at = std::find_if(needed.begin(), needed.end(),
+                                 [&](const auto& of) { return of.first == device; });
+    if (at == needed.end()) {
+      needed.emplace_back(device, bytes_of_layer(i));
+    } else {
+      at->second += bytes_of_layer(i);
+    }
+  }
+  for (const auto& [device, bytes] : needed) {
+    const MemoryInfo memory = backend(device).memory_info();
+    const double free =
+        static_cast<double>(memory.limit_bytes) - static_cast<double>(memory.in_use_bytes);
+    if (bytes <= free) continue;
+    throw Error(
+        ErrorKind::memory, "kv cache", "not enough memory",
+        fmt::format("context {} needs {:.1f} GiB on {}, {:.1f} GiB are left", options_.context,
+                    bytes / 0x1p30, device.str(), std::max(free, 0.0) / 0x1p30),
+        device.kind == DeviceKind::cpu
+            ? "ask for a shorter context"
+            : "ask for a shorter context, or for fewer layers on the GPU");
+  }
+}
+
+bool KvCache::has_states() const {
+  return std::any_of(options_.layers.begin(), options_.layers.end(), [](const KvLayer& layer) {
+    return std::any_of(layer.states.begin(), layer.states.end(),
+                       [](const Shape& state) { return state.elems() > 0; });
+  });
+}
 
 size_t KvCache::full_bytes() const {
-  return static_cast<size_t>(
-      bytes_of(options_.dtype, elements_per_position() * options_.positions) +
-      bytes_of(DType::f32, state_elements() * options_.sequences));
+  double all = 0;
+  for (size_t i = 0; i < options_.layers.size(); ++i) all += bytes_of_layer(i);
+  return static_cast<size_t>(all);
 }
 
 const KvCache::Sequence& KvCache::of(int64_t sequence) const {
@@ -146,21 +171,22 @@ void KvCache::clear_states(int64_t sequence) {
 
 void KvCache::grow(int64_t pages) {
   const KvCacheOptions& o = options_;
-  const auto grown = [&](const Tensor& old, const Shape& shape) {
+  const auto grown = [&](const Tensor& old, const Shape& shape, Device device) {
     if (shape.elems() == 0) return Tensor();
-    Tensor larger = Tensor::empty(shape, o.dtype, o.device);
+    Tensor larger = Tensor::empty(shape, o.dtype, device);
     if (pages_ > 0) slice_set(larger, old, 0, 0);
     return larger;
   };
   for (size_t i = 0; i < layers_.size(); ++i) {
     const KvLayer& of = o.layers[i];
+    const Device device = device_of(i);
     Layer& layer = layers_[i];
-    layer.keys = grown(layer.keys, {pages, of.heads, of.key_size, kPage});
-    layer.values = grown(layer.values, {pages, of.heads, kPage, of.value_size});
+    layer.keys = grown(layer.keys, {pages, of.heads, of.key_size, kPage}, device);
+    layer.values = grown(layer.values, {pages, of.heads, kPage, of.value_size}, device);
     if (!layer.states.empty()) continue;
     for (const Shape& state : of.states) {
       const Shape of_all = state.with_inserted(0, sequences());
-      layer.states.push_back(Tensor::empty(of_all, DType::f32, o.device));
+      layer.states.push_back(Tensor::empty(of_all, DType::f32, device));
     }
   }
   std::vector<uint32_t> more;
@@ -222,17 +248,25 @@ std::vector<uint32_t> KvCache::table_rows(std::span<const int64_t> sequences) co
 }
 
 Tensor KvCache::slots(std::span<const int64_t> sequences) const {
+  return slots(sequences, options_.device);
+}
+
+Tensor KvCache::slots(std::span<const int64_t> sequences, Device device) const {
   std::vector<uint32_t> rows;
   for (const int64_t sequence : sequences) {
     of(sequence);  // checks that it exists
     rows.push_back(static_cast<uint32_t>(sequence));
   }
-  return Tensor::from(rows, {static_cast<int64_t>(rows.size())}, options_.device);
+  return Tensor::from(rows, {static_cast<int64_t>(rows.size())}, device);
 }
 
 Tensor KvCache::tables(std::span<const int64_t> sequences) const {
+  return tables(sequences, options_.device);
+}
+
+Tensor KvCache::tables(std::span<const int64_t> sequences, Device device) const {
   return Tensor::from(table_rows(sequences), {static_cast<int64_t>(sequences.size()), entries_},
-                      options_.device);
+                      device);
 }
 
 }  // namespace wick::nn

@@ -28,6 +28,7 @@ struct KvCacheOptions {
   Device device = {};
   int64_t sequences = 1;
   int64_t positions = 0;  ///< maximum total length of all sequences; 0: sequences · context
+  std::vector<Device> devices = {};  ///< of each layer; empty: all are on `device`
 };
 
 /// Keys and values of sequences, in pages of 256 positions that each belong to one sequence. Memory
@@ -44,7 +45,7 @@ class WICK_API KvCache {
 
   KvCache() = default;
   /// Errors: sizes are out of range; the dtype isn't f32, f16 or bf16; the cache would need more
-  /// memory than the device has.
+  /// memory than a device has.
   explicit KvCache(const KvCacheOptions& options);
 
   int64_t sequences() const { return static_cast<int64_t>(sequences_.size()); }
@@ -78,13 +79,15 @@ class WICK_API KvCache {
   Tensor values(int64_t layer) const;
   /// The recurrent states of all sequences, f32 [sequences, ..] each. Errors: those of keys().
   std::span<const Tensor> states(int64_t layer) const { return this->layer(layer).states; }
-  /// The rows of sequences in states(): u32 [sequences] on the device.
+  /// The rows of sequences in states(): u32 [sequences] on a device, by default the options' one.
   Tensor slots(std::span<const int64_t> sequences) const;
+  Tensor slots(std::span<const int64_t> sequences, Device device) const;
   /// The page numbers of a sequence, in order of position, including reserved pages.
   std::span<const uint32_t> pages(int64_t sequence = 0) const { return of(sequence).pages; }
-  /// The page tables of sequences: u32 [sequences, reach() / 256] on the device. Entries after a
-  /// sequence's last page are 0.
+  /// The page tables of sequences: u32 [sequences, reach() / 256] on a device, by default the
+  /// options' one. Entries after a sequence's last page are 0.
   Tensor tables(std::span<const int64_t> sequences) const;
+  Tensor tables(std::span<const int64_t> sequences, Device device) const;
   /// The page tables on the host, row by row.
   std::vector<uint32_t> table_rows(std::span<const int64_t> sequences) const;
 
@@ -110,8 +113,9 @@ class WICK_API KvCache {
   Sequence& of(int64_t sequence);
   const Layer& layer(int64_t index) const;
   int64_t most_pages() const;
-  int64_t elements_per_position() const;
-  int64_t state_elements() const;
+  Device device_of(size_t layer) const;
+  double bytes_of_layer(size_t layer) const;
+  void require_memory() const;
   void grow(int64_t pages);
   void clear_states(int64_t sequence);
 

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "wick/backend/backend.h"
+#include "wick/backend/devices.h"
 
 namespace wick {
 
@@ -16,6 +17,10 @@ MemoryStats memory_stats(Device device) {
 void set_memory_limit(Device device, size_t bytes) { backend(device).set_memory_limit(bytes); }
 
 void trim_memory(Device device) { backend(device).trim(); }
+
+size_t packed_bytes(DType dtype, int64_t n, int64_t k, Device device) {
+  return prepared_bytes(dtype, n, k, device);
+}
 
 void reset_peak_memory(Device device) { backend(device).reset_peak_memory(); }
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "wick/base/device.h"
+#include "wick/base/dtype.h"
 #include "wick/base/export.h"
 
 namespace wick {
@@ -31,6 +33,9 @@ WICK_API void set_memory_limit(Device device, size_t bytes);
 
 /// Returns cached memory to the system.
 WICK_API void trim_memory(Device device = {});
+
+/// About how many bytes of a device's memory a Weight takes that is packed from one matrix [n, k].
+WICK_API size_t packed_bytes(DType dtype, int64_t n, int64_t k, Device device);
 
 /// Sets peak_bytes to in_use_bytes.
 WICK_API void reset_peak_memory(Device device = {});

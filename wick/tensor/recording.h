@@ -20,4 +20,9 @@ WICK_API std::unique_ptr<DeviceGraph> record(Device device, const std::function<
 /// size differs; the tensor isn't dense or maps a file.
 WICK_API void overwrite(const Tensor& target, std::span<const uint32_t> values);
 
+/// Copies the elements of `values` over those of a tensor of the same shape and dtype, which may be
+/// on another device, after all work queued on both devices. Errors: the shape or dtype differs;
+/// the target isn't dense or maps a file.
+WICK_API void overwrite(const Tensor& target, const Tensor& values);
+
 }  // namespace wick

@@ -7,6 +7,7 @@
 #include "wick/backend/gpu/driver/driver.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
+#include "wick/backend/gpu/linear/packed_size.h"
 #include "wick/backend/gpu/spatial/convolution_library.h"
 #include "wick/base/error.h"
 
@@ -33,6 +34,10 @@ bool Driver::make_copy_map(CopyMap&, const CopyBoxes&) const { return false; }
 
 const Compiler* Compiler::of(DeviceKind) { return nullptr; }
 std::string Compiler::missing(DeviceKind) { return kAbsent; }
+
+size_t packed_size(DeviceKind, DType, int64_t, int64_t) {
+  throw Error(ErrorKind::runtime, "device", "no such device here", {}, kAbsent);
+}
 
 const std::vector<std::unique_ptr<MatrixLibrary>>& MatrixLibrary::of(DeviceKind) {
   static const auto* const none = new std::vector<std::unique_ptr<MatrixLibrary>>;

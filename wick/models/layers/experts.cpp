@@ -31,7 +31,7 @@ Experts::Experts(const LayerLoader& loader)
     selection_bias_ = w.floats(kBias, shape).reshape({count}).to(loader.device);
   }
   const auto packed = [&](std::span<const Tensor> parts) {
-    return Weight(parts, loader.device, loader.release);
+    return Weight(parts, loader.experts, loader.release);
   };
   const auto named = [&](const char* name) { return w.prefix() + name; };
   down_name_ = {named("ffn_down_exps.weight")};
@@ -55,8 +55,8 @@ Experts::Experts(const LayerLoader& loader)
   if (w.contains("ffn_gate_exps.bias")) {
     const Tensor biases[] = {w.floats("ffn_gate_exps.bias", {count, width}),
                              w.floats("ffn_up_exps.bias", {count, width})};
-    in_bias_ = cat(biases, 1).to(loader.device);
-    down_bias_ = w.floats("ffn_down_exps.bias", {count, hidden}).to(loader.device);
+    in_bias_ = cat(biases, 1).to(loader.experts);
+    down_bias_ = w.floats("ffn_down_exps.bias", {count, hidden}).to(loader.experts);
   }
   load_extras(loader);
   if (config_.shared > 0) {
@@ -165,6 +165,25 @@ Tensor Experts::operator()(const Tensor& x, Runs runs) const {
   Tensor of_all = (*shared_)(x, runs);
   if (shared_gate_) of_all = of_all * sigmoid((*shared_gate_)(x, runs.sequences));
   return y + of_all;
+}
+
+Experts::Routed Experts::route(const Tensor& x, Runs runs) const {
+  Routed routed{.x = config_.beside_mlp ? (*norm_)(x) : x, .chosen = choose(x, runs), .shared = {}};
+  if (!shared_) return routed;
+  if (config_.beside_mlp) {
+    routed.shared = (*mlp_post_norm_)((*shared_)((*mlp_norm_)(x), runs));
+    return routed;
+  }
+  routed.shared = (*shared_)(x, runs);
+  if (shared_gate_) {
+    routed.shared = routed.shared * sigmoid((*shared_gate_)(x, runs.sequences));
+  }
+  return routed;
+}
+
+Tensor Experts::finish(const Tensor& of_experts, const Tensor& shared) const {
+  if (config_.beside_mlp) return shared + (*post_norm_)(of_experts);
+  return shared.defined() ? of_experts + shared : of_experts;
 }
 
 }  // namespace wick::models

@@ -17,14 +17,29 @@ class Experts {
   /// x [t, hidden] → [t, hidden]
   Tensor operator()(const Tensor& x, Runs runs) const;
 
- private:
+  // The same in three parts, for experts on another device than the rest of the layer.
+
   /// The experts of each row, u32 [t, used], and their weights, f32 [t, used].
   struct Chosen {
     Tensor ids, weights;
   };
+  /// What precedes the experts.
+  struct Routed {
+    Tensor x;  ///< the experts' input [t, hidden]
+    Chosen chosen;
+    Tensor shared;  ///< the result of the MLP that all rows go through; undefined if there is none
+  };
+  /// x [t, hidden], on the layer's device.
+  Routed route(const Tensor& x, Runs runs) const;
+  /// The experts' results, weighed and added, [t, hidden]. The tensors are on the experts' device.
+  Tensor through_experts(const Tensor& x, const Chosen& chosen) const;
+  /// Adds the shared MLP's result to that of the experts, on the layer's device → [t, hidden].
+  Tensor finish(const Tensor& of_experts, const Tensor& shared) const;
+  bool has_shared() const { return shared_.has_value(); }
+
+ private:
   void load_extras(const LayerLoader& loader);
   Chosen choose(const Tensor& x, Runs runs) const;
-  Tensor through_experts(const Tensor& x, const Chosen& chosen) const;
   /// The product of each row with the experts in `ids`.
   Tensor grouped(const Tensor& x, const std::vector<Weight>& weights,
                  const std::vector<std::string>& names, const Tensor& ids) const;

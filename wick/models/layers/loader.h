@@ -28,6 +28,7 @@ struct LayerLoader {
   Device device;
   bool release;  ///< see nn::Projections
   std::span<const Adapter> adapters = {};
+  Device experts = {};  ///< the device of the experts' matrices
 
   bool has(std::string_view name) const;
   /// A norm over `size` elements, with a bias if the file has one.
