@@ -73,6 +73,14 @@ Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random) {
         break;
       case QuantScale::e8m0:
         add(scale, 1, 0);
+        break;
+      case QuantScale::e4m3:
+        for (int part = 0; part < info(type).block_elems / row.part; ++part)
+          add(scale + part, 1, 3);
+        break;
+      case QuantScale::nibbles:
+        reference::write_nibbles(
+            scale, static_cast<uint16_t>(reference::read_nibbles(scale) + (shift << 10)));
     }
     if (row.has_minimum()) add(bytes + at + row.minimum_at, 2, 10);
   }
