@@ -99,7 +99,7 @@ inline float codebook_value(DType type, const uint8_t* p, int i) {
       return static_cast<float>(decode_half(static_cast<uint16_t>(d), 10) * scale * level);
     }
     default:
-      return std::numeric_limits<float>::quiet_NaN();
+      return NAN;
   }
 }
 

@@ -162,6 +162,9 @@ std::vector<TinyLlama::Entry> TinyLlama::entries() const {
     auto matrix = [&](const char* name, int64_t n, int64_t k, bool bias) {
       add(b + name + ".weight", {n, k}, dtype);
       if (bias) add(b + name + ".bias", {n}, DType::f32);
+      if (!scales) return;
+      add(b + name + ".scale", {1}, DType::f32);
+      add(b + name + ".input_scale", {1}, DType::f32);
     };
     auto norm = [&](const char* name, int64_t n) { add(b + name + ".weight", {n}, DType::f32); };
     norm("attn_norm", hidden);
@@ -201,6 +204,7 @@ std::vector<float> TinyLlama::random_values(const Entry& e, std::mt19937& random
   if (e.name == "token_embd.weight") {
     for (float& v : values) v *= 8.0f;
   }
+  if (e.name.ends_with(".scale")) values = {1.0f + 5 * values[0]};
   return values;
 }
 
@@ -227,6 +231,11 @@ void TinyLlama::write(const std::string& path) {
     weights[e.name] = t.to(DType::f32).to_vector<float>();
   }
   w.finish();
+  for (const Entry& e : all) {
+    if (!e.name.ends_with(".scale")) continue;
+    const float scale = weights[e.name].front();
+    for (float& v : weights[e.name.substr(0, e.name.size() - 5) + "weight"]) v *= scale;
+  }
 }
 
 std::vector<double> TinyLlama::rope_frequencies() const {

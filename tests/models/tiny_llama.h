@@ -23,6 +23,7 @@ struct TinyLlama {
   int64_t original_context = 0;           // yarn
   std::vector<float> rope_divisors = {};  // Llama 3
   bool tied = false, biases = false;
+  bool scales = false;       // factors of the matrices of layers
   DType dtype = DType::f32;  // of every matrix
   uint32_t seed = 1;
   int64_t padding_rows = 0;  // rows of the embedding beyond the vocabulary

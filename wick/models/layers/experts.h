@@ -21,6 +21,7 @@ class Experts {
   struct Chosen {
     Tensor ids, weights;
   };
+  void load_scales(const LayerLoader& loader);
   void load_extras(const LayerLoader& loader);
   Chosen choose(const Tensor& x, Runs runs) const;
   Tensor through_experts(const Tensor& x, const Chosen& chosen) const;
@@ -33,6 +34,7 @@ class Experts {
   Tensor output_scales_;                 // f32 [count], factors of the experts' results
   Tensor selection_bias_;                // f32 [count], added to the scores that choose
   std::vector<Weight> in_, down_;        // of each expert: gate and up stacked, down
+  Tensor in_scales_;                     // f32 [count, 2 · width], factors of in_, or undefined
   Tensor in_bias_, down_bias_;           // [count, 2 · width], [count, hidden], or undefined
   std::optional<Mlp> shared_;
   std::optional<nn::Linear> shared_gate_;  // [1, hidden]
