@@ -77,7 +77,7 @@ void Experts::load_scales(const LayerLoader& loader) {
   const Weights& w = loader.weights;
   const int64_t count = config_.count, width = config_.intermediate;
   const Tensor down = w.optional_scales("ffn_down_exps", count);
-  if (down.defined()) output_scales_ = down.to(loader.device);
+  if (down.defined()) down_scales_ = down.unsqueeze(-1).to(loader.device);
   const Tensor gates = w.optional_scales("ffn_gate_exps", count);
   const Tensor ups = w.optional_scales("ffn_up_exps", count);
   if (!gates.defined() && !ups.defined()) return;
@@ -89,7 +89,7 @@ void Experts::load_scales(const LayerLoader& loader) {
   in_scales_ = cat(both, 1).to(loader.device);
 }
 
-/// Gemma 4's norms and scales.
+/// Gemma 4's norms.
 void Experts::load_extras(const LayerLoader& loader) {
   const Weights& w = loader.weights;
   const int64_t hidden = loader.config.hidden;
@@ -133,10 +133,6 @@ Experts::Chosen Experts::choose(const Tensor& x, Runs runs) const {
   if (config_.gating == Gating::softmax_of_chosen) weights = softmax(weights, -1);
   if (config_.normalize) weights = weights / sum(weights, kLastDim, true);
   if (config_.scale != 1.0f) weights = weights * config_.scale;
-  if (output_scales_.defined()) {
-    const Tensor scales = index_select(output_scales_, ids.reshape({ids.elems()}), 0);
-    weights = weights * scales.reshape(weights.shape());
-  }
   return {ids, weights};
 }
 
@@ -157,6 +153,7 @@ Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen) const {
   const Tensor inner = gated(activation_, halves[0], halves[1]);
   y = grouped_linear(inner.reshape({rows, config_.intermediate}), down_, of_rows)
           .reshape({t, n, x.size(1)});
+  if (down_scales_.defined()) y = y * of_ids(down_scales_, ids);
   y = biased(y, down_bias_, ids);
   if (!config_.weigh_inputs) y = y * factors;
   return sum(y, kChosenDim);
