@@ -35,8 +35,8 @@ Vector rms_norm(const Vector& x, const std::vector<float>& weight) {
   return y;
 }
 
-/// For types that can only be read: random bits, with scales that make the values as large as those
-/// of the other types, whose mean square is 1/k.
+}  // namespace
+
 Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random) {
   Tensor t = Tensor::empty(shape, type);
   auto* const bytes = static_cast<uint8_t*>(t.mutable_view().data);
@@ -86,8 +86,6 @@ Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random) {
   }
   return t;
 }
-
-}  // namespace
 
 const std::vector<std::string>& TinyLlama::tokens() {
   static const std::vector<std::string> list = [] {

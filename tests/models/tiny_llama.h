@@ -11,6 +11,7 @@
 #include "wick/base/dtype.h"
 #include "wick/base/shape.h"
 #include "wick/io/gguf_writer.h"
+#include "wick/tensor/tensor.h"
 
 namespace wick::test {
 
@@ -78,5 +79,9 @@ struct TinyLlama {
 
 /// Returns a prompt of tokens of TinyLlama's vocabulary, excluding the last token.
 std::vector<int32_t> some_tokens(int64_t count);
+
+/// For types that can only be read: random bits, with scales that make the values as large as those
+/// of the other types, whose mean square is 1/k.
+Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random);
 
 }  // namespace wick::test
