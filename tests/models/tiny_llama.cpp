@@ -202,7 +202,9 @@ std::vector<float> TinyLlama::random_values(const Entry& e, std::mt19937& random
   if (e.name == "token_embd.weight") {
     for (float& v : values) v *= 8.0f;
   }
-  if (e.name.ends_with(".scale")) values = {1.0f + 5 * values[0]};
+  if (e.name.ends_with(".scale")) {
+    for (float& v : values) v = 1.0f + 5 * v;
+  }
   return values;
 }
 
