@@ -120,11 +120,11 @@ TEST(Gguf, UnknownTensorTypeFailsOnlyWhenAskedFor) {
 
 TEST(Gguf, KnownTypeWithoutDTypeIsStillMeasured) {
   B b;
-  b.tensor("x", {256, 3}, 16, std::string(3 * 66, 'x'));
+  b.tensor("x", {66, 3}, 24, std::string(3 * 66, 'x'));
   const auto f = parse(b.build());
   EXPECT_EQ(f->tensors()[0].bytes, 198u);
-  EXPECT_EQ(f->tensors()[0].str(), "iq2_xxs[3,256]");
-  EXPECT_THAT(error_of([&] { f->tensor("x"); }), HasSubstr("iq2_xxs (number 16)"));
+  EXPECT_EQ(f->tensors()[0].str(), "i8[3,66]");
+  EXPECT_THAT(error_of([&] { f->tensor("x"); }), HasSubstr("i8 (number 24)"));
 }
 
 TEST(Gguf, TensorsReadTheFileInPlaceAndKeepItAlive) {

@@ -104,6 +104,32 @@ TEST(ModelOnDevice, QuantisedWeightsGiveTheCpusLogits) {
   }
 }
 
+/// Formats that are decoded: one with a codebook, one without, one with four scales in a block.
+TEST(ModelOnDevice, DecodedWeightsGiveTheCpusLogitsAndThoseOfTheirValues) {
+  setenv("WICK_REPRODUCIBLE", "1", 1);
+  const TempFolder folder;
+  const std::vector<int32_t> tokens = some_tokens(12);
+  for (const DType dtype : {DType::iq3_s, DType::tq1_0, DType::nvfp4}) {
+    TinyLlama tiny = TinyLlama::of_type(dtype);
+    tiny.layers = 1;
+    tiny.scales = dtype == DType::nvfp4;
+    const auto cpu = load(tiny, folder, Device::cpu());
+    const std::vector<float> expected = prompted(*cpu, tokens, DType::f32);
+    std::vector<float> reference;
+    for (const std::vector<double>& row : tiny.reference(tokens)) {
+      for (const double logit : row) reference.push_back(static_cast<float>(logit));
+    }
+    EXPECT_LT(relative(expected, reference), 2e-5) << name(dtype);
+    for (const Device device : test::cpu_and_devices()) {
+      SCOPED_TRACE(device.str() + " " + std::string(name(dtype)));
+      const auto model = load(tiny, folder, device);
+      EXPECT_LT(relative(prompted(*model, tokens, DType::f32), reference), 2e-5);
+      EXPECT_EQ(different(prompted(*model, tokens, DType::f16), prompted(*cpu, tokens, DType::f16)),
+                0u);
+    }
+  }
+}
+
 TEST(ModelOnDevice, FloatWeightsStayWithinTheirBound) {
   const TempFolder folder;
   const std::vector<int32_t> tokens = some_tokens(24);

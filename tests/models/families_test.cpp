@@ -135,6 +135,46 @@ TEST(Families, QuantisedWeightsAreNearTheirValues) {
   }
 }
 
+// The blocks have 64 values, like the rows of these models. Their products aren't rounded to eight
+// bits, so the logits are those of the values.
+TEST(Families, DecodedWeightsHaveTheLogitsOfTheirValues) {
+  const TempFolder folder;
+  for (const char* name : {"qwen3moe", "gpt-oss", "llama"}) {
+    for (const DType dtype : {DType::nvfp4, DType::q2_0}) {
+      TinyModel tiny = TinyModel::read(name);
+      SCOPED_TRACE(std::string(name) + " " + std::string(wick::name(dtype)));
+      tiny.dtype = dtype;
+      const std::vector<float> logits = logits_by(*load(tiny, folder), kTokens);
+      tiny.dequantized = true;
+      EXPECT_LT(difference(logits, logits_by(*load(tiny, folder), kTokens)), 2e-5);
+    }
+  }
+}
+
+// Experts' matrices with factors: biases after them (gpt-oss), and inputs that are weighed (Llama
+// 4).
+TEST(Families, FactorsOfExperts) {
+  const TempFolder folder;
+  for (const auto& [name, layer] : {std::pair("qwen3moe", "blk.0."), std::pair("gpt-oss", "blk.0."),
+                                    std::pair("llama4", "blk.1.")}) {
+    SCOPED_TRACE(name);
+    TinyModel tiny = TinyModel::read(name);
+    float factor = 0.5f;
+    for (const char* matrix : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+      std::vector<float> factors;
+      const int64_t count = tiny.shape_of(std::string(layer) + matrix + ".weight")[0];
+      for (int64_t i = 0; i < count; ++i) factors.push_back(factor += 0.125f);
+      tiny.factors[std::string(layer) + matrix] = factors;
+    }
+    tiny.factors["blk.0.attn_output"] = {0.75f};
+    const std::vector<float> logits = logits_by(*load(tiny, folder), kTokens);
+    tiny.multiplied = true;
+    EXPECT_LT(difference(logits, logits_by(*load(tiny, folder), kTokens)), 2e-5);
+    tiny.factors.clear();
+    EXPECT_GT(difference(logits, logits_by(*load(tiny, folder), kTokens)), 1e-2);
+  }
+}
+
 // The sequence is also one of several.
 TEST(ModelOnDevice, EmbeddingsAreTransformers) {
   const TempFolder folder;

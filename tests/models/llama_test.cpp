@@ -124,6 +124,27 @@ TEST(Llama, EveryWeightType) {
   }
 }
 
+// A file may have a factor for each matrix, for example one with nvfp4 weights.
+TEST(Llama, FactorsOfMatrices) {
+  TempFolder folder;
+  const auto tokens = some_tokens(24);
+  for (const bool biases : {false, true}) {
+    for (const DType dtype : {DType::f32, DType::nvfp4}) {
+      TinyLlama tiny = TinyLlama::of_type(dtype);
+      tiny.scales = true;
+      tiny.biases = biases;
+      const auto model = load(tiny, folder);
+      EXPECT_LT(relative_error(logits_by(*model, tokens, 24, DType::f32), tiny.reference(tokens)),
+                1e-4)
+          << name(dtype) << biases;
+    }
+  }
+  TinyLlama wrong;
+  wrong.scales = true;
+  wrong.shapes["blk.1.ffn_up.scale"] = {2};
+  EXPECT_THAT(error_of([&] { load(wrong, folder); }), HasSubstr("blk.1.ffn_up.scale"));
+}
+
 TEST(Llama, PromptsInBatchesEqualTokenByToken) {
   TempFolder folder;
   const auto tokens = some_tokens(50);

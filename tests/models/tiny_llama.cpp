@@ -35,8 +35,8 @@ Vector rms_norm(const Vector& x, const std::vector<float>& weight) {
   return y;
 }
 
-/// For types that can only be read: random bits, with scales that make the values as large as those
-/// of the other types, whose mean square is 1/k.
+}  // namespace
+
 Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random) {
   Tensor t = Tensor::empty(shape, type);
   auto* const bytes = static_cast<uint8_t*>(t.mutable_view().data);
@@ -73,13 +73,19 @@ Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random) {
         break;
       case QuantScale::e8m0:
         add(scale, 1, 0);
+        break;
+      case QuantScale::e4m3:
+        for (int part = 0; part < info(type).block_elems / row.part; ++part)
+          add(scale + part, 1, 3);
+        break;
+      case QuantScale::nibbles:
+        reference::write_nibbles(
+            scale, static_cast<uint16_t>(reference::read_nibbles(scale) + (shift << 10)));
     }
     if (row.has_minimum()) add(bytes + at + row.minimum_at, 2, 10);
   }
   return t;
 }
-
-}  // namespace
 
 const std::vector<std::string>& TinyLlama::tokens() {
   static const std::vector<std::string> list = [] {
@@ -154,6 +160,9 @@ std::vector<TinyLlama::Entry> TinyLlama::entries() const {
     auto matrix = [&](const char* name, int64_t n, int64_t k, bool bias) {
       add(b + name + ".weight", {n, k}, dtype);
       if (bias) add(b + name + ".bias", {n}, DType::f32);
+      if (!scales) return;
+      add(b + name + ".scale", {1}, DType::f32);
+      add(b + name + ".input_scale", {1}, DType::f32);
     };
     auto norm = [&](const char* name, int64_t n) { add(b + name + ".weight", {n}, DType::f32); };
     norm("attn_norm", hidden);
@@ -193,6 +202,9 @@ std::vector<float> TinyLlama::random_values(const Entry& e, std::mt19937& random
   if (e.name == "token_embd.weight") {
     for (float& v : values) v *= 8.0f;
   }
+  if (e.name.ends_with(".scale")) {
+    for (float& v : values) v = 1.0f + 5 * v;
+  }
   return values;
 }
 
@@ -219,6 +231,11 @@ void TinyLlama::write(const std::string& path) {
     weights[e.name] = t.to(DType::f32).to_vector<float>();
   }
   w.finish();
+  for (const Entry& e : all) {
+    if (!e.name.ends_with(".scale")) continue;
+    const float scale = weights[e.name].front();
+    for (float& v : weights[e.name.substr(0, e.name.size() - 5) + "weight"]) v *= scale;
+  }
 }
 
 std::vector<double> TinyLlama::rope_frequencies() const {

@@ -11,6 +11,7 @@
 #include "wick/base/dtype.h"
 #include "wick/base/shape.h"
 #include "wick/io/gguf_writer.h"
+#include "wick/tensor/tensor.h"
 
 namespace wick::test {
 
@@ -23,6 +24,7 @@ struct TinyLlama {
   int64_t original_context = 0;           // yarn
   std::vector<float> rope_divisors = {};  // Llama 3
   bool tied = false, biases = false;
+  bool scales = false;       // factors of the matrices of layers
   DType dtype = DType::f32;  // of every matrix
   uint32_t seed = 1;
   int64_t padding_rows = 0;  // rows of the embedding beyond the vocabulary
@@ -77,5 +79,9 @@ struct TinyLlama {
 
 /// Returns a prompt of tokens of TinyLlama's vocabulary, excluding the last token.
 std::vector<int32_t> some_tokens(int64_t count);
+
+/// For types that can only be read: random bits, with scales that make the values as large as those
+/// of the other types, whose mean square is 1/k.
+Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random);
 
 }  // namespace wick::test

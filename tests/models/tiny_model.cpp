@@ -167,32 +167,54 @@ bool TinyModel::has_experts() const {
   });
 }
 
-void TinyModel::write(const std::string& path) const {
-  io::GgufWriter w(path);
-  w.set_string("general.architecture", architecture);
-  for (const Key& key : keys_) set(w, key);
-  TinyLlama::write_vocabulary(w);
-  if (edit) edit(w);
+std::vector<TinyModel::Entry> TinyModel::written_entries() const {
   std::vector<Entry> written;
   for (Entry entry : entries_) {
     if (without.contains(entry.name)) continue;
     if (const auto it = shapes.find(entry.name); it != shapes.end()) entry.shape = it->second;
     written.push_back(std::move(entry));
   }
+  if (multiplied) return written;
+  for (const auto& [matrix, values] : factors) {
+    written.push_back({matrix + ".scale", {static_cast<int64_t>(values.size())}, values});
+  }
+  return written;
+}
+
+std::vector<float> TinyModel::written_values(const Entry& entry) const {
+  std::vector<float> values = entry.values;
+  if (values.empty() || shapes.contains(entry.name)) {
+    values = values_of(seed, entry.name, entry.shape);
+  }
+  if (const auto it = deltas.find(entry.name); it != deltas.end()) {
+    for (size_t i = 0; i < values.size(); ++i) values[i] += it->second.at(i);
+  }
+  if (!multiplied || !entry.name.ends_with(".weight")) return values;
+  if (const auto it = factors.find(entry.name.substr(0, entry.name.size() - 7));
+      it != factors.end()) {
+    const size_t each = values.size() / it->second.size();
+    for (size_t i = 0; i < values.size(); ++i) values[i] *= it->second[i / each];
+  }
+  return values;
+}
+
+void TinyModel::write(const std::string& path) const {
+  io::GgufWriter w(path);
+  w.set_string("general.architecture", architecture);
+  for (const Key& key : keys_) set(w, key);
+  TinyLlama::write_vocabulary(w);
+  if (edit) edit(w);
+  const std::vector<Entry> written = written_entries();
   for (const Entry& entry : written) {
     w.add_tensor(entry.name, dequantized ? DType::f32 : dtype_of(entry), entry.shape);
   }
   for (const Entry& entry : written) {
-    std::vector<float> values = entry.values;
-    if (values.empty() || shapes.contains(entry.name)) {
-      values = values_of(seed, entry.name, entry.shape);
-    }
-    if (const auto it = deltas.find(entry.name); it != deltas.end()) {
-      for (size_t i = 0; i < values.size(); ++i) values[i] += it->second.at(i);
-    }
-    Tensor t = Tensor::from(values, entry.shape);
+    const Tensor values = Tensor::from(written_values(entry), entry.shape);
     const DType type = dtype_of(entry);
-    t = is_block(type) ? quantize(t, type) : t.to(type);
+    std::mt19937 random(static_cast<unsigned>(entry.name.size()));
+    Tensor t = !is_block(type)                         ? values.to(type)
+               : dtypes::kWrittenBlocks.contains(type) ? quantize(values, type)
+                                                       : random_blocks(type, entry.shape, random);
     if (dequantized && is_block(type)) t = dequantize(t);
     w.write(entry.name, {static_cast<const std::byte*>(t.storage()->data()), t.storage()->bytes()});
   }

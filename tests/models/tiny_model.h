@@ -32,7 +32,11 @@ struct TinyModel {
   std::map<std::string, Shape> shapes = {};        ///< tensors with another shape
   DType dtype = DType::f32;                        ///< of matrices whose rows are whole blocks
   bool dequantized = false;                        ///< writes the values of `dtype` as f32
-  std::string seed = {};                           ///< gives other weights
+  /// By the names of matrices without ".weight": factors of their first dim. They are written as
+  /// NAME.scale or, if `multiplied`, multiplied into the values.
+  std::map<std::string, std::vector<float>> factors = {};
+  bool multiplied = false;
+  std::string seed = {};                                  ///< gives other weights
   std::map<std::string, std::vector<float>> deltas = {};  ///< added to the values of tensors
 
   /// The names of all descriptions.
@@ -78,6 +82,9 @@ struct TinyModel {
   };
   std::vector<float> values_of_parameter(const Parameter& parameter) const;
   void set(io::GgufWriter& writer, const Key& key) const;
+  std::vector<Entry> written_entries() const;
+  /// The values in the file, before they are quantised.
+  std::vector<float> written_values(const Entry& entry) const;
   DType dtype_of(const Entry& entry) const;
 
   std::vector<Key> keys_;

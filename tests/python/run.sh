@@ -42,6 +42,7 @@ PYTHONPATH=${WICK_TORCH:-} WICK_TINY_WRITER=$writer \
   $python -m pytest -q -p no:cacheprovider -rs "$source/python/tests"
 # Compares the decoding of block formats with the package gguf.
 $python "$source/tests/math/gguf_reference_test.py" "$source/wick/math/quants.def" "$build/bin/decode_blocks"
+$python "$source/tools/codebooks.py" --check
 # Runs the tests on an emulated GPU, if the emulator has been built.
 emulator=$source/build/emu/lib/libamdhip64.so.6
 if test -e "$emulator"; then

@@ -23,19 +23,19 @@ int main() {
   std::mt19937 random(1);
   int wrong = 0;
   for (int n = 0; n < 200; ++n) {
-    math::BlockTQ2_0 block;
+    math::BlockEX2 block;
     auto* bytes = reinterpret_cast<uint8_t*>(&block);
     for (size_t i = 0; i < sizeof block; ++i) bytes[i] = static_cast<uint8_t>(random());
     bytes[65] &= 0x3b;  // a finite scale
     float out[256];
     math::dequantize(block, out);
     for (int j = 0; j < 256; ++j) {
-      const float expected = reference::block_value(DType::tq2_0, bytes, j);
+      const float expected = reference::block_value(DType::ex2, bytes, j);
       wrong += expected != out[j] || expected != math::value_of(block, j);
     }
   }
-  std::printf("%s: %d of %d values are wrong\\n", name(DType::tq2_0).data(), wrong, 200 * 256);
-  return wrong != 0 || info(DType::tq2_0).block_bytes != sizeof(math::BlockTQ2_0);
+  std::printf("%s: %d of %d values are wrong\\n", name(DType::ex2).data(), wrong, 200 * 256);
+  return wrong != 0 || info(DType::ex2).block_bytes != sizeof(math::BlockEX2);
 }
 """
 
@@ -51,8 +51,8 @@ def main():
     block, row, case = re.findall(r"```cpp\n(.*?)```", (root / "docs/adding-a-format.md").read_text(encoding="utf-8"), re.DOTALL)
     edits = {
         "wick/math/code_blocks.h": [("/// Value j of a block, and all values", block + "\n"),
-                                    ("#undef WICK_CODE_BLOCK", "WICK_CODE_BLOCK(BlockTQ2_0)\n")],
-        "wick/math/quants.def": [("WICK_QUANT(mxfp4", row)],
+                                    ("#undef WICK_CODE_BLOCK", "WICK_CODE_BLOCK(BlockEX2)\n")],
+        "wick/math/quants.def": [("#undef WICK_QUANT", row)],
         "tests/backend/block_reference.h": [("    default:\n      return std::numeric_limits", case)],
     }
     with tempfile.TemporaryDirectory() as name:

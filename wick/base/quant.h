@@ -10,7 +10,7 @@
 
 namespace wick {
 
-enum class QuantScale : uint8_t { f16, f32, e8m0 };
+enum class QuantScale : uint8_t { f16, f32, e8m0, e4m3, nibbles };
 
 /// A row of quants.def, which explains the columns.
 struct QuantInfo {

@@ -26,6 +26,17 @@
 #define WICK_FN_AMD_DEVICE 0
 #endif
 
+/// Declares a constant table that functions index at run time, for example
+/// `WICK_TABLE auto kPrimes = primes();`. On GPUs it lies in global memory. Static, because objects
+/// of several instruction sets include it.
+#if WICK_FN_NVCC_DEVICE
+#define WICK_TABLE static __device__ constexpr
+#elif WICK_FN_AMD_DEVICE
+#define WICK_TABLE static __attribute__((constant)) constexpr
+#else
+#define WICK_TABLE static constexpr
+#endif
+
 namespace wick::math {
 
 #if defined(__INT64_TYPE__)

@@ -5,6 +5,7 @@
 #include "wick/math/blocks.h"
 #include "wick/math/code_blocks.h"
 #include "wick/math/k_blocks.h"
+#include "wick/math/lattice_blocks.h"
 
 namespace wick::math {
 

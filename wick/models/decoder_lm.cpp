@@ -322,7 +322,8 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
       {{.name = tied ? "token_embd.weight" : "output.weight",
         .matrix = tied ? table : weights.matrix("output.weight", c.vocabulary, c.hidden),
         .bias = weights.optional_vector("output.bias", c.vocabulary),
-        .order = {}}},
+        .order = {},
+        .scale = tied ? Tensor() : weights.optional_scale("output")}},
       tied ? std::span<const Adapter>() : adapters_, device_, release);
 }
 

@@ -95,6 +95,19 @@ Tensor Weights::optional_vector(std::string_view name, int64_t n) const {
   return contains(name) ? vector(name, n) : Tensor();
 }
 
+Tensor Weights::optional_scale(std::string_view name) const {
+  const std::string scale = fmt::format("{}.scale", name);
+  // Gemma 4's files have a vector of another meaning with such a name.
+  if (contains(scale) && (rank(scale) > 1 || rows(scale) != 1)) return {};
+  return optional_scales(name, 1);
+}
+
+Tensor Weights::optional_scales(std::string_view name, int64_t count) const {
+  const std::string input = fmt::format("{}.input_scale", name);
+  if (contains(input)) require(input, {count});
+  return optional_vector(fmt::format("{}.scale", name), count);
+}
+
 Tensor reordered(const Tensor& x, std::span<const int64_t> order) {
   if (order.empty() || !x.defined()) return x;
   // Copies bytes, because index_select would dequantise blocks.

@@ -38,6 +38,12 @@ class Weights {
   Tensor vector(std::string_view name, int64_t n) const;
   /// A vector [n], converted to f32; undefined if the file doesn't have it.
   Tensor optional_vector(std::string_view name, int64_t n) const;
+  /// The factor [1] of the matrix `name`.weight, which files call `name`.scale, converted to f32;
+  /// undefined if the file doesn't have it. The factor of its input, `name`.input_scale, serves
+  /// kernels that quantise activations, and is ignored.
+  Tensor optional_scale(std::string_view name) const;
+  /// The factors [count] of the matrices that the tensor `name`.weight holds.
+  Tensor optional_scales(std::string_view name, int64_t count) const;
   /// A vector [n] or matrix [n, k] of small floats, converted to f32. Errors: those of vector().
   Tensor floats(std::string_view name, const Shape& shape) const;
   /// The `count` matrices [n, k] that a tensor [count, n, k] holds. Errors: those of matrix().

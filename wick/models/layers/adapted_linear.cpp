@@ -28,12 +28,35 @@ AdaptedLinear::AdaptedLinear(const std::vector<AdaptedMatrix>& matrices,
     }
     offset += n;
   }
+  set_scales(matrices, biases, device);
   base_ = nn::Projections(bases, biases, device, release);
+}
+
+void AdaptedLinear::set_scales(const std::vector<AdaptedMatrix>& matrices,
+                               std::vector<Tensor>& biases, Device device) {
+  const auto defined = [](const Tensor& t) { return t.defined(); };
+  if (std::none_of(matrices.begin(), matrices.end(),
+                   [](const AdaptedMatrix& m) { return m.scale.defined(); })) {
+    return;
+  }
+  const bool biased = std::any_of(biases.begin(), biases.end(), defined);
+  std::vector<Tensor> scales;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const Shape rows{matrices[i].matrix.size(0)};
+    const Tensor& scale = matrices[i].scale;
+    scales.push_back(scale.defined() ? scale.broadcast_to(rows) : Tensor::ones(rows, DType::f32));
+    if (biased && !biases[i].defined()) biases[i] = Tensor::zeros(rows, DType::f32);
+  }
+  scales_ = cat(scales, 0).to(device);
+  if (biased) biases_ = cat(biases, 0).to(device);
+  std::fill(biases.begin(), biases.end(), Tensor());
 }
 
 Tensor AdaptedLinear::operator()(const Tensor& x, Runs runs) const {
   if (InputObserver* const observer = input_observer()) observer->on_input(names_, x);
   Tensor y = base_.joined(x, runs.sequences);
+  if (scales_.defined()) y = y * scales_;
+  if (biases_.defined()) y = y + biases_;
   if (!runs.scales.defined()) return y;
   for (const Update& update : updates_) {
     const Tensor scale = runs.scales.narrow(1, update.adapter, 1);

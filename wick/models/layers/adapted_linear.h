@@ -11,11 +11,12 @@
 namespace wick::models {
 
 /// A matrix [rows, k] of a linear layer, and the name of the tensor in the file. `order` permutes
-/// the rows; empty: the file's order.
+/// the rows; empty: the file's order. `scale` [1] is a factor of the matrix, or undefined.
 struct AdaptedMatrix {
   std::string name;
   Tensor matrix, bias;
   std::vector<int64_t> order;
+  Tensor scale = {};
 };
 
 /// A linear layer of one or several matrices with one input, and the updates of adapters: y = x Wᵀ
@@ -35,8 +36,13 @@ class AdaptedLinear {
     int64_t adapter, offset, size;  // columns [offset, offset + size) of the output
     nn::Linear a, b;
   };
+  /// Takes the biases, which must follow the factors, from base_.
+  void set_scales(const std::vector<AdaptedMatrix>& matrices, std::vector<Tensor>& biases,
+                  Device device);
+
   std::vector<std::string> names_;  // of the weights, each once
   nn::Projections base_;
+  Tensor scales_, biases_;  // [Σ n], if a matrix has a factor
   std::vector<Update> updates_;
 };
 

@@ -11,10 +11,15 @@ namespace {
 
 constexpr int kLastDim[] = {-1}, kChosenDim[] = {1};
 
+/// The rows of x [count, w] that ids [t, n] select: [t, n, w].
+Tensor of_ids(const Tensor& x, const Tensor& ids) {
+  return index_select(x, ids.reshape({ids.elems()}), 0)
+      .reshape({ids.size(0), ids.size(1), x.size(1)});
+}
+
 /// Adds each row's bias: y [t, n, w], bias [count, w], ids [t, n].
 Tensor biased(const Tensor& y, const Tensor& bias, const Tensor& ids) {
-  if (!bias.defined()) return y;
-  return y + index_select(bias, ids.reshape({ids.elems()}), 0).reshape(y.shape());
+  return bias.defined() ? y + of_ids(bias, ids) : y;
 }
 
 }  // namespace
@@ -58,6 +63,7 @@ Experts::Experts(const LayerLoader& loader)
     in_bias_ = cat(biases, 1).to(loader.experts);
     down_bias_ = w.floats("ffn_down_exps.bias", {count, hidden}).to(loader.experts);
   }
+  load_scales(loader);
   load_extras(loader);
   if (config_.shared > 0) {
     shared_ = Mlp(loader, config_.shared, "_shexp");
@@ -71,7 +77,24 @@ Experts::Experts(const LayerLoader& loader)
   }
 }
 
-/// Gemma 4's norms and scales.
+/// The factors of the experts' matrices.
+void Experts::load_scales(const LayerLoader& loader) {
+  const Weights& w = loader.weights;
+  const int64_t count = config_.count, width = config_.intermediate;
+  const Tensor down = w.optional_scales("ffn_down_exps", count);
+  if (down.defined()) down_scales_ = down.unsqueeze(-1).to(loader.experts);
+  const Tensor gates = w.optional_scales("ffn_gate_exps", count);
+  const Tensor ups = w.optional_scales("ffn_up_exps", count);
+  if (!gates.defined() && !ups.defined()) return;
+  const Tensor ones = Tensor::ones({count}, DType::f32);
+  const auto wide = [&](const Tensor& x) {
+    return (x.defined() ? x : ones).unsqueeze(-1).broadcast_to({count, width});
+  };
+  const Tensor both[] = {wide(gates), wide(ups)};
+  in_scales_ = cat(both, 1).to(loader.experts);
+}
+
+/// Gemma 4's norms.
 void Experts::load_extras(const LayerLoader& loader) {
   const Weights& w = loader.weights;
   const int64_t hidden = loader.config.hidden;
@@ -79,9 +102,6 @@ void Experts::load_extras(const LayerLoader& loader) {
     const float root = 1.0f / std::sqrt(static_cast<float>(hidden));
     router_norm_ = nn::Norm(nn::NormKind::rms, w.vector("ffn_gate_inp.scale", hidden) * root, {},
                             loader.config.norm_eps, loader.device);
-  }
-  if (w.contains("ffn_down_exps.scale")) {
-    output_scales_ = w.vector("ffn_down_exps.scale", config_.count).to(loader.device);
   }
   if (!config_.beside_mlp) return;
   mlp_norm_ = loader.norm("ffn_norm", hidden);
@@ -118,10 +138,6 @@ Experts::Chosen Experts::choose(const Tensor& x, Runs runs) const {
   if (config_.gating == Gating::softmax_of_chosen) weights = softmax(weights, -1);
   if (config_.normalize) weights = weights / sum(weights, kLastDim, true);
   if (config_.scale != 1.0f) weights = weights * config_.scale;
-  if (output_scales_.defined()) {
-    const Tensor scales = index_select(output_scales_, ids.reshape({ids.elems()}), 0);
-    weights = weights * scales.reshape(weights.shape());
-  }
   return {ids, weights};
 }
 
@@ -145,10 +161,12 @@ Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen) const {
   } else {
     y = grouped(x, in_, in_names_, ids);
   }
+  if (in_scales_.defined()) y = y * of_ids(in_scales_, ids);
   const std::vector<Tensor> halves = biased(y, in_bias_, ids).chunk(2, -1);
   const Tensor inner = gated(activation_, halves[0], halves[1]);
   y = grouped(inner.reshape({rows, config_.intermediate}), down_, down_name_, of_rows)
           .reshape({t, n, x.size(1)});
+  if (down_scales_.defined()) y = y * of_ids(down_scales_, ids);
   y = biased(y, down_bias_, ids);
   if (!config_.weigh_inputs) y = y * factors;
   return sum(y, kChosenDim);

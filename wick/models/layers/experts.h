@@ -38,6 +38,7 @@ class Experts {
   bool has_shared() const { return shared_.has_value(); }
 
  private:
+  void load_scales(const LayerLoader& loader);
   void load_extras(const LayerLoader& loader);
   Chosen choose(const Tensor& x, Runs runs) const;
   /// The product of each row with the experts in `ids`.
@@ -49,10 +50,11 @@ class Experts {
   Activation activation_;
   AdaptedLinear router_;
   std::optional<nn::Norm> router_norm_;            // of the router's input
-  Tensor output_scales_;                           // f32 [count], factors of the experts' results
   Tensor selection_bias_;                          // f32 [count], added to the scores that choose
   std::vector<Weight> in_, down_;                  // of each expert: gate and up stacked, down
   std::vector<std::string> in_names_, down_name_;  // of the weights in the file
+  /// Factors of the matrices, f32 [count, 2 · width] and [count, 1], or undefined.
+  Tensor in_scales_, down_scales_;
   Tensor in_bias_, down_bias_;  // [count, 2 · width], [count, hidden], or undefined
   std::optional<Mlp> shared_;
   std::optional<nn::Linear> shared_gate_;  // [1, hidden]

@@ -51,7 +51,8 @@ AdaptedLinear LayerLoader::projections(const std::vector<Projection>& parts, int
         {.name = weights.prefix() + weight,
          .matrix = weights.matrix(weight, rows, k),
          .bias = need_biases ? weights.vector(bias, rows) : weights.optional_vector(bias, rows),
-         .order = order});
+         .order = order,
+         .scale = weights.optional_scale(name)});
   }
   return AdaptedLinear(matrices, adapters, device, release);
 }

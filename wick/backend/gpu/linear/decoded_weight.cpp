@@ -8,12 +8,12 @@
 namespace wick::gpu {
 namespace {
 
-const KernelFamily<RepackArgs, DType> kRepack("repack_decoded", "decoded_repack_{}");
-const KernelFamily<DecodedArgs, DType> kOne("decoded_few", "decoded_one_{}");
-const KernelFamily<DecodedArgs, DType> kFew("decoded_few", "decoded_few_{}");
-const KernelFamily<DecodedArgs, DType> kMany("decoded_many", "decoded_many_{}");
-const KernelFamily<GroupedDecodedArgs, DType> kGrouped("decoded_few", "decoded_grouped_{}");
-const KernelFamily<GroupedDecodedTilesArgs, DType> kTiles("decoded_many", "decoded_tiles_{}");
+const KernelFamily<DecodedRepackArgs> kRepack("repack_decoded", "decoded_repack");
+const KernelFamily<DecodedArgs> kOne("decoded_few", "decoded_one");
+const KernelFamily<DecodedArgs> kFew("decoded_few", "decoded_few");
+const KernelFamily<DecodedArgs> kMany("decoded_many", "decoded_many");
+const KernelFamily<GroupedDecodedArgs> kGrouped("decoded_few", "decoded_grouped");
+const KernelFamily<GroupedDecodedTilesArgs> kTiles("decoded_many", "decoded_tiles");
 
 struct DecodedWeight final : PreparedWeight {
   DecodedWeight(Gpu& gpu, size_t size) : memory(gpu, size) {}
@@ -22,6 +22,11 @@ struct DecodedWeight final : PreparedWeight {
 
 unsigned thread_blocks(int64_t all, int64_t each) {
   return static_cast<unsigned>(divide_up(all, each));
+}
+
+/// The number of bytes, up to 16, that addresses and sizes are multiples of.
+uint32_t common_unit(uint64_t all) {
+  return all % 16 == 0 ? 16 : all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
 }
 
 /// The grid of decoded_one, decoded_few and, with `pairs` along y, of decoded_grouped.
@@ -47,22 +52,21 @@ std::unique_ptr<PreparedWeight> prepare_decoded(Gpu& gpu, std::span<const ConstV
   weight->n = n;
   weight->k = k;
   weight->bytes = bytes;
-  auto* const to = weight->memory.data<char>();
-  uint32_t first = 0;
+  auto* to = weight->memory.data<char>();
   for (const ConstView& part : parts) {
     const Layout& layout = part.layout;
-    const auto rows = static_cast<uint32_t>(layout.shape()[0]);
+    const int64_t rows = layout.shape()[0], stride = bytes_of(dtype, layout.stride(0));
     if (rows == 0 || k == 0) continue;
-    // A thread of the kernel copies a block.
-    const uint64_t threads = uint64_t{rows} * static_cast<uint64_t>(k / info(dtype).block_elems);
-    const Grid grid{
-        .blocks = {static_cast<unsigned>((threads + kRepackThreads - 1) / kRepackThreads), 1, 1},
-        .threads = kRepackThreads};
     const auto* in = static_cast<const char*>(part.data) + bytes_of(dtype, layout.offset());
-    kRepack(dtype).launch(
-        gpu, grid,
-        {to, in, first, rows, 0, static_cast<uint32_t>(k / 32), bytes_of(dtype, layout.stride(0))});
-    first += rows;
+    const auto row_bytes = static_cast<uint64_t>(bytes_of(dtype, k));
+    const uint32_t unit =
+        common_unit(reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(to) |
+                    static_cast<uint64_t>(stride) | row_bytes);
+    const int64_t threads = rows * bytes_of(dtype, k) / unit;
+    const Grid grid{.blocks = {thread_blocks(threads, kRepackThreads), 1, 1},
+                    .threads = kRepackThreads};
+    kRepack().launch(gpu, grid, {to, in, static_cast<uint32_t>(rows), unit, row_bytes, stride});
+    to += rows * bytes_of(dtype, k);
   }
   // A prepared weight is complete before any kernel that uses it starts.
   gpu.synchronize();
@@ -77,16 +81,17 @@ void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepare
   const DecodedArgs args{linear_out(out, residual),
                          w.memory.data(),
                          static_cast<const float*>(x.data) + x.layout.offset(),
+                         quant(w.dtype).number,
                          static_cast<uint32_t>(w.n),
                          static_cast<uint32_t>(w.k),
                          static_cast<uint32_t>(columns)};
   if (columns <= int64_t{kDecodedFewColumns}) {
-    (columns == 1 ? kOne : kFew)(w.dtype).launch(gpu, grid_of_few(w.n, 1), args);
+    (columns == 1 ? kOne : kFew)().launch(gpu, grid_of_few(w.n, 1), args);
   } else {
     Grid grid{{thread_blocks(w.n, kDecodedSide), thread_blocks(columns, kDecodedSide), 1}};
     grid.threads = kDecodedThreads;
     grid.pdl = true;
-    kMany(w.dtype).launch(gpu, grid, args);
+    kMany().launch(gpu, grid, args);
   }
 }
 
@@ -106,18 +111,18 @@ void grouped_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepar
       Grid grid{{thread_blocks(weight.n, kDecodedSide), along_y, 1}};
       grid.threads = kDecodedThreads;
       grid.pdl = true;
-      kTiles(weight.dtype)
-          .launch(gpu, grid,
-                  {to, tiles.list(), static_cast<const float*>(x.data) + x.layout.offset(),
-                   static_cast<uint32_t>(weight.n), static_cast<uint32_t>(weight.k), first});
+      kTiles().launch(gpu, grid,
+                      {to, tiles.list(), static_cast<const float*>(x.data) + x.layout.offset(),
+                       quant(weight.dtype).number, static_cast<uint32_t>(weight.n),
+                       static_cast<uint32_t>(weight.k), first});
     });
     return;
   }
   launches.for_each([&](const Experts& experts, unsigned pairs) {
-    kGrouped(weight.dtype)
-        .launch(gpu, grid_of_few(weight.n, pairs),
-                {to, experts, static_cast<const float*>(x.data) + x.layout.offset(),
-                 static_cast<uint32_t>(weight.n), static_cast<uint32_t>(weight.k)});
+    kGrouped().launch(gpu, grid_of_few(weight.n, pairs),
+                      {to, experts, static_cast<const float*>(x.data) + x.layout.offset(),
+                       quant(weight.dtype).number, static_cast<uint32_t>(weight.n),
+                       static_cast<uint32_t>(weight.k)});
   });
 }
 

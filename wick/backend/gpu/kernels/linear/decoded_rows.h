@@ -2,31 +2,42 @@
 
 // Reads values of weights that are decoded to f32, from rows in file layout.
 
+#include "wick/backend/gpu/kernels/linear/decode_eight.h"
 #include "wick/backend/gpu/kernels/linear/quantized.h"
-#include "wick/math/quants.h"
 
 namespace wick::gpu {
 
-/// Neighbouring values that are decoded together.
-constexpr u32 kDecodedPart = 8;
-
-/// A weight of `rows` rows of k values, which are whole blocks.
-template <class Block>
+/// A weight of `rows` rows of k values, which are whole blocks of a format: a number of quants.def.
+/// The format is a variable, not a type, so that one kernel serves all formats; all threads take
+/// the same branch.
 struct DecodedRows {
   const void* first;
-  u32 rows, k;
+  u32 format, rows, k;
 
   /// Decodes kDecodedPart neighbouring values of a row; `at` is a multiple of kDecodedPart.
   WICK_DEVICE void decode(u32 row, u32 at, float (&w)[kDecodedPart]) const {
+#define WICK_OF_own(Type, number)
+#define WICK_OF_decoded(Type, number) \
+  case number:                        \
+    return decode_as<math::Block##Type>(row, at, w);
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                   minimum_at, products, writes, file_type, reach)                         \
+  WICK_OF_##products(Type, number)
+    switch (format) {
+#include "wick/math/quants.def"
+      default:
+        return;
+    }
+#undef WICK_OF_own
+#undef WICK_OF_decoded
+  }
+
+ private:
+  template <class Block>
+  WICK_DEVICE void decode_as(u32 row, u32 at, float (&w)[kDecodedPart]) const {
     constexpr u32 kValues = math::kBlockValues<Block>;
     const Block& block = static_cast<const Block*>(first)[u64{row} * (k / kValues) + at / kValues];
-#pragma unroll
-    for (u32 i = 0; i < kDecodedPart; ++i) {
-      u32 j = at % kValues + i;
-      // Clang would merge the byte loads into word loads, which would be misaligned.
-      if constexpr (WICK_AMD) forget(j);
-      w[i] = value_of(block, static_cast<int>(j));
-    }
+    decode_eight(block, at % kValues, w);
   }
 };
 

@@ -75,12 +75,12 @@ struct GroupedWgmmaArgs {
   const void* records;
   math::u32 first, row_tiles, tiles;
 };
-/// decoded_tiles_FORMAT.
+/// decoded_tiles. format: as in DecodedArgs.
 struct GroupedDecodedTilesArgs {
   LinearOut out;
   ExpertTileList list;
   const float* x;  ///< dense rows
-  math::u32 rows, k, first;
+  math::u32 format, rows, k, first;
 };
 /// grouped_DTYPE_ROWS of gemv_stream.gpu, grouped_rows_DTYPE of gemv_float.gpu. shape: that of one
 /// row; a_row and out_row are the distances of rows of x and of the result.
@@ -110,12 +110,12 @@ struct GroupedGemvArgs {
   const math::ActivationScale* scales;
   math::u32 chunks, rows, segment;
 };
-/// decoded_grouped_FORMAT.
+/// decoded_grouped. format: as in DecodedArgs.
 struct GroupedDecodedArgs {
   LinearOut out;
   Experts experts;
   const float* x;  ///< dense rows
-  math::u32 rows, k;
+  math::u32 format, rows, k;
 };
 
 }  // namespace wick::gpu

@@ -28,12 +28,22 @@ struct LinearOut {
 /// block of decoded_many, which has as many columns.
 inline constexpr u32 kDecodedThreads = 256, kDecodedFewRows = 16, kDecodedFewColumns = 8,
                      kDecodedSide = 64;
-/// decoded_few_FORMAT and decoded_many_FORMAT. weights: rows of k values, in blocks in file layout.
+/// decoded_one, decoded_few and decoded_many. weights: rows of k values, in blocks in file layout.
 struct DecodedArgs {
   LinearOut out;
   const void* weights;
   const float* x;  ///< dense rows
+  u32 format;      ///< its number in quants.def
   u32 rows, k, columns;
+};
+/// decoded_repack. unit: 16, 4, 2 or 1 bytes, which the pointers, row_bytes and stride are
+/// multiples of.
+struct DecodedRepackArgs {
+  void* out;
+  const void* in;
+  u32 rows, unit;
+  u64 row_bytes;
+  i64 stride;  ///< bytes of a row of `in`
 };
 
 // ---- Gemms with quantised weights in units: quantized.h ----
