@@ -13,7 +13,7 @@ cmake -S . -B $build -G Ninja --toolchain cmake/aarch64.cmake -DWICK_AARCH64_ROO
   cat $build.log
   exit 1
 }
-programs="linear_quantized_test linear_float_test matmul_test quantize_test parity_test attention_bound_test
+programs="linear_quantized_test linear_float_test matmul_test quantize_test parity_test
 cpu_runtime_test models_test"
 # shellcheck disable=SC2086
 ninja -C $build -j "$jobs" wick_cli $programs
