@@ -38,4 +38,8 @@ linear='Parity/linear.*.f32.50x288.ISA:Parity/linear.*.f32.33x1280.ISA:Parity/li
 of() { echo "$linear" | sed "s/ISA/cpu?$1/g"; }
 on cortex-a53 neon 60 "$(of neon)"
 on neoverse-n1 'neon neon-dotprod' 60 "$(of neon?dotprod)"
-on max 'neon neon-dotprod neon-i8mm' 100 "$(of neon?i8mm):ThreadPool.*:Parity/*.f16.stepped.cpu?neon:Parity/*.f32.sliced.cpu?neon"
+others=
+for row in add exp matmul softmax sum layer_norm rms_norm attention; do
+  others="$others:Parity/$row.f16.stepped.cpu?neon"
+done
+on max 'neon neon-dotprod neon-i8mm' 76 "$(of neon?i8mm)$others"

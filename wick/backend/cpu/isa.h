@@ -52,8 +52,7 @@ bool has_avx512_bf16();
 /// sets that differ from the one before in their integer dot products, else `no_dots`.
 #if defined(WICK_ONLY_ISA)
 #define WICK_DECLARE_KERNELS(Table, variable) WICK_DECLARE_TABLE(WICK_ONLY_ISA, Table, variable)
-#define WICK_SELECT_KERNELS(isa, variable, DOTS) \
-  ((void)(isa), ::wick::cpu::WICK_ONLY_ISA::variable)
+#define WICK_SELECT_KERNELS(isa, variable, DOTS) ((void)(isa), ::wick::cpu::WICK_ONLY_ISA::variable)
 #elif defined(__aarch64__)
 #define WICK_DECLARE_KERNELS(Table, variable)   \
   WICK_DECLARE_TABLE(neon, Table, variable)     \
@@ -61,8 +60,8 @@ bool has_avx512_bf16();
   WICK_DECLARE_TABLE(neon_i8mm, Table, variable)
 #define WICK_SELECT_KERNELS(isa, variable, DOTS) WICK_SELECT_##DOTS(isa, variable)
 #define WICK_SELECT_no_dots(isa, variable) ((void)(isa), ::wick::cpu::neon::variable)
-#define WICK_SELECT_dots(isa, variable)                              \
-  ((isa) == ::wick::cpu::Isa::neon       ? ::wick::cpu::neon::variable \
+#define WICK_SELECT_dots(isa, variable)                                    \
+  ((isa) == ::wick::cpu::Isa::neon       ? ::wick::cpu::neon::variable     \
    : (isa) == ::wick::cpu::Isa::neon_dot ? ::wick::cpu::neon_dot::variable \
                                          : ::wick::cpu::neon_i8mm::variable)
 #else
@@ -76,7 +75,7 @@ bool has_avx512_bf16();
   ((isa) == ::wick::cpu::Isa::v2   ? ::wick::cpu::v2::variable \
    : (isa) == ::wick::cpu::Isa::v3 ? ::wick::cpu::v3::variable \
                                    : ::wick::cpu::v4::variable)
-#define WICK_SELECT_dots(isa, variable)                                     \
+#define WICK_SELECT_dots(isa, variable)                                \
   ((isa) >= ::wick::cpu::Isa::v4_vnni ? ::wick::cpu::v4_vnni::variable \
                                       : WICK_SELECT_no_dots(isa, variable))
 #endif

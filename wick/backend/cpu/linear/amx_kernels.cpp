@@ -1,17 +1,18 @@
 // Prompts through quantised weights on the tiles of AMX, with the bits of quantized_kernels.cpp.
 //
-// Computes 16 rows of a panel × up to 16 columns of x at a time. A block of 32 values is one product
-// of tiles: a tile of x has a row of 32 bytes for each column, as tiles of activations hold them, and
-// a tile of weights has a row for each quad, as unpacked panels hold them (quantized_sources.h). The
-// result has a row for each column, whose 16 integers are the panel's rows. The integers of a chunk
-// of eight blocks go through memory; then each column's are scaled and summed in the contract's
-// order, while the next chunk's are computed.
+// Computes 16 rows of a panel × up to 16 columns of x at a time. A block of 32 values is one
+// product of tiles: a tile of x has a row of 32 bytes for each column, as tiles of activations hold
+// them, and a tile of weights has a row for each quad, as unpacked panels hold them
+// (quantized_sources.h). The result has a row for each column, whose 16 integers are the panel's
+// rows. The integers of a chunk of eight blocks go through memory; then each column's are scaled
+// and summed in the contract's order, while the next chunk's are computed.
 //
 // The limit: a product of tiles takes 16 cycles at most, and 16 columns of a block then take 48
-// vector instructions (a conversion, a product of scales, an fma) on two ports, 24 cycles, and about
-// 60 loads on two ports, 30 cycles. v4_vnni takes 176 instructions, 88 cycles. With minima it is 64
-// instead of 192. If four blocks share a scale it is a conversion and an fma for each block and six
-// more for all four, 28 cycles. Factors of half a block take two products and 96 instructions.
+// vector instructions (a conversion, a product of scales, an fma) on two ports, 24 cycles, and
+// about 60 loads on two ports, 30 cycles. v4_vnni takes 176 instructions, 88 cycles. With minima it
+// is 64 instead of 192. If four blocks share a scale it is a conversion and an fma for each block
+// and six more for all four, 28 cycles. Factors of half a block take two products and 96
+// instructions.
 //
 // Bytes moved: as `prompt` of quantized_kernels.cpp with one panel at a time. The integers of two
 // chunks are 16 KiB (q6_k: 32, q2_k: 4), which stay in the first-level cache.
@@ -168,8 +169,8 @@ WICK_SIMD F32x16 scale_blocks(const uint8_t* panel, int64_t first, int count, co
     } else if constexpr (T::kSuper) {
       product = mul(Source::factor(w, first + g, 0, 0), to_f32(load_sums(sums)));
       if constexpr (A::kParts == 2) {
-        product = fma(Source::factor(w, first + g, 0, 1),
-                      to_f32(load_sums(sums + kSumsBytes / 4)), product);
+        product = fma(Source::factor(w, first + g, 0, 1), to_f32(load_sums(sums + kSumsBytes / 4)),
+                      product);
       }
     } else {
       product = to_f32(load_sums(sums));
@@ -299,7 +300,7 @@ void prompt(const GemmJob& job) {
 
 constexpr AmxKernels make_table() {
   AmxKernels table{};
-#define WICK_OF_own(name, Type)                   \
+#define WICK_OF_own(name, Type) \
   table.types[quant_index(DType::name)] = {prompt<Type>, AmxType<Type>::kBlockBytes};
 #define WICK_OF_decoded(name, Type)
 #define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \

@@ -67,8 +67,8 @@ template <Quants kLevels>
 WICK_SIMD void accumulate(Dot<kLevels>& dot, U8x64 w, I8x4 x) {
   dot.sums = _mm512_dpbusd_epi32(dot.sums, w, x);
 }
-/// The same with quad k of a block's activations as a memory operand. GCC loads them by an instruction of its
-/// own, with which decoding takes up to 7 % longer.
+/// The same with quad k of a block's activations as a memory operand. GCC loads them by an
+/// instruction of its own, with which decoding takes up to 7 % longer.
 template <Quants kLevels>
 WICK_SIMD void accumulate_at(Dot<kLevels>& dot, U8x64 w, const uint8_t* x, int k) {
   asm("vpdpbusd %2%{1to16%}, %1, %0"

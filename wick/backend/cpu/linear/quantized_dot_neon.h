@@ -96,9 +96,7 @@ WICK_SIMD void fold(Dot<kLevels>&) {}
 template <Quants kLevels>
 WICK_SIMD I32x16 sums_of(const Dot<kLevels>& dot) {
   I32x16 y;
-  WICK_NEON_LOOP {
-    y.v[i] = vpaddq_s32(vpaddlq_s16(dot.v[2 * i]), vpaddlq_s16(dot.v[2 * i + 1]));
-  }
+  WICK_NEON_LOOP { y.v[i] = vpaddq_s32(vpaddlq_s16(dot.v[2 * i]), vpaddlq_s16(dot.v[2 * i + 1])); }
   return y;
 }
 
@@ -194,8 +192,8 @@ WICK_SIMD void separate(Dot<kLevels>& first, Dot<kLevels>& second) {
 /// each other. Both halves of a row's word hold the factor; two bytes of them hold the offset.
 WICK_SIMD U8x64 fold_factor(U8x64 v, I16x32 factor, I16x32 offset) {
   WICK_NEON_LOOP {
-    v.v[i] = vreinterpretq_u8_s16(
-        vmlaq_s16(offset.v[i], vreinterpretq_s16_u8(v.v[i]), factor.v[i]));
+    v.v[i] =
+        vreinterpretq_u8_s16(vmlaq_s16(offset.v[i], vreinterpretq_s16_u8(v.v[i]), factor.v[i]));
   }
   return v;
 }
@@ -253,8 +251,8 @@ WICK_SIMD I32x16 load_part_factors(const uint8_t* p, int part) {
   I32x16 y;
   WICK_NEON_LOOP {
     const uint32x4_t v = vreinterpretq_u32_s16(pairs.v[i]);
-    y.v[i] = vreinterpretq_s32_u32(part == 0 ? vandq_u32(v, vdupq_n_u32(0xffff))
-                                             : vshrq_n_u32(v, 16));
+    y.v[i] =
+        vreinterpretq_s32_u32(part == 0 ? vandq_u32(v, vdupq_n_u32(0xffff)) : vshrq_n_u32(v, 16));
   }
   return y;
 }

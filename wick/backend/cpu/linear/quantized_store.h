@@ -17,8 +17,8 @@ WICK_SIMD void store_as(const GemmOutput& out, int64_t at, int64_t count, const 
 }
 
 /// Stores `count` rows from `row` on of `columns` columns; `v` has 16 floats for each column.
-[[maybe_unused]] void store_slowly(const GemmOutput& out, int64_t column, int64_t columns, int64_t row,
-                  int64_t count, const float* v) {
+[[maybe_unused]] void store_slowly(const GemmOutput& out, int64_t column, int64_t columns,
+                                   int64_t row, int64_t count, const float* v) {
   for (int64_t j = 0; j < columns; ++j, v += kPanelRows) {
     const int64_t at = out.at(column + j) + row * out.stride;
     if (out.type == ActivationType::f16) {

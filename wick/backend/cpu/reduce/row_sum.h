@@ -79,9 +79,9 @@ WICK_FN float sum_tree(const float* acc) {
   for (int i = 0; i < 4; ++i) s[i] = vaddq_f32(s[i], s[i + 4]);  // distance 16
   s[0] = vaddq_f32(s[0], s[2]);                                  // 8
   s[1] = vaddq_f32(s[1], s[3]);
-  s[0] = vaddq_f32(s[0], s[1]);                                              // 4
+  s[0] = vaddq_f32(s[0], s[1]);                                             // 4
   const float32x2_t t = vadd_f32(vget_low_f32(s[0]), vget_high_f32(s[0]));  // 2
-  return vaddv_f32(t);                                                       // 1
+  return vaddv_f32(t);                                                      // 1
 }
 #endif
 

@@ -1,9 +1,9 @@
 #pragma once
 
-// The tiles of AMX: eight registers of up to 16 rows of 64 bytes, and products of matrices of bytes.
-// For kernel sources only (see isa.h). With WICK_AMX_STAND_IN, portable code takes the place of the
-// instructions, so that tests of kernels run on every processor; it ends the process where the
-// processor would raise an invalid opcode.
+// The tiles of AMX: eight registers of up to 16 rows of 64 bytes, and products of matrices of
+// bytes. For kernel sources only (see isa.h). With WICK_AMX_STAND_IN, portable code takes the place
+// of the instructions, so that tests of kernels run on every processor; it ends the process where
+// the processor would raise an invalid opcode.
 
 #include <cstdint>
 #include <cstdlib>
@@ -112,8 +112,8 @@ template <int kTile>
 WICK_FN void store_tile(void* to, int64_t stride) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(kTile) : "memory");
 }
-/// kSum[m][n] += Σ a[m][4k + i]·b[k][4n + i] over k and i = 0 … 3. The bytes of a are signed, and so
-/// are those of b.
+/// kSum[m][n] += Σ a[m][4k + i]·b[k][4n + i] over k and i = 0 … 3. The bytes of a are signed, and
+/// so are those of b.
 template <int kSum, int kA, int kB>
 WICK_FN void multiply_signed() {
   asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));

@@ -133,8 +133,8 @@ WICK_SIMD I32x16 dot_pairs(I16x32 w, const uint8_t* x) {
   const int16x8_t two = vreinterpretq_s16_s8(load_quad(x));
   I32x16 y;
   WICK_NEON_LOOP {
-    y.v[i] = vpaddq_s32(vmull_s16(vget_low_s16(w.v[i]), vget_low_s16(two)),
-                        vmull_high_s16(w.v[i], two));
+    y.v[i] =
+        vpaddq_s32(vmull_s16(vget_low_s16(w.v[i]), vget_low_s16(two)), vmull_high_s16(w.v[i], two));
   }
   return y;
 }
