@@ -2,6 +2,7 @@
 # make test                           builds and runs all tests
 # make sanitize-sample                builds and runs a sample of the tests under sanitizers; part of make test
 # make soak   [DEVICE=cpu] [SECONDS=60] [SEED=today]   calls every op at random and checks the results
+# make aarch64                        builds wick for aarch64 and runs the tests of CPU kernels by qemu-user
 # make parity                         runs the whole parity suite and writes its summary, build/parity.md
 BUILD  := build/release
 PROMPT ?= The three most important rules of good engineering are
@@ -14,10 +15,10 @@ SOAK_DEVICE  := $(or $(DEVICE),cpu)
 SOAK_SECONDS := $(or $(SECONDS),60)
 SOAK_SEED    := $(or $(SEED),today)
 
-.PHONY: run test soak sanitize-sample parity build emu deps cuda asan tsan clean help
+.PHONY: run test soak sanitize-sample aarch64 parity build emu deps cuda asan tsan clean help
 
 help:
-	@sed -n '1,5s/^# //p' Makefile
+	@sed -n '1,6s/^# //p' Makefile
 
 run: build
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
@@ -37,6 +38,9 @@ sanitize-sample: deps
 soak: build
 	@ninja -C $(BUILD) -j $(JOBS) op_soak
 	$(BUILD)/bin/op_soak --device $(SOAK_DEVICE) --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
+
+aarch64: build
+	@tools/aarch64.sh $(JOBS)
 
 parity: build
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests

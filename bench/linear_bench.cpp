@@ -209,7 +209,7 @@ double dot_peak(cpu::Isa isa, int threads) {
 #if defined(__x86_64__)
   double ops = 0;
   void (*peak)(int64_t*) = nullptr;
-  if (isa == cpu::Isa::v4_vnni) {
+  if (isa == cpu::Isa::v4_vnni || isa == cpu::Isa::amx) {  // the peak of VNNI, for comparison
     ops = 12.0 * 64 * 2, peak = peak_vnni;
   } else if (isa == cpu::Isa::v4) {
     ops = 12.0 * 64 * 2, peak = peak_v4;

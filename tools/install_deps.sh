@@ -5,7 +5,7 @@ set -eu
 
 PACKAGES="ccache clang-19 clang-tools-19 cmake g++ libamdhip64-dev libbenchmark-dev libcli11-dev libedit-dev libfmt-dev libgmock-dev libgtest-dev
 libmpfr-dev libpcre2-dev libutf8proc-dev ninja-build nlohmann-json3-dev pkg-config python3 python3-dev python3-pip python3-venv zstd
-g++-aarch64-linux-gnu libclang-rt-19-dev librocrand1 libzstd-dev lld-19 llvm-19 llvm-19-dev"
+g++-aarch64-linux-gnu libclang-rt-19-dev librocrand1 libzstd-dev lld-19 llvm-19 llvm-19-dev qemu-user"
 
 missing=""
 for package in $PACKAGES; do

@@ -429,7 +429,7 @@ const bool kRegistered = [] {
                                {50, 288, 40},  {100, 576, 70},  {33, 992, 40},  {7, 0, 3},
                                {20, 32, 1100}, {20, 256, 1100}, {100, 512, 70}, {33, 1280, 40},
                                {1, 256, 40},   {0, 256, 5},     {0, 64, 5}};
-  for (Isa isa : parity::all_isas()) {
+  for (Isa isa : cpu::kIsas) {
     for (const QuantInfo& quant : kQuants) {
       const DType type = quant.dtype;
       for (DType dtype : kFloats) {

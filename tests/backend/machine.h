@@ -31,9 +31,11 @@ struct Machine {
 inline const std::vector<Machine>& all_machines() {
   static std::deque<cpu::CpuBackend> backends;
   static const std::vector<Machine> list = [] {
+    // The instruction sets with integer dot products have the float kernels of the one before.
 #if defined(__x86_64__)
-    // VNNI is tested with v4.
     constexpr cpu::Isa kIsas[] = {cpu::Isa::v2, cpu::Isa::v3, cpu::Isa::v4};
+#elif defined(__aarch64__)
+    constexpr cpu::Isa kIsas[] = {cpu::Isa::neon};
 #else
     constexpr cpu::Isa kIsas[] = {cpu::Isa::generic};
 #endif

@@ -37,14 +37,6 @@ class Case : public testing::Test {
   CaseBody body_;
 };
 
-inline std::vector<cpu::Isa> all_isas() {
-#if defined(__x86_64__)
-  return {cpu::Isa::v2, cpu::Isa::v3, cpu::Isa::v4, cpu::Isa::v4_vnni};
-#else
-  return {cpu::Isa::generic};
-#endif
-}
-
 /// Registers Parity/<op>.<type>.<dtype>.<what>.cpu-<isa>.
 inline void add_case(const char* op, cpu::Isa isa, DType type, DType dtype, const std::string& what,
                      CaseBody body) {

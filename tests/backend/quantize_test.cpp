@@ -215,7 +215,7 @@ void quantize_super_case(Isa isa, DType type, DType) {
 }
 
 const bool kRegistered = [] {
-  for (Isa isa : parity::all_isas()) {
+  for (Isa isa : cpu::kIsas) {
     for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0}) {
       parity::add_case("quantize", isa, type, DType::f32, "9x1184", quantize_case);
     }

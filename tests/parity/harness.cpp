@@ -305,14 +305,10 @@ namespace {
 
 std::vector<Target> cpu_targets() {
   static std::deque<cpu::CpuBackend> backends;
-#if defined(__x86_64__)
-  constexpr cpu::Isa kIsas[] = {cpu::Isa::v2, cpu::Isa::v3, cpu::Isa::v4, cpu::Isa::v4_vnni};
-#else
-  constexpr cpu::Isa kIsas[] = {cpu::Isa::generic};
-#endif
   const auto here = cpu::available_isas();
   std::vector<Target> all;
-  for (cpu::Isa isa : kIsas) {
+  for (cpu::Isa isa : cpu::kIsas) {
+    if (isa == cpu::Isa::amx) continue;  // only linear has kernels of its own for AMX
     Target target{fmt::format("cpu-{}", cpu::name(isa)), nullptr, ""};
     if (std::find(here.begin(), here.end(), isa) == here.end()) {
       target.missing = fmt::format("this machine has no {}", cpu::name(isa));

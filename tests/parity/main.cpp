@@ -30,7 +30,8 @@ void say(std::string_view text) {
 /// cpu-v3 and hip:0.
 std::string with_devices(const std::string& filter) {
   std::string cpus = std::regex_replace(filter, std::regex("\\.cpu-v4-vnni"), ".cpu?v4?vnni");
-  cpus = std::regex_replace(cpus, std::regex("\\.cpu-v"), ".cpu?v");
+  cpus = std::regex_replace(cpus, std::regex("\\.cpu-neon-"), ".cpu?neon?");
+  cpus = std::regex_replace(cpus, std::regex("\\.cpu-(v|neon|amx)"), ".cpu?$1");
   return std::regex_replace(cpus, std::regex("\\.(cuda|hip):([0-9])"), ".$1?$2");
 }
 

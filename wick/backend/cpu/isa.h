@@ -7,10 +7,21 @@
 
 namespace wick::cpu {
 
-/// The instruction sets that kernels are compiled for, slowest first. `generic` is the compiler's
-/// baseline and the only one on processors other than x86-64.
-enum class Isa : unsigned char { generic, v2, v3, v4, v4_vnni };
+/// The instruction sets that kernels are compiled for, slowest first: of x86-64 from v2, of aarch64
+/// from neon. `generic` is the compiler's baseline on other processors.
+enum class Isa : unsigned char { generic, v2, v3, v4, v4_vnni, amx, neon, neon_dot, neon_i8mm };
+inline constexpr int kIsaCount = 9;
 
+/// Those that this architecture has, slowest first.
+#if defined(__x86_64__)
+inline constexpr Isa kIsas[] = {Isa::v2, Isa::v3, Isa::v4, Isa::v4_vnni, Isa::amx};
+#elif defined(__aarch64__)
+inline constexpr Isa kIsas[] = {Isa::neon, Isa::neon_dot, Isa::neon_i8mm};
+#else
+inline constexpr Isa kIsas[] = {Isa::generic};
+#endif
+
+/// The name by which WICK_CPU_ISA selects it.
 WICK_API std::string_view name(Isa isa);
 
 /// The instruction sets that this binary holds and this machine can run, slowest first.
@@ -29,34 +40,42 @@ bool has_avx512_bf16();
 // export one table of function pointers per family. Everything else in such a source must have
 // internal linkage: the linker could otherwise choose the AVX-512 version of an inline function for
 // code that runs on every processor. tools/check_symbols.py checks this.
-#if !defined(__x86_64__)
+#if !defined(__x86_64__) && !defined(__aarch64__)
 #define WICK_ONLY_ISA generic
 #endif
-#if defined(WICK_ONLY_ISA)
-#define WICK_DECLARE_KERNELS(Table, variable) \
-  namespace WICK_ONLY_ISA {                   \
-  extern const Table variable;                \
+#define WICK_DECLARE_TABLE(level, Table, variable) \
+  namespace level {                                \
+  extern const Table variable;                     \
   }
-#define WICK_SELECT_KERNELS(isa, variable, LEVEL4V) \
-  ((void)(isa), ::wick::cpu::WICK_ONLY_ISA::variable)
+/// WICK_DECLARE_KERNELS declares a family's tables. WICK_SELECT_KERNELS(isa, variable, DOTS) is the
+/// table of an instruction set. DOTS: `dots` for families that are also compiled for instruction
+/// sets that differ from the one before in their integer dot products, else `no_dots`.
+#if defined(WICK_ONLY_ISA)
+#define WICK_DECLARE_KERNELS(Table, variable) WICK_DECLARE_TABLE(WICK_ONLY_ISA, Table, variable)
+#define WICK_SELECT_KERNELS(isa, variable, DOTS) ((void)(isa), ::wick::cpu::WICK_ONLY_ISA::variable)
+#elif defined(__aarch64__)
+#define WICK_DECLARE_KERNELS(Table, variable)   \
+  WICK_DECLARE_TABLE(neon, Table, variable)     \
+  WICK_DECLARE_TABLE(neon_dot, Table, variable) \
+  WICK_DECLARE_TABLE(neon_i8mm, Table, variable)
+#define WICK_SELECT_KERNELS(isa, variable, DOTS) WICK_SELECT_##DOTS(isa, variable)
+#define WICK_SELECT_no_dots(isa, variable) ((void)(isa), ::wick::cpu::neon::variable)
+#define WICK_SELECT_dots(isa, variable)                                    \
+  ((isa) == ::wick::cpu::Isa::neon       ? ::wick::cpu::neon::variable     \
+   : (isa) == ::wick::cpu::Isa::neon_dot ? ::wick::cpu::neon_dot::variable \
+                                         : ::wick::cpu::neon_i8mm::variable)
 #else
 #define WICK_DECLARE_KERNELS(Table, variable) \
-  namespace v2 {                              \
-  extern const Table variable;                \
-  }                                           \
-  namespace v3 {                              \
-  extern const Table variable;                \
-  }                                           \
-  namespace v4 {                              \
-  extern const Table variable;                \
-  }                                           \
-  namespace v4_vnni {                         \
-  extern const Table variable;                \
-  }
-/// The table of an instruction set. LEVEL4V: `v4_vnni`, or `v4` for families without a VNNI build.
-#define WICK_SELECT_KERNELS(isa, variable, LEVEL4V)            \
+  WICK_DECLARE_TABLE(v2, Table, variable)     \
+  WICK_DECLARE_TABLE(v3, Table, variable)     \
+  WICK_DECLARE_TABLE(v4, Table, variable)     \
+  WICK_DECLARE_TABLE(v4_vnni, Table, variable)
+#define WICK_SELECT_KERNELS(isa, variable, DOTS) WICK_SELECT_##DOTS(isa, variable)
+#define WICK_SELECT_no_dots(isa, variable)                     \
   ((isa) == ::wick::cpu::Isa::v2   ? ::wick::cpu::v2::variable \
    : (isa) == ::wick::cpu::Isa::v3 ? ::wick::cpu::v3::variable \
-   : (isa) == ::wick::cpu::Isa::v4 ? ::wick::cpu::v4::variable \
-                                   : ::wick::cpu::LEVEL4V::variable)
+                                   : ::wick::cpu::v4::variable)
+#define WICK_SELECT_dots(isa, variable)                                \
+  ((isa) >= ::wick::cpu::Isa::v4_vnni ? ::wick::cpu::v4_vnni::variable \
+                                      : WICK_SELECT_no_dots(isa, variable))
 #endif

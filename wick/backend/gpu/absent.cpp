@@ -1,6 +1,7 @@
 // What the rest of the library calls in builds without backends for GPUs (WICK_GPU=OFF): there are
 // no drivers, compilers and libraries.
 
+#include "wick/backend/gpu/attention/attention.h"
 #include "wick/backend/gpu/compile/code.h"
 #include "wick/backend/gpu/compile/compiler.h"
 #include "wick/backend/gpu/compile/images.h"
@@ -31,6 +32,8 @@ int Driver::launch_with(const LaunchWishes&, void*, const unsigned (&)[3], unsig
   throw Error(ErrorKind::runtime, "launch", kAbsent);
 }
 bool Driver::make_copy_map(CopyMap&, const CopyBoxes&) const { return false; }
+
+AttentionStaging attention_staging = AttentionStaging::where_copies_run_alone;
 
 const Compiler* Compiler::of(DeviceKind) { return nullptr; }
 std::string Compiler::missing(DeviceKind) { return kAbsent; }

@@ -17,7 +17,7 @@ constexpr int64_t kRowsPerTask = 192;
 constexpr int64_t kWorkPerThread = 64 * 1024;
 
 const AttentionKernels& kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, attention_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, attention_kernels, no_dots);
 }
 
 MaskKind mask_kind(DType dtype) {

@@ -14,7 +14,7 @@ namespace wick::cpu {
 namespace {
 
 const AttentionGradientKernels& gradient_kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, attention_gradient_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, attention_gradient_kernels, no_dots);
 }
 
 /// Working memory, aligned to 64 bytes.

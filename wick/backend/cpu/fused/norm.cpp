@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kElemsPerThread = 32768;
 
 const FusedKernels& kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, fused_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, fused_kernels, no_dots);
 }
 
 const char* at(const void* data, DType dtype, int64_t elem) {
@@ -64,7 +64,7 @@ void softmax_of_columns(Isa isa, const View& out, const ConstView& in, int axis,
                         bool log) {
   const Layout &x = in.layout, &y = out.layout;
   const auto kernel =
-      WICK_SELECT_KERNELS(isa, softmax_columns_kernels, v4).run[static_cast<size_t>(in.dtype)];
+      WICK_SELECT_KERNELS(isa, softmax_columns_kernels, no_dots).run[static_cast<size_t>(in.dtype)];
   const int64_t n = x.shape()[axis], all = x.shape()[columns];
   const int64_t width = kSoftmaxColumnBytes / (in.dtype == DType::f64 ? 8 : 4);
   const CollapsedDims<2> rest({&y, &x}, ~(1u << axis | 1u << columns));
@@ -131,7 +131,7 @@ void CpuBackend::layer_norm(const View& out, const ConstView& in, const ConstVie
   const Layout &x = in.layout, &y = out.layout;
   if (x.elems() == 0) return;
   const auto kernel =
-      WICK_SELECT_KERNELS(isa_, layer_norm_kernels, v4).layer_norm[static_cast<size_t>(in.dtype)];
+      WICK_SELECT_KERNELS(isa_, layer_norm_kernels, no_dots).layer_norm[static_cast<size_t>(in.dtype)];
   const int dim = x.rank() - 1;
   const int64_t n = x.shape()[dim];
   const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);

@@ -27,8 +27,8 @@ class NormGrad {
  public:
   NormGrad(CpuBackend& cpu, const View& out, const View& statistics, const ConstView& x,
            const ConstView& grad, const ConstView& weight, const NormKind& kind)
-      : kernels_(WICK_SELECT_KERNELS(cpu.isa(), norm_grad_kernels, v4)),
-        sums_(WICK_SELECT_KERNELS(cpu.isa(), channel_norm_kernels, v4)),
+      : kernels_(WICK_SELECT_KERNELS(cpu.isa(), norm_grad_kernels, no_dots)),
+        sums_(WICK_SELECT_KERNELS(cpu.isa(), channel_norm_kernels, no_dots)),
         dtype_(static_cast<size_t>(x.dtype)),
         elem_(bytes_of(x.dtype, 1)),
         data_{static_cast<char*>(out.data), static_cast<const char*>(x.data),

@@ -21,7 +21,7 @@ constexpr int64_t kElemsPerThread = 16384;
 constexpr int64_t kFewColumns = 8;
 
 const NormGradKernels& kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, norm_grad_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, norm_grad_kernels, no_dots);
 }
 
 template <class T>

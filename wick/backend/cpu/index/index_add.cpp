@@ -87,8 +87,8 @@ void add_group(const DenseSlices& s, const Groups& all, const Group& g, int64_t 
 }
 
 void add_narrow_slices(const DenseSlices& s, const ConstView& ids, DType dtype, Isa isa) {
-  const BinaryKernels& map = WICK_SELECT_KERNELS(isa, binary_kernels, v4);
-  const CastKernels& casts = WICK_SELECT_KERNELS(isa, cast_kernels, v4);
+  const BinaryKernels& map = WICK_SELECT_KERNELS(isa, binary_kernels, no_dots);
+  const CastKernels& casts = WICK_SELECT_KERNELS(isa, cast_kernels, no_dots);
   const auto type = static_cast<int>(dtype), f32 = static_cast<int>(DType::f32);
   const BinaryKernel add = map.run[static_cast<int>(Op::add)][f32];
   const Groups all = group_ids(ids);

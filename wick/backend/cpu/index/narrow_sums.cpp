@@ -23,7 +23,7 @@ constexpr int64_t kTile = 512;
 class Converter {
  public:
   Converter(DType dtype, Isa isa) : bytes_(info(dtype).block_bytes) {
-    const CastKernels& casts = WICK_SELECT_KERNELS(isa, cast_kernels, v4);
+    const CastKernels& casts = WICK_SELECT_KERNELS(isa, cast_kernels, no_dots);
     widen_ = casts.run[static_cast<int>(dtype)][static_cast<int>(DType::f32)];
     narrow_ = casts.run[static_cast<int>(DType::f32)][static_cast<int>(dtype)];
   }

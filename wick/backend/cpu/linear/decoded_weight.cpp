@@ -55,7 +55,7 @@ void linear_decoded(Isa isa, const View& out, const ConstView& x, const Prepared
   const auto& w = static_cast<const DecodedWeight&>(weight);
   if (out.layout.elems() == 0) return;
   const auto multiply =
-      WICK_SELECT_KERNELS(isa, decoded_kernels, v4).multiply[quant_index(w.dtype)];
+      WICK_SELECT_KERNELS(isa, decoded_kernels, no_dots).multiply[quant_index(w.dtype)];
   const GemmKernels& gemm = gemm_kernels(isa);
   const auto load = gemm.load[static_cast<size_t>(x.dtype)];
   const auto store = gemm.store[static_cast<size_t>(out.dtype)];

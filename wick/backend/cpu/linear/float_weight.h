@@ -57,7 +57,7 @@ constexpr bool complete(const FloatWeightKernels& table) {
 WICK_DECLARE_KERNELS(FloatWeightKernels, float_weight_kernels)
 
 inline const FloatWeightKernels& float_weight_kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, float_weight_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, float_weight_kernels, no_dots);
 }
 
 }  // namespace wick::cpu

@@ -128,7 +128,7 @@ constexpr bool complete(const GemmKernels& table) {
 WICK_DECLARE_KERNELS(GemmKernels, gemm_kernels)
 
 inline const GemmKernels& gemm_kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, gemm_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, gemm_kernels, no_dots);
 }
 
 /// A left operand without a common stride along k.

@@ -75,7 +75,7 @@ void for_each_run(const Layout& floats, const Layout& blocks_of, int64_t block, 
 void CpuBackend::quantize(const View& out, const ConstView& in) {
   if (!is_block(out.dtype)) return cast(out, in);
   if (in.layout.elems() == 0) return;
-  const BlockKernels& kernels = WICK_SELECT_KERNELS(isa_, block_kernels, v4);
+  const BlockKernels& kernels = WICK_SELECT_KERNELS(isa_, block_kernels, no_dots);
   const BlockCodec codec = kernels.of(out.dtype);
   if (codec.quantize == nullptr) {
     throw Error(ErrorKind::type, "quantize", "block dtype can only be read",
@@ -93,7 +93,7 @@ void CpuBackend::quantize(const View& out, const ConstView& in) {
 void CpuBackend::dequantize(const View& out, const ConstView& in) {
   if (!is_block(in.dtype)) return cast(out, in);
   if (out.layout.elems() == 0) return;
-  const BlockKernels& kernels = WICK_SELECT_KERNELS(isa_, block_kernels, v4);
+  const BlockKernels& kernels = WICK_SELECT_KERNELS(isa_, block_kernels, no_dots);
   const BlockCodec codec = kernels.of(in.dtype);
   const int64_t stride = out.layout.stride(out.layout.rank() - 1);
   const int64_t block = info(in.dtype).block_elems;

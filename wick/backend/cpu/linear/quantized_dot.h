@@ -14,6 +14,8 @@
 // below 2^24, so floats also represent them exactly. Dot products are then of Quants::nibbles,
 // whose 16-bit sums the factors multiply: for five bits after each four groups of columns
 // (kSharedSteps), for factors of half a block after each half.
+//
+// quantized_dot_neon.h has the dot products with NEON.
 
 #include <cstdint>
 
@@ -65,13 +67,13 @@ template <Quants kLevels>
 WICK_SIMD void accumulate(Dot<kLevels>& dot, U8x64 w, I8x4 x) {
   dot.sums = _mm512_dpbusd_epi32(dot.sums, w, x);
 }
-/// The same with the four activations as a memory operand. GCC loads them by an instruction of its
-/// own, with which decoding takes up to 7 % longer.
+/// The same with quad k of a block's activations as a memory operand. GCC loads them by an
+/// instruction of its own, with which decoding takes up to 7 % longer.
 template <Quants kLevels>
-WICK_SIMD void accumulate_at(Dot<kLevels>& dot, U8x64 w, const uint8_t* x) {
+WICK_SIMD void accumulate_at(Dot<kLevels>& dot, U8x64 w, const uint8_t* x, int k) {
   asm("vpdpbusd %2%{1to16%}, %1, %0"
       : "+v"(dot.sums)
-      : "v"(w), "m"(*reinterpret_cast<const Quad*>(x)));
+      : "v"(w), "m"(*reinterpret_cast<const Quad*>(x + 4 * k)));
 }
 template <Quants kLevels>
 WICK_SIMD void fold(Dot<kLevels>&) {}
@@ -102,6 +104,7 @@ WICK_SIMD void add_scaled(I32x16& sums, const Dot<Quants::nibbles>& dot, I32x16 
   sums = _mm512_dpwssd_epi32(sums, dot.sums, factors);
 }
 
+WICK_SIMD I16x32 no_offset() { return _mm512_setzero_si512(); }
 /// v·factor + offset of each byte, if the results are bytes: two products in 16 bits don't disturb
 /// each other. Both halves of a row's word hold the factor; two bytes of them hold the offset.
 WICK_SIMD U8x64 fold_factor(U8x64 v, I16x32 factor, I16x32 offset) {
@@ -126,6 +129,16 @@ WICK_SIMD ByteWeights normal_weights(U8x64 nibbles) { return look_up(kNormalLeve
 WICK_SIMD ByteWeights byte_weights(U8x64 v) { return v; }
 WICK_SIMD ByteWeights load_weights(const uint8_t* p) { return load_bytes(p); }
 WICK_SIMD void store_weights(uint8_t* p, ByteWeights w) { store_bytes(p, w); }
+
+#elif defined(WICK_NEON_INT8)
+
+}  // namespace
+}  // namespace wick::cpu::WICK_ISA
+
+#include "wick/backend/cpu/linear/quantized_dot_neon.h"
+
+namespace wick::cpu::WICK_ISA {
+namespace {
 
 #elif defined(WICK_PORTABLE_INT8)
 
@@ -357,6 +370,15 @@ WICK_SIMD void store_weights(uint8_t* p, ByteWeights w) {
 }
 
 #endif
+#endif
+
+/// How many dot products a tile of kColumns columns has: products of matrices have an even number.
+#if defined(WICK_MATRIX_INT8)
+template <int kColumns>
+constexpr int kDotColumns = kColumns == 1 ? 1 : (kColumns + 1) / 2 * 2;
+#else
+template <int kColumns>
+constexpr int kDotColumns = kColumns;
 #endif
 
 }  // namespace

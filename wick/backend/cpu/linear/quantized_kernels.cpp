@@ -26,15 +26,46 @@
 #include "wick/backend/cpu/linear/quantized_activations.h"
 #include "wick/backend/cpu/linear/quantized_dot.h"
 #include "wick/backend/cpu/linear/quantized_sources.h"
+#include "wick/backend/cpu/linear/quantized_store.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
+#if defined(WICK_MATRIX_INT8)
+/// dot_quads of one panel, by products of matrices.
+template <class T, int kSteps, int kColumns, class Source>
+WICK_SIMD void multiply_quads(const Source& w, const uint8_t* x, int64_t unit, int g, int step,
+                              Dot<Source::kLevels> (&dots)[kDotColumns<kColumns>]) {
+  constexpr int kQuads = 8 / kSteps;
+  const auto vectors = Source::vectors(w, unit, g);
+  WICK_UNROLL
+  for (int k = step * kQuads; k < (step + 1) * kQuads; k += 2) {
+    auto upper = Source::quad(vectors, k), lower = Source::quad(vectors, k + 1);
+    if (!Source::kArranged) interleave_quads(upper, lower);
+    WICK_UNROLL
+    for (int j = 0; j < kColumns; j += 2) {
+      const uint8_t* first = x + j * kBlockElems + 4 * k;
+      // The last of an odd number of columns has no other; it is multiplied twice.
+      const uint8_t* second = j + 1 < kColumns ? first + kBlockElems : first;
+      accumulate(dots[j], dots[j + 1], upper, lower, load_columns(first, second));
+    }
+  }
+}
+#endif
+
 /// Adds the products of step `step` of kSteps of a block to dot products.
-template <class T, int kSteps, class Source, int kRows, int kColumns>
+template <class T, int kSteps, int kColumns, class Source, int kRows>
 WICK_SIMD void dot_quads(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g, int step,
-                         Dot<Source::kLevels> (&dots)[kRows][kColumns]) {
+                         Dot<Source::kLevels> (&dots)[kRows][kDotColumns<kColumns>]) {
+#if defined(WICK_MATRIX_INT8)
+  if constexpr (kColumns > 1) {
+    static_assert(kRows == 1);
+    multiply_quads<T, kSteps, kColumns>(w[0], x, unit, g, step, dots[0]);
+    return;
+  }
+  static_assert(kColumns > 1 || !Source::kArranged);
+#endif
   constexpr int kQuads = 8 / kSteps, kFold = kPairQuads<Source::kLevels>;
   constexpr bool kTurns =
       T::kParts == 1 && (T::kQuants == Quants::nibbles || T::kQuants == Quants::five);
@@ -51,33 +82,53 @@ WICK_SIMD void dot_quads(const Source (&w)[kRows], const uint8_t* x, int64_t uni
     for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(vectors[m], k);
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
-#if defined(__AVX512VNNI__)
-      if constexpr (kRows == 1) {
-        accumulate_at(dots[0][j], weights[0], x + j * kBlockElems + 4 * k);
-        continue;
-      }
+#if defined(__AVX512VNNI__) || defined(__ARM_FEATURE_DOTPROD)
+      constexpr bool kFromMemory = kRows == 1;
+#else
+      constexpr bool kFromMemory = false;
 #endif
-      const I8x4 quad = load_quad(x + j * kBlockElems + 4 * k);
-      WICK_UNROLL
-      for (int m = 0; m < kRows; ++m) {
-        accumulate(dots[m][j], weights[m], quad);
-        if (i % kFold == kFold - 1) fold(dots[m][j]);
+      if constexpr (kFromMemory) {
+        accumulate_at(dots[0][j], weights[0], x + j * kBlockElems, k);
+      } else {
+        const I8x4 quad = load_quad(x + j * kBlockElems + 4 * k);
+        WICK_UNROLL
+        for (int m = 0; m < kRows; ++m) {
+          accumulate(dots[m][j], weights[m], quad);
+          if (i % kFold == kFold - 1) fold(dots[m][j]);
+        }
       }
     }
   }
 }
 
-/// Dot products of one step. They start at `from`, which corrects the offset of unsigned levels.
+/// Dot products of one step, before end_dots. They start at `from`, which corrects the offset of
+/// unsigned levels.
 template <class T, int kSteps, class Source, int kRows, int kColumns>
 WICK_SIMD void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g, int step,
                         const int32_t (&from)[kColumns],
-                        Dot<Source::kLevels> (&dots)[kRows][kColumns]) {
+                        Dot<Source::kLevels> (&dots)[kRows][kDotColumns<kColumns>]) {
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
+#if defined(WICK_MATRIX_INT8)
+    WICK_UNROLL
+    for (int j = 0; kColumns > 1 && j < kColumns; j += 2) {
+      start(dots[m][j], dots[m][j + 1], from[j], from[j + 1 < kColumns ? j + 1 : j]);
+    }
+    if constexpr (kColumns > 1) continue;
+#endif
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) start(dots[m][j], from[j]);
   }
-  dot_quads<T, kSteps>(w, x, unit, g, step, dots);
+  dot_quads<T, kSteps, kColumns>(w, x, unit, g, step, dots);
+}
+
+/// Ends dot products of kColumns columns, which products of matrices interleave.
+template <int kColumns, Quants kLevels, int kRows, int kDots>
+WICK_SIMD void end_dots([[maybe_unused]] Dot<kLevels> (&dots)[kRows][kDots]) {
+#if defined(WICK_MATRIX_INT8)
+  WICK_UNROLL
+  for (int j = 0; kColumns > 1 && j < kColumns; j += 2) separate(dots[0][j], dots[0][j + 1]);
+#endif
 }
 
 /// The integer dot products of a block times the factors of its parts: below 2^24, so that floats
@@ -95,8 +146,9 @@ WICK_SIMD void dot_block(const Source (&w)[kRows], const uint8_t* x, int64_t uni
       __builtin_memcpy(&from[j], extra + 4 * (j * Packed<T>::kExtras + word), 4);
       if (T::kHasMin) from[j] = 0;
     }
-    Dot<Source::kLevels> dots[kRows][kColumns];
+    Dot<Source::kLevels> dots[kRows][kDotColumns<kColumns>];
     dot_part<T, kParts>(w, x, unit, g, part, from, dots);
+    end_dots<kColumns>(dots);
     WICK_UNROLL
     for (int m = 0; m < kRows; ++m) {
       if constexpr (!T::kSuper || Source::kFolded) {
@@ -149,11 +201,12 @@ WICK_SIMD void dot_shared(const Source (&w)[kRows], const uint8_t* x, int64_t un
   constexpr int kBytes = kColumns * Packed<T>::kTileBlockBytes;
   constexpr int32_t kFrom[kColumns] = {};
   if constexpr (Source::kFolded) {
-    Dot<Source::kLevels> dots[kRows][kColumns];
+    Dot<Source::kLevels> dots[kRows][kDotColumns<kColumns>];
     dot_part<T, 1>(w, x, unit, first, 0, kFrom, dots);
     for (int g = 1; g < T::kSumBlocks; ++g) {
-      dot_quads<T, 1>(w, x + g * kBytes, unit, first + g, 0, dots);
+      dot_quads<T, 1, kColumns>(w, x + g * kBytes, unit, first + g, 0, dots);
     }
+    end_dots<kColumns>(dots);
     WICK_UNROLL
     for (int m = 0; m < kRows; ++m) {
       WICK_UNROLL
@@ -175,8 +228,9 @@ WICK_SIMD void dot_shared(const Source (&w)[kRows], const uint8_t* x, int64_t un
       for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], unit, g);
       WICK_UNROLL
       for (int step = 0; step < kSteps; ++step) {
-        Dot<Source::kLevels> dots[kRows][kColumns];
+        Dot<Source::kLevels> dots[kRows][kDotColumns<kColumns>];
         dot_part<T, kSteps>(w, x, unit, g, step, kFrom, dots);
+        end_dots<kColumns>(dots);
         WICK_UNROLL
         for (int m = 0; m < kRows; ++m) {
           const auto factors = Source::factors(w[m], unit, g, step * T::kParts / kSteps);
@@ -281,50 +335,7 @@ WICK_SIMD void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_t
   }
 }
 
-// ---- Results and activations in memory.
-
-template <class Storage>
-WICK_SIMD void store_as(const GemmOutput& out, int64_t at, int64_t count, const float* v) {
-  Storage y[kPanelRows];
-  narrow_run(y, v, kPanelRows);
-  auto* to = static_cast<Storage*>(out.data) + at;
-  for (int64_t r = 0; r < count; ++r) to[r * out.stride] = y[r];
-}
-
-/// Stores `count` rows from `row` on of `columns` columns; `v` has 16 floats for each column.
-void store_slowly(const GemmOutput& out, int64_t column, int64_t columns, int64_t row,
-                  int64_t count, const float* v) {
-  for (int64_t j = 0; j < columns; ++j, v += kPanelRows) {
-    const int64_t at = out.at(column + j) + row * out.stride;
-    if (out.type == ActivationType::f16) {
-      store_as<math::f16>(out, at, count, v);
-    } else if (out.type == ActivationType::bf16) {
-      store_as<math::bf16>(out, at, count, v);
-    } else {
-      for (int64_t r = 0; r < count; ++r) {
-        static_cast<float*>(out.data)[at + r * out.stride] = v[r];
-      }
-    }
-  }
-}
-
-/// Stores rows `row` to row + 15, as far as they exist, of the columns of a tile.
-template <int kColumns>
-WICK_SIMD void store_rows(const GemmOutput& out, int64_t column, int64_t row, int64_t rows,
-                          const F32x16 (&totals)[kColumns]) {
-  const int64_t count = rows - row < kPanelRows ? rows - row : kPanelRows;
-  if (out.type == ActivationType::f32 && out.stride == 1 && count == kPanelRows) {
-    WICK_UNROLL
-    for (int j = 0; j < kColumns; ++j) {
-      store_16(static_cast<float*>(out.data) + out.at(column + j) + row, totals[j]);
-    }
-    return;
-  }
-  float y[kColumns * kPanelRows];
-  WICK_UNROLL
-  for (int j = 0; j < kColumns; ++j) store_16(y + j * kPanelRows, totals[j]);
-  store_slowly(out, column, kColumns, row, count, y);
-}
+// ---- Activations in memory.
 
 template <class Storage>
 WICK_SIMD void load_as(const void* x, int64_t stride, int64_t n, float* out) {
@@ -469,8 +480,8 @@ constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
           kReadInPlace<T> ? 0 : kRows * Unpacked<T>::kBlockBytes};
 }
 
-/// Register tiles (panels × columns) for the number of registers: 32 of 16 lanes, 16 of 8 lanes, or
-/// those that a compiler allocates; then the fewest columns for `prompt`.
+/// Register tiles (panels × columns) for the number of registers: 32 of 16 lanes, 16 of 8 lanes, 32
+/// of 4 lanes, or those that a compiler allocates; then the fewest columns for `prompt`.
 template <class T>
 constexpr QuantizedTypeKernels chosen_kernels() {
 #if defined(__AVX512VNNI__)
@@ -480,6 +491,11 @@ constexpr QuantizedTypeKernels chosen_kernels() {
   constexpr bool nibbles =
       kDotLevels<T> == Quants::nibbles && (T::kParts == 1 || T::kSharedBlocks > 1);
   return type_kernels < T, nibbles ? 2 : 1, nibbles ? 5 : 6 > (nibbles ? 24 : 30);
+#elif defined(__ARM_FEATURE_DOTPROD)
+  return type_kernels<T, 1, 4>(16);
+#elif defined(WICK_NEON_INT8)
+  static_assert(T::kLevels != Quants::six || T::kParts == 2, "sums of 16 bits hold four quads");
+  return type_kernels<T, 1, 2>(16);
 #else
   constexpr bool narrow = T::kQuants == Quants::five || T::kQuants == Quants::six;
   return type_kernels<T, 1, 4>(narrow ? 16 : 24);

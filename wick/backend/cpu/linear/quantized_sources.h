@@ -9,8 +9,9 @@
 // and provides: the vectors of a block, and quad `k` (columns 4k to 4k + 3) of them, unpacked; the
 // scale and minimum of a block, and the factor of each of its parts. For types whose blocks share a
 // scale of the activations: the scale and minimum of a unit, the factors of a block, and the
-// factors of the minima of two parts. kLevels is the size of the unpacked levels, and kFolded is
-// true if they have been multiplied by their factors. For kernel sources only (see isa.h).
+// factors of the minima of two parts. kLevels is the size of the unpacked levels, kFolded is true
+// if they have been multiplied by their factors, and kArranged if they are interleaved for products
+// of matrices (quantized_dot_neon.h). For kernel sources only (see isa.h).
 
 #if defined(WICK_PORTABLE_INT8)
 #define WICK_UNROLL
@@ -63,6 +64,7 @@ struct FromPanel {
   static constexpr int kUnitBlocks = T::kUnitBlocks;
   static constexpr Quants kLevels = kDotLevels<T>;
   static constexpr bool kFolded = false;
+  static constexpr bool kArranged = false;
   const uint8_t* panel;
   int64_t ahead;  // prefetch distance
 
@@ -162,7 +164,7 @@ struct FromPanel {
 };
 
 /// Whether prompts multiply factors into quants.
-#if defined(__AVX512VNNI__)
+#if defined(__AVX512VNNI__) || defined(WICK_MATRIX_INT8)
 template <class T>
 constexpr bool kFoldsFactors = T::kFolds;
 /// Quads of a block, multiplied by the factor of their part, plus kFoldOffset.
@@ -170,7 +172,7 @@ template <class T>
 WICK_SIMD U8x64 folded_quad(const FromPanel<T>& s, int64_t unit, int g, int k) {
   const U8x64 v = FromPanel<T>::quad(FromPanel<T>::vectors(s, unit, g), k);
   if constexpr (T::kHasMin) {
-    return fold_factor(v, twice_each(FromPanel<T>::factors(s, unit, g, k >> 2)), zero_sums());
+    return fold_factor(v, twice_each(FromPanel<T>::factors(s, unit, g, k >> 2)), no_offset());
   } else {
     const I16x32 factor = load_signed_factors(FromPanel<T>::factor_bytes(s, unit, g, k >> 2));
     return fold_factor(v, factor, fold_offset(factor, T::kOffset, T::kFoldOffset));
@@ -183,6 +185,13 @@ template <class T>
 WICK_SIMD U8x64 folded_quad(const FromPanel<T>&, int64_t, int, int);
 #endif
 
+#if defined(WICK_MATRIX_INT8)
+constexpr bool kArrangesQuads = true;
+#else
+constexpr bool kArrangesQuads = false;
+WICK_SIMD void arrange_quads(uint8_t*) {}
+#endif
+
 /// A panel unpacked in scratch memory. Per block: the bytes of eight quads (two planes for byte
 /// weights without VNNI), 16 f32 scales, 16 f32 minima, 16 f32 factors of each part.
 template <class T>
@@ -190,6 +199,7 @@ struct FromScratch {
   static constexpr int kUnitBlocks = 1;
   static constexpr bool kFolded = kFoldsFactors<T>;
   static constexpr Quants kLevels = kFolded ? Quants::bytes : T::kLevels;
+  static constexpr bool kArranged = kArrangesQuads;
   static constexpr bool kWhole = T::kLevels == Quants::bytes;
   static constexpr bool kHasFactors = T::kSuper && !kFolded;
   static constexpr int kScales = (kWhole ? kBytePlanes : 1) * kPlaneBytes;
@@ -239,6 +249,7 @@ struct FromScratch {
           store_bytes(to + k * 64, Panel::quad(vectors, k));
         }
       }
+      arrange_quads(to);
       store_16(reinterpret_cast<float*>(to + kScales), Panel::scale(from, unit, g));
       if constexpr (T::kHasMin) {
         store_16(reinterpret_cast<float*>(to + kMinima), Panel::minimum(from, unit, g));
@@ -260,9 +271,13 @@ WICK_SIMD void read(const uint8_t* p, F32x16& v) { v = load_16(reinterpret_cast<
 WICK_SIMD void read(const uint8_t* p, U8x64& v) { v = load_bytes(p); }
 WICK_SIMD void write(uint8_t* p, const F32x16& v) { store_16(reinterpret_cast<float*>(p), v); }
 WICK_SIMD void write(uint8_t* p, const U8x64& v) { store_bytes(p, v); }
-#if defined(WICK_PORTABLE_INT8)
+#if defined(WICK_PORTABLE_INT8) || defined(WICK_NEON_INT8)
 WICK_SIMD void read(const uint8_t* p, I16x32& v) { __builtin_memcpy(&v, p, sizeof v); }
 WICK_SIMD void write(uint8_t* p, const I16x32& v) { __builtin_memcpy(p, &v, sizeof v); }
+#endif
+#if defined(WICK_NEON_INT8)
+WICK_SIMD void read(const uint8_t* p, I32x16& v) { __builtin_memcpy(&v, p, sizeof v); }
+WICK_SIMD void write(uint8_t* p, const I32x16& v) { __builtin_memcpy(p, &v, sizeof v); }
 #endif
 
 /// A panel of superblocks whose blocks share a scale of the activations, unpacked in scratch
@@ -273,6 +288,7 @@ struct FromSharedScratch {
   using Panel = FromPanel<T>;
   static constexpr int kUnitBlocks = T::kUnitBlocks;
   static constexpr bool kFolded = kFoldsFactors<T>;
+  static constexpr bool kArranged = kArrangesQuads;
   static constexpr Quants kLevels = kFolded ? Quants::bytes : kDotLevels<T>;
   static constexpr int kPairBlocks = 2 / T::kParts;  // with a word of factors of minima
   static constexpr int kMinima = 64;
@@ -332,6 +348,7 @@ struct FromSharedScratch {
             store_bytes(quad, Panel::quad(vectors, k));
           }
         }
+        arrange_quads(to + kQuads + g * kPlaneBytes);
         Panel::prefetch(from, unit, g);
       }
     }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <vector>
 
+#include "wick/backend/cpu/linear/amx_kernels.h"
 #include "wick/backend/cpu/linear/prefetch.h"
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 #include "wick/backend/cpu/linear/quantized_pack.h"
@@ -69,6 +70,22 @@ struct Activations {
     quantize(first + begin, width, tiles + tile_bytes(begin), row_scratch);
   }
 };
+
+/// The kernels of a dtype.
+QuantizedTypeKernels type_kernels([[maybe_unused]] Isa isa, const QuantizedKernels& kernels,
+                                  DType dtype) {
+  QuantizedTypeKernels type = kernels.types[quant_index(dtype)];
+#if defined(__x86_64__) && !defined(WICK_ONLY_ISA)
+  if (isa == Isa::amx) {
+    const AmxKernels::Type& tiles = amx::amx_kernels.types[quant_index(dtype)];
+    type.prompt = tiles.prompt;
+    type.prompt_width = kAmxColumns;
+    type.prompt_columns = kAmxColumns;
+    type.scratch_block_bytes = tiles.scratch_block_bytes;
+  }
+#endif
+  return type;
+}
 
 /// Values that a thread quantises in less time than synchronising all threads takes.
 constexpr int64_t kPrivateElems = 8192;
@@ -216,8 +233,8 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Isa, std::span<const ConstView
 void linear_quantized(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight) {
   const auto& packed = static_cast<const QuantizedWeight&>(weight);
   if (out.layout.elems() == 0) return;
-  const QuantizedKernels& kernels = WICK_SELECT_KERNELS(isa, quantized_kernels, v4_vnni);
-  const QuantizedTypeKernels& type = kernels.types[quant_index(weight.dtype)];
+  const QuantizedKernels& kernels = WICK_SELECT_KERNELS(isa, quantized_kernels, dots);
+  const QuantizedTypeKernels type = type_kernels(isa, kernels, weight.dtype);
   const int64_t columns = out.layout.elems() / weight.n;
   const int64_t blocks = weight.k / kBlockElems;
   const int64_t panels = (weight.n + kPanelRows - 1) / kPanelRows;

@@ -83,7 +83,7 @@ template <size_t kInputs, class Kernel>
 void map(Isa isa, Op op, DType dtype, const View& out, const ConstView* const (&inputs)[kInputs],
          Kernel&& kernel) {
   constexpr int kOperands = static_cast<int>(kInputs) + 1;
-  const MoveKernels& move = WICK_SELECT_KERNELS(isa, move_kernels, v4);
+  const MoveKernels& move = WICK_SELECT_KERNELS(isa, move_kernels, no_dots);
   StridedOperands<kOperands> operands = collapse<kOperands>(out, inputs);
   const bool stream = worth_streaming(op, dtype) && should_stream(operands);
   for_each_run(operands, move.transpose, grain_of(op), stream,
@@ -95,7 +95,7 @@ void map(Isa isa, Op op, DType dtype, const View& out, const ConstView* const (&
 }  // namespace
 
 void CpuBackend::unary(Op op, const View& out, const ConstView& in) {
-  const UnaryKernels& table = WICK_SELECT_KERNELS(isa_, unary_kernels, v4);
+  const UnaryKernels& table = WICK_SELECT_KERNELS(isa_, unary_kernels, no_dots);
   const UnaryKernel kernel = kernel_of(table.run, op, out.dtype);
   const uint16_t* const results =
       results_to_look_up(isa_, op, out.dtype, kernel, out.layout.elems());
@@ -108,7 +108,7 @@ void CpuBackend::unary(Op op, const View& out, const ConstView& in) {
 }
 
 void CpuBackend::unary_with(Op op, const View& out, const ConstView& in, Scalar p, Scalar q) {
-  const UnaryWithKernels& table = WICK_SELECT_KERNELS(isa_, unary_with_kernels, v4);
+  const UnaryWithKernels& table = WICK_SELECT_KERNELS(isa_, unary_with_kernels, no_dots);
   const UnaryWithKernel kernel = kernel_of(table.run, op, out.dtype);
   // Narrow floats compute in f32, every other dtype in itself.
   const DType compute = is_float(out.dtype) && out.dtype != DType::f64 ? DType::f32 : out.dtype;
@@ -119,14 +119,14 @@ void CpuBackend::unary_with(Op op, const View& out, const ConstView& in, Scalar 
 }
 
 void CpuBackend::test(Op op, const View& out, const ConstView& in) {
-  const CompareKernels& table = WICK_SELECT_KERNELS(isa_, compare_kernels, v4);
+  const CompareKernels& table = WICK_SELECT_KERNELS(isa_, compare_kernels, no_dots);
   const UnaryKernel kernel = kernel_of(table.test, op, in.dtype);
   map(isa_, op, in.dtype, out, {&in},
       [&](int64_t n, char* const* p, bool stream) { kernel(n, p[0], p[1], stream); });
 }
 
 void CpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstView& b) {
-  const BinaryKernels& table = WICK_SELECT_KERNELS(isa_, binary_kernels, v4);
+  const BinaryKernels& table = WICK_SELECT_KERNELS(isa_, binary_kernels, no_dots);
   const BinaryKernel kernel = kernel_of(table.run, op, out.dtype);
   std::atomic<bool> zero_divisor{false};
   map(isa_, op, out.dtype, out, {&a, &b}, [&](int64_t n, char* const* p, bool stream) {
@@ -141,7 +141,7 @@ void CpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstV
 }
 
 void CpuBackend::compare(Op op, const View& out, const ConstView& a, const ConstView& b) {
-  const CompareKernels& table = WICK_SELECT_KERNELS(isa_, compare_kernels, v4);
+  const CompareKernels& table = WICK_SELECT_KERNELS(isa_, compare_kernels, no_dots);
   const CompareKernel kernel = kernel_of(table.run, op, a.dtype);
   map(isa_, op, a.dtype, out, {&a, &b},
       [&](int64_t n, char* const* p, bool stream) { kernel(n, p[0], p[1], p[2], stream); });
@@ -149,7 +149,7 @@ void CpuBackend::compare(Op op, const View& out, const ConstView& a, const Const
 
 void CpuBackend::where(const View& out, const ConstView& condition, const ConstView& a,
                        const ConstView& b) {
-  const WhereKernels& table = WICK_SELECT_KERNELS(isa_, where_kernels, v4);
+  const WhereKernels& table = WICK_SELECT_KERNELS(isa_, where_kernels, no_dots);
   const auto bytes = [](DType dtype) { return log2_bytes(info(dtype).block_bytes); };
   const WhereKernel kernel = table.run[bytes(condition.dtype)][bytes(out.dtype)];
   if (kernel == nullptr || !dtypes::kConditions.contains(condition.dtype)) {

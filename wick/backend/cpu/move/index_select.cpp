@@ -214,8 +214,8 @@ ConstView without(const ConstView& view, int dim) {
 }  // namespace
 
 void CpuBackend::index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) {
-  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
-  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
+  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, no_dots);
+  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, no_dots);
   const int64_t size = in.layout.shape()[dim];
   if (is_block(in.dtype)) {
     if (in.layout.rank() != 2 || dim != 0 || !is_float(out.dtype)) {
@@ -223,7 +223,7 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
                   fmt::format("x {}, dim {}, out {}", describe(in), dim, name(out.dtype)),
                   "need rows of a matrix (dim 0), to a float type");
     }
-    const BlockKernels& blocks = WICK_SELECT_KERNELS(isa_, block_kernels, v4);
+    const BlockKernels& blocks = WICK_SELECT_KERNELS(isa_, block_kernels, no_dots);
     const int64_t row_bytes =
         in.layout.stride(0) / info(in.dtype).block_elems * info(in.dtype).block_bytes;
     select_blocks(out, in, source_offsets(ids, in, size, row_bytes), blocks.of(in.dtype),

@@ -117,7 +117,7 @@ int64_t stream_threshold_bytes() {
 }
 
 void CpuBackend::fill(const View& out, Scalar value) {
-  const MoveKernels& table = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const MoveKernels& table = WICK_SELECT_KERNELS(isa_, move_kernels, no_dots);
   const ConstView* const none[1] = {};
   StridedOperands<1> operands = collapse<1>(out, none);
   const ScalarBytes element = convert(value, out.dtype);
@@ -135,8 +135,8 @@ void CpuBackend::fill(const View& out, Scalar value) {
 void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
   // Element i, counted row-major, is start + i·step in i64 (wrapping) or f64 (two roundings), then
   // cast. The numbers are computed a tile at a time, and the cast kernel stores them.
-  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
-  const IotaKernels& make = WICK_SELECT_KERNELS(isa_, iota_kernels, v4);
+  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, no_dots);
+  const IotaKernels& make = WICK_SELECT_KERNELS(isa_, iota_kernels, no_dots);
   const CollapsedDims<1> dims({&out.layout});
   if (dims.elems == 0) return;
   const int64_t bytes = info(out.dtype).block_bytes;
@@ -180,7 +180,7 @@ void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
 }
 
 void CpuBackend::copy(const View& out, const ConstView& in) {
-  const MoveKernels& table = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const MoveKernels& table = WICK_SELECT_KERNELS(isa_, move_kernels, no_dots);
   const ConstView* const inputs[] = {&in};
   StridedOperands<2> operands = collapse<2>(out, inputs);
   if (operands.empty()) return;
@@ -206,8 +206,8 @@ void CpuBackend::cast(const View& out, const ConstView& in) {
     copy(out, in);
     return;
   }
-  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
-  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, no_dots);
+  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, no_dots);
   const CastKernel kernel = casts.run[index(in.dtype)][index(out.dtype)];
   const ConstView* const inputs[] = {&in};
   StridedOperands<2> operands = collapse<2>(out, inputs);

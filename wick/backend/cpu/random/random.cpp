@@ -53,8 +53,8 @@ void fill_numbers(const View& out, uint64_t first, const Kernel& kernel, CastKer
 
 void CpuBackend::random(Op op, const View& out, uint64_t seed, uint64_t first, Scalar a, Scalar b) {
   if (out.layout.elems() == 0) return;
-  const RandomKernels& table = WICK_SELECT_KERNELS(isa_, random_kernels, v4);
-  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
+  const RandomKernels& table = WICK_SELECT_KERNELS(isa_, random_kernels, no_dots);
+  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, no_dots);
   const bool normal = op == Op::normal;
   if (out.dtype == DType::f64) {
     const auto kernel = normal ? table.normal_f64 : table.uniform_f64;

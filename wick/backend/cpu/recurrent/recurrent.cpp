@@ -20,7 +20,7 @@ constexpr int64_t kGathered = 4096;  // elements of an operand that are gathered
 constexpr int64_t kWorkPerThread = 32768;
 
 const RecurrentKernels& kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, recurrent_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, recurrent_kernels, no_dots);
 }
 
 /// The states of a call's sequences. Errors: those of Backend::causal_conv.

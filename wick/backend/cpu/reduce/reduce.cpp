@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kElemsPerThread = 65536;
 
 const ReduceKernels& kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, reduce_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, reduce_kernels, no_dots);
 }
 
 bool is_reduced(uint32_t dims, int d) { return ((dims >> d) & 1u) != 0; }

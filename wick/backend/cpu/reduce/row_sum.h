@@ -65,6 +65,24 @@ WICK_FN float sum_tree(const float* acc) {
   const __m128 u = _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));  // 1
   return _mm_cvtss_f32(u);
 }
+#elif defined(__aarch64__)
+/// sum_tree in registers. Register i of s holds lanes 4i .. 4i+3.
+WICK_FN float sum_tree(const float* acc) {
+  float32x4_t s[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    const float* a = acc + 16 * i;
+    s[i] = vpaddq_f32(vpaddq_f32(vld1q_f32(a), vld1q_f32(a + 4)),
+                      vpaddq_f32(vld1q_f32(a + 8), vld1q_f32(a + 12)));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) s[i] = vaddq_f32(s[i], s[i + 4]);  // distance 16
+  s[0] = vaddq_f32(s[0], s[2]);                                  // 8
+  s[1] = vaddq_f32(s[1], s[3]);
+  s[0] = vaddq_f32(s[0], s[1]);                                             // 4
+  const float32x2_t t = vadd_f32(vget_low_f32(s[0]), vget_high_f32(s[0]));  // 2
+  return vaddv_f32(t);                                                      // 1
+}
 #endif
 
 /// Sum of f(x) over one chunk of n <= 4096 elements; f maps a vector. Tails are padded with +0,

@@ -263,6 +263,9 @@ WICK_FN void store_narrow(f16* p, Vec<float> v) {
 #elif defined(__F16C__)
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                    _mm256_cvtps_ph(reinterpret_cast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__)
+  const float16x4_t half = vcvt_f16_f32(reinterpret_cast<float32x4_t>(v));
+  __builtin_memcpy(p, &half, sizeof half);
 #else
   store_by_element(p, v);
 #endif
@@ -328,7 +331,7 @@ WICK_FN int64_t widen_vectors([[maybe_unused]] T* __restrict to,
     for (; i + 16 <= n; i += 16) store(to + i, load(from + i));
   }
 #endif
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__aarch64__)
   if constexpr (math::kSame<S, f16>) {
     for (; i + kStep<S> <= n; i += kStep<S>) store(to + i, load(from + i));
   }
@@ -368,7 +371,7 @@ WICK_FN int64_t narrow_vectors([[maybe_unused]] S* __restrict to,
     }
   }
 #endif
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__aarch64__)
   if constexpr (math::kSame<S, f16>) {
     for (; i + kStep<S> <= n; i += kStep<S>) store(to + i, load(from + i));
   }
@@ -405,7 +408,7 @@ WICK_FN void narrow_run_exact(S* __restrict to, const float* __restrict from, in
 template <class S>
 #if defined(__AVX512BW__)
 inline constexpr bool kConvertsByRun = kNarrow<S>;
-#elif defined(__F16C__)
+#elif defined(__F16C__) || defined(__aarch64__)
 inline constexpr bool kConvertsByRun = math::kSame<S, f16>;
 #else
 inline constexpr bool kConvertsByRun = false;

@@ -12,9 +12,11 @@
 // load_u8, load_i8  16 integers as floats
 // load_e8m0         16 exponents e as the floats 2^(e − 128)
 // load_pairs        32 bytes, two per row; load_nibble_pairs their low or high nibbles
+// dot_pairs         dot products of two int16 per row with the two int16 at x
+//
+// Of x86 alone:
 // add_pairs         adds the products of 64 bytes and activations to 16-bit sums, two per row
 // combine_pairs     adds the two sums of each row, times a factor, to 32-bit sums
-// dot_pairs         dot products of two int16 per row with the two int16 at x
 
 #include "wick/backend/cpu/simd/vec16.h"
 
@@ -43,6 +45,9 @@ WICK_SIMD F32x16 load_f16(const uint8_t* p) {
 #include "wick/backend/cpu/simd/int8_avx512.h"
 #elif defined(__AVX2__) && defined(__FMA__)
 #include "wick/backend/cpu/simd/int8_avx2.h"
+#elif defined(__aarch64__)
+#define WICK_NEON_INT8 1
+#include "wick/backend/cpu/simd/int8_neon.h"
 #else
 #define WICK_PORTABLE_INT8 1
 #include "wick/backend/cpu/simd/int8_portable.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-// int8 arithmetic as plain loops, which the compiler vectorises for SSE4 and NEON; simd/int8.h says
+// int8 arithmetic as plain loops, which the compiler vectorises for SSE4; simd/int8.h says
 // what the types and functions are.
 
 #include <cstdint>

@@ -24,7 +24,7 @@ void* at(const View& view, int64_t elems) {
 
 void CpuBackend::sort(const View& values, const View& indices, const ConstView& in, int dim,
                       bool descending) {
-  const SortKernels& table = WICK_SELECT_KERNELS(isa_, sort_kernels, v4);
+  const SortKernels& table = WICK_SELECT_KERNELS(isa_, sort_kernels, no_dots);
   const Layout& x = in.layout;
   const View& any = values.data != nullptr ? values : indices;
   if (any.data == nullptr || any.layout.elems() == 0) return;

@@ -117,7 +117,7 @@ constexpr bool complete(const ConvKernels& table) {
 WICK_DECLARE_KERNELS(ConvKernels, conv_kernels)
 
 inline const ConvKernels& conv_kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, conv_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, conv_kernels, no_dots);
 }
 
 }  // namespace wick::cpu

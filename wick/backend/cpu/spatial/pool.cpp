@@ -9,7 +9,7 @@ namespace wick::cpu {
 namespace {
 
 const PoolKernels& kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, pool_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, pool_kernels, no_dots);
 }
 
 /// The byte offset of channel c of image b.

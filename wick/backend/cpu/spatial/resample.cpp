@@ -13,7 +13,7 @@ namespace wick::cpu {
 namespace {
 
 const ResampleKernels& kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, resample_kernels, v4);
+  return WICK_SELECT_KERNELS(isa, resample_kernels, no_dots);
 }
 
 /// The inputs at or between which the outputs of an axis lie, computed in double.

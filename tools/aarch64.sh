@@ -1,0 +1,49 @@
+#!/bin/sh
+# aarch64.sh [JOBS]: builds wick for aarch64 and runs all tests of CPU kernels, and a model, on processors that qemu-user
+# emulates. The model must generate the text that this machine's build generates. Takes about an hour.
+set -eu
+cd "$(dirname "$0")/.."
+jobs=${1:-$(nproc)}
+root=$PWD/build/aarch64-root
+build=build/aarch64
+mkdir -p build
+tools/aarch64_root.sh "$root"
+cmake -S . -B $build -G Ninja --toolchain cmake/aarch64.cmake -DWICK_AARCH64_ROOT="$root" -DWICK_GPU=OFF -DWICK_PCH=OFF \
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" >$build.log 2>&1 || {
+  cat $build.log
+  exit 1
+}
+programs="linear_quantized_test linear_float_test matmul_test quantize_test parity_test
+cpu_runtime_test models_test"
+# shellcheck disable=SC2086
+ninja -C $build -j "$jobs" wick_cli $programs
+
+# on PROCESSOR PROGRAM ARGUMENTS...
+on() {
+  processor=$1 program=$2
+  shift 2
+  qemu-aarch64 -cpu "$processor" -L /usr/aarch64-linux-gnu \
+    -E LD_LIBRARY_PATH="$root/usr/lib/aarch64-linux-gnu:$root/lib/aarch64-linux-gnu" "$build/bin/$program" "$@"
+}
+for program in $programs; do
+  echo "$program"
+  on max "$program" --gtest_brief=1
+done
+for processor in cortex-a53 cortex-a72 neoverse-n1; do
+  echo "linear_quantized_test on $processor"
+  on $processor linear_quantized_test --gtest_brief=1
+done
+
+model=$(python3 tools/fetch_model.py | tail -n 1)
+generate="generate -m $model --temp 0 -n 24 -p The"
+# shellcheck disable=SC2086
+expected=$(build/release/bin/wick $generate)
+for processor in cortex-a53 neoverse-n1 max; do
+  echo "wick generate on $processor"
+  # shellcheck disable=SC2086
+  text=$(on $processor wick $generate)
+  test "$text" = "$expected" || {
+    printf 'aarch64.sh: other text on %s:\n%s\nexpected:\n%s\n' "$processor" "$text" "$expected" >&2
+    exit 1
+  }
+done
