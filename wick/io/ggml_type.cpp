@@ -15,14 +15,9 @@ constexpr GgmlType row(uint32_t number, DType dtype) {
 constexpr std::array kTypes = {
 #define WICK_QUANT(name, Type, number, ...) row(number, DType::name),
 #include "wick/math/quants.def"
-    row(0, DType::f32),
-    row(1, DType::f16),
-    GgmlType{24, "i8", 1, 1, std::nullopt},
-    row(25, DType::i16),
-    row(26, DType::i32),
-    row(27, DType::i64),
-    row(28, DType::f64),
-    row(30, DType::bf16),
+    row(0, DType::f32),  row(1, DType::f16),   GgmlType{24, "i8", 1, 1, std::nullopt},
+    row(25, DType::i16), row(26, DType::i32),  row(27, DType::i64),
+    row(28, DType::f64), row(30, DType::bf16),
 };
 
 }  // namespace
