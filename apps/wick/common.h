@@ -12,6 +12,7 @@
 
 #include "interrupt.h"
 #include "output.h"
+#include "wick/base/block_pages.h"
 #include "wick/base/dtype.h"
 #include "wick/serve/engine.h"
 
@@ -20,6 +21,8 @@ namespace wick::cli {
 /// Exit codes: success; bad input or a failure; stopped by Ctrl-C.
 inline constexpr int kOk = 0, kFailed = 2, kInterrupted = 130;
 
+/// The help of --cache-type.
+std::string cache_types_help();
 inline constexpr const char* kThreadsHelp =
     "Number of CPU threads (default: one per usable core); it may exceed the number of cores";
 

@@ -12,6 +12,7 @@
 #include "python/bindings/chat.h"
 #include "python/bindings/python.h"
 #include "python/bindings/text_stream.h"
+#include "wick/base/block_pages.h"
 #include "wick/base/error.h"
 #include "wick/serve/embed.h"
 #include "wick/serve/engine.h"
@@ -42,6 +43,7 @@ constexpr const char* kNeedMessages = "messages: need a conversation";
 /// A loaded model.
 struct Model {
   std::shared_ptr<const serve::Engine> engine;
+  DType cache_dtype = DType::f16;
 };
 
 nb::object to_text(std::string_view bytes) {
@@ -171,6 +173,7 @@ std::shared_ptr<PySession> make_session(const Model& model, int64_t context,
                                         std::vector<float> scales) {
   serve::SessionOptions options;
   options.context = context;
+  options.cache_dtype = model.cache_dtype;
   options.adapter_scales = std::move(scales);
   const ReleasedGil released;
   return std::make_shared<PySession>(model.engine, options);
@@ -216,8 +219,18 @@ void warn_of_vocabulary(const text::Tokenizer& tokenizer) {
   }
 }
 
-Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::handle adapters) {
+/// Errors: not a dtype of caches.
+DType cache_dtype_of(const std::string& text) {
+  const std::optional<DType> dtype = parse_dtype(text);
+  if (dtype && dtypes::kCaches.contains(*dtype)) return *dtype;
+  throw Error("load", "cache_type: not a cache type", fmt::format("'{}'", text),
+              fmt::format("use {}", names(dtypes::kCaches)));
+}
+
+Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::handle adapters,
+                 const std::string& cache_type) {
   const std::string name = path_text(path, "load");
+  const DType cache_dtype = cache_dtype_of(cache_type);
   models::LoadOptions options;
   const char* const what = "adapters: need a sequence of paths";
   for (const nb::object& adapter : items_of(adapters, "load", what)) {
@@ -237,7 +250,7 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::han
     engine = serve::Engine::load(name, options);
   }
   warn_of_vocabulary(engine->tokenizer());
-  return {std::move(engine)};
+  return {std::move(engine), cache_dtype};
 }
 
 Tensor session_logits(PySession& session) {
@@ -253,7 +266,7 @@ Tensor model_logits(const Model& model, IdsArg ids, bool last) {
   const ReleasedGil released;
   const models::CausalLm& lm = model.engine->model();
   if (tokens.empty()) throw Error("logits", "no tokens");
-  nn::KvCache cache = lm.make_cache(static_cast<int64_t>(tokens.size()), DType::f16);
+  nn::KvCache cache = lm.make_cache(static_cast<int64_t>(tokens.size()), model.cache_dtype);
   return lm.forward(tokens, cache, last ? models::Logits::last : models::Logits::all);
 }
 
@@ -402,13 +415,15 @@ void bind_models(nb::module_& m) {
   nb::class_<Model>(m, "Model", "A language model with its tokenizer, from a GGUF file.")
       .def_static(
           "load", &load_model, "path"_a, "device"_a = "cpu", "progress"_a = nb::none(),
-          "adapters"_a = nb::make_tuple(),
+          "adapters"_a = nb::make_tuple(), "cache_type"_a = "f16",
           nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
                   "progress: collections.abc.Callable[[int, int], object] | None = None, adapters: "
-                  "collections.abc.Sequence[str | os.PathLike[str]] = ()) -> Model"),
+                  "collections.abc.Sequence[str | os.PathLike[str]] = (), cache_type: str = 'f16') "
+                  "-> Model"),
           "Loads a GGUF file; device \"auto\" selects the best device. progress: called with the"
           " number of layers loaded so far and of all layers. adapters: GGUF files of LoRA adapters"
-          " beside the weights.\nErrors: any error in the files, by name.")
+          " beside the weights. cache_type: the type of keys and values in the caches of sessions:"
+          " f16, bf16, f32, q8_0 or q4_0.\nErrors: any error in the files, by name.")
       .def("generate", &model_generate, "prompt"_a, "options"_a,
            nb::sig("def generate(self, prompt: " WICK_PROMPT
                    ", *, context: int = 0, " WICK_SAMPLING WICK_SCALES ") -> str"),

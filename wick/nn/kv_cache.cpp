@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "wick/base/block_pages.h"
 #include "wick/base/error.h"
 #include "wick/tensor/call.h"
 #include "wick/tensor/ops.h"
@@ -12,6 +13,21 @@ namespace wick::nn {
 namespace {
 
 constexpr int64_t kFirstPages = 2;
+
+static_assert(BlockPages::kPositions == KvCache::kPage);
+
+/// Errors: a head can't be cut into blocks of the cache's dtype.
+void check_blocks(const KvLayer& layer, DType dtype) {
+  const auto check = [&](const char* what, int64_t elements) {
+    if (layer.heads == 0 || elements % BlockPages::kValues == 0) return;
+    throw Error(ErrorKind::not_implemented, "kv cache",
+                fmt::format("{} needs heads of a multiple of 32 elements", name(dtype)),
+                fmt::format("this model's {} {}", what, elements), "use f16, bf16 or f32");
+  };
+  check("keys have", layer.key_size);
+  check("values have", layer.value_size);
+  check("values begin in its keys at element", layer.value_first);
+}
 
 int64_t pages_for(int64_t positions) { return (positions + KvCache::kPage - 1) / KvCache::kPage; }
 
@@ -24,7 +40,7 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
   const bool sizes_fit = !o.layers.empty() && static_cast<int64_t>(o.layers.size()) < kMost &&
                          o.context > 0 && o.context < (int64_t{1} << 40) &&
                          below_most(o.sequences, 1) && o.positions >= 0;
-  if (!sizes_fit || !dtypes::kActivations.contains(o.dtype)) {
+  if (!sizes_fit || !dtypes::kCaches.contains(o.dtype)) {
     throw Error("kv cache", "options out of range",
                 fmt::format("{} layers, context {}, {}, {} sequences", o.layers.size(), o.context,
                             name(o.dtype), o.sequences));
@@ -32,6 +48,7 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
   for (const KvLayer& layer : o.layers) {
     if (below_most(layer.heads, 0) && below_most(layer.key_size, layer.heads == 0 ? 0 : 1) &&
         below_most(layer.value_size, 0)) {
+      if (is_block(o.dtype)) check_blocks(layer, o.dtype);
       continue;
     }
     throw Error(
@@ -40,9 +57,8 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
   }
   if (o.positions == 0) o.positions = o.sequences * o.context;
   const MemoryInfo memory = backend(o.device).memory_info();
-  const double needed = static_cast<double>(elements_per_position()) *
-                            static_cast<double>(o.positions) *
-                            static_cast<double>(bytes_of(o.dtype, 1)) +
+  const double needed = static_cast<double>(bytes_of(o.dtype, elements_per_position())) *
+                            static_cast<double>(o.positions) +
                         static_cast<double>(state_elements()) *
                             static_cast<double>(o.sequences * bytes_of(DType::f32, 1));
   const double free =
@@ -80,6 +96,10 @@ size_t KvCache::full_bytes() const {
   return static_cast<size_t>(
       bytes_of(options_.dtype, elements_per_position() * options_.positions) +
       bytes_of(DType::f32, state_elements() * options_.sequences));
+}
+
+size_t KvCache::page_bytes() const {
+  return static_cast<size_t>(bytes_of(options_.dtype, elements_per_position() * kPage * pages_));
 }
 
 const KvCache::Sequence& KvCache::of(int64_t sequence) const {
@@ -148,15 +168,21 @@ void KvCache::grow(int64_t pages) {
   const KvCacheOptions& o = options_;
   const auto grown = [&](const Tensor& old, const Shape& shape) {
     if (shape.elems() == 0) return Tensor();
-    Tensor larger = Tensor::empty(shape, o.dtype, o.device);
+    Tensor larger = Tensor::empty(shape, is_block(o.dtype) ? DType::u8 : o.dtype, o.device);
     if (pages_ > 0) slice_set(larger, old, 0, 0);
     return larger;
   };
   for (size_t i = 0; i < layers_.size(); ++i) {
     const KvLayer& of = o.layers[i];
     Layer& layer = layers_[i];
-    layer.keys = grown(layer.keys, {pages, of.heads, of.key_size, kPage});
-    layer.values = grown(layer.values, {pages, of.heads, kPage, of.value_size});
+    if (is_block(o.dtype)) {
+      layer.keys = grown(layer.keys, BlockPages::keys(o.dtype, pages, of.heads, of.key_size));
+      layer.values =
+          grown(layer.values, BlockPages::values(o.dtype, pages, of.heads, of.value_size));
+    } else {
+      layer.keys = grown(layer.keys, {pages, of.heads, of.key_size, kPage});
+      layer.values = grown(layer.values, {pages, of.heads, kPage, of.value_size});
+    }
     if (!layer.states.empty()) continue;
     for (const Shape& state : of.states) {
       const Shape of_all = state.with_inserted(0, sequences());
