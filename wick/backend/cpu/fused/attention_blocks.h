@@ -45,18 +45,34 @@ WICK_FN Vec<float> round_to_f16(Vec<float> x) {
 /// A register's quants: bytes at p, or their low (kHigh: high) halves.
 template <class T, bool kHigh>
 WICK_FN Vec<float> load_quants(const T* p) {
-  if constexpr (math::kSame<T, ByteQ8_0>) {
-    typedef int8_t Bytes __attribute__((vector_size(kVectorBytes / 4)));
-    Bytes bytes;
-    __builtin_memcpy(&bytes, p, sizeof bytes);
-    return __builtin_convertvector(__builtin_convertvector(bytes, Vec<int32_t>), Vec<float>);
-  } else {
-    typedef uint8_t Bytes __attribute__((vector_size(kVectorBytes / 4)));
-    Bytes bytes;
-    __builtin_memcpy(&bytes, p, sizeof bytes);
-    const Vec<int32_t> both = __builtin_convertvector(bytes, Vec<int32_t>);
-    return __builtin_convertvector((kHigh ? both >> 4 : both & 15) - 8, Vec<float>);
+  // GCC converts vectors of bytes by element, so x86 has intrinsics of its own.
+#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+#else
+  __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+#endif
+  if constexpr (math::kSame<T, ByteQ4_0>) {
+    const __m128i halves = kHigh ? _mm_srli_epi16(bytes, 4) : bytes;
+    bytes = _mm_sub_epi8(_mm_and_si128(halves, _mm_set1_epi8(15)), _mm_set1_epi8(8));
   }
+#if defined(__AVX512F__)
+  return reinterpret_cast<Vec<float>>(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)));
+#else
+  return reinterpret_cast<Vec<float>>(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)));
+#endif
+#else
+  Vec<float> quants;
+  for (int l = 0; l < kLanes<float>; ++l) {
+    const int byte = p[l].byte;
+    if constexpr (math::kSame<T, ByteQ8_0>) {
+      quants[l] = static_cast<float>(static_cast<int8_t>(byte));
+    } else {
+      quants[l] = static_cast<float>((kHigh ? byte >> 4 : byte & 15) - 8);
+    }
+  }
+  return quants;
+#endif
 }
 
 /// Calls body(i, quants) for the elements i of a group of keys, in order; quants(j) are those of
