@@ -10,6 +10,7 @@
 #include "tests/expect_error.h"
 #include "tests/io/temp_folder.h"
 #include "tests/models/tiny_llama.h"
+#include "tests/models/tiny_model.h"
 #include "tests/test_devices.h"
 #include "wick/models/causal_lm.h"
 #include "wick/models/decoder.h"
@@ -137,6 +138,41 @@ TEST_F(BlockCache, TruncatedCachesGiveTheLogitsOfFreshOnes) {
       EXPECT_EQ(logits_of(*model, cache, more), logits_of(*model, fresh, more))
           << name(dtype) << " on " << device.str();
     }
+  }
+}
+
+/// Latent attention reads its values from the keys' blocks: one prompt must give the logits of the
+/// same tokens in steps, close to those with a cache of f32.
+TEST_F(BlockCache, LatentAttentionQuantisesItsKeys) {
+  test::TinyModel tiny = test::TinyModel::read("deepseek2-lite");
+  for (int i = 0; i < 3; ++i) {  // 32 rotated elements instead of 8
+    const std::string layer = "blk." + std::to_string(i) + ".";
+    tiny.shapes[layer + "attn_kv_a_mqa.weight"] = {64, 64};
+    tiny.shapes[layer + "attn_q_b.weight"] = {192, 1536};
+  }
+  tiny.edit = [](io::GgufWriter& w) {
+    w.set_u32("deepseek2.rope.dimension_count", 32);
+    w.set_u32("deepseek2.attention.key_length", 64);
+    w.set_u32("deepseek2.attention.key_length_mla", 48);
+  };
+  tiny.write(folder_.path("m.gguf"));
+  const Tokens tokens = some_tokens(40);
+  for (const Device device : test::cpu_and_devices()) {
+    const auto model =
+        CausalLm::load(*io::Gguf::open(folder_.path("m.gguf")), {.device = device, .progress = {}});
+    nn::KvCache exact = model->make_cache(96, DType::f32),
+                cache = model->make_cache(96, DType::q8_0);
+    const std::vector<float> wanted = logits_of(*model, exact, tokens, Logits::last);
+    logits_of(*model, cache, std::span(tokens).first(39), Logits::last);
+    const std::vector<float> got = logits_of(*model, cache, std::span(tokens).last(1));
+    ASSERT_EQ(got.size(), wanted.size());
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      difference += std::pow(static_cast<double>(got[i]) - static_cast<double>(wanted[i]), 2);
+      size += std::pow(static_cast<double>(wanted[i]), 2);
+    }
+    EXPECT_GT(difference, 0) << device.str();
+    EXPECT_LT(std::sqrt(difference / size), 0.03) << device.str();
   }
 }
 
