@@ -267,7 +267,7 @@ void add_bench(CLI::App& app) {
   add_number(*command, "--batch", o->model.batch, "Prompt tokens per batch")
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--cache-type", o->model.cache, "Type of the KV cache: f16, bf16 or f32")
+  command->add_option("--cache-type", o->model.cache, cache_types_help())
       ->type_name("TYPE")
       ->capture_default_str();
   command->add_flag("--json", o->json, "Print JSON");

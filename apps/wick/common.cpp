@@ -94,12 +94,16 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
       ->type_name("FILE[=N]")
       ->expected(1)
       ->take_all();
-  command.add_option("--cache-type", cache, "Type of the KV cache: f16, bf16 or f32")
+  command.add_option("--cache-type", cache, cache_types_help())
       ->type_name("TYPE")
       ->capture_default_str();
   add_number(command, "--batch", batch, "Prompt tokens per batch")
       ->type_name("N")
       ->capture_default_str();
+}
+
+std::string cache_types_help() {
+  return fmt::format("Type of the KV cache: {}", names(dtypes::kCaches));
 }
 
 std::pair<std::string, float> ModelOptions::parse_adapter(const std::string& given) {
@@ -201,9 +205,9 @@ std::unique_ptr<models::CausalLm> ModelOptions::load_model() const {
 
 serve::SessionOptions ModelOptions::session() const {
   const std::optional<DType> type = parse_dtype(cache);
-  if (!type || !dtypes::kActivations.contains(*type)) {
+  if (!type || !dtypes::kCaches.contains(*type)) {
     throw Error("--cache-type", "not a cache type", fmt::format("'{}'", cache),
-                "use f16, bf16 or f32");
+                fmt::format("use {}", names(dtypes::kCaches)));
   }
   if (context && *context < 1)
     throw Error("--ctx", "out of range", fmt::format("{}", *context), "need at least 1");

@@ -12,6 +12,7 @@
 
 #include "interrupt.h"
 #include "output.h"
+#include "wick/base/block_pages.h"
 #include "wick/base/dtype.h"
 #include "wick/serve/engine.h"
 
@@ -25,6 +26,8 @@ inline constexpr const char* kModelHelp =
 inline constexpr const char* kTokenizerHelp =
     "Model: a file (GGUF or tokenizer.json), a folder (Hugging Face), or a name in wick/models of "
     "the user's cache";
+/// The help of --cache-type.
+std::string cache_types_help();
 inline constexpr const char* kThreadsHelp =
     "Number of CPU threads (default: one per usable core); it may exceed the number of cores";
 

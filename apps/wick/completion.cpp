@@ -58,7 +58,7 @@ Values values_of(const CLI::App& app, const std::string& command, const CLI::Opt
   } else if (name == "device") {
     values.words = "auto cpu cuda:0 hip:0";
   } else if (name == "cache-type") {
-    values.words = names_of(dtypes::kActivations);
+    values.words = names_of(dtypes::kCaches);
   } else if (command == "quantize" && name == "TYPE") {
     values.words = names_of(dtypes::kWritten);
   } else if (name == "COMMAND") {

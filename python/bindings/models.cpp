@@ -12,6 +12,7 @@
 #include "python/bindings/chat.h"
 #include "python/bindings/python.h"
 #include "python/bindings/text_stream.h"
+#include "wick/base/block_pages.h"
 #include "wick/base/error.h"
 #include "wick/serve/embed.h"
 #include "wick/serve/engine.h"
@@ -43,6 +44,7 @@ constexpr const char* kNeedMessages = "messages: need a conversation";
 /// A loaded model.
 struct Model {
   std::shared_ptr<const serve::Engine> engine;
+  DType cache_dtype = DType::f16;
 };
 
 nb::object to_text(std::string_view bytes) {
@@ -174,6 +176,7 @@ std::shared_ptr<PySession> make_session(const Model& model, int64_t context,
                                         std::vector<float> scales) {
   serve::SessionOptions options;
   options.context = context;
+  options.cache_dtype = model.cache_dtype;
   options.adapter_scales = std::move(scales);
   const ReleasedGil released;
   return std::make_shared<PySession>(model.engine, options);
@@ -235,10 +238,19 @@ int64_t layers_of(const char* name, nb::handle given) {
   return count;
 }
 
+/// Errors: not a dtype of caches.
+DType cache_dtype_of(const std::string& text) {
+  const std::optional<DType> dtype = parse_dtype(text);
+  if (dtype && dtypes::kCaches.contains(*dtype)) return *dtype;
+  throw Error("load", "cache_type: not a cache type", fmt::format("'{}'", text),
+              fmt::format("use {}", names(dtypes::kCaches)));
+}
+
 Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::handle adapters,
                  nb::handle gpu_layers, nb::handle cpu_experts, nb::handle more_devices,
-                 int64_t context) {
+                 int64_t context, const std::string& cache_type) {
   const std::string name = path_text(path, "load");
+  const DType cache_dtype = cache_dtype_of(cache_type);
   models::LoadOptions options;
   const char* const what = "adapters: need a sequence of paths";
   for (const nb::object& adapter : items_of(adapters, "load", what)) {
@@ -248,6 +260,7 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::han
   options.split.gpu_layers = layers_of("gpu_layers", gpu_layers);
   options.split.cpu_experts = layers_of("cpu_experts", cpu_experts);
   options.split.context = context;
+  options.split.cache_dtype = cache_dtype;
   for (const nb::object& more :
        items_of(more_devices, "load", "more_devices: need a sequence of devices")) {
     options.split.more_devices.push_back(DeviceArg{more}.get());
@@ -265,7 +278,7 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::han
     engine = serve::Engine::load(name, options);
   }
   warn_of_vocabulary(engine->tokenizer());
-  return {std::move(engine)};
+  return {std::move(engine), cache_dtype};
 }
 
 Tensor session_logits(PySession& session) {
@@ -281,7 +294,7 @@ Tensor model_logits(const Model& model, IdsArg ids, bool last) {
   const ReleasedGil released;
   const models::CausalLm& lm = model.engine->model();
   if (tokens.empty()) throw Error("logits", "no tokens");
-  nn::KvCache cache = lm.make_cache(static_cast<int64_t>(tokens.size()), DType::f16);
+  nn::KvCache cache = lm.make_cache(static_cast<int64_t>(tokens.size()), model.cache_dtype);
   return lm.forward(tokens, cache, last ? models::Logits::last : models::Logits::all);
 }
 
@@ -476,12 +489,13 @@ void bind_models(nb::module_& m) {
       .def_static(
           "load", &load_model, "path"_a, "device"_a = "cpu", "progress"_a = nb::none(),
           "adapters"_a = nb::make_tuple(), "gpu_layers"_a = "all", "cpu_experts"_a = 0,
-          "more_devices"_a = nb::make_tuple(), "context"_a = 0,
+          "more_devices"_a = nb::make_tuple(), "context"_a = 0, "cache_type"_a = "f16",
           nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
                   "progress: collections.abc.Callable[[int, int], object] | None = None, adapters: "
                   "collections.abc.Sequence[str | os.PathLike[str]] = (), gpu_layers: int | str = "
                   "'all', cpu_experts: int | str = 0, more_devices: "
-                  "collections.abc.Sequence[Device | str] = (), context: int = 0) -> Model"),
+                  "collections.abc.Sequence[Device | str] = (), context: int = 0, cache_type: str = "
+                  "'f16') -> Model"),
           "Loads a GGUF file, a Hugging Face folder, or a model in wick/models of the user's cache "
           "by its"
           " name; device \"auto\" selects the best device. progress: called with the"
@@ -490,7 +504,8 @@ void bind_models(nb::module_& m) {
           " from the last one on; the others are on the CPU. cpu_experts: the number of layers, from"
           " the first one on, whose experts are on the CPU. 'auto': as many layers, or as few"
           " layers' experts, as needed to fit the GPU's memory with a cache of `context` tokens; 0:"
-          " the trained context. more_devices: further GPUs that share the layers.\n"
+          " the trained context. more_devices: further GPUs that share the layers. cache_type: the"
+          " type of keys and values in the caches of sessions: f16, bf16, f32, q8_0 or q4_0.\n"
           "Errors: any error in the files, by name.")
       .def("generate", &model_generate, "prompt"_a, "options"_a,
            nb::sig("def generate(self, prompt: " WICK_PROMPT

@@ -169,7 +169,7 @@ def test_special_methods_name_themselves() -> None:
         (lambda: X.linear(X, X, X), "linear: too many arguments: takes (weight, bias=None, *, norm=None, "),
         (lambda: wick.Weight(3), "Weight: matrix: need a tensor: not 'int'"),
         (lambda: wick.Device(3), "Device: name: need text: not 'int'"),
-        (lambda: wick.Model.load(), "load: argument 'path' is missing: takes (path, device='cpu', progress=None, adapters=(), gpu_layers='all', cpu_experts=0, more_devices=(), context=0)"),
+        (lambda: wick.Model.load(), "load: argument 'path' is missing: takes (path, device='cpu', progress=None, adapters=(), gpu_layers='all', cpu_experts=0, more_devices=(), context=0, cache_type='f16')"),
         (lambda: wick.Model.load(3), "load: path: need text or a path: not 'int'"),
         (lambda: wick.Model.load("m.gguf", adapters=3), "load: adapters: need a sequence of paths: not 'int'"),
         (lambda: wick.Model.load("m.gguf", gpu_layers=None), "load: gpu_layers: need an int or text: not 'NoneType'"),

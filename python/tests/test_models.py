@@ -75,6 +75,16 @@ def test_split_models(model: wick.Model, tiny_model: pathlib.Path) -> None:
         assert split.generate("the hat", max_tokens=6, temperature=0) == text
 
 
+def test_cache_types(tiny_model: pathlib.Path) -> None:
+    plain = wick.Model.load(tiny_model, cache_type="f32")
+    assert len(plain.generate(prompt_of(plain), max_tokens=3, temperature=0.0, ignore_end=True)) > 0
+    with pytest.raises(wick.Error, match="cache_type: not a cache type: 'q4_1': use bf16, f16, f32, q4_0 or q8_0"):
+        wick.Model.load(tiny_model, cache_type="q4_1")
+    of_blocks = wick.Model.load(tiny_model, cache_type="q8_0")
+    with pytest.raises(wick.Error, match="q8_0 needs heads of a multiple of 32 elements"):
+        of_blocks.session()  # its heads have 16
+
+
 def test_tokenizer(model: wick.Model) -> None:
     tokenizer = model.tokenizer
     ids = tokenizer.encode("a b", add_bos=False)

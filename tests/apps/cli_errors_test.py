@@ -105,7 +105,10 @@ class BadInput(Cli):
         self.run_fails("--device", "cuda:99", says="no such device here: cuda:99")
         self.run_fails("--frobnicate", says="--frobnicate")
         self.run_fails("stray", says="stray")
-        self.run_fails("--cache-type", "q8_0", says="--cache-type: not a cache type: 'q8_0'")
+        self.run_fails("--cache-type", "q4_1", says="--cache-type: not a cache type: 'q4_1': use "
+                                                    "bf16, f16, f32, q4_0 or q8_0")
+        self.run_fails("--cache-type", "q8_0", says="q8_0 needs heads of a multiple of 32 elements: "
+                                                    "this model's keys have 16")
         self.fails("generate", "-p", "a", says="--model")
         for command in ["generate", "tokenize"]:
             self.fails(command, "-m", self.model, says="give -p or -f")

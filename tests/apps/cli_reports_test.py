@@ -346,6 +346,10 @@ class Generation(Cli):
                 report = self.generate("--cache-type", cache, "--temp", "0",
                                        model=str(self.folder / f"tiny-{kind}.gguf"))
                 self.assertEqual(len(report["tokens"]), 24, (kind, cache))
+        for cache in ["q8_0", "q4_0"]:  # need heads of 32 elements, which this model has
+            report = self.generate("--cache-type", cache, "--temp", "0",
+                                   model=str(self.folder / "tiny-q4_k.gguf"))
+            self.assertEqual(len(report["tokens"]), 24, cache)
 
     def test_prompts(self):
         file = self.folder / "prompt"

@@ -254,6 +254,39 @@ TEST(OpErrors, DtypesOutsideTheRow) {
               StartsWith("cast: to a block dtype: f32[2]@cpu: use quantize"));
 }
 
+TEST(Errors, PagesOfBlocks) {
+  const auto pages = [](Shape shape, DType dtype = DType::u8) {
+    return Tensor::zeros(shape, dtype);
+  };
+  const Tensor keys = pages({2, 1, 1, 34, 256}), values = pages({2, 1, 256, 1, 34});
+  const Tensor q = pages({1, 2, 1, 32}, DType::f32), rows = pages({1, 1, 32}, DType::f32);
+  const Tensor table = Tensor::zeros({1, 1}, DType::u32), one = Tensor::ones({1}, DType::u32);
+  const auto attend = [&](const Tensor& k, const Tensor& v, const Tensor& of) {
+    return error_of([&] { attention_of_pages(of, k, v, table, one); });
+  };
+  EXPECT_EQ(attend(keys, values, q), "no error");
+  const auto misfit = HasSubstr("attention_of_pages: operands don't fit");
+  EXPECT_THAT(attend(keys, pages({2, 1, 256, 1, 18}), q), misfit);  // another type
+  EXPECT_THAT(attend(values, values, q), misfit);                   // the layout of values
+  EXPECT_THAT(attend(keys, pages({3, 1, 256, 1, 34}), q), misfit);
+  EXPECT_THAT(attend(keys, values, pages({1, 2, 1, 64}, DType::f32)), misfit);
+  EXPECT_THAT(attend(keys, pages({2, 1, 256, 32}, DType::f16), q), HasSubstr("u8"));
+  const auto layout = HasSubstr("pages of blocks with another layout");
+  const Tensor moved = pages({2 * 34 * 256 + 1}).narrow(0, 1, 2 * 34 * 256);
+  EXPECT_THAT(attend(moved.reshape({2, 1, 1, 34, 256}), values, q), layout);
+  const Tensor wide = pages({2, 1, 256, 1, 68}).narrow(4, 0, 34);
+  EXPECT_THAT(attend(keys, wide, q), layout);
+  const auto store = [&](const Tensor& to, const Tensor& from) {
+    return error_of([&] { store_in_pages(to, from, table, Tensor::zeros({1}, DType::u32)); });
+  };
+  EXPECT_EQ(store(keys, rows), "no error");
+  EXPECT_THAT(store(keys, pages({1, 1, 64}, DType::f32)), HasSubstr("operands don't fit"));
+  EXPECT_THAT(store(wide, rows), layout);
+  EXPECT_THAT(store(pages({2, 1, 1, 20, 256}), rows), HasSubstr("u8"));  // no block has 20 bytes
+  EXPECT_THAT(attend(keys, values, q.requires_grad()),
+              HasSubstr("its keys and values are quantised"));
+}
+
 TEST(OpErrors, OperandsThatDontMatch) {
   const Tensor a = make({2, 3}), h = make({2, 3}, DType::f16);
   EXPECT_EQ(error_of([&] { add(a, h); }),
@@ -267,7 +300,9 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "lt: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: dty");
   EXPECT_THAT(error_of([&] { ge(a, make({2})); }), HasSubstr("ge: shapes don't broadcast"));
   const Tensor mask = make({2, 3}, DType::u8);
-  EXPECT_EQ(error_of([&] { where(make({2, 3}, DType::i32), a, a); }),
+  EXPECT_EQ(error_of([&] {
+              where(make({2, 3}, DType::i32), a, a);
+            }),
             "where: condition of this dtype: i32[2,3]@cpu: use bool, u8, u32 or i64");
   EXPECT_THAT(error_of([&] { where(mask, a, h); }), HasSubstr("where: dtypes differ"));
   EXPECT_THAT(error_of([&] { where(mask, a, make({4})); }), HasSubstr("shapes don't broadcast"));
@@ -275,7 +310,9 @@ TEST(OpErrors, OperandsThatDontMatch) {
               HasSubstr("where: shapes don't broadcast"));
   EXPECT_EQ(error_of([&] { masked_fill(a, a, 1); }),
             "masked_fill: condition of this dtype: f32[2,3]@cpu: use bool, u8, u32 or i64");
-  EXPECT_EQ(error_of([&] { masked_fill(a, make({4, 2, 3}, DType::u8), 1); }),
+  EXPECT_EQ(error_of([&] {
+              masked_fill(a, make({4, 2, 3}, DType::u8), 1);
+            }),
             "masked_fill: mask larger than the tensor: mask u8[4,2,3]@cpu, tensor f32[2,3]@cpu: "
             "the mask broadcasts to the tensor");
   EXPECT_EQ(error_of([&] { clamp(make({2}, DType::i32), NAN, 1); }),
@@ -287,7 +324,9 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "rhs[-2] (3 != 2)");
   EXPECT_EQ(error_of([&] { matmul(make({3}), a); }),
             "matmul: rank below 2: lhs f32[3]@cpu, rhs f32[2,3]@cpu: unsqueeze a vector first");
-  EXPECT_THAT(error_of([&] { matmul(make({2, 1, 3}), make({3, 3, 1})); }),
+  EXPECT_THAT(error_of([&] {
+                matmul(make({2, 1, 3}), make({3, 3, 1}));
+              }),
               HasSubstr("matmul: shapes don't broadcast: lhs [2], rhs [3]"));
   EXPECT_THAT(error_of([&] { matmul(a, h.t()); }), HasSubstr("matmul: dtypes differ"));
   EXPECT_EQ(error_of([&] { sum(a, 2); }),
@@ -304,7 +343,9 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_EQ(twice([](auto&&... of) { return logsumexp(of...); }), "logsumexp" + rest);
   EXPECT_EQ(twice([](auto&&... of) { return any(of...); }), "any" + rest);
   EXPECT_EQ(twice([](auto&&... of) { return all(of...); }), "all" + rest);
-  EXPECT_EQ(error_of([&] { max(make({2, 0}), 1); }),
+  EXPECT_EQ(error_of([&] {
+              max(make({2, 0}), 1);
+            }),
             "max: nothing to reduce: f32[2,0]@cpu: the reduced range must not be empty");
   EXPECT_THAT(error_of([&] { argmin(make({0, 2}), 0); }), HasSubstr("argmin: nothing to reduce"));
   EXPECT_THAT(error_of([&] { argmax(make({}), 0); }), HasSubstr("argmax: dimension out of range"));
@@ -314,15 +355,21 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "weight [d] in x's dtype or f32");
   EXPECT_THAT(error_of([&] { rms_norm(a, make({3}, DType::f16), 1e-5f); }),
               HasSubstr("rms_norm: operands don't fit"));
-  EXPECT_THAT(error_of([&] { rope(make({2, 4}), make({2, 3}), make({2, 3})); }),
+  EXPECT_THAT(error_of([&] {
+                rope(make({2, 4}), make({2, 3}), make({2, 3}));
+              }),
               HasSubstr("rope: operands don't fit"));
-  EXPECT_THAT(error_of([&] { rope(make({4}), make({2, 2}), make({2, 2})); }),
+  EXPECT_THAT(error_of([&] {
+                rope(make({4}), make({2, 2}), make({2, 2}));
+              }),
               HasSubstr("need x [.., t, d] and f32 tables [t, r/2], or [b, t, r/2]"));
   const Tensor q = make({1, 4, 2, 8}), k = make({1, 3, 5, 8});
   EXPECT_EQ(error_of([&] { attention(q, k, k, {}); }),
             "attention: operands don't fit: q f32[1,4,2,8]@cpu, k f32[1,3,5,8]@cpu, v "
             "f32[1,3,5,8]@cpu: need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
-  EXPECT_THAT(error_of([&] { attention(q, make({1, 0, 5, 8}), make({1, 0, 5, 8}), {}); }),
+  EXPECT_THAT(error_of([&] {
+                attention(q, make({1, 0, 5, 8}), make({1, 0, 5, 8}), {});
+              }),
               HasSubstr("attention: operands don't fit"));
   EXPECT_THAT(error_of([&] { attention(q, q, q, {.scale = NAN}); }),
               HasSubstr("attention: parameters out of range"));
@@ -347,14 +394,20 @@ TEST(OpErrors, OperandsThatDontMatch) {
   }
   const Weight w(make({4, 3}));
   EXPECT_EQ(
-      error_of([&] { linear(make({2, 4}), w); }),
+      error_of([&] {
+        linear(make({2, 4}), w);
+      }),
       "linear: operands don't fit: x f32[2,4]@cpu, weight f32[4,3]@cpu: need x [.., k] of f32, "
       "f16 or bf16 for a weight [n, k] on its device");
   EXPECT_THAT(error_of([&] { linear(make({2, 3}, DType::f64), w); }), HasSubstr("x f64[2,3]@cpu"));
   EXPECT_THAT(error_of([&] { linear(make({}), w); }), HasSubstr("linear: operands don't fit"));
-  EXPECT_THAT(error_of([] { Weight(make({4, 3}, DType::f64)); }),
+  EXPECT_THAT(error_of([] {
+                Weight(make({4, 3}, DType::f64));
+              }),
               HasSubstr("weight: unsupported dtype: f64[4,3]@cpu: takes bf16 f16 f32 q4_0"));
-  EXPECT_THAT(error_of([] { Weight(std::vector<Tensor>{make({4, 3}), make({4, 2})}); }),
+  EXPECT_THAT(error_of([] {
+                Weight(std::vector<Tensor>{make({4, 3}), make({4, 2})});
+              }),
               HasSubstr("weight: not matrices with equal k"));
   EXPECT_EQ(error_of([&] { quantize(a, DType::q4_0); }),
             "quantize: rows aren't whole blocks: f32[2,3]@cpu to q4_0: need a multiple of 32");
@@ -373,7 +426,9 @@ TEST(OpErrors, SizesThatOverflow) {
   const Tensor column = make({1, 1}, DType::u8).broadcast_to({big, 1});
   EXPECT_THAT(error_of([&] { add(column, column.t()); }), HasSubstr("shape: too many elements"));
   EXPECT_THAT(error_of([&] { matmul(column, column.t()); }), HasSubstr("shape: too many elements"));
-  EXPECT_THAT(error_of([&] { (void)column.unsqueeze(0).broadcast_to({big, big, 1}); }),
+  EXPECT_THAT(error_of([&] {
+                (void)column.unsqueeze(0).broadcast_to({big, big, 1});
+              }),
               HasSubstr("shape: too many elements"));
   const Tensor most = make({1}, DType::u8).broadcast_to({int64_t{1} << 62});
   EXPECT_THAT(error_of([&] { (void)most.clone(); }), HasSubstr("out of memory"));
@@ -391,7 +446,9 @@ TEST(OpErrors, HostCopies) {
   EXPECT_EQ(error_of([] { logsumexp(make({0})); }),
             "logsumexp: nothing to reduce: f32[0]@cpu: the reduced range must not be empty");
   EXPECT_EQ(logsumexp(make({0, 0}), std::array{1}).shape(), Shape({0}));
-  EXPECT_EQ(error_of([] { stack(std::array{make({}), make({})}, 3); }),
+  EXPECT_EQ(error_of([] {
+              stack(std::array{make({}), make({})}, 3);
+            }),
             "stack: dimension out of range: dim 3 of rank 1: need -1 <= dim < 1");
   EXPECT_EQ(error_of([] { softmax(make({}), 0); }),
             "softmax: dimension out of range: dim 0 of rank 0: rank 0 has no dimensions");
@@ -399,11 +456,15 @@ TEST(OpErrors, HostCopies) {
               HasSubstr("f8e4m3: dequantize it first"));
   EXPECT_EQ(error_of([] { make({2}).item<float>(); }),
             "item: not one element: f32[2]@cpu: need exactly one");
-  EXPECT_EQ(error_of([] { Tensor::from(std::vector<float>(3), {2, 2}); }),
+  EXPECT_EQ(error_of([] {
+              Tensor::from(std::vector<float>(3), {2, 2});
+            }),
             "from: element counts differ: 3 values, shape [2,2]: 3 != 4");
   EXPECT_EQ(error_of([] { make({4}).flatten(1, 0); }),
             "flatten: dimension out of range: dim 1 of rank 1: need -1 <= dim < 1");
-  EXPECT_EQ(error_of([] { make({4, 2}).flatten(1, 0); }),
+  EXPECT_EQ(error_of([] {
+              make({4, 2}).flatten(1, 0);
+            }),
             "flatten: dimensions out of order: f32[4,2]@cpu, 1 to 0");
   EXPECT_THAT(error_of([] { Tensor::zeros({1}, DType::f32, Device::parse("cuda:99")); }),
               testing::HasSubstr("device: no such device here: cuda:99: "));

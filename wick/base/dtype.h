@@ -63,6 +63,12 @@ constexpr int64_t bytes_of(DType dtype, int64_t elems) {
   return elems / info(dtype).block_elems * info(dtype).block_bytes;
 }
 
+/// Bytes of an element; of block dtypes a part of their block's bytes.
+constexpr double bytes_per_element(DType dtype) {
+  return static_cast<double>(info(dtype).block_bytes) /
+         static_cast<double>(info(dtype).block_elems);
+}
+
 /// Returns the dtype with this name, in upper or lower case, or nothing if there is none.
 WICK_API std::optional<DType> parse_dtype(std::string_view text);
 

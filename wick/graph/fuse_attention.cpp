@@ -27,6 +27,7 @@ class Match {
 
   /// Whether the calls compute what cached_attention computes.
   bool found() {
+    if (attention_.inputs[kKeys].dtype == DType::u8) return false;  // pages of blocks
     const auto& params = std::get<AttentionParams>(attention_.attributes);
     if (attention_.inputs[kSlopes].storage >= 0 || !params.causal ||
         attention_.outputs[0].dtype != DType::f32) {

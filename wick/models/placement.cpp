@@ -56,8 +56,7 @@ double cache_bytes(const nn::KvLayer& layer, int64_t positions, const SplitOptio
   double states = 0;
   for (const Shape& state : layer.states) states += static_cast<double>(state.elems()) * 4.0;
   const auto each = static_cast<double>(layer.heads * (layer.key_size + layer.value_size));
-  return each * static_cast<double>(positions) *
-             static_cast<double>(bytes_of(options.cache_dtype, 1)) +
+  return each * static_cast<double>(positions) * bytes_per_element(options.cache_dtype) +
          states * static_cast<double>(options.sequences);
 }
 

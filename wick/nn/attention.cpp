@@ -28,12 +28,13 @@ SequenceRows::SequenceRows(const Tensor& of_rows, const Tensor& of_tables)
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceRows& rows,
               const Rotation& rotation, const Tensor& key_pages, const Tensor& value_pages,
               const AttentionOptions& options, const Tensor& sinks) {
-  const Tensor keys = key_pages.transpose(2, 3);
+  // Pages of blocks have no dim of elements.
+  const Tensor keys = key_pages.rank() == 4 ? key_pages.transpose(2, 3) : key_pages;
   if (k.defined()) store_in_pages(keys, rotated(k, rotation), rows.tables, rows.positions);
   if (v.defined()) store_in_pages(value_pages, v, rows.tables, rows.positions);
   const Tensor y = attention_of_pages(by_sequence(rotated(q, rotation), rows.tables.size(0)), keys,
                                       value_pages, rows.tables, rows.lengths, options, {}, sinks);
-  return y.transpose(1, 2).reshape({q.size(0), q.size(1) * value_pages.size(3)});
+  return y.transpose(1, 2).reshape({q.size(0), q.size(1) * y.size(3)});
 }
 
 Tensor attend_within(const Tensor& q, const Tensor& k, const Tensor& v, const Rotation& rotation,

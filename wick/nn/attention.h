@@ -29,9 +29,10 @@ struct Rotation {
 /// Grouped-query attention of t rows with a cache. Rotates q [t, h, d] and k [t, g, d]
 /// (rope_interleaved; an undefined rotation is none), stores k and v [t, g, e] in the pages
 /// (key_pages [p, g, d, size], value_pages [p, g, size, e]), and lets each row attend to its
-/// sequence up to its own position → [t, h·e]. An undefined k or v isn't stored: the pages, any
-/// views of a cache, hold it already. sinks: f32 [h] as in attention, or undefined. Errors: those
-/// of rope_interleaved, store_in_pages and attention_of_pages.
+/// sequence up to its own position → [t, h·e]. The pages may be those of blocks (block_pages.h). An
+/// undefined k or v isn't stored: the pages, any views of a cache, hold it already. sinks: f32 [h]
+/// as in attention, or undefined. Errors: those of rope_interleaved, store_in_pages and
+/// attention_of_pages.
 WICK_API Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceRows& rows,
                        const Rotation& rotation, const Tensor& key_pages, const Tensor& value_pages,
                        const AttentionOptions& options, const Tensor& sinks = {});

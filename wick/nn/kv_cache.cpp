@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "wick/base/block_pages.h"
 #include "wick/base/error.h"
 #include "wick/tensor/call.h"
 #include "wick/tensor/ops.h"
@@ -13,6 +14,21 @@ namespace wick::nn {
 namespace {
 
 constexpr int64_t kFirstPages = 2;
+
+static_assert(BlockPages::kPositions == KvCache::kPage);
+
+/// Errors: a head can't be cut into blocks of the cache's dtype.
+void check_blocks(const KvLayer& layer, DType dtype) {
+  const auto check = [&](const char* what, int64_t elements) {
+    if (layer.heads == 0 || elements % BlockPages::kValues == 0) return;
+    throw Error(ErrorKind::not_implemented, "kv cache",
+                fmt::format("{} needs heads of a multiple of 32 elements", name(dtype)),
+                fmt::format("this model's {} {}", what, elements), "use f16, bf16 or f32");
+  };
+  check("keys have", layer.key_size);
+  check("values have", layer.value_size);
+  check("values begin in its keys at element", layer.value_first);
+}
 
 int64_t pages_for(int64_t positions) { return (positions + KvCache::kPage - 1) / KvCache::kPage; }
 
@@ -25,7 +41,7 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
   const bool sizes_fit = !o.layers.empty() && static_cast<int64_t>(o.layers.size()) < kMost &&
                          o.context > 0 && o.context < (int64_t{1} << 40) &&
                          below_most(o.sequences, 1) && o.positions >= 0;
-  if (!sizes_fit || !dtypes::kActivations.contains(o.dtype)) {
+  if (!sizes_fit || !dtypes::kCaches.contains(o.dtype)) {
     throw Error("kv cache", "options out of range",
                 fmt::format("{} layers, context {}, {}, {} sequences", o.layers.size(), o.context,
                             name(o.dtype), o.sequences));
@@ -33,6 +49,7 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
   for (const KvLayer& layer : o.layers) {
     if (below_most(layer.heads, 0) && below_most(layer.key_size, layer.heads == 0 ? 0 : 1) &&
         below_most(layer.value_size, 0)) {
+      if (is_block(o.dtype)) check_blocks(layer, o.dtype);
       continue;
     }
     throw Error(
@@ -57,7 +74,7 @@ Device KvCache::device_of(size_t layer) const {
 double KvCache::bytes_of_layer(size_t layer) const {
   const KvLayer& of = options_.layers[layer];
   const double each = static_cast<double>(of.heads * (of.key_size + of.value_size)) *
-                      static_cast<double>(bytes_of(options_.dtype, 1));
+                      bytes_per_element(options_.dtype);
   double states = 0;
   for (const Shape& state : of.states) {
     states += static_cast<double>(bytes_of(DType::f32, state.elems()));
@@ -105,6 +122,14 @@ size_t KvCache::full_bytes() const {
   double all = 0;
   for (size_t i = 0; i < options_.layers.size(); ++i) all += bytes_of_layer(i);
   return static_cast<size_t>(all);
+}
+
+size_t KvCache::page_bytes() const {
+  int64_t elems = 0;
+  for (const KvLayer& layer : options_.layers) {
+    elems += layer.heads * (layer.key_size + layer.value_size) * kPage * pages_;
+  }
+  return static_cast<size_t>(bytes_of(options_.dtype, elems));
 }
 
 const KvCache::Sequence& KvCache::of(int64_t sequence) const {
@@ -173,7 +198,7 @@ void KvCache::grow(int64_t pages) {
   const KvCacheOptions& o = options_;
   const auto grown = [&](const Tensor& old, const Shape& shape, Device device) {
     if (shape.elems() == 0) return Tensor();
-    Tensor larger = Tensor::empty(shape, o.dtype, device);
+    Tensor larger = Tensor::empty(shape, is_block(o.dtype) ? DType::u8 : o.dtype, device);
     if (pages_ > 0) slice_set(larger, old, 0, 0);
     return larger;
   };
@@ -181,8 +206,15 @@ void KvCache::grow(int64_t pages) {
     const KvLayer& of = o.layers[i];
     const Device device = device_of(i);
     Layer& layer = layers_[i];
-    layer.keys = grown(layer.keys, {pages, of.heads, of.key_size, kPage}, device);
-    layer.values = grown(layer.values, {pages, of.heads, kPage, of.value_size}, device);
+    if (is_block(o.dtype)) {
+      layer.keys =
+          grown(layer.keys, BlockPages::keys(o.dtype, pages, of.heads, of.key_size), device);
+      layer.values =
+          grown(layer.values, BlockPages::values(o.dtype, pages, of.heads, of.value_size), device);
+    } else {
+      layer.keys = grown(layer.keys, {pages, of.heads, of.key_size, kPage}, device);
+      layer.values = grown(layer.values, {pages, of.heads, kPage, of.value_size}, device);
+    }
     if (!layer.states.empty()) continue;
     for (const Shape& state : of.states) {
       const Shape of_all = state.with_inserted(0, sequences());

@@ -14,9 +14,10 @@ namespace wick::nn {
 /// What a KV cache stores for one layer: heads · (key_size + value_size) elements of each position,
 /// and recurrent states of each sequence, whose size doesn't depend on its length.
 struct KvLayer {
-  int64_t heads = 0;       ///< number of key/value heads; 0: the layer stores nothing
-  int64_t key_size = 0;    ///< elements of a key head
-  int64_t value_size = 0;  ///< elements of a value head; 0: the values are parts of the keys
+  int64_t heads = 0;        ///< number of key/value heads; 0: the layer stores nothing
+  int64_t key_size = 0;     ///< elements of a key head
+  int64_t value_size = 0;   ///< elements of a value head; 0: the values are parts of the keys
+  int64_t value_first = 0;  ///< the values' first element in a key, if value_size is 0
   std::vector<Shape> states = {};  ///< shapes of a sequence's recurrent states, f32
 };
 
@@ -39,13 +40,17 @@ struct KvCacheOptions {
 ///
 /// Keys are stored transposed, [pages, heads, key_size, 256], because attention kernels vectorise
 /// along positions. A page is one chunk of attention's reduction order.
+///
+/// With q8_0 and q4_0, keys and values are quantised to blocks of 32 elements of a head when they
+/// are stored, as by `quantize`. Attention reads the dequantised values, rounded to f16. Recurrent
+/// states stay f32.
 class WICK_API KvCache {
  public:
   static constexpr int64_t kPage = math::kAttentionChunk;  ///< positions per page
 
   KvCache() = default;
-  /// Errors: sizes are out of range; the dtype isn't f32, f16 or bf16; the cache would need more
-  /// memory than a device has.
+  /// Errors: sizes are out of range; the dtype isn't one of dtypes::kCaches; a head's size isn't a
+  /// multiple of the dtype's blocks; the cache would need more memory than a device has.
   explicit KvCache(const KvCacheOptions& options);
 
   int64_t sequences() const { return static_cast<int64_t>(sequences_.size()); }
@@ -59,6 +64,8 @@ class WICK_API KvCache {
   int64_t reach() const { return entries_ * kPage; }
   /// The memory that a full cache takes.
   size_t full_bytes() const;
+  /// The memory of the pages allocated so far.
+  size_t page_bytes() const;
 
   /// Reserves pages for `count` more positions of a sequence. Errors: the sequence would exceed its
   /// context; the sequences together would exceed their limit; out of memory.
@@ -73,8 +80,8 @@ class WICK_API KvCache {
   bool has_states() const;
 
   /// The pages of all sequences: keys [pages, heads, key_size, 256], values [pages, heads, 256,
-  /// value_size]; undefined if the layer stores none. Errors: the layer doesn't exist; nothing has
-  /// been reserved yet.
+  /// value_size]; undefined if the layer stores none. With block dtypes they are tensors of u8 (see
+  /// BlockPages). Errors: the layer doesn't exist; nothing has been reserved yet.
   Tensor keys(int64_t layer) const;
   Tensor values(int64_t layer) const;
   /// The recurrent states of all sequences, f32 [sequences, ..] each. Errors: those of keys().
@@ -105,8 +112,8 @@ class WICK_API KvCache {
     bool cleared = true;  // its states must be set to zero before the next step
   };
   struct Layer {
-    Tensor keys;    // [pages, heads, key_size, 256]
-    Tensor values;  // [pages, heads, 256, value_size]
+    Tensor keys;    // [pages, heads, key_size, 256], or BlockPages::keys
+    Tensor values;  // [pages, heads, 256, value_size], or BlockPages::values
     std::vector<Tensor> states;
   };
   const Sequence& of(int64_t sequence) const;

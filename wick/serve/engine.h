@@ -73,7 +73,7 @@ class WICK_API Engine {
 /// The size of a session's cache, and the batch size of prompts.
 struct SessionOptions {
   int64_t context = 0;             ///< positions in the cache; 0: the model's trained context
-  DType cache_dtype = DType::f16;  ///< f16, bf16 or f32
+  DType cache_dtype = DType::f16;  ///< one of dtypes::kCaches
   int64_t batch = 512;             ///< prompt tokens per forward pass
   std::vector<float> adapter_scales = {};  ///< of the model's adapters; missing ones are 1
 };

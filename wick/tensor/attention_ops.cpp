@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "wick/base/block_pages.h"
 #include "wick/base/error.h"
 #include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
@@ -171,11 +172,44 @@ void run_gradient(Backend& backend, const OpCall& call, const Tensor* out) {
       what.params, bias_of(q, k, mask, slopes, sinks));
 }
 
+std::optional<BlockPages> blocks_of(const Tensor& pages) {
+  return pages.defined() ? BlockPages::of(pages.dtype(), pages.shape()) : std::nullopt;
+}
+
+/// The sizes of the pages of keys or of values.
+struct PageSizes {
+  int64_t pages = 0, heads = 0, positions = 0, width = 0;
+  bool fit = false;  // the tensor is one of pages
+  explicit PageSizes(const Tensor& x) {
+    if (const std::optional<BlockPages> blocks = blocks_of(x)) {
+      pages = blocks->pages, heads = blocks->heads, width = blocks->width;
+      positions = BlockPages::kPositions, fit = true;
+    } else if (x.defined() && x.rank() == 4) {
+      pages = x.size(0), heads = x.size(1), positions = x.size(2), width = x.size(3), fit = true;
+    }
+  }
+};
+
+/// Errors: pages of blocks aren't laid out as kernels read them (block_pages.h).
+void check_blocks(const char* op, const Tensor& x, const BlockPages& blocks) {
+  constexpr int64_t kAligned = 16;  // bytes
+  const Layout& l = x.layout();
+  const int64_t inner = l.shape()[4];
+  bool fits = l.stride(4) == 1 && l.stride(3) == inner && l.offset() % kAligned == 0;
+  if (l.shape()[2] > 1) fits = fits && l.stride(2) == l.shape()[3] * inner;
+  if (blocks.pages > 1) fits = fits && l.stride(0) % kAligned == 0;
+  if (blocks.heads > 1) fits = fits && l.stride(1) % kAligned == 0;
+  if (!fits) {
+    throw Error(op, "pages of blocks with another layout", x.str(),
+                "need each head's bytes in a row, from a multiple of 16 on");
+  }
+}
+
 /// Operands: q, key pages, value pages, tables, lengths, slopes, sinks. attention_of_pages has
 /// checked them.
 ResultSpec paged_result(const OpCall& call) {
   const Tensor &q = call.x(0), &v = call.x(2);
-  const Shape tokens{q.size(0), q.size(2), q.size(1), v.size(3)};
+  const Shape tokens{q.size(0), q.size(2), q.size(1), PageSizes(v).width};
   return {q.dtype(), Layout::contiguous(tokens).transpose(1, 2)};
 }
 
@@ -315,20 +349,32 @@ Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor
                           const AttentionOptions& options, const Tensor& slopes,
                           const Tensor& sinks) {
   const char* const op = "attention_of_pages";
-  check_kinds(op, q, key_pages, value_pages);
+  const std::optional<BlockPages> of_keys = blocks_of(key_pages),
+                                  of_values = blocks_of(value_pages);
+  if (of_keys && of_values) {
+    check_operand(Op::attention, q, op);
+    check_device(op, q, key_pages);
+    check_device(op, q, value_pages);
+    check_blocks(op, key_pages, *of_keys);
+    check_blocks(op, value_pages, *of_values);
+  } else {
+    check_kinds(op, q, key_pages, value_pages);
+  }
   const AttentionParams params = params_of(q, options);
   check_params(op, params);
   for (const Tensor* t : {&tables, &lengths}) {
     if (!t->defined()) throw Error(op, "undefined tensor");
     check_device(op, q, *t);
   }
-  const bool fits =
-      q.rank() == 4 && key_pages.rank() == 4 && value_pages.rank() == 4 && tables.rank() == 2 &&
-      lengths.rank() == 1 && tables.size(0) == q.size(0) && lengths.size(0) == q.size(0) &&
-      key_pages.size(0) == value_pages.size(0) && key_pages.size(1) == value_pages.size(1) &&
-      key_pages.size(2) == value_pages.size(2) && q.size(3) == key_pages.size(3) &&
-      key_pages.size(1) > 0 && key_pages.size(2) > 0 && q.size(1) % key_pages.size(1) == 0 &&
-      dtypes::kIds.contains(tables.dtype()) && lengths.dtype() == DType::u32;
+  const PageSizes keys(key_pages), values(value_pages);
+  const bool types_fit = !of_keys || (of_keys->by_element && of_keys->dtype == of_values->dtype);
+  const bool fits = types_fit && q.rank() == 4 && keys.fit && values.fit && tables.rank() == 2 &&
+                    lengths.rank() == 1 && tables.size(0) == q.size(0) &&
+                    lengths.size(0) == q.size(0) && keys.pages == values.pages &&
+                    keys.heads == values.heads && keys.positions == values.positions &&
+                    q.size(3) == keys.width && keys.heads > 0 && keys.positions > 0 &&
+                    q.size(1) % keys.heads == 0 && dtypes::kIds.contains(tables.dtype()) &&
+                    lengths.dtype() == DType::u32;
   if (!fits) {
     throw Error(op, "operands don't fit",
                 fmt::format("{}, tables {}, lengths {}", shown(q, key_pages, value_pages),
@@ -338,10 +384,11 @@ Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor
   }
   check_bias(q, {}, slopes, sinks);
   if (q.size(0) == 0) {
-    return Tensor::empty({0, q.size(1), q.size(2), value_pages.size(3)}, q.dtype(), q.device());
+    return Tensor::empty({0, q.size(1), q.size(2), values.width}, q.dtype(), q.device());
   }
   for (const Tensor* t : {&q, &key_pages, &value_pages, &slopes, &sinks}) {
     if (t->defined() && tape::is_wanted(*t)) {
+      if (of_keys) tape::refuse(op, *t, "its keys and values are quantised; detach it");
       return attention_of_gathered(q, key_pages, value_pages, tables, lengths, options, slopes,
                                    sinks);
     }
@@ -357,15 +404,18 @@ Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor
 void store_in_pages(const Tensor& pages, const Tensor& rows, const Tensor& tables,
                     const Tensor& positions) {
   const char* const op = "store_in_pages";
-  check_operand(Op::store_in_pages, pages);
+  const std::optional<BlockPages> blocks = blocks_of(pages);
+  if (!blocks) check_operand(Op::store_in_pages, pages);
   check_operand(Op::store_in_pages, rows);
+  if (blocks) check_blocks(op, pages, *blocks);
   for (const Tensor* t : {&rows, &tables, &positions}) {
     if (!t->defined()) throw Error(op, "undefined tensor");
     check_device(op, pages, *t);
   }
-  const bool fits = pages.rank() == 4 && rows.rank() == 3 && tables.rank() == 2 &&
-                    positions.rank() == 1 && pages.size(1) == rows.size(1) && pages.size(2) > 0 &&
-                    pages.size(3) == rows.size(2) && positions.size(0) == rows.size(0) &&
+  const PageSizes sizes(pages);
+  const bool fits = sizes.fit && rows.rank() == 3 && tables.rank() == 2 && positions.rank() == 1 &&
+                    sizes.heads == rows.size(1) && sizes.positions > 0 &&
+                    sizes.width == rows.size(2) && positions.size(0) == rows.size(0) &&
                     tables.size(0) > 0 && rows.size(0) % tables.size(0) == 0 &&
                     tables.dtype() == DType::u32 && positions.dtype() == DType::u32;
   if (!fits) {

@@ -393,8 +393,9 @@ WICK_API Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Ten
 /// each sequence, lengths u32 [b] the number of its keys → [b, h, m, e]. slopes and sinks as in
 /// attention. Dtypes, class and errors are those of attention; it is an error if a length exceeds
 /// the pages in its table, or if a page number is out of range (reported by a GPU at the next
-/// synchronisation). If a gradient is needed, the pages are gathered first. Source: Kwon et al.,
-/// "PagedAttention", 2023.
+/// synchronisation). If a gradient is needed, the pages are gathered first. Pages may also be u8
+/// tensors of q8_0 or q4_0 blocks (BlockPages); the result then is that of f16 pages with the
+/// dequantised values, and has no gradient. Source: Kwon et al., "PagedAttention", 2023.
 WICK_API Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages,
                                    const Tensor& value_pages, const Tensor& tables,
                                    const Tensor& lengths, const AttentionOptions& options = {},
@@ -402,7 +403,8 @@ WICK_API Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages,
 /// Writes rows [t, g, d] to pages [p, g, size, d] in place, for attention_of_pages. Row i belongs
 /// to sequence i / (t / b) and is stored at its position positions[i]; tables u32 [b, n] hold the
 /// page numbers of each sequence; positions u32 [t] ascend by one within a sequence. f32, f16 and
-/// bf16, converted to the pages' dtype. Class exact. Errors: sizes don't fit; the pages are mapped;
+/// bf16, converted to the pages' dtype, or quantised if these are pages of blocks (BlockPages).
+/// Class exact. Errors: sizes don't fit; the pages are mapped;
 /// a gradient would be needed; a position has no page or doesn't follow the previous one; a page
 /// number is out of range; two sequences write to one page (a GPU reports the last three at the
 /// next synchronisation).

@@ -1,12 +1,16 @@
 #include "wick/models/layers/latent_attention.h"
 
+#include "wick/base/block_pages.h"
 #include "wick/models/observe.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::models {
 
 nn::KvLayer LatentAttention::cache_of(const DecoderConfig& config) {
-  return {.heads = 1, .key_size = config.latent.rotated + config.latent.rank, .value_size = 0};
+  return {.heads = 1,
+          .key_size = config.latent.rotated + config.latent.rank,
+          .value_size = 0,
+          .value_first = config.latent.rotated};
 }
 
 LatentAttention::LatentAttention(const LayerLoader& loader)
@@ -88,7 +92,11 @@ Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
   const Tensor stored[] = {down.narrow(1, latent_.rank, latent_.rotated),
                            latent_norm_(down.narrow(1, 0, latent_.rank))};
   const Tensor keys = cat(stored, 1).unsqueeze(1);  // [t, 1, rotated + rank]
-  const Tensor values = cache.keys.transpose(2, 3).narrow(3, latent_.rotated, latent_.rank);
+  // Pages of blocks have a dim of blocks, by elements as the keys have it.
+  constexpr int64_t kBlock = BlockPages::kValues;
+  const Tensor values = cache.keys.rank() == 4
+                            ? cache.keys.transpose(2, 3).narrow(3, latent_.rotated, latent_.rank)
+                            : cache.keys.narrow(2, latent_.rotated / kBlock, latent_.rank / kBlock);
   std::vector<Tensor> ys;
   for (const StepRows::Run& run : rows.runs) {
     Tensor of_q = run.of(full);

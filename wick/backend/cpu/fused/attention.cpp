@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
 #include "wick/backend/cpu/thread_pool.h"
+#include "wick/base/block_pages.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
@@ -56,13 +58,15 @@ struct Attention {
   AttentionParams params;
   AttentionBias bias;
   int64_t batch, heads, queries, key_heads, group, d, e;
+  std::optional<BlockPages> value_blocks;  // keys and values are pages of blocks
 
   Attention(Isa the_isa, const View& y, const ConstView& queries_of, const ConstView& keys_of,
             const ConstView& values_of, const AttentionParams& p, const AttentionBias& b)
       : isa(the_isa), out(y), q(queries_of), k(keys_of), v(values_of), params(p), bias(b) {
     const Shape &qs = q.layout.shape(), &ks = k.layout.shape();
     batch = qs[0], heads = qs[1], queries = qs[2], d = qs[3];
-    key_heads = ks[1], e = v.layout.shape()[3];
+    value_blocks = BlockPages::of(v.dtype, v.layout.shape());
+    key_heads = ks[1], e = value_blocks ? value_blocks->width : v.layout.shape()[3];
     group = heads / key_heads;
   }
 
@@ -74,6 +78,11 @@ struct Attention {
     task.q_head = ql.stride(1), task.q_query = ql.stride(2), task.q_step = ql.stride(3);
     task.k_key = kl.shape()[2] == 1 ? 1 : kl.stride(2), task.k_step = kl.stride(3);
     task.v_key = vl.stride(2), task.v_step = e == 1 ? 1 : vl.stride(3);
+    if (value_blocks) {
+      task.k_key = task.k_step = task.v_step = 1;
+      task.v_key = value_blocks->step();
+      task.v_by_element = value_blocks->by_element;
+    }
     task.out_head = ol.stride(1), task.out_query = ol.stride(2);
     task.out_step = e == 1 ? 1 : ol.stride(3);
     task.keys = keys, task.d = d, task.e = e;
@@ -129,7 +138,11 @@ struct Attention {
     if (task.sinks != nullptr) task.sinks += head * task.sinks_step;
     task.first_query = first, task.queries = count, task.heads = task_heads;
     task.scratch = thread_scratch(attention_scratch_floats(count * task_heads, d, e));
-    kernels(isa).attend[dtype_index(k.dtype)](task);
+    if (value_blocks) {
+      kernels(isa).attend_blocks[value_blocks->dtype == DType::q8_0 ? 0 : 1](task);
+    } else {
+      kernels(isa).attend[dtype_index(k.dtype)](task);
+    }
   }
 
   /// Runs the whole call. tasks(b) is the task of batch element b; `keys` is the number of keys of
@@ -184,7 +197,9 @@ void CpuBackend::attention_of_pages(const View& out, const ConstView& q, const C
                                     const ConstView& v, const PagedSequences& sequences,
                                     const AttentionParams& params, const AttentionBias& bias) {
   if (out.layout.elems() == 0) return;
-  const int64_t batch = q.layout.shape()[0], size = k.layout.shape()[2];
+  const int64_t batch = q.layout.shape()[0];
+  const bool of_blocks = BlockPages::of(k.dtype, k.layout.shape()).has_value();
+  const int64_t size = of_blocks ? BlockPages::kPositions : k.layout.shape()[2];
   const Layout &tables = sequences.tables.layout, &lengths = sequences.lengths.layout;
   const auto entry = [](const ConstView& view, int64_t at) {
     return static_cast<const uint32_t*>(view.data) + at;

@@ -1,3 +1,4 @@
+#include "wick/backend/cpu/fused/attention_blocks.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
 #include "wick/backend/cpu/linear/column_dots.h"
 #include "wick/backend/cpu/reduce/row_sum.h"
@@ -10,7 +11,8 @@
 // lanes are keys; an output element is one fma chain over keys, lanes are elements.
 //
 // Bytes moved: k and v of a task once from memory. With many rows, a chunk is copied as f32 first
-// (256 * (d + e) * 4 bytes), which stays in L2.
+// (256 * (d + e) * 4 bytes), which stays in L2. Blocks of q8_0 and q4_0 are decoded in registers,
+// or while they are copied.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -96,7 +98,49 @@ WICK_NOINLINE void scores_of_rows(const float* q, int64_t d, const T* k, int64_t
 }
 #else
 constexpr bool kTransposesKeys = false;
+template <int R, class T>
+void scores_of_rows(const float* q, int64_t d, const T* k, int64_t k_key, Range keys, float* s);
 #endif
+
+/// score_tile for keys of blocks, from key j of the page on. All lanes of the page are read.
+template <int R, int V, class T>
+WICK_FN void score_tile_of_blocks(const float* q, int64_t d, const T* k, int64_t j, float* s) {
+  Vec<float> acc[R][V] = {};
+  for (int64_t i = 0; i < d; i += kBlockValues, k += kGroupBytes<T>) {
+    Vec<float> scale[V];
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) scale[v] = scales_of(k, j + v * kWidth);
+    for_each_element_of(
+        k, [&](int x, auto&& quants) __attribute__((always_inline)) {
+          Vec<float> kv[V];
+#pragma GCC unroll 8
+          for (int v = 0; v < V; ++v) kv[v] = round_to_f16(quants(j + v * kWidth) * scale[v]);
+#pragma GCC unroll 6
+          for (int r = 0; r < R; ++r) {
+            const Vec<float> qv = splat(q[r * d + i + x]);
+#pragma GCC unroll 8
+            for (int v = 0; v < V; ++v) acc[r][v] = fma(qv, kv[v], acc[r][v]);
+          }
+        });
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) store(s + r * kAttentionChunk + j + v * kWidth, acc[r][v]);
+  }
+}
+
+/// scores() for keys of blocks.
+template <int R, class T>
+WICK_NOINLINE void scores_of_blocks(const float* q, int64_t d, const T* k, Range keys, float* s) {
+  constexpr int kWide = R == 1 ? 4 : R <= 3 && kVectorBytes == 64 ? 4 : 2;
+  int64_t j = keys.begin;
+  for (; j + (kWide - 1) * kWidth < keys.end && j + kWide * kWidth <= kAttentionChunk;
+       j += kWide * kWidth) {
+    score_tile_of_blocks<R, kWide>(q, d, k, j, s);
+  }
+  for (; j < keys.end; j += kWidth) score_tile_of_blocks<R, 1>(q, d, k, j, s);
+}
 
 /// s = exp(s - m) for V vectors; no score is above m.
 template <int V>
@@ -287,6 +331,47 @@ WICK_NOINLINE void values(const float* e, const T* v, int64_t v_key, Range keys,
   for (; x < width; x += kWidth) value_tile<R, 1>(e, v + x, v_key, keys, o + x, o_row);
 }
 
+/// values() for `width` elements of blocks.
+template <int R, class T>
+WICK_NOINLINE void values_of_blocks(const float* e, const T* v, int64_t v_key, Range keys, float* o,
+                                    int64_t o_row, int64_t width) {
+  if (keys.empty()) return;
+  for (int64_t x = 0; x < width; x += kBlockValues, v += kBlockBytes<T>, o += kBlockValues) {
+    Vec<float> acc[R][kVecsOfBlock];
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+      for (int n = 0; n < kVecsOfBlock; ++n) acc[r][n] = load(o + r * o_row + n * kWidth);
+    }
+    for (int64_t j = keys.begin; j < keys.end; ++j) {
+      Vec<float> vv[kVecsOfBlock];
+      load_block(vv, v + j * v_key);
+#pragma GCC unroll 6
+      for (int r = 0; r < R; ++r) {
+        const Vec<float> ev = splat(e[r * kAttentionChunk + j]);
+#pragma GCC unroll 8
+        for (int n = 0; n < kVecsOfBlock; ++n) acc[r][n] = fma(ev, vv[n], acc[r][n]);
+      }
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+      for (int n = 0; n < kVecsOfBlock; ++n) store(o + r * o_row + n * kWidth, acc[r][n]);
+    }
+  }
+}
+
+/// values() or values_of_blocks().
+template <int R, class T>
+WICK_FN void add_values(const float* e, const T* v, int64_t v_key, Range keys, float* o,
+                        int64_t o_row, int64_t width) {
+  if constexpr (kIsBlocks<T>) {
+    values_of_blocks<R>(e, v, v_key, keys, o, o_row, width);
+  } else {
+    values<R>(e, v, v_key, keys, o, o_row, width);
+  }
+}
+
 /// The results of a task's rows so far, and the working memory of a pass.
 struct Work {
   float *q, *o, *m, *l;  // of each row: d floats, e_padded floats, and a float each
@@ -332,13 +417,13 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
   }
   if (any.empty()) return;
   const Range seen = {any.begin / kWidth * kWidth, any.end};
-#if defined(__AVX512F__)
-  if (k_key != 1) {
-    scores_of_rows<R>(work.q + row * work.d, work.d, k, k_key, seen, work.s);
-  } else
-#endif
-  {
-    scores<R>(work.q + row * work.d, work.d, k, k_step, seen, work.s);
+  const float* const q = work.q + row * work.d;
+  if constexpr (kIsBlocks<T>) {
+    scores_of_blocks<R>(q, work.d, k, seen, work.s);
+  } else if (kTransposesKeys && k_key != 1) {
+    scores_of_rows<R>(q, work.d, k, k_key, seen, work.s);
+  } else {
+    scores<R>(q, work.d, k, k_step, seen, work.s);
   }
 
   RowSoftmax soft[R] = {};
@@ -356,14 +441,14 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
   if (common.empty()) common = {any.end, any.end};
   for (int r = 0; r < R; ++r) {
     const Range before = {range[r].begin, min(range[r].end, common.begin)};
-    values<1>(work.s + r * kAttentionChunk, v, v_key, before, work.chunk_o + r * work.e_padded,
-              work.e_padded, width);
+    add_values<1>(work.s + r * kAttentionChunk, v, v_key, before, work.chunk_o + r * work.e_padded,
+                  work.e_padded, width);
   }
-  values<R>(work.s, v, v_key, common, work.chunk_o, work.e_padded, width);
+  add_values<R>(work.s, v, v_key, common, work.chunk_o, work.e_padded, width);
   for (int r = 0; r < R; ++r) {
     const Range after = {max(range[r].begin, common.end), range[r].end};
-    values<1>(work.s + r * kAttentionChunk, v, v_key, after, work.chunk_o + r * work.e_padded,
-              work.e_padded, width);
+    add_values<1>(work.s + r * kAttentionChunk, v, v_key, after, work.chunk_o + r * work.e_padded,
+                  work.e_padded, width);
   }
 
   for (int r = 0; r < R; ++r) {
@@ -464,6 +549,44 @@ WICK_FN int64_t pack_transposed([[maybe_unused]] const AttentionTask& task,
 #else
   return 0;
 #endif
+}
+
+/// Packs the keys and values of a chunk of blocks as f32 into working memory. Lanes beyond them
+/// hold anything: no row sees them.
+template <class T>
+WICK_NOINLINE void pack_blocks(const AttentionTask& task, const Work& work, const T* k, const T* v,
+                               int64_t keys) {
+  float* to = work.k;
+  for (int64_t i = 0; i < task.d; i += kBlockValues, k += kGroupBytes<T>) {
+    for_each_element_of(
+        k, [&](int x, auto&& quants) __attribute__((always_inline)) {
+          for (int64_t j = 0; j < keys; j += kWidth) {
+            store(to + (i + x) * kAttentionChunk + j, round_to_f16(quants(j) * scales_of(k, j)));
+          }
+        });
+  }
+  if (!task.v_by_element) {
+    for (int64_t j = 0; j < keys; ++j) {
+      const T* block = v + j * task.v_key;
+      for (int64_t x = 0; x < task.e; x += kBlockValues, block += kBlockBytes<T>) {
+        Vec<float> vv[kVecsOfBlock];
+        load_block(vv, block);
+        for (int n = 0; n < kVecsOfBlock; ++n) {
+          store(work.v + j * work.e_padded + x + n * kWidth, vv[n]);
+        }
+      }
+    }
+    return;
+  }
+  for (int64_t i = 0; i < task.e; i += kBlockValues, v += kGroupBytes<T>) {
+    for_each_element_of(
+        v, [&](int x, auto&& quants) __attribute__((always_inline)) {
+          for (int64_t j = 0; j < keys; j += kWidth) {
+            const Vec<float> lanes = round_to_f16(quants(j) * scales_of(v, j));
+            for (int l = 0; l < kWidth; ++l) work.v[(j + l) * work.e_padded + i + x] = lanes[l];
+          }
+        });
+  }
 }
 
 /// Packs keys and values of a chunk, from key `first` on, as f32 into working memory; lanes beyond
@@ -581,9 +704,10 @@ void attend(const AttentionTask& task) {
   // One or two passes read keys and values in place; more use the packed chunk.
   const bool whole_chunks =
       task.table == nullptr || task.page_keys % kAttentionChunk == 0 || task.keys <= task.page_keys;
-  const bool direct = rows <= 2 * kAttentionRows && whole_chunks &&
-                      (task.k_key == 1 || (kTransposesKeys && task.k_step == 1)) &&
-                      task.v_step == 1 && task.e % kWidth == 0;
+  bool direct = rows <= 2 * kAttentionRows && whole_chunks &&
+                (task.k_key == 1 || (kTransposesKeys && task.k_step == 1)) && task.v_step == 1 &&
+                task.e % kWidth == 0;
+  if constexpr (kIsBlocks<T>) direct = rows <= kAttentionRows && !task.v_by_element;
   const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
   const int64_t last_query = task.first_query + task.queries - 1;
   const int64_t low = max(task.first_query + task.low, 0);
@@ -597,7 +721,11 @@ void attend(const AttentionTask& task) {
       for (int64_t key = chunk; key < end;) {
         const Piece<T> piece(task, key);
         const int64_t keys = min(end - key, piece.keys);
-        pack(task, work, piece.k, piece.v, key - chunk, keys);
+        if constexpr (kIsBlocks<T>) {
+          pack_blocks(task, work, piece.k, piece.v, keys);  // a page is a chunk
+        } else {
+          pack(task, work, piece.k, piece.v, key - chunk, keys);
+        }
         key += keys;
       }
     }
@@ -631,6 +759,7 @@ void attend(const AttentionTask& task) {
 
 constexpr AttentionKernels attention_kernels = {
     .attend = {attend<math::bf16>, attend<math::f16>, attend<float>},
+    .attend_blocks = {attend<ByteQ8_0>, attend<ByteQ4_0>},
 };
 static_assert(complete(attention_kernels));
 

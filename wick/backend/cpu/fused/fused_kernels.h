@@ -39,14 +39,16 @@ struct AttentionTask {
   void* out;
   int64_t q_head, q_query, q_step;
   int64_t k_key, k_step;
-  int64_t v_key, v_step;
+  int64_t v_key, v_step;  // v_key of blocks: bytes
+  bool v_by_element;      // values of blocks lie as keys do
   int64_t out_head, out_query, out_step;
   int64_t first_query, queries, heads;
   int64_t keys, d, e;
   /// The pages of the sequence; null: keys are contiguous. Entry i is the page with keys from i ·
   /// page_keys on.
   const uint32_t* table;
-  int64_t table_step, page_keys, k_page, v_page;  // k_page, v_page: strides from page to page
+  int64_t table_step, page_keys, k_page, v_page;  // k_page, v_page: strides from page to page, of
+                                                  // blocks in bytes
   /// Query i sees keys [i + low, i + high) within [0, keys).
   int64_t low, high;
   float scale, soft_cap;
@@ -123,11 +125,13 @@ constexpr bool complete(const Kernel (&table)[kRealDTypeCount], Op op) {
 
 struct AttentionKernels {
   using Attend = void (*)(const AttentionTask& task);
-  Attend attend[3];  // dtype of k and v: bf16, f16, f32
+  Attend attend[3];         // dtype of k and v: bf16, f16, f32
+  Attend attend_blocks[2];  // pages of q8_0 and of q4_0 (base/block_pages.h)
 };
 constexpr bool complete(const AttentionKernels& table) {
   static_assert(info(Op::attention).dtypes == DTypeSet::of(DType::bf16, DType::f16, DType::f32));
-  return table.attend[0] != nullptr && table.attend[1] != nullptr && table.attend[2] != nullptr;
+  return table.attend[0] != nullptr && table.attend[1] != nullptr && table.attend[2] != nullptr &&
+         table.attend_blocks[0] != nullptr && table.attend_blocks[1] != nullptr;
 }
 
 WICK_DECLARE_KERNELS(FusedKernels, fused_kernels)

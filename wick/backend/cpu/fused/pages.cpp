@@ -83,20 +83,65 @@ void PagePlaces::store(CpuBackend& backend, const View& pages, const ConstView& 
   }
 }
 
+/// Where the blocks of rows [g, each, width] go in a page: byte `byte` of block n of head h at
+/// position p.
+uint8_t* block_byte(const View& pages, const BlockPages& of, int64_t page, int64_t head,
+                    int64_t position, int64_t n, int64_t byte) {
+  constexpr int64_t kScale = 2;  // bytes of the scale, in front of the quants
+  const Layout& l = pages.layout;
+  int64_t at = l.offset() + page * l.stride(0) + head * l.stride(1);
+  if (!of.by_element) {
+    at += position * of.step() + n * of.block_bytes() + byte;
+  } else if (byte < kScale) {
+    at += n * of.step() + kScale * position + byte;
+  } else {
+    at += n * of.step() + byte * BlockPages::kPositions + position;
+  }
+  return static_cast<uint8_t*>(pages.data) + at;
+}
+
+void PagePlaces::store_blocks(CpuBackend& backend, const View& pages, const BlockPages& of,
+                              const ConstView& rows, int64_t sequence) const {
+  const int64_t start = first(sequence), bytes = of.block_bytes(),
+                blocks = of.width / BlockPages::kValues;
+  std::vector<uint8_t> made(static_cast<size_t>(of.heads * each_ * blocks * bytes));
+  backend.quantize({made.data(), of.dtype, Layout::contiguous(rows.layout.shape())}, rows);
+  for (int64_t head = 0; head < of.heads; ++head) {
+    for (int64_t i = 0; i < each_; ++i) {
+      const int64_t at = start + i, page = page_of(sequence, at / of_.size), p = at % of_.size;
+      const uint8_t* from = made.data() + (head * each_ + i) * blocks * bytes;
+      if (!of.by_element) {
+        std::memcpy(block_byte(pages, of, page, head, p, 0, 0), from,
+                    static_cast<size_t>(blocks * bytes));
+        continue;
+      }
+      for (int64_t n = 0; n < blocks; ++n, from += bytes) {
+        for (int64_t b = 0; b < bytes; ++b) *block_byte(pages, of, page, head, p, n, b) = from[b];
+      }
+    }
+  }
+}
+
 void CpuBackend::store_in_pages(const View& pages, const ConstView& rows, const ConstView& tables,
                                 const ConstView& positions) {
   if (rows.layout.elems() == 0) return;
   const Shape& shape = pages.layout.shape();
+  const std::optional<BlockPages> blocks = BlockPages::of(pages.dtype, shape);
   const PagePlaces places({.op = "store_in_pages",
                            .tables = tables,
                            .positions = positions,
                            .pages = shape[0],
-                           .size = shape[2],
+                           .size = blocks ? BlockPages::kPositions : shape[2],
                            .limit = INT64_MAX,
                            .reads = false});
   for (int64_t i = 0; i < places.sequences(); ++i) {
     const Layout own = rows.layout.narrow(0, i * places.each(), places.each());
-    places.store(*this, pages, {rows.data, rows.dtype, own.transpose(0, 1).unsqueeze(0)}, i);
+    const ConstView heads{rows.data, rows.dtype, own.transpose(0, 1).unsqueeze(0)};
+    if (blocks) {
+      places.store_blocks(*this, pages, *blocks, heads, i);
+    } else {
+      places.store(*this, pages, heads, i);
+    }
   }
 }
 

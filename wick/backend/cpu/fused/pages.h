@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
+#include "wick/base/block_pages.h"
 
 namespace wick::cpu {
 
@@ -31,6 +32,9 @@ class PagePlaces {
   int64_t first(int64_t sequence) const { return firsts_[static_cast<size_t>(sequence)]; }
   /// Casts a sequence's rows [1, g, each, width] into pages [p, g, size, width].
   void store(CpuBackend& backend, const View& pages, const ConstView& rows, int64_t sequence) const;
+  /// The same for pages of blocks, to which the rows are quantised.
+  void store_blocks(CpuBackend& backend, const View& pages, const BlockPages& of,
+                    const ConstView& rows, int64_t sequence) const;
 
  private:
   int64_t page_of(int64_t sequence, int64_t entry) const;

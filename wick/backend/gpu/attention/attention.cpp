@@ -3,9 +3,11 @@
 #include "wick/backend/gpu/attention/attention.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "wick/backend/gpu/attention/attention_access.h"
 #include "wick/backend/gpu/attention/attention_call.h"
+#include "wick/backend/gpu/attention/cache_blocks.h"
 #include "wick/backend/gpu/attention/decode_paged.h"
 #include "wick/backend/gpu/attention/decode_rows.h"
 #include "wick/backend/gpu/attention/decode_warps.h"
@@ -35,33 +37,8 @@ const KernelFamily<SinkDecodeArgs, DType> kSinkDecodeStream("decode_sinks",
                                                             "decode_stream_sinks_{}");
 const KernelFamily<SinkDecodeArgs, DType> kSinkDecodeCluster("decode_sinks",
                                                              "decode_cluster_sinks_{}");
-
-/// Sets the pages of a call's keys k and values v, [pages, g, size, ..]. Without tables there is
-/// one page. `counts` has the number of keys in device memory, `most` is its upper bound.
-void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, const ConstView& v,
-               const ConstView& tables, const ConstView& lengths, const ConstView& counts,
-               int64_t most) {
-  const Layout& tl = tables.layout;
-  KeyPages& pages = c.pages;
-  c.k_batch = c.v_batch = 0;
-  const int64_t size = k.layout.shape()[2];
-  pages.keys = count32(size), pages.chunks = pages.keys / kAttentionChunk,
-  pages.count = count32(k.layout.shape()[0]);
-  if (tables.data != nullptr) {
-    pages.tables = static_cast<const uint32_t*>(at_offset(tables));
-    pages.table_row = tl.stride(0), pages.table_step = tl.stride(1);
-    pages.k_page = k.layout.stride(0), pages.v_page = v.layout.stride(0);
-    c.keys = count32(pages.count == 0 ? 0 : tl.shape()[1] * size);
-    pages.note = gpu.note(op, k, tables, pages.count);
-  }
-  c.keys = static_cast<uint32_t>(std::min<int64_t>(c.keys, most));
-  if (lengths.data != nullptr) {
-    pages.lengths = static_cast<const uint32_t*>(at_offset(lengths));
-    pages.length_step = lengths.layout.stride(0);
-  }
-  pages.faults = gpu.fault_line();
-  pages.length_note = gpu.note(op, k, counts, int64_t{c.keys} + (lengths.data != nullptr ? 1 : 0));
-}
+const KernelFamily<DecodeArgs, DType> kDecodeBlocks("decode_blocks", "decode_{}");
+const KernelFamily<SinkDecodeArgs, DType> kSinkDecodeBlocks("decode_blocks", "decode_sinks_{}");
 
 /// Launches the kernels that take any layout. bias: null, or the terms of the scores.
 void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache, const ScoreBias* bias = nullptr) {
@@ -119,7 +96,7 @@ struct DecodeShape {
     const bool copies = gpu.device.kind == DeviceKind::cuda
                             ? attention_staging != AttentionStaging::never
                             : attention_staging == AttentionStaging::always || stream_any;
-    const bool stages = copies && takes_staged_layout(c, dtype);
+    const bool stages = copies && !is_block(dtype) && takes_staged_layout(c, dtype);
     // The query heads of a key head share loads if there is enough work for all multiprocessors.
     const int64_t few_tiles = divide_up(c.group, kDecodeRows);
     if (stages && !stream_any && gpu.has(Feature::cluster) && c.e % kClusterWidth == 0 &&
@@ -134,7 +111,7 @@ struct DecodeShape {
     const bool shares = cluster > 1 || stream_any || sets * c.group * chunks > multiprocessors;
     tiles = shares ? few_tiles : c.group;
     rows = divide_up(c.group, tiles);
-    const int64_t some_fresh = cached ? c.queries + 1 : 1;
+    const int64_t some_fresh = is_block(dtype) ? 0 : cached ? c.queries + 1 : 1;
     // Elements of a piece of keys.
     const int64_t elements = kStreamPieceBytes / bytes_of(dtype, kAttentionChunk);
     // Measured on an H200: as long as there are few thread blocks, they are faster if they have a
@@ -158,16 +135,18 @@ struct DecodeShape {
   }
 };
 
-/// Launches decode.gpu for few queries of a cache whose neighbouring keys are contiguous; returns
-/// false if it doesn't take the call. The result goes to `blocks` if blocks.q isn't null. sinks: of
-/// the heads; their pointer may be null.
+/// Launches decode.gpu for few queries of a cache whose neighbouring keys are contiguous, or
+/// decode_blocks.gpu if `dtype` is that of a cache's blocks (see block_views); returns false if it
+/// doesn't take the call. The result goes to `blocks` if blocks.q isn't null. sinks: of the heads;
+/// their pointer may be null.
 bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
                    const Blocks& blocks, const HeadSinks& sinks) {
   const bool sunk = sinks.of != nullptr;
-  if (!sunk && launch_decode_paged(gpu, c, cache, dtype, blocks)) return true;
+  const bool of_blocks = is_block(dtype);
+  if (!sunk && !of_blocks && launch_decode_paged(gpu, c, cache, dtype, blocks)) return true;
   const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
   if (c.queries > kMostOrderedQueries || !holds_chunks(c.pages, kAttentionChunk) ||
-      !takes_decode_layout(c, dtype)) {
+      (!of_blocks && !takes_decode_layout(c, dtype))) {
     return false;
   }
   const DecodeShape shape(gpu, c, dtype, cache.qkv != nullptr);
@@ -202,16 +181,18 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                   .cluster = static_cast<unsigned>(shape.cluster)};
   const DecodeArgs args{c, cache, plan, partials.get()};
   if (sunk) {
-    const auto& kernels = shape.cluster > 1 ? kSinkDecodeCluster
-                          : shape.streams   ? kSinkDecodeStream
-                          : shape.staged    ? kSinkDecodeStaged
-                                            : kSinkDecode;
+    const auto& kernels = of_blocks           ? kSinkDecodeBlocks
+                          : shape.cluster > 1 ? kSinkDecodeCluster
+                          : shape.streams     ? kSinkDecodeStream
+                          : shape.staged      ? kSinkDecodeStaged
+                                              : kSinkDecode;
     kernels(dtype).launch(gpu, grid, {args, sinks});
   } else {
-    const auto& kernels = shape.cluster > 1 ? kDecodeCluster
-                          : shape.streams   ? kDecodeStream
-                          : shape.staged    ? kDecodeStaged
-                                            : kDecode;
+    const auto& kernels = of_blocks           ? kDecodeBlocks
+                          : shape.cluster > 1 ? kDecodeCluster
+                          : shape.streams     ? kDecodeStream
+                          : shape.staged      ? kDecodeStaged
+                                              : kDecode;
     kernels(dtype).launch(gpu, grid, args);
   }
   return true;
@@ -291,10 +272,25 @@ void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const C
                                     const ConstView& v, const PagedSequences& sequences,
                                     const AttentionParams& params, const AttentionBias& bias) {
   if (out.layout.elems() == 0) return;
-  AttentionCall call = make_call(out, q, k, v, params);
-  set_pages(gpu_, "attention_of_pages", call, k, v, sequences.tables, sequences.lengths,
-            sequences.lengths, int64_t{1} << 30);
-  launch_any(gpu_, call, k.dtype, bias);
+  const auto call_of = [&](const ConstView& keys, const ConstView& values) {
+    AttentionCall call = make_call(out, q, keys, values, params);
+    set_pages(gpu_, "attention_of_pages", call, keys, values, sequences.tables, sequences.lengths,
+              sequences.lengths, int64_t{1} << 30);
+    return call;
+  };
+  const std::optional<BlockPages> of_keys = BlockPages::of(k.dtype, k.layout.shape()),
+                                  of_values = BlockPages::of(v.dtype, v.layout.shape());
+  if (!of_keys || !of_values) {
+    launch_any(gpu_, call_of(k, v), k.dtype, bias);
+    return;
+  }
+  const bool only_sinks = bias.mask.data == nullptr && bias.slopes.data == nullptr;
+  if (only_sinks && !of_values->by_element) {
+    const AttentionCall call = call_of(block_view(k, *of_keys), block_view(v, *of_values));
+    if (launch_decode(gpu_, call, {}, of_keys->dtype, {}, sinks_of(make_bias(bias)))) return;
+  }
+  const ExpandedPages keys(gpu_, k, *of_keys, sequences), values(gpu_, v, *of_values, sequences);
+  launch_any(gpu_, call_of(keys.view(), values.view()), DType::f16, bias);
 }
 
 namespace {
@@ -378,7 +374,8 @@ void GpuBackend::store_in_pages(const View& pages, const ConstView& rows, const 
   const Layout& rl = rows.layout;
   if (rl.elems() == 0) return;
   const bool side_by_side = rl.shape()[1] == 1 || rl.stride(1) == rl.shape()[2] * rl.stride(2);
-  const bool as_they_are = rows.dtype == DType::f32 && side_by_side;
+  const std::optional<BlockPages> blocks = BlockPages::of(pages.dtype, pages.layout.shape());
+  const bool as_they_are = rows.dtype == DType::f32 && (side_by_side || blocks.has_value());
   const Scratch floats(gpu_, as_they_are ? 0 : static_cast<size_t>(rl.elems()) * 4);
   const View dense{floats.data(), DType::f32, Layout::contiguous(rl.shape())};
   if (!as_they_are) cast(dense, rows);
@@ -387,10 +384,13 @@ void GpuBackend::store_in_pages(const View& pages, const ConstView& rows, const 
   const Scratch words(gpu_, in_a_row ? 0 : static_cast<size_t>(t) * 4);
   const View list{words.data(), DType::u32, Layout::contiguous({t})};
   if (!in_a_row) copy(list, positions);
-  fill_cache(gpu_,
-             make_store_call(gpu_, pages, as_they_are ? rows : ConstView(dense), tables,
-                             in_a_row ? positions : ConstView(list)),
-             pages.dtype, nullptr);
+  const ConstView from = as_they_are ? rows : ConstView(dense);
+  const ConstView places = in_a_row ? positions : ConstView(list);
+  if (blocks) {
+    store_blocks(gpu_, pages, *blocks, from, tables, places);
+  } else {
+    fill_cache(gpu_, make_store_call(gpu_, pages, from, tables, places), pages.dtype, nullptr);
+  }
 }
 
 bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& where, int64_t k,

@@ -75,4 +75,29 @@ ScoreBias make_bias(const AttentionBias& of) {
   return bias;
 }
 
+void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, const ConstView& v,
+               const ConstView& tables, const ConstView& lengths, const ConstView& counts,
+               int64_t most) {
+  const Layout& tl = tables.layout;
+  KeyPages& pages = c.pages;
+  c.k_batch = c.v_batch = 0;
+  const int64_t size = k.layout.shape()[2];
+  pages.keys = count32(size), pages.chunks = pages.keys / kAttentionChunk,
+  pages.count = count32(k.layout.shape()[0]);
+  if (tables.data != nullptr) {
+    pages.tables = static_cast<const uint32_t*>(at_offset(tables));
+    pages.table_row = tl.stride(0), pages.table_step = tl.stride(1);
+    pages.k_page = k.layout.stride(0), pages.v_page = v.layout.stride(0);
+    c.keys = count32(pages.count == 0 ? 0 : tl.shape()[1] * size);
+    pages.note = gpu.note(op, k, tables, pages.count);
+  }
+  c.keys = static_cast<uint32_t>(std::min<int64_t>(c.keys, most));
+  if (lengths.data != nullptr) {
+    pages.lengths = static_cast<const uint32_t*>(at_offset(lengths));
+    pages.length_step = lengths.layout.stride(0);
+  }
+  pages.faults = gpu.fault_line();
+  pages.length_note = gpu.note(op, k, counts, int64_t{c.keys} + (lengths.data != nullptr ? 1 : 0));
+}
+
 }  // namespace wick::gpu

@@ -4,6 +4,7 @@
 // chains, scores, softmax and outputs.
 
 #include "wick/backend/gpu/kernels/attention/attention_bias.h"
+#include "wick/backend/gpu/kernels/attention/cache_blocks.h"
 #include "wick/backend/gpu/kernels/attention/decode_chain.h"
 #include "wick/backend/gpu/kernels/attention/decode_shared.h"
 #include "wick/backend/gpu/kernels/device/cluster.h"
@@ -27,11 +28,13 @@ struct DecodeSinks<NoSinks> {
   WICK_DEVICE explicit DecodeSinks(const NoSinks&) {}
 };
 
-/// The work of one thread block; see decode_kernel.h. T: the element type of the cache. Sinks:
-/// HeadSinks, or NoSinks.
+/// The work of one thread block; see decode_kernel.h. T: the element type of the cache, or
+/// BlockByte in the direct form: strides of keys and values then count bytes, pages have 256
+/// positions, and the call stores nothing. Sinks: HeadSinks, or NoSinks.
 template <class T, DecodeForm kForm, class Sinks>
 struct Decode : DecodeSinks<Sinks> {
   static constexpr bool kSinks = !kSame<Sinks, NoSinks>;
+  static constexpr bool kBlocks = kIsBlocks<T>;
   static constexpr bool kShared = kForm == DecodeForm::cluster,
                         kStaged = kShared || kForm == DecodeForm::staged;
   // Depth of the software pipeline of add_chain. Loads from shared memory have a short latency, so
@@ -114,7 +117,8 @@ struct Decode : DecodeSinks<Sinks> {
   WICK_DEVICE void set_keys(u32 count) {
     keys = count;
     start = cached() ? keys - c.queries : keys;
-    fresh = static_cast<i32>(start & ~1u);
+    // The second key of a pair of blocks may be anything: its score is ignored.
+    fresh = static_cast<i32>((kBlocks ? start + 1 : start) & ~1u);
     seen = keys_seen(c, keys, query);
   }
   WICK_DEVICE u32 first_chunk() const { return static_cast<u32>(seen.begin) / kAttentionChunk; }
@@ -270,12 +274,14 @@ struct Decode : DecodeSinks<Sinks> {
       const i64 from = batch * c.q_batch + (head + p.at) * c.q_head + query * c.q_query;
       p.x0 = load_as(c.q, c.dtype, from + p.x * c.q_step);
       if (p.both) p.x1 = load_as(c.q, c.dtype, from + (p.x + 1) * c.q_step);
-    } else if (p.kind == NewPair::kStoredKey) {
-      p.x0 = widen(keys_at(chunk)[p.at - chunk.first + p.x * c.k_step]);
-      if (p.both) p.x1 = widen(keys_at(chunk)[p.at - chunk.first + (p.x + 1) * c.k_step]);
-    } else if (p.kind == NewPair::kStoredValue) {
-      p.x0 = widen(values_at(chunk)[(p.at - chunk.first) * c.v_key + p.x]);
-      p.x1 = widen(values_at(chunk)[(p.at - chunk.first) * c.v_key + p.x + 1]);
+    } else if constexpr (!kBlocks) {
+      if (p.kind == NewPair::kStoredKey) {
+        p.x0 = widen(keys_at(chunk)[p.at - chunk.first + p.x * c.k_step]);
+        if (p.both) p.x1 = widen(keys_at(chunk)[p.at - chunk.first + (p.x + 1) * c.k_step]);
+      } else if (p.kind == NewPair::kStoredValue) {
+        p.x0 = widen(values_at(chunk)[(p.at - chunk.first) * c.v_key + p.x]);
+        p.x1 = widen(values_at(chunk)[(p.at - chunk.first) * c.v_key + p.x + 1]);
+      }
     }
   }
 
@@ -331,8 +337,10 @@ struct Decode : DecodeSinks<Sinks> {
       p.x0 = y0;
     }
     if (p.kind == NewPair::kQuery) put_query(p);
-    if (p.kind == NewPair::kKey || p.kind == NewPair::kStoredKey) put_key(chunk, p);
-    if (p.kind == NewPair::kValue || p.kind == NewPair::kStoredValue) put_value(chunk, p);
+    if constexpr (!kBlocks) {
+      if (p.kind == NewPair::kKey || p.kind == NewPair::kStoredKey) put_key(chunk, p);
+      if (p.kind == NewPair::kValue || p.kind == NewPair::kStoredValue) put_value(chunk, p);
+    }
   }
   /// Loads and stores all pairs from index `first` on.
   WICK_DEVICE void load_new(const Chunk& chunk, const NewPairs& n, u32 first) const {
@@ -415,7 +423,10 @@ struct Decode : DecodeSinks<Sinks> {
       const float* q = shared.q + r * width_of_q;
       const u32 to_next = r + kRows <= rows ? width_of_q : 0;
       const i32 d = static_cast<i32>(c.d);
-      if constexpr (kStaged) {
+      if constexpr (kBlocks) {
+        add_key_blocks<kRows>(a, keys_at(chunk), 2 * pair, static_cast<u32>(c.k_step), c.d / 32, q,
+                              to_next);
+      } else if constexpr (kStaged) {
         add_chain<kRows, kBlock, kTail>(a, keys_staged(), 2 * pair, kAttentionChunk, q, to_next, 0,
                                         d);
       } else {
@@ -596,7 +607,10 @@ struct Decode : DecodeSinks<Sinks> {
       if (task < tasks && x < c.e) {
         const float* e = shared.s + r * kAttentionChunk;
         const u32 to_next = r + kRows <= rows ? kAttentionChunk : 0;
-        if constexpr (kStaged) {
+        if constexpr (kBlocks) {
+          add_value_blocks<kRows>(o, values_at(chunk), x, static_cast<u32>(c.v_key), e, to_next,
+                                  old.begin, old.end);
+        } else if constexpr (kStaged) {
           add_chain<kRows, kBlock, kTail>(o, values_staged(), x, c.e, e, to_next, old.begin,
                                           old.end);
         } else {
