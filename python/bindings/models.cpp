@@ -232,8 +232,8 @@ int64_t layers_of(const char* name, nb::handle given) {
   }
   int64_t count = 0;
   if (!nb::try_cast(given, count) || count < 0) {
-    throw Error("load", fmt::format("{} is out of range", name), nb::cast<std::string>(nb::str(given)),
-                "need at least 0, 'auto' or 'all'");
+    throw Error("load", fmt::format("{} is out of range", name),
+                nb::cast<std::string>(nb::str(given)), "need at least 0, 'auto' or 'all'");
   }
   return count;
 }
@@ -490,18 +490,21 @@ void bind_models(nb::module_& m) {
           "load", &load_model, "path"_a, "device"_a = "cpu", "progress"_a = nb::none(),
           "adapters"_a = nb::make_tuple(), "gpu_layers"_a = "all", "cpu_experts"_a = 0,
           "more_devices"_a = nb::make_tuple(), "context"_a = 0, "cache_type"_a = "f16",
-          nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
-                  "progress: collections.abc.Callable[[int, int], object] | None = None, adapters: "
-                  "collections.abc.Sequence[str | os.PathLike[str]] = (), gpu_layers: int | str = "
-                  "'all', cpu_experts: int | str = 0, more_devices: "
-                  "collections.abc.Sequence[Device | str] = (), context: int = 0, cache_type: str = "
-                  "'f16') -> Model"),
+          nb::sig(
+              "def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
+              "progress: collections.abc.Callable[[int, int], object] | None = None, adapters: "
+              "collections.abc.Sequence[str | os.PathLike[str]] = (), gpu_layers: int | str = "
+              "'all', cpu_experts: int | str = 0, more_devices: "
+              "collections.abc.Sequence[Device | str] = (), context: int = 0, cache_type: str = "
+              "'f16') -> Model"),
           "Loads a GGUF file, a Hugging Face folder, or a model in wick/models of the user's cache "
           "by its"
           " name; device \"auto\" selects the best device. progress: called with the"
           " number of layers loaded so far and of all layers. adapters: LoRA adapters beside"
-          " the weights, as GGUF files or PEFT folders. gpu_layers: the number of layers on the GPU,"
-          " from the last one on; the others are on the CPU. cpu_experts: the number of layers, from"
+          " the weights, as GGUF files or PEFT folders. gpu_layers: the number of layers on the "
+          "GPU,"
+          " from the last one on; the others are on the CPU. cpu_experts: the number of layers, "
+          "from"
           " the first one on, whose experts are on the CPU. 'auto': as many layers, or as few"
           " layers' experts, as needed to fit the GPU's memory with a cache of `context` tokens; 0:"
           " the trained context. more_devices: further GPUs that share the layers. cache_type: the"

@@ -31,7 +31,7 @@ struct Machine {
 inline const std::vector<Machine>& all_machines() {
   static std::deque<cpu::CpuBackend> backends;
   static const std::vector<Machine> list = [] {
-    // The instruction sets with integer dot products have the float kernels of the one before.
+  // The instruction sets with integer dot products have the float kernels of the one before.
 #if defined(__x86_64__)
     constexpr cpu::Isa kIsas[] = {cpu::Isa::v2, cpu::Isa::v3, cpu::Isa::v4};
 #elif defined(__aarch64__)

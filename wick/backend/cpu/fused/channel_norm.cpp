@@ -289,7 +289,8 @@ void batch_norm_in(CpuBackend& cpu, const View& out, const ConstView& in, const 
   const ConstView* const inputs[] = {&in, &by_channel};
   StridedOperands<3> operands = collapse<3>(out, inputs);
   const auto kernel = kernels(cpu.isa()).batch[static_cast<size_t>(in.dtype)];
-  const TransposeKernels& transpose = WICK_SELECT_KERNELS(cpu.isa(), move_kernels, no_dots).transpose;
+  const TransposeKernels& transpose =
+      WICK_SELECT_KERNELS(cpu.isa(), move_kernels, no_dots).transpose;
   const bool stream = should_stream(operands);
   for_each_run(operands, transpose, kElemsPerThread, stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {

@@ -130,8 +130,8 @@ void CpuBackend::layer_norm(const View& out, const ConstView& in, const ConstVie
                             const ConstView& bias, float eps) {
   const Layout &x = in.layout, &y = out.layout;
   if (x.elems() == 0) return;
-  const auto kernel =
-      WICK_SELECT_KERNELS(isa_, layer_norm_kernels, no_dots).layer_norm[static_cast<size_t>(in.dtype)];
+  const auto kernel = WICK_SELECT_KERNELS(isa_, layer_norm_kernels, no_dots)
+                          .layer_norm[static_cast<size_t>(in.dtype)];
   const int dim = x.rank() - 1;
   const int64_t n = x.shape()[dim];
   const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);

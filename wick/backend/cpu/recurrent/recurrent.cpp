@@ -13,7 +13,7 @@
 namespace wick::cpu {
 namespace {
 
-constexpr int64_t kColumns = 64;     // columns of a task
+constexpr int64_t kColumns = 64;                        // columns of a task
 constexpr int64_t kConvColumns = 1024, kConvRows = 64;  // of a task of causal_conv
 constexpr int64_t kGathered = 4096;  // elements of an operand that are gathered at once
 // Below so many multiplications a second thread costs more than it saves.

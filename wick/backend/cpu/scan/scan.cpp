@@ -133,8 +133,9 @@ void scan_columns(const Plan& plan, int64_t width, int64_t y_next) {
 void CpuBackend::scan(Op op, const View& out, const ConstView& in, int dim) {
   const Layout &x = in.layout, &y = out.layout;
   if (y.elems() == 0) return;
-  const ScanKernels& table = op == Op::cumprod ? WICK_SELECT_KERNELS(isa_, product_scan_kernels, no_dots)
-                                               : WICK_SELECT_KERNELS(isa_, scan_kernels, no_dots);
+  const ScanKernels& table = op == Op::cumprod
+                                 ? WICK_SELECT_KERNELS(isa_, product_scan_kernels, no_dots)
+                                 : WICK_SELECT_KERNELS(isa_, scan_kernels, no_dots);
   const auto dtype = static_cast<size_t>(in.dtype);
   Plan plan;
   plan.row = table.row[dtype];

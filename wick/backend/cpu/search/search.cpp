@@ -13,7 +13,9 @@
 namespace wick::cpu {
 namespace {
 
-const SearchKernels& kernels() { return WICK_SELECT_KERNELS(selected_isa(), search_kernels, no_dots); }
+const SearchKernels& kernels() {
+  return WICK_SELECT_KERNELS(selected_isa(), search_kernels, no_dots);
+}
 
 /// The weights of a row, scaled to a largest weight of 1 in each block, so that sums of squares
 /// neither overflow nor vanish. Scaling a block's weights doesn't change its best quants.
