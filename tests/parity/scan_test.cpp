@@ -275,9 +275,9 @@ void check_streams(const cpu::ScanKernels& table, std::string_view isa, DType dt
 void check_all_streams() {
   for (cpu::Isa isa : cpu::available_isas()) {
     for (int d = 0; d < kRealDTypeCount; ++d) {
-      check_streams(WICK_SELECT_KERNELS(isa, scan_kernels, v4), cpu::name(isa),
+      check_streams(WICK_SELECT_KERNELS(isa, scan_kernels, no_dots), cpu::name(isa),
                     static_cast<DType>(d));
-      check_streams(WICK_SELECT_KERNELS(isa, product_scan_kernels, v4), cpu::name(isa),
+      check_streams(WICK_SELECT_KERNELS(isa, product_scan_kernels, no_dots), cpu::name(isa),
                     static_cast<DType>(d));
     }
   }

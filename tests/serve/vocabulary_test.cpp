@@ -27,7 +27,7 @@ class ConvertedVocabulary : public testing::Test {
     std::ofstream(folder_.path("model/tokenizer.json")) << tokenizer;
     const auto in = models::open_model(folder_.path("model"));
     std::string note;
-    io::quantize_gguf(*in, folder_.path("m.gguf"), DType::q8_0, {},
+    io::quantize_gguf(*in, folder_.path("m.gguf"), {.type = *io::file_type_of(DType::q8_0)}, {},
                       [&](io::GgufMetadata& keys) { note = convert_vocabulary(*in, keys); });
     return note;
   }

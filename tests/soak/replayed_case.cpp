@@ -18,7 +18,7 @@ constexpr int64_t kElems = 300;  // limit of the elements of one operand
 
 std::string_view name(ValueSet values) { return values == ValueSet::first ? "first" : "second"; }
 
-int64_t bytes_per_element(DType dtype) { return info(dtype).block_bytes; }
+int64_t bytes_of_one(DType dtype) { return info(dtype).block_bytes; }
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Elements Elements::of(const Tensor& x) {
   Elements e{fmt::format("{}{}", wick::name(x.dtype()), x.shape().str()),
              blocks ? DType::u8 : x.dtype(),
              {}};
-  const int64_t bytes = bytes_of(x.dtype(), x.elems()), each = bytes_per_element(e.dtype);
+  const int64_t bytes = bytes_of(x.dtype(), x.elems()), each = bytes_of_one(e.dtype);
   if (bytes == 0) return e;
   const auto* const data = static_cast<const std::byte*>(host.storage()->data()) +
                            bytes_of(x.dtype(), host.layout().offset());
@@ -79,7 +79,7 @@ ReplayedCase::ReplayedCase(const Row& row, Device device, uint64_t seed, bool gr
 
 Tensor ReplayedCase::operand(DType dtype, const Layout& layout,
                              const std::vector<std::byte>& storage) {
-  const auto elems = static_cast<int64_t>(storage.size()) / bytes_per_element(dtype);
+  const auto elems = static_cast<int64_t>(storage.size()) / bytes_of_one(dtype);
   const auto slot = [&] {
     const auto memory = Storage::allocate(device_, storage.size());
     backend(device_).upload(memory->data(), storage.data(), storage.size());

@@ -53,11 +53,12 @@ WICK_DEVICE void cast_vectorized(To* WICK_RESTRICT out, const From* WICK_RESTRIC
 template <class Body>
 WICK_DEVICE void with_real_dtype(u32 dtype, Body body) {
   u32 number = 0;
-#define WICK_DTYPE(name, block_elems, block_bytes, kind) WICK_REAL_DTYPE_##block_elems(name)
-#define WICK_REAL_DTYPE_1(name) \
+#define WICK_DTYPE(name, block_elems, block_bytes, kind) WICK_DTYPE_OF_##kind(name)
+#define WICK_DTYPE_OF_unsigned_integer(name) \
   if (dtype == number++) return body(Storage_##name());
-#define WICK_REAL_DTYPE_32(name)
-#define WICK_REAL_DTYPE_256(name)
+#define WICK_DTYPE_OF_signed_integer(name) WICK_DTYPE_OF_unsigned_integer(name)
+#define WICK_DTYPE_OF_floating(name) WICK_DTYPE_OF_unsigned_integer(name)
+#define WICK_DTYPE_OF_block(name)
 #include "wick/base/dtypes.def"
 }
 
