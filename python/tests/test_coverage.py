@@ -43,6 +43,7 @@ OTHER_NAMES = {
 }
 FOR_CPP_ALONE = {
     "rows_in_cache",  # how models cut their activations
+    "packed_bytes",  # how models are split between devices
     "quiesce",  # called by the code that gives memory back to other libraries
     "defined",  # every tensor of Python is
     "require_values",  # called by functions that read values
