@@ -287,7 +287,7 @@ class Completion(Cli):
         self.assertEqual(self.complete("wick chat --device c"), ["cpu", "cuda:0"])
         self.assertEqual(self.complete("wick bench --cache-type b"), ["bf16"])
         self.assertEqual(self.complete("wick bench --cache-type = b"), ["bf16"])
-        self.assertEqual(sorted(self.complete("wick bench --cache-type =")), ["bf16", "f16", "f32"])
+        self.assertEqual(sorted(self.complete("wick bench --cache-type =")), ["bf16", "f16", "f32", "q4_0", "q8_0"])
         self.assertEqual(self.complete("wick generate --top-k "), [""])
         self.assertEqual(self.complete("wick nothing "), [""])
         for line in ["wick generate -m tiny-q4_0", "wick inspect tiny-q4_0", "wick chat --lora tiny-q4_0",

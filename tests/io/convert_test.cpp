@@ -326,7 +326,7 @@ TEST(Quantize, Errors) {
   EXPECT_THAT(error(folder.write("split", split.build()), out, DType::f16),
               HasSubstr("one part of a split model"));
   B unknown;
-  unknown.tensor("a.weight", {256, 1}, 16, std::string(66, '\0'));
+  unknown.tensor("a.weight", {256, 1}, 24, std::string(256, '\0'));
   EXPECT_THAT(error(folder.write("u", unknown.build()), out, DType::f16),
               HasSubstr("type that wick doesn't read"));
 

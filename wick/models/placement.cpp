@@ -10,6 +10,7 @@
 
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/models/decoder_config.h"
 #include "wick/tensor/memory.h"
 
 namespace wick::models {

@@ -10,10 +10,11 @@
 #include "wick/base/dtype.h"
 #include "wick/base/export.h"
 #include "wick/io/model_file.h"
-#include "wick/models/decoder_config.h"
 #include "wick/nn/kv_cache.h"
 
 namespace wick::models {
+
+struct DecoderConfig;
 
 /// How a model is split between GPUs and the CPU. The last layers and the logits are on GPUs, the
 /// first layers and the embeddings on the CPU. The expert weights of a layer may be on the CPU
