@@ -17,7 +17,7 @@ install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   PATTERN "text/vocab" EXCLUDE PATTERN "text/split" EXCLUDE PATTERN "text/normalize" EXCLUDE
   PATTERN "text/model" EXCLUDE PATTERN "text/pipeline" EXCLUDE PATTERN "text/json" EXCLUDE
   REGEX "/text/tokenizer_impl\\.h$" EXCLUDE
-  REGEX "/models/(decoder_config|decoder_lm|metadata|registry)\\.h$" EXCLUDE
+  REGEX "/models/(decoder_config|decoder_lm|decoder_step|metadata|registry)\\.h$" EXCLUDE
   PATTERN "models/hf" EXCLUDE PATTERN "models/families" EXCLUDE PATTERN "models/layers" EXCLUDE
   REGEX "/io/json\\.h$" EXCLUDE
   REGEX "/graph/(fuse|uses)\\.h$" EXCLUDE
