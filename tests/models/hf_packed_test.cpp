@@ -36,10 +36,17 @@ class PackedWeights : public HfDirectory {
     return {json::parse(bytes.substr(8, length)), bytes.substr(8 + length)};
   }
 
-  /// Writes a Llama whose feed-forward matrices are f8 with scales of blocks of 40 × 24, and one
-  /// with the same values in f32 under "plain". `scale_name` follows ".weight".
-  void write_f8(const std::string& scale_name, const ScaleShape& scales_of,
-                const json& quantization) {
+  /// A matrix of a file, and the two files that get it.
+  struct Matrix {
+    const std::string& name;
+    int64_t rows, columns;
+    const std::string& data;  ///< f32
+    SafetensorsBuilder &packed, &plain;
+  };
+  /// Writes a Llama whose matrices that `is_packed` chooses by name are written by `pack`, and one
+  /// with the values that they stand for under "plain".
+  void write_both(const std::function<bool(const std::string& name)>& is_packed,
+                  const std::function<void(const Matrix&)>& pack, const json& quantization) {
     const TinyModel tiny = TinyModel::read("llama-linear");
     tiny.write_directory(path(), 1);
     tiny.write_directory(folder_.path("plain"), 1);
@@ -49,41 +56,51 @@ class PackedWeights : public HfDirectory {
       const auto shape = entry.at("shape").get<std::vector<int64_t>>();
       const size_t begin = entry.at("data_offsets")[0], end = entry.at("data_offsets")[1];
       const std::string data = all.substr(begin, end - begin);
-      if (name.find(".mlp.") == std::string::npos) {
+      if (is_packed(name)) {
+        pack({name, shape[0], shape[1], data, packed, plain});
+      } else {
         packed.tensor(name, "F32", shape, data);
         plain.tensor(name, "F32", shape, data);
-        continue;
       }
-      std::vector<float> values(data.size() / 4);
-      std::memcpy(values.data(), data.data(), data.size());
-      const int64_t rows = shape[0], columns = shape[1];
-      const Tensor f8 = (Tensor::from(values, {rows, columns}) * 16.0).to(DType::f8e4m3);
-      const std::vector<int64_t> scale_shape = scales_of(rows, columns);
-      std::vector<float> scale;
-      int64_t count = 1;
-      for (const int64_t size : scale_shape) count *= size;
-      for (int64_t n = 0; n < count; ++n)
-        scale.push_back(0.05f + 0.01f * static_cast<float>(n % 5));
-      values = f8.to(DType::f32).to_vector<float>();
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t c = 0; c < columns; ++c) {
-          const bool in_rows = count == rows;
-          const int64_t at = count == 1 ? 0 : in_rows ? r : r / 40 * ((columns + 23) / 24) + c / 24;
-          values[static_cast<size_t>(r * columns + c)] *= scale[static_cast<size_t>(at % count)];
-        }
-      }
-      values =
-          Tensor::from(values, {rows, columns}).to(DType::bf16).to(DType::f32).to_vector<float>();
-      packed.tensor(name, "F8_E4M3", shape,
-                    {static_cast<const char*>(f8.storage()->data()), f8.storage()->bytes()});
-      packed.tensor(name + scale_name, "F32", scale_shape,
-                    {reinterpret_cast<const char*>(scale.data()), scale.size() * 4});
-      plain.tensor(name, "F32", shape,
-                   {reinterpret_cast<const char*>(values.data()), values.size() * 4});
     }
     write("model.safetensors", packed.build());
     std::ofstream(folder_.path("plain/model.safetensors"), std::ios::binary) << plain.build();
     edit_config([&](json& config) { config["quantization_config"] = quantization; });
+  }
+  static bool is_in_mlp(const std::string& name) { return name.find(".mlp.") != std::string::npos; }
+
+  /// Writes a Llama whose feed-forward matrices are f8 with scales of blocks of 40 × 24, and one
+  /// with the same values in f32 under "plain". `scale_name` follows ".weight".
+  void write_f8(const std::string& scale_name, const ScaleShape& scales_of,
+                const json& quantization) {
+    const auto pack = [&](const Matrix& m) { add_f8(m, scale_name, scales_of); };
+    write_both(is_in_mlp, pack, quantization);
+  }
+  static void add_f8(const Matrix& m, const std::string& scale_name, const ScaleShape& scales_of) {
+    std::vector<float> values(m.data.size() / 4);
+    std::memcpy(values.data(), m.data.data(), m.data.size());
+    const Shape shape{m.rows, m.columns};
+    const Tensor f8 = (Tensor::from(values, shape) * 16.0).to(DType::f8e4m3);
+    const std::vector<int64_t> scale_shape = scales_of(m.rows, m.columns);
+    std::vector<float> scale;
+    int64_t count = 1;
+    for (const int64_t size : scale_shape) count *= size;
+    for (int64_t n = 0; n < count; ++n) scale.push_back(0.05f + 0.01f * static_cast<float>(n % 5));
+    values = f8.to(DType::f32).to_vector<float>();
+    for (int64_t r = 0; r < m.rows; ++r) {
+      for (int64_t c = 0; c < m.columns; ++c) {
+        const bool in_rows = count == m.rows;
+        const int64_t at = count == 1 ? 0 : in_rows ? r : r / 40 * ((m.columns + 23) / 24) + c / 24;
+        values[static_cast<size_t>(r * m.columns + c)] *= scale[static_cast<size_t>(at % count)];
+      }
+    }
+    values = Tensor::from(values, shape).to(DType::bf16).to(DType::f32).to_vector<float>();
+    m.packed.tensor(m.name, "F8_E4M3", {m.rows, m.columns},
+                    {static_cast<const char*>(f8.storage()->data()), f8.storage()->bytes()});
+    m.packed.tensor(m.name + scale_name, "F32", scale_shape,
+                    {reinterpret_cast<const char*>(scale.data()), scale.size() * 4});
+    m.plain.tensor(m.name, "F32", {m.rows, m.columns},
+                   {reinterpret_cast<const char*>(values.data()), values.size() * 4});
   }
   void expect_equal() const {
     const auto got = open_model(path()), expected = open_model(folder_.path("plain"));
@@ -188,25 +205,13 @@ class Int4Weights : public PackedWeights {
 
   /// Writes a Llama with such weights, and one with the values they stand for under "plain".
   void write_int4(const Layout& layout, const json& quantization) {
-    const TinyModel tiny = TinyModel::read("llama-linear");
-    tiny.write_directory(path(), 1);
-    tiny.write_directory(folder_.path("plain"), 1);
-    const auto [header, all] = read_tensors(path() + "/model.safetensors");
-    SafetensorsBuilder packed, plain;
-    for (const auto& [name, entry] : header.items()) {
-      const auto shape = entry.at("shape").get<std::vector<int64_t>>();
-      const size_t begin = entry.at("data_offsets")[0], end = entry.at("data_offsets")[1];
-      const std::string data = all.substr(begin, end - begin);
-      if (name.find(".mlp.") == std::string::npos && name.find("q_proj") == std::string::npos) {
-        packed.tensor(name, "F32", shape, data);
-        plain.tensor(name, "F32", shape, data);
-        continue;
-      }
-      add_int4(packed, plain, name, shape[0], shape[1], layout);
-    }
-    write("model.safetensors", packed.build());
-    std::ofstream(folder_.path("plain/model.safetensors"), std::ios::binary) << plain.build();
-    edit_config([&](json& config) { config["quantization_config"] = quantization; });
+    const auto is_packed = [](const std::string& name) {
+      return is_in_mlp(name) || name.find("q_proj") != std::string::npos;
+    };
+    const auto pack = [&](const Matrix& m) {
+      add_int4(m.packed, m.plain, m.name, m.rows, m.columns, layout);
+    };
+    write_both(is_packed, pack, quantization);
   }
 
   static void add_int4(SafetensorsBuilder& packed, SafetensorsBuilder& plain,

@@ -262,91 +262,100 @@ std::vector<Call> norm_grad_calls(Op op, DType dtype) {
            }}};
 }
 
-/// Recurrences of two rows of one sequence. States and products exceed the range of f16, and the
-/// sums of them cancel. They are composed only if a gradient is needed.
+// Recurrences of two rows of one sequence. States and products exceed the range of f16, and the
+// sums of them cancel. They are composed only if a gradient is needed.
+
+std::function<Real(int64_t)> in_turn(Real first, Real second) {
+  return [=](int64_t i) { return i % 2 == 0 ? first : second; };
+}
+Tensor state_of(const Tensor& x, const Shape& shape) {
+  return Tensor::zeros(shape, DType::f32, x.device());
+}
+Tensor slots_of(const Tensor& x) { return Tensor::zeros({1}, DType::u32, x.device()); }
+
+Call conv_call() {
+  const Input x{{2, 1}, in_turn(256, 255)}, weight{{1, 2}, in_turn(-512, 512)};
+  return {"causal_conv",
+          {x, weight},
+          {2, 1},
+          [](auto in) {
+            return causal_conv(in[0].requires_grad(), in[1], state_of(in[0], {1, 1, 1}),
+                               slots_of(in[0]))
+                .detach();
+          },
+          [](const std::vector<Reals>& in, Real unit) {
+            const Real first = in[0][0] * in[1][1];
+            const Real second = in[0][0] * in[1][0] + in[0][1] * in[1][1];
+            const Real slack = unit * 8 * std::fabs(first);
+            return Truth{{first, second}, {slack, slack}};
+          }};
+}
+
+/// The results of two rows, each the sum of a state's two numbers times `read`, after step(row,
+/// state) has changed them.
+template <class Step>
+Truth of_states(const Reals& read, Real unit, Step step) {
+  Truth t;
+  Real s[2] = {};
+  for (size_t row = 0; row < 2; ++row) {
+    step(row, s);
+    const Real a = s[0] * read[2 * row], b = s[1] * read[2 * row + 1];
+    t.value.push_back(a + b);
+    t.slack.push_back(unit * 16 * (std::fabs(s[0]) + std::fabs(s[1])));
+  }
+  return t;
+}
+
+const Input kOnes{{2, 1}, in_turn(1, 1)}, kScanned{{2, 1, 1}, in_turn(300, 200)};
+/// Subtracts the numbers of a state.
+const Input kRead{{2, 1, 2}, in_turn(1, -0.984375L)};
+
+Call ssm_call() {
+  const Input a{{1}, [](int64_t) { return -0.125L; }}, b{{2, 1, 2}, in_turn(256, 255)};
+  return {"ssm_scan",
+          {kScanned, kOnes, a, b, kRead},
+          {2, 1, 1},
+          [](auto in) {
+            return ssm_scan(in[0].requires_grad(), in[1], in[2], in[3], in[4],
+                            state_of(in[0], {1, 1, 2, 1}), slots_of(in[0]))
+                .detach();
+          },
+          [](const std::vector<Reals>& in, Real unit) {
+            return of_states(in[4], unit, [&](size_t row, Real(&s)[2]) {
+              const Real decay = std::exp(in[1][row] * in[2][0]), added = in[1][row] * in[0][row];
+              for (size_t i = 0; i < 2; ++i) s[i] = s[i] * decay + added * in[3][2 * row + i];
+            });
+          }};
+}
+
+Call delta_call() {
+  const Input keys{{2, 1, 2}, [](int64_t i) { return i < 2 ? 256.0L : 0x1p-10L; }};
+  const Input decay{{2, 1}, in_turn(-0.0625L, -0.125L)};
+  return {"gated_delta_scan",
+          {kRead, keys, kScanned, decay, kOnes},
+          {2, 1, 1},
+          [](auto in) {
+            return gated_delta_scan(in[0].requires_grad(), in[1], in[2], in[3], in[4],
+                                    state_of(in[0], {1, 1, 2, 1}), slots_of(in[0]))
+                .detach();
+          },
+          [](const std::vector<Reals>& in, Real unit) {
+            return of_states(in[0], unit, [&](size_t row, Real(&s)[2]) {
+              Real held = 0;
+              for (size_t i = 0; i < 2; ++i) {
+                s[i] *= std::exp(in[3][row]);
+                held += s[i] * in[1][2 * row + i];
+              }
+              const Real change = (in[2][row] - held) * in[4][row];
+              for (size_t i = 0; i < 2; ++i) s[i] += in[1][2 * row + i] * change;
+            });
+          }};
+}
+
 std::vector<Call> recurrence_calls(Op op, DType dtype) {
   if (!dtypes::kActivations.contains(dtype)) return {};
-  const auto both = [](Real first, Real second) {
-    return [=](int64_t i) { return i % 2 == 0 ? first : second; };
-  };
-  const auto in_each_row = [](Real first, Real second) {
-    return [=](int64_t i) { return i < 2 ? first : second; };
-  };
-  const auto state = [](const Tensor& x, const Shape& shape) {
-    return Tensor::zeros(shape, DType::f32, x.device());
-  };
-  const auto slots = [](const Tensor& x) { return Tensor::zeros({1}, DType::u32, x.device()); };
-  if (op == Op::causal_conv) {
-    const Input x{{2, 1}, both(256, 255)}, weight{{1, 2}, both(-512, 512)};
-    return {{"causal_conv",
-             {x, weight},
-             {2, 1},
-             [=](auto in) {
-               return causal_conv(in[0].requires_grad(), in[1], state(in[0], {1, 1, 1}),
-                                  slots(in[0]))
-                   .detach();
-             },
-             [](const std::vector<Reals>& in, Real unit) {
-               const Real first = in[0][0] * in[1][1];
-               const Real second = in[0][0] * in[1][0] + in[0][1] * in[1][1];
-               const Real slack = unit * 8 * std::fabs(first);
-               return Truth{{first, second}, {slack, slack}};
-             }}};
-  }
-  // The state holds two numbers, whose difference is the result.
-  const Input one{{2, 1}, both(1, 1)}, decay{{2, 1}, both(-0.0625L, -0.125L)};
-  const Input v{{2, 1, 1}, both(300, 200)}, read{{2, 1, 2}, both(1, -0.984375L)};
-  if (op == Op::ssm_scan) {
-    const Input a{{1}, [](int64_t) { return -0.125L; }}, b{{2, 1, 2}, both(256, 255)};
-    return {{"ssm_scan",
-             {v, one, a, b, read},
-             {2, 1, 1},
-             [=](auto in) {
-               return ssm_scan(in[0].requires_grad(), in[1], in[2], in[3], in[4],
-                               state(in[0], {1, 1, 2, 1}), slots(in[0]))
-                   .detach();
-             },
-             [](const std::vector<Reals>& in, Real unit) {
-               Truth t;
-               Real s[2] = {};
-               for (size_t row = 0; row < 2; ++row) {
-                 Real y = 0, terms = 0;
-                 for (size_t i = 0; i < 2; ++i) {
-                   s[i] = s[i] * std::exp(in[1][row] * in[2][0]) +
-                          in[1][row] * in[0][row] * in[3][2 * row + i];
-                   y += s[i] * in[4][2 * row + i], terms += std::fabs(s[i]);
-                 }
-                 t.value.push_back(y), t.slack.push_back(unit * 16 * terms);
-               }
-               return t;
-             }}};
-  }
-  const Input keys{{2, 1, 2}, in_each_row(256, 0x1p-10L)};
-  return {{"gated_delta_scan",
-           {read, keys, v, decay, one},
-           {2, 1, 1},
-           [=](auto in) {
-             return gated_delta_scan(in[0].requires_grad(), in[1], in[2], in[3], in[4],
-                                     state(in[0], {1, 1, 2, 1}), slots(in[0]))
-                 .detach();
-           },
-           [](const std::vector<Reals>& in, Real unit) {
-             Truth t;
-             Real s[2] = {};
-             for (size_t row = 0; row < 2; ++row) {
-               Real held = 0, y = 0, terms = 0;
-               for (size_t i = 0; i < 2; ++i) {
-                 s[i] *= std::exp(in[3][row]);
-                 held += s[i] * in[1][2 * row + i];
-               }
-               for (size_t i = 0; i < 2; ++i) {
-                 s[i] += in[1][2 * row + i] * (in[2][row] - held) * in[4][row];
-                 y += s[i] * in[0][2 * row + i], terms += std::fabs(s[i]);
-               }
-               t.value.push_back(y), t.slack.push_back(unit * 16 * terms);
-             }
-             return t;
-           }}};
+  if (op == Op::causal_conv) return {conv_call()};
+  return {op == Op::ssm_scan ? ssm_call() : delta_call()};
 }
 
 using Calls = std::vector<Call> (*)(Op, DType);
