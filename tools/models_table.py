@@ -32,13 +32,14 @@ llama.cpp's converter ([reference](../tests/models/reference/make_models.py)). T
 - directory: the same difference of the model in the files that transformers writes (config.json and safetensors).
 - a device: the largest difference of its logits from the CPU's in the same way, and whether greedy tokens equal the
   CPU's. The test's limit is eight times the difference that a change of the embedding table by 2^-24 makes on the CPU.
-  Makers of embeddings, and models with contexts of their own, are compared with transformers.
+  Makers of embeddings, and models that are tested beyond their trained context or chunk (llama-dynamic, llama4-chunks),
+  are compared with transformers. "–": not run.
 
-This command, on a machine with an NVIDIA GPU, adds a column or brings it up to date; the last word names the device:
+This command, on a machine with an NVIDIA GPU, adds a column or brings it up to date; `nvidia-h100` names the device in it:
 
     WICK_TEST_DEVICES=cuda:0 tools/models_table.py --run build/release/bin/models_test nvidia-h100 && tools/models_table.py
 
-An emulated AMD GPU gets its column by the same command below `tests/backend/on_emulator.sh` ([README](../emu/README.md)).
+Under `tests/backend/on_emulator.sh`, the command makes a column for an emulated AMD GPU ([README](../emu/README.md)).
 
 """
 

@@ -319,6 +319,8 @@ std::vector<Case> cases() {
     list.push_back({2, 3, 3, 1, 520, d, d, all});
     list.push_back({1, 4, 2, 8, 300, d, 32, last});
     list.push_back({1, 5, 1, 1, 260, d, d, window});
+    list.push_back({1, 1, 1, 1, 100, d, d, all});
+    list.push_back({1, 3, 3, 1, 600, d, d, last});
   }
   list.push_back({1, 2, 1, 300, 1100, 20, 16, causal, Place::contiguous, true});
   for (int64_t window : {1, 3, 40, 256, 300, 5000}) {

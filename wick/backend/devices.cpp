@@ -14,7 +14,7 @@
 #include "wick/backend/gpu/compile/images.h"
 #include "wick/backend/gpu/driver/driver.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
-#include "wick/backend/gpu/linear/packed_size.h"
+#include "wick/backend/gpu/linear/prepared_size.h"
 #include "wick/backend/gpu/spatial/convolution_library.h"
 #include "wick/base/environment.h"
 
@@ -147,7 +147,7 @@ std::vector<std::string> unusable_libraries(Device device) {
 }
 
 size_t prepared_bytes(DType dtype, int64_t n, int64_t k, Device device) {
-  if (device.kind != DeviceKind::cpu) return gpu::packed_size(device.kind, dtype, n, k);
+  if (device.kind != DeviceKind::cpu) return gpu::prepared_size(device.kind, dtype, n, k);
   return static_cast<size_t>(n * bytes_of(dtype, k));
 }
 

@@ -8,7 +8,7 @@
 #include "wick/backend/gpu/driver/driver.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
-#include "wick/backend/gpu/linear/packed_size.h"
+#include "wick/backend/gpu/linear/prepared_size.h"
 #include "wick/backend/gpu/spatial/convolution_library.h"
 #include "wick/base/error.h"
 
@@ -38,7 +38,7 @@ AttentionStaging attention_staging = AttentionStaging::where_copies_run_alone;
 const Compiler* Compiler::of(DeviceKind) { return nullptr; }
 std::string Compiler::missing(DeviceKind) { return kAbsent; }
 
-size_t packed_size(DeviceKind, DType, int64_t, int64_t) {
+size_t prepared_size(DeviceKind, DType, int64_t, int64_t) {
   throw Error(ErrorKind::runtime, "device", "no such device here", {}, kAbsent);
 }
 

@@ -93,10 +93,7 @@ struct DecodeShape {
     const int64_t chunks = Partials::chunks_of(c), multiprocessors = gpu.info.multiprocessors;
     const int64_t most_shared = gpu.info.shared_bytes;
     const bool stream_any = attention_staging == AttentionStaging::stream;
-    const bool copies = gpu.device.kind == DeviceKind::cuda
-                            ? attention_staging != AttentionStaging::never
-                            : attention_staging == AttentionStaging::always || stream_any;
-    const bool stages = copies && !is_block(dtype) && takes_staged_layout(c, dtype);
+    const bool stages = stages_attention(gpu) && !is_block(dtype) && takes_staged_layout(c, dtype);
     // The query heads of a key head share loads if there is enough work for all multiprocessors.
     const int64_t few_tiles = divide_up(c.group, kDecodeRows);
     if (stages && !stream_any && gpu.has(Feature::cluster) && c.e % kClusterWidth == 0 &&
@@ -136,7 +133,7 @@ struct DecodeShape {
 };
 
 /// Launches decode.gpu for few queries of a cache whose neighbouring keys are contiguous, or
-/// decode_blocks.gpu if `dtype` is that of a cache's blocks (see block_views); returns false if it
+/// decode_blocks.gpu if `dtype` is that of a cache's blocks (see block_view); returns false if it
 /// doesn't take the call. The result goes to `blocks` if blocks.q isn't null. sinks: of the heads;
 /// their pointer may be null.
 bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
@@ -261,6 +258,12 @@ bool ordered_attention() { return environment_choice("WICK_REPRODUCIBLE") == "1"
 
 AttentionStaging attention_staging = AttentionStaging::where_copies_run_alone;
 
+bool stages_attention(const Gpu& gpu) {
+  if (gpu.device.kind == DeviceKind::cuda) return attention_staging != AttentionStaging::never;
+  return attention_staging == AttentionStaging::always ||
+         attention_staging == AttentionStaging::stream;
+}
+
 void GpuBackend::attention(const View& out, const ConstView& q, const ConstView& k,
                            const ConstView& v, const AttentionParams& params,
                            const AttentionBias& bias) {
@@ -274,8 +277,8 @@ void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const C
   if (out.layout.elems() == 0) return;
   const auto call_of = [&](const ConstView& keys, const ConstView& values) {
     AttentionCall call = make_call(out, q, keys, values, params);
-    set_pages(gpu_, "attention_of_pages", call, keys, values, sequences.tables, sequences.lengths,
-              sequences.lengths, int64_t{1} << 30);
+    set_pages(gpu_, "attention_of_pages", k, call, keys, values, sequences.tables,
+              sequences.lengths, sequences.lengths, int64_t{1} << 30);
     return call;
   };
   const std::optional<BlockPages> of_keys = BlockPages::of(k.dtype, k.layout.shape()),
@@ -289,7 +292,12 @@ void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const C
     const AttentionCall call = call_of(block_view(k, *of_keys), block_view(v, *of_values));
     if (launch_decode(gpu_, call, {}, of_keys->dtype, {}, sinks_of(make_bias(bias)))) return;
   }
-  const ExpandedPages keys(gpu_, k, *of_keys, sequences), values(gpu_, v, *of_values, sequences);
+  const ExpandedPages keys(gpu_, k, *of_keys, sequences);
+  if (const std::optional<ConstView> part = keys.part(k, v, *of_values)) {
+    launch_any(gpu_, call_of(keys.view(), *part), DType::f16, bias);
+    return;
+  }
+  const ExpandedPages values(gpu_, v, *of_values, sequences);
   launch_any(gpu_, call_of(keys.view(), values.view()), DType::f16, bias);
 }
 
@@ -315,7 +323,7 @@ struct CachedCall {
     call = make_call(heads, queries, where.keys, where.values, where.params);
     call.positions = static_cast<const uint32_t*>(at_offset(where.positions));
     call.causal = 1;
-    set_pages(gpu, "cached_attention", call, where.keys, where.values, where.tables, {},
+    set_pages(gpu, "cached_attention", where.keys, call, where.keys, where.values, where.tables, {},
               where.positions, where.cos.layout.shape()[0]);
     fill = make_cache_call(call, qkv, where);
     bias = make_bias({{}, {}, where.sinks});
@@ -352,7 +360,8 @@ CacheCall make_store_call(Gpu& gpu, const View& pages, const ConstView& rows,
                           const ConstView& tables, const ConstView& positions) {
   const Layout &pl = pages.layout, &rl = rows.layout;
   AttentionCall call{};
-  set_pages(gpu, "store_in_pages", call, pages, pages, tables, {}, positions, int64_t{1} << 30);
+  set_pages(gpu, "store_in_pages", pages, call, pages, pages, tables, {}, positions,
+            int64_t{1} << 30);
   CacheCall fill{};
   fill.qkv = static_cast<const float*>(at_offset(rows));
   fill.qkv_row = rl.stride(0), fill.qkv_step = rl.stride(2);

@@ -22,5 +22,8 @@ bool ordered_attention();
 /// streams them wherever shapes allow it, even with few chunks.
 enum class AttentionStaging : uint8_t { where_copies_run_alone, never, always, stream };
 extern AttentionStaging attention_staging;
+/// Whether attention of few queries copies to shared memory: where copies run beside computations,
+/// or where a test asks for it.
+bool stages_attention(const Gpu& gpu);
 
 }  // namespace wick::gpu

@@ -75,9 +75,9 @@ ScoreBias make_bias(const AttentionBias& of) {
   return bias;
 }
 
-void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, const ConstView& v,
-               const ConstView& tables, const ConstView& lengths, const ConstView& counts,
-               int64_t most) {
+void set_pages(Gpu& gpu, const char* op, const ConstView& named, AttentionCall& c,
+               const ConstView& k, const ConstView& v, const ConstView& tables,
+               const ConstView& lengths, const ConstView& counts, int64_t most) {
   const Layout& tl = tables.layout;
   KeyPages& pages = c.pages;
   c.k_batch = c.v_batch = 0;
@@ -89,7 +89,7 @@ void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, c
     pages.table_row = tl.stride(0), pages.table_step = tl.stride(1);
     pages.k_page = k.layout.stride(0), pages.v_page = v.layout.stride(0);
     c.keys = count32(pages.count == 0 ? 0 : tl.shape()[1] * size);
-    pages.note = gpu.note(op, k, tables, pages.count);
+    pages.note = gpu.note(op, named, tables, pages.count);
   }
   c.keys = static_cast<uint32_t>(std::min<int64_t>(c.keys, most));
   if (lengths.data != nullptr) {
@@ -97,7 +97,8 @@ void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, c
     pages.length_step = lengths.layout.stride(0);
   }
   pages.faults = gpu.fault_line();
-  pages.length_note = gpu.note(op, k, counts, int64_t{c.keys} + (lengths.data != nullptr ? 1 : 0));
+  pages.length_note =
+      gpu.note(op, named, counts, int64_t{c.keys} + (lengths.data != nullptr ? 1 : 0));
 }
 
 }  // namespace wick::gpu

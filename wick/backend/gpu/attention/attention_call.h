@@ -16,10 +16,11 @@ AttentionCall make_call(const View& out, const ConstView& q, const ConstView& k,
                         const AttentionParams& params);
 
 /// Sets the pages of a call's keys k and values v, [pages, g, size, ..]. Without tables there is
-/// one page. `counts` has the number of keys in device memory, `most` is its upper bound.
-void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, const ConstView& v,
-               const ConstView& tables, const ConstView& lengths, const ConstView& counts,
-               int64_t most);
+/// one page. `counts` has the number of keys in device memory, `most` is its upper bound. named:
+/// the caller's tensor of pages, for errors.
+void set_pages(Gpu& gpu, const char* op, const ConstView& named, AttentionCall& c,
+               const ConstView& k, const ConstView& v, const ConstView& tables,
+               const ConstView& lengths, const ConstView& counts, int64_t most);
 
 ScoreBias make_bias(const AttentionBias& of);
 inline HeadSinks sinks_of(const ScoreBias& bias) { return {bias.sinks, bias.sink_step}; }

@@ -13,17 +13,11 @@ namespace {
 const KernelFamily<DecodeWarpsArgs, OneOf<1, 2, 4>, DType, OneOf<2, 4>> kDecodeWarpsKernels(
     "decode_warps", "decode_warps_{}_{}_{}");
 
-/// Whether the device copies to shared memory while it computes, as the ring buffers need.
-bool copies_alone(const Gpu& gpu) {
-  return gpu.device.kind == DeviceKind::cuda ? attention_staging != AttentionStaging::never
-                                             : attention_staging == AttentionStaging::always;
-}
-
 }  // namespace
 
 bool launch_decode_warps(Gpu& gpu, const AttentionCall& c, DType dtype) {
-  if (!copies_alone(gpu) || c.queries > kMostOrderedQueries || c.d == 0 || c.d > kChunkWarpWidth ||
-      c.e > kChunkWarpWidth || !holds_chunks(c.pages, kAttentionChunk) ||
+  if (!stages_attention(gpu) || c.queries > kMostOrderedQueries || c.d == 0 ||
+      c.d > kChunkWarpWidth || c.e > kChunkWarpWidth || !holds_chunks(c.pages, kAttentionChunk) ||
       !takes_rows_layout(c, dtype) || !Partials::fit(c)) {
     return false;
   }

@@ -9,8 +9,9 @@
 namespace wick::gpu {
 
 /// Launches the kernel and returns true, or returns false without a launch if the kernel doesn't
-/// support the call, or if it isn't the fastest one for the device. It supports up to 8 queries, d
-/// and e up to 128, keys and values as takes_rows_layout() describes, and pages of whole chunks.
+/// support the call, or if the device doesn't copy to shared memory asynchronously. It supports up
+/// to 8 queries, d and e up to 128, keys and values as takes_rows_layout() describes, and pages of
+/// whole chunks.
 bool launch_decode_warps(Gpu& gpu, const AttentionCall& c, DType dtype);
 
 }  // namespace wick::gpu

@@ -37,7 +37,7 @@ class Partials {
   Partials(Gpu& gpu, const AttentionCall& c, bool wanted)
       : scratch_(gpu, wanted ? bytes_of_partials(c) : 0) {
     chunks_ = chunks_of(c);
-    rows_ = rows_of(c);
+    sums_ = sums_of(c);
     wanted_ = wanted;
   }
   static int64_t chunks_of(const AttentionCall& c) {
@@ -47,17 +47,20 @@ class Partials {
   static bool fit(const AttentionCall& c) { return bytes_of_partials(c) <= kMostPartialBytes; }
   AttentionPartials get() const {
     float* const memory = wanted_ ? scratch_.data<float>() : nullptr;
-    return {memory, wanted_ ? memory + 2 * rows_ * chunks_ : nullptr,
-            static_cast<uint32_t>(chunks_)};
+    return {memory, wanted_ ? memory + sums_ : nullptr, static_cast<uint32_t>(chunks_)};
   }
 
  private:
   static constexpr size_t kMostPartialBytes = size_t{256} << 20;
+  /// Floats in front of the outputs, which kernels access in vectors of 16 bytes.
+  static int64_t sums_of(const AttentionCall& c) {
+    return divide_up(2 * rows_of(c) * chunks_of(c), 4) * 4;
+  }
   static size_t bytes_of_partials(const AttentionCall& c) {
-    return static_cast<size_t>(rows_of(c) * chunks_of(c) * (c.e + 2) * 4);
+    return static_cast<size_t>((sums_of(c) + rows_of(c) * chunks_of(c) * c.e) * 4);
   }
   Scratch scratch_;
-  int64_t chunks_, rows_;
+  int64_t chunks_, sums_;
   bool wanted_;
 };
 

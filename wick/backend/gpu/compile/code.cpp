@@ -42,7 +42,10 @@ std::string Code::image(std::string_view file) {
   if (compiler_ == nullptr) {
     if (unpacking_.valid()) images_ = unpacking_.get().value();
     if (const auto at = images_.find(file); at != images_.end()) {
-      log_line(fmt::format("{}: loaded kernels of {} for {}", device_.str(), file, architecture_));
+      if (logging()) {
+        log_line(
+            fmt::format("{}: loaded kernels of {} for {}", device_.str(), file, architecture_));
+      }
       return at->second;
     }
   } else {
@@ -54,8 +57,10 @@ std::string Code::image(std::string_view file) {
       std::string image =
           compiler_->compile_cached({at->first, at->second, &kernel_sources()}, target_, compiled);
       ++(compiled ? compiled_ : cached_);
-      log_line(fmt::format("{}: {} kernels of {} for {}", device_.str(),
-                           compiled ? "compiled" : "loaded compiled", file, architecture_));
+      if (logging()) {
+        log_line(fmt::format("{}: {} kernels of {} for {}", device_.str(),
+                             compiled ? "compiled" : "loaded compiled", file, architecture_));
+      }
       return image;
     }
   }

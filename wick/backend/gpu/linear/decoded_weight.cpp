@@ -46,8 +46,7 @@ std::unique_ptr<PreparedWeight> prepare_decoded(Gpu& gpu, std::span<const ConstV
   for (const ConstView& part : parts) n += part.layout.shape()[0];
   const auto bytes = static_cast<size_t>(n * bytes_of(dtype, k));
   gpu.enter();
-  // + 1: the size may be 0.
-  auto weight = std::make_unique<DecodedWeight>(gpu, bytes + 1);
+  auto weight = std::make_unique<DecodedWeight>(gpu, std::max<size_t>(bytes, 1));
   weight->dtype = dtype;
   weight->n = n;
   weight->k = k;

@@ -106,13 +106,17 @@ GemmJob job_of(const View& out, const ConstView& x, const FloatWeight& weight,
 
 }  // namespace
 
+size_t float_bytes(DType dtype, int64_t n, int64_t k) {
+  return static_cast<size_t>(n * pitch_of(dtype, k)) * info(dtype).block_bytes;
+}
+
 std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstView> parts) {
   const DType dtype = parts.front().dtype;
   const int64_t k = parts.front().layout.shape()[1], pitch = pitch_of(dtype, k);
   int64_t n = 0;
   for (const ConstView& part : parts) n += part.layout.shape()[0];
-  const size_t bytes = static_cast<size_t>(n * pitch) * info(dtype).block_bytes;
-  auto weight = std::make_unique<FloatWeight>(gpu, bytes + 1);  // + 1: the size may be 0
+  const size_t bytes = float_bytes(dtype, n, k);
+  auto weight = std::make_unique<FloatWeight>(gpu, std::max<size_t>(bytes, 1));
   weight->dtype = dtype;
   weight->n = n;
   weight->k = k;

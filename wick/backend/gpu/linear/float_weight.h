@@ -11,6 +11,8 @@ namespace wick::gpu {
 
 /// Packs matrices [n_i, k] of f32, f16 or bf16, stacked along n.
 std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstView> parts);
+/// Bytes of a prepared weight [n, k].
+size_t float_bytes(DType dtype, int64_t n, int64_t k);
 /// out [.., n] = x [.., k] · weightᵀ, of one float dtype. residual is null, or [.., n] f32, which
 /// is added to an f32 result. each: see LinearFusion.
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,

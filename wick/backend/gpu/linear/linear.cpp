@@ -8,6 +8,7 @@
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/decoded_weight.h"
 #include "wick/backend/gpu/linear/float_weight.h"
+#include "wick/backend/gpu/linear/prepared_size.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 #include "wick/backend/linear_steps.h"
 
@@ -34,6 +35,13 @@ std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView> p
   if (!is_block(dtype)) return prepare_float(gpu_, parts);
   return dtypes::kOwnProducts.contains(dtype) ? prepare_quantized(gpu_, parts)
                                               : prepare_decoded(gpu_, parts);
+}
+
+size_t prepared_size(DeviceKind kind, DType dtype, int64_t n, int64_t k) {
+  if (!is_block(dtype)) return Pool::rounded(float_bytes(dtype, n, k));
+  return Pool::rounded(dtypes::kOwnProducts.contains(dtype)
+                           ? quantized_bytes(kind, dtype, n, k)
+                           : static_cast<size_t>(n * bytes_of(dtype, k)));
 }
 
 void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeight& weight,

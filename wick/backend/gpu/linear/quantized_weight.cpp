@@ -1,7 +1,7 @@
 #include "wick/backend/gpu/linear/quantized_weight.h"
 
 #include "wick/backend/gpu/kernels/linear/quantized_abi.h"
-#include "wick/backend/gpu/linear/packed_size.h"
+#include "wick/backend/gpu/layout/collapsed_dims.h"
 
 namespace wick::gpu {
 namespace {
@@ -10,22 +10,10 @@ const KernelFamily<RepackArgs, DType> kRepack("repack", "repack_{}");
 
 }  // namespace
 
-size_t packed_size(DeviceKind kind, DType dtype, int64_t n, int64_t k) {
-  const auto parts = [](int64_t all, int64_t each) {
-    return static_cast<size_t>((all + each - 1) / each);
-  };
-  size_t bytes = 0;
-  if (!is_block(dtype)) {
-    bytes = static_cast<size_t>(n) * parts(bytes_of(dtype, k), 128) * 128;  // see pitch_of
-  } else if (dtypes::kOwnProducts.contains(dtype)) {
-    bytes = size_t{unit_bytes(unit_format(dtype).unit, kind == DeviceKind::hip)} *
-            parts(k, int64_t{kChunkBlocks} * 32) * parts(n, int64_t{kUnitRows});
-  } else {
-    bytes = static_cast<size_t>(n * bytes_of(dtype, k));
-  }
-  // The pool rounds requests (pool.cpp).
-  const int64_t unit = bytes < (size_t{2} << 20) ? 512 : 2 << 20;
-  return parts(static_cast<int64_t>(bytes), unit) * static_cast<size_t>(unit);
+size_t quantized_bytes(DeviceKind kind, DType dtype, int64_t n, int64_t k) {
+  const size_t row_group = size_t{unit_bytes(unit_format(dtype).unit, kind == DeviceKind::hip)} *
+                           static_cast<size_t>(divide_up(k, int64_t{kChunkBlocks} * 32));
+  return row_group * static_cast<size_t>(divide_up(n, int64_t{kUnitRows}));
 }
 
 std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts) {
@@ -40,7 +28,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   const uint32_t chunks = weight->chunks();
   const size_t row_group_bytes =
       size_t{unit_bytes(unit, gpu.device.kind == DeviceKind::hip)} * chunks;
-  weight->bytes = row_group_bytes * weight->row_groups();
+  weight->bytes = quantized_bytes(gpu.device.kind, dtype, weight->n, weight->k);
   weight->units = gpu.pool.take(weight->bytes);
   auto* const units = static_cast<char*>(weight->units);
   if (weight->n % kUnitRows != 0 && row_group_bytes != 0) {

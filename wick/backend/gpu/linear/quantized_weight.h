@@ -72,6 +72,8 @@ class QuantizedRows {
 /// The output arguments of linear kernels.
 LinearOut linear_out(const View& out, const ConstView* residual);
 std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts);
+/// Bytes of a prepared weight [n, k].
+size_t quantized_bytes(DeviceKind kind, DType dtype, int64_t n, int64_t k);
 /// The kernels that a device has for gemms with weights of a dtype, by the names with which
 /// WICK_GPU_LINEAR selects them. The empty name selects by the number of columns.
 ///   dot   dot products of four bytes: one column, and devices without matrix units

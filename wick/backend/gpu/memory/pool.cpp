@@ -11,14 +11,12 @@ namespace {
 
 constexpr size_t kUnit = 512, kLargeUnit = size_t{2} << 20;
 
-/// Rounds a request to a block size: close to what is requested, with few enough sizes for blocks
-/// to be reused.
-size_t rounded(size_t bytes) {
+}  // namespace
+
+size_t Pool::rounded(size_t bytes) {
   const size_t unit = bytes < kLargeUnit ? kUnit : kLargeUnit;
   return std::max((bytes + unit - 1) / unit * unit, kUnit);
 }
-
-}  // namespace
 
 /// Guarded by the pool's mutex.
 class Pool::Arena {

@@ -29,6 +29,9 @@ class Pool {
   /// blocks are returned to it first. Errors: out of memory, with the numbers of requested, used
   /// and cached bytes, and the limit.
   void* take(size_t bytes);
+  /// The size of the block that take() asks the driver for: close to the request, with few enough
+  /// sizes for blocks to be reused.
+  static size_t rounded(size_t bytes);
   void give(void* data) noexcept;
 
   /// The memory of a graph: blocks taken during the capture, and blocks in use at that time, which

@@ -56,6 +56,26 @@ WICK_DEVICE WrittenRows written_rows(const KeyPages& pages, const u32* positions
           each,      limit,        pages.faults,    pages.note,       pages.length_note};
 }
 
+/// Reports a row of a step that lies outside the cache, doesn't follow the row before, or goes to
+/// another sequence's page. False if it lies outside the cache. `each`: rows of a sequence.
+WICK_DEVICE bool check_written_row(const KeyPages& pages, const u32* positions, u32 rows, u32 each,
+                                   u32 limit, u32 row) {
+  const u32 batch = row / each, first = load_now(positions + u64{batch} * each);
+  const u32 own = load_now(positions + row), next = first + row % each;
+  const u64 end = u64{first} + each;
+  if (end > limit) {
+    report(pages.faults, kIdOutOfRange, pages.length_note, static_cast<i64>(end - 1));
+    return false;
+  }
+  if (own != next) report(pages.faults, kNotNext, pages.length_note, own);
+  const bool new_page = row % each == 0 || next % pages.keys == 0;
+  if (pages.tables != nullptr && new_page) {
+    const WrittenRows written = written_rows(pages, positions, rows / each, each, limit);
+    written.check_page(written.page(batch, next), batch + 1, 1);
+  }
+  return true;
+}
+
 /// The page of a key and its index in the page. A missing page is replaced by the first one.
 struct KeyPlace {
   u32 page, in_page;

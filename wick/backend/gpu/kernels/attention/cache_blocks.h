@@ -4,6 +4,7 @@
 // element is the product of its quant and the scale of its block, rounded to f16: the value that a
 // cache of f16 would hold.
 
+#include "wick/backend/gpu/kernels/attention/cache_blocks_abi.h"
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/math/blocks.h"
 
@@ -34,8 +35,8 @@ inline constexpr u32 kScaleBytes = 2;
 WICK_DEVICE float cached_element(float scale, i32 quant) {
   return to_f32(from_f32<f16>(scale * static_cast<float>(quant)));
 }
-/// The quants of two bytes that lie in a word one after the other. kHigh: of q4_0, the high
-/// nibbles.
+/// The quants of two adjacent bytes, in the low 16 bits of `bytes`. kAt: the byte. shift: for q4_0,
+/// 0 for the low and 4 for the high nibbles.
 template <class Block>
 struct QuantPair {
   u32 bytes;
@@ -61,7 +62,7 @@ WICK_DEVICE float scale_in(u32 halves, u32 i) {
 template <u32 kRows, class Block>
 WICK_DEVICE void add_key_blocks(float (&a)[kRows][2], const BlockByte<Block>* group, u32 key,
                                 u32 step, u32 groups, const float* factors, u32 row) {
-  constexpr u32 kPiece = 16, kPieces = kQuantBytes<Block> / kPiece, kKeys = 256;
+  constexpr u32 kPiece = 16, kPieces = kQuantBytes<Block> / kPiece, kKeys = kBlockPageKeys;
   constexpr u32 kElements = 32 / kPieces;  // of a piece
   struct Piece {
     u32 scales;
@@ -112,10 +113,9 @@ WICK_DEVICE void add_key_blocks(float (&a)[kRows][2], const BlockByte<Block>* gr
   }
 }
 
-/// For kRows rows r, and keys j from `first` to `end` in order: adds the products of factors[r ·
-/// row
-/// + j] and elements x and x + 1 of value j. `values`: the first byte of value 0; `step` bytes lead
-/// to the next value.
+/// For kRows rows r, and keys j from `first` to `end` in order: adds the products of
+/// factors[r * row + j] and elements x and x + 1 of value j. `values`: the first byte of value 0;
+/// `step` bytes lead to the next value.
 template <u32 kRows, class Block>
 WICK_DEVICE void add_value_blocks(float (&a)[kRows][2], const BlockByte<Block>* values, u32 x,
                                   u32 step, const float* factors, u32 row, i32 first, i32 end) {

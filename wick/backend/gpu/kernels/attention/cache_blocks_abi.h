@@ -11,9 +11,9 @@ namespace wick::gpu {
 struct BlockCache {
   math::u8* data;
   i64 page, head;
-  u32 by_element;            ///< 1: the layout of keys
-  u32 step;                  ///< from one group of 32 elements (keys) or position to the next
-  u32 pages, heads, blocks;  ///< `blocks`: of a head
+  u32 by_element;     ///< 1: the layout of keys
+  u32 step;           ///< from one group of 32 elements (keys) or position to the next
+  u32 heads, blocks;  ///< `blocks`: of a head
 };
 
 /// store_blocks_FORMAT: quantises rows f32 [t, heads, 32 · blocks] to pages. Strides count
@@ -28,15 +28,17 @@ struct StoreBlocksArgs {
   u32 limit;    ///< number of positions that the page tables hold
 };
 
-/// expand_blocks_FORMAT: writes the elements of the pages that `sequences` sequences have, rounded
-/// to f16: [pages, heads, 32 · blocks, 256] (keys), or [pages, heads, 256, 32 · blocks]. The tables
-/// have `entries` pages for each sequence.
+/// expand_blocks_FORMAT: writes the elements of the pages that sequences have, rounded to f16:
+/// [pages, heads, 32 · blocks, 256] (keys), or [pages, heads, 256, 32 · blocks]. The tables have
+/// `entries` pages for each sequence.
 struct ExpandBlocksArgs {
   BlockCache from;
   void* to;
   KeyPages pages;
-  u32 sequences, entries;
+  u32 entries;
 };
 inline constexpr u32 kBlockCacheThreads = 256;
+/// Positions of a page.
+inline constexpr u32 kBlockPageKeys = 256;
 
 }  // namespace wick::gpu

@@ -26,9 +26,10 @@ WICK_FN constexpr u32 decode_warps_bytes(u32 rows, u32 d) {
 /// The most chunks that a warp with one row combines; other kernels combine more.
 inline constexpr u32 kMostOwnChunks = 64;
 
-/// decode_warps_ROWS_DTYPE. A warp takes a chunk and ROWS rows of a key head: heads of its group,
-/// then queries. tiles: sets of rows of a key head. splits: thread blocks for the chunks of a set.
-/// arrived: for ROWS of 1, a counter for each set; null: another kernel combines the chunks.
+/// decode_warps_ROWS_DTYPE_WIDE. A warp takes a chunk and ROWS rows of a key head: heads of its
+/// group, then queries. WIDE: elements of an output that a lane computes. tiles: sets of rows of a
+/// key head. splits: thread blocks for the chunks of a set. arrived: for ROWS of 1, a counter for
+/// each set; null: another kernel combines the chunks.
 struct DecodeWarpsArgs {
   AttentionCall call;
   AttentionPartials partials;

@@ -9,6 +9,6 @@
 namespace wick::gpu {
 
 /// About how many bytes of a GPU's memory GpuBackend::prepare takes for a matrix [n, k].
-size_t packed_size(DeviceKind kind, DType dtype, int64_t n, int64_t k);
+size_t prepared_size(DeviceKind kind, DType dtype, int64_t n, int64_t k);
 
 }  // namespace wick::gpu
