@@ -117,24 +117,34 @@ def build_tools(root, source, jobs, log):
     return build / "bin"
 
 
-def ensure_cuda(architecture, jobs=None):
-    """Builds llama-bench for NVIDIA GPUs of one architecture ("90a") and returns its path."""
+def ensure_bench(name, options, jobs=None):
+    """Builds llama-bench with other CMake options than the native ones, in a folder of this name, and returns its path."""
     root = root_dir()
     root.mkdir(parents=True, exist_ok=True)
     with open(root / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        log, build = root / f"cuda-{architecture}.log", root / f"cuda-{architecture}"
+        log, build = root / f"{name}.log", root / name
         binary = build / "bin" / "llama-bench"
         if not os.access(binary, os.X_OK):
             source = unpack(root, log)
-            options = [o for o in CMAKE_OPTIONS if not o.startswith("-DGGML_CUDA")]
+            given = {option.partition("=")[0] for option in options}
+            common = [option for option in CMAKE_OPTIONS if option.partition("=")[0] not in given]
             generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-            run(["cmake", "-S", source, "-B", build, *generator, *options, "-DGGML_CUDA=ON",
-                 f"-DCMAKE_CUDA_ARCHITECTURES={architecture}"], log, "cmake")
-            say("building llama-bench for CUDA (some minutes)")
+            run(["cmake", "-S", source, "-B", build, *generator, *common, *options], log, "cmake")
+            say(f"building llama-bench, {name} (some minutes)")
             run(["cmake", "--build", build, "--target", "llama-bench",
                  f"-j{jobs or os.cpu_count() or 1}"], log, "build")
         return binary
+
+
+def ensure_cuda(architecture, jobs=None):
+    """Builds llama-bench for NVIDIA GPUs of one architecture ("90a") and returns its path."""
+    return ensure_bench(f"cuda-{architecture}", ["-DGGML_CUDA=ON", f"-DCMAKE_CUDA_ARCHITECTURES={architecture}"], jobs)
+
+
+def ensure_avx2(jobs=None):
+    """Builds llama-bench for processors with AVX2 and no AVX-512 and returns its path."""
+    return ensure_bench("avx2", ["-DGGML_NATIVE=OFF", "-DGGML_AVX2=ON", "-DGGML_FMA=ON", "-DGGML_F16C=ON", "-DGGML_BMI2=ON"], jobs)
 
 
 def build_oracle(source, bin_dir, log):
