@@ -63,7 +63,7 @@ void continue_text(const GenerateOptions& o, const std::vector<int32_t>& prompt,
     options.sampler = *session.last_sampler();
     options.resume = true;
   }
-  note("sampling: " + parameters_text(options.sampler, o.count, o.sampling.recommended));
+  note("sampling: " + AnswerParameters{options.sampler, o.count, o.sampling.recommended}.str());
   options.stop = o.stop;
   options.ignore_end = o.ignore_end;
   options.cancelled = interrupted;
