@@ -161,7 +161,7 @@ class Verbose(Cli):
         text = self.folder / "text"
         text.write_text("the hat and the can")
         common = [r"device cpu; CPU kernels of v[\w-]+, 1 threads", r"mapped model .*tiny-q8_0\.gguf: GGUF version 3, "
-                  r"[\d.]+ MB, architecture llama", r"loaded [\d.]+ M parameters and 0 adapters on cpu"]
+                  r"[\d.]+ MB, architecture llama", r"loaded [\d.]+ M parameters and 0 adapters: cpu: 2 of 2 layers, "]
         session = [r"read a vocabulary of 40 tokens", r"cache of \d+ positions in f16, at most [\d.]+ MB",
                    r"sampling: temperature=", r"ran a prompt of \d+ tokens in [\d.]+ ms",
                    r"first token after [\d.]+ ms", r"generated \d+ tokens in ", r"memory: at most "]

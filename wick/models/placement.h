@@ -43,13 +43,10 @@ struct SplitOptions {
 WICK_API int64_t parse_layers(std::string_view name, std::string_view text);
 
 /// The devices of a model's parts.
-struct WICK_API Placement {
+struct Placement {
   std::vector<Device> layers;   ///< of each layer; the embeddings are on the first layer's device,
                                 ///< the logits on the last one's
   std::vector<Device> experts;  ///< of each layer's expert weights
-
-  /// Whether all parts are on one device.
-  bool is_whole() const;
 };
 
 /// The parts of a model that a placement is made for.
