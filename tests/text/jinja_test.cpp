@@ -8,7 +8,7 @@
 
 #include "json_value.h"
 #include "wick/base/error.h"
-#include "wick/text/jinja/limits.h"
+#include "wick/text/jinja/values/limits.h"
 #include "wick/text/jinja/template.h"
 
 namespace wick::text::jinja {
