@@ -171,9 +171,10 @@ std::shared_ptr<const Engine> Engine::load(const std::string& name,
                 fmt::format("{} tokens, {} rows", tokenizer.vocab_size(), model->vocab_size()));
   }
   std::string digest = model_digest(*file, options.adapters);
-  file->require_unchanged("load");
-  return std::shared_ptr<const Engine>(
+  std::shared_ptr<const Engine> engine(
       new Engine(std::move(model), std::move(tokenizer), *file, path, std::move(digest)));
+  file->require_unchanged("load");  // follows all reads of the file
+  return engine;
 }
 
 bool Engine::is_end_of_generation(int32_t id) const {
