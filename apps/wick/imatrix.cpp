@@ -47,7 +47,7 @@ serve::ImportanceOptions chunks_of(const ImatrixOptions& o, const serve::Engine&
   return options;
 }
 
-/// The number of weights of experts of which some got no input.
+/// The number of expert weights with at least one expert that no token used.
 int64_t partial_weights(const io::Importance& importance) {
   return std::count_if(importance.entries.begin(), importance.entries.end(), [](const auto& of) {
     const auto& counts = of.second.counts;
