@@ -87,15 +87,7 @@ bool parse(std::string_view text, T& into) {
 /// Calls `visit` with the name and the variable of each parameter.
 template <class Parameters, class Visit>
 void for_each_parameter(Parameters& p, const Visit& visit) {
-  visit("temperature", p.sampler.temperature);
-  visit("top_k", p.sampler.top_k);
-  visit("top_p", p.sampler.top_p);
-  visit("min_p", p.sampler.min_p);
-  visit("repetition_penalty", p.sampler.repetition_penalty);
-  visit("presence_penalty", p.sampler.presence_penalty);
-  visit("frequency_penalty", p.sampler.frequency_penalty);
-  visit("penalty_window", p.sampler.penalty_window);
-  visit("seed", p.sampler.seed);
+  for_each_basic_option(p.sampler, visit);
   visit("max_tokens", p.max_tokens);
 }
 
@@ -139,11 +131,6 @@ std::string AnswerParameters::str() const {
   });
   if (!recommended.empty()) out += fmt::format(" (the model file recommends {})", recommended);
   return out;
-}
-
-std::string parameters_text(const text::SamplerOptions& sampler, int64_t max_tokens,
-                            const std::string& recommended) {
-  return AnswerParameters{sampler, max_tokens, recommended}.str();
 }
 
 void AnswerParameters::set(std::string_view words) {

@@ -30,8 +30,4 @@ struct AnswerParameters {
   void set(std::string_view words);
 };
 
-/// What AnswerParameters::str() returns for these values.
-std::string parameters_text(const text::SamplerOptions& sampler, int64_t max_tokens,
-                            const std::string& recommended);
-
 }  // namespace wick::cli

@@ -6,11 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <utility>
 
 #include "wick/backend/backend.h"
 #include "wick/backend/cpu/cpu.h"
@@ -125,11 +128,7 @@ namespace {
 std::vector<Device> parse_devices(const std::string& text) {
   if (text == "auto") return {best_device()};
   std::vector<Device> devices;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    devices.push_back(Device::parse(std::string_view(text).substr(begin, end - begin)));
-    begin = end + 1;
-  }
+  for (const std::string_view name : split(text, ',')) devices.push_back(Device::parse(name));
   return devices;
 }
 
@@ -169,8 +168,7 @@ models::LoadOptions ModelOptions::load_options() const {
   return options;
 }
 
-void ModelOptions::report_placement(const models::CausalLm& model) const {
-  const Device asked = parse_devices(device).front();
+void ModelOptions::report_placement(const models::CausalLm& model, Device asked) const {
   const bool is_whole = model.pieces() == 1 && model.device() == asked;
   if (asked.kind == DeviceKind::cpu || (is_whole && !places_layers())) return;
   std::fprintf(stderr, "%s\n", model.placement().c_str());
@@ -183,24 +181,24 @@ auto ModelOptions::load_with(const Load& load) const {
   models::LoadOptions options = load_options();
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
-  return load(options);
+  return std::pair(load(options), options.device);
 }
 
 std::shared_ptr<const serve::Engine> ModelOptions::load() const {
-  const auto engine =
+  const auto [engine, asked] =
       load_with([&](const models::LoadOptions& o) { return serve::Engine::load(file, o); });
-  report_placement(engine->model());
+  report_placement(engine->model(), asked);
   const std::string& warning = engine->tokenizer().warning();
   if (!warning.empty()) warn(fmt::format("{}: {}", file, warning));
   return engine;
 }
 
 std::unique_ptr<models::CausalLm> ModelOptions::load_model() const {
-  auto model = load_with([&](const models::LoadOptions& o) {
+  auto [model, asked] = load_with([&](const models::LoadOptions& o) {
     return models::CausalLm::load(*models::open_model(file), o);
   });
-  report_placement(*model);
-  return model;
+  report_placement(*model, asked);
+  return std::move(model);
 }
 
 serve::SessionOptions ModelOptions::session() const {
@@ -317,6 +315,23 @@ std::string human_bytes(int64_t bytes) {
   if (b >= 1e9) return fmt::format("{:.2f} GB", b / 1e9);
   if (b >= 1e6) return fmt::format("{:.0f} MB", b / 1e6);
   return fmt::format("{:.0f} kB", b / 1e3);
+}
+
+void require_folder(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
+  throw Error(ErrorKind::file, printable(path), "cannot write", "no such folder");
+}
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(at, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
 }
 
 std::string read_text(const std::string& path) {

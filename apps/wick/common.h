@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <vector>
 
 #include "interrupt.h"
 #include "output.h"
@@ -113,10 +114,11 @@ struct ModelOptions {
   /// Whether layers or experts were placed by numbers.
   bool places_layers() const { return gpu_layers != "auto" || cpu_experts != "auto"; }
   models::LoadOptions load_options() const;
-  /// Prints where the layers are if the model is split or `places_layers()`.
-  void report_placement(const models::CausalLm& model) const;
+  /// Prints where the layers are if the model isn't whole on `asked` or `places_layers()`.
+  void report_placement(const models::CausalLm& model, Device asked) const;
   /// The path of an adapter and its scale. Errors: the scale isn't a number.
   static std::pair<std::string, float> parse_adapter(const std::string& given);
+  /// What `load` returns for the options, and the first device.
   template <class Load>
   auto load_with(const Load& load) const;
 };
@@ -197,6 +199,10 @@ double now_seconds();
 /// The largest resident memory of the process so far.
 int64_t peak_resident_bytes();
 std::string human_bytes(int64_t bytes);
+/// Errors: the folder of a new file isn't there. This is found before the work, not after it.
+void require_folder(const std::string& path);
+/// The parts of a text between the characters `at`, of which there may be none.
+std::vector<std::string_view> split(std::string_view text, char at);
 /// Returns the contents of a file, or of standard input for "-". Errors: it can't be read.
 std::string read_text(const std::string& path);
 /// Encodes a text from `source`: a path, "-" or an option's name. Errors: the text isn't UTF-8; the

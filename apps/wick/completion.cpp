@@ -8,6 +8,7 @@
 #include "common.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/io/file_type.h"
 
 namespace wick::cli {
 namespace {
@@ -48,6 +49,14 @@ std::string names_of(DTypeSet types) {
   return all;
 }
 
+std::string file_type_words() {
+  std::string all;
+  for (const io::FileType& type : io::file_types()) {
+    all += fmt::format("{}{}", all.empty() ? "" : " ", type.name);
+  }
+  return all;
+}
+
 Values values_of(const CLI::App& app, const std::string& command, const CLI::Option& option) {
   const std::string name =
       option.get_lnames().empty() ? option.get_name(true) : option.get_lnames()[0];
@@ -59,8 +68,10 @@ Values values_of(const CLI::App& app, const std::string& command, const CLI::Opt
     values.words = "auto cpu cuda:0 hip:0";
   } else if (name == "cache-type") {
     values.words = names_of(dtypes::kCaches);
-  } else if (command == "quantize" && name == "TYPE") {
-    values.words = names_of(dtypes::kWritten);
+  } else if (name == "TYPE") {
+    values.words = file_type_words();
+  } else if (name == "output-type" || name == "token-embedding-type") {
+    values.words = names_of(io::file_dtypes());
   } else if (name == "COMMAND") {
     values.words = command_names(app).substr(1);
   } else if (name == "SHELL") {
@@ -93,31 +104,9 @@ std::vector<Command> commands_of(const CLI::App& app) {
 constexpr const char* kModelsInCache =
     "(cd \"${XDG_CACHE_HOME:-$HOME/.cache}/wick/models\" 2>/dev/null && ls)";
 
-std::string bash_action(const Values& values) {
-  if (values.models) return "_wick_models";
-  if (values.files) return "_wick_files";
-  return values.words.empty() ? ":" : fmt::format("_wick_words \"{}\"", values.words);
-}
-
-std::string bash_script(const std::vector<Command>& commands) {
-  std::string names, options, values, actions, places;
-  for (const Command& command : commands) {
-    names += fmt::format("{}{}", names.empty() ? "" : " ", command.name);
-    std::string all, valued;
-    for (const Entry& entry : command.options) {
-      all += fmt::format("{}{}", all.empty() ? "" : " ", entry.joined(" "));
-      if (!entry.takes_value) continue;
-      valued += fmt::format(" {}", entry.joined(" "));
-      actions += fmt::format("    {}) {}; return ;;\n", entry.joined("|", command.name + ":"),
-                             bash_action(entry.values));
-    }
-    options += fmt::format("    {}) options=\"{}\" valued=\"{} \" ;;\n", command.name, all, valued);
-    for (size_t i = 0; i < command.positionals.size(); ++i) {
-      places += fmt::format("    {}:{}) {} ;;\n", command.name, i,
-                            bash_action(command.positionals[i].values));
-    }
-  }
-  return fmt::format(R"(# Completion of wick for bash: source <(wick completion bash)
+// The arguments: names of models, commands, options of commands, actions of their values and of
+// positional arguments.
+constexpr const char* kBashScript = R"(# Completion of wick for bash: source <(wick completion bash)
 _wick_words() {{ mapfile -t COMPREPLY < <(compgen -W "$1" -- "$word"); }}
 _wick_files() {{
   compopt -o filenames 2>/dev/null
@@ -159,9 +148,59 @@ _wick() {{
 {}  esac
 }}
 complete -F _wick wick
-)",
-                     kModelsInCache, names, options, actions, places);
+)";
+
+std::string bash_action(const Values& values) {
+  if (values.models) return "_wick_models";
+  if (values.files) return "_wick_files";
+  return values.words.empty() ? ":" : fmt::format("_wick_words \"{}\"", values.words);
 }
+
+std::string bash_script(const std::vector<Command>& commands) {
+  std::string names, options, values, actions, places;
+  for (const Command& command : commands) {
+    names += fmt::format("{}{}", names.empty() ? "" : " ", command.name);
+    std::string all, valued;
+    for (const Entry& entry : command.options) {
+      all += fmt::format("{}{}", all.empty() ? "" : " ", entry.joined(" "));
+      if (!entry.takes_value) continue;
+      valued += fmt::format(" {}", entry.joined(" "));
+      actions += fmt::format("    {}) {}; return ;;\n", entry.joined("|", command.name + ":"),
+                             bash_action(entry.values));
+    }
+    options += fmt::format("    {}) options=\"{}\" valued=\"{} \" ;;\n", command.name, all, valued);
+    for (size_t i = 0; i < command.positionals.size(); ++i) {
+      places += fmt::format("    {}:{}) {} ;;\n", command.name, i,
+                            bash_action(command.positionals[i].values));
+    }
+  }
+  return fmt::format(kBashScript, kModelsInCache, names, options, actions, places);
+}
+
+// The arguments: names of models, commands with their help, arguments of commands. The body of an
+// autoloaded file is the function at its first use, so the last line completes then.
+constexpr const char* kZshScript = R"zsh(#compdef wick
+# Completion of wick for zsh: wick completion zsh > DIR/_wick, with DIR in $fpath
+_wick_models() {{
+  _files
+  compadd -- ${{(f)"$( {} )"}}
+}}
+_wick() {{
+  local -a commands
+  commands=(
+{}  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  (( CURRENT-- ))
+  case $command in
+{}  esac
+}}
+if [ "$funcstack[1]" = "_wick" ]; then _wick "$@"; else compdef _wick wick; fi
+)zsh";
 
 /// Escapes text inside single quotes of zsh, in which the characters `special` have a meaning.
 std::string zsh_text(const std::string& text, std::string_view special) {
@@ -202,30 +241,18 @@ std::string zsh_script(const std::vector<Command>& commands) {
     }
     cases += " ;;\n";
   }
-  return fmt::format(R"(#compdef wick
-# Completion of wick for zsh: wick completion zsh > DIR/_wick, with DIR in $fpath
-_wick_models() {{
-  _files
-  compadd -- $( {} )
-}}
-_wick() {{
-  local -a commands
-  commands=(
-{}  )
-  if (( CURRENT == 2 )); then
-    _describe command commands
-    return
-  fi
-  local command=$words[2]
-  shift words
-  (( CURRENT-- ))
-  case $command in
-{}  esac
-}}
-compdef _wick wick
-)",
-                     kModelsInCache, list, cases);
+  return fmt::format(kZshScript, kModelsInCache, list, cases);
 }
+
+constexpr const char* kFishScript =
+    R"(# Completion of wick for fish: wick completion fish > ~/.config/fish/completions/wick.fish
+function __wick_models
+  set -l cache $HOME/.cache
+  set -q XDG_CACHE_HOME; and set cache $XDG_CACHE_HOME
+  ls $cache/wick/models 2>/dev/null
+end
+complete -c wick -f
+)";
 
 /// Escapes text inside single quotes of fish.
 std::string fish_text(const std::string& text) {
@@ -244,15 +271,7 @@ std::string fish_values(const Values& values) {
 }
 
 std::string fish_script(const std::vector<Command>& commands) {
-  std::string script =
-      R"(# Completion of wick for fish: wick completion fish > ~/.config/fish/completions/wick.fish
-function __wick_models
-  set -l cache $HOME/.cache
-  set -q XDG_CACHE_HOME; and set cache $XDG_CACHE_HOME
-  ls $cache/wick/models 2>/dev/null
-end
-complete -c wick -f
-)";
+  std::string script = kFishScript;
   for (const Command& command : commands) {
     script += fmt::format("complete -c wick -n __fish_use_subcommand -a {} -d '{}'\n", command.name,
                           fish_text(command.help));

@@ -37,7 +37,7 @@ std::vector<std::string> read_texts(const CommandOptions& o) {
 int run_embed(CommandOptions o) {
   const std::vector<std::string> texts = read_texts(o);
   // What a step of serve::embed takes, for --gpu-layers auto.
-  o.model.context = o.model.batch = 2048;
+  o.model.context = o.model.batch = serve::kEmbedTokens;
   o.model.cache = "f32";
   const std::shared_ptr<const serve::Engine> engine = o.model.load();
   o.embed.normalize = !o.raw;

@@ -63,7 +63,7 @@ void continue_text(const GenerateOptions& o, const std::vector<int32_t>& prompt,
     options.sampler = *session.last_sampler();
     options.resume = true;
   }
-  note("sampling: " + parameters_text(options.sampler, o.count, o.sampling.recommended));
+  note("sampling: " + AnswerParameters{options.sampler, o.count, o.sampling.recommended}.str());
   options.stop = o.stop;
   options.ignore_end = o.ignore_end;
   options.cancelled = interrupted;
@@ -130,6 +130,7 @@ int run_generate(GenerateOptions o) {
     throw Error("--chat", "doesn't go on with a session", {},
                 "use `wick chat`, whose /load continues a conversation");
   }
+  if (!o.saved.empty()) require_folder(o.saved);
   const std::string text = o.continues() && !o.text.given() ? std::string() : o.text.read();
   const auto engine = o.model.load();
   o.sampling.take_defaults(engine->sampling());
@@ -148,9 +149,9 @@ int run_generate(GenerateOptions o) {
   const StopInOrder in_order(Stop::soon);
   continue_text(o, prompt, streams, session, measured);
   measured.first_seconds = fed - start + measured.prompt_seconds;
-  if (!o.saved.empty()) session.save(o.saved);
   note_memory(engine->model().device());
   report(o, measured);
+  if (!o.saved.empty()) session.save(o.saved);
   return interrupted() ? kInterrupted : kOk;
 }
 

@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "common.h"
 #include "wick/base/error.h"
@@ -21,39 +19,35 @@ struct ImatrixOptions {
   bool json = false;
 };
 
+constexpr int64_t kUsualChunk = 512;
+
+/// Errors: an option is out of range, whatever the model.
+void check(const ImatrixOptions& o) {
+  const auto require = [](const char* option, int64_t value, int64_t least) {
+    if (value >= least) return;
+    throw Error(option, "out of range", fmt::format("{}", value),
+                fmt::format("need at least {}", least));
+  };
+  require("--ctx", o.context.value_or(kUsualChunk), 1);
+  require("--chunk", o.first, 0);
+  require("--chunks", o.count, 0);
+}
+
 serve::ImportanceOptions chunks_of(const ImatrixOptions& o, const serve::Engine& engine) {
   const int64_t longest = engine.model().context_length();
-  if (o.context && *o.context < 1) {
-    throw Error("--ctx", "out of range", fmt::format("{}", *o.context), "need at least 1");
-  }
   if (o.context && *o.context > longest) {
     throw Error("--ctx", "out of range", fmt::format("{}", *o.context),
                 fmt::format("the model was trained for {}", longest));
   }
-  if (o.first < 0) {
-    throw Error("--chunk", "out of range", fmt::format("{}", o.first), "need at least 0");
-  }
-  if (o.count < 0) {
-    throw Error("--chunks", "out of range", fmt::format("{}", o.count), "need at least 0");
-  }
-  serve::ImportanceOptions options{
-      .chunk_size = o.context.value_or(std::min<int64_t>(512, longest)),
-      .first_chunk = o.first,
-      .chunks = o.count};
+  serve::ImportanceOptions options{.chunk_size = o.context.value_or(std::min(kUsualChunk, longest)),
+                                   .first_chunk = o.first,
+                                   .chunks = o.count};
   const auto& tokenizer = engine.tokenizer();
   if (tokenizer.add_bos() && tokenizer.bos()) options.first_token = *tokenizer.bos();
   return options;
 }
 
-/// Errors: the folder of the new file isn't there. This is found before the work, not after it.
-void require_folder(const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path();
-  std::error_code ignored;
-  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
-  throw Error(ErrorKind::file, printable(path), "cannot write", "no such folder");
-}
-
-/// The number of weights of experts of which some got no input.
+/// The number of expert weights with at least one expert that no token used.
 int64_t partial_weights(const io::Importance& importance) {
   return std::count_if(importance.entries.begin(), importance.entries.end(), [](const auto& of) {
     const auto& counts = of.second.counts;
@@ -82,8 +76,12 @@ void report(const ImatrixOptions& o, const io::Importance& importance, int64_t t
                     importance.chunk_count, importance.chunk_size, printable(o.out)));
 }
 
-int run_imatrix(const ImatrixOptions& o) {
+int run_imatrix(ImatrixOptions o) {
+  check(o);
   require_folder(o.out);
+  // What a step of serve::importance takes, for --gpu-layers auto.
+  o.model.context = o.model.batch = o.context.value_or(kUsualChunk);
+  o.model.cache = "f32";
   const std::string text = read_text(o.text);
   const auto engine = o.model.load();
   const serve::ImportanceOptions options = chunks_of(o, *engine);
@@ -120,8 +118,8 @@ void add_imatrix(CLI::App& app) {
       "Example: wick imatrix -m model-f16.gguf -f text.txt -o imatrix.gguf",
       [o] { return run_imatrix(*o); });
   o->model.add_to(*command, false);
-  command->add_option("-f,--file", o->text, "Text file (-: stdin)")->required()->type_name("TEXT");
-  command->add_option("-o,--output", o->out, "File to write (GGUF)")->required()->type_name("OUT");
+  command->add_option("-f,--file", o->text, "Text file (-: stdin)")->required()->type_name("FILE");
+  command->add_option("-o,--output", o->out, "File to write (GGUF)")->required()->type_name("FILE");
   add_number(*command, "-c,--ctx", o->context, "Tokens in a chunk (default: 512)")->type_name("N");
   add_number(*command, "--chunk", o->first, "First chunk to run; chunks are counted from 0")
       ->type_name("N")

@@ -15,6 +15,7 @@
 
 #include "interrupt.h"
 #include "output.h"
+#include "wick/base/utf8.h"
 
 namespace wick::cli {
 namespace {
@@ -29,25 +30,6 @@ void use_utf8_locale() {
     return;
   }
   std::setlocale(LC_CTYPE, "C.UTF-8");
-}
-
-void append_utf8(std::string& text, uint32_t point) {
-  const auto byte = [&](uint32_t value) { text += static_cast<char>(value); };
-  if (point < 0x80) {
-    byte(point);
-  } else if (point < 0x800) {
-    byte(0xc0 | point >> 6);
-    byte(0x80 | (point & 0x3f));
-  } else if (point < 0x10000) {
-    byte(0xe0 | point >> 12);
-    byte(0x80 | (point >> 6 & 0x3f));
-    byte(0x80 | (point & 0x3f));
-  } else {
-    byte(0xf0 | point >> 18);
-    byte(0x80 | (point >> 12 & 0x3f));
-    byte(0x80 | (point >> 6 & 0x3f));
-    byte(0x80 | (point & 0x3f));
-  }
 }
 
 /// The number of bytes after the first byte of a UTF-8 sequence; -1: no sequence begins with this
@@ -123,9 +105,7 @@ struct LineEditor::Impl {
       point = point << 6 | static_cast<uint32_t>(next & 0x3f);
     }
     const bool overlong = (bytes == 3 && point < 0x800) || (bytes == 4 && point < 0x10000);
-    const bool surrogate = point >= 0xd800 && point < 0xe000;
-    const bool wrong = overlong || surrogate || point > 0x10ffff;
-    *out = wrong ? kReplacement : static_cast<wchar_t>(point);
+    *out = overlong || !is_character(point) ? kReplacement : static_cast<wchar_t>(point);
     return 1;
   }
 
@@ -189,7 +169,7 @@ LineEditor::Outcome LineEditor::read(std::string& line) {
   }
   line.clear();
   for (int i = 0; i < count; ++i) {
-    if (text[i] != L'\n' && text[i] != L'\r') append_utf8(line, static_cast<uint32_t>(text[i]));
+    if (text[i] != L'\n' && text[i] != L'\r') append_utf8(line, static_cast<char32_t>(text[i]));
   }
   if (line.find_first_not_of(' ') != std::string::npos) {
     HistEventW event;

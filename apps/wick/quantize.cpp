@@ -8,10 +8,8 @@
 
 #include "common.h"
 #include "wick/backend/cpu/cpu.h"
-#include "wick/backend/cpu/search/search.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
-#include "wick/base/quant.h"
 #include "wick/io/convert.h"
 #include "wick/models/open_model.h"
 #include "wick/serve/vocabulary.h"
@@ -35,9 +33,9 @@ io::FileType parse_type(const std::string& text) {
 /// The dtype of weights that an option names. Mixtures aren't dtypes.
 DType parse_dtype_of(const char* option, const std::string& text) {
   const std::optional<DType> dtype = parse_dtype(text);
-  if (dtype && io::file_type_of(*dtype)) return *dtype;
+  if (dtype && io::file_dtypes().contains(*dtype)) return *dtype;
   throw Error(option, "not a dtype that can be written", fmt::format("'{}'", printable(text)),
-              "use " + names(cpu::searched_types() | dtypes::kWritten));
+              "use " + names(io::file_dtypes()));
 }
 
 io::TensorType parse_tensor_type(const std::string& text) {

@@ -59,10 +59,8 @@ text::SamplerOptions SamplingOptions::with_steps() const {
   text::SamplerOptions options = sampler;
   if (!steps.empty()) {
     options.order.clear();
-    for (size_t begin = 0; begin <= steps.size();) {
-      const size_t end = std::min(steps.find(',', begin), steps.size());
-      options.order.push_back(parse_sampler_step(steps.substr(begin, end - begin)));
-      begin = end + 1;
+    for (const std::string_view step : split(steps, ',')) {
+      options.order.push_back(parse_sampler_step(step));
     }
   }
   for (const std::string& bias : biases) {

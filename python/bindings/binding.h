@@ -15,6 +15,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <string_view>
+
 #include "python/bindings/gil.h"
 
 // These aren't in the stable ABI, which the wheel for CPython 3.12 and later uses.
@@ -31,5 +33,11 @@
 namespace wick::python {
 
 namespace nb = nanobind;
+
+/// Decodes bytes; those that aren't UTF-8 become U+FFFD.
+inline nb::object to_text(std::string_view bytes) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
 
 }  // namespace wick::python

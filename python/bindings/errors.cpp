@@ -38,17 +38,12 @@ static_assert(std::size(kTypes) + 1 == kErrorKindCount, "a type for each kind bu
 
 std::array<PyObject*, kErrorKindCount> types{};
 
-nb::object text_of(std::string_view text) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-}
-
 void raise_error(const Error& error) {
   PyObject* const type = types[static_cast<size_t>(error.kind())];
   const nb::object raised =
-      nb::steal(PyObject_CallFunctionObjArgs(type, text_of(error.what()).ptr(), nullptr));
+      nb::steal(PyObject_CallFunctionObjArgs(type, to_text(error.what()).ptr(), nullptr));
   if (!raised.is_valid()) return;  // the exception raised there propagates
-  if (PyObject_SetAttrString(raised.ptr(), "op", text_of(error.op()).ptr()) != 0) return;
+  if (PyObject_SetAttrString(raised.ptr(), "op", to_text(error.op()).ptr()) != 0) return;
   PyErr_SetObject(type, raised.ptr());
 }
 

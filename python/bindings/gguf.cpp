@@ -19,12 +19,6 @@ struct PyGguf {
   File file;
 };
 
-/// Decodes text from a file, which may not be valid UTF-8.
-nb::object text(std::string_view bytes) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
-}
-
 nb::object value_object(const io::GgufValue& value) {
   if (value.is_array()) {
     nb::list list;
@@ -35,7 +29,7 @@ nb::object value_object(const io::GgufValue& value) {
     case io::GgufType::boolean:
       return nb::bool_(value.as_bool().value_or(false));
     case io::GgufType::string:
-      return text(value.as_string().value_or(""));
+      return to_text(value.as_string().value_or(""));
     case io::GgufType::f32:
     case io::GgufType::f64:
       return nb::float_(value.as_f64().value_or(0));
@@ -55,14 +49,14 @@ PyGguf open_file(nb::handle path, std::string_view op) {
 nb::dict metadata(const PyGguf& self) {
   nb::dict values;
   for (const io::GgufEntry& entry : self.file->metadata()) {
-    values[text(entry.key)] = value_object(entry.value);
+    values[to_text(entry.key)] = value_object(entry.value);
   }
   return values;
 }
 
 nb::list names(const PyGguf& self) {
   nb::list list;
-  for (const io::GgufTensor& tensor : self.file->tensors()) list.append(text(tensor.name));
+  for (const io::GgufTensor& tensor : self.file->tensors()) list.append(to_text(tensor.name));
   return list;
 }
 
@@ -79,7 +73,7 @@ nb::dict tensors(const PyGguf& self) {
   self.file->require_unchanged("gguf");
   nb::dict all;
   for (const io::GgufTensor& tensor : self.file->tensors()) {
-    if (tensor.dtype) all[text(tensor.name)] = self.file->tensor(tensor);
+    if (tensor.dtype) all[to_text(tensor.name)] = self.file->tensor(tensor);
   }
   return all;
 }

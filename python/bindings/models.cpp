@@ -1,15 +1,13 @@
-// wick.Model, wick.Tokenizer and wick.Session: thin wrappers of wick/serve.
+// wick.Model and wick.Tokenizer: thin wrappers of wick/serve.
 #include <fmt/format.h>
 
-#include <functional>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <string_view>
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
 #include "python/bindings/chat.h"
+#include "python/bindings/generation.h"
 #include "python/bindings/python.h"
 #include "python/bindings/text_stream.h"
 #include "wick/base/block_pages.h"
@@ -23,154 +21,14 @@ namespace {
 
 using namespace nb::literals;
 
-// The options of generate and stream; those of Model also have `context`.
-#define WICK_SAMPLING                                                                              \
-  "max_tokens: int = 256, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95, min_p: " \
-  "float = 0.05, repetition_penalty: float = 1.0, presence_penalty: float = 0.0, "                 \
-  "frequency_penalty: float = 0.0, penalty_window: int = 64, seed: int = 0, ignore_end: bool = "   \
-  "False, stop: "                                                                                  \
-  "collections.abc.Sequence[str] = (), typical_p: float = 1.0, top_n_sigma: float = 0.0, "         \
-  "xtc_probability: float = 0.0, xtc_threshold: float = 0.1, dynamic_range: float = 0.0, "         \
-  "dynamic_exponent: float = 1.0, dry_multiplier: float = 0.0, dry_base: float = 1.75, "           \
-  "dry_allowed_length: int = 2, dry_window: int = -1, dry_breakers: "                              \
-  "collections.abc.Sequence[int] = (), mirostat: int = 0, mirostat_tau: float = 5.0, "             \
-  "mirostat_eta: float = 0.1, logit_bias: collections.abc.Mapping[int, float] = {}, samplers: "    \
-  "collections.abc.Sequence[str] | None = None, resume: bool = False"
 #define WICK_SCALES ", adapter_scales: collections.abc.Sequence[float] = ()"
 constexpr const char* kNeedMessages = "messages: need a conversation";
-#define WICK_CONVERSATION "collections.abc.Sequence[collections.abc.Mapping[str, object]]"
-#define WICK_PROMPT "str | collections.abc.Sequence[int] | " WICK_CONVERSATION
 
 /// A loaded model.
 struct Model {
   std::shared_ptr<const serve::Engine> engine;
   DType cache_dtype = DType::f16;
 };
-
-nb::object to_text(std::string_view bytes) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
-}
-
-bool interrupted() {
-  const HeldGil held;
-  return PyErr_CheckSignals() != 0;
-}
-
-/// Reads the options in WICK_SAMPLING, and `context` and `scales` if they aren't null.
-serve::GenerateOptions read_options(const char* function, const nb::kwargs& named, int64_t* context,
-                                    std::vector<float>* scales = nullptr) {
-  serve::GenerateOptions options;
-  options.max_tokens = 256;
-  text::SamplerOptions& s = options.sampler;
-  std::map<int32_t, float> biases;
-  std::optional<std::vector<std::string>> steps;
-  std::string name;
-  const auto into = [&](auto& value) {
-    return [&](nb::handle v) {
-      if (nb::try_cast(v, value)) return;
-      throw nb::type_error(
-          fmt::format("{}: {} can't be {}", function, name, nb::cast<std::string>(nb::repr(v)))
-              .c_str());
-    };
-  };
-  const std::map<std::string_view, std::function<void(nb::handle)>> readers = {
-      {"max_tokens", into(options.max_tokens)},
-      {"ignore_end", into(options.ignore_end)},
-      {"resume", into(options.resume)},
-      {"stop", into(options.stop)},
-      {"temperature", into(s.temperature)},
-      {"top_k", into(s.top_k)},
-      {"top_p", into(s.top_p)},
-      {"min_p", into(s.min_p)},
-      {"repetition_penalty", into(s.repetition_penalty)},
-      {"presence_penalty", into(s.presence_penalty)},
-      {"frequency_penalty", into(s.frequency_penalty)},
-      {"penalty_window", into(s.penalty_window)},
-      {"seed", into(s.seed)},
-      {"typical_p", into(s.typical_p)},
-      {"top_n_sigma", into(s.top_n_sigma)},
-      {"xtc_probability", into(s.xtc_probability)},
-      {"xtc_threshold", into(s.xtc_threshold)},
-      {"dynamic_range", into(s.dynamic_range)},
-      {"dynamic_exponent", into(s.dynamic_exponent)},
-      {"dry_multiplier", into(s.dry_multiplier)},
-      {"dry_base", into(s.dry_base)},
-      {"dry_allowed_length", into(s.dry_allowed_length)},
-      {"dry_window", into(s.dry_window)},
-      {"dry_breakers", into(s.dry_breakers)},
-      {"mirostat", into(s.mirostat)},
-      {"mirostat_tau", into(s.mirostat_tau)},
-      {"mirostat_eta", into(s.mirostat_eta)},
-      {"logit_bias", into(biases)},
-      {"samplers", into(steps)},
-  };
-  for (const auto& [key, value] : named) {
-    name = nb::cast<std::string>(key);
-    const auto reader = readers.find(name);
-    if (reader != readers.end()) {
-      reader->second(value);
-    } else if (name == "context" && context != nullptr) {
-      into (*context)(value);
-    } else if (name == "adapter_scales" && scales != nullptr) {
-      into (*scales)(value);
-    } else {
-      throw nb::type_error(
-          fmt::format("{}() got an unexpected keyword argument '{}'", function, name).c_str());
-    }
-  }
-  s.logit_bias.assign(biases.begin(), biases.end());
-  if (steps) {
-    s.order.clear();
-    for (const std::string& step : *steps) s.order.push_back(parse_sampler_step(step));
-  }
-  return options;
-}
-
-/// Converts an object to a token id. Errors: it isn't an int; it exceeds 32 bits.
-int32_t token_id(nb::handle item) {
-  const int64_t id = to_int(item, "prompt");
-  if (id == static_cast<int32_t>(id)) return static_cast<int32_t>(id);
-  throw Error(ErrorKind::index, "prompt", "token id out of range", fmt::format("{}", id));
-}
-
-/// Converts text, token ids or a conversation to token ids.
-std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle prompt) {
-  if (nb::isinstance<nb::str>(prompt)) {
-    const auto text = nb::cast<std::string>(prompt);
-    return engine.tokenizer().encode(text);
-  }
-  if (PySequence_Check(prompt.ptr()) == 0 || PyBytes_Check(prompt.ptr())) {
-    throw nb::type_error("a prompt is text, a sequence of token ids, or a conversation");
-  }
-  const std::vector<nb::object> items = items_of(prompt);
-  if (items.empty() || is_int(items.front())) {
-    std::vector<int32_t> ids;
-    for (const nb::object& item : items) ids.push_back(token_id(item));
-    return ids;
-  }
-  return engine.encode_chat(messages_of(items));
-}
-
-/// Runs feed and generate on this thread without the GIL; Ctrl-C ends it.
-std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,
-                         serve::GenerateOptions options) {
-  options.cancelled = interrupted;
-  std::string text;
-  bool stopped = false;
-  {
-    const ReleasedGil released;
-    const PySession::Use use = session.use();
-    stopped = !session.session.feed(tokens, interrupted);
-    if (!stopped) {
-      serve::Generated made = session.session.generate(options);
-      stopped = made.finish == serve::FinishReason::cancelled;
-      text = std::move(made.text);
-    }
-  }
-  if (stopped) throw nb::python_error();
-  return text;
-}
 
 std::shared_ptr<PySession> make_session(const Model& model, int64_t context,
                                         std::vector<float> scales) {
@@ -281,13 +139,6 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::han
   return {std::move(engine), cache_dtype};
 }
 
-Tensor session_logits(PySession& session) {
-  const ReleasedGil released;
-  const PySession::Use use = session.use();
-  const std::span<const float> logits = session.session.logits();
-  return Tensor::from(logits, {static_cast<int64_t>(logits.size())});
-}
-
 /// The logits of every token, or of the last one.
 Tensor model_logits(const Model& model, IdsArg ids, bool last) {
   const std::vector<int32_t> tokens = ids.get("logits");
@@ -348,90 +199,6 @@ void bind_tokenizer(nb::module_& m) {
       .def_prop_ro("bos", &text::Tokenizer::bos)
       .def_prop_ro("eos", &text::Tokenizer::eos)
       .def("__len__", &text::Tokenizer::vocab_size);
-}
-
-void bind_session(nb::module_& m) {
-  nb::class_<PySession>(m, "Session",
-                        "One conversation with a model, whose tokens are kept in a cache.")
-      .def_prop_ro(
-          "context", [](const PySession& s) { return s.session.context(); },
-          "The maximum number of tokens.")
-      .def_prop_ro(
-          "tokens",
-          [](PySession& s) {
-            const PySession::Use use = s.use();
-            return s.session.tokens();
-          },
-          "The ids fed and generated so far.")
-      .def("__len__",
-           [](PySession& s) {
-             const PySession::Use use = s.use();
-             return s.session.length();
-           })
-      .def(
-          "feed",
-          [](PySession& s, nb::handle prompt) {
-            const std::vector<int32_t> tokens = prompt_tokens(*s.engine, prompt);
-            bool done = false;
-            {
-              const ReleasedGil released;
-              const PySession::Use use = s.use();
-              done = s.session.feed(tokens, interrupted);
-            }
-            if (!done) throw nb::python_error();
-          },
-          "prompt"_a, nb::sig("def feed(self, prompt: " WICK_PROMPT ") -> None"),
-          "Feeds a text, token ids or a conversation to the model.")
-      .def(
-          "generate",
-          [](PySession& s, const nb::kwargs& named) {
-            return to_text(generate_now(s, {}, read_options("generate", named, nullptr)));
-          },
-          nb::sig("def generate(self, *, " WICK_SAMPLING ") -> str"),
-          "Generates text after the tokens fed so far.")
-      .def(
-          "stream",
-          [](std::shared_ptr<PySession> s, const nb::kwargs& named) {
-            return std::make_unique<TextStream>(s, std::vector<int32_t>(),
-                                                read_options("stream", named, nullptr));
-          },
-          nb::sig("def stream(self, *, " WICK_SAMPLING ") -> TextStream"),
-          "Like generate, but returns an iterator over pieces of text.")
-      .def("logits", &session_logits, "The logits of the next token, float32 [vocabulary].")
-      .def(
-          "truncate",
-          [](PySession& s, int64_t length) {
-            const PySession::Use use = s.use();
-            s.session.truncate(length);
-          },
-          "length"_a, "Drops all tokens from `length` on.")
-      .def(
-          "save",
-          [](PySession& s, nb::handle path, const std::string& text) {
-            const std::string name = path_text(path, "save");
-            const ReleasedGil released;
-            const PySession::Use use = s.use();
-            s.session.save(name, text);
-          },
-          "path"_a, "text"_a = "",
-          nb::sig("def save(self, path: str | os.PathLike[str], text: str = '') -> None"),
-          "Saves the tokens, the cache, the sampler and a text to a file.")
-      .def(
-          "load",
-          [](PySession& s, nb::handle path) {
-            const std::string name = path_text(path, "load");
-            std::string text;
-            {
-              const ReleasedGil released;
-              const PySession::Use use = s.use();
-              text = s.session.load(name);
-            }
-            return to_text(text);
-          },
-          "path"_a, nb::sig("def load(self, path: str | os.PathLike[str]) -> str"),
-          "Replaces the session by a saved one, of the same model on any device, and returns the "
-          "text that was saved with it. generate(resume=True) goes on with its draws.\nErrors: the "
-          "file is damaged or doesn't fit; the session is unchanged then.");
 }
 
 Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool normalize) {

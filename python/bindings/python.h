@@ -26,6 +26,7 @@ void bind_compile(nb::module_& m);
 void bind_custom(nb::module_& m);
 void bind_gguf(nb::module_& m);
 void bind_models(nb::module_& m);
+void bind_session(nb::module_& m);
 
 /// Whether x[index] is a view: the index has no ids and no masks.
 bool gives_view(nb::handle index);

@@ -171,10 +171,7 @@ nb::object TextStream::next() {
     step = wait_for_piece(piece);
     stopped = step == Step::none_yet && PyErr_CheckSignals() != 0;
   }
-  if (step == Step::piece) {
-    return nb::steal(
-        PyUnicode_DecodeUTF8(piece.data(), static_cast<Py_ssize_t>(piece.size()), "replace"));
-  }
+  if (step == Step::piece) return to_text(piece);
   std::optional<nb::python_error> interrupt;
   if (stopped) interrupt.emplace();  // takes over the raised exception
   std::exception_ptr failure;

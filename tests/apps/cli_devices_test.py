@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -122,7 +123,7 @@ class Emulated(Cli):
 
     def test_notes(self):
         _, err = self.ok(*self.args(2), "-v", env=self.env, timeout=300)
-        for says in [r"device hip:0; CPU kernels of ", r"hip:0: loaded kernels of \w+ for gfx11", r"loaded .* on hip:0"]:
+        for says in [r"device hip:0; CPU kernels of ", r"hip:0: loaded kernels of \w+ for gfx11", r"loaded .* adapters: hip:0: 2 of 2 layers"]:
             self.assertRegex(err, rf"(?m)^\[ *\d+\.\d{{3}} s\] {says}")
 
     def test_sessions_move_between_devices(self):
@@ -223,6 +224,20 @@ class Emulated(Cli):
         tokens, line = self.placed("--device", "hip:0,hip:1", WICK_EMU_DEVICES="gfx1100,gfx1100")
         self.assertEqual(tokens, whole)
         self.assertRegex(line, r"\Ahip:0: 1 of 2 layers, [\d.]+ MiB; hip:1: 1 layer, [\d.]+ MiB\Z")
+
+    def test_memory_that_imatrix_needs(self):
+        """A cache of one chunk, not of the trained context, which would leave no room for layers."""
+        data = pathlib.Path(self.model).read_bytes()
+        key = b"llama.context_length" + struct.pack("<I", 4)  # u32
+        self.assertIn(key, data)
+        at = data.index(key) + len(key)
+        model, text = self.folder / "long.gguf", self.folder / "text"
+        model.write_bytes(data[:at] + struct.pack("<I", 1 << 24) + data[at + 4:])
+        text.write_text("the hat and the can on the mat " * 9)
+        env = {**self.env, "WICK_EMU_MEMORY": "64M"}
+        for command in [["imatrix", "-f", str(text), "-o", str(self.folder / "imatrix.gguf")], ["embed", "the hat"]]:
+            _, err = self.ok(command[0], "-m", str(model), "--device", "hip:0", *command[1:], "-v", env=env, timeout=300)
+            self.assertRegex(err, r"loaded .* adapters: hip:0: 2 of 2 layers, [\d.]+ MiB\n")
 
 
 class RealModel(Cli):

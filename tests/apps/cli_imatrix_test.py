@@ -60,6 +60,9 @@ class Imatrix(Cli):
             self.fails(*run, *extra, says=says)
         self.fails("imatrix", "-m", model, "-f", str(self.folder / "none"), "-o", target, says="none")
         self.fails("imatrix", "-m", model, "-f", str(self.text), "-o", "/no/such/folder/x", says="no such folder")
+        # Options are checked before the model is loaded.
+        for extra in [["-c", "0"], ["--chunk", "-1"], ["--chunks", "-1"]]:
+            self.fails("imatrix", "-m", "/none", "-f", str(self.text), "-o", target, *extra, says=": out of range: ")
         self.fails("imatrix", "-m", model, "-o", target, says="--file")
         self.fails("imatrix", "-m", model, "-f", str(self.text), says="--output")
         empty = self.folder / "empty.txt"

@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import unittest
 
 import cli
 from cli import ARGS, Cli, main
@@ -161,7 +162,7 @@ class Verbose(Cli):
         text = self.folder / "text"
         text.write_text("the hat and the can")
         common = [r"device cpu; CPU kernels of v[\w-]+, 1 threads", r"mapped model .*tiny-q8_0\.gguf: GGUF version 3, "
-                  r"[\d.]+ MB, architecture llama", r"loaded [\d.]+ M parameters and 0 adapters on cpu"]
+                  r"[\d.]+ MB, architecture llama", r"loaded [\d.]+ M parameters and 0 adapters: cpu: 2 of 2 layers, "]
         session = [r"read a vocabulary of 40 tokens", r"cache of \d+ positions in f16, at most [\d.]+ MB",
                    r"sampling: temperature=", r"ran a prompt of \d+ tokens in [\d.]+ ms",
                    r"first token after [\d.]+ ms", r"generated \d+ tokens in ", r"memory: at most "]
@@ -232,9 +233,14 @@ class Sessions(Cli):
             self.fails("generate", "-m", self.model, "--load-session", str(cut), says="cut.session")
         self.fails("inspect", str(cut), says="cut.session")
         self.ok("inspect", self.file)
-        code, _, err = cli.wick("generate", "-m", self.model, "-p", "the", "-n", "1", "--save-session", "/no/such/file")
+        self.fails("generate", "-m", self.model, "-p", "the", "-n", "1", "--save-session", "/no/such/file",
+                   says="/no/such/file: cannot write: no such folder")
+        # What fails later doesn't cost the report.
+        code, out, err = cli.wick("generate", "-m", self.model, "-p", "the", "-n", "1", "--json", "--save-session",
+                                  str(self.folder))
         self.assertEqual(code, 2)
-        self.assertIn(b"/no/such/file", err)
+        self.assertEqual(len(json.loads(out)["tokens"]), 1)
+        self.assertIn(str(self.folder).encode(), err)
 
     def test_chat(self):
         options = ["-m", self.model, "-n", "6", "--temp", "0"]
@@ -292,11 +298,43 @@ class Completion(Cli):
         self.assertEqual(self.complete("wick nothing "), [""])
         for line in ["wick generate -m tiny-q4_0", "wick inspect tiny-q4_0", "wick chat --lora tiny-q4_0",
                      "wick generate -p x --load-session tiny-q4_0", "wick perplexity -f tiny-q4_0",
+                     "wick imatrix -f tiny-q4_0", "wick imatrix --output tiny-q4_0",
                      "wick quantize -t 2 tiny-f32.gguf tiny-q4_0"]:
             self.assertEqual(self.complete(line), ["tiny-q4_0.gguf"], line)
         self.assertIn("q4_0", self.complete("wick quantize --json a.gguf b.gguf q"))
         self.assertEqual(self.complete("wick quantize -t 2 a.gguf b.gguf q6"), ["q6_k"])
         self.assertEqual(self.complete("wick quantize a.gguf b.gguf q6_k "), [""])
+        # All types that quantize takes, in the order of its help.
+        out, _ = self.ok("quantize", "--help")
+        types = re.search(r"TYPE is one of ([^.]*)\.", out)[1].replace(" or ", ", ").replace("\nor ", ", ")
+        self.assertEqual(self.complete("wick quantize a.gguf b.gguf "), re.split(r",\s+", types))
+        self.assertEqual(self.complete("wick quantize a.gguf b.gguf q4_k_"), ["q4_k_m", "q4_k_s"])
+        for option in ["--output-type", "--token-embedding-type"]:
+            self.assertEqual(self.complete(f"wick quantize {option} q6"), ["q6_k"])
+            self.assertEqual(self.complete(f"wick quantize {option} q4_k"), ["q4_k"])  # mixtures aren't dtypes
+            for word in self.complete(f"wick quantize {option} "):
+                self.fails("quantize", option, word, "/none", "/none/x", "q8_0", says="/none: ")
+
+    @unittest.skipUnless(shutil.which("zsh"), "needs zsh")
+    def test_zsh(self):
+        """Calls the autoloaded function for the first and the second time, with stand-ins for the functions that it
+        calls."""
+        (self.folder / "_wick").write_text(self.script("zsh"))
+        stand_ins = ("_describe() { print -rl -- ${(P)2} }; _arguments() { print -rl -- $words[1] \"$@\" }; "
+                     "compdef() { print defined }")
+        command = stand_ins + """
+            fpath=(.); autoload -Uz _wick
+            for once in 1 2; do words=(wick ''); CURRENT=2; _wick; print end; done
+            words=(wick quantize ''); CURRENT=3; _wick; print end
+            source ./_wick"""
+        done = subprocess.run(["zsh", "-f", "-c", command], cwd=self.folder, capture_output=True, check=True, timeout=60)
+        self.assertEqual(done.stderr, b"")
+        first, second, options, sourced = done.stdout.decode().split("end\n")
+        self.assertEqual([line.split(":")[0] for line in first.splitlines()], cli.COMMANDS)
+        self.assertEqual(second, first)
+        self.assertEqual(options.splitlines()[:2], ["quantize", "-s"])
+        self.assertIn("3:word:(f32 f16 bf16 ", options)
+        self.assertEqual(sourced, "defined\n")
 
     def test_names_with_blanks_and_the_cache(self):
         models = self.folder / "cache" / "wick" / "models"

@@ -102,7 +102,8 @@ TEST_F(HfErrors, RefusesInvalidConfigurations) {
   EXPECT_THAT(set("tie_word_embeddings", 1), HasSubstr("need true or false"));
   EXPECT_THAT(set("rope_parameters", 3), HasSubstr(file + ": not a JSON object: rope_parameters."));
   EXPECT_THAT(set("rope_parameters", {{"rope_type", "spiral"}}),
-              HasSubstr("rope_parameters.rope_type = \"spiral\""));
+              HasSubstr("rope_parameters.rope_type = \"spiral\": this version supports default, "
+                        "linear, yarn, llama3, longrope, proportional and dynamic"));
   EXPECT_THAT(set("rope_parameters", {{"rope_type", "linear"}}),
               HasSubstr("value is missing: rope_parameters.factor"));
   EXPECT_THAT(set("text_config", "x"), HasSubstr("not a JSON object: text_config."));
@@ -152,6 +153,10 @@ TEST_F(HfErrors, RefusesVariants) {
               HasSubstr("layer_types"));
   EXPECT_THAT(with("llama", "rope_parameters", {{"rope_type", "dynamic"}, {"factor", 0.5}}),
               HasSubstr("rope_parameters.factor = 0.5: need at least 1"));
+  EXPECT_THAT(with("llama", "rope_parameters", {{"rope_type", "dynamic"}, {"alpha", 1000}}),
+              HasSubstr("value is missing: rope_parameters.factor"));
+  EXPECT_THAT(with("hunyuan-dense", "rope_parameters", {{"rope_type", "dynamic"}, {"alpha", 0}}),
+              HasSubstr("rope_parameters.alpha = 0: need more than 0"));
   EXPECT_THAT(with("bert", "position_embedding_type", "relative_key"),
               HasSubstr("position_embedding_type = \"relative_key\": need absolute"));
   EXPECT_THAT(with("bert", "is_decoder", true), HasSubstr("is_decoder = true: need false"));

@@ -43,11 +43,12 @@ class PackedWeights : public HfDirectory {
     const std::string& data;  ///< f32
     SafetensorsBuilder &packed, &plain;
   };
-  /// Writes a Llama whose matrices that `is_packed` chooses by name are written by `pack`, and one
+  /// Writes a model whose matrices that `is_packed` chooses by name are written by `pack`, and one
   /// with the values that they stand for under "plain".
   void write_both(const std::function<bool(const std::string& name)>& is_packed,
-                  const std::function<void(const Matrix&)>& pack, const json& quantization) {
-    const TinyModel tiny = TinyModel::read("llama-linear");
+                  const std::function<void(const Matrix&)>& pack, const json& quantization,
+                  const char* model = "llama-linear") {
+    const TinyModel tiny = TinyModel::read(model);
     tiny.write_directory(path(), 1);
     tiny.write_directory(folder_.path("plain"), 1);
     const auto [header, all] = read_tensors(path() + "/model.safetensors");
@@ -306,6 +307,27 @@ TEST_F(Int4Weights, SymmetricGptqIsExact) {
   second["checkpoint_format"] = "gptq_v2";
   write_int4({.add_one = 0}, second);
   expect_values(DType::q4_0);
+}
+
+// The matrix's rows are those of gate and up.
+TEST_F(Int4Weights, SymmetricGptqOfASharedExpertIsExact) {
+  const auto is_packed = [](const std::string& name) {
+    return name.find("shared_mlp.input_linear") != std::string::npos;
+  };
+  const auto pack = [&](const Matrix& m) {
+    add_int4(m.packed, m.plain, m.name, m.rows, m.columns, {});
+  };
+  write_both(is_packed, pack,
+             {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 32}, {"sym", true}},
+             "granitemoe-shared");
+  const auto got = open_model(path()), expected = open_model(folder_.path("plain"));
+  for (const char* name : {"blk.0.ffn_gate_shexp.weight", "blk.1.ffn_up_shexp.weight"}) {
+    const Tensor values = got->tensor(got->require_tensor(name));
+    EXPECT_EQ(values.dtype(), DType::q4_0);
+    EXPECT_EQ(dequantize(values).to_vector<float>(),
+              expected->tensor(expected->require_tensor(name)).to_vector<float>());
+  }
+  EXPECT_EQ(error(), "no error");
 }
 
 TEST_F(Int4Weights, OthersBecomeF16) {

@@ -285,6 +285,22 @@ TEST_F(HfDirectory, ReadsOtherFormsOfNewerFamilies) {
   tiny = with("bert", [](json& config) { config.erase("tie_word_embeddings"); });
   rename_tensors(path() + "/model.safetensors", "bert.", "cls.predictions.bias");
   EXPECT_LT(embedding_difference(*open_model(path()), tiny, 0), 2e-4);
+  // The base grows with alpha, which is 1000 if the file has none.
+  for (const char* alpha : {R"({})", R"({"alpha": 1000.0})", R"({"factor": 2.0})"}) {
+    with("hunyuan-dense", [&](json& config) {
+      config["rope_parameters"] = json::parse(alpha);
+      config["rope_parameters"].update({{"rope_type", "dynamic"}, {"rope_theta", 10000.0}});
+    });
+    const auto file = open_model(path());
+    EXPECT_NEAR(file->get_f32("hunyuan-dense.rope.freq_base"), 1e4 * std::pow(1e3, 16.0 / 14), 5);
+    EXPECT_EQ(file->get_u32("hunyuan-dense.context_length"), 262144u);
+    EXPECT_FALSE(file->contains("hunyuan-dense.rope.scaling.type"));
+    EXPECT_FALSE(file->contains("hunyuan-dense.rope.scaling.factor"));
+  }
+  with("hunyuan-dense", [](json& config) {
+    config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+  });
+  EXPECT_EQ(open_model(path())->get_string("hunyuan-dense.rope.scaling.type"), "linear");
   tiny = with("nomic-bert", [](json& config) {
     config = {{"model_type", "nomic_bert"},
               {"n_embd", 64},

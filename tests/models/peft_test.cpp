@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "tests/expect_error.h"
 #include "tests/io/safetensors_builder.h"
@@ -15,6 +17,7 @@
 #include "tests/test_devices.h"
 #include "wick/models/causal_lm.h"
 #include "wick/models/open_model.h"
+#include "wick/tensor/ops.h"
 
 namespace wick::models {
 namespace {
@@ -114,6 +117,59 @@ TEST(PeftAdapters, GiveTheLogitsOfTransformers) {
       EXPECT_LT(difference(logits_of(*twice, {0, 0}), tiny.logits), 2e-4);
       EXPECT_GT(difference(adapter.logits(), tiny.logits), 1e-2);
     }
+  }
+}
+
+/// Adds scale · b·a to a matrix in a model.safetensors of f32.
+void merge(const std::string& file, const std::string& name, const Tensor& a, const Tensor& b,
+           double scale) {
+  std::ifstream in(file, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  const json entry = json::parse(bytes.substr(8, length)).at(name);
+  const size_t at = 8 + length + entry.at("data_offsets").at(0).get<size_t>();
+  const std::vector<float> more = (matmul(b, a) * scale).to_vector<float>();
+  std::vector<float> values(more.size());
+  std::memcpy(values.data(), bytes.data() + at, values.size() * sizeof(float));
+  for (size_t i = 0; i < values.size(); ++i) values[i] += more[i];
+  std::memcpy(bytes.data() + at, values.data(), values.size() * sizeof(float));
+  std::ofstream(file, std::ios::binary) << bytes;
+}
+
+// Matrices whose rows become those of several matrices.
+TEST(PeftAdapters, OfRowsThatMove) {
+  constexpr int64_t kRank = 4;
+  const io::test::TempFolder folder;
+  const std::string gguf = folder.path("m.gguf"), directory = folder.path("m"),
+                    path = folder.path("adapter");
+  const std::tuple<const char*, const char*, int64_t> cases[] = {
+      {"granitemoe-shared", "shared_mlp.input_linear", 96},
+      {"qwen3next", "linear_attn.in_proj_qkvz", 160}};
+  for (const auto& [name, module, rows] : cases) {
+    SCOPED_TRACE(name);
+    const std::string matrix = std::string("model.layers.0.") + module;
+    PeftAdapter adapter("llama");
+    adapter.config() = {{"peft_type", "LORA"}, {"r", kRank}, {"lora_alpha", 2.0}};
+    adapter.tensors = {{"base_model.model." + matrix + ".lora_A.weight", {kRank, 64}},
+                       {"base_model.model." + matrix + ".lora_B.weight", {rows, kRank}}};
+    const auto factor = [&](size_t i) {
+      const auto& [tensor, dims] = adapter.tensors[i];
+      const Shape shape{dims[0], dims[1]};
+      return Tensor::from(test::random_values(tensor, shape, -0.35, 0.35), shape);
+    };
+    adapter.write(path);
+    const TinyModel tiny = TinyModel::read(name);
+    tiny.write(gguf);
+    std::filesystem::remove_all(directory);
+    tiny.write_directory(directory, 1);
+    const auto of_gguf = logits_of(*load(gguf, {}, {path}));
+    const auto of_directory = logits_of(*load(directory, {}, {path}));
+    merge(directory + "/model.safetensors", matrix + ".weight", factor(0), factor(1), 0.5);
+    const auto merged = logits_of(*load(directory, {}, {}));
+    EXPECT_LT(difference(of_gguf, merged), 2e-4);
+    EXPECT_LT(difference(of_directory, merged), 2e-4);
+    EXPECT_GT(difference(merged, tiny.logits), 1e-2);
   }
 }
 

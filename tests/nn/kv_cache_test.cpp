@@ -90,7 +90,7 @@ TEST(KvCache, TablesNameThePages) {
   EXPECT_EQ(cache.reach(), 512);
   const int64_t order[] = {1, 0};
   const auto first = cache.pages(0), second = cache.pages(1);
-  EXPECT_THAT(cache.tables(order).to_vector<uint32_t>(),
+  EXPECT_THAT(cache.tables(order, Device::cpu()).to_vector<uint32_t>(),
               ElementsAre(second[0], 0, first[0], first[1]));
   const int64_t moves = cache.moves(), changes = cache.changes();
   add(cache, 100, 1);  // within its last page
@@ -99,7 +99,8 @@ TEST(KvCache, TablesNameThePages) {
   add(cache, 200, 1);
   EXPECT_GT(cache.changes(), changes);
   const int64_t wrong[] = {2};
-  EXPECT_EQ(error_of([&] { cache.tables(wrong); }), "kv cache: no such sequence: 2: there are 2");
+  EXPECT_EQ(error_of([&] { cache.tables(wrong, Device::cpu()); }),
+            "kv cache: no such sequence: 2: there are 2");
 }
 
 TEST(KvCache, TruncationFreesPages) {
@@ -168,7 +169,7 @@ TEST(KvCache, StatesAreClearedWithTheirSequence) {
   EXPECT_EQ(cache.states(1)[0].shape(), Shape({2, 3}));
   EXPECT_EQ(cache.states(1)[1].shape(), Shape({2, 2, 2}));
   const std::vector<int64_t> both = {1, 0};
-  EXPECT_EQ(cache.slots(both).to_vector<uint32_t>(), std::vector<uint32_t>({1, 0}));
+  EXPECT_EQ(cache.slots(both, Device::cpu()).to_vector<uint32_t>(), std::vector<uint32_t>({1, 0}));
   const auto values = [&](int64_t sequence) {
     return cache.states(1)[0].narrow(0, sequence, 1).to_vector<float>();
   };

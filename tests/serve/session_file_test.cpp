@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -164,6 +166,58 @@ TEST_F(SessionFiles, OfOthersAreRefused) {
     tiny.write(folder_.path("other.gguf"));
     EXPECT_THAT(error(Engine::load(folder_.path("other.gguf")), {}),
                 HasSubstr("session of another model or adapters: m.gguf ("));
+  }
+}
+
+// Pages keep the bytes of sequences before, and new ones are uninitialised; files have neither.
+TEST_F(SessionFiles, OfEqualSessionsAreEqual) {
+  TinyLlama tiny{.key_size = 64, .value_size = 64, .context = 700, .rope_dims = 64};
+  tiny.write(path());
+  const auto e = Engine::load(path());
+  for (const DType type : {DType::f16, DType::bf16, DType::f32, DType::q8_0, DType::q4_0}) {
+    SCOPED_TRACE(name(type));
+    Session reused(e, {.cache_dtype = type});
+    for (int i = 0; i < 3; ++i) {
+      std::vector<int32_t> other = some_tokens(512);
+      std::rotate(other.begin(), other.begin() + 7 * (i + 1), other.end());
+      reused.feed_whole(other);
+      reused.truncate(0);
+    }
+    for (const int64_t length : {1, 100, 255, 256, 300}) {
+      SCOPED_TRACE(length);
+      Session fresh(e, {.cache_dtype = type});
+      fresh.feed(some_tokens(length));
+      fresh.save(folder_.path("fresh.session"));
+      reused.truncate(0);
+      reused.feed(some_tokens(length));
+      reused.save(folder_.path("reused.session"));
+      EXPECT_EQ(folder_.read("fresh.session"), folder_.read("reused.session"));
+      Session loaded(e, {.cache_dtype = type});
+      loaded.load(folder_.path("reused.session"));
+      EXPECT_EQ(newest_logits(loaded), newest_logits(fresh));
+      EXPECT_EQ(loaded.generate(greedy(4)).tokens, fresh.generate(greedy(4)).tokens);
+    }
+  }
+}
+
+TEST_F(SessionFiles, WithASurpriseLimitThatIsntFiniteAreRefused) {
+  const auto e = long_engine();
+  Session s(e);
+  s.feed(some_tokens(5));
+  GenerateOptions options = greedy(2);
+  options.sampler.temperature = 1;
+  options.sampler.mirostat = 1;
+  s.generate(options);
+  s.save(file());
+  std::string bytes = folder_.read("s.session");
+  const std::string key = "session.sampler.surprise_limit";
+  const size_t at =
+      bytes.find(key) + key.size() + sizeof(uint32_t);  // after the number of the type
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    std::memcpy(bytes.data() + at, &bad, sizeof(bad));
+    folder_.write("bad.session", bytes);
+    EXPECT_THAT(error_of([&] { s.load(folder_.path("bad.session")); }),
+                HasSubstr("option out of range: surprise_limit = "));
   }
 }
 

@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <set>
+#include <string_view>
 
 #include "tests/expect_error.h"
 #include "tests/serve/session_fixture.h"
 #include "wick/backend/cpu/cpu.h"
+#include "wick/base/log.h"
 #include "wick/text/stream_decoder.h"
 
 namespace wick::serve {
@@ -420,6 +423,17 @@ TEST_F(ServeTest, UnknownPreTokenizersAreWarnedOf) {
   tiny.edit = [](auto& w) { w.set_string("tokenizer.ggml.pre", "other"); };
   EXPECT_THAT(engine(std::move(tiny))->tokenizer().warning(), HasSubstr("'other'"));
   EXPECT_EQ(engine()->tokenizer().warning(), "");
+}
+
+// The digest of the weights is made after they were loaded.
+TEST_F(ServeTest, FilesThatChangeBeforeTheDigest) {
+  TinyLlama().write(path());
+  set_log([&](std::string_view line) {
+    if (line.starts_with("loaded ")) std::ofstream(path(), std::ios::app) << "x";
+  });
+  const std::string message = error_of([&] { Engine::load(path()); });
+  set_log({});
+  EXPECT_EQ(message, "load: file was changed while it was in use: " + path() + ": load it again");
 }
 
 TEST_F(ServeTest, VocabulariesThatDontFit) {

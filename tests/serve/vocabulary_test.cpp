@@ -75,6 +75,22 @@ TEST_F(ConvertedVocabulary, KeepsTheTextIfItIsInexact) {
             text::Tokenizer::from_json(document.dump()).encode(decomposed));
 }
 
+TEST_F(ConvertedVocabulary, ReplacesATextThatCannotBeUsed) {
+  EXPECT_EQ(convert(plain()), "");
+  const auto whole = file();
+  io::GgufWriter both(folder_.path("both.gguf"));
+  both.copy_metadata(*whole);
+  both.set_string("tokenizer.huggingface.json", R"({"model":{"type":"Other"}})");
+  both.finish();
+  const text::Tokenizer got = load_tokenizer(*io::Gguf::open(folder_.path("both.gguf")));
+  EXPECT_EQ(got.encode("Hello, world"), load_tokenizer(*whole).encode("Hello, world"));
+  EXPECT_THAT(got.warning(),
+              HasSubstr("tokenizer.huggingface.json can't be used, and the tokens may differ from "
+                        "the model's: "));
+  EXPECT_THAT(got.warning(), HasSubstr("tokenizer.json: model: lacks 'vocab'"));
+  EXPECT_EQ(load_tokenizer(*whole).warning(), "");
+}
+
 TEST_F(ConvertedVocabulary, KeepsTheTextAlone) {
   json document = plain();
   document["normalizer"] = {{"type", "NFKC"}};

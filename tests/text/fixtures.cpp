@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "wick/base/utf8.h"
+
 namespace wick::text {
 namespace {
 
@@ -173,23 +175,8 @@ std::string random_utf8(uint64_t seed, size_t count) {
   while (count > 0) {
     constexpr uint32_t kEnds[] = {0x80, 0x80, 0x800, 0x10000, 0x110000};
     const uint32_t point = next(kEnds[next(5)]);
-    if (point >= 0xd800 && point < 0xe000) continue;
-    const auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
-    if (point < 0x80) {
-      put(point);
-    } else if (point < 0x800) {
-      put(0xc0 | (point >> 6));
-      put(0x80 | (point & 0x3f));
-    } else if (point < 0x10000) {
-      put(0xe0 | (point >> 12));
-      put(0x80 | ((point >> 6) & 0x3f));
-      put(0x80 | (point & 0x3f));
-    } else {
-      put(0xf0 | (point >> 18));
-      put(0x80 | ((point >> 12) & 0x3f));
-      put(0x80 | ((point >> 6) & 0x3f));
-      put(0x80 | (point & 0x3f));
-    }
+    if (!is_character(point)) continue;
+    append_utf8(out, point);
     --count;
   }
   return out;

@@ -8,8 +8,8 @@
 
 #include "json_value.h"
 #include "wick/base/error.h"
-#include "wick/text/jinja/limits.h"
 #include "wick/text/jinja/template.h"
+#include "wick/text/jinja/values/limits.h"
 
 namespace wick::text::jinja {
 namespace {
@@ -112,6 +112,10 @@ TEST(Jinja, ErrorsNameTheLineAndTheTag) {
   EXPECT_THAT(error_of("{{ [1] | map('string') }}"), HasSubstr("a generator can't be printed"));
   EXPECT_THAT(error_of("{{ 9223372036854775807 + 1 }}"), HasSubstr("out of range"));
   EXPECT_THAT(error_of("{{ 9223372036854775808 }}"), HasSubstr("out of range"));
+  for (const char* surrogate : {"55296", "57343", "1114112"}) {
+    EXPECT_THAT(error_of("{{ '%c' % " + std::string(surrogate) + " }}"),
+                HasSubstr("%c needs a character"));
+  }
 }
 
 /// Checks that a template ends quickly with an error.

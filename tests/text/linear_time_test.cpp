@@ -16,7 +16,9 @@
 #include "tests/expect_error.h"
 #include "tests/near_linear.h"
 #include "wick/base/keyed_hash.h"
+#include "wick/base/utf8.h"
 #include "wick/text/chat.h"
+#include "wick/text/split/pre_tokenizers.h"
 #include "wick/text/stream_decoder.h"
 #include "wick/text/tokenizer.h"
 #include "wick/text/vocab/specials.h"
@@ -242,12 +244,7 @@ std::string spelled(const std::string& bytes) {
           (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
       const size_t point = prints ? b : 0x100 + next++;
       std::string text;
-      if (point < 0x80) {
-        text += static_cast<char>(point);
-      } else {
-        text += static_cast<char>(0xc0 | point >> 6);
-        text += static_cast<char>(0x80 | (point & 63));
-      }
+      append_utf8(text, static_cast<char32_t>(point));
       all.push_back(text);
     }
     return all;
@@ -310,6 +307,17 @@ TEST(LinearTime, Texts) {
         };
       });
     }
+  }
+}
+
+TEST(LinearTime, PatternsWithNumbers) {
+  for (const std::string end : {"", "}"}) {
+    expect_near_linear("unfinished numbers, end '" + end + "'", 20000, [&](size_t n) {
+      SplitStage stage;
+      stage.pattern = repeated("\\x{", n) + end;
+      stage.behavior = SplitBehavior::isolated;
+      return [stage] { EXPECT_EQ(find_pre_tokenizer({&stage, 1}, false), nullptr); };
+    });
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <set>
@@ -258,6 +259,31 @@ TEST(SamplerSteps, Mirostat) {
       EXPECT_NEAR(entropy(counts) / std::log(2.0), static_cast<double>(target), 0.4)
           << version << " " << target;
     }
+  }
+}
+
+// Products of the largest options exceed f32.
+TEST(SamplerSteps, MirostatsLimitStaysFinite) {
+  std::mt19937 random(5);
+  const Logits logits = normal_logits(random, 50);
+  constexpr float kMost = std::numeric_limits<float>::max();
+  for (const int version : {1, 2}) {
+    for (const float target : {0.0f, 1.0f, kMost}) {
+      SamplerOptions o = all_tokens();
+      o.mirostat = version;
+      o.mirostat_tau = target;
+      o.mirostat_eta = kMost;
+      Sampler sampler(o);
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(std::isfinite(sampler.surprise_limit())) << version << " " << target;
+        EXPECT_LT(sampler.sample(logits), 50);
+      }
+    }
+  }
+  Sampler sampler(all_tokens());
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    EXPECT_THAT(test::error_of([&] { sampler.set_surprise_limit(bad); }),
+                HasSubstr("surprise_limit"));
   }
 }
 

@@ -27,6 +27,7 @@ inline constexpr DTypeSet kCaches = kActivations | kCacheBlocks;
 struct BlockPages {
   static constexpr int64_t kPositions = 256;  ///< positions of a page
   static constexpr int64_t kValues = 32;      ///< values of a block
+  static constexpr int64_t kScaleBytes = 2;   ///< bytes of a block's scale
 
   DType dtype = DType::q8_0;  ///< of the blocks
   bool by_element = false;    ///< the layout of keys; otherwise that of values

@@ -133,8 +133,7 @@ SamplerOptions sampler_options(const std::array<uint32_t, kSamplerWords>& from) 
           .seed = uint64_t{words.seed_high} << 32 | words.seed_low};
 }
 
-Sampler::Sampler(const SamplerOptions& options)
-    : options_(options), surprise_limit_(2 * options.mirostat_tau) {
+Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   const auto check = [](bool good, const char* name, double value, const char* rule) {
     if (!good) throw_option(name, value, rule);
   };
@@ -179,6 +178,12 @@ Sampler::Sampler(const SamplerOptions& options)
     check(token >= 0, "logit_bias", token, "need token ids of at least 0");
     check(bias < kInf, "logit_bias", bias, "need finite numbers or -inf");
   }
+  limit_surprise(2 * static_cast<double>(o.mirostat_tau));
+}
+
+void Sampler::set_surprise_limit(float bits) {
+  if (!std::isfinite(bits)) throw_option("surprise_limit", bits, "need a finite number");
+  surprise_limit_ = bits;
 }
 
 int32_t Sampler::sample(std::span<const float> logits, std::span<const int32_t> history) {

@@ -67,6 +67,40 @@ struct SamplerOptions {
   bool operator==(const SamplerOptions&) const = default;
 };
 
+/// Calls visit(name, member) for the options that is_basic() allows to differ from their defaults.
+template <class Options, class Visit>
+void for_each_basic_option(Options& o, const Visit& visit) {
+  visit("temperature", o.temperature);
+  visit("top_k", o.top_k);
+  visit("top_p", o.top_p);
+  visit("min_p", o.min_p);
+  visit("repetition_penalty", o.repetition_penalty);
+  visit("presence_penalty", o.presence_penalty);
+  visit("frequency_penalty", o.frequency_penalty);
+  visit("penalty_window", o.penalty_window);
+  visit("seed", o.seed);
+}
+
+/// Calls visit(name, member) for all options that are numbers: all except dry_breakers, logit_bias
+/// and order.
+template <class Options, class Visit>
+void for_each_option(Options& o, const Visit& visit) {
+  for_each_basic_option(o, visit);
+  visit("typical_p", o.typical_p);
+  visit("top_n_sigma", o.top_n_sigma);
+  visit("xtc_probability", o.xtc_probability);
+  visit("xtc_threshold", o.xtc_threshold);
+  visit("dynamic_range", o.dynamic_range);
+  visit("dynamic_exponent", o.dynamic_exponent);
+  visit("dry_multiplier", o.dry_multiplier);
+  visit("dry_base", o.dry_base);
+  visit("dry_allowed_length", o.dry_allowed_length);
+  visit("dry_window", o.dry_window);
+  visit("mirostat", o.mirostat);
+  visit("mirostat_tau", o.mirostat_tau);
+  visit("mirostat_eta", o.mirostat_eta);
+}
+
 /// The step of a name such as "top_k". Errors: there is no such step; the message lists them.
 WICK_API SamplerStep parse_sampler_step(std::string_view name);
 
@@ -102,9 +136,10 @@ class WICK_API Sampler {
   uint64_t draw_count() const { return draws_; }
   /// Continues as if `count` draws had been made.
   void set_draws(uint64_t count) { draws_ = count; }
-  /// Mirostat's bound on the surprise of the next token, in bits.
+  /// Mirostat's bound on the surprise of the next token, in bits; always finite.
   float surprise_limit() const { return surprise_limit_; }
-  void set_surprise_limit(float bits) { surprise_limit_ = bits; }
+  /// Errors: the bound isn't finite.
+  void set_surprise_limit(float bits);
 
   const SamplerOptions& options() const { return options_; }
 
@@ -126,6 +161,7 @@ class WICK_API Sampler {
   void exclude_top_choices();
   void heat();
   int32_t draw_by_mirostat();
+  void limit_surprise(double bits);
   uint64_t weigh();
   double entropy(uint64_t total) const;
 
@@ -141,8 +177,8 @@ class WICK_API Sampler {
   std::vector<int32_t> seen_;
   std::vector<Candidate> candidates_;  // the first sorted_ are in order and rank before the others
   size_t sorted_ = 0;
-  double heat_ = 1;       // the temperature that has been applied
-  float surprise_limit_;  // mirostat's μ, in bits
+  double heat_ = 1;           // the temperature that has been applied
+  float surprise_limit_ = 0;  // mirostat's μ, in bits
 };
 
 }  // namespace wick

@@ -382,11 +382,18 @@ int32_t Sampler::draw_by_mirostat() {
     sum += c.weight;
     if (sum <= point) continue;
     const double error = bits(c, total) - static_cast<double>(o.mirostat_tau);
-    surprise_limit_ = static_cast<float>(static_cast<double>(surprise_limit_) -
-                                         static_cast<double>(o.mirostat_eta) * error);
+    limit_surprise(static_cast<double>(surprise_limit_) -
+                   static_cast<double>(o.mirostat_eta) * error);
     return c.id;
   }
   return candidates_.back().id;
+}
+
+/// Sets the bound on the surprise to `bits`, or to the nearest f32 if they are beyond its range:
+/// infinities would become NaN.
+void Sampler::limit_surprise(double bits) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  surprise_limit_ = static_cast<float>(std::clamp(bits, -kMost, kMost));
 }
 
 }  // namespace wick

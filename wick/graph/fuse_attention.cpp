@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "wick/base/block_pages.h"
 #include "wick/graph/fuse.h"
 #include "wick/graph/uses.h"
 #include "wick/tensor/fused.h"
@@ -27,7 +28,8 @@ class Match {
 
   /// Whether the calls compute what cached_attention computes.
   bool found() {
-    if (attention_.inputs[kKeys].dtype == DType::u8) return false;  // pages of blocks
+    const Value& keys = attention_.inputs[kKeys];
+    if (BlockPages::of(keys.dtype, keys.layout.shape())) return false;
     const auto& params = std::get<AttentionParams>(attention_.attributes);
     if (attention_.inputs[kSlopes].storage >= 0 || !params.causal ||
         attention_.outputs[0].dtype != DType::f32) {

@@ -90,6 +90,14 @@ std::optional<FileType> find_file_type(std::string_view name) {
   return std::nullopt;
 }
 
+std::span<const FileType> file_types() { return kFileTypes; }
+
+DTypeSet file_dtypes() {
+  DTypeSet all;
+  for (const FileType& type : kFileTypes) all = all | DTypeSet::of(type.dtype);
+  return all;
+}
+
 std::string file_type_names() {
   std::string text;
   for (size_t i = 0; i < kFileTypes.size(); ++i) {

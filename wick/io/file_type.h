@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,8 +36,12 @@ struct FileType {
 /// The type of a name in any case: a dtype of dtypes::kWritten or one that a search can make, or a
 /// mixture. Nothing if there is no such type.
 WICK_API std::optional<FileType> find_file_type(std::string_view name);
+/// All types, the largest first.
+WICK_API std::span<const FileType> file_types();
 /// The names of all types: "f32, f16, … or mxfp4".
 WICK_API std::string file_type_names();
+/// The dtypes of file_types().
+WICK_API DTypeSet file_dtypes();
 /// A file whose weights all have one dtype, except the output matrix. Nothing if wick can't write
 /// the dtype.
 WICK_API std::optional<FileType> file_type_of(DType dtype);

@@ -72,9 +72,9 @@ std::unique_ptr<CausalLm> CausalLm::load(const io::ModelFile& file, const LoadOp
     auto model = std::make_unique<DecoderLm>(file, architecture, options);
     file.require_unchanged("load");
     if (logging()) {
-      log_line(fmt::format("loaded {:.1f} M parameters and {} adapters on {}",
+      log_line(fmt::format("loaded {:.1f} M parameters and {} adapters: {}",
                            static_cast<double>(model->parameters()) / 1e6, model->adapters(),
-                           options.device.str()));
+                           model->placement()));
     }
     return model;
   } catch (const Error& e) {

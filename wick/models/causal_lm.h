@@ -28,7 +28,7 @@ struct LoadOptions {
   /// How the model is split between `device`, further GPUs and the CPU.
   SplitOptions split = {};
   /// Called with the number of layers loaded so far and the number of all layers.
-  std::function<void(int64_t, int64_t)> progress;
+  std::function<void(int64_t, int64_t)> progress = {};
 };
 
 /// A model that predicts the next token. It is immutable after loading. Several threads may run it

@@ -59,7 +59,7 @@ class WICK_API Decoder {
   void refresh_tables();
   void reserve();
 
-  /// A step's inputs on one device besides the tokens' positions in the ring.
+  /// What a step reads on one device.
   struct Inputs {
     Device device;
     Tensor tokens, positions;  // u32 [b]

@@ -196,7 +196,9 @@ Tensor DecoderLm::hidden_of_decoder(std::span<const std::vector<int32_t>> sequen
   return run_pieces([&](size_t piece, const Carried& in) {
     const Stage& stage = stages_[piece];
     const auto& tables = is_long(cache) ? stage.long_positions : stage.positions;
-    Step step = step_of(stage, arguments_of(stage, batches.on(stage.device), cache), *tables);
+    std::vector<Tensor> arguments;
+    add_arguments(stage, batches.on(stage.device), cache, arguments);
+    Step step = step_of(stage, arguments, *tables);
     return through(stage, step, in);
   });
 }

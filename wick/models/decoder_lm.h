@@ -92,10 +92,12 @@ class WICK_API DecoderLm final : public CausalLm {
 
   std::vector<Tensor> run(const Stage& stage, std::span<const Tensor> arguments,
                           const PositionTables& positions) const;
-  std::vector<Tensor> arguments_of(const Stage& stage, const Batch& batch,
-                                   const nn::KvCache& cache) const;
+  void add_arguments(const Stage& stage, const Batch& batch, const nn::KvCache& cache,
+                     std::vector<Tensor>& arguments) const;
   Step step_of(const Stage& stage, std::span<const Tensor> arguments,
                const PositionTables& positions) const;
+  StepRows slice_of(const Batch& batch, int64_t begin, int64_t count,
+                    const PositionTables& positions) const;
   Carried through(const Stage& stage, Step& step, const Carried& in) const;
   std::vector<Tensor> begin(const Stage& stage, Step& step, const Carried& in) const;
   Carried hand_over(std::span<const Tensor> xs, const Step& step) const;

@@ -93,13 +93,13 @@ size_t DecoderLm::kept_for(const Stage& stage) const {
 // ---- Arguments of the compiled functions ----
 
 // Passes the batch to the compiled function as one list: tokens, positions and tables of each run,
-// slots of each run if the cache has recurrent states, `wanted` if defined and the stage ends the
-// model, scales of adapters if there are any, and the keys, values and states of each layer whose
-// cache it reads. step_of() recognises them by their number.
-std::vector<Tensor> DecoderLm::arguments_of(const Stage& stage, const Batch& batch,
-                                            const nn::KvCache& cache) const {
-  if (stage.only_experts) return {};
-  std::vector<Tensor> arguments = {batch.tokens};
+// slots of each run if the cache has recurrent states, `wanted` if defined and the stage has a part
+// of the last layer, scales of adapters if there are any, and the keys, values and states of each
+// layer whose cache it reads. step_of() recognises them by their number.
+void DecoderLm::add_arguments(const Stage& stage, const Batch& batch, const nn::KvCache& cache,
+                              std::vector<Tensor>& arguments) const {
+  if (stage.only_experts) return;
+  arguments.push_back(batch.tokens);
   for (const Batch::Run& run : batch.runs) {
     arguments.push_back(run.positions);
     arguments.push_back(run.tables);
@@ -113,7 +113,6 @@ std::vector<Tensor> DecoderLm::arguments_of(const Stage& stage, const Batch& bat
     if (cache_[i].value_size > 0) arguments.push_back(cache.values(layer));
     for (const Tensor& state : cache.states(layer)) arguments.push_back(state);
   }
-  return arguments;
 }
 
 CausalLm::Carried DecoderLm::run_piece(size_t piece, const Batch& batch, const nn::KvCache& cache,
@@ -124,8 +123,7 @@ CausalLm::Carried DecoderLm::run_piece(size_t piece, const Batch& batch, const n
   if (piece == 0) require_file("forward");
   std::vector<Tensor> arguments = in.moved;
   arguments.insert(arguments.end(), in.kept.begin(), in.kept.end());
-  const std::vector<Tensor> rest = arguments_of(stage, batch, cache);
-  arguments.insert(arguments.end(), rest.begin(), rest.end());
+  add_arguments(stage, batch, cache, arguments);
   Carried out{.moved = (*(is_long(cache) ? stage.run_long : stage.run))(arguments), .kept = {}};
   if (piece == 0) require_file("forward");
   if (stage.before_experts) {
@@ -151,6 +149,33 @@ std::vector<Tensor> DecoderLm::run(const Stage& stage, std::span<const Tensor> a
   if (ends_model(stage)) return {head(out.moved.front(), step.last_set())};
   out.moved.insert(out.moved.end(), out.kept.begin(), out.kept.end());
   return std::move(out.moved);
+}
+
+/// Rows of a batch. A part of the batch must be of its only run.
+StepRows DecoderLm::slice_of(const Batch& batch, int64_t begin, int64_t count,
+                             const PositionTables& positions) const {
+  const bool is_all = count == batch.rows();
+  StepRows slice{.tokens = batch.tokens.narrow(0, begin, count),
+                 .runs = {},
+                 .row_runs = {},
+                 .scales = adapters_.empty() ? Tensor() : batch.scales.narrow(0, begin, count),
+                 .per_layer = {}};
+  int64_t first = 0;
+  for (const Batch::Run& run : batch.runs) {
+    const Tensor of_run = is_all ? run.positions : run.positions.narrow(0, begin, count);
+    const int64_t reach = run.tables.size(1) * nn::KvCache::kPage;
+    slice.runs.push_back({.first = first,
+                          .rows = nn::SequenceRows(of_run, run.tables),
+                          .rotations = positions.rotations(of_run, reach),
+                          .temperature = positions.temperatures(of_run, reach),
+                          .slots = run.slots,
+                          .chunk = positions.within_chunks(of_run, run.tables),
+                          .near = {}});
+    const int64_t run_rows = of_run.size(0);
+    slice.row_runs.push_back({run_rows, run_rows / run.tables.size(0)});
+    first += run_rows;
+  }
+  return slice;
 }
 
 DecoderLm::Step DecoderLm::step_of(const Stage& stage, std::span<const Tensor> arguments,
@@ -188,28 +213,8 @@ DecoderLm::Step DecoderLm::step_of(const Stage& stage, std::span<const Tensor> a
   const int64_t slices = is_cut ? 1 : slice_count(batch, stage.device, block_weights_);
   const int64_t rows = batch.rows();
   for (int64_t i = 0; i < slices; ++i) {
-    const int64_t begin = rows * i / slices, count = rows * (i + 1) / slices - begin;
-    StepRows slice{.tokens = batch.tokens.narrow(0, begin, count),
-                   .runs = {},
-                   .row_runs = {},
-                   .scales = adapters_.empty() ? Tensor() : batch.scales.narrow(0, begin, count),
-                   .per_layer = {}};
-    int64_t first = 0;
-    for (const Batch::Run& run : batch.runs) {
-      const Tensor of_run = slices == 1 ? run.positions : run.positions.narrow(0, begin, count);
-      const int64_t reach = run.tables.size(1) * nn::KvCache::kPage;
-      slice.runs.push_back({.first = first,
-                            .rows = nn::SequenceRows(of_run, run.tables),
-                            .rotations = positions.rotations(of_run, reach),
-                            .temperature = positions.temperatures(of_run, reach),
-                            .slots = run.slots,
-                            .chunk = positions.within_chunks(of_run, run.tables),
-                            .near = {}});
-      const int64_t run_rows = of_run.size(0);
-      slice.row_runs.push_back({run_rows, run_rows / run.tables.size(0)});
-      first += run_rows;
-    }
-    step.slices.push_back(std::move(slice));
+    const int64_t begin = rows * i / slices, end = rows * (i + 1) / slices;
+    step.slices.push_back(slice_of(batch, begin, end - begin, positions));
   }
   // A selected row is computed as a single row, however many rows its sequence has in the step.
   if (step.wanted.defined()) {

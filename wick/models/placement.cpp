@@ -179,7 +179,7 @@ class Planner {
   bool can_begin(size_t layer) const {
     for (size_t i = layer; i < config_.layers.size(); ++i) {
       const int of = config_.layers[i].cache_of;
-      if (of != LayerConfig::kOwnCache && static_cast<size_t>(of) < layer) return layer == 0;
+      if (of != LayerConfig::kOwnCache && static_cast<size_t>(of) < layer) return false;
     }
     return true;
   }
@@ -241,12 +241,6 @@ int64_t parse_layers(std::string_view name, std::string_view text) {
     throw Error(name, "out of range", printable(text, 40), "need at least 0, auto or all");
   }
   return count;
-}
-
-bool Placement::is_whole() const {
-  const auto same = [&](Device device) { return device == layers.front(); };
-  return std::all_of(layers.begin(), layers.end(), same) &&
-         std::all_of(experts.begin(), experts.end(), same);
 }
 
 Placement place(const PlacementInput& input, const SplitOptions& options) {

@@ -17,8 +17,9 @@ namespace wick::models {
 struct DecoderConfig;
 
 /// How a model is split between GPUs and the CPU. The last layers and the logits are on GPUs, the
-/// first layers and the embeddings on the CPU. The expert weights of a layer may be on the CPU
-/// while the rest of the layer is on a GPU. A model whose device is the CPU isn't split.
+/// first layers on the CPU. The embeddings are on the first layer's device. The expert weights of a
+/// layer may be on the CPU while the rest of the layer is on a GPU. A model whose device is the CPU
+/// isn't split.
 struct SplitOptions {
   /// As many layers on GPUs as fit, or as few layers' experts on the CPU as needed.
   static constexpr int64_t kAuto = -1;
@@ -43,13 +44,10 @@ struct SplitOptions {
 WICK_API int64_t parse_layers(std::string_view name, std::string_view text);
 
 /// The devices of a model's parts.
-struct WICK_API Placement {
+struct Placement {
   std::vector<Device> layers;   ///< of each layer; the embeddings are on the first layer's device,
                                 ///< the logits on the last one's
   std::vector<Device> experts;  ///< of each layer's expert weights
-
-  /// Whether all parts are on one device.
-  bool is_whole() const;
 };
 
 /// The parts of a model that a placement is made for.

@@ -1,5 +1,7 @@
 #include "wick/nn/attention.h"
 
+#include "wick/base/block_pages.h"
+
 namespace wick::nn {
 namespace {
 
@@ -28,8 +30,10 @@ SequenceRows::SequenceRows(const Tensor& of_rows, const Tensor& of_tables)
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceRows& rows,
               const Rotation& rotation, const Tensor& key_pages, const Tensor& value_pages,
               const AttentionOptions& options, const Tensor& sinks) {
-  // Pages of blocks have no dim of elements.
-  const Tensor keys = key_pages.rank() == 4 ? key_pages.transpose(2, 3) : key_pages;
+  // Pages of blocks are stored in the layout that the ops read (block_pages.h), so nothing is
+  // transposed.
+  const bool of_blocks = BlockPages::of(key_pages.dtype(), key_pages.shape()).has_value();
+  const Tensor keys = of_blocks ? key_pages : key_pages.transpose(2, 3);
   if (k.defined()) store_in_pages(keys, rotated(k, rotation), rows.tables, rows.positions);
   if (v.defined()) store_in_pages(value_pages, v, rows.tables, rows.positions);
   const Tensor y = attention_of_pages(by_sequence(rotated(q, rotation), rows.tables.size(0)), keys,

@@ -124,14 +124,6 @@ size_t KvCache::full_bytes() const {
   return static_cast<size_t>(all);
 }
 
-size_t KvCache::page_bytes() const {
-  int64_t elems = 0;
-  for (const KvLayer& layer : options_.layers) {
-    elems += layer.heads * (layer.key_size + layer.value_size) * kPage * pages_;
-  }
-  return static_cast<size_t>(bytes_of(options_.dtype, elems));
-}
-
 const KvCache::Sequence& KvCache::of(int64_t sequence) const {
   if (sequence < 0 || sequence >= sequences()) {
     throw Error(ErrorKind::index, "kv cache", "no such sequence", fmt::format("{}", sequence),
@@ -279,10 +271,6 @@ std::vector<uint32_t> KvCache::table_rows(std::span<const int64_t> sequences) co
   return rows;
 }
 
-Tensor KvCache::slots(std::span<const int64_t> sequences) const {
-  return slots(sequences, options_.device);
-}
-
 Tensor KvCache::slots(std::span<const int64_t> sequences, Device device) const {
   std::vector<uint32_t> rows;
   for (const int64_t sequence : sequences) {
@@ -290,10 +278,6 @@ Tensor KvCache::slots(std::span<const int64_t> sequences, Device device) const {
     rows.push_back(static_cast<uint32_t>(sequence));
   }
   return Tensor::from(rows, {static_cast<int64_t>(rows.size())}, device);
-}
-
-Tensor KvCache::tables(std::span<const int64_t> sequences) const {
-  return tables(sequences, options_.device);
 }
 
 Tensor KvCache::tables(std::span<const int64_t> sequences, Device device) const {

@@ -64,8 +64,6 @@ class WICK_API KvCache {
   int64_t reach() const { return entries_ * kPage; }
   /// The memory that a full cache takes.
   size_t full_bytes() const;
-  /// The memory of the pages allocated so far.
-  size_t page_bytes() const;
 
   /// Reserves pages for `count` more positions of a sequence. Errors: the sequence would exceed its
   /// context; the sequences together would exceed their limit; out of memory.
@@ -86,14 +84,12 @@ class WICK_API KvCache {
   Tensor values(int64_t layer) const;
   /// The recurrent states of all sequences, f32 [sequences, ..] each. Errors: those of keys().
   std::span<const Tensor> states(int64_t layer) const { return this->layer(layer).states; }
-  /// The rows of sequences in states(): u32 [sequences] on a device, by default the options' one.
-  Tensor slots(std::span<const int64_t> sequences) const;
+  /// The rows of sequences in states(): u32 [sequences] on a device.
   Tensor slots(std::span<const int64_t> sequences, Device device) const;
   /// The page numbers of a sequence, in order of position, including reserved pages.
   std::span<const uint32_t> pages(int64_t sequence = 0) const { return of(sequence).pages; }
-  /// The page tables of sequences: u32 [sequences, reach() / 256] on a device, by default the
-  /// options' one. Entries after a sequence's last page are 0.
-  Tensor tables(std::span<const int64_t> sequences) const;
+  /// The page tables of sequences: u32 [sequences, reach() / 256] on a device. Entries after a
+  /// sequence's last page are 0.
   Tensor tables(std::span<const int64_t> sequences, Device device) const;
   /// The page tables on the host, row by row.
   std::vector<uint32_t> table_rows(std::span<const int64_t> sequences) const;

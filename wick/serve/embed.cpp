@@ -11,9 +11,6 @@
 namespace wick::serve {
 namespace {
 
-/// Texts of one step have together at most this number of tokens, or are a single text.
-constexpr size_t kTokens = 2048;
-
 /// x [n, d] with rows of norm 1; a row of zeros stays.
 Tensor normalized(const Tensor& x) {
   constexpr int kLast[] = {-1};
@@ -38,7 +35,7 @@ Tensor embed(const Engine& engine, std::span<const std::string> texts, const Emb
     size_t tokens = 0;
     while (at < texts.size()) {
       std::vector<int32_t> next = engine.tokenizer().encode(texts[at]);
-      if (!sequences.empty() && tokens + next.size() > kTokens) break;
+      if (!sequences.empty() && tokens + next.size() > static_cast<size_t>(kEmbedTokens)) break;
       tokens += next.size();
       sequences.push_back(std::move(next));
       ++at;

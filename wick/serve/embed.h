@@ -11,6 +11,9 @@
 
 namespace wick::serve {
 
+/// Texts of one step have together at most this number of tokens, or are a single text.
+inline constexpr int64_t kEmbedTokens = 2048;
+
 struct EmbedOptions {
   int64_t size = 0;       ///< keeps the first elements (Matryoshka embeddings); 0: all
   bool normalize = true;  ///< gives embeddings the Euclidean norm 1

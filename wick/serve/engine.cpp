@@ -39,14 +39,6 @@ std::optional<int32_t> token_key(const io::ModelFile& file, const char* key) {
 /// The text of Hugging Face's tokenizer.json.
 constexpr const char* kTokenizerJson = "tokenizer.huggingface.json";
 
-text::Tokenizer tokenizer_of_json(const io::ModelFile& file) {
-  try {
-    return text::Tokenizer::from_json(file.get_string(kTokenizerJson));
-  } catch (const Error& e) {
-    throw Error(e.kind(), printable(file.path()), e.what());
-  }
-}
-
 /// The tokens that end a text, besides those of the tokenizer.
 std::vector<int32_t> end_tokens(const io::ModelFile& file) {
   constexpr const char* kAll = "tokenizer.ggml.eos_token_ids";
@@ -94,12 +86,15 @@ void add_defaults(const io::ModelFile& file, text::TokenizerSpec& spec) {
 
 text::Tokenizer load_tokenizer(const io::ModelFile& file) {
   const bool has_keys = file.contains("tokenizer.ggml.model");
-  // A file with both has a vocabulary that llama.cpp's form doesn't express exactly.
+  text::TokenizerSpec spec;
+  // wick's own files have both if llama.cpp's form isn't exact (serve/vocabulary.h).
   if (file.contains(kTokenizerJson)) {
     try {
-      return tokenizer_of_json(file);
-    } catch (const Error&) {
-      if (!has_keys) throw;
+      return text::Tokenizer::from_json(file.get_string(kTokenizerJson));
+    } catch (const Error& e) {
+      if (!has_keys) throw Error(e.kind(), printable(file.path()), e.what());
+      spec.warning = fmt::format("{} can't be used, and the tokens may differ from the model's: {}",
+                                 kTokenizerJson, e.what());
     }
   }
   if (!has_keys) {
@@ -109,7 +104,6 @@ text::Tokenizer load_tokenizer(const io::ModelFile& file) {
     }
     io::require_whole(file);  // only the first part of a split model has the vocabulary
   }
-  text::TokenizerSpec spec;
   spec.model = file.get_string("tokenizer.ggml.model");
   spec.pre = file.get_string("tokenizer.ggml.pre", "");
   if (is_none(spec.model)) {
@@ -177,8 +171,10 @@ std::shared_ptr<const Engine> Engine::load(const std::string& name,
                 fmt::format("{} tokens, {} rows", tokenizer.vocab_size(), model->vocab_size()));
   }
   std::string digest = model_digest(*file, options.adapters);
-  return std::shared_ptr<const Engine>(
+  std::shared_ptr<const Engine> engine(
       new Engine(std::move(model), std::move(tokenizer), *file, path, std::move(digest)));
+  file->require_unchanged("load");  // follows all reads of the file
+  return engine;
 }
 
 bool Engine::is_end_of_generation(int32_t id) const {
@@ -402,7 +398,7 @@ void Session::save(const std::string& path, std::string_view text) const {
       .length = cache_->length(),
       .tokens = history_,
       .adapter_scales = models::scales_of(options_.adapter_scales, engine_->model().adapters()),
-      .sampler = sampler_ ? std::make_unique<SamplerState>(*sampler_) : nullptr,
+      .sampler = sampler_,
       .text = std::string(text)};
   write_session(path, saved, *cache_, logits_);
 }
@@ -519,10 +515,9 @@ Generated Session::generate(const GenerateOptions& options) {
   const auto start = Clock::now();
   auto first = start;
   const text::Sampler fresh(options.sampler);  // throws if an option is out of range
-  const bool resumes = options.resume && sampler_ != nullptr;
-  sampler_ = std::make_unique<SamplerState>(
-      SamplerState{options.sampler, resumes ? sampler_->draws : 0,
-                   resumes ? sampler_->surprise_limit : fresh.surprise_limit()});
+  const bool resumes = options.resume && sampler_;
+  sampler_ = SamplerState{options.sampler, resumes ? sampler_->draws : 0,
+                          resumes ? sampler_->surprise_limit : fresh.surprise_limit()};
   const auto next = source();
   // On return or exception, removes positions from the cache that the decoder computed ahead.
   const std::unique_ptr<nn::KvCache, std::function<void(nn::KvCache*)>> settled(

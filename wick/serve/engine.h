@@ -182,9 +182,9 @@ class WICK_API Session {
   std::unique_ptr<nn::KvCache> cache_;
   std::unique_ptr<models::Decoder> decoder_;
   std::vector<int32_t> history_;
-  Tensor logits_;       // logits of the last cached token; undefined if not known
-  Tensor host_logits_;  // logits_ on the host; undefined until requested
-  std::unique_ptr<SamplerState> sampler_;  // after the newest token; null before the first
+  Tensor logits_;                        // logits of the last cached token; undefined if not known
+  Tensor host_logits_;                   // logits_ on the host; undefined until requested
+  std::optional<SamplerState> sampler_;  // after the newest token; nothing before the first
 };
 
 /// Perplexity scores of a text, in nats.

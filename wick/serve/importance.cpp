@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kOp = "imatrix";
 
-/// Adds squares up.
+/// Sums the squares of each weight's inputs, per column, and counts their rows.
 class Collector final : public models::InputObserver {
  public:
   void on_input(std::span<const std::string> weights, const Tensor& x) override {

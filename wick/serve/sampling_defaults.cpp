@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -28,22 +27,23 @@ std::vector<SamplerStep> steps_of(std::string_view text) {
   return steps;
 }
 
-/// Converts a value to the type of `to`. Returns false if it has another type or is out of range.
+/// Converts a value to the type of `to`. Returns why it can't be converted; empty if it can.
 template <class T>
-bool convert(const io::GgufValue& value, T& to) {
+std::string convert(const io::GgufValue& value, T& to) {
   if constexpr (std::is_same_v<T, std::vector<SamplerStep>>) {
     const std::optional<std::string_view> text = value.as_string();
-    if (text) to = steps_of(*text);
-    return text.has_value();
+    if (!text) return "wrong type";
+    to = steps_of(*text);
   } else {
     const std::optional<double> number = value.as_f64();
-    if (!number || !std::isfinite(*number)) return false;
-    const auto converted = static_cast<double>(
-        static_cast<T>(std::clamp(*number, static_cast<double>(std::numeric_limits<T>::lowest()),
-                                  static_cast<double>(std::numeric_limits<T>::max()))));
-    to = static_cast<T>(converted);
-    return std::is_floating_point_v<T> || converted == *number;
+    if (!number) return "wrong type";
+    constexpr auto kLeast = static_cast<double>(std::numeric_limits<T>::lowest()),
+                   kMost = static_cast<double>(std::numeric_limits<T>::max());
+    if (!(*number >= kLeast && *number <= kMost)) return "out of range";  // also NaN
+    to = static_cast<T>(*number);
+    if (std::is_integral_v<T> && static_cast<double>(to) != *number) return "not an integer";
   }
+  return {};
 }
 
 }  // namespace
@@ -59,16 +59,14 @@ SamplingDefaults sampling_defaults(const io::ModelFile& file) {
     const io::GgufValue* const value = file.find(key);
     if (value == nullptr) return;
     text::SamplerOptions one;
-    std::string reason = "wrong type";
-    bool valid = false;
+    std::string reason;
     try {
-      valid = convert(*value, one.*member);
+      reason = convert(*value, one.*member);
       const text::Sampler checked(one);  // throws if the value is out of range
     } catch (const Error& e) {
-      valid = false;
       reason = e.what();
     }
-    if (!valid) {
+    if (!reason.empty()) {
       defaults.warnings.push_back(fmt::format("{}: {} = {} is ignored: {}", printable(file.path()),
                                               key, value->str(), reason));
       return;

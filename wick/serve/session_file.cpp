@@ -1,13 +1,14 @@
 #include "wick/serve/session_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstring>
-#include <functional>
+#include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
+#include "wick/base/block_pages.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/io/gguf_writer.h"
@@ -27,39 +28,53 @@ struct Part {
   std::string name;
   Tensor whole;
   std::vector<int64_t> indices;  ///< of the first dim: what belongs to the session
-  int tail_dim = -1;             ///< the dim of positions; -1: none is known
+  /// A page's bytes are rows of 256 positions. A position takes position_bytes[i % n] bytes of row
+  /// i, where n is the size of the list. Empty: the states of a sequence.
+  std::vector<int64_t> position_bytes = {};
 
   int64_t bytes_each() const {
     return bytes_of(whole.dtype(), whole.elems() / std::max<int64_t>(whole.size(0), 1));
   }
 };
 
+/// Part::position_bytes of keys or values.
+std::vector<int64_t> position_bytes_of(const Tensor& pages, bool are_keys) {
+  const auto blocks = BlockPages::of(pages.dtype(), pages.shape());
+  if (!blocks) return {bytes_of(pages.dtype(), are_keys ? 1 : pages.size(3))};
+  if (!blocks->by_element) return {blocks->step()};
+  // A row of scales, and then a row of each byte of the quants.
+  const int64_t quant_bytes = blocks->block_bytes() - BlockPages::kScaleBytes;
+  std::vector<int64_t> bytes(static_cast<size_t>(1 + quant_bytes), 1);
+  bytes.front() = BlockPages::kScaleBytes;
+  return bytes;
+}
+
 /// The parts of a cache that hold a sequence. The cache must have pages.
 std::vector<Part> parts_of(const nn::KvCache& cache, int64_t length) {
   std::vector<Part> parts;
-  std::vector<int64_t> pages;
-  for (int64_t i = 0; i < pages_of(length); ++i) {
-    pages.push_back(cache.pages()[static_cast<size_t>(i)]);
-  }
+  const std::span<const uint32_t> used = cache.pages().first(static_cast<size_t>(pages_of(length)));
+  const std::vector<int64_t> pages(used.begin(), used.end());
   for (int64_t layer = 0; layer < cache.layers(); ++layer) {
     const auto add = [&](const std::string& name, const Tensor& whole, std::vector<int64_t> indices,
-                         int tail_dim) {
-      if (!whole.defined() || whole.elems() == 0) return;
-      // Blocks of several positions stay as they are.
-      const bool shaped = tail_dim >= 0 && is_float(whole.dtype()) && whole.rank() == 4 &&
-                          whole.size(tail_dim) == kPage;
+                         std::vector<int64_t> position_bytes) {
       parts.push_back({fmt::format("blk.{}.{}", layer, name), whole, std::move(indices),
-                       shaped ? tail_dim : -1});
+                       std::move(position_bytes)});
     };
-    add("keys", cache.keys(layer), pages, 3);
-    add("values", cache.values(layer), pages, 2);
+    const auto add_pages = [&](const std::string& name, const Tensor& whole, bool are_keys) {
+      if (whole.defined()) add(name, whole, pages, position_bytes_of(whole, are_keys));
+    };
+    add_pages("keys", cache.keys(layer), true);
+    add_pages("values", cache.values(layer), false);
     const std::span<const Tensor> states = cache.states(layer);
-    for (size_t i = 0; i < states.size(); ++i) add(fmt::format("state.{}", i), states[i], {0}, -1);
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (states[i].elems() > 0) add(fmt::format("state.{}", i), states[i], {0}, {});
+    }
   }
   return parts;
 }
 
-/// What must be equal for a file's bytes to fit a cache: "keys f16[2,16,256] values …", by layer.
+/// What must be equal for a file's bytes to fit a cache: the name, dtype and sizes of each part, as
+/// "blk.0.keys f16 2 16 256, blk.0.values f16 2 256 16".
 std::string layout_of(const std::vector<Part>& parts) {
   std::string layout;
   for (const Part& part : parts) {
@@ -70,7 +85,8 @@ std::string layout_of(const std::vector<Part>& parts) {
   return layout;
 }
 
-/// One index of a part on the host. Positions from `used` on become zeros.
+/// One index of a part on the host. Positions from `used` on become zeros, because their bytes are
+/// those of other sequences, or uninitialised.
 std::vector<std::byte> bytes_at(const Part& part, int64_t index, int64_t used) {
   const Tensor one = part.whole.narrow(0, index, 1).contiguous().to(Device::cpu());
   const auto count = static_cast<size_t>(part.bytes_each());
@@ -79,42 +95,20 @@ std::vector<std::byte> bytes_at(const Part& part, int64_t index, int64_t used) {
       bytes.data(),
       static_cast<const std::byte*>(one.view().data) + bytes_of(one.dtype(), one.layout().offset()),
       count);
-  if (part.tail_dim < 0 || used >= kPage) return bytes;
-  const int64_t step = part.tail_dim == 3 ? 1 : one.size(3);  // elements of a position in a row
-  const auto row = static_cast<size_t>(bytes_of(one.dtype(), kPage * step));
-  const auto kept = static_cast<size_t>(bytes_of(one.dtype(), used * step));
-  for (size_t at = 0; at < count; at += row) {
-    std::memset(bytes.data() + at + kept, 0, row - kept);
+  if (part.position_bytes.empty() || used >= kPage) return bytes;
+  const auto kept = static_cast<size_t>(used), all = static_cast<size_t>(kPage);
+  for (size_t at = 0, row = 0; at < count; ++row) {
+    const auto each = static_cast<size_t>(part.position_bytes[row % part.position_bytes.size()]);
+    std::memset(bytes.data() + at + kept * each, 0, (all - kept) * each);
+    at += all * each;
   }
   return bytes;
 }
 
-/// Calls visit(key, member) for the members of a sampler's state.
+/// Calls visit(key, member) for the numbers of a sampler's state.
 template <class State, class Visit>
-void for_each_member(State& s, const Visit& visit) {
-  auto& o = s.options;
-  visit("temperature", o.temperature);
-  visit("top_k", o.top_k);
-  visit("top_p", o.top_p);
-  visit("min_p", o.min_p);
-  visit("repetition_penalty", o.repetition_penalty);
-  visit("presence_penalty", o.presence_penalty);
-  visit("frequency_penalty", o.frequency_penalty);
-  visit("penalty_window", o.penalty_window);
-  visit("seed", o.seed);
-  visit("typical_p", o.typical_p);
-  visit("top_n_sigma", o.top_n_sigma);
-  visit("xtc_probability", o.xtc_probability);
-  visit("xtc_threshold", o.xtc_threshold);
-  visit("dynamic_range", o.dynamic_range);
-  visit("dynamic_exponent", o.dynamic_exponent);
-  visit("dry_multiplier", o.dry_multiplier);
-  visit("dry_base", o.dry_base);
-  visit("dry_allowed_length", o.dry_allowed_length);
-  visit("dry_window", o.dry_window);
-  visit("mirostat", o.mirostat);
-  visit("mirostat_tau", o.mirostat_tau);
-  visit("mirostat_eta", o.mirostat_eta);
+void for_each_number(State& s, const Visit& visit) {
+  for_each_option(s.options, visit);
   visit("draws", s.draws);
   visit("surprise_limit", s.surprise_limit);
 }
@@ -122,7 +116,7 @@ void for_each_member(State& s, const Visit& visit) {
 std::string sampler_key(const char* name) { return fmt::format("session.sampler.{}", name); }
 
 void write_sampler(io::GgufWriter& w, const SamplerState& state) {
-  for_each_member(state, [&](const char* name, const auto& value) {
+  for_each_number(state, [&](const char* name, const auto& value) {
     using T = std::remove_cvref_t<decltype(value)>;
     if constexpr (std::is_same_v<T, float>) {
       w.set_f32(sampler_key(name), value);
@@ -148,10 +142,10 @@ void write_sampler(io::GgufWriter& w, const SamplerState& state) {
   throw Error(printable(file.path()), what, detail, rule);
 }
 
-std::unique_ptr<SamplerState> read_sampler(const io::Gguf& file) {
-  if (!file.contains(sampler_key("temperature"))) return nullptr;
-  auto state = std::make_unique<SamplerState>();
-  for_each_member(*state, [&](const char* name, auto& value) {
+std::optional<SamplerState> read_sampler(const io::Gguf& file) {
+  if (!file.contains(sampler_key("temperature"))) return std::nullopt;
+  SamplerState state;
+  for_each_number(state, [&](const char* name, auto& value) {
     using T = std::remove_cvref_t<decltype(value)>;
     if constexpr (std::is_same_v<T, float>) {
       value = file.get_f32(sampler_key(name));
@@ -161,7 +155,7 @@ std::unique_ptr<SamplerState> read_sampler(const io::Gguf& file) {
       value = file.get_u64(sampler_key(name));
     }
   });
-  text::SamplerOptions& o = state->options;
+  text::SamplerOptions& o = state.options;
   o.dry_breakers = file.get_i32s(sampler_key("dry_breakers"));
   const std::vector<int32_t> ids = file.get_i32s(sampler_key("bias_tokens"));
   const std::vector<float> biases = file.get_f32s(sampler_key("biases"));
@@ -175,7 +169,8 @@ std::unique_ptr<SamplerState> read_sampler(const io::Gguf& file) {
     o.order.push_back(static_cast<SamplerStep>(step));
   }
   try {
-    const text::Sampler checked(o);  // throws if an option is out of range
+    text::Sampler checked(o);  // throws if an option is out of range
+    checked.set_surprise_limit(state.surprise_limit);
   } catch (const Error& e) {
     invalid(file, e.what());
   }

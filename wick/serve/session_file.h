@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct SavedSession {
   int64_t length = 0;  ///< positions in the cache
   std::vector<int32_t> tokens;
   std::vector<float> adapter_scales;
-  std::unique_ptr<SamplerState> sampler;           ///< null if nothing was generated
+  std::optional<SamplerState> sampler = {};        ///< nothing if nothing was generated
   std::string text;                                ///< of the caller
   std::shared_ptr<const io::Gguf> file = nullptr;  ///< read_session(): the rest of it
 };

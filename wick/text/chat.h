@@ -11,7 +11,7 @@
 
 #include "wick/base/export.h"
 #include "wick/text/jinja/template.h"
-#include "wick/text/marked_string.h"
+#include "wick/text/marked/marked_string.h"
 #include "wick/text/tokenizer.h"
 
 namespace wick::text {

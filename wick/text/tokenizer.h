@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "wick/base/export.h"
-#include "wick/text/marked_string.h"
+#include "wick/text/marked/marked_string.h"
 
 namespace wick::text {
 
@@ -38,6 +38,7 @@ struct TokenizerSpec {
   bool remove_extra_spaces = false;  ///< t5: remove spaces at the ends and all but one of each run
   bool lower = true;                 ///< bert: text becomes lower case
   bool strip_accents = true;         ///< bert: accents are dropped
+  std::string warning;               ///< what the caller adds to Tokenizer::warning(), one line
 };
 
 /// Whether vocabularies of this algorithm and split pattern begin with a bos token if their file
@@ -116,7 +117,7 @@ class WICK_API Tokenizer {
   bool add_eos() const;
 
   /// What may make the tokens differ from the model's, in one line: the file names an unknown split
-  /// pattern. Empty if nothing does.
+  /// pattern, or TokenizerSpec::warning. Empty if nothing does.
   const std::string& warning() const;
 
   /// The stages of a tokenizer; internal.

@@ -208,14 +208,15 @@ bool adds_bos_by_default(std::string_view model, std::string_view pre) {
 
 Tokenizer::Tokenizer(const TokenizerSpec& spec) {
   const Family family = family_of(spec);
-  std::string warning;
+  std::string of_split;
   const PreTokenizer* const pre =
-      family == Family::bpe ? &pre_tokenizer_of(spec, warning) : nullptr;
+      family == Family::bpe ? &pre_tokenizer_of(spec, of_split) : nullptr;
   const bool in_alphabet = pre != nullptr && !pre->raw;
   auto impl = std::make_shared<Impl>(
       TokenTable(spec.tokens, check_types(spec),
                  in_alphabet ? Spelling::gpt2_alphabet : Spelling::sentence_piece));
-  impl->warning = std::move(warning);
+  const bool has_both = !spec.warning.empty() && !of_split.empty();
+  impl->warning = fmt::format("{}{}{}", spec.warning, has_both ? "; " : "", of_split);
   impl->bos = spec.bos;
   impl->eos = spec.eos;
   impl->eot = spec.eot;

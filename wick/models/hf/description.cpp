@@ -97,6 +97,7 @@ void set_keys(const Description& description, io::GgufMetadata& metadata) {
   metadata.set_string("general.architecture", family.architecture);
   Keys keys(metadata, family.architecture);
   common_keys(description.config, keys);
+  if (!family.own_rope_scaling) rope_scaling_keys(description.config, keys);
   family.keys(description.config, keys);
 }
 

@@ -23,7 +23,7 @@ struct NameRule {
 struct Family {
   std::string_view model_type;
   std::string_view architecture;  ///< general.architecture of GGUF files
-  /// Sets the keys that common_keys() doesn't set.
+  /// Sets the keys that common_keys() and rope_scaling_keys() don't set.
   void (*keys)(const Config& config, Keys& keys);
   std::string_view activations;  ///< values of hidden_act that the architecture has
   /// The configuration's members that files leave out because they are transformers' defaults:
@@ -34,7 +34,8 @@ struct Family {
   bool adds_one = false;  ///< norms multiply by 1 + weight
   /// The factors that the GGUF file's weights include, by their names without "blk.N."; null: none.
   std::vector<RowFactor> (*factors)(const Config& config, std::string_view tensor) = nullptr;
-  bool encodes = false;  ///< heads for other tasks than embeddings aren't used
+  bool encodes = false;           ///< heads for other tasks than embeddings aren't used
+  bool own_rope_scaling = false;  ///< `keys` sets the keys of rope_scaling_keys() too
 };
 
 /// The family of a configuration. Errors: the model_type is missing or unsupported (the message

@@ -89,6 +89,13 @@ std::optional<FormView> reshaped(const Layout& layout, const Shape& shape) {
 
 }  // namespace
 
+bool moves_rows(Form form) {
+  constexpr Form kForms[] = {Form::same,       Form::query_rows,  Form::key_rows,
+                             Form::first_half, Form::second_half, Form::qkv_of_heads,
+                             Form::linear_qkv, Form::linear_gate};
+  return std::find(std::begin(kForms), std::end(kForms), form) != std::end(kForms);
+}
+
 std::optional<FormView> view_of(Form form, const Shape& source, const Sizes& sizes) {
   const Layout dense = Layout::contiguous(source);
   const int rank = source.rank();

@@ -56,6 +56,9 @@ struct FormView {
 /// needs. MXFP4's forms are applied to the blocks.
 std::optional<FormView> view_of(Form form, const Shape& source, const Sizes& sizes);
 
+/// Whether a form only chooses and orders the rows of a matrix.
+bool moves_rows(Form form);
+
 /// Whether a form makes blocks of MXFP4.
 inline bool is_mxfp4(Form form) {
   return form == Form::mxfp4 || form == Form::mxfp4_even || form == Form::mxfp4_odd;

@@ -6,17 +6,6 @@
 #include "wick/models/hf/naming.h"
 
 namespace wick::models::hf {
-namespace {
-
-/// Whether a form moves whole rows.
-bool keeps_rows(Form form) {
-  constexpr Form kForms[] = {Form::same,         Form::query_rows, Form::key_rows,
-                             Form::qkv_of_heads, Form::linear_qkv, Form::linear_gate};
-  return std::find(std::begin(kForms), std::end(kForms), form) != std::end(kForms);
-}
-
-}  // namespace
-
 int64_t int4_groups(const Int4Config& config, int64_t inputs) {
   return config.group == 0 ? 1 : inputs / config.group;
 }
@@ -92,7 +81,7 @@ DType int4_dtype(const Int4Config& config, const Int4Tensors& tensors, const Sha
   const bool whole_blocks =
       shape[1] % kInt4Block == 0 && (config.group == 0 || config.group % kInt4Block == 0);
   const bool exact = config.symmetric && tensors.scales.tensor->dtype == DType::f16;
-  return exact && whole_blocks && keeps_rows(form) ? DType::q4_0 : DType::f16;
+  return exact && whole_blocks && moves_rows(form) ? DType::q4_0 : DType::f16;
 }
 
 }  // namespace wick::models::hf

@@ -44,12 +44,15 @@ void dynamic_keys(const Config& c, const Config& rope, Keys& k) {
         static_cast<int64_t>(std::min(kMostContext, factor * static_cast<double>(trained))));
 }
 
-void scaling_keys(const Config& c, const Config& rope, Keys& k) {
+}  // namespace
+
+void rope_scaling_keys(const Config& c, Keys& k) {
+  const Config rope = rope_of(c);
   const std::string type = rope_type(rope);
   constexpr std::string_view kElsewhere[] = {"default", "llama3", "proportional"};
   if (std::find(std::begin(kElsewhere), std::end(kElsewhere), type) != std::end(kElsewhere)) return;
   if (type == "dynamic") {
-    if (!rope.has({"alpha"})) dynamic_keys(c, rope, k);  // Hunyuan's has one
+    dynamic_keys(c, rope, k);
   } else if (type == "linear") {
     k.set("rope.scaling.type", "linear");
     k.set("rope.scaling.factor", rope.require_number({"factor"}));
@@ -65,9 +68,12 @@ void scaling_keys(const Config& c, const Config& rope, Keys& k) {
     k.set("rope.scaling.type", "longrope");
   } else {
     rope.unsupported("rope_type",
-                     "this version supports default, linear, yarn, llama3, longrope and dynamic");
+                     "this version supports default, linear, yarn, llama3, longrope, proportional "
+                     "and dynamic");
   }
 }
+
+namespace {
 
 /// Divisors that leave high frequencies as they are and divide low ones by the factor, with a
 /// transition between.
@@ -178,7 +184,6 @@ void common_keys(const Config& c, Keys& k) {
   k.set("attention.head_count_kv", c.integer({"num_key_value_heads"}));
   k.set("vocab_size", c.integer({"vocab_size"}));
   const Config rope = rope_of(c);
-  scaling_keys(c, rope, k);
   k.set("rope.freq_base", rope.number({"rope_theta"}));
   k.set("rope.freq_base_swa", rope.number({"local_theta"}));
   if (const auto part = rope.number({"partial_rotary_factor"})) {

@@ -42,8 +42,10 @@ using ExtraTensors = std::vector<std::pair<std::string, std::vector<float>>>;
 /// them.
 Config rope_of(const Config& config);
 
-/// What all families share. Errors: those of Config; a scaling of rope isn't supported.
+/// What all families share. Errors: those of Config.
 void common_keys(const Config& config, Keys& keys);
+/// The scaling of rope. Errors: those of Config; it isn't supported.
+void rope_scaling_keys(const Config& config, Keys& keys);
 
 /// A window of all layers.
 void window_key(const Config& config, Keys& keys);
@@ -52,7 +54,7 @@ void window_key(const Config& config, Keys& keys);
 void window_pattern_key(const Config& config, Keys& keys);
 
 // Families, by the names of the architectures in GGUF files. Each function sets the keys that
-// common_keys() doesn't set. Errors: those of Config.
+// common_keys() and rope_scaling_keys() don't set. Errors: those of Config.
 void llama_keys(const Config& config, Keys& keys);
 void llama4_keys(const Config& config, Keys& keys);
 void mistral3_keys(const Config& config, Keys& keys);

@@ -283,7 +283,7 @@ void hunyuan_keys(const Config& c, Keys& k) {
     k.set("expert_shared_count", c.same_integers("num_shared_expert"));
   }
   const Config rope = rope_of(c);
-  if (rope.text({"rope_type"}).value_or("") != "dynamic") return;
+  if (rope.text({"rope_type"}).value_or("") != "dynamic") return rope_scaling_keys(c, k);
   // The base grows with alpha, and the models were trained for 256 K positions.
   const double alpha = rope.number({"alpha"}).value_or(1000.0);
   const double base = rope.number({"rope_theta"}).value_or(10000.0);
@@ -291,7 +291,6 @@ void hunyuan_keys(const Config& c, Keys& k) {
   constexpr int64_t kContext = 256 * 1024;
   if (!(alpha > 0)) rope.invalid("alpha", "more than 0");
   if (!(size > 2)) c.invalid("head_dim", "more than 2");
-  k.remove("rope.scaling.type");
   k.set("rope.freq_base", base * math::pow(alpha, size / (size - 2)));
   k.set("context_length", kContext);
 }

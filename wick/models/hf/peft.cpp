@@ -9,15 +9,17 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/io/safetensors.h"
 #include "wick/models/hf/config.h"
+#include "wick/models/hf/elements.h"
 #include "wick/models/hf/families.h"
 #include "wick/models/hf/naming.h"
-#include "wick/tensor/ops.h"
 
 namespace wick::models::hf {
 namespace {
@@ -103,24 +105,20 @@ class Scales {
 
 /// The heads of a model, as the forms of rows need them.
 Sizes sizes_of(const io::ModelFile& model, std::string_view architecture) {
-  const std::string heads = fmt::format("{}.attention.head_count", architecture);
-  const std::string kv_heads = fmt::format("{}.attention.head_count_kv", architecture);
-  const auto first = [&](const std::string& key, int64_t or_else) {
-    const io::GgufValue* const value = model.find(key);
+  const auto first = [&](const char* name, int64_t or_else) {
+    const io::GgufValue* const value = model.find(fmt::format("{}.{}", architecture, name));
     if (value == nullptr || (value->is_array() && value->count() == 0)) return or_else;
     return (value->is_array() ? value->at(0) : *value).as_i64().value_or(or_else);
   };
   Sizes sizes;
-  sizes.heads = first(heads, 0);
-  sizes.kv_heads = first(kv_heads, sizes.heads);
+  sizes.heads = first("attention.head_count", 0);
+  sizes.kv_heads = first("attention.head_count_kv", sizes.heads);
+  sizes.linear_heads = first("ssm.group_count", 0);
+  sizes.linear_keys = first("ssm.state_size", 0);
+  if (sizes.linear_heads > 0) {
+    sizes.linear_values = first("ssm.inner_size", 0) / sizes.linear_heads;
+  }
   return sizes;
-}
-
-/// The forms of a weight that are forms of the rows of b.
-bool keeps_columns(Form form) {
-  constexpr Form kForms[] = {Form::same,       Form::query_rows,  Form::key_rows,
-                             Form::first_half, Form::second_half, Form::qkv_of_heads};
-  return std::find(std::begin(kForms), std::end(kForms), form) != std::end(kForms);
 }
 
 class Reader {
@@ -178,6 +176,7 @@ class Reader {
     return true;
   }
 
+  /// f32, dense
   Tensor factor(const io::SafeTensor& tensor) const {
     if (!tensor.dtype || !is_float(*tensor.dtype) || tensor.shape.rank() != 2) {
       fail(tensor, "factor isn't a matrix of floats", "need F32, F16 or BF16 and two dims");
@@ -201,8 +200,8 @@ class Reader {
     for (auto& [name, form] : places(module, *stored_b)) {
       const std::optional<FormView> view = view_of(form, b.shape(), sizes_);
       if (!view) fail(*stored_b, "factor has the wrong shape", fmt::format("for {}", name));
-      const Tensor rows = Tensor(b.storage(), b.dtype(), view->layout).contiguous();
-      all_.push_back({name, module, a, rows.reshape(view->shape), scales_.scale(module)});
+      all_.push_back(
+          {name, module, a, elements_of(b, *view).reshape(view->shape), scales_.scale(module)});
     }
   }
 
@@ -229,7 +228,8 @@ class Reader {
     for (const NameRule& rule : rules) {
       // GPT-2 stores its matrices transposed, but the factors aren't.
       const Form form = rule.form == Form::transposed ? Form::same : rule.form;
-      if (!keeps_columns(form)) unused("adapters of this kind of matrix aren't supported");
+      // The rows of b·a are those of b.
+      if (!moves_rows(form)) unused("adapters of this kind of matrix aren't supported");
       found.emplace_back(fmt::format("blk.{}.{}.weight", name.layer, rule.to), form);
     }
     return found;

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "wick/io/model_file.h"
-#include "wick/io/safetensors.h"
+#include "wick/tensor/tensor.h"
 
 namespace wick::models::hf {
 

@@ -1,6 +1,6 @@
 #include "wick/models/hf/text_files.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -59,12 +59,6 @@ void token_keys(const Config& config, io::GgufMetadata& metadata) {
   if (ends.size() > 1) metadata.set_u32s("tokenizer.ggml.eos_token_ids", ends);
 }
 
-/// The nearest f32; values beyond its range become its largest.
-float narrowed(double value) {
-  constexpr double kMost = std::numeric_limits<float>::max();
-  return static_cast<float>(std::clamp(value, -kMost, kMost));
-}
-
 /// Copies the options of sampling under the keys that llama.cpp's converter uses. Values of any
 /// type are copied; serve::sampling_defaults() checks them.
 void sampler_keys(const Config& generation, io::GgufMetadata& metadata) {
@@ -87,10 +81,18 @@ void sampler_keys(const Config& generation, io::GgufMetadata& metadata) {
     if (!generation.has({name})) continue;
     const nlohmann::json& value = generation.json().at(name);
     const std::string key = std::string("general.sampling.") + short_key;
-    if (value.is_number_integer()) {
+    if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) {
+      metadata.set_u64(key, value.get<uint64_t>());
+    } else if (value.is_number_integer()) {
       metadata.set_i64(key, value.get<int64_t>());
     } else if (value.is_number()) {
-      metadata.set_f32(key, narrowed(value.get<double>()));
+      const auto number = value.get<double>();
+      constexpr double kMost = std::numeric_limits<float>::max();
+      if (number < -kMost || number > kMost) {
+        metadata.set_f64(key, number);
+      } else {
+        metadata.set_f32(key, static_cast<float>(number));
+      }
     } else {
       metadata.set_string(key, value.is_string() ? value.get<std::string>() : value.dump());
     }

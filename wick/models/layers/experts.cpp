@@ -173,16 +173,8 @@ Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen) const {
 }
 
 Tensor Experts::operator()(const Tensor& x, Runs runs) const {
-  const Chosen chosen = choose(x, runs);
-  if (config_.beside_mlp) {
-    return (*mlp_post_norm_)((*shared_)((*mlp_norm_)(x), runs)) +
-           (*post_norm_)(through_experts((*norm_)(x), chosen));
-  }
-  const Tensor y = through_experts(x, chosen);
-  if (!shared_) return y;
-  Tensor of_all = (*shared_)(x, runs);
-  if (shared_gate_) of_all = of_all * sigmoid((*shared_gate_)(x, runs.sequences));
-  return y + of_all;
+  const Routed routed = route(x, runs);
+  return finish(through_experts(routed.x, routed.chosen), routed.shared);
 }
 
 Experts::Routed Experts::route(const Tensor& x, Runs runs) const {

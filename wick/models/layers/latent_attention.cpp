@@ -92,11 +92,12 @@ Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
   const Tensor stored[] = {down.narrow(1, latent_.rank, latent_.rotated),
                            latent_norm_(down.narrow(1, 0, latent_.rank))};
   const Tensor keys = cat(stored, 1).unsqueeze(1);  // [t, 1, rotated + rank]
-  // Pages of blocks have a dim of blocks, by elements as the keys have it.
+  // The values are elements of the keys. Pages of blocks have a dim of blocks.
   constexpr int64_t kBlock = BlockPages::kValues;
-  const Tensor values = cache.keys.rank() == 4
-                            ? cache.keys.transpose(2, 3).narrow(3, latent_.rotated, latent_.rank)
-                            : cache.keys.narrow(2, latent_.rotated / kBlock, latent_.rank / kBlock);
+  const bool of_blocks = BlockPages::of(cache.keys.dtype(), cache.keys.shape()).has_value();
+  const Tensor values = of_blocks
+                            ? cache.keys.narrow(2, latent_.rotated / kBlock, latent_.rank / kBlock)
+                            : cache.keys.transpose(2, 3).narrow(3, latent_.rotated, latent_.rank);
   std::vector<Tensor> ys;
   for (const StepRows::Run& run : rows.runs) {
     Tensor of_q = run.of(full);

@@ -7,6 +7,7 @@
 
 #include "wick/base/printable.h"
 #include "wick/text/jinja/evaluator_objects.h"
+#include "wick/text/jinja/library/library.h"
 
 namespace wick::text::jinja {
 

@@ -5,6 +5,7 @@
 
 #include "wick/base/printable.h"
 #include "wick/text/jinja/evaluator.h"
+#include "wick/text/jinja/library/library.h"
 
 namespace wick::text::jinja {
 

@@ -9,7 +9,7 @@
 
 #include "wick/base/export.h"
 #include "wick/text/jinja/values/value.h"
-#include "wick/text/marked_string.h"
+#include "wick/text/marked/marked_string.h"
 
 namespace wick::text::jinja {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "wick/base/error.h"
+#include "wick/base/utf8.h"
 
 namespace wick::text {
 namespace {
@@ -25,7 +26,7 @@ void for_each_character(std::string& text, const Change& change) {
 void clean_bert(std::string& text) {
   for_each_character(text, [](uint32_t point, std::string& out) {
     if (point == 0 || point == 0xfffd || is_control(point)) return;
-    append_code_point(out, is_space(point) ? ' ' : point);
+    append_utf8(out, is_space(point) ? ' ' : point);
   });
 }
 
@@ -34,7 +35,7 @@ void isolate_ideographs(std::string& text) {
   for_each_character(text, [](uint32_t point, std::string& out) {
     const bool isolated = is_ideograph(point);
     if (isolated) out += ' ';
-    append_code_point(out, point);
+    append_utf8(out, point);
     if (isolated) out += ' ';
   });
 }
@@ -43,7 +44,7 @@ void strip_nonspacing_marks(std::string& text) {
   if (is_ascii(text)) return;
   normalize(text, NormalForm::nfd);
   for_each_character(text, [](uint32_t point, std::string& out) {
-    if (!is_nonspacing_mark(point)) append_code_point(out, point);
+    if (!is_nonspacing_mark(point)) append_utf8(out, point);
   });
 }
 
@@ -84,7 +85,7 @@ NormalizeStep strip_accents_step() {
   return [](std::string& text) {
     if (is_ascii(text)) return;
     for_each_character(text, [](uint32_t point, std::string& out) {
-      if (!is_mark(point)) append_code_point(out, point);
+      if (!is_mark(point)) append_utf8(out, point);
     });
   };
 }
@@ -134,7 +135,7 @@ NormalizeStep nmt_step() {
                          point == 0x1680 || (point >= 0x200b && point <= 0x200f) ||
                          point == 0x2028 || point == 0x2029 || point == 0x2581 || point == 0xfeff ||
                          point == 0xfffd;
-      append_code_point(out, space ? ' ' : point);
+      append_utf8(out, space ? ' ' : point);
     });
   };
 }
@@ -196,7 +197,7 @@ NormalizeStep sentence_piece_step(SentencePieceOptions options) {
     while (options.remove_extra_spaces && out.ends_with(' ')) out.pop_back();
     // Characters that the map drops make a text that isn't empty, unless spaces are removed.
     const bool empty = options.remove_extra_spaces ? out.empty() : text.empty();
-    if (options.add_space_prefix && !empty) out.insert(0, " ");
+    if (options.add_space_prefix && !empty) out.insert(out.begin(), ' ');
     text = std::move(out);
   };
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "wick/base/error.h"
+#include "wick/base/utf8.h"
 
 namespace wick::text {
 namespace {
@@ -85,12 +86,6 @@ uint32_t next_code_point(std::string_view text, size_t& at) {
   }
   at = std::min(at + length, text.size());
   return point;
-}
-
-void append_code_point(std::string& out, uint32_t point) {
-  utf8proc_uint8_t bytes[4];
-  const auto length = utf8proc_encode_char(static_cast<utf8proc_int32_t>(point), bytes);
-  out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(length));
 }
 
 bool is_space(uint32_t point) {
@@ -199,8 +194,8 @@ void to_lower(std::string& text) {
     if (point == 0x130) {
       out += "i\xcc\x87";  // the only character whose mapping has two
     } else {
-      append_code_point(
-          out, static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(point))));
+      append_utf8(out,
+                  static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(point))));
     }
   }
   text = std::move(out);

@@ -11,7 +11,6 @@ namespace wick::text {
 
 /// Returns the code point at `at` and moves `at` behind it.
 uint32_t next_code_point(std::string_view text, size_t& at);
-void append_code_point(std::string& out, uint32_t point);
 
 /// White_Space.
 bool is_space(uint32_t point);

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <string>
 
+#include "wick/base/utf8.h"
+
 namespace wick::text {
 namespace {
 
@@ -246,34 +248,26 @@ constexpr Alias kAliases[] = {
     {"granite-embed-multi-311m", "gemma4"},
 };
 
-/// Appends a character above ASCII in UTF-8.
-void append_utf8(std::string& out, uint32_t code) {
-  constexpr uint32_t kBits = 0x3f, kLead[] = {0, 0xc0, 0xe0, 0xf0};
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  out += static_cast<char>(kLead[more] | (code >> (6 * more)));
-  for (int i = more - 1; i >= 0; --i) {
-    out += static_cast<char>(0x80 | ((code >> (6 * i)) & kBits));
-  }
-}
-
 /// A pattern with \\x{4e00} replaced by its character.
 std::string without_numbers(std::string_view pattern) {
+  constexpr std::string_view kOpen = "\\x{";
+  constexpr uint32_t kAsciiEnd = 0x80;
+  const char* const end = pattern.data() + pattern.size();
   std::string out;
   for (size_t at = 0; at < pattern.size(); ++at) {
-    const size_t end = pattern.find('}', at);
-    uint32_t code = 0;
-    const bool number = pattern.substr(at).starts_with("\\x{") && end != std::string_view::npos;
-    if (number) {
-      std::from_chars(pattern.data() + at + 3, pattern.data() + end, code, 16);
+    if (pattern.substr(at).starts_with(kOpen)) {
+      uint32_t point = 0;
+      const char* const digits = pattern.data() + at + kOpen.size();
+      const auto [stop, error] = std::from_chars(digits, end, point, 16);
+      const bool closed = error == std::errc{} && stop != end && *stop == '}';
+      if (closed && point >= kAsciiEnd && is_character(point)) {
+        append_utf8(out, point);
+        at = static_cast<size_t>(stop - pattern.data());
+        continue;
+      }
     }
-    constexpr uint32_t kAscii = 0x80;
-    if (number && code >= kAscii) {
-      append_utf8(out, code);
-      at = end;
-    } else {
-      out += pattern[at];
-      if (pattern[at] == '\\' && at + 1 < pattern.size()) out += pattern[++at];
-    }
+    out += pattern[at];
+    if (pattern[at] == '\\' && at + 1 < pattern.size()) out += pattern[++at];
   }
   return out;
 }

@@ -94,13 +94,7 @@ void encode_alphabet(std::string_view bytes, std::string& out) {
     return points;
   }();
   for (const char byte : bytes) {
-    const unsigned point = kPoints[static_cast<unsigned char>(byte)];
-    if (point < 0x80) {
-      out += static_cast<char>(point);
-    } else {
-      out += static_cast<char>(0xc0 | (point >> 6));
-      out += static_cast<char>(0x80 | (point & 0x3f));
-    }
+    append_utf8(out, kPoints[static_cast<unsigned char>(byte)]);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "wick/text/jinja/library/library.h"
 #include "wick/text/jinja/values/operators.h"
 
 namespace wick::text::jinja {

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "wick/text/jinja/library/library.h"
 #include "wick/text/jinja/values/operators.h"
 
 namespace wick::text::jinja {

@@ -402,6 +402,4 @@ Filter find_filter(std::string_view name) {
   return nullptr;
 }
 
-bool has_filter(std::string_view name) { return find_filter(name) != nullptr; }
-
 }  // namespace wick::text::jinja

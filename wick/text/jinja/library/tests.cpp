@@ -1,6 +1,7 @@
 // The tests of templates: what follows "is".
 #include <fmt/format.h>
 
+#include "wick/text/jinja/library/library.h"
 #include "wick/text/jinja/values/operators.h"
 #include "wick/text/jinja/values/unicode.h"
 
@@ -128,7 +129,5 @@ Test find_test(std::string_view name) {
   }
   return nullptr;
 }
-
-bool has_test(std::string_view name) { return find_test(name) != nullptr; }
 
 }  // namespace wick::text::jinja

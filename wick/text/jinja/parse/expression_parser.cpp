@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "wick/base/printable.h"
+#include "wick/text/jinja/library/library.h"
 #include "wick/text/jinja/parse/parser.h"
 
 namespace wick::text::jinja {
@@ -429,7 +430,7 @@ ExpressionPtr ExpressionParser::filters(ExpressionPtr value) {
 
 ExpressionPtr ExpressionParser::filter(ExpressionPtr value) {
   const Token token = expect_name();
-  if (!has_filter(token.text)) unknown(token, "filter");
+  if (find_filter(token.text) == nullptr) unknown(token, "filter");
   auto made = std::make_unique<Expression>();
   made->kind = Kind::filter;
   made->line = token.line;
@@ -443,7 +444,7 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr value) {
   take();  // is
   const bool negated = skip_name("not");
   const Token token = expect_name();
-  if (!has_test(token.text)) unknown(token, "test");
+  if (find_test(token.text) == nullptr) unknown(token, "test");
   auto made = std::make_unique<Expression>();
   made->kind = Kind::test;
   made->line = token.line;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "wick/base/printable.h"
+#include "wick/base/utf8.h"
 #include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {
@@ -293,9 +294,7 @@ class Lexer {
       if (!is_digit(c) && !(low >= 'a' && low <= 'f')) fail("malformed escape in a string", at);
       point = point << 4 | static_cast<char32_t>(is_digit(c) ? c - '0' : low - 'a' + 10);
     }
-    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
-      fail("an escape in a string isn't a character", at);
-    }
+    if (!is_character(point)) fail("an escape in a string isn't a character", at);
     append_utf8(value, point);
     return at + 2 + count;
   }

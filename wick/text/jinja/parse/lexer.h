@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "wick/text/jinja/run.h"
+#include "wick/text/jinja/values/run.h"
 
 namespace wick::text::jinja {
 

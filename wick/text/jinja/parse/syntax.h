@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "wick/text/jinja/run.h"
+#include "wick/text/jinja/values/operators.h"
+#include "wick/text/jinja/values/run.h"
 #include "wick/text/jinja/values/value.h"
 
 // The syntax tree of a template.
@@ -14,24 +15,6 @@ namespace wick::text::jinja {
 
 struct Expression;
 using ExpressionPtr = std::unique_ptr<Expression>;
-
-enum class Operator : uint8_t {
-  add,
-  subtract,
-  multiply,
-  divide,
-  floor_divide,
-  modulo,
-  power,
-  equal,
-  not_equal,
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  in,
-  not_in,
-};
 
 /// The arguments of a call: f(a, name=b, *rest, **named_rest).
 struct CallArguments {
@@ -128,9 +111,5 @@ inline constexpr int kLoopSlot = 0, kCallerSlot = 1, kVarargsSlot = 2, kKwargsSl
 /// refuses; tags that wick doesn't have; a limit is exceeded; ill-formed UTF-8. Errors name the
 /// line and the construct.
 Syntax parse(std::string_view source);
-
-/// Whether a filter, or a test, of this name exists.
-bool has_filter(std::string_view name);
-bool has_test(std::string_view name);
 
 }  // namespace wick::text::jinja

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "wick/base/printable.h"
+#include "wick/base/utf8.h"
 #include "wick/text/jinja/values/operators.h"
 #include "wick/text/jinja/values/unicode.h"
 
@@ -99,7 +100,8 @@ MarkedString integer_text(Run& run, const Spec& spec, int64_t value) {
       prefix = "0b";
       break;
     case 'c': {
-      if (value < 0 || value > 0x10ffff) run.fail("%c needs a character");
+      if (value < 0 || !is_character(static_cast<uint64_t>(value)))
+        run.fail("%c needs a character");
       std::string text;
       append_utf8(text, static_cast<char32_t>(value));
       return padded(MarkedString::plain(text), spec, '<');

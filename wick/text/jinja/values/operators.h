@@ -1,17 +1,35 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "wick/text/jinja/parse/syntax.h"
-#include "wick/text/jinja/run.h"
+#include "wick/text/jinja/values/run.h"
 #include "wick/text/jinja/values/value.h"
 
 // Operations of Python's values. All throw through Run::fail where Python raises.
 namespace wick::text::jinja {
+
+enum class Operator : uint8_t {
+  add,
+  subtract,
+  multiply,
+  divide,
+  floor_divide,
+  modulo,
+  power,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  in,
+  not_in,
+};
 
 /// str(value), with the marks of the strings in it. Errors: Python's text would differ from run to
 /// run, as that of a generator.
@@ -67,14 +85,6 @@ MarkedString format_braces(Run& run, const MarkedString& format, const Arguments
 std::optional<Value> find_method(const Value& value, std::string_view name);
 /// Whether a method changes its list or dict, so that jinja2's sandbox hides it.
 bool changes_object(const Value& value, std::string_view name);
-
-using Filter = Value (*)(Run& run, const Value& value, Arguments& arguments);
-using Test = bool (*)(Run& run, const Value& value, Arguments& arguments);
-/// Null if there is none of this name.
-Filter find_filter(std::string_view name);
-Test find_test(std::string_view name);
-/// A function that every template can call, such as range; nullopt if there is none.
-std::optional<Value> find_function(std::string_view name);
 
 /// The arguments of a call by their parameters' names. Names that begin with / are those of
 /// parameters that take no named arguments. Errors, when it is made: too many or unknown

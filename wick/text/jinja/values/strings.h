@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "wick/text/jinja/run.h"
+#include "wick/text/jinja/values/run.h"
 #include "wick/text/jinja/values/value.h"
 
 // Python's methods of str. They keep the marks of content.

@@ -113,25 +113,6 @@ size_t offset_of(std::string_view text, size_t index) {
   return pos;
 }
 
-void append_utf8(std::string& out, char32_t point) {
-  const auto byte = [&](char32_t value) { out += static_cast<char>(value); };
-  if (point < 0x80) {
-    byte(point);
-  } else if (point < 0x800) {
-    byte(0xc0 | point >> 6);
-    byte(0x80 | (point & 0x3f));
-  } else if (point < 0x10000) {
-    byte(0xe0 | point >> 12);
-    byte(0x80 | (point >> 6 & 0x3f));
-    byte(0x80 | (point & 0x3f));
-  } else {
-    byte(0xf0 | point >> 18);
-    byte(0x80 | (point >> 12 & 0x3f));
-    byte(0x80 | (point >> 6 & 0x3f));
-    byte(0x80 | (point & 0x3f));
-  }
-}
-
 bool is_space(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x1f);
   return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 ||

@@ -23,7 +23,6 @@ size_t last_character(std::string_view text);
 size_t count_characters(std::string_view text);
 /// The byte offset of character `index`; the size of the text if there are fewer.
 size_t offset_of(std::string_view text, size_t index);
-void append_utf8(std::string& out, char32_t point);
 
 /// str.isspace() of a character.
 bool is_space(char32_t point);

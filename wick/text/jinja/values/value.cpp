@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "wick/base/error.h"
-#include "wick/text/jinja/limits.h"
+#include "wick/text/jinja/values/limits.h"
 #include "wick/text/jinja/values/unicode.h"
 
 namespace wick::text::jinja {

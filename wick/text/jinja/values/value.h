@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "wick/base/export.h"
-#include "wick/text/marked_string.h"
+#include "wick/text/marked/marked_string.h"
 
 namespace wick::text::jinja {
 

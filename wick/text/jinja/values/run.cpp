@@ -1,4 +1,4 @@
-#include "wick/text/jinja/run.h"
+#include "wick/text/jinja/values/run.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "wick/text/jinja/limits.h"
+#include "wick/text/jinja/values/limits.h"
 #include "wick/text/jinja/values/value.h"
 
 namespace wick::text::jinja {

@@ -1,4 +1,4 @@
-#include "wick/text/marked_string.h"
+#include "wick/text/marked/marked_string.h"
 
 #include <algorithm>
 
