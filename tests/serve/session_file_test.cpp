@@ -27,7 +27,7 @@ class SessionFiles : public SessionFixture {
   std::string file() const { return folder_.path("s.session"); }
   /// The bytes of a session file with a checksum that fits them.
   static std::string with_checksum(std::string bytes) {
-    constexpr size_t kLast = 32;  // the checksum and its padding
+    constexpr size_t kLast = 32;  // the tensor of the checksum
     Checksum sum;
     sum.add(std::as_bytes(std::span(bytes).first(bytes.size() - kLast)));
     const uint64_t value = sum.value();
@@ -367,7 +367,7 @@ TEST_F(SessionFiles, DamagedFilesChangeNothing) {
       EXPECT_THAT(message, HasSubstr("bad.session: the session file is damaged"));
     }
   }
-  for (size_t last = 1; last <= 32; ++last) {  // the checksum and its padding
+  for (size_t last = 1; last <= 32; ++last) {  // the checksum
     std::string bad = good;
     bad[good.size() - last] ^= 1;
     EXPECT_THAT(attempt(bad), HasSubstr("the session file is damaged"));

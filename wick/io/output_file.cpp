@@ -68,6 +68,10 @@ OutputFile::OutputFile(std::string_view op, std::string path, uint32_t permissio
     if (S_ISDIR(status.st_mode)) fail("cannot write", EISDIR);
     throw Error(ErrorKind::file, op_, "cannot write", printable(path_), "Not a regular file");
   }
+  // A file without a name has none that is too long.
+  if (::lstat(path_.c_str(), &status) != 0 && errno == ENAMETOOLONG) {
+    fail("cannot write", ENAMETOOLONG);
+  }
   if (path_.empty() || path_.back() == '/') fail("cannot write", path_.empty() ? ENOENT : EISDIR);
   target_ = follow_links(op_, path_);
   fd_ = open_nameless(target_, permissions);

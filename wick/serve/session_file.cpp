@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -22,9 +23,10 @@ namespace {
 constexpr uint32_t kVersion = 2;  // version 1 has no checksum
 constexpr int64_t kPage = nn::KvCache::kPage, kWordBytes = 4;
 constexpr const char* kLogits = "logits";
-/// The last tensor: the checksum of all bytes of the file before it.
+/// The last tensor: the checksum of all bytes of the file before it, and zeros. It fills a unit of
+/// alignment, so that the file ends with it.
 constexpr const char* kChecksum = "session.checksum";
-constexpr int64_t kChecksumWords = sizeof(uint64_t) / kWordBytes;
+using ChecksumWords = std::array<uint64_t, 4>;
 
 int64_t pages_of(int64_t length) { return (length + kPage - 1) / kPage; }
 
@@ -184,22 +186,17 @@ std::optional<SamplerState> read_sampler(const io::Gguf& file) {
 
 /// Errors: the file has a checksum that isn't that of its bytes.
 void require_undamaged(const io::Gguf& file) {
-  const io::GgufTensor* const sum = file.find_tensor(kChecksum);
-  if (sum == nullptr) return;
+  const io::GgufTensor* const tensor = file.find_tensor(kChecksum);
+  if (tensor == nullptr) return;
   const std::span<const std::byte> bytes = file.bytes()->span();
-  const auto at = static_cast<size_t>(sum->offset), size = static_cast<size_t>(sum->bytes);
-  uint64_t stored = 0;
-  // The padding of the last tensor belongs to the file, too.
-  const size_t alignment = file.alignment();
-  bool fits =
-      size == sizeof(stored) && bytes.size() == (at + size + alignment - 1) / alignment * alignment;
+  const auto at = static_cast<size_t>(tensor->offset);
+  ChecksumWords stored{};
+  bool fits = tensor->bytes == sizeof stored && bytes.size() == at + sizeof stored;
   if (fits) {
-    std::memcpy(&stored, bytes.data() + at, size);
-    Checksum found;
-    found.add(bytes.first(at));
-    const std::span<const std::byte> rest = bytes.subspan(at + size);
-    fits = found.value() == stored &&
-           std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; });
+    std::memcpy(&stored, bytes.data() + at, sizeof stored);
+    Checksum sum;
+    sum.add(bytes.first(at));
+    fits = stored == ChecksumWords{sum.value()};
   }
   file.require_unchanged("load");
   if (!fits) invalid(file, "the session file is damaged", "its checksum doesn't fit its bytes");
@@ -233,7 +230,7 @@ void write_session(const std::string& path, const SavedSession& session, const n
     on_host = logits.to(Device::cpu()).contiguous();
     w.add_tensor(kLogits, DType::f32, {on_host.elems()});
   }
-  w.add_tensor(kChecksum, DType::i32, {kChecksumWords});
+  w.add_tensor(kChecksum, DType::i32, {static_cast<int64_t>(sizeof(ChecksumWords)) / kWordBytes});
   for (const Part& part : parts) {
     for (size_t i = 0; i < part.indices.size(); ++i) {
       const int64_t used = session.length - static_cast<int64_t>(i) * kPage;
@@ -244,8 +241,8 @@ void write_session(const std::string& path, const SavedSession& session, const n
     const std::vector<float> values = on_host.to_vector<float>();
     w.write(kLogits, std::as_bytes(std::span(values)));
   }
-  const uint64_t checksum = w.checksum();
-  w.write(kChecksum, std::as_bytes(std::span(&checksum, 1)));
+  const ChecksumWords checksum{w.checksum()};
+  w.write(kChecksum, std::as_bytes(std::span(checksum)));
   w.finish();
 }
 
