@@ -282,12 +282,11 @@ void show_notes() {
                     out.st_dev == err.st_dev && out.st_ino == err.st_ino;
   const bool one_place = same || (isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) != 0);
   set_log([one_place](std::string_view line) {
+    if (one_place) flush_output_before_error();
     // A progress bar is erased, and drawn again by its next update. Text stays.
-    const char* before = is_progress_shown() ? "\r\033[K" : "";
-    if (one_place) {
-      flush_output_before_error();
-      if (leave_line()) before = "\n";
-    }
+    const char* const before = is_progress_shown()         ? "\r\033[K"
+                               : one_place && leave_line() ? "\n"
+                                                           : "";
     std::fprintf(stderr, "%s[%8.3f s] %s\n", before, now_seconds() - kStarted,
                  one_line(std::string(line)).c_str());
   });

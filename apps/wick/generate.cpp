@@ -61,13 +61,14 @@ void continue_text(const GenerateOptions& o, const std::vector<int32_t>& prompt,
   options.max_tokens = o.count;
   const text::Tokenizer& tokenizer = session.engine().tokenizer();
   const std::optional<text::SamplerOptions> saved = session.last_sampler();
-  if (o.continues() && saved) {
+  if (saved) {
     options.sampler = o.sampling.for_vocabulary(tokenizer, *saved);
     options.resume = !o.sampling.restarts_draws();
   } else {
     options.sampler = o.sampling.for_vocabulary(tokenizer);
   }
-  note("sampling: " + AnswerParameters{options.sampler, o.count, o.sampling.recommended}.str());
+  const std::string recommended = saved ? std::string() : o.sampling.recommended;
+  note("sampling: " + AnswerParameters{options.sampler, o.count, recommended}.str());
   options.stop = o.stop;
   options.ignore_end = o.ignore_end;
   options.cancelled = interrupted;

@@ -170,6 +170,8 @@ TEST_F(SessionFiles, OfOthersAreRefused) {
       path() + ": not a session: general.type = 'model': need a file that was saved as a session");
   EXPECT_THAT(error_of([&] { s.load(folder_.path("none")); }), HasSubstr("No such file"));
   EXPECT_THAT(error_of([&] { s.save(folder_.path("no/such")); }), HasSubstr("no/such"));
+  EXPECT_EQ(error_of([&] { s.save(path()); }),
+            "save: input and output are the same file: " + path());
   // Other weights of the same shapes, and other weights of another type.
   for (const DType type : {DType::q8_0, DType::f32}) {
     TinyLlama tiny{.dtype = type, .seed = 2};

@@ -15,6 +15,7 @@
 #include "wick/base/error.h"
 #include "wick/base/log.h"
 #include "wick/base/printable.h"
+#include "wick/io/output_file.h"
 #include "wick/io/split_file.h"
 #include "wick/models/find_model.h"
 #include "wick/models/open_model.h"
@@ -400,6 +401,7 @@ void Session::save(const std::string& path, std::string_view text) const {
       .adapter_scales = models::scales_of(options_.adapter_scales, engine_->model().adapters()),
       .sampler = sampler_,
       .text = std::string(text)};
+  io::require_not_input("save", path, io::paths_of_model(engine_->path()));
   const auto start = Clock::now();
   write_session(path, saved, *cache_, logits_);
   log_file("saved", path, start);

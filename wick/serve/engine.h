@@ -149,7 +149,8 @@ class WICK_API Session {
   bool feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
 
   /// Writes the session to a file: its tokens, cache, newest logits and sampler, and a text of the
-  /// caller. The file appears complete or not at all. Errors: it can't be written.
+  /// caller. The file appears complete or not at all. Errors: it can't be written; it is a file of
+  /// the model.
   void save(const std::string& path, std::string_view text = {}) const;
   /// Replaces the session by one that was saved, on any device, and returns the text that was saved
   /// with it. Errors: the file isn't a session, is damaged, or is of another model, cache type or
