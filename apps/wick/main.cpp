@@ -50,14 +50,19 @@ std::vector<std::string> words_of(CLI::App& app, int argc, char** argv) {
   const auto found = app.get_subcommands(
       [&](const CLI::App* of) { return argc > 1 && of->get_name() == argv[1]; });
   const CLI::App* const command = found.empty() ? nullptr : found.front();
+  const auto takes_value = [&](const std::string& name) {
+    const CLI::Option* const option =
+        command != nullptr && name.starts_with('-') ? command->get_option_no_throw(name) : nullptr;
+    return option != nullptr && option->get_items_expected_min() > 0;
+  };
   bool options = true;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--") options = false;
-    const bool is_empty = options && word.starts_with("--") && word.find('=') == word.size() - 1;
-    const std::string name = word.substr(0, word.size() - (is_empty ? 1 : 0));
-    if (is_empty && command != nullptr && command->get_option_no_throw(name) != nullptr) {
-      words.push_back(name);
+    const bool is_value = takes_value(argv[i - 1]);
+    const bool is_empty = word.starts_with("--") && word.find('=') == word.size() - 1;
+    if (options && !is_value && is_empty && takes_value(word.substr(0, word.size() - 1))) {
+      words.push_back(word.substr(0, word.size() - 1));
       words.emplace_back();
     } else {
       words.push_back(word);

@@ -131,6 +131,7 @@ class BadInput(Cli):
             self.fails(*args, says=f"{name}: the value is empty")
         for name in ["", "  ", "\n"]:
             self.fails("inspect", name, says="model: the name is empty: ")
+        self.assertIn("--stop=", self.ok("generate", "-m", self.model, "-n", "1", "-p", "--stop=")[0])
         # Empty texts have a meaning.
         for args in [["-p", ""], ["--prompt="], ["-p", "a", "--chat", "--system="]]:
             self.ok("generate", "-m", self.model, "-n", "1", *args)

@@ -160,7 +160,7 @@ void require_not_input(std::string_view op, const std::string& out,
     std::error_code ignored;
     if (!std::filesystem::equivalent(in, out, ignored)) continue;
     throw Error(
-        ErrorKind::file, op, "input and output are the same file",
+        op, "input and output are the same file",
         in == out ? printable(in) : fmt::format("{} and {}", printable(in), printable(out)));
   }
 }
