@@ -40,7 +40,10 @@ constexpr const char* kCommands =
 class Chat {
  public:
   explicit Chat(ChatOptions o)
-      : engine_(o.model.load()), session_(engine_, o.model.session()), template_(engine_->chat()) {
+      : inputs_(o.model.input_paths()),
+        engine_(o.model.load()),
+        session_(engine_, o.model.session()),
+        template_(engine_->chat()) {
     o.sampling.take_defaults(engine_->sampling());
     parameters_.sampler = o.sampling.for_vocabulary(engine_->tokenizer());
     parameters_.max_tokens = o.count;
@@ -72,6 +75,7 @@ class Chat {
 
   /// Saves the messages, or the session with them if the name ends like a session's.
   size_t save(const std::string& path) const {
+    require_no_input("/save", path, inputs_);
     if (path.ends_with(".session")) {
       session_.save(path, conversation_text(messages_));
     } else {
@@ -144,6 +148,7 @@ class Chat {
 
   bool has_system() const { return !messages_.empty() && messages_[0].role == "system"; }
 
+  std::vector<std::string> inputs_;  // the files of the model and its adapters
   std::shared_ptr<const serve::Engine> engine_;
   serve::Session session_;
   text::ChatTemplate template_;
@@ -232,7 +237,7 @@ int answer_lines(Chat& chat) {
     const StopInOrder in_order(Stop::soon);
     const Next next = handle(chat, line);
     if (next == Next::end) break;
-    if (next == Next::interrupted || interrupted()) return kInterrupted;
+    if (next == Next::interrupted || interrupted()) return interrupted_code();
   }
   return kOk;
 }

@@ -22,6 +22,9 @@
 #include "wick/base/error.h"
 #include "wick/base/log.h"
 #include "wick/base/printable.h"
+#include "wick/io/output_file.h"
+#include "wick/io/split_file.h"
+#include "wick/models/find_model.h"
 #include "wick/models/open_model.h"
 #include "wick/tensor/memory.h"
 
@@ -62,26 +65,37 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
   return command;
 }
 
+CLI::Option* require_value(CLI::Option* option) {
+  const auto check = [](const std::string& text) {
+    return text.empty() ? std::string("the value is empty") : std::string();
+  };
+  return option->check(CLI::Validator(check, ""));
+}
+
 void ModelOptions::add_to(CLI::App& command, bool with_context) {
-  command.add_option("-m,--model", file, kModelHelp)->required()->type_name("FILE");
+  require_value(command.add_option("-m,--model", file, kModelHelp))->required()->type_name("FILE");
   command
       .add_option("--device", device,
                   "Where to run: auto, cpu, cuda:N or hip:N; or GPUs that share the layers: "
                   "cuda:0,cuda:1")
       ->type_name("DEVICE")
       ->capture_default_str();
-  command
-      .add_option("--gpu-layers", gpu_layers,
-                  "Layers on the GPU: a number, all, or auto for as many as fit; the others are on "
-                  "the CPU")
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      .add_option("--cpu-experts", cpu_experts,
-                  "First layers whose experts are on the CPU: a number, all, or auto for as few as "
-                  "needed")
-      ->type_name("N")
-      ->capture_default_str();
+  gpu_layers_option_ =
+      command
+          .add_option(
+              "--gpu-layers", gpu_layers,
+              "Layers on the GPU: a number, all, or auto for as many as fit; the others are on "
+              "the CPU")
+          ->type_name("N")
+          ->capture_default_str();
+  cpu_experts_option_ =
+      command
+          .add_option(
+              "--cpu-experts", cpu_experts,
+              "First layers whose experts are on the CPU: a number, all, or auto for as few as "
+              "needed")
+          ->type_name("N")
+          ->capture_default_str();
   if (command.get_name() != "bench") {
     add_number(command, "-t,--threads", threads, kThreadsHelp)->type_name("T");
   }
@@ -90,10 +104,10 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
   add_number(command, "-c,--ctx", context,
              "Maximum tokens of prompt and answer together (default: the model's trained context)")
       ->type_name("N");
-  command
-      .add_option("--lora", adapters,
-                  "Adapter beside the weights (GGUF file or PEFT folder), with its scale; may be "
-                  "given several times")
+  require_value(
+      command.add_option("--lora", adapters,
+                         "Adapter beside the weights (GGUF file or PEFT folder), with its scale; "
+                         "may be given several times"))
       ->type_name("FILE[=N]")
       ->expected(1)
       ->take_all();
@@ -159,6 +173,9 @@ models::LoadOptions ModelOptions::load_options() const {
     if (gpu_layers != "auto" && options.split.gpu_layers > 0) {
       warn("--gpu-layers: ignored: no GPU is used, so all layers are on the CPU");
     }
+    if (cpu_experts != "auto") {
+      warn("--cpu-experts: ignored: no GPU is used, so all layers are on the CPU");
+    }
   }
   for (const std::string& adapter : adapters) {
     options.adapters.push_back(parse_adapter(adapter).first);
@@ -171,6 +188,10 @@ models::LoadOptions ModelOptions::load_options() const {
 void ModelOptions::report_placement(const models::CausalLm& model, Device asked) const {
   const bool is_whole = model.pieces() == 1 && model.device() == asked;
   if (asked.kind == DeviceKind::cpu || (is_whole && !places_layers())) return;
+  const bool asks_experts = models::parse_layers("--cpu-experts", cpu_experts) > 0;
+  if (asks_experts && !model.has_experts()) {
+    warn("--cpu-experts: ignored: the model has no experts");
+  }
   std::fprintf(stderr, "%s\n", model.placement().c_str());
 }
 
@@ -227,12 +248,19 @@ void ModelOptions::check_context(const models::CausalLm& model) const {
                   *context, model.context_length()));
 }
 
+std::vector<std::string> ModelOptions::input_paths() const {
+  std::vector<std::string> paths = {path_of_model(file)};
+  for (const std::string& adapter : adapters) paths.push_back(parse_adapter(adapter).first);
+  return paths;
+}
+
 void TextOptions::add_to(CLI::App& command, const std::string& help) {
   CLI::Option* prompt = command.add_option("-p,--prompt", prompt_, help)->type_name("TEXT");
   prompt_option_ = prompt;
-  file_option_ = command.add_option("-f,--file", file_, "Read the text from a file (-: stdin)")
-                     ->type_name("FILE")
-                     ->excludes(prompt);
+  file_option_ =
+      require_value(command.add_option("-f,--file", file_, "Read the text from a file (-: stdin)"))
+          ->type_name("FILE")
+          ->excludes(prompt);
 }
 
 std::string TextOptions::read() const {
@@ -247,12 +275,18 @@ std::vector<int32_t> TextOptions::encode(const text::Tokenizer& tokenizer, const
 }
 
 void show_notes() {
-  const bool one_terminal = isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
-  set_log([one_terminal](std::string_view line) {
+  // Text and notes go to one place if both are a terminal, or the same pipe or file.
+  struct stat out {
+  }, err{};
+  const bool same = fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+                    out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+  const bool one_place = same || (isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) != 0);
+  set_log([one_place](std::string_view line) {
+    if (one_place) flush_output_before_error();
     // A progress bar is erased, and drawn again by its next update. Text stays.
-    const char* const before = is_progress_shown()            ? "\r\033[K"
-                               : one_terminal && is_in_line() ? "\n"
-                                                              : "";
+    const char* const before = is_progress_shown()         ? "\r\033[K"
+                               : one_place && leave_line() ? "\n"
+                                                           : "";
     std::fprintf(stderr, "%s[%8.3f s] %s\n", before, now_seconds() - kStarted,
                  one_line(std::string(line)).c_str());
   });
@@ -317,11 +351,34 @@ std::string human_bytes(int64_t bytes) {
   return fmt::format("{:.0f} kB", b / 1e3);
 }
 
-void require_folder(const std::string& path) {
+std::string path_of_model(const std::string& name) {
+  try {
+    return models::find_model(name);
+  } catch (const Error&) {
+    return name;  // opening it is the error
+  }
+}
+
+void require_no_input(const std::string& option, const std::string& path,
+                      const std::vector<std::string>& inputs) {
+  std::vector<std::string> files;
+  for (const std::string& input : inputs) {
+    if (input.empty()) continue;
+    const std::vector<std::string> of = io::paths_of_model(input == "-" ? "/dev/stdin" : input);
+    files.insert(files.end(), of.begin(), of.end());
+  }
+  io::require_not_input(option, path, files);
+}
+
+void check_output(const std::string& option, const std::string& path,
+                  const std::vector<std::string>& inputs) {
+  require_no_input(option, path, inputs);
   const auto folder = std::filesystem::path(path).parent_path();
   std::error_code ignored;
-  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
-  throw Error(ErrorKind::file, printable(path), "cannot write", "no such folder");
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+    throw Error(ErrorKind::file, printable(path), "cannot write", "no such folder");
+  }
+  io::require_writable(option, path);
 }
 
 std::vector<std::string_view> split(std::string_view text, char at) {

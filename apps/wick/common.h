@@ -19,8 +19,9 @@
 
 namespace wick::cli {
 
-/// Exit codes: success; bad input or a failure; stopped by Ctrl-C.
-inline constexpr int kOk = 0, kFailed = 2, kInterrupted = 130;
+/// Exit codes: success; bad input or a failure. That of an interrupted command is
+/// interrupted_code().
+inline constexpr int kOk = 0, kFailed = 2;
 
 inline constexpr const char* kModelHelp =
     "Model: a file (GGUF), a folder (Hugging Face), or a name in wick/models of the user's cache";
@@ -88,6 +89,9 @@ CLI::Option* add_number(CLI::App& command, const std::string& names, Value& valu
   return command.add_option(names, value, help)->check(CLI::Validator(check, ""));
 }
 
+/// Makes an empty value of an option an error.
+CLI::Option* require_value(CLI::Option* option);
+
 /// Options of all commands that run a model.
 struct ModelOptions {
   std::string file;
@@ -107,20 +111,27 @@ struct ModelOptions {
   /// Like load(), but without the tokenizer.
   std::unique_ptr<models::CausalLm> load_model() const;
   serve::SessionOptions session() const;
+  /// The paths of the model and of the adapters, which needn't exist.
+  std::vector<std::string> input_paths() const;
   /// Warns if --ctx exceeds the model's trained context.
   void check_context(const models::CausalLm& model) const;
 
  private:
-  /// Whether layers or experts were placed by numbers.
-  bool places_layers() const { return gpu_layers != "auto" || cpu_experts != "auto"; }
+  /// Whether an option that places layers or experts was given.
+  bool places_layers() const {
+    return gpu_layers_option_->count() + cpu_experts_option_->count() > 0;
+  }
   models::LoadOptions load_options() const;
-  /// Prints where the layers are if the model isn't whole on `asked` or `places_layers()`.
+  /// Prints where the layers are if the model isn't whole on `asked` or `places_layers()`. Warns if
+  /// there are no experts to place.
   void report_placement(const models::CausalLm& model, Device asked) const;
   /// The path of an adapter and its scale. Errors: the scale isn't a number.
   static std::pair<std::string, float> parse_adapter(const std::string& given);
   /// What `load` returns for the options, and the first device.
   template <class Load>
   auto load_with(const Load& load) const;
+
+  const CLI::Option *gpu_layers_option_ = nullptr, *cpu_experts_option_ = nullptr;
 };
 
 /// The text that a command works on, given with -p or in a file with -f.
@@ -128,6 +139,8 @@ struct TextOptions {
   void add_to(CLI::App& command, const std::string& help);
   /// Whether one of the options was given.
   bool given() const { return prompt_option_->count() + file_option_->count() > 0; }
+  /// The path that -f gave; empty if it wasn't given.
+  const std::string& file() const { return file_; }
   /// Errors: neither option was given; the file can't be read.
   std::string read() const;
   /// Encodes the text that read() returned. Errors: the text isn't UTF-8; the message names its
@@ -152,15 +165,22 @@ struct SamplingOptions {
   void add_to(CLI::App& command);
   /// Errors: a value is out of range.
   void check() const { text::Sampler{with_steps()}; }
-  /// Whether an option of sampling was given.
-  bool any_given() const;
+  /// Whether the options that count the draws of a saved sampler anew were given: --seed.
+  bool restarts_draws() const { return was_given("seed"); }
   /// Sets the options that weren't given and that the model's file recommends. Prints its warnings.
   void take_defaults(const serve::SamplingDefaults& defaults);
   /// The options for a model's vocabulary. Errors: a biased token is outside it.
   text::SamplerOptions for_vocabulary(const text::Tokenizer& tokenizer) const;
+  /// `saved`, with the options that were given in place of the saved ones. Errors: a biased token
+  /// is outside the vocabulary.
+  text::SamplerOptions for_vocabulary(const text::Tokenizer& tokenizer,
+                                      text::SamplerOptions saved) const;
 
  private:
   text::SamplerOptions with_steps() const;
+  /// Adds the tokens at which repetitions end, unless there are some.
+  text::SamplerOptions complete(text::SamplerOptions options,
+                                const text::Tokenizer& tokenizer) const;
   /// Whether the option of a member of SamplerOptions was given.
   bool was_given(std::string_view name) const;
 
@@ -199,8 +219,15 @@ double now_seconds();
 /// The largest resident memory of the process so far.
 int64_t peak_resident_bytes();
 std::string human_bytes(int64_t bytes);
-/// Errors: the folder of a new file isn't there. This is found before the work, not after it.
-void require_folder(const std::string& path);
+/// Checks a file to write before the work. Errors: it can't be written; it is one of the files of
+/// `inputs`: paths of models, adapters and texts ("-" is stdin; empty ones are left out).
+void check_output(const std::string& option, const std::string& path,
+                  const std::vector<std::string>& inputs);
+/// The second check alone.
+void require_no_input(const std::string& option, const std::string& path,
+                      const std::vector<std::string>& inputs);
+/// The path of a model that a user named; the name itself if there is no such model.
+std::string path_of_model(const std::string& name);
 /// The parts of a text between the characters `at`, of which there may be none.
 std::vector<std::string_view> split(std::string_view text, char at);
 /// Returns the contents of a file, or of standard input for "-". Errors: it can't be read.

@@ -66,6 +66,8 @@ Values values_of(const CLI::App& app, const std::string& command, const CLI::Opt
     values.models = true;
   } else if (name == "device") {
     values.words = "auto cpu cuda:0 hip:0";
+  } else if (name == "gpu-layers" || name == "cpu-experts") {
+    values.words = "auto all";
   } else if (name == "cache-type") {
     values.words = names_of(dtypes::kCaches);
   } else if (name == "TYPE") {
@@ -119,29 +121,55 @@ _wick_models() {{
     [[ $model == "$word"* ]] && COMPREPLY+=("$model")
   done < <{}
 }}
+# Joins what bash splits at = and :, as cuda:0 and --option=value. Sets words, and kept to the part
+# of the last word that bash keeps.
+_wick_join() {{
+  local part joins=0
+  words=() kept=""
+  for part in "${{COMP_WORDS[@]:0:COMP_CWORD+1}}"; do
+    if (( ${{#words[@]}} > 1 )) && [[ $part =~ ^[=:]+$ ]]; then
+      words[-1]+=$part joins=1 kept=${{words[-1]}}
+    elif (( joins )) && [[ $part ]]; then
+      words[-1]+=$part joins=0
+    else
+      words+=("$part") joins=0 kept=""
+    fi
+  done
+}}
 _wick() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}
-  local options="" valued="" place=0 i
+  local words kept word before command options="" valued="" name="" place=0 i
   COMPREPLY=()
-  if (( COMP_CWORD == 1 )); then
+  _wick_join
+  word=${{words[-1]}} before=${{words[-2]}} command=${{words[1]}}
+  if (( ${{#words[@]}} == 2 )); then
     _wick_words "{} --help --version"
     return
   fi
-  # --option=value is three words.
-  if [[ $word == "=" ]]; then word=""
-  elif [[ $before == "=" ]]; then before=${{COMP_WORDS[COMP_CWORD-2]}}
-  fi
   case $command in
 {}  esac
+  # Values of short options don't follow =.
+  if [[ $word == --*=* ]]; then before=${{word%%=*}} name=${{word%%=*}}= word=${{word#*=}}
+  elif [[ $word == -*=* ]]; then return
+  fi
+  _wick_value
+  (( ${{#COMPREPLY[@]}} )) || return
+  # Bash replaces only what follows the last = or :.
+  for (( i = 0; i < ${{#COMPREPLY[@]}}; ++i )); do
+    COMPREPLY[i]=$name${{COMPREPLY[i]}}
+    COMPREPLY[i]=${{COMPREPLY[i]#"$kept"}}
+  done
+}}
+_wick_value() {{
   case $command:$before in
 {}  esac
+  [[ $name ]] && return
   if [[ $word == -* ]]; then
     _wick_words "$options"
     return
   fi
-  for (( i = 2; i < COMP_CWORD; ++i )); do
-    if [[ $valued == *" ${{COMP_WORDS[i]}} "* ]]; then (( ++i ))
-    elif [[ ${{COMP_WORDS[i]}} != -* ]]; then (( ++place ))
+  for (( i = 2; i < ${{#words[@]}} - 1; ++i )); do
+    if [[ $valued == *" ${{words[i]}} "* ]]; then (( ++i ))
+    elif [[ ${{words[i]}} != -* ]]; then (( ++place ))
     fi
   done
   case $command:$place in

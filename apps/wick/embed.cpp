@@ -65,7 +65,7 @@ int run_embed(CommandOptions o) {
   } else {
     for (size_t i = 0; i < done; ++i) print(row(i, " ") + "\n");
   }
-  return rows.size(0) < count ? kInterrupted : kOk;
+  return rows.size(0) < count ? interrupted_code() : kOk;
 }
 
 }  // namespace
@@ -79,7 +79,8 @@ void add_embed(CLI::App& app) {
                   [o] { return run_embed(*o); });
   o->model.add_to(*command, false);
   command->add_option("TEXT", o->texts, "Texts");
-  command->add_option("-f,--file", o->file, "File with one text per line; - for standard input")
+  require_value(command->add_option("-f,--file", o->file,
+                                    "File with one text per line; - for standard input"))
       ->type_name("FILE");
   add_number(*command, "--size", o->embed.size,
              "Keep only the first elements of each embedding (Matryoshka models)");

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "chat_commands.h"
 #include "common.h"
@@ -58,12 +59,16 @@ void continue_text(const GenerateOptions& o, const std::vector<int32_t>& prompt,
                    serve::Session& session, Measured& measured) {
   serve::GenerateOptions options;
   options.max_tokens = o.count;
-  options.sampler = o.sampling.for_vocabulary(session.engine().tokenizer());
-  if (o.continues() && !o.sampling.any_given() && session.last_sampler()) {
-    options.sampler = *session.last_sampler();
-    options.resume = true;
+  const text::Tokenizer& tokenizer = session.engine().tokenizer();
+  const std::optional<text::SamplerOptions> saved = session.last_sampler();
+  if (saved) {
+    options.sampler = o.sampling.for_vocabulary(tokenizer, *saved);
+    options.resume = !o.sampling.restarts_draws();
+  } else {
+    options.sampler = o.sampling.for_vocabulary(tokenizer);
   }
-  note("sampling: " + AnswerParameters{options.sampler, o.count, o.sampling.recommended}.str());
+  const std::string recommended = saved ? std::string() : o.sampling.recommended;
+  note("sampling: " + AnswerParameters{options.sampler, o.count, recommended}.str());
   options.stop = o.stop;
   options.ignore_end = o.ignore_end;
   options.cancelled = interrupted;
@@ -115,7 +120,11 @@ std::vector<int32_t> prompt_tokens(const GenerateOptions& o, const serve::Engine
     messages.push_back({"user", text});
     return engine.prompt_or_start(engine.encode_chat(messages));
   }
-  if (o.continues()) return o.text.encode(engine.tokenizer(), text, {.add_bos = false});
+  if (o.continues()) {
+    // Encoding an empty text would append the vocabulary's end token.
+    if (text.empty()) return {};
+    return o.text.encode(engine.tokenizer(), text, {.add_bos = false});
+  }
   return engine.prompt_or_start(o.text.encode(engine.tokenizer(), text));
 }
 
@@ -130,7 +139,11 @@ int run_generate(GenerateOptions o) {
     throw Error("--chat", "doesn't go on with a session", {},
                 "use `wick chat`, whose /load continues a conversation");
   }
-  if (!o.saved.empty()) require_folder(o.saved);
+  if (!o.saved.empty()) {
+    std::vector<std::string> inputs = o.model.input_paths();
+    inputs.push_back(o.text.file());
+    check_output("--save-session", o.saved, inputs);
+  }
   const std::string text = o.continues() && !o.text.given() ? std::string() : o.text.read();
   const auto engine = o.model.load();
   o.sampling.take_defaults(engine->sampling());
@@ -152,7 +165,7 @@ int run_generate(GenerateOptions o) {
   note_memory(engine->model().device());
   report(o, measured);
   if (!o.saved.empty()) session.save(o.saved);
-  return interrupted() ? kInterrupted : kOk;
+  return interrupted() ? interrupted_code() : kOk;
 }
 
 }  // namespace
@@ -174,19 +187,20 @@ void add_generate(CLI::App& app) {
   command->add_option("-s,--system", o->system, "System message; needs --chat")->type_name("TEXT");
   command->add_flag("--ignore-eos", o->ignore_end, "Continue after the end of the answer");
   o->sampling.add_to(*command);
-  command->add_option("--stop", o->stop, "End before this text; may be given several times")
+  require_value(
+      command->add_option("--stop", o->stop, "End before this text; may be given several times"))
       ->type_name("TEXT")
       ->expected(1)
       ->take_all();
   command->add_flag("--no-display-prompt", o->hide_prompt, "Print only the generated text");
-  command
-      ->add_option("--save-session", o->saved,
-                   "Save the tokens, the cache and the sampler to a file at the end")
+  require_value(command->add_option("--save-session", o->saved,
+                                    "Save the tokens, the cache and the sampler to a file at the "
+                                    "end"))
       ->type_name("FILE");
-  command
-      ->add_option("--load-session", o->loaded,
-                   "Go on with a saved session: after its tokens, then those of -p or -f if given; "
-                   "without sampling options, with its sampler")
+  require_value(command->add_option("--load-session", o->loaded,
+                                    "Go on with a saved session: after its tokens, then those of "
+                                    "-p or -f if given; with its sampler, except for the sampling "
+                                    "options that are given"))
       ->type_name("FILE");
   command->add_flag("--json", o->json, "Print one JSON object instead of text");
 }

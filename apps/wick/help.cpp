@@ -26,7 +26,7 @@ void add_help(CLI::App& app) {
   auto word = std::make_shared<std::string>();
   CLI::App* help = app.add_subcommand("help", "List the commands, or explain one");
   help->footer("Example: wick help generate");
-  help->add_option("COMMAND", *word, "Command to explain");
+  require_value(help->add_option("COMMAND", *word, "Command to explain"));
   help->callback([&app, word] {
     if (word->empty()) {
       // app.help() would explain the command that was parsed, which is `help` itself.

@@ -51,11 +51,13 @@ serve::ImportanceOptions chunks_of(const ImatrixOptions& o, const serve::Engine&
 int64_t partial_weights(const io::Importance& importance) {
   return std::count_if(importance.entries.begin(), importance.entries.end(), [](const auto& of) {
     const auto& counts = of.second.counts;
-    return std::find(counts.begin(), counts.end(), 0.0f) != counts.end();
+    return counts.size() > 1 && std::find(counts.begin(), counts.end(), 0.0f) != counts.end();
   });
 }
 
-void report(const ImatrixOptions& o, const io::Importance& importance, int64_t tokens) {
+/// `longest`: the number of positions that the model was trained for.
+void report(const ImatrixOptions& o, const io::Importance& importance, int64_t tokens,
+            int64_t longest) {
   const int64_t partial = partial_weights(importance);
   if (o.json) {
     print_json({{"out", o.out},
@@ -65,6 +67,12 @@ void report(const ImatrixOptions& o, const io::Importance& importance, int64_t t
                 {"chunks", importance.chunk_count},
                 {"chunk_size", importance.chunk_size}});
     return;
+  }
+  if (!o.context && longest < kUsualChunk) {
+    warn(
+        fmt::format("imatrix: chunks of {} tokens instead of {}: the model was trained for no "
+                    "more",
+                    longest, kUsualChunk));
   }
   if (partial > 0) {
     warn(
@@ -78,7 +86,9 @@ void report(const ImatrixOptions& o, const io::Importance& importance, int64_t t
 
 int run_imatrix(ImatrixOptions o) {
   check(o);
-  require_folder(o.out);
+  std::vector<std::string> inputs = o.model.input_paths();
+  inputs.push_back(o.text);
+  check_output("--output", o.out, inputs);
   // What a step of serve::importance takes, for --gpu-layers auto.
   o.model.context = o.model.batch = o.context.value_or(kUsualChunk);
   o.model.cache = "f32";
@@ -97,10 +107,12 @@ int run_imatrix(ImatrixOptions o) {
       return !interrupted();
     });
   }
-  if (interrupted()) return kInterrupted;
+  note_memory(engine->model().device());
+  if (interrupted()) return interrupted_code();
   importance.datasets = {o.text};
   importance.save(o.out);
-  report(o, importance, static_cast<int64_t>(importance.chunk_count) * importance.chunk_size);
+  report(o, importance, static_cast<int64_t>(importance.chunk_count) * importance.chunk_size,
+         engine->model().context_length());
   return kOk;
 }
 
@@ -118,8 +130,12 @@ void add_imatrix(CLI::App& app) {
       "Example: wick imatrix -m model-f16.gguf -f text.txt -o imatrix.gguf",
       [o] { return run_imatrix(*o); });
   o->model.add_to(*command, false);
-  command->add_option("-f,--file", o->text, "Text file (-: stdin)")->required()->type_name("FILE");
-  command->add_option("-o,--output", o->out, "File to write (GGUF)")->required()->type_name("FILE");
+  require_value(command->add_option("-f,--file", o->text, "Text file (-: stdin)"))
+      ->required()
+      ->type_name("FILE");
+  require_value(command->add_option("-o,--output", o->out, "File to write (GGUF)"))
+      ->required()
+      ->type_name("FILE");
   add_number(*command, "-c,--ctx", o->context, "Tokens in a chunk (default: 512)")->type_name("N");
   add_number(*command, "--chunk", o->first, "First chunk to run; chunks are counted from 0")
       ->type_name("N")

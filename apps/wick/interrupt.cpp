@@ -21,6 +21,7 @@ constexpr int kAtOnce = -1;  // no StopInOrder exists; otherwise `mode` is its S
 
 std::atomic<int> mode{kAtOnce};
 std::atomic<bool> stop_asked{false}, bar_shown{false};
+std::atomic<int> stop_signal{SIGINT};  // the last of SIGINT, SIGTERM and SIGHUP
 std::atomic<bool> terminal_held{false}, resized{false}, continued{false};
 termios terminal_before, terminal_during;
 int wake_pipe[2] = {-1, -1};  // one byte per signal, so that poll() can't miss a signal
@@ -42,11 +43,14 @@ void set_terminal(const termios& settings) {
 [[noreturn]] void end_at_once() {
   if (terminal_held.load()) set_terminal(terminal_before);
   constexpr std::string_view kWipe = "\r\033[K";
-  if (bar_shown.load() && write(STDERR_FILENO, kWipe.data(), kWipe.size()) < 0) _exit(kInterrupted);
-  _exit(kInterrupted);
+  if (bar_shown.load() && write(STDERR_FILENO, kWipe.data(), kWipe.size()) < 0) {
+    // There is nobody to tell.
+  }
+  _exit(interrupted_code());
 }
 
 void on_stop(int signal) {
+  if (signal != SIGALRM) stop_signal.store(signal);
   const int how = mode.load();
   const bool noted =
       signal != SIGALRM && (how == static_cast<int>(Stop::answer) ? signal == SIGINT : how >= 0);
@@ -105,6 +109,8 @@ StopInOrder::~StopInOrder() {
 }
 
 bool interrupted() { return stop_asked.load(); }
+
+int interrupted_code() { return 128 + stop_signal.load(); }
 
 void clear_interrupt() { stop_asked.store(false); }
 

@@ -4,9 +4,9 @@
 
 namespace wick::cli {
 
-/// Installs handlers of SIGINT, SIGTERM and SIGHUP. They end the process at once with exit code
-/// 130, unless a StopInOrder exists; a second signal always does. A SIGHUP that nohup ignores stays
-/// ignored. SIGPIPE and SIGXFSZ are disabled, so failed writes return errors.
+/// Installs handlers of SIGINT, SIGTERM and SIGHUP. They end the process at once with exit code 128
+/// + the signal's number, unless a StopInOrder exists; a second signal always does. A SIGHUP that
+/// nohup ignores stays ignored. SIGPIPE and SIGXFSZ are disabled, so failed writes return errors.
 void handle_interrupts();
 
 /// How a StopInOrder handles signals.
@@ -30,6 +30,8 @@ class StopInOrder {
 };
 
 bool interrupted();
+/// The exit code after the last signal that was recorded: 128 + its number, as shells have it.
+int interrupted_code();
 /// Resets interrupted(), so that the next Ctrl-C is recorded again.
 void clear_interrupt();
 

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "common.h"
 #include "wick/base/error.h"
@@ -19,8 +21,8 @@ constexpr const char* kTeaching = R"(Examples:
   wick bench -m model.gguf -p 512 -n 128 -t 1 -t 2
   wick quantize model-f16.gguf model-q4_0.gguf q4_0
 `wick help COMMAND` or `wick COMMAND --help` explains a command. Commands that print a report accept
---json. An error prints one line and exits with code 2; Ctrl-C exits with code 130. If the reader of
-the output goes away (`| head`), SIGPIPE ends the command.)";
+--json. An error prints one line and exits with code 2; Ctrl-C exits with code 130, and another
+signal n with 128 + n. If the reader of the output goes away (`| head`), SIGPIPE ends the command.)";
 
 int fail(const std::string& message) {
   wick::cli::flush_output_before_error();
@@ -41,9 +43,49 @@ std::string help_command(const CLI::App& app) {
   return parsed.empty() ? "wick --help" : "wick " + parsed.front()->get_name() + " --help";
 }
 
+/// The words of the command line. The word "--option=" becomes two, because CLI11 would take the
+/// next word as its value.
+std::vector<std::string> words_of(CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> words;
+  const auto found = app.get_subcommands(
+      [&](const CLI::App* of) { return argc > 1 && of->get_name() == argv[1]; });
+  const CLI::App* const command = found.empty() ? nullptr : found.front();
+  const auto takes_value = [&](const std::string& name) {
+    const CLI::Option* const option =
+        command != nullptr && name.starts_with('-') ? command->get_option_no_throw(name) : nullptr;
+    return option != nullptr && option->get_items_expected_min() > 0;
+  };
+  bool options = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--") options = false;
+    const bool is_value = takes_value(argv[i - 1]);
+    const bool is_empty = word.starts_with("--") && word.find('=') == word.size() - 1;
+    if (options && !is_value && is_empty && takes_value(word.substr(0, word.size() - 1))) {
+      words.push_back(word.substr(0, word.size() - 1));
+      words.emplace_back();
+    } else {
+      words.push_back(word);
+    }
+  }
+  return words;
+}
+
+/// The message about arguments that weren't expected, in their order.
+std::string unexpected(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  const std::vector<std::string> words = (parsed.empty() ? &app : parsed.front())->remaining();
+  std::string list;
+  for (const std::string& word : words) list += " " + wick::printable(word);
+  return fmt::format("The following argument{} not expected:{}",
+                     words.size() == 1 ? " was" : "s were", list);
+}
+
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = words_of(app, argc, argv);
+    std::reverse(words.begin(), words.end());  // the order that parse() wants
+    app.parse(words);
     wick::cli::flush_output();
     return wick::cli::kOk;
   } catch (const CLI::RuntimeError& e) {
@@ -59,7 +101,9 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
       return fail(fmt::format("no command: '{}': start with one of{}", wick::printable(argv[1]),
                               wick::cli::command_names(app)));
     }
-    return fail(fmt::format("{} (see {})", e.what(), help_command(app)));
+    const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr;
+    return fail(
+        fmt::format("{} (see {})", is_extra ? unexpected(app) : e.what(), help_command(app)));
   }
 }
 
@@ -72,8 +116,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("wick {}", wick::version()));
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  for (auto add : {add_generate, add_chat, add_bench, add_perplexity, add_embed, add_tokenize, add_inspect,
-                   add_quantize, add_imatrix, add_devices, add_help, add_completion}) {
+  for (auto add : {add_generate, add_chat, add_bench, add_perplexity, add_embed, add_tokenize,
+                   add_inspect, add_quantize, add_imatrix, add_devices, add_help, add_completion}) {
     add(app);
   }
   require_streams();

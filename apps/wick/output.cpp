@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "wick/base/error.h"
 
@@ -37,7 +38,7 @@ void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) cannot_write(errno);
 }
 
-bool is_in_line() { return in_line; }
+bool leave_line() { return std::exchange(in_line, false); }
 
 void print_now(std::string_view text) {
   print(text);

@@ -18,8 +18,9 @@ void buffer_output();
 void print(std::string_view text);
 /// Writes to stdout and flushes, for text that the user waits for.
 void print_now(std::string_view text);
-/// Whether the text printed last doesn't end with a newline.
-bool is_in_line();
+/// Tells that another stream begins a new line after the printed text. Returns whether the text
+/// doesn't end with a newline, which the other stream must print then.
+bool leave_line();
 /// Flushes the buffer. Errors: those of print().
 void flush_output();
 /// Writes as much of the buffer as possible before an error is printed to stderr.

@@ -60,7 +60,9 @@ void add_perplexity(CLI::App& app) {
                   "log-likelihood (natural logarithm).",
                   [o] { return run_perplexity(*o); });
   o->model.add_to(*command);
-  command->add_option("-f,--file", o->file, "Text file (-: stdin)")->required()->type_name("FILE");
+  require_value(command->add_option("-f,--file", o->file, "Text file (-: stdin)"))
+      ->required()
+      ->type_name("FILE");
   command->add_flag("--json", o->json, "Print JSON with every token's score");
 }
 

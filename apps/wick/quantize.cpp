@@ -67,6 +67,7 @@ io::QuantizeResult convert(const QuantizeCommand& o, const io::QuantizeOptions& 
                            std::string& note) {
   Progress progress("quantizing");
   const std::shared_ptr<const io::ModelFile> in = models::open_model(o.in);
+  check_output("quantize", o.out, {in->path(), o.importance});
   return io::quantize_gguf(
       *in, o.out, options,
       [&](const io::QuantizeProgress& p) {
@@ -111,6 +112,12 @@ void warn_importance(const io::QuantizeResult& result) {
         fmt::format("quantize: the importance matrix has no data for some experts of {}: their "
                     "columns count alike",
                     some_of(partial)));
+  }
+}
+
+void warn_unused(const io::QuantizeResult& result) {
+  for (const std::string& pattern : result.unused_patterns) {
+    warn(fmt::format("--tensor-type: no weight gets the type of '{}'", printable(pattern)));
   }
 }
 
@@ -173,6 +180,7 @@ void report_json(const io::QuantizeResult& result, const std::string& note) {
               {"not_finite", not_finite},
               {"without_importance", result.without_importance},
               {"partial_importance", result.partial_importance},
+              {"unused_patterns", result.unused_patterns},
               {"bytes_in", result.bytes_in},
               {"bytes_out", result.bytes_out}});
 }
@@ -189,10 +197,10 @@ int run_quantize(const QuantizeCommand& o) {
     const StopInOrder in_order(Stop::patient);
     result = convert(o, options, note);
   } catch (const Error&) {
-    if (interrupted()) return kInterrupted;
+    if (interrupted()) return interrupted_code();
     throw;
   }
-  if (interrupted()) return kInterrupted;
+  if (interrupted()) return interrupted_code();
   if (o.json) {
     report_json(result, note);
   } else {
@@ -200,6 +208,7 @@ int run_quantize(const QuantizeCommand& o) {
       warn(fmt::format("quantize: the file keeps the text of tokenizer.json: {}", note));
     }
     warn_requantized(result);
+    warn_unused(result);
     warn_importance(result);
     warn_not_finite(result);
     report(o, result);
@@ -219,16 +228,17 @@ void add_quantize(CLI::App& app) {
           "the weights of experts; others become\nq8_0. The output matrix gets q6_k or "
           "q8_0. Weights whose rows aren't a multiple of the\nblock's size get another "
           "type. OUT appears only when it is complete, with the permissions\nof IN, "
-          "restricted by the umask.\n"
+          "restricted by the umask. If OUT is a symbolic link, the file that it\nrefers to is "
+          "replaced.\n"
           "Examples: wick quantize model-f16.gguf model-q8_0.gguf q8_0\n"
           "          wick quantize --imatrix imatrix.gguf model-f16.gguf out.gguf q3_k_m",
       [o] { return run_quantize(*o); });
-  command->add_option("IN", o->in, kModelHelp)->required();
-  command->add_option("OUT", o->out, "File to write")->required();
+  require_value(command->add_option("IN", o->in, kModelHelp))->required();
+  require_value(command->add_option("OUT", o->out, "File to write"))->required();
   command->add_option("TYPE", o->type, "Weight type")->required();
-  command
-      ->add_option("--imatrix", o->importance,
-                   "Importance matrix (wick imatrix): columns that matter are rounded better")
+  require_value(command->add_option("--imatrix", o->importance,
+                                    "Importance matrix (wick imatrix): columns that matter are "
+                                    "rounded better"))
       ->type_name("FILE");
   command
       ->add_option("--tensor-type", o->tensor_types,
@@ -237,9 +247,10 @@ void add_quantize(CLI::App& app) {
       ->type_name("PATTERN=TYPE")
       ->expected(1)
       ->take_all();
-  command->add_option("--output-type", o->output_type, "Type of the output matrix")
+  require_value(command->add_option("--output-type", o->output_type, "Type of the output matrix"))
       ->type_name("TYPE");
-  command->add_option("--token-embedding-type", o->embedding_type, "Type of the embedding table")
+  require_value(command->add_option("--token-embedding-type", o->embedding_type,
+                                    "Type of the embedding table"))
       ->type_name("TYPE");
   add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T");
   command->add_flag("-v,--verbose", o->verbose, "List every weight that gets another type");

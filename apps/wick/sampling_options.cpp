@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <type_traits>
+#include <utility>
 
 #include "common.h"
 #include "wick/base/error.h"
@@ -42,7 +44,7 @@ void SamplingOptions::add_to(CLI::App& command) {
   option("--mirostat-tau", s.mirostat_tau, "Mirostat's target surprise in bits");
   option("--mirostat-eta", s.mirostat_eta, "Mirostat's learning rate");
   const auto texts = [&](const char* name, auto& value, const char* help) {
-    return command.add_option(name, value, help)->group("Sampling");
+    return require_value(command.add_option(name, value, help))->group("Sampling");
   };
   texts("--dry-breaker", breakers, "Texts that end repetitions (default: newline : \" *)")
       ->type_name("TEXT")
@@ -82,13 +84,34 @@ text::SamplerOptions SamplingOptions::with_steps() const {
 }
 
 text::SamplerOptions SamplingOptions::for_vocabulary(const text::Tokenizer& tokenizer) const {
-  text::SamplerOptions options = with_steps();
+  return complete(with_steps(), tokenizer);
+}
+
+text::SamplerOptions SamplingOptions::for_vocabulary(const text::Tokenizer& tokenizer,
+                                                     text::SamplerOptions saved) const {
+  const text::SamplerOptions given = with_steps();
+  for_each_option(saved, [&](std::string_view name, auto& to) {
+    if (!was_given(name)) return;
+    for_each_option(given, [&](std::string_view other, const auto& from) {
+      if constexpr (std::is_same_v<decltype(to), std::remove_cvref_t<decltype(from)>&>) {
+        if (other == name) to = from;
+      }
+    });
+  });
+  if (was_given("samplers")) saved.order = given.order;
+  if (was_given("logit_bias")) saved.logit_bias = given.logit_bias;
+  if (was_given("dry_breaker")) saved.dry_breakers.clear();
+  return complete(std::move(saved), tokenizer);
+}
+
+text::SamplerOptions SamplingOptions::complete(text::SamplerOptions options,
+                                               const text::Tokenizer& tokenizer) const {
   for (const auto& [token, bias] : options.logit_bias) {
     if (token < tokenizer.vocab_size()) continue;
     throw Error(ErrorKind::index, "--logit-bias", "token id out of range", fmt::format("{}", token),
                 fmt::format("the vocabulary has {}", tokenizer.vocab_size()));
   }
-  if (options.dry_multiplier > 0) {
+  if (options.dry_multiplier > 0 && options.dry_breakers.empty()) {
     for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
       const std::string_view piece = tokenizer.piece(id);
       const bool breaks = std::any_of(breakers.begin(), breakers.end(), [&](const auto& text) {
@@ -104,13 +127,6 @@ bool SamplingOptions::was_given(std::string_view name) const {
   std::string option = name == "temperature" ? "--temp" : fmt::format("--{}", name);
   std::replace(option.begin(), option.end(), '_', '-');
   return command_->get_option(option)->count() > 0;
-}
-
-bool SamplingOptions::any_given() const {
-  const auto options = command_->get_options(
-      [](const CLI::Option* option) { return option->get_group() == "Sampling"; });
-  return std::any_of(options.begin(), options.end(),
-                     [](const CLI::Option* option) { return option->count() > 0; });
 }
 
 void SamplingOptions::take_defaults(const serve::SamplingDefaults& defaults) {

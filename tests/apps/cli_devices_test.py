@@ -215,8 +215,13 @@ class Emulated(Cli):
         for layers in ["0", "1", "99", "all", "auto"]:
             tokens, line = self.placed("--device", "hip:0", "--gpu-layers", layers)
             self.assertEqual(tokens, whole)
+            if layers in ["all", "auto"]:  # given, so the command tells where the layers are
+                self.assertRegex(line, r"\Ahip:0: 2 of 2 layers, [\d.]+ MiB\Z")
             if layers == "1":
                 self.assertRegex(line, r"\Ahip:0: 1 of 2 layers, [\d.]+ MiB; cpu: 1 layer, [\d.]+ MiB\Z")
+        tokens, line = self.placed("--device", "hip:0", "--cpu-experts", "1")
+        self.assertEqual(tokens, whole)
+        self.assertRegex(line, r"\Awick: warning: --cpu-experts: ignored: the model has no experts\nhip:0: 2 of 2 layers")
         # Without enough memory, layers are on the CPU, and the command says so.
         tokens, line = self.placed("--device", "hip:0", WICK_EMU_MEMORY="512K")
         self.assertEqual(tokens, whole)

@@ -114,6 +114,48 @@ class BadInput(Cli):
             self.fails(command, "-m", self.model, says="give -p or -f")
         self.fails("devices", "extra", says="extra")
 
+    def test_empty_values(self):
+        out = str(self.folder / "out.gguf")
+        for option in ["--save-session", "--load-session", "--samplers", "--dry-breaker", "--stop", "--lora"]:
+            self.run_fails(option, "", says=f"{option}: the value is empty")
+            # CLI11 would take the next word.
+            self.fails("generate", "-m", self.model, f"{option}=", "-p", "the", says=f"{option}: the value is empty")
+        for option in ["--imatrix", "--output-type", "--token-embedding-type"]:
+            self.fails("quantize", self.model, out, "q8_0", option, "", says=f"{option}: the value is empty")
+        for args, name in [(["quantize", "", out, "q8_0"], "IN"), (["quantize", self.model, "", "q8_0"], "OUT"),
+                           (["generate", "-m", "", "-p", "a"], "--model"), (["embed", "-m", self.model, "-f", ""], "--file"),
+                           (["imatrix", "-m", self.model, "-f", "", "-o", out], "--file"),
+                           (["imatrix", "-m", self.model, "-f", out, "-o", ""], "--output"),
+                           (["perplexity", "-m", self.model, "-f", ""], "--file"),
+                           (["tokenize", "-m", self.model, "-f", ""], "--file"), (["help", ""], "COMMAND")]:
+            self.fails(*args, says=f"{name}: the value is empty")
+        for name in ["", "  ", "\n"]:
+            self.fails("inspect", name, says="model: the name is empty: ")
+        self.assertIn("--stop=", self.ok("generate", "-m", self.model, "-n", "1", "-p", "--stop=")[0])
+        # Empty texts have a meaning.
+        for args in [["-p", ""], ["--prompt="], ["-p", "a", "--chat", "--system="]]:
+            self.ok("generate", "-m", self.model, "-n", "1", *args)
+
+    def test_words_that_arent_expected_keep_their_order(self):
+        self.fails("inspect", "a", "b", "c", "d", says="The following arguments were not expected: b c d (see")
+        self.fails("quantize", "a", "b", "f16", "c", "d", says="The following arguments were not expected: c d (see")
+        self.fails("devices", "one", says="The following argument was not expected: one (see")
+
+    def test_experts_that_arent_there(self):
+        for value in ["1", "all"]:
+            self.json("generate", "-m", self.model, "-p", "the", "-n", "1", "--device", "cpu", "--cpu-experts", value,
+                      warns=["--cpu-experts: ignored: no GPU is used, so all layers are on the CPU"])
+        self.json("generate", "-m", self.model, "-p", "the", "-n", "1", "--device", "cpu", "--cpu-experts", "auto")
+
+    def test_patterns_that_fit_no_weight(self):
+        out = str(self.folder / "out.gguf")
+        run = ["quantize", str(self.folder / "tiny-f32.gguf"), out, "q8_0", "--tensor-type", "attn=q4_0", "--tensor-type",
+               "no*such=q4_0"]
+        _, err = self.ok(*run)
+        self.assertEqual(err, "wick: warning: --tensor-type: no weight gets the type of 'no*such'\n")
+        self.assertEqual(self.json(*run)["unused_patterns"], ["no*such"])
+        os.remove(out)
+
     def test_numbers_out_of_range(self):
         for args in [["-t", "0"], ["-t", "-1"], ["-t", "-3"], ["-t", "1025"], ["-t", "x"],
                      ["-t", "99999999999"], ["-t", ""], ["-n", "x"], ["-n", ""], ["-n", "-2"],
@@ -143,6 +185,8 @@ class BadInput(Cli):
         self.run_fails("--lora", f"{folder}=0.5", says="adapter_config.json: value isn't supported: use_dora")
         self.run_fails("--lora", f"{folder}=half", says="--lora: not a scale: 'half'")
         self.run_fails("--lora", self.model, says="not an adapter")
+        (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+        self.run_fails("--lora", str(folder), says=f"{folder}: adapter has no factors")
 
     def test_prompts_that_dont_fit(self):
         self.fails("generate", "-m", self.model, "-p", "the hat " * 50, "--ctx", "40",
@@ -174,6 +218,15 @@ class BadInput(Cli):
             self.fails("quantize", source, target, "q8_0")
         self.assertEqual(pathlib.Path(source).read_bytes(), before)
         link.unlink()
+        # As cp does, the command writes through a symbolic link.
+        other = self.folder / "other.gguf"
+        other.write_bytes(b"old")
+        link.symlink_to("other.gguf")
+        self.ok("quantize", source, str(link), "q8_0")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(other.read_bytes()[:4], b"GGUF")
+        link.unlink()
+        other.unlink()
         files = sorted(self.folder.iterdir())
         for target in [str(self.folder), str(self.folder / "no" / "such" / "out.gguf"),
                        source + "/out.gguf", "/dev/full", ""]:

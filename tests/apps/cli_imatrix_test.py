@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Tests `wick imatrix`, and `wick quantize` with its files. See cli.py."""
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import time
 
 from cli import ARGS, Cli, main
+from cli_models_test import with_keys
 
 
 class Imatrix(Cli):
@@ -33,7 +35,8 @@ class Imatrix(Cli):
         self.assertEqual(self.imatrix("-c", "32", "--chunks", "2")["chunks"], 2)
         out, err = self.ok("imatrix", "-m", str(self.folder / "tiny-f32.gguf"), "-f", str(self.text), "-o",
                            str(self.out))
-        self.assertEqual(err, "")
+        self.assertEqual(err, "wick: warning: imatrix: chunks of 256 tokens instead of 512: the model was trained for no "
+                              "more\n")
         self.assertRegex(out, r"\A14 weights, \d+ chunks of \d+ tokens -> ")
 
     def test_quantize_with_it(self):
@@ -60,6 +63,17 @@ class Imatrix(Cli):
             self.fails(*run, *extra, says=says)
         self.fails("imatrix", "-m", model, "-f", str(self.folder / "none"), "-o", target, says="none")
         self.fails("imatrix", "-m", model, "-f", str(self.text), "-o", "/no/such/folder/x", says="no such folder")
+        # Before the work, and before the model is loaded.
+        self.fails("imatrix", "-m", "/none", "-f", str(self.text), "-o", str(self.folder), says="Is a directory")
+        for out in [model, str(self.text)]:
+            before = pathlib.Path(out).read_bytes()
+            self.fails("imatrix", "-m", model, "-f", str(self.text), "-o", out,
+                       says=f"--output: input and output are the same file: {out}\n")
+            self.assertEqual(pathlib.Path(out).read_bytes(), before)
+        link = self.folder / "link.txt"
+        link.symlink_to(self.text)
+        self.fails("imatrix", "-m", model, "-f", str(self.text), "-o", str(link),
+                   says=f"the same file: {self.text} and {link}\n")
         # Options are checked before the model is loaded.
         for extra in [["-c", "0"], ["--chunk", "-1"], ["--chunks", "-1"]]:
             self.fails("imatrix", "-m", "/none", "-f", str(self.text), "-o", target, *extra, says=": out of range: ")
@@ -71,10 +85,32 @@ class Imatrix(Cli):
         for bad, says in [(model, "not an importance matrix"), (str(self.text), "not an importance matrix"),
                           (str(self.folder / "none"), "none"), (str(empty), "empty")]:
             self.fails("quantize", model, target, "q4_0", "--imatrix", bad, says=says)
+        self.fails("quantize", model, target, "q4_0", "--imatrix", str(self.text),
+                   says=f"{self.text}: not an importance matrix: it is neither a GGUF file nor in llama.cpp's older format")
         self.imatrix("-c", "32")
+        before = self.out.read_bytes()
+        os.link(self.out, self.folder / "hard.gguf")
+        for out in [self.out, self.folder / "hard.gguf"]:
+            self.fails("quantize", model, str(out), "q4_0", "--imatrix", str(self.out),
+                       says="quantize: input and output are the same file: ")
+            self.assertEqual(self.out.read_bytes(), before)
+        for args in [["quantize", str(self.out), target, "q4_0"], ["generate", "-m", str(self.out), "-p", "a"]]:
+            self.fails(*args, says=f"{self.out}: not a model: it is an importance matrix")
         self.fails("quantize", str(self.folder / "tiny-q8_k.gguf"), target, "q4_0", "--imatrix",
                    str(self.out), says="importance matrix of another model")
         self.assertFalse(os.path.exists(target))
+
+    def test_chunks_of_one_token(self):
+        model = with_keys(self.folder / "tiny-f32.gguf", self.folder / "bos.gguf", {"tokenizer.ggml.add_bos_token": True},
+                          prefix="")
+        run = ["imatrix", "-m", model, "-f", str(self.text), "-o", str(self.folder / "bos.imatrix")]
+        self.fails(*run, "-c", "1", says="imatrix: chunks of one token have no text: ")
+        self.json(*run, "-c", "2")
+
+    def test_notes(self):
+        _, err = self.ok("imatrix", "-m", str(self.folder / "tiny-f32.gguf"), "-f", str(self.text), "-o", str(self.out),
+                         "-c", "32", "-v")
+        self.assertRegex(err, r"(?m)^\[ *[\d.]+ s\] memory: at most [\d.]+ \w+ resident; cpu: ")
 
     def test_interrupted(self):
         self.text.write_text("the hat and the can on the mat " * 200000)

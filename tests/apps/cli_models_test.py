@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -19,7 +20,9 @@ def string(text):
 
 
 def entry(key, value):
-    """A GGUF key with a string, an i32 or an f32."""
+    """A GGUF key with a string, a bool, an i32 or an f32."""
+    if isinstance(value, bool):
+        return string(key) + struct.pack("<I?", 7, value)
     if isinstance(value, str):
         return string(key) + struct.pack("<I", 8) + string(value)
     if isinstance(value, int):
@@ -27,11 +30,11 @@ def entry(key, value):
     return string(key) + struct.pack("<If", 6, value)
 
 
-def with_keys(model, path, keys):
+def with_keys(model, path, keys, prefix="general.sampling."):
     """Copies a GGUF file with additional keys. The header grows by a multiple of the alignment."""
     data = pathlib.Path(model).read_bytes()
     version, tensors, count = struct.unpack("<IQQ", data[4:24])
-    added = b"".join(entry(f"general.sampling.{key}", value) for key, value in keys.items())
+    added = b"".join(entry(prefix + key, value) for key, value in keys.items())
     added += entry("test.padding", "x" * (-len(added + entry("test.padding", "")) % 32))
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", version, tensors, count + len(keys) + 1) + added + data[24:])
     return str(path)
@@ -155,6 +158,8 @@ class Recommended(Cli):
         _, err = self.ok("generate", "-m", str(folder), "-p", "0", "-n", "1", "-v")
         self.assertRegex(err, r"sampling: temperature=0.25 top_k=3 top_p=0.95 .*recommends temperature top_k\)")
         self.assertEqual(err.count("is ignored"), 3, err)
+        self.assertIn(f'{folder}/generation_config.json: top_p = "high" is ignored: wrong type string: need a number', err)
+        self.assertIn('repetition_penalty = ["1"] is ignored: wrong type array of string: need a number', err)
 
 
 class Verbose(Cli):
@@ -186,6 +191,21 @@ class Verbose(Cli):
                 for words in says:
                     self.assertRegex(err, rf"(?m)^\[ *\d+\.\d{{3}} s\] {words}", args)
                 self.assertNotIn("[  ", out)
+
+
+    def test_lines_and_text_in_one_place(self):
+        """Notes begin a line of their own where the text and they go to one pipe or file."""
+        out = self.folder / "both"
+        for sink in [subprocess.PIPE, open(out, "wb")]:
+            done = subprocess.run([ARGS.wick, "generate", "-m", self.model, "-p", "the", "-n", "5", "--ignore-eos", "-v"],
+                                  stdout=sink, stderr=subprocess.STDOUT, timeout=60, check=True)
+            text = (done.stdout or out.read_bytes()).decode()
+            self.assertGreater(text.count(" s] "), 5)
+            for line in text.splitlines():
+                self.assertNotRegex(line, r".\[ *\d+\.\d{3} s\] ", text)
+            self.assertRegex(text, r"(?m)^the$")
+            if sink != subprocess.PIPE:
+                sink.close()
 
 
 class Sessions(Cli):
@@ -236,11 +256,114 @@ class Sessions(Cli):
         self.fails("generate", "-m", self.model, "-p", "the", "-n", "1", "--save-session", "/no/such/file",
                    says="/no/such/file: cannot write: no such folder")
         # What fails later doesn't cost the report.
+        limit = 4096
         code, out, err = cli.wick("generate", "-m", self.model, "-p", "the", "-n", "1", "--json", "--save-session",
-                                  str(self.folder))
+                                  str(self.folder / "large.session"),
+                                  before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         self.assertEqual(code, 2)
         self.assertEqual(len(json.loads(out)["tokens"]), 1)
-        self.assertIn(str(self.folder).encode(), err)
+        self.assertIn(b"large.session: File too large", err)
+
+    def test_files_that_cant_be_written_are_found_first(self):
+        run = ["generate", "-m", self.model, "-p", "the", "-n", "1", "--save-session"]
+        loop = self.folder / "loop"
+        loop.symlink_to("loop")
+        for path, says in [(self.folder, "Is a directory"), ("/dev/null", "Not a regular file"),
+                           (f"{self.folder}/new/", "no such folder"), (f"{self.model}/x", "no such folder"),
+                           (loop, "symbolic link to a file that isn't there"), ("x" * 300, "File name too long")]:
+            self.fails(*run, str(path), says=says)
+        closed = self.folder / "closed"
+        closed.mkdir(mode=0o500)
+        if not os.access(closed, os.W_OK):  # root may write everywhere
+            self.fails(*run, str(closed / "s.session"), says="Permission denied")
+        files = sorted(self.folder.iterdir())
+        self.fails("generate", "-m", "/none", "-p", "the", "--save-session", self.file, says="/none")
+        self.assertEqual(sorted(self.folder.iterdir()), files)
+
+    def test_without_a_text_nothing_is_appended(self):
+        for key, value in [("tokenizer.ggml.add_eos_token", True), ("tokenizer.ggml.add_bos_token", True)]:
+            model = with_keys(self.model, self.folder / "eos.gguf", {key: value}, prefix="")
+            first = self.json("generate", "-m", model, "-p", "the hat", "-n", "5", "--temp", "0", "--ignore-eos",
+                              "--save-session", self.file)
+            self.assertEqual(first["prompt_tokens"], len(self.json("tokenize", "-m", model, "-p", "the hat")["tokens"]))
+            whole = self.generate("-p", "the hat", "-n", "9", "--temp", "0", model=model)
+            for text in [[], ["-p", ""], ["-f", "-"]]:
+                rest = self.json("generate", "-m", model, "--load-session", self.file, "-n", "4", "--ignore-eos", *text)
+                self.assertEqual(rest["prompt_tokens"], 0)
+                self.assertEqual(first["tokens"] + rest["tokens"], whole)
+
+    def test_outputs_that_are_inputs(self):
+        text, adapter = self.folder / "text.txt", self.folder / "adapter"
+        text.write_text("the hat")
+        adapter.mkdir()
+        for name in ["adapter_config.json", "adapter_model.safetensors"]:
+            (adapter / name).write_text("{}")
+        subprocess.run([cli.ARGS.tiny_writer, "--files", str(self.folder)], check=True, timeout=60)
+        part, other_part = [str(self.folder / f"tiny-0000{i}-of-00003.gguf") for i in (1, 2)]
+        (self.folder / "link").symlink_to(self.model)
+        os.link(self.model, self.folder / "hard")
+        config = self.folder / "qwen3" / "config.json"
+        for model, out, given in [
+                (self.model, self.model, self.model), (self.model, self.folder / "link", self.model),
+                (self.model, self.folder / "hard", self.model),
+                (self.model, f"{self.folder}/./tiny-q8_0.gguf", self.model), (self.model, text, text),
+                (part, other_part, other_part), (self.folder / "qwen3", config, config),
+                (self.model, adapter / "adapter_config.json", adapter / "adapter_config.json")]:
+            before = pathlib.Path(out).read_bytes()
+            both = f"{given} and {out}" if str(given) != str(out) else str(out)
+            says = f"--save-session: input and output are the same file: {both}\n"
+            self.fails("generate", "-m", str(model), "-f", str(text), "-n", "1", "--lora", str(adapter),
+                       "--save-session", str(out), says=says)
+            self.assertEqual(pathlib.Path(out).read_bytes(), before)
+        for out in [self.model, str(self.folder / "hard"), other_part]:
+            before = pathlib.Path(out).read_bytes()
+            model = part if out == other_part else self.model
+            self.fails("chat", "-m", model, stdin=f"/save {out}\n", says="/save: input and output are the same file: ")
+            self.assertEqual(pathlib.Path(out).read_bytes(), before)
+
+    def test_given_options_replace_saved_ones(self):
+        """The others are the saved ones, and the draws go on unless the seed is given."""
+        saved = {"--temp": "1.5", "--top-k": "9", "--seed": "5", "--logit-bias": "3=1.5", "--dry-multiplier": "0.5",
+                 "--samplers": "dry,top_k,temperature"}
+        load = ["--load-session", self.file, "-n", "12"]
+        self.generate("-p", "the hat", "-n", "6", *[word for pair in saved.items() for word in pair],
+                      "--save-session", self.file)
+        results = [self.generate(*load)]
+        for name, value in [("--seed", "7"), ("--temp", "0.7"), ("--top-k", "3"), ("--samplers", "top_k,temperature"),
+                            ("--logit-bias", "4=9"), ("--dry-breaker", "a"), ("--mirostat", "2")]:
+            results.append(self.generate(*load, name, value))
+            all_given = {**saved, name: value}
+            if name != "--seed":
+                del all_given["--seed"]
+            expected = self.generate(*load, *[word for pair in all_given.items() for word in pair])
+            self.assertEqual(results[-1], expected, (name, value))
+        self.assertGreater(len({tuple(tokens) for tokens in results}), 4)
+        self.assertEqual(self.generate(*load), results[0])
+
+    def test_damaged_files(self):
+        self.generate("-p", "the hat and the can", "-n", "4", "--save-session", self.file)
+        data = pathlib.Path(self.file).read_bytes()
+        bad = self.folder / "bad.session"
+        for at in [len(data) - 1, len(data) - 32, len(data) - 100, len(data) // 2, len(data) // 4]:
+            bad.write_bytes(data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1:])
+            self.fails("generate", "-m", self.model, "--load-session", str(bad), "-n", "1",
+                       says=f"{bad}: the session file is damaged")
+            self.fails("chat", "-m", self.model, stdin=f"/load {bad}\n", says=f"{bad}: the session file is damaged")
+
+    def test_files_of_other_kinds(self):
+        self.generate("-p", "the", "-n", "1", "--save-session", self.file)
+        out = str(self.folder / "no.gguf")
+        for args in [["generate", "-m", self.file, "-p", "a"], ["quantize", self.file, out, "q8_0"],
+                     ["bench", "-m", self.file], ["tokenize", "-m", self.file, "-p", "a"]]:
+            self.fails(*args, says=f"{self.file}: not a model: it is a saved session")
+        self.assertFalse(os.path.exists(out))
+        self.ok("inspect", self.file)
+
+    def test_notes(self):
+        _, err = self.ok("generate", "-m", self.model, "-p", "the", "-n", "1", "--save-session", self.file, "-v")
+        self.assertRegex(err, rf"(?m)^\[.* s\] saved session {self.file}: \d+ tokens, [\d.]+ MB, [\d.]+ ms$")
+        _, err = self.ok("generate", "-m", self.model, "--load-session", self.file, "-n", "1", "-v")
+        self.assertRegex(err, rf"(?m)^\[.* s\] loaded session {self.file}: \d+ tokens, [\d.]+ MB, [\d.]+ ms$")
 
     def test_chat(self):
         options = ["-m", self.model, "-n", "6", "--temp", "0"]
@@ -295,6 +418,16 @@ class Completion(Cli):
         self.assertEqual(self.complete("wick bench --cache-type = b"), ["bf16"])
         self.assertEqual(sorted(self.complete("wick bench --cache-type =")), ["bf16", "f16", "f32", "q4_0", "q8_0"])
         self.assertEqual(self.complete("wick generate --top-k "), [""])
+        # Bash splits words at = and :, and replaces what follows the last of them.
+        for line, words in [("--device cuda :", ["0"]), ("--device cuda : 0", ["0"]), ("--device = cuda :", ["0"]),
+                            ("--device = c", ["cpu", "cuda:0"]), ("--gpu-layers a", ["auto", "all"]),
+                            ("--cpu-experts = a", ["auto", "all"]), ("--device=c", ["--device=cpu", "--device=cuda:0"]),
+                            ("-m = tiny-q4_0", [""]), ("-m=tiny-q4_0", [""]), ("--model = tiny-q4_0", ["tiny-q4_0.gguf"]),
+                            ("--device cuda : 0 --gpu", ["--gpu-layers"])]:
+            self.assertEqual(self.complete("wick generate " + line), words, line)
+        for option in ["--threads = 2", "--threads=2", "--threads 2", "--tensor-type a = q8_0", "-t2"]:
+            self.assertEqual(self.complete(f"wick quantize {option} a.gguf b.gguf q6"), ["q6_k"], option)
+            self.assertEqual(self.complete(f"wick quantize {option} tiny-q4_0"), ["tiny-q4_0.gguf"], option)
         self.assertEqual(self.complete("wick nothing "), [""])
         for line in ["wick generate -m tiny-q4_0", "wick inspect tiny-q4_0", "wick chat --lora tiny-q4_0",
                      "wick generate -p x --load-session tiny-q4_0", "wick perplexity -f tiny-q4_0",

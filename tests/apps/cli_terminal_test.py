@@ -147,7 +147,7 @@ class Terminal(Cli):
         for number in [signal.SIGHUP, signal.SIGTERM]:
             chat = self.chat()
             chat.process.send_signal(number)
-            self.assertEqual(chat.end(), 130)
+            self.assertEqual(chat.end(), 128 + number)
 
     def test_lines_of_any_length(self):
         for length in [4094, 4095, 4096, 5000, 20_000]:

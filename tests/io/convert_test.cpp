@@ -321,6 +321,13 @@ TEST(Quantize, Errors) {
   EXPECT_EQ(error(in, out, DType::q8_0, [](const QuantizeProgress&) { return false; }),
             "quantize: stopped");
 
+  for (const auto& [type, says] :
+       {std::pair("session", "a saved session"), std::pair("imatrix", "an importance matrix")}) {
+    B other;
+    other.string("general.type", type);
+    EXPECT_THAT(error(folder.write("other", other.build()), out, DType::f16),
+                testing::EndsWith(std::string("other: not a model: it is ") + says));
+  }
   B split;
   split.key("split.count", 2, B::raw<uint16_t>(3));
   EXPECT_THAT(error(folder.write("split", split.build()), out, DType::f16),
@@ -330,11 +337,27 @@ TEST(Quantize, Errors) {
   EXPECT_THAT(error(folder.write("u", unknown.build()), out, DType::f16),
               HasSubstr("type that wick doesn't read"));
 
-  EXPECT_THAT(folder.list(), testing::UnorderedElementsAre("in.gguf", "split", "u"));
+  EXPECT_THAT(folder.list(), testing::UnorderedElementsAre("in.gguf", "other", "split", "u"));
 }
 
 /// Values that aren't finite are counted where they are kept: in tensors that become f32 or are
 /// copied.
+TEST(Quantize, TellsOfPatternsThatNoWeightGets) {
+  TempFolder folder;
+  B b = model(kTypes[0]);
+  const auto in = Gguf::open(folder.write("in.gguf", b.build()));
+  QuantizeOptions options{.type = *file_type_of(DType::q8_0),
+                          .tensor_types = {{"attn_q", DType::q4_0},
+                                           {"none", DType::q4_0},
+                                           {"blk.*attn", DType::q5_0},
+                                           {"_norm", DType::q4_0}}};
+  EXPECT_THAT(quantize_gguf(*in, folder.path("out.gguf"), options).unused_patterns,
+              ElementsAre("none", "blk.*attn", "_norm"));
+  options.type = *file_type_of(DType::f32);
+  EXPECT_THAT(quantize_gguf(*in, folder.path("out.gguf"), options).unused_patterns,
+              ElementsAre("attn_q", "none", "blk.*attn", "_norm"));
+}
+
 TEST(Quantize, CountsValuesThatArentFinite) {
   TempFolder folder;
   std::vector<float> values = weights(512, 1), norm = weights(64, 2);

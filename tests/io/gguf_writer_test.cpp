@@ -111,9 +111,7 @@ TEST(GgufWriter, NothingRemainsWithoutFinish) {
 TEST(GgufWriter, AnOlderFileStaysUntilFinish) {
   TempFolder folder;
   folder.write("m.gguf", "old");
-  {
-    GgufWriter w(folder.path("m.gguf"));
-  }
+  { GgufWriter w(folder.path("m.gguf")); }
   EXPECT_EQ(folder.read("m.gguf"), "old");
   GgufWriter w(folder.path("m.gguf"));
   EXPECT_EQ(folder.read("m.gguf"), "old");
@@ -144,9 +142,13 @@ TEST(GgufWriter, RefusesWhatReadersWould) {
   GgufWriter w(folder.path("m.gguf"));
   EXPECT_THAT(error_of([&] { w.add_tensor("a", DType::u8, Shape{2}); }),
               HasSubstr("no such tensor type"));
-  EXPECT_THAT(error_of([&] { w.add_tensor("a", DType::f32, Shape{1, 1, 1, 1, 1}); }),
+  EXPECT_THAT(error_of([&] {
+                w.add_tensor("a", DType::f32, Shape{1, 1, 1, 1, 1});
+              }),
               HasSubstr("too many dimensions"));
-  EXPECT_THAT(error_of([&] { w.add_tensor("a", DType::q4_0, Shape{2, 33}); }),
+  EXPECT_THAT(error_of([&] {
+                w.add_tensor("a", DType::q4_0, Shape{2, 33});
+              }),
               HasSubstr("multiple of 32"));
   EXPECT_THAT(error_of([&] { w.add_tensor("a", DType::f64, Shape{int64_t{1} << 61}); }),
               HasSubstr("too large"));
@@ -189,10 +191,55 @@ TEST(GgufWriter, ADiskThatFillsUpIsAnErrorAndLeavesNothing) {
   EXPECT_THAT(folder.list(), IsEmpty());
 }
 
+// As cp does.
+TEST(GgufWriter, WritesThroughSymbolicLinks) {
+  TempFolder folder;
+  std::filesystem::create_directory(folder.path("there"));
+  folder.write("there/m.gguf", "old");
+  std::filesystem::create_symlink("there/m.gguf", folder.path("link"));
+  std::filesystem::create_symlink("link", folder.path("second"));
+  std::filesystem::create_hard_link(folder.path("there/m.gguf"), folder.path("hard"));
+  GgufWriter(folder.path("second")).finish();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("second")));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+  EXPECT_EQ(Gguf::open(folder.path("there/m.gguf"))->version(), 3u);
+  EXPECT_EQ(folder.read("hard"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path("there")), {}), 1);
+  std::filesystem::create_symlink("none", folder.path("nowhere"));
+  std::filesystem::create_symlink("circle", folder.path("circle"));
+  for (const char* name : {"nowhere", "circle"}) {
+    EXPECT_EQ(
+        error_of([&] { GgufWriter w(folder.path(name)); }),
+        "gguf: cannot write: " + folder.path(name) + ": symbolic link to a file that isn't there");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path("none")));
+}
+
+TEST(GgufWriter, KeepsAChecksum) {
+  TempFolder folder;
+  GgufWriter w(folder.path("m.gguf"));
+  EXPECT_THAT(error_of([&] { w.checksum(); }), HasSubstr("no checksum is kept"));
+  w.keep_checksum();
+  w.add_tensor("a", DType::f32, Shape{2});
+  w.add_tensor("b", DType::f32, Shape{2});
+  const std::string data(8, 'x');
+  w.write("a", as_bytes(data));
+  const uint64_t sum = w.checksum();
+  w.write("b", as_bytes(data));
+  w.finish();
+  const auto file = Gguf::open(folder.path("m.gguf"));
+  Checksum expected;
+  expected.add(file->bytes()->span().first(file->require_tensor("b").offset));
+  EXPECT_EQ(sum, expected.value());
+  GgufWriter late(folder.path("late.gguf"));
+  late.finish();
+  EXPECT_THAT(error_of([&] { late.keep_checksum(); }), HasSubstr("already written"));
+}
+
 TEST(GgufWriter, FilesHaveOrdinaryPermissions) {
   TempFolder folder;
   GgufWriter(folder.path("m.gguf")).finish();
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(::stat(folder.path("m.gguf").c_str(), &status), 0);
   EXPECT_NE(status.st_mode & S_IRUSR, 0u);
   const mode_t mask = ::umask(0);

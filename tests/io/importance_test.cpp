@@ -126,7 +126,9 @@ TEST(Importance, BadFiles) {
   EXPECT_THAT(error(half.build()), HasSubstr("must be f32"));
   model.tensor("a.weight", {1}, 0, std::string(4, '\0'));
   EXPECT_THAT(error(model.build()), HasSubstr("not an importance matrix"));
-  EXPECT_THAT(error("some text that isn't a file of sums"), HasSubstr("not an importance matrix"));
+  EXPECT_THAT(
+      error("some text that isn't a file of sums"),
+      HasSubstr("not an importance matrix: it is neither a GGUF file nor in llama.cpp's older"));
   EXPECT_NE(error(""), "");
   EXPECT_THAT(failure([&] { Importance::load(folder.path("none")); }), HasSubstr("No such file"));
 }
@@ -211,6 +213,37 @@ TEST(Importance, WeightsWithoutData) {
   const std::vector<float> with = model.values("blk.0.ffn_up_exps.weight");
   model.quantize(DType::q4_k, nullptr);
   EXPECT_EQ(with, model.values("blk.0.ffn_up_exps.weight"));
+}
+
+// A weight whose inputs were zeros isn't one with experts.
+TEST(Importance, ZerosOfWeights) {
+  const Model model;
+  Importance importance;
+  importance.entries["blk.0.attn_q.weight"] = {std::vector<float>(256, 0), {3}};
+  importance.entries["blk.0.ffn_up_exps.weight"] = {std::vector<float>(768, 0), {3, 0, 1}};
+  QuantizeResult result = model.quantize(DType::q4_k, &importance);
+  EXPECT_THAT(result.without_importance,
+              testing::ElementsAre("blk.0.attn_q.weight", "blk.0.ffn_up_exps.weight"));
+  EXPECT_THAT(result.partial_importance, testing::ElementsAre());
+  importance.entries["blk.0.ffn_up_exps.weight"].sums[0] = 1;
+  result = model.quantize(DType::q4_k, &importance);
+  EXPECT_THAT(result.without_importance, testing::ElementsAre("blk.0.attn_q.weight"));
+  EXPECT_THAT(result.partial_importance, testing::ElementsAre("blk.0.ffn_up_exps.weight"));
+}
+
+TEST(Importance, IsNotOverwritten) {
+  const Model model;
+  Importance importance;
+  importance.entries["blk.0.attn_q.weight"] = {std::vector<float>(256, 1), {1}};
+  const std::string out = model.folder.path("out.gguf"), other = model.folder.path("other.gguf");
+  importance.save(out);
+  std::filesystem::create_hard_link(out, other);
+  for (const std::string& path : {out, other}) {
+    importance.path = path;
+    EXPECT_EQ(failure([&] { model.quantize(DType::q4_k, &importance); }),
+              "quantize: input and output are the same file: " +
+                  (path == out ? out : path + " and " + out));
+  }
 }
 
 TEST(Importance, OfAnotherModel) {

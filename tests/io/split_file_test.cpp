@@ -99,6 +99,23 @@ TEST_F(SplitFile, ConvertsToOneFile) {
   }
 }
 
+TEST_F(SplitFile, PathsAreKnownWithoutOpening) {
+  std::vector<std::string> parts;
+  for (int i = 1; i <= 3; ++i) parts.push_back(part(i));
+  EXPECT_EQ(paths_of_model(part(2)), parts);
+  EXPECT_EQ(paths_of_model("m.gguf"), std::vector<std::string>{"m.gguf"});
+  EXPECT_EQ(paths_of_model("m-00004-of-00003.gguf"),
+            std::vector<std::string>{"m-00004-of-00003.gguf"});
+  std::filesystem::create_directory(folder_.path("hf"));
+  for (const char* name : {"config.json", "a.safetensors", "own.gguf"}) {
+    folder_.write(std::string("hf/") + name, "");
+  }
+  std::vector<std::string> found = paths_of_model(folder_.path("hf"));
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, (std::vector<std::string>{folder_.path("hf/a.safetensors"),
+                                             folder_.path("hf/config.json")}));
+}
+
 TEST_F(SplitFile, NamesMissingParts) {
   const auto paths = split(*whole(), folder_.path("m"), 3);
   std::filesystem::remove(paths[1]);

@@ -260,6 +260,7 @@ TEST(Adapters, InvalidFiles) {
       HasSubstr("unsupported kind of adapter: 'other'"));
   EXPECT_THAT(edited([](auto& a) { a.architecture = "qwen2"; }),
               HasSubstr("adapter of another architecture: 'qwen2': the model's is 'llama'"));
+  EXPECT_EQ(edited([](auto& a) { a.factors.clear(); }), path + ": adapter has no factors");
   EXPECT_THAT(edited([](auto& a) { a.alpha = NAN; }), HasSubstr("adapter.lora.alpha"));
   for (const char* factor : {".lora_a", ".lora_b"}) {
     EXPECT_THAT(edited([&](auto& a) { a.without = kNames[0] + factor; }),

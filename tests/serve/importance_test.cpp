@@ -154,6 +154,14 @@ TEST(Importance, Errors) {
   EXPECT_EQ(
       error(*model, 40, {.chunk_size = 16, .first_chunk = 2}),
       "imatrix: no text after the first chunks: 40 tokens, 2 chunks of 16: first chunk below 2");
+  // The first token replaces the only one of a chunk.
+  for (const int64_t count : {1, 40}) {
+    const int64_t chunk = count == 1 ? 16 : 1;
+    EXPECT_EQ(error(*model, count, {.chunk_size = chunk, .first_token = 3}),
+              "imatrix: chunks of one token have no text: the vocabulary's first token 3 replaces "
+              "it: need at least 2 tokens");
+    EXPECT_EQ(error(*model, count, {.chunk_size = chunk}), "");
+  }
   EXPECT_THAT(error(*model, 97, {.chunk_size = 97}), HasSubstr("too many tokens"));
   TinyModel broken = TinyModel::read("llama");
   const auto elems = static_cast<size_t>(broken.shape_of("blk.0.ffn_up.weight").elems());

@@ -67,8 +67,10 @@ TEST_F(SamplingDefaultsOfFiles, TellWhyValuesAreIgnored) {
   expect([](Writer& w) { w.set_f64("general.sampling.temp", -1e300); }, "out of range");
   expect([](Writer& w) { w.set_f32("general.sampling.temp", INFINITY); }, "out of range");
   expect([](Writer& w) { w.set_f32("general.sampling.mirostat", NAN); }, "out of range");
-  expect([](Writer& w) { w.set_string("general.sampling.top_k", "many"); }, "wrong type");
-  expect([](Writer& w) { w.set_i64("general.sampling.sequence", 3); }, "wrong type");
+  expect([](Writer& w) { w.set_string("general.sampling.top_k", "many"); },
+         "wrong type string: need a number");
+  expect([](Writer& w) { w.set_i64("general.sampling.sequence", 3); },
+         "wrong type i64: need a string");
 }
 
 TEST_F(SamplingDefaultsOfFiles, OfFoldersKeepTheirRange) {
@@ -77,7 +79,13 @@ TEST_F(SamplingDefaultsOfFiles, OfFoldersKeepTheirRange) {
     EXPECT_THAT(defaults.names, ElementsAre());
     return defaults.warnings.size() == 1 ? defaults.warnings.front() : "";
   };
-  EXPECT_THAT(warning(R"({"temperature": 1e300})"), HasSubstr("temp = 1e+300 is ignored: out of"));
+  EXPECT_THAT(warning(R"({"temperature": 1e300})"),
+              HasSubstr("/generation_config.json: temperature = 1e+300 is ignored: out of range"));
+  EXPECT_THAT(
+      warning(R"({"repetition_penalty": [1]})"),
+      HasSubstr("/generation_config.json: repetition_penalty = [\"1\"] is ignored: wrong type "
+                "array of string: need a number"));
+  EXPECT_THAT(warning(R"({"top_k": true})"), HasSubstr("top_k = true is ignored: wrong type bool"));
   EXPECT_THAT(warning(R"({"penalty_last_n": 18446744073709551615})"),
               HasSubstr("penalty_last_n = 18446744073709551615 is ignored: out of range"));
   EXPECT_THAT(of_folder(R"({"penalty_last_n": -1, "top_p": 0.5})").names,

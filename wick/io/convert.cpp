@@ -136,13 +136,6 @@ uint32_t permissions_of(const std::vector<std::string>& paths) {
   return static_cast<uint32_t>(bits);
 }
 
-/// Errors: the paths are those of one file.
-void require_other(const std::string& in, const std::string& out) {
-  std::error_code ignored;
-  if (!std::filesystem::equivalent(in, out, ignored)) return;
-  throw Error(kOp, "input and output are the same file", printable(in));
-}
-
 class Converter {
  public:
   Converter(const ModelFile& in, const std::string& out, const QuantizeOptions& options,
@@ -151,9 +144,14 @@ class Converter {
         mixture_(in, options.type, options.importance != nullptr),
         progress_(progress),
         source_(&in) {
-    for (const std::string& path : in.files()) require_other(path, out);
+    std::vector<std::string> inputs = in.files();
+    for (std::string& path : paths_of_model(in.path())) inputs.push_back(std::move(path));
+    if (options.importance != nullptr) inputs.push_back(options.importance->path);
+    require_not_input(kOp, out, inputs);
+    require_model(in);
     require_whole(in);
     if (options.importance != nullptr) options.importance->require_fits(in);
+    uses_.resize(options.tensor_types.size());
     for (const GgufTensor& tensor : source_->tensors()) {
       types_.push_back(choose(tensor));
       count_requantized(*tensor.dtype, types_.back());
@@ -161,6 +159,9 @@ class Converter {
     }
     progress_state_.count = source_->tensors().size();
     result_.bytes_in = source_->file_bytes();
+    for (size_t i = 0; i < uses_.size(); ++i) {
+      if (uses_[i] == 0) result_.unused_patterns.push_back(options.tensor_types[i].pattern);
+    }
   }
 
   QuantizeResult run(const std::string& out, const EditMetadataFn& edit) {
@@ -203,8 +204,11 @@ class Converter {
     const bool is_norm = tensor.name.find("_norm") != std::string_view::npos;
     if (to == DType::f32 || tensor.shape.rank() <= 1 || is_norm) return DType::f32;
     if (keeps_type(tensor.name)) return from;
-    for (const TensorType& given : options_.tensor_types) {
-      if (contains_pattern(tensor.name, given.pattern)) return fit_rows(tensor, given.dtype);
+    for (size_t i = 0; i < options_.tensor_types.size(); ++i) {
+      const TensorType& given = options_.tensor_types[i];
+      if (!contains_pattern(tensor.name, given.pattern)) continue;
+      ++uses_[i];
+      return fit_rows(tensor, given.dtype);
     }
     const bool is_embedding = tensor.name == "token_embd.weight";
     if (is_embedding && options_.embedding_type) return fit_rows(tensor, *options_.embedding_type);
@@ -238,11 +242,13 @@ class Converter {
       return;
     }
     const auto k = tensor.shape.back();
-    for (auto row = columns_.begin(); row != columns_.end(); row += k) {
-      if (std::any_of(row, row + k, [](float v) { return v > 0.0f; })) continue;
-      result_.partial_importance.emplace_back(tensor.name);
-      break;
+    int64_t matrices = 0, without = 0;
+    for (auto row = columns_.begin(); row != columns_.end(); row += k, ++matrices) {
+      if (std::none_of(row, row + k, [](float v) { return v > 0.0f; })) ++without;
     }
+    if (without == 0) return;
+    auto& list = without == matrices ? result_.without_importance : result_.partial_importance;
+    list.emplace_back(tensor.name);
   }
 
   /// Returns `wanted`, or its first fallback whose block size divides the tensor's rows.
@@ -391,6 +397,7 @@ class Converter {
   Backend& backend_ = backend(Device::cpu());
   const ModelFile* source_;
   std::vector<DType> types_;  // types of the new file's tensors
+  std::vector<size_t> uses_;  // the number of weights that got each of tensor_types
   std::vector<float> values_;
   std::vector<std::byte> converted_;
   std::vector<float> columns_;  // the importance of the current tensor's columns, or empty
@@ -415,7 +422,7 @@ QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out, DType 
 QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,
                              const QuantizeProgressFn& progress) {
   require_file_type(type);
-  require_other(in, out);
+  require_not_input(kOp, out, {&in, 1});
   return quantize_gguf(*open_gguf(in), out, type, progress);
 }
 

@@ -78,6 +78,8 @@ struct QuantizeResult {
   /// Quantised weights without data in the importance matrix, except tables and the output matrix,
   /// and weights of experts of which some have none. Empty if none was given.
   std::vector<std::string> without_importance, partial_importance;
+  std::vector<std::string>
+      unused_patterns;     ///< of QuantizeOptions::tensor_types: no weight got them
   uint64_t bytes_in = 0;   ///< size of the source file
   uint64_t bytes_out = 0;  ///< size of the new file
 };
@@ -98,8 +100,9 @@ struct QuantizeResult {
 /// data.
 ///
 /// The new file gets the permission bits that all files of the source have, restricted by the
-/// umask. Errors: `out` is one of these files; a source type can't be converted; a value that is to
-/// be rounded isn't finite or exceeds the type's range; the importance matrix is that of another
+/// umask. Errors: `out` is one of these files or that of the importance matrix; the source is a
+/// saved session or an importance matrix; a source type can't be converted; a value that is to be
+/// rounded isn't finite or exceeds the type's range; the importance matrix is that of another
 /// model; the disk is full; the conversion was stopped. After an error `out` isn't written.
 WICK_API QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out,
                                       const QuantizeOptions& options,

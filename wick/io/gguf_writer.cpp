@@ -95,16 +95,32 @@ void GgufWriter::start_data() {
   const std::string head = header();
   data_start_ = head.size();
   file_.reserve(data_start_ + data_bytes_);
-  file_.write(std::as_bytes(std::span(head)));
+  put(std::as_bytes(std::span(head)));
   header_written_ = true;
   advance();
+}
+
+void GgufWriter::put(std::span<const std::byte> bytes) {
+  file_.write(bytes);
+  if (checksum_) checksum_->add(bytes);
+}
+
+void GgufWriter::keep_checksum() {
+  require_open();
+  checksum_.emplace();
+}
+
+uint64_t GgufWriter::checksum() {
+  if (!checksum_) fail("no checksum is kept", "call keep_checksum() first");
+  if (!header_written_) start_data();
+  return checksum_->value();
 }
 
 void GgufWriter::advance() {
   while (current_ < tensors_.size() && current_bytes_ == tensors_[current_].bytes) {
     static constexpr std::array<std::byte, kAlignment> kZeros{};
     const uint64_t padding = aligned(current_bytes_) - current_bytes_;
-    file_.write(std::span(kZeros).first(static_cast<size_t>(padding)));
+    put(std::span(kZeros).first(static_cast<size_t>(padding)));
     ++current_;
     current_bytes_ = 0;
   }
@@ -124,7 +140,7 @@ void GgufWriter::write(std::string_view name, std::span<const std::byte> bytes) 
     fail("more bytes than the tensor has", printable(name),
          fmt::format("{} written where {} are left", bytes.size(), left));
   }
-  file_.write(bytes);
+  put(bytes);
   current_bytes_ += bytes.size();
   advance();
 }

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "wick/base/checksum.h"
 #include "wick/base/dtype.h"
 #include "wick/base/export.h"
 #include "wick/base/keyed_hash.h"
@@ -36,6 +37,12 @@ class WICK_API GgufWriter final : public GgufMetadata {
   /// size. Errors: another tensor's name; bytes beyond the tensor's end; the disk is full.
   void write(std::string_view name, std::span<const std::byte> bytes);
 
+  /// Makes checksum() work from now on. Errors: tensor data has been written already.
+  void keep_checksum();
+  /// The checksum of the header and of the tensor data written so far, with the padding of complete
+  /// tensors. Afterwards the metadata can't be changed.
+  uint64_t checksum();
+
   /// Completes the file and gives it its name. Errors: a tensor is incomplete; the disk is full.
   void finish();
 
@@ -56,10 +63,13 @@ class WICK_API GgufWriter final : public GgufMetadata {
   void require_open() const override;
   std::string header() const;
   void start_data();
+  /// Writes bytes to the file and adds them to the checksum.
+  void put(std::span<const std::byte> bytes);
   /// Skips tensors that are complete.
   void advance();
 
   OutputFile file_;
+  std::optional<Checksum> checksum_;
   std::vector<Pending> tensors_;
   std::unordered_map<std::string, size_t, KeyedHash> tensor_index_;
   uint64_t data_bytes_ = 0;

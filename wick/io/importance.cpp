@@ -120,7 +120,10 @@ class LegacyReader {
   size_t count(const char* of) {
     const int32_t value = number();
     if (value < 1 || static_cast<size_t>(value) > bytes_.size() / 4) {
-      invalid(path_, "not an importance matrix", fmt::format("{} {}", value, of));
+      invalid(path_, "not an importance matrix",
+              fmt::format("it is neither a GGUF file nor in llama.cpp's older format, in which it "
+                          "has {} {}",
+                          value, of));
     }
     return static_cast<size_t>(value);
   }

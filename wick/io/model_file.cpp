@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "wick/base/error.h"
@@ -192,6 +193,14 @@ bool ModelFile::add(const GgufTensor& tensor) {
   if (!tensor_index_.emplace(tensor.name, tensors_.size()).second) return false;
   tensors_.push_back(tensor);
   return true;
+}
+
+void require_model(const ModelFile& file) {
+  const GgufValue* const value = file.find("general.type");
+  const std::optional<std::string_view> type = value ? value->as_string() : std::nullopt;
+  if (type != "session" && type != "imatrix") return;
+  throw Error(printable(file.path()), "not a model",
+              type == "session" ? "it is a saved session" : "it is an importance matrix");
 }
 
 }  // namespace wick::io

@@ -132,4 +132,7 @@ class WICK_API ModelFile {
   std::unordered_map<std::string_view, size_t, KeyedHash> tensor_index_;
 };
 
+/// Errors: general.type says that the file holds a saved session or an importance matrix.
+WICK_API void require_model(const ModelFile& file);
+
 }  // namespace wick::io

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -35,8 +36,7 @@ std::string temporary_name(const std::string& path) {
 
 /// Opens an unnamed file in the folder of `path`, which vanishes when the process ends. Returns -1
 /// if the file system doesn't support it, or if the file couldn't be named later.
-int open_nameless([[maybe_unused]] const std::string& path,
-                  [[maybe_unused]] uint32_t permissions) {
+int open_nameless([[maybe_unused]] const std::string& path, [[maybe_unused]] uint32_t permissions) {
 #ifdef O_TMPFILE
   if (::access("/proc/self/fd", X_OK) != 0) return -1;
   const std::string folder = folder_of(path);
@@ -45,6 +45,16 @@ int open_nameless([[maybe_unused]] const std::string& path,
 #else
   return -1;
 #endif
+}
+
+/// The path that symbolic links lead to from `path`. Errors: they lead to nothing, or in a circle.
+std::string follow_links(std::string_view op, const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  const std::filesystem::path target = std::filesystem::canonical(path, error);
+  if (!error) return target.string();
+  throw Error(ErrorKind::file, op, "cannot write", printable(path),
+              "symbolic link to a file that isn't there");
 }
 
 }  // namespace
@@ -58,12 +68,16 @@ OutputFile::OutputFile(std::string_view op, std::string path, uint32_t permissio
     if (S_ISDIR(status.st_mode)) fail("cannot write", EISDIR);
     throw Error(ErrorKind::file, op_, "cannot write", printable(path_), "Not a regular file");
   }
+  // A file without a name has none that is too long.
+  if (::lstat(path_.c_str(), &status) != 0 && errno == ENAMETOOLONG) {
+    fail("cannot write", ENAMETOOLONG);
+  }
   if (path_.empty() || path_.back() == '/') fail("cannot write", path_.empty() ? ENOENT : EISDIR);
-  fd_ = open_nameless(path_, permissions);
+  target_ = follow_links(op_, path_);
+  fd_ = open_nameless(target_, permissions);
   for (int attempt = 0; fd_ < 0; ++attempt) {
-    temporary_ = temporary_name(path_);
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                 permissions);
+    temporary_ = temporary_name(target_);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions);
     if (fd_ < 0 && (errno != EEXIST || attempt == kAttempts)) fail("cannot write", errno);
   }
 }
@@ -83,7 +97,7 @@ void OutputFile::discard() noexcept {
 void OutputFile::give_name() {
   const std::string self = fmt::format("/proc/self/fd/{}", fd_);
   for (int attempt = 0;; ++attempt) {
-    const std::string name = temporary_name(path_);
+    const std::string name = temporary_name(target_);
     if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
       temporary_ = name;
       return;
@@ -129,10 +143,25 @@ void OutputFile::finish() {
   }
   if (temporary_.empty()) give_name();  // linkat() can't replace a file, rename() can
   const int closed = ::close(std::exchange(fd_, -1));
-  if (closed != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (closed != 0 || std::rename(temporary_.c_str(), target_.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary_.c_str());
     fail("cannot write", error);
+  }
+}
+
+void require_writable(std::string_view op, const std::string& path) {
+  const OutputFile probe(op, path);
+}
+
+void require_not_input(std::string_view op, const std::string& out,
+                       std::span<const std::string> inputs) {
+  for (const std::string& in : inputs) {
+    std::error_code ignored;
+    if (!std::filesystem::equivalent(in, out, ignored)) continue;
+    throw Error(
+        op, "input and output are the same file",
+        in == out ? printable(in) : fmt::format("{} and {}", printable(in), printable(out)));
   }
 }
 

@@ -12,11 +12,14 @@ namespace wick::io {
 
 /// A file that appears complete or not at all. It is written without a name (O_TMPFILE), or under a
 /// temporary name in the same folder if that isn't supported; finish() renames it to `path`.
-/// Without finish() it is removed. Only a killed process can leave a temporary file behind.
+/// Without finish() it is removed. Only a killed process can leave a temporary file behind. If
+/// `path` is a symbolic link, the file that it refers to is replaced and the link stays, as with
+/// cp; of a file with several hard links, only the name `path` is replaced.
 class WICK_API OutputFile {
  public:
   /// `permissions` are the new file's permission bits, restricted by the umask. Errors: the folder
-  /// doesn't exist; permission is denied; `path` isn't a regular file; the message names `op`.
+  /// doesn't exist; permission is denied; `path` isn't a regular file, or is a symbolic link to no
+  /// file; the message names `op`.
   OutputFile(std::string_view op, std::string path, uint32_t permissions = 0666);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -40,10 +43,19 @@ class WICK_API OutputFile {
   void give_name();
 
   std::string op_;
-  std::string path_;
+  std::string path_;       // as it was given
+  std::string target_;     // the file that path_ refers to by symbolic links
   std::string temporary_;  // empty while the file has no name
   int fd_ = -1;
   uint64_t written_ = 0;
 };
+
+/// Errors: a file can't be written at `path`, as OutputFile's constructor says. Leaves no file.
+WICK_API void require_writable(std::string_view op, const std::string& path);
+
+/// Errors: `out` is one of the files `inputs`, also by a link or another spelling of the path; the
+/// message names both. Inputs that don't exist are left out.
+WICK_API void require_not_input(std::string_view op, const std::string& out,
+                                std::span<const std::string> inputs);
 
 }  // namespace wick::io

@@ -176,6 +176,27 @@ std::shared_ptr<const ModelFile> open_gguf(const std::string& path) {
   return open_parts(file, *place);
 }
 
+std::vector<std::string> paths_of_model(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> paths;
+  if (fs::is_directory(path, error)) {
+    for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+      const std::string ending = at->path().extension().string();
+      for (const char* of_model : {".json", ".jinja", ".txt", ".model", ".safetensors"}) {
+        if (ending == of_model) paths.push_back(at->path().string());
+      }
+    }
+    return paths;
+  }
+  const std::optional<Place> place = place_of(path);
+  if (!place || place->number < 1 || place->number > place->count) return {path};
+  for (uint64_t i = 1; i <= place->count; ++i) {
+    paths.push_back(name_of(place->prefix, i, place->count));
+  }
+  return paths;
+}
+
 void require_whole(const ModelFile& file) {
   if (file.get_u64("split.count", 1) <= 1) return;
   throw Error(printable(file.path()), "file is one part of a split model", part_text(file),

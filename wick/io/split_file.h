@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "wick/base/export.h"
 #include "wick/io/model_file.h"
@@ -17,6 +18,10 @@ WICK_API std::shared_ptr<const ModelFile> open_gguf(const std::string& path);
 
 /// Whether a path ends like that of a part.
 WICK_API bool is_part_name(const std::string& path);
+
+/// The files of a model at a path, which isn't opened: all parts of a split model; the files of a
+/// folder that are JSON, templates, texts or safetensors; otherwise the path itself.
+WICK_API std::vector<std::string> paths_of_model(const std::string& path);
 
 /// Errors: the file is one part of a model that was split into several (split.count > 1); the
 /// message says which part, and how the parts must be named.

@@ -61,6 +61,7 @@ Adapter Adapter::open(const std::string& path, std::string_view architecture,
   } else {
     adapter.read_gguf(architecture);
   }
+  if (adapter.entries_->empty()) throw Error(printable(path), "adapter has no factors");
   return adapter;
 }
 

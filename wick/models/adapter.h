@@ -22,7 +22,8 @@ class WICK_API Adapter {
 
   /// Opens a GGUF file as llama.cpp's converter writes it, or a folder as PEFT writes it
   /// (hf::read_peft), for a model of an architecture. Errors: it isn't a LoRA adapter; it is of
-  /// another architecture; a factor is missing or the two don't fit; those of hf::read_peft.
+  /// another architecture; it has no factors; a factor is missing or the two don't fit; those of
+  /// hf::read_peft.
   static Adapter open(const std::string& path, std::string_view architecture,
                       const io::ModelFile& model);
 

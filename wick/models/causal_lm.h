@@ -59,6 +59,8 @@ class WICK_API CausalLm {
   /// The number of positions that the model was trained for.
   virtual int64_t context_length() const = 0;
   virtual int64_t parameters() const = 0;
+  /// Whether a layer is a mixture of experts.
+  virtual bool has_experts() const { return false; }
   /// The positions that some layers attend within, see Batch::of; 0: all layers see all positions.
   virtual int64_t chunk() const { return 0; }
   /// Makes a cache for `sequences` sequences of at most `context` positions each. `positions`

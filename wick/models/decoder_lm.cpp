@@ -412,6 +412,11 @@ void DecoderLm::load_positions(const Weights& weights, const io::ModelFile& file
   }
 }
 
+bool DecoderLm::has_experts() const {
+  return std::any_of(config_.layers.begin(), config_.layers.end(),
+                     [](const auto& layer) { return layer.experts; });
+}
+
 nn::KvCache DecoderLm::make_cache(int64_t context, DType dtype, int64_t sequences,
                                   int64_t positions) const {
   return nn::KvCache({.layers = cache_,

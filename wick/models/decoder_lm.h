@@ -38,6 +38,7 @@ class WICK_API DecoderLm final : public CausalLm {
   int64_t context_length() const override { return config_.context; }
   int64_t chunk() const override { return config_.chunk; }
   int64_t parameters() const override { return parameters_; }
+  bool has_experts() const override;
   nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences,
                          int64_t positions) const override;
   int64_t adapters() const override { return static_cast<int64_t>(adapters_.size()); }

@@ -49,6 +49,9 @@ std::string list_of(const fs::path& folder) {
 }  // namespace
 
 std::string find_model(const std::string& name) {
+  if (name.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw Error("model", "the name is empty", fmt::format("'{}'", printable(name)));
+  }
   const bool bare = !name.empty() && name.find('/') == std::string::npos;
   if (!bare || is_there(name)) return name;
   const std::string cache = user_cache_folder();

@@ -60,6 +60,7 @@ constexpr Architecture kArchitectures[] = {
 std::span<const Architecture> architectures() { return kArchitectures; }
 
 const Architecture& find_architecture(const io::ModelFile& file) {
+  io::require_model(file);
   io::require_whole(file);  // only the first part of a split model names the architecture
   const std::string_view wanted = file.get_string("general.architecture");
   std::string known;

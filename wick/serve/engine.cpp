@@ -15,6 +15,7 @@
 #include "wick/base/error.h"
 #include "wick/base/log.h"
 #include "wick/base/printable.h"
+#include "wick/io/output_file.h"
 #include "wick/io/split_file.h"
 #include "wick/models/find_model.h"
 #include "wick/models/open_model.h"
@@ -102,6 +103,7 @@ text::Tokenizer load_tokenizer(const io::ModelFile& file) {
     if (std::filesystem::is_directory(file.path(), ignored)) {
       throw Error(ErrorKind::file, printable(file.path()), "folder has no tokenizer.json");
     }
+    io::require_model(file);
     io::require_whole(file);  // only the first part of a split model has the vocabulary
   }
   spec.model = file.get_string("tokenizer.ggml.model");
@@ -400,11 +402,26 @@ void Session::save(const std::string& path, std::string_view text) const {
       .adapter_scales = models::scales_of(options_.adapter_scales, engine_->model().adapters()),
       .sampler = sampler_,
       .text = std::string(text)};
+  io::require_not_input("save", path, io::paths_of_model(engine_->path()));
+  const auto start = Clock::now();
   write_session(path, saved, *cache_, logits_);
+  log_file("saved", path, start);
+}
+
+/// Logs that the session was saved to a file or loaded from it.
+void Session::log_file(std::string_view what, const std::string& path,
+                       std::chrono::steady_clock::time_point start) const {
+  if (!logging()) return;
+  std::error_code ignored;
+  const auto bytes = std::filesystem::file_size(path, ignored);
+  log_line(fmt::format("{} session {}: {} tokens, {:.1f} MB, {:.1f} ms", what, printable(path),
+                       fed(), ignored ? 0 : static_cast<double>(bytes) / 1e6,
+                       seconds_since(start) * 1e3));
 }
 
 std::string Session::load(const std::string& path) {
   const Use use(*this);
+  const auto start = Clock::now();
   SavedSession saved = read_session(path);
   check_fits(saved, path);
   const models::CausalLm& model = engine_->model();
@@ -419,6 +436,7 @@ std::string Session::load(const std::string& path) {
   logits_ = std::move(logits);
   host_logits_ = {};
   sampler_ = std::move(saved.sampler);
+  log_file("loaded", path, start);
   return std::move(saved.text);
 }
 
@@ -501,10 +519,34 @@ std::function<int32_t(bool more)> Session::host_source() {
   };
 }
 
+namespace {
+
+/// A decoder of the text after some tokens. If they end inside a character, the next tokens
+/// complete it.
+text::StreamDecoder decoder_after(const text::Tokenizer& tokenizer,
+                                  std::span<const int32_t> tokens) {
+  // The last four bytes tell whether the text ends inside a character. Ids of padding rows and
+  // control tokens have no text.
+  constexpr size_t kMostBytes = 4;
+  std::vector<int32_t> last;
+  for (size_t bytes = 0; bytes < kMostBytes && !tokens.empty();
+       tokens = tokens.first(tokens.size() - 1)) {
+    const int32_t id = tokens.back();
+    if (id < 0 || id >= tokenizer.vocab_size() || tokenizer.is_special(id)) continue;
+    bytes += tokenizer.piece(id).size();
+    last.push_back(id);
+  }
+  text::StreamDecoder decoder(tokenizer);
+  for (auto id = last.rbegin(); id != last.rend(); ++id) decoder.push(*id);
+  return decoder;
+}
+
+}  // namespace
+
 Generated Session::generate(const GenerateOptions& options) {
   const Use use(*this);
   const text::Tokenizer& tokenizer = engine_->tokenizer();
-  text::StreamDecoder decoder(tokenizer);
+  text::StreamDecoder decoder = decoder_after(tokenizer, history_);
   Generated result;
   StopText stop(options.stop);
   auto emit = [&](std::string_view piece) {
@@ -516,8 +558,10 @@ Generated Session::generate(const GenerateOptions& options) {
   auto first = start;
   const text::Sampler fresh(options.sampler);  // throws if an option is out of range
   const bool resumes = options.resume && sampler_;
+  const bool same_target = resumes && sampler_->options.mirostat == options.sampler.mirostat &&
+                           sampler_->options.mirostat_tau == options.sampler.mirostat_tau;
   sampler_ = SamplerState{options.sampler, resumes ? sampler_->draws : 0,
-                          resumes ? sampler_->surprise_limit : fresh.surprise_limit()};
+                          same_target ? sampler_->surprise_limit : fresh.surprise_limit()};
   const auto next = source();
   // On return or exception, removes positions from the cache that the decoder computed ahead.
   const std::unique_ptr<nn::KvCache, std::function<void(nn::KvCache*)>> settled(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -86,8 +87,9 @@ struct GenerateOptions {
   /// Generation ends when the text contains one of these. The text ends before it; the tokens
   /// include those of the stop string.
   std::vector<std::string> stop = {};
-  /// Goes on with the draws of the last call, or of the loaded session, so that two calls generate
-  /// what one would. The sampler's options should be those of that call.
+  /// Goes on with the draws of the last call, or of the loaded session, so that two calls with the
+  /// same sampling options generate what one would. With another mirostat version or target,
+  /// mirostat's bound starts anew.
   bool resume = false;
   /// Called with each new piece of text, in whole UTF-8 characters. It must not run or change the
   /// session.
@@ -135,7 +137,8 @@ class WICK_API Session {
   /// (checked before anything runs). `cancelled` is called between batches; if it returns true,
   /// feed stops and returns false.
   bool feed(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
-  /// Continues after the tokens fed so far. Errors: nothing has been fed yet.
+  /// Continues after the tokens fed so far. If they end inside a UTF-8 character, the text begins
+  /// with this character. Errors: nothing has been fed yet.
   Generated generate(const GenerateOptions& options);
   /// The logits of the newest token, f32 [vocabulary] on the host, valid until the session runs
   /// again. Runs tokens that haven't been run yet. Errors: nothing has been fed yet.
@@ -146,7 +149,8 @@ class WICK_API Session {
   bool feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
 
   /// Writes the session to a file: its tokens, cache, newest logits and sampler, and a text of the
-  /// caller. The file appears complete or not at all. Errors: it can't be written.
+  /// caller. The file appears complete or not at all. Errors: it can't be written; it is a file of
+  /// the model.
   void save(const std::string& path, std::string_view text = {}) const;
   /// Replaces the session by one that was saved, on any device, and returns the text that was saved
   /// with it. Errors: the file isn't a session, is damaged, or is of another model, cache type or
@@ -174,6 +178,8 @@ class WICK_API Session {
   std::function<int32_t(bool more)> host_source();
   std::unique_ptr<models::Decoder> decoder_of(nn::KvCache& cache) const;
   void check_fits(const SavedSession& saved, const std::string& path) const;
+  void log_file(std::string_view what, const std::string& path,
+                std::chrono::steady_clock::time_point start) const;
 
   std::unique_ptr<Busy> busy_;  // null after a move
   std::shared_ptr<const Engine> engine_;

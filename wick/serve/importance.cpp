@@ -101,6 +101,11 @@ int64_t importance_chunks(int64_t tokens, const ImportanceOptions& options) {
                             options.first_chunk, options.chunks));
   }
   if (tokens < 1) throw Error(kOp, "the text has no tokens");
+  if (options.first_token >= 0 && std::min(options.chunk_size, tokens) < 2) {
+    throw Error(kOp, "chunks of one token have no text",
+                fmt::format("the vocabulary's first token {} replaces it", options.first_token),
+                "need at least 2 tokens");
+  }
   const int64_t all = std::max<int64_t>(1, tokens / options.chunk_size);
   if (options.first_chunk >= all) {
     throw Error(kOp, "no text after the first chunks",

@@ -25,8 +25,8 @@ WICK_API int64_t importance_chunks(int64_t tokens, const ImportanceOptions& opti
 /// chunk_size tokens, each of which is run alone. Sums are added in f64 in the order of the tokens.
 /// Weights of experts have a count for each expert. Calls `progress` with the number of chunks
 /// done; stops if it returns false. Errors: the text has no tokens, or none after the first chunks;
-/// an option is out of range; an input isn't finite (the message names the weight); those of
-/// CausalLm::embed().
+/// first_token replaces the only token of a chunk; an option is out of range; an input isn't finite
+/// (the message names the weight); those of CausalLm::embed().
 WICK_API io::Importance importance(const models::CausalLm& model, std::span<const int32_t> tokens,
                                    const ImportanceOptions& options,
                                    const std::function<bool(int64_t done)>& progress = {});

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "wick/base/checksum.h"
 #include "wick/base/sha256.h"
 
 namespace wick::serve {
@@ -49,6 +50,20 @@ void add_adapter(Sha256& sum, const std::string& path) {
   }
 }
 
+/// Adds the keys of the vocabulary, so that equal token ids are the same text. A vocabulary may
+/// have many megabytes, so a checksum stands for them. The chat template doesn't change the tokens.
+void add_vocabulary(Sha256& sum, const io::ModelFile& file) {
+  Checksum all;
+  for (const io::GgufEntry& entry : file.metadata()) {
+    if (!entry.key.starts_with("tokenizer.") || entry.key.starts_with("tokenizer.chat_template")) {
+      continue;
+    }
+    all.add(std::as_bytes(std::span(entry.key)));
+    all.add(entry.value.payload());
+  }
+  sum.add(fmt::format("vocabulary {}", all.value()));
+}
+
 }  // namespace
 
 std::string model_digest(const io::ModelFile& file, std::span<const std::string> adapters) {
@@ -60,6 +75,7 @@ std::string model_digest(const io::ModelFile& file, std::span<const std::string>
     sum.add(entry.key);
     sum.add(text_of(entry.value.payload()));
   }
+  add_vocabulary(sum, file);
   const auto count = static_cast<int64_t>(file.tensors().size());
   const int64_t step = std::max<int64_t>(1, count / kSampledTensors);
   for (int64_t i = 0; i < count; ++i) {

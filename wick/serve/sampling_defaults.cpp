@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 
 #include "wick/base/error.h"
@@ -32,11 +34,11 @@ template <class T>
 std::string convert(const io::GgufValue& value, T& to) {
   if constexpr (std::is_same_v<T, std::vector<SamplerStep>>) {
     const std::optional<std::string_view> text = value.as_string();
-    if (!text) return "wrong type";
+    if (!text) return fmt::format("wrong type {}: need a string", value.type_str());
     to = steps_of(*text);
   } else {
     const std::optional<double> number = value.as_f64();
-    if (!number) return "wrong type";
+    if (!number) return fmt::format("wrong type {}: need a number", value.type_str());
     constexpr auto kLeast = static_cast<double>(std::numeric_limits<T>::lowest()),
                    kMost = static_cast<double>(std::numeric_limits<T>::max());
     if (!(*number >= kLeast && *number <= kMost)) return "out of range";  // also NaN
@@ -44,6 +46,19 @@ std::string convert(const io::GgufValue& value, T& to) {
     if (std::is_integral_v<T> && static_cast<double>(to) != *number) return "not an integer";
   }
   return {};
+}
+
+/// What users call a key: its name in generation_config.json if the file is a folder.
+std::string shown_key(const io::ModelFile& file, const std::string& key,
+                      std::string_view short_key) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(file.path(), ignored)) {
+    return fmt::format("{}: {}", printable(file.path()), key);
+  }
+  const std::string_view name = short_key == "temp"             ? "temperature"
+                                : short_key == "penalty_repeat" ? "repetition_penalty"
+                                                                : short_key;
+  return fmt::format("{}/generation_config.json: {}", printable(file.path()), name);
 }
 
 }  // namespace
@@ -67,8 +82,8 @@ SamplingDefaults sampling_defaults(const io::ModelFile& file) {
       reason = e.what();
     }
     if (!reason.empty()) {
-      defaults.warnings.push_back(fmt::format("{}: {} = {} is ignored: {}", printable(file.path()),
-                                              key, value->str(), reason));
+      defaults.warnings.push_back(fmt::format(
+          "{} = {} is ignored: {}", shown_key(file, key, short_key), value->str(), reason));
       return;
     }
     defaults.options.*member = one.*member;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "wick/base/block_pages.h"
+#include "wick/base/checksum.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/io/gguf_writer.h"
@@ -17,9 +20,13 @@
 namespace wick::serve {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;  // version 1 has no checksum
 constexpr int64_t kPage = nn::KvCache::kPage, kWordBytes = 4;
 constexpr const char* kLogits = "logits";
+/// The last tensor: the checksum of all bytes of the file before it, and zeros. It fills a unit of
+/// alignment, so that the file ends with it.
+constexpr const char* kChecksum = "session.checksum";
+using ChecksumWords = std::array<uint64_t, 4>;
 
 int64_t pages_of(int64_t length) { return (length + kPage - 1) / kPage; }
 
@@ -177,11 +184,30 @@ std::optional<SamplerState> read_sampler(const io::Gguf& file) {
   return state;
 }
 
+/// Errors: the file has a checksum that isn't that of its bytes.
+void require_undamaged(const io::Gguf& file) {
+  const io::GgufTensor* const tensor = file.find_tensor(kChecksum);
+  if (tensor == nullptr) return;
+  const std::span<const std::byte> bytes = file.bytes()->span();
+  const auto at = static_cast<size_t>(tensor->offset);
+  ChecksumWords stored{};
+  bool fits = tensor->bytes == sizeof stored && bytes.size() == at + sizeof stored;
+  if (fits) {
+    std::memcpy(&stored, bytes.data() + at, sizeof stored);
+    Checksum sum;
+    sum.add(bytes.first(at));
+    fits = stored == ChecksumWords{sum.value()};
+  }
+  file.require_unchanged("load");
+  if (!fits) invalid(file, "the session file is damaged", "its checksum doesn't fit its bytes");
+}
+
 }  // namespace
 
 void write_session(const std::string& path, const SavedSession& session, const nn::KvCache& cache,
                    const Tensor& logits) {
   io::GgufWriter w(path);
+  w.keep_checksum();
   w.set_string("general.type", "session");
   w.set_u32("session.version", kVersion);
   w.set_string("session.model.digest", session.digest);
@@ -204,6 +230,7 @@ void write_session(const std::string& path, const SavedSession& session, const n
     on_host = logits.to(Device::cpu()).contiguous();
     w.add_tensor(kLogits, DType::f32, {on_host.elems()});
   }
+  w.add_tensor(kChecksum, DType::i32, {static_cast<int64_t>(sizeof(ChecksumWords)) / kWordBytes});
   for (const Part& part : parts) {
     for (size_t i = 0; i < part.indices.size(); ++i) {
       const int64_t used = session.length - static_cast<int64_t>(i) * kPage;
@@ -214,6 +241,8 @@ void write_session(const std::string& path, const SavedSession& session, const n
     const std::vector<float> values = on_host.to_vector<float>();
     w.write(kLogits, std::as_bytes(std::span(values)));
   }
+  const ChecksumWords checksum{w.checksum()};
+  w.write(kChecksum, std::as_bytes(std::span(checksum)));
   w.finish();
 }
 
@@ -221,6 +250,7 @@ SavedSession read_session(const std::string& path) {
   SavedSession session;
   session.file = io::Gguf::open(path);
   const io::Gguf& file = *session.file;
+  require_undamaged(file);
   const std::string_view type = file.get_string("general.type", "model");
   if (type != "session") {
     invalid(file, "not a session", fmt::format("general.type = '{}'", printable(type)),
@@ -230,6 +260,9 @@ SavedSession read_session(const std::string& path) {
   if (version != kVersion) {
     throw Error(ErrorKind::not_implemented, printable(path), "session of another version",
                 fmt::format("{}", version), fmt::format("this version of wick reads {}", kVersion));
+  }
+  if (file.find_tensor(kChecksum) == nullptr) {
+    invalid(file, "the session file is damaged", "it has no checksum");
   }
   session.digest = file.get_string("session.model.digest");
   session.model = file.get_string("session.model.name");

@@ -12,7 +12,8 @@
 
 // Files of sessions: GGUF files of general.type "session". A tensor of the cache is stored as its
 // bytes, in words of i32, so that files hold caches of every type; session.cache.layout tells their
-// shapes. Numbers have the machine's byte order, which GGUF says is little-endian.
+// shapes. The last tensor, session.checksum, is the Checksum of all bytes before it. Numbers have
+// the machine's byte order, which GGUF says is little-endian.
 namespace wick::serve {
 
 /// What continues the draws of a sampler.
@@ -39,8 +40,9 @@ struct SavedSession {
 void write_session(const std::string& path, const SavedSession& session, const nn::KvCache& cache,
                    const Tensor& logits);
 
-/// Reads the metadata of a session. Errors: the file isn't one, or is of another version; a value
-/// is missing, has another type or is out of range.
+/// Reads the metadata of a session, and checks the checksum of the whole file. Errors: the file
+/// isn't one, is damaged, or is of another version; a value is missing, has another type or is out
+/// of range.
 SavedSession read_session(const std::string& path);
 
 /// Fills an empty cache from a session. Errors: the session's cache has another layout; the cache

@@ -93,6 +93,12 @@ void sampler_keys(const Config& generation, io::GgufMetadata& metadata) {
       } else {
         metadata.set_f32(key, static_cast<float>(number));
       }
+    } else if (value.is_boolean()) {
+      metadata.set_bool(key, value.get<bool>());
+    } else if (value.is_array()) {
+      std::vector<std::string> items;
+      for (const nlohmann::json& item : value) items.push_back(item.dump());
+      metadata.set_strings(key, std::vector<std::string_view>(items.begin(), items.end()));
     } else {
       metadata.set_string(key, value.is_string() ? value.get<std::string>() : value.dump());
     }
