@@ -8,6 +8,7 @@
 #include "common.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/io/file_type.h"
 
 namespace wick::cli {
 namespace {
@@ -60,7 +61,9 @@ Values values_of(const CLI::App& app, const std::string& command, const CLI::Opt
   } else if (name == "cache-type") {
     values.words = names_of(dtypes::kCaches);
   } else if (command == "quantize" && name == "TYPE") {
-    values.words = names_of(dtypes::kWritten);
+    for (const io::FileType& t : io::file_types()) {
+      values.words += fmt::format("{}{}", values.words.empty() ? "" : " ", t.name);
+    }
   } else if (name == "COMMAND") {
     values.words = command_names(app).substr(1);
   } else if (name == "SHELL") {

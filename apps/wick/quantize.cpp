@@ -8,7 +8,6 @@
 
 #include "common.h"
 #include "wick/backend/cpu/cpu.h"
-#include "wick/backend/cpu/search/search.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
 #include "wick/base/quant.h"
@@ -37,7 +36,7 @@ DType parse_dtype_of(const char* option, const std::string& text) {
   const std::optional<DType> dtype = parse_dtype(text);
   if (dtype && io::file_type_of(*dtype)) return *dtype;
   throw Error(option, "not a dtype that can be written", fmt::format("'{}'", printable(text)),
-              "use " + names(cpu::searched_types() | dtypes::kWritten));
+              "use " + names(dtypes::kWeightFiles));
 }
 
 io::TensorType parse_tensor_type(const std::string& text) {
