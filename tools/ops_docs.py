@@ -137,7 +137,7 @@ def read_sets(root):
 def read_blocks(root):
     """Returns the rows of quants.def."""
     text = (root / "wick/math/quants.def").read_text(encoding="utf-8")
-    columns = "name type number values bytes bits offset code part scale at minimum_at products writes file_type reach"
+    columns = "name type number values bytes bits offset code part scale at minimum_at products writes reach"
     rows = [dict(zip(columns.split(), re.split(r",\s*", row), strict=True))
             for row in re.findall(r"^WICK_QUANT\(([^)]*)\)$", text, re.MULTILINE)]
     if len(rows) < 10:
@@ -149,7 +149,7 @@ def block_table(root):
     yield "## Block dtypes\n"
     yield wrapped("The formats of quantized weights in GGUF files are the rows of "
                   "[quants.def](../wick/math/quants.def). Every device supports `dequantize`, `index_select` and products "
-                  "for all of them; `quantize` supports those marked as written. Products with own kernels round "
+                  "for all of them. `quantize` makes those marked with yes; for some others `wick quantize` searches blocks. Products with own kernels round "
                   "activations to 8 bits; the others multiply decoded tiles: [numerics](design/numerics/quantised.md).") + "\n"
     yield cells("dtype", "values", "bytes", "bits per value", "minimum", "products", "written")
     yield "|---|---|---|---|---|---|---|"
@@ -157,7 +157,7 @@ def block_table(root):
         yield cells(f"`{b['name']}`", b["values"], b["bytes"], f"{8 * int(b['bytes']) / int(b['values']):.4g}",
                     "no" if b["minimum_at"] == "-1" else "yes",
                     "own kernels" if b["products"] == "own" else "decoded",
-                    "yes" if b["writes"] == "written" else "no")
+                    {"written": "yes", "searched": "`wick quantize`", "read": "no"}[b["writes"]])
     yield ""
 
 

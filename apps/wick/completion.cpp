@@ -73,7 +73,7 @@ Values values_of(const CLI::App& app, const std::string& command, const CLI::Opt
   } else if (name == "TYPE") {
     values.words = file_type_words();
   } else if (name == "output-type" || name == "token-embedding-type") {
-    values.words = names_of(io::file_dtypes());
+    values.words = names_of(dtypes::kWeightFiles);
   } else if (name == "COMMAND") {
     values.words = command_names(app).substr(1);
   } else if (name == "SHELL") {

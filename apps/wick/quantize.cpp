@@ -33,9 +33,9 @@ io::FileType parse_type(const std::string& text) {
 /// The dtype of weights that an option names. Mixtures aren't dtypes.
 DType parse_dtype_of(const char* option, const std::string& text) {
   const std::optional<DType> dtype = parse_dtype(text);
-  if (dtype && io::file_dtypes().contains(*dtype)) return *dtype;
+  if (dtype && dtypes::kWeightFiles.contains(*dtype)) return *dtype;
   throw Error(option, "not a dtype that can be written", fmt::format("'{}'", printable(text)),
-              "use " + names(io::file_dtypes()));
+              "use " + names(dtypes::kWeightFiles));
 }
 
 io::TensorType parse_tensor_type(const std::string& text) {

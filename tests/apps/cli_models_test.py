@@ -436,6 +436,7 @@ class Completion(Cli):
             self.assertEqual(self.complete(line), ["tiny-q4_0.gguf"], line)
         self.assertIn("q4_0", self.complete("wick quantize --json a.gguf b.gguf q"))
         self.assertEqual(self.complete("wick quantize -t 2 a.gguf b.gguf q6"), ["q6_k"])
+        self.assertEqual(sorted(self.complete("wick quantize a.gguf b.gguf q4_k")), ["q4_k", "q4_k_m", "q4_k_s"])
         self.assertEqual(self.complete("wick quantize a.gguf b.gguf q6_k "), [""])
         # All types that quantize takes, in the order of its help.
         out, _ = self.ok("quantize", "--help")

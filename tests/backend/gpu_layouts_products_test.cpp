@@ -190,7 +190,7 @@ TEST_F(GpuLayouts, QuantizedWeights) {
       const Layout here({n, k}, {row, 1}, row < 0 ? (n - 1) * gap : 0);
       const auto bytes = static_cast<size_t>(((n - 1) * gap + k) / values * info(type).block_bytes);
       std::vector<std::byte> packed(bytes, std::byte{0x11});
-      if (quant.written) {
+      if (dtypes::kWrittenBlocks.contains(type)) {
         cpu_.quantize({packed.data(), type, here}, values_of.dense());
       } else {  // random bits with finite scales
         for (std::byte& b : packed) b = static_cast<std::byte>(random() % 256);
@@ -235,7 +235,7 @@ TEST_F(GpuLayouts, QuantizedWeights) {
                         on.index_select(out, &on == &gpu ? on_device[0] : on_host[0], in[0], 0);
                       });
       // Quantizes back to blocks from any layout.
-      if (!quant.written) continue;
+      if (!dtypes::kWrittenBlocks.contains(type)) continue;
       Placed source(gpu, to, {n, k}, ways_of_matrix(n, k, false)[random() % 27], seed++);
       std::vector<std::byte> want(bytes, std::byte{0x22}), got(bytes);
       gpu.upload(memory.data(), want.data(), bytes);

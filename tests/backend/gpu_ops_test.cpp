@@ -279,7 +279,7 @@ TEST_F(GpuOps, BlocksToFloatsAndBack) {
   on_each([&](GpuBackend& gpu) {
     for (const QuantInfo& quant : kQuants) {
       const DType type = quant.dtype;
-      const bool writable = quant.written.has_value();
+      const bool writable = dtypes::kWrittenBlocks.contains(type);
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         Buffer floats(gpu, dtype, 10'000), blocks(gpu, type, 10'240);
         for (const Layout& f : {dense, apart, strided}) {

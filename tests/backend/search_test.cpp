@@ -22,7 +22,7 @@ constexpr int64_t kRows = 16, kColumns = 1024;
 std::vector<DType> types() {
   std::vector<DType> found;
   for (const QuantInfo& type : kQuants) {
-    if (searched_types().contains(type.dtype)) found.push_back(type.dtype);
+    if (dtypes::kSearched.contains(type.dtype)) found.push_back(type.dtype);
   }
   return found;
 }

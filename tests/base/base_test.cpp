@@ -97,6 +97,15 @@ TEST(DType, Table) {
   EXPECT_EQ(kRealDTypeCount, 10);
 }
 
+TEST(DType, BlocksThatWickMakes) {
+  EXPECT_EQ(names(dtypes::kWrittenBlocks), "q4_0, q4_1, q5_0, q5_1, q8_0, q4_k or q6_k");
+  EXPECT_EQ(names(dtypes::kSearched),
+            "q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs or mxfp4");
+  EXPECT_EQ(names(dtypes::kWeightFiles),
+            "bf16, f16, f32, q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, "
+            "iq4_xs or mxfp4");
+}
+
 TEST(DType, Parse) {
   for (const DTypeRow& row : kRows) {
     std::string upper = row.name;

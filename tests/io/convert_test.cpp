@@ -104,9 +104,10 @@ std::string encode(DType type, const std::vector<float>& values) {
 #define WICK_OF_written(name, Type) \
   case DType::name:                 \
     return quantized<math::Block##Type>(values);
+#define WICK_OF_searched(name, Type)
 #define WICK_OF_read(name, Type)
 #define WICK_QUANT(name, Type, number, size, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                       \
+                   minimum_at, products, writes, reach)                                  \
   WICK_OF_##writes(name, Type)
 #include "wick/math/quants.def"
     default:
@@ -315,7 +316,7 @@ TEST(Quantize, Errors) {
   EXPECT_EQ(error(in, in, DType::f16), "quantize: input and output are the same file: " + in);
   EXPECT_THAT(error(in, folder.path("./in.gguf"), DType::f16), HasSubstr("the same file"));
   EXPECT_EQ(error(in, out, DType::q8_k),
-            "quantize: can't convert to this type: q8_k: use " + file_type_names());
+            "quantize: can't convert to this type: q8_k: use " + names(dtypes::kWeightFiles));
   EXPECT_THAT(error(folder.path("none"), out, DType::f16), HasSubstr("No such file"));
   EXPECT_THAT(error(in, "/no/such/folder/out.gguf", DType::f16), HasSubstr("cannot write"));
   EXPECT_EQ(error(in, out, DType::q8_0, [](const QuantizeProgress&) { return false; }),
@@ -338,6 +339,26 @@ TEST(Quantize, Errors) {
               HasSubstr("type that wick doesn't read"));
 
   EXPECT_THAT(folder.list(), testing::UnorderedElementsAre("in.gguf", "other", "split", "u"));
+}
+
+/// Dtypes of the options that can't be written are errors, before anything is written.
+TEST(Quantize, TypesThatCantBeWritten) {
+  TempFolder folder;
+  const auto in = Gguf::open(folder.write("in.gguf", model(kTypes[0]).build()));
+  for (const DType bad : {DType::iq2_xxs, DType::q8_k, DType::i32, DType::f64, DType::boolean}) {
+    SCOPED_TRACE(name(bad));
+    const QuantizeOptions of_tensors{.type = *file_type_of(DType::q4_0),
+                                     .tensor_types = {{"attn_q", bad}}};
+    const QuantizeOptions of_output{.type = *file_type_of(DType::q4_0), .output_type = bad};
+    const QuantizeOptions of_embedding{.type = *file_type_of(DType::q4_0), .embedding_type = bad};
+    const QuantizeOptions of_all{.type = {"x", bad, 0}};
+    for (const QuantizeOptions& options : {of_tensors, of_output, of_embedding, of_all}) {
+      EXPECT_EQ(error_of([&] { quantize_gguf(*in, folder.path("out.gguf"), options); }),
+                "quantize: can't convert to this type: " + std::string(name(bad)) + ": use " +
+                    names(dtypes::kWeightFiles));
+    }
+  }
+  EXPECT_THAT(folder.list(), ElementsAre("in.gguf"));
 }
 
 /// Values that aren't finite are counted where they are kept: in tensors that become f32 or are
@@ -419,6 +440,18 @@ TEST(Quantize, ValuesThatDontFitAreErrors) {
   EXPECT_NE(error(2e8f, DType::q6_k), "");
   EXPECT_EQ(error(8e6f, DType::q8_0), "");
   EXPECT_NE(error(9e6f, DType::q8_0), "");
+  EXPECT_EQ(error(5e5f, DType::q2_k), "");
+  EXPECT_NE(error(6e5f, DType::q2_k), "");
+  EXPECT_EQ(error(4e6f, DType::q3_k), "");
+  EXPECT_NE(error(5e6f, DType::q3_k), "");
+  EXPECT_EQ(error(2e6f, DType::q5_k), "");
+  EXPECT_NE(error(3e6f, DType::q5_k), "");
+  EXPECT_EQ(error(4e6f, DType::iq4_nl), "");
+  EXPECT_NE(error(5e6f, DType::iq4_nl), "");
+  EXPECT_EQ(error(6e7f, DType::iq4_xs), "");
+  EXPECT_NE(error(7e7f, DType::iq4_xs), "");
+  EXPECT_EQ(error(0x1.ffp126f, DType::mxfp4), "");
+  EXPECT_NE(error(0x1p127f, DType::mxfp4), "");
 }
 
 }  // namespace

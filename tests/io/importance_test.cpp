@@ -215,22 +215,6 @@ TEST(Importance, WeightsWithoutData) {
   EXPECT_EQ(with, model.values("blk.0.ffn_up_exps.weight"));
 }
 
-// A weight whose inputs were zeros isn't one with experts.
-TEST(Importance, ZerosOfWeights) {
-  const Model model;
-  Importance importance;
-  importance.entries["blk.0.attn_q.weight"] = {std::vector<float>(256, 0), {3}};
-  importance.entries["blk.0.ffn_up_exps.weight"] = {std::vector<float>(768, 0), {3, 0, 1}};
-  QuantizeResult result = model.quantize(DType::q4_k, &importance);
-  EXPECT_THAT(result.without_importance,
-              testing::ElementsAre("blk.0.attn_q.weight", "blk.0.ffn_up_exps.weight"));
-  EXPECT_THAT(result.partial_importance, testing::ElementsAre());
-  importance.entries["blk.0.ffn_up_exps.weight"].sums[0] = 1;
-  result = model.quantize(DType::q4_k, &importance);
-  EXPECT_THAT(result.without_importance, testing::ElementsAre("blk.0.attn_q.weight"));
-  EXPECT_THAT(result.partial_importance, testing::ElementsAre("blk.0.ffn_up_exps.weight"));
-}
-
 TEST(Importance, IsNotOverwritten) {
   const Model model;
   Importance importance;
@@ -244,6 +228,52 @@ TEST(Importance, IsNotOverwritten) {
               "quantize: input and output are the same file: " +
                   (path == out ? out : path + " and " + out));
   }
+}
+
+/// Entries whose sums are all 0 count as missing. With some matrices of 0, experts are partial.
+TEST(Importance, SumsOfZero) {
+  const Model model;
+  Importance importance;
+  importance.entries["blk.0.attn_q.weight"] = {std::vector<float>(256, 0.0f), {3}};
+  importance.entries["blk.0.ffn_up_exps.weight"] = {std::vector<float>(3 * 256, 0.0f), {0, 0, 0}};
+  QuantizeResult result = model.quantize(DType::q4_0, &importance);
+  EXPECT_THAT(result.without_importance,
+              ElementsAre("blk.0.attn_q.weight", "blk.0.ffn_up_exps.weight"));
+  EXPECT_THAT(result.partial_importance, IsEmpty());
+  // The blocks are those of the op `quantize`.
+  const std::vector<float> with = model.values("blk.0.attn_q.weight");
+  model.quantize(DType::q4_0, nullptr);
+  EXPECT_EQ(with, model.values("blk.0.attn_q.weight"));
+  importance.entries["blk.0.ffn_up_exps.weight"].sums[0] = 1;
+  importance.entries["blk.0.ffn_up_exps.weight"].counts[0] = 1;
+  result = model.quantize(DType::q4_k, &importance);
+  EXPECT_THAT(result.without_importance, ElementsAre("blk.0.attn_q.weight"));
+  EXPECT_THAT(result.partial_importance, ElementsAre("blk.0.ffn_up_exps.weight"));
+}
+
+TEST(Importance, WrongEntries) {
+  const Model model;
+  GgufTensor weight;
+  weight.name = "blk.0.attn_q.weight";
+  weight.shape = {8, 256};
+  const std::vector<float> sums(256, 1.0f);
+  std::vector<float> nan = sums;
+  nan[3] = NAN;
+  for (const Importance::Entry& entry :
+       {Importance::Entry{sums, {}}, Importance::Entry{{}, {1}}, Importance::Entry{{}, {}},
+        Importance::Entry{sums, {1, 1, 1}}, Importance::Entry{nan, {1}},
+        Importance::Entry{sums, {-1}}}) {
+    Importance importance;
+    importance.entries["blk.0.attn_q.weight"] = entry;
+    const auto rule = entry.sums.size() == 256 && entry.counts.size() == 1
+                          ? HasSubstr("isn't a number of at least 0: blk.0.attn_q.weight")
+                          : HasSubstr("sums and counts don't fit together: blk.0.attn_q.weight");
+    EXPECT_THAT(failure([&] { importance.save(model.folder.path("m.gguf")); }), rule);
+    EXPECT_THAT(failure([&] { importance.mean_squares(weight); }), rule);
+    EXPECT_THAT(failure([&] { importance.require_fits(*Gguf::open(model.path)); }), rule);
+    EXPECT_THAT(failure([&] { model.quantize(DType::q4_k, &importance); }), rule);
+  }
+  EXPECT_THAT(model.folder.list(), ElementsAre("in.gguf"));
 }
 
 TEST(Importance, OfAnotherModel) {
@@ -270,12 +300,13 @@ TEST(Importance, OfAnotherModel) {
 // ---- Mixtures ----
 
 /// A model of `layers` layers with one of each weight.
+/// kv_heads: 0 leaves the key out.
 std::string mixed_model(uint32_t layers, uint32_t heads, uint32_t kv_heads, uint32_t experts) {
   B b;
   b.string("general.architecture", "llama");
   b.key("llama.block_count", 4, B::raw(layers));
   b.key("llama.attention.head_count", 4, B::raw(heads));
-  b.key("llama.attention.head_count_kv", 4, B::raw(kv_heads));
+  if (kv_heads > 0) b.key("llama.attention.head_count_kv", 4, B::raw(kv_heads));
   if (experts > 0) b.key("llama.expert_count", 4, B::raw(experts));
   const std::string zeros(256 * 4, '\0');
   b.tensor("token_embd.weight", {256, 1}, 0, zeros);
@@ -358,6 +389,21 @@ TEST(Mixtures, DependOnTheModel) {
   EXPECT_EQ(types_of(*experts, *find_file_type("mxfp4"), "ffn_up"), "88888888");
 }
 
+/// Llama models of 80 layers whose queries share values are those of 70B. Without a number of value
+/// heads there is one for each query head.
+TEST(Mixtures, ModelsOf80Layers) {
+  const TempFolder folder;
+  const FileType type = *find_file_type("q3_k_m");
+  const std::string of_70b(80, '5'), others = "55" + std::string(78, '4');
+  const auto values = [&](uint32_t kv_heads) {
+    const auto model = Gguf::open(folder.write("m.gguf", mixed_model(80, 8, kv_heads, 0)));
+    return types_of(*model, type, "attn_v");
+  };
+  EXPECT_EQ(values(1), of_70b);
+  EXPECT_EQ(values(8), others);
+  EXPECT_EQ(values(0), others);
+}
+
 TEST(Mixtures, Names) {
   EXPECT_EQ(find_file_type("Q4_K_M")->number, 15u);
   EXPECT_EQ(find_file_type("iq4_xs")->number, 30u);
@@ -389,6 +435,30 @@ TEST(Mixtures, TypesOfSingleWeights) {
   file = Gguf::open(folder.path("out.gguf"));
   EXPECT_EQ(file->require_tensor("output.weight").dtype, DType::f16);
   EXPECT_EQ(file->require_tensor("token_embd.weight").dtype, DType::q3_k);
+}
+
+TEST(Mixtures, TypesOfSingleWeightsInF32) {
+  const TempFolder folder;
+  const std::string in = folder.write("m.gguf", mixed_model(2, 8, 8, 0));
+  const QuantizeOptions options{.type = *find_file_type("f32"),
+                                .tensor_types = {{"attn_k", DType::q8_0}},
+                                .output_type = DType::f16,
+                                .embedding_type = DType::q3_k};
+  quantize_gguf(*Gguf::open(in), folder.path("out.gguf"), options);
+  const auto file = Gguf::open(folder.path("out.gguf"));
+  EXPECT_EQ(file->require_tensor("blk.1.attn_k.weight").dtype, DType::q8_0);
+  EXPECT_EQ(file->require_tensor("blk.1.attn_q.weight").dtype, DType::f32);
+  EXPECT_EQ(file->require_tensor("output.weight").dtype, DType::f16);
+  EXPECT_EQ(file->require_tensor("token_embd.weight").dtype, DType::q3_k);
+}
+
+TEST(Mixtures, LayersOfNames) {
+  EXPECT_EQ(layer_of("blk.0.attn_v.weight"), 0);
+  EXPECT_EQ(layer_of("blk.17."), 17);
+  for (const char* none : {"", "blk.", "blk.3", "blk.x.w", "blk.-1.w", "blk.3w.x", "output.weight",
+                           "blk.99999999999999999999.w"}) {
+    EXPECT_EQ(layer_of(none), std::nullopt) << none;
+  }
 }
 
 }  // namespace

@@ -150,10 +150,12 @@ void uniform_f64_loop(unsigned long seed, double* __restrict out, std::size_t gr
   }
 }
 
-#define WICK_CAST_ROW(To)                                                                 \
-  {cast_loop<To, u8>,     cast_loop<To, u32>,   cast_loop<To, i16>, cast_loop<To, i32>,   \
-   cast_loop<To, i64>,    cast_loop<To, bf16>,  cast_loop<To, f16>, cast_loop<To, float>, \
-   cast_loop<To, double>, cast_loop<To, f8e4m3>}
+#define WICK_CAST_ROW(To)                                                                  \
+  {                                                                                        \
+    cast_loop<To, u8>, cast_loop<To, u32>, cast_loop<To, i16>, cast_loop<To, i32>,         \
+        cast_loop<To, i64>, cast_loop<To, bf16>, cast_loop<To, f16>, cast_loop<To, float>, \
+        cast_loop<To, double>, cast_loop<To, f8e4m3>                                       \
+  }
 
 template <class T>
 constexpr void set_functions(Loop1 (&unary)[kUnaries], Loop2 (&binary)[kBinaries]) {
@@ -205,9 +207,10 @@ constexpr Loops make_loops() {
       },
       {
 #define WICK_OF_written(Block) quantize_loop<Block>
+#define WICK_OF_searched(Block) nullptr
 #define WICK_OF_read(Block) nullptr
 #define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
+                   minimum_at, products, writes, reach)                                    \
   WICK_OF_##writes(Block##Type),
 #include "wick/math/quants.def"
       },

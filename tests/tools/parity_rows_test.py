@@ -23,7 +23,7 @@ DTYPES = {
     "Floats": FLOATS,
     "Activations": ["bf16", "f16", "f32"],
 }
-QUANT = re.compile(r"^WICK_QUANT\((\w+), .*, (written|read), \d+, \d+\)$", re.MULTILINE)
+QUANT = re.compile(r"^WICK_QUANT\((\w+), .*, (written|searched|read), \d+\)$", re.MULTILINE)
 LAYOUTS = ["contiguous", "transposed", "broadcast", "sliced", "stepped", "empty", "rank0", "rank8"]
 
 # Layouts that operands of a row can't have, with the reason. All others are required.

@@ -110,30 +110,47 @@ inline constexpr DTypeSet kConditions =
     DTypeSet::of(DType::boolean, DType::u8, DType::u32, DType::i64);
 inline constexpr DTypeSet kActivations = DTypeSet::of(DType::bf16, DType::f16, DType::f32);
 /// kBlocks: all block dtypes. kOwnProducts: those that `linear` has dedicated kernels for.
-/// kWrittenBlocks: those that `quantize` can make.
 inline constexpr DTypeSet kBlocks = DTypeSet()
 #define WICK_QUANT(name, ...) | DTypeSet::of(DType::name)
 #include "wick/math/quants.def"
     ;
-inline constexpr DTypeSet kOwnProducts = [](DTypeSet own, DTypeSet decoded) {
+inline constexpr DTypeSet kOwnProducts = DTypeSet()
+#define WICK_OWN_QUANT(name, ...) | DTypeSet::of(DType::name)
+#include "wick/math/quants_by_products.def"
+    ;
+/// The block dtypes that wick can make. kWrittenBlocks: by the op `quantize`. kSearched: by a
+/// search (backend/cpu/search); those of `quantize` with 8 bits gain nothing from it.
+inline constexpr DTypeSet kWrittenBlocks = DTypeSet()
+#define WICK_OF_written(name) | DTypeSet::of(DType::name)
+#define WICK_OF_searched(name)
+#define WICK_OF_read(name)
 #define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
-  products = products | DTypeSet::of(DType::name);
+                   minimum_at, products, writes, reach)                                    \
+  WICK_OF_##writes(name)
 #include "wick/math/quants.def"
-  return (void)decoded, own;
-}({}, {});
-inline constexpr DTypeSet kWrittenBlocks = [](DTypeSet written, DTypeSet read) {
+#undef WICK_OF_written
+#undef WICK_OF_searched
+#undef WICK_OF_read
+    ;
+inline constexpr DTypeSet kSearched = DTypeSet()
+#define WICK_OF_written(name, bits) | ((bits) < 8 ? DTypeSet::of(DType::name) : DTypeSet())
+#define WICK_OF_searched(name, bits) | DTypeSet::of(DType::name)
+#define WICK_OF_read(name, bits)
 #define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
-  writes = writes | DTypeSet::of(DType::name);
+                   minimum_at, products, writes, reach)                                    \
+  WICK_OF_##writes(name, bits)
 #include "wick/math/quants.def"
-  return (void)read, written;
-}({}, {});
-/// kWeights: dtypes that a weight of `linear` may have. kWritten: dtypes that weight files can be
-/// converted to.
+#undef WICK_OF_written
+#undef WICK_OF_searched
+#undef WICK_OF_read
+    ;
+/// kWeights: dtypes that a weight of `linear` may have. kWritten: dtypes to which the ops `cast`
+/// and `quantize` convert weights. kWeightFiles: dtypes of the weights in files that `wick
+/// quantize` writes.
 inline constexpr DTypeSet kWeights = DTypeSet::of(DType::f32, DType::f16, DType::bf16) | kBlocks;
 inline constexpr DTypeSet kWritten =
     DTypeSet::of(DType::f32, DType::f16, DType::bf16) | kWrittenBlocks;
+inline constexpr DTypeSet kWeightFiles = kWritten | kSearched;
 }  // namespace dtypes
 
 /// The names of a set in the table's order, for example "f32, f16 or bf16"; `last` comes before the

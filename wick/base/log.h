@@ -8,7 +8,7 @@
 namespace wick {
 
 /// Receives one line, without a newline, about what the process does. Any thread may call it, one
-/// at a time.
+/// at a time. A sink must not log or call set_log: either would deadlock.
 using LogSink = std::function<void(std::string_view line)>;
 
 /// Sets where log lines go; an empty sink, which is the default, drops them.

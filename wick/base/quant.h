@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "wick/base/dtype.h"
 
@@ -19,30 +18,15 @@ struct QuantInfo {
   int bits, offset, part;
   QuantScale scale;
   int at, minimum_at;
-  /// Set for dtypes that `quantize` can make.
-  struct Written {
-    uint32_t file_type;
-    int reach;
-  };
-  std::optional<Written> written;
+  int reach;
 
   constexpr bool has_minimum() const { return minimum_at >= 0; }
 };
 
 inline constexpr std::array kQuants = {
 #define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
-  QuantInfo{DType::name,                                                                   \
-            number,                                                                        \
-            bits,                                                                          \
-            offset,                                                                        \
-            part,                                                                          \
-            QuantScale::scale,                                                             \
-            at,                                                                            \
-            minimum_at,                                                                    \
-            dtypes::kWrittenBlocks.contains(DType::name)                                   \
-                ? std::optional(QuantInfo::Written{file_type, reach})                      \
-                : std::nullopt},
+                   minimum_at, products, writes, reach)                                    \
+  QuantInfo{DType::name, number, bits, offset, part, QuantScale::scale, at, minimum_at, reach},
 #include "wick/math/quants.def"
 };
 
@@ -53,5 +37,11 @@ constexpr const QuantInfo& quant(DType dtype) { return kQuants[quant_index(dtype
 
 static_assert(kQuants[0].dtype == static_cast<DType>(kRealDTypeCount) &&
               quant(kQuants.back().dtype).dtype == kQuants.back().dtype);
+static_assert([] {
+  for (const QuantInfo& row : kQuants) {
+    if ((row.reach > 0) != dtypes::kWeightFiles.contains(row.dtype)) return false;
+  }
+  return true;
+}());
 
 }  // namespace wick

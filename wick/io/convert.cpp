@@ -26,37 +26,22 @@ constexpr const char* kOp = "quantize";
 constexpr int64_t kChunkElems = int64_t{1} << 20;
 /// Fewer for searches, so that the progress is shown and Ctrl-C is seen several times a second.
 constexpr int64_t kSearchedElems = int64_t{1} << 18;
-/// The smallest magnitude that rounds to infinity in f16, the type of blocks' scales.
+/// The smallest magnitude that rounds to infinity in f16, the type of most blocks' scales.
 constexpr float kF16Overflow = 65520.0f;
 
 /// Magnitudes of at least this value can't be stored.
 float limit_of(DType type) {
-  // The ratio of the largest magnitude in a block to its f16 scale.
-  const auto times = [](int reach) { return kF16Overflow * static_cast<float>(reach); };
-  switch (type) {
-    case DType::f16:
-      return kF16Overflow;
-    case DType::bf16:
-      return 0x1.ffp127f;  // larger ones round to infinity
-    case DType::q2_k:
-      return times(8);
-    case DType::q3_k:
-    case DType::iq4_nl:
-      return times(64);
-    case DType::q5_k:
-      return times(32);
-    case DType::iq4_xs:
-      return times(1024);
-    case DType::mxfp4:
-      return 0x1p127f;
-    default:
-      return is_block(type) ? times(quant(type).written->reach) : INFINITY;
-  }
+  if (type == DType::f16) return kF16Overflow;
+  if (type == DType::bf16) return 0x1.ffp127f;  // larger ones round to infinity
+  if (!is_block(type)) return INFINITY;
+  const QuantInfo& info = quant(type);
+  const float scale = info.scale == QuantScale::e8m0 ? 0x1p127f : kF16Overflow;
+  return scale * static_cast<float>(info.reach);
 }
 
 /// Whether blocks of a type are searched even without an importance matrix.
 bool always_searched(DType type) {
-  return cpu::searched_types().contains(type) &&
+  return dtypes::kSearched.contains(type) &&
          (!dtypes::kWrittenBlocks.contains(type) || info(type).block_elems == 256);
 }
 
@@ -64,7 +49,16 @@ bool always_searched(DType type) {
 FileType require_file_type(DType type) {
   if (const std::optional<FileType> found = file_type_of(type)) return *found;
   throw Error(ErrorKind::type, kOp, "can't convert to this type", name(type),
-              "use " + file_type_names());
+              "use " + names(dtypes::kWeightFiles));
+}
+
+/// Errors: wick can't write one of the dtypes.
+const QuantizeOptions& checked(const QuantizeOptions& options) {
+  require_file_type(options.type.dtype);
+  for (const TensorType& given : options.tensor_types) require_file_type(given.dtype);
+  if (options.output_type) require_file_type(*options.output_type);
+  if (options.embedding_type) require_file_type(*options.embedding_type);
+  return options;
 }
 
 /// Whether a name contains a pattern, in which * stands for any characters.
@@ -140,7 +134,7 @@ class Converter {
  public:
   Converter(const ModelFile& in, const std::string& out, const QuantizeOptions& options,
             const QuantizeProgressFn& progress)
-      : options_(options),
+      : options_(checked(options)),
         mixture_(in, options.type, options.importance != nullptr),
         progress_(progress),
         source_(&in) {
@@ -202,8 +196,8 @@ class Converter {
     if (is_integer(from)) return from;
     const DType to = options_.type.dtype;
     const bool is_norm = tensor.name.find("_norm") != std::string_view::npos;
-    if (to == DType::f32 || tensor.shape.rank() <= 1 || is_norm) return DType::f32;
-    if (keeps_type(tensor.name)) return from;
+    if (tensor.shape.rank() <= 1 || is_norm) return DType::f32;
+    if (keeps_type(tensor.name)) return to == DType::f32 ? to : from;
     for (size_t i = 0; i < options_.tensor_types.size(); ++i) {
       const TensorType& given = options_.tensor_types[i];
       if (!contains_pattern(tensor.name, given.pattern)) continue;
@@ -233,22 +227,21 @@ class Converter {
   void find_importance(const GgufTensor& tensor, DType to) {
     columns_.clear();
     if (options_.importance == nullptr || !is_block(to) || *tensor.dtype == to) return;
-    if (!cpu::searched_types().contains(to)) return;
+    if (!dtypes::kSearched.contains(to)) return;
     columns_ = options_.importance->mean_squares(tensor);
-    if (columns_.empty()) {
+    const auto k = tensor.shape.back();
+    int64_t matrices = 0, with_data = 0;
+    for (auto row = columns_.begin(); row != columns_.end(); row += k, ++matrices) {
+      if (std::any_of(row, row + k, [](float v) { return v > 0.0f; })) ++with_data;
+    }
+    if (with_data == 0) {
+      columns_.clear();
       if (!never_has_importance(tensor.name)) {
         result_.without_importance.emplace_back(tensor.name);
       }
-      return;
+    } else if (with_data < matrices) {
+      result_.partial_importance.emplace_back(tensor.name);
     }
-    const auto k = tensor.shape.back();
-    int64_t matrices = 0, without = 0;
-    for (auto row = columns_.begin(); row != columns_.end(); row += k, ++matrices) {
-      if (std::none_of(row, row + k, [](float v) { return v > 0.0f; })) ++without;
-    }
-    if (without == 0) return;
-    auto& list = without == matrices ? result_.without_importance : result_.partial_importance;
-    list.emplace_back(tensor.name);
   }
 
   /// Returns `wanted`, or its first fallback whose block size divides the tensor's rows.

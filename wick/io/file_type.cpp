@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 
 namespace wick::io {
 namespace {
@@ -46,14 +45,21 @@ bool same_word(std::string_view a, std::string_view lower) {
   });
 }
 
-/// The layer that a name is of: "blk.LAYER.…". -1 if it is of none.
-int64_t layer_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return -1;
-  int32_t layer = -1;
-  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
-  return layer;
+/// Whether every dtype of dtypes::kWeightFiles, and no other, has a file type of its name.
+constexpr bool complete() {
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    const bool found = std::any_of(kFileTypes.begin(), kFileTypes.end(), [&](const FileType& t) {
+      return t.name == name(dtype) && t.dtype == dtype;
+    });
+    if (found != dtypes::kWeightFiles.contains(dtype)) return false;
+  }
+  return true;
 }
+static_assert(complete());
+
+/// Tensors of no layer come before those of the first one.
+int64_t layer_or_none(std::string_view name) { return layer_of(name).value_or(-1); }
 
 /// Whether a weight makes values of attention, alone or with queries and keys.
 bool is_value(std::string_view name) {
@@ -92,12 +98,6 @@ std::optional<FileType> find_file_type(std::string_view name) {
 
 std::span<const FileType> file_types() { return kFileTypes; }
 
-DTypeSet file_dtypes() {
-  DTypeSet all;
-  for (const FileType& type : kFileTypes) all = all | DTypeSet::of(type.dtype);
-  return all;
-}
-
 std::string file_type_names() {
   std::string text;
   for (size_t i = 0; i < kFileTypes.size(); ++i) {
@@ -109,22 +109,26 @@ std::string file_type_names() {
 
 std::optional<FileType> file_type_of(DType dtype) {
   std::optional<FileType> found = find_file_type(name(dtype));
-  if (!found || found->dtype != dtype) return std::nullopt;
-  found->mix = Mix::none;
+  if (found) found->mix = Mix::none;
   return found;
 }
 
 Mixture::Mixture(const ModelFile& model, const FileType& type, bool has_importance)
-    : model_(model),
-      type_(type),
+    : type_(type),
       has_importance_(has_importance),
       tied_(model.find_tensor("output.weight") == nullptr) {
   layers_ = count_of(model, "block_count");
-  for (const GgufTensor& t : model.tensors()) layers_ = std::max(layers_, layer_of(t.name) + 1);
+  for (const GgufTensor& t : model.tensors()) {
+    const int64_t layer = layer_or_none(t.name);
+    layers_ = std::max(layers_, layer + 1);
+    if (is_value(t.name)) value_layers_.push_back(layer);
+  }
+  std::sort(value_layers_.begin(), value_layers_.end());
   layers_ = std::clamp<int64_t>(layers_, 0, 1 << 20);  // hostile files have any number
   experts_ = count_of(model, "expert_count");
   const int64_t queries = count_of(model, "attention.head_count");
-  const int64_t values = count_of(model, "attention.head_count_kv");
+  int64_t values = count_of(model, "attention.head_count_kv");
+  if (values <= 0) values = queries;  // files without the key
   if (queries > 0 && values > 0) queries_per_value_ = queries / values;
   const GgufValue* const architecture = model.find("general.architecture");
   const auto name = architecture == nullptr ? std::nullopt : architecture->as_string();
@@ -159,12 +163,10 @@ DType Mixture::of_output() const {
 
 DType Mixture::of_values(std::string_view name) const {
   // The position among the layers that have values.
-  int64_t at = 0, count = 0;
-  for (const GgufTensor& t : model_.tensors()) {
-    if (!is_value(t.name)) continue;
-    ++count;
-    if (layer_of(t.name) < layer_of(name)) ++at;
-  }
+  const auto before =
+      std::lower_bound(value_layers_.begin(), value_layers_.end(), layer_or_none(name));
+  const int64_t at = before - value_layers_.begin();
+  const auto count = static_cast<int64_t>(value_layers_.size());
   const bool shared = queries_per_value_ >= 4;
   DType dtype = type_.dtype;
   switch (type_.mix) {
@@ -257,7 +259,7 @@ DType Mixture::dtype_of(const GgufTensor& weight) const {
     case Role::value:
       return of_values(weight.name);
     case Role::down:
-      return of_down(layer_of(weight.name));
+      return of_down(layer_or_none(weight.name));
     case Role::key:
       return experts_ == 8 ? DType::q8_0 : type_.dtype;
     case Role::attention_output:

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "wick/base/dtype.h"
 #include "wick/base/export.h"
@@ -33,17 +34,14 @@ struct FileType {
   } mix = Mix::none;
 };
 
-/// The type of a name in any case: a dtype of dtypes::kWritten or one that a search can make, or a
-/// mixture. Nothing if there is no such type.
-WICK_API std::optional<FileType> find_file_type(std::string_view name);
-/// All types, the largest first.
+/// All types, in the order of their sizes: the dtypes of dtypes::kWeightFiles, and mixtures.
 WICK_API std::span<const FileType> file_types();
+/// The type of a name in any case. Nothing if there is no such type.
+WICK_API std::optional<FileType> find_file_type(std::string_view name);
 /// The names of all types: "f32, f16, … or mxfp4".
 WICK_API std::string file_type_names();
-/// The dtypes of file_types().
-WICK_API DTypeSet file_dtypes();
-/// A file whose weights all have one dtype, except the output matrix. Nothing if wick can't write
-/// the dtype.
+/// A file whose weights all have one dtype, except the output matrix. Nothing for dtypes
+/// outside dtypes::kWeightFiles.
 WICK_API std::optional<FileType> file_type_of(DType dtype);
 
 /// The dtypes that a mixture gives to a model's weights. docs/quantize.md has the rule. Source:
@@ -64,10 +62,10 @@ class Mixture {
   DType of_attention_output() const;
   DType of_output() const;
 
-  const ModelFile& model_;
   FileType type_;
   bool has_importance_, tied_;
   int64_t layers_ = 0, experts_ = 0, queries_per_value_ = 1;
+  std::vector<int64_t> value_layers_;  // of the weights that make values, ascending
   bool is_70b_ = false;
 };
 

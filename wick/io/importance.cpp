@@ -19,10 +19,11 @@ constexpr std::string_view kSums = ".in_sum2", kCounts = ".counts";
 
 [[noreturn]] void invalid(const std::string& path, std::string_view what,
                           const std::string& where = {}, std::string_view rule = {}) {
-  throw Error(printable(path), what, where, rule);
+  throw Error(path.empty() ? "importance" : printable(path), what, where, rule);
 }
 
 /// Errors: the counts don't divide the sums into matrices; a value is negative or not finite.
+/// `path`: the file, or empty.
 void check(const std::string& path, const std::string& name, const Importance::Entry& entry) {
   if (entry.sums.empty() || entry.counts.empty() || entry.sums.size() % entry.counts.size() != 0) {
     invalid(path, "sums and counts don't fit together",
@@ -155,6 +156,7 @@ Importance Importance::load(const std::string& path) {
 }
 
 void Importance::save(const std::string& to) const {
+  for (const auto& [name, entry] : entries) check(to, name, entry);
   GgufWriter writer(to);
   writer.set_string("general.type", "imatrix");
   const std::vector<std::string_view> texts(datasets.begin(), datasets.end());
@@ -178,6 +180,7 @@ std::vector<float> Importance::mean_squares(const GgufTensor& weight) const {
   const auto found = entries.find(weight.name);
   if (found == entries.end()) return {};
   const Entry& entry = found->second;
+  check(path, found->first, entry);
   const auto k = static_cast<size_t>(weight.shape.back());
   const size_t matrices = k > 0 ? entry.sums.size() / k : 0;
   if (matrices == 0 || matrices % entry.counts.size() != 0) return {};
@@ -192,6 +195,7 @@ std::vector<float> Importance::mean_squares(const GgufTensor& weight) const {
 void Importance::require_fits(const ModelFile& model) const {
   size_t found = 0;
   for (const auto& [name, entry] : entries) {
+    check(path, name, entry);
     const GgufTensor* const weight = model.find_tensor(name);
     if (weight == nullptr) continue;
     ++found;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -43,6 +44,16 @@ std::optional<float> as_f32(const GgufValue& value) {
 constexpr std::string_view kNeedFloat = "need a number within f32's range";
 
 }  // namespace
+
+std::optional<int64_t> layer_of(std::string_view tensor) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!tensor.starts_with(kPrefix)) return std::nullopt;
+  uint32_t layer = 0;
+  const char* const end = tensor.data() + tensor.size();
+  const auto [stop, error] = std::from_chars(tensor.data() + kPrefix.size(), end, layer);
+  if (error != std::errc{} || stop == end || *stop != '.') return std::nullopt;
+  return layer;
+}
 
 std::string GgufTensor::str() const { return ggml_type_name(type) + shape.str(); }
 

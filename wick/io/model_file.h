@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,6 +36,9 @@ struct GgufTensor {
   /// "q4_1[49152,576]"
   WICK_API std::string str() const;
 };
+
+/// The layer of a tensor named "blk.LAYER.…". Nothing for other names.
+WICK_API std::optional<int64_t> layer_of(std::string_view tensor);
 
 /// A model's metadata and tensors under the names of GGUF files, whatever files hold them: one GGUF
 /// file, several (split_file.h), or other files whose contents are given these names. Immutable, so

@@ -42,6 +42,9 @@ struct BlockQ8_0 {
   f16 d;
   i8 qs[32];
 };
+/// Bytes of the scale d, which is in front of a block's quants in Q4_0 and Q8_0.
+inline constexpr u32 kBlockScaleBytes = sizeof(f16);
+
 static_assert(sizeof(BlockQ4_0) == 18 && alignof(BlockQ4_0) == 2);
 static_assert(sizeof(BlockQ4_1) == 20 && alignof(BlockQ4_1) == 2);
 static_assert(sizeof(BlockQ5_0) == 22 && alignof(BlockQ5_0) == 2);
@@ -128,6 +131,17 @@ WICK_FN u8 to_quant(float x, float largest) {
 }
 WICK_FN u8 to_nibble(float x) { return to_quant(x, 15.0f); }
 
+/// Writes the low four bits of 32 quants as Q4_0 stores them.
+WICK_FN void write_nibbles(const u8* q, u8* qs) {
+  for (int j = 0; j < 16; ++j) qs[j] = static_cast<u8>((q[j] & 15) | (q[j + 16] & 15) << 4);
+}
+/// Writes the fifth bits of 32 quants as Q5_0 stores them.
+WICK_FN void write_fifth_bits(const u8* q, u8* qh) {
+  u32 all = 0;
+  for (int j = 0; j < 32; ++j) all |= (u32{q[j]} >> 4 & 1) << j;
+  for (int i = 0; i < 4; ++i) qh[i] = static_cast<u8>(all >> 8 * i);
+}
+
 }  // namespace detail
 
 /// Quantises 32 values: d = (the first value of largest magnitude)/−8, q = trunc(x/d + 8.5) ≤ 15,
@@ -138,11 +152,9 @@ WICK_FN void quantize(const float* in, BlockQ4_0* out) {
   const float d = largest / -8.0f;
   const float inverse = detail::recip_or_zero(d);
   out->d = from_f32<f16>(d);
-  for (int j = 0; j < 16; ++j) {
-    const u8 low = detail::to_nibble(in[j] * inverse + 8.5f);
-    const u8 high = detail::to_nibble(in[j + 16] * inverse + 8.5f);
-    out->qs[j] = static_cast<u8>(low | high << 4);
-  }
+  u8 q[kBlock];
+  for (int j = 0; j < kBlock; ++j) q[j] = detail::to_nibble(in[j] * inverse + 8.5f);
+  detail::write_nibbles(q, out->qs);
 }
 
 /// Quantises 32 values: m = min, d = (max − min)/15, q = trunc((x − min)/d + 0.5) ≤ 15, with a
@@ -157,11 +169,9 @@ WICK_FN void quantize(const float* in, BlockQ4_1* out) {
   const float inverse = detail::recip_or_zero(d);
   out->d = from_f32<f16>(d);
   out->m = from_f32<f16>(low);
-  for (int j = 0; j < 16; ++j) {
-    const u8 first = detail::to_nibble((in[j] - low) * inverse + 0.5f);
-    const u8 second = detail::to_nibble((in[j + 16] - low) * inverse + 0.5f);
-    out->qs[j] = static_cast<u8>(first | second << 4);
-  }
+  u8 q[kBlock];
+  for (int j = 0; j < kBlock; ++j) q[j] = detail::to_nibble((in[j] - low) * inverse + 0.5f);
+  detail::write_nibbles(q, out->qs);
 }
 
 /// Quantises 32 values: d = (the first value of largest magnitude)/−16, q = trunc(x/d + 16.5) ≤ 31,
@@ -172,14 +182,10 @@ WICK_FN void quantize(const float* in, BlockQ5_0* out) {
   const float d = largest / -16.0f;
   const float inverse = detail::recip_or_zero(d);
   out->d = from_f32<f16>(d);
-  u32 high = 0;
-  for (int j = 0; j < 16; ++j) {
-    const u32 first = detail::to_quant(in[j] * inverse + 16.5f, 31.0f);
-    const u32 second = detail::to_quant(in[j + 16] * inverse + 16.5f, 31.0f);
-    out->qs[j] = static_cast<u8>((first & 15) | (second & 15) << 4);
-    high |= first >> 4 << j | second >> 4 << (j + 16);
-  }
-  for (int i = 0; i < 4; ++i) out->qh[i] = static_cast<u8>(high >> 8 * i);
+  u8 q[kBlock];
+  for (int j = 0; j < kBlock; ++j) q[j] = detail::to_quant(in[j] * inverse + 16.5f, 31.0f);
+  detail::write_nibbles(q, out->qs);
+  detail::write_fifth_bits(q, out->qh);
 }
 
 /// Quantises 32 values: m = min, d = (max − min)/31, q = trunc((x − min)/d + 0.5) ≤ 31, with a
@@ -194,14 +200,10 @@ WICK_FN void quantize(const float* in, BlockQ5_1* out) {
   const float inverse = detail::recip_or_zero(d);
   out->d = from_f32<f16>(d);
   out->m = from_f32<f16>(low);
-  u32 high = 0;
-  for (int j = 0; j < 16; ++j) {
-    const u32 first = detail::to_quant((in[j] - low) * inverse + 0.5f, 31.0f);
-    const u32 second = detail::to_quant((in[j + 16] - low) * inverse + 0.5f, 31.0f);
-    out->qs[j] = static_cast<u8>((first & 15) | (second & 15) << 4);
-    high |= first >> 4 << j | second >> 4 << (j + 16);
-  }
-  for (int i = 0; i < 4; ++i) out->qh[i] = static_cast<u8>(high >> 8 * i);
+  u8 q[kBlock];
+  for (int j = 0; j < kBlock; ++j) q[j] = detail::to_quant((in[j] - low) * inverse + 0.5f, 31.0f);
+  detail::write_nibbles(q, out->qs);
+  detail::write_fifth_bits(q, out->qh);
 }
 
 /// Quantises 32 values: d = max|x|/127, q = x/d rounded half away from zero, with a product by 1/d.

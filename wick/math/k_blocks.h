@@ -257,8 +257,22 @@ WICK_FN float squared_error(const float* x, const float* w, const float* q, Fit 
   return halving_sum<n>(t);
 }
 
-/// The least-squares line through n points (q, x), or through the origin if the line would have a
-/// negative minimum.
+/// Weighted sums over points (q, x): of the weights, of x, q, q² and x·q.
+struct LineSums {
+  float all, x, q, qq, xq;
+};
+/// The least-squares line through points. If a negative minimum isn't allowed, a line that would
+/// have one goes through the origin. Returns `otherwise` if all q are equal.
+WICK_FN Fit line_of(const LineSums& sum, bool any_minimum, Fit otherwise) {
+  const float determinant = sum.all * sum.qq - sum.q * sum.q;
+  if (!(determinant > 0.0f)) return otherwise;
+  const Fit line = {(sum.all * sum.xq - sum.x * sum.q) / determinant,
+                    (sum.q * sum.xq - sum.qq * sum.x) / determinant};
+  if (any_minimum || line.minimum >= 0.0f) return line;
+  return sum.qq > 0.0f ? Fit{sum.xq / sum.qq, 0.0f} : otherwise;
+}
+
+/// The least-squares line through n points (q, x) without a negative minimum.
 template <int n>
 WICK_FN Fit fit_line(const float* x, const float* w, const float* q, Fit otherwise) {
   float sw[n], sx[n], sq[n], sqq[n], sxq[n];
@@ -269,13 +283,9 @@ WICK_FN Fit fit_line(const float* x, const float* w, const float* q, Fit otherwi
     sqq[i] = sq[i] * q[i];
     sxq[i] = sq[i] * x[i];
   }
-  const float all = halving_sum<n>(sw), x1 = halving_sum<n>(sx), q1 = halving_sum<n>(sq);
-  const float q2 = halving_sum<n>(sqq), xq = halving_sum<n>(sxq);
-  const float determinant = all * q2 - q1 * q1;
-  if (!(determinant > 0.0f)) return otherwise;
-  const Fit line = {(all * xq - x1 * q1) / determinant, (q1 * xq - q2 * x1) / determinant};
-  if (line.minimum >= 0.0f) return line;
-  return q2 > 0.0f ? Fit{xq / q2, 0.0f} : otherwise;
+  const LineSums sums = {halving_sum<n>(sw), halving_sum<n>(sx), halving_sum<n>(sq),
+                         halving_sum<n>(sqq), halving_sum<n>(sxq)};
+  return line_of(sums, false, otherwise);
 }
 
 /// Finds a scale ≥ 0 and a minimum ≥ 0 for n values with q in 0 … levels. Tries the lines through
@@ -340,6 +350,20 @@ WICK_FN float fit_scale(const float* x, float levels) {
   return best;
 }
 
+/// Writes the 256 quants, 0 … 63, of a block.
+WICK_FN void write_six_bit_quants(const u8* q, BlockQ6_K* out) {
+  for (int n = 0; n < 2; ++n) {
+    const u8* v = q + 128 * n;
+    for (int l = 0; l < 64; ++l) {
+      out->ql[64 * n + l] = static_cast<u8>((v[l] & 15) | (v[l + 64] & 15) << 4);
+    }
+    for (int l = 0; l < 32; ++l) {
+      out->qh[32 * n + l] = static_cast<u8>(v[l] >> 4 | v[l + 32] >> 4 << 2 | v[l + 64] >> 4 << 4 |
+                                            v[l + 96] >> 4 << 6);
+    }
+  }
+}
+
 /// 1/x, or 0 if that isn't finite.
 WICK_FN float finite_recip(float x) { return abs(x) >= 0x1p-126f ? 1.0f / x : 0.0f; }
 
@@ -397,16 +421,7 @@ WICK_FN void quantize(const float* in, BlockQ6_K* out) {
       q[16 * part + l] = static_cast<u8>(static_cast<i32>(level) + 32);
     }
   }
-  for (int n = 0; n < 2; ++n) {
-    const u8* v = q + 128 * n;
-    for (int l = 0; l < 64; ++l) {
-      out->ql[64 * n + l] = static_cast<u8>((v[l] & 15) | (v[l + 64] & 15) << 4);
-    }
-    for (int l = 0; l < 32; ++l) {
-      out->qh[32 * n + l] = static_cast<u8>(v[l] >> 4 | v[l + 32] >> 4 << 2 | v[l + 64] >> 4 << 4 |
-                                            v[l + 96] >> 4 << 6);
-    }
-  }
+  detail::write_six_bit_quants(q, out);
 }
 
 }  // namespace wick::math

@@ -28,17 +28,6 @@ struct ModelBytes {
   double step = 0;  // temporaries of a step, and tables of positions
 };
 
-/// The layer that a tensor "blk.N.…" belongs to.
-std::optional<size_t> layer_of(std::string_view name, size_t layers) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  size_t layer = 0;
-  const char* const end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, layer);
-  if (error != std::errc{} || stop == end || *stop != '.' || layer >= layers) return std::nullopt;
-  return layer;
-}
-
 bool is_expert_weight(const io::GgufTensor& t) {
   return t.shape.rank() == 3 && t.name.find("_exps.") != std::string_view::npos;
 }
@@ -87,8 +76,9 @@ ModelBytes bytes_on(const PlacementInput& input, const SplitOptions& options, De
   bytes.layers.resize(layers);
   const bool tied = input.file.find_tensor("output.weight") == nullptr;
   for (const io::GgufTensor& t : input.file.tensors()) {
-    if (const auto layer = layer_of(t.name, layers)) {
-      LayerBytes& of = bytes.layers[*layer];
+    const std::optional<int64_t> layer = io::layer_of(t.name);
+    if (layer && *layer < static_cast<int64_t>(layers)) {
+      LayerBytes& of = bytes.layers[static_cast<size_t>(*layer)];
       (is_expert_weight(t) ? of.experts : of.weights) += packed(t, device);
     } else if (t.name.starts_with("output")) {
       bytes.head += packed(t, device);

@@ -6,9 +6,18 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cstdint>
 #endif
 
 namespace wick::cpu {
+
+#if defined(__x86_64__)
+namespace {
+// Options of arch_prctl, and the number of the state XTILEDATA.
+constexpr long kGetSupported = 0x1021, kRequestPermission = 0x1023, kTileData = 18;
+}  // namespace
+#endif
 
 bool has_amx() {
 #if defined(__x86_64__)
@@ -16,7 +25,15 @@ bool has_amx() {
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
   constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;
   if ((d & kTile) == 0 || (d & kInt8) == 0) return false;
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  uint64_t states = 0;
+  return syscall(SYS_arch_prctl, kGetSupported, &states) == 0 && (states >> kTileData & 1) != 0;
+#else
+  return false;
+#endif
+}
+
+bool request_amx() {
+#if defined(__x86_64__)
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else
   return false;

@@ -12,12 +12,13 @@ namespace wick::cpu {
 /// `wick::backend(Device::cpu())`; tests make one for each instruction set and compare their bits.
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(Isa isa) : isa_(isa) {}
+  /// Errors: those of permitted().
+  explicit CpuBackend(Isa isa) : isa_(permitted(isa)) {}
   ~CpuBackend() override;
   Isa isa() const { return isa_; }
   /// Switches to the kernels of another available instruction set. For tests, which run the tensor
   /// layer with each; not while work runs.
-  void set_isa(Isa isa) { isa_ = isa; }
+  void set_isa(Isa isa) { isa_ = permitted(isa); }
 
   // memory.cpp
   Device device() const override { return Device::cpu(); }

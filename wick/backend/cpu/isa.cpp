@@ -69,9 +69,7 @@ Isa selected_isa() {
                 "need at least x86-64-v2 (SSE4.2)");
   }
   const std::string_view wanted = environment("WICK_CPU_ISA");
-  // On a Xeon with AMX, prompts with tiles take 0.8 to 1.3 times the time without them, depending on
-  // the type: they are used only if they are asked for.
-  if (wanted.empty()) return isas.back() == Isa::amx ? isas[isas.size() - 2] : isas.back();
+  if (wanted.empty()) return isas.back();
   std::string names;
   for (Isa isa : isas) {
     if (name(isa) == wanted) return isa;
@@ -79,6 +77,12 @@ Isa selected_isa() {
   }
   throw Error(ErrorKind::runtime, "WICK_CPU_ISA", "not available on this machine",
               fmt::format("'{}'", wanted), "use one of" + names);
+}
+
+Isa permitted(Isa isa) {
+  if (isa != Isa::amx || request_amx()) return isa;
+  throw Error(ErrorKind::runtime, "cpu", "the system doesn't permit AMX", "",
+              "use another WICK_CPU_ISA");
 }
 
 bool has_avx512_bf16() {

@@ -5,6 +5,7 @@
 // would hold. For kernel sources only (see isa.h).
 
 #include "wick/backend/cpu/simd/convert.h"
+#include "wick/math/blocks.h"
 #include "wick/math/orders.h"
 
 namespace wick::cpu::WICK_ISA {
@@ -20,9 +21,9 @@ struct ByteQ4_0 {
 template <class T>
 inline constexpr bool kIsBlocks = math::kSame<T, ByteQ8_0> || math::kSame<T, ByteQ4_0>;
 
-inline constexpr int kBlockValues = 32, kScaleBytes = 2;
 template <class T>
-inline constexpr int64_t kBlockBytes = math::kSame<T, ByteQ8_0> ? 34 : 18;
+inline constexpr int64_t kBlockBytes = math::kSame<T, ByteQ8_0> ? sizeof(math::BlockQ8_0)
+                                                                : sizeof(math::BlockQ4_0);
 /// Bytes of the blocks of a page's keys for 32 elements.
 template <class T>
 inline constexpr int64_t kGroupBytes = kBlockBytes<T>* math::kAttentionChunk;
@@ -79,25 +80,25 @@ WICK_FN Vec<float> load_quants(const T* p) {
 /// the keys from j on.
 template <class T, class Body>
 WICK_FN void for_each_element_of(const T* group, Body&& body) {
-  const T* const quants = group + kScaleBytes * math::kAttentionChunk;
+  const T* const quants = group + math::kBlockScaleBytes * math::kAttentionChunk;
   if constexpr (math::kSame<T, ByteQ8_0>) {
-    for (int i = 0; i < kBlockValues; ++i) {
+    for (int i = 0; i < math::kBlock; ++i) {
       const T* const row = quants + i * math::kAttentionChunk;
       body(
           i, [row](int64_t j)
                  __attribute__((always_inline)) { return load_quants<T, false>(row + j); });
     }
   } else {
-    for (int i = 0; i < kBlockValues / 2; ++i) {
+    for (int i = 0; i < math::kBlock / 2; ++i) {
       const T* const row = quants + i * math::kAttentionChunk;
       body(
           i, [row](int64_t j)
                  __attribute__((always_inline)) { return load_quants<T, false>(row + j); });
     }
-    for (int i = 0; i < kBlockValues / 2; ++i) {
+    for (int i = 0; i < math::kBlock / 2; ++i) {
       const T* const row = quants + i * math::kAttentionChunk;
       body(
-          i + kBlockValues / 2, [row](int64_t j) __attribute__((always_inline)) {
+          i + math::kBlock / 2, [row](int64_t j) __attribute__((always_inline)) {
             return load_quants<T, true>(row + j);
           });
     }
@@ -111,13 +112,13 @@ WICK_FN Vec<float> scales_of(const T* group, int64_t j) {
 }
 
 /// The 32 values of a block, in registers.
-inline constexpr int kVecsOfBlock = kBlockValues / kLanes<float>;
+inline constexpr int kVecsOfBlock = math::kBlock / kLanes<float>;
 template <class T>
 WICK_FN void load_block(Vec<float> (&to)[kVecsOfBlock], const T* block) {
   f16 d;
   __builtin_memcpy(&d, block, sizeof d);
   const Vec<float> scale = splat(math::to_f32(d));
-  const T* const quants = block + kScaleBytes;
+  const T* const quants = block + math::kBlockScaleBytes;
 #pragma GCC unroll 8
   for (int n = 0; n < kVecsOfBlock; ++n) {
     const int first = n * kLanes<float>;
@@ -125,8 +126,8 @@ WICK_FN void load_block(Vec<float> (&to)[kVecsOfBlock], const T* block) {
     if constexpr (math::kSame<T, ByteQ8_0>) {
       q = load_quants<T, false>(quants + first);
     } else {
-      q = first < kBlockValues / 2 ? load_quants<T, false>(quants + first)
-                                   : load_quants<T, true>(quants + first - kBlockValues / 2);
+      q = first < math::kBlock / 2 ? load_quants<T, false>(quants + first)
+                                   : load_quants<T, true>(quants + first - math::kBlock / 2);
     }
     to[n] = round_to_f16(q * scale);
   }

@@ -46,8 +46,8 @@ WICK_FN RowBias bias_of(const AttentionTask& task, const Work& work, int64_t row
 /// says that it saw none of earlier chunks and has no sink.
 template <int R, class T>
 WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row, const T* k,
-                        [[maybe_unused]] int64_t k_key, int64_t k_step, const T* v, int64_t v_key,
-                        int64_t width, const Range* range, const bool* first) {
+                        int64_t k_key, int64_t k_step, const T* v, int64_t v_key, int64_t width,
+                        const Range* range, const bool* first) {
   Range any = range[0], common = range[0];
   for (int r = 1; r < R; ++r) {
     if (!range[r].empty()) {
@@ -59,14 +59,7 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
   }
   if (any.empty()) return;
   const Range seen = {any.begin / kWidth * kWidth, any.end};
-  const float* const q = work.q + row * work.d;
-  if constexpr (kIsBlocks<T>) {
-    scores_of_blocks<R>(q, work.d, k, seen, work.s);
-  } else if (kTransposesKeys && k_key != 1) {
-    scores_of_rows<R>(q, work.d, k, k_key, seen, work.s);
-  } else {
-    scores<R>(q, work.d, k, k_step, seen, work.s);
-  }
+  scores_of_keys<R>(work.q + row * work.d, work.d, k, k_key, k_step, seen, work.s);
 
   RowSoftmax soft[R] = {};
   const bool biased = task.mask != nullptr || task.slopes != nullptr || task.sinks != nullptr;
@@ -199,7 +192,7 @@ template <class T>
 WICK_NOINLINE void pack_blocks(const AttentionTask& task, const Work& work, const T* k, const T* v,
                                int64_t keys) {
   float* to = work.k;
-  for (int64_t i = 0; i < task.d; i += kBlockValues, k += kGroupBytes<T>) {
+  for (int64_t i = 0; i < task.d; i += math::kBlock, k += kGroupBytes<T>) {
     for_each_element_of(
         k, [&](int x, auto&& quants) __attribute__((always_inline)) {
           for (int64_t j = 0; j < keys; j += kWidth) {
@@ -210,7 +203,7 @@ WICK_NOINLINE void pack_blocks(const AttentionTask& task, const Work& work, cons
   if (!task.v_by_element) {
     for (int64_t j = 0; j < keys; ++j) {
       const T* block = v + j * task.v_key;
-      for (int64_t x = 0; x < task.e; x += kBlockValues, block += kBlockBytes<T>) {
+      for (int64_t x = 0; x < task.e; x += math::kBlock, block += kBlockBytes<T>) {
         Vec<float> vv[kVecsOfBlock];
         load_block(vv, block);
         for (int n = 0; n < kVecsOfBlock; ++n) {
@@ -220,7 +213,7 @@ WICK_NOINLINE void pack_blocks(const AttentionTask& task, const Work& work, cons
     }
     return;
   }
-  for (int64_t i = 0; i < task.e; i += kBlockValues, v += kGroupBytes<T>) {
+  for (int64_t i = 0; i < task.e; i += math::kBlock, v += kGroupBytes<T>) {
     for_each_element_of(
         v, [&](int x, auto&& quants) __attribute__((always_inline)) {
           for (int64_t j = 0; j < keys; j += kWidth) {
@@ -322,8 +315,8 @@ struct Piece {
   }
 };
 
-template <class T>
-void attend(const AttentionTask& task) {
+/// The working memory of a task, in its scratch.
+WICK_FN Work work_of(const AttentionTask& task) {
   const int64_t rows = task.queries * task.heads;
   Work work;
   work.d = task.d;
@@ -336,20 +329,34 @@ void attend(const AttentionTask& task) {
   work.s = work.v + kAttentionChunk * work.e_padded;
   work.chunk_o = work.s + kAttentionRows * kAttentionChunk;
   work.k = work.chunk_o + kAttentionRows * work.e_padded;
+  work.chunk = 0;
+  return work;
+}
 
+/// Whether passes read keys and values in place. Otherwise each chunk is packed first, which pays
+/// off with more than two passes, and with more than one if elements are decoded from blocks.
+template <class T>
+WICK_FN bool reads_in_place(const AttentionTask& task) {
+  const int64_t rows = task.queries * task.heads;
+  if constexpr (kIsBlocks<T>) return rows <= kAttentionRows && !task.v_by_element;
+  const bool whole_chunks =
+      task.table == nullptr || task.page_keys % kAttentionChunk == 0 || task.keys <= task.page_keys;
+  return rows <= 2 * kAttentionRows && whole_chunks &&
+         (task.k_key == 1 || (kTransposesKeys && task.k_step == 1)) && task.v_step == 1 &&
+         task.e % kWidth == 0;
+}
+
+template <class T>
+void attend(const AttentionTask& task) {
+  const int64_t rows = task.queries * task.heads;
+  Work work = work_of(task);
   if (task.dtype == 0) read_queries<math::bf16>(task, work);
   if (task.dtype == 1) read_queries<math::f16>(task, work);
   if (task.dtype == 2) read_queries<float>(task, work);
 
   if (task.sinks != nullptr) start_with_sinks(task, work);
 
-  // One or two passes read keys and values in place; more use the packed chunk.
-  const bool whole_chunks =
-      task.table == nullptr || task.page_keys % kAttentionChunk == 0 || task.keys <= task.page_keys;
-  bool direct = rows <= 2 * kAttentionRows && whole_chunks &&
-                (task.k_key == 1 || (kTransposesKeys && task.k_step == 1)) && task.v_step == 1 &&
-                task.e % kWidth == 0;
-  if constexpr (kIsBlocks<T>) direct = rows <= kAttentionRows && !task.v_by_element;
+  const bool direct = reads_in_place<T>(task);
   const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
   const int64_t last_query = task.first_query + task.queries - 1;
   const int64_t low = max(task.first_query + task.low, 0);

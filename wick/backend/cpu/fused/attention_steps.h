@@ -93,15 +93,13 @@ WICK_NOINLINE void scores_of_rows(const float* q, int64_t d, const T* k, int64_t
 }
 #else
 constexpr bool kTransposesKeys = false;
-template <int R, class T>
-void scores_of_rows(const float* q, int64_t d, const T* k, int64_t k_key, Range keys, float* s);
 #endif
 
 /// score_tile for keys of blocks, from key j of the page on. All lanes of the page are read.
 template <int R, int V, class T>
 WICK_FN void score_tile_of_blocks(const float* q, int64_t d, const T* k, int64_t j, float* s) {
   Vec<float> acc[R][V] = {};
-  for (int64_t i = 0; i < d; i += kBlockValues, k += kGroupBytes<T>) {
+  for (int64_t i = 0; i < d; i += math::kBlock, k += kGroupBytes<T>) {
     Vec<float> scale[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) scale[v] = scales_of(k, j + v * kWidth);
@@ -135,6 +133,20 @@ WICK_NOINLINE void scores_of_blocks(const float* q, int64_t d, const T* k, Range
     score_tile_of_blocks<R, kWide>(q, d, k, j, s);
   }
   for (; j < keys.end; j += kWidth) score_tile_of_blocks<R, 1>(q, d, k, j, s);
+}
+
+/// Scores of R rows for some keys of a chunk: of blocks, dense along d, or k_key = 1 apart.
+template <int R, class T>
+WICK_FN void scores_of_keys(const float* q, int64_t d, const T* k, [[maybe_unused]] int64_t k_key,
+                            [[maybe_unused]] int64_t k_step, Range keys, float* s) {
+  if constexpr (kIsBlocks<T>) {
+    return scores_of_blocks<R>(q, d, k, keys, s);
+  } else {
+    if constexpr (kTransposesKeys) {
+      if (k_key != 1) return scores_of_rows<R>(q, d, k, k_key, keys, s);
+    }
+    return scores<R>(q, d, k, k_step, keys, s);
+  }
 }
 
 /// s = exp(s - m) for V vectors; no score is above m.
@@ -339,7 +351,7 @@ template <int R, class T>
 WICK_NOINLINE void values_of_blocks(const float* e, const T* v, int64_t v_key, Range keys, float* o,
                                     int64_t o_row, int64_t width) {
   if (keys.empty()) return;
-  for (int64_t x = 0; x < width; x += kBlockValues, v += kBlockBytes<T>, o += kBlockValues) {
+  for (int64_t x = 0; x < width; x += math::kBlock, v += kBlockBytes<T>, o += math::kBlock) {
     value_tile<R, kVecsOfBlock>(e, keys, o, o_row, [&](Vec<float>(&to)[kVecsOfBlock], int64_t j) {
       load_block(to, v + j * v_key);
     });

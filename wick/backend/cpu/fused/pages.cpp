@@ -5,7 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "wick/backend/cpu/linear/workspace.h"
+#include "wick/backend/cpu/thread_pool.h"
 #include "wick/base/error.h"
+#include "wick/math/blocks.h"
 
 namespace wick::cpu {
 namespace {
@@ -15,6 +18,26 @@ int64_t word_at(const ConstView& words, int64_t offset) {
   std::memcpy(&word, static_cast<const uint32_t*>(words.data) + words.layout.offset() + offset,
               sizeof word);
   return int64_t{word};
+}
+
+constexpr int64_t kGrainElems = 16384;
+
+/// Interleaves `count` rows of blocks with the keys of a page and a head (base/block_pages.h), from
+/// a position on.
+void store_keys(uint8_t* page, const BlockPages& of, int64_t position, int64_t count,
+                const uint8_t* rows) {
+  constexpr int64_t kScale = math::kBlockScaleBytes;
+  const int64_t bytes = of.block_bytes(), row_bytes = bytes_of(of.dtype, of.width);
+  for (int64_t block = 0; block < row_bytes; block += bytes, page += of.step()) {
+    const uint8_t* const from = rows + block;
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(page + (position + i) * kScale, from + i * row_bytes, kScale);
+    }
+    for (int64_t byte = kScale; byte < bytes; ++byte) {
+      uint8_t* const to = page + byte * BlockPages::kPositions + position;
+      for (int64_t i = 0; i < count; ++i) to[i] = from[i * row_bytes + byte];
+    }
+  }
 }
 
 }  // namespace
@@ -83,43 +106,29 @@ void PagePlaces::store(CpuBackend& backend, const View& pages, const ConstView& 
   }
 }
 
-/// Where the blocks of rows [g, each, width] go in a page: byte `byte` of block n of head h at
-/// position p.
-uint8_t* block_byte(const View& pages, const BlockPages& of, int64_t page, int64_t head,
-                    int64_t position, int64_t n, int64_t byte) {
-  constexpr int64_t kScale = 2;  // bytes of the scale, in front of the quants
-  const Layout& l = pages.layout;
-  int64_t at = l.offset() + page * l.stride(0) + head * l.stride(1);
-  if (!of.by_element) {
-    at += position * of.step() + n * of.block_bytes() + byte;
-  } else if (byte < kScale) {
-    at += n * of.step() + kScale * position + byte;
-  } else {
-    at += n * of.step() + byte * BlockPages::kPositions + position;
-  }
-  return static_cast<uint8_t*>(pages.data) + at;
-}
-
 void PagePlaces::store_blocks(CpuBackend& backend, const View& pages, const BlockPages& of,
                               const ConstView& rows, int64_t sequence) const {
-  const int64_t start = first(sequence), bytes = of.block_bytes(),
-                blocks = of.width / BlockPages::kValues;
-  std::vector<uint8_t> made(static_cast<size_t>(of.heads * each_ * blocks * bytes));
+  const int64_t start = first(sequence), row_bytes = bytes_of(of.dtype, of.width);
+  const Workspace made(static_cast<size_t>(of.heads * each_ * row_bytes));
   backend.quantize({made.data(), of.dtype, Layout::contiguous(rows.layout.shape())}, rows);
-  for (int64_t head = 0; head < of.heads; ++head) {
-    for (int64_t i = 0; i < each_; ++i) {
-      const int64_t at = start + i, page = page_of(sequence, at / of_.size), p = at % of_.size;
-      const uint8_t* from = made.data() + (head * each_ + i) * blocks * bytes;
-      if (!of.by_element) {
-        std::memcpy(block_byte(pages, of, page, head, p, 0, 0), from,
-                    static_cast<size_t>(blocks * bytes));
-        continue;
+  // Neighbouring rows of a head, as far as they lie in one page.
+  parallel_for(of.heads * each_, kGrainElems / of.width, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t head = begin / each_, i = begin % each_, position = (start + i) % of_.size;
+      const int64_t count = std::min({end - begin, each_ - i, of_.size - position});
+      const Layout& l = pages.layout;
+      uint8_t* const to = static_cast<uint8_t*>(pages.data) + l.offset() +
+                          page_of(sequence, (start + i) / of_.size) * l.stride(0) +
+                          head * l.stride(1);
+      const uint8_t* const from = made.bytes() + begin * row_bytes;
+      if (of.by_element) {
+        store_keys(to, of, position, count, from);
+      } else {
+        std::memcpy(to + position * row_bytes, from, static_cast<size_t>(count * row_bytes));
       }
-      for (int64_t n = 0; n < blocks; ++n, from += bytes) {
-        for (int64_t b = 0; b < bytes; ++b) *block_byte(pages, of, page, head, p, n, b) = from[b];
-      }
+      begin += count;
     }
-  }
+  });
 }
 
 void CpuBackend::store_in_pages(const View& pages, const ConstView& rows, const ConstView& tables,

@@ -7,12 +7,16 @@
 // rows. The integers of a chunk of eight blocks go through memory; then each column's are scaled
 // and summed in the contract's order, while the next chunk's are computed.
 //
-// The limit: a product of tiles takes 16 cycles at most, and 16 columns of a block then take 48
+// An estimate: a product of tiles takes 16 cycles at most, and 16 columns of a block then take 48
 // vector instructions (a conversion, a product of scales, an fma) on two ports, 24 cycles, and
 // about 60 loads on two ports, 30 cycles. v4_vnni takes 176 instructions, 88 cycles. With minima it
 // is 64 instead of 192. If four blocks share a scale it is a conversion and an fma for each block
 // and six more for all four, 28 cycles. Factors of half a block take two products and 96
 // instructions.
+//
+// Measured on a Xeon with 16 threads, prompts take 0.8 to 1.2 times the speed of v4_vnni, depending
+// on the type; why they are slower than the estimate isn't known
+// (bench/results/2026-11-26-intel-xeon-amx.md).
 //
 // Bytes moved: as `prompt` of quantized_kernels.cpp with one panel at a time. The integers of two
 // chunks are 16 KiB (q6_k: 32, q2_k: 4), which stay in the first-level cache.
@@ -300,15 +304,9 @@ void prompt(const GemmJob& job) {
 
 constexpr AmxKernels make_table() {
   AmxKernels table{};
-#define WICK_OF_own(name, Type) \
+#define WICK_OWN_QUANT(name, Type, ...) \
   table.types[quant_index(DType::name)] = {prompt<Type>, AmxType<Type>::kBlockBytes};
-#define WICK_OF_decoded(name, Type)
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
-  WICK_OF_##products(name, Type)
-#include "wick/math/quants.def"
-#undef WICK_OF_own
-#undef WICK_OF_decoded
+#include "wick/math/quants_by_products.def"
   return table;
 }
 

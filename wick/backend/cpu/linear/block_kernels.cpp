@@ -47,13 +47,15 @@ constexpr HalfCodec half() {
 constexpr BlockKernels make_table() {
   BlockKernels table{{}, half<math::f16>(), half<math::bf16>()};
 #define WICK_OF_written(Block) quantize<Block>
+#define WICK_OF_searched(Block) nullptr
 #define WICK_OF_read(Block) nullptr
 #define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
+                   minimum_at, products, writes, reach)                                    \
   table.blocks[quant_index(DType::name)] = {WICK_OF_##writes(math::Block##Type),           \
                                             dequantize<math::Block##Type>};
 #include "wick/math/quants.def"
 #undef WICK_OF_written
+#undef WICK_OF_searched
 #undef WICK_OF_read
   return table;
 }

@@ -33,7 +33,8 @@ constexpr bool complete(const BlockKernels& table) {
   for (const QuantInfo& type : kQuants) {
     const BlockCodec& codec = table.of(type.dtype);
     const bool makes = codec.quantize != nullptr;
-    if (codec.dequantize == nullptr || makes != type.written.has_value()) return false;
+    if (codec.dequantize == nullptr || makes != dtypes::kWrittenBlocks.contains(type.dtype))
+      return false;
   }
   return table.f16.to_f32 != nullptr && table.f16.from_f32 != nullptr &&
          table.bf16.to_f32 != nullptr && table.bf16.from_f32 != nullptr;

@@ -100,15 +100,9 @@ void multiply(const DecodedJob& job) {
 
 constexpr DecodedKernels make_table() {
   DecodedKernels table{};
-#define WICK_OF_own(name, Type)
-#define WICK_OF_decoded(name, Type) \
+#define WICK_DECODED_QUANT(name, Type, ...) \
   table.multiply[quant_index(DType::name)] = multiply<math::Block##Type>;
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
-  WICK_OF_##products(name, Type)
-#include "wick/math/quants.def"
-#undef WICK_OF_own
-#undef WICK_OF_decoded
+#include "wick/math/quants_by_products.def"
   return table;
 }
 

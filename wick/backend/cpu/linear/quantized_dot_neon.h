@@ -32,8 +32,6 @@ struct Dot {
   I32x16 sums;
 };
 template <Quants kLevels>
-WICK_SIMD void fold(Dot<kLevels>&) {}
-template <Quants kLevels>
 WICK_SIMD I32x16 sums_of(const Dot<kLevels>& dot) {
   return dot.sums;
 }

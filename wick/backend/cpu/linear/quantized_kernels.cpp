@@ -504,14 +504,9 @@ constexpr QuantizedTypeKernels chosen_kernels() {
 
 constexpr QuantizedKernels make_table() {
   QuantizedKernels table{load_row, {}};
-#define WICK_OF_own(name, Type) table.types[quant_index(DType::name)] = chosen_kernels<Type>();
-#define WICK_OF_decoded(name, Type)
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
-  WICK_OF_##products(name, Type)
-#include "wick/math/quants.def"
-#undef WICK_OF_own
-#undef WICK_OF_decoded
+#define WICK_OWN_QUANT(name, Type, ...) \
+  table.types[quant_index(DType::name)] = chosen_kernels<Type>();
+#include "wick/math/quants_by_products.def"
   return table;
 }
 

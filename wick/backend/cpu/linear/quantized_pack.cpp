@@ -286,13 +286,9 @@ void pack(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
 }  // namespace
 
 QuantizedPacking quantized_packing(DType dtype) {
-#define WICK_OF_own(name, Type) \
+#define WICK_OWN_QUANT(name, Type, ...) \
   if (dtype == DType::name) return {Packed<Type>::panel_bytes, pack<Type, math::Block##Type>};
-#define WICK_OF_decoded(name, Type)
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
-  WICK_OF_##products(name, Type)
-#include "wick/math/quants.def"
+#include "wick/math/quants_by_products.def"
   throw Error(ErrorKind::type, "linear", "weight dtype has no int8 products on cpu",
               std::string(name(dtype)));
 }

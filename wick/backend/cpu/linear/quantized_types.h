@@ -98,16 +98,11 @@ struct QuantizedType {
   static constexpr bool kFolds = kParts == 2 && kBits <= 3;
   static constexpr int kFoldOffset = kFolds && !kMinimum ? 124 : 0;
 };
-#define WICK_OF_own(Type, ...) \
-  struct Type : QuantizedType<__VA_ARGS__> {};
-#define WICK_OF_decoded(...)
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at,       \
-                   minimum_at, products, writes, file_type, reach)                               \
-  WICK_OF_##products(Type, bits, offset, math::CodeTable::code, values, part, QuantScale::scale, \
-                     (minimum_at) >= 0)
-#include "wick/math/quants.def"
-#undef WICK_OF_own
-#undef WICK_OF_decoded
+#define WICK_OWN_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
+                       minimum_at, ...)                                                        \
+  struct Type : QuantizedType<bits, offset, math::CodeTable::code, values, part,               \
+                              QuantScale::scale, (minimum_at) >= 0> {};
+#include "wick/math/quants_by_products.def"
 
 /// Offsets inside a unit, and sizes, that follow from a type's constants.
 template <class T>

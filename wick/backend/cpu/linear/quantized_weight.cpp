@@ -71,20 +71,30 @@ struct Activations {
   }
 };
 
-/// The kernels of a dtype.
-QuantizedTypeKernels type_kernels([[maybe_unused]] Isa isa, const QuantizedKernels& kernels,
-                                  DType dtype) {
-  QuantizedTypeKernels type = kernels.types[quant_index(dtype)];
+#if defined(__x86_64__) && !defined(WICK_ONLY_ISA)
+/// The kernels of v4_vnni with the prompts of amx.
+QuantizedKernels with_amx_prompts() {
+  QuantizedKernels table = v4_vnni::quantized_kernels;
+  for (int i = 0; i < kBlockDTypeCount; ++i) {
+    const AmxKernels::Type& tiles = amx::amx_kernels.types[i];
+    if (tiles.prompt == nullptr) continue;
+    table.types[i].prompt = tiles.prompt;
+    table.types[i].prompt_width = kAmxColumns;
+    table.types[i].prompt_columns = kAmxColumns;
+    table.types[i].scratch_block_bytes = tiles.scratch_block_bytes;
+  }
+  return table;
+}
+#endif
+
+const QuantizedKernels& kernels_of([[maybe_unused]] Isa isa) {
 #if defined(__x86_64__) && !defined(WICK_ONLY_ISA)
   if (isa == Isa::amx) {
-    const AmxKernels::Type& tiles = amx::amx_kernels.types[quant_index(dtype)];
-    type.prompt = tiles.prompt;
-    type.prompt_width = kAmxColumns;
-    type.prompt_columns = kAmxColumns;
-    type.scratch_block_bytes = tiles.scratch_block_bytes;
+    static const QuantizedKernels amx = with_amx_prompts();
+    return amx;
   }
 #endif
-  return type;
+  return WICK_SELECT_KERNELS(isa, quantized_kernels, dots);
 }
 
 /// Values that a thread quantises in less time than synchronising all threads takes.
@@ -233,8 +243,8 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Isa, std::span<const ConstView
 void linear_quantized(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight) {
   const auto& packed = static_cast<const QuantizedWeight&>(weight);
   if (out.layout.elems() == 0) return;
-  const QuantizedKernels& kernels = WICK_SELECT_KERNELS(isa, quantized_kernels, dots);
-  const QuantizedTypeKernels type = type_kernels(isa, kernels, weight.dtype);
+  const QuantizedKernels& kernels = kernels_of(isa);
+  const QuantizedTypeKernels& type = kernels.types[quant_index(weight.dtype)];
   const int64_t columns = out.layout.elems() / weight.n;
   const int64_t blocks = weight.k / kBlockElems;
   const int64_t panels = (weight.n + kPanelRows - 1) / kPanelRows;

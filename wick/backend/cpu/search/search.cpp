@@ -14,7 +14,9 @@ namespace wick::cpu {
 namespace {
 
 const SearchKernels& kernels() {
-  return WICK_SELECT_KERNELS(selected_isa(), search_kernels, no_dots);
+  static const SearchKernels& selected =
+      WICK_SELECT_KERNELS(selected_isa(), search_kernels, no_dots);
+  return selected;
 }
 
 /// The weights of a row, scaled to a largest weight of 1 in each block, so that sums of squares
@@ -41,20 +43,11 @@ std::vector<float> usable_weights(const float* w, int64_t k, int64_t block) {
 
 }  // namespace
 
-DTypeSet searched_types() {
-  DTypeSet set;
-  for (const QuantInfo& type : kQuants) {
-    if (kernels().of(type.dtype) != nullptr) set = set | DTypeSet::of(type.dtype);
-  }
-  return set;
-}
-
 void search_rows(DType dtype, const float* x, int64_t rows, int64_t k, const float* w,
                  std::byte* out) {
-  const SearchBlocks search = is_block(dtype) ? kernels().of(dtype) : nullptr;
-  if (search == nullptr) {
+  if (!dtypes::kSearched.contains(dtype)) {
     throw Error(ErrorKind::type, "quantize", "no search for this dtype", std::string(name(dtype)),
-                "use " + names(searched_types()));
+                "use " + names(dtypes::kSearched));
   }
   const int64_t block = info(dtype).block_elems;
   if (k % block != 0) {
@@ -63,6 +56,7 @@ void search_rows(DType dtype, const float* x, int64_t rows, int64_t k, const flo
                 fmt::format("multiples of {}", block));
   }
   if (rows <= 0 || k <= 0) return;
+  const SearchBlocks search = kernels().of(dtype);
   const std::vector<float> weights = usable_weights(w, k, block);
   const int64_t row_blocks = k / block, bytes = info(dtype).block_bytes;
   parallel_for(rows * row_blocks, 1024 / block, [&](int64_t begin, int64_t end) {

@@ -14,19 +14,11 @@ using math::f16;
 using math::i8;
 using math::u32;
 using math::u8;
+using math::detail::write_fifth_bits;
+using math::detail::write_nibbles;
 
 u32 integer(float x) { return static_cast<u32>(static_cast<math::i32>(x)); }
 f16 half(float x) { return math::from_f32<f16>(x); }
-
-/// Nibbles as in Q4_0: value j in the low, value j + 16 in the high nibble of byte j.
-void pack_nibbles(const u32* q, u8* out) {
-  for (int j = 0; j < 16; ++j) out[j] = static_cast<u8>((q[j] & 15) | (q[j + 16] & 15) << 4);
-}
-/// The fifth bits of 32 values.
-void pack_fifth_bits(const u32* q, u8* out) {
-  for (int i = 0; i < 4; ++i) out[i] = 0;
-  for (int j = 0; j < 32; ++j) out[j / 8] = static_cast<u8>(out[j / 8] | (q[j] >> 4 & 1) << j % 8);
-}
 
 /// 32 values with one scale: levels are integers from −offset on.
 template <class Levels>
@@ -38,50 +30,50 @@ f16 search_scale(const float* x, const float* w, float* levels) {
 
 void search(const float* x, const float* w, math::BlockQ4_0* out) {
   float levels[32];
-  u32 q[32];
+  u8 q[32];
   out->d = search_scale<fit::Integers<-8, 7>>(x, w, levels);
-  for (int i = 0; i < 32; ++i) q[i] = integer(levels[i] + 8.0f);
-  pack_nibbles(q, out->qs);
+  for (int i = 0; i < 32; ++i) q[i] = static_cast<u8>(integer(levels[i] + 8.0f));
+  write_nibbles(q, out->qs);
 }
 
 void search(const float* x, const float* w, math::BlockQ5_0* out) {
   float levels[32];
-  u32 q[32];
+  u8 q[32];
   out->d = search_scale<fit::Integers<-16, 15>>(x, w, levels);
-  for (int i = 0; i < 32; ++i) q[i] = integer(levels[i] + 16.0f);
-  pack_nibbles(q, out->qs);
-  pack_fifth_bits(q, out->qh);
+  for (int i = 0; i < 32; ++i) q[i] = static_cast<u8>(integer(levels[i] + 16.0f));
+  write_nibbles(q, out->qs);
+  write_fifth_bits(q, out->qh);
 }
 
 /// 32 values with a scale and a minimum of either sign. The levels are rounded for the stored d and
 /// m.
 template <int count>
-void search_line(const float* x, const float* w, f16* d, f16* m, u32* q) {
+void search_line(const float* x, const float* w, f16* d, f16* m, u8* q) {
   const fit::Line line = fit::fit_line<count, 32>(x, w, true);
   const float scale = fit::to_f16(line.scale), minimum = fit::to_f16(line.minimum);
   float levels[32];
   fit::round_all<fit::Integers<0, count>, 32>(x, minimum, fit::finite_recip(scale), levels);
   *d = half(scale);
   *m = half(-minimum);
-  for (int i = 0; i < 32; ++i) q[i] = integer(levels[i]);
+  for (int i = 0; i < 32; ++i) q[i] = static_cast<u8>(integer(levels[i]));
 }
 
 void search(const float* x, const float* w, math::BlockQ4_1* out) {
-  u32 q[32];
+  u8 q[32];
   search_line<15>(x, w, &out->d, &out->m, q);
-  pack_nibbles(q, out->qs);
+  write_nibbles(q, out->qs);
 }
 
 void search(const float* x, const float* w, math::BlockQ5_1* out) {
-  u32 q[32];
+  u8 q[32];
   search_line<31>(x, w, &out->d, &out->m, q);
-  pack_nibbles(q, out->qs);
-  pack_fifth_bits(q, out->qh);
+  write_nibbles(q, out->qs);
+  write_fifth_bits(q, out->qh);
 }
 
 /// The index of a level in a table of sixteen.
-u32 index_in(const float* values, float level) {
-  for (u32 i = 0; i < 16; ++i) {
+u8 index_in(const float* values, float level) {
+  for (u8 i = 0; i < 16; ++i) {
     if (values[i] == level) return i;
   }
   return 0;
@@ -89,10 +81,10 @@ u32 index_in(const float* values, float level) {
 
 void search(const float* x, const float* w, math::BlockIQ4_NL* out) {
   float levels[32];
-  u32 q[32];
+  u8 q[32];
   out->d = search_scale<fit::Entries<fit::NormalTable>>(x, w, levels);
   for (int i = 0; i < 32; ++i) q[i] = index_in(math::kNormalCode.values, levels[i]);
-  pack_nibbles(q, out->qs);
+  write_nibbles(q, out->qs);
 }
 
 /// Tries the powers of two near the one with which the largest value is between 4 and 8, where
@@ -120,10 +112,10 @@ void search(const float* x, const float* w, math::BlockMXFP4* out) {
     chosen = e;
     for (int i = 0; i < 32; ++i) best[i] = q[i];
   }
-  u32 q[32];
+  u8 q[32];
   for (int i = 0; i < 32; ++i) q[i] = index_in(math::kE2m1Code.values, best[i]);
   out->e = static_cast<u8>(chosen < 0 ? 0 : chosen);
-  pack_nibbles(q, out->qs);
+  write_nibbles(q, out->qs);
 }
 
 void search(const float* x, const float* w, math::BlockIQ4_XS* out) {
@@ -136,11 +128,11 @@ void search(const float* x, const float* w, math::BlockIQ4_XS* out) {
     const u32 nibble = (f & 15) << part % 2 * 4;
     out->low[part / 2] = static_cast<u8>(part % 2 == 0 ? nibble : out->low[part / 2] | nibble);
     out->high = static_cast<math::u16>(out->high | f >> 4 << 2 * part);
-    u32 q[32];
+    u8 q[32];
     for (int i = 0; i < 32; ++i) {
       q[i] = index_in(math::kNormalCode.values, block.levels[32 * part + i]);
     }
-    pack_nibbles(q, out->qs + 16 * part);
+    write_nibbles(q, out->qs + 16 * part);
   }
 }
 
@@ -223,23 +215,12 @@ void search(const float* x, const float* w, math::BlockQ5_K* out) {
 
 void search(const float* x, const float* w, math::BlockQ6_K* out) {
   fit::Scaled<16, 16> block;
-  fit::search_scaled<fit::Integers<-32, 31>, fit::Integers<-128, 127>>(x, w, &block);
+  fit::search_scaled<fit::Integers<-32, 31>, fit::Bytes>(x, w, &block);
   out->d = half(block.d);
   for (int i = 0; i < 16; ++i) out->scales[i] = static_cast<i8>(block.factors[i]);
   u8 q[256];
   for (int i = 0; i < 256; ++i) q[i] = static_cast<u8>(integer(block.levels[i] + 32.0f));
-  for (int n = 0; n < 2; ++n) {
-    const u8* v = q + 128 * n;
-    for (int l = 0; l < 64; ++l) {
-      out->ql[64 * n + l] = static_cast<u8>((v[l] & 15) | (v[l + 64] & 15) << 4);
-    }
-    u8 high[128];
-    for (int l = 0; l < 128; ++l) high[l] = static_cast<u8>(v[l] >> 4);
-    for (int l = 0; l < 32; ++l) {
-      out->qh[32 * n + l] =
-          static_cast<u8>(high[l] | high[l + 32] << 2 | high[l + 64] << 4 | high[l + 96] << 6);
-    }
-  }
+  math::detail::write_six_bit_quants(q, out);
 }
 
 template <class Block>
@@ -252,21 +233,21 @@ void search_blocks(const float* x, const float* w, int64_t blocks, uint8_t* out)
   }
 }
 
+template <class Block, bool kSearched>
+constexpr SearchBlocks search_of() {
+  if constexpr (kSearched) {
+    return search_blocks<Block>;
+  } else {
+    return nullptr;
+  }
+}
+
 constexpr SearchKernels make_table() {
   SearchKernels table{};
-  const auto set = [&](DType dtype, SearchBlocks f) { table.blocks[quant_index(dtype)] = f; };
-  set(DType::q4_0, search_blocks<math::BlockQ4_0>);
-  set(DType::q4_1, search_blocks<math::BlockQ4_1>);
-  set(DType::q5_0, search_blocks<math::BlockQ5_0>);
-  set(DType::q5_1, search_blocks<math::BlockQ5_1>);
-  set(DType::q2_k, search_blocks<math::BlockQ2_K>);
-  set(DType::q3_k, search_blocks<math::BlockQ3_K>);
-  set(DType::q4_k, search_blocks<math::BlockQ4_K>);
-  set(DType::q5_k, search_blocks<math::BlockQ5_K>);
-  set(DType::q6_k, search_blocks<math::BlockQ6_K>);
-  set(DType::iq4_nl, search_blocks<math::BlockIQ4_NL>);
-  set(DType::iq4_xs, search_blocks<math::BlockIQ4_XS>);
-  set(DType::mxfp4, search_blocks<math::BlockMXFP4>);
+#define WICK_QUANT(name, Type, ...)        \
+  table.blocks[quant_index(DType::name)] = \
+      search_of<math::Block##Type, dtypes::kSearched.contains(DType::name)>();
+#include "wick/math/quants.def"
   return table;
 }
 

@@ -8,7 +8,7 @@
 namespace wick::cpu {
 
 /// Quantises blocks of one dtype with the least error: x and w have a block's values for each
-/// block, w their weights. Null for dtypes without a search.
+/// block, w their weights. Null for dtypes outside dtypes::kSearched.
 using SearchBlocks = void (*)(const float* x, const float* w, int64_t blocks, uint8_t* out);
 
 struct SearchKernels {

@@ -19,16 +19,10 @@ namespace wick::gpu {
 /// How a dtype of kOwnProducts is stored and multiplied.
 constexpr UnitFormat unit_format(DType dtype) {
   switch (dtype) {
-#define WICK_OF_own(name, Type) \
-  case DType::name:             \
+#define WICK_OWN_QUANT(name, Type, ...) \
+  case DType::name:                     \
     return kFormatOf##Type;
-#define WICK_OF_decoded(name, Type)
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
-  WICK_OF_##products(name, Type)
-#include "wick/math/quants.def"
-#undef WICK_OF_own
-#undef WICK_OF_decoded
+#include "wick/math/quants_by_products.def"
     default:
       return {};
   }

@@ -26,10 +26,9 @@ inline constexpr bool kIsBlocks = false;
 template <class B>
 inline constexpr bool kIsBlocks<BlockByte<B>> = true;
 
-/// Bytes of quants of a block, and of its scale, which is in front of them.
+/// Bytes of quants of a block.
 template <class Block>
-inline constexpr u32 kQuantBytes = sizeof(Block) - 2;
-inline constexpr u32 kScaleBytes = 2;
+inline constexpr u32 kQuantBytes = sizeof(Block) - kBlockScaleBytes;
 
 /// The element of a quant and a scale.
 WICK_DEVICE float cached_element(float scale, i32 quant) {
@@ -71,8 +70,8 @@ WICK_DEVICE void add_key_blocks(float (&a)[kRows][2], const BlockByte<Block>* gr
   const char* const at = reinterpret_cast<const char*>(group);
   const auto load = [&](Piece& to, u32 n) WICK_INLINE {
     const char* const from = at + n / kPieces * step;
-    to.scales = *reinterpret_cast<const u32*>(from + kScaleBytes * key);
-    const char* const quants = from + (kScaleBytes + n % kPieces * kPiece) * kKeys + key;
+    to.scales = *reinterpret_cast<const u32*>(from + kBlockScaleBytes * key);
+    const char* const quants = from + (kBlockScaleBytes + n % kPieces * kPiece) * kKeys + key;
 #pragma unroll
     for (u32 i = 0; i < kPiece; i += 2) {
       to.quants[i / 2] = load_u16(quants + i * kKeys) | load_u16(quants + (i + 1) * kKeys) << 16;
@@ -123,7 +122,7 @@ WICK_DEVICE void add_value_blocks(float (&a)[kRows][2], const BlockByte<Block>* 
   const u32 shift = x % 32 / kBytes * 4;
   const char* const block =
       reinterpret_cast<const char*>(values) + x / 32 * static_cast<u32>(sizeof(Block));
-  const u32 quant = kScaleBytes + x % 32 % kBytes;
+  const u32 quant = kBlockScaleBytes + x % 32 % kBytes;
   // The scale in the low half, two bytes of quants in the high half.
   const auto load = [&](i32 j) WICK_INLINE {
     const char* const from = block + static_cast<u32>(j) * step;

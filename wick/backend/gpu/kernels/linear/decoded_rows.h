@@ -16,20 +16,14 @@ struct DecodedRows {
 
   /// Decodes kDecodedPart neighbouring values of a row; `at` is a multiple of kDecodedPart.
   WICK_DEVICE void decode(u32 row, u32 at, float (&w)[kDecodedPart]) const {
-#define WICK_OF_own(Type, number)
-#define WICK_OF_decoded(Type, number) \
-  case number:                        \
-    return decode_as<math::Block##Type>(row, at, w);
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, part, scale, at, \
-                   minimum_at, products, writes, file_type, reach)                         \
-  WICK_OF_##products(Type, number)
     switch (format) {
-#include "wick/math/quants.def"
+#define WICK_DECODED_QUANT(name, Type, number, ...) \
+  case number:                                      \
+    return decode_as<math::Block##Type>(row, at, w);
+#include "wick/math/quants_by_products.def"
       default:
         return;
     }
-#undef WICK_OF_own
-#undef WICK_OF_decoded
   }
 
  private:

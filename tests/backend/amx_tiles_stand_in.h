@@ -1,0 +1,80 @@
+#pragma once
+
+// Portable code for the instructions of AMX (simd/amx.h), so that tests of kernels run on every
+// processor. It ends the process where the processor would raise an invalid opcode. Include it
+// before the source of the kernels, with WICK_AMX_STAND_IN defined.
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "wick/backend/cpu/simd/amx.h"
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+struct StandInTiles {
+  TileShapes shapes;
+  uint8_t data[8][16][64];
+};
+thread_local StandInTiles tiles;
+
+inline void demand(bool holds) {
+  if (!holds) std::abort();
+}
+inline void configure_tiles(const TileShapes& shapes) {
+  for (int t = 0; t < 8; ++t) demand(shapes.rows[t] <= 16 && shapes.row_bytes[t] <= 64);
+  tiles = {shapes, {}};
+}
+inline void release_tiles() { tiles = {}; }
+template <int kTile>
+void zero_tile() {
+  for (auto& row : tiles.data[kTile]) {
+    for (uint8_t& byte : row) byte = 0;
+  }
+}
+template <int kTile>
+void load_tile(const void* from, int64_t stride) {
+  demand(tiles.shapes.rows[kTile] > 0);
+  zero_tile<kTile>();
+  for (int r = 0; r < tiles.shapes.rows[kTile]; ++r) {
+    __builtin_memcpy(tiles.data[kTile][r], static_cast<const uint8_t*>(from) + r * stride,
+                     tiles.shapes.row_bytes[kTile]);
+  }
+}
+template <int kTile>
+void store_tile(void* to, int64_t stride) {
+  for (int r = 0; r < tiles.shapes.rows[kTile]; ++r) {
+    __builtin_memcpy(static_cast<uint8_t*>(to) + r * stride, tiles.data[kTile][r],
+                     tiles.shapes.row_bytes[kTile]);
+  }
+}
+/// B: the type of b's bytes.
+template <int kSum, int kA, int kB, class B>
+void multiply_bytes() {
+  const TileShapes& s = tiles.shapes;
+  demand(kSum != kA && kSum != kB && kA != kB);
+  demand(s.rows[kSum] == s.rows[kA] && s.row_bytes[kSum] == s.row_bytes[kB] &&
+         s.row_bytes[kA] == 4 * s.rows[kB] && s.row_bytes[kB] % 4 == 0);
+  for (int m = 0; m < s.rows[kA]; ++m) {
+    for (int n = 0; n < s.row_bytes[kSum] / 4; ++n) {
+      int32_t sum;
+      __builtin_memcpy(&sum, tiles.data[kSum][m] + 4 * n, 4);
+      for (int k = 0; k < s.row_bytes[kA]; ++k) {
+        sum += static_cast<int8_t>(tiles.data[kA][m][k]) *
+               static_cast<B>(tiles.data[kB][k / 4][4 * n + k % 4]);
+      }
+      __builtin_memcpy(tiles.data[kSum][m] + 4 * n, &sum, 4);
+    }
+  }
+}
+template <int kSum, int kA, int kB>
+void multiply_signed() {
+  multiply_bytes<kSum, kA, kB, int8_t>();
+}
+template <int kSum, int kA, int kB>
+void multiply_unsigned() {
+  multiply_bytes<kSum, kA, kB, uint8_t>();
+}
+
+}  // namespace
+}  // namespace wick::cpu::WICK_ISA
