@@ -376,7 +376,7 @@ TEST(Quantize, TellsOfPatternsThatNoWeightGets) {
               ElementsAre("none", "blk.*attn", "_norm"));
   options.type = *file_type_of(DType::f32);
   EXPECT_THAT(quantize_gguf(*in, folder.path("out.gguf"), options).unused_patterns,
-              ElementsAre("attn_q", "none", "blk.*attn", "_norm"));
+              ElementsAre("none", "blk.*attn", "_norm"));
 }
 
 TEST(Quantize, CountsValuesThatArentFinite) {
