@@ -208,7 +208,7 @@ void tile_columns(Gpu& gpu, DType dtype, uint32_t columns, TileColumnsArgs args)
   Grid grid{{static_cast<unsigned>((uint64_t{columns} * args.chunks + kEach - 1) / kEach), 1, 1}};
   grid.threads = kTileThreads;
   grid.pdl = true;
-  const auto& family = dtype == DType::q6_k  ? kTileColumnsUnscaled
+  const auto& family = dtype == DType::q6_k ? kTileColumnsUnscaled
                        : format.halves != 0 ? kTileColumnsShared
                                             : kTileColumns;
   family().launch(gpu, grid, args);
