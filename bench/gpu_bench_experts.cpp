@@ -103,7 +103,7 @@ class Bench {
     const Tensor chosen = Tensor::from(ids, {tokens, of.top}, device_);
     const Tensor y = Tensor::zeros({tokens, of.top, of.n}, dtype, device_);
     const auto call = [&] {
-      backend_.grouped_linear(y.mutable_view(), x.view(), weights, chosen.view());
+      backend_.grouped_linear(y.mutable_view(), x.view(), weights, chosen.view(), false);
     };
     std::vector<std::string_view> paths{""};
     if (dtypes::kOwnProducts.contains(type)) paths = gpu::gemm_paths(gpu_, type);

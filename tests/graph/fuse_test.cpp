@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/graph/graph_tests.h"
-#include "wick/graph/executable.h"
+#include "tests/graph/fuse_tests.h"
 #include "wick/nn/attention.h"
 
 namespace wick {
@@ -16,26 +15,7 @@ using test::expect_same;
 using Tensors = std::vector<Tensor>;
 using Arguments = std::span<const Tensor>;
 
-class Fuse : public test::OnDevices {
- protected:
-  /// Returns the ops of a function's graph after fusing, in order. Also runs it, and expects the
-  /// same bits.
-  std::vector<Op> ops(const graph::Function& function, const Tensors& arguments) {
-    graph::Trace trace = graph::trace(function, arguments);
-    graph::fuse(trace.graph);
-    std::vector<Op> names;
-    for (const graph::Node& node : trace.graph.nodes) names.push_back(node.op);
-    graph::Executable executable(std::move(trace.graph));
-    for (int call = 0; call < 3; ++call) {
-      expect_same(executable.run(arguments), function(arguments), "fused");
-    }
-    return names;
-  }
-  Weight weight(int64_t n, int64_t k, DType dtype) {
-    const Tensor matrix = x({n, k}, 77);
-    return is_block(dtype) ? Weight(quantize(matrix, dtype)) : Weight(matrix.to(dtype));
-  }
-};
+using Fuse = test::FuseOnDevices;
 INSTANTIATE_TEST_SUITE_P(Devices, Fuse, testing::ValuesIn(test::graph_devices()),
                          test::device_test_name);
 

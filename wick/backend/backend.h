@@ -139,6 +139,24 @@ struct LinearFusion {
   int64_t each = 0;
 };
 
+/// How route_experts makes the weights of chosen experts from a router's logits: the scores are the
+/// logits, or their softmax or sigmoid; the `used` experts of the largest scores are chosen, with
+/// the bias added if there is one; their weights are their scores, after softmax_of_chosen or
+/// normalize (division by their sum), times `scale` if `scaled`.
+struct ExpertRouting {
+  enum class Scores : uint8_t { logits, softmax, sigmoid };
+  Scores scores = Scores::softmax;
+  int64_t used = 1;
+  bool softmax_of_chosen = false, normalize = false, scaled = false;
+  double scale = 1;
+};
+
+/// A bias for each expert: bias [experts, k] f32, dense; ids u32 [t · n], dense, on the device. Its
+/// data is null if there is none.
+struct ExpertBias {
+  ConstView bias, ids;
+};
+
 /// The device state that `sample` reads and updates, with a row for each of b sequences.
 struct SampleState {
   View tokens;        ///< u32 [b]: receives the chosen tokens
@@ -301,11 +319,27 @@ class WICK_API Backend {
                       const LinearFusion& fusion) = 0;
   /// out [t, n, width]; out[i, j] = row i of x [t, k] times the weight experts[ids[i, j]], with the
   /// bits that linear gives for that row alone. Experts have one dtype and size; x and out have one
-  /// float dtype; out is dense; ids u32 [t, n] on the device. Errors: an id is out of range; on a
-  /// GPU the error is raised at the next synchronisation, and the row of out is zeros.
+  /// float dtype; out is dense; ids u32 [t, n] on the device. silu_mul: as in LinearFusion, x is
+  /// [t, 2k] and f32. Errors: an id is out of range; on a GPU the error is raised at the next
+  /// synchronisation, and the row of out is zeros.
   virtual void grouped_linear(const View& out, const ConstView& x,
-                              std::span<const PreparedWeight* const> experts,
-                              const ConstView& ids) = 0;
+                              std::span<const PreparedWeight* const> experts, const ConstView& ids,
+                              bool silu_mul) = 0;
+  /// logits [t, experts] f32 → ids u32 [t, used] and their weights f32 [t, used], both dense, with
+  /// the bits of the separate ops. bias [experts] f32 may be absent. See ExpertRouting.
+  virtual void route_experts(const View& ids, const View& weights, const ConstView& logits,
+                             const ConstView& bias, const ExpertRouting& routing) = 0;
+  /// y [t, n, 2k] → out [t, n, k], f32 and dense: the clamped SwiGLU of gpt-oss, with the bits of
+  /// the separate ops. With a = y + the bias of each row's expert, g = the first half of a's last
+  /// dim, clamped to at most `limit`, and u = the second half, clamped to ±limit:
+  /// out = g · sigmoid(g · alpha) · (u + 1).
+  virtual void gate_experts(const View& out, const ConstView& y, const ExpertBias& bias,
+                            double alpha, double limit) = 0;
+  /// y [t, n, k], weights [t, n, 1] → out [t, k] = residual + sum((y + bias) * weights) over n, all
+  /// f32, with the bits of the separate ops. residual has out's shape (strides may be 0) and may be
+  /// absent.
+  virtual void combine_experts(const View& out, const ConstView& y, const ConstView& weights,
+                               const ConstView& residual, const ExpertBias& bias) = 0;
   /// in f32 [.., k] → a block dtype; k is a multiple of the block size.
   virtual void quantize(const View& out, const ConstView& in) = 0;
   virtual void dequantize(const View& out, const ConstView& in) = 0;

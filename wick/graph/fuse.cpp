@@ -89,20 +89,6 @@ class LinearFuser {
     return true;
   }
 
-  /// Returns the value whose last dim consists of the halves a and b.
-  static std::optional<Value> joined(const Value& a, const Value& b) {
-    const Layout &la = a.layout, &lb = b.layout;
-    const int rank = la.rank();
-    if (a.storage != b.storage || a.dtype != b.dtype || rank == 0) return {};
-    const int64_t k = la.shape().back();
-    if (!(la.shape() == lb.shape()) || la.strides() != lb.strides() || la.stride(rank - 1) != 1 ||
-        lb.offset() != la.offset() + k) {
-      return {};
-    }
-    return Value{a.storage, a.dtype,
-                 Layout(la.shape().with(rank - 1, 2 * k), la.strides(), la.offset())};
-  }
-
   /// Fuses cached_attention, whose caches are then written at the linear's position.
   bool fuse_attention(size_t at, size_t producer) {
     const Node& attention = uses_.node(producer);
@@ -179,10 +165,24 @@ void run(Graph& graph, Pass&& pass) {
 
 }  // namespace
 
+std::optional<Value> joined(const Value& a, const Value& b) {
+  const Layout &la = a.layout, &lb = b.layout;
+  const int rank = la.rank();
+  if (a.storage != b.storage || a.dtype != b.dtype || rank == 0) return {};
+  const int64_t k = la.shape().back();
+  if (!(la.shape() == lb.shape()) || la.strides() != lb.strides() || la.stride(rank - 1) != 1 ||
+      lb.offset() != la.offset() + k) {
+    return {};
+  }
+  return Value{a.storage, a.dtype,
+               Layout(la.shape().with(rank - 1, 2 * k), la.strides(), la.offset())};
+}
+
 void fuse(Graph& graph) {
   run(graph, fuse_cached_attention);
   run(graph, fuse_silu_mul);
   run(graph, [](Uses& uses) { LinearFuser(uses).run(); });
+  run(graph, fuse_experts);
   run(graph, drop_unread);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "wick/graph/graph.h"
 
 namespace wick::graph {
@@ -11,10 +13,17 @@ class Uses;
 /// - rope of queries and keys, store_in_pages and attention_of_pages: cached_attention;
 /// - silu(a) * b: silu_mul;
 /// - rms_norm, silu_mul of two halves or cached_attention before a linear, and an addition after
-///   it: linear with fused steps.
+///   it: linear with fused steps;
+/// - the choice of experts from a router's logits: route_experts; silu_mul of two halves before a
+///   grouped_linear: the same with this step; the weighted sum of experts' results, and an addition
+///   after it: combine_experts.
 void fuse(Graph& graph);
 
 /// The cached_attention pattern of fuse().
 void fuse_cached_attention(Uses& uses);
+/// The patterns of experts.
+void fuse_experts(Uses& uses);
+/// Returns the value whose last dim consists of the halves a and b, if they are neighbours.
+std::optional<Value> joined(const Value& a, const Value& b);
 
 }  // namespace wick::graph

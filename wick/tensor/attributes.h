@@ -137,7 +137,7 @@ struct SliceRange {
 using Attributes =
     std::variant<std::monostate, Numbers, AlongDim, Reduction, Conversion, Selection, OneHot,
                  Sorting, Distribution, Epsilon, Groups, NormKind, ConvParams, ConvTranspose,
-                 ConvWeight, PoolParams, UpsampleParams, AttentionParams, AttentionGradient,
+                 ConvWeight, ExpertRouting, PoolParams, UpsampleParams, AttentionParams, AttentionGradient,
                  LinearSteps, SliceRange, DimOrder, Shifts, Repeats, PadParams, Diagonal>;
 
 }  // namespace wick

@@ -22,7 +22,7 @@ extern const OpBody random;
 extern const OpBody matmul, quantize, dequantize, linear, rope, cached_attention;
 extern const OpBody attention_of_pages, store_in_pages;
 // grouped_linear.cpp
-extern const OpBody grouped_linear;
+extern const OpBody grouped_linear, route_experts, gate_experts, combine_experts;
 // attention_ops.cpp
 extern const OpBody attention, attention_gradient;
 // recurrent_ops.cpp

@@ -177,6 +177,9 @@ const OpBody& body_of(Op op, Part part) {
   if (part == Part::cached) return bodies::cached_attention;
   if (part == Part::paged) return bodies::attention_of_pages;
   if (part == Part::grouped) return bodies::grouped_linear;
+  if (part == Part::routed) return bodies::route_experts;
+  if (part == Part::gated) return bodies::gate_experts;
+  if (part == Part::combined) return bodies::combine_experts;
   if (part == Part::custom || part == Part::custom_in_place) return bodies::custom;
   if (op == Op::attention) return bodies::attention_gradient;
   const bool pool = op == Op::max_pool2d || op == Op::avg_pool2d;  // Part::input_gradient

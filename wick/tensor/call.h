@@ -68,8 +68,18 @@ enum class Part : uint8_t {
   cached,
   /// Attention over keys in pages: attention_of_pages.
   paged,
-  /// linear with a weight chosen for each row: grouped_linear. Operands: x and ids.
+  /// linear with a weight chosen for each row: grouped_linear. Operands: x and ids. LinearSteps may
+  /// ask for silu_mul.
   grouped,
+  /// The choice of experts: route_experts. Operands: logits, and a bias or none. Results: ids and
+  /// weights.
+  routed,
+  /// The clamped SwiGLU of experts: gate_experts. Operands: y, and a bias of experts and ids or
+  /// none. Numbers: alpha and the limit.
+  gated,
+  /// The weighted sum of the results of experts: combine_experts. Operands: y, weights, and a
+  /// residual, a bias of experts and ids or none.
+  combined,
   /// The result of a custom op, OpCall::custom. OpCall::op is `copy` and isn't used: custom ops
   /// have no row.
   custom,

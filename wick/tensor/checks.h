@@ -8,6 +8,8 @@ namespace wick {
 // Checks of operands that run before a backend is called. `as` is the name in error messages if it
 // differs from the row's name.
 
+/// The view of an optional operand; an absent one has null data.
+inline ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
 /// Errors: x is undefined, or has a dtype that the op's row doesn't list.
 void check_operand(Op op, const Tensor& x, const char* as = nullptr);
 /// Errors: the operands have different dtypes or devices.

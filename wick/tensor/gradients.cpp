@@ -147,6 +147,9 @@ const OpRule& rule_of(Op op, Part part) {
     case Part::cached:
     case Part::paged:
     case Part::grouped:
+    case Part::routed:
+    case Part::gated:
+    case Part::combined:
     case Part::custom_in_place:
       return kNone;
     case Part::custom:

@@ -99,8 +99,38 @@ const OpBody grouped_linear{
       std::vector<const PreparedWeight*> experts;
       experts.reserve(call.experts.size());
       for (const Weight& w : call.experts) experts.push_back(&w.prepared());
-      backend.grouped_linear(out->mutable_view(), call.x().view(), experts, call.x(1).view());
+      const auto* steps = std::get_if<LinearSteps>(&call.attributes);
+      backend.grouped_linear(out->mutable_view(), call.x().view(), experts, call.x(1).view(),
+                             steps != nullptr && steps->silu_mul);
     }};
+
+// Graphs alone have calls of the following three (graph/fuse_experts.cpp), with checked operands.
+const OpBody route_experts{
+    [](const OpCall& call) {
+      return dense(DType::f32, {call.x().size(0), call.get<ExpertRouting>().used});
+    },
+    [](Backend& backend, const OpCall& call, const Tensor* out) {
+      backend.route_experts(out[0].mutable_view(), out[1].mutable_view(), call.x(0).view(),
+                            view_of(call.x(1)), call.get<ExpertRouting>());
+    }};
+const OpBody gate_experts{[](const OpCall& call) {
+                            const Shape& y = call.x().shape();
+                            return dense(DType::f32, y.with(2, y.back() / 2));
+                          },
+                          [](Backend& backend, const OpCall& call, const Tensor* out) {
+                            const auto& numbers = call.get<Numbers>();
+                            backend.gate_experts(out->mutable_view(), call.x(0).view(),
+                                                 {view_of(call.x(1)), view_of(call.x(2))},
+                                                 numbers.p.f, numbers.q.f);
+                          }};
+const OpBody combine_experts{[](const OpCall& call) {
+                               return dense(DType::f32, {call.x().size(0), call.x().size(2)});
+                             },
+                             [](Backend& backend, const OpCall& call, const Tensor* out) {
+                               backend.combine_experts(out->mutable_view(), call.x(0).view(),
+                                                       call.x(1).view(), view_of(call.x(2)),
+                                                       {view_of(call.x(3)), view_of(call.x(4))});
+                             }};
 
 }  // namespace bodies
 

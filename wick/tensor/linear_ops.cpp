@@ -69,8 +69,6 @@ int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
   return rest / d * values.size(-1);
 }
 
-ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
-
 /// The views of cos, sin, positions, keys, values, tables and sinks, which are the operands from
 /// index `first` on. A cache without tables is treated as one page.
 CachedAttention cached(const OpCall& call, size_t first, const AttentionParams& params) {

@@ -84,8 +84,6 @@ ResultSpec norm_sums_result(const OpCall& call) {
   return dense(call.x(2).dtype(), pair_without(call.x().shape(), call.get<Reduction>().dims));
 }
 
-ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
-
 /// norm_grad composed of other ops, in f32 (f64 for f64).
 NormGradient composed_norm_grad(const Tensor& x, const Tensor& grad, const Tensor& weight,
                                 const NormKind& kind) {

@@ -33,8 +33,6 @@ void check_by_channel(Op op, const Tensor& x, std::initializer_list<const Tensor
   }
 }
 
-ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
-
 /// Errors: a weight or bias doesn't have the size of x's last dim, or its dtype doesn't fit.
 void check_last_dim(const OpCall& call, std::initializer_list<const Tensor*> vectors,
                     const char* rule) {

@@ -79,8 +79,14 @@ class GpuBackend final : public Backend {
   void linear(const View& out, const ConstView& x, const PreparedWeight& weight,
               const LinearFusion& fusion) override;
   void grouped_linear(const View& out, const ConstView& x,
-                      std::span<const PreparedWeight* const> experts,
-                      const ConstView& ids) override;
+                      std::span<const PreparedWeight* const> experts, const ConstView& ids,
+                      bool silu_mul) override;
+  void route_experts(const View& ids, const View& weights, const ConstView& logits,
+                     const ConstView& bias, const ExpertRouting& routing) override;
+  void combine_experts(const View& out, const ConstView& y, const ConstView& weights,
+                       const ConstView& residual, const ExpertBias& bias) override;
+  void gate_experts(const View& out, const ConstView& y, const ExpertBias& bias, double alpha,
+                    double limit) override;
   void quantize(const View& out, const ConstView& in) override;
   void dequantize(const View& out, const ConstView& in) override;
 

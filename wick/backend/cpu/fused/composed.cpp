@@ -7,6 +7,7 @@
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/fused/pages.h"
 #include "wick/backend/cpu/linear/weight.h"
+#include "wick/backend/expert_steps.h"
 #include "wick/backend/linear_steps.h"
 #include "wick/base/error.h"
 
@@ -77,7 +78,15 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
 // Sorts the rows by expert, so that each expert's weights are read once.
 void CpuBackend::grouped_linear(const View& out, const ConstView& x,
                                 std::span<const PreparedWeight* const> experts,
-                                const ConstView& ids) {
+                                const ConstView& ids, bool silu_mul) {
+  if (silu_mul) {
+    const PreparedWeight& any = *experts.front();
+    const Temporary input(*this, linear_input_shape(x, any));
+    LinearFusion fusion;
+    fusion.input = LinearFusion::Input::silu_mul;
+    run_linear_input(*this, input.view(), x, fusion);
+    return grouped_linear(out, input.view(), experts, ids, false);
+  }
   const Shape& shape = out.layout.shape();
   const int64_t n = shape[1], width = shape[2], k = x.layout.shape()[1];
   const auto* words = static_cast<const uint32_t*>(ids.data) + ids.layout.offset();
@@ -112,6 +121,26 @@ void CpuBackend::grouped_linear(const View& out, const ConstView& x,
            {y.view().data, out.dtype, y.view().layout.narrow(0, i, 1)});
     }
   }
+}
+
+void CpuBackend::route_experts(const View& ids, const View& weights, const ConstView& logits,
+                               const ConstView& bias, const ExpertRouting& routing) {
+  if (ids.layout.elems() == 0) return;
+  run_route_experts(
+      *this, ids, weights, logits, bias, routing,
+      [&](const Shape& shape, DType dtype) { return Temporary(*this, shape, dtype); });
+}
+
+void CpuBackend::gate_experts(const View& out, const ConstView& y, const ExpertBias& bias,
+                              double alpha, double limit) {
+  const auto make = [&](const Shape& shape, DType dtype) { return Temporary(*this, shape, dtype); };
+  run_gate_experts(*this, out, y, bias, alpha, limit, make);
+}
+
+void CpuBackend::combine_experts(const View& out, const ConstView& y, const ConstView& weights,
+                                 const ConstView& residual, const ExpertBias& bias) {
+  const auto make = [&](const Shape& shape, DType dtype) { return Temporary(*this, shape, dtype); };
+  run_combine_experts(*this, out, y, weights, residual, bias, make);
 }
 
 void CpuBackend::cached_attention(const View& out, const ConstView& qkv,

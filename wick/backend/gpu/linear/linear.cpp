@@ -10,26 +10,10 @@
 #include "wick/backend/gpu/linear/float_weight.h"
 #include "wick/backend/gpu/linear/prepared_size.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/linear/temporary.h"
 #include "wick/backend/linear_steps.h"
 
 namespace wick::gpu {
-namespace {
-
-/// A dense f32 tensor that is freed at the end of a scope.
-class Temporary {
- public:
-  Temporary(Gpu& gpu, const Shape& shape)
-      : layout_(Layout::contiguous(shape)),
-        memory_(gpu, static_cast<size_t>(bytes_of(DType::f32, shape.elems()))) {}
-  View view() const { return {memory_.data(), DType::f32, layout_}; }
-
- private:
-  Layout layout_;
-  Scratch memory_;
-};
-
-}  // namespace
-
 std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView> parts, bool) {
   const DType dtype = parts.front().dtype;
   if (!is_block(dtype)) return prepare_float(gpu_, parts);
@@ -79,8 +63,10 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
 
 void GpuBackend::grouped_linear(const View& out, const ConstView& x,
                                 std::span<const PreparedWeight* const> experts,
-                                const ConstView& ids) {
+                                const ConstView& ids, bool silu_mul) {
   if (out.layout.elems() == 0) return;
+  LinearFusion input;
+  if (silu_mul) input.input = LinearFusion::Input::silu_mul;
   const PreparedWeight& any = *experts.front();
   const bool quantized = dtypes::kOwnProducts.contains(any.dtype), decoded = is_block(any.dtype);
   std::vector<const void*> weights;
@@ -103,14 +89,14 @@ void GpuBackend::grouped_linear(const View& out, const ConstView& x,
       ids.layout.elems(), ids.layout.shape()[1], gpu_.note("grouped_linear", x, ids, count));
   if (quantized) {
     const QuantizedRows rows(gpu_, x.layout.shape()[0], any.k, any.dtype);
-    quantize_rows(gpu_, {}, x, any.k, rows.blocks());
+    quantize_rows(gpu_, input, x, any.k, rows.blocks());
     return multiply_grouped(out, rows, static_cast<const QuantizedWeight&>(any), launches);
   }
-  if (!decoded) return grouped_float(gpu_, out, x, any, launches);
-  const Temporary input(gpu_, x.layout.shape());
-  run_linear_input(*this, input.view(), x, {});
-  const View in = input.view();
-  grouped_decoded(gpu_, out, {in.data, in.dtype, in.layout}, any, launches);
+  if (!decoded && !silu_mul) return grouped_float(gpu_, out, x, any, launches);
+  const Temporary made(gpu_, linear_input_shape(x, any));
+  run_linear_input(*this, made.view(), x, input);
+  if (!decoded) return grouped_float(gpu_, out, made.view(), any, launches);
+  grouped_decoded(gpu_, out, made.view(), any, launches);
 }
 
 }  // namespace wick::gpu

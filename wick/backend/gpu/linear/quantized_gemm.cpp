@@ -43,6 +43,8 @@ const KernelFamily<WgmmaArgs, DType> kWgmma(&wgmma_file, "wgmma_{}");
 const KernelFamily<TileColumnsArgs> kTileColumns("quantized_wgmma", "tile_columns");
 const KernelFamily<TileColumnsArgs> kTileColumnsShared("quantized_wgmma_super",
                                                        "tile_columns_shared");
+const KernelFamily<TileColumnsArgs> kTileColumnsUnscaled("quantized_wgmma_six",
+                                                         "tile_columns_unscaled");
 
 struct QuantizedJob {
   const LinearOut& out;
@@ -187,7 +189,7 @@ Path choose(const QuantizedJob& p) {
   if (forced == "dot" || !gpu.has(Feature::byte_unit) || p.chunks == 0) return Path::dot;
   if (forced == "few") return Path::few;
   if (forced == "many") return Path::many;
-  const bool has_f16 = has_wgmma(gpu, p.weight.dtype) && wgmma_stores(p.out);
+  const bool has_f16 = gpu.has(Feature::wgmma) && wgmma_stores(p.out);
   if (forced == "f16" && has_f16) return Path::wgmma;
   if (forced.empty()) {
     if (p.x.rows() == 1) return Path::dot;
@@ -206,13 +208,16 @@ void tile_columns(Gpu& gpu, DType dtype, uint32_t columns, TileColumnsArgs args)
   Grid grid{{static_cast<unsigned>((uint64_t{columns} * args.chunks + kEach - 1) / kEach), 1, 1}};
   grid.threads = kTileThreads;
   grid.pdl = true;
-  (format.halves != 0 ? kTileColumnsShared : kTileColumns)().launch(gpu, grid, args);
+  const auto& family = dtype == DType::q6_k ? kTileColumnsUnscaled
+                       : format.halves != 0 ? kTileColumnsShared
+                                            : kTileColumns;
+  family().launch(gpu, grid, args);
 }
 
 std::vector<std::string_view> gemm_paths(const Gpu& gpu, DType type) {
   if (!dtypes::kOwnProducts.contains(type)) return {""};
   if (!gpu.has(Feature::byte_unit)) return {"dot"};
-  if (!has_wgmma(gpu, type)) return {"dot", "few", "many", ""};
+  if (!gpu.has(Feature::wgmma)) return {"dot", "few", "many", ""};
   return {"dot", "few", "many", "f16", ""};
 }
 

@@ -152,7 +152,7 @@ Path choose(const GroupedJob& p) {
   if (forced == "dot" || !p.gpu().has(Feature::byte_unit) || p.chunks == 0) return Path::pairs;
   if (forced == "few") return Path::few;
   if (forced == "many") return Path::many;
-  const bool has_f16 = has_wgmma(p.gpu(), p.weight.dtype);
+  const bool has_f16 = p.gpu().has(Feature::wgmma);
   if (forced == "f16" && has_f16) return Path::wgmma;
   if (p.launches.are_few()) return Path::pairs;
   if (has_f16 && forced.empty()) return wgmma_is_faster(p) ? Path::wgmma : Path::few;

@@ -129,7 +129,7 @@ struct WgmmaArgs {
   const void* records;
   u32 column_tiles, tiles;
 };
-/// tile_columns and tile_columns_shared. nibbles: not 0 if the weights' quants are used as nibbles
+/// tile_columns, tile_columns_shared and tile_columns_unscaled. nibbles: not 0 if the weights' quants are used as nibbles
 /// of f16 (kHighNibble). halves: not 0 if sums of activations are those of half a block.
 struct TileColumnsArgs {
   void* to;
@@ -222,10 +222,14 @@ inline constexpr u32 kTileThreads = 256, kChunkThreads = 16;
 WICK_FN constexpr u32 scale_bytes(UnitPieces unit) {
   return unit.scales * kPieceBytes + unit.tail * kUnitRows;
 }
+/// Bytes of a record that a gemm of the format reads.
+WICK_FN constexpr u32 wgmma_record_bytes(UnitFormat f) {
+  return f.minimum || f.high == 2 ? kWgmmaRecordBytes : kWgmmaOfBlocks;
+}
 /// Bytes of a stage.
 WICK_FN constexpr u32 wgmma_stage_bytes(UnitFormat f) {
   const u32 rows = f.unit.quants * kPieceBytes / 2 + scale_bytes(f.unit);
-  const u32 used = (f.minimum ? kWgmmaRecordBytes : kWgmmaOfBlocks) + kWgmmaRowGroups * rows;
+  const u32 used = wgmma_record_bytes(f) + kWgmmaRowGroups * rows;
   return (used + 1023) / 1024 * 1024;
 }
 /// Bytes of the two barriers of a stage.

@@ -2,8 +2,9 @@
 
 // Shared by the gemms of quantised weights that use wgmma in f16 (sm_90a): tiles of 128 rows and
 // 128 columns, the pipeline, whose stages are four blocks, and stores of results.
-// quantized_wgmma.gpu has the formats whose activations have a scale for each block,
-// quantized_wgmma_super.gpu has those whose activations share one (q2_k, q4_k and q5_k).
+// quantized_wgmma.gpu has the formats whose activations have a scale for each block, except q6_k,
+// which quantized_wgmma_six.gpu has; quantized_wgmma_super.gpu has those whose activations share a
+// scale (q2_k, q4_k and q5_k).
 //
 // Index map (run_wgmma): a thread block takes one tile after another. Each of the first eight warps
 // multiplies 16 rows of the tile. Four more warps copy stages to shared memory: the columns by one
@@ -106,13 +107,20 @@ template <class Q>
 struct Stage {
   static constexpr u32 kQuantBytes = Q::kQuants * kPieceBytes / 2;
   static constexpr u32 kScaleBytes = scale_bytes(Q::kPieces);
-  static constexpr u32 kRecord =
-      Q::kMinimum ? kWgmmaRecordBytes : kOfBlocks;  // bytes of a record that are copied
+  static constexpr u32 kRecord = wgmma_record_bytes(Q::kFormat);
   static constexpr u32 kUnit = kQuantBytes + kScaleBytes;
   static constexpr u32 kBytes = wgmma_stage_bytes(Q::kFormat);
   static constexpr u32 kCount = wgmma_stages(kBytes);
   static_assert(kRecord + kUnits * kUnit <= kBytes);
   static_assert(kScaleBytes <= kWarp * 16 && kScaleBytes % 16 == 0);  // a warp copies them at once
+
+  /// Where byte b of the quants of half a chunk is in a unit. The pieces of q6_k's high bits follow
+  /// those of all nibbles.
+  WICK_DEVICE static constexpr u32 quants_at(u32 half, u32 b) {
+    if constexpr (Q::kHigh != 2) return half * kQuantBytes + b;
+    constexpr u32 kLow = kStageBlocks * kPieceBytes, kHigh = kQuantBytes - kLow;
+    return b < kLow ? half * kLow + b : 2 * kLow + half * kHigh + (b - kLow);
+  }
 };
 
 /// Stages and barriers in the shared memory of a thread block.
@@ -207,11 +215,12 @@ WICK_DEVICE void copy_stages(const Tiles& p, const Shared<Q>& shared) {
     for (u32 i = 0; i < kEach; ++i, to += S::kUnit) {
       const u8* from = p.template units<Q>(weight, p.first_row_group(tile) + warp * kEach + i) +
                        u64{stage / 2} * kUnitBytes<Q> + lane() * 16;
-      const u8* quants = from + stage % 2 * S::kQuantBytes;
 #pragma unroll
       for (u32 b = 0; b < S::kQuantBytes; b += kWarp * 16) {
         const bool whole = b + kWarp * 16 <= S::kQuantBytes;
-        if (whole || b + lane() * 16 < S::kQuantBytes) copy_sixteen(to + b, quants + b);
+        if (whole || b + lane() * 16 < S::kQuantBytes) {
+          copy_sixteen(to + b, from + S::quants_at(stage % 2, b));
+        }
       }
       if (lane() * 16 < S::kScaleBytes) {
         copy_sixteen(to + S::kQuantBytes, from + 2 * S::kQuantBytes);

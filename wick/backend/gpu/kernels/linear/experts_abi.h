@@ -1,0 +1,51 @@
+#pragma once
+
+// The arguments of the kernels that choose experts and add their results, shared by host and
+// device.
+
+#include "wick/math/fn.h"
+
+namespace wick::gpu {
+
+/// Threads of a thread block of route_experts, which takes a row for each 32 of them, and of
+/// gate_experts and combine_experts.
+inline constexpr math::u32 kRouteThreads = 128, kCombineThreads = 256;
+/// The most experts of route_experts_SIZE, for the largest SIZE, and the most that a row chooses.
+inline constexpr math::u32 kMostRouted = 512, kMostChosen = 32;
+
+/// route_experts_SIZE, for at most SIZE experts. scores: 0 the logits, 1 their softmax, 2 their
+/// sigmoid.
+struct RouteArgs {
+  math::u32* ids;  ///< [rows, used]
+  float* weights;  ///< [rows, used]
+  const float* logits;
+  const float* bias;                    ///< null: none
+  math::i64 row_step, step, bias_step;  ///< strides of logits and of the bias
+  math::u32 rows, experts, used, scores, softmax_of_chosen, normalize, scaled;
+  float scale;
+};
+/// A bias [experts, k] that is added to rows of k values by their ids. Null: none.
+struct ExpertBiasArgs {
+  const float* bias;
+  const math::u32* ids;  ///< one for each row; nothing is added for an id that is out of range
+  math::u32 experts;
+};
+/// gate_experts: y [rows, 2k] → out [rows, k], the clamped SwiGLU. Rows lie along y.
+struct GateArgs {
+  float* out;
+  const float* y;
+  ExpertBiasArgs bias;
+  math::u32 k;
+  float alpha, limit;
+};
+/// combine_experts: out [rows, k] = residual + Σ (y [rows, n, k] + bias) · weights [rows, n].
+struct CombineArgs {
+  float* out;
+  const float *y, *weights;
+  const float* residual;  ///< null: none
+  ExpertBiasArgs bias;
+  math::i64 out_row, weights_row, weights_step, residual_row, residual_step;
+  math::u32 rows, n, k;
+};
+
+}  // namespace wick::gpu
