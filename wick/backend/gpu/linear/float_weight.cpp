@@ -75,6 +75,7 @@ GemmJob job_of(const View& out, const ConstView& x, const FloatWeight& weight,
   job.a_dtype = x.dtype;
   job.b_dtype = weight.dtype;
   job.b_stays = true;
+  job.any_order = true;
   job.each = static_cast<uint32_t>(each);
   const Layout none(out.layout.shape(), {}, 0);
   const Layout& added = residual != nullptr ? residual->layout : none;
@@ -169,6 +170,13 @@ void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWe
 }
 
 }  // namespace
+
+bool adds_residual_apart(Gpu& gpu, const View& out, const ConstView& x,
+                         const PreparedWeight& weight, int64_t each) {
+  const auto& w = static_cast<const FloatWeight&>(weight);
+  return x.dtype == DType::f32 && w.dtype == DType::f32 &&
+         takes_parts(gpu, job_of(out, x, w, nullptr, each));
+}
 
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                   const ConstView* residual, int64_t each) {

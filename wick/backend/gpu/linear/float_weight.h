@@ -17,6 +17,9 @@ size_t float_bytes(DType dtype, int64_t n, int64_t k);
 /// is added to an f32 result. each: see LinearFusion.
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                   const ConstView* residual, int64_t each);
+/// Whether linear_float takes no residual for these operands.
+bool adds_residual_apart(Gpu& gpu, const View& out, const ConstView& x,
+                         const PreparedWeight& weight, int64_t each);
 /// The pointer to the weight that ExpertLaunches takes.
 const void* float_weight_data(const PreparedWeight& weight);
 /// x [t, k] → out [t, n, width], dense: see Backend::grouped_linear. weight is one of the experts,

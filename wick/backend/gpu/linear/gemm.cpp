@@ -64,17 +64,20 @@ int64_t cycles_of_parts(const Gpu& gpu, const GemmJob& job, int64_t parts) {
   constexpr int64_t kMemory = 1800;       // bytes
   constexpr int64_t kLaunch = 6000;       // of the kernel that adds the parts
   const int64_t k = part_of_k(job, parts);
+  Gemm shape = job.shape;
+  shape.m = static_cast<uint32_t>(job.rows_of_order());
   const auto multiply = [&](const Tile& tile, int64_t rate) {
-    return rounds_of(gpu, tile.count(job.shape) * parts) *
+    return rounds_of(gpu, tile.count(shape) * parts) *
            (tile.rows * tile.columns * k / rate + kOfTile);
   };
   const int64_t product =
       std::min(multiply(large_f32(gpu), kMultiplyAdds), multiply(kSmall, kMultiplyAdds / 2));
   if (parts == 1) return product;
-  const int64_t bytes = (2 * parts + 1) * job.shape.m * job.shape.n * int64_t{sizeof(float)};
+  const int64_t bytes = (2 * parts + 1) * shape.m * shape.n * int64_t{sizeof(float)};
   return product + bytes / kMemory + kLaunch;
 }
-/// The number of parts along k that is the fastest; 1 unless it saves a tenth of the time.
+/// The number of parts along k that is the fastest; 1 unless it saves a tenth of the time. It
+/// depends on rows_of_order(), not on all rows, because the order of sums depends on it.
 int64_t best_parts(const Gpu& gpu, const GemmJob& job) {
   constexpr int64_t kLeastK = 64, kMostElems = int64_t{64} << 20;  // 256 MiB
   if (!job.any_order || !is_f32(job) || job.batch.elems != 1) return 1;
@@ -84,7 +87,7 @@ int64_t best_parts(const Gpu& gpu, const GemmJob& job) {
     const int64_t each = part_of_k(job, parts);
     if (each < kLeastK) break;
     if (each * (parts - 1) >= job.shape.k) continue;  // nothing is left for the last part
-    if (parts * job.shape.m * job.shape.n > kMostElems) break;
+    if (parts * job.rows_of_order() * job.shape.n > kMostElems) break;
     const int64_t cycles = cycles_of_parts(gpu, job, parts);
     if (cycles < least) best = parts, least = cycles;
   }
@@ -143,6 +146,10 @@ void multiply_parts(Gpu& gpu, const GemmJob& whole, int64_t parts) {
 }
 
 }  // namespace
+
+bool takes_parts(const Gpu& gpu, const GemmJob& job) {
+  return forced_main_loop() == MainLoop::best && best_parts(gpu, job) > 1;
+}
 
 MainLoop forced_main_loop() {
   static const MainLoop forced = [] {

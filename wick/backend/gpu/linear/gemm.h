@@ -105,6 +105,8 @@ bool multiply_few_rows(Gpu& gpu, const GemmJob& job);
 bool multiply_small_m(Gpu& gpu, const GemmJob& job);
 /// For f16 or bf16, by Hopper's wgmma: gemm_wgmma.gpu.
 bool multiply_wgmma(Gpu& gpu, const GemmJob& job);
+/// Whether multiply() may divide a gemm of f32 along k. It must have no residual then.
+bool takes_parts(const Gpu& gpu, const GemmJob& job);
 /// Multiplies with the fastest kernel that takes the operands, which have one dtype, or are f32 and
 /// f16.
 void multiply(Gpu& gpu, const GemmJob& job);

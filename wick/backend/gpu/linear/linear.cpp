@@ -47,10 +47,15 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
     return;
   }
   const bool decoded = is_block(weight.dtype);
-  if (fusion.input == Input::plain && !decoded) {
-    linear_float(gpu_, out, x, weight, residual, fusion.each);
-    return;
-  }
+  const auto by_float = [&](const ConstView& in) {
+    if (residual == nullptr || !adds_residual_apart(gpu_, out, in, weight, fusion.each)) {
+      return linear_float(gpu_, out, in, weight, residual, fusion.each);
+    }
+    const Temporary product(gpu_, out.layout.shape());
+    linear_float(gpu_, product.view(), in, weight, nullptr, fusion.each);
+    binary(Op::add, out, *residual, product.view());
+  };
+  if (fusion.input == Input::plain && !decoded) return by_float(x);
   if (fusion.input == Input::plain && x.dtype == DType::f32 && x.layout.is_contiguous()) {
     linear_decoded(gpu_, out, x, weight, residual);
     return;
@@ -58,7 +63,7 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   const Temporary input(gpu_, linear_input_shape(x, weight));
   run_linear_input(*this, input.view(), x, fusion);
   if (decoded) return linear_decoded(gpu_, out, input.view(), weight, residual);
-  linear_float(gpu_, out, input.view(), weight, residual, fusion.each);
+  by_float(input.view());
 }
 
 void GpuBackend::grouped_linear(const View& out, const ConstView& x,

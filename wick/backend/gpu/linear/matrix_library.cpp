@@ -131,12 +131,11 @@ bool MatrixLibrary::gemm(Device device, const GemmCall& call, void* stream) {
   }
   if (at->second == nullptr) return false;
   const auto run = [&] { return at->second->gemm(call, stream) ? 0 : 1; };
-  const int code =
-      tracing() ? trace_work(kind_, stream, "library", name,
-                             fmt::format(R"("shape":"{}x{}x{}","batch":{})", call.m, call.n,
-                                         call.k, call.batch),
-                             run)
-                : run();
+  const int code = tracing() ? trace_work(kind_, stream, "library", name,
+                                          fmt::format(R"("shape":"{}x{}x{}","batch":{})", call.m,
+                                                      call.n, call.k, call.batch),
+                                          run)
+                             : run();
   if (code == 0) count_library_call();
   return code == 0;
 }

@@ -30,6 +30,15 @@ struct GroupedJob {
   }
 };
 
+/// Threads of a thread block of gemv that takes one column: no more half-warps than chunks, which
+/// they share evenly. More than one segment needs all threads.
+uint32_t threads_for(uint32_t chunks) {
+  constexpr uint32_t kMost = kGemvColumnsThreads / kUnitRows;
+  const uint32_t rounds = std::max(1u, (chunks + kMost - 1) / kMost);
+  const uint32_t halves = rounds > 2 ? kMost : (chunks + rounds - 1) / rounds;
+  return std::max(64u, (halves + 1) / 2 * 2 * kUnitRows);
+}
+
 /// One pair at a time.
 void pairs(const GroupedJob& p) {
   constexpr uint32_t kChunkBytes = gemv_columns_bytes(1, 1),
@@ -39,7 +48,7 @@ void pairs(const GroupedJob& p) {
     segment = kSharedBytes / kChunkBytes / kHalves * kHalves;
   p.launches.for_each([&](const Experts& experts, unsigned along_y) {
     Grid grid{{p.weight.row_groups(), along_y, 1}};
-    grid.threads = kGemvColumnsThreads;
+    grid.threads = threads_for(p.chunks);
     grid.shared_bytes = gemv_columns_bytes(segment, 1);
     grid.pdl = true;
     kPairs(p.weight.dtype)
