@@ -137,6 +137,9 @@ TEST_P(FuseExperts, ScoresThatAreReadStay) {
     return {twice, weights / sum(weights, kLast, true)};
   };
   ops(early, {x({3, 16}), x({3, 16}, 9)});
+  // A bias of one number, which all experts share.
+  const auto shared = [&](Arguments a) { return routing(a[0], a[1]); };
+  EXPECT_LT(kChoice.size(), ops(shared, {x({3, 16}), x({1}, 5)}).size());
   // A row that isn't contiguous, and a softmax of columns.
   ops([&](Arguments a) { return routing(a[0].transpose(0, 1), Tensor()); }, {x({16, 3})});
   ops(

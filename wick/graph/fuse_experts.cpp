@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "wick/graph/fuse.h"
@@ -14,6 +15,17 @@ namespace wick::graph {
 namespace {
 
 constexpr uint32_t kLastOfTwo = 1u << 1, kMiddle = 1u << 1;
+
+Node fused_node(Op op, Part part, const char* name, std::vector<Value> inputs,
+                std::vector<Value> outputs) {
+  Node node;
+  node.op = op;
+  node.part = part;
+  node.called_as = name;
+  node.inputs = std::move(inputs);
+  node.outputs = std::move(outputs);
+  return node;
+}
 
 bool is_result(const Node& node, Op op) { return node.op == op && node.part == Part::result; }
 
@@ -58,12 +70,9 @@ class RouteMatch {
 
   void replace() {
     const Value ids = uses_.node(topk_).outputs[1], weights = uses_.node(last_).outputs[0];
-    Node fused{.op = Op::topk,
-               .part = Part::routed,
-               .attributes = routing_,
-               .called_as = "route_experts",
-               .inputs = {logits_, bias_},
-               .outputs = {ids, weights}};
+    Node fused =
+        fused_node(Op::topk, Part::routed, "route_experts", {logits_, bias_}, {ids, weights});
+    fused.attributes = routing_;
     uses_.node(last_) = std::move(fused);
     for (const size_t i : merged_) {
       if (i != last_) uses_.merge(i, last_);
@@ -91,6 +100,7 @@ class RouteMatch {
     const size_t bias = same_elements(terms[0], scores_) ? 1 : 0;
     const Layout& of_bias = terms[bias].layout;
     if (!same_elements(terms[1 - bias], scores_) || of_bias.rank() != 1 ||
+        of_bias.shape()[0] != scores_.layout.shape()[1] ||
         uses_.is_written(terms[bias], *sum, gather_)) {
       return false;
     }
@@ -218,6 +228,12 @@ void fuse_gate(Uses& uses, size_t at) {
 struct BiasMatch {
   Value y, bias, ids;
   size_t sum, select;
+
+  /// Whether an operand is written before node `before`, which is to read it.
+  bool is_written(const Uses& uses, size_t before) const {
+    return uses.is_written(y, sum, before) || uses.is_written(bias, select, before) ||
+           uses.is_written(ids, select, before);
+  }
 };
 
 /// Matches what makes `value` [t, n, k], whose storage has `reads` readers: the addition of rows
@@ -249,9 +265,7 @@ std::optional<BiasMatch> find_bias(const Uses& uses, const Value& value, size_t 
         ids.layout.rank() == 1 && ids.layout.is_contiguous() && made.layout.is_contiguous() &&
         rows.layout.is_contiguous() && made.layout.offset() == rows.layout.offset() &&
         made.layout.shape().elems() == shape.elems();
-    const bool written = uses.is_written(bias, *select, before) ||
-                         uses.is_written(ids, *select, before) || uses.is_written(y, *sum, before);
-    if (fits && !written) return BiasMatch{y, bias, ids, *sum, *select};
+    if (fits) return BiasMatch{y, bias, ids, *sum, *select};
   }
   return {};
 }
@@ -293,16 +307,13 @@ class GateMatch {
     first_ = std::min(*clamped, *u);
     if (uses_.is_written(y_, first_, last_)) return false;
     bias_ = find_bias(uses_, y_, 2, first_);
-    return !bias_ || !uses_.is_written(bias_->y, bias_->sum, last_);
+    return !bias_ || !bias_->is_written(uses_, last_);
   }
 
   void replace() {
-    Node fused{.op = Op::mul,
-               .part = Part::gated,
-               .attributes = Numbers{alpha_, limit_},
-               .called_as = "gate_experts",
-               .inputs = {y_, Value{}, Value{}},
-               .outputs = uses_.node(last_).outputs};
+    Node fused = fused_node(Op::mul, Part::gated, "gate_experts", {y_, Value{}, Value{}},
+                            uses_.node(last_).outputs);
+    fused.attributes = Numbers{alpha_, limit_};
     if (bias_) {
       fused.inputs = {bias_->y, bias_->bias, bias_->ids};
       merged_.push_back(bias_->sum);
@@ -343,6 +354,21 @@ class GateMatch {
   double alpha_ = 0, limit_ = 0;
 };
 
+/// The f32 addition that alone reads the result of node `at`, and has its shape.
+std::optional<size_t> find_residual(const Uses& uses, size_t at) {
+  const Value& result = uses.node(at).outputs[0];
+  if (!uses.is_temporary(result) || uses.reads(result) != 1) return {};
+  const size_t reader = uses.first_reader(result);
+  const Node& addition = uses.node(reader);
+  if (!is_result(addition, Op::add) || addition.outputs[0].dtype != DType::f32 ||
+      !(addition.outputs[0].layout.shape() == result.layout.shape())) {
+    return {};
+  }
+  const bool whole =
+      same_elements(addition.inputs[0], result) || same_elements(addition.inputs[1], result);
+  return whole ? std::optional(reader) : std::nullopt;
+}
+
 /// Fuses the sum over the middle dim of y [t, n, k] times weights [t, n, 1], and an addition after
 /// it.
 void fuse_sum(Uses& uses, size_t at) {
@@ -360,42 +386,28 @@ void fuse_sum(Uses& uses, size_t at) {
       uses.is_written(y, *product, at) || uses.is_written(weights, *product, at)) {
     return;
   }
-  Node fused{.op = Op::sum,
-             .part = Part::combined,
-             .called_as = "combine_experts",
-             .inputs = {y, weights, Value{}, Value{}, Value{}},
-             .outputs = sum.outputs};
+  size_t last = at;
+  Value residual;
+  if (const auto addition = find_residual(uses, at)) {
+    if (!uses.is_written(y, at, *addition) && !uses.is_written(weights, at, *addition)) {
+      last = *addition;
+      const std::vector<Value>& terms = uses.node(last).inputs;
+      residual = terms[same_elements(terms[0], sum.outputs[0]) ? 1 : 0];
+      residual.layout = residual.layout.broadcast_to(sum.outputs[0].layout.shape());
+    }
+  }
+  Node fused = fused_node(Op::sum, Part::combined, "combine_experts",
+                          {y, weights, residual, Value{}, Value{}}, uses.node(last).outputs);
   const std::optional<BiasMatch> biased = find_bias(uses, y, 1, *product);
-  if (biased) {
+  if (biased && !biased->is_written(uses, last)) {
     fused.inputs[0] = biased->y;
     fused.inputs[3] = biased->bias;
     fused.inputs[4] = biased->ids;
-  }
-  size_t last = at;
-  const Value result = sum.outputs[0];
-  if (uses.is_temporary(result) && uses.reads(result) == 1) {
-    const size_t reader = uses.first_reader(result);
-    const Node& addition = uses.node(reader);
-    if (is_result(addition, Op::add) &&
-        addition.outputs[0].layout.shape() == result.layout.shape()) {
-      const size_t other = same_elements(addition.inputs[0], result) ? 1 : 0;
-      const bool fits = same_elements(addition.inputs[1 - other], result) &&
-                        addition.inputs[other].dtype == DType::f32 &&
-                        !uses.is_written(y, at, reader) && !uses.is_written(weights, at, reader);
-      if (fits) {
-        fused.inputs[2] = addition.inputs[other];
-        fused.inputs[2].layout = fused.inputs[2].layout.broadcast_to(result.layout.shape());
-        fused.outputs = addition.outputs;
-        last = reader;
-      }
-    }
-  }
-  uses.node(last) = std::move(fused);
-  uses.merge(*product, last);
-  if (biased) {
     uses.merge(biased->sum, last);
     uses.merge(biased->select, last);
   }
+  uses.node(last) = std::move(fused);
+  uses.merge(*product, last);
   if (last != at) uses.merge(at, last);
 }
 
