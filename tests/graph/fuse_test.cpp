@@ -88,6 +88,11 @@ TEST_P(Fuse, ResidualBehindALinear) {
                 ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[1]}; },
                     {x({3, 256}, 3), x(shape, 4)}));
     }
+    // GPUs may divide f32 gemms of this size along k.
+    const Weight deep = weight(40, 1280, dtype);
+    EXPECT_EQ(std::vector<Op>{Op::linear},
+              ops([&](Arguments a) -> Tensors { return {a[1] + linear(a[0], deep)}; },
+                  {x({96, 1280}, 3), x({96, 40}, 4)}));
     // The sum has more rows than the gemm.
     EXPECT_EQ((std::vector<Op>{Op::linear, Op::add}),
               ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[1]}; },

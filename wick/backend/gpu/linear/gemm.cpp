@@ -80,7 +80,8 @@ int64_t cycles_of_parts(const Gpu& gpu, const GemmJob& job, int64_t parts) {
 /// depends on rows_of_order(), not on all rows, because the order of sums depends on it.
 int64_t best_parts(const Gpu& gpu, const GemmJob& job) {
   constexpr int64_t kLeastK = 64, kMostElems = int64_t{64} << 20;  // 256 MiB
-  if (!job.any_order || !is_f32(job) || job.batch.elems != 1) return 1;
+  const bool f32 = is_f32(job) && job.out_dtype == DType::f32;
+  if (!job.any_order || !f32 || job.batch.elems != 1) return 1;
   const int64_t whole = cycles_of_parts(gpu, job, 1);
   int64_t best = 1, least = whole - whole / 10;
   for (const int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
