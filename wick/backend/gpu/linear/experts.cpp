@@ -24,7 +24,7 @@ const float* floats_of(const ConstView& x) {
 }
 
 /// The bias for pairs from `first` on.
-ExpertBiasArgs bias_of(const ExpertBias& of, int64_t first) {
+ExpertBiases bias_of(const ExpertBias& of, int64_t first) {
   if (of.bias.data == nullptr) return {nullptr, nullptr, 0};
   return {floats_of(of.bias),
           static_cast<const uint32_t*>(of.ids.data) + of.ids.layout.offset() + first,

@@ -25,7 +25,7 @@ struct RouteArgs {
   float scale;
 };
 /// A bias [experts, k] that is added to rows of k values by their ids. Null: none.
-struct ExpertBiasArgs {
+struct ExpertBiases {
   const float* bias;
   const math::u32* ids;  ///< one for each row; nothing is added for an id that is out of range
   math::u32 experts;
@@ -34,7 +34,7 @@ struct ExpertBiasArgs {
 struct GateArgs {
   float* out;
   const float* y;
-  ExpertBiasArgs bias;
+  ExpertBiases bias;
   math::u32 k;
   float alpha, limit;
 };
@@ -43,7 +43,7 @@ struct CombineArgs {
   float* out;
   const float *y, *weights;
   const float* residual;  ///< null: none
-  ExpertBiasArgs bias;
+  ExpertBiases bias;
   math::i64 out_row, weights_row, weights_step, residual_row, residual_step;
   math::u32 rows, n, k;
 };
