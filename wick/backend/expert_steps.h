@@ -9,6 +9,8 @@
 
 namespace wick {
 
+// make(shape, dtype) returns a dense tensor, its view(), that is freed at the end of its scope.
+
 /// A binary op of x and a number.
 template <class Make>
 void with_number(Backend& backend, Op op, const View& out, const ConstView& x, double number,
@@ -19,7 +21,6 @@ void with_number(Backend& backend, Op op, const View& out, const ConstView& x, d
   backend.binary(op, out, x, {one.data, one.dtype, one.layout.broadcast_to(x.layout.shape())});
 }
 
-/// A Temporary is made from a shape and a dtype by make(); its view() is dense.
 template <class Make>
 void run_route_experts(Backend& backend, const View& ids, const View& weights,
                        const ConstView& logits, const ConstView& bias, const ExpertRouting& routing,

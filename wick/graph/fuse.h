@@ -14,9 +14,10 @@ class Uses;
 /// - silu(a) * b: silu_mul;
 /// - rms_norm, silu_mul of two halves or cached_attention before a linear, and an addition after
 ///   it: linear with fused steps;
-/// - the choice of experts from a router's logits: route_experts; silu_mul of two halves before a
-///   grouped_linear: the same with this step; the weighted sum of experts' results, and an addition
-///   after it: combine_experts.
+/// - the choice of experts from a router's logits: route_experts;
+/// - silu_mul of two halves before a grouped_linear: grouped_linear with this step;
+/// - the clamped SwiGLU of experts, with their biases: gate_experts;
+/// - the weighted sum of experts' results, and an addition after it: combine_experts.
 void fuse(Graph& graph);
 
 /// The cached_attention pattern of fuse().

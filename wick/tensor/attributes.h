@@ -134,10 +134,10 @@ struct SliceRange {
 };
 
 /// The attributes of one call; monostate if the op has none. Trivially copyable.
-using Attributes =
-    std::variant<std::monostate, Numbers, AlongDim, Reduction, Conversion, Selection, OneHot,
-                 Sorting, Distribution, Epsilon, Groups, NormKind, ConvParams, ConvTranspose,
-                 ConvWeight, ExpertRouting, PoolParams, UpsampleParams, AttentionParams, AttentionGradient,
-                 LinearSteps, SliceRange, DimOrder, Shifts, Repeats, PadParams, Diagonal>;
+using Attributes = std::variant<std::monostate, Numbers, AlongDim, Reduction, Conversion, Selection,
+                                OneHot, Sorting, Distribution, Epsilon, Groups, NormKind,
+                                ConvParams, ConvTranspose, ConvWeight, ExpertRouting, PoolParams,
+                                UpsampleParams, AttentionParams, AttentionGradient, LinearSteps,
+                                SliceRange, DimOrder, Shifts, Repeats, PadParams, Diagonal>;
 
 }  // namespace wick

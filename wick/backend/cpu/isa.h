@@ -8,7 +8,7 @@
 namespace wick::cpu {
 
 /// The instruction sets that kernels are compiled for: of x86-64 from v2, of aarch64 from neon.
-/// Each contains those before it. `generic` is the compiler's baseline on other processors.
+/// `generic` is the compiler's baseline on other processors.
 enum class Isa : unsigned char { generic, v2, v3, v4, v4_vnni, amx, neon, neon_dot, neon_i8mm };
 inline constexpr int kIsaCount = 9;
 

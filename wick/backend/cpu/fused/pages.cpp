@@ -26,7 +26,8 @@ constexpr int64_t kGrainElems = 16384;
 /// a position on.
 void store_keys(uint8_t* page, const BlockPages& of, int64_t position, int64_t count,
                 const uint8_t* rows) {
-  constexpr int64_t kScale = math::kBlockScaleBytes;
+  constexpr int64_t kScale = BlockPages::kScaleBytes;
+  static_assert(kScale == math::kBlockScaleBytes);
   const int64_t bytes = of.block_bytes(), row_bytes = bytes_of(of.dtype, of.width);
   for (int64_t block = 0; block < row_bytes; block += bytes, page += of.step()) {
     const uint8_t* const from = rows + block;

@@ -1,4 +1,4 @@
-// The choice of experts and the sum of their results: kernels/linear/experts.gpu.
+// The steps around the products of a mixture of experts: kernels/linear/experts.gpu.
 
 #include "wick/backend/expert_steps.h"
 #include "wick/backend/gpu/gpu_backend.h"

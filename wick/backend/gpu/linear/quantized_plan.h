@@ -35,7 +35,8 @@ void tile_columns(Gpu& gpu, DType dtype, uint32_t columns, TileColumnsArgs args)
 
 /// Times of the two kernels in the same unit, for R rows and C tiles of 32 columns: wgmma takes
 /// `round` for each round of thread blocks, batch takes C · (R + more). Those of q4_0, q4_1, q8_0
-/// and q4_k have been measured on an H100; other formats have those of the most similar one.
+/// and q4_k have been measured on an H100; those of q6_k are an estimate; other formats have those
+/// of the most similar one.
 struct GemmTimes {
   uint32_t round = 16800, more = 2600;
 

@@ -10,7 +10,7 @@ namespace wick::gpu {
 /// Threads of a thread block of route_experts, which takes a row for each 32 of them, and of
 /// gate_experts and combine_experts.
 inline constexpr math::u32 kRouteThreads = 128, kCombineThreads = 256;
-/// The most experts of route_experts_SIZE, for the largest SIZE, and the most that a row chooses.
+/// The most experts that route_experts takes, and the most that a row chooses.
 inline constexpr math::u32 kMostRouted = 512, kMostChosen = 32;
 
 /// route_experts_SIZE, for at most SIZE experts. scores: 0 the logits, 1 their softmax, 2 their

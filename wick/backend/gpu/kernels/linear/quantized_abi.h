@@ -129,8 +129,9 @@ struct WgmmaArgs {
   const void* records;
   u32 column_tiles, tiles;
 };
-/// tile_columns, tile_columns_shared and tile_columns_unscaled. nibbles: not 0 if the weights' quants are used as nibbles
-/// of f16 (kHighNibble). halves: not 0 if sums of activations are those of half a block.
+/// tile_columns, tile_columns_shared and tile_columns_unscaled. nibbles: not 0 if the weights'
+/// quants are used as nibbles of f16 (kHighNibble). halves: not 0 if sums of activations are those
+/// of half a block.
 struct TileColumnsArgs {
   void* to;
   const void* q;
