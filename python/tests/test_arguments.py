@@ -111,7 +111,8 @@ def test_methods() -> None:
     check_methods(objects, set(objects))
 
 
-def test_methods_of_models(tiny_models: pathlib.Path) -> None:
+def test_methods_of_models(tiny_models: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # Session.save("text") writes a file
     objects = instances(tiny_models)
     # These exist only in the GPU body of a custom op; test_custom.py calls their methods.
     only_in_bodies = {"GpuArray", "GpuContext"}
