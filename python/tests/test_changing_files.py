@@ -67,8 +67,8 @@ def test_at_random_moments(tiny_models: pathlib.Path, tmp_path: pathlib.Path) ->
     right = wick.Model.load(tiny_models / "tiny-f32.gguf").generate(PROMPT, **OPTIONS)
     rng = random.Random(1)
     results = errors = 0
-    until = time.monotonic() + 4
-    while time.monotonic() < until:
+    until = time.monotonic() + 120
+    while (results < 25 or errors < 8 or results + errors < 60) and time.monotonic() < until:
         path = tmp_path / f"m{(results + errors) % 3}.gguf"
         path.unlink(missing_ok=True)
         path.write_bytes(whole)
@@ -82,7 +82,7 @@ def test_at_random_moments(tiny_models: pathlib.Path, tmp_path: pathlib.Path) ->
         except wick.Error:
             errors += 1
         writer.join()
-    assert results + errors > 50 and errors > 0
+    assert results >= 25 and errors >= 8
 
 
 def test_tensors_of_a_file(copy: pathlib.Path) -> None:

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tests/expect_error.h"
 #include "tests/graph/fuse_tests.h"
 #include "wick/tensor/index_ops.h"
 
@@ -140,6 +141,25 @@ TEST_P(FuseExperts, ScoresThatAreReadStay) {
   // A bias of one number, which all experts share.
   const auto shared = [&](Arguments a) { return routing(a[0], a[1]); };
   EXPECT_LT(kChoice.size(), ops(shared, {x({3, 16}), x({1}, 5)}).size());
+  // Division by the sum of some weights, and by the sums of columns.
+  for (const bool columns : {false, true}) {
+    const auto divided = [&](Arguments a) -> Tensors {
+      const Tensor scores = softmax(a[0], -1);
+      const Tensor ids = topk(scores, 3, -1).indices;
+      const Tensor weights = gather(scores, ids, -1);
+      const Tensor part = columns ? weights.transpose(0, 1) : weights.narrow(1, 0, 1);
+      constexpr int kLast[] = {-1};
+      return {cast(ids, DType::i64), weights / sum(part, kLast, true)};
+    };
+    EXPECT_EQ((std::vector<Op>{Op::topk, Op::cast, Op::sum, Op::div}), ops(divided, {x({3, 16})}));
+  }
+  // A factor of another rank.
+  const auto deep = [&](Arguments a) -> Tensors {
+    const Tensors chosen = Routing{}.chosen(a[0], Tensor());
+    const Tensor factor = Tensor::full({1, 1, 1}, 2.5, DType::f32, GetParam());
+    return {cast(chosen[0], DType::i64), chosen[1] * factor};
+  };
+  EXPECT_LT(kChoice.size(), ops(deep, {x({3, 16})}).size());
   // A row that isn't contiguous, and a softmax of columns.
   ops([&](Arguments a) { return routing(a[0].transpose(0, 1), Tensor()); }, {x({16, 3})});
   ops(
@@ -257,6 +277,65 @@ TEST_P(FuseExperts, ABiasBeforeTheWeightedSum) {
   for (const int64_t k : {1, 7, 300}) {
     EXPECT_EQ(std::vector<Op>{Op::sum},
               ops(combined, {x({3, 2, k}), x({4, k}, 2), ids, x({3, 2}, 3), x({3, k}, 4)}));
+  }
+}
+
+/// Rows of a bias that only have as many elements as y.
+TEST_P(FuseExperts, BiasesOfAnotherWidthStay) {
+  const Tensor ids = Tensor::from(std::vector<uint32_t>{0, 3, 2}, {3}, GetParam());
+  constexpr int kChosen[] = {1};
+  const auto rows = [&](Arguments a) {
+    return index_select(a[1], ids, 0).reshape({3, 2, a[1].size(1) / 2});
+  };
+  const auto combined = [&](Arguments a) -> Tensors {
+    return {sum((a[0] + rows(a)) * a[2].unsqueeze(-1), kChosen)};
+  };
+  EXPECT_LT(1u, ops(combined, {x({3, 2, 4}), x({4, 8}, 2), x({3, 2}, 3)}).size());
+  const auto gate = [&](Arguments a) -> Tensors { return {clamped_swiglu(a[0] + rows(a))}; };
+  EXPECT_LT(1u, ops(gate, {x({3, 2, 8}), x({4, 16}, 2)}).size());
+}
+
+/// 0xffffffff selects zeros, and adding them makes +0 of -0.
+TEST_P(FuseExperts, IdsThatSelectNoBias) {
+  const Tensor ids =
+      Tensor::from(std::vector<uint32_t>{0, 0xffffffff, 2, 2, 0xffffffff, 3}, {3, 2}, GetParam());
+  constexpr int kChosen[] = {1};
+  const auto combined = [&](Arguments a) -> Tensors {
+    return {sum((a[0] + rows_of(a[1], ids)) * a[2].unsqueeze(-1), kChosen)};
+  };
+  EXPECT_EQ(std::vector<Op>{Op::sum},
+            ops(combined, {x({3, 2, 7}) * -0.0, x({4, 7}, 2), x({3, 2}, 3)}));
+  const auto gate = [&](Arguments a) -> Tensors {
+    return {clamped_swiglu(a[0] + rows_of(a[1], ids))};
+  };
+  EXPECT_EQ(std::vector<Op>{Op::mul}, ops(gate, {x({3, 2, 14}) * -0.0, x({4, 14}, 2)}));
+}
+
+/// The fused calls report what index_select reports.
+TEST_P(FuseExperts, IdsOfBiasesOutOfRange) {
+  const Tensor ids = Tensor::from(std::vector<uint32_t>{0, 3, 2, 9, 1, 3}, {3, 2}, GetParam());
+  constexpr int kChosen[] = {1};
+  const auto combined = [&](Arguments a) -> Tensors {
+    return {sum((a[0] + rows_of(a[1], a[2])) * a[3].unsqueeze(-1), kChosen)};
+  };
+  const auto gate = [&](Arguments a) -> Tensors {
+    return {clamped_swiglu(a[0] + rows_of(a[1], a[2]))};
+  };
+  for (const int64_t k : {2, 300}) {
+    const Tensors arguments = {x({3, 2, k}), x({4, k}, 2), ids, x({3, 2}, 3)};
+    for (const graph::Function& function : {graph::Function(combined), graph::Function(gate)}) {
+      const auto run = [&](bool fused) {
+        return test::error_of([&] {
+          graph::Trace trace = graph::trace(function, arguments);
+          if (fused) graph::fuse(trace.graph);
+          graph::Executable(std::move(trace.graph)).run(arguments);
+          backend(GetParam()).synchronize();
+        });
+      };
+      const std::string separate = run(false);
+      EXPECT_THAT(separate, testing::HasSubstr("index_select: "));
+      EXPECT_EQ(separate, run(true));
+    }
   }
 }
 

@@ -332,12 +332,12 @@ class WICK_API Backend {
   /// y [t, n, 2k] → out [t, n, k], f32 and dense: the clamped SwiGLU of gpt-oss, with the bits of
   /// the separate ops. With a = y + the bias of each row's expert, g = the first half of a's last
   /// dim, clamped to at most `limit`, and u = the second half, clamped to ±limit:
-  /// out = g · sigmoid(g · alpha) · (u + 1).
+  /// out = g · sigmoid(g · alpha) · (u + 1). Errors: those of index_select for the bias's ids.
   virtual void gate_experts(const View& out, const ConstView& y, const ExpertBias& bias,
                             double alpha, double limit) = 0;
   /// y [t, n, k], weights [t, n, 1] → out [t, k] = residual + sum((y + bias) * weights) over n, all
   /// f32, with the bits of the separate ops. residual has out's shape (strides may be 0) and may be
-  /// absent.
+  /// absent. Errors: those of index_select for the bias's ids.
   virtual void combine_experts(const View& out, const ConstView& y, const ConstView& weights,
                                const ConstView& residual, const ExpertBias& bias) = 0;
   /// in f32 [.., k] → a block dtype; k is a multiple of the block size.

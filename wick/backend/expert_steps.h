@@ -1,7 +1,7 @@
 #pragma once
 
 // Runs route_experts, gate_experts and combine_experts as separate ops, for backends and sizes that
-// have no kernel for all of them.
+// have no fused kernel.
 
 #include <cmath>
 
@@ -9,7 +9,14 @@
 
 namespace wick {
 
-// make(shape, dtype) returns a dense tensor, its view(), that is freed at the end of its scope.
+// make(shape, dtype) returns an object that owns a dense tensor until the end of its scope; view()
+// is the tensor.
+
+/// An f32 tensor, which has one element unless it is used.
+template <class Make>
+auto make_if(bool used, const Shape& shape, const Make& make) {
+  return make(used ? shape : Shape{1}, DType::f32);
+}
 
 /// A binary op of x and a number.
 template <class Make>
@@ -27,7 +34,8 @@ void run_route_experts(Backend& backend, const View& ids, const View& weights,
                        const Make& make) {
   using Scores = ExpertRouting::Scores;
   const Shape& shape = logits.layout.shape();
-  const auto made = make(shape, DType::f32), biased = make(shape, DType::f32);
+  const auto made = make_if(routing.scores != Scores::logits, shape, make);
+  const auto biased = make_if(bias.data != nullptr, shape, make);
   if (routing.scores == Scores::softmax) backend.softmax(made.view(), logits, 1, false);
   if (routing.scores == Scores::sigmoid) backend.unary(Op::sigmoid, made.view(), logits);
   const ConstView scores = routing.scores == Scores::logits ? logits : ConstView(made.view());
@@ -38,8 +46,9 @@ void run_route_experts(Backend& backend, const View& ids, const View& weights,
     selection = biased.view();
   }
   backend.sort({nullptr, DType::f32, {}}, ids, selection, 1, true);
-  const auto chosen = make(weights.layout.shape(), DType::f32);
   backend.gather(weights, scores, ids, 1);
+  if (!routing.softmax_of_chosen && !routing.normalize && !routing.scaled) return;
+  const auto chosen = make(weights.layout.shape(), DType::f32);
   if (routing.softmax_of_chosen) {
     backend.copy(chosen.view(), weights);
     backend.softmax(weights, chosen.view(), 1, false);
@@ -73,7 +82,7 @@ template <class Make>
 void run_gate_experts(Backend& backend, const View& out, const ConstView& y, const ExpertBias& bias,
                       double alpha, double limit, const Make& make) {
   const Shape &whole = y.layout.shape(), &shape = out.layout.shape();
-  const auto biased = make(whole, DType::f32);
+  const auto biased = make_if(bias.bias.data != nullptr, whole, make);
   ConstView in = y;
   if (bias.bias.data != nullptr) {
     add_expert_bias(backend, biased.view(), y, bias, make);
@@ -98,7 +107,8 @@ void run_combine_experts(Backend& backend, const View& out, const ConstView& y,
                          const ConstView& weights, const ConstView& residual,
                          const ExpertBias& bias, const Make& make) {
   const Shape& shape = y.layout.shape();
-  const auto weighed = make(shape, DType::f32), biased = make(shape, DType::f32);
+  const auto weighed = make(shape, DType::f32);
+  const auto biased = make_if(bias.bias.data != nullptr, shape, make);
   ConstView in = y;
   if (bias.bias.data != nullptr) {
     add_expert_bias(backend, biased.view(), y, bias, make);

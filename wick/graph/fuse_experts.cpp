@@ -35,14 +35,15 @@ bool along_rows(const Node& node) {
   return along != nullptr && along->dim == 1;
 }
 
-/// A number that a fill makes for one call.
+/// A number that a fill makes for one call. It has at most one dim, so that a call that takes it
+/// keeps the rank of the other operand.
 struct FilledNumber {
   double value;
   size_t fill;
 };
 std::optional<FilledNumber> find_number(const Uses& uses, const Value& value, size_t reader) {
   if (!uses.is_temporary(value) || uses.reads(value) != 1 || value.dtype != DType::f32 ||
-      value.layout.shape().elems() != 1) {
+      value.layout.rank() > 1 || value.layout.shape().elems() != 1) {
     return {};
   }
   const auto fill = uses.last_writer(value, reader);
@@ -155,8 +156,8 @@ class RouteMatch {
     const Node& node = uses_.node(sum);
     const auto* over = std::get_if<Reduction>(&node.attributes);
     if (!is_result(node, Op::sum) || over == nullptr || over->dims != kLastOfTwo ||
-        !over->keepdim || !uses_.is_temporary(node.outputs[0]) ||
-        uses_.reads(node.outputs[0]) != 1) {
+        !over->keepdim || !same_elements(node.inputs[0], weights) ||
+        !uses_.is_temporary(node.outputs[0]) || uses_.reads(node.outputs[0]) != 1) {
       return;
     }
     const size_t division = uses_.first_reader(node.outputs[0]);
@@ -200,8 +201,8 @@ class RouteMatch {
   ExpertRouting routing_;
 };
 
-/// Fuses silu_mul of the halves of a tensor before a grouped_linear, whose rows are those of the
-/// product.
+/// Fuses silu_mul of the halves of a tensor before a grouped_linear, whose x [t·n, k] is the
+/// silu_mul's result [t, n, k] as a matrix.
 void fuse_gate(Uses& uses, size_t at) {
   Node& grouped = uses.node(at);
   if (grouped.part != Part::grouped || grouped.inputs[0].dtype != DType::f32) return;
@@ -259,12 +260,13 @@ std::optional<BiasMatch> find_bias(const Uses& uses, const Value& value, size_t 
     const Node& selection = uses.node(*select);
     const Value &bias = selection.inputs[0], &ids = selection.inputs[1],
                 &made = selection.outputs[0];
-    const bool fits =
-        std::get<Selection>(selection.attributes).dim == 0 && bias.dtype == DType::f32 &&
-        bias.layout.rank() == 2 && bias.layout.is_contiguous() && ids.dtype == DType::u32 &&
-        ids.layout.rank() == 1 && ids.layout.is_contiguous() && made.layout.is_contiguous() &&
-        rows.layout.is_contiguous() && made.layout.offset() == rows.layout.offset() &&
-        made.layout.shape().elems() == shape.elems();
+    const bool fits = std::get<Selection>(selection.attributes).dim == 0 &&
+                      bias.dtype == DType::f32 && bias.layout.rank() == 2 &&
+                      bias.layout.shape()[1] == shape[2] && bias.layout.is_contiguous() &&
+                      ids.dtype == DType::u32 && ids.layout.rank() == 1 &&
+                      ids.layout.is_contiguous() && made.layout.is_contiguous() &&
+                      rows.layout.is_contiguous() && made.layout.offset() == rows.layout.offset() &&
+                      made.layout.shape().elems() == shape.elems();
     if (fits) return BiasMatch{y, bias, ids, *sum, *select};
   }
   return {};

@@ -24,11 +24,20 @@ const float* floats_of(const ConstView& x) {
 }
 
 /// The bias for pairs from `first` on.
-ExpertBiases bias_of(const ExpertBias& of, int64_t first) {
-  if (of.bias.data == nullptr) return {nullptr, nullptr, 0};
-  return {floats_of(of.bias),
-          static_cast<const uint32_t*>(of.ids.data) + of.ids.layout.offset() + first,
-          static_cast<uint32_t>(of.bias.layout.shape()[0])};
+ExpertBiases bias_of(Gpu& gpu, const ExpertBias& of, int64_t first) {
+  ExpertBiases made;
+  if (of.bias.data == nullptr) return made;
+  const int64_t experts = of.bias.layout.shape()[0];
+  made.bias = floats_of(of.bias);
+  made.ids = static_cast<const uint32_t*>(of.ids.data) + of.ids.layout.offset() + first;
+  made.experts = static_cast<uint32_t>(experts);
+  made.note = gpu.note("index_select", of.bias, of.ids, experts);
+  made.line = gpu.fault_line();
+  return made;
+}
+/// Makes the temporary tensors of run_route_experts and its siblings.
+auto make_on(Gpu& gpu) {
+  return [&gpu](const Shape& shape, DType dtype) { return Temporary(gpu, shape, dtype); };
 }
 
 }  // namespace
@@ -38,9 +47,7 @@ void GpuBackend::gate_experts(const View& out, const ConstView& y, const ExpertB
   const Shape& shape = out.layout.shape();
   if (out.layout.elems() == 0) return;
   if (!y.layout.is_contiguous()) {
-    return run_gate_experts(*this, out, y, bias, alpha, limit, [&](const Shape& of, DType dtype) {
-      return Temporary(gpu_, of, dtype);
-    });
+    return run_gate_experts(*this, out, y, bias, alpha, limit, make_on(gpu_));
   }
   const int64_t all = shape[0] * shape[1], k = shape[2];
   for (int64_t first = 0; first < all; first += kMostRows) {
@@ -48,7 +55,7 @@ void GpuBackend::gate_experts(const View& out, const ConstView& y, const ExpertB
     GateArgs args{};
     args.out = data_of<float>(out) + first * k;
     args.y = floats_of(y) + first * 2 * k;
-    args.bias = bias_of(bias, first);
+    args.bias = bias_of(gpu_, bias, first);
     args.k = static_cast<uint32_t>(k);
     args.alpha = static_cast<float>(alpha);
     args.limit = static_cast<float>(limit);
@@ -64,9 +71,7 @@ void GpuBackend::route_experts(const View& ids, const View& weights, const Const
   const int64_t rows = logits.layout.shape()[0], experts = logits.layout.shape()[1];
   if (ids.layout.elems() == 0) return;
   if (experts > kMostRouted || routing.used > kMostChosen) {
-    return run_route_experts(
-        *this, ids, weights, logits, bias, routing,
-        [&](const Shape& shape, DType dtype) { return Temporary(gpu_, shape, dtype); });
+    return run_route_experts(*this, ids, weights, logits, bias, routing, make_on(gpu_));
   }
   RouteArgs args{};
   args.ids = data_of<uint32_t>(ids);
@@ -96,9 +101,7 @@ void GpuBackend::combine_experts(const View& out, const ConstView& y, const Cons
   const Shape& shape = y.layout.shape();
   if (out.layout.elems() == 0) return;
   if (shape[1] > kMostChosen || !y.layout.is_contiguous() || out.layout.stride(1) != 1) {
-    return run_combine_experts(
-        *this, out, y, weights, residual, bias,
-        [&](const Shape& of, DType dtype) { return Temporary(gpu_, of, dtype); });
+    return run_combine_experts(*this, out, y, weights, residual, bias, make_on(gpu_));
   }
   for (int64_t first = 0; first < shape[0]; first += kMostRows) {
     const int64_t rows = std::min(kMostRows, shape[0] - first);
@@ -114,8 +117,7 @@ void GpuBackend::combine_experts(const View& out, const ConstView& y, const Cons
       args.residual_step = residual.layout.stride(1);
       args.residual = floats_of(residual) + first * args.residual_row;
     }
-    args.rows = static_cast<uint32_t>(rows);
-    args.bias = bias_of(bias, first * shape[1]);
+    args.bias = bias_of(gpu_, bias, first * shape[1]);
     args.n = static_cast<uint32_t>(shape[1]);
     args.k = static_cast<uint32_t>(shape[2]);
     Grid grid{{(args.k + kCombineThreads - 1) / kCombineThreads, static_cast<unsigned>(rows), 1}};

@@ -178,15 +178,18 @@ bool adds_residual_apart(Gpu& gpu, const View& out, const ConstView& x,
          takes_parts(gpu, job_of(out, x, w, nullptr, each));
 }
 
+bool linear_gemv(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
+                 const ConstView* residual, int64_t each) {
+  const auto& w = static_cast<const FloatWeight&>(weight);
+  const int64_t rows = out.layout.elems() / w.n;
+  return (each > 0 ? each : rows) <= most_gemv_rows(gpu, w.dtype) &&
+         multiply_gemv(gpu, job_of(out, x, w, residual, each));
+}
+
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                   const ConstView* residual, int64_t each) {
   const auto& w = static_cast<const FloatWeight&>(weight);
-  if (out.layout.elems() == 0) return;
   const int64_t rows = out.layout.elems() / w.n;
-  if ((each > 0 ? each : rows) <= most_gemv_rows(gpu, w.dtype) &&
-      multiply_gemv(gpu, job_of(out, x, w, residual, each))) {
-    return;
-  }
   if (has_matrix_unit(gpu) && w.dtype == DType::f16 && x.dtype != DType::f16 && w.finite) {
     return multiply_split(gpu, out, x, w, residual, each);
   }

@@ -51,6 +51,9 @@ bool takes_large_f32(const Gpu& gpu, const GemmJob& job) {
   return count * 20 >= rounds_of(gpu, count) * gpu.info.multiprocessors * 11;
 }
 
+/// The most elements that the products of parts of k have together: 256 MiB.
+constexpr int64_t kMostProducts = int64_t{64} << 20;
+
 /// k of each part if a product of f32 is divided into `parts` along k.
 int64_t part_of_k(const GemmJob& job, int64_t parts) {
   constexpr int64_t kSlab = 16;  // a part has a multiple of the k that main loops take at once
@@ -79,7 +82,7 @@ int64_t cycles_of_parts(const Gpu& gpu, const GemmJob& job, int64_t parts) {
 /// The number of parts along k that is the fastest; 1 unless it saves a tenth of the time. It
 /// depends on rows_of_order(), not on all rows, because the order of sums depends on it.
 int64_t best_parts(const Gpu& gpu, const GemmJob& job) {
-  constexpr int64_t kLeastK = 64, kMostElems = int64_t{64} << 20;  // 256 MiB
+  constexpr int64_t kLeastK = 64;
   const bool f32 = is_f32(job) && job.out_dtype == DType::f32;
   if (!job.any_order || !f32 || job.batch.elems != 1) return 1;
   const int64_t whole = cycles_of_parts(gpu, job, 1);
@@ -88,7 +91,7 @@ int64_t best_parts(const Gpu& gpu, const GemmJob& job) {
     const int64_t each = part_of_k(job, parts);
     if (each < kLeastK) break;
     if (each * (parts - 1) >= job.shape.k) continue;  // nothing is left for the last part
-    if (parts * job.rows_of_order() * job.shape.n > kMostElems) break;
+    if (parts * job.rows_of_order() * job.shape.n > kMostProducts) break;
     const int64_t cycles = cycles_of_parts(gpu, job, parts);
     if (cycles < least) best = parts, least = cycles;
   }
@@ -125,7 +128,7 @@ void multiply_plain(Gpu& gpu, const GemmJob& job) {
                });
 }
 /// Multiplies parts of k on their own, and then adds the products.
-void multiply_parts(Gpu& gpu, const GemmJob& whole, int64_t parts) {
+void multiply_parts_of_rows(Gpu& gpu, const GemmJob& whole, int64_t parts) {
   GemmJob job = whole;
   Gemm& p = job.shape;
   const int64_t each = part_of_k(whole, parts), elems = int64_t{p.m} * p.n;
@@ -144,6 +147,19 @@ void multiply_parts(Gpu& gpu, const GemmJob& whole, int64_t parts) {
                   whole.batch.start[0]);
   reduce(gpu, Op::sum, {whole.out, DType::f32, to},
          {products.data(), DType::f32, Layout::contiguous(Shape{parts, p.m, p.n})}, 1);
+}
+/// Takes as many rows at a time as the products of their parts may have.
+void multiply_parts(Gpu& gpu, const GemmJob& whole, int64_t parts) {
+  const Gemm& p = whole.shape;
+  const int64_t each = whole.rows_of_order();
+  const int64_t most = std::max<int64_t>(kMostProducts / (parts * each * p.n), 1) * each;
+  for (int64_t first = 0; first < p.m; first += most) {
+    GemmJob rows = whole;
+    rows.shape.m = static_cast<uint32_t>(std::min(most, p.m - first));
+    rows.batch.start[0] += first * p.out_row;
+    rows.batch.start[1] += first * p.a_row;
+    multiply_parts_of_rows(gpu, rows, parts);
+  }
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "wick/backend/linear_steps.h"
 
 namespace wick::gpu {
+
 std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView> parts, bool) {
   const DType dtype = parts.front().dtype;
   if (!is_block(dtype)) return prepare_float(gpu_, parts);
@@ -48,6 +49,7 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   }
   const bool decoded = is_block(weight.dtype);
   const auto by_float = [&](const ConstView& in) {
+    if (linear_gemv(gpu_, out, in, weight, residual, fusion.each)) return;
     if (residual == nullptr || !adds_residual_apart(gpu_, out, in, weight, fusion.each)) {
       return linear_float(gpu_, out, in, weight, residual, fusion.each);
     }

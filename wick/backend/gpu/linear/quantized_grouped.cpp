@@ -30,8 +30,10 @@ struct GroupedJob {
   }
 };
 
-/// Threads of a thread block of gemv that takes one column: no more half-warps than chunks, which
-/// they share evenly. More than one segment needs all threads.
+/// Threads of a thread block of gemv that takes one column. Its half-warps share the chunks evenly,
+/// and there are as few as that takes, but at least four: a thread block that ends early makes room
+/// for another. A row of several segments gets all half-warps, because a segment has a multiple of
+/// them.
 uint32_t threads_for(uint32_t chunks) {
   constexpr uint32_t kMost = kGemvColumnsThreads / kUnitRows;
   const uint32_t rounds = std::max(1u, (chunks + kMost - 1) / kMost);
@@ -46,6 +48,7 @@ void pairs(const GroupedJob& p) {
   uint32_t segment = p.chunks;
   if (segment * kChunkBytes > kSharedBytes)
     segment = kSharedBytes / kChunkBytes / kHalves * kHalves;
+  static_assert(kSharedBytes / kChunkBytes >= 2 * kHalves);  // so threads_for gives all of them
   p.launches.for_each([&](const Experts& experts, unsigned along_y) {
     Grid grid{{p.weight.row_groups(), along_y, 1}};
     grid.threads = threads_for(p.chunks);

@@ -1,5 +1,7 @@
 #pragma once
 
+// Dense tensors for steps that a backend runs as separate ops.
+
 #include "wick/backend/gpu/gpu_backend.h"
 
 namespace wick::gpu {

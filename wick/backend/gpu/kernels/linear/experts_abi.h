@@ -3,6 +3,7 @@
 // The arguments of the kernels that choose experts and add their results, shared by host and
 // device.
 
+#include "wick/backend/gpu/kernels/device/fault.h"
 #include "wick/math/fn.h"
 
 namespace wick::gpu {
@@ -24,13 +25,16 @@ struct RouteArgs {
   math::u32 rows, experts, used, scores, softmax_of_chosen, normalize, scaled;
   float scale;
 };
-/// A bias [experts, k] that is added to rows of k values by their ids. Null: none.
+/// A bias [experts, k] that is added to rows of k values by their ids, as index_select selects it:
+/// 0xffffffff and ids that are out of range add zeros. The latter are reported.
 struct ExpertBiases {
-  const float* bias;
-  const math::u32* ids;  ///< one for each row; nothing is added for an id that is out of range
-  math::u32 experts;
+  const float* bias = nullptr;     ///< null: none
+  const math::u32* ids = nullptr;  ///< one for each row
+  math::u32 experts = 0;
+  math::u32 note = 0;         ///< of the call, for the report
+  FaultLine* line = nullptr;  ///< where an id that is out of range is reported
 };
-/// gate_experts: y [rows, 2k] → out [rows, k], the clamped SwiGLU. Rows lie along y.
+/// gate_experts: y [rows, 2k] → out [rows, k], the clamped SwiGLU. The grid's y axis has the rows.
 struct GateArgs {
   float* out;
   const float* y;
@@ -45,7 +49,7 @@ struct CombineArgs {
   const float* residual;  ///< null: none
   ExpertBiases bias;
   math::i64 out_row, weights_row, weights_step, residual_row, residual_step;
-  math::u32 rows, n, k;
+  math::u32 n, k;
 };
 
 }  // namespace wick::gpu

@@ -37,7 +37,7 @@ constexpr u32 kMatrixBytes = kPairBytes / 2;
 constexpr u32 kOfColumns = kWgmmaOfColumns, kOfBlocks = kWgmmaOfBlocks;
 static_assert(kOfColumns == kValueBytes);
 
-/// The input of a thread of tile_columns or tile_columns_shared: half a block of a column; 16
+/// The input of a thread of the tile_columns functions: half a block of a column; 16
 /// threads share a chunk of a column. Without `list`, columns from the last one to the end of the
 /// last tile are zeros. With it, the columns are its pairs, in their order; columns of records that
 /// no pair has stay uninitialised, and no result that is stored depends on them.
