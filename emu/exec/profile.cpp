@@ -2,28 +2,35 @@
 
 #include <algorithm>
 #include <bit>
+#include <mutex>
 
 #include "emu/exec/launch.h"
 
 namespace emu {
 namespace {
 
-/// Returns how many distinct segments of `size` bytes the lanes touch. Addresses mostly rise with
-/// the lane.
-uint32_t pieces(uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes,
-                uint64_t size) {
-  std::array<uint64_t, 2 * kLanes> touched;
+/// Segments of memory, by their numbers.
+struct Segments {
+  std::array<uint64_t, 2 * kLanes> numbers;
   size_t count = 0;
+};
+
+/// Returns the distinct segments of `size` bytes that the lanes touch. Addresses mostly rise with
+/// the lane.
+Segments pieces(uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes,
+                uint64_t size) {
+  Segments result;
+  auto& [touched, count] = result;
   for (; lanes != 0; lanes &= lanes - 1) {
     const uint64_t first = base + offsets[std::countr_zero(lanes)];
     for (uint64_t piece = first / size; piece <= (first + bytes - 1) / size; ++piece) {
       if (count == 0 || touched[count - 1] != piece) touched[count++] = piece;
     }
   }
-  std::sort(touched.begin(), touched.begin() + static_cast<ptrdiff_t>(count));
-  return static_cast<uint32_t>(
-      std::unique(touched.begin(), touched.begin() + static_cast<ptrdiff_t>(count)) -
-      touched.begin());
+  const auto end = touched.begin() + static_cast<ptrdiff_t>(count);
+  std::sort(touched.begin(), end);
+  count = static_cast<size_t>(std::unique(touched.begin(), end) - touched.begin());
+  return result;
 }
 
 /// Returns the cycles that the lanes' dwords take in 32 banks: the largest number of distinct
@@ -67,6 +74,39 @@ uint32_t matrix_cycles(std::string_view name) {
   return name.find("f64") == name.npos ? 8 : 16;  // 4x4
 }
 
+LineSet::LineSet()
+    : id_([] {
+        static std::atomic<uint64_t> made{0};
+        return ++made;
+      }()) {}
+
+LineSet::Region& LineSet::region(uint64_t number) {
+  {
+    std::shared_lock lock(mutex_);
+    if (const auto found = regions_.find(number); found != regions_.end()) return *found->second;
+  }
+  std::lock_guard lock(mutex_);
+  std::unique_ptr<Region>& made = regions_[number];
+  if (made == nullptr) made = std::make_unique<Region>();
+  return *made;
+}
+
+void LineSet::add(uint64_t line) {
+  struct Last {
+    uint64_t set = 0, number = 0;
+    Region* region = nullptr;
+  };
+  static thread_local Last last;
+  const uint64_t number = line / 4096;
+  if (last.set != id_ || last.number != number) last = {id_, number, &region(number)};
+  std::atomic<uint64_t>& word = (*last.region)[line % 4096 / 64];
+  const uint64_t bit = uint64_t{1} << line % 64;
+  if ((word.load(std::memory_order_relaxed) & bit) != 0) return;
+  if ((word.fetch_or(bit, std::memory_order_relaxed) & bit) == 0) {
+    count_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
 Stop count_block(Wave* w, const Op* op) {
   auto* block = static_cast<Block*>(op->data);
   block->runs.fetch_add(1, std::memory_order_relaxed);
@@ -80,8 +120,11 @@ void count_global(Wave* w, uint64_t base, const uint32_t* offsets, LaneMask lane
   MemoryCounts& counts = *w->launch->memory_counts;
   const uint64_t asked = static_cast<uint64_t>(std::popcount(lanes)) * bytes;
   (store ? counts.store_bytes : counts.load_bytes).fetch_add(asked, std::memory_order_relaxed);
-  counts.pieces64.fetch_add(pieces(base, offsets, lanes, bytes, 64), std::memory_order_relaxed);
-  counts.pieces128.fetch_add(pieces(base, offsets, lanes, bytes, 128), std::memory_order_relaxed);
+  const Segments lines = pieces(base, offsets, lanes, bytes, 64);
+  for (size_t i = 0; i < lines.count; ++i) counts.lines.add(lines.numbers[i]);
+  counts.pieces64.fetch_add(lines.count, std::memory_order_relaxed);
+  counts.pieces128.fetch_add(pieces(base, offsets, lanes, bytes, 128).count,
+                             std::memory_order_relaxed);
 }
 
 void count_lds(Wave* w, uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes) {

@@ -6,7 +6,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <shared_mutex>
 #include <string_view>
+#include <unordered_map>
 
 #include "emu/exec/wave.h"
 
@@ -33,9 +36,30 @@ struct Block {
 /// The pseudo-operation that counts a block. Op::data points to the block.
 Stop count_block(Wave* w, const Op* op);
 
+/// The lines of 64 bytes that a launch touches, each counted once. Threads add lines at the same
+/// time.
+class LineSet {
+ public:
+  LineSet();
+
+  void add(uint64_t line);
+  uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  /// A bit for each line of 256 KiB.
+  using Region = std::array<std::atomic<uint64_t>, 64>;
+  Region& region(uint64_t number);
+
+  const uint64_t id_;  // tells a thread whose region it found last
+  std::atomic<uint64_t> count_{0};
+  std::shared_mutex mutex_;
+  std::unordered_map<uint64_t, std::unique_ptr<Region>> regions_;
+};
+
 /// Memory accesses of one launch. Transactions are the aligned segments of 64 and 128 bytes that
 /// each instruction of a wave touches. Conflicts are the LDS cycles beyond one per 32 dwords.
 struct MemoryCounts {
+  LineSet lines;
   std::atomic<uint64_t> load_bytes{0}, store_bytes{0}, pieces64{0}, pieces128{0};
   std::atomic<uint64_t> lds_accesses{0}, lds_conflicts{0};
 };

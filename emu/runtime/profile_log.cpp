@@ -83,6 +83,7 @@ void ProfileLog::add(const Kernel& kernel, const Launch& launch, const MemoryCou
   entry.store_bytes += memory.store_bytes;
   entry.pieces64 += memory.pieces64;
   entry.pieces128 += memory.pieces128;
+  entry.lines += memory.lines.count();
   entry.lds_accesses += memory.lds_accesses;
   entry.lds_conflicts += memory.lds_conflicts;
 }
@@ -106,7 +107,7 @@ std::string ProfileLog::json() const {
         << ", \"waves_per_simd\": " << e.waves_held << ", \"occupancy\": " << e.occupancy()
         << ",\n   \"global\": {\"load_bytes\": " << e.load_bytes
         << ", \"store_bytes\": " << e.store_bytes << ", \"transactions_64\": " << e.pieces64
-        << ", \"transactions_128\": " << e.pieces128
+        << ", \"transactions_128\": " << e.pieces128 << ", \"touched_bytes\": " << 64 * e.lines
         << "},\n   \"lds\": {\"accesses\": " << e.lds_accesses
         << ", \"conflict_cycles\": " << e.lds_conflicts << "}, \"lanes_off\": " << e.divergence()
         << "}";

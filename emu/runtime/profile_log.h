@@ -35,7 +35,7 @@ class ProfileLog {
     std::array<uint64_t, kClasses> instructions{};
     uint64_t matrix_cycles = 0;
     uint64_t lanes_on = 0, lanes_possible = 0;  // in vector instructions
-    uint64_t load_bytes = 0, store_bytes = 0, pieces64 = 0, pieces128 = 0;
+    uint64_t load_bytes = 0, store_bytes = 0, pieces64 = 0, pieces128 = 0, lines = 0;
     uint64_t lds_accesses = 0, lds_conflicts = 0;
 
     uint64_t total() const;

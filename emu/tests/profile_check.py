@@ -23,7 +23,7 @@ def check_add(add):
     for name, value in expected.items():
         assert add[name] == value, (name, add[name], value)
     assert add["global"] == {"load_bytes": 8000, "store_bytes": 4000, "transactions_64": LINES_64,
-                             "transactions_128": LINES_128}, add["global"]
+                             "transactions_128": LINES_128, "touched_bytes": 64 * LINES_64}, add["global"]
     classes = {k: v for k, v in add["instructions"].items() if k != "total"}
     assert sum(classes.values()) == add["instructions"]["total"]
     assert classes["vmem"] == 3 * USED_WAVES, classes
@@ -33,15 +33,17 @@ def check_add(add):
     assert add["occupancy"] == 1.0 and 0 < add["vgprs"] <= 32, add
 
 
-def traffic(load_bytes, store_bytes, transactions_64, transactions_128):
-    return {"load_bytes": load_bytes, "store_bytes": store_bytes,
-            "transactions_64": transactions_64, "transactions_128": transactions_128}
+def traffic(load_bytes, store_bytes, transactions_64, transactions_128, lines):
+    return {"load_bytes": load_bytes, "store_bytes": store_bytes, "transactions_64": transactions_64,
+            "transactions_128": transactions_128, "touched_bytes": 64 * lines}
 
 
 def check_known(kernels):
     """Checks kernels that run one wave of 32 lanes each."""
-    assert kernels["strided"]["global"] == traffic(128, 128, 64, 64), kernels["strided"]
-    assert kernels["uniform"]["global"] == traffic(128, 128, 1 + 2, 1 + 1), kernels["uniform"]
+    assert kernels["strided"]["global"] == traffic(128, 128, 64, 64, 64), kernels["strided"]
+    assert kernels["uniform"]["global"] == traffic(128, 128, 1 + 2, 1 + 1, 1 + 2), kernels["uniform"]
+    # The loads and the stores touch the same two lines.
+    assert kernels["one_bank"]["global"] == traffic(128, 128, 2 + 2, 1 + 1, 2), kernels["one_bank"]
     # A store and a load take 32 cycles each instead of one.
     assert kernels["one_bank"]["lds"] == {"accesses": 2, "conflict_cycles": 2 * 31}
     assert kernels["padded"]["lds"] == {"accesses": 2, "conflict_cycles": 0}
