@@ -106,8 +106,9 @@ struct QuantizeResult {
 /// saved session or an importance matrix; a source type can't be converted; a value that is to be
 /// rounded isn't finite or exceeds the type's range; the importance matrix is that of another
 /// model; there is none, and a weight other than tables and the output matrix is to become iq1_s,
-/// iq1_m, iq2_xxs, iq2_xs, iq2_s or iq3_xxs; a dtype of `options` isn't one of dtypes::kWeightFiles; the disk is full; the conversion
-/// was stopped. After an error `out` isn't written.
+/// iq1_m, iq2_xxs, iq2_xs, iq2_s or iq3_xxs; a dtype of `options` isn't one of
+/// dtypes::kWeightFiles; the disk is full; the conversion was stopped. After an error `out` isn't
+/// written.
 WICK_API QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out,
                                       const QuantizeOptions& options,
                                       const QuantizeProgressFn& progress = {},

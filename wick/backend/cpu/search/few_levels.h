@@ -101,24 +101,25 @@ struct DoubledE2m1 {
   }
 };
 
-/// The largest e4m3 of at most x, between its smallest value above 0 and 448.
-inline int e4m3_below(float x) {
-  if (!(x > 0x1p-6f)) return x > 0x1p-8f ? static_cast<int>(x * 512.0f) : 1;
-  const int bits = static_cast<int>(math::f32_bits(x) >> 20) - (120 << 3);
+/// The e4m3 nearest to x, between its smallest value above 0 and 448.
+inline int nearest_e4m3(float x) {
+  if (!(x > 0x1p-6f)) return x > 0x1p-8f ? static_cast<int>(x * 512.0f + 0.5f) : 1;
+  const int bits = static_cast<int>((math::f32_bits(x) + (1u << 19)) >> 20) - (120 << 3);
   return bits > 126 ? 126 : bits;
 }
 
-/// The e4m3 scale of 16 values of e2m1, among those with which the largest value is between half of
-/// the last level and a little above it. levels: doubled.
+/// The e4m3 scale of 16 values of e2m1, among those with which the largest value has the last
+/// level, 6, or a little more, down to 4, and exactly 3. levels: doubled.
 inline math::u8 fit_e4m3(const float* x, const float* w, float* levels) {
   for (int i = 0; i < 16; ++i) levels[i] = 0.0f;
   const float largest = magnitude_of<16>(x);
   if (!(largest > 0.0f)) return 0;
-  const int nearest = e4m3_below(largest * (1.0f / 6.0f));
+  const int nearest = nearest_e4m3(largest * (1.0f / 6.0f));
   float least = 0.0f;
   int best = -1;
-  for (int code = nearest - 1; code <= nearest + 5; ++code) {
-    if (code < 1 || code > 126) continue;
+  for (const int above : {0, 1, 2, 3, 4, 5, 8}) {
+    const int code = nearest + above;
+    if (code > 126) break;
     const float scale = math::half_of_e4m3(static_cast<math::u32>(code));
     float q[16];
     round_all<DoubledE2m1, 16>(x, 0.0f, 1.0f / scale, q);

@@ -25,13 +25,15 @@ using math::u32;
 using math::u8;
 
 // Levels of codebooks, with the factor that the format gives them. kEnds: the first scales that are
-// tried for a part are those with which its largest value is so many times the last level.
+// tried for a part are those with which its largest value is so many times the last level. With the
+// smallest, it has the first level, which fits values of one magnitude.
 
 /// 8, 25 or 43 eighths.
 struct TwoBits {
   static constexpr int kBits = 2, kCount = 3;
   static constexpr float kValues[kCount] = {1.0f, 3.125f, 5.375f};
-  static constexpr float kEnds[] = {0.75f, 0.85f, 0.93f, 1.0f, 1.08f, 1.17f, 1.28f, 1.4f, 1.6f};
+  static constexpr float kEnds[] = {1 / 5.375f, 0.58f, 0.75f, 0.85f, 0.93f,
+                                    1.0f,       1.08f, 1.17f, 1.28f, 1.45f};
 };
 /// −1, 0 or 1, to which 1/8 is added or from which it is subtracted.
 struct OneBit {
@@ -43,13 +45,15 @@ struct OneBit {
 struct ThreeBits {
   static constexpr int kBits = 3, kCount = 8;
   static constexpr float kValues[kCount] = {1, 3, 5, 7, 9, 11, 13, 15.5f};
-  static constexpr float kEnds[] = {0.8f, 0.86f, 0.92f, 0.96f, 1.0f, 1.05f, 1.1f, 1.17f, 1.25f, 1.4f};
+  static constexpr float kEnds[] = {1 / 15.5f, 0.8f, 0.86f, 0.92f, 0.96f, 1.0f,
+                                    1.05f,     1.1f, 1.17f, 1.25f, 1.4f};
 };
 /// 1, 3, … 15.
 struct OddThreeBits {
   static constexpr int kBits = 3, kCount = 8;
   static constexpr float kValues[kCount] = {1, 3, 5, 7, 9, 11, 13, 15};
-  static constexpr float kEnds[] = {0.8f, 0.86f, 0.92f, 0.96f, 1.0f, 1.05f, 1.1f, 1.17f, 1.25f, 1.4f};
+  static constexpr float kEnds[] = {1 / 15.0f, 0.8f, 0.86f, 0.92f, 0.96f, 1.0f,
+                                    1.05f,     1.1f, 1.17f, 1.25f, 1.4f};
 };
 
 /// Which signs a format stores: of every value, or of seven of eight, such that the number of
@@ -128,7 +132,8 @@ void half_errors(const float* x, const float* w, float scale, float shift, float
   }
 }
 
-/// The entry nearest to a group whose nearest levels have the number `number`, among the first near_count.
+/// The entry nearest to a group whose nearest levels have the number `number`, among the first
+/// near_count.
 template <class F, int near_count>
 int nearest_entry(const Neighbours& book, const float* x, const float* w, float scale, float shift,
                   u32 number) {
@@ -207,8 +212,7 @@ void choose_shifted(const Neighbours& book, const float* x, const float* w, floa
                     float shift, const u32* numbers, u16* entries, float* levels) {
   for (int g = 0; g < n / F::kGroup; ++g) {
     const int at = F::kGroup * g;
-    const int entry =
-        nearest_entry<F, near_count>(book, x + at, w + at, scale, shift, numbers[g]);
+    const int entry = nearest_entry<F, near_count>(book, x + at, w + at, scale, shift, numbers[g]);
     entries[g] = static_cast<u16>(entry);
     const float* const from = book.levels.data() + entry * F::kGroup;
     for (int i = 0; i < F::kGroup; ++i) levels[at + i] = from[i] + shift;

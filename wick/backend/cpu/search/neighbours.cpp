@@ -55,8 +55,7 @@ void append_nearest(std::span<const int> distances, Neighbours& found) {
   for (size_t i = 0; i < distances.size(); ++i) {
     const int at = first[static_cast<size_t>(distances[i])]++;
     if (at >= Neighbours::kNear) continue;
-    found.near[begin + static_cast<size_t>(at)] =
-        static_cast<uint32_t>(i) << 16 | found.entries[i];
+    found.near[begin + static_cast<size_t>(at)] = static_cast<uint32_t>(i) << 16 | found.entries[i];
   }
 }
 

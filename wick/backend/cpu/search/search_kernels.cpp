@@ -1,7 +1,8 @@
 // Quantisation of blocks with the least weighted error.
 //
-// Computes what fit.h, superblock.h and few_levels.h search, block by block, and packs the result. The bits don't
-// depend on the instruction set. Bytes moved: each value and weight once in, each block once out.
+// Computes what fit.h, superblock.h and few_levels.h search, block by block, and packs the result.
+// The bits don't depend on the instruction set. Bytes moved: each value and weight once in, each
+// block once out.
 
 #include "wick/backend/cpu/search/search_kernels.h"
 
@@ -241,8 +242,8 @@ void search(const float* x, const float* w, math::BlockQ2_0* out) {
   u8 q[64];
   for (int i = 0; i < 64; ++i) q[i] = static_cast<u8>(integer(levels[i] + 1.0f));
   for (int i = 0; i < 16; ++i) {
-    out->qs[i] = static_cast<u8>(q[4 * i] | q[4 * i + 1] << 2 | q[4 * i + 2] << 4 |
-                                 q[4 * i + 3] << 6);
+    out->qs[i] =
+        static_cast<u8>(q[4 * i] | q[4 * i + 1] << 2 | q[4 * i + 2] << 4 | q[4 * i + 3] << 6);
   }
 }
 
@@ -312,10 +313,10 @@ constexpr SearchBlocks search_of() {
 
 constexpr SearchKernels make_table() {
   SearchKernels table{};
-#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, ...)             \
-  table.blocks[quant_index(DType::name)] =                                                 \
-      search_of<math::Block##Type, dtypes::kSearched.contains(DType::name) &&              \
-                                       math::CodeTable::code != math::CodeTable::codebook>();
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, ...) \
+  table.blocks[quant_index(DType::name)] = search_of < math::Block##Type,      \
+  dtypes::kSearched.contains(DType::name) &&                                   \
+      math::CodeTable::code != math::CodeTable::codebook > ();
 #include "wick/math/quants.def"
   return table;
 }
