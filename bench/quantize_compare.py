@@ -211,7 +211,7 @@ def print_test_figures(peer):
                 values = peer.values(name, weights, columns)
                 zeros = np.zeros_like(weights)
                 figures.append(error(values, weights, columns) / error(zeros, weights, columns))
-        print(f"    {{DType::{name}, " + ", ".join(f"{f:.6g}" for f in figures) + "},")
+        print(f"    {{DType::{name}, " + ", ".join(f"{f:.9g}" for f in figures) + "},")
 
 
 def compare(peer, wick, data, name):

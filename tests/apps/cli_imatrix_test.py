@@ -54,7 +54,7 @@ class Imatrix(Cli):
 
     def test_types_of_few_bits(self):
         """The types that need a matrix are refused without one. Models of all types of few bits load and generate."""
-        model, target = str(self.folder / "tiny-q8_k.gguf"), self.folder / "made.gguf"
+        model, target = str(self.folder / "tiny-q8_k.gguf"), self.folder / "few-bits.gguf"
         for kind in ["iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m", "iq3_xxs", "iq3_xs"]:
             self.fails("quantize", model, str(target), kind, says="needs an importance matrix: blk.0.")
             self.assertFalse(target.exists())

@@ -108,12 +108,14 @@ constexpr Figures kPeer[] = {
 TEST(Search, ErrorsAreAtMostThoseOfLlamaCpp) {
   const Data& d = data();
   EXPECT_EQ(std::size(kPeer), types().size());
+  // q1_0 has llama.cpp's scales, but for the order of sums.
+  constexpr double kSame = 1 + 1e-6;
   for (const Figures& peer : kPeer) {
     SCOPED_TRACE(name(peer.type));
-    EXPECT_LE(error_of(peer.type, d.normal, {}, false), peer.normal);
-    EXPECT_LE(error_of(peer.type, d.normal, d.weights, true), peer.normal_weighted);
-    EXPECT_LE(error_of(peer.type, d.heavy, {}, false), peer.heavy);
-    EXPECT_LE(error_of(peer.type, d.heavy, d.weights, true), peer.heavy_weighted);
+    EXPECT_LE(error_of(peer.type, d.normal, {}, false), peer.normal * kSame);
+    EXPECT_LE(error_of(peer.type, d.normal, d.weights, true), peer.normal_weighted * kSame);
+    EXPECT_LE(error_of(peer.type, d.heavy, {}, false), peer.heavy * kSame);
+    EXPECT_LE(error_of(peer.type, d.heavy, d.weights, true), peer.heavy_weighted * kSame);
   }
 }
 

@@ -347,7 +347,7 @@ TEST(Quantize, Errors) {
 TEST(Quantize, TypesThatCantBeWritten) {
   TempFolder folder;
   const auto in = Gguf::open(folder.write("in.gguf", model(kTypes[0]).build()));
-  for (const DType bad : {DType::iq2_xxs, DType::q8_k, DType::i32, DType::f64, DType::boolean}) {
+  for (const DType bad : {DType::q8_1, DType::q8_k, DType::i32, DType::f64, DType::boolean}) {
     SCOPED_TRACE(name(bad));
     const QuantizeOptions of_tensors{.type = *file_type_of(DType::q4_0),
                                      .tensor_types = {{"attn_q", bad}}};
@@ -424,6 +424,7 @@ TEST(Quantize, ValuesThatDontFitAreErrors) {
     const bool to_f32 = type.dtype == DType::f32;
     EXPECT_EQ(error(NAN, type.dtype).empty(), to_f32) << name(type.dtype);
     EXPECT_EQ(error(INFINITY, type.dtype).empty(), to_f32) << name(type.dtype);
+    if (type.dtype == DType::nvfp4) continue;  // its scales end at 448
     EXPECT_EQ(error(60000.0f, type.dtype), "") << name(type.dtype);
   }
   EXPECT_EQ(error(-70000.0f, DType::f16),
