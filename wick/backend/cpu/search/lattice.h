@@ -144,7 +144,7 @@ int nearest_entry(const Neighbours& book, const float* x, const float* w, float 
   float low[kHalves<Levels>], high[kHalves<Levels>];
   half_errors<Levels>(x, w, scale, shift, low);
   half_errors<Levels>(x + F::kGroup / 2, w + F::kGroup / 2, scale, shift, high);
-  const u32* const near = book.near.data() + number * Neighbours::kNear;
+  const u32* const near = book.near + number * Neighbours::kNear;
   // Errors of at least 0 are ordered as their bits are. The lowest bits make place for k.
   u32 least = 0xffffffff;
   for (u32 k = 0; k < near_count; ++k) {
@@ -214,7 +214,7 @@ void choose_shifted(const Neighbours& book, const float* x, const float* w, floa
     const int at = F::kGroup * g;
     const int entry = nearest_entry<F, near_count>(book, x + at, w + at, scale, shift, numbers[g]);
     entries[g] = static_cast<u16>(entry);
-    const float* const from = book.levels.data() + entry * F::kGroup;
+    const float* const from = book.levels + entry * F::kGroup;
     for (int i = 0; i < F::kGroup; ++i) levels[at + i] = from[i] + shift;
   }
 }

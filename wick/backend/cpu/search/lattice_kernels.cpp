@@ -143,7 +143,7 @@ void pack(const LatticeOf<math::BlockIQ1_M>& block, math::BlockIQ1_M* out) {
 
 template <class Block, DType dtype>
 void search_blocks(const float* x, const float* w, int64_t blocks, uint8_t* out) {
-  const Neighbours& book = neighbours_of(dtype);
+  const Neighbours book = neighbours_of(dtype);
   for (int64_t b = 0; b < blocks; ++b) {
     LatticeOf<Block> found;
     fit::search_lattice<FormatOf<Block>>(book, x + 256 * b, w + 256 * b, &found);

@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include "wick/base/error.h"
 #include "wick/math/quants.h"
 
 namespace wick::cpu {
 namespace {
+
+/// What Neighbours refers to.
+struct Tables {
+  std::vector<float> levels;
+  std::vector<int16_t> entry_of;
+  std::vector<uint32_t> near;
+};
 
 /// How a codebook stores its entries.
 struct Form {
@@ -44,7 +52,8 @@ std::vector<int> half_distances(uint32_t codes, int half, const Form& form) {
 }
 
 /// Appends the kNear entries of the smallest distances, in the order of distances, then of entries.
-void append_nearest(std::span<const int> distances, Neighbours& found) {
+void append_nearest(std::span<const int> distances, std::span<const uint16_t> entries,
+                    Tables& found) {
   const int largest = *std::max_element(distances.begin(), distances.end());
   // Counting sort: first[d] is the place of the next entry at distance d.
   std::vector<int> first(static_cast<size_t>(largest) + 2, 0);
@@ -55,15 +64,14 @@ void append_nearest(std::span<const int> distances, Neighbours& found) {
   for (size_t i = 0; i < distances.size(); ++i) {
     const int at = first[static_cast<size_t>(distances[i])]++;
     if (at >= Neighbours::kNear) continue;
-    found.near[begin + static_cast<size_t>(at)] = static_cast<uint32_t>(i) << 16 | found.entries[i];
+    found.near[begin + static_cast<size_t>(at)] = static_cast<uint32_t>(i) << 16 | entries[i];
   }
 }
 
 template <int n>
-Neighbours make(const math::detail::Codebook<n>& book, const Form& form) {
-  Neighbours found;
-  found.entries.assign(book.entries, book.entries + n);
-  for (const uint16_t entry : found.entries) {
+Tables make(const math::detail::Codebook<n>& book, const Form& form) {
+  Tables found;
+  for (const uint16_t entry : book.entries) {
     for (int i = 0; i < form.values; ++i) {
       found.levels.push_back(form.levels[static_cast<size_t>(code_at(entry, i, form.bits))]);
     }
@@ -77,13 +85,13 @@ Neighbours make(const math::detail::Codebook<n>& book, const Form& form) {
     const uint32_t codes = codes_of(number, form);
     const auto low = half_distances(codes, 0, form), high = half_distances(codes, 1, form);
     for (size_t i = 0; i < n; ++i) {
-      const uint32_t entry = found.entries[i];
+      const uint32_t entry = book.entries[i];
       distances[i] = low[entry & low_half] + high[entry >> half_bits];
     }
     const auto exact = std::find(distances.begin(), distances.end(), 0);
     found.entry_of.push_back(
         exact == distances.end() ? int16_t{-1} : static_cast<int16_t>(exact - distances.begin()));
-    append_nearest(distances, found);
+    append_nearest(distances, book.entries, found);
   }
   return found;
 }
@@ -93,38 +101,43 @@ const Form kOneBit = {8, 2, {-1.0f, 0.0f, 1.0f}};
 const Form kThreeBits = {4, 3, {1, 3, 5, 7, 9, 11, 13, 15.5f}};
 const Form kOddThreeBits = {4, 3, {1, 3, 5, 7, 9, 11, 13, 15}};
 
-}  // namespace
-
-const Neighbours& neighbours_of(DType dtype) {
+const Tables& tables_of(DType dtype) {
   switch (dtype) {
     case DType::iq2_xxs: {
-      static const Neighbours found = make(math::kEights256, kTwoBits);
+      static const Tables found = make(math::kEights256, kTwoBits);
       return found;
     }
     case DType::iq2_xs: {
-      static const Neighbours found = make(math::kEights512, kTwoBits);
+      static const Tables found = make(math::kEights512, kTwoBits);
       return found;
     }
     case DType::iq2_s: {
-      static const Neighbours found = make(math::kEights1024, kTwoBits);
+      static const Tables found = make(math::kEights1024, kTwoBits);
       return found;
     }
     case DType::iq1_s:
     case DType::iq1_m: {
-      static const Neighbours found = make(math::kEights2048, kOneBit);
+      static const Tables found = make(math::kEights2048, kOneBit);
       return found;
     }
     case DType::iq3_xxs: {
-      static const Neighbours found = make(math::kFours256, kThreeBits);
+      static const Tables found = make(math::kFours256, kThreeBits);
       return found;
     }
     case DType::iq3_s: {
-      static const Neighbours found = make(math::kFours512, kOddThreeBits);
+      static const Tables found = make(math::kFours512, kOddThreeBits);
       return found;
     }
     default:
       throw Error(ErrorKind::type, "quantize", "no codebook for this dtype", name(dtype));
   }
+}
+
+}  // namespace
+
+Neighbours neighbours_of(DType dtype) {
+  const Tables& found = tables_of(dtype);
+  return {found.levels.data(), found.entry_of.data(), found.near.data()};
 }
 
 }  // namespace wick::cpu

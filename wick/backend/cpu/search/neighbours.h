@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "wick/base/dtype.h"
 
@@ -12,16 +11,15 @@ namespace wick::cpu {
 struct Neighbours {
   static constexpr int kNear = 16;
 
-  std::vector<uint16_t> entries;  ///< the codes of each entry, in fields of 2 or 3 bits
-  std::vector<float> levels;      ///< the levels of each entry
-  std::vector<int16_t> entry_of;  ///< for each group's number, the entry with its codes; −1: none
+  const float* levels;      ///< the levels of each entry
+  const int16_t* entry_of;  ///< for each group's number, the entry with its codes; −1: none
   /// For each group's number, the kNear entries with the least Σ (difference of codes)², the
   /// nearest first: the entry above 16 bits of its codes.
-  std::vector<uint32_t> near;
+  const uint32_t* near;
 };
 
 /// The neighbours in the codebook of a dtype, made by the first call, which takes some 20 ms. The
 /// levels are those of LatticeFormat (lattice.h). The dtype must be one of iq1 to iq3.
-const Neighbours& neighbours_of(DType dtype);
+Neighbours neighbours_of(DType dtype);
 
 }  // namespace wick::cpu
