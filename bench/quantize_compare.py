@@ -5,7 +5,8 @@ The weights are normal, heavy-tailed (Student's t, 4 degrees of freedom) and tho
 of a tensor is the root of the mean square of value - weight; with an importance matrix, columns are
 weighted by it. wick runs as the command, on a GGUF file; llama.cpp's ggml_quantize_chunk is called in
 the library that --ggml names (libggml-base.so of a build of llama.cpp with shared libraries). Both
-results are decoded by PyPI's gguf, or here for types that it doesn't have. Needs numpy and gguf. Prints a Markdown table of the largest ratio
+results are decoded by PyPI's gguf, or here for types that it doesn't have. Needs numpy and gguf. Prints a Markdown
+table of the largest ratio
 wick / llama.cpp of all tensors. Exits with 1 if a ratio is above 1.02, with 2 if something can't run.
 """
 
