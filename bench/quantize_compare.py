@@ -5,12 +5,15 @@ The weights are normal, heavy-tailed (Student's t, 4 degrees of freedom) and tho
 of a tensor is the root of the mean square of value - weight; with an importance matrix, columns are
 weighted by it. wick runs as the command, on a GGUF file; llama.cpp's ggml_quantize_chunk is called in
 the library that --ggml names (libggml-base.so of a build of llama.cpp with shared libraries). Both
-results are decoded by PyPI's gguf. Needs numpy and gguf. Prints a Markdown table of the largest ratio
+results are decoded by PyPI's gguf, or here for types that it doesn't have. Needs numpy and gguf. Prints a Markdown
+table of the largest ratio
 wick / llama.cpp of all tensors. Exits with 1 if a ratio is above 1.02, with 2 if something can't run.
 """
 
 import argparse
 import ctypes
+import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,16 +23,61 @@ import gguf
 import numpy as np
 
 LIMIT = 1.02
-TYPES = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl",
-         "iq4_xs", "mxfp4"]
+TYPES = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq2_xxs", "iq2_xs",
+         "iq3_xxs", "iq1_s", "iq4_nl", "iq3_s", "iq2_s", "iq4_xs", "iq1_m", "tq1_0", "tq2_0", "mxfp4", "nvfp4",
+         "q1_0", "q2_0"]
+# wick quantises these with an importance matrix only; llama.cpp's library refuses some of them, too.
+NEED_IMPORTANCE = ["iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs"]
+REFUSED_BY_PEER = ["iq1_s", "iq2_xxs", "iq2_xs"]
+# Formats that the package gguf doesn't decode: the tensor type's number, values and bytes of a block.
+FEW_BITS = {"q1_0": (41, 128, 18), "q2_0": (42, 64, 18)}
 
 
-def number(name):
-    return gguf.GGMLQuantizationType[name.upper()]
+def sizes(name):
+    """The tensor type's number, and the values and bytes of a block."""
+    if name in FEW_BITS:
+        return FEW_BITS[name]
+    kind = gguf.GGMLQuantizationType[name.upper()]
+    return int(kind), *gguf.GGML_QUANT_SIZES[kind]
 
 
-def block(name):
-    return gguf.GGML_QUANT_SIZES[number(name)][0]
+def decode(name, data):
+    """The values of rows of blocks."""
+    if name not in FEW_BITS:
+        return gguf.quants.dequantize(data, gguf.GGMLQuantizationType[name.upper()])
+    blocks = data.reshape(-1, FEW_BITS[name][2])
+    scales = blocks[:, :2].copy().view(np.float16).astype(np.float32)
+    bits = np.unpackbits(blocks[:, 2:], axis=1, bitorder="little").astype(np.float32)
+    levels = 2 * bits - 1 if name == "q1_0" else bits[:, ::2] + 2 * bits[:, 1::2] - 1
+    return (scales * levels).reshape(data.shape[0], -1)
+
+
+def read_tensors(path):
+    """The names, types' numbers and rows of bytes of a file's tensors. The package's reader stops at types that it
+    doesn't know, so this reads what `wick quantize` writes for this script: keys without arrays."""
+    data = Path(path).read_bytes()
+    at = 8
+
+    def take(form):
+        nonlocal at
+        value = struct.unpack_from("<" + form, data, at)
+        at += struct.calcsize("<" + form)
+        return value[0] if len(value) == 1 else value
+
+    def text():
+        nonlocal at
+        size = take("Q")
+        at += size
+        return data[at - size:at].decode()
+
+    tensors, keys = take("QQ")
+    for _ in range(keys):
+        text()
+        kind = take("I")
+        text() if kind == 8 else take("BbHhIif?"[kind] if kind < 8 else {10: "Q", 11: "q", 12: "d"}[kind])
+    rows = [(text(), [take("Q") for _ in range(take("I"))], take("I"), take("Q")) for _ in range(tensors)]
+    begin = (at + 31) // 32 * 32
+    return {name: (number, shape, data[begin + offset:]) for name, shape, number, offset in rows}
 
 
 class Peer:
@@ -43,15 +91,20 @@ class Peer:
         self.chunk.restype = ctypes.c_size_t
 
     def values(self, name, weights, importance):
+        return decode(name, self.quantized(name, weights, importance))
+
+    def quantized(self, name, weights, importance):
         rows, k = weights.shape
-        values_per_block, size = gguf.GGML_QUANT_SIZES[number(name)]
+        number, values_per_block, size = sizes(name)
         out = np.zeros((rows, k // values_per_block * size), np.uint8)
         floats = ctypes.POINTER(ctypes.c_float)
         weights = np.ascontiguousarray(weights, np.float32)
+        if importance is None and name in REFUSED_BY_PEER:
+            importance = np.ones(k)
         columns = None if importance is None else np.ascontiguousarray(importance, np.float32)
         pointer = None if columns is None else columns.ctypes.data_as(floats)
-        self.chunk(int(number(name)), weights.ctypes.data_as(floats), out.ctypes.data, 0, rows, k, pointer)
-        return gguf.quants.dequantize(out, number(name))
+        self.chunk(number, weights.ctypes.data_as(floats), out.ctypes.data, 0, rows, k, pointer)
+        return out
 
 
 def write_importance(path, importance):
@@ -83,15 +136,20 @@ class Wick:
             writer.add_tensor(tensor, np.ascontiguousarray(weights, np.float32))
         finish(writer)
         options = ["--tensor-type", f"*={name}"]
+        if importance is None and name in NEED_IMPORTANCE:
+            importance = {tensor: np.ones(weights.shape[1]) for tensor, weights in tensors.items()}
         if importance is not None:
             write_importance(self.folder / "imatrix.gguf", importance)
             options += ["--imatrix", self.folder / "imatrix.gguf"]
         subprocess.run([self.command, "quantize", source, target, "q8_0", *options], check=True,
                        stdout=subprocess.DEVNULL)
         found = {}
-        for tensor in gguf.GGUFReader(target).tensors:
-            assert tensor.tensor_type == number(name), (tensor.name, tensor.tensor_type)
-            found[tensor.name] = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        number, values_per_block, size = sizes(name)
+        for tensor, (kind, shape, data) in read_tensors(target).items():
+            assert kind == number, (tensor, kind)
+            k, rows = shape
+            row_bytes = k // values_per_block * size
+            found[tensor] = decode(name, np.frombuffer(data, np.uint8, rows * row_bytes).reshape(rows, row_bytes))
         return found
 
 
@@ -154,12 +212,12 @@ def print_test_figures(peer):
                 values = peer.values(name, weights, columns)
                 zeros = np.zeros_like(weights)
                 figures.append(error(values, weights, columns) / error(zeros, weights, columns))
-        print(f"    {{DType::{name}, " + ", ".join(f"{f:.6g}" for f in figures) + "},")
+        print(f"    {{DType::{name}, " + ", ".join(f"{f:.9g}" for f in figures) + "},")
 
 
 def compare(peer, wick, data, name):
     """The largest ratios of a data set's tensors: plain, and with the importance matrix."""
-    tensors = {n: w for n, w in data["tensors"].items() if w.shape[1] % block(name) == 0}
+    tensors = {n: w for n, w in data["tensors"].items() if w.shape[1] % sizes(name)[1] == 0}
     ratios = []
     for use_importance in (False, True):
         importance = {n: data["importance"][n] for n in tensors} if use_importance else None
@@ -178,6 +236,44 @@ def compare(peer, wick, data, name):
     return ratios
 
 
+def cpu_seconds(work):
+    """The processor time of the least of three runs of a function, including its child processes."""
+    def now():
+        return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+    times = []
+    for _ in range(3):
+        begin = now()
+        work()
+        times.append(now() - begin)
+    return min(times)
+
+
+def print_speeds(peer, command, folder, types):
+    """Nanoseconds per value on one thread. Those of wick are the command's time less that of a copy in f32."""
+    rows, k = 1024, 4096
+    random = np.random.default_rng(1)
+    weights = random.normal(0, 0.02, (rows, k)).astype(np.float32)
+    importance = random.lognormal(0, 1.5, k)
+    source, target = Path(folder) / "in.gguf", Path(folder) / "out.gguf"
+    writer = gguf.GGUFWriter(source, "llama")
+    writer.add_tensor("blk.0.attn_q.weight", weights)
+    finish(writer)
+    write_importance(Path(folder) / "imatrix.gguf", {"blk.0.attn_q.weight": importance})
+    options = ["-t", "1", "--imatrix", Path(folder) / "imatrix.gguf"]
+
+    def run(kind):
+        subprocess.run([command, "quantize", source, target, "f32", "--tensor-type", f"*={kind}", *options],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    copy = cpu_seconds(lambda: run("f32"))
+    print("| type | wick | llama.cpp | ratio |\n|---|---|---|---|")
+    for name in types:
+        ours = (cpu_seconds(lambda: run(name)) - copy) * 1e9 / weights.size
+        theirs = cpu_seconds(lambda: peer.quantized(name, weights, importance)) * 1e9 / weights.size
+        print(f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wick", default="build/release/bin/wick")
@@ -186,11 +282,16 @@ def main():
     parser.add_argument("--text", default="/usr/share/common-licenses/GPL-3", help="for its importance matrix")
     parser.add_argument("--layers", type=int, nargs="*", default=[0, 10, 20])
     parser.add_argument("--types", nargs="*", default=TYPES)
+    parser.add_argument("--speed", action="store_true", help="print the time per value instead")
     parser.add_argument("--test-data", action="store_true", help="print the peer's figures for search_test")
     options = parser.parse_args()
     peer = Peer(options.ggml)
     if options.test_data:
         print_test_figures(peer)
+        return 0
+    if options.speed:
+        with tempfile.TemporaryDirectory() as folder:
+            print_speeds(peer, options.wick, folder, options.types)
         return 0
     random = np.random.default_rng(1)
     data = {"normal": {"tensors": normal_data(random, 64, 4096)},

@@ -223,10 +223,12 @@ void add_quantize(CLI::App& app) {
   CLI::App* command = add_command(
       app, "quantize", "Convert a model's weights to another type",
       wrapped("TYPE is one of " + io::file_type_names()) +
-          ".\nNames that end with _s, _m and _l, and q2_k, iq4_nl and iq4_xs, are "
-          "llama.cpp's mixtures:\nsome weights get types with more bits. mxfp4 is for "
-          "the weights of experts; others become\nq8_0. The output matrix gets q6_k or "
-          "q8_0. Weights whose rows aren't a multiple of the\nblock's size get another "
+          ".\nNames that end with _s, _m and _l, q2_k, and those that begin with iq and tq, are "
+          "llama.cpp's\nmixtures: some weights get types with more bits. Those of iq1 and iq2, "
+          "iq3_xxs "
+          "and iq3_xs\nneed an importance matrix. mxfp4 is for "
+          "the weights of experts; others become q8_0. The\noutput matrix gets q6_k, q5_k or "
+          "q8_0. Weights whose rows aren't a multiple of the block's\nsize get another "
           "type. OUT appears only when it is complete, with the permissions\nof IN, "
           "restricted by the umask. If OUT is a symbolic link, the file that it\nrefers to is "
           "replaced.\n"

@@ -52,6 +52,23 @@ class Imatrix(Cli):
         self.assertIn("quantize.imatrix.file", self.json("inspect", str(target))["metadata"])
         self.json("generate", "-m", str(target), "-p", "the", "-n", "3", "--temp", "0")
 
+    def test_types_of_few_bits(self):
+        """The types that need a matrix are refused without one. Models of all types of few bits load and generate."""
+        model, target = str(self.folder / "tiny-q8_k.gguf"), self.folder / "few-bits.gguf"
+        for kind in ["iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m", "iq3_xxs", "iq3_xs"]:
+            self.fails("quantize", model, str(target), kind, says="needs an importance matrix: blk.0.")
+            self.assertFalse(target.exists())
+        self.imatrix("-c", "32", model="tiny-q8_k.gguf")
+        for kind, of_queries in [("iq1_s", "iq1_s"), ("iq1_m", "iq1_m"), ("iq2_xxs", "iq2_xxs"), ("iq2_xs", "iq2_xs"),
+                                 ("iq2_s", "iq2_xs"), ("iq2_m", "iq2_s"), ("iq3_xxs", "iq2_s"), ("iq3_xs", "iq3_xxs"),
+                                 ("iq3_s", "iq3_s"), ("iq3_m", "iq3_s"), ("tq1_0", "tq1_0"), ("tq2_0", "tq2_0"),
+                                 ("nvfp4", "nvfp4"), ("q1_0", "q1_0"), ("q2_0", "q2_0")]:
+            self.ok("quantize", model, str(target), kind, "--imatrix", str(self.out))
+            types = {t["name"]: t["type"] for t in self.json("inspect", str(target))["tensors"]}
+            self.assertEqual(types["blk.0.attn_q.weight"], of_queries, kind)
+            made = self.json("generate", "-m", str(target), "-p", "the", "-n", "5", "--temp", "0", "--ignore-eos")
+            self.assertEqual(len(made["tokens"]), 5, kind)
+
     def test_bad_input(self):
         model, target = str(self.folder / "tiny-f32.gguf"), str(self.folder / "no.gguf")
         run = ["imatrix", "-m", model, "-f", str(self.text), "-o", target]

@@ -186,13 +186,15 @@ class Reports(Cli):
 class Quantize(Cli):
     def test_quantize(self):
         source = str(self.folder / "tiny-f32.gguf")
-        for kind in [*TYPES, "q5_k_m", "q3_k_s", "iq4_nl", "iq4_xs", "mxfp4"]:
+        for kind in [*TYPES, "q5_k_m", "q3_k_s", "iq4_nl", "iq4_xs", "mxfp4", "iq1_s", "iq2_xs", "iq3_s", "tq1_0",
+                     "tq2_0", "nvfp4", "q1_0", "q2_0"]:
             target = str(self.folder / f"made-{kind}.gguf")
             report = self.json("quantize", source, target, kind)
             self.assertEqual(report["bytes_out"], os.path.getsize(target))
             # Rows of 64 aren't whole superblocks, so they use another type.
             kept = {"q4_k": "q5_0", "q6_k": "q8_0", "q5_k_m": "q5_1", "q3_k_s": "q4_0",
-                    "iq4_xs": "iq4_nl", "mxfp4": "q8_0"}.get(kind, kind)
+                    "iq4_xs": "iq4_nl", "mxfp4": "q8_0", "iq1_s": "iq4_nl", "iq2_xs": "iq4_nl", "iq3_s": "iq4_nl",
+                    "tq1_0": "q4_0", "tq2_0": "q4_0", "q1_0": "q4_0"}.get(kind, kind)
             self.assertIn(kept, [t["type"] for t in report["types"]])
             types = {t["name"]: t["type"] for t in self.json("inspect", target)["tensors"]}
             self.assertEqual(types["blk.0.attn_q.weight"], kept)

@@ -99,11 +99,15 @@ TEST(DType, Table) {
 
 TEST(DType, BlocksThatWickMakes) {
   EXPECT_EQ(names(dtypes::kWrittenBlocks), "q4_0, q4_1, q5_0, q5_1, q8_0, q4_k or q6_k");
-  EXPECT_EQ(names(dtypes::kSearched),
-            "q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs or mxfp4");
-  EXPECT_EQ(names(dtypes::kWeightFiles),
-            "bf16, f16, f32, q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, "
-            "iq4_xs or mxfp4");
+  EXPECT_EQ(
+      names(dtypes::kSearched),
+      "q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq2_xxs, iq2_xs, iq3_xxs, iq1_s, "
+      "iq4_nl, iq3_s, iq2_s, iq4_xs, iq1_m, tq1_0, tq2_0, mxfp4, nvfp4, q1_0 or q2_0");
+  EXPECT_EQ(
+      names(dtypes::kWeightFiles),
+      "bf16, f16, f32, q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq2_xxs, "
+      "iq2_xs, iq3_xxs, iq1_s, iq4_nl, iq3_s, iq2_s, iq4_xs, iq1_m, tq1_0, tq2_0, mxfp4, nvfp4, "
+      "q1_0 or q2_0");
 }
 
 TEST(DType, Parse) {

@@ -2,6 +2,7 @@
 // and the dtypes that mixtures give.
 #include "wick/io/importance.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -145,6 +146,13 @@ struct Model {
     b.tensor("blk.0.ffn_up_exps.weight", {256, 4, 3}, 0, B::bytes_of(experts));
     path = folder.write("in.gguf", b.build());
   }
+  /// Data with which all columns count alike.
+  static Importance all_alike() {
+    Importance importance;
+    importance.entries["blk.0.attn_q.weight"] = {std::vector<float>(256, 1), {1}};
+    importance.entries["blk.0.ffn_up_exps.weight"] = {std::vector<float>(3 * 256, 1), {1, 1, 1}};
+    return importance;
+  }
   QuantizeResult quantize(DType type, const Importance* importance) const {
     return quantize_gguf(*Gguf::open(path), folder.path("out.gguf"),
                          {.type = *file_type_of(type), .importance = importance});
@@ -156,6 +164,12 @@ struct Model {
                                  t.shape.elems());
   }
 };
+
+bool needs_importance(DType type) {
+  return DTypeSet::of(DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,
+                      DType::iq3_xxs)
+      .contains(type);
+}
 
 double weighted_error(const std::vector<float>& x, const std::vector<float>& y,
                       const std::vector<float>& w, size_t rows_of_matrix) {
@@ -178,13 +192,17 @@ TEST(Importance, LowersTheErrorsOfColumnsThatMatter) {
   }
   importance.entries["blk.0.attn_q.weight"] = {columns, {1}};
   importance.entries["blk.0.ffn_up_exps.weight"] = {of_experts, {1, 1, 1}};
+  const Importance alike = model.all_alike();
   for (const DType type :
-       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q2_k, DType::q3_k, DType::q4_k,
-        DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+       {DType::q4_0,  DType::q4_1,  DType::q5_0,    DType::q5_1,   DType::q2_k,   DType::q3_k,
+        DType::q4_k,  DType::q5_k,  DType::q6_k,    DType::iq4_nl, DType::iq4_xs, DType::mxfp4,
+        DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,  DType::iq3_xxs,
+        DType::iq3_s, DType::tq1_0, DType::tq2_0,   DType::nvfp4,  DType::q1_0,   DType::q2_0}) {
     SCOPED_TRACE(name(type));
-    QuantizeResult result = model.quantize(type, nullptr);
+    const bool needed = needs_importance(type);
+    QuantizeResult result = model.quantize(type, needed ? &alike : nullptr);
     EXPECT_THAT(result.without_importance, IsEmpty());
-    EXPECT_FALSE(Gguf::open(model.folder.path("out.gguf"))->contains("quantize.imatrix.file"));
+    EXPECT_EQ(Gguf::open(model.folder.path("out.gguf"))->contains("quantize.imatrix.file"), needed);
     const double plain =
         weighted_error(model.dense, model.values("blk.0.attn_q.weight"), columns, 8);
     const double plain_experts =
@@ -197,6 +215,26 @@ TEST(Importance, LowersTheErrorsOfColumnsThatMatter) {
         weighted_error(model.experts, model.values("blk.0.ffn_up_exps.weight"), of_experts, 4),
         plain_experts);
     EXPECT_TRUE(Gguf::open(model.folder.path("out.gguf"))->contains("quantize.imatrix.file"));
+  }
+}
+
+TEST(Importance, IsNeededByTypesOfFewBits) {
+  const Model model;
+  for (const FileType& type : file_types()) {
+    if (!needs_importance(type.dtype)) continue;
+    const auto refused = [&](const QuantizeOptions& options) {
+      return failure(
+          [&] { quantize_gguf(*Gguf::open(model.path), model.folder.path("out.gguf"), options); });
+    };
+    EXPECT_EQ(
+        refused({.type = type}),
+        fmt::format("quantize: {} needs an importance matrix: blk.0.attn_q.weight f32[8,256]: "
+                    "make one with wick imatrix, and give it with --imatrix",
+                    name(type.mix == FileType::Mix::iq3_xxs ? DType::iq2_s : type.dtype)));
+    EXPECT_THAT(refused({.type = *file_type_of(DType::q8_0), .tensor_types = {{"up", type.dtype}}}),
+                HasSubstr("needs an importance matrix: blk.0.ffn_up_exps.weight"));
+    // Tables and the output matrix have no data, so they don't need it.
+    EXPECT_EQ(refused({.type = *file_type_of(DType::q8_0), .output_type = type.dtype}), "");
   }
 }
 
@@ -321,8 +359,34 @@ std::string mixed_model(uint32_t layers, uint32_t heads, uint32_t kv_heads, uint
   return b.build();
 }
 
-/// The dtypes of a weight in all layers, as letters: 2 to 6 and 8 for q2_k … q8_0, x: iq4_xs, m:
-/// mxfp4.
+/// The letter of a dtype: 2 to 6 and 8 for q2_k … q8_0, x: iq4_xs, m: mxfp4, t: tq1_0, a: iq1_s,
+/// b: iq2_xxs, c: iq2_xs, d: iq2_s, e: iq3_xxs, f: iq3_s.
+char letter_of(DType dtype) {
+  switch (dtype) {
+    case DType::iq4_xs:
+      return 'x';
+    case DType::mxfp4:
+      return 'm';
+    case DType::tq1_0:
+      return 't';
+    case DType::iq1_s:
+      return 'a';
+    case DType::iq2_xxs:
+      return 'b';
+    case DType::iq2_xs:
+      return 'c';
+    case DType::iq2_s:
+      return 'd';
+    case DType::iq3_xxs:
+      return 'e';
+    case DType::iq3_s:
+      return 'f';
+    default:
+      return name(dtype)[1];
+  }
+}
+
+/// The dtypes of a weight in all layers, as letters.
 std::string types_of(const ModelFile& model, const FileType& type, const std::string& weight,
                      bool importance = false) {
   const Mixture mixture(model, type, importance);
@@ -331,8 +395,7 @@ std::string types_of(const ModelFile& model, const FileType& type, const std::st
     const GgufTensor* const t =
         model.find_tensor("blk." + std::to_string(i) + "." + weight + ".weight");
     if (t == nullptr) return letters;
-    const DType d = mixture.dtype_of(*t);
-    letters += d == DType::iq4_xs ? 'x' : d == DType::mxfp4 ? 'm' : name(d)[1];
+    letters += letter_of(mixture.dtype_of(*t));
   }
 }
 
@@ -365,14 +428,77 @@ TEST(Mixtures, GiveMoreBitsToSomeWeights) {
     EXPECT_EQ(types_of(*model, type, "attn_output"), c.output);
     const std::string plain = types_of(*model, type, "ffn_up");
     EXPECT_EQ(plain, types_of(*model, type, "attn_q"));
-    EXPECT_EQ(plain, std::string(16, type.dtype == DType::iq4_xs  ? 'x'
-                                     : type.dtype == DType::mxfp4 ? '8'
-                                                                  : name(type.dtype)[1]));
+    EXPECT_EQ(plain, std::string(16, type.dtype == DType::mxfp4 ? '8' : letter_of(type.dtype)));
     const Mixture mixture(*model, type, false);
     EXPECT_EQ(mixture.dtype_of(model->require_tensor("output.weight")),
               type.dtype == DType::mxfp4 ? DType::q8_0 : DType::q6_k);
   }
   EXPECT_EQ(types_of(*model, *find_file_type("iq4_xs"), "ffn_down", true), std::string(16, 'x'));
+}
+
+TEST(Mixtures, OfOneToThreeBits) {
+  const TempFolder folder;
+  const auto model = Gguf::open(folder.write("m.gguf", mixed_model(16, 8, 8, 0)));
+  const auto all = [](char letter) { return std::string(16, letter); };
+  struct Case {
+    const char* type;
+    std::string value, key, up, down, attention_output;
+    DType table, logits;
+  };
+  // With an importance matrix.
+  for (const Case& c : {
+           Case{"iq1_s", all('2'), all('a'), all('a'), "22aaaaaaaaaaaaaa", all('b'), DType::q2_k,
+                DType::q5_k},
+           Case{"iq2_xxs", all('2'), all('b'), all('b'), "22bbbbbbbbbbbbbb", all('b'), DType::q2_k,
+                DType::q5_k},
+           Case{"iq2_xs", all('2'), all('c'), all('c'), "22cccccccccccccc", all('c'), DType::q2_k,
+                DType::q5_k},
+           Case{"iq2_s", all('f'), all('c'), all('c'), "ffcccccccccccccc", all('f'), DType::iq3_s,
+                DType::q5_k},
+           Case{"iq2_m", all('f'), all('d'), all('d'), "ffdddddddddddddd", all('f'), DType::iq3_s,
+                DType::q5_k},
+           Case{"iq3_xxs", all('e'), all('d'), all('e'), all('e'), all('f'), DType::iq3_s,
+                DType::q5_k},
+           Case{"iq3_xs", all('f'), all('e'), "ffeeeeeeeeeeeeff", all('f'), all('f'), DType::iq3_s,
+                DType::q6_k},
+           Case{"iq3_s", all('f'), all('f'), all('f'), all('f'), all('f'), DType::iq3_s,
+                DType::q6_k},
+           Case{"iq3_m", all('4'), all('f'), all('f'), "44ffffffffffffff", all('4'), DType::iq3_s,
+                DType::q6_k},
+           Case{"tq1_0", all('t'), all('t'), all('t'), all('t'), all('t'), DType::q4_k,
+                DType::q6_k},
+       }) {
+    SCOPED_TRACE(c.type);
+    const FileType type = *find_file_type(c.type);
+    EXPECT_EQ(types_of(*model, type, "attn_v", true), c.value);
+    EXPECT_EQ(types_of(*model, type, "attn_k", true), c.key);
+    EXPECT_EQ(types_of(*model, type, "attn_q", true), c.key);
+    EXPECT_EQ(types_of(*model, type, "ffn_up", true), c.up);
+    EXPECT_EQ(types_of(*model, type, "ffn_down", true), c.down);
+    EXPECT_EQ(types_of(*model, type, "attn_output", true), c.attention_output);
+    const Mixture mixture(*model, type, true);
+    EXPECT_EQ(mixture.dtype_of(model->require_tensor("token_embd.weight")), c.table);
+    EXPECT_EQ(mixture.dtype_of(model->require_tensor("output.weight")), c.logits);
+  }
+  const FileType type = *find_file_type("iq3_xxs");
+  EXPECT_EQ(types_of(*model, type, "attn_v"), all('f'));
+  EXPECT_EQ(types_of(*model, type, "ffn_down"), "44" + std::string(14, '3'));
+}
+
+TEST(Mixtures, OfOneToThreeBitsDependOnTheModel) {
+  const TempFolder folder;
+  const auto shared = Gguf::open(folder.write("s.gguf", mixed_model(8, 8, 2, 0)));
+  for (const char* type : {"iq1_s", "iq2_xxs", "iq2_s", "iq3_xxs", "iq3_xs", "iq3_s"}) {
+    EXPECT_EQ(types_of(*shared, *find_file_type(type), "attn_v", true), "44444444") << type;
+  }
+  const auto experts = Gguf::open(folder.write("e.gguf", mixed_model(8, 8, 8, 8)));
+  EXPECT_EQ(types_of(*experts, *find_file_type("iq1_s"), "attn_v", true), "44444444");
+  EXPECT_EQ(types_of(*experts, *find_file_type("iq1_s"), "attn_k", true), "44444444");
+  EXPECT_EQ(types_of(*experts, *find_file_type("iq1_s"), "attn_output", true), "55555555");
+  EXPECT_EQ(types_of(*experts, *find_file_type("iq3_s"), "attn_v", true), "88888888");
+  EXPECT_EQ(types_of(*experts, *find_file_type("iq3_s"), "attn_output", true), "55555555");
+  EXPECT_EQ(types_of(*experts, *find_file_type("iq3_m"), "ffn_down_exps", true), "4ff4ff44");
+  EXPECT_EQ(types_of(*experts, *find_file_type("tq1_0"), "attn_k", true), "88888888");
 }
 
 TEST(Mixtures, DependOnTheModel) {
@@ -413,6 +539,8 @@ TEST(Mixtures, Names) {
   }
   EXPECT_FALSE(file_type_of(DType::q8_k));
   EXPECT_EQ(file_type_of(DType::q2_k)->mix, FileType::Mix::none);
+  EXPECT_EQ(find_file_type("iq2_s")->dtype, DType::iq2_xs);
+  EXPECT_EQ(file_type_of(DType::iq2_s)->dtype, DType::iq2_s);
   EXPECT_THAT(file_type_names(), HasSubstr("q3_k_m"));
 }
 

@@ -28,6 +28,8 @@ constexpr int64_t kChunkElems = int64_t{1} << 20;
 constexpr int64_t kSearchedElems = int64_t{1} << 18;
 /// The smallest magnitude that rounds to infinity in f16, the type of most blocks' scales.
 constexpr float kF16Overflow = 65520.0f;
+/// The smallest magnitude that rounds to 480, which e4m3 doesn't have.
+constexpr float kE4m3Overflow = 464.0f;
 
 /// Magnitudes of at least this value can't be stored.
 float limit_of(DType type) {
@@ -35,7 +37,9 @@ float limit_of(DType type) {
   if (type == DType::bf16) return 0x1.ffp127f;  // larger ones round to infinity
   if (!is_block(type)) return INFINITY;
   const QuantInfo& info = quant(type);
-  const float scale = info.scale == QuantScale::e8m0 ? 0x1p127f : kF16Overflow;
+  const float scale = info.scale == QuantScale::e8m0   ? 0x1p127f
+                      : info.scale == QuantScale::e4m3 ? kE4m3Overflow
+                                                       : kF16Overflow;
   return scale * static_cast<float>(info.reach);
 }
 
@@ -91,6 +95,10 @@ DType fallback(DType type) {
   switch (type) {
     case DType::q2_k:
     case DType::q3_k:
+    case DType::tq1_0:
+    case DType::tq2_0:
+    case DType::q1_0:
+    case DType::q2_0:
       return DType::q4_0;
     case DType::q4_k:
       return DType::q5_0;
@@ -98,12 +106,25 @@ DType fallback(DType type) {
       return DType::q5_1;
     case DType::q6_k:
       return DType::q8_0;
+    case DType::iq1_s:
+    case DType::iq1_m:
+    case DType::iq2_xxs:
+    case DType::iq2_xs:
+    case DType::iq2_s:
+    case DType::iq3_xxs:
+    case DType::iq3_s:
     case DType::iq4_xs:
       return DType::iq4_nl;
+    case DType::nvfp4:
+      return DType::mxfp4;
     default:
       return DType::f16;
   }
 }
+
+/// Types that are useless for a model's layers if all columns count alike.
+constexpr DTypeSet kNeedImportance = DTypeSet::of(DType::iq1_s, DType::iq1_m, DType::iq2_xxs,
+                                                  DType::iq2_xs, DType::iq2_s, DType::iq3_xxs);
 
 /// Tables and the output matrix, for which importance matrices usually have no data.
 bool never_has_importance(std::string_view tensor) {
@@ -148,6 +169,7 @@ class Converter {
     uses_.resize(options.tensor_types.size());
     for (const GgufTensor& tensor : source_->tensors()) {
       types_.push_back(choose(tensor));
+      if (options.importance == nullptr) require_no_importance(tensor, types_.back());
       count_requantized(*tensor.dtype, types_.back());
       progress_state_.total_bytes += tensor.bytes;
     }
@@ -210,6 +232,15 @@ class Converter {
     const bool makes_logits = tied ? is_embedding : tensor.name == "output.weight";
     if (makes_logits && options_.output_type) return fit_rows(tensor, *options_.output_type);
     return fit_rows(tensor, mixture_.dtype_of(tensor));
+  }
+
+  /// Errors: the type of a weight needs an importance matrix.
+  static void require_no_importance(const GgufTensor& tensor, DType to) {
+    if (!kNeedImportance.contains(to) || *tensor.dtype == to) return;
+    if (never_has_importance(tensor.name)) return;
+    throw Error(kOp, fmt::format("{} needs an importance matrix", name(to)),
+                fmt::format("{} {}", printable(tensor.name), tensor.str()),
+                "make one with wick imatrix, and give it with --imatrix");
   }
 
   void describe_importance(GgufWriter& writer) {

@@ -92,8 +92,9 @@ struct QuantizeResult {
 /// and position tables, which become f32 if the type is f32. The output matrix, or a tied
 /// embedding, becomes q8_0 for mxfp4 and the types that end with _0 or _1, q6_k for the other block
 /// dtypes, and f16, bf16 or f32 for these. A weight whose rows aren't a multiple of the block size
-/// becomes q4_0 instead of q2_k and q3_k, q5_0 instead of q4_k, q5_1 instead of q5_k, q8_0 instead
-/// of q6_k, iq4_nl instead of iq4_xs, else f16, and is listed in `notes`.
+/// becomes q4_0 instead of q2_k, q3_k, tq1_0, tq2_0, q1_0 and q2_0, q5_0 instead of q4_k, q5_1
+/// instead of q5_k, q8_0 instead of q6_k, iq4_nl instead of other types that begin with iq, mxfp4
+/// instead of nvfp4, else f16, and is listed in `notes`.
 ///
 /// Blocks of q4_0, q4_1, q5_0, q5_1 and q8_0 are those of the op `quantize` unless there is data in
 /// an importance matrix. Blocks of other types, and with such data all but q8_0, have the least
@@ -104,8 +105,10 @@ struct QuantizeResult {
 /// umask. Errors: `out` is one of these files or that of the importance matrix; the source is a
 /// saved session or an importance matrix; a source type can't be converted; a value that is to be
 /// rounded isn't finite or exceeds the type's range; the importance matrix is that of another
-/// model; a dtype of `options` isn't one of dtypes::kWeightFiles; the disk is full; the conversion
-/// was stopped. After an error `out` isn't written.
+/// model; there is none, and a weight other than tables and the output matrix is to become iq1_s,
+/// iq1_m, iq2_xxs, iq2_xs, iq2_s or iq3_xxs; a dtype of `options` isn't one of
+/// dtypes::kWeightFiles; the disk is full; the conversion was stopped. After an error `out` isn't
+/// written.
 WICK_API QuantizeResult quantize_gguf(const ModelFile& in, const std::string& out,
                                       const QuantizeOptions& options,
                                       const QuantizeProgressFn& progress = {},

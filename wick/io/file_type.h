@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "wick/base/dtype.h"
@@ -29,7 +30,15 @@ struct FileType {
     q4_k_s,
     q4_k_m,
     q5_k_m,
+    iq1,     // iq1_s, iq1_m
+    iq2_xs,  // iq2_xxs, iq2_xs
+    iq2_m,   // iq2_s, iq2_m
+    iq3_xxs,
+    iq3_xs,
+    iq3_s,
+    iq3_m,
     iq4,
+    few_levels,  // tq1_0, tq2_0, q2_0
     mxfp4_moe,
   } mix = Mix::none;
 };
@@ -55,17 +64,34 @@ class Mixture {
   DType dtype_of(const GgufTensor& weight) const;
 
  private:
-  enum class Role : uint8_t { other, embedding, output, value, key, attention_output, down };
+  enum class Role : uint8_t {
+    other,
+    embedding,
+    output,
+    value,
+    key,
+    query,
+    attention_output,
+    gate_or_up,
+    down
+  };
   Role role_of(std::string_view name) const;
+  bool is_low_bits() const;
   DType of_values(std::string_view name) const;
-  DType of_down(int64_t layer) const;
+  DType of_keys() const;
+  DType of_queries() const;
+  DType of_gate_or_up(int64_t layer) const;
+  DType of_down(std::string_view name) const;
   DType of_attention_output() const;
-  DType of_output() const;
+  DType of_output(int64_t k) const;
+  DType of_embedding() const;
 
   FileType type_;
   bool has_importance_, tied_;
   int64_t layers_ = 0, experts_ = 0, queries_per_value_ = 1;
   std::vector<int64_t> value_layers_;  // of the weights that make values, ascending
+  // The layers and names of the weights of ffn_down, in ascending order.
+  std::vector<std::pair<int64_t, std::string>> downs_;
   bool is_70b_ = false;
 };
 

@@ -97,6 +97,29 @@ float largest_of(const float* x) {
   return largest;
 }
 
+/// The largest and the smallest value. Halves are compared, not neighbours, which vectorises.
+struct Range {
+  float low, high;
+};
+template <int n>
+Range range_of(const float* x) {
+  float low[n], high[n];
+  for (int i = 0; i < n; ++i) low[i] = high[i] = x[i];
+  for (int half = n / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      low[i] = low[i + half] < low[i] ? low[i + half] : low[i];
+      high[i] = high[i + half] > high[i] ? high[i + half] : high[i];
+    }
+  }
+  return {low[0], high[0]};
+}
+/// The largest magnitude.
+template <int n>
+float magnitude_of(const float* x) {
+  const Range range = range_of<n>(x);
+  return -range.low > range.high ? -range.low : range.high;
+}
+
 /// A scale and how much it removes of Σ w·x²: x·q² / q².
 struct ScaleFit {
   float scale = 0.0f, gain = 0.0f;

@@ -13,12 +13,6 @@
 namespace wick::cpu {
 namespace {
 
-const SearchKernels& kernels() {
-  static const SearchKernels& selected =
-      WICK_SELECT_KERNELS(selected_isa(), search_kernels, no_dots);
-  return selected;
-}
-
 /// The weights of a row, scaled to a largest weight of 1 in each block, so that sums of squares
 /// neither overflow nor vanish. Scaling a block's weights doesn't change its best quants.
 std::vector<float> usable_weights(const float* w, int64_t k, int64_t block) {
@@ -43,6 +37,12 @@ std::vector<float> usable_weights(const float* w, int64_t k, int64_t block) {
 
 }  // namespace
 
+SearchBlocks search_blocks(Isa isa, DType dtype) {
+  const SearchBlocks found = WICK_SELECT_KERNELS(isa, search_kernels, no_dots).of(dtype);
+  if (found != nullptr) return found;
+  return WICK_SELECT_KERNELS(isa, lattice_kernels, no_dots).of(dtype);
+}
+
 void search_rows(DType dtype, const float* x, int64_t rows, int64_t k, const float* w,
                  std::byte* out) {
   if (!dtypes::kSearched.contains(dtype)) {
@@ -56,7 +56,7 @@ void search_rows(DType dtype, const float* x, int64_t rows, int64_t k, const flo
                 fmt::format("multiples of {}", block));
   }
   if (rows <= 0 || k <= 0) return;
-  const SearchBlocks search = kernels().of(dtype);
+  const SearchBlocks search = search_blocks(selected_isa(), dtype);
   const std::vector<float> weights = usable_weights(w, k, block);
   const int64_t row_blocks = k / block, bytes = info(dtype).block_bytes;
   parallel_for(rows * row_blocks, 1024 / block, [&](int64_t begin, int64_t end) {

@@ -1,10 +1,12 @@
 // Quantisation of blocks with the least weighted error.
 //
-// Computes what fit.h and superblock.h search, block by block, and packs the result. The bits don't
-// depend on the instruction set. Bytes moved: each value and weight once in, each block once out.
+// Computes what fit.h, superblock.h and few_levels.h search, block by block, and packs the result.
+// The bits don't depend on the instruction set. Bytes moved: each value and weight once in, each
+// block once out.
 
 #include "wick/backend/cpu/search/search_kernels.h"
 
+#include "wick/backend/cpu/search/few_levels.h"
 #include "wick/backend/cpu/search/superblock.h"
 
 namespace wick::cpu::WICK_ISA {
@@ -223,6 +225,73 @@ void search(const float* x, const float* w, math::BlockQ6_K* out) {
   math::detail::write_six_bit_quants(q, out);
 }
 
+void search(const float* x, const float* w, math::BlockQ1_0* out) {
+  out->d = half(fit::to_f16(fit::fit_signs<128>(x, w)));
+  for (int i = 0; i < 16; ++i) {
+    u32 bits = 0;
+    for (int l = 0; l < 8; ++l) bits |= (x[8 * i + l] < 0.0f ? 0u : 1u) << l;
+    out->qs[i] = static_cast<u8>(bits);
+  }
+}
+
+void search(const float* x, const float* w, math::BlockQ2_0* out) {
+  const float d = fit::to_f16(fit::fit_two_bits<64>(x, w));
+  out->d = half(d);
+  float levels[64];
+  fit::round_all<fit::Integers<-1, 2>, 64>(x, 0.0f, fit::finite_recip(d), levels);
+  u8 q[64];
+  for (int i = 0; i < 64; ++i) q[i] = static_cast<u8>(integer(levels[i] + 1.0f));
+  for (int i = 0; i < 16; ++i) {
+    out->qs[i] =
+        static_cast<u8>(q[4 * i] | q[4 * i + 1] << 2 | q[4 * i + 2] << 4 | q[4 * i + 3] << 6);
+  }
+}
+
+/// 256 values with one scale: q is 0, 1 or 2.
+f16 search_ternary(const float* x, const float* w, u8* q) {
+  const float d = fit::to_f16(fit::fit_ternary<256>(x, w));
+  const float middle = d * 0.5f;
+  for (int i = 0; i < 256; ++i) {
+    q[i] = static_cast<u8>((x[i] > middle ? 1 : 0) + (x[i] < -middle ? 0 : 1));
+  }
+  return half(d);
+}
+
+void search(const float* x, const float* w, math::BlockTQ2_0* out) {
+  u8 q[256];
+  out->d = search_ternary(x, w, q);
+  pack_two_bits(q, out->qs);
+}
+
+/// The byte of a number of five digits in base 3.
+u8 byte_of(u32 number) { return static_cast<u8>((number * 256 + 242) / 243); }
+
+void search(const float* x, const float* w, math::BlockTQ1_0* out) {
+  u8 q[256];
+  out->d = search_ternary(x, w, q);
+  const auto number = [&](const u8* first, int stride) {
+    u32 all = 0;
+    for (int n = 0; n < 5; ++n) all = 3 * all + first[n * stride];
+    return all;
+  };
+  for (int m = 0; m < 32; ++m) out->qs[m] = byte_of(number(q + m, 32));
+  for (int m = 0; m < 16; ++m) out->qs[32 + m] = byte_of(number(q + 160 + m, 16));
+  for (int m = 0; m < 4; ++m) {  // four digits; the fifth is 0
+    const u8* const v = q + 240 + m;
+    out->qh[m] = byte_of(3 * (27u * v[0] + 9u * v[4] + 3u * v[8] + v[12]));
+  }
+}
+
+void search(const float* x, const float* w, math::BlockNVFP4* out) {
+  for (int part = 0; part < 4; ++part) {
+    float levels[16];
+    out->scales[part] = fit::fit_e4m3(x + 16 * part, w + 16 * part, levels);
+    u8 q[16];
+    for (int i = 0; i < 16; ++i) q[i] = fit::DoubledE2m1::code(levels[i]);
+    for (int j = 0; j < 8; ++j) out->qs[8 * part + j] = static_cast<u8>(q[j] | q[j + 8] << 4);
+  }
+}
+
 template <class Block>
 void search_blocks(const float* x, const float* w, int64_t blocks, uint8_t* out) {
   constexpr int kValues = math::kBlockValues<Block>;
@@ -244,9 +313,10 @@ constexpr SearchBlocks search_of() {
 
 constexpr SearchKernels make_table() {
   SearchKernels table{};
-#define WICK_QUANT(name, Type, ...)        \
-  table.blocks[quant_index(DType::name)] = \
-      search_of<math::Block##Type, dtypes::kSearched.contains(DType::name)>();
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, ...) \
+  table.blocks[quant_index(DType::name)] = search_of < math::Block##Type,      \
+  dtypes::kSearched.contains(DType::name) &&                                   \
+      math::CodeTable::code != math::CodeTable::codebook > ();
 #include "wick/math/quants.def"
   return table;
 }
