@@ -11,7 +11,7 @@
 namespace wick::models::hf {
 namespace {
 
-constexpr size_t kMostConfigBytes = size_t{4} << 20;
+constexpr size_t kMostAdapterConfigBytes = size_t{4} << 20;
 
 /// Errors: the adapter is of a kind or has a feature that isn't supported.
 void check_kind(const Config& config) {
@@ -50,7 +50,7 @@ std::vector<std::string> names_in_order(const Config& config, const char* name) 
   const Config object = config.object(name);
   if (object.json().empty()) return names;
   const auto file = nlohmann::ordered_json::parse(
-      io::read_small_file(config.path(), kMostConfigBytes), nullptr, false);
+      io::read_small_file(config.path(), kMostAdapterConfigBytes), nullptr, false);
   if (file.is_object() && file.contains(name) && file.at(name).is_object()) {
     add(file.at(name));
   } else {
@@ -83,7 +83,7 @@ double ModulePatterns::of(const std::string& module, double or_else) const {
 }
 
 PeftConfig::PeftConfig(const std::string& folder)
-    : config_(Config::read(folder + "/adapter_config.json", kMostConfigBytes)),
+    : config_(Config::read(folder + "/adapter_config.json", kMostAdapterConfigBytes)),
       rank_(static_cast<double>(config_.integer({"r"}).value_or(8))),
       alpha_(config_.number({"lora_alpha"}).value_or(8)),
       by_root_(config_.flag("use_rslora", false)),
