@@ -179,13 +179,13 @@ class BadInput(Cli):
         folder = self.folder / "adapter"
         folder.mkdir()
         self.run_fails("--lora", str(folder), says=f"{folder}/adapter_config.json")
-        (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "use_dora": true}')
+        (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "use_qalora": true}')
+        self.run_fails("--lora", f"{folder}=0.5", says="adapter_config.json: value isn't supported: use_qalora")
+        (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
         self.run_fails("--lora", f"{folder}=0.5", says=f"{folder}/adapter_model.safetensors")
         (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", 2) + b"{}")
-        self.run_fails("--lora", f"{folder}=0.5", says="adapter_config.json: value isn't supported: use_dora")
         self.run_fails("--lora", f"{folder}=half", says="--lora: not a scale: 'half'")
         self.run_fails("--lora", self.model, says="not an adapter")
-        (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
         self.run_fails("--lora", str(folder), says=f"{folder}: adapter has no factors")
 
     def test_prompts_that_dont_fit(self):

@@ -39,25 +39,40 @@ struct TinyAdapter {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal(0, 0.2f);
     for (const std::string& name : names) {
-      const Shape shape = model.shape_of(name);
-      shapes[name] = shape;
+      shapes[name] = model.shape_of(name);
+      const auto [of_a, of_b] = factor_shapes(name);
       auto& [a, b] = factors[name];
-      for (int64_t i = 0; i < rank * shape[1]; ++i) a.push_back(normal(random));
-      for (int64_t i = 0; i < rank * shape[0]; ++i) b.push_back(normal(random));
+      for (int64_t i = 0; i < of_a.elems(); ++i) a.push_back(normal(random));
+      for (int64_t i = 0; i < of_b.elems(); ++i) b.push_back(normal(random));
     }
   }
 
-  /// scale · alpha / rank · B·A of a matrix.
+  /// The shapes of A and B. Those of a table are [rows, rank] and [size, rank].
+  std::pair<Shape, Shape> factor_shapes(const std::string& name) const {
+    const Shape& s = shapes.at(name);
+    if (name == "token_embd.weight") return {{s[0], rank}, {s[1], rank}};
+    if (s.rank() == 2) return {{rank, s[1]}, {s[0], rank}};
+    return {{s[0], rank, s[2]}, {s[0], s[1], rank}};
+  }
+
+  /// scale · alpha / rank · B·A of a matrix, or of each matrix of a stack.
   std::vector<float> delta(const std::string& name, double scale) const {
     const auto& [a, b] = factors.at(name);
-    const int64_t n = shapes.at(name)[0], k = shapes.at(name)[1];
+    const Shape& shape = shapes.at(name);
+    const bool is_table = name == "token_embd.weight";
+    const int rank_of = shape.rank();
+    const int64_t count = rank_of == 3 ? shape[0] : 1, n = shape[rank_of - 2], k = shape.back();
     std::vector<float> values;
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t row = 0; row < count * n; ++row) {
+      const int64_t matrix = row / n;
       for (int64_t j = 0; j < k; ++j) {
         double sum = 0;
         for (int64_t r = 0; r < rank; ++r) {
-          sum += static_cast<double>(b[static_cast<size_t>(i * rank + r)]) *
-                 static_cast<double>(a[static_cast<size_t>(r * k + j)]);
+          const float of_b = is_table ? b.at(static_cast<size_t>(j * rank + r))
+                                      : b.at(static_cast<size_t>(row * rank + r));
+          const float of_a = is_table ? a.at(static_cast<size_t>(row * rank + r))
+                                      : a.at(static_cast<size_t>((matrix * rank + r) * k + j));
+          sum += static_cast<double>(of_b) * static_cast<double>(of_a);
         }
         const double factor = scale * static_cast<double>(alpha) / static_cast<double>(rank);
         values.push_back(static_cast<float>(sum * factor));
@@ -75,11 +90,11 @@ struct TinyAdapter {
     if (edit) edit(w);
     std::vector<std::pair<std::string, const std::vector<float>*>> tensors;
     for (const auto& [name, pair] : factors) {
-      const Shape& shape = shapes.at(name);
+      const auto [of_a, of_b] = factor_shapes(name);
       for (const bool is_a : {true, false}) {
         const std::string tensor = name + (is_a ? ".lora_a" : ".lora_b");
         if (tensor == without) continue;
-        w.add_tensor(tensor, DType::f32, is_a ? Shape{rank, shape[1]} : Shape{shape[0], rank});
+        w.add_tensor(tensor, DType::f32, is_a ? of_a : of_b);
         tensors.emplace_back(tensor, is_a ? &pair.first : &pair.second);
       }
     }
@@ -121,6 +136,21 @@ const std::vector<std::string> kNames = {"blk.0.attn_q.weight", "blk.1.attn_k.we
                                          "blk.1.attn_output.weight", "blk.0.ffn_down.weight",
                                          "blk.1.ffn_gate.weight"};
 
+/// Adds the adapters' updates to a model's matrices, with a scale for each adapter.
+TinyModel merged_model(const TinyModel& tiny,
+                       const std::vector<std::pair<const TinyAdapter*, double>>& adapters) {
+  TinyModel updated = tiny;
+  for (const auto& [adapter, scale] : adapters) {
+    for (const auto& [name, factors] : adapter->factors) {
+      std::vector<float>& delta = updated.deltas[name];
+      const std::vector<float> more = adapter->delta(name, scale);
+      delta.resize(more.size());
+      for (size_t i = 0; i < more.size(); ++i) delta[i] += more[i];
+    }
+  }
+  return updated;
+}
+
 // qwen2's and gemma's rows are reordered for rope, with and without biases.
 TEST(Adapters, GiveTheLogitsOfUpdatedWeights) {
   const TempFolder folder;
@@ -133,17 +163,7 @@ TEST(Adapters, GiveTheLogitsOfUpdatedWeights) {
     first.write(folder.path("a.gguf"));
     second.write(folder.path("b.gguf"));
     const auto merged = [&](double of_first, double of_second) {
-      TinyModel updated = tiny;
-      const auto add = [&](const TinyAdapter& adapter, double scale) {
-        for (const auto& [name, factors] : adapter.factors) {
-          std::vector<float>& delta = updated.deltas[name];
-          const std::vector<float> more = adapter.delta(name, scale);
-          delta.resize(more.size());
-          for (size_t i = 0; i < more.size(); ++i) delta[i] += more[i];
-        }
-      };
-      add(first, of_first), add(second, of_second);
-      updated.write(folder.path("u.gguf"));
+      merged_model(tiny, {{&first, of_first}, {&second, of_second}}).write(folder.path("u.gguf"));
       return logits_with(*load(folder.path("u.gguf"), {}, {}), {});
     };
     const std::vector<float> plain = logits_with(*load(folder.path("m.gguf"), {}, {}), {});
@@ -161,13 +181,116 @@ TEST(Adapters, GiveTheLogitsOfUpdatedWeights) {
   }
 }
 
-TEST(Adapters, AreChosenForEachSequence) {
+/// Compares sequences with different scales in one batch, and alone.
+/// Models with stacks of matrices, and the tensors that adapters change. Experts have biases
+/// (gpt-oss), weighed inputs (Llama 4), or gates and ups in one tensor (Gemma 4). The heads of
+/// latent attention are stacks, too.
+const std::pair<const char*, std::vector<std::string>> kStacks[] = {
+    {"mixtral",
+     {"blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight", "blk.1.ffn_down_exps.weight",
+      "token_embd.weight", "output.weight", "blk.1.ffn_gate_inp.weight"}},
+    {"gpt-oss", {"blk.0.ffn_up_exps.weight", "blk.0.ffn_down_exps.weight"}},
+    {"llama4", {"blk.1.ffn_gate_exps.weight", "blk.1.ffn_down_exps.weight"}},
+    {"gemma4-moe", {"blk.0.ffn_gate_up_exps.weight", "blk.1.ffn_down_exps.weight"}},
+    {"deepseek2-lite",
+     {"blk.0.attn_k_b.weight", "blk.0.attn_v_b.weight", "blk.1.ffn_up_exps.weight"}},
+};
+
+TEST(Adapters, OfExpertsAndTables) {
   const TempFolder folder;
-  const TinyModel tiny = TinyModel::read("llama");
+  for (const auto& [family, names] : kStacks) {
+    const TinyModel tiny = TinyModel::read(family);
+    const TinyAdapter first(tiny, names, 1), second(tiny, {names[0], names[1]}, 2);
+    tiny.write(folder.path("m.gguf"));
+    first.write(folder.path("a.gguf"));
+    second.write(folder.path("b.gguf"));
+    const auto merged = [&](double of_first, double of_second) {
+      merged_model(tiny, {{&first, of_first}, {&second, of_second}}).write(folder.path("u.gguf"));
+      return logits_with(*load(folder.path("u.gguf"), {}, {}), {});
+    };
+    const std::vector<float> plain = logits_with(*load(folder.path("m.gguf"), {}, {}), {});
+    const std::vector<std::string> paths = {folder.path("a.gguf"), folder.path("b.gguf")};
+    for (const Device device : test::cpu_and_devices()) {
+      SCOPED_TRACE(std::string(family) + " " + device.str());
+      for (const int64_t on_cpu : {0, 1}) {
+        const auto model = load(folder.path("m.gguf"), device, paths, {.cpu_experts = on_cpu});
+        EXPECT_LT(difference(logits_with(*model, {}), merged(1, 1)), 2e-5);
+        EXPECT_LT(difference(logits_with(*model, {0.5f, -0.25f}), merged(0.5, -0.25)), 2e-5);
+        EXPECT_LT(difference(logits_with(*model, {0, 0}), plain), 1e-5);
+        EXPECT_GT(difference(logits_with(*model, {}), plain), 1e-3);
+      }
+    }
+  }
+}
+
+// The table of a model without an output matrix is also that matrix, but adapters of one don't
+// change the other.
+TEST(Adapters, OfTiedTables) {
+  const TempFolder folder;
+  const TinyModel whole = TinyModel::read("llama");
+  TinyModel tied = whole;
+  tied.without = {"output.weight"};
+  tied.write(folder.path("m.gguf"));
+  for (const char* name : {"token_embd.weight", "output.weight"}) {
+    const TinyAdapter adapter(whole, {name}, 1);
+    adapter.write(folder.path("a.gguf"));
+    whole.write(folder.path("w.gguf"));
+    TinyModel updated = merged_model(whole, {{&adapter, 1.0}});
+    const auto values_of = [&](const char* tensor) {
+      const auto file = io::Gguf::open(folder.path("w.gguf"));
+      return file->tensor(file->require_tensor(tensor)).to_vector<float>();
+    };
+    const std::vector<float> table = values_of("token_embd.weight");
+    const std::vector<float> output = values_of("output.weight");
+    std::vector<float>& delta = updated.deltas["output.weight"];
+    delta.resize(output.size());
+    for (size_t i = 0; i < output.size(); ++i) delta[i] += table[i] - output[i];
+    updated.write(folder.path("u.gguf"));
+    const std::vector<float> expected = logits_with(*load(folder.path("u.gguf"), {}, {}), {});
+    for (const Device device : test::cpu_and_devices()) {
+      SCOPED_TRACE(std::string(name) + " " + device.str());
+      const auto model = load(folder.path("m.gguf"), device, {folder.path("a.gguf")});
+      EXPECT_LT(difference(logits_with(*model, {}), expected), 1e-5);
+      EXPECT_GT(difference(logits_with(*model, {0}), expected), 1e-2);
+    }
+  }
+}
+
+// Activations are rounded to eight bits for these weights, so the logits are near those of the
+// decoded weights with the update.
+TEST(Adapters, BesideQuantisedWeights) {
+  const TempFolder folder;
+  for (const auto& [family, names] : {std::pair("llama", kNames), kStacks[0]}) {
+    TinyModel tiny = TinyModel::read(family);
+    tiny.dtype = DType::q8_0;
+    const TinyAdapter adapter(tiny, names, 1);
+    tiny.write(folder.path("m.gguf"));
+    adapter.write(folder.path("a.gguf"));
+    TinyModel updated = merged_model(tiny, {{&adapter, 1.0}});
+    updated.dequantized = true;
+    updated.write(folder.path("u.gguf"));
+    const std::vector<float> expected = logits_with(*load(folder.path("u.gguf"), {}, {}), {});
+    const std::vector<float> plain = logits_with(*load(folder.path("m.gguf"), {}, {}), {});
+    EXPECT_GT(difference(plain, expected), 0.2);
+    std::vector<float> on_cpu;
+    for (const Device device : test::cpu_and_devices()) {
+      SCOPED_TRACE(std::string(family) + " " + device.str());
+      const auto model = load(folder.path("m.gguf"), device, {folder.path("a.gguf")});
+      const std::vector<float> got = logits_with(*model, {});
+      EXPECT_LT(difference(got, expected), 0.05);
+      if (on_cpu.empty()) on_cpu = got;
+      EXPECT_LT(difference(got, on_cpu), 1e-5);
+    }
+  }
+}
+
+void expect_chosen_for_each_sequence(const TinyModel& tiny, const std::vector<std::string>& names) {
+  const TempFolder folder;
   tiny.write(folder.path("m.gguf"));
-  TinyAdapter(tiny, kNames, 1).write(folder.path("a.gguf"));
-  TinyAdapter(tiny, kNames, 2).write(folder.path("b.gguf"));
+  TinyAdapter(tiny, names, 1).write(folder.path("a.gguf"));
+  TinyAdapter(tiny, names, 2).write(folder.path("b.gguf"));
   for (const Device device : test::cpu_and_devices()) {
+    SCOPED_TRACE(tiny.name);
     const auto model =
         load(folder.path("m.gguf"), device, {folder.path("a.gguf"), folder.path("b.gguf")});
     const std::vector<std::vector<float>> scales = {{1, 0}, {0, 1}, {0.5f, 0.25f}};
@@ -204,6 +327,18 @@ TEST(Adapters, AreChosenForEachSequence) {
       }
     }
   }
+}
+
+TEST(Adapters, AreChosenForEachSequence) {
+  expect_chosen_for_each_sequence(TinyModel::read("llama"), kNames);
+  for (const auto& [family, names] : kStacks) {
+    if (std::string(family) != "llama4") {
+      expect_chosen_for_each_sequence(TinyModel::read(family), names);
+    }
+  }
+  TinyModel quantised = TinyModel::read("mixtral");
+  quantised.dtype = DType::q8_0;
+  expect_chosen_for_each_sequence(quantised, kStacks[0].second);
 }
 
 TEST(Adapters, OfSplitModels) {
@@ -278,6 +413,17 @@ TEST(Adapters, InvalidFiles) {
               HasSubstr("factors don't fit the model"));
   EXPECT_THAT(error_of([&] { load(folder.path("m.gguf"), {}, {folder.path("m.gguf")}); }),
               HasSubstr("not an adapter"));
+  const auto table = [&](auto edit) {
+    TinyAdapter adapter(tiny, {"token_embd.weight"}, 1);
+    edit(adapter);
+    return error(adapter);
+  };
+  EXPECT_EQ(table([](auto&) {}), "no error");
+  EXPECT_THAT(table([](auto& a) {
+                a.shapes.at("token_embd.weight") = {41, 64};
+                a.factors.at("token_embd.weight").first.resize(3 * 41);
+              }),
+              HasSubstr("factors don't fit the model"));
   TinyAdapter(tiny, kNames, 1).write(path);
   const auto model = load(folder.path("m.gguf"), {}, {path});
   EXPECT_THAT(error_of([&] {
@@ -285,6 +431,38 @@ TEST(Adapters, InvalidFiles) {
               }),
               HasSubstr("more scales than adapters: 2: there are 1"));
   EXPECT_THAT(error_of([&] { logits_with(*model, {NAN}); }), HasSubstr("isn't finite"));
+}
+
+TEST(Adapters, InvalidStacks) {
+  const TempFolder folder;
+  const TinyModel tiny = TinyModel::read("mixtral");
+  tiny.write(folder.path("m.gguf"));
+  const std::string path = folder.path("a.gguf"), name = "blk.0.ffn_up_exps.weight";
+  const Shape good = tiny.shape_of(name);
+  const auto error = [&](const Shape& a, const Shape& b) {
+    io::GgufWriter w(path);
+    w.set_string("general.type", "adapter");
+    w.set_string("general.architecture", tiny.architecture);
+    w.set_string("adapter.type", "lora");
+    w.add_tensor(name + ".lora_a", DType::f32, a);
+    w.add_tensor(name + ".lora_b", DType::f32, b);
+    for (const auto& [tensor, shape] : {std::pair(".lora_a", a), std::pair(".lora_b", b)}) {
+      const std::vector<float> zeros(static_cast<size_t>(shape.elems()));
+      w.write(name + tensor, std::as_bytes(std::span(zeros)));
+    }
+    w.finish();
+    return error_of([&] { load(folder.path("m.gguf"), {}, {path}); });
+  };
+  const int64_t count = good[0], n = good[1], k = good[2];
+  EXPECT_EQ(error({count, 2, k}, {count, n, 2}), "no error");
+  EXPECT_THAT(error({count - 1, 2, k}, {count - 1, n, 2}),
+              HasSubstr("factors don't fit the model"));
+  EXPECT_THAT(error({count, 2, k + 1}, {count, n, 2}), HasSubstr("factors don't fit the model"));
+  EXPECT_THAT(error({2, k}, {n, 2}), HasSubstr("factors don't fit the model"));
+  EXPECT_THAT(error({count, 2, k}, {count, n, 3}), HasSubstr("factors don't fit: " + name));
+  EXPECT_THAT(error({count, 2, k}, {count - 1, n, 2}), HasSubstr("factors don't fit: " + name));
+  EXPECT_THAT(error({count, 2, k}, {n, 2}), HasSubstr("factors don't fit: " + name));
+  EXPECT_THAT(error({1, count, 2, k}, {count, n, 2}), HasSubstr("isn't a matrix of floats"));
 }
 
 }  // namespace

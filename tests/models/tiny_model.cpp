@@ -186,7 +186,7 @@ std::vector<float> TinyModel::written_values(const Entry& entry) const {
   if (values.empty() || shapes.contains(entry.name)) {
     values = values_of(seed, entry.name, entry.shape);
   }
-  if (const auto it = deltas.find(entry.name); it != deltas.end()) {
+  if (const auto it = deltas.find(entry.name); it != deltas.end() && !dequantized) {
     for (size_t i = 0; i < values.size(); ++i) values[i] += it->second.at(i);
   }
   if (!multiplied || !entry.name.ends_with(".weight")) return values;
@@ -216,6 +216,9 @@ void TinyModel::write(const std::string& path) const {
                : dtypes::kWrittenBlocks.contains(type) ? quantize(values, type)
                                                        : random_blocks(type, entry.shape, random);
     if (dequantized && is_block(type)) t = dequantize(t);
+    if (const auto it = deltas.find(entry.name); it != deltas.end() && dequantized) {
+      t = t.to(DType::f32) + Tensor::from(it->second, entry.shape);
+    }
     w.write(entry.name, {static_cast<const std::byte*>(t.storage()->data()), t.storage()->bytes()});
   }
   w.finish();

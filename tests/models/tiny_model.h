@@ -36,8 +36,9 @@ struct TinyModel {
   /// NAME.scale or, if `multiplied`, multiplied into the values.
   std::map<std::string, std::vector<float>> factors = {};
   bool multiplied = false;
-  std::string seed = {};                                  ///< gives other weights
-  std::map<std::string, std::vector<float>> deltas = {};  ///< added to the values of tensors
+  std::string seed = {};  ///< gives other weights
+  /// Added to the values of tensors; if `dequantized`, after quantising them.
+  std::map<std::string, std::vector<float>> deltas = {};
 
   /// The names of all descriptions.
   static std::vector<std::string> names();

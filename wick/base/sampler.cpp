@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "wick/base/error.h"
+#include "wick/base/step_sampler.h"
 #include "wick/math/sampling.h"
 
 namespace wick {
@@ -199,6 +200,17 @@ int32_t Sampler::sample(std::span<const float> logits, std::span<const int32_t> 
   return draw();
 }
 
+int32_t Sampler::sample_by_steps(std::span<const float> logits, std::span<const int32_t> history) {
+  SpanLogits source(logits);
+  StepSampler steps(options_);
+  steps.set_draws(draws_);
+  steps.set_surprise_limit(surprise_limit_);
+  const int32_t token = steps.sample(source, history);
+  draws_ = steps.draw_count();
+  surprise_limit_ = steps.surprise_limit();
+  return token;
+}
+
 // Applies the penalties to each seen token once: l > 0 ? l / r : l · r; then minus count ·
 // frequency, minus presence.
 std::span<const float> Sampler::penalize(std::span<const float> logits,
@@ -324,6 +336,13 @@ int32_t Sampler::draw() {
     sum += candidates_[i].weight;
     if (sum > point) return candidates_[i].id;
   }
+}
+
+/// Sets the bound on the surprise to `bits`, or to the nearest f32 if they are beyond its range:
+/// infinities would become NaN.
+void Sampler::limit_surprise(double bits) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  surprise_limit_ = static_cast<float>(std::clamp(bits, -kMost, kMost));
 }
 
 }  // namespace wick

@@ -151,19 +151,7 @@ class WICK_API Sampler {
   };
 
   int32_t sample_by_steps(std::span<const float> logits, std::span<const int32_t> history);
-  void apply(SamplerStep step, std::span<const int32_t> history);
-  void penalize_candidates(std::span<const int32_t> history);
-  void penalize_repetitions(std::span<const int32_t> history);
-  void keep_within_sigmas();
-  void keep_typical();
-  void keep_top_p();
-  void keep_min_p();
-  void exclude_top_choices();
-  void heat();
-  int32_t draw_by_mirostat();
   void limit_surprise(double bits);
-  uint64_t weigh();
-  double entropy(uint64_t total) const;
 
   std::span<const float> penalize(std::span<const float> logits, std::span<const int32_t> history);
   void select(std::span<const float> logits);
@@ -177,7 +165,6 @@ class WICK_API Sampler {
   std::vector<int32_t> seen_;
   std::vector<Candidate> candidates_;  // the first sorted_ are in order and rank before the others
   size_t sorted_ = 0;
-  double heat_ = 1;           // the temperature that has been applied
   float surprise_limit_ = 0;  // mirostat's μ, in bits
 };
 

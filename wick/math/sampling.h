@@ -34,6 +34,12 @@ inline constexpr double kTopWeight = 0x1p40;
 /// `less` <= 0, in units of 2^-40 of the most likely token's probability.
 WICK_FN u64 token_weight(double less) { return static_cast<u64>(exp(less) * kTopWeight + 0.5); }
 
+/// What a token adds to the sum of weight · −less, of which the entropy of all tokens is made. The
+/// sum of 2^21 tokens is below 2^61.
+WICK_FN u64 weighted_distance(u64 weight, double less) {
+  return static_cast<u64>(static_cast<double>(weight) * -less + 0.5);
+}
+
 /// floor(r / 2^64 · total) for 64 random bits r of a draw. The result is below total, which must be
 /// below 2^61.
 WICK_FN u64 draw_point(u64 total, u64 seed, u64 draw) {

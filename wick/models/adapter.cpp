@@ -16,6 +16,7 @@ namespace wick::models {
 namespace {
 
 constexpr std::string_view kA = ".lora_a", kB = ".lora_b";
+constexpr std::string_view kTable = "token_embd.weight";
 
 void require_lora(const io::Gguf& file, std::string_view architecture) {
   const auto fail = [&](std::string_view what, std::string_view detail, std::string_view hint) {
@@ -41,12 +42,25 @@ Tensor factor(const io::Gguf& file, const std::string& name) {
   const io::GgufTensor& entry = file.require_tensor(name);
   const Tensor t = file.tensor(entry);
   const bool floats = is_float(t.dtype()) || is_block(t.dtype());
-  if (!floats || t.rank() != 2) {
+  if (!floats || (t.rank() != 2 && t.rank() != 3)) {
     throw Error(file.path(), "factor isn't a matrix of floats",
-                fmt::format("{} {}", entry.name, t.str()));
+                fmt::format("{} {}", entry.name, t.str()),
+                "need two dims, or three for a stack of matrices");
   }
   return is_block(t.dtype()) ? dequantize(t) : t.to(DType::f32);
 }
+
+/// The rank of two factors, or 0 if they don't fit. Those of the embedding table are [vocabulary,
+/// rank] and [hidden, rank], because the table is read by row.
+int64_t rank_of(const std::string& name, const Tensor& a, const Tensor& b) {
+  const bool is_table = name == kTable;
+  if (a.rank() != b.rank() || (is_table && a.rank() != 2)) return 0;
+  if (a.rank() == 3 && a.size(0) != b.size(0)) return 0;
+  const int64_t rank = a.size(is_table ? -1 : -2);
+  return b.size(-1) == rank ? rank : 0;
+}
+
+bool has_shape(const Tensor& x, const Shape& shape) { return !x.defined() || x.shape() == shape; }
 
 }  // namespace
 
@@ -66,11 +80,8 @@ Adapter Adapter::open(const std::string& path, std::string_view architecture,
 }
 
 void Adapter::read_folder(std::string_view architecture, const io::ModelFile& model) {
-  for (hf::PeftFactors& f : hf::read_peft(path_, architecture, model)) {
-    const bool added = entries_->emplace(f.name, Entry{{std::move(f.a), f.b * f.scale}}).second;
-    if (!added) {
-      throw Error(path_, "two modules have the same meaning", printable(f.module), f.name);
-    }
+  for (hf::PeftChange& change : hf::read_peft(path_, architecture, model)) {
+    entries_->emplace(std::move(change.name), Entry{std::move(change.change)});
   }
 }
 
@@ -94,29 +105,75 @@ void Adapter::read_gguf(std::string_view architecture) {
                   "need names that end in .lora_a or .lora_b");
     }
     const std::string of(t.name.substr(0, t.name.size() - kA.size()));
-    Factors factors{factor(*file, of + std::string(kA)), factor(*file, of + std::string(kB))};
-    const int64_t rank = factors.a.size(0);
-    if (rank < 1 || factors.b.size(1) != rank) {
+    MatrixChange change;
+    change.a = factor(*file, of + std::string(kA));
+    change.b = factor(*file, of + std::string(kB));
+    const int64_t rank = rank_of(of, change.a, change.b);
+    if (rank < 1) {
       throw Error(path, "factors don't fit",
-                  fmt::format("{}: {} and {}", of, factors.a.str(), factors.b.str()),
-                  "need [rank, k] and [n, rank]");
+                  fmt::format("{}: {} and {}", of, change.a.str(), change.b.str()),
+                  of == kTable ? "need [vocabulary, rank] and [hidden, rank]"
+                               : "need [rank, k] and [n, rank], or [count, rank, k] and [count, "
+                                 "n, rank] for a stack of matrices");
     }
     // Without alpha, the factors are used as they are.
-    if (alpha != 0.0f) factors.b = factors.b * (alpha / static_cast<float>(rank));
-    entries_->emplace(of, Entry{std::move(factors)});
+    if (alpha != 0.0f) change.b = change.b * (alpha / static_cast<float>(rank));
+    entries_->emplace(of, Entry{std::move(change)});
   }
   file->require_unchanged("load");
 }
 
-const Adapter::Factors* Adapter::find(const std::string& name, int64_t n, int64_t k) const {
+const MatrixChange* Adapter::take(const std::string& name) const {
   const auto it = entries_->find(name);
   if (it == entries_->end()) return nullptr;
   it->second.used = true;
-  const Factors& f = it->second.factors;
-  if (f.a.size(1) == k && f.b.size(0) == n) return &f;
-  throw Error(path_, "factors don't fit the model",
-              fmt::format("{}: {} and {}", name, f.a.str(), f.b.str()),
-              fmt::format("the matrix is [{},{}]", n, k));
+  return &it->second.change;
+}
+
+void Adapter::wrong_sizes(const std::string& name, const MatrixChange& change,
+                          const Shape& matrix) const {
+  std::string sizes;
+  for (const Tensor* t :
+       {&change.a, &change.b, &change.magnitude, &change.whole, &change.shift, &change.bias}) {
+    if (t->defined()) sizes += (sizes.empty() ? "" : " and ") + t->str();
+  }
+  throw Error(path_, "factors don't fit the model", fmt::format("{}: {}", name, sizes),
+              fmt::format("the matrix is {}", matrix.str()));
+}
+
+const MatrixChange* Adapter::find(const std::string& name, int64_t n, int64_t k) const {
+  const MatrixChange* const change = take(name);
+  if (change == nullptr) return nullptr;
+  const auto& [a, b, magnitude, whole, shift, bias] = *change;
+  const bool factors = !a.defined() || (a.rank() == 2 && a.size(1) == k && b.size(0) == n);
+  const bool vectors = has_shape(magnitude, {n}) && has_shape(shift, {n}) && has_shape(bias, {n});
+  if (!factors || !vectors || !has_shape(whole, {n, k})) wrong_sizes(name, *change, {n, k});
+  return change;
+}
+
+const MatrixChange* Adapter::find_table(const std::string& name, int64_t rows, int64_t size) const {
+  const MatrixChange* const change = take(name);
+  if (change == nullptr) return nullptr;
+  const auto& [a, b, magnitude, whole, shift, bias] = *change;
+  const bool factors = !a.defined() || (a.rank() == 2 && a.size(0) == rows && b.size(0) == size);
+  const bool none = !magnitude.defined() && !shift.defined() && !bias.defined();
+  if (!factors || !none || !has_shape(whole, {rows, size})) {
+    wrong_sizes(name, *change, {rows, size});
+  }
+  return change;
+}
+
+const MatrixChange* Adapter::find_stack(const std::string& name, int64_t count, int64_t n,
+                                        int64_t k) const {
+  const MatrixChange* const change = take(name);
+  if (change == nullptr) return nullptr;
+  const auto& [a, b, magnitude, whole, shift, bias] = *change;
+  const bool only_factors =
+      a.defined() && a.rank() == 3 && !magnitude.defined() && !shift.defined() && !bias.defined();
+  if (!only_factors || a.size(0) != count || a.size(2) != k || b.size(1) != n) {
+    wrong_sizes(name, *change, {count, n, k});
+  }
+  return change;
 }
 
 void Adapter::require_all_used() const {

@@ -66,7 +66,7 @@ Tensor rows_within(int64_t distance, int64_t count, Device device) {
 
 /// → [t, hidden]
 Tensor DecoderLm::embed_tokens(const StepRows& rows) const {
-  Tensor x = embedding_(rows.tokens);
+  Tensor x = embedding_(rows.tokens, rows.set());
   if (config_.embedding_scale != 1.0f) x = x * config_.embedding_scale;
   if (token_type_.defined()) x = x + token_type_;
   if (learned_positions_.defined()) {
@@ -231,10 +231,11 @@ DecoderLm::Step DecoderLm::encoder_step(const Stage& stage,
   }
   const auto all = static_cast<int64_t>(ids.size());
   rows.tokens = Tensor::from(ids, {all}, stage.device);
+  if (adapters() > 0) rows.scales = Tensor::ones({all, adapters()}, DType::f32, stage.device);
   return {.slices = {rows},
           .wanted = {},
           .last_runs = rows.row_runs,
-          .last_scales = {},
+          .last_scales = rows.scales,
           .caches = std::vector<LayerCache>(config_.layers.size())};
 }
 
@@ -276,7 +277,9 @@ void DecoderLm::make_placement(const io::ModelFile& file, const LoadOptions& opt
                        .adapter_bytes = 0};
   for (const std::string& path : options.adapters) {
     std::error_code ignored;  // Adapter::open reports what is wrong with the file
-    const auto bytes = std::filesystem::file_size(path, ignored);
+    const bool is_folder = std::filesystem::is_directory(path, ignored);
+    const auto bytes =
+        std::filesystem::file_size(is_folder ? path + "/adapter_model.safetensors" : path, ignored);
     if (!ignored) input.adapter_bytes += bytes;
   }
   placement_ = place(input, options.split);
@@ -289,7 +292,7 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
   const bool release = options.release_file_pages;
   const Device first = placement_.layers.front();
   const Tensor table = weights.matrix("token_embd.weight", c.vocabulary, c.hidden);
-  embedding_ = nn::Embedding(table, first);
+  embedding_ = AdaptedTable("token_embd.weight", table, adapters_, first);
   if (c.token_types) {
     // All tokens are of the first type.
     const Shape types{weights.rows("token_types.weight"), c.hidden};
@@ -319,14 +322,15 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
   if (!makes_logits()) return;
   const bool tied = !weights.contains("output.weight");
   // A tied table serves the embedding, too, which reads its rows from the file; the system reads
-  // released pages again on use.
+  // released pages again on use. Adapters tell the table from the output matrix even then.
   head_ = AdaptedLinear(
       {{.name = tied ? "token_embd.weight" : "output.weight",
         .matrix = tied ? table : weights.matrix("output.weight", c.vocabulary, c.hidden),
         .bias = weights.optional_vector("output.bias", c.vocabulary),
         .order = {},
-        .scale = tied ? Tensor() : weights.optional_scale("output")}},
-      tied ? std::span<const Adapter>() : adapters_, device_, release);
+        .scale = tied ? Tensor() : weights.optional_scale("output"),
+        .adapted = "output.weight"}},
+      adapters_, device_, release);
 }
 
 DecoderLm::Block DecoderLm::load_layer(const Weights& weights, size_t index, bool release) const {

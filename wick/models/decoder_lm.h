@@ -9,6 +9,7 @@
 #include "wick/graph/compile.h"
 #include "wick/models/causal_lm.h"
 #include "wick/models/decoder_config.h"
+#include "wick/models/layers/adapted_table.h"
 #include "wick/models/layers/attention.h"
 #include "wick/models/layers/delta_net.h"
 #include "wick/models/layers/experts.h"
@@ -141,7 +142,7 @@ class WICK_API DecoderLm final : public CausalLm {
   int64_t parameters_ = 0;
   bool has_states_ = false;     // whether the cache has recurrent states
   bool block_weights_ = false;  // whether some weights are quantised
-  nn::Embedding embedding_;
+  AdaptedTable embedding_;
   Tensor learned_positions_;  // f32 [positions, hidden], or undefined
   Tensor token_type_;         // f32 [hidden], added to the embeddings, or undefined
   std::optional<nn::Norm> embedding_norm_;

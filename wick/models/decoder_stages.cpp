@@ -78,7 +78,8 @@ bool DecoderLm::ends_model(const Stage& stage) const {
 /// The number of tensors that a stage gets from the one before it.
 size_t DecoderLm::moved_into(const Stage& stage) const {
   if (&stage == stages_.data()) return 0;
-  if (stage.only_experts) return 3;   // input, ids and weights
+  // Input, ids, weights, and scales of adapters
+  if (stage.only_experts) return adapters_.empty() ? 3 : 4;
   if (stage.after_experts) return 1;  // the experts' result
   return per_layer_ ? 2 : 1;          // x and the per-layer embeddings
 }
@@ -236,7 +237,8 @@ DecoderLm::Step DecoderLm::step_of(const Stage& stage, std::span<const Tensor> a
 CausalLm::Carried DecoderLm::through(const Stage& stage, Step& step, const Carried& in) const {
   if (stage.only_experts) {
     const auto& experts = std::get<Experts>(*blocks_[stage.first].mlp);
-    return {{experts.through_experts(in.moved[0], {in.moved[1], in.moved[2]})}, {}};
+    const Tensor scales = adapters_.empty() ? Tensor() : in.moved[3];
+    return {{experts.through_experts(in.moved[0], {in.moved[1], in.moved[2]}, scales)}, {}};
   }
   std::vector<Tensor> xs = begin(stage, step, in);  // [t, hidden] of each slice
   const size_t last = blocks_.size() - 1;
@@ -314,6 +316,7 @@ CausalLm::Carried DecoderLm::stop_before_experts(const Stage& stage, std::span<c
   Carried out{.moved = {routed.x.contiguous(), routed.chosen.ids.contiguous(),
                         routed.chosen.weights.contiguous()},
               .kept = {y}};
+  if (!adapters_.empty()) out.moved.push_back(step.last_scales.contiguous());
   if (routed.shared.defined()) out.kept.push_back(routed.shared);
   if (per_layer_) out.kept.push_back(per_layer);
   return out;

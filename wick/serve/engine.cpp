@@ -15,10 +15,12 @@
 #include "wick/base/error.h"
 #include "wick/base/log.h"
 #include "wick/base/printable.h"
+#include "wick/base/step_sampler.h"
 #include "wick/io/output_file.h"
 #include "wick/io/split_file.h"
 #include "wick/models/find_model.h"
 #include "wick/models/open_model.h"
+#include "wick/models/tensor_logits.h"
 #include "wick/serve/model_digest.h"
 #include "wick/serve/stop_text.h"
 #include "wick/tensor/ops.h"
@@ -504,15 +506,25 @@ std::function<int32_t(bool more)> Session::source() {
   };
 }
 
-/// Like source(), for options that need the host's sampler: each step's logits are copied to it.
+/// Like source(), for options that need the host's sampler, which reads the candidates of each step
+/// from the device of the logits.
 std::function<int32_t(bool more)> Session::host_source() {
-  const auto sampler = std::make_shared<text::Sampler>(sampler_->options);
+  const auto sampler = std::make_shared<StepSampler>(sampler_->options);
   sampler->set_draws(sampler_->draws);
   sampler->set_surprise_limit(sampler_->surprise_limit);
   return [this, sampler](bool) {
-    const auto all = host_logits();
-    const auto size = static_cast<size_t>(engine_->tokenizer().vocab_size());
-    const int32_t token = sampler->sample(all.first(std::min(all.size(), size)), history_);
+    newest_logits();
+    // Logits beyond the tokenizer's vocabulary belong to padding rows of the embedding.
+    const int64_t vocabulary = engine_->tokenizer().vocab_size();
+    const int64_t size = std::min(logits_.elems(), vocabulary);
+    int32_t token = 0;
+    if (logits_.device() == Device::cpu()) {
+      SpanLogits logits(host_logits().first(static_cast<size_t>(size)));
+      token = sampler->sample(logits, history_);
+    } else {
+      models::TensorLogits logits(logits_.reshape({logits_.elems()}).narrow(0, 0, size));
+      token = sampler->sample(logits, history_);
+    }
     sampler_->draws = sampler->draw_count();
     sampler_->surprise_limit = sampler->surprise_limit();
     return token;

@@ -35,6 +35,23 @@ ADAPTERS = {
     "gpt2": ("gpt2", {"r": 3, "lora_alpha": 6, "fan_in_fan_out": True,
                       "target_modules": ["c_attn", "attn.c_proj", "c_fc", "mlp.c_proj"]}),
     "gptneox": ("gptneox", {"r": 2, "lora_alpha": 8, "target_modules": ["query_key_value", "dense", "dense_h_to_4h"]}),
+    "llama-norms": ("llama", {
+        "r": 3, "lora_alpha": 6, "use_dora": True, "target_modules": ["q_proj", "k_proj", "up_proj", "down_proj"]}),
+    "llama-embeddings": ("llama", {"r": 3, "lora_alpha": 6, "target_modules": ["embed_tokens", "v_proj"]}),
+    "llama-saved": ("llama", {"r": 3, "lora_alpha": 6, "target_modules": ["v_proj"],
+                              "modules_to_save": ["lm_head", "embed_tokens"]}),
+    "llama-expressions": ("llama", {
+        "r": 2, "lora_alpha": 4, "target_modules": ATTENTION,
+        # PEFT sorts the patterns when it saves them, and the first one that matches counts.
+        "rank_pattern": {r"([01])\.self_attn\.(q|v)_proj": 4, ".*_proj": 3},
+        "alpha_pattern": {".*[kv]_proj": 6, "q_pro.": 8, "self_attn.q_proj": 1}}),
+    "qwen2-biases": ("qwen2", {"r": 3, "lora_alpha": 6, "target_modules": ["q_proj", "k_proj", "o_proj"],
+                               "bias": "all"}),
+    "qwen2-lora-only": ("qwen2", {"r": 3, "lora_alpha": 6, "target_modules": ["q_proj", "v_proj"],
+                                  "bias": "lora_only"}),
+    "qwen2-factor-biases": ("qwen2", {"r": 3, "lora_alpha": 6, "target_modules": ["q_proj", "down_proj"],
+                                      "lora_bias": True}),
+    "deepseek2-lite": ("deepseek2-lite", {"r": 3, "lora_alpha": 6, "target_modules": ["kv_b_proj", "o_proj"]}),
     "phi3": ("phi3", {"r": 3, "lora_alpha": 3, "target_modules": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]}),
 }
 
@@ -83,8 +100,9 @@ def describe(name, model_name, options):
         shapes = {n: list(t.shape) for n, t in load_file(folder / "adapter" / "adapter_model.safetensors").items()}
         written = json.loads((folder / "adapter" / "adapter_config.json").read_text())
     with torch.no_grad():
-        # PEFT also saves an adapted output matrix itself, which stays as it is.
-        state = {n: torch.from_numpy(factor_of(n, s)) for n, s in shapes.items() if "base_layer" not in n}
+        # PEFT also saves an adapted table or output matrix itself, which stays as it is.
+        state = {n: torch.from_numpy(factor_of(n, s)) for n, s in shapes.items()
+                 if not n.endswith("base_layer.weight")}
         loaded = peft.set_peft_model_state_dict(adapted, state)
         assert not loaded.unexpected_keys, loaded.unexpected_keys
         adapted = adapted.eval().double()

@@ -5,25 +5,22 @@
 #include <vector>
 
 #include "wick/io/model_file.h"
-#include "wick/tensor/tensor.h"
+#include "wick/models/matrix_change.h"
 
 namespace wick::models::hf {
 
-/// The factors of one matrix of a LoRA adapter, under the matrix's GGUF name.
-struct PeftFactors {
-  std::string name;    ///< "blk.0.attn_q.weight"
-  std::string module;  ///< PEFT's name of the matrix, for error messages
-  Tensor a;            ///< f32 [rank, k]
-  Tensor b;            ///< f32 [n, rank], with the rows in the GGUF file's order
-  float scale = 1;     ///< of b·a
+/// What a LoRA adapter changes of one matrix, or of a stack of experts' matrices.
+struct PeftChange {
+  std::string name;  ///< of the matrix in a GGUF file: "blk.0.attn_q.weight"
+  MatrixChange change;
 };
 
 /// Reads an adapter as PEFT writes it: a folder with adapter_config.json and
 /// adapter_model.safetensors. `architecture` and `model` tell how the matrices are named and their
-/// rows ordered. Errors: a file is missing or invalid; the adapter isn't LoRA, or uses a variant of
-/// it that changes more than b·a; a tensor has no place in the architecture; factors are missing or
-/// don't fit.
-std::vector<PeftFactors> read_peft(const std::string& folder, std::string_view architecture,
-                                   const io::ModelFile& model);
+/// rows ordered. Errors: a file is missing or invalid; the adapter isn't LoRA, or is of a variant
+/// that isn't supported; a tensor has no place in the architecture; factors are missing or don't
+/// fit.
+std::vector<PeftChange> read_peft(const std::string& folder, std::string_view architecture,
+                                  const io::ModelFile& model);
 
 }  // namespace wick::models::hf

@@ -64,6 +64,7 @@ Experts::Experts(const LayerLoader& loader)
     down_bias_ = w.floats("ffn_down_exps.bias", {count, hidden}).to(loader.experts);
   }
   load_scales(loader);
+  load_updates(loader);
   load_extras(loader);
   if (config_.shared > 0) {
     shared_ = Mlp(loader, config_.shared, "_shexp");
@@ -92,6 +93,19 @@ void Experts::load_scales(const LayerLoader& loader) {
   };
   const Tensor both[] = {wide(gates), wide(ups)};
   in_scales_ = cat(both, 1).to(loader.experts);
+}
+
+void Experts::load_updates(const LayerLoader& loader) {
+  const int64_t count = config_.count, width = config_.intermediate, hidden = loader.config.hidden;
+  const auto add = [&](StackUpdates& to, const char* name, int64_t n, int64_t k, int64_t offset) {
+    to.add(loader.weights.prefix() + name, count, n, k, offset, loader.adapters, loader.experts);
+  };
+  add(in_updates_, "ffn_gate_exps.weight", width, hidden, 0);
+  add(in_updates_, "ffn_up_exps.weight", width, hidden, width);
+  if (loader.has("ffn_gate_up_exps")) {
+    add(in_updates_, "ffn_gate_up_exps.weight", 2 * width, hidden, 0);
+  }
+  add(down_updates_, "ffn_down_exps.weight", hidden, width, 0);
 }
 
 /// Gemma 4's norms.
@@ -149,7 +163,7 @@ Tensor Experts::grouped(const Tensor& x, const std::vector<Weight>& weights,
   return grouped_linear(x, weights, ids);
 }
 
-Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen) const {
+Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen, const Tensor& scales) const {
   const auto& [ids, weights] = chosen;
   const int64_t t = x.size(0), n = config_.used, rows = t * n;
   const Tensor of_rows = ids.reshape({rows, 1});
@@ -158,15 +172,26 @@ Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen) const {
   if (config_.weigh_inputs) {
     const Tensor weighed = (x.unsqueeze(1) * factors).reshape({rows, x.size(1)});
     y = grouped(weighed, in_, in_names_, of_rows).reshape({t, n, in_.front().n()});
+    if (in_scales_.defined()) y = y * of_ids(in_scales_, ids);
+    y = in_updates_(y, weighed, of_rows, scales);
   } else {
     y = grouped(x, in_, in_names_, ids);
+    if (in_scales_.defined()) y = y * of_ids(in_scales_, ids);
+    y = in_updates_(y, x, ids, scales);
   }
-  if (in_scales_.defined()) y = y * of_ids(in_scales_, ids);
   const std::vector<Tensor> halves = biased(y, in_bias_, ids).chunk(2, -1);
   const Tensor inner = gated(activation_, halves[0], halves[1]);
-  y = grouped(inner.reshape({rows, config_.intermediate}), down_, down_name_, of_rows)
-          .reshape({t, n, x.size(1)});
-  if (down_scales_.defined()) y = y * of_ids(down_scales_, ids);
+  const Tensor inner_rows = inner.reshape({rows, config_.intermediate});
+  y = grouped(inner_rows, down_, down_name_, of_rows).reshape({t, n, x.size(1)});
+  const auto scaled = [&](const Tensor& product) {
+    return down_scales_.defined() ? product * of_ids(down_scales_, ids) : product;
+  };
+  const auto updated = [&](const Tensor& product) {
+    return down_updates_(product, inner_rows, of_rows, scales);
+  };
+  // Gemma 4's factors are those of the experts' results. Other files have factors of the matrices,
+  // which adapters don't see.
+  y = config_.beside_mlp ? scaled(updated(y)) : updated(scaled(y));
   y = biased(y, down_bias_, ids);
   if (!config_.weigh_inputs) y = y * factors;
   return sum(y, kChosenDim);
@@ -174,7 +199,7 @@ Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen) const {
 
 Tensor Experts::operator()(const Tensor& x, Runs runs) const {
   const Routed routed = route(x, runs);
-  return finish(through_experts(routed.x, routed.chosen), routed.shared);
+  return finish(through_experts(routed.x, routed.chosen, runs.scales), routed.shared);
 }
 
 Experts::Routed Experts::route(const Tensor& x, Runs runs) const {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "wick/models/layers/adapted_stack.h"
 #include "wick/models/layers/mlp.h"
 
 namespace wick::models {
@@ -31,14 +32,16 @@ class Experts {
   };
   /// x [t, hidden], on the layer's device.
   Routed route(const Tensor& x, Runs runs) const;
-  /// The experts' results, weighed and added, [t, hidden]. The tensors are on the experts' device.
-  Tensor through_experts(const Tensor& x, const Chosen& chosen) const;
+  /// The experts' results, weighed and added, [t, hidden]. scales: of adapters, see RowSet. The
+  /// tensors are on the experts' device.
+  Tensor through_experts(const Tensor& x, const Chosen& chosen, const Tensor& scales) const;
   /// Adds the shared MLP's result to that of the experts, on the layer's device → [t, hidden].
   Tensor finish(const Tensor& of_experts, const Tensor& shared) const;
   bool has_shared() const { return shared_.has_value(); }
 
  private:
   void load_scales(const LayerLoader& loader);
+  void load_updates(const LayerLoader& loader);
   void load_extras(const LayerLoader& loader);
   Chosen choose(const Tensor& x, Runs runs) const;
   /// The product of each row with the experts in `ids`.
@@ -55,7 +58,8 @@ class Experts {
   std::vector<std::string> in_names_, down_name_;  // of the weights in the file
   /// Factors of the matrices, f32 [count, 2 · width] and [count, 1], or undefined.
   Tensor in_scales_, down_scales_;
-  Tensor in_bias_, down_bias_;  // [count, 2 · width], [count, hidden], or undefined
+  StackUpdates in_updates_, down_updates_;  // of adapters
+  Tensor in_bias_, down_bias_;              // [count, 2 · width], [count, hidden], or undefined
   std::optional<Mlp> shared_;
   std::optional<nn::Linear> shared_gate_;  // [1, hidden]
   /// For experts beside the layer's MLP: norms before and after each of the two.

@@ -1,6 +1,7 @@
 #include "wick/models/layers/latent_attention.h"
 
 #include "wick/base/block_pages.h"
+#include "wick/base/error.h"
 #include "wick/models/observe.h"
 #include "wick/tensor/ops.h"
 
@@ -30,6 +31,7 @@ LatentAttention::LatentAttention(const LayerLoader& loader)
   key_value_down_ = loader.linear("attn_kv_a_mqa", latent_.rank + latent_.rotated, hidden);
   latent_norm_ = loader.norm("attn_kv_a_norm", latent_.rank);
   load_head_projections(loader);
+  load_updates(loader);
   std::vector<uint32_t> numbers;
   for (int64_t i = 0; i < heads; ++i) numbers.push_back(static_cast<uint32_t>(i));
   heads_ = Tensor::from(numbers, {heads}, loader.device);
@@ -64,6 +66,35 @@ void LatentAttention::load_head_projections(const LayerLoader& loader) {
   }
 }
 
+/// Adapters have the factors of each head's matrices, or those of the matrix from which both come.
+void LatentAttention::load_updates(const LayerLoader& loader) {
+  const int64_t heads = layer_.heads, rank = latent_.rank, values = layer_.value_size;
+  const int64_t keys = layer_.key_size - latent_.rotated;
+  const std::string& prefix = loader.weights.prefix();
+  key_updates_.add(prefix + "attn_k_b.weight", heads, rank, keys, 0, loader.adapters,
+                   loader.device);
+  value_updates_.add(prefix + "attn_v_b.weight", heads, values, rank, 0, loader.adapters,
+                     loader.device);
+  for (size_t i = 0; i < loader.adapters.size(); ++i) {
+    const Adapter& adapter = loader.adapters[i];
+    const std::string name = prefix + "attn_kv_b.weight";
+    const MatrixChange* const change = adapter.find(name, heads * (keys + values), rank);
+    if (change == nullptr) continue;
+    if (!change->a.defined() || change->magnitude.defined() || change->shift.defined() ||
+        change->bias.defined()) {
+      throw Error(ErrorKind::not_implemented, adapter.path(),
+                  "only factors of this matrix are supported", name);
+    }
+    const int64_t inner = change->a.size(0);
+    const Tensor a = change->a.unsqueeze(0).broadcast_to({heads, inner, rank});
+    const Tensor b = change->b.reshape({heads, keys + values, inner});
+    // The matrix of the keys is transposed, and with it the product of the factors.
+    key_updates_.add(static_cast<int64_t>(i), b.narrow(1, 0, keys).transpose(1, 2),
+                     a.transpose(1, 2), 0, loader.device);
+    value_updates_.add(static_cast<int64_t>(i), a, b.narrow(1, keys, values), 0, loader.device);
+  }
+}
+
 /// x [t, hidden] → [t, h, d]
 Tensor LatentAttention::queries(const Tensor& x, Runs runs) const {
   const Tensor in = query_down_ ? (*query_norm_)((*query_down_)(x, runs)) : x;
@@ -71,21 +102,24 @@ Tensor LatentAttention::queries(const Tensor& x, Runs runs) const {
 }
 
 Tensor LatentAttention::by_head(const Tensor& x, const std::vector<Weight>& weights,
-                                const std::vector<std::string>& names) const {
+                                const std::vector<std::string>& names, const StackUpdates& updates,
+                                const Tensor& scales) const {
   const int64_t t = x.size(0), h = x.size(1);
   const Tensor ids = heads_.unsqueeze(0).broadcast_to({t, h}).reshape({t * h, 1});
   const Tensor rows = x.reshape({t * h, x.size(2)});
   if (InputObserver* const observer = input_observer(); observer != nullptr && !names.empty()) {
     observer->on_input(names, h, rows, ids);
   }
-  return grouped_linear(rows, weights, ids).reshape({t, h, weights.front().n()});
+  const Tensor y = grouped_linear(rows, weights, ids).reshape({t, h, weights.front().n()});
+  return updates(y, rows, ids, scales);
 }
 
 Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
                                    const LayerCache& cache) const {
   const int64_t plain = layer_.key_size - latent_.rotated, t = x.size(0);
   const Tensor q = queries(x, rows.set());
-  const Tensor of_latent = by_head(q.narrow(2, 0, plain), key_up_, key_up_name_);
+  const Tensor of_latent =
+      by_head(q.narrow(2, 0, plain), key_up_, key_up_name_, key_updates_, rows.scales);
   const Tensor rotated[] = {q.narrow(2, plain, latent_.rotated), of_latent};
   const Tensor full = cat(rotated, 2);  // [t, h, rotated + rank]
   const Tensor down = key_value_down_(x, rows.set());
@@ -107,7 +141,8 @@ Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
                             options_));
   }
   const Tensor y = ys.size() == 1 ? ys.front() : cat(ys, 0);
-  return by_head(y.reshape({t, layer_.heads, latent_.rank}), value_up_, value_up_name_)
+  return by_head(y.reshape({t, layer_.heads, latent_.rank}), value_up_, value_up_name_,
+                 value_updates_, rows.scales)
       .reshape({t, layer_.heads * layer_.value_size});
 }
 

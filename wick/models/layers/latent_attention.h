@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "wick/models/layers/adapted_stack.h"
 #include "wick/models/layers/loader.h"
 #include "wick/models/layers/step.h"
 #include "wick/nn/kv_cache.h"
@@ -28,10 +29,12 @@ class LatentAttention {
 
  private:
   void load_head_projections(const LayerLoader& loader);
+  void load_updates(const LayerLoader& loader);
   Tensor queries(const Tensor& x, Runs runs) const;
   /// x [t, h, k] through a matrix [n, k] of each head → [t, h, n].
   Tensor by_head(const Tensor& x, const std::vector<Weight>& weights,
-                 const std::vector<std::string>& names) const;
+                 const std::vector<std::string>& names, const StackUpdates& updates,
+                 const Tensor& scales) const;
 
   LayerConfig layer_;
   LatentConfig latent_;
@@ -42,6 +45,7 @@ class LatentAttention {
   nn::Norm latent_norm_;
   std::vector<Weight> key_up_, value_up_;  // of each head: [latent, key], [value, latent]
   std::vector<std::string> key_up_name_, value_up_name_;  // in the file, if it has them by head
+  StackUpdates key_updates_, value_updates_;              // of adapters
   Tensor heads_;                                          // u32 [h]: 0, 1, ..
   AdaptedLinear output_;
 };
