@@ -35,6 +35,9 @@ Model* create() {
     complain("HSA_MODEL_TOPOLOGY: " + node->architecture + " isn't implemented");
     return nullptr;
   }
+  // Installs the handler of faults now. AMD's compiler saves and restores handlers, and would
+  // remove one that was installed while it runs.
+  accessible([] {});
   ++all.models;
   return new Model(*architecture, all.memory, all.scheduler, all.options.timeout);
 }

@@ -1,9 +1,12 @@
 #include "emu/model/memory.h"
 
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 namespace emu::model {
 namespace {
@@ -16,6 +19,14 @@ bool readable(uint64_t address) {
 }
 
 }  // namespace
+
+bool copy_from(void* to, uint64_t from, size_t bytes) {
+  const iovec local{to, bytes}, remote{pointer(from), bytes};
+  const ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+  if (copied >= 0 || errno == EFAULT) return copied == static_cast<ssize_t>(bytes);
+  // Some sandboxes forbid the call.
+  return accessible([&] { std::memcpy(to, pointer(from), bytes); });
+}
 
 std::string hex(uint64_t value) {
   char text[24];

@@ -7,7 +7,6 @@
 // it.
 
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
@@ -52,20 +51,21 @@ class DeviceMemory {
   std::vector<uint64_t> pending_;  // allocations that reach() hasn't found accessible
 };
 
-/// Calls `work`, which accesses untrusted memory and may hold no lock and own no object. Returns
-/// false if an access failed.
+/// Calls `work`, which accesses memory that may be gone, and may hold no lock and own no object.
+/// Returns false if an access failed.
 template <class Work>
 bool accessible(const Work& work) {
   FaultGuard guard;
   return survives(guard, work);
 }
 
-/// Copies a value from untrusted memory. Returns false if it can't be read.
+/// Copies from untrusted memory. Returns false if it can't be read. It makes no faults: AMD's
+/// compiler, which may run on other threads, has a handler for them from time to time.
+bool copy_from(void* to, uint64_t from, size_t bytes);
+
 template <class T>
 bool read_at(uint64_t address, T& value) {
-  return accessible([&] {
-    std::memcpy(static_cast<void*>(&value), reinterpret_cast<const void*>(address), sizeof value);
-  });
+  return copy_from(&value, address, sizeof value);
 }
 
 std::string hex(uint64_t value);

@@ -229,11 +229,7 @@ void Queue::vendor(uint64_t packet) {
   const auto commands = read_packet<Pm4>(packet);
   const CommandBuffer buffer = command_buffer(commands.jump);
   std::vector<uint32_t> words(std::min(buffer.words, kMostCommandWords));
-  const bool copied = accessible([&] {
-    const auto* from = reinterpret_cast<const uint32_t*>(buffer.address);
-    for (size_t i = 0; i < words.size(); ++i) words[i] = from[i];
-  });
-  if (words.empty() || !copied) {
+  if (words.empty() || !copy_from(words.data(), buffer.address, words.size() * 4)) {
     throw PacketError(QueueError::vendor_format, "the commands of a PM4 packet can't be read");
   }
   if (const std::string other = other_than_caches(words); !other.empty()) {
