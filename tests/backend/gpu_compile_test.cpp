@@ -167,7 +167,11 @@ TEST(GpuCompile, KernelsOfEveryFileForAmd) {
   ASSERT_NE(compiler, nullptr) << Compiler::missing(DeviceKind::hip);
   const std::vector<std::string> files = kernel_files();
   ASSERT_FALSE(files.empty());
-  const std::vector<std::string> results = compile_all(*compiler, compiler->target(device), files);
+  // Whether a file compiles is asked, not how fast it runs.
+  CompilerTarget target = compiler->target(device);
+  std::replace(target.options.begin(), target.options.end(), std::string("-O3"),
+               std::string("-O0"));
+  const std::vector<std::string> results = compile_all(*compiler, target, files);
   constexpr uint8_t kAmdgpu = 224;
   const int lanes = std::string_view(device).starts_with("gfx9") ? 64 : 32;
   for (size_t i = 0; i < files.size(); ++i) {

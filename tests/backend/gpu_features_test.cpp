@@ -122,7 +122,7 @@ TEST(GpuFeatures, KernelsForWavesOfAnotherSizeAreRefused) {
   check_waves(kWave64 | kBoth, 64);
   check_waves(kBoth, 32);
   EXPECT_THAT(test::error_of([] { check_waves(kBoth, 64); }),
-              testing::HasSubstr("waves of another size (32 lanes; the device has 64)"));
+              testing::HasSubstr("waves of another size: 32 lanes; the device has 64"));
   EXPECT_THAT(test::error_of([] { check_waves(kWave64, 32); }),
               testing::HasSubstr("64 lanes; the device has 32"));
 }

@@ -25,7 +25,7 @@ driver. One byte of ROCr is changed, because it would bind a trap handler on gfx
 
 What the hook doesn't have, and these tests therefore don't show: more than one GPU, copies by SDMA engines, memory of the
 program that kernels access (`hipHostRegister`), managed memory, times of events. A kernel that fails gives an error to
-its queue, and HIP then ends the process, as it does for a card.
+its queue. ROCr then suspends the queue by a call that its hook lacks, which ends the process.
 
 ## Results
 

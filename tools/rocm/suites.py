@@ -11,9 +11,10 @@ import threading
 import time
 
 from rocm.machine import CHIPS, Machine
-from rocm.packages import RocmError
+from rocm.packages import RELEASES, RocmError
 
-# What the release's binary has images for: hiprtc must be able to compile the kernels for each of them.
+# What the release's binary has images for: hiprtc must be able to compile the kernels for each of them. The compiler of
+# the older release is asked for the emulated chips only.
 ARCHITECTURES = ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150",
                  "gfx1151", "gfx1200", "gfx1201")
 MOST_RESTARTS = 10
@@ -124,17 +125,16 @@ def run_gtest(command, env, seconds, outcome):
         negative = "" if not done else (":" if "-" in pattern else "-") + ":".join(sorted(done))
         process = Process([*command[:-1], f"--gtest_filter={pattern}{negative}", "--gtest_color=no"], env,
                           max(1.0, until - time.monotonic()))
-        test, said, ran = None, [], 0
+        test, said = None, []
         for line in process.lines():
             mark = re.match(r"\[\s*(RUN|OK|FAILED|SKIPPED)\s*\] (\S+?),?( |$)", line)
             if mark and mark[1] == "RUN":
                 test, said = mark[2], []
             elif mark and test is not None and mark[2] == test:
-                complaint = next((text for text in said if text.startswith("wick-emu: ")), None)
+                said_by_emulator = complaint(said)
                 done.add(test)
-                ran += 1
-                if mark[1] == "FAILED" or complaint:
-                    outcome.fail(f"{test}: {complaint or reason(said)}")
+                if mark[1] == "FAILED" or said_by_emulator:
+                    outcome.fail(f"{test}: {reason(said)}")
                 elif mark[1] == "OK":
                     outcome.passed += 1
                 else:
@@ -153,12 +153,20 @@ def run_gtest(command, env, seconds, outcome):
     outcome.fail(f"left out after {MOST_RESTARTS} tests that ended the process")
 
 
+def complaint(lines):
+    """What the emulator or the hook complained about first; None if they didn't. A program's own output, without an end of
+    its line, may come before it."""
+    for start in ("wick-emu: ", "model: "):
+        for line in lines:
+            if start in line:
+                return line[line.index(start):]
+    return None
+
+
 def reason(lines):
     """The line that says most about a failure."""
-    for start in ("wick-emu: ", ":0:", "model: "):
-        for line in lines:
-            if line.startswith(start):
-                return line
+    if complaint(lines):
+        return complaint(lines)
     words = [line.strip() for line in lines if line.strip() and not line.startswith("[")]
     return " | ".join(words[:4])[:300] or "no reason was given"
 
@@ -176,8 +184,7 @@ def run_probe(command, env, seconds, outcome):
             outcome.passed += 1
         else:
             outcome.fail(f"{found[1]}: {max(counts, default=0)} elements differ from the CPU's")
-    complaints = [line for line in lines if line.startswith(("wick-emu: ", "model: "))]
-    if complaints or process.child.returncode not in (0, 1) or outcome.passed + outcome.failed == 0:
+    if complaint(lines) or process.child.returncode not in (0, 1) or outcome.passed + outcome.failed == 0:
         outcome.fail(f"{process.end()}: {reason(lines)}")
 
 
@@ -191,8 +198,7 @@ def run_tokens(machine, program, tokens, model, env, seconds, outcome):
                      "-p", "The three most important rules of good engineering are"]
         process = Process(machine.command(program, arguments), {**env, "WICK_REPRODUCIBLE": "1"}, seconds)
         lines = list(process.lines())
-        complaints = [line for line in lines if line.startswith(("wick-emu: ", "model: "))]
-        if process.child.returncode != 0 or complaints:
+        if process.child.returncode != 0 or complaint(lines):
             outcome.fail(f"{device}: {process.end()}: {reason(lines)}")
             return
         found = re.search(r'"tokens": \[([^]]*)\]', "".join(lines))
@@ -241,7 +247,10 @@ def chosen(names, releases, chips):
     for release in releases:
         for suite in suites:
             for chip in suite.chips:
-                if chip in chips and (not names or any(fits(name, suite.name) for name in names)):
+                if chip not in chips or (names and not any(fits(name, suite.name) for name in names)):
+                    continue
+                target = suite.environment.get("WICK_TEST_HIPRTC")
+                if target is None or release == RELEASES[0] or target in CHIPS:
                     yield suite, release, chip
 
 
