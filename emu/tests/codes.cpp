@@ -115,7 +115,6 @@ void captures() {
   HIP(hipEventRecord)(event, stream);
   say("hipEventSynchronize of a captured event", HIP(hipEventSynchronize)(event));
   end("hipStreamEndCapture after it", stream);
-  say("hipStreamEndCapture without a capture", HIP(hipStreamEndCapture)(stream, &graph));
 }
 
 /// Events of one capture in another one, and streams that don't join their capture.

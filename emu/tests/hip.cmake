@@ -148,3 +148,10 @@ foreach(arch gfx1100 gfx90a)
   set_tests_properties(emu_model_${arch} PROPERTIES ENVIRONMENT "EMU_MODEL_ARCH=${arch};WICK_EMU_TIMEOUT=10")
   set_tests_properties(emu_model_timeout_${arch} PROPERTIES ENVIRONMENT "EMU_MODEL_ARCH=${arch};WICK_EMU_TIMEOUT=0.5")
 endforeach()
+
+# The library reports the version of the name that it is loaded by.
+foreach(version 5 6 7)
+  add_test(NAME emu_hip_version_${version} COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/version_check.py
+                                                   $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.${version} ${version})
+  set_tests_properties(emu_hip_version_${version} PROPERTIES LABELS emu TIMEOUT 60)
+endforeach()
