@@ -155,3 +155,11 @@ foreach(version 5 6 7)
                                                    $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.${version} ${version})
   set_tests_properties(emu_hip_version_${version} PROPERTIES LABELS emu TIMEOUT 60)
 endforeach()
+
+# Error codes of calls that can't succeed, as AMD's own runtime gives them.
+add_executable(emu_codes codes.cpp)
+target_include_directories(emu_codes PRIVATE ${EMU_ROOT})
+target_link_libraries(emu_codes PRIVATE ${CMAKE_DL_LIBS})
+add_test(NAME emu_hip_codes COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_check.py $<TARGET_FILE:emu_codes>
+                                    $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.6)
+set_tests_properties(emu_hip_codes PROPERTIES LABELS emu TIMEOUT 60)
