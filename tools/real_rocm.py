@@ -56,7 +56,8 @@ def run(options):
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise RocmError("run needs a program")
-    with Machine(prepare(release, options.cache), options.emulator, chips, [options.build / "lib"]) as machine:
+    folders = prepare(release, options.cache, libraries=options.libraries)
+    with Machine(folders, options.emulator, chips, [options.build / "lib"]) as machine:
         return subprocess.run(machine.command(command[0], command[1:]), env=machine.environment(), check=False).returncode
 
 
@@ -121,6 +122,7 @@ def parse():
     command = commands.add_parser("run", help="runs a program")
     command.add_argument("--release", default=RELEASES[0], help=f"of HIP: {', '.join(RELEASES)}")
     command.add_argument("--chip", default="gfx1100", help=", ".join(CHIPS))
+    command.add_argument("--libraries", action="store_true", help="with rocBLAS and hipBLASLt (600 MB)")
     command.add_argument("command", nargs=argparse.REMAINDER, help="the program and its arguments, after --")
     command.set_defaults(work=run)
     command = commands.add_parser("test", help="runs suites of wick")

@@ -145,6 +145,14 @@ class Packages(unittest.TestCase):
         self.nothing_is_left()
         self.assertFalse((self.cache / "7.2.4").exists())
 
+    def test_libraries_on_demand(self):
+        with self.assertRaisesRegex(packages.RocmError, "no libraries for release 7.2.4"):
+            packages.prepare("7.2.4", self.cache, self.list, libraries=True)
+        self.add("libraries-7.2.4", {f"{packages.LIBRARIES}/librocblas.so.5": b"blas"})
+        folders = packages.prepare("7.2.4", self.cache, self.list, quiet=True, libraries=True)
+        self.assertEqual((folders[1] / "librocblas.so.5").read_bytes(), b"blas")
+        self.assertEqual(len(self.prepare()), 3)
+
     def test_a_broken_list_is_named(self):
         self.list.write_text("7.2.4 abc 5 x.deb\n")
         self.fails("list.txt, line 1")
@@ -153,7 +161,7 @@ class Packages(unittest.TestCase):
 class TheList(unittest.TestCase):
     def test_every_release_is_there(self):
         known = packages.read_list()
-        for group in (*packages.RELEASES, "rocr", "base"):
+        for group in (*packages.RELEASES, "rocr", "base", "libraries-7.2.4"):
             self.assertTrue(packages.packages_of(group, known), group)
         names = [package.path for package in known]
         self.assertEqual(len(names), len(set(names)))

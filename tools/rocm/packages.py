@@ -162,14 +162,17 @@ def unpack(group, stamp, files, tree):
         os.replace(fresh, tree)
 
 
-def prepare(release, folder=None, file=LIST, quiet=False):
-    """Returns the folders of libraries of a release: its own, then those that releases share."""
+def prepare(release, folder=None, file=LIST, quiet=False, libraries=False):
+    """Returns the folders of libraries of a release: its own, then those that releases share. libraries: also AMD's
+    libraries of matrix products."""
     folder = folder or cache_folder()
     packages = read_list(file)
     if release not in RELEASES or not packages_of(release, packages):
         raise RocmError(f"there is no release {release}; known are {', '.join(RELEASES)}")
+    if libraries and not packages_of(f"libraries-{release}", packages):
+        raise RocmError(f"there are no libraries for release {release}")
     trees = []
-    for group in (release, "rocr", "base"):
+    for group in (release, *([f"libraries-{release}"] if libraries else []), "rocr", "base"):
         own, tree = packages_of(group, packages), folder / group
         stamp = stamp_of(group, own)
         if not is_complete(tree, stamp):
