@@ -130,7 +130,7 @@ def parse():
     command.add_argument("--releases", default=every)
     command.add_argument("--chips", default=",".join(CHIPS))
     command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
-    command.add_argument("--seconds", type=float, default=1700, help="suites that haven't begun by then are left out")
+    command.add_argument("--seconds", type=float, default=1500, help="suites that haven't begun by then are left out")
     command.add_argument("--model", help="a model for the suite generate")
     command.add_argument("--record", type=pathlib.Path, nargs="?", const=RESULTS, help=f"writes results ({RESULTS.name})")
     command.add_argument("--list", action="store_true", help="prints the names of the suites")

@@ -70,6 +70,21 @@ def escape(text):
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def compiled(rows):
+    """The table of architectures that hiprtc compiles all kernels for."""
+    suites = sorted({row["suite"] for row in rows if row["suite"].startswith("hiprtc")})
+    if not suites:
+        return ""
+    text = "\nhiprtc compiles all kernels, from nothing, for:\n\n| architecture | "
+    text += " | ".join(f"hiprtc {release}" for release in RELEASES) + " |\n" + "|---" * (len(RELEASES) + 1) + "|\n"
+    for suite in suites:
+        found = [next((row for row in rows if row["suite"] == suite and row["release"] == release), None)
+                 for release in RELEASES]
+        cells = ["not run" if row is None else "**no**" if row["failed"] else "yes" for row in found]
+        text += f"| {suite.split()[-1]} | " + " | ".join(cells) + " |\n"
+    return text
+
+
 def page(rows):
     by_key = {key(row): row for row in rows}
     columns = [(release, chip) for release in RELEASES for chip in CHIPS]
@@ -83,13 +98,7 @@ def page(rows):
     for suite in suites:
         cells = [cell(by_key.get((suite, *column))) for column in columns]
         text += f"| {suite} | " + " | ".join(cells) + " |\n"
-    text += "\nhiprtc compiles all kernels, from nothing, for:\n\n| architecture | "
-    text += " | ".join(f"hiprtc {release}" for release in RELEASES) + " |\n" + "|---" * (len(RELEASES) + 1) + "|\n"
-    for suite in sorted({row["suite"] for row in rows if row["suite"].startswith("hiprtc")}):
-        found = [next((row for row in rows if row["suite"] == suite and row["release"] == release), None)
-                 for release in RELEASES]
-        cells = ["not run" if row is None else "**no**" if row["failed"] else "yes" for row in found]
-        text += f"| {suite.split()[-1]} | " + " | ".join(cells) + " |\n"
+    text += compiled(rows)
     failures = [row for row in rows if row["failed"]]
     if failures:
         text += "\n## Failures\n\n"
