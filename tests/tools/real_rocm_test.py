@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -212,6 +213,16 @@ for name in ("A.one", "A.ends", "A.two"):
         outcome = self.run_script('print("no library"); raise SystemExit(127)', suites.run_gtest)
         self.assertEqual((outcome.passed, outcome.failed), (0, 1))
         self.assertIn("it ended with 127: no library", outcome.why[0])
+
+    def test_an_interrupt_ends_programs(self):
+        text = 'import time; print("[ RUN      ] A.slow", flush=True); time.sleep(60)'
+        self.addCleanup(setattr, suites.Process, "stopped", False)
+        timer = threading.Timer(1, suites.Process.kill_all)
+        timer.start()
+        started = time.monotonic()
+        with self.assertRaisesRegex(packages.RocmError, "interrupted"):  # no other process is started
+            self.run_script(text, suites.run_gtest)
+        self.assertLess(time.monotonic() - started, 15)
 
     def test_bits_of_a_probe(self):
         good = """print('[{"op": "a", "differ": {"v3": 0, "v4": 0}},')\n"""

@@ -73,9 +73,11 @@ class Outcome:
 class Process:
     """A program whose output is read line by line, and which ends with its time."""
 
-    running, lock = set(), threading.Lock()
+    running, lock, stopped = set(), threading.Lock(), False
 
     def __init__(self, command, env, seconds):
+        if Process.stopped:
+            raise RocmError("interrupted")
         self.child = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
         self.out_of_time = False
@@ -97,6 +99,7 @@ class Process:
 
     @classmethod
     def kill_all(cls):
+        cls.stopped = True
         with cls.lock:
             for child in cls.running:
                 cls.kill(child)
