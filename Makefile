@@ -3,6 +3,7 @@
 # make sanitize-sample                builds and runs a sample of the tests under sanitizers; part of make test
 # make soak   [DEVICE=cpu] [SECONDS=60] [SEED=today]   calls every op at random and checks the results
 # make aarch64                        builds wick for aarch64 and runs the tests of CPU kernels by qemu-user
+# make amd                            runs wick on AMD's own runtime without a card, and writes docs/amd.md
 # make parity                         runs the whole parity suite and writes its summary, build/parity.md
 BUILD  := build/release
 PROMPT ?= The three most important rules of good engineering are
@@ -15,10 +16,10 @@ SOAK_DEVICE  := $(or $(DEVICE),cpu)
 SOAK_SECONDS := $(or $(SECONDS),60)
 SOAK_SEED    := $(or $(SEED),today)
 
-.PHONY: run test soak sanitize-sample aarch64 parity build emu deps cuda asan tsan clean help
+.PHONY: run test soak sanitize-sample aarch64 amd parity build emu deps cuda asan tsan clean help
 
 help:
-	@sed -n '1,6s/^# //p' Makefile
+	@sed -n '1,7s/^# //p' Makefile
 
 run: build
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
@@ -41,6 +42,12 @@ soak: build
 
 aarch64: build
 	@tools/aarch64.sh $(JOBS)
+
+# Fetches AMD's packages (160 MB) the first time. Takes half an hour of two cores.
+amd: build emu
+	@ninja -C $(BUILD) -j $(JOBS) wick_tests
+	@python3 tools/real_rocm.py --build $(BUILD) test --jobs $(JOBS) --record; failed=$$?; \
+	  python3 tools/real_rocm.py page && exit $$failed
 
 parity: build
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests

@@ -2,7 +2,7 @@
 """Checks the interface between the host and the GPU kernels (wick/backend/gpu). Each kernel must take one struct that
 an *_abi.h declares and that a KernelFamily on the host uses. No constant may be defined on both sides with the same
 name and number. Loops must be unrolled by powers of two, because nvcc 13.0 leaves out the remainder of a loop that is
-unrolled by 3. Prints each violation and exits with 1 if there is any."""
+unrolled by 3. The macro of a wave's lanes is missing in newer compilers: kernels use WICK_WAVE. Prints each violation and exits with 1 if there is any."""
 import argparse
 import pathlib
 import re
@@ -41,6 +41,8 @@ def breaches(root):
                 yield f"{path}:{number}: '{match[0]}…': share the constant in an *_abi.h"
             if (match := UNROLL.search(line)) and int(match[1]).bit_count() != 1:
                 yield f"{path}:{number}: '{match[0]}': unroll by a power of two"
+            if "__AMDGCN_WAVEFRONT_SIZE" in line and not path.endswith("/device/features.h"):
+                yield f"{path}:{number}: newer compilers lack __AMDGCN_WAVEFRONT_SIZE: use WICK_WAVE"
         for name, value in constants(text):
             numbers.setdefault((name, value), {}).setdefault(on_device, path)
         if not on_device:

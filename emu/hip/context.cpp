@@ -55,8 +55,6 @@ void make_fresh(Device& device) {
   device.peers.assign(device.peers.size(), false);
 }
 
-constexpr int kApiVersion = 4;
-
 }  // namespace
 }  // namespace emu::hip
 
@@ -110,37 +108,34 @@ EMU_API hipError_t hipCtxGetDevice(hipDevice_t* ordinal) {
   });
 }
 
+// AMD's runtime has the following functions for CUDA's sake and doesn't implement them.
+
 EMU_API hipError_t hipCtxSynchronize() {
-  EMU_CALL({
-    refuse_in_any_capture();
-    return current_device().synchronize();
-  });
+  EMU_CALL({ throw Error{hipErrorNotSupported}; });
 }
 
-EMU_API hipError_t hipCtxGetApiVersion(hipCtx_t context, int* version) {
-  EMU_CALL({
-    require(version != nullptr);
-    if (context != nullptr) device_of(context);
-    *version = kApiVersion;
-  });
+EMU_API hipError_t hipCtxGetApiVersion(hipCtx_t, int*) {
+  EMU_CALL({ throw Error{hipErrorNotSupported}; });
 }
 
-EMU_API hipError_t hipCtxGetFlags(unsigned* flags) { return hipGetDeviceFlags(flags); }
-
-EMU_API hipError_t hipCtxGetCacheConfig(hipFuncCache_t* config) {
-  return hipDeviceGetCacheConfig(config);
+EMU_API hipError_t hipCtxGetFlags(unsigned*) {
+  EMU_CALL({ throw Error{hipErrorNotSupported}; });
 }
 
-EMU_API hipError_t hipCtxSetCacheConfig(hipFuncCache_t config) {
-  return hipDeviceSetCacheConfig(config);
+EMU_API hipError_t hipCtxGetCacheConfig(hipFuncCache_t*) {
+  EMU_CALL({ throw Error{hipErrorNotSupported}; });
+}
+
+EMU_API hipError_t hipCtxSetCacheConfig(hipFuncCache_t) {
+  EMU_CALL({ throw Error{hipErrorNotSupported}; });
+}
+
+EMU_API hipError_t hipCtxSetSharedMemConfig(hipSharedMemConfig) {
+  EMU_CALL({ throw Error{hipErrorNotSupported}; });
 }
 
 EMU_API hipError_t hipCtxGetSharedMemConfig(hipSharedMemConfig* config) {
   return hipDeviceGetSharedMemConfig(config);
-}
-
-EMU_API hipError_t hipCtxSetSharedMemConfig(hipSharedMemConfig config) {
-  return hipDeviceSetSharedMemConfig(config);
 }
 
 EMU_API hipError_t hipCtxEnablePeerAccess(hipCtx_t peer, unsigned flags) {

@@ -1,13 +1,25 @@
 // Device count, selection, properties and settings.
 
+#include <dlfcn.h>
+
 #include <cstdio>
+#include <string_view>
 
 #include "emu/hip/properties.h"
 
 namespace emu::hip {
 namespace {
 
-constexpr int kVersion = 60200000 + 41134;  // HIP 6.2
+/// The version of the runtime whose name this library was loaded by: libamdhip64.so.5, .6 or .7.
+/// Programs compare it with the version that they were built for.
+int version_by_name() {
+  constexpr int kFive = 50'700'000 + 31921, kSix = 60'200'000 + 41134, kSeven = 70'200'000 + 53211;
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&version_by_name), &info) == 0) return kSix;
+  const std::string_view name = info.dli_fname == nullptr ? "" : info.dli_fname;
+  if (name.ends_with(".so.5")) return kFive;
+  return name.ends_with(".so.7") ? kSeven : kSix;
+}
 
 /// Chooses the first device that has the wanted properties, or device 0 if none has them.
 template <class Properties>
@@ -40,14 +52,14 @@ EMU_API hipError_t hipInit(unsigned flags) {
 EMU_API hipError_t hipDriverGetVersion(int* version) {
   EMU_CALL({
     require(version != nullptr);
-    *version = kVersion;
+    *version = version_by_name();
   });
 }
 
 EMU_API hipError_t hipRuntimeGetVersion(int* version) {
   EMU_CALL({
     require(version != nullptr);
-    *version = kVersion;
+    *version = version_by_name();
   });
 }
 

@@ -234,9 +234,10 @@ EMU_API hipError_t hipPointerGetAttributes(hipPointerAttribute_t* attributes, co
     require(attributes != nullptr && pointer != nullptr);
     const std::optional<Allocation> a = memory().find(address(pointer));
     *attributes = {};
-    if (!a) {
+    if (!a) {  // any memory of the process may be asked for
+      attributes->type = hipMemoryTypeUnregistered;
       attributes->device = -2;
-      throw Error{hipErrorInvalidValue};
+      return;
     }
     void* at = const_cast<void*>(pointer);
     attributes->type = is_host(a->kind)                 ? hipMemoryTypeHost

@@ -133,3 +133,33 @@ set_tests_properties(emu_rocrand PROPERTIES LABELS emu TIMEOUT 120 SKIP_RETURN_C
 add_test(NAME emu_profile COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/profile_check.py
                                   $<TARGET_FILE:emu_hip_test>)
 set_tests_properties(emu_profile PROPERTIES LABELS emu TIMEOUT 60)
+
+# The model library for AMD's own runtime, called as that runtime calls it. No ROCm is needed.
+add_executable(emu_model_test model_support.cpp model_dispatch_test.cpp model_lies_test.cpp)
+target_compile_definitions(emu_model_test PRIVATE EMU_TEST_KERNELS="${EMU_TEST_KERNELS}")
+target_include_directories(emu_model_test PRIVATE ${EMU_ROOT})
+target_link_libraries(emu_model_test PRIVATE wick_emu_model GTest::gtest_main Threads::Threads)
+emu_test_options(emu_model_test -O0)
+add_dependencies(emu_model_test emu_test_kernels)
+foreach(arch gfx1100 gfx90a)
+  add_test(NAME emu_model_${arch} COMMAND emu_model_test --gtest_filter=-*.Timeout*)
+  add_test(NAME emu_model_timeout_${arch} COMMAND emu_model_test --gtest_filter=*.Timeout*)
+  set_tests_properties(emu_model_${arch} emu_model_timeout_${arch} PROPERTIES LABELS emu TIMEOUT 120)
+  set_tests_properties(emu_model_${arch} PROPERTIES ENVIRONMENT "EMU_MODEL_ARCH=${arch};WICK_EMU_TIMEOUT=10")
+  set_tests_properties(emu_model_timeout_${arch} PROPERTIES ENVIRONMENT "EMU_MODEL_ARCH=${arch};WICK_EMU_TIMEOUT=0.5")
+endforeach()
+
+# The library reports the version of the name that it is loaded by.
+foreach(version 5 6 7)
+  add_test(NAME emu_hip_version_${version} COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/version_check.py
+                                                   $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.${version} ${version})
+  set_tests_properties(emu_hip_version_${version} PROPERTIES LABELS emu TIMEOUT 60)
+endforeach()
+
+# Error codes of calls that can't succeed, as AMD's own runtime gives them.
+add_executable(emu_codes codes.cpp)
+target_include_directories(emu_codes PRIVATE ${EMU_ROOT})
+target_link_libraries(emu_codes PRIVATE ${CMAKE_DL_LIBS})
+add_test(NAME emu_hip_codes COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_check.py $<TARGET_FILE:emu_codes>
+                                    $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.6)
+set_tests_properties(emu_hip_codes PROPERTIES LABELS emu TIMEOUT 60)

@@ -261,7 +261,6 @@ TEST(HipCapture, ModesSayWhoMayWait) {
   int number = 0;
   const Wait waits[] = {
       {"device", [] { return hipDeviceSynchronize(); }, kUnsupported, true},
-      {"context", [] { return hipCtxSynchronize(); }, kUnsupported, true},
       {"copy", [&] { return hipMemcpy(&number, data.data, 4, hipMemcpyDeviceToHost); }, kImplicit,
        true},
       {"copy of nothing", [&] { return hipMemcpyHtoD(data.data, &number, 0); }, kImplicit, true},

@@ -81,41 +81,26 @@ TEST_F(HipContext, RefusesWhatIsNone) {
   EXPECT_EQ(hipErrorInvalidValue, hipCtxGetDevice(nullptr));
   EXPECT_EQ(hipErrorInvalidContext, hipCtxEnablePeerAccess(bad, 0));
   EXPECT_EQ(hipErrorInvalidContext, hipCtxDisablePeerAccess(bad));
-  int version = 0;
-  EXPECT_EQ(hipErrorInvalidContext, hipCtxGetApiVersion(bad, &version));
-  EXPECT_EQ(hipErrorInvalidValue, hipCtxGetApiVersion(current(), nullptr));
   HIP_OK(hipCtxSetCurrent(current()));
   HIP_OK(hipCtxSetCurrent(nullptr));
 }
 
-TEST_F(HipContext, SynchronizesAllStreams) {
-  const Kernels kernels;
-  Buffer<int> data(64);
-  hipStream_t stream = nullptr;
-  HIP_OK(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
-  HIP_OK(launch(kernels["slow_set"], 1, 64, 0, stream, data.data, 3, 100000));
-  HIP_OK(hipCtxSynchronize());
-  EXPECT_EQ(hipSuccess, hipStreamQuery(stream));
-  HIP_OK(hipStreamDestroy(stream));
-  EXPECT_EQ(data.get(), std::vector<int>(64, 3));
-}
-
-TEST_F(HipContext, TellsVersionAndConfiguration) {
+/// As AMD's runtimes 6.4 and 7.2.
+TEST_F(HipContext, SomeFunctionsAreNotSupported) {
   int version = 0;
-  HIP_OK(hipCtxGetApiVersion(current(), &version));
-  EXPECT_GT(version, 0);
-  hipFuncCache_t cache = hipFuncCachePreferEqual;
-  HIP_OK(hipCtxSetCacheConfig(hipFuncCachePreferL1));
-  HIP_OK(hipCtxGetCacheConfig(&cache));
-  EXPECT_EQ(hipFuncCachePreferNone, cache);  // a hint that these devices ignore
-  EXPECT_EQ(hipErrorInvalidValue, hipCtxGetCacheConfig(nullptr));
-  EXPECT_EQ(hipErrorInvalidValue, hipCtxSetCacheConfig(static_cast<hipFuncCache_t>(4)));
+  unsigned flags = 0;
+  hipFuncCache_t cache = hipFuncCachePreferNone;
+  EXPECT_EQ(hipErrorNotSupported, hipCtxSynchronize());
+  EXPECT_EQ(hipErrorNotSupported, hipCtxGetApiVersion(current(), &version));
+  EXPECT_EQ(hipErrorNotSupported, hipCtxGetFlags(&flags));
+  EXPECT_EQ(hipErrorNotSupported, hipCtxGetCacheConfig(&cache));
+  EXPECT_EQ(hipErrorNotSupported, hipCtxSetCacheConfig(hipFuncCachePreferL1));
+  EXPECT_EQ(hipErrorNotSupported, hipCtxSetSharedMemConfig(hipSharedMemBankSizeEightByte));
+  EXPECT_EQ(hipErrorNotSupported, hipGetLastError());
   hipSharedMemConfig banks = hipSharedMemBankSizeDefault;
-  HIP_OK(hipCtxSetSharedMemConfig(hipSharedMemBankSizeEightByte));
   HIP_OK(hipCtxGetSharedMemConfig(&banks));
   EXPECT_EQ(hipSharedMemBankSizeFourByte, banks);
   EXPECT_EQ(hipErrorInvalidValue, hipCtxGetSharedMemConfig(nullptr));
-  EXPECT_EQ(hipErrorInvalidValue, hipCtxSetSharedMemConfig(static_cast<hipSharedMemConfig>(3)));
 }
 
 TEST_F(HipContext, PrimaryOnesRefuseBadArguments) {
@@ -135,15 +120,13 @@ TEST_F(HipContext, PrimaryOnesRefuseBadArguments) {
 }
 
 TEST_F(HipContext, FlagsAreTheDevices) {
-  unsigned flags = 0, of_context = 0, of_primary = 0;
+  unsigned flags = 0, of_primary = 0;
   int active = 0;
   for (const unsigned set : {unsigned{hipDeviceScheduleSpin}, unsigned{hipDeviceScheduleYield},
                              unsigned{hipDeviceScheduleBlockingSync} | hipDeviceMapHost}) {
     HIP_OK(hipSetDeviceFlags(set));
     HIP_OK(hipGetDeviceFlags(&flags));
     EXPECT_EQ(set, flags);
-    HIP_OK(hipCtxGetFlags(&of_context));
-    EXPECT_EQ(set, of_context);
     HIP_OK(hipDevicePrimaryCtxGetState(0, &of_primary, &active));
     EXPECT_EQ(set, of_primary);
     EXPECT_EQ(1, active);
@@ -152,7 +135,6 @@ TEST_F(HipContext, FlagsAreTheDevices) {
             hipSetDeviceFlags(hipDeviceScheduleSpin | hipDeviceScheduleYield));
   EXPECT_EQ(hipErrorInvalidValue, hipSetDeviceFlags(0x80));
   EXPECT_EQ(hipErrorInvalidValue, hipGetDeviceFlags(nullptr));
-  EXPECT_EQ(hipErrorInvalidValue, hipCtxGetFlags(nullptr));
   HIP_OK(hipGetDeviceFlags(&flags));
   EXPECT_EQ(unsigned{hipDeviceScheduleBlockingSync} | hipDeviceMapHost, flags);
   HIP_OK(hipSetDeviceFlags(hipDeviceScheduleAuto));

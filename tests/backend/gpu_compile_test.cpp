@@ -17,6 +17,7 @@
 
 #include "tests/backend/gpu_launch.h"
 #include "tests/expect_error.h"
+#include "wick/backend/gpu/compile/features.h"
 #include "wick/backend/gpu/compile/kernel_cache.h"
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/base/error.h"
@@ -107,22 +108,17 @@ CompilerTarget fast_target(const Compiler& compiler, std::string_view device) {
   }
 }
 
-TEST(GpuCompile, KernelsOfEveryFileForNvidia) {
-  const char* device = std::getenv("WICK_TEST_NVRTC");
-  if (device == nullptr) GTEST_SKIP() << "WICK_TEST_NVRTC names no architecture";
-  const Compiler* compiler = Compiler::of(DeviceKind::cuda);
-  if (compiler == nullptr) GTEST_SKIP() << "no NVRTC: " << Compiler::missing(DeviceKind::cuda);
-  const CompilerTarget target = fast_target(*compiler, device);
-  const std::vector<std::string> files = files_to_compile(target);
-  ASSERT_FALSE(files.empty());
-  // Unchanged files come from the cache, since compiling all of them takes minutes.
+/// Compiles files on all cores. A result is an image, or the text of an error. Unchanged files come
+/// from the cache, since compiling all of them takes minutes.
+std::vector<std::string> compile_all(const Compiler& compiler, const CompilerTarget& target,
+                                     const std::vector<std::string>& files) {
   std::vector<std::string> results(files.size());
   std::atomic<size_t> next = 0;
   const auto compile_some = [&] {
     for (size_t i; (i = next++) < files.size();) {
       try {
         bool compiled = false;
-        results[i] = compiler->compile_cached(
+        results[i] = compiler.compile_cached(
             {files[i], kernel_sources().at(files[i]), &kernel_sources()}, target, compiled);
       } catch (const Error& error) {
         results[i] = error.what();
@@ -132,10 +128,60 @@ TEST(GpuCompile, KernelsOfEveryFileForNvidia) {
   std::vector<std::thread> threads(std::max(std::thread::hardware_concurrency(), 1u));
   for (std::thread& thread : threads) thread = std::thread(compile_some);
   for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+/// Checks that a result is an ELF image for a machine.
+void expect_image(const std::string& result, uint8_t machine, const std::string& file) {
+  ASSERT_EQ(result.substr(0, 4), "\177ELF") << file << ": " << result.substr(0, 2000);
+  ASSERT_GT(result.size(), 64u) << file;
+  EXPECT_EQ(static_cast<uint8_t>(result[18]), machine) << file << ": code for another machine";
+}
+
+TEST(GpuCompile, KernelsOfEveryFileForNvidia) {
+  const char* device = std::getenv("WICK_TEST_NVRTC");
+  if (device == nullptr) GTEST_SKIP() << "WICK_TEST_NVRTC names no architecture";
+  const Compiler* compiler = Compiler::of(DeviceKind::cuda);
+  if (compiler == nullptr) GTEST_SKIP() << "no NVRTC: " << Compiler::missing(DeviceKind::cuda);
+  const CompilerTarget target = fast_target(*compiler, device);
+  const std::vector<std::string> files = files_to_compile(target);
+  ASSERT_FALSE(files.empty());
+  const std::vector<std::string> results = compile_all(*compiler, target, files);
+  constexpr uint8_t kCuda = 190;
+  for (size_t i = 0; i < files.size(); ++i) expect_image(results[i], kCuda, files[i]);
+}
+
+/// The lanes of a wave that an image's kernels say they need; 0 if the image has no kernels.
+int lanes_of(const std::string& image) {
+  constexpr std::string_view kKey =
+      ".wavefront_size";  // in the metadata; a small number follows it
+  const size_t at = image.find(kKey);
+  return at == std::string::npos ? 0 : image.at(at + kKey.size());
+}
+
+/// Needs AMD's hiprtc but no card: tools/real_rocm.py runs it.
+TEST(GpuCompile, KernelsOfEveryFileForAmd) {
+  const char* device = std::getenv("WICK_TEST_HIPRTC");
+  if (device == nullptr) GTEST_SKIP() << "WICK_TEST_HIPRTC names no architecture";
+  const Compiler* compiler = Compiler::of(DeviceKind::hip);
+  ASSERT_NE(compiler, nullptr) << Compiler::missing(DeviceKind::hip);
+  const std::vector<std::string> files = kernel_files();
+  ASSERT_FALSE(files.empty());
+  // Whether a file compiles is asked, not how fast it runs.
+  CompilerTarget target = compiler->target(device);
+  std::replace(target.options.begin(), target.options.end(), std::string("-O3"),
+               std::string("-O0"));
+  const std::vector<std::string> results = compile_all(*compiler, target, files);
+  constexpr uint8_t kAmdgpu = 224;
+  const int lanes = std::string_view(device).starts_with("gfx9") ? 64 : 32;
   for (size_t i = 0; i < files.size(); ++i) {
-    ASSERT_EQ(results[i].substr(0, 4), "\177ELF") << files[i] << ": " << results[i].substr(0, 2000);
-    ASSERT_GT(results[i].size(), 64u) << files[i];
-    EXPECT_EQ(results[i][18] & 0xff, 190) << files[i] << ": a machine that isn't CUDA";
+    expect_image(results[i], kAmdgpu, files[i]);
+    if (HasFatalFailure()) continue;
+    if (files[i].ends_with("/features.gpu")) {
+      check_waves(features_of(results[i]), lanes);
+    } else {
+      EXPECT_EQ(lanes_of(results[i]), lanes) << files[i];
+    }
   }
 }
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kByteUnit = bit(Feature::byte_unit), kWideUnit = bit(Feature::wgmma),
                    kParts = bit(Feature::cluster), kBoth = bit(Feature::matrix_unit) | kByteUnit,
-                   kAmpere = kBoth | bit(Feature::async_copies);
+                   kAmpere = kBoth | bit(Feature::async_copies), kWave64 = bit(Feature::wave64);
 
 struct Chip {
   const char* architecture;
@@ -31,12 +31,12 @@ struct Chip {
 /// The features according to the vendors' instruction set documentation, independent of what
 /// kernels use.
 constexpr Chip kAmd[] = {
-    {"gfx900", 0},
-    {"gfx906", 0},
-    {"gfx908", kBoth},
-    {"gfx90a", kBoth},
-    {"gfx942", kBoth},
-    {"gfx950", kBoth},
+    {"gfx900", kWave64},
+    {"gfx906", kWave64},
+    {"gfx908", kBoth | kWave64},
+    {"gfx90a", kBoth | kWave64},
+    {"gfx942", kBoth | kWave64},
+    {"gfx950", kBoth | kWave64},
     {"gfx1010", 0},
     {"gfx1030", 0},
     {"gfx1100", kBoth},
@@ -46,7 +46,7 @@ constexpr Chip kAmd[] = {
     {"gfx1153", kBoth},
     {"gfx1200", kBoth},
     {"gfx1201", kBoth},
-    {"gfx9-generic", 0},
+    {"gfx9-generic", kWave64},
     {"gfx10-3-generic", 0},
     {"gfx11-generic", kBoth},
     {"gfx12-generic", kBoth},
@@ -80,22 +80,51 @@ class FeatureFile {
   fs::path path_;
 };
 
+constexpr const char* kAmdCommand = WICK_TEST_CLANG
+    " -x hip -std=c++20 -O3 --offload-device-only --no-gpu-bundle-output "
+    "-nogpuinc -nogpulib -fuse-cuid=none -mcode-object-version=6 -c -I" WICK_TEST_ROOT
+    " --offload-arch=";
+
+/// The options under which this compiler lacks the macro of a wave's lanes, as LLVM 22 and later
+/// do.
+constexpr const char* kWithoutMacro =
+    " -U__AMDGCN_WAVEFRONT_SIZE__ -U__AMDGCN_WAVEFRONT_SIZE -Wno-builtin-macro-redefined";
+
 TEST(GpuFeatures, OfAmdsChips) {
   if (std::string(WICK_TEST_CLANG).empty()) GTEST_SKIP() << "no compiler for AMD";
   FeatureFile file;
   int known = 0;
   for (const Chip& chip : kAmd) {
-    const std::string image = file.made_by(
-        WICK_TEST_CLANG
-        " -x hip -std=c++20 -O3 --offload-device-only --no-gpu-bundle-output "
-        "-nogpuinc -nogpulib -fuse-cuid=none -mcode-object-version=6 -c -I" WICK_TEST_ROOT
-        " --offload-arch=" +
-        std::string(chip.architecture));
+    const std::string image = file.made_by(std::string(kAmdCommand) + chip.architecture);
     if (image.empty()) continue;  // newer than the compiler
     ++known;
     EXPECT_EQ(features_of(image), chip.features) << chip.architecture;
   }
   EXPECT_GE(known, 17);
+}
+
+TEST(GpuFeatures, OfCompilersWithoutTheMacroOfAWavesLanes) {
+  if (std::string(WICK_TEST_CLANG).empty()) GTEST_SKIP() << "no compiler for AMD";
+  FeatureFile file;
+  for (const char* architecture : {"gfx906", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"}) {
+    const std::string command = std::string(kAmdCommand) + architecture;
+    const std::string with = file.made_by(command), without = file.made_by(command + kWithoutMacro);
+    ASSERT_FALSE(without.empty()) << architecture;
+    EXPECT_EQ(features_of(without), features_of(with)) << architecture;
+  }
+  // Waves of 64 lanes where 32 are the default: known with the macro, and refused without it.
+  const std::string wide = std::string(kAmdCommand) + "gfx1030 -mwavefrontsize64";
+  EXPECT_EQ(features_of(file.made_by(wide)), kWave64);
+  EXPECT_EQ(file.made_by(wide + kWithoutMacro), "");
+}
+
+TEST(GpuFeatures, KernelsForWavesOfAnotherSizeAreRefused) {
+  check_waves(kWave64 | kBoth, 64);
+  check_waves(kBoth, 32);
+  EXPECT_THAT(test::error_of([] { check_waves(kBoth, 64); }),
+              testing::HasSubstr("waves of another size: 32 lanes; the device has 64"));
+  EXPECT_THAT(test::error_of([] { check_waves(kWave64, 32); }),
+              testing::HasSubstr("64 lanes; the device has 32"));
 }
 
 TEST(GpuFeatures, OfNvidiasChips) {

@@ -250,7 +250,8 @@ TEST_F(GpuLibraries, OnlyAmdADeviceWithoutKernelsIsNamedOnce) {
     library->release(device_);
     const char* variable =
         library->name == "rocBLAS" ? "ROCBLAS_TENSILE_LIBPATH" : "HIPBLASLT_TENSILE_LIBPATH";
-    const std::string before = std::getenv(variable);
+    const char* const chosen = std::getenv(variable);  // real libraries need none
+    const std::string before = chosen == nullptr ? "" : chosen;
     setenv(variable, "/none", 1);
     testing::internal::CaptureStderr();
     for (int i = 0; i < 2; ++i) {
@@ -258,9 +259,16 @@ TEST_F(GpuLibraries, OnlyAmdADeviceWithoutKernelsIsNamedOnce) {
     }
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
               "wick: hip:0: " + library->name + " isn't used: no kernels in /none\n");
-    setenv(variable, before.c_str(), 1);
+    if (chosen == nullptr) unsetenv(variable);
+    if (chosen != nullptr) setenv(variable, before.c_str(), 1);
     library->release(device_);
   }
+}
+
+/// Whether a variable names a stand-in for a library, not a real one.
+bool is_stand_in(const char* variable) {
+  const char* const file = std::getenv(variable);
+  return file != nullptr && std::string_view(file).find("stand_in") != std::string_view::npos;
 }
 
 TEST_F(GpuLibraries, AreNamedWithTheirReleases) {
@@ -268,7 +276,7 @@ TEST_F(GpuLibraries, AreNamedWithTheirReleases) {
     EXPECT_THAT(library->version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"))
         << library->name;
     EXPECT_FALSE(library->library.empty());
-    if (device_.kind == DeviceKind::hip) {
+    if (device_.kind == DeviceKind::hip && is_stand_in("WICK_ROCBLAS_LIBRARY")) {
       EXPECT_EQ(library->version(), library->name == "rocBLAS" ? "4.2.1" : "0.10.2");
     }
   }
@@ -278,7 +286,9 @@ TEST_F(GpuLibraries, AreNamedWithTheirReleases) {
 TEST_F(GpuLibraries, OnlyAmdStandInsComplain) {
   const char *rocblas = std::getenv("WICK_ROCBLAS_LIBRARY"),
              *lt = std::getenv("WICK_HIPBLASLT_LIBRARY");
-  if (rocblas == nullptr || lt == nullptr) GTEST_SKIP() << "no stand-ins are named";
+  if (!is_stand_in("WICK_ROCBLAS_LIBRARY") || !is_stand_in("WICK_HIPBLASLT_LIBRARY")) {
+    GTEST_SKIP() << "no stand-ins are named";
+  }
   Gpu gpu(device_);
   gpu.enter();
   const auto symbol = [](const char* file, const char* name, auto*& function) {
@@ -327,6 +337,28 @@ TEST_F(GpuLibraries, OnlyAmdStandInsComplain) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, HasSubstr("a leading dimension is less than the rows"));
   EXPECT_THAT(said, HasSubstr("the compute type isn't f32"));
+}
+
+TEST(GpuLibraryFiles, DebiansFoldersHaveAVersion) {
+  namespace fs = std::filesystem;
+  std::string folder = testing::TempDir() + "wick-rocblas-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const fs::path home = fs::canonical(folder);
+  for (const char* version : {"4.4.1", "5", "44"}) {
+    fs::create_directories(home / "rocblas" / version / "library");
+  }
+  const auto folders = [&](const char* file) {
+    std::ofstream(home / file).put('\n');
+    return kernel_folders((home / file).string(), "rocblas/library");
+  };
+  const std::string plain = (home / "rocblas/library").string();
+  EXPECT_THAT(folders("librocblas.so.4.4"),
+              testing::ElementsAre(plain, (home / "rocblas/4.4.1/library").string()));
+  EXPECT_THAT(folders("librocblas.so.5"),
+              testing::ElementsAre(plain, (home / "rocblas/5/library").string()));
+  EXPECT_THAT(folders("librocblas.so.6"), testing::ElementsAre(plain));
+  EXPECT_THAT(folders("librocblas.so"), testing::ElementsAre(plain));
+  fs::remove_all(home);
 }
 
 TEST(GpuLibraryFiles, KernelsAreFoundByTheirArchitecture) {

@@ -77,6 +77,7 @@ class Kernels(unittest.TestCase):
                 ("kernels/x/y.gpu", "WICK_KERNEL(f, FillArgs, 64) {}\n", "f takes FillArgs, which no *_abi.h declares"),
                 ("kernels/x/y.gpu", 'extern "C" __global__ void f(int x) {}\n', "declare kernels by WICK_KERNEL"),
                 ("kernels/x/y.h", "#pragma unroll 3\n", "kernels/x/y.h:1: '#pragma unroll 3': unroll by a power of two"),
+                ("kernels/x/y.h", "#if __AMDGCN_WAVEFRONT_SIZE__ == 64\n", "kernels/x/y.h:1: newer compilers lack"),
                 ("kernels/y/y_abi.h", "struct FillArgs {\n};\n", "no kernel takes FillArgs"),
                 ("kernels/y/y_abi.h", "struct FillArgs {\n};\n", "no KernelFamily is of FillArgs")):
             code, out = self.check(path, text)

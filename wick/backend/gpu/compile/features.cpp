@@ -1,5 +1,7 @@
 #include "wick/backend/gpu/compile/features.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -50,6 +52,13 @@ uint32_t features_of(std::string_view image) {
   Words words{};
   if (find_in_code(image, words) || find_in_text(image, words)) return words[2];
   throw Error(ErrorKind::runtime, "gpu", "an image of kernels doesn't say what its chip can do");
+}
+
+void check_waves(uint32_t features, int lanes) {
+  const int compiled = (features & bit(Feature::wave64)) != 0 ? 64 : 32;
+  if (compiled == lanes) return;
+  throw Error(ErrorKind::runtime, "gpu", "the kernels are compiled for waves of another size",
+              fmt::format("{} lanes; the device has {}", compiled, lanes));
 }
 
 }  // namespace wick::gpu

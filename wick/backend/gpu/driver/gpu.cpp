@@ -71,7 +71,12 @@ Gpu::~Gpu() {
 
 uint32_t Gpu::read_features() const {
   const std::lock_guard lock(mutex_);
+  return load_features();
+}
+
+uint32_t Gpu::load_features() const {
   const uint32_t word = features_of(code_.image("features"));
+  check_waves(word, info.wave);
   features_.store(word, std::memory_order_relaxed);
   return word;
 }
@@ -79,6 +84,7 @@ uint32_t Gpu::read_features() const {
 Gpu::Module& Gpu::module(std::string_view file) {
   const auto at = modules_.find(file);
   if (at != modules_.end()) return at->second;
+  if (features_.load(std::memory_order_relaxed) == kNotRead) load_features();
   const std::string image = code_.image(file);
   Module module;
   const int code = with_room([&] { return driver.api.module_load(&module.handle, image.data()); });

@@ -182,6 +182,8 @@ class Gpu {
   mutable Code code_;  // unpacks or compiles images on request
   static constexpr uint32_t kNotRead = ~0u;
   uint32_t read_features() const;
+  /// Reads and checks the feature word; the caller holds the lock.
+  uint32_t load_features() const;
   // Read on first use, because images are still being unpacked when the Gpu is made.
   mutable std::atomic<uint32_t> features_ = kNotRead;
   void* stream_ = nullptr;

@@ -153,17 +153,32 @@ bool library_gemm(Device device, const GemmCall& call, void* stream) {
   return false;
 }
 
-bool has_kernel_files(const void* function, const char* variable, std::string_view beside,
-                      std::string_view architecture, std::string& reason) {
-  fs::path folder;
-  Dl_info where;
-  if (const std::string_view chosen = environment(variable); !chosen.empty()) {
-    folder = chosen;
-  } else if (dladdr(function, &where) != 0 && where.dli_fname != nullptr) {
-    std::error_code failed;
-    folder = fs::canonical(where.dli_fname, failed).parent_path() / beside;
+std::vector<std::string> kernel_folders(const std::string& library, std::string_view beside) {
+  std::error_code failed;
+  const fs::path file = fs::canonical(library, failed), home = file.parent_path();
+  const fs::path folder(beside);
+  std::vector<std::string> found = {(home / folder).string()};
+  // The number behind ".so." tells which of several versions belongs to the library.
+  const std::string name = file.filename().string();
+  const size_t number = name.find(".so.");
+  if (number == std::string::npos) return found;
+  const std::string_view behind = std::string_view(name).substr(number + 4);
+  const std::string major(behind.substr(0, behind.find('.')));
+  const fs::path versions = home / folder.parent_path();
+  for (fs::directory_iterator at(versions, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string version = at->path().filename().string();
+    if (version != major && !version.starts_with(major + ".")) continue;
+    found.push_back((at->path() / folder.filename()).string());
   }
-  bool any = false, for_all = false;
+  return found;
+}
+
+namespace {
+
+/// Returns whether a folder has kernels for an architecture. Sets `any` if it has kernels at all.
+bool has_kernels(const std::string& folder, std::string_view architecture, bool& any) {
+  bool for_all = false;
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
     const std::string file = at->path().filename().string();
@@ -176,9 +191,26 @@ bool has_kernel_files(const void* function, const char* variable, std::string_vi
         !std::isalnum(static_cast<unsigned char>(file[word + architecture.size()])))
       return true;
   }
-  if (for_all) return true;
-  reason = any ? fmt::format("no kernels for {} in {}", architecture, folder.string())
-               : fmt::format("no kernels in {}", folder.string());
+  return for_all;
+}
+
+}  // namespace
+
+bool has_kernel_files(const void* function, const char* variable, std::string_view beside,
+                      std::string_view architecture, std::string& reason) {
+  std::vector<std::string> folders = {""};
+  Dl_info where;
+  if (const std::string_view chosen = environment(variable); !chosen.empty()) {
+    folders = {std::string(chosen)};
+  } else if (dladdr(function, &where) != 0 && where.dli_fname != nullptr) {
+    folders = kernel_folders(where.dli_fname, beside);
+  }
+  reason = fmt::format("no kernels in {}", folders[0]);
+  for (const std::string& folder : folders) {
+    bool any = false;
+    if (has_kernels(folder, architecture, any)) return true;
+    if (any) reason = fmt::format("no kernels for {} in {}", architecture, folder);
+  }
   return false;
 }
 

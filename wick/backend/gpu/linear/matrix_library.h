@@ -105,6 +105,11 @@ class MatrixLibrary {
 /// WICK_GPU_LIBRARIES is off.
 bool library_gemm(Device device, const GemmCall& call, void* stream);
 
+/// The folders in which the kernels of a library may be: `beside` ("rocblas/library") next to its
+/// file, as in AMD's packages, and "rocblas/VERSION/library", as in Debian's, for versions that
+/// begin with the number in the file's name.
+std::vector<std::string> kernel_folders(const std::string& library, std::string_view beside);
+
 /// Whether a library that keeps its kernels in separate files, as AMD's libraries do, has files for
 /// an architecture. Those libraries abort the process if there are none. `beside` is the folder
 /// relative to the library's file; the environment variable `variable` overrides it.

@@ -103,8 +103,7 @@ WICK_DEVICE u32 shuffle_xor(u32 x) {
 /// x of the warp's next lane; the last lane gets the first lane's. All lanes of the warp must call
 /// it: on AMD a lane that doesn't call it contributes 0.
 WICK_DEVICE u32 from_next_lane(u32 x) {
-  const u32 next =
-      (thread_index() & (__AMDGCN_WAVEFRONT_SIZE__ - kWarp)) | ((thread_index() + 1) % kWarp);
+  const u32 next = (thread_index() & (WICK_WAVE - kWarp)) | ((thread_index() + 1) % kWarp);
   return static_cast<u32>(
       __builtin_amdgcn_ds_bpermute(static_cast<i32>(next * 4), static_cast<i32>(x)));
 }
@@ -141,7 +140,7 @@ WICK_DEVICE void add_in_block(u64* at, u64 x) {
 }
 /// Bit l is x of lane l of the warp. All lanes must call it.
 WICK_DEVICE u32 warp_ballot(bool x) {
-#if __AMDGCN_WAVEFRONT_SIZE__ == 64
+#if WICK_WAVE == 64
   const u64 lanes = __builtin_amdgcn_ballot_w64(x);
   return static_cast<u32>(thread_index() % 64 < 32 ? lanes : lanes >> 32);
 #else

@@ -27,6 +27,17 @@
 #elif __has_builtin(__builtin_amdgcn_sdot4)
 #define WICK_DOT4_SIGNED 1
 #endif
+// Lanes of a wave. The builtin exists for waves of 32 lanes only, and GFX9 has waves of 64 lanes
+// only. For others there was a macro, which LLVM 22 removed.
+#if __has_builtin(__builtin_amdgcn_ballot_w32)
+#define WICK_WAVE 32
+#elif defined(__GFX9__)
+#define WICK_WAVE 64
+#elif defined(__AMDGCN_WAVEFRONT_SIZE__)
+#define WICK_WAVE __AMDGCN_WAVEFRONT_SIZE__
+#else
+#error "the compiler doesn't say how many lanes a wave has"
+#endif
 #elif defined(__CUDA_ARCH__)
 #if __CUDA_ARCH__ >= 800
 #define WICK_MMA 1
@@ -53,6 +64,9 @@
 #ifndef WICK_DOT4_SIGNED
 #define WICK_DOT4_SIGNED 0
 #endif
+#ifndef WICK_WAVE
+#define WICK_WAVE 32
+#endif
 #ifndef WICK_MMA
 #define WICK_MMA 0
 #endif
@@ -77,11 +91,12 @@ inline constexpr math::u32 kWarp = 32;
 
 /// Bits of an image's feature word.
 enum class Feature : math::u32 {
-  matrix_unit = 1,   ///< multiplies f16 and bf16 matrices: mma.h
-  byte_unit = 2,     ///< multiplies int8 matrices: imma.h
-  wgmma = 4,         ///< warpgroup multiplication from shared memory: wgmma.h
-  cluster = 8,       ///< thread block clusters, and programmatic dependent launch
-  async_copies = 16  ///< asynchronous copies to shared memory: copy.h
+  matrix_unit = 1,    ///< multiplies f16 and bf16 matrices: mma.h
+  byte_unit = 2,      ///< multiplies int8 matrices: imma.h
+  wgmma = 4,          ///< warpgroup multiplication from shared memory: wgmma.h
+  cluster = 8,        ///< thread block clusters, and programmatic dependent launch
+  async_copies = 16,  ///< asynchronous copies to shared memory: copy.h
+  wave64 = 32         ///< waves of 64 lanes, which work as two warps
 };
 constexpr math::u32 bit(Feature feature, bool there = true) {
   return there ? static_cast<math::u32>(feature) : 0u;
@@ -90,7 +105,7 @@ constexpr math::u32 bit(Feature feature, bool there = true) {
 inline constexpr math::u32 kFeatures =
     bit(Feature::matrix_unit, WICK_MATRIX_UNIT) | bit(Feature::byte_unit, WICK_BYTE_UNIT) |
     bit(Feature::wgmma, WICK_WGMMA) | bit(Feature::cluster, WICK_CLUSTER) |
-    bit(Feature::async_copies, WICK_ASYNC_COPIES);
+    bit(Feature::async_copies, WICK_ASYNC_COPIES) | bit(Feature::wave64, WICK_WAVE == 64);
 
 /// Precedes the word in an image: "wickfeat".
 inline constexpr math::u32 kFeatureMark[2] = {0x6b636977u, 0x74616566u};

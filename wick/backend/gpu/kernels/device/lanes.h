@@ -11,7 +11,7 @@ namespace wick::gpu {
 
 /// x of lane `from` of the warp.
 WICK_DEVICE u32 from_lane(u32 x, u32 from) {
-  const u32 at = (thread_index() & (__AMDGCN_WAVEFRONT_SIZE__ - kWarp)) | from;
+  const u32 at = (thread_index() & (WICK_WAVE - kWarp)) | from;
   return static_cast<u32>(
       __builtin_amdgcn_ds_bpermute(static_cast<i32>(at * 4), static_cast<i32>(x)));
 }

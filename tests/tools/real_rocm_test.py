@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Tests tools/real_rocm.py without a network: packages come from a server in this process. Usage: real_rocm_test.py ROOT"""
+
+import functools
+import hashlib
+import http.server
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+
+from rocm import machine, packages, page, suites  # noqa: E402
+
+
+class Server(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class Packages(unittest.TestCase):
+    def setUp(self):
+        if not os.access(packages.APT_HELPER, os.X_OK) or shutil.which("dpkg-deb") is None:
+            self.skipTest("this machine has no apt or dpkg-deb")
+        self.folder = pathlib.Path(self.enter(tempfile.TemporaryDirectory()))
+        self.pool = self.folder / "mirror"
+        self.pool.mkdir()
+        self.cache = self.folder / "cache"
+        handler = functools.partial(Server, directory=str(self.pool))
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        os.environ["WICK_DEBIAN_MIRROR"] = f"http://127.0.0.1:{self.server.server_port}"
+        self.lines = []
+        for group in ("7.2.4", "rocr", "base"):
+            self.add(group, {f"{packages.LIBRARIES}/lib{group}.so": group.encode()})
+        self.patches, packages.PATCHES = packages.PATCHES, {}
+
+    def tearDown(self):
+        packages.PATCHES = getattr(self, "patches", packages.PATCHES)
+
+    def enter(self, context):
+        value = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return value
+
+    def add(self, group, files):
+        """Builds a package with these files and adds it to the mirror and to the list."""
+        tree = self.folder / "tree"
+        shutil.rmtree(tree, ignore_errors=True)
+        (tree / "DEBIAN").mkdir(parents=True)
+        (tree / "DEBIAN/control").write_text(f"Package: p{group}\nVersion: 1\nArchitecture: all\nMaintainer: a <a@a>\n"
+                                             "Description: a\n")
+        for name, content in files.items():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_bytes(content)
+        deb = self.pool / f"p{group}.deb"
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-b", str(tree), str(deb)], check=True, capture_output=True)
+        data = deb.read_bytes()
+        self.lines.append(f"{group} {hashlib.sha256(data).hexdigest()} {len(data)} {deb.name}")
+        self.list = self.folder / "list.txt"
+        self.list.write_text("\n".join(self.lines) + "\n")
+
+    def prepare(self):
+        return packages.prepare("7.2.4", self.cache, self.list, quiet=True)
+
+    def fails(self, *parts):
+        with self.assertRaises(packages.RocmError) as caught:
+            self.prepare()
+        text = str(caught.exception)
+        for part in parts:
+            self.assertIn(part, text)
+        self.assertNotIn("\n", text)
+        self.nothing_is_left()
+
+    def nothing_is_left(self):
+        left = [path.name for path in self.cache.rglob(".*")] + [path.name for path in self.cache.rglob("*.part")]
+        self.assertEqual(left, [])
+
+    def test_packages_are_unpacked_once(self):
+        folders = self.prepare()
+        self.assertEqual([next(iter(folder.iterdir())).name for folder in folders],
+                         ["lib7.2.4.so", "librocr.so", "libbase.so"])
+        self.nothing_is_left()
+        self.server.shutdown()  # nothing is fetched again
+        self.assertEqual(self.prepare(), folders)
+
+    def test_a_missing_package_is_named(self):
+        (self.pool / "procr.deb").unlink()
+        self.fails("procr.deb can't be had", "127.0.0.1")
+
+    def test_a_changed_package_is_refused(self):
+        data = bytearray((self.pool / "procr.deb").read_bytes())
+        data[-1] ^= 1
+        (self.pool / "procr.deb").write_bytes(data)
+        self.fails("procr.deb can't be had", "SHA-256")
+        self.assertFalse((self.cache / "packages/procr.deb").exists())
+        self.assertFalse((self.cache / "rocr").exists())
+
+    def test_half_a_package_is_refused(self):
+        data = (self.pool / "procr.deb").read_bytes()
+        (self.pool / "procr.deb").write_bytes(data[:len(data) // 2])
+        self.fails("procr.deb can't be had", f"bytes came where {len(data)} are right")
+
+    def test_a_wrong_file_in_the_cache_is_replaced(self):
+        (self.cache / "packages").mkdir(parents=True)
+        (self.cache / "packages/pbase.deb").write_bytes(b"half")
+        self.assertEqual((self.prepare()[2] / "libbase.so").read_bytes(), b"base")
+
+    def test_a_package_that_is_none_is_named(self):
+        (self.pool / "procr.deb").write_bytes(b"no package")
+        digest = hashlib.sha256(b"no package").hexdigest()
+        self.lines[1] = f"rocr {digest} 10 procr.deb"
+        self.list.write_text("\n".join(self.lines) + "\n")
+        self.fails("procr.deb can't be unpacked")
+        self.assertFalse((self.cache / "rocr").exists())
+
+    def test_code_that_differs_is_not_patched(self):
+        packages.PATCHES = {"rocr": ("librocr.so", 0, b"other", 0, 1)}
+        self.fails("doesn't have the code")
+        packages.PATCHES = {"rocr": ("librocr.so", 0, b"ro", 1, ord("0"))}
+        self.assertEqual((self.prepare()[1] / "librocr.so").read_bytes(), b"r0cr")
+
+    def test_an_interrupt_leaves_nothing(self):
+        run = subprocess.run
+
+        def interrupted(command, **options):
+            if command[0] == "dpkg-deb":
+                run(command, **options)
+                raise KeyboardInterrupt
+            return run(command, **options)
+
+        packages.subprocess.run = interrupted
+        self.addCleanup(setattr, packages.subprocess, "run", run)
+        with self.assertRaises(KeyboardInterrupt):
+            self.prepare()
+        packages.subprocess.run = run
+        self.nothing_is_left()
+        self.assertFalse((self.cache / "7.2.4").exists())
+
+    def test_libraries_on_demand(self):
+        with self.assertRaisesRegex(packages.RocmError, "no libraries for release 7.2.4"):
+            packages.prepare("7.2.4", self.cache, self.list, libraries=True)
+        self.add("libraries-7.2.4", {f"{packages.LIBRARIES}/librocblas.so.5": b"blas"})
+        folders = packages.prepare("7.2.4", self.cache, self.list, quiet=True, libraries=True)
+        self.assertEqual((folders[1] / "librocblas.so.5").read_bytes(), b"blas")
+        self.assertEqual(len(self.prepare()), 3)
+
+    def test_a_broken_list_is_named(self):
+        self.list.write_text("7.2.4 abc 5 x.deb\n")
+        self.fails("list.txt, line 1")
+
+
+class TheList(unittest.TestCase):
+    def test_every_release_is_there(self):
+        known = packages.read_list()
+        for group in (*packages.RELEASES, "rocr", "base", "libraries-7.2.4"):
+            self.assertTrue(packages.packages_of(group, known), group)
+        names = [package.path for package in known]
+        self.assertEqual(len(names), len(set(names)))
+
+
+class Suites(unittest.TestCase):
+    def run_script(self, text, kind, seconds=20):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "program.py"
+            script.write_text(text)
+            outcome = suites.Outcome()
+            kind([sys.executable, str(script), "--gtest_filter=*"], dict(os.environ), seconds, outcome)
+        return outcome
+
+    def test_results_of_tests(self):
+        text = """
+print("[ RUN      ] A.good"); print("[       OK ] A.good (1 ms)")
+print("[ RUN      ] A.bad"); print("x.cpp:3: Failure"); print("[  FAILED  ] A.bad, where GetParam() = 1 (1 ms)")
+print("[ RUN      ] A.none"); print("[  SKIPPED ] A.none (1 ms)")
+print("[ RUN      ] A.said"); print("wick-emu: kernel k: no"); print("[       OK ] A.said (1 ms)")
+print("[  FAILED  ] 1 test, listed below:"); print("[  FAILED  ] A.bad"); raise SystemExit(1)
+"""
+        outcome = self.run_script(text, suites.run_gtest)
+        self.assertEqual((outcome.passed, outcome.failed, outcome.skipped), (1, 2, 1))
+        self.assertEqual(outcome.why, ["A.bad: x.cpp:3: Failure", "A.said: wick-emu: kernel k: no"])
+
+    def test_a_test_that_ends_the_process(self):
+        text = """
+import os, sys
+out = sys.argv[-2].partition("=")[2].partition("-")[2].split(":")
+for name in ("A.one", "A.ends", "A.two"):
+    if name in out: continue
+    print(f"[ RUN      ] {name}", flush=True)
+    if name == "A.ends": os.abort()
+    print(f"[       OK ] {name} (1 ms)", flush=True)
+"""
+        outcome = self.run_script(text, suites.run_gtest)
+        self.assertEqual((outcome.passed, outcome.failed), (2, 1))
+        self.assertIn("A.ends: signal 6 ended it", outcome.why[0])
+
+    def test_the_time_of_a_suite(self):
+        text = 'import time; print("[ RUN      ] A.slow", flush=True); time.sleep(60)'
+        outcome = self.run_script(text, suites.run_gtest, 0.5)
+        self.assertEqual((outcome.passed, outcome.failed), (0, 1))
+        self.assertIn("its time was over", outcome.why[0])
+
+    def test_a_program_that_does_not_start(self):
+        outcome = self.run_script('print("no library"); raise SystemExit(127)', suites.run_gtest)
+        self.assertEqual((outcome.passed, outcome.failed), (0, 1))
+        self.assertIn("it ended with 127: no library", outcome.why[0])
+
+    def test_an_interrupt_ends_programs(self):
+        text = 'import time; print("[ RUN      ] A.slow", flush=True); time.sleep(60)'
+        self.addCleanup(setattr, suites.Process, "stopped", False)
+        timer = threading.Timer(1, suites.Process.kill_all)
+        timer.start()
+        started = time.monotonic()
+        with self.assertRaisesRegex(packages.RocmError, "interrupted"):  # no other process is started
+            self.run_script(text, suites.run_gtest)
+        self.assertLess(time.monotonic() - started, 15)
+
+    def test_bits_of_a_probe(self):
+        good = """print('[{"op": "a", "differ": {"v3": 0, "v4": 0}},')\n"""
+        outcome = self.run_script(good, suites.run_probe)
+        self.assertEqual((outcome.passed, outcome.failed), (1, 0))
+        outcome = self.run_script(good + """print('{"op": "b", "differ": {"v3": 0, "v4": 7}}]'); raise SystemExit(1)\n""",
+                                  suites.run_probe)
+        self.assertEqual((outcome.passed, outcome.why), (1, ["b: 7 elements differ from the CPU's"]))
+        self.assertEqual(self.run_script("", suites.run_probe).failed, 1)
+        outcome = self.run_script("""print('{"op": "a", "differ": {"v3": 0}}wick-emu: kernel k: no')\n""", suites.run_probe)
+        self.assertIn("wick-emu: kernel k: no", outcome.why[0])
+
+
+class Command(unittest.TestCase):
+    def call(self, *arguments):
+        return subprocess.run([sys.executable, str(ROOT / "tools/real_rocm.py"), *arguments], capture_output=True, text=True,
+                              check=False)
+
+    def test_what_is_unknown_is_named(self):
+        for arguments, text in ((("test", "nonsense"), "there is no suite nonsense"),
+                                (("test", "--releases", "5"), "there is no release 5"),
+                                (("test", "--chips", "gfx1"), "there is no chip gfx1"),
+                                (("--emulator", "/none", "run", "--", "true"), "make emu")):
+            done = self.call(*arguments)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn(text, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+
+    def test_names_are_listed(self):
+        done = self.call("test", "--list")
+        self.assertIn("gpu_test\n", done.stdout)
+        self.assertIn("hiprtc for gfx1201\n", done.stdout)
+
+    def test_the_page_is_up_to_date(self):
+        done = self.call("page", "--check")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Pages(unittest.TestCase):
+    def test_rows_are_replaced_and_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "results.json"
+            suite = suites.tests("gpu_test")
+            outcome = suites.Outcome()
+            outcome.passed = 3
+            page.record(file, [page.row_of(suite, "7.2.4", "gfx1100", outcome, 5)])
+            outcome.fail("A.b: a | b")
+            page.record(file, [page.row_of(suite, "7.2.4", "gfx1100", outcome, 5)])
+            rows = page.read(file)
+            self.assertEqual(len(rows), 1)
+            text = page.page(rows)
+        self.assertIn("| gpu_test | 3, **1 failed** | not run |", text)
+        self.assertIn("  - A.b: a \\| b\n", text)
+
+
+class Topology(unittest.TestCase):
+    def test_folders(self):
+        with tempfile.TemporaryDirectory() as folder:
+            machine.write_topology(pathlib.Path(folder), [machine.CHIPS["gfx90a"]])
+            properties = (pathlib.Path(folder) / "nodes/1/properties").read_text()
+            self.assertIn("gfx_target_version 90010\n", properties)
+            self.assertEqual((pathlib.Path(folder) / "nodes/1/gpu_id").read_text(), "2\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

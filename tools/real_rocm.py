@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Runs programs on AMD's own HIP and ROCr without a card: wick's emulator is the GPU behind ROCr's simulator hook.
+
+  real_rocm.py fetch                      fetches and unpacks AMD's packages (Debian's), 160 MB in all
+  real_rocm.py run -- PROGRAM ARGUMENTS   runs any program with them
+  real_rocm.py test [NAME...]             runs wick's suites by name and prints what became of each
+  real_rocm.py page [--check]             writes docs/amd.md from the recorded results
+
+The packages are pinned by SHA-256 in tools/rocm/packages.txt and unpacked into ${XDG_CACHE_HOME:-~/.cache}/wick/rocm;
+nothing is installed. WICK_DEBIAN_MIRROR names another mirror. Needs `make emu`, and for the suites
+`ninja -C build/release wick_tests`. Exits with 1 if a test failed, 2 if something is missing, and 130 after Ctrl-C.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from rocm import page, suites  # noqa: E402
+from rocm.machine import CHIPS, Machine  # noqa: E402
+from rocm.packages import RELEASES, RocmError, prepare, say  # noqa: E402
+
+RESULTS = ROOT / "bench" / "results" / "amd-runtime.json"
+PAGE = ROOT / "docs" / "amd.md"
+
+
+def words(text, known, what):
+    chosen = [word for word in text.split(",") if word]
+    for word in chosen:
+        if word not in known:
+            raise RocmError(f"there is no {what} {word}; known are {', '.join(known)}")
+    return chosen
+
+
+def check_emulator(folder):
+    for name in ("libwick_emu_model.so", "libdrm.so.2", "libdrm_amdgpu.so.1"):
+        if not (folder / "lib" / "model" / name).exists():
+            raise RocmError(f"{folder}/lib/model/{name} is missing: make emu")
+
+
+def fetch(options):
+    for release in words(options.releases, RELEASES, "release"):
+        folders = prepare(release, options.cache)
+        print(folders[0])
+    return 0
+
+
+def run(options):
+    check_emulator(options.emulator)
+    release = words(options.release, RELEASES, "release")[0]
+    chips = words(options.chip, CHIPS, "chip")
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        raise RocmError("run needs a program")
+    folders = prepare(release, options.cache, libraries=options.libraries)
+    with Machine(folders, options.emulator, chips, [options.build / "lib"]) as machine:
+        return subprocess.run(machine.command(command[0], command[1:]), env=machine.environment(), check=False).returncode
+
+
+def default_model():
+    """The model of tools/fetch_model.py if it is in the cache; None otherwise."""
+    done = subprocess.run([sys.executable, str(ROOT / "tools" / "fetch_model.py"), "--quiet"], capture_output=True,
+                          text=True, check=False)
+    return done.stdout.strip().splitlines()[-1] if done.returncode == 0 and done.stdout.strip() else None
+
+
+def test(options):
+    releases, chips = words(options.releases, RELEASES, "release"), words(options.chips, CHIPS, "chip")
+    work = list(suites.chosen(options.names, releases, chips))
+    if options.list:
+        print("\n".join(dict.fromkeys(suite.name for suite, _, _ in work)))
+        return 0
+    check_emulator(options.emulator)
+    libraries = {release: prepare(release, options.cache) for release in releases}
+    model = options.model or os.environ.get("WICK_TEST_MODEL") or default_model()
+    runner = suites.Runner(options.build, options.emulator, libraries, 1 if options.jobs > 1 else 2, model)
+    rows, left_out = [], 0
+
+    def finished(suite, release, chip, outcome, took):
+        nonlocal left_out
+        print(f"[{len(rows) + left_out + 1}/{len(work)}] {suites.line(suite, release, chip, outcome, took)}", flush=True)
+        if outcome is None:
+            left_out += 1
+        else:
+            rows.append(page.row_of(suite, release, chip, outcome, took))
+
+    try:
+        suites.run_all(runner, work, options.jobs, options.seconds, finished)
+    finally:
+        if options.record and rows:
+            page.record(options.record, rows)
+    failed = sum(row["failed"] for row in rows)
+    print(f"{sum(row['passed'] for row in rows)} passed, {failed} failed" +
+          (f"; {left_out} suites were left out" if left_out else ""))
+    return 1 if failed or not rows else 0
+
+
+def write_page(options):
+    text = page.page(page.read(options.results))
+    if options.check:
+        if options.out.read_text(encoding="utf-8") != text:
+            raise RocmError(f"{options.out.name} isn't what {options.results.name} gives: tools/real_rocm.py page")
+        return 0
+    options.out.write_text(text, encoding="utf-8")
+    return 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=pathlib.Path, help="the folder of the packages")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--emulator", type=pathlib.Path, default=ROOT / "build" / "emu")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    every = ",".join(RELEASES)
+    command = commands.add_parser("fetch", help="fetches and unpacks the packages")
+    command.add_argument("--releases", default=every)
+    command.set_defaults(work=fetch)
+    command = commands.add_parser("run", help="runs a program")
+    command.add_argument("--release", default=RELEASES[0], help=f"of HIP: {', '.join(RELEASES)}")
+    command.add_argument("--chip", default="gfx1100", help=", ".join(CHIPS))
+    command.add_argument("--libraries", action="store_true", help="with rocBLAS and hipBLASLt (600 MB)")
+    command.add_argument("command", nargs=argparse.REMAINDER, help="the program and its arguments, after --")
+    command.set_defaults(work=run)
+    command = commands.add_parser("test", help="runs suites of wick")
+    command.add_argument("names", nargs="*", help="their names; all without")
+    command.add_argument("--releases", default=every)
+    command.add_argument("--chips", default=",".join(CHIPS))
+    command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
+    command.add_argument("--seconds", type=float, default=1500, help="suites that haven't begun by then are left out")
+    command.add_argument("--model", help="a model for the suite generate")
+    command.add_argument("--record", type=pathlib.Path, nargs="?", const=RESULTS, help=f"writes results ({RESULTS.name})")
+    command.add_argument("--list", action="store_true", help="prints the names of the suites")
+    command.set_defaults(work=test)
+    command = commands.add_parser("page", help="writes docs/amd.md")
+    command.add_argument("--results", type=pathlib.Path, default=RESULTS)
+    command.add_argument("--out", type=pathlib.Path, default=PAGE)
+    command.add_argument("--check", action="store_true", help="fails if the page isn't up to date")
+    command.set_defaults(work=write_page)
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    try:
+        return options.work(options)
+    except (RocmError, OSError) as error:
+        say(f"real_rocm: {error}")
+        return 2
+    except KeyboardInterrupt:
+        say("real_rocm: interrupted")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

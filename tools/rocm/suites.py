@@ -1,0 +1,294 @@
+"""Programs that run on AMD's own runtime by name, and what became of each."""
+
+import collections
+import concurrent.futures
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+import time
+
+from rocm.machine import CHIPS, Machine
+from rocm.packages import RELEASES, RocmError
+
+# What the release's binary has images for: hiprtc must be able to compile the kernels for each of them. The compiler of
+# the older release is asked for the emulated chips only.
+ARCHITECTURES = ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150",
+                 "gfx1151", "gfx1200", "gfx1201")
+MOST_RESTARTS = 10
+PARITY = ("Parity/silu*:Parity/add.*:Parity/div.i16.*:Parity/cast.f32.*:Parity/copy.*:Parity/sum.bf16.*:Parity/argmax.f32.*:"
+          "Parity/softmax.f16.*:Parity/rms_norm.f32.*:Parity/rope.f32.*:Parity/attention.f32.*:*cached_attention.f16*:"
+          "Parity/sort.i64.*:Parity/gather.f32.*:Parity/scatter_add.f32.*:Parity/conv2d.f16.*:Parity/uniform.f32.*-"
+          "*quantize*:*f16_stream*")
+LINEAR = {"gfx1100": "*_f32:*_f16-*LongRows*:*ManyRows*", "gfx90a": "*_bf16:*_f32-*LongRows*:*ManyRows*"}
+PRODUCTS = "*f16*hip*:*f32*hip*:Matmul.*:LinearFloat.*"
+
+# A named program. kind: gtest; probe, see run_probe; or tokens, see run_tokens. `chips`: one run for each.
+# environment: a dictionary.
+Suite = collections.namedtuple("Suite", "name kind program arguments chips environment minutes")
+
+
+def tests(name, program=None, pattern="*", minutes=10, chips=tuple(CHIPS), **environment):
+    return Suite(name, "gtest", program or name, [f"--gtest_filter={pattern}"], chips, environment, minutes)
+
+
+def all_suites():
+    probe = ["hip:0", "--small"]
+    suites = [
+        tests("gpu_test", minutes=5),
+        Suite("gpu_probe", "probe", "gpu_probe", probe, tuple(CHIPS), {}, 5),
+        tests("gpu_ops_test"),
+        tests("gpu_layouts_test", pattern="GpuLayouts*.*"),
+        tests("gpu_custom_test", pattern="Devices/GpuCustom.*"),
+        tests("models_test", pattern="ModelOnDevice.*:BatchTest.*"),
+        tests("parity_test", pattern=PARITY),
+        tests("matmul_test", pattern=PRODUCTS),
+        tests("linear_float_test", pattern=PRODUCTS),
+    ]
+    suites += [tests("gpu_linear_test", pattern=LINEAR[chip], chips=(chip,)) for chip in CHIPS]
+    suites.append(Suite("generate", "tokens", "wick", ["12"], tuple(CHIPS), {}, 5))
+    suites.append(Suite("gpu_probe, compiled by hiprtc", "probe", "gpu_probe", probe, tuple(CHIPS),
+                        {"WICK_GPU_IMAGES": "off"}, 10))
+    for architecture in ARCHITECTURES:
+        suites.append(Suite(f"hiprtc for {architecture}", "gtest", "gpu_compile_test",
+                            ["--gtest_filter=GpuCompile.KernelsOfEveryFileForAmd"], ("gfx1100",),
+                            {"WICK_TEST_HIPRTC": architecture}, 10))
+    return suites
+
+
+class Outcome:
+    """What became of a suite on a chip under a release."""
+
+    def __init__(self):
+        self.passed, self.failed, self.skipped = 0, 0, 0
+        self.why = []  # a line for each failure
+
+    def fail(self, why):
+        self.failed += 1
+        self.why.append(why)
+
+
+class Process:
+    """A program whose output is read line by line, and which ends with its time."""
+
+    running, lock, stopped = set(), threading.Lock(), False
+
+    def __init__(self, command, env, seconds):
+        if Process.stopped:
+            raise RocmError("interrupted")
+        self.child = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+        self.out_of_time = False
+        self.timer = threading.Timer(seconds, self.expire)
+        self.timer.start()
+        with self.lock:
+            self.running.add(self.child)
+
+    def expire(self):
+        self.out_of_time = True
+        self.kill(self.child)
+
+    @staticmethod
+    def kill(child):
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    @classmethod
+    def kill_all(cls):
+        cls.stopped = True
+        with cls.lock:
+            for child in cls.running:
+                cls.kill(child)
+
+    def lines(self):
+        for line in self.child.stdout:
+            yield line.rstrip("\n")
+        self.child.wait()
+        self.timer.cancel()
+        with self.lock:
+            self.running.discard(self.child)
+
+    def end(self):
+        """How the process ended, in words."""
+        if self.out_of_time:
+            return "its time was over"
+        code = self.child.returncode
+        return f"signal {-code} ended it" if code < 0 else f"it ended with {code}"
+
+
+def run_gtest(command, env, seconds, outcome):
+    """Runs a test program. If a test ends the process, the others run in another one."""
+    done, until = set(), time.monotonic() + seconds
+    pattern = command[-1].partition("=")[2]
+    for _ in range(MOST_RESTARTS):
+        negative = "" if not done else (":" if "-" in pattern else "-") + ":".join(sorted(done))
+        process = Process([*command[:-1], f"--gtest_filter={pattern}{negative}", "--gtest_color=no"], env,
+                          max(1.0, until - time.monotonic()))
+        test, said = None, []
+        for line in process.lines():
+            mark = re.match(r"\[\s*(RUN|OK|FAILED|SKIPPED)\s*\] (\S+?),?( |$)", line)
+            if mark and mark[1] == "RUN":
+                test, said = mark[2], []
+            elif mark and test is not None and mark[2] == test:
+                said_by_emulator = complaint(said)
+                done.add(test)
+                if mark[1] == "FAILED" or said_by_emulator:
+                    outcome.fail(f"{test}: {reason(said)}")
+                elif mark[1] == "OK":
+                    outcome.passed += 1
+                else:
+                    outcome.skipped += 1
+                test = None
+            else:
+                said.append(line)
+        if test is None:
+            if process.child.returncode not in (0, 1) and not done:
+                outcome.fail(f"{process.end()}: {reason(said)}")
+            return
+        done.add(test)
+        outcome.fail(f"{test}: {process.end()}: {reason(said)}")
+        if process.out_of_time:
+            return
+    outcome.fail(f"left out after {MOST_RESTARTS} tests that ended the process")
+
+
+def complaint(lines):
+    """What the emulator or the hook complained about first; None if they didn't. A program's own output, without an end of
+    its line, may come before it."""
+    for start in ("wick-emu: ", "model: "):
+        for line in lines:
+            if start in line:
+                return line[line.index(start):]
+    return None
+
+
+def reason(lines):
+    """The line that says most about a failure."""
+    if complaint(lines):
+        return complaint(lines)
+    words = [line.strip() for line in lines if line.strip() and not line.startswith("[")]
+    return " | ".join(words[:4])[:300] or "no reason was given"
+
+
+def run_probe(command, env, seconds, outcome):
+    """gpu_probe prints, for each op, how many elements differ from each instruction set of the CPU."""
+    process = Process(command, env, seconds)
+    lines = list(process.lines())
+    for line in lines:
+        found = re.search(r'"op": "([^"]+)", "differ": \{(.*?)\}', line)
+        if not found:
+            continue
+        counts = [int(count) for count in re.findall(r": (\d+)", found[2])]
+        if counts and not any(counts):
+            outcome.passed += 1
+        else:
+            outcome.fail(f"{found[1]}: {max(counts, default=0)} elements differ from the CPU's")
+    if complaint(lines) or process.child.returncode not in (0, 1) or outcome.passed + outcome.failed == 0:
+        outcome.fail(f"{process.end()}: {reason(lines)}")
+
+
+def run_tokens(machine, program, tokens, model, env, seconds, outcome):
+    """Compares the tokens that a chip generates with the CPU's."""
+    if model is None:
+        raise RocmError("generate needs a model: tools/fetch_model.py")
+    texts = []
+    for device in ("cpu", "hip:0"):
+        arguments = ["generate", "-m", model, "--device", device, "-n", tokens, "--temp", "0", "--ctx", "64", "--json",
+                     "-p", "The three most important rules of good engineering are"]
+        process = Process(machine.command(program, arguments), {**env, "WICK_REPRODUCIBLE": "1"}, seconds)
+        lines = list(process.lines())
+        if process.child.returncode != 0 or complaint(lines):
+            outcome.fail(f"{device}: {process.end()}: {reason(lines)}")
+            return
+        found = re.search(r'"tokens": \[([^]]*)\]', "".join(lines))
+        texts.append(found[1].replace(" ", "") if found else "")
+    if texts[0] and texts[0] == texts[1]:
+        outcome.passed += 1
+    else:
+        outcome.fail(f"the CPU's tokens are {texts[0]}, the chip's {texts[1]}")
+
+
+class Runner:
+    """libraries: the folders of each release, from prepare()."""
+
+    def __init__(self, build, emulator, libraries, threads=1, model=None):
+        self.build, self.emulator, self.libraries = pathlib.Path(build), pathlib.Path(emulator), libraries
+        self.threads, self.model = threads, model
+
+    def run(self, suite, release, chip):
+        """Returns the outcome of a suite and the seconds that it took."""
+        started, outcome = time.monotonic(), Outcome()
+        program = self.build / "bin" / suite.program
+        if not program.is_file():
+            outcome.fail(f"{suite.program} isn't built (ninja wick_tests)")
+            return outcome, 0.0
+        with Machine(self.libraries[release], self.emulator, [chip], [self.build / "lib"]) as machine:
+            env = machine.environment({"WICK_TEST_DEVICES": "hip:0", "WICK_EMU_THREADS": str(self.threads),
+                                       "WICK_KERNEL_CACHE": "off", **suite.environment})
+            if self.model:
+                env["WICK_TEST_MODEL"] = self.model
+            limit = suite.minutes * 60
+            if suite.kind == "tokens":
+                run_tokens(machine, program, suite.arguments[0], self.model, env, limit, outcome)
+            else:
+                run_one = run_gtest if suite.kind == "gtest" else run_probe
+                run_one(machine.command(program, suite.arguments), env, limit, outcome)
+        return outcome, time.monotonic() - started
+
+
+def chosen(names, releases, chips):
+    """Yields the suites to run, each with a release and a chip."""
+    suites = all_suites()
+    known = {suite.name for suite in suites}
+    for name in names:
+        if not any(fits(name, other) for other in known):
+            raise RocmError(f"there is no suite {name}; --list shows their names")
+    for release in releases:
+        for suite in suites:
+            for chip in suite.chips:
+                if chip not in chips or (names and not any(fits(name, suite.name) for name in names)):
+                    continue
+                target = suite.environment.get("WICK_TEST_HIPRTC")
+                if target is None or release == RELEASES[0] or target in CHIPS:
+                    yield suite, release, chip
+
+
+def fits(name, suite):
+    return suite == name or suite.startswith(name + " ") or suite.startswith(name + ",")
+
+
+def run_all(runner, work, jobs, seconds, finished):
+    """Runs suites in parallel. Calls finished(suite, release, chip, outcome, seconds) for each; the outcome is None for
+    those that hadn't begun when the time was over."""
+    until = time.monotonic() + seconds
+
+    def one(job):
+        if time.monotonic() > until:
+            return job, None, 0.0
+        return (job, *runner.run(*job))
+
+    pool = concurrent.futures.ThreadPoolExecutor(jobs)
+    try:
+        for future in concurrent.futures.as_completed([pool.submit(one, job) for job in work]):
+            job, outcome, took = future.result()
+            finished(*job, outcome, took)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        Process.kill_all()
+        raise
+    pool.shutdown()
+
+
+def line(suite, release, chip, outcome, took):
+    """The line that says what became of a suite."""
+    head = f"{release} {chip} {suite.name}: "
+    if outcome is None:
+        return head + "left out, the time was over"
+    words = f"{outcome.passed} passed" + (f", {outcome.skipped} skipped" if outcome.skipped else "")
+    if outcome.failed:
+        words += f", {outcome.failed} FAILED: {outcome.why[0]}"
+    return f"{head}{words} ({took:.0f} s)"
