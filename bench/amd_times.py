@@ -13,7 +13,7 @@ at least    the largest of them
 
 Estimate:
   rounds    waves come in rounds of what is resident; a last round that isn't full takes as long as a full one
-  latency   in a round, a wave waits for memory as often as it has waits behind loads, for LATENCY each time
+  latency   in a round, a wave waits for LATENCY each time that it has issued IN_FLIGHT loads
   estimate  the sum of a launch's START and the largest of: issue and lds, rounded up to whole rounds; l1, l2 and memory at
             REACHED of their widths; rounds times latency
 
@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 START = 4e-6  # seconds between kernels of one stream: the order of what is published for HIP's graphs and streams
-LATENCY = 5e-7  # seconds of a load from memory under load; idle loads take from 0.3 to 0.8 microseconds in published tests
+LATENCY = 5e-7  # seconds of a load from memory; published tests give 0.3 to 0.8 microseconds
+IN_FLIGHT = 8  # an assumption: loads that compilers issue before they wait for the first
 REACHED = 0.8  # of a peak, by published copies
 
 
@@ -81,12 +82,11 @@ def times(kernel, chip):
     resident = chip.units * chip.simds * max(kernel["waves_per_simd"], 1)
     per_round = min(resident, max(waves, 1))
     rounds = up(waves, resident)
-    loads = counts["vmem"] + counts["smem"]
-    waits = min(counts["wait"], loads) / max(kernel["waves"], 1)  # of one wave
+    waits = up((counts["vmem"] + counts["smem"]) / max(kernel["waves"], 1), IN_FLIGHT)  # of one wave
     whole = rounds * per_round / max(waves, 1)
-    # What a step reads comes from memory, unless the kernel before has left it in a cache; weights do not fit.
+    # Weights, which most kernels read, don't fit a cache.
     from_memory = touched / chip.memory
-    estimate = launches * START + max((bounds["issue"]) * whole, bounds["lds"] * whole, bounds["l1"] / REACHED,
+    estimate = launches * START + max(bounds["issue"] * whole, bounds["lds"] * whole, bounds["l1"] / REACHED,
                                       bounds["l2"] / REACHED, from_memory / REACHED, launches * rounds * waits * LATENCY)
     return bounds | {"at least": max(bounds.values()), "estimate": estimate}
 

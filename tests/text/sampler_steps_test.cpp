@@ -138,6 +138,27 @@ TEST(SamplerSteps, TypicalP) {
   }
 }
 
+/// A penalty makes a logit -inf: the token has no weight, and no part in the entropy.
+TEST(SamplerSteps, EntropyWithoutExcludedTokens) {
+  SamplerOptions o = all_tokens();
+  o.typical_p = 0.04F;
+  o.repetition_penalty = 1e38F;
+  const Logits logits = {0, -3, -10};
+  // The tokens' entropy is 0.19. The first has 0.05, the second 3.05 nats.
+  EXPECT_EQ(std::set<int32_t>{0}, drawn(o, logits, {2}));
+}
+
+/// Penalties and biases make logits that float can't hold.
+TEST(SamplerSteps, LogitsStayFinite) {
+  SamplerOptions o = all_tokens();
+  o.repetition_penalty = 1e-38F;
+  o.logit_bias = {{1, 0.5F}};
+  EXPECT_EQ(std::set<int32_t>{0}, drawn(o, {10, 0}, {0}));
+  o = all_tokens();
+  o.logit_bias = {{1, 3e38F}};
+  EXPECT_EQ(std::set<int32_t>{1}, drawn(o, {10, 3e38F, 0}));
+}
+
 TEST(SamplerSteps, TopNSigma) {
   std::mt19937 random(3);
   const Logits logits = normal_logits(random, 60);

@@ -1,6 +1,7 @@
-// The steps of a StepSampler. They change the list of candidates, which need
-// not hold all tokens (step_sampler.cpp). A step whose result depends on others sets
-// undecided_, and the steps begin again with more candidates.
+// The steps of a StepSampler. They change the list of candidates, which need not hold all tokens
+// (step_sampler.cpp). A step whose result depends on others sets undecided_, and the steps begin
+// again with more candidates.
+
 #include <fmt/format.h>
 
 #include <algorithm>

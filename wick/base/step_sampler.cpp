@@ -110,7 +110,9 @@ void StepSampler::collect(LogitSource& logits, size_t count) {
   for (const auto& [token, add] : options_.logit_bias) bias[token] += add;
   candidates_.clear();
   const auto add = [&](int32_t id, float logit) {
-    if (const auto it = bias.find(id); it != bias.end()) logit += it->second;
+    if (const auto it = bias.find(id); it != bias.end()) {
+      logit = math::largest_finite(logit + it->second);
+    }
     if (logit > LogitSource::kExcluded) candidates_.push_back({logit, id, 0});
   };
   rest_below_.reset(), rest_.reset();
@@ -158,7 +160,9 @@ std::optional<int32_t> StepSampler::draw_by_rank() {
     ++draws_;
     return candidates_[i].id;
   }
-  return std::nullopt;
+  if (rest_below_) return std::nullopt;
+  ++draws_;
+  return candidates_.back().id;
 }
 
 void StepSampler::sort() {

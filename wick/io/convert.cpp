@@ -169,7 +169,7 @@ class Converter {
     uses_.resize(options.tensor_types.size());
     for (const GgufTensor& tensor : source_->tensors()) {
       types_.push_back(choose(tensor));
-      if (options.importance == nullptr) require_no_importance(tensor, types_.back());
+      if (options.importance == nullptr) refuse_without_importance(tensor, types_.back());
       count_requantized(*tensor.dtype, types_.back());
       progress_state_.total_bytes += tensor.bytes;
     }
@@ -235,7 +235,7 @@ class Converter {
   }
 
   /// Errors: the type of a weight needs an importance matrix.
-  static void require_no_importance(const GgufTensor& tensor, DType to) {
+  static void refuse_without_importance(const GgufTensor& tensor, DType to) {
     if (!kNeedImportance.contains(to) || *tensor.dtype == to) return;
     if (never_has_importance(tensor.name)) return;
     throw Error(kOp, fmt::format("{} needs an importance matrix", name(to)),

@@ -90,11 +90,11 @@ struct QuantizeResult {
 ///
 /// One-dimensional tensors and norms become f32. Integers are copied, and so are routers of experts
 /// and position tables, which become f32 if the type is f32. The output matrix, or a tied
-/// embedding, becomes q8_0 for mxfp4 and the types that end with _0 or _1, q6_k for the other block
-/// dtypes, and f16, bf16 or f32 for these. A weight whose rows aren't a multiple of the block size
-/// becomes q4_0 instead of q2_k, q3_k, tq1_0, tq2_0, q1_0 and q2_0, q5_0 instead of q4_k, q5_1
-/// instead of q5_k, q8_0 instead of q6_k, iq4_nl instead of other types that begin with iq, mxfp4
-/// instead of nvfp4, else f16, and is listed in `notes`.
+/// embedding, becomes q8_0 for q4_0, q4_1, q5_0, q5_1, q8_0 and mxfp4, q5_k for the mixtures of
+/// iq1, iq2 and iq3_xxs, q6_k for other block dtypes, and f16, bf16 or f32 for these. A weight
+/// whose rows aren't a multiple of the block size becomes q4_0 instead of q2_k, q3_k, tq1_0, tq2_0,
+/// q1_0 and q2_0, q5_0 instead of q4_k, q5_1 instead of q5_k, q8_0 instead of q6_k, iq4_nl instead
+/// of other types that begin with iq, mxfp4 instead of nvfp4, else f16, and is listed in `notes`.
 ///
 /// Blocks of q4_0, q4_1, q5_0, q5_1 and q8_0 are those of the op `quantize` unless there is data in
 /// an importance matrix. Blocks of other types, and with such data all but q8_0, have the least

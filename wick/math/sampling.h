@@ -19,12 +19,17 @@ struct SamplerWords {
 };
 inline constexpr int kSamplerWords = sizeof(SamplerWords) / 4;
 
+/// A logit, or the largest finite one for +inf, which has no distance to others.
+WICK_FN float largest_finite(float logit) {
+  return logit > 0x1.fffffep127f ? 0x1.fffffep127f : logit;
+}
+
 /// The penalised logit of a token that was seen `count` times. Every operation is rounded.
 WICK_FN float penalized_logit(float logit, u32 count, float repetition, float frequency,
                               float presence) {
   logit = logit > 0 ? logit / repetition : logit * repetition;
   logit = logit - static_cast<float>(count) * frequency;
-  return logit - presence;
+  return largest_finite(logit - presence);
 }
 
 /// The weight of the most likely token.
@@ -37,6 +42,7 @@ WICK_FN u64 token_weight(double less) { return static_cast<u64>(exp(less) * kTop
 /// What a token adds to the sum of weight · −less, of which the entropy of all tokens is made. The
 /// sum of 2^21 tokens is below 2^61.
 WICK_FN u64 weighted_distance(u64 weight, double less) {
+  if (weight == 0) return 0;  // less may be -inf
   return static_cast<u64>(static_cast<double>(weight) * -less + 0.5);
 }
 

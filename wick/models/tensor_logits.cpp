@@ -40,8 +40,8 @@ std::vector<LogitSource::Token> TensorLogits::top(size_t count) {
   return tokens;
 }
 
-/// Computes math::token_weight and math::weighted_distance of each token, as u64 would hold them:
-/// all are below 2^63.
+/// Computes math::token_weight and math::weighted_distance of each token. They are below 2^63, so
+/// i64 holds them.
 LogitSource::Sums TensorLogits::below(Token last, double top, double heat) {
   const Device device = logits_.device();
   const auto number = [&](double x, DType dtype) { return Tensor::full({1}, x, dtype, device); };

@@ -172,12 +172,15 @@ class Reader {
 
   // ---- What a module changes ----
 
-  /// f32, dense
-  Tensor floats(const io::SafeTensor& tensor, int rank) const {
+  void check_floats(const io::SafeTensor& tensor, int rank) const {
     if (!tensor.dtype || !is_float(*tensor.dtype) || tensor.shape.rank() != rank) {
       fail(tensor, rank == 2 ? "factor isn't a matrix of floats" : "not a vector of floats",
            fmt::format("need F32, F16 or BF16 and {} dim{}", rank, rank == 1 ? "" : "s"));
     }
+  }
+  /// f32, dense
+  Tensor floats(const io::SafeTensor& tensor, int rank) const {
+    check_floats(tensor, rank);
     return file_->tensor(tensor).to(DType::f32);
   }
 
@@ -233,7 +236,7 @@ class Reader {
     }
     if (module.whole != nullptr) {
       if (module.a != nullptr) fail(*module.whole, "factors of a module that is saved", "");
-      (void)floats(*module.whole, 2);  // checks the dtype and the dims
+      check_floats(*module.whole, 2);
       change.whole = dense_copy(file_->tensor(*module.whole));
     }
     if (module.bias != nullptr) change.bias = floats(*module.bias, 1);
@@ -280,7 +283,9 @@ class Reader {
         change.bias.defined()) {
       unused(stored, "only factors of experts are supported");
     }
-    stacks_[place.name].emplace(place.expert, Expert{std::move(change), &stored});
+    if (!stacks_[place.name].emplace(place.expert, Expert{std::move(change), &stored}).second) {
+      fail(stored, "two modules have the same meaning", place.name);
+    }
   }
 
   /// Joins the factors of each stack's experts. Those of experts that weren't trained are zeros.

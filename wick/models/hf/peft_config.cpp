@@ -11,6 +11,9 @@
 namespace wick::models::hf {
 namespace {
 
+/// The most patterns, and names of saved modules: each module of the model is compared with all.
+constexpr size_t kMostNames = 4096;
+
 constexpr size_t kMostAdapterConfigBytes = size_t{4} << 20;
 
 /// Errors: the adapter is of a kind or has a feature that isn't supported.
@@ -44,17 +47,23 @@ void check_kind(const Config& config) {
 /// In a file with Infinity, which isn't JSON, they are sorted.
 std::vector<std::string> names_in_order(const Config& config, const char* name) {
   std::vector<std::string> names;
-  const auto add = [&](const auto& object) {
-    for (const auto& member : object.items()) names.push_back(member.key());
-  };
   const Config object = config.object(name);
   if (object.json().empty()) return names;
-  const auto file = nlohmann::ordered_json::parse(
-      io::read_small_file(config.path(), kMostAdapterConfigBytes), nullptr, false);
-  if (file.is_object() && file.contains(name) && file.at(name).is_object()) {
-    add(file.at(name));
-  } else {
-    add(object.json());
+  bool inside = false;
+  const auto see = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    if (event != nlohmann::json::parse_event_t::key) return true;
+    if (depth == 1) {
+      inside = parsed == name;
+      if (inside) names.clear();
+    }
+    if (depth == 2 && inside) names.push_back(parsed.get<std::string>());
+    return true;
+  };
+  const auto file = nlohmann::json::parse(
+      io::read_small_file(config.path(), kMostAdapterConfigBytes), see, false);
+  if (file.is_discarded()) {
+    names.clear();
+    for (const auto& member : object.json().items()) names.push_back(member.key());
   }
   return names;
 }
@@ -63,7 +72,10 @@ std::vector<std::string> names_in_order(const Config& config, const char* name) 
 
 ModulePatterns::ModulePatterns(const Config& config, const char* name) {
   const Config object = config.object(name);
-  for (const std::string& pattern : names_in_order(config, name)) {
+  const std::vector<std::string> names = names_in_order(config, name);
+  if (names.size() > kMostNames)
+    config.invalid(name, fmt::format("at most {} patterns", kMostNames));
+  for (const std::string& pattern : names) {
     const double number = object.require_number({pattern.c_str()});
     try {
       patterns_.emplace_back(text::Regex(fmt::format("\\A(?:.*\\.)?(?:{})\\z", pattern)), number);
@@ -98,6 +110,9 @@ PeftConfig::PeftConfig(const std::string& folder)
   trains_biases_ = bias != "none";
   has_magnitudes_ = config_.flag("use_dora", false);
   saved_ = config_.texts("modules_to_save");
+  if (saved_.size() > kMostNames) {
+    config_.invalid("modules_to_save", fmt::format("at most {} names", kMostNames));
+  }
 }
 
 float PeftConfig::scale(const std::string& module) const {

@@ -108,8 +108,8 @@ inline int nearest_e4m3(float x) {
   return bits > 126 ? 126 : bits;
 }
 
-/// The e4m3 scale of 16 values of e2m1, among those with which the largest value has the last
-/// level, 6, or a little more, down to 4, and exactly 3. levels: doubled.
+/// The e4m3 scale of 16 values of e2m1, among the nearest code for which the largest value is 6,
+/// the last level, the five codes above it and the eighth. levels: doubled.
 inline math::u8 fit_e4m3(const float* x, const float* w, float* levels) {
   for (int i = 0; i < 16; ++i) levels[i] = 0.0f;
   const float largest = magnitude_of<16>(x);

@@ -24,9 +24,9 @@ using math::u16;
 using math::u32;
 using math::u8;
 
-// Levels of codebooks, with the factor that the format gives them. kEnds: the first scales that are
-// tried for a part are those with which its largest value is so many times the last level. With the
-// smallest, it has the first level, which fits values of one magnitude.
+// Levels of codebooks, with the factor that the format gives them. kEnds: first guesses of a part's
+// scale, as its largest value divided by the scale times the last level. The smallest one gives the
+// largest value the first level, which fits values of one magnitude.
 
 /// 8, 25 or 43 eighths.
 struct TwoBits {
