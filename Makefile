@@ -43,7 +43,7 @@ soak: build
 aarch64: build
 	@tools/aarch64.sh $(JOBS)
 
-# Fetches AMD's packages (160 MB) the first time. Takes half an hour of two cores.
+# Runs every suite, with no limit of the time of all. Fetches AMD's packages (160 MB) the first time.
 amd: build emu
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests
 	@python3 tools/real_rocm.py --build $(BUILD) test --jobs $(JOBS) --record; failed=$$?; \

@@ -2,7 +2,8 @@
 """Checks the interface between the host and the GPU kernels (wick/backend/gpu). Each kernel must take one struct that
 an *_abi.h declares and that a KernelFamily on the host uses. No constant may be defined on both sides with the same
 name and number. Loops must be unrolled by powers of two, because nvcc 13.0 leaves out the remainder of a loop that is
-unrolled by 3. The macro of a wave's lanes is missing in newer compilers: kernels use WICK_WAVE. Prints each violation and exits with 1 if there is any."""
+unrolled by 3. The macro of a wave's lanes is missing in newer compilers: kernels use WICK_WAVE. Prints each violation
+and exits with 1 if there is any."""
 import argparse
 import pathlib
 import re

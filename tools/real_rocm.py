@@ -8,7 +8,8 @@
 
 The packages are pinned by SHA-256 in tools/rocm/packages.txt and unpacked into ${XDG_CACHE_HOME:-~/.cache}/wick/rocm;
 nothing is installed. WICK_DEBIAN_MIRROR names another mirror. Needs `make emu`, and for the suites
-`ninja -C build/release wick_tests`. Exits with 1 if a test failed, 2 if something is missing, and 130 after Ctrl-C.
+`ninja -C build/release wick_tests`. Exits with 1 if a test failed or a suite was left out, 2 if something is missing, and
+130 after Ctrl-C.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+import fetch_model  # noqa: E402
 from rocm import page, suites  # noqa: E402
 from rocm.machine import CHIPS, Machine  # noqa: E402
 from rocm.packages import RELEASES, RocmError, prepare, say  # noqa: E402
@@ -33,6 +35,8 @@ def words(text, known, what):
     for word in chosen:
         if word not in known:
             raise RocmError(f"there is no {what} {word}; known are {', '.join(known)}")
+    if not chosen:
+        raise RocmError(f"no {what} was chosen; known are {', '.join(known)}")
     return chosen
 
 
@@ -62,10 +66,10 @@ def run(options):
 
 
 def default_model():
-    """The model of tools/fetch_model.py if it is in the cache; None otherwise."""
-    done = subprocess.run([sys.executable, str(ROOT / "tools" / "fetch_model.py"), "--quiet"], capture_output=True,
-                          text=True, check=False)
-    return done.stdout.strip().splitlines()[-1] if done.returncode == 0 and done.stdout.strip() else None
+    """The model of tools/fetch_model.py if it is in the cache; None otherwise. Downloads nothing."""
+    model = fetch_model.MODELS["smollm2"]
+    path = fetch_model.models_dir() / model.target
+    return str(path) if fetch_model.is_right(model, path) else None
 
 
 def test(options):
@@ -75,8 +79,14 @@ def test(options):
         print("\n".join(dict.fromkeys(suite.name for suite, _, _ in work)))
         return 0
     check_emulator(options.emulator)
+    model = options.model or os.environ.get("WICK_TEST_MODEL")
+    if model is None and any(suites.needs_model(suite) for suite, _, _ in work):
+        model = default_model()
+    with_model = [job for job in work if suites.needs_model(job[0])] if model is None else []
+    if with_model:
+        say("generate is left out: it needs a model, which tools/fetch_model.py fetches")
+        work = [job for job in work if job not in with_model]
     libraries = {release: prepare(release, options.cache) for release in releases}
-    model = options.model or os.environ.get("WICK_TEST_MODEL") or default_model()
     runner = suites.Runner(options.build, options.emulator, libraries, 1 if options.jobs > 1 else 2, model)
     rows, left_out = [], 0
 
@@ -93,10 +103,11 @@ def test(options):
     finally:
         if options.record and rows:
             page.record(options.record, rows)
+    left_out += len(with_model)
     failed = sum(row["failed"] for row in rows)
     print(f"{sum(row['passed'] for row in rows)} passed, {failed} failed" +
           (f"; {left_out} suites were left out" if left_out else ""))
-    return 1 if failed or not rows else 0
+    return 1 if failed or left_out or not rows else 0
 
 
 def write_page(options):
@@ -130,7 +141,8 @@ def parse():
     command.add_argument("--releases", default=every)
     command.add_argument("--chips", default=",".join(CHIPS))
     command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
-    command.add_argument("--seconds", type=float, default=1500, help="suites that haven't begun by then are left out")
+    command.add_argument("--seconds", type=float, default=float("inf"),
+                         help="suites that haven't begun by then are left out (default: none)")
     command.add_argument("--model", help="a model for the suite generate")
     command.add_argument("--record", type=pathlib.Path, nargs="?", const=RESULTS, help=f"writes results ({RESULTS.name})")
     command.add_argument("--list", action="store_true", help="prints the names of the suites")

@@ -179,10 +179,12 @@ class Suites(unittest.TestCase):
 
     def test_results_of_tests(self):
         text = """
+print("[==========] Running 4 tests from 1 test suite.")
 print("[ RUN      ] A.good"); print("[       OK ] A.good (1 ms)")
 print("[ RUN      ] A.bad"); print("x.cpp:3: Failure"); print("[  FAILED  ] A.bad, where GetParam() = 1 (1 ms)")
 print("[ RUN      ] A.none"); print("[  SKIPPED ] A.none (1 ms)")
 print("[ RUN      ] A.said"); print("wick-emu: kernel k: no"); print("[       OK ] A.said (1 ms)")
+print("[==========] 4 tests from 1 test suite ran. (4 ms total)")
 print("[  FAILED  ] 1 test, listed below:"); print("[  FAILED  ] A.bad"); raise SystemExit(1)
 """
         outcome = self.run_script(text, suites.run_gtest)
@@ -193,14 +195,57 @@ print("[  FAILED  ] 1 test, listed below:"); print("[  FAILED  ] A.bad"); raise 
         text = """
 import os, sys
 out = sys.argv[-2].partition("=")[2].partition("-")[2].split(":")
-for name in ("A.one", "A.ends", "A.two"):
-    if name in out: continue
+names = [name for name in ("A.one", "A.ends", "A.two") if name not in out]
+print(f"[==========] Running {len(names)} tests from 1 test suite.", flush=True)
+for name in names:
     print(f"[ RUN      ] {name}", flush=True)
     if name == "A.ends": os.abort()
     print(f"[       OK ] {name} (1 ms)", flush=True)
+print(f"[==========] {len(names)} tests from 1 test suite ran. (1 ms total)")
 """
         outcome = self.run_script(text, suites.run_gtest)
         self.assertEqual((outcome.passed, outcome.failed), (2, 1))
+        self.assertIn("A.ends: signal 6 ended it", outcome.why[0])
+
+    def gtest(self, wanted, ran, tests=("A.good",), before="", after=""):
+        """The outcome of a program that says that it will run and has run so many tests, and runs these."""
+        lines = [before, f'print("[==========] Running {wanted} tests from 1 test suite.")']
+        lines += [f'print("[ RUN      ] {name}"); print("[       OK ] {name} (1 ms)")' for name in tests]
+        if ran is not None:
+            lines.append(f'print("[==========] {ran} tests from 1 test suite ran. (1 ms total)", flush=True)')
+        return self.run_script("\n".join([*lines, after]), suites.run_gtest)
+
+    def test_what_ends_between_tests(self):
+        outcome = self.gtest(1, 1)
+        self.assertEqual((outcome.passed, outcome.failed), (1, 0))
+        for words, outcome in (("ended with 0 after 1 of 2 tests", self.gtest(2, 2)),
+                               ("ended with 0 after 1 of 1 tests", self.gtest(1, 2)),
+                               ("ended with 0 after 1 of 2 tests", self.gtest(2, None)),
+                               ("signal 6 ended it", self.gtest(2, None, after="import os; os.abort()")),
+                               ("signal 6 ended it", self.gtest(1, 1, after="import os; os.abort()")),
+                               ("ended with 1", self.gtest(1, 1, after="raise SystemExit(1)")),
+                               ("ended with 2", self.gtest(1, 1, after="raise SystemExit(2)")),
+                               ("wick-emu: queue 0: no", self.gtest(1, 1, after="print('wick-emu: queue 0: no')")),
+                               ("model: no", self.gtest(1, 1, before="print('model: no')"))):
+            self.assertEqual((outcome.passed, outcome.failed), (1, 1), words)
+            self.assertIn(words, outcome.why[0])
+        outcome = self.gtest(0, 0, ())
+        self.assertEqual((outcome.passed, outcome.failed), (0, 1))
+        self.assertIn("no test ran", outcome.why[0])
+        self.assertEqual(self.run_script("", suites.run_gtest).failed, 1)
+
+    def test_the_last_test_ends_the_process(self):
+        text = """
+import os, sys
+left = "A.ends" not in sys.argv[-2].partition("-")[2].partition("-")[2]
+print(f"[==========] Running {int(left)} tests from 1 test suite.", flush=True)
+if left:
+    print("[ RUN      ] A.ends", flush=True)
+    os.abort()
+print("[==========] 0 tests from 0 test suites ran. (0 ms total)")
+"""
+        outcome = self.run_script(text, suites.run_gtest)
+        self.assertEqual((outcome.passed, outcome.failed), (0, 1))
         self.assertIn("A.ends: signal 6 ended it", outcome.why[0])
 
     def test_the_time_of_a_suite(self):
@@ -245,11 +290,29 @@ class Command(unittest.TestCase):
         for arguments, text in ((("test", "nonsense"), "there is no suite nonsense"),
                                 (("test", "--releases", "5"), "there is no release 5"),
                                 (("test", "--chips", "gfx1"), "there is no chip gfx1"),
+                                (("test", "--chips", ""), "no chip was chosen"),
+                                (("test", "--releases", ","), "no release was chosen"),
                                 (("--emulator", "/none", "run", "--", "true"), "make emu")):
             done = self.call(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(text, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1)
+
+    def emulator(self, folder):
+        """A folder with the names of what an emulator has."""
+        model = pathlib.Path(folder) / "lib" / "model"
+        model.mkdir(parents=True)
+        for name in ("libwick_emu_model.so", "libdrm.so.2", "libdrm_amdgpu.so.1"):
+            (model / name).touch()
+        return folder
+
+    def test_run_needs_a_release_and_a_chip(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.emulator(folder)
+            for option, what in (("--release", "release"), ("--chip", "chip")):
+                done = self.call("--emulator", folder, "run", option, "", "--", "true")
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(f"no {what} was chosen", done.stderr)
 
     def test_names_are_listed(self):
         done = self.call("test", "--list")
@@ -275,7 +338,19 @@ class Pages(unittest.TestCase):
             self.assertEqual(len(rows), 1)
             text = page.page(rows)
         self.assertIn("| gpu_test | 3, **1 failed** | not run |", text)
+        self.assertIn("| parity_test | not run | not run |", text)
+        self.assertIn("| gfx1201 | not run | not run |", text)
         self.assertIn("  - A.b: a \\| b\n", text)
+
+
+    def test_what_hiprtc_compiled(self):
+        suite = next(suite for suite in suites.all_suites() if suite.name == "hiprtc for gfx1100")
+        for passed, failed, skipped, cell in ((1, 0, 0, "yes"), (0, 0, 1, "skipped"), (1, 0, 1, "skipped"),
+                                              (0, 0, 0, "nothing ran"), (1, 1, 0, "**no**")):
+            outcome = suites.Outcome()
+            outcome.passed, outcome.failed, outcome.skipped = passed, failed, skipped
+            text = page.page([page.row_of(suite, "7.2.4", "gfx1100", outcome, 5)])
+            self.assertIn(f"| gfx1100 | {cell} | not run |", text)
 
 
 class Topology(unittest.TestCase):

@@ -85,7 +85,6 @@ def download(package, target, addresses):
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target.parent) as folder:
         for address in addresses:
             part = pathlib.Path(folder) / "package.deb"
-            # apt compares the digest, too; the message of this script names the package.
             done = subprocess.run([APT_HELPER, "-o", "Acquire::Retries=2", "-o", "APT::Sandbox::User=root", "download-file",
                                    f"{address}/{package.path}", str(part)], stdin=subprocess.DEVNULL, capture_output=True,
                                   text=True, check=False)

@@ -5,6 +5,7 @@ import json
 
 from rocm.machine import CHIPS
 from rocm.packages import RELEASES
+from rocm.suites import all_suites
 
 HEAD = """# wick on AMD's own runtime
 
@@ -14,7 +15,7 @@ queues and runs the kernels. AMD's software judges wick's use of the runtime, th
 kernels; the machine code runs on wick's emulator, not on a chip.
 
 ```
-make amd                                                # everything; results and this page
+make amd                                                # every suite; writes the results and this page
 tools/real_rocm.py test gpu_test --chips gfx1100        # a suite by name
 tools/real_rocm.py run -- build/release/bin/wick devices    # any program
 ```
@@ -70,17 +71,30 @@ def escape(text):
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def names(hiprtc):
+    """The names of the suites in their order: those of the hiprtc table, or the others."""
+    return list(dict.fromkeys(suite.name for suite in all_suites() if suite.name.startswith("hiprtc ") == hiprtc))
+
+
+def compiled_cell(row):
+    if row is None:
+        return "not run"
+    if row["failed"]:
+        return "**no**"
+    if row["skipped"]:
+        return "skipped"
+    return "yes" if row["passed"] else "nothing ran"
+
+
 def compiled(rows):
     """The table of architectures that hiprtc compiles all kernels for."""
-    suites = sorted({row["suite"] for row in rows if row["suite"].startswith("hiprtc")})
-    if not suites:
-        return ""
+    suites = names(hiprtc=True)
     text = "\nhiprtc compiles all kernels, from nothing, for:\n\n| architecture | "
     text += " | ".join(f"hiprtc {release}" for release in RELEASES) + " |\n" + "|---" * (len(RELEASES) + 1) + "|\n"
     for suite in suites:
         found = [next((row for row in rows if row["suite"] == suite and row["release"] == release), None)
                  for release in RELEASES]
-        cells = ["not run" if row is None else "**no**" if row["failed"] else "yes" for row in found]
+        cells = [compiled_cell(row) for row in found]
         text += f"| {suite.split()[-1]} | " + " | ".join(cells) + " |\n"
     return text
 
@@ -88,14 +102,13 @@ def compiled(rows):
 def page(rows):
     by_key = {key(row): row for row in rows}
     columns = [(release, chip) for release in RELEASES for chip in CHIPS]
-    suites = list(dict.fromkeys(row["suite"] for row in rows if not row["suite"].startswith("hiprtc")))
     text = HEAD
     if rows:
         dates = sorted({row["date"] for row in rows})
         text += f"Tests that passed ({dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "") + "):\n\n"
     text += "| program | " + " | ".join(f"HIP {release}, {chip}" for release, chip in columns) + " |\n"
     text += "|---" * (len(columns) + 1) + "|\n"
-    for suite in suites:
+    for suite in names(hiprtc=False):
         cells = [cell(by_key.get((suite, *column))) for column in columns]
         text += f"| {suite} | " + " | ".join(cells) + " |\n"
     text += compiled(rows)

@@ -120,37 +120,70 @@ class Process:
         return f"signal {-code} ended it" if code < 0 else f"it ended with {code}"
 
 
+class TestLog:
+    """What a test program prints. wanted and ran: the numbers of tests in its first and last line; None before them."""
+
+    def __init__(self, outcome, done):
+        self.outcome, self.done = outcome, done
+        self.test, self.said, self.between = None, [], []  # between: lines outside of tests
+        self.wanted, self.ran, self.finished, self.failed = None, None, 0, False
+
+    def read(self, line):
+        mark = re.match(r"\[\s*(RUN|OK|FAILED|SKIPPED)\s*\] (\S+?),?( |$)", line)
+        count = re.search(r"\[=+\] (Running )?(\d+) tests? from .*?( ran\.|\.$)", line)
+        if mark and mark[1] == "RUN":
+            self.test, self.said = mark[2], []
+        elif mark and self.test is not None and mark[2] == self.test:
+            self.end(mark[1])
+        elif count and count[1]:
+            self.wanted = int(count[2])
+        elif count:
+            self.ran = int(count[2])
+        else:
+            (self.said if self.test is not None else self.between).append(line)
+
+    def end(self, how):
+        self.done.add(self.test)
+        self.finished += 1
+        self.failed |= how == "FAILED"
+        if how == "FAILED" or complaint(self.said):
+            self.outcome.fail(f"{self.test}: {reason(self.said)}")
+        elif how == "OK":
+            self.outcome.passed += 1
+        else:
+            self.outcome.skipped += 1
+        self.test = None
+
+    def incomplete(self, process, first):
+        """Why a program that ended outside of its tests didn't run all of them; None if it did. first: it is the first
+        process of its suite, which must have tests."""
+        if process.out_of_time or process.child.returncode not in ((0, 1) if self.failed else (0,)):
+            return process.end()
+        if self.wanted is None or self.ran != self.wanted or self.finished != self.wanted:
+            return f"{process.end()} after {self.finished} of {self.wanted or 'no'} tests"
+        if self.wanted == 0 and first:
+            return "no test ran"
+        return process.end() if complaint(self.between) else None
+
+
 def run_gtest(command, env, seconds, outcome):
     """Runs a test program. If a test ends the process, the others run in another one."""
     done, until = set(), time.monotonic() + seconds
     pattern = command[-1].partition("=")[2]
-    for _ in range(MOST_RESTARTS):
+    for attempt in range(MOST_RESTARTS):
         negative = "" if not done else (":" if "-" in pattern else "-") + ":".join(sorted(done))
         process = Process([*command[:-1], f"--gtest_filter={pattern}{negative}", "--gtest_color=no"], env,
                           max(1.0, until - time.monotonic()))
-        test, said = None, []
+        log = TestLog(outcome, done)
         for line in process.lines():
-            mark = re.match(r"\[\s*(RUN|OK|FAILED|SKIPPED)\s*\] (\S+?),?( |$)", line)
-            if mark and mark[1] == "RUN":
-                test, said = mark[2], []
-            elif mark and test is not None and mark[2] == test:
-                said_by_emulator = complaint(said)
-                done.add(test)
-                if mark[1] == "FAILED" or said_by_emulator:
-                    outcome.fail(f"{test}: {reason(said)}")
-                elif mark[1] == "OK":
-                    outcome.passed += 1
-                else:
-                    outcome.skipped += 1
-                test = None
-            else:
-                said.append(line)
-        if test is None:
-            if process.child.returncode not in (0, 1) and not done:
-                outcome.fail(f"{process.end()}: {reason(said)}")
+            log.read(line)
+        if log.test is None:
+            why = log.incomplete(process, attempt == 0)
+            if why:
+                outcome.fail(f"{why}: {reason(log.between)}")
             return
-        done.add(test)
-        outcome.fail(f"{test}: {process.end()}: {reason(said)}")
+        done.add(log.test)
+        outcome.fail(f"{log.test}: {process.end()}: {reason(log.said)}")
         if process.out_of_time:
             return
     outcome.fail(f"left out after {MOST_RESTARTS} tests that ended the process")
@@ -193,8 +226,6 @@ def run_probe(command, env, seconds, outcome):
 
 def run_tokens(machine, program, tokens, model, env, seconds, outcome):
     """Compares the tokens that a chip generates with the CPU's."""
-    if model is None:
-        raise RocmError("generate needs a model: tools/fetch_model.py")
     texts = []
     for device in ("cpu", "hip:0"):
         arguments = ["generate", "-m", model, "--device", device, "-n", tokens, "--temp", "0", "--ctx", "64", "--json",
@@ -255,6 +286,10 @@ def chosen(names, releases, chips):
                 target = suite.environment.get("WICK_TEST_HIPRTC")
                 if target is None or release == RELEASES[0] or target in CHIPS:
                     yield suite, release, chip
+
+
+def needs_model(suite):
+    return suite.kind == "tokens"
 
 
 def fits(name, suite):
