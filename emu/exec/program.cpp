@@ -5,16 +5,11 @@
 #include <set>
 #include <stdexcept>
 
+#include "emu/exec/hex.h"
 #include "emu/exec/launch.h"
 
 namespace emu {
 namespace {
-
-std::string hex(uint64_t value) {
-  char text[20];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 uint64_t next_serial() {
   static std::atomic<uint64_t> last{0};

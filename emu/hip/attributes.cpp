@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emu/hip/properties.h"
+#include "emu/object/limits.h"
 
 namespace emu::hip {
 namespace {
@@ -27,8 +28,8 @@ void fill_common(const Device& d, Properties& p) {
   p.sharedMemPerBlock = a.lds_bytes;
   p.regsPerBlock = 65536;
   p.warpSize = a.wave;
-  p.maxThreadsPerBlock = 1024;
-  for (int i = 0; i < 3; ++i) p.maxThreadsDim[i] = 1024;
+  p.maxThreadsPerBlock = kMostItems;
+  for (int i = 0; i < 3; ++i) p.maxThreadsDim[i] = kMostItems;
   p.maxGridSize[0] = kMaxGrid;
   p.maxGridSize[1] = p.maxGridSize[2] = 65536;
   p.clockRate = a.clock_khz;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "emu/hip/program.h"
+#include "emu/object/limits.h"
 
 namespace emu::hip {
 namespace {
@@ -61,7 +62,7 @@ void check_sizes(const Kernel& kernel, const LaunchRequest& r) {
     if (r.groups[axis] == 0 || r.block[axis] == 0) {
       refuse(hipErrorInvalidConfiguration, kernel, "a grid or a block of size zero");
     }
-    if (r.block[axis] > 1024) {
+    if (r.block[axis] > kMostItems) {
       refuse(hipErrorInvalidConfiguration, kernel, "a block of more than 1024 along an axis");
     }
     items *= r.block[axis];
@@ -71,7 +72,8 @@ void check_sizes(const Kernel& kernel, const LaunchRequest& r) {
              "a grid of more than 2^32 - 1 items along an axis");
     }
   }
-  if (items > 1024) refuse(hipErrorInvalidConfiguration, kernel, "a block of more than 1024 items");
+  if (items > kMostItems)
+    refuse(hipErrorInvalidConfiguration, kernel, "a block of more than 1024 items");
   if (items > kernel.info.max_items) {
     refuse(hipErrorLaunchFailure, kernel,
            "compiled for blocks of " + std::to_string(kernel.info.max_items) + " items, not " +

@@ -15,6 +15,7 @@
 #include "emu/exec/launch.h"
 #include "emu/model/memory.h"
 #include "emu/object/bytes.h"
+#include "emu/object/object.h"
 
 namespace emu::model {
 
@@ -23,13 +24,13 @@ struct Image {
   uint64_t bytes = 0;  // size in memory
   uint64_t text_address = 0;
   std::vector<uint8_t> text;
-  std::vector<Symbol> functions;            // cover the whole text, sorted by address
+  std::vector<FunctionSymbol> functions;    // cover the whole text, sorted by address
   std::map<uint64_t, std::string> kernels;  // names by the address of the descriptor
 };
 
-/// Reads the image that starts at the first of these bytes, and may end before the last one. Throws
-/// ObjectError.
-Image read_image(Bytes memory);
+/// Reads the image that starts at the first of these addresses, and may end before the last one.
+/// Reads only copies of the memory, which may be freed meanwhile. Throws ObjectError.
+Image read_image(const Range& memory);
 
 /// Returns the number of bytes of code without symbols, which ends at an s_endpgm that zeros,
 /// padding or the end of the memory follow. Returns 0 if there is none in the first 64 KiB.
@@ -52,7 +53,7 @@ class CodeTable {
   std::shared_ptr<LoadedCode> find(uint64_t descriptor, uint64_t entry);
   /// Returns the code lowered for waves of 32 or 64 lanes.
   Code& lowered(LoadedCode& loaded, bool wave64);
-  /// Forgets code in memory that was freed.
+  /// Removes code in memory that was freed.
   void forget(uint64_t address, uint64_t bytes);
   /// The runtime may have changed code: what is found next is compared with the memory.
   void invalidate();

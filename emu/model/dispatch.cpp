@@ -2,30 +2,28 @@
 
 #include "emu/exec/fault.h"
 #include "emu/model/queue.h"
+#include "emu/object/limits.h"
+#include "emu/runtime/descriptor.h"
 
 namespace emu::model {
 namespace {
 
-constexpr uint32_t kMostItems = 1024, kMostScratch = 1 << 24;
-
 [[noreturn]] void bad(QueueError code, const std::string& what) { throw PacketError(code, what); }
 
-/// Reads a kernel's descriptor. Source: AMDGPU backend guide, code object V3 kernel descriptor.
-Descriptor read_descriptor(uint64_t at) {
+Descriptor descriptor_at(uint64_t address) {
   uint8_t bytes[64];
-  if (at % 64 != 0 || !read_at(at, bytes)) {
-    bad(QueueError::code, "there is no kernel object at " + hex(at));
+  if (address % 64 != 0 || !read_at(address, bytes)) {
+    bad(QueueError::code, "there is no kernel object at " + hex(address));
   }
-  const Bytes from(bytes);
-  Descriptor d;
-  d.kernarg_bytes = read<uint32_t>(from, 8, "descriptor");
-  d.entry_offset = read<int64_t>(from, 16, "descriptor");
-  d.rsrc3 = read<uint32_t>(from, 44, "descriptor");
-  d.rsrc1 = read<uint32_t>(from, 48, "descriptor");
-  d.rsrc2 = read<uint32_t>(from, 52, "descriptor");
-  d.properties = read<uint16_t>(from, 56, "descriptor");
-  d.preload = read<uint16_t>(from, 58, "descriptor");
-  return d;
+  return read_descriptor(bytes);
+}
+
+/// Throws if the number of workgroups has more than 64 bits.
+void check_groups(const std::array<uint32_t, 3>& groups) {
+  uint64_t count = uint64_t{groups[0]} * groups[1];
+  if (__builtin_mul_overflow(count, groups[2], &count)) {
+    bad(QueueError::dimensions, "more than 2^64 - 1 workgroups");
+  }
 }
 
 void set_sizes(const Dispatch& packet, Launch& launch) {
@@ -44,6 +42,7 @@ void set_sizes(const Dispatch& packet, Launch& launch) {
     launch.groups[axis] = (grid - 1) / block + 1;
     partial |= grid % block != 0;
   }
+  check_groups(launch.groups);
   if (partial) launch.grid = {packet.grid[0], packet.grid[1], packet.grid[2]};
   const uint64_t items = uint64_t{packet.block[0]} * packet.block[1] * packet.block[2];
   if (items > kMostItems) {
@@ -83,7 +82,7 @@ void Queue::dispatch(uint64_t at) {
   const auto packet = read_packet<Dispatch>(at);
   Launch launch;
   set_sizes(packet, launch);
-  launch.descriptor = read_descriptor(packet.kernel);
+  launch.descriptor = descriptor_at(packet.kernel);
   const uint64_t entry = packet.kernel + static_cast<uint64_t>(launch.descriptor.entry_offset);
   std::shared_ptr<LoadedCode> loaded;
   try {
@@ -104,7 +103,7 @@ void Queue::dispatch(uint64_t at) {
   launch.kernarg = packet.kernarg;
   launch.dispatch_packet = at;
   launch.vgprs = launch.descriptor.vgprs(model_.architecture.generation);
-  // These functions take locks: see FaultPause.
+  // DeviceMemory::describe() takes a lock, which a fault in it would leave locked: see FaultPause.
   launch.describe = [this](uint64_t address) {
     const FaultPause pause;
     return model_.memory.describe(address);

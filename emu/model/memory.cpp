@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 namespace emu::model {
@@ -26,12 +25,6 @@ bool copy_from(void* to, uint64_t from, size_t bytes) {
   if (copied >= 0 || errno == EFAULT) return copied == static_cast<ssize_t>(bytes);
   // Some sandboxes forbid the call.
   return accessible([&] { std::memcpy(to, pointer(from), bytes); });
-}
-
-std::string hex(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
 }
 
 void DeviceMemory::add(uint64_t address, uint64_t bytes, uint64_t seen_at) {

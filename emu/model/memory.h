@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emu/exec/fault.h"
+#include "emu/exec/hex.h"
 
 namespace emu::model {
 
@@ -67,7 +68,5 @@ template <class T>
 bool read_at(uint64_t address, T& value) {
   return copy_from(&value, address, sizeof value);
 }
-
-std::string hex(uint64_t value);
 
 }  // namespace emu::model

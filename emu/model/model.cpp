@@ -1,6 +1,7 @@
 #include "emu/model/model.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "emu/model/queue.h"
 #include "emu/runtime/options.h"
@@ -33,13 +34,18 @@ Queue* Model::start(const QueueInfo& info) {
   }
   if (!whole || info.ring % kPacketBytes != 0 || info.ring == 0 || info.read_pointer == 0 ||
       info.write_pointer == 0 || info.read_pointer % 8 != 0 || info.write_pointer % 8 != 0) {
-    complain("a queue of " + std::to_string(info.ring_bytes) + " bytes at " + hex(info.ring) +
-             " with its pointers at " + hex(info.read_pointer) + " and " + hex(info.write_pointer) +
-             " isn't one");
+    complain("invalid queue: " + std::to_string(info.ring_bytes) + " bytes at " + hex(info.ring) +
+             ", pointers at " + hex(info.read_pointer) + " and " + hex(info.write_pointer));
     return nullptr;
   }
   std::lock_guard lock(mutex_);
-  queues_.push_back(std::make_unique<Queue>(*this, info, started_++));
+  try {
+    queues_.push_back(std::make_unique<Queue>(*this, info, started_));
+  } catch (const std::exception& error) {  // no memory or no thread
+    complain(std::string("a queue can't be created: ") + error.what());
+    return nullptr;
+  }
+  ++started_;
   return queues_.back().get();
 }
 

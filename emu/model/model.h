@@ -28,8 +28,8 @@ class Model {
     memory.add(address, bytes, aperture_ + address);
   }
   void freed(uint64_t address, uint64_t bytes);
-  /// Starts to process a queue. Returns null, after a message, if it isn't one that the model can
-  /// process.
+  /// Starts to process a queue. Returns null, after a message, if it is invalid or can't be
+  /// created.
   Queue* start(const QueueInfo& info);
   void stop(Queue* queue);
 

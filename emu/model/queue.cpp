@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <vector>
 
 #include "emu/model/pm4.h"
@@ -13,10 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kEagerLooks = 200;
+constexpr int kEagerPolls = 200;
 constexpr auto kShortPause = std::chrono::microseconds(20),
                kLongPause = std::chrono::microseconds(500);
-constexpr int kLooksBeforeLongPauses = 5000;
+constexpr int kPollsBeforeLongPauses = 5000;
 constexpr auto kNoticeAfter = std::chrono::seconds(10);
 constexpr uint32_t kMostCommandWords = 4096;
 
@@ -55,9 +56,12 @@ bool meets(int64_t value, Condition condition, int64_t wanted) {
   return false;
 }
 
-QueueError error_of(Outcome outcome, const std::string& message) {
+/// The message begins with the kernel's name, which may contain any word.
+QueueError error_of(Outcome outcome, const Launch& launch) {
   if (outcome == Outcome::illegal_address) return QueueError::memory;
-  const bool instruction = message.find("instruction") != std::string::npos;
+  const std::string name = "kernel " + launch.kernel;
+  const size_t behind = launch.error.starts_with(name) ? name.size() : 0;
+  const bool instruction = launch.error.find("instruction", behind) != std::string::npos;
   return instruction ? QueueError::instruction : QueueError::exception;
 }
 
@@ -75,25 +79,30 @@ Queue::~Queue() {
   thread_.join();
 }
 
-bool Queue::pause(int& looks) const {
-  ++looks;
-  if (looks > kEagerLooks) {
-    std::this_thread::sleep_for(looks > kLooksBeforeLongPauses ? kLongPause : kShortPause);
+bool Queue::pause(int& polls) const {
+  if (polls <= kPollsBeforeLongPauses) ++polls;
+  if (polls > kEagerPolls) {
+    std::this_thread::sleep_for(polls > kPollsBeforeLongPauses ? kLongPause : kShortPause);
   }
   return !stopped_;
 }
 
 void Queue::loop() {
-  int looks = 0;
   try {
-    if (!accessible([&] { packet_index_ = atomic_at<uint64_t>(info_.read_pointer).load(); })) {
-      throw PacketError(QueueError::memory, "the read pointer can't be read");
-    }
-    while (pause(looks)) {
-      if (process_next(packet_index_)) looks = 0;
-    }
+    process_all();
   } catch (const PacketError& error) {
     refuse(error);
+  } catch (const std::exception& error) {  // no memory, for example
+    refuse({QueueError::exception, error.what()});
+  }
+}
+
+void Queue::process_all() {
+  if (!accessible([&] { packet_index_ = atomic_at<uint64_t>(info_.read_pointer).load(); })) {
+    throw PacketError(QueueError::memory, "the read pointer can't be read");
+  }
+  for (int polls = 0; pause(polls);) {
+    if (process_next(packet_index_)) polls = 0;
   }
 }
 
@@ -116,15 +125,19 @@ bool Queue::process_next(uint64_t index) {
   if (completion != 0) check_signal(completion, "completion");
   process(packet, type_of(header));
   if (stopped_) return false;
-  atomic_at<uint16_t>(packet).store(static_cast<uint16_t>(PacketType::invalid),
-                                    std::memory_order_release);
+  if (!accessible([&] {
+        atomic_at<uint16_t>(packet).store(static_cast<uint16_t>(PacketType::invalid),
+                                          std::memory_order_release);
+        atomic_at<uint64_t>(info_.read_pointer).store(index + 1, std::memory_order_release);
+      })) {
+    throw PacketError(QueueError::memory, "the ring or its read pointer can't be written");
+  }
   packet_index_ = index + 1;
-  atomic_at<uint64_t>(info_.read_pointer).store(packet_index_, std::memory_order_release);
   if (completion != 0) complete(completion, started);
   return true;
 }
 
-/// A packet is complete before the next one is looked at, which is the strictest order that a
+/// A packet is complete before the next one is read, which is the strictest order that a
 /// header can ask for.
 void Queue::process(uint64_t packet, PacketType type) {
   switch (type) {
@@ -137,7 +150,7 @@ void Queue::process(uint64_t packet, PacketType type) {
     case PacketType::vendor:
       return vendor(packet);
     case PacketType::agent_dispatch:
-      throw PacketError(QueueError::packet_format, "agent dispatch packets are none for a GPU");
+      throw PacketError(QueueError::packet_format, "GPUs don't process agent dispatch packets");
     default:
       throw PacketError(QueueError::packet_format,
                         "unknown packet type " + std::to_string(static_cast<int>(type)));
@@ -166,7 +179,7 @@ template <class Met>
 void Queue::wait(uint64_t signal, const Met& met) {
   const auto begun = Clock::now();
   bool noticed = false;
-  for (int looks = 0; pause(looks);) {
+  for (int polls = 0; pause(polls);) {
     int64_t value = 0;
     if (!accessible([&] { value = signal_at(signal).value.load(std::memory_order_acquire); })) {
       throw PacketError(QueueError::memory, "signal " + hex(signal) + " can't be read");
@@ -228,7 +241,12 @@ void Queue::vendor(uint64_t packet) {
   }
   const auto commands = read_packet<Pm4>(packet);
   const CommandBuffer buffer = command_buffer(commands.jump);
-  std::vector<uint32_t> words(std::min(buffer.words, kMostCommandWords));
+  if (buffer.words > kMostCommandWords) {
+    throw PacketError(QueueError::vendor_format,
+                      "PM4: " + std::to_string(buffer.words) + " words of commands; at most " +
+                          std::to_string(kMostCommandWords) + " are implemented");
+  }
+  std::vector<uint32_t> words(buffer.words);
   if (words.empty() || !copy_from(words.data(), buffer.address, words.size() * 4)) {
     throw PacketError(QueueError::vendor_format, "the commands of a PM4 packet can't be read");
   }
@@ -250,7 +268,7 @@ void Queue::run(Launch& launch) {
     running_ = nullptr;
   }
   if (stopped_ || outcome == Outcome::done) return;
-  throw PacketError(error_of(outcome, launch.error), launch.error);
+  throw PacketError(error_of(outcome, launch), launch.error);
 }
 
 void Queue::refuse(const PacketError& error) {

@@ -40,6 +40,7 @@ class Queue {
 
  private:
   void loop();
+  void process_all();
   bool process_next(uint64_t index);
   void process(uint64_t packet, PacketType type);
   void dispatch(uint64_t packet);
@@ -50,9 +51,9 @@ class Queue {
   void wait(uint64_t signal, const Met& met);
   void complete(uint64_t handle, uint64_t started);
   void refuse(const PacketError& error);
-  /// Pauses between looks at memory; longer ones after many looks. Returns false if the queue was
+  /// Pauses between polls of memory, for longer after many of them. Returns false if the queue was
   /// stopped.
-  bool pause(int& looks) const;
+  bool pause(int& polls) const;
 
   Model& model_;
   const QueueInfo info_;

@@ -1,9 +1,10 @@
 #include "emu/object/object.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "emu/object/elf.h"
+#include "emu/object/functions.h"
+#include "emu/object/limits.h"
 #include "emu/object/msgpack.h"
 
 namespace emu {
@@ -12,7 +13,6 @@ namespace {
 constexpr uint16_t kMachine = 224;  // EM_AMDGPU
 constexpr uint8_t kOsAbi = 64;      // ELFOSABI_AMDGPU_HSA
 constexpr uint32_t kMetadata = 32;  // NT_AMDGPU_METADATA
-constexpr uint64_t kMaxMemory = uint64_t{1} << 32;
 
 [[noreturn]] void bad_kernel(const std::string& what) {
   throw ObjectError(ObjectError::Kind::kernel, what);
@@ -36,7 +36,7 @@ void read_segments(const elf::File& file, CodeObject& object) {
   for (const elf::Segment& segment : file.segments) {
     if (segment.type != elf::kLoad || segment.memory_bytes == 0) continue;
     if (segment.file_bytes > segment.memory_bytes) bad_image("a segment larger than its memory");
-    if (segment.address > kMaxMemory || segment.memory_bytes > kMaxMemory) {
+    if (segment.address > kMostImage || segment.memory_bytes > kMostImage) {
       bad_image("a segment beyond 4 GiB");
     }
     const Bytes bytes = part(file.bytes, segment.offset, segment.file_bytes, "segment");
@@ -79,8 +79,6 @@ void read_relocations(const elf::File& file, CodeObject& object) {
   }
 }
 
-/// Assigns every byte of the text to one function. Ranges without a symbol become functions of
-/// their own.
 void read_functions(const elf::File& file, CodeObject& object) {
   const uint64_t begin = object.text_address, end = begin + object.text.size();
   std::vector<FunctionSymbol> found;
@@ -90,25 +88,7 @@ void read_functions(const elf::File& file, CodeObject& object) {
     found.push_back(
         {std::string(symbol.name), symbol.value, std::min(symbol.size, end - symbol.value)});
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.address, a.name) < std::tie(b.address, b.name);
-  });
-  uint64_t at = begin;
-  const auto fill = [&](uint64_t to) {
-    if (to > at) object.functions.push_back({"text+" + std::to_string(at - begin), at, to - at});
-  };
-  for (size_t i = 0; i < found.size(); ++i) {
-    const uint64_t next = i + 1 < found.size() ? found[i + 1].address : end;
-    FunctionSymbol& function = found[i];
-    if (next == function.address) continue;  // another name of the same function
-    if (function.size == 0 || function.size > next - function.address) {
-      function.size = next - function.address;
-    }
-    fill(function.address);
-    at = function.address + function.size;
-    object.functions.push_back(std::move(function));
-  }
-  fill(end);
+  object.functions = cover_text(std::move(found), begin, end);
 }
 
 void read_variables(const elf::File& file, CodeObject& object) {
@@ -144,9 +124,9 @@ void read_arguments(const msgpack::Value& map, KernelInfo& kernel) {
 /// Rejects sizes of registers and arguments that no hardware has.
 void check_kernel(const KernelInfo& kernel) {
   if (kernel.kernarg_bytes > 1 << 20) bad_kernel("arguments of more than 1 MiB");
-  if (kernel.scratch_bytes > 1 << 24) bad_kernel("scratch of more than 16 MiB a lane");
+  if (kernel.scratch_bytes > kMostScratch) bad_kernel("scratch of more than 16 MiB a lane");
   if (kernel.lds_bytes > 1 << 20) bad_kernel("LDS of more than 1 MiB");
-  if (kernel.max_items > 1024) bad_kernel("workgroups of more than 1024 items");
+  if (kernel.max_items > kMostItems) bad_kernel("workgroups of more than 1024 items");
   if (kernel.wavefront != 32 && kernel.wavefront != 64) bad_kernel("waves of an unknown width");
 }
 
@@ -165,7 +145,7 @@ KernelInfo read_kernel(const elf::File& file, const CodeObject& object, const ms
   kernel.agprs = small(map, ".agpr_count", 0);
   kernel.sgpr_spills = small(map, ".sgpr_spill_count", 0);
   kernel.vgpr_spills = small(map, ".vgpr_spill_count", 0);
-  kernel.max_items = small(map, ".max_flat_workgroup_size", 1024);
+  kernel.max_items = small(map, ".max_flat_workgroup_size", kMostItems);
   kernel.dynamic_stack = map.integer_or(".uses_dynamic_stack", 0) != 0;
   kernel.uniform_groups = map.integer_or(".uniform_work_group_size", 0) != 0;
   kernel.wgp_mode = map.integer_or(".workgroup_processor_mode", 0) != 0;

@@ -8,6 +8,8 @@
 #include <new>
 
 #include "emu/exec/fault.h"
+#include "emu/object/limits.h"
+#include "emu/runtime/descriptor.h"
 #include "emu/runtime/device.h"
 #include "emu/runtime/memory.h"
 
@@ -53,24 +55,9 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-Descriptor descriptor_of(const KernelInfo& info) {
-  const Bytes bytes(info.descriptor_bytes);
-  Descriptor d;
-  d.lds_bytes = read<uint32_t>(bytes, 0, "descriptor");
-  d.scratch_bytes = read<uint32_t>(bytes, 4, "descriptor");
-  d.kernarg_bytes = read<uint32_t>(bytes, 8, "descriptor");
-  d.entry_offset = read<int64_t>(bytes, 16, "descriptor");
-  d.rsrc3 = read<uint32_t>(bytes, 44, "descriptor");
-  d.rsrc1 = read<uint32_t>(bytes, 48, "descriptor");
-  d.rsrc2 = read<uint32_t>(bytes, 52, "descriptor");
-  d.properties = read<uint16_t>(bytes, 56, "descriptor");
-  d.preload = read<uint16_t>(bytes, 58, "descriptor");
-  return d;
-}
-
 void check_descriptor(const Kernel& kernel) {
   const Descriptor& d = kernel.descriptor;
-  if (d.scratch_bytes > 1 << 24 || d.lds_bytes > 1 << 20 || d.kernarg_bytes > 1 << 20) {
+  if (d.scratch_bytes > kMostScratch || d.lds_bytes > 1 << 20 || d.kernarg_bytes > 1 << 20) {
     throw ObjectError(ObjectError::Kind::kernel,
                       "kernel " + kernel.info.name + ": its descriptor asks for too much");
   }
@@ -89,7 +76,7 @@ Module::Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeK
     auto kernel = std::make_unique<Kernel>();
     kernel->module = this;
     kernel->info = info;
-    kernel->descriptor = descriptor_of(info);
+    kernel->descriptor = read_descriptor(info.descriptor_bytes);
     check_descriptor(*kernel);
     kernels_.push_back(std::move(kernel));
   }

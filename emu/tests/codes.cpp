@@ -167,7 +167,7 @@ void memory() {
   say("hipPointerGetAttributes of null", HIP(hipPointerGetAttributes)(&attributes, nullptr));
   void* device = nullptr;
   HIP(hipMalloc)(&device, 4096);
-  say("hipMemcpy beyond the end", HIP(hipMemcpy)(device, &on_host, 0, hipMemcpyHostToDevice));
+  say("hipMemcpy of 0 bytes", HIP(hipMemcpy)(device, &on_host, 0, hipMemcpyHostToDevice));
   say("hipMemcpy in no direction",
       HIP(hipMemcpy)(device, &on_host, 4, static_cast<hipMemcpyKind>(77)));
   say("hipMemset of null", HIP(hipMemset)(nullptr, 0, 16));

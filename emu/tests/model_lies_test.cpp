@@ -121,6 +121,12 @@ TEST_F(ModelLies, Sizes) {
   packet.block[0] = packet.block[1] = packet.block[2] = 65535;
   refused(packet, {QueueError::group_size, "work-items"});
   packet = right();
+  packet.setup = 3;
+  packet.block[0] = 1;
+  packet.grid[0] = packet.grid[1] = 0x80000000;  // 2^64 workgroups
+  packet.grid[2] = 4;
+  refused(packet, {QueueError::dimensions, "more than 2^64 - 1 workgroups"});
+  packet = right();
   packet.group_bytes = 65537;
   refused(packet, {QueueError::group_memory, "65537 bytes of LDS"});
   packet = right();
@@ -138,7 +144,7 @@ TEST_F(ModelLies, Arguments) {
 }
 
 TEST_F(ModelLies, Registers) {
-  if (architecture() == "gfx90a") return;  // it has as many as a descriptor can ask for
+  if (architecture() == "gfx90a") GTEST_SKIP() << "it has as many as a descriptor can ask for";
   const Program greedy(gpu, basic_kernels());
   const uint64_t kernel = greedy.kernel("set_to");
   *reinterpret_cast<uint32_t*>(kernel + 48) |= 63;
@@ -200,6 +206,8 @@ TEST_F(ModelLies, Commands) {
   packet.jump[1] = 0x1000;
   packet.jump[3] = 8;
   refused(packet, {QueueError::vendor_format, "can't be read"});
+  packet.jump[3] = 4097;
+  refused(packet, {QueueError::vendor_format, "4097 words of commands"});
   const auto commands = [&](const std::vector<uint32_t>& words) {
     std::memcpy(data.host, words.data(), words.size() * 4);
     packet.jump[1] = static_cast<uint32_t>(data.address);
@@ -228,6 +236,76 @@ TEST_F(ModelLies, KernelsThatFail) {
   refused(call.with(data.address).with(1).packet(), {QueueError::instruction, "set_to"});
 }
 
+/// Returns where the dynamic section of a loaded program is, relative to its start.
+uint64_t dynamic_section(const Program& program) {
+  const auto* header = program.memory().at<Elf64_Ehdr>();
+  for (int i = 0; i < header->e_phnum; ++i) {
+    const auto* segment = program.memory().at<Elf64_Phdr>(header->e_phoff) + i;
+    if (segment->p_type == PT_DYNAMIC) return segment->p_vaddr;
+  }
+  ADD_FAILURE() << "no dynamic section";
+  return 0;
+}
+
+/// The ring can't be written any more when the packet is complete.
+TEST_F(ModelLies, RingsThatCannotBeWritten) {
+  TestQueue queue(gpu);
+  TestSignal signal(gpu, 1);
+  Barrier packet;
+  packet.header = static_cast<uint16_t>(PacketType::barrier_and);
+  packet.signals[0] = signal.handle();
+  const std::string said = said_by([&] {
+    queue.submit(packet);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const Gpu::Memory& ring = queue.ring();
+    EXPECT_EQ(mprotect(reinterpret_cast<void*>(ring.address), ring.bytes, PROT_READ), 0);
+    signal.signal().value = 0;
+    EXPECT_TRUE(comes_true([&] { return queue.error().value() != 0; }));
+  });
+  EXPECT_EQ(queue.error().value(), static_cast<int64_t>(QueueError::memory)) << said;
+  EXPECT_NE(said.find("can't be written"), std::string::npos) << said;
+  works();
+}
+
+/// Images with the program's own code, and a header or a table that lies.
+TEST_F(ModelLies, Images) {
+  const uint64_t kernel = program.kernel("set_to") - program.memory().address;
+  const auto lying = [&](const std::function<void(const Gpu::Memory&)>& spoil, const char* line) {
+    Program image(gpu, basic_kernels());
+    spoil(image.memory());
+    Call call(gpu, image.memory().address + kernel, 1, 64);
+    refused(call.with(data.address).with(1).packet(), {QueueError::code, line});
+  };
+  const auto segment = [](const Gpu::Memory& memory, const std::function<bool(Elf64_Phdr&)>& is) {
+    const auto* header = memory.at<Elf64_Ehdr>();
+    for (int i = 0; i < header->e_phnum; ++i) {
+      auto* found = memory.at<Elf64_Phdr>(header->e_phoff) + i;
+      if (is(*found)) return found;
+    }
+    throw std::runtime_error("no such segment");
+  };
+  const auto data_segment = [](Elf64_Phdr& s) {
+    return s.p_type == PT_LOAD && (s.p_flags & PF_X) == 0;
+  };
+  const auto code_segment = [](Elf64_Phdr& s) {
+    return s.p_type == PT_LOAD && (s.p_flags & PF_X) != 0;
+  };
+  lying([&](const Gpu::Memory& m) { segment(m, data_segment)->p_flags |= PF_X; },
+        "two executable segments");
+  lying([&](const Gpu::Memory& m) { segment(m, code_segment)->p_memsz = uint64_t{1} << 33; },
+        "beyond 4 GiB");
+  lying([&](const Gpu::Memory& m) { segment(m, code_segment)->p_memsz = 1 << 30; }, "past the end");
+  const auto table = [&](const Gpu::Memory& m, int64_t tag) {
+    auto* entry = m.at<Elf64_Dyn>(dynamic_section(program));
+    while (entry->d_tag != tag) ++entry;
+    return entry;
+  };
+  lying([&](const Gpu::Memory& m) { table(m, DT_STRSZ)->d_un.d_val = uint64_t{1} << 40; },
+        "names are too long");
+  lying([&](const Gpu::Memory& m) { *m.at<uint32_t>(table(m, DT_HASH)->d_un.d_ptr + 4) = ~0u; },
+        "4294967295 symbols");
+}
+
 TEST_F(ModelLies, Queues) {
   const Functions* functions = get_hsakmt_model_functions();
   const Gpu::Memory memory = gpu.allocate(8192);
@@ -245,13 +323,13 @@ TEST_F(ModelLies, Queues) {
     EXPECT_NE(said.find(line), std::string::npos) << said;
   };
   refuses([](QueueInfo& i) { i.type = 1; }, "HSA_ENABLE_SDMA=0");
-  refuses([](QueueInfo& i) { i.ring = 0; }, "isn't one");
-  refuses([](QueueInfo& i) { i.ring += 8; }, "isn't one");
+  refuses([](QueueInfo& i) { i.ring = 0; }, "invalid queue");
+  refuses([](QueueInfo& i) { i.ring += 8; }, "invalid queue");
   for (const uint32_t bytes : {0u, 63u, 192u, 1000u}) {
-    refuses([&](QueueInfo& i) { i.ring_bytes = bytes; }, "isn't one");
+    refuses([&](QueueInfo& i) { i.ring_bytes = bytes; }, "invalid queue");
   }
-  refuses([](QueueInfo& i) { i.read_pointer = 0; }, "isn't one");
-  refuses([](QueueInfo& i) { i.write_pointer += 1; }, "isn't one");
+  refuses([](QueueInfo& i) { i.read_pointer = 0; }, "invalid queue");
+  refuses([](QueueInfo& i) { i.write_pointer += 1; }, "invalid queue");
   const std::string said =
       said_by([&] { functions->destroy_queue(gpu.model, reinterpret_cast<Queue*>(memory.host)); });
   EXPECT_NE(said.find("doesn't exist"), std::string::npos) << said;
@@ -274,17 +352,6 @@ TEST_F(ModelLies, RingsThatCannotBeRead) {
   EXPECT_NE(said.find("the read pointer can't be read"), std::string::npos) << said;
   EXPECT_NE(said.find("no signal for its errors"), std::string::npos) << said;
   works();
-}
-
-/// Returns where the dynamic section of a loaded program is, relative to its start.
-uint64_t dynamic_section(const Program& program) {
-  const auto* header = program.memory().at<Elf64_Ehdr>();
-  for (int i = 0; i < header->e_phnum; ++i) {
-    const auto* segment = program.memory().at<Elf64_Phdr>(header->e_phoff) + i;
-    if (segment->p_type == PT_DYNAMIC) return segment->p_vaddr;
-  }
-  ADD_FAILURE() << "no dynamic section";
-  return 0;
 }
 
 /// Headers and tables with changed bytes: the kernel runs, or its packet is refused. Its code stays

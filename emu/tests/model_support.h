@@ -111,6 +111,7 @@ class TestQueue {
   /// The error that the queue was given; 0: none.
   TestSignal& error() { return error_; }
   uint16_t header(uint64_t index) const;
+  const Gpu::Memory& ring() const { return ring_; }
   bool exists() const { return queue_ != nullptr; }
   /// Destroys the queue before the end of its scope.
   void end();
