@@ -271,6 +271,9 @@ TEST_F(GpuCompiles, WhatIsCompiledGivesTheSameBits) {
   for (const float x : {2.5f, -1.0f, 0.3f}) EXPECT_EQ(silu(gpu, x), math::silu(x));
 }
 
+/// A kernel's file, and that of the features, which tells whether the image's waves fit the device.
+constexpr int kFiles = 2;
+
 TEST_F(GpuCompiles, AFileAtItsFirstUseAndOnceAMachine) {
   {
     Gpu gpu(Device::parse("hip:0"));
@@ -278,7 +281,7 @@ TEST_F(GpuCompiles, AFileAtItsFirstUseAndOnceAMachine) {
     EXPECT_EQ(gpu.code().compiled(), 0);
     EXPECT_NE(find(gpu), nullptr);
     EXPECT_EQ(find(gpu), find(gpu));
-    EXPECT_EQ(gpu.code().compiled(), 1);
+    EXPECT_EQ(gpu.code().compiled(), kFiles);
     EXPECT_EQ(gpu.code().cached(), 0);
     EXPECT_EQ(gpu.modules_loaded(), 1);
     EXPECT_THROW(gpu.function("iota", "no_such_kernel"), Error);
@@ -289,10 +292,10 @@ TEST_F(GpuCompiles, AFileAtItsFirstUseAndOnceAMachine) {
     Gpu gpu(Device::parse("hip:0"));
     EXPECT_NE(find(gpu), nullptr);
     EXPECT_EQ(gpu.code().compiled(), 0);
-    EXPECT_EQ(gpu.code().cached(), 1);
+    EXPECT_EQ(gpu.code().cached(), kFiles);
   }
   // A damaged entry is compiled again and replaced.
-  ASSERT_EQ(entries().size(), 1u);
+  ASSERT_EQ(entries().size(), kFiles);
   fs::resize_file(entries()[0], fs::file_size(entries()[0]) - 1);
   for (const int compiled : {1, 0}) {
     Gpu gpu(Device::parse("hip:0"));
@@ -359,7 +362,7 @@ TEST_F(GpuCompiles, InTwoProcessesAtOnce) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
   }
-  EXPECT_EQ(entries().size(), 1u);
+  EXPECT_EQ(entries().size(), kFiles);
   Gpu gpu(Device::parse("hip:0"));
   EXPECT_NE(find(gpu), nullptr);
   EXPECT_EQ(gpu.code().compiled(), 0);
