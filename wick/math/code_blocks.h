@@ -39,7 +39,8 @@ struct BlockMXFP4 {
   u8 e;
   u8 qs[16];
 };
-/// value = s·q with an unsigned e4m3 s for each 16 values, and a q of MXFP4. Eight bytes of qs hold the nibbles of 16 values: byte j those of the values j and j + 8.
+/// value = s·q with an unsigned e4m3 s for each 16 values, and a q of MXFP4. Eight bytes of qs hold
+/// the nibbles of 16 values: byte j those of the values j and j + 8.
 struct BlockNVFP4 {
   u8 scales[4];
   u8 qs[32];
