@@ -29,9 +29,9 @@ uint64_t real_bits(double value, Value as) {
   return 0;
 }
 
-uint64_t integer_bits(uint64_t bits, Value as) {
+uint64_t integer_bits(uint64_t bits, bool literal, Value as) {
   const auto number = static_cast<int64_t>(bits);
-  const bool is_inline = number >= -16 && number <= 64;
+  const bool is_inline = !literal && number >= -16 && number <= 64;
   if (is_inline) return bits;
   if (as == Value::f64) return bits << 32;         // a literal is the upper dword
   if (as == Value::u64) return bits & 0xffffffff;  // u64 literals are zero-extended
@@ -125,7 +125,7 @@ uint32_t Lowering::source(const Operand& operand, Value value) {
     case Kind::scc:
       return offsetof(Wave, scc);
     case Kind::integer:
-      return constant(integer_bits(operand.bits, value));
+      return constant(integer_bits(operand.bits, operand.literal, value));
     case Kind::real:
       return constant(real_bits(operand.real, value));
     case Kind::special:

@@ -24,6 +24,9 @@ uint64_t next_serial() {
 /// Runs if a function's instructions end without s_endpgm or a branch.
 Stop fell_off(Wave* w, const Op* op) { return fail(w, op, "ran past the end of its function"); }
 
+/// Runs where a function holds something else than an instruction that the emulator knows.
+Stop unknown(Wave* w, const Op* op) { return fail(w, op, "isn't a known instruction"); }
+
 /// Returns whether the destination is also the last source.
 bool accumulates(const Inst& inst) {
   return inst.name == "v_fmac_f32" || inst.name.starts_with("v_dot2acc");
@@ -96,6 +99,20 @@ const Program& Code::at(uint64_t address) {
   return *program;
 }
 
+namespace {
+
+/// Functions may contain data and padding, so that such a word is an error only if a wave reaches
+/// it.
+Inst not_an_instruction(uint64_t address, const char* why) {
+  Inst inst;
+  inst.address = address;
+  inst.size = 4;
+  inst.text = inst.error = why;
+  return inst;
+}
+
+}  // namespace
+
 std::vector<std::vector<Inst>> Code::decode(const Symbol& function) {
   std::vector<std::vector<Inst>> all;
   for (uint64_t at = function.address, end = at + function.size; at < end;) {
@@ -104,7 +121,7 @@ std::vector<std::vector<Inst>> Code::decode(const Symbol& function) {
     try {
       all.push_back(decoder_.decode(std::span(text_).subspan(offset, bytes), at));
     } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + " of " + function.name);
+      all.push_back({not_an_instruction(at, error.what())});
     }
     at += all.back()[0].size;
   }
@@ -145,12 +162,47 @@ std::set<uint64_t> block_starts(const std::vector<std::vector<Inst>>& all) {
   return starts;
 }
 
+/// Returns whether control never passes from the instruction to the next one.
+bool ends_path(const Inst& inst) {
+  return inst.name == "s_endpgm" || inst.name == "s_endpgm_saved" || inst.name == "s_branch" ||
+         inst.name == "s_setpc_b64" || !inst.error.empty();
+}
+
+/// Returns the indices of the instructions that may run: those that the function's start and its
+/// branches lead to, or all of them if it computes addresses of code.
+std::vector<bool> reachable(const std::vector<std::vector<Inst>>& all) {
+  std::map<uint64_t, size_t> at;
+  bool computes_addresses = false;
+  for (size_t i = 0; i < all.size(); ++i) {
+    at[all[i][0].address] = i;
+    computes_addresses |= all[i][0].name == "s_getpc_b64";
+  }
+  std::vector<bool> reached(all.size(), computes_addresses);
+  std::vector<size_t> todo;
+  if (!computes_addresses && !all.empty()) todo.push_back(0);
+  while (!todo.empty()) {
+    size_t i = todo.back();
+    todo.pop_back();
+    for (; i < all.size() && !reached[i]; ++i) {
+      reached[i] = true;
+      const Inst& inst = all[i][0];
+      if (is_branch(inst)) {
+        if (const auto to = at.find(branch_target(inst)); to != at.end())
+          todo.push_back(to->second);
+      }
+      if (ends_path(inst)) break;
+    }
+  }
+  return reached;
+}
+
 /// Lowers one function.
 class FunctionLowering {
  public:
   FunctionLowering(const Symbol& function, const std::vector<std::vector<Inst>>& insts,
                    Lowering lowering, RowChoice rows, bool profiled)
       : insts_(insts),
+        reachable_(reachable(insts)),
         rows_(rows),
         lowering_(std::move(lowering)),
         program_(std::make_unique<Program>()),
@@ -230,6 +282,7 @@ class FunctionLowering {
   /// then holds what it reads and writes.
   bool lower(size_t i, Rows rows) {
     const std::vector<Inst>& insts = insts_[i];
+    if (!reachable_[i] || !insts[0].error.empty()) return lower_unknown(insts[0]);
     bool computes = true;
     parts_.clear();
     const auto lower_one = [&](const Inst& inst) {
@@ -259,6 +312,12 @@ class FunctionLowering {
                                hex(insts[0].address) + " of " + program_->name);
     }
     return computes;
+  }
+
+  bool lower_unknown(const Inst& inst) {
+    emit(&unknown, {inst.address, inst.text});
+    parts_.clear();
+    return false;
   }
 
   void shrink_to(size_t operations, size_t branches) {
@@ -326,6 +385,7 @@ class FunctionLowering {
   }
 
   const std::vector<std::vector<Inst>>& insts_;
+  const std::vector<bool> reachable_;
   const RowChoice rows_;
   Lowering lowering_;
   std::unique_ptr<Program> program_;

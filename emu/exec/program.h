@@ -72,8 +72,8 @@ class Code {
   ~Code();
 
   /// Returns the program that contains the address. Throws std::runtime_error if there is no code,
-  /// or if an instruction is unknown; the message then names the instruction, the function and the
-  /// address.
+  /// or if the emulator doesn't implement an instruction that may run; the message then names the
+  /// instruction, the function and the address. Words that aren't instructions fail when they run.
   const Program& at(uint64_t address);
 
   /// Whether functions that are lowered from now on count their instructions.

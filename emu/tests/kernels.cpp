@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -35,7 +36,9 @@ std::vector<KernelInput> make_inputs(const Problem& problem) {
 std::vector<std::string> device_command(const std::string& source, const std::string& arch,
                                         const std::vector<std::string>& flags,
                                         const std::string& out) {
-  std::vector<std::string> words = {"clang++-19",
+  // Another compiler, such as a newer one, may build the device's code.
+  const char* compiler = std::getenv("EMU_TEST_CLANG");
+  std::vector<std::string> words = {compiler == nullptr ? "clang++-19" : compiler,
                                     "-x",
                                     "hip",
                                     "-std=c++20",

@@ -127,4 +127,10 @@ uint64_t Object::base() const { return reinterpret_cast<uint64_t>(image_.get());
 
 uint64_t Object::function(const std::string& name) const { return symbols_.at(name); }
 
+uint64_t Object::size(const std::string& function) const {
+  const auto it = std::find_if(functions_.begin(), functions_.end(),
+                               [&](const Symbol& symbol) { return symbol.name == function; });
+  return it == functions_.end() ? 0 : it->size;
+}
+
 }  // namespace emu::test
