@@ -113,25 +113,26 @@ Bytes File::at(uint64_t address, uint64_t size, const char* what) const {
   bad_image(std::string(what) + " is in no segment");
 }
 
-Bytes File::note(std::string_view owner, uint32_t type) const {
+std::vector<Bytes> File::notes(std::string_view owner, uint32_t type) const {
+  std::vector<Bytes> found;
   for (const Segment& segment : segments) {
     if (segment.type != kNote) continue;
-    Bytes notes = part(bytes, segment.offset, segment.file_bytes, "notes");
-    while (notes.size() >= 12) {
-      const auto name_bytes = read<uint32_t>(notes, 0, "note");
-      const auto bytes = read<uint32_t>(notes, 4, "note");
-      const auto kind = read<uint32_t>(notes, 8, "note");
-      const Bytes name = part(notes, 12, name_bytes, "a note's name");
+    Bytes rest = part(bytes, segment.offset, segment.file_bytes, "notes");
+    while (rest.size() >= 12) {
+      const auto name_bytes = read<uint32_t>(rest, 0, "note");
+      const auto bytes = read<uint32_t>(rest, 4, "note");
+      const auto kind = read<uint32_t>(rest, 8, "note");
+      const Bytes name = part(rest, 12, name_bytes, "a note's name");
       const uint64_t start = 12 + (uint64_t{name_bytes} + 3) / 4 * 4;
-      const Bytes description = part(notes, start, bytes, "a note");
+      const Bytes description = part(rest, start, bytes, "a note");
       const std::string_view text(reinterpret_cast<const char*>(name.data()),
                                   name.empty() ? 0 : name.size() - 1);
-      if (kind == type && text == owner) return description;
+      if (kind == type && text == owner) found.push_back(description);
       const uint64_t end = start + (uint64_t{bytes} + 3) / 4 * 4;
-      notes = notes.subspan(std::min<uint64_t>(end, notes.size()));
+      rest = rest.subspan(std::min<uint64_t>(end, rest.size()));
     }
   }
-  return {};
+  return found;
 }
 
 }  // namespace emu::elf

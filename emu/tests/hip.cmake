@@ -38,6 +38,26 @@ if(EMU_BUNDLER)
   emu_kernels(basic.bundle basic.hip --offload-arch=gfx90a --offload-arch=gfx1100)
   emu_kernels(basic.ccob basic.hip --offload-arch=gfx90a --offload-arch=gfx1100 --offload-compress)
 endif()
+# Two objects linked into one, which has a metadata note of each.
+set(linked)
+foreach(source basic inlined)
+  set(from ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${source}.hip)
+  set(object ${EMU_TEST_KERNELS}/${source}.gfx1100.o)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${plain} --offload-arch=gfx1100 -S ${from} -o ${object}.s
+    COMMAND ${EMU_CLANG} --target=amdgcn-amd-amdhsa -mcpu=gfx1100 -c -x assembler ${object}.s
+            -o ${object}
+    DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/device.h
+            ${CMAKE_CURRENT_SOURCE_DIR}/kernels/inlined.h
+    VERBATIM)
+  list(APPEND linked ${object})
+endforeach()
+find_program(EMU_LLD NAMES ld.lld-19 ld.lld REQUIRED)
+add_custom_command(OUTPUT ${EMU_TEST_KERNELS}/linked.gfx1100.hsaco
+                   COMMAND ${EMU_LLD} -shared ${linked} -o ${EMU_TEST_KERNELS}/linked.gfx1100.hsaco
+                   DEPENDS ${linked} VERBATIM)
+list(APPEND EMU_KERNEL_FILES ${EMU_TEST_KERNELS}/linked.gfx1100.hsaco)
 # The corpus, for the test that the checks find nothing in it.
 file(GLOB corpus CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/*.hip)
 foreach(source ${corpus})

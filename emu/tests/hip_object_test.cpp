@@ -30,6 +30,16 @@ TEST(HipObject, LoadsEveryVersionAndGenericCode) {
   EXPECT_EQ(hipSuccess, load(kernel_file("basic.gfx11-generic.hsaco")));
 }
 
+TEST(HipObject, LoadsKernelsOfEveryMetadataNote) {
+  const Kernels kernels("linked.gfx1100.hsaco");
+  Buffer<int> data(64);
+  HIP_OK(launch(kernels["set_to"], 2, 32, 0, nullptr, data.data, 5));  // of the first object
+  HIP_OK(launch(kernels["by_itself"], 1, 32, 0, nullptr, data.data));  // of the second one
+  std::vector<int> want(64, 5);
+  std::fill(want.begin(), want.begin() + 32, 2);
+  EXPECT_EQ(data.get(), want);
+}
+
 TEST(HipObject, RefusesOtherArchitectures) {
   EXPECT_EQ(hipErrorNoBinaryForGpu, load(kernel_file("basic.gfx90a.hsaco")));
 }
