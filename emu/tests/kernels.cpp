@@ -1,5 +1,6 @@
 #include "emu/tests/kernels.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
@@ -52,6 +53,11 @@ std::vector<std::string> device_command(const std::string& source, const std::st
                                     "-fuse-cuid=none",
                                     "-I",
                                     EMU_CORPUS_DIR};
+  if (compiler != nullptr) {  // newer compilers don't define the width of waves
+    const bool wide = arch.starts_with("gfx9") ||
+                      std::find(flags.begin(), flags.end(), "-mwavefrontsize64") != flags.end();
+    words.push_back(std::string("-D__AMDGCN_WAVEFRONT_SIZE=") + (wide ? "64" : "32"));
+  }
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(), {"-c", source, "-o", out});
   return words;
