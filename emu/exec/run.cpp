@@ -52,6 +52,7 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
   const int generation = launch.code->traits.generation;
   if (generation >= 12) {
     w.s[kTtmp + 9] = id[0];
+    w.s[kTtmp + 8] = (w.index & 31) << 25;  // the wave's number in its workgroup
     w.s[kTtmp + 7] = id[1] | id[2] << 16;
   } else {
     for (int axis = 0; axis < 3; ++axis) {
