@@ -146,6 +146,17 @@ Op& Lowering::emit(Handler fn) {
   return ops.back();
 }
 
+namespace {
+
+/// Returns whether source `i` is an f16 of a mix instruction, which constants then are, too.
+bool reads_half(const Inst& inst, size_t i) {
+  if (!inst.name.starts_with("v_fma_mix") && !inst.name.starts_with("v_mad_mix")) return false;
+  const auto& halves = inst.list("op_sel_hi");
+  return i < halves.size() && halves[i] != 0;
+}
+
+}  // namespace
+
 void refuse_operands(const Inst& inst) { throw NotImplemented("operands of '" + inst.text + "'"); }
 
 Placed Lowering::place_vector(const Inst& given, OperandUse use, std::span<const Value> values) {
@@ -169,7 +180,7 @@ Placed Lowering::place_vector(const Inst& given, OperandUse use, std::span<const
   uint32_t* const to[] = {&op.a, &op.b, &op.c};
   for (size_t i = 0; i < values.size(); ++i) {
     const Operand& operand = operands[use.results + i];
-    *to[i] = source(operand, values[i]);
+    *to[i] = source(operand, reads_half(inst, i) ? Value::f16 : values[i]);
     if (operand.kind == Kind::vgpr || operand.kind == Kind::agpr) placed.vectors |= 1u << i;
   }
   const Extra& x = *extra(inst, use.results, values.size());

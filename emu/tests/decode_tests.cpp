@@ -196,6 +196,14 @@ void add_hidden_fields(Hand& hand) {
         EXPECT_EQ(state.v64(40, 3), (u64{12} << 32) + 9);  // denormals add like integers
       },
       [](std::vector<uint32_t>& words) { words.back() = 5; });
+  // A constant that a mix instruction reads as f16 is an f16.
+  hand.add("constant_of_a_mix", "v_fma_mix_f32 v40, v10, 2.0, v12 op_sel_hi:[0,1,0]",
+           {"v_fma_mix_f32"}, [](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 11);
+             state.v[10].fill(std::bit_cast<u32>(3.0f));
+             state.v[12].fill(std::bit_cast<u32>(0.5f));
+             if (run(state)) EXPECT_EQ(state.v[40][4], std::bit_cast<u32>(6.5f));
+           });
   // The shift amount of v_alignbit is a 16-bit operand.
   for (const char* name : {"v_alignbit_b32", "v_alignbyte_b32"}) {
     const u32 unit = name[7] == 'b' && name[8] == 'i' ? 1 : 8;
