@@ -3,8 +3,9 @@
 // Moves elements between memory and registers. Each format has a fast path for 16 lanes with
 // consecutive elements, one for lanes that all read the same element, and one for a single lane.
 // Kernels communicate through aligned elements of 64 and 128 bits, such as a value and its flag.
-// Other host threads never see a part of such an element: each one is moved by one instruction of
-// the host, and aligned moves of up to 16 bytes are atomic on every host with AVX.
+// Other host threads never see a part of such an element: each one is moved once, by one
+// instruction of the host, and the aligned 16 bytes that such an instruction moves are atomic on
+// every host with AVX.
 
 #include <cstring>
 #include <type_traits>
@@ -56,6 +57,31 @@ struct Element32 {
   typedef Word Whole __attribute__((aligned(1), may_alias));
 };
 
+/// Some dwords that the host moves by one instruction.
+using Piece = uint32_t __attribute__((ext_vector_type(8)));
+typedef Piece UnalignedPiece __attribute__((aligned(1), may_alias));
+
+template <class V, int... I>
+EMU_INLINE auto join(V low, V high, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(low, high, I...);
+}
+
+/// Reads N dwords, each of them once. The compiler may load the bytes of a plain copy several
+/// times, once for each of its uses, and would then mix two values of an element.
+template <int N>
+EMU_INLINE auto read_whole(const char* from) {
+  if constexpr (N == 8) {
+    return Piece(*reinterpret_cast<const volatile UnalignedPiece*>(from));
+  } else {
+    return join(read_whole<N / 2>(from), read_whole<N / 2>(from + 2 * N),
+                std::make_integer_sequence<int, N>());
+  }
+}
+
+EMU_INLINE void write_whole(char* to, Piece piece) {
+  *reinterpret_cast<volatile UnalignedPiece*>(to) = piece;
+}
+
 /// N dwords per lane, in N registers.
 template <int N>
 struct Dwords {
@@ -75,7 +101,11 @@ struct Dwords {
       std::memcpy(to, from, 64);
     } else {
       Block block;
-      std::memcpy(&block, from, 64 * N);
+      if constexpr (N == 3) {
+        std::memcpy(&block, from, 64 * N);
+      } else {
+        block = read_whole<kChunk * N>(from);
+      }
       constexpr std::make_integer_sequence<int, kChunk> kAll;
       put(to, 0, every<0>(block, kAll));
       put(to, 1, every<1>(block, kAll));
@@ -88,13 +118,10 @@ struct Dwords {
       std::memcpy(to, from, 64);
     } else if constexpr (N == 2) {
       const Chunk a = get(from, 0), b = get(from, 1);
-      put(to, 0,
-          __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
-          64);
-      put(to, 1,
-          __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
-                                  31),
-          64);
+      write_whole(to, __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19));
+      write_whole(to + 32, __builtin_shufflevector(a, b, 4, 20, 5, 21, 6, 22, 7, 23));
+      write_whole(to + 64, __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27));
+      write_whole(to + 96, __builtin_shufflevector(a, b, 12, 28, 13, 29, 14, 30, 15, 31));
     } else {
       for (int lane = 0; lane < kChunk; ++lane) store_lane(to + lane * kBytes, from + 4 * lane);
     }
@@ -117,8 +144,8 @@ struct Dwords {
   }
 
  private:
-  EMU_INLINE void put(char* to, int i, Chunk value, int step = 128) {
-    std::memcpy(to + step * i, &value, sizeof value);
+  EMU_INLINE void put(char* to, int i, Chunk value) {
+    std::memcpy(to + 128 * i, &value, sizeof value);
   }
   EMU_INLINE Chunk get(const char* from, int i) {
     Chunk value;
