@@ -234,6 +234,10 @@ void Lowering::index_registers(const Inst& inst, size_t operations_before) {
 
 uint32_t Lowering::destination(const Operand& operand) {
   if (operand.kind == Kind::sgpr && operand.reg == kNull) return offsetof(Wave, sink);
+  // These are constants of the module or state of the wave, which no result replaces.
+  const bool is_constant = operand.kind == Kind::integer || operand.kind == Kind::real ||
+                           operand.kind == Kind::special || operand.kind == Kind::scc;
+  if (is_constant) throw NotImplemented("a result that isn't in a register");
   return source(operand, Value::b32);
 }
 

@@ -63,6 +63,14 @@ Disassembler::~Disassembler() = default;
 
 std::optional<Disassembly> Disassembler::read(std::span<const uint8_t> code,
                                               uint64_t address) const {
+  auto found = read_any(code, address);
+  // LLVM accepts some registers that an instruction can't have, and says so in its text.
+  if (found && found->text.find("/*Invalid") != std::string::npos) return std::nullopt;
+  return found;
+}
+
+std::optional<Disassembly> Disassembler::read_any(std::span<const uint8_t> code,
+                                                  uint64_t address) const {
   llvm::MCInst machine;
   uint64_t size = 0;
   const llvm::ArrayRef<uint8_t> bytes(code.data(), code.size());
@@ -73,8 +81,6 @@ std::optional<Disassembly> Disassembler::read(std::span<const uint8_t> code,
   found.size = static_cast<uint8_t>(size);
   llvm::raw_string_ostream stream(found.text);
   llvm_->printer->printInst(&machine, address, "", *llvm_->subtarget, stream);
-  // LLVM accepts some registers that an instruction can't have, and says so in its text.
-  if (found.text.find("/*Invalid") != std::string::npos) return std::nullopt;
   for (const llvm::MCOperand& operand : machine) {
     if (operand.isImm()) found.immediates.push_back(operand.getImm());
   }

@@ -28,6 +28,8 @@ class Disassembler {
 
   /// Returns nothing if LLVM doesn't know an instruction at the start of `code`.
   std::optional<Disassembly> read(std::span<const uint8_t> code, uint64_t address) const;
+  /// Like read(), but also returns instructions of whose operands LLVM says that they are invalid.
+  std::optional<Disassembly> read_any(std::span<const uint8_t> code, uint64_t address) const;
 
  private:
   struct Llvm;

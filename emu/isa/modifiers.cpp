@@ -77,7 +77,7 @@ void read_dpp(int generation, uint32_t src0, uint32_t dword, Inst& inst) {
   if (generation >= 10 && field(dword, 18, 1) != 0) inst.modifiers.emplace_back("fi", 1);
 }
 
-void read_sdwa(uint32_t dword, bool compares, size_t first, Inst& inst) {
+void read_sdwa(int generation, uint32_t dword, bool compares, size_t first, Inst& inst) {
   inst.form = Form::sdwa;
   const auto modify = [&](size_t i, unsigned at) {
     if (first + i >= inst.operands.size()) return;
@@ -95,9 +95,7 @@ void read_sdwa(uint32_t dword, bool compares, size_t first, Inst& inst) {
   if (compares) {
     // SDST replaces VCC as the result's register. Its field is that of a scalar operand.
     if (field(dword, 15, 1) == 0 || inst.operands.empty() || first == 0) return;
-    Operand& result = inst.operands[0];
-    result.kind = Kind::sgpr;
-    result.reg = static_cast<uint16_t>(field(dword, 8, 7));
+    inst.operands[0] = result_register(generation, field(dword, 8, 7), inst.operands[0]);
     return;
   }
   constexpr const char* kUnused[] = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "UNUSED_PAD"};

@@ -52,10 +52,13 @@ struct Missing {
   uint32_t opcode;
   const char* name;
   Kind result;
+  uint8_t accepts;
 };
-constexpr Missing kMissing[] = {{Layout::vop1, 0x66, "v_swap_b16", Kind::vgpr},
-                                {Layout::vop3, 0x182, "v_readfirstlane_b32", Kind::sgpr},
-                                {Layout::vop3, 0x19c, "v_mov_b16", Kind::vgpr}};
+constexpr Missing kMissing[] = {
+    {Layout::vop1, 0x66, "v_swap_b16", Kind::vgpr, kVectorSource},
+    {Layout::vop3, 0x182, "v_readfirstlane_b32", Kind::sgpr, kVectorSource},
+    {Layout::vop3, 0x19c, "v_mov_b16", Kind::vgpr,
+     kVectorSource | kScalarSource | kConstantSource | kLiteralSource}};
 
 std::optional<Opcode> missing_opcode(Layout layout, uint32_t number) {
   for (const Missing& row : kMissing) {
@@ -69,6 +72,7 @@ std::optional<Opcode> missing_opcode(Layout layout, uint32_t number) {
       shape.field = field;
       shape.operand.kind = kind;
     }
+    opcode.operands.back().accepts = row.accepts;
     return opcode;
   }
   return std::nullopt;
@@ -115,20 +119,43 @@ std::optional<Opcode> Opcodes::ask_with(Words words) const {
   return opcode_of(inst);
 }
 
-std::optional<Opcode> Opcodes::ask(const Encoding& encoding, uint32_t opcode) const {
-  const uint32_t first = encoding.bits | opcode << encoding.op_at;
-  switch (encoding.layout) {
-    case Layout::vop1: {
-      const auto found = ask_with({first | kVdst << 17 | kFirstVgpr | kSrc0});
-      return found ? found : ask_with({first});  // v_nop has no operands
+/// Finds out which kinds of sources LLVM accepts. `words` is an instruction of the opcode.
+void Opcodes::ask_sources(const Encoding& encoding, Words words, Opcode& opcode) const {
+  constexpr std::pair<uint32_t, Accepts> kChoices[] = {{129, kConstantSource},
+                                                       {kLiteral, kLiteralSource}};
+  const bool is_long = encoding.layout == Layout::vop3 || encoding.layout == Layout::vop3p;
+  for (OperandShape& shape : opcode.operands) {
+    const int i = static_cast<int>(shape.field) - static_cast<int>(Field::src0);
+    if (i < 0 || i > 2 || (i > 0 && !is_long)) continue;  // VSRC1 names vector registers only
+    const int at = 9 * i;
+    const uint32_t registers = std::array{kSrc0, kSrc1, kSrc2}[static_cast<size_t>(i)];
+    const auto accepts = [&](uint32_t bits) {
+      Words asked = words;
+      uint32_t& word = asked[is_long ? 1 : 0];
+      word = (word & ~(0x1ffu << at)) | bits << at;
+      return read(asked).has_value();
+    };
+    shape.accepts = accepts(kFirstVgpr | registers) ? kVectorSource : 0;
+    if (accepts(registers)) shape.accepts |= kScalarSource;
+    for (const auto& [bits, kind] : kChoices) {
+      if (accepts(bits)) shape.accepts |= kind;
     }
-    case Layout::vop2:
-      return ask_with({first | kVdst << 17 | kSrc1 << 9 | kFirstVgpr | kSrc0, kConstant});
-    case Layout::vopc:
-      return ask_with({first | kSrc1 << 9 | kFirstVgpr | kSrc0});
-    default:
-      return ask_long(encoding, opcode);
   }
+}
+
+std::optional<Opcode> Opcodes::ask(const Encoding& encoding, uint32_t opcode) const {
+  if (encoding.layout == Layout::vop3 || encoding.layout == Layout::vop3p) {
+    return ask_long(encoding, opcode);
+  }
+  const uint32_t first = encoding.bits | opcode << encoding.op_at;
+  Words words = {first | kFirstVgpr | kSrc0};
+  if (encoding.layout != Layout::vopc) words[0] |= kVdst << 17;
+  if (encoding.layout != Layout::vop1) words[0] |= kSrc1 << 9;
+  if (encoding.layout == Layout::vop2) words[1] = kConstant;
+  auto found = ask_with(words);
+  if (found) ask_sources(encoding, words, *found);
+  // v_nop has no operands.
+  return found || encoding.layout != Layout::vop1 ? found : ask_with({first});
 }
 
 /// Opcodes differ in the sources that they have, and in which of them may be vector registers. LLVM
@@ -153,6 +180,7 @@ std::optional<Opcode> Opcodes::ask_long(const Encoding& encoding, uint32_t numbe
           found->selects_halves =
               generation_ >= 11 ||
               (with_op_sel && with_op_sel->text.find("op_sel") != std::string::npos);
+          ask_sources(encoding, {first, second}, *found);
           return found;
         }
       }

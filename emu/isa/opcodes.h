@@ -14,10 +14,19 @@ namespace emu {
 /// The field of an encoding that an operand comes from. Operands like VCC have none.
 enum class Field : uint8_t { none, vdst, sdst, src0, src1, src2, constant };
 
+/// What a source may be. Each kind is one bit.
+enum Accepts : uint8_t {
+  kVectorSource = 1,
+  kScalarSource = 2,
+  kConstantSource = 4,
+  kLiteralSource = 8
+};
+
 /// An operand as the assembler writes it: its field, kind and number of registers.
 struct OperandShape {
   Field field = Field::none;
   Operand operand;  // without a field: the operand itself
+  uint8_t accepts = kVectorSource;
 };
 
 /// What an opcode means: its name and its operands in the assembler's order.
@@ -42,12 +51,13 @@ class Opcodes {
   const Opcode* find(const Encoding& encoding, uint32_t opcode);
 
  private:
-  using Words = std::array<uint32_t, 2>;
+  using Words = std::array<uint32_t, 3>;
 
   std::optional<Disassembly> read(Words words) const;
   std::optional<Opcode> ask(const Encoding& encoding, uint32_t opcode) const;
   std::optional<Opcode> ask_long(const Encoding& encoding, uint32_t opcode) const;
   std::optional<Opcode> ask_with(Words words) const;
+  void ask_sources(const Encoding& encoding, Words words, Opcode& opcode) const;
 
   const Disassembler& disassembler_;
   const int generation_;

@@ -1,6 +1,6 @@
 // The operands that source fields name: registers, inline constants, literals.
 
-#include <numbers>
+#include <stdexcept>
 #include <string_view>
 
 #include "emu/isa/vector.h"
@@ -56,7 +56,8 @@ const char* special_name(uint32_t bits) {
 }  // namespace
 
 Operand source_operand(int generation, uint32_t bits, const Operand& shape, uint32_t literal) {
-  constexpr double kReals[] = {0.5, -0.5, 1, -1, 2, -2, 4, -4, 0.5 * std::numbers::inv_pi};
+  // The last one is 1 / (2 pi), rounded to double. Half of the rounded 1 / pi is another number.
+  constexpr double kReals[] = {0.5, -0.5, 1, -1, 2, -2, 4, -4, 0.15915494309189532};
   Operand out;
   if (bits >= kFirstVgpr) {
     out.kind = shape.kind == Kind::agpr ? Kind::agpr : Kind::vgpr;
@@ -86,6 +87,13 @@ Operand source_operand(int generation, uint32_t bits, const Operand& shape, uint
     return out;
   }
   return special(special_name(bits));
+}
+
+Operand result_register(int generation, uint32_t bits, const Operand& shape) {
+  const bool is_null = bits == (generation <= 10 ? 125 : 124);
+  const bool misaligned = shape.dwords > 1 && bits % 2 != 0 && !is_null;
+  if (bits >= 128 || misaligned) throw std::runtime_error("reserved result register");
+  return scalar_register(generation, bits, shape);
 }
 
 bool is_half(std::string_view name, int i) {

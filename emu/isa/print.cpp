@@ -1,4 +1,4 @@
-// Writes instructions in assembler syntax, for those that LLVM can't disassemble.
+// Writes decoded instructions in assembler syntax, for messages.
 
 #include <cstdio>
 

@@ -21,6 +21,22 @@ Operand vector_register(const Operand& shape, uint32_t number) {
   return out;
 }
 
+/// Returns which kind of source the 9 bits of a field name.
+Accepts kind_of_source(uint32_t bits) {
+  if (bits >= kFirstVgpr) return kVectorSource;
+  if (bits == kLiteral) return kLiteralSource;
+  const bool is_constant = (bits >= 128 && bits <= 208) || (bits >= 240 && bits <= 248);
+  return is_constant ? kConstantSource : kScalarSource;
+}
+
+/// Throws for sources that the opcode can't have, and for literals that no dword follows.
+void check_source(uint32_t bits, unsigned accepts, bool has_literal) {
+  const Accepts kind = kind_of_source(bits);
+  if ((accepts & kind) == 0 || (kind == kLiteralSource && !has_literal)) {
+    throw std::runtime_error("reserved operand");
+  }
+}
+
 /// In the short encodings of gfx11 and later, bit 7 of a 16-bit operand's register is its half.
 void name_half(Operand& operand) {
   if (operand.kind != Kind::vgpr) return;
@@ -96,7 +112,9 @@ Inst VectorDecoder::decode_short(const Opcode& opcode, Layout layout,
   const bool eight = generation_ >= 10 && (src0 == kDpp8 || src0 == kDpp8FetchInactive);
   const bool dpp = reads && (eight || (src0 == kDpp16));
   const bool sdwa = reads && src0 == kSdwa && generation_ <= 10;
-  const bool follows = dpp || sdwa || (reads && src0 == kLiteral) || opcode.has(Field::constant);
+  const bool literal = reads && src0 == kLiteral;
+  const bool follows = dpp || sdwa || literal || opcode.has(Field::constant);
+  if ((dpp || sdwa) && opcode.has(Field::constant)) throw std::runtime_error("reserved operand");
   const uint32_t next = follows ? word_at(words, 1) : 0;
   inst.size = follows ? 8 : 4;
   const uint32_t vsrc1 = field(word, 9, 8) | kFirstVgpr;
@@ -112,14 +130,17 @@ Inst VectorDecoder::decode_short(const Opcode& opcode, Layout layout,
     Operand operand = shape.operand;
     if (shape.field == Field::vdst) {
       const uint32_t vdst = field(word, 17, 8);
-      operand = shape.operand.kind == Kind::sgpr
-                    ? source_operand(generation_, vdst, shape.operand, 0)
-                    : vector_register(shape.operand, vdst);
+      operand = shape.operand.kind == Kind::sgpr ? result_register(generation_, vdst, shape.operand)
+                                                 : vector_register(shape.operand, vdst);
       if (halves && is_half(opcode.name, -1)) name_half(operand);
     } else if (is_source(shape.field)) {
       const int i = source_index(shape.field);
       first = std::min(first, inst.operands.size());
-      operand = source_operand(generation_, i == 0 ? src0 : src1, shape.operand, next);
+      const uint32_t bits = i == 0 ? src0 : src1;
+      // SDWA names scalars as source 1, too.
+      const unsigned more = sdwa && i == 1 ? kScalarSource | kConstantSource : 0;
+      check_source(bits, shape.accepts | more, literal);
+      operand = source_operand(generation_, bits, shape.operand, next);
       if (halves && is_half(opcode.name, i)) name_half(operand);
     } else if (shape.field == Field::constant) {
       operand = constant_operand(next);
@@ -135,7 +156,7 @@ Inst VectorDecoder::decode_short(const Opcode& opcode, Layout layout,
       }
     }
   }
-  if (sdwa) read_sdwa(next, layout == Layout::vopc, first, inst);
+  if (sdwa) read_sdwa(generation_, next, layout == Layout::vopc, first, inst);
   return inst;
 }
 
@@ -169,18 +190,20 @@ Inst VectorDecoder::decode_long(const Opcode& opcode, Layout layout,
     Operand operand = shape.operand;
     if (shape.field == Field::vdst) {
       const uint32_t vdst = field(low, 0, 8);
-      operand = shape.operand.kind == Kind::sgpr
-                    ? source_operand(generation_, vdst, shape.operand, 0)
-                    : vector_register(shape.operand, vdst);
+      operand = shape.operand.kind == Kind::sgpr ? result_register(generation_, vdst, shape.operand)
+                                                 : vector_register(shape.operand, vdst);
       operand.hi = halves && operand.kind == Kind::vgpr && operand.dwords == 1 && (op_sel & 8) != 0;
     } else if (shape.field == Field::sdst) {
-      operand = source_operand(generation_, field(low, 8, 7), shape.operand, 0);
+      operand = result_register(generation_, field(low, 8, 7), shape.operand);
     } else if (is_source(shape.field)) {
       const int i = source_index(shape.field);
+      check_source(fields[i], shape.accepts, literal && !dpp);
       operand = source_operand(generation_, fields[i], shape.operand, next);
       operand.neg = (neg >> i & 1) != 0;
       operand.abs = (abs >> i & 1) != 0;
-      operand.hi = halves && operand.dwords == 1 && (op_sel >> i & 1) != 0;
+      // Sources that are always scalar are masks and numbers of lanes, which have no halves.
+      const bool has_halves = halves && shape.operand.kind != Kind::sgpr && operand.dwords == 1;
+      operand.hi = has_halves && (op_sel >> i & 1) != 0;
     }
     inst.operands.push_back(operand);
   }

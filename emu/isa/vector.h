@@ -33,12 +33,16 @@ class VectorDecoder {
 /// has; `literal` is the dword that follows the instruction.
 Operand source_operand(int generation, uint32_t bits, const Operand& shape, uint32_t literal);
 
+/// Returns the scalar register that a result field names. Throws std::runtime_error for odd numbers
+/// of pairs, and for the values with which a source field would name a constant.
+Operand result_register(int generation, uint32_t bits, const Operand& shape);
+
 /// Adds the modifiers of the dword that follows an instruction with DPP (`src0` says of which kind)
 /// to the instruction. Throws std::runtime_error for controls that the generation reserves.
 void read_dpp(int generation, uint32_t src0, uint32_t dword, Inst& inst);
 
 /// Adds the modifiers of an SDWA dword. `first`: the index of source 0 among the operands.
-void read_sdwa(uint32_t dword, bool compares, size_t first, Inst& inst);
+void read_sdwa(int generation, uint32_t dword, bool compares, size_t first, Inst& inst);
 
 /// Returns whether the result (-1) or source `i` of an opcode is 16 bits wide, so that instructions
 /// of VOP1, VOP2 and VOPC can name the halves of registers on gfx11 and later.
