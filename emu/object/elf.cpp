@@ -1,5 +1,8 @@
 #include "emu/object/elf.h"
 
+#include <algorithm>
+#include <set>
+
 namespace emu::elf {
 namespace {
 
@@ -50,6 +53,18 @@ void read_relocations(Bytes file, const Section& table, std::vector<Relocation>&
                            static_cast<uint32_t>(info >> 32),
                            read<int64_t>(entries, at + 16, "relocation")});
   }
+}
+
+/// Returns the ranges in the order of their addresses, without those that overlap an earlier one.
+std::vector<Bytes> without_overlaps(std::vector<Bytes> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](Bytes a, Bytes b) { return a.data() < b.data(); });
+  std::vector<Bytes> kept;
+  for (const Bytes range : ranges) {
+    if (kept.empty() || range.data() >= kept.back().data() + kept.back().size()) {
+      kept.push_back(range);
+    }
+  }
+  return kept;
 }
 
 }  // namespace
@@ -114,11 +129,19 @@ Bytes File::at(uint64_t address, uint64_t size, const char* what) const {
 }
 
 std::vector<Bytes> File::notes(std::string_view owner, uint32_t type) const {
-  std::vector<Bytes> found;
+  // Segments of a hostile file may overlap, so that 65535 of them contain the same notes. From one
+  // place on, every segment has the same notes up to its end. The segment that ends last is
+  // therefore read first, and the others only up to a note that was read.
+  std::vector<Bytes> ranges, found;
   for (const Segment& segment : segments) {
     if (segment.type != kNote) continue;
-    Bytes rest = part(bytes, segment.offset, segment.file_bytes, "notes");
-    while (rest.size() >= 12) {
+    ranges.push_back(part(bytes, segment.offset, segment.file_bytes, "notes"));
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](Bytes a, Bytes b) { return a.data() + a.size() > b.data() + b.size(); });
+  std::set<const uint8_t*> seen;
+  for (Bytes rest : ranges) {
+    while (rest.size() >= 12 && seen.insert(rest.data()).second) {
       const auto name_bytes = read<uint32_t>(rest, 0, "note");
       const auto bytes = read<uint32_t>(rest, 4, "note");
       const auto kind = read<uint32_t>(rest, 8, "note");
@@ -132,7 +155,7 @@ std::vector<Bytes> File::notes(std::string_view owner, uint32_t type) const {
       rest = rest.subspan(std::min<uint64_t>(end, rest.size()));
     }
   }
-  return found;
+  return without_overlaps(std::move(found));
 }
 
 }  // namespace emu::elf

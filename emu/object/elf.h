@@ -47,8 +47,8 @@ struct File {
 
   /// Returns the file's bytes at a virtual address.
   Bytes at(uint64_t address, uint64_t size, const char* what) const;
-  /// Returns the descriptors of the notes with that owner and type. Objects that were linked from
-  /// several have several.
+  /// Returns the descriptors of the notes with that owner and type, each of them once. Objects that
+  /// were linked from several have several.
   std::vector<Bytes> notes(std::string_view owner, uint32_t type) const;
 
  private:
