@@ -14,32 +14,34 @@ namespace {
 
 // ---- Waits and barriers.
 
-/// Op::a and Op::b: how many loads, and how many LDS and scalar operations, may stay outstanding.
-/// The checks count LDS and scalar operations together, so that they may miss a missing wait for
-/// one of them, and never report one that is there.
+/// Op::a, Op::b and Op::c: how many loads, operations of LDS and scalar loads may stay outstanding.
+/// The checks number the operations of LDS and the scalar loads together. If both are outstanding,
+/// a wait that leaves some operations of LDS may therefore count as one for more of them: the
+/// checks may miss a missing wait, and never report one that is there.
 Stop wait(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     wait_for_vmem(w, op->a);
-    wait_for_lds_and_smem(w, op->b);
+    wait_for_lds(w, op->b);
+    wait_for_smem(w, op->c);
   }
   EMU_NEXT;
 }
 
 constexpr uint32_t kNotAsked = 1000;
 
-enum class For : uint8_t { loads, lds, both };
+enum class For : uint8_t { loads, lds, scalars, loads_and_lds, stores_and_lds };
 
 template <For kFor>
 void lower_wait(Lowering& l, const Inst& inst) {
   Op& op = l.emit(&wait);
   const auto count = static_cast<uint32_t>(inst.immediate);
-  op.a = op.b = kNotAsked;
+  op.a = op.b = op.c = kNotAsked;
   if (kFor == For::loads) op.a = count;
   if (kFor == For::lds) op.b = count;
-  if (kFor == For::both) {
-    op.a = count >> 8 & 63;
-    op.b = count & 63;
-  }
+  if (kFor == For::scalars) op.c = count;
+  // The upper field of the other two is for loads or stores. No check needs a wait for stores.
+  if (kFor == For::loads_and_lds) op.a = count >> 8 & 63;
+  if (kFor == For::loads_and_lds || kFor == For::stores_and_lds) op.b = count & 63;
 }
 
 Stop barrier(Wave* w, const Op* op) {
@@ -103,10 +105,10 @@ inline constexpr auto kMaximum3 = [](V a, V b, V c) { return kMaximum<V>(kMaximu
 constexpr Row kRows[] = {
     {"s_wait_loadcnt", &lower_wait<For::loads>},
     {"s_wait_dscnt", &lower_wait<For::lds>},
-    {"s_wait_kmcnt", &lower_wait<For::lds>},
-    {"s_wait_loadcnt_dscnt", &lower_wait<For::both>},
+    {"s_wait_kmcnt", &lower_wait<For::scalars>},
+    {"s_wait_loadcnt_dscnt", &lower_wait<For::loads_and_lds>},
     {"s_wait_storecnt", &lower_nothing},
-    {"s_wait_storecnt_dscnt", &lower_nothing},
+    {"s_wait_storecnt_dscnt", &lower_wait<For::stores_and_lds>},
     {"s_wait_samplecnt", &lower_nothing},
     {"s_wait_bvhcnt", &lower_nothing},
     {"s_wait_expcnt", &lower_nothing},
