@@ -4,7 +4,9 @@
 #include <atomic>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
+#include "emu/exec/flow.h"
 #include "emu/exec/launch.h"
 
 namespace emu {
@@ -24,8 +26,10 @@ uint64_t next_serial() {
 /// Runs if a function's instructions end without s_endpgm or a branch.
 Stop fell_off(Wave* w, const Op* op) { return fail(w, op, "ran past the end of its function"); }
 
-/// Runs where a function holds something else than an instruction that the emulator knows.
-Stop unknown(Wave* w, const Op* op) { return fail(w, op, "isn't a known instruction"); }
+/// Runs where a function contains something that isn't a known instruction.
+Stop unknown(Wave* w, const Op* op) {
+  return fail(w, op, *static_cast<const std::string*>(op->data));
+}
 
 /// Returns whether the destination is also the last source.
 bool accumulates(const Inst& inst) {
@@ -101,8 +105,8 @@ const Program& Code::at(uint64_t address) {
 
 namespace {
 
-/// Functions may contain data and padding, so that such a word is an error only if a wave reaches
-/// it.
+/// A word that isn't an instruction. It fails when a wave reaches it, since functions may contain
+/// data and padding.
 Inst not_an_instruction(uint64_t address, const char* why) {
   Inst inst;
   inst.address = address;
@@ -113,31 +117,17 @@ Inst not_an_instruction(uint64_t address, const char* why) {
 
 }  // namespace
 
-std::vector<std::vector<Inst>> Code::decode(const Symbol& function) {
-  std::vector<std::vector<Inst>> all;
-  for (uint64_t at = function.address, end = at + function.size; at < end;) {
-    const size_t offset = at - address_;
-    const size_t bytes = std::min<size_t>(text_.size() - offset, end - at);
-    try {
-      all.push_back(decoder_.decode(std::span(text_).subspan(offset, bytes), at));
-    } catch (const std::runtime_error& error) {
-      all.push_back({not_an_instruction(at, error.what())});
-    }
-    at += all.back()[0].size;
+std::vector<Inst> Code::decode(uint64_t begin, uint64_t end) {
+  const size_t offset = begin - address_;
+  const size_t bytes = std::min<size_t>(text_.size() - offset, end - begin);
+  try {
+    return decoder_.decode(std::span(text_).subspan(offset, bytes), begin);
+  } catch (const std::runtime_error& error) {
+    return {not_an_instruction(begin, error.what())};
   }
-  return all;
 }
 
 namespace {
-
-bool is_branch(const Inst& inst) {
-  return inst.name.starts_with("s_cbranch") || inst.name == "s_branch" || inst.name == "s_call_b64";
-}
-
-uint64_t branch_target(const Inst& inst) {
-  const auto words = static_cast<int16_t>(inst.immediate);
-  return inst.address + inst.size + static_cast<uint64_t>(int64_t{words} * 4);
-}
 
 /// Returns whether the instructions that follow may run a different number of times or under a
 /// different EXEC.
@@ -162,47 +152,14 @@ std::set<uint64_t> block_starts(const std::vector<std::vector<Inst>>& all) {
   return starts;
 }
 
-/// Returns whether control never passes from the instruction to the next one.
-bool ends_path(const Inst& inst) {
-  return inst.name == "s_endpgm" || inst.name == "s_endpgm_saved" || inst.name == "s_branch" ||
-         inst.name == "s_setpc_b64" || !inst.error.empty();
-}
-
-/// Returns the indices of the instructions that may run: those that the function's start and its
-/// branches lead to, or all of them if it computes addresses of code.
-std::vector<bool> reachable(const std::vector<std::vector<Inst>>& all) {
-  std::map<uint64_t, size_t> at;
-  bool computes_addresses = false;
-  for (size_t i = 0; i < all.size(); ++i) {
-    at[all[i][0].address] = i;
-    computes_addresses |= all[i][0].name == "s_getpc_b64";
-  }
-  std::vector<bool> reached(all.size(), computes_addresses);
-  std::vector<size_t> todo;
-  if (!computes_addresses && !all.empty()) todo.push_back(0);
-  while (!todo.empty()) {
-    size_t i = todo.back();
-    todo.pop_back();
-    for (; i < all.size() && !reached[i]; ++i) {
-      reached[i] = true;
-      const Inst& inst = all[i][0];
-      if (is_branch(inst)) {
-        if (const auto to = at.find(branch_target(inst)); to != at.end())
-          todo.push_back(to->second);
-      }
-      if (ends_path(inst)) break;
-    }
-  }
-  return reached;
-}
-
 /// Lowers one function.
 class FunctionLowering {
  public:
-  FunctionLowering(const Symbol& function, const std::vector<std::vector<Inst>>& insts,
-                   Lowering lowering, RowChoice rows, bool profiled)
-      : insts_(insts),
-        reachable_(reachable(insts)),
+  FunctionLowering(const Symbol& function, const Listing& listing, Lowering lowering,
+                   RowChoice rows, bool profiled)
+      : insts_(listing.insts),
+        reached_(listing.reached),
+        computes_addresses_(listing.computes_addresses),
         rows_(rows),
         lowering_(std::move(lowering)),
         program_(std::make_unique<Program>()),
@@ -211,13 +168,17 @@ class FunctionLowering {
     program_->begin = function.address;
     program_->end = function.address + function.size;
     program_->op_at.assign((function.size + 3) / 4, -1);
-    if (profiled || rows.unchecked != nullptr) starts_ = block_starts(insts);
+    for (const std::vector<Inst>& inst : insts_) boundaries_.insert(inst[0].address);
+    if (profiled || rows.unchecked != nullptr) starts_ = block_starts(insts_);
   }
 
   std::unique_ptr<Program> run() {
     for (size_t i = 0; i < insts_.size();) {
+      // Control passes only by jumps from instructions that were reached to others and back, and no
+      // jump leaves the instructions whose registers are relative to an index.
+      if (i > 0 && reached_[i] != reached_[i - 1]) lowering_.index_with = nullptr;
       if (profiled_ && starts(i)) count(i);
-      const size_t end = rows_.unchecked == nullptr ? i : lower_stretch(i);
+      const size_t end = rows_.unchecked == nullptr || !reached_[i] ? i : lower_stretch(i);
       if (end > i) {
         i = end;
       } else {
@@ -227,12 +188,15 @@ class FunctionLowering {
     lowering_.index_with = nullptr;
     emit(&fell_off, {program_->end, "(end of the function)"});
     for (const Aside& aside : asides_) lower_aside(aside);
+    refuse_registers();
     program_->ops = std::move(lowering_.ops);
     program_->extras = std::move(lowering_.extras);
     program_->vgprs = lowering_.vgprs;
     program_->constants = lowering_.constant_count();
     for (const auto& [from, to] : jumps_) program_->ops[from].target = &program_->ops[to];
-    for (const auto& [index, address] : branches_) set_target(index, address);
+    for (const auto& [index, to] : branches_) {
+      program_->ops[index].target = program_->find(to);
+    }
     return std::move(program_);
   }
 
@@ -275,14 +239,59 @@ class FunctionLowering {
   void lower_alone(size_t i) {
     mark(i);
     tally(i);
-    lower(i, rows_.rows);
+    if (reached_[i]) {
+      lower(i, rows_.rows);
+    } else {
+      lower_unsure(i);
+    }
+  }
+
+  /// Lowers something that is an instruction only if a wave computes its address. If it isn't an
+  /// instruction that the emulator implements, it fails when a wave reaches it.
+  void lower_unsure(size_t i) {
+    const size_t operations = lowering_.ops.size(), branches = branches_.size();
+    const int vgprs = std::exchange(lowering_.vgprs, 0);
+    int needed = 0;
+    try {
+      lower_known(i, rows_.rows);
+      needed = lowering_.vgprs;
+    } catch (const std::runtime_error& error) {
+      shrink_to(operations, branches);
+      lower_unknown(insts_[i][0], error.what());
+    }
+    lowering_.vgprs = vgprs;
+    if (computes_addresses_) {
+      lowering_.vgprs = std::max(vgprs, needed);
+    } else if (lowering_.ops.size() > operations) {
+      unsure_registers_.emplace_back(operations, needed);
+    }
+  }
+
+  /// Data mustn't raise the number of registers that the function needs. Instructions that name
+  /// more of them than those that were reached therefore fail.
+  void refuse_registers() {
+    for (const auto& [index, needed] : unsure_registers_) {
+      if (needed <= lowering_.vgprs) continue;
+      Op& op = lowering_.ops[index];
+      op.fn = &unknown;
+      op.data = &program_->reasons.emplace_back("names more registers than the function's code");
+    }
   }
 
   /// Lowers an instruction, or both halves of a dual one. Returns true if it only computes; parts_
   /// then holds what it reads and writes.
   bool lower(size_t i, Rows rows) {
+    try {
+      return lower_known(i, rows);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + ": '" + insts_[i][0].text + "' at " +
+                               hex(insts_[i][0].address) + " of " + program_->name);
+    }
+  }
+
+  bool lower_known(size_t i, Rows rows) {
     const std::vector<Inst>& insts = insts_[i];
-    if (!reachable_[i] || !insts[0].error.empty()) return lower_unknown(insts[0]);
+    if (!insts[0].error.empty()) return lower_unknown(insts[0], "isn't a known instruction");
     bool computes = true;
     parts_.clear();
     const auto lower_one = [&](const Inst& inst) {
@@ -299,25 +308,28 @@ class FunctionLowering {
       if (is_branch(inst) && lowering_.index_with != nullptr) {
         throw NotImplemented("a branch between s_set_gpr_idx_on and _off");
       }
-      if (is_branch(inst)) branches_.emplace_back(lowering_.ops.size() - 1, branch_target(inst));
+      if (is_branch(inst)) add_branch(branch_target(inst));
     };
-    try {
-      if (insts.size() == 1) {
-        lower_one(insts[0]);
-      } else {
-        lower_dual(insts[0], insts[1], lower_one);
-      }
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + ": '" + insts[0].text + "' at " +
-                               hex(insts[0].address) + " of " + program_->name);
+    if (insts.size() == 1) {
+      lower_one(insts[0]);
+    } else {
+      lower_dual(insts[0], insts[1], lower_one);
     }
     return computes;
   }
 
-  bool lower_unknown(const Inst& inst) {
-    emit(&unknown, {inst.address, inst.text});
+  bool lower_unknown(const Inst& inst, const std::string& why) {
+    emit(&unknown, {inst.address, inst.text}).data = &program_->reasons.emplace_back(why);
     parts_.clear();
     return false;
+  }
+
+  /// Makes the last operation jump to an address.
+  void add_branch(uint64_t target) {
+    if (!boundaries_.contains(target)) {
+      throw std::runtime_error("branch out of the function: to " + hex(target));
+    }
+    branches_.emplace_back(lowering_.ops.size() - 1, target);
   }
 
   void shrink_to(size_t operations, size_t branches) {
@@ -339,7 +351,7 @@ class FunctionLowering {
     const Handler index_with = lowering_.index_with;
     const uint32_t indexed_operands = lowering_.indexed_operands;
     size_t last = first;
-    for (; last < insts_.size() && (last == first || !starts(last)); ++last) {
+    for (; last < insts_.size() && reached_[last] && (last == first || !starts(last)); ++last) {
       const size_t operations = lowering_.ops.size(), branches = branches_.size();
       if (lower(last, rows_.unchecked)) {
         computing += lowering_.ops.size() - operations;
@@ -375,33 +387,28 @@ class FunctionLowering {
     jumps_.emplace_back(lowering_.ops.size() - 1, aside.resume);
   }
 
-  void set_target(size_t index, uint64_t address) {
-    const Op* target = program_->find(address);
-    if (target == nullptr) {
-      throw std::runtime_error("branch out of the function: to " + hex(address) + " of " +
-                               program_->name);
-    }
-    program_->ops[index].target = target;
-  }
-
   const std::vector<std::vector<Inst>>& insts_;
-  const std::vector<bool> reachable_;
+  const std::vector<bool>& reached_;
+  const bool computes_addresses_;
   const RowChoice rows_;
   Lowering lowering_;
   std::unique_ptr<Program> program_;
   const bool profiled_;
-  std::set<uint64_t> starts_;
+  std::set<uint64_t> boundaries_;                      // where instructions start
+  std::set<uint64_t> starts_;                          // where blocks start
   std::vector<std::pair<size_t, uint64_t>> branches_;  // operation, target's address
   std::vector<std::pair<size_t, size_t>> jumps_;       // operation, target
   std::vector<Aside> asides_;
+  std::vector<std::pair<size_t, int>> unsure_registers_;  // operation, registers that it needs
   std::vector<std::vector<Access>> parts_;
 };
 
 }  // namespace
 
 std::unique_ptr<Program> Code::lower(const Symbol& function) {
-  return FunctionLowering(function, decode(function), Lowering(traits, constants_), rows_, profiled)
-      .run();
+  const Listing listing = list_instructions(
+      function, [this](uint64_t begin, uint64_t end) { return decode(begin, end); });
+  return FunctionLowering(function, listing, Lowering(traits, constants_), rows_, profiled).run();
 }
 
 }  // namespace emu

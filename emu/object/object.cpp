@@ -106,6 +106,7 @@ void read_functions(const elf::File& file, CodeObject& object) {
     }
     fill(function.address);
     at = function.address + function.size;
+    function.entries = {function.address};
     object.functions.push_back(std::move(function));
   }
   fill(end);
@@ -209,6 +210,16 @@ void read_kernels(const elf::File& file, CodeObject& object) {
   }
 }
 
+/// Kernels may start within a function, or in code without symbols.
+void add_entries(CodeObject& object) {
+  for (const KernelInfo& kernel : object.kernels) {
+    const auto after = std::upper_bound(
+        object.functions.begin(), object.functions.end(), kernel.entry,
+        [](uint64_t entry, const FunctionSymbol& function) { return entry < function.address; });
+    if (after != object.functions.begin()) (after - 1)->entries.push_back(kernel.entry);
+  }
+}
+
 }  // namespace
 
 uint32_t KernelInfo::explicit_bytes() const {
@@ -228,6 +239,7 @@ CodeObject read_object(Bytes bytes) {
   read_functions(file, object);
   read_variables(file, object);
   read_kernels(file, object);
+  add_entries(object);
   object.file.assign(bytes.begin(), bytes.end());
   return object;
 }

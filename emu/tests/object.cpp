@@ -82,7 +82,7 @@ Object::Object(const std::string& path, const std::string& arch) : arch_(arch) {
     const uint64_t at = must(symbol.getAddress()) - section->getAddress() + place->second;
     symbols_[name] = at;
     if (must(symbol.getType()) == llvm::object::SymbolRef::ST_Function) {
-      functions_.push_back({name, at, llvm::object::ELFSymbolRef(symbol).getSize()});
+      functions_.push_back({name, at, llvm::object::ELFSymbolRef(symbol).getSize(), {at}});
     }
     if (name.ends_with(".kd")) {
       const Descriptor d = read_descriptor(image_.get() + at);
