@@ -402,7 +402,7 @@ void register_reserved() {
       {gfx11, "swap_of_halves_with_a_scalar", "0x7e04cc00", kOperand},
       {gfx11, "swap_of_halves_with_a_constant", "0x7e04cc81", kOperand},
       {gfx11, "scalar_matrix_a", "0xcc404014, 0x1c020201", kOperand},
-      {gfx11, "trap_registers_as_matrix_b", "0xcc404014, 0x1c020270", kOperand},
+      {gfx11, "trap_registers_as_matrix_a", "0xcc404014, 0x1c020270", kOperand},
       {gfx11, "scalar_matrix_b", "0xcc404014, 0x1c000301", kOperand},
       {gfx12, "scalar_matrix_a", "0xcc404014, 0x1c020201", kOperand},
       {gfx11, "permlane64_of_a_scalar", "0x7e04ce00", kOperand},
