@@ -47,10 +47,10 @@ bool same_operand(const Operand& ours, const Operand& text) {
     return to_bits(static_cast<half>(text.real)) == (ours.bits & 0xffff);
   }
   if (ours.kind != text.kind || ours.dwords != text.dwords || ours.reg != text.reg) return false;
-  // The text may omit halves.
-  if (text.hi && !ours.hi) return false;
+  // The text may omit halves, and signs where they have no meaning.
+  if ((text.neg && !ours.neg) || (text.abs && !ours.abs) || (text.hi && !ours.hi)) return false;
   // Outside SDWA, the text calls the sign of an integer sext.
-  if (ours.abs != text.abs || (ours.sext || ours.neg) != (text.sext || text.neg)) return false;
+  if ((ours.sext || ours.neg) != (text.sext || text.neg) && text.sext) return false;
   if (ours.name != text.name) return false;
   // LLVM prints 1 / (2 pi) with the digits of its type.
   if (ours.kind == Kind::real && text.real == 0.15915494) return ours.real == 0.15915494309189532;
@@ -60,7 +60,7 @@ bool same_operand(const Operand& ours, const Operand& text) {
          (ours.literal && (ours.bits & 0xffff) == text.bits);
 }
 
-/// Returns whether everything that the fields say is in the text, except for operands.
+/// Returns whether every modifier that the fields have is in the text.
 bool is_said(const Inst& ours, const Inst& text) {
   for (const auto& [name, value] : ours.modifiers) {
     const int64_t otherwise = name == "row_mask" || name == "bank_mask" ? 15 : 0;
@@ -75,7 +75,8 @@ bool is_said(const Inst& ours, const Inst& text) {
   return true;
 }
 
-/// Returns whether the fields and the text say the same.
+/// Returns whether the fields and the text say the same. Halves and signs that the fields have may
+/// be missing in the text.
 bool agrees(const Inst& ours, const Inst& text) {
   if (ours.name != text.name || ours.operands.size() != text.operands.size()) return false;
   // The mnemonic of comparisons with DPP has no suffix.
@@ -168,8 +169,11 @@ void compare_with_llvm(const Target& target) {
       const auto text = llvm.read_any(code, 0);
       // LLVM misplaces an operand of v_cndmask.
       if (!text || text->text.find(", vcc_lo|") != text->text.npos) continue;
+      // LLVM 19 doesn't know the upper halves of registers.
+      if (text->text.find("VGPR_32_Lo128") != text->text.npos) continue;
       if (text->text.find("/*") != text->text.npos) {
-        if (runs(decoder, code)) {
+        // Other comments are about forms that don't exist.
+        if (text->text.find("/*Invalid") != text->text.npos && runs(decoder, code)) {
           ADD_FAILURE() << text->text << "\n   isn't refused";
           if (++wrong > 8) return;
         }
@@ -466,18 +470,20 @@ void add_unknown(Hand& hand) {
                   "dim:SQ_RSRC_IMG_2D\ns_branch 0x7000");
   expect_runs(hand, "data_that_a_branch_skips",
               "s_branch .Lskip_data\n.long 0\n.long 0xfedcba98\n.Lskip_data:\n" + move);
+  const std::string image =
+      "image_load v[0:3], v[0:1], s[0:7] dmask:0xf dim:SQ_RSRC_IMG_2D\n";  // of two words
   // The word is the first one of v_cndmask_b32_e64, of which the move is no part.
   expect_runs(hand, "data_that_would_hide_a_target",
               "s_branch .Lhidden\n.long 0xd5010000\n.Lhidden:\n" + move);
   expect_runs(hand, "data_that_would_hide_a_computed_target",
-              "s_getpc_b64 s[10:11]\ns_add_u32 s10, s10, 16\ns_addc_u32 s11, s11, 0\n"
-              "s_setpc_b64 s[10:11]\ns_ttracedata\ns_branch .Lpast\n.long 0xd5010000\n.Lpast:\n" +
-                  move);
+              "s_getpc_b64 s[10:11]\ns_add_u32 s10, s10, 20\ns_addc_u32 s11, s11, 0\n"
+              "s_setpc_b64 s[10:11]\n" +
+                  image + "s_branch .Lpast\n.long 0xd5010000\n.Lpast:\n" + move);
   expect_refused(hand, "unimplemented_at_a_computed_target",
                  "s_getpc_b64 s[10:11]\ns_add_u32 s10, s10, 12\ns_addc_u32 s11, s11, 0\n"
-                 "s_setpc_b64 s[10:11]\ns_ttracedata\n" +
-                     move,
-                 "s_ttracedata");
+                 "s_setpc_b64 s[10:11]\n" +
+                     image + move,
+                 "unknown instruction");
   expect_refused(hand, "zeros", move + ".long 0", "isn't a known instruction");
   expect_refused(hand, "data", move + ".long 0xfedcba98", "0xfedcba98");
   const auto control = [](uint32_t value) {

@@ -4,7 +4,7 @@
 .globl sets_four
 first:
   s_endpgm
-  s_ttracedata
+  image_load v[0:3], v[0:1], s[0:7] dmask:0xf dim:SQ_RSRC_IMG_2D
 .p2align 8
   .fill 63, 4, 0xbf800000
   .long 0xd5010000
