@@ -197,7 +197,13 @@ Inst VectorDecoder::decode_long(const Opcode& opcode, Layout layout,
       operand = result_register(generation_, field(low, 8, 7), shape.operand);
     } else if (is_source(shape.field)) {
       const int i = source_index(shape.field);
-      check_source(fields[i], shape.accepts, literal && !dpp);
+      // With DPP, gfx11 and packed instructions have vector registers only as source 1.
+      const bool vector_only = dpp && i == 1 && (generation_ == 11 || packed);
+      const unsigned accepts = vector_only ? kVectorSource : shape.accepts;
+      check_source(fields[i], accepts, literal && !dpp);
+      constexpr uint32_t kLdsDirect = 254;  // until gfx10
+      if (fields[i] == kLdsDirect && generation_ >= 11)
+        throw std::runtime_error("reserved operand");
       operand = source_operand(generation_, fields[i], shape.operand, next);
       operand.neg = (neg >> i & 1) != 0;
       operand.abs = (abs >> i & 1) != 0;
