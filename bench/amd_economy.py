@@ -18,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import gpu_token_profile
 import harness
 import llama_rocm
 import random_gguf
@@ -33,7 +34,7 @@ SMALL = random_gguf.LLAMA | dict(hidden=512, ff=1536, layers=8, heads=8, kv_head
 TARGETS = {"gfx1100": {"token": (1 / 12, 1 / 5), "prompt": (1 / 2, 1 / 2)}}
 OTHERS = {"token": (1 / 6, 1 / 3), "prompt": (1 / 2, 1 / 2)}
 SHORT = 3  # tokens of the shortest prompt
-COUNTS = ("launches", "instructions", "matrix", "bytes", "transactions", "conflicts")
+COUNTS = ("launches", "instructions", "matrix", "bytes", "transactions", "conflict_cycles")
 
 
 class Failed(harness.BenchError):
@@ -72,11 +73,9 @@ class Prompts:
 def sums_of(profile):
     sums = dict.fromkeys(COUNTS, 0)
     for kernel in profile["kernels"]:
-        memory, instructions = kernel["global"], kernel["instructions"]
-        for key, value in (("launches", kernel["launches"]), ("instructions", instructions["total"]),
-                           ("matrix", instructions["matrix"]), ("bytes", memory["load_bytes"] + memory["store_bytes"]),
-                           ("transactions", memory["transactions_64"]), ("conflicts", kernel["lds"]["conflict_cycles"])):
-            sums[key] += value
+        of = gpu_token_profile.counts(kernel)
+        for key in COUNTS:
+            sums[key] += of[key]
     return sums
 
 
@@ -143,7 +142,7 @@ def markdown(rows):
             of = row[side]
             yield (f"| {row['model']} | {row['architecture']} | {row['what']} | {side} | {of['launches']:,.0f} "
                    f"| {of['instructions'] / 1e6:.2f} M | {of['matrix'] / 1e6:.2f} M | {of['transactions'] / 1e6:.2f} M "
-                   f"| {of['bytes'] / 1e6:.1f} MB | {of['bytes'] / row['weights']:.2f} | {of['conflicts'] / 1e3:.1f} K |")
+                   f"| {of['bytes'] / 1e6:.1f} MB | {of['bytes'] / row['weights']:.2f} | {of['conflict_cycles'] / 1e3:.1f} K |")
     yield ""
     yield "| model | GPU | what | instructions, wick / llama.cpp | target | transactions | target |"
     yield "|" + "---|" * 7

@@ -48,7 +48,7 @@ def generate(args, architecture, tokens):
 def counts(kernel):
     memory = kernel["global"]
     return {"launches": kernel["launches"], "waves": kernel["waves"],
-            "instructions": kernel["instructions"]["total"],
+            "instructions": kernel["instructions"]["total"], "matrix": kernel["instructions"]["matrix"],
             "bytes": memory["load_bytes"] + memory["store_bytes"],
             "transactions": memory["transactions_64"],
             "conflict_cycles": kernel["lds"]["conflict_cycles"]}

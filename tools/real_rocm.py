@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import fetch_model  # noqa: E402
 from rocm import page, suites  # noqa: E402
 from rocm.machine import CHIPS, Machine  # noqa: E402
-from rocm.packages import RELEASES, RocmError, prepare, say  # noqa: E402
+from rocm.packages import RELEASES, RocmError, prepare  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "amd-runtime.json"
 PAGE = ROOT / "docs" / "amd.md"
@@ -84,7 +84,7 @@ def test(options):
         model = default_model()
     with_model = [job for job in work if suites.needs_model(job[0])] if model is None else []
     if with_model:
-        say("generate is left out: it needs a model, which tools/fetch_model.py fetches")
+        fetch_model.say("generate is left out: it needs a model, which tools/fetch_model.py fetches")
         work = [job for job in work if job not in with_model]
     libraries = {release: prepare(release, options.cache) for release in releases}
     runner = suites.Runner(options.build, options.emulator, libraries, 1 if options.jobs > 1 else 2, model)
@@ -160,10 +160,10 @@ def main():
     try:
         return options.work(options)
     except (RocmError, OSError) as error:
-        say(f"real_rocm: {error}")
+        fetch_model.say(f"real_rocm: {error}")
         return 2
     except KeyboardInterrupt:
-        say("real_rocm: interrupted")
+        fetch_model.say("real_rocm: interrupted")
         return 130
 
 

@@ -152,7 +152,7 @@ void AnswerParameters::set(std::string_view words) {
                   "need " + str());
     }
   }
-  const text::Sampler checked(changed.sampler);  // throws if a value is out of range
+  check_sampler_options(changed.sampler);
   if (changed.max_tokens < -1) {
     throw Error("/params", "max_tokens out of range", fmt::format("{}", changed.max_tokens),
                 "need at least -1, which means no limit");

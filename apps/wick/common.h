@@ -164,7 +164,7 @@ struct SamplingOptions {
 
   void add_to(CLI::App& command);
   /// Errors: a value is out of range.
-  void check() const { text::Sampler{with_steps()}; }
+  void check() const { check_sampler_options(with_steps()); }
   /// Whether the options that count the draws of a saved sampler anew were given: --seed.
   bool restarts_draws() const { return was_given("seed"); }
   /// Sets the options that weren't given and that the model's file recommends. Prints its warnings.

@@ -20,6 +20,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import llama_cpp
 from llama_cpp import PeerError, run, say
 
 PACKAGE, VERSION = "inferna-rocm", "0.7.0"
@@ -35,8 +36,7 @@ STAND_IN = """#include <stdio.h>
 
 
 def root_dir():
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "wick" / "peers" / f"inferna_rocm-{VERSION}"
+    return llama_cpp.root_dir().with_name(f"inferna_rocm-{VERSION}")
 
 
 def build_stand_ins(folder, log):

@@ -186,16 +186,17 @@ void Queue::wait(uint64_t signal, const Met& met) {
     }
     if (met(value)) return;
     const std::chrono::duration<double> waited = Clock::now() - begun;
-    const std::string what =
-        " waits for signal " + hex(signal) + ", whose value is " + std::to_string(value);
+    const auto what = [&] {
+      return " waits for signal " + hex(signal) + ", whose value is " + std::to_string(value);
+    };
     if (model_.timeout > 0 && waited.count() > model_.timeout) {
       throw PacketError(QueueError::exception,
-                        "the barrier still" + what + ", after the time of WICK_EMU_TIMEOUT");
+                        "the barrier still" + what() + ", after the time of WICK_EMU_TIMEOUT");
     }
     if (!noticed && waited > kNoticeAfter) {
       noticed = true;
       complain("queue " + std::to_string(number_) + ", packet " + std::to_string(packet_index_) +
-               ": the barrier" + what);
+               ": the barrier" + what());
     }
   }
 }

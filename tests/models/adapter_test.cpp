@@ -151,37 +151,57 @@ TinyModel merged_model(const TinyModel& tiny,
   return updated;
 }
 
+/// A model with two adapters, in files.
+class TwoAdapters {
+ public:
+  TwoAdapters(const TinyModel& tiny, const std::vector<std::string>& of_first,
+              const std::vector<std::string>& of_second)
+      : tiny_(tiny), first_(tiny, of_first, 1), second_(tiny, of_second, 2) {
+    tiny.write(folder_.path("m.gguf"));
+    first_.write(folder_.path("a.gguf"));
+    second_.write(folder_.path("b.gguf"));
+  }
+
+  std::unique_ptr<CausalLm> with_adapters(Device device, const SplitOptions& split = {}) const {
+    return load(folder_.path("m.gguf"), device, {folder_.path("a.gguf"), folder_.path("b.gguf")},
+                split);
+  }
+  std::vector<float> plain() const {
+    return logits_with(*load(folder_.path("m.gguf"), {}, {}), {});
+  }
+  /// The logits of weights to which the updates were added.
+  std::vector<float> merged(double of_first, double of_second) const {
+    merged_model(tiny_, {{&first_, of_first}, {&second_, of_second}}).write(folder_.path("u.gguf"));
+    return logits_with(*load(folder_.path("u.gguf"), {}, {}), {});
+  }
+
+ private:
+  TempFolder folder_;
+  const TinyModel& tiny_;
+  TinyAdapter first_, second_;
+};
+
 // qwen2's and gemma's rows are reordered for rope, with and without biases.
 TEST(Adapters, GiveTheLogitsOfUpdatedWeights) {
-  const TempFolder folder;
   for (const char* family : {"llama", "qwen2", "gemma2", "command-r"}) {
     const TinyModel tiny = TinyModel::read(family);
     std::vector<std::string> names = kNames;
     if (!tiny.logits.empty() && tiny.architecture == "llama") names.push_back("output.weight");
-    const TinyAdapter first(tiny, names, 1), second(tiny, {"blk.0.attn_v.weight", kNames[0]}, 2);
-    tiny.write(folder.path("m.gguf"));
-    first.write(folder.path("a.gguf"));
-    second.write(folder.path("b.gguf"));
-    const auto merged = [&](double of_first, double of_second) {
-      merged_model(tiny, {{&first, of_first}, {&second, of_second}}).write(folder.path("u.gguf"));
-      return logits_with(*load(folder.path("u.gguf"), {}, {}), {});
-    };
-    const std::vector<float> plain = logits_with(*load(folder.path("m.gguf"), {}, {}), {});
+    const TwoAdapters files(tiny, names, {"blk.0.attn_v.weight", kNames[0]});
+    const std::vector<float> plain = files.plain();
     for (const Device device : test::cpu_and_devices()) {
       SCOPED_TRACE(std::string(family) + " " + device.str());
-      const auto model =
-          load(folder.path("m.gguf"), device, {folder.path("a.gguf"), folder.path("b.gguf")});
+      const auto model = files.with_adapters(device);
       EXPECT_EQ(model->adapters(), 2);
-      EXPECT_LT(difference(logits_with(*model, {}), merged(1, 1)), 1e-5);
-      EXPECT_LT(difference(logits_with(*model, {0.5f, -2.0f}), merged(0.5, -2)), 1e-5);
-      EXPECT_LT(difference(logits_with(*model, {0.5f}), merged(0.5, 1)), 1e-5);
+      EXPECT_LT(difference(logits_with(*model, {}), files.merged(1, 1)), 1e-5);
+      EXPECT_LT(difference(logits_with(*model, {0.5f, -2.0f}), files.merged(0.5, -2)), 1e-5);
+      EXPECT_LT(difference(logits_with(*model, {0.5f}), files.merged(0.5, 1)), 1e-5);
       EXPECT_LT(difference(logits_with(*model, {0.0f, 0.0f}), plain), 1e-5);
       EXPECT_GT(difference(logits_with(*model, {}), plain), 1e-2);
     }
   }
 }
 
-/// Compares sequences with different scales in one batch, and alone.
 /// Models with stacks of matrices, and the tensors that adapters change. Experts have biases
 /// (gpt-oss), weighed inputs (Llama 4), or gates and ups in one tensor (Gemma 4). The heads of
 /// latent attention are stacks, too.
@@ -197,25 +217,16 @@ const std::pair<const char*, std::vector<std::string>> kStacks[] = {
 };
 
 TEST(Adapters, OfExpertsAndTables) {
-  const TempFolder folder;
   for (const auto& [family, names] : kStacks) {
     const TinyModel tiny = TinyModel::read(family);
-    const TinyAdapter first(tiny, names, 1), second(tiny, {names[0], names[1]}, 2);
-    tiny.write(folder.path("m.gguf"));
-    first.write(folder.path("a.gguf"));
-    second.write(folder.path("b.gguf"));
-    const auto merged = [&](double of_first, double of_second) {
-      merged_model(tiny, {{&first, of_first}, {&second, of_second}}).write(folder.path("u.gguf"));
-      return logits_with(*load(folder.path("u.gguf"), {}, {}), {});
-    };
-    const std::vector<float> plain = logits_with(*load(folder.path("m.gguf"), {}, {}), {});
-    const std::vector<std::string> paths = {folder.path("a.gguf"), folder.path("b.gguf")};
+    const TwoAdapters files(tiny, names, {names[0], names[1]});
+    const std::vector<float> plain = files.plain();
     for (const Device device : test::cpu_and_devices()) {
       SCOPED_TRACE(std::string(family) + " " + device.str());
       for (const int64_t on_cpu : {0, 1}) {
-        const auto model = load(folder.path("m.gguf"), device, paths, {.cpu_experts = on_cpu});
-        EXPECT_LT(difference(logits_with(*model, {}), merged(1, 1)), 2e-5);
-        EXPECT_LT(difference(logits_with(*model, {0.5f, -0.25f}), merged(0.5, -0.25)), 2e-5);
+        const auto model = files.with_adapters(device, {.cpu_experts = on_cpu});
+        EXPECT_LT(difference(logits_with(*model, {}), files.merged(1, 1)), 2e-5);
+        EXPECT_LT(difference(logits_with(*model, {0.5f, -0.25f}), files.merged(0.5, -0.25)), 2e-5);
         EXPECT_LT(difference(logits_with(*model, {0, 0}), plain), 1e-5);
         EXPECT_GT(difference(logits_with(*model, {}), plain), 1e-3);
       }
@@ -284,15 +295,13 @@ TEST(Adapters, BesideQuantisedWeights) {
   }
 }
 
-void expect_chosen_for_each_sequence(const TinyModel& tiny, const std::vector<std::string>& names) {
-  const TempFolder folder;
-  tiny.write(folder.path("m.gguf"));
-  TinyAdapter(tiny, names, 1).write(folder.path("a.gguf"));
-  TinyAdapter(tiny, names, 2).write(folder.path("b.gguf"));
+/// Compares sequences with different scales in one batch, and alone.
+void expect_chosen_for_each_sequence(const TinyModel& tiny, const std::vector<std::string>& names,
+                                     const SplitOptions& split = {}) {
+  const TwoAdapters files(tiny, names, names);
   for (const Device device : test::cpu_and_devices()) {
     SCOPED_TRACE(tiny.name);
-    const auto model =
-        load(folder.path("m.gguf"), device, {folder.path("a.gguf"), folder.path("b.gguf")});
+    const auto model = files.with_adapters(device, split);
     const std::vector<std::vector<float>> scales = {{1, 0}, {0, 1}, {0.5f, 0.25f}};
     const std::vector<int32_t> tokens = some_tokens(kTokens);
     nn::KvCache cache = model->make_cache(kTokens + 4, DType::f32, 3);
@@ -332,8 +341,8 @@ void expect_chosen_for_each_sequence(const TinyModel& tiny, const std::vector<st
 TEST(Adapters, AreChosenForEachSequence) {
   expect_chosen_for_each_sequence(TinyModel::read("llama"), kNames);
   for (const auto& [family, names] : kStacks) {
-    if (std::string(family) != "llama4") {
-      expect_chosen_for_each_sequence(TinyModel::read(family), names);
+    for (const int64_t on_cpu : {0, 1}) {
+      expect_chosen_for_each_sequence(TinyModel::read(family), names, {.cpu_experts = on_cpu});
     }
   }
   TinyModel quantised = TinyModel::read("mixtral");

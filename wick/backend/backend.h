@@ -12,7 +12,7 @@
 #include "wick/backend/view.h"
 #include "wick/base/device.h"
 #include "wick/base/export.h"
-#include "wick/base/sampler.h"
+#include "wick/base/sampling/sampler.h"
 #include "wick/op/op.h"
 
 namespace wick {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The arithmetic of sampling a token (wick/base/sampler.h), equal on every processor: penalised
-// logits, their order, integer weights, and the position of a draw.
+// The arithmetic of sampling a token (wick/base/sampling/sampler.h), equal on every processor:
+// penalised logits, their order, integer weights, and the position of a draw.
 
 #include "wick/math/fn.h"
 #include "wick/math/random.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "wick/base/export.h"
-#include "wick/base/sampler.h"
+#include "wick/base/sampling/sampler.h"
 #include "wick/models/causal_lm.h"
 #include "wick/tensor/recording.h"
 

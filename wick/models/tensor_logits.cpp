@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "wick/base/sampling/likeliest.h"
 #include "wick/math/sampling.h"
 #include "wick/tensor/index_ops.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::models {
+
 template <class T>
 std::vector<T> TensorLogits::copied(const Tensor& x) {
   bytes_ += static_cast<uint64_t>(x.elems()) * sizeof(T);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "wick/base/export.h"
-#include "wick/base/logit_source.h"
+#include "wick/base/sampling/logit_source.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick::models {

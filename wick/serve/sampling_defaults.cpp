@@ -77,7 +77,7 @@ SamplingDefaults sampling_defaults(const io::ModelFile& file) {
     std::string reason;
     try {
       reason = convert(*value, one.*member);
-      const text::Sampler checked(one);  // throws if the value is out of range
+      check_sampler_options(one);
     } catch (const Error& e) {
       reason = e.what();
     }

@@ -2,7 +2,7 @@
 
 // The sampler is defined in wick/base, because backends also sample (Backend::sample).
 
-#include "wick/base/sampler.h"
+#include "wick/base/sampling/sampler.h"
 
 namespace wick::text {
 

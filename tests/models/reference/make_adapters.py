@@ -35,7 +35,7 @@ ADAPTERS = {
     "gpt2": ("gpt2", {"r": 3, "lora_alpha": 6, "fan_in_fan_out": True,
                       "target_modules": ["c_attn", "attn.c_proj", "c_fc", "mlp.c_proj"]}),
     "gptneox": ("gptneox", {"r": 2, "lora_alpha": 8, "target_modules": ["query_key_value", "dense", "dense_h_to_4h"]}),
-    "llama-norms": ("llama", {
+    "llama-magnitudes": ("llama", {
         "r": 3, "lora_alpha": 6, "use_dora": True, "target_modules": ["q_proj", "k_proj", "up_proj", "down_proj"]}),
     "llama-embeddings": ("llama", {"r": 3, "lora_alpha": 6, "target_modules": ["embed_tokens", "v_proj"]}),
     "llama-saved": ("llama", {"r": 3, "lora_alpha": 6, "target_modules": ["v_proj"],

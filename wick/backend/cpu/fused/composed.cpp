@@ -36,6 +36,11 @@ class Temporary {
   void* data_;
 };
 
+/// Makes the temporary tensors of run_route_experts and its siblings.
+auto make_on(CpuBackend& backend) {
+  return [&backend](const Shape& shape, DType dtype) { return Temporary(backend, shape, dtype); };
+}
+
 /// Columns [from, from + heads · size) of `count` rows from `first` on of [t, ..], as
 /// [1, heads, count, size].
 Layout heads_of(const Layout& rows, int64_t first, int64_t count, int64_t from, int64_t heads,
@@ -126,21 +131,17 @@ void CpuBackend::grouped_linear(const View& out, const ConstView& x,
 void CpuBackend::route_experts(const View& ids, const View& weights, const ConstView& logits,
                                const ConstView& bias, const ExpertRouting& routing) {
   if (ids.layout.elems() == 0) return;
-  run_route_experts(
-      *this, ids, weights, logits, bias, routing,
-      [&](const Shape& shape, DType dtype) { return Temporary(*this, shape, dtype); });
+  run_route_experts(*this, ids, weights, logits, bias, routing, make_on(*this));
 }
 
 void CpuBackend::gate_experts(const View& out, const ConstView& y, const ExpertBias& bias,
                               double alpha, double limit) {
-  const auto make = [&](const Shape& shape, DType dtype) { return Temporary(*this, shape, dtype); };
-  run_gate_experts(*this, out, y, bias, alpha, limit, make);
+  run_gate_experts(*this, out, y, bias, alpha, limit, make_on(*this));
 }
 
 void CpuBackend::combine_experts(const View& out, const ConstView& y, const ConstView& weights,
                                  const ConstView& residual, const ExpertBias& bias) {
-  const auto make = [&](const Shape& shape, DType dtype) { return Temporary(*this, shape, dtype); };
-  run_combine_experts(*this, out, y, weights, residual, bias, make);
+  run_combine_experts(*this, out, y, weights, residual, bias, make_on(*this));
 }
 
 void CpuBackend::cached_attention(const View& out, const ConstView& qkv,

@@ -5,7 +5,7 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/base/error.h"
-#include "wick/base/sampler.h"
+#include "wick/base/sampling/sampler.h"
 
 namespace wick::cpu {
 namespace {

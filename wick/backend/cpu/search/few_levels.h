@@ -33,10 +33,7 @@ void try_threshold(const float* magnitudes, const float* products, const float* 
     sums[i] = above ? products[i] : 0.0f;
     all[i] = above ? w[i] : 0.0f;
   }
-  const float xq = halving_sum<n>(sums), qq = halving_sum<n>(all);
-  if (!(qq > 0.0f)) return;
-  const float gain = xq * xq / qq;
-  if (gain > best.gain) best = {xq / qq, gain};
+  offer(halving_sum<n>(sums), halving_sum<n>(all), best);
 }
 
 /// The scale d of the levels −d, 0 and d.

@@ -124,15 +124,20 @@ float magnitude_of(const float* x) {
 struct ScaleFit {
   float scale = 0.0f, gain = 0.0f;
 };
+/// Takes the least-squares scale for the sums x·q and q² of one rounding if it is better than the
+/// best one.
+inline void offer(float xq, float qq, ScaleFit& best) {
+  if (!(qq > 0.0f)) return;
+  const float gain = xq * xq / qq;
+  if (gain > best.gain) best = {xq / qq, gain};
+}
 /// Tries the least-squares scale of one rounding.
 template <class Levels, int n>
 void try_scale(const float* x, const float* w, float inverse, ScaleFit& best) {
   float q[n];
   round_all<Levels, n>(x, 0.0f, inverse, q);
   const float qq = weighted_dot<n>(q, q, w), xq = weighted_dot<n>(x, q, w);
-  if (!(qq > 0.0f)) return;
-  const float gain = xq * xq / qq;
-  if (gain > best.gain) best = {xq / qq, gain};
+  offer(xq, qq, best);
 }
 
 /// The scale, of either sign, with which multiples of levels are nearest to x.

@@ -24,34 +24,22 @@ using math::u16;
 using math::u32;
 using math::u8;
 
-// Levels of codebooks, with the factor that the format gives them. kEnds: first guesses of a part's
-// scale, as its largest value divided by the scale times the last level. The smallest one gives the
-// largest value the first level, which fits values of one magnitude.
+// Levels (neighbours.h) with kEnds: first guesses of a part's scale, as its largest value divided
+// by the scale times the last level. The smallest one gives the largest value the first level,
+// which fits values of one magnitude.
 
-/// 8, 25 or 43 eighths.
-struct TwoBits {
-  static constexpr int kBits = 2, kCount = 3;
-  static constexpr float kValues[kCount] = {1.0f, 3.125f, 5.375f};
+struct TwoBits : TwoBitLevels {
   static constexpr float kEnds[] = {1 / 5.375f, 0.58f, 0.75f, 0.85f, 0.93f,
                                     1.0f,       1.08f, 1.17f, 1.28f, 1.45f};
 };
-/// −1, 0 or 1, to which 1/8 is added or from which it is subtracted.
-struct OneBit {
-  static constexpr int kBits = 2, kCount = 3;
-  static constexpr float kValues[kCount] = {-1.0f, 0.0f, 1.0f};
+struct OneBit : OneBitLevels {
   static constexpr float kEnds[] = {0.9f, 1.1f, 1.35f, 1.65f, 2.0f, 2.5f};
 };
-/// 4, 12, … 52 or 62 quarters.
-struct ThreeBits {
-  static constexpr int kBits = 3, kCount = 8;
-  static constexpr float kValues[kCount] = {1, 3, 5, 7, 9, 11, 13, 15.5f};
+struct ThreeBits : ThreeBitLevels {
   static constexpr float kEnds[] = {1 / 15.5f, 0.8f, 0.86f, 0.92f, 0.96f, 1.0f,
                                     1.05f,     1.1f, 1.17f, 1.25f, 1.4f};
 };
-/// 1, 3, … 15.
-struct OddThreeBits {
-  static constexpr int kBits = 3, kCount = 8;
-  static constexpr float kValues[kCount] = {1, 3, 5, 7, 9, 11, 13, 15};
+struct OddThreeBits : OddThreeBitLevels {
   static constexpr float kEnds[] = {1 / 15.0f, 0.8f, 0.86f, 0.92f, 0.96f, 1.0f,
                                     1.05f,     1.1f, 1.17f, 1.25f, 1.4f};
 };
@@ -66,7 +54,7 @@ template <class Levels_, int part, int largest, Signs signs, int shifted = 0>
 struct LatticeFormat {
   using Levels = Levels_;
   static constexpr int kPart = part, kParts = 256 / part, kLargestFactor = largest;
-  static constexpr int kGroup = Levels::kBits == 2 ? 8 : 4;
+  static constexpr int kGroup = Levels::kGroup;
   static constexpr int kGroups = part / kGroup;  // of a part
   static constexpr Signs kSigns = signs;
   static constexpr bool kShifts = shifted > 0;
@@ -268,9 +256,7 @@ void try_entries(const Neighbours& book, const float* x, const float* w, float s
   choose_entries<F, kFewNear>(book, x, w, scale, &part);
   const float qq = weighted_dot<F::kPart>(part.levels, part.levels, w);
   const float xq = weighted_dot<F::kPart>(x, part.levels, w);
-  if (!(qq > 0.0f) || !(xq > 0.0f)) return;
-  const float gain = xq * xq / qq;
-  if (gain > best.gain) best = {xq / qq, gain};
+  if (xq > 0.0f) offer(xq, qq, best);
 }
 
 /// Tries the least-squares scale of the levels nearest to a part, whether they are entries or not.
@@ -289,9 +275,7 @@ void try_levels(const float* x, const float* w, float scale, float shift, ScaleF
     q[i] = level + shift;
   }
   const float qq = weighted_dot<F::kPart>(q, q, w), xq = weighted_dot<F::kPart>(x, q, w);
-  if (!(qq > 0.0f) || !(xq > 0.0f)) return;
-  const float gain = xq * xq / qq;
-  if (gain > best.gain) best = {xq / qq, gain};
+  if (xq > 0.0f) offer(xq, qq, best);
 }
 
 /// The scale with which entries are nearest to a part, and its gain; 0 if only zeros are.

@@ -20,8 +20,12 @@ struct Tables {
 /// How a codebook stores its entries.
 struct Form {
   int values, bits;
-  std::vector<float> levels;  // of the codes
+  std::span<const float> levels;  // of the codes
 };
+template <class Levels>
+Form form_of() {
+  return {Levels::kGroup, Levels::kBits, Levels::kValues};
+}
 
 int code_at(uint32_t codes, int i, int bits) {
   return static_cast<int>(codes >> bits * i & ((1u << bits) - 1));
@@ -96,36 +100,31 @@ Tables make(const math::detail::Codebook<n>& book, const Form& form) {
   return found;
 }
 
-const Form kTwoBits = {8, 2, {1.0f, 3.125f, 5.375f}};
-const Form kOneBit = {8, 2, {-1.0f, 0.0f, 1.0f}};
-const Form kThreeBits = {4, 3, {1, 3, 5, 7, 9, 11, 13, 15.5f}};
-const Form kOddThreeBits = {4, 3, {1, 3, 5, 7, 9, 11, 13, 15}};
-
 const Tables& tables_of(DType dtype) {
   switch (dtype) {
     case DType::iq2_xxs: {
-      static const Tables found = make(math::kEights256, kTwoBits);
+      static const Tables found = make(math::kEights256, form_of<TwoBitLevels>());
       return found;
     }
     case DType::iq2_xs: {
-      static const Tables found = make(math::kEights512, kTwoBits);
+      static const Tables found = make(math::kEights512, form_of<TwoBitLevels>());
       return found;
     }
     case DType::iq2_s: {
-      static const Tables found = make(math::kEights1024, kTwoBits);
+      static const Tables found = make(math::kEights1024, form_of<TwoBitLevels>());
       return found;
     }
     case DType::iq1_s:
     case DType::iq1_m: {
-      static const Tables found = make(math::kEights2048, kOneBit);
+      static const Tables found = make(math::kEights2048, form_of<OneBitLevels>());
       return found;
     }
     case DType::iq3_xxs: {
-      static const Tables found = make(math::kFours256, kThreeBits);
+      static const Tables found = make(math::kFours256, form_of<ThreeBitLevels>());
       return found;
     }
     case DType::iq3_s: {
-      static const Tables found = make(math::kFours512, kOddThreeBits);
+      static const Tables found = make(math::kFours512, form_of<OddThreeBitLevels>());
       return found;
     }
     default:

@@ -6,6 +6,30 @@
 
 namespace wick::cpu {
 
+// Levels of codebooks, with the factor that the format gives them. An entry has kGroup codes of
+// kBits bits.
+
+/// 8, 25 or 43 eighths.
+struct TwoBitLevels {
+  static constexpr int kGroup = 8, kBits = 2, kCount = 3;
+  static constexpr float kValues[kCount] = {1.0f, 3.125f, 5.375f};
+};
+/// −1, 0 or 1, to which 1/8 is added or from which it is subtracted.
+struct OneBitLevels {
+  static constexpr int kGroup = 8, kBits = 2, kCount = 3;
+  static constexpr float kValues[kCount] = {-1.0f, 0.0f, 1.0f};
+};
+/// 4, 12, … 52 or 62 quarters.
+struct ThreeBitLevels {
+  static constexpr int kGroup = 4, kBits = 3, kCount = 8;
+  static constexpr float kValues[kCount] = {1, 3, 5, 7, 9, 11, 13, 15.5f};
+};
+/// 1, 3, … 15.
+struct OddThreeBitLevels {
+  static constexpr int kGroup = 4, kBits = 3, kCount = 8;
+  static constexpr float kValues[kCount] = {1, 3, 5, 7, 9, 11, 13, 15};
+};
+
 /// A codebook (wick/math/codebooks.h) for the search of its nearest entries. A group of codes, one
 /// for each value of an entry, has the number Σ code·base^i, where base is the number of levels.
 struct Neighbours {
@@ -18,8 +42,8 @@ struct Neighbours {
   const uint32_t* near;
 };
 
-/// The neighbours in the codebook of a dtype, made by the first call, which takes some 20 ms. The
-/// levels are those of LatticeFormat (lattice.h). The dtype must be one of iq1 to iq3.
+/// The neighbours in the codebook of a dtype, made by the first call, which takes some 20 ms.
+/// Errors: the dtype isn't one of iq1 to iq3.
 Neighbours neighbours_of(DType dtype);
 
 }  // namespace wick::cpu

@@ -302,9 +302,10 @@ void search_blocks(const float* x, const float* w, int64_t blocks, uint8_t* out)
   }
 }
 
-template <class Block, bool kSearched>
+template <class Block, DType dtype, math::CodeTable code>
 constexpr SearchBlocks search_of() {
-  if constexpr (kSearched) {
+  // lattice_kernels.cpp searches the formats with codebooks.
+  if constexpr (dtypes::kSearched.contains(dtype) && code != math::CodeTable::codebook) {
     return search_blocks<Block>;
   } else {
     return nullptr;
@@ -314,9 +315,8 @@ constexpr SearchBlocks search_of() {
 constexpr SearchKernels make_table() {
   SearchKernels table{};
 #define WICK_QUANT(name, Type, number, values, bytes, bits, offset, code, ...) \
-  table.blocks[quant_index(DType::name)] = search_of < math::Block##Type,      \
-  dtypes::kSearched.contains(DType::name) &&                                   \
-      math::CodeTable::code != math::CodeTable::codebook > ();
+  table.blocks[quant_index(DType::name)] =                                     \
+      search_of<math::Block##Type, DType::name, math::CodeTable::code>();
 #include "wick/math/quants.def"
   return table;
 }

@@ -13,27 +13,12 @@
 #include <unordered_set>
 
 #include "wick/base/error.h"
-#include "wick/base/step_sampler.h"
+#include "wick/base/sampling/step_sampler.h"
 #include "wick/math/sampling.h"
 #include "wick/math/scalar.h"
 
 namespace wick {
 namespace {
-
-constexpr struct {
-  const char* name;
-  SamplerStep step;
-} kSteps[] = {
-    {"penalties", SamplerStep::penalties},
-    {"dry", SamplerStep::dry},
-    {"top_n_sigma", SamplerStep::top_n_sigma},
-    {"top_k", SamplerStep::top_k},
-    {"typical_p", SamplerStep::typical_p},
-    {"top_p", SamplerStep::top_p},
-    {"min_p", SamplerStep::min_p},
-    {"xtc", SamplerStep::xtc},
-    {"temperature", SamplerStep::temperature},
-};
 
 constexpr double kLn2 = 0.6931471805599453;
 constexpr size_t kLikeliest = 100;  // tokens of which mirostat estimates a Zipf law
@@ -101,7 +86,8 @@ void StepSampler::find_changed(LogitSource& logits, std::span<const int32_t> his
     ids.insert(ids.end(), seen.begin(), seen.end());
   }
   if (applies(SamplerStep::dry)) {
-    for (const auto& [token, length] : repetitions(o, history)) ids.push_back(token);
+    repeated_ = repetitions(o, history);
+    for (const auto& [token, length] : repeated_) ids.push_back(token);
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -112,42 +98,13 @@ void StepSampler::find_changed(LogitSource& logits, std::span<const int32_t> his
   for (size_t i = 0; i < ids.size(); ++i) changed_.push_back({ids[i], values[i]});
 }
 
-const std::vector<SamplerStep>& SamplerOptions::default_order() {
-  static const std::vector<SamplerStep> order = {
-      SamplerStep::penalties, SamplerStep::dry,       SamplerStep::top_n_sigma,
-      SamplerStep::top_k,     SamplerStep::typical_p, SamplerStep::top_p,
-      SamplerStep::min_p,     SamplerStep::xtc,       SamplerStep::temperature};
-  return order;
-}
-
-std::string_view sampler_step_name(SamplerStep step) {
-  for (const auto& row : kSteps) {
-    if (row.step == step) return row.name;
-  }
-  return {};
-}
-
-SamplerStep parse_sampler_step(std::string_view name) {
-  std::string known;
-  for (const auto& entry : kSteps) {
-    if (entry.name == name) return entry.step;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.name);
-  }
-  throw Error("sampler", "unknown step", fmt::format("'{}'", name), "use " + known);
-}
-
-bool SamplerOptions::is_basic() const {
-  return typical_p == 1 && top_n_sigma == 0 && xtc_probability == 0 && dynamic_range == 0 &&
-         dry_multiplier == 0 && mirostat == 0 && logit_bias.empty() && order == default_order();
-}
-
 void StepSampler::apply(SamplerStep step, std::span<const int32_t> history) {
   const SamplerOptions& o = options_;
   switch (step) {
     case SamplerStep::penalties:
       return penalize(history);
     case SamplerStep::dry:
-      return penalize_repetitions(history);
+      return penalize_repetitions();
     case SamplerStep::top_n_sigma:
       return keep_within_sigmas();
     case SamplerStep::top_k:
@@ -183,13 +140,12 @@ void StepSampler::penalize(std::span<const int32_t> history) {
 /// DRY: a token that would continue a sequence which occurred before loses multiplier ·
 /// base^(length − allowed length), where length is that of the longest such sequence. Source:
 /// p-e-w, "DRY: a modern repetition penalty", 2024.
-void StepSampler::penalize_repetitions(std::span<const int32_t> history) {
+void StepSampler::penalize_repetitions() {
   const SamplerOptions& o = options_;
   if (o.dry_multiplier == 0) return;
-  const std::unordered_map<int32_t, size_t> longest = repetitions(o, history);
   for (Candidate& c : candidates_) {
-    const auto it = longest.find(c.id);
-    if (it == longest.end()) continue;
+    const auto it = repeated_.find(c.id);
+    if (it == repeated_.end()) continue;
     const auto over = static_cast<int64_t>(it->second) - o.dry_allowed_length;
     const double penalty =
         static_cast<double>(o.dry_multiplier) *
@@ -342,6 +298,13 @@ size_t StepSampler::kept_by_zipf(uint64_t all) const {
   return static_cast<size_t>(std::clamp(k, 1.0, n));
 }
 
+/// Sets the bound on the surprise to `bits`, or to the nearest f32 if they are beyond its range:
+/// infinities would become NaN.
+void StepSampler::limit_surprise(double bits) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  surprise_limit_ = static_cast<float>(std::clamp(bits, -kMost, kMost));
+}
+
 /// Truncates so that the surprise of drawn tokens approaches tau. Version 2 bounds the surprise
 /// directly. Source: Basu et al., "Mirostat", 2020.
 std::optional<int32_t> StepSampler::draw_by_mirostat() {
@@ -371,11 +334,8 @@ std::optional<int32_t> StepSampler::draw_by_mirostat() {
     sum += c.weight;
     if (sum <= point) continue;
     const double error = bits(c.weight, total) - static_cast<double>(o.mirostat_tau);
-    const double next =
-        static_cast<double>(surprise_limit_) - static_cast<double>(o.mirostat_eta) * error;
-    // Infinities would become NaN.
-    constexpr double kMost = std::numeric_limits<float>::max();
-    surprise_limit_ = static_cast<float>(std::clamp(next, -kMost, kMost));
+    limit_surprise(static_cast<double>(surprise_limit_) -
+                   static_cast<double>(o.mirostat_eta) * error);
     return c.id;
   }
   return candidates_.back().id;

@@ -3,13 +3,20 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "wick/base/export.h"
-#include "wick/base/logit_source.h"
-#include "wick/base/sampler.h"
+#include "wick/base/sampling/logit_source.h"
+#include "wick/base/sampling/sampler_options.h"
 
 namespace wick {
+
+struct SamplerCandidate {
+  float logit;
+  int32_t id;
+  uint64_t weight = 0;
+};
 
 /// Draws tokens by any steps in any order, from logits of which it reads some: the tokens whose
 /// logits penalties, dry and biases change, and the likeliest others. The number of the latter
@@ -18,7 +25,7 @@ namespace wick {
 /// top_n_sigma reads all logits unless top_k precedes it. Sampler gives the same tokens.
 class WICK_API StepSampler {
  public:
-  /// Errors: those of Sampler's constructor.
+  /// Errors: those of check_sampler_options().
   explicit StepSampler(const SamplerOptions& options);
 
   /// Returns the next token. history: the tokens so far, oldest first; ids outside the logits are
@@ -34,11 +41,7 @@ class WICK_API StepSampler {
   const SamplerOptions& options() const { return options_; }
 
  private:
-  struct Candidate {
-    float logit;
-    int32_t id;
-    uint64_t weight;
-  };
+  using Candidate = SamplerCandidate;
   /// A token whose logit a step may change, with its logit in the source.
   struct Changed {
     int32_t id;
@@ -54,7 +57,7 @@ class WICK_API StepSampler {
 
   void apply(SamplerStep step, std::span<const int32_t> history);
   void penalize(std::span<const int32_t> history);
-  void penalize_repetitions(std::span<const int32_t> history);
+  void penalize_repetitions();
   void keep_within_sigmas();
   void keep_typical();
   void keep_top_p();
@@ -62,6 +65,7 @@ class WICK_API StepSampler {
   void exclude_top_choices();
   void heat();
   std::optional<int32_t> draw_by_mirostat();
+  void limit_surprise(double bits);
   size_t kept_by_zipf(uint64_t all) const;
 
   void sort();
@@ -82,6 +86,7 @@ class WICK_API StepSampler {
   LogitSource* source_ = nullptr;
   std::vector<Candidate> candidates_;
   std::vector<Changed> changed_;
+  std::unordered_map<int32_t, size_t> repeated_;  // see repetitions()
   std::optional<LogitSource::Token> rest_below_;  // the source has further tokens, below this one
   std::optional<LogitSource::Sums> rest_;         // of these, for rest_top_ and rest_heat_
   double rest_top_ = 0, rest_heat_ = 0;

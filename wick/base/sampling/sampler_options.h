@@ -101,6 +101,9 @@ void for_each_option(Options& o, const Visit& visit) {
   visit("mirostat_eta", o.mirostat_eta);
 }
 
+/// Errors: an option is out of range; the message names it and its value.
+WICK_API void check_sampler_options(const SamplerOptions& options);
+
 /// The step of a name such as "top_k". Errors: there is no such step; the message lists them.
 WICK_API SamplerStep parse_sampler_step(std::string_view name);
 
@@ -109,63 +112,8 @@ WICK_API std::string_view sampler_step_name(SamplerStep step);
 
 /// Basic SamplerOptions in the form that devices read: math::SamplerWords.
 inline constexpr int64_t kSamplerWords = 12;
-/// Errors: those of Sampler's constructor; the options aren't basic.
+/// Errors: those of check_sampler_options(); the options aren't basic.
 WICK_API std::array<uint32_t, kSamplerWords> sampler_words(const SamplerOptions& options);
 WICK_API SamplerOptions sampler_options(const std::array<uint32_t, kSamplerWords>& words);
-
-/// Draws tokens from logits. One seed gives the same sequence of draws on every machine.
-///
-/// Weights are integer multiples of 2^-40 of the most likely token's probability, computed with
-/// wick's own exp, so their sums don't depend on the order of summation. Draw i uses the i-th
-/// Philox4x32-10 block of the seed. Tokens with equal logits rank by id, lowest first. A sampler
-/// must not be used by several threads at once.
-class WICK_API Sampler {
- public:
-  /// Errors: an option is out of range; the message names it and its value.
-  explicit Sampler(const SamplerOptions& options);
-
-  /// Returns the next token. logits [vocabulary]; a logit of -inf excludes a token. history: the
-  /// tokens so far, oldest first, which only the penalties read. Errors: there are no logits, or
-  /// 2^21 or more; a logit is NaN or +inf; all logits are -inf; an id of the history is out of
-  /// range.
-  int32_t sample(std::span<const float> logits, std::span<const int32_t> history = {});
-
-  /// Whether tokens are drawn at random; at temperature 0 they aren't.
-  bool draws() const { return options_.temperature != 0; }
-  /// The number of random draws so far.
-  uint64_t draw_count() const { return draws_; }
-  /// Continues as if `count` draws had been made.
-  void set_draws(uint64_t count) { draws_ = count; }
-  /// Mirostat's bound on the surprise of the next token, in bits; always finite.
-  float surprise_limit() const { return surprise_limit_; }
-  /// Errors: the bound isn't finite.
-  void set_surprise_limit(float bits);
-
-  const SamplerOptions& options() const { return options_; }
-
- private:
-  struct Candidate {
-    float logit;
-    int32_t id;
-    uint64_t weight;
-  };
-
-  int32_t sample_by_steps(std::span<const float> logits, std::span<const int32_t> history);
-  void limit_surprise(double bits);
-
-  std::span<const float> penalize(std::span<const float> logits, std::span<const int32_t> history);
-  void select(std::span<const float> logits);
-  void sort_prefix(size_t count);
-  void truncate();
-  int32_t draw();
-
-  SamplerOptions options_;
-  uint64_t draws_ = 0;
-  std::vector<float> penalized_;
-  std::vector<int32_t> seen_;
-  std::vector<Candidate> candidates_;  // the first sorted_ are in order and rank before the others
-  size_t sorted_ = 0;
-  float surprise_limit_ = 0;  // mirostat's μ, in bits
-};
 
 }  // namespace wick

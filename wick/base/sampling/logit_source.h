@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -10,18 +9,13 @@
 namespace wick {
 
 /// The logits of one step, of which a sampler reads as few as it needs: they may be in the memory
-/// of a GPU. Tokens rank by their logits; of equal ones, the lowest id ranks highest.
+/// of a GPU. Tokens rank as in likeliest.h.
 class WICK_API LogitSource {
  public:
   struct Token {
     float logit;
     int32_t id;
-    bool ranks_before(const Token& other) const {
-      return logit != other.logit ? logit > other.logit : id < other.id;
-    }
   };
-  /// The logit of a token that is never chosen.
-  static constexpr float kExcluded = -std::numeric_limits<float>::infinity();
   /// Sums over tokens. They are integers, so they don't depend on the order of summation.
   struct Sums {
     uint64_t count = 0;
@@ -36,7 +30,8 @@ class WICK_API LogitSource {
   virtual std::vector<float> all() = 0;
   /// The logits of tokens, whose ids are below size().
   virtual std::vector<float> at(std::span<const int32_t> ids) = 0;
-  /// The `count` tokens that rank highest, at most size(), in order of rank.
+  /// The `count` tokens that rank highest, at most size(), in order of rank. Tokens at -inf may be
+  /// missing.
   virtual std::vector<Token> top(size_t count) = 0;
   /// Sums over the tokens that rank below `last`, except those at -inf. Weights are those of logits
   /// divided by `heat`, relative to `top`, which is at least last.logit.

@@ -2,30 +2,24 @@
 // likeliest others. The rest of the tokens stays in the source, which sums their weights; each of
 // them ranks below `rest_below_`. Weights and their sums are integers, so they don't depend on the
 // number of candidates.
-#include "wick/base/step_sampler.h"
+#include "wick/base/sampling/step_sampler.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "wick/base/error.h"
+#include "wick/base/sampling/likeliest.h"
 #include "wick/math/sampling.h"
 
 namespace wick {
 namespace {
 
 constexpr size_t kFirstCandidates = 256;  // if no step tells how many are needed
-
-[[noreturn]] void throw_bad(LogitSource& logits) {
-  const std::vector<float> all = logits.all();
-  const auto bad =
-      std::find_if(all.begin(), all.end(), [](float x) { return !(x < -LogitSource::kExcluded); });
-  throw Error("sample", "bad logit", fmt::format("{} for token {}", *bad, bad - all.begin()),
-              "need finite numbers or -inf");
-}
 
 }  // namespace
 
@@ -76,22 +70,22 @@ size_t StepSampler::wanted_candidates() const {
   return kFirstCandidates;
 }
 
-StepSampler::StepSampler(const SamplerOptions& options)
-    : options_(options), surprise_limit_(Sampler(options).surprise_limit()) {}
+StepSampler::StepSampler(const SamplerOptions& options) : options_(options) {
+  check_sampler_options(options);
+  limit_surprise(2 * static_cast<double>(options.mirostat_tau));
+}
 
 void StepSampler::set_surprise_limit(float bits) {
-  Sampler checked(options_);
-  checked.set_surprise_limit(bits);
+  if (!std::isfinite(bits)) {
+    throw Error("sampler", "option out of range", fmt::format("surprise_limit = {}", bits),
+                "need a finite number");
+  }
   surprise_limit_ = bits;
 }
 
 int32_t StepSampler::sample(LogitSource& logits, std::span<const int32_t> history) {
-  constexpr size_t kMost = (size_t{1} << 21) - 1;
-  if (logits.size() == 0) throw Error("sample", "no logits");
-  if (logits.size() > kMost) {
-    throw Error("sample", "too many logits", fmt::format("{}", logits.size()), "need < 2^21");
-  }
-  if (!logits.good()) throw_bad(logits);
+  check_count(logits.size());
+  if (!logits.good()) throw_bad_logits(logits.all());
   source_ = &logits;
   find_changed(logits, history);
   size_t count = wanted_candidates();
@@ -113,7 +107,7 @@ void StepSampler::collect(LogitSource& logits, size_t count) {
     if (const auto it = bias.find(id); it != bias.end()) {
       logit = math::largest_finite(logit + it->second);
     }
-    if (logit > LogitSource::kExcluded) candidates_.push_back({logit, id, 0});
+    if (logit > kExcluded) candidates_.push_back({logit, id, 0});
   };
   rest_below_.reset(), rest_.reset();
   if (count >= logits.size()) {
@@ -129,7 +123,7 @@ void StepSampler::collect(LogitSource& logits, size_t count) {
     for (const auto& [logit, id] : top) {
       if (!changed.contains(id)) add(id, logit);
     }
-    if (top.back().logit > LogitSource::kExcluded) rest_below_ = top.back();
+    if (top.size() == count && top.back().logit > kExcluded) rest_below_ = top.back();
   }
   if (candidates_.empty()) {
     throw Error("sample", "every logit is -inf", fmt::format("{} logits", logits.size()));
@@ -166,18 +160,15 @@ std::optional<int32_t> StepSampler::draw_by_rank() {
 }
 
 void StepSampler::sort() {
-  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-    return LogitSource::Token{a.logit, a.id}.ranks_before({b.logit, b.id});
-  });
+  std::sort(candidates_.begin(), candidates_.end(), ranks_before<Candidate, Candidate>);
 }
 
 /// The number of candidates that rank above all tokens that aren't candidates; they are sorted.
 size_t StepSampler::certain() const {
   if (!rest_below_) return candidates_.size();
   const auto end =
-      std::partition_point(candidates_.begin(), candidates_.end(), [&](const Candidate& c) {
-        return !rest_below_->ranks_before({c.logit, c.id});
-      });
+      std::partition_point(candidates_.begin(), candidates_.end(),
+                           [&](const Candidate& c) { return !ranks_before(*rest_below_, c); });
   return static_cast<size_t>(end - candidates_.begin());
 }
 
@@ -216,7 +207,7 @@ const LogitSource::Sums& StepSampler::sums_of_rest() {
   rest_top_ = top, rest_heat_ = heat_;
   LogitSource::Sums sums = source_->below(*rest_below_, top, heat_);
   for (const auto& [id, logit] : changed_) {
-    if (logit == LogitSource::kExcluded || !rest_below_->ranks_before({logit, id})) continue;
+    if (logit == kExcluded || !ranks_before(*rest_below_, Changed{id, logit})) continue;
     const double less = (static_cast<double>(logit) - top) / heat_;
     const uint64_t weight = math::token_weight(less);
     --sums.count;
