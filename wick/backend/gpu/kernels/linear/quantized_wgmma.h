@@ -138,6 +138,10 @@ struct Shared {
 template <class Q>
 using StageTurn = PipelineState<Stage<Q>::kCount>;
 
+/// Halves of a tile's columns that have columns.
+template <u32 kCount>
+struct Sides {};
+
 /// Operands of the gemm.
 struct Wgmma {
   const u8* records;
@@ -173,6 +177,11 @@ struct WeightTiles : Wgmma {
     return {tile % column_tiles * kColumns, all_columns};
   }
   WICK_DEVICE const void* weight(u32) const { return weights; }
+  /// Calls multiply for a tile, with Sides<2>.
+  template <class Multiply>
+  WICK_DEVICE void for_sides(u32, Multiply&& multiply) const {
+    multiply(Sides<2>());
+  }
   WICK_DEVICE const u8* record(u32 tile, u32 stage) const {
     return record_of(tile % column_tiles, stage);
   }
@@ -195,6 +204,15 @@ struct ListedTiles : Wgmma {
   }
   WICK_DEVICE const void* weight(u32 tile) const {
     return ChosenTile(list, first + tile / row_tiles).weight;
+  }
+  /// Calls multiply for a tile, with the Sides of its columns. Few experts have more than one.
+  template <class Multiply>
+  WICK_DEVICE void for_sides(u32 tile, Multiply&& multiply) const {
+    if (columns(tile).count() <= kColumns / 2) {
+      multiply(Sides<1>());
+    } else {
+      multiply(Sides<2>());
+    }
   }
   WICK_DEVICE const u8* record(u32 tile, u32 stage) const {
     return record_of(tile / row_tiles, stage);
@@ -378,7 +396,7 @@ WICK_DEVICE void store_wgmma(const LinearOut& out, const Columns& columns, u32 f
   const i64 residual_stride = apart ? out.columns.stride[1][0] : 0;
   T* to = static_cast<T*>(out.data) + row;
   const StorePlaces<Columns> places(columns);
-  constexpr u32 kBatch = kSame<Columns, NextColumns> ? 32 : 4;
+  constexpr u32 kBatch = kSame<Columns, NextColumns> ? 16 : 4;
 #pragma unroll
   for (u32 b = 0; b < 64; b += kBatch) {
     float value[kBatch];
