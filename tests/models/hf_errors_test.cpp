@@ -214,6 +214,45 @@ TEST_F(HfErrors, RefusesInvalidPoolings) {
   EXPECT_THAT(with(list, "x"), HasSubstr("1_P/config.json: not JSON"));
 }
 
+TEST_F(HfErrors, RefusesInvalidDenseLayers) {
+  TinyModel::read("bert").write_directory(path(), 1);
+  std::filesystem::create_directories(path() + "/2_D");
+  const auto with = [&](int layers, const std::string& config, const std::string& weights) {
+    std::string modules;
+    for (int i = 0; i < layers; ++i) {
+      modules += std::string(i == 0 ? "" : ",") + R"({"type":"m.Dense","path":"2_D"})";
+    }
+    write("modules.json", "[" + modules + "]");
+    write("2_D/config.json", config);
+    write("2_D/model.safetensors", weights);
+    return error();
+  };
+  const std::string plain =
+      R"({"in_features":1,"out_features":1,"activation_function":"torch.nn.Identity"})";
+  const auto weights = [](const char* name, std::vector<int64_t> shape) {
+    int64_t count = 4;
+    for (const int64_t size : shape) count *= size;
+    return io::test::SafetensorsBuilder()
+        .tensor(name, "F32", shape, std::string(static_cast<size_t>(count), '\0'))
+        .build();
+  };
+  const std::string any = weights("linear.weight", {1, 1});
+  EXPECT_THAT(with(1, R"({"in_features":1,"out_features":1})", any),
+              HasSubstr("activation_function"));
+  EXPECT_THAT(with(1, R"({"activation_function":"torch.nn.modules.activation.Tanh"})", any),
+              HasSubstr("need torch.nn.modules.linear.Identity"));
+  EXPECT_THAT(with(1, R"({"activation_function":"torch.nn.Identity"})", any),
+              HasSubstr("missing: in_features"));
+  EXPECT_THAT(with(3, plain, any), HasSubstr("this version supports two dense layers"));
+  EXPECT_THAT(with(1, plain, "x"), HasSubstr("2_D/model.safetensors"));
+  EXPECT_THAT(with(1, plain, weights("weight", {1, 1})),
+              HasSubstr("tensor has no place in a dense layer"));
+  EXPECT_THAT(with(1, plain, any), HasSubstr("dense_2.weight"));  // BERT's rows are longer
+  EXPECT_THAT(with(1, plain, weights("linear.weight", {4})), HasSubstr("dense_2.weight"));
+  std::filesystem::remove(path() + "/2_D/model.safetensors");
+  EXPECT_THAT(error(), HasSubstr("folder has no weights"));
+}
+
 TEST_F(HfErrors, RefusesOtherTensors) {
   TinyModel tiny = TinyModel::read("mixtral");
   tiny.without = {"model.layers.1.block_sparse_moe.experts.3.w2.weight"};

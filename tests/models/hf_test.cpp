@@ -1,5 +1,6 @@
 // Models in Hugging Face directories: the same tiny models as in GGUF files, in the files that
 // transformers writes.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,6 +111,77 @@ TEST_F(HfDirectory, GivesTransformersEmbeddings) {
     }
   }
   EXPECT_EQ(models, 5u);
+}
+
+/// The text of a file of a dense layer [rows, k] with weights and a bias from a formula.
+std::string dense_layer(int64_t rows, int64_t k, std::vector<float>& weight,
+                        std::vector<float>& bias) {
+  for (int64_t i = 0; i < rows * k; ++i) {
+    weight.push_back(static_cast<float>(i * 37 % 101 - 50) / 64.0f);
+  }
+  for (int64_t i = 0; i < rows; ++i) bias.push_back(static_cast<float>(i % 7 - 3) / 4.0f);
+  const auto bytes = [](const std::vector<float>& x) {
+    return std::string_view(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float));
+  };
+  return io::test::SafetensorsBuilder()
+      .tensor("linear.weight", "F32", {rows, k}, bytes(weight))
+      .tensor("linear.bias", "F32", {rows}, bytes(bias))
+      .build();
+}
+
+// EmbeddingGemma has two dense layers after the pooling. The expected embeddings are transformers'
+// pooled rows, multiplied here.
+TEST_F(HfDirectory, MultipliesDenseLayersAfterThePooling) {
+  const TinyModel tiny = TinyModel::read("gemma-embedding");
+  tiny.write_directory(path(), 1);
+  write("modules.json", R"([{"type":"sentence_transformers.models.Pooling","path":"1_P"},
+                            {"type":"sentence_transformers.models.Dense","path":"2_Dense"},
+                            {"type":"sentence_transformers.models.Dense","path":"3_Dense"},
+                            {"type":"sentence_transformers.models.Normalize","path":"4_N"}])");
+  for (const char* folder : {"/1_P", "/2_Dense", "/3_Dense"}) {
+    std::filesystem::create_directories(path() + folder);
+  }
+  write("1_P/config.json", R"({"pooling_mode_mean_tokens":true})");
+  const auto hidden = static_cast<int64_t>(tiny.embeddings.size()) / 3;
+  const int64_t sizes[] = {hidden, 40, 24};
+  std::vector<double> expected(tiny.embeddings.begin(), tiny.embeddings.begin() + hidden);
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t k = sizes[i], rows = sizes[i + 1];
+    const std::string folder = i == 0 ? "2_Dense" : "3_Dense";
+    write(folder + "/config.json",
+          fmt::format(R"({{"in_features":{},"out_features":{},"activation_function":
+                          "torch.nn.modules.linear.Identity"}})",
+                      k, rows));
+    std::vector<float> weight, bias;
+    write(folder + "/model.safetensors", dense_layer(rows, k, weight, bias));
+    std::vector<double> next(bias.begin(), bias.end());
+    for (size_t at = 0; at < weight.size(); ++at) {
+      const size_t row = at / static_cast<size_t>(k), column = at % static_cast<size_t>(k);
+      next[row] += static_cast<double>(weight[at]) * expected[column];
+    }
+    expected = next;
+  }
+  const auto check = [&](const io::ModelFile& file) {
+    EXPECT_EQ(file.get_u32(tiny.architecture + ".dense_2_feat_in"), sizes[0]);
+    EXPECT_EQ(file.get_u32(tiny.architecture + ".dense_3_feat_out"), sizes[2]);
+    const auto model = CausalLm::load(file, {});
+    EXPECT_EQ(model->embedding_size(), sizes[2]);
+    const std::vector<std::vector<int32_t>> sequences = {some_tokens(kTokens)};
+    const std::vector<float> got = model->embed(sequences).to_vector<float>();
+    ASSERT_EQ(got.size(), expected.size());
+    double worst = 0, most = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      worst = std::max(worst, std::fabs(static_cast<double>(got[i]) - expected[i]));
+      most = std::max(most, std::fabs(expected[i]));
+    }
+    EXPECT_LT(worst / most, 2e-4);
+  };
+  const auto directory = open_model(path());
+  EXPECT_EQ(directory->files().size(), 3u);
+  check(*directory);
+  // The file that `wick quantize` makes of the directory keeps the layers.
+  io::quantize_gguf(*directory, folder_.path("dense.gguf"), DType::f32);
+  check(*open_model(folder_.path("dense.gguf")));
 }
 
 /// The tensors of a directory are, bit for bit, those of the file that llama.cpp's converter makes.

@@ -163,8 +163,10 @@ Tensor DecoderLm::embed(std::span<const std::vector<int32_t>> sequences) const {
     embeddings.push_back(pooled(states.narrow(0, first, count)));
     first += count;
   }
+  Tensor result = cat(embeddings, 0);
+  for (const nn::Linear& layer : dense_) result = layer(result);
   require_file("embed");
-  return cat(embeddings, 0);
+  return result;
 }
 
 /// [t, hidden] of one sequence → [1, hidden]
@@ -319,6 +321,7 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
     output_norm_ = nn::Norm(c.norm, weights.vector(name + ".weight", c.hidden),
                             weights.optional_vector(name + ".bias", c.hidden), c.norm_eps, device_);
   }
+  load_dense(weights, release);
   if (!makes_logits()) return;
   const bool tied = !weights.contains("output.weight");
   // A tied table serves the embedding, too, which reads its rows from the file; the system reads
@@ -331,6 +334,20 @@ void DecoderLm::load(const Weights& weights, const LoadOptions& options) {
         .scale = tied ? Tensor() : weights.optional_scale("output"),
         .adapted = "output.weight"}},
       adapters_, device_, release);
+}
+
+/// Loads the dense layers that makers of embeddings have after the pooling: EmbeddingGemma has two.
+void DecoderLm::load_dense(const Weights& weights, bool release) {
+  embedding_size_ = config_.hidden;
+  for (const char* name : {"dense_2", "dense_3"}) {
+    const std::string weight = fmt::format("{}.weight", name);
+    if (!weights.contains(weight)) continue;
+    const int64_t rows = weights.rows(weight);
+    dense_.emplace_back(weights.matrix(weight, rows, embedding_size_),
+                        weights.optional_vector(fmt::format("{}.bias", name), rows), device_,
+                        release);
+    embedding_size_ = rows;
+  }
 }
 
 DecoderLm::Block DecoderLm::load_layer(const Weights& weights, size_t index, bool release) const {

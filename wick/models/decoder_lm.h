@@ -44,7 +44,7 @@ class WICK_API DecoderLm final : public CausalLm {
                          int64_t positions) const override;
   int64_t adapters() const override { return static_cast<int64_t>(adapters_.size()); }
   bool makes_logits() const override { return config_.causal; }
-  int64_t embedding_size() const override { return config_.hidden; }
+  int64_t embedding_size() const override { return embedding_size_; }
   Tensor embed(std::span<const std::vector<int32_t>> sequences) const override;
   Device device() const override { return device_; }
   const std::string& placement() const override { return placement_text_; }
@@ -90,6 +90,7 @@ class WICK_API DecoderLm final : public CausalLm {
   Block load_layer(const Weights& weights, size_t index, bool release) const;
   static Block load_block(const LayerLoader& loader);
   static AnyMixer load_mixer(const LayerLoader& loader);
+  void load_dense(const Weights& weights, bool release);
   void load_positions(const Weights& weights, const io::ModelFile& file);
 
   std::vector<Tensor> run(const Stage& stage, std::span<const Tensor> arguments,
@@ -151,6 +152,8 @@ class WICK_API DecoderLm final : public CausalLm {
   std::vector<Block> blocks_;
   std::optional<nn::Norm> output_norm_;
   AdaptedLinear head_;
+  std::vector<nn::Linear> dense_;  // of embeddings, after the pooling
+  int64_t embedding_size_ = 0;
   Placement placement_;
   std::string placement_text_;
   std::vector<Stage> stages_;

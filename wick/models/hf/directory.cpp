@@ -11,8 +11,8 @@
 #include "wick/base/printable.h"
 #include "wick/io/ggml_type.h"
 #include "wick/models/hf/elements.h"
+#include "wick/models/hf/modules.h"
 #include "wick/models/hf/naming.h"
-#include "wick/models/hf/pooling.h"
 #include "wick/models/hf/text_files.h"
 #include "wick/tensor/ops.h"
 
@@ -53,12 +53,42 @@ Directory::Directory(const std::string& path) : ModelFile("model") {
   io::GgufMetadata metadata;
   set_keys(description, metadata);
   text_keys(path, description.config, metadata);
-  pooling_key(path, description.family->architecture, metadata);
+  const std::vector<std::string> dense =
+      read_modules(path, description.family->architecture, metadata);
   const std::string bytes = metadata.file();
   keys_ = io::Gguf::parse(io::Bytes::copy_of(std::as_bytes(std::span(bytes))), path);
   for (const io::GgufEntry& entry : keys_->metadata()) add(entry);
   shards_ = Shards::open(path);
   read_tensors(description);
+  for (size_t i = 0; i < dense.size(); ++i) {
+    read_dense(dense[i], fmt::format("dense_{}", 2 + i), description.sizes);
+  }
+  for (const Target& target : targets_) {
+    io::GgufTensor tensor;
+    tensor.name = target.name;
+    tensor.dtype = target.dtype;
+    tensor.type = io::ggml_type_number(target.dtype).value();
+    tensor.shape = target.shape;
+    tensor.bytes = static_cast<uint64_t>(bytes_of(target.dtype, target.shape.elems()));
+    add(tensor);
+  }
+}
+
+/// Reads a dense layer that follows the pooling. Its weights are files of its own folder.
+void Directory::read_dense(const std::string& folder, const std::string& name, const Sizes& sizes) {
+  constexpr std::string_view kStem = "linear";
+  Shards shards = Shards::open(folder);
+  for (const Stored& stored : shards.tensors) {
+    const std::string_view own = stored.tensor->name;
+    const bool known = own == "linear.weight" || own == "linear.bias";
+    if (!known) wrong_tensor(stored, "tensor has no place in a dense layer", "need linear.weight");
+    Target target;
+    target.name = name + std::string(own.substr(kStem.size()));
+    target.sources = {{stored}};
+    describe_target(target, sizes);
+    targets_.push_back(std::move(target));
+  }
+  shards_.files.insert(shards_.files.end(), shards.files.begin(), shards.files.end());
 }
 
 void Directory::read_tensors(const Description& description) {
@@ -82,15 +112,6 @@ void Directory::read_tensors(const Description& description) {
     target.sources = std::move(named.sources);
     describe_target(target, description.sizes);
     targets_.push_back(std::move(target));
-  }
-  for (const Target& target : targets_) {
-    io::GgufTensor tensor;
-    tensor.name = target.name;
-    tensor.dtype = target.dtype;
-    tensor.type = io::ggml_type_number(target.dtype).value();
-    tensor.shape = target.shape;
-    tensor.bytes = static_cast<uint64_t>(bytes_of(target.dtype, target.shape.elems()));
-    add(tensor);
   }
 }
 

@@ -16,9 +16,9 @@ namespace wick::models::hf {
 
 /// A model's folder as Hugging Face's transformers writes it: config.json, safetensors files, and,
 /// if they exist, tokenizer.json, tokenizer_config.json, chat_template.jinja and
-/// generation_config.json. Its keys and tensors are those of the GGUF file that llama.cpp's
-/// converter makes of the folder, except that the tokenizer is the text of tokenizer.json, under
-/// the key tokenizer.huggingface.json.
+/// generation_config.json, and modules.json with the folders that it names. Its keys and tensors
+/// are those of the GGUF file that llama.cpp's converter makes of the folder, except that the
+/// tokenizer is the text of tokenizer.json, under the key tokenizer.huggingface.json.
 class Directory final : public io::ModelFile {
  public:
   /// Errors: a file is missing or invalid; the model_type isn't supported; a tensor has no place in
@@ -56,6 +56,7 @@ class Directory final : public io::ModelFile {
     return target.adds_one || target.negates_exp || !target.factors.empty();
   }
   void read_tensors(const Description& description);
+  void read_dense(const std::string& folder, const std::string& name, const Sizes& sizes);
   /// Sets the views, the dtype and the shape. Errors: the sources don't fit.
   void describe_target(Target& target, const Sizes& sizes) const;
   DType dtype_of(const Target& target, const Source& source) const;
