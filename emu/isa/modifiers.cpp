@@ -51,6 +51,19 @@ void read_control(int generation, uint32_t control, Inst& inst) {
   throw std::runtime_error(text);
 }
 
+/// Throws if the instruction has operands of more than 32 bits, unless it is of gfx9 and broadcasts
+/// one lane of each row. No other control works for such operands.
+void check_widths(int generation, uint32_t src0, uint32_t dword, const Inst& inst) {
+  for (const Operand& operand : inst.operands) {
+    if (operand.kind != Kind::vgpr || operand.dwords == 1) continue;
+    if (generation >= 10) throw std::runtime_error("reserved operand");
+    const uint32_t control = field(dword, 8, 9);
+    if (src0 != kDpp16 || control < 0x150 || control > 0x15f) {
+      throw std::runtime_error("reserved DPP control of 64-bit operands");
+    }
+  }
+}
+
 /// The part of a register that a three-bit field of SDWA names.
 const char* part_name(uint32_t bits) {
   constexpr const char* kNames[] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3",
@@ -61,6 +74,7 @@ const char* part_name(uint32_t bits) {
 }  // namespace
 
 void read_dpp(int generation, uint32_t src0, uint32_t dword, Inst& inst) {
+  check_widths(generation, src0, dword, inst);
   if (src0 != kDpp16) {
     std::vector<int> lanes;
     for (unsigned i = 0; i < 8; ++i) lanes.push_back(static_cast<int>(field(dword, 8 + 3 * i, 3)));

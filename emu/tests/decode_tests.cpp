@@ -175,7 +175,9 @@ void compare_with_llvm(const Target& target) {
       if (text->text.find("VGPR_32_Lo128") != text->text.npos) continue;
       if (text->text.find("/*") != text->text.npos) {
         // Other comments are about forms that don't exist.
-        if (text->text.find("/*Invalid") != text->text.npos && runs(decoder, code)) {
+        const bool invalid = text->text.find("/*Invalid") != text->text.npos ||
+                             text->text.find("/* DP ALU") != text->text.npos;
+        if (invalid && runs(decoder, code)) {
           ADD_FAILURE() << text->text << "\n   isn't refused";
           if (++wrong > 8) return;
         }
@@ -421,6 +423,8 @@ void register_reserved() {
       {gfx9, "literal_in_vop3p", "0xd38f400a, 0x180206ff", kOperand},
       {gfx9, "literal_in_sdwa", "0x021402f9, 0x068606ff", kOperand},
       {gfx10, "literal_in_sdwa", "0x061402f9, 0x068606ff", kOperand},
+      {gfx9, "shift_of_doubles_by_dpp", "0x7e1420fa, 0xff011101", "reserved DPP control"},
+      {gfx11, "doubles_with_dpp", "0x7e1420fa, 0xff011101", kOperand},
       {gfx11, "literal_with_dpp", "0xd503000a, 0x0001fefa, 0xff0d0111", kOperand},
   };
   std::map<std::string, Hand> hands;
@@ -486,6 +490,13 @@ void add_unknown(Hand& hand) {
                  "s_setpc_b64 s[10:11]\n" +
                      image + move,
                  "unknown instruction");
+  // v_swap_b32 v40, v12 with DPP
+  hand.add("swap_with_dpp", ".long 0x7e50cafa, 0xff01110c", {}, [](const Hand::Run& run) {
+    State state = random_state(run.batch.target(), 16);
+    const Outcome outcome = run.batch.run(run.id, state);
+    EXPECT_EQ(outcome.ran, Ran::missing);
+    EXPECT_NE(outcome.message.find("DPP or SDWA"), std::string::npos) << outcome.message;
+  });
   expect_refused(hand, "zeros", move + ".long 0", "isn't a known instruction");
   expect_refused(hand, "data", move + ".long 0xfedcba98", "0xfedcba98");
   const auto control = [](uint32_t value) {

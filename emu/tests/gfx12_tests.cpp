@@ -171,6 +171,21 @@ void add_scalars(Hand& hand) {
   add_scalar(hand, "s_add_f32", " s40, s10, s11", {real(1.5f), real(2.25f)}, real(3.75f));
   add_scalar(hand, "s_sub_f32", " s40, s10, s11", {real(1.5f), real(2.25f)}, real(-0.75f));
   add_scalar(hand, "s_mul_f32", " s40, s10, s11", {real(1.5f), real(-2.5f)}, real(-3.75f));
+  add_scalar(hand, "s_fmaak_f32", " s40, s10, s11, 0x40400000", {real(1.5f), real(-2.5f)},
+             real(-0.75f));
+  add_scalar(hand, "s_fmamk_f32", " s40, s10, 0x40400000, s11", {real(1.5f), real(-2.5f)}, real(2));
+  add_scalar(hand, "v_s_rcp_f32", " s40, s10", {real(-4)}, real(-0.25f));
+  add_scalar(hand, "v_s_rsq_f32", " s40, s10", {real(16)}, real(0.25f));
+  add_scalar(hand, "v_s_sqrt_f32", " s40, s10", {real(16)}, real(4));
+  add_scalar(hand, "v_s_exp_f32", " s40, s10", {real(-2)}, real(0.25f));
+  add_scalar(hand, "v_s_log_f32", " s40, s10", {real(8)}, real(3));
+  hand.add("s_fmac_f32", "s_fmac_f32 s40, s10, s11", {"s_fmac_f32"}, [](const Hand::Run& run) {
+    State state = random_state(run.batch.target(), 5);
+    state.s[10] = real(1.5f);
+    state.s[11] = real(-2.5f);
+    state.s[40] = real(4);
+    if (run(state)) EXPECT_EQ(state.s[40], real(0.25f));
+  });
   add_scalar(hand, "s_cvt_f32_i32", " s40, s10", {0xffffff9c}, real(-100));
   add_scalar(hand, "s_cvt_f32_u32", " s40, s10", {0xffffff9c}, real(4294967196.0f));
   add_scalar(hand, "s_cvt_i32_f32", " s40, s10", {real(-7.9f)}, 0xfffffff9);
@@ -205,6 +220,24 @@ void add_scalars(Hand& hand) {
              const u64 want = state.s64(10) + state.s64(12);
              if (run(state)) EXPECT_EQ(state.s64(40), want);
            });
+  hand.add("s_mul_u64", "s_mul_u64 s[40:41], s[10:11], s[12:13]", {"s_mul_u64"},
+           [](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 2);
+             const u64 want = state.s64(10) * state.s64(12);
+             if (run(state)) EXPECT_EQ(state.s64(40), want);
+           });
+  for (const u32 carry : {0u, 1u}) {
+    hand.add("s_add_co_ci_u32_" + std::to_string(carry), "s_add_co_ci_u32 s40, s10, s11",
+             {"s_add_co_ci_u32"}, [carry](const Hand::Run& run) {
+               State state = random_state(run.batch.target(), 2);
+               state.scc = carry;
+               state.s[10] = 0xffffffff;
+               state.s[11] = 5;
+               if (!run(state)) return;
+               EXPECT_EQ(state.s[40], 4 + carry);
+               EXPECT_EQ(state.scc, 1u);
+             });
+  }
 }
 
 void add_waits(Hand& hand) {
@@ -257,6 +290,86 @@ void add_extremes(Hand& hand) {
   }
 }
 
+/// Loads into scalar registers that older families lack.
+void add_loads(Hand& hand) {
+  struct Case {
+    const char *name, *to, *offset;
+    std::vector<u32> want;
+  };
+  for (const Case& c :
+       {Case{"s_load_u8", "s40", "0x5", {0xf1}}, Case{"s_load_i8", "s40", "0x5", {0xfffffff1}},
+        Case{"s_load_u16", "s40", "0x6", {0xf3f2}}, Case{"s_load_i16", "s40", "0x6", {0xfffff3f2}},
+        Case{"s_load_b96", "s[40:42]", "0x4", {0xf3f2f1f0, 0x17161514, 0x1b1a1918}}}) {
+    const std::string text =
+        c.name + std::string(" ") + c.to + ", s[10:11], " + c.offset + "\ns_wait_kmcnt 0x0";
+    hand.add(c.name, text, {c.name}, [c](const Hand::Run& run) {
+      alignas(64) const u32 memory[] = {0x03020100, 0xf3f2f1f0, 0x17161514, 0x1b1a1918};
+      State state = random_state(run.batch.target(), 8);
+      state.set_s64(10, reinterpret_cast<u64>(memory));
+      const State before = state;
+      if (!run(state)) return;
+      for (size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(state.s[40 + i], i < c.want.size() ? c.want[i] : before.s[40 + i]) << i;
+      }
+    });
+  }
+}
+
+/// Instructions that have another name on older families: one result each of their rows.
+void add_renamed(Hand& hand) {
+  struct Case {
+    const char *name, *operands;
+    std::vector<float> sources;
+    float want;
+  };
+  for (const Case& c : {Case{"v_med3_num_f32", " v40, v10, v11, v12", {3, 1, 2}, 2},
+                        Case{"v_minmax_num_f32", " v40, v10, v11, v12", {5, 3, 4}, 4},
+                        Case{"v_maxmin_num_f32", " v40, v10, v11, v12", {5, 3, 4}, 4},
+                        Case{"v_min3_num_f32", " v40, v10, v11, v12", {5, 3, 4}, 3},
+                        Case{"v_max3_num_f32", " v40, v10, v11, v12", {5, 3, 4}, 5}}) {
+    hand.add(c.name, c.name + std::string(c.operands), {c.name}, [c](const Hand::Run& run) {
+      State state = random_state(run.batch.target(), 6);
+      for (size_t i = 0; i < c.sources.size(); ++i) state.v[10 + i].fill(real(c.sources[i]));
+      if (run(state)) EXPECT_EQ(state.v[40][9], real(c.want));
+    });
+  }
+  for (const bool most : {false, true}) {
+    const std::string wide = most ? "v_max_num_f64" : "v_min_num_f64";
+    hand.add(wide, wide + " v[40:41], v[10:11], v[12:13]", {wide}, [most](const Hand::Run& run) {
+      State state = random_state(run.batch.target(), 6);
+      for (int lane = 0; lane < 32; ++lane) {
+        state.set_v64(10, lane, static_cast<u64>(to_bits(2.5)));
+        state.set_v64(12, lane, static_cast<u64>(to_bits(-7.0)));
+      }
+      if (run(state)) EXPECT_EQ(state.v64(40, 9), static_cast<u64>(to_bits(most ? 2.5 : -7.0)));
+    });
+    const std::string packed = most ? "v_pk_max_num_f16" : "v_pk_min_num_f16";
+    hand.add(packed, packed + " v40, v10, v11", {packed}, [most](const Hand::Run& run) {
+      State state = random_state(run.batch.target(), 6);
+      state.v[10].fill(0x3c00'4000);  // 1, 2
+      state.v[11].fill(0x4200'bc00);  // 3, -1
+      if (run(state)) EXPECT_EQ(state.v[40][9], most ? 0x4200'4000u : 0x3c00'bc00u);
+    });
+  }
+  for (const bool with_sign : {false, true}) {
+    const std::string name = with_sign ? "v_mad_co_i64_i32" : "v_mad_co_u64_u32";
+    hand.add(name, name + " v[40:41], vcc_lo, v10, v11, v[12:13]", {name},
+             [with_sign](const Hand::Run& run) {
+               State state = random_state(run.batch.target(), 7);
+               const State before = state;
+               if (!run(state)) return;
+               for (int lane = 0; lane < 32; ++lane) {
+                 const auto at = static_cast<size_t>(lane);
+                 const u32 a = before.v[10][at], b = before.v[11][at];
+                 const u64 product =
+                     with_sign ? static_cast<u64>(i64{static_cast<i32>(a)} * static_cast<i32>(b))
+                               : u64{a} * b;
+                 ASSERT_EQ(state.v64(40, lane), product + before.v64(12, lane)) << lane;
+               }
+             });
+  }
+}
+
 }  // namespace
 
 void register_gfx12() {
@@ -266,6 +379,14 @@ void register_gfx12() {
   add_scalars(hand);
   add_waits(hand);
   add_extremes(hand);
+  add_loads(hand);
+  add_renamed(hand);
+  hand.add("s_barrier_wait",
+           "s_mov_b32 s40, 1\ns_barrier_signal -1\ns_barrier_wait -1\ns_add_co_i32 s40, s40, 2",
+           {"s_barrier_signal", "s_barrier_wait"}, [](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 9);
+             if (run(state)) EXPECT_EQ(state.s[40], 3u);
+           });
 }
 
 }  // namespace emu::test

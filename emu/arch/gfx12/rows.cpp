@@ -71,6 +71,10 @@ using i32 = int32_t;
 float real(u32 bits) { return std::bit_cast<float>(bits); }
 u32 bits(float value) { return std::bit_cast<u32>(value); }
 
+constexpr auto kMultiplyAdd = [](u32 a, u32 b, u32 c) {
+  return bits(std::fma(real(a), real(b), real(c)));
+};
+
 template <class T>
 T saturated(float x) {
   if (!(x == x)) return 0;
@@ -124,6 +128,9 @@ constexpr Row kRows[] = {
     sop<[](u32 a, u32 b) { return bits(real(a) + real(b)); }>("s_add_f32"),
     sop<[](u32 a, u32 b) { return bits(real(a) - real(b)); }>("s_sub_f32"),
     sop<[](u32 a, u32 b) { return bits(real(a) * real(b)); }>("s_mul_f32"),
+    sop_accumulate<kMultiplyAdd>("s_fmac_f32"),
+    sop<kMultiplyAdd>("s_fmaak_f32"),
+    sop<kMultiplyAdd>("s_fmamk_f32"),
     sop<[](i32 a) { return bits(static_cast<float>(a)); }>("s_cvt_f32_i32"),
     sop<[](u32 a) { return bits(static_cast<float>(a)); }>("s_cvt_f32_u32"),
     sop<[](u32 a) { return saturated<i32>(real(a)); }>("s_cvt_i32_f32"),

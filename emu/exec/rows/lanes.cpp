@@ -64,6 +64,7 @@ Stop writelane(Wave* w, const Op* op) {  // also writes lanes that are disabled
 template <Handler kHandler, int kSources>
 void lower_plain(Lowering& l, const Inst& inst) {
   if (inst.operands.size() < 1 + kSources) refuse_operands(inst);
+  if (inst.form != Form::plain) throw NotImplemented("DPP or SDWA");
   Op& op = l.emit(kHandler);
   op.dst = l.destination(inst.operands[0]);
   op.a = l.source(inst.operands[1], Value::b32);
