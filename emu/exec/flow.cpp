@@ -12,6 +12,12 @@ bool ends_path(const Inst& inst) {
          inst.name == "s_setpc_b64" || !inst.error.empty();
 }
 
+/// Returns whether control may never come back to the next instruction.
+bool may_not_return(const Inst& inst) {
+  return inst.name == "s_swappc_b64" || inst.name == "s_call_b64" || inst.name == "s_trap" ||
+         inst.name == "s_sethalt";
+}
+
 class Lister {
  public:
   Lister(const Symbol& function, const DecodeAt& decode)
@@ -47,11 +53,14 @@ class Lister {
     while (!todo.empty()) {
       uint64_t at = todo.back();
       todo.pop_back();
+      bool sure = reached;
       while (is_new(at)) {
         const auto next = found_.lower_bound(at);
         const uint64_t end = next == found_.end() ? end_ : next->first;
-        const auto& inst =
-            found_.emplace(at, Found{decode_(at, end), reached}).first->second.inst[0];
+        Found& found = found_.emplace(at, Found{decode_(at, end), reached}).first->second;
+        const Inst& inst = found.inst[0];
+        if (!inst.error.empty()) found.reached = sure;
+        sure = reached && !may_not_return(inst);
         if (is_branch(inst)) todo.push_back(branch_target(inst));
         if (ends_path(inst)) break;
         at += inst.size;

@@ -12,7 +12,9 @@ namespace emu {
 /// they are the whole function; words that aren't instructions have an error.
 struct Listing {
   std::vector<std::vector<Inst>> insts;  // both halves of a dual instruction
-  std::vector<bool> reached;             // an entry of the function leads to the instruction
+  /// Whether an entry of the function leads to the instruction. Words behind a call aren't known to
+  /// be reached if they aren't instructions, since the call needn't return.
+  std::vector<bool> reached;
 };
 
 /// Decodes the instruction at an address. It mustn't extend beyond `end`.

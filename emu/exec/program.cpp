@@ -273,6 +273,7 @@ class FunctionLowering {
   /// then holds what it reads and writes.
   bool lower(size_t i, Rows rows) {
     try {
+      if (!insts_[i][0].error.empty()) throw std::runtime_error("isn't a known instruction");
       return lower_known(i, rows);
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(std::string(error.what()) + ": '" + insts_[i][0].text + "' at " +

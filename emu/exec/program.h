@@ -76,9 +76,9 @@ class Code {
   ~Code();
 
   /// Returns the program that contains the address. Throws std::runtime_error if there is no code,
-  /// or if the emulator doesn't implement an instruction that an entry of the function leads to;
-  /// the message then names the instruction, the function and the address. Other instructions that
-  /// it doesn't implement, and words that aren't instructions, fail when a wave reaches them.
+  /// or if an entry of the function leads to an instruction that the emulator doesn't implement or
+  /// to a word that isn't one; the message then names the instruction, the function and the
+  /// address. Elsewhere, such instructions and words fail when a wave reaches them.
   const Program& at(uint64_t address);
 
   /// Whether functions that are lowered from now on count their instructions.

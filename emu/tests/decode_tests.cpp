@@ -373,14 +373,16 @@ void add_modes(Hand& hand) {
 
 // ---- Words that aren't instructions.
 
+/// `how`: missing if the code doesn't begin to run, failed if it fails when a wave reaches the
+/// word.
 void expect_refused(Hand& hand, const std::string& name, const std::string& text,
-                    const std::string& says, Batch::Patch patch = nullptr) {
+                    const std::string& says, Batch::Patch patch = nullptr, Ran how = Ran::missing) {
   hand.add(
       name, text, {},
-      [says](const Hand::Run& run) {
+      [says, how](const Hand::Run& run) {
         State state = random_state(run.batch.target(), 9);
         const Outcome outcome = run.batch.run(run.id, state);
-        EXPECT_EQ(outcome.ran, Ran::failed);  // when the wave reaches the word, not before
+        EXPECT_EQ(outcome.ran, how);
         EXPECT_NE(outcome.message.find(says), std::string::npos) << outcome.message;
       },
       std::move(patch));
@@ -489,7 +491,13 @@ void add_unknown(Hand& hand) {
                  "s_getpc_b64 s[10:11]\ns_add_u32 s10, s10, 12\ns_addc_u32 s11, s11, 0\n"
                  "s_setpc_b64 s[10:11]\n" +
                      image + move,
-                 "unknown instruction");
+                 "unknown instruction", nullptr, Ran::failed);
+  const std::string call =
+      "s_getpc_b64 s[10:11]\ns_add_u32 s10, s10, 16\ns_addc_u32 s11, s11, 0\n"
+      "s_swappc_b64 s[12:13], s[10:11]\n.long 0\n";
+  expect_runs(hand, "data_behind_a_call_without_return", call + move);
+  expect_refused(hand, "data_behind_a_call_that_returns", call + "s_setpc_b64 s[12:13]",
+                 "isn't a known instruction", nullptr, Ran::failed);
   // v_swap_b32 v40, v12 with DPP
   hand.add("swap_with_dpp", ".long 0x7e50cafa, 0xff01110c", {}, [](const Hand::Run& run) {
     State state = random_state(run.batch.target(), 16);
