@@ -54,6 +54,19 @@ std::shared_ptr<UserModule> module_of_code(Gpu& gpu, UserModules& modules,
   });
 }
 
+/// Errors: the arguments, `count` bytes, aren't those of the kernel, as far as its driver or its
+/// code object says.
+void check_argument_bytes(const KernelLaunch& launch, const std::string& name,
+                          const UserFunction& function, size_t count) {
+  const auto bytes = static_cast<int64_t>(count);
+  const int64_t exact = function.argument_bytes, most = function.most_argument_bytes;
+  const bool wrong = exact >= 0 && bytes != exact, too_many = most >= 0 && bytes > most;
+  if (!wrong && !too_many) return;
+  throw Error(launch.op, "the arguments have another size than the kernel's",
+              fmt::format("{}, {} arguments of {} bytes", name, launch.arguments.size(), count),
+              wrong ? fmt::format("need {} bytes", exact) : fmt::format("at most {} bytes", most));
+}
+
 }  // namespace
 
 void* GpuBackend::work_stream() {
@@ -94,11 +107,7 @@ void GpuBackend::launch(const KernelLaunch& launch) {
     // pad the buffer, because some drivers don't check its size.
     std::vector<std::byte> bytes = packed_arguments(launch.arguments);
     size_t count = bytes.size();
-    if (function.argument_bytes >= 0 && static_cast<size_t>(function.argument_bytes) != count) {
-      throw Error(launch.op, "the arguments have another size than the kernel's",
-                  fmt::format("{}, {} arguments of {} bytes", name, launch.arguments.size(), count),
-                  fmt::format("need {} bytes", function.argument_bytes));
-    }
+    check_argument_bytes(launch, name, function, count);
     bytes.resize(std::max<size_t>(count, kMostArgumentBytes));
     const auto key = [](uintptr_t number) { return reinterpret_cast<void*>(number); };
     constexpr uintptr_t kPointer = 1, kSize = 2;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "wick/backend/gpu/custom/object_file.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -14,7 +15,7 @@ constexpr int kMostThreads = 0, kStaticShared = 1;
 
 UserModule::UserModule(Gpu& gpu, const std::string& image, std::string_view op,
                        std::string_view what)
-    : gpu_(gpu) {
+    : gpu_(gpu), argument_bytes_(kernel_argument_bytes(image)) {
   gpu_.enter();
   const int code =
       gpu_.with_room([&] { return gpu_.driver.api.module_load(&handle_, image.c_str()); });
@@ -54,6 +55,8 @@ UserFunction UserModule::function(const std::string& name, std::string_view op) 
     function.static_shared_bytes = value;
   }
   function.argument_bytes = gpu_.driver.argument_bytes(function.handle);
+  const auto bytes = argument_bytes_.find(name);
+  if (bytes != argument_bytes_.end()) function.most_argument_bytes = bytes->second;
   return function;
 }
 

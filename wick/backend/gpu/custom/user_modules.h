@@ -21,6 +21,8 @@ struct UserFunction {
   int64_t most_threads = 0;  ///< of a thread block; 0 if the driver doesn't say
   int64_t static_shared_bytes = 0;
   int64_t argument_bytes = -1;  ///< -1 if the driver doesn't say
+  /// The most bytes of arguments, if the code object says it; otherwise -1.
+  int64_t most_argument_bytes = -1;
 };
 
 /// A loaded module. Its owners are the cache, the launches in progress, and the graphs that
@@ -46,6 +48,7 @@ class UserModule {
   };
   Gpu& gpu_;
   void* handle_ = nullptr;
+  const std::unordered_map<std::string, int64_t> argument_bytes_;  // of kernels, see object_file.h
   std::mutex mutex_;
   std::unordered_map<std::string, Entry> functions_;
 };

@@ -156,10 +156,10 @@ bool pairs_are_faster(const GroupedJob& p) {
 /// same time, half a round. Measured on an H200: from 8 rows of q4_k and mxfp4 on. Formats with
 /// longer rounds need more rows.
 bool wgmma_is_faster(const GroupedJob& p) {
-  constexpr double kEach = 8, kRound = 16500;
+  constexpr double kFewest = 8, kRoundOfThese = 16500;
   const double each =
       static_cast<double>(p.launches.pairs()) / static_cast<double>(p.launches.count());
-  return each * kRound >= kEach * GemmTimes(p.weight.dtype).round;
+  return each * kRoundOfThese >= kFewest * GemmTimes(p.weight.dtype).round;
 }
 
 Path choose(const GroupedJob& p) {
