@@ -21,15 +21,11 @@ struct KernelArguments {
 };
 using KernelsOfImage = std::map<std::string, KernelArguments>;
 
-/// Reads the metadata of an AMD code object.
-inline KernelsOfImage kernels_of_code_object(std::string_view image) {
-  const emu::Bytes bytes(reinterpret_cast<const uint8_t*>(image.data()), image.size());
-  constexpr uint32_t kMetadata = 32;
-  const emu::elf::File file(bytes);
-  const auto root = emu::msgpack::parse(file.note("AMDGPU", kMetadata));
-  KernelsOfImage kernels;
+/// Adds the kernels that a note of metadata describes.
+inline void add_kernels(KernelsOfImage& kernels, const emu::Bytes& note) {
+  const auto root = emu::msgpack::parse(note);
   const auto* const all = root.find("amdhsa.kernels");
-  if (all == nullptr) return kernels;
+  if (all == nullptr) return;
   for (const auto& map : all->array) {
     KernelArguments& kernel = kernels[map.string_or(".name", "")];
     const auto* const arguments = map.find(".args");
@@ -40,6 +36,15 @@ inline KernelsOfImage kernels_of_code_object(std::string_view image) {
       kernel.bytes = argument.integer_or(".offset", 0) + argument.integer_or(".size", 0);
     }
   }
+}
+
+/// Reads the metadata of an AMD code object.
+inline KernelsOfImage kernels_of_code_object(std::string_view image) {
+  const emu::Bytes bytes(reinterpret_cast<const uint8_t*>(image.data()), image.size());
+  constexpr uint32_t kMetadata = 32;
+  const emu::elf::File file(bytes);
+  KernelsOfImage kernels;
+  for (const emu::Bytes& note : file.notes("AMDGPU", kMetadata)) add_kernels(kernels, note);
   return kernels;
 }
 
