@@ -59,11 +59,20 @@ inline constexpr Architecture kRdna = {.wave = 32,
                                        .processor_lds = 131072,
                                        .wgp = true};
 
+/// A family's name for an instruction that the tables have under another name.
+struct Renamed {
+  std::string_view name, row;
+};
+
 /// A family of architectures. emu/arch/NAME/family.cpp defines it and families.cpp lists it.
 struct Family {
   Traits traits;  // traits of its waves; the kernel selects their width
   std::span<const Architecture> architectures;
+  std::span<const Renamed> renamed = {};
 };
+
+/// Returns the name of the row for an instruction of a generation.
+std::string_view row_name(int generation, std::string_view name);
 
 /// Returns null if the architecture is unknown.
 const Architecture* find_architecture(std::string_view name);

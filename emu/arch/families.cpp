@@ -20,6 +20,16 @@ const Architecture* find_architecture(std::string_view name) {
   return nullptr;
 }
 
+std::string_view row_name(int generation, std::string_view name) {
+  for (const Family* family : kFamilies) {
+    if (family->traits.generation != generation) continue;
+    for (const Renamed& renamed : family->renamed) {
+      if (renamed.name == name) return renamed.row;
+    }
+  }
+  return name;
+}
+
 Traits traits_of(const Architecture& architecture, bool wave64) {
   Traits traits;
   for (const Family* family : kFamilies) {

@@ -66,7 +66,7 @@ inline void place_address(Lowering& l, const Inst& inst, Op& op, const Operand& 
 /// Loads that bypass the caches of a compute unit, as atomic loads do, may order a workgroup with
 /// others. Op::imm2 is 1 for such a load.
 inline void place_coherence(const Inst& inst, Op& op) {
-  op.imm2 = inst.has("glc") || inst.has("sc0") || inst.has("sc1") ? 1 : 0;
+  op.imm2 = inst.has("glc") || inst.has("sc0") || inst.has("sc1") || inst.has("scope") ? 1 : 0;
 }
 EMU_INLINE void note_coherent(Wave* w, const Op* op) {
   if constexpr (kChecked) {

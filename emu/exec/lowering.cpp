@@ -29,9 +29,9 @@ uint64_t real_bits(double value, Value as) {
   return 0;
 }
 
-uint64_t integer_bits(uint64_t bits, Value as) {
+uint64_t integer_bits(uint64_t bits, bool literal, Value as) {
   const auto number = static_cast<int64_t>(bits);
-  const bool is_inline = number >= -16 && number <= 64;
+  const bool is_inline = !literal && number >= -16 && number <= 64;
   if (is_inline) return bits;
   if (as == Value::f64) return bits << 32;         // a literal is the upper dword
   if (as == Value::u64) return bits & 0xffffffff;  // u64 literals are zero-extended
@@ -125,7 +125,7 @@ uint32_t Lowering::source(const Operand& operand, Value value) {
     case Kind::scc:
       return offsetof(Wave, scc);
     case Kind::integer:
-      return constant(integer_bits(operand.bits, value));
+      return constant(integer_bits(operand.bits, operand.literal, value));
     case Kind::real:
       return constant(real_bits(operand.real, value));
     case Kind::special:
@@ -145,6 +145,17 @@ Op& Lowering::emit(Handler fn) {
   ops.back().fn = fn;
   return ops.back();
 }
+
+namespace {
+
+/// Returns whether source `i` is an f16 of a mix instruction, which constants then are, too.
+bool reads_half(const Inst& inst, size_t i) {
+  if (!inst.name.starts_with("v_fma_mix") && !inst.name.starts_with("v_mad_mix")) return false;
+  const auto& halves = inst.list("op_sel_hi");
+  return i < halves.size() && halves[i] != 0;
+}
+
+}  // namespace
 
 void refuse_operands(const Inst& inst) { throw NotImplemented("operands of '" + inst.text + "'"); }
 
@@ -169,7 +180,7 @@ Placed Lowering::place_vector(const Inst& given, OperandUse use, std::span<const
   uint32_t* const to[] = {&op.a, &op.b, &op.c};
   for (size_t i = 0; i < values.size(); ++i) {
     const Operand& operand = operands[use.results + i];
-    *to[i] = source(operand, values[i]);
+    *to[i] = source(operand, reads_half(inst, i) ? Value::f16 : values[i]);
     if (operand.kind == Kind::vgpr || operand.kind == Kind::agpr) placed.vectors |= 1u << i;
   }
   const Extra& x = *extra(inst, use.results, values.size());
@@ -223,6 +234,10 @@ void Lowering::index_registers(const Inst& inst, size_t operations_before) {
 
 uint32_t Lowering::destination(const Operand& operand) {
   if (operand.kind == Kind::sgpr && operand.reg == kNull) return offsetof(Wave, sink);
+  // These are constants of the module or state of the wave, which no result replaces.
+  const bool is_constant = operand.kind == Kind::integer || operand.kind == Kind::real ||
+                           operand.kind == Kind::special || operand.kind == Kind::scc;
+  if (is_constant) throw NotImplemented("a result that isn't in a register");
   return source(operand, Value::b32);
 }
 

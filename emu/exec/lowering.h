@@ -22,7 +22,9 @@ enum class Value : uint8_t { b16, f16, bf16, i16, pk_f16, b32, f32, b64, u64, f6
 /// The properties of an architecture that change how a shared row works.
 struct Traits {
   bool wave64 = false;
-  bool keep_high = true;    // 16-bit results preserve the upper half of the register
+  bool keep_high = true;  // 16-bit results preserve the upper half of the register
+  /// Loads into half a register clear the other half, as chips with ECC in their registers do.
+  bool loads_clear = false;
   uint8_t generation = 11;  // 9, 10, 11, 12
   /// Instructions whose 16-bit results preserve the upper half although keep_high is false.
   std::span<const std::string_view> keeping_high = {};

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
+#include "emu/exec/flow.h"
 #include "emu/exec/hex.h"
 #include "emu/exec/launch.h"
 
@@ -18,6 +20,19 @@ uint64_t next_serial() {
 
 /// Runs if a function's instructions end without s_endpgm or a branch.
 Stop fell_off(Wave* w, const Op* op) { return fail(w, op, "ran past the end of its function"); }
+
+/// Runs where a function contains something that isn't a known instruction.
+Stop unknown(Wave* w, const Op* op) {
+  return fail(w, op, *static_cast<const std::string*>(op->data));
+}
+
+/// Runs before an instruction that may name more registers than the kernel has.
+Stop check_registers(Wave* w, const Op* op) {
+  if (static_cast<uint32_t>(op->imm) > w->vgprs) {
+    return fail(w, op, "names more registers than the kernel has");
+  }
+  EMU_NEXT;
+}
 
 /// Returns whether the destination is also the last source.
 bool accumulates(const Inst& inst) {
@@ -87,35 +102,39 @@ const Program& Code::at(uint64_t address) {
   const Symbol& function = *(after - 1);
   std::lock_guard lock(mutex_);
   std::unique_ptr<Program>& program = programs_[function.address];
-  if (program == nullptr) program = lower(function);
-  return *program;
-}
-
-std::vector<std::vector<Inst>> Code::decode(const Symbol& function) {
-  std::vector<std::vector<Inst>> all;
-  for (uint64_t at = function.address, end = at + function.size; at < end;) {
-    const size_t offset = at - address_;
-    const size_t bytes = std::min<size_t>(text_.size() - offset, end - at);
-    try {
-      all.push_back(decoder_.decode(std::span(text_).subspan(offset, bytes), at));
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + " of " + function.name);
-    }
-    at += all.back()[0].size;
+  if (program == nullptr) {
+    Symbol entered = function;
+    entered.entries.push_back(address);
+    program = lower(entered);
   }
-  return all;
+  return *program;
 }
 
 namespace {
 
-bool is_branch(const Inst& inst) {
-  return inst.name.starts_with("s_cbranch") || inst.name == "s_branch" || inst.name == "s_call_b64";
+/// A word that isn't an instruction. It fails when a wave reaches it, since functions may contain
+/// data and padding.
+Inst not_an_instruction(uint64_t address, const char* why) {
+  Inst inst;
+  inst.address = address;
+  inst.size = 4;
+  inst.text = inst.error = why;
+  return inst;
 }
 
-uint64_t branch_target(const Inst& inst) {
-  const auto words = static_cast<int16_t>(inst.immediate);
-  return inst.address + inst.size + static_cast<uint64_t>(int64_t{words} * 4);
+}  // namespace
+
+std::vector<Inst> Code::decode(uint64_t begin, uint64_t end) {
+  const size_t offset = begin - address_;
+  const size_t bytes = std::min<size_t>(text_.size() - offset, end - begin);
+  try {
+    return decoder_.decode(std::span(text_).subspan(offset, bytes), begin);
+  } catch (const std::runtime_error& error) {
+    return {not_an_instruction(begin, error.what())};
+  }
 }
+
+namespace {
 
 /// Returns whether the instructions that follow may run a different number of times or under a
 /// different EXEC.
@@ -143,9 +162,10 @@ std::set<uint64_t> block_starts(const std::vector<std::vector<Inst>>& all) {
 /// Lowers one function.
 class FunctionLowering {
  public:
-  FunctionLowering(const Symbol& function, const std::vector<std::vector<Inst>>& insts,
-                   Lowering lowering, RowChoice rows, bool profiled)
-      : insts_(insts),
+  FunctionLowering(const Symbol& function, const Listing& listing, Lowering lowering,
+                   RowChoice rows, bool profiled)
+      : insts_(listing.insts),
+        reached_(listing.reached),
         rows_(rows),
         lowering_(std::move(lowering)),
         program_(std::make_unique<Program>()),
@@ -154,13 +174,17 @@ class FunctionLowering {
     program_->begin = function.address;
     program_->end = function.address + function.size;
     program_->op_at.assign((function.size + 3) / 4, -1);
-    if (profiled || rows.unchecked != nullptr) starts_ = block_starts(insts);
+    for (const std::vector<Inst>& inst : insts_) boundaries_.insert(inst[0].address);
+    if (profiled || rows.unchecked != nullptr) starts_ = block_starts(insts_);
   }
 
   std::unique_ptr<Program> run() {
     for (size_t i = 0; i < insts_.size();) {
+      // Control passes only by jumps from instructions that were reached to others and back, and no
+      // jump leaves the instructions whose registers are relative to an index.
+      if (i > 0 && reached_[i] != reached_[i - 1]) lowering_.index_with = nullptr;
       if (profiled_ && starts(i)) count(i);
-      const size_t end = rows_.unchecked == nullptr ? i : lower_stretch(i);
+      const size_t end = rows_.unchecked == nullptr || !reached_[i] ? i : lower_stretch(i);
       if (end > i) {
         i = end;
       } else {
@@ -175,7 +199,9 @@ class FunctionLowering {
     program_->vgprs = lowering_.vgprs;
     program_->constants = lowering_.constant_count();
     for (const auto& [from, to] : jumps_) program_->ops[from].target = &program_->ops[to];
-    for (const auto& [index, address] : branches_) set_target(index, address);
+    for (const auto& [index, to] : branches_) {
+      program_->ops[index].target = program_->find(to);
+    }
     return std::move(program_);
   }
 
@@ -218,13 +244,46 @@ class FunctionLowering {
   void lower_alone(size_t i) {
     mark(i);
     tally(i);
-    lower(i, rows_.rows);
+    if (reached_[i]) {
+      lower(i, rows_.rows);
+    } else {
+      lower_unsure(i);
+    }
+  }
+
+  /// Lowers something that is an instruction only if a wave computes its address. If it isn't an
+  /// instruction that the emulator implements, it fails when a wave reaches it. Since it may be
+  /// data, it doesn't raise the number of registers that the function needs; a check of the wave's
+  /// number of registers precedes it instead.
+  void lower_unsure(size_t i) {
+    const size_t operations = lowering_.ops.size(), branches = branches_.size();
+    const int vgprs = lowering_.vgprs;
+    emit(&check_registers, {insts_[i][0].address, insts_[i][0].text});
+    try {
+      lower_known(i, rows_.rows);
+      lowering_.ops[operations].imm = lowering_.vgprs;
+    } catch (const std::runtime_error& error) {
+      shrink_to(operations, branches);
+      lower_unknown(insts_[i][0], error.what());
+    }
+    lowering_.vgprs = vgprs;
   }
 
   /// Lowers an instruction, or both halves of a dual one. Returns true if it only computes; parts_
   /// then holds what it reads and writes.
   bool lower(size_t i, Rows rows) {
+    try {
+      if (!insts_[i][0].error.empty()) throw std::runtime_error("isn't a known instruction");
+      return lower_known(i, rows);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + ": '" + insts_[i][0].text + "' at " +
+                               hex(insts_[i][0].address) + " of " + program_->name);
+    }
+  }
+
+  bool lower_known(size_t i, Rows rows) {
     const std::vector<Inst>& insts = insts_[i];
+    if (!insts[0].error.empty()) return lower_unknown(insts[0], "isn't a known instruction");
     bool computes = true;
     parts_.clear();
     const auto lower_one = [&](const Inst& inst) {
@@ -241,19 +300,28 @@ class FunctionLowering {
       if (is_branch(inst) && lowering_.index_with != nullptr) {
         throw NotImplemented("a branch between s_set_gpr_idx_on and _off");
       }
-      if (is_branch(inst)) branches_.emplace_back(lowering_.ops.size() - 1, branch_target(inst));
+      if (is_branch(inst)) add_branch(branch_target(inst));
     };
-    try {
-      if (insts.size() == 1) {
-        lower_one(insts[0]);
-      } else {
-        lower_dual(insts[0], insts[1], lower_one);
-      }
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + ": '" + insts[0].text + "' at " +
-                               hex(insts[0].address) + " of " + program_->name);
+    if (insts.size() == 1) {
+      lower_one(insts[0]);
+    } else {
+      lower_dual(insts[0], insts[1], lower_one);
     }
     return computes;
+  }
+
+  bool lower_unknown(const Inst& inst, const std::string& why) {
+    emit(&unknown, {inst.address, inst.text}).data = &program_->reasons.emplace_back(why);
+    parts_.clear();
+    return false;
+  }
+
+  /// Makes the last operation jump to an address.
+  void add_branch(uint64_t target) {
+    if (!boundaries_.contains(target)) {
+      throw std::runtime_error("branch out of the function: to " + hex(target));
+    }
+    branches_.emplace_back(lowering_.ops.size() - 1, target);
   }
 
   void shrink_to(size_t operations, size_t branches) {
@@ -275,7 +343,7 @@ class FunctionLowering {
     const Handler index_with = lowering_.index_with;
     const uint32_t indexed_operands = lowering_.indexed_operands;
     size_t last = first;
-    for (; last < insts_.size() && (last == first || !starts(last)); ++last) {
+    for (; last < insts_.size() && reached_[last] && (last == first || !starts(last)); ++last) {
       const size_t operations = lowering_.ops.size(), branches = branches_.size();
       if (lower(last, rows_.unchecked)) {
         computing += lowering_.ops.size() - operations;
@@ -311,21 +379,14 @@ class FunctionLowering {
     jumps_.emplace_back(lowering_.ops.size() - 1, aside.resume);
   }
 
-  void set_target(size_t index, uint64_t address) {
-    const Op* target = program_->find(address);
-    if (target == nullptr) {
-      throw std::runtime_error("branch out of the function: to " + hex(address) + " of " +
-                               program_->name);
-    }
-    program_->ops[index].target = target;
-  }
-
   const std::vector<std::vector<Inst>>& insts_;
+  const std::vector<bool>& reached_;
   const RowChoice rows_;
   Lowering lowering_;
   std::unique_ptr<Program> program_;
   const bool profiled_;
-  std::set<uint64_t> starts_;
+  std::set<uint64_t> boundaries_;                      // where instructions start
+  std::set<uint64_t> starts_;                          // where blocks start
   std::vector<std::pair<size_t, uint64_t>> branches_;  // operation, target's address
   std::vector<std::pair<size_t, size_t>> jumps_;       // operation, target
   std::vector<Aside> asides_;
@@ -335,8 +396,9 @@ class FunctionLowering {
 }  // namespace
 
 std::unique_ptr<Program> Code::lower(const Symbol& function) {
-  return FunctionLowering(function, decode(function), Lowering(traits, constants_), rows_, profiled)
-      .run();
+  const Listing listing = list_instructions(
+      function, [this](uint64_t begin, uint64_t end) { return decode(begin, end); });
+  return FunctionLowering(function, listing, Lowering(traits, constants_), rows_, profiled).run();
 }
 
 }  // namespace emu

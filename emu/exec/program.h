@@ -32,8 +32,9 @@ struct Program {
   std::vector<Origin> origins;  // one for each operation
   std::vector<int32_t> op_at;   // indexed by (address - begin) / 4; -1 inside an instruction
   std::deque<Extra> extras;
-  std::deque<Block> blocks;       // of a profiled program
-  std::deque<Stretch> stretches;  // of checked code
+  std::deque<Block> blocks;         // of a profiled program
+  std::deque<Stretch> stretches;    // of checked code
+  std::deque<std::string> reasons;  // why operations fail that stand for no known instruction
 
   /// Returns the operation at which an instruction starts, or null if none starts there.
   const Op* find(uint64_t address) const {
@@ -49,10 +50,13 @@ struct Program {
   }
 };
 
-/// A function of a code object.
+/// A function of a code object, or a range of its text without a symbol.
 struct Symbol {
   std::string name;
   uint64_t address = 0, size = 0;
+  /// Addresses within the function at which a wave is known to enter it. Besides, waves may jump to
+  /// addresses that they compute.
+  std::vector<uint64_t> entries = {};
 };
 
 /// Finds a row by the instruction's name; returns null if there is none.
@@ -72,8 +76,9 @@ class Code {
   ~Code();
 
   /// Returns the program that contains the address. Throws std::runtime_error if there is no code,
-  /// or if an instruction is unknown; the message then names the instruction, the function and the
-  /// address.
+  /// or if an entry of the function leads to an instruction that the emulator doesn't implement or
+  /// to a word that isn't one; the message then names the instruction, the function and the
+  /// address. Elsewhere, such instructions and words fail when a wave reaches them.
   const Program& at(uint64_t address);
 
   /// Whether functions that are lowered from now on count their instructions.
@@ -92,7 +97,7 @@ class Code {
   const uint64_t* constants() const { return constants_.data(); }
 
  private:
-  std::vector<std::vector<Inst>> decode(const Symbol& function);
+  std::vector<Inst> decode(uint64_t begin, uint64_t end);
   std::unique_ptr<Program> lower(const Symbol& function);
 
   const RowChoice rows_;

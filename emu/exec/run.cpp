@@ -52,6 +52,7 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
   const int generation = launch.code->traits.generation;
   if (generation >= 12) {
     w.s[kTtmp + 9] = id[0];
+    w.s[kTtmp + 8] = (w.index & 31) << 25;  // the wave's number in its workgroup
     w.s[kTtmp + 7] = id[1] | id[2] << 16;
   } else {
     for (int axis = 0; axis < 3; ++axis) {
@@ -220,7 +221,8 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
   w.lds_bytes = launch.lds_bytes;
   w.scratch_bytes = (d.scratch_bytes + 3) / 4 * 4;
   w.scratch = scratch_.get() + size_t{w.scratch_bytes} * w.lanes * index;
-  w.mode = d.mode();
+  // gfx12 has no IEEE mode, and a clamp always makes NaN zero.
+  w.mode = launch.code->traits.generation >= 12 ? (d.mode() & 0xff) | 0x100 : d.mode();
   w.scc = 0;
   w.budget = 0;
   const uint64_t exec = lanes_from(group_.items(), index * w.lanes, w.lanes);

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "emu/arch/architecture.h"
 #include "emu/exec/launch.h"
 
 namespace emu {
@@ -30,7 +31,8 @@ const Row* find_row(std::string_view name) {
     }
     return all;
   }();
-  const auto it = rows->find(name);
+  auto it = rows->find(name);
+  if (it == rows->end()) it = rows->find(row_name(kGeneration, name));
   return it == rows->end() ? nullptr : it->second;
 }
 

@@ -151,14 +151,20 @@ void wait_for_vmem(Wave* w, uint32_t left) {
   settle(w, track.vmem);
 }
 
-void wait_for_lds_and_smem(Wave* w, uint32_t left) {
+void wait_for_smem(Wave* w, uint32_t left) {
   Track& track = *w->track;
-  // Scalar loads return in any order: while some are outstanding, only a wait for zero guarantees
-  // anything.
-  if (left == 0) {
-    while (track.smem.count > 0) take_first(w, track.smem);
-  }
-  if (track.smem.count > 0) return;
+  // Scalar loads return in any order: only a wait for zero guarantees anything.
+  while (left == 0 && track.smem.count > 0) take_first(w, track.smem);
+}
+
+void wait_for_lds_and_smem(Wave* w, uint32_t left) {
+  wait_for_smem(w, left);
+  // The counter doesn't say whether it was LDS or a scalar load that returned.
+  if (w->track->smem.count == 0) wait_for_lds(w, left);
+}
+
+void wait_for_lds(Wave* w, uint32_t left) {
+  Track& track = *w->track;
   for (uint32_t i = 0; i < track.vmem.count; ++i) {  // flat loads
     Pending& entry = track.vmem.at(i);
     if (track.lgkm_issued - entry.lgkm_number < left) continue;

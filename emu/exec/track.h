@@ -87,9 +87,12 @@ bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count
                     bool decides);
 bool unknown_scalar(Wave* w, const Op* op, uint32_t reg);
 void unknown_scc(Wave* w, const Op* op);
-/// Applies s_waitcnt: at most `left` instructions of the counter stay outstanding.
+/// Applies s_waitcnt: at most `left` instructions of the counter stay outstanding. LDS and scalar
+/// loads have one counter until gfx11, and a counter each on gfx12.
 void wait_for_vmem(Wave* w, uint32_t left);
 void wait_for_lds_and_smem(Wave* w, uint32_t left);
+void wait_for_lds(Wave* w, uint32_t left);
+void wait_for_smem(Wave* w, uint32_t left);
 /// Records a load into `count` registers from `first` on, for the lanes of EXEC.
 void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_t count);
 /// Records a store: kLds if it may access LDS, kStore if it may access memory.

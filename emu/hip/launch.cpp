@@ -32,11 +32,12 @@ std::vector<uint8_t> packed_arguments(const Kernel& kernel, void** extra) {
   }
   const uint32_t wanted = kernel.info.explicit_bytes();
   const uint32_t most = std::max(kernel.info.kernarg_bytes, (wanted + 15) / 16 * 16);
-  if (bytes < wanted || bytes > most) {
+  if (bytes < wanted) {
     refuse(hipErrorInvalidValue, kernel,
            "its arguments have " + std::to_string(wanted) + " bytes, not " + std::to_string(bytes));
   }
   require(buffer != nullptr || bytes == 0);
+  bytes = std::min<size_t>(bytes, most);  // programs pass buffers that are larger than needed
   std::vector<uint8_t> arguments(bytes);
   if (bytes != 0) std::memcpy(arguments.data(), buffer, bytes);
   return arguments;

@@ -1,93 +1,68 @@
 #include "emu/isa/decode.h"
 
-#include <llvm/MC/MCAsmInfo.h>
-#include <llvm/MC/MCContext.h>
-#include <llvm/MC/MCDisassembler/MCDisassembler.h>
-#include <llvm/MC/MCInst.h>
-#include <llvm/MC/MCInstPrinter.h>
-#include <llvm/MC/MCInstrInfo.h>
-#include <llvm/MC/MCRegisterInfo.h>
-#include <llvm/MC/MCSubtargetInfo.h>
-#include <llvm/MC/MCTargetOptions.h>
-#include <llvm/MC/TargetRegistry.h>
-#include <llvm/TargetParser/Triple.h>
-
+#include <charconv>
 #include <cstdio>
-#include <mutex>
+#include <cstring>
 #include <stdexcept>
 
-extern "C" void LLVMInitializeAMDGPUTargetInfo();
-extern "C" void LLVMInitializeAMDGPUTargetMC();
-extern "C" void LLVMInitializeAMDGPUDisassembler();
-
 namespace emu {
+namespace {
 
-struct Decoder::Llvm {
-  std::unique_ptr<llvm::MCRegisterInfo> registers;
-  std::unique_ptr<llvm::MCAsmInfo> assembler;
-  std::unique_ptr<llvm::MCInstrInfo> instructions;
-  std::unique_ptr<llvm::MCSubtargetInfo> subtarget;
-  std::unique_ptr<llvm::MCContext> context;
-  std::unique_ptr<llvm::MCDisassembler> disassembler;
-  std::unique_ptr<llvm::MCInstPrinter> printer;
-};
-
-Decoder::Decoder(const std::string& architecture, bool wave64) : llvm_(std::make_unique<Llvm>()) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeAMDGPUTargetInfo();
-    LLVMInitializeAMDGPUTargetMC();
-    LLVMInitializeAMDGPUDisassembler();
-  });
-  const llvm::Triple triple("amdgcn-amd-amdhsa");
-  std::string error;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple.str(), error);
-  if (target == nullptr) throw std::runtime_error(error);
-  Llvm& l = *llvm_;
-  l.registers.reset(target->createMCRegInfo(triple.str()));
-  l.assembler.reset(target->createMCAsmInfo(*l.registers, triple.str(), {}));
-  l.instructions.reset(target->createMCInstrInfo());
-  l.subtarget.reset(target->createMCSubtargetInfo(
-      triple.str(), architecture, wave64 ? "+wavefrontsize64,-wavefrontsize32" : ""));
-  if (l.subtarget == nullptr || !l.subtarget->isCPUStringValid(architecture)) {
-    throw std::runtime_error("LLVM doesn't know the architecture " + architecture);
-  }
-  l.context = std::make_unique<llvm::MCContext>(triple, l.assembler.get(), l.registers.get(),
-                                                l.subtarget.get());
-  l.disassembler.reset(target->createMCDisassembler(*l.subtarget, *l.context));
-  l.printer.reset(
-      target->createMCInstPrinter(triple, 0, *l.assembler, *l.instructions, *l.registers));
+[[noreturn]] void refuse(std::span<const uint8_t> code, uint64_t address, const char* why) {
+  uint32_t word = 0;
+  for (size_t i = 0; i < 4 && i < code.size(); ++i) word |= uint32_t{code[i]} << (8 * i);
+  char text[160];
+  std::snprintf(text, sizeof text, "%s: 0x%08x at 0x%llx", why, word,
+                static_cast<unsigned long long>(address));
+  throw std::runtime_error(text);
 }
 
-Decoder::~Decoder() = default;
+}  // namespace
+
+int generation_of(std::string_view architecture) {
+  // gfx90a is generation 9, minor 0, stepping a.
+  const std::string_view digits = architecture.substr(3, architecture.size() - 5);
+  int generation = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), generation);
+  return generation;
+}
+
+Decoder::Decoder(const std::string& architecture, bool wave64)
+    : disassembler_(architecture, wave64),
+      vectors_(disassembler_, generation_of(architecture), wave64) {}
 
 std::vector<Inst> Decoder::decode(std::span<const uint8_t> code, uint64_t address) {
-  llvm::MCInst machine;
-  uint64_t size = 0;
-  const llvm::ArrayRef<uint8_t> bytes(code.data(), code.size());
-  const auto status =
-      llvm_->disassembler->getInstruction(machine, size, bytes, address, llvm::nulls());
-  if (status != llvm::MCDisassembler::Success || size == 0) {
-    char text[64];
-    uint32_t word = 0;
-    for (size_t i = 0; i < 4 && i < code.size(); ++i) word |= uint32_t{code[i]} << (8 * i);
-    std::snprintf(text, sizeof text, "no instruction: 0x%08x at 0x%llx", word,
-                  static_cast<unsigned long long>(address));
-    throw std::runtime_error(text);
+  uint32_t words[3] = {};
+  const size_t count = std::min(code.size() / 4, std::size(words));
+  std::memcpy(words, code.data(), 4 * count);
+  std::vector<Inst> found;
+  try {
+    found = vectors_.decode(std::span(words, count));
+  } catch (const std::runtime_error& error) {
+    refuse(code, address, error.what());
   }
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  llvm_->printer->printInst(&machine, address, "", *llvm_->subtarget, stream);
-  std::vector<Inst> found = parse_instruction(text);
+  if (found.empty()) return decode_text(code, address);
+  // LLVM's text would lack fields, and its printer crashes on some words that aren't instructions.
   for (Inst& inst : found) {
     inst.address = address;
-    inst.size = static_cast<uint8_t>(size);
-    bool first = true;
-    for (const llvm::MCOperand& operand : machine) {
-      if (!operand.isImm()) continue;
-      inst.immediate = operand.getImm();
-      if (first) inst.first_immediate = operand.getImm();
-      first = false;
+    inst.text = to_text(inst);
+  }
+  return found;
+}
+
+std::vector<Inst> Decoder::decode_text(std::span<const uint8_t> code, uint64_t address) const {
+  const auto text = disassembler_.read(code, address);
+  // LLVM has a name for the word 0, which isn't an instruction either.
+  if (!text || text->text.find("v_illegal") != std::string::npos) {
+    refuse(code, address, "no instruction");
+  }
+  std::vector<Inst> found = parse_instruction(text->text);
+  for (Inst& inst : found) {
+    inst.address = address;
+    inst.size = text->size;
+    if (!text->immediates.empty()) {
+      inst.first_immediate = text->immediates.front();
+      inst.immediate = text->immediates.back();
     }
   }
   return found;

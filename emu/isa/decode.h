@@ -1,24 +1,22 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "emu/isa/inst.h"
+#include "emu/isa/disassembler.h"
+#include "emu/isa/vector.h"
 
 namespace emu {
 
-/// Decodes machine code of one architecture with LLVM's MC layer. Not thread-safe.
+/// Decodes machine code of one architecture. Not thread-safe. Vector ALU instructions are decoded
+/// from their fields. Other instructions are disassembled by LLVM, and their text is parsed.
 class Decoder {
  public:
   /// `architecture` is the compiler's name, such as gfx1100. Throws std::runtime_error if LLVM
   /// doesn't know it.
-  explicit Decoder(const std::string& architecture, bool wave64);
-  ~Decoder();
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  Decoder(const std::string& architecture, bool wave64);
 
   /// Decodes the instruction at the start of `code`, whose address in its object is `address`.
   /// Returns two instructions for a dual one. Throws std::runtime_error with the address and the
@@ -26,8 +24,13 @@ class Decoder {
   std::vector<Inst> decode(std::span<const uint8_t> code, uint64_t address);
 
  private:
-  struct Llvm;
-  std::unique_ptr<Llvm> llvm_;
+  std::vector<Inst> decode_text(std::span<const uint8_t> code, uint64_t address) const;
+
+  const Disassembler disassembler_;
+  VectorDecoder vectors_;
 };
+
+/// Returns the generation of an architecture, such as 11 for gfx1100.
+int generation_of(std::string_view architecture);
 
 }  // namespace emu

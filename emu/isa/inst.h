@@ -15,10 +15,11 @@ struct Operand {
   uint8_t dwords = 1;  // registers: number of consecutive registers
   uint16_t reg = 0;    // registers: number of the first
   bool neg = false, abs = false, sext = false;
-  bool hi = false;    // the upper half of a register with 16-bit values (.h)
-  uint64_t bits = 0;  // integer: the value, sign extended
-  double real = 0;    // real: an inline constant such as 0.5, in its instruction's type
-  std::string name;   // special: src_shared_base, hwreg(…), …
+  bool hi = false;       // 16-bit values: the upper half of the register (.h)
+  bool literal = false;  // integer: a dword of the instruction, not an inline constant
+  uint64_t bits = 0;     // integer: the value, sign extended
+  double real = 0;       // real: an inline constant such as 0.5, in its instruction's type
+  std::string name;      // special: src_shared_base, hwreg(…), …
 };
 
 /// The encoding form of a vector instruction.
@@ -36,7 +37,8 @@ struct Inst {
   std::vector<std::pair<std::string, std::string>> words;  // dst_sel:WORD_1 → {"dst_sel", "WORD_1"}
   int64_t immediate = 0;  // the last one in the encoding, as in s_waitcnt, s_branch, s_sendmsg
   int64_t first_immediate = 0;
-  std::string text;  // the assembler's text
+  std::string text;   // the assembler's text
+  std::string error;  // not empty: why the words aren't an instruction
 
   /// Returns the value of a modifier, or `otherwise` if the instruction doesn't have it.
   int64_t modifier(std::string_view name, int64_t otherwise = 0) const;
@@ -45,6 +47,10 @@ struct Inst {
   std::string_view word(std::string_view name) const;
   bool has(std::string_view name) const;
 };
+
+/// Returns an instruction in assembler syntax. Modifiers are written as in `modifiers`, `lists` and
+/// `words`.
+std::string to_text(const Inst& inst);
 
 /// Parses an instruction in assembler syntax, such as `v_add_f32_e64 v0, -v1, |v2| clamp`. Returns
 /// both halves of a dual instruction, and one instruction otherwise. Throws std::runtime_error for

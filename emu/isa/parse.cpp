@@ -74,6 +74,8 @@ constexpr Named kNamed[] = {
     {"null", 124, 1},
     {"flat_scratch", 102, 2},
     {"xnack_mask", 104, 2},
+    {"xnack_mask_lo", 104, 1},
+    {"xnack_mask_hi", 105, 1},
     {"flat_scratch_lo", 102, 1},
     {"flat_scratch_hi", 103, 1},
 };

@@ -87,6 +87,18 @@ std::vector<FunctionSymbol> read_symbols(const Range& memory, const Dynamic& tab
   return functions;
 }
 
+/// Adds the entries of the image's kernels to its functions. Descriptors that can't be read have
+/// none.
+void add_entries(const Range& memory, Image& image) {
+  for (const auto& [address, name] : image.kernels) {
+    if (address > image.bytes || image.bytes - address < 64) continue;
+    int64_t offset;
+    if (!read_at(memory.begin + address + 16, offset)) continue;
+    const uint64_t entry = address + static_cast<uint64_t>(offset);
+    if (entry % 4 == 0) add_entry(image.functions, entry);
+  }
+}
+
 /// Reads the segments that are loaded, and returns the address of the dynamic section; 0: none.
 uint64_t read_segments(const Range& memory, Image& image) {
   const auto header = read_from<Elf64_Ehdr>(memory, 0, "an ELF header");
@@ -127,6 +139,7 @@ Image read_image(const Range& memory) {
   if (dynamic != 0) functions = read_symbols(memory, read_dynamic(memory, dynamic), image);
   image.functions =
       cover_text(std::move(functions), image.text_address, image.text_address + image.text.size());
+  add_entries(memory, image);
   return image;
 }
 
@@ -189,7 +202,7 @@ std::shared_ptr<LoadedCode> CodeTable::load(uint64_t descriptor, uint64_t entry)
   loaded->image.bytes = bytes;
   text.resize(bytes);
   loaded->image.text = std::move(text);
-  loaded->image.functions = {{"code without symbols", 0, bytes}};
+  loaded->image.functions = {{"code without symbols", 0, bytes, {0}}};
   return loaded;
 }
 
@@ -201,7 +214,7 @@ Code& CodeTable::lowered(LoadedCode& loaded, bool wave64) {
     const Image& image = loaded.image;
     std::vector<Symbol> functions;
     for (const FunctionSymbol& f : image.functions) {
-      functions.push_back({f.name, f.address, f.size});
+      functions.push_back({f.name, f.address, f.size, f.entries});
     }
     code = std::make_unique<Code>(architecture_.name, traits, select_rows(false, traits.generation),
                                   image.text, image.text_address, std::move(functions));

@@ -1,5 +1,8 @@
 #include "emu/object/elf.h"
 
+#include <algorithm>
+#include <set>
+
 namespace emu::elf {
 namespace {
 
@@ -50,6 +53,18 @@ void read_relocations(Bytes file, const Section& table, std::vector<Relocation>&
                            static_cast<uint32_t>(info >> 32),
                            read<int64_t>(entries, at + 16, "relocation")});
   }
+}
+
+/// Returns the ranges in the order of their addresses, without those that overlap an earlier one.
+std::vector<Bytes> without_overlaps(std::vector<Bytes> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](Bytes a, Bytes b) { return a.data() < b.data(); });
+  std::vector<Bytes> kept;
+  for (const Bytes range : ranges) {
+    if (kept.empty() || range.data() >= kept.back().data() + kept.back().size()) {
+      kept.push_back(range);
+    }
+  }
+  return kept;
 }
 
 }  // namespace
@@ -113,25 +128,34 @@ Bytes File::at(uint64_t address, uint64_t size, const char* what) const {
   bad_image(std::string(what) + " is in no segment");
 }
 
-Bytes File::note(std::string_view owner, uint32_t type) const {
+std::vector<Bytes> File::notes(std::string_view owner, uint32_t type) const {
+  // Segments of a hostile file may overlap, so that 65535 of them contain the same notes. From one
+  // place on, every segment has the same notes up to its end. The segment that ends last is
+  // therefore read first, and the others only up to a note that was read.
+  std::vector<Bytes> ranges, found;
   for (const Segment& segment : segments) {
     if (segment.type != kNote) continue;
-    Bytes notes = part(bytes, segment.offset, segment.file_bytes, "notes");
-    while (notes.size() >= 12) {
-      const auto name_bytes = read<uint32_t>(notes, 0, "note");
-      const auto bytes = read<uint32_t>(notes, 4, "note");
-      const auto kind = read<uint32_t>(notes, 8, "note");
-      const Bytes name = part(notes, 12, name_bytes, "a note's name");
+    ranges.push_back(part(bytes, segment.offset, segment.file_bytes, "notes"));
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](Bytes a, Bytes b) { return a.data() + a.size() > b.data() + b.size(); });
+  std::set<const uint8_t*> seen;
+  for (Bytes rest : ranges) {
+    while (rest.size() >= 12 && seen.insert(rest.data()).second) {
+      const auto name_bytes = read<uint32_t>(rest, 0, "note");
+      const auto bytes = read<uint32_t>(rest, 4, "note");
+      const auto kind = read<uint32_t>(rest, 8, "note");
+      const Bytes name = part(rest, 12, name_bytes, "a note's name");
       const uint64_t start = 12 + (uint64_t{name_bytes} + 3) / 4 * 4;
-      const Bytes description = part(notes, start, bytes, "a note");
+      const Bytes description = part(rest, start, bytes, "a note");
       const std::string_view text(reinterpret_cast<const char*>(name.data()),
                                   name.empty() ? 0 : name.size() - 1);
-      if (kind == type && text == owner) return description;
+      if (kind == type && text == owner) found.push_back(description);
       const uint64_t end = start + (uint64_t{bytes} + 3) / 4 * 4;
-      notes = notes.subspan(std::min<uint64_t>(end, notes.size()));
+      rest = rest.subspan(std::min<uint64_t>(end, rest.size()));
     }
   }
-  return {};
+  return without_overlaps(std::move(found));
 }
 
 }  // namespace emu::elf

@@ -47,9 +47,9 @@ struct File {
 
   /// Returns the file's bytes at a virtual address.
   Bytes at(uint64_t address, uint64_t size, const char* what) const;
-  /// Returns the descriptor of the first note with that owner and type, or nothing if there is
-  /// none.
-  Bytes note(std::string_view owner, uint32_t type) const;
+  /// Returns the descriptors of the notes with that owner and type, each of them once. Objects that
+  /// were linked from several have several.
+  std::vector<Bytes> notes(std::string_view owner, uint32_t type) const;
 
  private:
   void read_sections(uint64_t offset, uint16_t count, uint16_t entry);

@@ -24,10 +24,20 @@ std::vector<FunctionSymbol> cover_text(std::vector<FunctionSymbol> found, uint64
     }
     fill(function.address);
     at = function.address + function.size;
+    function.entries = {function.address};
     functions.push_back(std::move(function));
   }
   fill(end);
   return functions;
+}
+
+void add_entry(std::vector<FunctionSymbol>& functions, uint64_t entry) {
+  const auto after = std::upper_bound(
+      functions.begin(), functions.end(), entry,
+      [](uint64_t at, const FunctionSymbol& function) { return at < function.address; });
+  if (after == functions.begin()) return;
+  FunctionSymbol& function = *std::prev(after);
+  if (entry - function.address < function.size) function.entries.push_back(entry);
 }
 
 }  // namespace emu

@@ -14,4 +14,8 @@ namespace emu {
 std::vector<FunctionSymbol> cover_text(std::vector<FunctionSymbol> found, uint64_t begin,
                                        uint64_t end);
 
+/// Adds a kernel's entry to the function that contains it: kernels may start within a function, or
+/// in code without symbols. `functions` are sorted by address.
+void add_entry(std::vector<FunctionSymbol>& functions, uint64_t entry);
+
 }  // namespace emu

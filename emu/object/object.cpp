@@ -177,13 +177,15 @@ KernelInfo read_kernel(const elf::File& file, const CodeObject& object, const ms
 }
 
 void read_kernels(const elf::File& file, CodeObject& object) {
-  const Bytes note = file.note("AMDGPU", kMetadata);
-  if (note.empty()) bad_kernel("no metadata");
-  const msgpack::Value root = msgpack::parse(note);
-  const msgpack::Value* kernels = root.find("amdhsa.kernels");
-  if (kernels == nullptr) return;  // the object has variables only
-  for (const msgpack::Value& map : kernels->array) {
-    object.kernels.push_back(read_kernel(file, object, map));
+  const std::vector<Bytes> notes = file.notes("AMDGPU", kMetadata);
+  if (notes.empty()) bad_kernel("no metadata");
+  for (const Bytes& note : notes) {
+    const msgpack::Value root = msgpack::parse(note);
+    const msgpack::Value* kernels = root.find("amdhsa.kernels");
+    if (kernels == nullptr) continue;  // variables only
+    for (const msgpack::Value& map : kernels->array) {
+      object.kernels.push_back(read_kernel(file, object, map));
+    }
   }
 }
 
@@ -206,6 +208,7 @@ CodeObject read_object(Bytes bytes) {
   read_functions(file, object);
   read_variables(file, object);
   read_kernels(file, object);
+  for (const KernelInfo& kernel : object.kernels) add_entry(object.functions, kernel.entry);
   object.file.assign(bytes.begin(), bytes.end());
   return object;
 }

@@ -39,6 +39,7 @@ struct KernelInfo {
 struct FunctionSymbol {
   std::string name;
   uint64_t address = 0, size = 0;
+  std::vector<uint64_t> entries = {};  // its own address if it has a symbol, and those of kernels
 };
 
 /// A variable that host code finds by name.

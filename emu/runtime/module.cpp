@@ -184,12 +184,13 @@ std::shared_ptr<Code> Module::code(bool wave64) {
   for (const char c : std::string_view(device.architecture.name)) key = mix(key, c);
   for (const FunctionSymbol& function : object_.functions) {
     key = mix(mix(key, function.address), function.size);
+    for (const uint64_t entry : function.entries) key = mix(key, entry);
   }
   code = code_cache().get(key, object_.text, [&] {
     const Traits traits = traits_of(device.architecture, wave64);
     std::vector<Symbol> functions;
     for (const FunctionSymbol& f : object_.functions)
-      functions.push_back({f.name, f.address, f.size});
+      functions.push_back({f.name, f.address, f.size, f.entries});
     auto made = std::make_shared<Code>(device.architecture.name, traits,
                                        select_rows(kind_.checked, traits.generation), object_.text,
                                        object_.text_address, std::move(functions));

@@ -67,6 +67,7 @@ T output(const Form& form, T value) {
   if (form.omod == 1) value = value * static_cast<T>(2);
   if (form.omod == 2) value = value * static_cast<T>(4);
   if (form.omod == 3) value = value / static_cast<T>(2);
+  if (form.omod != 0 && value == 0) value = 0;  // output modifiers don't give -0
   if (!form.clamp) return value;
   if (!(value > static_cast<T>(0))) return static_cast<T>(0);
   return value > static_cast<T>(1) ? static_cast<T>(1) : value;

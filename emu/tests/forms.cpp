@@ -90,6 +90,8 @@ void append_parts(const Spec& spec, const Form& form, std::string& text) {
   }
 }
 
+}  // namespace
+
 void write_text(const Spec& spec, const Target& target, const std::string& suffix, Form& form) {
   std::vector<std::string> operands;
   if (spec.has_value) operands.push_back(reg('v', kDst, is_wide(spec.result)));
@@ -113,6 +115,8 @@ void write_text(const Spec& spec, const Target& target, const std::string& suffi
   if (form.sdwa) append_parts(spec, form, text);
   form.text = text;
 }
+
+namespace {
 
 uint64_t inline_bits(Type type, double value) {
   switch (type) {
@@ -207,6 +211,7 @@ class Maker {
     output();
     cross_lane();
     parts();
+    for (Form& form : word_forms(spec_, target_, plain_)) forms_.push_back(std::move(form));
     return std::move(forms_);
   }
 

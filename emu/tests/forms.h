@@ -41,12 +41,20 @@ struct Form {
   int exec = 0;  // 0: all lanes, 1: alternating, 2: random, 3: none
   uint32_t mode = kDefaultMode;
   std::string text;
+  Batch::Patch patch;  // not null: the form runs these changes of the text's machine words
 };
 
 /// The registers that the forms use: sources, destination, carry masks.
 inline constexpr int kSourceReg[3] = {10, 20, 30}, kDst = 40, kMaskOut = 42;
 
 std::vector<Form> forms_of(const Spec& spec, const Target& target);
+
+/// Returns forms that the assembler can't write, made of the spec's first form: halves of registers
+/// on gfx11, and other values of fields that the instruction doesn't use.
+std::vector<Form> word_forms(const Spec& spec, const Target& target, const Form& plain);
+
+/// Sets a form's text. `suffix` names an encoding.
+void write_text(const Spec& spec, const Target& target, const std::string& suffix, Form& form);
 
 void fill(const Spec& spec, const Form& form, const Target& target, Random& random, State& state);
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -49,6 +51,32 @@ constexpr Shape kShapes[] = {
     {"v_mfma_i32_16x16x16i8", In::i8, 16, 16, 1, 4},
     {"v_mfma_f64_16x16x4f64", In::f64, 16, 4, 1, 1},
     {"v_mfma_f64_4x4x4f64", In::f64, 4, 4, 4, 1},
+};
+
+/// gfx942 has other names for most of these, and other depths for bytes.
+constexpr Shape kShapes942[] = {
+    {"v_mfma_f32_32x32x1_2b_f32", In::f32, 32, 1, 2, 1},
+    {"v_mfma_f32_16x16x1_4b_f32", In::f32, 16, 1, 4, 1},
+    {"v_mfma_f32_4x4x1_16b_f32", In::f32, 4, 1, 16, 1},
+    {"v_mfma_f32_32x32x2_f32", In::f32, 32, 2, 1, 1},
+    {"v_mfma_f32_16x16x4_f32", In::f32, 16, 4, 1, 1},
+    {"v_mfma_f32_32x32x4_2b_f16", In::f16, 32, 4, 2, 4},
+    {"v_mfma_f32_16x16x4_4b_f16", In::f16, 16, 4, 4, 4},
+    {"v_mfma_f32_4x4x4_16b_f16", In::f16, 4, 4, 16, 4},
+    {"v_mfma_f32_32x32x8_f16", In::f16, 32, 8, 1, 4},
+    {"v_mfma_f32_16x16x16_f16", In::f16, 16, 16, 1, 4},
+    {"v_mfma_f32_32x32x4_2b_bf16", In::bf16, 32, 4, 2, 4},
+    {"v_mfma_f32_16x16x4_4b_bf16", In::bf16, 16, 4, 4, 4},
+    {"v_mfma_f32_4x4x4_16b_bf16", In::bf16, 4, 4, 16, 4},
+    {"v_mfma_f32_32x32x8_bf16", In::bf16, 32, 8, 1, 4},
+    {"v_mfma_f32_16x16x16_bf16", In::bf16, 16, 16, 1, 4},
+    {"v_mfma_i32_32x32x4_2b_i8", In::i8, 32, 4, 2, 4},
+    {"v_mfma_i32_16x16x4_4b_i8", In::i8, 16, 4, 4, 4},
+    {"v_mfma_i32_4x4x4_16b_i8", In::i8, 4, 4, 16, 4},
+    {"v_mfma_i32_32x32x16_i8", In::i8, 32, 16, 1, 8},
+    {"v_mfma_i32_16x16x32_i8", In::i8, 16, 32, 1, 8},
+    {"v_mfma_f64_16x16x4_f64", In::f64, 16, 4, 1, 1},
+    {"v_mfma_f64_4x4x4_4b_f64", In::f64, 4, 4, 4, 1},
 };
 
 int bits_of(In in) { return in == In::f64 ? 64 : in == In::f32 ? 32 : in == In::i8 ? 8 : 16; }
@@ -218,11 +246,9 @@ void check(const Hand::Run& run, const Shape& s, const Variant& v, u64 seed, u64
   }
 }
 
-}  // namespace
-
-void register_gfx9_matrix() {
-  Hand hand("Gfx9Matrix", {"gfx90a", true});
-  for (const Shape& shape : kShapes) {
+void add_shapes(const char* arch, std::span<const Shape> shapes) {
+  Hand hand("Gfx9Matrix", {arch, true});
+  for (const Shape& shape : shapes) {
     for (const Variant& variant : kVariants) {
       hand.add(std::string(shape.name) + variant.name, text_of(shape, variant), {shape.name},
                [&shape, &variant](const Hand::Run& run) {
@@ -233,6 +259,13 @@ void register_gfx9_matrix() {
                });
     }
   }
+}
+
+}  // namespace
+
+void register_gfx9_matrix() {
+  add_shapes("gfx90a", kShapes);
+  add_shapes("gfx942", kShapes942);
 }
 
 }  // namespace emu::test

@@ -98,10 +98,13 @@ std::string memory_name(const std::string& name, size_t end_of_verb) {
                                {"b128", "dwordx4"},
                                {"b256", "dwordx8"},
                                {"b512", "dwordx16"},
+                               {"d16_u8", "ubyte_d16"},
+                               {"d16_i8", "sbyte_d16"},
+                               {"d16_b16", "short_d16"},
+                               {"d16_hi_u8", "ubyte_d16_hi"},
+                               {"d16_hi_i8", "sbyte_d16_hi"},
                                {"d16_hi_b8", "byte_d16_hi"},
                                {"d16_hi_b16", "short_d16_hi"}};
-  const bool load = name.find("_load_") != name.npos;
-  if (load && name.find("d16") != name.npos) return "";
   return name.substr(0, end_of_verb) + found(kTypes, name.substr(end_of_verb));
 }
 
@@ -133,7 +136,6 @@ std::string lds_name(const std::string& name) {
                                     {"ds_storexchg_", "ds_wrxchg_"},
                                     {"ds_store_", "ds_write_"},
                                     {"ds_cmpstore_", "ds_cmpst_"}};
-  if (name.starts_with("ds_load_") && name.find("d16") != name.npos) return "";
   for (const Part& part : kParts) {
     if (name.starts_with(part.later)) return replaced(name, part.later, part.gfx9);
   }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "emu/tests/suites.h"
 
@@ -151,12 +153,57 @@ void add_wave_dpp(Hand& hand) {
   }
 }
 
+/// What gfx942 has and gfx90a lacks.
+void add_gfx942(Hand& hand) {
+  add(hand, "v_mov_b64", "v_mov_b64 v[40:41], v[10:11]\nv_mov_b64 v[42:43], s[4:5]", {"v_mov_b64"},
+      [](const State& before, const State& after) {
+        expect_moved(before, after, 40, 10);
+        expect_moved(before, after, 41, 11);
+        for (size_t lane = 0; lane < 64; ++lane) {
+          const bool on = (before.exec >> lane & 1) != 0;
+          EXPECT_EQ(after.v[42][lane], on ? before.s[4] : before.v[42][lane]);
+          EXPECT_EQ(after.v[43][lane], on ? before.s[5] : before.v[43][lane]);
+        }
+      });
+  add(hand, "v_lshl_add_u64", "v_lshl_add_u64 v[40:41], v[10:11], 3, v[12:13]", {"v_lshl_add_u64"},
+      [](const State& before, const State& after) {
+        for (int lane = 0; lane < 64; ++lane) {
+          if ((before.exec >> lane & 1) == 0) continue;
+          EXPECT_EQ(after.v64(40, lane), (before.v64(10, lane) << 3) + before.v64(12, lane));
+        }
+        expect_same(before, after, {40, 41});
+      });
+  for (const bool literal_last : {false, true}) {
+    const std::string name = literal_last ? "v_fmaak_f32" : "v_fmamk_f32";
+    const std::string sources = literal_last ? "v10, v11, 0x40400000" : "v10, 0x40400000, v11";
+    add(hand, name, name + " v40, " + sources, {name},
+        [literal_last](const State& before, const State& after) {
+          for (size_t lane = 0; lane < 64; ++lane) {
+            if ((before.exec >> lane & 1) == 0) continue;
+            const float a = std::bit_cast<float>(before.v[10][lane]);
+            const float b = std::bit_cast<float>(before.v[11][lane]);
+            const float want = literal_last ? std::fma(a, b, 3.0f) : std::fma(a, 3.0f, b);
+            if (std::isnan(want)) continue;
+            EXPECT_EQ(after.v[40][lane], std::bit_cast<uint32_t>(want)) << lane;
+          }
+          expect_same(before, after, {40});
+        });
+  }
+  add(hand, "buffer_inv", "buffer_inv sc0 sc1\nv_mov_b32 v40, v10", {"buffer_inv"},
+      [](const State& before, const State& after) {
+        expect_moved(before, after, 40, 10);
+        expect_same(before, after, {40});
+      });
+}
+
 }  // namespace
 
 void register_gfx9() {
   Hand hand("Gfx9", {"gfx90a", true});
   add_index(hand);
   add_wave_dpp(hand);
+  Hand gfx942("Gfx9", {"gfx942", true});
+  add_gfx942(gfx942);
 }
 
 }  // namespace emu::test

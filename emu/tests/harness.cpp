@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -71,7 +72,9 @@ int run_command(const std::vector<std::string>& words, std::string& errors) {
 struct Batch::Impl {
   Target target;
   std::vector<std::string> texts;
-  std::set<int> unknown;  // cases that the assembler rejected
+  std::map<int, Patch> patches;
+  std::map<int, std::string> patched;  // lines of machine words
+  std::set<int> unknown;               // cases that the assembler rejected
   std::unique_ptr<Object> object;
   struct Free {
     void operator()(Wave* w) const { std::free(w); }
@@ -82,6 +85,7 @@ struct Batch::Impl {
   std::vector<uint8_t> lds;
 
   bool write_and_assemble(const std::string& name);
+  void patch_words();
   void make_wave();
   void put(State& state);
   void take(State& state) const;
@@ -90,9 +94,11 @@ struct Batch::Impl {
 Batch::Batch(Target target) : impl_(std::make_unique<Impl>()) { impl_->target = std::move(target); }
 Batch::~Batch() = default;
 
-int Batch::add(const std::string& text) {
+int Batch::add(const std::string& text, Patch patch) {
   impl_->texts.push_back(text);
-  return static_cast<int>(impl_->texts.size()) - 1;
+  const int id = static_cast<int>(impl_->texts.size()) - 1;
+  if (patch) impl_->patches[id] = std::move(patch);
+  return id;
 }
 
 bool Batch::exists(int id) const { return impl_->unknown.count(id) == 0; }
@@ -117,7 +123,8 @@ bool Batch::Impl::write_and_assemble(const std::string& name) {
     line(".p2align 8", id);
     line(".type " + label + ",@function", id);
     line(label + ":", id);
-    std::istringstream lines(texts[i]);
+    const auto at = patched.find(id);
+    std::istringstream lines(at == patched.end() ? texts[i] : at->second);
     for (std::string each; std::getline(lines, each);) line(each, id);
     line("s_endpgm", id);
     line(".size " + label + ", .-" + label, id);
@@ -149,10 +156,30 @@ bool Batch::Impl::write_and_assemble(const std::string& name) {
   return false;
 }
 
+/// Replaces the text of cases with a patch by their patched words.
+void Batch::Impl::patch_words() {
+  for (const auto& [id, patch] : patches) {
+    if (unknown.count(id) != 0) continue;
+    const std::string label = "t" + std::to_string(id);
+    std::vector<uint32_t> words(object->size(label) / 4);
+    std::memcpy(words.data(), reinterpret_cast<const void*>(object->address(label)),
+                words.size() * 4);
+    words.pop_back();  // s_endpgm
+    patch(words);
+    std::string text;
+    for (const uint32_t word : words) text += ".long " + std::to_string(word) + "\n";
+    patched[id] = text;
+  }
+}
+
 void Batch::assemble() {
   static int count = 0;
   const std::string name = "batch" + std::to_string(++count);
   while (!impl_->write_and_assemble(name)) {
+  }
+  if (!impl_->patches.empty()) {
+    impl_->patch_words();
+    if (!impl_->write_and_assemble(name)) throw std::runtime_error("patched words");
   }
   impl_->make_wave();
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,8 +66,13 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  /// Appends a case, given as lines of assembly without s_endpgm. Returns its number.
-  int add(const std::string& text);
+  /// Changes the machine words of a case.
+  using Patch = std::function<void(std::vector<uint32_t>& words)>;
+
+  /// Appends a case, given as lines of assembly without s_endpgm. Returns its number. With `patch`,
+  /// the words that run are those that it makes of the assembled ones; it is for instructions that
+  /// the assembler can't write.
+  int add(const std::string& text, Patch patch = nullptr);
   /// Throws std::runtime_error if the assembler can't be run.
   void assemble();
   /// Returns whether the assembler accepts all of the case's instructions.

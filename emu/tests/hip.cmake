@@ -29,6 +29,8 @@ emu_kernels(basic.v4.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-obje
 emu_kernels(basic.v6.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=6)
 emu_kernels(basic.gfx11-generic.hsaco basic.hip ${plain} --offload-arch=gfx11-generic
             -mcode-object-version=6)
+emu_kernels(whole.gfx1100.hsaco whole.hip ${plain} --offload-arch=gfx1100)
+emu_kernels(waits.gfx1200.hsaco waits.hip ${plain} --offload-arch=gfx1200)
 emu_kernels(nonuniform.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100
             -fno-offload-uniform-block)
 # Bundles require clang's bundler, which is in a separate package.
@@ -38,6 +40,35 @@ if(EMU_BUNDLER)
   emu_kernels(basic.bundle basic.hip --offload-arch=gfx90a --offload-arch=gfx1100)
   emu_kernels(basic.ccob basic.hip --offload-arch=gfx90a --offload-arch=gfx1100 --offload-compress)
 endif()
+# Two objects linked into one, which has a metadata note of each.
+set(linked)
+foreach(source basic inlined)
+  set(from ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${source}.hip)
+  set(object ${EMU_TEST_KERNELS}/${source}.gfx1100.o)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${plain} -fuse-cuid=hash --offload-arch=gfx1100 -S ${from} -o ${object}.s
+    COMMAND ${EMU_CLANG} --target=amdgcn-amd-amdhsa -mcpu=gfx1100 -c -x assembler ${object}.s
+            -o ${object}
+    DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/device.h
+            ${CMAKE_CURRENT_SOURCE_DIR}/kernels/inlined.h
+    VERBATIM)
+  list(APPEND linked ${object})
+endforeach()
+find_program(EMU_LLD NAMES ld.lld-19 ld.lld REQUIRED)
+add_custom_command(OUTPUT ${EMU_TEST_KERNELS}/linked.gfx1100.hsaco
+                   COMMAND ${EMU_LLD} -shared ${linked} -o ${EMU_TEST_KERNELS}/linked.gfx1100.hsaco
+                   DEPENDS ${linked} VERBATIM)
+list(APPEND EMU_KERNEL_FILES ${EMU_TEST_KERNELS}/linked.gfx1100.hsaco)
+# A kernel in assembly.
+add_custom_command(
+  OUTPUT ${EMU_TEST_KERNELS}/entries.gfx1100.hsaco
+  COMMAND ${EMU_CLANG} --target=amdgcn-amd-amdhsa -mcpu=gfx1100 -c -x assembler
+          ${CMAKE_CURRENT_SOURCE_DIR}/kernels/entries.s -o ${EMU_TEST_KERNELS}/entries.gfx1100.o
+  COMMAND ${EMU_LLD} -shared ${EMU_TEST_KERNELS}/entries.gfx1100.o
+          -o ${EMU_TEST_KERNELS}/entries.gfx1100.hsaco
+  DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/entries.s VERBATIM)
+list(APPEND EMU_KERNEL_FILES ${EMU_TEST_KERNELS}/entries.gfx1100.hsaco)
 # The corpus, for the test that the checks find nothing in it.
 file(GLOB corpus CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corpus/*.hip)
 foreach(source ${corpus})
@@ -73,8 +104,10 @@ function(emu_hip_ctest name filter)
   add_test(NAME ${name} COMMAND emu_hip_test --gtest_filter=${filter})
   set_tests_properties(${name} PROPERTIES LABELS emu TIMEOUT 120 ENVIRONMENT "${ARGN}")
 endfunction()
-emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipChecks.*:HipCorpus.*")
-emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipObject.SurvivesMutatedCode" WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipChecks.*:HipCorpus.*:HipWaits.*")
+emu_hip_ctest(emu_hip_whole_v3 "HipWhole.*" WICK_EMU_ISA=v3)
+emu_hip_ctest(emu_hip_waits_gfx1200 "HipWaits.*" WICK_EMU_DEVICES=gfx1200 WICK_EMU_CHECK=waits)
+emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipWaits.*:HipObject.SurvivesMutatedCode" WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*:HipPool.*:HipEvent.*:HipCapture.*" WICK_EMU_SEED=12345)
 emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:HipStream.*:HipProgram.*:HipBadInput.*:HipCorpus.*:-*BlocksDontDivide:*UnknownInstruction"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cstring>
 #include <numeric>
 
 #include "emu/tests/hip_support.h"
@@ -33,11 +34,27 @@ TEST(HipLaunch, TakesArgumentsFromABuffer) {
                    &bytes, HIP_LAUNCH_PARAM_END};
   HIP_OK(hipModuleLaunchKernel(kernels["set_to"], 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra));
   EXPECT_EQ(data.get(), std::vector<int>(64, 42));
-  for (const size_t wrong : {size_t{0}, size_t{8}, size_t{4096}}) {
+  for (const size_t wrong : {size_t{0}, size_t{8}}) {
     bytes = wrong;
     EXPECT_EQ(hipErrorInvalidValue, hipModuleLaunchKernel(kernels["set_to"], 2, 1, 1, 32, 1, 1, 0,
                                                           nullptr, nullptr, extra));
   }
+}
+
+TEST(HipLaunch, TakesArgumentsFromALargerBuffer) {
+  const Kernels kernels;
+  Buffer<int> data(64);
+  struct {
+    int* data;
+    int value;
+    char more[4096];
+  } arguments{data.data, 43, {}};
+  std::memset(arguments.more, 0xff, sizeof arguments.more);
+  size_t bytes = sizeof arguments;
+  void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &arguments, HIP_LAUNCH_PARAM_BUFFER_SIZE,
+                   &bytes, HIP_LAUNCH_PARAM_END};
+  HIP_OK(hipModuleLaunchKernel(kernels["set_to"], 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra));
+  EXPECT_EQ(data.get(), std::vector<int>(64, 43));
 }
 
 TEST(HipLaunch, DynamicLds) {

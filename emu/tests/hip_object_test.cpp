@@ -1,3 +1,5 @@
+#include <chrono>
+#include <cstring>
 #include <fstream>
 #include <random>
 
@@ -28,6 +30,59 @@ TEST(HipObject, LoadsEveryVersionAndGenericCode) {
   EXPECT_EQ(hipSuccess, load(kernel_file("basic.v4.hsaco")));
   EXPECT_EQ(hipSuccess, load(kernel_file("basic.v6.hsaco")));
   EXPECT_EQ(hipSuccess, load(kernel_file("basic.gfx11-generic.hsaco")));
+}
+
+TEST(HipObject, LoadsKernelsOfEveryMetadataNote) {
+  const Kernels kernels("linked.gfx1100.hsaco");
+  Buffer<int> data(64);
+  HIP_OK(launch(kernels["set_to"], 2, 32, 0, nullptr, data.data, 5));  // of the first object
+  HIP_OK(launch(kernels["by_itself"], 1, 32, 0, nullptr, data.data));  // of the second one
+  std::vector<int> want(64, 5);
+  std::fill(want.begin(), want.begin() + 32, 2);
+  EXPECT_EQ(data.get(), want);
+}
+
+TEST(HipObject, KernelsInCodeWithoutFunctions) {
+  const Kernels kernels("entries.gfx1100.hsaco");
+  Buffer<int> data(32);
+  HIP_OK(launch(kernels["sets_four"], 1, 32, 0, nullptr, data.data));
+  HIP_OK(hipDeviceSynchronize());
+  EXPECT_EQ(data.get(), std::vector<int>(32, 4));
+}
+
+/// 60000 segments that all contain the same notes are read as fast as one.
+TEST(HipObject, SegmentsOfTheSameNotes) {
+  std::vector<char> image = kernel_file("basic.gfx1100.hsaco");
+  const auto get = [&](size_t at, size_t bytes) {
+    uint64_t value = 0;
+    std::memcpy(&value, image.data() + at, bytes);
+    return value;
+  };
+  const uint64_t headers = get(32, 8), count = get(56, 2), more = 60000;
+  std::vector<char> all(image.begin() + static_cast<long>(headers),
+                        image.begin() + static_cast<long>(headers + count * 56));
+  for (uint64_t i = 0; i < count; ++i) {
+    constexpr uint32_t kNote = 4;
+    if (get(headers + i * 56, 4) != kNote) continue;
+    const std::vector<char> note(all.begin() + static_cast<long>(i * 56),
+                                 all.begin() + static_cast<long>(i * 56 + 56));
+    for (uint64_t k = 0; k < more; ++k) all.insert(all.end(), note.begin(), note.end());
+    break;
+  }
+  ASSERT_EQ(all.size(), (count + more) * 56);
+  image.resize((image.size() + 7) / 8 * 8);
+  const uint64_t at = image.size();
+  const auto total = static_cast<uint16_t>(count + more);
+  image.insert(image.end(), all.begin(), all.end());
+  std::memcpy(image.data() + 32, &at, sizeof at);
+  std::memcpy(image.data() + 56, &total, sizeof total);
+  const std::string path = testing::TempDir() + "notes.hsaco";
+  std::ofstream(path, std::ios::binary).write(image.data(), static_cast<long>(image.size()));
+  const auto start = std::chrono::steady_clock::now();
+  hipModule_t module = nullptr;
+  HIP_OK(hipModuleLoad(&module, path.c_str()));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  HIP_OK(hipModuleUnload(module));
 }
 
 TEST(HipObject, RefusesOtherArchitectures) {

@@ -1,8 +1,10 @@
 #include "emu/tests/kernels.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -35,7 +37,9 @@ std::vector<KernelInput> make_inputs(const Problem& problem) {
 std::vector<std::string> device_command(const std::string& source, const std::string& arch,
                                         const std::vector<std::string>& flags,
                                         const std::string& out) {
-  std::vector<std::string> words = {"clang++-19",
+  // Another compiler, such as a newer one, may build the device's code.
+  const char* compiler = std::getenv("EMU_TEST_CLANG");
+  std::vector<std::string> words = {compiler == nullptr ? "clang++-19" : compiler,
                                     "-x",
                                     "hip",
                                     "-std=c++20",
@@ -49,6 +53,11 @@ std::vector<std::string> device_command(const std::string& source, const std::st
                                     "-fuse-cuid=none",
                                     "-I",
                                     EMU_CORPUS_DIR};
+  if (compiler != nullptr) {  // newer compilers don't define the width of waves
+    const bool wide = arch.starts_with("gfx9") ||
+                      std::find(flags.begin(), flags.end(), "-mwavefrontsize64") != flags.end();
+    words.push_back(std::string("-D__AMDGCN_WAVEFRONT_SIZE=") + (wide ? "64" : "32"));
+  }
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(), {"-c", source, "-o", out});
   return words;

@@ -126,7 +126,14 @@ void add_reads(Hand& hand) {
                return below(s.v[13][lane], lane, true) + s.v[12][lane];
              });
            });
-  if (lanes == 32 || is_gfx9(hand.target())) return;
+  if (is_gfx9(hand.target())) return;
+  if (lanes == 32) {  // no effect
+    hand.add("v_permlane64_b32", "v_permlane64_b32 v40, v12", {"v_permlane64_b32"},
+             [](const Hand::Run& run) {
+               each_lane(run, [](const State& s, int lane) { return s.v[40][lane]; });
+             });
+    return;
+  }
   hand.add("v_permlane64_b32", "v_permlane64_b32 v40, v12", {"v_permlane64_b32"},
            [](const Hand::Run& run) {
              each_lane(run, [](const State& s, int lane) { return s.v[12][lane ^ 32]; });

@@ -82,7 +82,7 @@ Object::Object(const std::string& path, const std::string& arch) : arch_(arch) {
     const uint64_t at = must(symbol.getAddress()) - section->getAddress() + place->second;
     symbols_[name] = at;
     if (must(symbol.getType()) == llvm::object::SymbolRef::ST_Function) {
-      functions_.push_back({name, at, llvm::object::ELFSymbolRef(symbol).getSize()});
+      functions_.push_back({name, at, llvm::object::ELFSymbolRef(symbol).getSize(), {at}});
     }
     if (name.ends_with(".kd")) {
       const Descriptor d = read_descriptor(image_.get() + at);
@@ -126,5 +126,11 @@ uint64_t Object::address(const std::string& symbol) const {
 uint64_t Object::base() const { return reinterpret_cast<uint64_t>(image_.get()); }
 
 uint64_t Object::function(const std::string& name) const { return symbols_.at(name); }
+
+uint64_t Object::size(const std::string& function) const {
+  const auto it = std::find_if(functions_.begin(), functions_.end(),
+                               [&](const Symbol& symbol) { return symbol.name == function; });
+  return it == functions_.end() ? 0 : it->size;
+}
 
 }  // namespace emu::test

@@ -29,6 +29,8 @@ class Object {
   uint64_t base() const;
   /// Returns the address of a function within the object.
   uint64_t function(const std::string& name) const;
+  /// Returns the number of bytes of a function.
+  uint64_t size(const std::string& function) const;
   uint32_t kernarg_bytes(const std::string& kernel) const {
     return kernels_.at(kernel).kernarg_bytes;
   }

@@ -110,7 +110,7 @@ void register_ops(const Target& target) {
     note_tested(target.arch, spec.name);
     suite->cases.emplace_back();
     for (Form& form : forms_of(spec, target)) {
-      const int id = suite->batch.add(form.text);
+      const int id = suite->batch.add(form.text, form.patch);
       suite->cases.back().emplace_back(id, std::move(form));
     }
     testing::RegisterTest(name.c_str(), spec.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,

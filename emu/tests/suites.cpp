@@ -18,8 +18,8 @@ bool Hand::Run::operator()(State& state) const {
 }
 
 void Hand::add(const std::string& name, const std::string& text, std::vector<std::string> covers,
-               std::function<void(const Run&)> check) {
-  const int id = shared_->batch.add(text);
+               std::function<void(const Run&)> check, Batch::Patch patch) {
+  const int id = shared_->batch.add(text, std::move(patch));
   for (const std::string& mnemonic : covers) note_tested(shared_->target.arch, mnemonic);
   class HandTest : public testing::Test {
    public:

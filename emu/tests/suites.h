@@ -20,9 +20,11 @@ void register_buffers();
 void register_matrix();
 void register_dual();
 void register_mistakes();
+void register_decode();
 void register_gfx9();
 void register_gfx9_registers();
 void register_gfx9_matrix();
+void register_gfx12();
 
 /// A suite of hand-written cases. All cases add their text first, then the batch is assembled once,
 /// then the cases run.
@@ -36,8 +38,9 @@ class Hand {
     int id;
     bool operator()(State& state) const;
   };
+  /// `patch` may change the machine words, as in Batch::add().
   void add(const std::string& name, const std::string& text, std::vector<std::string> covers,
-           std::function<void(const Run&)> check);
+           std::function<void(const Run&)> check, Batch::Patch patch = nullptr);
   const Target& target() const { return shared_->target; }
 
  private:

@@ -42,7 +42,8 @@ constexpr std::string_view kKeeping[] = {
 
 }  // namespace
 
-extern const Family gfx9_family = {{.keep_high = false, .generation = 9, .keeping_high = kKeeping},
-                                   kArchitectures};
+extern const Family gfx9_family = {
+    {.keep_high = false, .loads_clear = true, .generation = 9, .keeping_high = kKeeping},
+    kArchitectures};
 
 }  // namespace emu

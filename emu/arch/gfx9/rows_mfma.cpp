@@ -175,7 +175,31 @@ constexpr Row mfma_row(const char* name) {
   return {name, &lower_mfma<Shape<kIn, kRows, kDepth, kCount, kEach>>};
 }
 
+// gfx942 separates the shape from the type of the sources, names the number of blocks, and calls
+// the bf16 instructions of gfx90a that end in _1k just bf16.
 constexpr Row kRows[] = {
+    mfma_row<In::f32, 32, 1, 2, 1>("v_mfma_f32_32x32x1_2b_f32"),
+    mfma_row<In::f32, 16, 1, 4, 1>("v_mfma_f32_16x16x1_4b_f32"),
+    mfma_row<In::f32, 4, 1, 16, 1>("v_mfma_f32_4x4x1_16b_f32"),
+    mfma_row<In::f32, 32, 2, 1, 1>("v_mfma_f32_32x32x2_f32"),
+    mfma_row<In::f32, 16, 4, 1, 1>("v_mfma_f32_16x16x4_f32"),
+    mfma_row<In::f16, 32, 4, 2, 4>("v_mfma_f32_32x32x4_2b_f16"),
+    mfma_row<In::f16, 16, 4, 4, 4>("v_mfma_f32_16x16x4_4b_f16"),
+    mfma_row<In::f16, 4, 4, 16, 4>("v_mfma_f32_4x4x4_16b_f16"),
+    mfma_row<In::f16, 32, 8, 1, 4>("v_mfma_f32_32x32x8_f16"),
+    mfma_row<In::f16, 16, 16, 1, 4>("v_mfma_f32_16x16x16_f16"),
+    mfma_row<In::bf16, 32, 4, 2, 4>("v_mfma_f32_32x32x4_2b_bf16"),
+    mfma_row<In::bf16, 16, 4, 4, 4>("v_mfma_f32_16x16x4_4b_bf16"),
+    mfma_row<In::bf16, 4, 4, 16, 4>("v_mfma_f32_4x4x4_16b_bf16"),
+    mfma_row<In::bf16, 32, 8, 1, 4>("v_mfma_f32_32x32x8_bf16"),
+    mfma_row<In::bf16, 16, 16, 1, 4>("v_mfma_f32_16x16x16_bf16"),
+    mfma_row<In::i8, 32, 4, 2, 4>("v_mfma_i32_32x32x4_2b_i8"),
+    mfma_row<In::i8, 16, 4, 4, 4>("v_mfma_i32_16x16x4_4b_i8"),
+    mfma_row<In::i8, 4, 4, 16, 4>("v_mfma_i32_4x4x4_16b_i8"),
+    mfma_row<In::i8, 32, 16, 1, 8>("v_mfma_i32_32x32x16_i8"),
+    mfma_row<In::i8, 16, 32, 1, 8>("v_mfma_i32_16x16x32_i8"),
+    mfma_row<In::f64, 16, 4, 1, 1>("v_mfma_f64_16x16x4_f64"),
+    mfma_row<In::f64, 4, 4, 4, 1>("v_mfma_f64_4x4x4_4b_f64"),
     mfma_row<In::f32, 32, 1, 2, 1>("v_mfma_f32_32x32x1f32"),
     mfma_row<In::f32, 16, 1, 4, 1>("v_mfma_f32_16x16x1f32"),
     mfma_row<In::f32, 4, 1, 16, 1>("v_mfma_f32_4x4x1f32"),

@@ -174,9 +174,9 @@ constexpr Row kRows[] = {
     vop<[](U32 a) { return leading_signs(a); }>("v_cls_i32"),
     vop<[](U32 a) { return leading_signs(a); }>("v_ffbh_i32"),
     warm<[](U32 a, U32 b) { return bit_count(a) + b; }>("v_bcnt_u32_b32"),
-    warm<[](U32 hi, U32 lo, U32 n) { return convert<U32>(pair(lo, hi) >> convert<U64>(n & 31)); }>(
+    warm<[](U32 hi, U32 lo, U16 n) { return convert<U32>(pair(lo, hi) >> convert<U64>(n & 31)); }>(
         "v_alignbit_b32"),
-    warm<[](U32 hi, U32 lo, U32 n) {
+    warm<[](U32 hi, U32 lo, U16 n) {
       return convert<U32>(pair(lo, hi) >> convert<U64>((n & 3) * 8));
     }>("v_alignbyte_b32"),
     warm<[](U32 a, U32 b, U32 sel) { return permuted(a, b, sel); }>("v_perm_b32"),

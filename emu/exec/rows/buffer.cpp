@@ -162,6 +162,9 @@ void place(Lowering& l, const Inst& inst, Op& op) {  // vdata, vaddr or off, srs
 
 template <class Format, bool kStore>
 void lower_buffer(Lowering& l, const Inst& inst) {
+  if constexpr (!kStore && !std::is_same_v<Format, typename Format::Clearing>) {
+    if (l.traits.loads_clear) return lower_buffer<typename Format::Clearing, false>(l, inst);
+  }
   if (inst.has("lds")) throw NotImplemented("a load from a buffer into LDS");
   Op& op = l.emit(&buffer<Format, kStore>);
   (kStore ? op.b : op.dst) = l.destination(inst.operands.at(0));
@@ -172,7 +175,8 @@ template <class T, auto F, bool kCompare>
 void lower_atomic(Lowering& l, const Inst& inst) {
   Op& op = l.emit(&atomic<T, F, kCompare>);
   op.b = l.source(inst.operands.at(0), Value::b32);
-  if (inst.has("glc") || inst.has("sc0")) op.dst = op.b;
+  const bool returns = inst.word("th").find("RETURN") != std::string_view::npos;  // gfx12
+  if (returns || inst.has("glc") || inst.has("sc0")) op.dst = op.b;
   place(l, inst, op);
 }
 

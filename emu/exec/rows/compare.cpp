@@ -31,9 +31,13 @@ struct Compare {
   }
 };
 
+/// The classes are bits of an operand that is as wide as f16 values, and else a dword.
+template <class V>
+using Asked = std::conditional_t<std::is_same_v<V, F16>, U16, U32>;
+
 /// Returns whether a value belongs to one of the classes that `asked` names.
 template <class V>
-EMU_INLINE Lanes is_class(V x, U32 asked) {
+EMU_INLINE Lanes is_class(V x, Asked<V> asked) {
   using T = Truth<V>;
   const T nan = bits_as<T>(is_nan(x)), quiet = (bits_as<T>(float_bits(x)) & Layout<V>::kQuiet) != 0;
   const T infinite = is_infinite(x), zero = is_zero(x), denormal = is_denormal(x);
@@ -44,7 +48,10 @@ EMU_INLINE Lanes is_class(V x, U32 asked) {
                      zero & ~negative,    denormal & ~negative, normal & ~negative,
                      infinite & ~negative};
   LaneMask found = 0;
-  for (uint32_t i = 0; i < 10; ++i) found |= lane_mask(kinds[i]) & lane_mask(asked >> i & 1);
+  for (uint32_t i = 0; i < 10; ++i) {
+    using E = Element<Asked<V>>;
+    found |= lane_mask(kinds[i]) & lane_mask(asked >> static_cast<E>(i) & static_cast<E>(1));
+  }
   return {found};
 }
 
@@ -100,7 +107,7 @@ constexpr Row cmpx(const char* name) {
       EMU_COMPARE(type, V, "tru", t, rare)
 
 template <class V>
-inline constexpr auto kClass = [](V x, U32 asked) { return is_class(x, asked); };
+inline constexpr auto kClass = [](V x, Asked<V> asked) { return is_class(x, asked); };
 
 constexpr Row kRows[] = {
     EMU_COMPARE_INTEGER("i32", I32, hot),

@@ -337,7 +337,9 @@ constexpr Row kRows[] = {
     {"s_code_end", &lower_nothing},
     {"buffer_gl0_inv", &lower_nothing},
     {"buffer_gl1_inv", &lower_to<&invalidate>},
+    {"buffer_inv", &lower_to<&invalidate>},
     {"s_setprio", &lower_nothing},
+    {"s_wakeup", &lower_nothing},  // sleeping waves wake up by themselves
     {"s_setkill", &lower_nothing},
     {"s_version", &lower_nothing},
     {"s_incperflevel", &lower_nothing},

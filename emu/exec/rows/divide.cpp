@@ -45,7 +45,8 @@ EMU_INLINE WithLanes<V> div_scale(V x, V denominator, V numerator) {
   const T distance = stored_exponent(numerator) - stored_exponent(denominator);
   const V up = x * power<V>(D::kStep), down = x * power<V>(-D::kStep);
   const T is_denominator = x == denominator, is_numerator = x == numerator;
-  const T zero = is_zero(numerator) | is_zero(denominator);
+  // Where MODE flushes denormals, the comparison counts them as zeros.
+  const T zero = (numerator == 0) | (denominator == 0);
   const T huge = distance >= static_cast<E>(D::kFar);
   const T denormal = is_denormal(denominator);
   const T inverse_tiny = stored_exponent(denominator) >= static_cast<E>(2 * kBias - 1);

@@ -73,6 +73,9 @@ Stop scratch(Wave* w, const Op* op) {
 
 template <class Format, bool kStore>
 void lower_flat(Lowering& l, const Inst& inst) {  // vdst, vaddr or vaddr, vdata
+  if constexpr (!kStore && !std::is_same_v<Format, typename Format::Clearing>) {
+    if (l.traits.loads_clear) return lower_flat<typename Format::Clearing, false>(l, inst);
+  }
   Op& op = l.emit(&flat<Format, kStore>);
   (kStore ? op.b : op.dst) = l.destination(inst.operands.at(kStore ? 1 : 0));
   place_address(l, inst, op, inst.operands.at(kStore ? 0 : 1), nullptr);
@@ -81,6 +84,9 @@ void lower_flat(Lowering& l, const Inst& inst) {  // vdst, vaddr or vaddr, vdata
 
 template <class Format, bool kStore>
 void lower_scratch(Lowering& l, const Inst& inst) {  // vdst, vaddr or off, saddr or off
+  if constexpr (!kStore && !std::is_same_v<Format, typename Format::Clearing>) {
+    if (l.traits.loads_clear) return lower_scratch<typename Format::Clearing, false>(l, inst);
+  }
   const Operand& vector = inst.operands.at(kStore ? 0 : 1);
   const bool has_vector = vector.kind == Kind::vgpr;
   Op& op = l.emit(has_vector ? &scratch<Format, kStore, true> : &scratch<Format, kStore, false>);

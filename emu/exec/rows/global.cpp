@@ -45,6 +45,9 @@ Stop store(Wave* w, const Op* op) {
 
 template <class Format>
 void lower_load(Lowering& l, const Inst& inst) {  // vdst, vaddr, saddr or off
+  if constexpr (!std::is_same_v<Format, typename Format::Clearing>) {
+    if (l.traits.loads_clear) return lower_load<typename Format::Clearing>(l, inst);
+  }
   const bool scalar = has_scalar_base(inst, 2);
   Op& op = l.emit(scalar ? &load<Format, true> : &load<Format, false>);
   op.dst = l.destination(inst.operands.at(0));

@@ -64,6 +64,7 @@ Stop writelane(Wave* w, const Op* op) {  // also writes lanes that are disabled
 template <Handler kHandler, int kSources>
 void lower_plain(Lowering& l, const Inst& inst) {
   if (inst.operands.size() < 1 + kSources) refuse_operands(inst);
+  if (inst.form != Form::plain) throw NotImplemented("DPP or SDWA");
   Op& op = l.emit(kHandler);
   op.dst = l.destination(inst.operands[0]);
   op.a = l.source(inst.operands[1], Value::b32);
@@ -110,17 +111,20 @@ void lower_permlane(Lowering& l, const Inst& inst) {
   if (options.size() > 1 && options[1] != 0) op.imm |= 4;
 }
 
-/// Swaps the halves of a wave of 64. In a wave of 32 it is a move.
+/// Swaps the halves of a wave of 64.
 Stop permlane64(Wave* w, const Op* op) {
   note_read(w, op, op->a, true, 1);
   note_write(w, op, op->dst, 1);
-  U32 values[2] = {at<U32>(w, op->a), at<U32>(w, op->a)};
-  if (w->lanes == 64) {
-    values[0] = at<U32>(w, op->a + w->half_bytes);
-    store_dword(w, op->dst + w->half_bytes, w->s[kExec + 1], values[1]);
-  }
-  store_dword(w, op->dst, w->s[kExec], values[0]);
+  const U32 first = at<U32>(w, op->a);
+  store_dword(w, op->dst, w->s[kExec], at<U32>(w, op->a + w->half_bytes));
+  store_dword(w, op->dst + w->half_bytes, w->s[kExec + 1], first);
   EMU_NEXT;
+}
+
+/// In a wave of 32, the instruction has no effect.
+void lower_permlane64(Lowering& l, const Inst& inst) {
+  if (l.traits.wave64) return lower_plain<&permlane64, 1>(l, inst);
+  l.only_computes();
 }
 
 Stop swap(Wave* w, const Op* op) {
@@ -137,19 +141,32 @@ Stop swap(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// Swaps the low halves of two registers.
+/// Returns `to` with one of its halves replaced by a half of `from`.
+EMU_INLINE U32 with_word(U32 to, bool high, U32 from, bool from_high) {
+  const U32 word = from_high ? from >> 16 : from & 0xffff;
+  return high ? (to & 0xffff) | word << 16 : (to & 0xffff0000) | word;
+}
+
+/// Swaps a half of one register with a half of another one, or of the same one.
 Stop swap_words(Wave* w, const Op* op) {
   note_read(w, op, op->dst, true, 1);
   note_read(w, op, op->a, true, 1);
   note_write(w, op, op->dst, 1);
   note_write(w, op, op->a, 1);
+  const bool high = (op->imm2 & 1) != 0, other_high = (op->imm2 & 2) != 0;
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     const uint32_t shift = static_cast<uint32_t>(h) * w->half_bytes;
     const U32 a = at<U32>(w, op->dst + shift), b = at<U32>(w, op->a + shift);
-    store_dword(w, op->dst + shift, w->s[kExec + h], (a & 0xffff0000) | (b & 0xffff));
-    store_dword(w, op->a + shift, w->s[kExec + h], (b & 0xffff0000) | (a & 0xffff));
+    store_dword(w, op->dst + shift, w->s[kExec + h], with_word(a, high, b, other_high));
+    const U32 now = at<U32>(w, op->a + shift);
+    store_dword(w, op->a + shift, w->s[kExec + h], with_word(now, other_high, a, high));
   }
   EMU_NEXT;
+}
+
+void lower_swap_words(Lowering& l, const Inst& inst) {
+  lower_plain<&swap_words, 1>(l, inst);
+  l.ops.back().imm2 = (inst.operands[0].hi ? 1 : 0) | (inst.operands[1].hi ? 2 : 0);
 }
 
 // Instructions whose register numbers depend on M0.
@@ -218,9 +235,9 @@ constexpr Row kRows[] = {
     {"v_writelane_b32", &lower_plain<&writelane, 2>},
     {"v_permlane16_b32", &lower_permlane<false>},
     {"v_permlanex16_b32", &lower_permlane<true>},
-    {"v_permlane64_b32", &lower_plain<&permlane64, 1>},
+    {"v_permlane64_b32", &lower_permlane64},
     {"v_swap_b32", &lower_plain<&swap, 1>},
-    {"v_swap_b16", &lower_plain<&swap_words, 1>},
+    {"v_swap_b16", &lower_swap_words},
     {"v_movrels_b32", &lower_plain<&movrel<source>, 1>},
     {"v_movreld_b32", &lower_plain<&movrel<destination>, 1>},
     {"v_movrelsd_b32", &lower_plain<&movrel<source | destination>, 1>},

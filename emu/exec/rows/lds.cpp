@@ -167,6 +167,9 @@ uint32_t offset(const Inst& inst) { return static_cast<uint32_t>(inst.modifier("
 
 template <class Format>
 void lower_load(Lowering& l, const Inst& inst) {  // vdst, vaddr
+  if constexpr (!std::is_same_v<Format, typename Format::Clearing>) {
+    if (l.traits.loads_clear) return lower_load<typename Format::Clearing>(l, inst);
+  }
   Op& op = l.emit(&load<Format>);
   op.dst = l.destination(inst.operands.at(0));
   op.a = l.source(inst.operands.at(1), Value::b32);

@@ -91,12 +91,22 @@ EMU_INLINE U32 sdwa_placed(const Extra& x, U32 value, U32 old) {
   return placed;
 }
 
+/// Returns whether MODE lets output modifiers multiply results of type V: not in IEEE mode, and not
+/// where results may be denormals.
+template <class V>
+EMU_INLINE bool multiplies(const Wave* w) {
+  constexpr uint32_t kDenormalResults = std::is_same_v<V, F32> ? 1 << 5 : 1 << 7;
+  return (w->mode & (kIeeeMode | kDenormalResults)) == 0;
+}
+
 template <class V>
 EMU_INLINE V modified(const Wave* w, V x, const Extra& extra) {
   using E = Element<V>;
-  if (extra.omod == 1) x = x * splat<V>(static_cast<E>(2));
-  if (extra.omod == 2) x = x * splat<V>(static_cast<E>(4));
-  if (extra.omod == 3) x = x * splat<V>(static_cast<E>(0.5));
+  if (extra.omod != 0 && multiplies<V>(w)) {
+    constexpr double kFactors[] = {1, 2, 4, 0.5};
+    x = x * splat<V>(static_cast<E>(kFactors[extra.omod & 3]));
+    x = is_zero(x) | is_denormal(x) ? splat<V>(0) : x;  // also -0
+  }
   if (!extra.clamp) return x;
   const V zero = splat<V>(0), one = splat<V>(1);
   V r = x > zero ? x : zero;  // NaN fails the comparison

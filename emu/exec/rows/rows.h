@@ -34,6 +34,7 @@ std::span<const Row> lds_rows();
 // Rows of a single family, defined in emu/arch/NAME/rows.cpp.
 std::span<const Row> gfx9_rows();
 std::span<const Row> gfx11_rows();
+std::span<const Row> gfx12_rows();
 
 std::span<const Table> tables();
 

@@ -31,6 +31,26 @@ Stop scalar_load(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
+/// Loads an element that is smaller than a dword.
+template <class T>
+Stop scalar_load_small(Wave* w, const Op* op) {
+  read_scalar(w, op, op->a, 2);
+  read_scalar(w, op, op->b, 1);
+  const uint64_t address =
+      (scalar_pair(w, op->a) + at<uint32_t>(w, op->b) + static_cast<uint64_t>(int64_t{op->imm})) &
+      ~uint64_t{sizeof(T) - 1};
+  const auto* from = reinterpret_cast<const char*>(address);
+  if (kChecked && !is_argument(w, address, sizeof(T)) &&
+      !Global::readable(w, op, from, sizeof(T), 0)) {
+    return Stop::fault;
+  }
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  at<uint32_t>(w, op->dst) = static_cast<uint32_t>(int32_t{value});
+  load_issued(w, op, op->dst, 1, kSmem);
+  EMU_NEXT;
+}
+
 /// Loads through a buffer descriptor; beyond its end the result is zero.
 template <int kDwords>
 Stop scalar_buffer_load(Wave* w, const Op* op) {
@@ -76,9 +96,16 @@ void lower_load(Lowering& l, const Inst& inst) {  // sdst, sbase, soffset or an 
   }
 
 constexpr Row kRows[] = {
-    EMU_SCALAR_LOAD(1, "dword", "b32"),    EMU_SCALAR_LOAD(2, "dwordx2", "b64"),
-    EMU_SCALAR_LOAD(3, "dwordx3", "b96"),  EMU_SCALAR_LOAD(4, "dwordx4", "b128"),
-    EMU_SCALAR_LOAD(8, "dwordx8", "b256"), EMU_SCALAR_LOAD(16, "dwordx16", "b512"),
+    EMU_SCALAR_LOAD(1, "dword", "b32"),
+    EMU_SCALAR_LOAD(2, "dwordx2", "b64"),
+    EMU_SCALAR_LOAD(3, "dwordx3", "b96"),
+    EMU_SCALAR_LOAD(4, "dwordx4", "b128"),
+    {"s_load_u8", &lower_load<&scalar_load_small<uint8_t>>},
+    {"s_load_i8", &lower_load<&scalar_load_small<int8_t>>},
+    {"s_load_u16", &lower_load<&scalar_load_small<uint16_t>>},
+    {"s_load_i16", &lower_load<&scalar_load_small<int16_t>>},
+    EMU_SCALAR_LOAD(8, "dwordx8", "b256"),
+    EMU_SCALAR_LOAD(16, "dwordx16", "b512"),
 };
 
 }  // namespace

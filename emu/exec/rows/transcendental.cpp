@@ -4,6 +4,7 @@
 
 #include "emu/exec/approximate.h"
 #include "emu/exec/rows/rows.h"
+#include "emu/exec/salu.h"
 #include "emu/exec/valu.h"
 
 namespace emu::EMU_VARIANT {
@@ -145,7 +146,21 @@ constexpr auto kOfHalf = [](F16 x) {
   return approximate(convert<F16>(exact), exact);
 };
 
+/// The same functions of a scalar register, whose result is scalar.
+template <auto F>
+void lower_of_scalar(Lowering& l, const Inst& inst) {
+  const Operand& source = inst.operands.at(1);
+  if (source.neg || source.abs || !inst.modifiers.empty()) throw NotImplemented("modifiers");
+  lower_scalar<[](uint32_t x) { return float_bits(F(bits_as<F32>(splat<U32>(x))))[0]; }, false>(
+      l, inst);
+}
+
 constexpr Row kRows[] = {
+    {"v_s_rcp_f32", &lower_of_scalar<kRcp>},
+    {"v_s_rsq_f32", &lower_of_scalar<kRsq>},
+    {"v_s_sqrt_f32", &lower_of_scalar<kSqrt>},
+    {"v_s_exp_f32", &lower_of_scalar<kExp>},
+    {"v_s_log_f32", &lower_of_scalar<kLog>},
     warm<kRcp>("v_rcp_f32"),
     warm<kRcp>("v_rcp_iflag_f32"),
     warm<kRsq>("v_rsq_f32"),

@@ -129,8 +129,8 @@ KERNEL short_arithmetic(ARGUMENTS) {
   out.put(static_cast<i32>(x < y ? x : y));
   out.put(static_cast<u32>(a > b ? a : b));
   out.put(static_cast<u32>(static_cast<u16>(a * b + static_cast<u16>(in.i[2]))));
-  out.put(static_cast<u32>(__builtin_elementwise_add_sat(a, b)));
-  out.put(static_cast<i32>(__builtin_elementwise_sub_sat(x, y)));
+  out.put(static_cast<u32>(__builtin_elementwise_add_sat(i32{a}, i32{b})));
+  out.put(static_cast<i32>(__builtin_elementwise_sub_sat(i32{x}, i32{y})));
   out.put(static_cast<u32>(static_cast<u8>(p + q)));
   out.put(static_cast<u32>(static_cast<u8>(p * q)));
   out.put(static_cast<i32>(x) * y);

@@ -1,0 +1,11 @@
+#pragma once
+
+// The family's tables that exec/rows/rows.h doesn't declare.
+
+#include "emu/exec/rows/rows.h"
+
+namespace emu::EMU_VARIANT {
+
+std::span<const Row> gfx12_wmma_rows();
+
+}  // namespace emu::EMU_VARIANT

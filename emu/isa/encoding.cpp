@@ -1,0 +1,48 @@
+#include "emu/isa/encoding.h"
+
+namespace emu {
+namespace {
+
+// The first matching row counts: VOP1 and VOPC use two opcodes of VOP2, and gfx9's VOP3P uses
+// opcodes of VOP3.
+
+constexpr Encoding kGfx9[] = {
+    {Layout::vop1, 0xfe000000, 0x7e000000, 9, 8},
+    {Layout::vopc, 0xfe000000, 0x7c000000, 17, 8},
+    {Layout::vop2, 0x80000000, 0x00000000, 25, 6},
+    // Opcodes from 64 are matrix and accumulation register instructions, which have other fields.
+    {Layout::vop3p, 0xffc00000, 0xd3800000, 16, 7},
+    {Layout::vop3, 0xff800000, 0xd3800000, 0, 0},
+    {Layout::vop3, 0xfc000000, 0xd0000000, 16, 10},
+};
+
+constexpr Encoding kGfx10[] = {
+    {Layout::vop1, 0xfe000000, 0x7e000000, 9, 8},   {Layout::vopc, 0xfe000000, 0x7c000000, 17, 8},
+    {Layout::vop2, 0x80000000, 0x00000000, 25, 6},  {Layout::vop3p, 0xff800000, 0xcc000000, 16, 7},
+    {Layout::vop3, 0xfc000000, 0xd4000000, 16, 10},
+};
+
+// gfx12 has gfx11's encodings of vector ALU instructions, with other opcodes.
+constexpr Encoding kGfx11[] = {
+    {Layout::vop1, 0xfe000000, 0x7e000000, 9, 8},   {Layout::vopc, 0xfe000000, 0x7c000000, 17, 8},
+    {Layout::vop2, 0x80000000, 0x00000000, 25, 6},  {Layout::vop3p, 0xff800000, 0xcc000000, 16, 7},
+    {Layout::vop3, 0xfc000000, 0xd4000000, 16, 10}, {Layout::vopd, 0xfc000000, 0xc8000000, 17, 9},
+};
+
+std::span<const Encoding> encodings(int generation) {
+  if (generation == 9) return kGfx9;
+  if (generation == 10) return kGfx10;
+  return kGfx11;
+}
+
+}  // namespace
+
+const Encoding* find_encoding(int generation, uint32_t word) {
+  for (const Encoding& encoding : encodings(generation)) {
+    if ((word & encoding.mask) != encoding.bits) continue;
+    return encoding.op_bits == 0 ? nullptr : &encoding;
+  }
+  return nullptr;
+}
+
+}  // namespace emu

@@ -1,0 +1,51 @@
+// The waits of gfx12: each counter with a wait that suffices, and with one that doesn't. Runs on
+// gfx1200 with WICK_EMU_CHECK=waits.
+
+#include "emu/tests/hip_support.h"
+
+namespace {
+
+struct Case {
+  const char* kernel;
+  bool suffices;
+};
+
+TEST(HipWaits, OfEveryCounter) {
+  const Kernels kernels("waits.gfx1200.hsaco");
+  const Buffer<int> data(64);
+  for (const Case& c : {Case{"load_leaves_1_uses_first", true},
+                        Case{"load_leaves_1_uses_second", false},
+                        Case{"load_leaves_0_uses_second", true},
+                        Case{"load_of_both_leaves_1_uses_first", true},
+                        Case{"load_of_both_leaves_1_uses_second", false},
+                        Case{"load_waits_for_lds", false},
+                        Case{"load_waits_for_scalars", false},
+                        Case{"load_waits_for_stores", false},
+                        Case{"load_waits_for_stores_and_lds", false},
+                        Case{"load_waits_for_samples", false},
+                        Case{"load_waits_for_bvh", false},
+                        Case{"load_waits_for_exports", false},
+                        Case{"lds_leaves_1_uses_first", true},
+                        Case{"lds_leaves_1_uses_second", false},
+                        Case{"lds_leaves_0_uses_second", true},
+                        Case{"lds_of_both_leaves_1_uses_first", true},
+                        Case{"lds_of_both_leaves_1_uses_second", false},
+                        Case{"lds_of_stores_leaves_1_uses_first", true},
+                        Case{"lds_of_stores_leaves_1_uses_second", false},
+                        Case{"lds_waits_for_loads", false},
+                        Case{"lds_waits_for_scalars", false},
+                        Case{"scalar_leaves_0_uses_second", true},
+                        Case{"scalar_leaves_1_uses_first", false},
+                        Case{"scalar_waits_for_lds", false},
+                        Case{"scalar_waits_for_loads", false}}) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(hipSuccess, launch(kernels[c.kernel], 1, 32, 256, nullptr, data.data));
+    EXPECT_EQ(hipSuccess, hipDeviceSynchronize());
+    const std::string said = testing::internal::GetCapturedStderr();
+    const bool found = said.find("before a wait for the load that fills it") != said.npos;
+    EXPECT_EQ(found, !c.suffices) << c.kernel << ": " << said;
+    EXPECT_EQ(said.empty(), c.suffices) << c.kernel << ": " << said;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,54 @@
+// Uses of registers behind waits of gfx12, each of which has two loads. The names say what the wait
+// leaves outstanding and which load's register is used.
+
+#include "device.h"
+
+extern __shared__ int dynamic_lds[];
+
+#define LOADS(name, first, second, wait, used, kind, from)                   \
+  extern "C" __global__ void name(int* data) {                               \
+    int a, b, c;                                                             \
+    asm volatile(first "\n" second "\n" wait "\nv_mov_b32 %2, " used "\n"    \
+                       "s_wait_loadcnt 0x0\ns_wait_dscnt 0x0\ns_wait_kmcnt 0x0" \
+                 : "=&" kind(a), "=&" kind(b), "=&v"(c)                      \
+                 : kind(from)                                                \
+                 : "memory");                                                \
+    data[item()] = c;                                                        \
+  }
+
+#define GLOBAL(name, wait, used)                                                              \
+  LOADS(name, "global_load_b32 %0, %3, off", "global_load_b32 %1, %3, off offset:4", wait, used, \
+        "v", data)
+#define LDS(name, wait, used)                                                      \
+  LOADS(name, "ds_load_b32 %0, %3", "ds_load_b32 %1, %3 offset:4", wait, used, "v", \
+        (unsigned)(unsigned long)(__attribute__((address_space(3))) int*)dynamic_lds)
+#define SCALAR(name, wait, used) \
+  LOADS(name, "s_load_b32 %0, %3, 0x0", "s_load_b32 %1, %3, 0x4", wait, used, "s", data)
+
+GLOBAL(load_leaves_1_uses_first, "s_wait_loadcnt 0x1", "%0")
+GLOBAL(load_leaves_1_uses_second, "s_wait_loadcnt 0x1", "%1")
+GLOBAL(load_leaves_0_uses_second, "s_wait_loadcnt 0x0", "%1")
+GLOBAL(load_of_both_leaves_1_uses_first, "s_wait_loadcnt_dscnt 0x13f", "%0")
+GLOBAL(load_of_both_leaves_1_uses_second, "s_wait_loadcnt_dscnt 0x13f", "%1")
+GLOBAL(load_waits_for_lds, "s_wait_dscnt 0x0", "%0")
+GLOBAL(load_waits_for_scalars, "s_wait_kmcnt 0x0", "%0")
+GLOBAL(load_waits_for_stores, "s_wait_storecnt 0x0", "%0")
+GLOBAL(load_waits_for_stores_and_lds, "s_wait_storecnt_dscnt 0x0", "%0")
+GLOBAL(load_waits_for_samples, "s_wait_samplecnt 0x0", "%0")
+GLOBAL(load_waits_for_bvh, "s_wait_bvhcnt 0x0", "%0")
+GLOBAL(load_waits_for_exports, "s_wait_expcnt 0x0", "%0")
+
+LDS(lds_leaves_1_uses_first, "s_wait_dscnt 0x1", "%0")
+LDS(lds_leaves_1_uses_second, "s_wait_dscnt 0x1", "%1")
+LDS(lds_leaves_0_uses_second, "s_wait_dscnt 0x0", "%1")
+LDS(lds_of_both_leaves_1_uses_first, "s_wait_loadcnt_dscnt 0x3f01", "%0")
+LDS(lds_of_both_leaves_1_uses_second, "s_wait_loadcnt_dscnt 0x3f01", "%1")
+LDS(lds_of_stores_leaves_1_uses_first, "s_wait_storecnt_dscnt 0x3f01", "%0")
+LDS(lds_of_stores_leaves_1_uses_second, "s_wait_storecnt_dscnt 0x3f01", "%1")
+LDS(lds_waits_for_loads, "s_wait_loadcnt 0x0", "%0")
+LDS(lds_waits_for_scalars, "s_wait_kmcnt 0x0", "%0")
+
+SCALAR(scalar_leaves_0_uses_second, "s_wait_kmcnt 0x0", "%1")
+SCALAR(scalar_leaves_1_uses_first, "s_wait_kmcnt 0x1", "%0")
+SCALAR(scalar_waits_for_lds, "s_wait_dscnt 0x0", "%0")
+SCALAR(scalar_waits_for_loads, "s_wait_loadcnt 0x0", "%0")
