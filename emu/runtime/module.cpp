@@ -9,6 +9,7 @@
 
 #include "emu/exec/fault.h"
 #include "emu/object/limits.h"
+#include "emu/object/preload.h"
 #include "emu/runtime/descriptor.h"
 #include "emu/runtime/device.h"
 #include "emu/runtime/memory.h"
@@ -60,6 +61,10 @@ void check_descriptor(const Kernel& kernel) {
   if (d.scratch_bytes > kMostScratch || d.lds_bytes > 1 << 20 || d.kernarg_bytes > 1 << 20) {
     throw ObjectError(ObjectError::Kind::kernel,
                       "kernel " + kernel.info.name + ": its descriptor asks for too much");
+  }
+  if (!Preload(d.preload).fits(d.user_sgprs(), d.kernarg_bytes)) {
+    throw ObjectError(ObjectError::Kind::kernel,
+                      "kernel " + kernel.info.name + ": it has no room for preloaded arguments");
   }
 }
 
