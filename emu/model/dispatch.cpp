@@ -70,12 +70,14 @@ void check_resources(const Dispatch& packet, const Descriptor& d, const Architec
     bad(QueueError::code,
         "a kernel for waves of 32 lanes, which " + std::string(a.name) + " lacks");
   }
-  if (!Preload(d.preload).fits(d.user_sgprs(), d.kernarg_bytes)) {
-    bad(QueueError::code, "the kernel has no room for preloaded arguments");
+  const Preload preload(d.preload);
+  const uint32_t kernarg_bytes = std::max(d.kernarg_bytes, preload.argument_bytes());
+  if (!preload.fits(d.user_sgprs(), kernarg_bytes)) {
+    bad(QueueError::code, "the kernel preloads more arguments than it has user SGPRs");
   }
   uint8_t byte;
-  if (d.kernarg_bytes > 0 &&
-      (!read_at(packet.kernarg, byte) || !read_at(packet.kernarg + d.kernarg_bytes - 1, byte))) {
+  if (kernarg_bytes > 0 &&
+      (!read_at(packet.kernarg, byte) || !read_at(packet.kernarg + kernarg_bytes - 1, byte))) {
     bad(QueueError::memory, "the arguments at " + hex(packet.kernarg) + " can't be read");
   }
 }

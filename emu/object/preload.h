@@ -10,11 +10,12 @@ namespace emu {
 /// The field kernarg_preload of a kernel's descriptor.
 struct Preload {
   explicit Preload(uint16_t field) : count(field & 127), first(field >> 7) {}
-  /// Whether the descriptor has as many user SGPRs and bytes of arguments.
+  /// Whether a kernel has as many user SGPRs and bytes of arguments.
   bool fits(int user_sgprs, uint32_t kernarg_bytes) const {
-    return count == 0 ||
-           (count <= static_cast<uint32_t>(user_sgprs) && 4 * (count + first) <= kernarg_bytes);
+    return count <= static_cast<uint32_t>(user_sgprs) && argument_bytes() <= kernarg_bytes;
   }
+  /// The bytes of the arguments up to the last preloaded one.
+  uint32_t argument_bytes() const { return count == 0 ? 0 : 4 * (first + count); }
   /// The bytes at the kernel's start that are for hardware which preloads nothing.
   uint64_t header_bytes() const { return count != 0 ? 256 : 0; }
 

@@ -62,7 +62,9 @@ void check_descriptor(const Kernel& kernel) {
     throw ObjectError(ObjectError::Kind::kernel,
                       "kernel " + kernel.info.name + ": its descriptor asks for too much");
   }
-  if (!Preload(d.preload).fits(d.user_sgprs(), d.kernarg_bytes)) {
+  // Kernels in assembly may leave the size of their arguments to the metadata.
+  const uint32_t kernarg_bytes = std::max(d.kernarg_bytes, kernel.info.kernarg_bytes);
+  if (!Preload(d.preload).fits(d.user_sgprs(), kernarg_bytes)) {
     throw ObjectError(ObjectError::Kind::kernel,
                       "kernel " + kernel.info.name + ": it has no room for preloaded arguments");
   }
