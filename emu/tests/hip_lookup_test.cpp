@@ -1,6 +1,6 @@
 // Functions by name, and the calls of sharing between processes, which give errors.
 
-#include "emu/tests/hip_support.h"
+#include "emu/tests/hip_stream_support.h"
 
 namespace {
 

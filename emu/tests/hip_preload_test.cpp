@@ -1,6 +1,6 @@
 // Kernels whose arguments hardware writes to SGPRs, as gfx90a and gfx942 do. Run on gfx90a.
 
-#include "emu/tests/hip_support.h"
+#include "emu/tests/hip_stream_support.h"
 
 namespace {
 
