@@ -29,7 +29,7 @@ TEST(HipPreload, DescriptorsWithoutRoomAreRefused) {
   }
   ASSERT_GT(changed, 0);
   hipModule_t module = nullptr;
-  HIP_REFUSES(hipErrorInvalidImage, hipModuleLoadData(&module, image.data()));
+  HIP_REFUSES(hipErrorInvalidKernelFile, hipModuleLoadData(&module, image.data()));
 }
 
 }  // namespace
