@@ -78,7 +78,9 @@ ROCPRIM = {
     "device_partition": "*PartitionTests/0.*:*PartitionTests/5.*", "device_binary_search": "*/0.*:*/7.*",
 }
 ROCSPARSE = "quick/axpyi.*:quick/doti.*:quick/gthr.*:quick/coomv.*:quick/ellmv.*:quick/csr2csc.*"
-ROCFFT = "*pow2_1D/*complex_forward_len_64_*batch_2*CI*CI*:*mix_1D/*complex_*_len_100_*single*"
+ROCFFT = ("pow2_1D/accuracy*complex_forward_len_64_*batch_2*CI*CI*:mix_1D/accuracy*forward_len_15_*op_batch_1_*:"
+          "prime_1D/accuracy*complex_forward_len_31_single_op_batch_1_*:prime_1D/accuracy*real_forward_len_53_single_op_*:"
+          "pow5_1D/accuracy*complex_forward_len_125_double_ip_batch_1_istride_1_CI*")
 # Another prompt may have a token that two others nearly equal; then llama.cpp's own backends differ.
 PROMPT = "504,1296,768,1070,3372,282,1123,4665,359"  # The three most important rules of good engineering are
 # The kernels in assembly are left out of Debian's MIOpen.
@@ -288,14 +290,19 @@ def program_of(suite, trees):
     raise RocmError(f"{suite.program} isn't in the packages of {', '.join(suite.groups)}")
 
 
+def is_meant(name, suite):
+    """name: of the suite or the start of its name, also with its version."""
+    return fits(name, f"{suite.name} {suite.release}")
+
+
 def chosen(names, chips):
     """Yields the suites to run, each with its release and a chip."""
     suites = all_suites()
     for name in names:
-        if not any(fits(name, each.name) for each in suites):
+        if not any(is_meant(name, each) for each in suites):
             raise RocmError(f"there is no suite {name}; --list shows their names")
     for each in suites:
-        if names and not any(fits(name, each.name) for name in names):
+        if names and not any(is_meant(name, each) for name in names):
             continue
         for chip in each.chips:
             if chip in chips:
