@@ -3,7 +3,7 @@
 # make sanitize-sample                builds and runs a sample of the tests under sanitizers; part of make test
 # make soak   [DEVICE=cpu] [SECONDS=60] [SEED=today]   calls every op at random and checks the results
 # make aarch64                        builds wick for aarch64 and runs the tests of CPU kernels by qemu-user
-# make amd                            runs wick on AMD's own runtime without a card, and writes docs/amd.md
+# make amd                            runs wick on AMD's own runtime, and AMD's libraries on the emulator; writes docs/amd.md
 # make parity                         runs the whole parity suite and writes its summary, build/parity.md
 BUILD  := build/release
 PROMPT ?= The three most important rules of good engineering are
@@ -43,11 +43,12 @@ soak: build
 aarch64: build
 	@tools/aarch64.sh $(JOBS)
 
-# Runs every suite, with no limit of the time of all. Fetches AMD's packages (160 MB) the first time.
+# Runs every suite, with no limit of the time of all. Fetches packages (3 GB) the first time.
 amd: build emu
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests
 	@python3 tools/real_rocm.py --build $(BUILD) test --jobs $(JOBS) --record; failed=$$?; \
-	  python3 tools/real_rocm.py page && exit $$failed
+	  python3 tools/amd_suites.py test --jobs $(JOBS) --record; libraries=$$?; \
+	  python3 tools/real_rocm.py page && exit $$((failed + libraries))
 
 parity: build
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests

@@ -4,7 +4,7 @@
   real_rocm.py fetch                      fetches and unpacks AMD's packages (Debian's), 160 MB in all
   real_rocm.py run -- PROGRAM ARGUMENTS   runs any program with them
   real_rocm.py test [NAME...]             runs wick's suites by name and prints what became of each
-  real_rocm.py page [--check]             writes docs/amd.md from the recorded results
+  real_rocm.py page [--check]             writes docs/amd.md from the recorded results, also those of tools/amd_suites.py
 
 The packages are pinned by SHA-256 in tools/rocm/packages.txt and unpacked into ${XDG_CACHE_HOME:-~/.cache}/wick/rocm;
 nothing is installed. WICK_DEBIAN_MIRROR names another mirror. Needs `make emu`, and for the suites
@@ -22,22 +22,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import fetch_model  # noqa: E402
-from rocm import page, suites  # noqa: E402
+from rocm import page, report, suites  # noqa: E402
 from rocm.machine import CHIPS, Machine  # noqa: E402
 from rocm.packages import RELEASES, RocmError, prepare  # noqa: E402
+from rocm.report import words  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "amd-runtime.json"
+SUITES = ROOT / "bench" / "results" / "amd-suites.json"
 PAGE = ROOT / "docs" / "amd.md"
-
-
-def words(text, known, what):
-    chosen = [word for word in text.split(",") if word]
-    for word in chosen:
-        if word not in known:
-            raise RocmError(f"there is no {what} {word}; known are {', '.join(known)}")
-    if not chosen:
-        raise RocmError(f"no {what} was chosen; known are {', '.join(known)}")
-    return chosen
 
 
 def check_emulator(folder):
@@ -88,30 +80,12 @@ def test(options):
         work = [job for job in work if job not in with_model]
     libraries = {release: prepare(release, options.cache) for release in releases}
     runner = suites.Runner(options.build, options.emulator, libraries, 1 if options.jobs > 1 else 2, model)
-    rows, left_out = [], 0
-
-    def finished(suite, release, chip, outcome, took):
-        nonlocal left_out
-        print(f"[{len(rows) + left_out + 1}/{len(work)}] {suites.line(suite, release, chip, outcome, took)}", flush=True)
-        if outcome is None:
-            left_out += 1
-        else:
-            rows.append(page.row_of(suite, release, chip, outcome, took))
-
-    try:
-        suites.run_all(runner, work, options.jobs, options.seconds, finished)
-    finally:
-        if options.record and rows:
-            page.record(options.record, rows)
-    left_out += len(with_model)
-    failed = sum(row["failed"] for row in rows)
-    print(f"{sum(row['passed'] for row in rows)} passed, {failed} failed" +
-          (f"; {left_out} suites were left out" if left_out else ""))
-    return 1 if failed or left_out or not rows else 0
+    rows, left_out = report.run(runner, work, options.jobs, options.seconds, options.record)
+    return report.summary(rows, left_out + len(with_model))
 
 
 def write_page(options):
-    text = page.page(page.read(options.results))
+    text = page.page(page.read(options.results), page.read(options.suites))
     if options.check:
         if options.out.read_text(encoding="utf-8") != text:
             raise RocmError(f"{options.out.name} isn't what {options.results.name} gives: tools/real_rocm.py page")
@@ -149,6 +123,7 @@ def parse():
     command.set_defaults(work=test)
     command = commands.add_parser("page", help="writes docs/amd.md")
     command.add_argument("--results", type=pathlib.Path, default=RESULTS)
+    command.add_argument("--suites", type=pathlib.Path, default=SUITES, help="the results of tools/amd_suites.py")
     command.add_argument("--out", type=pathlib.Path, default=PAGE)
     command.add_argument("--check", action="store_true", help="fails if the page isn't up to date")
     command.set_defaults(work=write_page)

@@ -6,6 +6,7 @@
 #include "emu/exec/launch.h"
 #include "emu/exec/mode.h"
 #include "emu/exec/track.h"
+#include "emu/object/preload.h"
 
 namespace emu {
 namespace {
@@ -48,6 +49,9 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
   pair(4, 0);
   pair(5, 0);
   if (has(6)) w.s[at++] = d.scratch_bytes;
+  const Preload preload(d.preload);
+  const auto* arguments = reinterpret_cast<const char*>(launch.kernarg) + 4 * preload.first;
+  for (uint32_t i = 0; i < preload.count; ++i) std::memcpy(&w.s[at++], arguments + 4 * i, 4);
   at = std::max(at, d.user_sgprs());
   const int generation = launch.code->traits.generation;
   if (generation >= 12) {

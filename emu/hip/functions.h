@@ -193,6 +193,13 @@ hipError_t hipFuncSetAttribute(const void* function, hipFuncAttribute attribute,
 hipError_t hipFuncSetCacheConfig(const void* function, hipFuncCache_t config);
 hipError_t hipFuncSetSharedMemConfig(const void* function, hipSharedMemConfig config);
 hipError_t hipGetFuncBySymbol(hipFunction_t* function, const void* symbol);
+hipError_t hipGetProcAddress(const char* name, void** function, int version, uint64_t flags,
+                             hipDriverProcAddressQueryResult* result);
+hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t* handle, void* pointer);
+hipError_t hipIpcOpenMemHandle(void** pointer, hipIpcMemHandle_t handle, unsigned flags);
+hipError_t hipIpcCloseMemHandle(void* pointer);
+hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t* handle, hipEvent_t event);
+hipError_t hipIpcOpenEventHandle(hipEvent_t* event, hipIpcEventHandle_t handle);
 const char* hipKernelNameRef(hipFunction_t function);
 hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* groups, hipFunction_t function,
                                                               int items, size_t lds);

@@ -256,6 +256,14 @@ __attribute__((visibility("default"))) hipError_t hipHccModuleLaunchKernel(
                     start, stop, 0);
 }
 
+// Newer headers declare both functions with C linkage.
+EMU_API void launch_ext_with_c_linkage() __asm__("hipExtModuleLaunchKernel")
+    __attribute__((alias("_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_"
+                         "tPPvS4_P11ihipEvent_tS6_j")));
+EMU_API void launch_hcc_with_c_linkage() __asm__("hipHccModuleLaunchKernel")
+    __attribute__((alias("_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_"
+                         "tPPvS4_P11ihipEvent_tS6_")));
+
 EMU_API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gx,
                                                     unsigned gy, unsigned gz, unsigned bx,
                                                     unsigned by, unsigned bz, unsigned lds,

@@ -189,6 +189,17 @@ struct hipUUID {
   char bytes[16];
 };
 
+struct hipIpcMemHandle_t {
+  char reserved[64];
+};
+struct hipIpcEventHandle_t {
+  char reserved[64];
+};
+enum hipDriverProcAddressQueryResult {
+  HIP_GET_PROC_ADDRESS_SUCCESS = 0,
+  HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
+  HIP_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2,
+};
 struct hipPitchedPtr {
   void* ptr;
   size_t pitch, xsize, ysize;

@@ -7,6 +7,7 @@
 
 #include "emu/object/functions.h"
 #include "emu/object/limits.h"
+#include "emu/object/preload.h"
 
 namespace emu::model {
 namespace {
@@ -93,8 +94,11 @@ void add_entries(const Range& memory, Image& image) {
   for (const auto& [address, name] : image.kernels) {
     if (address > image.bytes || image.bytes - address < 64) continue;
     int64_t offset;
+    uint16_t preload;
     if (!read_at(memory.begin + address + 16, offset)) continue;
-    const uint64_t entry = address + static_cast<uint64_t>(offset);
+    if (!read_at(memory.begin + address + 58, preload)) continue;
+    const uint64_t entry =
+        address + static_cast<uint64_t>(offset) + Preload(preload).header_bytes();
     if (entry % 4 == 0) add_entry(image.functions, entry);
   }
 }

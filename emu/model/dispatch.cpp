@@ -3,6 +3,7 @@
 #include "emu/exec/fault.h"
 #include "emu/model/queue.h"
 #include "emu/object/limits.h"
+#include "emu/object/preload.h"
 #include "emu/runtime/descriptor.h"
 
 namespace emu::model {
@@ -69,9 +70,14 @@ void check_resources(const Dispatch& packet, const Descriptor& d, const Architec
     bad(QueueError::code,
         "a kernel for waves of 32 lanes, which " + std::string(a.name) + " lacks");
   }
+  const Preload preload(d.preload);
+  const uint32_t kernarg_bytes = std::max(d.kernarg_bytes, preload.argument_bytes());
+  if (!preload.fits(d.user_sgprs(), kernarg_bytes)) {
+    bad(QueueError::code, "the kernel preloads more arguments than it has user SGPRs");
+  }
   uint8_t byte;
-  if (d.kernarg_bytes > 0 &&
-      (!read_at(packet.kernarg, byte) || !read_at(packet.kernarg + d.kernarg_bytes - 1, byte))) {
+  if (kernarg_bytes > 0 &&
+      (!read_at(packet.kernarg, byte) || !read_at(packet.kernarg + kernarg_bytes - 1, byte))) {
     bad(QueueError::memory, "the arguments at " + hex(packet.kernarg) + " can't be read");
   }
 }
@@ -83,7 +89,8 @@ void Queue::dispatch(uint64_t at) {
   Launch launch;
   set_sizes(packet, launch);
   launch.descriptor = descriptor_at(packet.kernel);
-  const uint64_t entry = packet.kernel + static_cast<uint64_t>(launch.descriptor.entry_offset);
+  const uint64_t entry = packet.kernel + static_cast<uint64_t>(launch.descriptor.entry_offset) +
+                         Preload(launch.descriptor.preload).header_bytes();
   std::shared_ptr<LoadedCode> loaded;
   try {
     if (entry % 4 != 0) bad_image("its code isn't aligned");

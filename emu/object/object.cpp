@@ -6,6 +6,7 @@
 #include "emu/object/functions.h"
 #include "emu/object/limits.h"
 #include "emu/object/msgpack.h"
+#include "emu/object/preload.h"
 
 namespace emu {
 namespace {
@@ -164,7 +165,8 @@ KernelInfo read_kernel(const elf::File& file, const CodeObject& object, const ms
   kernel.descriptor = at->value;
   const Bytes descriptor = file.at(at->value, 64, "a kernel descriptor");
   std::copy(descriptor.begin(), descriptor.end(), kernel.descriptor_bytes);
-  kernel.entry = kernel.descriptor + read<uint64_t>(descriptor, 16, "a kernel descriptor");
+  kernel.entry = kernel.descriptor + read<uint64_t>(descriptor, 16, "a kernel descriptor") +
+                 Preload(read<uint16_t>(descriptor, 58, "a kernel descriptor")).header_bytes();
   if (kernel.entry < object.text_address || kernel.entry % 4 != 0 ||
       kernel.entry - object.text_address >= object.text.size()) {
     bad_kernel("kernel " + kernel.name + " doesn't start in the code");

@@ -9,6 +9,7 @@
 
 #include "emu/exec/fault.h"
 #include "emu/object/limits.h"
+#include "emu/object/preload.h"
 #include "emu/runtime/descriptor.h"
 #include "emu/runtime/device.h"
 #include "emu/runtime/memory.h"
@@ -60,6 +61,12 @@ void check_descriptor(const Kernel& kernel) {
   if (d.scratch_bytes > kMostScratch || d.lds_bytes > 1 << 20 || d.kernarg_bytes > 1 << 20) {
     throw ObjectError(ObjectError::Kind::kernel,
                       "kernel " + kernel.info.name + ": its descriptor asks for too much");
+  }
+  // Kernels in assembly may leave the size of their arguments to the metadata.
+  const uint32_t kernarg_bytes = std::max(d.kernarg_bytes, kernel.info.kernarg_bytes);
+  if (!Preload(d.preload).fits(d.user_sgprs(), kernarg_bytes)) {
+    throw ObjectError(ObjectError::Kind::kernel,
+                      "kernel " + kernel.info.name + ": it has no room for preloaded arguments");
   }
 }
 

@@ -154,6 +154,22 @@ class Packages(unittest.TestCase):
         self.assertEqual((folders[1] / "librocblas.so.5").read_bytes(), b"blas")
         self.assertEqual(len(self.prepare()), 3)
 
+    def test_patterns_select_files(self):
+        self.add("some", {f"{packages.LIBRARIES}/liba.so": b"a", f"{packages.LIBRARIES}/libb.so": b"b"})
+        self.list.write_text("\n".join([*self.lines[:-1], self.lines[-1] + " */liba.so,*/no-such"]) + "\n")
+        with self.assertRaisesRegex(packages.RocmError, "psome.deb can't be unpacked: .*no-such"):
+            packages.prepare_groups(["some"], self.cache, self.list, quiet=True)
+        self.nothing_is_left()
+        self.assertFalse((self.cache / "some").exists())
+        for pattern, names in (("*/liba.so", ["liba.so"]), ("*/libb.*", ["libb.so"])):  # other patterns unpack again
+            self.list.write_text("\n".join([*self.lines[:-1], f"{self.lines[-1]} {pattern}"]) + "\n")
+            folder = packages.prepare_groups(["some"], self.cache, self.list, quiet=True)[0]
+            self.assertEqual([path.name for path in folder.iterdir()], names)
+
+    def test_an_unknown_group_is_named(self):
+        with self.assertRaisesRegex(packages.RocmError, "list.txt has no packages of the group none"):
+            packages.prepare_groups(["base", "none"], self.cache, self.list, quiet=True)
+
     def test_a_broken_list_is_named(self):
         self.list.write_text("7.2.4 abc 5 x.deb\n")
         self.fails("list.txt, line 1")

@@ -4,6 +4,7 @@ import collections
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -16,7 +17,8 @@ RELEASES = ("7.2.4", "6.4.3")
 APT_HELPER = "/usr/lib/apt/apt-helper"
 SNAPSHOT = "http://snapshot.debian.org/archive/debian/20261126T000000Z"
 
-Package = collections.namedtuple("Package", "group sha256 bytes path")
+# patterns: of the files to unpack; none for all.
+Package = collections.namedtuple("Package", "group sha256 bytes path patterns", defaults=[()])
 
 # ROCr binds a trap handler on gfx9 and gfx10 by a call that its simulator hook lacks; the process would abort. On gfx11
 # and later it binds none. The byte is the immediate of `cmp $10, generation` in GpuAgent::BindTrapHandler(): with 7, no
@@ -38,9 +40,10 @@ def read_list(file=LIST):
         words = line.split("#")[0].split()
         if not words:
             continue
-        if len(words) != 4 or not re.fullmatch("[0-9a-f]{64}", words[1]) or not words[2].isdigit():
+        if len(words) not in (4, 5) or not re.fullmatch("[0-9a-f]{64}", words[1]) or not words[2].isdigit():
             raise RocmError(f"{file.name}, line {number}: not a group, a SHA-256, a size and a path")
-        packages.append(Package(words[0], words[1], int(words[2]), words[3]))
+        patterns = tuple(words[4].split(",")) if len(words) == 5 else ()
+        packages.append(Package(words[0], words[1], int(words[2]), words[3], patterns))
     return packages
 
 
@@ -121,7 +124,8 @@ def patch(tree, group):
 
 
 def stamp_of(group, packages):
-    return "".join(package.sha256 + "\n" for package in packages) + repr(PATCHES.get(group)) + "\n"
+    files = "".join(" ".join((package.sha256, *package.patterns)) + "\n" for package in packages)
+    return files + repr(PATCHES.get(group)) + "\n"
 
 
 def is_complete(tree, stamp):
@@ -129,18 +133,30 @@ def is_complete(tree, stamp):
     return mark.is_file() and mark.read_text() == stamp
 
 
-def unpack(group, stamp, files, tree):
+def unpack_package(package, file, folder):
+    """Unpacks a package, or the files of it that its patterns name."""
+    command = ["dpkg-deb", "-x", str(file), str(folder)]
+    if package.patterns:
+        quoted = " ".join(shlex.quote(word) for word in ("--no-anchored", "--wildcards", *package.patterns))
+        folder.mkdir(exist_ok=True)
+        command = ["bash", "-c", f'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" {quoted}', "unpack",
+                   str(file), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or ["dpkg-deb failed"]
+        raise RocmError(f"{file.name} can't be unpacked: {said[0]}")
+
+
+def unpack(group, stamp, packages, files, tree):
     """Unpacks into a temporary folder, and renames it to `tree` when it is whole."""
     if shutil.which("dpkg-deb") is None:
         raise RocmError("dpkg-deb is missing: this needs Debian's dpkg")
     with tempfile.TemporaryDirectory(prefix=".unpack-", dir=tree.parent) as temporary:
         fresh = pathlib.Path(temporary) / "tree"
-        for file in files:
-            done = subprocess.run(["dpkg-deb", "-x", str(file), str(fresh)], capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                said = done.stderr.strip().splitlines() or ["dpkg-deb failed"]
-                raise RocmError(f"{file.name} can't be unpacked: {said[-1]}")
-        shutil.rmtree(fresh / "usr/share", ignore_errors=True)
+        for package, file in zip(packages, files):
+            unpack_package(package, file, fresh)
+        for name in ("bug", "doc", "lintian", "man"):
+            shutil.rmtree(fresh / "usr/share" / name, ignore_errors=True)
         patch(fresh, group)
         (fresh / "complete").write_text(stamp)
         if tree.exists():
@@ -148,20 +164,29 @@ def unpack(group, stamp, files, tree):
         os.replace(fresh, tree)
 
 
+def prepare_groups(groups, folder=None, file=LIST, quiet=False):
+    """Returns the folder of libraries of each group, after fetching and unpacking what is missing."""
+    folder = folder or cache_folder()
+    packages = read_list(file)
+    trees = []
+    for group in groups:
+        own, tree = packages_of(group, packages), folder / group
+        if not own:
+            raise RocmError(f"{file.name} has no packages of the group {group}")
+        stamp = stamp_of(group, own)
+        if not is_complete(tree, stamp):
+            unpack(group, stamp, own, fetch(own, folder / "packages", quiet), tree)
+        trees.append(tree / LIBRARIES)
+    return trees
+
+
 def prepare(release, folder=None, file=LIST, quiet=False, libraries=False):
     """Returns the folders of libraries of a release: its own, then those that releases share. libraries: also AMD's
     libraries of matrix products."""
-    folder = folder or cache_folder()
     packages = read_list(file)
     if release not in RELEASES or not packages_of(release, packages):
         raise RocmError(f"there is no release {release}; known are {', '.join(RELEASES)}")
     if libraries and not packages_of(f"libraries-{release}", packages):
         raise RocmError(f"there are no libraries for release {release}")
-    trees = []
-    for group in (release, *([f"libraries-{release}"] if libraries else []), "rocr", "base"):
-        own, tree = packages_of(group, packages), folder / group
-        stamp = stamp_of(group, own)
-        if not is_complete(tree, stamp):
-            unpack(group, stamp, fetch(own, folder / "packages", quiet), tree)
-        trees.append(tree / LIBRARIES)
-    return trees
+    groups = (release, *([f"libraries-{release}"] if libraries else []), "rocr", "base")
+    return prepare_groups(groups, folder, file, quiet)

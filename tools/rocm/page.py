@@ -1,8 +1,9 @@
-"""The results of tools/real_rocm.py as JSON, and docs/amd.md, which is generated from them."""
+"""The results of tools/real_rocm.py and tools/amd_suites.py as JSON, and docs/amd.md, which is generated from them."""
 
 import datetime
 import json
 
+from rocm import amd_suites
 from rocm.machine import CHIPS
 from rocm.packages import RELEASES
 from rocm.suites import all_suites
@@ -29,6 +30,31 @@ program that kernels access (`hipHostRegister`), managed memory, times of events
 its queue. ROCr then suspends the queue by a call that its hook lacks, which ends the process.
 
 ## Results
+
+"""
+
+LIBRARIES = """
+## AMD's libraries on wick's emulated HIP runtime
+
+`tools/amd_suites.py` goes the other way: AMD's libraries, and programs of others for AMD's GPUs, run on the emulator's own
+`libamdhip64.so`. They judge the emulator's functions and instructions with kernels that wick's authors didn't write.
+
+```
+tools/amd_suites.py test                                # every suite
+tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of their names
+```
+
+- The programs are those of Debian's packages, pinned as above; Triton's wheels and llama.cpp's ROCm build come from PyPI.
+  All take 2.9 GB in the cache folder and 11 GB unpacked.
+- rocblas-bench and hipblaslt-bench compute with whole numbers; the norm of the errors must be zero.
+- The tests of rocRAND, rocPRIM, rocSPARSE and rocFFT are selections that run in a minute or two. MIOpenDriver verifies
+  its results with MIOpen's own kernels or the CPU.
+- RCCL runs five operations over two devices of one process, called by `tools/rocm/rccl_calls.cpp`. Triton compiles and
+  launches the kernels of `tools/rocm/triton_kernels.py`. llama.cpp must generate the tokens of its CPU backend.
+- hiprtc is AMD's. ROCm SMI, which asks the driver for sensors, is replaced by `tools/rocm/smi.c`.
+- A message of the emulator (`wick-emu: …`) counts as a failure, whatever the program says.
+- "–": the library has no code for the chip in Debian. RCCL's own test program starts its GPUs in a child of `fork`, which the
+  emulator refuses.
 
 """
 
@@ -99,23 +125,45 @@ def compiled(rows):
     return text
 
 
-def page(rows):
+def dates(rows):
+    days = sorted({row["date"] for row in rows})
+    return days[0] + (f" to {days[-1]}" if len(days) > 1 else "")
+
+
+def page(rows, suite_rows=()):
     by_key = {key(row): row for row in rows}
     columns = [(release, chip) for release in RELEASES for chip in CHIPS]
     text = HEAD
     if rows:
-        dates = sorted({row["date"] for row in rows})
-        text += f"Tests that passed ({dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "") + "):\n\n"
+        text += f"Tests that passed ({dates(rows)}):\n\n"
     text += "| program | " + " | ".join(f"HIP {release}, {chip}" for release, chip in columns) + " |\n"
     text += "|---" * (len(columns) + 1) + "|\n"
     for suite in names(hiprtc=False):
         cells = [cell(by_key.get((suite, *column))) for column in columns]
         text += f"| {suite} | " + " | ".join(cells) + " |\n"
     text += compiled(rows)
-    failures = [row for row in rows if row["failed"]]
-    if failures:
-        text += "\n## Failures\n\n"
-        for row in failures:
-            text += f"- {row['suite']}, HIP {row['release']}, {row['chip']}: {row['failed']} failed.\n"
-            text += "".join(f"  - {escape(why)}\n" for why in row["why"][:5])
+    text += failures("HIP ", rows)
+    return text + libraries(suite_rows)
+
+
+def failures(what, rows):
+    """The list of failures; nothing without any. what: comes before the version."""
+    failed = [row for row in rows if row["failed"]]
+    text = "\n## Failures\n\n" if failed else ""
+    for row in failed:
+        text += f"- {row['suite']}, {what}{row['release']}, {row['chip']}: {row['failed']} failed.\n"
+        text += "".join(f"  - {escape(why)}\n" for why in row["why"][:5])
     return text
+
+
+def libraries(rows):
+    """The part about AMD's libraries on wick's emulated HIP runtime. rows: of tools/amd_suites.py."""
+    by_key = {key(row): row for row in rows}
+    text = LIBRARIES
+    if rows:
+        text += f"Tests that passed ({dates(rows)}):\n\n"
+    text += "| program | version | " + " | ".join(amd_suites.CHIPS) + " |\n" + "|---" * (len(amd_suites.CHIPS) + 2) + "|\n"
+    for suite in amd_suites.all_suites():
+        cells = [cell(by_key.get((suite.name, suite.release, chip))) if chip in suite.chips else "–" for chip in amd_suites.CHIPS]
+        text += f"| {suite.name} | {suite.release} | " + " | ".join(cells) + " |\n"
+    return text + failures("", rows).replace("## Failures", "### Failures of libraries")

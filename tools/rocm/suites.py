@@ -105,8 +105,9 @@ class Process:
                 cls.kill(child)
 
     def lines(self):
-        for line in self.child.stdout:
-            yield line.rstrip("\n")
+        with self.child.stdout:
+            for line in self.child.stdout:
+                yield line.rstrip("\n")
         self.child.wait()
         self.timer.cancel()
         with self.lock:

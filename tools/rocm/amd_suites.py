@@ -1,0 +1,309 @@
+"""AMD's libraries on wick's emulated HIP runtime: programs by name, and what became of each.
+
+The programs are those of Debian's packages of AMD's libraries, Triton's compiler and llama.cpp's ROCm build. HIP is the
+emulator's libamdhip64.so; hiprtc, where a library uses it, is AMD's.
+"""
+
+import collections
+import csv
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from rocm import wheels
+from rocm.packages import RocmError, prepare_groups
+from rocm.suites import Outcome, Process, complaint, fits, reason, run_gtest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CHIPS = ("gfx1100", "gfx90a", "gfx942")
+DEBIANS = ("gfx1100", "gfx90a")  # what Debian builds its packages of ROCm 6.4 for
+SUPPORT = ("suites", "base")
+ROCR = ("rocr", *SUPPORT)
+
+# groups: of packages.txt, in the order in which libraries are looked up. program: below usr/libexec/rocm of the groups.
+# calls: lists of arguments, a process for each. hiprtc: the file of AMD's hiprtc, or None.
+Suite = collections.namedtuple("Suite", "name release kind groups program calls chips environment hiprtc minutes")
+
+
+def suite(name, release, kind, groups, program, calls, chips=DEBIANS, environment=None, hiprtc=None, minutes=10):
+    return Suite(name, release, kind, groups, program, calls, chips, environment or {}, hiprtc, minutes)
+
+
+def tests(name, release, group, program, pattern="*", arguments=(), **options):
+    """A program of googletest."""
+    folder = f"lib{group.partition('-')[0]}"
+    version = {"librocrand": "1", "librocsparse": "1", "librocfft": "0", "libprograms": "0"}.get(folder, "")
+    folder = "librocfft" if folder == "libprograms" else folder
+    return suite(name, release, "gtest", (group, *options.pop("groups", ()), *ROCR), f"{folder}{version}-tests/{program}",
+                 [[*arguments, f"--gtest_filter={pattern}"]], **options)
+
+
+def gemms(program):
+    """Calls with whole numbers, whose products and sums are exact in every precision used."""
+    blas = program == "rocblas-bench"
+    calls = []
+    for precision in ("f32_r", "f16_r", "bf16_r", "i8_r", "f64_r") if blas else ("f32_r", "f16_r", "bf16_r"):
+        whole = precision == "i8_r"
+        compute = {"i8_r": "i32_r", "f64_r": "f64_r"}.get(precision, "f32_r")
+        out = "i32_r" if whole else precision
+        sizes = ["-m", "128", "-n", "96", "-k", "64", "--transposeA", "N", "--transposeB", "T" if blas else "N"]
+        if blas:
+            types = ["-f", "gemm_ex", "--a_type", precision, "--b_type", precision, "--c_type", out, "--d_type", out,
+                     "--compute_type", compute, "--lda", "128", "--ldb", "96", "--ldc", "128", "--ldd", "128"]
+            calls.append([*types, *sizes, "--initialization", "rand_int", "-v", "1", "-i", "1", "-j", "0"])
+        else:
+            sizes = ["-m", "128", "-n", "96", "-k", "64"]
+            calls.append([*sizes, "--precision", precision, "--compute_type", compute, "--initialization", "rand_int",
+                          "-v", "-i", "1", "-j", "0"])
+    return calls
+
+
+MIOPEN = [
+    "conv -n 1 -c 4 -H 8 -W 8 -k 4 -y 3 -x 3 -p 1 -q 1 -F 1 -V 1 -i 1",
+    "convfp16 -n 1 -c 16 -H 8 -W 8 -k 16 -y 3 -x 3 -p 1 -q 1 -F 1 -V 1 -i 1",
+    "softmax -n 2 -c 16 -H 4 -W 4 -V 1 -i 1",
+    "bnorm -n 2 -c 8 -H 6 -W 6 -m 1 -F 0 -V 1 -i 1",
+]
+ROCRAND = ("basic", "generate", "generate_uniform", "generate_normal", "kernel_philox4x32_10", "kernel_xorwow",
+           "kernel_sobol64", "kernel_mtgp32")
+# A program and the tests of it: of programs that run for minutes, those of two types.
+ROCPRIM = {
+    "warp_exchange": "*", "warp_load": "*", "warp_store": "*", "warp_reduce": "*", "warp_scan": "*", "warp_sort": "*",
+    "block_run_length_decode": "*", "block_shuffle": "*", "block_load_store": "*", "intrinsics": "*",
+    "device_select": "*SelectTests/0.*:*SelectTests/5.*", "device_run_length_encode": "*/0.*:*/5.*",
+    "device_partition": "*PartitionTests/0.*:*PartitionTests/5.*", "device_binary_search": "*/0.*:*/7.*",
+}
+ROCSPARSE = "quick/axpyi.*:quick/doti.*:quick/gthr.*:quick/coomv.*:quick/ellmv.*:quick/csr2csc.*"
+ROCFFT = ("pow2_1D/accuracy*complex_forward_len_64_*batch_2*CI*CI*:mix_1D/accuracy*forward_len_15_*op_batch_1_*:"
+          "prime_1D/accuracy*complex_forward_len_31_single_op_batch_1_*:prime_1D/accuracy*real_forward_len_53_single_op_*:"
+          "pow5_1D/accuracy*complex_forward_len_125_double_ip_batch_1_istride_1_CI*")
+# Another prompt may have a token that two others nearly equal; then llama.cpp's own backends differ.
+PROMPT = "504,1296,768,1070,3372,282,1123,4665,359"  # The three most important rules of good engineering are
+# The kernels in assembly are left out of Debian's MIOpen.
+MIOPEN_ENVIRONMENT = {"MIOPEN_DEBUG_GCN_ASM_KERNELS": "0", "MIOPEN_FIND_MODE": "FAST"}
+
+
+def all_suites():
+    programs = ("programs-7.2.4", "libraries-7.2.4", "7.2.4")
+    suites = [
+        suite("rocblas-bench", "6.4.4", "gemm", ("rocblas-6.4.4", *ROCR), "librocblas4-bench/rocblas-bench",
+              gemms("rocblas-bench")),
+        suite("rocblas-bench", "7.2.4", "gemm", (*programs, *ROCR), "librocblas5-bench/rocblas-bench",
+              gemms("rocblas-bench"), chips=CHIPS),
+        suite("hipblaslt-bench", "7.2.4", "gemm", (*programs, *ROCR), "libhipblaslt1-bench/hipblaslt-bench",
+              gemms("hipblaslt-bench")),
+        suite("MIOpenDriver", "7.2.4", "miopen", (*programs, "rocrand-6.4.3", *ROCR), "libmiopen1-tests/MIOpenDriver",
+              [call.split() for call in MIOPEN], environment=MIOPEN_ENVIRONMENT, hiprtc="libhiprtc.so.7"),
+    ]
+    for release, group, more in (("6.4.3", "rocfft-6.4.3", ("6.4.3",)), ("7.2.4", "programs-7.2.4", programs[1:])):
+        suites.append(tests("rocfft-test", release, group, "rocfft-test", ROCFFT, ["--seed", "1"], groups=more,
+                            hiprtc=f"libhiprtc.so.{release[0]}"))
+    suites += [tests(f"rocRAND {name}", "6.4.3", "rocrand-6.4.3", f"test_rocrand_{name}") for name in ROCRAND]
+    suites += [tests(f"rocPRIM {name}", "6.4.3", "rocprim-6.4.3", f"test_{name}", pattern)
+               for name, pattern in ROCPRIM.items()]
+    suites.append(tests("rocsparse-test", "6.4.3", "rocsparse-6.4.3", "rocsparse-test", ROCSPARSE,
+                        ["--data", "{share}/librocsparse1-tests/data/rocsparse_test.data"]))
+    suites.append(suite("RCCL, two devices", "5.4.3", "rccl", ("rccl-5.4.3", *ROCR), None, [[]]))
+    suites += [suite("Triton's kernels", version, "triton", (), None, [[]], chips=CHIPS, minutes=5)
+               for version in wheels.TRITON]
+    suites.append(suite("llama.cpp, 8 tokens", "0.7.0", "llama", (), None, [[]], chips=CHIPS, minutes=5))
+    return suites
+
+
+def run_gemms(commands, env, seconds, outcome):
+    """Each call prints a table whose column norm_error must be zero."""
+    for command, call in commands:
+        process = Process(command, env, seconds)
+        lines = list(process.lines())
+        name = " ".join(call[call.index("--a_type" if "--a_type" in call else "--precision"):][1:2])
+        error = norm_error(lines)
+        if process.child.returncode != 0 or complaint(lines) or error is None:
+            outcome.fail(f"{name}: {process.end()}: {reason(lines)}")
+        elif error != 0:
+            outcome.fail(f"{name}: the norm of the errors is {error}")
+        else:
+            outcome.passed += 1
+
+
+def norm_error(lines):
+    """The value of the column norm_error or norm_error_1; None if there is none."""
+    for head, values in zip(lines, lines[1:]):
+        names = head.partition(":")[2].split(",") if head.startswith("[0]:") else head.split(",")
+        row = next(csv.reader([values]), [])
+        for name in ("norm_error", "norm_error_1"):
+            if name in names and len(row) == len(names):
+                return float(row[names.index(name)])
+    return None
+
+
+def run_miopen(commands, env, seconds, outcome):
+    """Each direction of a call is verified, or prints that it failed."""
+    for command, call in commands:
+        process = Process(command, env, seconds)
+        lines = list(process.lines())
+        good = [line for line in lines if re.search(r"Verifies (OK )?on ", line)]
+        bad = [line for line in lines if "FAILED" in line]
+        if process.child.returncode != 0 or complaint(lines) or bad or not good:
+            outcome.fail(f"{call[0]}: {process.end()}: {complaint(lines) or (bad + [reason(lines)])[0]}")
+        else:
+            outcome.passed += len(good)
+
+
+def run_lines(commands, env, seconds, outcome):
+    """Programs of this repository: they print "ok NAME" or "bad NAME: why"."""
+    for command, _ in commands:
+        process = Process(command, env, seconds)
+        lines, said, ran = list(process.lines()), [], 0
+        for line in lines:
+            mark = re.match(r"(ok|bad) (.*)", line)
+            if not mark:
+                said.append(line)
+                continue
+            ran += 1
+            if mark[1] == "ok" and not complaint(said):
+                outcome.passed += 1
+            else:
+                outcome.fail(f"{mark[2]}" + (f": {complaint(said)}" if complaint(said) else ""))
+            said = []
+        if process.child.returncode != 0 or ran == 0 or complaint(said):
+            outcome.fail(f"{process.end()}: {reason(said)}")
+
+
+def run_llama(command, env, seconds, outcome):
+    """llama.cpp's greedy tokens on the chip are those of its CPU backend."""
+    made = []
+    for cpu in (True, False):
+        process = Process([*command, *(["--cpu"] if cpu else [])], env, seconds)
+        lines = list(process.lines())
+        found = [line for line in lines if re.fullmatch(r"\[[0-9, ]+\]", line)]
+        if process.child.returncode != 0 or complaint(lines) or not found:
+            outcome.fail(f"{'CPU' if cpu else 'chip'}: {process.end()}: {reason(lines)}")
+            return
+        made.append(found[-1])
+    if made[0] == made[1]:
+        outcome.passed += 1
+    else:
+        outcome.fail(f"the CPU's tokens are {made[0]}, the chip's {made[1]}")
+
+
+class Runner:
+    """Runs suites on the emulator of a build folder. threads: of the emulator, for each suite."""
+
+    def __init__(self, emulator, cache=None, threads=1, model=None):
+        self.library = (pathlib.Path(emulator) / "lib" / "libwick_emu.so").resolve()
+        self.cache, self.threads, self.model = cache, threads, model
+
+    def prepare(self, suites):
+        """Fetches what the suites need; raises RocmError for what can't be had."""
+        for each in suites:
+            prepare_groups(each.groups, self.cache)
+            if each.kind == "triton":
+                wheels.triton(each.release, self.cache)
+
+    def run(self, suite, _, chip):
+        """Returns the outcome of a suite and the seconds that it took."""
+        started, outcome = time.monotonic(), Outcome()
+        with tempfile.TemporaryDirectory(prefix="wick-amd-") as folder:
+            folder = pathlib.Path(folder)
+            trees = prepare_groups(suite.groups, self.cache, quiet=True)
+            env = self.environment(suite, chip, trees, folder)
+            limit = suite.minutes * 60
+            if suite.kind == "llama":
+                run_llama(self.llama(), env, limit, outcome)
+            elif suite.kind == "gtest":
+                run_gtest(self.commands(suite, trees, folder)[0][0], env, limit, outcome)
+            else:
+                kinds = {"gemm": run_gemms, "miopen": run_miopen, "rccl": run_lines, "triton": run_lines}
+                kinds[suite.kind](self.commands(suite, trees, folder), env, limit, outcome)
+        return outcome, time.monotonic() - started
+
+    def environment(self, suite, chip, trees, folder):
+        devices = 2 if suite.kind == "rccl" else 1
+        env = dict(os.environ)
+        for name in [name for name in env if name.startswith(("WICK_EMU_", "ROCBLAS_", "HIPBLASLT_", "MIOPEN_", "TRITON_"))]:
+            env.pop(name)
+        for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "ROCM_PATH", "HIP_PATH", "HIP_VISIBLE_DEVICES"):
+            env.pop(name, None)
+        env.update({"WICK_EMU_DEVICES": ",".join([chip] * devices), "WICK_EMU_THREADS": str(self.threads),
+                    "WICK_SMI_DEVICES": str(devices), "MIOPEN_USER_DB_PATH": str(folder), "HSA_ENABLE_SDMA": "0",
+                    "MIOPEN_CUSTOM_CACHE_DIR": str(folder), "ROCFFT_RTC_CACHE_PATH": str(folder / "rocfft.db"),
+                    "ROCFFT_RTC_PROCESS": "0", "TRITON_CACHE_DIR": str(folder / "triton"), **suite.environment})
+        for variable, pattern in (("ROCBLAS_TENSILE_LIBPATH", "rocblas/*/library"),
+                                  ("HIPBLASLT_TENSILE_LIBPATH", "hipblaslt/library")):
+            found = [path for tree in trees for path in tree.glob(pattern)]
+            if found:
+                env[variable] = str(found[0])
+        return env
+
+    def links(self, folder):
+        """The folder of the emulator's library under the names that programs look for, and of ROCm SMI."""
+        links = folder / "lib"
+        links.mkdir()
+        for version in ("", ".5", ".6", ".7"):
+            (links / f"libamdhip64.so{version}").symlink_to(self.library)
+        compile_c("cc", "smi.c", links / "librocm_smi64.so.1", "-shared", "-fPIC")
+        (links / "librocm_smi64.so.7").symlink_to("librocm_smi64.so.1")
+        return links
+
+    def commands(self, suite, trees, folder):
+        """Each process's command, and the arguments that tell it from the others."""
+        links = self.links(folder)
+        if suite.kind == "triton":
+            wheel = wheels.triton(suite.release, self.cache)
+            library = links / "libamdhip64.so"
+            return [([sys.executable, str(pathlib.Path(__file__).with_name("triton_kernels.py")), str(wheel), str(library)], [])]
+        calls = suite.calls
+        if suite.kind == "rccl":
+            program = folder / "rccl_calls"
+            compile_c("c++", "rccl_calls.cpp", program, "-std=c++20", "-O1", "-ldl")
+            calls = [["libamdhip64.so.5", "librccl.so.1"]]
+        else:
+            program = program_of(suite, trees)
+        loader = [str(trees[-1] / "ld-linux-x86-64.so.2"), "--library-path", ":".join(map(str, [links, *trees]))]
+        if suite.hiprtc:
+            loader += ["--preload", suite.hiprtc]
+        share = program.parent.parent.parent.parent / "share"
+        return [([*loader, str(program), *(word.replace("{share}", str(share)) for word in call)], call) for call in calls]
+
+    def llama(self):
+        script = ROOT / "bench" / "peers" / "llama_rocm.py"
+        return [sys.executable, str(script), str(self.model), PROMPT, "8", "--library",
+                str(self.library.with_name("libamdhip64.so.6"))]
+
+
+def compile_c(compiler, source, target, *options):
+    done = subprocess.run([compiler, str(pathlib.Path(__file__).with_name(source)), "-o", str(target), *options],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RocmError(f"{source} can't be compiled: {(done.stderr.strip().splitlines() or ['no reason was given'])[0]}")
+
+
+def program_of(suite, trees):
+    for tree in trees:
+        program = tree.parent.parent / "libexec" / "rocm" / suite.program
+        if program.is_file():
+            return program
+    raise RocmError(f"{suite.program} isn't in the packages of {', '.join(suite.groups)}")
+
+
+def is_meant(name, suite):
+    """name: of the suite or the start of its name, also with its version."""
+    return fits(name, f"{suite.name} {suite.release}")
+
+
+def chosen(names, chips):
+    """Yields the suites to run, each with its release and a chip."""
+    suites = all_suites()
+    for name in names:
+        if not any(is_meant(name, each) for each in suites):
+            raise RocmError(f"there is no suite {name}; --list shows their names")
+    for each in suites:
+        if names and not any(is_meant(name, each) for name in names):
+            continue
+        for chip in each.chips:
+            if chip in chips:
+                yield each, each.release, chip
