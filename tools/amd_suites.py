@@ -5,9 +5,9 @@
   amd_suites.py test [NAME...]            runs suites by name and prints what became of each
 
 The programs are Debian's (rocBLAS, hipBLASLt, MIOpen, rocFFT, rocRAND, rocPRIM, rocSPARSE, RCCL), Triton's wheels and
-llama.cpp's ROCm build from PyPI. Debian's packages are pinned in tools/rocm/packages.txt, as those of tools/real_rocm.py, which also writes the
-results to docs/amd.md. Nothing is installed. Needs `make emu`. Exits with 1 if a test failed or a suite was left out, 2 if
-something is missing, and 130 after Ctrl-C.
+llama.cpp's ROCm build from PyPI. Debian's packages are pinned in tools/rocm/packages.txt, as those of tools/real_rocm.py,
+which also writes the results to docs/amd.md. Nothing is installed. Needs `make emu`. Exits with 1 if a test failed or a
+suite was left out, 2 if something is missing, and 130 after Ctrl-C.
 """
 
 import argparse
@@ -37,9 +37,13 @@ def default_model():
     return path if fetch_model.is_right(model, path) else None
 
 
+def suites_of(work):
+    return {(suite.name, suite.release): suite for suite, _, _ in work}.values()
+
+
 def fetch(options):
     work = amd_suites.chosen(options.names, amd_suites.CHIPS)
-    amd_suites.Runner(options.emulator, options.cache).prepare({suite.name + suite.release: suite for suite, _, _ in work}.values())
+    amd_suites.Runner(options.emulator, options.cache).prepare(suites_of(work))
     return 0
 
 
@@ -56,7 +60,7 @@ def test(options):
         fetch_model.say(f"{without[0][0].name} is left out: it needs a model, which tools/fetch_model.py fetches")
         work = [job for job in work if job not in without]
     runner = amd_suites.Runner(options.emulator, options.cache, 1 if options.jobs > 1 else 2, model)
-    runner.prepare({suite.name + suite.release: suite for suite, _, _ in work}.values())
+    runner.prepare(suites_of(work))
     rows, left_out = report.run(runner, work, options.jobs, options.seconds, options.record)
     return report.summary(rows, left_out + len(without))
 

@@ -237,6 +237,8 @@ class Runner:
             found = [path for tree in trees for path in tree.glob(pattern)]
             if found:
                 env[variable] = str(found[0])
+        if suite.name == "rocblas-bench":
+            env["ROCBLAS_TENSILE_LIBPATH"] = str(kernels_of_one_layout(env["ROCBLAS_TENSILE_LIBPATH"], folder / "rocblas"))
         return env
 
     def links(self, folder):
@@ -255,7 +257,8 @@ class Runner:
         if suite.kind == "triton":
             wheel = wheels.triton(suite.release, self.cache)
             library = links / "libamdhip64.so"
-            return [([sys.executable, str(pathlib.Path(__file__).with_name("triton_kernels.py")), str(wheel), str(library)], [])]
+            script = pathlib.Path(__file__).with_name("triton_kernels.py")
+            return [([sys.executable, str(script), str(wheel), str(library)], [])]
         calls = suite.calls
         if suite.kind == "rccl":
             program = folder / "rccl_calls"
@@ -273,6 +276,16 @@ class Runner:
         script = ROOT / "bench" / "peers" / "llama_rocm.py"
         return [sys.executable, str(script), str(self.model), PROMPT, "8", "--library",
                 str(self.library.with_name("libamdhip64.so.6"))]
+
+
+def kernels_of_one_layout(library, folder):
+    """rocBLAS loads the code of every file of its folder at start, 600 MB for gfx90a. Returns a folder of links to its files
+    without the code for other layouts than that of gemms()."""
+    folder.mkdir()
+    for file in pathlib.Path(library).iterdir():
+        if "_Type_" not in file.name or file.suffix == ".dat" or "_Contraction_l_Ailk_Bjlk_" in file.name:
+            (folder / file.name).symlink_to(file)
+    return folder
 
 
 def compile_c(compiler, source, target, *options):

@@ -53,8 +53,8 @@ tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of
   launches the kernels of `tools/rocm/triton_kernels.py`. llama.cpp must generate the tokens of its CPU backend.
 - hiprtc is AMD's. ROCm SMI, which asks the driver for sensors, is replaced by `tools/rocm/smi.c`.
 - A message of the emulator (`wick-emu: …`) counts as a failure, whatever the program says.
-- "–": the library has no code for the chip in Debian. RCCL's own test program starts its GPUs in a child of `fork`, which the
-  emulator refuses.
+- "–": the library has no code for the chip in Debian. RCCL's own test program starts its GPUs in a child of `fork`, which
+  the emulator refuses.
 
 """
 
@@ -164,6 +164,7 @@ def libraries(rows):
         text += f"Tests that passed ({dates(rows)}):\n\n"
     text += "| program | version | " + " | ".join(amd_suites.CHIPS) + " |\n" + "|---" * (len(amd_suites.CHIPS) + 2) + "|\n"
     for suite in amd_suites.all_suites():
-        cells = [cell(by_key.get((suite.name, suite.release, chip))) if chip in suite.chips else "–" for chip in amd_suites.CHIPS]
+        cells = [cell(by_key.get((suite.name, suite.release, chip))) if chip in suite.chips else "–"
+                 for chip in amd_suites.CHIPS]
         text += f"| {suite.name} | {suite.release} | " + " | ".join(cells) + " |\n"
     return text + failures("", rows).replace("## Failures", "### Failures of libraries")
