@@ -3,6 +3,7 @@
 # make sanitize-sample                builds and runs a sample of the tests under sanitizers; part of make test
 # make soak   [DEVICE=cpu] [SECONDS=60] [SEED=today]   calls every op at random and checks the results
 # make aarch64                        builds wick for aarch64 and runs the tests of CPU kernels by qemu-user
+# make emulated                       runs all cases of the GPU tests on both emulated architectures; takes hours
 # make amd                            runs wick on AMD's own runtime, and AMD's libraries on the emulator; writes docs/amd.md
 # make parity                         runs the whole parity suite and writes its summary, build/parity.md
 BUILD  := build/release
@@ -16,10 +17,10 @@ SOAK_DEVICE  := $(or $(DEVICE),cpu)
 SOAK_SECONDS := $(or $(SECONDS),60)
 SOAK_SEED    := $(or $(SEED),today)
 
-.PHONY: run test soak sanitize-sample aarch64 amd parity build emu deps cuda asan tsan clean help
+.PHONY: run test soak sanitize-sample aarch64 emulated amd parity build emu deps cuda asan tsan clean help
 
 help:
-	@sed -n '1,7s/^# //p' Makefile
+	@sed -n '1,8s/^# //p' Makefile
 
 run: build
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
@@ -42,6 +43,11 @@ soak: build
 
 aarch64: build
 	@tools/aarch64.sh $(JOBS)
+
+# ctest runs each case on one of the two.
+emulated: build emu
+	@ninja -C $(BUILD) -j $(JOBS) wick_tests
+	@tools/emulated.sh $(BUILD)
 
 # Runs every suite, with no limit of the time of all. Fetches packages (3 GB) the first time.
 amd: build emu

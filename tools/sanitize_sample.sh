@@ -28,7 +28,7 @@ mkdir -p build
 # Random calls of every op (tests/soak) run on one core while the TSan sample is built on the other.
 soak() {
   ninja -C build/asan-sample -j "$jobs" op_soak
-  build/asan-sample/bin/op_soak --seconds "${WICK_SOAK_SECONDS:-60}" --elems 3000
+  build/asan-sample/bin/op_soak --seconds "${WICK_SOAK_SECONDS:-30}" --elems 3000
 }
 
 # All tests but the rows of the parity tests, and two layouts of each of these rows.
