@@ -38,10 +38,21 @@ class ReleasedGil {
   PyThreadState* state_;
 };
 
+/// Whether the interpreter is being finalised by another thread, which is the main one. It then may
+/// have deleted the states of all threads, and PyGILState_Ensure would crash.
+inline bool is_ended_elsewhere() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0 && ::gettid() != ::getpid();
+#else
+  return _Py_IsFinalizing() != 0 && ::gettid() != ::getpid();
+#endif
+}
+
 /// Acquires the GIL on any thread during its lifetime.
 class HeldGil {
  public:
   HeldGil() {
+    while (is_ended_elsewhere()) ::pause();
     WaitsForEver otherwise;
     state_ = PyGILState_Ensure();
     otherwise.pass();
