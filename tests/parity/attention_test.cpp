@@ -134,7 +134,8 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
         for (int64_t x = 0; x < c.d; ++x) {
           score = std::fma(q[static_cast<size_t>(row * c.d + x)], key_at(bg, chunk + j, x), score);
         }
-        // A loop of its own: std::fma is a call, around which a long double would be stored and loaded.
+        // A loop of its own: std::fma is a call, around which a long double would be stored and
+        // loaded.
         for (int64_t x = 0; exact != nullptr && x < c.d; ++x) {
           exact_score += static_cast<long double>(q[static_cast<size_t>(row * c.d + x)]) *
                          key_at(bg, chunk + j, x);
