@@ -132,9 +132,13 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
         float score = 0;
         long double exact_score = 0;
         for (int64_t x = 0; x < c.d; ++x) {
-          const float qx = q[static_cast<size_t>(row * c.d + x)], kx = key_at(bg, chunk + j, x);
-          score = std::fma(qx, kx, score);
-          exact_score += static_cast<long double>(qx) * kx;
+          score = std::fma(q[static_cast<size_t>(row * c.d + x)], key_at(bg, chunk + j, x), score);
+        }
+        // A loop of its own: std::fma is a call, around which a long double would be stored and
+        // loaded.
+        for (int64_t x = 0; exact != nullptr && x < c.d; ++x) {
+          exact_score += static_cast<long double>(q[static_cast<size_t>(row * c.d + x)]) *
+                         key_at(bg, chunk + j, x);
         }
         score *= c.params.scale;
         exact_score *= c.params.scale;

@@ -35,9 +35,20 @@ inline FloatFormat format_of(DType dtype) {
 
 /// Returns the bits of an element, zero-extended.
 inline uint64_t load_bits(DType dtype, const void* element) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, element, static_cast<size_t>(info(dtype).block_bytes));  // little-endian
-  return bits;
+  const auto load = [element](auto bits) -> uint64_t {
+    std::memcpy(&bits, element, sizeof bits);
+    return bits;
+  };
+  switch (info(dtype).block_bytes) {
+    case 1:
+      return load(uint8_t{});
+    case 2:
+      return load(uint16_t{});
+    case 4:
+      return load(uint32_t{});
+    default:
+      return load(uint64_t{});
+  }
 }
 
 /// Returns the number that the bits of a real dtype represent (exactly for i64, since long double
