@@ -139,6 +139,12 @@ struct LinearFusion {
   int64_t each = 0;
 };
 
+/// The operands of one of several norms.
+struct NormOperands {
+  View out;
+  ConstView in, weight;
+};
+
 /// How route_experts makes the weights of chosen experts from a router's logits: the scores are the
 /// logits, or their softmax or sigmoid; the `used` experts of the largest scores are chosen, with
 /// the bias added if there is one; their weights are their scores, after softmax_of_chosen or
@@ -373,6 +379,11 @@ class WICK_API Backend {
   /// out may be the same memory as in.
   virtual void rms_norm(const View& out, const ConstView& in, const ConstView& weight,
                         float eps) = 0;
+  /// rms_norm of two tensors, neither of which overlaps the other's result.
+  virtual void rms_norm_pair(const NormOperands& a, const NormOperands& b, float eps) {
+    rms_norm(a.out, a.in, a.weight, eps);
+    rms_norm(b.out, b.in, b.weight, eps);
+  }
   /// weight and bias [d] have in's dtype or f32; either may be absent (null data).
   virtual void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
                           const ConstView& bias, float eps) = 0;

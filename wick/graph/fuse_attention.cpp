@@ -1,6 +1,7 @@
 // Fuses rope, store_in_pages and attention_of_pages to cached_attention. rms_norm of queries and
 // keys before rope stays a call, which then overwrites the projections.
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -56,9 +57,29 @@ class Match {
       in_place.outputs[0] = in_place.inputs[0];
       in_place.writes = true;
     }
+    if (norms_[0] && norms_[1] && *norms_[0] != *norms_[1]) pair_norms();
   }
 
  private:
+  /// Makes one call of both norms, at the place of the later one: until the attention, nothing else
+  /// reads the projections.
+  void pair_norms() {
+    const Node& of_queries = uses_.node(*norms_[0]);
+    const Node& of_keys = uses_.node(*norms_[1]);
+    if (!(std::get<Epsilon>(of_queries.attributes).eps ==
+          std::get<Epsilon>(of_keys.attributes).eps))
+      return;
+    const size_t last = std::max(*norms_[0], *norms_[1]);
+    Node pair = uses_.node(last);
+    pair.part = Part::pair;
+    pair.called_as = "rms_norm_pair";
+    pair.inputs = {of_queries.inputs[0], of_queries.inputs[1], of_keys.inputs[0],
+                   of_keys.inputs[1]};
+    pair.outputs = {of_queries.outputs[0], of_keys.outputs[0]};
+    uses_.merge(std::min(*norms_[0], *norms_[1]), last);
+    uses_.node(last) = std::move(pair);
+  }
+
   /// Finds the store_in_pages calls that last wrote to the caches. No other node may read the
   /// caches between them and the attention.
   bool find_stores() {

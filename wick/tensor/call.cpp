@@ -177,6 +177,7 @@ const OpBody& body_of(Op op, Part part) {
   if (part == Part::cached) return bodies::cached_attention;
   if (part == Part::paged) return bodies::attention_of_pages;
   if (part == Part::grouped) return bodies::grouped_linear;
+  if (part == Part::pair) return bodies::rms_norm_pair;
   if (part == Part::routed) return bodies::route_experts;
   if (part == Part::gated) return bodies::gate_experts;
   if (part == Part::combined) return bodies::combine_experts;

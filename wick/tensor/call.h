@@ -71,6 +71,9 @@ enum class Part : uint8_t {
   /// linear with a weight chosen for each row: grouped_linear. Operands: x and ids. LinearSteps may
   /// ask for silu_mul.
   grouped,
+  /// Two rms_norms of one width and epsilon: rms_norm_pair. Operands: x, its weight, another x and
+  /// its weight. Results: both norms.
+  pair,
   /// The choice of experts: route_experts. Operands: logits, and a bias or none. Results: ids and
   /// weights.
   routed,

@@ -147,6 +147,7 @@ const OpRule& rule_of(Op op, Part part) {
     case Part::cached:
     case Part::paged:
     case Part::grouped:
+    case Part::pair:
     case Part::routed:
     case Part::gated:
     case Part::combined:

@@ -108,6 +108,14 @@ const OpBody rms_norm{checked_rms_norm,
                         backend.rms_norm(out->mutable_view(), call.x(0).view(), call.x(1).view(),
                                          call.get<Epsilon>().eps);
                       }};
+// Graphs alone have calls of rms_norm_pair (graph/fuse_attention.cpp), with checked operands.
+const OpBody rms_norm_pair{[](const OpCall& call) { return like(call.x()); },
+                           [](Backend& backend, const OpCall& call, const Tensor* out) {
+                             backend.rms_norm_pair(
+                                 {out[0].mutable_view(), call.x(0).view(), call.x(1).view()},
+                                 {out[1].mutable_view(), call.x(2).view(), call.x(3).view()},
+                                 call.get<Epsilon>().eps);
+                           }};
 const OpBody layer_norm{
     checked_layer_norm, [](Backend& backend, const OpCall& call, const Tensor* out) {
       backend.layer_norm(out->mutable_view(), call.x().view(), view_of(call.x(1)),

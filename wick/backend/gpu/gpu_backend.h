@@ -111,6 +111,7 @@ class GpuBackend final : public Backend {
   // norm.cpp
   void softmax(const View& out, const ConstView& in, int dim, bool log) override;
   void rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) override;
+  void rms_norm_pair(const NormOperands& a, const NormOperands& b, float eps) override;
   void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
             bool interleaved) override;
 

@@ -97,7 +97,8 @@ void GpuBackend::grouped_linear(const View& out, const ConstView& x,
   if (quantized) {
     const QuantizedRows rows(gpu_, x.layout.shape()[0], any.k, any.dtype);
     quantize_rows(gpu_, input, x, any.k, rows.blocks());
-    return multiply_grouped(out, rows, static_cast<const QuantizedWeight&>(any), launches);
+    return multiply_grouped(out, rows, static_cast<const QuantizedWeight&>(any), launches,
+                            silu_mul);
   }
   if (!decoded && !silu_mul) return grouped_float(gpu_, out, x, any, launches);
   const Temporary made(gpu_, linear_input_shape(x, any));

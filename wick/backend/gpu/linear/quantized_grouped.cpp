@@ -21,6 +21,7 @@ struct GroupedJob {
   const QuantizedRows& x;
   const QuantizedWeight& weight;
   const ExpertLaunches& launches;
+  bool early;  ///< see GroupedGemvArgs
   RowBlocks blocks = x.blocks();
   uint32_t chunks = weight.chunks();
 
@@ -57,7 +58,7 @@ void pairs(const GroupedJob& p) {
     kPairs(p.weight.dtype)
         .launch(p.gpu(), grid,
                 {p.to, experts, p.blocks.q, p.blocks.scales, p.chunks,
-                 static_cast<uint32_t>(p.weight.n), segment});
+                 static_cast<uint32_t>(p.weight.n), segment, p.early ? 1u : 0u});
   });
 }
 
@@ -177,10 +178,10 @@ Path choose(const GroupedJob& p) {
 }  // namespace
 
 void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
-                      const ExpertLaunches& launches) {
+                      const ExpertLaunches& launches, bool early) {
   const View rows{out.data, out.dtype,
                   Layout::contiguous({launches.pairs(), weight.n}, out.layout.offset())};
-  const GroupedJob job{rows, linear_out(rows, nullptr), x, weight, launches};
+  const GroupedJob job{rows, linear_out(rows, nullptr), x, weight, launches, early};
   switch (choose(job)) {
     case Path::pairs:
       return pairs(job);

@@ -83,8 +83,9 @@ std::string_view forced_gemm_path();
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
               const ConstView* residual);
 /// x [t, k], quantised, → out [t, n, width], dense: see Backend::grouped_linear. weight is one of
-/// the experts, from which the sizes and the dtype are read.
+/// the experts, from which the sizes and the dtype are read. early: whether the ids were written
+/// before the kernel that makes x's operands, so that experts' weights can be prefetched.
 void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
-                      const ExpertLaunches& launches);
+                      const ExpertLaunches& launches, bool early);
 
 }  // namespace wick::gpu

@@ -1,6 +1,7 @@
 #include "wick/backend/gpu/norm/norm.h"
 
 #include <algorithm>
+#include <span>
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/norm/norm_abi.h"
@@ -12,6 +13,7 @@ namespace {
 
 const KernelFamily<RmsNormRowArgs> kRmsNormRowShort("norm_row", "rms_norm_row_short");
 const KernelFamily<RmsNormRowArgs> kRmsNormRowLong("norm_row", "rms_norm_row_long");
+const KernelFamily<RmsNormWarpsArgs> kRmsNormWarps("norm_row", "rms_norm_warps");
 const KernelFamily<RmsNormArgs, DType, HeldPacks> kRmsNorm("norm", "rms_norm_{}_{}");
 const KernelFamily<RmsNormArgs, DType, HeldPacks> kRmsNormByF32("norm", "rms_norm_{}_by_f32_{}");
 const KernelFamily<RmsNormStridedArgs, DType> kRmsNormStrided("norm_strided",
@@ -59,6 +61,44 @@ int64_t short_columns(const Reduction& reduction, const View& out, const ConstVi
   return reduction.n <= 8 ? 8 : kMost;
 }
 
+/// Launches rms_norm_warps for one or two tensors. Returns false if they have long rows, rows of
+/// other lengths or dtypes, or more rows than multiprocessors take at once.
+bool launch_warps(Gpu& gpu, std::span<const NormOperands> tensors, float eps) {
+  constexpr unsigned kEach = kNormWarpsThreads / 32;  // rows of a thread block
+  const unsigned most = 8 * kEach * static_cast<unsigned>(gpu.info.multiprocessors);
+  RmsNormWarpsArgs args{};
+  args.of[1].rows.elems = 0;
+  args.eps = eps;
+  unsigned rows = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto& [out, in, weight] = tensors[i];
+    const int dim = in.layout.rank() - 1;
+    const Reduction reduction(in.layout, out.layout, 1u << dim);
+    const auto n = static_cast<uint64_t>(reduction.n);
+    const bool fits = in.dtype == DType::f32 && weight.dtype == DType::f32 && n % 4 == 0 &&
+                      n <= kMostOfWarp && (i == 0 || n == args.n) && reduction.kept.elems <= most;
+    if (!fits) return false;
+    const RowPlan plan(gpu, reduction, out, in, dim);
+    args.n = static_cast<uint32_t>(n);
+    reduction.kept.for_each_piece([&](const StridedIndex<2>& kept, const auto& start) {
+      args.of[i] = {
+          static_cast<float*>(advance(out.data, out.dtype, start[1])),
+          static_cast<const float*>(advance(in.data, in.dtype, start[0])),
+          kept,
+          static_cast<const float*>(advance(weight.data, weight.dtype, weight.layout.offset())),
+          plan.out_spread(),
+          plan.in_spread(),
+          plan.spread_of(weight)};
+    });
+    rows += args.of[i].rows.elems;
+  }
+  Grid grid{{(rows + kEach - 1) / kEach, 1, 1}};
+  grid.threads = kNormWarpsThreads;
+  grid.pdl = true;
+  kRmsNormWarps().launch(gpu, grid, args);
+  return true;
+}
+
 }  // namespace
 
 Weights weights_of(const ConstView& vector) {
@@ -68,7 +108,7 @@ Weights weights_of(const ConstView& vector) {
 }
 
 void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& weight, float eps) {
-  if (out.layout.elems() == 0) return;
+  if (out.layout.elems() == 0 || launch_warps(gpu, {{{out, in, weight}}}, eps)) return;
   const int dim = in.layout.rank() - 1;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
   const RowPlan plan(gpu, reduction, out, in, dim);
@@ -157,6 +197,11 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
 void GpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight,
                           float eps) {
   gpu::rms_norm(gpu_, out, in, weight, eps);
+}
+void GpuBackend::rms_norm_pair(const NormOperands& a, const NormOperands& b, float eps) {
+  const NormOperands both[] = {a, b};
+  const bool empty = a.out.layout.elems() == 0 || b.out.layout.elems() == 0;
+  if (empty || !launch_warps(gpu_, both, eps)) Backend::rms_norm_pair(a, b, eps);
 }
 
 void GpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {

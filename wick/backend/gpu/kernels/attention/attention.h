@@ -162,7 +162,8 @@ WICK_DEVICE float chunk_exponentials(const AttentionCall& c, float (&s)[8], KeyR
   for (u32 i = 0; i < 8; ++i) {
     const i32 key = key_of_lane(i);
     const bool visible = key >= seen.begin && key < seen.end;
-    s[i] = visible ? exp_of_negative(s[i] - largest) : 0.0f;
+    const float e = exp_of_negative(s[i] - largest);  // without a branch for each key
+    s[i] = visible ? e : 0.0f;
   }
   return largest;
 }

@@ -57,7 +57,8 @@ WICK_DEVICE float biased_exponentials(const AttentionCall& c, float (&s)[8], Key
 #pragma unroll
   for (u32 i = 0; i < 8; ++i) {
     const i32 key = key_of_lane(i);
-    s[i] = key >= seen.begin && key < seen.end ? exp_of_negative(s[i] - base) : 0.0f;
+    const float e = exp_of_negative(s[i] - base);
+    s[i] = key >= seen.begin && key < seen.end ? e : 0.0f;
   }
   return largest;
 }

@@ -442,8 +442,14 @@ struct Decode : DecodeSinks<Sinks> {
     }
   }
 
-  /// decode_cluster: dot products with the keys in chunk.own, one key and row per thread. Sends
-  /// them to all thread blocks of the cluster that compute outputs of the row.
+  /// Sends a score to all thread blocks of the cluster that compute outputs of row r.
+  WICK_DEVICE void send_score(u32 r, u32 key, float score) const {
+    const u32 to = r / each_rows * plan.slices;
+    for (u32 i = 0; i < plan.slices; ++i)
+      send(to + i, shared.s + r * kAttentionChunk + key, shared.inbox, score);
+  }
+
+  /// decode_cluster: dot products with the keys in chunk.own, one key and two rows per thread.
   WICK_DEVICE void share_scores(const Chunk& chunk, u32 round) {
     if (thread_index() == 0) {
       expect(shared.inbox, static_cast<u32>(chunk.seen.end - chunk.seen.begin) * some_rows * 4);
@@ -452,14 +458,15 @@ struct Decode : DecodeSinks<Sinks> {
     const u32 log = count <= kWarp ? 5 : 6, key = thread_index() & ((1u << log) - 1);
     const u32 column = static_cast<u32>(chunk.own.begin) - chunk.column + key;
     cluster_wait();  // no thread block reads the scores of the previous chunk any more
+    const u32 width_of_q = DecodeShared::padded(c.d);
     if (key < count) {
-      for (u32 r = thread_index() >> log; r < rows; r += kDecodeThreads >> log) {
-        const u32 to = r / each_rows * plan.slices;
-        float* s = shared.s + r * kAttentionChunk + chunk.own.begin + key;
-        const float a =
-            single_chain<kPitch>(keys_staged() + column, shared.q + r * DecodeShared::padded(c.d),
-                                 0, static_cast<i32>(c.d));
-        for (u32 i = 0; i < plan.slices; ++i) send(to + i, s, shared.inbox, a);
+      for (u32 r = thread_index() >> log << 1; r < rows; r += kDecodeThreads >> log << 1) {
+        // An odd last row is computed twice.
+        float a[2];
+        add_latency_chains<2, kPitch>(a, keys_staged() + column, shared.q + r * width_of_q,
+                                      r + 1 < rows ? width_of_q : 0, 0, static_cast<i32>(c.d));
+        send_score(r, chunk.own.begin + key, a[0]);
+        if (r + 1 < rows) send_score(r + 1, chunk.own.begin + key, a[1]);
       }
     }
     wait_for_inbox(shared.inbox, round);
@@ -644,10 +651,12 @@ struct Decode : DecodeSinks<Sinks> {
   WICK_DEVICE void own_outputs(const Chunk& chunk, const AttentionPartials& partials) {
     const u32 r = first_row + warp_index();
     const bool mine = warp_index() < some_rows;
-    const float o[1] = {mine ? single_chain<kClusterWidth>(values_staged() + lane(),
-                                                           shared.s + r * kAttentionChunk,
-                                                           chunk.seen.begin, chunk.seen.end)
-                             : 0.0f};
+    float o[1] = {};
+    if (mine) {
+      add_latency_chains<1, kClusterWidth>(o, values_staged() + lane(),
+                                           shared.s + r * kAttentionChunk, 0, chunk.seen.begin,
+                                           chunk.seen.end);
+    }
     sum_rows();
     sync();
     if (mine) put_output(chunk, r, first_x + lane(), o, partials);

@@ -72,16 +72,18 @@ WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 
   }
 }
 
-/// Σ factors[i] · base[i · kStep], i from `first` to `end` in order. It is for threads with a
-/// single chain, whose latency counts. It reads whole groups of four elements, also behind `end`.
-/// The loads of a block are in flight while the block before is added. They are widened only when
-/// they are added, and no branch guards them, so that the compiler can issue them early.
-template <u32 kStep, class T>
-WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i32 end) {
-  constexpr i32 kBlock = 16;
+/// For kRows rows r: a[r] = Σ factors[r · row + i] · base[i · kStep], i from `first` to `end` in
+/// order. It is for threads with few chains, whose latency counts. It reads whole groups of four
+/// elements, also behind `end`. The loads of a block are in flight while the block before is added:
+/// they are widened only when they are added, and no branch lies between them and the additions, so
+/// that the compiler can't move them there.
+template <u32 kRows, u32 kStep, class T>
+WICK_DEVICE void add_latency_chains(float (&a)[kRows], const T* base, const float* factors, u32 row,
+                                    i32 first, i32 end) {
+  constexpr i32 kBlock = 16 / kRows;
   struct Block {
     u32 x[kBlock];
-    Vec<float, 4> f[kBlock / 4];
+    Vec<float, 4> f[kRows][kBlock / 4];
   };
   const auto stored = [](T x) WICK_INLINE -> u32 {
     if constexpr (sizeof(T) == 4) {
@@ -97,10 +99,15 @@ WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i
       return widen(__builtin_bit_cast(T, static_cast<u16>(x)));
     }
   };
-  float a = 0.0f;
+#pragma unroll
+  for (u32 r = 0; r < kRows; ++r) a[r] = 0.0f;
   i32 i = first;
 #pragma unroll 1
-  for (; i < end && i % 4 != 0; ++i) a = fma(factors[i], widen(base[i * i32{kStep}]), a);
+  for (; i < end && i % 4 != 0; ++i) {
+#pragma unroll
+    for (u32 r = 0; r < kRows; ++r)
+      a[r] = fma(factors[r * row + i], widen(base[i * i32{kStep}]), a[r]);
+  }
   const i32 blocks = (end - i) / kBlock, start = i;
   const auto load = [&](Block& to, i32 block) WICK_INLINE {
     const i32 at = start + (block < blocks ? block : blocks - 1) * kBlock;
@@ -108,38 +115,48 @@ WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i
 #pragma unroll
     for (u32 n = 0; n < kBlock; ++n) to.x[n] = stored(from[n * kStep]);
 #pragma unroll
-    for (u32 n = 0; n < kBlock / 4; ++n) {
-      to.f[n] = *reinterpret_cast<const Vec<float, 4>*>(factors + at + 4 * n);
+    for (u32 r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (u32 n = 0; n < kBlock / 4; ++n) {
+        to.f[r][n] = *reinterpret_cast<const Vec<float, 4>*>(factors + r * row + at + 4 * n);
+      }
     }
   };
   const auto add = [&](const Block& y) WICK_INLINE {
 #pragma unroll
-    for (u32 n = 0; n < kBlock; ++n) a = fma(y.f[n / 4][n % 4], value(y.x[n]), a);
+    for (u32 n = 0; n < kBlock; ++n) {
+#pragma unroll
+      for (u32 r = 0; r < kRows; ++r) a[r] = fma(y.f[r][n / 4][n % 4], value(y.x[n]), a[r]);
+    }
   };
   if (blocks > 0) {
     Block even, odd;
     load(even, 0);
+    i32 block = 0;
 #pragma unroll 1
-    for (i32 block = 0; block < blocks; block += 2) {
+    for (; block + 1 < blocks; block += 2) {
       load(odd, block + 1);
       add(even);
       load(even, block + 2);
-      if (block + 1 < blocks) add(odd);
+      add(odd);
     }
+    if (block < blocks) add(even);
     i += blocks * kBlock;
   }
 #pragma unroll 1
   for (; i < end; i += 4) {
-    const auto f = *reinterpret_cast<const Vec<float, 4>*>(factors + i);
     u32 x[4];
 #pragma unroll
     for (i32 n = 0; n < 4; ++n) x[n] = stored(base[(i + n) * i32{kStep}]);
 #pragma unroll
-    for (i32 n = 0; n < 4; ++n) {
-      if (i + n < end) a = fma(f[static_cast<u32>(n)], value(x[n]), a);
+    for (u32 r = 0; r < kRows; ++r) {
+      const auto f = *reinterpret_cast<const Vec<float, 4>*>(factors + r * row + i);
+#pragma unroll
+      for (i32 n = 0; n < 4; ++n) {
+        if (i + n < end) a[r] = fma(f[static_cast<u32>(n)], value(x[n]), a[r]);
+      }
     }
   }
-  return a;
 }
 
 }  // namespace wick::gpu

@@ -33,6 +33,15 @@
 
 namespace wick::gpu {
 
+/// The call with a head size that the compiler knows: index arithmetic with it is a large part of
+/// the time of a short chunk.
+template <u32 kHead>
+WICK_DEVICE AttentionCall with_head(const AttentionCall& call) {
+  AttentionCall c = call;
+  c.d = c.e = kHead;
+  return c;
+}
+
 template <class T, DecodeForm kForm, class Sinks>
 WICK_DEVICE void decode(const AttentionCall& c, const CacheCall& cache, const DecodePlan& plan,
                         const Sinks& sinks, const AttentionPartials& partials, char* memory) {
@@ -111,12 +120,12 @@ WICK_DEVICE void decode(const AttentionCall& c, const CacheCall& cache, const De
       begin(work.own_page());
     }
     if (count != 0 && work.own_chunk() < work.end_chunk()) {
+      work.load(chunk, first);  // in flight while copies start
+      work.load(chunk, second);
       if constexpr (kStaged) {
         work.stage_keys(chunk);
         work.stage_values(chunk);
       }
-      work.load(chunk, first);
-      work.load(chunk, second);
     }
     if (count == keys && (sure || page == guessed_page)) break;
     wait_for_copies<0>();

@@ -109,6 +109,9 @@ struct GroupedGemvArgs {
   const void* q;
   const math::ActivationScale* scales;
   math::u32 chunks, rows, segment;
+  /// Not 0 if an earlier kernel than the last one wrote the ids: weights are prefetched before the
+  /// last kernel has ended.
+  math::u32 early;
 };
 /// decoded_grouped. format: as in DecodedArgs.
 struct GroupedDecodedArgs {

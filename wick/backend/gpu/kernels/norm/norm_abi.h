@@ -23,6 +23,8 @@ inline constexpr u32 kMostSharedBytes = 32 << 10;
 inline constexpr u32 kNormRowThreads = 1024;
 /// Threads of a thread block of the strided kernels and of softmax_short.
 inline constexpr u32 kNormLineThreads = 256;
+/// Threads of a thread block of rms_norm_warps, and the most elements of its rows.
+inline constexpr u32 kNormWarpsThreads = 128, kMostOfWarp = 512;
 /// The most chunks of a row of rms_norm_row_long.
 inline constexpr u32 kRowChunks = 4;
 /// Rows that a thread holds in registers, if it holds `steps` vectors of each: several if they are
@@ -44,6 +46,20 @@ struct RmsNormRowArgs {
   const float* weight;
   u32 n;
   Spread out_spread, in_spread, weight_spread;
+  float eps;
+};
+/// rms_norm_warps: rows of n f32 of one or two tensors, n at most kMostOfWarp and a multiple of 4; a
+/// warp takes a row. Without a second tensor, its rows.elems is 0.
+struct RmsNormTensor {
+  float* out;
+  const float* in;
+  StridedIndex<2> rows;
+  const float* weight;
+  Spread out_spread, in_spread, weight_spread;
+};
+struct RmsNormWarpsArgs {
+  RmsNormTensor of[2];
+  u32 n;
   float eps;
 };
 /// rms_norm_strided_DTYPE: rows of any length and layout.
