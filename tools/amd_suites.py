@@ -7,7 +7,8 @@
 The programs are Debian's (rocBLAS, hipBLASLt, MIOpen, rocFFT, rocRAND, rocPRIM, rocSPARSE, RCCL), Triton's wheels and
 llama.cpp's ROCm build from PyPI. Debian's packages are pinned in tools/rocm/packages.txt, as those of tools/real_rocm.py,
 which also writes the results to docs/amd.md. Nothing is installed. Needs `make emu`. Exits with 1 if a test failed or a
-suite was left out, 2 if something is missing, and 130 after Ctrl-C.
+suite was left out, 2 if something is missing, and 128 + its number after
+a signal.
 """
 
 import argparse
@@ -20,6 +21,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import fetch_model  # noqa: E402
 from rocm import amd_suites, report  # noqa: E402
 from rocm.packages import RocmError  # noqa: E402
+from rocm.processes import guarded  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "amd-suites.json"
 
@@ -88,14 +90,7 @@ def parse():
 
 def main():
     options = parse()
-    try:
-        return options.work(options)
-    except (RocmError, OSError) as error:
-        fetch_model.say(f"amd_suites: {error}")
-        return 2
-    except KeyboardInterrupt:
-        fetch_model.say("amd_suites: interrupted")
-        return 130
+    return guarded("amd_suites", lambda: options.work(options))
 
 
 if __name__ == "__main__":

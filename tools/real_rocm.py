@@ -9,7 +9,7 @@
 The packages are pinned by SHA-256 in tools/rocm/packages.txt and unpacked into ${XDG_CACHE_HOME:-~/.cache}/wick/rocm;
 nothing is installed. WICK_DEBIAN_MIRROR names another mirror. Needs `make emu`, and for the suites
 `ninja -C build/release wick_tests`. Exits with 1 if a test failed or a suite was left out, 2 if something is missing, and
-130 after Ctrl-C.
+128 + its number after a signal.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import fetch_model  # noqa: E402
 from rocm import page, report, suites  # noqa: E402
 from rocm.machine import CHIPS, Machine  # noqa: E402
 from rocm.packages import RELEASES, RocmError, prepare  # noqa: E402
+from rocm.processes import guarded  # noqa: E402
 from rocm.report import words  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "amd-runtime.json"
@@ -132,14 +133,7 @@ def parse():
 
 def main():
     options = parse()
-    try:
-        return options.work(options)
-    except (RocmError, OSError) as error:
-        fetch_model.say(f"real_rocm: {error}")
-        return 2
-    except KeyboardInterrupt:
-        fetch_model.say("real_rocm: interrupted")
-        return 130
+    return guarded("real_rocm", lambda: options.work(options))
 
 
 if __name__ == "__main__":

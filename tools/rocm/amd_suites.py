@@ -9,14 +9,14 @@ import csv
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import time
 
 from rocm import wheels
-from rocm.packages import RocmError, prepare_groups
-from rocm.suites import Outcome, Process, complaint, fits, reason, run_gtest
+from rocm.packages import RocmError, call, prepare_groups
+from rocm.processes import Process
+from rocm.suites import Outcome, complaint, fits, reason, run_gtest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CHIPS = ("gfx1100", "gfx90a", "gfx942")
@@ -289,8 +289,7 @@ def kernels_of_one_layout(library, folder):
 
 
 def compile_c(compiler, source, target, *options):
-    done = subprocess.run([compiler, str(pathlib.Path(__file__).with_name(source)), "-o", str(target), *options],
-                          capture_output=True, text=True, check=False)
+    done = call([compiler, str(pathlib.Path(__file__).with_name(source)), "-o", str(target), *options])
     if done.returncode != 0:
         raise RocmError(f"{source} can't be compiled: {(done.stderr.strip().splitlines() or ['no reason was given'])[0]}")
 

@@ -2,19 +2,15 @@
 
 import collections
 import concurrent.futures
-import os
 import pathlib
 import re
-import signal
-import subprocess
-import threading
 import time
 
 from rocm.machine import CHIPS, Machine
 from rocm.packages import RELEASES, RocmError
+from rocm.processes import Process
 
-# What the release's binary has images for: hiprtc must be able to compile the kernels for each of them. The compiler of
-# the older release is asked for the emulated chips only.
+# What the release's binary has images for: hiprtc must be able to compile the kernels for each of them.
 ARCHITECTURES = ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150",
                  "gfx1151", "gfx1200", "gfx1201")
 MOST_RESTARTS = 10
@@ -54,7 +50,7 @@ def all_suites():
     for architecture in ARCHITECTURES:
         suites.append(Suite(f"hiprtc for {architecture}", "gtest", "gpu_compile_test",
                             ["--gtest_filter=GpuCompile.KernelsOfEveryFileForAmd"], ("gfx1100",),
-                            {"WICK_TEST_HIPRTC": architecture}, 10))
+                            {"WICK_TEST_HIPRTC": architecture}, 30))
     return suites
 
 
@@ -68,57 +64,6 @@ class Outcome:
     def fail(self, why):
         self.failed += 1
         self.why.append(why)
-
-
-class Process:
-    """A program whose output is read line by line, and which ends with its time."""
-
-    running, lock, stopped = set(), threading.Lock(), False
-
-    def __init__(self, command, env, seconds):
-        if Process.stopped:
-            raise RocmError("interrupted")
-        self.child = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-        self.out_of_time = False
-        self.timer = threading.Timer(seconds, self.expire)
-        self.timer.start()
-        with self.lock:
-            self.running.add(self.child)
-
-    def expire(self):
-        self.out_of_time = True
-        self.kill(self.child)
-
-    @staticmethod
-    def kill(child):
-        try:
-            os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-
-    @classmethod
-    def kill_all(cls):
-        cls.stopped = True
-        with cls.lock:
-            for child in cls.running:
-                cls.kill(child)
-
-    def lines(self):
-        with self.child.stdout:
-            for line in self.child.stdout:
-                yield line.rstrip("\n")
-        self.child.wait()
-        self.timer.cancel()
-        with self.lock:
-            self.running.discard(self.child)
-
-    def end(self):
-        """How the process ended, in words."""
-        if self.out_of_time:
-            return "its time was over"
-        code = self.child.returncode
-        return f"signal {-code} ended it" if code < 0 else f"it ended with {code}"
 
 
 class TestLog:
@@ -260,7 +205,8 @@ class Runner:
             return outcome, 0.0
         with Machine(self.libraries[release], self.emulator, [chip], [self.build / "lib"]) as machine:
             env = machine.environment({"WICK_TEST_DEVICES": "hip:0", "WICK_EMU_THREADS": str(self.threads),
-                                       "WICK_KERNEL_CACHE": "off", **suite.environment})
+                                       # AMD's compiler has a cache of its own.
+                                       "WICK_KERNEL_CACHE": "off", "AMD_COMGR_CACHE": "0", **suite.environment})
             if self.model:
                 env["WICK_TEST_MODEL"] = self.model
             limit = suite.minutes * 60
@@ -282,10 +228,7 @@ def chosen(names, releases, chips):
     for release in releases:
         for suite in suites:
             for chip in suite.chips:
-                if chip not in chips or (names and not any(fits(name, suite.name) for name in names)):
-                    continue
-                target = suite.environment.get("WICK_TEST_HIPRTC")
-                if target is None or release == RELEASES[0] or target in CHIPS:
+                if chip in chips and (not names or any(fits(name, suite.name) for name in names)):
                     yield suite, release, chip
 
 
