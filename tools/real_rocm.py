@@ -3,7 +3,7 @@
 
   real_rocm.py fetch                      fetches and unpacks AMD's packages (Debian's), 160 MB in all
   real_rocm.py run -- PROGRAM ARGUMENTS   runs any program with them
-  real_rocm.py test [NAME...]             runs wick's suites by name and prints what became of each
+  real_rocm.py test [NAME...]             runs wick's suites, by name or a selection, and prints what became of each
   real_rocm.py page [--check]             writes docs/amd.md from the recorded results, also those of tools/amd_suites.py
 
 The packages are pinned by SHA-256 in tools/rocm/packages.txt and unpacked into ${XDG_CACHE_HOME:-~/.cache}/wick/rocm;
@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import fetch_model  # noqa: E402
 from rocm import page, report, suites  # noqa: E402
 from rocm.machine import CHIPS, Machine  # noqa: E402
-from rocm.packages import RELEASES, RocmError, prepare  # noqa: E402
+from rocm.packages import RELEASES, RocmError, prepare, prepare_groups  # noqa: E402
 from rocm.processes import guarded  # noqa: E402
 from rocm.report import words  # noqa: E402
 
@@ -67,7 +67,7 @@ def default_model():
 
 def test(options):
     releases, chips = words(options.releases, RELEASES, "release"), words(options.chips, CHIPS, "chip")
-    work = list(suites.chosen(options.names, releases, chips))
+    work = list(suites.chosen(options.names, releases, chips, options.all))
     if options.list:
         print("\n".join(dict.fromkeys(suite.name for suite, _, _ in work)))
         return 0
@@ -80,7 +80,8 @@ def test(options):
         fetch_model.say("generate is left out: it needs a model, which tools/fetch_model.py fetches")
         work = [job for job in work if job not in with_model]
     libraries = {release: prepare(release, options.cache) for release in releases}
-    runner = suites.Runner(options.build, options.emulator, libraries, 1 if options.jobs > 1 else 2, model)
+    prepare_groups(dict.fromkeys(group for suite, _, _ in work for group in suite.groups), options.cache)
+    runner = suites.Runner(options.build, options.emulator, libraries, 1 if options.jobs > 1 else 2, model, options.cache)
     rows, left_out = report.run(runner, work, options.jobs, options.seconds, options.record)
     return report.summary(rows, left_out + len(with_model))
 
@@ -112,9 +113,10 @@ def parse():
     command.add_argument("command", nargs=argparse.REMAINDER, help="the program and its arguments, after --")
     command.set_defaults(work=run)
     command = commands.add_parser("test", help="runs suites of wick")
-    command.add_argument("names", nargs="*", help="their names; all without")
+    command.add_argument("names", nargs="*", help="their names (default: a selection)")
     command.add_argument("--releases", default=every)
     command.add_argument("--chips", default=",".join(CHIPS))
+    command.add_argument("--all", action="store_true", help="every suite under both releases, not the shorter selection")
     command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
     command.add_argument("--seconds", type=float, default=float("inf"),
                          help="suites that haven't begun by then are left out (default: none)")

@@ -403,9 +403,20 @@ class Command(unittest.TestCase):
                 self.assertIn(f"no {what} was chosen", done.stderr)
 
     def test_names_are_listed(self):
-        done = self.call("test", "--list")
+        done = self.call("test", "--all", "--list")
         self.assertIn("gpu_test\n", done.stdout)
         self.assertIn("hiprtc for gfx1201\n", done.stdout)
+
+    def test_the_selection(self):
+        done = self.call("test", "--list")
+        self.assertIn("gpu_test\n", done.stdout)
+        self.assertNotIn("hiprtc for", done.stdout)
+        both = {name for name, release in ((suite.name, release) for suite, release, _ in
+                                           suites.chosen([], packages.RELEASES, list(machine.CHIPS)))
+                if release != packages.RELEASES[0]}
+        self.assertEqual(both, set(suites.OLDER))
+        named = list(suites.chosen(["hiprtc"], packages.RELEASES, list(machine.CHIPS)))
+        self.assertEqual(len(named), 2 * len(suites.ARCHITECTURES))
 
     def test_the_page_is_up_to_date(self):
         done = self.call("page", "--check")
