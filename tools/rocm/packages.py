@@ -1,6 +1,7 @@
 """Fetches the packages of packages.txt and unpacks them into a folder of the cache. Nothing is installed."""
 
 import collections
+import contextlib
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 
 import fetch_model
 
@@ -33,14 +35,31 @@ class RocmError(Exception):
 
 def call(command):
     """Runs a program and returns what became of it. A signal to this process kills the program with its children."""
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          errors="replace", start_new_session=True) as child:
+    started, failed = [], []
+
+    def start():
         try:
-            out, err = child.communicate()
-        except BaseException:
-            os.killpg(child.pid, signal.SIGKILL)
-            raise
-        return subprocess.CompletedProcess(command, child.returncode, out, err)
+            started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                            text=True, errors="replace", start_new_session=True))
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=start)  # signals interrupt the main thread only, not the start of a program
+    try:
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
+        out, err = started[0].communicate()
+    except BaseException:
+        if thread.ident is not None:
+            thread.join()
+        for child in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        raise
+    return subprocess.CompletedProcess(command, started[0].returncode, out, err)
 
 
 def cache_folder():

@@ -1,9 +1,10 @@
 """Programs that run on AMD's own runtime by name, and what became of each."""
 
 import collections
-import concurrent.futures
 import pathlib
+import queue
 import re
+import threading
 import time
 
 from rocm.machine import CHIPS, Machine
@@ -278,22 +279,39 @@ def run_all(runner, work, jobs, seconds, finished):
     """Runs suites in parallel. Calls finished(suite, release, chip, outcome, seconds) for each; the outcome is None for
     those that hadn't begun when the time was over."""
     until = time.monotonic() + seconds
+    waiting, ended = iter(work), queue.SimpleQueue()
+    lock = threading.Lock()
 
-    def one(job):
-        if time.monotonic() > until:
-            return job, None, 0.0
-        return (job, *runner.run(*job))
+    def run_some():
+        while True:
+            with lock:
+                job = next(waiting, None)
+            if job is None:
+                return
+            try:
+                late = time.monotonic() > until
+                ended.put((job, None, 0.0) if late else (job, *runner.run(*job)))
+            except BaseException as error:  # the main thread raises it
+                ended.put(error)
+                return
 
-    pool = concurrent.futures.ThreadPoolExecutor(jobs)
+    # Daemons, because a signal may come at any time and nothing but killed programs must keep this process.
+    threads = [threading.Thread(target=run_some, daemon=True) for _ in range(jobs)]
     try:
-        for future in concurrent.futures.as_completed([pool.submit(one, job) for job in work]):
-            job, outcome, took = future.result()
+        for thread in threads:
+            thread.start()
+        for _ in work:
+            result = ended.get()
+            if isinstance(result, BaseException):
+                raise result
+            job, outcome, took = result
             finished(*job, outcome, took)
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
         Process.kill_all()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(10)  # it removes its temporary files
         raise
-    pool.shutdown()
 
 
 def line(suite, release, chip, outcome, took):
