@@ -32,6 +32,7 @@ class Process:
             self.running.add(self.child)
         self.out_of_time = False
         self.timer = threading.Timer(seconds, self.expire)
+        self.timer.daemon = True
         self.timer.start()
 
     def expire(self):
@@ -81,5 +82,6 @@ def guarded(name, work):
         fetch_model.say(f"{name}: {error}")
         return 2
     except KeyboardInterrupt:
+        Process.kill_all()
         fetch_model.say(f"{name}: interrupted")
         return 128 + (caught[0] if caught else signal.SIGINT)
