@@ -49,11 +49,11 @@ emulated: build emu
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests
 	@tools/emulated.sh $(BUILD)
 
-# Runs every suite, with no limit of the time of all. Fetches packages (3 GB) the first time.
+# Runs a selection of the suites, or every one with ALL=--all. Fetches packages (3 GB) the first time.
 amd: build emu
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests
-	@python3 tools/real_rocm.py --build $(BUILD) test --jobs $(JOBS) --record; failed=$$?; \
-	  python3 tools/amd_suites.py test --jobs $(JOBS) --record; libraries=$$?; \
+	@python3 tools/real_rocm.py --build $(BUILD) test $(ALL) --jobs $(JOBS) --record; failed=$$?; \
+	  python3 tools/amd_suites.py --build $(BUILD) test $(ALL) --jobs $(JOBS) --record; libraries=$$?; \
 	  python3 tools/real_rocm.py page && exit $$((failed + libraries))
 
 parity: build

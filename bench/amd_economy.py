@@ -187,11 +187,10 @@ def main():
             prompts = Prompts(args, model, words)
             for architecture in args.architectures:
                 rows += compare(args, model, architecture, prompts)
-    text = "\n".join(markdown(rows))
-    print(text)
-    if args.out:
-        args.out.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
-        args.out.with_suffix(".md").write_text(text + "\n")
+                if args.out:  # each time, since all of them take long
+                    args.out.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
+                    args.out.with_suffix(".md").write_text("\n".join(markdown(rows)) + "\n")
+    print("\n".join(markdown(rows)))
     return 1 if any(share > target for row in rows for share, target in zip(row["shares"], row["targets"])) else 0
 
 

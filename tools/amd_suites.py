@@ -2,12 +2,13 @@
 """Runs AMD's libraries, by their own test programs, and other software for AMD's GPUs on wick's emulated HIP runtime.
 
   amd_suites.py fetch [NAME...]           fetches and unpacks what the suites need: 2.9 GB for all, 11 GB unpacked
-  amd_suites.py test [NAME...]            runs suites by name and prints what became of each
+  amd_suites.py test [NAME...]            runs suites, by name or a selection, and prints what became of each
 
 The programs are Debian's (rocBLAS, hipBLASLt, MIOpen, rocFFT, rocRAND, rocPRIM, rocSPARSE, RCCL), Triton's wheels and
 llama.cpp's ROCm build from PyPI. Debian's packages are pinned in tools/rocm/packages.txt, as those of tools/real_rocm.py,
 which also writes the results to docs/amd.md. Nothing is installed. Needs `make emu`. Exits with 1 if a test failed or a
-suite was left out, 2 if something is missing, and 130 after Ctrl-C.
+suite was left out, 2 if something is missing, and 128 + its number after
+a signal.
 """
 
 import argparse
@@ -20,6 +21,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import fetch_model  # noqa: E402
 from rocm import amd_suites, report  # noqa: E402
 from rocm.packages import RocmError  # noqa: E402
+from rocm.processes import guarded  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "amd-suites.json"
 
@@ -42,14 +44,14 @@ def suites_of(work):
 
 
 def fetch(options):
-    work = amd_suites.chosen(options.names, amd_suites.CHIPS)
+    work = amd_suites.chosen(options.names, amd_suites.CHIPS, everything=True)
     amd_suites.Runner(options.emulator, options.cache).prepare(suites_of(work))
     return 0
 
 
 def test(options):
     chips = report.words(options.chips, amd_suites.CHIPS, "chip")
-    work = list(amd_suites.chosen(options.names, chips))
+    work = list(amd_suites.chosen(options.names, chips, options.all))
     if options.list:
         print("\n".join(dict.fromkeys(suite.name for suite, _, _ in work)))
         return 0
@@ -59,7 +61,7 @@ def test(options):
     if without:
         fetch_model.say(f"{without[0][0].name} is left out: it needs a model, which tools/fetch_model.py fetches")
         work = [job for job in work if job not in without]
-    runner = amd_suites.Runner(options.emulator, options.cache, 1 if options.jobs > 1 else 2, model)
+    runner = amd_suites.Runner(options.emulator, options.cache, 1 if options.jobs > 1 else 2, model, options.build)
     runner.prepare(suites_of(work))
     rows, left_out = report.run(runner, work, options.jobs, options.seconds, options.record)
     return report.summary(rows, left_out + len(without))
@@ -68,14 +70,16 @@ def test(options):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, help="the folder of the packages")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="of wick, for its own tests")
     parser.add_argument("--emulator", type=pathlib.Path, default=ROOT / "build" / "emu")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("fetch", help="fetches and unpacks the packages")
     command.add_argument("names", nargs="*", help="of suites; all without")
     command.set_defaults(work=fetch)
     command = commands.add_parser("test", help="runs suites")
-    command.add_argument("names", nargs="*", help="their names; all without")
+    command.add_argument("names", nargs="*", help="their names (default: a selection)")
     command.add_argument("--chips", default=",".join(amd_suites.CHIPS))
+    command.add_argument("--all", action="store_true", help="also older versions of the programs, not the shorter selection")
     command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
     command.add_argument("--seconds", type=float, default=float("inf"),
                          help="suites that haven't begun by then are left out (default: none)")
@@ -88,14 +92,7 @@ def parse():
 
 def main():
     options = parse()
-    try:
-        return options.work(options)
-    except (RocmError, OSError) as error:
-        fetch_model.say(f"amd_suites: {error}")
-        return 2
-    except KeyboardInterrupt:
-        fetch_model.say("amd_suites: interrupted")
-        return 130
+    return guarded("amd_suites", lambda: options.work(options))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 
   real_rocm.py fetch                      fetches and unpacks AMD's packages (Debian's), 160 MB in all
   real_rocm.py run -- PROGRAM ARGUMENTS   runs any program with them
-  real_rocm.py test [NAME...]             runs wick's suites by name and prints what became of each
+  real_rocm.py test [NAME...]             runs wick's suites, by name or a selection, and prints what became of each
   real_rocm.py page [--check]             writes docs/amd.md from the recorded results, also those of tools/amd_suites.py
 
 The packages are pinned by SHA-256 in tools/rocm/packages.txt and unpacked into ${XDG_CACHE_HOME:-~/.cache}/wick/rocm;
 nothing is installed. WICK_DEBIAN_MIRROR names another mirror. Needs `make emu`, and for the suites
 `ninja -C build/release wick_tests`. Exits with 1 if a test failed or a suite was left out, 2 if something is missing, and
-130 after Ctrl-C.
+128 + its number after a signal.
 """
 
 import argparse
@@ -24,7 +24,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import fetch_model  # noqa: E402
 from rocm import page, report, suites  # noqa: E402
 from rocm.machine import CHIPS, Machine  # noqa: E402
-from rocm.packages import RELEASES, RocmError, prepare  # noqa: E402
+from rocm.packages import RELEASES, RocmError, prepare, prepare_groups  # noqa: E402
+from rocm.processes import guarded  # noqa: E402
 from rocm.report import words  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "amd-runtime.json"
@@ -66,7 +67,7 @@ def default_model():
 
 def test(options):
     releases, chips = words(options.releases, RELEASES, "release"), words(options.chips, CHIPS, "chip")
-    work = list(suites.chosen(options.names, releases, chips))
+    work = list(suites.chosen(options.names, releases, chips, options.all))
     if options.list:
         print("\n".join(dict.fromkeys(suite.name for suite, _, _ in work)))
         return 0
@@ -79,7 +80,8 @@ def test(options):
         fetch_model.say("generate is left out: it needs a model, which tools/fetch_model.py fetches")
         work = [job for job in work if job not in with_model]
     libraries = {release: prepare(release, options.cache) for release in releases}
-    runner = suites.Runner(options.build, options.emulator, libraries, 1 if options.jobs > 1 else 2, model)
+    prepare_groups(dict.fromkeys(group for suite, _, _ in work for group in suite.groups), options.cache)
+    runner = suites.Runner(options.build, options.emulator, libraries, 1 if options.jobs > 1 else 2, model, options.cache)
     rows, left_out = report.run(runner, work, options.jobs, options.seconds, options.record)
     return report.summary(rows, left_out + len(with_model))
 
@@ -111,9 +113,10 @@ def parse():
     command.add_argument("command", nargs=argparse.REMAINDER, help="the program and its arguments, after --")
     command.set_defaults(work=run)
     command = commands.add_parser("test", help="runs suites of wick")
-    command.add_argument("names", nargs="*", help="their names; all without")
+    command.add_argument("names", nargs="*", help="their names (default: a selection)")
     command.add_argument("--releases", default=every)
     command.add_argument("--chips", default=",".join(CHIPS))
+    command.add_argument("--all", action="store_true", help="every suite under both releases, not the shorter selection")
     command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
     command.add_argument("--seconds", type=float, default=float("inf"),
                          help="suites that haven't begun by then are left out (default: none)")
@@ -132,14 +135,7 @@ def parse():
 
 def main():
     options = parse()
-    try:
-        return options.work(options)
-    except (RocmError, OSError) as error:
-        fetch_model.say(f"real_rocm: {error}")
-        return 2
-    except KeyboardInterrupt:
-        fetch_model.say("real_rocm: interrupted")
-        return 130
+    return guarded("real_rocm", lambda: options.work(options))
 
 
 if __name__ == "__main__":

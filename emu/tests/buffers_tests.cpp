@@ -168,6 +168,21 @@ void add_structured(Hand& hand) {
                EXPECT_EQ(state.v[40][lane], ((lanes - 1 - lane) * 4 + 2) * 3 + 1);
              }
            });
+  hand.add("scalar_offset", load + " v40, v2, s[20:23], s10 offen", {}, [](const Hand::Run& run) {
+    alignas(64) u32 memory[128];
+    for (u32 i = 0; i < 128; ++i) memory[i] = i + 100;
+    const auto lanes = static_cast<u32>(run.batch.target().lanes());
+    State state = random_state(run.batch.target(), 1);
+    set_resource(state, memory, 4 * lanes);
+    state.s[10] = 32;
+    for (u32 lane = 0; lane < lanes; ++lane) state.v[2][lane] = lane * 4;
+    if (!run(state)) return;
+    // Only gfx9 includes the scalar offset in the bounds check.
+    const u32 within = is_gfx9(run.batch.target()) ? lanes - 8 : lanes;
+    for (u32 lane = 0; lane < lanes; ++lane) {
+      EXPECT_EQ(state.v[40][lane], lane < within ? lane + 108 : 0u) << lane;
+    }
+  });
   hand.add("no_register", load + " v40, off, s[20:23], 0 offset:20", {}, [](const Hand::Run& run) {
     alignas(64) u32 memory[16] = {0, 1, 2, 3, 4, 55};
     State state = random_state(run.batch.target(), 1);

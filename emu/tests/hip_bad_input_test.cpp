@@ -34,7 +34,7 @@ TEST(HipBadInput, KernargsOfTheWrongSize) {
   Buffer<int> data(64);
   char arguments[8192] = {};
   std::memcpy(arguments, &data.data, sizeof data.data);
-  for (const size_t wrong : {size_t{0}, size_t{1}, size_t{8}, size_t{11}}) {
+  for (const size_t wrong : {size_t{0}, size_t{1}, size_t{4}, size_t{11}}) {
     size_t bytes = wrong;
     void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, arguments, HIP_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, HIP_LAUNCH_PARAM_END};

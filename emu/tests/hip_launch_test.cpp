@@ -34,11 +34,14 @@ TEST(HipLaunch, TakesArgumentsFromABuffer) {
                    &bytes, HIP_LAUNCH_PARAM_END};
   HIP_OK(hipModuleLaunchKernel(kernels["set_to"], 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra));
   EXPECT_EQ(data.get(), std::vector<int>(64, 42));
-  for (const size_t wrong : {size_t{0}, size_t{8}}) {
+  for (const size_t wrong : {size_t{0}, size_t{4}, size_t{9}}) {
     bytes = wrong;
     EXPECT_EQ(hipErrorInvalidValue, hipModuleLaunchKernel(kernels["set_to"], 2, 1, 1, 32, 1, 1, 0,
                                                           nullptr, nullptr, extra));
   }
+  bytes = 8;  // the last argument may be missing
+  HIP_OK(hipModuleLaunchKernel(kernels["set_to"], 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra));
+  EXPECT_EQ(data.get(), std::vector<int>(64, 0));
 }
 
 TEST(HipLaunch, TakesArgumentsFromALargerBuffer) {

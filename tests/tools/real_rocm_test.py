@@ -7,6 +7,7 @@ import http.server
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 
-from rocm import machine, packages, page, suites  # noqa: E402
+from rocm import machine, packages, page, processes, suites  # noqa: E402
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
@@ -130,19 +131,18 @@ class Packages(unittest.TestCase):
         self.assertEqual((self.prepare()[1] / "librocr.so").read_bytes(), b"r0cr")
 
     def test_an_interrupt_leaves_nothing(self):
-        run = subprocess.run
+        call = packages.call
 
-        def interrupted(command, **options):
+        def interrupted(command):
+            done = call(command)
             if command[0] == "dpkg-deb":
-                run(command, **options)
                 raise KeyboardInterrupt
-            return run(command, **options)
+            return done
 
-        packages.subprocess.run = interrupted
-        self.addCleanup(setattr, packages.subprocess, "run", run)
+        packages.call = interrupted
+        self.addCleanup(setattr, packages, "call", call)
         with self.assertRaises(KeyboardInterrupt):
             self.prepare()
-        packages.subprocess.run = run
         self.nothing_is_left()
         self.assertFalse((self.cache / "7.2.4").exists())
 
@@ -277,8 +277,8 @@ print("[==========] 0 tests from 0 test suites ran. (0 ms total)")
 
     def test_an_interrupt_ends_programs(self):
         text = 'import time; print("[ RUN      ] A.slow", flush=True); time.sleep(60)'
-        self.addCleanup(setattr, suites.Process, "stopped", False)
-        timer = threading.Timer(1, suites.Process.kill_all)
+        self.addCleanup(setattr, processes.Process, "stopped", False)
+        timer = threading.Timer(1, processes.Process.kill_all)
         timer.start()
         started = time.monotonic()
         with self.assertRaisesRegex(packages.RocmError, "interrupted"):  # no other process is started
@@ -295,6 +295,78 @@ print("[==========] 0 tests from 0 test suites ran. (0 ms total)")
         self.assertEqual(self.run_script("", suites.run_probe).failed, 1)
         outcome = self.run_script("""print('{"op": "a", "differ": {"v3": 0}}wick-emu: kernel k: no')\n""", suites.run_probe)
         self.assertIn("wick-emu: kernel k: no", outcome.why[0])
+
+
+class Signals(unittest.TestCase):
+    """Programs that a signal ends while children of theirs sleep."""
+
+    # Appends the numbers of two processes to the file `pids` and waits.
+    SLEEPER = "#!/bin/sh\necho $$ >> {0}/pids; sleep 60 & echo $! >> {0}/pids; wait\n"
+    HEAD = """
+import pathlib, sys
+sys.path.insert(0, {tools!r})
+from rocm import packages, processes, report, suites
+folder = pathlib.Path({folder!r})
+"""
+
+    def end(self, text, number):
+        """Starts a script, sends it the signal when its children sleep, and returns its status and what it said."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "program.py").write_text(self.HEAD.format(tools=str(ROOT / "tools"), folder=name) + text)
+            (folder / "sleeper").write_text(self.SLEEPER.format(name))
+            (folder / "sleeper").chmod(0o755)
+            child = subprocess.Popen([sys.executable, str(folder / "program.py")], stderr=subprocess.PIPE, text=True)
+            until = time.monotonic() + 60
+            while time.monotonic() < until and len(self.pids(folder)) < 2:
+                time.sleep(0.05)
+            child.send_signal(number)
+            said = child.communicate(timeout=60)[1]
+            self.assertGreaterEqual(len(self.pids(folder)), 2)
+            for pid in self.pids(folder):
+                self.ends(pid)
+            self.assertEqual(list((folder / "cache").rglob(".*")), [])
+        return child.returncode, said
+
+    def pids(self, folder):
+        file = folder / "pids"
+        return [int(word) for word in file.read_text().split()] if file.exists() else []
+
+    def ends(self, pid):
+        """Waits until a process has ended; one that nobody waits for stays as a zombie."""
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            try:
+                if ") Z " in pathlib.Path(f"/proc/{pid}/stat").read_text():
+                    return
+            except (FileNotFoundError, ProcessLookupError):
+                return
+            time.sleep(0.05)
+        self.fail(f"process {pid} still runs")
+
+    def test_signals_end_suites(self):
+        text = """
+class Runner:
+    def run(self, suite, release, chip):
+        outcome = suites.Outcome()
+        suites.run_gtest([str(folder / "sleeper"), "--gtest_filter=*"], None, 60, outcome)
+        return outcome, 0
+
+work = [(suite, "7.2.4", "gfx1100") for suite in suites.all_suites()]
+sys.exit(processes.guarded("tool", lambda: report.run(Runner(), work, 2, 60, None)))
+"""
+        for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
+            self.assertEqual(self.end(text, number), (status, "tool: interrupted\n"))
+
+    def test_a_signal_ends_a_download(self):
+        text = """
+packages.APT_HELPER = str(folder / "sleeper")
+packages.mirrors = lambda: ["http://127.0.0.1:1"]
+(folder / "list").write_text("base " + "0" * 64 + " 5 base.deb")
+groups = lambda: packages.prepare_groups(["base"], folder / "cache", folder / "list", quiet=True)
+sys.exit(processes.guarded("tool", groups))
+"""
+        self.assertEqual(self.end(text, signal.SIGTERM), (143, "tool: interrupted\n"))
 
 
 class Command(unittest.TestCase):
@@ -331,9 +403,20 @@ class Command(unittest.TestCase):
                 self.assertIn(f"no {what} was chosen", done.stderr)
 
     def test_names_are_listed(self):
-        done = self.call("test", "--list")
+        done = self.call("test", "--all", "--list")
         self.assertIn("gpu_test\n", done.stdout)
         self.assertIn("hiprtc for gfx1201\n", done.stdout)
+
+    def test_the_selection(self):
+        done = self.call("test", "--list")
+        self.assertIn("gpu_test\n", done.stdout)
+        self.assertNotIn("hiprtc for", done.stdout)
+        both = {name for name, release in ((suite.name, release) for suite, release, _ in
+                                           suites.chosen([], packages.RELEASES, list(machine.CHIPS)))
+                if release != packages.RELEASES[0]}
+        self.assertEqual(both, set(suites.OLDER))
+        named = list(suites.chosen(["hiprtc"], packages.RELEASES, list(machine.CHIPS)))
+        self.assertEqual(len(named), 2 * len(suites.ARCHITECTURES))
 
     def test_the_page_is_up_to_date(self):
         done = self.call("page", "--check")

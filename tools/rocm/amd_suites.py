@@ -9,14 +9,14 @@ import csv
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import time
 
 from rocm import wheels
-from rocm.packages import RocmError, prepare_groups
-from rocm.suites import Outcome, Process, complaint, fits, reason, run_gtest
+from rocm.packages import RocmError, call, prepare_groups
+from rocm.processes import Process
+from rocm.suites import MIOPEN_ENVIRONMENT, Outcome, complaint, fits, library_variables, reason, run_gtest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CHIPS = ("gfx1100", "gfx90a", "gfx942")
@@ -24,7 +24,8 @@ DEBIANS = ("gfx1100", "gfx90a")  # what Debian builds its packages of ROCm 6.4 f
 SUPPORT = ("suites", "base")
 ROCR = ("rocr", *SUPPORT)
 
-# groups: of packages.txt, in the order in which libraries are looked up. program: below usr/libexec/rocm of the groups.
+# groups: of packages.txt, in the order in which libraries are looked up. program: below usr/libexec/rocm of the groups, or of
+# wick's build if the kind is "wick".
 # calls: lists of arguments, a process for each. hiprtc: the file of AMD's hiprtc, or None.
 Suite = collections.namedtuple("Suite", "name release kind groups program calls chips environment hiprtc minutes")
 
@@ -83,8 +84,6 @@ ROCFFT = ("pow2_1D/accuracy*complex_forward_len_64_*batch_2*CI*CI*:mix_1D/accura
           "pow5_1D/accuracy*complex_forward_len_125_double_ip_batch_1_istride_1_CI*")
 # Another prompt may have a token that two others nearly equal; then llama.cpp's own backends differ.
 PROMPT = "504,1296,768,1070,3372,282,1123,4665,359"  # The three most important rules of good engineering are
-# The kernels in assembly are left out of Debian's MIOpen.
-MIOPEN_ENVIRONMENT = {"MIOPEN_DEBUG_GCN_ASM_KERNELS": "0", "MIOPEN_FIND_MODE": "FAST"}
 
 
 def all_suites():
@@ -99,6 +98,10 @@ def all_suites():
         suite("MIOpenDriver", "7.2.4", "miopen", (*programs, "rocrand-6.4.3", *ROCR), "libmiopen1-tests/MIOpenDriver",
               [call.split() for call in MIOPEN], environment=MIOPEN_ENVIRONMENT, hiprtc="libhiprtc.so.7"),
     ]
+    suites += [suite(name, "7.2.4", "wick", (*programs, "rocrand-6.4.3", *ROCR), name, [[f"--gtest_filter={pattern}"]],
+                     environment=MIOPEN_ENVIRONMENT, hiprtc="libhiprtc.so.7")
+               for name, pattern in (("gpu_libraries_test", "GpuLibraries.*"),
+                                     ("gpu_conv_library_test", "GpuConvLibrary.*:GpuConvBackend.*"))]
     for release, group, more in (("6.4.3", "rocfft-6.4.3", ("6.4.3",)), ("7.2.4", "programs-7.2.4", programs[1:])):
         suites.append(tests("rocfft-test", release, group, "rocfft-test", ROCFFT, ["--seed", "1"], groups=more,
                             hiprtc=f"libhiprtc.so.{release[0]}"))
@@ -193,9 +196,9 @@ def run_llama(command, env, seconds, outcome):
 class Runner:
     """Runs suites on the emulator of a build folder. threads: of the emulator, for each suite."""
 
-    def __init__(self, emulator, cache=None, threads=1, model=None):
+    def __init__(self, emulator, cache=None, threads=1, model=None, build=None):
         self.library = (pathlib.Path(emulator) / "lib" / "libwick_emu.so").resolve()
-        self.cache, self.threads, self.model = cache, threads, model
+        self.cache, self.threads, self.model, self.build = cache, threads, model, build
 
     def prepare(self, suites):
         """Fetches what the suites need; raises RocmError for what can't be had."""
@@ -214,7 +217,9 @@ class Runner:
             limit = suite.minutes * 60
             if suite.kind == "llama":
                 run_llama(self.llama(), env, limit, outcome)
-            elif suite.kind == "gtest":
+            elif suite.kind == "wick" and not (self.build / "bin" / suite.program).is_file():
+                outcome.fail(f"{suite.program} isn't built (ninja wick_tests)")
+            elif suite.kind in ("gtest", "wick"):
                 run_gtest(self.commands(suite, trees, folder)[0][0], env, limit, outcome)
             else:
                 kinds = {"gemm": run_gemms, "miopen": run_miopen, "rccl": run_lines, "triton": run_lines}
@@ -229,7 +234,7 @@ class Runner:
         for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "ROCM_PATH", "HIP_PATH", "HIP_VISIBLE_DEVICES"):
             env.pop(name, None)
         env.update({"WICK_EMU_DEVICES": ",".join([chip] * devices), "WICK_EMU_THREADS": str(self.threads),
-                    "WICK_SMI_DEVICES": str(devices), "MIOPEN_USER_DB_PATH": str(folder), "HSA_ENABLE_SDMA": "0",
+                    "WICK_EMU_SMI_DEVICES": str(devices), "MIOPEN_USER_DB_PATH": str(folder), "HSA_ENABLE_SDMA": "0",
                     "MIOPEN_CUSTOM_CACHE_DIR": str(folder), "ROCFFT_RTC_CACHE_PATH": str(folder / "rocfft.db"),
                     "ROCFFT_RTC_PROCESS": "0", "TRITON_CACHE_DIR": str(folder / "triton"), **suite.environment})
         for variable, pattern in (("ROCBLAS_TENSILE_LIBPATH", "rocblas/*/library"),
@@ -237,6 +242,9 @@ class Runner:
             found = [path for tree in trees for path in tree.glob(pattern)]
             if found:
                 env[variable] = str(found[0])
+        if suite.kind == "wick":
+            env.update({"WICK_HIP_LIBRARY": str(folder / "lib" / "libamdhip64.so"), "WICK_KERNEL_CACHE": "off",
+                        **library_variables(trees)})
         if suite.name == "rocblas-bench":
             env["ROCBLAS_TENSILE_LIBPATH"] = str(kernels_of_one_layout(env["ROCBLAS_TENSILE_LIBPATH"], folder / "rocblas"))
         return env
@@ -264,6 +272,8 @@ class Runner:
             program = folder / "rccl_calls"
             compile_c("c++", "rccl_calls.cpp", program, "-std=c++20", "-O1", "-ldl")
             calls = [["libamdhip64.so.5", "librccl.so.1"]]
+        elif suite.kind == "wick":
+            program = self.build / "bin" / suite.program
         else:
             program = program_of(suite, trees)
         loader = [str(trees[-1] / "ld-linux-x86-64.so.2"), "--library-path", ":".join(map(str, [links, *trees]))]
@@ -279,18 +289,18 @@ class Runner:
 
 
 def kernels_of_one_layout(library, folder):
-    """rocBLAS loads the code of every file of its folder at start, 600 MB for gfx90a. Returns a folder of links to its files
-    without the code for other layouts than that of gemms()."""
+    """rocBLAS loads the code of every file of its folder at start, 1.2 GB for gfx90a. Returns a folder of links to its files
+    without the code for other layouts than that of gemms(), and without the code that it takes only on request."""
     folder.mkdir()
     for file in pathlib.Path(library).iterdir():
-        if "_Type_" not in file.name or file.suffix == ".dat" or "_Contraction_l_Ailk_Bjlk_" in file.name:
+        wanted = "_Contraction_l_Ailk_Bjlk_" in file.name and not re.search("_Experimental|_Fp16Alt", file.name)
+        if "_Type_" not in file.name or file.suffix == ".dat" or wanted:
             (folder / file.name).symlink_to(file)
     return folder
 
 
 def compile_c(compiler, source, target, *options):
-    done = subprocess.run([compiler, str(pathlib.Path(__file__).with_name(source)), "-o", str(target), *options],
-                          capture_output=True, text=True, check=False)
+    done = call([compiler, str(pathlib.Path(__file__).with_name(source)), "-o", str(target), *options])
     if done.returncode != 0:
         raise RocmError(f"{source} can't be compiled: {(done.stderr.strip().splitlines() or ['no reason was given'])[0]}")
 
@@ -308,9 +318,17 @@ def is_meant(name, suite):
     return fits(name, f"{suite.name} {suite.release}")
 
 
-def chosen(names, chips):
-    """Yields the suites to run, each with its release and a chip."""
-    suites = all_suites()
+def newest(suites):
+    """The suites of the newest version of each program."""
+    def number(each):
+        return [int(part) for part in each.release.split(".")]
+    return [each for each in suites if number(each) == max(number(other) for other in suites if other.name == each.name)]
+
+
+def chosen(names, chips, everything=False):
+    """Yields the suites to run, each with its release and a chip: those that are named, all, or those of the newest
+    versions."""
+    suites = all_suites() if names or everything else newest(all_suites())
     for name in names:
         if not any(is_meant(name, each) for each in suites):
             raise RocmError(f"there is no suite {name}; --list shows their names")

@@ -87,7 +87,13 @@ class Machine:
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="wick-rocm-")
         write_topology(pathlib.Path(self.folder.name), [CHIPS[chip] for chip in self.chips])
+        # hiprtc opens this name, which only Debian's packages for developers have, to find the chip to compile for.
+        self.links().mkdir()
+        (self.links() / "libamdhip64.so").symlink_to(self.hip_library())
         return self
+
+    def links(self):
+        return pathlib.Path(self.folder.name) / "lib"
 
     def __exit__(self, *_):
         self.folder.cleanup()
@@ -113,6 +119,6 @@ class Machine:
 
     def command(self, program, arguments=()):
         """The program under the loader and the C library of the packages, which are newer than this machine's."""
-        folders = [str(self.model), *(str(folder) for folder in self.libraries), *self.more_libraries]
+        folders = [str(self.model), *(str(folder) for folder in self.libraries), *self.more_libraries, str(self.links())]
         loader = self.libraries[-1] / "ld-linux-x86-64.so.2"
         return [str(loader), "--library-path", ":".join(folders), str(program), *map(str, arguments)]

@@ -1,13 +1,16 @@
 """Fetches the packages of packages.txt and unpacks them into a folder of the cache. Nothing is installed."""
 
 import collections
+import contextlib
 import os
 import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 
 import fetch_model
 
@@ -28,6 +31,35 @@ PATCHES = {"rocr": ("libhsa-runtime64.so.1", 0x5f2a4, bytes.fromhex("83f80a0f8f"
 
 class RocmError(Exception):
     """A failure that the user can understand; its text is one line."""
+
+
+def call(command):
+    """Runs a program and returns what became of it. A signal to this process kills the program with its children."""
+    started, failed = [], []
+
+    def start():
+        try:
+            started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                            text=True, errors="replace", start_new_session=True))
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=start)  # signals interrupt the main thread only, not the start of a program
+    try:
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
+        out, err = started[0].communicate()
+    except BaseException:
+        if thread.ident is not None:
+            thread.join()
+        for child in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        raise
+    return subprocess.CompletedProcess(command, started[0].returncode, out, err)
 
 
 def cache_folder():
@@ -61,8 +93,7 @@ def mirrors():
     chosen = os.environ.get("WICK_DEBIAN_MIRROR")
     if chosen:
         return [chosen.rstrip("/")]
-    done = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
-                          capture_output=True, text=True, check=False)
+    done = call(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])
     found = [line.rstrip("/") for line in done.stdout.splitlines() if line.rstrip("/").endswith("/debian")]
     return list(dict.fromkeys(found + ["http://deb.debian.org/debian", SNAPSHOT]))
 
@@ -75,9 +106,8 @@ def download(package, target, addresses):
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target.parent) as folder:
         for address in addresses:
             part = pathlib.Path(folder) / "package.deb"
-            done = subprocess.run([APT_HELPER, "-o", "Acquire::Retries=2", "-o", "APT::Sandbox::User=root", "download-file",
-                                   f"{address}/{package.path}", str(part)], stdin=subprocess.DEVNULL, capture_output=True,
-                                  text=True, check=False)
+            done = call([APT_HELPER, "-o", "Acquire::Retries=2", "-o", "APT::Sandbox::User=root", "download-file",
+                         f"{address}/{package.path}", str(part)])
             if done.returncode != 0 or not part.is_file():
                 lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(("E:", "Err:"))]
                 reasons.append(f"{address}: {(lines or ['nothing came'])[-1]}")
@@ -141,7 +171,7 @@ def unpack_package(package, file, folder):
         folder.mkdir(exist_ok=True)
         command = ["bash", "-c", f'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" {quoted}', "unpack",
                    str(file), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = call(command)
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or ["dpkg-deb failed"]
         raise RocmError(f"{file.name} can't be unpacked: {said[0]}")

@@ -6,7 +6,7 @@ import json
 from rocm import amd_suites
 from rocm.machine import CHIPS
 from rocm.packages import RELEASES
-from rocm.suites import all_suites
+from rocm.suites import all_suites, has
 
 HEAD = """# wick on AMD's own runtime
 
@@ -16,10 +16,14 @@ queues and runs the kernels. AMD's software judges wick's use of the runtime, th
 kernels; the machine code runs on wick's emulator, not on a chip.
 
 ```
-make amd                                                # every suite; writes the results and this page
+make amd                                                # a selection; writes the results and this page
+make amd ALL=--all                                      # every suite
 tools/real_rocm.py test gpu_test --chips gfx1100        # a suite by name
 tools/real_rocm.py run -- build/release/bin/wick devices    # any program
 ```
+
+The selection has all suites of HIP 7.2.4 and four of 6.4.3, and AMD's libraries in their newest versions. It leaves out hiprtc
+for every architecture, which compiles a hundred files for each.
 
 The packages are Debian's (sid and experimental), pinned by SHA-256 in `tools/rocm/packages.txt`. They are unpacked into the
 cache folder; nothing is installed. HIP 6.4.3 runs above ROCr 7.2.4 too, since the hook of ROCr 6.4 doesn't start without a
@@ -28,6 +32,8 @@ driver. One byte of ROCr is changed, because it would bind a trap handler on gfx
 What the hook doesn't have, and these tests therefore don't show: more than one GPU, copies by SDMA engines, memory of the
 program that kernels access (`hipHostRegister`), managed memory, times of events. A kernel that fails gives an error to
 its queue. ROCr then suspends the queue by a call that its hook lacks, which ends the process.
+
+gpu_libraries_test and gpu_conv_library_test compute with AMD's rocBLAS, hipBLASLt and MIOpen of 7.2.4.
 
 ## Results
 
@@ -40,7 +46,7 @@ LIBRARIES = """
 `libamdhip64.so`. They judge the emulator's functions and instructions with kernels that wick's authors didn't write.
 
 ```
-tools/amd_suites.py test                                # every suite
+tools/amd_suites.py test                                # a selection; every suite with --all
 tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of their names
 ```
 
@@ -51,6 +57,7 @@ tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of
   its results with MIOpen's own kernels or the CPU.
 - RCCL runs five operations over two devices of one process, called by `tools/rocm/rccl_calls.cpp`. Triton compiles and
   launches the kernels of `tools/rocm/triton_kernels.py`. llama.cpp must generate the tokens of its CPU backend.
+- gpu_libraries_test and gpu_conv_library_test are wick's: its use of rocBLAS, hipBLASLt and MIOpen.
 - hiprtc is AMD's. ROCm SMI, which asks the driver for sensors, is replaced by `tools/rocm/smi.c`.
 - A message of the emulator (`wick-emu: …`) counts as a failure, whatever the program says.
 - "–": the library has no code for the chip in Debian. RCCL's own test program starts its GPUs in a child of `fork`, which
@@ -61,10 +68,11 @@ tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of
 
 # What was found about failures of libraries, by hand.
 EXPLAINED = """
-rocPRIM's `Flagged` tests on gfx1100 fail because of their machine code, not of the emulator: in `partition_kernel` with flags
-of 32 bits, `v_and_b32 v25, 1, v25` leaves the flag of a thread's first item in v25, and both the first and the third item
-compare v25 with 1 (`v_cmp_eq_u32 s0, 1, v25`), although the third item's flag was in v25's upper half. A card would store
-the same wrong items. On gfx90a, whose code has no 16-bit registers, the tests pass.
+rocPRIM's `Flagged` tests on gfx1100 fail because of their machine code, not of the emulator. The `partition_kernel` of each of
+the four tests was read: the flags of four items are the bytes of one register, and the third is never read. `v_and_b32 v25, 1,
+v25` keeps the first flag (v25 in device_select's kernels, v27 and v5 in device_partition's); its comparison with 1 decides about
+the first and the third item. A card would store the same wrong items. On gfx90a, whose code has no 16-bit registers, the tests
+pass.
 """
 
 
@@ -111,6 +119,11 @@ def names(hiprtc):
     return list(dict.fromkeys(suite.name for suite in all_suites() if suite.name.startswith("hiprtc ") == hiprtc))
 
 
+def runs(name, release, chip):
+    """Whether there is a suite of this name for a release and a chip."""
+    return any(suite.name == name and chip in suite.chips and has(suite, release) for suite in all_suites())
+
+
 def compiled_cell(row):
     if row is None:
         return "not run"
@@ -148,7 +161,7 @@ def page(rows, suite_rows=()):
     text += "| program | " + " | ".join(f"HIP {release}, {chip}" for release, chip in columns) + " |\n"
     text += "|---" * (len(columns) + 1) + "|\n"
     for suite in names(hiprtc=False):
-        cells = [cell(by_key.get((suite, *column))) for column in columns]
+        cells = [cell(by_key.get((suite, *column))) if runs(suite, *column) else "–" for column in columns]
         text += f"| {suite} | " + " | ".join(cells) + " |\n"
     text += compiled(rows)
     text += failures("HIP ", rows)

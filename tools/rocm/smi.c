@@ -7,7 +7,7 @@
 enum { kDone = 0, kBadArgument = 1, kNotSupported = 2 };
 
 static uint32_t devices(void) {
-  const char* count = getenv("WICK_SMI_DEVICES");
+  const char* count = getenv("WICK_EMU_SMI_DEVICES");
   return count == NULL ? 1 : (uint32_t)atoi(count);
 }
 

@@ -1,22 +1,21 @@
 """Programs that run on AMD's own runtime by name, and what became of each."""
 
 import collections
-import concurrent.futures
-import os
 import pathlib
+import queue
 import re
-import signal
-import subprocess
 import threading
 import time
 
 from rocm.machine import CHIPS, Machine
-from rocm.packages import RELEASES, RocmError
+from rocm.packages import RELEASES, RocmError, prepare_groups
+from rocm.processes import Process
 
-# What the release's binary has images for: hiprtc must be able to compile the kernels for each of them. The compiler of
-# the older release is asked for the emulated chips only.
+# What the release's binary has images for: hiprtc must be able to compile the kernels for each of them.
 ARCHITECTURES = ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150",
                  "gfx1151", "gfx1200", "gfx1201")
+# What the older release runs unless all suites are asked for.
+OLDER = ("gpu_test", "gpu_probe", "gpu_ops_test", "generate")
 MOST_RESTARTS = 10
 PARITY = ("Parity/silu*:Parity/add.*:Parity/div.i16.*:Parity/cast.f32.*:Parity/copy.*:Parity/sum.bf16.*:Parity/argmax.f32.*:"
           "Parity/softmax.f16.*:Parity/rms_norm.f32.*:Parity/rope.f32.*:Parity/attention.f32.*:*cached_attention.f16*:"
@@ -25,13 +24,18 @@ PARITY = ("Parity/silu*:Parity/add.*:Parity/div.i16.*:Parity/cast.f32.*:Parity/c
 LINEAR = {"gfx1100": "*_f32:*_f16-*LongRows*:*ManyRows*", "gfx90a": "*_bf16:*_f32-*LongRows*:*ManyRows*"}
 PRODUCTS = "*f16*hip*:*f32*hip*:Matmul.*:LinearFloat.*"
 
+# Packages of AMD's libraries, and of what they need. They belong to the first of RELEASES.
+LIBRARIES = ("libraries-7.2.4", "programs-7.2.4", "rocrand-6.4.3", "suites")
+# The kernels in assembly are left out of Debian's MIOpen.
+MIOPEN_ENVIRONMENT = {"MIOPEN_DEBUG_GCN_ASM_KERNELS": "0", "MIOPEN_FIND_MODE": "FAST"}
+
 # A named program. kind: gtest; probe, see run_probe; or tokens, see run_tokens. `chips`: one run for each.
-# environment: a dictionary.
-Suite = collections.namedtuple("Suite", "name kind program arguments chips environment minutes")
+# environment: a dictionary. groups: of packages, besides those of the release.
+Suite = collections.namedtuple("Suite", "name kind program arguments chips environment minutes groups", defaults=[()])
 
 
-def tests(name, program=None, pattern="*", minutes=10, chips=tuple(CHIPS), **environment):
-    return Suite(name, "gtest", program or name, [f"--gtest_filter={pattern}"], chips, environment, minutes)
+def tests(name, program=None, pattern="*", minutes=10, chips=tuple(CHIPS), groups=(), **environment):
+    return Suite(name, "gtest", program or name, [f"--gtest_filter={pattern}"], chips, environment, minutes, groups)
 
 
 def all_suites():
@@ -46,15 +50,18 @@ def all_suites():
         tests("parity_test", pattern=PARITY),
         tests("matmul_test", pattern=PRODUCTS),
         tests("linear_float_test", pattern=PRODUCTS),
+        tests("gpu_libraries_test", pattern="GpuLibraries.*", groups=LIBRARIES),
+        tests("gpu_conv_library_test", pattern="GpuConvLibrary.*:GpuConvBackend.*", groups=LIBRARIES, minutes=20,
+              **MIOPEN_ENVIRONMENT),
     ]
     suites += [tests("gpu_linear_test", pattern=LINEAR[chip], chips=(chip,)) for chip in CHIPS]
     suites.append(Suite("generate", "tokens", "wick", ["12"], tuple(CHIPS), {}, 5))
     suites.append(Suite("gpu_probe, compiled by hiprtc", "probe", "gpu_probe", probe, tuple(CHIPS),
-                        {"WICK_GPU_IMAGES": "off"}, 10))
+                        {"WICK_GPU_IMAGES": "off"}, 30))
     for architecture in ARCHITECTURES:
         suites.append(Suite(f"hiprtc for {architecture}", "gtest", "gpu_compile_test",
                             ["--gtest_filter=GpuCompile.KernelsOfEveryFileForAmd"], ("gfx1100",),
-                            {"WICK_TEST_HIPRTC": architecture}, 10))
+                            {"WICK_TEST_HIPRTC": architecture}, 30))
     return suites
 
 
@@ -68,57 +75,6 @@ class Outcome:
     def fail(self, why):
         self.failed += 1
         self.why.append(why)
-
-
-class Process:
-    """A program whose output is read line by line, and which ends with its time."""
-
-    running, lock, stopped = set(), threading.Lock(), False
-
-    def __init__(self, command, env, seconds):
-        if Process.stopped:
-            raise RocmError("interrupted")
-        self.child = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-        self.out_of_time = False
-        self.timer = threading.Timer(seconds, self.expire)
-        self.timer.start()
-        with self.lock:
-            self.running.add(self.child)
-
-    def expire(self):
-        self.out_of_time = True
-        self.kill(self.child)
-
-    @staticmethod
-    def kill(child):
-        try:
-            os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-
-    @classmethod
-    def kill_all(cls):
-        cls.stopped = True
-        with cls.lock:
-            for child in cls.running:
-                cls.kill(child)
-
-    def lines(self):
-        with self.child.stdout:
-            for line in self.child.stdout:
-                yield line.rstrip("\n")
-        self.child.wait()
-        self.timer.cancel()
-        with self.lock:
-            self.running.discard(self.child)
-
-    def end(self):
-        """How the process ended, in words."""
-        if self.out_of_time:
-            return "its time was over"
-        code = self.child.returncode
-        return f"signal {-code} ended it" if code < 0 else f"it ended with {code}"
 
 
 class TestLog:
@@ -244,12 +200,21 @@ def run_tokens(machine, program, tokens, model, env, seconds, outcome):
         outcome.fail(f"the CPU's tokens are {texts[0]}, the chip's {texts[1]}")
 
 
+def library_variables(trees):
+    """The variables that name AMD's libraries for wick, if they are in these folders."""
+    found = {}
+    for variable, name in (("WICK_ROCBLAS_LIBRARY", "librocblas.so.5"), ("WICK_HIPBLASLT_LIBRARY", "libhipblaslt.so.1"),
+                           ("WICK_MIOPEN_LIBRARY", "libMIOpen.so.1")):
+        found.update({variable: str(tree / name) for tree in trees if (tree / name).exists()})
+    return found
+
+
 class Runner:
     """libraries: the folders of each release, from prepare()."""
 
-    def __init__(self, build, emulator, libraries, threads=1, model=None):
+    def __init__(self, build, emulator, libraries, threads=1, model=None, cache=None):
         self.build, self.emulator, self.libraries = pathlib.Path(build), pathlib.Path(emulator), libraries
-        self.threads, self.model = threads, model
+        self.threads, self.model, self.cache = threads, model, cache
 
     def run(self, suite, release, chip):
         """Returns the outcome of a suite and the seconds that it took."""
@@ -258,9 +223,14 @@ class Runner:
         if not program.is_file():
             outcome.fail(f"{suite.program} isn't built (ninja wick_tests)")
             return outcome, 0.0
-        with Machine(self.libraries[release], self.emulator, [chip], [self.build / "lib"]) as machine:
+        trees = prepare_groups(suite.groups, self.cache, quiet=True)
+        own = self.libraries[release]
+        with Machine([own[0], *trees, *own[1:]], self.emulator, [chip], [self.build / "lib"]) as machine:
             env = machine.environment({"WICK_TEST_DEVICES": "hip:0", "WICK_EMU_THREADS": str(self.threads),
-                                       "WICK_KERNEL_CACHE": "off", **suite.environment})
+                                       "MIOPEN_USER_DB_PATH": machine.folder.name,
+                                       "MIOPEN_CUSTOM_CACHE_DIR": machine.folder.name, **library_variables(trees),
+                                       # AMD's compiler has a cache of its own.
+                                       "WICK_KERNEL_CACHE": "off", "AMD_COMGR_CACHE": "0", **suite.environment})
             if self.model:
                 env["WICK_TEST_MODEL"] = self.model
             limit = suite.minutes * 60
@@ -272,8 +242,13 @@ class Runner:
         return outcome, time.monotonic() - started
 
 
-def chosen(names, releases, chips):
-    """Yields the suites to run, each with a release and a chip."""
+def is_short(suite, release):
+    """Whether a suite runs under a release unless all are asked for."""
+    return not suite.name.startswith("hiprtc ") and (release == RELEASES[0] or suite.name in OLDER)
+
+
+def chosen(names, releases, chips, everything=False):
+    """Yields the suites to run, each with a release and a chip: those that are named, all, or the short selection."""
     suites = all_suites()
     known = {suite.name for suite in suites}
     for name in names:
@@ -282,11 +257,14 @@ def chosen(names, releases, chips):
     for release in releases:
         for suite in suites:
             for chip in suite.chips:
-                if chip not in chips or (names and not any(fits(name, suite.name) for name in names)):
-                    continue
-                target = suite.environment.get("WICK_TEST_HIPRTC")
-                if target is None or release == RELEASES[0] or target in CHIPS:
+                wanted = any(fits(name, suite.name) for name in names) if names else everything or is_short(suite, release)
+                if wanted and chip in chips and has(suite, release):
                     yield suite, release, chip
+
+
+def has(suite, release):
+    """Whether a suite runs on a release."""
+    return not suite.groups or release == RELEASES[0]
 
 
 def needs_model(suite):
@@ -301,22 +279,39 @@ def run_all(runner, work, jobs, seconds, finished):
     """Runs suites in parallel. Calls finished(suite, release, chip, outcome, seconds) for each; the outcome is None for
     those that hadn't begun when the time was over."""
     until = time.monotonic() + seconds
+    waiting, ended = iter(work), queue.SimpleQueue()
+    lock = threading.Lock()
 
-    def one(job):
-        if time.monotonic() > until:
-            return job, None, 0.0
-        return (job, *runner.run(*job))
+    def run_some():
+        while True:
+            with lock:
+                job = next(waiting, None)
+            if job is None:
+                return
+            try:
+                late = time.monotonic() > until
+                ended.put((job, None, 0.0) if late else (job, *runner.run(*job)))
+            except BaseException as error:  # the main thread raises it
+                ended.put(error)
+                return
 
-    pool = concurrent.futures.ThreadPoolExecutor(jobs)
+    # Daemons, because a signal may come at any time and nothing but killed programs must keep this process.
+    threads = [threading.Thread(target=run_some, daemon=True) for _ in range(jobs)]
     try:
-        for future in concurrent.futures.as_completed([pool.submit(one, job) for job in work]):
-            job, outcome, took = future.result()
+        for thread in threads:
+            thread.start()
+        for _ in work:
+            result = ended.get()
+            if isinstance(result, BaseException):
+                raise result
+            job, outcome, took = result
             finished(*job, outcome, took)
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
         Process.kill_all()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(10)  # it removes its temporary files
         raise
-    pool.shutdown()
 
 
 def line(suite, release, chip, outcome, took):

@@ -2,13 +2,12 @@
 
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import zipfile
 
 import fetch_model
-from rocm.packages import RocmError, cache_folder
+from rocm.packages import RocmError, cache_folder, call
 
 # Version and SHA-256 of the wheel for Python 3.11, which Debian bookworm has: the newest, and the oldest that runs.
 TRITON = {
@@ -22,9 +21,8 @@ def download(version, digest, folder):
     """Returns the file of the wheel. pip compares its digest."""
     wanted = folder / "wanted.txt"
     wanted.write_text(f"triton=={version} --hash=sha256:{digest}\n")
-    done = subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--only-binary=:all:",
-                           "--require-hashes", "--disable-pip-version-check", "-q", "-d", str(folder), "-r", str(wanted)],
-                          capture_output=True, text=True, check=False)
+    done = call([sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--only-binary=:all:",
+                 "--require-hashes", "--disable-pip-version-check", "-q", "-d", str(folder), "-r", str(wanted)])
     files = list(folder.glob("*.whl"))
     if done.returncode != 0 or len(files) != 1:
         said = [line for line in done.stderr.splitlines() if line.strip()] or ["nothing came"]

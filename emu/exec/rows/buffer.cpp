@@ -34,7 +34,7 @@ struct BufferLanes {
 };
 
 /// Returns the addresses of elements of `bytes` bytes that lie `skip` bytes after those that the
-/// instruction names.
+/// instruction names, without the scalar offset.
 EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descriptor128& d,
                                     uint32_t bytes, uint32_t skip = 0) {
   BufferLanes lanes{};
@@ -44,6 +44,8 @@ EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descr
   const uint32_t* offset_register = has_index ? first + kLanes : first;
   const bool by_field = (op->imm2 & kOutOfBoundsByField) != 0;
   const bool raw = d.stride == 0 || (by_field && d.out_of_bounds == 3);
+  // On gfx9, the scalar offset counts in the bounds check of a raw buffer.
+  const uint64_t checked = bytes + (by_field ? 0 : uint64_t{at<uint32_t>(w, op->d)});
   for (int lane = 0; lane < kLanes; ++lane) {
     const uint64_t index = has_index ? first[lane] : 0;
     const uint64_t offset =
@@ -51,7 +53,7 @@ EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descr
     const uint64_t all = index * d.stride + offset;
     bool within = d.records != 0;
     if (raw) {
-      within = all + bytes <= d.records;
+      within = all + checked <= d.records;
     } else if (!by_field || d.out_of_bounds < 2) {
       within = index < d.records && (d.out_of_bounds == 1 || offset + bytes <= d.stride);
     }

@@ -33,9 +33,12 @@ static_assert(sizeof(Solution) == 32);
 
 /// Algorithms that multiply matrices or compute sums directly. The others are FFT and Winograd,
 /// whose errors aren't bounded by the sum of the terms' magnitudes.
-bool is_permitted(int algorithm) {
+bool is_permitted(const ConvCall& call, int algorithm) {
   constexpr int kGemm = 0, kDirect = 1, kImplicitGemm = 5;
-  return algorithm == kGemm || algorithm == kDirect || algorithm == kImplicitGemm;
+  // Gradients by GEMM add several products that were rounded to the operands' type: those of each
+  // tap for x, those of each image for w.
+  if (algorithm == kGemm) return call.dtype == DType::f32 || call.form == ConvForm::forward;
+  return algorithm == kDirect || algorithm == kImplicitGemm;
 }
 
 /// The functions of a form of convolution. a and b are the operands, c is the result: for forward
@@ -180,7 +183,7 @@ class Miopen final : public ConvolutionLibrary {
       }
       solutions.resize(std::min(found, solutions.size()));
       for (const Solution& solution : solutions) {
-        if (!is_permitted(solution.algorithm) || solution.workspace_bytes > kMostWorkspace) {
+        if (!is_permitted(call, solution.algorithm) || solution.workspace_bytes > kMostWorkspace) {
           continue;
         }
         if (form.compile(handle_, of.a, of.b, d.convolution, of.c, solution.id) != 0) continue;
