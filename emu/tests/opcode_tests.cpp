@@ -44,7 +44,11 @@ int main(int argc, char** argv) {
   emu::test::register_gfx9();
   emu::test::register_gfx9_registers();
   emu::test::register_gfx9_matrix();
+  emu::test::register_gfx9_sparse();
   emu::test::register_gfx12();
+  emu::test::register_float8();
+  emu::test::register_gfx950();
+  emu::test::register_lds_more();
   if (argc > 2 && std::string_view(argv[1]) == "--implemented") return print_implemented(argv[2]);
   if (argc > 1 && std::string_view(argv[1]) == "--list-tested") {
     emu::test::print_tested();

@@ -20,9 +20,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "emu/tests/corpus"
 LEVELS = [["-O0"], ["-O1"], ["-O2"], ["-O3"], ["-Os"], ["-O2", "-mwavefrontsize64"]]
 # Each architecture has its own matrix instructions.
-EXCEPT = {"gfx1100": ["mfma"], "gfx90a": ["matrix"], "gfx942": ["mfma", "matrix"], "gfx1200": ["mfma", "matrix"]}
-# Architectures whose directed tests are those of another one, but for what they don't share with it.
-LIKE = {"gfx942": "gfx90a", "gfx1200": "gfx1100"}
+EXCEPT = {"gfx1100": ["mfma"], "gfx90a": ["matrix"], "gfx942": ["mfma", "matrix"], "gfx1200": ["mfma", "matrix"],
+          "gfx1030": ["mfma", "matrix"], "gfx1101": ["mfma"], "gfx1151": ["mfma"], "gfx1201": ["mfma", "matrix"]}
+# Architectures whose directed tests are those of others, but for what they don't share with them.
+LIKE = {"gfx942": ["gfx90a"], "gfx1200": ["gfx1100"], "gfx1030": ["gfx90a", "gfx1100"], "gfx1101": ["gfx1100"],
+        "gfx1151": ["gfx1100", "gfx1200"], "gfx1201": ["gfx1200", "gfx1100"]}
 SUFFIX = re.compile(r"(_e32|_e64|_dpp|_sdwa|_e64_dpp|_dpp8)+$")
 
 
@@ -79,8 +81,9 @@ def table(arch, total, implemented, tested):
         single = name.replace("v_dual_", "v_") if name.startswith("v_dual_") else name
         state = "implemented" if single in implemented else "**missing**"
         checked = "tested" if f"{arch} {name}" in tested else "**untested**"
-        if "**" in checked and f"{LIKE.get(arch)} {name}" in tested:
-            checked = f"tested on {LIKE[arch]}"
+        for like in LIKE.get(arch, []):
+            if "**" in checked and f"{like} {name}" in tested:
+                checked = f"tested on {like}"
         rows.append((name, total[name], state, checked))
     return rows
 
