@@ -30,7 +30,10 @@ int main(int argc, char** argv) {
   using emu::test::Target;
   emu::test::register_ops({"gfx1100", false});
   emu::test::register_ops({"gfx1100", true});
+  emu::test::register_ops({"gfx1101", false});
+  emu::test::register_ops({"gfx1151", false});
   emu::test::register_ops({"gfx90a", true});
+  emu::test::register_ops({"gfx942", true});
   emu::test::register_scalar();
   emu::test::register_execution();
   emu::test::register_lanes();
@@ -46,6 +49,7 @@ int main(int argc, char** argv) {
   emu::test::register_gfx9_matrix();
   emu::test::register_gfx9_sparse();
   emu::test::register_gfx12();
+  emu::test::register_gfx10();
   emu::test::register_float8();
   emu::test::register_gfx950();
   emu::test::register_lds_more();

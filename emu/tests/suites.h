@@ -27,6 +27,7 @@ void register_gfx9_matrix();
 void register_gfx9_sparse();
 void register_gfx12();
 void add_gfx12_floats();  // called by register_gfx12()
+void register_gfx10();
 void register_float8();
 void register_gfx950();
 void register_lds_more();
