@@ -92,9 +92,9 @@ def write(path, tables):
     lines = ["# Opcodes of the emulator", "",
              "`emu/tools/coverage.py` generates this file. It lists the opcodes that clang emits for",
              "`emu/tests/corpus` at -O0, -O1, -O2, -O3, -Os and for waves of 64. \"Tested\" means that the",
-             "opcode has a directed test. The results of the corpus are also compared with the host's on gfx1100",
-             "and gfx90a. The corpus's kernels of matrix instructions are only those of gfx1100 and gfx90a; the",
-             "directed tests cover those of gfx942 and gfx1200.", ""]
+             "opcode has a directed test. The results of the corpus are also compared with the host's on gfx1100,",
+             "gfx90a, gfx942, gfx1030, gfx1151 and gfx1200. The corpus's kernels of matrix instructions are only",
+             "those of gfx11 and gfx90a; the directed tests cover those of gfx942, gfx950 and gfx1200.", ""]
     for arch, rows in tables.items():
         missing = sum("missing" in r[2] for r in rows)
         untested = sum("untested" in r[3] for r in rows)
