@@ -36,6 +36,8 @@ Traits traits_of(const Architecture& architecture, bool wave64) {
     if (family->traits.generation == architecture.generation) traits = family->traits;
   }
   traits.wave64 = wave64;
+  const bool is_gfx950 = architecture.generation == 9 && architecture.minor == 5;
+  traits.ocp_float8 = is_gfx950 || architecture.generation >= 12;
   return traits;
 }
 

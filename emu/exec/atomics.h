@@ -51,6 +51,21 @@ inline constexpr auto kDecrement = [](auto old, auto data) {
 inline constexpr auto kSubClamp = [](auto old, auto data) {
   return old < data ? decltype(old)(0) : static_cast<decltype(old)>(old - data);
 };
+inline constexpr auto kConditionalSub = [](auto old, auto data) {
+  return old >= data ? static_cast<decltype(old)>(old - data) : old;
+};
+/// Adds bf16 numbers and rounds to the nearest, ties to even.
+inline constexpr auto kPackedAddBf16 = [](uint32_t old, uint32_t data) {
+  uint32_t result = 0;
+  for (int shift = 0; shift < 32; shift += 16) {
+    const auto part = [&](uint32_t x) { return __builtin_bit_cast(float, x >> shift << 16); };
+    const float sum = part(old) + part(data);
+    const auto bits = __builtin_bit_cast(uint32_t, sum);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    result |= (sum != sum ? bits >> 16 | 0x40 : rounded) << shift;
+  }
+  return result;
+};
 inline constexpr auto kPackedAddF16 = [](uint32_t old, uint32_t data) {
   uint32_t result = 0;
   for (int shift = 0; shift < 32; shift += 16) {

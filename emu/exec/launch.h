@@ -35,10 +35,11 @@ struct Descriptor {
   bool wave32() const { return (properties >> 10 & 1) != 0; }
   /// The number of vector registers that the kernel may name.
   int vgprs(int generation) const;
-  /// The initial MODE register: rounding and denormal handling, then the IEEE and clamp bits above
-  /// them.
+  /// The initial MODE register: rounding and denormal handling, the IEEE and clamp bits above them,
+  /// and FP16_OVFL.
   uint32_t mode() const {
-    return (rsrc1 >> 12 & 0xff) | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9;
+    return (rsrc1 >> 12 & 0xff) | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9 |
+           (rsrc1 >> 26 & 1) << 23;
   }
 };
 

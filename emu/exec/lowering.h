@@ -26,6 +26,7 @@ struct Traits {
   /// Loads into half a register clear the other half, as chips with ECC in their registers do.
   bool loads_clear = false;
   uint8_t generation = 11;  // 9, 10, 11, 12
+  bool ocp_float8 = false;  // the 8-bit floats are those of OCP: see exec/float8.h
   /// Instructions whose 16-bit results preserve the upper half although keep_high is false.
   std::span<const std::string_view> keeping_high = {};
 };

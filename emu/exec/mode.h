@@ -13,6 +13,8 @@ namespace emu {
 inline constexpr uint32_t kDefaultFloatMode = 0xf0;
 /// With this bit, minimum and maximum return signalling NaNs as quiet NaNs.
 inline constexpr uint32_t kIeeeMode = 0x200;
+/// With this bit, FP16_OVFL, numbers too large for an 8-bit float become its largest number.
+inline constexpr uint32_t kClampsOverflow = 1 << 23;
 // MXCSR: round to nearest, denormals kept, exceptions masked
 inline constexpr uint32_t kHostDefault = 0x1f80;
 

@@ -226,7 +226,7 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
   w.scratch_bytes = (d.scratch_bytes + 3) / 4 * 4;
   w.scratch = scratch_.get() + size_t{w.scratch_bytes} * w.lanes * index;
   // gfx12 has no IEEE mode, and a clamp always makes NaN zero.
-  w.mode = launch.code->traits.generation >= 12 ? (d.mode() & 0xff) | 0x100 : d.mode();
+  w.mode = launch.code->traits.generation >= 12 ? (d.mode() & ~kIeeeMode) | 0x100 : d.mode();
   w.scc = 0;
   w.budget = 0;
   const uint64_t exec = lanes_from(group_.items(), index * w.lanes, w.lanes);

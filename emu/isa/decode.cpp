@@ -5,6 +5,11 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "emu/isa/disassembler.h"
+#include "emu/isa/lds.h"
+#include "emu/isa/matrix.h"
+#include "emu/isa/vector.h"
+
 namespace emu {
 namespace {
 
@@ -17,6 +22,9 @@ namespace {
   throw std::runtime_error(text);
 }
 
+/// LLVM 19 doesn't know gfx950, which has gfx942's instructions and more.
+bool is_gfx950(std::string_view architecture) { return architecture == "gfx950"; }
+
 }  // namespace
 
 int generation_of(std::string_view architecture) {
@@ -27,21 +35,41 @@ int generation_of(std::string_view architecture) {
   return generation;
 }
 
+struct Decoder::Parts {
+  Parts(const std::string& architecture, int generation, bool wave64, bool gfx950)
+      : disassembler(architecture, wave64),
+        vectors(disassembler, generation, wave64, gfx950),
+        matrices(disassembler, generation, gfx950),
+        lds(disassembler, generation, gfx950) {}
+
+  /// Decodes an instruction from its fields. Returns nothing if this project doesn't know them.
+  std::vector<Inst> decode_fields(std::span<const uint32_t> words);
+  std::vector<Inst> decode_text(std::span<const uint8_t> code, uint64_t address) const;
+
+  const Disassembler disassembler;
+  VectorDecoder vectors;
+  MatrixDecoder matrices;
+  LdsDecoder lds;
+};
+
 Decoder::Decoder(const std::string& architecture, bool wave64)
-    : disassembler_(architecture, wave64),
-      vectors_(disassembler_, generation_of(architecture), wave64) {}
+    : parts_(std::make_unique<Parts>(is_gfx950(architecture) ? "gfx942" : architecture,
+                                     generation_of(architecture), wave64,
+                                     is_gfx950(architecture))) {}
+
+Decoder::~Decoder() = default;
 
 std::vector<Inst> Decoder::decode(std::span<const uint8_t> code, uint64_t address) {
-  uint32_t words[3] = {};
+  uint32_t words[4] = {};
   const size_t count = std::min(code.size() / 4, std::size(words));
   std::memcpy(words, code.data(), 4 * count);
   std::vector<Inst> found;
   try {
-    found = vectors_.decode(std::span(words, count));
+    found = parts_->decode_fields(std::span(words, count));
   } catch (const std::runtime_error& error) {
     refuse(code, address, error.what());
   }
-  if (found.empty()) return decode_text(code, address);
+  if (found.empty()) return parts_->decode_text(code, address);
   // LLVM's text would lack fields, and its printer crashes on some words that aren't instructions.
   for (Inst& inst : found) {
     inst.address = address;
@@ -50,8 +78,18 @@ std::vector<Inst> Decoder::decode(std::span<const uint8_t> code, uint64_t addres
   return found;
 }
 
-std::vector<Inst> Decoder::decode_text(std::span<const uint8_t> code, uint64_t address) const {
-  const auto text = disassembler_.read(code, address);
+std::vector<Inst> Decoder::Parts::decode_fields(std::span<const uint32_t> words) {
+  std::vector<Inst> found = vectors.decode(words);
+  if (!found.empty()) return found;
+  auto one = matrices.decode(words);
+  if (!one) one = lds.decode(words);
+  if (one) found.push_back(std::move(*one));
+  return found;
+}
+
+std::vector<Inst> Decoder::Parts::decode_text(std::span<const uint8_t> code,
+                                              uint64_t address) const {
+  const auto text = disassembler.read(code, address);
   // LLVM has a name for the word 0, which isn't an instruction either.
   if (!text || text->text.find("v_illegal") != std::string::npos) {
     refuse(code, address, "no instruction");

@@ -1,22 +1,26 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "emu/isa/disassembler.h"
-#include "emu/isa/vector.h"
+#include "emu/isa/inst.h"
 
 namespace emu {
 
-/// Decodes machine code of one architecture. Not thread-safe. Vector ALU instructions are decoded
-/// from their fields. Other instructions are disassembled by LLVM, and their text is parsed.
+/// Decodes machine code of one architecture. Not thread-safe. Vector ALU, matrix and LDS
+/// instructions are decoded from their fields. Other instructions are disassembled by LLVM, and
+/// their text is parsed.
 class Decoder {
  public:
-  /// `architecture` is the compiler's name, such as gfx1100. Throws std::runtime_error if LLVM
-  /// doesn't know it.
+  /// `architecture` is the compiler's name, such as gfx1100. Throws std::runtime_error if it isn't
+  /// known.
   Decoder(const std::string& architecture, bool wave64);
+  ~Decoder();
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
 
   /// Decodes the instruction at the start of `code`, whose address in its object is `address`.
   /// Returns two instructions for a dual one. Throws std::runtime_error with the address and the
@@ -24,10 +28,8 @@ class Decoder {
   std::vector<Inst> decode(std::span<const uint8_t> code, uint64_t address);
 
  private:
-  std::vector<Inst> decode_text(std::span<const uint8_t> code, uint64_t address) const;
-
-  const Disassembler disassembler_;
-  VectorDecoder vectors_;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
 
 /// Returns the generation of an architecture, such as 11 for gfx1100.

@@ -7,26 +7,32 @@ namespace {
 // opcodes of VOP3.
 
 constexpr Encoding kGfx9[] = {
-    {Layout::vop1, 0xfe000000, 0x7e000000, 9, 8},
-    {Layout::vopc, 0xfe000000, 0x7c000000, 17, 8},
-    {Layout::vop2, 0x80000000, 0x00000000, 25, 6},
+    {FieldLayout::vop1, 0xfe000000, 0x7e000000, 9, 8},
+    {FieldLayout::vopc, 0xfe000000, 0x7c000000, 17, 8},
+    {FieldLayout::vop2, 0x80000000, 0x00000000, 25, 6},
     // Opcodes from 64 are matrix and accumulation register instructions, which have other fields.
-    {Layout::vop3p, 0xffc00000, 0xd3800000, 16, 7},
-    {Layout::vop3, 0xff800000, 0xd3800000, 0, 0},
-    {Layout::vop3, 0xfc000000, 0xd0000000, 16, 10},
+    {FieldLayout::vop3p, 0xffc00000, 0xd3800000, 16, 7},
+    {FieldLayout::vop3, 0xff800000, 0xd3800000, 0, 0},
+    {FieldLayout::vop3, 0xfc000000, 0xd0000000, 16, 10},
 };
 
 constexpr Encoding kGfx10[] = {
-    {Layout::vop1, 0xfe000000, 0x7e000000, 9, 8},   {Layout::vopc, 0xfe000000, 0x7c000000, 17, 8},
-    {Layout::vop2, 0x80000000, 0x00000000, 25, 6},  {Layout::vop3p, 0xff800000, 0xcc000000, 16, 7},
-    {Layout::vop3, 0xfc000000, 0xd4000000, 16, 10},
+    {FieldLayout::vop1, 0xfe000000, 0x7e000000, 9, 8},
+    {FieldLayout::vopc, 0xfe000000, 0x7c000000, 17, 8},
+    {FieldLayout::vop2, 0x80000000, 0x00000000, 25, 6},
+    {FieldLayout::vop3p, 0xff800000, 0xcc000000, 16, 7},
+    {FieldLayout::vop3, 0xfc000000, 0xd4000000, 16, 10},
 };
 
 // gfx12 has gfx11's encodings of vector ALU instructions, with other opcodes.
 constexpr Encoding kGfx11[] = {
-    {Layout::vop1, 0xfe000000, 0x7e000000, 9, 8},   {Layout::vopc, 0xfe000000, 0x7c000000, 17, 8},
-    {Layout::vop2, 0x80000000, 0x00000000, 25, 6},  {Layout::vop3p, 0xff800000, 0xcc000000, 16, 7},
-    {Layout::vop3, 0xfc000000, 0xd4000000, 16, 10}, {Layout::vopd, 0xfc000000, 0xc8000000, 17, 9},
+    {FieldLayout::vop1, 0xfe000000, 0x7e000000, 9, 8},
+    {FieldLayout::vopc, 0xfe000000, 0x7c000000, 17, 8},
+    {FieldLayout::vop2, 0x80000000, 0x00000000, 25, 6},
+    {FieldLayout::vop3p, 0xff800000, 0xcc000000, 16, 7},
+    {FieldLayout::vop3, 0xfc000000, 0xd4000000, 16, 10},
+    {FieldLayout::vopd, 0xfc000000, 0xc8000000, 17, 9},
+    {FieldLayout::vinterp, 0xff000000, 0xcd000000, 16, 7},
 };
 
 std::span<const Encoding> encodings(int generation) {

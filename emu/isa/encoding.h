@@ -8,11 +8,11 @@
 namespace emu {
 
 /// Formats that share a layout of fields.
-enum class Layout : uint8_t { vop1, vop2, vopc, vop3, vop3p, vopd };
+enum class FieldLayout : uint8_t { vop1, vop2, vopc, vop3, vop3p, vopd, vinterp };
 
 /// An instruction belongs to an encoding if its first dword, masked, equals `bits`.
 struct Encoding {
-  Layout layout;
+  FieldLayout layout;
   uint32_t mask, bits;
   uint8_t op_at, op_bits;  // position and width of the opcode
 

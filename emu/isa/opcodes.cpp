@@ -6,10 +6,6 @@
 namespace emu {
 namespace {
 
-// Registers that stand for the fields in instructions that LLVM disassembles. They are multiples of
-// 16, because registers of wide operands must be aligned. s0 is the scalar result of VOP3, whose
-// field is 0 in these instructions.
-constexpr uint32_t kVdst = 16, kSrc0 = 32, kSrc1 = 48, kSrc2 = 64;
 constexpr uint32_t kConstant = 0x12345678;
 
 Field field_of(const Operand& operand) {
@@ -33,6 +29,8 @@ Field field_of(const Operand& operand) {
   }
 }
 
+}  // namespace
+
 Opcode opcode_of(const Inst& inst) {
   Opcode opcode;
   opcode.name = inst.name;
@@ -45,40 +43,6 @@ Opcode opcode_of(const Inst& inst) {
   }
   return opcode;
 }
-
-/// Opcodes of gfx11 and gfx12 that LLVM 19 doesn't know. They have a result and one source.
-struct Missing {
-  Layout layout;
-  uint32_t opcode;
-  const char* name;
-  Kind result;
-  uint8_t accepts;
-};
-constexpr Missing kMissing[] = {
-    {Layout::vop1, 0x66, "v_swap_b16", Kind::vgpr, kVectorSource},
-    {Layout::vop3, 0x182, "v_readfirstlane_b32", Kind::sgpr, kVectorSource},
-    {Layout::vop3, 0x19c, "v_mov_b16", Kind::vgpr,
-     kVectorSource | kScalarSource | kConstantSource | kLiteralSource}};
-
-std::optional<Opcode> missing_opcode(Layout layout, uint32_t number) {
-  for (const Missing& row : kMissing) {
-    if (row.layout != layout || row.opcode != number) continue;
-    Opcode opcode;
-    opcode.name = row.name;
-    opcode.selects_halves = true;
-    for (const auto& [field, kind] :
-         {std::pair{Field::vdst, row.result}, std::pair{Field::src0, Kind::vgpr}}) {
-      OperandShape& shape = opcode.operands.emplace_back();
-      shape.field = field;
-      shape.operand.kind = kind;
-    }
-    opcode.operands.back().accepts = row.accepts;
-    return opcode;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 int Opcode::sources() const {
   return static_cast<int>(std::count_if(operands.begin(), operands.end(), [](const auto& shape) {
@@ -94,8 +58,8 @@ bool Opcode::has(Field wanted) const {
 const Opcode* Opcodes::find(const Encoding& encoding, uint32_t opcode) {
   auto [at, is_new] = known_.try_emplace({encoding.layout, opcode});
   if (is_new) at->second = ask(encoding, opcode);
-  if (is_new && !at->second && generation_ >= 11) {
-    at->second = missing_opcode(encoding.layout, opcode);
+  if (is_new && !at->second) {
+    at->second = added_opcode(generation_, gfx950_, encoding.layout, opcode);
   }
   return at->second ? &*at->second : nullptr;
 }
@@ -123,7 +87,8 @@ std::optional<Opcode> Opcodes::ask_with(Words words) const {
 void Opcodes::ask_sources(const Encoding& encoding, Words words, Opcode& opcode) const {
   constexpr std::pair<uint32_t, Accepts> kChoices[] = {{129, kConstantSource},
                                                        {kLiteral, kLiteralSource}};
-  const bool is_long = encoding.layout == Layout::vop3 || encoding.layout == Layout::vop3p;
+  const bool is_long =
+      encoding.layout == FieldLayout::vop3 || encoding.layout == FieldLayout::vop3p;
   for (OperandShape& shape : opcode.operands) {
     const int i = static_cast<int>(shape.field) - static_cast<int>(Field::src0);
     if (i < 0 || i > 2 || (i > 0 && !is_long)) continue;  // VSRC1 names vector registers only
@@ -144,25 +109,26 @@ void Opcodes::ask_sources(const Encoding& encoding, Words words, Opcode& opcode)
 }
 
 std::optional<Opcode> Opcodes::ask(const Encoding& encoding, uint32_t opcode) const {
-  if (encoding.layout == Layout::vop3 || encoding.layout == Layout::vop3p) {
+  if (encoding.layout == FieldLayout::vinterp) return std::nullopt;  // see added.cpp
+  if (encoding.layout == FieldLayout::vop3 || encoding.layout == FieldLayout::vop3p) {
     return ask_long(encoding, opcode);
   }
   const uint32_t first = encoding.bits | opcode << encoding.op_at;
   Words words = {first | kFirstVgpr | kSrc0};
-  if (encoding.layout != Layout::vopc) words[0] |= kVdst << 17;
-  if (encoding.layout != Layout::vop1) words[0] |= kSrc1 << 9;
-  if (encoding.layout == Layout::vop2) words[1] = kConstant;
+  if (encoding.layout != FieldLayout::vopc) words[0] |= kVdst << 17;
+  if (encoding.layout != FieldLayout::vop1) words[0] |= kSrc1 << 9;
+  if (encoding.layout == FieldLayout::vop2) words[1] = kConstant;
   auto found = ask_with(words);
   if (found) ask_sources(encoding, words, *found);
   // v_nop has no operands.
-  return found || encoding.layout != Layout::vop1 ? found : ask_with({first});
+  return found || encoding.layout != FieldLayout::vop1 ? found : ask_with({first});
 }
 
 /// Opcodes differ in the sources that they have, and in which of them may be vector registers. LLVM
 /// knows an instruction only if its unused fields are 0.
 std::optional<Opcode> Opcodes::ask_long(const Encoding& encoding, uint32_t number) const {
   constexpr uint32_t kExecLow = 126;
-  const bool packed = encoding.layout == Layout::vop3p;
+  const bool packed = encoding.layout == FieldLayout::vop3p;
   const uint32_t ends = packed ? 3u << 27 : 0;    // OP_SEL_HI of sources 0 and 1
   const uint32_t middle = packed ? 1u << 14 : 0;  // and of source 2
   const auto choices = [](uint32_t reg) { return std::array{kFirstVgpr | reg, reg, 0u}; };

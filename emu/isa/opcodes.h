@@ -39,15 +39,27 @@ struct Opcode {
   bool has(Field field) const;
 };
 
+/// The registers that stand for the fields in instructions whose operands are looked up. They are
+/// multiples of 16, because registers of wide operands must be aligned. s0 is the scalar result of
+/// VOP3, whose field is 0 in these instructions.
+inline constexpr uint32_t kVdst = 16, kSrc0 = 32, kSrc1 = 48, kSrc2 = 64;
+
+/// Returns the opcode of an instruction whose operands are these registers.
+Opcode opcode_of(const Inst& inst);
+
+/// Returns an opcode that LLVM 19 doesn't know.
+std::optional<Opcode> added_opcode(int generation, bool gfx950, FieldLayout layout,
+                                   uint32_t number);
+
 /// The vector ALU opcodes of one architecture. Names and numbers of operands come from LLVM: it
 /// disassembles an instruction of each opcode whose fields are known, when the opcode is first
 /// asked for. The fields of real instructions never go through LLVM.
 class Opcodes {
  public:
-  Opcodes(const Disassembler& disassembler, int generation)
-      : disassembler_(disassembler), generation_(generation) {}
+  Opcodes(const Disassembler& disassembler, int generation, bool gfx950)
+      : disassembler_(disassembler), generation_(generation), gfx950_(gfx950) {}
 
-  /// Returns null if LLVM doesn't know the opcode.
+  /// Returns null if neither LLVM nor added.cpp knows the opcode.
   const Opcode* find(const Encoding& encoding, uint32_t opcode);
 
  private:
@@ -61,7 +73,8 @@ class Opcodes {
 
   const Disassembler& disassembler_;
   const int generation_;
-  std::map<std::pair<Layout, uint32_t>, std::optional<Opcode>> known_;
+  const bool gfx950_;
+  std::map<std::pair<FieldLayout, uint32_t>, std::optional<Opcode>> known_;
 };
 
 }  // namespace emu

@@ -87,22 +87,42 @@ void read_output(uint32_t clamp, uint32_t omod, Inst& inst) {
   if (omod == 1 || omod == 2) inst.modifiers.emplace_back("mul", 2 * omod);
 }
 
+/// The fields OMOD, ABS and NEG of v_bitop3 are its truth table.
+void read_truth_table(std::span<const uint32_t> words, Inst& inst) {
+  const uint32_t table =
+      field(words[1], 27, 2) << 6 | field(words[0], 8, 3) << 3 | field(words[1], 29, 3);
+  inst.modifiers.clear();
+  inst.modifiers.emplace_back("bitop3", table);
+  for (Operand& operand : inst.operands) operand.neg = operand.abs = false;
+}
+
+/// Returns whether OPSEL is the number of a byte or word that isn't the half of an operand.
+bool names_bytes(std::string_view name) {
+  for (std::string_view prefix :
+       {"v_cvt_sr_fp8", "v_cvt_sr_bf8", "v_cvt_f32_fp8", "v_cvt_f32_bf8", "v_cvt_scalef32"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<Inst> VectorDecoder::decode(std::span<const uint32_t> words) {
   if (words.empty()) return {};
   const Encoding* encoding = find_encoding(generation_, words[0]);
   if (encoding == nullptr) return {};
-  if (encoding->layout == Layout::vopd) return decode_dual(words);
+  if (encoding->layout == FieldLayout::vopd) return decode_dual(words);
   const Opcode* opcode = opcodes_.find(*encoding, encoding->opcode(words[0]));
   if (opcode == nullptr) return {};
-  const bool is_long = encoding->layout == Layout::vop3 || encoding->layout == Layout::vop3p;
-  return {is_long ? decode_long(*opcode, encoding->layout, words)
-                  : decode_short(*opcode, encoding->layout, words)};
+  const bool is_short = encoding->layout == FieldLayout::vop1 ||
+                        encoding->layout == FieldLayout::vop2 ||
+                        encoding->layout == FieldLayout::vopc;
+  return {is_short ? decode_short(*opcode, encoding->layout, words)
+                   : decode_long(*opcode, encoding->layout, words)};
 }
 
 /// VOP1, VOP2 and VOPC: one dword, which a literal or a dword of modifiers may follow.
-Inst VectorDecoder::decode_short(const Opcode& opcode, Layout layout,
+Inst VectorDecoder::decode_short(const Opcode& opcode, FieldLayout layout,
                                  std::span<const uint32_t> words) {
   Inst inst;
   inst.name = opcode.name;
@@ -156,12 +176,12 @@ Inst VectorDecoder::decode_short(const Opcode& opcode, Layout layout,
       }
     }
   }
-  if (sdwa) read_sdwa(generation_, next, layout == Layout::vopc, first, inst);
+  if (sdwa) read_sdwa(generation_, next, layout == FieldLayout::vopc, first, inst);
   return inst;
 }
 
 /// VOP3 and VOP3P: two dwords, which a literal or a dword of DPP may follow on gfx11 and later.
-Inst VectorDecoder::decode_long(const Opcode& opcode, Layout layout,
+Inst VectorDecoder::decode_long(const Opcode& opcode, FieldLayout layout,
                                 std::span<const uint32_t> words) {
   Inst inst;
   inst.name = opcode.name;
@@ -180,11 +200,14 @@ Inst VectorDecoder::decode_long(const Opcode& opcode, Layout layout,
   const uint32_t control = fields[0];
   if (dpp) fields[0] = kFirstVgpr | field(next, 0, 8);
 
-  const bool packed = layout == Layout::vop3p, scalar_result = opcode.has(Field::sdst);
-  const uint32_t abs = packed || scalar_result ? 0 : field(low, 8, 3);
+  const bool packed = layout == FieldLayout::vop3p, scalar_result = opcode.has(Field::sdst);
+  const bool interpolates =
+      layout == FieldLayout::vinterp;  // bits 8 to 10 are a counter to wait for
+  const uint32_t abs = packed || scalar_result || interpolates ? 0 : field(low, 8, 3);
   const uint32_t neg = packed ? 0 : field(high, 29, 3);
   const bool permutes = inst.name.starts_with("v_permlane");
-  const bool halves = opcode.selects_halves && !packed && !scalar_result && !permutes;
+  const bool bytes = names_bytes(inst.name);
+  const bool halves = opcode.selects_halves && !packed && !scalar_result && !permutes && !bytes;
   const uint32_t op_sel = field(low, 11, 4);
   for (const OperandShape& shape : opcode.operands) {
     Operand operand = shape.operand;
@@ -215,7 +238,9 @@ Inst VectorDecoder::decode_long(const Opcode& opcode, Layout layout,
   }
   if (packed) read_packed(words, sources, inst);
   if (permutes && (op_sel & 3) != 0) add_list(inst, "op_sel", op_sel, 2);
-  read_output(field(low, 15, 1), packed ? 0 : field(high, 27, 2), inst);
+  if (bytes && op_sel != 0) add_list(inst, "op_sel", op_sel, 4);
+  read_output(field(low, 15, 1), packed || interpolates ? 0 : field(high, 27, 2), inst);
+  if (inst.name.starts_with("v_bitop3")) read_truth_table(words, inst);
   if (dpp) read_dpp(generation_, control, next, inst);
   return inst;
 }

@@ -10,8 +10,9 @@ namespace emu {
 /// hardware does.
 class VectorDecoder {
  public:
-  VectorDecoder(const Disassembler& disassembler, int generation, bool wave64)
-      : opcodes_(disassembler, generation), generation_(generation), wave64_(wave64) {}
+  /// `gfx950`: whether the chip has the opcodes that gfx950 added.
+  VectorDecoder(const Disassembler& disassembler, int generation, bool wave64, bool gfx950)
+      : opcodes_(disassembler, generation, gfx950), generation_(generation), wave64_(wave64) {}
 
   /// Decodes the instruction that `words` begins with. Returns nothing if it isn't a vector ALU
   /// instruction whose fields this class knows, and two instructions for a dual one. The
@@ -20,8 +21,8 @@ class VectorDecoder {
   std::vector<Inst> decode(std::span<const uint32_t> words);
 
  private:
-  Inst decode_short(const Opcode& opcode, Layout layout, std::span<const uint32_t> words);
-  Inst decode_long(const Opcode& opcode, Layout layout, std::span<const uint32_t> words);
+  Inst decode_short(const Opcode& opcode, FieldLayout layout, std::span<const uint32_t> words);
+  Inst decode_long(const Opcode& opcode, FieldLayout layout, std::span<const uint32_t> words);
   std::vector<Inst> decode_dual(std::span<const uint32_t> words) const;
 
   Opcodes opcodes_;

@@ -17,8 +17,9 @@ struct Level {
   std::vector<std::string> flags;
   uint32_t lanes;
   bool has(const std::string& file) const {
-    // Each family has its own matrix instructions.
-    return file != (std::string(arch) == "gfx1100" ? "mfma" : "matrix");
+    // Each family has its own matrix instructions, and the corpus has those of two of them.
+    const std::string_view chip = arch;
+    return (file != "matrix" || chip.starts_with("gfx11")) && (file != "mfma" || chip == "gfx90a");
   }
 };
 
@@ -33,6 +34,10 @@ const std::vector<Level>& levels() {
       {"gfx1100", "O0_wave64", {"-O0", "-mwavefrontsize64"}, 64},
       {"gfx90a", "O0", {"-O0"}, 64},
       {"gfx90a", "O2", {"-O2"}, 64},
+      {"gfx942", "O2", {"-O2"}, 64},
+      {"gfx1030", "O2", {"-O2"}, 32},
+      {"gfx1151", "O2", {"-O2"}, 32},
+      {"gfx1200", "O2", {"-O2"}, 32},
   };
   return all;
 }

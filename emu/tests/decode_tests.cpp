@@ -9,6 +9,7 @@
 #include <map>
 
 #include "emu/isa/decode.h"
+#include "emu/isa/disassembler.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "emu/tests/reference.h"
+#include "emu/tests/float8.h"
 #include "emu/tests/suites.h"
 
 namespace emu::test {
@@ -21,7 +21,7 @@ std::string range(int first, int count) {
 
 // ---- Matrix instructions. Sums are exact, since their order is unspecified.
 
-enum class In { f16, bf16, i8, i4 };
+enum class In { f16, bf16, i8, i4, fp8, bf8 };
 enum class Out { f32, f16, bf16, i32 };
 
 struct Shape {
@@ -29,6 +29,7 @@ struct Shape {
   In in;
   Out out;
   int depth;
+  In in_b = in;
 };
 
 constexpr Shape kShapes[] = {
@@ -39,13 +40,40 @@ constexpr Shape kShapes[] = {
     {"v_wmma_i32_16x16x16_iu8", In::i8, Out::i32, 16},
     {"v_wmma_i32_16x16x16_iu4", In::i4, Out::i32, 16},
     {"v_wmma_i32_16x16x32_iu4", In::i4, Out::i32, 32},
+    {"v_wmma_f32_16x16x16_fp8_fp8", In::fp8, Out::f32, 16},
+    {"v_wmma_f32_16x16x16_fp8_bf8", In::fp8, Out::f32, 16, In::bf8},
+    {"v_wmma_f32_16x16x16_bf8_fp8", In::bf8, Out::f32, 16, In::fp8},
+    {"v_wmma_f32_16x16x16_bf8_bf8", In::bf8, Out::f32, 16},
 };
 
-int bits_of(In in) { return in == In::i8 ? 8 : in == In::i4 ? 4 : 16; }
+/// Sparse ones. Of the depth, A has at most two of four consecutive elements that aren't zero.
+constexpr Shape kSparse[] = {
+    {"v_swmmac_f32_16x16x32_f16", In::f16, Out::f32, 32},
+    {"v_swmmac_f32_16x16x32_bf16", In::bf16, Out::f32, 32},
+    {"v_swmmac_f16_16x16x32_f16", In::f16, Out::f16, 32},
+    {"v_swmmac_bf16_16x16x32_bf16", In::bf16, Out::bf16, 32},
+    {"v_swmmac_i32_16x16x32_iu8", In::i8, Out::i32, 32},
+    {"v_swmmac_i32_16x16x32_iu4", In::i4, Out::i32, 32},
+    {"v_swmmac_i32_16x16x64_iu4", In::i4, Out::i32, 64},
+    {"v_swmmac_f32_16x16x32_fp8_fp8", In::fp8, Out::f32, 32},
+    {"v_swmmac_f32_16x16x32_fp8_bf8", In::fp8, Out::f32, 32, In::bf8},
+    {"v_swmmac_f32_16x16x32_bf8_fp8", In::bf8, Out::f32, 32, In::fp8},
+    {"v_swmmac_f32_16x16x32_bf8_bf8", In::bf8, Out::f32, 32},
+};
+
+int bits_of(In in) {
+  return in == In::i8 || in == In::fp8 || in == In::bf8 ? 8 : in == In::i4 ? 4 : 16;
+}
 bool is_packed(Out out) { return out == Out::f16 || out == Out::bf16; }
 
 u32 encoded(In in, double x) {
   const auto f = static_cast<float>(x);
+  if (in == In::fp8 || in == In::bf8) {
+    const Float8Format& format = in == In::fp8 ? kFp8Ocp : kBf8Ocp;
+    u32 byte = 0;
+    while (format.value(byte) != x) ++byte;
+    return byte;
+  }
   if (in == In::f16) return static_cast<u32>(to_bits(static_cast<half>(f)));
   if (in == In::bf16) return static_cast<u32>(to_bits(f) >> 16);
   return static_cast<u32>(static_cast<i32>(x)) & (in == In::i8 ? 255 : 15);
@@ -82,28 +110,31 @@ struct Matrices {
 
 /// A row of A or column of B lies in the lanes with that number modulo 16. Each of the wave's rows
 /// of lanes holds consecutive k.
-void put_source(const Shape& s, const double (&m)[16][32], State& state, int reg, int lanes) {
-  const int each = s.depth / (lanes / 16), bits = bits_of(s.in);
+void put_source(const Shape& s, In in, const double (&m)[16][32], State& state, int reg,
+                int lanes) {
+  const int each = s.depth / (lanes / 16), bits = bits_of(in);
   for (int i = 0; i < each * bits / 32; ++i) state.v[static_cast<size_t>(reg + i)].fill(0);
   for (int lane = 0; lane < lanes; ++lane) {
     for (int i = 0; i < each; ++i) {
-      const u32 value = encoded(s.in, m[lane % 16][lane / 16 * each + i]);
+      const u32 value = encoded(in, m[lane % 16][lane / 16 * each + i]);
       state.v[static_cast<size_t>(reg + i * bits / 32)][static_cast<size_t>(lane)] |=
           value << (i * bits % 32);
     }
   }
 }
 
-/// Calls each(row, column, register, lane, shift) for the elements of C or D. Lanes hold columns,
-/// and each of the wave's rows of lanes holds consecutive rows.
+/// Calls each(row, column, register, lane, shift) for the elements of C or D. Lanes hold columns.
+/// In a wave of 32, lanes from 16 on hold the rows from 8 on. A wave of 64 holds the upper four of
+/// a lane's eight rows in its lanes from 32 on.
 template <class Each>
 void for_results(const Shape& s, int lanes, const Each& each) {
   const int rows = 16 / (lanes / 16);
   for (int lane = 0; lane < lanes; ++lane) {
     for (int i = 0; i < rows; ++i) {
       const int reg = is_packed(s.out) ? i / 2 : i, shift = is_packed(s.out) ? i % 2 * 16 : 0;
-      each(lane / 16 * rows + i, lane % 16, static_cast<size_t>(reg), static_cast<size_t>(lane),
-           shift);
+      const int block = lane / 16,
+                first = lanes == 64 ? 8 * (block & 1) + 4 * (block >> 1) : 8 * block;
+      each(first + i, lane % 16, static_cast<size_t>(reg), static_cast<size_t>(lane), shift);
     }
   }
 }
@@ -113,8 +144,8 @@ void check_matrix(const Hand::Run& run, const Shape& s, u64 seed) {
   Random random(seed);
   const Matrices m(s, random);
   State state = random_state(run.batch.target(), seed);
-  put_source(s, m.a, state, kA, lanes);
-  put_source(s, m.b, state, kB, lanes);
+  put_source(s, s.in, m.a, state, kA, lanes);
+  put_source(s, s.in_b, m.b, state, kB, lanes);
   const auto put = [&](State& to, size_t reg, size_t lane, int shift, double x) {
     const u32 mask = (is_packed(s.out) ? 0xffffu : ~0u) << shift;
     u32& dword = to.v[reg][lane];
@@ -150,6 +181,92 @@ void add_matrices(bool wave64) {
              {s.name}, [&s](const Hand::Run& run) {
                for (u64 seed = 1; seed <= 4; ++seed) check_matrix(run, s, seed);
              });
+  }
+}
+
+// ---- Sparse ones.
+
+struct SparseCase {
+  const Shape& s;
+  int lanes, set;  // `set`: which set of indices of the register the instruction uses
+  int groups() const { return lanes / 16; }
+  int each() const { return s.depth / 2 / groups(); }  // elements of A in a lane
+};
+
+void put_element(State& state, int reg, int lane, int index, int bits, u32 value) {
+  const int bit = index * bits;
+  u32& dword = state.v[static_cast<size_t>(reg + bit / 32)][static_cast<size_t>(lane)];
+  const u32 mask = ((1u << bits) - 1) << (bit % 32);
+  dword = (dword & ~mask) | (value << (bit % 32) & mask);
+}
+
+/// Fills the registers of A, B and the indices. Returns the products, without D.
+std::vector<double> put_sparse(const SparseCase& c, State& state, Random& random) {
+  std::vector<double> product(256, 0.0);
+  const int each = c.each();
+  for (int group = 0; group < c.groups(); ++group) {
+    double b[64][16];
+    for (int column = 0; column < 16; ++column) {
+      for (int k = 0; k < 2 * each; ++k) {
+        b[k][column] = some(c.s.in_b, random);
+        put_element(state, kB, 16 * group + column, k, bits_of(c.s.in_b),
+                    encoded(c.s.in_b, b[k][column]));
+      }
+    }
+    for (int row = 0; row < 16; ++row) {
+      const int lane = 16 * group + row;
+      for (int i = 0; i < each; ++i) {
+        // The second of a pair lies above the first one.
+        const u32 place = i % 2 == 0 ? random.below(3) : 3;
+        put_element(state, 60, lane, c.set * each + i, 2, place);
+        const double x = some(c.s.in, random);
+        put_element(state, kA, lane, i, bits_of(c.s.in), encoded(c.s.in, x));
+        const int k = i / 2 * 4 + static_cast<int>(place);
+        for (int column = 0; column < 16; ++column) {
+          product[static_cast<size_t>(16 * row + column)] += x * b[k][column];
+        }
+      }
+    }
+  }
+  return product;
+}
+
+void check_sparse(const Hand::Run& run, const SparseCase& c, u64 seed) {
+  Random random(seed);
+  State state = random_state(run.batch.target(), seed);
+  const std::vector<double> product = put_sparse(c, state, random);
+  const u32 mask = is_packed(c.s.out) ? 0xffff : ~0u;
+  State want = state;
+  for_results(c.s, c.lanes, [&](int row, int column, size_t reg, size_t lane, int shift) {
+    const double old = some(c.s.in, random);
+    u32 &before = state.v[kD + reg][lane], &after = want.v[kD + reg][lane];
+    before = (before & ~(mask << shift)) | encoded(c.s.out, old) << shift;
+    const double sum = old + product[static_cast<size_t>(16 * row + column)];
+    after = (after & ~(mask << shift)) | encoded(c.s.out, sum) << shift;
+  });
+  if (!run(state)) return;
+  for (size_t reg = 0; reg < want.v.size(); ++reg) {
+    ASSERT_EQ(state.v[reg], want.v[reg]) << run.batch.text(run.id) << ": register " << reg;
+  }
+}
+
+void add_sparse(bool wave64) {
+  Hand hand("Gfx12Sparse", {"gfx1200", wave64});
+  const int lanes = hand.target().lanes();
+  for (const Shape& s : kSparse) {
+    const int elements = s.depth / 2 * 16 / lanes, bits = elements * bits_of(s.in);
+    if (bits < 32) continue;  // half a register
+    const int result = 256 / lanes / (is_packed(s.out) ? 2 : 1);
+    for (int set = 0; set < 32 / (2 * elements); ++set) {
+      const std::string text = std::string(s.name) + " " + range(kD, result) + ", " +
+                               range(kA, bits / 32) + ", " + range(kB, bits / 16) + ", v60" +
+                               (set != 0 ? " index_key:" + std::to_string(set) : "") +
+                               (s.out == Out::i32 ? " neg_lo:[1,1,0]" : "");
+      hand.add(s.name + std::string("_") + std::to_string(set), text, {s.name},
+               [&s, lanes, set](const Hand::Run& run) {
+                 for (u64 seed = 1; seed <= 4; ++seed) check_sparse(run, {s, lanes, set}, seed);
+               });
+    }
   }
 }
 
@@ -375,6 +492,9 @@ void add_renamed(Hand& hand) {
 void register_gfx12() {
   add_matrices(false);
   add_matrices(true);
+  add_sparse(false);
+  add_sparse(true);
+  add_gfx12_floats();
   Hand hand("Gfx12", {"gfx1200", false});
   add_scalars(hand);
   add_waits(hand);

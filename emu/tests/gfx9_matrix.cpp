@@ -1,11 +1,12 @@
-// gfx90a's matrix instructions, checked against AMD's description of the element layout. The order
+// gfx9's matrix instructions, checked against AMD's description of the element layout. The order
 // of summation is unspecified, so the sums in these tests are exact.
 
 #include <gtest/gtest.h>
 
 #include <span>
 
-#include "emu/tests/reference.h"
+#include "emu/tests/float8.h"
+#include "emu/tests/gfx9_encoding.h"
 #include "emu/tests/suites.h"
 
 namespace emu::test {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kA = 10, kB = 20, kC = 32, kD = 64;
 
-enum class In { f32, f16, bf16, i8, f64 };
+enum class In { f32, xf32, f16, bf16, i8, f64, fp8, bf8 };
 
 /// D = A * B + C for `blocks` pairs of matrices at once. A has `size` rows and B has `size`
 /// columns. A lane holds `each` consecutive values of the `depth` that are summed.
@@ -21,6 +22,8 @@ struct Shape {
   const char* name;
   In in;
   int size, depth, blocks, each;
+  In in_b = in;
+  u32 opcode = 0;  // if the assembler doesn't know the name
 };
 
 constexpr Shape kShapes[] = {
@@ -77,9 +80,35 @@ constexpr Shape kShapes942[] = {
     {"v_mfma_i32_16x16x32_i8", In::i8, 16, 32, 1, 8},
     {"v_mfma_f64_16x16x4_f64", In::f64, 16, 4, 1, 1},
     {"v_mfma_f64_4x4x4_4b_f64", In::f64, 4, 4, 4, 1},
+    {"v_mfma_f32_16x16x8_xf32", In::xf32, 16, 8, 1, 2},
+    {"v_mfma_f32_32x32x4_xf32", In::xf32, 32, 4, 1, 2},
+    {"v_mfma_f32_16x16x32_fp8_fp8", In::fp8, 16, 32, 1, 8},
+    {"v_mfma_f32_16x16x32_fp8_bf8", In::fp8, 16, 32, 1, 8, In::bf8},
+    {"v_mfma_f32_16x16x32_bf8_fp8", In::bf8, 16, 32, 1, 8, In::fp8},
+    {"v_mfma_f32_16x16x32_bf8_bf8", In::bf8, 16, 32, 1, 8},
+    {"v_mfma_f32_32x32x16_fp8_fp8", In::fp8, 32, 16, 1, 8},
+    {"v_mfma_f32_32x32x16_fp8_bf8", In::fp8, 32, 16, 1, 8, In::bf8},
+    {"v_mfma_f32_32x32x16_bf8_fp8", In::bf8, 32, 16, 1, 8, In::fp8},
+    {"v_mfma_f32_32x32x16_bf8_bf8", In::bf8, 32, 16, 1, 8},
 };
 
-int bits_of(In in) { return in == In::f64 ? 64 : in == In::f32 ? 32 : in == In::i8 ? 8 : 16; }
+/// gfx950 adds these and has OCP's 8-bit floats. An opcode is that of VOP3P-MAI.
+constexpr Shape kShapes950[] = {
+    {"v_mfma_f32_16x16x16_f16", In::f16, 16, 16, 1, 4},
+    {"v_mfma_f32_16x16x32_fp8_bf8", In::fp8, 16, 32, 1, 8, In::bf8},
+    {"v_mfma_f32_32x32x16_bf8_fp8", In::bf8, 32, 16, 1, 8, In::fp8},
+    {"v_mfma_f32_16x16x32_f16", In::f16, 16, 32, 1, 8, In::f16, 0x54},
+    {"v_mfma_f32_32x32x16_f16", In::f16, 32, 16, 1, 8, In::f16, 0x55},
+    {"v_mfma_f32_16x16x32_bf16", In::bf16, 16, 32, 1, 8, In::bf16, 0x35},
+    {"v_mfma_f32_32x32x16_bf16", In::bf16, 32, 16, 1, 8, In::bf16, 0x37},
+    {"v_mfma_i32_16x16x64_i8", In::i8, 16, 64, 1, 16, In::i8, 0x36},
+    {"v_mfma_i32_32x32x32_i8", In::i8, 32, 32, 1, 16, In::i8, 0x38},
+};
+
+int bits_of(In in) {
+  if (in == In::i8 || in == In::fp8 || in == In::bf8) return 8;
+  return in == In::f64 ? 64 : in == In::f32 || in == In::xf32 ? 32 : 16;
+}
 int source_dwords(const Shape& s) { return s.each * bits_of(s.in) / 32; }
 int result_dwords(const Shape& s) {
   return s.size * s.size * s.blocks / 64 * (s.in == In::f64 ? 2 : 1);
@@ -105,20 +134,37 @@ Place result_place(const Shape& s, int block, int row, int column) {
   return {row, 4 * block + column};
 }
 
+/// The byte of a value that the format has.
+u64 encoded(const Float8Format& format, double x) {
+  for (u32 byte = 0; byte < 256; ++byte) {
+    if (format.value(byte) == x) return byte;
+  }
+  ADD_FAILURE() << x << " isn't an 8-bit float";
+  return 0;
+}
+
 /// Returns the bits of a source value, which is a small multiple of 1/4 or any byte.
-u64 encoded(In in, double x) {
+u64 encoded(In in, double x, bool ocp, Random& random) {
   const auto f = static_cast<float>(x);
   switch (in) {
     case In::f64:
       return to_bits(x);
     case In::f32:
       return to_bits(f);
+    case In::xf32: {  // a number that rounds to x, up or down
+      const u64 less = random.below(0x1000);
+      return x == 0 ? to_bits(f) : random.chance(2) ? to_bits(f) + less : to_bits(f) - less;
+    }
     case In::f16:
       return to_bits(static_cast<half>(f));
     case In::bf16:
       return to_bits(f) >> 16;
     case In::i8:
       return static_cast<u64>(static_cast<i64>(x)) & 255;
+    case In::fp8:
+      return encoded(ocp ? kFp8Ocp : kFp8Fnuz, x);
+    case In::bf8:
+      return encoded(ocp ? kBf8Ocp : kBf8Fnuz, x);
   }
   return 0;
 }
@@ -155,15 +201,17 @@ struct Matrices {
   std::vector<double> a, b, c;
 };
 
-void put_source(const Matrices& m, const std::vector<double>& values, State& state, int reg) {
+void put_source(const Matrices& m, const std::vector<double>& values, In in, bool ocp, State& state,
+                int reg) {
   const Shape& s = m.s;
-  const int bits = bits_of(s.in);
+  const int bits = bits_of(in);
+  Random random(static_cast<u64>(reg));
   for (int i = 0; i < source_dwords(s); ++i) state.v[static_cast<size_t>(reg + i)].fill(0);
   for (int block = 0; block < s.blocks; ++block) {
     for (int i = 0; i < s.size; ++i) {
       for (int k = 0; k < s.depth; ++k) {
         const int lane = source_lane(s, block, i, k), at = k % s.each * bits;
-        const u64 value = encoded(s.in, m.source(values, block, i, k));
+        const u64 value = encoded(in, m.source(values, block, i, k), ocp, random);
         if (bits == 64) {
           state.set_v64(reg, lane, value);
         } else {
@@ -201,12 +249,26 @@ constexpr Variant kVariants[] = {{"", false, false, false, false, 0},
                                  {"_accumulation_in_place", true, true, true, true, 0},
                                  {"_constant", false, false, true, false, 4}};
 
-std::string range(bool accumulation, int first, int count) {
-  const std::string file = accumulation ? "a" : "v", n = std::to_string(first);
-  return count == 1 ? file + n : file + "[" + n + ":" + std::to_string(first + count - 1) + "]";
+/// C as a constant. For an opcode that is written as a number, it is the bits of 1.0.
+double constant_of(const Shape& s, const Variant& v) {
+  if (s.opcode == 0) return v.constant;
+  return s.in == In::i8 ? 0x3f800000 : 1;
 }
 
 std::string text_of(const Shape& s, const Variant& v) {
+  if (s.opcode != 0) {
+    constexpr int kOne = 242;  // the constant 1.0
+    return mai_words({.opcode = s.opcode,
+                      .d = kD,
+                      .a = kA,
+                      .b = kB,
+                      .c = v.constant != 0 ? kOne - 256
+                           : v.in_place    ? kD
+                                           : kC,
+                      .acc_d = v.d_is_acc,
+                      .acc_a = v.a_is_acc,
+                      .acc_b = v.b_is_acc});
+  }
   const std::string d = range(v.d_is_acc, kD, result_dwords(s));
   const std::string c = v.constant != 0 ? std::to_string(v.constant) + (s.in == In::i8 ? "" : ".0")
                         : v.in_place    ? d
@@ -223,8 +285,9 @@ void check(const Hand::Run& run, const Shape& s, const Variant& v, u64 seed, u64
   state.exec = exec;
   const int d_from = kD + (v.d_is_acc ? kTestAgprs : 0);
   const int c_from = v.in_place ? d_from : kC + (v.d_is_acc ? kTestAgprs : 0);
-  put_source(m, m.a, state, kA + (v.a_is_acc ? kTestAgprs : 0));
-  put_source(m, m.b, state, kB + (v.b_is_acc ? kTestAgprs : 0));
+  const bool ocp = run.batch.target().arch == "gfx950";
+  put_source(m, m.a, s.in, ocp, state, kA + (v.a_is_acc ? kTestAgprs : 0));
+  put_source(m, m.b, s.in_b, ocp, state, kB + (v.b_is_acc ? kTestAgprs : 0));
   const auto put = [&s](State& to, int first, const Place& place, u64 bits) {
     if (s.in == In::f64) return to.set_v64(first + place.reg, place.lane, bits);
     to.v[static_cast<size_t>(first + place.reg)][static_cast<size_t>(place.lane)] =
@@ -236,13 +299,73 @@ void check(const Hand::Run& run, const Shape& s, const Variant& v, u64 seed, u64
   });
   State want = state;
   for_results(s, [&](int block, int row, int column) {
-    const double c = v.constant != 0 ? v.constant : m.addend(block, row, column);
+    const double c = v.constant != 0 ? constant_of(s, v) : m.addend(block, row, column);
     put(want, d_from, result_place(s, block, row, column),
         result_bits(s.in, m.product(block, row, column) + c));
   });
   if (!run(state)) return;
   for (size_t reg = 0; reg < want.v.size(); ++reg) {
     ASSERT_EQ(state.v[reg], want.v[reg]) << run.batch.text(run.id) << ": register " << reg;
+  }
+}
+
+/// gfx942 and gfx950 negate the operands of f64 that a modifier names.
+void add_negation(Hand& hand) {
+  hand.add("negated_f64",
+           "v_mfma_f64_4x4x4_4b_f64 v[64:65], v[10:11], v[20:21], v[32:33] neg:[1,0,1]", {},
+           [](const Hand::Run& run) {
+             constexpr Shape kShape = {"", In::f64, 4, 4, 4, 1};
+             Random random(3);
+             const Matrices m(kShape, random);
+             State state = random_state_of(run.batch.target(), 3, kMostVgprs);
+             put_source(m, m.a, In::f64, false, state, kA);
+             put_source(m, m.b, In::f64, false, state, kB);
+             for_results(kShape, [&](int block, int row, int column) {
+               const Place place = result_place(kShape, block, row, column);
+               state.set_v64(kC, place.lane, to_bits(m.addend(block, row, column)));
+             });
+             if (!run(state)) return;
+             for_results(kShape, [&](int block, int row, int column) {
+               const Place place = result_place(kShape, block, row, column);
+               const double want = -m.product(block, row, column) - m.addend(block, row, column);
+               ASSERT_EQ(std::bit_cast<double>(state.v64(kD, place.lane)), want);
+             });
+           });
+}
+
+/// CBSZ and ABID: of each 2^CBSZ blocks, all read A of block ABID. BLGP permutes the lanes of B.
+void add_broadcasts(Hand& hand) {
+  struct Case {
+    const char* modifiers;
+    int group, member;  // of A
+    int (*lane_of_b)(int lane);
+  };
+  static constexpr Case kCases[] = {{"cbsz:1 abid:1", 2, 1, [](int lane) { return lane; }},
+                                    {"cbsz:2 abid:3", 4, 3, [](int lane) { return lane; }},
+                                    {"blgp:1", 1, 0, [](int lane) { return lane % 32; }},
+                                    {"blgp:2", 1, 0, [](int lane) { return lane % 32 + 32; }},
+                                    {"blgp:3", 1, 0, [](int lane) { return (lane + 16) % 64; }},
+                                    {"blgp:6", 1, 0, [](int lane) { return lane % 16 + 32; }}};
+  for (const Case& c : kCases) {
+    const std::string text = std::string("v_mfma_f32_16x16x1f32 v[64:79], v10, v20, 0 ");
+    hand.add(c.modifiers, text + c.modifiers, {}, [&c](const Hand::Run& run) {
+      State state = random_state_of(run.batch.target(), 5, kMostVgprs);
+      const auto value = [](int lane) { return static_cast<float>(lane * lane - 700); };
+      for (int lane = 0; lane < 64; ++lane) {
+        state.v[kA][static_cast<size_t>(lane)] = static_cast<u32>(to_bits(value(lane)));
+        state.v[kB][static_cast<size_t>(lane)] = static_cast<u32>(to_bits(value(lane + 64)));
+      }
+      if (!run(state)) return;
+      constexpr Shape kShape = {"", In::f32, 16, 1, 4, 1};
+      for_results(kShape, [&](int block, int row, int column) {
+        const int of_a = block / c.group * c.group + c.member;
+        const float a = value(16 * of_a + row), b = value(64 + c.lane_of_b(16 * block + column));
+        const Place place = result_place(kShape, block, row, column);
+        const u32 got =
+            state.v[static_cast<size_t>(kD + place.reg)][static_cast<size_t>(place.lane)];
+        ASSERT_EQ(got, to_bits(a * b)) << block << " " << row << " " << column;
+      });
+    });
   }
 }
 
@@ -266,6 +389,11 @@ void add_shapes(const char* arch, std::span<const Shape> shapes) {
 void register_gfx9_matrix() {
   add_shapes("gfx90a", kShapes);
   add_shapes("gfx942", kShapes942);
+  add_shapes("gfx950", kShapes950);
+  Hand gfx90a("Gfx9MatrixModifiers", {"gfx90a", true}),
+      gfx942("Gfx9MatrixModifiers", {"gfx942", true});
+  add_broadcasts(gfx90a);
+  add_negation(gfx942);
 }
 
 }  // namespace emu::test

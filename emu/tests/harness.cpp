@@ -69,6 +69,13 @@ int run_command(const std::vector<std::string>& words, std::string& errors) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+namespace {
+
+/// clang 19 doesn't know gfx950. Its tests write the opcodes that gfx942 lacks as numbers.
+std::string assembled_as(const std::string& arch) { return arch == "gfx950" ? "gfx942" : arch; }
+
+}  // namespace
+
 struct Batch::Impl {
   Target target;
   std::vector<std::string> texts;
@@ -132,7 +139,7 @@ bool Batch::Impl::write_and_assemble(const std::string& name) {
   out.close();
   std::vector<std::string> words = {"clang-19",
                                     "--target=amdgcn-amd-amdhsa",
-                                    "-mcpu=" + target.arch,
+                                    "-mcpu=" + assembled_as(target.arch),
                                     "-c",
                                     "-x",
                                     "assembler",

@@ -159,15 +159,6 @@ void add_lds_lanes(Hand& hand) {
                });
              });
   }
-  for (const int offset : {0xc021, 0xe001}) {  // rotations, reversals
-    const std::string text = "ds_swizzle_b32 v40, v12 offset:" + std::to_string(offset);
-    hand.add("unknown_swizzle_" + std::to_string(offset), text, {}, [](const Hand::Run& run) {
-      State state = random_state(run.batch.target(), 1);
-      const Outcome outcome = run.batch.run(run.id, state);
-      EXPECT_EQ(outcome.ran, Ran::missing);
-      EXPECT_NE(outcome.message.find("ds_swizzle_b32"), std::string::npos) << outcome.message;
-    });
-  }
   // From gfx10 on, waves of 64 permute within their halves.
   const bool gfx9 = is_gfx9(hand.target());
   if (hand.target().wave64 && !gfx9) return;

@@ -30,7 +30,10 @@ int main(int argc, char** argv) {
   using emu::test::Target;
   emu::test::register_ops({"gfx1100", false});
   emu::test::register_ops({"gfx1100", true});
+  emu::test::register_ops({"gfx1101", false});
+  emu::test::register_ops({"gfx1151", false});
   emu::test::register_ops({"gfx90a", true});
+  emu::test::register_ops({"gfx942", true});
   emu::test::register_scalar();
   emu::test::register_execution();
   emu::test::register_lanes();
@@ -44,7 +47,12 @@ int main(int argc, char** argv) {
   emu::test::register_gfx9();
   emu::test::register_gfx9_registers();
   emu::test::register_gfx9_matrix();
+  emu::test::register_gfx9_sparse();
   emu::test::register_gfx12();
+  emu::test::register_gfx10();
+  emu::test::register_float8();
+  emu::test::register_gfx950();
+  emu::test::register_lds_more();
   if (argc > 2 && std::string_view(argv[1]) == "--implemented") return print_implemented(argv[2]);
   if (argc > 1 && std::string_view(argv[1]) == "--list-tested") {
     emu::test::print_tested();

@@ -24,7 +24,13 @@ void register_decode();
 void register_gfx9();
 void register_gfx9_registers();
 void register_gfx9_matrix();
+void register_gfx9_sparse();
 void register_gfx12();
+void add_gfx12_floats();  // called by register_gfx12()
+void register_gfx10();
+void register_float8();
+void register_gfx950();
+void register_lds_more();
 
 /// A suite of hand-written cases. All cases add their text first, then the batch is assembled once,
 /// then the cases run.

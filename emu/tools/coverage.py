@@ -20,9 +20,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "emu/tests/corpus"
 LEVELS = [["-O0"], ["-O1"], ["-O2"], ["-O3"], ["-Os"], ["-O2", "-mwavefrontsize64"]]
 # Each architecture has its own matrix instructions.
-EXCEPT = {"gfx1100": ["mfma"], "gfx90a": ["matrix"], "gfx942": ["mfma", "matrix"], "gfx1200": ["mfma", "matrix"]}
-# Architectures whose directed tests are those of another one, but for what they don't share with it.
-LIKE = {"gfx942": "gfx90a", "gfx1200": "gfx1100"}
+EXCEPT = {"gfx1100": ["mfma"], "gfx90a": ["matrix"], "gfx942": ["mfma", "matrix"], "gfx1200": ["mfma", "matrix"],
+          "gfx1030": ["mfma", "matrix"], "gfx1101": ["mfma"], "gfx1151": ["mfma"], "gfx1201": ["mfma", "matrix"]}
+# Architectures whose directed tests are those of others, but for what they don't share with them.
+LIKE = {"gfx942": ["gfx90a"], "gfx1200": ["gfx1100"], "gfx1030": ["gfx90a", "gfx1100"], "gfx1101": ["gfx1100"],
+        "gfx1151": ["gfx1100", "gfx1200"], "gfx1201": ["gfx1200", "gfx1100"]}
 SUFFIX = re.compile(r"(_e32|_e64|_dpp|_sdwa|_e64_dpp|_dpp8)+$")
 
 
@@ -79,8 +81,9 @@ def table(arch, total, implemented, tested):
         single = name.replace("v_dual_", "v_") if name.startswith("v_dual_") else name
         state = "implemented" if single in implemented else "**missing**"
         checked = "tested" if f"{arch} {name}" in tested else "**untested**"
-        if "**" in checked and f"{LIKE.get(arch)} {name}" in tested:
-            checked = f"tested on {LIKE[arch]}"
+        for like in LIKE.get(arch, []):
+            if "**" in checked and f"{like} {name}" in tested:
+                checked = f"tested on {like}"
         rows.append((name, total[name], state, checked))
     return rows
 
@@ -89,9 +92,9 @@ def write(path, tables):
     lines = ["# Opcodes of the emulator", "",
              "`emu/tools/coverage.py` generates this file. It lists the opcodes that clang emits for",
              "`emu/tests/corpus` at -O0, -O1, -O2, -O3, -Os and for waves of 64. \"Tested\" means that the",
-             "opcode has a directed test. The results of the corpus are also compared with the host's on gfx1100",
-             "and gfx90a. The corpus's kernels of matrix instructions are only those of gfx1100 and gfx90a; the",
-             "directed tests cover those of gfx942 and gfx1200.", ""]
+             "opcode has a directed test. The results of the corpus are also compared with the host's on gfx1100,",
+             "gfx90a, gfx942, gfx1030, gfx1151 and gfx1200. The corpus's kernels of matrix instructions are only",
+             "those of gfx11 and gfx90a; the directed tests cover those of gfx942, gfx950 and gfx1200.", ""]
     for arch, rows in tables.items():
         missing = sum("missing" in r[2] for r in rows)
         untested = sum("untested" in r[3] for r in rows)

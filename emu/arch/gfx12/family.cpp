@@ -14,6 +14,8 @@ constexpr Architecture common() {
 constexpr Architecture kArchitectures[] = {
     device(common(), "gfx1200", "AMD Radeon RX 9060 XT (wick-emu)", 0, 16, 3130000, 1258000, 128,
            4 << 20),
+    device(common(), "gfx1201", "AMD Radeon RX 9070 XT (wick-emu)", 1, 32, 2970000, 1258000, 256,
+           8 << 20),
 };
 
 /// "co" names carry-out, "nc" says that there is none, and "num" that NaN is ignored as in older

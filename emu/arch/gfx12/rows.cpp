@@ -1,12 +1,10 @@
-// Instructions of gfx12: one counter for each kind of wait, barriers in two parts, scalar floats,
-// and minimum and maximum that return NaN.
+// Instructions of gfx12: one counter for each kind of wait, barriers in two parts, and
+// minimum and maximum that return NaN.
 
 #include "emu/arch/gfx12/rows.h"
 
-#include <cmath>
-
+#include "emu/arch/gfx12/extremes.h"
 #include "emu/exec/launch.h"
-#include "emu/exec/salu.h"
 #include "emu/exec/valu.h"
 
 namespace emu::EMU_VARIANT {
@@ -50,6 +48,11 @@ Stop barrier(Wave* w, const Op* op) {
   return Stop::barrier;
 }
 
+Stop sleep(Wave* w, const Op* op) {
+  w->next = op + 1;
+  return Stop::yield;
+}
+
 Stop invalidate(Wave* w, const Op* op) {
   if constexpr (kChecked) w->group->synchronised = true;
   EMU_NEXT;
@@ -63,48 +66,14 @@ void lower_to(Lowering& l, const Inst&) {
 /// Waves wait at the second part of a barrier only, which is later than they must.
 void lower_nothing(Lowering& l, const Inst&) { l.only_computes(); }
 
-// ---- Scalar floats, which round as MODE says.
-
-using u32 = uint32_t;
-using i32 = int32_t;
-
-float real(u32 bits) { return std::bit_cast<float>(bits); }
-u32 bits(float value) { return std::bit_cast<u32>(value); }
-
-constexpr auto kMultiplyAdd = [](u32 a, u32 b, u32 c) {
-  return bits(std::fma(real(a), real(b), real(c)));
-};
-
-template <class T>
-T saturated(float x) {
-  if (!(x == x)) return 0;
-  if (x <= static_cast<float>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
-  if (x >= static_cast<float>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
-  return static_cast<T>(x);
-}
-
-#define EMU_COMPARE_REAL(name, condition) \
-  sop<[](u32 x, u32 y, u32& scc) {        \
-    const float a = real(x), b = real(y); \
-    scc = condition;                      \
-  }>("s_cmp_" name "_f32")
-
-// ---- Minimum and maximum that return NaN if a source is NaN, and order -0 below +0.
-
 template <class V>
-EMU_INLINE V either_nan(V a, V b, V otherwise) {
-  return is_nan(a) ? quieted(a) : is_nan(b) ? quieted(b) : otherwise;
+EMU_INLINE Packed<V> each_minimum(Packed<V> a, Packed<V> b) {
+  return {kMinimum<V>(a.low, b.low), kMinimum<V>(a.high, b.high)};
 }
 template <class V>
-inline constexpr auto kMinimum =
-    [](V a, V b) { return either_nan(a, b, FloatOrder<false>::least(a, b)); };
-template <class V>
-inline constexpr auto kMaximum =
-    [](V a, V b) { return either_nan(a, b, FloatOrder<false>::most(a, b)); };
-template <class V>
-inline constexpr auto kMinimum3 = [](V a, V b, V c) { return kMinimum<V>(kMinimum<V>(a, b), c); };
-template <class V>
-inline constexpr auto kMaximum3 = [](V a, V b, V c) { return kMaximum<V>(kMaximum<V>(a, b), c); };
+EMU_INLINE Packed<V> each_maximum(Packed<V> a, Packed<V> b) {
+  return {kMaximum<V>(a.low, b.low), kMaximum<V>(a.high, b.high)};
+}
 
 constexpr Row kRows[] = {
     {"s_wait_loadcnt", &lower_wait<For::loads>},
@@ -125,28 +94,8 @@ constexpr Row kRows[] = {
     {"s_prefetch_inst", &lower_nothing},
     {"s_prefetch_inst_pc_rel", &lower_nothing},
     {"s_prefetch_data", &lower_nothing},
-    sop<[](u32 a, u32 b) { return bits(real(a) + real(b)); }>("s_add_f32"),
-    sop<[](u32 a, u32 b) { return bits(real(a) - real(b)); }>("s_sub_f32"),
-    sop<[](u32 a, u32 b) { return bits(real(a) * real(b)); }>("s_mul_f32"),
-    sop_accumulate<kMultiplyAdd>("s_fmac_f32"),
-    sop<kMultiplyAdd>("s_fmaak_f32"),
-    sop<kMultiplyAdd>("s_fmamk_f32"),
-    sop<[](i32 a) { return bits(static_cast<float>(a)); }>("s_cvt_f32_i32"),
-    sop<[](u32 a) { return bits(static_cast<float>(a)); }>("s_cvt_f32_u32"),
-    sop<[](u32 a) { return saturated<i32>(real(a)); }>("s_cvt_i32_f32"),
-    sop<[](u32 a) { return saturated<u32>(real(a)); }>("s_cvt_u32_f32"),
-    sop<[](u32 a) { return bits(std::floor(real(a))); }>("s_floor_f32"),
-    sop<[](u32 a) { return bits(std::ceil(real(a))); }>("s_ceil_f32"),
-    sop<[](u32 a) { return bits(std::trunc(real(a))); }>("s_trunc_f32"),
-    EMU_COMPARE_REAL("lt", a < b),
-    EMU_COMPARE_REAL("eq", a == b),
-    EMU_COMPARE_REAL("le", a <= b),
-    EMU_COMPARE_REAL("gt", a > b),
-    EMU_COMPARE_REAL("lg", a<b || a> b),
-    EMU_COMPARE_REAL("ge", a >= b),
-    EMU_COMPARE_REAL("neq", !(a == b)),
-    EMU_COMPARE_REAL("nlt", !(a < b)),
-    EMU_COMPARE_REAL("ngt", !(a > b)),
+    {"s_prefetch_data_pc_rel", &lower_nothing},
+    {"s_sleep_var", &lower_to<&sleep>},
     vop<kMinimum<F32>>("v_minimum_f32"),
     vop<kMaximum<F32>>("v_maximum_f32"),
     vop<kMinimum<F64>>("v_minimum_f64"),
@@ -155,6 +104,14 @@ constexpr Row kRows[] = {
     vop<kMaximum<F16>>("v_maximum_f16"),
     vop<kMinimum3<F32>>("v_minimum3_f32"),
     vop<kMaximum3<F32>>("v_maximum3_f32"),
+    vop<kMinimum3<F16>>("v_minimum3_f16"),
+    vop<kMaximum3<F16>>("v_maximum3_f16"),
+    vop<kMinimumMaximum<F32>>("v_minimummaximum_f32"),
+    vop<kMaximumMinimum<F32>>("v_maximumminimum_f32"),
+    vop<kMinimumMaximum<F16>>("v_minimummaximum_f16"),
+    vop<kMaximumMinimum<F16>>("v_maximumminimum_f16"),
+    vop<[](Packed<F16> a, Packed<F16> b) { return each_minimum(a, b); }>("v_pk_minimum_f16"),
+    vop<[](Packed<F16> a, Packed<F16> b) { return each_maximum(a, b); }>("v_pk_maximum_f16"),
 };
 
 }  // namespace

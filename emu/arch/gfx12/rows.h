@@ -7,5 +7,7 @@
 namespace emu::EMU_VARIANT {
 
 std::span<const Row> gfx12_wmma_rows();
+std::span<const Row> gfx12_swmmac_rows();
+std::span<const Row> gfx12_float8_rows();
 
 }  // namespace emu::EMU_VARIANT

@@ -1,8 +1,10 @@
 // WMMA of gfx12: 16 x 16 results. The wave's rows of 16 lanes divide the k values and the rows of
 // the result: in a wave of 32, lanes 0 to 15 hold the lower half of both, lanes 16 to 31 the upper
-// one. Lane l holds row l & 15 of A, and column l & 15 of B and of the result.
+// one. The upper half of a wave of 64 holds the upper four of the eight rows that these lanes have.
+// Lane l holds row l & 15 of A, and column l & 15 of B and of the result.
 
 #include "emu/arch/gfx12/rows.h"
+#include "emu/exec/float8.h"
 #include "emu/exec/valu.h"
 
 namespace emu::EMU_VARIANT {
@@ -10,13 +12,13 @@ namespace {
 
 constexpr int kSize = 16;
 
-enum class Part : uint8_t { f16, bf16, i8, u8, i4, u4 };
+enum class Part : uint8_t { f16, bf16, i8, u8, i4, u4, fp8, bf8 };
 enum class Sum : uint8_t { f32, f16, bf16, i32 };
 
 template <Part kPart>
 inline constexpr int kPartBits = kPart == Part::f16 || kPart == Part::bf16 ? 16
-                                 : kPart == Part::i8 || kPart == Part::u8  ? 8
-                                                                           : 4;
+                                 : kPart == Part::i4 || kPart == Part::u4  ? 4
+                                                                           : 8;
 
 /// Returns the lower or the upper 16 lanes, twice.
 EMU_INLINE U32 doubled(U32 x, bool upper) {
@@ -41,6 +43,8 @@ EMU_INLINE V part_of(Wave* w, uint32_t offset, int k) {
   constexpr int kUnused = 32 - kPartBits<kPart>;
   if constexpr (kPart == Part::f16) return convert<F32>(bits_as<F16>(convert<U16>(bits >> down)));
   if constexpr (kPart == Part::bf16) return bits_as<F32>(top & 0xffff0000u);
+  if constexpr (kPart == Part::fp8) return from_float8<Fp8Ocp>(bits >> down);
+  if constexpr (kPart == Part::bf8) return from_float8<Bf8Ocp>(bits >> down);
   if constexpr (kPart == Part::i8 || kPart == Part::i4) return bits_as<I32>(top) >> kUnused;
   if constexpr (kPart == Part::u8 || kPart == Part::u4) {
     return bits_as<I32>(top >> static_cast<uint32_t>(kUnused));
@@ -107,11 +111,11 @@ Stop wmma(Wave* w, const Op* op) {
   const int halves = lanes == 64 ? 2 : 1, rows = kSize / 2 / halves;  // rows in each lane
   V sums[kSize / 2];
   for (int i = 0; i < kSize / 2; ++i) {
-    const int half = i / rows, row = 2 * half * rows + i % rows;
+    const int half = i / rows, row = half * rows + i % rows;
     const V start = addend<kSum, V>(w, op, i % rows, half);
     V sum = kSaturate ? splat<V>(0) : start;
     for (int k = 0; k < kDepth; ++k) {
-      const V low = splat<V>(a[k][row]), high = splat<V>(a[k][row + rows]);
+      const V low = splat<V>(a[k][row]), high = splat<V>(a[k][row + kSize / 2]);
       const V both =
           __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
                                   32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47);
@@ -136,6 +140,11 @@ void lower_wmma(Lowering& l, const Inst& inst) {
              kSum == Sum::f16    ? Value::f16
              : kSum == Sum::bf16 ? Value::bf16
                                  : Value::f32);
+}
+
+template <Part kA, Part kB>
+void lower_float8(Lowering& l, const Inst& inst) {
+  place_wmma(l, inst, &wmma<kA, kB, Sum::f32, 16, false>, Value::f32);
 }
 
 /// The modifier neg_lo says which sources are signed.
@@ -164,6 +173,10 @@ constexpr Row kRows[] = {
     {"v_wmma_i32_16x16x16_iu8", &lower_integer_wmma<Part::i8, Part::u8, 16>},
     {"v_wmma_i32_16x16x16_iu4", &lower_integer_wmma<Part::i4, Part::u4, 16>},
     {"v_wmma_i32_16x16x32_iu4", &lower_integer_wmma<Part::i4, Part::u4, 32>},
+    {"v_wmma_f32_16x16x16_fp8_fp8", &lower_float8<Part::fp8, Part::fp8>},
+    {"v_wmma_f32_16x16x16_fp8_bf8", &lower_float8<Part::fp8, Part::bf8>},
+    {"v_wmma_f32_16x16x16_bf8_fp8", &lower_float8<Part::bf8, Part::fp8>},
+    {"v_wmma_f32_16x16x16_bf8_bf8", &lower_float8<Part::bf8, Part::bf8>},
 };
 
 }  // namespace

@@ -24,12 +24,22 @@ constexpr Architecture kCommon = {.generation = 9,
                                   .lds_bytes = 65536,
                                   .processor_lds = 65536};
 
+constexpr Architecture gfx950() {
+  Architecture a = kCommon;
+  a.lds_bytes = a.processor_lds = 160 << 10;
+  return a;
+}
+constexpr Architecture kGfx950 = gfx950();
+
 constexpr Architecture kArchitectures[] = {
     cdna("gfx90a:sramecc+:xnack-", 0,
          device(kCommon, "gfx90a", "AMD Instinct MI250X (wick-emu)", 10, 110, 1700000, 1600000,
                 4096, 8 << 20)),
     cdna("gfx942:sramecc+:xnack-", 4,
          device(kCommon, "gfx942", "AMD Instinct MI300X (wick-emu)", 2, 304, 2100000, 1300000, 8192,
+                4 << 20)),
+    cdna("gfx950:sramecc+:xnack-", 5,
+         device(kGfx950, "gfx950", "AMD Instinct MI350X (wick-emu)", 0, 256, 2200000, 2000000, 8192,
                 4 << 20)),
 };
 

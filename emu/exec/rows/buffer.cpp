@@ -80,13 +80,13 @@ EMU_INLINE bool buffer_elements(Wave* w, const Op* op, const BufferLanes& lanes,
   }
 }
 
+/// `reg`: the lanes' place in the first register.
 template <class Format, bool kStore>
-EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half) {
+EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half, char* reg) {
   const LaneMask enabled = w->s[kExec + half];
   if (enabled == 0) return true;
   const Descriptor128 d = descriptor(w, op);
   const uint32_t scalar_offset = at<uint32_t>(w, op->d);
-  char* reg = half_of(w, kStore ? op->b : op->dst, half);
   if (d.scratch) {
     const auto* offsets = (op->imm2 & kOffsetInRegister) != 0
                               ? reinterpret_cast<const uint32_t*>(half_of(w, op->a, half))
@@ -123,12 +123,37 @@ Stop buffer(Wave* w, const Op* op) {
     const LaneMask enabled = w->s[kExec + half];
     if ((op->imm2 & 3) != 0) read_vector(w, op, op->a, 1, half, enabled, true);
     if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, enabled);
-    if (!buffer_half<Format, kStore>(w, op, half)) return Stop::fault;
+    char* reg = half_of(w, kStore ? op->b : op->dst, half);
+    if (!buffer_half<Format, kStore>(w, op, half, reg)) return Stop::fault;
   }
   if (kStore)
     store_issued(w, emu::kStore);
   else
     load_issued(w, op, op->dst, Format::kRegisters, kVmem);
+  EMU_NEXT;
+}
+
+/// Loads into LDS: the lanes' elements lie one after the other there, from M0 and the instruction's
+/// offset on. Elements smaller than a dword are extended to one.
+template <class Format>
+Stop buffer_to_lds(Wave* w, const Op* op) {
+  using Stored = Dwords<Format::kRegisters>;
+  read_scalar(w, op, op->c, 4);
+  read_scalar(w, op, op->d, 1);
+  read_scalar(w, op, sgpr_offset(kM0), 1);
+  const uint32_t first = (w->s[kM0] & 0xffff) + static_cast<uint32_t>(op->imm);
+  for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    if ((op->imm2 & 3) != 0) read_vector(w, op, op->a, 1, half, enabled, true);
+    alignas(64) char elements[Format::kRegisters * 128];
+    if (!buffer_half<Format, false>(w, op, half, elements)) return Stop::fault;
+    uint32_t offsets[kLanes];
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      offsets[lane] = first + Stored::kBytes * (lane + kLanes * static_cast<uint32_t>(half));
+    }
+    store_half<Stored, Lds>(w, op, reinterpret_cast<char*>(w->lds), offsets, enabled, elements);
+  }
+  store_issued(w, kStore);
   EMU_NEXT;
 }
 
@@ -152,10 +177,11 @@ Stop atomic(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-void place(Lowering& l, const Inst& inst, Op& op) {  // vdata, vaddr or off, srsrc, soffset
-  op.a = l.source(inst.operands.at(1), Value::b32);
-  op.c = l.source(inst.operands.at(2), Value::b32);
-  op.d = l.source(inst.operands.at(3), Value::b32);
+/// vaddr or off, srsrc and soffset are the operands from `first` on.
+void place(Lowering& l, const Inst& inst, Op& op, size_t first = 1) {
+  op.a = l.source(inst.operands.at(first), Value::b32);
+  op.c = l.source(inst.operands.at(first + 1), Value::b32);
+  op.d = l.source(inst.operands.at(first + 2), Value::b32);
   op.imm = static_cast<int32_t>(inst.modifier("offset"));
   if (inst.has("offen")) op.imm2 |= kOffsetInRegister;
   if (inst.has("idxen")) op.imm2 |= kIndexInRegister;
@@ -167,7 +193,12 @@ void lower_buffer(Lowering& l, const Inst& inst) {
   if constexpr (!kStore && !std::is_same_v<Format, typename Format::Clearing>) {
     if (l.traits.loads_clear) return lower_buffer<typename Format::Clearing, false>(l, inst);
   }
-  if (inst.has("lds")) throw NotImplemented("a load from a buffer into LDS");
+  if constexpr (!kStore) {
+    if (inst.has("lds")) {  // no register is among the operands
+      l.emit(&buffer_to_lds<Format>);
+      return place(l, inst, l.ops.back(), 0);
+    }
+  }
   Op& op = l.emit(&buffer<Format, kStore>);
   (kStore ? op.b : op.dst) = l.destination(inst.operands.at(0));
   place(l, inst, op);
@@ -204,7 +235,32 @@ constexpr Row kRows[] = {
     EMU_BUFFER_ATOMIC("and", "and_b32", uint32_t, kAnd),
     EMU_BUFFER_ATOMIC("or", "or_b32", uint32_t, kOr),
     EMU_BUFFER_ATOMIC("xor", "xor_b32", uint32_t, kXor),
+    EMU_BUFFER_ATOMIC("inc", "inc_u32", uint32_t, kIncrement),
+    EMU_BUFFER_ATOMIC("dec", "dec_u32", uint32_t, kDecrement),
+    EMU_BUFFER_ATOMIC("csub", "sub_clamp_u32", uint32_t, kSubClamp),
+    EMU_BUFFER_ATOMIC("swap_x2", "swap_b64", uint64_t, kSwap),
     EMU_BUFFER_ATOMIC("add_x2", "add_u64", uint64_t, kAdd),
+    EMU_BUFFER_ATOMIC("sub_x2", "sub_u64", uint64_t, kSub),
+    EMU_BUFFER_ATOMIC("smin_x2", "min_i64", int64_t, kMin),
+    EMU_BUFFER_ATOMIC("umin_x2", "min_u64", uint64_t, kMin),
+    EMU_BUFFER_ATOMIC("smax_x2", "max_i64", int64_t, kMax),
+    EMU_BUFFER_ATOMIC("umax_x2", "max_u64", uint64_t, kMax),
+    EMU_BUFFER_ATOMIC("and_x2", "and_b64", uint64_t, kAnd),
+    EMU_BUFFER_ATOMIC("or_x2", "or_b64", uint64_t, kOr),
+    EMU_BUFFER_ATOMIC("xor_x2", "xor_b64", uint64_t, kXor),
+    EMU_BUFFER_ATOMIC("inc_x2", "inc_u64", uint64_t, kIncrement),
+    EMU_BUFFER_ATOMIC("dec_x2", "dec_u64", uint64_t, kDecrement),
+    EMU_BUFFER_ATOMIC("fmin", "min_f32", float, kMinFloat),
+    EMU_BUFFER_ATOMIC("fmax", "max_f32", float, kMaxFloat),
+    {"buffer_atomic_pk_add_f16", &lower_atomic<uint32_t, kPackedAddF16, false>},
+    {"buffer_atomic_pk_add_bf16", &lower_atomic<uint32_t, kPackedAddBf16, false>},
+    {"buffer_atomic_csub_u32", &lower_atomic<uint32_t, kSubClamp, false>},
+    {"buffer_atomic_cond_sub_u32", &lower_atomic<uint32_t, kConditionalSub, false>},
+    {"buffer_atomic_min_num_f32", &lower_atomic<float, kMinFloat, false>},
+    {"buffer_atomic_max_num_f32", &lower_atomic<float, kMaxFloat, false>},
+    {"buffer_atomic_add_f64", &lower_atomic<double, kAdd, false>},
+    {"buffer_atomic_min_f64", &lower_atomic<double, kMinFloat, false>},
+    {"buffer_atomic_max_f64", &lower_atomic<double, kMaxFloat, false>},
     {"buffer_atomic_add_f32", &lower_atomic<float, kAdd, false>},
     {"buffer_atomic_cmpswap", &lower_atomic<uint32_t, kSwap, true>},
     {"buffer_atomic_cmpswap_b32", &lower_atomic<uint32_t, kSwap, true>},

@@ -1,32 +1,11 @@
 // Conversions between types. Integer results saturate; NaN becomes 0.
 
+#include "emu/exec/half_rounding.h"
 #include "emu/exec/rows/rows.h"
 #include "emu/exec/valu.h"
 
 namespace emu::EMU_VARIANT {
 namespace {
-
-/// Rounds toward zero regardless of MODE.
-EMU_INLINE U16 truncated_f16(F32 x) {
-  U16 result;
-#if defined(__AVX512F__)
-  __m512 from[2];
-  __m256i to[2];
-  __builtin_memcpy(from, &x, sizeof x);
-  for (int i = 0; i < 2; ++i) to[i] = _mm512_cvtps_ph(from[i], _MM_FROUND_TO_ZERO);
-#else
-  __m256 from[4];
-  __m128i to[4];
-  __builtin_memcpy(from, &x, sizeof x);
-  for (int i = 0; i < 4; ++i) to[i] = _mm256_cvtps_ph(from[i], _MM_FROUND_TO_ZERO);
-#endif
-  __builtin_memcpy(&result, to, sizeof result);
-  return result;
-}
-
-EMU_INLINE Packed<F16> pack_rtz(F32 a, F32 b) {
-  return {bits_as<F16>(truncated_f16(a)), bits_as<F16>(truncated_f16(b))};
-}
 
 template <class To>
 EMU_INLINE To to_word(F32 x) {

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "emu/exec/half_rounding.h"
 #include "emu/exec/launch.h"
 #include "emu/exec/rows/rows.h"
 #include "emu/exec/valu.h"
@@ -73,21 +74,25 @@ void lower_plain(Lowering& l, const Inst& inst) {
   if (kSources > 2) op.c = l.source(inst.operands[3], Value::b32);
 }
 
-/// Lane i reads lane select[i] of its row of 16, or of the neighbouring row.
-template <bool kOtherRow>
+/// Lane i reads lane select[i] of its row of 16, or of the neighbouring row. kVariable: the number
+/// is in a vector register, not in two scalars that all rows share.
+template <bool kOtherRow, bool kVariable>
 Stop permlane(Wave* w, const Op* op) {
   note_read(w, op, op->a, (op->imm & 1) != 0, 1);
-  read_scalar(w, op, op->b, 1);
-  read_scalar(w, op, op->c, 1);
+  if (kVariable) note_read(w, op, op->b, true, 1);
+  if (!kVariable) read_scalar(w, op, op->b, 1);
+  if (!kVariable) read_scalar(w, op, op->c, 1);
   note_write(w, op, op->dst, 1);
-  const uint64_t select = uint64_t{at<uint32_t>(w, op->c)} << 32 | at<uint32_t>(w, op->b);
+  const uint64_t select =
+      kVariable ? 0 : uint64_t{at<uint32_t>(w, op->c)} << 32 | at<uint32_t>(w, op->b);
   const bool fetch_inactive = (op->imm & 2) != 0, bound_zero = (op->imm & 4) != 0;
   const uint64_t exec = live_exec(w);
   uint32_t values[64];
   uint64_t write = exec;
   for (uint32_t lane = 0; lane < w->lanes; ++lane) {
     const uint32_t row = (lane & ~15u) ^ (kOtherRow ? 16 : 0);
-    const uint32_t from = row | (select >> (4 * (lane & 15)) & 15);
+    const uint64_t choice = kVariable ? lane_of(w, op->b, lane) : select >> (4 * (lane & 15));
+    const uint32_t from = row | (choice & 15);
     values[lane] = read_lane(w, op->a, (op->imm & 1) != 0, from);
     if (fetch_inactive || (exec >> from & 1) != 0) continue;
     if (bound_zero) {
@@ -102,9 +107,9 @@ Stop permlane(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-template <bool kOtherRow>
+template <bool kOtherRow, bool kVariable = false>
 void lower_permlane(Lowering& l, const Inst& inst) {
-  lower_plain<&permlane<kOtherRow>, 3>(l, inst);
+  lower_plain<&permlane<kOtherRow, kVariable>, kVariable ? 2 : 3>(l, inst);
   const auto& options = inst.list("op_sel");  // op_sel:[fi, bound_ctrl]
   Op& op = l.ops.back();
   if (!options.empty() && options[0] != 0) op.imm |= 2;
@@ -229,12 +234,45 @@ void lower_mbcnt(Lowering& l, const Inst& inst) {
   l.ops.back().fn = &mbcnt<kMaskHalf>;
 }
 
+// Interpolation: a quad of lanes holds the plane's parameters in its first three lanes.
+
+template <int kLane, class V, int... I>
+EMU_INLINE V of_quad(V x, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(x, x, (I / 4 * 4 + kLane)...);
+}
+template <int kLane, class V>
+EMU_INLINE V of_quad(V x) {
+  return of_quad<kLane>(x, std::make_integer_sequence<int, kLanes>());
+}
+
+constexpr auto kInterpolateFirst = [](F32 a, F32 b, F32 c) {
+  return fma(of_quad<1>(a), b, of_quad<0>(c));
+};
+constexpr auto kInterpolateFirstHalf = [](F16 a, F32 b, F16 c) {
+  return fma(convert<F32>(of_quad<1>(a)), b, convert<F32>(of_quad<0>(c)));
+};
+constexpr auto kInterpolateSecond = [](F32 a, F32 b, F32 c) { return fma(of_quad<2>(a), b, c); };
+constexpr auto kInterpolateSecondHalf = [](F16 a, F32 b, F32 c) {
+  return convert<F16>(fma(convert<F32>(of_quad<2>(a)), b, c));
+};
+constexpr auto kInterpolateSecondTruncated = [](F16 a, F32 b, F32 c) {
+  return bits_as<F16>(truncated_f16(fma(convert<F32>(of_quad<2>(a)), b, c)));
+};
+
 constexpr Row kRows[] = {
+    vop<kInterpolateFirst>("v_interp_p10_f32"),
+    vop<kInterpolateSecond>("v_interp_p2_f32"),
+    vop<kInterpolateFirstHalf>("v_interp_p10_f16_f32"),
+    vop<kInterpolateSecondHalf>("v_interp_p2_f16_f32"),
+    vop<kInterpolateFirstHalf>("v_interp_p10_rtz_f16_f32"),
+    vop<kInterpolateSecondTruncated>("v_interp_p2_rtz_f16_f32"),
     {"v_readfirstlane_b32", &lower_plain<&readfirstlane, 1>},
     {"v_readlane_b32", &lower_plain<&readlane, 2>},
     {"v_writelane_b32", &lower_plain<&writelane, 2>},
     {"v_permlane16_b32", &lower_permlane<false>},
     {"v_permlanex16_b32", &lower_permlane<true>},
+    {"v_permlane16_var_b32", &lower_permlane<false, true>},
+    {"v_permlanex16_var_b32", &lower_permlane<true, true>},
     {"v_permlane64_b32", &lower_permlane64},
     {"v_swap_b32", &lower_plain<&swap, 1>},
     {"v_swap_b16", &lower_swap_words},

@@ -1,5 +1,7 @@
 // LDS: loads, stores, atomics, and the permutations that use its crossbar.
 
+#include <bit>
+
 #include "emu/exec/address.h"
 #include "emu/exec/atomics.h"
 #include "emu/exec/rows/rows.h"
@@ -163,6 +165,67 @@ Stop count_lanes(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
+/// Exchanges two elements at two offsets.
+template <class Format, class T>
+Stop exchange_two(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    read_vector(w, op, op->a, 1, half, enabled, true);
+    read_vector(w, op, op->b, Format::kRegisters, half, enabled);
+    read_vector(w, op, op->c, Format::kRegisters, half, enabled);
+    const LaneAddresses first(w, op, half, op->imm2);
+    const LaneAddresses second(w, op, half, static_cast<uint32_t>(op->imm));
+    char* to = half_of(w, op->dst, half);
+    // The results may overwrite the second data.
+    char saved[sizeof(T) / 4 * 128];
+    std::memcpy(saved, half_of(w, op->c, half), sizeof saved);
+    if (!atomic_half<T, kSwap, false, Lds>(w, op, lds_base(w), first.at, enabled,
+                                           half_of(w, op->b, half), to) ||
+        !atomic_half<T, kSwap, false, Lds>(w, op, lds_base(w), second.at, enabled, saved,
+                                           to + 128 * Format::kRegisters)) {
+      return Stop::fault;
+    }
+  }
+  load_issued(w, op, op->dst, 2 * Format::kRegisters, kLds);
+  EMU_NEXT;
+}
+
+/// Each dword of the data whose upper bit is set replaces a dword of memory, without that bit.
+constexpr auto kConditionalExchange = [](uint64_t old, uint64_t data) {
+  uint64_t result = old;
+  for (const int shift : {0, 32}) {
+    const uint64_t mask = uint64_t{0xffffffff} << shift;
+    const uint64_t value = (data >> shift & 0x7fffffff) << shift;
+    if ((data >> shift & 0x80000000) != 0) result = (result & ~mask) | value;
+  }
+  return result;
+};
+
+/// Accesses consecutive dwords at M0 and an offset, one for each lane.
+template <bool kStore>
+Stop by_lane(Wave* w, const Op* op) {
+  read_scalar(w, op, op->a, 1);
+  const uint32_t first = (at<uint32_t>(w, op->a) & 0xffff) + op->imm2;
+  for (int half = 0; half < halves(w); ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    uint32_t offsets[kLanes];
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      offsets[lane] = first + 4 * (lane + kLanes * static_cast<uint32_t>(half));
+    }
+    if constexpr (kStore) {
+      read_vector(w, op, op->b, 1, half, enabled);
+      store_half<Dwords<1>, Lds>(w, op, lds_base(w), offsets, enabled, half_of(w, op->b, half));
+    } else {
+      load_half<Dwords<1>, Lds>(w, op, lds_base(w), offsets, enabled, half_of(w, op->dst, half));
+    }
+  }
+  if (kStore)
+    store_issued(w, kLds);
+  else
+    load_issued(w, op, op->dst, 1, kLds);
+  EMU_NEXT;
+}
+
 uint32_t offset(const Inst& inst) { return static_cast<uint32_t>(inst.modifier("offset")); }
 
 template <class Format>
@@ -230,6 +293,25 @@ void lower_of_two(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vdata0, vd
   op.imm2 = offset(inst);
 }
 
+template <class Format, class T, int kScale>
+void lower_exchange_two(Lowering& l, const Inst& inst) {  // vdst, vaddr, vdata0, vdata1
+  Op& op = l.emit(&exchange_two<Format, T>);
+  op.dst = l.destination(inst.operands.at(0));
+  op.a = l.source(inst.operands.at(1), Value::b32);
+  op.b = l.source(inst.operands.at(2), Value::b32);
+  op.c = l.source(inst.operands.at(3), Value::b32);
+  two_offsets<Format, kScale>(inst, op);
+}
+
+template <bool kStore>
+void lower_by_lane(Lowering& l, const Inst& inst) {  // vdst or vdata
+  if (inst.has("gds")) throw NotImplemented("global data share");
+  Op& op = l.emit(&by_lane<kStore>);
+  (kStore ? op.b : op.dst) = l.destination(inst.operands.at(0));
+  op.a = sgpr_offset(kM0);
+  op.imm2 = offset(inst);
+}
+
 template <bool kAppend>
 void lower_count(Lowering& l, const Inst& inst) {  // vdst
   if (inst.has("gds")) throw NotImplemented("global data share");
@@ -252,7 +334,8 @@ EMU_INLINE uint32_t named_lane(const Op* op, uint32_t address, int half) {
          (among == kLanes ? static_cast<uint32_t>(half) * kLanes : 0);
 }
 
-/// Lane i reads lane address[i] / 4; an inactive source lane gives zero.
+/// Lane i reads lane address[i] / 4. Unless kInactive, an inactive source lane gives zero.
+template <bool kInactive>
 Stop backward_permute(Wave* w, const Op* op) {
   uint32_t results[2][kLanes];
   note_read(w, op, op->a, true, 1);
@@ -261,7 +344,8 @@ Stop backward_permute(Wave* w, const Op* op) {
     for (int lane = 0; lane < kLanes; ++lane) {
       const uint32_t from = named_lane(op, addresses[lane], half);
       const auto* data = reinterpret_cast<const uint32_t*>(half_of(w, op->b, from / kLanes));
-      results[half][lane] = w->exec() >> from & 1 ? data[from % kLanes] : 0;
+      const bool reads = kInactive || (w->exec() >> from & 1) != 0;
+      results[half][lane] = reads ? data[from % kLanes] : 0;
     }
   }
   for (int half = 0; half < halves(w); ++half) {
@@ -300,7 +384,9 @@ Stop permute_forward(Wave* w, const Op* op) {
 }
 
 void lower_permute(Lowering& l, const Inst& inst) {  // vdst, vaddr, vdata
-  Op& op = l.emit(inst.name == "ds_permute_b32" ? &permute_forward : &backward_permute);
+  Op& op = l.emit(inst.name == "ds_permute_b32"       ? &permute_forward
+                  : inst.name == "ds_bpermute_fi_b32" ? &backward_permute<true>
+                                                      : &backward_permute<false>);
   op.dst = l.destination(inst.operands.at(0));
   op.a = l.source(inst.operands.at(1), Value::b32);
   op.b = l.source(inst.operands.at(2), Value::b32);
@@ -308,8 +394,26 @@ void lower_permute(Lowering& l, const Inst& inst) {  // vdst, vaddr, vdata
   op.imm2 = offset(inst);
 }
 
-/// Returns the lane that ds_swizzle reads for a lane, given its 16-bit pattern.
+/// Returns the lower `count` bits of x in reverse order.
+uint32_t reversed(uint32_t x, uint32_t count) {
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < count; ++i) result |= (x >> i & 1) << (count - 1 - i);
+  return result;
+}
+
+/// Returns the lane that ds_swizzle reads for a lane, given its 16-bit pattern. gfx9 also has
+/// patterns for the fast Fourier transform, which reverse some of a lane's bits, and rotations.
 uint32_t swizzle_source(uint32_t pattern, uint32_t lane) {
+  if (pattern >= 0xe000) {
+    const uint32_t mask = pattern & 31, in_group = lane & 31;
+    const uint32_t from = (in_group & mask) | reversed(in_group, 5) >> std::popcount(mask);
+    return (lane & ~31u) | (mask == 31 ? in_group : from);
+  }
+  if (pattern >= 0xc000) {
+    const uint32_t kept = pattern & 31, count = pattern >> 5 & 31;
+    const uint32_t by = (pattern & 0x400) != 0 ? 32 - count : count;
+    return (lane & ~31u) | (lane & kept) | ((lane + by) & 31 & ~kept);
+  }
   if (pattern & 0x8000) return (lane & ~3u) | (pattern >> (2 * (lane & 3)) & 3);
   const uint32_t in_group = lane & 31;
   const uint32_t from = ((in_group & (pattern & 31)) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31);
@@ -334,9 +438,6 @@ Stop swizzle(Wave* w, const Op* op) {
 }
 
 void lower_swizzle(Lowering& l, const Inst& inst) {  // vdst, vsrc offset:swizzle(…)
-  // Patterns with both upper bits set rotate and reverse. Compilers don't emit them unless asked
-  // to.
-  if ((inst.first_immediate & 0xc000) == 0xc000) throw NotImplemented("'" + inst.text + "'");
   Op& op = l.emit(&swizzle);
   op.dst = l.destination(inst.operands.at(0));
   op.a = l.source(inst.operands.at(1), Value::b32);
@@ -438,6 +539,28 @@ constexpr Row kRows[] = {
     EMU_DS_ATOMICS("max", "f32", "f64", float, double, kMaxFloat),
     EMU_DS_ATOMICS("add", "f32", "f64", float, double, kAdd),
     EMU_DS_ATOMIC("pk_add_f16", uint32_t, kPackedAddF16),
+    EMU_DS_ATOMIC("pk_add_bf16", uint32_t, kPackedAddBf16),
+    {"ds_pk_add_rtn_f16", &lower_atomic<uint32_t, kPackedAddF16, true>},
+    {"ds_pk_add_rtn_bf16", &lower_atomic<uint32_t, kPackedAddBf16, true>},
+    EMU_DS_ATOMICS("min_num", "f32", "f64", float, double, kMinFloat),
+    EMU_DS_ATOMICS("max_num", "f32", "f64", float, double, kMaxFloat),
+    {"ds_cond_sub_u32", &lower_atomic<uint32_t, kConditionalSub, false>},
+    {"ds_cond_sub_rtn_u32", &lower_atomic<uint32_t, kConditionalSub, true>},
+    {"ds_sub_clamp_u32", &lower_atomic<uint32_t, kSubClamp, false>},
+    {"ds_sub_clamp_rtn_u32", &lower_atomic<uint32_t, kSubClamp, true>},
+    {"ds_condxchg32_rtn_b64", &lower_atomic<uint64_t, kConditionalExchange, true>},
+    {"ds_wrxchg2_rtn_b32", &lower_exchange_two<Dwords<1>, uint32_t, 1>},
+    {"ds_wrxchg2_rtn_b64", &lower_exchange_two<Dwords<2>, uint64_t, 1>},
+    {"ds_wrxchg2st64_rtn_b32", &lower_exchange_two<Dwords<1>, uint32_t, 64>},
+    {"ds_wrxchg2st64_rtn_b64", &lower_exchange_two<Dwords<2>, uint64_t, 64>},
+    {"ds_storexchg_2addr_rtn_b32", &lower_exchange_two<Dwords<1>, uint32_t, 1>},
+    {"ds_storexchg_2addr_rtn_b64", &lower_exchange_two<Dwords<2>, uint64_t, 1>},
+    {"ds_storexchg_2addr_stride64_rtn_b32", &lower_exchange_two<Dwords<1>, uint32_t, 64>},
+    {"ds_storexchg_2addr_stride64_rtn_b64", &lower_exchange_two<Dwords<2>, uint64_t, 64>},
+    {"ds_read_addtid_b32", &lower_by_lane<false>},
+    {"ds_load_addtid_b32", &lower_by_lane<false>},
+    {"ds_write_addtid_b32", &lower_by_lane<true>},
+    {"ds_store_addtid_b32", &lower_by_lane<true>},
     {"ds_storexchg_rtn_b32", &lower_atomic<uint32_t, kSwap, true>},
     {"ds_storexchg_rtn_b64", &lower_atomic<uint64_t, kSwap, true>},
     {"ds_wrxchg_rtn_b32", &lower_atomic<uint32_t, kSwap, true>},
@@ -458,6 +581,7 @@ constexpr Row kRows[] = {
     {"ds_consume", &lower_count<false>},
     {"ds_permute_b32", &lower_permute},
     {"ds_bpermute_b32", &lower_permute},
+    {"ds_bpermute_fi_b32", &lower_permute},
     {"ds_swizzle_b32", &lower_swizzle},
 };
 

@@ -23,6 +23,7 @@ std::span<const Row> lane_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> scalar_rows();
 std::span<const Row> scalar_bit_rows();
+std::span<const Row> scalar_float_rows();
 std::span<const Row> control_rows();
 std::span<const Row> global_rows();
 std::span<const Row> flat_rows();

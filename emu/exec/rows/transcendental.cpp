@@ -4,7 +4,7 @@
 
 #include "emu/exec/approximate.h"
 #include "emu/exec/rows/rows.h"
-#include "emu/exec/salu.h"
+#include "emu/exec/scalar_floats.h"
 #include "emu/exec/valu.h"
 
 namespace emu::EMU_VARIANT {
@@ -146,21 +146,18 @@ constexpr auto kOfHalf = [](F16 x) {
   return approximate(convert<F16>(exact), exact);
 };
 
-/// The same functions of a scalar register, whose result is scalar.
-template <auto F>
-void lower_of_scalar(Lowering& l, const Inst& inst) {
-  const Operand& source = inst.operands.at(1);
-  if (source.neg || source.abs || !inst.modifiers.empty()) throw NotImplemented("modifiers");
-  lower_scalar<[](uint32_t x) { return float_bits(F(bits_as<F32>(splat<U32>(x))))[0]; }, false>(
-      l, inst);
-}
+constexpr auto kRcpOfHalf = kOfHalf<[](F32 x) { return 1.0f / x; }>;
+constexpr auto kRsqOfHalf = kOfHalf<[](F32 x) { return rsq_32(x); }>;
+constexpr auto kSqrtOfHalf = kOfHalf<[](F32 x) { return __builtin_elementwise_sqrt(x); }>;
+constexpr auto kExpOfHalf = kOfHalf<[](F32 x) { return exp2_32(x); }>;
+constexpr auto kLogOfHalf = kOfHalf<[](F32 x) { return log2_32(x); }>;
 
 constexpr Row kRows[] = {
-    {"v_s_rcp_f32", &lower_of_scalar<kRcp>},
-    {"v_s_rsq_f32", &lower_of_scalar<kRsq>},
-    {"v_s_sqrt_f32", &lower_of_scalar<kSqrt>},
-    {"v_s_exp_f32", &lower_of_scalar<kExp>},
-    {"v_s_log_f32", &lower_of_scalar<kLog>},
+    of_scalars_row<kRcp>("v_s_rcp_f32"),
+    of_scalars_row<kRsq>("v_s_rsq_f32"),
+    of_scalars_row<kSqrt>("v_s_sqrt_f32"),
+    of_scalars_row<kExp>("v_s_exp_f32"),
+    of_scalars_row<kLog>("v_s_log_f32"),
     warm<kRcp>("v_rcp_f32"),
     warm<kRcp>("v_rcp_iflag_f32"),
     warm<kRsq>("v_rsq_f32"),
@@ -175,11 +172,16 @@ constexpr Row kRows[] = {
     vop<[](F64 x) { return approximate_coarse(rsq_64(x), kUlps64); }>("v_rsq_f64"),
     vop<[](F64 x) { return approximate_coarse(__builtin_elementwise_sqrt(x), kUlps64); }>(
         "v_sqrt_f64"),
-    vop<kOfHalf<[](F32 x) { return 1.0f / x; }>>("v_rcp_f16"),
-    vop<kOfHalf<[](F32 x) { return rsq_32(x); }>>("v_rsq_f16"),
-    vop<kOfHalf<[](F32 x) { return __builtin_elementwise_sqrt(x); }>>("v_sqrt_f16"),
-    vop<kOfHalf<[](F32 x) { return exp2_32(x); }>>("v_exp_f16"),
-    vop<kOfHalf<[](F32 x) { return log2_32(x); }>>("v_log_f16"),
+    vop<kRcpOfHalf>("v_rcp_f16"),
+    of_scalars_row<kRcpOfHalf>("v_s_rcp_f16"),
+    vop<kRsqOfHalf>("v_rsq_f16"),
+    of_scalars_row<kRsqOfHalf>("v_s_rsq_f16"),
+    vop<kSqrtOfHalf>("v_sqrt_f16"),
+    of_scalars_row<kSqrtOfHalf>("v_s_sqrt_f16"),
+    vop<kExpOfHalf>("v_exp_f16"),
+    of_scalars_row<kExpOfHalf>("v_s_exp_f16"),
+    vop<kLogOfHalf>("v_log_f16"),
+    of_scalars_row<kLogOfHalf>("v_s_log_f16"),
     vop<[](F16 x) { return sine(x, false); }>("v_sin_f16"),
     vop<[](F16 x) { return sine(x, true); }>("v_cos_f16"),
 };

@@ -88,6 +88,12 @@ DEVICE inline u64 ballot(bool b) {
 #endif
 }
 #define NOINLINE __attribute__((noinline))
+// Since gfx11, dot products take signed and unsigned operands.
+#if defined(__GFX9__) || defined(__GFX10__)
+#define MIXED_DOTS 0
+#else
+#define MIXED_DOTS 1
+#endif
 // Features of some architectures only. The host has all of them.
 #ifdef __GFX9__
 #define ONLY_GFX9 1

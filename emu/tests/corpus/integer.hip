@@ -162,7 +162,7 @@ KERNEL special_integers(ARGUMENTS) {
   out.put(__builtin_amdgcn_lerp(a, b, c));
   out.put(__builtin_amdgcn_udot4(a, b, c, false));
   const i32 sum = static_cast<i32>(c);
-#if SINCE_GFX10
+#if MIXED_DOTS
   out.put(__builtin_amdgcn_sudot4(true, a, true, b, sum, false));
   out.put(__builtin_amdgcn_sudot4(true, a, false, b, sum, true));
 #else
@@ -170,7 +170,7 @@ KERNEL special_integers(ARGUMENTS) {
   out.put(mixed_dot4(a, b, sum));
 #endif
   out.put(__builtin_amdgcn_udot8(a, b, c, false));
-#if SINCE_GFX10
+#if MIXED_DOTS
   out.put(__builtin_amdgcn_sudot8(true, a, true, b, sum, false));
 #else
   out.put(__builtin_amdgcn_sdot8(static_cast<i32>(a), static_cast<i32>(b), sum, false));
