@@ -62,7 +62,7 @@ bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count
              register_name(false, reg) + " is used before a wait for the load that fills it");
     } else {
       report(w, op, Check::registers, lane,
-             register_name(false, reg) + " decides here and was never written");
+             register_name(false, reg) + " decides here and comes from what was never written");
     }
   }
   return true;
@@ -87,6 +87,16 @@ void unknown_scc(Wave* w, const Op* op) {
   report(w, op, Check::registers, -1, "SCC decides here and comes from what was never written");
 }
 
+void unknown_stored(Wave* w, const Op* op, int half, int32_t reg, uint32_t count,
+                    LaneMask enabled) {
+  const LaneMask* known = w->track->known[half] + reg;
+  LaneMask unknown = enabled;
+  for (uint32_t i = 0; i < count; ++i) unknown &= ~known[i];
+  if (unknown == 0 || w->track->pending[reg] != 0 || was_reported(w, op, Check::registers)) return;
+  report(w, op, Check::registers, half * kLanes + __builtin_ctz(unknown),
+         register_name(false, reg) + " is stored and comes from what was never written");
+}
+
 void written_while_pending(Wave* w, const Op* op, int32_t reg) {
   if (w->track->pending[reg] == 0) return;
   report(w, op, Check::waits, -1,
@@ -104,8 +114,10 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
   entry.scalar = scalar;
   entry.first = static_cast<uint16_t>(first);
   entry.count = static_cast<uint16_t>(count);
-  entry.known[0] = w->s[kExec];
-  entry.known[1] = w->s[kExec + 1];
+  for (int half = 0; half < 2; ++half) {
+    entry.known[half] = w->s[kExec + half] & ~track.load_unknown[half];
+    track.load_unknown[half] = 0;
+  }
   if (counters & kVmem) entry.vmem_number = ++track.vmem_issued;
   if (counters & (kLds | kSmem)) entry.lgkm_number = ++track.lgkm_issued;
   for (uint32_t reg = first; reg < first + count; ++reg) {
@@ -118,7 +130,7 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
     const bool again = track.pending[reg]++ != 0;
     for (int half = 0; half < halves(w); ++half) {
       // Registers that an earlier outstanding load fills are assumed to become known.
-      entry.known[half] |= again ? kAllLanes : track.known[half][reg];
+      entry.known[half] |= (again ? kAllLanes : track.known[half][reg]) & ~w->s[kExec + half];
       track.known[half][reg] = 0;
     }
   }
@@ -126,11 +138,28 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
 
 void count_store(Wave* w, uint8_t counters) {
   Track& track = *w->track;
-  // From this generation on, stores to memory have their own counter.
-  constexpr int kOwnCounter = 10;
-  if ((counters & kStore) != 0 && w->launch->code->traits.generation < kOwnCounter)
-    ++track.vmem_issued;
+  if ((counters & kStore) != 0) ++(track.stores_counted ? track.stores_issued : track.vmem_issued);
   if ((counters & kLds) != 0) ++track.lgkm_issued;
+}
+
+void add_store(Wave* w, bool lds, uint64_t base, const uint32_t* offsets, LaneMask lanes,
+               uint32_t bytes, bool atomic) {
+  Track& track = *w->track;
+  PendingStore& store = (lds ? track.lds_stores : track.global_stores).add();
+  store.base = base;
+  std::memcpy(store.offsets, offsets, sizeof store.offsets);
+  store.lanes = lanes;
+  store.bytes = bytes;
+  const uint32_t issued = lds                    ? track.lgkm_issued
+                          : track.stores_counted ? track.stores_issued
+                                                 : track.vmem_issued;
+  store.number = issued + 1;
+  store.atomic = atomic;
+}
+
+void arrive(Wave* w) {
+  w->track->lds_stores.arrive();
+  w->track->global_stores.arrive();
 }
 
 void check_barrier(Wave* w, const Op* op) {
@@ -149,6 +178,12 @@ void wait_for_vmem(Wave* w, uint32_t left) {
     entry.counters &= static_cast<uint8_t>(~kVmem);
   }
   settle(w, track.vmem);
+  if (!track.stores_counted) track.global_stores.wait(track.vmem_issued, left);
+}
+
+void wait_for_stores(Wave* w, uint32_t left) {
+  Track& track = *w->track;
+  if (track.stores_counted) track.global_stores.wait(track.stores_issued, left);
 }
 
 void wait_for_smem(Wave* w, uint32_t left) {
@@ -174,6 +209,7 @@ void wait_for_lds(Wave* w, uint32_t left) {
   while (track.lds.count > 0 && track.lgkm_issued - track.lds.at(0).lgkm_number >= left) {
     take_first(w, track.lds);
   }
+  track.lds_stores.wait(track.lgkm_issued, left);
 }
 
 }  // namespace emu

@@ -12,6 +12,7 @@ namespace {
 
 /// Bits of Op::imm2.
 constexpr uint32_t kOffsetInRegister = 1, kIndexInRegister = 2, kOutOfBoundsByField = 4;
+constexpr uint32_t kCoherence = 8;  // times what coherence() gives
 
 struct Descriptor128 {
   uint64_t base;
@@ -115,12 +116,17 @@ EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half) {
 
 template <class Format, bool kStore>
 Stop buffer(Wave* w, const Op* op) {
+  if constexpr (kChecked) note_coherent(w, (op->imm2 / kCoherence) & 3);
   read_scalar(w, op, op->c, 4);
   read_scalar(w, op, op->d, 1);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     const LaneMask enabled = w->s[kExec + half];
     if ((op->imm2 & 3) != 0) read_vector(w, op, op->a, 1, half, enabled, true);
-    if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, enabled);
+    if (kStore && kChecked && descriptor(w, op).scratch) {
+      read_vector(w, op, op->b, Format::kRegisters, half, enabled);
+    } else if (kStore) {
+      read_stored(w, op, op->b, Format::kRegisters, half, enabled);
+    }
     if (!buffer_half<Format, kStore>(w, op, half)) return Stop::fault;
   }
   if (kStore)
@@ -158,6 +164,7 @@ void place(Lowering& l, const Inst& inst, Op& op) {  // vdata, vaddr or off, srs
   if (inst.has("offen")) op.imm2 |= kOffsetInRegister;
   if (inst.has("idxen")) op.imm2 |= kIndexInRegister;
   if (l.traits.generation >= 10) op.imm2 |= kOutOfBoundsByField;
+  op.imm2 |= kCoherence * coherence(inst);
 }
 
 template <class Format, bool kStore>

@@ -32,12 +32,26 @@ EMU_INLINE bool flat_half(Wave* w, const Op* op, int half, char* reg) {
   });
 }
 
+/// Returns the enabled lanes whose address is in global memory.
+EMU_INLINE LaneMask global_lanes(Wave* w, const Op* op, int half) {
+  LaneMask lanes = w->s[kExec + half];
+  if constexpr (kChecked) {
+    U32 upper;
+    std::memcpy(&upper, half_of(w, op->a, half) + 128, sizeof upper);
+    lanes &= ~lane_mask((upper == kPrivateUpper) | (upper == kSharedUpper));
+  }
+  return lanes;
+}
+
 template <class Format, bool kStore>
 Stop flat(Wave* w, const Op* op) {
-  if (!kStore) note_coherent(w, op);
+  note_coherent(w, op->imm2);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     address_known<false>(w, op, half);
-    if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
+    if (kStore) {
+      read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
+      read_stored(w, op, op->b, Format::kRegisters, half, global_lanes(w, op, half));
+    }
     if (!flat_half<Format, kStore>(w, op, half, half_of(w, kStore ? op->b : op->dst, half))) {
       return Stop::fault;
     }
@@ -79,7 +93,7 @@ void lower_flat(Lowering& l, const Inst& inst) {  // vdst, vaddr or vaddr, vdata
   Op& op = l.emit(&flat<Format, kStore>);
   (kStore ? op.b : op.dst) = l.destination(inst.operands.at(kStore ? 1 : 0));
   place_address(l, inst, op, inst.operands.at(kStore ? 0 : 1), nullptr);
-  place_coherence(inst, op);
+  op.imm2 = coherence(inst);
 }
 
 template <class Format, bool kStore>
