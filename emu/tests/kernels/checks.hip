@@ -129,7 +129,9 @@ extern "C" __global__ void groups_store_atomically(int* data) {
 
 // ---- Kernels for several streams.
 
-extern "C" __global__ void writes(int* data) { data[group() * group_size() + item()] = 5; }
+extern "C" __global__ void writes(int* data, int value) {
+  data[group() * group_size() + item()] = value;
+}
 extern "C" __global__ void copies(int* to, const int* from) {
   const unsigned i = group() * group_size() + item();
   to[i] = from[i] + 1;
@@ -249,7 +251,7 @@ extern "C" __global__ void loads_scalar_unaligned(char* data) {
 #else
   asm volatile("s_load_dword %0, %1, 0x2\ns_waitcnt lgkmcnt(0)" : "=s"(x) : "s"(data));
 #endif
-  data[item()] = static_cast<char>(x);
+  data[1024 + item()] = static_cast<char>(x);
 }
 
 // ---- Waves that end before a barrier.
