@@ -65,7 +65,8 @@ int set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w) 
     }
     // Workgroup info, and the wave's scratch offset, which is 0 for every wave here.
     if (d.rsrc2 >> 10 & 1) w.s[at++] = 0;
-    if (generation < 11 && (d.rsrc2 & 1) != 0) w.s[at++] = 0;
+    // Compilers read the scratch offset even in kernels that don't request it.
+    if (generation < 11) w.s[at++] = 0;
   }
   return at;
 }

@@ -87,16 +87,6 @@ void unknown_scc(Wave* w, const Op* op) {
   report(w, op, Check::registers, -1, "SCC decides here and comes from what was never written");
 }
 
-void unknown_stored(Wave* w, const Op* op, int half, int32_t reg, uint32_t count,
-                    LaneMask enabled) {
-  const LaneMask* known = w->track->known[half] + reg;
-  LaneMask unknown = enabled;
-  for (uint32_t i = 0; i < count; ++i) unknown &= ~known[i];
-  if (unknown == 0 || w->track->pending[reg] != 0 || was_reported(w, op, Check::registers)) return;
-  report(w, op, Check::registers, half * kLanes + __builtin_ctz(unknown),
-         register_name(false, reg) + " is stored and comes from what was never written");
-}
-
 void written_while_pending(Wave* w, const Op* op, int32_t reg) {
   if (w->track->pending[reg] == 0) return;
   report(w, op, Check::waits, -1,

@@ -120,8 +120,6 @@ bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count
                     bool decides);
 bool unknown_scalar(Wave* w, const Op* op, uint32_t reg);
 void unknown_scc(Wave* w, const Op* op);
-/// Reports that lanes store a value of which no register was written.
-void unknown_stored(Wave* w, const Op* op, int half, int32_t reg, uint32_t count, LaneMask enabled);
 /// Applies s_waitcnt: at most `left` instructions of the counter stay outstanding. LDS and scalar
 /// loads have one counter until gfx11, and a counter each on gfx12.
 void wait_for_vmem(Wave* w, uint32_t left);
@@ -260,16 +258,6 @@ EMU_INLINE void load_issued(Wave* w, const Op*, uint32_t offset, uint32_t regist
     if (scalar && !is_sgpr(offset)) return;  // the destination is NULL
     const auto first = scalar ? offset / 4 : static_cast<uint32_t>(vgpr_of(offset));
     add_pending(w, counters, scalar, first, registers);
-  }
-}
-
-/// Handles a read of the `registers` vector registers that lanes store to memory.
-EMU_INLINE void read_stored(Wave* w, const Op* op, uint32_t offset, uint32_t registers, int half,
-                            LaneMask enabled) {
-  if constexpr (kChecked) {
-    const LaneMask known = read_vector(w, op, offset, registers, half, enabled);
-    if ((enabled & ~known) != 0) [[unlikely]]
-      unknown_stored(w, op, half, vgpr_of(offset), registers, enabled);
   }
 }
 

@@ -258,18 +258,18 @@ TEST_F(HipStreamRaces, InAGraph) {
 }
 
 TEST(HipMistakes, RegistersThatNothingWrote) {
-  expect_each({{"vcc_unwritten", "is stored and comes from what was never written"},
+  expect_each({{"vcc_unwritten", "decides here and comes from what was never written"},
                {"scc_unwritten", "SCC decides here"},
-               {"sgpr_unwritten", "is stored and comes from what was never written"},
-               {"vgpr_unwritten", "is stored and comes from what was never written"},
-               {"lane_unwritten", "is stored and comes from what was never written"},
+               {"sgpr_unwritten", "never written"},
+               {"vgpr_unwritten", "decides here and comes from what was never written"},
+               {"lane_unwritten", "never written"},
                {"exec_unwritten", "s90 "},
-               {"m0_unwritten", "is stored and comes from what was never written"},
+               {"m0_unwritten", "never written"},
                {"zeros", ""}});
 }
 
 TEST(HipMistakes, ScratchThatNothingWrote) {
-  expect_each({{"scratch_unwritten", "is stored and comes from what was never written"},
+  expect_each({{"scratch_unwritten", "decides here and comes from what was never written"},
                {"scratch_written", ""}});
 }
 

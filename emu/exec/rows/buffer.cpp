@@ -122,11 +122,7 @@ Stop buffer(Wave* w, const Op* op) {
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     const LaneMask enabled = w->s[kExec + half];
     if ((op->imm2 & 3) != 0) read_vector(w, op, op->a, 1, half, enabled, true);
-    if (kStore && kChecked && descriptor(w, op).scratch) {
-      read_vector(w, op, op->b, Format::kRegisters, half, enabled);
-    } else if (kStore) {
-      read_stored(w, op, op->b, Format::kRegisters, half, enabled);
-    }
+    if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, enabled);
     if (!buffer_half<Format, kStore>(w, op, half)) return Stop::fault;
   }
   if (kStore)

@@ -32,26 +32,12 @@ EMU_INLINE bool flat_half(Wave* w, const Op* op, int half, char* reg) {
   });
 }
 
-/// Returns the enabled lanes whose address is in global memory.
-EMU_INLINE LaneMask global_lanes(Wave* w, const Op* op, int half) {
-  LaneMask lanes = w->s[kExec + half];
-  if constexpr (kChecked) {
-    U32 upper;
-    std::memcpy(&upper, half_of(w, op->a, half) + 128, sizeof upper);
-    lanes &= ~lane_mask((upper == kPrivateUpper) | (upper == kSharedUpper));
-  }
-  return lanes;
-}
-
 template <class Format, bool kStore>
 Stop flat(Wave* w, const Op* op) {
   note_coherent(w, op->imm2);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     address_known<false>(w, op, half);
-    if (kStore) {
-      read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
-      read_stored(w, op, op->b, Format::kRegisters, half, global_lanes(w, op, half));
-    }
+    if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
     if (!flat_half<Format, kStore>(w, op, half, half_of(w, kStore ? op->b : op->dst, half))) {
       return Stop::fault;
     }

@@ -31,7 +31,7 @@ Stop store(Wave* w, const Op* op) {
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     const char* from = half_of(w, op->b, half);
     address_known<kScalarBase>(w, op, half);
-    read_stored(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
+    read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
     const bool ok = for_addresses<kScalarBase>(
         w, op, half, w->s[kExec + half],
         [&](uint64_t base, const uint32_t* offsets, LaneMask lanes) {

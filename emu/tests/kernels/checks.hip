@@ -141,7 +141,7 @@ extern "C" __global__ void copies_bytes(char* to, const char* from) {
   to[3 * i] = from[3 * i];
 }
 
-// ---- Registers.
+// ---- Registers. Unknown values are reported where they decide something, such as an address.
 
 extern "C" __global__ void vcc_unwritten(int* data) {
   int x;
@@ -150,7 +150,7 @@ extern "C" __global__ void vcc_unwritten(int* data) {
 #else
   asm volatile("v_cndmask_b32_e32 %0, 0, %1, vcc_lo" : "=v"(x) : "v"(item()));
 #endif
-  data[item()] = x;
+  data[1024 + item()] = data[x & 15];
 }
 extern "C" __global__ void scc_unwritten(int* data) {
   int x;
@@ -160,17 +160,17 @@ extern "C" __global__ void scc_unwritten(int* data) {
 extern "C" __global__ void sgpr_unwritten(int* data) {
   int x;
   asm volatile("v_mov_b32_e32 %0, s90" : "=v"(x)::"s90");
-  data[item()] = x;
+  data[1024 + item()] = data[x & 15];
 }
 extern "C" __global__ void vgpr_unwritten(int* data) {
   int x;
   asm volatile("v_add_f32_e32 %0, v60, v60" : "=v"(x)::"v60");
-  data[item()] = x;
+  data[1024 + item()] = data[x & 15];
 }
 extern "C" __global__ void lane_unwritten(int* data) {
   int x;
   asm volatile("v_readfirstlane_b32 %0, v60" : "=s"(x)::"v60");
-  data[item()] = x;
+  data[1024 + item()] = data[x & 15];
 }
 extern "C" __global__ void exec_unwritten(int* data) {
 #if defined(__GFX9__)
@@ -185,7 +185,7 @@ extern "C" __global__ void exec_unwritten(int* data) {
 extern "C" __global__ void m0_unwritten(int* data) {
   int x;
   asm volatile("s_mov_b32 %0, m0" : "=s"(x));
-  data[item()] = x;
+  data[1024 + item()] = data[x & 15];
 }
 /// Zeros by instructions whose result doesn't depend on the register.
 extern "C" __global__ void zeros(int* data) {
@@ -201,12 +201,12 @@ extern "C" __global__ void zeros(int* data) {
 extern "C" __global__ void scratch_unwritten(int* data) {
   volatile int room[16];
   room[data[item()] & 15] = 5;
-  data[item()] = room[(data[item()] + 1) & 15];
+  data[1024 + item()] = data[room[(data[item()] + 1) & 15] & 15];
 }
 extern "C" __global__ void scratch_written(int* data) {
   volatile int room[16];
   for (int i = 0; i < 16; ++i) room[i] = i;
-  data[item()] = room[(data[item()] + 1) & 15];
+  data[1024 + item()] = data[room[(data[item()] + 1) & 15] & 15];
 }
 extern "C" __global__ void scratch_beyond(int* data) {
   volatile int room[16];
