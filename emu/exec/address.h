@@ -63,14 +63,18 @@ inline void place_address(Lowering& l, const Inst& inst, Op& op, const Operand& 
   op.imm = static_cast<int32_t>(inst.modifier("offset"));
 }
 
-/// Loads that bypass the caches of a compute unit, as atomic loads do, may order a workgroup with
-/// others. Op::imm2 is 1 for such a load.
-inline void place_coherence(const Inst& inst, Op& op) {
-  op.imm2 = inst.has("glc") || inst.has("sc0") || inst.has("sc1") || inst.has("scope") ? 1 : 0;
+/// Loads and stores that bypass the caches of a compute unit, as atomic ones do, may order a
+/// workgroup with others, or only (kWaves) its waves with each other.
+constexpr uint32_t kWorkgroups = 1, kWaves = 2;
+inline uint32_t coherence(const Inst& inst) {
+  const bool waves = (inst.has("sc0") && !inst.has("sc1")) || inst.word("scope") == "SCOPE_SE";
+  const bool any = inst.has("glc") || inst.has("sc0") || inst.has("sc1") || inst.has("scope");
+  return waves ? kWaves : any ? kWorkgroups : 0;
 }
-EMU_INLINE void note_coherent(Wave* w, const Op* op) {
+EMU_INLINE void note_coherent(Wave* w, uint32_t coherence) {
   if constexpr (kChecked) {
-    if (op->imm2 != 0) w->group->synchronised = true;
+    if (coherence == kWorkgroups) w->group->synchronised = true;
+    if (coherence == kWaves) w->group->lds_track->atomics_in = w->group->lds_track->epoch;
   }
 }
 

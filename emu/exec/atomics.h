@@ -115,6 +115,9 @@ EMU_INLINE T exchange(char* at, const Next& next) {
 template <class T, auto F, bool kCompare, class Space>
 EMU_INLINE bool atomic_half(Wave* w, const Op* op, char* base, const uint32_t* offsets,
                             LaneMask enabled, const char* data, char* to) {
+  if constexpr (!Space::kFaults) {  // LDS; those on global memory order the waves
+    Space::issued(w, base, offsets, enabled, sizeof(T), true);
+  }
   for (LaneMask left = enabled; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     char* memory = base + offsets[lane];

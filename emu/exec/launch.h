@@ -17,6 +17,7 @@
 #include "emu/exec/profile.h"
 #include "emu/exec/program.h"
 #include "emu/exec/races.h"
+#include "emu/exec/track.h"
 #include "emu/exec/wave.h"
 #include "emu/runtime/shadow.h"
 
@@ -61,9 +62,12 @@ struct Launch {
   bool checked = false;                       // the code's tables are the checked ones
   const Shadow* shadow = nullptr;  // the shadow of device memory, which the checked tables need
   bool check_races = true;         // races in LDS, and in global memory if `races` is set
+  bool check_alignment = false;
   RaceShadow* races = nullptr;
   MemoryCounts* memory_counts = nullptr;  // null: memory accesses aren't counted
   uint32_t race_tag = 0;                  // (launch number modulo 255, plus one) << 24
+  // By launch number: 1 if that launch isn't ordered before this one, so that both may run at once.
+  std::array<uint8_t, 256> foreign{};
   uint64_t seed = 0;  // seed of the random order of waves; 0: waves run in order
   /// Used in reports: `line` gives the source line of an address in the object, and `describe` says
   /// what a memory address belongs to.
@@ -90,11 +94,17 @@ struct Workgroup {
   uint32_t number = 0;  // index in the grid
   uint32_t waves_begun = 0;
   bool synchronised = false;      // it ran something that may order it with other workgroups
+  bool watches_stores = false;    // whether waves record their stores until they wait for them
   LdsTrack* lds_track = nullptr;  // null in the unchecked tables
   std::array<uint32_t, 3> id{}, block{};
   std::vector<Wave*> waves;
 
   uint32_t items() const { return block[0] * block[1] * block[2]; }
+  /// Returns whether its waves must wait for their stores to global memory before a barrier. They
+  /// must if they may run on several compute units, each with its own cache: in WGP mode on gfx10
+  /// and later, and in threadgroup-split mode on gfx90a and gfx942. On one compute unit, memory
+  /// operations of different waves are performed in the order in which they were issued.
+  bool spreads() const;
 };
 
 /// Memory for the waves of one workgroup (registers, LDS and scratch), which is reused for later
@@ -130,6 +140,7 @@ class Worker {
   Workgroup group_;
   LdsTrack lds_track_;
   std::vector<std::unique_ptr<char, Free>> tracks_;  // the Track of each wave, in checked code
+  std::vector<ScratchTrack> scratch_tracks_;         // of each wave, likewise
   enum class State : uint8_t { ready, waiting, done };
   std::array<State, 64> state_{};
   uint32_t count_ = 0, done_ = 0;
@@ -168,6 +179,8 @@ Stop fail(Wave* w, const Op* op, const char* what);
 /// whether the access may proceed. `lane` is the lane's index within its half.
 bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane);
 bool bad_write(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane);
+/// Reports an address of a scalar load that isn't a multiple of `align`.
+void bad_scalar_address(Wave* w, const Op* op, uint64_t address, uint32_t align);
 void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane);
 /// Reports that base + offsets[lane] of some enabled lane isn't a multiple of `align`.
 void bad_alignment(Wave* w, const Op* op, uint64_t base, const uint32_t* offsets, LaneMask enabled,

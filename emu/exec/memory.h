@@ -63,12 +63,21 @@ struct Global {
         Shadow::set(shadow.initialised, reinterpret_cast<uintptr_t>(at) - shadow.base, bytes);
         return true;
       }
-      if (w->launch->races != nullptr) {
-        check_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::write);
+      if (w->launch->races != nullptr &&
+          !check_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::write)) {
+        return false;
       }
       Shadow::set(shadow.initialised, reinterpret_cast<uintptr_t>(at) - shadow.base, bytes);
     }
     return true;
+  }
+  /// Records the store of these lanes until the wave has waited for it.
+  EMU_INLINE void issued(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
+                         uint32_t bytes) {
+    if constexpr (kChecked) {
+      if (!w->track->watches_global || lanes == 0) return;
+      add_store(w, false, reinterpret_cast<uint64_t>(base), offsets, lanes, bytes, false);
+    }
   }
   /// Checks an operation that writes, and also reads unless it replaces the whole value.
   EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
@@ -104,6 +113,14 @@ struct Lds {
                            const char* value = nullptr) {
     return usable(w, op, at, bytes, lane, Use::write, value);
   }
+  EMU_INLINE void issued(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
+                         uint32_t bytes, bool atomic = false) {
+    if constexpr (kChecked) {
+      if (!w->track->watches_lds || lanes == 0) return;
+      add_store(w, true, static_cast<uint64_t>(base - reinterpret_cast<char*>(w->lds)), offsets,
+                lanes, bytes, atomic);
+    }
+  }
   EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
                                bool = true) {
     return usable(w, op, at, bytes, lane, Use::atomic);
@@ -119,8 +136,7 @@ struct Lds {
             std::memcmp(at, value, bytes) == 0) {
           return true;
         }
-        check_lds(w, op, static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds)), bytes, lane,
-                  use);
+        return check_lds(w, op, offset, bytes, lane, use);
       }
       return true;
     }
@@ -141,6 +157,7 @@ EMU_INLINE void check_alignment(Wave* w, const Op* op, const char* base, const u
                                 LaneMask enabled) {
   constexpr uint32_t kAlign = Format::kBytes < 4 ? Format::kBytes : 4;
   if constexpr (kChecked && kAlign > 1) {
+    if (!w->launch->check_alignment) return;
     const auto low = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(base));
     uint32_t odd = 0;
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -214,6 +231,7 @@ EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* of
                            LaneMask enabled, const char* from) {
   Space::count(w, base, offsets, enabled, Format::kBytes, true);
   check_alignment<Format>(w, op, base, offsets, enabled);
+  Space::issued(w, base, offsets, enabled, Format::kBytes);
   uint32_t one_by_one = 0;
   for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
     const uint32_t mask = enabled & 0xffff;

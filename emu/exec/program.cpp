@@ -55,6 +55,22 @@ Inst move(const Operand& to, const Operand& from, const Inst& whole) {
   return inst;
 }
 
+Operand zero() {
+  Operand operand;
+  operand.kind = Kind::integer;
+  return operand;
+}
+
+/// Returns whether the result is zero whatever the register holds, as of v_xor_b32 v0, v1, v1. A
+/// register that nothing wrote gives a known result then.
+bool gives_zero(const Inst& inst) {
+  if (inst.form != Form::plain || inst.operands.size() != 3 || !inst.modifiers.empty())
+    return false;
+  const Operand &a = inst.operands[1], &b = inst.operands[2];
+  return (inst.name == "v_xor_b32" || inst.name == "v_sub_u32" || inst.name == "v_sub_nc_u32") &&
+         a.kind == Kind::vgpr && b.kind == Kind::vgpr && a.reg == b.reg;
+}
+
 /// Both halves of a dual instruction read before either writes. If neither order of the halves
 /// gives this, the first result goes through a spare register.
 template <class LowerOne>
@@ -286,7 +302,8 @@ class FunctionLowering {
     if (!insts[0].error.empty()) return lower_unknown(insts[0], "isn't a known instruction");
     bool computes = true;
     parts_.clear();
-    const auto lower_one = [&](const Inst& inst) {
+    const auto lower_one = [&](const Inst& given) {
+      const Inst inst = gives_zero(given) ? move(given.operands[0], zero(), given) : given;
       const Row* row = rows(inst.name);
       if (row == nullptr) throw NotImplemented("unknown instruction");
       lowering_.accesses.clear();

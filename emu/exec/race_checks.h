@@ -2,58 +2,37 @@
 
 // Fast paths of use_lds and use_global for the checked tables. They cover the common case in which
 // nothing is wrong and the access is one dword or sixteen consecutive ones.
+// They return what those functions do.
 
 #include <cstring>
 
 #include "emu/exec/formats.h"
 #include "emu/exec/launch.h"
+#include "emu/exec/race_rules.h"
 #include "emu/exec/races.h"
 
 namespace emu {
 namespace {
 
-/// The tags of one dword or of sixteen.
-template <class V>
-struct Tags {
-  static constexpr uint32_t kBytes = sizeof(V);
-  using Truth = decltype(V() == V());
+template <class V, class T>
+EMU_INLINE V load_tags(const T* from) {
+  V tags;
+  std::memcpy(&tags, from, sizeof tags);
+  return tags;
+}
 
-  EMU_INLINE V load(const uint32_t* from) {
-    V value;
-    std::memcpy(&value, from, sizeof value);
-    return value;
-  }
-  EMU_INLINE void store(uint32_t* to, V value) { std::memcpy(to, &value, sizeof value); }
-  EMU_INLINE bool any(Truth truth) {
-    if constexpr (sizeof(V) == 4) {
-      return truth;
-    } else {
-      return !none(truth);
-    }
-  }
-  EMU_INLINE V choose(Truth truth, uint32_t a, uint32_t b) {
-    if constexpr (sizeof(V) == 4) {
-      return truth ? a : b;
-    } else {
-      return truth ? V(a) : V(b);
-    }
-  }
-};
-
-/// Records a memory access. Returns false if the access needs a closer look. `others` tests whether
-/// tags belong to a wave or workgroup that isn't ordered with this wave.
-template <class V, class Others>
-EMU_INLINE bool note_tags(uint32_t* writers, uint32_t* readers, bool write, uint32_t mine,
-                          uint32_t several, const Others& others) {
-  using T = Tags<V>;
-  if (T::any(others(T::load(writers)))) return false;
-  const V reader = T::load(readers);
+/// Records a memory access. Returns false if the access needs a closer look.
+template <class V, class T, class Rule>
+EMU_INLINE bool note_tags(T* writers, T* readers, bool write, const Rule& rule) {
+  if (Tags<V>::any(rule.wrote_unordered(load_tags<V>(writers)))) return false;
+  const V reader = load_tags<V>(readers);
+  V now = V(rule.mine);
   if (write) {
-    if (T::any(others(reader))) return false;
-    T::store(writers, V(mine));
+    if (Tags<V>::any(rule.read_unordered(reader))) return false;
   } else {
-    T::store(readers, T::choose(others(reader), several, mine));
+    now = rule.with_reader(reader);
   }
+  std::memcpy(write ? writers : readers, &now, sizeof now);
   return true;
 }
 
@@ -62,61 +41,62 @@ EMU_INLINE bool is_quick(uint64_t address, uint32_t bytes) {
 }
 
 /// Calls note_tags for whole dwords, at most a chunk of them.
-template <class Others>
-EMU_INLINE bool note_range(uint32_t* writers, uint32_t* readers, uint32_t bytes, bool write,
-                           uint32_t mine, uint32_t several, const Others& others) {
-  if (bytes == sizeof(Chunk)) {
-    return note_tags<Chunk>(writers, readers, write, mine, several, others);
-  }
+template <class T, class Rule>
+EMU_INLINE bool note_range(T* writers, T* readers, uint32_t bytes, bool write, const Rule& rule) {
+  using Chunk = T __attribute__((ext_vector_type(kChunk)));
+  if (bytes == 4 * kChunk) return note_tags<Chunk>(writers, readers, write, rule);
   for (uint32_t i = 0; i < bytes / 4; ++i) {
-    if (!note_tags<uint32_t>(writers + i, readers + i, write, mine, several, others)) return false;
+    if (!note_tags<T>(writers + i, readers + i, write, rule)) return false;
   }
   return true;
 }
 
-EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane,
+EMU_INLINE bool check_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane,
                              Use use) {
-  RaceShadow& shadow = *w->launch->races;
+  const Launch& launch = *w->launch;
+  RaceShadow& shadow = *launch.races;
   const uint64_t offset = address - shadow.base;
-  if (w->group->synchronised || offset >= shadow.bytes) return;
-  const uint32_t tag = w->launch->race_tag, mine = RaceShadow::tag_of(tag, w->group->number);
-  const uint32_t several = tag | RaceShadow::kSeveral;
+  if (w->group->synchronised || offset >= shadow.bytes) return true;
+  const GlobalRule rule(w);
   const bool write = use == Use::write;
-  const auto others = [&](auto tags) { return ((tags >> 24) == (tag >> 24)) & (tags != mine); };
   const uint64_t first = offset / RaceShadow::kLine,
                  last = (offset + bytes - 1) / RaceShadow::kLine;
-  const auto divided = [&](uint64_t line) {
-    return shadow.lines[line].mark() & ~RaceShadow::kNarrow;
-  };
-  if (bytes == RaceShadow::kLine && first == last && divided(first) != tag) [[likely]] {
+  if (bytes == RaceShadow::kLine && first == last) [[likely]] {
     RaceShadow::Line& line = shadow.lines[first];
-    const bool read_by_others = others(line.reader);
-    if (!others(line.writer) && !(write && read_by_others)) [[likely]] {
+    const uint32_t mark = line.mark();
+    const Tag writer = line.writer, reader = line.reader;
+    const bool foreign = (launch.foreign[mark >> 24] | launch.foreign[writer >> 56] |
+                          (write ? launch.foreign[reader >> 56] : 0)) != 0;
+    if ((mark & ~RaceShadow::kMarks) != launch.race_tag && !foreign &&
+        !rule.wrote_unordered(writer) && !(write && rule.read_unordered(reader))) [[likely]] {
       if (write)
-        line.writer = mine;
+        line.writer = rule.mine;
       else
-        line.reader = read_by_others ? several : mine;
-      return;
+        line.reader = rule.with_reader(reader);
+      return true;
     }
   }
-  bool narrow = false;
+  bool plain = true;
   for (uint64_t line = first; line <= last; ++line) {
-    if (divided(line) != tag) divide_line(shadow, line, tag);
-    narrow |= shadow.lines[line].mark() != tag;
+    uint32_t mark = shadow.lines[line].mark();
+    if ((mark & ~RaceShadow::kMarks) != launch.race_tag) {
+      divide_line(w, line);
+      mark = shadow.lines[line].mark();
+    }
+    plain &= mark == launch.race_tag;
   }
-  if (!narrow && is_quick(address, bytes) &&
-      note_range(shadow.writers + offset / 4, shadow.readers + offset / 4, bytes, write, mine,
-                 several, others)) {
-    return;
+  if (plain && is_quick(address, bytes) &&
+      note_range(shadow.writers + offset / 4, shadow.readers + offset / 4, bytes, write, rule)) {
+    return true;
   }
-  use_global(w, op, address, bytes, lane, use);
+  return use_global(w, op, address, bytes, lane, use);
 }
 
-EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane,
+EMU_INLINE bool check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane,
                           Use use) {
   LdsTrack& track = *w->group->lds_track;
   if (use != Use::atomic && is_quick(offset, bytes) && offset + bytes <= track.written.size() &&
-      w->index < LdsTrack::kSeveral) [[likely]] {
+      w->index < LdsTrack::kSeveral && !track.lds_late) [[likely]] {
     const bool write = use == Use::write;
     uint8_t* written = track.written.data() + offset;
     bool known = true;
@@ -133,20 +113,17 @@ EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes
       if (write)
         std::memcpy(written, &all, sizeof all);
       else
-        known = none(Tags<Chunk>::load(reinterpret_cast<const uint32_t*>(written)) != all);
+        known = none(load_tags<Chunk>(reinterpret_cast<const uint32_t*>(written)) != all);
     }
     if (known) {
-      if (w->group->waves_begun < 2 || !w->launch->check_races) return;
-      if (track.atomics_in == track.epoch) return;
-      const uint32_t epoch = track.epoch, mine = epoch * 64 + w->index;
-      const auto others = [&](auto tags) { return ((tags / 64) == epoch) & (tags != mine); };
+      if (w->group->waves_begun < 2 || !w->launch->check_races) return true;
+      if (track.atomics_in == track.epoch) return true;
       uint32_t *writers = &track.writer[offset / 4], *readers = &track.reader[offset / 4];
-      const uint32_t several = epoch * 64 + LdsTrack::kSeveral;
       const bool narrow = track.is_narrow(offset) || track.is_narrow(offset + bytes - 1);
-      if (!narrow && note_range(writers, readers, bytes, write, mine, several, others)) return;
+      if (!narrow && note_range(writers, readers, bytes, write, LdsRule(w))) return true;
     }
   }
-  use_lds(w, op, offset, bytes, lane, use);
+  return use_lds(w, op, offset, bytes, lane, use);
 }
 
 }  // namespace

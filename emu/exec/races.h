@@ -1,8 +1,8 @@
 #pragma once
 
-// Records which wave or workgroup last used each piece of memory. Finds reads of LDS that nothing
-// wrote, and accesses that aren't ordered by a barrier (within a workgroup) or not ordered at all
-// (between workgroups).
+// Records which wave last used each piece of memory. Finds reads of LDS that nothing wrote, and
+// accesses that nothing orders: between waves of a workgroup without a barrier, between workgroups
+// of a launch, and between launches on different streams.
 
 #include <cstdint>
 #include <cstring>
@@ -22,6 +22,8 @@ struct LdsTrack {
   std::vector<uint32_t> byte_writer, byte_reader, narrow;
   uint32_t epoch = 1;       // counts barriers
   uint32_t atomics_in = 0;  // the epoch in which a wave last used an atomic operation
+  // Whether some wave reached the last barrier without a wait for a store to LDS or global memory.
+  bool lds_late = false, global_late = false;
   static constexpr uint32_t kSeveral = 63, kLine = 64;
 
   bool is_written(size_t offset, uint32_t bytes) const {
@@ -48,21 +50,28 @@ constexpr int lane_at(int lane, uint64_t distance) {
 }
 
 /// Records an access to LDS by one wave and reports what is wrong with it. `lane` is the index
-/// within the half.
-void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, Use use);
+/// within the half. Returns false, without a record or a report, if the access is a write of
+/// several lanes that something is wrong with: the caller then asks for each lane, since lanes that
+/// write what memory already holds don't race.
+bool use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, Use use);
 
-/// Holds two tags for each dword of the arena: the workgroups that last wrote and read it in a
-/// launch. Most launches access whole segments of 64 bytes (kLine), so a segment has a single pair
-/// of tags until an access uses part of it. A segment in which an access uses part of a dword has
-/// tags for each byte. Threads update tags without locks: a tag that one thread records while
-/// another divides the segment may be lost, but a tag never belongs to a byte that nobody used.
+/// Identifies who used global memory: launch << 56 | (workgroup + 1) << 32 | epoch << 6 | wave.
+/// Launches are numbered from 1 to 255. Epochs count the barriers of the workgroup.
+using Tag = uint64_t;
+
+/// Holds two tags for each dword of the arena: who last wrote it and who last read it. Most
+/// launches access whole segments of 64 bytes (kLine), so a segment has a single pair of tags until
+/// an access uses part of it. A segment in which an access uses part of a dword has tags for each
+/// byte. Threads update tags without locks: a tag that one thread records while another divides the
+/// segment may be lost, but a tag never belongs to a byte that nobody used.
 struct RaceShadow {
-  static constexpr uint32_t kSeveral = 0xffffff;
+  static constexpr uint32_t kSeveral = 0xffffff;  // the workgroup number of several workgroups
   static constexpr uint64_t kLine = 64;
-  static constexpr uint32_t kNarrow = 1, kBusy = 2;
+  // kForeign: some tags in the segment belong to a launch that isn't ordered before this one.
+  static constexpr uint32_t kNarrow = 1, kBusy = 2, kForeign = 4, kMarks = 7;
 
   struct Line {
-    uint32_t writer, reader;  // in the format below, for all dwords of the segment
+    Tag writer, reader;  // for all dwords of the segment
     // The launch << 24 in which the dwords have their own tags. With kNarrow the bytes do, too.
     // kBusy means that a thread is changing the segment.
     uint32_t divided;
@@ -71,39 +80,44 @@ struct RaceShadow {
 
   uintptr_t base = 0;  // address of the arena
   size_t bytes = 0;
-  uint32_t* writers = nullptr;  // launch << 24 | group + 1; group kSeveral: several workgroups
-  uint32_t* readers = nullptr;
-  uint32_t* byte_writers = nullptr;
-  uint32_t* byte_readers = nullptr;
+  Tag* writers = nullptr;
+  Tag* readers = nullptr;
+  Tag* byte_writers = nullptr;
+  Tag* byte_readers = nullptr;
   Line* lines = nullptr;
 
   RaceShadow(uintptr_t base, size_t bytes);
   /// Clears the tags of all launches; called before a launch number is reused.
   void forget();
-  /// Returns a workgroup's tag within a launch.
-  static uint32_t tag_of(uint32_t launch_tag, uint32_t group) {
-    return launch_tag | (group % (kSeveral - 1) + 1);
+  /// Clears the tags of memory that is allocated again.
+  void forget(uintptr_t address, size_t size);
+  /// Returns the upper half of a workgroup's tags. `launch` is the launch << 24.
+  static uint32_t tag_of(uint32_t launch, uint32_t group) {
+    return launch | (group % (kSeveral - 1) + 1);
   }
   ~RaceShadow();
   template <class F>
   void for_all(const F& f) {
-    f(writers, 2 * (bytes / 4 + 16) * sizeof(uint32_t));
-    f(byte_writers, 2 * (bytes + 64) * sizeof(uint32_t));
+    f(writers, 2 * (bytes / 4 + 16) * sizeof(Tag));
+    f(byte_writers, 2 * (bytes + 64) * sizeof(Tag));
     f(lines, (bytes / kLine + 2) * sizeof(Line));
   }
   RaceShadow(const RaceShadow&) = delete;
   RaceShadow& operator=(const RaceShadow&) = delete;
 };
 
-/// Copies a segment's tags to its dwords. `launch` is in the upper bits.
-void divide_line(RaceShadow& shadow, uint64_t line, uint32_t launch);
+/// Makes the dwords of a segment have tags of their own in the wave's launch.
+void divide_line(Wave* w, uint64_t line);
 
-/// Records an access to global memory by one workgroup. Doesn't report accesses of a workgroup that
-/// has used an atomic operation or invalidated its caches, since that may have ordered them.
-void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane, Use use);
+/// The same for global memory. Doesn't report accesses of a workgroup that has used an atomic
+/// operation or invalidated its caches, since that may have ordered them.
+bool use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane, Use use);
 
 /// Reports that another lane at the same place has replaced what the first of `lanes` wrote.
 void report_overwritten(Wave* w, const Op* op, uint64_t base, const uint32_t* offsets,
                         uint32_t lanes, uint32_t bytes);
+
+/// All waves of the workgroup have arrived at a barrier.
+void pass_barrier(Workgroup& group);
 
 }  // namespace emu

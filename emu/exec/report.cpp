@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "emu/exec/bitfield.h"
 #include "emu/exec/fault.h"
 #include "emu/exec/launch.h"
 
@@ -83,12 +84,13 @@ bool was_reported(Wave* w, const Op* op, Check check) {
 
 namespace {
 
-/// Returns the first byte of which nothing has been written, dword by dword within the access. A
-/// dword of which a part has been written counts as written: the rest is padding, or bits next to a
-/// bitfield.
+/// Returns the first byte of which nothing has been written, dword by dword within the access, or
+/// by aligned pairs of dwords if the access has both. Of a piece of which a part has been written,
+/// the rest counts as padding, or as bits next to a bitfield.
 std::optional<uint64_t> first_unwritten(const Shadow& shadow, uint64_t address, uint32_t bytes) {
   for (uint64_t from = address, end = address + bytes; from < end;) {
-    const uint64_t to = std::min(end, (from / 4 + 1) * 4);
+    const bool pair = from % 8 == 0 && end - from >= 8;
+    const uint64_t to = pair ? from + 8 : std::min(end, (from / 4 + 1) * 4);
     bool any = false;
     for (uint64_t byte = from; byte < to; ++byte) any |= shadow.readable(byte, 1);
     if (!any) return from;
@@ -103,7 +105,8 @@ bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane)
   const Shadow& shadow = *w->launch->shadow;
   if (shadow.writable(address, bytes)) {
     const std::optional<uint64_t> first = first_unwritten(shadow, address, bytes);
-    if (!first) return true;
+    if (!first || was_reported(w, op, Check::memory)) return true;
+    if (replaces_bits(*w->program, origin_of(w, op).address)) return true;
     const auto& describe_memory = w->launch->describe;
     report(w, op, Check::memory, lane,
            describe("reads", bytes, address, lane) + ", which nothing has written" +
@@ -115,6 +118,14 @@ bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane)
 
 bool bad_write(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane) {
   return bad_global(w, op, "writes", bytes, address, lane);
+}
+
+void bad_scalar_address(Wave* w, const Op* op, uint64_t address, uint32_t align) {
+  char text[128];
+  std::snprintf(text, sizeof text,
+                "0x%llx isn't a multiple of %u, and a scalar load ignores the lowest bits",
+                static_cast<unsigned long long>(address), align);
+  report(w, op, Check::memory, -1, text);
 }
 
 void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane) {

@@ -26,8 +26,9 @@ void put64(Wave& w, int reg, uint64_t value) {
   w.s[reg + 1] = static_cast<uint32_t>(value >> 32);
 }
 
-/// Sets the user SGPRs in the order of the descriptor's bits, then the workgroup ids.
-void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w) {
+/// Sets the user SGPRs in the order of the descriptor's bits, then the workgroup ids. Returns how
+/// many registers it set.
+int set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w) {
   const Descriptor& d = launch.descriptor;
   int at = 0;
   const auto has = [&](int bit) { return (d.properties >> bit & 1) != 0; };
@@ -64,8 +65,10 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
     }
     // Workgroup info, and the wave's scratch offset, which is 0 for every wave here.
     if (d.rsrc2 >> 10 & 1) w.s[at++] = 0;
-    if (generation < 11 && (d.rsrc2 & 1) != 0) w.s[at++] = 0;
+    // Compilers read the scratch offset even in kernels that don't request it.
+    if (generation < 11) w.s[at++] = 0;
   }
+  return at;
 }
 
 /// Returns whether each axis of the work-item id has its own register.
@@ -110,8 +113,9 @@ void set_vgprs(const Launch& launch, const Workgroup& group, Wave& w) {
   }
 }
 
-/// Only the work-item ids and the scalars of the descriptor are known at the start.
-void start_tracking(const Launch& launch, Wave& w, char* room) {
+/// Only the work-item ids and the scalars of the descriptor are known at the start. `scalars`: how
+/// many scalar registers those are.
+void start_tracking(const Launch& launch, Wave& w, char* room, int scalars) {
   Track& track = *reinterpret_cast<Track*>(room);
   w.track = &track;
   const size_t registers = w.vgprs + kSpares;
@@ -126,17 +130,21 @@ void start_tracking(const Launch& launch, Wave& w, char* room) {
   }
   track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
   for (PendingRing* ring : {&track.vmem, &track.lds, &track.smem}) ring->first = ring->count = 0;
-  track.vmem_issued = track.lgkm_issued = 0;
-  track.scc_known = true;
+  track.vmem_issued = track.lgkm_issued = track.stores_issued = 0;
+  track.stores_counted = launch.code->traits.generation >= 10;
+  track.watches_lds = w.group->watches_stores;
+  track.watches_global = w.group->watches_stores && launch.races != nullptr && w.group->spreads();
+  track.lds_stores.start();
+  track.global_stores.start();
+  track.load_unknown[0] = track.load_unknown[1] = 0;
+  track.scc_known = false;
   track.started = w.exec();
   std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
-  // These are the workgroup ids and what may follow them, and the registers that the kernel doesn't
-  // own.
-  const int scalars = launch.descriptor.user_sgprs() + 5;
   track.scalar_partial = {};
   track.scalar_known = ScalarSet::below(static_cast<uint32_t>(scalars));
-  constexpr ScalarSet kOwn = ScalarSet::below(kTtmp);
+  constexpr ScalarSet kOwn = ScalarSet::below(kTtmp);  // the hardware sets the others, except M0
   track.scalar_known.add(ScalarSet{{~kOwn.words[0], ~kOwn.words[1]}});
+  track.scalar_known.remove(kM0);
 }
 
 uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {
@@ -161,6 +169,12 @@ std::array<uint32_t, 3> Launch::block_of(const std::array<uint32_t, 3>& id) cons
     if (grid[axis] != 0) size[axis] = std::min(block[axis], grid[axis] - id[axis] * block[axis]);
   }
   return size;
+}
+
+bool Workgroup::spreads() const {
+  const Descriptor& d = launch->descriptor;
+  if (launch->code->traits.generation >= 10) return (d.rsrc1 >> 29 & 1) != 0;
+  return (d.rsrc3 >> 16 & 1) != 0;
 }
 
 void Worker::prepare(Launch& launch) {
@@ -201,6 +215,7 @@ void Worker::prepare(Launch& launch) {
       tracks_.clear();
     }
     while (tracks_.size() < wave_count) tracks_.emplace_back(aligned<char>(track_bytes_));
+    if (scratch_tracks_.size() < wave_count) scratch_tracks_.resize(wave_count);
   }
   if (launch.lds_bytes + 128 > lds_bytes_) {
     lds_bytes_ = launch.lds_bytes + 128;
@@ -232,9 +247,13 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
   const uint64_t exec = lanes_from(group_.items(), index * w.lanes, w.lanes);
   w.s[kExec] = static_cast<uint32_t>(exec);
   w.s[kExec + 1] = static_cast<uint32_t>(exec >> 32);
-  set_sgprs(launch, group_.id, w);
+  const int scalars = set_sgprs(launch, group_.id, w);
   set_vgprs(launch, group_, w);
-  if (launch.checked) start_tracking(launch, w, tracks_[index].get());
+  if (launch.checked) {
+    start_tracking(launch, w, tracks_[index].get(), scalars);
+    scratch_tracks_[index].start(w.scratch_bytes);
+    w.track->scratch = &scratch_tracks_[index];
+  }
   enter(&w, *entry_program_, entry_op_);
 }
 
@@ -276,6 +295,7 @@ void Worker::begin(Launch& launch, uint64_t group) {
   if (launch.checked) {
     lds_track_.start(launch.lds_bytes);
     group_.lds_track = &lds_track_;
+    group_.watches_stores = launch.check_races && count_ > 1;
   }
   random_ = launch.seed == 0 ? 0 : launch.seed * 0x9e3779b97f4a7c15 + group * 2 + 1;
   state_.fill(State::ready);
@@ -291,7 +311,7 @@ uint32_t Worker::turn_start() {
 
 /// Called when all remaining waves wait. Reports it unless they wait at the same barrier.
 void Worker::check_meeting() {
-  ++lds_track_.epoch;
+  pass_barrier(group_);
   Wave* first = nullptr;
   for (uint32_t i = 0; i < count_; ++i) {
     Wave* w = group_.waves[i];
@@ -301,11 +321,6 @@ void Worker::check_meeting() {
       report(w, w->next - 1, Check::barriers, -1,
              "waves of a workgroup wait at different barriers: wave " +
                  std::to_string(first->index) + " at another one");
-    }
-    if (done_ > 0) {
-      report(w, w->next - 1, Check::barriers, -1,
-             "waits at a barrier that " + std::to_string(done_) +
-                 " waves of the workgroup ended without");
     }
   }
 }

@@ -68,6 +68,8 @@ uint64_t result_bits(Wave* w, const Op* op, uint64_t of_a, uint64_t of_b) {
       return static_cast<uint64_t>(F(static_cast<A>(x), static_cast<B>(y), scc));
     };
     const uint64_t first = result(a & ~of_a, b & ~of_b);
+    // Both sources are one register: their unknown bits are the same, as in s_xor_b32 s0, s0, s0.
+    if (op->a == op->b) return ~(first ^ result(a | of_a, b | of_b));
     return ~((first ^ result(a | of_a, b & ~of_b)) | (first ^ result(a & ~of_a, b | of_b)) |
              (first ^ result(a | of_a, b | of_b)));
   }
@@ -207,6 +209,7 @@ void lower_scalar(Lowering& l, const Inst& inst) {
     (l.access(from[I], sizeof(typename S::template Arg<I>) / 4, Access::Kind::read), ...);
   }
   (std::make_integer_sequence<int, kSources>());
+  if constexpr (kSources < S::kCount) l.access(kSccOffset, 1, Access::Kind::read);
   if constexpr (kResults == 1) {
     constexpr uint32_t kDwords = sizeof(typename S::Result) / 4;
     if (op.dst + 4 * kDwords > sgpr_offset(kExec) && is_sgpr(op.dst)) return;  // it changes EXEC

@@ -24,6 +24,27 @@ EMU_INLINE void scratch_element(Wave* w, uint32_t offset, uint32_t lane, char* b
   }
 }
 
+/// Tracks an access of these lanes to one element of scratch. A load of bytes that aren't known
+/// gives an unknown value, and a store of an unknown value makes the bytes unknown. Elements of
+/// which a part is known count as known, because of padding.
+template <class Format, bool kStore>
+EMU_INLINE void track_scratch(Wave* w, const Op* op, int half, uint32_t offset, LaneMask lanes) {
+  if constexpr (kChecked) {
+    ScratchTrack& scratch = *w->track->scratch;
+    LaneMask any = 0;
+    for (uint32_t i = 0; i < Format::kBytes; ++i) {
+      LaneMask& known = scratch.known[offset + i][static_cast<size_t>(half)];
+      if (kStore) known = (known & ~lanes) | (lanes & known_lanes(w, op->b + i / 4 * 128, half));
+      any |= known;
+    }
+    if constexpr (kStore) {
+      scratch.used = std::max<uint32_t>(scratch.used, offset + Format::kBytes);
+    } else {
+      w->track->load_unknown[half] |= lanes & ~any;
+    }
+  }
+}
+
 /// Accesses scratch for one half's lanes at base + offsets[lane], or all at base if `offsets` is
 /// null.
 template <class Format, bool kStore>
@@ -38,6 +59,7 @@ EMU_INLINE bool scratch_half(Wave* w, const Op* op, uint32_t base, const uint32_
           scratch_at(w, base + 4 * static_cast<uint32_t>(i), 32 * static_cast<uint32_t>(half));
       std::memcpy(kStore ? memory : reg + 128 * i, kStore ? reg + 128 * i : memory, 128);
     }
+    track_scratch<Format, kStore>(w, op, half, base, enabled);
     return true;
   }
   for (LaneMask left = enabled; left != 0; left &= left - 1) {
@@ -46,6 +68,7 @@ EMU_INLINE bool scratch_half(Wave* w, const Op* op, uint32_t base, const uint32_
     if (uint64_t{offset} + Format::kBytes > w->scratch_bytes) {
       return bad_scratch(w, op, offset, Format::kBytes, lane);
     }
+    track_scratch<Format, kStore>(w, op, half, offset, LaneMask{1} << lane);
     char element[16];
     const auto wave_lane = static_cast<uint32_t>(32 * half + lane);
     if constexpr (kStore) {

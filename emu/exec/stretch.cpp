@@ -66,6 +66,7 @@ bool StretchBuilder::add(std::span<const std::vector<Access>> parts) {
 
 void StretchBuilder::add(std::span<const Access> accesses) {
   using Kind = Access::Kind;
+  for (const Access& access : accesses) scc_ |= access.offset == kSccOffset;
   const auto each = [&](Kind kind, const auto& vector, const auto& scalar) {
     for (const Access& access : accesses) {
       if (access.kind != kind) continue;
@@ -113,7 +114,8 @@ void StretchBuilder::add(std::span<const Access> accesses) {
 }
 
 Stretch StretchBuilder::finish() const {
-  Stretch stretch{{read_.begin(), read_.end()}, {written_.begin(), written_.end()}, {}, {}, {}};
+  Stretch stretch{
+      {read_.begin(), read_.end()}, {written_.begin(), written_.end()}, {}, {}, {}, scc_};
   for (const uint8_t reg : scalar_read_) stretch.scalar_reads.add(reg);
   for (const uint8_t reg : scalar_written_) stretch.scalar_writes.add(reg);
   for (const auto& [to, from] : flowing_) {
@@ -132,7 +134,8 @@ bool all_known(const Stretch& stretch, const LaneMask* known, LaneMask enabled) 
 
 bool settled(const Wave* w, const Stretch& stretch) {
   const Track& track = *w->track;
-  if (!track.scalar_known.holds(stretch.scalar_reads) || !track.scc_known) return false;
+  if (!track.scalar_known.holds(stretch.scalar_reads)) return false;
+  if (stretch.scc && !track.scc_known) return false;
   if (!all_known(stretch, track.known[0], w->s[kExec])) return false;
   if (w->lanes == 64 && !all_known(stretch, track.known[1], w->s[kExec + 1])) return false;
   uint8_t pending = 0;

@@ -35,6 +35,7 @@ struct Stretch {
   std::vector<int16_t> reads, writes;  // vector registers; `reads` come from outside
   ScalarSet scalar_reads, scalar_writes;
   std::vector<Flow> flows;  // for registers that are also in `writes`
+  bool scc = false;         // whether an instruction uses SCC
 };
 
 /// Builds a stretch instruction by instruction.
@@ -58,6 +59,7 @@ class StretchBuilder {
   std::set<int16_t> guests_;  // vector registers that guests name
   std::set<uint8_t> scalar_guests_;
   std::map<int16_t, std::set<int16_t>> flowing_;  // indexed by the register that is written
+  bool scc_ = false;
 };
 
 /// Returns whether an instruction may be a guest.

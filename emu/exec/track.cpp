@@ -62,7 +62,7 @@ bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count
              register_name(false, reg) + " is used before a wait for the load that fills it");
     } else {
       report(w, op, Check::registers, lane,
-             register_name(false, reg) + " decides here and was never written");
+             register_name(false, reg) + " decides here and comes from what was never written");
     }
   }
   return true;
@@ -104,8 +104,10 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
   entry.scalar = scalar;
   entry.first = static_cast<uint16_t>(first);
   entry.count = static_cast<uint16_t>(count);
-  entry.known[0] = w->s[kExec];
-  entry.known[1] = w->s[kExec + 1];
+  for (int half = 0; half < 2; ++half) {
+    entry.known[half] = w->s[kExec + half] & ~track.load_unknown[half];
+    track.load_unknown[half] = 0;
+  }
   if (counters & kVmem) entry.vmem_number = ++track.vmem_issued;
   if (counters & (kLds | kSmem)) entry.lgkm_number = ++track.lgkm_issued;
   for (uint32_t reg = first; reg < first + count; ++reg) {
@@ -118,7 +120,7 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
     const bool again = track.pending[reg]++ != 0;
     for (int half = 0; half < halves(w); ++half) {
       // Registers that an earlier outstanding load fills are assumed to become known.
-      entry.known[half] |= again ? kAllLanes : track.known[half][reg];
+      entry.known[half] |= (again ? kAllLanes : track.known[half][reg]) & ~w->s[kExec + half];
       track.known[half][reg] = 0;
     }
   }
@@ -126,11 +128,28 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
 
 void count_store(Wave* w, uint8_t counters) {
   Track& track = *w->track;
-  // From this generation on, stores to memory have their own counter.
-  constexpr int kOwnCounter = 10;
-  if ((counters & kStore) != 0 && w->launch->code->traits.generation < kOwnCounter)
-    ++track.vmem_issued;
+  if ((counters & kStore) != 0) ++(track.stores_counted ? track.stores_issued : track.vmem_issued);
   if ((counters & kLds) != 0) ++track.lgkm_issued;
+}
+
+void add_store(Wave* w, bool lds, uint64_t base, const uint32_t* offsets, LaneMask lanes,
+               uint32_t bytes, bool atomic) {
+  Track& track = *w->track;
+  PendingStore& store = (lds ? track.lds_stores : track.global_stores).add();
+  store.base = base;
+  std::memcpy(store.offsets, offsets, sizeof store.offsets);
+  store.lanes = lanes;
+  store.bytes = bytes;
+  const uint32_t issued = lds                    ? track.lgkm_issued
+                          : track.stores_counted ? track.stores_issued
+                                                 : track.vmem_issued;
+  store.number = issued + 1;
+  store.atomic = atomic;
+}
+
+void arrive(Wave* w) {
+  w->track->lds_stores.arrive();
+  w->track->global_stores.arrive();
 }
 
 void check_barrier(Wave* w, const Op* op) {
@@ -149,6 +168,12 @@ void wait_for_vmem(Wave* w, uint32_t left) {
     entry.counters &= static_cast<uint8_t>(~kVmem);
   }
   settle(w, track.vmem);
+  if (!track.stores_counted) track.global_stores.wait(track.vmem_issued, left);
+}
+
+void wait_for_stores(Wave* w, uint32_t left) {
+  Track& track = *w->track;
+  if (track.stores_counted) track.global_stores.wait(track.stores_issued, left);
 }
 
 void wait_for_smem(Wave* w, uint32_t left) {
@@ -174,6 +199,7 @@ void wait_for_lds(Wave* w, uint32_t left) {
   while (track.lds.count > 0 && track.lgkm_issued - track.lds.at(0).lgkm_number >= left) {
     take_first(w, track.lds);
   }
+  track.lds_stores.wait(track.lgkm_issued, left);
 }
 
 }  // namespace emu

@@ -7,8 +7,12 @@
 // writing it earlier is a missing wait. A value computed from unknown lanes is unknown. An unknown
 // value is reported where it decides something: an address, a comparison or a branch.
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <vector>
 
+#include "emu/exec/stores.h"
 #include "emu/exec/wave.h"
 
 namespace emu {
@@ -63,6 +67,20 @@ struct ScalarSet {
   }
 };
 
+/// The state of a wave's scratch.
+struct ScratchTrack {
+  // For each byte of a lane's scratch, the lanes of both halves in which it is known.
+  std::vector<std::array<LaneMask, 2>> known;
+  uint32_t used = 0;  // all bytes from here on are unknown
+
+  /// Makes all of it unknown.
+  void start(uint32_t bytes) {
+    std::fill_n(known.begin(), used, std::array<LaneMask, 2>{});
+    used = 0;
+    if (known.size() < bytes) known.resize(bytes);
+  }
+};
+
 /// What is tracked for a wave besides its registers. The arrays indexed by vector register begin
 /// two entries before register 0, with the wave's spare registers.
 struct Track {
@@ -73,14 +91,29 @@ struct Track {
   uint8_t scalar_pending[kSgprs];  // outstanding loads
   bool scc_known;                  // whether the value that SCC was set from was known
   PendingRing vmem, lds, smem;
-  uint32_t vmem_issued, lgkm_issued;  // number of instructions that the counters have counted
-  uint64_t started;                   // EXEC at the start: the lanes that a barrier waits for
-  LaneMask* known[2];                 // indexed by vector register, for each half
-  uint8_t* pending;                   // outstanding loads, indexed by vector register
+  // Number of instructions that the counters have counted. From gfx10 on, stores to memory have a
+  // counter of their own; before, they are counted by vmem_issued.
+  uint32_t vmem_issued, lgkm_issued, stores_issued;
+  bool stores_counted;
+  // Stores that other waves may not see yet, recorded if the wave's workgroup needs to wait for
+  // them before a barrier.
+  bool watches_lds, watches_global;
+  StoreRing lds_stores, global_stores;
+  ScratchTrack* scratch;
+  LaneMask load_unknown[2];  // lanes in which the load that is being issued gives unknown values
+  uint64_t started;          // EXEC at the start: the lanes that a barrier waits for
+  LaneMask* known[2];        // indexed by vector register, for each half
+  uint8_t* pending;          // outstanding loads, indexed by vector register
 };
 
 /// Reports a barrier that some of the wave's lanes don't reach.
 void check_barrier(Wave* w, const Op* op);
+/// The wave arrives at a barrier, or ends.
+void arrive(Wave* w);
+/// Records a store of these lanes, which count_store() will count. `base` is an offset in LDS or an
+/// address.
+void add_store(Wave* w, bool lds, uint64_t base, const uint32_t* offsets, LaneMask lanes,
+               uint32_t bytes, bool atomic);
 
 // These functions report, out of line. They return true if the kernel continues.
 bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count, LaneMask enabled,
@@ -93,6 +126,8 @@ void wait_for_vmem(Wave* w, uint32_t left);
 void wait_for_lds_and_smem(Wave* w, uint32_t left);
 void wait_for_lds(Wave* w, uint32_t left);
 void wait_for_smem(Wave* w, uint32_t left);
+/// For the counter of stores that gfx10 and later have.
+void wait_for_stores(Wave* w, uint32_t left);
 /// Records a load into `count` registers from `first` on, for the lanes of EXEC.
 void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_t count);
 /// Records a store: kLds if it may access LDS, kStore if it may access memory.

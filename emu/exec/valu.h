@@ -131,7 +131,7 @@ EMU_INLINE void result_known(Wave* w, const Op* op, int half, const Known& known
     const bool to_exec = is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
     write_bits(w, to, to_exec ? kAllLanes : known.all | ~w->s[kExec + half]);
   } else if constexpr (requires(R r) { r.lanes; }) {
-    write_scalar(w, op, op->dst2 + 4 * static_cast<uint32_t>(half), 1);
+    write_bits(w, op->dst2 + 4 * static_cast<uint32_t>(half), known.all | ~w->s[kExec + half]);
     result_known<decltype(R::value)>(w, op, half, known);
   } else {
     write_vector(w, op, op->dst, kIsWide<R> ? 2 : 1, half, w->s[kExec + half], known.all);

@@ -113,6 +113,7 @@ inline constexpr uint16_t kSpareVgpr = 0xffff;
 inline constexpr uint32_t kVgprBase = offsetof(Wave, v);
 constexpr uint32_t vgpr_offset(int reg) { return kVgprBase + static_cast<uint32_t>(reg) * 128; }
 inline constexpr uint32_t kConstantsBase = offsetof(Wave, constants);
+inline constexpr uint32_t kSccOffset = offsetof(Wave, scc);
 constexpr uint32_t sgpr_offset(int reg) { return static_cast<uint32_t>(reg) * 4; }
 
 #define EMU_NEXT                              \

@@ -165,12 +165,11 @@ void watch(Launch& launch, Module& module) {
   if (!runtime.options.checks()) return;
   launch.checked = true;
   launch.shadow = &runtime.memory->shadow();
+  launch.check_alignment = runtime.options.wants("alignment");
   launch.races = runtime.races.get();
   launch.check_races = launch.races != nullptr;
-  constexpr uint32_t kTags = 255;
-  const uint32_t number = runtime.launches++;
-  if (number % kTags == 0 && number > 0 && runtime.races != nullptr) runtime.races->forget();
-  launch.race_tag = (number % kTags + 1) << 24;
+  if (launch.races == nullptr) return;
+  launch.race_tag = LaunchOrder::get().begin(launch.foreign, [&] { launch.races->forget(); }) << 24;
 }
 
 Outcome run(Launch& launch, const Kernel& kernel) {
@@ -202,6 +201,7 @@ hipError_t run_kernel(const KernelOp& op) {
   describe(op, segment.address, launch);
   watch(launch, module);
   const Outcome outcome = run(launch, kernel);
+  if (launch.races != nullptr) LaunchOrder::get().end(launch.race_tag >> 24);
   for (const std::string& finding : launch.findings) {
     if (runtime.options.wants(finding.substr(0, finding.find(':')))) complain(finding);
   }

@@ -242,6 +242,7 @@ uintptr_t Memory::allocate(const Allocation& wanted, size_t alignment) {
   block.allocation.bytes = bytes;
   block.allocation.serial = ++serial_;
   mark(block.allocation);
+  if (when_allocated) when_allocated(*base, bytes);
   region.used += up(bytes, 256);
   blocks_[*base] = std::move(block);
   return *base;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -68,6 +69,8 @@ class Memory {
   };
   Fill fill_of(const Allocation& wanted) const;
   const Shadow& shadow() const { return shadow_; }
+  /// Is called for each new block with its address and size.
+  std::function<void(uintptr_t, size_t)> when_allocated;
   /// Records that bytes were copied: the copies of uninitialized bytes are uninitialized, too.
   /// Bytes of host memory count as initialized, inside or outside the arena.
   void copied(uintptr_t to, uintptr_t from, size_t bytes) const;

@@ -113,17 +113,24 @@ void write(const ValueOp& op) {
 
 hipError_t run(const ValueOp& op) {
   if (op.write) return reach("the write of a value", [&] { write(op); });
-  return reach("the wait for a value", [&] { wait_for(op); });
+  const hipError_t error = reach("the wait for a value", [&] { wait_for(op); });
+  LaunchOrder::get().wait_for_any();
+  return error;
 }
 
 hipError_t run(const KernelOp& op) { return run_kernel(op); }
 
+/// A function of the host may tell any thread that what precedes it is done.
+void tell_host() { LaunchOrder::get().seen_by_host(*LaunchOrder::running()); }
+
 hipError_t run(const HostOp& op) {
+  tell_host();
   op.function(op.data);
   return hipSuccess;
 }
 
 hipError_t run(const CallbackOp& op) {
+  tell_host();
   op.function(op.stream, hipSuccess, op.data);
   return hipSuccess;
 }

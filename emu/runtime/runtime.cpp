@@ -44,8 +44,12 @@ Runtime::Runtime()
   }
   for (const auto& device : devices) device->peers.resize(devices.size());
   memory = std::make_unique<Memory>(std::move(sizes), options.checks());
-  if (options.wants("races")) {
+  if (options.wants("races") || options.wants("waits")) {
     races = std::make_unique<RaceShadow>(memory->shadow().base, memory->shadow().bytes);
+    memory->when_allocated = [this](uintptr_t address, size_t bytes) {
+      races->forget(address, bytes);
+    };
+    LaunchOrder::get().active = true;
   }
   if (!options.profile.empty()) {
     profile = std::make_unique<ProfileLog>(options.profile, options.profile_table);

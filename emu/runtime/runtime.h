@@ -61,7 +61,6 @@ class Runtime {
   Scheduler scheduler;
   std::unique_ptr<RaceShadow> races;    // null unless races are checked
   std::unique_ptr<ProfileLog> profile;  // null unless profiling
-  std::atomic<uint32_t> launches{0};
   std::atomic<bool> forked{false};  // a child of fork, in which the threads of streams don't exist
 
   Handles<Stream> streams;

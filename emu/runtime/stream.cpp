@@ -19,10 +19,10 @@ SignalPtr Stream::push(Work work, std::vector<SignalPtr> after) {
   if (null_stream) {
     for (const StreamPtr& stream : device->streams()) {
       if (stream.get() == this || !stream->blocking()) continue;
-      if (SignalPtr last = stream->tail(); last != nullptr && !last->done()) after.push_back(last);
+      if (SignalPtr last = stream->tail()) after.push_back(last);
     }
   } else if (const StreamPtr null = device->null_stream_if_used()) {
-    if (SignalPtr last = null->tail(); last != nullptr && !last->done()) after.push_back(last);
+    if (SignalPtr last = null->tail()) after.push_back(last);
   }
   return queue(std::move(work), std::move(after));
 }
@@ -30,7 +30,8 @@ SignalPtr Stream::push(Work work, std::vector<SignalPtr> after) {
 SignalPtr Stream::queue(Work work, std::vector<SignalPtr> after) {
   std::lock_guard lock(mutex_);
   auto signal = std::make_shared<Signal>();
-  commands_.push_back({std::move(work), std::move(after), signal});
+  commands_.push_back(
+      {std::move(work), std::move(after), signal, LaunchOrder::get().seen_by_host()});
   tail_ = signal;
   if (!running_) {
     running_ = true;
@@ -51,7 +52,12 @@ void Stream::run() {
     Command command = std::move(commands_.front());
     commands_.pop_front();
     lock.unlock();
-    for (const SignalPtr& signal : command.after) signal->wait();
+    launches_.add(command.seen_by_host);
+    for (const SignalPtr& signal : command.after) {
+      signal->wait_on_stream();
+      launches_.add(signal->launches);
+    }
+    LaunchOrder::running() = &launches_;
     hipError_t error = hipErrorUnknown;
     try {
       error = command.work();
@@ -60,6 +66,7 @@ void Stream::run() {
     }
     if (error != hipSuccess) set_error(error);
     command.work = nullptr;  // what it holds is released before waiters are notified
+    command.signal->launches = launches_;
     command.signal->complete();
     lock.lock();
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "emu/hip/types.h"
+#include "emu/runtime/launch_order.h"
 
 namespace emu {
 
@@ -28,10 +29,22 @@ class Signal {
     done_.store(1, std::memory_order_release);
     done_.notify_all();
   }
-  bool done() const { return done_.load(std::memory_order_acquire) != 0; }
-  void wait() const { done_.wait(0, std::memory_order_acquire); }
+  bool done() const {
+    if (done_.load(std::memory_order_acquire) == 0) return false;
+    LaunchOrder::get().seen_by_host(launches);
+    return true;
+  }
+  void wait() const {
+    wait_on_stream();
+    LaunchOrder::get().seen_by_host(launches);
+  }
+  /// Waits on a stream's thread: the host doesn't learn of it.
+  void wait_on_stream() const { done_.wait(0, std::memory_order_acquire); }
   /// Returns the time at which it was completed.
   std::chrono::steady_clock::time_point time() const { return time_; }
+
+  /// The launches that are done when the command is; set before its completion.
+  LaunchSet launches;
 
  private:
   std::chrono::steady_clock::time_point time_;
@@ -73,6 +86,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Work work;
     std::vector<SignalPtr> after;
     SignalPtr signal;
+    LaunchSet seen_by_host;  // launches that the host knew to be done when it queued the command
   };
   SignalPtr queue(Work work, std::vector<SignalPtr> after);
   void run();
@@ -80,6 +94,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   mutable std::mutex mutex_;
   std::deque<Command> commands_;
   SignalPtr tail_;
+  LaunchSet launches_;  // of the commands that have run; used by the stream's thread
   bool running_ = false;
   std::condition_variable wake_;
   std::atomic<unsigned> error_{hipSuccess};

@@ -19,12 +19,15 @@ inline std::vector<char> kernel_file(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Returns the file of the test kernels for the first device, which WICK_EMU_DEVICES selects.
-inline std::string basic_kernels() {
+/// Returns the first device's architecture, which WICK_EMU_DEVICES selects.
+inline std::string first_device() {
   const char* devices = std::getenv("WICK_EMU_DEVICES");
   const std::string all = devices == nullptr ? "gfx1100" : devices;
-  return "basic." + all.substr(0, all.find(',')) + ".hsaco";
+  return all.substr(0, all.find(','));
 }
+
+/// Returns the file of the test kernels for the first device.
+inline std::string basic_kernels() { return "basic." + first_device() + ".hsaco"; }
 
 /// The module of the test kernels.
 class Kernels {

@@ -12,7 +12,8 @@ namespace {
 
 // ---- Waits and barriers.
 
-/// Op::a, Op::b and Op::c: how many loads, operations of LDS and scalar loads may stay outstanding.
+/// Op::a, Op::b, Op::c and Op::d: how many loads, operations of LDS, scalar loads and stores may
+/// stay outstanding.
 /// The checks number the operations of LDS and the scalar loads together. If both are outstanding,
 /// a wait that leaves some operations of LDS may therefore count as one for more of them: the
 /// checks may miss a missing wait, and never report one that is there.
@@ -21,24 +22,28 @@ Stop wait(Wave* w, const Op* op) {
     wait_for_vmem(w, op->a);
     wait_for_lds(w, op->b);
     wait_for_smem(w, op->c);
+    wait_for_stores(w, op->d);
   }
   EMU_NEXT;
 }
 
 constexpr uint32_t kNotAsked = 1000;
 
-enum class For : uint8_t { loads, lds, scalars, loads_and_lds, stores_and_lds };
+enum class For : uint8_t { loads, lds, scalars, stores, loads_and_lds, stores_and_lds, all };
 
 template <For kFor>
 void lower_wait(Lowering& l, const Inst& inst) {
   Op& op = l.emit(&wait);
   const auto count = static_cast<uint32_t>(inst.immediate);
-  op.a = op.b = op.c = kNotAsked;
+  op.a = op.b = op.c = op.d = kNotAsked;
+  if (kFor == For::all) op.a = op.b = op.c = op.d = 0;
   if (kFor == For::loads) op.a = count;
   if (kFor == For::lds) op.b = count;
   if (kFor == For::scalars) op.c = count;
-  // The upper field of the other two is for loads or stores. No check needs a wait for stores.
+  if (kFor == For::stores) op.d = count;
+  // The upper field of the other two is for loads or stores.
   if (kFor == For::loads_and_lds) op.a = count >> 8 & 63;
+  if (kFor == For::stores_and_lds) op.d = count >> 8 & 63;
   if (kFor == For::loads_and_lds || kFor == For::stores_and_lds) op.b = count & 63;
 }
 
@@ -53,9 +58,23 @@ Stop sleep(Wave* w, const Op* op) {
   return Stop::yield;
 }
 
+/// The first part of a barrier: what the wave does later isn't ordered by the barrier.
+Stop signal(Wave* w, const Op* op) {
+  if constexpr (kChecked) arrive(w);
+  EMU_NEXT;
+}
+
 Stop invalidate(Wave* w, const Op* op) {
   if constexpr (kChecked) w->group->synchronised = true;
   EMU_NEXT;
+}
+
+/// Within the scope of a shader engine, which is the smallest that is written, only the waves of a
+/// workgroup are ordered.
+void lower_invalidate(Lowering& l, const Inst& inst) {
+  const std::string_view scope = inst.word("scope");
+  if (scope.empty() || scope == "SCOPE_CU" || scope == "SCOPE_SE") return l.only_computes();
+  l.emit(&invalidate);
 }
 
 template <Handler kHandler>
@@ -80,17 +99,18 @@ constexpr Row kRows[] = {
     {"s_wait_dscnt", &lower_wait<For::lds>},
     {"s_wait_kmcnt", &lower_wait<For::scalars>},
     {"s_wait_loadcnt_dscnt", &lower_wait<For::loads_and_lds>},
-    {"s_wait_storecnt", &lower_nothing},
+    {"s_wait_storecnt", &lower_wait<For::stores>},
     {"s_wait_storecnt_dscnt", &lower_wait<For::stores_and_lds>},
+    {"s_wait_idle", &lower_wait<For::all>},
     {"s_wait_samplecnt", &lower_nothing},
     {"s_wait_bvhcnt", &lower_nothing},
     {"s_wait_expcnt", &lower_nothing},
     {"s_wait_alu", &lower_nothing},
-    {"s_barrier_signal", &lower_nothing},
+    {"s_barrier_signal", &lower_to<&signal>},
     {"s_barrier_wait", &lower_to<&barrier>},
-    {"global_inv", &lower_to<&invalidate>},
+    {"global_inv", &lower_invalidate},
     {"global_wb", &lower_nothing},
-    {"global_wbinv", &lower_to<&invalidate>},
+    {"global_wbinv", &lower_invalidate},
     {"s_prefetch_inst", &lower_nothing},
     {"s_prefetch_inst_pc_rel", &lower_nothing},
     {"s_prefetch_data", &lower_nothing},

@@ -12,6 +12,7 @@ namespace {
 
 /// Bits of Op::imm2.
 constexpr uint32_t kOffsetInRegister = 1, kIndexInRegister = 2, kOutOfBoundsByField = 4;
+constexpr uint32_t kCoherence = 8;  // times what coherence() gives
 
 struct Descriptor128 {
   uint64_t base;
@@ -117,6 +118,7 @@ EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half, char* reg) {
 
 template <class Format, bool kStore>
 Stop buffer(Wave* w, const Op* op) {
+  if constexpr (kChecked) note_coherent(w, (op->imm2 / kCoherence) & 3);
   read_scalar(w, op, op->c, 4);
   read_scalar(w, op, op->d, 1);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
@@ -186,6 +188,7 @@ void place(Lowering& l, const Inst& inst, Op& op, size_t first = 1) {
   if (inst.has("offen")) op.imm2 |= kOffsetInRegister;
   if (inst.has("idxen")) op.imm2 |= kIndexInRegister;
   if (l.traits.generation >= 10) op.imm2 |= kOutOfBoundsByField;
+  op.imm2 |= kCoherence * coherence(inst);
 }
 
 template <class Format, bool kStore>

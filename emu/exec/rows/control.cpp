@@ -55,7 +55,10 @@ template <uint32_t kValue>
 constexpr auto kOnScc = [](const Wave* w) { return w->scc == kValue; };
 
 Stop barrier(Wave* w, const Op* op) {
-  if constexpr (kChecked) check_barrier(w, op);
+  if constexpr (kChecked) {
+    check_barrier(w, op);
+    arrive(w);
+  }
   w->next = op + 1;
   return Stop::barrier;
 }
@@ -67,6 +70,7 @@ Stop invalidate(Wave* w, const Op* op) {
 }
 
 Stop end(Wave* w, const Op* op) {
+  if constexpr (kChecked) arrive(w);
   w->next = op;
   return Stop::end;
 }
@@ -74,6 +78,12 @@ Stop end(Wave* w, const Op* op) {
 template <Handler kHandler>
 void lower_to(Lowering& l, const Inst&) {
   l.emit(kHandler);
+}
+
+/// `buffer_inv sc0` of gfx942 only orders the waves of a workgroup.
+void lower_invalidate(Lowering& l, const Inst& inst) {
+  if (inst.has("sc0") && !inst.has("sc1")) return l.only_computes();
+  l.emit(&invalidate);
 }
 
 Stop nothing(Wave* w, const Op* op) { EMU_NEXT; }
@@ -112,26 +122,32 @@ void lower_wait(Lowering& l, const Inst& inst) {
   }
 }
 
-/// The waits of gfx10 and gfx11 for one counter, such as `s_waitcnt_vmcnt null, 0x0`. kMemory: the
-/// counter of vector loads, otherwise that of LDS and scalar loads. A named register is added to
-/// the immediate.
-template <bool kMemory>
+/// The waits of gfx10 and gfx11 for one counter, such as `s_waitcnt_vmcnt null, 0x0`. A named
+/// register is added to the immediate.
+template <auto kWaitFor>
 Stop wait_one(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     read_scalar(w, op, op->c, 1);
     const uint32_t left = op->imm2 + at<uint32_t>(w, op->c);
-    if (kMemory)
-      wait_for_vmem(w, left);
-    else
-      wait_for_lds_and_smem(w, left);
+    kWaitFor(w, left);
   }
   EMU_NEXT;
 }
 
-template <bool kMemory>
+/// Waits for everything that is outstanding.
+Stop wait_for_all(Wave* w, const Op* op) {
+  if constexpr (kChecked) {
+    wait_for_vmem(w, 0);
+    wait_for_lds_and_smem(w, 0);
+    wait_for_stores(w, 0);
+  }
+  EMU_NEXT;
+}
+
+template <auto kWaitFor>
 void lower_wait_one(Lowering& l, const Inst& inst) {
   if (inst.operands.empty()) refuse_operands(inst);
-  Op& op = l.emit(&wait_one<kMemory>);
+  Op& op = l.emit(&wait_one<kWaitFor>);
   op.c = l.source(inst.operands[0], Value::b32);
   op.imm2 = static_cast<uint32_t>(inst.immediate);
 }
@@ -330,14 +346,14 @@ constexpr Row kRows[] = {
     {"s_clause", &lower_nothing},
     {"s_delay_alu", &lower_nothing},
     {"s_waitcnt", &lower_wait},
-    {"s_waitcnt_vscnt", &lower_nothing},
+    {"s_waitcnt_vscnt", &lower_wait_one<&wait_for_stores>},
     {"s_waitcnt_depctr", &lower_nothing},
     {"s_sendmsg", &lower_nothing},
     {"s_set_inst_prefetch_distance", &lower_nothing},
     {"s_code_end", &lower_nothing},
     {"buffer_gl0_inv", &lower_nothing},
     {"buffer_gl1_inv", &lower_to<&invalidate>},
-    {"buffer_inv", &lower_to<&invalidate>},
+    {"buffer_inv", &lower_invalidate},
     {"s_setprio", &lower_nothing},
     {"s_wakeup", &lower_nothing},  // sleeping waves wake up by themselves
     {"s_setkill", &lower_nothing},
@@ -346,11 +362,11 @@ constexpr Row kRows[] = {
     {"s_decperflevel", &lower_nothing},
     {"s_ttracedata", &lower_nothing},
     {"s_ttracedata_imm", &lower_nothing},
-    {"s_wait_idle", &lower_nothing},
+    {"s_wait_idle", &lower_to<&wait_for_all>},
     {"s_wait_event", &lower_nothing},
-    {"s_waitcnt_vmcnt", &lower_wait_one<true>},
+    {"s_waitcnt_vmcnt", &lower_wait_one<&wait_for_vmem>},
     {"s_waitcnt_expcnt", &lower_nothing},
-    {"s_waitcnt_lgkmcnt", &lower_wait_one<false>},
+    {"s_waitcnt_lgkmcnt", &lower_wait_one<&wait_for_lds_and_smem>},
     {"s_icache_inv", &lower_nothing},
     {"s_dcache_inv", &lower_nothing},
     {"s_dcache_wb", &lower_nothing},

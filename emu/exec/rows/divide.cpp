@@ -130,7 +130,9 @@ Stop fmas(Wave* w, const Op* op) {
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     const V a = argument<V>(w, op, 0, h), b = argument<V>(w, op, 1, h),
             c = argument<V>(w, op, 2, h);
-    result_known<V>(w, op, h, sources_known<kFma<V>>(w, op, vector_sources(*op->extra), h));
+    Known known = sources_known<kFma<V>>(w, op, vector_sources(*op->extra), h);
+    if constexpr (kChecked) known.all &= known_bits(w, op, sgpr_offset(kVcc) + 4 * uint32_t(h));
+    result_known<V>(w, op, h, known);
     finish(w, op, h, w->s[kExec + h], div_fmas(a, b, c, Lanes{w->s[kVcc + h]}));
   }
   if (own_mode) set_host_mode(host_mode_32(w->mode));

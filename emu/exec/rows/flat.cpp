@@ -34,7 +34,7 @@ EMU_INLINE bool flat_half(Wave* w, const Op* op, int half, char* reg) {
 
 template <class Format, bool kStore>
 Stop flat(Wave* w, const Op* op) {
-  if (!kStore) note_coherent(w, op);
+  note_coherent(w, op->imm2);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     address_known<false>(w, op, half);
     if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
@@ -79,7 +79,7 @@ void lower_flat(Lowering& l, const Inst& inst) {  // vdst, vaddr or vaddr, vdata
   Op& op = l.emit(&flat<Format, kStore>);
   (kStore ? op.b : op.dst) = l.destination(inst.operands.at(kStore ? 1 : 0));
   place_address(l, inst, op, inst.operands.at(kStore ? 0 : 1), nullptr);
-  place_coherence(inst, op);
+  op.imm2 = coherence(inst);
 }
 
 template <class Format, bool kStore>

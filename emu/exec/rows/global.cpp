@@ -9,7 +9,7 @@ namespace {
 
 template <class Format, bool kScalarBase>
 Stop load(Wave* w, const Op* op) {
-  note_coherent(w, op);
+  note_coherent(w, op->imm2);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     char* to = half_of(w, op->dst, half);
     address_known<kScalarBase>(w, op, half);
@@ -27,6 +27,7 @@ Stop load(Wave* w, const Op* op) {
 
 template <class Format, bool kScalarBase>
 Stop store(Wave* w, const Op* op) {
+  note_coherent(w, op->imm2);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     const char* from = half_of(w, op->b, half);
     address_known<kScalarBase>(w, op, half);
@@ -52,7 +53,7 @@ void lower_load(Lowering& l, const Inst& inst) {  // vdst, vaddr, saddr or off
   Op& op = l.emit(scalar ? &load<Format, true> : &load<Format, false>);
   op.dst = l.destination(inst.operands.at(0));
   place_address(l, inst, op, inst.operands.at(1), &inst.operands.at(2));
-  place_coherence(inst, op);
+  op.imm2 = coherence(inst);
 }
 
 template <class Format>
@@ -61,6 +62,7 @@ void lower_store(Lowering& l, const Inst& inst) {  // vaddr, vdata, saddr or off
   Op& op = l.emit(scalar ? &store<Format, true> : &store<Format, false>);
   op.b = l.source(inst.operands.at(1), Value::b32);
   place_address(l, inst, op, inst.operands.at(0), &inst.operands.at(2));
+  op.imm2 = coherence(inst);
 }
 
 #define EMU_LOAD_ROW(name, ...) \

@@ -21,11 +21,16 @@ uint32_t read_lane(Wave* w, uint32_t offset, bool vector, uint32_t lane) {
   return vector ? lane_of(w, offset, lane & (w->lanes - 1)) : at<uint32_t>(w, offset);
 }
 
+bool lane_known(Wave* w, uint32_t offset, uint32_t lane) {
+  if constexpr (!kChecked) return true;
+  return (known_lanes(w, offset, static_cast<int>(lane / kLanes)) >> (lane & 31) & 1) != 0;
+}
+
 Stop readfirstlane(Wave* w, const Op* op) {
   note_read(w, op, op->a, op->imm != 0, 1);
-  write_scalar(w, op, op->dst, 1);
   const uint64_t exec = live_exec(w);
   const auto lane = exec == 0 ? 0u : static_cast<uint32_t>(std::countr_zero(exec));
+  write_scalar(w, op, op->dst, 1, op->imm == 0 || lane_known(w, op->a, lane));
   at<uint32_t>(w, op->dst) = read_lane(w, op->a, op->imm != 0, lane);
   EMU_NEXT;
 }
@@ -35,9 +40,7 @@ Stop readlane(Wave* w, const Op* op) {
   write_scalar(w, op, op->dst, 1);
   const uint32_t lane = at<uint32_t>(w, op->b) & (w->lanes - 1);
   if constexpr (kChecked) {  // a function may save a register that its caller never wrote
-    const bool known =
-        op->imm == 0 ||
-        (known_lanes(w, op->a, static_cast<int>(lane / kLanes)) >> (lane & 31) & 1) != 0;
+    const bool known = op->imm == 0 || lane_known(w, op->a, lane);
     if (is_sgpr(op->dst)) w->track->scalar_known.set(op->dst / 4, known);
   }
   at<uint32_t>(w, op->dst) = read_lane(w, op->a, op->imm != 0, lane);

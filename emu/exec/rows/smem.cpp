@@ -12,13 +12,20 @@ EMU_INLINE bool is_argument(Wave* w, uint64_t address, uint32_t bytes) {
   return offset < size && bytes <= size - offset;
 }
 
-template <int kDwords>
-Stop scalar_load(Wave* w, const Op* op) {
+/// Returns the address of elements of `align` bytes, whose lowest bits the hardware ignores.
+EMU_INLINE uint64_t scalar_address(Wave* w, const Op* op, uint32_t align) {
   read_scalar(w, op, op->a, 2);
   read_scalar(w, op, op->b, 1);
   const uint64_t address =
-      (scalar_pair(w, op->a) + at<uint32_t>(w, op->b) + static_cast<uint64_t>(int64_t{op->imm})) &
-      ~uint64_t{3};
+      scalar_pair(w, op->a) + at<uint32_t>(w, op->b) + static_cast<uint64_t>(int64_t{op->imm});
+  if (kChecked && (address & (align - 1)) != 0) [[unlikely]]
+    bad_scalar_address(w, op, address, align);
+  return address & ~uint64_t{align - 1};
+}
+
+template <int kDwords>
+Stop scalar_load(Wave* w, const Op* op) {
+  const uint64_t address = scalar_address(w, op, 4);
   const auto* from = reinterpret_cast<const char*>(address);
   if (kChecked && !is_argument(w, address, 4 * kDwords) &&
       !Global::readable(w, op, from, 4 * kDwords, 0)) {
@@ -34,11 +41,7 @@ Stop scalar_load(Wave* w, const Op* op) {
 /// Loads an element that is smaller than a dword.
 template <class T>
 Stop scalar_load_small(Wave* w, const Op* op) {
-  read_scalar(w, op, op->a, 2);
-  read_scalar(w, op, op->b, 1);
-  const uint64_t address =
-      (scalar_pair(w, op->a) + at<uint32_t>(w, op->b) + static_cast<uint64_t>(int64_t{op->imm})) &
-      ~uint64_t{sizeof(T) - 1};
+  const uint64_t address = scalar_address(w, op, sizeof(T));
   const auto* from = reinterpret_cast<const char*>(address);
   if (kChecked && !is_argument(w, address, sizeof(T)) &&
       !Global::readable(w, op, from, sizeof(T), 0)) {
