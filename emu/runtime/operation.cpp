@@ -116,6 +116,13 @@ hipError_t run(const ValueOp& op) {
   return reach("the wait for a value", [&] { wait_for(op); });
 }
 
+hipError_t run(const BatchOp& op) {
+  for (const ValueOp& value : op.values) {
+    if (const hipError_t error = run(value); error != hipSuccess) return error;
+  }
+  return hipSuccess;
+}
+
 hipError_t run(const KernelOp& op) { return run_kernel(op); }
 
 hipError_t run(const HostOp& op) {

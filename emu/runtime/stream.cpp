@@ -1,8 +1,10 @@
 #include "emu/runtime/stream.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "emu/runtime/device.h"
+#include "emu/runtime/interleaver.h"
 #include "emu/runtime/options.h"
 
 namespace emu {
@@ -27,40 +29,77 @@ SignalPtr Stream::push(Work work, std::vector<SignalPtr> after) {
   return queue(std::move(work), std::move(after));
 }
 
+void Signal::wait() const {
+  if (done()) return;
+  if (Interleaver* const interleaver = Interleaver::get()) return interleaver->wait_for(*this);
+  wait_until_done();
+}
+
 SignalPtr Stream::queue(Work work, std::vector<SignalPtr> after) {
-  std::lock_guard lock(mutex_);
   auto signal = std::make_shared<Signal>();
-  commands_.push_back({std::move(work), std::move(after), signal});
-  tail_ = signal;
-  if (!running_) {
-    running_ = true;
-    std::thread([self = shared_from_this()] { self->run(); }).detach();
-  } else {
-    wake_.notify_one();
+  {
+    std::lock_guard lock(mutex_);
+    commands_.push_back({std::move(work), std::move(after), signal});
+    tail_ = signal;
+    if (!running_) {
+      running_ = true;
+      std::thread([self = shared_from_this()] { self->run(); }).detach();
+    } else {
+      wake_.notify_one();
+    }
   }
+  if (Interleaver* const interleaver = Interleaver::get()) interleaver->add(shared_from_this());
   return signal;
 }
 
+bool Stream::ready() const {
+  std::lock_guard lock(mutex_);
+  return !busy_ && !permitted_ && !commands_.empty() &&
+         std::ranges::all_of(commands_.front().after, [](const auto& s) { return s->done(); });
+}
+
+SignalPtr Stream::permit() {
+  std::lock_guard lock(mutex_);
+  permitted_ = true;
+  wake_.notify_one();
+  return commands_.front().signal;
+}
+
+/// Runs a command. Its end isn't told yet.
+void Stream::perform(Command& command) {
+  for (const SignalPtr& signal : command.after) signal->wait_until_done();
+  hipError_t error = hipErrorUnknown;
+  try {
+    error = command.work();
+  } catch (const std::exception& what) {
+    complain(what.what());
+  }
+  if (error != hipSuccess) set_error(error);
+  command.work = nullptr;  // what it holds is released before waiters are notified
+}
+
 void Stream::run() {
+  Interleaver* const interleaver = Interleaver::get();
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (!wake_.wait_for(lock, kIdle, [&] { return !commands_.empty(); })) {
+    const bool found = wake_.wait_for(
+        lock, kIdle, [&] { return !commands_.empty() && (interleaver == nullptr || permitted_); });
+    if (!found && !commands_.empty()) continue;  // it isn't the stream's turn yet
+    if (!found) {
       running_ = false;
       return;
     }
     Command command = std::move(commands_.front());
     commands_.pop_front();
+    permitted_ = false;
+    busy_ = true;
     lock.unlock();
-    for (const SignalPtr& signal : command.after) signal->wait();
-    hipError_t error = hipErrorUnknown;
-    try {
-      error = command.work();
-    } catch (const std::exception& what) {
-      complain(what.what());
-    }
-    if (error != hipSuccess) set_error(error);
-    command.work = nullptr;  // what it holds is released before waiters are notified
+    perform(command);
+    lock.lock();
+    busy_ = false;
+    lock.unlock();
     command.signal->complete();
+    if (interleaver != nullptr) interleaver->finished();
     lock.lock();
   }
 }
