@@ -4,6 +4,8 @@
 #include <atomic>
 #include <new>
 
+#include "emu/runtime/interleaver.h"
+
 namespace emu::hip {
 
 Thread& thread() {
@@ -21,7 +23,8 @@ void require_usable() {
 }
 
 hipError_t remember(hipError_t code) {
-  if (code != hipSuccess) thread().last = code;
+  const bool kept = code != hipErrorNotReady || !of_hip_7();
+  if (code != hipSuccess && kept) thread().last = code;
   return code;
 }
 
@@ -84,7 +87,12 @@ EventPtr find_event(hipEvent_t handle) {
   require(handle != nullptr, hipErrorInvalidHandle);
   EventPtr event = runtime().events.find(handle);
   if (event == nullptr) throw Error{hipErrorInvalidHandle, "the event isn't one, or is destroyed"};
-  return event;
+  return event->original != nullptr ? event->original : event;
+}
+
+hipError_t not_ready() {
+  if (Interleaver* const interleaver = Interleaver::get()) interleaver->nudge();
+  return hipErrorNotReady;
 }
 
 void finish(Stream& stream) {

@@ -44,7 +44,12 @@ hipError_t error_of_exception(const char* function) noexcept;
 /// Throws if there is no device, and in children of fork.
 void require_usable();
 
-/// Stores the error for hipGetLastError. hipErrorNotReady isn't stored.
+/// Returns the version of the runtime by whose name the library was loaded, as
+/// hipRuntimeGetVersion gives it. Where releases of AMD's runtime differ, the emulator follows it.
+int version();
+inline bool of_hip_7() { return version() >= 70'000'000; }
+
+/// Stores the error for hipGetLastError. From HIP 7 on, hipErrorNotReady isn't stored.
 hipError_t remember(hipError_t code);
 
 /// Runs a function's body and converts whatever it throws to an error code.
@@ -78,6 +83,9 @@ Device& device(int ordinal);
 Device& current_device();
 StreamPtr find_stream(hipStream_t handle);
 EventPtr find_event(hipEvent_t handle);
+
+/// Returns hipErrorNotReady for a query. Under a seed, a command runs before the next query.
+hipError_t not_ready();
 
 /// Waits for the stream and throws its error.
 void finish(Stream& stream);

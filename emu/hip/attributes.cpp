@@ -155,7 +155,7 @@ constexpr Attribute kAttributes[] = {
     {hipDeviceAttributeUnifiedAddressing, member<&Properties::unifiedAddressing>},
     {hipDeviceAttributeWarpSize, member<&Properties::warpSize>},
     {hipDeviceAttributeMemoryPoolsSupported, member<&Properties::memoryPoolsSupported>},
-    {hipDeviceAttributeVirtualMemoryManagementSupported, constant<0>},
+    {hipDeviceAttributeVirtualMemoryManagementSupported, constant<1>},
     {hipDeviceAttributeHostRegisterSupported, member<&Properties::hostRegisterSupported>},
     {hipDeviceAttributeMemoryPoolSupportedHandleTypes, constant<0>},
     {hipDeviceAttributeClockInstructionRate, member<&Properties::clockInstructionRate>},

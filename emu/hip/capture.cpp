@@ -32,7 +32,7 @@ hipStreamCaptureStatus status_of(const Stream& stream) {
   return stream.capture->invalid ? hipStreamCaptureStatusInvalidated : hipStreamCaptureStatusActive;
 }
 
-void begin(Stream& stream, hipStreamCaptureMode mode) {
+std::shared_ptr<Capture> begin(Stream& stream, hipStreamCaptureMode mode) {
   static unsigned long long count = 0;  // guarded by graph_mutex()
   auto capture = std::make_shared<Capture>();
   capture->graph = std::make_shared<Graph>();
@@ -42,7 +42,17 @@ void begin(Stream& stream, hipStreamCaptureMode mode) {
   capture->id = ++count;
   capture->streams.push_back(stream.shared_from_this());
   stream.capture = capture;
-  captures().push_back(std::move(capture));
+  captures().push_back(capture);
+  return capture;
+}
+
+/// Starts a capture after the checks that all captures need.
+std::shared_ptr<Capture> begin(hipStream_t handle, hipStreamCaptureMode mode) {
+  require(mode <= hipStreamCaptureModeRelaxed);
+  const StreamPtr stream = find_stream(handle);
+  require(!stream->null_stream, hipErrorStreamCaptureUnsupported);
+  require(stream->capture == nullptr, hipErrorIllegalState);
+  return begin(*stream, mode);
 }
 
 /// Finds a stream for a query. Throws for the null stream if work in it would wait for a stream
@@ -66,12 +76,29 @@ using namespace emu::hip;
 
 EMU_API hipError_t hipStreamBeginCapture(hipStream_t handle, hipStreamCaptureMode mode) {
   EMU_CALL({
-    require(mode <= hipStreamCaptureModeRelaxed);
-    const StreamPtr stream = find_stream(handle);
-    require(!stream->null_stream, hipErrorStreamCaptureUnsupported);
     std::lock_guard lock(graph_mutex());
-    require(stream->capture == nullptr, hipErrorIllegalState);
-    begin(*stream, mode);
+    begin(handle, mode);
+  });
+}
+
+EMU_API hipError_t hipStreamBeginCaptureToGraph(hipStream_t handle, hipGraph_t graph_handle,
+                                                const hipGraphNode_t* nodes,
+                                                const hipGraphEdgeData*, size_t count,
+                                                hipStreamCaptureMode mode) {
+  EMU_CALL({
+    std::lock_guard lock(graph_mutex());
+    const std::shared_ptr<Graph> graph = find_graph(graph_handle);
+    require(nodes != nullptr || count == 0);
+    std::vector<Node*> frontier;
+    for (size_t i = 0; i < count; ++i) {
+      frontier.push_back(find_node(nodes[i]));
+      require(graph->holds(frontier.back()));
+    }
+    const std::shared_ptr<Capture> capture = begin(handle, mode);
+    capture->graph = graph;
+    capture->of_caller = true;
+    for (const auto& node : graph->nodes) capture->let_go.insert(node.get());
+    capture->frontier[capture->origin] = std::move(frontier);
   });
 }
 
@@ -90,7 +117,7 @@ EMU_API hipError_t hipStreamEndCapture(hipStream_t handle, hipGraph_t* graph) {
     release(capture);
     const bool whole = !capture->invalid && joined(*capture);
     // The graph's handle may have been given out before the capture ended.
-    if (!whole) graphs().remove(capture->graph.get());
+    if (!whole && !capture->of_caller) graphs().remove(capture->graph.get());
     require(!capture->invalid, hipErrorStreamCaptureInvalidated);
     require(whole, hipErrorStreamCaptureUnjoined);
     *graph = graphs().add<hipGraph_t>(capture->graph);

@@ -55,8 +55,8 @@ void refuse_synchronous(Stream& stream) {
   refuse_wait_in_capture(stream);
 }
 
-/// Queues the copy. An asynchronous copy still waits for its end if ordinary host memory takes
-/// part; a synchronous copy within one device's memory doesn't.
+}  // namespace
+
 void copy(const CopyOp& op, hipStream_t handle, bool async) {
   if (!async) refuse_synchronous(*find_stream(handle));
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
@@ -94,8 +94,9 @@ void fill(const FillOp& op, hipStream_t handle, bool async) {
   if (signal != nullptr && !async && (elsewhere || !on_device(op.to))) signal->wait();
 }
 
-/// No box may be larger than this, so that products of its dimensions stay in range.
-constexpr size_t kMost = size_t{1} << 46;
+namespace {
+
+constexpr size_t kMost = kMostBytes;
 
 void check_box(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
   require(width < kMost && height < kMost && depth < kMost && pitch < kMost && slice < kMost);
@@ -137,6 +138,8 @@ void check_symbol_kind(hipMemcpyKind kind, hipMemcpyKind host) {
           hipErrorInvalidMemcpyDirection);
 }
 
+}  // namespace
+
 CopyOp copy_to_symbol(const void* symbol, const void* from, size_t bytes, size_t offset,
                       hipMemcpyKind kind) {
   check_symbol_kind(kind, hipMemcpyHostToDevice);
@@ -169,6 +172,8 @@ FillOp fill_3d(const hipPitchedPtr& to, int value, const hipExtent& extent) {
   check_fill(op);
   return op;
 }
+
+namespace {
 
 /// Returns the pointer that a driver API structure gives for one side of a copy.
 template <class Pointer>
@@ -290,10 +295,6 @@ using namespace emu::hip;
 
 EMU_API hipError_t hipMemcpy(void* to, const void* from, size_t bytes, hipMemcpyKind kind) {
   EMU_CALL({ copy(copy_op(to, from, bytes, kind), nullptr, false); });
-}
-
-EMU_API hipError_t hipMemcpy_spt(void* to, const void* from, size_t bytes, hipMemcpyKind kind) {
-  EMU_CALL({ copy(copy_op(to, from, bytes, kind), hipStreamPerThread, false); });
 }
 
 EMU_API hipError_t hipMemcpyWithStream(void* to, const void* from, size_t bytes, hipMemcpyKind kind,

@@ -12,10 +12,10 @@ namespace {
 
 /// The version of the runtime whose name this library was loaded by: libamdhip64.so.5, .6 or .7.
 /// Programs compare it with the version that they were built for.
-int version_by_name() {
+int find_version() {
   constexpr int kFive = 50'700'000 + 31921, kSix = 60'200'000 + 41134, kSeven = 70'200'000 + 53211;
   Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&version_by_name), &info) == 0) return kSix;
+  if (dladdr(reinterpret_cast<const void*>(&find_version), &info) == 0) return kSix;
   const std::string_view name = info.dli_fname == nullptr ? "" : info.dli_fname;
   if (name.ends_with(".so.5")) return kFive;
   return name.ends_with(".so.7") ? kSeven : kSix;
@@ -40,6 +40,12 @@ void choose(int* ordinal, const Properties* wanted) {
 }
 
 }  // namespace
+
+int version() {
+  static const int number = find_version();
+  return number;
+}
+
 }  // namespace emu::hip
 
 using namespace emu;
@@ -52,14 +58,14 @@ EMU_API hipError_t hipInit(unsigned flags) {
 EMU_API hipError_t hipDriverGetVersion(int* version) {
   EMU_CALL({
     require(version != nullptr);
-    *version = version_by_name();
+    *version = hip::version();
   });
 }
 
 EMU_API hipError_t hipRuntimeGetVersion(int* version) {
   EMU_CALL({
     require(version != nullptr);
-    *version = version_by_name();
+    *version = hip::version();
   });
 }
 
@@ -275,6 +281,7 @@ EMU_API hipError_t hipDeviceDisablePeerAccess(int peer) {
   EMU_CALL({
     hip::device(peer);
     Device& d = current_device();
+    require(peer != d.ordinal, hipErrorInvalidDevice);
     std::lock_guard lock(d.settings);
     require(d.peers[static_cast<size_t>(peer)], hipErrorPeerAccessNotEnabled);
     d.peers[static_cast<size_t>(peer)] = false;
@@ -290,6 +297,27 @@ EMU_API hipError_t hipDeviceGetP2PAttribute(int* value, hipDeviceP2PAttr attribu
     require(from != to, hipErrorInvalidDevice);
     *value = attribute == hipDevP2PAttrAccessSupported ||
              attribute == hipDevP2PAttrNativeAtomicSupported;
+  });
+}
+
+EMU_API hipError_t hipExtGetLinkTypeAndHopCount(int from, int to, uint32_t* type, uint32_t* hops) {
+  constexpr uint32_t kPcie = 2;  // as HSA_AMD_LINK_INFO_TYPE_PCIE
+  EMU_CALL({
+    hip::device(from);
+    hip::device(to);
+    require(type != nullptr && hops != nullptr && from != to);
+    *type = kPcie;
+    *hops = 1;
+  });
+}
+
+// The order of devices that a thread prefers. No function chooses a device for a thread, so it has
+// no effect.
+EMU_API hipError_t hipSetValidDevices(int* list, int count) {
+  EMU_CALL({
+    require(count >= 0 && static_cast<size_t>(count) <= runtime().devices.size());
+    require(list != nullptr || count == 0);
+    for (int i = 0; i < count; ++i) hip::device(list[i]);
   });
 }
 

@@ -92,10 +92,6 @@ EMU_API hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
   EMU_CALL({ record(event, stream); });
 }
 
-EMU_API hipError_t hipEventRecord_spt(hipEvent_t event, hipStream_t stream) {
-  EMU_CALL({ record(event, stream == nullptr ? hipStreamPerThread : stream); });
-}
-
 EMU_API hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t stream, unsigned flags) {
   EMU_CALL({
     require(flags == hipEventRecordDefault || flags == hipEventRecordExternal);
@@ -107,7 +103,7 @@ EMU_API hipError_t hipEventQuery(hipEvent_t handle) {
   EMU_CALL({
     const SignalPtr signal = signal_of(*find_event(handle));
     refuse_unsafe_in_capture();
-    return signal == nullptr || signal->done() ? hipSuccess : hipErrorNotReady;
+    return signal == nullptr || signal->done() ? hipSuccess : not_ready();
   });
 }
 

@@ -3,6 +3,9 @@
 // Declares the functions of the HIP runtime that the library exports. Definitions and tests are
 // checked against this list. Programs use the public headers instead.
 
+#include "emu/hip/functions_extended.h"
+#include "emu/hip/functions_thread_stream.h"
+#include "emu/hip/functions_virtual.h"
 #include "emu/hip/types.h"
 
 extern "C" {
@@ -113,7 +116,6 @@ hipError_t hipStreamAttachMemAsync(hipStream_t stream, void* pointer, size_t, un
 
 // --- copy
 hipError_t hipMemcpy(void* to, const void* from, size_t bytes, hipMemcpyKind kind);
-hipError_t hipMemcpy_spt(void* to, const void* from, size_t bytes, hipMemcpyKind kind);
 hipError_t hipMemcpyWithStream(void* to, const void* from, size_t bytes, hipMemcpyKind kind,
                                hipStream_t stream);
 hipError_t hipMemcpyAsync(void* to, const void* from, size_t bytes, hipMemcpyKind kind,
@@ -195,11 +197,6 @@ hipError_t hipFuncSetSharedMemConfig(const void* function, hipSharedMemConfig co
 hipError_t hipGetFuncBySymbol(hipFunction_t* function, const void* symbol);
 hipError_t hipGetProcAddress(const char* name, void** function, int version, uint64_t flags,
                              hipDriverProcAddressQueryResult* result);
-hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t* handle, void* pointer);
-hipError_t hipIpcOpenMemHandle(void** pointer, hipIpcMemHandle_t handle, unsigned flags);
-hipError_t hipIpcCloseMemHandle(void* pointer);
-hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t* handle, hipEvent_t event);
-hipError_t hipIpcOpenEventHandle(hipEvent_t* event, hipIpcEventHandle_t handle);
 const char* hipKernelNameRef(hipFunction_t function);
 hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* groups, hipFunction_t function,
                                                               int items, size_t lds);
@@ -229,8 +226,6 @@ hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gx,
                                             unsigned lds, hipStream_t stream, void** params);
 hipError_t hipLaunchKernel(const void* function, dim3 grid, dim3 block, void** params, size_t lds,
                            hipStream_t stream);
-hipError_t hipLaunchKernel_spt(const void* function, dim3 grid, dim3 block, void** params,
-                               size_t lds, hipStream_t stream);
 hipError_t hipExtLaunchKernel(const void* function, dim3 grid, dim3 block, void** params,
                               size_t lds, hipStream_t stream, hipEvent_t start, hipEvent_t stop,
                               int flags);
@@ -282,7 +277,6 @@ hipError_t hipEventCreate(hipEvent_t* event);
 hipError_t hipEventCreateWithFlags(hipEvent_t* event, unsigned flags);
 hipError_t hipEventDestroy(hipEvent_t handle);
 hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream);
-hipError_t hipEventRecord_spt(hipEvent_t event, hipStream_t stream);
 hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t stream, unsigned flags);
 hipError_t hipEventQuery(hipEvent_t handle);
 hipError_t hipEventSynchronize(hipEvent_t handle);

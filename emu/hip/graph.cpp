@@ -101,9 +101,9 @@ bool can_be_disabled(const Node& node) {
 }
 
 std::string dot(const Graph& graph) {
-  static constexpr const char* kNames[] = {"kernel", "memcpy", "memset",     "host",
-                                           "graph",  "empty",  "wait event", "record event",
-                                           "",       "",       "alloc",      "free"};
+  static constexpr const char* kNames[] = {
+      "kernel", "memcpy", "memset", "host", "graph", "empty", "wait event", "record event",
+      "",       "",       "alloc",  "free", "",      "",      "batch"};
   std::string text = "digraph hip {\n";
   const std::vector<Node*> nodes = all_nodes(graph);
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -319,6 +319,18 @@ EMU_API hipError_t hipGraphInstantiate(hipGraphExec_t* exec, hipGraph_t graph,
 EMU_API hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t* exec, hipGraph_t graph,
                                                 unsigned long long flags) {
   EMU_CALL({ instantiate(exec, graph, flags); });
+}
+
+EMU_API hipError_t hipGraphInstantiateWithParams(hipGraphExec_t* exec, hipGraph_t graph,
+                                                 hipGraphInstantiateParams* params) {
+  EMU_CALL({
+    require(exec != nullptr && params != nullptr);
+    params->errNode_out = nullptr;
+    params->result_out = hipGraphInstantiateError;
+    instantiate(exec, graph, params->flags);
+    if ((params->flags & hipGraphInstantiateFlagUpload) != 0) find_stream(params->uploadStream);
+    params->result_out = hipGraphInstantiateSuccess;
+  });
 }
 
 EMU_API hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {

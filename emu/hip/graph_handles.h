@@ -28,6 +28,12 @@ void add_node(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t* afte
 std::shared_ptr<void> graph_block(size_t bytes, int device);
 bool is_of_graph(const Allocation& allocation);
 
+/// What all graphs together have allocated on a device, now and at most.
+struct GraphMemory {
+  uint64_t now = 0, high = 0;
+};
+GraphMemory& graph_memory(int device);
+
 /// Returns the first change of an updated graph that an executable graph can't adopt, or success.
 hipGraphExecUpdateResult compare(const Graph& ready, const Graph& wanted, Node*& culprit);
 
@@ -37,6 +43,21 @@ Op& operation_of(Node* node) {
   Op* op = std::get_if<Op>(&node->operation);
   require(op != nullptr);
   return *op;
+}
+
+/// Sets the operation of a node.
+template <class Op, class Make>
+void change(hipGraphNode_t node, const Make& make) {
+  std::lock_guard lock(graph_mutex());
+  operation_of<Op>(find_node(node)) = make();
+}
+
+/// Sets the operation of an executable graph's node, which is identified by the original graph's
+/// node.
+template <class Op, class Make>
+void change(hipGraphExec_t exec, hipGraphNode_t node, const Make& make) {
+  std::lock_guard lock(graph_mutex());
+  operation_of<Op>(node_of(*find_exec(exec), node)) = make();
 }
 
 }  // namespace emu::hip

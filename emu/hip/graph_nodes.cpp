@@ -9,21 +9,6 @@
 namespace emu::hip {
 namespace {
 
-/// Sets the operation of a node.
-template <class Op, class Make>
-void change(hipGraphNode_t node, const Make& make) {
-  std::lock_guard lock(graph_mutex());
-  operation_of<Op>(find_node(node)) = make();
-}
-
-/// Sets the operation of an executable graph's node, which is identified by the original graph's
-/// node.
-template <class Op, class Make>
-void change(hipGraphExec_t exec, hipGraphNode_t node, const Make& make) {
-  std::lock_guard lock(graph_mutex());
-  operation_of<Op>(node_of(*find_exec(exec), node)) = make();
-}
-
 template <class Op>
 void put_event(hipGraphNode_t node, hipEvent_t* event) {
   require(event != nullptr);
@@ -67,6 +52,7 @@ std::shared_ptr<void> graph_block(size_t bytes, int device) {
   wanted.label = kOfGraph;
   const uintptr_t at = memory().allocate(wanted);
   require(at != 0, hipErrorOutOfMemory);
+  graph_memory(device);  // records the highest use
   // The caller may have freed the block already, and another allocation may have its address.
   const uint64_t serial = memory().find(at)->serial;
   return {reinterpret_cast<void*>(at), [serial](const void* block) {

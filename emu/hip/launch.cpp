@@ -124,8 +124,10 @@ EventPtr find_mark(hipEvent_t handle, const Stream& stream) {
   return event;
 }
 
-SignalPtr submit_launch(const LaunchRequest& request, hipStream_t handle,
-                        hipEvent_t start = nullptr, hipEvent_t stop = nullptr) {
+}  // namespace
+
+SignalPtr submit_launch(const LaunchRequest& request, hipStream_t handle, hipEvent_t start,
+                        hipEvent_t stop) {
   const StreamPtr stream = find_stream(handle);
   KernelOp op = kernel_op(request, *stream->device);
   const EventPtr before = find_mark(start, *stream), after = find_mark(stop, *stream);
@@ -134,6 +136,8 @@ SignalPtr submit_launch(const LaunchRequest& request, hipStream_t handle,
   if (after != nullptr) submit(*stream, RecordOp{after});
   return signal;
 }
+
+namespace {
 
 LaunchRequest launch_of(const void* function, dim3 grid, dim3 block, void** params, size_t lds) {
   LaunchRequest r;
@@ -145,7 +149,8 @@ LaunchRequest launch_of(const void* function, dim3 grid, dim3 block, void** para
   return r;
 }
 
-/// Launches kernels on several devices, one each: either all of them or none.
+}  // namespace
+
 void launch_all(const hipLaunchParams* list, int count, unsigned flags, bool cooperative) {
   constexpr unsigned known =
       hipCooperativeLaunchMultiDeviceNoPreSync | hipCooperativeLaunchMultiDeviceNoPostSync;
@@ -165,6 +170,8 @@ void launch_all(const hipLaunchParams* list, int count, unsigned flags, bool coo
   }
   for (auto& [stream, op] : ready) submit(*stream, std::move(op));
 }
+
+namespace {
 
 /// Throws hipErrorInvalidImage for a null handle of a module's function.
 void require_function(hipFunction_t function) {
@@ -293,12 +300,6 @@ EMU_API hipError_t hipLaunchKernel(const void* function, dim3 grid, dim3 block, 
     require(function != nullptr, hipErrorInvalidDeviceFunction);
     submit_launch(launch_of(function, grid, block, params, lds), stream);
   });
-}
-
-EMU_API hipError_t hipLaunchKernel_spt(const void* function, dim3 grid, dim3 block, void** params,
-                                       size_t lds, hipStream_t stream) {
-  return hipLaunchKernel(function, grid, block, params, lds,
-                         stream == nullptr ? hipStreamPerThread : stream);
 }
 
 EMU_API hipError_t hipExtLaunchKernel(const void* function, dim3 grid, dim3 block, void** params,

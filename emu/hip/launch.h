@@ -22,4 +22,11 @@ KernelOp kernel_op(const LaunchRequest& request, Device& device);
 
 LaunchRequest request_of(const hipKernelNodeParams& params);
 
+/// Queues a launch, with events before and after it if there are any.
+SignalPtr submit_launch(const LaunchRequest& request, hipStream_t handle,
+                        hipEvent_t start = nullptr, hipEvent_t stop = nullptr);
+
+/// Launches kernels on several devices, one each: either all of them or none.
+void launch_all(const hipLaunchParams* list, int count, unsigned flags, bool cooperative);
+
 }  // namespace emu::hip

@@ -1,4 +1,4 @@
-// Functions of the runtime by name, and sharing of memory between processes, which isn't supported.
+// Functions of the runtime by name.
 
 #include <dlfcn.h>
 
@@ -31,10 +31,6 @@ std::string symbol_of(const std::string& name, int version, uint64_t flags) {
   return name;
 }
 
-[[noreturn]] void refuse_sharing() {
-  throw Error{hipErrorNotSupported, "processes can't share memory or events"};
-}
-
 }  // namespace
 }  // namespace emu::hip
 
@@ -55,34 +51,36 @@ EMU_API hipError_t hipGetProcAddress(const char* name, void** function, int vers
   });
 }
 
-EMU_API hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t* handle, void* pointer) {
-  EMU_CALL({
-    require(handle != nullptr && pointer != nullptr);
-    refuse_sharing();
+namespace {
+
+hipError_t entry_point(const char* function_name, const char* name, void** function,
+                       unsigned long long flags, hipDriverEntryPointQueryResult* result,
+                       bool of_thread) {
+  return emu::hip::call(function_name, [&] {
+    require(name != nullptr && *name != 0 && function != nullptr);
+    require(flags <= kStreamOfThread);
+    if (of_thread && flags == kDefaultStream) flags = kStreamOfThread;
+    int version = 0;
+    hipRuntimeGetVersion(&version);
+    *function = function_named(symbol_of(name, version, flags));
+    if (result != nullptr) {
+      *result =
+          *function != nullptr ? hipDriverEntryPointSuccess : hipDriverEntryPointSymbolNotFound;
+    }
+    require(*function != nullptr);
   });
 }
 
-EMU_API hipError_t hipIpcOpenMemHandle(void** pointer, hipIpcMemHandle_t, unsigned) {
-  EMU_CALL({
-    require(pointer != nullptr);
-    refuse_sharing();
-  });
+}  // namespace
+
+EMU_API hipError_t hipGetDriverEntryPoint(const char* name, void** function,
+                                          unsigned long long flags,
+                                          hipDriverEntryPointQueryResult* result) {
+  return entry_point(__func__, name, function, flags, result, false);
 }
 
-EMU_API hipError_t hipIpcCloseMemHandle(void*) {
-  EMU_CALL({ require(false); });  // no process could have opened one
-}
-
-EMU_API hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t* handle, hipEvent_t event) {
-  EMU_CALL({
-    require(handle != nullptr && event != nullptr);
-    refuse_sharing();
-  });
-}
-
-EMU_API hipError_t hipIpcOpenEventHandle(hipEvent_t* event, hipIpcEventHandle_t) {
-  EMU_CALL({
-    require(event != nullptr);
-    refuse_sharing();
-  });
+EMU_API hipError_t hipGetDriverEntryPoint_spt(const char* name, void** function,
+                                              unsigned long long flags,
+                                              hipDriverEntryPointQueryResult* result) {
+  return entry_point(__func__, name, function, flags, result, true);
 }

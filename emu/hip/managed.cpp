@@ -175,6 +175,32 @@ EMU_API hipError_t hipMemPrefetchAsync(const void* pointer, size_t bytes, int or
   });
 }
 
+namespace {
+
+/// Returns the ordinal of a location, which is that of the host for any of its NUMA nodes.
+int ordinal_of(const hipMemLocation& location) {
+  constexpr unsigned kHost = 2, kHostNumaCurrent = 4;  // values of hipMemLocationType
+  if (location.type >= kHost && location.type <= kHostNumaCurrent) return hipCpuDeviceId;
+  require(location.type == hipMemLocationTypeDevice);
+  return location.id;
+}
+
+}  // namespace
+
+EMU_API hipError_t hipMemAdvise_v2(const void* pointer, size_t bytes, hipMemoryAdvise advice,
+                                   hipMemLocation location) {
+  EMU_CALL({ return hipMemAdvise(pointer, bytes, advice, ordinal_of(location)); });
+}
+
+EMU_API hipError_t hipMemPrefetchAsync_v2(const void* pointer, size_t bytes,
+                                          hipMemLocation location, unsigned flags,
+                                          hipStream_t stream) {
+  EMU_CALL({
+    require(flags == 0);
+    return hipMemPrefetchAsync(pointer, bytes, ordinal_of(location), stream);
+  });
+}
+
 EMU_API hipError_t hipMemRangeGetAttribute(void* data, size_t bytes, hipMemRangeAttribute attribute,
                                            const void* pointer, size_t count) {
   EMU_CALL({ put_attribute(data, bytes, attribute, advice_of(pointer, count)); });

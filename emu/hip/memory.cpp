@@ -53,6 +53,7 @@ void free_block(void* pointer) {
     throw Error{hipErrorInvalidValue,
                 "no allocation starts there: " + memory().describe(address(pointer))};
   }
+  if (a->mapped) throw Error{hipErrorInvalidValue, "hipMemUnmap ends mappings, not hipFree"};
   // As in the real runtime, freeing waits for the work that still uses the memory.
   for (const auto& d : runtime().devices) {
     if (a->kind == MemoryKind::host || d->ordinal == a->device) {
@@ -231,7 +232,7 @@ EMU_API hipError_t hipMemGetAddressRange(hipDeviceptr_t* base, size_t* bytes,
 
 EMU_API hipError_t hipPointerGetAttributes(hipPointerAttribute_t* attributes, const void* pointer) {
   EMU_CALL({
-    require(attributes != nullptr && pointer != nullptr);
+    require(attributes != nullptr && (pointer != nullptr || of_hip_7()));
     const std::optional<Allocation> a = memory().find(address(pointer));
     *attributes = {};
     if (!a) {  // any memory of the process may be asked for
@@ -306,6 +307,17 @@ EMU_API hipError_t hipPointerGetAttribute(void* data, hipPointer_attribute attri
   EMU_CALL({
     require(data != nullptr && pointer != nullptr);
     require(put_attribute(data, attribute, pointer));
+  });
+}
+
+// The attribute asks that synchronous copies of the memory have ended when they return. They have,
+// except within a device, and there the null stream orders them.
+EMU_API hipError_t hipPointerSetAttribute(const void* value, hipPointer_attribute attribute,
+                                          hipDeviceptr_t pointer) {
+  EMU_CALL({
+    require(value != nullptr && pointer != nullptr);
+    require(attribute == HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+    require(memory().find(address(pointer)).has_value(), hipErrorInvalidDevicePointer);
   });
 }
 

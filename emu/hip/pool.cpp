@@ -165,7 +165,7 @@ void free_async(void* pointer, hipStream_t handle) {
   require(pointer != nullptr);
   const StreamPtr stream = find_stream(handle);
   const std::optional<Allocation> a = memory().find(address(pointer));
-  require(a && a->base == address(pointer) && a->kind == MemoryKind::device);
+  require(a && a->base == address(pointer) && a->kind == MemoryKind::device && !a->mapped);
   std::lock_guard lock(graph_mutex());
   if (is_of_graph(*a)) {  // the graph owns the memory until its end: the node only orders
     submit(*stream, FreeOp{a->base, true});

@@ -186,6 +186,7 @@ EMU_API hipError_t __hipPopCallConfiguration(dim3* grid, dim3* block, size_t* ld
                                              hipStream_t* stream) {
   EMU_CALL({
     require(!thread().calls.empty(), hipErrorMissingConfiguration);
+    require(grid != nullptr && block != nullptr && lds != nullptr && stream != nullptr);
     const CallConfiguration call = thread().calls.back();
     thread().calls.pop_back();
     *grid = call.grid;

@@ -50,6 +50,7 @@ EMU_API hipError_t hipExtStreamCreateWithCUMask(hipStream_t* stream, uint32_t co
   EMU_CALL({
     require(count != 0 && mask != nullptr);
     create(stream, hipStreamDefault, 0);
+    find_stream(*stream)->mask.assign(mask, mask + count);
   });
 }
 
@@ -80,12 +81,13 @@ EMU_API hipError_t hipStreamQuery(hipStream_t handle) {
   EMU_CALL({
     const StreamPtr stream = find_stream(handle);
     refuse_wait_in_capture(*stream);
-    if (!stream->idle()) return hipErrorNotReady;
+    bool idle = stream->idle();
     if (stream->null_stream) {
       for (const StreamPtr& other : stream->device->streams()) {
-        if (other->blocking() && !other->idle()) return hipErrorNotReady;
+        if (other->blocking() && !other->idle()) idle = false;
       }
     }
+    if (!idle) return not_ready();
     return stream->take_error();
   });
 }

@@ -265,6 +265,7 @@ struct hipMemAccessDesc {
 enum hipMemAllocationType : unsigned {
   hipMemAllocationTypeInvalid = 0,
   hipMemAllocationTypePinned = 1,
+  hipMemAllocationTypeUncached = 0x40000000,
   hipMemAllocationTypeMax = 0x7fffffff
 };
 enum hipMemAllocationHandleType : unsigned {
@@ -300,11 +301,14 @@ enum hipGraphNodeType : unsigned {
   hipGraphNodeTypeEmpty = 5,
   hipGraphNodeTypeWaitEvent = 6,
   hipGraphNodeTypeEventRecord = 7,
+  hipGraphNodeTypeExtSemaphoreSignal = 8,
+  hipGraphNodeTypeExtSemaphoreWait = 9,
   hipGraphNodeTypeMemAlloc = 10,
   hipGraphNodeTypeMemFree = 11,
   hipGraphNodeTypeMemcpyFromSymbol = 12,
   hipGraphNodeTypeMemcpyToSymbol = 13,
-  hipGraphNodeTypeCount = 14
+  hipGraphNodeTypeBatchMemOp = 14,
+  hipGraphNodeTypeCount = 15
 };
 struct hipHostNodeParams {
   hipHostFn_t fn;

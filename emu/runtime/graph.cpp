@@ -179,6 +179,7 @@ hipGraphNodeType type_of(const Operation& operation) {
     hipGraphNodeType operator()(const FreeOp&) { return hipGraphNodeTypeMemFree; }
     hipGraphNodeType operator()(const AllocOp&) { return hipGraphNodeTypeMemAlloc; }
     hipGraphNodeType operator()(const ValueOp&) { return hipGraphNodeTypeEmpty; }
+    hipGraphNodeType operator()(const BatchOp&) { return hipGraphNodeTypeBatchMemOp; }
   };
   return std::visit(Type{}, operation);
 }

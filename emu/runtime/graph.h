@@ -85,7 +85,8 @@ struct Capture {
   std::thread::id thread;
   unsigned long long id = 0;
   bool invalid = false;
-  bool ended = false;  // events recorded in an ended capture are no longer valid
+  bool of_caller = false;  // the graph is one of the caller's, to which the capture adds
+  bool ended = false;      // events recorded in an ended capture are no longer valid
   std::unordered_map<const Stream*, std::vector<Node*>>
       frontier;  // nodes that each stream's next operation depends on
   // Nodes that the caller removed from a stream's dependencies.

@@ -15,6 +15,8 @@ constexpr size_t kRoom = 256;               // minimum gap after each block
 // Address space per byte of device memory, for gaps, freed blocks and fragmentation.
 constexpr size_t kSpread = 4;
 constexpr size_t kHostBytes = size_t{32} << 30;
+// Addresses that callers can reserve. The shadow of races takes ten times as many.
+constexpr size_t kLeastReserved = size_t{256} << 30, kMostReserved = size_t{4} << 40;
 // Freed blocks of this size are returned to the system.
 constexpr size_t kReturned = size_t{16} << 20;
 
@@ -105,7 +107,11 @@ Memory::Memory(std::vector<size_t> device_bytes, bool checks) : checks_(checks) 
   Region host;
   host.bytes = host.limit = kHostBytes;
   regions_.push_back(std::move(host));
+  size_t devices = 0;
+  for (const size_t limit : device_bytes) devices += up(limit, kChunk);
+  const size_t reserved = std::clamp(kSpread * devices, kLeastReserved, kMostReserved);
   for (const Region& region : regions_) bytes_ += region.bytes;
+  bytes_ += reserved;
   reserved_ = reserve(bytes_ + kChunk, PROT_NONE);
   if (reserved_ == nullptr) throw std::bad_alloc();
   base_ = up(reinterpret_cast<uintptr_t>(reserved_), kChunk);
@@ -118,6 +124,7 @@ Memory::Memory(std::vector<size_t> device_bytes, bool checks) : checks_(checks) 
   }
   shadow_.base = base_;
   shadow_.bytes = bytes_;
+  space_ = std::make_unique<AddressSpace>(shadow_, at, reserved, kSpread * devices);
   if (!checks) return;
   shadow_.addressable = static_cast<uint8_t*>(reserve(plane_bytes(bytes_), PROT_READ | PROT_WRITE));
   shadow_.initialised = static_cast<uint8_t*>(reserve(plane_bytes(bytes_), PROT_READ | PROT_WRITE));
@@ -125,6 +132,7 @@ Memory::Memory(std::vector<size_t> device_bytes, bool checks) : checks_(checks) 
 }
 
 Memory::~Memory() {
+  space_.reset();  // before the regions, to which it returns memory
   munmap(reserved_, bytes_ + kChunk);
   if (shadow_.addressable != nullptr) munmap(shadow_.addressable, plane_bytes(bytes_));
   if (shadow_.initialised != nullptr) munmap(shadow_.initialised, plane_bytes(bytes_));
@@ -279,6 +287,24 @@ void Memory::release(Region& region, size_t keep) {
   }
 }
 
+PhysicalPtr Memory::create_physical(int device, size_t bytes) {
+  auto physical = std::make_shared<Physical>();
+  physical->bytes = bytes;
+  physical->device = device;
+  std::lock_guard lock(mutex_);
+  Region& region = regions_[static_cast<size_t>(device)];
+  if (bytes > region.limit || bytes > region.limit - region.used) return nullptr;
+  if (!space_->allocate(*physical)) return nullptr;
+  physical->serial = ++serial_;
+  region.used += bytes;
+  physical->release = [this, &region](const Physical& gone) {
+    space_->release(gone);
+    std::lock_guard relock(mutex_);
+    region.used -= gone.bytes;
+  };
+  return physical;
+}
+
 bool Memory::add_registered(uintptr_t address, size_t bytes, unsigned flags, int device) {
   std::lock_guard lock(mutex_);
   const auto after = registered_.lower_bound(address);
@@ -295,6 +321,7 @@ bool Memory::remove_registered(uintptr_t address) {
 }
 
 std::optional<Allocation> Memory::find(uintptr_t address) const {
+  if (space_->contains(address)) return space_->find(address);
   std::lock_guard lock(mutex_);
   if (in_arena(address)) {
     const auto after = blocks_.upper_bound(address);
@@ -308,11 +335,13 @@ std::optional<Allocation> Memory::find(uintptr_t address) const {
 }
 
 bool Memory::covers(uintptr_t address, size_t bytes) const {
+  if (space_->contains(address)) return space_->covers(address, bytes);
   const std::optional<Allocation> a = find(address);
   return a && bytes <= a->bytes - (address - a->base);
 }
 
 std::string Memory::describe(uintptr_t address) const {
+  if (space_->contains(address)) return space_->describe(address);
   if (const std::optional<Allocation> a = find(address)) {
     return "byte " + std::to_string(address - a->base) + " of " + emu::describe(*a);
   }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -14,27 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "emu/runtime/address_space.h"
+#include "emu/runtime/allocation.h"
 #include "emu/runtime/shadow.h"
 
 namespace emu {
-
-enum class MemoryKind : uint8_t { device, managed, host, registered, internal };
-
-struct Allocation {
-  uintptr_t base = 0;
-  size_t bytes = 0;
-  MemoryKind kind = MemoryKind::device;
-  int device = 0;
-  unsigned flags = 0;
-  uint64_t serial = 0;  // number of the allocation in this process
-  const void* pool = nullptr;
-  std::string label;  // of internal allocations, such as a module's name
-
-  bool holds(uintptr_t address) const { return address - base < bytes; }
-};
-
-/// Returns a description such as "1024 bytes (#7, device 0)".
-std::string describe(const Allocation& allocation);
 
 class Memory {
  public:
@@ -76,6 +61,10 @@ class Memory {
   void copied(uintptr_t to, uintptr_t from, size_t bytes) const;
   /// Returns whether the address is in the arena, allocated or not.
   bool in_arena(uintptr_t address) const { return address - base_ < bytes_; }
+  /// Takes physical memory of a device, to be mapped. Returns null if too little is left.
+  PhysicalPtr create_physical(int device, size_t bytes);
+  /// The addresses that callers reserve, and what is mapped there.
+  AddressSpace& space() { return *space_; }
   /// Returns the blocks of callers that haven't been freed.
   std::vector<Allocation> live() const;
 
@@ -108,6 +97,7 @@ class Memory {
   size_t bytes_ = 0;
   void* reserved_ = nullptr;  // the reservation that contains the arena
   Shadow shadow_;
+  std::unique_ptr<AddressSpace> space_;
   bool checks_;
   mutable std::mutex mutex_;
   std::vector<Region> regions_;  // one per device, then one for the host

@@ -118,6 +118,13 @@ hipError_t run(const ValueOp& op) {
   return error;
 }
 
+hipError_t run(const BatchOp& op) {
+  for (const ValueOp& value : op.values) {
+    if (const hipError_t error = run(value); error != hipSuccess) return error;
+  }
+  return hipSuccess;
+}
+
 hipError_t run(const KernelOp& op) { return run_kernel(op); }
 
 /// A function of the host may tell any thread that what precedes it is done.

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "emu/hip/types_extended.h"
 #include "emu/runtime/module.h"
 #include "emu/runtime/stream.h"
 
@@ -21,6 +22,9 @@ struct KernelOp {
   std::array<uint32_t, 3> grid{0, 0, 0};
   uint32_t dynamic_lds = 0;
   bool cooperative = false;
+  // Attributes that graph nodes have. They change no result.
+  int priority = 0;
+  hipAccessPolicyWindow window{};
   std::vector<uint8_t> arguments;  // the caller's arguments in the layout of the kernarg segment
   // The function as the caller named it, for queries of graph nodes.
   const void* function = nullptr;
@@ -87,8 +91,14 @@ struct ValueOp {
   bool write = false, wide = false;
 };
 
+struct BatchOp {  // waits and writes of a graph's node, one after the other
+  std::vector<ValueOp> values;
+  std::vector<hipStreamBatchMemOpParams> asked;  // for queries of graph nodes
+  hipCtx_t context = nullptr;
+};
+
 using Operation = std::variant<KernelOp, CopyOp, FillOp, HostOp, CallbackOp, RecordOp, WaitOp,
-                               EmptyOp, GraphOp, FreeOp, AllocOp, ValueOp>;
+                               EmptyOp, GraphOp, FreeOp, AllocOp, ValueOp, BatchOp>;
 
 /// Performs any operation except RecordOp, WaitOp and GraphOp, which order streams.
 hipError_t perform(const Operation& operation);

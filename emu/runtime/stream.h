@@ -1,7 +1,8 @@
 #pragma once
 
 // Streams. Each is a queue with its own thread, which starts on first use. Commands run in queue
-// order, after the signals that they were given, and after nothing else.
+// order, after the signals that they were given, and after nothing else. Under WICK_EMU_SEED, they
+// also wait for their turn (interleaver.h).
 
 #include <atomic>
 #include <chrono>
@@ -30,16 +31,15 @@ class Signal {
     done_.notify_all();
   }
   bool done() const {
-    if (done_.load(std::memory_order_acquire) == 0) return false;
+    if (!is_complete()) return false;
     LaunchOrder::get().seen_by_host(launches);
     return true;
   }
-  void wait() const {
-    wait_on_stream();
-    LaunchOrder::get().seen_by_host(launches);
-  }
-  /// Waits on a stream's thread: the host doesn't learn of it.
-  void wait_on_stream() const { done_.wait(0, std::memory_order_acquire); }
+  /// Waits for the command. Under a seed, this makes commands run.
+  void wait() const;
+  /// The same without the host's learning of it.
+  bool is_complete() const { return done_.load(std::memory_order_acquire) != 0; }
+  void wait_until_done() const { done_.wait(0, std::memory_order_acquire); }
   /// Returns the time at which it was completed.
   std::chrono::steady_clock::time_point time() const { return time_; }
 
@@ -63,6 +63,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const unsigned flags;
   const int priority;
   bool null_stream = false;
+  const uint64_t id = next_id();     // unique in the process
+  std::atomic<unsigned> policy{1};   // the hipSynchronizationPolicy; it changes nothing
+  std::vector<uint32_t> mask;        // of its processors, as the caller gave it
   std::shared_ptr<Capture> capture;  // guarded by graph_mutex()
 
   bool blocking() const { return (flags & hipStreamNonBlocking) == 0; }
@@ -74,6 +77,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   SignalPtr tail() const;
   bool idle() const;
   void wait() const;
+  /// Returns whether the next command may run under a seed: it doesn't run yet, and what it waits
+  /// for is done.
+  bool ready() const;
+  /// Lets the next command run, under a seed. Returns its signal.
+  SignalPtr permit();
   /// Returns the first error of a command since the last call, and clears it.
   hipError_t take_error() { return static_cast<hipError_t>(error_.exchange(hipSuccess)); }
   void set_error(hipError_t error) {
@@ -88,14 +96,21 @@ class Stream : public std::enable_shared_from_this<Stream> {
     SignalPtr signal;
     LaunchSet seen_by_host;  // launches that the host knew to be done when it queued the command
   };
+  static uint64_t next_id() {
+    static std::atomic<uint64_t> last{0};
+    return ++last;
+  }
   SignalPtr queue(Work work, std::vector<SignalPtr> after);
+  void perform(Command& command);
   void run();
 
   mutable std::mutex mutex_;
   std::deque<Command> commands_;
   SignalPtr tail_;
-  LaunchSet launches_;  // of the commands that have run; used by the stream's thread
-  bool running_ = false;
+  LaunchSet launches_;      // of the commands that have run; used by the stream's thread
+  bool running_ = false;    // its thread exists
+  bool permitted_ = false;  // under a seed, the next command may run
+  bool busy_ = false;       // a command runs
   std::condition_variable wake_;
   std::atomic<unsigned> error_{hipSuccess};
 };
@@ -112,6 +127,7 @@ struct Event {
   StreamPtr stream;                  // the stream in which it was recorded
   std::shared_ptr<Capture> capture;  // set if it was recorded in a capture: then it has no time
   std::vector<struct Node*> nodes;   // the nodes that it stands for in that capture
+  std::shared_ptr<Event> original;   // set if hipIpcOpenEventHandle has made this handle of it
 
   SignalPtr current() {
     std::lock_guard lock(mutex);

@@ -100,7 +100,8 @@ add_custom_target(emu_test_kernels DEPENDS ${EMU_KERNEL_FILES})
 
 file(GLOB EMU_HIP_TESTS CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/hip_*_test.cpp)
 add_executable(emu_hip_test ${EMU_HIP_TESTS})
-target_compile_definitions(emu_hip_test PRIVATE EMU_TEST_KERNELS="${EMU_TEST_KERNELS}")
+target_compile_definitions(emu_hip_test PRIVATE EMU_TEST_KERNELS="${EMU_TEST_KERNELS}"
+                                                EMU_HIP_MAP="${PROJECT_SOURCE_DIR}/hip/hip.map")
 target_include_directories(emu_hip_test PRIVATE ${EMU_ROOT})
 target_link_libraries(emu_hip_test PRIVATE wick_emu GTest::gtest_main Threads::Threads)
 emu_test_options(emu_hip_test -O0)
@@ -110,11 +111,14 @@ function(emu_hip_ctest name filter)
   add_test(NAME ${name} COMMAND emu_hip_test --gtest_filter=${filter})
   set_tests_properties(${name} PROPERTIES LABELS emu TIMEOUT 120 ENVIRONMENT "${ARGN}")
 endfunction()
-emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipChecks.*:HipMistakes.*:HipStreamRaces.*:HipCorpus.*:HipWaits.*:HipPreload.*")
+emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipChecks.*:HipMistakes.*:HipStreamRaces.*:HipCorpus.*:HipWaits.*:HipPreload.*:HipInterleave.*")
 emu_hip_ctest(emu_hip_whole_v3 "HipWhole.*" WICK_EMU_ISA=v3)
 emu_hip_ctest(emu_hip_waits_gfx1200 "HipWaits.*" WICK_EMU_DEVICES=gfx1200 WICK_EMU_CHECK=waits)
-emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipWaits.*:HipObject.SurvivesMutatedCode:HipPreload.*:HipMistakes.*:HipStreamRaces.*:HipChecks.Misalignment" WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipWaits.*:HipObject.SurvivesMutatedCode:HipPreload.*:HipInterleave.*:HipMistakes.*:HipStreamRaces.*:HipChecks.Misalignment" WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*:HipPool.*:HipEvent.*:HipCapture.*" WICK_EMU_SEED=12345)
+foreach(seed 1 2 3)
+  emu_hip_ctest(emu_hip_interleave_${seed} "HipInterleave.*:HipStream.*:HipThreadStream.*" WICK_EMU_SEED=${seed})
+endforeach()
 emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:HipStream.*:HipProgram.*:HipBadInput.*:HipCorpus.*:HipPreload.*:-*BlocksDontDivide:*UnknownInstruction"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_devices "HipDevices.*" WICK_EMU_DEVICES=gfx1100,gfx90a
@@ -199,10 +203,12 @@ foreach(version 5 6 7)
   set_tests_properties(emu_hip_version_${version} PROPERTIES LABELS emu TIMEOUT 60)
 endforeach()
 
-# Error codes of calls that can't succeed, as AMD's own runtime gives them.
-add_executable(emu_codes codes.cpp)
+# Error codes of calls that can't succeed, as AMD's own runtimes give them.
+add_executable(emu_codes codes.cpp codes_extended.cpp)
 target_include_directories(emu_codes PRIVATE ${EMU_ROOT})
 target_link_libraries(emu_codes PRIVATE ${CMAKE_DL_LIBS})
-add_test(NAME emu_hip_codes COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_check.py $<TARGET_FILE:emu_codes>
+add_test(NAME emu_hip_codes COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_check.py codes.txt $<TARGET_FILE:emu_codes>
                                     $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.6)
-set_tests_properties(emu_hip_codes PROPERTIES LABELS emu TIMEOUT 60)
+add_test(NAME emu_hip_codes_7 COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_check.py codes7.txt $<TARGET_FILE:emu_codes>
+                                      $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.7 7)
+set_tests_properties(emu_hip_codes emu_hip_codes_7 PROPERTIES LABELS emu TIMEOUT 60)

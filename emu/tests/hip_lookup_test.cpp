@@ -39,21 +39,4 @@ TEST(HipLookup, RefusesOtherNames) {
   HIP_REFUSES(hipErrorInvalidValue, hipGetProcAddress("hipInit", &function, 600, 3, nullptr));
 }
 
-TEST(HipLookup, NothingIsSharedBetweenProcesses) {
-  const Buffer<int> data(4);
-  hipIpcMemHandle_t memory;
-  hipIpcEventHandle_t handle;
-  void* pointer = nullptr;
-  hipEvent_t event = nullptr;
-  HIP_REFUSES(hipErrorNotSupported, hipIpcGetMemHandle(&memory, data.data));
-  HIP_REFUSES(hipErrorInvalidValue, hipIpcGetMemHandle(&memory, nullptr));
-  HIP_REFUSES(hipErrorNotSupported, hipIpcOpenMemHandle(&pointer, memory, 1));
-  HIP_REFUSES(hipErrorInvalidValue, hipIpcCloseMemHandle(data.data));
-  HIP_OK(hipEventCreate(&event));
-  HIP_REFUSES(hipErrorNotSupported, hipIpcGetEventHandle(&handle, event));
-  hipEvent_t other = nullptr;
-  HIP_REFUSES(hipErrorNotSupported, hipIpcOpenEventHandle(&other, handle));
-  HIP_OK(hipEventDestroy(event));
-}
-
 }  // namespace

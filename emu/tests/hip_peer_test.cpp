@@ -231,4 +231,67 @@ TEST(HipDevices, PointersKnowWhoseTheyAre) {
   }
 }
 
+TEST(HipDevices, CopiesInSpaceBetweenPeers) {
+  const FirstAfter first;
+  HIP_OK(hipSetDevice(0));
+  Buffer<char> a(64);
+  a.set(std::vector<char>(64, 5));
+  HIP_OK(hipSetDevice(1));
+  const Buffer<char> b(64);
+  hipMemcpy3DPeerParms p{};
+  p.srcPtr = {a.data, 16, 16, 4};
+  p.dstPtr = {b.data, 16, 16, 4};
+  p.dstDevice = 1;
+  p.extent = {8, 4, 1};
+  HIP_OK(hipMemcpy3DPeer(&p));
+  EXPECT_EQ(5, b.get()[55]);
+  EXPECT_EQ(0, b.get()[56]);
+  p.extent.width = 16;
+  HIP_OK(hipMemcpy3DPeerAsync(&p, nullptr));
+  HIP_OK(hipStreamSynchronize(nullptr));
+  EXPECT_EQ(b.get(), std::vector<char>(64, 5));
+  p.dstDevice = 2;
+  EXPECT_EQ(hipErrorInvalidDevice, hipMemcpy3DPeer(&p));
+  p.dstDevice = 1;
+  p.extent.height = 5;
+  EXPECT_EQ(hipErrorInvalidValue, hipMemcpy3DPeer(&p));
+  uint32_t type = 0, hops = 0;
+  HIP_OK(hipExtGetLinkTypeAndHopCount(0, 1, &type, &hops));
+  EXPECT_EQ(1u, hops);
+}
+
+/// Memory of one device, mapped for both.
+TEST(HipDevices, MappingsOfPeers) {
+  const FirstAfter first;
+  hipMemAllocationProp prop{};
+  prop.type = hipMemAllocationTypePinned;
+  prop.location = {hipMemLocationTypeDevice, 1};
+  size_t unit = 0;
+  HIP_OK(hipMemGetAllocationGranularity(&unit, &prop, hipMemAllocationGranularityRecommended));
+  void* at = nullptr;
+  hipMemGenericAllocationHandle_t handle = nullptr;
+  HIP_OK(hipMemAddressReserve(&at, unit, 0, nullptr, 0));
+  HIP_OK(hipMemCreate(&handle, unit, &prop, 0));
+  HIP_OK(hipMemMap(at, unit, 0, handle, 0));
+  const hipMemAccessDesc both[] = {{{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite},
+                                   {{hipMemLocationTypeDevice, 1}, hipMemAccessFlagsProtRead}};
+  HIP_OK(hipMemSetAccess(at, unit, both, 2));
+  unsigned long long flags = 0;
+  HIP_OK(hipMemGetAccess(&flags, &both[0].location, at));
+  EXPECT_EQ(hipMemAccessFlagsProtReadWrite, flags);
+  HIP_OK(hipMemGetAccess(&flags, &both[1].location, at));
+  EXPECT_EQ(hipMemAccessFlagsProtRead, flags);
+  const Kernels zero("basic.gfx1100.hsaco");
+  HIP_OK(launch(zero["set_to"], 1, 64, 0, nullptr, static_cast<int*>(at), 7));
+  int value = 0;
+  HIP_OK(hipMemcpy(&value, at, 4, hipMemcpyDeviceToHost));
+  EXPECT_EQ(7, value);
+  hipPointerAttribute_t attributes{};
+  HIP_OK(hipPointerGetAttributes(&attributes, at));
+  EXPECT_EQ(1, attributes.device);
+  HIP_OK(hipMemUnmap(at, unit));
+  HIP_OK(hipMemRelease(handle));
+  HIP_OK(hipMemAddressFree(at, unit));
+}
+
 }  // namespace
