@@ -5,6 +5,8 @@
 
 namespace emu::EMU_VARIANT {
 
+std::span<const Row> buffer_format_rows();
+
 std::span<const Table> tables() {
   static const Table kTables[] = {
       {9, gfx9_rows()},       {9, gfx9_mfma_rows()},   {11, gfx11_rows()},
@@ -15,7 +17,8 @@ std::span<const Table> tables() {
       {0, lane_rows()},       {0, dot_rows()},         {0, scalar_rows()},
       {0, scalar_bit_rows()}, {0, control_rows()},     {0, global_rows()},
       {0, flat_rows()},       {0, smem_rows()},        {0, atomic_rows()},
-      {0, lds_rows()},        {0, buffer_rows()},
+      {0, lds_rows()},        {0, buffer_rows()},      {0, buffer_format_rows()},
+      {10, image_rows()},     {11, image_rows()},
   };
   return kTables;
 }
