@@ -256,7 +256,8 @@ int64_t placed(int64_t at, int64_t size, Clamp clamp) {
   }
 }
 
-/// A coordinate as the texel below it and the fraction, in 256ths, towards the next one.
+/// A coordinate as the texel below it and the fraction, in 256ths, towards the next one. The
+/// hardware rounds coordinates to 256ths, also where it picks the nearest texel.
 struct Position {
   int64_t below;
   int fraction;
@@ -267,12 +268,9 @@ Position position(float coordinate, uint32_t size, bool unnormalized, bool linea
       unnormalized ? static_cast<double>(coordinate) : static_cast<double>(coordinate) * size;
   if (!std::isfinite(at)) at = std::isnan(at) ? 0 : std::copysign(0x1p40, at);
   at = std::clamp(at, -0x1p40, 0x1p40);
-  if (linear) {
-    const double units = std::nearbyint((at - 0.5) * 256);
-    const double below = std::floor(units / 256);
-    return {static_cast<int64_t>(below), static_cast<int>(units - below * 256)};
-  }
-  return {static_cast<int64_t>(std::floor(at)), 0};
+  const double units = std::nearbyint((linear ? at - 0.5 : at) * 256);
+  const double below = std::floor(units / 256);
+  return {static_cast<int64_t>(below), linear ? static_cast<int>(units - below * 256) : 0};
 }
 
 uint64_t tap_address(const Image& image, const Sampler& sampler, int64_t x, int64_t y,

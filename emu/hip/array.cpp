@@ -180,6 +180,11 @@ hipArray::~hipArray() {
   if (memory != 0) Runtime::get().memory->free(memory);
 }
 
+EMU_API hipChannelFormatDesc hipCreateChannelDesc(int x, int y, int z, int w,
+                                                  hipChannelFormatKind f) {
+  return {x, y, z, w, f};
+}
+
 EMU_API hipError_t hipMallocArray(hipArray_t* array, const hipChannelFormatDesc* desc, size_t width,
                                   size_t height, unsigned flags) {
   EMU_CALL({

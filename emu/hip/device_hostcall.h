@@ -125,10 +125,12 @@ WICK_CALL __attribute__((noinline)) CallAnswer call_host(unsigned service, Word 
   return answer;
 }
 
-/// Appends words to a message. `part` holds the message's number and flags.
+/// Appends words to a message. `part` is the answer to the previous part, with that one's length.
 WICK_CALL Word append_words(Word part, unsigned count, Word a1, Word a2, Word a3, Word a4, Word a5,
                             Word a6, Word a7) {
-  return call_host(kPrintService, part | count << 5, a1, a2, a3, a4, a5, a6, a7).first;
+  constexpr Word kLength = 7 << 5;
+  const Word first = (part & ~kLength) | Word{count} << 5;
+  return call_host(kPrintService, first, a1, a2, a3, a4, a5, a6, a7).first;
 }
 
 /// Appends a text with its final zero, padded to whole words, in parts of up to 7 words.

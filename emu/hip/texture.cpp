@@ -9,7 +9,9 @@
 namespace emu::hip {
 namespace {
 
-constexpr size_t kSamplerAt = 12;          // dwords, as HIP's device functions expect it
+// Dwords of an object, as HIP's device functions expect them. They read an image's width to round
+// coordinates.
+constexpr size_t kWidthAt = 10, kSamplerAt = 12;
 constexpr uint32_t kMostWidth = 16384;     // of images
 constexpr size_t kMostElements = 1 << 27;  // of linear memory
 constexpr size_t kAlignment = 256;
@@ -156,6 +158,11 @@ void check_texture(const hipResourceDesc& resource, const hipTextureDesc& textur
   require(texture.sRGB == 0, hipErrorNotSupported);
 }
 
+void write_object(const Image& image, int generation, uint32_t* words) {
+  write_image(image, generation, words);
+  words[kWidthAt] = image.width;
+}
+
 /// Allocates an object's memory and writes the descriptors there.
 void publish(Object& object, Device& device, const uint32_t (&words)[kSamplerAt + 8]) {
   Allocation wanted;
@@ -181,10 +188,10 @@ std::shared_ptr<Object> make_texture(const hipResourceDesc& resource,
     require(resource.res.array.array != nullptr);
     object->array = find_array(resource.res.array.array);
     const PixelFormat format = read_format(object->array->desc, texture);
-    write_image(image_of(*object->array, format), generation, words);
+    write_object(image_of(*object->array, format), generation, words);
   } else if (resource.resType == hipResourceTypePitch2D) {
-    write_image(image_of(resource, read_format(resource.res.pitch2D.desc, texture)), generation,
-                words);
+    write_object(image_of(resource, read_format(resource.res.pitch2D.desc, texture)), generation,
+                 words);
   } else {
     write_buffer(resource, read_format(resource.res.linear.desc, texture), generation, words);
   }
@@ -257,8 +264,8 @@ EMU_API hipError_t hipCreateSurfaceObject(hipSurfaceObject_t* surface,
     object->resource = *resource;
     object->array = find_array(resource->res.array.array);
     uint32_t words[kSamplerAt + 8] = {};
-    write_image(image_of(*object->array, format_of(object->array->desc)), d.architecture.generation,
-                words);
+    write_object(image_of(*object->array, format_of(object->array->desc)),
+                 d.architecture.generation, words);
     publish(*object, d, words);
     surfaces().add(object);
     *surface = reinterpret_cast<hipSurfaceObject_t>(object->memory);
@@ -270,6 +277,14 @@ EMU_API hipError_t hipDestroySurfaceObject(hipSurfaceObject_t surface) {
     if (surface != nullptr) surfaces().remove(surface);
   });
 }
+
+// HIP 5's headers declare both functions with C++ linkage.
+EMU_API void create_surface_with_cpp_linkage() __asm__(
+    "_Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc")
+    __attribute__((alias("hipCreateSurfaceObject")));
+EMU_API void destroy_surface_with_cpp_linkage() __asm__(
+    "_Z23hipDestroySurfaceObjectP13__hip_surface")
+    __attribute__((alias("hipDestroySurfaceObject")));
 
 // The compiler no longer knows variables that are textures, so no program has references.
 EMU_API hipError_t hipBindTexture(size_t*, const void*, const void*, const hipChannelFormatDesc*,

@@ -85,15 +85,14 @@ bool is_float(char letter) { return std::strchr("fFeEgGaA", letter) != nullptr; 
 
 /// Returns the value as the type that the length modifier names, sign extended for %d and %i.
 long long narrowed(const Conversion& c, uint64_t value) {
+  const unsigned bits = c.length == "hh"                          ? 8
+                        : c.length == "h"                         ? 16
+                        : c.length.empty() || c.length == "hl" ? 32
+                                                                  : 64;
+  const uint64_t high = value << (64 - bits);
   const bool is_signed = c.letter == 'd' || c.letter == 'i';
-  if (c.length == "hh") return is_signed ? static_cast<int8_t>(value) : static_cast<uint8_t>(value);
-  if (c.length == "h") {
-    return is_signed ? static_cast<int16_t>(value) : static_cast<uint16_t>(value);
-  }
-  if (c.length.empty() || c.length == "hl") {
-    return is_signed ? static_cast<int32_t>(value) : static_cast<uint32_t>(value);
-  }
-  return static_cast<long long>(value);
+  return static_cast<long long>(is_signed ? static_cast<uint64_t>(static_cast<int64_t>(high) >> (64 - bits))
+                                          : high >> (64 - bits));
 }
 
 /// Formats any conversion but %s.

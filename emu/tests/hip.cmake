@@ -12,7 +12,7 @@ function(emu_kernels output source)
     OUTPUT ${EMU_TEST_KERNELS}/${output}
     COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${ARGN} -c ${from} -o ${EMU_TEST_KERNELS}/${output}
     DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/device.h
-            ${CMAKE_CURRENT_SOURCE_DIR}/kernels/inlined.h ${CMAKE_CURRENT_SOURCE_DIR}/../hip/device_hostcall.h
+            ${CMAKE_CURRENT_SOURCE_DIR}/kernels/inlined.h ${EMU_KERNEL_HEADERS}
     VERBATIM)
   set(EMU_KERNEL_FILES ${EMU_KERNEL_FILES} ${EMU_TEST_KERNELS}/${output} PARENT_SCOPE)
 endfunction()
@@ -34,6 +34,7 @@ emu_kernels(whole.gfx1100.hsaco whole.hip ${plain} --offload-arch=gfx1100)
 emu_kernels(waits.gfx1200.hsaco waits.hip ${plain} --offload-arch=gfx1200)
 emu_kernels(nonuniform.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100
             -fno-offload-uniform-block)
+set(EMU_KERNEL_HEADERS ${CMAKE_CURRENT_SOURCE_DIR}/../hip/device_hostcall.h)
 foreach(arch gfx1100 gfx90a)
   foreach(version 4 5 6)
     emu_kernels(hostcall.${arch}.v${version}.hsaco hostcall.hip ${plain} --offload-arch=${arch} -w
@@ -42,6 +43,7 @@ foreach(arch gfx1100 gfx90a)
                 -mcode-object-version=${version} -mprintf-kind=buffered)
   endforeach()
 endforeach()
+set(EMU_KERNEL_HEADERS)
 foreach(arch gfx1030 gfx1100)
   emu_kernels(texture.${arch}.hsaco texture.hip ${plain} --offload-arch=${arch} -w)
 endforeach()
@@ -121,8 +123,9 @@ emu_hip_ctest(emu_hip_whole_v3 "HipWhole.*" WICK_EMU_ISA=v3)
 emu_hip_ctest(emu_hip_waits_gfx1200 "HipWaits.*" WICK_EMU_DEVICES=gfx1200 WICK_EMU_CHECK=waits)
 emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipWaits.*:HipObject.SurvivesMutatedCode:HipPreload.*" WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*:HipPool.*:HipEvent.*:HipCapture.*" WICK_EMU_SEED=12345)
-emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:*HipHostcall.*:HipStream.*:HipProgram.*:HipBadInput.*:HipCorpus.*:HipPreload.*:-*BlocksDontDivide:*UnknownInstruction"
+emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:*HipHostcall.*:HipRtc*:HipStream.*:HipProgram.*:HipBadInput.*:HipCorpus.*:HipPreload.*:-*BlocksDontDivide:*UnknownInstruction"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_gfx1030 "HipTexture.*" WICK_EMU_DEVICES=gfx1030 WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_devices "HipDevices.*" WICK_EMU_DEVICES=gfx1100,gfx90a
               WICK_EMU_MEMORY=1G,2G WICK_EMU_CHECK=all WICK_EMU_THREADS=1)
 emu_hip_ctest(emu_hip_allocator "HipAllocator.*" WICK_EMU_MEMORY=16M)

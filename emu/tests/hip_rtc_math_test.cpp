@@ -150,10 +150,12 @@ void check_function(const Compiled& program, const Function& f, double units) {
 TEST(HipRtcMath, FloatAndDouble) {
   const Compiled program(math_kernels());
   for (const Function& f : kFunctions) {
-    // The references of sinpi and exp10 are inexact by the size of their intermediate values.
-    const bool wide = std::string(f.name) == "sinpi" || std::string(f.name) == "exp10";
+    // The references of these are inexact by the size of their intermediate values; erfc is
+    // accurate to some tens of units.
+    const std::string name = f.name;
+    const bool wide = name == "sinpi" || name == "exp10" || name == "erfc" || name == "normcdf";
     check_function<float>(program, f, 2);
-    check_function<double>(program, f, wide ? 64 : std::string(f.name) == "erfc" ? 64 : 8);
+    check_function<double>(program, f, wide ? 64 : 8);
   }
 }
 
@@ -246,7 +248,7 @@ constexpr char kSmallFloats[] = R"(
     const __half2 a = __floats2half2_rn(x[0], x[1]), b(__half(3), __half(0.5f));
     const __half2 c = __hfma2(a, b, a) - h2sqrt(b * b);
     to[0] = __low2float(c); to[1] = __high2float(c);
-    const __hip_bfloat162 d(__hip_bfloat16(x[0]), __hip_bfloat16(x[1])), e = d * d + d;
+    const __hip_bfloat162 d = __floats2bfloat162_rn(x[0], x[1]), e = d * d + d;
     to[2] = e.x; to[3] = e.y;
     to[4] = __half2int_rn(__half(2.5f)) + 10 * __half2int_ru(__half(2.25f)) + 100 * __half2uint_rz(__half(-3));
     to[5] = __half2float(hexp(__half(1))) ; to[6] = __hbgt2(a, b);
@@ -297,8 +299,10 @@ void check_small(const char* type, bool half, const Value& value, const Bits& bi
                                static_cast<uint16_t>(ai ^ 0x8000)};
     for (size_t k = 0; k < 8; ++k) {
       const uint16_t result = got[8 * i + k];
+      // The compiler makes the product and its rounding one fma with the addend +0.
+      const bool zero = k == 6 && half && (ai & 0x7fff) == 0 && (result & 0x7fff) == 0;
       const bool both_nan = k != 5 && is_nan16(result, half) && is_nan16(wanted[k], half);
-      if (!both_nan && result != wanted[k] &&
+      if (!both_nan && !zero && result != wanted[k] &&
           !(k == 4 && half && std::abs(result - wanted[k]) <= 1)) {
         ADD_FAILURE() << type << " " << i << " operation " << k << ": " << result << " for "
                       << wanted[k];

@@ -107,6 +107,8 @@ def all_suites():
                for name, pattern in ROCPRIM.items()]
     suites.append(tests("rocsparse-test", "6.4.3", "rocsparse-6.4.3", "rocsparse-test", ROCSPARSE,
                         ["--data", "{share}/librocsparse1-tests/data/rocsparse_test.data"]))
+    suites += [suite("kernels of hiprtc that call the host", release, "hiprtc", (release, *ROCR), None, [[]], minutes=3)
+               for release in ("6.4.3", "7.2.4")]
     suites.append(suite("RCCL, two devices", "5.4.3", "rccl", ("rccl-5.4.3", *ROCR), None, [[]]))
     suites += [suite("Triton's kernels", version, "triton", (), None, [[]], chips=CHIPS, minutes=5)
                for version in wheels.TRITON]
@@ -217,8 +219,8 @@ class Runner:
             elif suite.kind == "gtest":
                 run_gtest(self.commands(suite, trees, folder)[0][0], env, limit, outcome)
             else:
-                kinds = {"gemm": run_gemms, "miopen": run_miopen, "rccl": run_lines, "triton": run_lines}
-                kinds[suite.kind](self.commands(suite, trees, folder), env, limit, outcome)
+                kinds = {"gemm": run_gemms, "miopen": run_miopen, "rccl": run_lines, "hiprtc": run_lines, "triton": run_lines}
+                kinds[suite.kind](self.commands(suite, trees, folder, chip), env, limit, outcome)
         return outcome, time.monotonic() - started
 
     def environment(self, suite, chip, trees, folder):
@@ -251,7 +253,7 @@ class Runner:
         (links / "librocm_smi64.so.7").symlink_to("librocm_smi64.so.1")
         return links
 
-    def commands(self, suite, trees, folder):
+    def commands(self, suite, trees, folder, chip=None):
         """Each process's command, and the arguments that tell it from the others."""
         links = self.links(folder)
         if suite.kind == "triton":
@@ -264,6 +266,11 @@ class Runner:
             program = folder / "rccl_calls"
             compile_c("c++", "rccl_calls.cpp", program, "-std=c++20", "-O1", "-ldl")
             calls = [["libamdhip64.so.5", "librccl.so.1"]]
+        elif suite.kind == "hiprtc":
+            program = folder / "hiprtc_calls"
+            compile_c("c++", "hiprtc_calls.cpp", program, "-std=c++20", "-O1", "-ldl")
+            major = suite.release[0]
+            calls = [[f"libamdhip64.so.{major}", f"libhiprtc.so.{major}", chip]]
         else:
             program = program_of(suite, trees)
         loader = [str(trees[-1] / "ld-linux-x86-64.so.2"), "--library-path", ":".join(map(str, [links, *trees]))]

@@ -31,10 +31,12 @@
 #define HIP_KERNEL_NAME(...) __VA_ARGS__
 #define HIP_SYMBOL(name) name
 
+// In the order in which they need each other.
+// clang-format off
+#include "types.h"
+#include "lanes.h"
 #include "atomics.h"
 #include "bits.h"
 #include "device_library.h"
-#include "lanes.h"
-#include "math.h"
 #include "memory.h"
-#include "types.h"
+#include "math.h"

@@ -34,7 +34,7 @@ extern "C" __global__ void say_lanes(int from, const char* name) {
   printf("%s: %d, %s, %.2f\n", name, from + static_cast<int>(item()), "constant", 0.25 * item());
 }
 
-extern "C" __global__ void say_format(const char* format) { printf(format, 17, "words"); }
+extern "C" __global__ void say_format(const char* format) { printf(format, 17); }
 
 /// Writes records that can't be read.
 extern "C" __global__ void spoil(unsigned control) {
