@@ -1,5 +1,5 @@
-// Kernels that AMD's hiprtc compiles, with ROCm's device libraries, and that call their host: printf
-// with all kinds of arguments, a failed assertion, malloc and free, and a grid that waits.
+// Kernels that AMD's hiprtc compiles, with ROCm's device libraries, and that call their host:
+// printf with all kinds of arguments, a failed assertion, malloc and free, and a grid that waits.
 // hiprtc_calls LIBRARY_OF_HIP LIBRARY_OF_HIPRTC ARCHITECTURE. Prints "ok NAME" or "bad NAME: why".
 
 #include <dlfcn.h>
@@ -19,7 +19,10 @@ constexpr char kSource[] = R"(
 extern "C" __global__ void say(const char* name, int from) {
   printf("%s %d %5.2f %c %lld %%\n", name, from + (int)threadIdx.x, 0.25 * threadIdx.x, 'a' + (int)threadIdx.x, -5000000000ll);
 }
-extern "C" __global__ void check(int limit) { assert((int)threadIdx.x < limit); }
+// hiprtc has no assert().
+extern "C" __global__ void check(int limit) {
+  if ((int)threadIdx.x >= limit) __assert_fail("(int)threadIdx.x < limit", "calls.hip", 6, "check");
+}
 extern "C" __global__ void take(int** blocks, int bytes) {
   const int i = threadIdx.x + blockIdx.x * blockDim.x;
   int* block = (int*)malloc(bytes);
@@ -64,8 +67,9 @@ void must(const char* name, int error) {
 
 std::vector<char> compile(void* hiprtc, const std::string& architecture) {
   void* program = nullptr;
-  must("hiprtcCreateProgram", call(hiprtc, "hiprtcCreateProgram", &program, kSource, "calls.hip", 0,
-                                   static_cast<const char**>(nullptr), static_cast<const char**>(nullptr)));
+  must("hiprtcCreateProgram",
+       call(hiprtc, "hiprtcCreateProgram", &program, kSource, "calls.hip", 0,
+            static_cast<const char**>(nullptr), static_cast<const char**>(nullptr)));
   const std::string option = "--offload-arch=" + architecture;
   const char* options[] = {option.c_str(), "-O2"};
   if (const int error = call(hiprtc, "hiprtcCompileProgram", program, 2, options)) {
@@ -90,8 +94,8 @@ int launch(const char* kernel, unsigned groups, unsigned block, Arguments... arg
   void* list[] = {&arguments..., nullptr};
   void** none = nullptr;
   void* stream = nullptr;
-  must("hipModuleLaunchKernel", call(hip, "hipModuleLaunchKernel", function, groups, 1u, 1u, block, 1u,
-                                     1u, 0u, stream, static_cast<void**>(list), none));
+  must("hipModuleLaunchKernel", call(hip, "hipModuleLaunchKernel", function, groups, 1u, 1u, block,
+                                     1u, 1u, 0u, stream, static_cast<void**>(list), none));
   return call(hip, "hipDeviceSynchronize");
 }
 
@@ -123,8 +127,8 @@ void result(const char* name, bool good, const std::string& why) {
 void check_printf() {
   char* name = nullptr;
   must("hipMalloc", call(hip, "hipMalloc", reinterpret_cast<void**>(&name), size_t{32}));
-  must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(name), static_cast<const void*>("the name of a kernel"),
-                         size_t{21}, 1));
+  must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(name),
+                         static_cast<const void*>("the name of a kernel"), size_t{21}, 1));
   int error = 0;
   const std::string text = printed(stdout, [&] { error = launch("say", 1, 70, name, 100); });
   std::vector<std::string> lines, wanted;
@@ -135,20 +139,23 @@ void check_printf() {
   }
   for (int i = 0; i < 70; ++i) {
     char line[100];
-    std::snprintf(line, sizeof line, "the name of a kernel %d %5.2f %c -5000000000 %%", 100 + i, 0.25 * i,
-                  'a' + i);
+    std::snprintf(line, sizeof line, "the name of a kernel %d %5.2f %c -5000000000 %%", 100 + i,
+                  0.25 * i, 'a' + i);
     wanted.emplace_back(line);
   }
   std::sort(lines.begin(), lines.end());
   std::sort(wanted.begin(), wanted.end());
-  result("printf", error == 0 && lines == wanted, "error " + std::to_string(error) + ", it printed " + text.substr(0, 100));
+  result("printf", error == 0 && lines == wanted,
+         "error " + std::to_string(error) + ", it printed " + text.substr(0, 100));
 }
 
 void check_assert() {
   int error = 0;
   const std::string text = printed(stderr, [&] { error = launch("check", 1, 64, 60); });
-  const bool says = text.find("Device-side assertion `(int)threadIdx.x < limit' failed.") != text.npos;
-  result("assert", error == 719 && says, "error " + std::to_string(error) + ", it printed " + text.substr(0, 200));
+  const bool says =
+      text.find("Device-side assertion `(int)threadIdx.x < limit' failed.") != text.npos;
+  result("assert", error == 719 && says,
+         "error " + std::to_string(error) + ", it printed " + text.substr(0, 200));
   call(hip, "hipGetLastError");
 }
 
@@ -159,21 +166,26 @@ void check_malloc(int bytes) {
   must("hipMalloc", call(hip, "hipMalloc", reinterpret_cast<void**>(&blocks), size_t{kItems * 8}));
   must("hipMalloc", call(hip, "hipMalloc", reinterpret_cast<void**>(&sum), size_t{4}));
   int host = 0;
-  must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(sum), static_cast<const void*>(&host), size_t{4}, 1));
+  must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(sum), static_cast<const void*>(&host),
+                         size_t{4}, 1));
   const int taken = launch("take", kGroups, kBlock, blocks, bytes);
   std::vector<int*> all(kItems);
-  must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(all.data()), static_cast<const void*>(blocks), size_t{kItems * 8}, 2));
+  must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(all.data()),
+                         static_cast<const void*>(blocks), size_t{kItems * 8}, 2));
   std::sort(all.begin(), all.end());
-  const bool distinct = all.front() != nullptr && std::adjacent_find(all.begin(), all.end()) == all.end();
+  const bool distinct =
+      all.front() != nullptr && std::adjacent_find(all.begin(), all.end()) == all.end();
   const int given = launch("give", kGroups, kBlock, blocks, bytes, sum);
-  must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(&host), static_cast<const void*>(sum), size_t{4}, 2));
+  must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(&host), static_cast<const void*>(sum),
+                         size_t{4}, 2));
   int wanted = 0;
   for (int i = 0; i < static_cast<int>(kItems); ++i) {
     for (int k = 0; k < bytes / 4; ++k) wanted += i + k;
   }
   const std::string name = "malloc of " + std::to_string(bytes) + " bytes";
   result(name.c_str(), taken == 0 && given == 0 && distinct && host == wanted,
-         "errors " + std::to_string(taken) + " and " + std::to_string(given) + ", the sum is " + std::to_string(host));
+         "errors " + std::to_string(taken) + " and " + std::to_string(given) + ", the sum is " +
+             std::to_string(host));
 }
 
 }  // namespace
@@ -183,7 +195,8 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   hip = library(argv[1]);
   const std::vector<char> code = compile(library(argv[2]), argv[3]);
-  must("hipModuleLoadData", call(hip, "hipModuleLoadData", &module, static_cast<const void*>(code.data())));
+  must("hipModuleLoadData",
+       call(hip, "hipModuleLoadData", &module, static_cast<const void*>(code.data())));
   check_printf();
   for (const int bytes : {16, 100, 2000, 8000}) check_malloc(bytes);
   check_assert();
