@@ -155,6 +155,7 @@ hipMemcpy3DParms without_arrays(const hipMemcpy3DParms& p) {
 hip_Memcpy2D without_arrays(const hip_Memcpy2D& p) {
   hip_Memcpy2D result = p;
   if (p.srcMemoryType == hipMemoryTypeArray) {
+    require(p.srcArray != nullptr);
     const std::shared_ptr<hipArray> array = find_array(p.srcArray);
     place(*array, p.srcXInBytes, p.srcY, p.WidthInBytes, p.Height);
     result.srcMemoryType = hipMemoryTypeDevice;
@@ -162,6 +163,7 @@ hip_Memcpy2D without_arrays(const hip_Memcpy2D& p) {
     result.srcPitch = array->pitch;
   }
   if (p.dstMemoryType == hipMemoryTypeArray) {
+    require(p.dstArray != nullptr);
     const std::shared_ptr<hipArray> array = find_array(p.dstArray);
     place(*array, p.dstXInBytes, p.dstY, p.WidthInBytes, p.Height);
     result.dstMemoryType = hipMemoryTypeDevice;

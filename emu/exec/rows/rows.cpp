@@ -5,7 +5,7 @@
 
 namespace emu::EMU_VARIANT {
 
-std::span<const Row> buffer_format_rows();
+std::span<const Row> buffer_format_rows();  // of exec/rows/buffer_format.cpp
 
 std::span<const Table> tables() {
   static const Table kTables[] = {
