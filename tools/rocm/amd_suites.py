@@ -268,7 +268,7 @@ class Runner:
             calls = [["libamdhip64.so.5", "librccl.so.1"]]
         elif suite.kind == "hiprtc":
             program = folder / "hiprtc_calls"
-            compile_c("c++", "hiprtc_calls.cpp", program, "-std=c++20", "-O1", "-ldl")
+            compile_c("c++", "hiprtc_calls.cpp", program, "-std=c++20", "-O1", "-ldl", f"-I{ROOT}")
             major = suite.release[0]
             calls = [[f"libamdhip64.so.{major}", f"libhiprtc.so.{major}", chip]]
         else:

@@ -1,6 +1,7 @@
 // Kernels that AMD's hiprtc compiles, with ROCm's device libraries, and that call their host:
-// printf with all kinds of arguments, a failed assertion, malloc and free, and a grid that waits.
-// hiprtc_calls LIBRARY_OF_HIP LIBRARY_OF_HIPRTC ARCHITECTURE. Prints "ok NAME" or "bad NAME: why".
+// printf with all kinds of arguments, a failed assertion, malloc and free. On gfx1100, which has
+// images, also textures by HIP's own functions. hiprtc_calls LIBRARY_OF_HIP LIBRARY_OF_HIPRTC
+// ARCHITECTURE. Prints "ok NAME" or "bad NAME: why".
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -12,6 +13,8 @@
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "emu/hip/texture_types.h"
 
 namespace {
 
@@ -36,6 +39,13 @@ extern "C" __global__ void give(int** blocks, int bytes, int* sum) {
   atomicAdd(sum, own);
   free(block);
 }
+#ifdef __gfx1100__
+extern "C" __global__ void look(hipTextureObject_t plane, hipTextureObject_t line, float* out) {
+  const int i = threadIdx.x + 8 * threadIdx.y;
+  out[i] = tex2D<float>(plane, threadIdx.x + 1.f, threadIdx.y + 0.5f);
+  out[i + 32] = tex1Dfetch<float>(line, i);
+}
+#endif
 )";
 
 void* library(const char* name) {
@@ -88,14 +98,15 @@ std::vector<char> compile(void* hiprtc, const std::string& architecture) {
 }
 
 template <class... Arguments>
-int launch(const char* kernel, unsigned groups, unsigned block, Arguments... arguments) {
+int launch(const char* kernel, dim3 groups, dim3 block, Arguments... arguments) {
   void* function = nullptr;
   must("hipModuleGetFunction", call(hip, "hipModuleGetFunction", &function, module, kernel));
   void* list[] = {&arguments..., nullptr};
   void** none = nullptr;
   void* stream = nullptr;
-  must("hipModuleLaunchKernel", call(hip, "hipModuleLaunchKernel", function, groups, 1u, 1u, block,
-                                     1u, 1u, 0u, stream, static_cast<void**>(list), none));
+  must("hipModuleLaunchKernel",
+       call(hip, "hipModuleLaunchKernel", function, groups.x, groups.y, groups.z, block.x, block.y,
+            block.z, 0u, stream, static_cast<void**>(list), none));
   return call(hip, "hipDeviceSynchronize");
 }
 
@@ -130,7 +141,8 @@ void check_printf() {
   must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(name),
                          static_cast<const void*>("the name of a kernel"), size_t{21}, 1));
   int error = 0;
-  const std::string text = printed(stdout, [&] { error = launch("say", 1, 70, name, 100); });
+  const std::string text =
+      printed(stdout, [&] { error = launch("say", dim3(1), dim3(70), name, 100); });
   std::vector<std::string> lines, wanted;
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);
@@ -151,7 +163,7 @@ void check_printf() {
 
 void check_assert() {
   int error = 0;
-  const std::string text = printed(stderr, [&] { error = launch("check", 1, 64, 60); });
+  const std::string text = printed(stderr, [&] { error = launch("check", dim3(1), dim3(64), 60); });
   const bool says =
       text.find("Device-side assertion `(int)threadIdx.x < limit' failed.") != text.npos;
   result("assert", error == 719 && says,
@@ -168,14 +180,14 @@ void check_malloc(int bytes) {
   int host = 0;
   must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(sum), static_cast<const void*>(&host),
                          size_t{4}, 1));
-  const int taken = launch("take", kGroups, kBlock, blocks, bytes);
+  const int taken = launch("take", dim3(kGroups), dim3(kBlock), blocks, bytes);
   std::vector<int*> all(kItems);
   must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(all.data()),
                          static_cast<const void*>(blocks), size_t{kItems * 8}, 2));
   std::sort(all.begin(), all.end());
   const bool distinct =
       all.front() != nullptr && std::adjacent_find(all.begin(), all.end()) == all.end();
-  const int given = launch("give", kGroups, kBlock, blocks, bytes, sum);
+  const int given = launch("give", dim3(kGroups), dim3(kBlock), blocks, bytes, sum);
   must("hipMemcpy", call(hip, "hipMemcpy", static_cast<void*>(&host), static_cast<const void*>(sum),
                          size_t{4}, 2));
   int wanted = 0;
@@ -186,6 +198,54 @@ void check_malloc(int bytes) {
   result(name.c_str(), taken == 0 && given == 0 && distinct && host == wanted,
          "errors " + std::to_string(taken) + " and " + std::to_string(given) + ", the sum is " +
              std::to_string(host));
+}
+
+hipTextureObject_t texture_of(const hipResourceDesc& resource, hipTextureFilterMode filter) {
+  hipTextureDesc desc{};
+  desc.filterMode = filter;
+  desc.addressMode[0] = hipAddressModeClamp;
+  hipTextureObject_t texture = nullptr;
+  const hipResourceViewDesc* none = nullptr;
+  must("hipCreateTextureObject", call(hip, "hipCreateTextureObject", &texture, &resource,
+                                      static_cast<const hipTextureDesc*>(&desc), none));
+  return texture;
+}
+
+void copy(void* to, const void* from, size_t bytes, hipMemcpyKind kind) {
+  must("hipMemcpy", call(hip, "hipMemcpy", to, from, bytes, kind));
+}
+
+/// A linear filter halfway between the texels of a row, and elements by index.
+void check_textures() {
+  constexpr size_t kWidth = 8, kHeight = 4, kCount = kWidth * kHeight;
+  const hipChannelFormatDesc floats{32, 0, 0, 0, hipChannelFormatKindFloat};
+  std::vector<float> values, got(2 * kCount);
+  for (size_t i = 0; i < kCount; ++i) values.push_back(static_cast<float>(i * i));
+  hipResourceDesc plane{}, line{};
+  void *memory = nullptr, *out = nullptr;
+  must("hipMallocArray",
+       call(hip, "hipMallocArray", &plane.res.array.array, &floats, kWidth, kHeight, 0u));
+  must("hipMemcpy2DToArray", call(hip, "hipMemcpy2DToArray", plane.res.array.array, size_t{0},
+                                  size_t{0}, static_cast<const void*>(values.data()), 4 * kWidth,
+                                  4 * kWidth, kHeight, hipMemcpyHostToDevice));
+  must("hipMalloc", call(hip, "hipMalloc", &memory, 4 * kCount));
+  must("hipMalloc", call(hip, "hipMalloc", &out, 8 * kCount));
+  copy(memory, values.data(), 4 * kCount, hipMemcpyHostToDevice);
+  plane.resType = hipResourceTypeArray;
+  line.resType = hipResourceTypeLinear;
+  line.res.linear = {memory, floats, 4 * kCount};
+  const int error =
+      launch("look", dim3(1), dim3(kWidth, kHeight), texture_of(plane, hipFilterModeLinear),
+             texture_of(line, hipFilterModePoint), out);
+  copy(got.data(), out, 8 * kCount, hipMemcpyDeviceToHost);
+  int wrong = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    const float next = values[i % kWidth == kWidth - 1 ? i : i + 1];
+    wrong += got[i] != (values[i] + next) / 2;
+    wrong += got[i + kCount] != values[i];
+  }
+  result("textures", error == 0 && wrong == 0,
+         "error " + std::to_string(error) + ", " + std::to_string(wrong) + " wrong values");
 }
 
 }  // namespace
@@ -199,6 +259,7 @@ int main(int argc, char** argv) {
        call(hip, "hipModuleLoadData", &module, static_cast<const void*>(code.data())));
   check_printf();
   for (const int bytes : {16, 100, 2000, 8000}) check_malloc(bytes);
+  if (std::string(argv[3]) == "gfx1100") check_textures();
   check_assert();
   return 0;
 }
