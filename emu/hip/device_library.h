@@ -17,10 +17,10 @@
 //
 // printf, assert() and malloc() call the host: see device_hostcall.h.
 //
-// Not implemented: gamma and Bessel functions, the inverses of erf, erfc and normcdf, erfcx, sync()
-// of cooperative groups that are larger than a block, integer dot products, and conversions to half
-// that don't round to nearest. A program that uses one of these fails to link, and the linker names
-// the function.
+// Not implemented: gamma and Bessel functions, the inverses of erf, erfc and normcdf, erfcx, images
+// and textures, sync() of cooperative groups that are larger than a block, integer dot products, and
+// conversions to half that don't round to nearest. A program that uses one of these fails to link,
+// and the linker names the function.
 
 #if defined(__HIP__)
 

@@ -118,15 +118,15 @@ function(emu_hip_ctest name filter)
   add_test(NAME ${name} COMMAND emu_hip_test --gtest_filter=${filter})
   set_tests_properties(${name} PROPERTIES LABELS emu TIMEOUT 120 ENVIRONMENT "${ARGN}")
 endfunction()
-emu_hip_ctest(emu_hip "*:-HipRtcLanguage.*:HipRtcMath.*:HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipChecks.*:HipCorpus.*:HipWaits.*:HipPreload.*")
+emu_hip_ctest(emu_hip "*:-HipRtc*:HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipChecks.*:HipCorpus.*:HipWaits.*:HipPreload.*")
 emu_hip_ctest(emu_hip_whole_v3 "HipWhole.*" WICK_EMU_ISA=v3)
 emu_hip_ctest(emu_hip_waits_gfx1200 "HipWaits.*" WICK_EMU_DEVICES=gfx1200 WICK_EMU_CHECK=waits)
-emu_hip_ctest(emu_hip_checked "*:-HipRtcLanguage.*:HipRtcMath.*:HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipWaits.*:HipObject.SurvivesMutatedCode:HipPreload.*" WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_checked "*:-HipRtc*:HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipWaits.*:HipObject.SurvivesMutatedCode:HipPreload.*" WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*:HipPool.*:HipEvent.*:HipCapture.*" WICK_EMU_SEED=12345)
 emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:*HipHostcall.*:HipStream.*:HipProgram.*:HipBadInput.*:HipCorpus.*:HipPreload.*:-*BlocksDontDivide:*UnknownInstruction"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
 # Each test compiles a program.
-emu_hip_ctest(emu_hip_rtc "HipRtcLanguage.*:HipRtcMath.*")
+emu_hip_ctest(emu_hip_rtc "HipRtc*")
 emu_hip_ctest(emu_hip_rtc_gfx90a "HipRtcLanguage.*:HipRtcMath.*:-HipRtcMath.FloatAndDouble"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
 set_tests_properties(emu_hip_rtc emu_hip_rtc_gfx90a PROPERTIES TIMEOUT 300)

@@ -5,8 +5,6 @@
 
 namespace emu::EMU_VARIANT {
 
-std::span<const Row> buffer_format_rows();  // of exec/rows/buffer_format.cpp
-
 std::span<const Table> tables() {
   static const Table kTables[] = {
       {9, gfx9_rows()},       {9, gfx9_mfma_rows()},   {11, gfx11_rows()},
