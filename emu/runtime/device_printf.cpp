@@ -85,14 +85,15 @@ bool is_float(char letter) { return std::strchr("fFeEgGaA", letter) != nullptr; 
 
 /// Returns the value as the type that the length modifier names, sign extended for %d and %i.
 long long narrowed(const Conversion& c, uint64_t value) {
-  const unsigned bits = c.length == "hh"                          ? 8
-                        : c.length == "h"                         ? 16
+  const unsigned bits = c.length == "hh"                       ? 8
+                        : c.length == "h"                      ? 16
                         : c.length.empty() || c.length == "hl" ? 32
-                                                                  : 64;
+                                                               : 64;
   const uint64_t high = value << (64 - bits);
   const bool is_signed = c.letter == 'd' || c.letter == 'i';
-  return static_cast<long long>(is_signed ? static_cast<uint64_t>(static_cast<int64_t>(high) >> (64 - bits))
-                                          : high >> (64 - bits));
+  return static_cast<long long>(
+      is_signed ? static_cast<uint64_t>(static_cast<int64_t>(high) >> (64 - bits))
+                : high >> (64 - bits));
 }
 
 /// Formats any conversion but %s.
@@ -184,6 +185,27 @@ std::optional<uint64_t> take_field(std::string_view& text, char separator, int b
   if (error != std::errc() || stop != text.data() + end) return std::nullopt;
   text.remove_prefix(end + 1);
   return value;
+}
+
+/// Undoes the escapes of OpenCL's format strings: C's letters, and \72 for a colon.
+std::string unescaped(std::string_view text) {
+  constexpr std::string_view kLetters = "abfnrtv\\", kMeanings = "\a\b\f\n\r\t\v\\";
+  std::string result;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const size_t letter = at + 1 < text.size() ? kLetters.find(text[at + 1]) : text.npos;
+    if (text[at] != '\\') {
+      result += text[at];
+    } else if (text.substr(at, 3) == "\\72") {
+      result += ':';
+      at += 2;
+    } else if (letter != text.npos) {
+      result += kMeanings[letter];
+      ++at;
+    } else {
+      result += text[at];
+    }
+  }
+  return result;
 }
 
 /// Reads an argument of an OpenCL record as the word that convert() expects.
@@ -325,7 +347,7 @@ bool read_print_format(std::string_view entry, PrintFormat& format) {
     if (!size || *size > 1 << 16) return false;
     format.sizes.push_back(static_cast<uint32_t>(*size));
   }
-  format.text = entry;
+  format.text = format.of_hip ? std::string(entry) : unescaped(entry);
   return true;
 }
 

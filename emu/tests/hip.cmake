@@ -44,6 +44,13 @@ foreach(arch gfx1100 gfx90a)
   endforeach()
 endforeach()
 set(EMU_KERNEL_HEADERS)
+add_custom_command(
+  OUTPUT ${EMU_TEST_KERNELS}/print_opencl.gfx1100.hsaco
+  COMMAND ${EMU_CLANG} -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa -mcpu=gfx1100 -O2 -nogpulib -w
+          -Xclang -finclude-default-header ${CMAKE_CURRENT_SOURCE_DIR}/kernels/print_opencl.cl
+          -o ${EMU_TEST_KERNELS}/print_opencl.gfx1100.hsaco
+  DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/print_opencl.cl VERBATIM)
+list(APPEND EMU_KERNEL_FILES ${EMU_TEST_KERNELS}/print_opencl.gfx1100.hsaco)
 foreach(arch gfx1030 gfx1100)
   emu_kernels(texture.${arch}.hsaco texture.hip ${plain} --offload-arch=${arch} -w)
 endforeach()

@@ -261,6 +261,20 @@ TEST_P(HipHostcall, PrintsThroughABuffer) {
             "17 or more!");
 }
 
+TEST(HipHostcallOfOpenCl, PrintsThroughABuffer) {
+  if (basic_kernels() != "basic.gfx1100.hsaco") GTEST_SKIP() << "compiled for gfx1100";
+  const Kernels kernels("print_opencl.gfx1100.hsaco");
+  struct alignas(16) Vector {
+    float x, y, z, w;
+  };
+  EXPECT_EQ(out_of([&] {
+              HIP_OK(launch(kernels["say"], 1, 2, 0, nullptr, 7, Vector{1, 2, 3, 4.5f}));
+              HIP_OK(hipDeviceSynchronize());
+            }),
+            "item: 7 1.50 literal 1.000000,2.000000,3.000000,4.500000 5000000000\t100%\n"
+            "item: 8 1.50 literal 1.000000,2.000000,3.000000,4.500000 5000000000\t100%\n");
+}
+
 TEST_P(HipHostcall, AFullBufferDropsTheRest) {
   size_t limit = 0;
   HIP_OK(hipDeviceGetLimit(&limit, hipLimitPrintfFifoSize));
