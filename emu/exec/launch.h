@@ -74,6 +74,9 @@ struct Launch {
   std::function<std::string(uint64_t)> line, describe;
   /// Returns whether memory outside the arena may be accessed, as registered host memory may.
   std::function<bool(uint64_t, size_t)> mapped;
+  /// Serves a wave that interrupts the host or sleeps. Returns why the launch must fail, or an
+  /// empty string. Null if the kernel has no such services.
+  std::function<std::string()> interrupt;
   std::atomic<bool> stop{false};  // no further instruction may run
   std::mutex mutex;
   std::string error;  // message of the first wave that failed

@@ -1,5 +1,6 @@
 #include "emu/exec/services.h"
 
+#include <cfenv>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -38,6 +39,20 @@ const Op* jump(Wave* w, const Op* op, uint64_t address) {
     fail(w, op, std::string(where) + error.what());
     return nullptr;
   }
+}
+
+bool interrupt_host(Wave* w, const Op* op) {
+  const auto& serve = w->launch->interrupt;
+  if (serve == nullptr) return true;
+  const FaultPause pause;  // the host's services take locks
+  fenv_t mode;             // the wave's
+  fegetenv(&mode);
+  fesetenv(FE_DFL_ENV);
+  const std::string error = serve();
+  fesetenv(&mode);
+  if (error.empty()) return true;
+  fail(w, op, error);
+  return false;
 }
 
 uint32_t hardware_register(const Wave* w, uint32_t id) {

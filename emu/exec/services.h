@@ -12,6 +12,9 @@ namespace emu {
 /// `next` points to as well. If there is no code, the launch fails and the result is null.
 const Op* jump(Wave* w, const Op* op, uint64_t address);
 
+/// Lets the host serve the launch. Returns false if the launch failed.
+bool interrupt_host(Wave* w, const Op* op);
+
 /// Reads a hardware register as s_getreg does, and writes one as s_setreg does.
 uint32_t hardware_register(const Wave* w, uint32_t id);
 void set_hardware_register(Wave* w, uint32_t id, uint32_t value);

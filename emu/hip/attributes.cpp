@@ -72,6 +72,12 @@ int element(const Properties& p) {
   return (p.*kMember)[kIndex];
 }
 
+/// Whether the device has instructions that the emulator implements for textures of arrays.
+int images(const Properties& p) {
+  const std::string_view name = p.gcnArchName;
+  return name.starts_with("gfx10") || name.starts_with("gfx11") ? 1 : 0;
+}
+
 template <int kValue>
 int constant(const Properties&) {
   return kValue;
@@ -162,7 +168,7 @@ constexpr Attribute kAttributes[] = {
     {hipDeviceAttributeIsLargeBar, member<&Properties::isLargeBar>},
     {hipDeviceAttributeAsicRevision, member<&Properties::asicRevision>},
     {hipDeviceAttributeCanUseStreamWaitValue, constant<1>},
-    {hipDeviceAttributeImageSupport, constant<0>},
+    {hipDeviceAttributeImageSupport, images},
     {hipDeviceAttributePhysicalMultiProcessorCount, member<&Properties::multiProcessorCount>},
     {hipDeviceAttributeFineGrainSupport, constant<1>},
     {hipDeviceAttributeWallClockRate, constant<100000>},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "emu/hip/array.h"
+
 namespace emu::hip {
 namespace {
 
@@ -183,7 +185,8 @@ Pointer side_of(hipMemoryType type, Pointer host, Pointer device) {
   return type == hipMemoryTypeHost ? host : device;
 }
 
-CopyOp copy_param(const hip_Memcpy2D& p) {
+CopyOp copy_param(const hip_Memcpy2D& asked) {
+  const hip_Memcpy2D p = without_arrays(asked);
   const void* from = side_of<const void*>(p.srcMemoryType, p.srcHost, p.srcDevice);
   void* to = side_of<void*>(p.dstMemoryType, p.dstHost, p.dstDevice);
   require(from != nullptr && to != nullptr);
@@ -244,7 +247,11 @@ CopyOp copy_op(void* to, size_t to_pitch, const void* from, size_t from_pitch, s
 }
 
 CopyOp copy_op(const hipMemcpy3DParms& p) {
-  require(p.srcArray == nullptr && p.dstArray == nullptr, hipErrorNotSupported);
+  if (p.srcArray != nullptr || p.dstArray != nullptr) {
+    CopyOp op = copy_op(without_arrays(p));
+    op.asked = p;
+    return op;
+  }
   require(p.srcPtr.ptr != nullptr && p.dstPtr.ptr != nullptr);
   const hipExtent& e = p.extent;
   require(

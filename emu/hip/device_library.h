@@ -8,19 +8,19 @@
 // Debian's clang doesn't. This file implements them with the compiler's builtins. Include it before
 // the program (-x hip -nogpulib -include emu/hip/device_library.h); it includes <hip/hip_runtime.h>
 // itself. It is written for the headers of HIP 5.2 and clang 19, is under this repository's license
-// (Apache-2.0) and needs only device_math.h.
+// (Apache-2.0) and needs only device_math.h and device_hostcall.h.
 //
 // Mathematics: double functions evaluate series on a reduced argument. They are accurate to some
 // units in the last place (erfc: to some tens). Float functions round the double results or use
 // clang's builtins. The last bits can differ from ROCm's. With -ffast-math, double functions lose
 // digits at large arguments, and results for infinities and NaN are unreliable.
 //
-// Not implemented: printf in kernels (__ockl_printf_*; it needs a listening thread of the runtime),
-// malloc and free in kernels (__ockl_dm_*), gamma and Bessel functions, the inverses of erf, erfc
-// and normcdf, erfcx, images and textures, sync() of cooperative groups that are larger than a
-// block, integer dot products, and conversions to half that don't round to nearest. A program that
-// uses one of these fails to link, and the linker names the function. assert() stops the kernel
-// without printing its message.
+// printf, assert() and malloc() call the host: see device_hostcall.h.
+//
+// Not implemented: gamma and Bessel functions, the inverses of erf, erfc and normcdf, erfcx, images
+// and textures, sync() of cooperative groups that are larger than a block, integer dot products, and
+// conversions to half that don't round to nearest. A program that uses one of these fails to link,
+// and the linker names the function.
 
 #if defined(__HIP__)
 
@@ -38,6 +38,8 @@
 // Suppresses warnings in this file about the program's options, such as an older C++ or
 // -ffast-math.
 #pragma clang system_header
+
+#include "device_hostcall.h"
 
 #define WICK_DEVICE __device__ inline
 #define WICK_LIBRARY extern "C" __device__ inline
@@ -161,16 +163,6 @@ WICK_LIBRARY int __ockl_wgred_or_i32(int value) {
 }
 WICK_LIBRARY void __ockl_atomic_add_noret_f32(float* address, float value) {
   atomicAdd(address, value);
-}
-
-// assert() calls these functions to print its message before it traps. They discard the message.
-WICK_LIBRARY uint64_t __ockl_fprintf_stderr_begin() { return 0; }
-WICK_LIBRARY uint64_t __ockl_fprintf_append_args(uint64_t, uint32_t, uint64_t, uint64_t, uint64_t,
-                                                 uint64_t, uint64_t, uint64_t, uint64_t, uint32_t) {
-  return 0;
-}
-WICK_LIBRARY uint64_t __ockl_fprintf_append_string_n(uint64_t, const char*, uint64_t, uint32_t) {
-  return 0;
 }
 
 // Integers.

@@ -15,6 +15,7 @@
 #include <map>
 
 #include "emu/hip/api.h"
+#include "emu/hip/rtc_headers.h"
 #include "emu/object/object.h"
 
 extern char** environ;
@@ -37,50 +38,6 @@ Handles<RtcProgram>& programs() {
   static auto* all = new Handles<RtcProgram>;
   return *all;
 }
-
-/// Definitions that hiprtc programs expect without including a header.
-constexpr char kPrelude[] = R"(
-#define __HIPCC_RTC__ 1
-#define __device__ __attribute__((device))
-#define __global__ __attribute__((global))
-#define __host__ __attribute__((host))
-#define __shared__ __attribute__((shared))
-#define __constant__ __attribute__((constant))
-#define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(...) __WICK_LAUNCH_BOUNDS(__VA_ARGS__, 1, 0)
-#define __WICK_LAUNCH_BOUNDS(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
-typedef __SIZE_TYPE__ size_t;
-typedef __UINT8_TYPE__ uint8_t; typedef __UINT16_TYPE__ uint16_t;
-typedef __UINT32_TYPE__ uint32_t; typedef __UINT64_TYPE__ uint64_t;
-typedef __INT8_TYPE__ int8_t; typedef __INT16_TYPE__ int16_t;
-typedef __INT32_TYPE__ int32_t; typedef __INT64_TYPE__ int64_t;
-namespace __wick {
-template <int K> struct Id {
-  __device__ operator unsigned() const {
-    if constexpr (K == 0) return __builtin_amdgcn_workitem_id_x();
-    if constexpr (K == 1) return __builtin_amdgcn_workitem_id_y();
-    if constexpr (K == 2) return __builtin_amdgcn_workitem_id_z();
-    if constexpr (K == 3) return __builtin_amdgcn_workgroup_id_x();
-    if constexpr (K == 4) return __builtin_amdgcn_workgroup_id_y();
-    if constexpr (K == 5) return __builtin_amdgcn_workgroup_id_z();
-    if constexpr (K == 6) return __builtin_amdgcn_workgroup_size_x();
-    if constexpr (K == 7) return __builtin_amdgcn_workgroup_size_y();
-    if constexpr (K == 8) return __builtin_amdgcn_workgroup_size_z();
-    if constexpr (K == 9) return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x();
-    if constexpr (K == 10) return __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y();
-    if constexpr (K == 11) return __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workgroup_size_z();
-  }
-};
-template <int K> struct Ids { Id<K> x; Id<K + 1> y; Id<K + 2> z; };
-}
-static __device__ const __wick::Ids<0> threadIdx{}; static __device__ const __wick::Ids<3> blockIdx{};
-static __device__ const __wick::Ids<6> blockDim{}; static __device__ const __wick::Ids<9> gridDim{};
-static __device__ inline void __syncthreads() {
-  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier();
-  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
-}
-)";
 
 /// A temporary folder that the destructor deletes.
 class Folder {
@@ -158,6 +115,28 @@ void read_names(RtcProgram& program, const CodeObject& object) {
   }
 }
 
+/// Writes the headers of the device language, and those of the names that programs include.
+void write_headers(const fs::path& folder) {
+  fs::create_directories(folder / "hip");
+  fs::create_directories(folder / "wick");
+  for (const RtcHeader& header : rtc_headers()) {
+    std::ofstream(folder / "wick" / header.name, std::ios::binary) << header.text;
+  }
+  constexpr const char* kNames[][2] = {{"hip_runtime.h", "hip_runtime.h"},
+                                       {"hip_runtime_api.h", "hip_runtime.h"},
+                                       {"hip_vector_types.h", "hip_runtime.h"},
+                                       {"device_functions.h", "hip_runtime.h"},
+                                       {"math_functions.h", "hip_runtime.h"},
+                                       {"hip_common.h", "hip_runtime.h"},
+                                       {"hip_fp16.h", "hip_fp16.h"},
+                                       {"hip_bf16.h", "hip_bf16.h"},
+                                       {"hip_bfloat16.h", "hip_bf16.h"},
+                                       {"hip_cooperative_groups.h", "hip_cooperative_groups.h"}};
+  for (const auto& [name, header] : kNames) {
+    std::ofstream(folder / "hip" / name) << "#include \"../wick/" << header << "\"\n";
+  }
+}
+
 std::string architecture_of(const std::vector<std::string>& options) {
   for (const std::string& option : options) {
     for (const char* prefix : {"--gpu-architecture=", "--offload-arch="}) {
@@ -177,7 +156,8 @@ hiprtcResult compile(RtcProgram& program, const std::vector<std::string>& option
     fs::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
   }
-  std::ofstream(folder.path / "wick_prelude.h") << kPrelude;
+  const fs::path language = folder.path / "wick_language";
+  write_headers(language);
   std::ofstream(folder.path / "wick_source.hip", std::ios::binary)
       << "#line 1 \"" << program.name << "\"\n"
       << program.source << expression_uses(program);
@@ -193,8 +173,11 @@ hiprtcResult compile(RtcProgram& program, const std::vector<std::string>& option
                                  "-fuse-cuid=none",
                                  "--offload-arch=" + architecture_of(options),
                                  "-I",
-                                 folder.path.string()};
-  words.insert(words.end(), {"-include", (folder.path / "wick_prelude.h").string()});
+                                 folder.path.string(),
+                                 "-isystem",
+                                 language.string(),
+                                 "-include",
+                                 (language / "wick" / "hip_runtime.h").string()};
   for (const std::string& option : options) {
     const bool arch =
         option.starts_with("--gpu-architecture=") || option.starts_with("--offload-arch=");

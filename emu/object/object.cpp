@@ -183,6 +183,11 @@ void read_kernels(const elf::File& file, CodeObject& object) {
   if (notes.empty()) bad_kernel("no metadata");
   for (const Bytes& note : notes) {
     const msgpack::Value root = msgpack::parse(note);
+    if (const msgpack::Value* formats = root.find("amdhsa.printf")) {
+      for (const msgpack::Value& format : formats->array) {
+        object.print_formats.push_back(format.string);
+      }
+    }
     const msgpack::Value* kernels = root.find("amdhsa.kernels");
     if (kernels == nullptr) continue;  // variables only
     for (const msgpack::Value& map : kernels->array) {

@@ -72,6 +72,7 @@ struct CodeObject {
   std::vector<KernelInfo> kernels;
   std::vector<FunctionSymbol> functions;  // sorted by address, without overlaps
   std::vector<Variable> variables;
+  std::vector<std::string> print_formats;  // of kernels that print into a buffer
   std::vector<uint8_t> text;
   uint64_t text_address = 0;
   std::vector<uint8_t> file;  // kept for the line tables

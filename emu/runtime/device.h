@@ -9,6 +9,7 @@
 
 #include "emu/arch/architecture.h"
 #include "emu/object/target.h"
+#include "emu/runtime/device_services.h"
 #include "emu/runtime/stream.h"
 
 namespace emu {
@@ -29,6 +30,7 @@ class Device {
   std::mutex settings;
   unsigned flags = 0;
   size_t limits[3] = {1024, 1 << 20, 8 << 20};  // indexed by hipLimit_t
+  DeviceHeap heap;
 
   StreamPtr create_stream(unsigned flags, int priority);
   StreamPtr null_stream();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "emu/exec/fault.h"
+#include "emu/runtime/device_services.h"
 #include "emu/runtime/operation.h"
 #include "emu/runtime/runtime.h"
 
@@ -28,9 +29,10 @@ uint16_t dimensions(const KernelOp& op) {
   return extent(op, 1) > 1 || op.block[1] > 1 ? 2 : 1;
 }
 
-/// Returns the value of a hidden argument; it is zero for services that the emulator doesn't
-/// implement.
-uint64_t hidden(const KernelOp& op, const std::string& kind, uint64_t packet) {
+/// Returns the value of a hidden argument. It is zero for what HIP doesn't have: queues on which
+/// kernels launch kernels.
+uint64_t hidden(const KernelOp& op, const std::string& kind, uint64_t packet,
+                const DeviceServices& services) {
   const auto axis = static_cast<size_t>(kind.back() - 'x');
   const bool known = axis < 3;  // a hostile object may name other axes
   if (known && kind.starts_with("hidden_block_count_")) return extent(op, axis) / op.block[axis];
@@ -42,13 +44,14 @@ uint64_t hidden(const KernelOp& op, const std::string& kind, uint64_t packet) {
   if (kind == "hidden_private_base") return kPrivateBase >> 32;
   if (kind == "hidden_shared_base") return kSharedBase >> 32;
   if (kind == "hidden_queue_ptr") return packet;
-  return 0;
+  return services.argument(kind);
 }
 
-void fill_hidden(const KernelOp& op, uint64_t packet, std::vector<uint8_t>& segment) {
+void fill_hidden(const KernelOp& op, uint64_t packet, const DeviceServices& services,
+                 std::vector<uint8_t>& segment) {
   for (const Argument& argument : op.kernel->info.arguments) {
     if (!argument.hidden()) continue;
-    const uint64_t value = hidden(op, argument.kind, packet);
+    const uint64_t value = hidden(op, argument.kind, packet, services);
     const size_t bytes = std::min<size_t>(argument.size, sizeof value);
     std::memcpy(segment.data() + argument.offset, &value, bytes);
   }
@@ -119,12 +122,12 @@ Packet packet_of(const KernelOp& op, uint64_t kernarg) {
   return packet;
 }
 
-void fill(const KernelOp& op, uintptr_t segment) {
+void fill(const KernelOp& op, uintptr_t segment, const DeviceServices& services) {
   const size_t packet_at = packet_offset(*op.kernel);
   std::vector<uint8_t> bytes(packet_at + sizeof(Packet));
   std::memcpy(bytes.data(), op.arguments.data(),
               std::min(op.arguments.size(), kernarg_bytes(*op.kernel)));
-  fill_hidden(op, segment + packet_at, bytes);
+  fill_hidden(op, segment + packet_at, services, bytes);
   const Packet packet = packet_of(op, segment);
   std::memcpy(bytes.data() + packet_at, &packet, sizeof packet);
   std::memcpy(reinterpret_cast<void*>(segment), bytes.data(), bytes.size());
@@ -190,18 +193,21 @@ hipError_t run_kernel(const KernelOp& op) {
   const Kernel& kernel = *op.kernel;
   Module& module = *kernel.module;
   Segment segment(*runtime.memory, module.device.ordinal, packet_offset(kernel) + sizeof(Packet));
-  if (segment.address == 0) {
+  DeviceServices services;
+  if (segment.address == 0 || !services.start(*runtime.memory, op)) {
     complain("kernel " + kernel.info.name + ": no device memory left for its arguments");
     return hipErrorOutOfMemory;
   }
-  fill(op, segment.address);
+  fill(op, segment.address, services);
   const std::shared_ptr<Code> code = module.code(!kernel.descriptor.wave32());
   Launch launch;
   launch.code = code.get();
   describe(op, segment.address, launch);
   watch(launch, module);
+  if (services.interactive()) launch.interrupt = [&] { return services.serve(); };
   const Outcome outcome = run(launch, kernel);
   if (launch.races != nullptr) LaunchOrder::get().end(launch.race_tag >> 24);
+  services.finish(op);
   for (const std::string& finding : launch.findings) {
     if (runtime.options.wants(finding.substr(0, finding.find(':')))) complain(finding);
   }

@@ -78,6 +78,13 @@ Module::Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeK
     throw ObjectError(ObjectError::Kind::no_binary, "code for " + object_.target.name() +
                                                         " can't run on " + device.target.name());
   }
+  for (const std::string& entry : object_.print_formats) {
+    PrintFormat format;
+    if (!read_print_format(entry, format)) {
+      throw ObjectError(ObjectError::Kind::kernel, "a format of printf that can't be read");
+    }
+    print_formats_.push_back(std::move(format));
+  }
   lines_ = Lines::of(std::move(object_.file));
   for (const KernelInfo& info : object_.kernels) {
     auto kernel = std::make_unique<Kernel>();

@@ -9,6 +9,7 @@
 #include "emu/exec/launch.h"
 #include "emu/object/lines.h"
 #include "emu/object/object.h"
+#include "emu/runtime/device_printf.h"
 
 namespace emu {
 
@@ -55,6 +56,8 @@ class Module {
   /// Returns the source line of an address of the object, or an empty string if it is unknown.
   std::string line(uint64_t address);
   const CodeObject& object() const { return object_; }
+  /// Returns the format strings of kernels that print into a buffer.
+  const std::vector<PrintFormat>& print_formats() const { return print_formats_; }
 
  private:
   void lay_out();
@@ -63,6 +66,7 @@ class Module {
   Memory& memory_;
   CodeObject object_;
   std::mutex lines_mutex_;
+  std::vector<PrintFormat> print_formats_;
   std::unique_ptr<Lines> lines_;  // null if reading the line tables failed
   std::vector<std::unique_ptr<Kernel>> kernels_;
   uintptr_t base_ = 0;

@@ -12,7 +12,7 @@ function(emu_kernels output source)
     OUTPUT ${EMU_TEST_KERNELS}/${output}
     COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${ARGN} -c ${from} -o ${EMU_TEST_KERNELS}/${output}
     DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/device.h
-            ${CMAKE_CURRENT_SOURCE_DIR}/kernels/inlined.h
+            ${CMAKE_CURRENT_SOURCE_DIR}/kernels/inlined.h ${EMU_KERNEL_HEADERS}
     VERBATIM)
   set(EMU_KERNEL_FILES ${EMU_KERNEL_FILES} ${EMU_TEST_KERNELS}/${output} PARENT_SCOPE)
 endfunction()
@@ -39,6 +39,26 @@ emu_kernels(whole.gfx1100.hsaco whole.hip ${plain} --offload-arch=gfx1100)
 emu_kernels(waits.gfx1200.hsaco waits.hip ${plain} --offload-arch=gfx1200)
 emu_kernels(nonuniform.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100
             -fno-offload-uniform-block)
+set(EMU_KERNEL_HEADERS ${CMAKE_CURRENT_SOURCE_DIR}/../hip/device_hostcall.h)
+foreach(arch gfx1100 gfx90a)
+  foreach(version 4 5 6)
+    emu_kernels(hostcall.${arch}.v${version}.hsaco hostcall.hip ${plain} --offload-arch=${arch} -w
+                -mcode-object-version=${version})
+    emu_kernels(print_buffer.${arch}.v${version}.hsaco print_buffer.hip ${plain} --offload-arch=${arch} -w
+                -mcode-object-version=${version} -mprintf-kind=buffered)
+  endforeach()
+endforeach()
+set(EMU_KERNEL_HEADERS)
+add_custom_command(
+  OUTPUT ${EMU_TEST_KERNELS}/print_opencl.gfx1100.hsaco
+  COMMAND ${EMU_CLANG} -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa -mcpu=gfx1100 -O2 -nogpulib -w
+          -Xclang -finclude-default-header ${CMAKE_CURRENT_SOURCE_DIR}/kernels/print_opencl.cl
+          -o ${EMU_TEST_KERNELS}/print_opencl.gfx1100.hsaco
+  DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/print_opencl.cl VERBATIM)
+list(APPEND EMU_KERNEL_FILES ${EMU_TEST_KERNELS}/print_opencl.gfx1100.hsaco)
+foreach(arch gfx1030 gfx1100)
+  emu_kernels(texture.${arch}.hsaco texture.hip ${plain} --offload-arch=${arch} -w)
+endforeach()
 # Bundles require clang's bundler, which is in a separate package.
 find_program(EMU_BUNDLER NAMES clang-offload-bundler clang-offload-bundler-19
              PATHS /usr/lib/llvm-19/bin)
@@ -111,16 +131,22 @@ function(emu_hip_ctest name filter)
   add_test(NAME ${name} COMMAND emu_hip_test --gtest_filter=${filter})
   set_tests_properties(${name} PROPERTIES LABELS emu TIMEOUT 120 ENVIRONMENT "${ARGN}")
 endfunction()
-emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipChecks.*:HipMistakes.*:HipStreamRaces.*:HipCorpus.*:HipWaits.*:HipPreload.*:HipInterleave.*")
+emu_hip_ctest(emu_hip "*:-HipRtc*:HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipChecks.*:HipMistakes.*:HipStreamRaces.*:HipCorpus.*:HipWaits.*:HipPreload.*:HipInterleave.*")
 emu_hip_ctest(emu_hip_whole_v3 "HipWhole.*" WICK_EMU_ISA=v3)
 emu_hip_ctest(emu_hip_waits_gfx1200 "HipWaits.*" WICK_EMU_DEVICES=gfx1200 WICK_EMU_CHECK=waits)
-emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipWaits.*:HipObject.SurvivesMutatedCode:HipPreload.*:HipInterleave.*:HipMistakes.*:HipStreamRaces.*:HipChecks.Misalignment" WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_checked "*:-HipRtc*:HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipWaits.*:HipObject.SurvivesMutatedCode:HipPreload.*:HipInterleave.*:HipMistakes.*:HipStreamRaces.*:HipChecks.Misalignment" WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*:HipPool.*:HipEvent.*:HipCapture.*" WICK_EMU_SEED=12345)
 foreach(seed 1 2 3)
   emu_hip_ctest(emu_hip_interleave_${seed} "HipInterleave.*:HipStream.*:HipThreadStream.*" WICK_EMU_SEED=${seed})
 endforeach()
-emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:HipStream.*:HipProgram.*:HipBadInput.*:HipCorpus.*:HipPreload.*:-*BlocksDontDivide:*UnknownInstruction"
+emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:*HipHostcall.*:HipStream.*:HipProgram.*:HipBadInput.*:HipCorpus.*:HipPreload.*:-*BlocksDontDivide:*UnknownInstruction"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
+# Each test compiles a program.
+emu_hip_ctest(emu_hip_rtc "HipRtc*")
+emu_hip_ctest(emu_hip_rtc_gfx90a "HipRtcLanguage.*:HipRtcMath.*:-HipRtcMath.FloatAndDouble"
+              WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
+set_tests_properties(emu_hip_rtc emu_hip_rtc_gfx90a PROPERTIES TIMEOUT 300)
+emu_hip_ctest(emu_hip_gfx1030 "HipTexture.*" WICK_EMU_DEVICES=gfx1030 WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_devices "HipDevices.*" WICK_EMU_DEVICES=gfx1100,gfx90a
               WICK_EMU_MEMORY=1G,2G WICK_EMU_CHECK=all WICK_EMU_THREADS=1)
 emu_hip_ctest(emu_hip_allocator "HipAllocator.*" WICK_EMU_MEMORY=16M)

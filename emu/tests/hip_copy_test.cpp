@@ -297,9 +297,13 @@ TEST_F(HipCopyBox, RefusesBadArguments) {
   EXPECT_EQ(hipErrorInvalidValue, with([](P& p) { p.dstPtr.ptr = nullptr; }));
   EXPECT_EQ(hipErrorInvalidMemcpyDirection, with([](P& p) { p.kind = kNoKind; }));
   EXPECT_EQ(hipErrorInvalidValue, with([](P& p) { p.kind = hipMemcpyDeviceToDevice; }));
-  // Arrays, which serve textures, aren't supported.
-  EXPECT_EQ(hipErrorNotSupported,
+  // An array and memory as one side, and an array that is none.
+  EXPECT_EQ(hipErrorInvalidValue,
             with([](P& p) { p.srcArray = reinterpret_cast<hipArray_t>(p.dstPtr.ptr); }));
+  EXPECT_EQ(hipErrorInvalidHandle, with([](P& p) {
+              p.srcArray = reinterpret_cast<hipArray_t>(p.dstPtr.ptr);
+              p.srcPtr.ptr = nullptr;
+            }));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpy3D(nullptr));
   EXPECT_EQ(hipErrorInvalidValue, hipMemcpy3DAsync(nullptr, stream));
   EXPECT_EQ(hipErrorContextIsDestroyed, hipMemcpy3DAsync(&good, kNoStream));

@@ -163,7 +163,9 @@ TEST_F(HipDeviceInfo, AttributesAreTheProperties) {
             attribute(hipDeviceAttributeMaxThreadsPerMultiProcessor));
   EXPECT_EQ(1, attribute(hipDeviceAttributeManagedMemory));
   EXPECT_EQ(1, attribute(hipDeviceAttributeUnifiedAddressing));
-  EXPECT_EQ(0, attribute(hipDeviceAttributeImageSupport));
+  const std::string architecture = p.gcnArchName;
+  const bool images = architecture.starts_with("gfx10") || architecture.starts_with("gfx11");
+  EXPECT_EQ(images ? 1 : 0, attribute(hipDeviceAttributeImageSupport));
 }
 
 TEST_F(HipDeviceInfo, AttributesThatThereAreNot) {

@@ -4,10 +4,13 @@
 // emu/hip/device_library.h replacing the vendor's device library.
 
 #include <hip/hip_runtime.h>
+#include <unistd.h>
 
+#include <cassert>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 __constant__ float factor = 1;
@@ -223,9 +226,57 @@ static void check_functions() {
   CHECK(hipFree(device_doubles));
 }
 
+__global__ void say(int limit) {
+  assert(static_cast<int>(threadIdx.x) < limit);
+  printf("%s %d %.2f\n", "item", static_cast<int>(threadIdx.x), threadIdx.x / 4.);
+}
+
+/// Returns what kernels print on a stream.
+template <class Work>
+static std::string printed(FILE* stream, const Work& work) {
+  std::fflush(stream);
+  FILE* file = std::tmpfile();
+  const int saved = dup(fileno(stream));
+  dup2(fileno(file), fileno(stream));
+  work();
+  std::fflush(stream);
+  dup2(saved, fileno(stream));
+  close(saved);
+  std::rewind(file);
+  std::string text;
+  for (int c; (c = std::fgetc(file)) != EOF;) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
+}
+
+static void check_printing() {
+  const std::string text = printed(stdout, [] {
+    say<<<1, 3>>>(3);
+    CHECK(hipDeviceSynchronize());
+  });
+  if (text != "item 0 0.00\nitem 1 0.25\nitem 2 0.50\n") {
+    std::fprintf(stderr, "printf gave %s", text.c_str());
+    std::exit(1);
+  }
+  hipError_t error = hipSuccess;
+  const std::string message = printed(stderr, [&] {
+    say<<<1, 3>>>(2);
+    error = hipDeviceSynchronize();
+  });
+  const bool names =
+      message.find("Device-side assertion `static_cast<int>(threadIdx.x) < limit'") !=
+      std::string::npos;
+  if (error != hipErrorLaunchFailure || !names) {
+    std::fprintf(stderr, "assert gave %d and %s", error, message.c_str());
+    std::exit(1);
+  }
+  (void)hipGetLastError();
+}
+
 int main() {
   check_sums();
   check_votes();
   check_functions();
+  check_printing();
   std::puts("all right");
 }

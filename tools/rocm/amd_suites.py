@@ -110,6 +110,8 @@ def all_suites():
                for name, pattern in ROCPRIM.items()]
     suites.append(tests("rocsparse-test", "6.4.3", "rocsparse-6.4.3", "rocsparse-test", ROCSPARSE,
                         ["--data", "{share}/librocsparse1-tests/data/rocsparse_test.data"]))
+    suites += [suite("kernels of hiprtc that call the host", release, "hiprtc", (release, *ROCR), None, [[]], minutes=3)
+               for release in ("6.4.3", "7.2.4")]
     suites.append(suite("RCCL, two devices", "5.4.3", "rccl", ("rccl-5.4.3", *ROCR), None, [[]]))
     suites += [suite("Triton's kernels", version, "triton", (), None, [[]], chips=CHIPS, minutes=5)
                for version in wheels.TRITON]
@@ -222,8 +224,8 @@ class Runner:
             elif suite.kind in ("gtest", "wick"):
                 run_gtest(self.commands(suite, trees, folder)[0][0], env, limit, outcome)
             else:
-                kinds = {"gemm": run_gemms, "miopen": run_miopen, "rccl": run_lines, "triton": run_lines}
-                kinds[suite.kind](self.commands(suite, trees, folder), env, limit, outcome)
+                kinds = {"gemm": run_gemms, "miopen": run_miopen, "rccl": run_lines, "hiprtc": run_lines, "triton": run_lines}
+                kinds[suite.kind](self.commands(suite, trees, folder, chip), env, limit, outcome)
         return outcome, time.monotonic() - started
 
     def environment(self, suite, chip, trees, folder):
@@ -259,7 +261,7 @@ class Runner:
         (links / "librocm_smi64.so.7").symlink_to("librocm_smi64.so.1")
         return links
 
-    def commands(self, suite, trees, folder):
+    def commands(self, suite, trees, folder, chip=None):
         """Each process's command, and the arguments that tell it from the others."""
         links = self.links(folder)
         if suite.kind == "triton":
@@ -274,6 +276,11 @@ class Runner:
             calls = [["libamdhip64.so.5", "librccl.so.1"]]
         elif suite.kind == "wick":
             program = self.build / "bin" / suite.program
+        elif suite.kind == "hiprtc":
+            program = folder / "hiprtc_calls"
+            compile_c("c++", "hiprtc_calls.cpp", program, "-std=c++20", "-O1", "-ldl", f"-I{ROOT}")
+            major = suite.release[0]
+            calls = [[f"libamdhip64.so.{major}", f"libhiprtc.so.{major}", chip]]
         else:
             program = program_of(suite, trees)
         loader = [str(trees[-1] / "ld-linux-x86-64.so.2"), "--library-path", ":".join(map(str, [links, *trees]))]

@@ -1,6 +1,8 @@
 // Implements buffer loads, stores and atomics. Addresses go through a four-dword descriptor with
 // bounds checks: beyond its end a load returns zero and a store has no effect.
 
+#include "emu/exec/buffer.h"
+
 #include "emu/exec/address.h"
 #include "emu/exec/atomics.h"
 #include "emu/exec/rows/memory_names.h"
@@ -9,60 +11,6 @@
 
 namespace emu::EMU_VARIANT {
 namespace {
-
-/// Bits of Op::imm2.
-constexpr uint32_t kOffsetInRegister = 1, kIndexInRegister = 2, kOutOfBoundsByField = 4;
-constexpr uint32_t kCoherence = 8;  // times what coherence() gives
-
-struct Descriptor128 {
-  uint64_t base;
-  uint32_t stride, records, out_of_bounds;
-  bool scratch;
-};
-
-EMU_INLINE Descriptor128 descriptor(Wave* w, const Op* op) {
-  const auto* d = &at<uint32_t>(w, op->c);
-  const uint32_t upper = d[1] & 0xffff;
-  // On gfx9 and gfx10, scratch is addressed through a buffer with these dwords: see set_sgprs.
-  const bool scratch = d[1] == kPrivateBase >> 32 && d[2] == ~0u && d[3] == 0;
-  return {uint64_t{upper} << 32 | d[0], d[1] >> 16 & 0x3fff, d[2], d[3] >> 28 & 3, scratch};
-}
-
-/// The addresses of one half's lanes: offsets from the base, and which lanes are within the buffer.
-struct BufferLanes {
-  uint32_t offsets[kLanes];
-  LaneMask within;
-};
-
-/// Returns the addresses of elements of `bytes` bytes that lie `skip` bytes after those that the
-/// instruction names, without the scalar offset.
-EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descriptor128& d,
-                                    uint32_t bytes, uint32_t skip = 0) {
-  BufferLanes lanes{};
-  const auto* first = reinterpret_cast<const uint32_t*>(half_of(w, op->a, half));
-  const bool has_index = (op->imm2 & kIndexInRegister) != 0;
-  const bool has_offset = (op->imm2 & kOffsetInRegister) != 0;
-  const uint32_t* offset_register = has_index ? first + kLanes : first;
-  const bool by_field = (op->imm2 & kOutOfBoundsByField) != 0;
-  const bool raw = d.stride == 0 || (by_field && d.out_of_bounds == 3);
-  // On gfx9, the scalar offset counts in the bounds check of a raw buffer.
-  const uint64_t checked = bytes + (by_field ? 0 : uint64_t{at<uint32_t>(w, op->d)});
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const uint64_t index = has_index ? first[lane] : 0;
-    const uint64_t offset =
-        uint64_t{has_offset ? offset_register[lane] : 0} + static_cast<uint32_t>(op->imm) + skip;
-    const uint64_t all = index * d.stride + offset;
-    bool within = d.records != 0;
-    if (raw) {
-      within = all + checked <= d.records;
-    } else if (!by_field || d.out_of_bounds < 2) {
-      within = index < d.records && (d.out_of_bounds == 1 || offset + bytes <= d.stride);
-    }
-    lanes.offsets[lane] = static_cast<uint32_t>(all);
-    lanes.within |= LaneMask{within} << lane;
-  }
-  return lanes;
-}
 
 template <class Format>
 EMU_INLINE void zero_lanes(LaneMask lanes, char* to) {
@@ -179,18 +127,6 @@ Stop atomic(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// vaddr or off, srsrc and soffset are the operands from `first` on.
-void place(Lowering& l, const Inst& inst, Op& op, size_t first = 1) {
-  op.a = l.source(inst.operands.at(first), Value::b32);
-  op.c = l.source(inst.operands.at(first + 1), Value::b32);
-  op.d = l.source(inst.operands.at(first + 2), Value::b32);
-  op.imm = static_cast<int32_t>(inst.modifier("offset"));
-  if (inst.has("offen")) op.imm2 |= kOffsetInRegister;
-  if (inst.has("idxen")) op.imm2 |= kIndexInRegister;
-  if (l.traits.generation >= 10) op.imm2 |= kOutOfBoundsByField;
-  op.imm2 |= kCoherence * coherence(inst);
-}
-
 template <class Format, bool kStore>
 void lower_buffer(Lowering& l, const Inst& inst) {
   if constexpr (!kStore && !std::is_same_v<Format, typename Format::Clearing>) {
@@ -199,12 +135,12 @@ void lower_buffer(Lowering& l, const Inst& inst) {
   if constexpr (!kStore) {
     if (inst.has("lds")) {  // no register is among the operands
       l.emit(&buffer_to_lds<Format>);
-      return place(l, inst, l.ops.back(), 0);
+      return place_buffer(l, inst, l.ops.back(), 0);
     }
   }
   Op& op = l.emit(&buffer<Format, kStore>);
   (kStore ? op.b : op.dst) = l.destination(inst.operands.at(0));
-  place(l, inst, op);
+  place_buffer(l, inst, op);
 }
 
 template <class T, auto F, bool kCompare>
@@ -213,7 +149,7 @@ void lower_atomic(Lowering& l, const Inst& inst) {
   op.b = l.source(inst.operands.at(0), Value::b32);
   const bool returns = inst.word("th").find("RETURN") != std::string_view::npos;  // gfx12
   if (returns || inst.has("glc") || inst.has("sc0")) op.dst = op.b;
-  place(l, inst, op);
+  place_buffer(l, inst, op);
 }
 
 #define EMU_BUFFER_LOAD(name, ...) \

@@ -294,9 +294,25 @@ void lower_message(Lowering& l, const Inst& inst) {
   op.imm = wide;
 }
 
+/// A sleeping wave may wait for the host, so the host serves it first.
 Stop sleep(Wave* w, const Op* op) {
+  if (!interrupt_host(w, op)) [[unlikely]]
+    return Stop::fault;
   w->next = op + 1;
   return Stop::yield;
+}
+
+Stop interrupt(Wave* w, const Op* op) {
+  if (!interrupt_host(w, op)) [[unlikely]]
+    return Stop::fault;
+  EMU_NEXT;
+}
+
+void lower_send(Lowering& l, const Inst& inst) {
+  constexpr int64_t kInterrupt = 1;  // graphics uses the other messages
+  const int64_t mask = l.traits.generation >= 11 ? 0xff : 0xf;
+  if ((inst.immediate & mask) != kInterrupt) return lower_nothing(l, inst);
+  l.emit(&interrupt);
 }
 
 Stop halted(Wave* w, const Op* op) { return fail(w, op, "the wave halted"); }
@@ -348,7 +364,7 @@ constexpr Row kRows[] = {
     {"s_waitcnt", &lower_wait},
     {"s_waitcnt_vscnt", &lower_wait_one<&wait_for_stores>},
     {"s_waitcnt_depctr", &lower_nothing},
-    {"s_sendmsg", &lower_nothing},
+    {"s_sendmsg", &lower_send},
     {"s_set_inst_prefetch_distance", &lower_nothing},
     {"s_code_end", &lower_nothing},
     {"buffer_gl0_inv", &lower_nothing},

@@ -18,6 +18,7 @@ std::span<const Table> tables() {
       {0, scalar_rows()},         {0, scalar_bit_rows()},   {0, control_rows()},
       {0, global_rows()},         {0, flat_rows()},         {0, smem_rows()},
       {0, atomic_rows()},         {0, lds_rows()},          {0, buffer_rows()},
+      {0, buffer_format_rows()},  {10, image_rows()},       {11, image_rows()},
   };
   return kTables;
 }

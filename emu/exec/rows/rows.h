@@ -28,6 +28,8 @@ std::span<const Row> control_rows();
 std::span<const Row> global_rows();
 std::span<const Row> flat_rows();
 std::span<const Row> buffer_rows();
+std::span<const Row> buffer_format_rows();
+std::span<const Row> image_rows();
 std::span<const Row> smem_rows();
 std::span<const Row> atomic_rows();
 std::span<const Row> lds_rows();

@@ -1,0 +1,11 @@
+# embed_texts.cmake: writes OUTPUT, a C++ source with the texts of FILES (separated by |) for hiprtc.
+string(REPLACE "|" ";" FILES "${FILES}")
+set(text "#include \"emu/hip/rtc_headers.h\"\n\nnamespace emu::hip {\n\nconst std::vector<RtcHeader>& rtc_headers() {\n")
+string(APPEND text "  static const auto* all = new std::vector<RtcHeader>{\n")
+foreach(file IN LISTS FILES)
+  cmake_path(GET file FILENAME name)
+  file(READ ${file} content)
+  string(APPEND text "      {\"${name}\", R\"wick_text(${content})wick_text\"},\n")
+endforeach()
+string(APPEND text "  };\n  return *all;\n}\n\n}  // namespace emu::hip\n")
+file(WRITE ${OUTPUT} "${text}")
