@@ -41,8 +41,8 @@ SignalPtr Stream::queue(Work work, std::vector<SignalPtr> after) {
   auto signal = std::make_shared<Signal>();
   {
     std::lock_guard lock(mutex_);
-    commands_.push_back({std::move(work), std::move(after), signal,
-                         LaunchOrder::get().seen_by_host()});
+    commands_.push_back(
+        {std::move(work), std::move(after), signal, LaunchOrder::get().seen_by_host()});
     tail_ = signal;
     if (!running_) {
       running_ = true;
@@ -58,7 +58,8 @@ SignalPtr Stream::queue(Work work, std::vector<SignalPtr> after) {
 bool Stream::ready() const {
   std::lock_guard lock(mutex_);
   return !busy_ && !permitted_ && !commands_.empty() &&
-         std::ranges::all_of(commands_.front().after, [](const auto& s) { return s->is_complete(); });
+         std::ranges::all_of(commands_.front().after,
+                             [](const auto& s) { return s->is_complete(); });
 }
 
 SignalPtr Stream::permit() {

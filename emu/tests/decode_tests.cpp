@@ -475,12 +475,12 @@ void add_unknown(Hand& hand) {
   // An instruction that isn't implemented, and a branch out of the function.
   expect_runs(hand, "unimplemented_behind_the_end",
               move +
-                  "s_endpgm\ns_ttracedata\nimage_load v[0:3], v[0:1], s[0:7] dmask:0xf "
+                  "s_endpgm\ns_ttracedata\nimage_atomic_add v0, v[0:1], s[0:7] dmask:0x1 "
                   "dim:SQ_RSRC_IMG_2D\ns_branch 0x7000");
   expect_runs(hand, "data_that_a_branch_skips",
               "s_branch .Lskip_data\n.long 0\n.long 0xfedcba98\n.Lskip_data:\n" + move);
   const std::string image =
-      "image_load v[0:3], v[0:1], s[0:7] dmask:0xf dim:SQ_RSRC_IMG_2D\n";  // of two words
+      "image_atomic_add v0, v[0:1], s[0:7] dmask:0x1 dim:SQ_RSRC_IMG_2D\n";  // of two words
   // The word is the first one of v_cndmask_b32_e64, of which the move is no part.
   expect_runs(hand, "data_that_would_hide_a_target",
               "s_branch .Lhidden\n.long 0xd5010000\n.Lhidden:\n" + move);

@@ -164,7 +164,7 @@ foreach(check races waits registers barriers alignment)
   emu_hip_ctest(emu_check_${check} "${tests_${check}}" WICK_EMU_CHECK=${check})
 endforeach()
 emu_hip_ctest(emu_check_races_threads "HipChecks.NoRaces*" WICK_EMU_CHECK=races WICK_EMU_THREADS=4)
-emu_hip_ctest(emu_hip_hostile "HipHostile.*" WICK_EMU_TIMEOUT=0.1 WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_hostile "HipHostile.*" WICK_EMU_TIMEOUT=0.1 WICK_EMU_CHECK=all,alignment)
 emu_hip_ctest(emu_hip_timeout "HipTimeout.*" WICK_EMU_TIMEOUT=1)
 emu_hip_ctest(emu_hip_timeout_checked "HipTimeout.*" WICK_EMU_TIMEOUT=1 WICK_EMU_CHECK=all)
 

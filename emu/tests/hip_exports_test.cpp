@@ -32,8 +32,10 @@ TEST(HipExports, AreThereWithTheirVersions) {
 
 /// Zeros are null handles, null pointers, sizes of 0, device 0, and enumerators that may not exist.
 TEST(HipExports, SurviveZeros) {
-  // Functions that change what later tests use, and those of hiprtc, which has tests of its own.
-  const std::set<std::string> left_out = {"hipDeviceReset", "hipDevicePrimaryCtxReset"};
+  // Functions that change what later tests use, one that returns a structure through a pointer, and
+  // those of hiprtc, which has tests of its own.
+  const std::set<std::string> left_out = {"hipDeviceReset", "hipDevicePrimaryCtxReset",
+                                          "hipCreateChannelDesc"};
   using Function = size_t(size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t,
                           size_t, size_t, size_t, size_t, size_t);
   for (const auto& [name, version] : exports()) {

@@ -128,15 +128,17 @@ DEVICE __amdgpu_buffer_rsrc_t resource(const void* p, u32 bytes) {
 KERNEL memory_buffer(ARGUMENTS) {
   ENTER;
   const u32 k = in.small[0] * 4, bytes = 600;
+  // gfx9 counts the scalar offset in the bounds check, later chips don't: it decides nothing here.
+  const u32 apart = k < bytes && k + 32 > bytes ? 0 : k;
 #ifdef __AMDGCN__
   const auto from = resource(inputs, bytes);
   out.put(__builtin_amdgcn_raw_buffer_load_b32(from, k, 0, 0));
-  const auto two = __builtin_amdgcn_raw_buffer_load_b64(from, k & ~7, 8, 0);
+  const auto two = __builtin_amdgcn_raw_buffer_load_b64(from, apart & ~7, 8, 0);
   out.put(two[0] ^ two[1]);
   const auto four = __builtin_amdgcn_raw_buffer_load_b128(from, (k & 255) & ~15, 16, 0);
   out.put(four[0] + four[1] + four[2] + four[3]);
-  out.put(static_cast<u32>(__builtin_amdgcn_raw_buffer_load_b16(from, k, 2, 0)));
-  out.put(static_cast<u32>(__builtin_amdgcn_raw_buffer_load_b8(from, k, 1, 0)));
+  out.put(static_cast<u32>(__builtin_amdgcn_raw_buffer_load_b16(from, apart, 2, 0)));
+  out.put(static_cast<u32>(__builtin_amdgcn_raw_buffer_load_b8(from, apart, 1, 0)));
   const auto to = resource(outputs[index()].w, 64);
   __builtin_amdgcn_raw_buffer_store_b32(in.i[0], to, 40, 0, 0);
   __builtin_amdgcn_raw_buffer_store_b32(in.i[0], to, 64, 0, 0);
@@ -148,11 +150,11 @@ KERNEL memory_buffer(ARGUMENTS) {
     return at + 4 <= bytes ? words[(at + scalar) / 4] : 0;
   };
   out.put(word(k));
-  out.put(word(k & ~7u, 8) ^ word((k & ~7u) + 4, 8));
+  out.put(word(apart & ~7u, 8) ^ word((apart & ~7u) + 4, 8));
   const u32 q = k & 255 & ~15u;
   out.put(word(q, 16) + word(q + 4, 16) + word(q + 8, 16) + word(q + 12, 16));
-  out.put(word(k) >> 16);
-  out.put(word(k) >> 8 & 255);
+  out.put(word(apart) >> 16);
+  out.put(word(apart) >> 8 & 255);
   outputs[index()].w[10] = in.i[0];
   reinterpret_cast<u16*>(outputs[index()].w)[22] = static_cast<u16>(in.i[1]);
 #endif
