@@ -75,6 +75,17 @@ the four tests was read: the flags of four items are the bytes of one register, 
 v25` keeps the first flag (v25 in device_select's kernels, v27 and v5 in device_partition's); its comparison with 1 decides about
 the first and the third item. A card would store the same wrong items. On gfx90a, whose code has no 16-bit registers, the tests
 pass.
+
+## tinygrad's tests of instructions
+
+[tinygrad](https://github.com/tinygrad/tinygrad)'s `test/amd/hw` has 783 tests of single instructions, which its authors
+checked on RDNA3, RDNA4 and CDNA4 cards. `emu/tools/tinygrad_tests.py` runs them on the emulated gfx1151, gfx1200 and
+gfx950: 780 agree (commit a9069c17, 2026-11-27). In the other three, AMD's published text says something else:
+
+- `test_dpp.TestVOPCDPP16.test_row_bcast15_materializes_vcc` uses DPP's `row_bcast` on RDNA, which AMD's documents of gfx10
+  and later reserve. The emulator refuses it.
+- `test_vop3.TestDivFixup.test_div_fixup_f32_nan_estimate_overflow` and `..._sign` expect an infinity from `v_div_fixup_f32`
+  if the estimate is NaN. AMD's pseudocode gives the estimate with the quotient's sign, which is NaN.
 """
 
 
