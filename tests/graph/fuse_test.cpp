@@ -315,12 +315,12 @@ TEST_P(FuseAttention, IsOneOp) {
 
 /// Qwen 3 and Gemma 3 apply rms_norm to queries and keys between the projections and rope.
 TEST_P(FuseAttention, NormsOfHeadsAreInPlace) {
-  const auto normed = [&](const CachedCase& c, Arguments a, const Tensor& qkv, bool query,
-                          bool key) {
+  const auto normed = [&](const CachedCase& c, Arguments a, const Tensor& qkv, bool query, bool key,
+                          float key_eps = 1e-5f) {
     const int64_t keys = c.heads * c.key_size, values = keys + c.key_heads * c.key_size;
     const Tensor q = heads(qkv, 0, c.heads, c.key_size);
     const Tensor k = heads(qkv, keys, c.key_heads, c.key_size);
-    return nn::attend(query ? rms_norm(q, a[7], 1e-5f) : q, key ? rms_norm(k, a[8], 1e-6f) : k,
+    return nn::attend(query ? rms_norm(q, a[7], 1e-5f) : q, key ? rms_norm(k, a[8], key_eps) : k,
                       heads(qkv, values, c.key_heads, c.value_size), nn::SequenceRows(a[1], a[2]),
                       {index_select(a[5], a[1], 0), index_select(a[6], a[1], 0)}, a[3], a[4],
                       c.params);
@@ -345,8 +345,14 @@ TEST_P(FuseAttention, NormsOfHeadsAreInPlace) {
     const auto all = [&](Arguments a) -> Tensors {
       return {normed(c, a, a[0] + a[0], true, true)};
     };
+    const std::vector<graph::Node> fused = nodes(all, given(c));
+    EXPECT_EQ((std::vector<Op>{Op::add, Op::rms_norm, Op::attention}), ops_of(fused));
+    if (fused.size() == 3) EXPECT_EQ(Part::pair, fused[1].part);
+    const auto other_eps = [&](Arguments a) -> Tensors {
+      return {normed(c, a, a[0] + a[0], true, true, 1e-6f)};
+    };
     EXPECT_EQ((std::vector<Op>{Op::add, Op::rms_norm, Op::rms_norm, Op::attention}),
-              ops_of(nodes(all, given(c))));
+              ops_of(nodes(other_eps, given(c))));
   }
   const CachedCase c{.each = 3};
   const auto one = [&](Arguments a) -> Tensors { return {normed(c, a, a[0] + a[0], false, true)}; };

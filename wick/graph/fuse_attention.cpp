@@ -1,5 +1,5 @@
-// Fuses rope, store_in_pages and attention_of_pages to cached_attention. rms_norm of queries and
-// keys before rope stays a call, which then overwrites the projections.
+// Fuses rope, store_in_pages and attention_of_pages to cached_attention. The norms of queries and
+// keys before rope become one call, which overwrites the projections.
 
 #include <algorithm>
 #include <array>
