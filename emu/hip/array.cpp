@@ -71,14 +71,6 @@ hipChannelFormatDesc desc_of(const HIP_ARRAY_DESCRIPTOR& asked) {
   throw Error{hipErrorInvalidValue};
 }
 
-/// Copies one box in a stream, or at once.
-void run_copy(const CopyOp& op, hipStream_t handle, bool wait) {
-  if (wait) refuse_in_any_capture();
-  const StreamPtr stream = find_stream(handle);
-  submit(*stream, op);
-  if (wait) finish(*stream);
-}
-
 /// Returns the address of a row's byte. Throws if the box isn't within the array.
 char* place(const hipArray& array, size_t x, size_t y, size_t width, size_t height) {
   const size_t row = array.width * array.element();
@@ -250,19 +242,19 @@ EMU_API hipError_t hipGetChannelDesc(hipChannelFormatDesc* desc, hipArray_const_
 namespace {
 
 void copy_to(hipArray_t handle, size_t x, size_t y, const void* from, size_t pitch, size_t width,
-             size_t height, hipMemcpyKind kind, hipStream_t stream, bool wait) {
+             size_t height, hipMemcpyKind kind, hipStream_t stream, bool async) {
   require(handle != nullptr && from != nullptr);
   const std::shared_ptr<hipArray> array = find_array(handle);
   char* to = place(*array, x, y, width, height);
-  run_copy(copy_op(to, array->pitch, from, pitch, width, height, kind), stream, wait);
+  copy(copy_op(to, array->pitch, from, pitch, width, height, kind), stream, async);
 }
 
 void copy_from(void* to, size_t pitch, hipArray_const_t handle, size_t x, size_t y, size_t width,
-               size_t height, hipMemcpyKind kind, hipStream_t stream, bool wait) {
+               size_t height, hipMemcpyKind kind, hipStream_t stream, bool async) {
   require(handle != nullptr && to != nullptr);
   const std::shared_ptr<hipArray> array = find_array(handle);
   const char* from = place(*array, x, y, width, height);
-  run_copy(copy_op(to, pitch, from, array->pitch, width, height, kind), stream, wait);
+  copy(copy_op(to, pitch, from, array->pitch, width, height, kind), stream, async);
 }
 
 void copy_rows_to(hipArray_t handle, size_t x, size_t y, const void* from, size_t bytes,
@@ -270,7 +262,7 @@ void copy_rows_to(hipArray_t handle, size_t x, size_t y, const void* from, size_
   require(handle != nullptr && from != nullptr);
   const std::shared_ptr<hipArray> array = find_array(handle);
   copy_rows(*array, x, y, bytes, [&](char* place, size_t at, size_t part) {
-    run_copy(copy_op(place, static_cast<const char*>(from) + at, part, kind), nullptr, true);
+    copy(copy_op(place, static_cast<const char*>(from) + at, part, kind), nullptr, false);
   });
 }
 
@@ -279,7 +271,7 @@ void copy_rows_from(void* to, hipArray_const_t handle, size_t x, size_t y, size_
   require(handle != nullptr && to != nullptr);
   const std::shared_ptr<hipArray> array = find_array(handle);
   copy_rows(*array, x, y, bytes, [&](const char* place, size_t at, size_t part) {
-    run_copy(copy_op(static_cast<char*>(to) + at, place, part, kind), nullptr, true);
+    copy(copy_op(static_cast<char*>(to) + at, place, part, kind), nullptr, false);
   });
 }
 
@@ -288,24 +280,24 @@ void copy_rows_from(void* to, hipArray_const_t handle, size_t x, size_t y, size_
 EMU_API hipError_t hipMemcpy2DToArray(hipArray_t to, size_t x, size_t y, const void* from,
                                       size_t pitch, size_t width, size_t height,
                                       hipMemcpyKind kind) {
-  EMU_CALL({ copy_to(to, x, y, from, pitch, width, height, kind, nullptr, true); });
+  EMU_CALL({ copy_to(to, x, y, from, pitch, width, height, kind, nullptr, false); });
 }
 
 EMU_API hipError_t hipMemcpy2DToArrayAsync(hipArray_t to, size_t x, size_t y, const void* from,
                                            size_t pitch, size_t width, size_t height,
                                            hipMemcpyKind kind, hipStream_t stream) {
-  EMU_CALL({ copy_to(to, x, y, from, pitch, width, height, kind, stream, false); });
+  EMU_CALL({ copy_to(to, x, y, from, pitch, width, height, kind, stream, true); });
 }
 
 EMU_API hipError_t hipMemcpy2DFromArray(void* to, size_t pitch, hipArray_const_t from, size_t x,
                                         size_t y, size_t width, size_t height, hipMemcpyKind kind) {
-  EMU_CALL({ copy_from(to, pitch, from, x, y, width, height, kind, nullptr, true); });
+  EMU_CALL({ copy_from(to, pitch, from, x, y, width, height, kind, nullptr, false); });
 }
 
 EMU_API hipError_t hipMemcpy2DFromArrayAsync(void* to, size_t pitch, hipArray_const_t from,
                                              size_t x, size_t y, size_t width, size_t height,
                                              hipMemcpyKind kind, hipStream_t stream) {
-  EMU_CALL({ copy_from(to, pitch, from, x, y, width, height, kind, stream, false); });
+  EMU_CALL({ copy_from(to, pitch, from, x, y, width, height, kind, stream, true); });
 }
 
 EMU_API hipError_t hipMemcpy2DArrayToArray(hipArray_t to, size_t to_x, size_t to_y,
@@ -316,7 +308,7 @@ EMU_API hipError_t hipMemcpy2DArrayToArray(hipArray_t to, size_t to_x, size_t to
     const std::shared_ptr<hipArray> target = find_array(to), source = find_array(from);
     char* at = place(*target, to_x, to_y, width, height);
     const char* of = place(*source, from_x, from_y, width, height);
-    run_copy(copy_op(at, target->pitch, of, source->pitch, width, height, kind), nullptr, true);
+    copy(copy_op(at, target->pitch, of, source->pitch, width, height, kind), nullptr, false);
   });
 }
 

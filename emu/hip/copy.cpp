@@ -177,18 +177,10 @@ FillOp fill_3d(const hipPitchedPtr& to, int value, const hipExtent& extent) {
 
 namespace {
 
-/// Returns the pointer that a driver API structure gives for one side of a copy.
-template <class Pointer>
-Pointer side_of(hipMemoryType type, Pointer host, Pointer device) {
-  require(type == hipMemoryTypeHost || type == hipMemoryTypeDevice ||
-          type == hipMemoryTypeUnified || type == hipMemoryTypeManaged);
-  return type == hipMemoryTypeHost ? host : device;
-}
-
 CopyOp copy_param(const hip_Memcpy2D& asked) {
   const hip_Memcpy2D p = without_arrays(asked);
-  const void* from = side_of<const void*>(p.srcMemoryType, p.srcHost, p.srcDevice);
-  void* to = side_of<void*>(p.dstMemoryType, p.dstHost, p.dstDevice);
+  const void* from = side_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+  void* to = const_cast<void*>(side_of(p.dstMemoryType, p.dstHost, p.dstDevice));
   require(from != nullptr && to != nullptr);
   require(p.WidthInBytes < kMost && p.srcXInBytes < kMost && p.dstXInBytes < kMost);
   const size_t from_pitch = p.srcPitch == 0 ? p.WidthInBytes + p.srcXInBytes : p.srcPitch;

@@ -26,6 +26,13 @@ CopyOp copy_from_symbol(void* to, const void* symbol, size_t bytes, size_t offse
 FillOp fill_2d(void* to, size_t pitch, int value, size_t width, size_t height);
 FillOp fill_3d(const hipPitchedPtr& to, int value, const hipExtent& extent);
 
+/// Returns the pointer that a driver API structure gives for one side of a copy.
+inline const void* side_of(hipMemoryType type, const void* host, const void* device) {
+  require(type == hipMemoryTypeHost || type == hipMemoryTypeDevice ||
+          type == hipMemoryTypeUnified || type == hipMemoryTypeManaged);
+  return type == hipMemoryTypeHost ? host : device;
+}
+
 /// Queues a copy or a fill. An asynchronous copy still waits for its end if ordinary host memory
 /// takes part; a synchronous copy within one device's memory doesn't.
 void copy(const CopyOp& op, hipStream_t handle, bool async);

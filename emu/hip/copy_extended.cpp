@@ -76,10 +76,8 @@ CopyOp copy_op(const HIP_MEMCPY3D* p) {
   require(p != nullptr);
   hipMemcpy3DParms parms{};
   const auto side = [](hipMemoryType type, const void* host, const void* device) {
-    require(type == hipMemoryTypeHost || type == hipMemoryTypeDevice ||
-                type == hipMemoryTypeUnified || type == hipMemoryTypeManaged,
-            type == hipMemoryTypeArray ? hipErrorNotSupported : hipErrorInvalidValue);
-    return const_cast<void*>(type == hipMemoryTypeHost ? host : device);
+    require(type != hipMemoryTypeArray, hipErrorNotSupported);
+    return const_cast<void*>(side_of(type, host, device));
   };
   const auto rows = [&](void* pointer, size_t pitch, size_t height) {
     const size_t row = pitch == 0 ? p->WidthInBytes : pitch;

@@ -60,9 +60,7 @@ hipError_t entry_point(const char* function_name, const char* name, void** funct
     require(name != nullptr && *name != 0 && function != nullptr);
     require(flags <= kStreamOfThread);
     if (of_thread && flags == kDefaultStream) flags = kStreamOfThread;
-    int version = 0;
-    hipRuntimeGetVersion(&version);
-    *function = function_named(symbol_of(name, version, flags));
+    *function = function_named(symbol_of(name, emu::hip::version(), flags));
     if (result != nullptr) {
       *result =
           *function != nullptr ? hipDriverEntryPointSuccess : hipDriverEntryPointSymbolNotFound;

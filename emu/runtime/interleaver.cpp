@@ -42,18 +42,18 @@ void Interleaver::add(std::shared_ptr<Stream> stream) {
 void Interleaver::wait_for(const Signal& signal) {
   {
     std::lock_guard lock(mutex_);
-    ++waiting_;
+    awaited_.push_back(&signal);
   }
   wake_.notify_all();
   signal.wait_until_done();
   std::lock_guard lock(mutex_);
-  --waiting_;
+  awaited_.erase(std::ranges::find(awaited_, &signal));
 }
 
 void Interleaver::nudge() {
   {
     std::lock_guard lock(mutex_);
-    nudges_ = 1;
+    nudged_ = true;
   }
   wake_.notify_all();
 }
@@ -63,8 +63,18 @@ void Interleaver::finished() {
   wake_.notify_all();
 }
 
+/// Returns whether a thread waits for a signal that isn't set. A thread whose signal is set may not
+/// have left wait_for() yet: no further command runs for it.
+bool Interleaver::host_waits() const {
+  return !std::ranges::all_of(awaited_, &Signal::is_complete);
+}
+
 std::shared_ptr<Stream> Interleaver::choose() {
-  std::erase_if(streams_, [](const auto& stream) { return stream->idle(); });
+  // Stream::idle() would record that the host has seen the end of the stream's launches.
+  std::erase_if(streams_, [](const auto& stream) {
+    const SignalPtr last = stream->tail();
+    return last == nullptr || last->is_complete();
+  });
   std::vector<std::shared_ptr<Stream>> ready;
   for (const auto& stream : streams_) {
     if (stream->ready()) ready.push_back(stream);
@@ -87,9 +97,9 @@ void Interleaver::conduct() {
   std::unique_lock lock(mutex_);
   milliseconds pause = kUnasked;
   for (;;) {
-    const bool asked = wake_.wait_for(lock, pause, [&] { return waiting_ > 0 || nudges_ > 0; });
+    const bool asked = wake_.wait_for(lock, pause, [&] { return nudged_ || host_waits(); });
     pause = asked ? kUnasked : std::max(pause / 2, kUnaskedLeast);
-    if (nudges_ > 0) --nudges_;
+    nudged_ = false;
     run_one(lock);
   }
 }

@@ -35,6 +35,7 @@ class Interleaver {
  private:
   explicit Interleaver(uint64_t seed);
   void conduct();
+  bool host_waits() const;
   std::shared_ptr<Stream> choose();
   void run_one(std::unique_lock<std::mutex>& lock);
 
@@ -42,8 +43,8 @@ class Interleaver {
   std::condition_variable wake_;
   std::mt19937_64 random_;
   std::vector<std::shared_ptr<Stream>> streams_;  // those with commands, in the order of their ids
-  int waiting_ = 0;                               // threads in wait_for()
-  int nudges_ = 0;
+  std::vector<const Signal*> awaited_;            // one for each thread in wait_for()
+  bool nudged_ = false;
 };
 
 }  // namespace emu

@@ -297,8 +297,9 @@ PhysicalPtr Memory::create_physical(int device, size_t bytes) {
   if (!space_->allocate(*physical)) return nullptr;
   physical->serial = ++serial_;
   region.used += bytes;
-  physical->release = [this, &region](const Physical& gone) {
-    space_->release(gone);
+  // The destructor of the address space releases what is still mapped; space_ is null by then.
+  physical->release = [this, space = space_.get(), &region](const Physical& gone) {
+    space->release(gone);
     std::lock_guard relock(mutex_);
     region.used -= gone.bytes;
   };

@@ -59,7 +59,7 @@ class Runtime {
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Memory> memory;
   Scheduler scheduler;
-  std::unique_ptr<RaceShadow> races;    // null unless races are checked
+  std::unique_ptr<RaceShadow> races;    // null unless races or waits are checked
   std::unique_ptr<ProfileLog> profile;  // null unless profiling
   std::atomic<bool> forked{false};  // a child of fork, in which the threads of streams don't exist
 

@@ -69,7 +69,7 @@ SignalPtr Stream::permit() {
   return commands_.front().signal;
 }
 
-/// Runs a command. Its end isn't told yet.
+/// Runs a command. The caller completes the command's signal.
 void Stream::perform(Command& command) {
   launches_.add(command.seen_by_host);
   for (const SignalPtr& signal : command.after) {

@@ -30,6 +30,8 @@ class Signal {
     done_.store(1, std::memory_order_release);
     done_.notify_all();
   }
+  /// Returns whether the command is done. If it is, what the host queues later is ordered after the
+  /// command's launches.
   bool done() const {
     if (!is_complete()) return false;
     LaunchOrder::get().seen_by_host(launches);
@@ -37,7 +39,7 @@ class Signal {
   }
   /// Waits for the command. Under a seed, this makes commands run.
   void wait() const;
-  /// The same without the host's learning of it.
+  /// Like done() and wait(), but these don't record that the host has seen the launches' end.
   bool is_complete() const { return done_.load(std::memory_order_acquire) != 0; }
   void wait_until_done() const { done_.wait(0, std::memory_order_acquire); }
   /// Returns the time at which it was completed.
@@ -65,7 +67,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool null_stream = false;
   const uint64_t id = next_id();     // unique in the process
   std::atomic<unsigned> policy{1};   // the hipSynchronizationPolicy; it changes nothing
-  std::vector<uint32_t> mask;        // of its processors, as the caller gave it
+  std::vector<uint32_t> mask;        // of compute units, as the caller gave it
   std::shared_ptr<Capture> capture;  // guarded by graph_mutex()
 
   bool blocking() const { return (flags & hipStreamNonBlocking) == 0; }
@@ -75,6 +77,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   SignalPtr push(Work work, std::vector<SignalPtr> after = {});
   /// Returns the last command's signal, or null if there was no command.
   SignalPtr tail() const;
+  /// Returns whether all commands are done. If they are, what the host queues later is ordered
+  /// after the stream's launches.
   bool idle() const;
   void wait() const;
   /// Returns whether the next command may run under a seed: it doesn't run yet, and what it waits
