@@ -66,7 +66,7 @@ bool same_place(const Inst& load, const Inst& store) {
          (load.operands.size() < 3 || same_operand(load.operands[2], store.operands[2]));
 }
 
-/// Follows what a load gives through the instructions behind it.
+/// Follows the value of a load through the instructions after it.
 class Follower {
  public:
   explicit Follower(const Inst& load) : load_(load) {

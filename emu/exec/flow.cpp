@@ -47,7 +47,7 @@ class Lister {
     bool reached;
   };
 
-  /// Decodes what an address leads to, as far as it is new.
+  /// Decodes the instructions that `start` leads to and that weren't decoded before.
   void follow(uint64_t start, bool reached) {
     std::vector<uint64_t> todo = {start};
     while (!todo.empty()) {

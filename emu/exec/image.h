@@ -23,7 +23,7 @@ struct PixelFormat {
 /// Returns the format that a number stands for in descriptors of images and, from gfx10 on,
 /// buffers.
 PixelFormat pixel_format(int generation, uint32_t number);
-/// Returns that of the two fields of gfx9's buffer descriptors.
+/// Returns the format that the two fields of gfx9's buffer descriptors stand for.
 PixelFormat gfx9_buffer_format(uint32_t data, uint32_t numbers);
 /// Returns the number that stands for a format, or 0.
 uint32_t format_number(int generation, PixelFormat format);
@@ -65,7 +65,7 @@ enum class Clamp : uint8_t { wrap = 0, mirror = 1, edge = 2, mirror_once = 3, bo
 struct Sampler {
   Clamp clamp[2] = {Clamp::edge, Clamp::edge};
   bool unnormalized = false;
-  bool linear = false, linear_small = false;  // the filter; of images that are made smaller
+  bool linear = false, linear_small = false;  // filters for magnification, minification
   uint8_t border = 0;  // 0: transparent black, 1: opaque black, 2: opaque white
 };
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -66,7 +67,8 @@ struct Launch {
   RaceShadow* races = nullptr;
   MemoryCounts* memory_counts = nullptr;  // null: memory accesses aren't counted
   uint32_t race_tag = 0;                  // (launch number modulo 255, plus one) << 24
-  // By launch number: 1 if that launch isn't ordered before this one, so that both may run at once.
+  // Indexed by launch number: 1 if that launch isn't ordered before this one and may run with it at
+  // the same time.
   std::array<uint8_t, 256> foreign{};
   uint64_t seed = 0;  // seed of the random order of waves; 0: waves run in order
   /// Used in reports: `line` gives the source line of an address in the object, and `describe` says
@@ -83,6 +85,8 @@ struct Launch {
   // Findings of the checks, at most one per kind and instruction.
   std::vector<std::string> findings;
   std::set<std::pair<uint64_t, int>> reported;
+  // By the address of a load: whether it only replaces bits (see exec/bitfield.h).
+  std::map<uint64_t, bool> bitfield_loads;
 
   uint64_t group_count() const { return uint64_t{groups[0]} * groups[1] * groups[2]; }
   uint32_t items() const { return block[0] * block[1] * block[2]; }
@@ -143,7 +147,7 @@ class Worker {
   Workgroup group_;
   LdsTrack lds_track_;
   std::vector<std::unique_ptr<char, Free>> tracks_;  // the Track of each wave, in checked code
-  std::vector<ScratchTrack> scratch_tracks_;         // of each wave, likewise
+  std::vector<ScratchTrack> scratch_tracks_;  // the ScratchTrack of each wave, in checked code
   enum class State : uint8_t { ready, waiting, done };
   std::array<State, 64> state_{};
   uint32_t count_ = 0, done_ = 0;

@@ -148,7 +148,7 @@ Op& Lowering::emit(Handler fn) {
 
 namespace {
 
-/// Returns whether source `i` is an f16 of a mix instruction, which constants then are, too.
+/// Returns whether a mix instruction reads source `i` as f16. Constants are then f16, too.
 bool reads_half(const Inst& inst, size_t i) {
   if (!inst.name.starts_with("v_fma_mix") && !inst.name.starts_with("v_mad_mix")) return false;
   const auto& halves = inst.list("op_sel_hi");
@@ -234,7 +234,7 @@ void Lowering::index_registers(const Inst& inst, size_t operations_before) {
 
 uint32_t Lowering::destination(const Operand& operand) {
   if (operand.kind == Kind::sgpr && operand.reg == kNull) return offsetof(Wave, sink);
-  // These are constants of the module or state of the wave, which no result replaces.
+  // These are constants or state of the wave, which no result may replace.
   const bool is_constant = operand.kind == Kind::integer || operand.kind == Kind::real ||
                            operand.kind == Kind::special || operand.kind == Kind::scc;
   if (is_constant) throw NotImplemented("a result that isn't in a register");

@@ -35,6 +35,9 @@ enum class In : uint8_t {
   e2m1
 };
 
+/// Returns the FNUZ format of the same size as fp8 or bf8 of OCP.
+constexpr In fnuz_of(In ocp) { return ocp == In::ofp8 ? In::fp8 : In::bf8; }
+
 template <In kIn>
 inline constexpr int kBitsOf = kIn == In::f64                                      ? 64
                                : kIn == In::f32 || kIn == In::xf32                 ? 32

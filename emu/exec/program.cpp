@@ -61,8 +61,8 @@ Operand zero() {
   return operand;
 }
 
-/// Returns whether the result is zero whatever the register holds, as of v_xor_b32 v0, v1, v1. A
-/// register that nothing wrote gives a known result then.
+/// Returns whether the result is zero for all values of the sources, as for v_xor_b32 v0, v1, v1.
+/// Such a result is known even if nothing has written the source register.
 bool gives_zero(const Inst& inst) {
   if (inst.form != Form::plain || inst.operands.size() != 3 || !inst.modifiers.empty())
     return false;
@@ -196,8 +196,8 @@ class FunctionLowering {
 
   std::unique_ptr<Program> run() {
     for (size_t i = 0; i < insts_.size();) {
-      // Control passes only by jumps from instructions that were reached to others and back, and no
-      // jump leaves the instructions whose registers are relative to an index.
+      // Only jumps lead from reached instructions to others or back, and no jump leaves the
+      // instructions whose registers are relative to an index.
       if (i > 0 && reached_[i] != reached_[i - 1]) lowering_.index_with = nullptr;
       if (profiled_ && starts(i)) count(i);
       const size_t end = rows_.unchecked == nullptr || !reached_[i] ? i : lower_stretch(i);
@@ -289,7 +289,6 @@ class FunctionLowering {
   /// then holds what it reads and writes.
   bool lower(size_t i, Rows rows) {
     try {
-      if (!insts_[i][0].error.empty()) throw std::runtime_error("isn't a known instruction");
       return lower_known(i, rows);
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(std::string(error.what()) + ": '" + insts_[i][0].text + "' at " +
@@ -299,7 +298,7 @@ class FunctionLowering {
 
   bool lower_known(size_t i, Rows rows) {
     const std::vector<Inst>& insts = insts_[i];
-    if (!insts[0].error.empty()) return lower_unknown(insts[0], "isn't a known instruction");
+    if (!insts[0].error.empty()) throw std::runtime_error("isn't a known instruction");
     bool computes = true;
     parts_.clear();
     const auto lower_one = [&](const Inst& given) {
@@ -327,10 +326,8 @@ class FunctionLowering {
     return computes;
   }
 
-  bool lower_unknown(const Inst& inst, const std::string& why) {
+  void lower_unknown(const Inst& inst, const std::string& why) {
     emit(&unknown, {inst.address, inst.text}).data = &program_->reasons.emplace_back(why);
-    parts_.clear();
-    return false;
   }
 
   /// Makes the last operation jump to an address.

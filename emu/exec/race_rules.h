@@ -51,8 +51,8 @@ struct LdsRule {
 struct GlobalRule {
   static constexpr Tag kEpochs = (Tag{1} << 26) - 1;
   Tag mine;
-  // Zero if waves have stores that they didn't wait for before the last barrier: then what any
-  // other wave wrote in an earlier epoch needs a closer look.
+  // Mask of the epoch in writers' tags: only writes in this epoch count. Zero if waves have stores
+  // that they didn't wait for before the last barrier: writes in earlier epochs then count, too.
   Tag writer_epochs;
 
   explicit GlobalRule(const Wave* w) {

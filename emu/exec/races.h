@@ -109,8 +109,9 @@ struct RaceShadow {
 /// Makes the dwords of a segment have tags of their own in the wave's launch.
 void divide_line(Wave* w, uint64_t line);
 
-/// The same for global memory. Doesn't report accesses of a workgroup that has used an atomic
-/// operation or invalidated its caches, since that may have ordered them.
+/// Records an access to global memory by one wave and reports races. `lane` and the result are as
+/// for use_lds(). Doesn't report accesses of a workgroup that has used an atomic operation or
+/// invalidated its caches, since that may have ordered them.
 bool use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane, Use use);
 
 /// Reports that another lane at the same place has replaced what the first of `lanes` wrote.

@@ -84,9 +84,10 @@ bool was_reported(Wave* w, const Op* op, Check check) {
 
 namespace {
 
-/// Returns the first byte of which nothing has been written, dword by dword within the access, or
-/// by aligned pairs of dwords if the access has both. Of a piece of which a part has been written,
-/// the rest counts as padding, or as bits next to a bitfield.
+/// Returns the address of the first piece of the access in which no byte has been written. A piece
+/// is an aligned pair of dwords if the access contains both, and otherwise what the access contains
+/// of one dword. If some bytes of a piece have been written, the others count as padding, or as
+/// bits next to a bitfield.
 std::optional<uint64_t> first_unwritten(const Shadow& shadow, uint64_t address, uint32_t bytes) {
   for (uint64_t from = address, end = address + bytes; from < end;) {
     const bool pair = from % 8 == 0 && end - from >= 8;
@@ -99,6 +100,17 @@ std::optional<uint64_t> first_unwritten(const Shadow& shadow, uint64_t address, 
   return std::nullopt;
 }
 
+/// Returns whether a load only replaces bits. Each load is examined once in a launch.
+bool loads_bitfield(Wave* w, const Op* op) {
+  Launch& launch = *w->launch;
+  const uint64_t address = origin_of(w, op).address;
+  const FaultPause pause;
+  std::lock_guard lock(launch.mutex);
+  const auto [known, added] = launch.bitfield_loads.try_emplace(address, false);
+  if (added) known->second = replaces_bits(*w->program, address);
+  return known->second;
+}
+
 }  // namespace
 
 bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane) {
@@ -106,7 +118,7 @@ bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane)
   if (shadow.writable(address, bytes)) {
     const std::optional<uint64_t> first = first_unwritten(shadow, address, bytes);
     if (!first || was_reported(w, op, Check::memory)) return true;
-    if (replaces_bits(*w->program, origin_of(w, op).address)) return true;
+    if (loads_bitfield(w, op)) return true;
     const auto& describe_memory = w->launch->describe;
     report(w, op, Check::memory, lane,
            describe("reads", bytes, address, lane) + ", which nothing has written" +

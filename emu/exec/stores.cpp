@@ -28,13 +28,13 @@ PendingStore& StoreRing::add() {
 
 void StoreRing::wait(uint32_t issued, uint32_t left) {
   while (done < count && issued - entries[(first + done) % kRoom].number >= left) ++done;
-  // What the last barrier was reached without a wait for stays until the next one.
+  // Stores that weren't waited for before the last barrier stay until the next barrier.
   if (carried == 0) drop(done);
 }
 
 bool StoreRing::pass() {
   drop(arrived_done);
-  carried = arrived;  // drop() has subtracted those that had arrived
+  carried = arrived;  // drop() has subtracted those that had been waited for
   arrived = arrived_done = 0;
   return carried != 0;
 }

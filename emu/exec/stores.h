@@ -29,7 +29,7 @@ struct StoreRing {
   void start() { first = count = carried = done = arrived = arrived_done = 0; }
   /// Adds a store, which the caller fills in. If the ring is full, the oldest one is forgotten.
   PendingStore& add();
-  /// All but the last `left` of `issued` instructions have arrived.
+  /// The wave has waited until at most the last `left` of `issued` instructions are outstanding.
   void wait(uint32_t issued, uint32_t left);
   /// The wave arrives at a barrier, or ends.
   void arrive() {
@@ -39,8 +39,7 @@ struct StoreRing {
   /// All waves have arrived: forgets stores that had been waited for. Returns whether others are
   /// left.
   bool pass();
-  /// Returns whether a store that the last barrier was reached without a wait for touches the
-  /// range.
+  /// Returns whether a store that wasn't waited for before the last barrier touches the range.
   bool is_late(uint64_t address, uint32_t size, bool plain_only) const;
 
   uint32_t first, count;

@@ -16,15 +16,8 @@ constexpr Encoding kGfx9[] = {
     {FieldLayout::vop3, 0xfc000000, 0xd0000000, 16, 10},
 };
 
-constexpr Encoding kGfx10[] = {
-    {FieldLayout::vop1, 0xfe000000, 0x7e000000, 9, 8},
-    {FieldLayout::vopc, 0xfe000000, 0x7c000000, 17, 8},
-    {FieldLayout::vop2, 0x80000000, 0x00000000, 25, 6},
-    {FieldLayout::vop3p, 0xff800000, 0xcc000000, 16, 7},
-    {FieldLayout::vop3, 0xfc000000, 0xd4000000, 16, 10},
-};
-
-// gfx12 has gfx11's encodings of vector ALU instructions, with other opcodes.
+// gfx12 has gfx11's encodings of vector ALU instructions, with other opcodes. gfx10 lacks the last
+// two.
 constexpr Encoding kGfx11[] = {
     {FieldLayout::vop1, 0xfe000000, 0x7e000000, 9, 8},
     {FieldLayout::vopc, 0xfe000000, 0x7c000000, 17, 8},
@@ -37,7 +30,7 @@ constexpr Encoding kGfx11[] = {
 
 std::span<const Encoding> encodings(int generation) {
   if (generation == 9) return kGfx9;
-  if (generation == 10) return kGfx10;
+  if (generation == 10) return std::span(kGfx11).first(std::size(kGfx11) - 2);
   return kGfx11;
 }
 

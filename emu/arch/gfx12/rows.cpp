@@ -3,7 +3,7 @@
 
 #include "emu/arch/gfx12/rows.h"
 
-#include "emu/arch/gfx12/extremes.h"
+#include "emu/exec/extremes.h"
 #include "emu/exec/launch.h"
 #include "emu/exec/valu.h"
 
@@ -15,8 +15,8 @@ namespace {
 /// Op::a, Op::b, Op::c and Op::d: how many loads, operations of LDS, scalar loads and stores may
 /// stay outstanding.
 /// The checks number the operations of LDS and the scalar loads together. If both are outstanding,
-/// a wait that leaves some operations of LDS may therefore count as one for more of them: the
-/// checks may miss a missing wait, and never report one that is there.
+/// the checks may treat a wait that leaves some operations of LDS as a wait for more of them. They
+/// may therefore overlook a missing wait, but never report a wait that is present as missing.
 Stop wait(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     wait_for_vmem(w, op->a);
@@ -41,7 +41,7 @@ void lower_wait(Lowering& l, const Inst& inst) {
   if (kFor == For::lds) op.b = count;
   if (kFor == For::scalars) op.c = count;
   if (kFor == For::stores) op.d = count;
-  // The upper field of the other two is for loads or stores.
+  // These two count loads or stores in their upper field, and operations of LDS in the lower one.
   if (kFor == For::loads_and_lds) op.a = count >> 8 & 63;
   if (kFor == For::stores_and_lds) op.d = count >> 8 & 63;
   if (kFor == For::loads_and_lds || kFor == For::stores_and_lds) op.b = count & 63;
@@ -69,8 +69,7 @@ Stop invalidate(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// Within the scope of a shader engine, which is the smallest that is written, only the waves of a
-/// workgroup are ordered.
+/// Scopes up to a shader engine (SCOPE_SE) only order the waves of a workgroup.
 void lower_invalidate(Lowering& l, const Inst& inst) {
   const std::string_view scope = inst.word("scope");
   if (scope.empty() || scope == "SCOPE_CU" || scope == "SCOPE_SE") return l.only_computes();

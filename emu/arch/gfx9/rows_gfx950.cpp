@@ -1,9 +1,9 @@
 // Vector instructions that gfx950 adds: conversions with a scale, logic of three operands by a
 // truth table, exchanges between rows of lanes, and transposing loads from LDS.
 
-#include "emu/arch/gfx12/extremes.h"
 #include "emu/arch/gfx9/rows.h"
 #include "emu/exec/address.h"
+#include "emu/exec/extremes.h"
 #include "emu/exec/float8_rows.h"
 #include "emu/exec/half_rounding.h"
 #include "emu/exec/matrix.h"
@@ -94,8 +94,8 @@ EMU_INLINE F64 factor_of(F32 scale, bool inverse) {
 EMU_INLINE F32 times(F32 x, F32 scale) {
   return convert<F32>(convert<F64>(x) * factor_of(scale, false));
 }
-/// The division by a power of two is exact in f64. Its rounding to f32 must not round twice, so it
-/// is to odd.
+/// The division by a power of two is exact in f64. The quotient is rounded to odd in f32, because
+/// the result is rounded again to a narrower type.
 EMU_INLINE F32 divided(F32 x, F32 scale) {
   const F64 exact = convert<F64>(x) * factor_of(scale, true);
   const F32 narrow = convert<F32>(exact);

@@ -130,13 +130,14 @@ constexpr Row mfma_row(const char* name) {
   return {name, &lower_mfma<Shape<kIn, kIn, kRows, kDepth, kCount, kEach>>};
 }
 
-/// A row of 8-bit floats, of which every lane holds 8 consecutive ones.
-template <In kA, In kB, In kOcpA, In kOcpB, int kRows, int kDepth>
+/// Lowers an instruction on 8-bit floats, of which every lane holds 8 consecutive ones. kA and kB
+/// are the OCP formats. gfx942 has the FNUZ formats instead.
+template <In kA, In kB, int kRows, int kDepth>
 void lower_float8(Lowering& l, const Inst& inst) {
   if (l.traits.ocp_float8) {
-    lower_mfma<Shape<kOcpA, kOcpB, kRows, kDepth, 1, 8>>(l, inst);
-  } else {
     lower_mfma<Shape<kA, kB, kRows, kDepth, 1, 8>>(l, inst);
+  } else {
+    lower_mfma<Shape<fnuz_of(kA), fnuz_of(kB), kRows, kDepth, 1, 8>>(l, inst);
   }
 }
 
@@ -225,16 +226,11 @@ void lower_formats(Lowering& l, const Inst& inst) {
   op.imm2 = kScaled | static_cast<uint32_t>(low[0] + 2 * high[0] + 4 * low[1] + 8 * high[1]);
 }
 
-#define EMU_FLOAT8_ROWS(name, rows, depth)                                \
-  {"v_mfma_f32_" name "_fp8_fp8",                                         \
-   &lower_float8<In::fp8, In::fp8, In::ofp8, In::ofp8, rows, depth>},     \
-      {"v_mfma_f32_" name "_fp8_bf8",                                     \
-       &lower_float8<In::fp8, In::bf8, In::ofp8, In::obf8, rows, depth>}, \
-      {"v_mfma_f32_" name "_bf8_fp8",                                     \
-       &lower_float8<In::bf8, In::fp8, In::obf8, In::ofp8, rows, depth>}, \
-  {                                                                       \
-    "v_mfma_f32_" name "_bf8_bf8",                                        \
-        &lower_float8<In::bf8, In::bf8, In::obf8, In::obf8, rows, depth>  \
+#define EMU_FLOAT8_ROWS(name, rows, depth)                                               \
+  {"v_mfma_f32_" name "_fp8_fp8", &lower_float8<In::ofp8, In::ofp8, rows, depth>},       \
+      {"v_mfma_f32_" name "_fp8_bf8", &lower_float8<In::ofp8, In::obf8, rows, depth>},   \
+      {"v_mfma_f32_" name "_bf8_fp8", &lower_float8<In::obf8, In::ofp8, rows, depth>}, { \
+    "v_mfma_f32_" name "_bf8_bf8", &lower_float8<In::obf8, In::obf8, rows, depth>        \
   }
 
 // gfx942 separates the shape from the type of the sources, names the number of blocks, and calls

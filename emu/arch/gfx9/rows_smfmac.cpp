@@ -81,29 +81,23 @@ constexpr Row row(const char* name) {
   return {name, &lower_smfmac<Sparse<kIn, kIn, kRows, kEach>>};
 }
 
-template <In kA, In kB, In kOcpA, In kOcpB, int kRows>
+/// kA and kB are the OCP formats. gfx942 has the FNUZ formats instead, and at most 8 elements of A
+/// in a lane.
+template <In kA, In kB, int kRows, int kEach>
 void lower_float8(Lowering& l, const Inst& inst) {
-  if (l.traits.ocp_float8) {
-    lower_smfmac<Sparse<kOcpA, kOcpB, kRows, 8>>(l, inst);
-  } else {
-    lower_smfmac<Sparse<kA, kB, kRows, 8>>(l, inst);
+  if constexpr (kEach == 8) {
+    if (!l.traits.ocp_float8) {
+      return lower_smfmac<Sparse<fnuz_of(kA), fnuz_of(kB), kRows, kEach>>(l, inst);
+    }
   }
+  lower_smfmac<Sparse<kA, kB, kRows, kEach>>(l, inst);
 }
 
-#define EMU_FLOAT8_ROWS(name, rows)                                                             \
-  {"v_smfmac_f32_" name "_fp8_fp8", &lower_float8<In::fp8, In::fp8, In::ofp8, In::ofp8, rows>}, \
-      {"v_smfmac_f32_" name "_fp8_bf8",                                                         \
-       &lower_float8<In::fp8, In::bf8, In::ofp8, In::obf8, rows>},                              \
-      {"v_smfmac_f32_" name "_bf8_fp8",                                                         \
-       &lower_float8<In::bf8, In::fp8, In::obf8, In::ofp8, rows>},                              \
-  {                                                                                             \
-    "v_smfmac_f32_" name "_bf8_bf8", &lower_float8<In::bf8, In::bf8, In::obf8, In::obf8, rows>  \
-  }
-#define EMU_LONG_FLOAT8_ROWS(name, rows)                                                        \
-  {"v_smfmac_f32_" name "_fp8_fp8", &lower_smfmac<Sparse<In::ofp8, In::ofp8, rows, 16>>},       \
-      {"v_smfmac_f32_" name "_fp8_bf8", &lower_smfmac<Sparse<In::ofp8, In::obf8, rows, 16>>},   \
-      {"v_smfmac_f32_" name "_bf8_fp8", &lower_smfmac<Sparse<In::obf8, In::ofp8, rows, 16>>}, { \
-    "v_smfmac_f32_" name "_bf8_bf8", &lower_smfmac<Sparse<In::obf8, In::obf8, rows, 16>>        \
+#define EMU_FLOAT8_ROWS(name, rows, each)                                                 \
+  {"v_smfmac_f32_" name "_fp8_fp8", &lower_float8<In::ofp8, In::ofp8, rows, each>},       \
+      {"v_smfmac_f32_" name "_fp8_bf8", &lower_float8<In::ofp8, In::obf8, rows, each>},   \
+      {"v_smfmac_f32_" name "_bf8_fp8", &lower_float8<In::obf8, In::ofp8, rows, each>}, { \
+    "v_smfmac_f32_" name "_bf8_bf8", &lower_float8<In::obf8, In::obf8, rows, each>        \
   }
 
 // gfx942's instructions, and gfx950's with twice the depth.
@@ -114,16 +108,16 @@ constexpr Row kRows[] = {
     row<In::bf16, 32, 4>("v_smfmac_f32_32x32x16_bf16"),
     row<In::i8, 16, 8>("v_smfmac_i32_16x16x64_i8"),
     row<In::i8, 32, 8>("v_smfmac_i32_32x32x32_i8"),
-    EMU_FLOAT8_ROWS("16x16x64", 16),
-    EMU_FLOAT8_ROWS("32x32x32", 32),
+    EMU_FLOAT8_ROWS("16x16x64", 16, 8),
+    EMU_FLOAT8_ROWS("32x32x32", 32, 8),
     row<In::f16, 16, 8>("v_smfmac_f32_16x16x64_f16"),
     row<In::f16, 32, 8>("v_smfmac_f32_32x32x32_f16"),
     row<In::bf16, 16, 8>("v_smfmac_f32_16x16x64_bf16"),
     row<In::bf16, 32, 8>("v_smfmac_f32_32x32x32_bf16"),
     row<In::i8, 16, 16>("v_smfmac_i32_16x16x128_i8"),
     row<In::i8, 32, 16>("v_smfmac_i32_32x32x64_i8"),
-    EMU_LONG_FLOAT8_ROWS("16x16x128", 16),
-    EMU_LONG_FLOAT8_ROWS("32x32x64", 32),
+    EMU_FLOAT8_ROWS("16x16x128", 16, 16),
+    EMU_FLOAT8_ROWS("32x32x64", 32, 16),
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ struct Compare {
   }
 };
 
-/// The classes are bits of an operand that is as wide as f16 values, and else a dword.
+/// The classes are bits of an operand, which has 16 bits for f16 values and 32 bits otherwise.
 template <class V>
 using Asked = std::conditional_t<std::is_same_v<V, F16>, U16, U32>;
 

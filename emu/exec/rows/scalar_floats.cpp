@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "emu/arch/gfx12/extremes.h"
+#include "emu/exec/extremes.h"
 #include "emu/exec/half_rounding.h"
 #include "emu/exec/rows/rows.h"
 #include "emu/exec/salu.h"
@@ -100,7 +100,7 @@ constexpr Row kRows[] = {
     of_scalars_row<kMaximumNumber<F16>>("s_max_num_f16"),
     of_scalars_row<kMinimumNumber<F32>>("s_min_num_f32"),
     of_scalars_row<kMaximumNumber<F32>>("s_max_num_f32"),
-    // gfx11.5 calls them by their older names and has an IEEE mode.
+    // gfx11.5 has IEEE mode, and instructions without "num" in their names.
     by_ieee_row<F16, false>("s_min_f16"),
     by_ieee_row<F16, true>("s_max_f16"),
     by_ieee_row<F32, false>("s_min_f32"),

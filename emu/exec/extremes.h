@@ -1,7 +1,7 @@
 #pragma once
 
-// Minimum and maximum of gfx12: one pair ignores NaN ("num"), the other returns NaN if a source is
-// NaN. Both order -0 below +0.
+// Minimum and maximum as gfx950, gfx11.5 and gfx12 have them. One pair ignores NaN ("num"), and the
+// other returns NaN if a source is NaN. Both order -0 below +0.
 
 #include "emu/exec/numbers.h"
 
