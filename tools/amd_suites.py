@@ -7,8 +7,7 @@
 The programs are Debian's (rocBLAS, hipBLASLt, MIOpen, rocFFT, rocRAND, rocPRIM, rocSPARSE, RCCL), Triton's wheels and
 llama.cpp's ROCm build from PyPI. Debian's packages are pinned in tools/rocm/packages.txt, as those of tools/real_rocm.py,
 which also writes the results to docs/amd.md. Nothing is installed. Needs `make emu`. Exits with 1 if a test failed or a
-suite was left out, 2 if something is missing, and 128 + its number after
-a signal.
+suite was left out, 2 if something is missing, and 128 + its number after a signal.
 """
 
 import argparse
@@ -74,17 +73,18 @@ def parse():
     parser.add_argument("--emulator", type=pathlib.Path, default=ROOT / "build" / "emu")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("fetch", help="fetches and unpacks the packages")
-    command.add_argument("names", nargs="*", help="of suites; all without")
+    command.add_argument("names", nargs="*", help="the starts of the names of suites (default: all)")
     command.set_defaults(work=fetch)
     command = commands.add_parser("test", help="runs suites")
-    command.add_argument("names", nargs="*", help="their names (default: a selection)")
-    command.add_argument("--chips", default=",".join(amd_suites.CHIPS))
-    command.add_argument("--all", action="store_true", help="also older versions of the programs, not the shorter selection")
+    command.add_argument("names", nargs="*", help="the starts of their names (default: a selection)")
+    command.add_argument("--chips", default=",".join(amd_suites.CHIPS), help="default: %(default)s")
+    command.add_argument("--all", action="store_true", help="also older versions of the programs")
     command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
     command.add_argument("--seconds", type=float, default=float("inf"),
                          help="suites that haven't begun by then are left out (default: none)")
     command.add_argument("--model", type=pathlib.Path, help="a model for llama.cpp")
-    command.add_argument("--record", type=pathlib.Path, nargs="?", const=RESULTS, help=f"writes results ({RESULTS.name})")
+    command.add_argument("--record", action="store_const", const=RESULTS, help=f"writes {RESULTS.relative_to(ROOT)}")
+    command.add_argument("--record-to", dest="record", type=pathlib.Path, metavar="FILE", help="writes FILE instead")
     command.add_argument("--list", action="store_true", help="prints the names of the suites")
     command.set_defaults(work=test)
     return parser.parse_args()

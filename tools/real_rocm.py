@@ -121,7 +121,8 @@ def parse():
     command.add_argument("--seconds", type=float, default=float("inf"),
                          help="suites that haven't begun by then are left out (default: none)")
     command.add_argument("--model", help="a model for the suite generate")
-    command.add_argument("--record", type=pathlib.Path, nargs="?", const=RESULTS, help=f"writes results ({RESULTS.name})")
+    command.add_argument("--record", action="store_const", const=RESULTS, help=f"writes {RESULTS.relative_to(ROOT)}")
+    command.add_argument("--record-to", dest="record", type=pathlib.Path, metavar="FILE", help="writes FILE instead")
     command.add_argument("--list", action="store_true", help="prints the names of the suites")
     command.set_defaults(work=test)
     command = commands.add_parser("page", help="writes docs/amd.md")

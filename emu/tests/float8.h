@@ -2,6 +2,8 @@
 
 // The 8-bit floats by their definition, for tests: a value is looked up among all 256 bytes.
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "emu/tests/reference.h"
@@ -26,6 +28,14 @@ struct Float8Format {
     const int e = static_cast<int>(byte >> fraction & ((1u << exponent) - 1));
     const double f = static_cast<double>(byte & ((1u << fraction) - 1)) / (1 << fraction);
     return sign * (e == 0 ? std::ldexp(f, 1 - bias) : std::ldexp(1 + f, e - bias));
+  }
+  /// The byte of a number that the format has.
+  u32 byte_of(double x) const {
+    for (u32 byte = 0; byte < 256; ++byte) {
+      if (value(byte) == x) return byte;
+    }
+    ADD_FAILURE() << x << " isn't an 8-bit float";
+    return 0;
   }
   /// The byte of the largest finite number.
   u32 most() const { return fnuz ? 0x7f : has_infinity() ? 0x7b : 0x7e; }

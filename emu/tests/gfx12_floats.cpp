@@ -333,9 +333,7 @@ void add_dots(Hand& hand) {
                    u32 word = 0;
                    for (int i = 0; i < 4; ++i) {
                      const double x = (static_cast<double>(random.below(17)) - 8) / 4;
-                     u32 byte = 0;
-                     while (format.value(byte) != x) ++byte;
-                     word |= byte << (8 * i);
+                     word |= format.byte_of(x) << (8 * i);
                    }
                    return word;
                  };

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "emu/tests/float8.h"
@@ -68,12 +67,8 @@ bool is_packed(Out out) { return out == Out::f16 || out == Out::bf16; }
 
 u32 encoded(In in, double x) {
   const auto f = static_cast<float>(x);
-  if (in == In::fp8 || in == In::bf8) {
-    const Float8Format& format = in == In::fp8 ? kFp8Ocp : kBf8Ocp;
-    u32 byte = 0;
-    while (format.value(byte) != x) ++byte;
-    return byte;
-  }
+  if (in == In::fp8) return kFp8Ocp.byte_of(x);
+  if (in == In::bf8) return kBf8Ocp.byte_of(x);
   if (in == In::f16) return static_cast<u32>(to_bits(static_cast<half>(f)));
   if (in == In::bf16) return static_cast<u32>(to_bits(f) >> 16);
   return static_cast<u32>(static_cast<i32>(x)) & (in == In::i8 ? 255 : 15);
@@ -170,8 +165,8 @@ void add_matrices(bool wave64) {
   Hand hand("Gfx12Matrix", {"gfx1200", wave64});
   const int lanes = hand.target().lanes();
   for (const Shape& s : kShapes) {
-    const int source = std::max(1, s.depth * bits_of(s.in) * 16 / 32 / lanes);
-    if (s.depth * bits_of(s.in) * 16 / lanes < 32) continue;  // half a register
+    const int bits = s.depth * bits_of(s.in) * 16 / lanes, source = bits / 32;
+    if (bits < 32) continue;  // half a register
     const int result = 256 / lanes / (is_packed(s.out) ? 2 : 1);
     const bool is_integer = s.out == Out::i32;
     hand.add(s.name,

@@ -134,15 +134,6 @@ Place result_place(const Shape& s, int block, int row, int column) {
   return {row, 4 * block + column};
 }
 
-/// The byte of a value that the format has.
-u64 encoded(const Float8Format& format, double x) {
-  for (u32 byte = 0; byte < 256; ++byte) {
-    if (format.value(byte) == x) return byte;
-  }
-  ADD_FAILURE() << x << " isn't an 8-bit float";
-  return 0;
-}
-
 /// Returns the bits of a source value, which is a small multiple of 1/4 or any byte.
 u64 encoded(In in, double x, bool ocp, Random& random) {
   const auto f = static_cast<float>(x);
@@ -162,9 +153,9 @@ u64 encoded(In in, double x, bool ocp, Random& random) {
     case In::i8:
       return static_cast<u64>(static_cast<i64>(x)) & 255;
     case In::fp8:
-      return encoded(ocp ? kFp8Ocp : kFp8Fnuz, x);
+      return (ocp ? kFp8Ocp : kFp8Fnuz).byte_of(x);
     case In::bf8:
-      return encoded(ocp ? kBf8Ocp : kBf8Fnuz, x);
+      return (ocp ? kBf8Ocp : kBf8Fnuz).byte_of(x);
   }
   return 0;
 }

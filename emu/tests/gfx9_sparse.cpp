@@ -68,12 +68,8 @@ u32 encoded(In in, double x, bool ocp) {
   if (in == In::f16) return static_cast<u32>(to_bits(static_cast<half>(f)));
   if (in == In::bf16) return static_cast<u32>(to_bits(f) >> 16);
   if (in == In::i8) return static_cast<u32>(static_cast<i32>(x)) & 255;
-  const Float8Format& format = in == In::fp8 ? (ocp ? kFp8Ocp : kFp8Fnuz)
-                               : ocp         ? kBf8Ocp
-                                             : kBf8Fnuz;
-  u32 byte = 0;
-  while (format.value(byte) != x) ++byte;
-  return byte;
+  if (in == In::fp8) return (ocp ? kFp8Ocp : kFp8Fnuz).byte_of(x);
+  return (ocp ? kBf8Ocp : kBf8Fnuz).byte_of(x);
 }
 
 double some(In in, Random& random) {

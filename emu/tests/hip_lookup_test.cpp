@@ -1,4 +1,4 @@
-// Functions by name, and the calls of sharing between processes, which give errors.
+// hipGetProcAddress(): the functions that it finds, and the errors that it gives.
 
 #include "emu/tests/hip_stream_support.h"
 

@@ -16,95 +16,54 @@ struct Function {
   double from, to;  // of the arguments
 };
 
-#define ONE(name) \
-  {               \
-#name, [](double x, double) { return static_cast<double>(std::name(x)); }, 1
-#define TWO(name) \
-  {               \
-#name, [](double x, double y) { return static_cast<double>(std::name(x, y)); }, 2
-constexpr Function kFunctions[] = {ONE(sin), -100, 100}, ONE(cos), -100, 100
-}
-, ONE(tan), -10, 10
-}
-, ONE(asin), -1, 1
-}
-, ONE(acos), -1, 1
-}
-, ONE(atan), -50, 50
-}
-, ONE(sinh), -20, 20
-}
-, ONE(cosh), -20, 20
-}
-, ONE(tanh), -20, 20
-}
-, ONE(asinh), -1e6, 1e6
-}
-, ONE(acosh), 1, 1e6
-}
-, ONE(atanh), -0.99, 0.99
-}
-, ONE(exp), -80, 80
-}
-, ONE(exp2), -100, 100
-}
-, ONE(expm1), -5, 5
-}
-, ONE(log), 1e-6, 1e6
-}
-, ONE(log2), 1e-6, 1e6
-}
-, ONE(log10), 1e-6, 1e6
-}
-, ONE(log1p), -0.9, 100
-}
-, ONE(sqrt), 0, 1e6
-}
-, ONE(cbrt), -1e6, 1e6
-}
-, ONE(erf), -3, 3
-}
-, ONE(erfc), -3, 3
-}
-, ONE(floor), -50, 50
-}
-, ONE(ceil), -50, 50
-}
-, ONE(trunc), -50, 50
-}
-, ONE(round), -50, 50
-}
-, ONE(rint), -50, 50
-}
-, ONE(fabs), -50, 50
-}
-, ONE(logb), 0.1, 1e6
-}
-, TWO(pow), 0.01, 20
-}
-, TWO(atan2), -5, 5
-}
-, TWO(fmod), -50, 50
-}
-, TWO(hypot), -100, 100
-}
-, TWO(fmax), -5, 5
-}
-, TWO(fmin), -5, 5
-}
-, TWO(fdim), -5, 5
-}
-, TWO(copysign), -5, 5
-}
-, TWO(remainder), -50, 50
-}
-, {"rsqrt", [](double x, double) { return 1 / std::sqrt(x); }, 1, 0.01, 1e6},
+// The name, the reference and the number of arguments.
+#define ONE(name) #name, [](double x, double) { return static_cast<double>(std::name(x)); }, 1
+#define TWO(name) #name, [](double x, double y) { return static_cast<double>(std::name(x, y)); }, 2
+constexpr Function kFunctions[] = {
+    {ONE(sin), -100, 100},
+    {ONE(cos), -100, 100},
+    {ONE(tan), -10, 10},
+    {ONE(asin), -1, 1},
+    {ONE(acos), -1, 1},
+    {ONE(atan), -50, 50},
+    {ONE(sinh), -20, 20},
+    {ONE(cosh), -20, 20},
+    {ONE(tanh), -20, 20},
+    {ONE(asinh), -1e6, 1e6},
+    {ONE(acosh), 1, 1e6},
+    {ONE(atanh), -0.99, 0.99},
+    {ONE(exp), -80, 80},
+    {ONE(exp2), -100, 100},
+    {ONE(expm1), -5, 5},
+    {ONE(log), 1e-6, 1e6},
+    {ONE(log2), 1e-6, 1e6},
+    {ONE(log10), 1e-6, 1e6},
+    {ONE(log1p), -0.9, 100},
+    {ONE(sqrt), 0, 1e6},
+    {ONE(cbrt), -1e6, 1e6},
+    {ONE(erf), -3, 3},
+    {ONE(erfc), -3, 3},
+    {ONE(floor), -50, 50},
+    {ONE(ceil), -50, 50},
+    {ONE(trunc), -50, 50},
+    {ONE(round), -50, 50},
+    {ONE(rint), -50, 50},
+    {ONE(fabs), -50, 50},
+    {ONE(logb), 0.1, 1e6},
+    {TWO(pow), 0.01, 20},
+    {TWO(atan2), -5, 5},
+    {TWO(fmod), -50, 50},
+    {TWO(hypot), -100, 100},
+    {TWO(fmax), -5, 5},
+    {TWO(fmin), -5, 5},
+    {TWO(fdim), -5, 5},
+    {TWO(copysign), -5, 5},
+    {TWO(remainder), -50, 50},
+    {"rsqrt", [](double x, double) { return 1 / std::sqrt(x); }, 1, 0.01, 1e6},
     {"exp10", [](double x, double) { return std::pow(10., x); }, 1, -30, 30},
-    {"sinpi", [](double x, double) { return std::sin(M_PI * x); }, 1, 0.1, 0.9}, {
-  "normcdf", [](double x, double) { return std::erfc(-x * M_SQRT1_2) / 2; }, 1, -3, 3
-}
-}
-;
+    {"sinpi", [](double x, double) { return std::sin(M_PI * x); }, 1, 0.1, 0.9},
+    {"normcdf", [](double x, double) { return std::erfc(-x * M_SQRT1_2) / 2; }, 1, -3, 3},
+};
 #undef ONE
 #undef TWO
 

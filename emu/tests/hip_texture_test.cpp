@@ -24,16 +24,9 @@ hipChannelFormatDesc desc_of(int bits, int channels, hipChannelFormatKind kind) 
   return {bits, channels > 1 ? bits : 0, channels > 2 ? bits : 0, channels > 3 ? bits : 0, kind};
 }
 
-std::string texture_kernels() {
-  const char* devices = std::getenv("WICK_EMU_DEVICES");
-  return devices != nullptr && std::string(devices).starts_with("gfx1030")
-             ? "texture.gfx1030.hsaco"
-             : "texture.gfx1100.hsaco";
-}
-
 class HipTexture : public testing::Test {
  protected:
-  Kernels kernels{texture_kernels()};
+  Kernels kernels{"texture." + first_device() + ".hsaco"};
 
   template <class T, class Out, class In>
   std::vector<Out> run(const char* name, const T& object, const std::vector<In>& at,

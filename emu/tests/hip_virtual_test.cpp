@@ -239,7 +239,7 @@ TEST_F(HipVirtual, FileDescriptorsHoldMemory) {
 }
 
 TEST_F(HipVirtual, ReusedMemoryHoldsNothing) {
-  if (std::getenv("WICK_EMU_CHECK") == nullptr) GTEST_SKIP() << "a check's test";
+  if (std::getenv("WICK_EMU_CHECK") == nullptr) GTEST_SKIP() << "needs WICK_EMU_CHECK=all";
   const Kernels kernels;
   char* at = reserve(unit);
   map_new(at, unit);

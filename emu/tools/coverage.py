@@ -22,7 +22,7 @@ LEVELS = [["-O0"], ["-O1"], ["-O2"], ["-O3"], ["-Os"], ["-O2", "-mwavefrontsize6
 # Each architecture has its own matrix instructions.
 EXCEPT = {"gfx1100": ["mfma"], "gfx90a": ["matrix"], "gfx942": ["mfma", "matrix"], "gfx1200": ["mfma", "matrix"],
           "gfx1030": ["mfma", "matrix"], "gfx1101": ["mfma"], "gfx1151": ["mfma"], "gfx1201": ["mfma", "matrix"]}
-# Architectures whose directed tests are those of others, but for what they don't share with them.
+# An instruction counts as tested on an architecture if it has a directed test on one of these others.
 LIKE = {"gfx942": ["gfx90a"], "gfx1200": ["gfx1100"], "gfx1030": ["gfx90a", "gfx1100"], "gfx1101": ["gfx1100"],
         "gfx1151": ["gfx1100", "gfx1200"], "gfx1201": ["gfx1200", "gfx1100"]}
 SUFFIX = re.compile(r"(_e32|_e64|_dpp|_sdwa|_e64_dpp|_dpp8)+$")

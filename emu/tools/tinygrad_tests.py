@@ -155,13 +155,17 @@ def name_of(test):
 
 
 def main():
-    options = argparse.ArgumentParser()
-    options.add_argument("--tinygrad", required=True)
-    options.add_argument("--library", required=True)
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--tinygrad", required=True, metavar="FOLDER", help="a checkout of tinygrad")
+    options.add_argument("--library", required=True, help="the emulator's libwick_emu.so")
     options.add_argument("--list", action="store_true", help="also print what passes")
     options.add_argument("patterns", nargs="*", help="parts of the names of tests to run")
     given = options.parse_args()
     root = pathlib.Path(given.tinygrad).resolve()
+    if not (root / "test/amd/hw").is_dir():
+        options.error(f"{root} has no folder test/amd/hw")
+    if not pathlib.Path(given.library).is_file():
+        options.error(f"{given.library} is missing: make emu")
     sys.path.insert(0, str(root))
     emulator = Emulator(str(pathlib.Path(given.library).resolve()))
     replaced = types.ModuleType("test.mockgpu.amd.emu")
@@ -181,6 +185,8 @@ def main():
     for test in cases(suite):
         if not given.patterns or any(p in test.id() for p in given.patterns):
             test.run(results)
+    if not results.testsRun:
+        sys.exit(f"no test's name contains {' or '.join(given.patterns)}" if given.patterns else "tinygrad has no tests")
     if given.list:
         print("\n".join(results.passed))
     for name, reason in results.reasons.items():

@@ -190,6 +190,7 @@ class Command(unittest.TestCase):
     def test_what_is_unknown_is_named(self):
         for arguments, text in ((("test", "nonsense"), "there is no suite nonsense"),
                                 (("fetch", "nonsense"), "there is no suite nonsense"),
+                                (("test", ""), "there is no suite "),
                                 (("test", "--chips", "gfx1"), "there is no chip gfx1"),
                                 (("test", "--chips", ","), "no chip was chosen"),
                                 (("--emulator", "/none", "test", "RCCL"), "make emu")):
@@ -201,6 +202,8 @@ class Command(unittest.TestCase):
         lines = self.call("test", "--list").stdout.splitlines()
         self.assertIn("rocblas-bench", lines)
         self.assertEqual(len(list(amd_suites.chosen(["rocPRIM"], ("gfx90a",)))), len(amd_suites.ROCPRIM))
+        triton = amd_suites.chosen(["Triton"], ("gfx1100",))
+        self.assertEqual([suite.release for suite, _, _ in triton], list(wheels.TRITON))
         one = list(amd_suites.chosen(["Triton's kernels 3.9.0"], ("gfx90a", "gfx1100")))
         self.assertEqual([(suite.release, chip) for suite, _, chip in one], [("3.9.0", "gfx1100"), ("3.9.0", "gfx90a")])
 

@@ -16,7 +16,7 @@ import time
 from rocm import wheels
 from rocm.packages import RocmError, call, prepare_groups
 from rocm.processes import Process
-from rocm.suites import MIOPEN_ENVIRONMENT, Outcome, complaint, fits, library_variables, reason, run_gtest
+from rocm.suites import MIOPEN_ENVIRONMENT, Outcome, complaint, library_variables, reason, run_gtest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CHIPS = ("gfx1100", "gfx90a", "gfx942")
@@ -24,9 +24,9 @@ DEBIANS = ("gfx1100", "gfx90a")  # what Debian builds its packages of ROCm 6.4 f
 SUPPORT = ("suites", "base")
 ROCR = ("rocr", *SUPPORT)
 
-# groups: of packages.txt, in the order in which libraries are looked up. program: below usr/libexec/rocm of the groups, or of
-# wick's build if the kind is "wick".
-# calls: lists of arguments, a process for each. hiprtc: the file of AMD's hiprtc, or None.
+# groups: of packages.txt, in the order in which libraries are looked up. program: its path below usr/libexec/rocm of the
+# groups, or its name in wick's build if the kind is "wick". calls: lists of arguments, a process for each. hiprtc: the file
+# of AMD's hiprtc, or None.
 Suite = collections.namedtuple("Suite", "name release kind groups program calls chips environment hiprtc minutes")
 
 
@@ -51,13 +51,13 @@ def gemms(program):
         whole = precision == "i8_r"
         compute = {"i8_r": "i32_r", "f64_r": "f64_r"}.get(precision, "f32_r")
         out = "i32_r" if whole else precision
-        sizes = ["-m", "128", "-n", "96", "-k", "64", "--transposeA", "N", "--transposeB", "T" if blas else "N"]
+        sizes = ["-m", "128", "-n", "96", "-k", "64"]
         if blas:
             types = ["-f", "gemm_ex", "--a_type", precision, "--b_type", precision, "--c_type", out, "--d_type", out,
                      "--compute_type", compute, "--lda", "128", "--ldb", "96", "--ldc", "128", "--ldd", "128"]
-            calls.append([*types, *sizes, "--initialization", "rand_int", "-v", "1", "-i", "1", "-j", "0"])
+            calls.append([*types, *sizes, "--transposeA", "N", "--transposeB", "T", "--initialization", "rand_int",
+                          "-v", "1", "-i", "1", "-j", "0"])
         else:
-            sizes = ["-m", "128", "-n", "96", "-k", "64"]
             calls.append([*sizes, "--precision", precision, "--compute_type", compute, "--initialization", "rand_int",
                           "-v", "-i", "1", "-j", "0"])
     return calls
@@ -124,7 +124,7 @@ def run_gemms(commands, env, seconds, outcome):
     for command, call in commands:
         process = Process(command, env, seconds)
         lines = list(process.lines())
-        name = " ".join(call[call.index("--a_type" if "--a_type" in call else "--precision"):][1:2])
+        name = call[call.index("--a_type" if "--a_type" in call else "--precision") + 1]
         error = norm_error(lines)
         if process.child.returncode != 0 or complaint(lines) or error is None:
             outcome.fail(f"{name}: {process.end()}: {reason(lines)}")
@@ -321,8 +321,8 @@ def program_of(suite, trees):
 
 
 def is_meant(name, suite):
-    """name: of the suite or the start of its name, also with its version."""
-    return fits(name, f"{suite.name} {suite.release}")
+    """Whether the suite's name, followed by its version, starts with `name`."""
+    return name != "" and f"{suite.name} {suite.release}".startswith(name)
 
 
 def newest(suites):

@@ -251,7 +251,10 @@ void check_textures() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4) {
+    std::fprintf(stderr, "hiprtc_calls LIBRARY_OF_HIP LIBRARY_OF_HIPRTC ARCHITECTURE\n");
+    return 2;
+  }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   hip = library(argv[1]);
   const std::vector<char> code = compile(library(argv[2]), argv[3]);

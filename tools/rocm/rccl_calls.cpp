@@ -26,28 +26,18 @@ void* library(const char* name) {
   std::exit(1);
 }
 
-struct Function {
-  void* address;
-  template <class... Arguments>
-  int operator()(Arguments... arguments) const {
-    return reinterpret_cast<int (*)(Arguments...)>(address)(arguments...);
-  }
-};
-
-Function find(void* handle, const char* name) {
-  void* address = dlsym(handle, name);
-  if (address != nullptr) return {address};
-  std::printf("bad start: no %s\n", name);
-  std::exit(1);
-}
-
 void* hip = nullptr;
 void* rccl = nullptr;
 
 /// Calls a function and ends the program if it fails.
 template <class... Arguments>
 void call(void* handle, const char* name, Arguments... arguments) {
-  const int error = find(handle, name)(arguments...);
+  void* address = dlsym(handle, name);
+  if (address == nullptr) {
+    std::printf("bad start: no %s\n", name);
+    std::exit(1);
+  }
+  const int error = reinterpret_cast<int (*)(Arguments...)>(address)(arguments...);
   if (error == 0) return;
   std::printf("bad %s: it gave %d\n", name, error);
   std::exit(1);
@@ -129,7 +119,11 @@ std::vector<Rank> start(int count) {
 
 }  // namespace
 
-int main(int, char** arguments) {
+int main(int count_of_arguments, char** arguments) {
+  if (count_of_arguments != 3) {
+    std::fprintf(stderr, "rccl_calls LIBRARY_OF_HIP LIBRARY_OF_RCCL\n");
+    return 2;
+  }
   hip = library(arguments[1]);
   rccl = library(arguments[2]);
   int count = 0;

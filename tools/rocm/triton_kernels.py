@@ -12,7 +12,9 @@ import struct
 import sys
 import types
 
-WHEEL, LIBRARY = sys.argv[1:3]
+if len(sys.argv) != 3:
+    sys.exit("usage: triton_kernels.py WHEEL LIBRARY")
+WHEEL, LIBRARY = sys.argv[1:]
 sys.path.insert(0, WHEEL)
 os.environ["TRITON_LIBHIP_PATH"] = LIBRARY
 
