@@ -347,7 +347,8 @@ TEST_P(FuseAttention, NormsOfHeadsAreInPlace) {
     };
     const std::vector<graph::Node> fused = nodes(all, given(c));
     EXPECT_EQ((std::vector<Op>{Op::add, Op::rms_norm, Op::attention}), ops_of(fused));
-    if (fused.size() == 3) EXPECT_EQ(Part::pair, fused[1].part);
+    ASSERT_EQ(3u, fused.size());
+    EXPECT_EQ(Part::pair, fused[1].part);
     const auto other_eps = [&](Arguments a) -> Tensors {
       return {normed(c, a, a[0] + a[0], true, true, 1e-6f)};
     };

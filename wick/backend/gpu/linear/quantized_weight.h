@@ -84,7 +84,7 @@ void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& we
               const ConstView* residual);
 /// x [t, k], quantised, → out [t, n, width], dense: see Backend::grouped_linear. weight is one of
 /// the experts, from which the sizes and the dtype are read. early: whether the ids were written
-/// before the kernel that makes x's operands, so that experts' weights can be prefetched.
+/// before the previous kernel began; see GroupedGemvArgs.
 void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
                       const ExpertLaunches& launches, bool early);
 

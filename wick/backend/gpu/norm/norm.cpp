@@ -65,7 +65,7 @@ int64_t short_columns(const Reduction& reduction, const View& out, const ConstVi
 /// other lengths or dtypes, or more rows than multiprocessors take at once.
 bool launch_warps(Gpu& gpu, std::span<const NormOperands> tensors, float eps) {
   constexpr unsigned kEach = kNormWarpsThreads / 32;  // rows of a thread block
-  const unsigned most = 8 * kEach * static_cast<unsigned>(gpu.info.multiprocessors);
+  const int64_t most = int64_t{8} * kEach * gpu.info.multiprocessors;
   RmsNormWarpsArgs args{};
   args.of[1].rows.elems = 0;
   args.eps = eps;
@@ -73,11 +73,11 @@ bool launch_warps(Gpu& gpu, std::span<const NormOperands> tensors, float eps) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const auto& [out, in, weight] = tensors[i];
     const int dim = in.layout.rank() - 1;
-    const Reduction reduction(in.layout, out.layout, 1u << dim);
-    const auto n = static_cast<uint64_t>(reduction.n);
+    const int64_t n = in.layout.shape()[dim];
     const bool fits = in.dtype == DType::f32 && weight.dtype == DType::f32 && n % 4 == 0 &&
-                      n <= kMostOfWarp && (i == 0 || n == args.n) && reduction.kept.elems <= most;
+                      n <= kMostOfWarp && (i == 0 || n == args.n) && in.layout.elems() / n <= most;
     if (!fits) return false;
+    const Reduction reduction(in.layout, out.layout, 1u << dim);
     const RowPlan plan(gpu, reduction, out, in, dim);
     args.n = static_cast<uint32_t>(n);
     reduction.kept.for_each_piece([&](const StridedIndex<2>& kept, const auto& start) {

@@ -109,8 +109,8 @@ struct GroupedGemvArgs {
   const void* q;
   const math::ActivationScale* scales;
   math::u32 chunks, rows, segment;
-  /// Not 0 if an earlier kernel than the last one wrote the ids: weights are prefetched before the
-  /// last kernel has ended.
+  /// Not 0 if the ids were written before the previous kernel began. Each thread block then
+  /// prefetches its weights while the previous kernel runs.
   math::u32 early;
 };
 /// decoded_grouped. format: as in DecodedArgs.
