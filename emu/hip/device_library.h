@@ -7,8 +7,9 @@
 // __atomic_work_item_fence() or __ocml_pow_f32(). ROCm ships these functions in bitcode files;
 // Debian's clang doesn't. This file implements them with the compiler's builtins. Include it before
 // the program (-x hip -nogpulib -include emu/hip/device_library.h); it includes <hip/hip_runtime.h>
-// itself. It is written for the headers of HIP 5.2 and clang 19, is under this repository's license
-// (Apache-2.0) and needs only device_math.h and device_hostcall.h.
+// itself. Programs of hiprtc get it from device/hip_runtime.h. It is written for the headers of HIP
+// 5.2 and clang 19, is under this repository's license (Apache-2.0) and needs only device_math.h
+// and device_hostcall.h.
 //
 // Mathematics: double functions evaluate series on a reduced argument. They are accurate to some
 // units in the last place (erfc: to some tens). Float functions round the double results or use
@@ -18,9 +19,9 @@
 // printf, assert() and malloc() call the host: see device_hostcall.h.
 //
 // Not implemented: gamma and Bessel functions, the inverses of erf, erfc and normcdf, erfcx, images
-// and textures, sync() of cooperative groups that are larger than a block, integer dot products, and
-// conversions to half that don't round to nearest. A program that uses one of these fails to link,
-// and the linker names the function.
+// and textures, sync() of cooperative groups that are larger than a block, integer dot products,
+// and conversions to half that don't round to nearest. A program that uses one of these fails to
+// link, and the linker names the function.
 
 #if defined(__HIP__)
 

@@ -25,7 +25,7 @@ std::shared_ptr<Kernel> find_kernel(hipKernel_t handle) {
   return kernel;
 }
 
-/// Throws unless the options are ones that the runtime can ignore.
+/// Throws if options are missing. The runtime ignores what they say.
 void check_options(hipLibraryOption** options, unsigned count) {
   require(count == 0 || options != nullptr);
 }
