@@ -76,6 +76,9 @@ def guarded(name, work):
 
     for number in SIGNALS:
         signal.signal(number, interrupt)
+    # A signal that comes just before the main thread blocks doesn't wake it; the timer does, and Python sees the signal then.
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
     try:
         return work()
     except (RocmError, OSError) as error:
@@ -85,3 +88,5 @@ def guarded(name, work):
         Process.kill_all()
         fetch_model.say(f"{name}: interrupted")
         return 128 + (caught[0] if caught else signal.SIGINT)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
