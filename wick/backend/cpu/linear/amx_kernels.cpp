@@ -14,8 +14,9 @@
 // and six more for all four, 28 cycles. Factors of half a block take two products and 96
 // instructions.
 //
-// Measured on a Xeon with 16 threads, prompts run at 0.8 to 1.2 times the speed of v4_vnni,
-// depending on the type; why they are slower than the estimate isn't known
+// Measured on a Xeon, prompts run at 0.8 to 1.2 times the speed of v4_vnni, depending on the type.
+// Beside instructions for tiles, the vector instructions run at one a cycle instead of two, and a
+// product that adds to a zeroed tile waits for the product before it
 // (bench/results/2026-11-26-intel-xeon-amx.md).
 //
 // Bytes moved: as `prompt` of quantized_kernels.cpp with one panel at a time. The integers of two
