@@ -41,9 +41,10 @@ ORDER = ["contiguous", "transposed", "broadcast", "sliced", "stepped", "scattere
 Test = collections.namedtuple("Test", "suite name verdict seconds message work")
 
 
-def environment(devices):
+def environment(devices, shard=(0, 1)):
     env = dict(os.environ)
     env.pop("WICK_TEST_DEVICES", None)
+    env["GTEST_SHARD_INDEX"], env["GTEST_TOTAL_SHARDS"] = map(str, shard)
     if devices:
         env["WICK_TEST_DEVICES"] = devices
     return env
@@ -63,12 +64,12 @@ def pattern_of(suite, layouts):
     return ":".join(f"{suite}.*.{layout}.*" for layout in layouts)
 
 
-def run(program, pattern, devices, chips):
-    """Runs one process and returns its tests. Adds the names of the devices to `chips`."""
+def run(program, pattern, devices, shard, chips):
+    """Runs one process, part `shard` of a suite, and returns its tests. Adds the names of the devices to `chips`."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
         done = subprocess.run([program, f"--gtest_filter={pattern}", f"--gtest_output=json:{report}", "--gtest_brief=1"],
-                              env=environment(devices), capture_output=True, text=True, errors="replace", check=False)
+                              env=environment(devices, shard), capture_output=True, text=True, errors="replace", check=False)
         if done.returncode not in (0, 1) or not report.exists():
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
             return [Test(pattern, "(the process)", "fail", 0.0, f"ended with {done.returncode}: " + " ".join(said), None)]
@@ -240,8 +241,9 @@ def main():
             program = options.build / "bin" / name
             for suite in suites(program, devices):
                 row = "linear" if name in DEVICE_PROGRAMS else suite.removeprefix("Parity/")
+                parts = options.jobs if name in DEVICE_PROGRAMS else 1  # its suites take minutes
                 if not only or row in only:
-                    work.append((program, pattern_of(suite, layouts), devices))
+                    work += [(program, pattern_of(suite, layouts), devices, (part, parts)) for part in range(parts)]
     work.sort(key=lambda job: bool(LONG.search(job[1])))
     chains = "Chains of random ops were left out."
 
@@ -276,7 +278,7 @@ def main():
     seconds = time.monotonic() - started
     ran = {"rows": options.rows or "all", "layouts": options.layouts or "all"}
     if left_out:
-        ran["left out for lack of time"] = f"{len(left_out)} of {len(work)} suites, {', '.join(left_out)}"
+        ran["left out for lack of time"] = f"{len(left_out)} of {len(work)} suites, {', '.join(dict.fromkeys(left_out))}"
         print(f"{len(left_out)} of {len(work)} suites were left out: {options.seconds:.0f} s had passed")
     text, passed = summary(tests, chains, missing, options.jobs, seconds)
     if options.out:

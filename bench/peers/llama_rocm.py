@@ -3,8 +3,8 @@
 
 Computes the prompt IDS and TOKENS - 1 greedy tokens after it, and prints their ids as JSON. The build is that of PyPI's wheel
 `inferna-rocm`, made for AMD's ROCm 6; nothing of it enters this repository. Its HIP runtime is whatever libamdhip64.so.6 the
-loader finds; with --library FILE that is FILE. It never calls hipBLAS and rocBLAS for quantised weights; stand-ins that end the
-process take their place. --cpu computes on the CPU.
+loader finds; with --library FILE that is FILE. hipBLAS, which it doesn't call for quantised weights, is hipblas.c, which
+computes on the host. --cpu computes on the CPU.
 """
 
 import argparse
@@ -27,12 +27,8 @@ PACKAGE, VERSION = "inferna-rocm", "0.7.0"
 # The wheel needs Python 3.12; its libraries don't.
 PLATFORM = ["--only-binary=:all:", "--python-version", "3.12", "--platform", "manylinux_2_35_x86_64"]
 LIBRARIES = "inferna_rocm.libs/"
-# What ggml calls of the libraries that this machine lacks. hipblasCreate and hipblasSetStream run for every model.
-HIPBLAS = ["GemmBatchedEx", "GemmEx", "GemmStridedBatchedEx", "Sgemm", "SgemmBatched", "SgemmStridedBatched", "StrsmBatched"]
-STAND_IN = """#include <stdio.h>
-#include <stdlib.h>
-#define REFUSE(name) int name(void) { fputs(#name " is only a stand-in\\n", stderr); abort(); }
-"""
+# Python's modules of whisper.cpp and stable-diffusion.cpp, for Python 3.12 and later (ggml_rocm.py).
+MODULES = "inferna/"
 
 
 def root_dir():
@@ -40,14 +36,10 @@ def root_dir():
 
 
 def build_stand_ins(folder, log):
-    hipblas = STAND_IN + "".join(f"REFUSE(hipblas{name})\n" for name in HIPBLAS)
-    hipblas += ("int hipblasCreate(void **handle) { *handle = handle; return 0; }\n"
-                "int hipblasDestroy(void *handle) { return handle == 0; }\n"
-                "int hipblasSetStream(void *handle, void *stream) { return handle == stream; }\n")
-    for name, source in (("libhipblas.so.2", hipblas), ("librocblas.so.4", "void rocblas_initialize(void) {}\n")):
-        file = folder / (name + ".c")
-        file.write_text(source)
-        run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", file, "-o", folder / name], log, name)
+    """hipBLAS, and what ggml calls of rocBLAS."""
+    (folder / "rocblas.c").write_text("void rocblas_initialize(void) {}\n")
+    for name, source in (("libhipblas.so.2", Path(__file__).with_name("hipblas.c")), ("librocblas.so.4", folder / "rocblas.c")):
+        run(["cc", "-O2", "-shared", "-fPIC", f"-Wl,-soname,{name}", source, "-o", folder / name], log, name)
 
 
 def unpack(root, log):
@@ -60,10 +52,14 @@ def unpack(root, log):
         libraries.mkdir()
         with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
             for name in wheel.namelist():
-                if name.startswith(LIBRARIES):
-                    with wheel.open(name) as source, open(libraries / Path(name).name, "wb") as target:
-                        shutil.copyfileobj(source, target)
+                if name.startswith((LIBRARIES, MODULES)) and not name.endswith("/"):
+                    target = libraries / name.removeprefix(LIBRARIES)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    with wheel.open(name) as source, open(target, "wb") as file:
+                        shutil.copyfileobj(source, file)
+        (libraries / LIBRARIES.rstrip("/")).symlink_to(".")  # where the modules look for backends
         build_stand_ins(libraries, log)
+        shutil.rmtree(root / "lib", ignore_errors=True)
         os.rename(libraries, root / "lib")  # complete now
 
 
@@ -73,7 +69,7 @@ def ensure():
     root.mkdir(parents=True, exist_ok=True)
     with open(root / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (root / "lib").is_dir():
+        if not (root / "lib" / MODULES).is_dir():
             unpack(root, root / "fetch.log")
     return root / "lib"
 

@@ -144,6 +144,8 @@ class Judges(unittest.TestCase):
         self.assertEqual((outcome.passed, outcome.why), (1, ["b: 1 differs"]))
         outcome = self.run_script(amd_suites.run_lines, "print('wick-emu: kernel k: no'); print('ok a'); print('ok b')")
         self.assertEqual((outcome.passed, outcome.why), (1, ["a: wick-emu: kernel k: no"]))
+        outcome = self.run_script(amd_suites.run_lines, "print('skipped a: no Python')")
+        self.assertEqual((outcome.passed, outcome.failed, outcome.skipped), (0, 0, 1))
         for text in ("", "print('ok a'); print('wick-emu: no')", "print('ok a'); raise SystemExit(1)"):
             self.assertEqual(self.run_script(amd_suites.run_lines, text).failed, 1, text)
 

@@ -1,6 +1,7 @@
 """AMD's libraries on wick's emulated HIP runtime: programs by name, and what became of each.
 
-The programs are those of Debian's packages of AMD's libraries, Triton's compiler and llama.cpp's ROCm build. HIP is the
+The programs are those of Debian's packages of AMD's libraries, Triton's compiler, and llama.cpp, whisper.cpp and
+stable-diffusion.cpp as a wheel has them, built for ROCm. HIP is the
 emulator's libamdhip64.so; hiprtc, where a library uses it, is AMD's.
 """
 
@@ -115,7 +116,8 @@ def all_suites():
     suites.append(suite("RCCL, two devices", "5.4.3", "rccl", ("rccl-5.4.3", *ROCR), None, [[]]))
     suites += [suite("Triton's kernels", version, "triton", (), None, [[]], chips=CHIPS, minutes=5)
                for version in wheels.TRITON]
-    suites.append(suite("llama.cpp, 8 tokens", "0.7.0", "llama", (), None, [[]], chips=CHIPS, minutes=5))
+    suites += [suite(name, "0.7.0", kind, (), None, [[]], chips=CHIPS, minutes=5)
+               for name, kind in (("llama.cpp, 8 tokens", "llama"), ("whisper.cpp and stable-diffusion.cpp", "ggml"))]
     return suites
 
 
@@ -159,17 +161,19 @@ def run_miopen(commands, env, seconds, outcome):
 
 
 def run_lines(commands, env, seconds, outcome):
-    """Programs of this repository: they print "ok NAME" or "bad NAME: why"."""
+    """Programs of this repository: they print "ok NAME", "bad NAME: why" or "skipped NAME: why"."""
     for command, _ in commands:
         process = Process(command, env, seconds)
         lines, said, ran = list(process.lines()), [], 0
         for line in lines:
-            mark = re.match(r"(ok|bad) (.*)", line)
+            mark = re.match(r"(ok|bad|skipped) (.*)", line)
             if not mark:
                 said.append(line)
                 continue
             ran += 1
-            if mark[1] == "ok" and not complaint(said):
+            if mark[1] == "skipped":
+                outcome.skipped += 1
+            elif mark[1] == "ok" and not complaint(said):
                 outcome.passed += 1
             else:
                 outcome.fail(f"{mark[2]}" + (f": {complaint(said)}" if complaint(said) else ""))
@@ -224,7 +228,8 @@ class Runner:
             elif suite.kind in ("gtest", "wick"):
                 run_gtest(self.commands(suite, trees, folder)[0][0], env, limit, outcome)
             else:
-                kinds = {"gemm": run_gemms, "miopen": run_miopen, "rccl": run_lines, "hiprtc": run_lines, "triton": run_lines}
+                kinds = {"gemm": run_gemms, "miopen": run_miopen, "rccl": run_lines, "hiprtc": run_lines, "triton": run_lines,
+                         "ggml": run_lines}
                 kinds[suite.kind](self.commands(suite, trees, folder, chip), env, limit, outcome)
         return outcome, time.monotonic() - started
 
@@ -269,6 +274,9 @@ class Runner:
             library = links / "libamdhip64.so"
             script = pathlib.Path(__file__).with_name("triton_kernels.py")
             return [([sys.executable, str(script), str(wheel), str(library)], [])]
+        if suite.kind == "ggml":
+            script = ROOT / "bench" / "peers" / "ggml_rocm.py"
+            return [([sys.executable, str(script), "--library", str(links / "libamdhip64.so.6")], [])]
         calls = suite.calls
         if suite.kind == "rccl":
             program = folder / "rccl_calls"
