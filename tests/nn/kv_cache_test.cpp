@@ -92,6 +92,10 @@ TEST(KvCache, TablesNameThePages) {
   const auto first = cache.pages(0), second = cache.pages(1);
   EXPECT_THAT(cache.tables(order, Device::cpu()).to_vector<uint32_t>(),
               ElementsAre(second[0], 0, first[0], first[1]));
+  // Only as wide as the given sequences' pages; the rows on the host reach all positions.
+  const int64_t shorter[] = {1};
+  EXPECT_THAT(cache.tables(shorter, Device::cpu()).to_vector<uint32_t>(), ElementsAre(second[0]));
+  EXPECT_THAT(cache.table_rows(shorter), ElementsAre(second[0], 0));
   const int64_t moves = cache.moves(), changes = cache.changes();
   add(cache, 100, 1);  // within its last page
   EXPECT_EQ(cache.moves(), moves);

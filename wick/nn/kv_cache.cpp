@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "wick/base/block_pages.h"
@@ -261,12 +262,17 @@ Tensor KvCache::keys(int64_t index) const { return layer(index).keys; }
 Tensor KvCache::values(int64_t index) const { return layer(index).values; }
 
 std::vector<uint32_t> KvCache::table_rows(std::span<const int64_t> sequences) const {
+  return table_rows(sequences, entries_);
+}
+
+std::vector<uint32_t> KvCache::table_rows(std::span<const int64_t> sequences,
+                                          int64_t entries) const {
   std::vector<uint32_t> rows;
-  rows.reserve(sequences.size() * static_cast<size_t>(entries_));
+  rows.reserve(sequences.size() * static_cast<size_t>(entries));
   for (int64_t sequence : sequences) {
     const Sequence& s = of(sequence);
     rows.insert(rows.end(), s.pages.begin(), s.pages.end());
-    rows.resize(rows.size() + static_cast<size_t>(entries_) - s.pages.size(), 0);
+    rows.resize(rows.size() + static_cast<size_t>(entries) - s.pages.size(), 0);
   }
   return rows;
 }
@@ -281,8 +287,11 @@ Tensor KvCache::slots(std::span<const int64_t> sequences, Device device) const {
 }
 
 Tensor KvCache::tables(std::span<const int64_t> sequences, Device device) const {
-  return Tensor::from(table_rows(sequences), {static_cast<int64_t>(sequences.size()), entries_},
-                      device);
+  size_t most = 1;
+  for (const int64_t sequence : sequences) most = std::max(most, of(sequence).pages.size());
+  const int64_t entries = std::min(entries_, static_cast<int64_t>(std::bit_ceil(most)));
+  return Tensor::from(table_rows(sequences, entries),
+                      {static_cast<int64_t>(sequences.size()), entries}, device);
 }
 
 }  // namespace wick::nn

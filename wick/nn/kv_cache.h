@@ -88,10 +88,11 @@ class WICK_API KvCache {
   Tensor slots(std::span<const int64_t> sequences, Device device) const;
   /// The page numbers of a sequence, in order of position, including reserved pages.
   std::span<const uint32_t> pages(int64_t sequence = 0) const { return of(sequence).pages; }
-  /// The page tables of sequences: u32 [sequences, reach() / 256] on a device. Entries after a
-  /// sequence's last page are 0.
+  /// The page tables of sequences: u32 [sequences, n] on a device, where n is the power of two that
+  /// holds their pages, at most reach() / 256: steps choose kernels by the keys that tables have
+  /// room for. Entries after a sequence's last page are 0.
   Tensor tables(std::span<const int64_t> sequences, Device device) const;
-  /// The page tables on the host, row by row.
+  /// The page tables on the host, row by row, with reach() / 256 entries each.
   std::vector<uint32_t> table_rows(std::span<const int64_t> sequences) const;
 
   /// A counter that increases when the memory of keys() and values() moves or reach() grows.
@@ -112,6 +113,7 @@ class WICK_API KvCache {
     Tensor values;  // [pages, heads, 256, value_size], or BlockPages::values
     std::vector<Tensor> states;
   };
+  std::vector<uint32_t> table_rows(std::span<const int64_t> sequences, int64_t entries) const;
   const Sequence& of(int64_t sequence) const;
   Sequence& of(int64_t sequence);
   const Layer& layer(int64_t index) const;
