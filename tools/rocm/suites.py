@@ -210,11 +210,11 @@ def library_variables(trees):
 
 
 class Runner:
-    """libraries: the folders of each release, from prepare()."""
+    """libraries: the folders of each release, from prepare(). patience: a factor of the suites' time limits."""
 
-    def __init__(self, build, emulator, libraries, threads=1, model=None, cache=None):
+    def __init__(self, build, emulator, libraries, threads=1, model=None, cache=None, patience=1.0):
         self.build, self.emulator, self.libraries = pathlib.Path(build), pathlib.Path(emulator), libraries
-        self.threads, self.model, self.cache = threads, model, cache
+        self.threads, self.model, self.cache, self.patience = threads, model, cache, patience
 
     def run(self, suite, release, chip):
         """Returns the outcome of a suite and the seconds that it took."""
@@ -233,7 +233,7 @@ class Runner:
                                        "WICK_KERNEL_CACHE": "off", "AMD_COMGR_CACHE": "0", **suite.environment})
             if self.model:
                 env["WICK_TEST_MODEL"] = self.model
-            limit = suite.minutes * 60
+            limit = suite.minutes * 60 * self.patience
             if suite.kind == "tokens":
                 run_tokens(machine, program, suite.arguments[0], self.model, env, limit, outcome)
             else:
