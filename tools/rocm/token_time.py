@@ -32,8 +32,9 @@ from an empty cache. The ratio is the median of the rounds' ratios; the target i
 EXPLAINED = """
 Behind AMD's runtime, three threads spin while the emulator's thread computes: the program's, which waits in ROCr, and two of ROCr's
 that poll signals (seen with a debugger; they spin with `HSA_ENABLE_INTERRUPT=1` too). On two cores, the emulator's thread got about
-a fifth of the program's processor time. On the emulator's own runtime, threads that wait sleep. A quiet machine with four cores
-hasn't been tried.
+a fifth of the program's processor time. On the emulator's own runtime, threads that wait sleep. Whether this is all of the difference
+isn't known, and a quiet machine with four cores hasn't been tried. Other programs ran beside these measurements; an earlier one gave
+3.2 and 3.0.
 """
 
 
