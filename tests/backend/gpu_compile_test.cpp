@@ -151,7 +151,7 @@ TEST(GpuCompile, KernelsOfEveryFileForNvidia) {
   for (size_t i = 0; i < files.size(); ++i) expect_image(results[i], kCuda, files[i]);
 }
 
-/// The lanes of a wave that an image's kernels say they need; 0 if the image has no kernels.
+/// The lanes of a wave that an image's kernels say they need; 0 if they don't say it.
 int lanes_of(const std::string& image) {
   constexpr std::string_view kKey =
       ".wavefront_size";  // in the metadata; a small number follows it
@@ -174,15 +174,19 @@ TEST(GpuCompile, KernelsOfEveryFileForAmd) {
   const std::vector<std::string> results = compile_all(*compiler, target, files);
   constexpr uint8_t kAmdgpu = 224;
   const int lanes = std::string_view(device).starts_with("gfx9") ? 64 : 32;
+  size_t empty = 0;
   for (size_t i = 0; i < files.size(); ++i) {
     expect_image(results[i], kAmdgpu, files[i]);
     if (HasFatalFailure()) continue;
     if (files[i].ends_with("/features.gpu")) {
       check_waves(features_of(results[i]), lanes);
-    } else {
+    } else if (results[i].find(".kd") != std::string::npos) {
       EXPECT_EQ(lanes_of(results[i]), lanes) << files[i];
+    } else {
+      ++empty;
     }
   }
+  EXPECT_LT(empty, files.size() / 3) << "files whose kernels are all for other chips";
 }
 
 TEST(GpuCompile, ADeviceNewerThanTheCompilerGetsTextForItsDriver) {

@@ -15,6 +15,7 @@
 #include "tests/graph/graph_tests.h"
 #include "tests/test_devices.h"
 #include "wick/backend/gpu/compile/compiler.h"
+#include "wick/backend/gpu/custom/code_metadata.h"
 #include "wick/backend/gpu/custom/object_file.h"
 #include "wick/backend/gpu/custom/user_modules.h"
 #include "wick/backend/gpu/gpu_backend.h"
@@ -303,6 +304,30 @@ TEST_P(GpuCustom, HostileCodeObjects) {
   EXPECT_THAT(with(std::vector<GpuArgument>(200, {"x", int64_t{1}})),
               HasSubstr("the arguments have another size than the kernel's"));
   EXPECT_EQ(apply_op1(x, scale_op(code)).to_vector<float>()[5], 15) << "the device goes on";
+}
+
+TEST_P(GpuCustom, ArgumentsInMetadata) {
+  if (!is_hip()) GTEST_SKIP() << "CUDA's driver checks the size of arguments";
+  const std::string good = compiled(
+      "extern \"C\" WICK_GLOBAL void two(float* y, int n) { y[n] = 1; }"
+      "extern \"C\" WICK_GLOBAL void odd(char a, double b, char c, float* y) { y[0] = a + b + c; }"
+      "extern \"C\" WICK_GLOBAL void byte(float* y, char a) { y[0] = a; }"
+      "extern \"C\" WICK_GLOBAL void none() {}");
+  using Bytes = std::unordered_map<std::string, int64_t>;
+  EXPECT_EQ(kernel_argument_bytes(good),
+            (Bytes{{"two", 12}, {"odd", 32}, {"byte", 9}, {"none", 0}}));
+  EXPECT_EQ(kernel_argument_bytes("nonsense"), Bytes());
+  // Damaged bytes give any sizes, or none.
+  const std::string_view metadata = amd_metadata(good);
+  ASSERT_FALSE(metadata.empty());
+  const auto begin = static_cast<size_t>(metadata.data() - good.data());
+  for (size_t at = begin; at < begin + metadata.size(); ++at) {
+    for (const int change : {0x01, 0x0f, 0x55, 0x80, 0xff}) {
+      std::string damaged = good;
+      damaged[at] = static_cast<char>(damaged[at] ^ change);
+      EXPECT_LE(kernel_argument_bytes(damaged).size(), metadata.size());
+    }
+  }
 }
 
 /// Code objects with a damaged byte: any outcome but the end of the process. Only the emulator

@@ -18,7 +18,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 
-from rocm import machine, packages, page, processes, suites  # noqa: E402
+from rocm import machine, packages, page, processes, suites, token_time  # noqa: E402
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
@@ -450,6 +450,40 @@ class Pages(unittest.TestCase):
             outcome.passed, outcome.failed, outcome.skipped = passed, failed, skipped
             text = page.page([page.row_of(suite, "7.2.4", "gfx1100", outcome, 5)])
             self.assertIn(f"| gfx1100 | {cell} | not run |", text)
+
+
+class TokenTime(unittest.TestCase):
+    def test_the_order_and_the_ratio(self):
+        asked = []
+
+        class Timer:
+            def milliseconds(self, side):
+                asked.append(side)
+                return {"amd": 120.04, "own": 100.0}[side] * (2 if len(asked) > 4 else 1)
+
+        row = token_time.measure(Timer(), "7.2.4", "gfx90a", 3)
+        self.assertEqual(asked, ["amd", "own", "own", "amd", "amd", "own"])
+        self.assertEqual((row["amd"], row["own"]), ([120.0, 120.0, 240.1], [100.0, 100.0, 200.0]))
+        self.assertEqual(len(row["load"]), 3)
+        text = page.page([], [], [row])
+        self.assertIn("| 7.2.4 | gfx90a | 120 (120 to 240) | 100 (100 to 200) | 1.20 | 3 |", text)
+        text = page.page([], [], [{**row, "amd": [130.0, 100.0, 260.0]}])
+        self.assertIn("| **1.30** | 3 |", text)
+        self.assertNotIn("The time of a token", page.page([]))
+
+    def test_what_a_program_prints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            wick = pathlib.Path(folder) / "wick"
+            timer = token_time.Timer(machine.Machine([], folder, ["gfx1100"]), wick, pathlib.Path(folder), "m")
+            wick.write_text("""#!/bin/sh
+test "$WICK_EMU_DEVICES $WICK_EMU_THREADS $WICK_EMU_CHECK" = "gfx1100 1 none" || exit 1
+echo 'measuring'; echo '{"rows": [{"test": "tg8", "tps": 4.0}]}'
+""")
+            wick.chmod(0o755)
+            self.assertEqual(timer.milliseconds("own"), 250)
+            wick.write_text("#!/bin/sh\necho 'no such device'; exit 3\n")
+            with self.assertRaisesRegex(packages.RocmError, "own: it ended with 3: no such device"):
+                timer.milliseconds("own")
 
 
 class Topology(unittest.TestCase):

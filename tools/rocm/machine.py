@@ -105,6 +105,7 @@ class Machine:
         return str(sorted(self.libraries[0].glob("libhiprtc.so.?"))[0])
 
     def environment(self, more=None):
+        """The environment of a program. more: other variables; None removes one."""
         env = dict(os.environ)
         for name in ("WICK_EMU_DEVICES", "WICK_EMU_CHECK", "LD_LIBRARY_PATH", "LD_PRELOAD", "ROCM_PATH", "HIP_PATH"):
             env.pop(name, None)
@@ -115,7 +116,7 @@ class Machine:
                     "GPU_PINNED_XFER_SIZE": "4096", "GPU_PINNED_MIN_XFER_SIZE": "4096",
                     "WICK_HIP_LIBRARY": self.hip_library(), "WICK_HIPRTC_LIBRARY": self.hiprtc_library()})
         env.update(more or {})
-        return env
+        return {name: value for name, value in env.items() if value is not None}
 
     def command(self, program, arguments=()):
         """The program under the loader and the C library of the packages, which are newer than this machine's."""

@@ -3,7 +3,7 @@
 import datetime
 import json
 
-from rocm import amd_suites
+from rocm import amd_suites, token_time
 from rocm.machine import CHIPS
 from rocm.packages import RELEASES
 from rocm.suites import all_suites, has
@@ -33,7 +33,9 @@ What the hook doesn't have, and these tests therefore don't show: more than one 
 program that kernels access (`hipHostRegister`), managed memory, times of events. A kernel that fails gives an error to
 its queue. ROCr then suspends the queue by a call that its hook lacks, which ends the process.
 
-gpu_libraries_test and gpu_conv_library_test compute with AMD's rocBLAS, hipBLASLt and MIOpen of 7.2.4.
+gpu_libraries_test and gpu_conv_library_test compute with AMD's rocBLAS, hipBLASLt and MIOpen of 7.2.4. parity_test, gpu_linear_test,
+matmul_test and linear_float_test run the cases that `tools/rocm/suites.py` selects. gpu_custom_test skips damaged code objects,
+against which only the emulator's own runtime defends itself.
 
 ## Results
 
@@ -168,7 +170,7 @@ def dates(rows):
     return days[0] + (f" to {days[-1]}" if len(days) > 1 else "")
 
 
-def page(rows, suite_rows=()):
+def page(rows, suite_rows=(), token_rows=()):
     by_key = {key(row): row for row in rows}
     columns = [(release, chip) for release in RELEASES for chip in CHIPS]
     text = HEAD
@@ -180,7 +182,7 @@ def page(rows, suite_rows=()):
         cells = [cell(by_key.get((suite, *column))) if runs(suite, *column) else "–" for column in columns]
         text += f"| {suite} | " + " | ".join(cells) + " |\n"
     text += compiled(rows)
-    text += failures("HIP ", rows)
+    text += failures("HIP ", rows) + token_time.table(token_rows)
     return text + libraries(suite_rows)
 
 

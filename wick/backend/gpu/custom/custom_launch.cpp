@@ -54,17 +54,15 @@ std::shared_ptr<UserModule> module_of_code(Gpu& gpu, UserModules& modules,
   });
 }
 
-/// Errors: the arguments, `count` bytes, aren't those of the kernel, as far as its driver or its
-/// code object says.
+/// Errors: the arguments, `count` bytes, aren't those of the kernel, if its driver or its code
+/// object says how many it has. HIP doesn't check their size.
 void check_argument_bytes(const KernelLaunch& launch, const std::string& name,
                           const UserFunction& function, size_t count) {
-  const auto bytes = static_cast<int64_t>(count);
-  const int64_t exact = function.argument_bytes, most = function.most_argument_bytes;
-  const bool wrong = exact >= 0 && bytes != exact, too_many = most >= 0 && bytes > most;
-  if (!wrong && !too_many) return;
+  const int64_t need = function.argument_bytes;
+  if (need < 0 || static_cast<int64_t>(count) == need) return;
   throw Error(launch.op, "the arguments have another size than the kernel's",
               fmt::format("{}, {} arguments of {} bytes", name, launch.arguments.size(), count),
-              wrong ? fmt::format("need {} bytes", exact) : fmt::format("at most {} bytes", most));
+              fmt::format("need {} bytes", need));
 }
 
 }  // namespace

@@ -86,43 +86,34 @@ void check_code(std::string_view op, DeviceKind kind, std::string_view bytes) {
   throw Error(op, "not a code object", size, need);
 }
 
-std::unordered_map<std::string, int64_t> kernel_argument_bytes(std::string_view bytes) {
-  constexpr uint32_t kDynamicSymbols = 11;
-  constexpr size_t kSymbolBytes = 24, kDescriptorBytes = 64, kArgumentBytes = 8;
-  std::unordered_map<std::string, int64_t> found;
+std::string_view amd_metadata(std::string_view bytes) {
+  constexpr uint32_t kNotes = 4, kMetadata = 32;  // types of a program header and of a note
+  constexpr std::string_view kOwner("AMDGPU\0", 7);
+  constexpr size_t kNoteBytes = 12;
   if (!bytes.starts_with(kMagic) || !is_whole_elf(bytes) ||
       read<uint16_t>(bytes, 18) != kAmdMachine) {
-    return found;
+    return {};
   }
-  const auto sections = read<uint64_t>(bytes, 40);
-  const auto count = read<uint16_t>(bytes, 60);
-  /// The part of the file that a section holds.
-  const auto part = [&](uint32_t section) {
-    const size_t at = sections + uint64_t{section} * kSectionBytes;
-    const bool holds = section < count && read<uint32_t>(bytes, at + 4) != kNoBits;
-    return holds ? bytes.substr(read<uint64_t>(bytes, at + 24), read<uint64_t>(bytes, at + 32))
-                 : std::string_view();
-  };
+  const auto programs = read<uint64_t>(bytes, 32);
+  const auto count = read<uint16_t>(bytes, 56);
+  const auto padded = [](uint64_t size) { return (size + 3) / 4 * 4; };
   for (uint32_t i = 0; i < count; ++i) {
-    const size_t header = sections + uint64_t{i} * kSectionBytes;
-    if (read<uint32_t>(bytes, header + 4) != kDynamicSymbols) continue;
-    const std::string_view symbols = part(i), names = part(read<uint32_t>(bytes, header + 40));
-    for (size_t at = 0; at + kSymbolBytes <= symbols.size(); at += kSymbolBytes) {
-      const auto name_at = read<uint32_t>(symbols, at);
-      if (name_at >= names.size()) continue;
-      std::string_view name = names.substr(name_at);
-      name = name.substr(0, name.find('\0'));
-      const uint32_t holder = read<uint16_t>(symbols, at + 6);
-      const std::string_view data = part(holder);
-      if (!name.ends_with(".kd") || data.empty()) continue;
-      const uint64_t address = read<uint64_t>(bytes, sections + holder * kSectionBytes + 16);
-      const uint64_t place = read<uint64_t>(symbols, at + 8) - address;
-      if (!is_inside(data, place, kDescriptorBytes)) continue;
-      name.remove_suffix(3);
-      found.emplace(name, read<uint32_t>(data, place + kArgumentBytes));
+    const size_t header = programs + i * kProgramBytes;
+    if (read<uint32_t>(bytes, header) != kNotes) continue;
+    std::string_view notes =
+        bytes.substr(read<uint64_t>(bytes, header + 8), read<uint64_t>(bytes, header + 32));
+    while (notes.size() >= kNoteBytes) {
+      const auto name_bytes = read<uint32_t>(notes, 0), size = read<uint32_t>(notes, 4);
+      const uint64_t begin = kNoteBytes + padded(name_bytes), end = begin + padded(size);
+      if (end > notes.size()) break;
+      const bool is_metadata = read<uint32_t>(notes, 8) == kMetadata;
+      if (is_metadata && notes.substr(kNoteBytes, name_bytes) == kOwner) {
+        return notes.substr(begin, size);
+      }
+      notes.remove_prefix(end);
     }
   }
-  return found;
+  return {};
 }
 
 }  // namespace wick::gpu

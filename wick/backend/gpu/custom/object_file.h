@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "wick/base/device.h"
 
@@ -14,9 +11,8 @@ namespace wick::gpu {
 /// message. Errors: the bytes are neither.
 void check_code(std::string_view op, DeviceKind kind, std::string_view bytes);
 
-/// The bytes of the arguments, hidden ones included, of the kernels of a code object for AMD GPUs,
-/// by the kernels' names. Empty if the bytes are something else. Source: the LLVM project's
-/// documentation of AMDGPU's kernel descriptors.
-std::unordered_map<std::string, int64_t> kernel_argument_bytes(std::string_view bytes);
+/// The metadata of a code object for AMD GPUs, in MessagePack; a part of `bytes`. Empty if the
+/// bytes are something else. Source: the LLVM project's documentation of AMDGPU's code objects.
+std::string_view amd_metadata(std::string_view bytes);
 
 }  // namespace wick::gpu

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "wick/backend/gpu/custom/object_file.h"
+#include "wick/backend/gpu/custom/code_metadata.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -56,7 +56,7 @@ UserFunction UserModule::function(const std::string& name, std::string_view op) 
   }
   function.argument_bytes = gpu_.driver.argument_bytes(function.handle);
   const auto bytes = argument_bytes_.find(name);
-  if (bytes != argument_bytes_.end()) function.most_argument_bytes = bytes->second;
+  if (bytes != argument_bytes_.end()) function.argument_bytes = bytes->second;
   return function;
 }
 

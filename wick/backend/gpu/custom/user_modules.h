@@ -20,9 +20,7 @@ struct UserFunction {
   void* handle = nullptr;
   int64_t most_threads = 0;  ///< of a thread block; 0 if the driver doesn't say
   int64_t static_shared_bytes = 0;
-  int64_t argument_bytes = -1;  ///< -1 if the driver doesn't say
-  /// The most bytes of arguments, if the code object says it; otherwise -1.
-  int64_t most_argument_bytes = -1;
+  int64_t argument_bytes = -1;  ///< -1 if neither the driver nor the code object says
 };
 
 /// A loaded module. Its owners are the cache, the launches in progress, and the graphs that
@@ -48,7 +46,8 @@ class UserModule {
   };
   Gpu& gpu_;
   void* handle_ = nullptr;
-  const std::unordered_map<std::string, int64_t> argument_bytes_;  // of kernels, see object_file.h
+  const std::unordered_map<std::string, int64_t>
+      argument_bytes_;  // of kernels, see code_metadata.h
   std::mutex mutex_;
   std::unordered_map<std::string, Entry> functions_;
 };
