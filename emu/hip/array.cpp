@@ -43,7 +43,7 @@ void free_array(hipArray_t handle) {
   require(handle != nullptr);
   refuse_unsafe_in_capture();
   const std::shared_ptr<hipArray> array = find_array(handle);
-  device(array->device).synchronize();
+  device(array->device).wait();
   arrays().remove(handle);
 }
 

@@ -146,7 +146,7 @@ emu_hip_ctest(emu_hip_rtc "HipRtc*")
 emu_hip_ctest(emu_hip_rtc_gfx90a "HipRtcLanguage.*:HipRtcMath.*:-HipRtcMath.FloatAndDouble"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
 set_tests_properties(emu_hip_rtc emu_hip_rtc_gfx90a PROPERTIES TIMEOUT 300)
-emu_hip_ctest(emu_hip_gfx1030 "HipTexture.*" WICK_EMU_DEVICES=gfx1030 WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_gfx1030 "HipTexture.*:HipArray.*" WICK_EMU_DEVICES=gfx1030 WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_devices "HipDevices.*" WICK_EMU_DEVICES=gfx1100,gfx90a
               WICK_EMU_MEMORY=1G,2G WICK_EMU_CHECK=all WICK_EMU_THREADS=1)
 emu_hip_ctest(emu_hip_allocator "HipAllocator.*" WICK_EMU_MEMORY=16M)
