@@ -75,14 +75,28 @@ uint64_t used_by_graphs(int device) {
 
 }  // namespace
 
-GraphMemory& graph_memory(int device) {
-  static auto* all = new std::vector<GraphMemory>;
-  std::lock_guard lock(graph_mutex());
-  if (all->empty()) all->resize(runtime().devices.size());
+namespace {
+
+/// Updates the counters of a device from what is allocated. The caller must hold graph_mutex().
+GraphMemory& counted_memory(int device) {
+  static auto* all = new std::vector<GraphMemory>(runtime().devices.size());
   GraphMemory& one = (*all)[static_cast<size_t>(device)];
   one.now = used_by_graphs(device);
   one.high = std::max(one.high, one.now);
   return one;
+}
+
+}  // namespace
+
+GraphMemory graph_memory(int device) {
+  std::lock_guard lock(graph_mutex());
+  return counted_memory(device);
+}
+
+void restart_graph_memory(int device) {
+  std::lock_guard lock(graph_mutex());
+  GraphMemory& one = counted_memory(device);
+  one.high = one.now;
 }
 
 }  // namespace emu::hip
@@ -316,7 +330,7 @@ EMU_API hipError_t hipDeviceGetGraphMemAttribute(int ordinal, hipGraphMemAttribu
   EMU_CALL({
     hip::device(ordinal);
     require(value != nullptr && attribute <= hipGraphMemAttrReservedMemHigh);
-    const GraphMemory& memory = graph_memory(ordinal);
+    const GraphMemory memory = graph_memory(ordinal);
     const bool high =
         attribute == hipGraphMemAttrUsedMemHigh || attribute == hipGraphMemAttrReservedMemHigh;
     *static_cast<uint64_t*>(value) = high ? memory.high : memory.now;
@@ -329,7 +343,6 @@ EMU_API hipError_t hipDeviceSetGraphMemAttribute(int ordinal, hipGraphMemAttribu
     hip::device(ordinal);
     require(value != nullptr && *static_cast<uint64_t*>(value) == 0);  // the counter restarts
     require(attribute == hipGraphMemAttrUsedMemHigh || attribute == hipGraphMemAttrReservedMemHigh);
-    GraphMemory& memory = graph_memory(ordinal);
-    memory.high = memory.now;
+    restart_graph_memory(ordinal);
   });
 }
