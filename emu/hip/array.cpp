@@ -96,8 +96,7 @@ void copy_rows(const hipArray& array, size_t x, size_t y, size_t bytes, const Bo
 }  // namespace
 
 void require_images(const Device& device) {
-  const int generation = device.architecture.generation;
-  require(generation == 10 || generation == 11, hipErrorNotSupported);
+  require(has_images(device.architecture.generation), hipErrorNotSupported);
 }
 
 PixelFormat format_of(const hipChannelFormatDesc& desc) {
