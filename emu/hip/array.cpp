@@ -124,10 +124,11 @@ hipMemcpy3DParms without_arrays(const hipMemcpy3DParms& p) {
   hipMemcpy3DParms result = p;
   require(p.srcArray == nullptr || p.srcPtr.ptr == nullptr);
   require(p.dstArray == nullptr || p.dstPtr.ptr == nullptr);
-  size_t element = 1;
+  size_t element = 0;
   const auto replace = [&](hipArray_t& handle, hipPitchedPtr& to, hipPos& at) {
     if (handle == nullptr) return;
     const std::shared_ptr<hipArray> array = find_array(handle);
+    require(element == 0 || element == array->element());
     require(at.x <= array->width && p.extent.width <= array->width - at.x && at.z == 0);
     require(at.y <= array->rows() && p.extent.height <= array->rows() - at.y &&
             p.extent.depth <= 1);
@@ -139,7 +140,7 @@ hipMemcpy3DParms without_arrays(const hipMemcpy3DParms& p) {
   };
   replace(result.srcArray, result.srcPtr, result.srcPos);
   replace(result.dstArray, result.dstPtr, result.dstPos);
-  result.extent.width *= element;
+  if (element != 0) result.extent.width *= element;
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "emu/hip/array.h"
 #include "emu/hip/batch.h"
 #include "emu/hip/copy.h"
 #include "emu/hip/graph_handles.h"
@@ -19,22 +20,34 @@ BatchOp node_batch(const hipBatchMemOpNodeParams* params) {
   return op;
 }
 
+/// Returns the parameters of a copy in the driver API's form, which counts bytes where the
+/// runtime's counts elements of arrays.
 HIP_MEMCPY3D driver_params(const hipMemcpy3DParms& p) {
+  const auto type_of = [](hipArray_t array) {
+    return array == nullptr ? hipMemoryTypeUnified : hipMemoryTypeArray;
+  };
+  const auto element_of = [](hipArray_t array) {
+    return array == nullptr ? size_t{1} : find_array(array)->element();
+  };
+  const size_t from_element = element_of(p.srcArray), to_element = element_of(p.dstArray);
   HIP_MEMCPY3D result{};
-  result.srcMemoryType = result.dstMemoryType = hipMemoryTypeUnified;
+  result.srcMemoryType = type_of(p.srcArray);
+  result.srcArray = p.srcArray;
   result.srcDevice = p.srcPtr.ptr;
   result.srcPitch = p.srcPtr.pitch;
   result.srcHeight = p.srcPtr.ysize;
-  result.srcXInBytes = p.srcPos.x;
+  result.srcXInBytes = p.srcPos.x * from_element;
   result.srcY = p.srcPos.y;
   result.srcZ = p.srcPos.z;
+  result.dstMemoryType = type_of(p.dstArray);
+  result.dstArray = p.dstArray;
   result.dstDevice = p.dstPtr.ptr;
   result.dstPitch = p.dstPtr.pitch;
   result.dstHeight = p.dstPtr.ysize;
-  result.dstXInBytes = p.dstPos.x;
+  result.dstXInBytes = p.dstPos.x * to_element;
   result.dstY = p.dstPos.y;
   result.dstZ = p.dstPos.z;
-  result.WidthInBytes = p.extent.width;
+  result.WidthInBytes = p.extent.width * std::max(from_element, to_element);
   result.Height = p.extent.height;
   result.Depth = p.extent.depth;
   return result;
