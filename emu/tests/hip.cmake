@@ -237,4 +237,5 @@ add_test(NAME emu_hip_codes COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_ch
                                     $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.6)
 add_test(NAME emu_hip_codes_7 COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_check.py codes7.txt $<TARGET_FILE:emu_codes>
                                       $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.7 7)
-set_tests_properties(emu_hip_codes emu_hip_codes_7 PROPERTIES LABELS emu TIMEOUT 60)
+add_test(NAME emu_codes_check COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_check_test.py)
+set_tests_properties(emu_hip_codes emu_hip_codes_7 emu_codes_check PROPERTIES LABELS emu TIMEOUT 60)
