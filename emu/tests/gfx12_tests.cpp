@@ -13,11 +13,6 @@ namespace {
 
 constexpr int kA = 10, kB = 20, kC = 30, kD = 50;
 
-std::string range(int first, int count) {
-  const std::string n = std::to_string(first);
-  return count == 1 ? "v" + n : "v[" + n + ":" + std::to_string(first + count - 1) + "]";
-}
-
 // ---- Matrix instructions. Sums are exact, since their order is unspecified.
 
 enum class In { f16, bf16, i8, i4, fp8, bf8 };
