@@ -57,8 +57,7 @@ struct GlobalRule {
 
   explicit GlobalRule(const Wave* w) {
     const LdsTrack& track = *w->group->lds_track;
-    mine = Tag{RaceShadow::tag_of(w->launch->race_tag, w->group->number)} << 32 |
-           (Tag{track.epoch} << 6 | w->index);
+    mine = w->group->tag | (Tag{track.epoch} << 6 | w->index);
     writer_epochs = track.global_late ? 0 : kEpochs << 6;
   }
 

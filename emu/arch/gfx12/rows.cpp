@@ -14,9 +14,6 @@ namespace {
 
 /// Op::a, Op::b, Op::c and Op::d: how many loads, operations of LDS, scalar loads and stores may
 /// stay outstanding.
-/// The checks number the operations of LDS and the scalar loads together. If both are outstanding,
-/// the checks may treat a wait that leaves some operations of LDS as a wait for more of them. They
-/// may therefore overlook a missing wait, but never report a wait that is present as missing.
 Stop wait(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     wait_for_vmem(w, op->a);
