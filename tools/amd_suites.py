@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs AMD's libraries, by their own test programs, and other software for AMD's GPUs on wick's emulated HIP runtime.
 
-  amd_suites.py fetch [NAME...]           fetches and unpacks what the suites need: 2.9 GB for all, 11 GB unpacked
+  amd_suites.py fetch [NAME...]           fetches and unpacks what the suites need: 3.2 GB for all, 11 GB unpacked
   amd_suites.py test [NAME...]            runs suites, by name or a selection, and prints what became of each
 
 The programs are Debian's (rocBLAS, hipBLASLt, MIOpen, rocFFT, rocRAND, rocPRIM, rocSPARSE, RCCL), Triton's wheels and

@@ -51,7 +51,7 @@ tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of
 ```
 
 - The programs are those of Debian's packages, pinned as above; Triton's wheels and llama.cpp's ROCm build come from PyPI.
-  All take 2.9 GB in the cache folder and 11 GB unpacked.
+  All take 3.2 GB in the cache folder and 11 GB unpacked.
 - rocblas-bench and hipblaslt-bench compute with whole numbers; the norm of the errors must be zero.
 - The tests of rocRAND, rocPRIM, rocSPARSE and rocFFT are selections that run in a minute or two. MIOpenDriver verifies
   its results with MIOpen's own kernels or the CPU.
