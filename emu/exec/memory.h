@@ -41,9 +41,10 @@ EMU_INLINE bool is_row(const uint32_t* offsets) {
 
 struct Global {
   static constexpr bool kFaults = true;
-  /// Whether simple() is worth a try before the lanes are checked by sixteen.
+  /// Whether simple() is worth a try before the lanes are checked by sixteen: 32 elements of an
+  /// even size fill segments.
   template <class Format>
-  static constexpr bool kSimple = kChecked&& kLanes* Format::kBytes % Shadow::kWord == 0;
+  static constexpr bool kSimple = Format::kBytes % 2 == 0 && kChecked;
 
   /// Whether several lanes may access a whole number of aligned segments, and nothing about that
   /// needs a closer look. If so, the access is recorded.
@@ -283,20 +284,16 @@ EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* of
   Space::count(w, base, offsets, enabled, Format::kBytes, true);
   check_alignment<Format>(w, op, base, offsets, enabled);
   if constexpr (Space::template kSimple<Format>) {
-    if (enabled == kAllLanes && is_row<Format::kBytes>(offsets)) {
-      char* const to = base + offsets[0];
+    char* const to = base + offsets[0];
+    if (enabled == kAllLanes && is_row<Format::kBytes>(offsets) &&
+        Space::simple(w, to, kLanes * Format::kBytes, true)) {
       Space::issued(w, to, kLanes * Format::kBytes);
-      if (Space::simple(w, to, kLanes * Format::kBytes, true)) {
-        Format::store_chunk(to, from);
-        Format::store_chunk(base + offsets[kChunk], from + 4 * kChunk);
-        return true;
-      }
-    } else {
-      Space::issued(w, base, offsets, enabled, Format::kBytes);
+      Format::store_chunk(to, from);
+      Format::store_chunk(base + offsets[kChunk], from + 4 * kChunk);
+      return true;
     }
-  } else {
-    Space::issued(w, base, offsets, enabled, Format::kBytes);
   }
+  Space::issued(w, base, offsets, enabled, Format::kBytes);
   uint32_t one_by_one = 0;
   for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
     const uint32_t mask = enabled & 0xffff;

@@ -63,11 +63,15 @@ EMU_INLINE bool note_line(const Launch& launch, RaceShadow::Line& line, bool wri
       (foreign[mark >> 24] || foreign[writer >> 56] || (write && foreign[reader >> 56]))) {
     return false;
   }
-  if (rule.wrote_unordered(writer) || (write && rule.read_unordered(reader))) return false;
+  // Most tags belong to earlier launches.
+  const bool first = rule.is_of_another_launch(writer) && rule.is_of_another_launch(reader);
+  if (!first && (rule.wrote_unordered(writer) || (write && rule.read_unordered(reader)))) {
+    return false;
+  }
   if (write)
     line.writer = rule.mine;
   else
-    line.reader = rule.with_reader(reader);
+    line.reader = first ? rule.mine : rule.with_reader(reader);
   return true;
 }
 

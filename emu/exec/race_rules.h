@@ -61,6 +61,9 @@ struct GlobalRule {
     writer_epochs = track.global_late ? 0 : kEpochs << 6;
   }
 
+  [[gnu::always_inline]] bool is_of_another_launch(Tag tag) const {
+    return (tag ^ mine) >> 56 != 0;
+  }
   template <class V>
   [[gnu::always_inline]] auto wrote_unordered(V tags) const {
     return unordered(tags ^ mine, writer_epochs);

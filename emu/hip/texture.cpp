@@ -41,8 +41,7 @@ class Objects {
     require(at != all_.end());
     return at->second;
   }
-  /// Waits for kernels that may still read the descriptors, which go with the last reference. As in
-  /// AMD's runtime, captures don't forbid that.
+  /// Waits for kernels that may still read the descriptors, which go with the last reference.
   void destroy(const void* handle) {
     const std::shared_ptr<Object> object = find(handle);
     device(object->device).wait();
