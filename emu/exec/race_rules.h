@@ -57,11 +57,13 @@ struct GlobalRule {
 
   explicit GlobalRule(const Wave* w) {
     const LdsTrack& track = *w->group->lds_track;
-    mine = Tag{RaceShadow::tag_of(w->launch->race_tag, w->group->number)} << 32 |
-           (Tag{track.epoch} << 6 | w->index);
+    mine = w->group->tag | (Tag{track.epoch} << 6 | w->index);
     writer_epochs = track.global_late ? 0 : kEpochs << 6;
   }
 
+  [[gnu::always_inline]] bool is_of_another_launch(Tag tag) const {
+    return (tag ^ mine) >> 56 != 0;
+  }
   template <class V>
   [[gnu::always_inline]] auto wrote_unordered(V tags) const {
     return unordered(tags ^ mine, writer_epochs);

@@ -278,7 +278,7 @@ void divide_line(Wave* w, uint64_t line) {
   RaceShadow& shadow = *launch.races;
   RaceShadow::Line& entry = shadow.lines[line];
   constexpr uint32_t kMarks = RaceShadow::kMarks;
-  const auto foreign = [&](Tag tag) { return launch.foreign[tag >> 56] != 0; };
+  const auto foreign = [&](Tag tag) { return launch.foreign[tag >> 56]; };
   // The tags of its dwords and bytes count as far as they belong to this launch or a foreign one.
   const auto wanted = [&](uint32_t now) {
     if ((now & ~kMarks) == launch.race_tag) return now;
@@ -341,7 +341,7 @@ bool use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
   const uint64_t offset = address - shadow.base;
   const LdsTrack& track = *w->group->lds_track;
   const GlobalRule rule(w);
-  const auto foreign = [&](Tag tag) { return launch.foreign[tag >> 56] != 0; };
+  const auto foreign = [&](Tag tag) { return launch.foreign[tag >> 56]; };
   // Atomic operations on LDS may have ordered the waves of the workgroup.
   const bool ordered = track.atomics_in == track.epoch;
   const auto own = [&](Tag tag) { return tag >> 32 == rule.mine >> 32; };

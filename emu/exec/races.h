@@ -4,6 +4,8 @@
 // accesses that nothing orders: between waves of a workgroup without a barrier, between workgroups
 // of a launch, and between launches on different streams.
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -58,6 +60,18 @@ bool use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
 /// Identifies who used global memory: launch << 56 | (workgroup + 1) << 32 | epoch << 6 | wave.
 /// Launches are numbered from 1 to 255. Epochs count the barriers of the workgroup.
 using Tag = uint64_t;
+
+/// The launches that aren't ordered before one launch and may run with it at the same time.
+struct ForeignLaunches {
+  std::array<uint8_t, 256> numbers{};  // 1 if the launch of that number is one, or hasn't begun
+  bool any = false;                    // whether one of those that had begun before is one
+  const std::atomic<uint32_t>* begun = nullptr;  // counts launches: those that begin later are some
+  uint32_t begun_before = 0;
+
+  bool operator[](uint64_t number) const { return numbers[number] != 0; }
+  /// False if there is none. Called after tags have been read.
+  bool possible() const { return any || begun->load(std::memory_order_relaxed) != begun_before; }
+};
 
 /// Holds two tags for each dword of the arena: who last wrote it and who last read it. Most
 /// launches access whole segments of 64 bytes (kLine), so a segment has a single pair of tags until

@@ -55,20 +55,22 @@ int set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w) 
   for (uint32_t i = 0; i < preload.count; ++i) std::memcpy(&w.s[at++], arguments + 4 * i, 4);
   at = std::max(at, d.user_sgprs());
   const int generation = launch.code->traits.generation;
-  if (generation >= 12) {
-    w.s[kTtmp + 9] = id[0];
-    w.s[kTtmp + 8] = (w.index & 31) << 25;  // the wave's number in its workgroup
-    w.s[kTtmp + 7] = id[1] | id[2] << 16;
-  } else {
-    for (int axis = 0; axis < 3; ++axis) {
-      if (d.rsrc2 >> (7 + axis) & 1) w.s[at++] = id[static_cast<size_t>(axis)];
-    }
-    // Workgroup info, and the wave's scratch offset, which is 0 for every wave here.
-    if (d.rsrc2 >> 10 & 1) w.s[at++] = 0;
-    // Compilers read the scratch offset even in kernels that don't request it.
-    if (generation < 11) w.s[at++] = 0;
+  if (generation >= 12) return at;  // see set_ttmps()
+  for (int axis = 0; axis < 3; ++axis) {
+    if (d.rsrc2 >> (7 + axis) & 1) w.s[at++] = id[static_cast<size_t>(axis)];
   }
+  // Workgroup info, and the wave's scratch offset, which is 0 for every wave here.
+  if (d.rsrc2 >> 10 & 1) w.s[at++] = 0;
+  // Compilers read the scratch offset even in kernels that don't request it.
+  if (generation < 11) w.s[at++] = 0;
   return at;
+}
+
+/// Sets the workgroup ids of gfx12, and the wave's number in its workgroup.
+void set_ttmps(const std::array<uint32_t, 3>& id, Wave& w) {
+  w.s[kTtmp + 9] = id[0];
+  w.s[kTtmp + 8] = (w.index & 31) << 25;
+  w.s[kTtmp + 7] = id[1] | id[2] << 16;
 }
 
 /// Returns whether each axis of the work-item id has its own register.
@@ -77,39 +79,44 @@ bool ids_apart(const Launch& launch) { return launch.code->traits.generation == 
 /// Returns the highest axis whose id the kernel requests.
 uint32_t last_axis(const Launch& launch) { return std::min(launch.descriptor.rsrc2 >> 11 & 3, 2u); }
 
+/// The work-item ids of 32 lanes from work-item `first` of the workgroup on.
+struct WorkItems {
+  uint32_t axes[3][32];
+
+  WorkItems(uint32_t first, uint32_t size_x, uint32_t size_y) {
+    uint32_t x = first % size_x, y = first / size_x % size_y, z = first / size_x / size_y;
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      axes[0][lane] = x;
+      axes[1][lane] = y;
+      axes[2][lane] = z;
+      if (++x < size_x) continue;
+      x = 0;
+      if (++y < size_y) continue;
+      y = 0;
+      ++z;
+    }
+  }
+};
+
 /// Sets the work-item ids: packed in ten bits each in v0, or separately in v0, v1 and v2.
 void set_vgprs(const Launch& launch, const Workgroup& group, Wave& w) {
-  const uint32_t bx = group.block[0], by = group.block[1];
-  const bool apart = ids_apart(launch), flat = by == 1 && group.block[2] == 1;
+  const bool flat = group.block[1] == 1 && group.block[2] == 1, apart = ids_apart(launch);
   for (int half = 0; half < static_cast<int>(w.lanes / 32); ++half) {
     const uint32_t first = w.index * w.lanes + static_cast<uint32_t>(half) * 32;
-    uint32_t x[32], y[32] = {}, z[32] = {};
-    if (flat) {
-      for (uint32_t lane = 0; lane < 32; ++lane) x[lane] = first + lane;
+    uint32_t ids[32];
+    if (flat && !(apart && last_axis(launch) != 0)) {
+      for (uint32_t lane = 0; lane < 32; ++lane) ids[lane] = first + lane;
     } else {
-      uint32_t at_x = first % bx, at_y = first / bx % by, at_z = first / bx / by;
-      for (uint32_t lane = 0; lane < 32; ++lane) {
-        x[lane] = at_x;
-        y[lane] = at_y;
-        z[lane] = at_z;
-        if (++at_x < bx) continue;
-        at_x = 0;
-        if (++at_y < by) continue;
-        at_y = 0;
-        ++at_z;
+      const WorkItems items(first, group.block[0], group.block[1]);
+      std::memcpy(ids, items.axes[0], sizeof ids);
+      for (uint32_t lane = 0; !apart && lane < 32; ++lane) {
+        ids[lane] |= items.axes[1][lane] << 10 | items.axes[2][lane] << 20;
+      }
+      for (uint32_t axis = 1; apart && axis <= last_axis(launch) && axis < w.vgprs; ++axis) {
+        std::memcpy(&w.vgpr(half, static_cast<int>(axis)), items.axes[axis], sizeof ids);
       }
     }
-    if (apart) {
-      const uint32_t* axes[] = {x, y, z};
-      for (uint32_t axis = 0; axis <= last_axis(launch) && axis < w.vgprs; ++axis) {
-        std::memcpy(&w.vgpr(half, static_cast<int>(axis)), axes[axis], sizeof x);
-      }
-      continue;
-    }
-    if (!flat) {
-      for (uint32_t lane = 0; lane < 32; ++lane) x[lane] |= y[lane] << 10 | z[lane] << 20;
-    }
-    std::memcpy(&w.vgpr(half, 0), x, sizeof x);
+    std::memcpy(&w.vgpr(half, 0), ids, sizeof ids);
   }
 }
 
@@ -129,9 +136,10 @@ void start_tracking(const Launch& launch, Wave& w, char* room, int scalars) {
       track.known[half][axis] = kAllLanes;
   }
   track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
-  for (PendingRing* ring : {&track.vmem, &track.lds, &track.smem}) ring->first = ring->count = 0;
+  for (PendingRing* ring : {&track.vmem, &track.lds}) ring->first = ring->count = 0;
   track.vmem_issued = track.lgkm_issued = track.stores_issued = 0;
   track.stores_counted = launch.code->traits.generation >= 10;
+  track.scalars_counted = launch.code->traits.generation < 12;
   track.watches_lds = w.group->watches_stores;
   track.watches_global = w.group->watches_stores && launch.races != nullptr && w.group->spreads();
   track.lds_stores.start();
@@ -139,8 +147,7 @@ void start_tracking(const Launch& launch, Wave& w, char* room, int scalars) {
   track.load_unknown[0] = track.load_unknown[1] = 0;
   track.scc_known = false;
   track.started = w.exec();
-  std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
-  track.scalar_partial = {};
+  track.scalar_pending = track.scalar_partial = {};
   track.scalar_known = ScalarSet::below(static_cast<uint32_t>(scalars));
   constexpr ScalarSet kOwn = ScalarSet::below(kTtmp);  // the hardware sets the others, except M0
   track.scalar_known.add(ScalarSet{{~kOwn.words[0], ~kOwn.words[1]}});
@@ -247,10 +254,15 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
   const uint64_t exec = lanes_from(group_.items(), index * w.lanes, w.lanes);
   w.s[kExec] = static_cast<uint32_t>(exec);
   w.s[kExec + 1] = static_cast<uint32_t>(exec >> 32);
-  const int scalars = set_sgprs(launch, group_.id, w);
+  if (index == 0) {
+    scalars_ = set_sgprs(launch, group_.id, w);
+  } else {  // the waves of a workgroup get the same values
+    std::memcpy(w.s, group_.waves[0]->s, sizeof w.s / 2);
+  }
+  if (launch.code->traits.generation >= 12) set_ttmps(group_.id, w);
   set_vgprs(launch, group_, w);
   if (launch.checked) {
-    start_tracking(launch, w, tracks_[index].get(), scalars);
+    start_tracking(launch, w, tracks_[index].get(), scalars_);
     scratch_tracks_[index].start(w.scratch_bytes);
     w.track->scratch = &scratch_tracks_[index];
   }
@@ -286,6 +298,7 @@ void Worker::begin(Launch& launch, uint64_t group) {
                static_cast<uint32_t>(group / launch.groups[0] % launch.groups[1]),
                static_cast<uint32_t>(group / launch.groups[0] / launch.groups[1])};
   group_.number = static_cast<uint32_t>(group);
+  group_.tag = Tag{RaceShadow::tag_of(launch.race_tag, group_.number)} << 32;
   group_.synchronised = false;
   group_.block = launch.block_of(group_.id);
   const uint32_t lanes = launch.descriptor.wave32() ? 32 : 64;

@@ -26,10 +26,10 @@ PendingStore& StoreRing::add() {
   return entries[(first + count++) % kRoom];
 }
 
-void StoreRing::wait(uint32_t issued, uint32_t left) {
+void StoreRing::settle(uint32_t issued, uint32_t left) {
   while (done < count && issued - entries[(first + done) % kRoom].number >= left) ++done;
   // Stores that weren't waited for before the last barrier stay until the next barrier.
-  if (carried == 0) drop(done);
+  if (carried == 0 && done != 0) drop(done);
 }
 
 bool StoreRing::pass() {

@@ -30,7 +30,9 @@ struct StoreRing {
   /// Adds a store, which the caller fills in. If the ring is full, the oldest one is forgotten.
   PendingStore& add();
   /// The wave has waited until at most the last `left` of `issued` instructions are outstanding.
-  void wait(uint32_t issued, uint32_t left);
+  void wait(uint32_t issued, uint32_t left) {
+    if (count != 0) settle(issued, left);
+  }
   /// The wave arrives at a barrier, or ends.
   void arrive() {
     arrived = count;
@@ -49,6 +51,7 @@ struct StoreRing {
   PendingStore entries[kRoom];
 
  private:
+  void settle(uint32_t issued, uint32_t left);
   void drop(uint32_t number);
 };
 

@@ -18,30 +18,37 @@ int halves(const Wave* w) { return w->lanes == 64 ? 2 : 1; }
 void arrive(Wave* w, const Pending& entry) {
   Track& track = *w->track;
   for (uint32_t reg = entry.first; reg < uint32_t{entry.first} + entry.count; ++reg) {
-    if (entry.scalar) {
-      if (--track.scalar_pending[reg] == 0) track.scalar_known.add(reg);
-    } else if (--track.pending[reg] == 0) {
-      for (int half = 0; half < halves(w); ++half) track.known[half][reg] |= entry.known[half];
-    }
+    if (--track.pending[reg] != 0) continue;
+    track.known[0][reg] |= entry.known[0];
+    if (w->lanes == 64) track.known[1][reg] |= entry.known[1];
   }
+}
+
+/// Forgets the oldest entries.
+void drop(PendingRing& ring, uint32_t number) {
+  ring.count -= number;
+  // An empty ring starts again, so that it stays within few cache lines.
+  ring.first = ring.count == 0 ? 0 : (ring.first + number) % PendingRing::kRoom;
 }
 
 void take_first(Wave* w, PendingRing& ring) {
   arrive(w, ring.at(0));
-  ring.first = (ring.first + 1) % PendingRing::kRoom;
-  --ring.count;
+  drop(ring, 1);
 }
 
 /// Removes entries that don't need to be waited for any more.
 void settle(Wave* w, PendingRing& ring) {
-  while (ring.count > 0 && ring.at(0).counters == 0) take_first(w, ring);
+  uint32_t done = 0;
+  for (; done < ring.count && ring.at(done).counters == 0; ++done) arrive(w, ring.at(done));
+  drop(ring, done);
   uint32_t kept = 0;
   // These entries are behind a flat load that still waits for LDS.
   for (uint32_t i = 0; i < ring.count; ++i) {
     if (ring.at(i).counters == 0) {
       arrive(w, ring.at(i));
     } else {
-      ring.at(kept++) = ring.at(i);
+      if (kept != i) ring.at(kept) = ring.at(i);
+      ++kept;
     }
   }
   ring.count = kept;
@@ -69,7 +76,7 @@ bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count
 }
 
 bool unknown_scalar(Wave* w, const Op* op, uint32_t reg) {
-  const Check check = w->track->scalar_pending[reg] != 0 ? Check::waits : Check::registers;
+  const Check check = w->track->scalar_pending.has(reg) ? Check::waits : Check::registers;
   if (was_reported(w, op, check)) return true;
   const auto name = register_name(true, static_cast<int32_t>(reg));
   if (check == Check::waits) {
@@ -88,42 +95,35 @@ void unknown_scc(Wave* w, const Op* op) {
 }
 
 void written_while_pending(Wave* w, const Op* op, int32_t reg) {
-  if (w->track->pending[reg] == 0) return;
   report(w, op, Check::waits, -1,
          register_name(false, reg) + " is written before a wait for the load that fills it");
 }
 
-void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_t count) {
+void add_pending(Wave* w, uint8_t counters, uint32_t first, uint32_t count) {
   Track& track = *w->track;
-  PendingRing& ring = counters & kVmem ? track.vmem : counters & kLds ? track.lds : track.smem;
+  PendingRing& ring = counters & kVmem ? track.vmem : track.lds;
   // The hardware counts fewer outstanding loads than this ring holds.
   if (ring.count == PendingRing::kRoom) take_first(w, ring);
   Pending& entry = ring.at(ring.count++);
   // The fields are assigned one by one: copying the whole struct would stall on store forwarding.
   entry.counters = counters;
-  entry.scalar = scalar;
   entry.first = static_cast<uint16_t>(first);
   entry.count = static_cast<uint16_t>(count);
-  for (int half = 0; half < 2; ++half) {
-    entry.known[half] = w->s[kExec + half] & ~track.load_unknown[half];
-    track.load_unknown[half] = 0;
-  }
   if (counters & kVmem) entry.vmem_number = ++track.vmem_issued;
-  if (counters & (kLds | kSmem)) entry.lgkm_number = ++track.lgkm_issued;
-  for (uint32_t reg = first; reg < first + count; ++reg) {
-    if (scalar) {
-      ++track.scalar_pending[reg];
-      track.scalar_known.remove(reg);
-      track.scalar_partial.remove(reg);
-      continue;
-    }
-    const bool again = track.pending[reg]++ != 0;
-    for (int half = 0; half < halves(w); ++half) {
+  if (counters & kLds) entry.lgkm_number = ++track.lgkm_issued;
+  for (int half = 0; half < halves(w); ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    LaneMask* const known = track.known[half] + first;
+    LaneMask arriving = enabled & ~track.load_unknown[half];
+    track.load_unknown[half] = 0;
+    for (uint32_t i = 0; i < count; ++i) {
       // Registers that an earlier outstanding load fills are assumed to become known.
-      entry.known[half] |= (again ? kAllLanes : track.known[half][reg]) & ~w->s[kExec + half];
-      track.known[half][reg] = 0;
+      arriving |= (track.pending[first + i] != 0 ? kAllLanes : known[i]) & ~enabled;
+      known[i] = 0;
     }
+    entry.known[half] = arriving;
   }
+  for (uint32_t i = 0; i < count; ++i) ++track.pending[first + i];
 }
 
 void count_store(Wave* w, uint8_t counters) {
@@ -137,7 +137,11 @@ void add_store(Wave* w, bool lds, uint64_t base, const uint32_t* offsets, LaneMa
   Track& track = *w->track;
   PendingStore& store = (lds ? track.lds_stores : track.global_stores).add();
   store.base = base;
-  std::memcpy(store.offsets, offsets, sizeof store.offsets);
+  if (lanes == 1) {  // all of a range, as one lane's
+    store.offsets[0] = offsets[0];
+  } else {
+    std::memcpy(store.offsets, offsets, sizeof store.offsets);
+  }
   store.lanes = lanes;
   store.bytes = bytes;
   const uint32_t issued = lds                    ? track.lgkm_issued
@@ -162,12 +166,21 @@ void check_barrier(Wave* w, const Op* op) {
 
 void wait_for_vmem(Wave* w, uint32_t left) {
   Track& track = *w->track;
-  for (uint32_t i = 0; i < track.vmem.count; ++i) {
-    Pending& entry = track.vmem.at(i);
-    if (track.vmem_issued - entry.vmem_number < left) continue;
+  PendingRing& ring = track.vmem;
+  uint32_t done = 0, behind = 0;  // behind: a flat load that still waits for LDS
+  for (uint32_t i = 0; i < ring.count; ++i) {
+    Pending& entry = ring.at(i);
+    if (track.vmem_issued - entry.vmem_number < left) break;
     entry.counters &= static_cast<uint8_t>(~kVmem);
+    if (entry.counters != 0 || behind != 0) {
+      ++behind;
+    } else {
+      arrive(w, entry);
+      ++done;
+    }
   }
-  settle(w, track.vmem);
+  drop(ring, done);
+  if (behind != 0) settle(w, ring);
   if (!track.stores_counted) track.global_stores.wait(track.vmem_issued, left);
 }
 
@@ -177,25 +190,28 @@ void wait_for_stores(Wave* w, uint32_t left) {
 }
 
 void wait_for_smem(Wave* w, uint32_t left) {
+  if (left != 0) return;
   Track& track = *w->track;
-  // Scalar loads return in any order: only a wait for zero guarantees anything.
-  while (left == 0 && track.smem.count > 0) take_first(w, track.smem);
+  track.scalar_known.add(track.scalar_pending);
+  track.scalar_pending = {};
 }
 
 void wait_for_lds_and_smem(Wave* w, uint32_t left) {
   wait_for_smem(w, left);
   // The counter doesn't say whether it was LDS or a scalar load that returned.
-  if (w->track->smem.count == 0) wait_for_lds(w, left);
+  if (w->track->scalar_pending.empty()) wait_for_lds(w, left);
 }
 
 void wait_for_lds(Wave* w, uint32_t left) {
   Track& track = *w->track;
-  for (uint32_t i = 0; i < track.vmem.count; ++i) {  // flat loads
+  bool flat = false;
+  for (uint32_t i = 0; i < track.vmem.count; ++i) {
     Pending& entry = track.vmem.at(i);
-    if (track.lgkm_issued - entry.lgkm_number < left) continue;
+    if ((entry.counters & kLds) == 0 || track.lgkm_issued - entry.lgkm_number < left) continue;
     entry.counters &= static_cast<uint8_t>(~kLds);
+    flat = true;
   }
-  settle(w, track.vmem);
+  if (flat) settle(w, track.vmem);
   while (track.lds.count > 0 && track.lgkm_issued - track.lds.at(0).lgkm_number >= left) {
     take_first(w, track.lds);
   }

@@ -26,10 +26,9 @@ inline constexpr bool kChecked = false;
 /// Counters that instructions increment and s_waitcnt waits for. kNoCounter: nothing waits for it.
 enum Counter : uint8_t { kVmem = 1, kLds = 2, kSmem = 4, kStore = 8, kExport = 16 };
 
-/// A range of registers that memory will fill.
+/// A range of vector registers that memory will fill.
 struct Pending {
   uint8_t counters;  // counters that still have to be waited for
-  bool scalar;
   uint16_t first, count;
   LaneMask known[2];  // lanes of each half that will be known
   // Position among the instructions that its counters count.
@@ -54,6 +53,12 @@ struct ScalarSet {
     return end < 64 ? ScalarSet{{(uint64_t{1} << end) - 1, 0}}
                     : ScalarSet{{~uint64_t{0}, (uint64_t{1} << (end - 64)) - 1}};
   }
+  /// `count` registers from `first` on, at most 64.
+  static constexpr ScalarSet range(uint32_t first, uint32_t count) {
+    const uint64_t bits = ~uint64_t{0} >> (64 - count);
+    if (first >= 64) return {{0, bits << (first - 64)}};
+    return {{bits << first, first + count > 64 ? bits >> (64 - first) : 0}};
+  }
   bool has(uint32_t reg) const { return (words[reg / 64] >> reg % 64 & 1) != 0; }
   void add(uint32_t reg) { words[reg / 64] |= uint64_t{1} << reg % 64; }
   void remove(uint32_t reg) { words[reg / 64] &= ~(uint64_t{1} << reg % 64); }
@@ -65,6 +70,11 @@ struct ScalarSet {
     words[0] |= other.words[0];
     words[1] |= other.words[1];
   }
+  void remove(const ScalarSet& other) {
+    words[0] &= ~other.words[0];
+    words[1] &= ~other.words[1];
+  }
+  bool empty() const { return (words[0] | words[1]) == 0; }
 };
 
 /// The state of a wave's scratch.
@@ -88,13 +98,16 @@ struct Track {
   // Unknown registers of which some bits may be known, as in lane masks.
   ScalarSet scalar_partial;
   uint32_t scalar_bits[kSgprs];
-  uint8_t scalar_pending[kSgprs];  // outstanding loads
-  bool scc_known;                  // whether the value that SCC was set from was known
-  PendingRing vmem, lds, smem;
+  // Registers that scalar loads will fill. These loads return in any order, so that only a wait for
+  // all of them guarantees anything.
+  ScalarSet scalar_pending;
+  bool scc_known;  // whether the value that SCC was set from was known
+  PendingRing vmem, lds;
   // Number of instructions that the counters have counted. From gfx10 on, stores to memory have a
   // counter of their own; before, they are counted by vmem_issued.
   uint32_t vmem_issued, lgkm_issued, stores_issued;
   bool stores_counted;
+  bool scalars_counted;  // LDS and scalar loads share a counter, as they do until gfx11
   // Stores that other waves may not see yet, recorded if the wave's workgroup needs to wait for
   // them before a barrier.
   bool watches_lds, watches_global;
@@ -128,11 +141,11 @@ void wait_for_lds(Wave* w, uint32_t left);
 void wait_for_smem(Wave* w, uint32_t left);
 /// For the counter of stores that gfx10 and later have.
 void wait_for_stores(Wave* w, uint32_t left);
-/// Records a load into `count` registers from `first` on, for the lanes of EXEC.
-void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_t count);
+/// Records a load into `count` vector registers from `first` on, for the lanes of EXEC.
+void add_pending(Wave* w, uint8_t counters, uint32_t first, uint32_t count);
 /// Records a store: kLds if it may access LDS, kStore if it may access memory.
 void count_store(Wave* w, uint8_t counters);
-/// Handles a write to a vector register that may wait for memory.
+/// Reports a write to a vector register that waits for memory.
 void written_while_pending(Wave* w, const Op* op, int32_t reg);
 
 namespace {
@@ -178,7 +191,7 @@ EMU_INLINE uint32_t known_bits(Wave* w, const Op* op, uint32_t offset) {
     const uint32_t reg = offset / 4;
     if (w->track->scalar_known.has(reg)) [[likely]]
       return ~0u;
-    if (w->track->scalar_pending[reg] != 0) unknown_scalar(w, op, reg);
+    if (w->track->scalar_pending.has(reg)) unknown_scalar(w, op, reg);
     return w->track->scalar_partial.has(reg) ? w->track->scalar_bits[reg] : 0;
   }
   return ~0u;
@@ -207,7 +220,7 @@ EMU_INLINE bool pass_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwo
       if (w->track->scalar_known.has(offset / 4 + i)) [[likely]]
         continue;
       known = false;
-      if (w->track->scalar_pending[offset / 4 + i] != 0) unknown_scalar(w, op, offset / 4 + i);
+      if (w->track->scalar_pending.has(offset / 4 + i)) unknown_scalar(w, op, offset / 4 + i);
     }
   }
   return known;
@@ -242,7 +255,8 @@ EMU_INLINE void write_vector(Wave* w, const Op* op, uint32_t offset, uint32_t re
     LaneMask* first = w->track->known[half] + vgpr_of(offset);
     for (uint32_t i = 0; i < registers; ++i) {
       const LaneMask now = first[i];
-      if (now == 0) [[unlikely]] {
+      if (now == 0 && w->track->pending[vgpr_of(offset) + static_cast<int32_t>(i)] != 0)
+          [[unlikely]] {
         written_while_pending(w, op, vgpr_of(offset) + static_cast<int32_t>(i));
       }
       first[i] = (now & ~enabled) | (known & enabled);
@@ -254,10 +268,16 @@ EMU_INLINE void write_vector(Wave* w, const Op* op, uint32_t offset, uint32_t re
 EMU_INLINE void load_issued(Wave* w, const Op*, uint32_t offset, uint32_t registers,
                             uint8_t counters) {
   if constexpr (kChecked) {
-    const bool scalar = counters == kSmem;
-    if (scalar && !is_sgpr(offset)) return;  // the destination is NULL
-    const auto first = scalar ? offset / 4 : static_cast<uint32_t>(vgpr_of(offset));
-    add_pending(w, counters, scalar, first, registers);
+    if (counters != kSmem) {
+      return add_pending(w, counters, static_cast<uint32_t>(vgpr_of(offset)), registers);
+    }
+    if (!is_sgpr(offset)) return;  // the destination is NULL
+    Track& track = *w->track;
+    const ScalarSet loaded = ScalarSet::range(offset / 4, registers);
+    track.scalar_pending.add(loaded);
+    track.scalar_known.remove(loaded);
+    track.scalar_partial.remove(loaded);
+    if (track.scalars_counted) ++track.lgkm_issued;
   }
 }
 

@@ -43,7 +43,7 @@ void free_array(hipArray_t handle) {
   require(handle != nullptr);
   refuse_unsafe_in_capture();
   const std::shared_ptr<hipArray> array = find_array(handle);
-  device(array->device).synchronize();
+  device(array->device).wait();
   arrays().remove(handle);
 }
 
@@ -96,8 +96,7 @@ void copy_rows(const hipArray& array, size_t x, size_t y, size_t bytes, const Bo
 }  // namespace
 
 void require_images(const Device& device) {
-  const int generation = device.architecture.generation;
-  require(generation == 10 || generation == 11, hipErrorNotSupported);
+  require(has_images(device.architecture.generation), hipErrorNotSupported);
 }
 
 PixelFormat format_of(const hipChannelFormatDesc& desc) {
@@ -125,10 +124,11 @@ hipMemcpy3DParms without_arrays(const hipMemcpy3DParms& p) {
   hipMemcpy3DParms result = p;
   require(p.srcArray == nullptr || p.srcPtr.ptr == nullptr);
   require(p.dstArray == nullptr || p.dstPtr.ptr == nullptr);
-  size_t element = 1;
+  size_t element = 0;
   const auto replace = [&](hipArray_t& handle, hipPitchedPtr& to, hipPos& at) {
     if (handle == nullptr) return;
     const std::shared_ptr<hipArray> array = find_array(handle);
+    require(element == 0 || element == array->element());
     require(at.x <= array->width && p.extent.width <= array->width - at.x && at.z == 0);
     require(at.y <= array->rows() && p.extent.height <= array->rows() - at.y &&
             p.extent.depth <= 1);
@@ -140,7 +140,7 @@ hipMemcpy3DParms without_arrays(const hipMemcpy3DParms& p) {
   };
   replace(result.srcArray, result.srcPtr, result.srcPos);
   replace(result.dstArray, result.dstPtr, result.dstPos);
-  result.extent.width *= element;
+  if (element != 0) result.extent.width *= element;
   return result;
 }
 

@@ -72,11 +72,7 @@ int element(const Properties& p) {
   return (p.*kMember)[kIndex];
 }
 
-/// Whether the device has instructions that the emulator implements for textures of arrays.
-int images(const Properties& p) {
-  const std::string_view name = p.gcnArchName;
-  return name.starts_with("gfx10") || name.starts_with("gfx11") ? 1 : 0;
-}
+int images(const Properties& p) { return has_images(p.major) ? 1 : 0; }
 
 template <int kValue>
 int constant(const Properties&) {

@@ -1,6 +1,9 @@
 // Copies between devices in three dimensions, batches of copies, the driver API's copies in three
 // dimensions, and fills of rows of wider elements.
 
+#include <algorithm>
+
+#include "emu/hip/array.h"
 #include "emu/hip/copy.h"
 
 namespace emu::hip {
@@ -35,19 +38,36 @@ FillOp fill_rows(hipDeviceptr_t to, size_t pitch, uint32_t value, uint32_t eleme
   return fill_op(p);
 }
 
-/// Returns the copy of a batch's operand, which has rows and layers of its own size.
-hipPitchedPtr pitched(const hipMemcpy3DOperand& operand, const hipExtent& extent) {
-  require(operand.type == hipMemcpyOperandTypePointer, hipErrorNotSupported);
+size_t element_of(const hipMemcpy3DOperand& operand) {
+  if (operand.type != hipMemcpyOperandTypeArray) return 1;
+  require(operand.op.array.array != nullptr);
+  return find_array(operand.op.array.array)->element();
+}
+
+/// Sets one side of a copy to a batch's operand. Memory has rows and layers of its own size, which
+/// count elements of the array that takes part, or else bytes.
+void set_side(const hipMemcpy3DOperand& operand, const hipExtent& extent, size_t element,
+              hipArray_t& array, hipPos& at, hipPitchedPtr& memory) {
+  if (operand.type == hipMemcpyOperandTypeArray) {
+    const auto& a = operand.op.array;
+    array = a.array;
+    at = {a.x, a.y, a.z};
+    return;
+  }
+  require(operand.type == hipMemcpyOperandTypePointer);
   const auto& p = operand.op.ptr;
   const size_t row = p.rowLength == 0 ? extent.width : p.rowLength;
-  return {p.ptr, row, row, p.layerHeight == 0 ? extent.height : p.layerHeight};
+  require(row < kMostBytes);
+  memory = {p.ptr, row * element, row * element,
+            p.layerHeight == 0 ? extent.height : p.layerHeight};
 }
 
 CopyOp batch_copy(const hipMemcpy3DBatchOp& one) {
   require(one.srcAccessOrder >= 1 && one.srcAccessOrder <= 3);
+  const size_t element = std::max(element_of(one.src), element_of(one.dst));
   hipMemcpy3DParms parms{};
-  parms.srcPtr = pitched(one.src, one.extent);
-  parms.dstPtr = pitched(one.dst, one.extent);
+  set_side(one.src, one.extent, element, parms.srcArray, parms.srcPos, parms.srcPtr);
+  set_side(one.dst, one.extent, element, parms.dstArray, parms.dstPos, parms.dstPtr);
   parms.extent = one.extent;
   parms.kind = hipMemcpyDefault;
   return copy_op(parms);
@@ -75,19 +95,34 @@ void copy_batch(size_t count, size_t* failed, hipStream_t stream, const Make& ma
 CopyOp copy_op(const HIP_MEMCPY3D* p) {
   require(p != nullptr);
   hipMemcpy3DParms parms{};
-  const auto side = [](hipMemoryType type, const void* host, const void* device) {
-    require(type != hipMemoryTypeArray, hipErrorNotSupported);
-    return const_cast<void*>(side_of(type, host, device));
-  };
-  const auto rows = [&](void* pointer, size_t pitch, size_t height) {
-    const size_t row = pitch == 0 ? p->WidthInBytes : pitch;
-    return hipPitchedPtr{pointer, row, row, height == 0 ? p->Height : height};
-  };
-  parms.srcPtr = rows(side(p->srcMemoryType, p->srcHost, p->srcDevice), p->srcPitch, p->srcHeight);
-  parms.dstPtr = rows(side(p->dstMemoryType, p->dstHost, p->dstDevice), p->dstPitch, p->dstHeight);
+  parms.extent = {p->WidthInBytes, p->Height, p->Depth};
   parms.srcPos = {p->srcXInBytes, p->srcY, p->srcZ};
   parms.dstPos = {p->dstXInBytes, p->dstY, p->dstZ};
-  parms.extent = {p->WidthInBytes, p->Height, p->Depth};
+  const auto memory = [&](const void* pointer, size_t pitch, size_t height) {
+    const size_t row = pitch == 0 ? p->WidthInBytes : pitch;
+    return hipPitchedPtr{const_cast<void*>(pointer), row, row, height == 0 ? p->Height : height};
+  };
+  // Bytes become elements of the arrays that take part.
+  const auto array = [&](hipArray_t handle, hipPos& at) {
+    require(handle != nullptr);
+    const size_t element = find_array(handle)->element();
+    require(at.x % element == 0 && p->WidthInBytes % element == 0);
+    at.x /= element;
+    parms.extent.width = p->WidthInBytes / element;
+    return handle;
+  };
+  if (p->srcMemoryType == hipMemoryTypeArray) {
+    parms.srcArray = array(p->srcArray, parms.srcPos);
+  } else {
+    const void* from = side_of(p->srcMemoryType, p->srcHost, p->srcDevice);
+    parms.srcPtr = memory(from, p->srcPitch, p->srcHeight);
+  }
+  if (p->dstMemoryType == hipMemoryTypeArray) {
+    parms.dstArray = array(p->dstArray, parms.dstPos);
+  } else {
+    const void* to = side_of(p->dstMemoryType, p->dstHost, p->dstDevice);
+    parms.dstPtr = memory(to, p->dstPitch, p->dstHeight);
+  }
   parms.kind = hipMemcpyDefault;
   return copy_op(parms);
 }

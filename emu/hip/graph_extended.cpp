@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "emu/hip/array.h"
 #include "emu/hip/batch.h"
 #include "emu/hip/copy.h"
 #include "emu/hip/graph_handles.h"
@@ -19,22 +20,34 @@ BatchOp node_batch(const hipBatchMemOpNodeParams* params) {
   return op;
 }
 
+/// Returns the parameters of a copy in the driver API's form, which counts bytes where the
+/// runtime's counts elements of arrays.
 HIP_MEMCPY3D driver_params(const hipMemcpy3DParms& p) {
+  const auto type_of = [](hipArray_t array) {
+    return array == nullptr ? hipMemoryTypeUnified : hipMemoryTypeArray;
+  };
+  const auto element_of = [](hipArray_t array) {
+    return array == nullptr ? size_t{1} : find_array(array)->element();
+  };
+  const size_t from_element = element_of(p.srcArray), to_element = element_of(p.dstArray);
   HIP_MEMCPY3D result{};
-  result.srcMemoryType = result.dstMemoryType = hipMemoryTypeUnified;
+  result.srcMemoryType = type_of(p.srcArray);
+  result.srcArray = p.srcArray;
   result.srcDevice = p.srcPtr.ptr;
   result.srcPitch = p.srcPtr.pitch;
   result.srcHeight = p.srcPtr.ysize;
-  result.srcXInBytes = p.srcPos.x;
+  result.srcXInBytes = p.srcPos.x * from_element;
   result.srcY = p.srcPos.y;
   result.srcZ = p.srcPos.z;
+  result.dstMemoryType = type_of(p.dstArray);
+  result.dstArray = p.dstArray;
   result.dstDevice = p.dstPtr.ptr;
   result.dstPitch = p.dstPtr.pitch;
   result.dstHeight = p.dstPtr.ysize;
-  result.dstXInBytes = p.dstPos.x;
+  result.dstXInBytes = p.dstPos.x * to_element;
   result.dstY = p.dstPos.y;
   result.dstZ = p.dstPos.z;
-  result.WidthInBytes = p.extent.width;
+  result.WidthInBytes = p.extent.width * std::max(from_element, to_element);
   result.Height = p.extent.height;
   result.Depth = p.extent.depth;
   return result;
@@ -75,14 +88,28 @@ uint64_t used_by_graphs(int device) {
 
 }  // namespace
 
-GraphMemory& graph_memory(int device) {
-  static auto* all = new std::vector<GraphMemory>;
-  std::lock_guard lock(graph_mutex());
-  if (all->empty()) all->resize(runtime().devices.size());
+namespace {
+
+/// Updates the counters of a device from what is allocated. The caller must hold graph_mutex().
+GraphMemory& counted_memory(int device) {
+  static auto* all = new std::vector<GraphMemory>(runtime().devices.size());
   GraphMemory& one = (*all)[static_cast<size_t>(device)];
   one.now = used_by_graphs(device);
   one.high = std::max(one.high, one.now);
   return one;
+}
+
+}  // namespace
+
+GraphMemory graph_memory(int device) {
+  std::lock_guard lock(graph_mutex());
+  return counted_memory(device);
+}
+
+void restart_graph_memory(int device) {
+  std::lock_guard lock(graph_mutex());
+  GraphMemory& one = counted_memory(device);
+  one.high = one.now;
 }
 
 }  // namespace emu::hip
@@ -316,7 +343,7 @@ EMU_API hipError_t hipDeviceGetGraphMemAttribute(int ordinal, hipGraphMemAttribu
   EMU_CALL({
     hip::device(ordinal);
     require(value != nullptr && attribute <= hipGraphMemAttrReservedMemHigh);
-    const GraphMemory& memory = graph_memory(ordinal);
+    const GraphMemory memory = graph_memory(ordinal);
     const bool high =
         attribute == hipGraphMemAttrUsedMemHigh || attribute == hipGraphMemAttrReservedMemHigh;
     *static_cast<uint64_t*>(value) = high ? memory.high : memory.now;
@@ -329,7 +356,6 @@ EMU_API hipError_t hipDeviceSetGraphMemAttribute(int ordinal, hipGraphMemAttribu
     hip::device(ordinal);
     require(value != nullptr && *static_cast<uint64_t*>(value) == 0);  // the counter restarts
     require(attribute == hipGraphMemAttrUsedMemHigh || attribute == hipGraphMemAttrReservedMemHigh);
-    GraphMemory& memory = graph_memory(ordinal);
-    memory.high = memory.now;
+    restart_graph_memory(ordinal);
   });
 }

@@ -32,7 +32,9 @@ bool is_of_graph(const Allocation& allocation);
 struct GraphMemory {
   uint64_t now = 0, high = 0;
 };
-GraphMemory& graph_memory(int device);
+GraphMemory graph_memory(int device);
+/// Makes what is allocated now the highest use.
+void restart_graph_memory(int device);
 
 /// Returns the first change of an updated graph that an executable graph can't adopt, or success.
 hipGraphExecUpdateResult compare(const Graph& ready, const Graph& wanted, Node*& culprit);

@@ -56,9 +56,7 @@ void free_block(void* pointer) {
   if (a->mapped) throw Error{hipErrorInvalidValue, "hipMemUnmap ends mappings, not hipFree"};
   // As in the real runtime, freeing waits for the work that still uses the memory.
   for (const auto& d : runtime().devices) {
-    if (a->kind == MemoryKind::host || d->ordinal == a->device) {
-      for (const StreamPtr& stream : d->streams()) stream->wait();
-    }
+    if (a->kind == MemoryKind::host || d->ordinal == a->device) d->wait();
   }
   memory().free(a->base);
 }

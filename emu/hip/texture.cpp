@@ -22,6 +22,7 @@ struct Object {
     if (memory != 0) Runtime::get().memory->free(memory);
   }
   uintptr_t memory = 0;
+  int device = 0;
   hipResourceDesc resource{};
   hipTextureDesc texture{};
   hipResourceViewDesc view{};
@@ -40,7 +41,10 @@ class Objects {
     require(at != all_.end());
     return at->second;
   }
-  void remove(const void* handle) {
+  /// Waits for kernels that may still read the descriptors, which go with the last reference.
+  void destroy(const void* handle) {
+    const std::shared_ptr<Object> object = find(handle);
+    device(object->device).wait();
     std::lock_guard lock(mutex_);
     require(all_.erase(address(handle)) != 0);
   }
@@ -168,7 +172,7 @@ void publish(Object& object, Device& device, const uint32_t (&words)[kSamplerAt 
   Allocation wanted;
   wanted.bytes = sizeof words;
   wanted.kind = MemoryKind::internal;
-  wanted.device = device.ordinal;
+  wanted.device = object.device = device.ordinal;
   wanted.label = "an object of a texture or surface";
   object.memory = memory().allocate(wanted);
   if (object.memory == 0) throw Error{hipErrorOutOfMemory};
@@ -224,7 +228,7 @@ EMU_API hipError_t hipCreateTextureObject(hipTextureObject_t* texture,
 
 EMU_API hipError_t hipDestroyTextureObject(hipTextureObject_t texture) {
   EMU_CALL({
-    if (texture != nullptr) textures().remove(texture);
+    if (texture != nullptr) textures().destroy(texture);
   });
 }
 
@@ -274,7 +278,7 @@ EMU_API hipError_t hipCreateSurfaceObject(hipSurfaceObject_t* surface,
 
 EMU_API hipError_t hipDestroySurfaceObject(hipSurfaceObject_t surface) {
   EMU_CALL({
-    if (surface != nullptr) surfaces().remove(surface);
+    if (surface != nullptr) surfaces().destroy(surface);
   });
 }
 

@@ -8,6 +8,8 @@
 #include "emu/isa/disassembler.h"
 #include "emu/isa/lds.h"
 #include "emu/isa/matrix.h"
+#include "emu/isa/scalar.h"
+#include "emu/isa/scalar_memory.h"
 #include "emu/isa/vector.h"
 
 namespace emu {
@@ -40,16 +42,21 @@ struct Decoder::Parts {
       : disassembler(architecture, wave64),
         vectors(disassembler, generation, wave64, gfx950),
         matrices(disassembler, generation, gfx950),
-        lds(disassembler, generation, gfx950) {}
+        lds(disassembler, generation, gfx950),
+        scalars(disassembler, generation),
+        scalar_memory(disassembler, generation) {}
 
   /// Decodes an instruction from its fields. Returns nothing if this project doesn't know them.
   std::vector<Inst> decode_fields(std::span<const uint32_t> words);
   std::vector<Inst> decode_text(std::span<const uint8_t> code, uint64_t address) const;
+  std::string text_of(const Inst& inst, std::span<const uint8_t> code) const;
 
   const Disassembler disassembler;
   VectorDecoder vectors;
   MatrixDecoder matrices;
   LdsDecoder lds;
+  ScalarDecoder scalars;
+  ScalarMemoryDecoder scalar_memory;
 };
 
 Decoder::Decoder(const std::string& architecture, bool wave64)
@@ -70,12 +77,21 @@ std::vector<Inst> Decoder::decode(std::span<const uint8_t> code, uint64_t addres
     refuse(code, address, error.what());
   }
   if (found.empty()) return parts_->decode_text(code, address);
-  // LLVM's text would lack fields, and its printer crashes on some words that aren't instructions.
   for (Inst& inst : found) {
     inst.address = address;
-    inst.text = to_text(inst);
+    inst.text = parts_->text_of(inst, code);
   }
   return found;
+}
+
+/// Returns the text for messages. Of vector instructions, LLVM's text would lack fields, and its
+/// printer crashes on some words that aren't instructions. Of scalar ones, it has names for
+/// numbers: counters, messages, hardware registers.
+std::string Decoder::Parts::text_of(const Inst& inst, std::span<const uint8_t> code) const {
+  if (!inst.name.starts_with("s_")) return to_text(inst);
+  const auto found = disassembler.read(code, inst.address);
+  if (!found) return to_text(inst);
+  return found->text.substr(std::min(found->text.find_first_not_of(" \t"), found->text.size()));
 }
 
 std::vector<Inst> Decoder::Parts::decode_fields(std::span<const uint32_t> words) {
@@ -83,6 +99,8 @@ std::vector<Inst> Decoder::Parts::decode_fields(std::span<const uint32_t> words)
   if (!found.empty()) return found;
   auto one = matrices.decode(words);
   if (!one) one = lds.decode(words);
+  if (!one) one = scalars.decode(words);
+  if (!one) one = scalar_memory.decode(words);
   if (one) found.push_back(std::move(*one));
   return found;
 }

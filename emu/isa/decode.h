@@ -10,7 +10,7 @@
 
 namespace emu {
 
-/// Decodes machine code of one architecture. Not thread-safe. Vector ALU, matrix and LDS
+/// Decodes machine code of one architecture. Not thread-safe. Vector ALU, matrix, LDS and scalar
 /// instructions are decoded from their fields. Other instructions are disassembled by LLVM, and
 /// their text is parsed.
 class Decoder {

@@ -53,7 +53,22 @@ const char* special_name(uint32_t bits) {
   }
 }
 
+/// Returns which kind of source the 9 bits of a field name.
+Accepts kind_of_source(uint32_t bits) {
+  if (bits >= kFirstVgpr) return kVectorSource;
+  if (bits == kLiteral) return kLiteralSource;
+  const bool is_constant = (bits >= 128 && bits <= 208) || (bits >= 240 && bits <= 248);
+  return is_constant ? kConstantSource : kScalarSource;
+}
+
 }  // namespace
+
+void check_source(uint32_t bits, unsigned accepts, bool has_literal) {
+  const Accepts kind = kind_of_source(bits);
+  if ((accepts & kind) == 0 || (kind == kLiteralSource && !has_literal)) {
+    throw std::runtime_error("reserved operand");
+  }
+}
 
 Operand source_operand(int generation, uint32_t bits, const Operand& shape, uint32_t literal) {
   // The last one is 1 / (2 pi), rounded to double. Half of the rounded 1 / pi is another number.

@@ -21,22 +21,6 @@ Operand vector_register(const Operand& shape, uint32_t number) {
   return out;
 }
 
-/// Returns which kind of source the 9 bits of a field name.
-Accepts kind_of_source(uint32_t bits) {
-  if (bits >= kFirstVgpr) return kVectorSource;
-  if (bits == kLiteral) return kLiteralSource;
-  const bool is_constant = (bits >= 128 && bits <= 208) || (bits >= 240 && bits <= 248);
-  return is_constant ? kConstantSource : kScalarSource;
-}
-
-/// Throws for sources that the opcode can't have, and for literals that no dword follows.
-void check_source(uint32_t bits, unsigned accepts, bool has_literal) {
-  const Accepts kind = kind_of_source(bits);
-  if ((accepts & kind) == 0 || (kind == kLiteralSource && !has_literal)) {
-    throw std::runtime_error("reserved operand");
-  }
-}
-
 /// In the short encodings of gfx11 and later, bit 7 of a 16-bit operand's register is its half.
 void name_half(Operand& operand) {
   if (operand.kind != Kind::vgpr) return;

@@ -34,6 +34,10 @@ class VectorDecoder {
 /// has; `literal` is the dword that follows the instruction.
 Operand source_operand(int generation, uint32_t bits, const Operand& shape, uint32_t literal);
 
+/// Throws std::runtime_error for sources that an opcode can't have (`accepts`: see Accepts), and
+/// for literals that no dword follows.
+void check_source(uint32_t bits, unsigned accepts, bool has_literal);
+
 /// Returns the scalar register that a result field names. Throws std::runtime_error for odd numbers
 /// of pairs, and for the values with which a source field would name a constant.
 Operand result_register(int generation, uint32_t bits, const Operand& shape);

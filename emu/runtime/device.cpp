@@ -44,6 +44,10 @@ void Device::drop_stream(const Stream* stream) {
   std::erase_if(streams_, [&](const StreamPtr& s) { return s.get() == stream && s->idle(); });
 }
 
+void Device::wait() {
+  for (const StreamPtr& stream : streams()) stream->wait();
+}
+
 hipError_t Device::synchronize() {
   hipError_t first = hipSuccess;
   for (const StreamPtr& stream : streams()) {

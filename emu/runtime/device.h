@@ -39,6 +39,8 @@ class Device {
   std::vector<StreamPtr> streams();
   /// Removes a stream from the list; its queued work still runs.
   void drop_stream(const Stream* stream);
+  /// Waits for the work of all streams. Their errors stay for the calls that ask for them.
+  void wait();
   /// Waits for all streams. Returns the first error that any of them met since the last call.
   hipError_t synchronize();
 

@@ -15,6 +15,7 @@ LaunchSet*& LaunchOrder::running() {
 
 void LaunchOrder::end(uint32_t number) {
   std::lock_guard lock(mutex_);
+  --running_launches_;
   LaunchSet launch{generation_, {}};
   launch.numbers.set(number);
   ended_.add(launch);

@@ -4,11 +4,12 @@
 // check needs to know it: launches that aren't ordered mustn't use the same bytes if one of them
 // writes.
 
-#include <array>
 #include <atomic>
 #include <bitset>
 #include <cstdint>
 #include <mutex>
+
+#include "emu/exec/races.h"
 
 namespace emu {
 
@@ -32,10 +33,10 @@ class LaunchOrder {
   /// Whether races are checked. If not, no sets are kept.
   std::atomic<bool> active{false};
 
-  /// Begins a launch on this thread. Returns its number, and marks the numbers of all launches that
-  /// aren't ordered before it. `restart` is called before numbers are used again.
+  /// Begins a launch on this thread. Returns its number, and tells which launches aren't ordered
+  /// before it. `restart` is called before numbers are used again.
   template <class Restart>
-  uint32_t begin(std::array<uint8_t, 256>& foreign, const Restart& restart) {
+  uint32_t begin(ForeignLaunches& foreign, const Restart& restart) {
     std::lock_guard lock(mutex_);
     const uint32_t number = begun_++ % kNumbers + 1;
     if (number == 1) {
@@ -44,8 +45,15 @@ class LaunchOrder {
     }
     LaunchSet& before = *running();
     before.add({generation_, {}});
-    for (uint32_t other = 1; other <= kNumbers; ++other) foreign[other] = !before.numbers[other];
-    foreign[number] = 0;
+    for (uint32_t other = 1; other <= kNumbers; ++other) {
+      foreign.numbers[other] = !before.numbers[other];
+    }
+    foreign.numbers[number] = 0;
+    // Launches before a restart have left no tags, unless they still run or ended after it.
+    const bool ended = ended_.generation == generation_ && (ended_.numbers & ~before.numbers).any();
+    foreign.any = running_launches_++ != 0 || ended;
+    foreign.begun = &begun_;
+    foreign.begun_before = begun_;
     before.numbers.set(number);
     return number;
   }
@@ -62,7 +70,8 @@ class LaunchOrder {
 
  private:
   std::mutex mutex_;
-  uint32_t begun_ = 0, generation_ = 0;
+  std::atomic<uint32_t> begun_{0};
+  uint32_t generation_ = 0, running_launches_ = 0;
   LaunchSet host_, ended_;
 };
 

@@ -48,6 +48,19 @@ struct Shadow {
     set_word(plane, offset, size);
   }
 
+  /// The bytes whose bits are in one word of a plane.
+  static constexpr size_t kWord = 64;
+  /// Returns whether the bits of all bytes of whole words are set.
+  static bool words_set(const uint8_t* plane, size_t offset, size_t size) {
+    uint64_t all = ~uint64_t{0};
+    for (size_t i = 0; i < size; i += kWord) all &= whole_word(plane, offset + i);
+    return all == ~uint64_t{0};
+  }
+  static void set_words(uint8_t* plane, size_t offset, size_t size) {
+    if (words_set(plane, offset, size)) return;
+    for (size_t i = 0; i < size; i += kWord) set(plane, offset + i, kWord);
+  }
+
   static void clear(uint8_t* plane, size_t offset, size_t size) {
     while (size > 0 && (offset % 8 != 0 || size < 8)) {
       const auto bit = static_cast<uint8_t>(1u << offset % 8);

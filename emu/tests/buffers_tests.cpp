@@ -58,11 +58,6 @@ std::vector<Load> loads() {
   };
 }
 
-std::string range(int first, int dwords) {
-  if (dwords == 1) return "v" + std::to_string(first);
-  return "v[" + std::to_string(first) + ":" + std::to_string(first + dwords - 1) + "]";
-}
-
 void add_loads(Hand& hand) {
   for (const Load& load : loads()) {
     const std::string name = name_on(hand.target(), load.name);

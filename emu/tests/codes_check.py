@@ -18,4 +18,6 @@ for number in range(max(len(got), len(wanted))):
     one, other = (lines[number] if number < len(lines) else "nothing" for lines in (got, wanted))
     if one != other:
         sys.exit(f"the runtime says '{one}' where {name} has '{other}'")
+if done.returncode != 0:
+    sys.exit(f"{program} ended with {done.returncode}")
 print(f"{len(got)} lines are as in {name}")

@@ -13,11 +13,6 @@ namespace {
 
 constexpr int kA = 10, kB = 20, kC = 30, kD = 50;
 
-std::string range(int first, int count) {
-  const std::string n = std::to_string(first);
-  return count == 1 ? "v" + n : "v[" + n + ":" + std::to_string(first + count - 1) + "]";
-}
-
 // ---- Matrix instructions. Sums are exact, since their order is unspecified.
 
 enum class In { f16, bf16, i8, i4, fp8, bf8 };
@@ -502,6 +497,18 @@ void register_gfx12() {
              State state = random_state(run.batch.target(), 9);
              if (run(state)) EXPECT_EQ(state.s[40], 3u);
            });
+  // Named barriers would need a barrier of their own each: s_barrier_signal 3, s_barrier_signal m0,
+  // s_barrier_wait 3.
+  for (const char* word : {"0xbe804e83", "0xbe804e7d", "0xbf940003"}) {
+    hand.add(std::string("named_barrier_") + word, std::string(".long ") + word, {},
+             [](const Hand::Run& run) {
+               State state = random_state(run.batch.target(), 10);
+               const Outcome outcome = run.batch.run(run.id, state);
+               EXPECT_EQ(outcome.ran, Ran::missing);
+               EXPECT_NE(outcome.message.find("a named barrier"), std::string::npos)
+                   << outcome.message;
+             });
+  }
 }
 
 }  // namespace emu::test

@@ -1,19 +1,12 @@
 #pragma once
 
-// Texts of gfx9's matrix instructions for the assembler: ranges of registers, and the words of
-// opcodes that it doesn't know.
+// The words of gfx9's matrix instructions, for opcodes that the assembler doesn't know.
 
 #include <cstdint>
 #include <cstdio>
 #include <string>
 
 namespace emu::test {
-
-/// v[first:last], or a[first:last] for accumulation registers.
-inline std::string range(bool accumulation, int first, int count) {
-  const std::string file = accumulation ? "a" : "v", n = std::to_string(first);
-  return count == 1 ? file + n : file + "[" + n + ":" + std::to_string(first + count - 1) + "]";
-}
 
 /// The fields of VOP3P-MAI. Registers are numbers of vector registers; a negative `c` is the
 /// number of a constant less 256.

@@ -260,12 +260,13 @@ std::string text_of(const Shape& s, const Variant& v) {
                       .acc_a = v.a_is_acc,
                       .acc_b = v.b_is_acc});
   }
-  const std::string d = range(v.d_is_acc, kD, result_dwords(s));
+  const auto file = [](bool accumulation) { return accumulation ? "a" : "v"; };
+  const std::string d = range(kD, result_dwords(s), file(v.d_is_acc));
   const std::string c = v.constant != 0 ? std::to_string(v.constant) + (s.in == In::i8 ? "" : ".0")
                         : v.in_place    ? d
-                                        : range(v.d_is_acc, kC, result_dwords(s));
-  return std::string(s.name) + " " + d + ", " + range(v.a_is_acc, kA, source_dwords(s)) + ", " +
-         range(v.b_is_acc, kB, source_dwords(s)) + ", " + c;
+                                        : range(kC, result_dwords(s), file(v.d_is_acc));
+  return std::string(s.name) + " " + d + ", " + range(kA, source_dwords(s), file(v.a_is_acc)) +
+         ", " + range(kB, source_dwords(s), file(v.b_is_acc)) + ", " + c;
 }
 
 /// Checks that all lanes take part regardless of EXEC and that no other register changes.

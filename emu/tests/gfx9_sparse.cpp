@@ -152,9 +152,9 @@ std::string text_of(const Shape& s, int abid) {
                       .abid = static_cast<u32>(abid)});
   }
   const int dwords = s.each * bits_of(s.a) / 32;
-  return std::string(s.name) + " " + range(false, kD, s.size * s.size / 64) + ", " +
-         range(false, kA, dwords) + ", " + range(false, kB, 2 * dwords) + ", v" +
-         std::to_string(kIndex) + (abid != 0 ? " abid:" + std::to_string(abid) : "");
+  return std::string(s.name) + " " + range(kD, s.size * s.size / 64) + ", " + range(kA, dwords) +
+         ", " + range(kB, 2 * dwords) + ", v" + std::to_string(kIndex) +
+         (abid != 0 ? " abid:" + std::to_string(abid) : "");
 }
 
 void add_shapes(const char* arch, std::span<const Shape> shapes) {

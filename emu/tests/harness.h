@@ -51,6 +51,13 @@ struct State {
   }
 };
 
+/// Returns v[first:last], or another file's registers, as the assembler writes them.
+inline std::string range(int first, int count, const char* file = "v") {
+  const std::string n = std::to_string(first);
+  if (count == 1) return file + n;
+  return file + ("[" + n + ":" + std::to_string(first + count - 1) + "]");
+}
+
 enum class Ran { well, missing, failed };
 
 struct Outcome {

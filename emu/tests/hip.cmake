@@ -146,7 +146,7 @@ emu_hip_ctest(emu_hip_rtc "HipRtc*")
 emu_hip_ctest(emu_hip_rtc_gfx90a "HipRtcLanguage.*:HipRtcMath.*:-HipRtcMath.FloatAndDouble"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
 set_tests_properties(emu_hip_rtc emu_hip_rtc_gfx90a PROPERTIES TIMEOUT 300)
-emu_hip_ctest(emu_hip_gfx1030 "HipTexture.*" WICK_EMU_DEVICES=gfx1030 WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_gfx1030 "HipTexture.*:HipArray.*" WICK_EMU_DEVICES=gfx1030 WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_devices "HipDevices.*" WICK_EMU_DEVICES=gfx1100,gfx90a
               WICK_EMU_MEMORY=1G,2G WICK_EMU_CHECK=all WICK_EMU_THREADS=1)
 emu_hip_ctest(emu_hip_allocator "HipAllocator.*" WICK_EMU_MEMORY=16M)
@@ -237,4 +237,5 @@ add_test(NAME emu_hip_codes COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_ch
                                     $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.6)
 add_test(NAME emu_hip_codes_7 COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_check.py codes7.txt $<TARGET_FILE:emu_codes>
                                       $<TARGET_FILE_DIR:wick_emu>/libamdhip64.so.7 7)
-set_tests_properties(emu_hip_codes emu_hip_codes_7 PROPERTIES LABELS emu TIMEOUT 60)
+add_test(NAME emu_codes_check COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/codes_check_test.py)
+set_tests_properties(emu_hip_codes emu_hip_codes_7 emu_codes_check PROPERTIES LABELS emu TIMEOUT 60)

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "emu/hip/texture_types.h"
 #include "emu/tests/hip_support.h"
 
 namespace {
@@ -31,6 +32,22 @@ TEST(HipDevices, AreWhatWasAskedFor) {
     EXPECT_LE(free, total);
   }
   EXPECT_EQ(hipErrorInvalidDevice, hipSetDevice(2));
+  HIP_OK(hipSetDevice(0));
+}
+
+TEST(HipDevices, HaveArraysIfTheyHaveImages) {
+  const hipChannelFormatDesc floats{32, 0, 0, 0, hipChannelFormatKindFloat};
+  const hipError_t wanted[] = {hipSuccess, hipErrorNotSupported};
+  for (int device = 0; device < 2; ++device) {
+    HIP_OK(hipSetDevice(device));
+    int images = -1;
+    HIP_OK(hipDeviceGetAttribute(&images, hipDeviceAttributeImageSupport, device));
+    EXPECT_EQ(wanted[device] == hipSuccess ? 1 : 0, images);
+    hipArray_t array = nullptr;
+    EXPECT_EQ(wanted[device], hipMallocArray(&array, &floats, 8, 8, 0));
+    if (array != nullptr) HIP_OK(hipFreeArray(array));
+    (void)hipGetLastError();
+  }
   HIP_OK(hipSetDevice(0));
 }
 

@@ -201,6 +201,41 @@ TEST_F(HipGraphExtended, MemoryIsCounted) {
   HIP_OK(hipDrvGraphAddMemFreeNode(&gone, graph, &node, 1, p.dptr));
 }
 
+/// Threads read and restart the counters while another one allocates. ThreadSanitizer finds
+/// accesses without the lock; without it, this checks the values.
+TEST_F(HipGraphExtended, MemoryIsCountedInThreads) {
+  uint64_t before = 0;
+  HIP_OK(hipDeviceGetGraphMemAttribute(0, hipGraphMemAttrUsedMemCurrent, &before));
+  constexpr uint64_t kBytes = 4096, kNodes = 200;
+  std::atomic<bool> done{false};
+  std::atomic<int> odd{0};
+  const auto watch = [&](hipGraphMemAttributeType attribute, bool restarts) {
+    while (!done) {
+      uint64_t value = 0, zero = 0;
+      if (hipDeviceGetGraphMemAttribute(0, attribute, &value) != hipSuccess) ++odd;
+      if (value < before || (value - before) % kBytes != 0) ++odd;
+      if (restarts && hipDeviceSetGraphMemAttribute(0, attribute, &zero) != hipSuccess) ++odd;
+    }
+  };
+  std::thread high(watch, hipGraphMemAttrUsedMemHigh, true);
+  std::thread now(watch, hipGraphMemAttrUsedMemCurrent, false);
+  hipMemAllocNodeParams p{};
+  p.poolProps.allocType = hipMemAllocationTypePinned;
+  p.poolProps.location = {hipMemLocationTypeDevice, 0};
+  p.bytesize = kBytes;
+  hipGraphNode_t node = nullptr;
+  for (uint64_t i = 0; i < kNodes; ++i) {
+    EXPECT_EQ(hipSuccess, hipGraphAddMemAllocNode(&node, graph, nullptr, 0, &p));
+  }
+  done = true;
+  high.join();
+  now.join();
+  EXPECT_EQ(0, odd);
+  uint64_t most = 0;
+  HIP_OK(hipDeviceGetGraphMemAttribute(0, hipGraphMemAttrUsedMemHigh, &most));
+  EXPECT_EQ(before + kNodes * kBytes, most);
+}
+
 TEST_F(HipGraphExtended, CopiesOfVariablesChange) {
   Program program;
   const void* table = program.variable("table", 256);

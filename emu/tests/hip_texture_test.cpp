@@ -1,4 +1,4 @@
-// Arrays, textures and surfaces of one and two dimensions. References compute coordinates and
+// Textures and surfaces of one and two dimensions. References compute coordinates and
 // filters from the definitions in HIP's documentation.
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "emu/hip/texture_types.h"
-#include "emu/tests/hip_support.h"
+#include "emu/tests/hip_array_support.h"
+#include "emu/tests/hip_stream_support.h"
 
 namespace {
 
@@ -18,10 +18,6 @@ struct Pixel {
 
 std::ostream& operator<<(std::ostream& out, const Pixel& p) {
   return out << p.x << " " << p.y << " " << p.z << " " << p.w;
-}
-
-hipChannelFormatDesc desc_of(int bits, int channels, hipChannelFormatKind kind) {
-  return {bits, channels > 1 ? bits : 0, channels > 2 ? bits : 0, channels > 3 ? bits : 0, kind};
 }
 
 class HipTexture : public testing::Test {
@@ -40,58 +36,6 @@ class HipTexture : public testing::Test {
     return out.get();
   }
 };
-
-/// An array that is freed at the end of its scope.
-struct Array {
-  Array(const hipChannelFormatDesc& desc, size_t width, size_t height, unsigned flags = 0) {
-    EXPECT_EQ(hipSuccess, hipMallocArray(&handle, &desc, width, height, flags));
-  }
-  ~Array() { EXPECT_EQ(hipSuccess, hipFreeArray(handle)); }
-  operator hipArray_t() const { return handle; }
-  hipResourceDesc resource() const {
-    hipResourceDesc resource{};
-    resource.resType = hipResourceTypeArray;
-    resource.res.array.array = handle;
-    return resource;
-  }
-  hipArray_t handle = nullptr;
-};
-
-struct Texture {
-  Texture(const hipResourceDesc& resource, const hipTextureDesc& desc) {
-    EXPECT_EQ(hipSuccess, hipCreateTextureObject(&handle, &resource, &desc, nullptr));
-  }
-  ~Texture() { EXPECT_EQ(hipSuccess, hipDestroyTextureObject(handle)); }
-  operator hipTextureObject_t() const { return handle; }
-  hipTextureObject_t handle = nullptr;
-};
-
-hipTextureDesc texture_desc(hipTextureAddressMode mode, hipTextureFilterMode filter,
-                            bool normalized) {
-  hipTextureDesc desc{};
-  desc.addressMode[0] = desc.addressMode[1] = desc.addressMode[2] = mode;
-  desc.filterMode = filter;
-  desc.normalizedCoords = normalized;
-  return desc;
-}
-
-constexpr int kWidth = 13, kHeight = 7;
-
-float texel(int x, int y) { return static_cast<float>(10 * y + x) + 0.25f; }
-
-std::vector<float> texels() {
-  std::vector<float> all;
-  for (int y = 0; y < kHeight; ++y) {
-    for (int x = 0; x < kWidth; ++x) all.push_back(texel(x, y));
-  }
-  return all;
-}
-
-void fill(const Array& array) {
-  const std::vector<float> all = texels();
-  HIP_OK(hipMemcpy2DToArray(array, 0, 0, all.data(), kWidth * 4, kWidth * 4, kHeight,
-                            hipMemcpyHostToDevice));
-}
 
 /// The index of a texel outside [0, size), by the mode; -1 for the border.
 int placed(int at, int size, hipTextureAddressMode mode) {
@@ -403,53 +347,67 @@ TEST_F(HipTexture, SurfacesAreWritten) {
   EXPECT_EQ(hipErrorInvalidValue, hipDestroySurfaceObject(surface));
 }
 
-TEST_F(HipTexture, CopiesOfArrays) {
-  const Array array(desc_of(32, 1, hipChannelFormatKindFloat), kWidth, kHeight);
-  const Array other(desc_of(32, 1, hipChannelFormatKindFloat), kWidth, kHeight);
-  fill(array);
-  std::vector<float> got(6);
-  HIP_OK(hipMemcpy2DFromArray(got.data(), 12, array, 8, 3, 12, 2, hipMemcpyDeviceToHost));
-  EXPECT_EQ(got, (std::vector<float>{texel(2, 3), texel(3, 3), texel(4, 3), texel(2, 4),
-                                     texel(3, 4), texel(4, 4)}));
-  HIP_OK(hipMemcpy2DArrayToArray(other, 0, 0, array, 0, 0, kWidth * 4, kHeight,
-                                 hipMemcpyDeviceToDevice));
-  std::vector<float> row(kWidth + 2);
-  HIP_OK(hipMemcpyFromArray(row.data(), other, 4 * (kWidth - 1), 1, row.size() * 4,
-                            hipMemcpyDeviceToHost));
-  EXPECT_EQ(row[0], texel(kWidth - 1, 1));
-  EXPECT_EQ(row[1], texel(0, 2));
-  EXPECT_EQ(row.back(), texel(0, 3));
-  const float two[] = {-1, -2};
-  HIP_OK(hipMemcpyToArray(other, 4 * (kWidth - 1), 0, two, 8, hipMemcpyHostToDevice));
-  HIP_OK(hipMemcpyAtoH(got.data(), other, 4 * (kWidth - 1), 8));
-  EXPECT_EQ(got[0], -1);
-  EXPECT_EQ(got[1], -2);
-  HIP_OK(hipMemcpyHtoA(other, 0, two, 8));
-  hipMemcpy3DParms box{};
-  box.srcArray = other;
-  box.dstPtr = {got.data(), 8, 8, 1};
-  box.extent = {2, 1, 1};
-  box.kind = hipMemcpyDeviceToHost;
-  HIP_OK(hipMemcpy3D(&box));
-  EXPECT_EQ(got[0], -1);
-  hip_Memcpy2D flat{};
-  flat.srcMemoryType = hipMemoryTypeArray;
-  flat.srcArray = array;
-  flat.srcXInBytes = 4;
-  flat.srcY = 6;
-  flat.dstMemoryType = hipMemoryTypeHost;
-  flat.dstHost = got.data();
-  flat.WidthInBytes = 8;
-  flat.Height = 1;
-  HIP_OK(hipMemcpyParam2D(&flat));
-  EXPECT_EQ(got[1], texel(2, 6));
-  hipChannelFormatDesc desc{};
-  hipExtent extent{};
-  unsigned flags = 9;
-  HIP_OK(hipArrayGetInfo(&desc, &extent, &flags, array));
-  EXPECT_EQ(desc.x, 32);
-  EXPECT_EQ(extent.width, static_cast<size_t>(kWidth));
-  EXPECT_EQ(flags, 0u);
+/// Holds up a stream until a thread that open_soon() starts lets its work run.
+class HeldStream {
+ public:
+  HeldStream() { EXPECT_EQ(hipSuccess, hipLaunchHostFunc(stream_, Gate::wait, &gate_)); }
+  ~HeldStream() {
+    gate_.open = true;
+    if (opener_.joinable()) opener_.join();
+    EXPECT_EQ(hipSuccess, hipStreamSynchronize(stream_));
+  }
+  operator hipStream_t() const { return stream_; }
+  void open_soon() {
+    opener_ = std::thread([this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      gate_.open = true;
+    });
+  }
+
+ private:
+  const Stream stream_;
+  Gate gate_;
+  std::thread opener_;
+};
+
+TEST_F(HipTexture, DestroyingWaitsForKernels) {
+  const Array array(desc_of(16, 4, hipChannelFormatKindSigned), 5, 4, hipArraySurfaceLoadStore);
+  const hipResourceDesc resource = array.resource();
+  const hipTextureDesc desc = texture_desc(hipAddressModeClamp, hipFilterModePoint, false);
+  Buffer<int> at(8);
+  Buffer<Pixel> out(4);
+  Buffer<int> values(16);
+  {
+    HeldStream stream;
+    hipTextureObject_t texture = nullptr;
+    HIP_OK(hipCreateTextureObject(&texture, &resource, &desc, nullptr));
+    HIP_OK(launch(kernels["fetch_2d"], 1, 4, 0, stream, texture, at.data, out.data));
+    stream.open_soon();
+    HIP_OK(hipDestroyTextureObject(texture));
+    EXPECT_EQ(hipSuccess, hipStreamQuery(stream));
+  }
+  HeldStream stream;
+  hipSurfaceObject_t surface = nullptr;
+  HIP_OK(hipCreateSurfaceObject(&surface, &resource));
+  HIP_OK(launch(kernels["write_2d"], 1, 4, 0, stream, surface, at.data, values.data));
+  stream.open_soon();
+  HIP_OK(hipDestroySurfaceObject(surface));
+  EXPECT_EQ(hipSuccess, hipStreamQuery(stream));
+}
+
+/// The error of a kernel belongs to the call that asks for it.
+TEST_F(HipTexture, FreeingAnArrayLeavesErrors) {
+  Buffer<uint32_t> object(20);  // zeros, which are no descriptor
+  Buffer<float> at(2);
+  Buffer<Pixel> out(1);
+  testing::internal::CaptureStderr();
+  {
+    const Array array(desc_of(32, 1, hipChannelFormatKindFloat), kWidth, kHeight);
+    HIP_OK(launch(kernels["read_2d"], 1, 1, 0, nullptr, object.data, at.data, out.data));
+  }
+  EXPECT_EQ(hipErrorLaunchFailure, hipDeviceSynchronize());
+  testing::internal::GetCapturedStderr();
+  (void)hipGetLastError();
 }
 
 TEST_F(HipTexture, WhatIsRefused) {

@@ -34,6 +34,7 @@ TEST(HipWaits, OfEveryCounter) {
                         Case{"lds_of_stores_leaves_1_uses_second", false},
                         Case{"lds_waits_for_loads", false},
                         Case{"lds_waits_for_scalars", false},
+                        Case{"lds_and_scalar_leaves_1", false},
                         Case{"scalar_leaves_0_uses_second", true},
                         Case{"scalar_leaves_1_uses_first", false},
                         Case{"scalar_waits_for_lds", false},

@@ -89,15 +89,11 @@ void add_exchanges(Hand& hand, bool old_names) {
         Case{"ds_storexchg_2addr_stride64_rtn_b32", "ds_wrxchg2st64_rtn_b32", 1, 64},
         Case{"ds_storexchg_2addr_stride64_rtn_b64", "ds_wrxchg2st64_rtn_b64", 2, 64}}) {
     const std::string name = old_names ? c.old_name : c.name;
-    const auto range = [](u32 first, u32 count) {
-      return count == 1
-                 ? "v" + std::to_string(first)
-                 : "v[" + std::to_string(first) + ":" + std::to_string(first + count - 1) + "]";
-    };
     // The results overlap the second data.
-    const std::string text = name + " " + range(40, 2 * c.dwords) + ", v10, " +
-                             range(20, c.dwords) + ", " + range(40, c.dwords) +
-                             " offset0:1 offset1:3" + wait_of(hand.target());
+    const int dwords = static_cast<int>(c.dwords);
+    const std::string text = name + " " + range(40, 2 * dwords) + ", v10, " + range(20, dwords) +
+                             ", " + range(40, dwords) + " offset0:1 offset1:3" +
+                             wait_of(hand.target());
     hand.add(name, text, {name}, [c](const Hand::Run& run) {
       const auto lanes = static_cast<u32>(run.batch.target().lanes());
       State state = random_state(run.batch.target(), 4);

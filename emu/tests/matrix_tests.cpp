@@ -60,10 +60,6 @@ float dot(const Floats& f, int row, int column) {
   return sum;
 }
 
-std::string range(int first, int count) {
-  return "v[" + std::to_string(first) + ":" + std::to_string(first + count - 1) + "]";
-}
-
 void add_f32_result(Hand& hand, const std::string& name, bool bf16) {
   const int lanes = hand.target().lanes(), count = lanes == 32 ? 8 : 4;
   hand.add(name, name + " " + range(kD, count) + ", v[10:17], v[20:27], " + range(kC, count),

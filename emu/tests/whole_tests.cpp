@@ -11,7 +11,9 @@
 namespace emu::test {
 namespace {
 
-constexpr int kRounds = 300000;
+constexpr uint32_t kRounds = 300000, kMostRounds = 1u << 31;
+/// How often the reader must see a new value, so that both threads have run at once.
+constexpr int kChanges = 100;
 
 /// Register contents: 16 lanes of N registers, 128 bytes apart.
 template <int N>
@@ -41,15 +43,17 @@ struct Registers {
   }
 };
 
-/// One thread writes elements whose dwords are all equal, another reads them.
+/// One thread writes elements whose dwords are all equal, another reads them. The writer goes on
+/// until the reader has seen it write, since either thread may run first.
 template <int N, class Write, class Read>
 int torn_elements(const Write& write, const Read& read) {
   alignas(64) static char memory[16 * 4 * N];
   std::memset(memory, 0, sizeof memory);
   std::atomic<bool> done{false};
+  std::atomic<int> changes{0};
   std::thread writer([&] {
     Registers<N> registers;
-    for (uint32_t i = 0; i < kRounds; ++i) {
+    for (uint32_t i = 1; i <= kRounds || (changes < kChanges && i < kMostRounds); ++i) {
       registers.fill(i);
       write(memory, registers.bytes);
     }
@@ -57,8 +61,15 @@ int torn_elements(const Write& write, const Read& read) {
   });
   int torn = 0;
   Registers<N> registers;
-  while (!done) torn += read(memory, registers);
+  uint32_t last = 0;
+  while (!done) {
+    torn += read(memory, registers);
+    const uint32_t now = registers.get(0, 0);
+    if (now != last) ++changes;
+    last = now;
+  }
   writer.join();
+  EXPECT_GE(changes, kChanges) << "the reader hardly ran";
   return torn;
 }
 

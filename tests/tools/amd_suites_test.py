@@ -16,7 +16,7 @@ import zipfile
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 
-from rocm import amd_suites, packages, page, suites, wheels  # noqa: E402
+from rocm import amd_suites, packages, page, processes, suites, wheels  # noqa: E402
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
@@ -83,7 +83,19 @@ class Wheels(unittest.TestCase):
     def test_a_missing_wheel_is_named(self):
         (self.index / self.NAME).unlink()
         (self.index / "index.html").write_text("")
-        self.fails("triton 9.0 can't be had")
+        self.fails("triton 9.0 can't be had: ERROR: No matching distribution")
+
+    def test_a_server_that_cant_be_reached(self):
+        os.environ["PIP_INDEX_URL"] = "http://127.0.0.1:9/simple"
+        with self.assertRaises(packages.Unreachable) as caught:
+            wheels.triton("9.0", self.cache)
+        self.assertEqual(str(caught.exception), "triton 9.0 can't be had: PyPI can't be reached")
+        triton = amd_suites.suite("Triton's kernels", "9.0", "triton", (), None, [[]])
+        other = amd_suites.suite("nothing", "1", "gtest", (), None, [[]])
+        runner = amd_suites.Runner(self.folder, self.cache)
+        jobs = [(triton, "9.0", "gfx1100"), (triton, "9.0", "gfx90a"), (other, "1", "gfx1100")]
+        self.assertEqual(runner.reachable(jobs), jobs[2:])
+        self.assertEqual(processes.guarded("test", lambda: runner.reachable(jobs[:2])), 77)
 
     def test_a_changed_wheel_is_refused(self):
         data = bytearray((self.index / self.NAME).read_bytes())

@@ -14,13 +14,15 @@ import sys
 import tempfile
 import time
 
+import fetch_model
 from rocm import wheels
-from rocm.packages import RocmError, call, prepare_groups
+from rocm.packages import RocmError, Unreachable, call, prepare_groups
 from rocm.processes import Process
 from rocm.suites import MIOPEN_ENVIRONMENT, Outcome, complaint, library_variables, reason, run_gtest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-CHIPS = ("gfx1100", "gfx90a", "gfx942")
+CHIPS = ("gfx1100", "gfx90a", "gfx942", "gfx1200")
+LIBRARIES = CHIPS[:3]  # what rocBLAS of ROCm 7.2 and llama.cpp's ROCm build run on here
 DEBIANS = ("gfx1100", "gfx90a")  # what Debian builds its packages of ROCm 6.4 for
 SUPPORT = ("suites", "base")
 ROCR = ("rocr", *SUPPORT)
@@ -93,7 +95,7 @@ def all_suites():
         suite("rocblas-bench", "6.4.4", "gemm", ("rocblas-6.4.4", *ROCR), "librocblas4-bench/rocblas-bench",
               gemms("rocblas-bench")),
         suite("rocblas-bench", "7.2.4", "gemm", (*programs, *ROCR), "librocblas5-bench/rocblas-bench",
-              gemms("rocblas-bench"), chips=CHIPS),
+              gemms("rocblas-bench"), chips=LIBRARIES),
         suite("hipblaslt-bench", "7.2.4", "gemm", (*programs, *ROCR), "libhipblaslt1-bench/hipblaslt-bench",
               gemms("hipblaslt-bench")),
         suite("MIOpenDriver", "7.2.4", "miopen", (*programs, "rocrand-6.4.3", *ROCR), "libmiopen1-tests/MIOpenDriver",
@@ -116,7 +118,7 @@ def all_suites():
     suites.append(suite("RCCL, two devices", "5.4.3", "rccl", ("rccl-5.4.3", *ROCR), None, [[]]))
     suites += [suite("Triton's kernels", version, "triton", (), None, [[]], chips=CHIPS, minutes=5)
                for version in wheels.TRITON]
-    suites += [suite(name, "0.7.0", kind, (), None, [[]], chips=CHIPS, minutes=5)
+    suites += [suite(name, "0.7.0", kind, (), None, [[]], chips=LIBRARIES, minutes=5)
                for name, kind in (("llama.cpp, 8 tokens", "llama"), ("whisper.cpp and stable-diffusion.cpp", "ggml"))]
     return suites
 
@@ -212,6 +214,21 @@ class Runner:
             prepare_groups(each.groups, self.cache)
             if each.kind == "triton":
                 wheels.triton(each.release, self.cache)
+
+    def reachable(self, work):
+        """Prepares suites, and returns those jobs whose packages can be had. Raises Unreachable if there are none."""
+        gone = {}
+        for each in {(suite.name, suite.release): suite for suite, _, _ in work}.values():
+            try:
+                self.prepare([each])
+            except Unreachable as error:
+                gone[each.name, each.release] = error
+        found = [job for job in work if job[0][:2] not in gone]
+        if gone and not found:
+            raise next(iter(gone.values()))
+        for (name, _), error in gone.items():
+            fetch_model.say(f"{name}: left out: {error}")
+        return found
 
     def run(self, suite, _, chip):
         """Returns the outcome of a suite and the seconds that it took."""

@@ -33,6 +33,10 @@ class RocmError(Exception):
     """A failure that the user can understand; its text is one line."""
 
 
+class Unreachable(RocmError):
+    """A server that can't be reached. Tests that need it are skipped."""
+
+
 def call(command):
     """Runs a program and returns what became of it. A signal to this process kills the program with its children."""
     started, failed = [], []

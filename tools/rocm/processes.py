@@ -6,8 +6,9 @@ import subprocess
 import threading
 
 import fetch_model
-from rocm.packages import RocmError
+from rocm.packages import RocmError, Unreachable
 
+SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -64,8 +65,8 @@ class Process:
 
 
 def guarded(name, work):
-    """Returns the exit status of a command's work: 2 after a failure and 128 + the signal's number after a signal, each with
-    one line."""
+    """Returns the exit status of a command's work: 2 after a failure, SKIPPED if a server can't be reached, and 128 + the
+    signal's number after a signal, each with one line."""
     caught = []
 
     def interrupt(number, _):
@@ -83,7 +84,7 @@ def guarded(name, work):
         return work()
     except (RocmError, OSError) as error:
         fetch_model.say(f"{name}: {error}")
-        return 2
+        return SKIPPED if isinstance(error, Unreachable) else 2
     except KeyboardInterrupt:
         Process.kill_all()
         fetch_model.say(f"{name}: interrupted")

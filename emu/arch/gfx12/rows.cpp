@@ -14,9 +14,6 @@ namespace {
 
 /// Op::a, Op::b, Op::c and Op::d: how many loads, operations of LDS, scalar loads and stores may
 /// stay outstanding.
-/// The checks number the operations of LDS and the scalar loads together. If both are outstanding,
-/// the checks may treat a wait that leaves some operations of LDS as a wait for more of them. They
-/// may therefore overlook a missing wait, but never report a wait that is present as missing.
 Stop wait(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     wait_for_vmem(w, op->a);
@@ -81,6 +78,20 @@ void lower_to(Lowering& l, const Inst&) {
   l.emit(kHandler);
 }
 
+/// The barrier of the workgroup has the number -1.
+void lower_signal(Lowering& l, const Inst& inst) {
+  const Operand& number = inst.operands.at(0);
+  if (number.kind != Kind::integer || number.bits != ~uint64_t{0}) {
+    throw NotImplemented("a named barrier");
+  }
+  l.emit(&signal);
+}
+
+void lower_barrier(Lowering& l, const Inst& inst) {
+  if (static_cast<int16_t>(inst.immediate) != -1) throw NotImplemented("a named barrier");
+  l.emit(&barrier);
+}
+
 /// Waves wait at the second part of a barrier only, which is later than they must.
 void lower_nothing(Lowering& l, const Inst&) { l.only_computes(); }
 
@@ -105,8 +116,8 @@ constexpr Row kRows[] = {
     {"s_wait_bvhcnt", &lower_nothing},
     {"s_wait_expcnt", &lower_nothing},
     {"s_wait_alu", &lower_nothing},
-    {"s_barrier_signal", &lower_to<&signal>},
-    {"s_barrier_wait", &lower_to<&barrier>},
+    {"s_barrier_signal", &lower_signal},
+    {"s_barrier_wait", &lower_barrier},
     {"global_inv", &lower_invalidate},
     {"global_wb", &lower_nothing},
     {"global_wbinv", &lower_invalidate},

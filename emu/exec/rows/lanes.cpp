@@ -55,7 +55,7 @@ Stop writelane(Wave* w, const Op* op) {  // also writes lanes that are disabled
     // known.
     const bool kept = is_sgpr(op->a) && !w->track->scalar_known.has(op->a / 4) &&
                       !w->track->scalar_partial.has(op->a / 4) &&
-                      w->track->scalar_pending[op->a / 4] == 0;
+                      !w->track->scalar_pending.has(op->a / 4);
     const bool partial = is_sgpr(op->a) && w->track->scalar_partial.has(op->a / 4);
     if (!kept && !partial) read_scalar(w, op, op->a, 1);
     write_vector(w, op, op->dst, 1, static_cast<int>(lane / kLanes), LaneMask{1} << (lane & 31),

@@ -33,6 +33,7 @@ std::span<const Row> image_rows();
 std::span<const Row> smem_rows();
 std::span<const Row> atomic_rows();
 std::span<const Row> lds_rows();
+std::span<const Row> permute_rows();
 
 // Rows of a single family, defined in emu/arch/NAME/rows.cpp.
 std::span<const Row> gfx9_rows();

@@ -52,3 +52,15 @@ SCALAR(scalar_leaves_0_uses_second, "s_wait_kmcnt 0x0", "%1")
 SCALAR(scalar_leaves_1_uses_first, "s_wait_kmcnt 0x1", "%0")
 SCALAR(scalar_waits_for_lds, "s_wait_dscnt 0x0", "%0")
 SCALAR(scalar_waits_for_loads, "s_wait_loadcnt 0x0", "%0")
+
+// dscnt doesn't count the scalar load, so the wait leaves the load from LDS outstanding.
+extern "C" __global__ void lds_and_scalar_leaves_1(int* data) {
+  int a, b, c;
+  asm volatile(
+      "ds_load_b32 %0, %3\ns_load_b32 %1, %4, 0x0\ns_wait_dscnt 0x1\nv_mov_b32 %2, %0\n"
+      "s_wait_dscnt 0x0\ns_wait_kmcnt 0x0"
+      : "=&v"(a), "=&s"(b), "=&v"(c)
+      : "v"((unsigned)(unsigned long)(__attribute__((address_space(3))) int*)dynamic_lds), "s"(data)
+      : "memory");
+  data[item()] = c;
+}
