@@ -120,6 +120,12 @@ struct Test {
   int64_t length, sequences;
 };
 
+void print_row(const Row& row) {
+  print_now(fmt::format("{:<12} {:>8} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.2f}\n", row.test,
+                        row.threads, row.median(), row.tps.front(), row.tps.back(),
+                        row.deviation()));
+}
+
 /// `done` is called after each repetition.
 Row run_test(Subject& subject, const BenchOptions& o, const Test& test, int threads,
              const std::function<void()>& done) {
@@ -199,12 +205,19 @@ int run_bench(BenchOptions o) {
   std::vector<Row> rows;
   const auto tests = static_cast<int64_t>(
       o.threads.size() * (o.prompts.size() + o.sequences.size() * o.lengths.size()));
-  Progress progress("measuring");
   int64_t runs = 0;
   const auto add = [&](const Test& test, int threads) {
-    rows.push_back(
-        run_test(subject, o, test, threads, [&] { progress.update(++runs, tests * o.repeats); }));
+    {
+      Progress progress("measuring");
+      rows.push_back(
+          run_test(subject, o, test, threads, [&] { progress.update(++runs, tests * o.repeats); }));
+    }
+    if (!o.json) print_row(rows.back());
   };
+  if (!o.json) {
+    print_now(fmt::format("{:<12} {:>8} {:>12} {:>12} {:>12} {:>12}\n", "test", "threads",
+                          "tokens/s", "min", "max", "deviation"));
+  }
   for (int threads : o.threads) {
     for (int64_t n : o.prompts) add({true, n, 1}, threads);
     for (int64_t s : o.sequences) {
@@ -224,12 +237,6 @@ int run_bench(BenchOptions o) {
     }
     print_json({{"rows", list}, {"load_ms", load_ms}, {"peak_bytes", peak_resident_bytes()}});
     return kOk;
-  }
-  print(fmt::format("{:<12} {:>8} {:>12} {:>12} {:>12} {:>12}\n", "test", "threads", "tokens/s",
-                    "min", "max", "deviation"));
-  for (const Row& row : rows) {
-    print(fmt::format("{:<12} {:>8} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.2f}\n", row.test,
-                      row.threads, row.median(), row.tps.front(), row.tps.back(), row.deviation()));
   }
   print(fmt::format("load {:.0f} ms, memory {}\n", load_ms, human_bytes(peak_resident_bytes())));
   return kOk;

@@ -34,8 +34,7 @@ constexpr const char* kHelp =
     "/help          this list\n"
     "//text         send \"/text\" to the model\n"
     "Ctrl-C stops an answer, or drops the line being typed.\n";
-constexpr const char* kCommands =
-    "use /clear, /exit, /quit or /help; // sends a message with one /";
+constexpr const char* kCommands = "/help lists the commands; // sends a message with one /";
 
 class Chat {
  public:
@@ -235,6 +234,7 @@ int talk(Chat& chat) {
 int answer_lines(Chat& chat) {
   for (std::string line; std::getline(std::cin, line);) {
     const StopInOrder in_order(Stop::soon);
+    if (line.ends_with('\r')) line.pop_back();
     const Next next = handle(chat, line);
     if (next == Next::end) break;
     if (next == Next::interrupted || interrupted()) return interrupted_code();

@@ -87,8 +87,16 @@ bool parse(std::string_view text, T& into) {
 /// Calls `visit` with the name and the variable of each parameter.
 template <class Parameters, class Visit>
 void for_each_parameter(Parameters& p, const Visit& visit) {
-  for_each_basic_option(p.sampler, visit);
+  for_each_option(p.sampler, visit);
   visit("max_tokens", p.max_tokens);
+}
+
+/// Whether a parameter is shown even if it has its default.
+bool is_basic(std::string_view name) {
+  bool found = name == "max_tokens";
+  text::SamplerOptions options;
+  for_each_basic_option(options, [&](std::string_view other, auto&) { found |= other == name; });
+  return found;
 }
 
 }  // namespace
@@ -126,9 +134,19 @@ std::vector<text::ChatMessage> parse_conversation(const std::string& path,
 
 std::string AnswerParameters::str() const {
   std::string out;
+  const AnswerParameters defaults{};
   for_each_parameter(*this, [&](const char* name, const auto& value) {
-    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value);
+    bool shown = is_basic(name);
+    for_each_parameter(defaults, [&](std::string_view other, const auto& usual) {
+      if (other == name) shown |= static_cast<double>(usual) != static_cast<double>(value);
+    });
+    if (shown) out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value);
   });
+  if (sampler.order != text::SamplerOptions::default_order()) {
+    std::vector<std::string_view> steps;
+    for (const SamplerStep step : sampler.order) steps.push_back(sampler_step_name(step));
+    out += fmt::format(" samplers={}", fmt::join(steps, ","));
+  }
   if (!recommended.empty()) out += fmt::format(" (the model file recommends {})", recommended);
   return out;
 }
@@ -144,6 +162,8 @@ void AnswerParameters::set(std::string_view words) {
     bool known = false, valid = false;
     for_each_parameter(changed, [&](std::string_view name, auto& value) {
       if (word.substr(0, equals) != name) return;
+      // The tokens at which repetitions end are found when the command starts.
+      if (name == "dry_multiplier" && changed.sampler.dry_breakers.empty()) return;
       known = true;
       valid = equals != std::string_view::npos && parse(word.substr(equals + 1), value);
     });

@@ -81,10 +81,10 @@ CLI::Option* add_number(CLI::App& command, const std::string& names, Value& valu
     const auto [stop, error] = std::from_chars(text.data(), end, number);
     if (error == std::errc::result_out_of_range) return "number out of range: '" + text + "'";
     if (error == std::errc{} && stop == end) return {};
-    const char* kind = std::is_floating_point_v<decltype(number)> ? "number"
-                       : std::is_signed_v<decltype(number)>       ? "integer"
-                                                                  : "non-negative integer";
-    return "not a " + std::string(kind) + ": '" + text + "'";
+    const char* kind = std::is_floating_point_v<decltype(number)> ? "a number"
+                       : std::is_signed_v<decltype(number)>       ? "an integer"
+                                                                  : "a non-negative integer";
+    return "not " + std::string(kind) + ": '" + text + "'";
   };
   return command.add_option(names, value, help)->check(CLI::Validator(check, ""));
 }

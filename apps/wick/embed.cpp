@@ -26,7 +26,9 @@ std::vector<std::string> read_texts(const CommandOptions& o) {
     const std::string all = read_text(o.file);
     for (size_t begin = 0; begin < all.size();) {
       const size_t end = std::min(all.find('\n', begin), all.size());
-      if (end > begin) texts.push_back(all.substr(begin, end - begin));
+      std::string line = all.substr(begin, end - begin);
+      if (line.ends_with('\r')) line.pop_back();
+      texts.push_back(std::move(line));
       begin = end + 1;
     }
   }

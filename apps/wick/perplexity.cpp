@@ -53,12 +53,13 @@ int run_perplexity(const PerplexityOptions& o) {
 
 void add_perplexity(CLI::App& app) {
   auto o = std::make_shared<PerplexityOptions>();
-  CLI::App* command =
-      add_command(app, "perplexity", "Score a text",
-                  "The text is split into chunks of --ctx tokens, which run independently from an "
-                  "empty cache.\nEvery token except a chunk's first is scored by its negative "
-                  "log-likelihood (natural logarithm).",
-                  [o] { return run_perplexity(*o); });
+  CLI::App* command = add_command(
+      app, "perplexity", "Score a text",
+      "The text is split into chunks of --ctx tokens, which run independently from an "
+      "empty cache.\nEvery token except a chunk's first is scored by its negative "
+      "log-likelihood (natural logarithm).\nIf the vocabulary's texts begin with a bos token, "
+      "it replaces each chunk's first token.",
+      [o] { return run_perplexity(*o); });
   o->model.add_to(*command);
   require_value(command->add_option("-f,--file", o->file, "Text file (-: stdin)"))
       ->required()

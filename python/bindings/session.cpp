@@ -1,10 +1,13 @@
 // wick.Session: a thin wrapper of serve::Session.
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/generation.h"
 #include "python/bindings/python.h"
+#include "wick/base/error.h"
 
 namespace wick::python {
 namespace {
@@ -72,9 +75,17 @@ void bind_session(nb::module_& m) {
           "truncate",
           [](PySession& s, int64_t length) {
             const PySession::Use use = s.use();
+            if (length < 0 || length > s.session.fed()) {
+              throw Error(ErrorKind::index, "truncate", "length out of range",
+                          fmt::format("{}", length),
+                          fmt::format("{} tokens were fed", s.session.fed()));
+            }
             s.session.truncate(length);
           },
-          "length"_a, "Drops all tokens from `length` on.")
+          "length"_a,
+          "Drops all tokens from `length` on. Raises IndexError unless 0 <= length <= the number "
+          "of "
+          "tokens fed so far.")
       .def(
           "save",
           [](PySession& s, nb::handle path, const std::string& text) {

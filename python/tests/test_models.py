@@ -120,6 +120,9 @@ def test_one_seed_one_text(model: wick.Model) -> None:
     session.feed(prompt)
     assert session.generate(max_tokens=20, seed=7, ignore_end=True) == whole
     assert len(session) == len(session.tokens) == len(prompt) + 20 and session.context == 64
+    for length in (-1, len(session) + 1):
+        with pytest.raises(IndexError, match=f"length out of range: {length}"):
+            session.truncate(length)
     session.truncate(len(prompt))
     assert "".join(session.stream(max_tokens=20, seed=7, ignore_end=True)) == whole
     assert session.logits().shape == (model.vocab_size,) or session.logits().ndim == 1

@@ -40,6 +40,38 @@ def with_keys(model, path, keys, prefix="general.sampling."):
     return str(path)
 
 
+def write_adapter(folder, layers, rows, columns):
+    """A PEFT adapter of the query projections, with factors of ones and halves."""
+    folder.mkdir()
+    (folder / "adapter_config.json").write_text(json.dumps(
+        {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["q_proj"], "task_type": "CAUSAL_LM"}))
+    head, data = {}, b""
+    for layer in range(layers):
+        for factor, shape in (("A", [1, columns]), ("B", [rows, 1])):
+            values = struct.pack(f"<{max(shape)}f", *([1.0, 0.5] * max(shape))[:max(shape)])
+            name = f"base_model.model.model.layers.{layer}.self_attn.q_proj.lora_{factor}.weight"
+            head[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+            data += values
+    text = json.dumps(head).encode()
+    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return folder
+
+
+class AdapterScales(Cli):
+    def test_perplexity(self):
+        """A scale changes the scores as it changes the adapter; 0 is as no adapter."""
+        inspected = json.loads(self.ok("inspect", self.model, "--json")[0])
+        shapes = {tensor["name"]: tensor["shape"] for tensor in inspected["tensors"]}
+        layers = sum(name.endswith("attn_q.weight") for name in shapes)
+        adapter = write_adapter(self.folder / "adapter", layers, *shapes["blk.0.attn_q.weight"])
+        text = self.folder / "scored"
+        text.write_text("the hat and the can and the hat")
+        scores = [json.loads(self.ok("perplexity", "-m", self.model, "-f", str(text), "--json", *lora)[0])["mean_nll"]
+                  for lora in ([], *(["--lora", f"{adapter}={scale}"] for scale in (0, 1, 2)))]
+        self.assertEqual(scores[0], scores[1])
+        self.assertEqual(len(set(scores)), 3)
+
+
 class ModelNames(Cli):
     @classmethod
     def setUpClass(cls):

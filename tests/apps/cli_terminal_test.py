@@ -246,8 +246,8 @@ class Terminal(Cli):
         chat = self.chat()
         for line in ["/nonsense", "/cl", "/", "/clear all", "/usr/bin/env", "/CLEAR"]:
             seen = chat.say(line)
-            self.assertIn(f"wick: chat: unknown command: '{line.split(' ')[0]}': use /clear, /exit, "
-                          "/quit or /help; // sends a message with one /", seen.replace("\r\n", ""))
+            self.assertIn(f"wick: chat: unknown command: '{line.split(' ')[0]}': /help lists the commands; "
+                          "// sends a message with one /", seen.replace("\r\n", ""))
         self.assertIn("//text", chat.say("/help"))
         self.assertNotIn("wick:", chat.say("/clear  "))
         self.assertEqual(chat.quit(), 0)
@@ -257,7 +257,9 @@ class Terminal(Cli):
     def test_slash_commands_in_a_pipe(self):
         for line in ["/nonsense", "/usr/bin/env hat"]:
             self.fails("chat", "-m", self.model, stdin=f"{line}\n",
-                       says=f"chat: unknown command: '{line.split()[0]}': use /clear, ")
+                       says=f"chat: unknown command: '{line.split()[0]}': /help lists")
+        lines = [self.ok("chat", "-m", self.model, "-n", "4", stdin=text)[0] for text in ("hat\n", "hat\r\n")]
+        self.assertEqual(*lines)
         literal, _ = self.ok("chat", "-m", self.model, "-n", "4", stdin="//hat\n")
         self.assertGreater(len(literal), 0)
         _, err = self.ok("chat", "-m", self.model, stdin="/help\n")
@@ -355,6 +357,9 @@ class Terminal(Cli):
         given, _ = self.ok("chat", *options, "--temp", "0", stdin="hat\n")
         self.assertEqual(set_, given)
         self.assertIn("temperature=0 top_k=1 top_p=0.95 ", err)
+        _, err = self.ok("chat", *options, "--mirostat", "2", "--samplers", "top_k", stdin="/params typical_p=0.5\n/params\n")
+        self.assertIn(" typical_p=0.5 mirostat=2 ", err)
+        self.assertIn(" samplers=top_k", err)
         few, _ = self.ok("chat", "-m", self.model, "--temp", "0", stdin="/params max_tokens=2\nhat\n")
         two, _ = self.ok("chat", "-m", self.model, "--temp", "0", "-n", "2", stdin="hat\n")
         self.assertEqual(few, two)

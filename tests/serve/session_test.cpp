@@ -336,18 +336,21 @@ TEST_F(ServeTest, SessionOptionsOutOfRange) {
   EXPECT_THAT(error_of([&] { s.generate(o); }), HasSubstr("top_p"));
 }
 
-TEST_F(ServeTest, PerplexityFollowsTheEquations) {
+/// The scores of chunks; with `bos`, texts of the vocabulary begin with that token.
+void check_perplexity(const std::string& path, bool bos) {
   TinyLlama tiny;
-  tiny.write(path());
-  const auto e = Engine::load(path());
+  tiny.edit = [&](io::GgufWriter& w) { w.set_bool("tokenizer.ggml.add_bos_token", bos); };
+  tiny.write(path);
+  const auto e = Engine::load(path);
   const auto tokens = some_tokens(61);
   const Perplexity got = perplexity(*e, tokens, {.context = 20, .cache_dtype = DType::f32});
   EXPECT_EQ(got.tokens, 61);
   std::vector<double> expected;
   for (size_t start = 0; start < tokens.size(); start += 20) {
-    const std::vector<int32_t> part(
+    std::vector<int32_t> part(
         tokens.begin() + static_cast<int64_t>(start),
         tokens.begin() + static_cast<int64_t>(std::min(start + 20, tokens.size())));
+    if (bos && start > 0) part.front() = e->tokenizer().bos().value();
     const auto logits = tiny.reference(part);
     for (size_t i = 0; i + 1 < part.size(); ++i) {
       double sum = 0;
@@ -363,6 +366,11 @@ TEST_F(ServeTest, PerplexityFollowsTheEquations) {
     mean += expected[i] / 57;
   }
   EXPECT_NEAR(got.mean_nll, mean, 1e-5);
+}
+
+TEST_F(ServeTest, PerplexityFollowsTheEquations) {
+  check_perplexity(path(), false);
+  check_perplexity(path(), true);
 }
 
 TEST_F(ServeTest, PerplexityErrors) {

@@ -201,8 +201,10 @@ struct Perplexity {
 };
 
 /// Computes the negative log-likelihood of every token except the first of each chunk of `context`
-/// tokens. Chunks are independent. Errors: there are fewer than two tokens; the context is below 2;
-/// a token is outside the vocabulary; a score isn't finite. Stops if `progress` returns false.
+/// tokens. Chunks are independent; if texts of the vocabulary begin with a bos token, it replaces
+/// the first token of each chunk but the first. Adapters have the scales of the options. Errors:
+/// there are fewer than two tokens; the context is below 2; a token is outside the vocabulary; a
+/// score isn't finite. Stops if `progress` returns false.
 WICK_API Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
                                const SessionOptions& options,
                                const std::function<bool(int64_t done)>& progress = {});

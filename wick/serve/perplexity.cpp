@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "wick/base/error.h"
 #include "wick/serve/engine.h"
@@ -27,6 +29,8 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
   // Limits the logits of a forward pass, f32 [rows, vocabulary], to about 50 MB.
   const int64_t rows =
       std::clamp<int64_t>((int64_t{12} << 20) / engine.model().vocab_size(), 1, options.batch);
+  const text::Tokenizer& tokenizer = engine.tokenizer();
+  const std::optional<int32_t> bos = tokenizer.add_bos() ? tokenizer.bos() : std::nullopt;
   Perplexity result;
   result.tokens = total;
   nn::KvCache cache = engine.model().make_cache(std::min(context, total), options.cache_dtype);
@@ -36,8 +40,11 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
     // The last token of a chunk isn't run, because the token after it isn't scored.
     for (int64_t at = start; at + 1 < end; at += rows) {
       const int64_t count = std::min(rows, end - 1 - at);
-      const auto part = tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(count));
-      const Tensor logits = engine.model().forward(part, cache, models::Logits::all);
+      const auto given = tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(count));
+      std::vector<int32_t> part(given.begin(), given.end());
+      if (at == start && start > 0 && bos) part.front() = *bos;
+      const models::BatchInput input{0, part, options.adapter_scales};
+      const Tensor logits = engine.model().forward({&input, 1}, cache, models::Logits::all);
       const std::vector<float> log_probs = log_softmax(logits, -1).to_vector<float>();
       const int64_t vocabulary = logits.size(1);
       for (int64_t i = 0; i < count; ++i) {

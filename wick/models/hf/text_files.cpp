@@ -112,6 +112,7 @@ void text_keys(const std::string& folder, const Config& config, io::GgufMetadata
   if (const auto path = find_file(folder, "generation_config.json")) {
     const Config generation = Config::read(*path, kMostGenerationBytes);
     for (const char* name : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+      ids_of(generation, name);  // its errors name this file
       if (generation.has({name})) tokens.set(name, generation.json().at(name));
     }
     sampler_keys(generation, metadata);
