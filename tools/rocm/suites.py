@@ -22,7 +22,7 @@ PARITY = ("Parity/silu*:Parity/add.*:Parity/div.i16.*:Parity/cast.f32.*:Parity/c
           "Parity/sort.i64.*:Parity/gather.f32.*:Parity/scatter_add.f32.*:Parity/conv2d.f16.*:Parity/uniform.f32.*-"
           "*quantize*:*f16_stream*")
 # Of the 1,400 cases, those of types that differ in their kernels.
-LINEAR = {"gfx1100": "*/q4_0_f32:*/q8_0_f32:*/q4_k_f32:*/q6_k_f32:*/iq2_xxs_f32:*/q4_0_f16-*LongRows*:*ManyRows*",
+LINEAR = {"gfx1100": "*/q4_0_f32:*/q8_0_f32:*/q4_k_f32:*/q6_k_f32:*/tq2_0_f32:*/q4_0_f16-*LongRows*:*ManyRows*",
           "gfx90a": "*/q4_1_bf16:*/q8_0_bf16:*/q5_k_bf16:*/nvfp4_bf16:*FusedLinear*/q4_1_f32:*FusedLinear*/q5_k_f32"
                     "-*LongRows*:*ManyRows*"}
 PRODUCTS = "*f16*hip*:*f32*hip*:Matmul.*:LinearFloat.*"
