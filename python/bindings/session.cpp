@@ -75,10 +75,11 @@ void bind_session(nb::module_& m) {
           "truncate",
           [](PySession& s, int64_t length) {
             const PySession::Use use = s.use();
-            if (length < 0 || length > s.session.fed()) {
+            const int64_t most = s.session.length();
+            if (length < 0 || length > most) {
               throw Error(ErrorKind::index, "truncate", "length out of range",
                           fmt::format("{}", length),
-                          fmt::format("{} tokens were fed", s.session.fed()));
+                          fmt::format("the session has {} tokens", most));
             }
             s.session.truncate(length);
           },
