@@ -162,8 +162,10 @@ void AnswerParameters::set(std::string_view words) {
     bool known = false, valid = false;
     for_each_parameter(changed, [&](std::string_view name, auto& value) {
       if (word.substr(0, equals) != name) return;
-      // The tokens at which repetitions end are found when the command starts.
-      if (name == "dry_multiplier" && changed.sampler.dry_breakers.empty()) return;
+      if (name == "dry_multiplier" && changed.sampler.dry_breakers.empty()) {
+        throw Error("/params", "dry_multiplier can't be set now", {},
+                    "start the command with --dry-multiplier, which finds where repetitions end");
+      }
       known = true;
       valid = equals != std::string_view::npos && parse(word.substr(equals + 1), value);
     });

@@ -39,21 +39,8 @@ int hipblasSetStream(void *handle, void *stream) {
   return 0;
 }
 
-static double half(uint16_t h) {
-  const int exponent = h >> 10 & 31, mantissa = h & 1023;
-  const double value = exponent == 0    ? mantissa * 0x1p-24
-                       : exponent == 31 ? (mantissa ? 0.0 / 0.0 : 1.0 / 0.0)
-                                        : (1024 + mantissa) * 0x1p-25 * (double)(1u << exponent);
-  return h >> 15 ? -value : value;
-}
-static uint16_t to_half(float x) {
-  uint16_t y;
-  _Float16 h = (_Float16)x;
-  memcpy(&y, &h, 2);
-  return y;
-}
 static double value(const void *from, int type, int64_t i) {
-  if (type == kHalf) return half(((const uint16_t *)from)[i]);
+  if (type == kHalf) return (double)((const _Float16 *)from)[i];
   if (type == kFloat) return ((const float *)from)[i];
   const uint32_t bits = (uint32_t)((const uint16_t *)from)[i] << 16;
   float x;
@@ -94,7 +81,7 @@ static void multiply(int a_op, int b_op, int m, int n, int k, double alpha, cons
       if (c_type == kFloat) {
         ((float *)z)[at] = (float)result;
       } else if (c_type == kHalf) {
-        ((uint16_t *)z)[at] = to_half((float)result);
+        ((_Float16 *)z)[at] = (_Float16)(float)result;
       } else {
         refuse("dtype of a result", c_type);
       }

@@ -360,6 +360,7 @@ class Terminal(Cli):
         _, err = self.ok("chat", *options, "--mirostat", "2", "--samplers", "top_k", stdin="/params typical_p=0.5\n/params\n")
         self.assertIn(" typical_p=0.5 mirostat=2 ", err)
         self.assertIn(" samplers=top_k", err)
+        self.fails("chat", *options, stdin="/params dry_multiplier=1\n", says="dry_multiplier can't be set now")
         few, _ = self.ok("chat", "-m", self.model, "--temp", "0", stdin="/params max_tokens=2\nhat\n")
         two, _ = self.ok("chat", "-m", self.model, "--temp", "0", "-n", "2", stdin="hat\n")
         self.assertEqual(few, two)
