@@ -159,7 +159,11 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                               : std::clamp<int64_t>(gpu.info.shared_bytes / shape.shared, 1, most);
   // Streaming thread blocks are small. Twice as many as run at once balance the load better.
   const int64_t wanted = gpu.info.multiprocessors * at_once * (shape.streams ? 2 : 1);
-  const int64_t splits = std::clamp<int64_t>(wanted / thread_blocks, 1, chunks);
+  // If a few thread blocks would take a second chunk, it is better that each takes one: the last
+  // ones, which begin last, may have few keys.
+  const bool one_each = 2 * thread_blocks * chunks <= 3 * int64_t{gpu.info.multiprocessors};
+  const int64_t splits =
+      one_each ? chunks : std::clamp<int64_t>(wanted / thread_blocks, 1, chunks);
   const Partials partials(gpu, c, chunks > 1);
   const DecodePlan plan{static_cast<uint32_t>(shape.rows),
                         static_cast<uint32_t>(shape.tiles),

@@ -47,6 +47,7 @@ struct Decode : DecodeSinks<Sinks> {
   const CacheCall& cache;
   const DecodePlan& plan;
   DecodeShared shared;
+  u32 set;  // index of the outputs that the thread block shares with those of the other splits
   u32 rank, split, tile, key_head, query, batch;
   u32 token;                 // row of the batch element's first query
   u32 head, rows;            // first head of the thread block, number of heads
@@ -68,10 +69,19 @@ struct Decode : DecodeSinks<Sinks> {
         plan(the_plan),
         shared(memory, the_plan.rows, the_plan.fresh, call.d, call.e) {
     u32 at = block_index();
-    rank = kShared ? at % plan.cluster : 0;
-    if constexpr (kShared) at /= plan.cluster;
-    split = at % plan.splits;
-    at /= plan.splits;
+    if constexpr (kShared) {
+      rank = at % plan.cluster;
+      at /= plan.cluster;
+      split = at % plan.splits;
+      set = at / plan.splits;
+    } else {
+      // The last chunk, which may have few keys, begins last.
+      const u32 sets = c.batch * c.queries * (c.heads / c.group) * plan.tiles;
+      rank = 0;
+      split = at / sets;
+      set = at - split * sets;
+    }
+    at = set;
     tile = at % plan.tiles;
     at /= plan.tiles;
     key_head = at % (c.heads / c.group);
@@ -407,10 +417,36 @@ struct Decode : DecodeSinks<Sinks> {
 
   // ---- Chunks ----
 
+  /// decode_staged: dot products of queries with a key of the tile for each thread, kRows rows at a
+  /// time. All 256 columns of the tile are read; the scores of unseen keys are ignored.
+  template <u32 kRows>
+  WICK_DEVICE void scores_of_tile(const Chunk& chunk) const {
+    static_assert(kDecodeThreads == kAttentionChunk);
+    const u32 key = thread_index(), width_of_q = DecodeShared::padded(c.d);
+    const bool there = static_cast<i32>(key) >= chunk.seen.begin &&
+                       static_cast<i32>(key) < chunk.seen.end;
+    if (!there) return;
+    for (u32 r = 0; r < rows; r += kRows) {
+      // If kRows is 2, an odd last row is computed twice.
+      float a[kRows];
+      add_latency_chains<kRows, kAttentionChunk>(a, keys_staged() + key, shared.q + r * width_of_q,
+                                                 r + kRows <= rows ? width_of_q : 0, 0,
+                                                 static_cast<i32>(c.d));
+#pragma unroll
+      for (u32 i = 0; i < kRows; ++i) {
+        if (r + i < rows) shared.s[(r + i) * kAttentionChunk + key] = a[i];
+      }
+    }
+  }
+
   /// Dot products of queries with keys. A thread computes kRows rows and two neighbouring keys at a
   /// time.
   template <u32 kRows>
   WICK_DEVICE void scores(const Chunk& chunk) {
+    if constexpr (kForm == DecodeForm::staged) {
+      if (rows == kDecodeRows) return scores_of_tile<kDecodeRows>(chunk);
+      return scores_of_tile<kRows>(chunk);
+    }
     const KeyRange here = kStaged ? chunk.seen : old_of(chunk, chunk.seen);
     const u32 first = static_cast<u32>(here.begin) / 2, width_of_q = DecodeShared::padded(c.d);
     const u32 pairs = here.empty() ? 0 : (static_cast<u32>(here.end) + 1) / 2 - first;
@@ -601,10 +637,34 @@ struct Decode : DecodeSinks<Sinks> {
     }
   }
 
+  /// decode_staged: outputs of a chunk for heads of kHead elements. A thread computes one element
+  /// of two rows. All threads must call it.
+  template <u32 kHead>
+  WICK_DEVICE void outputs_of_tile(const Chunk& chunk, const AttentionPartials& partials) {
+    static_assert(kHead * kDecodeRows / 2 <= kDecodeThreads);
+    const u32 r = thread_index() / kHead * 2, x = thread_index() % kHead;
+    float o[2] = {};
+    if (r < rows) {
+      add_latency_chains<2, kHead>(o, values_staged() + x, shared.s + r * kAttentionChunk,
+                                   r + 1 < rows ? kAttentionChunk : 0, chunk.seen.begin,
+                                   chunk.seen.end);
+    }
+    sum_rows();
+    sync();
+    for (u32 i = 0; i < 2; ++i) {
+      const float y[1] = {o[i]};
+      if (r + i < rows) put_output(chunk, r + i, x, y, partials);
+    }
+  }
+
   /// Outputs of a chunk. A thread computes two neighbouring elements of kRows rows at a time. All
   /// threads must call it.
   template <u32 kRows>
   WICK_DEVICE void outputs(const Chunk& chunk, const AttentionPartials& partials) {
+    if constexpr (kForm == DecodeForm::staged) {
+      if (c.e == 128) return outputs_of_tile<128>(chunk, partials);
+      if (c.e == 64) return outputs_of_tile<64>(chunk, partials);
+    }
     const KeyRange here = chunk.seen, old = kStaged ? here : old_of(chunk, here);
     const u32 wide = (c.e / 2 + kWarp - 1) / kWarp * kWarp;
     const u32 tasks = wide * ((rows + kRows - 1) / kRows);

@@ -55,8 +55,8 @@ WICK_DEVICE void decode(const AttentionCall& c, const CacheCall& cache, const De
 #if WICK_AMD
   // A thread block without chunks ends before it loads its other arguments.
   if (kForm == DecodeForm::direct && plan.splits > 1 && c.queries == 1) {
-    const u32 split = block_index() % plan.splits;
-    const u32 batch = block_index() / plan.splits / (plan.tiles * (c.heads / c.group));
+    const u32 of_element = plan.tiles * (c.heads / c.group), sets = of_element * c.batch;
+    const u32 split = block_index() / sets, batch = block_index() % sets / of_element;
     const u32 keys = keys_of(c, batch);
     const KeyRange seen = keys_seen(c, keys, 0);
     const u32 first = static_cast<u32>(seen.begin) / kAttentionChunk;
