@@ -32,6 +32,8 @@ const KernelFamily<DecodeArgs, DType> kDecodeStream("decode", "decode_stream_{}"
 const KernelFamily<DecodeArgs, DType> kDecodeCluster("decode", "decode_cluster_{}");
 const KernelFamily<DecodeArgs, OneOf<64, 128>, DType> kDecodeClusterHead("decode",
                                                                          "decode_cluster_{}_{}");
+const KernelFamily<DecodeArgs, OneOf<64, 128>, DType> kDecodeStagedHead("decode",
+                                                                        "decode_staged_{}_{}");
 const KernelFamily<SinkDecodeArgs, DType> kSinkDecode("decode_sinks", "decode_sinks_{}");
 const KernelFamily<SinkDecodeArgs, DType> kSinkDecodeStaged("decode_sinks",
                                                             "decode_staged_sinks_{}");
@@ -190,8 +192,9 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                           : shape.staged      ? kSinkDecodeStaged
                                               : kSinkDecode;
     kernels(dtype).launch(gpu, grid, {args, sinks});
-  } else if (shape.cluster > 1 && c.d == c.e && (c.d == 64 || c.d == 128)) {
-    kDecodeClusterHead(int64_t{c.d}, dtype).launch(gpu, grid, args);
+  } else if (shape.staged && c.d == c.e && (c.d == 64 || c.d == 128)) {
+    const auto& kernels = shape.cluster > 1 ? kDecodeClusterHead : kDecodeStagedHead;
+    kernels(int64_t{c.d}, dtype).launch(gpu, grid, args);
   } else {
     const auto& kernels = of_blocks           ? kDecodeBlocks
                           : shape.cluster > 1 ? kDecodeCluster
