@@ -34,6 +34,8 @@ const KernelFamily<DecodeArgs, OneOf<64, 128>, DType> kDecodeClusterHead("decode
                                                                          "decode_cluster_{}_{}");
 const KernelFamily<DecodeArgs, OneOf<64, 128>, DType> kDecodeStagedHead("decode",
                                                                         "decode_staged_{}_{}");
+const KernelFamily<DecodeArgs, OneOf<64, 128>, DType> kDecodeRing("decode_ring",
+                                                                  "decode_ring_{}_{}");
 const KernelFamily<SinkDecodeArgs, DType> kSinkDecode("decode_sinks", "decode_sinks_{}");
 const KernelFamily<SinkDecodeArgs, DType> kSinkDecodeStaged("decode_sinks",
                                                             "decode_staged_sinks_{}");
@@ -87,12 +89,15 @@ int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
                          : kAttentionChunk * (int64_t{c.d} + c.e));
 }
 
+/// Whether there are kernels for the heads' size.
+bool takes_head(const AttentionCall& c) { return c.d == c.e && (c.d == 64 || c.d == 128); }
+
 /// How decode.gpu takes a call. `rows` is 0 if it can't.
 struct DecodeShape {
   int64_t rows = 0, tiles = 1, cluster = 1, slices = 1, fresh = 0, shared = 0;
-  bool staged = false, streams = false;
+  bool staged = false, streams = false, ring = false;
 
-  DecodeShape(const Gpu& gpu, const AttentionCall& c, DType dtype, bool cached) {
+  DecodeShape(const Gpu& gpu, const AttentionCall& c, DType dtype, bool cached, bool sunk) {
     const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
     const int64_t chunks = Partials::chunks_of(c), multiprocessors = gpu.info.multiprocessors;
     const int64_t most_shared = gpu.info.shared_bytes;
@@ -113,6 +118,14 @@ struct DecodeShape {
     tiles = shares ? few_tiles : c.group;
     rows = divide_up(c.group, tiles);
     const int64_t some_fresh = is_block(dtype) ? 0 : cached ? c.queries + 1 : 1;
+    ring = stages && cluster == 1 && rows > 1 && !sunk && gpu.has(Feature::wgmma) &&
+           (dtype == DType::f16 || dtype == DType::bf16) && takes_head(c);
+    if (ring) {
+      fresh = some_fresh;
+      shared = decode_shared(c, rows, fresh) + kRingBarrierBytes +
+               kRingBuffers * int64_t{ring_piece_bytes(c.d)};
+      return;
+    }
     // Elements of a piece of keys.
     const int64_t elements = kStreamPieceBytes / bytes_of(dtype, kAttentionChunk);
     // Measured on an H200: as long as there are few thread blocks, they are faster if they have a
@@ -136,10 +149,10 @@ struct DecodeShape {
   }
 };
 
-/// Launches decode.gpu for few queries of a cache whose neighbouring keys are contiguous, or
-/// decode_blocks.gpu if `dtype` is that of a cache's blocks (see block_view); returns false if it
-/// doesn't take the call. The result goes to `blocks` if blocks.q isn't null. sinks: of the heads;
-/// their pointer may be null.
+/// Launches decode.gpu or decode_ring.gpu for few queries of a cache whose neighbouring keys are
+/// contiguous, or decode_blocks.gpu if `dtype` is that of a cache's blocks (see block_view);
+/// returns false if it doesn't take the call. The result goes to `blocks` if blocks.q isn't null.
+/// sinks: of the heads; their pointer may be null.
 bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
                    const Blocks& blocks, const HeadSinks& sinks) {
   const bool sunk = sinks.of != nullptr;
@@ -150,7 +163,7 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
       (!of_blocks && !takes_decode_layout(c, dtype))) {
     return false;
   }
-  const DecodeShape shape(gpu, c, dtype, cache.qkv != nullptr);
+  const DecodeShape shape(gpu, c, dtype, cache.qkv != nullptr, sunk);
   const int64_t chunks = Partials::chunks_of(c), thread_blocks = sets * shape.tiles * shape.cluster;
   if (shape.rows == 0 || (chunks > 1 && (thread_blocks > Gpu::kZeros || !Partials::fit(c)))) {
     return false;
@@ -160,12 +173,12 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                               ? kClusterBlocks
                               : std::clamp<int64_t>(gpu.info.shared_bytes / shape.shared, 1, most);
   // Streaming thread blocks are small. Twice as many as run at once balance the load better.
-  const int64_t wanted = gpu.info.multiprocessors * at_once * (shape.streams ? 2 : 1);
+  const bool small = shape.streams || shape.ring;
+  const int64_t wanted = gpu.info.multiprocessors * at_once * (small ? 2 : 1);
   // If a few thread blocks would take a second chunk, it is better that each takes one: the last
   // ones, which begin last, may have few keys.
   const bool one_each = 2 * thread_blocks * chunks <= 3 * int64_t{gpu.info.multiprocessors};
-  const int64_t splits =
-      one_each ? chunks : std::clamp<int64_t>(wanted / thread_blocks, 1, chunks);
+  const int64_t splits = one_each ? chunks : std::clamp<int64_t>(wanted / thread_blocks, 1, chunks);
   const Partials partials(gpu, c, chunks > 1);
   const DecodePlan plan{static_cast<uint32_t>(shape.rows),
                         static_cast<uint32_t>(shape.tiles),
@@ -175,7 +188,7 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                         static_cast<uint32_t>(shape.slices),
                         gpu.zeros(),
                         blocks};
-  const bool direct = shape.cluster == 1 && !shape.streams && !shape.staged;
+  const bool direct = shape.cluster == 1 && !small && !shape.staged;
   const unsigned threads = direct && gpu.device.kind != DeviceKind::cuda
                                ? decode_threads_on_amd(plan.rows)
                                : kDecodeThreads;
@@ -192,7 +205,9 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                           : shape.staged      ? kSinkDecodeStaged
                                               : kSinkDecode;
     kernels(dtype).launch(gpu, grid, {args, sinks});
-  } else if (shape.staged && c.d == c.e && (c.d == 64 || c.d == 128)) {
+  } else if (shape.ring) {
+    kDecodeRing(int64_t{c.d}, dtype).launch(gpu, grid, args);
+  } else if (shape.staged && takes_head(c)) {
     const auto& kernels = shape.cluster > 1 ? kDecodeClusterHead : kDecodeStagedHead;
     kernels(int64_t{c.d}, dtype).launch(gpu, grid, args);
   } else {

@@ -159,4 +159,71 @@ WICK_DEVICE void add_latency_chains(float (&a)[kRows], const T* base, const floa
   }
 }
 
+/// For kRows rows r, and i from `first` to `end` in order: adds factors[r][i] · x to a[r], where x
+/// is the pair of elements at base[i · kStep]. The loads of a block are in flight while the block
+/// before is added. Factors are aligned to 16 bytes.
+template <u32 kRows, u32 kStep, class T>
+WICK_DEVICE void add_pair_chains(float (&a)[kRows][2], const T* base,
+                                 const float* const (&factors)[kRows], i32 first, i32 end) {
+  constexpr i32 kBlock = 16 / kRows;
+  struct Block {
+    Vec<T, 2> x[kBlock];
+    Vec<float, 4> f[kRows][kBlock / 4];
+  };
+  const auto add_one = [&](i32 i) WICK_INLINE {
+    const auto x = *reinterpret_cast<const Vec<T, 2>*>(base + i * i32{kStep});
+#pragma unroll
+    for (u32 r = 0; r < kRows; ++r) {
+      a[r][0] = fma(factors[r][i], x[0], a[r][0]);
+      a[r][1] = fma(factors[r][i], x[1], a[r][1]);
+    }
+  };
+  i32 i = first;
+#pragma unroll 1
+  for (; i < end && i % 4 != 0; ++i) add_one(i);
+  const i32 start = i, blocks = i < end ? (end - i) / kBlock : 0;
+  const auto load = [&](Block& to, i32 block) WICK_INLINE {
+    const i32 at = start + (block < blocks ? block : blocks - 1) * kBlock;
+#pragma unroll
+    for (i32 n = 0; n < kBlock; ++n) {
+      to.x[n] = *reinterpret_cast<const Vec<T, 2>*>(base + (at + n) * i32{kStep});
+    }
+#pragma unroll
+    for (u32 r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (i32 n = 0; n < kBlock / 4; ++n) {
+        to.f[r][n] = *reinterpret_cast<const Vec<float, 4>*>(factors[r] + at + 4 * n);
+      }
+    }
+  };
+  const auto add = [&](const Block& y) WICK_INLINE {
+#pragma unroll
+    for (u32 n = 0; n < static_cast<u32>(kBlock); ++n) {
+      const float x0 = y.x[n][0], x1 = y.x[n][1];
+#pragma unroll
+      for (u32 r = 0; r < kRows; ++r) {
+        const float factor = y.f[r][n / 4][n % 4];
+        a[r][0] = fma(factor, x0, a[r][0]);
+        a[r][1] = fma(factor, x1, a[r][1]);
+      }
+    }
+  };
+  if (blocks > 0) {
+    Block even, odd;
+    load(even, 0);
+    i32 block = 0;
+#pragma unroll 1
+    for (; block + 1 < blocks; block += 2) {
+      load(odd, block + 1);
+      add(even);
+      load(even, block + 2);
+      add(odd);
+    }
+    if (block < blocks) add(even);
+    i += blocks * kBlock;
+  }
+#pragma unroll 1
+  for (; i < end; ++i) add_one(i);
+}
+
 }  // namespace wick::gpu

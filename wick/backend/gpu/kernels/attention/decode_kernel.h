@@ -15,6 +15,7 @@
 // - decode_staged: through shared memory. All copies of a chunk are in flight at once.
 // - decode_stream: through a ring buffer of small pieces in shared memory, so that a multiprocessor
 //   holds several thread blocks. A thread computes two keys, and then one element, of two heads.
+// - decode_ring: like decode_stream, through three larger buffers, by bulk copies (sm_90 or later).
 // - decode_cluster: through shared memory. The thread blocks of a cluster share a chunk: each
 //   computes the scores of some keys and sends them to the others, and then computes some elements
 //   of the outputs of some heads. A thread computes one key of two heads, and then one element of
@@ -30,6 +31,7 @@
 // once for each cluster.
 
 #include "wick/backend/gpu/kernels/attention/decode_combine.h"
+#include "wick/backend/gpu/kernels/attention/decode_ring.h"
 #include "wick/backend/gpu/kernels/attention/decode_stream.h"
 
 namespace wick::gpu {
@@ -43,15 +45,17 @@ WICK_DEVICE AttentionCall with_head(const AttentionCall& call) {
   return c;
 }
 
-template <class T, DecodeForm kForm, class Sinks>
+/// kHead: the head size of decode_ring, otherwise 0.
+template <class T, DecodeForm kForm, u32 kHead = 0, class Sinks>
 WICK_DEVICE void decode(const AttentionCall& c, const CacheCall& cache, const DecodePlan& plan,
                         const Sinks& sinks, const AttentionPartials& partials, char* memory) {
   // The next kernel may start at once: the work before pdl_wait() takes as long as a short kernel,
   // and a chain of launches would otherwise wait for it each time.
   pdl_launch_dependents();
   using Work = Decode<T, kForm, Sinks>;
-  // Staged forms start copies from a guess; decode_stream only prefetches.
-  constexpr bool kStaged = Work::kStaged, kStream = kForm == DecodeForm::stream;
+  // Staged forms start copies from a guess; decode_stream and decode_ring only prefetch.
+  constexpr bool kStaged = Work::kStaged, kRing = kForm == DecodeForm::ring,
+                 kStream = kRing || kForm == DecodeForm::stream;
 #if WICK_AMD
   // A thread block without chunks ends before it loads its other arguments.
   if (kForm == DecodeForm::direct && plan.splits > 1 && c.queries == 1) {
@@ -64,6 +68,7 @@ WICK_DEVICE void decode(const AttentionCall& c, const CacheCall& cache, const De
   }
 #endif
   Work work(c, cache, plan, sinks, memory);
+  typename RingOf<T, kForm, kHead>::Type ring(work);
   typename Work::Chunk chunk(work, 0, 0);
   typename Work::NewPairs fresh = {};
   NewPair first, second;
@@ -79,6 +84,7 @@ WICK_DEVICE void decode(const AttentionCall& c, const CacheCall& cache, const De
   };
   if constexpr (kStaged || kStream) {
     if (thread_index() == 0) {
+      if constexpr (kRing) ring.init_barriers();
       const u64 end = end_of_keys(c, work.batch);
       const u32 early = work.early_page();  // loaded before `end` is needed
       const u32 count = end <= c.keys ? static_cast<u32>(end) : 0;
@@ -113,12 +119,14 @@ WICK_DEVICE void decode(const AttentionCall& c, const CacheCall& cache, const De
   // The copies that the guess asks for start before these two loads are needed. Where the guess was
   // wrong, they are repeated.
   const u32 keys = keys_of(c, work.batch);
-  const u32 page = kStaged && (guess != 0 || !work.cached()) ? work.own_page() : 0;
+  const u32 page = kRing                                       ? work.early_page()
+                   : kStaged && (guess != 0 || !work.cached()) ? work.own_page()
+                                                               : 0;
   bool sure = !kStaged;
   for (u32 count = kStaged ? guess : keys;; count = keys, sure = true) {
     if (sure) {
       work.set_keys(count);
-      begin(work.own_page());
+      begin(kRing && c.window == 0 ? page : work.own_page());
     }
     if (count != 0 && work.own_chunk() < work.end_chunk()) {
       work.load(chunk, first);  // in flight while copies start
@@ -127,6 +135,7 @@ WICK_DEVICE void decode(const AttentionCall& c, const CacheCall& cache, const De
         work.stage_keys(chunk);
         work.stage_values(chunk);
       }
+      if constexpr (kRing) ring.begin(chunk);
     }
     if (count == keys && (sure || page == guessed_page)) break;
     wait_for_copies<0>();
@@ -151,7 +160,9 @@ WICK_DEVICE void decode(const AttentionCall& c, const CacheCall& cache, const De
   if (work.cached() && work.is_first()) {
     written_rows(c.pages, c.positions, c.batch, c.queries, c.keys).check(work.batch);
   }
-  if constexpr (kStream) {
+  if constexpr (kRing) {
+    ring.attend_all(chunk, fresh, partials);
+  } else if constexpr (kStream) {
     DecodeStream<T, Sinks>(work).attend_all(chunk, fresh, partials);
   } else {
     work.attend(chunk, fresh, partials);
