@@ -165,7 +165,7 @@ WICK_DEVICE void add_latency_chains(float (&a)[kRows], const T* base, const floa
 template <u32 kRows, u32 kStep, class T>
 WICK_DEVICE void add_pair_chains(float (&a)[kRows][2], const T* base,
                                  const float* const (&factors)[kRows], i32 first, i32 end) {
-  constexpr i32 kBlock = 16 / kRows;
+  constexpr i32 kBlock = 8;
   struct Block {
     Vec<T, 2> x[kBlock];
     Vec<float, 4> f[kRows][kBlock / 4];

@@ -1,8 +1,8 @@
 #pragma once
 
 // decode_ring: keys and values of a chunk pass through a ring of three buffers in shared memory, in
-// four pieces: two of keys, with half of the elements of all keys, and two of values. One warp
-// starts bulk copies, which never hold up the arithmetic.
+// four pieces: two of keys, with half of the elements of all keys, and two of values. Values
+// arrive by bulk copies, which don't hold up the arithmetic.
 
 #include "wick/backend/gpu/kernels/attention/decode.h"
 #include "wick/backend/gpu/kernels/device/hopper.h"
@@ -12,83 +12,72 @@
 
 namespace wick::gpu {
 
-/// The work of one thread block for heads of kHead elements, d = e. A thread of the first half of
-/// the block computes the scores of two keys, and then two elements of the outputs of two heads:
-/// the more results share a factor, the fewer loads from shared memory there are, which limit the
-/// speed.
+/// The work of one thread block for heads of kHead elements, d = e. A thread computes the scores of
+/// two keys for two heads, and then two elements of the output of one head. Loads from shared
+/// memory limit the speed: measured on an H200, fewer threads with more results each are slower,
+/// because a warp waits for its loads before it adds.
 template <class T, u32 kHead>
 struct DecodeRing {
   using Work = Decode<T, DecodeForm::ring, NoSinks>;
   using Chunk = typename Work::Chunk;
   using NewPairs = typename Work::NewPairs;
   static constexpr u32 kBuffers = kRingBuffers, kPer = Work::kPer;
+  static constexpr u32 kHalf = kDecodeThreads / 2;  // threads that compute two heads' scores
   static constexpr u32 kElements = kHead / 2, kValues = kAttentionChunk / 2;  // of a piece
   static constexpr u32 kPiece = ring_piece_bytes(kHead) / sizeof(T);
   static_assert(kElements * kAttentionChunk == kPiece && kValues * kHead == kPiece);
 
   Work& work;
-  KeyRange old = {};           // keys of the chunk that are copied from the cache
-  u32 started = 0, taken = 0;  // numbers of pieces whose copies began, and that have arrived
+  KeyRange old = {};  // keys of the chunk that are copied from the cache
+  u32 parity = 0;     // of the barriers, in this chunk
 
   WICK_DEVICE explicit DecodeRing(Work& w) : work(w) {}
 
-  WICK_DEVICE Barrier& barrier(u32 piece) const {
-    return reinterpret_cast<Barrier*>(work.shared.tile)[piece % kBuffers];
+  /// The barrier of half a chunk's values.
+  WICK_DEVICE Barrier& barrier(u32 half) const {
+    return reinterpret_cast<Barrier*>(work.shared.tile)[half];
   }
+  /// Pieces 0 and 1 are keys, 2 and 3 are values; the last one takes the first one's place.
   WICK_DEVICE T* buffer(u32 piece) const {
     return reinterpret_cast<T*>(work.shared.tile + kRingBarrierBytes) + piece % kBuffers * kPiece;
   }
   /// One thread calls it before the thread block's next sync().
   WICK_DEVICE void init_barriers() const {
-    for (u32 i = 0; i < kBuffers; ++i) init(barrier(i), 1);
+    for (u32 half = 0; half < 2; ++half) init(barrier(half), 1);
     publish_barriers();
   }
 
   // ---- Copies ----
 
-  /// Starts to copy some elements of all old keys, by whole 16 bytes. A warp calls it.
-  WICK_DEVICE void copy_keys(const Chunk& chunk, u32 half, T* to, Barrier& arrived) const {
-    const u32 first = static_cast<u32>(old.begin) / kPer * kPer,
-              end = static_cast<u32>(old.end) / kPer * kPer;
-    const u32 bytes = old.empty() || end <= first ? 0 : (end - first) * u32{sizeof(T)};
-    if (lane() == 0) arrive_for(arrived, kElements * bytes);
-    warp_sync();
-    if (bytes == 0) return;
-    const T* const from = work.keys_at(chunk) + half * kElements * work.c.k_step + first;
-    for (u32 i = lane(); i < kElements; i += kWarp) {
-      copy_piece(to + i * kAttentionChunk + first, from + i * work.c.k_step, bytes, arrived);
+  /// Starts to copy some elements of all old keys, whole 16 bytes each. Bulk copies of rows of keys
+  /// would be slower: each takes about 100 cycles.
+  WICK_DEVICE void copy_keys(const Chunk& chunk, u32 half) const {
+    constexpr u32 kWide = kAttentionChunk / kPer, kStep = kDecodeThreads / kWide;
+    T* const to = buffer(half);
+    const T* const from = work.keys_at(chunk) + half * kElements * work.c.k_step;
+    const u32 at = thread_index() % kWide, row = thread_index() / kWide;
+    if (!old.empty() && at >= static_cast<u32>(old.begin) / kPer &&
+        at < static_cast<u32>(old.end) / kPer) {
+#pragma unroll
+      for (u32 i = 0; i < kElements; i += kStep) {
+        start_copy(reinterpret_cast<Bytes16*>(to + (i + row) * kAttentionChunk + at * kPer),
+                   reinterpret_cast<const Bytes16*>(from + (i + row) * work.c.k_step + at * kPer));
+      }
     }
+    if (old.end % i32{kPer} != 0) copy_last_keys(from, to);
+    end_copies();
   }
   /// Copies the keys behind the last whole 16 bytes in pairs: another thread block may be writing
-  /// the keys that follow them. All threads call it.
-  WICK_DEVICE void copy_last_keys(const Chunk& chunk, u32 half, T* to) const {
+  /// the keys that follow them.
+  WICK_DEVICE void copy_last_keys(const T* from, T* to) const {
     constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
     const u32 end = static_cast<u32>(old.end);
     const u32 word = end / kPer * kPer + thread_index() % kWords * kWord;
     if (old.empty() || word >= ((end + 1) & ~1u)) return;
-    const T* const from = work.keys_at(chunk) + half * kElements * work.c.k_step + word;
 #pragma unroll 1
     for (u32 i = thread_index() / kWords; i < kElements; i += kDecodeThreads / kWords) {
       start_copy(reinterpret_cast<u32*>(to + i * kAttentionChunk + word),
-                 reinterpret_cast<const u32*>(from + i * work.c.k_step));
-    }
-  }
-  /// Starts to copy the old values of half a chunk. A warp calls it.
-  WICK_DEVICE void copy_values(const Chunk& chunk, u32 half, T* to, Barrier& arrived) const {
-    constexpr u32 kBytes = kHead * sizeof(T);
-    const KeyRange some = values_of(half);
-    const u32 count = some.empty() ? 0 : static_cast<u32>(some.end - some.begin);
-    if (lane() == 0) arrive_for(arrived, count * kBytes);
-    warp_sync();
-    const u32 first = static_cast<u32>(some.begin);
-    const T* const from = work.values_at(chunk) + first * work.c.v_key;
-    to += (first - half * kValues) * kHead;
-    if (work.c.v_key == kHead) {
-      if (lane() == 0 && count != 0) copy_piece(to, from, count * kBytes, arrived);
-      return;
-    }
-    for (u32 i = lane(); i < count; i += kWarp) {
-      copy_piece(to + i * kHead, from + i * work.c.v_key, kBytes, arrived);
+                 reinterpret_cast<const u32*>(from + i * work.c.k_step + word));
     }
   }
   /// The old keys of half a chunk.
@@ -96,31 +85,31 @@ struct DecodeRing {
     const i32 first = static_cast<i32>(half * kValues);
     return {larger(old.begin, first), smaller(old.end, first + i32{kValues})};
   }
-  /// Starts to copy the next piece, which is the piece-th of the chunk. All threads call it.
-  WICK_DEVICE void copy_next(const Chunk& chunk, u32 piece) {
-    T* const to = buffer(started);
-    Barrier& arrived = barrier(started);
-    if (warp_index() == 0) {
-      if (piece < 2) {
-        copy_keys(chunk, piece, to, arrived);
-      } else {
-        copy_values(chunk, piece - 2, to, arrived);
-      }
+  /// Starts to copy the old values of half a chunk.
+  WICK_DEVICE void copy_values(const Chunk& chunk, u32 half) const {
+    constexpr u32 kBytes = kHead * sizeof(T);
+    const KeyRange some = values_of(half);
+    const u32 count = some.empty() ? 0 : static_cast<u32>(some.end - some.begin);
+    if (thread_index() == 0) arrive_for(barrier(half), count * kBytes);
+    if (count == 0 || lane() != 0) return;
+    const u32 first = static_cast<u32>(some.begin);
+    const T* const from = work.values_at(chunk) + first * work.c.v_key;
+    T* const to = buffer(2 + half) + (first - half * kValues) * kHead;
+    if (work.c.v_key == kHead) {
+      if (warp_index() == 0) copy_piece(to, from, count * kBytes, barrier(half));
+      return;
     }
-    if (piece < 2 && old.end % i32{kPer} != 0) copy_last_keys(chunk, piece, to);
-    end_copies();
-    ++started;
+#pragma unroll 1
+    for (u32 i = warp_index(); i < count; i += kDecodeWarps) {
+      copy_piece(to + i * kHead, from + i * work.c.v_key, kBytes, barrier(half));
+    }
   }
   /// Starts to copy the first three pieces of a chunk. The buffers must be free.
   WICK_DEVICE void begin(const Chunk& chunk) {
     old = work.old_of(chunk, chunk.seen);
-#pragma unroll 1
-    for (u32 piece = 0; piece < kBuffers; ++piece) copy_next(chunk, piece);
-  }
-  /// Waits for the next piece and returns its buffer.
-  WICK_DEVICE const T* take() {
-    wait(barrier(taken), taken / kBuffers & 1);
-    return buffer(taken++);
+    copy_keys(chunk, 0);
+    copy_keys(chunk, 1);
+    copy_values(chunk, 0);
   }
 
   // ---- Arithmetic ----
@@ -128,83 +117,69 @@ struct DecodeRing {
   WICK_DEVICE const float* row_of(const float* rows, u32 r, u32 pitch) const {
     return rows + (r < work.rows ? r : work.rows - 1) * pitch;  // clamped to the last row
   }
-  /// Adds some elements of two neighbouring keys to the dot products with kRows queries.
-  template <u32 kRows>
-  WICK_DEVICE void add_keys(float (&a)[kRows][2], const T* keys, u32 half) const {
-    const float* q[kRows];
+  /// Adds some elements of two neighbouring keys to the dot products with two queries.
+  WICK_DEVICE void add_keys(float (&a)[2][2], u32 half) const {
+    const u32 r = thread_index() / kHalf * 2, key = thread_index() % kHalf * 2;
+    const float* q[2];
 #pragma unroll
-    for (u32 r = 0; r < kRows; ++r) q[r] = row_of(work.shared.q, r, kHead) + half * kElements;
-    add_pair_chains<kRows, kAttentionChunk>(a, keys + 2 * thread_index(), q, 0, kElements);
+    for (u32 i = 0; i < 2; ++i) q[i] = row_of(work.shared.q, r + i, kHead) + half * kElements;
+    if (r < work.rows) add_pair_chains<2, kAttentionChunk>(a, buffer(half) + key, q, 0, kElements);
   }
-  template <u32 kRows>
-  WICK_DEVICE void put_scores(const float (&a)[kRows][2]) const {
-    const i32 key = static_cast<i32>(2 * thread_index());
+  WICK_DEVICE void put_scores(const float (&a)[2][2]) const {
+    const u32 r = thread_index() / kHalf * 2, at = thread_index() % kHalf * 2;
+    const i32 key = static_cast<i32>(at);
     if (old.empty() || key + 1 < old.begin || key >= old.end) return;
 #pragma unroll
-    for (u32 r = 0; r < kRows; ++r) {
-      float* const to = work.shared.s + r * kAttentionChunk + key;
-      if (r < work.rows) *reinterpret_cast<Vec<float, 2>*>(to) = Vec<float, 2>::of(a[r]);
+    for (u32 i = 0; i < 2; ++i) {
+      float* const to = work.shared.s + (r + i) * kAttentionChunk + at;
+      if (r + i < work.rows) *reinterpret_cast<Vec<float, 2>*>(to) = Vec<float, 2>::of(a[i]);
     }
   }
-  /// Dot products of kRows queries with all keys of a chunk. All threads call it.
-  template <u32 kRows>
+  /// Dot products of the queries with all keys of a chunk. All threads call it.
   WICK_DEVICE void scores(const Chunk& chunk) {
-    const bool mine = thread_index() < kAttentionChunk / 2;
-    float a[kRows][2] = {};
-    wait_for_copies<kBuffers - 1>();
+    float a[2][2] = {};
+    wait_for_copies<1>();
     sync();
-    const T* keys = take();
-    if (mine) add_keys<kRows>(a, keys, 0);
-    wait_for_copies<kBuffers - 2>();
+    add_keys(a, 0);
+    wait_for_copies<0>();
     sync();  // all threads have read the first piece
-    copy_next(chunk, kBuffers);
-    keys = take();
-    if (mine) add_keys<kRows>(a, keys, 1);
-    if (mine) put_scores<kRows>(a);
+    copy_values(chunk, 1);
+    add_keys(a, 1);
+    put_scores(a);
     work.fresh_scores(chunk);
   }
   /// Computes one chunk, whose copies have begun. All threads call it.
   WICK_DEVICE void attend(const Chunk& chunk, const AttentionPartials& partials) {
-    if (work.rows <= 2) {
-      scores<2>(chunk);
-    } else {
-      scores<kDecodeRows>(chunk);
-    }
+    scores(chunk);
     sync();
     work.softmax(chunk);
     sync();
     work.sum_rows();
     constexpr u32 kPairs = kHead / 2;
-    const u32 r = thread_index() / kPairs * 2, x = thread_index() % kPairs * 2;
+    static_assert(kPairs * kDecodeRows <= kDecodeThreads);
+    const u32 r = thread_index() / kPairs, x = thread_index() % kPairs * 2;
     const bool mine = r < work.rows;
-    float o[2][2] = {};
-    const float* e[2];
-#pragma unroll
-    for (u32 i = 0; i < 2; ++i) e[i] = row_of(work.shared.s, r + i, kAttentionChunk);
+    float o[1][2] = {};
+    const float* const e[1] = {row_of(work.shared.s, r, kAttentionChunk)};
 #pragma unroll 1
     for (u32 half = 0; half < 2; ++half) {
-      const T* const values = take() + x - half * kPiece;
+      wait(barrier(half), parity);
+      const T* const values = buffer(2 + half) + x - half * kPiece;
       const KeyRange some = values_of(half);
-      if (mine) add_pair_chains<2, kHead>(o, values, e, some.begin, some.end);
+      if (mine) add_pair_chains<1, kHead>(o, values, e, some.begin, some.end);
     }
     if (mine) {
 #pragma unroll 1
       for (i32 key = larger(chunk.seen.begin, old.end); key < chunk.seen.end; ++key) {
         const u32 at = chunk.first + static_cast<u32>(key) - static_cast<u32>(work.fresh);
         const auto v = *reinterpret_cast<const Vec<float, 2>*>(work.shared.v + at * kHead + x);
-#pragma unroll
-        for (u32 i = 0; i < 2; ++i) {
-          o[i][0] = fma(e[i][key], v[0], o[i][0]);
-          o[i][1] = fma(e[i][key], v[1], o[i][1]);
-        }
+        o[0][0] = fma(e[0][key], v[0], o[0][0]);
+        o[0][1] = fma(e[0][key], v[1], o[0][1]);
       }
     }
+    parity ^= 1;
     sync();  // the sums of exponentials are there
-    if (!mine) return;
-#pragma unroll
-    for (u32 i = 0; i < 2; ++i) {
-      if (r + i < work.rows) work.put_output(chunk, r + i, x, o[i], partials);
-    }
+    if (mine) work.put_output(chunk, r, x, o[0], partials);
   }
 
   /// Computes all chunks of the thread block. The caller has called begin(), and stored the first
