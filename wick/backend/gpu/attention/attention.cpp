@@ -118,8 +118,11 @@ struct DecodeShape {
     tiles = shares ? few_tiles : c.group;
     rows = divide_up(c.group, tiles);
     const int64_t some_fresh = is_block(dtype) ? 0 : cached ? c.queries + 1 : 1;
+    // Measured on an H200: if each thread block has a multiprocessor to itself, it is faster with a
+    // whole chunk in shared memory.
     ring = stages && cluster == 1 && rows > 1 && !sunk && gpu.has(Feature::wgmma) &&
-           (dtype == DType::f16 || dtype == DType::bf16) && takes_head(c);
+           (dtype == DType::f16 || dtype == DType::bf16) && takes_head(c) &&
+           (stream_any || sets * tiles * chunks > multiprocessors);
     if (ring) {
       fresh = some_fresh;
       shared = decode_shared(c, rows, fresh) + kRingBarrierBytes +
