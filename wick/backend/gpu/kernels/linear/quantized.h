@@ -44,8 +44,8 @@
 
 #include "wick/backend/gpu/kernels/device/code_table.h"
 #include "wick/backend/gpu/kernels/device/element.h"
+#include "wick/backend/gpu/kernels/layout/locate_once.h"
 #include "wick/backend/gpu/kernels/linear/quantized_abi.h"
-#include "wick/backend/gpu/kernels/reduce/reduce_abi.h"
 #include "wick/math/activation.h"
 
 namespace wick::gpu {
