@@ -112,7 +112,10 @@ WICK_DEVICE u32 shuffle_xor(u32 x) {
     return by_dpp<kRotated8>(x);
 #if WICK_WAVE == 32
   } else if constexpr (kMask == 16) {
-    return __builtin_amdgcn_permlanex16(x, x, 0x76543210u, 0xfedcba98u, true, false);
+    u32 y = __builtin_amdgcn_permlanex16(x, x, 0x76543210u, 0xfedcba98u, true, false);
+    // Otherwise clang 19 moves it to where y is used, possibly into a branch that some lanes skip.
+    asm volatile("" : "+v"(y));
+    return y;
 #endif
   } else {
     return static_cast<u32>(__builtin_amdgcn_ds_swizzle(static_cast<int>(x), 0x1f | kMask << 10));
