@@ -69,16 +69,23 @@ WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
   if (kWide == 4 && to.halves != 0) sum = static_cast<i32>(halves);
   const ActivationScale scale = {step.d(), sum};
   if (c >= to.padded * kBlock) return scale;
-  const u64 first = row * to.padded;  // block of the row
-  i8* const q = to.q + first * kBlock;
+  const u64 at = row * to.padded + c / kBlock;
+#if WICK_AMD
+  // The address of a uniform row stays in scalar registers.
+  i8* const q = to.q + row * to.padded * kBlock;
+  const u32 first = c;
+#else
+  i8* const q = to.q;
+  const u64 first = at * kBlock + c % kBlock;
+#endif
   if constexpr (kWide == 4) {
-    reinterpret_cast<u32*>(q)[c / 4] = bytes;
+    reinterpret_cast<u32*>(q)[first / 4] = bytes;
   } else if constexpr (kWide == 2) {
-    reinterpret_cast<u16*>(q)[c / 2] = static_cast<u16>(bytes);
+    reinterpret_cast<u16*>(q)[first / 2] = static_cast<u16>(bytes);
   } else {
-    q[c] = static_cast<i8>(bytes);
+    q[first] = static_cast<i8>(bytes);
   }
-  if (kScale && c % kBlock == 0) to.scales[first + c / kBlock] = scale;
+  if (kScale && c % kBlock == 0) to.scales[at] = scale;
   return scale;
 }
 
