@@ -465,6 +465,62 @@ TEST(ActivationBlocks, FollowTheContract) {
   }
 }
 
+/// An inverse that is kUlps off.
+template <int kUlps>
+struct Off {
+  float operator()(float d) const {
+    return view<float>(view<std::uint32_t>(1.0f / d) + static_cast<std::uint32_t>(kUlps));
+  }
+};
+
+template <int kUlps>
+void check_refined_inverses() {
+  const auto scale = [](float amax) {
+    return view<std::uint32_t>(math::ActivationStep(view<std::uint32_t>(amax)).d());
+  };
+  for (std::uint32_t d = scale(1.1e-30f); d <= scale(0x1.fffffep127f); d += 0x00100000u) {
+    ASSERT_EQ(math::RefinedQuotients<Off<kUlps>>().inverse(view<float>(d)), 1.0f / view<float>(d));
+  }
+}
+
+/// The quotients without divisions are those of IEEE, also if the inverse from which they start has
+/// more than the error that is allowed.
+TEST(ActivationBlocks, RefinedQuotients) {
+  for (const std::uint32_t exponent : {27u, 28u, 29u, 127u, 253u, 254u}) {
+    for (std::uint32_t mantissa = 0; mantissa < 1u << 23; ++mantissa) {
+      const float x = view<float>(exponent << 23 | mantissa);
+      if (x <= 1e-30f) continue;
+      ASSERT_EQ(math::RefinedQuotients<Off<0>>().by_127(x), x / 127.0f);
+    }
+  }
+  check_refined_inverses<-2>();
+  check_refined_inverses<-1>();
+  check_refined_inverses<0>();
+  check_refined_inverses<1>();
+  check_refined_inverses<2>();
+}
+
+/// quantize_four gives the bytes that quantize gives, for ties, both zeros, and blocks of zeros and
+/// with infinities and NaNs.
+TEST(ActivationBlocks, FourAtOnce) {
+  for (const float amax : {1.0f, 127.0f, 3e-30f, 0x1.fffffep127f, 0.0f, 1e-31f, HUGE_VALF, NAN}) {
+    const math::ActivationStep step(view<std::uint32_t>(amax));
+    std::vector<float> x = {0.0f, -0.0f, amax, -amax};
+    for (int i = -256; i < 256; ++i) {
+      const float tie = static_cast<float>(i) * 0.5f * step.d();
+      x.push_back(std::abs(tie) <= amax ? tie : amax / 3);
+    }
+    for (std::size_t at = 0; at < x.size(); at += 4) {
+      const float four[4] = {x[at], x[at + 1], x[at + 2], x[at + 3]};
+      const std::uint32_t bytes = step.quantize_four(four);
+      for (std::size_t i = 0; i < 4; ++i) {
+        const int expected = amax <= 0x1.fffffep127f ? step.quantize(four[i]) : 0;
+        ASSERT_EQ(static_cast<std::int8_t>(bytes >> 8 * i), expected) << amax << " " << four[i];
+      }
+    }
+  }
+}
+
 /// Tests every mantissa of the largest magnitude, at both ends and in the middle of the range of
 /// nonzero blocks. Values never exceed 127 without a clamp, and the scale is the smallest possible
 /// one with four significant bits.

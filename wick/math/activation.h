@@ -13,6 +13,27 @@ struct alignas(8) ActivationScale {
   i32 sum;  ///< Σ q
 };
 
+/// The quotients that the scale of a block takes: x/127 for 1e-30 < x < infinity, and 1/d for a d
+/// with four significant bits. Correctly rounded, as all that take their place must be.
+struct Divisions {
+  WICK_FN float by_127(float x) const { return x / 127.0f; }
+  WICK_FN float inverse(float d) const { return 1.0f / d; }
+};
+/// The same bits in three instructions each, for processors that take ten for a division.
+/// Near()(d) is 1/d with an error of at most 1 ulp.
+template <class Near>
+struct RefinedQuotients {
+  WICK_FN float by_127(float x) const {
+    constexpr float kInverse = 1.0f / 127.0f;
+    const float q = x * kInverse;
+    return fma(fma(-127.0f, q, x), kInverse, q);
+  }
+  WICK_FN float inverse(float d) const {
+    const float near = Near()(d);
+    return fma(fma(-d, near, 1.0f), near, near);
+  }
+};
+
 /// The scale of a block, computed from its largest magnitude. The steps are part of the numeric
 /// contract, so every backend computes the same bits.
 ///
@@ -26,15 +47,17 @@ class ActivationStep {
  public:
   /// `largest` is the bit pattern of the largest |x|. As an integer, NaN is above infinity, which
   /// is above every finite magnitude.
-  WICK_FN explicit ActivationStep(u32 largest) {
+  WICK_FN explicit ActivationStep(u32 largest) : ActivationStep(largest, Divisions()) {}
+  template <class Quotients>
+  WICK_FN ActivationStep(u32 largest, const Quotients& quotients) {
     const float amax = bits_f32(largest);
     const bool special = largest >= 0x7f800000u;
     const bool zero = amax <= 1e-30f;
     const bool dead = special | zero;
     // The operand is far from denormals (1e-30/127) and from infinity (2.7e36), so a carry only
     // changes the exponent.
-    const float d = round_up(dead ? 1.0f : amax / 127.0f);
-    inverse_ = 1.0f / d;
+    const float d = round_up(dead ? 1.0f : quotients.by_127(amax));
+    inverse_ = quotients.inverse(d);
     keep_ = dead ? 0u : ~0u;
     d_ = special ? detail::kNaNF32 : (zero ? 0.0f : d);
   }
@@ -47,6 +70,15 @@ class ActivationStep {
   /// Quantises a value of the block to -127 … 127.
   WICK_FN i32 quantize(float x) const {
     return static_cast<i32>(rint(bits_f32(f32_bits(x) & keep_) * inverse_));
+  }
+  /// Quantises four values of the block to the bytes of a word.
+  WICK_FN u32 quantize_four(const float (&x)[4]) const {
+    // Adding 1.5·2^23 rounds as rint does and leaves the integer in the low bits.
+    u32 bytes = 0;
+    for (int i = 0; i < 4; ++i) {
+      bytes |= (f32_bits(x[i] * inverse_ + 0x1.8p23f) & 0xffu) << 8 * i;
+    }
+    return bytes & keep_;
   }
   WICK_FN float d() const { return d_; }
 

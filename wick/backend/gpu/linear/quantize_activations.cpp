@@ -20,6 +20,8 @@ const KernelFamily<NormQuantizeArgs> kNormQuantizeLong("quantize_activations",
                                                        "rms_norm_quantize_long");
 const KernelFamily<NormQuantizeArgs> kNormQuantizeMany("quantize_activations",
                                                        "rms_norm_quantize_many");
+const KernelFamily<NormQuantizeArgs> kNormQuantizeWarp("quantize_activations",
+                                                       "rms_norm_quantize_warp");
 
 /// The most columns of a row for rms_norm_quantize_short and for rms_norm_quantize_long.
 constexpr int64_t kMostShort = 4 * kNormQuantizeThreads * kShortFours;
@@ -39,6 +41,49 @@ void norm_then_quantize(Gpu& gpu, const LinearFusion& fusion, const ConstView& x
   quantize_rows(gpu, {}, y, k, out);
 }
 
+/// A launch of one of the kernels rms_norm_quantize_*.
+struct NormLaunch {
+  const KernelFamily<NormQuantizeArgs>& kernel;
+  Grid grid;
+};
+/// fours: vectors of four values of a padded row.
+NormLaunch norm_launch(const Gpu& gpu, uint32_t rows, uint32_t columns, unsigned fours) {
+  Grid grid;
+  grid.pdl = true;
+  if (gpu.device.kind == DeviceKind::hip && columns <= kMostOfNormWarp) {
+    grid.threads = kNormQuantizeWarpThreads;
+    grid.blocks[0] = static_cast<unsigned>(divide_up(rows, kNormQuantizeWarpThreads / kWarp));
+    return {kNormQuantizeWarp, grid};
+  }
+  // A single row needs many threads, many rows need many thread blocks.
+  const bool is_short = columns <= kMostShort;
+  const bool many = !is_short && rows > 2 * static_cast<unsigned>(gpu.info.multiprocessors);
+  grid.blocks[0] = rows;
+  grid.threads =
+      many ? kQuantizeThreads : std::clamp((fours + 31) / 32 * 32, 128u, kNormQuantizeThreads);
+  grid.shared_bytes = (columns + 127) / 128 * 128 * 4;
+  return {is_short ? kNormQuantizeShort : many ? kNormQuantizeMany : kNormQuantizeLong, grid};
+}
+
+/// A launch of quantize_rows or silu_mul_quantize.
+struct RowsLaunch {
+  unsigned blocks_a_row;
+  Grid grid;
+};
+RowsLaunch rows_launch(uint32_t rows, unsigned fours, bool amd) {
+  const unsigned threads = static_cast<unsigned>(divide_up(fours, quantize_turns(amd)));
+  RowsLaunch launch;
+  launch.blocks_a_row = static_cast<unsigned>(divide_up(threads, kQuantizeThreads));
+  launch.grid.pdl = true;
+  launch.grid.blocks[0] = rows * launch.blocks_a_row;
+  launch.grid.threads = kQuantizeThreads;
+  if (amd) {  // whole warps that share the row evenly
+    launch.grid.threads =
+        static_cast<unsigned>(divide_up(threads, launch.blocks_a_row * kWarp)) * kWarp;
+  }
+  return launch;
+}
+
 }  // namespace
 
 void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int64_t k,
@@ -54,38 +99,23 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
                       static_cast<uint32_t>(out.shared), out.halves ? 1u : 0u};
   const auto columns = static_cast<uint32_t>(k);
   const auto fours = static_cast<unsigned>(out.padded) * 8;
+  const bool amd = gpu.device.kind == DeviceKind::hip;
   uint64_t first_row = 0;
   rows.for_each_piece(std::max(int64_t{fours}, int64_t{1024}), [&](const StridedIndex<1>& strided,
                                                                    const auto& start) {
     const void* const in = advance(x.data, x.dtype, start[0]);
-    Grid grid;
-    grid.pdl = true;
     if (norm) {
       const Layout& w = fusion.norm.layout;
       const float* const weight = static_cast<const float*>(fusion.norm.data) + w.offset();
-      const Spread weight_spread = spread_of(fusion.norm);
-      // A single row needs many threads, many rows need many thread blocks.
-      const bool is_short = k <= kMostShort;
-      const bool many =
-          !is_short && strided.elems > 2 * static_cast<unsigned>(gpu.info.multiprocessors);
-      grid.blocks[0] = strided.elems;
-      grid.threads =
-          many ? kQuantizeThreads : std::clamp((fours + 31) / 32 * 32, 128u, kNormQuantizeThreads);
-      grid.shared_bytes = (columns + 127) / 128 * 128 * 4;
-      const auto& kernel = is_short ? kNormQuantizeShort
-                           : many   ? kNormQuantizeMany
-                                    : kNormQuantizeLong;
-      kernel().launch(gpu, grid,
-                      {blocks, static_cast<const float*>(in), strided, first_row, weight, columns,
-                       spread, weight_spread, fusion.eps});
+      const NormLaunch launch = norm_launch(gpu, strided.elems, columns, fours);
+      launch.kernel().launch(gpu, launch.grid,
+                             {blocks, static_cast<const float*>(in), strided, first_row, weight,
+                              columns, spread, spread_of(fusion.norm), fusion.eps});
     } else {
-      const unsigned a_thread_block =
-          quantize_turns(gpu.device.kind == DeviceKind::hip) * kQuantizeThreads;
-      const unsigned blocks_a_row = (fours + a_thread_block - 1) / a_thread_block;
-      grid.blocks[0] = strided.elems * blocks_a_row;
+      const RowsLaunch launch = rows_launch(strided.elems, fours, amd);
       (silu ? kSiluMulQuantize() : kQuantizeRows(x.dtype))
-          .launch(gpu, grid,
-                  {blocks, in, strided, first_row, Divider(blocks_a_row), columns, spread});
+          .launch(gpu, launch.grid,
+                  {blocks, in, strided, first_row, Divider(launch.blocks_a_row), columns, spread});
     }
     first_row += strided.elems;
   });

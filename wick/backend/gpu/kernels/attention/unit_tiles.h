@@ -130,7 +130,7 @@ WICK_DEVICE Operand next_term(float (&s)[kCount], u32 depth, u32 row_tile, Narro
 #pragma unroll
   for (u32 w = 0; w < kWords; ++w) {
     if constexpr (kEveryOther) {  // the lower lanes' words, then the upper lanes'
-      const u32 other = from_other_row(own[w]);
+      const u32 other = shuffle_xor<16>(own[w]);
       const bool upper = lane_of_wave() >= 16;
       x.piece[0].w[w] = upper ? other : own[w];
       x.piece[1].w[w] = upper ? own[w] : other;

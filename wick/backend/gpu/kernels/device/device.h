@@ -87,16 +87,38 @@ WICK_DEVICE void sync() {
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 
+/// x of the lane that a DPP control names for this lane. DPP reads registers of the lane's row of
+/// 16 lanes as part of an instruction, where ds_swizzle waits for the LDS.
+template <u32 kControl>
+WICK_DEVICE u32 by_dpp(u32 x) {
+  return static_cast<u32>(
+      __builtin_amdgcn_update_dpp(0, static_cast<int>(x), kControl, 0xf, 0xf, true));
+}
+
 /// x of the lane whose index is this lane's XOR kMask.
 template <u32 kMask>
 WICK_DEVICE u32 shuffle_xor(u32 x) {
-  const int y = static_cast<int>(x);
+  constexpr u32 kOne = 0xb1, kTwo = 0x4e, kThree = 0x1b;               // quad_perm
+  constexpr u32 kRotated8 = 0x128, kMirrored8 = 0x141, kFour = 0x164;  // row_ror:8, row_xmask:4
   if constexpr (kMask == 1) {
-    return static_cast<u32>(__builtin_amdgcn_update_dpp(0, y, 0xb1, 0xf, 0xf, true));
+    return by_dpp<kOne>(x);
   } else if constexpr (kMask == 2) {
-    return static_cast<u32>(__builtin_amdgcn_update_dpp(0, y, 0x4e, 0xf, 0xf, true));
+    return by_dpp<kTwo>(x);
+  } else if constexpr (kMask == 4 && WICK_WAVE == 32) {
+    return by_dpp<kFour>(x);
+  } else if constexpr (kMask == 4) {
+    return by_dpp<kThree>(by_dpp<kMirrored8>(x));  // XOR 7, then XOR 3
+  } else if constexpr (kMask == 8) {
+    return by_dpp<kRotated8>(x);
+#if WICK_WAVE == 32
+  } else if constexpr (kMask == 16) {
+    u32 y = __builtin_amdgcn_permlanex16(x, x, 0x76543210u, 0xfedcba98u, true, false);
+    // Otherwise clang 19 moves it to where y is used, possibly into a branch that some lanes skip.
+    asm volatile("" : "+v"(y));
+    return y;
+#endif
   } else {
-    return static_cast<u32>(__builtin_amdgcn_ds_swizzle(y, 0x1f | kMask << 10));
+    return static_cast<u32>(__builtin_amdgcn_ds_swizzle(static_cast<int>(x), 0x1f | kMask << 10));
   }
 }
 
@@ -232,6 +254,11 @@ WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   const Four v = __builtin_nontemporal_load(reinterpret_cast<const Four*>(from));
   return {{v.x, v.y, v.z, v.w}};
 }
+
+/// 1/d with an error of at most 1 ulp. Not for denormals.
+struct NearInverse {
+  WICK_DEVICE float operator()(float d) const { return __builtin_amdgcn_rcpf(d); }
+};
 
 /// The larger of two numbers. If one of them is NaN, it is the other one. Of two zeros it is
 /// either.
@@ -411,6 +438,15 @@ WICK_DEVICE U load_whole(const U* from) {
 WICK_DEVICE u32 lane() { return thread_index() % kWarp; }
 /// Index of the warp within the thread block.
 WICK_DEVICE u32 warp_index() { return thread_index() / kWarp; }
+
+/// warp_index(), which the compiler knows to be uniform where a wave is a warp.
+WICK_DEVICE u32 uniform_warp_index() {
+#if WICK_AMD && WICK_WAVE == 32
+  return of_first_lane(warp_index());
+#else
+  return warp_index();
+#endif
+}
 
 WICK_DEVICE void forget(float& x) {
   u32 b = f32_bits(x);

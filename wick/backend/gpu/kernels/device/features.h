@@ -27,6 +27,11 @@
 #elif __has_builtin(__builtin_amdgcn_sdot4)
 #define WICK_DOT4_SIGNED 1
 #endif
+#if __has_builtin(__builtin_amdgcn_sudot8)
+#define WICK_DOT8_MIXED 1
+#elif __has_builtin(__builtin_amdgcn_udot8)
+#define WICK_DOT8_UNSIGNED 1
+#endif
 // Lanes of a wave. The builtin exists for waves of 32 lanes only, and GFX9 has waves of 64 lanes
 // only. For others there was a macro, which LLVM 22 removed.
 #if __has_builtin(__builtin_amdgcn_ballot_w32)
@@ -63,6 +68,12 @@
 #endif
 #ifndef WICK_DOT4_SIGNED
 #define WICK_DOT4_SIGNED 0
+#endif
+#ifndef WICK_DOT8_MIXED
+#define WICK_DOT8_MIXED 0
+#endif
+#ifndef WICK_DOT8_UNSIGNED
+#define WICK_DOT8_UNSIGNED 0
 #endif
 #ifndef WICK_WAVE
 #define WICK_WAVE 32

@@ -15,6 +15,7 @@
 //   result_row(lane, r)                row of a lane's result
 //   result_column(lane, c)             column of a lane's result
 //   column_at(place), result_place(lane)  an order of columns in which a lane's are neighbours
+//   place_of(column)                   the inverse of column_at; AMD gfx11 only
 //   apart(column)                      1 if, of the results with one index, those of this
 //                                      column lie in the upper 16 of 32 lanes, 0 if in the lower
 //                                      16; always 0 where a result's row isn't lane % 16
@@ -24,6 +25,7 @@
 //                                      lane / 16 of each of the four pieces afterwards
 //   low, high, multiply                adds the products of the low half, the high half, or both
 //   from, to_float                     the start value of a sum; a sum below 2^22 as a float
+//   Start                              from(0) for each result, to be made before a loop
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
@@ -76,6 +78,9 @@ struct ByteUnit {
   // Sums start at the bit pattern of 1.5·2^23. Read as floats they are too large by this number: a
   // subtraction is faster than a conversion.
   WICK_DEVICE static i32 from(i32 x) { return x + 0x4b400000; }
+  struct Start {
+    WICK_DEVICE i32 operator[](u32) const { return from(0); }
+  };
   WICK_DEVICE static float to_float(i32 sum) {
     return bits_f32(static_cast<u32>(sum)) - 12582912.0f;
   }
@@ -99,6 +104,7 @@ struct ByteUnit {
   WICK_DEVICE static u32 word(u32) { return 0; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return c * 2 + lane / 16; }
   WICK_DEVICE static u32 column_at(u32 place) { return place % 8 * 2 + place / 8; }
+  WICK_DEVICE static u32 place_of(u32 column) { return column / 2 + column % 2 * 8; }
   WICK_DEVICE static u32 apart(u32 column) { return column % 2; }
 #endif
   static constexpr u32 kWave = 32, kColumns = 16, kSlots = 1;
@@ -111,9 +117,9 @@ struct ByteUnit {
   WICK_DEVICE static u32 result_row(u32 lane, u32) { return lane % 16; }
   WICK_DEVICE static u32 result_place(u32 lane) { return lane / 16 * 8; }
 
+  typedef i32 Sums __attribute__((ext_vector_type(8)));
   WICK_DEVICE static void half(i32 (&s)[kResults], const u32* rows, const u32* columns) {
     typedef i32 Words __attribute__((ext_vector_type(kWords)));
-    typedef i32 Sums __attribute__((ext_vector_type(8)));
     Words a, b;
     Sums sums;
 #pragma unroll
@@ -142,6 +148,12 @@ struct ByteUnit {
     half(s, a.high, b.high);
   }
   WICK_DEVICE static i32 from(i32 x) { return x; }
+  /// The compiler copies zeros that it knows of to registers before each multiplication.
+  struct Start {
+    Sums sums = {};
+    WICK_DEVICE Start() { asm volatile("" : "+v"(sums)); }
+    WICK_DEVICE i32 operator[](u32 i) const { return sums[i]; }
+  };
   WICK_DEVICE static float to_float(i32 sum) { return static_cast<float>(sum); }
 };
 
@@ -222,6 +234,9 @@ struct ByteUnit {
   }
 #endif
   WICK_DEVICE static i32 from(i32 x) { return x; }
+  struct Start {
+    WICK_DEVICE i32 operator[](u32) const { return from(0); }
+  };
   WICK_DEVICE static float to_float(i32 sum) { return static_cast<float>(sum); }
 };
 

@@ -21,15 +21,6 @@ WICK_DEVICE void sync_wave() {
 /// Instructions don't move across it. Compilers move loads up until registers run out.
 WICK_DEVICE void keep_order() { __builtin_amdgcn_sched_barrier(0); }
 
-/// x of the lane whose index in its warp is this lane's XOR 16.
-WICK_DEVICE u32 from_other_row(u32 x) {
-#if WICK_WMMA
-  return __builtin_amdgcn_permlanex16(x, x, 0x76543210u, 0xfedcba98u, true, false);
-#else
-  return shuffle_xor<16>(x);
-#endif
-}
-
 /// x of the lane whose index in a wave of 64 is this lane's XOR 32.
 WICK_DEVICE float from_other_half(float x) {
   const u32 other = (thread_index() % 64) ^ 32;

@@ -41,14 +41,23 @@ WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
       most = larger(most, shuffle_xor<16>(most));
     }
   }
+#if WICK_AMD
+  const ActivationStep step(most, RefinedQuotients<NearInverse>());
+#else
   const ActivationStep step(most);
+#endif
   i32 sum = 0;
   u32 bytes = 0;
+  if constexpr (WICK_AMD && kWide == 4) {
+    bytes = step.quantize_four(y);
+    sum = dot4(static_cast<i32>(bytes), 0x01010101, 0);
+  } else {
 #pragma unroll
-  for (u32 i = 0; i < kWide; ++i) {
-    const i32 value = step.quantize(y[i]);
-    sum += value;
-    bytes |= (static_cast<u32>(value) & 0xffu) << 8 * i;
+    for (u32 i = 0; i < kWide; ++i) {
+      const i32 value = step.quantize(y[i]);
+      sum += value;
+      bytes |= (static_cast<u32>(value) & 0xffu) << 8 * i;
+    }
   }
   sum += shuffle_xor<1>(sum);
   sum += shuffle_xor<2>(sum);
@@ -60,13 +69,21 @@ WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
   if (kWide == 4 && to.halves != 0) sum = static_cast<i32>(halves);
   const ActivationScale scale = {step.d(), sum};
   if (c >= to.padded * kBlock) return scale;
-  const u64 at = row * to.padded + c / kBlock, first = at * kBlock + c % kBlock;
+  const u64 at = row * to.padded + c / kBlock;
+#if WICK_AMD
+  // The address of a uniform row stays in scalar registers.
+  i8* const q = to.q + row * to.padded * kBlock;
+  const u32 first = c;
+#else
+  i8* const q = to.q;
+  const u64 first = at * kBlock + c % kBlock;
+#endif
   if constexpr (kWide == 4) {
-    reinterpret_cast<u32*>(to.q)[first / 4] = bytes;
+    reinterpret_cast<u32*>(q)[first / 4] = bytes;
   } else if constexpr (kWide == 2) {
-    reinterpret_cast<u16*>(to.q)[first / 2] = static_cast<u16>(bytes);
+    reinterpret_cast<u16*>(q)[first / 2] = static_cast<u16>(bytes);
   } else {
-    to.q[first] = static_cast<i8>(bytes);
+    q[first] = static_cast<i8>(bytes);
   }
   if (kScale && c % kBlock == 0) to.scales[at] = scale;
   return scale;

@@ -44,6 +44,7 @@
 
 #include "wick/backend/gpu/kernels/device/code_table.h"
 #include "wick/backend/gpu/kernels/device/element.h"
+#include "wick/backend/gpu/kernels/layout/locate_once.h"
 #include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/math/activation.h"
 
@@ -341,11 +342,25 @@ WICK_DEVICE float add_half(float p, float t, float dmin, float minima, float d_x
   return fma(d_x, fma(-dmin, minima, t), p);
 }
 
+/// The offsets of a column in the result and in the residual.
+WICK_DEVICE void locate_column(const LinearOut& out, u32 column, i64 (&at)[2]) {
+#if WICK_AMD
+  // The unrolled loop of locate() is hundreds of instructions on AMD, most of them before it.
+  if (out.columns.step != 0) {
+    at[0] = at[1] = i64{column} * out.columns.step;
+  } else {
+    locate_once(out.columns, column, at);
+  }
+#else
+  out.columns.locate(column, at);
+#endif
+}
+
 /// The residual of a result; 0 if there is no residual.
 WICK_DEVICE float residual_at(const LinearOut& out, u32 column, u32 row) {
   if (out.residual == nullptr) return 0.0f;
   i64 at[2];
-  out.columns.locate(column, at);
+  locate_column(out, column, at);
   return out.residual[at[1] + row * out.row[1]];
 }
 
@@ -363,7 +378,7 @@ WICK_DEVICE void store_value(const LinearOut& out, i64 place, float y) {
 /// Stores a result, with the residual added if there is one.
 WICK_DEVICE void store_result(const LinearOut& out, u32 column, u32 row, float y, float residual) {
   i64 at[2];
-  out.columns.locate(column, at);
+  locate_column(out, column, at);
   store_value(out, at[0] + row * out.row[0], out.residual != nullptr ? residual + y : y);
 }
 
@@ -407,9 +422,9 @@ inline constexpr u32 kTileRows = 128, kTilePitch = kTileRows + 4;
 template <class Columns>
 WICK_DEVICE void store_tile(const LinearOut& out, const float* tile, u32 first_row, u32 rows,
                             const Columns& columns, u32 width, u32 warps) {
-  for (u32 c = warp_index(); c < width && columns.has(c); c += warps) {
+  for (u32 c = uniform_warp_index(); c < width && columns.has(c); c += warps) {
     i64 at[2];
-    out.columns.locate(columns.place(c), at);
+    locate_column(out, columns.place(c), at);
     const u32 row = first_row + lane() * 4;
     const auto* from = reinterpret_cast<const Vec<float, 4>*>(tile + c * kTilePitch);
     if (row < rows) store_four(out, at, row, rows, from[lane()]);

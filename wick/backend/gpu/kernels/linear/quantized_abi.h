@@ -255,7 +255,8 @@ struct QuantizeRowsArgs {
   u32 k;
   Spread spread;
 };
-/// rms_norm_quantize_short, rms_norm_quantize_long and rms_norm_quantize_many.
+/// rms_norm_quantize_short, rms_norm_quantize_long and rms_norm_quantize_many; on AMD also
+/// rms_norm_quantize_warp.
 struct NormQuantizeArgs {
   Blocks to;
   const float* in;
@@ -266,12 +267,15 @@ struct NormQuantizeArgs {
   Spread spread, weight_spread;
   float eps;
 };
-/// Threads of a thread block of quantize_rows and of rms_norm_quantize_many.
+/// Threads of a thread block of quantize_rows (on AMD, at most) and of rms_norm_quantize_many.
 inline constexpr u32 kQuantizeThreads = 256;
 /// Vectors of four elements that a thread of quantize_rows takes.
 WICK_FN constexpr u32 quantize_turns(bool amd) { return amd ? 2 : 1; }
 /// rms_norm_quantize_short and rms_norm_quantize_long: the most threads of a thread block; vectors
 /// of four elements that a thread takes in each.
 inline constexpr u32 kNormQuantizeThreads = 1024, kShortFours = 1, kLongFours = 4;
+/// rms_norm_quantize_warp: threads of a thread block, whose warps take a row each; the most
+/// elements of a row.
+inline constexpr u32 kNormQuantizeWarpThreads = 64, kMostOfNormWarp = 1024;
 
 }  // namespace wick::gpu

@@ -3,6 +3,7 @@
 // Tiles of int8 matrix units: what quantized_int8.gpu and quantized_small_m.gpu share.
 
 #include "wick/backend/gpu/kernels/device/imma.h"
+#include "wick/backend/gpu/kernels/device/mma.h"
 #include "wick/backend/gpu/kernels/linear/gemm_columns.h"
 #include "wick/backend/gpu/kernels/linear/quantized.h"
 
@@ -234,9 +235,24 @@ WICK_DEVICE u32 extra_of(const ActivationScale& s) {
   }
 }
 
+/// q4_k and q5_k on gfx11: whether large tiles form the sums of mn · Σq, which are exact, by the
+/// f16 matrix unit. Σq is then the sum of two f16.
+template <class Q>
+inline constexpr bool kMinimaByUnit = WICK_WMMA == 11 && Q::kShared && !Q::kParts;
+/// Two integers as f16 in a word; both are exact.
+WICK_DEVICE u32 two_halves(i32 low, i32 high) {
+  return u32{from_f32<f16>(static_cast<float>(low)).bits} |
+         u32{from_f32<f16>(static_cast<float>(high)).bits} << 16;
+}
+/// Σq of a block, |Σq| ≤ 32 · 127, as the sum of two f16.
+WICK_DEVICE u32 two_halves_of(i32 sum) {
+  const i32 low = sum & 63;
+  return two_halves(low, sum - low);
+}
+
 /// Blocks of activations of kColumns columns and at most kChunks chunks, in shared memory: their
-/// values, and for each block d and extra_of.
-template <class Q, u32 kColumns, u32 kChunks>
+/// values, and for each block d and extra_of or, if kHalves, two_halves_of.
+template <class Q, u32 kColumns, u32 kChunks, bool kHalves = false>
 struct StagedColumns {
   static constexpr u32 kChunkBytes = 256 + 16;  // the padding avoids bank conflicts between columns
   static constexpr bool kExtra = takes_sums(Q::kFormat);
@@ -280,7 +296,11 @@ struct StagedColumns {
       const u64 start = (u64{columns.clamped_source(c)} * all + first) * kChunkBlocks;
       const ActivationScale s = from[start + at];
       scales[at * kPitch + place] = f32_bits(s.d);
-      if constexpr (kExtra) extras[at * kPitch + place] = extra_of<Q>(s);
+      if constexpr (kHalves) {
+        extras[at * kPitch + place] = two_halves_of(s.sum);
+      } else if constexpr (kExtra) {
+        extras[at * kPitch + place] = extra_of<Q>(s);
+      }
     }
   }
 
@@ -305,13 +325,14 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
                            const RowBlock (&of_row)[ByteUnit::kResultRows],
                            const ByteUnit::Columns& columns,
                            const u32 (&scale)[ByteUnit::kResultColumns],
-                           const u32 (&extra)[ByteUnit::kResultColumns]) {
+                           const u32 (&extra)[ByteUnit::kResultColumns],
+                           const ByteUnit::Start& start = {}) {
   constexpr u32 kEach = ByteUnit::kResultColumns;
   i32 sums[ByteUnit::kResults], second[ByteUnit::kResults];
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
-    sums[i] = Q::kOffset != 0 ? static_cast<i32>(extra[i % kEach]) : ByteUnit::from(0);
-    second[i] = ByteUnit::from(0);
+    sums[i] = Q::kOffset != 0 ? static_cast<i32>(extra[i % kEach]) : start[i];
+    second[i] = start[i];
   }
   if constexpr (Q::kParts) {
     ByteUnit::low(sums, rows, columns);
@@ -339,7 +360,8 @@ template <class Q, u32 kColumns, u32 kChunks>
 WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows& rows,
                            const RowBlock (&of_row)[ByteUnit::kResultRows],
                            const StagedColumns<Q, kColumns, kChunks>& columns, u32 chunk, u32 j,
-                           u32 tile, const ByteUnit::Columns& operands) {
+                           u32 tile, const ByteUnit::Columns& operands,
+                           const ByteUnit::Start& start = {}) {
   constexpr u32 kEach = ByteUnit::kResultColumns;
   const u32 at = (chunk * kChunkBlocks + j) * columns.kPitch + tile * ByteUnit::kColumns +
                  ByteUnit::result_place(wave_lane());
@@ -348,7 +370,7 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
   if constexpr (StagedColumns<Q, kColumns, kChunks>::kExtra) {
     load_words<kEach, false>(extra, columns.extras + at);
   }
-  add_block<Q>(p, rows, of_row, operands, scale, extra);
+  add_block<Q>(p, rows, of_row, operands, scale, extra, start);
 }
 
 // ---- q2_k, q4_k and q5_k: half a superblock at a time ----
@@ -395,14 +417,14 @@ struct HalfSums {
   /// time. `factor` has the result of factor_of for each of the lane's rows; for q2_k `rows` are
   /// already multiplied by them.
   WICK_DEVICE void add(u32 number, const ByteUnit::Rows& rows,
-                       const u32 (&factor)[ByteUnit::kResultRows],
-                       const ByteUnit::Columns& columns) {
+                       const u32 (&factor)[ByteUnit::kResultRows], const ByteUnit::Columns& columns,
+                       const ByteUnit::Start& start = {}) {
     if constexpr (Q::kParts) {
       ByteUnit::multiply(sums[number], rows, columns);
     } else {
       i32 dots[ByteUnit::kResults];
 #pragma unroll
-      for (u32 i = 0; i < ByteUnit::kResults; ++i) dots[i] = ByteUnit::from(0);
+      for (u32 i = 0; i < ByteUnit::kResults; ++i) dots[i] = start[i];
       ByteUnit::multiply(dots, rows, columns);
 #pragma unroll
       for (u32 i = 0; i < ByteUnit::kResults; ++i) {
@@ -501,6 +523,36 @@ WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const HalfSums<Q>& pro
                     to, (scale ? columns.scales : columns.extras) + at + j * columns.kPitch);
               });
 }
+
+#if WICK_WMMA == 11
+/// add_half for formats with kMinimaByUnit: the offsets of `row` are two equal f16 each, and the
+/// sums of the columns two_halves_of. The other half of the unit's depth stays 0.
+template <class Q, u32 kColumns, u32 kChunks>
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const HalfSums<Q>& products,
+                          const RowHalf<Q> (&of_row)[1],
+                          const StagedColumns<Q, kColumns, kChunks, true>& columns, u32 chunk,
+                          u32 first, u32 tile) {
+  const u32 at = (chunk * kChunkBlocks + first) * columns.kPitch + tile * ByteUnit::kColumns;
+  const u32* const sums = columns.extras + at + ByteUnit::place_of(wave_lane() % 16);
+  Fragment<2> of_rows = {}, of_columns = {};
+#pragma unroll
+  for (u32 j = 0; j < kSharedBlocks; ++j) {
+    of_rows.piece[0].w[j] = f32_bits(of_row[0].offset[j]);
+    of_columns.piece[0].w[j] = sums[j * columns.kPitch];
+  }
+  float minima[ByteUnit::kResults] = {};
+  MatrixUnit::multiply<f16>(minima, of_rows, of_columns);
+  u32 scale[ByteUnit::kResultColumns];
+  load_words<ByteUnit::kResultColumns, false>(
+      scale, columns.scales + at + ByteUnit::result_place(wave_lane()));
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+    p[i] = add_half(p[i], products.times(of_row[0].d, i), of_row[0].dmin, minima[i],
+                    bits_f32(scale[i]));
+    forget(p[i]);
+  }
+}
+#endif
 
 }  // namespace wick::gpu
 

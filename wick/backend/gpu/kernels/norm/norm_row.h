@@ -1,8 +1,9 @@
 #pragma once
 
-// rms_norm of one row by a thread block that holds it in registers. It has few steps and little
-// code, for rows on the critical path of a decoding step. It keeps the order of
-// docs/design/numerics/reduce.md: squares go to shared memory, where 128 threads add up a chunk.
+// rms_norm of one row by a thread block, or by a warp, that holds it in registers. It has few steps
+// and little code, for rows on the critical path of a decoding step. It keeps the order of
+// docs/design/numerics/reduce.md: a thread block's squares go to shared memory, where 128 threads
+// add up a chunk; a warp's lanes hold whole accumulators.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
@@ -59,6 +60,20 @@ WICK_DEVICE float sum_of_squares(float* squares, u32 k) {
     t[i] = i < chunks ? warp_sum(squares[i * kChunk + lane() * kFour]) : 0.0f;
   }
   return (t[0] + t[1]) + (t[2] + t[3]);
+}
+
+/// The factor r of a row of n elements that a warp holds. In step s a lane holds the elements from
+/// 128·s + 4·lane on, which belong to four neighbouring accumulators, and 0 for elements from n on.
+template <u32 kSteps>
+WICK_DEVICE float rms_factor_of_warp(const float (&x)[kSteps][kFour], u32 n, float eps) {
+  float sums[kFour] = {};
+#pragma unroll
+  for (u32 s = 0; s < kSteps; ++s) {
+#pragma unroll
+    for (u32 i = 0; i < kFour; ++i) sums[i] = sums[i] + x[s][i] * x[s][i];
+  }
+  const float sum = warp_sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  return 1.0f / sqrt(sum / static_cast<float>(n) + eps);
 }
 
 /// kSteps: vectors of four that a thread holds. kHeld: weights are loaded together with the row,

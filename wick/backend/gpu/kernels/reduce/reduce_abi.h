@@ -4,7 +4,7 @@
 // distribution of work that the host and the kernels share. Pointers point to elements of the dtype
 // in a kernel's name.
 
-#include "wick/backend/gpu/kernels/layout/strided_index.h"
+#include "wick/backend/gpu/kernels/layout/locate_once.h"
 #include "wick/math/orders.h"
 
 namespace wick::gpu {
@@ -27,21 +27,6 @@ inline constexpr u32 kShortMinMaxPacks = 8;
 
 /// Neighbouring columns of a thread of *_wide_columns, for elements of `bytes`.
 WICK_FN constexpr u32 wide_columns(u32 bytes) { return bytes == 1 ? 8 : 16 / bytes; }
-
-/// StridedIndex::locate in little code, for kernels that call it once a thread.
-template <u32 N>
-WICK_FN void locate_once(const StridedIndex<N>& strided, u32 index, i64 (&at)[N]) {
-  for (u32 k = 0; k < N; ++k) at[k] = 0;
-#if defined(__CUDACC__) || defined(__HIP__)
-#pragma unroll 1
-#endif
-  for (u32 d = strided.rank; d > 0; --d) {
-    const u32 outer = d == 1 ? 0 : strided.size[d - 1].divide(index);
-    const i64 here = index - outer * strided.size[d - 1].by;
-    for (u32 k = 0; k < N; ++k) at[k] += here * strided.stride[k][d - 1];
-    index = outer;
-  }
-}
 
 /// The elements that are reduced to one result, in their order. Dims are outermost first, strides
 /// in elements; there are fewer than 2^53 elements.
