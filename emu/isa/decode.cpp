@@ -8,6 +8,7 @@
 #include "emu/isa/disassembler.h"
 #include "emu/isa/lds.h"
 #include "emu/isa/matrix.h"
+#include "emu/isa/memory/flat.h"
 #include "emu/isa/scalar.h"
 #include "emu/isa/scalar_memory.h"
 #include "emu/isa/vector.h"
@@ -24,10 +25,15 @@ namespace {
   throw std::runtime_error(text);
 }
 
-/// LLVM 19 doesn't know gfx950, which has gfx942's instructions and more.
-bool is_gfx950(std::string_view architecture) { return architecture == "gfx950"; }
-
 }  // namespace
+
+Chip chip_of(std::string_view architecture) {
+  Chip chip;
+  chip.generation = generation_of(architecture);
+  chip.gfx950 = architecture == "gfx950";
+  chip.gfx940 = chip.gfx950 || architecture == "gfx942";
+  return chip;
+}
 
 int generation_of(std::string_view architecture) {
   // gfx90a is generation 9, minor 0, stepping a.
@@ -38,13 +44,15 @@ int generation_of(std::string_view architecture) {
 }
 
 struct Decoder::Parts {
-  Parts(const std::string& architecture, int generation, bool wave64, bool gfx950)
-      : disassembler(architecture, wave64),
-        vectors(disassembler, generation, wave64, gfx950),
-        matrices(disassembler, generation, gfx950),
-        lds(disassembler, generation, gfx950),
-        scalars(disassembler, generation),
-        scalar_memory(disassembler, generation) {}
+  // LLVM 19 doesn't know gfx950, which has gfx942's instructions and more.
+  Parts(const std::string& architecture, const Chip& chip, bool wave64)
+      : disassembler(chip.gfx950 ? "gfx942" : architecture, wave64),
+        vectors(disassembler, chip.generation, wave64, chip.gfx950),
+        matrices(disassembler, chip.generation, chip.gfx950),
+        lds(disassembler, chip.generation, chip.gfx950),
+        scalars(disassembler, chip.generation),
+        scalar_memory(disassembler, chip.generation),
+        flat(disassembler, chip) {}
 
   /// Decodes an instruction from its fields. Returns nothing if this project doesn't know them.
   std::vector<Inst> decode_fields(std::span<const uint32_t> words);
@@ -57,12 +65,11 @@ struct Decoder::Parts {
   LdsDecoder lds;
   ScalarDecoder scalars;
   ScalarMemoryDecoder scalar_memory;
+  FlatDecoder flat;
 };
 
 Decoder::Decoder(const std::string& architecture, bool wave64)
-    : parts_(std::make_unique<Parts>(is_gfx950(architecture) ? "gfx942" : architecture,
-                                     generation_of(architecture), wave64,
-                                     is_gfx950(architecture))) {}
+    : parts_(std::make_unique<Parts>(architecture, chip_of(architecture), wave64)) {}
 
 Decoder::~Decoder() = default;
 
@@ -101,6 +108,7 @@ std::vector<Inst> Decoder::Parts::decode_fields(std::span<const uint32_t> words)
   if (!one) one = lds.decode(words);
   if (!one) one = scalars.decode(words);
   if (!one) one = scalar_memory.decode(words);
+  if (!one) one = flat.decode(words);
   if (one) found.push_back(std::move(*one));
   return found;
 }

@@ -10,9 +10,9 @@
 
 namespace emu {
 
-/// Decodes machine code of one architecture. Not thread-safe. Vector ALU, matrix, LDS and scalar
-/// instructions are decoded from their fields. Other instructions are disassembled by LLVM, and
-/// their text is parsed.
+/// Decodes machine code of one architecture. Not thread-safe. Vector ALU, matrix, LDS, scalar, flat,
+/// global and scratch instructions are decoded from their fields. Other instructions are
+/// disassembled by LLVM, and their text is parsed.
 class Decoder {
  public:
   /// `architecture` is the compiler's name, such as gfx1100. Throws std::runtime_error if it isn't

@@ -202,6 +202,17 @@ void read_mnemonic(std::string_view name, Inst& inst) {
   inst.name = name;
 }
 
+/// Returns whether a word is a modifier of an instruction that has no operands: scope:SCOPE_DEV, or
+/// one of the bits that say how caches are used. A colon within brackets is that of registers.
+bool is_modifier(std::string_view word) {
+  const size_t at = word.find_first_of(":[(");
+  if (at != word.npos && word[at] == ':') return true;
+  for (std::string_view bit : {"glc", "slc", "dlc", "scc", "sc0", "sc1", "nt"}) {
+    if (word == bit) return true;
+  }
+  return false;
+}
+
 Inst parse_one(std::string_view text) {
   Inst inst;
   inst.text = text;
@@ -214,7 +225,7 @@ Inst parse_one(std::string_view text) {
     for (std::string_view word : split(trim(chunk), ' ')) {
       word = trim(word);
       if (word.empty()) continue;
-      if (first) {
+      if (first && !(inst.operands.empty() && is_modifier(word))) {
         inst.operands.push_back(read_operand(word));
       } else {
         read_modifier(word, inst);

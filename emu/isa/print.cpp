@@ -1,5 +1,6 @@
 // Writes decoded instructions in assembler syntax, for messages.
 
+#include <algorithm>
 #include <cstdio>
 
 #include "emu/isa/inst.h"
@@ -65,6 +66,14 @@ std::string operand_text(const Operand& operand) {
   return text;
 }
 
+/// Returns whether a modifier is written without its value, which is 1.
+bool is_flag(std::string_view name) {
+  constexpr std::string_view kFlags[] = {"clamp", "gds", "glc", "slc",   "dlc",   "scc",
+                                         "sc0",   "sc1", "nt",  "offen", "idxen", "lds",
+                                         "tfe",   "lwe", "d16", "a16",   "r128",  "unorm"};
+  return std::find(std::begin(kFlags), std::end(kFlags), name) != std::end(kFlags);
+}
+
 }  // namespace
 
 std::string to_text(const Inst& inst) {
@@ -78,7 +87,7 @@ std::string to_text(const Inst& inst) {
     text += "]";
   }
   for (const auto& [name, value] : inst.modifiers) {
-    text += " " + name + (name == "clamp" ? "" : ":" + std::to_string(value));
+    text += " " + name + (is_flag(name) ? "" : ":" + std::to_string(value));
   }
   for (const auto& [name, word] : inst.words) text += " " + name + ":" + word;
   return text;
