@@ -8,6 +8,7 @@
 #include "emu/isa/disassembler.h"
 #include "emu/isa/lds.h"
 #include "emu/isa/matrix.h"
+#include "emu/isa/memory/buffer.h"
 #include "emu/isa/memory/flat.h"
 #include "emu/isa/scalar.h"
 #include "emu/isa/scalar_memory.h"
@@ -52,7 +53,8 @@ struct Decoder::Parts {
         lds(disassembler, chip.generation, chip.gfx950),
         scalars(disassembler, chip.generation),
         scalar_memory(disassembler, chip.generation),
-        flat(disassembler, chip) {}
+        flat(disassembler, chip),
+        buffers(disassembler, chip) {}
 
   /// Decodes an instruction from its fields. Returns nothing if this project doesn't know them.
   std::vector<Inst> decode_fields(std::span<const uint32_t> words);
@@ -66,6 +68,7 @@ struct Decoder::Parts {
   ScalarDecoder scalars;
   ScalarMemoryDecoder scalar_memory;
   FlatDecoder flat;
+  BufferDecoder buffers;
 };
 
 Decoder::Decoder(const std::string& architecture, bool wave64)
@@ -109,6 +112,7 @@ std::vector<Inst> Decoder::Parts::decode_fields(std::span<const uint32_t> words)
   if (!one) one = scalars.decode(words);
   if (!one) one = scalar_memory.decode(words);
   if (!one) one = flat.decode(words);
+  if (!one) one = buffers.decode(words);
   if (one) found.push_back(std::move(*one));
   return found;
 }

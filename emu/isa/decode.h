@@ -11,7 +11,7 @@
 namespace emu {
 
 /// Decodes machine code of one architecture. Not thread-safe. Vector ALU, matrix, LDS, scalar, flat,
-/// global and scratch instructions are decoded from their fields. Other instructions are
+/// global, scratch and buffer instructions are decoded from their fields. Other instructions are
 /// disassembled by LLVM, and their text is parsed.
 class Decoder {
  public:

@@ -9,10 +9,6 @@
 namespace emu {
 namespace {
 
-[[noreturn]] void unknown(std::string_view what, std::string_view text) {
-  throw std::runtime_error("cannot read " + std::string(what) + " in '" + std::string(text) + "'");
-}
-
 std::string_view trim(std::string_view s) {
   while (!s.empty() && std::isspace(static_cast<unsigned char>(s.front()))) s.remove_prefix(1);
   while (!s.empty() && std::isspace(static_cast<unsigned char>(s.back()))) s.remove_suffix(1);
@@ -170,13 +166,15 @@ void read_modifier(std::string_view s, Inst& inst) {
     inst.modifiers.emplace_back(name, 1);
     return;
   }
-  std::string_view value = s.substr(colon + 1);
+  const std::string_view value = s.substr(colon + 1);
   if (value.starts_with("[")) {
-    value = value.substr(1, value.size() - 2);
     std::vector<int> list;
-    for (std::string_view item : split(value, ',')) {
+    for (std::string_view item : split(value.substr(1, value.size() - 2), ',')) {
       const auto number = read_integer(trim(item));
-      if (!number) unknown("list", s);
+      if (!number) {  // a name, as that of a buffer's format
+        inst.words.emplace_back(name, value);
+        return;
+      }
       list.push_back(static_cast<int>(*number));
     }
     inst.lists.emplace_back(name, std::move(list));

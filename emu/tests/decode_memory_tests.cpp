@@ -21,52 +21,108 @@ struct Usual {
 
 /// A format as AMD's manuals give it.
 struct Format {
-  const char* name;
-  uint32_t bits, mask;  // of the first dword
-  Bits opcode;
-  size_t dwords;
-  Bits base;  // a pair of scalar registers, or one register
+  const char* name = nullptr;
+  uint32_t bits = 0, mask = 0;  // of the first dword
+  Bits opcode, opcode_high;     // the opcode's bits, and those above them
+  size_t dwords = 2;
+  Bits base;                      // a pair of scalar registers, or one register
+  std::vector<Bits> descriptors;  // four or eight scalar registers
+  Bits scalar;                    // a scalar register or constant
   std::vector<Usual> usual;
-  std::vector<Bits>
-      selectors;  // bits that make another instruction, or hints that some opcodes lack
+  /// Bits that make another instruction, or hints that some opcodes lack.
+  std::vector<Bits> selectors;
   /// If not 0, the hardware ignores the offset's bits from this one on, although LLVM prints them.
   int64_t offset_limit = 0;
 };
 
 void add_flat(const std::string& arch, std::vector<Format>& formats) {
   const int generation = generation_of(arch);
+  constexpr const char* kNames[] = {"FLAT", "SCRATCH", "GLOBAL"};
   if (generation >= 12) {
-    const Usual base{{0, 7}, {124, 124, 8, 106}};
-    const std::vector<Usual> usual = {base, {{49, 1}, {0, 1}}, {{52, 1}, {0, 1}}};
-    formats.push_back({"VFLAT", 0xec000000, 0xff000000, {14, 8}, 3, {0, 7}, usual, {}, 0});
-    formats.push_back({"VSCRATCH", 0xed000000, 0xff000000, {14, 8}, 3, {0, 7}, usual, {}, 0});
-    formats.push_back({"VGLOBAL", 0xee000000, 0xff000000, {14, 8}, 3, {0, 7}, usual, {}, 0});
+    for (uint32_t i = 0; i < 3; ++i) {
+      formats.push_back({.name = kNames[i],
+                         .bits = 0xec000000 | i << 24,
+                         .mask = 0xff000000,
+                         .opcode = {14, 8},
+                         .dwords = 3,
+                         .base = {0, 7},
+                         .usual = {{{0, 7}, {124, 124, 8, 106}}}});
+    }
     return;
   }
-  const Bits lds{13, 1}, accumulation{55, 1},
-      glc{static_cast<uint8_t>(generation == 11 ? 14 : 16), 1};
-  std::vector<Usual> usual = {{glc, {0, 1}}, {{25, 1}, {0}}, {{0, 13}, {0, 8, 0x7f8}}};
+  std::vector<Usual> usual = {{{25, 1}, {0}}, {{0, 13}, {0, 8, 0x7f8}}};
   if (generation == 11) usual.push_back({{48, 7}, {124, 124, 8, 106}});
   if (generation == 10) usual.push_back({{48, 7}, {125, 125, 127, 8}});
   if (generation == 9) usual.push_back({{48, 7}, {0, 127, 127, 8}});
-  if (generation != 11) usual.push_back({lds, {0}});
-  if (generation != 9) usual.push_back({accumulation, {0}});
+  if (generation != 9) usual.push_back({{55, 1}, {0}});
   std::vector<Bits> selectors;
-  if (generation != 11) selectors.push_back(lds);
+  if (generation != 11) {
+    usual.push_back({{13, 1}, {0}});
+    selectors.push_back({13, 1});
+  }
   if (generation == 9) selectors.push_back({25, 1});
   const uint8_t segment = generation == 11 ? 16 : 14;
-  const char* const names[] = {"FLAT", "SCRATCH", "GLOBAL"};
   for (uint32_t i = 0; i < 3; ++i) {
-    const uint32_t bits = 0xdc000000 | i << segment, mask = 0xfc000000 | 3u << segment;
     // AMD's manuals say that flat instructions ignore the offset's highest bit.
     const int64_t limit = i != 0 ? 0 : generation == 10 ? 0x800 : 0x1000;
-    formats.push_back({names[i], bits, mask, {18, 7}, 2, {48, 7}, usual, selectors, limit});
+    formats.push_back({.name = kNames[i],
+                       .bits = 0xdc000000 | i << segment,
+                       .mask = 0xfc000000 | 3u << segment,
+                       .opcode = {18, 7},
+                       .base = {48, 7},
+                       .usual = usual,
+                       .selectors = selectors,
+                       .offset_limit = limit});
   }
+}
+
+void add_buffers(const std::string& arch, std::vector<Format>& formats) {
+  const int generation = generation_of(arch);
+  if (generation >= 12) {
+    formats.push_back({.name = "VBUFFER",
+                       .bits = 0xc4000000,
+                       .mask = 0xfc000000,
+                       .opcode = {14, 8},
+                       .dwords = 3,
+                       .descriptors = {{41, 9}},
+                       .usual = {{{41, 9}, {8, 48, 64}}, {{0, 7}, {124, 5}}, {{22, 1}, {0}}},
+                       .selectors = {{22, 1}}});
+    return;
+  }
+  Format untyped{.name = "MUBUF",
+                 .bits = 0xe0000000,
+                 .mask = 0xfc000000,
+                 .opcode = {18, 7},
+                 .descriptors = {{48, 5}},
+                 .scalar = {56, 8},
+                 .usual = {{{48, 5}, {1, 5, 9}}, {{56, 8}, {5, 128, 193, 124}}}};
+  Format typed = untyped;
+  typed.name = "MTBUF";
+  typed.bits = 0xe8000000;
+  typed.opcode = {15, 4};
+  // LLVM lacks typed instructions that return a status.
+  if (generation != 9)
+    typed.selectors.push_back({static_cast<uint8_t>(generation == 10 ? 55 : 53), 1});
+  if (generation == 11) {
+    untyped.opcode = {18, 8};
+    untyped.usual.push_back({{15, 3}, {0}});
+  } else {
+    untyped.usual.push_back({{16, 1}, {0}});
+    untyped.selectors = {{15, 1}, {16, 1}};
+  }
+  if (generation == 10) {
+    untyped.opcode_high = {25, 1};
+    typed.opcode = {16, 3};
+    typed.opcode_high = {53, 1};
+  }
+  formats.push_back(untyped);
+  formats.push_back(typed);
 }
 
 std::vector<Format> formats_of(const std::string& arch) {
   std::vector<Format> formats;
   add_flat(arch, formats);
+  add_buffers(arch, formats);
   return formats;
 }
 
@@ -85,6 +141,7 @@ std::vector<uint32_t> random_words(const Format& format, uint32_t opcode, Random
   }
   words[0] = (words[0] & ~format.mask) | format.bits;
   put(format.opcode, words, opcode);
+  if (format.opcode_high.width != 0) put(format.opcode_high, words, opcode >> format.opcode.width);
   return words;
 }
 
@@ -98,6 +155,11 @@ std::optional<Inst> judged(const Format& format, const Disassembler& llvm,
   inst.size = text->size;
   const bool segment = inst.name.starts_with("global_") || inst.name.starts_with("scratch_");
   if (segment && inst.has("lds")) inst.name.insert(inst.name.find("_load_") + 5, "_lds");
+  // The text has names for formats. The immediate operands end in format, caches and swizzle.
+  if (inst.name.starts_with("tbuffer_")) {
+    std::erase_if(inst.modifiers, [](const auto& pair) { return pair.first == "format"; });
+    inst.modifiers.emplace_back("format", text->immediates.at(text->immediates.size() - 3));
+  }
   for (auto& [name, value] : inst.modifiers) {
     if (name == "offset" && format.offset_limit != 0) value &= format.offset_limit - 1;
   }
@@ -132,11 +194,18 @@ bool agrees(const Inst& ours, const Inst& text) {
          ours.word("dim") == text.word("dim");
 }
 
-/// Returns whether the words name registers that can't be a pair, or that don't exist. LLVM then
-/// reads other registers.
+/// Returns whether the words name registers that can't be a pair or a descriptor or don't exist,
+/// for which LLVM reads others, or constants that an offset can't be.
 bool is_misplaced(const Format& format, int generation, const std::vector<uint32_t>& words) {
   const uint32_t base = format.base.of(words);
-  return base % 2 != 0 || (generation == 9 && base == 125);
+  if (base % 2 != 0 || (generation == 9 && base == 125)) return true;
+  for (const Bits bits : format.descriptors) {
+    const uint32_t first = bits.of(words) * (generation >= 12 ? 1 : 4);
+    const bool apart = first + 4 > (generation == 9 ? 102u : 106u) && first < 108;
+    if (first % 4 != 0 || apart || first >= 124) return true;
+  }
+  const uint32_t scalar = format.scalar.of(words);
+  return scalar > 208 && !(scalar >= 240 && scalar <= 248);
 }
 
 std::string described(const Format& format, uint32_t opcode, const std::vector<uint32_t>& words) {
@@ -172,7 +241,7 @@ bool flips_are_ignored(const Format& format, uint32_t opcode, const std::vector<
                        const Inst& text, Decoder& decoder, const Disassembler& llvm) {
   for (size_t at = 0; at < 32 * format.dwords; ++at) {
     if (at < 32 && (format.mask >> at & 1) != 0) continue;
-    if (contains(format.opcode, at)) continue;
+    if (contains(format.opcode, at) || contains(format.opcode_high, at)) continue;
     if (std::any_of(format.selectors.begin(), format.selectors.end(),
                     [at](Bits bits) { return contains(bits, at); })) {
       continue;
@@ -198,7 +267,7 @@ int compare_opcode(const Format& format, uint32_t opcode, Decoder& decoder,
                    const Disassembler& llvm, int generation) {
   Random random(opcode * 16 + 3);
   int compared = 0;
-  for (int i = 0; i < 400 && compared < kCompared; ++i) {
+  for (int i = 0; i < 1000 && compared < kCompared; ++i) {
     if (i == 150 && compared == 0) return 0;
     const std::vector<uint32_t> words = random_words(format, opcode, random);
     const auto text = judged(format, llvm, words);
@@ -214,8 +283,10 @@ int compare_opcode(const Format& format, uint32_t opcode, Decoder& decoder,
 
 /// Opcodes that the emulator knows although LLVM 19 doesn't.
 bool is_added(const std::string& arch, const Format& format, uint32_t opcode) {
-  return arch == "gfx950" && std::strcmp(format.name, "GLOBAL") == 0 &&
-         (opcode == 0x7d || opcode == 0x7e);
+  if (arch != "gfx950") return false;
+  const std::string_view name = format.name;
+  return (name == "GLOBAL" && (opcode == 0x7d || opcode == 0x7e)) ||
+         (name == "MUBUF" && opcode == 0x52);
 }
 
 void expect_unknown(const Format& format, uint32_t opcode, Decoder& decoder) {
@@ -234,8 +305,9 @@ void compare_with_llvm(const Target& target) {
   const Disassembler llvm(target.arch == "gfx950" ? "gfx942" : target.arch, target.wave64);
   const int generation = generation_of(target.arch);
   for (const Format& format : formats_of(target.arch)) {
+    const int width = format.opcode.width + format.opcode_high.width;
     int opcodes = 0, wrong = 0;
-    for (uint32_t opcode = 0; opcode < 1u << format.opcode.width && wrong < 8; ++opcode) {
+    for (uint32_t opcode = 0; opcode < 1u << width && wrong < 8; ++opcode) {
       const int compared = compare_opcode(format, opcode, decoder, llvm, generation);
       if (compared < 0) ++wrong;
       if (compared > 0) ++opcodes;
@@ -376,6 +448,128 @@ const std::vector<DecodeCase>& cases() {
       {"gfx90a", "base_in_m0", {0xdc508000, 0x017c0010}, nullptr, "reserved operand"},
       {"gfx90a", "null_base", {0xdc508000, 0x017d0010}, nullptr, "reserved operand"},
       {"gfx1100", "scratch_base_in_exec_hi", {0xdc510000, 0x017f0010}, nullptr, "reserved operand"},
+      {"gfx1100",
+       "half_a_buffer_load",
+       {0xe0500000},
+       nullptr,
+       "the code ends within an instruction"},
+      {"gfx1100",
+       "buffer_without_an_address",
+       {0xe0500008, 0x050c2010},
+       "buffer_load_b32 v32, off, s[48:51], s5 offset:8",
+       ""},
+      {"gfx1100",
+       "buffer_with_an_index",
+       {0xe0500008, 0x808c2010},
+       "buffer_load_b32 v32, v16, s[48:51], 0 idxen offset:8",
+       ""},
+      {"gfx1100",
+       "buffer_with_both",
+       {0xe0540fff, 0xc1cc2010},
+       "buffer_load_b64 v[32:33], v[16:17], s[48:51], -1 idxen offen offset:4095",
+       ""},
+      {"gfx1100",
+       "buffer_in_trap_registers",
+       {0xe0500000, 0x051c2010},
+       "buffer_load_b32 v32, off, ttmp[4:7], s5",
+       ""},
+      {"gfx1100",
+       "buffer_with_a_status",
+       {0xe0500000, 0x052c2010},
+       "buffer_load_b32 v[32:33], off, s[48:51], s5 tfe",
+       ""},
+      {"gfx1100",
+       "buffer_atomic_without_a_status",
+       {0xe0d44000, 0x052c2010},
+       "buffer_atomic_add_u32 v32, off, s[48:51], s5 glc",
+       ""},
+      {"gfx1100",
+       "buffer_unused_bits",
+       {0xe0538008, 0x050c2010},
+       "buffer_load_b32 v32, off, s[48:51], s5 offset:8",
+       ""},
+      {"gfx1100", "invalidation_of_a_cache", {0xe0ac0008, 0x050c2010}, "buffer_gl0_inv", ""},
+      {"gfx1100", "descriptor_at_vcc", {0xe0500000, 0x051a2010}, nullptr, "reserved operand"},
+      {"gfx1100", "null_descriptor", {0xe0500000, 0x051f2010}, nullptr, "reserved operand"},
+      {"gfx1100", "literal_offset", {0xe0500000, 0xff0c2010}, nullptr, "reserved operand"},
+      {"gfx1100", "offset_in_vccz", {0xe0500000, 0xfb0c2010}, nullptr, "reserved operand"},
+      {"gfx1100",
+       "buffer_address_beyond_the_last_register",
+       {0xe0500000, 0x05cc20ff},
+       nullptr,
+       "reserved operand"},
+      {"gfx1100", "unknown_buffer_opcode", {0xe3fc0000, 0x050c2010}, nullptr, "no instruction"},
+      {"gfx1100",
+       "typed_load",
+       {0xe8b08008, 0x054c2010},
+       "tbuffer_load_format_xy v[32:33], v16, s[48:51], s5 format:22 offen offset:8",
+       ""},
+      {"gfx1030",
+       "buffer_opcode_of_eight_bits",
+       {0xe2000008, 0x050c2000},
+       "buffer_load_format_d16_x v32, off, s[48:51], s5 offset:8",
+       ""},
+      {"gfx1030",
+       "buffer_hints",
+       {0xe030d008, 0x054c2010},
+       "buffer_load_dword v32, v16, s[48:51], s5 offen offset:8 glc slc dlc",
+       ""},
+      {"gfx1030",
+       "buffer_load_into_lds",
+       {0xe0311008, 0x050c2010},
+       "buffer_load_dword v16, s[48:51], s5 offen offset:8 lds",
+       ""},
+      {"gfx1030",
+       "typed_opcode_of_four_bits",
+       {0xe8b00008, 0x052c2000},
+       "tbuffer_load_format_d16_x v32, off, s[48:51], s5 format:22 offset:8",
+       ""},
+      {"gfx90a",
+       "buffer_in_accumulation_registers",
+       {0xe0529008, 0x058c2010},
+       "buffer_load_dword a32, v16, s[48:51], s5 offen offset:8 slc scc",
+       ""},
+      {"gfx942",
+       "buffer_caches",
+       {0xe052d008, 0x050c2010},
+       "buffer_load_dword v32, v16, s[48:51], s5 offen offset:8 sc0 nt sc1",
+       ""},
+      {"gfx942", "invalidation_of_a_cache", {0xe0a48008, 0x050c2010}, "buffer_inv sc1", ""},
+      {"gfx942", "wide_buffer_load_into_lds", {0xe05d1008, 0x050c2010}, nullptr, "no instruction"},
+      {"gfx950",
+       "wide_buffer_load_into_lds",
+       {0xe05d1008, 0x050c2010},
+       "buffer_load_dwordx4 v16, s[48:51], s5 offen offset:8 lds",
+       ""},
+      {"gfx942", "atomic_of_gfx950", {0xe1481008, 0x050c2010}, nullptr, "no instruction"},
+      {"gfx950",
+       "atomic_of_gfx950",
+       {0xe1481008, 0x050c2010},
+       "buffer_atomic_pk_add_bf16 v32, v16, s[48:51], s5 offen offset:8",
+       ""},
+      {"gfx90a", "buffer_store_into_lds", {0xe0711008, 0x050c2010}, nullptr, "no instruction"},
+      {"gfx1200",
+       "buffer_with_an_offset",
+       {0xc4853ffc, 0x40006020, 0x00000810},
+       "buffer_load_b32 v32, v16, s[48:51], null offen offset:8",
+       ""},
+      {"gfx1200",
+       "buffer_atomic_with_a_result",
+       {0xc44d4005, 0x40186020, 0x00000810},
+       "buffer_atomic_add_u32 v32, v16, s[48:51], s5 offen offset:8 scope:SCOPE_DEV "
+       "th:TH_ATOMIC_RETURN",
+       ""},
+      {"gfx1200",
+       "typed_load",
+       {0xc4200005, 0x0b006020, 0x00000810},
+       "tbuffer_load_format_x v32, off, s[48:51], s5 format:22 offset:8",
+       ""},
+      {"gfx1200", "vector_descriptor", {0xc4050005, 0x00022020, 0x00000010}, nullptr, "reserved"},
+      {"gfx1200",
+       "unaligned_descriptor",
+       {0xc4050005, 0x00006420, 0x00000010},
+       nullptr,
+       "reserved operand"},
   };
   return all;
 }

@@ -313,6 +313,15 @@ void add_wide_to_lds(Hand& hand) {
         [&c](std::vector<u32>& words) {
           words[kAfterM0] = (words[kAfterM0] & ~(0x7fu << 18)) | c.opcode << 18;
         });
+    // The assembler refuses the bit that says that the load writes to LDS.
+    const std::string buffer = std::string("buffer_load_") + c.suffix;
+    const std::string data = c.dwords == 3 ? " v[20:22]" : " v[20:23]";
+    hand.add(
+        buffer + "_lds",
+        "s_mov_b32 m0, s4\n" + buffer + data +
+            ", v10, s[12:15], 0 offen offset:8\ns_waitcnt vmcnt(0)",
+        {}, [&c](const Hand::Run& run) { check_to_lds(run, c); },
+        [](std::vector<u32>& words) { words[kAfterM0] |= 1u << 16; });
   }
 }
 
