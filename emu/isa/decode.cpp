@@ -10,6 +10,7 @@
 #include "emu/isa/matrix.h"
 #include "emu/isa/memory/buffer.h"
 #include "emu/isa/memory/flat.h"
+#include "emu/isa/memory/image.h"
 #include "emu/isa/scalar.h"
 #include "emu/isa/scalar_memory.h"
 #include "emu/isa/vector.h"
@@ -54,11 +55,11 @@ struct Decoder::Parts {
         scalars(disassembler, chip.generation),
         scalar_memory(disassembler, chip.generation),
         flat(disassembler, chip),
-        buffers(disassembler, chip) {}
+        buffers(disassembler, chip),
+        images(disassembler, chip) {}
 
-  /// Decodes an instruction from its fields. Returns nothing if this project doesn't know them.
-  std::vector<Inst> decode_fields(std::span<const uint32_t> words);
-  std::vector<Inst> decode_text(std::span<const uint8_t> code, uint64_t address) const;
+  /// Returns nothing if the words aren't an instruction.
+  std::vector<Inst> decode(std::span<const uint32_t> words);
   std::string text_of(const Inst& inst, std::span<const uint8_t> code) const;
 
   const Disassembler disassembler;
@@ -69,6 +70,7 @@ struct Decoder::Parts {
   ScalarMemoryDecoder scalar_memory;
   FlatDecoder flat;
   BufferDecoder buffers;
+  ImageDecoder images;
 };
 
 Decoder::Decoder(const std::string& architecture, bool wave64)
@@ -82,11 +84,11 @@ std::vector<Inst> Decoder::decode(std::span<const uint8_t> code, uint64_t addres
   std::memcpy(words, code.data(), 4 * count);
   std::vector<Inst> found;
   try {
-    found = parts_->decode_fields(std::span(words, count));
+    found = parts_->decode(std::span(words, count));
   } catch (const std::runtime_error& error) {
     refuse(code, address, error.what());
   }
-  if (found.empty()) return parts_->decode_text(code, address);
+  if (found.empty()) refuse(code, address, "no instruction");
   for (Inst& inst : found) {
     inst.address = address;
     inst.text = parts_->text_of(inst, code);
@@ -104,7 +106,7 @@ std::string Decoder::Parts::text_of(const Inst& inst, std::span<const uint8_t> c
   return found->text.substr(std::min(found->text.find_first_not_of(" \t"), found->text.size()));
 }
 
-std::vector<Inst> Decoder::Parts::decode_fields(std::span<const uint32_t> words) {
+std::vector<Inst> Decoder::Parts::decode(std::span<const uint32_t> words) {
   std::vector<Inst> found = vectors.decode(words);
   if (!found.empty()) return found;
   auto one = matrices.decode(words);
@@ -113,26 +115,8 @@ std::vector<Inst> Decoder::Parts::decode_fields(std::span<const uint32_t> words)
   if (!one) one = scalar_memory.decode(words);
   if (!one) one = flat.decode(words);
   if (!one) one = buffers.decode(words);
+  if (!one) one = images.decode(words);
   if (one) found.push_back(std::move(*one));
-  return found;
-}
-
-std::vector<Inst> Decoder::Parts::decode_text(std::span<const uint8_t> code,
-                                              uint64_t address) const {
-  const auto text = disassembler.read(code, address);
-  // LLVM has a name for the word 0, which isn't an instruction either.
-  if (!text || text->text.find("v_illegal") != std::string::npos) {
-    refuse(code, address, "no instruction");
-  }
-  std::vector<Inst> found = parse_instruction(text->text);
-  for (Inst& inst : found) {
-    inst.address = address;
-    inst.size = text->size;
-    if (!text->immediates.empty()) {
-      inst.first_immediate = text->immediates.front();
-      inst.immediate = text->immediates.back();
-    }
-  }
   return found;
 }
 

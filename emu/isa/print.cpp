@@ -82,6 +82,7 @@ std::string to_text(const Inst& inst) {
     text += (i == 0 ? " " : ", ") + operand_text(inst.operands[i]);
   }
   for (const auto& [name, list] : inst.lists) {
+    if (name == "address") continue;  // the name of an operand shows it
     text += " " + name + ":[";
     for (size_t i = 0; i < list.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(list[i]);
     text += "]";

@@ -161,6 +161,11 @@ void compare_with_llvm(const Target& target) {
         }
         continue;
       }
+      // The format of interpolation before gfx11 isn't decoded.
+      if (text->text.find(" attr") != text->text.npos) {
+        EXPECT_FALSE(runs(decoder, code)) << text->text;
+        continue;
+      }
       const std::vector<Inst> want = parse_instruction(text->text);
       std::vector<Inst> got;
       try {
