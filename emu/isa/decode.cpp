@@ -6,13 +6,13 @@
 #include <stdexcept>
 
 #include "emu/isa/disassembler.h"
-#include "emu/isa/lds.h"
 #include "emu/isa/matrix.h"
 #include "emu/isa/memory/buffer.h"
 #include "emu/isa/memory/flat.h"
 #include "emu/isa/memory/image.h"
+#include "emu/isa/memory/lds.h"
+#include "emu/isa/memory/scalar_memory.h"
 #include "emu/isa/scalar.h"
-#include "emu/isa/scalar_memory.h"
 #include "emu/isa/vector.h"
 
 namespace emu {

@@ -784,6 +784,17 @@ const std::vector<DecodeCase>& cases() {
        {0xf0001f00, 0x000c2010},
        nullptr,
        "no instruction"},
+      {"gfx90a",
+       "read_of_accumulation",
+       {0xd3d84028, 0x1800010a},
+       "v_accvgpr_read_b32 v40, a10",
+       ""},
+      {"gfx90a",
+       "write_of_accumulation",
+       {0xd3d9c7ff, 0xf8000007},
+       "v_accvgpr_write_b32 a255, s7",
+       ""},
+      {"gfx90a", "read_of_a_scalar", {0xd3d84028, 0x18000007}, nullptr, "reserved operand"},
       {"gfx1100", "export", {0xf8000800, 0x03020100}, nullptr, "no instruction"},
   };
   return all;

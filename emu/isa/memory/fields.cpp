@@ -12,7 +12,8 @@ void read_caching(const Chip& chip, const CacheFields& fields, std::span<const u
     constexpr const char* kScopes[] = {"SCOPE_CU", "SCOPE_SE", "SCOPE_DEV", "SCOPE_SYS"};
     const uint32_t scope = fields.scope.of(words);
     if (scope != 0) inst.words.emplace_back("scope", kScopes[scope]);
-    if (is_atomic(inst.name) && return_field(fields).of(words) != 0) {
+    const bool returns = fields.hint.width != 0 && return_field(fields).of(words) != 0;
+    if (returns && is_atomic(inst.name)) {
       inst.words.emplace_back("th", "TH_ATOMIC_RETURN");
     }
     return;
