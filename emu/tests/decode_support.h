@@ -35,5 +35,6 @@ struct DecodeCase {
 };
 /// Adds a test for each case, which must outlive the tests.
 void register_cases(const std::string& prefix, const std::vector<DecodeCase>& cases);
+void register_memory_cases();
 
 }  // namespace emu::test
