@@ -6,10 +6,13 @@
 #include <stdexcept>
 
 #include "emu/isa/disassembler.h"
-#include "emu/isa/lds.h"
 #include "emu/isa/matrix.h"
+#include "emu/isa/memory/buffer.h"
+#include "emu/isa/memory/flat.h"
+#include "emu/isa/memory/image.h"
+#include "emu/isa/memory/lds.h"
+#include "emu/isa/memory/scalar_memory.h"
 #include "emu/isa/scalar.h"
-#include "emu/isa/scalar_memory.h"
 #include "emu/isa/vector.h"
 
 namespace emu {
@@ -24,10 +27,15 @@ namespace {
   throw std::runtime_error(text);
 }
 
-/// LLVM 19 doesn't know gfx950, which has gfx942's instructions and more.
-bool is_gfx950(std::string_view architecture) { return architecture == "gfx950"; }
-
 }  // namespace
+
+Chip chip_of(std::string_view architecture) {
+  Chip chip;
+  chip.generation = generation_of(architecture);
+  chip.gfx950 = architecture == "gfx950";
+  chip.gfx940 = chip.gfx950 || architecture == "gfx942";
+  return chip;
+}
 
 int generation_of(std::string_view architecture) {
   // gfx90a is generation 9, minor 0, stepping a.
@@ -38,17 +46,20 @@ int generation_of(std::string_view architecture) {
 }
 
 struct Decoder::Parts {
-  Parts(const std::string& architecture, int generation, bool wave64, bool gfx950)
-      : disassembler(architecture, wave64),
-        vectors(disassembler, generation, wave64, gfx950),
-        matrices(disassembler, generation, gfx950),
-        lds(disassembler, generation, gfx950),
-        scalars(disassembler, generation),
-        scalar_memory(disassembler, generation) {}
+  // LLVM 19 doesn't know gfx950, which has gfx942's instructions and more.
+  Parts(const std::string& architecture, const Chip& chip, bool wave64)
+      : disassembler(chip.gfx950 ? "gfx942" : architecture, wave64),
+        vectors(disassembler, chip.generation, wave64, chip.gfx950),
+        matrices(disassembler, chip.generation, chip.gfx950),
+        lds(disassembler, chip.generation, chip.gfx950),
+        scalars(disassembler, chip.generation),
+        scalar_memory(disassembler, chip.generation),
+        flat(disassembler, chip),
+        buffers(disassembler, chip),
+        images(disassembler, chip) {}
 
-  /// Decodes an instruction from its fields. Returns nothing if this project doesn't know them.
-  std::vector<Inst> decode_fields(std::span<const uint32_t> words);
-  std::vector<Inst> decode_text(std::span<const uint8_t> code, uint64_t address) const;
+  /// Returns nothing if the words aren't an instruction.
+  std::vector<Inst> decode(std::span<const uint32_t> words);
   std::string text_of(const Inst& inst, std::span<const uint8_t> code) const;
 
   const Disassembler disassembler;
@@ -57,12 +68,13 @@ struct Decoder::Parts {
   LdsDecoder lds;
   ScalarDecoder scalars;
   ScalarMemoryDecoder scalar_memory;
+  FlatDecoder flat;
+  BufferDecoder buffers;
+  ImageDecoder images;
 };
 
 Decoder::Decoder(const std::string& architecture, bool wave64)
-    : parts_(std::make_unique<Parts>(is_gfx950(architecture) ? "gfx942" : architecture,
-                                     generation_of(architecture), wave64,
-                                     is_gfx950(architecture))) {}
+    : parts_(std::make_unique<Parts>(architecture, chip_of(architecture), wave64)) {}
 
 Decoder::~Decoder() = default;
 
@@ -72,11 +84,11 @@ std::vector<Inst> Decoder::decode(std::span<const uint8_t> code, uint64_t addres
   std::memcpy(words, code.data(), 4 * count);
   std::vector<Inst> found;
   try {
-    found = parts_->decode_fields(std::span(words, count));
+    found = parts_->decode(std::span(words, count));
   } catch (const std::runtime_error& error) {
     refuse(code, address, error.what());
   }
-  if (found.empty()) return parts_->decode_text(code, address);
+  if (found.empty()) refuse(code, address, "no instruction");
   for (Inst& inst : found) {
     inst.address = address;
     inst.text = parts_->text_of(inst, code);
@@ -94,33 +106,17 @@ std::string Decoder::Parts::text_of(const Inst& inst, std::span<const uint8_t> c
   return found->text.substr(std::min(found->text.find_first_not_of(" \t"), found->text.size()));
 }
 
-std::vector<Inst> Decoder::Parts::decode_fields(std::span<const uint32_t> words) {
+std::vector<Inst> Decoder::Parts::decode(std::span<const uint32_t> words) {
   std::vector<Inst> found = vectors.decode(words);
   if (!found.empty()) return found;
   auto one = matrices.decode(words);
   if (!one) one = lds.decode(words);
   if (!one) one = scalars.decode(words);
   if (!one) one = scalar_memory.decode(words);
+  if (!one) one = flat.decode(words);
+  if (!one) one = buffers.decode(words);
+  if (!one) one = images.decode(words);
   if (one) found.push_back(std::move(*one));
-  return found;
-}
-
-std::vector<Inst> Decoder::Parts::decode_text(std::span<const uint8_t> code,
-                                              uint64_t address) const {
-  const auto text = disassembler.read(code, address);
-  // LLVM has a name for the word 0, which isn't an instruction either.
-  if (!text || text->text.find("v_illegal") != std::string::npos) {
-    refuse(code, address, "no instruction");
-  }
-  std::vector<Inst> found = parse_instruction(text->text);
-  for (Inst& inst : found) {
-    inst.address = address;
-    inst.size = text->size;
-    if (!text->immediates.empty()) {
-      inst.first_immediate = text->immediates.front();
-      inst.immediate = text->immediates.back();
-    }
-  }
   return found;
 }
 

@@ -10,9 +10,9 @@
 
 namespace emu {
 
-/// Decodes machine code of one architecture. Not thread-safe. Vector ALU, matrix, LDS and scalar
-/// instructions are decoded from their fields. Other instructions are disassembled by LLVM, and
-/// their text is parsed.
+/// Decodes machine code of one architecture from the fields of the encodings. Not thread-safe. The
+/// formats of exports, of parameters in LDS and of interpolation before gfx11 aren't known, and
+/// neither are opcodes that this project's tables lack and LLVM 19's dictionary, too.
 class Decoder {
  public:
   /// `architecture` is the compiler's name, such as gfx1100. Throws std::runtime_error if it isn't

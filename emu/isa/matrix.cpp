@@ -10,7 +10,8 @@ namespace emu {
 namespace {
 
 constexpr uint32_t kMask = 0xff800000, kBits = 0xd3800000;
-constexpr uint32_t kLoadScale = 0x2c;  // two dwords that precede a matrix instruction
+constexpr uint32_t kLoadScale = 0x2c;            // two dwords that precede a matrix instruction
+constexpr uint32_t kRead = 0x58, kWrite = 0x59;  // moves from and to accumulation registers
 
 /// gfx950's opcodes. Sources of f8f6f4 instructions have 4, 6 or 8 registers.
 struct Added {
@@ -71,6 +72,20 @@ Operand source(uint32_t bits, bool accumulation, uint8_t count, bool constant) {
   return source_operand(9, bits, Operand(), 0);
 }
 
+Inst decode_move(std::span<const uint32_t> words) {
+  const bool reads = field(words[0], 16, 7) == kRead;
+  const uint32_t source = field(words[1], 0, 9);
+  check_source(source, reads ? kVectorSource : kVectorSource | kScalarSource | kConstantSource,
+               false);
+  Operand one;
+  one.kind = reads ? Kind::agpr : Kind::vgpr;
+  Inst inst;
+  inst.name = reads ? "v_accvgpr_read_b32" : "v_accvgpr_write_b32";
+  inst.size = 8;
+  inst.operands = {registers(!reads, field(words[0], 0, 8), 1), source_operand(9, source, one, 0)};
+  return inst;
+}
+
 void add_modifier(Inst& inst, const char* name, uint32_t value) {
   if (value != 0) inst.modifiers.emplace_back(name, value);
 }
@@ -92,7 +107,12 @@ std::optional<Inst> MatrixDecoder::decode(std::span<const uint32_t> words) {
     read_scales(words, inst);
     return inst;
   }
-  const Shape* shape = find(field(words[0], 16, 7));
+  const uint32_t opcode = field(words[0], 16, 7);
+  if (opcode == kRead || opcode == kWrite) {
+    need(2);
+    return decode_move(words);
+  }
+  const Shape* shape = find(opcode);
   if (shape == nullptr) return std::nullopt;
   need(2);
   return decode_plain(*shape, words[0], words[1]);

@@ -1,6 +1,7 @@
 #pragma once
 
-// Decodes gfx9's matrix instructions from the fields of their encoding, VOP3P-MAI.
+// Decodes gfx9's matrix instructions and moves of accumulation registers from the fields of their
+// encoding, VOP3P-MAI.
 
 #include <map>
 #include <optional>

@@ -9,10 +9,6 @@
 namespace emu {
 namespace {
 
-[[noreturn]] void unknown(std::string_view what, std::string_view text) {
-  throw std::runtime_error("cannot read " + std::string(what) + " in '" + std::string(text) + "'");
-}
-
 std::string_view trim(std::string_view s) {
   while (!s.empty() && std::isspace(static_cast<unsigned char>(s.front()))) s.remove_prefix(1);
   while (!s.empty() && std::isspace(static_cast<unsigned char>(s.back()))) s.remove_suffix(1);
@@ -170,13 +166,15 @@ void read_modifier(std::string_view s, Inst& inst) {
     inst.modifiers.emplace_back(name, 1);
     return;
   }
-  std::string_view value = s.substr(colon + 1);
+  const std::string_view value = s.substr(colon + 1);
   if (value.starts_with("[")) {
-    value = value.substr(1, value.size() - 2);
     std::vector<int> list;
-    for (std::string_view item : split(value, ',')) {
+    for (std::string_view item : split(value.substr(1, value.size() - 2), ',')) {
       const auto number = read_integer(trim(item));
-      if (!number) unknown("list", s);
+      if (!number) {  // a name, as that of a buffer's format
+        inst.words.emplace_back(name, value);
+        return;
+      }
       list.push_back(static_cast<int>(*number));
     }
     inst.lists.emplace_back(name, std::move(list));
@@ -202,6 +200,17 @@ void read_mnemonic(std::string_view name, Inst& inst) {
   inst.name = name;
 }
 
+/// Returns whether a word is a modifier of an instruction that has no operands: scope:SCOPE_DEV, or
+/// one of the bits that say how caches are used. A colon within brackets is that of registers.
+bool is_modifier(std::string_view word) {
+  const size_t at = word.find_first_of(":[(");
+  if (at != word.npos && word[at] == ':') return true;
+  for (std::string_view bit : {"glc", "slc", "dlc", "scc", "sc0", "sc1", "nt"}) {
+    if (word == bit) return true;
+  }
+  return false;
+}
+
 Inst parse_one(std::string_view text) {
   Inst inst;
   inst.text = text;
@@ -214,7 +223,7 @@ Inst parse_one(std::string_view text) {
     for (std::string_view word : split(trim(chunk), ' ')) {
       word = trim(word);
       if (word.empty()) continue;
-      if (first) {
+      if (first && !(inst.operands.empty() && is_modifier(word))) {
         inst.operands.push_back(read_operand(word));
       } else {
         read_modifier(word, inst);

@@ -1,5 +1,6 @@
 // Writes decoded instructions in assembler syntax, for messages.
 
+#include <algorithm>
 #include <cstdio>
 
 #include "emu/isa/inst.h"
@@ -65,6 +66,14 @@ std::string operand_text(const Operand& operand) {
   return text;
 }
 
+/// Returns whether a modifier is written without its value, which is 1.
+bool is_flag(std::string_view name) {
+  constexpr std::string_view kFlags[] = {"clamp", "gds", "glc", "slc",   "dlc",   "scc",
+                                         "sc0",   "sc1", "nt",  "offen", "idxen", "lds",
+                                         "tfe",   "lwe", "d16", "a16",   "r128",  "unorm"};
+  return std::find(std::begin(kFlags), std::end(kFlags), name) != std::end(kFlags);
+}
+
 }  // namespace
 
 std::string to_text(const Inst& inst) {
@@ -73,12 +82,13 @@ std::string to_text(const Inst& inst) {
     text += (i == 0 ? " " : ", ") + operand_text(inst.operands[i]);
   }
   for (const auto& [name, list] : inst.lists) {
+    if (name == "address") continue;  // the name of an operand shows it
     text += " " + name + ":[";
     for (size_t i = 0; i < list.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(list[i]);
     text += "]";
   }
   for (const auto& [name, value] : inst.modifiers) {
-    text += " " + name + (name == "clamp" ? "" : ":" + std::to_string(value));
+    text += " " + name + (is_flag(name) ? "" : ":" + std::to_string(value));
   }
   for (const auto& [name, word] : inst.words) text += " " + name + ":" + word;
   return text;

@@ -1,7 +1,6 @@
 #include "emu/isa/scalar.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 #include "emu/isa/vector.h"
@@ -21,7 +20,8 @@ namespace {
 // multiples of 16, because wide operands must be aligned.
 constexpr uint32_t kResult = 16, kSource0 = 32, kSource1 = 48;
 constexpr uint32_t kConstant = 0x12345678;
-constexpr unsigned kResultAt = 16, kSource1At = 8;
+constexpr Bits kResultField{16, 7}, kSource0Field{0, 8}, kSource1Field{8, 8},
+    kImmediateField{0, 16};
 
 Operand number_operand(uint32_t bits, bool literal = false) {
   Operand out;
@@ -50,72 +50,47 @@ const ScalarDecoder::Layout* ScalarDecoder::layout_of(uint32_t word) {
   return nullptr;
 }
 
-std::optional<Disassembly> ScalarDecoder::read(uint32_t word) const {
-  const uint32_t words[] = {word, kConstant};
-  uint8_t bytes[sizeof words];
-  std::memcpy(bytes, words, sizeof words);
-  return disassembler_.read(bytes, 0);
-}
-
-ScalarDecoder::Part ScalarDecoder::part_of(const Layout& layout, const Operand& operand) {
-  Part part{Field::none, operand, 0};
+ScalarDecoder::Field ScalarDecoder::field_of(const Layout& layout, const Operand& operand) {
   const bool is_register = operand.kind == Kind::sgpr;
-  if (operand.kind == Kind::integer && operand.bits == kConstant) {
-    part.field = Field::literal;
-  } else if (is_register && operand.reg == kResult) {
-    part.field = Field::result;
-  } else if (is_register && operand.reg == kSource0) {
-    part.field = Field::source0;
-  } else if (operand.kind == Kind::integer && operand.bits == ~uint64_t{0}) {
-    part.field = Field::source0;  // a barrier: all of them have numbers, or M0
-  } else if (is_register && operand.reg == kSource1) {
-    part.field = Field::source1;
-  } else if (operand.kind == Kind::integer || operand.kind == Kind::special) {
-    part.field = (layout.fields & Layout::kImmediate) != 0 ? Field::immediate
-                 : (layout.fields & Layout::kSource1) != 0 ? Field::number1
-                                                           : Field::number0;
-  }
-  return part;
+  if (operand.kind == Kind::integer && operand.bits == kConstant) return Field::literal;
+  if (is_register && operand.reg == kResult) return Field::result;
+  if (is_register && operand.reg == kSource0) return Field::source0;
+  if (is_register && operand.reg == kSource1) return Field::source1;
+  // A barrier: all of them have numbers, or M0.
+  if (operand.kind == Kind::integer && operand.bits == ~uint64_t{0}) return Field::source0;
+  if (operand.kind != Kind::integer && operand.kind != Kind::special) return Field::none;
+  return (layout.fields & Layout::kImmediate) != 0 ? Field::immediate
+         : (layout.fields & Layout::kSource1) != 0 ? Field::number1
+                                                   : Field::number0;
 }
 
-/// Opcodes differ in the fields that they have. LLVM knows an instruction only if its unused fields
-/// are 0, so the combination with the most fields is the opcode's.
 std::optional<ScalarDecoder::Opcode> ScalarDecoder::ask(const Layout& layout,
                                                         uint32_t number) const {
   constexpr uint32_t kNumber = 0x1234, kAll = 193;  // kAll: the constant -1
-  const auto choices = [&](uint8_t field, std::initializer_list<uint32_t> values) {
-    return (layout.fields & field) != 0 ? std::vector<uint32_t>(values) : std::vector<uint32_t>{0};
+  Probes probes;
+  probes.words = {layout.bits | number << layout.op_at, kConstant};
+  const auto choose = [&](uint8_t has, Bits bits, std::vector<uint32_t> values) {
+    if ((layout.fields & has) != 0) probes.choices.push_back({bits, std::move(values)});
   };
-  const uint32_t first = layout.bits | number << layout.op_at;
-  for (const uint32_t result : choices(Layout::kResult, {kResult, 0})) {
-    for (const uint32_t source0 : choices(Layout::kSource0, {kSource0, kAll, 1, 0})) {
-      for (const uint32_t source1 : choices(Layout::kSource1, {kSource1, 1, 0})) {
-        for (const uint32_t immediate : choices(Layout::kImmediate, {kNumber, 1, 0})) {
-          const uint32_t word =
-              first | result << kResultAt | source1 << kSource1At | source0 | immediate;
-          const auto found = read(word);
-          if (!found) continue;
-          const Inst inst = parse_instruction(found->text).at(0);
-          Opcode opcode{inst.name, {}};
-          for (const Operand& operand : inst.operands) {
-            opcode.parts.push_back(part_of(layout, operand));
-          }
-          ask_sources(word, opcode);
-          return opcode;
-        }
-      }
-    }
-  }
-  return std::nullopt;
+  choose(Layout::kResult, kResultField, {kResult, 0});
+  choose(Layout::kSource0, kSource0Field, {kSource0, kAll, 1, 0});
+  choose(Layout::kSource1, kSource1Field, {kSource1, 1, 0});
+  choose(Layout::kImmediate, kImmediateField, {kNumber, 1, 0});
+  auto opcode = dictionary_.ask(
+      probes, [&layout](const Inst&, const Operand& operand) { return field_of(layout, operand); });
+  if (opcode) ask_sources(*opcode);
+  return opcode;
 }
 
-/// Finds out which kinds of sources LLVM accepts. `word` is an instruction of the opcode.
-void ScalarDecoder::ask_sources(uint32_t word, Opcode& opcode) const {
+/// Finds out which kinds of sources LLVM accepts.
+void ScalarDecoder::ask_sources(Opcode& opcode) const {
   for (Part& part : opcode.parts) {
     if (part.field != Field::source0 && part.field != Field::source1) continue;
-    const unsigned at = part.field == Field::source1 ? kSource1At : 0;
-    const auto accepts = [&](uint32_t bits) {
-      return read((word & ~(0xffu << at)) | bits << at).has_value();
+    const Bits bits = part.field == Field::source1 ? kSource1Field : kSource0Field;
+    const auto accepts = [&](uint32_t value) {
+      Words words = opcode.answer.words;
+      bits.put(words, value);
+      return is_known(disassembler_, words);
     };
     part.accepts = kScalarSource;
     if (accepts(129)) part.accepts |= kConstantSource;
@@ -124,9 +99,8 @@ void ScalarDecoder::ask_sources(uint32_t word, Opcode& opcode) const {
 }
 
 const ScalarDecoder::Opcode* ScalarDecoder::find(const Layout& layout, uint32_t number) {
-  auto [at, is_new] = known_.try_emplace({&layout, number});
-  if (is_new) at->second = ask(layout, number);
-  return at->second ? &*at->second : nullptr;
+  // No two formats have the same bits, whose lower half is 0.
+  return dictionary_.find(layout.bits | number, [&] { return ask(layout, number); });
 }
 
 Operand ScalarDecoder::operand_of(const Part& part, uint32_t word, uint32_t next,
@@ -137,10 +111,10 @@ Operand ScalarDecoder::operand_of(const Part& part, uint32_t word, uint32_t next
   };
   switch (part.field) {
     case Field::result:
-      return result_register(generation_, field(word, kResultAt, 7), part.operand);
+      return result_register(generation_, field(word, kResultField.at, 7), part.operand);
     case Field::source0:
     case Field::source1: {
-      const uint32_t bits = field(word, part.field == Field::source1 ? kSource1At : 0, 8);
+      const uint32_t bits = field(word, part.field == Field::source1 ? kSource1Field.at : 0, 8);
       check_source(bits, part.accepts, true);
       Operand operand = source_operand(generation_, bits, part.operand, next);
       if (operand.name == "reserved") throw std::runtime_error("reserved operand");
@@ -151,7 +125,7 @@ Operand ScalarDecoder::operand_of(const Part& part, uint32_t word, uint32_t next
     case Field::number0:
       return numbered(field(word, 0, 8));
     case Field::number1:
-      return numbered(field(word, kSource1At, 8));
+      return numbered(field(word, kSource1Field.at, 8));
     case Field::literal:
       return number_operand(next, true);
     case Field::none:
@@ -169,7 +143,7 @@ std::optional<Inst> ScalarDecoder::decode(std::span<const uint32_t> words) {
   const bool literal = std::any_of(opcode->parts.begin(), opcode->parts.end(), [&](const Part& p) {
     return p.field == Field::literal ||
            (p.field == Field::source0 && field(word, 0, 8) == kLiteral) ||
-           (p.field == Field::source1 && field(word, kSource1At, 8) == kLiteral);
+           (p.field == Field::source1 && field(word, kSource1Field.at, 8) == kLiteral);
   });
   if (literal && words.size() < 2) throw std::runtime_error("the code ends within an instruction");
   Inst inst;

@@ -3,22 +3,16 @@
 // Decodes instructions of the scalar ALU and of program control from the fields of their encodings:
 // SOP1, SOP2, SOPK, SOPC and SOPP.
 
-#include <map>
-#include <optional>
-#include <span>
-
-#include "emu/isa/disassembler.h"
-#include "emu/isa/inst.h"
+#include "emu/isa/dictionary.h"
 
 namespace emu {
 
-/// Decodes instructions of one architecture. Names and operands of opcodes come from LLVM: it
-/// disassembles an instruction of each opcode whose fields are known, when the opcode is first
-/// asked for. Fields that an opcode doesn't use are ignored, as the hardware does.
+/// Decodes instructions of one architecture. Fields that an opcode doesn't use are ignored, as the
+/// hardware does.
 class ScalarDecoder {
  public:
   ScalarDecoder(const Disassembler& disassembler, int generation)
-      : disassembler_(disassembler), generation_(generation) {}
+      : disassembler_(disassembler), generation_(generation), dictionary_(disassembler) {}
 
   /// Decodes the instruction that `words` begins with. Returns nothing if it isn't a scalar
   /// instruction that LLVM knows. Immediates are operands, too: wait counts, messages, branches and
@@ -39,28 +33,19 @@ class ScalarDecoder {
     number1,
     literal
   };
-  struct Part {
-    Field field = Field::none;
-    Operand operand;      // without a field: the operand itself
-    uint8_t accepts = 0;  // sources: which kinds
-  };
-  /// What an opcode means: its name, and its operands in the assembler's order.
-  struct Opcode {
-    std::string name;
-    std::vector<Part> parts;
-  };
+  using Opcode = Dictionary<Field>::Opcode;
+  using Part = Dictionary<Field>::Part;
 
   static const Layout* layout_of(uint32_t word);
-  static Part part_of(const Layout& layout, const Operand& operand);
+  static Field field_of(const Layout& layout, const Operand& operand);
   const Opcode* find(const Layout& layout, uint32_t number);
   std::optional<Opcode> ask(const Layout& layout, uint32_t number) const;
-  void ask_sources(uint32_t word, Opcode& opcode) const;
-  std::optional<Disassembly> read(uint32_t word) const;
+  void ask_sources(Opcode& opcode) const;
   Operand operand_of(const Part& part, uint32_t word, uint32_t next, Inst& inst) const;
 
   const Disassembler& disassembler_;
   const int generation_;
-  std::map<std::pair<const Layout*, uint32_t>, std::optional<Opcode>> known_;
+  Dictionary<Field> dictionary_;
 };
 
 }  // namespace emu

@@ -2,13 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cstring>
 
-#include "emu/isa/decode.h"
-#include "emu/isa/disassembler.h"
+#include "emu/tests/decode_support.h"
 #include "emu/tests/reference.h"
-#include "emu/tests/suites.h"
 
 namespace emu::test {
 namespace {
@@ -33,26 +30,6 @@ bool is_number(const Operand& operand) {
 }
 
 bool is_null(const Operand& operand) { return operand.kind == Kind::sgpr && operand.reg == 124; }
-
-bool same_operand(const Operand& ours, const Operand& text) {
-  if (ours.kind == Kind::real && text.kind == Kind::integer) {  // an f16 constant, as its bits
-    return to_bits(static_cast<half>(ours.real)) == text.bits;
-  }
-  if (ours.literal && text.kind == Kind::real) {  // a literal that is a constant of the type
-    const auto value = static_cast<float>(text.real);
-    return std::bit_cast<u32>(value) == ours.bits ||
-           to_bits(static_cast<half>(value)) == (ours.bits & 0xffff);
-  }
-  if (ours.kind != text.kind || ours.name != text.name) return false;
-  if (ours.kind == Kind::sgpr) return ours.reg == text.reg && ours.dwords == text.dwords;
-  // LLVM prints 1 / (2 pi) with the digits of its type.
-  if (ours.kind == Kind::real && text.real == 0.15915494) return ours.real == 0.15915494309189532;
-  if (ours.kind == Kind::real) return ours.real == text.real;
-  if (ours.kind != Kind::integer) return true;
-  return ours.literal ? static_cast<u32>(ours.bits) == static_cast<u32>(text.bits) ||
-                            (ours.bits & 0xffff) == text.bits
-                      : ours.bits == text.bits;
-}
 
 /// Returns whether the fields and the text say the same. The text has names for some numbers, such
 /// as wait counts, and describes them in several words.
@@ -142,24 +119,9 @@ void compare_with_llvm(const Target& target) {
   }
 }
 
-class Comparison : public testing::Test {
- public:
-  explicit Comparison(Target target) : target_(std::move(target)) {}
-  void TestBody() override { compare_with_llvm(target_); }
-
- private:
-  Target target_;
-};
-
-/// What LLVM's text doesn't show, and words that aren't instructions (`text`: null).
-struct Case {
-  const char *arch, *name;
-  std::vector<uint32_t> words;
-  const char *text, *says;
-};
-
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+/// What LLVM's text doesn't show, and words that aren't instructions.
+const std::vector<DecodeCase>& cases() {
+  static const std::vector<DecodeCase> all = {
       {"gfx1100", "number_of_a_barrier", {0xbfbd0005}, "s_barrier", ""},
       {"gfx1100", "source_of_getpc", {0xbe864719}, "s_getpc_b64 s[6:7]", ""},
       {"gfx1100", "wait", {0xbf89fc07}, "s_waitcnt 64519", ""},
@@ -199,44 +161,18 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-class Directed : public testing::Test {
- public:
-  explicit Directed(const Case& one) : case_(one) {}
-  void TestBody() override {
-    Decoder decoder(case_.arch, std::string_view(case_.arch).starts_with("gfx9"));
-    const std::span code(reinterpret_cast<const uint8_t*>(case_.words.data()),
-                         4 * case_.words.size());
-    try {
-      const Inst inst = decoder.decode(code, 0).at(0);
-      ASSERT_NE(case_.text, nullptr) << to_text(inst);
-      EXPECT_EQ(to_text(inst), case_.text);
-      EXPECT_EQ(inst.size, code.size());
-    } catch (const std::runtime_error& error) {
-      EXPECT_EQ(case_.text, nullptr) << error.what();
-      EXPECT_NE(std::string_view(error.what()).find(case_.says), std::string_view::npos)
-          << error.what();
-    }
-  }
-
- private:
-  const Case& case_;
-};
-
 }  // namespace
 
 void register_decode_scalar() {
-  for (const Case& one : cases()) {
-    const std::string name = std::string("scalar_") + one.name + "_" + one.arch;
-    testing::RegisterTest("Decode", name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                          [&one]() -> testing::Test* { return new Directed(one); });
-  }
-  for (const Target& target :
-       {Target{"gfx1100", false}, Target{"gfx1151", false}, Target{"gfx1030", false},
-        Target{"gfx1200", false}, Target{"gfx90a", true}, Target{"gfx942", true}}) {
-    testing::RegisterTest("Decode", ("scalar_fields_agree_with_llvm_" + target.arch).c_str(),
-                          nullptr, nullptr, __FILE__, __LINE__,
-                          [target]() -> testing::Test* { return new Comparison(target); });
-  }
+  register_cases("scalar_", cases());
+  register_comparisons("scalar_fields_agree_with_llvm_",
+                       {{"gfx1100", false},
+                        {"gfx1151", false},
+                        {"gfx1030", false},
+                        {"gfx1200", false},
+                        {"gfx90a", true},
+                        {"gfx942", true}},
+                       &compare_with_llvm);
 }
 
 }  // namespace emu::test

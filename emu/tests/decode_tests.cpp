@@ -8,10 +8,8 @@
 #include <cstring>
 #include <map>
 
-#include "emu/isa/decode.h"
-#include "emu/isa/disassembler.h"
+#include "emu/tests/decode_support.h"
 #include "emu/tests/reference.h"
-#include "emu/tests/suites.h"
 
 namespace emu::test {
 namespace {
@@ -38,27 +36,6 @@ std::vector<Prefix> prefixes(int generation) {
   all.push_back({"VOP3P", 0xcc000000, 0xff800000, 2});
   if (generation > 10) all.push_back({"VOPD", 0xc8000000, 0xfc000000, 2});
   return all;
-}
-
-bool same_operand(const Operand& ours, const Operand& text) {
-  if (ours.kind == Kind::real && text.kind == Kind::integer) {  // an f16 constant, as its bits
-    return to_bits(static_cast<half>(ours.real)) == text.bits;
-  }
-  if (ours.literal && text.kind == Kind::real) {  // a literal that is an f16 constant
-    return to_bits(static_cast<half>(text.real)) == (ours.bits & 0xffff);
-  }
-  if (ours.kind != text.kind || ours.dwords != text.dwords || ours.reg != text.reg) return false;
-  // The text may omit halves, and signs where they have no meaning.
-  if ((text.neg && !ours.neg) || (text.abs && !ours.abs) || (text.hi && !ours.hi)) return false;
-  // Outside SDWA, the text calls the sign of an integer sext.
-  if ((ours.sext || ours.neg) != (text.sext || text.neg) && text.sext) return false;
-  if (ours.name != text.name) return false;
-  // LLVM prints 1 / (2 pi) with the digits of its type.
-  if (ours.kind == Kind::real && text.real == 0.15915494) return ours.real == 0.15915494309189532;
-  if (ours.kind == Kind::real) return ours.real == text.real;
-  // Of a literal, an instruction with 16-bit operands uses the lower half.
-  return ours.kind != Kind::integer || ours.bits == text.bits ||
-         (ours.literal && (ours.bits & 0xffff) == text.bits);
 }
 
 /// Returns whether every modifier that the fields have is in the text.
@@ -184,6 +161,11 @@ void compare_with_llvm(const Target& target) {
         }
         continue;
       }
+      // The format of interpolation before gfx11 isn't decoded.
+      if (text->text.find(" attr") != text->text.npos) {
+        EXPECT_FALSE(runs(decoder, code)) << text->text;
+        continue;
+      }
       const std::vector<Inst> want = parse_instruction(text->text);
       std::vector<Inst> got;
       try {
@@ -203,26 +185,6 @@ void compare_with_llvm(const Target& target) {
       if (++wrong > 8) return;
     }
     EXPECT_GT(compared, 300) << prefix.name;
-  }
-}
-
-class Comparison : public testing::Test {
- public:
-  explicit Comparison(Target target) : target_(std::move(target)) {}
-  void TestBody() override { compare_with_llvm(target_); }
-
- private:
-  Target target_;
-};
-
-void register_comparisons() {
-  for (const Target& target :
-       {Target{"gfx1100", false}, Target{"gfx1100", true}, Target{"gfx1030", false},
-        Target{"gfx1200", false}, Target{"gfx90a", true}, Target{"gfx942", true}}) {
-    const std::string name = target.arch + (target.wave64 ? "_wave64" : "");
-    testing::RegisterTest("Decode", ("fields_agree_with_llvm_" + name).c_str(), nullptr, nullptr,
-                          __FILE__, __LINE__,
-                          [target]() -> testing::Test* { return new Comparison(target); });
   }
 }
 
@@ -506,6 +468,8 @@ void add_unknown(Hand& hand) {
     EXPECT_EQ(outcome.ran, Ran::missing);
     EXPECT_NE(outcome.message.find("DPP or SDWA"), std::string::npos) << outcome.message;
   });
+  expect_refused(hand, "buffer_load_with_a_status",
+                 "buffer_load_b32 v[40:41], v12, s[12:15], 0 offen tfe", "tfe");
   expect_refused(hand, "zeros", move + ".long 0", "isn't a known instruction");
   expect_refused(hand, "data", move + ".long 0xfedcba98", "0xfedcba98");
   const auto control = [](uint32_t value) {
@@ -523,7 +487,14 @@ void add_unknown(Hand& hand) {
 }  // namespace
 
 void register_decode() {
-  register_comparisons();
+  register_comparisons("fields_agree_with_llvm_",
+                       {{"gfx1100", false},
+                        {"gfx1100", true},
+                        {"gfx1030", false},
+                        {"gfx1200", false},
+                        {"gfx90a", true},
+                        {"gfx942", true}},
+                       &compare_with_llvm);
   Hand hand("Decode", {"gfx1100", false});
   add_hidden_fields(hand);
   add_modes(hand);

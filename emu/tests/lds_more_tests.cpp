@@ -229,14 +229,17 @@ void add_unused_fields(Hand& hand) {
 
 struct ToLds {
   const char* suffix;
-  u32 bytes;
+  u32 bytes;  // of an element, or of each of its dwords
   bool with_sign;
+  u32 dwords = 1;
+  u32 opcode = 0;  // gfx950's of global memory
 };
 constexpr ToLds kToLds[] = {{"ubyte", 1, false},
                             {"sbyte", 1, true},
                             {"ushort", 2, false},
                             {"sshort", 2, true},
                             {"dword", 4, false}};
+constexpr ToLds kWideToLds[] = {{"dwordx3", 4, false, 3, 0x7e}, {"dwordx4", 4, false, 4, 0x7d}};
 
 /// The dword that an element becomes.
 u32 extended(const u8* from, const ToLds& c) {
@@ -265,11 +268,12 @@ void check_to_lds(const Hand::Run& run, const ToLds& c) {
   for (u32 lane = 0; lane < 64; ++lane) state.v[10][lane] = random.below(240) * 4;
   const State before = state;
   if (!run(state)) return;
-  for (u32 lane = 0; lane < 64; ++lane) {
+  for (u32 i = 0; i < 64 * c.dwords; ++i) {
+    const u32 lane = i / c.dwords, at = 64 + 8 + 4 * i;
     const bool on = (before.exec >> lane & 1) != 0;
-    const u32 at = 64 + 8 + 4 * lane;
-    const u32 want = on ? extended(memory + before.v[10][lane] + 8, c) : lds_dword(before, at);
-    ASSERT_EQ(lds_dword(state, at), want) << "lane " << lane;
+    const u8* from = memory + before.v[10][lane] + 8 + 4 * (i % c.dwords);
+    ASSERT_EQ(lds_dword(state, at), on ? extended(from, c) : lds_dword(before, at))
+        << "lane " << lane;
   }
 }
 
@@ -284,6 +288,40 @@ void add_to_lds(Hand& hand) {
         buffer + "_lds",
         "s_mov_b32 m0, s4\n" + buffer + " v10, s[12:15], 0 offen offset:8 lds\ns_waitcnt vmcnt(0)",
         {}, check);
+  }
+}
+
+/// Until gfx940, a bit of global loads says that they write to LDS.
+void add_old_to_lds(Hand& hand) {
+  for (const ToLds& c : kToLds) {
+    const std::string name = std::string("global_load_") + c.suffix;
+    hand.add(name + "_lds",
+             "s_mov_b32 m0, s4\n" + name + " v10, s[10:11] offset:8 lds\ns_waitcnt vmcnt(0)", {},
+             [&c](const Hand::Run& run) { check_to_lds(run, c); });
+  }
+}
+
+/// gfx950's instructions, which the assembler doesn't know, take the places of others.
+void add_wide_to_lds(Hand& hand) {
+  for (const ToLds& c : kWideToLds) {
+    const std::string global = std::string("global_load_lds_") + c.suffix;
+    constexpr size_t kAfterM0 = 1;  // the words of s_mov_b32
+    hand.add(
+        global,
+        "s_mov_b32 m0, s4\nglobal_load_lds_dword v10, s[10:11] offset:8\ns_waitcnt vmcnt(0)",
+        {global}, [&c](const Hand::Run& run) { check_to_lds(run, c); },
+        [&c](std::vector<u32>& words) {
+          words[kAfterM0] = (words[kAfterM0] & ~(0x7fu << 18)) | c.opcode << 18;
+        });
+    // The assembler refuses the bit that says that the load writes to LDS.
+    const std::string buffer = std::string("buffer_load_") + c.suffix;
+    const std::string data = c.dwords == 3 ? " v[20:22]" : " v[20:23]";
+    hand.add(
+        buffer + "_lds",
+        "s_mov_b32 m0, s4\n" + buffer + data +
+            ", v10, s[12:15], 0 offen offset:8\ns_waitcnt vmcnt(0)",
+        {}, [&c](const Hand::Run& run) { check_to_lds(run, c); },
+        [](std::vector<u32>& words) { words[kAfterM0] |= 1u << 16; });
   }
 }
 
@@ -309,6 +347,9 @@ void register_lds_more() {
   add_atomic(gfx12, "ds_pk_add_rtn_bf16", &packed_bf16_sum);
   add_atomic(gfx942, "ds_pk_add_rtn_bf16", &packed_bf16_sum);
   add_to_lds(gfx942);
+  Hand gfx90a("LdsMore", {"gfx90a", true}), gfx950("LdsMore", {"gfx950", true});
+  add_old_to_lds(gfx90a);
+  add_wide_to_lds(gfx950);
 }
 
 }  // namespace emu::test

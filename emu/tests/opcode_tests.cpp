@@ -45,6 +45,8 @@ int main(int argc, char** argv) {
   emu::test::register_mistakes();
   emu::test::register_decode();
   emu::test::register_decode_scalar();
+  emu::test::register_decode_memory();
+  emu::test::register_decode_known();
   emu::test::register_gfx9();
   emu::test::register_gfx9_registers();
   emu::test::register_gfx9_matrix();

@@ -22,6 +22,8 @@ void register_dual();
 void register_mistakes();
 void register_decode();
 void register_decode_scalar();
+void register_decode_memory();
+void register_decode_known();
 void register_gfx9();
 void register_gfx9_registers();
 void register_gfx9_matrix();

@@ -129,6 +129,7 @@ Stop atomic(Wave* w, const Op* op) {
 
 template <class Format, bool kStore>
 void lower_buffer(Lowering& l, const Inst& inst) {
+  if (inst.has("tfe")) throw NotImplemented("a buffer access with tfe");
   if constexpr (!kStore && !std::is_same_v<Format, typename Format::Clearing>) {
     if (l.traits.loads_clear) return lower_buffer<typename Format::Clearing, false>(l, inst);
   }

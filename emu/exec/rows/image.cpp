@@ -293,29 +293,19 @@ Stop resource_info(Wave* w, const Op* op) {
 
 // ---- Lowering.
 
-/// Adds the registers of an operand: v[2:4], or a list like [v1, v7, v[9:10]].
-void add_registers(Lowering& l, const Operand& operand, std::vector<uint32_t>& offsets) {
-  const auto add = [&](int first, int count) {
-    for (int reg = first; reg < first + count; ++reg) {
-      Operand one;
-      one.kind = Kind::vgpr;
-      one.reg = static_cast<uint16_t>(reg);
-      offsets.push_back(l.source(one, Value::b32));
-    }
-  };
-  if (operand.kind == Kind::vgpr) return add(operand.reg, operand.dwords);
-  const std::string& text = operand.name;
-  if (operand.kind != Kind::special || !text.starts_with("["))
-    throw NotImplemented("the image's address");
-  for (size_t i = 1; i < text.size(); ++i) {
-    if (text[i] != 'v') continue;
-    int first = 0, last = 0;
-    if (std::sscanf(text.c_str() + i, "v[%d:%d]", &first, &last) == 2) {
-      add(first, last - first + 1);
-      i = text.find(']', i);
-    } else if (std::sscanf(text.c_str() + i, "v%d", &first) == 1) {
-      add(first, 1);
-    }
+/// Adds the registers of the address: consecutive ones, or a list.
+void add_registers(Lowering& l, const Inst& inst, std::vector<uint32_t>& offsets) {
+  const Operand& operand = inst.operands.at(1);
+  std::vector<int> numbers = inst.list("address");
+  if (operand.kind != Kind::vgpr && numbers.empty()) throw NotImplemented("the image's address");
+  for (int i = 0; i < operand.dwords && operand.kind == Kind::vgpr; ++i) {
+    numbers.push_back(operand.reg + i);
+  }
+  for (const int number : numbers) {
+    Operand one;
+    one.kind = Kind::vgpr;
+    one.reg = static_cast<uint16_t>(number);
+    offsets.push_back(l.source(one, Value::b32));
   }
 }
 
@@ -351,7 +341,7 @@ ImageForm form_of(const Inst& inst, const Suffixes& suffixes) {
 
 void place(Lowering& l, const Inst& inst, Op& op, const ImageForm& form, size_t needed) {
   std::vector<uint32_t> offsets;
-  add_registers(l, inst.operands.at(1), offsets);
+  add_registers(l, inst, offsets);
   if (offsets.size() < needed || offsets.size() > kMostAddresses) refuse_operands(inst);
   uint64_t packed[2] = {};
   for (size_t i = 0; i < offsets.size(); ++i) {

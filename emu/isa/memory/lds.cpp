@@ -1,9 +1,7 @@
-#include "emu/isa/lds.h"
-
-#include <cstring>
-#include <stdexcept>
+#include "emu/isa/memory/lds.h"
 
 #include "emu/isa/encoding.h"
+#include "emu/isa/memory/fields.h"
 
 namespace emu {
 namespace {
@@ -29,33 +27,17 @@ constexpr Added kAdded[] = {
 
 }  // namespace
 
-LdsDecoder::Opcode LdsDecoder::opcode_of(const Inst& inst) {
-  Opcode opcode;
-  opcode.name = inst.name;
-  for (const Operand& operand : inst.operands) {
-    Part& part = opcode.parts.emplace_back();
-    part.operand = operand;
-    if (operand.kind != Kind::vgpr) continue;
-    part.field = operand.reg == kAddress ? Field::address
-                 : operand.reg == kData0 ? Field::data0
-                 : operand.reg == kData1 ? Field::data1
-                                         : Field::result;
-  }
-  opcode.two_offsets = inst.has("offset0") || inst.has("offset1");
-  return opcode;
-}
-
 std::optional<Inst> LdsDecoder::decode(std::span<const uint32_t> words) {
   if (words.empty() || (words[0] & kMask) != kBits) return std::nullopt;
   const Opcode* opcode = find(field(words[0], op_at(), 8));
   if (opcode == nullptr) return std::nullopt;
-  if (words.size() < 2) throw std::runtime_error("the code ends within an instruction");
+  need_words(words, 2);
   Inst inst;
   inst.name = opcode->name;
   inst.size = 8;
   // Data and results may be in accumulation registers on chips that share them with the others.
   const bool accumulation = generation_ == 9 && field(words[0], 25, 1) != 0;
-  for (const Part& part : opcode->parts) {
+  for (const auto& part : opcode->parts) {
     Operand operand = part.operand;
     if (part.field != Field::none) {
       const unsigned at = 8 * (static_cast<unsigned>(part.field) - 1);
@@ -66,7 +48,8 @@ std::optional<Inst> LdsDecoder::decode(std::span<const uint32_t> words) {
   }
   const uint32_t offset = words[0] & 0xffff;
   inst.immediate = inst.first_immediate = offset;
-  if (opcode->two_offsets) {
+  const Inst& probe = opcode->answer.inst;
+  if (probe.has("offset0") || probe.has("offset1")) {
     if ((offset & 0xff) != 0) inst.modifiers.emplace_back("offset0", offset & 0xff);
     if (offset >> 8 != 0) inst.modifiers.emplace_back("offset1", offset >> 8);
   } else if (offset != 0) {
@@ -78,31 +61,30 @@ std::optional<Inst> LdsDecoder::decode(std::span<const uint32_t> words) {
 }
 
 const LdsDecoder::Opcode* LdsDecoder::find(uint32_t number) {
-  auto [at, is_new] = known_.try_emplace(number);
-  if (is_new) at->second = ask(number);
-  return at->second ? &*at->second : nullptr;
+  return dictionary_.find(number, [&] { return ask(number); });
 }
 
-/// Opcodes differ in the fields that they have. LLVM knows an instruction only if its unused fields
-/// are 0, so the combination with the most fields is the opcode's.
 std::optional<LdsDecoder::Opcode> LdsDecoder::ask(uint32_t number) const {
+  const auto field_of = [](const Inst&, const Operand& operand) {
+    if (operand.kind != Kind::vgpr) return Field::none;
+    return operand.reg == kAddress ? Field::address
+           : operand.reg == kData0 ? Field::data0
+           : operand.reg == kData1 ? Field::data1
+                                   : Field::result;
+  };
   for (const Added& row : kAdded) {
     if (row.opcode == number && row.generation == generation_ && (!row.gfx950 || gfx950_)) {
-      return opcode_of(parse_instruction(row.text).at(0));
+      return Dictionary<Field>::from_text(row.text, field_of);
     }
   }
-  for (int fields = 15; fields >= 0; --fields) {
-    const uint32_t words[] = {kBits | number << op_at() | 0x0201,  // both offsets
-                              (fields & 8 ? kAddress : 0) | (fields & 4 ? kData0 << 8 : 0) |
-                                  (fields & 2 ? kData1 << 16 : 0) |
-                                  (fields & 1 ? kResult << 24 : 0)};
-    uint8_t bytes[sizeof words];
-    std::memcpy(bytes, words, sizeof words);
-    const auto found = disassembler_.read(bytes, 0);
-    if (!found) continue;
-    return opcode_of(parse_instruction(found->text).at(0));
-  }
-  return std::nullopt;
+  constexpr uint32_t kBothOffsets = 0x0201;
+  Probes probes;
+  probes.words[0] = kBits | number << op_at() | kBothOffsets;
+  probes.choices = {{{32, 8}, {kAddress, 0}},
+                    {{40, 8}, {kData0, 0}},
+                    {{48, 8}, {kData1, 0}},
+                    {{56, 8}, {kResult, 0}}};
+  return dictionary_.ask(probes, field_of);
 }
 
 }  // namespace emu

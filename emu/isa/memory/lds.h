@@ -2,12 +2,7 @@
 
 // Decodes LDS instructions from the fields of their encoding, DS.
 
-#include <map>
-#include <optional>
-#include <span>
-
-#include "emu/isa/disassembler.h"
-#include "emu/isa/inst.h"
+#include "emu/isa/dictionary.h"
 
 namespace emu {
 
@@ -16,7 +11,7 @@ class LdsDecoder {
  public:
   /// `gfx950`: whether the chip has the opcodes that gfx950 added.
   LdsDecoder(const Disassembler& disassembler, int generation, bool gfx950)
-      : disassembler_(disassembler), generation_(generation), gfx950_(gfx950) {}
+      : generation_(generation), gfx950_(gfx950), dictionary_(disassembler) {}
 
   /// Decodes the instruction that `words` begins with. Returns nothing if it isn't an LDS
   /// instruction. The instruction has no text. Throws std::runtime_error for code that ends within
@@ -25,26 +20,15 @@ class LdsDecoder {
 
  private:
   enum class Field : uint8_t { none, address, data0, data1, result };
-  struct Part {
-    Field field = Field::none;
-    Operand operand;
-  };
-  /// What an opcode means: its name, and its operands in the assembler's order.
-  struct Opcode {
-    std::string name;
-    std::vector<Part> parts;
-    bool two_offsets = false;
-  };
+  using Opcode = Dictionary<Field>::Opcode;
 
-  static Opcode opcode_of(const Inst& inst);
   const Opcode* find(uint32_t number);
   std::optional<Opcode> ask(uint32_t number) const;
   unsigned op_at() const { return generation_ <= 9 ? 17 : 18; }
 
-  const Disassembler& disassembler_;
   const int generation_;
   const bool gfx950_;
-  std::map<uint32_t, std::optional<Opcode>> known_;
+  Dictionary<Field> dictionary_;
 };
 
 }  // namespace emu
