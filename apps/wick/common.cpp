@@ -324,11 +324,13 @@ void Progress::update(int64_t done, int64_t total) {
   std::fflush(stderr);
 }
 
-Progress::~Progress() {
-  if (!shown_) return;
+void Progress::erase() {
+  if (!std::exchange(shown_, false)) return;
   progress_shown(false);
   std::fprintf(stderr, "\r\033[K");
 }
+
+Progress::~Progress() { erase(); }
 
 void require_streams() {
   // Without this, a file opened later could become a standard stream.

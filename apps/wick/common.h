@@ -204,6 +204,8 @@ class Progress {
   explicit Progress(std::string label);
   ~Progress();
   void update(int64_t done, int64_t total);
+  /// Erases the bar until the next update, for text on the same terminal.
+  void erase();
 
  private:
   std::string label_;

@@ -219,10 +219,11 @@ Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool norm
   Tensor rows;
   {
     const ReleasedGil released;
-    rows = serve::embed(*model.engine, texts, {.size = size, .normalize = normalize}, [&](int64_t) {
-      stopped = interrupted();
-      return !stopped;
-    });
+    rows =
+        serve::embed(*model.engine, texts, {.size = size, .normalize = normalize, .cancelled = [&] {
+                                              stopped = interrupted();
+                                              return stopped;
+                                            }});
   }
   if (stopped) throw nb::python_error();
   return rows;
