@@ -306,6 +306,23 @@ TEST_F(ServeTest, SentencePieceVocabularies) {
             (std::vector<int32_t>{37, id(" "), id("th"), id("e"), id(" a")}));
   EXPECT_EQ(e->tokenizer().decode(e->tokenizer().encode("the a"), true), "the a");
   EXPECT_EQ(run(e, greedy(12)).tokens.size(), 12u);
+  // Neither a token nor byte tokens: the unknown token is 0 if the file doesn't tell.
+  const auto unknown = [&] {
+    return engine(tiny)->tokenizer().encode("a\u4f60\u597da", {.add_bos = false}).at(1);
+  };
+  EXPECT_EQ(unknown(), 0);
+  tiny.edit = [&](io::GgufWriter& w) {
+    edit(w);
+    std::vector<int32_t> types(names.size(), 1);
+    types[5] = 2;
+    w.set_i32s("tokenizer.ggml.token_type", types);
+  };
+  EXPECT_EQ(unknown(), 5);
+  tiny.edit = [&](io::GgufWriter& w) {
+    edit(w);
+    w.set_u32("tokenizer.ggml.unknown_token_id", 7);
+  };
+  EXPECT_EQ(unknown(), 7);
 
   tiny.edit = [&](io::GgufWriter& w) {  // as in Gemma's files
     edit(w);

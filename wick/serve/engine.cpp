@@ -15,6 +15,7 @@
 #include "wick/models/find_model.h"
 #include "wick/models/open_model.h"
 #include "wick/serve/model_digest.h"
+#include "wick/text/vocab/token_table.h"
 
 namespace wick::serve {
 namespace {
@@ -43,6 +44,14 @@ void add_defaults(const io::ModelFile& file, text::TokenizerSpec& spec) {
     if (!id && static_cast<size_t>(usual) < spec.tokens.size()) id = usual;
   };
   const bool bert = spec.model == "bert", unigram = spec.model == "t5";
+  if (!spec.unk) {
+    const auto unknown = std::find(spec.token_types.begin(), spec.token_types.end(),
+                                   static_cast<int32_t>(text::TokenType::unknown));
+    if (unknown != spec.token_types.end()) {
+      spec.unk = static_cast<int32_t>(unknown - spec.token_types.begin());
+    }
+  }
+  if (spec.model == "llama") or_else(spec.unk, 0);
   if (bert) {
     // The sequence is enclosed by the tokens of the classifier and of the separator.
     spec.eos = token_key(file, "tokenizer.ggml.seperator_token_id");  // spelled so

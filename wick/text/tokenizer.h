@@ -30,7 +30,8 @@ struct TokenizerSpec {
   std::vector<float> scores;             ///< llama, t5: [vocabulary]; higher scores merge first, or
                                          ///< are log probabilities
   std::string charsmap;                  ///< t5: SentencePiece's precompiled map, or empty
-  std::optional<int32_t> bos, eos, eot, unk, pad;
+  std::optional<int32_t> bos, eos, eot, pad;
+  std::optional<int32_t> unk;  ///< stands for characters without a token, except in byte-level BPE
   bool add_bos = false;
   bool add_eos = false;
   bool add_space_prefix = false;     ///< llama, t5: insert a space before text, also after special
@@ -79,8 +80,9 @@ class WICK_API Tokenizer {
   static Tokenizer from_file(const std::string& path);
 
   /// Encodes `text`. Special tokens are extracted first, the longest at each position: user-defined
-  /// tokens always, control tokens only with `parse_special`. Bytes without a token are dropped, as
-  /// in the models' reference tokenizers. Errors: ill-formed UTF-8, with its byte offset; text of
+  /// tokens always, control tokens only with `parse_special`. What has neither a token nor byte
+  /// tokens becomes the unknown token; without one, or with byte-level BPE, it is dropped, as in
+  /// the models' reference tokenizers. Errors: ill-formed UTF-8, with its byte offset; text of
   /// 2 GiB or more; the file has no vocabulary; a split pattern exceeds PCRE2's limits.
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
 

@@ -143,9 +143,12 @@ void add_bpe(Tokenizer::Impl& impl, const TokenizerSpec& spec, const PreTokenize
     rules.push_back({line.substr(0, space), line.substr(space + 1)});
   }
   impl.spelled = raw_tokens(spec, impl.tokens);
-  impl.text.model = std::make_unique<CharBpe>(
-      rules, *impl.spelled,
-      CharBpeOptions{.whole_lines_first = pre.spaces_are_marks, .byte_fallback = true});
+  impl.text.model =
+      std::make_unique<CharBpe>(rules, *impl.spelled,
+                                CharBpeOptions{.whole_lines_first = pre.spaces_are_marks,
+                                               .byte_fallback = true,
+                                               .unknown = spec.unk.value_or(TokenTable::kNone),
+                                               .fuse_unknown = true});
 }
 
 void add_unigram(Tokenizer::Impl& impl, const TokenizerSpec& spec) {
