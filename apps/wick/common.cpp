@@ -165,8 +165,8 @@ models::LoadOptions ModelOptions::load_options() const {
   if (device == "auto") {
     for (const std::string& line : unusable_drivers()) warn(line);
   }
-  for (const Device of : devices) {
-    for (const std::string& line : unusable_libraries(of)) warn(line);
+  if (options.split.gpu_layers != 0) {
+    for (const std::string& line : unusable_libraries(devices)) warn(line);
   }
   if (options.device.kind == DeviceKind::cpu) {
     if (!environment("WICK_TRACE").empty()) warn_untraced();

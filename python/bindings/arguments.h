@@ -45,8 +45,8 @@ struct DeviceArg {
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
-/// Warns about unusable libraries of the device's vendor that the environment names.
-void warn_of_libraries(Device device);
+/// Warns about unusable libraries of the devices' vendors that the environment names.
+void warn_of_libraries(std::span<const Device> devices);
 
 /// A Python or NumPy number; not a tensor.
 struct ScalarArg {

@@ -99,11 +99,11 @@ void bind_memory(nb::module_& m) {
 
 }  // namespace
 
-void warn_of_libraries(Device device) {
+void warn_of_libraries(std::span<const Device> devices) {
   std::vector<std::string> unusable;
   {
     const ReleasedGil released;
-    unusable = unusable_libraries(device);
+    unusable = unusable_libraries(devices);
   }
   warn_of(unusable);
 }

@@ -119,11 +119,13 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::han
   options.split.cpu_experts = layers_of("cpu_experts", cpu_experts);
   options.split.context = context;
   options.split.cache_dtype = cache_dtype;
+  std::vector<Device> devices = {options.device};
   for (const nb::object& more :
        items_of(more_devices, "load", "more_devices: need a sequence of devices")) {
-    options.split.more_devices.push_back(DeviceArg{more}.get());
+    devices.push_back(DeviceArg{more}.get());
   }
-  warn_of_libraries(options.device);
+  options.split.more_devices.assign(devices.begin() + 1, devices.end());
+  if (options.split.gpu_layers != 0) warn_of_libraries(devices);
   // Also checks for Ctrl-C; loading ends with the exception that Python raised.
   options.progress = [&](int64_t done, int64_t all) {
     const HeldGil held;

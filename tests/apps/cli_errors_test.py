@@ -424,6 +424,18 @@ class Environment(Cli):
             _, err = self.ok("inspect", self.model, env={name: "/none"})
             self.assertNotIn("unknown", err, name)
 
+    def test_libraries_without_a_gpu(self):
+        """The libraries of GPUs aren't looked for if none is used; a driver only with --device auto."""
+        libraries = {name: "/none/lib.so" for name in self.documented() if name.endswith("_LIBRARY")}
+        drivers = ["WICK_CUDA_LIBRARY", "WICK_HIP_LIBRARY"]
+        self.assertLess(len(drivers) + 5, len(libraries))
+        for args in self.commands():
+            runs = "-m" in args and args[0] != "tokenize"
+            _, err = self.ok(*args, *(["--device", "cpu"] if runs else []), env=libraries)
+            self.assertNotIn("_LIBRARY", err, args)
+            _, err = self.ok(*args, env=libraries)
+            self.assertEqual(sorted(re.findall(r"WICK_\w+_LIBRARY", err)), drivers if runs else [], args)
+
     def test_trace_without_a_gpu(self):
         trace = str(self.folder / "trace.json")
         for args in self.commands():
