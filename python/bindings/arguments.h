@@ -157,6 +157,10 @@ std::vector<nb::object> items_of(nb::handle sequence, std::string_view op, const
 /// The name of an object's type, for error messages.
 std::string type_text(nb::handle object);
 
+/// The UTF-8 of a str. Errors, whose messages begin with `what`: it isn't a str (TypeError); it has
+/// surrogates, which UTF-8 can't encode (ValueError).
+std::string utf8_of(nb::handle object, std::string_view what);
+
 /// The path given by text, bytes or an os.PathLike. Error messages begin with `op`.
 std::string path_text(nb::handle path, std::string_view op);
 

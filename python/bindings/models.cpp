@@ -83,7 +83,8 @@ void warn_of_vocabulary(const text::Tokenizer& tokenizer) {
 /// A number of layers, or one of the words "auto" and "all".
 int64_t layers_of(const char* name, nb::handle given) {
   if (nb::isinstance<nb::str>(given)) {
-    return models::parse_layers(fmt::format("load: {}", name), nb::cast<std::string>(given));
+    return models::parse_layers(fmt::format("load: {}", name),
+                                utf8_of(given, fmt::format("load: {}", name)));
   }
   if (PyBool_Check(given.ptr()) || !PyLong_Check(given.ptr())) {
     throw nb::type_error(fmt::format("load: {}: need an int, 'auto' or 'all'", name).c_str());
@@ -206,15 +207,11 @@ void bind_tokenizer(nb::module_& m) {
 Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool normalize) {
   std::vector<std::string> texts;
   if (nb::isinstance<nb::str>(given)) {
-    texts.push_back(nb::cast<std::string>(given));
+    texts.push_back(utf8_of(given, "embed: texts"));
   } else {
     const char* const what = "texts: need a str or a sequence of them";
     for (const nb::object& item : items_of(given, "embed", what)) {
-      if (!nb::isinstance<nb::str>(item)) {
-        throw nb::type_error(
-            fmt::format("embed: texts: need str: not '{}'", type_text(item)).c_str());
-      }
-      texts.push_back(nb::cast<std::string>(item));
+      texts.push_back(utf8_of(item, fmt::format("embed: texts[{}]", texts.size())));
     }
   }
   bool stopped = false;

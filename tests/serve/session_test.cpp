@@ -351,6 +351,20 @@ TEST_F(ServeTest, SessionOptionsOutOfRange) {
   Session s(e);
   s.feed(some_tokens(2));
   EXPECT_THAT(error_of([&] { s.generate(o); }), HasSubstr("top_p"));
+  for (const int32_t id : {-1, 40, INT32_MAX}) {
+    o = greedy(1);
+    o.sampler.logit_bias = {{3, 1.0f}, {id, 1.0f}};
+    EXPECT_EQ(
+        error_of([&] { s.generate(o); }),
+        fmt::format("generate: logit_bias: token id out of range: {}: the vocabulary has 40 tokens",
+                    id));
+    o = greedy(1);
+    o.sampler.dry_breakers = {id};
+    EXPECT_EQ(
+        error_of([&] { s.generate(o); }),
+        fmt::format(
+            "generate: dry_breakers: token id out of range: {}: the vocabulary has 40 tokens", id));
+  }
 }
 
 /// The scores of chunks; with `bos`, texts of the vocabulary begin with that token.
