@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -232,13 +233,14 @@ int talk(Chat& chat) {
 
 /// Runs a conversation from a pipe or a file, one message per line.
 int answer_lines(Chat& chat) {
-  for (std::string line; std::getline(std::cin, line);) {
+  for (std::string line; errno = 0, std::getline(std::cin, line);) {
     const StopInOrder in_order(Stop::soon);
     if (line.ends_with('\r')) line.pop_back();
     const Next next = handle(chat, line);
     if (next == Next::end) break;
     if (next == Next::interrupted || interrupted()) return interrupted_code();
   }
+  if (std::ferror(stdin) != 0) cannot_read_stdin(errno);
   return kOk;
 }
 
