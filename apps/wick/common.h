@@ -125,7 +125,8 @@ struct ModelOptions {
   /// Prints where the layers are if the model isn't whole on `asked` or `places_layers()`. Warns if
   /// there are no experts to place.
   void report_placement(const models::CausalLm& model, Device asked) const;
-  /// The path of an adapter and its scale. Errors: the scale isn't a number.
+  /// The path of an adapter and its scale: the number behind the last "=", unless a file has the
+  /// whole name. Errors: what follows the path of a file isn't a number.
   static std::pair<std::string, float> parse_adapter(const std::string& given);
   /// What `load` returns for the options, and the first device.
   template <class Load>
@@ -213,9 +214,11 @@ class Progress {
   double started_ = 0, drawn_ = 0;
 };
 
-/// Opens standard streams that were closed when the process started. Reads from stdin then return
-/// the end of the file, and writes to stdout fail.
+/// Opens standard streams that were closed when the process started. Reads from stdin and writes to
+/// stdout then fail.
 void require_streams();
+/// Throws the error of a read from stdin.
+[[noreturn]] void cannot_read_stdin(int error);
 
 double now_seconds();
 /// The largest resident memory of the process so far.

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -136,6 +137,12 @@ class BadInput(Cli):
         for args in [["-p", ""], ["--prompt="], ["-p", "a", "--chat", "--system="]]:
             self.ok("generate", "-m", self.model, "-n", "1", *args)
 
+    def test_biases_of_tokens_that_arent_there(self):
+        for token in [40, 2**31 - 1]:
+            self.run_fails("--logit-bias", f"{token}=1",
+                           says=f"--logit-bias: token id out of range: {token}: the vocabulary has 40 tokens")
+        self.run_fails("--logit-bias", "-1=1", says="logit_bias = -1: need token ids of at least 0")
+
     def test_words_that_arent_expected_keep_their_order(self):
         self.fails("inspect", "a", "b", "c", "d", says="The following arguments were not expected: b c d (see")
         self.fails("quantize", "a", "b", "f16", "c", "d", says="The following arguments were not expected: c d (see")
@@ -185,6 +192,17 @@ class BadInput(Cli):
         self.run_fails("--lora", f"{folder}=0.5", says=f"{folder}/adapter_model.safetensors")
         (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", 2) + b"{}")
         self.run_fails("--lora", f"{folder}=half", says="--lora: not a scale: 'half'")
+        self.run_fails("--lora", f"{folder}=inf", says="--lora: not a scale: 'inf'")
+        # An = in a path: the last one counts, and a path that exists as a whole wins.
+        odd = self.folder / "a=b"
+        shutil.copytree(folder, odd)
+        self.run_fails("--lora", f"{odd}", says=f"{odd}: adapter has no factors")
+        self.run_fails("--lora", f"{odd}=0.5", says=f"{odd}: adapter has no factors")
+        self.run_fails("--lora", f"{odd}=half", says="--lora: not a scale: 'half'")
+        shutil.copytree(folder, self.folder / "a=0.5")
+        self.run_fails("--lora", f"{self.folder}/a=0.5", says=f"{self.folder}/a=0.5: adapter has no factors")
+        self.run_fails("--lora", f"{self.folder}/a=0.5=2", says=f"{self.folder}/a=0.5: adapter has no factors")
+        self.run_fails("--lora", f"{self.folder}/none=c", says=f"{self.folder}/none=c")
         self.run_fails("--lora", self.model, says="not an adapter")
         self.run_fails("--lora", str(folder), says=f"{folder}: adapter has no factors")
 
@@ -261,6 +279,16 @@ class BadInput(Cli):
         self.assertEqual(done.returncode, 2)
         self.ok("inspect", str(out))
         out.unlink()
+
+    def test_standard_input_that_cannot_be_read(self):
+        out = str(self.folder / "out.gguf")
+        for command in [["generate", "-f", "-"], ["tokenize", "-f", "-"], ["perplexity", "-f", "-"], ["embed", "-f", "-"],
+                        ["imatrix", "-f", "-", "-o", out], ["chat"]]:
+            shell = " ".join(f"'{word}'" for word in [ARGS.wick, *command, "-m", self.model])
+            for source, says in [("<&-", "it is closed"), (f"<'{self.folder}'", "Is a directory")]:
+                done = subprocess.run(["sh", "-c", f"{shell} {source}"], capture_output=True, timeout=60, check=False)
+                self.assertEqual((done.returncode, done.stdout, done.stderr.decode()),
+                                 (2, b"", f"wick: stdin: cannot read: {says}\n"), (command, source))
 
 
 def text(value):
