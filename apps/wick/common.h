@@ -58,6 +58,10 @@ std::string command_names(const CLI::App& app);
 /// The error message for a word that isn't a command; empty if it is one.
 std::string unknown_command(const CLI::App& app, const std::string& word);
 
+/// The error message for the first word that is an option of llama.cpp's programs, which `command`
+/// spells differently; empty if there is none. `words` follow the command's name.
+std::string foreign_option(const CLI::App& command, const std::vector<std::string>& words);
+
 /// The number type of an option's variable.
 template <class Value>
 struct NumberIn {

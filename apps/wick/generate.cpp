@@ -145,7 +145,9 @@ int run_generate(GenerateOptions o) {
   o.sampling.check();
   check_token_limit(o.count);
   if (!o.system.empty() && !o.chat) {
-    throw Error("--system", "works only with a chat template", {}, "add --chat");
+    const bool is_number = o.system.find_first_not_of("0123456789") == std::string::npos;
+    throw Error("--system", "works only with a chat template", {},
+                is_number ? "add --chat; the random seed is --seed" : "add --chat");
   }
   if (o.chat && o.continues()) {
     throw Error("--chat", "doesn't go on with a session", {},

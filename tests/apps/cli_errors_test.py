@@ -147,6 +147,33 @@ class BadInput(Cli):
         self.fails("inspect", "a", "b", "c", "d", says="The following arguments were not expected: b c d (see")
         self.fails("quantize", "a", "b", "f16", "c", "d", says="The following arguments were not expected: c d (see")
         self.fails("devices", "one", says="The following argument was not expected: one (see")
+        self.fails("tokenize", "-m", self.model, "--", "-p", "x", says="The following arguments behind -- were not expected: -p x (see")
+        self.fails("tokenize", "-m", self.model, "-p", "x", "--", "y", says="The following argument behind -- was not expected: y (see")
+
+    def test_options_of_llama_cpp(self):
+        for words, own in [("-ngl 99", "--gpu-layers"), ("--n-gpu-layers=99", "--gpu-layers"), ("-b 64", "--batch"),
+                           ("-ub 64", "--batch"), ("-ctk q8_0", "--cache-type"), ("--temperature 1", "--temp"),
+                           ("--repeat-penalty 1.1", "--repetition-penalty"), ("-l 3+1", "--logit-bias ID=N"),
+                           ("--ctx-size 64", "--ctx"), ("--n-predict 5", "--tokens"), ("-r x", "--stop")]:
+            name = words.split(" ")[0].split("=")[0]
+            self.run_fails(*words.split(" "), says=f"wick: unknown option: {name}: use {own} (see wick generate --help)")
+        self.run_fails("-fa", says="unknown option: -fa: leave it out: attention is always fused (see")
+        self.run_fails("-s", "5", says="--system: works only with a chat template: add --chat; the random seed is --seed")
+        self.fails("embed", "-m", self.model, "-p", "a", says="unknown option: -p: use TEXT without an option")
+        self.fails("imatrix", "-m", self.model, "-p", "a", says="unknown option: -p: use --file")
+        # A command that lacks wick's option doesn't suggest it; values of options aren't options.
+        self.fails("inspect", "-ngl", "99", self.model, says="-ngl")
+        self.ok("generate", "-m", self.model, "-n", "1", "-p", "-ngl")
+        # Each suggestion is an option of a command, and no command has the other spelling.
+        root = pathlib.Path(__file__).resolve().parents[2]
+        rows = re.findall(r'\{"(-[^"]+)", "([^"]+)"', (root / "apps/wick/spellings.cpp").read_text())
+        helps = {command: set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*|TEXT)\b", self.ok(command, "--help")[0]))
+                 for command in ["generate", "chat", "embed", "tokenize", "quantize", "imatrix", "perplexity", "bench"]}
+        self.assertGreater(len(rows), 50)
+        for foreign, own in rows:
+            if " " not in own:
+                self.assertTrue(any(own in words for words in helps.values()), own)
+                self.assertTrue(any(own in words and foreign not in words for words in helps.values()), foreign)
 
     def test_experts_that_arent_there(self):
         for value in ["1", "all"]:
