@@ -105,7 +105,8 @@ class Chat {
     messages_.push_back({"user", message});
     serve::Generated answer;
     try {
-      const std::vector<int32_t> tokens = template_.encode(messages_);
+      const std::vector<int32_t> tokens =
+          template_.encode(messages_, {.most_tokens = session_.context()});
       check_room(static_cast<int64_t>(tokens.size()), before);
       session_.feed_whole(tokens, interrupted);
       serve::GenerateOptions generate;
@@ -143,7 +144,7 @@ class Chat {
 
   /// Checks a text separately, so that an error's offset counts from the start of the text.
   void check_text(const std::string& text, const std::string& source) const {
-    encode_text(engine_->tokenizer(), text, source);
+    with_source(source, [&] { engine_->tokenizer().check_text(text); });
   }
 
   bool has_system() const { return !messages_.empty() && messages_[0].role == "system"; }

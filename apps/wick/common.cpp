@@ -429,11 +429,7 @@ void cannot_read_stdin(int error) {
 
 std::vector<int32_t> encode_text(const text::Tokenizer& tokenizer, const std::string& text,
                                  const std::string& source, const text::EncodeOptions& options) {
-  try {
-    return tokenizer.encode(text, options);
-  } catch (const Error& e) {
-    throw Error(e.kind(), source == "-" ? "stdin" : source, e.what());
-  }
+  return with_source(source, [&] { return tokenizer.encode(text, options); });
 }
 
 void check_token_limit(int64_t count) {

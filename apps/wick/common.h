@@ -15,6 +15,7 @@
 #include "output.h"
 #include "wick/base/block_pages.h"
 #include "wick/base/dtype.h"
+#include "wick/base/error.h"
 #include "wick/serve/engine.h"
 
 namespace wick::cli {
@@ -241,6 +242,15 @@ std::string path_of_model(const std::string& name);
 std::vector<std::string_view> split(std::string_view text, char at);
 /// Returns the contents of a file, or of standard input for "-". Errors: it can't be read.
 std::string read_text(const std::string& path);
+/// Calls f() and adds the source of a text to its errors: a path, "-" or an option's name.
+template <class F>
+auto with_source(const std::string& source, const F& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    throw Error(e.kind(), source == "-" ? "stdin" : source, e.what());
+  }
+}
 /// Encodes a text from `source`: a path, "-" or an option's name. Errors: the text isn't UTF-8; the
 /// message names the source.
 std::vector<int32_t> encode_text(const text::Tokenizer& tokenizer, const std::string& text,

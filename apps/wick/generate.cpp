@@ -123,21 +123,22 @@ void report(const GenerateOptions& o, const Measured& m) {
                m.generate_tps(), first.c_str(), human_bytes(peak_resident_bytes()).c_str());
 }
 
-/// The tokens to run before the first one is generated.
+/// The tokens to run before the first one is generated. Errors: they don't fit in the context.
 std::vector<int32_t> prompt_tokens(const GenerateOptions& o, const serve::Engine& engine,
                                    const std::string& text) {
+  const int64_t most = o.model.context.value_or(engine.model().context_length());
   if (o.chat) {
     std::vector<text::ChatMessage> messages;
     if (!o.system.empty()) messages.push_back({"system", o.system});
     messages.push_back({"user", text});
-    return engine.prompt_or_start(engine.encode_chat(messages));
+    return engine.prompt_or_start(engine.encode_chat(messages, {.most_tokens = most}));
   }
   if (o.continues()) {
     // Encoding an empty text would append the vocabulary's end token.
     if (text.empty()) return {};
-    return o.text.encode(engine.tokenizer(), text, {.add_bos = false});
+    return o.text.encode(engine.tokenizer(), text, {.add_bos = false, .most_tokens = most});
   }
-  return engine.prompt_or_start(o.text.encode(engine.tokenizer(), text));
+  return engine.prompt_or_start(o.text.encode(engine.tokenizer(), text, {.most_tokens = most}));
 }
 
 int run_generate(GenerateOptions o) {

@@ -112,9 +112,10 @@ serve::GenerateOptions read_options(const char* function, const nb::kwargs& name
   return options;
 }
 
-std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle prompt) {
+std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle prompt,
+                                   std::optional<int64_t> most) {
   if (nb::isinstance<nb::str>(prompt)) {
-    return engine.tokenizer().encode(utf8_of(prompt, "prompt"));
+    return engine.tokenizer().encode(utf8_of(prompt, "prompt"), {.most_tokens = most});
   }
   if (PySequence_Check(prompt.ptr()) == 0 || PyBytes_Check(prompt.ptr())) {
     throw nb::type_error(
@@ -127,7 +128,7 @@ std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle promp
     for (const nb::object& item : items) ids.push_back(token_id(item));
     return ids;
   }
-  return engine.encode_chat(messages_of(items));
+  return engine.encode_chat(messages_of(items), {.most_tokens = most});
 }
 
 std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,

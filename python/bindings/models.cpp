@@ -47,28 +47,32 @@ int64_t context_for(const Model& model, size_t prompt, int64_t max_tokens) {
   return std::min<int64_t>(trained, static_cast<int64_t>(prompt) + max_tokens + 1);
 }
 
-std::pair<std::shared_ptr<PySession>, serve::GenerateOptions> begin(const char* function,
-                                                                    const Model& model,
-                                                                    const nb::kwargs& named,
-                                                                    std::vector<int32_t>& tokens) {
+/// A session for a prompt, the prompt's tokens, and the options of the generation.
+struct Start {
+  std::shared_ptr<PySession> session;
+  std::vector<int32_t> tokens;
+  serve::GenerateOptions options;
+};
+
+Start begin(const char* function, const Model& model, nb::handle prompt, const nb::kwargs& named) {
   int64_t context = 0;
   std::vector<float> scales;
   serve::GenerateOptions options = read_options(function, named, &context, &scales);
-  tokens = model.engine->prompt_or_start(std::move(tokens));
+  const int64_t most = context > 0 ? context : model.engine->model().context_length();
+  std::vector<int32_t> tokens =
+      model.engine->prompt_or_start(prompt_tokens(*model.engine, prompt, most));
   if (context == 0) context = context_for(model, tokens.size(), options.max_tokens);
-  return {make_session(model, context, std::move(scales)), std::move(options)};
+  return {make_session(model, context, std::move(scales)), std::move(tokens), std::move(options)};
 }
 
 nb::object model_generate(const Model& model, nb::handle prompt, const nb::kwargs& named) {
-  std::vector<int32_t> tokens = prompt_tokens(*model.engine, prompt);
-  auto [session, options] = begin("generate", model, named, tokens);
+  const auto [session, tokens, options] = begin("generate", model, prompt, named);
   return to_text(generate_now(*session, tokens, options));
 }
 
 std::unique_ptr<TextStream> model_stream(const Model& model, nb::handle prompt,
                                          const nb::kwargs& named) {
-  std::vector<int32_t> tokens = prompt_tokens(*model.engine, prompt);
-  auto [session, options] = begin("stream", model, named, tokens);
+  auto [session, tokens, options] = begin("stream", model, prompt, named);
   return std::make_unique<TextStream>(session, std::move(tokens), std::move(options));
 }
 

@@ -233,6 +233,17 @@ class BadInput(Cli):
         self.run_fails("--lora", self.model, says="not an adapter")
         self.run_fails("--lora", str(folder), says=f"{folder}: adapter has no factors")
 
+    def test_hopeless_texts_are_not_encoded(self):
+        """Texts of many times the context are refused by their length, before they become tokens."""
+        text = self.folder / "hopeless"
+        text.write_text("the hat " * 200_000)
+        says = "the text is too long: 16000"
+        for args in [["generate", "-f", str(text)], ["generate", "--chat", "-f", str(text)]]:
+            self.fails(*args, "-m", self.model, "--ctx", "12", says=says)
+        self.fails("embed", "-m", self.model, "-f", str(text), says=f"{text}: line 1: tokenize: {says}")
+        self.fails("chat", "-m", self.model, "--ctx", "12", stdin=text.read_text() + "\n", says="the text is too long: ")
+        self.ok("tokenize", "-m", self.model, "-f", str(text))
+
     def test_prompts_that_dont_fit(self):
         self.fails("generate", "-m", self.model, "-p", "the hat " * 50, "--ctx", "40",
                    says="prompt longer than the context: ")

@@ -43,7 +43,8 @@ std::vector<std::vector<int32_t>> encode_all(const Engine& engine,
       return options.text_name ? options.text_name(i) : fmt::format("embed: texts[{}]", i);
     };
     try {
-      all.push_back(engine.tokenizer().encode(texts[i]));
+      all.push_back(
+          engine.tokenizer().encode(texts[i], {.most_tokens = static_cast<int64_t>(most)}));
     } catch (const Error& e) {
       throw Error(e.kind(), name(), e.what());
     }

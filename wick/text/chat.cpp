@@ -85,8 +85,10 @@ std::vector<int32_t> ChatTemplate::encode(std::span<const ChatMessage> messages,
   if (text.bytes.empty()) {
     throw Error("chat", "the chat template renders no text", {}, "a text prompt works");
   }
-  std::vector<int32_t> ids =
-      tokenizer_.encode(text.bytes, {.add_bos = false, .add_eos = false, .content = text.content});
+  std::vector<int32_t> ids = tokenizer_.encode(text.bytes, {.add_bos = false,
+                                                            .add_eos = false,
+                                                            .content = text.content,
+                                                            .most_tokens = options.most_tokens});
   const auto bos = tokenizer_.bos();
   if (tokenizer_.add_bos() && bos && (ids.empty() || ids.front() != *bos)) {
     ids.insert(ids.begin(), *bos);

@@ -57,6 +57,8 @@ struct EncodeOptions {
   /// Ascending ranges of the text in which control tokens become plain text, also those that begin
   /// or end outside of a range.
   std::span<const TextRange> content = {};
+  /// Texts that certainly have more tokens are errors before they are encoded.
+  std::optional<int64_t> most_tokens = std::nullopt;
 };
 
 /// Converts text to token ids and back.
@@ -83,8 +85,16 @@ class WICK_API Tokenizer {
   /// tokens always, control tokens only with `parse_special`. What has neither a token nor byte
   /// tokens becomes the unknown token; without one, or with byte-level BPE, it is dropped, as in
   /// the models' reference tokenizers. Errors: ill-formed UTF-8, with its byte offset; text of
-  /// 2 GiB or more; the file has no vocabulary; a split pattern exceeds PCRE2's limits.
+  /// 2 GiB or more, or certainly of more than most_tokens; the file has no vocabulary; a split
+  /// pattern exceeds PCRE2's limits.
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  /// The errors of encode() about a text's length and UTF-8.
+  void check_text(std::string_view text, const EncodeOptions& options = {}) const;
+
+  /// A lower bound of the number of a text's tokens, by its length and the longest token. It is
+  /// found in a fraction of the time of encode(). 0 if the vocabulary has none.
+  int64_t least_tokens(std::string_view text) const;
 
   /// Concatenates the bytes of `ids`. A cut between two tokens may split a UTF-8 character (see
   /// StreamDecoder). `skip_special` omits control tokens. The space that the vocabulary inserts

@@ -75,6 +75,9 @@ class Pieces : public Model {
   Pieces(std::span<const float> scores, const TokenTable& tokens, int32_t unknown)
       : tokens_(tokens), ranks_(scores, tokens), unknown_(unknown) {}
   std::unique_ptr<Run> run() const override;
+  std::bitset<256> kept_bytes() const override {
+    return of_whole_characters(bytes_with_tokens(tokens_));
+  }
 
  private:
   const TokenTable& tokens_;
