@@ -160,7 +160,9 @@ int64_t Tokenizer::least_tokens(std::string_view text) const {
 }
 
 void Tokenizer::check_text(std::string_view text, const EncodeOptions& options) const {
-  const int64_t least = options.most_tokens ? least_tokens(text) : 0;
+  // Shorter texts are encoded, so that the caller's error can tell the number of their tokens.
+  constexpr size_t kLong = 1'000'000;
+  const int64_t least = options.most_tokens && text.size() >= kLong ? least_tokens(text) : 0;
   if (least > options.most_tokens.value_or(0)) {
     throw Error("tokenize", "the text is too long",
                 fmt::format("{} bytes, at least {} tokens", text.size(), least),

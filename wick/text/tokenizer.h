@@ -57,7 +57,8 @@ struct EncodeOptions {
   /// Ascending ranges of the text in which control tokens become plain text, also those that begin
   /// or end outside of a range.
   std::span<const TextRange> content = {};
-  /// Texts that certainly have more tokens are errors before they are encoded.
+  /// Texts of at least a million bytes that certainly have more tokens are errors before they are
+  /// encoded.
   std::optional<int64_t> most_tokens = std::nullopt;
 };
 
