@@ -15,7 +15,6 @@
 #include "wick/models/find_model.h"
 #include "wick/models/open_model.h"
 #include "wick/serve/model_digest.h"
-#include "wick/text/vocab/token_table.h"
 
 namespace wick::serve {
 namespace {
@@ -45,8 +44,8 @@ void add_defaults(const io::ModelFile& file, text::TokenizerSpec& spec) {
   };
   const bool bert = spec.model == "bert", unigram = spec.model == "t5";
   if (!spec.unk) {
-    const auto unknown = std::find(spec.token_types.begin(), spec.token_types.end(),
-                                   static_cast<int32_t>(text::TokenType::unknown));
+    constexpr int32_t kUnknown = 2;  // see TokenizerSpec::token_types
+    const auto unknown = std::find(spec.token_types.begin(), spec.token_types.end(), kUnknown);
     if (unknown != spec.token_types.end()) {
       spec.unk = static_cast<int32_t>(unknown - spec.token_types.begin());
     }
