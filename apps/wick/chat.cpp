@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -104,7 +105,8 @@ class Chat {
     messages_.push_back({"user", message});
     serve::Generated answer;
     try {
-      const std::vector<int32_t> tokens = template_.encode(messages_);
+      const std::vector<int32_t> tokens =
+          template_.encode(messages_, {.most_tokens = session_.context()});
       check_room(static_cast<int64_t>(tokens.size()), before);
       session_.feed_whole(tokens, interrupted);
       serve::GenerateOptions generate;
@@ -142,7 +144,7 @@ class Chat {
 
   /// Checks a text separately, so that an error's offset counts from the start of the text.
   void check_text(const std::string& text, const std::string& source) const {
-    encode_text(engine_->tokenizer(), text, source);
+    with_source(source, [&] { engine_->tokenizer().check_text(text); });
   }
 
   bool has_system() const { return !messages_.empty() && messages_[0].role == "system"; }
@@ -232,13 +234,14 @@ int talk(Chat& chat) {
 
 /// Runs a conversation from a pipe or a file, one message per line.
 int answer_lines(Chat& chat) {
-  for (std::string line; std::getline(std::cin, line);) {
+  for (std::string line; errno = 0, std::getline(std::cin, line);) {
     const StopInOrder in_order(Stop::soon);
     if (line.ends_with('\r')) line.pop_back();
     const Next next = handle(chat, line);
     if (next == Next::end) break;
     if (next == Next::interrupted || interrupted()) return interrupted_code();
   }
+  if (std::ferror(stdin) != 0) cannot_read_stdin(errno);
   return kOk;
 }
 

@@ -65,10 +65,14 @@ text::ChatMessage message_of(const std::string& path, size_t number, const Json&
     return json[key].get<std::string>();
   };
   const auto role = text("role"), content = text("content");
-  const bool other = json.is_object() && (json.contains("content") || json.contains("tool_calls"));
-  if (!role || (!content && !other)) {
+  const bool has_content = json.is_object() && json.contains("content");
+  if (!role || (!has_content && !json.contains("tool_calls"))) {
     throw Error(printable(path), fmt::format("message {} is malformed", number), {},
                 R"(need {"role": "…", "content": "…"})");
+  }
+  if (has_content && !content && !json["content"].is_array() && !json["content"].is_null()) {
+    throw Error(printable(path), fmt::format("content of message {} is malformed", number),
+                printable(json_text(json["content"]), 60), "need text, a list of parts or null");
   }
   text::ChatMessage message{*role, content.value_or("")};
   for (const auto& [key, value] : json.items()) {

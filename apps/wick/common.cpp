@@ -104,10 +104,11 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
   add_number(command, "-c,--ctx", context,
              "Maximum tokens of prompt and answer together (default: the model's trained context)")
       ->type_name("N");
-  require_value(
-      command.add_option("--lora", adapters,
-                         "Adapter beside the weights (GGUF file or PEFT folder), with its scale; "
-                         "may be given several times"))
+  require_value(command.add_option(
+                    "--lora", adapters,
+                    "Adapter beside the weights (GGUF file or PEFT folder), with its scale: the "
+                    "number behind the last =, unless a file has the whole name; may be given "
+                    "several times"))
       ->type_name("FILE[=N]")
       ->expected(1)
       ->take_all();
@@ -125,13 +126,18 @@ std::string cache_types_help() {
 
 std::pair<std::string, float> ModelOptions::parse_adapter(const std::string& given) {
   const size_t equals = given.rfind('=');
-  if (equals == std::string::npos) return {given, 1.0f};
+  const auto exists = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+  };
+  if (equals == std::string::npos || exists(given)) return {given, 1.0f};
   float scale = 0;
   const char* const end = given.data() + given.size();
   const auto number = std::from_chars(given.data() + equals + 1, end, scale);
   if (number.ec == std::errc{} && number.ptr == end && std::isfinite(scale)) {
     return {given.substr(0, equals), scale};
   }
+  if (!exists(given.substr(0, equals))) return {given, 1.0f};  // opening it is the error
   throw Error("--lora", "not a scale", fmt::format("'{}'", printable(given.substr(equals + 1))),
               "need FILE or FILE=NUMBER");
 }
@@ -165,8 +171,8 @@ models::LoadOptions ModelOptions::load_options() const {
   if (device == "auto") {
     for (const std::string& line : unusable_drivers()) warn(line);
   }
-  for (const Device of : devices) {
-    for (const std::string& line : unusable_libraries(of)) warn(line);
+  if (options.split.gpu_layers != 0) {
+    for (const std::string& line : unusable_libraries(devices)) warn(line);
   }
   if (options.device.kind == DeviceKind::cpu) {
     if (!environment("WICK_TRACE").empty()) warn_untraced();
@@ -324,16 +330,19 @@ void Progress::update(int64_t done, int64_t total) {
   std::fflush(stderr);
 }
 
-Progress::~Progress() {
-  if (!shown_) return;
+void Progress::erase() {
+  if (!std::exchange(shown_, false)) return;
   progress_shown(false);
   std::fprintf(stderr, "\r\033[K");
 }
 
+Progress::~Progress() { erase(); }
+
 void require_streams() {
   // Without this, a file opened later could become a standard stream.
   for (int fd = 0; fd <= 2; ++fd) {
-    if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd)
+    // Reads from stdin and writes to stdout fail.
+    if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", fd == 1 ? O_RDONLY : O_WRONLY) != fd)
       _exit(2);
   }
 }
@@ -408,19 +417,19 @@ std::string read_text(const std::string& path) {
   } while (count > 0 || (count < 0 && errno == EINTR));
   const int error = count < 0 ? errno : 0;
   if (!standard) close(file);
-  if (error != 0) {
-    throw Error(ErrorKind::file, standard ? "stdin" : path, "cannot read", std::strerror(error));
-  }
+  if (error != 0 && standard) cannot_read_stdin(error);
+  if (error != 0) throw Error(ErrorKind::file, path, "cannot read", std::strerror(error));
   return text;
+}
+
+void cannot_read_stdin(int error) {
+  throw Error(ErrorKind::file, "stdin", "cannot read",
+              error == EBADF ? "it is closed" : std::strerror(error));
 }
 
 std::vector<int32_t> encode_text(const text::Tokenizer& tokenizer, const std::string& text,
                                  const std::string& source, const text::EncodeOptions& options) {
-  try {
-    return tokenizer.encode(text, options);
-  } catch (const Error& e) {
-    throw Error(e.kind(), source == "-" ? "stdin" : source, e.what());
-  }
+  return with_source(source, [&] { return tokenizer.encode(text, options); });
 }
 
 void check_token_limit(int64_t count) {

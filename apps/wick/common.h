@@ -15,6 +15,7 @@
 #include "output.h"
 #include "wick/base/block_pages.h"
 #include "wick/base/dtype.h"
+#include "wick/base/error.h"
 #include "wick/serve/engine.h"
 
 namespace wick::cli {
@@ -57,6 +58,10 @@ void add_completion(CLI::App& app);
 std::string command_names(const CLI::App& app);
 /// The error message for a word that isn't a command; empty if it is one.
 std::string unknown_command(const CLI::App& app, const std::string& word);
+
+/// The error message for the first word that is an option of llama.cpp's programs, which `command`
+/// spells differently; empty if there is none. `words` follow the command's name.
+std::string foreign_option(const CLI::App& command, const std::vector<std::string>& words);
 
 /// The number type of an option's variable.
 template <class Value>
@@ -125,7 +130,8 @@ struct ModelOptions {
   /// Prints where the layers are if the model isn't whole on `asked` or `places_layers()`. Warns if
   /// there are no experts to place.
   void report_placement(const models::CausalLm& model, Device asked) const;
-  /// The path of an adapter and its scale. Errors: the scale isn't a number.
+  /// The path of an adapter and its scale: the number behind the last "=", unless a file has the
+  /// whole name. Errors: what follows the path of a file isn't a number.
   static std::pair<std::string, float> parse_adapter(const std::string& given);
   /// What `load` returns for the options, and the first device.
   template <class Load>
@@ -204,6 +210,8 @@ class Progress {
   explicit Progress(std::string label);
   ~Progress();
   void update(int64_t done, int64_t total);
+  /// Erases the bar until the next update, for text on the same terminal.
+  void erase();
 
  private:
   std::string label_;
@@ -211,9 +219,11 @@ class Progress {
   double started_ = 0, drawn_ = 0;
 };
 
-/// Opens standard streams that were closed when the process started. Reads from stdin then return
-/// the end of the file, and writes to stdout fail.
+/// Opens standard streams that were closed when the process started. Reads from stdin and writes to
+/// stdout then fail.
 void require_streams();
+/// Throws the error of a read from stdin.
+[[noreturn]] void cannot_read_stdin(int error);
 
 double now_seconds();
 /// The largest resident memory of the process so far.
@@ -232,6 +242,15 @@ std::string path_of_model(const std::string& name);
 std::vector<std::string_view> split(std::string_view text, char at);
 /// Returns the contents of a file, or of standard input for "-". Errors: it can't be read.
 std::string read_text(const std::string& path);
+/// Calls f() and adds the source of a text to its errors: a path, "-" or an option's name.
+template <class F>
+auto with_source(const std::string& source, const F& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    throw Error(e.kind(), source == "-" ? "stdin" : source, e.what());
+  }
+}
 /// Encodes a text from `source`: a path, "-" or an option's name. Errors: the text isn't UTF-8; the
 /// message names the source.
 std::vector<int32_t> encode_text(const text::Tokenizer& tokenizer, const std::string& text,

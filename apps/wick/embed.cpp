@@ -1,12 +1,16 @@
 #include "wick/serve/embed.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "common.h"
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 
 namespace wick::cli {
 namespace {
@@ -36,49 +40,66 @@ std::vector<std::string> read_texts(const CommandOptions& o) {
   return texts;
 }
 
+/// The name of a text in errors.
+std::string text_name(const CommandOptions& o, size_t index) {
+  if (index < o.texts.size()) return fmt::format("TEXT {}", index + 1);
+  return fmt::format("{}: line {}", o.file == "-" ? "stdin" : printable(o.file),
+                     index - o.texts.size() + 1);
+}
+
 int run_embed(CommandOptions o) {
   const std::vector<std::string> texts = read_texts(o);
-  // What a step of serve::embed takes, for --gpu-layers auto.
+  // What a step of serve::embed_steps takes, for --gpu-layers auto.
   o.model.context = o.model.batch = serve::kEmbedTokens;
   o.model.cache = "f32";
   const std::shared_ptr<const serve::Engine> engine = o.model.load();
   o.embed.normalize = !o.raw;
+  o.embed.text_name = [&](size_t index) { return text_name(o, index); };
+  o.embed.cancelled = interrupted;
   const StopInOrder stop(Stop::soon);
   Progress progress("Texts");
   const auto count = static_cast<int64_t>(texts.size());
-  const Tensor rows = serve::embed(*engine, texts, o.embed, [&](int64_t done) {
+  int64_t done = 0;
+  std::optional<JsonPrinter> json;
+  const auto begin = [&] {
+    if (o.json && !json) json.emplace().begin_list("embeddings");
+  };
+  serve::embed_steps(*engine, texts, o.embed, [&](const Tensor& rows) {
+    progress.erase();
+    begin();
+    const std::vector<float> values = rows.to_vector<float>();
+    const auto size = static_cast<size_t>(rows.size(1));
+    for (size_t at = 0; at < values.size(); at += size) {
+      const auto row = std::span(values).subspan(at, size);
+      if (json) {
+        json->list_item(fmt::format("[{}]", fmt::join(row, ",")));
+      } else {
+        print(fmt::format("{}\n", fmt::join(row, " ")));
+      }
+    }
+    flush_output();
+    done += rows.size(0);
     progress.update(done, count);
-    return !interrupted();
   });
   note_memory(engine->model().device());
-  const std::vector<float> values = rows.to_vector<float>();
-  const auto done = static_cast<size_t>(rows.size(0)), size = static_cast<size_t>(rows.size(1));
-  const auto row = [&](size_t i, const char* between) {
-    std::string line;
-    for (size_t j = 0; j < size; ++j) {
-      line += fmt::format("{}{}", j == 0 ? "" : between, values[i * size + j]);
-    }
-    return line;
-  };
-  if (o.json) {
-    JsonPrinter json;
-    json.list("embeddings", done, [&](size_t i) { return "[" + row(i, ",") + "]"; });
-    json.finish();
-  } else {
-    for (size_t i = 0; i < done; ++i) print(row(i, " ") + "\n");
+  begin();
+  if (json) {
+    json->end_list();
+    json->finish();
   }
-  return rows.size(0) < count ? interrupted_code() : kOk;
+  return done < count ? interrupted_code() : kOk;
 }
 
 }  // namespace
 
 void add_embed(CLI::App& app) {
   auto o = std::make_shared<CommandOptions>();
-  CLI::App* command =
-      add_command(app, "embed", "Make embeddings of texts",
-                  "Prints one line of numbers for each text, pooled as the model file says.\n"
-                  "Example: wick embed -m all-MiniLM-L6-v2.gguf \"A cat sleeps.\" \"A dog barks.\"",
-                  [o] { return run_embed(*o); });
+  CLI::App* command = add_command(
+      app, "embed", "Make embeddings of texts",
+      "Prints one line of numbers for each text, pooled as the model file says, as soon as it is\n"
+      "computed.\n"
+      "Example: wick embed -m all-MiniLM-L6-v2.gguf \"A cat sleeps.\" \"A dog barks.\"",
+      [o] { return run_embed(*o); });
   o->model.add_to(*command, false);
   command->add_option("TEXT", o->texts, "Texts");
   require_value(command->add_option("-f,--file", o->file,

@@ -42,7 +42,8 @@ const char* finish_name(serve::FinishReason reason) {
 struct Measured {
   double load_seconds = 0, first_seconds = 0, prompt_seconds = 0;
   size_t prompt_tokens = 0;
-  int64_t prompt_run = 0;  // less than prompt_tokens if the run was interrupted
+  int64_t prompt_run = 0;            // less than prompt_tokens if the run was interrupted
+  int64_t context = 0, trained = 0;  // of the session and of the model
   serve::Generated result;
 
   double prompt_tps() const {
@@ -54,9 +55,9 @@ struct Measured {
   }
 };
 
-/// Runs the prompt and generates text. `streams`: text is printed to stdout during the run.
-void continue_text(const GenerateOptions& o, const std::vector<int32_t>& prompt, bool streams,
-                   serve::Session& session, Measured& measured) {
+/// The options of the generation, with those of the sampler that `session` was loaded with. Errors:
+/// an option names a token outside the vocabulary.
+serve::GenerateOptions generation_of(const GenerateOptions& o, const serve::Session& session) {
   serve::GenerateOptions options;
   options.max_tokens = o.count;
   const text::Tokenizer& tokenizer = session.engine().tokenizer();
@@ -73,6 +74,12 @@ void continue_text(const GenerateOptions& o, const std::vector<int32_t>& prompt,
   options.ignore_end = o.ignore_end;
   options.cancelled = interrupted;
   if (!o.json) options.on_text = print_now;
+  return options;
+}
+
+/// Runs the prompt and generates text. `streams`: text is printed to stdout during the run.
+void continue_text(const serve::GenerateOptions& options, const std::vector<int32_t>& prompt,
+                   bool streams, serve::Session& session, Measured& measured) {
   const double fed = now_seconds();
   const int64_t before = session.length();
   try {
@@ -102,6 +109,11 @@ void report(const GenerateOptions& o, const Measured& m) {
     return;
   }
   print_now("\n");
+  if (m.result.finish == serve::FinishReason::context_full) {
+    std::fprintf(stderr, "\n(the context of %lld tokens is full%s)\n",
+                 static_cast<long long>(m.context),
+                 m.context < m.trained ? ": --ctx asks for a longer one" : "");
+  }
   const bool any = !m.result.tokens.empty();
   const std::string first = any ? fmt::format(" | first token after {:.0f} ms", first_ms) : "";
   std::fprintf(stderr,
@@ -111,21 +123,22 @@ void report(const GenerateOptions& o, const Measured& m) {
                m.generate_tps(), first.c_str(), human_bytes(peak_resident_bytes()).c_str());
 }
 
-/// The tokens to run before the first one is generated.
+/// The tokens to run before the first one is generated. Errors: they don't fit in the context.
 std::vector<int32_t> prompt_tokens(const GenerateOptions& o, const serve::Engine& engine,
                                    const std::string& text) {
+  const int64_t most = o.model.context.value_or(engine.model().context_length());
   if (o.chat) {
     std::vector<text::ChatMessage> messages;
     if (!o.system.empty()) messages.push_back({"system", o.system});
     messages.push_back({"user", text});
-    return engine.prompt_or_start(engine.encode_chat(messages));
+    return engine.prompt_or_start(engine.encode_chat(messages, {.most_tokens = most}));
   }
   if (o.continues()) {
     // Encoding an empty text would append the vocabulary's end token.
     if (text.empty()) return {};
-    return o.text.encode(engine.tokenizer(), text, {.add_bos = false});
+    return o.text.encode(engine.tokenizer(), text, {.add_bos = false, .most_tokens = most});
   }
-  return engine.prompt_or_start(o.text.encode(engine.tokenizer(), text));
+  return engine.prompt_or_start(o.text.encode(engine.tokenizer(), text, {.most_tokens = most}));
 }
 
 int run_generate(GenerateOptions o) {
@@ -133,7 +146,9 @@ int run_generate(GenerateOptions o) {
   o.sampling.check();
   check_token_limit(o.count);
   if (!o.system.empty() && !o.chat) {
-    throw Error("--system", "works only with a chat template", {}, "add --chat");
+    const bool is_number = o.system.find_first_not_of("0123456789") == std::string::npos;
+    throw Error("--system", "works only with a chat template", {},
+                is_number ? "add --chat; the random seed is --seed" : "add --chat");
   }
   if (o.chat && o.continues()) {
     throw Error("--chat", "doesn't go on with a session", {},
@@ -151,16 +166,19 @@ int run_generate(GenerateOptions o) {
   measured.load_seconds = now_seconds() - start;
   std::vector<int32_t> prompt = prompt_tokens(o, *engine, text);
   measured.prompt_tokens = prompt.size();
+  measured.trained = engine->model().context_length();
   serve::Session session(engine, o.model.session());
+  measured.context = session.context();
   if (o.continues()) session.load(o.loaded);
   o.model.check_context(engine->model());
+  const serve::GenerateOptions options = generation_of(o, session);
   // A prompt that doesn't fit is an error of feed(), so nothing is printed before it.
   const bool streams = !o.json && !o.hide_prompt &&
                        session.length() + static_cast<int64_t>(prompt.size()) <= session.context();
   if (streams && !o.chat) print_now(text);
   const double fed = now_seconds();
   const StopInOrder in_order(Stop::soon);
-  continue_text(o, prompt, streams, session, measured);
+  continue_text(options, prompt, streams, session, measured);
   measured.first_seconds = fed - start + measured.prompt_seconds;
   note_memory(engine->model().device());
   report(o, measured);

@@ -93,10 +93,11 @@ void on_suspend(int) {
 
 void handle_interrupts() {
   // SA_RESTART prevents calls from failing with EINTR when a signal was recorded.
-  set_handler(SIGINT, on_stop);
-  set_handler(SIGTERM, on_stop);
+  // Shells start background commands with SIGINT ignored, and nohup with SIGHUP ignored.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!is_ignored(signal)) set_handler(signal, on_stop);
+  }
   set_handler(SIGALRM, on_stop);
-  if (!is_ignored(SIGHUP)) set_handler(SIGHUP, on_stop);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }

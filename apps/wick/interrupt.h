@@ -5,8 +5,9 @@
 namespace wick::cli {
 
 /// Installs handlers of SIGINT, SIGTERM and SIGHUP. They end the process at once with exit code 128
-/// + the signal's number, unless a StopInOrder exists; a second signal always does. A SIGHUP that
-/// nohup ignores stays ignored. SIGPIPE and SIGXFSZ are disabled, so failed writes return errors.
+/// + the signal's number, unless a StopInOrder exists; a second signal always does. A signal that
+/// is ignored when the process starts stays ignored. SIGPIPE and SIGXFSZ are disabled, so failed
+/// writes return errors.
 void handle_interrupts();
 
 /// How a StopInOrder handles signals.

@@ -43,13 +43,18 @@ std::string help_command(const CLI::App& app) {
   return parsed.empty() ? "wick --help" : "wick " + parsed.front()->get_name() + " --help";
 }
 
-/// The words of the command line. The word "--option=" becomes two, because CLI11 would take the
-/// next word as its value.
-std::vector<std::string> words_of(CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> words;
+/// The command that the first word names; null if there is none.
+const CLI::App* named_command(const CLI::App& app, int argc, char** argv) {
   const auto found = app.get_subcommands(
       [&](const CLI::App* of) { return argc > 1 && of->get_name() == argv[1]; });
-  const CLI::App* const command = found.empty() ? nullptr : found.front();
+  return found.empty() ? nullptr : found.front();
+}
+
+/// The words of the command line. The word "--option=" becomes two, because CLI11 would take the
+/// next word as its value.
+std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> words;
+  const CLI::App* const command = named_command(app, argc, argv);
   const auto takes_value = [&](const std::string& name) {
     const CLI::Option* const option =
         command != nullptr && name.starts_with('-') ? command->get_option_no_throw(name) : nullptr;
@@ -74,16 +79,27 @@ std::vector<std::string> words_of(CLI::App& app, int argc, char** argv) {
 /// The message about arguments that weren't expected, in their order.
 std::string unexpected(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
-  const std::vector<std::string> words = (parsed.empty() ? &app : parsed.front())->remaining();
+  std::vector<std::string> words = (parsed.empty() ? &app : parsed.front())->remaining();
+  // Words behind "--" are left to the app.
+  const bool behind = words.empty();
+  if (behind) words = app.remaining();
   std::string list;
   for (const std::string& word : words) list += " " + wick::printable(word);
-  return fmt::format("The following argument{} not expected:{}",
-                     words.size() == 1 ? " was" : "s were", list);
+  const bool one = words.size() == 1;
+  return fmt::format("The following argument{}{} {} not expected:{}", one ? "" : "s",
+                     behind ? " behind --" : "", one ? "was" : "were", list);
 }
 
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
     std::vector<std::string> words = words_of(app, argc, argv);
+    if (const CLI::App* const command = named_command(app, argc, argv)) {
+      const std::string foreign =
+          wick::cli::foreign_option(*command, {words.begin() + 1, words.end()});
+      if (!foreign.empty()) {
+        return fail(fmt::format("{} (see wick {} --help)", foreign, command->get_name()));
+      }
+    }
     std::reverse(words.begin(), words.end());  // the order that parse() wants
     app.parse(words);
     wick::cli::flush_output();

@@ -73,14 +73,23 @@ void JsonPrinter::value(std::string_view name, const Json& json) {
 
 void JsonPrinter::list(std::string_view name, size_t count,
                        const std::function<std::string(size_t)>& item) {
+  begin_list(name);
+  for (size_t i = 0; i < count; ++i) list_item(item(i));
+  end_list();
+}
+
+void JsonPrinter::begin_list(std::string_view name) {
   key(name);
   print("[");
-  for (size_t i = 0; i < count; ++i) {
-    print(i == 0 ? "\n    " : ",\n    ");
-    print(item(i));
-  }
-  print(count == 0 ? "]" : "\n  ]");
+  items_ = 0;
 }
+
+void JsonPrinter::list_item(std::string_view item) {
+  print(items_++ == 0 ? "\n    " : ",\n    ");
+  print(item);
+}
+
+void JsonPrinter::end_list() { print(items_ == 0 ? "]" : "\n  ]"); }
 
 void JsonPrinter::finish() { print("\n}\n"); }
 

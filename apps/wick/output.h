@@ -39,11 +39,16 @@ class JsonPrinter {
   void value(std::string_view key, const Json& json);
   /// `item(i)` returns the JSON text of element i. It is called once for each element, in order.
   void list(std::string_view key, size_t count, const std::function<std::string(size_t)>& item);
+  // A list whose length isn't known yet, element by element as JSON texts.
+  void begin_list(std::string_view key);
+  void list_item(std::string_view item);
+  void end_list();
   void finish();
 
  private:
   void key(std::string_view name);
   bool first_ = true;
+  size_t items_ = 0;  // of the list that was begun
 };
 
 /// Prints one line to stderr that begins with "wick: warning: ".

@@ -107,9 +107,9 @@ text::SamplerOptions SamplingOptions::for_vocabulary(const text::Tokenizer& toke
 text::SamplerOptions SamplingOptions::complete(text::SamplerOptions options,
                                                const text::Tokenizer& tokenizer) const {
   for (const auto& [token, bias] : options.logit_bias) {
-    if (token < tokenizer.vocab_size()) continue;
-    throw Error(ErrorKind::index, "--logit-bias", "token id out of range", fmt::format("{}", token),
-                fmt::format("the vocabulary has {}", tokenizer.vocab_size()));
+    if (token >= 0 && token < tokenizer.vocab_size()) continue;
+    throw Error("--logit-bias", "token id out of range", fmt::format("{}", token),
+                fmt::format("the vocabulary has {} tokens", tokenizer.vocab_size()));
   }
   if (options.dry_multiplier > 0 && options.dry_breakers.empty()) {
     for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {

@@ -289,6 +289,7 @@ struct Misfit {
   Texts names{};  ///< names of the argument; if an int is out of range, of all possible arguments
   size_t at = 0;  ///< index of the parameter, for the last three kinds
   std::string_view needed{}, given{};
+  Texts texts{};  ///< names of arguments with text that fit
 };
 
 /// The parameter that receives an argument; null if all are taken or none has its name.
@@ -324,10 +325,13 @@ Misfit misfit(const Signature& s, const std::vector<Argument>& arguments) {
                               : fits == Fit::perhaps ? Misfit::perhaps
                                                      : Misfit::out_of_range;
     if (kind > worst.kind) {
-      worst = {kind, {p->name}, at, p->type, argument.type};
+      worst = {kind, {p->name}, at, p->type, argument.type, {}};
     } else if (kind == Misfit::out_of_range && kind == worst.kind && argument.type == "int") {
       worst.names.push_back(p->name);
       worst.at = at;
+    } else if (kind == Misfit::out_of_range && argument.type == "str" &&
+               p->type.find("PathLike") == std::string_view::npos) {
+      worst.texts.push_back(p->name);
     }
   }
   for (size_t at = 0; at < given.size(); ++at) {
@@ -409,6 +413,11 @@ Plain explain(const Call& call) {
                  fmt::format("argument '{}' is missing: {}", best.names[0], what_it_takes));
     default:
       break;
+  }
+  if (best.names.empty() && !best.texts.empty()) {
+    return say(PyExc_ValueError,
+               fmt::format("{}: text with a surrogate: need text that UTF-8 can encode",
+                           fmt::join(best.texts, " or ")));
   }
   if (best.names.empty()) {
     return say(PyExc_TypeError, fmt::format("arguments don't fit: {}", what_it_takes));

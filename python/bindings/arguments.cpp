@@ -50,6 +50,20 @@ std::string type_text(nb::handle object) {
   return nb::cast<std::string>(nb::str(nb::getattr(object.type(), "__name__")));
 }
 
+std::string utf8_of(nb::handle object, std::string_view what) {
+  if (!PyUnicode_Check(object.ptr())) {
+    throw nb::type_error(fmt::format("{}: need text: not '{}'", what, type_text(object)).c_str());
+  }
+  Py_ssize_t size = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+  if (bytes != nullptr) return {bytes, static_cast<size_t>(size)};
+  const nb::python_error failure;
+  if (!failure.matches(PyExc_UnicodeEncodeError)) throw nb::python_error(failure);
+  throw Error(what, "text with a surrogate",
+              fmt::format("index {}", nb::cast<int64_t>(failure.value().attr("start"))),
+              "need text that UTF-8 can encode");
+}
+
 std::string path_text(nb::handle path, std::string_view op) {
   if (!PyUnicode_Check(path.ptr()) && !PyBytes_Check(path.ptr()) &&
       !nb::hasattr(path.type(), "__fspath__")) {

@@ -45,8 +45,8 @@ struct DeviceArg {
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
-/// Warns about unusable libraries of the device's vendor that the environment names.
-void warn_of_libraries(Device device);
+/// Warns about unusable libraries of the devices' vendors that the environment names.
+void warn_of_libraries(std::span<const Device> devices);
 
 /// A Python or NumPy number; not a tensor.
 struct ScalarArg {
@@ -156,6 +156,10 @@ std::vector<nb::object> items_of(nb::handle sequence, std::string_view op, const
 
 /// The name of an object's type, for error messages.
 std::string type_text(nb::handle object);
+
+/// The UTF-8 of a str. Errors, whose messages begin with `what`: it isn't a str (TypeError); it has
+/// surrogates, which UTF-8 can't encode (ValueError).
+std::string utf8_of(nb::handle object, std::string_view what);
 
 /// The path given by text, bytes or an os.PathLike. Error messages begin with `op`.
 std::string path_text(nb::handle path, std::string_view op);

@@ -26,7 +26,7 @@ Value value_of(nb::handle item, int depth = 0) {
   if (PyBool_Check(object)) return Value(object == Py_True);
   if (PyLong_Check(object)) return Value(to_int(item, "chat"));
   if (PyFloat_Check(object)) return Value(nb::cast<double>(item));
-  if (PyUnicode_Check(object)) return Value::content(nb::cast<std::string>(item));
+  if (PyUnicode_Check(object)) return Value::content(utf8_of(item, "chat: a value"));
   if (is_mapping(item)) {
     text::jinja::Entries entries;
     for (const nb::handle key : nb::list(item.attr("keys")())) {
@@ -39,14 +39,15 @@ Value value_of(nb::handle item, int depth = 0) {
     for (const nb::object& element : items_of(item)) items.push_back(value_of(element, depth + 1));
     return PyTuple_Check(object) ? Value::tuple(std::move(items)) : Value::list(std::move(items));
   }
-  throw nb::type_error(fmt::format("chat: templates can't read a value of type {}",
-                                   nb::cast<std::string>(nb::str(item.type().attr("__name__"))))
-                           .c_str());
+  throw nb::type_error(
+      fmt::format("chat: templates can't read a value of type {}", type_text(item)).c_str());
 }
 
 text::ChatMessage message_of(nb::handle item, size_t number) {
   if (!is_mapping(item)) {
-    throw nb::type_error("a conversation is a sequence of {'role': …, 'content': …}");
+    throw nb::type_error(fmt::format("chat: message {}: need {{'role': …, 'content': …}}: not '{}'",
+                                     number, type_text(item))
+                             .c_str());
   }
   const auto has = [&](const char* key) { return PyMapping_HasKeyString(item.ptr(), key) == 1; };
   for (const char* key : {"role", "content"}) {
@@ -54,14 +55,21 @@ text::ChatMessage message_of(nb::handle item, size_t number) {
     throw Error("chat", fmt::format("a message without '{}'", key),
                 fmt::format("message {}", number), "need {'role': …, 'content': …}");
   }
-  text::ChatMessage message{nb::cast<std::string>(item["role"]), {}};
+  const auto what = [&](const char* part) {
+    return fmt::format("chat: message {}: {}", number, part);
+  };
+  text::ChatMessage message{utf8_of(nb::object(item["role"]), what("role")), {}};
   for (const nb::handle key : nb::list(item.attr("keys")())) {
-    const auto name = nb::cast<std::string>(key);
+    const std::string name = utf8_of(key, what("a key"));
     const nb::object value(item[key]);
     const bool parts = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()) || value.is_none();
     if (name == "role") continue;
-    if (name == "content" && !parts) {
-      message.content = nb::cast<std::string>(value);
+    if (name == "content" && PyUnicode_Check(value.ptr())) {
+      message.content = utf8_of(value, what("content"));
+    } else if (name == "content" && !parts) {
+      throw nb::type_error(fmt::format("{}: need text, a list of parts or None: not '{}'",
+                                       what("content"), type_text(value))
+                               .c_str());
     } else {
       message.fields.emplace_back(name, value_of(value));
     }
@@ -80,9 +88,14 @@ std::vector<text::ChatMessage> messages_of(const std::vector<nb::object>& items)
 text::ChatOptions chat_options_of(const nb::kwargs& named) {
   text::ChatOptions options;
   for (const auto& [key, value] : named) {
-    const auto name = nb::cast<std::string>(key);
+    const std::string name = utf8_of(key, "chat: name of a variable");
     if (name == "add_generation_prompt") {
-      options.add_generation_prompt = nb::cast<bool>(value);
+      if (!PyBool_Check(value.ptr())) {
+        throw nb::type_error(
+            fmt::format("chat: add_generation_prompt: need a bool: not '{}'", type_text(value))
+                .c_str());
+      }
+      options.add_generation_prompt = value.ptr() == Py_True;
     } else {
       options.variables.emplace_back(name, value_of(value));
     }

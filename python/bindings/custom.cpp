@@ -70,7 +70,7 @@ class Context {
 
 std::string text_or(nb::handle dtype) {
   const nb::object name = nb::getattr(dtype, "name", nb::none());
-  return nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name) : "";
+  return nb::isinstance<nb::str>(name) ? utf8_of(name, "launch: dtype") : "";
 }
 
 /// A Python number with the type of a dtype's name.
@@ -142,12 +142,12 @@ void launch(const Context& context, const std::string& body, const KernelGrid& g
           fmt::format("launch: constants: need a dict: not '{}'", type_text(constants)).c_str());
     }
     for (const auto& [name, value] : nb::borrow<nb::dict>(constants)) {
-      text.constants.push_back(constant_of(nb::cast<std::string>(name), value));
+      text.constants.push_back(constant_of(utf8_of(name, "launch: name of a constant"), value));
     }
   }
   std::vector<GpuArgument> all;
   for (const auto& [name, value] : arguments) {
-    all.push_back(argument_of(nb::cast<std::string>(name), value));
+    all.push_back(argument_of(utf8_of(name, "launch: name of an argument"), value));
   }
   const ReleasedGil released;  // a first launch compiles the text
   gpu.launch(text, grid, all);
@@ -204,7 +204,7 @@ class Reference {
 
 std::string name_of(const nb::object& op) {
   const nb::object name = nb::getattr(op, "name", nb::none());
-  if (nb::isinstance<nb::str>(name)) return nb::cast<std::string>(name);
+  if (nb::isinstance<nb::str>(name)) return utf8_of(name, "custom op: name");
   throw nb::type_error(
       fmt::format("custom op: {}: need the attribute `name`, a str", type_text(op)).c_str());
 }

@@ -99,11 +99,11 @@ void bind_memory(nb::module_& m) {
 
 }  // namespace
 
-void warn_of_libraries(Device device) {
+void warn_of_libraries(std::span<const Device> devices) {
   std::vector<std::string> unusable;
   {
     const ReleasedGil released;
-    unusable = unusable_libraries(device);
+    unusable = unusable_libraries(devices);
   }
   warn_of(unusable);
 }
@@ -116,7 +116,7 @@ Device DeviceArg::get() const {
                     nb::cast<std::string>(nb::repr(object)))
             .c_str());
   }
-  const auto text = nb::cast<std::string>(object);
+  const std::string text = utf8_of(object, "device");
   if (text == "auto") return best_with_warnings();
   return Device::parse(text);
 }
@@ -135,7 +135,7 @@ void bind_devices(nb::module_& m) {
       .def(
           "__eq__",
           [](Device a, nb::handle other) {
-            if (nb::isinstance<nb::str>(other)) return a.str() == nb::cast<std::string>(other);
+            if (nb::isinstance<nb::str>(other)) return nb::str(a.str().c_str()).equal(other);
             return nb::isinstance<Device>(other) && a == nb::cast<const Device&>(other);
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"))

@@ -47,7 +47,7 @@ std::string member_name(DType dtype) {
 
 /// The name of a dtype that an object gives: text, or a dtype or type of NumPy.
 std::string text_of(nb::handle object) {
-  if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
+  if (nb::isinstance<nb::str>(object)) return utf8_of(object, "dtype");
   const char* attribute = PyType_Check(object.ptr()) ? "__name__" : "name";
   const nb::object text = nb::getattr(object, attribute, nb::none());
   const bool is_builtin = object.is(reinterpret_cast<PyObject*>(&PyFloat_Type)) ||
@@ -58,20 +58,20 @@ std::string text_of(nb::handle object) {
                     nb::cast<std::string>(nb::repr(object)))
             .c_str());
   }
-  return nb::cast<std::string>(text);
+  return utf8_of(text, "dtype");
 }
 
 /// The dtype that an object names (text, or a dtype of NumPy or PyTorch), or nothing.
 std::optional<DType> known(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) {
-    auto text = nb::cast<std::string>(object);
+    std::string text = utf8_of(object, "dtype");
     if (text.starts_with("torch.") || text.starts_with("wick."))
       text = text.substr(text.find('.') + 1);
     return named(text);
   }
   const char* attribute = PyType_Check(object.ptr()) ? "__name__" : "name";
   const nb::object text = nb::getattr(object, attribute, nb::none());
-  if (nb::isinstance<nb::str>(text)) return named(nb::cast<std::string>(text));
+  if (nb::isinstance<nb::str>(text)) return named(utf8_of(text, "dtype"));
   // PyTorch's dtypes have no name attribute, but their repr contains it.
   const std::string type = nb::type_name(object.type()).c_str();
   if (type.find("dtype") == std::string::npos) return std::nullopt;

@@ -3,6 +3,7 @@
 // What Model and Session share: prompts, options of generate and stream, and generation itself.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,10 @@ bool interrupted();
 serve::GenerateOptions read_options(const char* function, const nb::kwargs& named, int64_t* context,
                                     std::vector<float>* scales = nullptr);
 
-/// Converts text, token ids or a conversation to token ids.
-std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle prompt);
+/// Converts text, token ids or a conversation to token ids. Errors: a text has certainly more than
+/// `most` tokens.
+std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle prompt,
+                                   std::optional<int64_t> most = std::nullopt);
 
 /// Runs feed and generate on this thread without the GIL; Ctrl-C ends it.
 std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,

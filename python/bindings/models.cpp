@@ -47,28 +47,32 @@ int64_t context_for(const Model& model, size_t prompt, int64_t max_tokens) {
   return std::min<int64_t>(trained, static_cast<int64_t>(prompt) + max_tokens + 1);
 }
 
-std::pair<std::shared_ptr<PySession>, serve::GenerateOptions> begin(const char* function,
-                                                                    const Model& model,
-                                                                    const nb::kwargs& named,
-                                                                    std::vector<int32_t>& tokens) {
+/// A session for a prompt, the prompt's tokens, and the options of the generation.
+struct Start {
+  std::shared_ptr<PySession> session;
+  std::vector<int32_t> tokens;
+  serve::GenerateOptions options;
+};
+
+Start begin(const char* function, const Model& model, nb::handle prompt, const nb::kwargs& named) {
   int64_t context = 0;
   std::vector<float> scales;
   serve::GenerateOptions options = read_options(function, named, &context, &scales);
-  tokens = model.engine->prompt_or_start(std::move(tokens));
+  const int64_t most = context > 0 ? context : model.engine->model().context_length();
+  std::vector<int32_t> tokens =
+      model.engine->prompt_or_start(prompt_tokens(*model.engine, prompt, most));
   if (context == 0) context = context_for(model, tokens.size(), options.max_tokens);
-  return {make_session(model, context, std::move(scales)), std::move(options)};
+  return {make_session(model, context, std::move(scales)), std::move(tokens), std::move(options)};
 }
 
 nb::object model_generate(const Model& model, nb::handle prompt, const nb::kwargs& named) {
-  std::vector<int32_t> tokens = prompt_tokens(*model.engine, prompt);
-  auto [session, options] = begin("generate", model, named, tokens);
+  const auto [session, tokens, options] = begin("generate", model, prompt, named);
   return to_text(generate_now(*session, tokens, options));
 }
 
 std::unique_ptr<TextStream> model_stream(const Model& model, nb::handle prompt,
                                          const nb::kwargs& named) {
-  std::vector<int32_t> tokens = prompt_tokens(*model.engine, prompt);
-  auto [session, options] = begin("stream", model, named, tokens);
+  auto [session, tokens, options] = begin("stream", model, prompt, named);
   return std::make_unique<TextStream>(session, std::move(tokens), std::move(options));
 }
 
@@ -83,7 +87,8 @@ void warn_of_vocabulary(const text::Tokenizer& tokenizer) {
 /// A number of layers, or one of the words "auto" and "all".
 int64_t layers_of(const char* name, nb::handle given) {
   if (nb::isinstance<nb::str>(given)) {
-    return models::parse_layers(fmt::format("load: {}", name), nb::cast<std::string>(given));
+    return models::parse_layers(fmt::format("load: {}", name),
+                                utf8_of(given, fmt::format("load: {}", name)));
   }
   if (PyBool_Check(given.ptr()) || !PyLong_Check(given.ptr())) {
     throw nb::type_error(fmt::format("load: {}: need an int, 'auto' or 'all'", name).c_str());
@@ -119,11 +124,13 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress, nb::han
   options.split.cpu_experts = layers_of("cpu_experts", cpu_experts);
   options.split.context = context;
   options.split.cache_dtype = cache_dtype;
+  std::vector<Device> devices = {options.device};
   for (const nb::object& more :
        items_of(more_devices, "load", "more_devices: need a sequence of devices")) {
-    options.split.more_devices.push_back(DeviceArg{more}.get());
+    devices.push_back(DeviceArg{more}.get());
   }
-  warn_of_libraries(options.device);
+  options.split.more_devices.assign(devices.begin() + 1, devices.end());
+  if (options.split.gpu_layers != 0) warn_of_libraries(devices);
   // Also checks for Ctrl-C; loading ends with the exception that Python raised.
   options.progress = [&](int64_t done, int64_t all) {
     const HeldGil held;
@@ -204,25 +211,22 @@ void bind_tokenizer(nb::module_& m) {
 Tensor model_embed(const Model& model, nb::handle given, int64_t size, bool normalize) {
   std::vector<std::string> texts;
   if (nb::isinstance<nb::str>(given)) {
-    texts.push_back(nb::cast<std::string>(given));
+    texts.push_back(utf8_of(given, "embed: texts"));
   } else {
     const char* const what = "texts: need a str or a sequence of them";
     for (const nb::object& item : items_of(given, "embed", what)) {
-      if (!nb::isinstance<nb::str>(item)) {
-        throw nb::type_error(
-            fmt::format("embed: texts: need str: not '{}'", type_text(item)).c_str());
-      }
-      texts.push_back(nb::cast<std::string>(item));
+      texts.push_back(utf8_of(item, fmt::format("embed: texts[{}]", texts.size())));
     }
   }
   bool stopped = false;
   Tensor rows;
   {
     const ReleasedGil released;
-    rows = serve::embed(*model.engine, texts, {.size = size, .normalize = normalize}, [&](int64_t) {
-      stopped = interrupted();
-      return !stopped;
-    });
+    rows =
+        serve::embed(*model.engine, texts, {.size = size, .normalize = normalize, .cancelled = [&] {
+                                              stopped = interrupted();
+                                              return stopped;
+                                            }});
   }
   if (stopped) throw nb::python_error();
   return rows;

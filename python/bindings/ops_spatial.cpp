@@ -47,7 +47,7 @@ struct SpatialPadding {
   SpatialPadding(const char* op, PaddingArg arg, const Tensor& weight,
                  std::span<const int64_t> stride, std::span<const int64_t> dilation) {
     if (!nb::isinstance<nb::str>(arg.object)) return;
-    const auto text = nb::cast<std::string>(arg.object);
+    const std::string text = utf8_of(arg.object, fmt::format("{}: padding", op));
     if (text != "same" && text != "valid") {
       throw Error(op, "no such padding", text, "ints, \"same\" or \"valid\"");
     }

@@ -44,7 +44,8 @@ void bind_session(nb::module_& m) {
       .def(
           "feed",
           [](PySession& s, nb::handle prompt) {
-            const std::vector<int32_t> tokens = prompt_tokens(*s.engine, prompt);
+            const std::vector<int32_t> tokens =
+                prompt_tokens(*s.engine, prompt, s.session.context());
             bool done = false;
             {
               const ReleasedGil released;

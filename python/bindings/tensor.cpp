@@ -183,7 +183,7 @@ Tensor to(const Tensor& x, const nb::args& args, DTypeArg dtype, DeviceArg devic
       return unlocked([&] { return x.to(like.dtype()).to(like.device()); }, x);
     }
     const bool is_place = nb::isinstance<Device>(arg) || (nb::isinstance<nb::str>(arg) && [&] {
-                            const auto text = nb::cast<std::string>(arg);
+                            const std::string text = utf8_of(arg, "to");
                             return text == "auto" || text.rfind("cpu", 0) == 0 ||
                                    text.rfind("cuda", 0) == 0 || text.rfind("hip", 0) == 0;
                           }());
@@ -267,8 +267,7 @@ void bind_views(TensorClass& tensor) {
           "strides allow it, else a copy.")
       .def("view", &view_as, nb::sig("def view(self, *shape: " WICK_INTS ") -> Tensor"),
            "Like reshape, but raises an error if elements would have to be copied.")
-      .def("transpose", &Tensor::transpose, "dim0"_a, "dim1"_a,
-           "A view with two dims swapped.")
+      .def("transpose", &Tensor::transpose, "dim0"_a, "dim1"_a, "A view with two dims swapped.")
       .def(
           "permute",
           [](const Tensor& x, const nb::args& dims) {
@@ -312,8 +311,8 @@ void bind_conversions(TensorClass& tensor) {
       {"bfloat16", DType::bf16}, {"long", DType::i64},   {"int", DType::i32},
       {"short", DType::i16},     {"byte", DType::u8},    {"bool", DType::boolean}};
   for (const auto& [name, dtype] : kNames) {
-    const std::string doc =
-        fmt::format("Converts to {}; returns the tensor if it already has the dtype.", python_name(dtype));
+    const std::string doc = fmt::format(
+        "Converts to {}; returns the tensor if it already has the dtype.", python_name(dtype));
     tensor.def(
         name, [dtype](const Tensor& x) { return unlocked([&] { return x.to(dtype); }, x); },
         doc.c_str());
@@ -331,7 +330,8 @@ void bind_copies(TensorClass& tensor) {
           "A dense copy with its own storage.")
       .def("to", &to, nb::arg("args"), nb::kw_only(), "dtype"_a = nb::none(),
            "device"_a = nb::none(),
-           nb::sig("def to(self, *args: DType | Device | Tensor | str, dtype: DType | str | None = None, "
+           nb::sig("def to(self, *args: DType | Device | Tensor | str, dtype: DType | str | None = "
+                   "None, "
                    "device: Device | str | None = None) -> Tensor"),
            "Converts to another dtype, copies to another device, or both, or to the dtype and "
            "device of a tensor; returns the tensor if it already has them.")

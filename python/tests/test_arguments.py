@@ -16,7 +16,7 @@ X = wick.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 NOT_PLAIN = ["incompatible function arguments", "Invoked with", "arg0", "typing.", "collections.abc", "SupportsIndex",
              "nanobind", "wick.Tensor |", "\n"]  # fmt: skip
 # What speaks of an argument that many functions have, by the argument's name, or of what is in it.
-BY_ARGUMENT = ("device: ", "dtype: ", "prompt: ", "a prompt is text", "a conversation is")
+BY_ARGUMENT = ("device: ", "dtype: ", "prompt: ", "chat: message ")
 
 
 def instances(models: pathlib.Path | None) -> dict[str, Any]:

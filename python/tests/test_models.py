@@ -5,6 +5,7 @@ import pathlib
 import signal
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -154,6 +155,76 @@ def test_bad_options(model: wick.Model) -> None:
         wick.Model.load("absent.gguf")
     with pytest.raises(wick.Error, match="nothing was fed"):
         model.session(8).generate()
+
+
+def test_tokens_outside_the_vocabulary(model: wick.Model) -> None:
+    size = model.tokenizer.vocab_size
+    for options in [{"logit_bias": {size: 1.0}}, {"logit_bias": {0: 1.0, -1: 1.0}}, {"dry_breakers": [size]}]:
+        message = f"generate: {next(iter(options))}: token id out of range: (-1|{size}): the vocabulary has {size} tokens"
+        with pytest.raises(ValueError, match=message):
+            model.generate([1], **options)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=message):
+            list(model.stream([1], **options))  # type: ignore[arg-type]
+    assert model.generate([1], logit_bias={size - 1: -1.0, 0: 1.0}, max_tokens=1) is not None
+
+
+LONE = "a\ud800"
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda m: m.generate(LONE), ValueError, "prompt: text with a surrogate: index 1: need text that UTF-8 can encode"),
+        (lambda m: m.generate(3), TypeError, "prompt: need text, token ids or a conversation: not 'int'"),
+        (lambda m: m.generate(b"a"), TypeError, "prompt: need text, token ids or a conversation: not 'bytes'"),
+        (lambda m: m.generate([1, "a"]), TypeError, "prompt: need ints: not 'str'"),
+        (lambda m: m.generate(["a"]), TypeError, "chat: message 0: need {'role': …, 'content': …}: not 'str'"),
+        (lambda m: m.generate([{"role": "user", "content": 5}]), TypeError,
+         "chat: message 0: content: need text, a list of parts or None: not 'int'"),
+        (lambda m: m.generate([{"role": "user", "content": LONE}]), ValueError, "chat: message 0: content: text with a surrogate: index 1"),
+        (lambda m: m.generate([{"role": 5, "content": "a"}]), TypeError, "chat: message 0: role: need text: not 'int'"),
+        (lambda m: m.generate([{"role": "user", "content": "a", 5: 5}]), TypeError, "chat: message 0: a key: need text: not 'int'"),
+        (lambda m: m.generate([{"role": "user", "content": [{"type": LONE}]}]), ValueError, "chat: a value: text with a surrogate"),
+        (lambda m: m.render_chat([{"role": "user", "content": "a"}], add_generation_prompt=1), TypeError,
+         "chat: add_generation_prompt: need a bool: not 'int'"),
+        (lambda m: m.render_chat([{"role": "user", "content": "a"}], **{LONE: 1}), ValueError, "chat: name of a variable: text with a surrogate"),
+        (lambda m: m.embed(LONE), ValueError, "embed: texts: text with a surrogate: index 1"),
+        (lambda m: m.embed(["a", LONE]), ValueError, "embed: texts[1]: text with a surrogate: index 1"),
+        (lambda m: m.embed(["a", 5]), TypeError, "embed: texts[1]: need text: not 'int'"),
+        (lambda m: m.embed(["a", "a" * 300]), ValueError, "embed: texts[1]: too many tokens: 300: the model was trained for 256"),
+        (lambda m: m.embed(["a", "a" * 10**6]), ValueError, "embed: texts[1]: tokenize: the text is too long: 1000000 bytes, at least "),
+        (lambda m: m.generate("a" * 10**6, context=12), ValueError, "tokenize: the text is too long: 1000000 bytes, at least "),
+        (lambda m: m.generate([{"role": "user", "content": "a" * 10**6}]), ValueError, "tokenize: the text is too long: "),
+        (lambda m: m.stream("a" * 10**6), ValueError, "tokenize: the text is too long: 1000000 bytes, at least "),
+        (lambda m: m.session(8).feed("a" * 10**6), ValueError, "need at most 8 tokens"),
+        (lambda m: m.tokenizer.encode(LONE), ValueError, "encode: text: text with a surrogate: need text that UTF-8 can encode"),
+        (lambda m: m.tokenizer.token_id(LONE), ValueError, "token_id: text: text with a surrogate"),
+        (lambda m: m.session(8).save("/none", LONE), ValueError, "save: text: text with a surrogate"),
+        (lambda m: m.generate("a", stop=LONE), TypeError, "generate: stop: need a sequence of texts: not 'str'"),
+        (lambda m: m.generate("a", stop=[LONE]), ValueError, "generate: stop: text with a surrogate"),
+        (lambda m: m.generate("a", stop=[5]), TypeError, "generate: stop: need text: not 'int'"),
+        (lambda m: m.generate("a", temperature="hot"), TypeError, "generate: temperature: need a number: not 'hot'"),
+        (lambda m: m.generate("a", max_tokens=1.5), TypeError, "generate: max_tokens: need an int: not 1.5"),
+        (lambda m: m.generate("a", seed=-1), TypeError, "generate: seed: need an int of at least 0: not -1"),
+        (lambda m: m.generate("a", ignore_end=1), TypeError, "generate: ignore_end: need a bool: not 1"),
+        (lambda m: m.generate("a", logit_bias={"a": 1}), TypeError, "generate: logit_bias: need a dict of token ids and numbers: not {'a': 1}"),
+        (lambda m: m.generate("a", samplers=["top_k", 5]), TypeError, "generate: samplers: need text: not 'int'"),
+        (lambda m: m.generate("a", **{LONE: 1}), ValueError, "generate: name of an argument: text with a surrogate"),
+        (lambda m: wick.zeros(1, device=LONE), ValueError, "device: text with a surrogate"),
+        (lambda m: wick.Device(LONE), ValueError, "Device: name: text with a surrogate"),
+        (lambda m: wick.zeros(1, dtype=LONE), ValueError, "dtype: text with a surrogate"),
+        (lambda m: wick.zeros(1).to(LONE), ValueError, "to: text with a surrogate"),
+        (lambda m: wick.set_precision(LONE), ValueError, "set_precision: precision: text with a surrogate"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_argument(model: wick.Model, call: Callable[[wick.Model], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as raised:
+        call(model)
+    assert message in str(raised.value)
+
+
+def test_a_device_is_no_text_with_surrogates() -> None:
+    assert wick.Device("cpu") != LONE and wick.Device("cpu") == "cpu"
 
 
 def test_a_session_serves_one_at_a_time(model: wick.Model) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,8 @@ def main():
     parser.add_argument("--emulator", default="", help="the runtime of a software AMD GPU")
     parser.add_argument("--stand-in", default="", help="a stand-in for NVIDIA's driver that runs no kernels")
     _, rest = parser.parse_known_args(namespace=ARGS)
+    # The command leaves signals alone that are ignored when it starts, as SIGINT is in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     result = unittest.main(argv=[sys.argv[0], *rest], exit=False, verbosity=2).result
     if not result.wasSuccessful():
         return 1

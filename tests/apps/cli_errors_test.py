@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -136,10 +137,43 @@ class BadInput(Cli):
         for args in [["-p", ""], ["--prompt="], ["-p", "a", "--chat", "--system="]]:
             self.ok("generate", "-m", self.model, "-n", "1", *args)
 
+    def test_biases_of_tokens_that_arent_there(self):
+        for token in [40, 2**31 - 1]:
+            self.run_fails("--logit-bias", f"{token}=1",
+                           says=f"--logit-bias: token id out of range: {token}: the vocabulary has 40 tokens")
+        self.run_fails("--logit-bias", "-1=1", says="logit_bias = -1: need token ids of at least 0")
+
     def test_words_that_arent_expected_keep_their_order(self):
         self.fails("inspect", "a", "b", "c", "d", says="The following arguments were not expected: b c d (see")
         self.fails("quantize", "a", "b", "f16", "c", "d", says="The following arguments were not expected: c d (see")
         self.fails("devices", "one", says="The following argument was not expected: one (see")
+        self.fails("tokenize", "-m", self.model, "--", "-p", "x", says="The following arguments behind -- were not expected: -p x (see")
+        self.fails("tokenize", "-m", self.model, "-p", "x", "--", "y", says="The following argument behind -- was not expected: y (see")
+
+    def test_options_of_llama_cpp(self):
+        for words, own in [("-ngl 99", "--gpu-layers"), ("--n-gpu-layers=99", "--gpu-layers"), ("-b 64", "--batch"),
+                           ("-ub 64", "--batch"), ("-ctk q8_0", "--cache-type"), ("--temperature 1", "--temp"),
+                           ("--repeat-penalty 1.1", "--repetition-penalty"), ("-l 3+1", "--logit-bias ID=N"),
+                           ("--ctx-size 64", "--ctx"), ("--n-predict 5", "--tokens"), ("-r x", "--stop")]:
+            name = words.split(" ")[0].split("=")[0]
+            self.run_fails(*words.split(" "), says=f"wick: unknown option: {name}: use {own} (see wick generate --help)")
+        self.run_fails("-fa", says="unknown option: -fa: leave it out: attention is always fused (see")
+        self.run_fails("-s", "5", says="--system: works only with a chat template: add --chat; the random seed is --seed")
+        self.fails("embed", "-m", self.model, "-p", "a", says="unknown option: -p: use TEXT without an option")
+        self.fails("imatrix", "-m", self.model, "-p", "a", says="unknown option: -p: use --file")
+        # A command that lacks wick's option doesn't suggest it; values of options aren't options.
+        self.fails("inspect", "-ngl", "99", self.model, says="-ngl")
+        self.ok("generate", "-m", self.model, "-n", "1", "-p", "-ngl")
+        # Each suggestion is an option of a command, and no command has the other spelling.
+        root = pathlib.Path(__file__).resolve().parents[2]
+        rows = re.findall(r'\{"(-[^"]+)", "([^"]+)"', (root / "apps/wick/spellings.cpp").read_text())
+        helps = {command: set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*|TEXT)\b", self.ok(command, "--help")[0]))
+                 for command in ["generate", "chat", "embed", "tokenize", "quantize", "imatrix", "perplexity", "bench"]}
+        self.assertGreater(len(rows), 50)
+        for foreign, own in rows:
+            if " " not in own:
+                self.assertTrue(any(own in words for words in helps.values()), own)
+                self.assertTrue(any(own in words and foreign not in words for words in helps.values()), foreign)
 
     def test_experts_that_arent_there(self):
         for value in ["1", "all"]:
@@ -185,8 +219,30 @@ class BadInput(Cli):
         self.run_fails("--lora", f"{folder}=0.5", says=f"{folder}/adapter_model.safetensors")
         (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", 2) + b"{}")
         self.run_fails("--lora", f"{folder}=half", says="--lora: not a scale: 'half'")
+        self.run_fails("--lora", f"{folder}=inf", says="--lora: not a scale: 'inf'")
+        # An = in a path: the last one counts, and a path that exists as a whole wins.
+        odd = self.folder / "a=b"
+        shutil.copytree(folder, odd)
+        self.run_fails("--lora", f"{odd}", says=f"{odd}: adapter has no factors")
+        self.run_fails("--lora", f"{odd}=0.5", says=f"{odd}: adapter has no factors")
+        self.run_fails("--lora", f"{odd}=half", says="--lora: not a scale: 'half'")
+        shutil.copytree(folder, self.folder / "a=0.5")
+        self.run_fails("--lora", f"{self.folder}/a=0.5", says=f"{self.folder}/a=0.5: adapter has no factors")
+        self.run_fails("--lora", f"{self.folder}/a=0.5=2", says=f"{self.folder}/a=0.5: adapter has no factors")
+        self.run_fails("--lora", f"{self.folder}/none=c", says=f"{self.folder}/none=c")
         self.run_fails("--lora", self.model, says="not an adapter")
         self.run_fails("--lora", str(folder), says=f"{folder}: adapter has no factors")
+
+    def test_hopeless_texts_are_not_encoded(self):
+        """Texts of many times the context are refused by their length, before they become tokens."""
+        text = self.folder / "hopeless"
+        text.write_text("the hat " * 200_000)
+        says = "the text is too long: 1"
+        for args in [["generate", "-f", str(text)], ["generate", "--chat", "-f", str(text)]]:
+            self.fails(*args, "-m", self.model, "--ctx", "12", says=says)
+        self.fails("embed", "-m", self.model, "-f", str(text), says=f"{text}: line 1: tokenize: {says}")
+        self.fails("chat", "-m", self.model, "--ctx", "12", stdin=text.read_text() + "\n", says="the text is too long: ")
+        self.ok("tokenize", "-m", self.model, "-f", str(text))
 
     def test_prompts_that_dont_fit(self):
         self.fails("generate", "-m", self.model, "-p", "the hat " * 50, "--ctx", "40",
@@ -261,6 +317,16 @@ class BadInput(Cli):
         self.assertEqual(done.returncode, 2)
         self.ok("inspect", str(out))
         out.unlink()
+
+    def test_standard_input_that_cannot_be_read(self):
+        out = str(self.folder / "out.gguf")
+        for command in [["generate", "-f", "-"], ["tokenize", "-f", "-"], ["perplexity", "-f", "-"], ["embed", "-f", "-"],
+                        ["imatrix", "-f", "-", "-o", out], ["chat"]]:
+            shell = " ".join(f"'{word}'" for word in [ARGS.wick, *command, "-m", self.model])
+            for source, says in [("<&-", "it is closed"), (f"<'{self.folder}'", "Is a directory")]:
+                done = subprocess.run(["sh", "-c", f"{shell} {source}"], capture_output=True, timeout=60, check=False)
+                self.assertEqual((done.returncode, done.stdout, done.stderr.decode()),
+                                 (2, b"", f"wick: stdin: cannot read: {says}\n"), (command, source))
 
 
 def text(value):
@@ -423,6 +489,18 @@ class Environment(Cli):
         for name in names:
             _, err = self.ok("inspect", self.model, env={name: "/none"})
             self.assertNotIn("unknown", err, name)
+
+    def test_libraries_without_a_gpu(self):
+        """The libraries of GPUs aren't looked for if none is used; a driver only with --device auto."""
+        libraries = {name: "/none/lib.so" for name in self.documented() if name.endswith("_LIBRARY")}
+        drivers = ["WICK_CUDA_LIBRARY", "WICK_HIP_LIBRARY"]
+        self.assertLess(len(drivers) + 5, len(libraries))
+        for args in self.commands():
+            runs = "-m" in args and args[0] != "tokenize"
+            _, err = self.ok(*args, *(["--device", "cpu"] if runs else []), env=libraries)
+            self.assertNotIn("_LIBRARY", err, args)
+            _, err = self.ok(*args, env=libraries)
+            self.assertEqual(sorted(re.findall(r"WICK_\w+_LIBRARY", err)), drivers if runs else [], args)
 
     def test_trace_without_a_gpu(self):
         trace = str(self.folder / "trace.json")

@@ -367,6 +367,12 @@ class Generation(Cli):
         self.assertEqual(none["tokens"], [])
         full = self.generate("--ctx", "12", count=-1)
         self.assertEqual((len(full["tokens"]), full["finish"]), (7, "context"))
+        for context, says in [("12", "(the context of 12 tokens is full: --ctx asks for a longer one)"),
+                              ("256", "(the context of 256 tokens is full)")]:
+            _, err = self.ok("generate", "-m", self.model, "-p", "the hat", "-n", "-1", "--ignore-eos", "--ctx", context)
+            self.assertEqual(err.splitlines()[1], says)
+        _, err = self.ok("generate", "-m", self.model, "-p", "the hat", "-n", "2", "--ctx", "12")
+        self.assertNotIn("full", err)
 
     def test_chat(self):
         out, err = self.ok("chat", "-m", self.model, "-n", "8", stdin="hat\n\n/clear\nthe can\n")

@@ -174,6 +174,20 @@ class Interrupts(Cli):
                 self.stops(process, number)
                 self.assertEqual(sorted(self.folder.iterdir()), files)
 
+    def test_ignored_signals_stay_ignored(self):
+        """Shells start background commands with SIGINT ignored, and nohup ignores SIGHUP."""
+        for number in SIGNALS:
+            def before(ignored=number):
+                defaults()
+                signal.signal(ignored, signal.SIG_IGN)
+            args = [ARGS.wick, "tokenize", "-m", self.model, "-f", "-"]
+            with subprocess.Popen(args, preexec_fn=before, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+                sleeping(process)
+                process.send_signal(number)
+                out, _ = process.communicate(b"the hat", timeout=30)
+            self.assertEqual(process.returncode, 0, number)
+            self.assertIn(b'"th"', out)
+
     def test_twice_ends_at_once(self):
         process = self.endless()
         process.stdout.read(20)

@@ -346,6 +346,10 @@ class Terminal(Cli):
                             ("{", "JSON"), ("[" * 5000, "JSON"), ("\xff", "JSON")]:
             file.write_text(wrong, encoding="latin-1")
             self.fails("chat", *options, stdin=f"/load {file}\n", says=says)
+        for content in [5, 2.5, True, {"type": "text"}]:
+            file.write_text(json.dumps({"messages": [{"role": "user", "content": content}]}))
+            self.fails("chat", *options, stdin=f"/load {file}\n",
+                       says=f"{file}: content of message 0 is malformed: {json.dumps(content, separators=(',', ':'))}: need text, a list of parts or null")
         self.fails("chat", *options, stdin="/load /no/such/file\n", says="/no/such/file")
         self.fails("chat", *options, stdin="/save /no/such/file\n", says="/no/such/file")
         self.fails("chat", *options, stdin="/save\n", says="/save FILE")

@@ -1,4 +1,5 @@
 // Hugging Face directories that are incomplete or invalid, and variants that aren't supported.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -127,6 +128,89 @@ TEST_F(HfErrors, RefusesInvalidConfigurations) {
   EXPECT_THAT(error(), HasSubstr("file is too large: " + file));
   write("config.json", "{\"hidden_size\":1e999}");
   EXPECT_THAT(error(), HasSubstr(file + ": not JSON"));
+}
+
+TEST_F(HfErrors, RefusesConfigurationsThatContradictTheTensors) {
+  const auto with = [&](const TinyModel& tiny, const char* name, const json& value) {
+    std::filesystem::remove_all(path());
+    tiny.write_directory(path(), 1);
+    edit_config([&](json& config) { config[name] = value; });
+    return error();
+  };
+  const std::string wrong = path() + "/config.json: value out of range: ";
+  TinyModel llama = TinyModel::read("llama");
+  for (const int64_t size : {39, 41, 128256}) {
+    EXPECT_EQ(with(llama, "vocab_size", size),
+              wrong + fmt::format("vocab_size = {}: need 40, the rows of model.embed_tokens.weight",
+                                  size));
+  }
+  EXPECT_EQ(with(llama, "vocab_size", 40), "no error");
+  EXPECT_EQ(with(llama, "vocab_size", nullptr), "no error");
+  EXPECT_THAT(with(TinyModel::read("nomic-bert"), "vocab_size", 33), HasSubstr("need 40"));
+  EXPECT_EQ(with(llama, "attention_bias", true),
+            wrong + "attention_bias = true: need false, because there are no such tensors");
+  EXPECT_EQ(with(llama, "mlp_bias", true),
+            wrong + "mlp_bias = true: need false, because there are no such tensors");
+  llama.without = {"lm_head.weight"};
+  EXPECT_EQ(with(llama, "tie_word_embeddings", false),
+            wrong +
+                "tie_word_embeddings = false: need true, because there is no tensor "
+                "lm_head.weight");
+  EXPECT_EQ(with(llama, "tie_word_embeddings", true), "no error");
+  // The weights of makers of embeddings may have no output matrix.
+  const TinyModel embedding = TinyModel::read("qwen3-embedding");
+  EXPECT_THAT(with(embedding, "tie_word_embeddings", false), HasSubstr("lm_head.weight"));
+  std::filesystem::create_directories(path() + "/1_P");
+  write("modules.json", R"([{"type":"Pooling","path":"1_P"}])");
+  write("1_P/config.json", R"({"pooling_mode":"lasttoken"})");
+  EXPECT_EQ(error(), "no error");
+  EXPECT_EQ(with(TinyModel::read("bert"), "tie_word_embeddings", false), "no error");
+}
+
+TEST_F(HfErrors, RefusesIncompleteRopeScalings) {
+  TinyModel::read("llama").write_directory(path(), 1);
+  const auto with = [&](const json& rope) {
+    edit_config([&](json& config) {
+      config["rope_parameters"] = rope;
+      config.erase("original_max_position_embeddings");
+    });
+    return error();
+  };
+  const std::string missing = path() + "/config.json: value is missing: rope_parameters.";
+  const json llama3 = {{"rope_type", "llama3"},
+                       {"factor", 8.0},
+                       {"low_freq_factor", 1.0},
+                       {"high_freq_factor", 4.0},
+                       {"original_max_position_embeddings", 32}};
+  EXPECT_EQ(with(llama3), "no error");
+  for (const char* key :
+       {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
+    json rope = llama3;
+    rope.erase(key);
+    EXPECT_EQ(with(rope), missing + key);
+    rope[key] = nullptr;
+    EXPECT_EQ(with(rope), missing + key);
+  }
+  for (const char* type : {"linear", "yarn", "dynamic"}) {
+    EXPECT_EQ(with({{"rope_type", type}}), missing + "factor");
+    EXPECT_THAT(with({{"rope_type", type}, {"factor", 0}}),
+                HasSubstr("rope_parameters.factor = 0"));
+  }
+  EXPECT_EQ(with({{"factor", 4.0}}), missing + "rope_type");
+  EXPECT_EQ(with({{"type", "linear"}, {"factor", 4.0}}), "no error");
+  const json factors = std::vector<double>(8, 1.0);
+  TinyModel::read("phi3-longrope").write_directory(path(), 1);
+  EXPECT_EQ(with({{"rope_type", "longrope"},
+                  {"long_factor", factors},
+                  {"original_max_position_embeddings", 16}}),
+            missing + "short_factor");
+  EXPECT_EQ(with({{"rope_type", "longrope"},
+                  {"short_factor", factors},
+                  {"original_max_position_embeddings", 16}}),
+            missing + "long_factor");
+  EXPECT_THAT(
+      with({{"rope_type", "longrope"}, {"long_factor", factors}, {"short_factor", factors}}),
+      HasSubstr("original_max_position_embeddings"));
 }
 
 TEST_F(HfErrors, RefusesVariants) {

@@ -306,6 +306,23 @@ TEST_F(ServeTest, SentencePieceVocabularies) {
             (std::vector<int32_t>{37, id(" "), id("th"), id("e"), id(" a")}));
   EXPECT_EQ(e->tokenizer().decode(e->tokenizer().encode("the a"), true), "the a");
   EXPECT_EQ(run(e, greedy(12)).tokens.size(), 12u);
+  // Neither a token nor byte tokens: the unknown token is 0 if the file doesn't tell.
+  const auto unknown = [&] {
+    return engine(tiny)->tokenizer().encode("a\u4f60\u597da", {.add_bos = false}).at(1);
+  };
+  EXPECT_EQ(unknown(), 0);
+  tiny.edit = [&](io::GgufWriter& w) {
+    edit(w);
+    std::vector<int32_t> types(names.size(), 1);
+    types[5] = 2;
+    w.set_i32s("tokenizer.ggml.token_type", types);
+  };
+  EXPECT_EQ(unknown(), 5);
+  tiny.edit = [&](io::GgufWriter& w) {
+    edit(w);
+    w.set_u32("tokenizer.ggml.unknown_token_id", 7);
+  };
+  EXPECT_EQ(unknown(), 7);
 
   tiny.edit = [&](io::GgufWriter& w) {  // as in Gemma's files
     edit(w);
@@ -334,6 +351,20 @@ TEST_F(ServeTest, SessionOptionsOutOfRange) {
   Session s(e);
   s.feed(some_tokens(2));
   EXPECT_THAT(error_of([&] { s.generate(o); }), HasSubstr("top_p"));
+  for (const int32_t id : {-1, 40, INT32_MAX}) {
+    o = greedy(1);
+    o.sampler.logit_bias = {{3, 1.0f}, {id, 1.0f}};
+    EXPECT_EQ(
+        error_of([&] { s.generate(o); }),
+        fmt::format("generate: logit_bias: token id out of range: {}: the vocabulary has 40 tokens",
+                    id));
+    o = greedy(1);
+    o.sampler.dry_breakers = {id};
+    EXPECT_EQ(
+        error_of([&] { s.generate(o); }),
+        fmt::format(
+            "generate: dry_breakers: token id out of range: {}: the vocabulary has 40 tokens", id));
+  }
 }
 
 /// The scores of chunks; with `bos`, texts of the vocabulary begin with that token.

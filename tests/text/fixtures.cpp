@@ -126,6 +126,7 @@ const PieceFixture& piece_fixture() {
     data.at("scores").get_to(f.scores);
     data.at("ids").get_to(f.ids);
     data.at("prefixed").get_to(f.prefixed);
+    data.at("unknown").get_to(f.unknown);
     return f;
   }();
   return loaded;

@@ -24,12 +24,12 @@ struct Fixture {
 const Fixture& fixture();
 
 /// The output of tests/text/make_pieces.py: a small SentencePiece vocabulary, and the ids of texts
-/// without and with a space in front.
+/// without and with a space in front, and without one and without byte tokens.
 struct PieceFixture {
   std::vector<std::string> texts, tokens;
   std::vector<int32_t> types;
   std::vector<float> scores;
-  std::vector<std::vector<int32_t>> ids, prefixed;  // [text]
+  std::vector<std::vector<int32_t>> ids, prefixed, unknown;  // [text]
 };
 const PieceFixture& piece_fixture();
 

@@ -5,7 +5,7 @@
     python make_pieces.py
 
 pieces.json has a small BPE vocabulary that is trained on the texts of tokenizer.json, in GGUF's types and
-spelling, and the ids of these texts without and with a leading space."""
+spelling, and the ids of these texts without and with a leading space, and without one and without byte tokens."""
 import io
 import json
 import pathlib
@@ -42,6 +42,13 @@ def main():
         proto.normalizer_spec.add_dummy_prefix = prefix
         processor = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
         result[name] = [processor.encode(text) for text in result["texts"]]
+    # Without byte tokens, characters that have no token are unknown.
+    proto.normalizer_spec.add_dummy_prefix = proto.trainer_spec.byte_fallback = False
+    for piece in proto.pieces:
+        if piece.type == piece.BYTE:
+            piece.type = piece.UNUSED
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
+    result["unknown"] = [processor.encode(text) for text in result["texts"]]
     (HERE / "pieces.json").write_text(
         json.dumps(result, separators=(",", ":")) + "\n", encoding="utf-8")
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -93,8 +94,27 @@ TEST(SentencePiece, UnknownCharacters) {
   EXPECT_EQ(
       Tokenizer(spec).encode("a\u4f60b"),
       (std::vector<int32_t>{*Tokenizer(spec).token_id("a"), 0, *Tokenizer(spec).token_id("b")}));
+  const PieceFixture& f = piece_fixture();
+  const Tokenizer tokenizer(spec);
+  size_t with_unknown = 0;
+  for (size_t i = 0; i < f.texts.size(); ++i) {
+    EXPECT_EQ(tokenizer.encode(f.texts[i], kPlain), f.unknown[i]) << f.texts[i];
+    with_unknown += std::count(f.unknown[i].begin(), f.unknown[i].end(), 0) > 0 ? 1 : 0;
+  }
+  EXPECT_GT(with_unknown, 100u);
   spec.unk.reset();
   EXPECT_EQ(Tokenizer(spec).encode("a\u4f60b").size(), 2u);
+}
+
+TEST(SentencePiece, UnknownCharactersOfGemma4) {
+  TokenizerSpec spec;
+  spec.model = "gemma4";
+  spec.tokens = {"<unk>", "a", "b", "ab"};
+  spec.token_types = {2, 1, 1, 1};
+  spec.merges = {"a b"};
+  EXPECT_EQ(Tokenizer(spec).encode("ab\u4f60\u597db"), (std::vector<int32_t>{3, 2}));
+  spec.unk = 0;
+  EXPECT_EQ(Tokenizer(spec).encode("ab\u4f60\u597db"), (std::vector<int32_t>{3, 0, 2}));
 }
 
 // In a vocabulary with a space inside a token, merges cross word boundaries.

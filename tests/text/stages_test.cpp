@@ -61,6 +61,7 @@ TEST(TokenizerJson, AgreesWithTheTokenizersPackage) {
     for (size_t i = 0; i < texts.size(); ++i) {
       const auto ids = test.at("ids")[i].get<std::vector<int32_t>>();
       EXPECT_EQ(tokenizer.encode(texts[i]), ids) << name << ": '" << texts[i] << "'";
+      EXPECT_LE(tokenizer.least_tokens(texts[i]), static_cast<int64_t>(ids.size())) << name;
       // The package replaces bytes of incomplete characters one by one if they are byte tokens.
       if (test.contains("decoded") && name != "BPE, byte fallback") {
         EXPECT_EQ(valid(tokenizer.decode(ids)), test.at("decoded")[i].get<std::string>()) << name;

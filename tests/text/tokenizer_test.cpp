@@ -1,8 +1,10 @@
 #include "wick/text/tokenizer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "fixtures.h"
@@ -37,6 +39,50 @@ TEST(Tokenizer, RoundTrip) {
       EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text) << "seed " << seed;
     }
   }
+}
+
+// Texts of all vocabularies have at least the tokens of the bound, and long ones aren't encoded.
+TEST(Tokenizer, LeastTokens) {
+  const auto check = [](const Tokenizer& tokenizer, const std::vector<std::string>& texts) {
+    int64_t largest = 0;
+    for (const std::string& text : texts) {
+      const int64_t least = tokenizer.least_tokens(text);
+      largest = std::max(largest, least);
+      EXPECT_LE(least, static_cast<int64_t>(tokenizer.encode(text).size())) << text;
+    }
+    return largest;
+  };
+  std::vector<std::string> texts = fixture().texts;
+  for (uint64_t seed = 0; seed < 100; ++seed) texts.push_back(random_utf8(seed, 1 + seed * 7));
+  for (const char* pre : kPreNames) EXPECT_GT(check(Tokenizer(small_spec(pre)), texts), 10) << pre;
+  const PieceFixture& f = piece_fixture();
+  TokenizerSpec pieces;
+  pieces.model = "llama";
+  pieces.tokens.assign(f.tokens.begin(), f.tokens.end());
+  pieces.token_types = f.types;
+  pieces.scores = f.scores;
+  pieces.unk = 0;
+  texts.insert(texts.end(), f.texts.begin(), f.texts.end());
+  for (const bool prefix : {false, true}) {
+    pieces.add_space_prefix = prefix;
+    EXPECT_GT(check(Tokenizer(pieces), texts), 10);
+  }
+  for (int32_t& type : pieces.token_types) type = type == 6 ? 5 : type;
+  pieces.add_space_prefix = false;
+  EXPECT_GT(check(Tokenizer(pieces), texts), 0);  // characters are unknown
+  const Tokenizer tokenizer(small_spec("gpt-2"));
+  const std::string text(1 << 20, 'a');
+  const int64_t least = tokenizer.least_tokens(text);
+  try {
+    tokenizer.encode(text, {.most_tokens = least - 1});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()),
+              fmt::format("tokenize: the text is too long: 1048576 bytes, at least {} tokens: need "
+                          "at most {} tokens",
+                          least, least - 1));
+  }
+  EXPECT_FALSE(tokenizer.encode(text, {.most_tokens = least}).empty());
 }
 
 TEST(Tokenizer, SpecialTokens) {

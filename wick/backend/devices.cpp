@@ -134,11 +134,15 @@ std::vector<std::string> unusable_drivers() {
   return lines;
 }
 
-std::vector<std::string> unusable_libraries(Device device) {
+std::vector<std::string> unusable_libraries(std::span<const Device> devices) {
   std::vector<std::string> lines;
-  if (device.kind == DeviceKind::cpu || !names_libraries()) return lines;
+  const auto uses = [&](DeviceKind kind) {
+    return std::any_of(devices.begin(), devices.end(), [&](Device d) { return d.kind == kind; });
+  };
+  const bool uses_gpu = std::any_of(std::begin(kGpuKinds), std::end(kGpuKinds), uses);
+  if (!uses_gpu || !names_libraries()) return lines;
   for (const LibraryDescription& library : gpu_libraries()) {
-    if (library.found || library.kind != device.kind) continue;
+    if (library.found || !uses(library.kind)) continue;
     const std::string variable = library_variable(library);
     if (environment(variable.c_str()).empty()) continue;
     lines.push_back(fmt::format("{}: not used: {}", variable, library.missing));

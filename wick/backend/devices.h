@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,9 +62,9 @@ size_t prepared_bytes(DType dtype, int64_t n, int64_t k, Device device);
 /// Returns a line for each environment variable that names an unusable driver: "WICK_HIP_LIBRARY:
 /// no driver: …". Loads the installed drivers.
 WICK_API std::vector<std::string> unusable_drivers();
-/// Returns a line for each environment variable that names an unusable library of the device's
-/// vendor: "WICK_ROCBLAS_LIBRARY: not used: …". Loads a vendor's libraries if such a variable is
-/// set.
-WICK_API std::vector<std::string> unusable_libraries(Device device);
+/// Returns a line for each environment variable that names an unusable library of the vendor of one
+/// of the devices: "WICK_ROCBLAS_LIBRARY: not used: …". Loads a vendor's libraries if such a
+/// variable is set.
+WICK_API std::vector<std::string> unusable_libraries(std::span<const Device> devices);
 
 }  // namespace wick

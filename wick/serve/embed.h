@@ -17,16 +17,24 @@ inline constexpr int64_t kEmbedTokens = 2048;
 struct EmbedOptions {
   int64_t size = 0;       ///< keeps the first elements (Matryoshka embeddings); 0: all
   bool normalize = true;  ///< gives embeddings the Euclidean norm 1
+  /// The name of a text in errors. Unset: "embed: texts[INDEX]".
+  std::function<std::string(size_t index)> text_name = {};
+  /// Called between texts and between steps; the work ends if it returns true.
+  std::function<bool()> cancelled = {};
 };
 
-/// The embeddings of texts, pooled as the model file says: f32 [texts, size] on the host. Each text
-/// is encoded with the vocabulary's start and end tokens. An embedding doesn't depend on the other
-/// texts. Errors: a text isn't UTF-8 or has no tokens; a text has more tokens than the model was
-/// trained for; the size is above the model's. Stops and returns the embeddings so far if
-/// `progress` returns false. Source of shorter embeddings: Kusupati et al., "Matryoshka
-/// Representation Learning", 2022.
+/// Computes the embeddings of texts, pooled as the model file says, step by step. `on_rows` gets
+/// those of each step in the order of the texts: f32 [n, size] on the host. Each text is encoded
+/// with the vocabulary's start and end tokens. An embedding doesn't depend on the other texts.
+/// Errors: the size is above the model's; a text isn't UTF-8, has no tokens, or has more than the
+/// model was trained for (the message names the text). All texts are checked before the first step.
+/// Source of shorter embeddings: Kusupati et al., "Matryoshka Representation Learning", 2022.
+WICK_API void embed_steps(const Engine& engine, std::span<const std::string> texts,
+                          const EmbedOptions& options,
+                          const std::function<void(const Tensor& rows)>& on_rows);
+
+/// The embeddings of embed_steps() in one tensor, f32 [texts, size]; fewer if it was cancelled.
 WICK_API Tensor embed(const Engine& engine, std::span<const std::string> texts,
-                      const EmbedOptions& options = {},
-                      const std::function<bool(int64_t done)>& progress = {});
+                      const EmbedOptions& options = {});
 
 }  // namespace wick::serve

@@ -43,6 +43,14 @@ void add_defaults(const io::ModelFile& file, text::TokenizerSpec& spec) {
     if (!id && static_cast<size_t>(usual) < spec.tokens.size()) id = usual;
   };
   const bool bert = spec.model == "bert", unigram = spec.model == "t5";
+  if (!spec.unk) {
+    constexpr int32_t kUnknown = 2;  // see TokenizerSpec::token_types
+    const auto unknown = std::find(spec.token_types.begin(), spec.token_types.end(), kUnknown);
+    if (unknown != spec.token_types.end()) {
+      spec.unk = static_cast<int32_t>(unknown - spec.token_types.begin());
+    }
+  }
+  if (spec.model == "llama") or_else(spec.unk, 0);
   if (bert) {
     // The sequence is enclosed by the tokens of the classifier and of the separator.
     spec.eos = token_key(file, "tokenizer.ggml.seperator_token_id");  // spelled so

@@ -138,7 +138,8 @@ class WICK_API Session {
   /// feed stops and returns false.
   bool feed(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
   /// Continues after the tokens fed so far. If they end inside a UTF-8 character, the text begins
-  /// with this character. Errors: nothing has been fed yet.
+  /// with this character. Errors: nothing has been fed yet; an option of the sampler is out of
+  /// range or names a token outside the vocabulary.
   Generated generate(const GenerateOptions& options);
   /// The logits of the newest token, f32 [vocabulary] on the host, valid until the session runs
   /// again. Runs tokens that haven't been run yet. Errors: nothing has been fed yet.

@@ -379,11 +379,23 @@ text::StreamDecoder decoder_after(const text::Tokenizer& tokenizer,
   return decoder;
 }
 
+/// Errors: the options name a token outside the vocabulary.
+void check_tokens(const text::SamplerOptions& options, int64_t vocabulary) {
+  const auto check = [&](const char* option, int32_t id) {
+    if (id >= 0 && id < vocabulary) return;
+    throw Error("generate", fmt::format("{}: token id out of range", option), fmt::format("{}", id),
+                fmt::format("the vocabulary has {} tokens", vocabulary));
+  };
+  for (const auto& [id, bias] : options.logit_bias) check("logit_bias", id);
+  for (const int32_t id : options.dry_breakers) check("dry_breakers", id);
+}
+
 }  // namespace
 
 Generated Session::generate(const GenerateOptions& options) {
   const Use use(*this);
   const text::Tokenizer& tokenizer = engine_->tokenizer();
+  check_tokens(options.sampler, tokenizer.vocab_size());
   text::StreamDecoder decoder = decoder_after(tokenizer, history_);
   Generated result;
   StopText stop(options.stop);

@@ -1,5 +1,8 @@
 #include "wick/text/chat.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "wick/base/error.h"
 
 namespace wick::text {
@@ -81,12 +84,22 @@ MarkedString ChatTemplate::render(std::span<const ChatMessage> messages,
 
 std::vector<int32_t> ChatTemplate::encode(std::span<const ChatMessage> messages,
                                           const ChatOptions& options) const {
+  if (options.most_tokens && !messages.empty() && messages.back().role == "user") {
+    // Templates strip the white space around messages. Rendering takes longer than this check.
+    constexpr std::string_view kSpaces = " \t\r\n";
+    std::string_view newest = messages.back().content;
+    newest.remove_prefix(std::min(newest.find_first_not_of(kSpaces), newest.size()));
+    newest = newest.substr(0, newest.find_last_not_of(kSpaces) + 1);
+    tokenizer_.check_text(newest, {.most_tokens = options.most_tokens});
+  }
   const MarkedString text = render(messages, options);
   if (text.bytes.empty()) {
     throw Error("chat", "the chat template renders no text", {}, "a text prompt works");
   }
-  std::vector<int32_t> ids =
-      tokenizer_.encode(text.bytes, {.add_bos = false, .add_eos = false, .content = text.content});
+  std::vector<int32_t> ids = tokenizer_.encode(text.bytes, {.add_bos = false,
+                                                            .add_eos = false,
+                                                            .content = text.content,
+                                                            .most_tokens = options.most_tokens});
   const auto bos = tokenizer_.bos();
   if (tokenizer_.add_bos() && bos && (ids.empty() || ids.front() != *bos)) {
     ids.insert(ids.begin(), *bos);

@@ -33,6 +33,9 @@ struct ChatOptions {
   std::vector<std::pair<std::string, jinja::Value>> variables = {};
   /// The time that strftime_now() shows; unset: now.
   std::optional<std::time_t> now = std::nullopt;
+  /// As in EncodeOptions, of encode(). The newest message is checked before it is rendered if a
+  /// user sent it.
+  std::optional<int64_t> most_tokens = std::nullopt;
 };
 
 /// Renders conversations by a model's chat template, a Jinja template (jinja/template.h). Copies

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -64,6 +65,16 @@ void clean_up(std::string& text) {
 bool looks_like_control(std::string_view token) {
   if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>")) return true;
   return std::find(std::begin(kEndNames), std::end(kEndNames), token) != std::end(kEndNames);
+}
+
+void Tokenizer::Impl::find_bound() {
+  if (text.model == nullptr || (text.splitter && !text.splitter->keeps_all_bytes())) return;
+  const std::bitset<256> bytes = text.model->kept_bytes();
+  const bool rewrites = !text.normalizer.empty() || (text.splitter && text.splitter->rewrites());
+  // A byte that is rewritten may become one that isn't kept.
+  if (rewrites && (bytes & utf8_bytes()) != utf8_bytes()) return;
+  kept = bytes;
+  bytes_per_token = longest * text.normalizer.shrinkage();
 }
 
 void Tokenizer::Impl::find_ends() {
@@ -136,22 +147,46 @@ void encode_marked(const Tokenizer::Impl& impl, std::string_view text,
 
 }  // namespace
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+int64_t Tokenizer::least_tokens(std::string_view text) const {
+  const size_t most = impl_->bytes_per_token;
+  if (most == 0 || impl_->kept.none()) return 0;
+  size_t counts[256] = {};
+  for (const char c : text) ++counts[static_cast<unsigned char>(c)];
+  size_t kept = 0;
+  for (size_t byte = 0; byte < std::size(counts); ++byte) {
+    if (impl_->kept[byte]) kept += counts[byte];
+  }
+  return static_cast<int64_t>((kept + most - 1) / most);
+}
+
+void Tokenizer::check_text(std::string_view text, const EncodeOptions& options) const {
+  // Shorter texts are encoded, so that the caller's error can tell the number of their tokens.
+  constexpr size_t kLong = 1'000'000;
+  const int64_t least = options.most_tokens && text.size() >= kLong ? least_tokens(text) : 0;
+  if (least > options.most_tokens.value_or(0)) {
+    throw Error("tokenize", "the text is too long",
+                fmt::format("{} bytes, at least {} tokens", text.size(), least),
+                fmt::format("need at most {} tokens", *options.most_tokens));
+  }
   if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     throw Error("tokenize", "the text is too long", fmt::format("{} bytes", text.size()),
                 "need less than 2 GiB");
   }
-  const size_t invalid = find_invalid_utf8(text);
+  const size_t invalid = options.replace_invalid ? std::string_view::npos : find_invalid_utf8(text);
   if (invalid != std::string_view::npos) {
-    if (options.replace_invalid) {
-      EncodeOptions valid = options;
-      valid.replace_invalid = false;
-      return encode(with_replacements(text), valid);
-    }
     throw Error("tokenize", "invalid UTF-8",
                 fmt::format("byte {:#04x} at offset {}", static_cast<unsigned char>(text[invalid]),
                             invalid),
                 "need well-formed UTF-8 text");
+  }
+}
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  check_text(text, options);
+  if (options.replace_invalid && find_invalid_utf8(text) != std::string_view::npos) {
+    EncodeOptions valid = options;
+    valid.replace_invalid = false;
+    return encode(with_replacements(text), valid);
   }
   const Impl& impl = *impl_;
   if (impl.text.model == nullptr && !text.empty()) {

@@ -30,7 +30,8 @@ struct TokenizerSpec {
   std::vector<float> scores;             ///< llama, t5: [vocabulary]; higher scores merge first, or
                                          ///< are log probabilities
   std::string charsmap;                  ///< t5: SentencePiece's precompiled map, or empty
-  std::optional<int32_t> bos, eos, eot, unk, pad;
+  std::optional<int32_t> bos, eos, eot, pad;
+  std::optional<int32_t> unk;  ///< stands for characters without a token, except in byte-level BPE
   bool add_bos = false;
   bool add_eos = false;
   bool add_space_prefix = false;     ///< llama, t5: insert a space before text, also after special
@@ -56,6 +57,9 @@ struct EncodeOptions {
   /// Ascending ranges of the text in which control tokens become plain text, also those that begin
   /// or end outside of a range.
   std::span<const TextRange> content = {};
+  /// Texts of at least a million bytes that certainly have more tokens are errors before they are
+  /// encoded.
+  std::optional<int64_t> most_tokens = std::nullopt;
 };
 
 /// Converts text to token ids and back.
@@ -79,10 +83,19 @@ class WICK_API Tokenizer {
   static Tokenizer from_file(const std::string& path);
 
   /// Encodes `text`. Special tokens are extracted first, the longest at each position: user-defined
-  /// tokens always, control tokens only with `parse_special`. Bytes without a token are dropped, as
-  /// in the models' reference tokenizers. Errors: ill-formed UTF-8, with its byte offset; text of
-  /// 2 GiB or more; the file has no vocabulary; a split pattern exceeds PCRE2's limits.
+  /// tokens always, control tokens only with `parse_special`. What has neither a token nor byte
+  /// tokens becomes the unknown token; without one, or with byte-level BPE, it is dropped, as in
+  /// the models' reference tokenizers. Errors: ill-formed UTF-8, with its byte offset; text of
+  /// 2 GiB or more, or certainly of more than most_tokens; the file has no vocabulary; a split
+  /// pattern exceeds PCRE2's limits.
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  /// The errors of encode() about a text's length and UTF-8.
+  void check_text(std::string_view text, const EncodeOptions& options = {}) const;
+
+  /// A lower bound of the number of a text's tokens, by its length and the longest token. It is
+  /// found in a fraction of the time of encode(). 0 if the vocabulary has none.
+  int64_t least_tokens(std::string_view text) const;
 
   /// Concatenates the bytes of `ids`. A cut between two tokens may split a UTF-8 character (see
   /// StreamDecoder). `skip_special` omits control tokens. The space that the vocabulary inserts

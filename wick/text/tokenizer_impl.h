@@ -2,10 +2,14 @@
 
 // The parts of a Tokenizer, for its readers.
 
+#include <algorithm>
+#include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "wick/text/pipeline/text_pipeline.h"
@@ -28,10 +32,18 @@ struct Tokenizer::Impl {
     return contains(id) &&
            (tokens.type(id) == TokenType::control || tokens.type(id) == TokenType::unknown);
   }
+  /// Notes the model's spelling of a token, which has at least the bytes of the text that the token
+  /// stands for.
+  void note_spelling(std::string_view token) { longest = std::max(longest, token.size()); }
+  /// Sets `kept` and `bytes_per_token` after all stages are set.
+  void find_bound();
   /// Sets `ends` from eos, eot and the control tokens with well-known names.
   void find_ends();
 
   TokenTable tokens;
+  size_t longest = 0;          // bytes of the longest spelling of a token; 0: not known
+  std::bitset<256> kept;       // bytes of texts that are part of a token wherever they are
+  size_t bytes_per_token = 0;  // a token stands for at most this many bytes of a text
   /// The model's spelling of the tokens, if it isn't their bytes.
   std::unique_ptr<const TokenTable> spelled;
   /// Tokens that are found in text before it is normalised: all of them, and those that aren't

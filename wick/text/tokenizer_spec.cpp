@@ -143,9 +143,12 @@ void add_bpe(Tokenizer::Impl& impl, const TokenizerSpec& spec, const PreTokenize
     rules.push_back({line.substr(0, space), line.substr(space + 1)});
   }
   impl.spelled = raw_tokens(spec, impl.tokens);
-  impl.text.model = std::make_unique<CharBpe>(
-      rules, *impl.spelled,
-      CharBpeOptions{.whole_lines_first = pre.spaces_are_marks, .byte_fallback = true});
+  impl.text.model =
+      std::make_unique<CharBpe>(rules, *impl.spelled,
+                                CharBpeOptions{.whole_lines_first = pre.spaces_are_marks,
+                                               .byte_fallback = true,
+                                               .unknown = spec.unk.value_or(TokenTable::kNone),
+                                               .fuse_unknown = true});
 }
 
 void add_unigram(Tokenizer::Impl& impl, const TokenizerSpec& spec) {
@@ -242,7 +245,7 @@ Tokenizer::Tokenizer(const TokenizerSpec& spec) {
     case Family::pieces:
       impl->text.model =
           std::make_unique<Pieces>(spec.scores, impl->tokens, spec.unk.value_or(TokenTable::kNone));
-      if (spec.add_space_prefix) impl->text.normalizer.add(prepend_step(" "));
+      if (spec.add_space_prefix) impl->text.normalizer.add(prepend_step(" "), 1);
       break;
     case Family::none:
       break;
@@ -250,6 +253,8 @@ Tokenizer::Tokenizer(const TokenizerSpec& spec) {
   impl->added.emplace(impl->tokens, ids_of(impl->tokens, true));
   impl->added_plain.emplace(impl->tokens, ids_of(impl->tokens, false));
   impl->find_ends();
+  for (const std::string_view token : spec.tokens) impl->note_spelling(token);
+  impl->find_bound();
   impl_ = std::move(impl);
 }
 

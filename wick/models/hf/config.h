@@ -28,6 +28,10 @@ class Config {
   const std::string& path() const { return path_; }
   const Json& json() const { return members_; }
   bool has(Names names) const { return find(names) != nullptr; }
+  /// Errors: there is no such member.
+  void require(Names names) const {
+    if (!has(names)) missing(names);
+  }
   void set(const char* name, Json value) { members_[name] = std::move(value); }
   /// Adds the members that this object lacks or that are null.
   void add_missing(const Json& members);

@@ -74,6 +74,47 @@ Directory::Directory(const std::string& path) : ModelFile("model") {
   }
 }
 
+/// Errors: config.json contradicts the tensors.
+void Directory::check_tensors(const Description& description) const {
+  const Config& config = description.config;
+  const auto find = [&](std::string_view name) {
+    const auto found = std::find_if(targets_.begin(), targets_.end(),
+                                    [&](const Target& target) { return target.name == name; });
+    return found == targets_.end() ? nullptr : &*found;
+  };
+  if (const std::optional<int64_t> size = config.integer({"vocab_size"})) {
+    // Files may have further rows, up to a multiple of a number.
+    const int64_t multiple =
+        std::max<int64_t>(config.integer({"pad_vocab_size_multiple"}).value_or(1), 1);
+    const int64_t padded = (*size + multiple - 1) / multiple * multiple;
+    for (const char* name : {"token_embd.weight", "output.weight"}) {
+      const Target* const target = find(name);
+      if (target == nullptr || target->shape.rank() == 0) continue;
+      if (target->shape[0] == *size || target->shape[0] == padded) continue;
+      config.invalid("vocab_size",
+                     fmt::format("{}, the rows of {}", target->shape[0],
+                                 printable(target->sources.front().stored.tensor->name)));
+    }
+  }
+  // Makers of embeddings need no output matrix. Families have other defaults of the flag.
+  const bool makes_embeddings =
+      description.family->encodes ||
+      keys_->contains(fmt::format("{}.pooling_type", description.family->architecture));
+  if (config.has({"tie_word_embeddings"}) && !description.tied && !makes_embeddings &&
+      find("token_embd.weight") != nullptr && find("output.weight") == nullptr) {
+    config.invalid("tie_word_embeddings", "true, because there is no tensor lm_head.weight");
+  }
+  for (const auto& [flag, part] : {std::pair{"attention_bias", ".attn_"}, {"mlp_bias", ".ffn_"}}) {
+    const bool has_bias = std::any_of(
+        targets_.begin(), targets_.end(), [&, part = std::string_view(part)](const Target& target) {
+          return target.name.ends_with(".bias") && target.name.find(part) != std::string::npos;
+        });
+    if (config.flag(flag, false) && !has_bias) {
+      config.invalid(flag, "false, because there are no such tensors");
+    }
+  }
+}
+
 /// Reads a dense layer that follows the pooling. Its weights are files of its own folder.
 void Directory::read_dense(const std::string& folder, const std::string& name, const Sizes& sizes) {
   constexpr std::string_view kStem = "linear";
@@ -113,6 +154,7 @@ void Directory::read_tensors(const Description& description) {
     describe_target(target, description.sizes);
     targets_.push_back(std::move(target));
   }
+  check_tensors(description);
 }
 
 void Directory::describe_target(Target& target, const Sizes& sizes) const {

@@ -56,6 +56,7 @@ class Directory final : public io::ModelFile {
     return target.adds_one || target.negates_exp || !target.factors.empty();
   }
   void read_tensors(const Description& description);
+  void check_tensors(const Description& description) const;
   void read_dense(const std::string& folder, const std::string& name, const Sizes& sizes);
   /// Sets the views, the dtype and the shape. Errors: the sources don't fit.
   void describe_target(Target& target, const Sizes& sizes) const;

@@ -31,6 +31,13 @@ int64_t head_size(const Config& c) {
 
 std::string rope_type(const Config& rope) { return rope.text({"rope_type"}).value_or("default"); }
 
+/// The factor of a scaling. Errors: it is missing or isn't positive.
+double scaling_factor(const Config& rope) {
+  const double factor = rope.require_number({"factor"});
+  if (!(factor > 0)) rope.invalid("factor", "more than 0");
+  return factor;
+}
+
 /// Positions beyond max_position_embeddings have a larger base.
 void dynamic_keys(const Config& c, const Config& rope, Keys& k) {
   const double factor = rope.require_number({"factor"});
@@ -49,16 +56,18 @@ void dynamic_keys(const Config& c, const Config& rope, Keys& k) {
 void rope_scaling_keys(const Config& c, Keys& k) {
   const Config rope = rope_of(c);
   const std::string type = rope_type(rope);
+  // A scaling without its type would have no effect.
+  if (rope.has({"factor"})) rope.require({"rope_type"});
   constexpr std::string_view kElsewhere[] = {"default", "llama3", "proportional"};
   if (std::find(std::begin(kElsewhere), std::end(kElsewhere), type) != std::end(kElsewhere)) return;
   if (type == "dynamic") {
     dynamic_keys(c, rope, k);
   } else if (type == "linear") {
     k.set("rope.scaling.type", "linear");
-    k.set("rope.scaling.factor", rope.require_number({"factor"}));
+    k.set("rope.scaling.factor", scaling_factor(rope));
   } else if (type == "yarn") {
     k.set("rope.scaling.type", "yarn");
-    k.set("rope.scaling.factor", rope.require_number({"factor"}));
+    k.set("rope.scaling.factor", scaling_factor(rope));
     k.set("rope.scaling.original_context_length",
           rope.integer({"original_max_position_embeddings"}));
     k.set("rope.scaling.attn_factor", rope.number({"attention_factor", "attn_factor"}));
@@ -80,10 +89,10 @@ namespace {
 std::vector<float> llama3_divisors(const Config& c, const Config& rope) {
   const int64_t size = head_size(c);
   const double base = rope.number({"rope_theta"}).value_or(10000.0);
-  const double factor = rope.number({"factor"}).value_or(8.0);
-  const double low = rope.number({"low_freq_factor"}).value_or(1.0);
-  const double high = rope.number({"high_freq_factor"}).value_or(4.0);
-  const double context = rope.number({"original_max_position_embeddings"}).value_or(8192.0);
+  const double factor = scaling_factor(rope);
+  const double low = rope.require_number({"low_freq_factor"});
+  const double high = rope.require_number({"high_freq_factor"});
+  const double context = rope.require_number({"original_max_position_embeddings"});
   if (!(low > 0) || !(high > low))
     rope.invalid("high_freq_factor", "more than low_freq_factor > 0");
   std::vector<float> divisors;
@@ -209,6 +218,7 @@ ExtraTensors rope_tensors(const Config& c) {
   const auto pairs = static_cast<size_t>(part * static_cast<double>(head_size(c))) / 2;
   ExtraTensors tensors;
   for (const char* name : {"long_factor", "short_factor"}) {
+    rope.require({name});
     std::vector<float> factors;
     for (const double factor : rope.numbers(name)) factors.push_back(static_cast<float>(factor));
     if (factors.size() != pairs) rope.invalid(name, fmt::format("{} numbers", pairs));

@@ -83,7 +83,9 @@ void read_normalizer(const JsonNode& node, Normalizer& normalizer) {
   if (type == "Sequence") {
     node["normalizers"].for_each([&](const JsonNode& step) { read_normalizer(step, normalizer); });
   } else if (type == "NFC") {
-    normalizer.add(unicode_step(NormalForm::nfc));
+    // A character's canonical decomposition has at least a third of its bytes (U+212A becomes K),
+    // and at most three times as many.
+    normalizer.add(unicode_step(NormalForm::nfc), 9);
   } else if (type == "NFD") {
     normalizer.add(unicode_step(NormalForm::nfd));
   } else if (type == "NFKC") {
@@ -97,9 +99,13 @@ void read_normalizer(const JsonNode& node, Normalizer& normalizer) {
   } else if (type == "Strip") {
     normalizer.add(strip_step(node.flag("strip_left", true), node.flag("strip_right", true)));
   } else if (type == "Prepend") {
-    normalizer.add(prepend_step(node["prepend"].text()));
+    normalizer.add(prepend_step(node["prepend"].text()), 1);
   } else if (type == "Replace") {
-    normalizer.add(Replacer(node["pattern"], node["content"].text()));
+    const std::string content = node["content"].text();
+    const JsonNode pattern = node["pattern"];
+    const bool grows = pattern.has("String") && !content.empty() &&
+                       pattern["String"].text().size() <= content.size();
+    normalizer.add(Replacer(pattern, content), grows ? 1 : 0);
   } else if (type == "BertNormalizer") {
     normalizer.add(bert_step(bert_options(node)));
   } else if (type == "Nmt") {

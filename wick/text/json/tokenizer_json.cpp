@@ -164,6 +164,14 @@ std::shared_ptr<const Tokenizer::Impl> build(const JsonNode& document) {
   if (impl->add_bos) impl->bos = impl->prefix.front();
   if (impl->add_eos) impl->eos = impl->suffix.back();
   impl->find_ends();
+  // A token that takes the white space around it stands for texts of any length.
+  const bool strips = std::any_of(added.begin(), added.end(), [](const Added& token) {
+    return token.flags.lstrip || token.flags.rstrip;
+  });
+  if (!strips) {
+    for (const std::string& token : vocabulary.tokens()) impl->note_spelling(token);
+  }
+  impl->find_bound();
   return impl;
 }
 

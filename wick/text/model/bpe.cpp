@@ -307,11 +307,7 @@ ByteBpe::ByteBpe(std::span<const std::string_view> merges, const TokenTable& tok
       whole_word_first_(whole_word_first),
       unknown_(TokenTable::kNone),
       fuse_unknown_(fuse_unknown) {
-  for (int byte = 0; byte < 256; ++byte) {
-    if (tokens.byte_token(static_cast<unsigned char>(byte)) == TokenTable::kNone) {
-      unknown_ = unknown;
-    }
-  }
+  if (!bytes_with_tokens(tokens).all()) unknown_ = unknown;
 }
 
 std::unique_ptr<Model::Run> ByteBpe::run() const { return std::make_unique<Words>(*this); }

@@ -110,6 +110,7 @@ class ByteBpe : public Model {
   ByteBpe(std::span<const std::string_view> merges, const TokenTable& tokens, bool whole_word_first,
           int32_t unknown = -1, bool fuse_unknown = false);
   std::unique_ptr<Run> run() const override;
+  std::bitset<256> kept_bytes() const override { return bytes_with_tokens(tokens_); }
 
  private:
   class Words;
@@ -138,6 +139,7 @@ class CharBpe : public Model {
   CharBpe(std::span<const MergeTable::Rule> merges, const TokenTable& tokens,
           CharBpeOptions options);
   std::unique_ptr<Run> run() const override;
+  std::bitset<256> kept_bytes() const override;
 
  private:
   class Words;

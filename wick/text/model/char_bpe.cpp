@@ -122,6 +122,15 @@ CharBpe::CharBpe(std::span<const MergeTable::Rule> merges, const TokenTable& tok
   }
 }
 
+std::bitset<256> CharBpe::kept_bytes() const {
+  std::bitset<256> kept;
+  for (size_t byte = 0; byte < kept.size() && options_.byte_fallback && !options_.in_alphabet;
+       ++byte) {
+    kept[byte] = byte_tokens_[byte] != TokenTable::kNone;
+  }
+  return of_whole_characters(kept);
+}
+
 std::unique_ptr<Model::Run> CharBpe::run() const { return std::make_unique<Words>(*this); }
 
 }  // namespace wick::text

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -21,6 +22,9 @@ class Model {
     virtual void encode(std::string_view word, std::vector<int32_t>& out) = 0;
   };
   virtual std::unique_ptr<Run> run() const = 0;
+  /// The bytes of words that are part of a token wherever they are: they aren't dropped, and aren't
+  /// unknown.
+  virtual std::bitset<256> kept_bytes() const { return {}; }
 };
 
 }  // namespace wick::text

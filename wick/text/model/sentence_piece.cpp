@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "wick/base/error.h"
 
@@ -62,6 +63,7 @@ void PieceEncoder::encode(std::string_view text, std::vector<int32_t>& out) {
     }
     text = spaced_;
   }
+  after_unknown_ = false;
   while (!text.empty()) {
     size_t end = text.size();
     if (ranks_.by_word()) {
@@ -92,6 +94,7 @@ bool PieceEncoder::refresh(std::string_view word, uint32_t i) {
 void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out) {
   if (const int32_t id = tokens_.find(word); id != TokenTable::kNone && word.size() == 1) {
     out.push_back(id);
+    after_unknown_ = false;
     return;
   }
   nodes_.clear();
@@ -126,23 +129,27 @@ void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out)
     push(i);
     if (node.previous != kEnd) push(node.previous);
   }
-  bool after_unknown = false;  // adjacent characters without a token are one unknown token
   for (uint32_t i = 0; i != kEnd; i = nodes_[i].next) {
-    const std::string_view piece = word.substr(nodes_[i].begin, nodes_[i].end - nodes_[i].begin);
-    if (const int32_t id = tokens_.find(piece); id != TokenTable::kNone) {
-      out.push_back(id);
-      continue;
-    }
-    const bool by_bytes = std::all_of(piece.begin(), piece.end(), [&](char c) {
-      return tokens_.byte_token(static_cast<unsigned char>(c)) != TokenTable::kNone;
-    });
-    if (by_bytes) {
-      for (const char c : piece) out.push_back(tokens_.byte_token(static_cast<unsigned char>(c)));
-    } else if (unknown_ != TokenTable::kNone && !(after_unknown && out.back() == unknown_)) {
-      out.push_back(unknown_);
-      after_unknown = true;
-    }
+    append_piece(word.substr(nodes_[i].begin, nodes_[i].end - nodes_[i].begin), out);
   }
+}
+
+/// Appends the token of a piece, or those of its bytes, or the unknown token.
+void PieceEncoder::append_piece(std::string_view piece, std::vector<int32_t>& out) {
+  const bool after_unknown = std::exchange(after_unknown_, false);
+  if (const int32_t id = tokens_.find(piece); id != TokenTable::kNone) {
+    out.push_back(id);
+    return;
+  }
+  const bool by_bytes = std::all_of(piece.begin(), piece.end(), [&](char c) {
+    return tokens_.byte_token(static_cast<unsigned char>(c)) != TokenTable::kNone;
+  });
+  if (by_bytes) {
+    for (const char c : piece) out.push_back(tokens_.byte_token(static_cast<unsigned char>(c)));
+    return;
+  }
+  after_unknown_ = true;
+  if (unknown_ != TokenTable::kNone && !after_unknown) out.push_back(unknown_);
 }
 
 std::unique_ptr<Model::Run> Pieces::run() const {

@@ -44,13 +44,14 @@ class PieceEncoder {
   PieceEncoder(const TokenTable& tokens, const PieceRanks& ranks, int32_t unknown)
       : tokens_(tokens), ranks_(ranks), unknown_(unknown) {}
 
-  /// Appends the tokens of well-formed UTF-8. Starts from characters and repeatedly merges the
-  /// adjacent pair whose token has the highest score, the leftmost of several, until no pair is a
-  /// token.
+  /// Appends the tokens of well-formed UTF-8; adjacent unknown characters are one token. Starts
+  /// from characters and repeatedly merges the adjacent pair whose token has the highest score, the
+  /// leftmost of several, until no pair is a token.
   void encode(std::string_view text, std::vector<int32_t>& out);
 
  private:
   void encode_word(std::string_view word, std::vector<int32_t>& out);
+  void append_piece(std::string_view piece, std::vector<int32_t>& out);
   bool refresh(std::string_view word, uint32_t i);
 
   struct Node {
@@ -61,6 +62,7 @@ class PieceEncoder {
   const TokenTable& tokens_;
   const PieceRanks& ranks_;
   int32_t unknown_;
+  bool after_unknown_ = false;  // the last token of the text so far is the unknown one
   std::string spaced_;
   std::vector<Node> nodes_;
   std::vector<uint64_t> heap_;
@@ -73,6 +75,9 @@ class Pieces : public Model {
   Pieces(std::span<const float> scores, const TokenTable& tokens, int32_t unknown)
       : tokens_(tokens), ranks_(scores, tokens), unknown_(unknown) {}
   std::unique_ptr<Run> run() const override;
+  std::bitset<256> kept_bytes() const override {
+    return of_whole_characters(bytes_with_tokens(tokens_));
+  }
 
  private:
   const TokenTable& tokens_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,13 +19,21 @@ using NormalizeStep = std::function<void(std::string& text)>;
 /// normalizer at once.
 class Normalizer {
  public:
-  void add(NormalizeStep step) { steps_.push_back(std::move(step)); }
+  /// `shrinkage`: the bytes of a text are at most this multiple of those that the step makes of it;
+  /// 0: there is no such bound.
+  void add(NormalizeStep step, size_t shrinkage = 0) {
+    steps_.push_back(std::move(step));
+    shrinkage_ *= shrinkage;
+  }
+  /// As the argument of add(), of all steps together.
+  size_t shrinkage() const { return shrinkage_; }
   bool empty() const { return steps_.empty(); }
   /// Errors: the text grows to more than 64 times its length; those of the steps.
   void apply(std::string& text) const;
 
  private:
   std::vector<NormalizeStep> steps_;
+  size_t shrinkage_ = 1;
 };
 
 /// Options of BERT's normalizer.

@@ -21,6 +21,18 @@ size_t count_characters(std::string_view text) {
 
 }  // namespace
 
+bool Splitter::rewrites() const {
+  return std::any_of(stages_.begin(), stages_.end(), [](const SplitStage& stage) {
+    return !stage.mark.empty() || !stage.prefix.empty();
+  });
+}
+
+bool Splitter::keeps_all_bytes() const {
+  return std::none_of(stages_.begin(), stages_.end(), [](const SplitStage& stage) {
+    return stage.behavior == SplitBehavior::removed;
+  });
+}
+
 Splitter::Splitter(std::vector<SplitStage> stages) : stages_(std::move(stages)) {
   for (const SplitStage& stage : stages_) {
     if (stage.pattern.empty()) {

@@ -39,6 +39,10 @@ class Splitter {
  public:
   /// Errors: those of Regex.
   explicit Splitter(std::vector<SplitStage> stages);
+  /// Whether no stage drops parts of a text.
+  bool keeps_all_bytes() const;
+  /// Whether a stage replaces or inserts characters.
+  bool rewrites() const;
 
   /// One pass over a text. Memory is proportional to the number of stages, and to the longest
   /// rewritten word. Time is linear in the text if the patterns' is.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -88,5 +89,28 @@ class TokenTable {
   uint64_t mask_ = 0;
   int32_t byte_tokens_[256];
 };
+
+/// The bytes that have a token of their own.
+inline std::bitset<256> bytes_with_tokens(const TokenTable& tokens) {
+  std::bitset<256> found;
+  for (size_t byte = 0; byte < found.size(); ++byte) {
+    found[byte] = tokens.byte_token(static_cast<unsigned char>(byte)) != TokenTable::kNone;
+  }
+  return found;
+}
+
+/// Bytes of well-formed UTF-8.
+inline std::bitset<256> utf8_bytes() {
+  std::bitset<256> found;
+  for (size_t byte = 0; byte < 0xf5; ++byte) found[byte] = byte != 0xc0 && byte != 0xc1;
+  return found;
+}
+
+/// `bytes` without those of characters of which another byte may be missing.
+inline std::bitset<256> of_whole_characters(std::bitset<256> bytes) {
+  if ((bytes & utf8_bytes()) == utf8_bytes()) return bytes;
+  for (size_t byte = 0x80; byte < bytes.size(); ++byte) bytes[byte] = false;
+  return bytes;
+}
 
 }  // namespace wick::text
