@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "emu/tests/decode_formats.h"
 #include "emu/tests/decode_support.h"
 #include "emu/tests/reference.h"

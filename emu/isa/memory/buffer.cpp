@@ -86,10 +86,7 @@ std::optional<BufferDecoder::Opcode> BufferDecoder::ask(const Layout& layout, ui
   }
   Probes probes;
   probes.words[0] = layout.bits;
-  layout.opcode.put(probes.words, number);
-  if (layout.opcode_high.width != 0) {
-    layout.opcode_high.put(probes.words, number >> layout.opcode.width);
-  }
+  put_opcode(layout, probes.words, number);
   layout.lds.put(probes.words, lds);
   // gfx12's field has the number of the first register, the others a quarter of it.
   const uint32_t resource = chip_.generation >= 12 ? kResource : kResource / 4;
@@ -129,14 +126,10 @@ void BufferDecoder::read_modifiers(const Layout& layout, std::span<const uint32_
 }
 
 std::optional<Inst> BufferDecoder::decode(std::span<const uint32_t> words) {
-  const Layout* layout = nullptr;
-  for (const Layout& one : layouts_) {
-    if (!words.empty() && (words[0] & one.mask) == one.bits) layout = &one;
-  }
+  const Layout* const layout = find_layout(layouts_, words);
   if (layout == nullptr) return std::nullopt;
   need_words(words, layout->dwords);  // a bit of the opcode may be in the second one
-  const uint32_t high = layout->opcode_high.of(words) << layout->opcode.width;
-  const Opcode* opcode = find(*layout, layout->opcode.of(words) | high, layout->lds.of(words) != 0);
+  const Opcode* opcode = find(*layout, opcode_of(*layout, words), layout->lds.of(words) != 0);
   if (opcode == nullptr) return std::nullopt;
   Inst inst;
   inst.name = opcode->name;

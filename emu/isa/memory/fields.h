@@ -26,6 +26,28 @@ inline Bits return_field(const CacheFields& fields) {
   return {fields.hint.width != 0 ? fields.hint.at : fields.glc.at, 1};
 }
 
+/// Returns the layout whose encoding the words begin with; null if there is none.
+template <class Layout>
+const Layout* find_layout(const std::vector<Layout>& layouts, std::span<const uint32_t> words) {
+  for (const Layout& one : layouts) {
+    if (!words.empty() && (words[0] & one.mask) == one.bits) return &one;
+  }
+  return nullptr;
+}
+
+/// The number of an opcode whose highest bits have a field of their own.
+template <class Layout>
+uint32_t opcode_of(const Layout& layout, std::span<const uint32_t> words) {
+  return layout.opcode.of(words) | layout.opcode_high.of(words) << layout.opcode.width;
+}
+template <class Layout>
+void put_opcode(const Layout& layout, Words& words, uint32_t number) {
+  layout.opcode.put(words, number);
+  if (layout.opcode_high.width != 0) {
+    layout.opcode_high.put(words, number >> layout.opcode.width);
+  }
+}
+
 inline bool is_atomic(std::string_view name) { return name.find("_atomic_") != name.npos; }
 
 /// Throws std::runtime_error if the code ends before `count` dwords.

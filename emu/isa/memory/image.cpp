@@ -112,10 +112,7 @@ std::optional<ImageDecoder::Opcode> ImageDecoder::ask(const Layout& layout, uint
   };
   Probes probes;
   probes.words[0] = layout.bits;
-  layout.opcode.put(probes.words, number);
-  if (layout.opcode_high.width != 0) {
-    layout.opcode_high.put(probes.words, number >> layout.opcode.width);
-  }
+  put_opcode(layout, probes.words, number);
   layout.data.put(probes.words, kData);
   layout.addresses[0].put(probes.words, kAddress);
   // gfx12's fields have the number of the first register, the others a quarter of it.
@@ -201,13 +198,9 @@ void ImageDecoder::read_modifiers(const Layout& layout, std::span<const uint32_t
 }
 
 std::optional<Inst> ImageDecoder::decode(std::span<const uint32_t> words) {
-  const Layout* layout = nullptr;
-  for (const Layout& one : layouts_) {
-    if (!words.empty() && (words[0] & one.mask) == one.bits) layout = &one;
-  }
+  const Layout* const layout = find_layout(layouts_, words);
   if (layout == nullptr) return std::nullopt;
-  const uint32_t high = layout->opcode_high.of(words) << layout->opcode.width;
-  const Opcode* opcode = find(*layout, layout->opcode.of(words) | high);
+  const Opcode* opcode = find(*layout, opcode_of(*layout, words));
   if (opcode == nullptr) return std::nullopt;
   const size_t dwords = layout->dwords + layout->more.of(words);
   need_words(words, dwords);
