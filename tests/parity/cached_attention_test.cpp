@@ -322,8 +322,14 @@ void check_staged(DType cache) {
             Values::special, false, random);
       check(with_sinks({2 * group, 2, 24, 16, 8, 800, cache, plain}), t, ends, Values::special,
             false, random);
+      check({group, 1, 16, 64, 8, 800, cache, plain}, t, ends, Values::normal, false, random);
       if (failed()) break;
     }
+  }
+  // So many heads that clusters don't take them.
+  for (const int64_t head : {64, 128}) {
+    check({96, 24, head, head, 32, 800, cache, plain}, 1, ends, Values::normal, false, random);
+    check({32, 32, head, head, 32, 800, cache, plain}, 1, ends, Values::normal, false, random);
   }
   gpu::attention_staging = gpu::AttentionStaging::where_copies_run_alone;
 }

@@ -89,10 +89,10 @@ int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
                          : kAttentionChunk * (int64_t{c.d} + c.e));
 }
 
-/// Whether there are kernels for the heads' size.
+/// Whether some kernels are compiled for the heads' size.
 bool takes_head(const AttentionCall& c) { return c.d == c.e && (c.d == 64 || c.d == 128); }
 
-/// How decode.gpu takes a call. `rows` is 0 if it can't.
+/// How decode.gpu or decode_ring.gpu takes a call. `rows` is 0 if they can't.
 struct DecodeShape {
   int64_t rows = 0, tiles = 1, cluster = 1, slices = 1, fresh = 0, shared = 0;
   bool staged = false, streams = false, ring = false;

@@ -227,8 +227,8 @@ WICK_FN constexpr u32 decode_threads_on_amd(u32 rows) {
 inline constexpr u32 kClusterKeys = 64, kClusterPitch = kClusterKeys + 8, kClusterWidth = 32;
 /// The ring buffer of decode_stream: number of pieces, and bytes of a piece.
 inline constexpr u32 kStreamPieces = 4, kStreamPieceBytes = 16384;
-/// decode_ring: buffers, bytes in front of them, and bytes of one for heads of `head` elements of 16
-/// bits.
+/// decode_ring: buffers, bytes in front of them, and bytes of one for heads of `head` elements of
+/// 16 bits.
 inline constexpr u32 kRingBuffers = 3, kRingBarrierBytes = 128;
 WICK_FN constexpr u32 ring_piece_bytes(u32 head) { return head / 2 * kAttentionChunk * 2; }
 /// The most heads of a thread block.

@@ -47,7 +47,7 @@ struct Decode : DecodeSinks<Sinks> {
   const CacheCall& cache;
   const DecodePlan& plan;
   DecodeShared shared;
-  u32 set;  // index of the outputs that the thread block shares with those of the other splits
+  u32 set;  // number of the heads' outputs, to which the thread blocks of all splits add
   u32 rank, split, tile, key_head, query, batch;
   u32 token;                 // row of the batch element's first query
   u32 head, rows;            // first head of the thread block, number of heads
@@ -415,6 +415,23 @@ struct Decode : DecodeSinks<Sinks> {
     end_copies();
   }
 
+  // ---- Copies of the forms with pieces ----
+
+  /// Starts to copy some elements of the old keys behind the last whole 16 bytes, in pairs: another
+  /// thread block may be writing the keys that follow them. `from` and `to` are those of the
+  /// chunk's first key. All threads call it.
+  WICK_DEVICE void copy_last_keys(const T* from, T* to, KeyRange old, u32 elements) const {
+    constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
+    const u32 end = static_cast<u32>(old.end);
+    const u32 word = end / kPer * kPer + thread_index() % kWords * kWord;
+    if (old.empty() || word >= ((end + 1) & ~1u)) return;
+#pragma unroll 1
+    for (u32 i = thread_index() / kWords; i < elements; i += kDecodeThreads / kWords) {
+      start_copy(reinterpret_cast<u32*>(to + i * kAttentionChunk + word),
+                 reinterpret_cast<const u32*>(from + i * c.k_step + word));
+    }
+  }
+
   // ---- Chunks ----
 
   /// decode_staged: dot products of queries with a key of the tile for each thread, kRows rows at a
@@ -423,8 +440,8 @@ struct Decode : DecodeSinks<Sinks> {
   WICK_DEVICE void scores_of_tile(const Chunk& chunk) const {
     static_assert(kDecodeThreads == kAttentionChunk);
     const u32 key = thread_index(), width_of_q = DecodeShared::padded(c.d);
-    const bool there = static_cast<i32>(key) >= chunk.seen.begin &&
-                       static_cast<i32>(key) < chunk.seen.end;
+    const bool there =
+        static_cast<i32>(key) >= chunk.seen.begin && static_cast<i32>(key) < chunk.seen.end;
     if (!there) return;
     for (u32 r = 0; r < rows; r += kRows) {
       // If kRows is 2, an odd last row is computed twice.
@@ -638,7 +655,7 @@ struct Decode : DecodeSinks<Sinks> {
   }
 
   /// decode_staged: outputs of a chunk for heads of kHead elements. A thread computes one element
-  /// of two rows. All threads must call it.
+  /// of two rows; an odd last row is computed twice. All threads must call it.
   template <u32 kHead>
   WICK_DEVICE void outputs_of_tile(const Chunk& chunk, const AttentionPartials& partials) {
     static_assert(kHead * kDecodeRows / 2 <= kDecodeThreads);

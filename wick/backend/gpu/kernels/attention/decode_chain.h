@@ -72,6 +72,24 @@ WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 
   }
 }
 
+/// Calls add(block) for `blocks` blocks in order. load(to, number) loads one while the block before
+/// it is added; its number may be `blocks`.
+template <class Block, class Load, class Add>
+WICK_DEVICE void add_blocks(i32 blocks, const Load& load, const Add& add) {
+  if (blocks <= 0) return;
+  Block even, odd;
+  load(even, 0);
+  i32 block = 0;
+#pragma unroll 1
+  for (; block + 1 < blocks; block += 2) {
+    load(odd, block + 1);
+    add(even);
+    load(even, block + 2);
+    add(odd);
+  }
+  if (block < blocks) add(even);
+}
+
 /// For kRows rows r: a[r] = Σ factors[r · row + i] · base[i · kStep], i from `first` to `end` in
 /// order. It is for threads with few chains, whose latency counts. It reads whole groups of four
 /// elements, also behind `end`. The loads of a block are in flight while the block before is added:
@@ -108,7 +126,7 @@ WICK_DEVICE void add_latency_chains(float (&a)[kRows], const T* base, const floa
     for (u32 r = 0; r < kRows; ++r)
       a[r] = fma(factors[r * row + i], widen(base[i * i32{kStep}]), a[r]);
   }
-  const i32 blocks = (end - i) / kBlock, start = i;
+  const i32 blocks = i < end ? (end - i) / kBlock : 0, start = i;
   const auto load = [&](Block& to, i32 block) WICK_INLINE {
     const i32 at = start + (block < blocks ? block : blocks - 1) * kBlock;
     const T* from = base + at * i32{kStep};
@@ -129,20 +147,8 @@ WICK_DEVICE void add_latency_chains(float (&a)[kRows], const T* base, const floa
       for (u32 r = 0; r < kRows; ++r) a[r] = fma(y.f[r][n / 4][n % 4], value(y.x[n]), a[r]);
     }
   };
-  if (blocks > 0) {
-    Block even, odd;
-    load(even, 0);
-    i32 block = 0;
-#pragma unroll 1
-    for (; block + 1 < blocks; block += 2) {
-      load(odd, block + 1);
-      add(even);
-      load(even, block + 2);
-      add(odd);
-    }
-    if (block < blocks) add(even);
-    i += blocks * kBlock;
-  }
+  add_blocks<Block>(blocks, load, add);
+  i += blocks * kBlock;
 #pragma unroll 1
   for (; i < end; i += 4) {
     u32 x[4];
@@ -208,20 +214,8 @@ WICK_DEVICE void add_pair_chains(float (&a)[kRows][2], const T* base,
       }
     }
   };
-  if (blocks > 0) {
-    Block even, odd;
-    load(even, 0);
-    i32 block = 0;
-#pragma unroll 1
-    for (; block + 1 < blocks; block += 2) {
-      load(odd, block + 1);
-      add(even);
-      load(even, block + 2);
-      add(odd);
-    }
-    if (block < blocks) add(even);
-    i += blocks * kBlock;
-  }
+  add_blocks<Block>(blocks, load, add);
+  i += blocks * kBlock;
 #pragma unroll 1
   for (; i < end; ++i) add_one(i);
 }

@@ -12,10 +12,13 @@
 // heads. Softmax: a warp takes one head. Output: a thread computes two neighbouring elements of one
 // or two heads. The kernels differ in how keys and values reach the threads:
 // - decode: from the caches into registers.
-// - decode_staged: through shared memory. All copies of a chunk are in flight at once.
+// - decode_staged: through shared memory. All copies of a chunk are in flight at once. A thread
+//   computes one key of up to four heads, and then, of heads of 64 or 128 elements, one element of
+//   two. decode_staged_64 and decode_staged_128 are compiled for heads of that size.
 // - decode_stream: through a ring buffer of small pieces in shared memory, so that a multiprocessor
 //   holds several thread blocks. A thread computes two keys, and then one element, of two heads.
-// - decode_ring: like decode_stream, through three larger buffers, by bulk copies (sm_90 or later).
+// - decode_ring: like decode_stream, through three larger buffers, values by bulk copies (Hopper).
+//   A thread computes two keys of two heads, and then two elements of one head.
 // - decode_cluster: through shared memory. The thread blocks of a cluster share a chunk: each
 //   computes the scores of some keys and sends them to the others, and then computes some elements
 //   of the outputs of some heads. A thread computes one key of two heads, and then one element of

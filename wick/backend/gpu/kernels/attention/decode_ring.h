@@ -64,21 +64,8 @@ struct DecodeRing {
                    reinterpret_cast<const Bytes16*>(from + (i + row) * work.c.k_step + at * kPer));
       }
     }
-    if (old.end % i32{kPer} != 0) copy_last_keys(from, to);
+    if (old.end % i32{kPer} != 0) work.copy_last_keys(from, to, old, kElements);
     end_copies();
-  }
-  /// Copies the keys behind the last whole 16 bytes in pairs: another thread block may be writing
-  /// the keys that follow them.
-  WICK_DEVICE void copy_last_keys(const T* from, T* to) const {
-    constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
-    const u32 end = static_cast<u32>(old.end);
-    const u32 word = end / kPer * kPer + thread_index() % kWords * kWord;
-    if (old.empty() || word >= ((end + 1) & ~1u)) return;
-#pragma unroll 1
-    for (u32 i = thread_index() / kWords; i < kElements; i += kDecodeThreads / kWords) {
-      start_copy(reinterpret_cast<u32*>(to + i * kAttentionChunk + word),
-                 reinterpret_cast<const u32*>(from + i * work.c.k_step + word));
-    }
   }
   /// The old keys of half a chunk.
   WICK_DEVICE KeyRange values_of(u32 half) const {

@@ -15,7 +15,7 @@ enum class DecodeForm : u32 {
   direct,   ///< from global memory into registers
   staged,   ///< through shared memory, a whole chunk at once
   stream,   ///< through a ring buffer of small pieces in shared memory
-  ring,     ///< through three larger buffers in shared memory, by bulk copies
+  ring,     ///< through three larger buffers in shared memory; values by bulk copies
   cluster,  ///< through shared memory; the thread blocks of a cluster share a chunk: first its
             ///< keys, then the elements of its values
 };
@@ -23,12 +23,13 @@ enum class DecodeForm : u32 {
 /// A thread block's shared memory. Rows are padded to 16 bytes.
 struct DecodeShared {
   float *q, *s;  // queries [rows][d]; dot products and then exponentials [rows][256]
-  float *k, *v;  // direct, stream, ring: keys [fresh][d] and values [fresh][e] that aren't in the cache
-  float* soft;   // [rows][2]: the largest score and the sum of exponentials of the chunk
-  u32* last;     // [0]: number of keys, later whether the thread block is the last one; [1]: a page
-  u64* inbox;    // cluster: counts the bytes of scores that other thread blocks have sent
-  char* tile;  // staged: keys [d][256] and values [256][e] of a chunk; cluster: the thread block's
-               // keys [d][72] and values [256][32]; stream, ring: the buffers
+  float *k,
+      *v;  // direct, stream, ring: keys [fresh][d] and values [fresh][e] that aren't in the cache
+  float* soft;  // [rows][2]: the largest score and the sum of exponentials of the chunk
+  u32* last;    // [0]: number of keys, later whether the thread block is the last one; [1]: a page
+  u64* inbox;   // cluster: counts the bytes of scores that other thread blocks have sent
+  char* tile;   // staged: keys [d][256] and values [256][e] of a chunk; cluster: the thread block's
+                // keys [d][72] and values [256][32]; stream, ring: the buffers
 
   WICK_DEVICE DecodeShared(char* memory, u32 rows, u32 fresh, u32 d, u32 e) {
     q = reinterpret_cast<float*>(memory);

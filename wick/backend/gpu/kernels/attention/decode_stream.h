@@ -74,7 +74,10 @@ struct DecodeStream {
         start_copy(reinterpret_cast<Bytes16*>(to + keys_to + i * kStep * kAttentionChunk),
                    reinterpret_cast<const Bytes16*>(keys));
       }
-      if (old.end % i32{kPer} != 0) fetch_last_keys(chunk, piece);
+      if (old.end % i32{kPer} != 0) {
+        work.copy_last_keys(work.keys_at(chunk) + piece * kElements * work.c.k_step, to, old,
+                            kElements);
+      }
     } else if (piece < pieces) {
       const u32 step = values_each / kCopies;
 #pragma unroll
@@ -88,22 +91,6 @@ struct DecodeStream {
     }
     end_copies();
   }
-  /// Copies the keys behind the last whole 16 bytes in pairs: another thread block may be writing
-  /// the keys that follow them.
-  WICK_DEVICE void fetch_last_keys(const Chunk& chunk, u32 piece) const {
-    constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
-    const u32 end = static_cast<u32>(old.end);
-    const u32 word = end / kPer * kPer + thread_index() % kWords * kWord;
-    if (old.empty() || word >= ((end + 1) & ~1u)) return;
-    const T* from = work.keys_at(chunk) + piece * kElements * work.c.k_step + word;
-    T* to = piece_at(piece) + word;
-#pragma unroll 1
-    for (u32 i = thread_index() / kWords; i < kElements; i += kDecodeThreads / kWords) {
-      start_copy(reinterpret_cast<u32*>(to + i * kAttentionChunk),
-                 reinterpret_cast<const u32*>(from + i * work.c.k_step));
-    }
-  }
-
   /// Adds the elements of a piece to the dot products of kRows rows with two neighbouring keys.
   WICK_DEVICE void add_keys(float (&a)[kRows][2], u32 piece) const {
     const T* from = piece_at(piece) + 2 * element();
