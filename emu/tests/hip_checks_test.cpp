@@ -145,6 +145,12 @@ TEST(HipChecks, BarriersThatLanesDontReach) {
   expect_finding("divergent_barrier", 32, 0, "barriers", "16 lanes of the wave don't reach");
 }
 
+TEST(HipChecks, BarriersOfWavesWithoutActiveLanes) {
+  const Kernels kernels("planted.gfx1100.hsaco");
+  const Buffer<int> data(64);
+  EXPECT_EQ("", said(kernels["barrier_without_lanes"], 1, 64, 0, data.data));
+}
+
 TEST(HipChecks, Misalignment) {
   expect_finding("misaligned", 32, 0, "alignment", "isn't a multiple of 4");
 }

@@ -64,6 +64,17 @@ extern "C" __global__ void divergent_barrier(int* data) {
   data[item()] = 1;
 }
 
+/// Valid: clang leaves EXEC at 0 at a barrier behind a loop.
+extern "C" __global__ void barrier_without_lanes(int* data) {
+  asm volatile(
+      "s_mov_b32 s90, exec_lo\n"
+      "s_mov_b32 exec_lo, 0\n"
+      "s_barrier\n"
+      "s_mov_b32 exec_lo, s90" ::
+          : "s90", "memory");
+  data[item()] = 1;
+}
+
 extern "C" __global__ void misaligned(int* data) {
   int x;
   asm volatile("global_load_b32 %0, %1, off offset:1\ns_waitcnt vmcnt(0)" : "=v"(x) : "v"(data));

@@ -295,14 +295,12 @@ struct Decode : DecodeSinks<Sinks> {
     }
   }
 
+  /// Also clears the padding behind the row, because chains read groups of four elements.
   WICK_DEVICE void put_query(const NewPair& p) const {
+    using Pair = Vec<float, 2>;
     float* to = shared.q + p.at * DecodeShared::padded(c.d) + p.x;
-    if (WICK_AMD && p.both) {  // one store of 8 bytes: neighbouring lanes store neighbours
-      *reinterpret_cast<Vec<float, 2>*>(to) = Vec<float, 2>::of({p.x0, p.x1});
-      return;
-    }
-    to[0] = p.x0;
-    if (p.both) to[1] = p.x1;
+    *reinterpret_cast<Pair*>(to) = Pair::of({p.x0, p.both ? p.x1 : 0.0f});
+    if (p.x + 2 >= c.d && p.x % 4 == 0) *reinterpret_cast<Pair*>(to + 2) = Pair{};
   }
   WICK_DEVICE void put_key(const Chunk& chunk, const NewPair& p) const {
     const T y0 = narrow<T>(p.x0), y1 = narrow<T>(p.x1);

@@ -92,7 +92,7 @@ WICK_DEVICE void add_blocks(i32 blocks, const Load& load, const Add& add) {
 
 /// For kRows rows r: a[r] = Σ factors[r · row + i] · base[i · kStep], i from `first` to `end` in
 /// order. It is for threads with few chains, whose latency counts. It reads whole groups of four
-/// elements, also behind `end`. The loads of a block are in flight while the block before is added:
+/// factors, also behind `end`. The loads of a block are in flight while the block before is added:
 /// they are widened only when they are added, and no branch lies between them and the additions, so
 /// that the compiler can't move them there.
 template <u32 kRows, u32 kStep, class T>
@@ -153,7 +153,7 @@ WICK_DEVICE void add_latency_chains(float (&a)[kRows], const T* base, const floa
   for (; i < end; i += 4) {
     u32 x[4];
 #pragma unroll
-    for (i32 n = 0; n < 4; ++n) x[n] = stored(base[(i + n) * i32{kStep}]);
+    for (i32 n = 0; n < 4; ++n) x[n] = stored(base[(i + n < end ? i + n : i) * i32{kStep}]);
 #pragma unroll
     for (u32 r = 0; r < kRows; ++r) {
       const auto f = *reinterpret_cast<const Vec<float, 4>*>(factors + r * row + i);
