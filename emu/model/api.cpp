@@ -14,6 +14,7 @@ struct Shared {
   Options options = Options::from_environment();
   DeviceMemory memory;
   Scheduler scheduler{options.threads, options.timeout, options.seed};
+  ThreadStarter threads;
   int models = 0;
 };
 
@@ -39,7 +40,9 @@ Model* create() {
   // remove one that was installed while it runs.
   accessible([] {});
   ++all.models;
-  return new Model(*architecture, all.memory, all.scheduler, all.options.timeout);
+  // Its caller is the program's thread, which will create ROCr's.
+  if (all.models == 1) yield_to_emulator();
+  return new Model(*architecture, all.memory, all.scheduler, all.threads, all.options.timeout);
 }
 
 void destroy(Model* model) { delete model; }

@@ -9,10 +9,11 @@
 namespace emu::model {
 
 Model::Model(const Architecture& architecture, DeviceMemory& memory, Scheduler& scheduler,
-             double timeout)
+             ThreadStarter& threads, double timeout)
     : architecture(architecture),
       memory(memory),
       scheduler(scheduler),
+      threads(threads),
       timeout(timeout),
       code(memory, architecture) {}
 

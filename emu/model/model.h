@@ -10,6 +10,7 @@
 #include "emu/model/code.h"
 #include "emu/model/hook.h"
 #include "emu/model/memory.h"
+#include "emu/model/priority.h"
 #include "emu/runtime/scheduler.h"
 
 namespace emu::model {
@@ -18,7 +19,7 @@ class Model {
  public:
   /// `timeout`: seconds after which a barrier packet becomes an error; 0: it may wait for ever.
   Model(const Architecture& architecture, DeviceMemory& memory, Scheduler& scheduler,
-        double timeout);
+        ThreadStarter& threads, double timeout);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -40,6 +41,7 @@ class Model {
   const Architecture& architecture;
   DeviceMemory& memory;
   Scheduler& scheduler;
+  ThreadStarter& threads;
   const double timeout;
   CodeTable code;
 

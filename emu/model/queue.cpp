@@ -12,12 +12,9 @@
 namespace emu::model {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr int kEagerPolls = 200;
-constexpr auto kShortPause = std::chrono::microseconds(20),
-               kLongPause = std::chrono::microseconds(500);
-constexpr int kPollsBeforeLongPauses = 5000;
+constexpr auto kEager = std::chrono::microseconds(20),
+               kLongestPause = std::chrono::microseconds(500);
+constexpr int kPausesWhileWaiting = 16;
 constexpr auto kNoticeAfter = std::chrono::seconds(10);
 constexpr uint32_t kMostCommandWords = 4096;
 
@@ -68,7 +65,10 @@ QueueError error_of(Outcome outcome, const Launch& launch) {
 }  // namespace
 
 Queue::Queue(Model& model, const QueueInfo& info, int number)
-    : model_(model), info_(info), number_(number), thread_([this] { loop(); }) {}
+    : model_(model),
+      info_(info),
+      number_(number),
+      thread_(model.threads.start([this] { loop(); })) {}
 
 Queue::~Queue() {
   stopped_ = true;
@@ -79,10 +79,11 @@ Queue::~Queue() {
   thread_.join();
 }
 
-bool Queue::pause(int& polls) const {
-  if (polls <= kPollsBeforeLongPauses) ++polls;
-  if (polls > kEagerPolls) {
-    std::this_thread::sleep_for(polls > kPollsBeforeLongPauses ? kLongPause : kShortPause);
+bool Queue::pause(Clock::time_point since) const {
+  const Clock::duration waited = Clock::now() - since;
+  if (waited > kEager) {
+    std::this_thread::sleep_for(
+        std::min<Clock::duration>(waited / kPausesWhileWaiting, kLongestPause));
   }
   return !stopped_;
 }
@@ -101,8 +102,8 @@ void Queue::process_all() {
   if (!accessible([&] { packet_index_ = atomic_at<uint64_t>(info_.read_pointer).load(); })) {
     throw PacketError(QueueError::memory, "the read pointer can't be read");
   }
-  for (int polls = 0; pause(polls);) {
-    if (process_next(packet_index_)) polls = 0;
+  for (auto idle = Clock::now(); pause(idle);) {
+    if (process_next(packet_index_)) idle = Clock::now();
   }
 }
 
@@ -179,7 +180,7 @@ template <class Met>
 void Queue::wait(uint64_t signal, const Met& met) {
   const auto begun = Clock::now();
   bool noticed = false;
-  for (int polls = 0; pause(polls);) {
+  while (pause(begun)) {
     int64_t value = 0;
     if (!accessible([&] { value = signal_at(signal).value.load(std::memory_order_acquire); })) {
       throw PacketError(QueueError::memory, "signal " + hex(signal) + " can't be read");

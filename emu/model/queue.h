@@ -5,6 +5,7 @@
 // completion signal stays as it is.
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,8 @@
 #include "emu/model/model.h"
 
 namespace emu::model {
+
+using Clock = std::chrono::steady_clock;
 
 /// A packet that can't be processed.
 struct PacketError : std::runtime_error {
@@ -51,9 +54,9 @@ class Queue {
   void wait(uint64_t signal, const Met& met);
   void complete(uint64_t handle, uint64_t started);
   void refuse(const PacketError& error);
-  /// Pauses between polls of memory, for longer after many of them. Returns false if the queue was
-  /// stopped.
-  bool pause(int& polls) const;
+  /// Pauses between polls of memory, for a part of the time since the first one, so that a wait
+  /// ends late by no more than this part. Returns false if the queue was stopped.
+  bool pause(Clock::time_point since) const;
 
   Model& model_;
   const QueueInfo info_;

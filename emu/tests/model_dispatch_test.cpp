@@ -1,10 +1,18 @@
 // Packets that are right: kernels, barriers, memory that only the GPU maps, code that changes, two
 // GPUs.
 
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <map>
+
 #include "emu/tests/model_support.h"
 
 namespace emu::model::test {
 namespace {
+
+// Before the library lowers the priority of the thread that creates the GPUs.
+const int nice_at_start = getpriority(PRIO_PROCESS, 0);
 
 std::vector<int> numbers(const Gpu::Memory& memory, size_t count) {
   return {memory.at<int>(), memory.at<int>() + count};
@@ -295,6 +303,33 @@ TEST(ModelQueue, OneWaitsForAnother) {
   EXPECT_TRUE(done.becomes(0));
   EXPECT_EQ(numbers(data, 64), std::vector<int>(64, 11));
   gpu.free(data);
+}
+
+/// Numbers and nice values of the process's threads.
+std::map<std::string, int> nice_values() {
+  std::map<std::string, int> values;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const std::string number = task.path().filename();
+    values[number] = getpriority(PRIO_PROCESS, static_cast<id_t>(std::stoi(number)));
+  }
+  return values;
+}
+
+/// The test's main thread stands for the program's, which creates the GPUs.
+TEST(ModelQueue, HasAHigherPriorityThanThreadsThatPoll) {
+  Gpu& gpu = Gpu::number(0);
+  const std::map<std::string, int> before = nice_values();
+  TestQueue queue(gpu);
+  std::thread polls(
+      [] { EXPECT_EQ(getpriority(PRIO_PROCESS, 0), std::min(nice_at_start + 10, 19)); });
+  polls.join();
+  int started = 0;
+  for (const auto& [number, value] : nice_values()) {
+    if (before.contains(number)) continue;
+    EXPECT_EQ(value, nice_at_start) << number;
+    ++started;
+  }
+  EXPECT_EQ(started, 1);
 }
 
 TEST(ModelQueue, EndsWithAKernelThatDoesNot) {

@@ -30,11 +30,10 @@ from an empty cache. The ratio is the median of the rounds' ratios; the target i
 """
 # What was found about the times, by hand.
 EXPLAINED = """
-Behind AMD's runtime, three threads spin while the emulator's thread computes: the program's, which waits in ROCr, and two of ROCr's
-that poll signals (seen with a debugger; they spin with `HSA_ENABLE_INTERRUPT=1` too). On two cores, the emulator's thread got about
-a fifth of the program's processor time. On the emulator's own runtime, threads that wait sleep. Whether this is all of the difference
-isn't known, and a quiet machine with four cores hasn't been tried. Other programs ran beside these measurements; an earlier one gave
-3.2 and 3.0.
+Behind AMD's runtime, three threads poll while the emulator's thread computes: the program's, which waits in ROCr, and two of ROCr's
+(seen with a debugger, with `HSA_ENABLE_INTERRUPT=1` too). The emulator therefore
+[lowers their priority](../emu/README.md#behind-amds-own-runtime). Before it did, a token took 3 to 6 times as long on two cores as on the
+emulator's own runtime, whose threads sleep while they wait.
 """
 
 
