@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <iostream>
+#include <cstdlib>
 #include <memory>
 
 #include "chat_commands.h"
@@ -232,16 +232,27 @@ int talk(Chat& chat) {
   }
 }
 
+/// Reads a line of stdin, without its end. Returns false at the end of stdin. std::getline would
+/// read single characters, because std::cin is synchronised with stdin.
+bool read_line(std::string& line) {
+  char* data = nullptr;
+  size_t capacity = 0;
+  const ssize_t count = ::getline(&data, &capacity, stdin);
+  if (count > 0) line.assign(data, static_cast<size_t>(count - (data[count - 1] == '\n' ? 1 : 0)));
+  std::free(data);
+  if (count < 0 && std::feof(stdin) == 0) cannot_read_stdin(errno);
+  return count > 0;
+}
+
 /// Runs a conversation from a pipe or a file, one message per line.
 int answer_lines(Chat& chat) {
-  for (std::string line; errno = 0, std::getline(std::cin, line);) {
+  for (std::string line; read_line(line);) {
     const StopInOrder in_order(Stop::soon);
     if (line.ends_with('\r')) line.pop_back();
     const Next next = handle(chat, line);
     if (next == Next::end) break;
     if (next == Next::interrupted || interrupted()) return interrupted_code();
   }
-  if (std::ferror(stdin) != 0) cannot_read_stdin(errno);
   return kOk;
 }
 
