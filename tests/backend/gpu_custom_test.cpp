@@ -217,6 +217,43 @@ TEST_P(GpuCustom, ManyThreadsLoadOnce) {
   EXPECT_EQ(loaded(), before + 1);
 }
 
+/// A compiled function would record nothing of what another thread launches.
+TEST_P(GpuCustom, OnlyTheBodysThreadUsesTheContext) {
+  const auto on_thread = [](const auto& use) {
+    std::string error;
+    std::thread([&] { error = error_of(use); }).join();
+    EXPECT_THAT(error, HasSubstr("op: the GPU context was used by another thread"));
+  };
+  const Tensor x = ramp(4);
+  for (const int which : {0, 1, 2}) {
+    const GpuOp op([&](GpuContext& gpu, const CustomOutput& y, const CustomInput& from) {
+      on_thread([&] {
+        if (which == 0) gpu.launch({.body = "y[0] = x[0];"}, {}, {{"x", from}, {"y", y}});
+        if (which == 1) gpu.scratch(16);
+        if (which == 2) gpu.stream();
+      });
+    });
+    EXPECT_THAT(error_of([&] { apply_op1(x, op); }),
+                HasSubstr("op: the GPU context was used by another thread"));
+  }
+}
+
+/// The exceptions of Python's bodies aren't wick's.
+TEST_P(GpuCustom, BodiesThatWaitRunCallByCall) {
+  const auto op =
+      std::make_shared<GpuOp>([&](GpuContext& gpu, const CustomOutput& y, const CustomInput& x) {
+        const std::string error = error_of([&] { synchronize(gpu.device()); });
+        if (error != "no error") throw std::runtime_error(error);
+        gpu.launch({.body = "y[global_index()] = x[global_index()] + 1;"}, {.threads = {4, 1, 1}},
+                   {{"x", x}, {"y", y}});
+      });
+  const Compiled f = compile(
+      [&](std::span<const Tensor> a) -> std::vector<Tensor> { return {apply_op(op, {&a[0]})}; });
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(f({ramp(4)})[0].to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
+  }
+}
+
 TEST_P(GpuCustom, CompileErrorsNameTheLine) {
   const Tensor x = ramp(4);
   const std::string error = error_of([&] { apply_op1(x, map_op("\n\ny[i] = no_such_name;")); });
@@ -575,6 +612,21 @@ TEST(GpuCustomWild, WritesOutOfBounds) {
   if (std::getenv("WICK_TEST_LOSE") == nullptr) GTEST_SKIP() << "WICK_TEST_LOSE names no device";
   EXPECT_THAT(lost("y[i + (i64{1} << 40)] = 1;"), HasSubstr("the device was lost"));
   EXPECT_EQ(Tensor::full({1}, 2, DType::f32).item<float>(), 2) << "the process goes on";
+}
+
+/// The emulator's memory check knows where each tensor ends. Without it, nothing is said.
+TEST(GpuCustomWild, WritesBehindTheEnd) {
+  if (std::getenv("WICK_TEST_LOSE") == nullptr) GTEST_SKIP() << "WICK_TEST_LOSE names no device";
+  EXPECT_THAT(lost("y[i + 1] = 1;"), HasSubstr("the device was lost"));
+}
+
+/// What a freed tensor held isn't in the result's memory. The emulator reports the read, and the
+/// kernel goes on.
+TEST(GpuCustomWild, ReadsWhatNothingWrote) {
+  if (std::getenv("WICK_TEST_LOSE") == nullptr) GTEST_SKIP() << "WICK_TEST_LOSE names no device";
+  const Device device = Device::parse(std::getenv("WICK_TEST_LOSE"));
+  Tensor::full({4}, 5, DType::f32, device);
+  EXPECT_EQ(lost("y[i] = y[i] + 1;"), "no error");
 }
 
 TEST(GpuCustomWild, NeverEnds) {

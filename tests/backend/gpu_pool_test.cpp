@@ -39,6 +39,16 @@ TEST_F(GpuPool, FreedBlocksServeRequestsOfTheirSize) {
   EXPECT_GE(pool.info().peak_bytes, 2 * 10'240u);
 }
 
+TEST_F(GpuPool, ExactBlocksAreNotReused) {
+  Pool pool(*driver_, device_, size_t{64} << 20, true);
+  void* block = pool.take(10'001);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 256, 0u);
+  EXPECT_EQ(pool.info().in_use_bytes, 10'001u);
+  pool.give(block);
+  EXPECT_EQ(pool.info().in_use_bytes, 0u);
+  EXPECT_EQ(pool.info().cached_bytes, 0u);
+}
+
 TEST_F(GpuPool, TakesNothingButWhatIsAsked) {
   Pool pool(*driver_, device_, size_t{64} << 20);
   void* none = pool.take(0);

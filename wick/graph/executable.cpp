@@ -300,7 +300,7 @@ void Executable::give_frame(std::unique_ptr<Frame> frame) {
 }
 
 /// Captures the calls into a graph of the driver. Returns false if a call can't be captured, for
-/// example a custom op whose CPU body computes for the GPU.
+/// example a custom op whose body waits for the device, or whose CPU body computes for the GPU.
 bool Executable::capture(std::span<const Tensor> arguments) {
   std::vector<Tensor> inputs;
   for (const Tensor& x : arguments) inputs.push_back(copy_of(x));

@@ -36,10 +36,29 @@ GpuContext::~GpuContext() {
 }
 
 Device GpuContext::device() const { return backend_.device(); }
-void* GpuContext::stream() const { return backend_.work_stream(); }
+void* GpuContext::stream() const {
+  require_thread();
+  return backend_.work_stream();
+}
 LaunchLimits GpuContext::limits() const { return backend_.launch_limits(); }
 
+void GpuContext::refuse_thread() const {
+  throw Error(op_, "the GPU context was used by another thread than the body's", {},
+              "the thread that called the body launches, and asks for memory and the stream");
+}
+
+void GpuContext::require_thread() const {
+  if (std::this_thread::get_id() == thread_) return;
+  strange_thread_ = true;
+  refuse_thread();
+}
+
+void GpuContext::finish() const {
+  if (strange_thread_) refuse_thread();
+}
+
 void* GpuContext::take(int64_t count, size_t bytes) {
+  require_thread();
   int64_t all = 0;
   if (count < 0 || __builtin_mul_overflow(count, static_cast<int64_t>(bytes), &all)) {
     throw Error(op_, "scratch memory of an impossible size",
@@ -53,6 +72,7 @@ void* GpuContext::take(int64_t count, size_t bytes) {
 }
 
 void GpuContext::launch(KernelLaunch& what, std::span<const GpuArgument> arguments) {
+  require_thread();
   const std::vector<KernelArgument> plain(arguments.begin(), arguments.end());
   what.op = op_;
   what.arguments = plain;
@@ -171,8 +191,12 @@ struct CustomRun {
       if (kind == DeviceKind::cpu) return op.run_cpu(arguments(out, in));
       backend.work_stream();  // makes the device the thread's current one
       GpuContext gpu(backend, op.name());
-      if (kind == DeviceKind::cuda) return op.run_cuda(gpu, arguments(out, in));
-      return op.run_rocm(gpu, arguments(out, in));
+      if (kind == DeviceKind::cuda) {
+        op.run_cuda(gpu, arguments(out, in));
+      } else {
+        op.run_rocm(gpu, arguments(out, in));
+      }
+      return gpu.finish();
     } catch (const CustomBody::NoBody&) {
       if (kind == DeviceKind::cpu || !op.falls_back_to_cpu()) fail_no_body(kind);
     }

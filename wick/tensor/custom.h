@@ -4,6 +4,7 @@
 // optionally a gradient. They run through apply() like wick's own ops, so they work in compiled
 // functions, captured graphs, gradients and threads. docs/custom-ops.md is the guide.
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -120,13 +122,17 @@ class WICK_API GpuArgument : public KernelArgument {
                        View{scratch, DTypeOf<T>::value, Layout::contiguous({count})}) {}
 };
 
-/// What the GPU body of an op works with. It is valid during the body.
+/// What the GPU body of an op works with. It is valid during the body, on the body's thread:
+/// elsewhere its functions raise an error, and so does the op, because a compiled function records
+/// what the body's thread launches.
 class WICK_API GpuContext {
  public:
   GpuContext(Backend& backend, std::string_view op) : backend_(backend), op_(op) {}
   ~GpuContext();
   GpuContext(const GpuContext&) = delete;
   GpuContext& operator=(const GpuContext&) = delete;
+  /// Errors: another thread used it.
+  void finish() const;
 
   Device device() const;
   /// The stream of the op's work, as the driver's handle: code of the user's own submits its work
@@ -163,7 +169,11 @@ class WICK_API GpuContext {
  private:
   void* take(int64_t count, size_t bytes);
   void launch(KernelLaunch& what, std::span<const GpuArgument> arguments);
+  void require_thread() const;
+  [[noreturn]] void refuse_thread() const;
 
+  const std::thread::id thread_ = std::this_thread::get_id();
+  mutable std::atomic<bool> strange_thread_{false};  // a call was refused
   Backend& backend_;
   std::string_view op_;
   std::vector<std::pair<void*, size_t>> scratch_;

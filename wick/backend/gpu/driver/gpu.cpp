@@ -27,6 +27,7 @@ struct CaptureState {
   void* stream = nullptr;
   std::vector<uint32_t>* notes = nullptr;
   std::vector<std::shared_ptr<const void>>* kept = nullptr;
+  bool* refused = nullptr;
 };
 thread_local CaptureState capture_state;
 
@@ -44,7 +45,7 @@ Gpu::Gpu(Device which)
     : device(which),
       driver(driver_of(which)),
       info(driver.info(which.index)),
-      pool(driver, which, info.bytes),
+      pool(driver, which, info.bytes, driver.checks_memory()),
       staging(driver, which),
       peers(*this),
       code_(which, info) {
@@ -179,6 +180,7 @@ void Gpu::launch(const KernelFamilyBase& family, unsigned index, const Grid& gri
 }
 
 void Gpu::synchronize() {
+  if (captures()) refuse_to_capture("waiting for the device can't be recorded");
   enter();
   check(driver.api.stream_synchronize(stream()), "waiting for the device");
   check_faults();
@@ -299,9 +301,12 @@ void Gpu::keep(const std::shared_ptr<const void>& object) const {
 }
 
 void Gpu::refuse_to_capture_copies() const {
-  if (!captures()) return;
-  throw Error(ErrorKind::runtime, "record", "a copy to or from the host can't be recorded",
-              device.str(), "copy before the capture, or after it");
+  if (captures()) refuse_to_capture("a copy to or from the host can't be recorded");
+}
+
+void Gpu::refuse_to_capture(std::string_view what) const {
+  *capture_state.refused = true;
+  throw Error(ErrorKind::runtime, "record", what, device.str(), "do it before or afterwards");
 }
 
 Gpu::Capture::Capture(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
@@ -318,7 +323,7 @@ Gpu::Capture::Capture(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
     gpu_.check(code, "starting to record");
   }
   open_ = true;
-  capture_state = {&gpu_, stream_, &notes_, &kept_};
+  capture_state = {&gpu_, stream_, &notes_, &kept_, &refused_};
   gpu_.pool.use(arena_);
 }
 

@@ -59,6 +59,8 @@ class Gpu {
   /// Errors: the calling thread captures this device's work. A copy to or from the host must not
   /// reach the captured stream, because events of later copies would belong to the capture.
   void refuse_to_capture_copies() const;
+  /// Throws, and notes it for the capture.
+  [[noreturn]] void refuse_to_capture(std::string_view what) const;
   /// The architecture that the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
   const std::string& compiled_for() const { return code_.architecture(); }
   /// Whether the kernels in use have a feature, as their image says. Errors: those of function().
@@ -121,6 +123,8 @@ class Gpu {
     ~Capture();
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
+    /// Whether the work tried to wait for the device, or to copy to or from the host.
+    bool refused() const { return refused_; }
     /// Ends the capture. The caller owns the result and frees it by graph_exec_destroy.
     void* finish();
     const std::shared_ptr<Pool::Arena>& arena() const { return arena_; }
@@ -137,7 +141,7 @@ class Gpu {
     std::vector<uint32_t> notes_;
     std::vector<std::shared_ptr<const void>> kept_;
     std::shared_lock<std::shared_mutex> open_captures_;  ///< no thread waits for a whole device
-    bool open_ = false;
+    bool open_ = false, refused_ = false;
   };
   /// Keeps an object alive as long as the graph that the calling thread is capturing. Does nothing
   /// if the thread isn't capturing this device's work.

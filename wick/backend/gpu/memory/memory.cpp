@@ -153,7 +153,17 @@ void* GpuBackend::native_stream() {
 
 std::unique_ptr<wick::DeviceGraph> GpuBackend::record(const std::function<void()>& work) {
   Gpu::Capture capture(gpu_);
-  work();
+  try {
+    work();
+  } catch (const Error&) {
+    throw;
+  } catch (...) {  // a custom op's body may have passed on the refusal as an exception of its own
+    if (!capture.refused()) throw;
+    throw Error(ErrorKind::runtime, "record",
+                "waits for the device, and copies to or from the host, "
+                "can't be recorded",
+                gpu_.device.str());
+  }
   void* const graph = capture.finish();
   return std::make_unique<GpuGraph>(gpu_, graph, capture.arena(), capture.take_notes(),
                                     capture.take_kept());

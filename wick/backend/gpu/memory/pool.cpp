@@ -66,24 +66,30 @@ void Pool::put_back(void* data, size_t bytes, uint64_t birth) noexcept {
       arena->held.push_back({data, bytes, birth});
       return;
     }
-    free_.emplace(bytes, data);
-    info_.cached_bytes += bytes;
+    if (exact_) {
+      driver_.api.mem_free(data);
+    } else {
+      free_.emplace(bytes, data);
+      info_.cached_bytes += bytes;
+    }
   } catch (const std::bad_alloc&) {
     driver_.api.mem_free(data);  // waits for the device
   }
   info_.in_use_bytes -= bytes;
 }
 
-void* Pool::from_free(Free& free, size_t size, size_t& taken) {
+void* Pool::from_free(Free& free, size_t size, size_t& taken) const {
   const auto at = free.lower_bound(size);
-  if (at == free.end() || at->first > 2 * size) return nullptr;
+  const size_t most = exact_ ? size : 2 * size;
+  if (at == free.end() || at->first > most) return nullptr;
   void* const data = at->second;
   taken = at->first;
   free.erase(at);
   return data;
 }
 
-Pool::Pool(const Driver& driver, Device device, size_t total) : driver_(driver), device_(device) {
+Pool::Pool(const Driver& driver, Device device, size_t total, bool exact)
+    : driver_(driver), device_(device), exact_(exact) {
   info_.total_bytes = info_.limit_bytes = total;
 }
 
@@ -121,7 +127,7 @@ void Pool::fail(size_t requested, size_t bytes) const {
 void* Pool::take(size_t bytes) {
   std::lock_guard lock(mutex_);
   const bool countable = bytes < (size_t{1} << 62);
-  const size_t size = countable ? rounded(bytes) : bytes;
+  const size_t size = !countable ? bytes : exact_ ? std::max<size_t>(bytes, 1) : rounded(bytes);
   const std::shared_ptr<Arena> arena =
       current_arena != nullptr && &current_arena->pool == this ? current_arena : nullptr;
   size_t taken = size;

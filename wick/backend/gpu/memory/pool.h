@@ -17,8 +17,10 @@ namespace wick::gpu {
 
 class Pool {
  public:
-  /// `total`: the device's memory.
-  Pool(const Driver& driver, Device device, size_t total);
+  /// `total`: the device's memory. `exact`: each block has the size that is asked for and is
+  /// returned to the driver when it is freed, so that a driver that checks accesses sees those
+  /// beyond its end, and reads of what a former user wrote. Only graphs reuse blocks then.
+  Pool(const Driver& driver, Device device, size_t total, bool exact = false);
   /// Frees all memory. The device must be idle.
   ~Pool();
   Pool(const Pool&) = delete;
@@ -60,7 +62,7 @@ class Pool {
   void* from_driver(size_t bytes);
   [[noreturn]] void fail(size_t requested, size_t bytes) const;
   /// A free block that fits, or null. `taken` gets its size.
-  static void* from_free(Free& free, size_t size, size_t& taken);
+  void* from_free(Free& free, size_t size, size_t& taken) const;
   void trim_locked() noexcept;
   void close(Arena& arena) noexcept;
   /// Gives an unused block to a graph that may still access it, otherwise to the free blocks.
@@ -68,6 +70,7 @@ class Pool {
 
   const Driver& driver_;
   const Device device_;
+  const bool exact_;
   mutable std::mutex mutex_;
   MemoryInfo info_;
   Free free_;
