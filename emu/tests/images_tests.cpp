@@ -468,6 +468,38 @@ void add_info(Hand& hand) {
            });
 }
 
+/// The register of a status keeps its value, because all pages are resident.
+void add_status(Hand& hand) {
+  const int generation = generation_of(hand.target());
+  for (const bool sample : {false, true}) {
+    const std::string op = sample ? "image_sample_lz" : "image_load";
+    hand.add(op + "_with_a_status", load_text(hand.target(), op, 3, 2, 3, "2D", " tfe"), {},
+             [=](const Hand::Run& run) {
+               const Memory memory;
+               const Image image{.base = memory.bytes,
+                                 .width = 13,
+                                 .height = 9,
+                                 .pitch = 64,
+                                 .format = format_named(generation, "8_8", "UNORM")};
+               State state = random_state(run.batch.target(), 8);
+               place(state, image.words(generation));
+               Sampler().put(state);
+               for (u32 lane = 0; lane < 32; ++lane) {
+                 state.v[2][lane] = sample ? bits(static_cast<float>(lane % 13) + 0.5f) : lane % 13;
+                 state.v[3][lane] = sample ? bits(static_cast<float>(lane % 9) + 0.5f) : lane % 9;
+               }
+               const State before = state;
+               if (!run(state)) return;
+               for (u32 lane = 0; lane < 32; ++lane) {
+                 const auto want = loaded(image, image.texel(generation, lane % 13, lane % 9));
+                 EXPECT_EQ(state.v[40][lane], want[0]) << lane;
+                 EXPECT_EQ(state.v[41][lane], want[1]) << lane;
+                 EXPECT_EQ(state.v[42][lane], before.v[42][lane]) << lane;
+               }
+             });
+  }
+}
+
 // ---- Descriptors that can't be used are errors.
 
 struct Bad {
@@ -539,6 +571,7 @@ void register_images() {
     add_samples(hand);
     add_gather(hand);
     add_info(hand);
+    add_status(hand);
     add_hostile(hand);
   }
 }

@@ -297,6 +297,35 @@ void add_raw(Hand& hand) {
   });
 }
 
+/// The register of a status keeps its value, because all pages are resident.
+void add_status(Hand& hand) {
+  const int generation = generation_of(hand.target());
+  if (generation == 9) return;  // gfx90a's field is of the accumulation registers
+  const auto with_status = [generation](std::vector<uint32_t>& words) {
+    if (generation >= 12) {
+      words[0] |= 1u << 22;
+    } else {
+      words[1] |= 1u << (generation == 11 ? 53 - 32 : 55 - 32);
+    }
+  };
+  for (const bool typed : {false, true}) {
+    const Access access{.typed = typed, .format = format_named(generation, "8_8_8_8", "UNORM")};
+    hand.add(
+        std::string(typed ? "typed" : "untyped") + "_with_a_status", access.text(hand.target()), {},
+        [access](const Hand::Run& run) {
+          check_load(run, access, kSelectIdentity);
+          Memory memory;
+          u32 records = 0;
+          State state = indexed(run.batch.target(), records);
+          describe(state, memory, records,
+                   word3(run.batch.target(), kSelectIdentity, access.format));
+          const State before = state;
+          if (run(state)) EXPECT_EQ(state.v[kData + 4], before.v[kData + 4]);
+        },
+        with_status);
+  }
+}
+
 /// Formats that don't exist are errors.
 void add_unknown(Hand& hand) {
   const int generation = generation_of(hand.target());
@@ -338,6 +367,7 @@ void register_typed_buffers() {
     add_formats(hand);
     add_counts(hand);
     add_raw(hand);
+    add_status(hand);
     add_unknown(hand);
   }
 }

@@ -329,7 +329,9 @@ ImageForm form_of(const Inst& inst, const Suffixes& suffixes) {
   form.height = dim == "SQ_RSRC_IMG_2D" || dim == "SQ_RSRC_IMG_2D_ARRAY";
   form.layered = dim.ends_with("_ARRAY");
   if (!line && !form.height) throw NotImplemented("an image of dim:" + std::string(dim));
-  for (const char* unknown : {"tfe", "lwe", "r128"}) {
+  // The register of a status (tfe) keeps its value: all pages are resident, and then nothing is
+  // returned.
+  for (const char* unknown : {"lwe", "r128"}) {
     if (inst.has(unknown)) throw NotImplemented(std::string("an image with ") + unknown);
   }
   form.d16 = inst.has("d16");
