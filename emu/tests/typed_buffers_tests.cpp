@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -297,6 +298,72 @@ void add_raw(Hand& hand) {
   });
 }
 
+/// A swizzled buffer: its blocks have the first element of each record, then the second one, and
+/// so on.
+struct Swizzle {
+  u32 element, indices;  // bytes; records of a block
+  bool adds_lane;
+
+  u32 place(u32 record, u32 offset) const {
+    const u32 block = record / indices * indices * kBytes;
+    return block + (offset / element * indices + record % indices) * element + offset % element;
+  }
+  static constexpr u32 kBytes = 16;
+};
+
+void check_swizzled(const Hand::Run& run, const Swizzle& swizzle, const NamedFormat& format,
+                    bool store) {
+  const Target& target = run.batch.target();
+  const int generation = generation_of(target);
+  Memory memory, want;
+  State state = random_state(target, 12);
+  const auto lanes = static_cast<u32>(target.lanes());
+  const u32 mode = generation <= 10 ? 2 : swizzle.element == 4 ? 1 : 3;
+  state.set_s64(20,
+                reinterpret_cast<u64>(memory.bytes) | u64{Swizzle::kBytes} << 48 | u64{mode} << 62);
+  state.s[22] = lanes - 3;  // records
+  state.s[23] = word3(target, kSelectIdentity, format) |
+                static_cast<u32>(std::countr_zero(swizzle.indices) - 3) << 21 |
+                u32{swizzle.adds_lane} << 23;
+  state.s[10] = 4;
+  for (u32 lane = 0; lane < lanes; ++lane) {
+    state.v[2][lane] = swizzle.adds_lane ? 0 : lane ^ (lane < lanes - 4 ? 3 : 0);
+    state.v[3][lane] = lane % 2 * 4;
+  }
+  const State before = state;
+  if (!run(state)) return;
+  for (u32 lane = 0; lane < lanes; ++lane) {
+    const u32 record = before.v[2][lane] + (swizzle.adds_lane ? lane : 0);
+    const u32 at = swizzle.place(record, before.v[3][lane] + 4 + 4);
+    const bool within = record < lanes - 3;
+    if (!store) {
+      EXPECT_EQ(state.v[kData][lane], within ? component(format, memory.bytes + at, 0) : 0) << lane;
+    } else if (within) {
+      put_component(format, want.bytes + at, 0, before.v[kData][lane]);
+    }
+  }
+  if (store) EXPECT_EQ(std::memcmp(memory.bytes, want.bytes, sizeof memory.bytes), 0);
+}
+
+void add_swizzled(Hand& hand) {
+  const int generation = generation_of(hand.target());
+  const NamedFormat format = format_named(generation, "32", "UINT");
+  for (const Swizzle& swizzle :
+       {Swizzle{4, 8, false}, {4, 32, false}, {4, 16, true}, {16, 8, false}, {16, 64, true}}) {
+    if (swizzle.element != 4 && generation <= 10) continue;
+    for (const bool store : {false, true}) {
+      const std::string name = "swizzled_" + std::to_string(swizzle.element) + "_" +
+                               std::to_string(swizzle.indices) +
+                               (swizzle.adds_lane ? "_lane" : "") + (store ? "_store" : "_load");
+      hand.add(name,
+               std::string(store ? "tbuffer_store" : "tbuffer_load") +
+                   "_format_x v40, v[2:3], s[20:23], s10" + quoted(hand.target(), format) +
+                   " idxen offen offset:4",
+               {}, [=](const Hand::Run& run) { check_swizzled(run, swizzle, format, store); });
+    }
+  }
+}
+
 /// The register of a status keeps its value, because all pages are resident.
 void add_status(Hand& hand) {
   const int generation = generation_of(hand.target());
@@ -367,6 +434,7 @@ void register_typed_buffers() {
     add_formats(hand);
     add_counts(hand);
     add_raw(hand);
+    add_swizzled(hand);
     add_status(hand);
     add_unknown(hand);
   }
