@@ -33,9 +33,8 @@ struct Architecture {
   bool wgp = false;  // a multiprocessor is a pair of compute units
 };
 
-/// Whether the generation has instructions for images, and the emulator implements them. gfx12's
-/// are missing here; gfx90a and gfx942 have none.
-constexpr bool has_images(int generation) { return generation == 10 || generation == 11; }
+/// Whether the generation has instructions for images. gfx9's chips for computing have none.
+constexpr bool has_images(int generation) { return generation >= 10; }
 
 /// Copies the properties common to a family and sets those of one device. Clocks are in kHz.
 constexpr Architecture device(Architecture common, const char* name, const char* product,

@@ -15,6 +15,10 @@ struct Descriptor128 {
   uint64_t base;
   uint32_t stride, records, out_of_bounds;
   bool scratch;
+  /// Swizzled buffers keep an element of each of `indices` records side by side. element: its
+  /// bytes; 0: the buffer isn't swizzled.
+  uint32_t element, indices;
+  bool adds_lane;  // to the index
 };
 
 EMU_INLINE Descriptor128 descriptor(Wave* w, const Op* op) {
@@ -22,7 +26,26 @@ EMU_INLINE Descriptor128 descriptor(Wave* w, const Op* op) {
   const uint32_t upper = d[1] & 0xffff;
   // On gfx9 and gfx10, scratch is addressed through a buffer with these dwords: see set_sgprs.
   const bool scratch = d[1] == kPrivateBase >> 32 && d[2] == ~0u && d[3] == 0;
-  return {uint64_t{upper} << 32 | d[0], d[1] >> 16 & 0x3fff, d[2], d[3] >> 28 & 3, scratch};
+  const uint32_t swizzle = d[1] >> 30;  // only the upper bit until gfx10
+  const uint32_t element = w->launch->code->traits.generation >= 11
+                               ? (swizzle == 0 ? 0 : 2u << swizzle)
+                               : (swizzle < 2 ? 0 : 4);
+  Descriptor128 result{};
+  result.base = uint64_t{upper} << 32 | d[0];
+  result.stride = d[1] >> 16 & 0x3fff;
+  result.records = d[2];
+  result.out_of_bounds = d[3] >> 28 & 3;
+  result.scratch = scratch;
+  result.element = element;
+  result.indices = 8u << (d[3] >> 21 & 3);
+  result.adds_lane = (d[3] >> 23 & 1) != 0;
+  return result;
+}
+
+/// Returns the offset of an element of a swizzled buffer. `offset` is that within the record.
+EMU_INLINE uint64_t swizzled(const Descriptor128& d, uint64_t index, uint32_t offset) {
+  return (index / d.indices * d.stride + offset / d.element * d.element) * d.indices +
+         index % d.indices * d.element + offset % d.element;
 }
 
 /// The addresses of one half's lanes: offsets from the base, and which lanes are within the buffer.
@@ -41,22 +64,36 @@ EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descr
   const bool has_offset = (op->imm2 & kOffsetInRegister) != 0;
   const uint32_t* offset_register = has_index ? first + kLanes : first;
   const bool by_field = (op->imm2 & kOutOfBoundsByField) != 0;
-  const bool raw = d.stride == 0 || (by_field && d.out_of_bounds == 3);
+  const bool swizzles = d.element != 0;
+  const bool raw = d.stride == 0 || (by_field && d.out_of_bounds == 3 && !swizzles);
+  const uint32_t scalar = at<uint32_t>(w, op->d);
   // On gfx9, the scalar offset counts in the bounds check of a raw buffer.
-  const uint64_t checked = bytes + (by_field ? 0 : uint64_t{at<uint32_t>(w, op->d)});
+  const uint64_t checked = bytes + (by_field ? 0 : uint64_t{scalar});
+  const auto index_of = [&](int lane) {
+    const uint64_t named = has_index ? first[lane] : 0;
+    return named + static_cast<uint32_t>(d.adds_lane ? lane + kLanes * half : 0);
+  };
+  const auto offset_of = [&](int lane) {
+    const uint64_t named = has_offset ? offset_register[lane] : 0;
+    return named + static_cast<uint32_t>(op->imm) + skip;
+  };
   for (int lane = 0; lane < kLanes; ++lane) {
-    const uint64_t index = has_index ? first[lane] : 0;
-    const uint64_t offset =
-        uint64_t{has_offset ? offset_register[lane] : 0} + static_cast<uint32_t>(op->imm) + skip;
+    const uint64_t index = index_of(lane), offset = offset_of(lane);
     const uint64_t all = index * d.stride + offset;
     bool within = d.records != 0;
     if (raw) {
       within = all + checked <= d.records;
-    } else if (!by_field || d.out_of_bounds < 2) {
+    } else if (!by_field || d.out_of_bounds != 2) {
       within = index < d.records && (d.out_of_bounds == 1 || offset + bytes <= d.stride);
     }
     lanes.offsets[lane] = static_cast<uint32_t>(all);
     lanes.within |= LaneMask{within} << lane;
+  }
+  for (int lane = 0; swizzles && lane < kLanes; ++lane) {
+    // The scalar offset belongs to the one within the record, and the caller adds it.
+    const uint32_t within_record = static_cast<uint32_t>(offset_of(lane)) + scalar;
+    lanes.offsets[lane] =
+        static_cast<uint32_t>(swizzled(d, index_of(lane), within_record) - scalar);
   }
   return lanes;
 }

@@ -3,31 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 namespace emu {
 namespace {
-
-struct FormatRow {
-  uint8_t components, bytes;
-  uint8_t first_10, first_11;  // the number of its first kind, on gfx10 and gfx11; 0: none
-};
-
-/// Formats of 8 and 16 bits come as unorm, snorm, uscaled, sscaled, uint, sint; those of 16 bits
-/// then as floats; those of 32 bits as uint, sint, floats.
-constexpr FormatRow kFormats[] = {{1, 1, 1, 1},   {1, 2, 7, 7},   {2, 1, 14, 14}, {1, 4, 20, 20},
-                                  {2, 2, 23, 23}, {4, 1, 56, 42}, {2, 4, 62, 48}, {4, 2, 65, 51},
-                                  {3, 4, 72, 58}, {4, 4, 75, 61}};
-
-constexpr Numbers kWide[] = {Numbers::uint, Numbers::sint, Numbers::real};
-
-uint32_t first_number(const FormatRow& row, int generation) {
-  return generation >= 11 ? row.first_11 : row.first_10;
-}
-uint32_t kinds(const FormatRow& row) { return row.bytes == 4 ? 3 : row.bytes == 2 ? 7 : 6; }
-Numbers kind(const FormatRow& row, uint32_t index) {
-  return row.bytes == 4 ? kWide[index] : static_cast<Numbers>(index);
-}
 
 uint32_t bits_of(float value) { return std::bit_cast<uint32_t>(value); }
 
@@ -42,182 +20,105 @@ void put(uint32_t* words, unsigned at, unsigned bits, uint64_t value) {
   }
 }
 
-float read_real(uint32_t raw, unsigned bytes) {
-  if (bytes == 4) return std::bit_cast<float>(raw);
-  return static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(raw)));
-}
-
-uint32_t read_component(PixelFormat format, uint32_t raw) {
-  const unsigned bits = 8u * format.bytes;
-  const auto positive = static_cast<float>(raw);
-  const int32_t value = static_cast<int32_t>(raw << (32 - bits)) >> (32 - bits);
-  const float most = static_cast<float>((uint64_t{1} << (bits - 1)) - 1);
-  switch (format.numbers) {
-    case Numbers::unorm:
-      return bits_of(positive / static_cast<float>((uint64_t{1} << bits) - 1));
-    case Numbers::snorm:
-      return bits_of(std::max(static_cast<float>(value) / most, -1.f));
-    case Numbers::uscaled:
-      return bits_of(positive);
-    case Numbers::sscaled:
-      return bits_of(static_cast<float>(value));
-    case Numbers::uint:
-      return raw;
-    case Numbers::sint:
-      return static_cast<uint32_t>(value);
-    case Numbers::real:
-      return bits_of(read_real(raw, format.bytes));
-  }
-  return 0;
-}
-
 float limited(float value, float least, float most) {
   return value >= most ? most : value > least ? value : least;  // NaN gives the least
 }
 
-uint32_t write_component(PixelFormat format, uint32_t word) {
-  const unsigned bits = 8u * format.bytes;
-  const auto value = std::bit_cast<float>(word);
-  const auto whole = static_cast<float>((uint64_t{1} << bits) - 1);
-  const auto most = static_cast<float>((uint64_t{1} << (bits - 1)) - 1);
-  switch (format.numbers) {
-    case Numbers::unorm:
-      return static_cast<uint32_t>(std::nearbyint(limited(value, 0, 1) * whole));
-    case Numbers::snorm:
-      return static_cast<uint32_t>(
-          static_cast<int32_t>(std::nearbyint(value == value ? limited(value, -1, 1) * most : 0)));
-    case Numbers::uscaled:
-      return static_cast<uint32_t>(limited(std::trunc(value), 0, whole));
-    case Numbers::sscaled:
-      return static_cast<uint32_t>(
-          static_cast<int32_t>(value == value ? limited(std::trunc(value), -most - 1, most) : 0));
-    case Numbers::uint:
-      return bits == 32 ? word : std::min(word, (1u << bits) - 1);
-    case Numbers::sint: {
-      if (bits == 32) return word;
-      const int32_t top = (1 << (bits - 1)) - 1;
-      return static_cast<uint32_t>(std::clamp(static_cast<int32_t>(word), -top - 1, top));
-    }
-    case Numbers::real:
-      return bits == 32 ? word : std::bit_cast<uint16_t>(static_cast<_Float16>(value));
-  }
-  return 0;
+/// A field of a descriptor.
+struct Bits {
+  uint8_t at, width;
+
+  uint32_t of(const uint32_t* words) const { return field(words, at, width); }
+};
+
+/// The fields of an image's descriptor whose places differ. The pitch is where `depth` is, in
+/// images without slices.
+struct ImageFields {
+  Bits format, width, height, base_level, last_level, most_levels, depth, pitch;
+};
+constexpr ImageFields kGfx10 = {{52, 9},  {62, 14}, {78, 14},  {108, 4},
+                                {112, 4}, {164, 4}, {128, 13}, {128, 14}};
+constexpr ImageFields kGfx11 = {{52, 8},  {62, 14}, {78, 14},  {108, 4},
+                                {112, 4}, {48, 4},  {128, 13}, {128, 14}};
+constexpr ImageFields kGfx12 = {{49, 8},  {62, 16}, {78, 16},  {57, 5},
+                                {111, 5}, {44, 5},  {128, 14}, {128, 16}};
+constexpr Bits kBase = {0, 40}, kSelectors = {96, 12}, kSwizzle = {116, 5}, kType = {124, 4},
+               kFirstSlice = {144, 13};
+
+const ImageFields& fields_of(int generation) {
+  return generation >= 12 ? kGfx12 : generation == 11 ? kGfx11 : kGfx10;
 }
 
-constexpr uint64_t kPitchAlignment = 256;  // bytes, of rows whose pitch a descriptor doesn't hold
+uint64_t aligned(uint64_t bytes, uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// Sets the pitches of an image whose descriptor has none. On gfx12, rows are closer together than
+/// the size of a slice says.
+void align_rows(Image& image, int generation) {
+  const uint64_t row = uint64_t{image.width} * image.format.size();
+  image.pitch = aligned(row, generation >= 12 ? 128 : 256);
+  image.slice_pitch = aligned(row, 256) * image.height;
+}
 
 }  // namespace
 
-PixelFormat pixel_format(int generation, uint32_t number) {
-  for (const FormatRow& row : kFormats) {
-    const uint32_t first = first_number(row, generation);
-    if (number < first || number >= first + kinds(row)) continue;
-    return {row.components, row.bytes, kind(row, number - first)};
-  }
-  return {};
-}
-
-uint32_t format_number(int generation, PixelFormat format) {
-  for (const FormatRow& row : kFormats) {
-    if (row.components != format.components || row.bytes != format.bytes) continue;
-    for (uint32_t i = 0; i < kinds(row); ++i) {
-      if (kind(row, i) == format.numbers) return first_number(row, generation) + i;
-    }
-  }
-  return 0;
-}
-
-PixelFormat gfx9_buffer_format(uint32_t data, uint32_t numbers) {
-  struct Layout {
-    uint8_t number, components, bytes;
-  };
-  constexpr Layout kLayouts[] = {{1, 1, 1},  {2, 1, 2},  {3, 2, 1},  {4, 1, 4},  {5, 2, 2},
-                                 {10, 4, 1}, {11, 2, 4}, {12, 4, 2}, {13, 3, 4}, {14, 4, 4}};
-  constexpr uint32_t kReal = 7;
-  for (const Layout& layout : kLayouts) {
-    if (layout.number != data || numbers == 6 || numbers > kReal) continue;
-    return {layout.components, layout.bytes,
-            numbers == kReal ? Numbers::real : static_cast<Numbers>(numbers)};
-  }
-  return {};
-}
-
-Texel read_texel(PixelFormat format, const char* from) {
-  Texel texel{};
-  for (unsigned i = 0; i < format.components; ++i) {
-    uint32_t raw = 0;
-    std::memcpy(&raw, from + i * format.bytes, format.bytes);
-    texel.word[i] = read_component(format, raw);
-  }
-  return texel;
-}
-
-void write_texel(PixelFormat format, const Texel& texel, char* to) {
-  for (unsigned i = 0; i < format.components; ++i) {
-    const uint32_t raw = write_component(format, texel.word[i]);
-    std::memcpy(to + i * format.bytes, &raw, format.bytes);
-  }
-}
-
-Texel select_components(PixelFormat format, const Texel& texel, uint32_t selectors) {
-  const uint32_t one = format.integer() ? 1 : bits_of(1);
-  Texel result{};
-  for (unsigned i = 0; i < 4; ++i) {
-    const uint32_t selector = selectors >> 3 * i & 7;
-    result.word[i] = selector >= 4 ? texel.word[selector - 4] : selector == 1 ? one : 0;
-  }
-  return result;
-}
-
 const char* read_image(const uint32_t* d, int generation, Image& image) {
-  const auto type = static_cast<ImageType>(d[3] >> 28);
+  const ImageFields& fields = fields_of(generation);
+  const auto type = static_cast<ImageType>(kType.of(d));
   if (type != ImageType::line && type != ImageType::plane && type != ImageType::lines &&
       type != ImageType::planes) {
     return "an image of a type that isn't implemented";
   }
   image.type = type;
   image.base = (uint64_t{d[1] & 0xff} << 32 | d[0]) << 8;
-  image.format = pixel_format(generation, field(d, 32 + 20, generation >= 11 ? 8 : 9));
+  image.format = pixel_format(generation, fields.format.of(d));
   if (!image.format.known()) return "an image of a format that isn't implemented";
-  if ((d[3] >> 20 & 31) != 0) return "an image whose texels are swizzled";
-  if ((d[3] >> 16 & 15) != 0) return "an image with mip levels";
-  image.width = field(d, 62, 14) + 1;
-  image.height = image.has_height() ? field(d, 78, 14) + 1 : 1;
-  image.slices = image.layered() ? field(d, 128, 13) + 1 : 1;
-  image.selectors = d[3] & 0xfff;
-  const uint64_t row = uint64_t{image.width} * image.format.size();
-  image.pitch = (row + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
-  const uint32_t pitch = image.layered() ? 0 : field(d, 128, 14);
-  if (pitch != 0) image.pitch = uint64_t{pitch + 1} * image.format.size();
-  image.slice_pitch = image.pitch * image.height;
+  if (kSwizzle.of(d) != 0) return "an image whose texels are swizzled";
+  if ((fields.base_level.of(d) | fields.last_level.of(d) | fields.most_levels.of(d)) != 0) {
+    return "an image with mip levels";
+  }
+  if (kFirstSlice.of(d) != 0) return "an image that doesn't begin with its first slice";
+  image.width = fields.width.of(d) + 1;
+  image.height = image.has_height() ? fields.height.of(d) + 1 : 1;
+  image.slices = image.layered() ? fields.depth.of(d) + 1 : 1;
+  image.selectors = kSelectors.of(d);
+  align_rows(image, generation);
+  const uint32_t pitch = image.layered() ? 0 : fields.pitch.of(d);
+  if (pitch != 0) image.pitch = (uint64_t{pitch} + 1) * image.format.size();
   return nullptr;
 }
 
 void write_image(const Image& image, int generation, uint32_t* d) {
+  const ImageFields& fields = fields_of(generation);
   std::fill(d, d + 8, 0u);
-  put(d, 0, 40, image.base >> 8);
-  put(d, 32 + 20, generation >= 11 ? 8 : 9, format_number(generation, image.format));
-  put(d, 62, 14, image.width - 1);
-  put(d, 78, 14, image.height - 1);
-  put(d, 96, 12, image.selectors);
-  put(d, 124, 4, static_cast<uint64_t>(image.type));
+  const auto put_in = [d](Bits bits, uint64_t value) { put(d, bits.at, bits.width, value); };
+  put_in(kBase, image.base >> 8);
+  put_in(fields.format, format_number(generation, image.format));
+  put_in(fields.width, image.width - 1);
+  put_in(fields.height, image.height - 1);
+  put_in(kSelectors, image.selectors);
+  put_in(kType, static_cast<uint64_t>(image.type));
   if (image.layered()) {
-    put(d, 128, 13, image.slices - 1);
+    put_in(fields.depth, image.slices - 1);
   } else {
-    put(d, 128, 14, image.pitch / image.format.size() - 1);
+    put_in(fields.pitch, image.pitch / image.format.size() - 1);
   }
 }
 
-Sampler read_sampler(const uint32_t* d) {
-  Sampler sampler;
+const char* read_sampler(const uint32_t* d, Sampler& sampler) {
+  constexpr uint32_t kBorderInMemory = 3;
+  constexpr Bits kFilterMode = {29, 2}, kBorder = {126, 2}, kLarge = {84, 2}, kSmall = {86, 2};
   for (unsigned axis = 0; axis < 2; ++axis) {
     sampler.clamp[axis] = static_cast<Clamp>(d[0] >> 3 * axis & 7);
   }
   sampler.unnormalized = (d[0] >> 15 & 1) != 0;
-  sampler.linear = (d[2] >> 20 & 3) == 1 || (d[2] >> 20 & 3) == 3;
-  sampler.linear_small = (d[2] >> 22 & 3) == 1 || (d[2] >> 22 & 3) == 3;
-  sampler.border = static_cast<uint8_t>(d[3] >> 30);
-  return sampler;
+  sampler.linear = kLarge.of(d) % 2 != 0;  // 2 and 3 are anisotropic
+  sampler.linear_small = kSmall.of(d) % 2 != 0;
+  sampler.border = static_cast<uint8_t>(kBorder.of(d));
+  if (kFilterMode.of(d) != 0) return "a sampler that filters by minimum or maximum";
+  if (sampler.border == kBorderInMemory) return "a sampler whose border's color is in memory";
+  return nullptr;
 }
 
 void write_sampler(const Sampler& sampler, uint32_t* d) {

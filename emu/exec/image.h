@@ -1,43 +1,11 @@
 #pragma once
 
-// Images and typed buffers: the formats of their elements, the descriptors of images and samplers,
-// and which texels a coordinate names. Sources: the RDNA 2 and RDNA 3 ISA documents.
+// Images: the descriptors of images and samplers, and which texels a coordinate names. Sources: the
+// ISA documents of RDNA 2, RDNA 3 and RDNA 4.
 
-#include <cstdint>
+#include "emu/exec/pixel.h"
 
 namespace emu {
-
-/// What the bits of an element's components stand for.
-enum class Numbers : uint8_t { unorm, snorm, uscaled, sscaled, uint, sint, real };
-
-/// A format of one to four components of equal size.
-struct PixelFormat {
-  uint8_t components = 0, bytes = 0;  // bytes of one component; 0: the format isn't known
-  Numbers numbers = Numbers::uint;
-
-  bool known() const { return bytes != 0; }
-  bool integer() const { return numbers == Numbers::uint || numbers == Numbers::sint; }
-  uint32_t size() const { return uint32_t{components} * bytes; }
-};
-
-/// Returns the format that a number stands for in descriptors of images and, from gfx10 on,
-/// buffers.
-PixelFormat pixel_format(int generation, uint32_t number);
-/// Returns the format that the two fields of gfx9's buffer descriptors stand for.
-PixelFormat gfx9_buffer_format(uint32_t data, uint32_t numbers);
-/// Returns the number that stands for a format, or 0.
-uint32_t format_number(int generation, PixelFormat format);
-
-/// Four components as registers hold them: floats, or integers of 32 bits.
-struct Texel {
-  uint32_t word[4];
-};
-
-/// Reads an element. Components that the format lacks are 0.
-Texel read_texel(PixelFormat format, const char* from);
-void write_texel(PixelFormat format, const Texel& texel, char* to);
-/// Selects each of four components by three bits: 0, 1, or (4 to 7) a component of the element.
-Texel select_components(PixelFormat format, const Texel& texel, uint32_t selectors);
 
 enum class ImageType : uint8_t { line = 8, plane = 9, lines = 12, planes = 13 };
 
@@ -69,7 +37,9 @@ struct Sampler {
   uint8_t border = 0;  // 0: transparent black, 1: opaque black, 2: opaque white
 };
 
-Sampler read_sampler(const uint32_t* descriptor);
+/// Reads a sampler's descriptor, whose layout all generations share as far as it is used here.
+/// Returns why it can't be used, or null.
+const char* read_sampler(const uint32_t* descriptor, Sampler& sampler);
 void write_sampler(const Sampler& sampler, uint32_t* descriptor);
 
 /// One to four texels and their weights. A texel without an address is the border.

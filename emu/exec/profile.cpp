@@ -53,8 +53,8 @@ Class class_of(std::string_view name) {
   if (name.starts_with("v_")) return Class::valu;
   if (name.starts_with("ds_")) return Class::lds;
   if (name.starts_with("scratch_")) return Class::scratch;
-  if (name.starts_with("global_") || name.starts_with("flat_") || name.starts_with("buffer_")) {
-    return Class::vmem;
+  for (std::string_view memory : {"global_", "flat_", "buffer_", "tbuffer_", "image_"}) {
+    if (name.starts_with(memory)) return Class::vmem;
   }
   if (name.starts_with("s_load") || name.starts_with("s_buffer_load")) return Class::smem;
   for (std::string_view branch : {"s_cbranch", "s_branch", "s_setpc", "s_swappc", "s_call"}) {

@@ -136,8 +136,10 @@ void start_tracking(const Launch& launch, Wave& w, char* room, int scalars) {
       track.known[half][axis] = kAllLanes;
   }
   track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
-  for (PendingRing* ring : {&track.vmem, &track.lds}) ring->first = ring->count = 0;
-  track.vmem_issued = track.lgkm_issued = track.stores_issued = 0;
+  for (PendingRing* ring : {&track.vmem, &track.lds, &track.samples}) {
+    ring->first = ring->count = 0;
+  }
+  track.vmem_issued = track.lgkm_issued = track.stores_issued = track.samples_issued = 0;
   track.stores_counted = launch.code->traits.generation >= 10;
   track.scalars_counted = launch.code->traits.generation < 12;
   track.watches_lds = w.group->watches_stores;

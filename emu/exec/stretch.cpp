@@ -138,7 +138,7 @@ bool settled(const Wave* w, const Stretch& stretch) {
   if (stretch.scc && !track.scc_known) return false;
   if (!all_known(stretch, track.known[0], w->s[kExec])) return false;
   if (w->lanes == 64 && !all_known(stretch, track.known[1], w->s[kExec + 1])) return false;
-  if ((track.vmem.count | track.lds.count) == 0) return true;
+  if ((track.vmem.count | track.lds.count | track.samples.count) == 0) return true;
   uint8_t pending = 0;
   for (const int16_t reg : stretch.writes) pending |= track.pending[reg];
   return pending == 0;

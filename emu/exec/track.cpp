@@ -101,7 +101,9 @@ void written_while_pending(Wave* w, const Op* op, int32_t reg) {
 
 void add_pending(Wave* w, uint8_t counters, uint32_t first, uint32_t count) {
   Track& track = *w->track;
-  PendingRing& ring = counters & kVmem ? track.vmem : track.lds;
+  PendingRing& ring = counters & kVmem     ? track.vmem
+                      : counters & kSample ? track.samples
+                                           : track.lds;
   // The hardware counts fewer outstanding loads than this ring holds.
   if (ring.count == PendingRing::kRoom) take_first(w, ring);
   Pending& entry = ring.at(ring.count++);
@@ -111,6 +113,7 @@ void add_pending(Wave* w, uint8_t counters, uint32_t first, uint32_t count) {
   entry.count = static_cast<uint16_t>(count);
   if (counters & kVmem) entry.vmem_number = ++track.vmem_issued;
   if (counters & kLds) entry.lgkm_number = ++track.lgkm_issued;
+  if (counters & kSample) entry.sample_number = ++track.samples_issued;
   for (int half = 0; half < halves(w); ++half) {
     const LaneMask enabled = w->s[kExec + half];
     LaneMask* const known = track.known[half] + first;
@@ -189,6 +192,14 @@ void wait_for_vmem(Wave* w, uint32_t left) {
 void wait_for_stores(Wave* w, uint32_t left) {
   Track& track = *w->track;
   if (track.stores_counted) track.global_stores.wait(track.stores_issued, left);
+}
+
+void wait_for_samples(Wave* w, uint32_t left) {
+  Track& track = *w->track;
+  PendingRing& ring = track.samples;
+  while (ring.count > 0 && track.samples_issued - ring.at(0).sample_number >= left) {
+    take_first(w, ring);
+  }
 }
 
 void wait_for_smem(Wave* w, uint32_t left) {

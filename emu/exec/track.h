@@ -23,8 +23,9 @@ inline constexpr bool kChecked = true;
 inline constexpr bool kChecked = false;
 #endif
 
-/// Counters that instructions increment and s_waitcnt waits for. kNoCounter: nothing waits for it.
-enum Counter : uint8_t { kVmem = 1, kLds = 2, kSmem = 4, kStore = 8, kExport = 16 };
+/// Counters that instructions increment and s_waitcnt waits for.
+/// kSample: samples of images on gfx12, which other chips count as kVmem.
+enum Counter : uint8_t { kVmem = 1, kLds = 2, kSmem = 4, kStore = 8, kExport = 16, kSample = 32 };
 
 /// A range of vector registers that memory will fill.
 struct Pending {
@@ -32,7 +33,7 @@ struct Pending {
   uint16_t first, count;
   LaneMask known[2];  // lanes of each half that will be known
   // Position among the instructions that its counters count.
-  uint32_t vmem_number = 0, lgkm_number = 0;
+  uint32_t vmem_number = 0, lgkm_number = 0, sample_number = 0;
 };
 
 /// Loads of one kind in issue order.
@@ -102,10 +103,10 @@ struct Track {
   // all of them guarantees anything.
   ScalarSet scalar_pending;
   bool scc_known;  // whether the value that SCC was set from was known
-  PendingRing vmem, lds;
+  PendingRing vmem, lds, samples;
   // Number of instructions that the counters have counted. From gfx10 on, stores to memory have a
   // counter of their own; before, they are counted by vmem_issued.
-  uint32_t vmem_issued, lgkm_issued, stores_issued;
+  uint32_t vmem_issued, lgkm_issued, stores_issued, samples_issued;
   bool stores_counted;
   bool scalars_counted;  // LDS and scalar loads share a counter, as they do until gfx11
   // Stores that other waves may not see yet, recorded if the wave's workgroup needs to wait for
@@ -141,6 +142,8 @@ void wait_for_lds(Wave* w, uint32_t left);
 void wait_for_smem(Wave* w, uint32_t left);
 /// For the counter of stores that gfx10 and later have.
 void wait_for_stores(Wave* w, uint32_t left);
+/// For the counter of samples that gfx12 has.
+void wait_for_samples(Wave* w, uint32_t left);
 /// Records a load into `count` vector registers from `first` on, for the lanes of EXEC.
 void add_pending(Wave* w, uint8_t counters, uint32_t first, uint32_t count);
 /// Records a store: kLds if it may access LDS, kStore if it may access memory.

@@ -189,6 +189,26 @@ void add_structured(Hand& hand) {
   });
 }
 
+/// The register of a status keeps its value, because all pages are resident.
+void add_status(Hand& hand) {
+  if (is_gfx9(hand.target())) return;  // its field is of the accumulation registers
+  hand.add("with_a_status", "buffer_load_b64 v[40:42], v2, s[20:23], 0 offen tfe", {},
+           [](const Hand::Run& run) {
+             alignas(64) u32 memory[128];
+             for (u32 i = 0; i < 128; ++i) memory[i] = i * 7 + 3;
+             State state = random_state(run.batch.target(), 1);
+             set_resource(state, memory, 504);
+             for (u32 lane = 0; lane < 32; ++lane) state.v[2][lane] = lane * 16;
+             const State before = state;
+             if (!run(state)) return;
+             for (u32 lane = 0; lane < 32; ++lane) {
+               EXPECT_EQ(state.v[40][lane], lane * 28 + 3) << lane;
+               EXPECT_EQ(state.v[41][lane], lane * 28 + 10) << lane;
+             }
+             EXPECT_EQ(state.v[42], before.v[42]);
+           });
+}
+
 void add_buffer_atomics(Hand& hand) {
   for (const std::string name : {"add_u32", "swap_b32", "or_b32"}) {
     const std::string op = name_on(hand.target(), "buffer_atomic_" + name);
@@ -235,6 +255,7 @@ void register_buffers() {
     add_loads(hand);
     add_stores(hand);
     add_structured(hand);
+    add_status(hand);
     add_buffer_atomics(hand);
     add_scalar_loads(hand);
   }

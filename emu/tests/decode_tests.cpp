@@ -468,8 +468,6 @@ void add_unknown(Hand& hand) {
     EXPECT_EQ(outcome.ran, Ran::missing);
     EXPECT_NE(outcome.message.find("DPP or SDWA"), std::string::npos) << outcome.message;
   });
-  expect_refused(hand, "buffer_load_with_a_status",
-                 "buffer_load_b32 v[40:41], v12, s[12:15], 0 offen tfe", "tfe");
   expect_refused(hand, "zeros", move + ".long 0", "isn't a known instruction");
   expect_refused(hand, "data", move + ".long 0xfedcba98", "0xfedcba98");
   const auto control = [](uint32_t value) {

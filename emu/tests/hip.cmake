@@ -56,7 +56,7 @@ add_custom_command(
           -o ${EMU_TEST_KERNELS}/print_opencl.gfx1100.hsaco
   DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/print_opencl.cl VERBATIM)
 list(APPEND EMU_KERNEL_FILES ${EMU_TEST_KERNELS}/print_opencl.gfx1100.hsaco)
-foreach(arch gfx1030 gfx1100)
+foreach(arch gfx1030 gfx1100 gfx1200 gfx1201)
   emu_kernels(texture.${arch}.hsaco texture.hip ${plain} --offload-arch=${arch} -w)
 endforeach()
 # Bundles require clang's bundler, which is in a separate package.
@@ -146,7 +146,12 @@ emu_hip_ctest(emu_hip_rtc "HipRtc*")
 emu_hip_ctest(emu_hip_rtc_gfx90a "HipRtcLanguage.*:HipRtcMath.*:-HipRtcMath.FloatAndDouble"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
 set_tests_properties(emu_hip_rtc emu_hip_rtc_gfx90a PROPERTIES TIMEOUT 300)
-emu_hip_ctest(emu_hip_gfx1030 "HipTexture.*:HipArray.*" WICK_EMU_DEVICES=gfx1030 WICK_EMU_CHECK=all)
+foreach(arch gfx1030 gfx1200 gfx1201)
+  emu_hip_ctest(emu_hip_${arch} "HipTexture.*:HipArray.*" WICK_EMU_DEVICES=${arch} WICK_EMU_CHECK=all)
+endforeach()
+foreach(arch gfx1030 gfx1200)
+  emu_hip_ctest(emu_hip_rtc_${arch} "HipRtcTexture.*" WICK_EMU_DEVICES=${arch} WICK_EMU_CHECK=all)
+endforeach()
 emu_hip_ctest(emu_hip_devices "HipDevices.*" WICK_EMU_DEVICES=gfx1100,gfx90a
               WICK_EMU_MEMORY=1G,2G WICK_EMU_CHECK=all WICK_EMU_THREADS=1)
 emu_hip_ctest(emu_hip_allocator "HipAllocator.*" WICK_EMU_MEMORY=16M)

@@ -1,7 +1,7 @@
 // The waits of gfx12: each counter with a wait that suffices, and with one that doesn't. Runs on
 // gfx1200 with WICK_EMU_CHECK=waits.
 
-#include "emu/tests/hip_support.h"
+#include "emu/tests/hip_array_support.h"
 
 namespace {
 
@@ -9,6 +9,18 @@ struct Case {
   const char* kernel;
   bool suffices;
 };
+
+/// Launches a kernel. The check must report it if the wait doesn't suffice.
+template <class... Arguments>
+void check(const Kernels& kernels, const Case& c, Arguments... arguments) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(hipSuccess, launch(kernels[c.kernel], 1, 32, 256, nullptr, arguments...));
+  EXPECT_EQ(hipSuccess, hipDeviceSynchronize());
+  const std::string said = testing::internal::GetCapturedStderr();
+  const bool found = said.find("before a wait for the load that fills it") != said.npos;
+  EXPECT_EQ(found, !c.suffices) << c.kernel << ": " << said;
+  EXPECT_EQ(said.empty(), c.suffices) << c.kernel << ": " << said;
+}
 
 TEST(HipWaits, OfEveryCounter) {
   const Kernels kernels("waits.gfx1200.hsaco");
@@ -39,13 +51,22 @@ TEST(HipWaits, OfEveryCounter) {
                         Case{"scalar_leaves_1_uses_first", false},
                         Case{"scalar_waits_for_lds", false},
                         Case{"scalar_waits_for_loads", false}}) {
-    testing::internal::CaptureStderr();
-    EXPECT_EQ(hipSuccess, launch(kernels[c.kernel], 1, 32, 256, nullptr, data.data));
-    EXPECT_EQ(hipSuccess, hipDeviceSynchronize());
-    const std::string said = testing::internal::GetCapturedStderr();
-    const bool found = said.find("before a wait for the load that fills it") != said.npos;
-    EXPECT_EQ(found, !c.suffices) << c.kernel << ": " << said;
-    EXPECT_EQ(said.empty(), c.suffices) << c.kernel << ": " << said;
+    check(kernels, c, data.data);
+  }
+}
+
+TEST(HipWaits, OfSamples) {
+  const Kernels kernels("waits.gfx1200.hsaco");
+  const Buffer<int> data(64);
+  const Array array(desc_of(32, 1, hipChannelFormatKindFloat), kWidth, kHeight);
+  fill(array);
+  const Texture texture(array.resource(),
+                        texture_desc(hipAddressModeClamp, hipFilterModePoint, false));
+  for (const Case& c :
+       {Case{"sample_leaves_1_uses_first", true}, Case{"sample_leaves_1_uses_second", false},
+        Case{"sample_leaves_0_uses_second", true}, Case{"sample_waits_for_loads", false},
+        Case{"image_load_waits_for_loads", true}, Case{"image_load_waits_for_samples", false}}) {
+    check(kernels, c, texture.handle, data.data);
   }
 }
 

@@ -40,6 +40,8 @@ int main(int argc, char** argv) {
   emu::test::register_memory();
   emu::test::register_atomics();
   emu::test::register_buffers();
+  emu::test::register_typed_buffers();
+  emu::test::register_images();
   emu::test::register_matrix();
   emu::test::register_dual();
   emu::test::register_mistakes();

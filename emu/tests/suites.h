@@ -17,6 +17,8 @@ void register_lanes();
 void register_memory();
 void register_atomics();
 void register_buffers();
+void register_typed_buffers();
+void register_images();
 void register_matrix();
 void register_dual();
 void register_mistakes();

@@ -12,32 +12,43 @@ namespace {
 
 // ---- Waits and barriers.
 
-/// Op::a, Op::b, Op::c and Op::d: how many loads, operations of LDS, scalar loads and stores may
-/// stay outstanding.
+/// Op::a, Op::b, Op::c, Op::d and Op::imm2: how many loads, operations of LDS, scalar loads, stores
+/// and samples may stay outstanding.
 Stop wait(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     wait_for_vmem(w, op->a);
     wait_for_lds(w, op->b);
     wait_for_smem(w, op->c);
     wait_for_stores(w, op->d);
+    wait_for_samples(w, op->imm2);
   }
   EMU_NEXT;
 }
 
 constexpr uint32_t kNotAsked = 1000;
 
-enum class For : uint8_t { loads, lds, scalars, stores, loads_and_lds, stores_and_lds, all };
+enum class For : uint8_t {
+  loads,
+  lds,
+  scalars,
+  stores,
+  samples,
+  loads_and_lds,
+  stores_and_lds,
+  all
+};
 
 template <For kFor>
 void lower_wait(Lowering& l, const Inst& inst) {
   Op& op = l.emit(&wait);
   const auto count = static_cast<uint32_t>(inst.immediate);
-  op.a = op.b = op.c = op.d = kNotAsked;
-  if (kFor == For::all) op.a = op.b = op.c = op.d = 0;
+  op.a = op.b = op.c = op.d = op.imm2 = kNotAsked;
+  if (kFor == For::all) op.a = op.b = op.c = op.d = op.imm2 = 0;
   if (kFor == For::loads) op.a = count;
   if (kFor == For::lds) op.b = count;
   if (kFor == For::scalars) op.c = count;
   if (kFor == For::stores) op.d = count;
+  if (kFor == For::samples) op.imm2 = count;
   // These two count loads or stores in their upper field, and operations of LDS in the lower one.
   if (kFor == For::loads_and_lds) op.a = count >> 8 & 63;
   if (kFor == For::stores_and_lds) op.d = count >> 8 & 63;
@@ -112,7 +123,7 @@ constexpr Row kRows[] = {
     {"s_wait_storecnt", &lower_wait<For::stores>},
     {"s_wait_storecnt_dscnt", &lower_wait<For::stores_and_lds>},
     {"s_wait_idle", &lower_wait<For::all>},
-    {"s_wait_samplecnt", &lower_nothing},
+    {"s_wait_samplecnt", &lower_wait<For::samples>},
     {"s_wait_bvhcnt", &lower_nothing},
     {"s_wait_expcnt", &lower_nothing},
     {"s_wait_alu", &lower_nothing},

@@ -1,5 +1,6 @@
 // Implements buffer loads, stores and atomics. Addresses go through a four-dword descriptor with
-// bounds checks: beyond its end a load returns zero and a store has no effect.
+// bounds checks: beyond its end a load returns zero and a store has no effect. The register of a
+// status (tfe) keeps its value: all pages are resident, and then nothing is returned.
 
 #include "emu/exec/buffer.h"
 
@@ -129,7 +130,6 @@ Stop atomic(Wave* w, const Op* op) {
 
 template <class Format, bool kStore>
 void lower_buffer(Lowering& l, const Inst& inst) {
-  if (inst.has("tfe")) throw NotImplemented("a buffer access with tfe");
   if constexpr (!kStore && !std::is_same_v<Format, typename Format::Clearing>) {
     if (l.traits.loads_clear) return lower_buffer<typename Format::Clearing, false>(l, inst);
   }

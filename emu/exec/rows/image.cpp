@@ -84,11 +84,7 @@ EMU_INLINE void put_texel(Wave* w, const Op* op, const ImageForm& form, const Im
   for (uint32_t i = 0; i < 4; ++i) {
     if ((form.mask >> i & 1) == 0) continue;
     if (form.d16) {
-      uint16_t low = static_cast<uint16_t>(texel.word[i]);
-      if (!image.format.integer()) {
-        low = __builtin_bit_cast(uint16_t,
-                                 static_cast<_Float16>(__builtin_bit_cast(float, texel.word[i])));
-      }
+      const uint16_t low = half_of_word(image.format, texel.word[i], HalfRounding::nearest);
       std::memcpy(reg + 128 * (count / 2) + 2 * (count % 2), &low, sizeof low);
     } else {
       std::memcpy(reg + 128 * count, &texel.word[i], 4);
@@ -97,7 +93,8 @@ EMU_INLINE void put_texel(Wave* w, const Op* op, const ImageForm& form, const Im
   }
 }
 
-/// Reads a lane's data. Components that the mask leaves out are 0.
+/// Reads a lane's data. Components that the mask leaves out are 0; on gfx12, they are the first one
+/// that is there.
 EMU_INLINE Texel take_texel(Wave* w, const Op* op, const ImageForm& form, const Image& image,
                             int half, int lane) {
   const char* reg = half_of(w, op->dst, half) + 4 * lane;
@@ -108,14 +105,17 @@ EMU_INLINE Texel take_texel(Wave* w, const Op* op, const ImageForm& form, const 
     if (form.d16) {
       uint16_t low;
       std::memcpy(&low, reg + 128 * (count / 2) + 2 * (count % 2), sizeof low);
-      texel.word[i] =
-          image.format.integer()
-              ? low
-              : __builtin_bit_cast(uint32_t, static_cast<float>(__builtin_bit_cast(_Float16, low)));
+      texel.word[i] = word_of_half(image.format, low);
     } else {
       std::memcpy(&texel.word[i], reg + 128 * count, 4);
     }
     ++count;
+  }
+  if (w->launch->code->traits.generation >= 12) {
+    const uint32_t first = texel.word[__builtin_ctz(form.mask)];
+    for (uint32_t i = 0; i < 4; ++i) {
+      if ((form.mask >> i & 1) == 0) texel.word[i] = first;
+    }
   }
   return texel;
 }
@@ -229,15 +229,21 @@ EMU_INLINE bool read_descriptors(Wave* w, const Op* op, bool samples, Shared& s)
       (s.image.has_height() != s.form.height || (s.form.layered && !s.image.layered()))) {
     error = "an image of another type than the instruction's";
   }
+  if (error == nullptr && samples) {
+    error = read_sampler(&at<uint32_t>(w, op->d), s.sampler);
+    s.sampler.unnormalized |= s.form.unnormalized;
+  }
   if (error != nullptr) [[unlikely]] {
     fail(w, op, error);
     return false;
   }
-  if (samples) {
-    s.sampler = read_sampler(&at<uint32_t>(w, op->d));
-    s.sampler.unnormalized |= s.form.unnormalized;
-  }
   return true;
+}
+
+/// Records a load. gfx12 has a counter for samples.
+EMU_INLINE void image_issued(Wave* w, const Op* op, bool samples, uint32_t registers) {
+  const bool apart = samples && w->launch->code->traits.generation >= 12;
+  load_issued(w, op, op->dst, registers, apart ? kSample : kVmem);
 }
 
 template <ImageUse kUse>
@@ -260,7 +266,7 @@ Stop image(Wave* w, const Op* op) {
   if (kUse == ImageUse::store) {
     store_issued(w, emu::kStore);
   } else {
-    load_issued(w, op, op->dst, registers, kVmem);
+    image_issued(w, op, kSamples, registers);
   }
   EMU_NEXT;
 }
@@ -323,18 +329,19 @@ ImageForm form_of(const Inst& inst, const Suffixes& suffixes) {
   form.height = dim == "SQ_RSRC_IMG_2D" || dim == "SQ_RSRC_IMG_2D_ARRAY";
   form.layered = dim.ends_with("_ARRAY");
   if (!line && !form.height) throw NotImplemented("an image of dim:" + std::string(dim));
-  for (const char* unknown : {"tfe", "lwe", "r128"}) {
+  // The register of a status (tfe) keeps its value: all pages are resident, and then nothing is
+  // returned.
+  for (const char* unknown : {"lwe", "r128"}) {
     if (inst.has(unknown)) throw NotImplemented(std::string("an image with ") + unknown);
   }
   form.d16 = inst.has("d16");
   form.a16 = inst.has("a16");
-  if (form.a16 && (suffixes.bias || suffixes.derivatives)) {
-    throw NotImplemented("an image with a16 and a bias or derivatives");
-  }
   form.unnormalized = inst.has("unorm");
   form.offset = suffixes.offset;
+  // With g16, the derivatives of one direction share a register.
+  const bool wide = form.height && !inst.name.ends_with("_g16");
   form.first = uint32_t{suffixes.offset} + uint32_t{suffixes.bias} +
-               (suffixes.derivatives ? (form.height ? 4 : 2) : 0);
+               (suffixes.derivatives ? (wide ? 4 : 2) : 0);
   if (suffixes.level) form.level = form.slice() + (form.layered ? 1 : 0) + 1;
   return form;
 }
@@ -392,6 +399,8 @@ constexpr Row kRows[] = {
     {"image_sample_lz_o", &lower_image<ImageUse::sample, true>},
     {"image_sample_b_o", &lower_image<ImageUse::sample, true, true>},
     {"image_sample_d_o", &lower_image<ImageUse::sample, true, false, true>},
+    {"image_sample_d_g16", &lower_image<ImageUse::sample, false, false, true>},
+    {"image_sample_d_o_g16", &lower_image<ImageUse::sample, true, false, true>},
     {"image_gather4", &lower_image<ImageUse::gather>},
     {"image_gather4_lz", &lower_image<ImageUse::gather>},
     {"image_gather4_l", &lower_image<ImageUse::gather, false, false, false, true>},

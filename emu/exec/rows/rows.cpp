@@ -19,7 +19,7 @@ std::span<const Table> tables() {
       {0, global_rows()},         {0, flat_rows()},          {0, smem_rows()},
       {0, atomic_rows()},         {0, lds_rows()},           {0, permute_rows()},
       {0, buffer_rows()},         {0, buffer_format_rows()}, {10, image_rows()},
-      {11, image_rows()},
+      {11, image_rows()},         {12, image_rows()},
   };
   return kTables;
 }

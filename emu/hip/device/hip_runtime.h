@@ -40,3 +40,4 @@
 #include "device_library.h"
 #include "memory.h"
 #include "math.h"
+#include "textures.h"

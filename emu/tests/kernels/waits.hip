@@ -64,3 +64,32 @@ extern "C" __global__ void lds_and_scalar_leaves_1(int* data) {
       : "memory");
   data[item()] = c;
 }
+
+// Samples of images have a counter of their own; loads of images are counted like other loads.
+
+typedef int Int4 __attribute__((ext_vector_type(4)));
+typedef int Int8 __attribute__((ext_vector_type(8)));
+#define CONSTANT const __attribute__((address_space(4)))
+
+#define IMAGE(name, instruction, sampler, wait, used)                                            \
+  extern "C" __global__ void name(CONSTANT int* object, int* data) {                             \
+    const Int8 image = *(CONSTANT Int8*)object;                                                  \
+    const Int4 how = *(CONSTANT Int4*)(object + 12);                                             \
+    int a, b, c;                                                                                 \
+    asm volatile(instruction " %0, [%3, %3], %4" sampler " dmask:0x1 dim:SQ_RSRC_IMG_2D\n"       \
+                 instruction " %1, [%3, %3], %4" sampler " dmask:0x1 dim:SQ_RSRC_IMG_2D\n" wait  \
+                 "\nv_mov_b32 %2, " used "\ns_wait_samplecnt 0x0\ns_wait_loadcnt 0x0"            \
+                 : "=&v"(a), "=&v"(b), "=&v"(c)                                                  \
+                 : "v"(0), "s"(image), "s"(how)                                                  \
+                 : "memory");                                                                    \
+    data[item()] = c;                                                                            \
+  }
+#define SAMPLE(name, wait, used) IMAGE(name, "image_sample_lz", ", %5", wait, used)
+#define LOAD(name, wait, used) IMAGE(name, "image_load", "", wait, used)
+
+SAMPLE(sample_leaves_1_uses_first, "s_wait_samplecnt 0x1", "%0")
+SAMPLE(sample_leaves_1_uses_second, "s_wait_samplecnt 0x1", "%1")
+SAMPLE(sample_leaves_0_uses_second, "s_wait_samplecnt 0x0", "%1")
+SAMPLE(sample_waits_for_loads, "s_wait_loadcnt 0x0", "%0")
+LOAD(image_load_waits_for_loads, "s_wait_loadcnt 0x0", "%1")
+LOAD(image_load_waits_for_samples, "s_wait_samplecnt 0x0", "%0")
