@@ -496,6 +496,32 @@ TEST_F(GpuOps, IdsOutOfRangeAreNamed) {
   });
 }
 
+TEST_F(GpuOps, IdsOutOfRangeWithoutElements) {
+  on_each([&](GpuBackend& gpu) {
+    Buffer ids(gpu, DType::i32, 8), none(gpu, DType::f32, 1);
+    ids.set<int32_t>({9, 0, 9, 2, 9, 5, 9, 1});
+    const Layout every_second({3}, {2}, 1);  // 0, 2, 5
+    const auto select = [&](int64_t size) {
+      return message_of([&] {
+        gpu.index_select(none.there(Layout::contiguous({3, 0})),
+                         none.there(Layout::contiguous({size, 0})), ids.there(every_second), 0);
+        gpu.synchronize();
+      });
+    };
+    const auto add = [&](int64_t size) {
+      return message_of([&] {
+        gpu.index_add(none.there(Layout::contiguous({0, size})),
+                      none.there(Layout::contiguous({0, 3})), ids.there(every_second), 1);
+        gpu.synchronize();
+      });
+    };
+    EXPECT_EQ(select(6), "nothing was wrong");
+    EXPECT_THAT(select(5), HasSubstr("index_select: id out of range: id 5"));
+    EXPECT_EQ(add(6), "nothing was wrong");
+    EXPECT_THAT(add(5), HasSubstr("index_add: id out of range: id 5"));
+  });
+}
+
 TEST_F(GpuOps, IdsOutOfRangeInRowsOfBlocks) {
   on_each([&](GpuBackend& gpu) {
     Buffer x(gpu, DType::q4_0, 5 * 64), ids(gpu, DType::i32, 4), out(gpu, DType::f16, 4 * 64);

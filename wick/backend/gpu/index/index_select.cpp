@@ -60,9 +60,27 @@ void launch_select(Gpu& gpu, const CollapsedDims<3>& elements, const Operand& ou
       });
 }
 
+void check_ids(Gpu& gpu, std::string_view op, const ConstView& x, const ConstView& ids,
+               int64_t size) {
+  const int64_t n = ids.layout.elems();
+  if (n == 0) return;
+  Ids chosen = make_ids(gpu, op, x, ids, size);
+  // Each id selects a byte that nothing uses: the first one of the ids themselves.
+  chosen.step = 0;
+  const Scratch bytes(gpu, static_cast<size_t>(n));
+  const int64_t first = ids.layout.offset();
+  const View to{bytes.data(), DType::u8, Layout::contiguous({n})};
+  const ConstView from{id_at(chosen, first), DType::u8, Layout({n}, {0}, 0)};
+  CollapsedDims<3> elements;
+  elements.start = {0, 0, first};
+  elements.add(n, {1, 0, ids.layout.stride(0)});
+  elements.arrange();
+  launch_select(gpu, elements, Operand(to), Operand(from), chosen);
+}
+
 void GpuBackend::index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) {
   const Layout &y = out.layout, &x = in.layout;
-  if (y.elems() == 0) return;
+  if (y.elems() == 0) return check_ids(gpu_, "index_select", in, ids, x.shape()[dim]);
   Ids chosen = make_ids(gpu_, "index_select", in, ids, x.shape()[dim]);
   if (is_block(in.dtype)) {
     chosen.data = id_at(chosen, ids.layout.offset());

@@ -17,6 +17,10 @@ namespace wick::gpu {
 /// Errors: the ids' dtype isn't u8, u32, i32 or i64.
 Ids make_ids(Gpu& gpu, std::string_view op, const ConstView& x, const ConstView& ids, int64_t size);
 
+/// Reports ids that are out of range, for calls whose results have no elements. `ids` has rank 1.
+void check_ids(Gpu& gpu, std::string_view op, const ConstView& x, const ConstView& ids,
+               int64_t size);
+
 /// A pointer to the ids, `elems` elements further.
 const void* id_at(const Ids& ids, int64_t elems);
 

@@ -226,7 +226,9 @@ void GpuBackend::scatter(Op op, const View& out, const ConstView& source, const 
 
 void GpuBackend::index_add(const View& out, const ConstView& source, const ConstView& ids,
                            int dim) {
-  if (source.layout.elems() == 0) return;
+  if (source.layout.elems() == 0) {
+    return check_ids(gpu_, "index_add", out, ids, out.layout.shape()[dim]);
+  }
   Layout::Strides strides{};
   strides[static_cast<size_t>(dim)] = ids.layout.stride(0);
   const ConstView repeated{ids.data, ids.dtype,
