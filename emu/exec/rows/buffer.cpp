@@ -192,6 +192,8 @@ constexpr Row kRows[] = {
     EMU_BUFFER_ATOMIC("dec_x2", "dec_u64", uint64_t, kDecrement),
     EMU_BUFFER_ATOMIC("fmin", "min_f32", float, kMinFloat),
     EMU_BUFFER_ATOMIC("fmax", "max_f32", float, kMaxFloat),
+    EMU_BUFFER_ATOMIC("fmin_x2", "min_f64", double, kMinFloat),
+    EMU_BUFFER_ATOMIC("fmax_x2", "max_f64", double, kMaxFloat),
     {"buffer_atomic_pk_add_f16", &lower_atomic<uint32_t, kPackedAddF16, false>},
     {"buffer_atomic_pk_add_bf16", &lower_atomic<uint32_t, kPackedAddBf16, false>},
     {"buffer_atomic_csub_u32", &lower_atomic<uint32_t, kSubClamp, false>},
@@ -199,13 +201,14 @@ constexpr Row kRows[] = {
     {"buffer_atomic_min_num_f32", &lower_atomic<float, kMinFloat, false>},
     {"buffer_atomic_max_num_f32", &lower_atomic<float, kMaxFloat, false>},
     {"buffer_atomic_add_f64", &lower_atomic<double, kAdd, false>},
-    {"buffer_atomic_min_f64", &lower_atomic<double, kMinFloat, false>},
-    {"buffer_atomic_max_f64", &lower_atomic<double, kMaxFloat, false>},
     {"buffer_atomic_add_f32", &lower_atomic<float, kAdd, false>},
     {"buffer_atomic_cmpswap", &lower_atomic<uint32_t, kSwap, true>},
     {"buffer_atomic_cmpswap_b32", &lower_atomic<uint32_t, kSwap, true>},
     {"buffer_atomic_cmpswap_x2", &lower_atomic<uint64_t, kSwap, true>},
     {"buffer_atomic_cmpswap_b64", &lower_atomic<uint64_t, kSwap, true>},
+    {"buffer_atomic_fcmpswap", &lower_atomic<float, kSwap, true>},
+    {"buffer_atomic_fcmpswap_x2", &lower_atomic<double, kSwap, true>},
+    {"buffer_atomic_cmpswap_f32", &lower_atomic<float, kSwap, true>},
 };
 
 }  // namespace
