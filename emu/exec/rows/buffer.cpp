@@ -96,6 +96,7 @@ Stop buffer_to_lds(Wave* w, const Op* op) {
     const LaneMask enabled = w->s[kExec + half];
     if ((op->imm2 & 3) != 0) read_vector(w, op, op->a, 1, half, enabled, true);
     alignas(64) char elements[Format::kRegisters * 128];
+    if constexpr (kChecked) begin_half(half);
     if (!buffer_half<Format, false>(w, op, half, elements)) return Stop::fault;
     uint32_t offsets[kLanes];
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
