@@ -6,8 +6,8 @@
 
 namespace emu::test {
 
-/// The name by which LLVM 19 assembles for a chip. It doesn't know gfx950, whose tests write the
-/// opcodes that gfx942 lacks as numbers.
+/// The chip for which LLVM 19 compiles and assembles. It doesn't know gfx950, which runs gfx942's
+/// code; tests write the opcodes that gfx942 lacks as numbers.
 std::string assembled_as(const std::string& arch);
 
 /// Whether a chip has an instruction. Names of other generations that LLVM accepts count, too.

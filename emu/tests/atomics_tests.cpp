@@ -264,6 +264,31 @@ void add_all(Hand& hand) {
   }
 }
 
+/// Clears the bits of the first data and sets those of the second.
+void add_masked_or(Hand& hand, bool wide, bool returns) {
+  const int dwords = wide ? 2 : 1, lanes = hand.lanes();
+  const std::string name =
+      std::string("ds_mskor") + (returns ? "_rtn" : "") + (wide ? "_b64" : "_b32");
+  hand.add(name,
+           name + " " + (returns ? range(40, dwords) + ", " : "") + "v2, " + range(20, dwords) +
+               ", " + range(22, dwords),
+           {name}, [=](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 62);
+             for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 8;
+             const State before = state;
+             if (!run(state)) return;
+             for (int lane = 0; lane < lanes; ++lane) {
+               for (int d = 0; d < dwords; ++d) {
+                 u32 old, now;
+                 std::memcpy(&old, &before.lds[static_cast<size_t>(lane * 8 + 4 * d)], 4);
+                 std::memcpy(&now, &state.lds[static_cast<size_t>(lane * 8 + 4 * d)], 4);
+                 ASSERT_EQ(now, (old & ~before.v[20 + d][lane]) | before.v[22 + d][lane]);
+                 ASSERT_EQ(state.v[40 + d][lane], returns ? old : before.v[40 + d][lane]);
+               }
+             }
+           });
+}
+
 void add_lds_rest(Hand& hand) {
   const int lanes = hand.target().lanes();
   hand.add("ds_wrap_rtn_b32", "ds_wrap_rtn_b32 v40, v2, v20, v21", {"ds_wrap_rtn_b32"},
@@ -281,19 +306,9 @@ void add_lds_rest(Hand& hand) {
                ASSERT_EQ(now, old >= a ? old - a : old + b);
              }
            });
-  hand.add("ds_mskor_b32", "ds_mskor_b32 v2, v20, v21", {"ds_mskor_b32"},
-           [lanes](const Hand::Run& run) {
-             State state = random_state(run.batch.target(), 62);
-             for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 4;
-             const State before = state;
-             if (!run(state)) return;
-             for (int lane = 0; lane < lanes; ++lane) {
-               u32 old, now;
-               std::memcpy(&old, &before.lds[static_cast<size_t>(lane) * 4], 4);
-               std::memcpy(&now, &state.lds[static_cast<size_t>(lane) * 4], 4);
-               ASSERT_EQ(now, (old & ~before.v[20][lane]) | before.v[21][lane]);
-             }
-           });
+  for (const bool wide : {false, true}) {
+    for (const bool returns : {false, true}) add_masked_or(hand, wide, returns);
+  }
   for (const bool append : {true, false}) {
     const std::string name = append ? "ds_append" : "ds_consume";
     hand.add(name, "s_mov_b32 m0, 0\n" + name + " v40 offset:16", {name},

@@ -53,6 +53,15 @@ std::vector<Load> loads() {
        [](const uint8_t* p, int, u32 old) { return (old & 0xffff) | word(p, 0) << 16; }},
       {"buffer_load_d16_u8", 1,
        [](const uint8_t* p, int, u32 old) { return (old & 0xffff0000) | p[0]; }},
+      {"buffer_load_d16_i8", 1,
+       [](const uint8_t* p, int, u32 old) {
+         return (old & 0xffff0000) | static_cast<u16>(static_cast<int8_t>(p[0]));
+       }},
+      {"buffer_load_d16_hi_i8", 1,
+       [](const uint8_t* p, int, u32 old) {
+         return (old & 0xffff) | static_cast<u32>(static_cast<u16>(static_cast<int8_t>(p[0])))
+                                     << 16;
+       }},
       {"buffer_load_d16_hi_u8", 1,
        [](const uint8_t* p, int, u32 old) { return (old & 0xffff) | u32{p[0]} << 16; }},
   };

@@ -26,18 +26,18 @@ Records& records() {
   return all;
 }
 
-/// Whether a name is that of an older or newer chip for an opcode that has another name here.
-bool is_renamed(const std::string& opcode) {
-  static const std::set<std::string> renamed = [] {
-    std::set<std::string> names;
+/// The opcodes that have another name on some chip, by these names.
+const std::multimap<std::string, std::string>& renamed() {
+  static const std::multimap<std::string, std::string> all = [] {
+    std::multimap<std::string, std::string> names;
     for (const Target& chip : all_chips()) {
-      for (const std::string& each : records().opcodes) {
-        if (name_on(chip, each) != each) names.insert(name_on(chip, each));
+      for (const std::string& opcode : records().opcodes) {
+        if (name_on(chip, opcode) != opcode) names.emplace(name_on(chip, opcode), opcode);
       }
     }
     return names;
   }();
-  return renamed.contains(opcode);
+  return all;
 }
 
 void every_case_runs() {
@@ -48,7 +48,8 @@ void chip_lacks_none(const Target& chip) {
   const std::set<std::string>& tested = records().tested[chip.arch];
   for (const std::string& opcode : records().opcodes) {
     const std::string name = name_on(chip, opcode);
-    if (is_renamed(opcode) || tested.contains(name) || !has_instruction(chip.arch, name)) continue;
+    const bool own = !renamed().contains(opcode);
+    if (!own || tested.contains(name) || !has_instruction(chip.arch, name)) continue;
     ADD_FAILURE() << chip.arch << " has " << name << ", which only other chips test";
   }
 }
@@ -101,6 +102,14 @@ void register_covered() {
   for (const Target& chip : all_chips()) {
     add(chip.arch + "_lacks_no_test_of_other_chips", [&chip] { chip_lacks_none(chip); });
   }
+}
+
+bool has_under_name(const std::string& arch, const std::string& name) {
+  if (!has_instruction(arch, name)) return false;
+  const auto [begin, end] = renamed().equal_range(name);
+  return begin == end || std::any_of(begin, end, [&](const auto& each) {
+           return name_on({arch, false}, each.second) == name;
+         });
 }
 
 void print_tested() {

@@ -23,6 +23,9 @@ void expect_covered(const Batch& batch, int id, const std::vector<std::string>& 
 /// Registers the tests of what all suites have recorded. Call it after them.
 void register_covered();
 
+/// Whether a chip has an instruction under this name, which isn't that of other chips only.
+bool has_under_name(const std::string& arch, const std::string& name);
+
 /// Prints all opcodes with a directed test, one "architecture mnemonic" per line.
 void print_tested();
 

@@ -355,6 +355,13 @@ constexpr const char* kNothing[] = {"s_nop 3",
                                     "buffer_wbl2",
                                     "buffer_inv sc0 sc1",
                                     "s_dcache_wb",
+                                    "s_gl1_inv",
+                                    "s_incperflevel 1",
+                                    "s_decperflevel 1",
+                                    "s_ttracedata_imm 0x1",
+                                    "s_version 0x1234",
+                                    "s_wait_idle",
+                                    "s_wakeup",
                                     "v_clrexcp"};
 
 void add_nothing(Hand& hand) {

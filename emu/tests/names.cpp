@@ -47,7 +47,10 @@ std::string vector_name(int generation, const std::string& name) {
                                      {"v_fma_dx9_zero_f32", "v_fma_legacy_f32"},
                                      {"v_fmac_dx9_zero_f32", "v_fmac_legacy_f32"},
                                      {"v_dot2acc_f32_f16", "v_dot2c_f32_f16"}};
-  const std::string earlier = found(kBeforeGfx11, name);
+  std::string earlier = found(kBeforeGfx11, name);
+  for (const char* compare : {"v_cmp_t_f", "v_cmpx_t_f"}) {
+    if (name.starts_with(compare)) earlier = replaced(name, "_t_f", "_tru_f");
+  }
   return generation == 9 ? found(kGfx9, earlier) : earlier;
 }
 

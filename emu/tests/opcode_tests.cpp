@@ -25,6 +25,14 @@ int print_implemented(const char* name) {
   return 0;
 }
 
+/// Reads names from standard input and prints those under which the chip has an instruction.
+int print_known(const char* arch) {
+  for (std::string name; std::getline(std::cin, name);) {
+    if (emu::test::has_under_name(arch, name)) std::cout << name << '\n';
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -54,6 +62,7 @@ int main(int argc, char** argv) {
   emu::test::register_lds_more();
   emu::test::register_covered();
   if (argc > 2 && std::string_view(argv[1]) == "--implemented") return print_implemented(argv[2]);
+  if (argc > 2 && std::string_view(argv[1]) == "--known") return print_known(argv[2]);
   if (argc > 1 && std::string_view(argv[1]) == "--list-tested") {
     emu::test::print_tested();
     return 0;

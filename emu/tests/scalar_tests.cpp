@@ -175,6 +175,12 @@ void add_logic(const std::string& type) {
     for (u32 i = 0; i < kBits; ++i) n -= static_cast<u32>(a >> i & 1);
     return set(n, c);
   });
+  op("s_ff0_i32_" + type, [](T a) -> i32 {
+    for (u32 i = 0; i < kBits; ++i) {
+      if (!(a >> i & 1)) return static_cast<i32>(i);
+    }
+    return -1;
+  });
   op("s_ctz_i32_" + type, [](T a) -> i32 {
     for (u32 i = 0; i < kBits; ++i) {
       if (a >> i & 1) return static_cast<i32>(i);
