@@ -105,10 +105,11 @@ void register_covered() {
 }
 
 bool has_under_name(const std::string& arch, const std::string& name) {
-  if (!has_instruction(arch, name)) return false;
+  const Target chip{arch, false};
+  if (!has_instruction(arch, name) || name_on(chip, name) != name) return false;
   const auto [begin, end] = renamed().equal_range(name);
   return begin == end || std::any_of(begin, end, [&](const auto& each) {
-           return name_on({arch, false}, each.second) == name;
+           return name_on(chip, each.second) == name;
          });
 }
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <span>
 
 #include "emu/tests/names.h"
 #include "emu/tests/reference.h"

@@ -173,11 +173,11 @@ TEST(HipChecks, MemoryBeyondItsEndAndAfterFree) {
   int* data = nullptr;
   HIP_OK(hipMalloc(reinterpret_cast<void**>(&data), 63 * sizeof(int)));
   std::string text = said_by_failure(kernels["too_far"], 64, data);
-  for (const char* part :
-       {"kernel too_far (", "planted.hip:", has_dwords() ? "global_store_dword" : "global_store_b32",
-        "workgroup (0, 0, 0)", has_waves_of_32() ? "wave 1" : "wave 0",
-        has_waves_of_32() ? "lane 31 writes 4 bytes" : "lane 63 writes 4 bytes",
-        "past the end of 252 bytes"}) {
+  for (const char* part : {"kernel too_far (",
+                           "planted.hip:", has_dwords() ? "global_store_dword" : "global_store_b32",
+                           "workgroup (0, 0, 0)", has_waves_of_32() ? "wave 1" : "wave 0",
+                           has_waves_of_32() ? "lane 31 writes 4 bytes" : "lane 63 writes 4 bytes",
+                           "past the end of 252 bytes"}) {
     EXPECT_TRUE(has(text, part)) << part << " isn't in " << text;
   }
   EXPECT_EQ("", said(kernels["too_far"], 1, 63, 0, data)) << "the device works on";
