@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
