@@ -2,6 +2,7 @@
 
 // Computes the addresses of the lanes of a global or flat instruction.
 
+#include "emu/exec/half.h"
 #include "emu/exec/memory.h"
 
 namespace emu {
@@ -11,7 +12,9 @@ EMU_INLINE uint64_t scalar_pair(Wave* w, uint32_t offset) {
   return uint64_t{at<uint32_t>(w, offset + 4)} << 32 | at<uint32_t>(w, offset);
 }
 
+/// Returns a half of a register. The accesses that follow are this half's.
 EMU_INLINE char* half_of(Wave* w, uint32_t offset, int half) {
+  if constexpr (kChecked) begin_half(half);
   return reinterpret_cast<char*>(w) + offset + static_cast<uint32_t>(half) * w->half_bytes;
 }
 

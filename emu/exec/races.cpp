@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "emu/exec/half.h"
 #include "emu/exec/launch.h"
 #include "emu/exec/race_rules.h"
 #include "emu/exec/track.h"
@@ -104,7 +105,7 @@ void check_written(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int l
   while (from < end && any_in(from, std::min(end, (from / 4 + 1) * 4))) from = (from / 4 + 1) * 4;
   if (from >= end) return;
   const uint64_t distance = from - offset;
-  report(w, op, Check::lds, lane_at(lane, distance),
+  report(w, op, Check::lds, lane_of_wave(w, lane_at(lane, distance)),
          "reads LDS at " + std::to_string(offset + distance) + ", which nothing has written");
 }
 
@@ -128,7 +129,7 @@ void check_late(Wave* w, const Op* op, bool lds, uint64_t address, uint32_t byte
   if (!wave) return;
   const std::string where =
       lds ? "LDS at " + std::to_string(address) : "memory at " + place_of(w, address);
-  report(w, op, Check::waits, lane_at(lane, 0),
+  report(w, op, Check::waits, lane_of_wave(w, lane_at(lane, 0)),
          (use == Use::read ? "reads " : "writes ") + where + ", which wave " +
              std::to_string(*wave) + " stored without a wait for the store before the barrier");
 }
@@ -163,7 +164,7 @@ bool use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
   };
   const auto tell = [&](uint64_t at, uint32_t tag, const char* other) {
     at = std::max(at, offset);
-    report(w, op, Check::races, lane_at(lane, at - offset),
+    report(w, op, Check::races, lane_of_wave(w, lane_at(lane, at - offset)),
            lds_text(use == Use::read ? "reads" : "writes", at, tag % 64, other));
   };
   bool races = false;
@@ -355,7 +356,7 @@ bool use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
       return check_late(w, op, false, shadow.base + at, 1, lane, use);
     }
     if (own(tag) && ordered) return;
-    report(w, op, Check::races, lane_at(lane, at - offset),
+    report(w, op, Check::races, lane_of_wave(w, lane_at(lane, at - offset)),
            std::string(use == Use::read ? "reads" : "writes") + " memory at " +
                place_of(w, shadow.base + at) + " that " + user_of(w, tag) + " " + what +
                missing_order(w, tag));
@@ -400,8 +401,8 @@ void report_overwritten(Wave* w, const Op* op, uint64_t base, const uint32_t* of
     const std::string where = address - lds < w->lds_bytes
                                   ? "LDS at " + std::to_string(address - lds)
                                   : "memory at " + place_of(w, address);
-    report(w, op, Check::races, first,
-           "writes " + where + ", to which lane " + std::to_string(lane) +
+    report(w, op, Check::races, lane_of_wave(w, first),
+           "writes " + where + ", to which lane " + std::to_string(lane_of_wave(w, lane)) +
                " writes another value at once");
     return;
   }

@@ -4,10 +4,13 @@
 
 #include "emu/exec/bitfield.h"
 #include "emu/exec/fault.h"
+#include "emu/exec/half.h"
 #include "emu/exec/launch.h"
 
 namespace emu {
 namespace {
+
+thread_local int current_half = 0;
 
 std::string describe(const char* what, uint32_t bytes, uint64_t address, int lane) {
   char text[160];
@@ -32,6 +35,7 @@ std::string place(Wave* w, const Op* op, int lane) {
 /// Reports a read or write outside allocated memory. Returns whether it may proceed.
 bool bad_global(Wave* w, const Op* op, const char* what, uint32_t bytes, uint64_t address,
                 int lane) {
+  lane = lane_of_wave(w, lane);
   const Launch& launch = *w->launch;
   if (launch.mapped && launch.mapped(address, bytes)) return true;
   const std::string whose = launch.describe ? ": " + launch.describe(address) : "";
@@ -41,6 +45,12 @@ bool bad_global(Wave* w, const Op* op, const char* what, uint32_t bytes, uint64_
 }
 
 }  // namespace
+
+void begin_half(int half) { current_half = half; }
+
+int lane_of_wave(const Wave* w, int lane) {
+  return lane + (w->lanes == 64 ? 32 * current_half : 0);
+}
 
 void report(Wave* w, const Op* op, Check check, int lane, const std::string& what) {
   static constexpr const char* kNames[] = {"memory", "lds",      "registers", "waits",
@@ -119,6 +129,7 @@ bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane)
     const std::optional<uint64_t> first = first_unwritten(shadow, address, bytes);
     if (!first || was_reported(w, op, Check::memory)) return true;
     if (loads_bitfield(w, op)) return true;
+    lane = lane_of_wave(w, lane);
     const auto& describe_memory = w->launch->describe;
     report(w, op, Check::memory, lane,
            describe("reads", bytes, address, lane) + ", which nothing has written" +
@@ -141,6 +152,7 @@ void bad_scalar_address(Wave* w, const Op* op, uint64_t address, uint32_t align)
 }
 
 void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane) {
+  lane = lane_of_wave(w, lane);
   report(w, op, Check::lds, lane,
          describe("uses LDS beyond its end:", bytes, static_cast<uint64_t>(offset), lane));
 }
@@ -155,7 +167,7 @@ void bad_alignment(Wave* w, const Op* op, uint64_t base, const uint32_t* offsets
     char text[96];
     std::snprintf(text, sizeof text, "0x%llx isn't a multiple of %u",
                   static_cast<unsigned long long>(address), align);
-    return report(w, op, Check::alignment, lane, text);
+    return report(w, op, Check::alignment, lane_of_wave(w, lane), text);
   }
 }
 

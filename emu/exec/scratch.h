@@ -66,7 +66,7 @@ EMU_INLINE bool scratch_half(Wave* w, const Op* op, uint32_t base, const uint32_
     const int lane = __builtin_ctz(left);
     const uint32_t offset = base + (offsets == nullptr ? 0 : offsets[lane]);
     if (uint64_t{offset} + Format::kBytes > w->scratch_bytes) {
-      return bad_scratch(w, op, offset, Format::kBytes, lane);
+      return bad_scratch(w, op, offset, Format::kBytes, 32 * half + lane);
     }
     track_scratch<Format, kStore>(w, op, half, offset, LaneMask{1} << lane);
     char element[16];

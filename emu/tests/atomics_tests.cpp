@@ -3,9 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <span>
 
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -73,6 +72,12 @@ u32 floored(u32 a, u32 b) { return a < b ? 0 : a - b; }
 
 u64 swap_if(u64 old, u64 data, u64 compare) { return old == compare ? data : old; }
 
+/// Floats are compared as numbers: the zeros are equal.
+template <class T>
+u64 swap_if_equal(u64 old, u64 data, u64 compare) {
+  return from_bits<T>(old) == from_bits<T>(compare) ? data : old;
+}
+
 #define EMU_BOTH_WIDTHS(name, lds, type, f)                               \
   {name "_" type "32", lds "_" type "32", 32, false, &on<u32, f<u32>>}, { \
     name "_" type "64", lds "_" type "64", 64, false, &on<u64, f<u64>>    \
@@ -96,18 +101,15 @@ constexpr Atomic kAtomics[] = {
     {"max_i64", "max_i64", 64, false, &on<i64, greatest<i64>>},
     {"cmpswap_b32", "cmpstore_b32", 32, true, &swap_if},
     {"cmpswap_b64", "cmpstore_b64", 64, true, &swap_if},
+    {"cmpswap_f32", "cmpstore_f32", 32, true, &swap_if_equal<float>},
+    {"cmpswap_f64", "cmpstore_f64", 64, true, &swap_if_equal<double>},
     {"csub_u32", "", 32, false, &on<u32, floored>},
     {"add_f32", "add_f32", 32, false, &on<float, sum<float>>},
     {"min_f32", "min_f32", 32, false, &on<float, least<float>>},
     {"max_f32", "max_f32", 32, false, &on<float, greatest<float>>},
-    {"", "min_f64", 64, false, &on<double, least<double>>},
-    {"", "max_f64", 64, false, &on<double, greatest<double>>},
-};
-/// Atomics that only gfx90a has for every kind of memory.
-constexpr Atomic kGfx9Atomics[] = {
     {"add_f64", "add_f64", 64, false, &on<double, sum<double>>},
-    {"min_f64", "", 64, false, &on<double, least<double>>},
-    {"max_f64", "", 64, false, &on<double, greatest<double>>},
+    {"min_f64", "min_f64", 64, false, &on<double, least<double>>},
+    {"max_f64", "max_f64", 64, false, &on<double, greatest<double>>},
 };
 
 bool is_float(const Atomic& a) {
@@ -124,7 +126,7 @@ u64 operand(const Atomic& a, Random& random) {
   return a.bits == 64 ? to_bits(value) : to_bits(static_cast<float>(value));
 }
 
-enum class Space { global, global_base, flat, lds };
+enum class Space { global, global_base, flat, lds, buffer };
 
 std::string pair_or_one(char file, int first, int dwords) {
   if (dwords == 1) return file + std::to_string(first);
@@ -132,9 +134,7 @@ std::string pair_or_one(char file, int first, int dwords) {
          std::to_string(first + dwords - 1) + "]";
 }
 
-/// Sets an empty name if the target has no such instruction.
-std::string text_of(const Target& target, const Atomic& a, Space space, bool returns,
-                    std::string& name) {
+std::string text_of(const Atomic& a, Space space, bool returns, std::string& name) {
   const int dwords = a.bits / 32;
   const std::string result = pair_or_one('v', 40, dwords) + ", ";
   if (space == Space::lds) {
@@ -142,12 +142,16 @@ std::string text_of(const Target& target, const Atomic& a, Space space, bool ret
     const size_t bar = op.find('_');
     // storexchg only exists in the returning form.
     if (returns) op.insert(bar, "_rtn");
-    name = name_on(target, "ds_" + op);
+    name = "ds_" + op;
     return name + " " + (returns ? result : "") + "v2, " + pair_or_one('v', 20, dwords) +
            (a.compares ? ", " + pair_or_one('v', 20 + dwords, dwords) : "") + " offset:8";
   }
-  name = name_on(target,
-                 (space == Space::flat ? "flat_atomic_" : "global_atomic_") + std::string(a.name));
+  if (space == Space::buffer) {
+    name = "buffer_atomic_" + std::string(a.name);
+    return name + " " + range(20, a.compares ? 2 * dwords : dwords) +
+           ", v2, s[20:23], 0 offen offset:8" + (returns ? " glc" : "");
+  }
+  name = (space == Space::flat ? "flat_atomic_" : "global_atomic_") + std::string(a.name);
   const std::string data = pair_or_one('v', 20, a.compares ? 2 * dwords : dwords);
   const std::string address = space == Space::global_base ? "v2" : "v[2:3]";
   const std::string base = space == Space::flat     ? ""
@@ -157,12 +161,13 @@ std::string text_of(const Target& target, const Atomic& a, Space space, bool ret
          (returns ? " glc" : "");
 }
 
-/// Compare-and-swap takes the new value first and the comparand second, except in gfx9's LDS form.
+/// Compare-and-swap takes the new value first and the comparand second, except in LDS before gfx11.
 void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, bool same_address,
            u64 exec) {
   const int lanes = run.batch.target().lanes();
   const int dwords = a.bits / 32;
-  const bool compared_first = is_gfx9(run.batch.target()) && space == Space::lds && a.compares;
+  const bool compared_first =
+      generation(run.batch.target()) < 11 && space == Space::lds && a.compares;
   Random random(a.bits + (same_address ? 100u : 0u) + exec);
   State state = random_state(run.batch.target(), 51);
   state.exec &= exec;
@@ -190,12 +195,10 @@ void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, boo
       put(compared_first ? 20 + dwords : 20, data);
       put(compared_first ? 20 : 20 + dwords, compare);
     }
-    if (space == Space::lds)
-      state.v[2][lane] = at;
-    else if (space == Space::global_base)
-      state.v[2][lane] = at;
-    else
+    if (space == Space::global || space == Space::flat)
       state.set_v64(2, lane, reinterpret_cast<u64>(memory) + at);
+    else
+      state.v[2][lane] = at;
     if (!(state.exec >> lane & 1)) continue;
     given[static_cast<size_t>(lane)] = old;
     const u64 narrow_data = a.bits == 64 ? data : data & 0xffffffff;
@@ -204,6 +207,9 @@ void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, boo
     std::memcpy(&want[at + 8], &now, static_cast<size_t>(a.bits / 8));
   }
   state.set_s64(10, reinterpret_cast<u64>(memory));
+  state.set_s64(20, reinterpret_cast<u64>(memory));  // a buffer
+  state.s[22] = sizeof memory;
+  state.s[23] = 0x31004000;  // bounds in bytes
   const State before = state;
   if (!run(state)) return;
   const uint8_t* got = space == Space::lds ? state.lds.data() : memory;
@@ -214,9 +220,10 @@ void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, boo
   for (int lane = 0; lane < lanes; ++lane) {
     const bool is_on = state.exec >> lane & 1;
     for (int d = 0; d < dwords; ++d) {
-      const u32 old = before.v[40 + d][lane];
+      const int to = space == Space::buffer ? 20 : 40;
+      const u32 old = before.v[to + d][lane];
       const u32 back = static_cast<u32>(given[static_cast<size_t>(lane)] >> (32 * d));
-      ASSERT_EQ(state.v[40 + d][lane], returns && is_on ? back : old)
+      ASSERT_EQ(state.v[to + d][lane], returns && is_on ? back : old)
           << run.batch.text(run.id) << " lane " << lane;
     }
   }
@@ -229,9 +236,8 @@ void add_atomic(Hand& hand, const Atomic& a, Space space, bool returns) {
   if (space != Space::lds && plain.starts_with("csub") && (!returns || space == Space::flat))
     return;
   std::string name;
-  const std::string text = text_of(hand.target(), a, space, returns, name);
-  if (name.empty()) return;
-  static constexpr const char* kSpaces[] = {"_pair", "_base", "_flat", "_lds"};
+  const std::string text = text_of(a, space, returns, name);
+  static constexpr const char* kSpaces[] = {"_pair", "_base", "_flat", "_lds", "_buffer"};
   hand.add(name + kSpaces[static_cast<int>(space)] + (returns ? "_returns" : ""), text, {name},
            [&a, space, returns](const Hand::Run& run) {
              for (const u64 exec : {~u64{0}, u64{0x0f3c5a9669a5c3f0}, u64{0}}) {
@@ -249,12 +255,38 @@ void add_atomic(Hand& hand, const Atomic& a, Space space, bool returns) {
            });
 }
 
-void add_all(Hand& hand, std::span<const Atomic> atomics) {
-  for (const Atomic& a : atomics) {
-    for (const Space space : {Space::global, Space::global_base, Space::flat, Space::lds}) {
+void add_all(Hand& hand) {
+  for (const Atomic& a : kAtomics) {
+    for (const Space space :
+         {Space::global, Space::global_base, Space::flat, Space::lds, Space::buffer}) {
       for (const bool returns : {false, true}) add_atomic(hand, a, space, returns);
     }
   }
+}
+
+/// Clears the bits of the first data and sets those of the second.
+void add_masked_or(Hand& hand, bool wide, bool returns) {
+  const int dwords = wide ? 2 : 1, lanes = hand.lanes();
+  const std::string name =
+      std::string("ds_mskor") + (returns ? "_rtn" : "") + (wide ? "_b64" : "_b32");
+  hand.add(name,
+           name + " " + (returns ? range(40, dwords) + ", " : "") + "v2, " + range(20, dwords) +
+               ", " + range(22, dwords),
+           {name}, [=](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 62);
+             for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 8;
+             const State before = state;
+             if (!run(state)) return;
+             for (int lane = 0; lane < lanes; ++lane) {
+               for (int d = 0; d < dwords; ++d) {
+                 u32 old, now;
+                 std::memcpy(&old, &before.lds[static_cast<size_t>(lane * 8 + 4 * d)], 4);
+                 std::memcpy(&now, &state.lds[static_cast<size_t>(lane * 8 + 4 * d)], 4);
+                 ASSERT_EQ(now, (old & ~before.v[20 + d][lane]) | before.v[22 + d][lane]);
+                 ASSERT_EQ(state.v[40 + d][lane], returns ? old : before.v[40 + d][lane]);
+               }
+             }
+           });
 }
 
 void add_lds_rest(Hand& hand) {
@@ -274,19 +306,9 @@ void add_lds_rest(Hand& hand) {
                ASSERT_EQ(now, old >= a ? old - a : old + b);
              }
            });
-  hand.add("ds_mskor_b32", "ds_mskor_b32 v2, v20, v21", {"ds_mskor_b32"},
-           [lanes](const Hand::Run& run) {
-             State state = random_state(run.batch.target(), 62);
-             for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 4;
-             const State before = state;
-             if (!run(state)) return;
-             for (int lane = 0; lane < lanes; ++lane) {
-               u32 old, now;
-               std::memcpy(&old, &before.lds[static_cast<size_t>(lane) * 4], 4);
-               std::memcpy(&now, &state.lds[static_cast<size_t>(lane) * 4], 4);
-               ASSERT_EQ(now, (old & ~before.v[20][lane]) | before.v[21][lane]);
-             }
-           });
+  for (const bool wide : {false, true}) {
+    for (const bool returns : {false, true}) add_masked_or(hand, wide, returns);
+  }
   for (const bool append : {true, false}) {
     const std::string name = append ? "ds_append" : "ds_consume";
     hand.add(name, "s_mov_b32 m0, 0\n" + name + " v40 offset:16", {name},
@@ -307,15 +329,11 @@ void add_lds_rest(Hand& hand) {
 }  // namespace
 
 void register_atomics() {
-  for (const bool wave64 : {false, true}) {
-    Hand hand("Atomics", {"gfx1100", wave64});
-    add_all(hand, kAtomics);
-    if (!wave64) add_lds_rest(hand);
+  for (const Target& target : all_targets()) {
+    Hand hand("Atomics", target);
+    add_all(hand);
+    add_lds_rest(hand);
   }
-  Hand gfx9("Atomics", {"gfx90a", true});
-  add_all(gfx9, kAtomics);
-  add_all(gfx9, kGfx9Atomics);
-  add_lds_rest(gfx9);
 }
 
 }  // namespace emu::test

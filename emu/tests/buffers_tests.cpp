@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -53,6 +53,15 @@ std::vector<Load> loads() {
        [](const uint8_t* p, int, u32 old) { return (old & 0xffff) | word(p, 0) << 16; }},
       {"buffer_load_d16_u8", 1,
        [](const uint8_t* p, int, u32 old) { return (old & 0xffff0000) | p[0]; }},
+      {"buffer_load_d16_i8", 1,
+       [](const uint8_t* p, int, u32 old) {
+         return (old & 0xffff0000) | static_cast<u16>(static_cast<int8_t>(p[0]));
+       }},
+      {"buffer_load_d16_hi_i8", 1,
+       [](const uint8_t* p, int, u32 old) {
+         return (old & 0xffff) | static_cast<u32>(static_cast<u16>(static_cast<int8_t>(p[0])))
+                                     << 16;
+       }},
       {"buffer_load_d16_hi_u8", 1,
        [](const uint8_t* p, int, u32 old) { return (old & 0xffff) | u32{p[0]} << 16; }},
   };
@@ -60,8 +69,7 @@ std::vector<Load> loads() {
 
 void add_loads(Hand& hand) {
   for (const Load& load : loads()) {
-    const std::string name = name_on(hand.target(), load.name);
-    if (name.empty()) continue;
+    const std::string name = load.name;
     hand.add(name, name + " " + range(40, load.dwords) + ", v2, s[20:23], s10 offen offset:12",
              {name}, [load](const Hand::Run& run) {
                alignas(64) uint8_t memory[2048];
@@ -106,7 +114,7 @@ void add_stores(Hand& hand) {
                                                        {"b128", 16, false},
                                                        {"d16_hi_b16", 2, true},
                                                        {"d16_hi_b8", 1, true}}) {
-    const std::string op = name_on(hand.target(), "buffer_store_" + name);
+    const std::string op = "buffer_store_" + name;
     hand.add(op, op + " " + range(30, (bytes + 3) / 4) + ", v2, s[20:23], 0 offen offset:4", {op},
              [bytes = bytes, hi = hi](const Hand::Run& run) {
                alignas(64) uint8_t memory[2048] = {}, want[2048] = {};
@@ -131,7 +139,7 @@ void add_stores(Hand& hand) {
 }
 
 void add_structured(Hand& hand) {
-  const std::string load = name_on(hand.target(), "buffer_load_b32");
+  const std::string load = "buffer_load_b32";
   // A record has 24 bytes. The index is in one register and the offset in the next.
   hand.add("structured", load + " v40, v[2:3], s[20:23], 0 idxen offen offset:4", {},
            [](const Hand::Run& run) {
@@ -209,32 +217,9 @@ void add_status(Hand& hand) {
            });
 }
 
-void add_buffer_atomics(Hand& hand) {
-  for (const std::string name : {"add_u32", "swap_b32", "or_b32"}) {
-    const std::string op = name_on(hand.target(), "buffer_atomic_" + name);
-    hand.add(op, op + " v40, v2, s[20:23], 0 offen glc", {op}, [name](const Hand::Run& run) {
-      alignas(64) u32 memory[64];
-      for (u32 i = 0; i < 64; ++i) memory[i] = i * 1000;
-      const auto lanes = static_cast<u32>(run.batch.target().lanes());
-      State state = random_state(run.batch.target(), 1);
-      set_resource(state, memory, 4 * lanes);
-      for (u32 lane = 0; lane < lanes; ++lane) state.v[2][lane] = lane * 4;
-      const State before = state;
-      if (!run(state)) return;
-      for (u32 lane = 0; lane < lanes; ++lane) {
-        const u32 data = before.v[40][lane], old = lane * 1000;
-        EXPECT_EQ(state.v[40][lane], old);
-        EXPECT_EQ(memory[lane], name == "add_u32"  ? old + data
-                                : name == "or_b32" ? old | data
-                                                   : data);
-      }
-    });
-  }
-}
-
 void add_scalar_loads(Hand& hand) {
   for (int dwords : {1, 2, 4, 8, 16}) {
-    const std::string op = name_on(hand.target(), "s_buffer_load_b" + std::to_string(32 * dwords));
+    const std::string op = "s_buffer_load_b" + std::to_string(32 * dwords);
     const std::string to = dwords == 1 ? "s40" : "s[40:" + std::to_string(39 + dwords) + "]";
     hand.add(op, op + " " + to + ", s[20:23], 0x10", {op}, [dwords](const Hand::Run& run) {
       alignas(64) u32 memory[64];
@@ -250,13 +235,12 @@ void add_scalar_loads(Hand& hand) {
 }  // namespace
 
 void register_buffers() {
-  for (const Target& target : {Target{"gfx1100", false}, {"gfx90a", true}}) {
+  for (const Target& target : all_chips()) {
     Hand hand("Buffers", target);
     add_loads(hand);
     add_stores(hand);
     add_structured(hand);
     add_status(hand);
-    add_buffer_atomics(hand);
     add_scalar_loads(hand);
   }
 }

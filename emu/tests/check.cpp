@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "emu/tests/forms.h"
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 
 namespace emu::test {
 namespace {
@@ -183,12 +183,15 @@ bool denormal(Type type, uint64_t bits) {
 }  // namespace
 
 void fill(const Spec& spec, const Form& form, const Target& target, Random& random, State& state) {
+  state.v.resize(kFormVgprs);
   for (auto& reg : state.v) {
-    for (uint32_t& lane : reg) lane = static_cast<uint32_t>(random.next());
+    for (int lane = 0; lane < target.lanes(); ++lane) {
+      reg[static_cast<size_t>(lane)] = static_cast<uint32_t>(random.next());
+    }
   }
   for (uint32_t& s : state.s) s = static_cast<uint32_t>(random.next());
   state.exec = exec_mask(form.exec, target.lanes(), random);
-  state.mode = form.mode;
+  state.mode = form.mode & (default_mode(target) | ~kModeIeee);
   for (size_t i = 0; i < spec.sources.size(); ++i) {
     const Type type = spec.sources[i];
     if (type == Type::bit) continue;
@@ -284,7 +287,7 @@ std::string check_value(const Spec& spec, const Form& form, const Target& target
 /// Checks that every other register is unchanged.
 std::string check_rest(const Spec& spec, const Form& form, const Target& target,
                        const State& before, const State& after) {
-  for (int reg = 0; reg < kTestVgprs; ++reg) {
+  for (int reg = 0; reg < kFormVgprs; ++reg) {
     if (spec.has_value && reg >= kDst && reg < kDst + (is_wide(spec.result) ? 2 : 1)) continue;
     if (!std::equal(before.v[reg].begin(), before.v[reg].begin() + target.lanes(),
                     after.v[reg].begin())) {

@@ -38,8 +38,21 @@ const std::vector<Level>& levels() {
       {"gfx1030", "O2", {"-O2"}, 32},
       {"gfx1151", "O2", {"-O2"}, 32},
       {"gfx1200", "O2", {"-O2"}, 32},
+      {"gfx1101", "O2", {"-O2"}, 32},
+      {"gfx1201", "O2", {"-O2"}, 32},
+      {"gfx950", "O2", {"-O2"}, 64},
   };
   return all;
+}
+
+/// Returns whether the filter selects any test of a level's chip.
+bool is_selected(const Level& level) {
+  const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < tests.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *tests.GetTestSuite(i);
+    if (suite.name() == std::string("Corpus_") + level.arch) return suite.test_to_run_count() > 0;
+  }
+  return false;
 }
 
 /// Compiles everything at once when the first test needs it.
@@ -84,7 +97,7 @@ class Compiled {
       files.push_back(host_path(name));
       commands.push_back(host_command(source, files.back()));
       for (const Level& level : levels()) {
-        if (!level.has(name)) continue;
+        if (!level.has(name) || !is_selected(level)) continue;
         files.push_back(device_path(name, level));
         commands.push_back(device_command(source, level.arch, level.flags, files.back()));
       }

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "emu/tests/assembler.h"
 #include "emu/tests/decode_support.h"
 #include "emu/tests/reference.h"
 
@@ -24,7 +25,7 @@ bool is_left_out(std::string_view name, const std::string& arch) {
 
 void find_unknown(const Target& target) {
   Decoder decoder(target.arch, target.wave64);
-  const Disassembler llvm(target.arch == "gfx950" ? "gfx942" : target.arch, target.wave64);
+  const Disassembler llvm(assembled_as(target.arch), target.wave64);
   Random random(5);
   std::set<std::string> unknown;
   for (int i = 0; i < 200000; ++i) {
@@ -48,15 +49,7 @@ void find_unknown(const Target& target) {
 }  // namespace
 
 void register_decode_known() {
-  register_comparisons("knows_the_instructions_of_llvm_",
-                       {{"gfx1100", false},
-                        {"gfx1151", false},
-                        {"gfx1030", false},
-                        {"gfx1200", false},
-                        {"gfx90a", true},
-                        {"gfx942", true},
-                        {"gfx950", true}},
-                       &find_unknown);
+  register_comparisons("knows_the_instructions_of_llvm_", all_chips(), &find_unknown);
 }
 
 }  // namespace emu::test

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "emu/tests/assembler.h"
 #include "emu/tests/decode_support.h"
 #include "emu/tests/reference.h"
 
@@ -82,7 +83,7 @@ std::vector<uint32_t> random_words(const Prefix& prefix, int generation, Random&
 
 void compare_with_llvm(const Target& target) {
   Decoder decoder(target.arch, target.wave64);
-  const Disassembler llvm(target.arch, target.wave64);
+  const Disassembler llvm(assembled_as(target.arch), target.wave64);
   Random random(11);
   const int generation = generation_of(target.arch);
   for (const Prefix& prefix : prefixes(generation)) {
@@ -165,14 +166,7 @@ const std::vector<DecodeCase>& cases() {
 
 void register_decode_scalar() {
   register_cases("scalar_", cases());
-  register_comparisons("scalar_fields_agree_with_llvm_",
-                       {{"gfx1100", false},
-                        {"gfx1151", false},
-                        {"gfx1030", false},
-                        {"gfx1200", false},
-                        {"gfx90a", true},
-                        {"gfx942", true}},
-                       &compare_with_llvm);
+  register_comparisons("scalar_fields_agree_with_llvm_", all_chips(), &compare_with_llvm);
 }
 
 }  // namespace emu::test

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "emu/tests/assembler.h"
 #include "emu/tests/decode_support.h"
 #include "emu/tests/reference.h"
 
@@ -137,7 +138,7 @@ bool runs(Decoder& decoder, std::span<const uint8_t> code) {
 
 void compare_with_llvm(const Target& target) {
   Decoder decoder(target.arch, target.wave64);
-  const Disassembler llvm(target.arch, target.wave64);
+  const Disassembler llvm(assembled_as(target.arch), target.wave64);
   Random random(7);
   const int generation = generation_of(target.arch);
   for (const Prefix& prefix : prefixes(generation)) {
@@ -149,6 +150,7 @@ void compare_with_llvm(const Target& target) {
       const auto text = llvm.read_any(code, 0);
       // LLVM misplaces an operand of v_cndmask.
       if (!text || text->text.find(", vcc_lo|") != text->text.npos) continue;
+      if (target.arch == "gfx950" && text->text.find("_xf32") != text->text.npos) continue;
       // LLVM 19 doesn't know the upper halves of registers.
       if (text->text.find("VGPR_32_Lo128") != text->text.npos) continue;
       if (text->text.find("/*") != text->text.npos) {
@@ -485,14 +487,9 @@ void add_unknown(Hand& hand) {
 }  // namespace
 
 void register_decode() {
-  register_comparisons("fields_agree_with_llvm_",
-                       {{"gfx1100", false},
-                        {"gfx1100", true},
-                        {"gfx1030", false},
-                        {"gfx1200", false},
-                        {"gfx90a", true},
-                        {"gfx942", true}},
-                       &compare_with_llvm);
+  std::vector<Target> targets = all_chips();
+  targets.push_back({"gfx1100", true});
+  register_comparisons("fields_agree_with_llvm_", targets, &compare_with_llvm);
   Hand hand("Decode", {"gfx1100", false});
   add_hidden_fields(hand);
   add_modes(hand);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -44,8 +45,8 @@ std::string write(const Half& half, int to, int a, int b, bool dual) {
   return text;
 }
 
-State values() {
-  State state = random_state({"gfx1100", false}, 71);
+State values(const Target& target) {
+  State state = random_state(target, 71);
   Random random(72);
   for (int reg = 0; reg < 40; ++reg) {
     for (u32& x : state.v[reg]) {
@@ -58,22 +59,32 @@ State values() {
   return state;
 }
 
-void add_pairs(Hand& hand, std::shared_ptr<Batch> single) {
+/// The operations of the pairs, one after the other.
+struct Single {
+  explicit Single(const Target& target) : batch(target) {}
+  Batch batch;
+  bool assembled = false;
+};
+
+bool is_fmamk(const Half& half) { return std::string(half.name) == "fmamk_f32"; }
+
+void add_pairs(Hand& hand, std::shared_ptr<Single> single) {
   for (const Half& x : kHalves) {
     if (!x.in_x) continue;
     for (const Half& y : kHalves) {
-      const std::string pair = write(x, 20, 4, 5, true) + " :: " + write(y, 23, 6, 10, true);
-      const int alone = single->add(write(x, 20, 4, 5, false) + "\n" + write(y, 23, 6, 10, false));
+      // Registers that both halves add, their destination included, must be of different banks.
+      const int b = is_fmamk(x) ? 8 : 5, d = is_fmamk(y) ? 11 : 10;
+      const std::string pair = write(x, 20, 4, b, true) + " :: " + write(y, 23, 6, d, true);
+      const int alone = single->batch.add(
+          text_on(hand.target(), write(x, 20, 4, b, false) + "\n" + write(y, 23, 6, d, false)));
       hand.add(std::string(x.name) + "_and_" + y.name, pair,
                {std::string("v_dual_") + x.name, std::string("v_dual_") + y.name},
                [single, alone](const Hand::Run& run) {
-                 static bool assembled = false;
-                 if (!assembled) single->assemble();
-                 assembled = true;
-                 if (!run.batch.exists(run.id)) GTEST_SKIP() << "not a pair";
-                 State together = values(), apart = values();
+                 if (!single->assembled) single->batch.assemble();
+                 single->assembled = true;
+                 State together = values(run.batch.target()), apart = together;
                  if (!run(together)) return;
-                 const Outcome outcome = single->run(alone, apart);
+                 const Outcome outcome = single->batch.run(alone, apart);
                  ASSERT_EQ(outcome.ran, Ran::well) << outcome.message;
                  EXPECT_EQ(together.v, apart.v) << run.batch.text(run.id);
                });
@@ -85,7 +96,7 @@ void add_pairs(Hand& hand, std::shared_ptr<Batch> single) {
 void add_shared(Hand& hand) {
   hand.add("swap", "v_dual_mov_b32 v10, v21 :: v_dual_mov_b32 v21, v10", {},
            [](const Hand::Run& run) {
-             State state = values();
+             State state = values(run.batch.target());
              const State before = state;
              if (!run(state)) return;
              for (int lane = 0; lane < 32; ++lane) {
@@ -97,7 +108,7 @@ void add_shared(Hand& hand) {
   const auto both = [&](const std::string& name, const std::string& text, auto x, auto y, int to_x,
                         int to_y) {
     hand.add(name, text, {}, [=](const Hand::Run& run) {
-      State state = values();
+      State state = values(run.batch.target());
       const State before = state;
       if (!run(state)) return;
       for (int lane = 0; lane < 32; ++lane) {
@@ -134,9 +145,11 @@ void add_shared(Hand& hand) {
 }  // namespace
 
 void register_dual() {
-  Hand hand("Dual", {"gfx1100", false});
-  add_pairs(hand, std::make_shared<Batch>(Target{"gfx1100", false}));
-  add_shared(hand);
+  for (const Target& chip : all_chips()) {
+    Hand hand("Dual", chip);
+    add_pairs(hand, std::make_shared<Single>(chip));
+    add_shared(hand);
+  }
 }
 
 }  // namespace emu::test

@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <span>
-
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -33,8 +31,7 @@ void add_saveexec(Hand& hand) {
   const bool wide = hand.target().wave64;
   const u64 live = wide ? ~u64{0} : 0xffffffff;
   for (const ExecOp& op : kExecOps) {
-    const std::string name =
-        name_on(hand.target(), std::string("s_") + op.name + "_saveexec_b" + (wide ? "64" : "32"));
+    const std::string name = std::string("s_") + op.name + "_saveexec_b" + (wide ? "64" : "32");
     hand.add(name, name + (wide ? " s[40:41], s[10:11]" : " s40, s10"), {name},
              [op, live, wide](const Hand::Run& run) {
                for (u64 seed = 0; seed < 40; ++seed) {
@@ -50,8 +47,7 @@ void add_saveexec(Hand& hand) {
              });
   }
   for (const char* which : {"0", "1"}) {
-    const std::string name = name_on(
-        hand.target(), std::string("s_and_not") + which + "_wrexec_b" + (wide ? "64" : "32"));
+    const std::string name = std::string("s_and_not") + which + "_wrexec_b" + (wide ? "64" : "32");
     hand.add(name, name + (wide ? " s[40:41], s[10:11]" : " s40, s10"), {name},
              [which, live, wide](const Hand::Run& run) {
                State state = random_state(run.batch.target(), 5);
@@ -151,10 +147,7 @@ void add_ends(Hand& hand) {
              State state;
              if (run(state)) EXPECT_EQ(state.s[40], 3u);
            });
-  if (!gfx9) {
-    add_clock(hand, "s_sendmsg_rtn_b64", ", sendmsg(MSG_RTN_GET_REALTIME)", kRealTimeHertz);
-    return;
-  }
+  add_clock(hand, "s_sendmsg_rtn_b64", ", sendmsg(MSG_RTN_GET_REALTIME)", kRealTimeHertz);
   add_clock(hand, "s_memrealtime", "", kRealTimeHertz);
   add_clock(hand, "s_memtime", "", kCoreHertz);
 }
@@ -241,8 +234,8 @@ void add_moves(Hand& hand) {
     }
   });
   hand.add("scc_and_vcc_as_sources",
-           "v_mov_b32 v40, src_scc\ns_mov_b32 s40, vcc_hi\n" +
-               name_on(hand.target(), "v_add_nc_u32") + " v41, vcc_lo, v10\ns_mov_b32 s41, exec_lo",
+           "v_mov_b32 v40, src_scc\ns_mov_b32 s40, vcc_hi\n"
+           "v_add_nc_u32 v41, vcc_lo, v10\ns_mov_b32 s41, exec_lo",
            {}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 2);
              state.scc = 1;
@@ -258,6 +251,7 @@ void add_moves(Hand& hand) {
 /// Instructions that gfx9 lacks or implements differently: vector registers indexed by M0, and the
 /// NULL register.
 void add_later_moves(Hand& hand) {
+  if (is_gfx9(hand.target())) return;
   hand.add("v_movrels", "s_mov_b32 m0, 5\nv_movrels_b32 v40, v10\nv_movreld_b32 v50, v11",
            {"v_movrels_b32", "v_movreld_b32"}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 2);
@@ -329,29 +323,50 @@ void add_division(Hand& hand, const std::string& name, const char* text, Type ty
            });
 }
 
-constexpr const char* kNothingAnywhere[] = {
-    "s_nop 3",      "s_waitcnt vmcnt(0)", "s_sleep 1", "s_setprio 2", "s_icache_inv",
-    "s_dcache_inv", "s_ttracedata",       "v_nop",     "s_sethalt 0"};
-constexpr const char* kNothingOnGfx11[] = {"s_clause 0x1",
-                                           "s_delay_alu instid0(VALU_DEP_1)",
-                                           "s_waitcnt_vscnt null, 0x0",
-                                           "s_waitcnt_depctr 0xfffe",
-                                           "buffer_gl0_inv",
-                                           "buffer_gl1_inv",
-                                           "s_set_inst_prefetch_distance 0x1",
-                                           "s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)",
-                                           "s_waitcnt_lgkmcnt null, 0x0",
-                                           "s_waitcnt_vmcnt null, 0x0",
-                                           "s_waitcnt_expcnt null, 0x0",
-                                           "s_denorm_mode 15",
-                                           "s_round_mode 0",
-                                           "s_wait_event 0",
-                                           "v_pipeflush"};
-constexpr const char* kNothingOnGfx9[] = {"buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2",
-                                          "buffer_wbl2",    "s_dcache_wb",        "v_clrexcp"};
+/// Instructions that change no register on any chip that has them.
+constexpr const char* kNothing[] = {"s_nop 3",
+                                    "s_waitcnt vmcnt(0)",
+                                    "s_sleep 1",
+                                    "s_setprio 2",
+                                    "s_icache_inv",
+                                    "s_dcache_inv",
+                                    "s_ttracedata",
+                                    "v_nop",
+                                    "s_sethalt 0",
+                                    "s_clause 0x1",
+                                    "s_delay_alu instid0(VALU_DEP_1)",
+                                    "s_waitcnt_vscnt null, 0x0",
+                                    "s_waitcnt_depctr 0xfffe",
+                                    "buffer_gl0_inv",
+                                    "buffer_gl1_inv",
+                                    "s_set_inst_prefetch_distance 0x1",
+                                    "s_waitcnt_lgkmcnt null, 0x0",
+                                    "s_waitcnt_vmcnt null, 0x0",
+                                    "s_waitcnt_expcnt null, 0x0",
+                                    "s_denorm_mode 15",
+                                    "s_round_mode 0",
+                                    "s_wait_event 0",
+                                    "v_pipeflush",
+                                    "buffer_wbinvl1",
+                                    "buffer_wbinvl1_vol",
+                                    "buffer_invl2",
+                                    "buffer_wbl2",
+                                    "buffer_inv sc0 sc1",
+                                    "s_dcache_wb",
+                                    "s_gl1_inv",
+                                    "s_incperflevel 1",
+                                    "s_decperflevel 1",
+                                    "s_ttracedata_imm 0x1",
+                                    "s_version 0x1234",
+                                    "s_wait_idle",
+                                    "s_wakeup",
+                                    "v_clrexcp"};
 
-void add_nothing(Hand& hand, std::span<const char* const> texts) {
-  for (const std::string text : texts) {
+void add_nothing(Hand& hand) {
+  std::vector<std::string> texts(std::begin(kNothing), std::end(kNothing));
+  texts.push_back(generation(hand.target()) < 11 ? "s_sendmsg sendmsg(MSG_EARLY_PRIM_DEALLOC)"
+                                                 : "s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)");
+  for (const std::string& text : texts) {
     const std::string name = text.substr(0, text.find(' '));
     hand.add(name + "_does_nothing", text, {name}, [](const Hand::Run& run) {
       State state = random_state(run.batch.target(), 1);
@@ -370,25 +385,19 @@ void add_once(Hand& hand) {
   add_moves(hand);
   add_division<float>(hand, "f32", kDivide32, Type::f32);
   add_division<double>(hand, "f64", kDivide64, Type::f64);
-  add_nothing(hand, kNothingAnywhere);
+  add_later_moves(hand);
+  add_nothing(hand);
 }
 
 }  // namespace
 
 void register_execution() {
-  for (const Target& target : {Target{"gfx1100", false}, {"gfx1100", true}, {"gfx90a", true}}) {
+  for (const Target& target : all_targets()) {
     Hand hand("Execution", target);
     add_saveexec(hand);
     add_branches(hand);
     add_ends(hand);
-    if (is_gfx9(target)) {
-      add_once(hand);
-      add_nothing(hand, kNothingOnGfx9);
-    } else if (!target.wave64) {
-      add_once(hand);
-      add_later_moves(hand);
-      add_nothing(hand, kNothingOnGfx11);
-    }
+    if (is_gfx9(target) || !target.wave64) add_once(hand);
   }
 }
 

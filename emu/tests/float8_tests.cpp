@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "emu/tests/float8.h"
+#include "emu/tests/names.h"
 #include "emu/tests/suites.h"
 
 namespace emu::test {
@@ -126,9 +127,8 @@ void add_stochastic(Hand& hand, const Kind& kind) {
   constexpr const char* kSelect[] = {"", " op_sel:[0,0,1,0]", " op_sel:[0,0,0,1]",
                                      " op_sel:[0,0,1,1]"};
   for (int byte = 0; byte < 4; ++byte) {
-    const std::string select = hand.target().arch == "gfx1200" && byte != 0
-                                   ? " byte_sel:" + std::to_string(byte)
-                                   : kSelect[byte];
+    const std::string select =
+        !is_gfx9(hand.target()) && byte != 0 ? " byte_sel:" + std::to_string(byte) : kSelect[byte];
     add(hand, name + "_" + std::to_string(byte), name + " v40, v10, v13" + select, name.c_str(),
         [&format = kind.format, byte](const State& before, const State& after, size_t lane,
                                       bool clamps) {
@@ -149,7 +149,7 @@ void add_kind(Hand& hand, const Kind& kind) {
   const std::string two = "v_cvt_pk_f32_" + std::string(kind.name);
   add_widening(hand, kind, one, one + " v40, v13", 0);
   add_pair(hand, kind, two, two + " v[40:41], v13", 0);
-  if (hand.target().arch == "gfx1200") {
+  if (!is_gfx9(hand.target())) {
     for (int byte = 1; byte < 4; ++byte) {
       const std::string n = std::to_string(byte);
       add_widening(hand, kind, one + "_byte_" + n, one + "_e64 v40, v13 byte_sel:" + n, byte);
@@ -177,8 +177,9 @@ void add_chip(const Target& target, const Float8Format& fp8, const Float8Format&
 void register_float8() {
   add_chip({"gfx942", true}, kFp8Fnuz, kBf8Fnuz);
   add_chip({"gfx950", true}, kFp8Ocp, kBf8Ocp);
-  add_chip({"gfx1200", false}, kFp8Ocp, kBf8Ocp);
-  add_chip({"gfx1200", true}, kFp8Ocp, kBf8Ocp);
+  for (const Target& target : all_targets()) {
+    if (generation(target) == 12) add_chip(target, kFp8Ocp, kBf8Ocp);
+  }
 }
 
 }  // namespace emu::test

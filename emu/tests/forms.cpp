@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 
 namespace emu::test {
 namespace {
@@ -353,7 +353,7 @@ class Maker {
 
   void cross_lane() {
     if (spec_.is_cmpx || plain_.sources.empty() || !variable(0)) return;
-    for (const Dpp& dpp : dpp_controls(target_.lanes(), target_.arch.starts_with("gfx9"))) {
+    for (const Dpp& dpp : dpp_controls(target_.lanes(), is_gfx9(target_))) {
       for (int exec : {0, 2}) {
         if (spec_.has_bit && (exec != 0 || dpp.row_mask != 15 || dpp.bank_mask != 15)) continue;
         if (spec_.has_bit && std::find(dpp.from.begin(), dpp.from.end(), -1) != dpp.from.end()) {
@@ -363,18 +363,18 @@ class Maker {
         form.dpp = dpp;
         form.exec = exec;
         form.rounds = 2;
-        add(form, target_.arch.starts_with("gfx9") ? "_dpp" : "");
+        add(form, generation(target_) < 11 ? "_dpp" : "");
         form.in_place = spec_.has_value && !spec_.is_accumulate;
         if (form.in_place && !is_wide(spec_.result)) add(form, "");
         form.in_place = false;
-        if (target_.arch.starts_with("gfx11")) add(form, "_e64_dpp");
+        if (generation(target_) >= 11) add(form, "_e64_dpp");
       }
     }
   }
 
   /// SDWA, which reads parts of registers and writes the result to part of one.
   void parts() {
-    if (!is_gfx9(target_) || !has_parts()) return;
+    if (generation(target_) > 10 || !has_parts()) return;
     struct Pick {
       int from[2];
       bool sext[2];

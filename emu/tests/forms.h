@@ -46,6 +46,7 @@ struct Form {
 
 /// The registers that the forms use: sources, destination, carry masks.
 inline constexpr int kSourceReg[3] = {10, 20, 30}, kDst = 40, kMaskOut = 42;
+inline constexpr int kFormVgprs = 48;
 
 std::vector<Form> forms_of(const Spec& spec, const Target& target);
 

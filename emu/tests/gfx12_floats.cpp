@@ -92,7 +92,7 @@ void add_arithmetic(Hand& hand) {
   });
   for (const bool numbers : {true, false}) {
     for (const bool most : {true, false}) {
-      const std::string name = std::string(most ? "s_max" : "s_min") + (numbers ? "_num" : "imum");
+      const std::string name = std::string(most ? "s_max" : "s_min") + (numbers ? "" : "imum");
       add_function(hand, name + "_f32", " s40, s10, s11", false, false, [=](u32 a, u32 b, u32) {
         return bits_of(most ? largest(real(a), real(b), numbers)
                             : smallest(real(a), real(b), numbers));
@@ -382,8 +382,8 @@ void add_permutations(Hand& hand) {
 
 }  // namespace
 
-void add_gfx12_floats() {
-  Hand hand("Gfx12Floats", {"gfx1200", false});
+void add_gfx12_floats(const Target& target) {
+  Hand hand("Gfx12Floats", target);
   add_arithmetic(hand);
   add_rounding(hand);
   add_pack(hand);

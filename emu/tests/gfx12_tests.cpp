@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "emu/tests/float8.h"
+#include "emu/tests/names.h"
 #include "emu/tests/suites.h"
 
 namespace emu::test {
@@ -156,8 +157,8 @@ void check_matrix(const Hand::Run& run, const Shape& s, u64 seed) {
   }
 }
 
-void add_matrices(bool wave64) {
-  Hand hand("Gfx12Matrix", {"gfx1200", wave64});
+void add_matrices(const Target& target) {
+  Hand hand("Gfx12Matrix", target);
   const int lanes = hand.target().lanes();
   for (const Shape& s : kShapes) {
     const int bits = s.depth * bits_of(s.in) * 16 / lanes, source = bits / 32;
@@ -240,8 +241,8 @@ void check_sparse(const Hand::Run& run, const SparseCase& c, u64 seed) {
   }
 }
 
-void add_sparse(bool wave64) {
-  Hand hand("Gfx12Sparse", {"gfx1200", wave64});
+void add_sparse(const Target& target) {
+  Hand hand("Gfx12Sparse", target);
   const int lanes = hand.target().lanes();
   for (const Shape& s : kSparse) {
     const int elements = s.depth / 2 * 16 / lanes, bits = elements * bits_of(s.in);
@@ -477,15 +478,8 @@ void add_renamed(Hand& hand) {
   }
 }
 
-}  // namespace
-
-void register_gfx12() {
-  add_matrices(false);
-  add_matrices(true);
-  add_sparse(false);
-  add_sparse(true);
-  add_gfx12_floats();
-  Hand hand("Gfx12", {"gfx1200", false});
+void add_others(const Target& target) {
+  Hand hand("Gfx12", target);
   add_scalars(hand);
   add_waits(hand);
   add_extremes(hand);
@@ -509,6 +503,24 @@ void register_gfx12() {
                    << outcome.message;
              });
   }
+}
+
+}  // namespace
+
+void register_gfx12() {
+  for (const Target& target : all_targets()) {
+    if (generation(target) != 12) continue;
+    add_matrices(target);
+    add_sparse(target);
+    if (target.wave64) continue;
+    add_gfx12_floats(target);
+    add_others(target);
+  }
+  // RDNA 3.5 has the scalar floats.
+  const Target rdna35{"gfx1151", false};
+  add_gfx12_floats(rdna35);
+  Hand hand("Gfx12", rdna35);
+  add_scalars(hand);
 }
 
 }  // namespace emu::test

@@ -7,6 +7,7 @@
 
 #include "emu/tests/float8.h"
 #include "emu/tests/gfx9_encoding.h"
+#include "emu/tests/names.h"
 #include "emu/tests/suites.h"
 
 namespace emu::test {
@@ -56,30 +57,10 @@ constexpr Shape kShapes[] = {
     {"v_mfma_f64_4x4x4f64", In::f64, 4, 4, 4, 1},
 };
 
-/// gfx942 has other names for most of these, and other depths for bytes.
+/// gfx942 adds these.
 constexpr Shape kShapes942[] = {
-    {"v_mfma_f32_32x32x1_2b_f32", In::f32, 32, 1, 2, 1},
-    {"v_mfma_f32_16x16x1_4b_f32", In::f32, 16, 1, 4, 1},
-    {"v_mfma_f32_4x4x1_16b_f32", In::f32, 4, 1, 16, 1},
-    {"v_mfma_f32_32x32x2_f32", In::f32, 32, 2, 1, 1},
-    {"v_mfma_f32_16x16x4_f32", In::f32, 16, 4, 1, 1},
-    {"v_mfma_f32_32x32x4_2b_f16", In::f16, 32, 4, 2, 4},
-    {"v_mfma_f32_16x16x4_4b_f16", In::f16, 16, 4, 4, 4},
-    {"v_mfma_f32_4x4x4_16b_f16", In::f16, 4, 4, 16, 4},
-    {"v_mfma_f32_32x32x8_f16", In::f16, 32, 8, 1, 4},
-    {"v_mfma_f32_16x16x16_f16", In::f16, 16, 16, 1, 4},
-    {"v_mfma_f32_32x32x4_2b_bf16", In::bf16, 32, 4, 2, 4},
-    {"v_mfma_f32_16x16x4_4b_bf16", In::bf16, 16, 4, 4, 4},
-    {"v_mfma_f32_4x4x4_16b_bf16", In::bf16, 4, 4, 16, 4},
-    {"v_mfma_f32_32x32x8_bf16", In::bf16, 32, 8, 1, 4},
-    {"v_mfma_f32_16x16x16_bf16", In::bf16, 16, 16, 1, 4},
-    {"v_mfma_i32_32x32x4_2b_i8", In::i8, 32, 4, 2, 4},
-    {"v_mfma_i32_16x16x4_4b_i8", In::i8, 16, 4, 4, 4},
-    {"v_mfma_i32_4x4x4_16b_i8", In::i8, 4, 4, 16, 4},
     {"v_mfma_i32_32x32x16_i8", In::i8, 32, 16, 1, 8},
     {"v_mfma_i32_16x16x32_i8", In::i8, 16, 32, 1, 8},
-    {"v_mfma_f64_16x16x4_f64", In::f64, 16, 4, 1, 1},
-    {"v_mfma_f64_4x4x4_4b_f64", In::f64, 4, 4, 4, 1},
     {"v_mfma_f32_16x16x8_xf32", In::xf32, 16, 8, 1, 2},
     {"v_mfma_f32_32x32x4_xf32", In::xf32, 32, 4, 1, 2},
     {"v_mfma_f32_16x16x32_fp8_fp8", In::fp8, 16, 32, 1, 8},
@@ -92,11 +73,8 @@ constexpr Shape kShapes942[] = {
     {"v_mfma_f32_32x32x16_bf8_bf8", In::bf8, 32, 16, 1, 8},
 };
 
-/// gfx950 adds these and has OCP's 8-bit floats. An opcode is that of VOP3P-MAI.
+/// gfx950 adds these, and its 8-bit floats are OCP's. An opcode is that of VOP3P-MAI.
 constexpr Shape kShapes950[] = {
-    {"v_mfma_f32_16x16x16_f16", In::f16, 16, 16, 1, 4},
-    {"v_mfma_f32_16x16x32_fp8_bf8", In::fp8, 16, 32, 1, 8, In::bf8},
-    {"v_mfma_f32_32x32x16_bf8_fp8", In::bf8, 32, 16, 1, 8, In::fp8},
     {"v_mfma_f32_16x16x32_f16", In::f16, 16, 32, 1, 8, In::f16, 0x54},
     {"v_mfma_f32_32x32x16_f16", In::f16, 32, 16, 1, 8, In::f16, 0x55},
     {"v_mfma_f32_16x16x32_bf16", In::bf16, 16, 32, 1, 8, In::bf16, 0x35},
@@ -361,8 +339,7 @@ void add_broadcasts(Hand& hand) {
   }
 }
 
-void add_shapes(const char* arch, std::span<const Shape> shapes) {
-  Hand hand("Gfx9Matrix", {arch, true});
+void add_shapes(Hand& hand, std::span<const Shape> shapes) {
   for (const Shape& shape : shapes) {
     for (const Variant& variant : kVariants) {
       hand.add(std::string(shape.name) + variant.name, text_of(shape, variant), {shape.name},
@@ -379,13 +356,15 @@ void add_shapes(const char* arch, std::span<const Shape> shapes) {
 }  // namespace
 
 void register_gfx9_matrix() {
-  add_shapes("gfx90a", kShapes);
-  add_shapes("gfx942", kShapes942);
-  add_shapes("gfx950", kShapes950);
-  Hand gfx90a("Gfx9MatrixModifiers", {"gfx90a", true}),
-      gfx942("Gfx9MatrixModifiers", {"gfx942", true});
-  add_broadcasts(gfx90a);
-  add_negation(gfx942);
+  for (const Target& chip : all_chips()) {
+    if (!is_gfx9(chip)) continue;
+    Hand hand("Gfx9Matrix", chip), modifiers("Gfx9MatrixModifiers", chip);
+    add_shapes(hand, kShapes);
+    add_shapes(hand, kShapes942);
+    if (chip.arch == "gfx950") add_shapes(hand, kShapes950);
+    add_broadcasts(modifiers);
+    add_negation(modifiers);
+  }
 }
 
 }  // namespace emu::test

@@ -1,10 +1,11 @@
-// Register features of gfx90a: accumulation registers, operations on register pairs, and scratch
+// Register features of gfx9: accumulation registers, operations on register pairs, and scratch
 // memory addressed as a buffer.
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -308,12 +309,15 @@ void add_scratch(Hand& hand) {
 }  // namespace
 
 void register_gfx9_registers() {
-  Hand hand("Gfx9Registers", {"gfx90a", true});
-  add_moves(hand);
-  add_memory(hand);
-  add_pairs(hand);
-  add_pair_moves(hand);
-  add_scratch(hand);
+  for (const Target& chip : all_chips()) {
+    if (!is_gfx9(chip)) continue;
+    Hand hand("Gfx9Registers", chip);
+    add_moves(hand);
+    add_memory(hand);
+    add_pairs(hand);
+    add_pair_moves(hand);
+    add_scratch(hand);
+  }
 }
 
 }  // namespace emu::test

@@ -157,8 +157,7 @@ std::string text_of(const Shape& s, int abid) {
          (abid != 0 ? " abid:" + std::to_string(abid) : "");
 }
 
-void add_shapes(const char* arch, std::span<const Shape> shapes) {
-  Hand hand("Gfx9Sparse", {arch, true});
+void add_shapes(Hand& hand, std::span<const Shape> shapes) {
   for (const Shape& s : shapes) {
     for (int set = 0; set < 32 / (2 * s.each); ++set) {
       hand.add(
@@ -189,8 +188,11 @@ void add_shapes(const char* arch, std::span<const Shape> shapes) {
 }  // namespace
 
 void register_gfx9_sparse() {
-  add_shapes("gfx942", kShapes942);
-  add_shapes("gfx950", kShapes950);
+  for (const char* arch : {"gfx942", "gfx950"}) {
+    Hand hand("Gfx9Sparse", {arch, true});
+    add_shapes(hand, kShapes942);
+    if (hand.target().arch == "gfx950") add_shapes(hand, kShapes950);
+  }
 }
 
 }  // namespace emu::test

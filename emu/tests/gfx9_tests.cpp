@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "emu/tests/names.h"
 #include "emu/tests/suites.h"
 
 namespace emu::test {
@@ -199,11 +200,13 @@ void add_gfx942(Hand& hand) {
 }  // namespace
 
 void register_gfx9() {
-  Hand hand("Gfx9", {"gfx90a", true});
-  add_index(hand);
-  add_wave_dpp(hand);
-  Hand gfx942("Gfx9", {"gfx942", true});
-  add_gfx942(gfx942);
+  for (const Target& chip : all_chips()) {
+    if (!is_gfx9(chip)) continue;
+    Hand hand("Gfx9", chip);
+    add_index(hand);
+    add_wave_dpp(hand);
+    add_gfx942(hand);
+  }
 }
 
 }  // namespace emu::test

@@ -15,6 +15,9 @@
 #include <stdexcept>
 
 #include "emu/exec/mode.h"
+#include "emu/isa/disassembler.h"
+#include "emu/tests/assembler.h"
+#include "emu/tests/names.h"
 #include "emu/tests/object.h"
 
 extern char** environ;
@@ -69,13 +72,6 @@ int run_command(const std::vector<std::string>& words, std::string& errors) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-namespace {
-
-/// clang 19 doesn't know gfx950. Its tests write the opcodes that gfx942 lacks as numbers.
-std::string assembled_as(const std::string& arch) { return arch == "gfx950" ? "gfx942" : arch; }
-
-}  // namespace
-
 struct Batch::Impl {
   Target target;
   std::vector<std::string> texts;
@@ -83,6 +79,7 @@ struct Batch::Impl {
   std::map<int, std::string> patched;  // lines of machine words
   std::set<int> unknown;               // cases that the assembler rejected
   std::unique_ptr<Object> object;
+  std::unique_ptr<Disassembler> disassembler;
   struct Free {
     void operator()(Wave* w) const { std::free(w); }
   };
@@ -98,7 +95,10 @@ struct Batch::Impl {
   void take(State& state) const;
 };
 
-Batch::Batch(Target target) : impl_(std::make_unique<Impl>()) { impl_->target = std::move(target); }
+Batch::Batch(Target target) : impl_(std::make_unique<Impl>()) {
+  impl_->disassembler = std::make_unique<Disassembler>(assembled_as(target.arch), target.wave64);
+  impl_->target = std::move(target);
+}
 Batch::~Batch() = default;
 
 int Batch::add(const std::string& text, Patch patch) {
@@ -247,6 +247,21 @@ void Batch::Impl::take(State& state) const {
     }
   }
   std::memcpy(state.lds.data(), lds.data(), state.lds.size());
+}
+
+std::set<std::string> Batch::names(int id) const {
+  const std::string label = "t" + std::to_string(id);
+  std::span<const uint8_t> code(reinterpret_cast<const uint8_t*>(impl_->object->address(label)),
+                                impl_->object->size(label));
+  std::set<std::string> names;
+  while (!code.empty()) {
+    const auto read = impl_->disassembler->read(code, 0);
+    if (read) {
+      for (const std::string& name : mnemonics_of(read->text)) names.insert(name);
+    }
+    code = code.subspan(read ? read->size : 4);
+  }
+  return names;
 }
 
 Outcome Batch::run(int id, State& state) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,8 @@ class Batch {
   bool exists(int id) const;
   const std::string& text(int id) const;
   const Target& target() const;
+  /// The mnemonics of a case's machine code, as LLVM's disassembler gives them.
+  std::set<std::string> names(int id) const;
 
   Outcome run(int id, State& state);
 

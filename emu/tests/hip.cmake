@@ -11,24 +11,32 @@ function(emu_kernels output source)
   add_custom_command(
     OUTPUT ${EMU_TEST_KERNELS}/${output}
     COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${ARGN} -c ${from} -o ${EMU_TEST_KERNELS}/${output}
-    DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/device.h
+    DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/device.h ${CMAKE_CURRENT_SOURCE_DIR}/kernels/chips.h
             ${CMAKE_CURRENT_SOURCE_DIR}/kernels/inlined.h ${EMU_KERNEL_HEADERS}
     VERBATIM)
   set(EMU_KERNEL_FILES ${EMU_KERNEL_FILES} ${EMU_TEST_KERNELS}/${output} PARENT_SCOPE)
 endfunction()
 
 set(plain --no-gpu-bundle-output)
-emu_kernels(basic.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100)
-emu_kernels(basic.gfx90a.hsaco basic.hip ${plain} --offload-arch=gfx90a)
 emu_kernels(preload.gfx90a.hsaco basic.hip ${plain} --offload-arch=gfx90a -mllvm -amdgpu-kernarg-preload-count=8)
-emu_kernels(planted.gfx1100.hsaco planted.hip ${plain} --offload-arch=gfx1100 -gline-tables-only)
-foreach(arch gfx1100 gfx90a gfx942 gfx1200)
+# The kernels of the checks, for each chip. clang 19 doesn't know gfx950 and compiles for gfx942 instead.
+set(EMU_CHIPS gfx1100 gfx1101 gfx1151 gfx1030 gfx1200 gfx1201 gfx90a gfx942)
+foreach(arch ${EMU_CHIPS})
+  emu_kernels(basic.${arch}.hsaco basic.hip ${plain} --offload-arch=${arch})
   emu_kernels(checks.${arch}.hsaco checks.hip ${plain} --offload-arch=${arch})
+  emu_kernels(planted.${arch}.hsaco planted.hip ${plain} --offload-arch=${arch} -gline-tables-only)
+  emu_kernels(clean.${arch}.hsaco clean.hip ${plain} --offload-arch=${arch})
+  emu_kernels(clean_O0.${arch}.hsaco clean.hip ${plain} --offload-arch=${arch} -O0)
+endforeach()
+foreach(name basic checks planted clean clean_O0)
+  set(to ${EMU_TEST_KERNELS}/${name}.gfx950.hsaco)
+  set(from ${EMU_TEST_KERNELS}/${name}.gfx942.hsaco)
+  add_custom_command(OUTPUT ${to} COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/retarget.py ${from} ${to}
+                     DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/retarget.py VERBATIM)
+  list(APPEND EMU_KERNEL_FILES ${to})
 endforeach()
 emu_kernels(checks_cu.gfx1100.hsaco checks.hip ${plain} --offload-arch=gfx1100 -mcumode)
 emu_kernels(checks_split.gfx90a.hsaco checks.hip ${plain} --offload-arch=gfx90a -mtgsplit)
-emu_kernels(clean.gfx1100.hsaco clean.hip ${plain} --offload-arch=gfx1100)
-emu_kernels(clean_O0.gfx1100.hsaco clean.hip ${plain} --offload-arch=gfx1100 -O0)
 emu_kernels(inlined.gfx1100.hsaco inlined.hip ${plain} --offload-arch=gfx1100 -gline-tables-only)
 emu_kernels(profile.gfx1100.hsaco profile.hip ${plain} --offload-arch=gfx1100)
 emu_kernels(basic.v4.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=4)
@@ -156,8 +164,19 @@ emu_hip_ctest(emu_hip_devices "HipDevices.*" WICK_EMU_DEVICES=gfx1100,gfx90a
               WICK_EMU_MEMORY=1G,2G WICK_EMU_CHECK=all WICK_EMU_THREADS=1)
 emu_hip_ctest(emu_hip_allocator "HipAllocator.*" WICK_EMU_MEMORY=16M)
 emu_hip_ctest(emu_hip_allocator_checked "HipAllocator.*" WICK_EMU_MEMORY=16M WICK_EMU_CHECK=all)
-foreach(arch gfx1100 gfx90a gfx942 gfx1200)
+foreach(arch gfx1100 gfx90a gfx942 gfx1030 gfx1200)
   emu_hip_ctest(emu_hip_mistakes_${arch} "HipMistakes.*:HipStreamRaces.*" WICK_EMU_DEVICES=${arch} WICK_EMU_CHECK=all)
+endforeach()
+# Planted faults on a chip of each other generation. Neither source lines nor the sharing of the shadow
+# depends on the chip.
+set(planted "HipChecks.*:-HipChecks.Misalignment:HipChecks.NoRacesBetweenGroupsThatShareDwords:HipChecks.*Lines*")
+foreach(arch gfx90a gfx1030 gfx1200)
+  emu_hip_ctest(emu_hip_checks_${arch} "${planted}" WICK_EMU_DEVICES=${arch} WICK_EMU_CHECK=all)
+endforeach()
+# The chips of the same generations, on demand: ctest -C chips
+foreach(arch gfx1101 gfx1151 gfx1201 gfx942 gfx950)
+  emu_chip_test(emu_chip_checks_${arch} emu_hip_test --gtest_filter=HipMistakes.*:HipStreamRaces.*:${planted})
+  set_tests_properties(emu_chip_checks_${arch} PROPERTIES ENVIRONMENT "WICK_EMU_DEVICES=${arch};WICK_EMU_CHECK=all")
 endforeach()
 emu_hip_ctest(emu_hip_mistakes_seed "HipMistakes.*:HipStreamRaces.*" WICK_EMU_CHECK=all WICK_EMU_SEED=7)
 foreach(check races waits registers barriers alignment)

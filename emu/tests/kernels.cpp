@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "emu/tests/assembler.h"
 #include "emu/tests/ops.h"
 
 namespace emu::test {
@@ -45,7 +46,7 @@ std::vector<std::string> device_command(const std::string& source, const std::st
                                     "-std=c++20",
                                     "--offload-device-only",
                                     "--no-gpu-bundle-output",
-                                    "--offload-arch=" + arch,
+                                    "--offload-arch=" + assembled_as(arch),
                                     "-nogpuinc",
                                     "-nogpulib",
                                     "-ffp-contract=off",

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -126,7 +126,6 @@ void add_reads(Hand& hand) {
                return below(s.v[13][lane], lane, true) + s.v[12][lane];
              });
            });
-  if (is_gfx9(hand.target())) return;
   if (lanes == 32) {  // no effect
     hand.add("v_permlane64_b32", "v_permlane64_b32 v40, v12", {"v_permlane64_b32"},
              [](const Hand::Run& run) {
@@ -356,9 +355,7 @@ void add_float_dots(Hand& hand) {
   };
   const auto b = [](u32 bits) { return bf16_value(static_cast<u16>(bits)); };
   const auto add_float = [&](const char* name, const char* operands, auto part, bool bf16, int c) {
-    const std::string on_target = name_on(hand.target(), name);
-    if (on_target.empty()) return;
-    hand.add(on_target, on_target + operands, {on_target}, [=](const Hand::Run& run) {
+    hand.add(name, std::string(name) + operands, {name}, [=](const Hand::Run& run) {
       each_lane(
           run,
           [=](const State& s, int lane) {
@@ -372,7 +369,6 @@ void add_float_dots(Hand& hand) {
   add_float("v_dot2_f32_f16", " v40, v10, v20, v30", h, false, 30);
   add_float("v_dot2_f32_bf16", " v40, v10, v20, v30", b, true, 30);
   add_float("v_dot2acc_f32_f16", " v40, v10, v20", h, false, 40);
-  if (name_on(hand.target(), "v_dot2_f16_f16").empty()) return;
   hand.add("v_dot2_f16_f16", "v_dot2_f16_f16 v40, v10, v20, v30", {"v_dot2_f16_f16"},
            [=](const Hand::Run& run) {
              each_lane(
@@ -393,22 +389,16 @@ void add_float_dots(Hand& hand) {
 }  // namespace
 
 void register_lanes() {
-  for (const bool wave64 : {false, true}) {
-    Hand hand("Lanes", {"gfx1100", wave64});
+  for (const Target& target : all_targets()) {
+    Hand hand("Lanes", target);
     add_permlanes(hand);
     add_reads(hand);
     add_lds_lanes(hand);
-    if (wave64) continue;
     add_mix(hand);
     add_mixed_dots(hand);
+    add_named_dots(hand);
     add_float_dots(hand);
   }
-  Hand gfx9("Lanes", {"gfx90a", true});
-  add_reads(gfx9);
-  add_lds_lanes(gfx9);
-  add_mix(gfx9);
-  add_named_dots(gfx9);
-  add_float_dots(gfx9);
 }
 
 }  // namespace emu::test

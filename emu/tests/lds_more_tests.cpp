@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -17,10 +18,7 @@ u32 lds_dword(const State& state, u32 address) {
   return value;
 }
 
-std::string wait_of(const Target& target) {
-  if (target.arch.starts_with("gfx12")) return "\ns_wait_dscnt 0x0\ns_wait_loadcnt 0x0";
-  return "\ns_waitcnt vmcnt(0) lgkmcnt(0)";
-}
+const std::string kWait = "\ns_waitcnt vmcnt(0) lgkmcnt(0)";
 
 // ---- ds_swizzle
 
@@ -52,7 +50,7 @@ void add_swizzles(Hand& hand) {
   for (const u32 pattern : {0xe000u, 0xe010u, 0xe01cu, 0xe01fu, 0xc000u, 0xc020u, 0xc0a0u, 0xc4e8u,
                             0xc077u, 0x801bu, 0x0c1fu, 0x2c33u}) {
     const std::string text = "ds_swizzle_b32 v40, v10 offset:" + std::to_string(pattern);
-    hand.add(text, text + wait_of(hand.target()), {"ds_swizzle_b32"}, [=](const Hand::Run& run) {
+    hand.add(text, text + kWait, {"ds_swizzle_b32"}, [=](const Hand::Run& run) {
       for (const u64 exec : {~u64{0}, u64{0xf0f0'1234'8001'fff7}}) {
         State state = random_state(run.batch.target(), 7);
         state.exec = lanes == 64 ? exec : exec & 0xffffffff;
@@ -78,22 +76,20 @@ void set_addresses(State& state, size_t reg, u32 step) {
   for (u32 lane = 0; lane < 64; ++lane) state.v[reg][lane] = lane * step;
 }
 
-void add_exchanges(Hand& hand, bool old_names) {
+void add_exchanges(Hand& hand) {
   struct Case {
-    const char *name, *old_name;
+    const char* name;
     u32 dwords, stride;
   };
   for (const Case& c :
-       {Case{"ds_storexchg_2addr_rtn_b32", "ds_wrxchg2_rtn_b32", 1, 1},
-        Case{"ds_storexchg_2addr_rtn_b64", "ds_wrxchg2_rtn_b64", 2, 1},
-        Case{"ds_storexchg_2addr_stride64_rtn_b32", "ds_wrxchg2st64_rtn_b32", 1, 64},
-        Case{"ds_storexchg_2addr_stride64_rtn_b64", "ds_wrxchg2st64_rtn_b64", 2, 64}}) {
-    const std::string name = old_names ? c.old_name : c.name;
+       {Case{"ds_storexchg_2addr_rtn_b32", 1, 1}, Case{"ds_storexchg_2addr_rtn_b64", 2, 1},
+        Case{"ds_storexchg_2addr_stride64_rtn_b32", 1, 64},
+        Case{"ds_storexchg_2addr_stride64_rtn_b64", 2, 64}}) {
+    const std::string name = c.name;
     // The results overlap the second data.
     const int dwords = static_cast<int>(c.dwords);
     const std::string text = name + " " + range(40, 2 * dwords) + ", v10, " + range(20, dwords) +
-                             ", " + range(40, dwords) + " offset0:1 offset1:3" +
-                             wait_of(hand.target());
+                             ", " + range(40, dwords) + " offset0:1 offset1:3" + kWait;
     hand.add(name, text, {name}, [c](const Hand::Run& run) {
       const auto lanes = static_cast<u32>(run.batch.target().lanes());
       State state = random_state(run.batch.target(), 4);
@@ -114,11 +110,10 @@ void add_exchanges(Hand& hand, bool old_names) {
   }
 }
 
-void add_by_lane(Hand& hand, bool old_names) {
-  const std::string load = old_names ? "ds_read_addtid_b32" : "ds_load_addtid_b32";
-  const std::string store = old_names ? "ds_write_addtid_b32" : "ds_store_addtid_b32";
-  const std::string text = "s_mov_b32 m0, s10\n" + load + " v40 offset:8\n" + store +
-                           " v20 offset:1024" + wait_of(hand.target());
+void add_by_lane(Hand& hand) {
+  const std::string load = "ds_load_addtid_b32", store = "ds_store_addtid_b32";
+  const std::string text =
+      "s_mov_b32 m0, s10\n" + load + " v40 offset:8\n" + store + " v20 offset:1024" + kWait;
   hand.add(load, text, {load, store}, [](const Hand::Run& run) {
     const auto lanes = static_cast<u32>(run.batch.target().lanes());
     State state = random_state(run.batch.target(), 4);
@@ -133,26 +128,24 @@ void add_by_lane(Hand& hand, bool old_names) {
 }
 
 void add_atomic(Hand& hand, const std::string& name, u32 (*f)(u32 old, u32 data)) {
-  hand.add(name, name + " v40, v10, v20" + wait_of(hand.target()), {name},
-           [f](const Hand::Run& run) {
-             const auto lanes = static_cast<u32>(run.batch.target().lanes());
-             State state = random_state(run.batch.target(), 4);
-             set_addresses(state, 10, 4);
-             for (u32 lane = 0; lane < lanes; lane += 3)
-               state.v[20][lane] = lds_dword(state, 4 * lane) - 1;
-             const State before = state;
-             if (!run(state)) return;
-             for (u32 lane = 0; lane < lanes; ++lane) {
-               const u32 old = lds_dword(before, 4 * lane);
-               ASSERT_EQ(state.v[40][lane], old);
-               ASSERT_EQ(lds_dword(state, 4 * lane), f(old, before.v[20][lane]));
-             }
-           });
+  hand.add(name, name + " v40, v10, v20" + kWait, {name}, [f](const Hand::Run& run) {
+    const auto lanes = static_cast<u32>(run.batch.target().lanes());
+    State state = random_state(run.batch.target(), 4);
+    set_addresses(state, 10, 4);
+    for (u32 lane = 0; lane < lanes; lane += 3) state.v[20][lane] = lds_dword(state, 4 * lane) - 1;
+    const State before = state;
+    if (!run(state)) return;
+    for (u32 lane = 0; lane < lanes; ++lane) {
+      const u32 old = lds_dword(before, 4 * lane);
+      ASSERT_EQ(state.v[40][lane], old);
+      ASSERT_EQ(lds_dword(state, 4 * lane), f(old, before.v[20][lane]));
+    }
+  });
 }
 
 void add_conditional_exchange(Hand& hand) {
   const std::string name = "ds_condxchg32_rtn_b64";
-  const std::string text = name + " v[40:41], v10, v[20:21]" + wait_of(hand.target());
+  const std::string text = name + " v[40:41], v10, v[20:21]" + kWait;
   hand.add(name, text, {name}, [](const Hand::Run& run) {
     State state = random_state(run.batch.target(), 4);
     set_addresses(state, 10, 8);
@@ -192,25 +185,24 @@ void add_permutation(Hand& hand) {
   char words[64];
   std::snprintf(words, sizeof words, ".long 0x%08x\n.long 0x%08x", 0xd8000000 | kOpcode << 18 | 4,
                 10u | 20u << 8 | 40u << 24);
-  hand.add("ds_bpermute_fi_b32", words + wait_of(hand.target()), {"ds_bpermute_fi_b32"},
-           [](const Hand::Run& run) {
-             State state = random_state(run.batch.target(), 6);
-             state.exec = 0x8001fff7;
-             const State before = state;
-             if (!run(state)) return;
-             for (u32 lane = 0; lane < 32; ++lane) {
-               const u32 from = (before.v[10][lane] + 4) / 4 % 32;
-               const bool on = (before.exec >> lane & 1) != 0;
-               EXPECT_EQ(state.v[40][lane], on ? before.v[20][from] : before.v[40][lane]) << lane;
-             }
-           });
+  hand.add("ds_bpermute_fi_b32", words + kWait, {"ds_bpermute_fi_b32"}, [](const Hand::Run& run) {
+    State state = random_state(run.batch.target(), 6);
+    state.exec = 0x8001fff7;
+    const State before = state;
+    if (!run(state)) return;
+    for (u32 lane = 0; lane < 32; ++lane) {
+      const u32 from = (before.v[10][lane] + 4) / 4 % 32;
+      const bool on = (before.exec >> lane & 1) != 0;
+      EXPECT_EQ(state.v[40][lane], on ? before.v[20][from] : before.v[40][lane]) << lane;
+    }
+  });
 }
 
 /// Fields that an opcode doesn't use don't matter.
 void add_unused_fields(Hand& hand) {
   const auto patch = [](std::vector<u32>& words) { words[1] |= 0x0b0c0000; };
   hand.add(
-      "unused_fields", "ds_add_u32 v10, v20" + wait_of(hand.target()), {},
+      "unused_fields", "ds_add_u32 v10, v20" + kWait, {},
       [](const Hand::Run& run) {
         State state = random_state(run.batch.target(), 6);
         set_addresses(state, 10, 4);
@@ -328,28 +320,24 @@ void add_wide_to_lds(Hand& hand) {
 }  // namespace
 
 void register_lds_more() {
-  for (const Target& target : {Target{"gfx1100", false}, Target{"gfx90a", true}}) {
+  for (const Target& target : all_chips()) {
     Hand hand("LdsMore", target);
     add_swizzles(hand);
-    add_exchanges(hand, target.arch == "gfx90a");
-    add_by_lane(hand, target.arch == "gfx90a");
+    add_exchanges(hand);
+    add_by_lane(hand);
     add_conditional_exchange(hand);
     add_unused_fields(hand);
+    add_atomic(hand, "ds_cond_sub_rtn_u32",
+               [](u32 old, u32 data) { return old >= data ? old - data : old; });
+    add_atomic(hand, "ds_sub_clamp_rtn_u32",
+               [](u32 old, u32 data) { return old >= data ? old - data : 0; });
+    add_atomic(hand, "ds_pk_add_rtn_bf16", &packed_bf16_sum);
+    if (generation(target) == 12) add_permutation(hand);
+    if (!is_gfx9(target)) continue;
+    add_to_lds(hand);
+    if (target.arch == "gfx90a") add_old_to_lds(hand);
+    if (target.arch == "gfx950") add_wide_to_lds(hand);
   }
-  Hand gfx12("LdsMore", {"gfx1200", false}), gfx942("LdsMore", {"gfx942", true});
-  add_permutation(gfx12);
-  add_exchanges(gfx12, false);
-  add_unused_fields(gfx12);
-  add_atomic(gfx12, "ds_cond_sub_rtn_u32",
-             [](u32 old, u32 data) { return old >= data ? old - data : old; });
-  add_atomic(gfx12, "ds_sub_clamp_rtn_u32",
-             [](u32 old, u32 data) { return old >= data ? old - data : 0; });
-  add_atomic(gfx12, "ds_pk_add_rtn_bf16", &packed_bf16_sum);
-  add_atomic(gfx942, "ds_pk_add_rtn_bf16", &packed_bf16_sum);
-  add_to_lds(gfx942);
-  Hand gfx90a("LdsMore", {"gfx90a", true}), gfx950("LdsMore", {"gfx950", true});
-  add_old_to_lds(gfx90a);
-  add_wide_to_lds(gfx950);
 }
 
 }  // namespace emu::test

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -169,11 +170,12 @@ void add_integer(Hand& hand, int bits) {
 }  // namespace
 
 void register_matrix() {
-  for (const bool wave64 : {false, true}) {
-    Hand hand("Matrix", {"gfx1100", wave64});
+  for (const Target& target : all_targets()) {
+    if (generation(target) != 11) continue;  // others have the same names for other layouts
+    Hand hand("Matrix", target);
     add_f32_result(hand, "v_wmma_f32_16x16x16_f16", false);
     add_f32_result(hand, "v_wmma_f32_16x16x16_bf16", true);
-    if (wave64) continue;
+    if (target.wave64) continue;
     add_half_result(hand, "v_wmma_f16_16x16x16_f16", false);
     add_half_result(hand, "v_wmma_bf16_16x16x16_bf16", true);
     add_integer(hand, 8);

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -127,9 +127,7 @@ std::string with_offset(int offset) {
 
 constexpr char kLoadsDone[] = "\ns_waitcnt vmcnt(0) lgkmcnt(0)";
 
-/// Sets an empty name if the target has no such instruction.
-std::string load_text(const Target& target, const Form& form, const Access& access,
-                      std::string& name) {
+std::string load_text(const Form& form, const Access& access, std::string& name) {
   std::string suffix = access.suffix;
   if (form.space == "ds" && access.d16) {
     static const std::vector<std::pair<std::string, std::string>> kNames = {
@@ -139,19 +137,18 @@ std::string load_text(const Target& target, const Form& form, const Access& acce
       if (suffix == from) suffix = to;
     }
   }
-  name = name_on(target, form.space + "_load_" + suffix);
+  name = form.space + "_load_" + suffix;
   return name + " " + registers(40, access.bytes) + ", " + form.address +
          (form.base.empty() ? "" : ", " + form.base) + with_offset(form.offset) + kLoadsDone;
 }
 
-std::string store_text(const Target& target, const Form& form, const Access& access,
-                       std::string& name) {
+std::string store_text(const Form& form, const Access& access, std::string& name) {
   std::string suffix = access.suffix;
   if (form.space == "ds" && access.hi) suffix = suffix == "d16_hi_b8" ? "b8_d16_hi" : "b16_d16_hi";
-  name = name_on(target, form.space + "_store_" + suffix);
+  name = form.space + "_store_" + suffix;
   return name + " " + form.address + ", " + registers(20, access.bytes) +
          (form.base.empty() ? "" : ", " + form.base) + with_offset(form.offset) +
-         (is_gfx9(target) ? kLoadsDone : "\ns_waitcnt_vscnt null, 0x0");
+         "\ns_waitcnt_vscnt null, 0x0";
 }
 
 /// Returns the memory that a form's addresses refer to after a run. LDS starts at offset 256.
@@ -230,8 +227,7 @@ void add_vector_memory(Hand& hand) {
     const std::string tail = "_" + form.name + "_" + std::to_string(form.offset + 100);
     for (const Access& access : kLoads) {
       std::string name;
-      const std::string text = load_text(hand.target(), form, access, name);
-      if (name.empty()) continue;
+      const std::string text = load_text(form, access, name);
       hand.add(name + tail, text, {name}, [form, access](const Hand::Run& run) {
         for (const Pattern pattern : kPatterns) {
           for (const u64 exec : {~u64{0}, kSome, u64{0}})
@@ -241,7 +237,7 @@ void add_vector_memory(Hand& hand) {
     }
     for (const Access& access : kStores) {
       std::string name;
-      const std::string text = store_text(hand.target(), form, access, name);
+      const std::string text = store_text(form, access, name);
       hand.add(name + tail, text, {name}, [form, access](const Hand::Run& run) {
         for (const Pattern pattern : kPatterns) {
           for (const u64 exec : {~u64{0}, kSome, u64{0}})
@@ -254,11 +250,9 @@ void add_vector_memory(Hand& hand) {
 
 /// Reads scratch back through scratch loads: only the lane that stored a value finds it.
 void add_scratch(Hand& hand) {
-  const std::string store = name_on(hand.target(), "scratch_store_b32"),
-                    load = name_on(hand.target(), "scratch_load_b128");
+  const std::string store = "scratch_store_b32", load = "scratch_load_b128";
   for (const Access& access : kLoads) {
-    const std::string name = name_on(hand.target(), std::string("scratch_load_") + access.suffix);
-    if (name.empty()) continue;
+    const std::string name = std::string("scratch_load_") + access.suffix;
     std::string fill;
     for (int i = 0; i < 4; ++i) {
       fill += store + " v2, v" + std::to_string(20 + i) +
@@ -283,7 +277,7 @@ void add_scratch(Hand& hand) {
              });
   }
   for (const Access& access : kStores) {
-    const std::string name = name_on(hand.target(), std::string("scratch_store_") + access.suffix);
+    const std::string name = std::string("scratch_store_") + access.suffix;
     hand.add(name,
              store + " off, v50, s10\n" + name + " off, " + registers(20, access.bytes) +
                  ", s10\n" + load + " v[40:43], off, s10",
@@ -315,8 +309,7 @@ void add_two_addresses(Hand& hand) {
       const std::string tail =
           std::string("_2addr_") + (far ? "stride64_" : "") + (wide ? "b64" : "b32");
       const std::string to = wide ? "v[40:43]" : "v[40:41]";
-      const std::string load = name_on(hand.target(), "ds_load" + tail),
-                        store = name_on(hand.target(), "ds_store" + tail);
+      const std::string load = "ds_load" + tail, store = "ds_store" + tail;
       hand.add(
           load, load + " " + to + ", v2 offset0:3 offset1:1", {load}, [=](const Hand::Run& run) {
             State state = random_state(run.batch.target(), 41);
@@ -365,13 +358,9 @@ void add_two_addresses(Hand& hand) {
 
 /// Uses negative address registers and offsets that compensate them: the sum wraps at 32 bits.
 void add_wrapping_lds(Hand& hand) {
-  const std::string store = name_on(hand.target(), "ds_store_b32"),
-                    load = name_on(hand.target(), "ds_load_b32"),
-                    store2 = name_on(hand.target(), "ds_store_2addr_b32"),
-                    load2 = name_on(hand.target(), "ds_load_2addr_b32"),
-                    add = name_on(hand.target(), "ds_add_u32"),
-                    swap = name_on(hand.target(), "ds_cmpstore_b32");
-  const bool compare_first = swap.find("cmpst_") != swap.npos;
+  const std::string store = "ds_store_b32", load = "ds_load_b32", store2 = "ds_store_2addr_b32",
+                    load2 = "ds_load_2addr_b32", add = "ds_add_u32", swap = "ds_cmpstore_b32";
+  const bool compare_first = generation(hand.target()) < 11;
   hand.add("lds_addresses_wrap",
            store + " v2, v20 offset:256\n" + store2 + " v3, v21, v22 offset0:128 offset1:192\n" +
                add + " v2, v23 offset:256\n" + swap + " v4, " +
@@ -404,12 +393,12 @@ void add_wrapping_lds(Hand& hand) {
 
 void add_scalar_loads(Hand& hand) {
   for (int dwords : {1, 2, 4, 8, 16}) {
-    const std::string name = name_on(hand.target(), "s_load_b" + std::to_string(32 * dwords));
+    const std::string name = "s_load_b" + std::to_string(32 * dwords);
     const std::string to = dwords == 1 ? "s40" : "s[40:" + std::to_string(39 + dwords) + "]";
     for (const std::string offset : {"0x0", "0x24", "-0x10", "s20", "s20 offset:0x8"}) {
       hand.add(name + "_" + std::to_string(offset.size()) + std::to_string(offset[0]),
-               name + " " + to + ", s[10:11], " + offset + "\ns_waitcnt lgkmcnt(0)",
-               {name, "s_waitcnt"}, [=](const Hand::Run& run) {
+               name + " " + to + ", s[10:11], " + offset + "\ns_waitcnt lgkmcnt(0)", {name},
+               [=](const Hand::Run& run) {
                  alignas(64) u32 memory[64];
                  for (u32 i = 0; i < 64; ++i) memory[i] = i * 0x01010101u + 7;
                  State state = random_state(run.batch.target(), 1);
@@ -432,30 +421,28 @@ void add_scalar_loads(Hand& hand) {
 
 /// Flat addresses whose upper half is that of an aperture refer to LDS and scratch.
 void add_apertures(Hand& hand) {
-  const auto named = [&hand](const char* name) { return name_on(hand.target(), name); };
-  const std::string load = named("flat_load_b32") + " v40, v[2:3]\n",
-                    store = named("flat_store_b32") + " v[2:3], ";
-  hand.add(
-      "flat_shared",
-      "s_mov_b64 s[20:21], src_shared_base\nv_mov_b32 v3, s21\n" + load + store + "v20 offset:4",
-      {}, [](const Hand::Run& run) {
-        const int lanes = run.batch.target().lanes();
-        State state = random_state(run.batch.target(), 3);
-        for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 8;
-        const State before = state;
-        if (!run(state)) return;
-        for (int lane = 0; lane < lanes; ++lane) {
-          u32 want, got;
-          std::memcpy(&want, &before.lds[static_cast<size_t>(lane) * 8], 4);
-          std::memcpy(&got, &state.lds[static_cast<size_t>(lane) * 8 + 4], 4);
-          ASSERT_EQ(state.v[40][lane], want);
-          ASSERT_EQ(got, before.v[20][lane]);
-        }
-      });
+  const std::string load = "flat_load_b32 v40, v[2:3]\n", store = "flat_store_b32 v[2:3], ";
+  hand.add("flat_shared",
+           std::string("s_mov_b64 s[20:21], src_shared_base\nv_mov_b32 v3, s21\n") + load + store +
+               "v20 offset:4",
+           {}, [](const Hand::Run& run) {
+             const int lanes = run.batch.target().lanes();
+             State state = random_state(run.batch.target(), 3);
+             for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 8;
+             const State before = state;
+             if (!run(state)) return;
+             for (int lane = 0; lane < lanes; ++lane) {
+               u32 want, got;
+               std::memcpy(&want, &before.lds[static_cast<size_t>(lane) * 8], 4);
+               std::memcpy(&got, &state.lds[static_cast<size_t>(lane) * 8 + 4], 4);
+               ASSERT_EQ(state.v[40][lane], want);
+               ASSERT_EQ(got, before.v[20][lane]);
+             }
+           });
   hand.add("flat_private",
-           "s_mov_b64 s[20:21], src_private_base\nv_mov_b32 v3, s21\n" +
-               named("scratch_store_b32") + " v2, v20, off\n" + load + store + "v22 offset:4\n" +
-               named("scratch_load_b32") + " v41, v2, off offset:4",
+           "s_mov_b64 s[20:21], src_private_base\nv_mov_b32 v3, s21\n"
+           "scratch_store_b32 v2, v20, off\n" +
+               load + store + "v22 offset:4\n" + "scratch_load_b32 v41, v2, off offset:4",
            {}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 3);
              for (int lane = 0; lane < run.batch.target().lanes(); ++lane)
@@ -470,7 +457,7 @@ void add_apertures(Hand& hand) {
 }  // namespace
 
 void register_memory() {
-  for (const Target& target : {Target{"gfx1100", false}, {"gfx1100", true}, {"gfx90a", true}}) {
+  for (const Target& target : all_targets()) {
     Hand hand("Memory", target);
     add_vector_memory(hand);
     add_scratch(hand);

@@ -88,10 +88,13 @@ void add_memory(Hand& hand) {
 }  // namespace
 
 void register_mistakes() {
-  Hand hand("Mistakes", {"gfx1100", false});
-  add_in_place(hand);
-  add_selections(hand);
-  add_memory(hand);
+  for (const Target& chip : all_chips()) {
+    if (chip.wave64) continue;
+    Hand hand("Mistakes", chip);
+    add_in_place(hand);
+    add_selections(hand);
+    add_memory(hand);
+  }
 }
 
 }  // namespace emu::test

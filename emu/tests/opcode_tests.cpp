@@ -8,6 +8,7 @@
 
 #include "emu/arch/architecture.h"
 #include "emu/exec/launch.h"
+#include "emu/tests/covered.h"
 #include "emu/tests/ops.h"
 #include "emu/tests/suites.h"
 
@@ -24,16 +25,20 @@ int print_implemented(const char* name) {
   return 0;
 }
 
+/// Reads names from standard input and prints those under which the chip has an instruction.
+int print_known(const char* arch) {
+  for (std::string name; std::getline(std::cin, name);) {
+    if (emu::test::has_under_name(arch, name)) std::cout << name << '\n';
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  using emu::test::Target;
-  emu::test::register_ops({"gfx1100", false});
-  emu::test::register_ops({"gfx1100", true});
-  emu::test::register_ops({"gfx1101", false});
-  emu::test::register_ops({"gfx1151", false});
-  emu::test::register_ops({"gfx90a", true});
-  emu::test::register_ops({"gfx942", true});
+  for (const emu::test::Target& chip : emu::test::all_chips()) emu::test::register_ops(chip);
+  // One chip of each generation that has waves of 64, too.
+  for (const char* arch : {"gfx1030", "gfx1100", "gfx1200"}) emu::test::register_ops({arch, true});
   emu::test::register_scalar();
   emu::test::register_execution();
   emu::test::register_lanes();
@@ -54,11 +59,12 @@ int main(int argc, char** argv) {
   emu::test::register_gfx9_matrix();
   emu::test::register_gfx9_sparse();
   emu::test::register_gfx12();
-  emu::test::register_gfx10();
   emu::test::register_float8();
   emu::test::register_gfx950();
   emu::test::register_lds_more();
+  emu::test::register_covered();
   if (argc > 2 && std::string_view(argv[1]) == "--implemented") return print_implemented(argv[2]);
+  if (argc > 2 && std::string_view(argv[1]) == "--known") return print_known(argv[2]);
   if (argc > 1 && std::string_view(argv[1]) == "--list-tested") {
     emu::test::print_tested();
     return 0;

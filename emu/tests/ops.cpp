@@ -2,29 +2,33 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <memory>
-#include <set>
 
+#include "emu/tests/covered.h"
 #include "emu/tests/forms.h"
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 
 namespace emu::test {
 namespace {
 
 bool g_ieee = true;
 
-std::set<std::string>& tested() {
-  static std::set<std::string> names;
-  return names;
-}
-
 /// One target's batch and the cases of every spec in it.
 struct Suite {
   explicit Suite(const Target& target) : batch(target) {}
+  void prepare() {
+    for (const Spec& spec : table.specs) {
+      cases.emplace_back();
+      for (Form& form : forms_of(spec, batch.target())) {
+        const int id = batch.add(form.text, form.patch);
+        cases.back().emplace_back(id, std::move(form));
+      }
+    }
+    batch.assemble();
+  }
+
   Batch batch;
   Table table;
-  bool assembled = false;
   std::vector<std::vector<std::pair<int, Form>>> cases;  // indexed by spec
 };
 
@@ -34,12 +38,12 @@ class OpTest : public testing::Test {
 
   void TestBody() override {
     Suite& suite = *suite_;
-    if (!suite.assembled) suite.batch.assemble();
-    suite.assembled = true;
+    if (suite.cases.empty()) suite.prepare();
     const Spec& spec = suite.table.specs[spec_];
     const auto& cases = suite.cases[spec_];
     ASSERT_TRUE(suite.batch.exists(cases[0].first))
         << "no such instruction: " << suite.batch.text(cases[0].first);
+    expect_covered(suite.batch, cases[0].first, {spec.name});
     int reports = 0;
     for (const auto& [id, form] : cases) {
       if (!suite.batch.exists(id)) continue;
@@ -82,14 +86,6 @@ class OpTest : public testing::Test {
 
 bool ieee_mode() { return g_ieee; }
 
-void note_tested(const std::string& arch, const std::string& mnemonic) {
-  tested().insert(arch + " " + mnemonic);
-}
-
-void print_tested() {
-  for (const std::string& name : tested()) std::printf("%s\n", name.c_str());
-}
-
 void register_ops(const Target& target) {
   auto suite = std::make_shared<Suite>(target);
   add_float32(suite->table);
@@ -100,25 +96,14 @@ void register_ops(const Target& target) {
   add_convert(suite->table);
   add_packed(suite->table);
   add_compare(suite->table);
-  for (Spec& spec : suite->table.specs) spec.name = name_on(target, spec.name);
-  // gfx942 has no multiply-add of f32 that rounds twice.
-  const auto is_gone = [&](std::string_view name) {
-    return target.arch == "gfx942" && (name == "v_mad_f32" || name == "v_mac_f32" ||
-                                       name == "v_madak_f32" || name == "v_madmk_f32");
-  };
-  std::erase_if(suite->table.specs, [&](const Spec& spec) {
-    return spec.name.empty() || !std::string_view(target.arch).starts_with(spec.only) ||
-           is_gone(spec.name);
+  std::erase_if(suite->table.specs, [&](Spec& spec) {
+    const std::string anywhere = spec.name;
+    spec.name = name_on(target, spec.name);
+    return !note_case("Opcode", anywhere, target, {spec.name}, {anywhere});
   });
-  const std::string name = "Opcode_" + target.arch + (target.wave64 ? "_wave64" : "");
+  const std::string name = suite_on("Opcode", target);
   for (size_t i = 0; i < suite->table.specs.size(); ++i) {
     const Spec& spec = suite->table.specs[i];
-    note_tested(target.arch, spec.name);
-    suite->cases.emplace_back();
-    for (Form& form : forms_of(spec, target)) {
-      const int id = suite->batch.add(form.text, form.patch);
-      suite->cases.back().emplace_back(id, std::move(form));
-    }
     testing::RegisterTest(name.c_str(), spec.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                           [suite, i]() -> testing::Test* { return new OpTest(suite, i); });
   }

@@ -104,7 +104,6 @@ struct Spec {
   bool normal_only = false;  // denormal inputs may be flushed
   bool no_abs = false;
   bool reads_vcc = false;  // VCC is a source that isn't among the operands
-  const char* only = "";   // prefix of the architectures that have it
 
   Spec& ulp(double n) {
     ulps = n;
@@ -136,10 +135,6 @@ struct Spec {
   }
   Spec& without_abs() {
     no_abs = true;
-    return *this;
-  }
-  Spec& on(const char* prefix) {
-    only = prefix;
     return *this;
   }
   template <class F>
@@ -211,10 +206,5 @@ uint64_t interesting(Type type, Random& random);
 
 /// Registers gtest cases "Opcode/<target>.<mnemonic>". Call it before RUN_ALL_TESTS.
 void register_ops(const Target& target);
-
-/// Records that a test case covers a mnemonic on an architecture.
-void note_tested(const std::string& arch, const std::string& mnemonic);
-/// Prints all recorded mnemonics, one "architecture mnemonic" per line.
-void print_tested();
 
 }  // namespace emu::test

@@ -18,6 +18,8 @@ void add_order(Table& t, const std::string& type) {
   both(t, "le_" + type, [](T a, T b) { return a <= b; });
   both(t, "gt_" + type, [](T a, T b) { return a > b; });
   both(t, "ge_" + type, [](T a, T b) { return a >= b; });
+  both(t, "f_" + type, [](T, T) { return false; });
+  both(t, "t_" + type, [](T, T) { return true; });
 }
 
 template <class T>

@@ -41,10 +41,10 @@ F two_roundings(F a, F b, F c) {
 
 /// gfx9's multiply-adds are unfused; those of later generations are fused.
 void add_unfused(Table& t) {
-  t.op("v_mad_f32", [](F a, F b, F c) { return two_roundings(a, b, c); }).on("gfx9");
-  t.op("v_mac_f32", [](F a, F b, F c) { return two_roundings(a, b, c); }).accumulate().on("gfx9");
-  t.op("v_madmk_f32", [](F a, F k, F b) { return two_roundings(a, k, b); }).literal(1).on("gfx9");
-  t.op("v_madak_f32", [](F a, F b, F k) { return two_roundings(a, b, k); }).literal(2).on("gfx9");
+  t.op("v_mad_f32", [](F a, F b, F c) { return two_roundings(a, b, c); });
+  t.op("v_mac_f32", [](F a, F b, F c) { return two_roundings(a, b, c); }).accumulate();
+  t.op("v_madmk_f32", [](F a, F k, F b) { return two_roundings(a, k, b); }).literal(1);
+  t.op("v_madak_f32", [](F a, F b, F k) { return two_roundings(a, b, k); }).literal(2);
 }
 
 void add_approximate(Table& t) {

@@ -10,7 +10,7 @@ void add_float64(Table& t) {
   t.op("v_add_f64", [](D a, D b) { return a + b; });
   t.op("v_mul_f64", [](D a, D b) { return a * b; });
   t.op("v_fma_f64", [](D a, D b, D c) { return std::fma(a, b, c); });
-  t.op("v_fmac_f64", [](D a, D b, D c) { return std::fma(a, b, c); }).accumulate().on("gfx9");
+  t.op("v_fmac_f64", [](D a, D b, D c) { return std::fma(a, b, c); }).accumulate();
   t.op("v_min_f64", [](D a, D b) { return float_min(a, b); });
   t.op("v_max_f64", [](D a, D b) { return float_max(a, b); });
   t.op("v_floor_f64", [](D a) { return std::floor(a); });

@@ -98,15 +98,15 @@ void add_products(Table& t) {
 /// gfx9 has two names for each of these. The instructions with the older names clear the upper half
 /// of their register.
 void add_legacy(Table& t) {
-  t.op("v_mad_legacy_u16", [](u16 a, u16 b, u16 c) { return static_cast<u16>(u32{a} * b + c); })
-      .clamped([](u16 a, u16 b, u16 c) { return saturate<u16>(__int128{a} * b + c); })
-      .on("gfx9");
-  t.op("v_mad_legacy_i16", [](u16 a, u16 b, u16 c) { return static_cast<u16>(u32{a} * b + c); })
-      .clamped([](i16 a, i16 b, i16 c) { return saturate<i16>(__int128{a} * b + c); })
-      .on("gfx9");
-  t.op("v_subrev_u16", [](u16 a, u16 b) { return static_cast<u16>(b - a); })
-      .clamped([](u16 a, u16 b) { return saturate<u16>(b - a); })
-      .on("gfx9");
+  t.op("v_mad_legacy_u16", [](u16 a, u16 b, u16 c) {
+     return static_cast<u16>(u32{a} * b + c);
+   }).clamped([](u16 a, u16 b, u16 c) { return saturate<u16>(__int128{a} * b + c); });
+  t.op("v_mad_legacy_i16", [](u16 a, u16 b, u16 c) {
+     return static_cast<u16>(u32{a} * b + c);
+   }).clamped([](i16 a, i16 b, i16 c) { return saturate<i16>(__int128{a} * b + c); });
+  t.op("v_subrev_u16", [](u16 a, u16 b) {
+     return static_cast<u16>(b - a);
+   }).clamped([](u16 a, u16 b) { return saturate<u16>(b - a); });
 }
 
 template <class T>

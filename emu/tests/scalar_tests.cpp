@@ -4,7 +4,8 @@
 
 #include <memory>
 
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/covered.h"
+#include "emu/tests/names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -174,6 +175,12 @@ void add_logic(const std::string& type) {
     for (u32 i = 0; i < kBits; ++i) n -= static_cast<u32>(a >> i & 1);
     return set(n, c);
   });
+  op("s_ff0_i32_" + type, [](T a) -> i32 {
+    for (u32 i = 0; i < kBits; ++i) {
+      if (!(a >> i & 1)) return static_cast<i32>(i);
+    }
+    return -1;
+  });
   op("s_ctz_i32_" + type, [](T a) -> i32 {
     for (u32 i = 0; i < kBits; ++i) {
       if (a >> i & 1) return static_cast<i32>(i);
@@ -302,6 +309,7 @@ class ScalarTest : public testing::Test {
   void TestBody() override {
     ASSERT_TRUE(batch_->exists(cases_[0].id))
         << "no such instruction: " << batch_->text(cases_[0].id);
+    expect_covered(*batch_, cases_[0].id, {spec_.name});
     for (const ScalarCase& each : cases_) {
       if (!batch_->exists(each.id)) continue;
       for (int round = 0; round < 200 && !HasFailure(); ++round) run(each, round);
@@ -398,13 +406,15 @@ std::vector<ScalarCase> cases_of(Batch& batch, const ScalarSpec& spec) {
 
 void register_scalar_on(const Target& target) {
   auto named = std::make_shared<std::vector<ScalarSpec>>(specs());
-  for (ScalarSpec& spec : *named) spec.name = name_on(target, spec.name);
-  std::erase_if(*named, [](const ScalarSpec& spec) { return spec.name.empty(); });
+  std::erase_if(*named, [&](ScalarSpec& spec) {
+    const std::string anywhere = spec.name;
+    spec.name = name_on(target, spec.name);
+    return !note_case("Scalar", anywhere, target, {spec.name}, {anywhere});
+  });
   auto batch = std::make_shared<Batch>(target);
   auto once = std::make_shared<bool>(false);
-  const std::string suite = "Scalar_" + target.arch;
+  const std::string suite = suite_on("Scalar", target);
   for (const ScalarSpec& spec : *named) {
-    note_tested(target.arch, spec.name);
     auto cases = cases_of(*batch, spec);
     testing::RegisterTest(suite.c_str(), spec.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                           [named, batch, once, &spec, cases]() -> testing::Test* {
@@ -426,8 +436,7 @@ void register_scalar() {
   add_compare<u32>("u32");
   add_compare<u64>("u64");
   add_constants();
-  register_scalar_on({"gfx1100", false});
-  register_scalar_on({"gfx90a", true});
+  for (const Target& chip : all_chips()) register_scalar_on(chip);
 }
 
 }  // namespace emu::test

@@ -31,11 +31,15 @@ void register_gfx9_registers();
 void register_gfx9_matrix();
 void register_gfx9_sparse();
 void register_gfx12();
-void add_gfx12_floats();  // called by register_gfx12()
-void register_gfx10();
+void add_gfx12_floats(const Target& target);  // called by register_gfx12()
 void register_float8();
 void register_gfx950();
 void register_lds_more();
+
+/// All chips, each with the width of its waves that compilers use by default.
+const std::vector<Target>& all_chips();
+/// All chips with all widths that their waves may have.
+const std::vector<Target>& all_targets();
 
 /// A suite of hand-written cases. All cases add their text first, then the batch is assembled once,
 /// then the cases run.
@@ -43,16 +47,20 @@ class Hand {
  public:
   Hand(std::string suite, Target target);
   /// A case: its assembly text, the mnemonics that it covers, and its check. `check` calls `run` as
-  /// often as needed; `run` fails the test if the code doesn't run to its end.
+  /// often as needed; `run` fails the test if the code doesn't run to its end. Names, waits and
+  /// `glc` may be gfx11's; the suite writes the target's. Nothing is added if LLVM says that the
+  /// target lacks one of the instructions.
   struct Run {
     Batch& batch;
     int id;
     bool operator()(State& state) const;
   };
-  /// `patch` may change the machine words, as in Batch::add().
+  /// `patch` may change the machine words, as in Batch::add(). Without one, the test fails if the
+  /// assembled code lacks a mnemonic that it covers.
   void add(const std::string& name, const std::string& text, std::vector<std::string> covers,
            std::function<void(const Run&)> check, Batch::Patch patch = nullptr);
   const Target& target() const { return shared_->target; }
+  int lanes() const { return target().lanes(); }
 
  private:
   struct Shared {

@@ -2,7 +2,7 @@
 // set where AMD's manuals place the fields.
 
 #include "emu/tests/forms.h"
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 
 namespace emu::test {
 namespace {
@@ -57,7 +57,7 @@ class WordForms {
   }
 
   std::vector<Form> make() {
-    if (target_.arch.starts_with("gfx11")) halves();
+    if (generation(target_) >= 11) halves();
     for (const uint32_t value : {0x80u, 0x1ffu}) unused(value);
     return std::move(forms_);
   }

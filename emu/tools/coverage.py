@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares the opcodes that the compiler emits for the corpus with the implemented and tested ones.
+"""Lists the opcodes of each chip and what tests them.
 
   coverage.py --opcodes BIN/emu_opcode_tests [--write docs/emu-coverage.md] [--check]
 
 Compiles emu/tests/corpus/*.hip at each optimization level and reads the mnemonics from the
-disassembly. The opcode test program lists the mnemonics that have a row in the tables (--implemented ARCH)
-and those that have a directed test (--list-tested). --check exits with 1 if the corpus has an opcode without either.
+disassembly. The opcode test program lists the mnemonics that have a row in the tables (--implemented ARCH),
+those that have a directed test (--list-tested), and those that LLVM knows on a chip (--known ARCH).
+--check exits with 1 if the corpus has an opcode without a row or a directed test.
 """
 
 import argparse
@@ -18,13 +19,14 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "emu/tests/corpus"
-LEVELS = [["-O0"], ["-O1"], ["-O2"], ["-O3"], ["-Os"], ["-O2", "-mwavefrontsize64"]]
+LEVELS = [["-O0"], ["-O1"], ["-O2"], ["-O3"], ["-Os"]]
+WAVE64 = ["-O2", "-mwavefrontsize64"]
 # Each architecture has its own matrix instructions.
-EXCEPT = {"gfx1100": ["mfma"], "gfx90a": ["matrix"], "gfx942": ["mfma", "matrix"], "gfx1200": ["mfma", "matrix"],
-          "gfx1030": ["mfma", "matrix"], "gfx1101": ["mfma"], "gfx1151": ["mfma"], "gfx1201": ["mfma", "matrix"]}
-# An instruction counts as tested on an architecture if it has a directed test on one of these others.
-LIKE = {"gfx942": ["gfx90a"], "gfx1200": ["gfx1100"], "gfx1030": ["gfx90a", "gfx1100"], "gfx1101": ["gfx1100"],
-        "gfx1151": ["gfx1100", "gfx1200"], "gfx1201": ["gfx1200", "gfx1100"]}
+EXCEPT = {"gfx1100": ["mfma"], "gfx1101": ["mfma"], "gfx1151": ["mfma"], "gfx1030": ["mfma", "matrix"],
+          "gfx1200": ["mfma", "matrix"], "gfx1201": ["mfma", "matrix"], "gfx90a": ["matrix"],
+          "gfx942": ["mfma", "matrix"]}
+# clang 19 doesn't know gfx950, which runs gfx942's code.
+LIKE = {"gfx950": "gfx942"}
 SUFFIX = re.compile(r"(_e32|_e64|_dpp|_sdwa|_e64_dpp|_dpp8)+$")
 
 
@@ -58,9 +60,8 @@ def emitted(arch, folder):
     for source in sorted(CORPUS.glob("*.hip")):
         if source.stem in EXCEPT[arch]:
             continue
-        for i, flags in enumerate(LEVELS):
-            if arch.startswith("gfx9"):
-                flags = [f for f in flags if f != "-mwavefrontsize64"]
+        levels = LEVELS if arch.startswith("gfx9") else LEVELS + [WAVE64]
+        for i, flags in enumerate(levels):
             jobs.append((arch, source, flags, f"{folder}/{arch}_{source.stem}_{i}.o"))
     total = {}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -75,35 +76,52 @@ def asked(program, *words, text=None):
                               text=True).stdout.split("\n"))
 
 
-def table(arch, total, implemented, tested):
-    rows = []
+def single(name):
+    """The instruction of a half of a dual instruction."""
+    return name.replace("v_dual_", "v_", 1)
+
+
+def gaps_of(arch, total, implemented, tested):
+    """Opcodes of the corpus without a row or a directed test."""
+    gaps = []
     for name in sorted(total):
-        single = name.replace("v_dual_", "v_") if name.startswith("v_dual_") else name
-        state = "implemented" if single in implemented else "**missing**"
-        checked = "tested" if f"{arch} {name}" in tested else "**untested**"
-        for like in LIKE.get(arch, []):
-            if "**" in checked and f"{like} {name}" in tested:
-                checked = f"tested on {like}"
-        rows.append((name, total[name], state, checked))
-    return rows
+        if single(name) not in implemented:
+            gaps.append(f"{arch} {name}: missing")
+        if f"{arch} {name}" not in tested:
+            gaps.append(f"{arch} {name}: no directed test")
+    return gaps
 
 
-def write(path, tables):
+def cell(arch, name, total, known, tested):
+    if f"{arch} {name}" not in tested and name not in known and name not in total:
+        return "-"
+    parts = ["D"] if f"{arch} {name}" in tested else []
+    if name in total:
+        parts.append(str(total[name]))
+    return ", ".join(parts) or "**none**"
+
+
+def write(path, program, totals, tested):
+    chips = list(totals)
+    names = sorted({n for total in totals.values() for n in total} | {t.split()[1] for t in tested if t})
     lines = ["# Opcodes of the emulator", "",
-             "`emu/tools/coverage.py` generates this file. It lists the opcodes that clang emits for",
-             "`emu/tests/corpus` at -O0, -O1, -O2, -O3, -Os and for waves of 64. \"Tested\" means that the",
-             "opcode has a directed test. The results of the corpus are also compared with the host's on gfx1100,",
-             "gfx90a, gfx942, gfx1030, gfx1151 and gfx1200. The corpus's kernels of matrix instructions are only",
-             "those of gfx11 and gfx90a; the directed tests cover those of gfx942, gfx950 and gfx1200.", ""]
-    for arch, rows in tables.items():
-        missing = sum("missing" in r[2] for r in rows)
-        untested = sum("untested" in r[3] for r in rows)
-        lines += [f"## {arch}", "",
-                  f"{len(rows)} opcodes, {missing} missing, {untested} without a directed test.", "",
-                  "| opcode | uses | | |", "|---|---|---|---|"]
-        lines += [f"| {n} | {c} | {s} | {t} |" for n, c, s, t in rows]
-        lines.append("")
-    pathlib.Path(path).write_text("\n".join(lines))
+             "`emu/tools/coverage.py` generates this file. Its rows are the opcodes that clang emits for `emu/tests/corpus` at",
+             "-O0, -O1, -O2, -O3, -Os and for waves of 64, and those with a directed test. D: the opcode has a directed test on",
+             "the chip, with a reference of its own. A number: its uses in the corpus, whose results are compared with the",
+             "host's on each chip. -: LLVM 19 says that the chip has no such instruction, or has it under another name. gfx950,",
+             "which clang 19 doesn't know, runs gfx942's code. The corpus's kernels of matrix instructions are only those of",
+             "gfx11 and gfx90a; the directed tests cover those of the other chips.", "",
+             "| chip | opcodes | directed tests | in the corpus |", "|---|---|---|---|"]
+    columns = {}
+    for arch in chips:
+        known = asked(program, "--known", arch, text="\n".join(names))
+        columns[arch] = [cell(arch, n, totals[arch], known, tested) for n in names]
+        cells = columns[arch]
+        lines.append(f"| {arch} | {sum(c != '-' for c in cells)} | {sum('D' in c for c in cells)} | {len(totals[arch])} |")
+    lines += ["", "| opcode | " + " | ".join(chips) + " |", "|---|" + "---|" * len(chips)]
+    for i, name in enumerate(names):
+        lines.append(f"| {name} | " + " | ".join(columns[arch][i] for arch in chips) + " |")
+    pathlib.Path(path).write_text("\n".join(lines) + "\n")
 
 
 def main():
@@ -114,22 +132,21 @@ def main():
     options.add_argument("--arch", action="append")
     given = options.parse_args()
     tested = asked(given.opcodes, "--list-tested")
-    tables, gaps = {}, []
+    totals, gaps = {}, []
     with tempfile.TemporaryDirectory() as folder:
-        for arch in given.arch or EXCEPT:
-            total = emitted(arch, folder)
-            names = "\n".join(sorted({n.replace("v_dual_", "v_") for n in total}))
-            implemented = asked(given.opcodes, "--implemented", arch, text=names)
-            tables[arch] = table(arch, total, implemented, tested)
-            for name, _, state, checked in tables[arch]:
-                if "**" in state or "**" in checked:
-                    gaps.append(f"{arch} {name}: {state} {checked}")
+        for arch in given.arch or list(EXCEPT):
+            totals[arch] = emitted(arch, folder)
+    for arch, like in LIKE.items():
+        if like in totals:
+            totals[arch] = totals[like]
+    for arch, total in totals.items():
+        names = "\n".join(sorted({single(n) for n in total}))
+        gaps += gaps_of(arch, total, asked(given.opcodes, "--implemented", arch, text=names), tested)
     if given.write:
-        write(given.write, tables)
+        write(given.write, given.opcodes, totals, tested)
     for gap in gaps:
-        print(gap.replace("*", ""))
-    print(", ".join(f"{arch}: {len(rows)} opcodes" for arch, rows in tables.items()),
-          f"{len(gaps)} gaps")
+        print(gap)
+    print(", ".join(f"{arch}: {len(total)} opcodes" for arch, total in totals.items()), f"{len(gaps)} gaps")
     return 1 if given.check and gaps else 0
 
 

@@ -160,6 +160,7 @@ Stop load_transposed(Wave* w, const Op* op) {
   for (int half = 0; half < 2; ++half) {
     const LaneMask enabled = w->s[kExec + half];
     read_vector(w, op, op->a, 1, half, enabled, true);
+    if constexpr (kChecked) begin_half(half);
     uint32_t offsets[kLanes];
     const U32 sum = load_dword(w, op->a, true, half) + op->imm2;
     std::memcpy(offsets, &sum, sizeof offsets);

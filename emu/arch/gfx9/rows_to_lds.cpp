@@ -14,6 +14,7 @@ template <class Format>
 EMU_INLINE bool put_lanes(Wave* w, const Op* op, int half, LaneMask lanes, const char* elements) {
   using Stored = Dwords<Format::kRegisters>;
   const uint32_t first = (at<uint32_t>(w, op->d) & 0xffff) + static_cast<uint32_t>(op->imm);
+  if constexpr (kChecked) begin_half(half);
   uint32_t offsets[kLanes];
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     offsets[lane] = first + Stored::kBytes * (lane + kLanes * static_cast<uint32_t>(half));

@@ -82,6 +82,8 @@ constexpr Row kRows[] = {
     EMU_ATOMIC("max_f64", double, kMaxFloat),
     EMU_ATOMIC("fmin", float, kMinFloat),
     EMU_ATOMIC("fmax", float, kMaxFloat),
+    EMU_ATOMIC("fmin_x2", double, kMinFloat),
+    EMU_ATOMIC("fmax_x2", double, kMaxFloat),
     EMU_ATOMIC("min_f32", float, kMinFloat),
     EMU_ATOMIC("max_f32", float, kMaxFloat),
     EMU_ATOMIC("sub_clamp_u32", uint32_t, kSubClamp),
@@ -95,6 +97,7 @@ constexpr Row kRows[] = {
     EMU_COMPARE_SWAP("cmpswap_b32", uint32_t),
     EMU_COMPARE_SWAP("cmpswap_b64", uint64_t),
     EMU_COMPARE_SWAP("fcmpswap", float),
+    EMU_COMPARE_SWAP("fcmpswap_x2", double),
     EMU_COMPARE_SWAP("cmpswap_f32", float),
 };
 

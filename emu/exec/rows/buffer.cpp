@@ -97,6 +97,7 @@ Stop buffer_to_lds(Wave* w, const Op* op) {
     const LaneMask enabled = w->s[kExec + half];
     if ((op->imm2 & 3) != 0) read_vector(w, op, op->a, 1, half, enabled, true);
     alignas(64) char elements[Format::kRegisters * 128];
+    if constexpr (kChecked) begin_half(half);
     if (!buffer_half<Format, false>(w, op, half, elements)) return Stop::fault;
     uint32_t offsets[kLanes];
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -192,6 +193,8 @@ constexpr Row kRows[] = {
     EMU_BUFFER_ATOMIC("dec_x2", "dec_u64", uint64_t, kDecrement),
     EMU_BUFFER_ATOMIC("fmin", "min_f32", float, kMinFloat),
     EMU_BUFFER_ATOMIC("fmax", "max_f32", float, kMaxFloat),
+    EMU_BUFFER_ATOMIC("fmin_x2", "min_f64", double, kMinFloat),
+    EMU_BUFFER_ATOMIC("fmax_x2", "max_f64", double, kMaxFloat),
     {"buffer_atomic_pk_add_f16", &lower_atomic<uint32_t, kPackedAddF16, false>},
     {"buffer_atomic_pk_add_bf16", &lower_atomic<uint32_t, kPackedAddBf16, false>},
     {"buffer_atomic_csub_u32", &lower_atomic<uint32_t, kSubClamp, false>},
@@ -199,13 +202,14 @@ constexpr Row kRows[] = {
     {"buffer_atomic_min_num_f32", &lower_atomic<float, kMinFloat, false>},
     {"buffer_atomic_max_num_f32", &lower_atomic<float, kMaxFloat, false>},
     {"buffer_atomic_add_f64", &lower_atomic<double, kAdd, false>},
-    {"buffer_atomic_min_f64", &lower_atomic<double, kMinFloat, false>},
-    {"buffer_atomic_max_f64", &lower_atomic<double, kMaxFloat, false>},
     {"buffer_atomic_add_f32", &lower_atomic<float, kAdd, false>},
     {"buffer_atomic_cmpswap", &lower_atomic<uint32_t, kSwap, true>},
     {"buffer_atomic_cmpswap_b32", &lower_atomic<uint32_t, kSwap, true>},
     {"buffer_atomic_cmpswap_x2", &lower_atomic<uint64_t, kSwap, true>},
     {"buffer_atomic_cmpswap_b64", &lower_atomic<uint64_t, kSwap, true>},
+    {"buffer_atomic_fcmpswap", &lower_atomic<float, kSwap, true>},
+    {"buffer_atomic_fcmpswap_x2", &lower_atomic<double, kSwap, true>},
+    {"buffer_atomic_cmpswap_f32", &lower_atomic<float, kSwap, true>},
 };
 
 }  // namespace

@@ -1,34 +1,9 @@
 // Pairs of kernels with and without a mistake, for every family of chips.
 
+#include "chips.h"
 #include "device.h"
 
 extern __shared__ int dynamic_lds[];
-
-#if defined(__GFX12__)
-#define LDS_WAIT(n) "s_wait_dscnt " #n "\n"
-#define STORE_WAIT(n) "s_wait_storecnt " #n "\n"
-#define BARRIER "s_barrier_signal -1\ns_barrier_wait -1\n"
-#elif defined(__GFX11__)
-#define LDS_WAIT(n) "s_waitcnt lgkmcnt(" #n ")\n"
-#define STORE_WAIT(n) "s_waitcnt_vscnt null, " #n "\n"
-#define BARRIER "s_barrier\n"
-#else
-#define LDS_WAIT(n) "s_waitcnt lgkmcnt(" #n ")\n"
-#define STORE_WAIT(n) "s_waitcnt vmcnt(" #n ")\n"
-#define BARRIER "s_barrier\n"
-#endif
-
-#if defined(__GFX11__) || defined(__GFX12__)
-#define DS_STORE "ds_store_b32"
-#define DS_ADD "ds_add_u32"
-#define GLOBAL_STORE "global_store_b32"
-#define GLOBAL_LOAD "global_load_b32"
-#else
-#define DS_STORE "ds_write_b32"
-#define DS_ADD "ds_add_u32"
-#define GLOBAL_STORE "global_store_dword"
-#define GLOBAL_LOAD "global_load_dword"
-#endif
 
 __device__ unsigned lds_address(unsigned index) {
   return static_cast<unsigned>(

@@ -58,7 +58,7 @@ extern "C" __global__ void handed_over(int* data) {
     __hip_atomic_fetch_add(&ready, 0, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
     value = 42;
     __hip_atomic_fetch_add(&ready, 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_WORKGROUP);
-  } else if (item() == 32) {
+  } else if (item() == 64) {  // of another wave
     while (__hip_atomic_fetch_add(&ready, 0, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_WORKGROUP) == 0) {
     }
     data[0] = value;

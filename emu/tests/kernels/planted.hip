@@ -1,6 +1,6 @@
-// Bugs that the checks must find. Inline assembly for gfx11 expresses those that compilers wouldn't
-// emit.
+// Bugs that the checks must find. Inline assembly expresses those that compilers wouldn't emit.
 
+#include "chips.h"
 #include "device.h"
 
 extern __shared__ int dynamic_lds[];
@@ -8,9 +8,9 @@ extern __shared__ int dynamic_lds[];
 extern "C" __global__ void no_wait(int* data) {
   int x;
   asm volatile(
-      "global_load_b32 %0, %1, off\n"
-      "v_add_nc_u32_e32 %0, 1, %0\n"
-      "s_waitcnt vmcnt(0)"
+      GLOBAL_LOAD " %0, %1, off\n"
+      ADD_U32 " %0, 1, %0\n"
+      LOAD_WAIT(0)
       : "=&v"(x)
       : "v"(data + item()));
   data[item()] = x;
@@ -18,7 +18,7 @@ extern "C" __global__ void no_wait(int* data) {
 
 extern "C" __global__ void unwritten_register(int* data) {
   asm volatile(
-      "v_cmp_eq_u32_e32 vcc_lo, 0, v60\n"
+      "v_cmp_eq_u32_e32 " VCC ", 0, v60\n"
       "s_cbranch_vccz 0\n" ::
           : "vcc", "v60");
   data[item()] = 1;
@@ -30,8 +30,8 @@ extern "C" __global__ void unwritten_address(int* data) {
       "v_and_b32_e32 v61, 0, v61\n"
       "v_or_b32_e32 v61, v61, v60\n"
       "v_and_b32_e32 v61, 12, v61\n"
-      "global_load_b32 %0, v61, %1\n"
-      "s_waitcnt vmcnt(0)"
+      GLOBAL_LOAD " %0, v61, %1\n"
+      LOAD_WAIT(0)
       : "=v"(x)
       : "s"(data)
       : "v60", "v61");
@@ -60,24 +60,24 @@ extern "C" __global__ void unknown_instruction(int* data) {
 }
 
 extern "C" __global__ void divergent_barrier(int* data) {
-  if (data[item()] < 16) asm volatile("s_barrier" ::: "memory");
+  if (data[item()] < 16) asm volatile(BARRIER ::: "memory");
   data[item()] = 1;
 }
 
 /// Valid: clang leaves EXEC at 0 at a barrier behind a loop.
 extern "C" __global__ void barrier_without_lanes(int* data) {
   asm volatile(
-      "s_mov_b32 s90, exec_lo\n"
-      "s_mov_b32 exec_lo, 0\n"
-      "s_barrier\n"
-      "s_mov_b32 exec_lo, s90" ::
-          : "s90", "memory");
+      MOVE_MASK " " SAVED_MASK ", " EXEC "\n"
+      MOVE_MASK " " EXEC ", 0\n"
+      BARRIER
+      MOVE_MASK " " EXEC ", " SAVED_MASK ::
+          : "s90", "s91", "memory");
   data[item()] = 1;
 }
 
 extern "C" __global__ void misaligned(int* data) {
   int x;
-  asm volatile("global_load_b32 %0, %1, off offset:1\ns_waitcnt vmcnt(0)" : "=v"(x) : "v"(data));
+  asm volatile(GLOBAL_LOAD " %0, %1, off offset:1\n" LOAD_WAIT(0) : "=v"(x) : "v"(data));
   if (item() == 0) data[1] = x;
 }
 
