@@ -123,7 +123,7 @@ class Chat {
     print_now("\n");
     note_memory(engine_->model().device());
     if (answer.finish == serve::FinishReason::context_full) {
-      std::fprintf(stderr, "(the context of %lld tokens is full: /clear starts a new one)\n",
+      std::fprintf(stderr, "(the context of %lld tokens is full: /reset starts a new one)\n",
                    static_cast<long long>(session_.context()));
     }
     messages_.push_back({"assistant", answer.text});
@@ -139,7 +139,7 @@ class Chat {
     throw Error("chat", "prompt longer than the context",
                 fmt::format("{} tokens, {} positions", tokens, session_.context()),
                 alone ? "shorten the message or ask for a longer context with --ctx"
-                      : "start a new conversation with /clear, or a longer context with --ctx");
+                      : "start a new conversation with /reset, or a longer context with --ctx");
   }
 
   /// Checks a text separately, so that an error's offset counts from the start of the text.

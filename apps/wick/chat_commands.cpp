@@ -75,6 +75,7 @@ text::ChatMessage message_of(const std::string& path, size_t number, const Json&
                 printable(json_text(json["content"]), 60), "need text, a list of parts or null");
   }
   text::ChatMessage message{*role, content.value_or("")};
+  message.lacks_content = !has_content;
   for (const auto& [key, value] : json.items()) {
     if (key == "role" || (key == "content" && content)) continue;
     message.fields.emplace_back(key, content_of(value));
@@ -108,7 +109,8 @@ bool is_basic(std::string_view name) {
 std::string conversation_text(const std::vector<text::ChatMessage>& messages) {
   Json list = Json::array();
   for (const text::ChatMessage& message : messages) {
-    Json object = {{"role", message.role}, {"content", message.content}};
+    Json object = {{"role", message.role}};
+    if (!message.lacks_content) object["content"] = message.content;
     for (const auto& [key, value] : message.fields) object[key] = json_of(value);
     list.push_back(std::move(object));
   }

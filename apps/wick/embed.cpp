@@ -20,6 +20,7 @@ struct CommandOptions {
   std::vector<std::string> texts;
   std::string file;
   serve::EmbedOptions embed;
+  std::optional<int64_t> size;
   bool raw = false, json = false;
 };
 
@@ -48,6 +49,10 @@ std::string text_name(const CommandOptions& o, size_t index) {
 }
 
 int run_embed(CommandOptions o) {
+  if (o.size && *o.size < 1) {
+    throw Error("embed", "--size out of range", fmt::format("{}", *o.size), "need at least 1");
+  }
+  o.embed.size = o.size.value_or(0);
   const std::vector<std::string> texts = read_texts(o);
   // What a step of serve::embed_steps takes, for --gpu-layers auto.
   o.model.context = o.model.batch = serve::kEmbedTokens;
@@ -105,7 +110,7 @@ void add_embed(CLI::App& app) {
   require_value(command->add_option("-f,--file", o->file,
                                     "File with one text per line; - for standard input"))
       ->type_name("FILE");
-  add_number(*command, "--size", o->embed.size,
+  add_number(*command, "--size", o->size,
              "Keep only the first elements of each embedding (Matryoshka models)");
   command->add_flag("--raw", o->raw, "Don't scale embeddings to the norm 1");
   command->add_flag("--json", o->json, "Print JSON");

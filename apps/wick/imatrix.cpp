@@ -43,7 +43,7 @@ serve::ImportanceOptions chunks_of(const ImatrixOptions& o, const serve::Engine&
                                    .first_chunk = o.first,
                                    .chunks = o.count};
   const auto& tokenizer = engine.tokenizer();
-  if (tokenizer.add_bos() && tokenizer.bos()) options.first_token = *tokenizer.bos();
+  if (const auto first = tokenizer.first_added()) options.first_token = *first;
   return options;
 }
 

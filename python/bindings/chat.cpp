@@ -50,15 +50,15 @@ text::ChatMessage message_of(nb::handle item, size_t number) {
                              .c_str());
   }
   const auto has = [&](const char* key) { return PyMapping_HasKeyString(item.ptr(), key) == 1; };
-  for (const char* key : {"role", "content"}) {
-    if (has(key) || (has("role") && has("tool_calls"))) continue;
-    throw Error("chat", fmt::format("a message without '{}'", key),
-                fmt::format("message {}", number), "need {'role': …, 'content': …}");
+  if (!has("role")) {
+    throw Error("chat", "a message without 'role'", fmt::format("message {}", number),
+                "need {'role': …, 'content': …}");
   }
   const auto what = [&](const char* part) {
     return fmt::format("chat: message {}: {}", number, part);
   };
   text::ChatMessage message{utf8_of(nb::object(item["role"]), what("role")), {}};
+  message.lacks_content = !has("content");
   for (const nb::handle key : nb::list(item.attr("keys")())) {
     const std::string name = utf8_of(key, what("a key"));
     const nb::object value(item[key]);

@@ -32,6 +32,12 @@ class Embed(Cli):
         self.fails("embed", "-m", self.model, "-f", "-", stdin=f"the\n{long.decode()}", says="wick: stdin: line 2: too many tokens: ")
         self.fails("embed", "-m", self.model, "a", long.decode(), says="wick: TEXT 2: too many tokens: ")
 
+    def test_sizes(self):
+        whole = self.ok("embed", "-m", self.model, "--raw", "the hat")[0].split()
+        self.assertEqual(self.ok("embed", "-m", self.model, "--raw", "--size", "3", "the hat")[0].split(), whole[:3])
+        for size in ["0", "-1", str(len(whole) + 1)]:
+            self.fails("embed", "-m", self.model, "--size", size, "the hat", says="size out of range: " + size)
+
     def test_rows_are_printed_as_they_are_done(self):
         """Ctrl-C after the first row ends the work, whose other rows would take much longer."""
         text = self.folder / "many"

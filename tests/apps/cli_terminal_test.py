@@ -274,11 +274,11 @@ class Terminal(Cli):
                 break
         flat = seen.replace("\r\n", "")
         self.assertRegex(flat, r"wick: chat: prompt longer than the context: \d+ tokens, 40 positions: "
-                               r"start a new conversation with /clear, or a longer context with --ctx")
+                               r"start a new conversation with /reset, or a longer context with --ctx")
         chat.say("/clear")
         self.assertNotIn("wick:", chat.say("the hat"))
         seen = chat.say("the hat and the can " * 10)
-        self.assertIn("/clear", seen)
+        self.assertIn("/reset", seen)
         chat.say("/clear")
         self.assertIn("shorten the message", chat.say("the hat and the can " * 10))
         self.assertNotIn("wick:", chat.say("the hat"))

@@ -135,6 +135,13 @@ TEST_F(PackedWeights, F8WithScales) {
   expect_equal();
   write_f8("_scale", of_rows, compressed);
   expect_equal();
+  write_f8("_scale", of_rows, {{"quant_method", "fbgemm_fp8"}, {"activation_scale_ub", 1200.0}});
+  expect_equal();
+  write_f8("_scale", one, {{"quant_method", "modelopt"}, {"quant_algo", "FP8"}});
+  expect_equal();
+  const json nested = {{"quant_algo", "FP8_PER_CHANNEL_PER_TOKEN"}};
+  write_f8("_scale", of_rows, {{"quant_method", "modelopt"}, {"quantization", nested}});
+  expect_equal();
 }
 
 TEST_F(PackedWeights, RefusesScalesThatDontFit) {
@@ -150,6 +157,9 @@ TEST_F(PackedWeights, RefusesScalesThatDontFit) {
     write_f8("_scale_inv", one, {{"quant_method", method}});
     EXPECT_THAT(error(), HasSubstr("quantization_config.quant_method = \"" + std::string(method)));
   }
+  write_f8("_scale", one, {{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}});
+  EXPECT_THAT(error(), HasSubstr("quantization_config.quant_algo = \"NVFP4\": this version "
+                                 "supports FP8 and FP8_PER_CHANNEL_PER_TOKEN"));
 }
 
 // Every value of F8_E5M2 is one of f16; with scales, weights are bf16 as those of F8_E4M3.

@@ -52,6 +52,27 @@ TEST(Chat, ChatMl) {
   EXPECT_EQ(chat_ml().built_in(), "ChatML");
 }
 
+TEST(Chat, MessagesMayLackContent) {
+  const std::string source =
+      "{% for m in messages %}{{ m.role }} {{ m.content is defined }} {{ m.content }};{% endfor %}";
+  const ChatTemplate chat(source, Tokenizer(small_spec("smollm")));
+  Messages messages = {{"a", "x"}, {"b", ""}, {"c", ""}};
+  messages[2].lacks_content = true;
+  EXPECT_EQ(chat.render(messages).bytes, "a True x;b True ;c False ;");
+  EXPECT_THROW(chat_ml().render(messages), Error);  // it concatenates the content
+}
+
+TEST(Chat, HasTheSpecialTokens) {
+  TokenizerSpec spec = llama3_spec(false);
+  const std::string source =
+      "{{ bos_token }} {{ eos_token }} {{ pad_token }} {{ unk_token is defined }}";
+  EXPECT_EQ(ChatTemplate(source, Tokenizer(spec)).render(Messages{}).bytes,
+            "<|begin_of_text|> <|end_of_text|>  False");
+  spec.pad = spec.unk = spec.eot;
+  EXPECT_EQ(ChatTemplate(source, Tokenizer(spec)).render(Messages{}).bytes,
+            "<|begin_of_text|> <|end_of_text|> <|eot_id|> True");
+}
+
 TEST(Chat, Llama3) {
   const Messages messages = {{"system", "Be kind."}, {"user", "  Hi\n"}};
   EXPECT_EQ(llama3().render(messages).bytes,

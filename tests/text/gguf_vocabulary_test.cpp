@@ -242,6 +242,18 @@ TEST(GgufVocabulary, SentencePiece) {
   EXPECT_THAT(converted(document).difference, HasSubstr("no order of scores"));
 }
 
+TEST(GgufVocabulary, LeavesOutAddedTokensWithoutRows) {
+  json document = document_of("plain");
+  document["added_tokens"] = json::parse(R"([{"id": 500, "content": "<s>", "special": true},
+                      {"id": 501, "content": "[PAD]", "special": true, "lstrip": true}])");
+  EXPECT_EQ(converted(document).tokens.size(), 502u);
+  const GgufVocabulary cut = converted(document, 501);
+  EXPECT_EQ(cut.tokens.size(), 501u);
+  EXPECT_EQ(cut.tokens.back(), "<s>");
+  EXPECT_EQ(cut.difference, "");
+  EXPECT_EQ(converted(document, 600).tokens.size(), 600u);
+}
+
 TEST(GgufVocabulary, KeepsOtherTokenizers) {
   EXPECT_THAT(converted(document_of("Unigram")).difference, HasSubstr("Unigram isn't converted"));
   EXPECT_THAT(converted(document_of("WordLevel")).difference, HasSubstr("WordLevel"));

@@ -52,6 +52,83 @@ std::string valid(std::string_view text) {
   return out;
 }
 
+/// A byte-level vocabulary of 500 tokens with three special tokens behind them.
+json with_special_tokens() {
+  json document = document_of(stages().at("cases").at(0));
+  int id = 500;
+  document["added_tokens"] = json::array();
+  for (const char* name : {"<s>", "</s>", "[PAD]"}) {
+    document["added_tokens"].push_back({{"id", id++}, {"content", name}, {"special", true}});
+  }
+  document["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", json::parse(R"([{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}])")},
+      {"special_tokens", json::parse(R"({"<s>": {"id": "<s>", "ids": [500]}})")}};
+  return document;
+}
+
+TEST(TokenizerJson, TakesSpecialTokensOfOtherFiles) {
+  const std::string text = with_special_tokens().dump();
+  const Tokenizer alone = Tokenizer::from_json(text);
+  EXPECT_EQ(alone.bos(), 500);
+  EXPECT_EQ(alone.eos(), std::nullopt);
+  EXPECT_EQ(alone.pad(), std::nullopt);
+  EXPECT_FALSE(alone.is_end_of_generation(501));
+  const Tokenizer tokenizer =
+      Tokenizer::from_json(text, {.bos = 502, .eos = 501, .pad = 502, .unk = 7});
+  EXPECT_EQ(tokenizer.bos(), 502);
+  EXPECT_EQ(tokenizer.eos(), 501);
+  EXPECT_EQ(tokenizer.pad(), 502);
+  EXPECT_EQ(tokenizer.unk(), 7);
+  EXPECT_TRUE(tokenizer.is_end_of_generation(501));
+  EXPECT_FALSE(tokenizer.add_eos());
+  // Texts begin as the post-processor says.
+  EXPECT_EQ(tokenizer.first_added(), 500);
+  EXPECT_EQ(tokenizer.encode("a b"), alone.encode("a b"));
+  EXPECT_EQ(tokenizer.encode("a").front(), 500);
+  const Tokenizer outside = Tokenizer::from_json(text, {.bos = 503, .eos = -1, .pad = 1000});
+  EXPECT_EQ(outside.bos(), 500);
+  EXPECT_EQ(outside.eos(), std::nullopt);
+  EXPECT_EQ(outside.pad(), std::nullopt);
+}
+
+TEST(TokenizerJson, LeavesOutAddedTokensWithoutRows) {
+  json document = with_special_tokens();
+  const Tokenizer whole = Tokenizer::from_json(document.dump(), {.rows = 503});
+  EXPECT_EQ(whole.vocab_size(), 503);
+  EXPECT_EQ(whole.warning(), "");
+  EXPECT_EQ(whole.encode("a[PAD]").back(), 502);
+  const Tokenizer cut = Tokenizer::from_json(document.dump(), {.pad = 502, .rows = 502});
+  EXPECT_EQ(cut.vocab_size(), 502);
+  EXPECT_EQ(cut.pad(), std::nullopt);
+  EXPECT_EQ(cut.warning(),
+            "1 added token of the tokenizer.json has no row in the embedding and is read as text: "
+            "[PAD]");
+  json without = document;
+  without["added_tokens"].erase(2);
+  EXPECT_EQ(cut.encode("a[PAD] </s>"), Tokenizer::from_json(without.dump()).encode("a[PAD] </s>"));
+  // Added tokens may be in the model's vocabulary, too.
+  document["model"]["vocab"]["[PAD]"] = 502;
+  const Tokenizer both = Tokenizer::from_json(document.dump(), {.rows = 502});
+  EXPECT_EQ(both.vocab_size(), 502);
+  EXPECT_EQ(both.encode("a[PAD]"), cut.encode("a[PAD]"));
+  EXPECT_EQ(both.warning(), cut.warning());
+  // Other tokens aren't left out.
+  document["model"]["vocab"]["xyz"] = 503;
+  EXPECT_EQ(Tokenizer::from_json(document.dump(), {.rows = 502}).vocab_size(), 504);
+}
+
+TEST(TokenizerJson, LeavesOutAddedTokensOfUnigrams) {
+  json document;
+  document["model"] = json::parse(
+      R"({"type": "Unigram", "unk_id": 0, "vocab": [["?", 0], ["a", -1], ["b", -2], ["<x>", 0]]})");
+  document["added_tokens"] = json::parse(R"([{"id": 3, "content": "<x>", "special": true}])");
+  EXPECT_EQ(Tokenizer::from_json(document.dump()).encode("ab<x>"), (std::vector<int32_t>{1, 2, 3}));
+  const Tokenizer cut = Tokenizer::from_json(document.dump(), {.rows = 3});
+  EXPECT_EQ(cut.vocab_size(), 3);
+  EXPECT_EQ(cut.encode("ab<x>"), (std::vector<int32_t>{1, 2, 0}));
+}
+
 TEST(TokenizerJson, AgreesWithTheTokenizersPackage) {
   const auto texts = stages().at("texts").get<std::vector<std::string>>();
   ASSERT_GE(stages().at("cases").size(), 40u);

@@ -96,6 +96,7 @@ DecoderConfig read_config(const Metadata& m, int64_t least = 1) {
   DecoderConfig c;
   c.hidden = m.count("embedding_length", kMostHidden);
   c.context = m.count("context_length", kMostContext);
+  c.makes_logits = m.flag("has_output", true);
   read_layers(c, m, least);
   const io::GgufTensor& table = m.file().require_tensor("token_embd.weight");
   if (table.shape.rank() != 2 || table.shape[0] < 1 || table.shape[0] > INT32_MAX) {
@@ -186,8 +187,8 @@ void read_experts(DecoderConfig& c, const Metadata& m) {
   ExpertsConfig& e = c.experts;
   e.count = m.count("expert_count", kMostExperts);
   e.used = m.count("expert_used_count", e.count);
-  e.intermediate =
-      m.count("expert_feed_forward_length", kMostIntermediate, c.layers.front().intermediate);
+  const int64_t usual = e.intermediate > 0 ? e.intermediate : c.layers.front().intermediate;
+  e.intermediate = m.count("expert_feed_forward_length", kMostIntermediate, usual);
   e.shared = m.integer("expert_shared_feed_forward_length", 0, kMostIntermediate, 0);
   if (e.shared == 0) {
     e.shared = m.integer("expert_shared_count", 0, 1024, 0) * e.intermediate;

@@ -126,6 +126,7 @@ struct WICK_API DecoderConfig {
   bool embedding_norm = false, output_norm = true;  ///< norms of the embeddings and of the result
   bool token_types = false;  ///< the first row of a table of token types is added to the embeddings
   bool causal = true;        ///< a row sees no later rows; windows of other models are symmetric
+  bool makes_logits = true;  ///< false: the file has no output matrix, and the table isn't one
   Pooling pooling = Pooling::last;
   std::string_view output_norm_name = "output_norm";
   bool parallel = false;  ///< the MLP reads the layer's input instead of the attention's result
@@ -180,7 +181,8 @@ WICK_API void alternate_windows(DecoderConfig& config, const Metadata& metadata,
 WICK_API void make_encoder(DecoderConfig& config, const Metadata& metadata);
 
 /// Reads the sizes of experts, for the layers that have them: by default all if the file has
-/// experts, except the leading dense ones. Errors: those of Metadata; there are fewer experts than
+/// experts, except the leading dense ones. Without a width, the file means that of `config` or, if
+/// it is 0, that of the MLP. Errors: those of Metadata; there are fewer experts than
 /// a row goes through.
 WICK_API void read_experts(DecoderConfig& config, const Metadata& metadata);
 

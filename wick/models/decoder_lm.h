@@ -43,7 +43,7 @@ class WICK_API DecoderLm final : public CausalLm {
   nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences,
                          int64_t positions) const override;
   int64_t adapters() const override { return static_cast<int64_t>(adapters_.size()); }
-  bool makes_logits() const override { return config_.causal; }
+  bool makes_logits() const override { return config_.causal && config_.makes_logits; }
   int64_t embedding_size() const override { return embedding_size_; }
   Tensor embed(std::span<const std::vector<int32_t>> sequences) const override;
   Device device() const override { return device_; }

@@ -35,6 +35,16 @@ std::vector<int32_t> end_tokens(const io::ModelFile& file) {
   return one ? std::vector{*one} : std::vector<int32_t>{};
 }
 
+/// What the file says of the tokens of its tokenizer.json.
+text::JsonTokens json_tokens(const io::ModelFile& file) {
+  const io::GgufTensor* const table = file.find_tensor("token_embd.weight");
+  return {.bos = token_key(file, "tokenizer.ggml.bos_token_id"),
+          .eos = token_key(file, "tokenizer.ggml.eos_token_id"),
+          .pad = token_key(file, "tokenizer.ggml.padding_token_id"),
+          .unk = token_key(file, "tokenizer.ggml.unknown_token_id"),
+          .rows = table != nullptr && table->shape.rank() > 0 ? table->shape[0] : 0};
+}
+
 bool is_none(std::string_view model) { return model == "none" || model == "no_vocab"; }
 
 /// The ids and rules of an algorithm that a file may leave out.
@@ -86,7 +96,7 @@ text::Tokenizer load_tokenizer(const io::ModelFile& file) {
   // wick's own files have both if llama.cpp's form isn't exact (serve/vocabulary.h).
   if (file.contains(kTokenizerJson)) {
     try {
-      return text::Tokenizer::from_json(file.get_string(kTokenizerJson));
+      return text::Tokenizer::from_json(file.get_string(kTokenizerJson), json_tokens(file));
     } catch (const Error& e) {
       if (!has_keys) throw Error(e.kind(), printable(file.path()), e.what());
       spec.warning = fmt::format("{} can't be used, and the tokens may differ from the model's: {}",

@@ -30,7 +30,7 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
   const int64_t rows =
       std::clamp<int64_t>((int64_t{12} << 20) / engine.model().vocab_size(), 1, options.batch);
   const text::Tokenizer& tokenizer = engine.tokenizer();
-  const std::optional<int32_t> bos = tokenizer.add_bos() ? tokenizer.bos() : std::nullopt;
+  const std::optional<int32_t> bos = tokenizer.first_added();
   Perplexity result;
   result.tokens = total;
   nn::KvCache cache = engine.model().make_cache(std::min(context, total), options.cache_dtype);

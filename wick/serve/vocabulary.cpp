@@ -20,11 +20,20 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
 
-void set_keys(const text::GgufVocabulary& v, io::GgufMetadata& to) {
+constexpr const char* kSpecialIds[] = {"bos_token_id", "eos_token_id", "padding_token_id",
+                                       "unknown_token_id"};
+
+void set_keys(const text::GgufVocabulary& v, const io::ModelFile& from, io::GgufMetadata& to) {
   const auto key = [](const char* name) { return fmt::format("tokenizer.ggml.{}", name); };
   const auto set_id = [&](const char* name, std::optional<int32_t> id) {
     if (id) to.set_u32(key(name), static_cast<uint32_t>(*id));
   };
+  for (const char* name : kSpecialIds) {
+    // Readers refuse ids that aren't in the file.
+    const std::string of_file = key(name);
+    const bool has_id = from.contains(of_file);
+    if (has_id && from.get_u32(of_file) >= v.tokens.size()) to.remove(of_file);
+  }
   const bool bert = v.model == "bert";
   to.set_string(key("model"), v.model);
   if (!v.pre.empty()) to.set_string(key("pre"), v.pre);
@@ -44,6 +53,15 @@ void set_keys(const text::GgufVocabulary& v, io::GgufMetadata& to) {
   }
 }
 
+/// If another token ends each text than the one that ends answers, both remain end tokens.
+void keep_end(const text::GgufVocabulary& v, const io::ModelFile& from, io::GgufMetadata& to) {
+  constexpr const char *kOne = "tokenizer.ggml.eos_token_id",
+                       *kAll = "tokenizer.ggml.eos_token_ids";
+  if (!v.eos || v.model == "bert" || from.contains(kAll) || !from.contains(kOne)) return;
+  const uint32_t answer = from.get_u32(kOne), text = static_cast<uint32_t>(*v.eos);
+  if (answer != text && answer < v.tokens.size()) to.set_u32s(kAll, std::vector{text, answer});
+}
+
 }  // namespace
 
 std::string convert_vocabulary(const io::ModelFile& from, io::GgufMetadata& to) {
@@ -56,7 +74,8 @@ std::string convert_vocabulary(const io::ModelFile& from, io::GgufMetadata& to) 
     if (vocabulary.model.empty()) {
       return fmt::format("llama.cpp's form can't have it: {}", vocabulary.difference);
     }
-    set_keys(vocabulary, to);
+    set_keys(vocabulary, from, to);
+    keep_end(vocabulary, from, to);
     // llama.cpp requires it of encoders.
     const io::GgufTensor* types = from.find_tensor("token_types.weight");
     if (types != nullptr && types->shape.rank() > 0) {

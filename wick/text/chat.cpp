@@ -48,8 +48,10 @@ const BuiltIn& find_built_in(const Tokenizer& tokenizer) {
 
 jinja::Value value_of(const ChatMessage& message) {
   using jinja::Value;
-  jinja::Entries entries = {{Value::text("role"), Value::content(message.role)},
-                            {Value::text("content"), Value::content(message.content)}};
+  jinja::Entries entries = {{Value::text("role"), Value::content(message.role)}};
+  if (!message.lacks_content) {
+    entries.emplace_back(Value::text("content"), Value::content(message.content));
+  }
   for (const auto& [key, value] : message.fields) entries.emplace_back(Value::content(key), value);
   return Value::dict(std::move(entries));
 }
@@ -78,6 +80,7 @@ MarkedString ChatTemplate::render(std::span<const ChatMessage> messages,
   add_token("bos_token", tokenizer_.bos());
   add_token("eos_token", tokenizer_.eos());
   add_token("pad_token", tokenizer_.pad());
+  add_token("unk_token", tokenizer_.unk());
   for (const auto& variable : options.variables) variables.push_back(variable);
   return template_.render(variables, options.now ? *options.now : std::time(nullptr));
 }
@@ -100,10 +103,8 @@ std::vector<int32_t> ChatTemplate::encode(std::span<const ChatMessage> messages,
                                                             .add_eos = false,
                                                             .content = text.content,
                                                             .most_tokens = options.most_tokens});
-  const auto bos = tokenizer_.bos();
-  if (tokenizer_.add_bos() && bos && (ids.empty() || ids.front() != *bos)) {
-    ids.insert(ids.begin(), *bos);
-  }
+  const auto first = tokenizer_.first_added();
+  if (first && (ids.empty() || ids.front() != *first)) ids.insert(ids.begin(), *first);
   return ids;
 }
 

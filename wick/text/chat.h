@@ -23,6 +23,7 @@ struct ChatMessage {
   /// Further keys that the template may read, such as tool_calls or reasoning_content. A key
   /// "content" replaces the text, for content in parts.
   std::vector<std::pair<std::string, jinja::Value>> fields = {};
+  bool lacks_content = false;  ///< the template finds no key "content"
 };
 
 /// Options of the conversion from a conversation to text.

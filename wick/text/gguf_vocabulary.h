@@ -32,10 +32,11 @@ struct GgufVocabulary {
 };
 
 /// Makes the vocabulary of `size` ids, or of as many as there are tokens if these are more; ids
-/// without a token get an unused one. The parts of the tokenizer.json must be those that a form
-/// stands for; besides, the ids of the tokens' own texts and of texts in several scripts must be
-/// equal. Differences that llama.cpp's converter accepts, too, are named: NFC, flags of added
-/// tokens, and merges that no order of scores expresses. Errors: those of Tokenizer::from_json.
+/// without a token get an unused one. Added tokens from `size` on are left out; 0: none is. The
+/// parts of the tokenizer.json must be those that a form stands for; besides, the ids of the
+/// tokens' own texts and of texts in several scripts must be equal. Differences that llama.cpp's
+/// converter accepts, too, are named: NFC, flags of added tokens, and merges that no order of
+/// scores expresses. Errors: those of Tokenizer::from_json.
 WICK_API GgufVocabulary gguf_vocabulary(std::string_view json, size_t size);
 
 }  // namespace wick::text

@@ -261,6 +261,10 @@ std::optional<int32_t> Tokenizer::bos() const { return impl_->bos; }
 std::optional<int32_t> Tokenizer::eos() const { return impl_->eos; }
 std::optional<int32_t> Tokenizer::eot() const { return impl_->eot; }
 std::optional<int32_t> Tokenizer::pad() const { return impl_->pad; }
+std::optional<int32_t> Tokenizer::unk() const { return impl_->unk; }
+std::optional<int32_t> Tokenizer::first_added() const {
+  return add_bos() ? std::optional(impl_->prefix.front()) : std::nullopt;
+}
 bool Tokenizer::add_bos() const { return impl_->add_bos; }
 bool Tokenizer::add_eos() const { return impl_->add_eos; }
 const std::string& Tokenizer::warning() const { return impl_->warning; }

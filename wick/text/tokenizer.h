@@ -62,6 +62,15 @@ struct EncodeOptions {
   std::optional<int64_t> most_tokens = std::nullopt;
 };
 
+/// What other files of a model say of the tokens of its tokenizer.json.
+struct JsonTokens {
+  /// Special tokens. Without one, or with an id that isn't a token's, bos and eos are what the
+  /// post-processor puts first and last.
+  std::optional<int32_t> bos = {}, eos = {}, pad = {}, unk = {};
+  /// Added tokens from this id on are left out, because the embedding has no row for them; 0: none.
+  int64_t rows = 0;
+};
+
 /// Converts text to token ids and back.
 ///
 /// A tokenizer is a cheap handle: copies share one immutable vocabulary, and several threads may
@@ -77,7 +86,7 @@ class WICK_API Tokenizer {
   /// Reads a tokenizer.json of Hugging Face's tokenizers. Errors: the text isn't JSON or lacks a
   /// part; a part isn't supported (its name is in the message); an id or a name contradicts
   /// another.
-  static Tokenizer from_json(std::string_view json);
+  static Tokenizer from_json(std::string_view json, const JsonTokens& tokens = {});
   /// Reads a tokenizer.json from a file of at most 1 GiB. Errors: the file can't be read; those of
   /// from_json().
   static Tokenizer from_file(const std::string& path);
@@ -126,11 +135,16 @@ class WICK_API Tokenizer {
   std::optional<int32_t> eos() const;
   std::optional<int32_t> eot() const;
   std::optional<int32_t> pad() const;
+  std::optional<int32_t> unk() const;
   bool add_bos() const;
   bool add_eos() const;
+  /// The first token of each encoded text if add_bos(): bos(), unless a tokenizer.json says
+  /// otherwise.
+  std::optional<int32_t> first_added() const;
 
   /// What may make the tokens differ from the model's, in one line: the file names an unknown split
-  /// pattern, or TokenizerSpec::warning. Empty if nothing does.
+  /// pattern, added tokens were left out (JsonTokens::rows), or TokenizerSpec::warning. Empty if
+  /// nothing does.
   const std::string& warning() const;
 
   /// The stages of a tokenizer; internal.

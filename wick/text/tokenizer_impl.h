@@ -51,7 +51,7 @@ struct Tokenizer::Impl {
   std::optional<AddedTokens> added, added_plain;
   TextPipeline text;
   std::vector<int32_t> ends;
-  std::optional<int32_t> bos, eos, eot, pad;
+  std::optional<int32_t> bos, eos, eot, pad, unk;
   std::vector<int32_t> prefix, suffix;  // what add_bos and add_eos add
   bool add_bos = false, add_eos = false;
   /// What decode() does with a space at the beginning of text: keeps it, or removes it at the very

@@ -224,6 +224,7 @@ Tokenizer::Tokenizer(const TokenizerSpec& spec) {
   impl->eos = spec.eos;
   impl->eot = spec.eot;
   impl->pad = spec.pad;
+  impl->unk = spec.unk;
   impl->add_bos = spec.add_bos;
   impl->add_eos = spec.add_eos;
   if (spec.bos) impl->prefix = {*spec.bos};

@@ -51,11 +51,13 @@ DecoderConfig llama4(const Metadata& m) {
     return c;
   }
   without_rope(c, 4);
-  c.temperature = {.scale = 0.1f, .length = kChunk, .offset = 1};
+  // The key is wick's own; 0 stands for models without temperatures.
+  const float scale = m.number("attention.temperature_scale", 0.1f);
+  c.temperature = {.scale = scale, .length = kChunk, .offset = 1};
   constexpr int64_t kExpertsOfMaverick = 128;  // whose queries and keys have no norm
   for (LayerConfig& layer : c.layers) {
     const bool rotates = layer.rope != LayerConfig::kNoRope;
-    layer.temperature = !rotates;
+    layer.temperature = !rotates && scale != 0.0f;
     layer.chunked = rotates;
     if (rotates && c.experts.count != kExpertsOfMaverick) layer.qk_norm = QkNorm::scaled;
   }

@@ -1,6 +1,16 @@
 #include "wick/models/families/families.h"
 
 namespace wick::models {
+namespace {
+
+/// The width of experts in files that don't have it: that of the experts that a row goes through
+/// together is the MLP's.
+void share_width(DecoderConfig& c, const Metadata& m) {
+  const int64_t used = m.integer("expert_used_count", 1, INT32_MAX, 1);
+  c.experts.intermediate = c.layers.front().intermediate / used;
+}
+
+}  // namespace
 
 DecoderConfig qwen2(const Metadata& m) {
   DecoderConfig c = llama_config(m);
@@ -11,6 +21,7 @@ DecoderConfig qwen2(const Metadata& m) {
 
 DecoderConfig qwen2_experts(const Metadata& m) {
   DecoderConfig c = qwen2(m);
+  share_width(c, m);
   read_experts(c, m);
   if (c.experts.shared == 0) c.experts.shared = c.layers.front().intermediate;
   return c;
@@ -26,6 +37,7 @@ DecoderConfig qwen3(const Metadata& m) {
 DecoderConfig qwen3_experts(const Metadata& m) {
   DecoderConfig c = qwen3(m);
   c.experts.normalize = true;
+  share_width(c, m);
   read_experts(c, m);
   return c;
 }

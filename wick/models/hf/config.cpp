@@ -89,6 +89,12 @@ void Config::add_missing(const Json& members) {
   }
 }
 
+void Config::add_absent(const Json& members) {
+  for (const auto& [name, value] : members.items()) {
+    if (!members_.contains(name)) members_[name] = value;
+  }
+}
+
 void Config::merge(const Json& members) {
   for (const auto& [name, value] : members.items()) members_[name] = value;
 }

@@ -35,6 +35,8 @@ class Config {
   void set(const char* name, Json value) { members_[name] = std::move(value); }
   /// Adds the members that this object lacks or that are null.
   void add_missing(const Json& members);
+  /// Adds the members that this object lacks.
+  void add_absent(const Json& members);
   /// Adds the members of an object, which replace those of the same names.
   void merge(const Json& members);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -36,6 +38,22 @@ void check_activation(const Config& config, const Family& family) {
   }
 }
 
+/// Whether this version reads a method's F8 weights. Their scales are of whole weights, of rows or
+/// of blocks; the scales of activations aren't used.
+bool reads_method(const Config& quantization, std::string_view method) {
+  constexpr std::string_view kMethods[] = {"",      "fp8",  "fbgemm_fp8", "modelopt",
+                                           "mxfp4", "gptq", "awq",        "compressed-tensors"};
+  if (method == "modelopt") {
+    Config of = quantization;
+    if (!of.has({"quant_algo"})) of = of.object("quantization");
+    const std::string algorithm = of.text({"quant_algo"}).value_or("");
+    if (algorithm != "FP8" && algorithm != "FP8_PER_CHANNEL_PER_TOKEN") {
+      of.unsupported("quant_algo", "this version supports FP8 and FP8_PER_CHANNEL_PER_TOKEN");
+    }
+  }
+  return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
+}
+
 /// Errors: the weights are quantised by a method that isn't supported.
 ScaleBlock scale_block(const Config& config) {
   const Config of = config.object("quantization_config");
@@ -44,10 +62,10 @@ ScaleBlock scale_block(const Config& config) {
     if (of.text({"format"}).value_or("") != "float-quantized") {
       of.unsupported("format", "this version supports float-quantized");
     }
-  } else if (!method.empty() && method != "fp8" && method != "mxfp4" && method != "gptq" &&
-             method != "awq") {
+  } else if (!reads_method(of, method)) {
     of.unsupported("quant_method",
-                   "this version supports fp8, mxfp4, compressed-tensors, gptq and awq");
+                   "this version supports fp8, fbgemm_fp8, modelopt, mxfp4, compressed-tensors, "
+                   "gptq and awq");
   }
   const std::vector<int64_t> sizes = of.integers("weight_block_size");
   if (sizes.empty()) return {};
@@ -77,7 +95,7 @@ Sizes sizes_of(const Config& c) {
 Description describe(Config config) {
   select_language_model(config);
   const Family& family = find_family(config);
-  config.add_missing(nlohmann::json::parse(family.defaults));
+  config.add_absent(nlohmann::json::parse(family.defaults));
   check_activation(config, family);
   const ScaleBlock block = scale_block(config);
   const Int4Config int4 = int4_config(config);

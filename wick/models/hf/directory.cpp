@@ -42,6 +42,28 @@ std::string_view name_in_layer(std::string_view name) {
   return name.substr(name.find('.') + 1);
 }
 
+/// Whether a language model has no output matrix: neither a tensor nor the embedding table.
+bool lacks_output(const Description& description, const Shards& shards) {
+  if (description.family->encodes || description.tied ||
+      !description.config.has({"tie_word_embeddings"})) {
+    return false;
+  }
+  return std::none_of(shards.tensors.begin(), shards.tensors.end(), [](const Stored& stored) {
+    const TensorName name = parse_name(stored.tensor->name);
+    const std::string_view module = std::string_view(name.stem).substr(0, name.stem.find('.'));
+    return name.layer < 0 && outer_name(module) == "output";
+  });
+}
+
+/// Whether a folder is of a language model without its head: of MistralModel, not of
+/// MistralForCausalLM.
+bool is_headless(const Config& config) {
+  const auto found = config.json().find("architectures");
+  if (found == config.json().end() || !found->is_array() || found->size() != 1) return false;
+  const nlohmann::json& name = found->front();
+  return name.is_string() && name.get_ref<const std::string&>().ends_with("Model");
+}
+
 }  // namespace
 
 Directory::Directory(const std::string& path) : ModelFile("model") {
@@ -53,12 +75,15 @@ Directory::Directory(const std::string& path) : ModelFile("model") {
   io::GgufMetadata metadata;
   set_keys(description, metadata);
   text_keys(path, description.config, metadata);
-  const std::vector<std::string> dense =
-      read_modules(path, description.family->architecture, metadata);
+  const std::string_view architecture = description.family->architecture;
+  const std::vector<std::string> dense = read_modules(path, architecture, metadata);
+  shards_ = Shards::open(path);
+  if (lacks_output(description, shards_)) {
+    metadata.set_bool(fmt::format("{}.has_output", architecture), false);
+  }
   const std::string bytes = metadata.file();
   keys_ = io::Gguf::parse(io::Bytes::copy_of(std::as_bytes(std::span(bytes))), path);
   for (const io::GgufEntry& entry : keys_->metadata()) add(entry);
-  shards_ = Shards::open(path);
   read_tensors(description);
   for (size_t i = 0; i < dense.size(); ++i) {
     read_dense(dense[i], fmt::format("dense_{}", 2 + i), description.sizes);
@@ -98,7 +123,7 @@ void Directory::check_tensors(const Description& description) const {
   }
   // Makers of embeddings need no output matrix. Families have other defaults of the flag.
   const bool makes_embeddings =
-      description.family->encodes ||
+      description.family->encodes || is_headless(config) ||
       keys_->contains(fmt::format("{}.pooling_type", description.family->architecture));
   if (config.has({"tie_word_embeddings"}) && !description.tied && !makes_embeddings &&
       find("token_embd.weight") != nullptr && find("output.weight") == nullptr) {

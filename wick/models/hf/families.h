@@ -26,9 +26,7 @@ struct Family {
   /// Sets the keys that common_keys() and rope_scaling_keys() don't set.
   void (*keys)(const Config& config, Keys& keys);
   std::string_view activations;  ///< values of hidden_act that the architecture has
-  /// The configuration's members that files leave out because they are transformers' defaults:
-  /// JSON.
-  std::string_view defaults = "{}";
+  std::string_view defaults;     ///< members that config.json may leave out: JSON (hf/defaults.h)
   std::span<const NameRule> rules = {};  ///< instead of those that all families share
   bool permutes = false;  ///< rows of queries and keys are reordered for interleaved rope
   bool adds_one = false;  ///< norms multiply by 1 + weight

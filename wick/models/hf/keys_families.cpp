@@ -48,6 +48,14 @@ void dense_layers_keys(const Config& c, Keys& k) {
   if (!dense.empty()) k.set("leading_dense_block_count", static_cast<int64_t>(dense.size()));
 }
 
+/// A flag that Python reads by its truth: files have false, true or a number.
+bool truth_of(const Config& c, const char* name, bool or_else) {
+  if (!c.has({name})) return or_else;
+  const auto& value = c.json().at(name);
+  if (value.is_number_integer()) return value != 0;
+  return c.flag(name, or_else);
+}
+
 void normalize_key(const Config& c, Keys& k) {
   if (c.has({"norm_topk_prob"})) k.set_flag("expert_weights_norm", c.flag("norm_topk_prob", false));
 }
@@ -105,8 +113,7 @@ void llama4_keys(const Config& c, Keys& k) {
   if (c.flag("use_qk_norm", normed) != normed) {
     c.unsupported("use_qk_norm", "need true, or false for 128 experts");
   }
-  if (!c.flag("attn_temperature_tuning", true))
-    c.unsupported("attn_temperature_tuning", "need true");
+  if (!truth_of(c, "attn_temperature_tuning", true)) k.set("attention.temperature_scale", 0.0);
 }
 
 void mistral3_keys(const Config& c, Keys& k) {

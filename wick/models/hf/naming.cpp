@@ -49,7 +49,8 @@ std::string_view without_prefixes(std::string_view name) {
 bool is_ignored(std::string_view name) {
   constexpr std::string_view kEndings[] = {
       "rotary_emb.inv_freq", ".attn.bias", ".masked_bias", ".input_scale",
-      ".activation_scale",   ".k_scale",   ".v_scale",     ".attention.bias"};
+      ".activation_scale",   ".k_scale",   ".v_scale",     ".attention.bias",
+      ".input_scale_ub"};
   constexpr std::string_view kParts[] = {
       "vision_tower.",    "vision_model.", "vision_encoder.", "multi_modal_projector.",
       "visual.",          "audio_tower.",  "embed_vision.",   "embed_audio.",

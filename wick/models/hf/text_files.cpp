@@ -1,14 +1,17 @@
 #include "wick/models/hf/text_files.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "wick/io/json.h"
+#include "wick/models/hf/named_tokens.h"
 
 namespace wick::models::hf {
 namespace {
@@ -46,17 +49,44 @@ std::vector<int64_t> ids_of(const Config& config, const char* name) {
   return id ? std::vector<int64_t>{*id} : std::vector<int64_t>{};
 }
 
-void token_keys(const Config& config, io::GgufMetadata& metadata) {
-  const auto id_key = [&](const char* name, const char* key) {
-    const std::vector<int64_t> ids = ids_of(config, name);
-    if (!ids.empty()) metadata.set_u32(key, static_cast<uint32_t>(ids.front()));
-  };
-  id_key("bos_token_id", "tokenizer.ggml.bos_token_id");
-  id_key("eos_token_id", "tokenizer.ggml.eos_token_id");
-  id_key("pad_token_id", "tokenizer.ggml.padding_token_id");
-  std::vector<uint32_t> ends;
-  for (const int64_t id : ids_of(config, "eos_token_id")) ends.push_back(static_cast<uint32_t>(id));
-  if (ends.size() > 1) metadata.set_u32s("tokenizer.ggml.eos_token_ids", ends);
+/// The special tokens that have a key, by the end of their names in the folder's files.
+constexpr std::pair<const char*, const char*> kSpecialTokens[] = {
+    {"bos_token", "tokenizer.ggml.bos_token_id"},
+    {"eos_token", "tokenizer.ggml.eos_token_id"},
+    {"pad_token", "tokenizer.ggml.padding_token_id"},
+    {"unk_token", "tokenizer.ggml.unknown_token_id"},
+};
+
+/// Sets the ids of special tokens. Those that tokenizer_config.json and special_tokens_map.json
+/// name come before the ids of `config`; all ids of the end are end tokens.
+void token_keys(const Config& config, const std::vector<Config>& naming,
+                const std::string& tokenizer, io::GgufMetadata& metadata) {
+  std::vector<std::string> names, texts;
+  for (const auto& [name, key] : kSpecialTokens) {
+    for (const Config& file : naming) {
+      const std::optional<std::string> text = token_text(file, name);
+      if (!text) continue;
+      names.emplace_back(name);
+      texts.push_back(*text);
+      break;
+    }
+  }
+  const std::vector<std::optional<int64_t>> named = token_ids(tokenizer, texts);
+  for (const auto& [name, key] : kSpecialTokens) {
+    std::vector<int64_t> ids;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == name && named[i]) ids.push_back(*named[i]);
+    }
+    for (const int64_t id : ids_of(config, (std::string(name) + "_id").c_str())) {
+      if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+    }
+    if (ids.empty()) continue;
+    metadata.set_u32(key, static_cast<uint32_t>(ids.front()));
+    const std::vector<uint32_t> all(ids.begin(), ids.end());
+    if (name == std::string_view("eos_token") && all.size() > 1) {
+      metadata.set_u32s("tokenizer.ggml.eos_token_ids", all);
+    }
+  }
 }
 
 /// Copies the options of sampling under the keys that llama.cpp's converter uses. Values of any
@@ -123,18 +153,24 @@ void text_keys(const std::string& folder, const Config& config, io::GgufMetadata
     const auto found = members.find(name);
     if (found != members.end() && *found == -1) tokens.set(name, nullptr);
   }
-  token_keys(tokens, metadata);
-  std::optional<std::string> chat;
-  if (const auto path = find_file(folder, "chat_template.jinja")) {
-    chat = io::read_small_file(*path, kMostTemplateBytes);
-  } else if (const auto other = find_file(folder, "tokenizer_config.json")) {
-    chat = template_of(Config::read(*other, kMostTokenizerConfigBytes));
-  }
-  if (chat) metadata.set_string("tokenizer.chat_template", *chat);
+  std::string tokenizer;
   if (const auto path = find_file(folder, "tokenizer.json")) {
-    metadata.set_string("tokenizer.huggingface.json",
-                        io::read_small_file(*path, kMostTokenizerBytes));
+    tokenizer = io::read_small_file(*path, kMostTokenizerBytes);
+    metadata.set_string("tokenizer.huggingface.json", tokenizer);
   }
+  const auto jinja = find_file(folder, "chat_template.jinja");
+  std::optional<std::string> chat;
+  if (jinja) chat = io::read_small_file(*jinja, kMostTemplateBytes);
+  std::vector<Config> naming;
+  if (const auto path = find_file(folder, "tokenizer_config.json")) {
+    naming.push_back(Config::read(*path, kMostTokenizerConfigBytes));
+    if (!jinja) chat = template_of(naming.back());
+  }
+  if (const auto path = find_file(folder, "special_tokens_map.json")) {
+    naming.push_back(Config::read(*path, kMostTokenizerConfigBytes));
+  }
+  token_keys(tokens, naming, tokenizer, metadata);
+  if (chat) metadata.set_string("tokenizer.chat_template", *chat);
 }
 
 }  // namespace wick::models::hf

@@ -43,33 +43,27 @@ void read_tokens(const JsonNode& document, const Tokenizer& tokenizer, size_t si
                  GgufVocabulary& out) {
   JsonVocabulary vocabulary;
   read_vocabulary(document["model"], vocabulary);
-  std::vector<std::pair<int32_t, TokenType>> added;
-  if (document.has("added_tokens")) {
-    const JsonNode list = document["added_tokens"];
-    vocabulary.expect(vocabulary.tokens().size() + list.json().size());
-    list.for_each([&](const JsonNode& one) {
-      const std::string content = one["content"].text();
-      int32_t id = vocabulary.find(content);
-      if (id == TokenTable::kNone) vocabulary.add(content, id = one["id"].id(), one);
-      const bool special = one.flag("special", false);
-      added.emplace_back(id, special ? TokenType::control : TokenType::user_defined);
-      for (const char* flag : {"single_word", "lstrip", "rstrip"}) {
-        if (one.flag(flag, false) && out.difference.empty()) {
-          out.difference =
-              fmt::format("the added token '{}' has the flag {}", printable(content, 60), flag);
-        }
+  AddedTokenList added = read_added_tokens(document, static_cast<int64_t>(size), vocabulary);
+  added.add_to(vocabulary, document);
+  for (const AddedToken& one : added.tokens) {
+    if (!out.difference.empty()) break;
+    const std::string name = printable(one.content, 60);
+    for (const auto& [flag, is_set] : {std::pair{"single_word", one.single_word},
+                                       {"lstrip", one.lstrip},
+                                       {"rstrip", one.rstrip}}) {
+      if (is_set && out.difference.empty()) {
+        out.difference = fmt::format("the added token '{}' has the flag {}", name, flag);
       }
-      if (one.flag("normalized", !special) && document.has("normalizer") &&
-          out.difference.empty()) {
-        out.difference =
-            fmt::format("the added token '{}' is found in normalised text", printable(content, 60));
-      }
-    });
+    }
+    if (one.normalized && document.has("normalizer") && out.difference.empty()) {
+      out.difference = fmt::format("the added token '{}' is found in normalised text", name);
+    }
   }
   out.tokens = vocabulary.tokens();
   out.token_types.assign(out.tokens.size(), kNormal);
-  for (const auto& [id, type] : added) {
-    out.token_types[static_cast<size_t>(id)] = static_cast<int32_t>(type);
+  for (const AddedToken& one : added.tokens) {
+    out.token_types[static_cast<size_t>(one.id)] =
+        static_cast<int32_t>(one.special ? TokenType::control : TokenType::user_defined);
   }
   if (out.tokens.size() < size) out.tokens.resize(size);
   out.token_types.resize(out.tokens.size(), kNormal);
@@ -339,7 +333,7 @@ TokenizerSpec GgufVocabulary::spec() const {
 }
 
 GgufVocabulary gguf_vocabulary(std::string_view json, size_t size) {
-  const Tokenizer tokenizer = Tokenizer::from_json(json);
+  const Tokenizer tokenizer = Tokenizer::from_json(json, {.rows = static_cast<int64_t>(size)});
   const auto parsed = nlohmann::json::parse(json);
   const JsonNode document(parsed, "");
   GgufVocabulary out;

@@ -135,6 +135,7 @@ std::unique_ptr<const Model> read_unigram(const JsonNode& model, const JsonVocab
   double least = std::numeric_limits<double>::max();
   model["vocab"].for_each([&](const JsonNode& entry) {
     const auto id = static_cast<int32_t>(tokens.size());
+    if (id >= size) return;  // an added token that was left out
     const double score =
         as_read_by_the_reference(JsonNode(entry.json()[1], entry.place()).number());
     tokens.push_back({vocabulary.tokens()[static_cast<size_t>(id)], id, score});
@@ -182,6 +183,14 @@ void JsonVocabulary::add(std::string token, int32_t id, const JsonNode& node) {
   tokens_[i] = std::move(token);
 }
 
+void JsonVocabulary::remove(const std::string& token) {
+  const auto found = ids_.find(token);
+  if (found == ids_.end()) return;
+  tokens_[static_cast<size_t>(found->second)].clear();
+  ids_.erase(found);
+  while (!tokens_.empty() && tokens_.back().empty()) tokens_.pop_back();
+}
+
 int32_t JsonVocabulary::find(std::string_view token) const {
   const auto found = ids_.find(token);
   return found == ids_.end() ? TokenTable::kNone : found->second;
@@ -206,6 +215,42 @@ void read_vocabulary(const JsonNode& model, JsonVocabulary& vocabulary) {
     const JsonNode entry(id, vocab.place());
     vocabulary.add(token, entry.id(), entry);
   }
+}
+
+void AddedTokenList::add_to(JsonVocabulary& vocabulary, const JsonNode& document) {
+  vocabulary.expect(vocabulary.tokens().size() + tokens.size() + left_out.size());
+  for (AddedToken& one : tokens) {
+    const int32_t known = vocabulary.find(one.content);
+    if (known == TokenTable::kNone) {
+      vocabulary.add(one.content, one.id, document["added_tokens"]);
+    } else {
+      one.id = known;
+    }
+  }
+}
+
+AddedTokenList read_added_tokens(const JsonNode& document, int64_t rows,
+                                 JsonVocabulary& vocabulary) {
+  AddedTokenList list;
+  if (!document.has("added_tokens")) return list;
+  document["added_tokens"].for_each([&](const JsonNode& entry) {
+    AddedToken added;
+    added.content = entry["content"].text();
+    added.id = vocabulary.find(added.content);
+    if (added.id == TokenTable::kNone) added.id = entry["id"].id();
+    if (rows != 0 && added.id >= rows) {
+      list.left_out.push_back(added.content);
+      return;
+    }
+    added.special = entry.flag("special", false);
+    added.normalized = entry.flag("normalized", !added.special);
+    added.single_word = entry.flag("single_word", false);
+    added.lstrip = entry.flag("lstrip", false);
+    added.rstrip = entry.flag("rstrip", false);
+    list.tokens.push_back(std::move(added));
+  });
+  for (const std::string& token : list.left_out) vocabulary.remove(token);
+  return list;
 }
 
 std::unique_ptr<const Model> read_model(const JsonNode& model, const JsonVocabulary& vocabulary,

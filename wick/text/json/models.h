@@ -18,6 +18,8 @@ class JsonVocabulary {
  public:
   /// Adds a token. Errors: the id is far beyond the number of tokens, or another token has it.
   void add(std::string token, int32_t id, const JsonNode& node);
+  /// Takes a token out, with the ids behind the last token.
+  void remove(const std::string& token);
   /// The id of a token, or TokenTable::kNone.
   int32_t find(std::string_view token) const;
   const std::vector<std::string>& tokens() const { return tokens_; }
@@ -32,6 +34,28 @@ class JsonVocabulary {
 
 /// Reads the tokens of `model`. Errors: they are malformed.
 void read_vocabulary(const JsonNode& model, JsonVocabulary& vocabulary);
+
+/// An entry of added_tokens. Its id is that of the token in the model's vocabulary, if it has it.
+struct AddedToken {
+  int32_t id;
+  std::string content;
+  bool single_word, lstrip, rstrip, normalized, special;
+};
+
+/// The added tokens of a document.
+struct AddedTokenList {
+  std::vector<AddedToken> tokens;
+  std::vector<std::string> left_out;  ///< texts of those that the embedding has no row for
+
+  /// Adds the tokens to a vocabulary; tokens of equal texts get the first one's id. Errors: another
+  /// token has an id.
+  void add_to(JsonVocabulary& vocabulary, const JsonNode& document);
+};
+
+/// Reads the added tokens of a document whose model has `vocabulary`. If `rows` isn't 0, tokens
+/// from that id on are left out, and taken out of `vocabulary`. Errors: an entry is malformed.
+AddedTokenList read_added_tokens(const JsonNode& document, int64_t rows,
+                                 JsonVocabulary& vocabulary);
 
 /// Makes the model. `vocabulary` has its tokens alone; `table` gets the table that the model refers
 /// to, if any. Errors: the model isn't supported or malformed.

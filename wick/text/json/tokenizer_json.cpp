@@ -11,53 +11,22 @@
 namespace wick::text {
 namespace {
 
-/// An entry of added_tokens.
-struct Added {
-  int32_t id;
-  std::string content;
-  AddedFlags flags;
-  bool normalized, special;
-};
-
-/// Reads added_tokens and adds those that the model lacks to `vocabulary`.
-std::vector<Added> read_added(const JsonNode& document, JsonVocabulary& vocabulary) {
-  std::vector<Added> all;
-  if (!document.has("added_tokens")) return all;
-  const JsonNode node = document["added_tokens"];
-  vocabulary.expect(vocabulary.tokens().size() + node.json().size());
-  node.for_each([&](const JsonNode& entry) {
-    Added added;
-    added.content = entry["content"].text();
-    added.id = vocabulary.find(added.content);
-    if (added.id == TokenTable::kNone) {
-      added.id = entry["id"].id();
-      vocabulary.add(added.content, added.id, entry);
-    }
-    added.special = entry.flag("special", false);
-    added.normalized = entry.flag("normalized", !added.special);
-    added.flags.single_word = entry.flag("single_word", false);
-    added.flags.lstrip = entry.flag("lstrip", false);
-    added.flags.rstrip = entry.flag("rstrip", false);
-    if (!added.content.empty()) all.push_back(std::move(added));
-  });
-  return all;
-}
-
 /// The added tokens that are found before (or after) the text is normalised.
-std::optional<AddedTokens> matcher_of(const std::vector<Added>& all, bool normalized, bool special,
-                                      const Normalizer& normalizer) {
+std::optional<AddedTokens> matcher_of(const std::vector<AddedToken>& all, bool normalized,
+                                      bool special, const Normalizer& normalizer) {
   std::vector<std::string> names;
   std::vector<int32_t> ids, results;
   std::vector<AddedFlags> flags;
   bool plain = true;
-  for (const Added& added : all) {
+  for (const AddedToken& added : all) {
+    if (added.content.empty()) continue;
     if (added.normalized != normalized || (added.special && !special)) continue;
     names.push_back(added.content);
     if (normalized) normalizer.apply(names.back());
     ids.push_back(static_cast<int32_t>(ids.size()));
     results.push_back(added.id);
-    flags.push_back(added.flags);
-    plain = plain && !added.flags.single_word && !added.flags.lstrip && !added.flags.rstrip;
+    flags.push_back({added.single_word, added.lstrip, added.rstrip});
+    plain = plain && !added.single_word && !added.lstrip && !added.rstrip;
   }
   if (names.empty()) return std::nullopt;
   const std::vector<std::string_view> views(names.begin(), names.end());
@@ -105,10 +74,11 @@ void read_post_processor(const JsonNode& node, Tokenizer::Impl& impl) {
 }
 
 /// The bytes of every id, and its type.
-TokenTable output_table(const JsonVocabulary& vocabulary, const std::vector<Added>& all,
+TokenTable output_table(const JsonVocabulary& vocabulary, const std::vector<AddedToken>& all,
                         const DecoderRules& rules) {
   std::vector<TokenType> types(vocabulary.tokens().size(), TokenType::normal);
-  for (const Added& added : all) {
+  for (const AddedToken& added : all) {
+    if (added.content.empty()) continue;
     types[static_cast<size_t>(added.id)] =
         added.special ? TokenType::control : TokenType::user_defined;
   }
@@ -123,16 +93,46 @@ TokenTable output_table(const JsonVocabulary& vocabulary, const std::vector<Adde
   return TokenTable(views, std::move(types), Spelling::raw);
 }
 
-std::shared_ptr<const Tokenizer::Impl> build(const JsonNode& document) {
+/// Sets the special tokens after the post-processor was read.
+void set_special(const JsonTokens& tokens, Tokenizer::Impl& impl) {
+  const auto known = [&](std::optional<int32_t> id, std::optional<int32_t> or_else = {}) {
+    return id && impl.contains(*id) && !impl.tokens.bytes(*id).empty() ? id : or_else;
+  };
+  impl.add_bos = !impl.prefix.empty();
+  impl.add_eos = !impl.suffix.empty();
+  impl.bos = known(tokens.bos, impl.add_bos ? std::optional(impl.prefix.front()) : std::nullopt);
+  impl.eos = known(tokens.eos, impl.add_eos ? std::optional(impl.suffix.back()) : std::nullopt);
+  impl.pad = known(tokens.pad);
+  impl.unk = known(tokens.unk);
+}
+
+/// Names the first tokens that were left out.
+std::string warning_of(const std::vector<std::string>& left_out) {
+  if (left_out.empty()) return {};
+  std::string names;
+  constexpr size_t kMostNamed = 3;
+  for (size_t i = 0; i < std::min(left_out.size(), kMostNamed); ++i) {
+    names += fmt::format("{}{}", i == 0 ? "" : ", ", printable(left_out[i], 60));
+  }
+  if (left_out.size() > kMostNamed) names += ", ...";
+  return fmt::format(
+      "{} added token{} of the tokenizer.json ha{} no row in the embedding and {} read as text: {}",
+      left_out.size(), left_out.size() == 1 ? "" : "s", left_out.size() == 1 ? "s" : "ve",
+      left_out.size() == 1 ? "is" : "are", names);
+}
+
+std::shared_ptr<const Tokenizer::Impl> build(const JsonNode& document, const JsonTokens& tokens) {
   if (!document.json().is_object()) document.fail("need an object");
   const JsonNode model = document["model"];
   JsonVocabulary vocabulary;
   read_vocabulary(model, vocabulary);
+  AddedTokenList list = read_added_tokens(document, tokens.rows, vocabulary);
   PreTokenizerStages stages;
   if (document.has("pre_tokenizer")) read_pre_tokenizer(document["pre_tokenizer"], stages);
   std::unique_ptr<const TokenTable> spelled;
   std::unique_ptr<const Model> made = read_model(model, vocabulary, stages.byte_level, spelled);
-  const std::vector<Added> added = read_added(document, vocabulary);
+  list.add_to(vocabulary, document);
+  const std::vector<AddedToken>& added = list.tokens;
   if (vocabulary.tokens().empty()) model.fail("the vocabulary is empty");
 
   DecoderRules rules;
@@ -159,14 +159,12 @@ std::shared_ptr<const Tokenizer::Impl> build(const JsonNode& document) {
   impl->cleans_up = rules.cleans_up;
   impl->drops_last_space = !rules.end_suffix.empty();
   if (document.has("post_processor")) read_post_processor(document["post_processor"], *impl);
-  impl->add_bos = !impl->prefix.empty();
-  impl->add_eos = !impl->suffix.empty();
-  if (impl->add_bos) impl->bos = impl->prefix.front();
-  if (impl->add_eos) impl->eos = impl->suffix.back();
+  set_special(tokens, *impl);
+  impl->warning = warning_of(list.left_out);
   impl->find_ends();
   // A token that takes the white space around it stands for texts of any length.
-  const bool strips = std::any_of(added.begin(), added.end(), [](const Added& token) {
-    return token.flags.lstrip || token.flags.rstrip;
+  const bool strips = std::any_of(added.begin(), added.end(), [](const AddedToken& token) {
+    return token.lstrip || token.rstrip;
   });
   if (!strips) {
     for (const std::string& token : vocabulary.tokens()) impl->note_spelling(token);
@@ -177,14 +175,14 @@ std::shared_ptr<const Tokenizer::Impl> build(const JsonNode& document) {
 
 }  // namespace
 
-Tokenizer Tokenizer::from_json(std::string_view json) {
+Tokenizer Tokenizer::from_json(std::string_view json, const JsonTokens& tokens) {
   nlohmann::json document;
   try {
     document = nlohmann::json::parse(json);
   } catch (const nlohmann::json::exception& e) {
     throw Error("tokenizer.json", "malformed JSON", printable(e.what()));
   }
-  return Tokenizer(build(JsonNode(document, "")));
+  return Tokenizer(build(JsonNode(document, ""), tokens));
 }
 
 Tokenizer Tokenizer::from_file(const std::string& path) {
