@@ -1,6 +1,7 @@
 // f32 arithmetic.
 
 #include "emu/tests/reference.h"
+#include "emu/tests/scaled_fma.h"
 
 namespace emu::test {
 namespace {
@@ -140,10 +141,8 @@ void add_float32(Table& t) {
      return put(std::abs(q));
    }).normal();
   t.op("v_div_fmas_f32", [](F a, F b, F c, bool vcc) {
-     const F x = std::fma(a, b, c);
      // Undoes the scaling of v_div_scale: up for a large numerator, down otherwise.
-     if (!vcc) return x;
-     return std::abs(c) >= 2 ? x * 0x1p64f : x * 0x1p-64f;
+     return scaled_fma(a, b, c, !vcc ? 0 : std::abs(c) >= 2 ? 64 : -64);
    }).with_vcc();
   add_approximate(t);
   add_unfused(t);

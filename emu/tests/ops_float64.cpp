@@ -1,6 +1,7 @@
 // f64 arithmetic.
 
 #include "emu/tests/reference.h"
+#include "emu/tests/scaled_fma.h"
 
 namespace emu::test {
 
@@ -44,9 +45,7 @@ void add_float64(Table& t) {
      return put(std::abs(q));
    }).normal();
   t.op("v_div_fmas_f64", [](D a, D b, D c, bool vcc) {
-     const D x = std::fma(a, b, c);
-     if (!vcc) return x;
-     return std::abs(c) >= 2 ? x * 0x1p128 : x * 0x1p-128;
+     return scaled_fma(a, b, c, !vcc ? 0 : std::abs(c) >= 2 ? 128 : -128);
    }).with_vcc();
   // About half of the mantissa is correct. clang's division and square root refine it.
   const double kPart = std::ldexp(1.0, 53 - 24);
