@@ -10,6 +10,7 @@
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
 #include "python/bindings/python.h"
+#include "python/bindings/op_reference.h"
 #include "wick/base/error.h"
 
 namespace wick::python {
@@ -182,26 +183,6 @@ bool has(const nb::object& op, const char* name) {
   return !found.is_none();
 }
 
-/// A reference to a Python op that any thread may drop.
-class Reference {
- public:
-  explicit Reference(nb::object op) : op_(std::move(op)) {}
-  Reference(const Reference&) = delete;
-  Reference& operator=(const Reference&) = delete;
-  ~Reference() {
-    bool freed = false;
-    with_gil_if_alive([&] {
-      op_.reset();
-      freed = true;
-    });
-    if (!freed) op_.release();
-  }
-  const nb::object& get() const { return op_; }
-
- private:
-  nb::object op_;
-};
-
 std::string name_of(const nb::object& op) {
   const nb::object name = nb::getattr(op, "name", nb::none());
   if (nb::isinstance<nb::str>(name)) return utf8_of(name, "custom op: name");
@@ -253,7 +234,7 @@ void run_cpu_body(const CustomBody& body, const nb::object& op, const CustomArgu
 
 /// The bodies of an op: Base is CustomOp or InplaceOp.
 template <class Base>
-class PythonBodies : public Base {
+class PythonBodies : public Base, public HasOpReference {
  public:
   explicit PythonBodies(const nb::object& op) : Base(name_of(op)), op_(op) {
     takes_strides_ = flag(op, "takes_strides");
@@ -299,8 +280,9 @@ class PythonBodies : public Base {
     } ends{context};
     call(op(), method, all);
   }
+  const OpReference& op_reference() const override { return op_; }
 
-  Reference op_;
+  OpReference op_;
   bool takes_strides_ = false, falls_back_ = false;
 };
 
@@ -418,6 +400,7 @@ void bind_custom(nb::module_& m) {
       .def_prop_ro(
           "threads", [](const KernelGrid& g) { return ints(g.threads); },
           nb::sig("def threads(self) -> tuple[int, ...]"))
+  release_ops_with(m);
       .def_ro("shared_bytes", &KernelGrid::shared_bytes);
 
   nb::class_<KernelCode>(
