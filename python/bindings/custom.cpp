@@ -267,6 +267,10 @@ class PythonBodies : public Base, public HasOpReference {
                                : has(op(), "gpu_source") ? "_launch_source"
                                                          : nullptr;
     if (method == nullptr) Base::no_body();
+  bool is_first_fallback() const override {
+    const HeldGil held;
+    return nb::cast<bool>(op().attr("_is_first_fallback")());
+  }
     const nb::object context = nb::cast(Context(gpu));
     nb::list all;
     all.append(context);

@@ -347,3 +347,32 @@ def test_fallback_to_the_cpu(device: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert op(x).tolist() == [2] * 4
+
+
+@on_gpus
+def test_each_op_warns_of_its_fallback(device: str) -> None:
+    """Ops of several classes with one name, and of one class with several names, in one line of a program."""
+
+    class First(wick.CustomOp1):
+        name = "falls_back"
+        cpu_fallback = True
+
+        def shape(self, x: wick.Tensor) -> wick.Tensor:
+            return x
+
+        def cpu(self, out: Any, x: Any) -> None:
+            out[...] = x + 1
+
+    class Second(First):
+        def cpu(self, out: Any, x: Any) -> None:
+            out[...] = x + 2
+
+    renamed = First()
+    renamed.name = "renamed"
+    x = wick.ones(2, device=device)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        results = [op(x).tolist()[0] for op in [First(), Second(), renamed, First(), Second(), renamed]]
+    assert results == [2, 3, 2, 2, 3, 2]
+    assert [str(w.message).split(":")[0] for w in seen] == ["falls_back", "falls_back", "renamed"]
+    assert {w.filename for w in seen} == {__file__}

@@ -202,6 +202,9 @@ class WICK_API CustomBody {
   /// to the host and the result back. The first such call warns.
   virtual bool falls_back_to_cpu() const { return false; }
   /// Receives that warning. By default it is printed to stderr.
+  /// Notes a call that falls back. Returns whether it is the first one of this op, or of an op that
+  /// was forgotten, because at most 1024 are noted.
+  virtual bool is_first_fallback() const;
   virtual void warn(const std::string& message) const;
 
  protected:
