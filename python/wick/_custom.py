@@ -25,8 +25,8 @@ class _CustomBody:
     _warned: ClassVar[set[str]]
 
     def grid(self, out: GpuArray, *inputs: GpuArray) -> KernelGrid | int:
-        """The launch geometry of gpu_source: a KernelGrid, or a number of threads along one axis. By default
-        one thread for each element of the result."""
+        """The launch geometry of gpu_source: a KernelGrid, or a number of threads along one axis, 1 or more. By
+        default one thread for each element of the result."""
         return out.size
 
     def constants(self, out: GpuArray, *inputs: GpuArray) -> dict[str, Any]:
@@ -75,13 +75,21 @@ class _CustomBody:
             cls._names = names
         return names
 
+    def _checked_grid(self, grid: Any) -> KernelGrid:
+        if isinstance(grid, _core.KernelGrid):
+            return grid  # its sizes are checked by the launch
+        if not isinstance(grid, int) or isinstance(grid, bool):
+            raise TypeError(
+                f"{self.name}: grid must return a KernelGrid or a number of threads: not '{type(grid).__name__}'"
+            )
+        if not 0 < grid < 1 << 63:
+            raise _core.ArgumentError(f"{self.name}: grid returned {grid} threads: need 1 or more, in 64 bits")
+        return _core.KernelGrid.over(grid)
+
     def _launch_source(self, gpu: GpuContext, out: GpuArray, *inputs: GpuArray) -> None:
-        grid = self.grid(out, *inputs)
-        if isinstance(grid, int):
-            grid = _core.KernelGrid.over(grid)
         gpu.launch(
             self.gpu_source or "",
-            grid,
+            self._checked_grid(self.grid(out, *inputs)),
             header=self.gpu_header,
             constants=self.constants(out, *inputs),
             **dict(zip(self._array_names(), (out, *inputs))),
