@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "python/bindings/binding.h"
+#include "python/bindings/op_reference.h"
 #include "python/bindings/python.h"
 
 namespace wick::python {
@@ -13,7 +14,7 @@ namespace {
 using namespace nb::literals;
 
 /// A Compiled with a Python function. The garbage collector can traverse it, because functions
-/// often refer to the object compiled from them.
+/// and custom ops often refer to the object compiled from them.
 class PythonCompiled {
  public:
   PythonCompiled(nb::object function, const CompileOptions& options)
@@ -28,8 +29,11 @@ class PythonCompiled {
 #if PY_VERSION_HEX >= 0x03090000
     Py_VISIT(Py_TYPE(self));
 #endif
-    if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<PythonCompiled>(self)->function_.ptr());
-    return 0;
+    if (!nb::inst_ready(self)) return 0;
+    const PythonCompiled& compiled = *nb::inst_ptr<PythonCompiled>(self);
+    Py_VISIT(compiled.function_.ptr());
+    if (!can_traverse_ops()) return 0;
+    return traverse_ops(compiled.compiled_.owned_custom_ops(), visit, arg);
   }
   static int clear(PyObject* self) {
     if (nb::inst_ready(self)) nb::inst_ptr<PythonCompiled>(self)->function_.reset();

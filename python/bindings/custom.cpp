@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <optional>
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
+#include "python/bindings/op_reference.h"
 #include "python/bindings/python.h"
 #include "wick/base/error.h"
 
@@ -38,6 +40,7 @@ PyType_Slot memory_slots[] = {
 struct GpuArray {
   CustomOutput elements;
   bool writes = false;
+  uint64_t body = 0;  ///< the call of a body that it is valid for: Context::body()
 };
 
 nb::tuple ints(std::span<const int64_t> values) {
@@ -61,9 +64,17 @@ class Context {
     return *gpu_;
   }
   void end() { gpu_ = nullptr; }
+  /// The number of this call of a body; no other call has it.
+  uint64_t body() const { return body_; }
 
  private:
+  static uint64_t next() {
+    static std::atomic<uint64_t> calls = 0;
+    return ++calls;
+  }
+
   GpuContext* gpu_;
+  uint64_t body_ = next();
 };
 
 // ---- Arguments of launches ----
@@ -111,14 +122,20 @@ KernelNumber number_of(nb::handle value, const std::string& what) {
                            .c_str());
 }
 
-GpuArgument argument_of(const std::string& name, nb::handle value) {
+/// Errors: the value is no argument of a kernel; it is an array of another call of a body.
+GpuArgument argument_of(const Context& context, const std::string& name, nb::handle value) {
   if (nb::isinstance<GpuArray>(value)) {
     const auto& array = nb::cast<const GpuArray&>(value);
+    if (array.body != context.body()) {
+      throw Error(ErrorKind::runtime, context.get().op(),
+                  fmt::format("argument {}: an array of another call of a body", name),
+                  array.elements.tensor().str(), "arrays are valid during the body that got them");
+    }
     if (array.writes) return GpuArgument(name, array.elements);
     return GpuArgument(name, static_cast<const CustomInput&>(array.elements));
   }
   return std::visit([&](auto number) { return GpuArgument(name, number); },
-                    number_of(value, "launch: " + name));
+                    number_of(value, "launch: argument " + name));
 }
 
 KernelConstant constant_of(const std::string& name, nb::handle value) {
@@ -147,7 +164,7 @@ void launch(const Context& context, const std::string& body, const KernelGrid& g
   }
   std::vector<GpuArgument> all;
   for (const auto& [name, value] : arguments) {
-    all.push_back(argument_of(utf8_of(name, "launch: name of an argument"), value));
+    all.push_back(argument_of(context, utf8_of(name, "launch: name of an argument"), value));
   }
   const ReleasedGil released;  // a first launch compiles the text
   gpu.launch(text, grid, all);
@@ -158,7 +175,7 @@ void launch_code(const Context& context, const KernelCode& code, const std::stri
   GpuContext& gpu = context.get();
   std::vector<GpuArgument> all;
   for (const nb::handle value : arguments) {
-    all.push_back(argument_of(fmt::format("argument {}", all.size()), value));
+    all.push_back(argument_of(context, fmt::format("{}", all.size()), value));
   }
   const ReleasedGil released;
   gpu.launch(code, function, grid, all);
@@ -181,26 +198,6 @@ bool has(const nb::object& op, const char* name) {
   const nb::object found = nb::getattr(op, name, nb::none());
   return !found.is_none();
 }
-
-/// A reference to a Python op that any thread may drop.
-class Reference {
- public:
-  explicit Reference(nb::object op) : op_(std::move(op)) {}
-  Reference(const Reference&) = delete;
-  Reference& operator=(const Reference&) = delete;
-  ~Reference() {
-    bool freed = false;
-    with_gil_if_alive([&] {
-      op_.reset();
-      freed = true;
-    });
-    if (!freed) op_.release();
-  }
-  const nb::object& get() const { return op_; }
-
- private:
-  nb::object op_;
-};
 
 std::string name_of(const nb::object& op) {
   const nb::object name = nb::getattr(op, "name", nb::none());
@@ -253,7 +250,7 @@ void run_cpu_body(const CustomBody& body, const nb::object& op, const CustomArgu
 
 /// The bodies of an op: Base is CustomOp or InplaceOp.
 template <class Base>
-class PythonBodies : public Base {
+class PythonBodies : public Base, public HasOpReference {
  public:
   explicit PythonBodies(const nb::object& op) : Base(name_of(op)), op_(op) {
     takes_strides_ = flag(op, "takes_strides");
@@ -270,15 +267,20 @@ class PythonBodies : public Base {
   void run_cuda(GpuContext& gpu, const CustomArguments& a) const override { run(gpu, a, "cuda"); }
   void run_rocm(GpuContext& gpu, const CustomArguments& a) const override { run(gpu, a, "rocm"); }
 
+  bool is_first_fallback() const override {
+    const HeldGil held;
+    return nb::cast<bool>(op().attr("_is_first_fallback")());
+  }
   void warn(const std::string& message) const override {
     const HeldGil held;
-    if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) != 0) throw nb::python_error();
+    op().attr("_warn")(message);
   }
 
  protected:
   const nb::object& op() const { return op_.get(); }
 
  private:
+  const OpReference& op_reference() const override { return op_; }
   void run(GpuContext& gpu, const CustomArguments& arguments, const char* vendor) const {
     const HeldGil held;
     const char* const method = has(op(), vendor)         ? vendor
@@ -286,12 +288,13 @@ class PythonBodies : public Base {
                                : has(op(), "gpu_source") ? "_launch_source"
                                                          : nullptr;
     if (method == nullptr) Base::no_body();
-    const nb::object context = nb::cast(Context(gpu));
+    const Context body(gpu);
+    const nb::object context = nb::cast(body);
     nb::list all;
     all.append(context);
-    all.append(GpuArray{arguments.out, true});
+    all.append(GpuArray{arguments.out, true, body.body()});
     for (const CustomInput& x : arguments.in) {
-      all.append(GpuArray{CustomOutput(this->name(), x.tensor()), false});
+      all.append(GpuArray{CustomOutput(this->name(), x.tensor()), false, body.body()});
     }
     struct Ends {
       const nb::object& context;
@@ -300,7 +303,7 @@ class PythonBodies : public Base {
     call(op(), method, all);
   }
 
-  Reference op_;
+  OpReference op_;
   bool takes_strides_ = false, falls_back_ = false;
 };
 
@@ -397,6 +400,7 @@ void inplace_python(const nb::object& op, const nb::tuple& operands) {
 }  // namespace
 
 void bind_custom(nb::module_& m) {
+  release_ops_with(m);
   nb::class_<Memory>(m, "_Memory", nb::type_slots(memory_slots));
 
   nb::class_<KernelGrid>(m, "KernelGrid", "The launch geometry of a kernel.")
@@ -468,7 +472,7 @@ void bind_custom(nb::module_& m) {
           [](const Context& c, int64_t count, DTypeArg dtype) {
             const DType type = dtype.get();
             const Tensor x = Tensor::empty({count}, type, c.get().device());
-            return GpuArray{CustomOutput("scratch", x), true};
+            return GpuArray{CustomOutput("scratch", x), true, c.body()};
           },
           "count"_a, "dtype"_a, "Uninitialised memory for count elements from the device's pool.")
       .def("launch", &launch, "body"_a, "grid"_a, nb::kw_only(), "header"_a = "",

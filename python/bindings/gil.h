@@ -8,6 +8,8 @@
 #include <Python.h>
 #include <unistd.h>
 
+#include <cstdint>
+
 namespace wick::python {
 
 /// The destructor blocks forever if pass() hasn't been called.
@@ -22,14 +24,21 @@ class WaitsForEver {
   bool passed_ = false;
 };
 
+/// The number of threads that run wick's code without the GIL. It is read and written with the GIL.
+inline int64_t threads_without_gil = 0;
+
 /// Releases the GIL during its lifetime. The thread must hold the GIL before.
 class ReleasedGil {
  public:
-  ReleasedGil() : state_(PyEval_SaveThread()) {}
+  ReleasedGil() {
+    ++threads_without_gil;
+    state_ = PyEval_SaveThread();
+  }
   ~ReleasedGil() noexcept(false) {  // forced unwinding may start here and stops in `otherwise`
     WaitsForEver otherwise;
     PyEval_RestoreThread(state_);
     otherwise.pass();
+    --threads_without_gil;
   }
   ReleasedGil(const ReleasedGil&) = delete;
   ReleasedGil& operator=(const ReleasedGil&) = delete;

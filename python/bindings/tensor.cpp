@@ -9,9 +9,11 @@
 #include "python/bindings/axis.h"
 #include "python/bindings/binding.h"
 #include "python/bindings/named.h"
+#include "python/bindings/op_reference.h"
 #include "python/bindings/python.h"
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
 
 namespace wick::python {
 namespace {
@@ -392,6 +394,34 @@ void bind_protocols(TensorClass& tensor) {
       .def("__reduce__", &reduce, nb::sig("def __reduce__(self) -> typing.Any"));
 }
 
+/// The garbage collector can traverse the record of custom ops for gradients, because an op may
+/// refer to its result.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+#if PY_VERSION_HEX >= 0x03090000
+  Py_VISIT(Py_TYPE(self));
+#endif
+  if (!nb::inst_ready(self)) return 0;
+  const Tensor& x = *nb::inst_ptr<Tensor>(self);
+  if (x.node() == nullptr || !can_traverse_ops()) return 0;
+  return traverse_ops(tape::owned_custom_ops(x), visit, arg);
+}
+
+int clear(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<Tensor>(self)->set_node(nullptr);
+  return 0;
+}
+
+PyType_Slot* tensor_slots() {
+  static const std::vector<PyType_Slot> slots = [] {
+    std::vector<PyType_Slot> all = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                                    {Py_tp_clear, reinterpret_cast<void*>(&clear)}};
+    for (const PyType_Slot* slot = buffer_slots(); slot->slot != 0; ++slot) all.push_back(*slot);
+    all.push_back({0, nullptr});
+    return all;
+  }();
+  return const_cast<PyType_Slot*>(slots.data());
+}
+
 }  // namespace
 
 Tensor on_host(const Tensor& x) {
@@ -404,7 +434,7 @@ Tensor on_host(const Tensor& x) {
 }
 
 TensorClass bind_tensor(nb::module_& m) {
-  TensorClass tensor(m, "Tensor", nb::type_slots(buffer_slots()), nb::is_weak_referenceable(),
+  TensorClass tensor(m, "Tensor", nb::type_slots(tensor_slots()), nb::is_weak_referenceable(),
                      "A tensor: elements of one dtype on a device, in up to eight dims. "
                      "Functions and operators return new tensors, methods whose names end in _ "
                      "write in place, and views share the elements. Tensors are made by "

@@ -337,6 +337,57 @@ def test_errors_of_launches(device: str) -> None:
 
 
 @on_gpus
+@pytest.mark.parametrize(
+    "grid, error, message",
+    [
+        (0, wick.ArgumentError, "op: grid returned 0 threads"),
+        (-3, wick.ArgumentError, "op: grid returned -3 threads"),
+        (1 << 70, wick.ArgumentError, "op: grid returned 1180591620717411303424 threads"),
+        (1 << 62, wick.ArgumentError, "op: too many blocks"),
+        (True, TypeError, "op: grid must return .*not 'bool'"),
+        (1.5, TypeError, "op: grid must return .*not 'float'"),
+        (None, TypeError, "op: grid must return .*not 'NoneType'"),
+        (wick.KernelGrid.over(0), wick.ArgumentError, "op: a grid without threads: 0x1x1 blocks"),
+        (wick.KernelGrid.over(-5), wick.ArgumentError, "op: a grid without threads: -5x1x1 blocks"),
+        (wick.KernelGrid.over(5, 0), wick.ArgumentError, "op: a grid without threads: 1x1x1 blocks of 0x1x1"),
+        (wick.KernelGrid.over(5, -1), wick.ArgumentError, "op: a grid without threads: 1x1x1 blocks of -1x1x1"),
+        (wick.KernelGrid((1, 0)), wick.ArgumentError, "op: a grid without threads: 1x0x1 blocks"),
+        (wick.KernelGrid(1, (8, -8)), wick.ArgumentError, "op: a grid without threads: 1x1x1 blocks of 8x-8x1"),
+        (wick.KernelGrid(1, 256, -1), wick.ArgumentError, "op: a negative size of shared memory: .*, -1 bytes"),
+        (wick.KernelGrid(1, 256, 1 << 40), wick.ArgumentError, "op: too much shared memory: .*, 1099511627776 bytes"),
+    ],
+)
+def test_grids_without_threads(device: str, grid: Any, error: type, message: str) -> None:
+    op = op_with(gpu_source="out[0] = 5;", grid=lambda self, out, x: grid)
+    with pytest.raises(error, match=message):
+        op(wick.ones(1, device=device))
+
+
+@on_gpus
+def test_arrays_of_other_bodies(device: str) -> None:
+    x = wick.ones(4, device=device)
+    kept: list[wick.GpuArray] = []
+
+    def keep(self: Any, gpu: Any, out: Any, x: Any) -> None:
+        kept.extend([out, x, gpu.scratch(4, wick.float32)])
+        gpu.launch("y[global_index()] = 2 * x[global_index()];", wick.KernelGrid(1, 4), y=kept[0], x=kept[1])
+
+    op_with(gpu=keep, name="keeps")(x)
+    message = "op: argument y: an array of another call of a body"
+    for array in list(kept):
+        stale = op_with(gpu=lambda self, gpu, out, x: gpu.launch("y[0];", wick.KernelGrid(1), y=array))
+        for call in [stale, wick.compile(lambda x: stale(x))]:
+            with pytest.raises(wick.Error, match=message):
+                call(x)
+
+    def code(self: Any, gpu: Any, out: Any, x: Any) -> None:
+        gpu.launch_code(wick.KernelCode(b"\x7fELF"), "f", wick.KernelGrid(1), x, kept[0])
+
+    with pytest.raises(wick.Error, match="op: argument 1: an array of another call of a body"):
+        op_with(gpu=code)(x)
+
+
+@on_gpus
 def test_fallback_to_the_cpu(device: str) -> None:
     x = wick.ones(4, device=device)
     with pytest.raises(wick.NotSupportedError, match="no body for (ROCm|CUDA)"):
@@ -347,3 +398,32 @@ def test_fallback_to_the_cpu(device: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert op(x).tolist() == [2] * 4
+
+
+@on_gpus
+def test_each_op_warns_of_its_fallback(device: str) -> None:
+    """Ops of several classes with one name, and of one class with several names, in one line of a program."""
+
+    class First(wick.CustomOp1):
+        name = "falls_back"
+        cpu_fallback = True
+
+        def shape(self, x: wick.Tensor) -> wick.Tensor:
+            return x
+
+        def cpu(self, out: Any, x: Any) -> None:
+            out[...] = x + 1
+
+    class Second(First):
+        def cpu(self, out: Any, x: Any) -> None:
+            out[...] = x + 2
+
+    renamed = First()
+    renamed.name = "renamed"
+    x = wick.ones(2, device=device)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        results = [op(x).tolist()[0] for op in [First(), Second(), renamed, First(), Second(), renamed]]
+    assert results == [2, 3, 2, 2, 3, 2]
+    assert [str(w.message).split(":")[0] for w in seen] == ["falls_back", "falls_back", "renamed"]
+    assert {w.filename for w in seen} == {__file__}

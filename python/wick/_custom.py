@@ -22,10 +22,11 @@ class _CustomBody:
     # The method whose parameters name the operands in gpu_source.
     _rule: ClassVar[str] = "shape"
     _names: ClassVar[list[str] | None] = None
+    _warned: ClassVar[set[str]]
 
     def grid(self, out: GpuArray, *inputs: GpuArray) -> KernelGrid | int:
-        """The launch geometry of gpu_source: a KernelGrid, or a number of threads along one axis. By default
-        one thread for each element of the result."""
+        """The launch geometry of gpu_source: a KernelGrid, or a number of threads along one axis, 1 or more. By
+        default one thread for each element of the result."""
         return out.size
 
     def constants(self, out: GpuArray, *inputs: GpuArray) -> dict[str, Any]:
@@ -35,6 +36,31 @@ class _CustomBody:
     def numbers(self, out: GpuArray, *inputs: GpuArray) -> dict[str, Any]:
         """Numbers that gpu_source takes as arguments: a float is a float32, an int an int64."""
         return {}
+
+    def _is_first_fallback(self) -> bool:
+        """Notes a call that falls back to the CPU. Returns whether it is the first one of this class and name."""
+        cls = type(self)
+        if "_warned" not in cls.__dict__:
+            cls._warned = set()
+        if self.name in cls._warned:
+            return False
+        if len(cls._warned) >= 1024:  # names may be made at run time
+            cls._warned.clear()
+        cls._warned.add(self.name)
+        return True
+
+    @staticmethod
+    def _warn(message: str) -> None:
+        """Warns at the line that called wick. Unlike warnings.warn, it shows equal messages of one line: they
+        are of ops with equal names."""
+        import sys
+        import warnings
+
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "wick":
+            frame = frame.f_back
+        module = frame.f_globals.get("__name__", "wick")
+        warnings.warn_explicit(message, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, module)
 
     @classmethod
     def _array_names(cls) -> list[str]:
@@ -49,13 +75,21 @@ class _CustomBody:
             cls._names = names
         return names
 
+    def _checked_grid(self, grid: Any) -> KernelGrid:
+        if isinstance(grid, _core.KernelGrid):
+            return grid  # its sizes are checked by the launch
+        if not isinstance(grid, int) or isinstance(grid, bool):
+            raise TypeError(
+                f"{self.name}: grid must return a KernelGrid or a number of threads: not '{type(grid).__name__}'"
+            )
+        if not 0 < grid < 1 << 63:
+            raise _core.ArgumentError(f"{self.name}: grid returned {grid} threads: need 1 or more, in 64 bits")
+        return _core.KernelGrid.over(grid)
+
     def _launch_source(self, gpu: GpuContext, out: GpuArray, *inputs: GpuArray) -> None:
-        grid = self.grid(out, *inputs)
-        if isinstance(grid, int):
-            grid = _core.KernelGrid.over(grid)
         gpu.launch(
             self.gpu_source or "",
-            grid,
+            self._checked_grid(self.grid(out, *inputs)),
             header=self.gpu_header,
             constants=self.constants(out, *inputs),
             **dict(zip(self._array_names(), (out, *inputs))),
@@ -77,7 +111,7 @@ class CustomOp(_CustomBody):
       GpuContext `gpu`; operands are GpuArrays.
     - backward(self, *operands, y, grad): returns the gradient of each operand, or None.
     - takes_strides = True: bodies take operands of any strides. Otherwise they are made dense first.
-    - cpu_fallback = True: GPUs without a body use the CPU's. The first such call warns.
+    - cpu_fallback = True: GPUs without a body use the CPU's. The first such call of a class and name warns.
 
     Calling an object applies it to tensors. docs/custom-ops.md is the guide.
     """

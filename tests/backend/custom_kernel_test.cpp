@@ -62,7 +62,9 @@ TEST(CustomGrid, LimitsAreNamed) {
 }
 
 TEST(CustomGrid, OverElements) {
-  EXPECT_EQ(KernelGrid::over(0).blocks[0], 1);
+  EXPECT_EQ(KernelGrid::over(1).blocks[0], 1);
+  EXPECT_THAT(grid_error(KernelGrid::over(0)), HasSubstr("a grid without threads: 0x1x1 blocks"));
+  EXPECT_THAT(grid_error(KernelGrid::over(-5)), HasSubstr("a grid without threads: -5x1x1 blocks"));
   EXPECT_EQ(KernelGrid::over(256).blocks[0], 1);
   EXPECT_EQ(KernelGrid::over(257).blocks[0], 2);
   EXPECT_EQ(KernelGrid::over(INT64_MAX).blocks[0], (INT64_MAX - 1) / 256 + 1);

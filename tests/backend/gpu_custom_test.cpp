@@ -473,6 +473,14 @@ TEST_P(GpuCustom, MissingBodies) {
   EXPECT_EQ(apply_op1(x.slice(0, -1, INT64_MIN, -1), op).to_vector<float>()[0], 4);
   ASSERT_EQ(op.warnings->size(), 1u);
   EXPECT_THAT((*op.warnings)[0], HasSubstr("no body for " + device_.str()));
+  struct OtherClass : CpuOnly {
+    using CpuOnly::CpuOnly;
+  };
+  OtherClass other(op.name());
+  other.falls_back = true;
+  apply_op1(x, other);
+  apply_op1(x, other);
+  EXPECT_EQ(other.warnings->size(), 1u) << "an op of the same name";
 }
 
 /// In place, on a target that isn't dense.

@@ -43,14 +43,26 @@ PYTHONPATH=${WICK_TORCH:-} WICK_TINY_WRITER=$writer \
 # Compares the decoding of block formats with the package gguf.
 $python "$source/tests/math/gguf_reference_test.py" "$source/wick/math/quants.def" "$build/bin/decode_blocks"
 $python "$source/tools/codebooks.py" --check
-# Runs the tests on an emulated GPU, if the emulator has been built.
+# Runs the tests on emulated GPUs, if the emulator has been built.
 emulator=$source/build/emu/lib/libamdhip64.so.6
+# on_emulator ARCHITECTURE TESTS: runs tests of kernels with all checks of the emulator. Pytest doesn't capture its
+# reports (-s), because they may come after a test.
+on_emulator() {
+  WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=$1 WICK_EMU_CHECK=memory,alignment,lds,registers,waits,races,barriers \
+    WICK_TEST_DEVICES=hip:0 WICK_KERNEL_CACHE=$build/python-kernels \
+    $python -m pytest -q -s -p no:cacheprovider "$source/python/tests/$2" >"$log" 2>&1 || fail
+  tail -n 1 "$log"
+}
+reports="wick-emu: |absent: "
 if test -e "$emulator"; then
   WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=gfx1100 \
     $python -m pytest -q -p no:cacheprovider "$source/python/tests/test_devices.py"
-  WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=gfx1100 WICK_EMU_CHECK=memory,alignment,lds,registers,waits,races,barriers WICK_TEST_DEVICES=hip:0 \
-    WICK_KERNEL_CACHE=$build/python-kernels \
-    $python -m pytest -q -p no:cacheprovider "$source/python/tests/test_custom.py"
+  for architecture in gfx1100 gfx90a; do
+    on_emulator $architecture test_custom.py
+    ! grep -qE "$reports" "$log" || fail
+    on_emulator $architecture test_custom_wrong.py
+    grep -q "1 passed" "$log" && grep -qE "$reports" "$log" || fail
+  done
 fi
 
 cp "$source"/examples/python/*.py .

@@ -57,10 +57,11 @@ struct KernelGrid {
   int64_t shared_bytes = 0;                      ///< dynamic shared memory
 
   /// A grid with at least one thread for each of `elems` elements, along the first axis. The kernel
-  /// compares its global_index() with the number of elements.
+  /// compares its global_index() with the number of elements. Without elements the grid has
+  /// `elems` blocks, which a launch refuses.
   static KernelGrid over(int64_t elems, int64_t threads = 256) {
-    return {.blocks = {elems <= 0 || threads <= 0 ? 1 : (elems - 1) / threads + 1, 1, 1},
-            .threads = {threads, 1, 1}};
+    const int64_t blocks = elems <= 0 ? elems : threads <= 0 ? 1 : (elems - 1) / threads + 1;
+    return {.blocks = {blocks, 1, 1}, .threads = {threads, 1, 1}};
   }
 };
 

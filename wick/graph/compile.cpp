@@ -110,6 +110,18 @@ std::vector<Tensor> Compiled::operator()(std::span<const Tensor> arguments) cons
   return executable != nullptr ? executable->run(arguments) : state_->function(arguments);
 }
 
+std::vector<const CustomBody*> Compiled::owned_custom_ops() const {
+  std::vector<const CustomBody*> ops;
+  const std::lock_guard lock(graph::process_lock());
+  for (const State::Entry& entry : state_->entries) {
+    if (entry.executable.use_count() != 1) continue;
+    for (const graph::Node& node : entry.executable->graph().nodes) {
+      if (node.custom.use_count() == 1) ops.push_back(node.custom.get());
+    }
+  }
+  return ops;
+}
+
 size_t Compiled::executables() const {
   const std::lock_guard lock(graph::process_lock());
   return state_->entries.size();

@@ -41,6 +41,9 @@ class WICK_API Compiled {
   }
   /// The number of cached executables.
   size_t executables() const;
+  /// The custom ops that only the cached executables keep alive. No other thread may call at the
+  /// same time.
+  std::vector<const CustomBody*> owned_custom_ops() const;
 
  private:
   struct State;

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <mutex>
 #include <set>
+#include <typeindex>
+#include <utility>
 
 #include "wick/backend/backend.h"
 #include "wick/base/printable.h"
@@ -109,6 +111,14 @@ void CustomBody::run_cpu(const CustomArguments&) const { no_body(); }
 void CustomBody::run_gpu(GpuContext&, const CustomArguments&) const { no_body(); }
 void CustomBody::run_cuda(GpuContext& gpu, const CustomArguments& a) const { run_gpu(gpu, a); }
 void CustomBody::run_rocm(GpuContext& gpu, const CustomArguments& a) const { run_gpu(gpu, a); }
+bool CustomBody::is_first_fallback() const {
+  constexpr size_t kMost = 1024;  // names may be made at run time
+  static std::mutex mutex;
+  static auto* const warned = new std::set<std::pair<std::type_index, std::string>>;
+  const std::lock_guard lock(mutex);
+  if (warned->size() >= kMost) warned->clear();
+  return warned->emplace(typeid(*this), name_).second;
+}
 void CustomBody::warn(const std::string& message) const {
   std::fprintf(stderr, "wick: %s\n", message.c_str());
 }
@@ -224,12 +234,7 @@ struct CustomRun {
   }
 
   void warn_once() const {
-    static std::mutex mutex;
-    static auto* const warned = new std::set<std::string>;
-    {
-      const std::lock_guard lock(mutex);
-      if (!warned->insert(op.name()).second) return;
-    }
+    if (!op.is_first_fallback()) return;
     op.warn(fmt::format("{}: no body for {}: the CPU computes it, and copies wait for the device",
                         op.name(), backend.device().str()));
   }

@@ -134,6 +134,7 @@ class WICK_API GpuContext {
   /// Errors: another thread used it.
   void finish() const;
 
+  std::string_view op() const { return op_; }
   Device device() const;
   /// The stream of the op's work, as the driver's handle: code of the user's own submits its work
   /// there and doesn't wait for it. The device is the thread's current one.
@@ -209,8 +210,11 @@ class WICK_API CustomBody {
   /// first. The target of an in-place op keeps its strides.
   virtual bool takes_strides() const { return false; }
   /// Whether the CPU's body computes for GPUs without a body of their own. The operands are copied
-  /// to the host and the result back. The first such call warns.
+  /// to the host and the result back. The first such call of an op warns: of a class and a name.
   virtual bool falls_back_to_cpu() const { return false; }
+  /// Notes a call that falls back. Returns whether it is the first one of this op, or of an op that
+  /// was forgotten, because at most 1024 are noted.
+  virtual bool is_first_fallback() const;
   /// Receives that warning. By default it is printed to stderr.
   virtual void warn(const std::string& message) const;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <unordered_map>
 
 #include "wick/base/error.h"
 #include "wick/tensor/autograd.h"
@@ -60,6 +61,25 @@ Node::~Node() {
     going.pop_back();
     take(node->inputs);
   }
+}
+
+std::vector<const CustomBody*> owned_custom_ops(const Tensor& x) {
+  std::vector<const CustomBody*> ops;
+  std::vector<const Node*> owned;
+  std::unordered_map<const Node*, long> found;  // owners of a shared node that x owns
+  const auto visit = [&](const std::shared_ptr<Node>& node) {
+    if (node == nullptr) return;
+    const long owners = node.use_count();
+    if (owners == 1 || ++found[node.get()] == owners) owned.push_back(node.get());
+  };
+  visit(x.node());
+  while (!owned.empty()) {
+    const Node& node = *owned.back();
+    owned.pop_back();
+    if (node.custom.use_count() == 1) ops.push_back(node.custom.get());
+    for (const Tensor& input : node.inputs) visit(input.node());
+  }
+  return ops;
 }
 
 uint64_t Node::writes_now() const {

@@ -50,6 +50,10 @@ struct Node {
   Node& operator=(const Node&) = delete;
 };
 
+/// The ops of the custom calls that only x keeps recorded: no other tensor depends on these calls.
+/// No other thread may use the record at the same time.
+std::vector<const CustomBody*> owned_custom_ops(const Tensor& x);
+
 /// Whether calls are recorded on this thread.
 bool& enabled();
 
