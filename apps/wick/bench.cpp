@@ -77,10 +77,11 @@ struct Subject {
   /// Runs a prompt in batches.
   void run(int64_t sequence, const std::vector<int32_t>& tokens, int64_t batch) {
     const auto total = static_cast<int64_t>(tokens.size());
+    const int64_t end = cache.length(sequence) + total;
     for (int64_t at = 0; at < total; at += batch) {
       const auto count = static_cast<size_t>(std::min(batch, total - at));
-      const models::BatchInput input{sequence,
-                                     std::span(tokens).subspan(static_cast<size_t>(at), count)};
+      const models::BatchInput input{
+          sequence, std::span(tokens).subspan(static_cast<size_t>(at), count), {}, end};
       (void)model.forward({&input, 1}, cache, models::Logits::last);
       backend(model.device()).synchronize();
     }

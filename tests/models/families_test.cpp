@@ -35,17 +35,21 @@ std::unique_ptr<CausalLm> load(Model tiny, const TempFolder& folder, Device devi
   return CausalLm::load(*io::Gguf::open(folder.path("m.gguf")), {.device = device, .progress = {}});
 }
 
-/// Returns the logits of every token, `batch` tokens per step. 1: by decode(), as in generation.
+/// Returns the logits of every token of one prompt, `batch` tokens per step. 1: by decode(), as in
+/// generation, where the sequence has LongRoPE's final angles.
 std::vector<float> logits_by(const CausalLm& model, int64_t batch) {
   const std::vector<int32_t> tokens = some_tokens(kTokens);
   nn::KvCache cache = model.make_cache(kTokens, DType::f32);
   Decoder decoder(model, cache);
   std::vector<float> all;
-  for (int64_t at = 0; at < kTokens; at += batch) {
-    const auto count = static_cast<size_t>(std::min(batch, kTokens - at));
-    const auto part = std::span(tokens).subspan(static_cast<size_t>(at), count);
+  for (int64_t at = 0, count = 0; at < kTokens; at += count) {
+    const bool decodes = batch == 1 && at >= model.short_context();
+    count = std::min(batch == 1 && !decodes ? model.short_context() : batch, kTokens - at);
+    const auto part =
+        std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(count));
+    const BatchInput input{.sequence = 0, .tokens = part, .end = kTokens};
     const Tensor logits =
-        batch == 1 ? decoder.step(part[0]) : model.forward(part, cache, Logits::all);
+        decodes ? decoder.step(part[0]) : model.forward({&input, 1}, cache, Logits::all);
     const auto values = logits.to_vector<float>();
     all.insert(all.end(), values.begin(), values.end());
   }

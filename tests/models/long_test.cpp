@@ -1,5 +1,5 @@
 // Models whose logits change beyond some number of positions, compared with transformers: attention
-// within chunks, and dynamic scaling of rope.
+// within chunks, dynamic scaling of rope, and LongRoPE.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -157,6 +157,100 @@ TEST(ModelOnDevice, DynamicRopeIsTransformers) {
   TinyModel plain = dynamic();
   plain.edit = [](io::GgufWriter& w) { w.set_u32("llama.context_length", 256); };
   EXPECT_GT(difference(logits_by(*load(plain, folder), tiny.tokens, {150}), tiny), 1e-2);
+}
+
+/// The last logits of a prompt that runs in steps of `step` tokens, as one of several sequences.
+std::vector<float> last_logits(const CausalLm& model, std::span<const int32_t> prompt, size_t step,
+                               int64_t context, std::span<const BatchInput> others = {}) {
+  nn::KvCache cache =
+      model.make_cache(context, DType::f32, 1 + static_cast<int64_t>(others.size()));
+  std::vector<float> logits;
+  for (size_t at = 0; at < prompt.size(); at += step) {
+    std::vector<BatchInput> inputs;
+    if (at == 0) inputs.assign(others.begin(), others.end());
+    inputs.push_back({.sequence = static_cast<int64_t>(others.size()),
+                      .tokens = prompt.subspan(at, std::min(step, prompt.size() - at)),
+                      .end = static_cast<int64_t>(prompt.size())});
+    logits = model.forward(inputs, cache, Logits::last).to_vector<float>();
+  }
+  return {logits.end() - static_cast<ptrdiff_t>(model.vocab_size()), logits.end()};
+}
+
+// A prompt has the angles of its length, whatever the cache's size, the steps that it runs in, and
+// the sequences that run in the same steps.
+TEST(ModelOnDevice, LongRopeIsTransformers) {
+  const TempFolder folder;
+  const TinyModel tiny = TinyModel::read("long/phi3-longrope-generated");
+  const std::vector<int32_t> all = some_tokens(tiny.tokens);
+  for (const Device device : test::cpu_and_devices()) {
+    SCOPED_TRACE(device.str());
+    const auto model = load(tiny, folder, device);
+    ASSERT_EQ(model->short_context(), 16);
+    const std::vector<int32_t> more = some_tokens(21);
+    const BatchInput others[] = {{0, std::span(more).first(3)}, {1, more}};
+    double worst = 0;
+    const size_t row = static_cast<size_t>(model->vocab_size());
+    for (size_t i = 0; i < tiny.positions.size(); ++i) {
+      SCOPED_TRACE(tiny.positions[i]);
+      const int64_t length = tiny.positions[i] + 1;
+      const auto prompt = std::span(all).first(static_cast<size_t>(length));
+      const std::vector<float> logits = last_logits(*model, prompt, 24, length);
+      const auto wanted = std::span(tiny.logits).subspan(i * row, row);
+      for (size_t j = 0; j < row; ++j) {
+        worst = std::max(worst, std::fabs(static_cast<double>(logits[j] - wanted[j])));
+      }
+      EXPECT_EQ(last_logits(*model, prompt, 24, 96), logits);
+      EXPECT_EQ(last_logits(*model, prompt, 24, 96, others), logits);
+      EXPECT_EQ(last_logits(*model, prompt, 7, 96, others), logits);
+      EXPECT_EQ(last_logits(*model, prompt, 1, 30), logits);
+    }
+    const float most = *std::max_element(tiny.logits.begin(), tiny.logits.end());
+    EXPECT_LT(worst / static_cast<double>(most), 2e-4);
+    test::record(tiny, device, "transformers", worst / static_cast<double>(most));
+  }
+}
+
+// A decoder's tokens have the angles of a sequence that they end, after those that are cached.
+TEST(ModelOnDevice, DecodersChooseLongRopesAnglesByPosition) {
+  const TempFolder folder;
+  const TinyModel tiny = TinyModel::read("phi3-longrope");
+  const std::vector<int32_t> tokens = some_tokens(24);
+  for (const Device device : test::cpu_and_devices()) {
+    SCOPED_TRACE(device.str());
+    const auto model = load(tiny, folder, device);
+    const std::vector<float> expected = logits_by(*model, 24, {10, 6, 8});
+    nn::KvCache cache = model->make_cache(24, DType::f32, 2);
+    const int64_t both[] = {0, 1};
+    Decoder decoder(*model, cache, both);
+    const BatchInput first[] = {{0, std::span(tokens).first(10)}, {1, std::span(tokens).first(2)}};
+    model->forward(first, cache, Logits::last);
+    const auto row = static_cast<ptrdiff_t>(model->vocab_size());
+    for (size_t i = 10; i < 24; ++i) {
+      const int32_t next[] = {tokens[i], tokens[i - 8]};
+      const std::vector<float> logits = decoder.step(next).to_vector<float>();
+      const auto wanted = expected.begin() + static_cast<ptrdiff_t>(i) * row;
+      EXPECT_EQ(std::vector<float>(logits.begin(), logits.begin() + row),
+                std::vector<float>(wanted, wanted + row))
+          << i;
+      const auto other = expected.begin() + static_cast<ptrdiff_t>(i - 8) * row;
+      EXPECT_EQ(std::vector<float>(logits.begin() + row, logits.end()),
+                std::vector<float>(other, other + row))
+          << i;
+    }
+  }
+}
+
+TEST(LongContexts, EmbeddingsOfLongRopeAreThoseOfEachText) {
+  const TempFolder folder;
+  const auto model = load(TinyModel::read("phi3-longrope"), folder);
+  const std::vector<std::vector<int32_t>> texts = {some_tokens(5), some_tokens(30), some_tokens(1),
+                                                   some_tokens(16), some_tokens(17)};
+  const auto size = static_cast<ptrdiff_t>(model->embedding_size());
+  const std::vector<float> all = model->embed(texts).to_vector<float>();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto at = all.begin() + static_cast<ptrdiff_t>(i) * size;
+    EXPECT_EQ(std::vector<float>(at, at + size), model->embed({&texts[i], 1}).to_vector<float>());
+  }
 }
 
 // Folders, and the files that they are converted to.

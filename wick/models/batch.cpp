@@ -54,9 +54,11 @@ std::vector<float> scales_of(std::span<const float> given, int64_t adapters) {
 }
 
 Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
-                int64_t vocabulary, Device device, int64_t adapters, int64_t chunk) {
+                const BatchOptions& options, Device device) {
+  const auto [vocabulary, adapters, chunk, short_context] = options;
   check(inputs, vocabulary);
   std::vector<float> scales;
+  std::vector<bool> is_long;
   std::vector<uint32_t> tokens, positions, last;
   for (const BatchInput& input : inputs) {
     const auto count = static_cast<int64_t>(input.tokens.size());
@@ -66,6 +68,8 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
       positions.push_back(static_cast<uint32_t>(cache.length(input.sequence) + i));
     }
     last.push_back(static_cast<uint32_t>(tokens.size()) - 1);
+    const int64_t end = std::max(input.end, cache.length(input.sequence) + count);
+    is_long.insert(is_long.end(), input.tokens.size(), end > short_context);
     const std::vector<float> of_row = scales_of(input.scales, adapters);
     for (int64_t i = 0; i < count; ++i) scales.insert(scales.end(), of_row.begin(), of_row.end());
   }
@@ -79,6 +83,8 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
   }
   if (logits == Logits::last && last.size() < tokens.size()) batch.wanted = on_device(last);
   const Tensor all_positions = on_device(positions);
+  const Tensor all_long =
+      short_context > 0 ? Tensor::from(is_long, {batch.rows(), 1}, device) : Tensor();
   // Page tables are made after pages have been reserved for all sequences.
   int64_t first = 0;
   for (size_t i = 0; i < inputs.size();) {
@@ -89,7 +95,8 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
     }
     const auto add = [&](std::span<const int64_t> of, int64_t count) {
       batch.runs.push_back({all_positions.narrow(0, first, count), cache.tables(of, device),
-                            cache.has_states() ? cache.slots(of, device) : Tensor()});
+                            cache.has_states() ? cache.slots(of, device) : Tensor(),
+                            short_context > 0 ? all_long.narrow(0, first, count) : Tensor()});
       first += count;
     };
     const auto rows = static_cast<int64_t>(each);
@@ -115,7 +122,8 @@ Batch Batch::to(Device device) const {
               .scales = scales.to(device),
               .wanted = wanted.to(device)};
   for (const Run& run : runs) {
-    moved.runs.push_back({run.positions.to(device), run.tables.to(device), run.slots.to(device)});
+    moved.runs.push_back({run.positions.to(device), run.tables.to(device), run.slots.to(device),
+                          run.is_long.to(device)});
   }
   return moved;
 }

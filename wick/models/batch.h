@@ -19,6 +19,14 @@ struct BatchInput {
   int64_t sequence = 0;
   std::span<const int32_t> tokens;
   std::span<const float> scales = {};  ///< of the model's adapters; missing ones are 1
+  /// The sequence's length after the last part of a prompt that is run in parts, which decides on
+  /// the angles of LongRoPE. A smaller number than the length after these tokens means the latter.
+  int64_t end = 0;
+};
+
+/// What a model's steps need to know besides tokens, see CausalLm.
+struct BatchOptions {
+  int64_t vocabulary = 0, adapters = 0, chunk = 0, short_context = 0;
 };
 
 /// A sequence's scales of `adapters` adapters; missing ones are 1. Errors: there are more; one
@@ -33,6 +41,9 @@ struct WICK_API Batch {
     Tensor positions;   ///< u32 [t]: position of each row in its sequence
     Tensor tables;      ///< u32 [sequences, pages]: page tables, see KvCache::tables
     Tensor slots = {};  ///< u32 [sequences]: see KvCache::slots; undefined without recurrent states
+    /// bool [t, 1]: rows with LongRoPE's angles of long sequences, whatever their positions.
+    /// Others have the angles of a sequence that they end. Undefined if the model has one kind.
+    Tensor is_long = {};
   };
   Tensor tokens;  ///< u32 [t]
   std::vector<Run> runs;
@@ -48,7 +59,7 @@ struct WICK_API Batch {
   /// positions, unless it is 0. Errors: there are no sequences; a sequence has no tokens or is
   /// given twice; an id is outside the vocabulary; the cache is full.
   static Batch of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
-                  int64_t vocabulary, Device device, int64_t adapters = 0, int64_t chunk = 0);
+                  const BatchOptions& options, Device device);
 };
 
 /// A batch on each device that it is asked for.

@@ -39,7 +39,7 @@ Tensor CausalLm::forward(std::span<const BatchInput> inputs, nn::KvCache& cache,
                          Logits logits) const {
   // The host's copy of a batch for several devices is moved to each of them.
   const Device made_on = pieces() == 1 ? device() : Device::cpu();
-  const Batch batch = Batch::of(cache, inputs, logits, vocab_size(), made_on, adapters(), chunk());
+  const Batch batch = Batch::of(cache, inputs, logits, batch_options(), made_on);
   Tensor result;
   try {
     result = forward(batch, cache);

@@ -63,6 +63,13 @@ class WICK_API CausalLm {
   virtual bool has_experts() const { return false; }
   /// The positions that some layers attend within, see Batch::of; 0: all layers see all positions.
   virtual int64_t chunk() const { return 0; }
+  /// LongRoPE: sequences of more tokens have other angles at all positions, so their caches are
+  /// others from the first layer on; 0: all sequences have the same angles.
+  virtual int64_t short_context() const { return 0; }
+  /// What Batch::of needs.
+  BatchOptions batch_options() const {
+    return {vocab_size(), adapters(), chunk(), short_context()};
+  }
   /// Makes a cache for `sequences` sequences of at most `context` positions each. `positions`
   /// limits their total length; 0: no limit beyond the contexts. Errors: those of KvCache.
   virtual nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences = 1,

@@ -56,6 +56,8 @@ void Decoder::add_pieces() {
          .positions = Tensor::zeros({count}, DType::u32, device),
          .tables = {},
          .slots = cache_.has_states() ? cache_.slots(sequences_, device) : Tensor(),
+         .is_long = model_.short_context() > 0 ? Tensor::zeros({count, 1}, DType::boolean, device)
+                                               : Tensor(),
          .scales = adapters > 0 ? Tensor::ones({count, adapters}, DType::f32, device) : Tensor()});
     ahead_ = ahead_ && backend(device).runs_ahead();
     return inputs_.size() - 1;
@@ -227,7 +229,7 @@ void Decoder::run_piece(size_t index, bool draws) {
   Piece& piece = pieces_[index];
   const Inputs& inputs = inputs_[piece.inputs];
   const Batch batch{.tokens = inputs.tokens,
-                    .runs = {{inputs.positions, inputs.tables, inputs.slots}},
+                    .runs = {{inputs.positions, inputs.tables, inputs.slots, inputs.is_long}},
                     .scales = inputs.scales,
                     .wanted = {}};
   const auto kept = index < 2 ? std::vector<Tensor>() : pieces_[index - 2].out.kept;

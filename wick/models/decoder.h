@@ -27,8 +27,9 @@ class WICK_API Decoder {
   Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int64_t> sequences,
           int64_t vocabulary = 0);
 
-  /// Runs one token of each sequence and returns the logits, f32 [sequences, vocabulary], which the
-  /// next step overwrites. Errors: those of Batch::of.
+  /// Runs one token of each sequence, with the angles of a sequence that it ends, and returns the
+  /// logits, f32 [sequences, vocabulary], which the next step overwrites. Errors: those of
+  /// Batch::of.
   Tensor step(std::span<const int32_t> tokens);
   Tensor step(int32_t token) { return step({&token, 1}); }
 
@@ -64,7 +65,7 @@ class WICK_API Decoder {
     Device device;
     Tensor tokens, positions;  // u32 [b]
     Tensor tables;             // u32 [b, pages]
-    Tensor slots;              // u32 [b], or undefined: see Batch
+    Tensor slots, is_long;     // u32 [b] and bool [b, 1], or undefined: see Batch::Run
     Tensor scales;             // f32 [b, adapters]; undefined without adapters
   };
   /// A piece of the step.

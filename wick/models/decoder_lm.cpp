@@ -193,14 +193,13 @@ Tensor DecoderLm::hidden_of_decoder(std::span<const std::vector<int32_t>> sequen
   }
   nn::KvCache cache = make_cache(static_cast<int64_t>(longest), DType::f32,
                                  static_cast<int64_t>(sequences.size()), 0);
-  BatchOnDevices batches(Batch::of(cache, inputs, Logits::all, config_.vocabulary,
-                                   stages_.front().device, adapters(), chunk()));
+  BatchOnDevices batches(
+      Batch::of(cache, inputs, Logits::all, batch_options(), stages_.front().device));
   return run_pieces([&](size_t piece, const Carried& in) {
     const Stage& stage = stages_[piece];
-    const auto& tables = is_long(cache) ? stage.long_positions : stage.positions;
     std::vector<Tensor> arguments;
     add_arguments(stage, batches.on(stage.device), cache, arguments);
-    Step step = step_of(stage, arguments, *tables);
+    Step step = step_of(stage, arguments);
     return through(stage, step, in);
   });
 }
@@ -223,10 +222,15 @@ DecoderLm::Step DecoderLm::encoder_step(const Stage& stage,
     const auto count = static_cast<int64_t>(tokens.size());
     ids.insert(ids.end(), tokens.begin(), tokens.end());
     const Tensor positions = Tensor::arange(0, count, 1, DType::u32, stage.device);
+    Tensor is_long;
+    if (short_context_ > 0) {
+      const std::vector<bool> rows_are_long(tokens.size(), count > short_context_);
+      is_long = Tensor::from(rows_are_long, {count, 1}, stage.device);
+    }
     rows.runs.push_back(
         {.first = static_cast<int64_t>(ids.size()) - count,
          .rows = nn::SequenceRows(positions),
-         .rotations = stage.positions->rotations(positions, count),
+         .rotations = stage.positions->rotations(positions, is_long, count),
          .temperature = {},
          .near = window > 0 ? rows_within(window / 2, count, stage.device) : Tensor()});
     rows.row_runs.push_back({count, count});
@@ -394,12 +398,11 @@ DecoderLm::AnyMixer DecoderLm::load_mixer(const LayerLoader& loader) {
   return GroupedAttention(loader);
 }
 
-/// Makes the tables of angles. The file may have divisors of the first rope's frequencies: one for
-/// all contexts, or one for contexts up to the trained one and another for longer ones.
+/// Makes the tables of angles. The file may have divisors of the first rope's frequencies: one list
+/// for all sequences, or one for those up to the original context and another for longer ones.
 void DecoderLm::load_positions(const Weights& weights, const io::ModelFile& file) {
-  DecoderConfig config = config_, longer = config_;
+  DecoderConfig config = config_;
   weights.ignore("rope_freqs.weight");  // of models without rope
-  bool has_long = false;
   if (!config.ropes.empty()) {
     nn::RopeOptions& rope = config.ropes.front();
     const auto divisors = [&](const char* name) {
@@ -411,10 +414,9 @@ void DecoderLm::load_positions(const Weights& weights, const io::ModelFile& file
     if (Metadata(file).string("rope.scaling.type", "") == "longrope" ||
         weights.contains("rope_factors_short.weight")) {
       rope.frequency_divisors = divisors("rope_factors_short.weight");
-      longer.ropes.front().frequency_divisors = divisors("rope_factors_long.weight");
-      has_long = true;
+      rope.long_divisors = divisors("rope_factors_long.weight");
+      short_context_ = rope.original_context;
     }
-    long_context_ = rope.original_context;
   }
   try {
     for (size_t i = 0; i < stages_.size(); ++i) {
@@ -422,11 +424,10 @@ void DecoderLm::load_positions(const Weights& weights, const io::ModelFile& file
       const auto same = std::find_if(stages_.begin(), stages_.begin() + static_cast<ptrdiff_t>(i),
                                      [&](const Stage& s) { return s.device == stage.device; });
       if (same != stages_.begin() + static_cast<ptrdiff_t>(i)) {
-        stage.positions = same->positions, stage.long_positions = same->long_positions;
+        stage.positions = same->positions;
         continue;
       }
       stage.positions = std::make_shared<PositionTables>(config, stage.device);
-      if (has_long) stage.long_positions = std::make_shared<PositionTables>(longer, stage.device);
     }
   } catch (const Error& e) {
     throw Error(e.kind(), file.path(), e.what());  // rope's metadata or divisors are wrong

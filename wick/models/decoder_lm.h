@@ -38,6 +38,7 @@ class WICK_API DecoderLm final : public CausalLm {
   int64_t vocab_size() const override { return config_.vocabulary; }
   int64_t context_length() const override { return config_.context; }
   int64_t chunk() const override { return config_.chunk; }
+  int64_t short_context() const override { return short_context_; }
   int64_t parameters() const override { return parameters_; }
   bool has_experts() const override;
   nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences,
@@ -74,9 +75,7 @@ class WICK_API DecoderLm final : public CausalLm {
     bool before_experts = false;      // ends before the experts of layer end − 1
     std::vector<size_t> cached = {};  // the layers whose cache it reads, ascending
     std::shared_ptr<PositionTables> positions = {};
-    /// For caches of more than long_context_ positions, if the model has other angles for these.
-    std::shared_ptr<PositionTables> long_positions = {};
-    std::shared_ptr<const Compiled> run = {}, run_long = {};  // compiled run() with each table
+    std::shared_ptr<const Compiled> run = {};  // compiled run()
   };
 
   void make_placement(const io::ModelFile& file, const LoadOptions& options);
@@ -93,12 +92,10 @@ class WICK_API DecoderLm final : public CausalLm {
   void load_dense(const Weights& weights, bool release);
   void load_positions(const Weights& weights, const io::ModelFile& file);
 
-  std::vector<Tensor> run(const Stage& stage, std::span<const Tensor> arguments,
-                          const PositionTables& positions) const;
+  std::vector<Tensor> run(const Stage& stage, std::span<const Tensor> arguments) const;
   void add_arguments(const Stage& stage, const Batch& batch, const nn::KvCache& cache,
                      std::vector<Tensor>& arguments) const;
-  Step step_of(const Stage& stage, std::span<const Tensor> arguments,
-               const PositionTables& positions) const;
+  Step step_of(const Stage& stage, std::span<const Tensor> arguments) const;
   StepRows slice_of(const Batch& batch, int64_t begin, int64_t count,
                     const PositionTables& positions) const;
   Carried through(const Stage& stage, Step& step, const Carried& in) const;
@@ -107,9 +104,6 @@ class WICK_API DecoderLm final : public CausalLm {
   Carried stop_before_experts(const Stage& stage, std::span<const Tensor> xs,
                               const Step& step) const;
   Tensor resume_after_experts(const Stage& stage, Step& step, const Carried& in) const;
-  bool is_long(const nn::KvCache& cache) const {
-    return stages_.front().long_positions != nullptr && cache.context() > long_context_;
-  }
   Tensor hidden_of_decoder(std::span<const std::vector<int32_t>> sequences) const;
   Tensor hidden_of_encoder(std::span<const std::vector<int32_t>> sequences) const;
   Step encoder_step(const Stage& stage, std::span<const std::vector<int32_t>> sequences) const;
@@ -157,7 +151,7 @@ class WICK_API DecoderLm final : public CausalLm {
   Placement placement_;
   std::string placement_text_;
   std::vector<Stage> stages_;
-  int64_t long_context_ = 0;
+  int64_t short_context_ = 0;
 };
 
 }  // namespace wick::models

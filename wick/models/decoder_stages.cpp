@@ -56,17 +56,10 @@ void DecoderLm::find_cached(Stage& stage) const {
 
 void DecoderLm::compile_stages() {
   for (size_t i = 0; i < stages_.size(); ++i) {
-    Stage& stage = stages_[i];
     // Not captured here: Decoder captures steps itself, and prompts rarely have equal lengths.
-    const auto compiled = [&](const std::shared_ptr<PositionTables>& positions) {
-      return std::make_shared<const Compiled>(
-          [this, i, positions](std::span<const Tensor> arguments) {
-            return run(stages_[i], arguments, *positions);
-          },
-          CompileOptions{.capture = false});
-    };
-    stage.run = compiled(stage.positions);
-    if (stage.long_positions != nullptr) stage.run_long = compiled(stage.long_positions);
+    stages_[i].run = std::make_shared<const Compiled>(
+        [this, i](std::span<const Tensor> arguments) { return run(stages_[i], arguments); },
+        CompileOptions{.capture = false});
   }
 }
 
@@ -94,9 +87,10 @@ size_t DecoderLm::kept_for(const Stage& stage) const {
 // ---- Arguments of the compiled functions ----
 
 // Passes the batch to the compiled function as one list: tokens, positions and tables of each run,
-// slots of each run if the cache has recurrent states, `wanted` if defined and the stage has a part
-// of the last layer, scales of adapters if there are any, and the keys, values and states of each
-// layer whose cache it reads. step_of() recognises them by their number.
+// slots of each run if the cache has recurrent states, is_long of each run if the model has
+// LongRoPE, `wanted` if defined and the stage has a part of the last layer, scales of adapters if
+// there are any, and the keys, values and states of each layer whose cache it reads. step_of()
+// recognises them by their number.
 void DecoderLm::add_arguments(const Stage& stage, const Batch& batch, const nn::KvCache& cache,
                               std::vector<Tensor>& arguments) const {
   if (stage.only_experts) return;
@@ -105,6 +99,7 @@ void DecoderLm::add_arguments(const Stage& stage, const Batch& batch, const nn::
     arguments.push_back(run.positions);
     arguments.push_back(run.tables);
     if (has_states_) arguments.push_back(run.slots);
+    if (short_context_ > 0) arguments.push_back(run.is_long);
   }
   if (batch.wanted.defined() && stage.end == blocks_.size()) arguments.push_back(batch.wanted);
   if (!adapters_.empty()) arguments.push_back(batch.scales);
@@ -125,7 +120,7 @@ CausalLm::Carried DecoderLm::run_piece(size_t piece, const Batch& batch, const n
   std::vector<Tensor> arguments = in.moved;
   arguments.insert(arguments.end(), in.kept.begin(), in.kept.end());
   add_arguments(stage, batch, cache, arguments);
-  Carried out{.moved = (*(is_long(cache) ? stage.run_long : stage.run))(arguments), .kept = {}};
+  Carried out{.moved = (*stage.run)(arguments), .kept = {}};
   if (piece == 0) require_file("forward");
   if (stage.before_experts) {
     const auto moved = static_cast<ptrdiff_t>(moved_into(stages_[piece + 1]));
@@ -136,16 +131,14 @@ CausalLm::Carried DecoderLm::run_piece(size_t piece, const Batch& batch, const n
 }
 
 /// The function that is compiled; its arguments are the list that run_piece() makes.
-std::vector<Tensor> DecoderLm::run(const Stage& stage, std::span<const Tensor> arguments,
-                                   const PositionTables& positions) const {
+std::vector<Tensor> DecoderLm::run(const Stage& stage, std::span<const Tensor> arguments) const {
   const size_t moved = moved_into(stage), kept = kept_for(stage);
   const auto part = [&](size_t first, size_t count) {
     const std::span<const Tensor> of = arguments.subspan(first, count);
     return std::vector<Tensor>(of.begin(), of.end());
   };
   const Carried in{.moved = part(0, moved), .kept = part(moved, kept)};
-  Step step =
-      stage.only_experts ? Step() : step_of(stage, arguments.subspan(moved + kept), positions);
+  Step step = stage.only_experts ? Step() : step_of(stage, arguments.subspan(moved + kept));
   Carried out = through(stage, step, in);
   if (ends_model(stage)) return {head(out.moved.front(), step.last_set())};
   out.moved.insert(out.moved.end(), out.kept.begin(), out.kept.end());
@@ -163,11 +156,14 @@ StepRows DecoderLm::slice_of(const Batch& batch, int64_t begin, int64_t count,
                  .per_layer = {}};
   int64_t first = 0;
   for (const Batch::Run& run : batch.runs) {
-    const Tensor of_run = is_all ? run.positions : run.positions.narrow(0, begin, count);
+    const auto rows_of = [&](const Tensor& all) {
+      return is_all || !all.defined() ? all : all.narrow(0, begin, count);
+    };
+    const Tensor of_run = rows_of(run.positions);
     const int64_t reach = run.tables.size(1) * nn::KvCache::kPage;
     slice.runs.push_back({.first = first,
                           .rows = nn::SequenceRows(of_run, run.tables),
-                          .rotations = positions.rotations(of_run, reach),
+                          .rotations = positions.rotations(of_run, rows_of(run.is_long), reach),
                           .temperature = positions.temperatures(of_run, reach),
                           .slots = run.slots,
                           .chunk = positions.within_chunks(of_run, run.tables),
@@ -179,8 +175,7 @@ StepRows DecoderLm::slice_of(const Batch& batch, int64_t begin, int64_t count,
   return slice;
 }
 
-DecoderLm::Step DecoderLm::step_of(const Stage& stage, std::span<const Tensor> arguments,
-                                   const PositionTables& positions) const {
+DecoderLm::Step DecoderLm::step_of(const Stage& stage, std::span<const Tensor> arguments) const {
   size_t cached = 0;
   for (const size_t i : stage.cached) {
     const nn::KvLayer& layer = cache_[i];
@@ -190,10 +185,11 @@ DecoderLm::Step DecoderLm::step_of(const Stage& stage, std::span<const Tensor> a
   Batch batch;
   if (!adapters_.empty()) batch.scales = arguments[--front];
   batch.tokens = arguments[0];
-  const size_t per_run = has_states_ ? 3 : 2;
+  const bool has_long = short_context_ > 0;
+  const size_t per_run = 2U + (has_states_ ? 1U : 0U) + (has_long ? 1U : 0U);
   for (size_t i = 1; i + per_run <= front; i += per_run) {
-    batch.runs.push_back(
-        {arguments[i], arguments[i + 1], has_states_ ? arguments[i + 2] : Tensor()});
+    batch.runs.push_back({arguments[i], arguments[i + 1], has_states_ ? arguments[i + 2] : Tensor(),
+                          has_long ? arguments[i + per_run - 1] : Tensor()});
   }
   Step step{.slices = {},
             .wanted = front % per_run != 1 ? arguments[front - 1] : Tensor(),
@@ -215,7 +211,7 @@ DecoderLm::Step DecoderLm::step_of(const Stage& stage, std::span<const Tensor> a
   const int64_t rows = batch.rows();
   for (int64_t i = 0; i < slices; ++i) {
     const int64_t begin = rows * i / slices, end = rows * (i + 1) / slices;
-    step.slices.push_back(slice_of(batch, begin, end - begin, positions));
+    step.slices.push_back(slice_of(batch, begin, end - begin, *stage.positions));
   }
   // A selected row is computed as a single row, however many rows its sequence has in the step.
   if (step.wanted.defined()) {

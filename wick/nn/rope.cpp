@@ -21,25 +21,31 @@ double pair_with_turns(const RopeOptions& o, double turns) {
 }
 
 void check(const RopeOptions& o) {
-  const bool divisors_fit = o.frequency_divisors.empty() ||
-                            static_cast<int64_t>(o.frequency_divisors.size()) == o.dims / 2;
-  const bool divisors_positive =
-      std::all_of(o.frequency_divisors.begin(), o.frequency_divisors.end(),
-                  [](float d) { return d > 0.0f && std::isfinite(d); });
-  const bool valid = o.dims > 0 && o.dims % 2 == 0 && o.base > 1.0 && std::isfinite(o.base) &&
-                     o.factor > 0.0 && std::isfinite(o.factor) && o.attention_factor > 0.0 &&
-                     std::isfinite(o.attention_factor) && divisors_fit && divisors_positive &&
-                     (o.scaling != RopeScaling::yarn ||
-                      (o.original_context > 0 && o.beta_fast > 0.0 && o.beta_slow > 0.0 &&
-                       std::isfinite(o.beta_fast) && std::isfinite(o.beta_slow))) &&
-                     (o.scaling != RopeScaling::dynamic || (o.original_context > 0 && o.dims > 2));
+  const auto fits = [&](const std::vector<float>& divisors) {
+    return divisors.empty() || static_cast<int64_t>(divisors.size()) == o.dims / 2;
+  };
+  const auto positive = [](const std::vector<float>& divisors) {
+    return std::all_of(divisors.begin(), divisors.end(),
+                       [](float d) { return d > 0.0f && std::isfinite(d); });
+  };
+  const bool divisors_fit = fits(o.frequency_divisors) && fits(o.long_divisors);
+  const bool divisors_positive = positive(o.frequency_divisors) && positive(o.long_divisors);
+  const bool valid =
+      o.dims > 0 && o.dims % 2 == 0 && o.base > 1.0 && std::isfinite(o.base) && o.factor > 0.0 &&
+      std::isfinite(o.factor) && o.attention_factor > 0.0 && std::isfinite(o.attention_factor) &&
+      divisors_fit && divisors_positive &&
+      (o.scaling != RopeScaling::yarn ||
+       (o.original_context > 0 && o.beta_fast > 0.0 && o.beta_slow > 0.0 &&
+        std::isfinite(o.beta_fast) && std::isfinite(o.beta_slow))) &&
+      (o.scaling != RopeScaling::dynamic || (o.original_context > 0 && o.dims > 2)) &&
+      (o.long_divisors.empty() || o.original_context > 0);
   if (!valid) {
     throw Error(
         "rope", "options out of range",
         fmt::format("dims {}, base {}, factor {}, original context {}, attention factor {}, "
-                    "betas {} and {}, {} divisors",
+                    "betas {} and {}, {} and {} divisors",
                     o.dims, o.base, o.factor, o.original_context, o.attention_factor, o.beta_fast,
-                    o.beta_slow, o.frequency_divisors.size()),
+                    o.beta_slow, o.frequency_divisors.size(), o.long_divisors.size()),
         "need even dims > 0, base > 1, positive factors and betas, and dims / 2 positive divisors "
         "or none");
   }
@@ -53,7 +59,8 @@ RopeTable::RopeTable(const RopeOptions& o, Device device) : options_(o), device_
   if (o.scaling == RopeScaling::yarn) magnitude_ *= 1.0 + 0.1 * math::log(o.factor);
 }
 
-std::vector<double> RopeTable::frequencies_of(double base) const {
+std::vector<double> RopeTable::frequencies_of(double base,
+                                              const std::vector<float>& divisors) const {
   const RopeOptions& o = options_;
   std::vector<double> frequencies;
   const int64_t pairs = o.dims / 2;
@@ -66,9 +73,7 @@ std::vector<double> RopeTable::frequencies_of(double base) const {
   for (int64_t i = 0; i < pairs; ++i) {
     const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(o.dims);
     double frequency = math::exp(exponent * math::log(base));
-    if (!o.frequency_divisors.empty()) {
-      frequency /= static_cast<double>(o.frequency_divisors[static_cast<size_t>(i)]);
-    }
+    if (!divisors.empty()) frequency /= static_cast<double>(divisors[static_cast<size_t>(i)]);
     const double squeezed = frequency / o.factor;
     if (o.scaling == RopeScaling::linear) frequency = squeezed;
     if (o.scaling == RopeScaling::yarn) {
@@ -94,13 +99,17 @@ void RopeTable::reserve(int64_t end) {
   const int64_t have = cos_.defined() ? cos_.size(0) : 0;
   if (end <= have) return;
   const int64_t rows = std::max<int64_t>({end, have * 2, 256});
-  std::vector<double> frequencies = frequencies_of(options_.base);
+  const RopeOptions& o = options_;
+  std::vector<double> frequencies = frequencies_of(o.base, o.frequency_divisors);
   const size_t pairs = frequencies.size();
   std::vector<float> cosines(static_cast<size_t>(rows) * pairs), sines(cosines.size());
   for (int64_t position = 0; position < rows; ++position) {
     const size_t row = static_cast<size_t>(position) * pairs;
-    if (options_.scaling == RopeScaling::dynamic && position >= options_.original_context) {
-      frequencies = frequencies_of(base_at(position));
+    if (o.scaling == RopeScaling::dynamic && position >= o.original_context) {
+      frequencies = frequencies_of(base_at(position), o.frequency_divisors);
+    }
+    if (!o.long_divisors.empty() && position == o.original_context) {
+      frequencies = frequencies_of(o.base, o.long_divisors);
     }
     for (size_t i = 0; i < pairs; ++i) {
       const double angle = static_cast<double>(position) * frequencies[i];

@@ -18,7 +18,7 @@ struct RopeOptions {
   double base = 10000.0;  ///< θ: pair i rotates by position · θ^(−2i / dims)
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;            ///< linear, yarn: ratio of the context to the trained context
-  int64_t original_context = 0;   ///< yarn, dynamic: the trained context
+  int64_t original_context = 0;   ///< yarn, dynamic, long_divisors: the trained context
   double attention_factor = 1.0;  ///< factor of cos and sin
   /// yarn: pairs that make more than beta_fast rotations within the trained context keep their
   /// frequency, pairs that make fewer than beta_slow get it divided by `factor`.
@@ -30,12 +30,15 @@ struct RopeOptions {
 
   /// Divisors of the pairs' frequencies, dims / 2 of them, or none (Llama 3.1, LongRoPE).
   std::vector<float> frequency_divisors = {};
+  /// LongRoPE: the divisors at positions beyond the trained context, which are those of a sequence
+  /// that the position ends; none: frequency_divisors at all positions.
+  std::vector<float> long_divisors = {};
 };
 
 /// Cosines and sines of every pair at every position. The table grows as positions are requested.
 /// Angles are computed in f64 with wick's own functions, so all machines get the same bits.
 /// Sources: Su et al., "RoFormer", 2021; Peng et al., "YaRN", 2023, which describes dynamic
-/// scaling, too.
+/// scaling, too; Ding et al., "LongRoPE", 2024.
 class WICK_API RopeTable {
  public:
   RopeTable() = default;
@@ -50,8 +53,8 @@ class WICK_API RopeTable {
   void reserve(int64_t end);
 
  private:
-  /// The frequencies of a base.
-  std::vector<double> frequencies_of(double base) const;
+  /// The frequencies of a base and of divisors of the pairs.
+  std::vector<double> frequencies_of(double base, const std::vector<float>& divisors) const;
   /// The base at a position of dynamic scaling.
   double base_at(int64_t position) const;
 

@@ -171,9 +171,15 @@ class WICK_API Session {
   /// Runs the tokens of history_ that the cache doesn't hold yet. If it is cancelled or fails, it
   /// drops those that haven't been run, except the first `kept`.
   bool catch_up(const std::function<bool()>& cancelled, int64_t kept);
-  /// Shortens the cache to `length` positions. Recurrent states can't be shortened, so a cache that
-  /// has them is cleared, and catch_up runs all tokens again.
+  /// Shortens the cache to `length` positions. Recurrent states can't be shortened, and LongRoPE's
+  /// short sequences have other angles than long ones; then the cache is cleared, and catch_up runs
+  /// all tokens again.
   void shorten_cache(int64_t length);
+  void clear_cache();
+  /// LongRoPE: whether a sequence of `length` tokens has the angles of long ones.
+  bool is_long(int64_t length) const;
+  /// Whether the cached positions can't be continued to fed() tokens.
+  bool runs_all_again() const;
   void newest_logits();
   std::function<int32_t(bool more)> source();
   std::function<int32_t(bool more)> host_source();

@@ -43,7 +43,7 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
       const auto given = tokens.subspan(static_cast<size_t>(at), static_cast<size_t>(count));
       std::vector<int32_t> part(given.begin(), given.end());
       if (at == start && start > 0 && bos) part.front() = *bos;
-      const models::BatchInput input{0, part, options.adapter_scales};
+      const models::BatchInput input{0, part, options.adapter_scales, end - 1 - start};
       const Tensor logits = engine.model().forward({&input, 1}, cache, models::Logits::all);
       const std::vector<float> log_probs = log_softmax(logits, -1).to_vector<float>();
       const int64_t vocabulary = logits.size(1);

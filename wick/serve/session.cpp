@@ -127,7 +127,7 @@ bool Session::add(std::span<const int32_t> tokens, const std::function<bool()>& 
   const int64_t before = fed();
   history_.insert(history_.end(), tokens.begin(), tokens.end());
   const auto start = Clock::now();
-  const bool done = catch_up(cancelled, cache_->has_states() ? before : 0);
+  const bool done = catch_up(cancelled, cache_->has_states() || runs_all_again() ? before : 0);
   if (count > 0 && logging()) {
     // This is the host's time: a GPU may still run.
     const double seconds = seconds_since(start);
@@ -137,10 +137,23 @@ bool Session::add(std::span<const int32_t> tokens, const std::function<bool()>& 
   return done;
 }
 
+bool Session::is_long(int64_t length) const {
+  const int64_t most = engine_->model().short_context();
+  return most > 0 && length > most;
+}
+
+bool Session::runs_all_again() const {
+  return cache_->length() > 0 && is_long(fed()) != is_long(cache_->length());
+}
+
 bool Session::catch_up(const std::function<bool()>& cancelled, int64_t kept) {
   const auto drop_rest = [&] {
+    // The beginning of a long sequence isn't the cache of a short one.
+    const bool clears = runs_all_again();
     history_.resize(static_cast<size_t>(std::max(cache_->length(), kept)));
+    if (clears) clear_cache();
   };
+  if (runs_all_again()) clear_cache();
   try {
     while (cache_->length() < fed()) {
       auto rest = std::span<const int32_t>(history_).subspan(static_cast<size_t>(cache_->length()));
@@ -152,7 +165,7 @@ bool Session::catch_up(const std::function<bool()>& cancelled, int64_t kept) {
         return false;
       }
       host_logits_ = {};
-      const models::BatchInput input{0, rest, options_.adapter_scales};
+      const models::BatchInput input{0, rest, options_.adapter_scales, fed()};
       logits_ = engine_->model().forward({&input, 1}, *cache_, models::Logits::last);
     }
   } catch (...) {
@@ -163,11 +176,12 @@ bool Session::catch_up(const std::function<bool()>& cancelled, int64_t kept) {
 }
 
 void Session::newest_logits() {
-  const bool runs_anyway = cache_->has_states() && cache_->length() < fed();
+  const bool all_again = runs_all_again();
+  const bool runs_anyway = all_again || (cache_->has_states() && cache_->length() < fed());
   if (!logits_.defined() && cache_->length() > 0 && !runs_anyway) {
     shorten_cache(cache_->length() - 1);
   }
-  catch_up({}, cache_->has_states() ? fed() : 0);
+  catch_up({}, cache_->has_states() || all_again ? fed() : 0);
   if (!logits_.defined()) throw Error(ErrorKind::runtime, "session", "nothing was fed yet");
 }
 
@@ -197,8 +211,16 @@ void Session::forget(int64_t length) {
   host_logits_ = {};
 }
 
+void Session::clear_cache() {
+  cache_->truncate(0);
+  logits_ = {};
+  host_logits_ = {};
+}
+
 void Session::shorten_cache(int64_t length) {
-  const bool clears = cache_->has_states() && length < cache_->length();
+  const bool shortens = length < cache_->length();
+  const bool clears =
+      shortens && (cache_->has_states() || is_long(length) != is_long(cache_->length()));
   cache_->truncate(clears ? 0 : length);
 }
 
@@ -311,6 +333,8 @@ std::function<int32_t(bool more)> Session::source() {
   const text::SamplerOptions& options = sampler_->options;
   if (!options.is_basic()) return host_source();
   return [this, started = false](bool more) mutable {
+    // The token after the last one of a short sequence makes it a long one, which runs again.
+    const bool ends_short = is_long(fed() + 1) && !is_long(fed());
     if (!started) newest_logits();
     SamplerState& state = *sampler_;
     try {
@@ -321,7 +345,8 @@ std::function<int32_t(bool more)> Session::source() {
         host_logits_ = {};
         started = true;
       }
-      const int32_t token = decoder_->next(more && fed() < context()).front();
+      const int32_t token = decoder_->next(more && fed() < context() && !ends_short).front();
+      if (ends_short) started = false;
       if (state.options.temperature != 0) ++state.draws;
       return token;
     } catch (const Error& e) {

@@ -227,14 +227,33 @@ def parameters_of(folder, sources, total, divisors):
     return result
 
 
+def generated_logits(model, tokens, first):
+    """Returns the logits of the positions from `first` on that generate() computes if it is made to choose `tokens`."""
+    import torch
+
+    def choose(ids, scores):
+        forced = torch.full_like(scores, -torch.inf)
+        forced[0, tokens[0, min(ids.shape[1], tokens.shape[1] - 1)]] = 0
+        return forced
+
+    prompt = tokens[:, :first + 1]
+    result = model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False,
+                            max_new_tokens=tokens.shape[1] - first, eos_token_id=None, output_logits=True,
+                            return_dict_in_generate=True, logits_processor=[choose])
+    return torch.cat(result.logits)
+
+
 def results_of(model, name):
     """Returns the logits of the stored positions, or the embeddings of each pooling, and what the description says of
     the tokens."""
     import torch
     from models import LONG
-    count, positions, one_by_one = LONG.get(name, (len(TOKENS), list(POSITIONS), False))
+    count, positions, way = LONG.get(name, (len(TOKENS), list(POSITIONS), "at once"))
     tokens = torch.tensor([[(i * 17 + 5) % 39 for i in range(count)]])
-    if one_by_one:
+    if way == "generated":
+        rows = generated_logits(model, tokens, positions[0])
+        return {"logits": rows[[i - positions[0] for i in positions]]}, {"tokens": count, "positions": positions}
+    if way == "one by one":
         rows, cache = [], None
         for i in range(count):
             step = model(tokens[:, i:i + 1], past_key_values=cache, use_cache=True)

@@ -16,11 +16,18 @@ def sizes(without=(), **more):
     return {k: v for k, v in options.items() if v is not None}
 
 
-# Models whose logits depend on more than 24 tokens: the number of tokens, the positions whose logits are stored, and
-# whether transformers gets one token at a time. Their descriptions are in data/long.
+# Models whose logits depend on the number of tokens: that number, the positions whose logits are stored, and how
+# transformers gets the tokens: all at once, one at a time with one cache, or as choices of generate(), which drops the
+# cache where LongRoPE's factors change. Their descriptions are in data/long.
 LONG = {
-    "llama4-chunks": (600, [100, 255, 256, 257, 300, 511, 512, 599], False),
-    "llama-dynamic": (150, [20, 31, 32, 33, 64, 100, 149], True),
+    "llama4-chunks": (600, [100, 255, 256, 257, 300, 511, 512, 599], "at once"),
+    "llama-dynamic": (150, [20, 31, 32, 33, 64, 100, 149], "one by one"),
+    "phi3-longrope-generated": (24, [5, 14, 15, 16, 17, 23], "generated"),
+}
+LONGROPE = {
+    "rope_type": "longrope", "original_max_position_embeddings": 16,
+    "short_factor": [1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5],
+    "long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
 }
 
 MODELS = {
@@ -94,10 +101,10 @@ MODELS = {
         rope_parameters=ROPE | {"partial_rotary_factor": 0.75}), []),
     "phi3-longrope": ("Phi3ForCausalLM", "Phi3Config", sizes(
         without=["head_dim"], sliding_window=None, original_max_position_embeddings=16,
-        rope_parameters=ROPE | {
-            "rope_type": "longrope", "original_max_position_embeddings": 16,
-            "short_factor": [1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5],
-            "long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]}), ["rope_factors"]),
+        rope_parameters=ROPE | LONGROPE), ["rope_factors"]),
+    "phi3-longrope-generated": ("Phi3ForCausalLM", "Phi3Config", sizes(
+        without=["head_dim"], sliding_window=None, original_max_position_embeddings=16,
+        rope_parameters=ROPE | LONGROPE), ["rope_factors"]),
     "gpt2": ("GPT2LMHeadModel", "GPT2Config", {
         "vocab_size": 40, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 96,
         "bos_token_id": 1, "eos_token_id": 2}, [], {"n_ctx": 96}),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "wick/math/scalar.h"
 #include "wick/nn/kv_cache.h"
@@ -9,18 +10,39 @@
 
 namespace wick::models {
 
-PositionTables::PositionTables(const DecoderConfig& config, Device device)
-    : device_(device), chunk_(config.chunk), temperature_(config.temperature) {
-  for (const nn::RopeOptions& rope : config.ropes) ropes_.emplace_back(rope, device);
+namespace {
+
+nn::Rotation rotation_of(nn::RopeTable& table, const Tensor& positions, int64_t reach) {
+  table.reserve(reach);
+  return {index_select(table.cos(0, reach), positions, 0),
+          index_select(table.sin(0, reach), positions, 0)};
 }
 
-std::vector<nn::Rotation> PositionTables::rotations(const Tensor& positions, int64_t reach) const {
+}  // namespace
+
+PositionTables::PositionTables(const DecoderConfig& config, Device device)
+    : device_(device), chunk_(config.chunk), temperature_(config.temperature) {
+  for (const nn::RopeOptions& options : config.ropes) {
+    ropes_.push_back({nn::RopeTable(options, device), {}});
+    if (options.long_divisors.empty()) continue;
+    nn::RopeOptions of_long = options;
+    of_long.frequency_divisors = std::exchange(of_long.long_divisors, {});
+    ropes_.back().of_long.emplace(of_long, device);
+  }
+}
+
+std::vector<nn::Rotation> PositionTables::rotations(const Tensor& positions, const Tensor& is_long,
+                                                    int64_t reach) const {
   std::vector<nn::Rotation> result;
   const std::lock_guard lock(mutex_);
-  for (nn::RopeTable& rope : ropes_) {
-    rope.reserve(reach);
-    result.push_back({index_select(rope.cos(0, reach), positions, 0),
-                      index_select(rope.sin(0, reach), positions, 0)});
+  for (Rope& rope : ropes_) {
+    nn::Rotation rotation = rotation_of(rope.table, positions, reach);
+    if (rope.of_long && is_long.defined()) {
+      const nn::Rotation of_long = rotation_of(*rope.of_long, positions, reach);
+      rotation = {where(is_long, of_long.cos, rotation.cos),
+                  where(is_long, of_long.sin, rotation.sin)};
+    }
+    result.push_back(rotation);
   }
   return result;
 }

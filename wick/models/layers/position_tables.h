@@ -18,8 +18,10 @@ class PositionTables {
   /// Errors: those of nn::RopeTable.
   PositionTables(const DecoderConfig& config, Device device);
 
-  /// Cosines and sines of each rope for positions u32 [t] below `reach`.
-  std::vector<nn::Rotation> rotations(const Tensor& positions, int64_t reach) const;
+  /// Cosines and sines of each rope for positions u32 [t] below `reach`. `is_long`: see
+  /// Batch::Run; undefined: the positions' angles are those of sequences that they end.
+  std::vector<nn::Rotation> rotations(const Tensor& positions, const Tensor& is_long,
+                                      int64_t reach) const;
   /// Rows whose sequences' rows are all in one chunk each, as rows of sequences that begin with
   /// that chunk: positions within the chunk, and tables of its pages. Nothing if the model has no
   /// chunks.
@@ -37,12 +39,17 @@ class PositionTables {
   };
   const Chunks& chunks_of(int64_t pages) const;
 
+  struct Rope {
+    nn::RopeTable table;
+    std::optional<nn::RopeTable> of_long;  // of long sequences, if these have other angles
+  };
+
   Device device_;
   int64_t chunk_;
   mutable std::map<int64_t, Chunks> chunks_;  // by the number of pages
   TemperatureConfig temperature_;
   mutable std::mutex mutex_;
-  mutable std::vector<nn::RopeTable> ropes_;
+  mutable std::vector<Rope> ropes_;
   mutable Tensor factors_;  // f32 [positions]
 };
 
