@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "emu/tests/gfx9_names.h"
+#include "emu/tests/names.h"
 #include "emu/tests/pixel_reference.h"
 #include "emu/tests/suites.h"
 
