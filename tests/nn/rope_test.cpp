@@ -96,6 +96,22 @@ TEST(RopeTable, PositionsGrowAndKeepTheirValues) {
   EXPECT_EQ(table.cos(99999, 1).shape(), (Shape{1, 8}));
 }
 
+TEST(RopeTable, LongDivisorsBeginBeyondTheOriginalContext) {
+  const std::vector<float> short_ones = {1.0f, 2.0f, 3.0f}, long_ones = {2.0f, 5.0f, 7.0f};
+  RopeTable both({.dims = 6,
+                  .original_context = 20,
+                  .frequency_divisors = short_ones,
+                  .long_divisors = long_ones},
+                 Device::cpu());
+  RopeTable first({.dims = 6, .frequency_divisors = short_ones}, Device::cpu());
+  RopeTable second({.dims = 6, .frequency_divisors = long_ones}, Device::cpu());
+  for (RopeTable* table : {&both, &first, &second}) table->reserve(300);
+  EXPECT_EQ(both.cos(0, 20).to_vector<float>(), first.cos(0, 20).to_vector<float>());
+  EXPECT_EQ(both.sin(0, 20).to_vector<float>(), first.sin(0, 20).to_vector<float>());
+  EXPECT_EQ(both.cos(20, 280).to_vector<float>(), second.cos(20, 280).to_vector<float>());
+  EXPECT_EQ(both.sin(20, 280).to_vector<float>(), second.sin(20, 280).to_vector<float>());
+}
+
 TEST(RopeTable, OptionsOutOfRange) {
   const double inf = INFINITY, nan = NAN;
   std::vector<RopeOptions> wrong = {
@@ -111,6 +127,9 @@ TEST(RopeTable, OptionsOutOfRange) {
       {.dims = 4, .frequency_divisors = {1.0f}},
       {.dims = 4, .frequency_divisors = {1.0f, 0.0f}},
       {.dims = 4, .frequency_divisors = {1.0f, static_cast<float>(nan)}},
+      {.dims = 4, .original_context = 8, .long_divisors = {1.0f}},
+      {.dims = 4, .original_context = 8, .long_divisors = {1.0f, -1.0f}},
+      {.dims = 4, .long_divisors = {1.0f, 2.0f}},
       {.dims = 4, .scaling = RopeScaling::yarn},
       {.dims = 4, .scaling = RopeScaling::yarn, .original_context = 8, .beta_fast = 0.0},
       {.dims = 4, .scaling = RopeScaling::yarn, .original_context = 8, .beta_slow = nan},
