@@ -43,7 +43,8 @@ class HfTokens : public HfDirectory {
 
 TEST_F(HfTokens, AreThoseOfTheTokenizersConfiguration) {
   EXPECT_EQ(id("bos"), 1u);
-  EXPECT_EQ(id("padding"), std::nullopt);
+  EXPECT_EQ(id("padding"), 0u);
+  EXPECT_EQ(id("unknown"), std::nullopt);
   write("tokenizer_config.json", R"({"bos_token": "<a>", "eos_token": {"content": "</a>"},
       "pad_token": "base", "unk_token": "\u00e9"})");
   EXPECT_EQ(id("bos"), 20u);

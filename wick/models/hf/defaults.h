@@ -51,8 +51,7 @@ constexpr std::string_view kGemma4 = R"({"tie_word_embeddings": true, "rms_norm_
     "sliding_window": 512, "hidden_size_per_layer_input": 256})";
 constexpr std::string_view kPhi = R"({"layer_norm_eps": 1e-5, "max_position_embeddings": 2048,
     "partial_rotary_factor": 0.5})";
-constexpr std::string_view kPhi3 = R"({"rms_norm_eps": 1e-5, "max_position_embeddings": 4096,
-    "original_max_position_embeddings": 4096})";
+constexpr std::string_view kPhi3 = R"({"rms_norm_eps": 1e-5, "max_position_embeddings": 4096})";
 constexpr std::string_view kGpt2 = R"({"tie_word_embeddings": true, "layer_norm_epsilon": 1e-5,
     "n_positions": 1024})";
 constexpr std::string_view kGptNeoX = R"({"layer_norm_eps": 1e-5, "max_position_embeddings": 2048,
