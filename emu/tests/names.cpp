@@ -90,7 +90,12 @@ std::string memory_name(const std::string& name, size_t end_of_verb) {
                                {"d16_hi_u8", "ubyte_d16_hi"},
                                {"d16_hi_i8", "sbyte_d16_hi"},
                                {"d16_hi_b8", "byte_d16_hi"},
-                               {"d16_hi_b16", "short_d16_hi"}};
+                               {"d16_hi_b16", "short_d16_hi"},
+                               {"d16_format_x", "format_d16_x"},
+                               {"d16_format_xy", "format_d16_xy"},
+                               {"d16_format_xyz", "format_d16_xyz"},
+                               {"d16_format_xyzw", "format_d16_xyzw"},
+                               {"d16_hi_format_x", "format_d16_hi_x"}};
   return name.substr(0, end_of_verb) + found(kTypes, name.substr(end_of_verb));
 }
 

@@ -35,12 +35,9 @@ struct Access {
   NamedFormat format;
 
   std::string name(const Target& target) const {
-    const bool old = generation_of(target) <= 10;
-    const std::string middle = !half  ? "_format_"
-                               : high ? (old ? "_format_d16_hi_" : "_d16_hi_format_")
-                                      : (old ? "_format_d16_" : "_d16_format_");
-    return std::string(typed ? "tbuffer" : "buffer") + (store ? "_store" : "_load") + middle +
-           kCounts[count - 1];
+    const std::string middle = !half ? "_format_" : high ? "_d16_hi_format_" : "_d16_format_";
+    return name_on(target, std::string(typed ? "tbuffer" : "buffer") +
+                               (store ? "_store" : "_load") + middle + kCounts[count - 1]);
   }
   int registers() const { return half ? (count + 1) / 2 : count; }
   std::string text(const Target& target) const {
@@ -424,12 +421,9 @@ void add_unknown(Hand& hand) {
 }  // namespace
 
 void register_typed_buffers() {
-  for (const Target& target : {Target{"gfx90a", true},
-                               {"gfx942", true},
-                               {"gfx1030", false},
-                               {"gfx1100", false},
-                               {"gfx1100", true},
-                               {"gfx1200", false}}) {
+  std::vector<Target> targets = all_chips();
+  targets.push_back({"gfx1100", true});
+  for (const Target& target : targets) {
     Hand hand("TypedBuffers", target);
     add_formats(hand);
     add_counts(hand);
