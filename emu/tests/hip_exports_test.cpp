@@ -15,7 +15,7 @@ std::vector<std::pair<std::string, std::string>> exports() {
   std::vector<std::pair<std::string, std::string>> names;
   std::string line, version;
   while (std::getline(file, line)) {
-    if (line.starts_with("hip_")) version = line.substr(0, line.find(' '));
+    if (line.ends_with(" {")) version = line.substr(0, line.find(' '));
     if (!line.starts_with("  ") || !line.ends_with(";") || line.find('*') != line.npos) continue;
     names.emplace_back(line.substr(2, line.size() - 3), version);
   }

@@ -192,12 +192,15 @@ def test_nested_lists_that_change() -> None:
 def test_conversations(model: wick.Model) -> None:
     message = {"role": "user", "content": "a"}
 
+    # As in jinja2, what a template reads of a message that lacks it is empty.
+    assert model.encode([{"role": "user"}]) == model.encode([{"role": "user", "content": ""}])
+
     class Mapping(dict):  # type: ignore[type-arg]
         def __getitem__(self, key: Any) -> Any:
             raise ZeroDivisionError(key)
 
     for call in (model.encode, lambda p: model.generate(p, max_tokens=1), model.session().feed):
-        for bad in ([message, 3], [message, None], [message, "a"], [message, {}], [{"role": "user"}],
+        for bad in ([message, 3], [message, None], [message, "a"], [message, {}],
                     [{"role": 3, "content": "a"}], [{"role": "user", "content": b"a"}]):
             with pytest.raises((TypeError, wick.Error)):
                 call(bad)

@@ -11,6 +11,9 @@ namespace {
 
 constexpr size_t kUnit = 512, kLargeUnit = size_t{2} << 20;
 
+/// Kernels read the whole words that hold a tensor's first and last elements.
+size_t words(size_t bytes) { return std::max<size_t>((bytes + 3) / 4 * 4, 4); }
+
 }  // namespace
 
 size_t Pool::rounded(size_t bytes) {
@@ -127,7 +130,7 @@ void Pool::fail(size_t requested, size_t bytes) const {
 void* Pool::take(size_t bytes) {
   std::lock_guard lock(mutex_);
   const bool countable = bytes < (size_t{1} << 62);
-  const size_t size = !countable ? bytes : exact_ ? std::max<size_t>(bytes, 1) : rounded(bytes);
+  const size_t size = !countable ? bytes : exact_ ? words(bytes) : rounded(bytes);
   const std::shared_ptr<Arena> arena =
       current_arena != nullptr && &current_arena->pool == this ? current_arena : nullptr;
   size_t taken = size;

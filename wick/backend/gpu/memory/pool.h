@@ -17,9 +17,10 @@ namespace wick::gpu {
 
 class Pool {
  public:
-  /// `total`: the device's memory. `exact`: each block has the size that is asked for and is
-  /// returned to the driver when it is freed, so that a driver that checks accesses sees those
-  /// beyond its end, and reads of what a former user wrote. Only graphs reuse blocks then.
+  /// `total`: the device's memory. `exact`: each block has the size that is asked for, in whole
+  /// words, and is returned to the driver when it is freed, so that a driver that checks accesses
+  /// sees those beyond its end, and reads of what a former user wrote. Only graphs reuse blocks
+  /// then.
   Pool(const Driver& driver, Device device, size_t total, bool exact = false);
   /// Frees all memory. The device must be idle.
   ~Pool();
