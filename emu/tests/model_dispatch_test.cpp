@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <map>
 
@@ -310,7 +311,9 @@ std::map<std::string, int> nice_values() {
   std::map<std::string, int> values;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     const std::string number = task.path().filename();
-    values[number] = getpriority(PRIO_PROCESS, static_cast<id_t>(std::stoi(number)));
+    errno = 0;
+    const int value = getpriority(PRIO_PROCESS, static_cast<id_t>(std::stoi(number)));
+    if (errno == 0) values[number] = value;  // otherwise it has ended
   }
   return values;
 }
@@ -318,11 +321,11 @@ std::map<std::string, int> nice_values() {
 /// The test's main thread stands for the program's, which creates the GPUs.
 TEST(ModelQueue, HasAHigherPriorityThanThreadsThatPoll) {
   Gpu& gpu = Gpu::number(0);
-  const std::map<std::string, int> before = nice_values();
-  TestQueue queue(gpu);
   std::thread polls(
       [] { EXPECT_EQ(getpriority(PRIO_PROCESS, 0), std::min(nice_at_start + 5, 19)); });
   polls.join();
+  const std::map<std::string, int> before = nice_values();
+  TestQueue queue(gpu);
   int started = 0;
   for (const auto& [number, value] : nice_values()) {
     if (before.contains(number)) continue;
