@@ -129,10 +129,6 @@ EMU_API hipError_t hipMalloc3D(hipPitchedPtr* pitched, hipExtent extent) {
   });
 }
 
-/// Not a function of HIP: whether accesses are checked against the bounds of allocations. A pool of
-/// memory should then ask for each block by itself, and free it at once.
-EMU_API int wickEmuChecksMemory() { return runtime().options.wants("memory") ? 1 : 0; }
-
 EMU_API hipError_t hipFree(void* pointer) {
   EMU_CALL({ free_block(pointer); });
 }

@@ -622,14 +622,14 @@ TEST(GpuCustomWild, WritesOutOfBounds) {
   EXPECT_EQ(Tensor::full({1}, 2, DType::f32).item<float>(), 2) << "the process goes on";
 }
 
-/// The emulator's memory check knows where each tensor ends. Without it, nothing is said.
+/// With exact blocks, the emulator's memory check knows where each tensor ends.
 TEST(GpuCustomWild, WritesBehindTheEnd) {
   if (std::getenv("WICK_TEST_LOSE") == nullptr) GTEST_SKIP() << "WICK_TEST_LOSE names no device";
   EXPECT_THAT(lost("y[i + 1] = 1;"), HasSubstr("the device was lost"));
 }
 
-/// What a freed tensor held isn't in the result's memory. The emulator reports the read, and the
-/// kernel goes on.
+/// With exact blocks, what a freed tensor held isn't in the result's memory. The emulator reports
+/// the read, and the kernel goes on.
 TEST(GpuCustomWild, ReadsWhatNothingWrote) {
   if (std::getenv("WICK_TEST_LOSE") == nullptr) GTEST_SKIP() << "WICK_TEST_LOSE names no device";
   const Device device = Device::parse(std::getenv("WICK_TEST_LOSE"));

@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 2> kBit = {"0", "1"};
 constexpr std::array<std::string_view, 3> kLibraryUse = {"off", "auto", "only"};
 constexpr std::array<std::string_view, 3> kConvUse = {"own", "auto", "library"};
 constexpr std::array<std::string_view, 3> kMainLoop = {"plain", "mma", "wgmma"};
+constexpr std::array<std::string_view, 2> kPool = {"shared", "exact"};
 constexpr std::array<std::string_view, 2> kPrecision = {"full", "fast"};
 constexpr std::array<std::string_view, 5> kLinear = {"dot", "few", "many", "int8", "f16"};
 
@@ -41,6 +42,7 @@ constexpr std::array kVariables = {
     EnvironmentVariable{"WICK_GPU_IMAGES", Kind::choice, kOnOff},
     EnvironmentVariable{"WICK_GPU_LIBRARIES", Kind::choice, kLibraryUse},
     EnvironmentVariable{"WICK_GPU_LINEAR", Kind::choice, kLinear},
+    EnvironmentVariable{"WICK_GPU_POOL", Kind::choice, kPool},
     EnvironmentVariable{"WICK_GPU_RECORD", Kind::choice, kOnOff},
     EnvironmentVariable{"WICK_HIPBLASLT_LIBRARY", Kind::library, {}},
     EnvironmentVariable{"WICK_HIPRTC_LIBRARY", Kind::library, {}},

@@ -115,8 +115,6 @@ class Driver {
   void check(int code, int device, std::string_view what) const;
   /// The vendor's text for a code: "out of memory (2)".
   virtual std::string text(int code) const = 0;
-  /// Whether accesses are checked against the bounds of each allocation, as by wick's emulator.
-  virtual bool checks_memory() const { return false; }
   /// Whether a code says that memory ran out.
   virtual bool is_out_of_memory(int code) const = 0;
   /// Whether a code says that the driver rejects a kernel image.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -45,7 +46,7 @@ Gpu::Gpu(Device which)
     : device(which),
       driver(driver_of(which)),
       info(driver.info(which.index)),
-      pool(driver, which, info.bytes, driver.checks_memory()),
+      pool(driver, which, info.bytes, environment_choice("WICK_GPU_POOL") == "exact"),
       staging(driver, which),
       peers(*this),
       code_(which, info) {

@@ -65,7 +65,6 @@ struct Extra {
   const char* (*error_string)(int code);
   int (*properties)(void* properties, int device);      // hipDeviceProp_tR0600; null before HIP 6
   int (*old_properties)(void* properties, int device);  // HIP 5
-  int (*checks_memory)();                               // of wick's emulator; otherwise null
 };
 
 enum Attribute : int {
@@ -127,10 +126,6 @@ class HipDriver final : public Driver {
     return fmt::format("{} ({})", words, name);
   }
 
-  bool checks_memory() const override {
-    return extra_.checks_memory != nullptr && extra_.checks_memory() != 0;
-  }
-
   bool is_out_of_memory(int code) const override { return code == kOutOfMemory; }
   bool is_refused_image(int code) const override {
     return code == kInvalidImage || code == kNoBinaryForGpu;
@@ -174,7 +169,6 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
   };
   std::string ignored;
   const bool now = find_function(library, "hipGetDevicePropertiesR0600", extra.properties, ignored);
-  find_function(library, "wickEmuChecksMemory", extra.checks_memory, ignored);
   return (now || find(extra.old_properties, "hipGetDeviceProperties")) &&
          find(extra.set_device, "hipSetDevice") && find(extra.reach, "hipDeviceEnablePeerAccess") &&
          find(extra.copy_peer, "hipMemcpyPeerAsync") && find(extra.error_name, "hipGetErrorName") &&
