@@ -415,7 +415,7 @@ class Loading(Cli):
 class Environment(Cli):
     """An invalid value of a WICK_ variable is an error; an unknown variable is a warning."""
     CHOICES = ["WICK_GPU_ATTENTION", "WICK_GPU_CONV", "WICK_GPU_GEMM", "WICK_GPU_IMAGES",
-               "WICK_GPU_LIBRARIES", "WICK_GPU_LINEAR", "WICK_GPU_RECORD", "WICK_PRECISION",
+               "WICK_GPU_LIBRARIES", "WICK_GPU_LINEAR", "WICK_GPU_POOL", "WICK_GPU_RECORD", "WICK_PRECISION",
                "WICK_REPRODUCIBLE"]
 
     def commands(self):
