@@ -68,8 +68,10 @@ Batch Batch::of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits l
       positions.push_back(static_cast<uint32_t>(cache.length(input.sequence) + i));
     }
     last.push_back(static_cast<uint32_t>(tokens.size()) - 1);
-    const int64_t end = std::max(input.end, cache.length(input.sequence) + count);
-    is_long.insert(is_long.end(), input.tokens.size(), end > short_context);
+    if (short_context > 0) {
+      const int64_t end = std::max(input.end, cache.length(input.sequence) + count);
+      is_long.insert(is_long.end(), input.tokens.size(), end > short_context);
+    }
     const std::vector<float> of_row = scales_of(input.scales, adapters);
     for (int64_t i = 0; i < count; ++i) scales.insert(scales.end(), of_row.begin(), of_row.end());
   }

@@ -1,6 +1,7 @@
 // Ids of the tokens that a folder's files name by their text.
 #include "wick/models/hf/named_tokens.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 
@@ -9,8 +10,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Finds ids while the text is parsed. No document is built, because large vocabularies take a
-/// second and the tokenizer builds one later.
+/// Finds ids while the text is parsed. No document is built, because that of a large vocabulary
+/// takes long, and the tokenizer builds one later. The search ends where all tokens are found among
+/// the added ones, which are at the beginning of usual files.
 class TokenSearch final : public nlohmann::json_sax<Json> {
  public:
   explicit TokenSearch(std::span<const std::string> tokens) : found_(tokens.size()) {
@@ -49,6 +51,7 @@ class TokenSearch final : public nlohmann::json_sax<Json> {
   bool end_object() override {
     if (depth_ == kEntry && in_added_tokens() && added_id_) {
       set(added_text_, *added_id_, &Found::added);
+      if (all_added()) return false;
     }
     return close();
   }
@@ -67,8 +70,12 @@ class TokenSearch final : public nlohmann::json_sax<Json> {
   bool in_vocabulary() const { return keys_[0] == "model" && keys_[1] == "vocab"; }
   void set(const std::string& token, int64_t id, std::optional<int64_t> Found::*where) {
     for (Found& one : found_) {
-      if (one.token == token) one.*where = id;
+      if (one.token == token && !(one.*where)) one.*where = id;
     }
+  }
+  bool all_added() const {
+    return std::all_of(found_.begin(), found_.end(),
+                       [](const Found& one) { return one.added.has_value(); });
   }
   bool open() {
     ++depth_;

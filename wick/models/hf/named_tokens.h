@@ -15,8 +15,8 @@ namespace wick::models::hf {
 /// there is none.
 std::optional<std::string> token_text(const Config& config, const char* name);
 
-/// The ids of tokens in the text of a tokenizer.json, of which added tokens come first. Tokens that
-/// it lacks have none; neither have all tokens of a text that isn't JSON.
+/// The ids of tokens in the text of a tokenizer.json: of added tokens or, without one, of the
+/// model's. Tokens that the text lacks have no id. Mistakes in the text aren't reported.
 std::vector<std::optional<int64_t>> token_ids(std::string_view tokenizer_json,
                                               std::span<const std::string> tokens);
 
