@@ -18,8 +18,6 @@ constexpr int kData = 40, kImage = 20, kSampler = 28;
 constexpr u32 kLine = 8, kPlane = 9, kLines = 12, kPlanes = 13;
 constexpr u32 kIdentitySelectors = 4 | 5 << 3 | 6 << 6 | 7 << 9;
 
-int generation_of(const Target& target) { return std::stoi(target.arch.substr(3, 2)); }
-
 using Words = std::array<u32, 8>;
 
 void set_field(u32* words, int at, int width, u64 value) {
@@ -64,10 +62,6 @@ struct Image {
   }
 };
 
-void place(State& state, const Words& words) {
-  for (size_t i = 0; i < 8; ++i) state.s[kImage + i] = words[i];
-}
-
 struct Sampler {
   u32 clamp = 2;  // 0 wrap, 1 mirror, 2 edge, 6 border
   bool unnormalized = true, linear = false;
@@ -93,11 +87,30 @@ struct Memory {
   }
 };
 
+/// An image of 13 by 9 texels with two components of 8 bits.
+Image image_of_pairs(const Memory& memory, int generation) {
+  return {.base = memory.bytes,
+          .width = 13,
+          .height = 9,
+          .pitch = 64,
+          .format = format_named(generation, "8_8", "UNORM")};
+}
+
+/// A random state with the descriptors of an image and a sampler.
+State state_with(const Hand::Run& run, const Image& image, const Sampler& sampler = {}) {
+  const Target& target = run.batch.target();
+  State state = random_state(target, 8);
+  const Words words = image.words(generation(target));
+  for (size_t i = 0; i < 8; ++i) state.s[kImage + i] = words[i];
+  sampler.put(state);
+  return state;
+}
+
 /// The registers of an address, from v2 on, as each family's assembler writes them. gfx12 has a
 /// field for each of four, and the last one may stand for several.
 std::string address(const Target& target, int count) {
   if (count == 1) return "v2";
-  if (generation_of(target) < 12) return range(2, count);
+  if (test::generation(target) < 12) return range(2, count);
   std::string text = "[";
   for (int i = 0; i < std::min(count, 4); ++i) {
     text += (i == 0 ? "" : ", ") + range(2 + i, i == 3 ? count - 3 : 1);
@@ -142,7 +155,7 @@ Place place_of(const Image& image, u32 lane) {
 }
 
 void add_load(Hand& hand, const std::string& name, Image image, int mask) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   const bool height = image.type == kPlane || image.type == kPlanes;
   const bool layered = image.type == kLines || image.type == kPlanes;
   const int registers = std::popcount(static_cast<unsigned>(mask));
@@ -152,8 +165,7 @@ void add_load(Hand& hand, const std::string& name, Image image, int mask) {
              const Memory memory;
              Image at = image;
              at.base = memory.bytes;
-             State state = random_state(run.batch.target(), 8);
-             place(state, at.words(generation));
+             State state = state_with(run, at);
              state.exec &= ~u64{0x10};
              for (u32 lane = 0; lane < static_cast<u32>(run.batch.target().lanes()); ++lane) {
                const Place p = place_of(at, lane);
@@ -182,7 +194,7 @@ void add_load(Hand& hand, const std::string& name, Image image, int mask) {
 }
 
 void add_loads(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   const auto format = [&](const char* layout, const char* kind) {
     return format_named(generation, layout, kind);
   };
@@ -218,7 +230,7 @@ void add_loads(Hand& hand) {
 
 /// Coordinates and components of 16 bits.
 void add_halves(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   for (const char* kind : {"UNORM", "SINT"}) {
     const NamedFormat format = format_named(generation, "8_8_8_8", kind);
     hand.add(std::string("load_halves_") + kind,
@@ -227,8 +239,7 @@ void add_halves(Hand& hand) {
                const Memory memory;
                const Image image{
                    .base = memory.bytes, .width = 13, .height = 9, .pitch = 64, .format = format};
-               State state = random_state(run.batch.target(), 8);
-               place(state, image.words(generation));
+               State state = state_with(run, image);
                for (u32 lane = 0; lane < 32; ++lane) {
                  state.v[2][lane] = lane % 13 | (lane % 9) << 16;
                }
@@ -251,7 +262,7 @@ void add_halves(Hand& hand) {
 
 void add_store(Hand& hand, const std::string& name, const NamedFormat& format, int mask,
                bool half) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   const int count = std::popcount(static_cast<unsigned>(mask)),
             registers = half ? (count + 1) / 2 : count;
   hand.add(name,
@@ -262,8 +273,7 @@ void add_store(Hand& hand, const std::string& name, const NamedFormat& format, i
                  .base = memory.bytes, .width = 7, .height = 5, .pitch = 64, .format = format};
              Image wanted = image;
              wanted.base = want.bytes;
-             State state = random_state(run.batch.target(), 8);
-             place(state, image.words(generation));
+             State state = state_with(run, image);
              state.exec &= ~u64{0x20};
              for (u32 lane = 0; lane < 32; ++lane) {
                const i64 x = lane % 8 - (lane == 9), y = lane / 8;
@@ -296,7 +306,7 @@ void add_store(Hand& hand, const std::string& name, const NamedFormat& format, i
 }
 
 void add_stores(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   const auto format = [&](const char* layout, const char* kind) {
     return format_named(generation, layout, kind);
   };
@@ -354,7 +364,7 @@ double coordinate(u32 lane, u32 size, u32 step) {
 
 void add_sample(Hand& hand, const std::string& name, const Sampler& sampler, const std::string& op,
                 int leading, bool level) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   const bool moved = op.ends_with("_o");
   hand.add(name, load_text(hand.target(), op, 4, leading + 2 + level, 15, "2D"), {op},
            [=](const Hand::Run& run) {
@@ -364,9 +374,7 @@ void add_sample(Hand& hand, const std::string& name, const Sampler& sampler, con
                                .height = 8,
                                .pitch = 64,
                                .format = format_named(generation, "8_8_8_8", "UNORM")};
-             State state = random_state(run.batch.target(), 8);
-             place(state, image.words(generation));
-             sampler.put(state);
+             State state = state_with(run, image, sampler);
              for (u32 lane = 0; lane < 32; ++lane) {
                const double x = coordinate(lane, 16, 13), y = coordinate(lane, 8, 11);
                for (int i = 0; i < leading; ++i) {
@@ -413,7 +421,7 @@ void add_samples(Hand& hand) {
 }
 
 void add_gather(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   for (const int mask : {1, 4}) {
     hand.add("gather_" + std::to_string(mask),
              load_text(hand.target(), "image_gather4_lz", 4, 2, mask, "2D"), {"image_gather4_lz"},
@@ -425,9 +433,7 @@ void add_gather(Hand& hand) {
                                  .pitch = 64,
                                  .format = format_named(generation, "8_8_8_8", "UNORM")};
                const Sampler sampler{.clamp = 1};
-               State state = random_state(run.batch.target(), 8);
-               place(state, image.words(generation));
-               sampler.put(state);
+               State state = state_with(run, image, sampler);
                for (u32 lane = 0; lane < 32; ++lane) {
                  state.v[2][lane] = bits(static_cast<float>(coordinate(lane, 16, 13)));
                  state.v[3][lane] = bits(static_cast<float>(coordinate(lane, 8, 11)));
@@ -449,7 +455,7 @@ void add_gather(Hand& hand) {
 }
 
 void add_info(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   hand.add("resinfo", load_text(hand.target(), "image_get_resinfo", 4, 1, 15, "2D"),
            {"image_get_resinfo"}, [generation](const Hand::Run& run) {
              const Memory memory;
@@ -458,8 +464,7 @@ void add_info(Hand& hand) {
                                .width = width,
                                .height = 300,
                                .format = format_named(generation, "8", "UINT")};
-             State state = random_state(run.batch.target(), 8);
-             place(state, image.words(generation));
+             State state = state_with(run, image);
              for (u32 lane = 0; lane < 32; ++lane) state.v[2][lane] = lane == 3;
              if (!run(state)) return;
              for (u32 lane = 0; lane < 32; ++lane) {
@@ -471,20 +476,14 @@ void add_info(Hand& hand) {
 
 /// The register of a status keeps its value, because all pages are resident.
 void add_status(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   for (const bool sample : {false, true}) {
     const std::string op = sample ? "image_sample_lz" : "image_load";
     hand.add(op + "_with_a_status", load_text(hand.target(), op, 3, 2, 3, "2D", " tfe"), {},
              [=](const Hand::Run& run) {
                const Memory memory;
-               const Image image{.base = memory.bytes,
-                                 .width = 13,
-                                 .height = 9,
-                                 .pitch = 64,
-                                 .format = format_named(generation, "8_8", "UNORM")};
-               State state = random_state(run.batch.target(), 8);
-               place(state, image.words(generation));
-               Sampler().put(state);
+               const Image image = image_of_pairs(memory, generation);
+               State state = state_with(run, image, Sampler());
                for (u32 lane = 0; lane < 32; ++lane) {
                  state.v[2][lane] = sample ? bits(static_cast<float>(lane % 13) + 0.5f) : lane % 13;
                  state.v[3][lane] = sample ? bits(static_cast<float>(lane % 9) + 0.5f) : lane % 9;
@@ -535,20 +534,14 @@ std::vector<Bad> bad_fields(int generation) {
 }
 
 void add_hostile(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   for (const Bad& bad : bad_fields(generation)) {
     hand.add(std::string("hostile_") + bad.name,
              load_text(hand.target(), "image_sample_lz", 4, 2, 15, "2D"), {},
              [=](const Hand::Run& run) {
                const Memory memory;
-               const Image image{.base = memory.bytes,
-                                 .width = 13,
-                                 .height = 9,
-                                 .pitch = 64,
-                                 .format = format_named(generation, "8_8", "UNORM")};
-               State state = random_state(run.batch.target(), 8);
-               place(state, image.words(generation));
-               Sampler().put(state);
+               const Image image = image_of_pairs(memory, generation);
+               State state = state_with(run, image, Sampler());
                u32* words = &state.s[bad.sampler ? kSampler : kImage];
                for (int i = bad.at; i < bad.at + bad.width; ++i) {
                  words[i / 32] &= ~(1u << i % 32);

@@ -18,10 +18,6 @@ constexpr u32 kStride = 28, kOffset = 4, kScalarOffset = 8;
 constexpr int kData = 40, kRecords = 64;
 const char* const kCounts[] = {"x", "xy", "xyz", "xyzw"};
 
-int generation_of(const Target& target) {
-  return is_gfx9(target) ? 9 : std::stoi(target.arch.substr(3, 2));
-}
-
 std::string quoted(const Target& target, const NamedFormat& format) {
   return is_gfx9(target)
              ? " format:[BUF_DATA_FORMAT_" + format.layout + ",BUF_NUM_FORMAT_" + format.kind + "]"
@@ -129,7 +125,7 @@ void check_load(const Hand::Run& run, const Access& access, u32 selectors) {
   u32 records = 0;
   State state = indexed(target, records);
   // The instruction's format holds, whatever the descriptor's is.
-  const NamedFormat other = format_named(generation_of(target), "16", "UINT");
+  const NamedFormat other = format_named(test::generation(target), "16", "UINT");
   describe(
       state, memory, records,
       access.typed ? word3(target, kSelectOthers, other) : word3(target, selectors, access.format));
@@ -186,7 +182,7 @@ void check_store(const Hand::Run& run, const Access& access) {
   Memory memory, want;
   u32 records = 0;
   State state = indexed(target, records);
-  const NamedFormat other = format_named(generation_of(target), "16", "UINT");
+  const NamedFormat other = format_named(test::generation(target), "16", "UINT");
   describe(state, memory, records,
            word3(target, kSelectIdentity, access.typed ? other : access.format));
   Random random(9);
@@ -195,7 +191,7 @@ void check_store(const Hand::Run& run, const Access& access) {
     u32 first = 0;
     for (int i = 0; i < format.components(); ++i) {
       // Components that the instruction lacks are 0; on gfx12, they are the first one.
-      u32 word = generation_of(target) >= 12 ? first : 0;
+      u32 word = test::generation(target) >= 12 ? first : 0;
       if (i < access.count) {
         word = value_to_store(format, random, i);
         if (access.half) {
@@ -230,7 +226,7 @@ void add_access(Hand& hand, const Access& access, u32 selectors = kSelectIdentit
 }
 
 void add_formats(Hand& hand) {
-  for (const NamedFormat& format : buffer_formats(generation_of(hand.target()))) {
+  for (const NamedFormat& format : buffer_formats(test::generation(hand.target()))) {
     for (const bool store : {false, true}) {
       add_access(hand, {.store = store, .format = format});
       add_access(hand, {.store = store, .typed = false, .format = format}, kSelectOthers);
@@ -239,7 +235,7 @@ void add_formats(Hand& hand) {
 }
 
 void add_counts(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   const NamedFormat formats[] = {
       format_named(generation, "32_32_32_32", "FLOAT"), format_named(generation, "8_8_8_8", "SINT"),
       format_named(generation, "16_16_16_16", "FLOAT"),
@@ -270,7 +266,7 @@ void add_counts(Hand& hand) {
 /// Buffers without a stride check bytes: an element is accessed as a whole or not at all.
 void add_raw(Hand& hand) {
   const Target& target = hand.target();
-  const NamedFormat format = format_named(generation_of(target), "16_16", "UINT");
+  const NamedFormat format = format_named(test::generation(target), "16_16", "UINT");
   const std::string text = "tbuffer_load_format_xy v[40:41], v2, s[20:23], s10" +
                            quoted(target, format) + " offen offset:4";
   hand.add("raw", text, {}, [format](const Hand::Run& run) {
@@ -311,7 +307,7 @@ struct Swizzle {
 void check_swizzled(const Hand::Run& run, const Swizzle& swizzle, const NamedFormat& format,
                     bool store) {
   const Target& target = run.batch.target();
-  const int generation = generation_of(target);
+  const int generation = test::generation(target);
   Memory memory, want;
   State state = random_state(target, 12);
   const auto lanes = static_cast<u32>(target.lanes());
@@ -343,7 +339,7 @@ void check_swizzled(const Hand::Run& run, const Swizzle& swizzle, const NamedFor
 }
 
 void add_swizzled(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   const NamedFormat format = format_named(generation, "32", "UINT");
   for (const Swizzle& swizzle :
        {Swizzle{4, 8, false}, {4, 32, false}, {4, 16, true}, {16, 8, false}, {16, 64, true}}) {
@@ -363,7 +359,7 @@ void add_swizzled(Hand& hand) {
 
 /// The register of a status keeps its value, because all pages are resident.
 void add_status(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   if (generation == 9) return;  // gfx90a's field is of the accumulation registers
   const auto with_status = [generation](std::vector<uint32_t>& words) {
     if (generation >= 12) {
@@ -392,7 +388,7 @@ void add_status(Hand& hand) {
 
 /// Formats that don't exist are errors.
 void add_unknown(Hand& hand) {
-  const int generation = generation_of(hand.target());
+  const int generation = test::generation(hand.target());
   const Access access{.format = format_named(generation, "8", "UINT")};
   const std::vector<u32> numbers = generation == 9 ? std::vector<u32>{0x00, 0x0f, 0x61, 0x71, 0x04}
                                    : generation == 10 ? std::vector<u32>{0, 78, 127}
