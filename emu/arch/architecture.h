@@ -33,7 +33,8 @@ struct Architecture {
   bool wgp = false;  // a multiprocessor is a pair of compute units
 };
 
-/// Whether the generation has instructions for images. gfx9's chips for computing have none.
+/// Whether the emulator implements the generation's instructions for images. Of gfx9's chips here,
+/// LLVM knows some for gfx90a; none is implemented.
 constexpr bool has_images(int generation) { return generation >= 10; }
 
 /// Copies the properties common to a family and sets those of one device. Clocks are in kHz.

@@ -44,8 +44,9 @@ void ThreadStarter::loop() {
 }
 
 void yield_to_emulator() {
-  // Five steps are a third of the processor time, so three threads that poll weigh as much as one
-  // of the emulator's. With more, the program would wait too long for other processes.
+  // A thread whose nice value is higher by 5 gets a third of another one's processor time, so three
+  // threads that poll get as much as one of the emulator's. With more steps, the program would wait
+  // too long for other processes.
   constexpr int kSteps = 5, kLowest = 19;
   const int now = getpriority(PRIO_PROCESS, 0);  // on Linux, of the calling thread
   setpriority(PRIO_PROCESS, 0, std::min(now + kSteps, kLowest));

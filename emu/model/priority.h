@@ -1,8 +1,8 @@
 #pragma once
 
-// Priorities of threads. ROCr's threads, and HIP's that waits for a stream, poll without pauses. If
-// there are fewer processors than threads that poll, the emulator's threads wait for them, and a
-// program takes several times as long.
+// Priorities of threads. ROCr's threads, and a thread that waits for a HIP stream, poll without
+// pauses. If there are fewer processors than such threads, the emulator's threads wait for them,
+// and a program takes several times as long.
 
 #include <condition_variable>
 #include <exception>

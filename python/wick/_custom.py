@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 from . import _core
 
 # Imports for type checkers are skipped at run time: they take longer than the rest of the package.
@@ -53,9 +56,6 @@ class _CustomBody:
     def _warn(message: str) -> None:
         """Warns at the line that called wick. Unlike warnings.warn, it shows equal messages of one line: they
         are of ops with equal names."""
-        import sys
-        import warnings
-
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "wick":
             frame = frame.f_back

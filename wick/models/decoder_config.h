@@ -181,9 +181,9 @@ WICK_API void alternate_windows(DecoderConfig& config, const Metadata& metadata,
 WICK_API void make_encoder(DecoderConfig& config, const Metadata& metadata);
 
 /// Reads the sizes of experts, for the layers that have them: by default all if the file has
-/// experts, except the leading dense ones. Without a width, the file means that of `config` or, if
-/// it is 0, that of the MLP. Errors: those of Metadata; there are fewer experts than
-/// a row goes through.
+/// experts, except the leading dense ones. If it has no width of experts, they have that of
+/// `config` or, if that is 0, the MLP's. Errors: those of Metadata; there are fewer experts than a
+/// row goes through.
 WICK_API void read_experts(DecoderConfig& config, const Metadata& metadata);
 
 }  // namespace wick::models

@@ -53,7 +53,7 @@ void set_keys(const text::GgufVocabulary& v, const io::ModelFile& from, io::Gguf
   }
 }
 
-/// If another token ends each text than the one that ends answers, both remain end tokens.
+/// Keeps two end tokens if texts and answers end with different ones.
 void keep_end(const text::GgufVocabulary& v, const io::ModelFile& from, io::GgufMetadata& to) {
   constexpr const char *kOne = "tokenizer.ggml.eos_token_id",
                        *kAll = "tokenizer.ggml.eos_token_ids";

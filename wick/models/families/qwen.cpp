@@ -3,8 +3,8 @@
 namespace wick::models {
 namespace {
 
-/// The width of experts in files that don't have it: that of the experts that a row goes through
-/// together is the MLP's.
+/// Sets the width of experts for files that lack it: the experts that a row goes through are
+/// together as wide as the MLP.
 void share_width(DecoderConfig& c, const Metadata& m) {
   const int64_t used = m.integer("expert_used_count", 1, INT32_MAX, 1);
   c.experts.intermediate = c.layers.front().intermediate / used;

@@ -160,9 +160,8 @@ std::unique_ptr<wick::DeviceGraph> GpuBackend::record(const std::function<void()
   } catch (...) {  // a custom op's body may have passed on the refusal as an exception of its own
     if (!capture.refused()) throw;
     throw Error(ErrorKind::runtime, "record",
-                "waits for the device, and copies to or from the host, "
-                "can't be recorded",
-                gpu_.device.str());
+                "the work waits for the device or copies to or from the host", gpu_.device.str(),
+                "do it before or afterwards");
   }
   void* const graph = capture.finish();
   return std::make_unique<GpuGraph>(gpu_, graph, capture.arena(), capture.take_notes(),
