@@ -417,9 +417,7 @@ void add_unknown(Hand& hand) {
 }  // namespace
 
 void register_typed_buffers() {
-  std::vector<Target> targets = all_chips();
-  targets.push_back({"gfx1100", true});
-  for (const Target& target : targets) {
+  for (const Target& target : all_targets()) {
     Hand hand("TypedBuffers", target);
     add_formats(hand);
     add_counts(hand);

@@ -48,8 +48,8 @@ emulator=$source/build/emu/lib/libamdhip64.so.6
 # on_emulator ARCHITECTURE TESTS: runs tests of kernels with all checks of the emulator. Pytest doesn't capture its
 # reports (-s), because they may come after a test.
 on_emulator() {
-  WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=$1 WICK_EMU_CHECK=memory,alignment,lds,registers,waits,races,barriers \
-    WICK_TEST_DEVICES=hip:0 WICK_KERNEL_CACHE=$build/python-kernels \
+  WICK_TEST_DEVICES=hip:0 WICK_KERNEL_CACHE=$build/python-kernels \
+    sh "$source/tests/backend/on_emulator.sh" "$emulator" "$1" \
     $python -m pytest -q -s -p no:cacheprovider "$source/python/tests/$2" >"$log" 2>&1 || fail
   tail -n 1 "$log"
 }
