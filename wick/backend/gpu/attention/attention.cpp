@@ -439,7 +439,7 @@ bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& 
   const View nowhere{nullptr, DType::f32, Layout::contiguous({qkv.layout.shape()[0], k})};
   const CachedCall at(gpu, nowhere, qkv, where);
   return launch_decode(gpu, at.call, at.fill, at.dtype,
-                       {to.q, to.scales, static_cast<uint32_t>(to.padded), 1}, sinks_of(at.bias));
+                       {to.q, to.scales, static_cast<uint32_t>(to.padded), 1, 0}, sinks_of(at.bias));
 }
 
 }  // namespace wick::gpu

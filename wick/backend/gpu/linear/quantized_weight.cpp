@@ -33,7 +33,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   auto* const units = static_cast<char*>(weight->units);
   if (weight->n % kUnitRows != 0 && row_group_bytes != 0) {
     // Rows past the last are zeros; exponents are those of ordinary scales.
-    const int fill = unit_format(dtype).exponents ? kPaddingExponent : 0;
+    const uint8_t fill = unit_format(dtype).exponents ? kPaddingExponent : 0;
     gpu.check(gpu.driver.api.set_bytes(units + weight->bytes - row_group_bytes, fill,
                                        row_group_bytes, gpu.stream()),
               "clearing memory");

@@ -284,7 +284,7 @@ std::string float_repr(double value) {
   const auto count = static_cast<int>(digits.size());
   if (exponent < -4 || exponent >= 16) {
     std::string mantissa = digits.substr(0, 1);
-    if (count > 1) mantissa += "." + digits.substr(1);
+    if (count > 1) mantissa.append(1, '.').append(digits, 1);
     return fmt::format("{}{}e{}{:02}", sign, mantissa, exponent < 0 ? '-' : '+',
                        std::abs(exponent));
   }
