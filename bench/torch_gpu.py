@@ -13,6 +13,7 @@ largest magnitude (null where results are random). A row that fails prints its e
 import argparse
 import json
 import math
+import os
 import sys
 import time
 
@@ -343,7 +344,8 @@ def measure(row, rounds):
 def print_table(path):
     with open(path, encoding="utf-8") as file:
         report = json.load(file)
-    print(f"{report['device']}, PyTorch {report['torch']}. Microseconds; ratio = PyTorch / wick.\n")
+    print(f"{report['device']}, PyTorch {report['torch']}. Microseconds; ratio = PyTorch / wick.")
+    print("".join(f"{name}={value}\n" for name, value in report.get("environment", {}).items()))
     print("| op | f32: PyTorch | wick | ratio | 16 bits: PyTorch | wick | ratio |\n|---|---|---|---|---|---|---|")
     ops = {}
     for name, row in report["rows"].items():
@@ -388,7 +390,8 @@ def main():
             torch.cuda.empty_cache()
     if args.out:
         with open(args.out, "w", encoding="utf-8") as file:
-            json.dump({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, file, indent=1)
+            chosen = {name: value for name, value in os.environ.items() if name.startswith("WICK_")}
+            json.dump({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "environment": chosen, "rows": rows}, file, indent=1)
     ratios = sorted(r["ratio"] for r in rows.values() if "ratio" in r)
     print(f"{len(ratios)} rows, {sum(r >= 1 for r in ratios)} at 1 or above, {sum(r < 0.9 for r in ratios)} below 0.9, "
           f"{sum('failed' in r for r in rows.values())} failed")

@@ -151,7 +151,13 @@ struct ConvOperands {
     return form == ConvForm::forward ? y : form == ConvForm::input ? x : w;
   }
   ConvCall call(const ConvCase& c, ConvForm form, DType dtype, bool channels_last) const {
-    return {form, dtype, false, channels_last, x.operand(), w.operand(), y.operand(), c.params};
+    return {.form = form,
+            .dtype = dtype,
+            .channels_last = channels_last,
+            .x = x.operand(),
+            .w = w.operand(),
+            .y = y.operand(),
+            .params = c.params};
   }
   /// Calls the backend's method for a form.
   void run(GpuBackend& backend, ConvForm form, const ConvParams& params) {

@@ -148,6 +148,30 @@ TEST_F(GpuConvLibrary, DenseOperandsGiveResultsWithinTheBound) {
   RecordProperty("declined", declined);
 }
 
+TEST_F(GpuConvLibrary, EveryAlgorithmGivesResultsWithinTheBound) {
+  Gpu& gpu = enter();
+  std::mt19937 random(10);
+  for (const ConvForm form : kForms) {
+    for (const DType dtype : kDTypes) {
+      for (const ConvPlace place : {ConvPlace::first, ConvPlace::last}) {
+        int algorithms = 0;
+        for (;; ++algorithms) {
+          SCOPED_TRACE(testing::Message()
+                       << form_name(form) << " " << name(dtype) << " algorithm " << algorithms);
+          ConvOperands operands(gpu, dtype, kPlain, form, {place, place, place}, random);
+          ConvCall call = operands.call(kPlain, form, dtype, place == ConvPlace::last);
+          call.algorithm = algorithms;
+          if (!library_->takes(gpu, call)) break;
+          ASSERT_TRUE(library_->convolve(gpu, call));
+          operands.check(kPlain, form, dtype);
+          ASSERT_FALSE(HasFailure());
+        }
+        EXPECT_TRUE(computed_ == nullptr || algorithms >= (dtype == DType::f32 ? 2 : 1));
+      }
+    }
+  }
+}
+
 TEST_F(GpuConvLibrary, WhatCannotBeDoneIsLeft) {
   Gpu& gpu = enter();
   std::mt19937 random(4);
@@ -376,14 +400,21 @@ TEST(GpuConvUse, IsChosenByName) {
             "WICK_GPU_CONV: no such choice: 'only': use own, auto, library");
 }
 
+constexpr ConvChoice kFirst = {.library = true}, kLast = {.library = true, .channels_last = true},
+                     kThird = {.library = true, .channels_last = true, .algorithm = 2};
+
 TEST(GpuConvUse, ALibraryMustBeClearlyFaster) {
   const float never = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(fastest(1, never, never), ConvChoice::own);
-  EXPECT_EQ(fastest(1, 0.96f, 1.1f), ConvChoice::own);
-  EXPECT_EQ(fastest(1, 0.9f, 0.94f), ConvChoice::channels_first);
-  EXPECT_EQ(fastest(1, never, 0.94f), ConvChoice::channels_last);
-  EXPECT_EQ(fastest(1, 0.9f, 0.5f), ConvChoice::channels_last);
-  EXPECT_EQ(fastest(0, 0, 0), ConvChoice::own);
+  const auto best = [](float own, float first, float last, float third) {
+    return fastest({{{}, own}, {kFirst, first}, {kLast, last}, {kThird, third}}).str();
+  };
+  EXPECT_EQ(best(1, never, never, never), "own");
+  EXPECT_EQ(best(1, 0.96f, 1.1f, 1), "own");
+  EXPECT_EQ(best(1, 0.9f, 0.94f, 1), "channels_first 0");
+  EXPECT_EQ(best(1, never, 0.94f, never), "channels_last 0");
+  EXPECT_EQ(best(1, 0.9f, 0.5f, 0.4f), "channels_last 2");
+  EXPECT_EQ(best(0, 0, 0, 0), "own");
+  EXPECT_EQ(fastest({{{}, 1}}).str(), "own");
 }
 
 class ConvChoicesTest : public testing::Test {
@@ -405,14 +436,14 @@ TEST_F(ConvChoicesTest, AreKeptOnDisk) {
   b.second = 5;
   ConvChoices choices("device", cache);
   EXPECT_FALSE(choices.find(a));
-  choices.store(a, ConvChoice::channels_last, true);
-  choices.store(b, ConvChoice::channels_first, false);
-  EXPECT_EQ(choices.find(a), ConvChoice::channels_last);
-  EXPECT_EQ(choices.find(b), ConvChoice::channels_first);
-  EXPECT_EQ(ConvChoices("device", cache).find(a), ConvChoice::channels_last);
+  choices.store(a, kThird, true);
+  choices.store(b, kFirst, false);
+  EXPECT_EQ(choices.find(a), kThird);
+  EXPECT_EQ(choices.find(b), kFirst);
+  EXPECT_EQ(ConvChoices("device", cache).find(a), kThird);
   EXPECT_FALSE(ConvChoices("device", cache).find(b)) << "it isn't for the disk";
   EXPECT_FALSE(ConvChoices("another device", cache).find(a));
-  for (const ConvChoice choice : {ConvChoice::own, ConvChoice::channels_first}) {
+  for (const ConvChoice choice : {ConvChoice(), kFirst}) {
     choices.store(a, choice, true);
     EXPECT_EQ(ConvChoices("device", cache).find(a), choice);
   }
@@ -422,7 +453,7 @@ TEST_F(ConvChoicesTest, AreKeptOnDisk) {
 TEST_F(ConvChoicesTest, DamagedFilesAreIgnored) {
   const KernelCache cache(folder_, 1 << 20);
   const ConvChoices::Key key{};
-  ConvChoices("device", cache).store(key, ConvChoice::channels_first, true);
+  ConvChoices("device", cache).store(key, kFirst, true);
   ASSERT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
   const fs::path file = fs::directory_iterator(folder_)->path();
   std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(-1, std::ios::end)
@@ -430,11 +461,14 @@ TEST_F(ConvChoicesTest, DamagedFilesAreIgnored) {
   EXPECT_FALSE(ConvChoices("device", cache).find(key));
   fs::resize_file(file, 10);
   EXPECT_FALSE(ConvChoices("device", cache).find(key));
-  // A whole file with another word.
-  cache.store(file.stem().string(), "sideways");
-  EXPECT_FALSE(ConvChoices("device", cache).find(key));
+  // Whole files with other words.
+  for (const char* text : {"sideways", "channels_last", "channels_last ", "channels_last -1",
+                           "channels_first 1x", "channels_first 99999999999", "own 1", ""}) {
+    cache.store(file.stem().string(), text);
+    EXPECT_FALSE(ConvChoices("device", cache).find(key)) << text;
+  }
   cache.store(file.stem().string(), "own");
-  EXPECT_EQ(ConvChoices("device", cache).find(key), ConvChoice::own);
+  EXPECT_EQ(ConvChoices("device", cache).find(key), ConvChoice());
 }
 
 }  // namespace

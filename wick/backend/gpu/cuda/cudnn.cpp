@@ -1,11 +1,12 @@
-// cuDNN: names of functions, values of constants, and the choice of algorithms. Source: cuDNN's
-// documentation, 9.0 and later, of the calls with descriptors.
+// cuDNN: names of functions, values of constants, and the choice of engines. Source: cuDNN's
+// documentation, 9.0 and later, of the graph interface ("backend").
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <iterator>
+#include <vector>
 
 #include "wick/backend/gpu/spatial/convolution_library.h"
 
@@ -16,38 +17,88 @@ enum Number : int {
   kF32 = 0,
   kF16 = 2,
   kBf16 = 9,
-  kChannelsOuter = 0,
-  kChannelsInner = 1,
   kCrossCorrelation = 1,
-  kTensorOpMath = 1,
-  kDefaultMath = 0,  // f32 may be TF32
-  kFmaMath = 3,      // f32 without TF32
-  kDeterministic = 1,
 };
 
-/// A result of the heuristics.
-struct Performance {
-  int algorithm;
-  int status;
-  float milliseconds;
-  size_t workspace_bytes;
-  int determinism;
-  int math;
-  int reserved[3];
+/// Kinds of descriptors.
+enum class Kind : int {
+  convolution = 1,
+  engine = 2,
+  engine_config = 3,
+  heuristics = 4,
+  plan = 5,
+  forward = 10,
+  weight_gradient = 11,
+  input_gradient = 12,
+  graph = 15,
+  variant_pack = 16,
+  tensor = 17,
 };
-static_assert(sizeof(Performance) == 48);
 
-/// The functions of a form of convolution. a and b are the operands, c is the result: for forward
-/// x, w and y; for the gradient of x w, y and x; for the gradient of w x, y and w.
-struct FormFunctions {
-  int (*choose)(void* handle, void* a, void* b, void* convolution, void* c, int wanted, int* found,
-                Performance* results);
-  int (*workspace)(void* handle, void* a, void* b, void* convolution, void* c, int algorithm,
-                   size_t* bytes);
-  int (*run)(void* handle, const void* alpha, void* a, const void* a_data, void* b,
-             const void* b_data, void* convolution, int algorithm, void* workspace, size_t bytes,
-             const void* beta, void* c, void* c_data);
+/// Types of attributes' values.
+enum class ValueType : int {
+  handle = 0,
+  data_type = 1,
+  int64 = 3,
+  float32 = 4,
+  address = 6,
+  convolution_mode = 7,
+  heuristics_mode = 8,
+  numerical_note = 11,
+  descriptor = 15,
 };
+
+enum class Attribute : int {
+  convolution_compute_type = 100,
+  convolution_mode = 101,
+  convolution_dilations = 102,
+  convolution_strides = 103,
+  convolution_pads_after = 104,
+  convolution_pads_before = 105,
+  convolution_spatial_dims = 106,
+  heuristics_mode = 200,
+  heuristics_graph = 201,
+  heuristics_results = 202,
+  config_engine = 300,
+  plan_handle = 400,
+  plan_config = 401,
+  plan_workspace = 402,
+  graph_handle = 800,
+  graph_operations = 801,
+  tensor_alignment = 900,
+  tensor_type = 901,
+  tensor_sizes = 902,
+  tensor_strides = 903,
+  tensor_id = 906,
+  pack_ids = 1000,
+  pack_addresses = 1001,
+  pack_workspace = 1003,
+  engine_notes = 1303,
+};
+
+/// What an engine's results differ by from sums in f32.
+enum class Note : int {
+  tensor_core = 0,  // with operands of f32: TF32
+  down_converts_inputs = 1,
+  reduces_precision_of_sums = 2,
+  fft = 3,
+  nondeterministic = 4,
+  winograd = 5,
+  winograd_4x4 = 6,
+  winograd_6x6 = 7,
+  winograd_13x13 = 8,
+};
+
+enum class HeuristicsMode : int { fallback = 2, a = 3 };
+
+/// The attributes of a form's operation.
+struct FormAttributes {
+  Kind kind;
+  int alpha, beta, convolution, x, w, y;
+};
+constexpr FormAttributes kForms[] = {{Kind::forward, 700, 701, 702, 704, 703, 705},
+                                     {Kind::input_gradient, 706, 707, 708, 710, 709, 711},
+                                     {Kind::weight_gradient, 712, 713, 714, 716, 715, 717}};
 
 struct Functions {
   size_t (*version)();
@@ -55,28 +106,69 @@ struct Functions {
   int (*create)(void** handle);
   int (*destroy)(void* handle);
   int (*set_stream)(void* handle, void* stream);
-  int (*image_create)(void** image);
-  int (*image_destroy)(void* image);
-  int (*image_set)(void* image, int type, int n, int c, int h, int w, int n_stride, int c_stride,
-                   int h_stride, int w_stride);
-  int (*filters_create)(void** filters);
-  int (*filters_destroy)(void* filters);
-  int (*filters_set)(void* filters, int type, int format, int o, int c, int h, int w);
-  int (*convolution_create)(void** convolution);
-  int (*convolution_destroy)(void* convolution);
-  int (*convolution_set)(void* convolution, int pad_h, int pad_w, int stride_h, int stride_w,
-                         int dilation_h, int dilation_w, int mode, int compute_type);
-  int (*set_groups)(void* convolution, int groups);
-  int (*set_math)(void* convolution, int math);
-  FormFunctions forms[3];
+  int (*descriptor_create)(int kind, void** descriptor);
+  int (*descriptor_destroy)(void* descriptor);
+  int (*descriptor_finalize)(void* descriptor);
+  int (*set)(void* descriptor, int attribute, int type, int64_t count, const void* values);
+  int (*get)(void* descriptor, int attribute, int type, int64_t room, int64_t* count, void* values);
+  int (*execute)(void* handle, void* plan, void* variant_pack);
 };
 
-/// Whether an algorithm multiplies matrices. The others are FFT and Winograd, whose errors aren't
-/// bounded by the sum of the terms' magnitudes, and algorithms that add with atomics.
-bool is_gemm(ConvForm form, int algorithm) {
-  if (form == ConvForm::forward) return algorithm >= 0 && algorithm <= 2;
-  return algorithm == 1;
-}
+/// A descriptor. After a call that fails, the others do nothing.
+class Descriptor {
+ public:
+  Descriptor(const Functions& functions, Kind kind) : api_(functions) {
+    status_ = api_.descriptor_create(static_cast<int>(kind), &descriptor_);
+  }
+  ~Descriptor() {
+    if (descriptor_ != nullptr) api_.descriptor_destroy(descriptor_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  void set(int attribute, ValueType type, int64_t count, const void* values) {
+    if (status_ == 0) {
+      status_ = api_.set(descriptor_, attribute, static_cast<int>(type), count, values);
+    }
+  }
+  template <class T>
+  void set(Attribute attribute, ValueType type, const T& value) {
+    set(static_cast<int>(attribute), type, 1, &value);
+  }
+  void set(Attribute attribute, const std::vector<int64_t>& values) {
+    set(static_cast<int>(attribute), ValueType::int64, std::ssize(values), values.data());
+  }
+  /// Sets an attribute to another descriptor, which must exist.
+  void set(int attribute, const Descriptor& value) {
+    if (status_ == 0) status_ = value.status_;
+    set(attribute, ValueType::descriptor, 1, &value.descriptor_);
+  }
+  void set(Attribute attribute, const Descriptor& value) {
+    set(static_cast<int>(attribute), value);
+  }
+  /// Returns the number of values that were read into `values`.
+  int64_t get(Attribute attribute, ValueType type, int64_t room, void* values) const {
+    int64_t count = 0;
+    const int status = status_ != 0 ? status_
+                                    : api_.get(descriptor_, static_cast<int>(attribute),
+                                               static_cast<int>(type), room, &count, values);
+    return status == 0 ? std::min(count, room) : 0;
+  }
+  /// After this, attributes can be read, and others can refer to the descriptor.
+  void finalize() {
+    if (status_ == 0) status_ = api_.descriptor_finalize(descriptor_);
+  }
+  int status() const { return status_; }
+  void* get() const { return descriptor_; }
+
+ private:
+  const Functions& api_;
+  void* descriptor_ = nullptr;
+  int status_ = 0;
+};
+using DescriptorPtr = std::unique_ptr<Descriptor>;
+
+constexpr int64_t kIds[] = {'x', 'w', 'y'};
 
 class Cudnn final : public ConvolutionLibrary {
  public:
@@ -89,32 +181,8 @@ class Cudnn final : public ConvolutionLibrary {
   }
 
  private:
-  struct Descriptors final : Plan {
-    explicit Descriptors(const Functions& functions) : api(functions) {}
-    ~Descriptors() override {
-      if (x != nullptr) api.image_destroy(x);
-      if (y != nullptr) api.image_destroy(y);
-      if (w != nullptr) api.filters_destroy(w);
-      if (convolution != nullptr) api.convolution_destroy(convolution);
-    }
-    Descriptors(const Descriptors&) = delete;
-    Descriptors& operator=(const Descriptors&) = delete;
-
-    const Functions& api;
-    void *x = nullptr, *w = nullptr, *y = nullptr, *convolution = nullptr;
-    int algorithm = 0;
-  };
-
-  /// The operands a, b and c of a form's functions.
-  template <class T>
-  struct Operands {
-    T a, b, c;
-    Operands(ConvForm form, T x, T w, T y)
-        : a(form == ConvForm::input ? w : x),
-          b(form == ConvForm::forward ? w : y),
-          c(form == ConvForm::forward ? y
-            : form == ConvForm::input ? x
-                                      : w) {}
+  struct ExecutionPlan final : Plan {
+    DescriptorPtr plan;
   };
 
   class Handle final : public OnDevice {
@@ -122,21 +190,30 @@ class Cudnn final : public ConvolutionLibrary {
     Handle(const Functions& functions, void* handle) : api_(functions), handle_(handle) {}
     ~Handle() override { api_.destroy(handle_); }
 
-    std::unique_ptr<Plan> make_plan(const ConvCall& call) override {
-      auto plan = std::make_unique<Descriptors>(api_);
-      if (!describe(call, *plan) || !choose(call, *plan)) return nullptr;
-      return plan;
+    Plans make_plans(const ConvCall& call) override {
+      const DescriptorPtr graph = describe(call);
+      Plans plans;
+      for (const HeuristicsMode mode : {HeuristicsMode::a, HeuristicsMode::fallback}) {
+        for (const DescriptorPtr& config : configs_of(*graph, mode)) {
+          if (std::ssize(plans) == kMostAlgorithms) return plans;
+          if (!is_permitted(call, *config)) continue;
+          if (auto plan = plan_of(*config)) plans.push_back(std::move(plan));
+        }
+      }
+      return plans;
     }
 
     int set_stream(void* stream) override { return api_.set_stream(handle_, stream); }
 
     int run(const Plan& plan, const ConvCall& call, void* workspace) override {
-      const auto& d = static_cast<const Descriptors&>(plan);
-      const Operands<void*> of(call.form, d.x, d.w, d.y),
-          data(call.form, call.x.data, call.w.data, call.y.data);
-      const float one = 1, zero = 0;
-      return functions(call).run(handle_, &one, of.a, data.a, of.b, data.b, d.convolution,
-                                 d.algorithm, workspace, plan.workspace_bytes, &zero, of.c, data.c);
+      const void* const addresses[] = {call.x.data, call.w.data, call.y.data};
+      Descriptor pack(api_, Kind::variant_pack);
+      pack.set(static_cast<int>(Attribute::pack_ids), ValueType::int64, 3, kIds);
+      pack.set(static_cast<int>(Attribute::pack_addresses), ValueType::address, 3, addresses);
+      pack.set(Attribute::pack_workspace, ValueType::address, workspace);
+      pack.finalize();
+      if (pack.status() != 0) return pack.status();
+      return api_.execute(handle_, static_cast<const ExecutionPlan&>(plan).plan->get(), pack.get());
     }
 
     std::string text(int status) const override {
@@ -144,62 +221,125 @@ class Cudnn final : public ConvolutionLibrary {
     }
 
    private:
-    const FormFunctions& functions(const ConvCall& call) const {
-      return api_.forms[static_cast<size_t>(call.form)];
-    }
+    DescriptorPtr make(Kind kind) const { return std::make_unique<Descriptor>(api_, kind); }
 
-    bool describe_image(void*& image, const Shape& s, int type, bool channels_last) const {
+    DescriptorPtr describe_tensor(const Shape& s, int type, bool channels_last, int64_t id) const {
+      constexpr int64_t kAlignment = 16;
       const std::array<int64_t, 4> strides = dense_strides(s, channels_last);
-      return api_.image_create(&image) == 0 &&
-             api_.image_set(image, type, int_of(s[0]), int_of(s[1]), int_of(s[2]), int_of(s[3]),
-                            int_of(strides[0]), int_of(strides[1]), int_of(strides[2]),
-                            int_of(strides[3])) == 0;
+      DescriptorPtr tensor = make(Kind::tensor);
+      tensor->set(Attribute::tensor_type, ValueType::data_type, type);
+      tensor->set(Attribute::tensor_sizes, {s[0], s[1], s[2], s[3]});
+      tensor->set(Attribute::tensor_strides, {strides.begin(), strides.end()});
+      tensor->set(Attribute::tensor_id, ValueType::int64, id);
+      tensor->set(Attribute::tensor_alignment, ValueType::int64, kAlignment);
+      tensor->finalize();
+      return tensor;
     }
 
-    bool describe(const ConvCall& call, Descriptors& d) const {
+    DescriptorPtr describe_convolution(const ConvParams& p) const {
+      const std::vector<int64_t> pads = {p.padding[0], p.padding[1]};
+      DescriptorPtr convolution = make(Kind::convolution);
+      convolution->set(Attribute::convolution_spatial_dims, ValueType::int64, int64_t{2});
+      convolution->set(Attribute::convolution_compute_type, ValueType::data_type, int{kF32});
+      convolution->set(Attribute::convolution_mode, ValueType::convolution_mode,
+                       int{kCrossCorrelation});
+      convolution->set(Attribute::convolution_pads_before, pads);
+      convolution->set(Attribute::convolution_pads_after, pads);
+      convolution->set(Attribute::convolution_dilations, {p.dilation[0], p.dilation[1]});
+      convolution->set(Attribute::convolution_strides, {p.stride[0], p.stride[1]});
+      convolution->finalize();
+      return convolution;
+    }
+
+    /// The graph of one operation. The number of groups follows from the channels of x and w.
+    DescriptorPtr describe(const ConvCall& call) const {
       const int type = call.dtype == DType::f32 ? kF32 : call.dtype == DType::f16 ? kF16 : kBf16;
-      const Shape& w = call.w.shape;
-      const ConvParams& p = call.params;
-      return describe_image(d.x, call.x.shape, type, call.channels_last) &&
-             describe_image(d.y, call.y.shape, type, call.channels_last) &&
-             api_.filters_create(&d.w) == 0 &&
-             api_.filters_set(d.w, type, call.channels_last ? kChannelsInner : kChannelsOuter,
-                              int_of(w[0]), int_of(w[1]), int_of(w[2]), int_of(w[3])) == 0 &&
-             api_.convolution_create(&d.convolution) == 0 &&
-             api_.convolution_set(d.convolution, int_of(p.padding[0]), int_of(p.padding[1]),
-                                  int_of(p.stride[0]), int_of(p.stride[1]), int_of(p.dilation[0]),
-                                  int_of(p.dilation[1]), kCrossCorrelation, kF32) == 0 &&
-             api_.set_groups(d.convolution, int_of(p.groups)) == 0 &&
-             api_.set_math(d.convolution, call.dtype != DType::f32 ? kTensorOpMath
-                                          : call.fast              ? kDefaultMath
-                                                                   : kFmaMath) == 0;
+      const FormAttributes& form = kForms[static_cast<size_t>(call.form)];
+      const float one = 1, zero = 0;
+      const DescriptorPtr convolution = describe_convolution(call.params);
+      const DescriptorPtr operation = make(form.kind);
+      operation->set(form.convolution, *convolution);
+      const ConvOperand* const operands[] = {&call.x, &call.w, &call.y};
+      const int attributes[] = {form.x, form.w, form.y};
+      for (size_t i = 0; i < 3; ++i) {
+        operation->set(attributes[i],
+                       *describe_tensor(operands[i]->shape, type, call.channels_last, kIds[i]));
+      }
+      operation->set(form.alpha, ValueType::float32, 1, &one);
+      operation->set(form.beta, ValueType::float32, 1, &zero);
+      operation->finalize();
+      DescriptorPtr graph = make(Kind::graph);
+      graph->set(Attribute::graph_handle, ValueType::handle, handle_);
+      graph->set(Attribute::graph_operations, *operation);
+      graph->finalize();
+      return graph;
     }
 
-    /// Takes the first of the heuristics' results, which are ordered by their estimated time, that
-    /// is permitted.
-    bool choose(const ConvCall& call, Descriptors& d) const {
-      const FormFunctions& form = functions(call);
-      const Operands<void*> of(call.form, d.x, d.w, d.y);
-      Performance results[16] = {};
-      int found = 0;
-      if (form.choose(handle_, of.a, of.b, d.convolution, of.c,
-                      static_cast<int>(std::size(results)), &found, results) != 0) {
+    /// The engines that the heuristics propose, ordered by their estimated time.
+    std::vector<DescriptorPtr> configs_of(const Descriptor& graph, HeuristicsMode mode) const {
+      constexpr size_t kMost = 32;
+      const DescriptorPtr heuristics = make(Kind::heuristics);
+      heuristics->set(Attribute::heuristics_graph, graph);
+      heuristics->set(Attribute::heuristics_mode, ValueType::heuristics_mode, mode);
+      heuristics->finalize();
+      std::vector<DescriptorPtr> configs;
+      std::vector<void*> addresses;
+      for (size_t i = 0; i < kMost; ++i) {
+        configs.push_back(make(Kind::engine_config));
+        if (configs.back()->status() != 0) return {};
+        addresses.push_back(configs.back()->get());
+      }
+      // Descriptors are filled in place.
+      const int64_t found = heuristics->get(Attribute::heuristics_results, ValueType::descriptor,
+                                            std::ssize(addresses), addresses.data());
+      configs.resize(static_cast<size_t>(found));
+      return configs;
+    }
+
+    /// Whether an engine gives the same bits each time, with errors of the class of convolutions.
+    bool is_permitted(const ConvCall& call, const Descriptor& config) const {
+      const DescriptorPtr engine = make(Kind::engine);
+      void* address = engine->get();
+      if (engine->status() != 0 ||
+          config.get(Attribute::config_engine, ValueType::descriptor, 1, &address) != 1) {
         return false;
       }
-      for (int i = 0; i < found; ++i) {
-        const Performance& result = results[i];
-        if (result.status != 0 || result.determinism != kDeterministic ||
-            !is_gemm(call.form, result.algorithm)) {
-          continue;
+      Note notes[16];
+      const int64_t count =
+          engine->get(Attribute::engine_notes, ValueType::numerical_note, std::ssize(notes), notes);
+      return std::all_of(notes, notes + count, [&](Note note) {
+        switch (note) {
+          case Note::tensor_core:
+            return call.dtype != DType::f32 || call.fast;
+          case Note::down_converts_inputs:
+            return call.fast;
+          case Note::reduces_precision_of_sums:
+          case Note::fft:
+          case Note::nondeterministic:
+          case Note::winograd:
+          case Note::winograd_4x4:
+          case Note::winograd_6x6:
+          case Note::winograd_13x13:
+            return false;
         }
-        d.algorithm = result.algorithm;
-        if (form.workspace(handle_, of.a, of.b, d.convolution, of.c, d.algorithm,
-                           &d.workspace_bytes) == 0 &&
-            d.workspace_bytes <= kMostWorkspace) {
-          return true;
-        }
+        return true;
+      });
+    }
+
+    /// Null if the engine can't run on the device, or needs too large a workspace.
+    std::unique_ptr<Plan> plan_of(const Descriptor& config) const {
+      auto made = std::make_unique<ExecutionPlan>();
+      made->plan = make(Kind::plan);
+      made->plan->set(Attribute::plan_handle, ValueType::handle, handle_);
+      made->plan->set(Attribute::plan_config, config);
+      made->plan->finalize();
+      int64_t bytes = 0;
+      if (made->plan->get(Attribute::plan_workspace, ValueType::int64, 1, &bytes) != 1 ||
+          bytes < 0 || static_cast<size_t>(bytes) > kMostWorkspace) {
+        return nullptr;
       }
-      return false;
+      made->workspace_bytes = static_cast<size_t>(bytes);
+      return made;
     }
 
     const Functions& api_;
@@ -225,52 +365,41 @@ bool find_functions(const Library& library, Functions& api, std::string& trace) 
   const auto find = [&](auto& function, const char* name) {
     return find_function(library, name, function, trace);
   };
-  const auto find_form = [&](FormFunctions& form, const char* choose, const char* workspace,
-                             const char* run) {
-    return find(form.choose, choose) && find(form.workspace, workspace) && find(form.run, run);
-  };
   return find(api.version, "cudnnGetVersion") && find(api.status_text, "cudnnGetErrorString") &&
          find(api.create, "cudnnCreate") && find(api.destroy, "cudnnDestroy") &&
          find(api.set_stream, "cudnnSetStream") &&
-         find(api.image_create, "cudnnCreateTensorDescriptor") &&
-         find(api.image_destroy, "cudnnDestroyTensorDescriptor") &&
-         find(api.image_set, "cudnnSetTensor4dDescriptorEx") &&
-         find(api.filters_create, "cudnnCreateFilterDescriptor") &&
-         find(api.filters_destroy, "cudnnDestroyFilterDescriptor") &&
-         find(api.filters_set, "cudnnSetFilter4dDescriptor") &&
-         find(api.convolution_create, "cudnnCreateConvolutionDescriptor") &&
-         find(api.convolution_destroy, "cudnnDestroyConvolutionDescriptor") &&
-         find(api.convolution_set, "cudnnSetConvolution2dDescriptor") &&
-         find(api.set_groups, "cudnnSetConvolutionGroupCount") &&
-         find(api.set_math, "cudnnSetConvolutionMathType") &&
-         find_form(api.forms[0], "cudnnGetConvolutionForwardAlgorithm_v7",
-                   "cudnnGetConvolutionForwardWorkspaceSize", "cudnnConvolutionForward") &&
-         find_form(api.forms[1], "cudnnGetConvolutionBackwardDataAlgorithm_v7",
-                   "cudnnGetConvolutionBackwardDataWorkspaceSize",
-                   "cudnnConvolutionBackwardData") &&
-         find_form(api.forms[2], "cudnnGetConvolutionBackwardFilterAlgorithm_v7",
-                   "cudnnGetConvolutionBackwardFilterWorkspaceSize",
-                   "cudnnConvolutionBackwardFilter");
+         find(api.descriptor_create, "cudnnBackendCreateDescriptor") &&
+         find(api.descriptor_destroy, "cudnnBackendDestroyDescriptor") &&
+         find(api.descriptor_finalize, "cudnnBackendFinalize") &&
+         find(api.set, "cudnnBackendSetAttribute") && find(api.get, "cudnnBackendGetAttribute") &&
+         find(api.execute, "cudnnBackendExecute");
 }
 
-/// Opens the library that contains cuDNN's convolutions. libcudnn.so.9 only opens other libraries,
-/// and ends the process if one is missing.
-bool has_convolutions(const Library& library, std::string& trace) {
-  std::vector<std::string> names = {"libcudnn_cnn.so.9"};
+/// Opens the libraries that contain cuDNN's graphs and engines. libcudnn.so.9 only opens other
+/// libraries, and ends the process if one is missing.
+bool has_engines(const Library& library, std::string& trace) {
   Dl_info where;
+  std::filesystem::path folder;
   if (dladdr(library.symbol("cudnnCreate"), &where) != 0 && where.dli_fname != nullptr) {
     std::error_code failed;
     const auto file = std::filesystem::canonical(where.dli_fname, failed);
-    if (!failed) names.insert(names.begin(), (file.parent_path() / names.back()).string());
+    if (!failed) folder = file.parent_path();
   }
-  return Library::open(names, trace) != nullptr;
+  for (const char* part :
+       {"graph", "heuristic", "engines_precompiled", "engines_runtime_compiled"}) {
+    const std::string name = fmt::format("libcudnn_{}.so.9", part);
+    std::vector<std::string> names = {name};
+    if (!folder.empty()) names.insert(names.begin(), (folder / name).string());
+    if (Library::open(names, trace) == nullptr) return false;
+  }
+  return true;
 }
 
 std::unique_ptr<ConvolutionLibrary> open_cudnn(std::string& trace) {
   const auto library = Library::open_chosen("WICK_CUDNN_LIBRARY", {"libcudnn.so.9"}, trace);
   Functions api;
   if (library == nullptr || !find_functions(*library, api, trace) ||
-      !has_convolutions(*library, trace)) {
+      !has_engines(*library, trace)) {
     return nullptr;
   }
   return std::make_unique<Cudnn>(api, library->file());

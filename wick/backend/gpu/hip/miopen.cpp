@@ -87,9 +87,9 @@ class Miopen final : public ConvolutionLibrary {
   }
 
  private:
-  struct Descriptors final : Plan {
+  struct Descriptors {
     explicit Descriptors(const Functions& functions) : api(functions) {}
-    ~Descriptors() override {
+    ~Descriptors() {
       for (void* tensor : {x, w, y}) {
         if (tensor != nullptr) api.tensor_destroy(tensor);
       }
@@ -100,6 +100,9 @@ class Miopen final : public ConvolutionLibrary {
 
     const Functions& api;
     void *x = nullptr, *w = nullptr, *y = nullptr, *convolution = nullptr;
+  };
+  struct SolutionPlan final : Plan {
+    std::shared_ptr<const Descriptors> descriptors;
     uint64_t solution = 0;
   };
 
@@ -119,20 +122,26 @@ class Miopen final : public ConvolutionLibrary {
     Handle(const Functions& functions, void* handle) : api_(functions), handle_(handle) {}
     ~Handle() override { api_.destroy(handle_); }
 
-    std::unique_ptr<Plan> make_plan(const ConvCall& call) override {
-      auto plan = std::make_unique<Descriptors>(api_);
-      if (!describe(call, *plan) || !choose(call, *plan)) return nullptr;
-      return plan;
+    Plans make_plans(const ConvCall& call) override {
+      Plans plans;
+      auto described = std::make_shared<Descriptors>(api_);
+      if (!describe(call, *described)) return plans;
+      for (const Solution& solution : solutions_of(call, *described)) {
+        if (std::ssize(plans) == kMostAlgorithms) break;
+        if (auto plan = plan_of(call, described, solution)) plans.push_back(std::move(plan));
+      }
+      return plans;
     }
 
     int set_stream(void* stream) override { return api_.set_stream(handle_, stream); }
 
     int run(const Plan& plan, const ConvCall& call, void* workspace) override {
-      const auto& d = static_cast<const Descriptors&>(plan);
+      const auto& of_shape = static_cast<const SolutionPlan&>(plan);
+      const Descriptors& d = *of_shape.descriptors;
       const Operands of(call.form, d.x, d.w, d.y),
           data(call.form, call.x.data, call.w.data, call.y.data);
       return functions(call).run(handle_, of.a, data.a, of.b, data.b, d.convolution, of.c, data.c,
-                                 workspace, plan.workspace_bytes, d.solution);
+                                 workspace, plan.workspace_bytes, of_shape.solution);
     }
 
     std::string text(int status) const override {
@@ -167,31 +176,38 @@ class Miopen final : public ConvolutionLibrary {
              api_.set_attribute(d.convolution, kDeterministic, 1) == 0;
     }
 
-    /// Takes the first of the solutions, which are ordered by their estimated time, that is
-    /// permitted, and compiles it.
-    bool choose(const ConvCall& call, Descriptors& d) const {
+    /// The library's solutions, ordered by their estimated time.
+    std::vector<Solution> solutions_of(const ConvCall& call, const Descriptors& d) const {
       const FormFunctions& form = functions(call);
       const Operands of(call.form, d.x, d.w, d.y);
       size_t found = 0;
       if (form.count(handle_, of.a, of.b, d.convolution, of.c, &found) != 0 || found == 0) {
-        return false;
+        return {};
       }
       std::vector<Solution> solutions(found);
       if (form.choose(handle_, of.a, of.b, d.convolution, of.c, solutions.size(), &found,
                       solutions.data()) != 0) {
-        return false;
+        return {};
       }
       solutions.resize(std::min(found, solutions.size()));
-      for (const Solution& solution : solutions) {
-        if (!is_permitted(call, solution.algorithm) || solution.workspace_bytes > kMostWorkspace) {
-          continue;
-        }
-        if (form.compile(handle_, of.a, of.b, d.convolution, of.c, solution.id) != 0) continue;
-        d.solution = solution.id;
-        d.workspace_bytes = solution.workspace_bytes;
-        return true;
+      return solutions;
+    }
+
+    /// Compiles a solution. Null if it isn't permitted or can't be compiled.
+    std::unique_ptr<Plan> plan_of(const ConvCall& call,
+                                  const std::shared_ptr<const Descriptors>& descriptors,
+                                  const Solution& solution) const {
+      const Descriptors& d = *descriptors;
+      const Operands of(call.form, d.x, d.w, d.y);
+      if (!is_permitted(call, solution.algorithm) || solution.workspace_bytes > kMostWorkspace ||
+          functions(call).compile(handle_, of.a, of.b, d.convolution, of.c, solution.id) != 0) {
+        return nullptr;
       }
-      return false;
+      auto plan = std::make_unique<SolutionPlan>();
+      plan->descriptors = descriptors;
+      plan->solution = solution.id;
+      plan->workspace_bytes = solution.workspace_bytes;
+      return plan;
     }
 
     const Functions& api_;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
+#include <charconv>
 #include <string_view>
 
 #include "wick/base/sha256.h"
@@ -13,10 +13,26 @@ namespace {
 
 /// The contents of files. The number changes when kernels become faster, so that convolutions are
 /// measured again.
-constexpr std::string_view kFormat = "wick convolution 1";
-constexpr std::array<std::string_view, 3> kChoices = {"own", "channels_first", "channels_last"};
+constexpr std::string_view kFormat = "wick convolution 2";
+constexpr std::string_view kOwn = "own", kFirst = "channels_first ", kLast = "channels_last ";
+
+std::optional<ConvChoice> parse(std::string_view text) {
+  if (text == kOwn) return ConvChoice();
+  ConvChoice choice{.library = true, .channels_last = text.starts_with(kLast)};
+  if (!choice.channels_last && !text.starts_with(kFirst)) return std::nullopt;
+  text.remove_prefix(choice.channels_last ? kLast.size() : kFirst.size());
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, choice.algorithm);
+  if (error != std::errc() || last != end || choice.algorithm < 0) return std::nullopt;
+  return choice;
+}
 
 }  // namespace
+
+std::string ConvChoice::str() const {
+  if (!library) return std::string(kOwn);
+  return fmt::format("{}{}", channels_last ? kLast : kFirst, algorithm);
+}
 
 std::string ConvChoices::file_key(const Key& key) const {
   Sha256 sum;
@@ -29,9 +45,7 @@ std::optional<ConvChoice> ConvChoices::find(const Key& key) {
   const auto [at, added] = known_.try_emplace(key);
   if (added) {
     const std::optional<std::string> stored = cache_.load(file_key(key));
-    for (size_t i = 0; stored && i < kChoices.size(); ++i) {
-      if (*stored == kChoices[i]) at->second = static_cast<ConvChoice>(i);
-    }
+    if (stored) at->second = parse(*stored);
   }
   return at->second;
 }
@@ -39,7 +53,7 @@ std::optional<ConvChoice> ConvChoices::find(const Key& key) {
 void ConvChoices::store(const Key& key, ConvChoice choice, bool on_disk) {
   std::lock_guard lock(mutex_);
   known_[key] = choice;
-  if (on_disk) cache_.store(file_key(key), kChoices[static_cast<size_t>(choice)]);
+  if (on_disk) cache_.store(file_key(key), choice.str());
 }
 
 }  // namespace wick::gpu

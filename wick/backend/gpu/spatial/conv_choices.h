@@ -14,8 +14,16 @@
 
 namespace wick::gpu {
 
-/// wick's kernels, or the library on operands in one of two formats.
-enum class ConvChoice : uint8_t { own, channels_first, channels_last };
+/// wick's kernels, or one of the library's algorithms on operands in one of two formats.
+struct ConvChoice {
+  bool library = false;
+  bool channels_last = false;
+  int algorithm = 0;
+
+  bool operator==(const ConvChoice&) const = default;
+  /// "own", or for example "channels_last 2".
+  std::string str() const;
+};
 
 class ConvChoices {
  public:

@@ -131,11 +131,12 @@ ConvolutionLibrary::Plan* ConvolutionLibrary::find_plan(const Gpu& gpu, State& s
     if (gpu.captures()) return nullptr;
     if (state.plans.size() >= kMostPlans) state.plans.clear();
     gpu.enter();
-    at = state.plans.emplace(key, state.library->make_plan(call)).first;
+    at = state.plans.emplace(key, state.library->make_plans(call)).first;
   }
-  Plan* const plan = at->second.get();
-  if (plan == nullptr || plan->failed || (gpu.captures() && !plan->has_run)) return nullptr;
-  return plan;
+  const Plans& plans = at->second;
+  if (call.algorithm < 0 || call.algorithm >= std::ssize(plans)) return nullptr;
+  Plan* const plan = plans[static_cast<size_t>(call.algorithm)].get();
+  return plan->failed || (gpu.captures() && !plan->has_run) ? nullptr : plan;
 }
 
 bool ConvolutionLibrary::takes(Gpu& gpu, const ConvCall& call) {
@@ -173,8 +174,9 @@ bool ConvolutionLibrary::convolve(Gpu& gpu, const ConvCall& call) {
   if (tracing()) {
     constexpr const char* kForms[] = {"forward", "input", "weight"};
     const std::string arguments =
-        fmt::format(R"("form":"{}","x":"{}","w":"{}")", kForms[static_cast<int>(call.form)],
-                    call.x.shape.str(), call.w.shape.str());
+        fmt::format(R"("form":"{}","x":"{}","w":"{}","channels_last":{},"algorithm":{})",
+                    kForms[static_cast<int>(call.form)], call.x.shape.str(), call.w.shape.str(),
+                    call.channels_last, call.algorithm);
     status = trace_work(kind_, gpu.stream(), "library", name, arguments, run);
   } else {
     status = run();

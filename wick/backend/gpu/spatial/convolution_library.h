@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "wick/backend/gpu/driver/gpu.h"
 
@@ -37,6 +38,7 @@ struct ConvCall {
   DType dtype = DType::f32;  ///< f32, f16 or bf16; computed in f32
   bool fast = false;         ///< operands of f32 may be rounded to TF32
   bool channels_last = false;
+  int algorithm = 0;  ///< the n-th of the library's algorithms, ordered by their estimated time
   ConvOperand x, w, y;
   ConvParams params;
 
@@ -45,7 +47,7 @@ struct ConvCall {
   }
 };
 
-/// Everything that a ConvCall contains besides addresses.
+/// Everything that a ConvCall contains besides addresses and the algorithm.
 using ConvKey = std::array<int64_t, 23>;
 ConvKey key_of(const ConvCall& call);
 
@@ -79,10 +81,10 @@ class ConvolutionLibrary {
   /// For example "9.19.0".
   virtual std::string version() const = 0;
 
-  /// Whether the library computes a convolution. Addresses don't matter. The first call for a shape
-  /// chooses and compiles the algorithm. While the calling thread captures a graph, only shapes
-  /// that were computed before are accepted, because a first run may load modules. A device that
-  /// the library can't use is reported once on stderr.
+  /// Whether the library computes a convolution by this algorithm. Addresses don't matter. The
+  /// first call for a shape chooses and compiles the algorithm. While the calling thread captures a
+  /// graph, only shapes that were computed before are accepted, because a first run may load
+  /// modules. A device that the library can't use is reported once on stderr.
   bool takes(Gpu& gpu, const ConvCall& call);
   /// Launches a convolution on gpu.stream(). The workspace is from the device's pool. Returns false
   /// if the library doesn't take the convolution, or if it fails, which is reported once per device
@@ -93,25 +95,28 @@ class ConvolutionLibrary {
 
   /// The largest workspace of an algorithm.
   static constexpr size_t kMostWorkspace = size_t{256} << 20;
+  /// The most algorithms that are prepared for a shape.
+  static constexpr int kMostAlgorithms = 6;
 
  protected:
   ConvolutionLibrary(DeviceKind kind, std::string what, std::string file)
       : name(std::move(what)), library(std::move(file)), kind_(kind) {}
 
-  /// How a shape is computed.
+  /// An algorithm for a shape.
   struct Plan {
     virtual ~Plan() = default;
     size_t workspace_bytes = 0;
     bool has_run = false;
     bool failed = false;
   };
+  using Plans = std::vector<std::unique_ptr<Plan>>;
   /// The library's state on a device.
   class OnDevice {
    public:
     virtual ~OnDevice() = default;
-    /// Chooses an algorithm whose errors are within the class of convolutions, and which gives the
-    /// same bits each time. Null if there is none.
-    virtual std::unique_ptr<Plan> make_plan(const ConvCall& call) = 0;
+    /// The algorithms whose errors are within the class of convolutions, and which give the same
+    /// bits each time, ordered by their estimated time: at most kMostAlgorithms.
+    virtual Plans make_plans(const ConvCall& call) = 0;
     /// Sets the stream of launches. Returns the library's status; 0 is success.
     virtual int set_stream(void* stream) = 0;
     /// Launches a convolution. Returns the library's status.
@@ -128,7 +133,7 @@ class ConvolutionLibrary {
 
   struct State {
     std::unique_ptr<OnDevice> library;
-    std::map<ConvKey, std::unique_ptr<Plan>> plans;  ///< null: the library has no algorithm
+    std::map<ConvKey, Plans> plans;
     bool reported = false;
   };
   State& state_of(const Gpu& gpu);

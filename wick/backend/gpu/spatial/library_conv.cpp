@@ -85,9 +85,10 @@ class LibraryJob {
     return {key_of(call_), formats_[0].bits() | formats_[1].bits() << 3};
   }
 
-  bool takes(bool channels_last) const {
+  bool takes(bool channels_last, int algorithm = 0) const {
     ConvCall call = call_;
     call.channels_last = channels_last;
+    call.algorithm = algorithm;
     return library_.takes(backend_.gpu(), call);
   }
 
@@ -102,10 +103,10 @@ class LibraryJob {
 
   /// Computes the result. False if the library can't, or if there is no memory for copies and the
   /// workspace; the result then has any contents.
-  bool run(bool channels_last) {
-    if (!takes(channels_last)) return false;
+  bool run(bool channels_last, int algorithm = 0) {
+    if (!takes(channels_last, algorithm)) return false;
     try {
-      return copy_and_run(formats_[channels_last ? 1 : 0]);
+      return copy_and_run(formats_[channels_last ? 1 : 0], algorithm);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::memory) throw;
       return false;
@@ -113,9 +114,10 @@ class LibraryJob {
   }
 
  private:
-  bool copy_and_run(const Format& format) {
+  bool copy_and_run(const Format& format, int algorithm) {
     ConvCall call = call_;
     call.channels_last = format.channels_last;
+    call.algorithm = algorithm;
     ConvOperand* const in_call[] = {&call.x, &call.w, &call.y};
     std::array<std::optional<Scratch>, 3> copies;
     std::array<View, 3> dense;
@@ -186,38 +188,54 @@ class Stopwatch {
 
 struct Measurement {
   ConvChoice choice;
-  bool complete;  ///< everything that the library takes was measured
+  bool complete;  ///< everything that the library takes was measured: there was memory for it
 };
+
+/// wick's kernels, and the library's algorithms in each format.
+std::vector<ConvChoice> candidates(const LibraryJob& job) {
+  std::vector<ConvChoice> all = {{}};
+  for (const bool last : {false, true}) {
+    for (int i = 0; job.takes(last, i); ++i) all.push_back({true, last, i});
+  }
+  return all;
+}
 
 /// Runs each implementation some times and chooses the fastest.
 Measurement measure(Gpu& gpu, LibraryJob& job, const std::function<void()>& own) {
   constexpr int kRounds = 3, kMostLaunches = 8;
   constexpr float kEnough = 0.5f;  // milliseconds of a round
-  const std::function<bool()> all[] = {[&] {
-                                         own();
-                                         return true;
-                                       },
-                                       [&] { return job.run(false); },
-                                       [&] { return job.run(true); }};
+  constexpr float kHopeless = 3;   // times the best
+  std::vector<TimedConv> all;
+  std::vector<std::function<bool()>> work;
+  for (const ConvChoice& choice : candidates(job)) {
+    all.push_back({choice});
+    work.push_back([&, choice] {
+      if (choice.library) return job.run(choice.channels_last, choice.algorithm);
+      own();
+      return true;
+    });
+  }
   Stopwatch stopwatch(gpu);
-  float best[3] = {};
-  int launches[3] = {};
+  float best = kNever;
+  bool complete = true;
   // The first run of an implementation loads its kernels.
-  for (size_t i = 0; i < 3; ++i) {
-    best[i] = all[i]() ? stopwatch.time(all[i], 1) : kNever;
-    launches[i] =
-        static_cast<int>(std::clamp<float>(kEnough / std::max(best[i], 1e-3f), 1, kMostLaunches));
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].milliseconds = work[i]() ? stopwatch.time(work[i], 1) : kNever;
+    best = std::min(best, all[i].milliseconds);
+    const ConvChoice& choice = all[i].choice;
+    complete = complete && (all[i].milliseconds != kNever ||
+                            !job.takes(choice.channels_last, choice.algorithm));
   }
   for (int round = 0; round < kRounds; ++round) {
-    for (size_t i = 0; i < 3; ++i) {
-      if (best[i] != kNever) best[i] = std::min(best[i], stopwatch.time(all[i], launches[i]));
+    for (size_t i = 0; i < all.size(); ++i) {
+      float& time = all[i].milliseconds;
+      if (time == kNever || time > kHopeless * best) continue;
+      const float launches = std::clamp<float>(kEnough / std::max(time, 1e-3f), 1, kMostLaunches);
+      time = std::min(time, stopwatch.time(work[i], static_cast<int>(launches)));
+      best = std::min(best, time);
     }
   }
-  bool complete = true;
-  for (const bool last : {false, true}) {
-    complete = complete && (best[last ? 2 : 1] != kNever || !job.takes(last));
-  }
-  return {fastest(best[0], best[1], best[2]), complete};
+  return {fastest(all), complete};
 }
 
 /// The choices of a device. They are never destroyed, like the library.
@@ -236,10 +254,13 @@ ConvChoices& choices_of(const Gpu& gpu, const ConvolutionLibrary& library) {
 
 }  // namespace
 
-ConvChoice fastest(float own, float channels_first, float channels_last) {
+ConvChoice fastest(const std::vector<TimedConv>& all) {
   constexpr float kClearly = 0.95f;
-  if (std::min(channels_first, channels_last) >= kClearly * own) return ConvChoice::own;
-  return channels_first <= channels_last ? ConvChoice::channels_first : ConvChoice::channels_last;
+  const TimedConv& own = all.front();
+  const auto best = std::min_element(
+      all.begin(), all.end(),
+      [](const TimedConv& a, const TimedConv& b) { return a.milliseconds < b.milliseconds; });
+  return best->milliseconds >= kClearly * own.milliseconds ? own.choice : best->choice;
 }
 
 bool may_use_conv_library(const Gpu& gpu, DType dtype) {
@@ -265,11 +286,11 @@ bool convolve_by_library(GpuBackend& backend, ConvForm form, const View& result,
     if (gpu.captures()) return false;
     const bool taken = job.takes(false) || job.takes(true);
     // Another installation of the library may take the shape.
-    const Measurement found = taken ? measure(gpu, job, own) : Measurement{ConvChoice::own, false};
+    const Measurement found = taken ? measure(gpu, job, own) : Measurement{{}, false};
     choice = found.choice;
     choices.store(key, found.choice, found.complete);
   }
-  return *choice != ConvChoice::own && job.run(*choice == ConvChoice::channels_last);
+  return choice->library && job.run(choice->channels_last, choice->algorithm);
 }
 
 }  // namespace wick::gpu
