@@ -9,6 +9,7 @@ namespace wick::cpu {
 
 // Only processors with AVX512-VNNI, which the kernels need, are asked.
 bool has_amx() { return true; }
+bool has_amx_bf16() { return true; }
 bool request_amx() { return true; }
 
 }  // namespace wick::cpu

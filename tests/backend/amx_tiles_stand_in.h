@@ -76,5 +76,41 @@ void multiply_unsigned() {
   multiply_bytes<kSum, kA, kB, uint8_t>();
 }
 
+/// x, or a zero of its sign if it is below the normal range.
+inline float without_denormal(float x) {
+  return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x;
+}
+/// The bf16 at the beginning of these bytes.
+inline float bf16_at(const uint8_t* bytes) {
+  const uint32_t word = static_cast<uint32_t>(bytes[0]) << 16 | static_cast<uint32_t>(bytes[1])
+                                                                    << 24;
+  float x;
+  __builtin_memcpy(&x, &word, 4);
+  return without_denormal(x);
+}
+template <int kSum, int kA, int kB>
+void multiply_bf16() {
+  const TileShapes& s = tiles.shapes;
+  demand(kSum != kA && kSum != kB && kA != kB);
+  demand(s.rows[kSum] == s.rows[kA] && s.row_bytes[kSum] == s.row_bytes[kB] &&
+         s.row_bytes[kA] == 4 * s.rows[kB] && s.row_bytes[kB] % 4 == 0);
+  for (int m = 0; m < s.rows[kA]; ++m) {
+    for (int n = 0; n < s.row_bytes[kSum] / 4; ++n) {
+      float chains[2] = {};
+      for (int k = 0; k < s.rows[kB]; ++k) {
+        for (int i = 0; i < 2; ++i) {
+          chains[i] = without_denormal(__builtin_fmaf(bf16_at(tiles.data[kA][m] + 4 * k + 2 * i),
+                                                      bf16_at(tiles.data[kB][k] + 4 * n + 2 * i),
+                                                      chains[i]));
+        }
+      }
+      float sum;
+      __builtin_memcpy(&sum, tiles.data[kSum][m] + 4 * n, 4);
+      sum = without_denormal(without_denormal(sum) + without_denormal(chains[0] + chains[1]));
+      __builtin_memcpy(tiles.data[kSum][m] + 4 * n, &sum, 4);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace wick::cpu::WICK_ISA

@@ -19,6 +19,7 @@ bool grants = true;
 }  // namespace
 
 bool has_amx() { return true; }
+bool has_amx_bf16() { return false; }
 bool request_amx() {
   ++requests;
   return grants;

@@ -437,8 +437,8 @@ TEST(Matmul, WorkspaceIsBounded) {
           check(cpu::Compute::f32, DType::f16, m, n, k);
           check(cpu::Compute::f32, DType::f32, m, n, k);
           check(cpu::Compute::f64, DType::f64, m, n, k);
-          if (kernels.pack_pair_rows != nullptr) {
-            check(cpu::Compute::bf16_dot, DType::bf16, m, n, k);
+          for (const auto compute : {cpu::Compute::bf16_dot, cpu::Compute::bf16_tiles}) {
+            if (kernels.type(compute).multiply != nullptr) check(compute, DType::bf16, m, n, k);
           }
         }
       }

@@ -19,18 +19,27 @@ constexpr long kGetSupported = 0x1021, kRequestPermission = 0x1023, kTileData = 
 }  // namespace
 #endif
 
-bool has_amx() {
+namespace {
+
+// Bits of cpuid.
+constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25;
+
+/// Whether the processor has the features, and the system knows the state of tiles.
+bool has_features([[maybe_unused]] unsigned features) {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;
-  if ((d & kTile) == 0 || (d & kInt8) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & features) != features) return false;
   uint64_t states = 0;
   return syscall(SYS_arch_prctl, kGetSupported, &states) == 0 && (states >> kTileData & 1) != 0;
 #else
   return false;
 #endif
 }
+
+}  // namespace
+
+bool has_amx() { return has_features(kTile | kInt8); }
+bool has_amx_bf16() { return has_features(kTile | kBf16); }
 
 bool request_amx() {
 #if defined(__x86_64__)

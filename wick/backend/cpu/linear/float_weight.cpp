@@ -154,8 +154,7 @@ class WeightColumns final : public GemmColumns {
 
 /// Whether linear with many rows adds pairs of k, which it doesn't for one row.
 bool has_pairs(const GemmKernels& gemm, DType dtype) {
-  return dtype == DType::bf16 && gemm.type(Compute::bf16_dot).multiply != nullptr &&
-         has_avx512_bf16();
+  return dtype == DType::bf16 && bf16_compute(gemm) != Compute::f32;
 }
 
 // Many rows of x: gemm with packed weights as its right operand.
@@ -172,8 +171,8 @@ void prompt(const Job& job, bool pairs) {
     return;
   }
   const int64_t k = pairs ? w.padded_k / 2 : w.padded_k;
-  const GemmPlan plan =
-      plan_gemm(job.gemm, pairs ? Compute::bf16_dot : Compute::f32, job.rows, w.n, k, out, threads);
+  const GemmPlan plan = plan_gemm(job.gemm, pairs ? bf16_compute(job.gemm) : Compute::f32, job.rows,
+                                  w.n, k, out, threads);
   // Memory for x rounded to bf16, and for a row of f32 of each thread.
   const size_t plan_bytes = align64(plan.workspace_bytes());
   const auto row_bytes = static_cast<size_t>(w.padded_k) * 2;

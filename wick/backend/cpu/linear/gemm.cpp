@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "wick/backend/cpu/amx.h"
+#include "wick/backend/cpu/linear/amx_gemm_kernels.h"
 #include "wick/backend/cpu/thread_pool.h"
 
 // The blocking of gemm. All threads together pack a row block of A. Then each task takes a range of
@@ -25,12 +27,17 @@ constexpr int64_t kWaitingBytes = int64_t{2} << 20;
 // The fewest multiply-adds of a thread for which waking it pays.
 constexpr double kProductsPerThread = 64 * 1024;
 
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
 /// Steps from one panel to the next: with a power of two, the cache lines of all panels would share
 /// a set of L1.
 constexpr int64_t panel_lines(int64_t k) { return k + 1; }
+/// The same for panels of A.
+int64_t row_panel_lines(const GemmType& type, int64_t k) {
+  return panel_lines(round_up(k, type.k_step));
+}
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 constexpr size_t cache_lines(int64_t bytes) { return static_cast<size_t>(round_up(bytes, 64)); }
 
 bool is_compute_type(DType dtype, Compute compute) {
@@ -80,14 +87,16 @@ void run_columns(const GemmKernels& kernels, const GemmPlan& plan, const GemmRow
   char* const whole_c = a_panels + plan.a_bytes;
   char* const thread_scratch = whole_c + plan.whole_c_bytes;
   ThreadPool& pool = ThreadPool::global();
-  const auto pack = kernels.pack_rows[static_cast<size_t>(a.dtype)];
+  const auto pack = plan.compute == Compute::bf16_tiles
+                        ? kernels.pack_tile_words
+                        : kernels.pack_rows[static_cast<size_t>(a.dtype)];
 
   for (int64_t row0 = 0; row0 < plan.m; row0 += plan.row_block) {
     const int64_t rows = std::min(plan.row_block, plan.m - row0);
     const int64_t panels = ceil_div(rows, type.tile_rows);
     for (int64_t super0 = 0; super0 < plan.k; super0 += plan.k_super) {
       const int64_t super = std::min(plan.k_super, plan.k - super0);
-      const int64_t a_panel_stride = panel_lines(super) * type.row_panel;
+      const int64_t a_panel_stride = row_panel_lines(type, super) * type.row_panel;
 
       const auto pack_panels = [&](int64_t begin, int64_t end) {
         const int64_t r0 = begin * type.tile_rows;
@@ -195,7 +204,37 @@ void run_columns(const GemmKernels& kernels, const GemmPlan& plan, const GemmRow
   }
 }
 
+#if defined(__x86_64__) && !defined(WICK_ONLY_ISA)
+/// The kernels of v4 with bf16_tiles; null if there are none.
+const GemmKernels* with_tiles() {
+  static const bool permitted = has_amx_bf16() && request_amx();
+  static const GemmKernels kernels = [] {
+    GemmKernels all = v4::gemm_kernels;
+    all.types[static_cast<size_t>(Compute::bf16_tiles)] = amx::amx_gemm.type;
+    all.pack_tile_words = amx::amx_gemm.pack_words;
+    all.pack_tile_rows = amx::amx_gemm.pack_elements;
+    return all;
+  }();
+  return permitted ? &kernels : nullptr;
+}
+#endif
+
 }  // namespace
+
+const GemmKernels& gemm_kernels([[maybe_unused]] Isa isa) {
+#if defined(__x86_64__) && !defined(WICK_ONLY_ISA)
+  if (isa >= Isa::v4_vnni) {
+    if (const GemmKernels* const tiles = with_tiles()) return *tiles;
+  }
+#endif
+  return WICK_SELECT_KERNELS(isa, gemm_kernels, no_dots);
+}
+
+Compute bf16_compute(const GemmKernels& kernels) {
+  if (kernels.type(Compute::bf16_tiles).multiply != nullptr) return Compute::bf16_tiles;
+  const bool dots = kernels.type(Compute::bf16_dot).multiply != nullptr && has_avx512_bf16();
+  return dots ? Compute::bf16_dot : Compute::f32;
+}
 
 GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64_t n, int64_t k,
                    const GemmResult& out, int threads) {
@@ -214,9 +253,10 @@ GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64
   plan.k_super = std::min(k, kSuperK);
   plan.whole_c = !plan.direct && k > plan.k_super;
   plan.k_block = ceil_div(plan.k_super, ceil_div(plan.k_super, kBlockK));
-  plan.k_block = round_up(plan.k_block, 4);
+  plan.k_block = round_up(plan.k_block, std::max(4, type.k_step));
 
-  const int64_t fit = kPackedRowsBytes / (panel_lines(plan.k_super) * type.row_panel * bytes);
+  const int64_t a_panel_bytes = row_panel_lines(type, plan.k_super) * type.row_panel * bytes;
+  const int64_t fit = kPackedRowsBytes / a_panel_bytes;
   const int64_t row_panels = ceil_div(m, type.tile_rows);
   const int64_t blocks = ceil_div(row_panels, std::max<int64_t>(fit, 4));
   plan.row_block = ceil_div(row_panels, blocks) * type.tile_rows;
@@ -248,8 +288,7 @@ GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64
     plan.row_tasks = std::max(plan.row_tasks, ceil_div(panels, fitting));
   }
 
-  plan.a_bytes = cache_lines(plan.row_block / type.tile_rows * panel_lines(plan.k_super) *
-                             type.row_panel * bytes);
+  plan.a_bytes = cache_lines(plan.row_block / type.tile_rows * a_panel_bytes);
   plan.b_bytes = cache_lines(plan.task_cols * panel_lines(plan.k_block) * bytes);
   if (plan.whole_c) {
     plan.whole_c_bytes = cache_lines(plan.row_block * plan.col_block * bytes);

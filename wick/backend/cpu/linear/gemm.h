@@ -17,9 +17,9 @@ namespace wick::cpu {
 // fused multiply-adds over k in index order, resumed from memory between blocks of k, so its bits
 // depend neither on blocking and threads nor on the instruction set, as long as that has fma.
 
-/// The compute type of a gemm. `bf16_dot` multiplies pairs of bf16 (an element is a pair) and adds
-/// in f32.
-enum class Compute : uint8_t { f32, f64, u32, u64, bf16_dot };
+/// The compute type of a gemm. `bf16_dot` and `bf16_tiles` multiply pairs of bf16 (an element is a
+/// pair) and add in f32, the latter on the tiles of AMX.
+enum class Compute : uint8_t { f32, f64, u32, u64, bf16_dot, bf16_tiles };
 
 /// The compute type for a dtype.
 constexpr Compute compute_of(DType dtype) {
@@ -79,6 +79,7 @@ struct GemmType {
   int row_panel = 0;    ///< elements between two k of a panel of A
   int col_panel = 0;    ///< columns of a panel of B: 64 bytes
   int tile_panels = 0;  ///< panels of B that one tile spans
+  int k_step = 1;       ///< panels of A are padded with zeros to a multiple of it along k
   void (*multiply)(const MultiplyArgs&) = nullptr;
   /// Like multiply, but computes all of k, starts from 0 and rounds c to bf16. Null except for
   /// bf16_dot.
@@ -87,7 +88,8 @@ struct GemmType {
 
 /// The kernels of one instruction set.
 struct GemmKernels {
-  std::array<GemmType, 5> types;  ///< by Compute; bf16_dot is empty without AVX-512
+  std::array<GemmType, 6> types;  ///< by Compute; bf16_dot is empty without AVX-512, bf16_tiles
+                                  ///< without AMX
   using Pack = void (*)(const PackArgs&);
   using Strip = void (*)(const StripArgs&);
   /// to[i] = from[i * stride] in the compute type of the dtype.
@@ -97,6 +99,9 @@ struct GemmKernels {
   std::array<Pack, kRealDTypeCount> pack_rows, pack_cols;
   /// Pack rows of bf16 (strides and k count elements) into panels of pairs; with bf16_dot only.
   Pack pack_pair_rows, pack_pair_cols;
+  /// Pack rows of A into the panels of bf16_tiles: words that are pairs, dense along k, and
+  /// elements as pack_pair_rows.
+  Pack pack_tile_words, pack_tile_rows;
   std::array<Strip, kRealDTypeCount> strip, dots;
   std::array<Strip, kRealDTypeCount> columns;  ///< as dots, for many columns; null for most dtypes
   Strip pair_dots;  ///< as dots, of bf16 in pairs of k; with bf16_dot only
@@ -105,7 +110,9 @@ struct GemmKernels {
   /// store of dense sums of bf16_dot, which are never denormal, to bf16.
   Store store_dots;
 
-  const GemmType& type(Compute compute) const { return types[static_cast<size_t>(compute)]; }
+  constexpr const GemmType& type(Compute compute) const {
+    return types[static_cast<size_t>(compute)];
+  }
 };
 
 /// True when there are kernels for every dtype of matmul's row and every compute type; bf16_dot may
@@ -119,17 +126,18 @@ constexpr bool complete(const GemmKernels& table) {
       return false;
     }
   }
-  for (size_t compute = 0; compute + 1 < table.types.size(); ++compute) {
-    if (table.types[compute].multiply == nullptr) return false;
+  for (const Compute compute : {Compute::f32, Compute::f64, Compute::u32, Compute::u64}) {
+    if (table.type(compute).multiply == nullptr) return false;
   }
   return true;
 }
 
 WICK_DECLARE_KERNELS(GemmKernels, gemm_kernels)
 
-inline const GemmKernels& gemm_kernels([[maybe_unused]] Isa isa) {
-  return WICK_SELECT_KERNELS(isa, gemm_kernels, no_dots);
-}
+/// With bf16_tiles from v4_vnni on, if the processor has them and the system permits their use.
+const GemmKernels& gemm_kernels(Isa isa);
+/// How many rows of bf16 are multiplied: by bf16_tiles, bf16_dot or, without either, f32.
+Compute bf16_compute(const GemmKernels& kernels);
 
 /// A left operand without a common stride along k.
 class GemmRowSource {

@@ -545,7 +545,11 @@ void pair_dots(const StripArgs& s) {
 
 template <class Kind, class T>
 constexpr GemmType type_of() {
-  return {kTileRows, kRowPanel, kColPanel<T>, kTilePanels, multiply<Kind, T>};
+  return {.tile_rows = kTileRows,
+          .row_panel = kRowPanel,
+          .col_panel = kColPanel<T>,
+          .tile_panels = kTilePanels,
+          .multiply = multiply<Kind, T>};
 }
 
 template <class S, class T>

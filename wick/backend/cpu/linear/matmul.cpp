@@ -48,9 +48,9 @@ struct Gemm {
       swapped = true;
     }
     const auto d = static_cast<size_t>(dtype);
-    const bool pairs =
-        dtype == DType::bf16 && kernels.pack_pair_rows != nullptr && has_avx512_bf16();
-    if (m <= kStripRows && b_k == 1 && pairs) {
+    const Compute in_pairs = dtype == DType::bf16 ? bf16_compute(kernels) : Compute::f32;
+    const bool pairs = in_pairs != Compute::f32;
+    if (m <= kStripRows && b_k == 1 && pairs && has_avx512_bf16()) {
       strip = kernels.pair_dots;
       strip_stride = b_col;
       strip_cols = kGroupCols;
@@ -71,11 +71,14 @@ struct Gemm {
       const double products = static_cast<double>(m * n) * static_cast<double>(k);
       strip_parts = static_cast<int>(std::clamp(products / (32 * 1024), 1.0, double(threads)));
     } else {
-      const bool in_pairs = pairs && m > kStripRows;
-      if (in_pairs) compute = Compute::bf16_dot;
-      plan =
-          plan_gemm(kernels, compute, m, n, in_pairs ? (k + 1) / 2 : k, result(nullptr), threads);
+      if (pairs && m > kStripRows) compute = in_pairs;
+      plan = plan_gemm(kernels, compute, m, n, multiplies_pairs() ? (k + 1) / 2 : k,
+                       result(nullptr), threads);
     }
+  }
+
+  bool multiplies_pairs() const {
+    return compute == Compute::bf16_dot || compute == Compute::bf16_tiles;
   }
 
   GemmResult result(void* out) const { return {out, dtype, out_row, out_col, nullptr}; }
@@ -88,8 +91,9 @@ struct Gemm {
   void run(void* out, const void* a, const void* b, void* workspace) const {
     if (swapped) std::swap(a, b);
     if (strip != nullptr) return run_strip(out, a, b, workspace);
-    if (compute == Compute::bf16_dot) {
-      const PackedPairs left(kernels, a, a_row, a_k, k), right(kernels, b, b_col, b_k, k);
+    if (multiplies_pairs()) {
+      const PackedPairs left(kernels, compute, a, a_row, a_k, k),
+          right(kernels, compute, b, b_col, b_k, k);
       GemmRows rows{.dtype = DType::u32};
       rows.source = &left;
       return run_gemm(kernels, plan, rows, right, result(out), workspace);

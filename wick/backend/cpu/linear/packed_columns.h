@@ -10,9 +10,11 @@ namespace wick::cpu {
 /// k0 and k count pairs.
 class PackedPairs final : public GemmColumns, public GemmRowSource {
  public:
-  PackedPairs(const GemmKernels& kernels, const void* data, int64_t stride, int64_t k_stride,
-              int64_t k)
+  PackedPairs(const GemmKernels& kernels, Compute compute, const void* data, int64_t stride,
+              int64_t k_stride, int64_t k)
       : kernels_(kernels),
+        pack_rows_(compute == Compute::bf16_tiles ? kernels.pack_tile_rows
+                                                  : kernels.pack_pair_rows),
         data_(static_cast<const uint16_t*>(data)),
         stride_(stride),
         k_stride_(k_stride),
@@ -25,7 +27,7 @@ class PackedPairs final : public GemmColumns, public GemmRowSource {
   }
   void pack(int64_t row, int64_t rows, int64_t k0, int64_t k, void* panels,
             int64_t panel_stride) const override {
-    kernels_.pack_pair_rows(args(row, rows, k0, k, panels, panel_stride));
+    pack_rows_(args(row, rows, k0, k, panels, panel_stride));
   }
 
  private:
@@ -43,6 +45,7 @@ class PackedPairs final : public GemmColumns, public GemmRowSource {
   }
 
   const GemmKernels& kernels_;
+  const GemmKernels::Pack pack_rows_;
   const uint16_t* data_;
   int64_t stride_, k_stride_, k_;
 };

@@ -1,8 +1,8 @@
 #pragma once
 
 // The tiles of AMX: eight registers of up to 16 rows of 64 bytes, and products of matrices of
-// bytes. For kernel sources only (see isa.h). Tests that define WICK_AMX_STAND_IN define the
-// functions themselves (tests/backend/amx_tiles_stand_in.h).
+// bytes or bf16. For kernel sources only (see isa.h). Tests that define WICK_AMX_STAND_IN define
+// the functions themselves (tests/backend/amx_tiles_stand_in.h).
 
 #include <cstdint>
 
@@ -54,6 +54,12 @@ WICK_FN void multiply_signed() {
 template <int kSum, int kA, int kB>
 WICK_FN void multiply_unsigned() {
   asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
+}
+/// kSum[m][n] += even + odd for bf16: even = Σ a[m][2k]·b[k][2n], a chain of fma from zero over k,
+/// and odd the same of a[m][2k + 1]·b[k][2n + 1]. Numbers below the normal range are zeros.
+template <int kSum, int kA, int kB>
+WICK_FN void multiply_bf16() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
 }
 
 #endif
