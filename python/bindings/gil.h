@@ -6,6 +6,7 @@
 // thread wait until the process ends, as later Python versions do.
 
 #include <Python.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -50,11 +51,13 @@ class ReleasedGil {
 /// Whether the interpreter is being finalised by another thread, which is the main one. It then may
 /// have deleted the states of all threads, and PyGILState_Ensure would crash.
 inline bool is_ended_elsewhere() {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsFinalizing() != 0 && ::gettid() != ::getpid();
-#else
-  return _Py_IsFinalizing() != 0 && ::gettid() != ::getpid();
-#endif
+  // By name: the stable ABI has the function from Python 3.13 on, and before it had an underscore.
+  static const auto is_finalizing = [] {
+    void* const found = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+    return reinterpret_cast<int (*)()>(found != nullptr ? found
+                                                        : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
+  }();
+  return is_finalizing() != 0 && ::gettid() != ::getpid();
 }
 
 /// Acquires the GIL on any thread during its lifetime.
