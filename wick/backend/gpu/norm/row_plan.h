@@ -34,9 +34,13 @@ class RowPlan {
   int64_t steps() const { return steps_; }
   /// Whether a kernel that holds rows takes these: dense, aligned, short enough, 16- or 32-bit
   /// floats.
-  bool can_be_held() const {
-    return is_dense() && n_ % each() == 0 && threads_of(each()) <= kHeldThreads &&
+  bool can_be_held(uint64_t most_threads = kHeldThreads) const {
+    return is_dense() && n_ % each() == 0 && threads_of(each()) <= most_threads &&
            n_ <= kChunk << 3 && is_aligned();
+  }
+  /// Whether a norm that holds rows takes these.
+  bool can_be_held_by_norm() const {
+    return can_be_held(is_amd() ? kSharingThreads : kHeldThreads);
   }
   /// Whether softmax_anywhere takes these rows: dense 16- or 32-bit floats that begin at any
   /// address.
@@ -115,15 +119,29 @@ class RowPlan {
     NormRows rows = spread_held(kept, grid);
     if (bytes > int64_t{kMostSharedBytes}) return rows;  // kernels take them from the cache
     const unsigned row_threads = 1u << (rows.width_log + rows.chunks_log);
+    const auto rows_of = [&](unsigned threads) {
+      return int64_t{threads / row_threads} * held_rows(uint32_t(steps_));
+    };
     const auto thread_blocks = [&](unsigned threads) {
-      return divide_up(kept.elems, int64_t{threads / row_threads} * held_rows(uint32_t(steps_)));
+      return divide_up(kept.elems, rows_of(threads));
     };
     unsigned threads = kSharingThreads;
-    while (threads > grid.threads && 5 * thread_blocks(threads) < 2 * gpu_.info.multiprocessors)
-      threads -= grid.threads;
+    while (threads > grid.threads && are_few(thread_blocks(threads))) threads -= grid.threads;
     grid.threads = threads;
-    grid.blocks[0] = static_cast<unsigned>(thread_blocks(threads));
+    const int64_t turns =
+        turns_of(thread_blocks(threads), bytes, rows_of(threads) * n_ * elem_bytes());
+    grid.blocks[0] = static_cast<unsigned>(divide_up(thread_blocks(threads), turns));
     if (threads > row_threads) grid.shared_bytes = static_cast<unsigned>(divide_up(bytes, 16) * 16);
+    return rows;
+  }
+  /// Held rows for group_norm. On AMD the rows of a thread block keep the numbers of their
+  /// `channels` channels in shared memory.
+  NormRows spread_channels(const StridedIndex<2>& kept, uint32_t channels, Grid& grid) const {
+    const NormRows rows = spread_held(kept, grid);
+    const unsigned row_threads = 1u << (rows.width_log + rows.chunks_log);
+    const uint64_t bytes = channel_numbers_bytes(
+        uint64_t{grid.threads / row_threads} * held_rows(uint32_t(steps_)), channels);
+    if (is_amd() && bytes <= kMostSharedBytes) grid.shared_bytes = static_cast<unsigned>(bytes);
     return rows;
   }
   /// Rows for scalar kernels. Small grids take smaller thread blocks.
@@ -159,6 +177,29 @@ class RowPlan {
   bool is_dense() const {
     return (bytes_of(in_.dtype, 1) == 2 || in_.dtype == DType::f32) && in_access_.is_dense() &&
            out_access_.is_dense();
+  }
+
+  /// Whether fewer than two fifths of the multiprocessors have one of the thread blocks.
+  bool are_few(int64_t thread_blocks) const {
+    return 5 * thread_blocks < 2 * int64_t{gpu_.info.multiprocessors};
+  }
+  /// How often a thread block takes rows, `bytes` of them each time: so often that the weights are
+  /// at most a twentieth of what it loads and stores, if the blocks don't become few. Up to twice
+  /// as often, if the last multiprocessor is done sooner then.
+  int64_t turns_of(int64_t thread_blocks, int64_t weight_bytes, int64_t bytes) const {
+    // Each of AMD's multiprocessors has two compute units if waves have 32 lanes.
+    const int64_t units = int64_t{gpu_.info.multiprocessors} * (gpu_.info.wave == 64 ? 1 : 2);
+    int64_t least = std::max<int64_t>(divide_up(20 * weight_bytes, 2 * bytes), 1);
+    while (least > 1 && are_few(divide_up(thread_blocks, least))) --least;
+    const auto rounds = [&](int64_t turns) {
+      return divide_up(divide_up(thread_blocks, turns), units) * turns;
+    };
+    int64_t best = least;
+    for (int64_t turns = least + 1; turns <= 2 * least; ++turns) {
+      if (are_few(divide_up(thread_blocks, turns))) break;
+      if (rounds(turns) < rounds(best)) best = turns;
+    }
+    return best;
   }
 
   int64_t each_anywhere() const { return held_each_anywhere(uint32_t(steps_), elem_bytes()); }
