@@ -312,7 +312,7 @@ namespace {
 /// many. Otherwise returns false.
 bool binary_of_row(Gpu& gpu, BinaryRow op, const View& out, const ConstView& a,
                    const ConstView& b) {
-  constexpr int64_t kEach = 16;  // rows of a thread
+  constexpr int64_t kRowsEach = 16;  // of a thread
   constexpr unsigned kThreads = 64;
   const bool is_op = op == BinaryRow::add || op == BinaryRow::sub || op == BinaryRow::mul;
   if (gpu.device.kind != DeviceKind::hip || !is_op) return false;
@@ -326,7 +326,7 @@ bool binary_of_row(Gpu& gpu, BinaryRow op, const View& out, const ConstView& a,
   const bool row_first = outer.stride[1] == 0;
   if (row_first == (outer.stride[2] == 0)) return false;
   const int64_t vectors = packed.collapsed.dims[1].size;
-  const int64_t threads = vectors * divide_up(outer.size, kEach);
+  const int64_t threads = vectors * divide_up(outer.size, kRowsEach);
   // Fewer threads don't load enough at once.
   if (threads < 2 * int64_t{kThreads} * gpu.info.multiprocessors) return false;
   const size_t row = row_first ? 1 : 2, matrix = 3 - row;
@@ -335,7 +335,7 @@ bool binary_of_row(Gpu& gpu, BinaryRow op, const View& out, const ConstView& a,
   args.out = at(0), args.matrix = at(matrix), args.row = at(row);
   args.vectors = Divider(static_cast<uint32_t>(vectors));
   args.rows = static_cast<uint32_t>(outer.size);
-  args.each = static_cast<uint32_t>(kEach);
+  args.each = static_cast<uint32_t>(kRowsEach);
   args.out_step = outer.stride[0], args.matrix_step = outer.stride[matrix];
   args.op = op;
   args.row_first = row_first ? 1 : 0;
