@@ -128,9 +128,8 @@ class RowPlan {
     unsigned threads = kSharingThreads;
     while (threads > grid.threads && are_few(thread_blocks(threads))) threads -= grid.threads;
     grid.threads = threads;
-    const int64_t turns =
-        turns_of(thread_blocks(threads), bytes, rows_of(threads) * n_ * elem_bytes());
-    grid.blocks[0] = static_cast<unsigned>(divide_up(thread_blocks(threads), turns));
+    grid.blocks[0] = static_cast<unsigned>(
+        blocks_in_turns(thread_blocks(threads), bytes, rows_of(threads) * n_ * elem_bytes()));
     if (threads > row_threads) grid.shared_bytes = static_cast<unsigned>(divide_up(bytes, 16) * 16);
     return rows;
   }
@@ -183,23 +182,23 @@ class RowPlan {
   bool are_few(int64_t thread_blocks) const {
     return 5 * thread_blocks < 2 * int64_t{gpu_.info.multiprocessors};
   }
-  /// How often a thread block takes rows, `bytes` of them each time: so often that the weights are
-  /// at most a twentieth of what it loads and stores, if the blocks don't become few. Up to twice
-  /// as often, if the last multiprocessor is done sooner then.
-  int64_t turns_of(int64_t thread_blocks, int64_t weight_bytes, int64_t bytes) const {
+  /// The thread blocks that take `sets` sets of rows, `bytes` each, in turn: so few that the
+  /// weights are at most a twentieth of what they load and store, but at least two fifths of the
+  /// multiprocessors have one. Up to half as many, if the last multiprocessor is done sooner then.
+  int64_t blocks_in_turns(int64_t sets, int64_t weight_bytes, int64_t bytes) const {
     // Each of AMD's multiprocessors has two compute units if waves have 32 lanes.
     const int64_t units = int64_t{gpu_.info.multiprocessors} * (gpu_.info.wave == 64 ? 1 : 2);
-    int64_t least = std::max<int64_t>(divide_up(20 * weight_bytes, 2 * bytes), 1);
-    while (least > 1 && are_few(divide_up(thread_blocks, least))) --least;
+    const int64_t enough = divide_up(2 * int64_t{gpu_.info.multiprocessors}, 5);
+    const int64_t most = std::max(2 * sets * bytes / (20 * weight_bytes), enough);
+    const int64_t least_turns = divide_up(sets, most);
     const auto rounds = [&](int64_t turns) {
-      return divide_up(divide_up(thread_blocks, turns), units) * turns;
+      return divide_up(divide_up(sets, turns), units) * turns;
     };
-    int64_t best = least;
-    for (int64_t turns = least + 1; turns <= 2 * least; ++turns) {
-      if (are_few(divide_up(thread_blocks, turns))) break;
-      if (rounds(turns) < rounds(best)) best = turns;
+    int64_t best = least_turns;
+    for (int64_t turns = least_turns + 1; turns <= 2 * least_turns; ++turns) {
+      if (divide_up(sets, turns) >= enough && rounds(turns) < rounds(best)) best = turns;
     }
-    return best;
+    return std::max(divide_up(sets, best), std::min(enough, sets));
   }
 
   int64_t each_anywhere() const { return held_each_anywhere(uint32_t(steps_), elem_bytes()); }
