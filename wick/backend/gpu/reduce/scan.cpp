@@ -85,7 +85,7 @@ class ScanLauncher {
 
   void columns(void* y, const void* x, const StridedIndex<2>& kept) const {
     const Columns c = columns_of(kept, n_);
-    const uint32_t across = scan_across(gpu_.device.kind == DeviceKind::hip,
+    const uint32_t across = scan_across(gpu_.device.kind == DeviceKind::hip, op_ == Op::cumsum,
                                         static_cast<uint32_t>(bytes_of(in_.dtype, 1)));
     const uint32_t strips = (c.columns + across - 1) / across;
     ScanColumnsArgs args{y,         x,          nullptr,  nullptr,   c.outer, c.columns, strips,

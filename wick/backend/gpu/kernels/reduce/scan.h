@@ -33,6 +33,7 @@ struct Numbers {
 /// Sums of elements of T.
 template <class T>
 struct SumScan {
+  static constexpr bool kSums = true;
   using Element = T;
   using Number = Sum<T>;
   WICK_DEVICE static T missing() { return T{}; }
@@ -47,6 +48,7 @@ struct SumScan {
 /// Products of integers, modulo 2^bits.
 template <class T>
 struct IntegerProductScan : SumScan<T> {
+  static constexpr bool kSums = false;
   using Number = Sum<T>;
   WICK_DEVICE static T missing() { return T(1); }
   WICK_DEVICE static Number none() { return Number(1); }
@@ -56,6 +58,7 @@ struct IntegerProductScan : SumScan<T> {
 /// Products of floats.
 template <class T>
 struct FloatProductScan {
+  static constexpr bool kSums = false;
   using Element = T;
   using Number = Scaled;
   WICK_DEVICE static T missing() { return narrow<T>(1); }
@@ -130,17 +133,16 @@ struct ScanStage {
 /// The elements of a thread block of *_columns, group by group and column by column. With 32
 /// columns two words of padding behind each group, and one behind each column, keep elements of 32
 /// columns, and of the 16 groups of two columns, in different banks.
-template <class T>
+template <class S>
 struct ColumnStage {
-  static constexpr u32 kAcross = scan_across(WICK_AMD, sizeof(T));
+  using T = typename S::Element;
+  static constexpr u32 kAcross = scan_across(WICK_AMD, S::kSums, sizeof(T));
+  static constexpr u32 kThreads = kAcross * kGroup;
   static constexpr u32 kPadding = ScanStage<T>::kPadding;
   static constexpr u32 kGroupStride = kGroup + (kAcross == 32 ? 2 : 1) * kPadding;
   static constexpr u32 kColumnStride = kGroup * kGroupStride + kPadding;
   alignas(16) T at[kAcross * kColumnStride];
 };
-/// Threads of a thread block of *_columns.
-template <class T>
-inline constexpr u32 kColumnScanThreads = ColumnStage<T>::kAcross* kGroup;
 
 /// Inclusive scan over `count` neighbouring lanes, 1, 2, 4, 8 or 16, of which this lane is the one
 /// with number `index`. All lanes must call it.
@@ -265,7 +267,7 @@ WICK_DEVICE void scan_rows(const ScanRowsArgs& args) {
 template <class S>
 struct ArrivingScan {
   using N = typename S::Number;
-  static constexpr u32 kAcross = ColumnStage<typename S::Element>::kAcross;
+  static constexpr u32 kAcross = ColumnStage<S>::kAcross;
   Numbers<N, (kGroup - 1) * kAcross> waiting;
 
   WICK_DEVICE void clear(u32 column, bool writes) {
@@ -294,7 +296,7 @@ template <class S>
 WICK_DEVICE void scan_columns(const ScanColumnsArgs& args) {
   using T = typename S::Element;
   using N = typename S::Number;
-  using Stage = ColumnStage<T>;
+  using Stage = ColumnStage<S>;
   constexpr u32 kAcross = Stage::kAcross;
   WICK_SHARED Stage stage;
   WICK_SHARED ArrivingScan<S> supers;

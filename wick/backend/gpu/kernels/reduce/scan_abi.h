@@ -13,8 +13,11 @@ inline constexpr u32 kScanThreadsLog = 8, kScanThreads = 1u << kScanThreadsLog;
 /// Rows that a thread block of *_columns scans at once.
 inline constexpr u32 kScanDown = 256;
 /// Columns of a thread block of *_columns_DTYPE, for elements of `bytes`; each column has 16
-/// threads. On AMD 32 columns of 4 bytes fill a cache line.
-WICK_FN constexpr u32 scan_across(bool amd, u32 bytes) { return amd && bytes <= 4 ? 32 : 16; }
+/// threads. On AMD 32 columns of 4 bytes fill a cache line. Products, and elements of one byte,
+/// would take more registers than some devices have for so many threads.
+WICK_FN constexpr u32 scan_across(bool amd, bool sums, u32 bytes) {
+  return amd && sums && (bytes == 4 || bytes == 2) ? 32 : 16;
+}
 /// The largest total of a chunk, in bytes: an f64 with an i64 exponent.
 inline constexpr u32 kScanTotalBytes = 16;
 
