@@ -68,6 +68,17 @@ WICK_DEVICE void load_repeated_ids(const Ids& ids, const i64 (&at)[kMany],
   }
 }
 
+/// read_id of several ids, of which those with there[u] exist.
+template <u32 kMany>
+WICK_DEVICE void read_ids(const Ids& ids, const i64 (&at)[kMany], const bool (&there)[kMany],
+                          i64 (&id)[kMany]) {
+  if constexpr (WICK_AMD) load_repeated_ids(ids, at, there, id);
+#pragma unroll
+  for (u32 u = 0; u < kMany; ++u) {
+    if (there[u]) id[u] = checked_id(ids, WICK_AMD ? id[u] : load_id(ids, at[u]));
+  }
+}
+
 /// An id as it was loaded.
 struct RawId {
   u32 low, high;  ///< high: 0 unless ids have 64 bits
