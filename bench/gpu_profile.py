@@ -8,7 +8,7 @@ Runs each case of gpu_profile (ninja gpu_profile) with the emulator's profile (m
              128 bytes on gfx10 and newer, and of 64 bytes on gfx9. For loops: what a loop of twice the
              length adds. The ratio is the product of traffic and scatter.
   traffic    bytes of the kernels' loads and stores divided by those of the operands. More than 1 means
-             that some are read again, possibly from a cache.
+             that some are read again, possibly from a cache. Scalar loads don't count.
   scatter    transactions divided by the minimum for the requested bytes
   conflicts  LDS cycles beyond the minimum, per LDS access; for loops as above
   scratch    bytes per work-item
@@ -45,20 +45,6 @@ WHY = {
     "few.q6_k": "high bits of a block are loaded by words, one of each row's four; nibbles go by 16 bytes",
     "many.q6_k": "a chunk's scales, 64 bytes of a column and 32 bytes of f16 d of a unit's rows, are parts of lines",
     "gemv.": "each thread block of 32 rows reads the activations again, out of the cache",
-    "rms_norm": "a thread block reads the weights once for its 8 rows of 4096 elements",
-    "layer_norm": "a thread block reads the weights and biases once for its 8 rows of 4096 elements",
-    "add_row": "each wave reads the row's elements again, out of the cache",
-    "add_column": "a wave reads the line of its column's number beside eight lines of the matrices",
-    "index_select": "a wave reads the line of its row's id beside eight lines of the rows",
-    "batch_norm": "a wave reads the lines of its channel's four numbers beside eight lines of the images",
-    "argmax_columns": "partial results of thread blocks are stored, with their indices, and read again",
-    "cumsum_columns": "a thread block takes 16 columns, 64 bytes of a row; scans of two columns meet in banks of LDS, "
-                      "because the layout keeps moves of rows free of conflicts",
-    "group_norm": "rows of 25088 elements are read three times, twice out of the cache",
-    "gather": "a lane's four elements come by four instructions that touch the same lines",
-    "max_pool": "the elements of a window come by several instructions that touch the same lines",
-    "nearest": "an input element serves four outputs, and lanes store single elements",
-    "index_add": "the lanes of a key read its id and order, and those of the next keys, from the cache",
     "conv.": "a wave's pieces of 16 bytes are in the lines of 32 pixels; the next slabs take the rest of these lines "
              "out of the cache",
     "flash.bf16": "an MFMA takes a quarter of the slots of a WMMA, so the softmax and the splitting of exponentials "

@@ -96,6 +96,102 @@ TEST_F(GpuLayoutsOfImages, PoolsAndResampling) {
   });
 }
 
+/// Contiguous images, of which AMD's kernels copy tiles through shared memory: parts of a plane, a
+/// plane, or several of them. Rows end anywhere in 16 bytes.
+TEST_F(GpuLayoutsOfImages, TilesOfContiguousImages) {
+  on_each([&](GpuBackend& gpu) {
+    Rng random(24);
+    uint64_t seed = 340'000;
+    const Shape shapes[] = {{1, 1, 40, 100}, {1, 3, 57, 113}, {70, 4, 7, 7},  {1, 2, 150, 33},
+                            {150, 2, 5, 3},  {1, 1, 3, 1500}, {2, 3, 13, 16}, {600, 1, 2, 2},
+                            {1, 1, 64, 31},  {3, 1, 1, 300},  {1, 2, 90, 1},  {5, 1, 33, 18}};
+    for (int i = 0; i < 160; ++i) {
+      const Shape& image = shapes[random() % std::size(shapes)];
+      const bool is_pool = i % 2 == 0;
+      const Op op = !is_pool            ? Op::upsample_nearest2d
+                    : random() % 2 == 0 ? Op::max_pool2d
+                                        : Op::avg_pool2d;
+      const bool is_grad = op == Op::max_pool2d && random() % 3 == 0;
+      const DType dtype = is_pool ? kFloats[random() % 5] : kReals[random() % 5];
+      PoolParams pool;
+      ResampleParams resampling;
+      Shape result;
+      if (is_pool) {
+        for (int d = 0; d < 2; ++d) {
+          pool.kernel[d] = std::min<int64_t>(1 + static_cast<int64_t>(random() % 3), image[2 + d]);
+          pool.stride[d] = 1 + static_cast<int64_t>(random() % static_cast<size_t>(pool.kernel[d]));
+          pool.padding[d] =
+              static_cast<int64_t>(random() % static_cast<size_t>(pool.kernel[d] / 2 + 1));
+        }
+        pool.count_include_pad = random() % 2 == 0;
+        result = pooled(image, pool);
+      } else {
+        const int64_t times[] = {1, 2, 2, 3}, more[] = {0, 0, 1, 5};
+        result = {image[0], image[1], image[2] * times[random() % 4] + more[random() % 4],
+                  image[3] * times[random() % 4] + more[random() % 4]};
+        for (int d = 0; d < 2; ++d) {
+          resampling.scale[d] =
+              static_cast<double>(image[2 + d]) / static_cast<double>(result[2 + d]);
+        }
+      }
+      const auto dense = [&](const Shape& shape) {
+        const int64_t planes = shape[2] * shape[3], starts[] = {0, 0, 0, 16, 1};
+        return Way{"", {shape[1] * planes, planes, shape[3], 1}, starts[random() % 5]};
+      };
+      Placed x(gpu, dtype, is_grad ? result : image, dense(is_grad ? result : image), seed++);
+      Placed pools(gpu, dtype, image, dense(image), seed++);
+      Placed y(gpu, dtype, is_grad ? image : result, dense(is_grad ? image : result), seed++);
+      const std::string what =
+          fmt::format("{}{} kernel {} {} stride {} {} padding {} {} of {}", name(op),
+                      is_grad ? " gradient" : "", pool.kernel[0], pool.kernel[1], pool.stride[0],
+                      pool.stride[1], pool.padding[0], pool.padding[1], image.str());
+      expect(gpu, what, y, {&x, &pools}, [&](Backend& on, const View& out, const Inputs& in) {
+        if (is_grad) return on.pool2d_grad(op, out, in[0], in[1], pool);
+        if (is_pool) return on.pool2d(op, out, in[0], pool);
+        on.resample(op, out, in[0], resampling);
+      });
+      if (HasFailure()) return;
+    }
+  });
+}
+
+/// Contiguous images whose channels are longer than a wave's vectors, and groups of up to 8 chunks
+/// and more.
+TEST_F(GpuLayoutsOfImages, NormsOfContiguousImages) {
+  on_each([&](GpuBackend& gpu) {
+    Rng random(25);
+    uint64_t seed = 350'000;
+    const Shape shapes[] = {{2, 8, 28, 28},  {1, 4, 56, 100}, {3, 4, 31, 32},   {1, 8, 64, 64},
+                            {2, 64, 2, 2},   {1, 96, 16, 16}, {1, 2, 128, 128}, {5, 6, 20, 20},
+                            {1, 4, 111, 73}, {2, 32, 1, 64},  {1, 6, 91, 60}};
+    for (int i = 0; i < 88; ++i) {
+      const Shape& image = shapes[static_cast<size_t>(i) / 2 % std::size(shapes)];
+      const DType dtype = kFloats[random() % 3];
+      const auto dense = [&](const Shape& shape) {
+        const int64_t planes = shape[2] * shape[3];
+        return Way{"", {shape[1] * planes, planes, shape[3], 1}, 0};
+      };
+      const auto some_vector = [&] {
+        const Shape channels{image[1]};
+        const DType of = random() % 2 == 0 ? DType::f32 : dtype;
+        return Placed(gpu, of, channels, some_way(channels, false, random), seed++);
+      };
+      Placed x(gpu, dtype, image, dense(image), seed++);
+      Placed y(gpu, dtype, image, dense(image), seed++);
+      Placed w = some_vector(), b = some_vector(), mean = some_vector(), variance = some_vector();
+      const int64_t groups = random() % 2 == 0 ? 2 : 1, bare = random() % 4;
+      expect(gpu, i % 2 == 0 ? "group_norm" : "batch_norm", y, {&x, &w, &b, &mean, &variance},
+             [&](Backend& on, const View& out, const Inputs& in) {
+               const ConstView weight = bare == 0 ? ConstView{} : in[1];
+               const ConstView bias = bare == 1 ? ConstView{} : in[2];
+               if (i % 2 == 0) return on.group_norm(out, in[0], groups, weight, bias, 1e-5f);
+               on.batch_norm(out, in[0], in[3], in[4], weight, bias, 1e-5f);
+             });
+      if (HasFailure()) return;
+    }
+  });
+}
+
 TEST_F(GpuLayoutsOfImages, NormsOfChannels) {
   on_each([&](GpuBackend& gpu) {
     Rng random(22);

@@ -194,6 +194,89 @@ TEST_F(GpuOps, RowsAndColumnsAndTransposedOperands) {
   });
 }
 
+/// A matrix with so many rows that a thread takes several of them, and a row of as many columns.
+TEST_F(GpuOps, ARowWithEveryRowOfAMatrix) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64, DType::u8, DType::i64}) {
+      const int64_t bytes = info(dtype).block_bytes, rows = 601, columns = 404 * 16 / bytes;
+      const int64_t step = columns + 16 / bytes;
+      Buffer matrix(gpu, dtype, rows * columns), row(gpu, dtype, columns);
+      Buffer out(gpu, dtype, rows * step);
+      matrix.randomise(31), row.randomise(32);
+      const Shape shape{rows, columns};
+      const Layout of_matrix = Layout::contiguous(shape), of_row(shape, {0, 1}, 0);
+      const Layout to(shape, {step, 1}, 0);
+      for (const Op op : {Op::add, Op::sub, Op::mul}) {
+        for (const bool row_first : {false, true}) {
+          const auto what =
+              fmt::format("{} {}{}", name(op), name(dtype), row_first ? ", the row first" : "");
+          expect_same(gpu, out, what, [&](Backend& backend, bool there) {
+            const View a = there ? matrix.there(of_matrix) : matrix.here(of_matrix);
+            const View b = there ? row.there(of_row) : row.here(of_row);
+            backend.binary(op, there ? out.there(to) : out.here(to), row_first ? b : a,
+                           row_first ? a : b);
+          });
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
+/// Slices whose ids a whole wave shares, and slices that are shorter or end in a wave.
+TEST_F(GpuOps, SlicesByIdsOfEveryType) {
+  on_each([&](GpuBackend& gpu) {
+    const int64_t slices = 29, most = 2100;
+    Buffer in(gpu, DType::f32, slices * most), out(gpu, DType::f32, 40 * most);
+    in.randomise(33);
+    for (const DType dtype : {DType::u8, DType::u32, DType::i32, DType::i64}) {
+      Buffer ids(gpu, dtype, 40);
+      std::vector<std::byte> bytes(ids.host.size());
+      const auto step = static_cast<size_t>(info(dtype).block_bytes);
+      for (size_t i = 0; i < 40; ++i) bytes[i * step] = static_cast<std::byte>(i * 17 % 29);
+      ids.set(bytes);
+      for (const int64_t n : {3, 40, 300, 1024, 2100}) {
+        const Layout from = Layout::contiguous({slices, n}), to = Layout::contiguous({40, n});
+        const Layout which = Layout::contiguous({40});
+        expect_same(gpu, out, fmt::format("rows of {} by {}", n, name(dtype)),
+                    [&](Backend& backend, bool there) {
+                      backend.index_select(there ? out.there(to) : out.here(to),
+                                           there ? in.there(from) : in.here(from),
+                                           there ? ids.there(which) : ids.here(which), 0);
+                    });
+        if (HasFatalFailure()) return;
+      }
+    }
+  });
+}
+
+/// Elements by ids of a wave's vectors, in a reversed input.
+TEST_F(GpuOps, ElementsByIds) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::f64}) {
+      const int64_t rows = 7, from = 90, to = 412;
+      Buffer in(gpu, dtype, rows * from), out(gpu, dtype, rows * to),
+          ids(gpu, DType::u32, rows * to);
+      in.randomise(34);
+      std::vector<uint32_t> which(static_cast<size_t>(rows * to));
+      for (size_t i = 0; i < which.size(); ++i) {
+        which[i] = i % 13 == 5 ? UINT32_MAX : static_cast<uint32_t>(i * 2654435761u >> 7) % 90;
+      }
+      ids.set(which);
+      const Layout y = Layout::contiguous({rows, to});
+      const Layout reversed({rows, from}, {-from, -1}, rows * from - 1);
+      for (const Layout& x : {Layout::contiguous({rows, from}), reversed}) {
+        expect_same(
+            gpu, out, fmt::format("gather {}", name(dtype)), [&](Backend& backend, bool there) {
+              backend.gather(there ? out.there(y) : out.here(y), there ? in.there(x) : in.here(x),
+                             there ? ids.there(y) : ids.here(y), 1);
+            });
+        if (HasFatalFailure()) return;
+      }
+    }
+  });
+}
+
 TEST_F(GpuOps, CopiesOfEveryUnit) {
   on_each([&](GpuBackend& gpu) {
     for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::i64}) {
@@ -402,10 +485,11 @@ TEST_F(GpuOps, LongRowsThatBeginAnywhere) {
 TEST_F(GpuOps, ColumnsOfManyRows) {
   on_each([&](GpuBackend& gpu) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::u8}) {
-      Buffer in(gpu, dtype, 3000 * 24), out(gpu, dtype, 24), index(gpu, DType::u32, 24);
+      Buffer in(gpu, dtype, 700 * 256), out(gpu, dtype, 256), index(gpu, DType::u32, 256);
       in.randomise(13);
-      for (const int64_t rows : {1, 7, 130, 3000}) {
-        for (const int64_t columns : {5, 24}) {
+      for (const int64_t rows : {1, 7, 130, 700, 3000}) {
+        for (const int64_t columns : {5, 24, 256}) {
+          if (rows * columns > 700 * 256) continue;
           const Layout x = Layout::contiguous({rows, columns});
           const Layout one = Layout::contiguous({1, columns});
           const auto what = fmt::format("{} [{}, {}]", name(dtype), rows, columns);
@@ -421,6 +505,55 @@ TEST_F(GpuOps, ColumnsOfManyRows) {
         }
       }
     }
+  });
+}
+
+/// Columns that end in a strip, in 256 rows, and in a chunk.
+TEST_F(GpuOps, ScansOfColumns) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype :
+         {DType::f32, DType::f16, DType::f8e4m3, DType::u8, DType::f64, DType::i32, DType::i64}) {
+      Buffer in(gpu, dtype, 4500 * 33), out(gpu, dtype, 4500 * 33);
+      in.randomise(16);
+      for (const auto& [rows, columns] :
+           {std::pair{17, 64}, {256, 33}, {300, 31}, {700, 80}, {4500, 33}}) {
+        const Layout all = Layout::contiguous({rows, columns});
+        for (const Op op : {Op::cumsum, Op::cumprod}) {
+          expect_same(gpu, out, fmt::format("{} {} [{}, {}]", name(op), name(dtype), rows, columns),
+                      [&](Backend& backend, bool there) {
+                        backend.scan(op, there ? out.there(all) : out.here(all),
+                                     there ? in.there(all) : in.here(all), 0);
+                      });
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
+/// So many rows that a thread block takes several sets of them.
+TEST_F(GpuOps, NormsOfManyRows) {
+  on_each([&](GpuBackend& gpu) {
+    const auto norms = [&](DType dtype, int64_t rows, int64_t n, bool layers) {
+      Buffer in(gpu, dtype, rows * n), out(gpu, dtype, rows * n);
+      Buffer weight(gpu, DType::f32, n), bias(gpu, DType::f32, n);
+      in.randomise(17), weight.randomise(18), bias.randomise(19);
+      const Layout all = Layout::contiguous({rows, n}), one = Layout::contiguous({n});
+      expect_same(gpu, out, fmt::format("{} [{}, {}]", name(dtype), rows, n),
+                  [&](Backend& backend, bool there) {
+                    const View y = there ? out.there(all) : out.here(all),
+                               x = there ? in.there(all) : in.here(all),
+                               w = there ? weight.there(one) : weight.here(one),
+                               b = there ? bias.there(one) : bias.here(one);
+                    if (layers) return backend.layer_norm(y, x, w, b, 1e-5f);
+                    backend.rms_norm(y, x, w, 1e-5f);
+                  });
+    };
+    norms(DType::f32, 1361, 2048, true);
+    norms(DType::f32, 685, 4096, false);
+    norms(DType::bf16, 1361, 4096, false);
+    norms(DType::f32, 5, 20000, true);
+    norms(DType::f32, 5, 32768, false);
   });
 }
 

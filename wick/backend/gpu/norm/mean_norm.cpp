@@ -48,10 +48,11 @@ class MeanNorm {
       return v.data == nullptr ? 0 : divide_up(bytes_of(v.dtype, reduction_.n), 16) * 16;
     };
     shared_bytes_ = room(weight_) + room(bias_);
-    run(plan_.can_be_held() && has_vectors(), [&](const Grid& grid, const MeanNormArgs& args) {
-      (is_by_f32() ? kLayerNormByF32 : kLayerNorm)(in_.dtype, plan_.steps())
-          .launch(gpu_, grid, args);
-    });
+    run(plan_.can_be_held_by_norm() && has_vectors(),
+        [&](const Grid& grid, const MeanNormArgs& args) {
+          (is_by_f32() ? kLayerNormByF32 : kLayerNorm)(in_.dtype, plan_.steps())
+              .launch(gpu_, grid, args);
+        });
   }
   /// Rows are groups of `channels` channels. The `each` elements of a channel share a weight and a
   /// bias.
@@ -62,7 +63,7 @@ class MeanNorm {
     affine_.groups = Divider(static_cast<uint32_t>(groups));
     affine_.channels = static_cast<uint32_t>(channels);
     affine_.each = ChannelDivider(static_cast<uint64_t>(each));
-    run(plan_.can_be_held() && each % plan_.each() == 0,
+    run(plan_.can_be_held_by_norm() && each % plan_.each() == 0,
         [&](const Grid& grid, const MeanNormArgs& args) {
           kGroupNorm(in_.dtype, plan_.steps()).launch(gpu_, grid, args);
         });
@@ -98,7 +99,9 @@ class MeanNorm {
           Grid grid;
           grid.pdl = true;
           if (can_be_held) {
-            const NormRows rows = shared_bytes_ > 0 && plan_.is_amd()
+            const NormRows rows = affine_.channels > 0
+                                      ? plan_.spread_channels(kept, affine_.channels, grid)
+                                  : shared_bytes_ > 0 && plan_.is_amd()
                                       ? plan_.spread_sharing(kept, shared_bytes_, grid)
                                       : plan_.spread_held(kept, grid);
             held(grid, {y, x, affine_, rows, eps_});

@@ -113,7 +113,7 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
   const Reduction reduction(in.layout, out.layout, 1u << dim);
   const RowPlan plan(gpu, reduction, out, in, dim);
   const void* w = advance(weight.data, weight.dtype, weight.layout.offset());
-  const bool held = plan.can_be_held() && plan.goes_with(weight);
+  const bool held = plan.can_be_held_by_norm() && plan.goes_with(weight);
   reduction.kept.for_each_piece(reduction.most_threads(), [&](const StridedIndex<2>& kept,
                                                               const auto& start) {
     const void* x = advance(in.data, in.dtype, start[0]);

@@ -34,9 +34,13 @@ class RowPlan {
   int64_t steps() const { return steps_; }
   /// Whether a kernel that holds rows takes these: dense, aligned, short enough, 16- or 32-bit
   /// floats.
-  bool can_be_held() const {
-    return is_dense() && n_ % each() == 0 && threads_of(each()) <= kHeldThreads &&
+  bool can_be_held(uint64_t most_threads = kHeldThreads) const {
+    return is_dense() && n_ % each() == 0 && threads_of(each()) <= most_threads &&
            n_ <= kChunk << 3 && is_aligned();
+  }
+  /// Whether a norm that holds rows takes these.
+  bool can_be_held_by_norm() const {
+    return can_be_held(is_amd() ? kSharingThreads : kHeldThreads);
   }
   /// Whether softmax_anywhere takes these rows: dense 16- or 32-bit floats that begin at any
   /// address.
@@ -115,15 +119,28 @@ class RowPlan {
     NormRows rows = spread_held(kept, grid);
     if (bytes > int64_t{kMostSharedBytes}) return rows;  // kernels take them from the cache
     const unsigned row_threads = 1u << (rows.width_log + rows.chunks_log);
+    const auto rows_of = [&](unsigned threads) {
+      return int64_t{threads / row_threads} * held_rows(uint32_t(steps_));
+    };
     const auto thread_blocks = [&](unsigned threads) {
-      return divide_up(kept.elems, int64_t{threads / row_threads} * held_rows(uint32_t(steps_)));
+      return divide_up(kept.elems, rows_of(threads));
     };
     unsigned threads = kSharingThreads;
-    while (threads > grid.threads && 5 * thread_blocks(threads) < 2 * gpu_.info.multiprocessors)
-      threads -= grid.threads;
+    while (threads > grid.threads && are_few(thread_blocks(threads))) threads -= grid.threads;
     grid.threads = threads;
-    grid.blocks[0] = static_cast<unsigned>(thread_blocks(threads));
+    grid.blocks[0] = static_cast<unsigned>(
+        blocks_in_turns(thread_blocks(threads), bytes, rows_of(threads) * n_ * elem_bytes()));
     if (threads > row_threads) grid.shared_bytes = static_cast<unsigned>(divide_up(bytes, 16) * 16);
+    return rows;
+  }
+  /// Held rows for group_norm. On AMD the rows of a thread block keep the numbers of their
+  /// `channels` channels in shared memory.
+  NormRows spread_channels(const StridedIndex<2>& kept, uint32_t channels, Grid& grid) const {
+    const NormRows rows = spread_held(kept, grid);
+    const unsigned row_threads = 1u << (rows.width_log + rows.chunks_log);
+    const uint64_t bytes = channel_numbers_bytes(
+        uint64_t{grid.threads / row_threads} * held_rows(uint32_t(steps_)), channels);
+    if (is_amd() && bytes <= kMostSharedBytes) grid.shared_bytes = static_cast<unsigned>(bytes);
     return rows;
   }
   /// Rows for scalar kernels. Small grids take smaller thread blocks.
@@ -159,6 +176,29 @@ class RowPlan {
   bool is_dense() const {
     return (bytes_of(in_.dtype, 1) == 2 || in_.dtype == DType::f32) && in_access_.is_dense() &&
            out_access_.is_dense();
+  }
+
+  /// Whether fewer than two fifths of the multiprocessors have one of the thread blocks.
+  bool are_few(int64_t thread_blocks) const {
+    return 5 * thread_blocks < 2 * int64_t{gpu_.info.multiprocessors};
+  }
+  /// The thread blocks that take `sets` sets of rows, `bytes` each, in turn: so few that the
+  /// weights are at most a twentieth of what they load and store, but at least two fifths of the
+  /// multiprocessors have one. Up to half as many, if the last multiprocessor is done sooner then.
+  int64_t blocks_in_turns(int64_t sets, int64_t weight_bytes, int64_t bytes) const {
+    // Each of AMD's multiprocessors has two compute units if waves have 32 lanes.
+    const int64_t units = int64_t{gpu_.info.multiprocessors} * (gpu_.info.wave == 64 ? 1 : 2);
+    const int64_t enough = divide_up(2 * int64_t{gpu_.info.multiprocessors}, 5);
+    const int64_t most = std::max(2 * sets * bytes / (20 * weight_bytes), enough);
+    const int64_t least_turns = divide_up(sets, most);
+    const auto rounds = [&](int64_t turns) {
+      return divide_up(divide_up(sets, turns), units) * turns;
+    };
+    int64_t best = least_turns;
+    for (int64_t turns = least_turns + 1; turns <= 2 * least_turns; ++turns) {
+      if (divide_up(sets, turns) >= enough && rounds(turns) < rounds(best)) best = turns;
+    }
+    return std::max(divide_up(sets, best), std::min(enough, sets));
   }
 
   int64_t each_anywhere() const { return held_each_anywhere(uint32_t(steps_), elem_bytes()); }

@@ -359,12 +359,17 @@ class MinMaxLauncher {
     if (!alone) c.lanes_log = std::min(8 - c.across_log, ceil_log(static_cast<uint64_t>(n)));
     c.across_log = std::max(c.across_log, 5 - std::min(c.lanes_log, 5u));
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
-    // A thread takes at least 8 rows, unless there are enough thread blocks.
+    // A thread takes at least 8 rows, unless there are enough thread blocks. On AMD at most a
+    // twenty-fifth of the bytes moved are partial results.
     const int64_t thread_blocks = int64_t{c.outer.elems} * c.strips;
+    const int64_t partial_bytes = 2 * static_cast<int64_t>(sizeof(K) + sizeof(uint32_t));
+    const int64_t most_blocks =
+        is_amd() ? std::max<int64_t>(n * elem_ / (25 * partial_bytes), 1) : n;
     const int64_t blocks =
         alone ? 1
-              : std::min(divide_up(n, int64_t{8} << c.lanes_log),
-                         divide_up(8 * int64_t{gpu_.info.multiprocessors}, thread_blocks));
+              : std::min({divide_up(n, int64_t{8} << c.lanes_log),
+                          divide_up(8 * int64_t{gpu_.info.multiprocessors}, thread_blocks),
+                          most_blocks});
     c.block = static_cast<uint64_t>(divide_up(n, blocks));
     c.blocks = static_cast<uint32_t>(divide_up(n, static_cast<int64_t>(c.block)));
     Grid grid;
@@ -383,6 +388,7 @@ class MinMaxLauncher {
                      });
   }
 
+  bool is_amd() const { return gpu_.device.kind == DeviceKind::hip; }
   MinMaxTarget target(void* y) const { return {y, index_ ? 1u : 0u, static_cast<uint32_t>(elem_)}; }
 
   template <class K, class F>
@@ -399,6 +405,9 @@ class MinMaxLauncher {
     partials.columns = columns;
     partials.blocks = blocks;
     partials.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
+    // On AMD neighbouring threads take neighbouring columns of a few blocks, which share cache
+    // lines.
+    if (is_amd() && columns >= 32 && blocks <= 16) partials.width_log = 0;
     const uint64_t threads = uint64_t{kept.elems} << partials.width_log;
     Grid grid{{static_cast<unsigned>((threads + kRowThreads - 1) / kRowThreads), 1, 1}};
     grid.pdl = true;

@@ -59,11 +59,13 @@ class ScanLauncher {
   }
 
  private:
+  /// Columns that are worth a thread block for 16 or 32.
+  static constexpr int64_t kFewColumns = 8;
   /// Whether neighbours in memory belong to different rows, of which there are enough.
   bool is_across() const {
     if (rows_.dims.empty() || n_ <= 1 || std::abs(in_step_) == 1) return false;
     const auto& next = rows_.dims.back();
-    return next.size >= kScanAcross / 2 && next.stride[0] != 0 &&
+    return next.size >= kFewColumns && next.stride[0] != 0 &&
            std::abs(next.stride[0]) < std::abs(in_step_);
   }
   /// log2 of the threads of a chunk.
@@ -83,11 +85,14 @@ class ScanLauncher {
 
   void columns(void* y, const void* x, const StridedIndex<2>& kept) const {
     const Columns c = columns_of(kept, n_);
-    const u32 strips = (c.columns + kScanAcross - 1) / kScanAcross;
+    const uint32_t across = scan_across(gpu_.device.kind == DeviceKind::hip, op_ == Op::cumsum,
+                                        static_cast<uint32_t>(bytes_of(in_.dtype, 1)));
+    const uint32_t strips = (c.columns + across - 1) / across;
     ScanColumnsArgs args{y,         x,          nullptr,  nullptr,   c.outer, c.columns, strips,
                          c.in_step, c.out_step, in_step_, out_step_, c.n,     chunks()};
-    in_chunks(args, grid_of(int64_t{c.outer.elems} * strips * chunks_),
-              kScanColumns(op_, sum_element(in_.dtype)), kept.elems);
+    Grid grid = grid_of(int64_t{c.outer.elems} * strips * chunks_);
+    grid.threads = across * static_cast<unsigned>(math::kScanGroup);
+    in_chunks(args, grid, kScanColumns(op_, sum_element(in_.dtype)), kept.elems);
   }
 
   /// Launches a kernel of rows or columns; with several chunks, first for their totals.

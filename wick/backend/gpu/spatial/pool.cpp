@@ -9,6 +9,7 @@
 #include "wick/backend/gpu/kernels/spatial/spatial_abi.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/backend/gpu/spatial/plane_parts.h"
+#include "wick/backend/gpu/spatial/plane_tiles.h"
 
 namespace wick::gpu {
 namespace {
@@ -26,6 +27,8 @@ constexpr auto kernel_labels(PoolSize) {
 }
 
 const KernelFamily<PoolArgs, PoolResult, DType, PoolSize> kPool("pool", "{}_{}_{}");
+const KernelFamily<PoolTilesArgs, PoolResult, DType, OneOf<2, 3>> kPoolTiles("pool_tiles",
+                                                                             "{}_tiles_{}_{}");
 const KernelFamily<PoolGradArgs, DType> kMaxPoolGrad("pool_grad", "max_pool_grad_{}");
 const KernelFamily<PoolGradArgs, DType> kMaxPoolGradWide("pool_grad", "max_pool_grad_wide_{}");
 const KernelFamily<PoolGradArgs, DType> kAvgPoolGrad("pool_grad", "avg_pool_grad_{}");
@@ -74,6 +77,18 @@ PoolSize size_of(const Gpu& gpu, const PoolWindows& windows, const View& out, DT
   return is_long && (few || distant) ? PoolSize::block : PoolSize::any;
 }
 
+/// The tiles of small windows for the kernels that copy them through shared memory. Windows that
+/// leave out rows or columns would copy these, too.
+std::optional<TilePlan> tiles_of(const Gpu& gpu, const PoolWindows& windows, const View& out,
+                                 const ConstView& in) {
+  for (int i = 0; i < 2; ++i) {
+    if (windows.stride[i] > windows.kernel[i]) return std::nullopt;
+  }
+  TileNeeds needs;
+  needs.in_rows = [&](int64_t rows) { return (rows - 1) * windows.stride[0] + windows.kernel[0]; };
+  return plan_tiles(gpu, out, in, needs);
+}
+
 /// Reduces the windows of `in`. For PoolResult::index, `out` has indices of 8 bytes if `wide`, else
 /// of 4 bytes.
 void pool(Gpu& gpu, PoolResult result, const View& out, const ConstView& in,
@@ -87,6 +102,18 @@ void pool(Gpu& gpu, PoolResult result, const View& out, const ConstView& in,
   }
   const PoolSize size = size_of(gpu, args.windows, out, in.dtype);
   const bool is_block = size == PoolSize::block;
+  if (size == PoolSize::two || size == PoolSize::three) {
+    if (const auto plan = tiles_of(gpu, args.windows, out, in)) {
+      Grid grid;
+      grid.threads = kPoolThreads;
+      grid.blocks[0] = plan->blocks;
+      grid.shared_bytes = plan->shared_bytes;
+      const PoolTilesArgs of_tiles{Operand(out).at(out.layout.offset()),
+                                   Operand(in).at(in.layout.offset()), plan->tiles, args.windows};
+      return kPoolTiles(result, in.dtype, size == PoolSize::two ? 2 : 3)
+          .launch(gpu, grid, of_tiles);
+    }
+  }
   const Operand to(out), from(in);
   for_each_part<2>({&out.layout, &in.layout}, is_block ? kPoolLongThreads : 1,
                    [&](const PlanePart<2>& part, const auto& start) {

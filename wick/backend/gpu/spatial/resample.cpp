@@ -1,16 +1,21 @@
 // Resampling and its gradients: kernels/spatial/resample.gpu, resample_grad.gpu.
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/spatial/spatial_abi.h"
 #include "wick/backend/gpu/layout/map_dims.h"
 #include "wick/backend/gpu/spatial/plane_parts.h"
+#include "wick/backend/gpu/spatial/plane_tiles.h"
 
 namespace wick::gpu {
 namespace {
 
 const KernelFamily<ResampleArgs, OneOf<1, 2, 4, 8>> kNearest("resample", "upsample_nearest_{}");
+const KernelFamily<ResampleTilesArgs, OneOf<1, 2, 4, 8>> kNearestTiles("resample_tiles",
+                                                                       "upsample_nearest_tiles_{}");
 const KernelFamily<ResampleArgs, DType> kBilinear("resample", "upsample_bilinear_{}");
 const KernelFamily<ResampleAxesArgs> kAxes("resample_grad", "resample_axes");
 const KernelFamily<ResampleGradArgs, DType> kNearestGrad("resample_grad",
@@ -27,6 +32,33 @@ Resampling resampling_of(const Shape& in, const ResampleParams& params) {
   }
   resampling.align = params.align_corners ? 1 : 0;
   return resampling;
+}
+
+/// Runs the kernel that copies tiles through shared memory. Returns false if it doesn't take these
+/// operands, or if most of the input isn't needed.
+bool nearest_by_tiles(Gpu& gpu, const View& out, const ConstView& in,
+                      const Resampling& resampling) {
+  const double* const scale = resampling.scale;
+  if (!(scale[0] > 0 && scale[0] <= 1 && scale[1] > 0 && scale[1] <= 1)) return false;
+  TileNeeds needs;
+  needs.in_rows = [&](int64_t rows) {
+    return static_cast<int64_t>(std::floor(static_cast<double>(rows - 1) * scale[0])) + 3;
+  };
+  // The positions of rows and columns.
+  needs.extra = [&](int64_t rows) {
+    return (rows + out.layout.shape()[3]) * static_cast<int64_t>(sizeof(uint32_t));
+  };
+  const std::optional<TilePlan> plan = plan_tiles(gpu, out, in, needs);
+  if (!plan) return false;
+  Grid grid;
+  grid.threads = kResampleThreads;
+  grid.blocks[0] = plan->blocks;
+  grid.shared_bytes = plan->shared_bytes;
+  const Operand to(out), from(in);
+  kNearestTiles(to.bytes).launch(gpu, grid,
+                                 {to.at(out.layout.offset()), from.at(in.layout.offset()),
+                                  plan->tiles, resampling, plan->extra_at});
+  return true;
 }
 
 /// Device memory for the tables of both axes.
@@ -66,6 +98,7 @@ void GpuBackend::resample(Op op, const View& out, const ConstView& in,
     args.out_stride[i] = out.layout.stride(2 + i);
     args.in_stride[i] = in.layout.stride(2 + i);
   }
+  if (op == Op::upsample_nearest2d && nearest_by_tiles(gpu_, out, in, args.resampling)) return;
   // Threads take as many rows, up to kResampleRows, as leave enough threads to fill the device.
   const int64_t enough = int64_t{1024} * gpu_.info.multiprocessors;
   args.each = kResampleRows;

@@ -2,7 +2,7 @@
 
 // Ids of every type, and their checks.
 
-#include "wick/backend/gpu/kernels/device/device.h"
+#include "wick/backend/gpu/kernels/device/uniform.h"
 #include "wick/backend/gpu/kernels/index/index_abi.h"
 
 namespace wick::gpu {
@@ -32,6 +32,52 @@ WICK_DEVICE i64 checked_id(const Ids& ids, i64 id) {
 /// Reads an id. Returns −1 for an id that gives zeros; it is a fault unless it is the type's
 /// largest value (unsigned types only).
 WICK_DEVICE i64 read_id(const Ids& ids, i64 at) { return checked_id(ids, load_id(ids, at)); }
+
+/// The values of several ids, unchecked, of which those with there[u] exist. Neighbouring lanes
+/// mostly load the same ids.
+template <class Id, u32 kMany>
+WICK_DEVICE void load_repeated_ids(const Id* ids, const i64 (&at)[kMany],
+                                   const bool (&there)[kMany], i64 (&id)[kMany]) {
+  bool alike = sizeof(Id) >= 4;
+#pragma unroll
+  for (u32 u = 0; u < kMany; ++u) {
+    const bool same = is_of_first_lane(at[u]);  // outside the condition: all lanes evaluate it
+    alike = alike && there[u] && same;
+  }
+  if (wave_agrees(alike)) {
+#pragma unroll
+    for (u32 u = 0; u < kMany; ++u) id[u] = load_uniform(ids + at[u]);
+  } else {
+#pragma unroll
+    for (u32 u = 0; u < kMany; ++u) {
+      if (there[u]) id[u] = ids[at[u]];
+    }
+  }
+}
+template <u32 kMany>
+WICK_DEVICE void load_repeated_ids(const Ids& ids, const i64 (&at)[kMany],
+                                   const bool (&there)[kMany], i64 (&id)[kMany]) {
+  if (ids.type == IdType::id_u8) {
+    load_repeated_ids(static_cast<const u8*>(ids.data), at, there, id);
+  } else if (ids.type == IdType::id_u32) {
+    load_repeated_ids(static_cast<const u32*>(ids.data), at, there, id);
+  } else if (ids.type == IdType::id_i32) {
+    load_repeated_ids(static_cast<const i32*>(ids.data), at, there, id);
+  } else {
+    load_repeated_ids(static_cast<const i64*>(ids.data), at, there, id);
+  }
+}
+
+/// read_id of several ids, of which those with there[u] exist.
+template <u32 kMany>
+WICK_DEVICE void read_ids(const Ids& ids, const i64 (&at)[kMany], const bool (&there)[kMany],
+                          i64 (&id)[kMany]) {
+  if constexpr (WICK_AMD) load_repeated_ids(ids, at, there, id);
+#pragma unroll
+  for (u32 u = 0; u < kMany; ++u) {
+    if (there[u]) id[u] = checked_id(ids, WICK_AMD ? id[u] : load_id(ids, at[u]));
+  }
+}
 
 /// An id as it was loaded.
 struct RawId {

@@ -7,7 +7,7 @@
 // repeated element. The strided index counts vectors.
 // Scalar: any layout. The strided index counts elements.
 
-#include "wick/backend/gpu/kernels/device/element.h"
+#include "wick/backend/gpu/kernels/device/uniform.h"
 #include "wick/backend/gpu/kernels/layout/spread.h"
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
 
@@ -68,7 +68,7 @@ WICK_DEVICE Vec<T, kPack> load_vec(const T* x) {
 /// Loads kPack neighbouring elements, or one element kPack times if `repeated`.
 template <class T, u32 kPack>
 WICK_DEVICE Vec<T, kPack> load_vec(const T* x, bool repeated) {
-  return repeated ? Vec<T, kPack>::repeat(*x) : load_vec<T, kPack>(x);
+  return repeated ? Vec<T, kPack>::repeat(load_repeated(x)) : load_vec<T, kPack>(x);
 }
 
 }  // namespace wick::gpu

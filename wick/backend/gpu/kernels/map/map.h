@@ -189,6 +189,51 @@ WICK_DEVICE void map_vectorized(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
   });
 }
 
+// ---- A matrix and a row ----
+
+/// A thread takes one vector of columns of several neighbouring rows, so it loads the row's vector
+/// once.
+template <class T>
+WICK_DEVICE void map_rows(T* WICK_RESTRICT out, const T* WICK_RESTRICT matrix,
+                          const T* WICK_RESTRICT row, const BinaryRowsArgs& args) {
+  constexpr u32 kPack = map_vec(sizeof(T), sizeof(T)), kAtOnce = 8;
+  const u32 thread = block_index() * block_threads() + thread_index();
+  const u32 group = args.vectors.divide(thread);
+  const u32 column = (thread - group * args.vectors.by) * kPack, first = group * args.each;
+  if (first >= args.rows) return;
+  const u32 end = args.rows - first < args.each ? args.rows : first + args.each;
+  const Vec<T, kPack> y = load_vec<T, kPack>(row + column);
+  const auto run = [&](auto f) WICK_INLINE {
+#pragma unroll 1
+    for (u32 r = first; r < end; r += kAtOnce) {
+      Vec<T, kPack> x[kAtOnce];
+#pragma unroll
+      for (u32 u = 0; u < kAtOnce; ++u) {
+        if (r + u < end) x[u] = load_vec<T, kPack>(matrix + i64{r + u} * args.matrix_step + column);
+      }
+#pragma unroll
+      for (u32 u = 0; u < kAtOnce; ++u) {
+        if (r + u >= end) continue;
+        Compute<T> z[kPack];
+#pragma unroll
+        for (u32 i = 0; i < kPack; ++i) z[i] = f(x[u][i], y[i]);
+        store_vec(out + i64{r + u} * args.out_step + column, Vec<T, kPack>::of(z));
+      }
+    }
+  };
+  constexpr Divisions kNone{nullptr, 0};
+  using C = Compute<T>;
+  if (args.op == BinaryRow::add) {
+    run([&](C a, C b) WICK_INLINE { return add_row::call<T>(a, b, kNone); });
+  } else if (args.op == BinaryRow::mul) {
+    run([&](C a, C b) WICK_INLINE { return mul_row::call<T>(a, b, kNone); });
+  } else if (args.row_first != 0) {
+    run([&](C a, C b) WICK_INLINE { return sub_row::call<T>(b, a, kNone); });
+  } else {
+    run([&](C a, C b) WICK_INLINE { return sub_row::call<T>(a, b, kNone); });
+  }
+}
+
 // ---- Scalar ----
 
 template <class To, class T, class With>

@@ -120,6 +120,18 @@ struct BinaryArgs {
   u32 rest, repeated;
   Divisions divisions;
 };
+/// binary_rows_DTYPE, on AMD: add, sub or mul of a matrix and one row of as many columns. Rows are
+/// dense, and vectors are aligned.
+struct BinaryRowsArgs {
+  void* out;
+  const void *matrix, *row;
+  Divider vectors;            ///< of a row
+  u32 rows, each;             ///< all rows, and those of a thread
+  i64 out_step, matrix_step;  ///< elements from one row to the next
+  BinaryRow op;
+  u32 row_first;  ///< 1: the row is operand a, the matrix operand b
+};
+
 /// test_DTYPE.
 struct TestArgs {
   void* out;

@@ -84,6 +84,12 @@ WICK_KERNEL(WICK_MAP_NAME(binary_scalar), BinaryScalarArgs, wick::gpu::kMapThrea
   });
 }
 
+#if WICK_AMD
+WICK_KERNEL(WICK_MAP_NAME(binary_rows), BinaryRowsArgs, wick::gpu::kMapThreads) {
+  wick::gpu::map_rows(WICK_MAP_OUT, WICK_MAP_IN(matrix), WICK_MAP_IN(row), args);
+}
+#endif
+
 // One kernel serves all rows: each takes an instruction or two for an element.
 
 WICK_KERNEL(WICK_MAP_NAME(test), TestArgs, wick::gpu::kMapThreads) {

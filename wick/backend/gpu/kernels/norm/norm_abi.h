@@ -14,8 +14,8 @@ struct Weights {
   u32 f32;
 };
 
-/// The most threads of a thread block of rms_norm_DTYPE_PACKS; on AMD, where the threads share the
-/// weights, kSharingThreads.
+/// The most threads of a thread block of rms_norm_DTYPE_PACKS, layer_norm_DTYPE_PACKS and
+/// group_norm_DTYPE_PACKS; on AMD, where the threads share the weights, kSharingThreads.
 inline constexpr u32 kNormThreads = 512, kSharingThreads = 1024;
 /// The most bytes of weights, or of weights and biases, that the rows of a thread block share.
 inline constexpr u32 kMostSharedBytes = 32 << 10;
@@ -48,8 +48,8 @@ struct RmsNormRowArgs {
   Spread out_spread, in_spread, weight_spread;
   float eps;
 };
-/// rms_norm_warps: rows of n f32 of one or two tensors, n at most kMostOfWarp and a multiple of 4; a
-/// warp takes a row. Without a second tensor, its rows.elems is 0.
+/// rms_norm_warps: rows of n f32 of one or two tensors, n at most kMostOfWarp and a multiple of 4;
+/// a warp takes a row. Without a second tensor, its rows.elems is 0.
 struct RmsNormTensor {
   float* out;
   const float* in;
@@ -126,6 +126,12 @@ struct Affine {
   u32 channels = 0;
   ChannelDivider each;
 };
+
+/// Bytes of the weights and biases that the rows of a thread block of group_norm_DTYPE_PACKS share
+/// on AMD.
+WICK_FN constexpr u64 channel_numbers_bytes(u64 rows, u32 channels) {
+  return rows * channels * 2 * sizeof(float);
+}
 
 /// layer_norm_DTYPE_PACKS and layer_norm_DTYPE_by_f32_PACKS: dense rows, vectors are aligned,
 /// weights and biases too. group_norm_DTYPE_PACKS: vectors don't cross channels.

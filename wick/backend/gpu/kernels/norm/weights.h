@@ -2,17 +2,25 @@
 
 // Weights and biases of norms, and the last step of layer_norm and group_norm.
 
+#include "wick/backend/gpu/kernels/device/uniform.h"
 #include "wick/backend/gpu/kernels/norm/norm_abi.h"
 #include "wick/backend/gpu/kernels/reduce/rows.h"
 
 namespace wick::gpu {
 
-/// The number with index i of a vector whose dtype is T or f32.
-template <class T>
+/// The number with index i of a vector whose dtype is T or f32. kUniform: i is the same in all
+/// active lanes of the wave.
+template <class T, bool kUniform = false>
 WICK_DEVICE Compute<T> number_at(const Weights& numbers, i64 i) {
   const i64 where = i * numbers.step;
-  return numbers.f32 != 0 ? Compute<T>(static_cast<const float*>(numbers.data)[where])
-                          : widen(static_cast<const T*>(numbers.data)[where]);
+  if constexpr (kUniform) {
+    return numbers.f32 != 0
+               ? Compute<T>(load_uniform(static_cast<const float*>(numbers.data) + where))
+               : widen(load_uniform(static_cast<const T*>(numbers.data) + where));
+  } else {
+    return numbers.f32 != 0 ? Compute<T>(static_cast<const float*>(numbers.data)[where])
+                            : widen(static_cast<const T*>(numbers.data)[where]);
+  }
 }
 
 /// Index of the first weight of a row.

@@ -116,8 +116,9 @@ inline constexpr u32 kHeldEach = held_each(kSteps, sizeof(T));
 /// 128 elements behind the thread's first element. In rows of at most 128 elements (kSteps = 1) a
 /// thread has the four lanes of the order which the first two distances combine. Rows are dense,
 /// and vectors are aligned.
-template <u32 kSteps, u32 kEach, u32 kRows>
+template <u32 kSteps, u32 kEach, u32 kMany>
 struct HeldRows {
+  static constexpr u32 kRows = kMany;
   static constexpr bool kShort = kSteps == 1;
   static constexpr u32 kPacks = kShort ? kShortLanes : kSteps;
 
@@ -148,6 +149,13 @@ struct HeldRows {
   WICK_DEVICE bool advance() {
     first_row += u64{grid_blocks()} * kRows * step;
     return first_row - (thread_index() >> (rows.width_log + rows.chunks_log)) < rows.kept.elems;
+  }
+
+  /// Keeps the compiler from holding what depends on the thread's elements, such as addresses of
+  /// weights, in registers from one set of rows to the next.
+  WICK_DEVICE void forget_places() {
+    forget(start);
+    forget(left);
   }
 
   /// Offsets of the thread's first element of its row j in the input (at[0]) and in the output

@@ -15,7 +15,7 @@
 namespace wick::gpu {
 
 constexpr u32 kGroup = math::kScanGroup;
-static_assert(kScanDown == kGroup * kGroup && kScanThreads == kScanAcross * kGroup);
+static_assert(kScanDown == kGroup * kGroup && kScanThreads == kGroup * kGroup);
 
 WICK_DEVICE Scaled from_lane(const Scaled& x, u32 from) {
   return {from_lane(x.mantissa, from),
@@ -33,6 +33,7 @@ struct Numbers {
 /// Sums of elements of T.
 template <class T>
 struct SumScan {
+  static constexpr bool kSums = true;
   using Element = T;
   using Number = Sum<T>;
   WICK_DEVICE static T missing() { return T{}; }
@@ -47,6 +48,7 @@ struct SumScan {
 /// Products of integers, modulo 2^bits.
 template <class T>
 struct IntegerProductScan : SumScan<T> {
+  static constexpr bool kSums = false;
   using Number = Sum<T>;
   WICK_DEVICE static T missing() { return T(1); }
   WICK_DEVICE static Number none() { return Number(1); }
@@ -56,6 +58,7 @@ struct IntegerProductScan : SumScan<T> {
 /// Products of floats.
 template <class T>
 struct FloatProductScan {
+  static constexpr bool kSums = false;
   using Element = T;
   using Number = Scaled;
   WICK_DEVICE static T missing() { return narrow<T>(1); }
@@ -90,9 +93,7 @@ template <class T>
 struct ScanStage {
   static constexpr u32 kPadding = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
   static constexpr u32 kGroupStride = kGroup + kPadding;
-  /// Elements from one column to the next in *_columns: another word of padding.
-  static constexpr u32 kColumnStride = kGroup * kGroupStride + kPadding;
-  alignas(16) T at[kScanAcross * kColumnStride];
+  alignas(16) T at[kScanThreads * kGroupStride];
 
   /// The place of element e of *_rows. Words have their padding behind every second group, which
   /// keeps 32 neighbouring elements, and one element of 32 groups, in different banks.
@@ -127,6 +128,20 @@ struct ScanStage {
 
  private:
   using Words = Vec<T, kGroup>;
+};
+
+/// The elements of a thread block of *_columns, group by group and column by column. With 32
+/// columns two words of padding behind each group, and one behind each column, keep elements of 32
+/// columns, and of the 16 groups of two columns, in different banks.
+template <class S>
+struct ColumnStage {
+  using T = typename S::Element;
+  static constexpr u32 kAcross = scan_across(WICK_AMD, S::kSums, sizeof(T));
+  static constexpr u32 kThreads = kAcross * kGroup;
+  static constexpr u32 kPadding = ScanStage<T>::kPadding;
+  static constexpr u32 kGroupStride = kGroup + (kAcross == 32 ? 2 : 1) * kPadding;
+  static constexpr u32 kColumnStride = kGroup * kGroupStride + kPadding;
+  alignas(16) T at[kAcross * kColumnStride];
 };
 
 /// Inclusive scan over `count` neighbouring lanes, 1, 2, 4, 8 or 16, of which this lane is the one
@@ -252,19 +267,20 @@ WICK_DEVICE void scan_rows(const ScanRowsArgs& args) {
 template <class S>
 struct ArrivingScan {
   using N = typename S::Number;
-  Numbers<N, (kGroup - 1) * kScanAcross> waiting;
+  static constexpr u32 kAcross = ColumnStage<S>::kAcross;
+  Numbers<N, (kGroup - 1) * kAcross> waiting;
 
   WICK_DEVICE void clear(u32 column, bool writes) {
 #pragma unroll 1
     for (u32 i = 0; i < kGroup - 1; ++i) {
-      if (writes) waiting[i * kScanAcross + column] = S::none();
+      if (writes) waiting[i * kAcross + column] = S::none();
     }
     warp_sync();
   }
   WICK_DEVICE N add(N x, u32 index, u32 column, bool writes) {
 #pragma unroll
     for (u32 distance = 1; distance < kGroup; distance *= 2) {
-      N& slot = waiting[(distance - 1 + (index & (distance - 1))) * kScanAcross + column];
+      N& slot = waiting[(distance - 1 + (index & (distance - 1))) * kAcross + column];
       const N before = slot;
       warp_sync();
       if (writes) slot = x;
@@ -275,21 +291,23 @@ struct ArrivingScan {
   }
 };
 
-/// Columns: each thread block takes a chunk of 16 columns, 256 rows at a time.
+/// Columns: each thread block takes a chunk of 16 or 32 columns, 256 rows at a time.
 template <class S>
 WICK_DEVICE void scan_columns(const ScanColumnsArgs& args) {
   using T = typename S::Element;
   using N = typename S::Number;
-  WICK_SHARED ScanStage<T> stage;
+  using Stage = ColumnStage<S>;
+  constexpr u32 kAcross = Stage::kAcross;
+  WICK_SHARED Stage stage;
   WICK_SHARED ArrivingScan<S> supers;
   const u32 t = thread_index();
   const u32 index = block_index() / args.chunks, chunk = block_index() - index * args.chunks;
   const u32 outer = index / args.strips, strip = index - outer * args.strips;
-  const u32 first_column = strip * kScanAcross;
+  const u32 first_column = strip * kAcross;
   const u64 begin = u64{chunk} * math::kScanChunk;
   const u64 end = chunk + 1 == args.chunks ? args.n : begin + math::kScanChunk;
   // The thread's column and first row when elements are moved, and when they are scanned.
-  const u32 across = t % kScanAcross, down = t / kScanAcross;
+  const u32 across = t % kAcross, down = t / kAcross;
   const u32 column = t / kGroup, place = t % kGroup;
   const bool moves = first_column + across < args.columns;
   pdl_wait();
@@ -314,10 +332,9 @@ WICK_DEVICE void scan_columns(const ScanColumnsArgs& args) {
     }
   };
   const auto staged = [&](u32 k) WICK_INLINE -> T& {
-    return stage.at[across * ScanStage<T>::kColumnStride + k * ScanStage<T>::kGroupStride + down];
+    return stage.at[across * Stage::kColumnStride + k * Stage::kGroupStride + down];
   };
-  T* const mine =
-      stage.at + column * ScanStage<T>::kColumnStride + place * ScanStage<T>::kGroupStride;
+  T* const mine = stage.at + column * Stage::kColumnStride + place * Stage::kGroupStride;
   load(begin);
 #pragma unroll 1
   for (u64 row = begin; row < end; row += kScanDown) {

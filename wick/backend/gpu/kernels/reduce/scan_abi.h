@@ -10,8 +10,14 @@ namespace wick::gpu {
 
 /// Threads of a thread block, and log2 of that number. A thread scans one group.
 inline constexpr u32 kScanThreadsLog = 8, kScanThreads = 1u << kScanThreadsLog;
-/// Columns of a thread block of *_columns, and the rows that it scans at once.
-inline constexpr u32 kScanAcross = 16, kScanDown = 256;
+/// Rows that a thread block of *_columns scans at once.
+inline constexpr u32 kScanDown = 256;
+/// Columns of a thread block of *_columns_DTYPE, for elements of `bytes`; each column has 16
+/// threads. On AMD 32 columns of 4 bytes fill a cache line. Products, and elements of one byte,
+/// would take more registers than some devices have for so many threads.
+WICK_FN constexpr u32 scan_across(bool amd, bool sums, u32 bytes) {
+  return amd && sums && (bytes == 4 || bytes == 2) ? 32 : 16;
+}
 /// The largest total of a chunk, in bytes: an f64 with an i64 exponent.
 inline constexpr u32 kScanTotalBytes = 16;
 

@@ -193,6 +193,32 @@ struct MeanOfWindow {
   }
 };
 
+template <class T>
+using MaxIndexSmall = MaxIndexOfWindow<T, u32>;
+template <class T>
+using MaxIndexAny = MaxIndexOfWindow<T, u64>;
+
+/// The elements of a window of at most kSize rows and columns, and whether each is in the window
+/// and in the image.
+template <u32 kSize, class T>
+struct Taps {
+  T element[kSize][kSize];
+  bool lies[kSize][kSize];
+
+  /// Adds the elements in row-major order. `first`: the index in the plane of the window's first
+  /// element, modulo 2^32.
+  template <class Result>
+  WICK_DEVICE void add_to(Result& result, u32 first, u32 width) const {
+#pragma unroll
+    for (u32 i = 0; i < kSize; ++i) {
+#pragma unroll
+      for (u32 j = 0; j < kSize; ++j) {
+        if (lies[i][j]) result.add(element[i][j], first + i * width + j);
+      }
+    }
+  }
+};
+
 /// The elements [low, high) of a window along an axis that lie in the image.
 template <class I>
 struct WindowAxis {

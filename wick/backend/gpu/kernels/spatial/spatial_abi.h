@@ -34,6 +34,27 @@ struct PoolArgs {
   u32 wide;
 };
 
+/// Tiles of dense planes, whose tensors begin at multiples of 16 bytes and have fewer than 2^30
+/// elements. A tile has `planes` whole planes, or `rows` output rows of one plane.
+struct PlaneTiles {
+  u32 all_planes, planes;
+  Divider per_plane;  ///< tiles of a plane; 1 for whole planes
+  u32 rows;
+  Divider out_rows;  ///< of a plane
+  u32 in_rows, in_columns, out_columns;
+  Divider pitch;   ///< threads of an output row
+  u32 results_at;  ///< where results lie in dynamic shared memory, in units of 16 bytes
+};
+
+/// {max_pool,avg_pool,max_index}_tiles_DTYPE_SIZE: windows of at most SIZE (2 or 3) rows and
+/// columns. Strides of windows are at most 3, and results have 32-bit indices.
+struct PoolTilesArgs {
+  void* out;
+  const void* in;
+  PlaneTiles tiles;
+  PoolWindows windows;
+};
+
 /// max_pool_grad_DTYPE and avg_pool_grad_DTYPE with 32-bit positions, *_wide with 64-bit positions.
 /// The operands of `part` are grad_in, grad_out and `index`, the result of max_index_DTYPE_SIZE.
 struct PoolGradArgs {
@@ -63,6 +84,17 @@ struct ResampleArgs {
   Resampling resampling;
   i64 out_stride[2], in_stride[2];
   u32 quarter, each;
+};
+
+/// upsample_nearest_tiles_BYTES. The dynamic shared memory has a u32 for each output row of a tile
+/// of one plane, or of a plane, and one for each output column, in front of the results and behind
+/// the input.
+struct ResampleTilesArgs {
+  void* out;
+  const void* in;
+  PlaneTiles tiles;
+  Resampling resampling;
+  u32 places_at;  ///< where these numbers lie in dynamic shared memory, in units of 16 bytes
 };
 
 /// An output of an axis: the last input at or before its position, and the weight of the next input
