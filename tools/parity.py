@@ -2,12 +2,16 @@
 """Runs the parity tests on the available devices.
 
 Usage: parity.py [--build build/release] [--out FILE] [--record FOLDER] [--devices cuda:0,hip:0] [--only-devices]
-                 [--jobs N] [--rows add,silu] [--layouts contiguous,stepped] [--seconds N] [--chains N]
+                 [--jobs N] [--rows add,silu] [--layouts contiguous,stepped] [--tests PATTERN] [--seconds N] [--chains N]
+                 [--commit NAME]
 
 The CPU runs with every instruction set, unless --only-devices is given. Each of the other devices that is available is
 compared with the CPU. --out: a summary as Markdown, rows of ops.def by dtype, layout and device. --record: a result
-file for the CPU and for each device; tools/parity_table.py makes docs/parity-results.md of the files in bench/results.
+file for the CPU and for each device, which names the commit and the emulator's checks; tools/parity_table.py makes
+docs/parity-results.md of the files in bench/results.
+--tests: of the suites of weights, only the tests whose names match, such as '*_f32'.
 --seconds: rows that haven't begun by then are left out; the longest rows come last.
+--commit: the commit of the sources, if they aren't a checkout of git.
 Exits with 1 if a test failed.
 
 On a machine with an NVIDIA GPU, this adds its column to docs/parity-results.md:
@@ -19,6 +23,7 @@ import argparse
 import collections
 import concurrent.futures
 import datetime
+import fnmatch
 import json
 import os
 import pathlib
@@ -35,6 +40,10 @@ CPU_PROGRAMS = ["linear_quantized_test", "quantize_test"]
 DEVICE_PROGRAMS = ["gpu_linear_test"]
 # Rows that take long, on emulated GPUs above all.
 LONG = re.compile("attention|conv|linear|matmul|sort|topk|sample|quantize|pool|upsample|scatter|Gpu")
+# How a line of the emulator's reports begins, and the name of the failed test that stands for one.
+REPORT, EMULATOR = "wick-emu: ", "(the emulator)"
+# Suites whose tests are named by shapes and kinds.
+WITHOUT_LAYOUTS = ("quantize", "dequantize", "linear")
 ORDER = ["contiguous", "transposed", "broadcast", "sliced", "stepped", "scattered", "empty", "rank0", "rank8"]
 
 # A test: `work` is the number of kernels and copies that a GPU ran for it; None on the CPU.
@@ -57,15 +66,31 @@ def suites(program, devices):
             if line and not line.startswith((" ", "Running main()"))]
 
 
-def pattern_of(suite, layouts):
-    """A filter for the tests of a suite. `layouts`: only these, for the suites whose tests are named by layouts."""
-    if not layouts or not suite.startswith("Parity/") or suite.removeprefix("Parity/") in ("quantize", "dequantize", "linear"):
+def tests_of(program, suite, devices):
+    """The names of a suite's tests."""
+    out = subprocess.run([program, "--gtest_list_tests", f"--gtest_filter={suite}.*"], env=environment(devices), check=True,
+                         capture_output=True, text=True).stdout
+    return [line.split("#")[0].strip() for line in out.splitlines() if line.startswith("  ")]
+
+
+def has_layouts(suite):
+    """Whether a suite's tests are named by layouts. Those of weights are named by shapes and kinds."""
+    return suite.startswith("Parity/") and suite.removeprefix("Parity/") not in WITHOUT_LAYOUTS
+
+
+def pattern_of(program, suite, devices, layouts, only):
+    """A filter for the tests of a suite, or None if there are none. `layouts`: only these, for the suites whose tests are
+    named by layouts. `only`: a pattern of the other suites' tests."""
+    if has_layouts(suite):
+        return ":".join(f"{suite}.*.{layout}.*" for layout in layouts) if layouts else suite + ".*"
+    if not only:
         return suite + ".*"
-    return ":".join(f"{suite}.*.{layout}.*" for layout in layouts)
+    return ":".join(f"{suite}.{name}" for name in tests_of(program, suite, devices) if fnmatch.fnmatch(name, only)) or None
 
 
 def run(program, pattern, devices, shard, chips):
-    """Runs one process, part `shard` of a suite, and returns its tests. Adds the names of the devices to `chips`."""
+    """Runs one process, part `shard` of a suite, and returns its tests. Adds the names of the devices to `chips`. What the
+    emulator reports is a failed test."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
         done = subprocess.run([program, f"--gtest_filter={pattern}", f"--gtest_output=json:{report}", "--gtest_brief=1"],
@@ -89,6 +114,8 @@ def run(program, pattern, devices, shard, chips):
                 work = int(test["device_work"]) if "device_work" in test else None
                 name = test["name"]
                 tests.append(Test(suite["name"], name, verdict, float(test["time"].rstrip("s")), message, work))
+        reports = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(REPORT)]
+        tests += [Test(pattern.split(":")[0], EMULATOR, "fail", 0.0, line, None) for line in reports]
         return tests
 
 
@@ -114,6 +141,28 @@ def chip_name(device, description):
     imitates; tests/backend/on_emulator.sh names its architecture."""
     emulated = os.environ.get("WICK_EMU_DEVICES")
     return f"emulated {emulated}" if device.startswith("hip:") and emulated else description.split(",")[0]
+
+
+def commit_name():
+    """The commit of the sources, and whether they were changed since."""
+    def git(*words):
+        done = subprocess.run(["git", "-C", pathlib.Path(__file__).resolve().parents[1], *words], capture_output=True,
+                              text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    name = git("rev-parse", "--short=12", "HEAD")
+    if name is None:
+        return "unknown"
+    return name + (" with changes" if git("status", "--porcelain", "--untracked-files=no", "--", "wick", "tests") else "")
+
+
+def checks_of(chip):
+    """The checks of the emulator that were on, and "exact blocks" if each tensor had a block of its own; None for other
+    chips."""
+    if not chip.startswith("emulated "):
+        return None
+    names = [name for name in os.environ.get("WICK_EMU_CHECK", "").split(",") if name]
+    return names + (["exact blocks"] if os.environ.get("WICK_GPU_POOL") == "exact" else [])
 
 
 def split(test, devices):
@@ -184,9 +233,18 @@ def summary(tests, chains, missing, jobs, seconds):
     return "\n".join(lines) + "\n", not failures
 
 
-def record(folder, tests, group, devices, chip, ran, seconds):
+def new_path(folder, slug):
+    """The path of a new result file. Further files of a day get numbers."""
+    name = f"{datetime.datetime.now(datetime.timezone.utc).date()}-parity-{slug}"
+    paths = [folder / f"{name}.json"] + [folder / f"{name}-{number}.json" for number in range(2, 1000)]
+    return next(path for path in paths if not path.exists())
+
+
+def record(folder, tests, group, devices, chip, ran, seconds, commit):
     """Writes the result file of the CPU's instruction sets, or of one other device: for each device, row and dtype the
-    numbers of tests that [ran natively, had nothing to compute, were skipped, failed]."""
+    numbers of tests that [ran natively, had nothing to compute, were skipped, failed]. The file's head says when and where
+    the tests ran, their commit, the emulator's checks (null for other chips) and the number of its reports, and what was
+    asked for."""
     kinds = ["pass", "idle", "skip", "fail"]
     counts = collections.defaultdict(lambda: collections.defaultdict(lambda: collections.defaultdict(lambda: [0] * 4)))
     for test, of in tests:
@@ -194,9 +252,10 @@ def record(folder, tests, group, devices, chip, ran, seconds):
         if key and key[3] in devices:
             counts[key[3]][key[0]][key[1]][kinds.index(outcome(test))] += 1
     slug = re.sub(r"[^a-z0-9]+", "-", (group if group == "cpu" else chip).lower()).strip("-")
-    path = folder / f"{datetime.date.today()}-parity-{slug}.json"
-    head = {"date": str(datetime.date.today()), "chip": chip, "host": cpu_name(), "what": ran,
-            "seconds": round(seconds)}
+    path = new_path(folder, slug)
+    finished = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    head = {"date": finished[:10], "finished": finished, "commit": commit, "chip": chip, "checks": checks_of(chip),
+            "reports": sum(test.name == EMULATOR for test, _ in tests), "host": cpu_name(), "what": ran, "seconds": round(seconds)}
     lines = [json.dumps(head, ensure_ascii=False)[:-1] + ', "devices": {']
     for d, device in enumerate(sorted(counts)):
         lines.append(f'{json.dumps(device)}: {{')
@@ -218,10 +277,13 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--rows", default="", help="only these rows")
     parser.add_argument("--layouts", default="", help="only these layouts")
+    parser.add_argument("--tests", default="", help="of the suites of weights, only the tests that match this pattern")
+    parser.add_argument("--commit", default=None)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--chains", type=int, default=20000)
     options = parser.parse_args()
     started = time.monotonic()
+    commit = options.commit or commit_name()
 
     missing, found, chips = {}, [], {}
     for device in filter(None, options.devices.split(",")):
@@ -242,8 +304,11 @@ def main():
             for suite in suites(program, devices):
                 row = "linear" if name in DEVICE_PROGRAMS else suite.removeprefix("Parity/")
                 parts = options.jobs if name in DEVICE_PROGRAMS else 1  # its suites take minutes
-                if not only or row in only:
-                    work += [(program, pattern_of(suite, layouts), devices, (part, parts)) for part in range(parts)]
+                if only and row not in only:
+                    continue
+                pattern = pattern_of(program, suite, devices, layouts, options.tests)
+                if pattern:
+                    work += [(program, pattern, devices, (part, parts)) for part in range(parts)]
     work.sort(key=lambda job: bool(LONG.search(job[1])))
     chains = "Chains of random ops were left out."
 
@@ -277,6 +342,8 @@ def main():
                 print(done.stdout, done.stderr)
     seconds = time.monotonic() - started
     ran = {"rows": options.rows or "all", "layouts": options.layouts or "all"}
+    if options.tests:
+        ran["tests of weights"] = options.tests
     if left_out:
         ran["left out for lack of time"] = f"{len(left_out)} of {len(work)} suites, {', '.join(dict.fromkeys(left_out))}"
         print(f"{len(left_out)} of {len(work)} suites were left out: {options.seconds:.0f} s had passed")
@@ -287,12 +354,12 @@ def main():
         if not options.only_devices:
             own = [pair for pair in tests if not pair[1]]
             names = {key[3] for key in (split(*pair) for pair in own) if key}
-            record(options.record, own, "cpu", names, cpu_name(), ran, seconds)
+            record(options.record, own, "cpu", names, cpu_name(), ran, seconds, commit)
         for device in found:
             if device not in chips:
                 sys.exit(f"{device}: no test said which chip it is")
             own = [pair for pair in tests if pair[1] == device]
-            record(options.record, own, device, {device}, chips[device], ran, seconds)
+            record(options.record, own, device, {device}, chips[device], ran, seconds, commit)
     print("\n".join(text.splitlines()[2:3]), chains, sep="\n")
     sys.exit(0 if good and passed else 1)
 

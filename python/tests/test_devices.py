@@ -145,6 +145,14 @@ def test_lost_arrays_keep_a_devices_errors(device: str) -> None:
         y.cpu()
 
 
+def test_ids_out_of_range_name_the_function(device: str) -> None:
+    table = wick.arange(12.0).reshape(4, 3).to(device)
+    ids = wick.tensor([0, 4], dtype="uint32").to(device)
+    for call in (lambda: wick.embedding(ids, table), lambda: table.embedding(ids)):
+        with pytest.raises(IndexError, match="^embedding: id out of range: id 4"):
+            call().cpu()
+
+
 @pytest.mark.parametrize("bad", [5, (), "1.0", [1, 0], (1,), ("a", "b")])
 def test_dlpack_of_bad_arguments(bad: object) -> None:
     x = wick.ones(3)

@@ -12,9 +12,11 @@
 
 #include "tests/expect_error.h"
 #include "tests/test_devices.h"
+#include "wick/tensor/functions.h"
 #include "wick/tensor/memory.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/recording.h"
+#include "wick/tensor/recurrent_ops.h"
 
 namespace wick {
 namespace {
@@ -77,6 +79,41 @@ TEST_P(GpuFaults, IdsOutOfRangeOfQuantisedRows) {
   const Tensor rows = quantize(Tensor::from(values, {8, 64}), DType::q8_0).to(device_);
   index_select(rows, tensor<uint32_t>({1, 8}), 0);
   EXPECT_THAT(said(), AllOf(HasSubstr("id 8, x q8_0[8,64]"), HasSubstr("need 0 <= id < 8")));
+}
+
+/// Functions that are made of index_select give their own names, also when a graph is replayed.
+TEST_P(GpuFaults, IdsOutOfRangeNameTheFunction) {
+  const std::string at = std::string("@") + device_.str();
+  embedding(tensor<int32_t>({3, 50}), table());
+  EXPECT_EQ(said(), "embedding: id out of range: id 50, x f32[50,1]" + at + ", ids i32[2]" + at +
+                        ": need 0 <= id < 50");
+  const Tensor blocks = quantize(Tensor::ones({8, 64}, DType::f32), DType::q8_0).to(device_);
+  embedding(tensor<int64_t>({-1}), blocks);
+  EXPECT_THAT(said(), HasSubstr("embedding: id out of range: id -1, x q8_0[8,64]"));
+  embedding(tensor<uint32_t>({9}), Tensor::zeros({4, 0}, DType::f32, device_));
+  EXPECT_THAT(said(), HasSubstr("embedding: id out of range: id 9, x f32[4,0]"));
+  embedding(tensor<uint32_t>({50}), table().requires_grad());
+  EXPECT_THAT(said(), HasSubstr("embedding: id out of range: id 50"));
+
+  const Tensor x = table(), ids = tensor<uint32_t>({4});
+  embedding(ids, x);
+  Tensor y;
+  const auto recording = record(device_, [&] { y = embedding(ids, x); });
+  overwrite(ids, std::vector<uint32_t>{50});
+  recording->replay();
+  EXPECT_THAT(said(), HasSubstr("embedding: id out of range: id 50"));
+
+  // With a gradient, the state's rows are selected; without one, the kernel reads them.
+  for (const bool with_gradient : {false, true}) {
+    Tensor rows = Tensor::ones({2, 3}, DType::f32, device_);
+    if (with_gradient) rows = rows.requires_grad();
+    causal_conv(rows, Tensor::ones({3, 4}, DType::f32, device_),
+                Tensor::zeros({5, 3, 3}, DType::f32, device_), tensor<uint32_t>({5}));
+    EXPECT_THAT(said(), HasSubstr("causal_conv: id out of range: id 5")) << with_gradient;
+  }
+  // The names end with their calls.
+  index_select(table(), tensor<int32_t>({51}), 0);
+  EXPECT_THAT(said(), HasSubstr("index_select: id out of range: id 51"));
 }
 
 TEST_P(GpuFaults, DivisionByZero) {

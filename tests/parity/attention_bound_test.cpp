@@ -15,6 +15,7 @@
 #include "tests/parity/grid.h"
 #include "wick/base/precision.h"
 #include "wick/math/half.h"
+#include "wick/tensor/ops.h"
 
 namespace wick::parity {
 namespace {
@@ -383,6 +384,40 @@ void check_pages(DType dtype, DType cache, const char* kernel, const Added& adde
   unsetenv("WICK_GPU_ATTENTION");
 }
 
+/// Caches of which only the first keys are written, a number that isn't a multiple of eight. What
+/// lies behind them must not be read, which the emulator reports with exact blocks, and must not
+/// change the result.
+void check_cut_keys(DType cache, const char* kernel) {
+  setenv("WICK_GPU_ATTENTION", kernel, 1);
+  Random random(12);
+  const auto numbers = [&](const Shape& shape, Device device, DType dtype) {
+    std::vector<float> all(static_cast<size_t>(shape.elems()));
+    for (float& x : all) x = static_cast<float>(2 * random.normal());
+    return Tensor::from(all, shape).to(dtype).to(device);
+  };
+  for (const Target& target : targets()) {
+    const Device device = target.backend->device();
+    if (device.kind == DeviceKind::cpu) continue;
+    for (const int64_t size : {64, 128}) {
+      for (const int64_t n : {9, 62, 67, 127}) {
+        const Tensor q = numbers({1, 4, 20, size}, device, DType::f32);
+        const Tensor k = numbers({1, 2, size, n}, device, cache);
+        const Tensor v = numbers({1, 2, n, size}, device, cache);
+        const auto attend = [&](Tensor all) {
+          slice_set(all, k, 3, 0);
+          return attention(q, all.narrow(3, 0, n).transpose(2, 3), v, {.scale = 0.1f})
+              .to_vector<float>();
+        };
+        const Shape room{1, 2, size, 136};
+        const std::vector<float> zeros = attend(Tensor::zeros(room, cache, device));
+        EXPECT_EQ(attend(Tensor::empty(room, cache, device)), zeros) << n << " " << target.name;
+        EXPECT_EQ(attend(Tensor::full(room, NAN, cache, device)), zeros) << n << " " << target.name;
+      }
+    }
+  }
+  unsetenv("WICK_GPU_ATTENTION");
+}
+
 /// Rounding the queries to f16 must be detected.
 void check_planted() {
   Random random(4);
@@ -446,6 +481,8 @@ const bool added = [] {
     for (const char* kernel : {"plain", "mma", "wgmma"}) {
       add(fmt::format("attention_bound.extremes.{}_cache.{}", name(cache), kernel),
           [=] { check_extremes(cache, kernel); });
+      add(fmt::format("attention_bound.cut_keys.{}_cache.{}", name(cache), kernel),
+          [=] { check_cut_keys(cache, kernel); });
     }
   }
   add("attention_bound.planted", check_planted);

@@ -46,9 +46,9 @@ $python "$source/tools/codebooks.py" --check
 # Runs the tests on emulated GPUs, if the emulator has been built.
 emulator=$source/build/emu/lib/libamdhip64.so.6
 # on_emulator ARCHITECTURE TESTS: runs tests of kernels with all checks of the emulator. Pytest doesn't capture its
-# reports (-s), because they may come after a test.
+# reports (-s), because they may come after a test. Each tensor has memory of its own, so that the checks see where it ends.
 on_emulator() {
-  WICK_TEST_DEVICES=hip:0 WICK_KERNEL_CACHE=$build/python-kernels \
+  WICK_TEST_DEVICES=hip:0 WICK_GPU_POOL=exact WICK_KERNEL_CACHE=$build/python-kernels \
     sh "$source/tests/backend/on_emulator.sh" "$emulator" "$1" \
     $python -m pytest -q -s -p no:cacheprovider "$source/python/tests/$2" >"$log" 2>&1 || fail
   tail -n 1 "$log"

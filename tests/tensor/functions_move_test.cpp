@@ -18,6 +18,7 @@ namespace {
 using test::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 std::vector<double> values(const Tensor& x) {
   return x.to(Device::cpu()).contiguous().to(DType::f64).to_vector<double>();
@@ -90,7 +91,9 @@ TEST(FunctionsMove, SlicesReplaced) {
   EXPECT_THAT(error_of([&] { slice_scatter(x, x, 0, {1, {}}); }), HasSubstr("sizes don't fit"));
   EXPECT_THAT(error_of([&] { slice_scatter(x, x, 0, {{}, {}, -1}); }), HasSubstr("a step below 1"));
   EXPECT_THAT(error_of([&] { slice_assign(x, Slice{0, 1}, x); }), HasSubstr("sizes don't fit"));
-  EXPECT_THAT(error_of([&] { slice_assign(x, {Slice{}, Slice{}, Slice{}}, x); }),
+  EXPECT_THAT(error_of([&] {
+                slice_assign(x, {Slice{}, Slice{}, Slice{}}, x);
+              }),
               HasSubstr("more slices than dims"));
 }
 
@@ -114,10 +117,23 @@ TEST(FunctionsMove, Tables) {
   }
   EXPECT_THAT(error_of([] { embedding(Tensor::ones({1}, DType::i64), counted({2})); }),
               HasSubstr("embedding: wrong rank"));
+  EXPECT_THAT(error_of([] {
+                embedding(Tensor::ones({1}, DType::f32), counted({2, 2}));
+              }),
+              HasSubstr("embedding: unsupported id dtype"));
+  for (const Device device : test::cpu_and_devices()) {
+    const Tensor table = counted({4, 2}, DType::f32).to(device);
+    const auto wrong = [&] {
+      return embedding(Tensor::from<int64_t>({0, 4}, {2}, device), table).to_vector<float>();
+    };
+    EXPECT_THAT(error_of(wrong), StartsWith("embedding: id out of range: id 4")) << device.str();
+  }
   const Tensor left = broadcast_left(counted({2, 3}), {4, 1});
   EXPECT_EQ(left.shape(), (Shape{4, 1, 2, 3}));
   EXPECT_EQ(left.layout().stride(0), 0);
-  EXPECT_THAT(error_of([] { broadcast_left(counted({2}), {1, 1, 1, 1, 1, 1, 1, 1}); }),
+  EXPECT_THAT(error_of([] {
+                broadcast_left(counted({2}), {1, 1, 1, 1, 1, 1, 1, 1});
+              }),
               HasSubstr("too many dimensions"));
 }
 

@@ -13,6 +13,7 @@
 #include "wick/tensor/checks.h"
 #include "wick/tensor/gradients.h"
 #include "wick/tensor/ops.h"
+#include "wick/tensor/select.h"
 #include "wick/tensor/tape.h"
 
 namespace wick {
@@ -331,7 +332,7 @@ Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Ten
     const Tensor table = tables.narrow(0, b, 1).squeeze(0).narrow(0, 0, (length + size - 1) / size);
     // [pages, g, size, d] → [1, g, length, d]
     const auto gathered = [&](const Tensor& pages) {
-      return index_select(pages, table, 0)
+      return index_select_as("attention_of_pages", pages, table)
           .transpose(0, 1)
           .reshape({1, pages.size(1), table.size(0) * size, pages.size(3)})
           .narrow(2, 0, length);

@@ -7,6 +7,7 @@
 #include "wick/base/error.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/functions.h"
+#include "wick/tensor/select.h"
 
 namespace wick {
 namespace {
@@ -95,7 +96,7 @@ Tensor broadcast_left(const Tensor& x, const Shape& shape) {
 Tensor embedding(const Tensor& ids, const Tensor& table) {
   if (!ids.defined() || !table.defined()) throw Error("embedding", "undefined tensor");
   if (table.rank() != 2) throw Error("embedding", "wrong rank", table.str(), "need a table [n, d]");
-  return index_select(table, ids, 0);
+  return index_select_as("embedding", table, ids);
 }
 
 Tensor slice_scatter(const Tensor& x, const Tensor& source, int dim, const Slice& where) {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "wick/base/called_as.h"
 #include "wick/base/error.h"
 #include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
+#include "wick/tensor/select.h"
 #include "wick/tensor/tape.h"
 
 namespace wick {
@@ -207,6 +209,7 @@ const OpBody copy{[](const OpCall& call) { return like(call.x()); },
 const OpBody cast{checked_cast, run_cast};
 const OpBody index_select{checked_index_select,
                           [](Backend& backend, const OpCall& call, const Tensor* out) {
+                            const CalledAs name(call.called_as);
                             backend.index_select(out->mutable_view(), call.x(0).view(),
                                                  call.x(1).view(), call.get<Selection>().dim);
                           }};
@@ -280,19 +283,24 @@ void slice_set(Tensor& target, const Tensor& source, const Layout& where) {
 }
 
 Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
-  check_device("index_select", x, ids);
-  const int d = resolve_dim("index_select", dim, x.rank());
+  return index_select_as("index_select", x, ids, dim, dtype);
+}
+
+Tensor index_select_as(const char* called_as, const Tensor& x, const Tensor& ids, int dim,
+                       DType dtype) {
+  check_device(called_as, x, ids);
+  const int d = resolve_dim(called_as, dim, x.rank());
   if (!dtypes::kIds.contains(ids.dtype())) {
-    throw Error(ErrorKind::type, "index_select", "unsupported id dtype", ids.str(),
+    throw Error(ErrorKind::type, called_as, "unsupported id dtype", ids.str(),
                 "use u8, u32, i32 or i64");
   }
   const bool block = is_block(x.dtype());
   if (block && (x.rank() != 2 || d != 0 || !is_float(dtype))) {
-    throw Error(ErrorKind::type, "index_select", "not for this block tensor", x.str(),
+    throw Error(ErrorKind::type, called_as, "not for this block tensor", x.str(),
                 "need rank 2, dim 0 and a float result");
   }
   const Tensor list = ids.flatten();
-  const Tensor out = apply({Op::index_select, {&x, &list}, Selection{d, dtype}});
+  const Tensor out = apply({Op::index_select, {&x, &list}, Selection{d, dtype}, called_as});
   if (ids.rank() == 1) return out;
   const std::span<const int64_t> sizes = out.shape().dims(), places = ids.shape().dims();
   std::vector<int64_t> dims(sizes.begin(), sizes.begin() + d);

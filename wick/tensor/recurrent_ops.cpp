@@ -13,6 +13,7 @@
 #include "wick/tensor/checks.h"
 #include "wick/tensor/fused.h"
 #include "wick/tensor/ops.h"
+#include "wick/tensor/select.h"
 #include "wick/tensor/tape.h"
 
 namespace wick {
@@ -88,7 +89,9 @@ Recurrence recurrence_of(const OpCall& call) {
 }
 
 /// The states of a call's sequences, [b, ..].
-Tensor states_of(const Tensor& state, const Tensor& slots) { return index_select(state, slots, 0); }
+Tensor states_of(const char* op, const Tensor& state, const Tensor& slots) {
+  return index_select_as(op, state, slots);
+}
 
 /// Writes the states [b, ..] of a call's sequences.
 void store_states(const Tensor& state, const Tensor& slots, const Tensor& states) {
@@ -123,7 +126,7 @@ Tensor joined(const std::vector<Tensor>& ys, const Shape& shape) {
 Tensor composed_conv(const Tensor& x, const Tensor& weight, const Tensor& state,
                      const Tensor& slots, const Tensor& bias) {
   const int64_t k = weight.size(1), each = x.size(0) / slots.size(0);
-  const Tensor parts[] = {states_of(state, slots), by_sequence(x, slots.size(0))};
+  const Tensor parts[] = {states_of("causal_conv", state, slots), by_sequence(x, slots.size(0))};
   const Tensor all = k == 1 ? parts[1] : cat(parts, 1);  // [b, k - 1 + each, c]
   Tensor y;
   for (int64_t j = 0; j < k; ++j) {
@@ -138,7 +141,7 @@ Tensor composed_ssm(const SsmTensors& of, const Tensor& state, const Tensor& slo
   const int64_t sequences = slots.size(0), each = of.x.size(0) / sequences, h = of.x.size(1);
   const Tensor x = by_sequence(of.x, sequences), dt = by_sequence(of.dt, sequences);
   const Tensor b = by_sequence(of.b, sequences), c = by_sequence(of.c, sequences);
-  Tensor s = states_of(state, slots);  // [b, h, m, p]
+  Tensor s = states_of("ssm_scan", state, slots);  // [b, h, m, p]
   std::vector<Tensor> ys;
   for (int64_t i = 0; i < each; ++i) {
     const Tensor xi = x.narrow(1, i, 1).squeeze(1), step = dt.narrow(1, i, 1).squeeze(1);
@@ -158,7 +161,7 @@ Tensor composed_delta(const DeltaTensors& of, const Tensor& state, const Tensor&
   const Tensor q = by_sequence(of.q, sequences), k = by_sequence(of.k, sequences);
   const Tensor v = by_sequence(of.v, sequences), g = by_sequence(of.g, sequences);
   const Tensor beta = by_sequence(of.beta, sequences);
-  Tensor s = states_of(state, slots);  // [b, h, m, e]
+  Tensor s = states_of("gated_delta_scan", state, slots);  // [b, h, m, e]
   std::vector<Tensor> ys;
   for (int64_t i = 0; i < each; ++i) {
     const auto row = [i](const Tensor& x) { return x.narrow(1, i, 1).squeeze(1); };

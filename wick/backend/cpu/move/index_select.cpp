@@ -9,6 +9,7 @@
 #include "wick/backend/cpu/linear/block_kernels.h"
 #include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/move/strided.h"
+#include "wick/base/called_as.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
@@ -16,6 +17,8 @@ namespace {
 
 constexpr int64_t kGrain = 32768;
 constexpr int64_t kPadding = -1;  // stands for an id that asks for zeros
+
+std::string_view called_as() { return CalledAs::name_or("index_select"); }
 
 std::string describe(const ConstView& view) {
   return fmt::format("{}{}", name(view.dtype), view.layout.shape().str());
@@ -34,7 +37,7 @@ void read_ids(const ConstView& ids, const ConstView& in, int64_t size, Put&& put
           !std::numeric_limits<T>::is_signed && id == std::numeric_limits<T>::max();
       const auto wide = static_cast<int64_t>(id);
       if (!padding && (wide < 0 || wide >= size)) {
-        throw Error(ErrorKind::index, "index_select", "id out of range",
+        throw Error(ErrorKind::index, called_as(), "id out of range",
                     fmt::format("id {} at position {}, x {}", wide, i, describe(in)),
                     fmt::format("need 0 <= id < {}", size));
       }
@@ -64,7 +67,7 @@ std::vector<int64_t> source_offsets(const ConstView& ids, const ConstView& in, i
       read_ids<int64_t>(ids, in, size, put);
       break;
     default:
-      throw Error(ErrorKind::type, "index_select", "ids have the wrong dtype", describe(ids),
+      throw Error(ErrorKind::type, called_as(), "ids have the wrong dtype", describe(ids),
                   "need u8, u32, i32 or i64");
   }
   return offsets;
@@ -219,7 +222,7 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   const int64_t size = in.layout.shape()[dim];
   if (is_block(in.dtype)) {
     if (in.layout.rank() != 2 || dim != 0 || !is_float(out.dtype)) {
-      throw Error(ErrorKind::type, "index_select", "block weights can't be read this way",
+      throw Error(ErrorKind::type, called_as(), "block weights can't be read this way",
                   fmt::format("x {}, dim {}, out {}", describe(in), dim, name(out.dtype)),
                   "need rows of a matrix (dim 0), to a float type");
     }

@@ -3,6 +3,7 @@
 #include "wick/backend/gpu/index/index_select.h"
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/base/called_as.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -80,8 +81,9 @@ void check_ids(Gpu& gpu, std::string_view op, const ConstView& x, const ConstVie
 
 void GpuBackend::index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) {
   const Layout &y = out.layout, &x = in.layout;
-  if (y.elems() == 0) return check_ids(gpu_, "index_select", in, ids, x.shape()[dim]);
-  Ids chosen = make_ids(gpu_, "index_select", in, ids, x.shape()[dim]);
+  const std::string_view name = CalledAs::name_or("index_select");
+  if (y.elems() == 0) return check_ids(gpu_, name, in, ids, x.shape()[dim]);
+  Ids chosen = make_ids(gpu_, name, in, ids, x.shape()[dim]);
   if (is_block(in.dtype)) {
     chosen.data = id_at(chosen, ids.layout.offset());
     return select_blocks(gpu_, out, in, ids, chosen);
