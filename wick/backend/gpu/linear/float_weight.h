@@ -5,11 +5,12 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/driver/gpu.h"
-#include "wick/backend/gpu/kernels/linear/experts_abi.h"
 #include "wick/backend/gpu/linear/grouped.h"
 #include "wick/backend/gpu/linear/row_input.h"
 
 namespace wick::gpu {
+
+struct RouteArgs;
 
 /// Packs matrices [n_i, k] of f32, f16 or bf16, stacked along n.
 std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstView> parts);

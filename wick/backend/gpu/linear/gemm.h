@@ -7,7 +7,6 @@
 
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/backend/gpu/kernels/linear/gemm_abi.h"
-#include "wick/backend/gpu/kernels/linear/router_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/linear/grouped.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
@@ -15,6 +14,8 @@
 #include "wick/backend/view.h"
 
 namespace wick::gpu {
+
+struct RouteArgs;
 
 /// A gemm, or a batch of gemms: out [.., m, n] = a [.., m, k] · b [.., n, k]ᵀ.
 struct GemmJob {
@@ -92,9 +93,9 @@ std::optional<GemmCall> library_call(const GemmJob& job);
 /// false, too, if gemv_stream.gpu doesn't take the job.
 bool multiply_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input = nullptr);
 /// multiply_gemv of one row of f32 by a router's weight, and the choice of experts from the result,
-/// which is dense. route: without the logits. Returns false, without doing anything, if the kernel
+/// which is dense and route.logits. Returns false, without doing anything, if the kernel
 /// can't take it.
-bool route_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input, RouteArgs route);
+bool route_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input, const RouteArgs& route);
 /// The most rows for which multiply_gemv is the fastest. Matrices (`each`) of at most so many rows
 /// always use it, whatever their number, because other kernels have other orders of sums. `a` may
 /// have the dtype that linear was given.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/linear/router_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/linear/expert_tiles.h"
 #include "wick/backend/gpu/linear/gemm.h"
@@ -150,7 +151,7 @@ bool takes_input(const Gpu& gpu, const GemmJob& job, const RowInput& input) {
 
 }  // namespace
 
-bool route_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input, RouteArgs route) {
+bool route_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input, const RouteArgs& route) {
   const Gemm& p = job.shape;
   if (gpu.device.kind != DeviceKind::cuda || p.m != 1 || !job.b_stays ||
       job.a_dtype != DType::f32 || job.b_dtype != DType::f32 || job.out_dtype != DType::f32 ||
@@ -163,7 +164,6 @@ bool route_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input, RouteArgs r
   Gemm shape = p;
   if (shape.residual != nullptr) shape.residual += at[3];
   const StreamLaunch launch = stream_launch(gpu, job, shape, 1, at, input);
-  route.logits = static_cast<const float*>(launch.args.out);
   const uint32_t experts = route.experts;
   kRouteRow(experts <= 128   ? 128
             : experts <= 256 ? 256
