@@ -237,9 +237,9 @@ TEST_P(FuseExperts, TheNormBeforeRouterAndExperts) {
   // Rows of several sums and of one, whole superblocks and not, more rows than thread blocks take.
   for (const auto& [k, dtype] : std::vector<std::pair<int64_t, DType>>{{256, DType::q4_k},
                                                                        {2048, DType::q4_0},
-                                                                       {2048, DType::q2_k},
+                                                                       {2304, DType::q4_k},
                                                                        {2080, DType::q8_0},
-                                                                       {2880, DType::mxfp4},
+                                                                       {2880, DType::q5_1},
                                                                        {4352, DType::q6_k},
                                                                        {288, DType::f16}}) {
     const Tensor scale = x({k}, 2);
