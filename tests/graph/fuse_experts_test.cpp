@@ -231,6 +231,103 @@ TEST_P(FuseExperts, TheGateBeforeTheSecondGemm) {
   }
 }
 
+/// On NVIDIA the router and the experts each compute the norm that both read.
+TEST_P(FuseExperts, TheNormBeforeRouterAndExperts) {
+  const bool repeated = GetParam().kind == DeviceKind::cuda;
+  // Rows of several sums and of one, whole superblocks and not, more rows than thread blocks take.
+  for (const auto& [k, dtype] : std::vector<std::pair<int64_t, DType>>{{256, DType::q4_k},
+                                                                       {2048, DType::q4_0},
+                                                                       {2304, DType::q4_k},
+                                                                       {2080, DType::q8_0},
+                                                                       {2880, DType::q5_1},
+                                                                       {4352, DType::q6_k},
+                                                                       {288, DType::f16}}) {
+    const Tensor scale = x({k}, 2);
+    const Weight router = weight(6, k, DType::f32), gate = weight(40, k, DType::bf16);
+    const std::vector<Weight> up = experts(6, 80, k, dtype);
+    const Routing routing{.normalize = true};
+    const auto mixture = [&](Arguments a) -> Tensors {
+      const Tensor y = rms_norm(a[0], scale, 1e-5f);
+      const Tensors chosen = routing.chosen(linear(y, router), Tensor());
+      return {grouped_linear(y, up, chosen[0]), chosen[1], linear(y, gate)};
+    };
+    for (const int64_t t : {1, 2, 9, 40}) {
+      // The choice includes the router's product with one row.
+      std::vector<Op> expected = {Op::topk, Op::linear, Op::linear};
+      if (!repeated || t > 1) expected.insert(expected.begin(), Op::linear);
+      if (!repeated) expected.insert(expected.begin(), Op::rms_norm);
+      EXPECT_EQ(expected, ops(mixture, {x({t, k}, 3)})) << name(dtype) << " " << k;
+      // Rows that aren't aligned or dense.
+      ops(mixture, {x({t, k + 1}, 3).narrow(1, 1, k)});
+      ops(mixture, {x({t, 2 * k}, 3).narrow(1, k, k)});
+      ops(mixture, {x({k, t}, 3).transpose(0, 1)});
+    }
+    // Values that make scales and sums special.
+    ops(mixture, {x({1, k}, 3) * 0.0});
+    ops(mixture, {x({1, k}, 3) * INFINITY});
+    ops(mixture, {x({2, k}, 3) * 1e-25});
+  }
+}
+
+/// On NVIDIA the choice includes the router's product with one row, a norm before it and a bias
+/// after it.
+TEST_P(FuseExperts, TheRouterAndTheChoice) {
+  const bool fused = GetParam().kind == DeviceKind::cuda;
+  for (const int64_t count : {1, 5, 128, 130, 300, 512, 520}) {
+    for (const int64_t k : {36, 2048}) {
+      const Weight router = weight(count, k, DType::f32);
+      const Tensor scale = x({k}, 2), added = x({count}, 4), bias = x({count}, 5);
+      for (const Routing::Scores scores : kAllScores) {
+        const Routing routing{.scores = scores,
+                              .used = std::min<int64_t>(count, 8),
+                              .softmax_of_chosen = scores == Routing::Scores::logits,
+                              .normalize = scores != Routing::Scores::logits};
+        for (const int steps : {0, 1, 2, 3}) {
+          const auto choice = [&](Arguments a) {
+            const Tensor y = linear(steps % 2 != 0 ? rms_norm(a[0], scale, 1e-5f) : a[0], router);
+            return routing(steps / 2 != 0 ? y + added : y, steps == 3 ? bias : Tensor());
+          };
+          std::vector<Op> expected = kChoice;
+          if (!fused) expected.insert(expected.begin(), Op::linear);
+          EXPECT_EQ(expected, ops(choice, {x({1, k}, 3)})) << count << " " << k << " " << steps;
+          ops(choice, {x({1, k + 1}, 3).narrow(1, 1, k)});
+          ops(choice, {x({3, k}, 3)});
+        }
+      }
+    }
+  }
+  // Weights of 16 bits stay, and logits that are read again.
+  const Weight narrow = weight(8, 64, DType::bf16), wide = weight(8, 64, DType::f32);
+  const auto of_narrow = [&](Arguments a) { return Routing{}(linear(a[0], narrow), Tensor()); };
+  EXPECT_EQ((std::vector<Op>{Op::linear, Op::topk, Op::cast}), ops(of_narrow, {x({1, 64})}));
+  const auto twice = [&](Arguments a) -> Tensors {
+    const Tensor logits = linear(a[0], wide);
+    const Tensors chosen = Routing{.scores = Routing::Scores::logits}(logits, Tensor());
+    return {chosen[0], chosen[1], logits};
+  };
+  ops(twice, {x({1, 64})});
+}
+
+/// Ids that are out of range make zeros where the experts' kernel prepares the rows.
+TEST_P(FuseExperts, IdsOutOfRangeBehindANorm) {
+  const Tensor scale = x({256}, 2);
+  const std::vector<Weight> up = experts(3, 80, 256, DType::q4_0);
+  const Tensor ids = Tensor::from(std::vector<uint32_t>{2, 9}, {1, 2}, GetParam());
+  const auto mixture = [&](Arguments a) -> Tensors {
+    return {grouped_linear(rms_norm(a[0], scale, 1e-5f), up, a[1])};
+  };
+  const Tensors arguments = {x({1, 256}, 3), ids};
+  const auto run = [&](bool fused) {
+    return test::error_of([&] {
+      graph::Trace trace = graph::trace(mixture, arguments);
+      if (fused) graph::fuse(trace.graph);
+      const Tensors results = graph::Executable(std::move(trace.graph)).run(arguments);
+      (void)results[0].to_vector<float>();
+    });
+  };
+  EXPECT_EQ(run(false), run(true));
+}
+
 /// The rows of a bias that ids [t, n] select, as models write it.
 Tensor rows_of(const Tensor& bias, const Tensor& ids) {
   return index_select(bias, ids.reshape({ids.elems()}), 0)

@@ -89,9 +89,12 @@ class CpuBackend final : public Backend {
               const LinearFusion& fusion) override;
   void grouped_linear(const View& out, const ConstView& x,
                       std::span<const PreparedWeight* const> experts, const ConstView& ids,
-                      bool silu_mul) override;
+                      const LinearFusion& input) override;
   void route_experts(const View& ids, const View& weights, const ConstView& logits,
                      const ConstView& bias, const ExpertRouting& routing) override;
+  void route_linear(const View& ids, const View& weights, const ConstView& x,
+                    const PreparedWeight& router, const LinearFusion& fusion, const ConstView& bias,
+                    const ExpertRouting& routing) override;
   void combine_experts(const View& out, const ConstView& y, const ConstView& weights,
                        const ConstView& residual, const ExpertBias& bias) override;
   void gate_experts(const View& out, const ConstView& y, const ExpertBias& bias, double alpha,
