@@ -137,8 +137,6 @@ struct LinearFusion {
   /// If not 0, x [t, k] consists of matrices of `each` rows, and each matrix gets the bits that it
   /// has alone.
   int64_t each = 0;
-  /// The weight that the next call of linear reads, or null. A GPU may prefetch it.
-  const PreparedWeight* next = nullptr;
 };
 
 /// The operands of one of several norms.
@@ -157,7 +155,6 @@ struct ExpertRouting {
   int64_t used = 1;
   bool softmax_of_chosen = false, normalize = false, scaled = false;
   double scale = 1;
-  float eps = 0;  ///< of an rms_norm before the router
 };
 
 /// A bias for each expert: bias [experts, k] f32, dense; ids u32 [t · n], dense, on the device. Its
@@ -328,21 +325,16 @@ class WICK_API Backend {
                       const LinearFusion& fusion) = 0;
   /// out [t, n, width]; out[i, j] = row i of x [t, k] times the weight experts[ids[i, j]], with the
   /// bits that linear gives for that row alone. Experts have one dtype and size; x and out have one
-  /// float dtype; out is dense; ids u32 [t, n] on the device. input: the step before, which isn't
-  /// attention; all else of it isn't used. With a step, x is f32, and [t, 2k] for silu_mul. Errors:
-  /// an id is out of range; on a GPU the error is raised at the next synchronisation, and the row
-  /// of out is zeros.
+  /// float dtype; out is dense; ids u32 [t, n] on the device. silu_mul: as in LinearFusion, x is
+  /// [t, 2k] and f32. Errors: an id is out of range; on a GPU the error is raised at the next
+  /// synchronisation, and the row of out is zeros.
   virtual void grouped_linear(const View& out, const ConstView& x,
                               std::span<const PreparedWeight* const> experts, const ConstView& ids,
-                              const LinearFusion& input) = 0;
+                              bool silu_mul) = 0;
   /// logits [t, experts] f32 → ids u32 [t, used] and their weights f32 [t, used], both dense, with
   /// the bits of the separate ops. bias [experts] f32 may be absent. See ExpertRouting.
   virtual void route_experts(const View& ids, const View& weights, const ConstView& logits,
                              const ConstView& bias, const ExpertRouting& routing) = 0;
-  /// route_experts with the logits linear(x, router, fusion). x [t, k] f32.
-  virtual void route_linear(const View& ids, const View& weights, const ConstView& x,
-                            const PreparedWeight& router, const LinearFusion& fusion,
-                            const ConstView& bias, const ExpertRouting& routing) = 0;
   /// y [t, n, 2k] → out [t, n, k], f32 and dense: the clamped SwiGLU of gpt-oss, with the bits of
   /// the separate ops. With a = y + the bias of each row's expert, g = the first half of a's last
   /// dim, clamped to at most `limit`, and u = the second half, clamped to ±limit:

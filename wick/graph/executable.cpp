@@ -97,7 +97,6 @@ class Executable::Frame {
       block_ = Storage::allocate(graph.device, temporary_bytes);
     }
     for (const Node& node : graph.nodes) add_step(node);
-    set_next_weights();
   }
 
   /// Runs the calls for these arguments.
@@ -130,7 +129,6 @@ class Executable::Frame {
   };
 
   void add_step(const Node& node);
-  void set_next_weights();
   Tensor* tensor_for(const Value& value);
   Tensor temporary(const std::shared_ptr<Storage>& block, const Value& value) const {
     const auto place = static_cast<size_t>(value.storage);
@@ -176,17 +174,6 @@ void Executable::Frame::add_step(const Node& node) {
   step.call.inputs = Operands(step.operands);
   for (const Value& value : node.outputs) step.results.push_back(tensor_for(value));
   steps_.push_back(std::move(step));
-}
-
-/// Sets OpCall::next of the linears.
-void Executable::Frame::set_next_weights() {
-  const Weight* next = nullptr;
-  for (size_t i = steps_.size(); i-- > 0;) {
-    OpCall& call = steps_[i].call;
-    if (call.weight == nullptr || call.op != Op::linear) continue;
-    call.next = next;
-    next = call.weight;
-  }
 }
 
 std::vector<Tensor> Executable::Frame::bind(std::span<const Tensor> arguments) {

@@ -144,71 +144,6 @@ class LinearFuser {
   Uses& uses_;
 };
 
-/// Fuses an rms_norm into all nodes that read it, if those are products with weights: linears, and
-/// grouped_linears of experts. Each of them then computes the norm.
-class NormSharing {
- public:
-  explicit NormSharing(Uses& uses) : uses_(uses) {}
-
-  void run() {
-    for (size_t i = 0; i < uses_.count(); ++i) {
-      const Node& norm = uses_.node(i);
-      if (norm.op != Op::rms_norm || norm.part != Part::result || !find_readers(i)) continue;
-      for (const size_t reader : readers_) fuse(uses_.node(reader), norm);
-      uses_.remove(i);
-    }
-  }
-
- private:
-  /// Finds the nodes that read the norm at `at`. Returns false if one of them can't compute it.
-  bool find_readers(size_t at) {
-    const Node& norm = uses_.node(at);
-    const Value& made = norm.outputs[0];
-    readers_.clear();
-    if (!uses_.is_temporary(made) || norm.inputs[0].dtype != DType::f32 ||
-        norm.inputs[1].dtype != DType::f32 || made.dtype != DType::f32 ||
-        uses_.producer(made, uses_.count()) != at) {
-      return false;
-    }
-    for (size_t i = at + 1; i < uses_.count(); ++i) {
-      const Node& node = uses_.node(i);
-      const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                     [&](const Value& v) { return v.storage == made.storage; });
-      if (uses_.is_removed(i) || !reads) continue;
-      if (!takes_norm(node) || !same_elements(node.inputs[kLinearX], made) ||
-          uses_.is_written(norm.inputs[0], at, i) || uses_.is_written(norm.inputs[1], at, i)) {
-        return false;
-      }
-      readers_.push_back(i);
-    }
-    return !readers_.empty() && readers_.size() == uses_.reads(made);
-  }
-
-  /// Whether a node is a product that can have an rms_norm before it, and has no other step there.
-  static bool takes_norm(const Node& node) {
-    if (node.op != Op::linear || (node.part != Part::result && node.part != Part::grouped)) {
-      return false;
-    }
-    const auto* steps = std::get_if<LinearSteps>(&node.attributes);
-    if (steps != nullptr && (steps->silu_mul || steps->attention)) return false;
-    if (node.part == Part::grouped) return node.inputs.size() == kGroupedNorm;
-    return node.inputs.size() == 1 || node.inputs[kLinearNorm].storage < 0;
-  }
-
-  static void fuse(Node& node, const Node& norm) {
-    node.inputs.resize(std::max<size_t>(node.inputs.size(), node.part == Part::grouped
-                                                                ? size_t{kGroupedNorm} + 1
-                                                                : size_t{kLinearOperands}));
-    if (!std::holds_alternative<LinearSteps>(node.attributes)) node.attributes = LinearSteps{};
-    std::get<LinearSteps>(node.attributes).eps = std::get<Epsilon>(norm.attributes).eps;
-    node.inputs[kLinearX] = norm.inputs[0];
-    node.inputs[node.part == Part::grouped ? kGroupedNorm : size_t{kLinearNorm}] = norm.inputs[1];
-  }
-
-  Uses& uses_;
-  std::vector<size_t> readers_;
-};
-
 /// Removes nodes whose results aren't read, and then nodes that only those read.
 void drop_unread(Uses& uses) {
   for (size_t i = uses.count(); i-- > 0;) {
@@ -247,12 +182,7 @@ void fuse(Graph& graph) {
   run(graph, fuse_cached_attention);
   run(graph, fuse_silu_mul);
   run(graph, [](Uses& uses) { LinearFuser(uses).run(); });
-  // A launch takes longer than what each product repeats: kernels/linear/row_input.h.
-  if (graph.device.kind == DeviceKind::cuda) {
-    run(graph, [](Uses& uses) { NormSharing(uses).run(); });
-  }
   run(graph, fuse_experts);
-  if (graph.device.kind == DeviceKind::cuda) run(graph, fuse_routers);
   run(graph, drop_unread);
 }
 

@@ -201,32 +201,6 @@ class RouteMatch {
   ExpertRouting routing_;
 };
 
-/// Fuses a router's product with one row into the choice of experts from its logits.
-void fuse_router(Uses& uses, size_t at) {
-  Node& choice = uses.node(at);
-  if (choice.part != Part::routed || choice.weight != nullptr) return;
-  const auto made = uses.sole_producer(choice.inputs[0], at);
-  if (!made) return;
-  const Node& router = uses.node(*made);
-  const auto* steps = std::get_if<LinearSteps>(&router.attributes);
-  const bool fits = is_result(router, Op::linear) && router.weight->dtype() == DType::f32 &&
-                    router.inputs[kLinearX].dtype == DType::f32 &&
-                    router.inputs[kLinearX].layout.rank() == 2 &&
-                    router.inputs[kLinearX].layout.shape()[0] == 1 &&
-                    (steps == nullptr || (!steps->silu_mul && !steps->attention));
-  if (!fits || std::any_of(router.inputs.begin(), router.inputs.end(),
-                           [&](const Value& v) { return uses.is_written(v, *made, at); })) {
-    return;
-  }
-  const bool fused = router.inputs.size() == kLinearOperands;
-  choice.inputs = {router.inputs[kLinearX], choice.inputs[kRoutedBias],
-                   fused ? router.inputs[kLinearNorm] : Value{},
-                   fused ? router.inputs[kLinearResidual] : Value{}};
-  if (steps != nullptr) std::get<ExpertRouting>(choice.attributes).eps = steps->eps;
-  choice.weight = router.weight;
-  uses.merge(*made, at);
-}
-
 /// Fuses silu_mul of the halves of a tensor before a grouped_linear, whose x [t·n, k] is the
 /// silu_mul's result [t, n, k] as a matrix.
 void fuse_gate(Uses& uses, size_t at) {
@@ -440,12 +414,6 @@ void fuse_sum(Uses& uses, size_t at) {
 }
 
 }  // namespace
-
-void fuse_routers(Uses& uses) {
-  for (size_t i = 0; i < uses.count(); ++i) {
-    if (!uses.is_removed(i)) fuse_router(uses, i);
-  }
-}
 
 void fuse_experts(Uses& uses) {
   for (size_t i = 0; i < uses.count(); ++i) {

@@ -68,14 +68,14 @@ enum class Part : uint8_t {
   cached,
   /// Attention over keys in pages: attention_of_pages.
   paged,
-  /// linear with a weight chosen for each row: grouped_linear. Operands: x, ids, and the weight of
-  /// an rms_norm of x's rows or none. LinearSteps may ask for silu_mul, or have the norm's epsilon.
+  /// linear with a weight chosen for each row: grouped_linear. Operands: x and ids. LinearSteps may
+  /// ask for silu_mul.
   grouped,
   /// Two rms_norms of one width and epsilon: rms_norm_pair. Operands: x, its weight, another x and
   /// its weight. Results: both norms.
   pair,
-  /// The choice of experts: route_experts. Operands: logits, and a bias or none. With a weight, the
-  /// router's: route_linear; then the operands are those of RoutedOperand. Results: ids and weights.
+  /// The choice of experts: route_experts. Operands: logits, and a bias or none. Results: ids and
+  /// weights.
   routed,
   /// The clamped SwiGLU of experts: gate_experts. Operands: y, and a bias of experts and ids or
   /// none. Numbers: alpha and the limit.
@@ -99,7 +99,6 @@ struct OpCall {
   const char* called_as = nullptr;  ///< name in error messages, if it differs from the row's name
   Part part = Part::result;
   const Weight* weight = nullptr;                             ///< the weight of linear
-  const Weight* next = nullptr;                               ///< see LinearFusion::next
   std::span<const Weight> experts = {};                       ///< the weights of grouped_linear
   const std::shared_ptr<const CustomBody>* custom = nullptr;  ///< the custom op
 

@@ -65,20 +65,6 @@ enum LinearOperand : size_t {
   kLinearOperands
 };
 
-/// Indices of the operands of the call that multiplies by a router's weight and chooses experts;
-/// unused operands are undefined.
-enum RoutedOperand : size_t {
-  kRoutedX,
-  kRoutedBias,
-  kRoutedNorm,
-  kRoutedResidual,
-  kRoutedOperands
-};
-
-/// The operand of a grouped_linear call that is the weight of an rms_norm before it, if there is
-/// one.
-inline constexpr size_t kGroupedNorm = 2;
-
 /// The operand that a recurrence writes to.
 inline constexpr size_t kRecurrentState = 1;
 constexpr bool is_recurrence(Op op) {

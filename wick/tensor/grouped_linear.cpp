@@ -67,45 +67,6 @@ Tensor by_expert(const Tensor& x, std::span<const Weight> experts, const Tensor&
       .reshape({t, n, width});
 }
 
-ResultSpec checked_grouped(const OpCall& call) {
-  return dense(call.x().dtype(), {call.x().size(0), call.x(1).size(1), call.experts.front().n()});
-}
-
-void run_grouped(Backend& backend, const OpCall& call, const Tensor* out) {
-  std::vector<const PreparedWeight*> experts;
-  experts.reserve(call.experts.size());
-  for (const Weight& w : call.experts) experts.push_back(&w.prepared());
-  LinearFusion input;
-  if (const auto* steps = std::get_if<LinearSteps>(&call.attributes)) {
-    if (steps->silu_mul) input.input = LinearFusion::Input::silu_mul;
-    if (call.inputs.size() > kGroupedNorm) {
-      input.input = LinearFusion::Input::rms_norm;
-      input.norm = call.x(kGroupedNorm).view();
-      input.eps = steps->eps;
-    }
-  }
-  backend.grouped_linear(out->mutable_view(), call.x().view(), experts, call.x(1).view(), input);
-}
-
-void run_routed(Backend& backend, const OpCall& call, const Tensor* out) {
-  const auto& routing = call.get<ExpertRouting>();
-  const View ids = out[0].mutable_view(), weights = out[1].mutable_view();
-  if (call.weight == nullptr) {
-    backend.route_experts(ids, weights, call.x(0).view(), view_of(call.x(1)), routing);
-    return;
-  }
-  LinearFusion fusion;
-  if (call.x(kRoutedNorm).defined()) {
-    fusion.input = LinearFusion::Input::rms_norm;
-    fusion.norm = call.x(kRoutedNorm).view();
-    fusion.eps = routing.eps;
-  }
-  fusion.add = call.x(kRoutedResidual).defined();
-  fusion.residual = view_of(call.x(kRoutedResidual));
-  backend.route_linear(ids, weights, call.x(kRoutedX).view(), call.weight->prepared(), fusion,
-                       view_of(call.x(kRoutedBias)), routing);
-}
-
 }  // namespace
 
 Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen) {
@@ -129,14 +90,29 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
 
 namespace bodies {
 
-const OpBody grouped_linear{checked_grouped, run_grouped};
+const OpBody grouped_linear{
+    [](const OpCall& call) {
+      return dense(call.x().dtype(),
+                   {call.x().size(0), call.x(1).size(1), call.experts.front().n()});
+    },
+    [](Backend& backend, const OpCall& call, const Tensor* out) {
+      std::vector<const PreparedWeight*> experts;
+      experts.reserve(call.experts.size());
+      for (const Weight& w : call.experts) experts.push_back(&w.prepared());
+      const auto* steps = std::get_if<LinearSteps>(&call.attributes);
+      backend.grouped_linear(out->mutable_view(), call.x().view(), experts, call.x(1).view(),
+                             steps != nullptr && steps->silu_mul);
+    }};
 
 // Graphs alone have calls of the following three (graph/fuse_experts.cpp), with checked operands.
 const OpBody route_experts{
     [](const OpCall& call) {
       return dense(DType::f32, {call.x().size(0), call.get<ExpertRouting>().used});
     },
-    run_routed};
+    [](Backend& backend, const OpCall& call, const Tensor* out) {
+      backend.route_experts(out[0].mutable_view(), out[1].mutable_view(), call.x(0).view(),
+                            view_of(call.x(1)), call.get<ExpertRouting>());
+    }};
 const OpBody gate_experts{[](const OpCall& call) {
                             const Shape& y = call.x().shape();
                             return dense(DType::f32, y.with(2, y.back() / 2));

@@ -120,7 +120,6 @@ void run_linear(Backend& backend, const OpCall& call, const Tensor* out) {
   LinearFusion fusion;
   CachedAttention attention;
   if (const auto* steps = std::get_if<LinearSteps>(&call.attributes)) fusion.each = steps->each;
-  if (call.next != nullptr) fusion.next = &call.next->prepared();
   if (call.inputs.size() > 1) {
     const auto& steps = call.get<LinearSteps>();
     if (call.x(kLinearNorm).defined()) {

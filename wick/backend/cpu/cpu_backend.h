@@ -89,12 +89,9 @@ class CpuBackend final : public Backend {
               const LinearFusion& fusion) override;
   void grouped_linear(const View& out, const ConstView& x,
                       std::span<const PreparedWeight* const> experts, const ConstView& ids,
-                      const LinearFusion& input) override;
+                      bool silu_mul) override;
   void route_experts(const View& ids, const View& weights, const ConstView& logits,
                      const ConstView& bias, const ExpertRouting& routing) override;
-  void route_linear(const View& ids, const View& weights, const ConstView& x,
-                    const PreparedWeight& router, const LinearFusion& fusion, const ConstView& bias,
-                    const ExpertRouting& routing) override;
   void combine_experts(const View& out, const ConstView& y, const ConstView& weights,
                        const ConstView& residual, const ExpertBias& bias) override;
   void gate_experts(const View& out, const ConstView& y, const ExpertBias& bias, double alpha,

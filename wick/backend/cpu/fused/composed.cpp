@@ -83,11 +83,14 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
 // Sorts the rows by expert, so that each expert's weights are read once.
 void CpuBackend::grouped_linear(const View& out, const ConstView& x,
                                 std::span<const PreparedWeight* const> experts,
-                                const ConstView& ids, const LinearFusion& input) {
-  if (input.input != LinearFusion::Input::plain) {
-    const Temporary made(*this, linear_input_shape(x, *experts.front()));
-    run_linear_input(*this, made.view(), x, input);
-    return grouped_linear(out, made.view(), experts, ids, {});
+                                const ConstView& ids, bool silu_mul) {
+  if (silu_mul) {
+    const PreparedWeight& any = *experts.front();
+    const Temporary input(*this, linear_input_shape(x, any));
+    LinearFusion fusion;
+    fusion.input = LinearFusion::Input::silu_mul;
+    run_linear_input(*this, input.view(), x, fusion);
+    return grouped_linear(out, input.view(), experts, ids, false);
   }
   const Shape& shape = out.layout.shape();
   const int64_t n = shape[1], width = shape[2], k = x.layout.shape()[1];
@@ -129,14 +132,6 @@ void CpuBackend::route_experts(const View& ids, const View& weights, const Const
                                const ConstView& bias, const ExpertRouting& routing) {
   if (ids.layout.elems() == 0) return;
   run_route_experts(*this, ids, weights, logits, bias, routing, make_on(*this));
-}
-
-void CpuBackend::route_linear(const View& ids, const View& weights, const ConstView& x,
-                              const PreparedWeight& router, const LinearFusion& fusion,
-                              const ConstView& bias, const ExpertRouting& routing) {
-  const Temporary logits(*this, {x.layout.shape()[0], router.n});
-  linear(logits.view(), x, router, fusion);
-  route_experts(ids, weights, logits.view(), bias, routing);
 }
 
 void CpuBackend::gate_experts(const View& out, const ConstView& y, const ExpertBias& bias,

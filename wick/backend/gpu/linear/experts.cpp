@@ -3,7 +3,6 @@
 #include "wick/backend/expert_steps.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/linear/experts_abi.h"
-#include "wick/backend/gpu/linear/float_weight.h"
 #include "wick/backend/gpu/linear/temporary.h"
 
 namespace wick::gpu {
@@ -41,28 +40,6 @@ auto make_on(Gpu& gpu) {
   return [&gpu](const Shape& shape, DType dtype) { return Temporary(gpu, shape, dtype); };
 }
 
-/// The arguments of route_experts.
-RouteArgs route_args(const View& ids, const View& weights, const ConstView& logits,
-                     const ConstView& bias, const ExpertRouting& routing) {
-  RouteArgs args{};
-  args.ids = data_of<uint32_t>(ids);
-  args.weights = data_of<float>(weights);
-  args.logits = floats_of(logits);
-  args.bias = floats_of(bias);
-  args.row_step = logits.layout.stride(0);
-  args.step = logits.layout.stride(1);
-  args.bias_step = bias.data == nullptr ? 0 : bias.layout.stride(0);
-  args.rows = static_cast<uint32_t>(logits.layout.shape()[0]);
-  args.experts = static_cast<uint32_t>(logits.layout.shape()[1]);
-  args.used = static_cast<uint32_t>(routing.used);
-  args.scores = static_cast<uint32_t>(routing.scores);
-  args.softmax_of_chosen = routing.softmax_of_chosen ? 1 : 0;
-  args.normalize = routing.normalize ? 1 : 0;
-  args.scaled = routing.scaled ? 1 : 0;
-  args.scale = static_cast<float>(routing.scale);
-  return args;
-}
-
 }  // namespace
 
 void GpuBackend::gate_experts(const View& out, const ConstView& y, const ExpertBias& bias,
@@ -91,39 +68,32 @@ void GpuBackend::gate_experts(const View& out, const ConstView& y, const ExpertB
 
 void GpuBackend::route_experts(const View& ids, const View& weights, const ConstView& logits,
                                const ConstView& bias, const ExpertRouting& routing) {
-  if (ids.layout.elems() == 0) return;
   const int64_t rows = logits.layout.shape()[0], experts = logits.layout.shape()[1];
+  if (ids.layout.elems() == 0) return;
   if (experts > kMostRouted || routing.used > kMostChosen) {
     return run_route_experts(*this, ids, weights, logits, bias, routing, make_on(gpu_));
   }
+  RouteArgs args{};
+  args.ids = data_of<uint32_t>(ids);
+  args.weights = data_of<float>(weights);
+  args.logits = floats_of(logits);
+  args.bias = floats_of(bias);
+  args.row_step = logits.layout.stride(0);
+  args.step = logits.layout.stride(1);
+  args.bias_step = bias.data == nullptr ? 0 : bias.layout.stride(0);
+  args.rows = static_cast<uint32_t>(rows);
+  args.experts = static_cast<uint32_t>(experts);
+  args.used = static_cast<uint32_t>(routing.used);
+  args.scores = static_cast<uint32_t>(routing.scores);
+  args.softmax_of_chosen = routing.softmax_of_chosen ? 1 : 0;
+  args.normalize = routing.normalize ? 1 : 0;
+  args.scaled = routing.scaled ? 1 : 0;
+  args.scale = static_cast<float>(routing.scale);
   constexpr unsigned kEach = kRouteThreads / 32;
   Grid grid{{static_cast<unsigned>((rows + kEach - 1) / kEach), 1, 1}};
   grid.threads = kRouteThreads;
   grid.pdl = true;
-  kRoute(experts <= 128   ? 128
-         : experts <= 256 ? 256
-                          : 512)
-      .launch(gpu_, grid, route_args(ids, weights, logits, bias, routing));
-}
-
-void GpuBackend::route_linear(const View& ids, const View& weights, const ConstView& x,
-                              const PreparedWeight& router, const LinearFusion& fusion,
-                              const ConstView& bias, const ExpertRouting& routing) {
-  if (ids.layout.elems() == 0) return;
-  const bool norm = fusion.input == LinearFusion::Input::rms_norm;
-  const auto prepared = norm ? row_input(gpu_, fusion, x, router.k) : std::nullopt;
-  const Temporary logits(gpu_, {ids.layout.shape()[0], router.n});
-  const ConstView* const residual = fusion.add ? &fusion.residual : nullptr;
-  const bool fits = router.n <= kMostRouted && routing.used <= kMostChosen &&
-                    router.dtype == DType::f32 && ids.layout.shape()[0] == 1 &&
-                    norm == prepared.has_value();
-  if (fits &&
-      linear_gemv_routed(gpu_, logits.view(), x, norm ? &*prepared : nullptr, router, residual,
-                         route_args(ids, weights, logits.view(), bias, routing))) {
-    return;
-  }
-  linear(logits.view(), x, router, fusion);
-  route_experts(ids, weights, logits.view(), bias, routing);
+  kRoute(experts <= 128 ? 128 : experts <= 256 ? 256 : 512).launch(gpu_, grid, args);
 }
 
 void GpuBackend::combine_experts(const View& out, const ConstView& y, const ConstView& weights,

@@ -186,19 +186,6 @@ bool linear_gemv(Gpu& gpu, const View& out, const ConstView& x, const PreparedWe
          multiply_gemv(gpu, job_of(out, x, w, residual, each));
 }
 
-bool linear_gemv_of_row(Gpu& gpu, const View& out, const ConstView& x, const RowInput& input,
-                        const PreparedWeight& weight, const ConstView* residual) {
-  const auto& w = static_cast<const FloatWeight&>(weight);
-  return multiply_gemv(gpu, job_of(out, x, w, residual, 1), &input);
-}
-
-bool linear_gemv_routed(Gpu& gpu, const View& logits, const ConstView& x, const RowInput* input,
-                        const PreparedWeight& weight, const ConstView* residual,
-                        const RouteArgs& route) {
-  const auto& w = static_cast<const FloatWeight&>(weight);
-  return route_gemv(gpu, job_of(logits, x, w, residual, 1), input, route);
-}
-
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                   const ConstView* residual, int64_t each) {
   const auto& w = static_cast<const FloatWeight&>(weight);

@@ -6,11 +6,8 @@
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/backend/gpu/linear/grouped.h"
-#include "wick/backend/gpu/linear/row_input.h"
 
 namespace wick::gpu {
-
-struct RouteArgs;
 
 /// Packs matrices [n_i, k] of f32, f16 or bf16, stacked along n.
 std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstView> parts);
@@ -21,15 +18,6 @@ size_t float_bytes(DType dtype, int64_t n, int64_t k);
 /// doing anything, for more rows and for layouts that gemv doesn't take.
 bool linear_gemv(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                  const ConstView* residual, int64_t each);
-/// The same for the rms_norm of one row x: input. Returns false, without doing anything, if the
-/// kernel can't take it.
-bool linear_gemv_of_row(Gpu& gpu, const View& out, const ConstView& x, const RowInput& input,
-                        const PreparedWeight& weight, const ConstView* residual);
-/// linear_gemv of one row of f32, or of its rms_norm if `input` isn't null, and then the choice of
-/// experts: see route_gemv(). logits: [1, experts], dense, for the result.
-bool linear_gemv_routed(Gpu& gpu, const View& logits, const ConstView& x, const RowInput* input,
-                        const PreparedWeight& weight, const ConstView* residual,
-                        const RouteArgs& route);
 /// The same for rows that linear_gemv doesn't take.
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                   const ConstView* residual, int64_t each);

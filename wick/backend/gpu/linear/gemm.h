@@ -10,12 +10,9 @@
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/linear/grouped.h"
 #include "wick/backend/gpu/linear/matrix_library.h"
-#include "wick/backend/gpu/linear/row_input.h"
 #include "wick/backend/view.h"
 
 namespace wick::gpu {
-
-struct RouteArgs;
 
 /// A gemm, or a batch of gemms: out [.., m, n] = a [.., m, k] · b [.., n, k]ᵀ.
 struct GemmJob {
@@ -89,13 +86,8 @@ std::optional<GemmCall> library_call(const GemmJob& job);
 // Functions that return false for jobs that they don't take: gemm_small_m.cpp, gemm_wgmma.cpp.
 
 /// For a few rows of a, of f32, f16 or bf16; b has the layout of linear's weights: gemv_stream.gpu,
-/// gemv_float.gpu. input: null, or the row whose rms_norm is job.a's single row; then it returns
-/// false, too, if gemv_stream.gpu doesn't take the job.
-bool multiply_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input = nullptr);
-/// multiply_gemv of one row of f32 by a router's weight, and the choice of experts from the result,
-/// which is dense and route.logits. Returns false, without doing anything, if the kernel
-/// can't take it.
-bool route_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input, const RouteArgs& route);
+/// gemv_float.gpu.
+bool multiply_gemv(Gpu& gpu, const GemmJob& job);
 /// The most rows for which multiply_gemv is the fastest. Matrices (`each`) of at most so many rows
 /// always use it, whatever their number, because other kernels have other orders of sums. `a` may
 /// have the dtype that linear was given.

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/linear/router_abi.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
 #include "wick/backend/gpu/linear/expert_tiles.h"
 #include "wick/backend/gpu/linear/gemm.h"
@@ -21,7 +20,6 @@ bool is_narrow_float(DType dtype) {
 
 const KernelFamily<StreamGemvArgs, DType, OneOf<1, 2, 4, 8>> kStreamGemv("gemv_stream",
                                                                          "gemv_{}_{}");
-const KernelFamily<RouterArgs, OneOf<128, 256, 512>> kRouteRow("gemv_route", "route_row_{}");
 const KernelFamily<FloatGemvArgs, DType> kFloatGemv("gemv_float", "gemv_{}");
 const KernelFamily<GroupedFloatArgs, DType> kGroupedStream("gemv_stream", "grouped_{}");
 const KernelFamily<GroupedFloatArgs, DType> kGroupedFloat("gemv_float", "grouped_{}");
@@ -80,19 +78,9 @@ uint32_t stream_rows(const Gpu& gpu, const GemmJob& job) {
   return rows;
 }
 
-/// Bytes of shared memory for a row that the kernel prepares.
-int64_t made_bytes(const RowInput* input) {
-  return input != nullptr ? row_bytes(input->step, input->k) : 0;
-}
-
-/// A launch of gemv_stream.gpu for rows of one matrix, whose operands start at offsets `at`. p.m is
-/// at most `rows`, the kernel's number of rows. input: as in multiply_gemv.
-struct StreamLaunch {
-  Grid grid;
-  StreamGemvArgs args;
-};
-StreamLaunch stream_launch(Gpu& gpu, const GemmJob& job, const Gemm& p, uint32_t rows,
-                           const Starts& at, const RowInput* input) {
+/// Launches gemv_stream.gpu for rows of one matrix, whose operands start at offsets `at`. p.m is at
+/// most `rows`, the kernel's number of rows.
+void stream(Gpu& gpu, const GemmJob& job, const Gemm& p, uint32_t rows, const Starts& at) {
   // Bytes of the weights that are prefetched while earlier kernels run.
   constexpr uint32_t kAhead = 8 << 20;
   const int64_t warps = stream_warps(packs_of(job));
@@ -106,14 +94,15 @@ StreamLaunch stream_launch(Gpu& gpu, const GemmJob& job, const Gemm& p, uint32_t
   }
   const auto thread_blocks =
       static_cast<uint32_t>(std::min(divide_up(p.n, 4), gpu.info.multiprocessors * at_once));
-  return {
-      Grid{.blocks = {thread_blocks, 1, 1},
-           .threads = static_cast<unsigned>(warps * kWarp),
-           .shared_bytes = static_cast<unsigned>(stream_bytes(job, rows) + made_bytes(input)),
-           .pdl = job.b_stays},
-      {advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
-       advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)},
-       job.b_stays ? kAhead / thread_blocks / 16 * 16 : 0, input != nullptr ? *input : RowInput{}}};
+  kStreamGemv(job.b_dtype, rows)
+      .launch(gpu,
+              Grid{.blocks = {thread_blocks, 1, 1},
+                   .threads = static_cast<unsigned>(warps * kWarp),
+                   .shared_bytes = static_cast<unsigned>(stream_bytes(job, rows)),
+                   .pdl = job.b_stays},
+              {advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
+               advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)},
+               job.b_stays ? kAhead / thread_blocks / 16 * 16 : 0});
 }
 
 /// Launches gemv_float.gpu, for rows that are too long for gemv_stream.gpu's shared memory.
@@ -138,43 +127,8 @@ int64_t most_gemv_rows(const Gpu& gpu, DType b) {
   return b == DType::f16 ? 8 : 4;  // the other path for f16 multiplies twice
 }
 
-namespace {
-
-/// Whether gemv_stream.gpu takes the job, and it pays that thread blocks prepare its row.
-bool takes_input(const Gpu& gpu, const GemmJob& job, const RowInput& input) {
-  constexpr int64_t kMostBytes = 96 << 10;
-  return job.shape.m == 1 && job.batch.dims.empty() && job.a_dtype == DType::f32 &&
-         stream_rows(gpu, job) == 1 && stream_bytes(job, 1) + made_bytes(&input) <= kMostBytes &&
-         pays_in_gemv(input,
-                      std::min(divide_up(job.shape.n, 4), int64_t{2} * gpu.info.multiprocessors));
-}
-
-}  // namespace
-
-bool route_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input, const RouteArgs& route) {
-  const Gemm& p = job.shape;
-  if (gpu.device.kind != DeviceKind::cuda || p.m != 1 || !job.b_stays ||
-      job.a_dtype != DType::f32 || job.b_dtype != DType::f32 || job.out_dtype != DType::f32 ||
-      !job.batch.dims.empty() || !has_vector_rows(job) || stream_rows(gpu, job) != 1 ||
-      (input != nullptr && !takes_input(gpu, job, *input))) {
-    return false;
-  }
-  const auto& start = job.batch.start;
-  const Starts at = {start[0], start[1], start[2], start[3]};
-  Gemm shape = p;
-  if (shape.residual != nullptr) shape.residual += at[3];
-  const StreamLaunch launch = stream_launch(gpu, job, shape, 1, at, input);
-  const uint32_t experts = route.experts;
-  kRouteRow(experts <= 128   ? 128
-            : experts <= 256 ? 256
-                             : 512)
-      .launch(gpu, launch.grid, {launch.args, route, gpu.zeros()});
-  return true;
-}
-
-bool multiply_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input) {
+bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
   const Gemm& all = job.shape;
-  if (input != nullptr && !takes_input(gpu, job, *input)) return false;
   if (!is_narrow_float(job.a_dtype) || !is_narrow_float(job.b_dtype) || all.scale != nullptr ||
       job.rows_of_order() * job.batch.elems > most_gemv_rows(gpu, job.b_dtype) ||
       !has_vector_rows(job)) {
@@ -201,8 +155,7 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job, const RowInput* input) {
             if (rows == 0) {
               multiply_long(gpu, job, p, at);
             } else {
-              const StreamLaunch launch = stream_launch(gpu, job, p, rows, at, input);
-              kStreamGemv(job.b_dtype, rows).launch(gpu, launch.grid, launch.args);
+              stream(gpu, job, p, rows, at);
             }
             at[0] += step * all.out_row;
             at[1] += step * all.a_row;

@@ -35,31 +35,16 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   if (out.layout.elems() == 0) return;
   const ConstView* const residual = fusion.add ? &fusion.residual : nullptr;
   if (dtypes::kOwnProducts.contains(weight.dtype)) {
-    const auto& quantized = static_cast<const QuantizedWeight&>(weight);
-    const int64_t count = out.layout.elems() / weight.n;
-    // Attention of one query takes as long as it takes to read some 30 MB, and reads little.
-    const QuantizedWeight* next = nullptr;
-    if (fusion.input == Input::attention && fusion.next != nullptr &&
-        dtypes::kOwnProducts.contains(fusion.next->dtype)) {
-      next = static_cast<const QuantizedWeight*>(fusion.next);
-    }
-    // Whether the gemv of a single row prepares it, so that no launch does.
-    const auto prepares = [&](const LinearFusion& step, const ConstView& in) {
-      const auto input = count == 1 ? row_input(gpu_, step, in, weight.k) : std::nullopt;
-      return input && multiply_row(out, *input, quantized, residual, next);
-    };
-    if (fusion.input != Input::attention && prepares(fusion, x)) return;
-    const QuantizedRows rows(gpu_, count, weight.k, weight.dtype);
+    const QuantizedRows rows(gpu_, out.layout.elems() / weight.n, weight.k, weight.dtype);
     const RowBlocks blocks = rows.blocks();
     if (fusion.input != Input::attention) {
       quantize_rows(gpu_, fusion, x, weight.k, blocks);
     } else if (!attention_to_blocks(gpu_, x, *fusion.attention, weight.k, blocks)) {
       const Temporary input(gpu_, linear_input_shape(x, weight));
       run_linear_input(*this, input.view(), x, fusion);
-      if (prepares({}, input.view())) return;
       quantize_rows(gpu_, {}, input.view(), weight.k, blocks);
     }
-    multiply(out, rows, quantized, residual, next);
+    multiply(out, rows, static_cast<const QuantizedWeight&>(weight), residual);
     return;
   }
   const bool decoded = is_block(weight.dtype);
@@ -77,10 +62,6 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
     linear_decoded(gpu_, out, x, weight, residual);
     return;
   }
-  if (!decoded && fusion.input == Input::rms_norm && out.layout.elems() == weight.n) {
-    const std::optional<RowInput> input = row_input(gpu_, fusion, x, weight.k);
-    if (input && linear_gemv_of_row(gpu_, out, x, *input, weight, residual)) return;
-  }
   const Temporary input(gpu_, linear_input_shape(x, weight));
   run_linear_input(*this, input.view(), x, fusion);
   if (decoded) return linear_decoded(gpu_, out, input.view(), weight, residual);
@@ -89,11 +70,10 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
 
 void GpuBackend::grouped_linear(const View& out, const ConstView& x,
                                 std::span<const PreparedWeight* const> experts,
-                                const ConstView& ids, const LinearFusion& input) {
+                                const ConstView& ids, bool silu_mul) {
   if (out.layout.elems() == 0) return;
-  const bool plain = input.input == LinearFusion::Input::plain;
-  // The ids exist before the kernel that makes the gate, and then those that read it, begin.
-  const bool early = input.input == LinearFusion::Input::silu_mul;
+  LinearFusion input;
+  if (silu_mul) input.input = LinearFusion::Input::silu_mul;
   const PreparedWeight& any = *experts.front();
   const bool quantized = dtypes::kOwnProducts.contains(any.dtype), decoded = is_block(any.dtype);
   std::vector<const void*> weights;
@@ -115,14 +95,12 @@ void GpuBackend::grouped_linear(const View& out, const ConstView& x,
       gpu_, std::move(weights), static_cast<const uint32_t*>(dense.data) + dense.layout.offset(),
       ids.layout.elems(), ids.layout.shape()[1], gpu_.note("grouped_linear", x, ids, count));
   if (quantized) {
-    const auto& weight = static_cast<const QuantizedWeight&>(any);
-    const std::optional<RowInput> prepared = row_input(gpu_, input, x, any.k);
-    if (prepared && multiply_grouped_rows(out, *prepared, weight, launches, early)) return;
     const QuantizedRows rows(gpu_, x.layout.shape()[0], any.k, any.dtype);
     quantize_rows(gpu_, input, x, any.k, rows.blocks());
-    return multiply_grouped(out, rows, weight, launches, early);
+    return multiply_grouped(out, rows, static_cast<const QuantizedWeight&>(any), launches,
+                            silu_mul);
   }
-  if (!decoded && plain) return grouped_float(gpu_, out, x, any, launches);
+  if (!decoded && !silu_mul) return grouped_float(gpu_, out, x, any, launches);
   const Temporary made(gpu_, linear_input_shape(x, any));
   run_linear_input(*this, made.view(), x, input);
   if (!decoded) return grouped_float(gpu_, out, made.view(), any, launches);

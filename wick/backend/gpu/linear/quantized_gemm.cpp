@@ -59,19 +59,29 @@ struct QuantizedJob {
   }
 };
 
-/// Launches gemv for one column. Returns false if its operands don't fit shared memory. input:
-/// null, or the row that thread blocks prepare; then the function returns false, too, if that
-/// doesn't pay. next: see multiply().
-bool gemv(const QuantizedWeight& weight, const QuantizedGemm& args, const RowInput* input,
-          const QuantizedWeight* next) {
-  Gpu& gpu = weight.gpu;
-  GemvPlan plan(gpu, weight, 1, input);
-  if (!plan.fits) return false;
-  if (next != nullptr) plan.prefetch(*next);
-  kGemv(weight.dtype)
-      .launch(gpu, plan.grid,
-              {args, plan.row_groups, weight.blocks(), input != nullptr ? *input : RowInput{},
-               plan.ahead});
+/// One column. False if the activations don't fit shared memory.
+bool gemv(const QuantizedJob& p) {
+  // Two row groups for each thread block pay for short rows, which give a block too little work,
+  // and on AMD, where fewer blocks read fewer activations from the caches.
+  Gpu& gpu = p.weight.gpu;
+  const bool pays = p.chunks < 16 ||
+                    (gpu.device.kind == DeviceKind::hip &&
+                     p.weight.row_groups() / 2 >= static_cast<uint32_t>(gpu.info.multiprocessors));
+  const uint32_t row_groups =
+      pays && p.weight.row_groups() % 2 == 0 && gemv_bytes(p.chunks, 2) <= kSharedBytes ? 2 : 1;
+  Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
+  grid.shared_bytes = gemv_bytes(p.chunks, row_groups);
+  if (grid.shared_bytes > kSharedBytes) return false;
+  // Half-warps share the units evenly: as few rounds as possible, and then as few half-warps as
+  // possible.
+  const DType type = p.weight.dtype;
+  const uint32_t most = gemv_threads(unit_format(type)) / kUnitRows;
+  const uint32_t units = p.chunks * row_groups;
+  const uint32_t rounds = std::max(1u, (units + most - 1) / most);
+  const uint32_t halves = (units + rounds - 1) / rounds;
+  grid.threads = std::max(64u, (halves + 1) / 2 * 32);
+  grid.pdl = true;
+  kGemv(type).launch(gpu, grid, {p.args(), row_groups, p.weight.blocks()});
   return true;
 }
 
@@ -214,13 +224,13 @@ std::vector<std::string_view> gemm_paths(const Gpu& gpu, DType type) {
 std::string_view forced_gemm_path() { return environment_choice("WICK_GPU_LINEAR"); }
 
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
-              const ConstView* residual, const QuantizedWeight* next) {
+              const ConstView* residual) {
   if (out.layout.elems() == 0) return;
   const LinearOut to = linear_out(out, residual);
   const QuantizedJob gemm{to, x, weight};
   switch (choose(gemm)) {
     case Path::dot:
-      if (x.rows() > 1 || !gemv(weight, gemm.args(), nullptr, next)) gemv_columns(gemm);
+      if (x.rows() > 1 || !gemv(gemm)) gemv_columns(gemm);
       break;
     case Path::few:
       if (weight.gpu.device.kind == DeviceKind::cuda) {
@@ -236,19 +246,6 @@ void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& we
       wgmma(gemm);
       break;
   }
-}
-
-bool multiply_row(const View& out, const RowInput& input, const QuantizedWeight& weight,
-                  const ConstView* residual, const QuantizedWeight* next) {
-  if (!forced_gemm_path().empty() && forced_gemm_path() != "dot") return false;
-  const QuantizedGemm args{linear_out(out, residual),
-                           weight.units,
-                           nullptr,
-                           nullptr,
-                           weight.chunks(),
-                           static_cast<uint32_t>(weight.n),
-                           1};
-  return args.chunks != 0 && gemv(weight, args, &input, next);
 }
 
 }  // namespace wick::gpu

@@ -9,7 +9,6 @@ namespace wick::gpu {
 namespace {
 
 const KernelFamily<GroupedGemvArgs, DType> kPairs("gemv", "grouped_{}");
-const KernelFamily<ExpertGemvArgs, DType> kExpertRows("gemv_experts", "expert_{}");
 const KernelFamily<GroupedBatchArgs, DType, OneOf<16, 32>> kBatch("quantized_batch",
                                                                   "batch_grouped_{}_{}");
 const KernelFamily<GroupedTilesArgs, DType> kSmallM("quantized_small_m", "small_m_grouped_{}");
@@ -149,9 +148,9 @@ constexpr int64_t kFewEach = 32;
 
 /// Whether each pair by itself is faster than tiles. Measured on an H200 with q4_k, 8 of 128
 /// experts, and mxfp4, 4 of 32: NVIDIA's tiles are as fast with 1 to 2 pairs for each expert.
-bool pairs_are_faster(const Gpu& gpu, const ExpertLaunches& launches) {
-  if (is_amd(gpu)) return launches.are_few();
-  return 2 * launches.pairs() <= 3 * launches.count();
+bool pairs_are_faster(const GroupedJob& p) {
+  if (is_amd(p.gpu())) return p.launches.are_few();
+  return 2 * p.launches.pairs() <= 3 * p.launches.count();
 }
 
 /// Whether wgmma is faster than tiles of 16 or 32 rows. An expert of up to 64 rows takes it the
@@ -171,7 +170,7 @@ Path choose(const GroupedJob& p) {
   if (forced == "many") return Path::many;
   const bool has_f16 = p.gpu().has(Feature::wgmma);
   if (forced == "f16" && has_f16) return Path::wgmma;
-  if (pairs_are_faster(p.gpu(), p.launches)) return Path::pairs;
+  if (pairs_are_faster(p)) return Path::pairs;
   if (has_f16 && forced.empty()) return wgmma_is_faster(p) ? Path::wgmma : Path::few;
   return p.launches.pairs() <= kFewEach * p.launches.count() ? Path::few : Path::many;
 }
@@ -193,30 +192,6 @@ void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWe
     case Path::wgmma:
       return wgmma(job);
   }
-}
-
-bool multiply_grouped_rows(const View& out, const RowInput& input, const QuantizedWeight& weight,
-                           const ExpertLaunches& launches, bool early) {
-  // With more pairs, rows would be prepared too often.
-  constexpr int64_t kMostPairs = 32;
-  const std::string_view forced = forced_gemm_path();
-  const auto along_y = static_cast<uint32_t>(launches.pairs());
-  if (!(forced.empty() || forced == "dot") || launches.pairs() > kMostPairs ||
-      weight.chunks() == 0 || !(forced == "dot" || pairs_are_faster(weight.gpu, launches))) {
-    return false;
-  }
-  const GemvPlan plan(weight.gpu, weight, along_y, &input);
-  if (!plan.fits) return false;
-  const View rows{out.data, out.dtype,
-                  Layout::contiguous({launches.pairs(), weight.n}, out.layout.offset())};
-  const LinearOut to = linear_out(rows, nullptr);
-  launches.for_each([&](const Experts& experts, unsigned) {
-    kExpertRows(weight.dtype)
-        .launch(weight.gpu, plan.grid,
-                {to, experts, input, weight.chunks(), static_cast<uint32_t>(weight.n),
-                 plan.row_groups, early ? 1u : 0u});
-  });
-  return true;
 }
 
 }  // namespace wick::gpu

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "wick/backend/gpu/linear/quantized_weight.h"
-#include "wick/backend/gpu/linear/row_input.h"
 
 namespace wick::gpu {
 
@@ -100,68 +99,6 @@ struct BatchPlan {
     segment = chunks_each;
     shared = batch_bytes(columns, chunks_each, buffers, kept);
     return shared <= most;
-  }
-};
-
-/// The grid of `gemv` (kernels/linear/gemv_row.h) for one column, or for `pairs` pairs of a row and
-/// an expert, which lie along y. input: null, or the row that thread blocks prepare.
-struct GemvPlan {
-  uint32_t row_groups = 1;
-  GemvAhead ahead;
-  Grid grid;
-  bool fits = false;  ///< false if shared memory is too small, or it doesn't pay to prepare the row
-
-  GemvPlan(const Gpu& gpu, const QuantizedWeight& weight, uint32_t pairs, const RowInput* input) {
-    const UnitFormat format = unit_format(weight.dtype);
-    const uint32_t chunks = weight.chunks(), groups = weight.row_groups();
-    const auto multiprocessors = static_cast<uint32_t>(gpu.info.multiprocessors);
-    const auto shared = [&](uint32_t of_groups) {
-      return gemv_bytes(chunks, of_groups) +
-             (input != nullptr ? row_bytes(input->step, input->k) : 0);
-    };
-    uint32_t most_shared = kSharedBytes;
-    if (is_amd(gpu)) {
-      // Fewer thread blocks read fewer activations from the caches.
-      const bool pays = chunks < 16 || groups / 2 >= multiprocessors;
-      row_groups = pays && groups % 2 == 0 && shared(2) <= most_shared ? 2 : 1;
-    } else {
-      // As many row groups for each thread block as it takes for all of them to run at once, two on
-      // a multiprocessor. Short rows give a thread block too little work.
-      most_shared = std::max(most_shared, static_cast<uint32_t>(gpu.info.shared_bytes) / 3);
-      constexpr uint32_t kResident = 2;
-      row_groups =
-          (groups * pairs + kResident * multiprocessors - 1) / (kResident * multiprocessors);
-      if (chunks < 16) row_groups = std::max(row_groups, 2u);
-      row_groups = std::clamp(row_groups, 1u, std::max(groups, 1u));
-      while (row_groups > 1 && shared(row_groups) > most_shared) --row_groups;
-    }
-    grid.blocks[0] = (groups + row_groups - 1) / row_groups;
-    grid.blocks[1] = pairs;
-    grid.shared_bytes = shared(row_groups);
-    fits = grid.shared_bytes <= most_shared &&
-           (input == nullptr || pays_in_gemv(*input, int64_t{grid.blocks[0]} * pairs));
-    // Half-warps share the units evenly: as few rounds as possible, and then as few half-warps as
-    // possible.
-    const uint32_t most = gemv_threads(format) / kUnitRows, units = chunks * row_groups;
-    const uint32_t rounds = std::max(1u, (units + most - 1) / most);
-    const uint32_t halves = (units + rounds - 1) / rounds;
-    grid.threads = std::max(64u, (halves + 1) / 2 * 32);
-    grid.pdl = true;
-    if (!is_amd(gpu)) ahead.own = ahead_of_block();
-  }
-  /// Lets the thread blocks prefetch the first part of each of as many equal parts of a weight.
-  void prefetch(const QuantizedWeight& next) {
-    if (is_amd(next.gpu)) return;
-    ahead.next = next.units;
-    ahead.next_step = next.bytes / grid.blocks[0] / 16 * 16;
-    ahead.next_bytes = static_cast<uint32_t>(std::min(ahead.next_step, uint64_t{ahead_of_block()}));
-  }
-
- private:
-  /// Bytes that each thread block prefetches. The L2 cache holds three times as much as all.
-  uint32_t ahead_of_block() const {
-    constexpr uint32_t kAhead = 16 << 20;
-    return kAhead / (grid.blocks[0] * grid.blocks[1]) / 16 * 16;
   }
 };
 

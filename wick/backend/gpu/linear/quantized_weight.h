@@ -12,7 +12,6 @@
 #include "wick/backend/gpu/kernels/linear/quantized_abi.h"
 #include "wick/backend/gpu/linear/grouped.h"
 #include "wick/backend/gpu/linear/quantize_activations.h"
-#include "wick/backend/gpu/linear/row_input.h"
 #include "wick/base/quant.h"
 
 namespace wick::gpu {
@@ -80,22 +79,13 @@ std::vector<std::string_view> gemm_paths(const Gpu& gpu, DType dtype);
 /// The value of WICK_GPU_LINEAR; empty if it isn't set. Errors: no such kernels.
 std::string_view forced_gemm_path();
 /// out = x · weightᵀ (+ residual). x is quantised for weights of this dtype. residual is null, or
-/// has out's shape; then both are f32. next: null, or a weight of which a gemv prefetches a part,
-/// because the memory is idle while the kernel before it runs.
+/// has out's shape; then both are f32.
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
-              const ConstView* residual, const QuantizedWeight* next = nullptr);
-/// The same for a row that the kernel prepares. Returns false, without doing anything, if other
-/// kernels are faster or take more.
-bool multiply_row(const View& out, const RowInput& input, const QuantizedWeight& weight,
-                  const ConstView* residual, const QuantizedWeight* next = nullptr);
+              const ConstView* residual);
 /// x [t, k], quantised, → out [t, n, width], dense: see Backend::grouped_linear. weight is one of
 /// the experts, from which the sizes and the dtype are read. early: whether the ids were written
 /// before the previous kernel began; see GroupedGemvArgs.
 void multiply_grouped(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
                       const ExpertLaunches& launches, bool early);
-/// The same for a few rows that the kernel prepares. Returns false, without doing anything, if
-/// other kernels are faster or take more.
-bool multiply_grouped_rows(const View& out, const RowInput& input, const QuantizedWeight& weight,
-                           const ExpertLaunches& launches, bool early);
 
 }  // namespace wick::gpu

@@ -5,7 +5,6 @@
 
 #include "wick/backend/gpu/kernels/layout/copy_map.h"
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
-#include "wick/backend/gpu/kernels/linear/row_input_abi.h"
 
 namespace wick::gpu {
 
@@ -96,14 +95,12 @@ struct FloatGemvArgs {
   u32 format;
 };
 /// gemv_DTYPE_ROWS of gemv_stream.gpu. ahead: bytes of the weights that a thread block prefetches
-/// before it waits for preceding kernels. input: instead of x, the row whose rms_norm is multiplied
-/// (gemv_DTYPE_1, not on AMD).
+/// before it waits for preceding kernels.
 struct StreamGemvArgs {
   void* out;
   const void *x, *weights;
   Gemm shape;
   u32 format, ahead;
-  RowInput input;
 };
 
 /// gemm.gpu and gemm_mma.gpu: threads of a thread block; side of the small and of the large tile.

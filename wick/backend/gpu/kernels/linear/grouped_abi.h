@@ -113,14 +113,6 @@ struct GroupedGemvArgs {
   /// prefetches its weights while the previous kernel runs.
   math::u32 early;
 };
-/// expert_FORMAT of gemv_experts.gpu: one pair at a time, like grouped_FORMAT, with row_groups row
-/// groups for a thread block, and with all chunks in shared memory. input: the rows.
-struct ExpertGemvArgs {
-  LinearOut out;
-  Experts experts;
-  RowInput input;
-  math::u32 chunks, rows, row_groups, early;
-};
 /// decoded_grouped. format: as in DecodedArgs.
 struct GroupedDecodedArgs {
   LinearOut out;

@@ -5,7 +5,6 @@
 
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
-#include "wick/backend/gpu/kernels/linear/row_input_abi.h"
 #include "wick/math/code_blocks.h"
 
 namespace wick::gpu {
@@ -103,21 +102,11 @@ struct QuantizedGemm {
   const math::ActivationScale* scales;  ///< [columns][chunks · 8]
   u32 chunks, rows, columns;
 };
-/// What a thread block of a gemv prefetches, on NVIDIA, while earlier kernels run: `own` bytes of
-/// its weights, behind those that it loads at once; and of the weight of a later gemv, unless it is
-/// null, next_bytes from next_step times the thread block's index on.
-struct GemvAhead {
-  u32 own = 0, next_bytes = 0;
-  const void* next = nullptr;
-  u64 next_step = 0;
-};
-/// gemv_FORMAT: one column. row_groups: row groups of a thread block, on AMD 1 or 2. blocks: of a
-/// row, without the last chunk's padding. input: the row, unless it is quantised already.
+/// gemv_FORMAT: one column. row_groups: row groups of a thread block, 1 or 2. blocks: of a row,
+/// without the last chunk's padding.
 struct GemvArgs {
   QuantizedGemm gemm;
   u32 row_groups, blocks;
-  RowInput input;
-  GemvAhead ahead;
 };
 /// gemv_columns_FORMAT. segment: chunks of a segment.
 struct GemvColumnsArgs {

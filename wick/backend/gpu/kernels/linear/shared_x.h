@@ -51,16 +51,6 @@ class SharedX {
       }
     }
   }
-  /// Fills a row with the elements that get(e, v) stores in v, from element e on. All threads of
-  /// the thread block must call it.
-  template <class Get>
-  WICK_DEVICE void fill_by(u32 row, const Get& get) const {
-    for (u32 e = thread_index() * 4; e < packs_ * kPack; e += block_threads() * 4) {
-      float v[4];
-      get(e, v);
-      put(row, e, v);
-    }
-  }
   /// Four values that belong to a vector of weights, from value 4·four on.
   WICK_DEVICE void get(u32 row, u32 pack, u32 four, float (&x)[4]) const {
     const u32 plane = kPlanes == 2 ? four : 0;
