@@ -356,6 +356,8 @@ def main():
             names = {key[3] for key in (split(*pair) for pair in own) if key}
             record(options.record, own, "cpu", names, cpu_name(), ran, seconds, commit)
         for device in found:
+            if device not in chips and os.environ.get("WICK_EMU_DEVICES"):
+                chips[device] = chip_name(device, "")  # gpu_linear_test doesn't name its device
             if device not in chips:
                 sys.exit(f"{device}: no test said which chip it is")
             own = [pair for pair in tests if pair[1] == device]
