@@ -9,6 +9,7 @@
 
 #include "tests/backend/float_reference.h"
 #include "tests/backend/machine.h"
+#include "wick/backend/cpu/linear/gemm.h"
 #include "wick/backend/cpu/thread_pool.h"
 
 namespace wick {
