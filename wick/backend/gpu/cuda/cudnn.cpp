@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "wick/backend/gpu/spatial/convolution_library.h"
@@ -190,17 +191,8 @@ class Cudnn final : public ConvolutionLibrary {
     Handle(const Functions& functions, void* handle) : api_(functions), handle_(handle) {}
     ~Handle() override { api_.destroy(handle_); }
 
-    Plans make_plans(const ConvCall& call) override {
-      const DescriptorPtr graph = describe(call);
-      Plans plans;
-      for (const HeuristicsMode mode : {HeuristicsMode::a, HeuristicsMode::fallback}) {
-        for (const DescriptorPtr& config : configs_of(*graph, mode)) {
-          if (std::ssize(plans) == kMostAlgorithms) return plans;
-          if (!is_permitted(call, *config)) continue;
-          if (auto plan = plan_of(*config)) plans.push_back(std::move(plan));
-        }
-      }
-      return plans;
+    std::unique_ptr<Algorithms> algorithms(const ConvCall& call) override {
+      return std::make_unique<Engines>(*this, call);
     }
 
     int set_stream(void* stream) override { return api_.set_stream(handle_, stream); }
@@ -221,6 +213,38 @@ class Cudnn final : public ConvolutionLibrary {
     }
 
    private:
+    /// The permitted engines of mode a, then those of the fallback.
+    class Engines final : public Algorithms {
+     public:
+      Engines(const Handle& handle, const ConvCall& call)
+          : handle_(handle), call_(call), graph_(handle.describe(call)) {}
+
+      std::unique_ptr<Plan> next() override {
+        for (;;) {
+          for (; at_ < configs_.size(); ++at_) {
+            if (!handle_.is_permitted(call_, *configs_[at_])) continue;
+            if (auto plan = handle_.plan_of(*configs_[at_])) {
+              ++at_;
+              return plan;
+            }
+          }
+          if (modes_.empty()) return nullptr;
+          configs_ = handle_.configs_of(*graph_, modes_.front());
+          modes_ = modes_.subspan(1);
+          at_ = 0;
+        }
+      }
+
+     private:
+      static constexpr HeuristicsMode kModes[] = {HeuristicsMode::a, HeuristicsMode::fallback};
+      const Handle& handle_;
+      const ConvCall call_;
+      const DescriptorPtr graph_;
+      std::span<const HeuristicsMode> modes_ = kModes;
+      std::vector<DescriptorPtr> configs_;
+      size_t at_ = 0;
+    };
+
     DescriptorPtr make(Kind kind) const { return std::make_unique<Descriptor>(api_, kind); }
 
     DescriptorPtr describe_tensor(const Shape& s, int type, bool channels_last, int64_t id) const {

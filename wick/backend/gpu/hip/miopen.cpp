@@ -122,15 +122,10 @@ class Miopen final : public ConvolutionLibrary {
     Handle(const Functions& functions, void* handle) : api_(functions), handle_(handle) {}
     ~Handle() override { api_.destroy(handle_); }
 
-    Plans make_plans(const ConvCall& call) override {
-      Plans plans;
+    std::unique_ptr<Algorithms> algorithms(const ConvCall& call) override {
       auto described = std::make_shared<Descriptors>(api_);
-      if (!describe(call, *described)) return plans;
-      for (const Solution& solution : solutions_of(call, *described)) {
-        if (std::ssize(plans) == kMostAlgorithms) break;
-        if (auto plan = plan_of(call, described, solution)) plans.push_back(std::move(plan));
-      }
-      return plans;
+      if (!describe(call, *described)) return nullptr;
+      return std::make_unique<Solutions>(*this, call, std::move(described));
     }
 
     int set_stream(void* stream) override { return api_.set_stream(handle_, stream); }
@@ -149,6 +144,30 @@ class Miopen final : public ConvolutionLibrary {
     }
 
    private:
+    class Solutions final : public Algorithms {
+     public:
+      Solutions(const Handle& handle, const ConvCall& call,
+                std::shared_ptr<const Descriptors> descriptors)
+          : handle_(handle),
+            call_(call),
+            descriptors_(std::move(descriptors)),
+            solutions_(handle.solutions_of(call, *descriptors_)) {}
+
+      std::unique_ptr<Plan> next() override {
+        while (at_ < solutions_.size()) {
+          if (auto plan = handle_.plan_of(call_, descriptors_, solutions_[at_++])) return plan;
+        }
+        return nullptr;
+      }
+
+     private:
+      const Handle& handle_;
+      const ConvCall call_;
+      const std::shared_ptr<const Descriptors> descriptors_;
+      const std::vector<Solution> solutions_;
+      size_t at_ = 0;
+    };
+
     const FormFunctions& functions(const ConvCall& call) const {
       return api_.forms[static_cast<size_t>(call.form)];
     }

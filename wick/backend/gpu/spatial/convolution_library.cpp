@@ -12,8 +12,8 @@
 namespace wick::gpu {
 namespace {
 
-/// The most plans that a device keeps. A model has some tens of shapes.
-constexpr size_t kMostPlans = 4096;
+/// The most shapes that a device keeps. A model has some tens.
+constexpr size_t kMostShapes = 4096;
 
 /// Never destroyed, like drivers.
 struct Found {
@@ -126,15 +126,25 @@ ConvolutionLibrary::Plan* ConvolutionLibrary::find_plan(const Gpu& gpu, State& s
                                                         const ConvCall& call) {
   if (state.library == nullptr) return nullptr;
   const ConvKey key = key_of(call);
-  auto at = state.plans.find(key);
-  if (at == state.plans.end()) {
+  auto at = state.shapes.find(key);
+  if (at == state.shapes.end()) {
     if (gpu.captures()) return nullptr;
-    if (state.plans.size() >= kMostPlans) state.plans.clear();
+    if (state.shapes.size() >= kMostShapes) state.shapes.clear();
     gpu.enter();
-    at = state.plans.emplace(key, state.library->make_plans(call)).first;
+    at = state.shapes.emplace(key, ShapePlans{state.library->algorithms(call), {}}).first;
   }
-  const Plans& plans = at->second;
-  if (call.algorithm < 0 || call.algorithm >= std::ssize(plans)) return nullptr;
+  auto& [others, plans] = at->second;
+  if (call.algorithm < 0 || call.algorithm >= kMostAlgorithms) return nullptr;
+  while (call.algorithm >= std::ssize(plans)) {
+    if (others == nullptr || gpu.captures()) return nullptr;
+    gpu.enter();
+    std::unique_ptr<Plan> plan = others->next();
+    if (plan == nullptr) {
+      others.reset();
+    } else {
+      plans.push_back(std::move(plan));
+    }
+  }
   Plan* const plan = plans[static_cast<size_t>(call.algorithm)].get();
   return plan->failed || (gpu.captures() && !plan->has_run) ? nullptr : plan;
 }

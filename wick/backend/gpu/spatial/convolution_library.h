@@ -95,7 +95,7 @@ class ConvolutionLibrary {
 
   /// The largest workspace of an algorithm.
   static constexpr size_t kMostWorkspace = size_t{256} << 20;
-  /// The most algorithms that are prepared for a shape.
+  /// The most algorithms of a shape.
   static constexpr int kMostAlgorithms = 6;
 
  protected:
@@ -109,14 +109,20 @@ class ConvolutionLibrary {
     bool has_run = false;
     bool failed = false;
   };
-  using Plans = std::vector<std::unique_ptr<Plan>>;
+  /// The algorithms for a shape whose errors are within the class of convolutions, and which give
+  /// the same bits each time, ordered by their estimated time.
+  class Algorithms {
+   public:
+    virtual ~Algorithms() = default;
+    /// Prepares the next one, which may compile it. Null if there is none left.
+    virtual std::unique_ptr<Plan> next() = 0;
+  };
   /// The library's state on a device.
   class OnDevice {
    public:
     virtual ~OnDevice() = default;
-    /// The algorithms whose errors are within the class of convolutions, and which give the same
-    /// bits each time, ordered by their estimated time: at most kMostAlgorithms.
-    virtual Plans make_plans(const ConvCall& call) = 0;
+    /// The algorithms for a call's shape. Null if the library doesn't know the shape.
+    virtual std::unique_ptr<Algorithms> algorithms(const ConvCall& call) = 0;
     /// Sets the stream of launches. Returns the library's status; 0 is success.
     virtual int set_stream(void* stream) = 0;
     /// Launches a convolution. Returns the library's status.
@@ -131,9 +137,14 @@ class ConvolutionLibrary {
   /// Null, with a reason, if the library can't be used on it.
   virtual std::unique_ptr<OnDevice> prepare(const Gpu& gpu, std::string& reason) = 0;
 
+  /// The algorithms of a shape that were asked for, and what prepares the others.
+  struct ShapePlans {
+    std::unique_ptr<Algorithms> others;  ///< null if there are no others
+    std::vector<std::unique_ptr<Plan>> plans;
+  };
   struct State {
     std::unique_ptr<OnDevice> library;
-    std::map<ConvKey, Plans> plans;
+    std::map<ConvKey, ShapePlans> shapes;
     bool reported = false;
   };
   State& state_of(const Gpu& gpu);
