@@ -48,13 +48,19 @@ void store_tile(void* to, int64_t stride) {
                      tiles.shapes.row_bytes[kTile]);
   }
 }
-/// B: the type of b's bytes.
-template <int kSum, int kA, int kB, class B>
-void multiply_bytes() {
+/// Demands that the shapes of three tiles fit a product.
+template <int kSum, int kA, int kB>
+void demand_shapes() {
   const TileShapes& s = tiles.shapes;
   demand(kSum != kA && kSum != kB && kA != kB);
   demand(s.rows[kSum] == s.rows[kA] && s.row_bytes[kSum] == s.row_bytes[kB] &&
          s.row_bytes[kA] == 4 * s.rows[kB] && s.row_bytes[kB] % 4 == 0);
+}
+/// B: the type of b's bytes.
+template <int kSum, int kA, int kB, class B>
+void multiply_bytes() {
+  const TileShapes& s = tiles.shapes;
+  demand_shapes<kSum, kA, kB>();
   for (int m = 0; m < s.rows[kA]; ++m) {
     for (int n = 0; n < s.row_bytes[kSum] / 4; ++n) {
       int32_t sum;
@@ -91,9 +97,7 @@ inline float bf16_at(const uint8_t* bytes) {
 template <int kSum, int kA, int kB>
 void multiply_bf16() {
   const TileShapes& s = tiles.shapes;
-  demand(kSum != kA && kSum != kB && kA != kB);
-  demand(s.rows[kSum] == s.rows[kA] && s.row_bytes[kSum] == s.row_bytes[kB] &&
-         s.row_bytes[kA] == 4 * s.rows[kB] && s.row_bytes[kB] % 4 == 0);
+  demand_shapes<kSum, kA, kB>();
   for (int m = 0; m < s.rows[kA]; ++m) {
     for (int n = 0; n < s.row_bytes[kSum] / 4; ++n) {
       float chains[2] = {};

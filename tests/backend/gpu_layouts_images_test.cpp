@@ -51,6 +51,28 @@ class GpuLayoutsOfImages : public GpuLayouts {
   int calls_ = 0;
 };
 
+/// A pool or a resampling, or its gradient, of a backend. A pool's gradient reads the pool's input
+/// as its second operand.
+struct ImageCall {
+  Op op;
+  bool is_grad;
+  PoolParams pool;
+  ResampleParams resampling;
+
+  std::string str(const Shape& image) const {
+    return fmt::format("{}{} kernel {} {} stride {} {} padding {} {} of {}", name(op),
+                       is_grad ? " gradient" : "", pool.kernel[0], pool.kernel[1], pool.stride[0],
+                       pool.stride[1], pool.padding[0], pool.padding[1], image.str());
+  }
+  void operator()(Backend& on, const View& out, const std::vector<ConstView>& in) const {
+    const bool is_pool = op == Op::max_pool2d || op == Op::avg_pool2d;
+    if (is_pool && is_grad) return on.pool2d_grad(op, out, in[0], in[1], pool);
+    if (is_pool) return on.pool2d(op, out, in[0], pool);
+    if (is_grad) return on.resample_grad(op, out, in[0], resampling);
+    on.resample(op, out, in[0], resampling);
+  }
+};
+
 TEST_F(GpuLayoutsOfImages, PoolsAndResampling) {
   on_each([&](GpuBackend& gpu) {
     Rng random(21);
@@ -81,16 +103,8 @@ TEST_F(GpuLayoutsOfImages, PoolsAndResampling) {
       Placed x(gpu, dtype, from, some_way(from, false, random), seed++);
       Placed pools(gpu, dtype, image, some_way(image, false, random), seed++);
       Placed y(gpu, dtype, to, some_way(to, true, random), seed++);
-      const std::string what =
-          fmt::format("{}{} kernel {} {} stride {} {} padding {} {}", name(op),
-                      is_grad ? " gradient" : "", pool.kernel[0], pool.kernel[1], pool.stride[0],
-                      pool.stride[1], pool.padding[0], pool.padding[1]);
-      expect(gpu, what, y, {&x, &pools}, [&](Backend& on, const View& out, const Inputs& in) {
-        if (is_pool && is_grad) return on.pool2d_grad(op, out, in[0], in[1], pool);
-        if (is_pool) return on.pool2d(op, out, in[0], pool);
-        if (is_grad) return on.resample_grad(op, out, in[0], resampling);
-        on.resample(op, out, in[0], resampling);
-      });
+      const ImageCall call = {op, is_grad, pool, resampling};
+      expect(gpu, call.str(image), y, {&x, &pools}, call);
       if (HasFailure()) return;
     }
   });
@@ -141,15 +155,8 @@ TEST_F(GpuLayoutsOfImages, TilesOfContiguousImages) {
       Placed x(gpu, dtype, is_grad ? result : image, dense(is_grad ? result : image), seed++);
       Placed pools(gpu, dtype, image, dense(image), seed++);
       Placed y(gpu, dtype, is_grad ? image : result, dense(is_grad ? image : result), seed++);
-      const std::string what =
-          fmt::format("{}{} kernel {} {} stride {} {} padding {} {} of {}", name(op),
-                      is_grad ? " gradient" : "", pool.kernel[0], pool.kernel[1], pool.stride[0],
-                      pool.stride[1], pool.padding[0], pool.padding[1], image.str());
-      expect(gpu, what, y, {&x, &pools}, [&](Backend& on, const View& out, const Inputs& in) {
-        if (is_grad) return on.pool2d_grad(op, out, in[0], in[1], pool);
-        if (is_pool) return on.pool2d(op, out, in[0], pool);
-        on.resample(op, out, in[0], resampling);
-      });
+      const ImageCall call = {op, is_grad, pool, resampling};
+      expect(gpu, call.str(image), y, {&x, &pools}, call);
       if (HasFailure()) return;
     }
   });
