@@ -251,6 +251,44 @@ bool looked_up(Gpu& gpu, Op op, const View& out, const ConstView& in, const Comp
   return true;
 }
 
+/// Launches binary_rows_DTYPE if one operand is a row, or a vector, of which the other one has
+/// many. Otherwise returns false.
+bool binary_of_row(Gpu& gpu, BinaryRow op, const View& out, const ConstView& a,
+                   const ConstView& b) {
+  constexpr int64_t kRowsEach = 16;  // of a thread
+  constexpr unsigned kThreads = 64;
+  const bool is_op = op == BinaryRow::add || op == BinaryRow::sub || op == BinaryRow::mul;
+  if (gpu.device.kind != DeviceKind::hip || !is_op) return false;
+  const CollapsedDims<3> dims = collapse_for_map<3>({&out.layout, &a.layout, &b.layout});
+  if (dims.dims.size() != 2 || dims.elems >= int64_t{1} << 31) return false;
+  const std::array operands{Operand(out), Operand(a), Operand(b)};
+  const auto bytes = static_cast<uint32_t>(operands[0].bytes);
+  const auto packed = pack<3>(dims, operands, map_vec(bytes, bytes), false);
+  if (!packed.fits) return false;
+  const auto& outer = packed.collapsed.dims[0];
+  const bool row_first = outer.stride[1] == 0;
+  if (row_first == (outer.stride[2] == 0)) return false;
+  const int64_t vectors = packed.collapsed.dims[1].size;
+  const int64_t threads = vectors * divide_up(outer.size, kRowsEach);
+  // Fewer threads don't load enough at once.
+  if (threads < 2 * int64_t{kThreads} * gpu.info.multiprocessors) return false;
+  const size_t row = row_first ? 1 : 2, matrix = 3 - row;
+  BinaryRowsArgs args{};
+  const auto at = [&](size_t k) { return operands[k].at(packed.collapsed.start[k]); };
+  args.out = at(0), args.matrix = at(matrix), args.row = at(row);
+  args.vectors = Divider(static_cast<uint32_t>(vectors));
+  args.rows = static_cast<uint32_t>(outer.size);
+  args.each = static_cast<uint32_t>(kRowsEach);
+  args.out_step = outer.stride[0], args.matrix_step = outer.stride[matrix];
+  args.op = op;
+  args.row_first = row_first ? 1 : 0;
+  Grid grid;
+  grid.threads = kThreads;
+  grid.blocks[0] = static_cast<unsigned>(divide_up(threads, int64_t{kThreads}));
+  kBinaryRows(out.dtype).launch(gpu, grid, args);
+  return true;
+}
+
 }  // namespace
 
 void GpuBackend::unary(Op op, const View& out, const ConstView& in) {
@@ -305,48 +343,6 @@ void GpuBackend::test(Op op, const View& out, const ConstView& in) {
         kTestScalar(in.dtype).launch(gpu_, grid, {data[0], data[1], strided, row});
       });
 }
-
-namespace {
-
-/// Launches binary_rows_DTYPE if one operand is a row, or a vector, of which the other one has
-/// many. Otherwise returns false.
-bool binary_of_row(Gpu& gpu, BinaryRow op, const View& out, const ConstView& a,
-                   const ConstView& b) {
-  constexpr int64_t kRowsEach = 16;  // of a thread
-  constexpr unsigned kThreads = 64;
-  const bool is_op = op == BinaryRow::add || op == BinaryRow::sub || op == BinaryRow::mul;
-  if (gpu.device.kind != DeviceKind::hip || !is_op) return false;
-  const CollapsedDims<3> dims = collapse_for_map<3>({&out.layout, &a.layout, &b.layout});
-  if (dims.dims.size() != 2 || dims.elems >= int64_t{1} << 31) return false;
-  const std::array operands{Operand(out), Operand(a), Operand(b)};
-  const auto bytes = static_cast<uint32_t>(operands[0].bytes);
-  const auto packed = pack<3>(dims, operands, map_vec(bytes, bytes), false);
-  if (!packed.fits) return false;
-  const auto& outer = packed.collapsed.dims[0];
-  const bool row_first = outer.stride[1] == 0;
-  if (row_first == (outer.stride[2] == 0)) return false;
-  const int64_t vectors = packed.collapsed.dims[1].size;
-  const int64_t threads = vectors * divide_up(outer.size, kRowsEach);
-  // Fewer threads don't load enough at once.
-  if (threads < 2 * int64_t{kThreads} * gpu.info.multiprocessors) return false;
-  const size_t row = row_first ? 1 : 2, matrix = 3 - row;
-  BinaryRowsArgs args{};
-  const auto at = [&](size_t k) { return operands[k].at(packed.collapsed.start[k]); };
-  args.out = at(0), args.matrix = at(matrix), args.row = at(row);
-  args.vectors = Divider(static_cast<uint32_t>(vectors));
-  args.rows = static_cast<uint32_t>(outer.size);
-  args.each = static_cast<uint32_t>(kRowsEach);
-  args.out_step = outer.stride[0], args.matrix_step = outer.stride[matrix];
-  args.op = op;
-  args.row_first = row_first ? 1 : 0;
-  Grid grid;
-  grid.threads = kThreads;
-  grid.blocks[0] = static_cast<unsigned>(divide_up(threads, int64_t{kThreads}));
-  kBinaryRows(out.dtype).launch(gpu, grid, args);
-  return true;
-}
-
-}  // namespace
 
 void GpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstView& b) {
   check_dtype(op, out.dtype);
