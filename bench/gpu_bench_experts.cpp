@@ -51,7 +51,7 @@ class Bench {
       weights.emplace_back(quantised ? quantize(matrix, type) : matrix.to(type));
     }
     for (const Weight& w : weights) prepared.push_back(&w.prepared());
-    const std::vector<int64_t> small{40}, large{1, 16, 64, 128, 512, 2048};
+    const std::vector<int64_t> small{40}, large{1, 16, 32, 64, 128, 512, 2048};
     for (const int64_t tokens : small_ ? small : large) rows(type, of, prepared, tokens);
   }
   bool differ() const { return differ_; }
@@ -103,7 +103,7 @@ class Bench {
     const Tensor chosen = Tensor::from(ids, {tokens, of.top}, device_);
     const Tensor y = Tensor::zeros({tokens, of.top, of.n}, dtype, device_);
     const auto call = [&] {
-      backend_.grouped_linear(y.mutable_view(), x.view(), weights, chosen.view(), false);
+      backend_.grouped_linear(y.mutable_view(), x.view(), weights, chosen.view(), {});
     };
     std::vector<std::string_view> paths{""};
     if (dtypes::kOwnProducts.contains(type)) paths = gpu::gemm_paths(gpu_, type);

@@ -595,8 +595,7 @@ TEST_P(GpuFusedLinear, Experts) {
                           std::vector<uint8_t>(ids.size() * static_cast<size_t>(n) * 4, 0xAB));
       device->grouped_linear({on_y.data(), DType::f32, Layout::contiguous({rows, chosen, n})},
                              {on_x.data(), DType::f32, Layout::contiguous({rows, k})}, pointers,
-                             {on_ids.data(), DType::u32, Layout::contiguous({rows, chosen})},
-                             false);
+                             {on_ids.data(), DType::u32, Layout::contiguous({rows, chosen})}, {});
       device->synchronize();
       const std::vector<uint8_t> got = on_y.get();
       int wrong = 0;
@@ -641,9 +640,9 @@ TEST_P(GpuFusedLinear, ExpertTiles) {
     for (const std::string_view path : gpu::gemm_paths(gpu, type())) {
       const Forced forced(path);
       const OnDevice on_y(*device, out.bytes);
-      device->grouped_linear(
-          {on_y.data(), dtype(), out.layout}, {on_x.data(), dtype(), x.layout}, pointers,
-          {on_ids.data(), DType::u32, Layout::contiguous({rows, chosen})}, false);
+      device->grouped_linear({on_y.data(), dtype(), out.layout}, {on_x.data(), dtype(), x.layout},
+                             pointers,
+                             {on_ids.data(), DType::u32, Layout::contiguous({rows, chosen})}, {});
       device->synchronize();
       const std::vector<uint8_t> got = on_y.get();
       std::vector<uint8_t> expected = out.bytes;

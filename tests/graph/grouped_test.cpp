@@ -1,10 +1,10 @@
-// grouped_linear: each row has the bits of its expert's linear for that row alone, eagerly and in
-// graphs.
+// grouped_linear: each sequence has the bits that it has alone, and short ones have those of their
+// expert's linear for each row, eagerly and in graphs.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "tests/expect_error.h"
-#include "tests/graph/graph_tests.h"
+#include "tests/graph/grouped_tests.h"
 #include "wick/tensor/fused.h"
 
 namespace wick {
@@ -16,29 +16,8 @@ using testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 using Arguments = std::span<const Tensor>;
 
-class Grouped : public test::OnDevices {
+class Grouped : public test::WithExperts {
  protected:
-  std::vector<Weight> experts(int64_t count, int64_t n, int64_t k, DType dtype) const {
-    std::vector<Weight> all;
-    for (int64_t e = 0; e < count; ++e) {
-      const Tensor matrix = x({n, k}, static_cast<uint64_t>(100 + e)) * 0.1f;
-      all.emplace_back(dtypes::kWrittenBlocks.contains(dtype) ? quantize(matrix, dtype)
-                                                              : matrix.to(dtype));
-    }
-    return all;
-  }
-  Tensor ids(const std::vector<uint32_t>& words, int64_t n) const {
-    return Tensor::from(words, {static_cast<int64_t>(words.size()) / n, n}, GetParam());
-  }
-  /// n experts for each of t rows. Some are chosen several times, the last one never.
-  Tensor some_ids(int64_t t, int64_t n, int64_t count, uint32_t seed) const {
-    std::vector<uint32_t> words;
-    for (int64_t i = 0; i < t * n; ++i) {
-      seed = seed * 1664525u + 1013904223u;
-      words.push_back(static_cast<uint32_t>((seed >> 16) % static_cast<uint32_t>(count - 1)));
-    }
-    return ids(words, n);
-  }
   /// Computes the result row by row.
   static Tensor reference(const Tensor& x, const std::vector<Weight>& experts,
                           const Tensor& chosen) {
@@ -75,8 +54,8 @@ TEST_P(Grouped, RowsHaveTheBitsOfTheirExpertAlone) {
       for (const DType of_x : {DType::f32, DType::f16, DType::bf16}) {
         if (of_x != DType::f32 && t != 3) continue;
         const Tensor rows = x({t, 512}, 3, of_x), chosen = some_ids(t, 2, 5, 7);
-        expect_same({grouped_linear(rows, weights, chosen)}, {reference(rows, weights, chosen)},
-                    std::string(name(dtype)));
+        expect_same({grouped_linear(rows, weights, chosen, {.each = 1})},
+                    {reference(rows, weights, chosen)}, std::string(name(dtype)));
       }
     }
   }
@@ -92,7 +71,8 @@ TEST_P(Grouped, Prompts) {
       for (const int64_t t : {1, 7, 64, 300}) {
         if (count == 60 && t == 64) continue;
         const Tensor rows = x({t, k}, 3), chosen = some_ids(t, 2, count, 7);
-        expect_same({grouped_linear(rows, weights, chosen)}, {by_row(rows, weights, chosen)},
+        expect_same({grouped_linear(rows, weights, chosen, {.each = 1})},
+                    {by_row(rows, weights, chosen)},
                     fmt::format("{} {} of {}", name(dtype), t, count));
       }
     }
@@ -106,7 +86,7 @@ TEST_P(Grouped, PromptsForOneExpert) {
     for (const DType of_x : {DType::f32, DType::f16, DType::bf16}) {
       const Tensor rows = x({256, 140}, 3, of_x).transpose(0, 1).narrow(0, 2, 131);
       const Tensor chosen = ids(std::vector<uint32_t>(131, 1), 1);
-      expect_same({grouped_linear(rows, weights, chosen)},
+      expect_same({grouped_linear(rows, weights, chosen, {.each = 1})},
                   {by_row(rows.contiguous(), weights, chosen)}, std::string(name(dtype)));
     }
   }
@@ -117,7 +97,7 @@ TEST_P(Grouped, StridedOperands) {
     const std::vector<Weight> weights = experts(4, 40, 256, dtype);
     const Tensor rows = x({256, 9}, 3).transpose(0, 1).narrow(0, 2, 6);
     const Tensor chosen = some_ids(3, 6, 4, 9).transpose(0, 1);
-    expect_same({grouped_linear(rows, weights, chosen)},
+    expect_same({grouped_linear(rows, weights, chosen, {.each = 1})},
                 {reference(rows.contiguous(), weights, chosen)}, std::string(name(dtype)));
   }
 }
@@ -146,7 +126,7 @@ TEST_P(Grouped, ManyExpertsAndLongRows) {
 
 /// A mixture of experts as in models: the function computes the ids, which differ in each run.
 TEST_P(Grouped, InACompiledFunction) {
-  for (const DType dtype : {DType::q4_0, DType::bf16}) {
+  for (const DType dtype : {DType::q4_0, DType::f16, DType::bf16}) {
     const std::vector<Weight> up = experts(6, 64, 256, dtype), down = experts(6, 256, 64, dtype);
     const Weight router(x({6, 256}, 5));
     const auto mixture = [&](Arguments a) -> Tensors {
@@ -204,30 +184,35 @@ TEST_P(Grouped, IdOutOfRange) {
 /// Ids that are out of range in a prompt are reported, and the other rows are right.
 TEST_P(Grouped, IdOutOfRangeInAPrompt) {
   const bool at_once = GetParam().kind == DeviceKind::cpu;
-  for (const DType dtype : {DType::f16, DType::q8_0}) {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::q8_0}) {
     const std::vector<Weight> weights = experts(3, 41, 256, dtype);
     std::vector<uint32_t> words;
     for (uint32_t i = 0; i < 70; ++i) words.push_back(i % 3);
     const Tensor rows = x({35, 256}, 3), good = ids(words, 2);
     words[20] = words[69] = 3;
     const Tensor wrong = ids(words, 2);
-    Tensor y;
-    const std::string error = error_of([&] {
-      y = grouped_linear(rows, weights, wrong);
-      backend(GetParam()).synchronize();
-    });
-    EXPECT_THAT(error, HasSubstr(at_once ? "index of a weight out of range: 3 of 3"
-                                         : "id out of range: id 3"));
-    const Tensor right = by_row(rows, weights, good);
-    expect_same({grouped_linear(rows, weights, good)}, {right}, "later");
-    if (at_once) continue;
-    for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 20}, {21, 48}}) {
-      expect_same({y.reshape({70, 41}).narrow(0, first, count)},
-                  {right.reshape({70, 41}).narrow(0, first, count)}, std::string(name(dtype)));
-    }
-    for (const int64_t row : {20, 69}) {
-      expect_same({y.reshape({70, 41}).narrow(0, row, 1)},
-                  {Tensor::zeros({1, 41}, DType::f32, GetParam())}, "zeros");
+    for (const int64_t each : {0, 1}) {
+      const auto product = [&](const Tensor& chosen) {
+        return grouped_linear(rows, weights, chosen, {.each = each});
+      };
+      Tensor y;
+      const std::string error = error_of([&] {
+        y = product(wrong);
+        backend(GetParam()).synchronize();
+      });
+      EXPECT_THAT(error, HasSubstr(at_once ? "index of a weight out of range: 3 of 3"
+                                           : "id out of range: id 3"));
+      const Tensor right = product(good);
+      if (each == 1) expect_same({right}, {by_row(rows, weights, good)}, "later");
+      if (at_once) continue;
+      for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 20}, {21, 48}}) {
+        expect_same({y.reshape({70, 41}).narrow(0, first, count)},
+                    {right.reshape({70, 41}).narrow(0, first, count)}, std::string(name(dtype)));
+      }
+      for (const int64_t row : {20, 69}) {
+        expect_same({y.reshape({70, 41}).narrow(0, row, 1)},
+                    {Tensor::zeros({1, 41}, DType::f32, GetParam())}, "zeros");
+      }
     }
   }
 }
@@ -247,6 +232,12 @@ TEST_P(Grouped, InvalidOperands) {
               HasSubstr("weights differ in size"));
   EXPECT_THAT(error_of([&] { linear(rows, weights[0], FusedLinear{.each = 3}); }),
               HasSubstr("rows aren't whole matrices"));
+  const auto in_sequences = [&](const ExpertRows& of) {
+    return error_of([&] { grouped_linear(rows, weights, chosen, of); });
+  };
+  EXPECT_THAT(in_sequences({.each = 3}), HasSubstr("rows aren't whole sequences"));
+  EXPECT_THAT(in_sequences({.each = -1}), HasSubstr("rows aren't whole sequences"));
+  EXPECT_THAT(in_sequences({.each = 1, .of_token = 2}), HasSubstr("rows aren't whole sequences"));
 }
 
 }  // namespace

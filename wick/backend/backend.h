@@ -139,6 +139,15 @@ struct LinearFusion {
   int64_t each = 0;
 };
 
+/// How grouped_linear takes the rows of x.
+struct GroupedRows {
+  bool silu_mul = false;  ///< as in LinearFusion; x is [t, 2k] and f32
+  /// If not 0, x consists of sequences of `each` rows, and each sequence gets the bits that it has
+  /// alone.
+  int64_t each = 0;
+  int64_t of_token = 1;  ///< rows of x that belong to one token of a sequence
+};
+
 /// The operands of one of several norms.
 struct NormOperands {
   View out;
@@ -323,14 +332,15 @@ class WICK_API Backend {
   /// x [.., k] → out [.., n], both of one float dtype; with a fusion both are f32.
   virtual void linear(const View& out, const ConstView& x, const PreparedWeight& weight,
                       const LinearFusion& fusion) = 0;
-  /// out [t, n, width]; out[i, j] = row i of x [t, k] times the weight experts[ids[i, j]], with the
-  /// bits that linear gives for that row alone. Experts have one dtype and size; x and out have one
-  /// float dtype; out is dense; ids u32 [t, n] on the device. silu_mul: as in LinearFusion, x is
-  /// [t, 2k] and f32. Errors: an id is out of range; on a GPU the error is raised at the next
-  /// synchronisation, and the row of out is zeros.
+  /// out [t, n, width]; out[i, j] = row i of x [t, k] times the weight experts[ids[i, j]]. Each row
+  /// has the bits that linear gives it alone, except with f16 and bf16 weights on GPUs: there the
+  /// order of sums depends on the rows of a sequence, the numbers of ids and experts, and the sizes
+  /// (docs/design/numerics/matmul.md). Experts have one dtype and size; x and out have one float
+  /// dtype; out is dense; ids u32 [t, n] on the device. Errors: an id is out of range; on a GPU the
+  /// error is raised at the next synchronisation, and the row of out is zeros.
   virtual void grouped_linear(const View& out, const ConstView& x,
                               std::span<const PreparedWeight* const> experts, const ConstView& ids,
-                              bool silu_mul) = 0;
+                              const GroupedRows& rows) = 0;
   /// logits [t, experts] f32 → ids u32 [t, used] and their weights f32 [t, used], both dense, with
   /// the bits of the separate ops. bias [experts] f32 may be absent. See ExpertRouting.
   virtual void route_experts(const View& ids, const View& weights, const ConstView& logits,

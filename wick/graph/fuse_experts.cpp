@@ -221,7 +221,7 @@ void fuse_gate(Uses& uses, size_t at) {
   const std::optional<Layout> as_rows = both->layout.reshape(rows);
   if (!as_rows) return;
   grouped.inputs[0] = {both->storage, both->dtype, *as_rows};
-  grouped.attributes = LinearSteps{.silu_mul = true};
+  std::get<LinearSteps>(grouped.attributes).silu_mul = true;
   uses.merge(*gate, at);
 }
 

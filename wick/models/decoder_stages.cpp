@@ -233,8 +233,10 @@ DecoderLm::Step DecoderLm::step_of(const Stage& stage, std::span<const Tensor> a
 CausalLm::Carried DecoderLm::through(const Stage& stage, Step& step, const Carried& in) const {
   if (stage.only_experts) {
     const auto& experts = std::get<Experts>(*blocks_[stage.first].mlp);
-    const Tensor scales = adapters_.empty() ? Tensor() : in.moved[3];
-    return {{experts.through_experts(in.moved[0], {in.moved[1], in.moved[2]}, scales)}, {}};
+    // This stage doesn't know the sequences: each row gets the bits that it has alone.
+    const nn::RowRun alone[] = {{in.moved[0].size(0), 1}};
+    const RowSet rows(alone, adapters_.empty() ? Tensor() : in.moved[3]);
+    return {{experts.through_experts(in.moved[0], {in.moved[1], in.moved[2]}, rows)}, {}};
   }
   std::vector<Tensor> xs = begin(stage, step, in);  // [t, hidden] of each slice
   const size_t last = blocks_.size() - 1;

@@ -88,7 +88,8 @@ struct LinearSteps {
   bool attention = false;    ///< x is the qkv of cached_attention, whose result goes into the gemm
   float eps = 0;             ///< epsilon of the fused rms_norm
   AttentionParams params{};  ///< parameters of the fused attention
-  int64_t each = 0;          ///< rows of each matrix in x, see FusedLinear
+  int64_t each = 0;          ///< rows of each matrix in x, see FusedLinear and ExpertRows
+  int64_t of_token = 1;      ///< of grouped_linear, see ExpertRows
 };
 
 /// Attributes of attention's gradient: which gradients the result holds.

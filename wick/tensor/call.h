@@ -69,7 +69,7 @@ enum class Part : uint8_t {
   /// Attention over keys in pages: attention_of_pages.
   paged,
   /// linear with a weight chosen for each row: grouped_linear. Operands: x and ids. LinearSteps may
-  /// ask for silu_mul.
+  /// ask for silu_mul and have the fields of ExpertRows.
   grouped,
   /// Two rms_norms of one width and epsilon: rms_norm_pair. Operands: x, its weight, another x and
   /// its weight. Results: both norms.

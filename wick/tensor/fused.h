@@ -77,6 +77,20 @@ constexpr bool is_recurrence(Op op) {
 /// attention is set; x's rows aren't a multiple of `each`; the errors of cached_attention.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 
+/// The sequences that the rows of grouped_linear's x belong to. With f16 and bf16 weights on GPUs,
+/// the order of sums depends on the rows of a sequence, the numbers of ids and of experts, and the
+/// sizes, never on the ids' values or on other sequences. Sequences of at most Weight::rows_alike
+/// tokens, and those of few rows for each expert, have the bits of their rows alone.
+struct ExpertRows {
+  int64_t each = 0;      ///< rows of x of each sequence; 0: all rows are one sequence
+  int64_t of_token = 1;  ///< rows of x that belong to one token
+};
+/// grouped_linear of several sequences, each of which gets the bits that it has alone. Errors:
+/// those of grouped_linear; x's rows aren't a multiple of `each`, or `each` isn't one of
+/// `of_token`.
+WICK_API Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts,
+                               const Tensor& chosen, const ExpertRows& rows);
+
 /// One attention step with a cache. qkv [t, h·d + g·d + g·e] holds the queries, keys and values of
 /// t rows. Rotates queries and keys by their positions (rope_interleaved), writes keys and values
 /// to the cache (store_in_pages), and lets every row attend to its sequence up to its own position

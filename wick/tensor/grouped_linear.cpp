@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kOp = "grouped_linear";
 
-void check(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen) {
+void check(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen,
+           const ExpertRows& rows) {
   check_operand(Op::linear, x, kOp);
   if (!chosen.defined()) throw Error(kOp, "undefined tensor");
   check_device(kOp, x, chosen);
@@ -32,6 +33,14 @@ void check(const Tensor& x, std::span<const Weight> experts, const Tensor& chose
                   fmt::format("[{},{}]@{} and [{},{}]@{}", experts.front().n(), x.size(1),
                               x.device().str(), w.n(), w.k(), w.device().str()));
     }
+  }
+  const int64_t each = rows.each == 0 ? x.size(0) : rows.each;
+  if (rows.each < 0 || rows.of_token < 1 || each % rows.of_token != 0 ||
+      (each > 0 && x.size(0) % each != 0)) {
+    throw Error(kOp, "rows aren't whole sequences",
+                fmt::format("x {}, sequences of {} rows, tokens of {} rows", x.str(), rows.each,
+                            rows.of_token),
+                "need x [t, k], t a multiple of a sequence's rows, and these of a token's rows");
   }
 }
 
@@ -70,7 +79,12 @@ Tensor by_expert(const Tensor& x, std::span<const Weight> experts, const Tensor&
 }  // namespace
 
 Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen) {
-  check(x, experts, chosen);
+  return grouped_linear(x, experts, chosen, {});
+}
+
+Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen,
+                      const ExpertRows& rows) {
+  check(x, experts, chosen, rows);
   const bool one_dtype = std::all_of(experts.begin(), experts.end(), [&](const Weight& w) {
     return w.dtype() == experts.front().dtype();
   });
@@ -83,6 +97,7 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
   if (sorts) return by_expert(x, experts, chosen);
   return apply({.op = Op::linear,
                 .inputs = {&x, &chosen},
+                .attributes = LinearSteps{.each = rows.each, .of_token = rows.of_token},
                 .called_as = kOp,
                 .part = Part::grouped,
                 .experts = experts});
@@ -99,9 +114,9 @@ const OpBody grouped_linear{
       std::vector<const PreparedWeight*> experts;
       experts.reserve(call.experts.size());
       for (const Weight& w : call.experts) experts.push_back(&w.prepared());
-      const auto* steps = std::get_if<LinearSteps>(&call.attributes);
+      const auto& steps = call.get<LinearSteps>();
       backend.grouped_linear(out->mutable_view(), call.x().view(), experts, call.x(1).view(),
-                             steps != nullptr && steps->silu_mul);
+                             {steps.silu_mul, steps.each, steps.of_token});
     }};
 
 // Graphs alone have calls of the following three (graph/fuse_experts.cpp), with checked operands.

@@ -437,11 +437,13 @@ WICK_API Tensor einsum(std::string_view equation, std::span<const Tensor> operan
 WICK_API Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor& sin,
                                bool interleaved = false);
 /// linear with a weight chosen for each row (mixture of experts). x [t, k], chosen u32 [t, n] → [t,
-/// n, width]: row i of x times weight chosen[i, j]. Dtypes and class are those of linear; each row
-/// has the bits that linear gives it alone. Errors: those of linear; the weights' sizes or devices
-/// differ; an index is out of range (on a GPU the error is raised at the next synchronisation, and
-/// the row is zeros). The host reads `chosen` if a gradient is needed outside of compiled
-/// functions, or if the weights' dtypes differ.
+/// n, width]: row i of x times weight chosen[i, j]. Dtypes and class are those of linear. Each row
+/// has the bits that linear gives it alone, except on GPUs with many rows and f16 or bf16 weights:
+/// there all rows count as one sequence (see ExpertRows). Errors: those of linear; the weights'
+/// sizes or devices differ; an index is out of range (on a GPU the error is raised at the next
+/// synchronisation, and the row is zeros). The host reads `chosen` if a gradient is needed outside
+/// of compiled functions, or if the weights' dtypes differ; each row then has the bits that it has
+/// alone.
 WICK_API Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts,
                                const Tensor& chosen);
 

@@ -89,7 +89,7 @@ class CpuBackend final : public Backend {
               const LinearFusion& fusion) override;
   void grouped_linear(const View& out, const ConstView& x,
                       std::span<const PreparedWeight* const> experts, const ConstView& ids,
-                      bool silu_mul) override;
+                      const GroupedRows& rows) override;
   void route_experts(const View& ids, const View& weights, const ConstView& logits,
                      const ConstView& bias, const ExpertRouting& routing) override;
   void combine_experts(const View& out, const ConstView& y, const ConstView& weights,

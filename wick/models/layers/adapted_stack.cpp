@@ -1,6 +1,7 @@
 #include "wick/models/layers/adapted_stack.h"
 
 #include "wick/models/layers/adapted_linear.h"
+#include "wick/models/layers/grouped.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::models {
@@ -35,15 +36,15 @@ void StackUpdates::add(int64_t adapter, const Tensor& a, const Tensor& b, int64_
 }
 
 Tensor StackUpdates::operator()(const Tensor& y, const Tensor& x, const Tensor& ids,
-                                const Tensor& scales) const {
-  if (!scales.defined()) return y;
+                                Runs runs) const {
+  if (!runs.scales.defined()) return y;
   Tensor result = y;
   const int64_t rows = y.size(0) * y.size(1);
   for (const Update& update : updates_) {
     const int64_t rank = update.a.front().n(), n = update.b.front().n();
-    const Tensor inner = grouped_linear(x, update.a, ids).reshape({rows, rank});
-    const Tensor delta = grouped_linear(inner, update.b, ids.reshape({rows, 1}));
-    const Tensor scale = scales.narrow(1, update.adapter, 1).unsqueeze(-1);  // [t, 1, 1]
+    const Tensor inner = grouped_of_runs(x, update.a, ids, runs).reshape({rows, rank});
+    const Tensor delta = grouped_of_runs(inner, update.b, ids.reshape({rows, 1}), runs);
+    const Tensor scale = runs.scales.narrow(1, update.adapter, 1).unsqueeze(-1);  // [t, 1, 1]
     result =
         with_columns_added(result, update.offset, delta.reshape({y.size(0), y.size(1), n}) * scale);
   }

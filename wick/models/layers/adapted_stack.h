@@ -21,9 +21,8 @@ class StackUpdates {
 
   bool empty() const { return updates_.empty(); }
   /// y [t, m, w] plus the updates of x [p, k], of whose rows each chooses the matrices ids u32 [p,
-  /// q], p · q = t · m. scales f32 [t, adapters]; undefined: nothing is added.
-  Tensor operator()(const Tensor& y, const Tensor& x, const Tensor& ids,
-                    const Tensor& scales) const;
+  /// q], p · q = t · m. runs: of t tokens; without scales nothing is added.
+  Tensor operator()(const Tensor& y, const Tensor& x, const Tensor& ids, Runs runs) const;
 
  private:
   struct Update {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "wick/models/layers/grouped.h"
 #include "wick/models/observe.h"
 #include "wick/tensor/index_ops.h"
 #include "wick/tensor/ops.h"
@@ -156,14 +157,14 @@ Experts::Chosen Experts::choose(const Tensor& x, Runs runs) const {
 }
 
 Tensor Experts::grouped(const Tensor& x, const std::vector<Weight>& weights,
-                        const std::vector<std::string>& names, const Tensor& ids) const {
+                        const std::vector<std::string>& names, const Tensor& ids, Runs runs) const {
   if (InputObserver* const observer = input_observer()) {
     observer->on_input(names, config_.count, x, ids);
   }
-  return grouped_linear(x, weights, ids);
+  return grouped_of_runs(x, weights, ids, runs);
 }
 
-Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen, const Tensor& scales) const {
+Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen, Runs runs) const {
   const auto& [ids, weights] = chosen;
   const int64_t t = x.size(0), n = config_.used, rows = t * n;
   const Tensor of_rows = ids.reshape({rows, 1});
@@ -171,23 +172,23 @@ Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen, const Ten
   Tensor y;
   if (config_.weigh_inputs) {
     const Tensor weighed = (x.unsqueeze(1) * factors).reshape({rows, x.size(1)});
-    y = grouped(weighed, in_, in_names_, of_rows).reshape({t, n, in_.front().n()});
+    y = grouped(weighed, in_, in_names_, of_rows, runs).reshape({t, n, in_.front().n()});
     if (in_scales_.defined()) y = y * of_ids(in_scales_, ids);
-    y = in_updates_(y, weighed, of_rows, scales);
+    y = in_updates_(y, weighed, of_rows, runs);
   } else {
-    y = grouped(x, in_, in_names_, ids);
+    y = grouped(x, in_, in_names_, ids, runs);
     if (in_scales_.defined()) y = y * of_ids(in_scales_, ids);
-    y = in_updates_(y, x, ids, scales);
+    y = in_updates_(y, x, ids, runs);
   }
   const std::vector<Tensor> halves = biased(y, in_bias_, ids).chunk(2, -1);
   const Tensor inner = gated(activation_, halves[0], halves[1]);
   const Tensor inner_rows = inner.reshape({rows, config_.intermediate});
-  y = grouped(inner_rows, down_, down_name_, of_rows).reshape({t, n, x.size(1)});
+  y = grouped(inner_rows, down_, down_name_, of_rows, runs).reshape({t, n, x.size(1)});
   const auto scaled = [&](const Tensor& product) {
     return down_scales_.defined() ? product * of_ids(down_scales_, ids) : product;
   };
   const auto updated = [&](const Tensor& product) {
-    return down_updates_(product, inner_rows, of_rows, scales);
+    return down_updates_(product, inner_rows, of_rows, runs);
   };
   // Gemma 4's factors are those of the experts' results. Other files have factors of the matrices,
   // which adapters don't see.
@@ -199,7 +200,7 @@ Tensor Experts::through_experts(const Tensor& x, const Chosen& chosen, const Ten
 
 Tensor Experts::operator()(const Tensor& x, Runs runs) const {
   const Routed routed = route(x, runs);
-  return finish(through_experts(routed.x, routed.chosen, runs.scales), routed.shared);
+  return finish(through_experts(routed.x, routed.chosen, runs), routed.shared);
 }
 
 Experts::Routed Experts::route(const Tensor& x, Runs runs) const {

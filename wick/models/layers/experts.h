@@ -32,9 +32,8 @@ class Experts {
   };
   /// x [t, hidden], on the layer's device.
   Routed route(const Tensor& x, Runs runs) const;
-  /// The experts' results, weighed and added, [t, hidden]. scales: of adapters, see RowSet. The
-  /// tensors are on the experts' device.
-  Tensor through_experts(const Tensor& x, const Chosen& chosen, const Tensor& scales) const;
+  /// The experts' results, weighed and added, [t, hidden]. The tensors are on the experts' device.
+  Tensor through_experts(const Tensor& x, const Chosen& chosen, Runs runs) const;
   /// Adds the shared MLP's result to that of the experts, on the layer's device → [t, hidden].
   Tensor finish(const Tensor& of_experts, const Tensor& shared) const;
   bool has_shared() const { return shared_.has_value(); }
@@ -46,7 +45,7 @@ class Experts {
   Chosen choose(const Tensor& x, Runs runs) const;
   /// The product of each row with the experts in `ids`.
   Tensor grouped(const Tensor& x, const std::vector<Weight>& weights,
-                 const std::vector<std::string>& names, const Tensor& ids) const;
+                 const std::vector<std::string>& names, const Tensor& ids, Runs runs) const;
   Tensor within_groups(const Tensor& selection) const;
 
   ExpertsConfig config_;

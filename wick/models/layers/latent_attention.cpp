@@ -2,6 +2,7 @@
 
 #include "wick/base/block_pages.h"
 #include "wick/base/error.h"
+#include "wick/models/layers/grouped.h"
 #include "wick/models/observe.h"
 #include "wick/tensor/ops.h"
 
@@ -103,15 +104,15 @@ Tensor LatentAttention::queries(const Tensor& x, Runs runs) const {
 
 Tensor LatentAttention::by_head(const Tensor& x, const std::vector<Weight>& weights,
                                 const std::vector<std::string>& names, const StackUpdates& updates,
-                                const Tensor& scales) const {
+                                Runs runs) const {
   const int64_t t = x.size(0), h = x.size(1);
   const Tensor ids = heads_.unsqueeze(0).broadcast_to({t, h}).reshape({t * h, 1});
   const Tensor rows = x.reshape({t * h, x.size(2)});
   if (InputObserver* const observer = input_observer(); observer != nullptr && !names.empty()) {
     observer->on_input(names, h, rows, ids);
   }
-  const Tensor y = grouped_linear(rows, weights, ids).reshape({t, h, weights.front().n()});
-  return updates(y, rows, ids, scales);
+  const Tensor y = grouped_of_runs(rows, weights, ids, runs).reshape({t, h, weights.front().n()});
+  return updates(y, rows, ids, runs);
 }
 
 Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
@@ -119,7 +120,7 @@ Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
   const int64_t plain = layer_.key_size - latent_.rotated, t = x.size(0);
   const Tensor q = queries(x, rows.set());
   const Tensor of_latent =
-      by_head(q.narrow(2, 0, plain), key_up_, key_up_name_, key_updates_, rows.scales);
+      by_head(q.narrow(2, 0, plain), key_up_, key_up_name_, key_updates_, rows.set());
   const Tensor rotated[] = {q.narrow(2, plain, latent_.rotated), of_latent};
   const Tensor full = cat(rotated, 2);  // [t, h, rotated + rank]
   const Tensor down = key_value_down_(x, rows.set());
@@ -142,7 +143,7 @@ Tensor LatentAttention::operator()(const Tensor& x, const StepRows& rows,
   }
   const Tensor y = ys.size() == 1 ? ys.front() : cat(ys, 0);
   return by_head(y.reshape({t, layer_.heads, latent_.rank}), value_up_, value_up_name_,
-                 value_updates_, rows.scales)
+                 value_updates_, rows.set())
       .reshape({t, layer_.heads * layer_.value_size});
 }
 

@@ -34,7 +34,7 @@ class LatentAttention {
   /// x [t, h, k] through a matrix [n, k] of each head → [t, h, n].
   Tensor by_head(const Tensor& x, const std::vector<Weight>& weights,
                  const std::vector<std::string>& names, const StackUpdates& updates,
-                 const Tensor& scales) const;
+                 Runs runs) const;
 
   LayerConfig layer_;
   LatentConfig latent_;

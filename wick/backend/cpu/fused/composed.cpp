@@ -80,17 +80,18 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   }
 }
 
-// Sorts the rows by expert, so that each expert's weights are read once.
+// Sorts the rows by expert, so that each expert's weights are read once. Each row has the bits that
+// it has alone, whatever the sequences are.
 void CpuBackend::grouped_linear(const View& out, const ConstView& x,
                                 std::span<const PreparedWeight* const> experts,
-                                const ConstView& ids, bool silu_mul) {
-  if (silu_mul) {
+                                const ConstView& ids, const GroupedRows& taken) {
+  if (taken.silu_mul) {
     const PreparedWeight& any = *experts.front();
     const Temporary input(*this, linear_input_shape(x, any));
     LinearFusion fusion;
     fusion.input = LinearFusion::Input::silu_mul;
     run_linear_input(*this, input.view(), x, fusion);
-    return grouped_linear(out, input.view(), experts, ids, false);
+    return grouped_linear(out, input.view(), experts, ids, {});
   }
   const Shape& shape = out.layout.shape();
   const int64_t n = shape[1], width = shape[2], k = x.layout.shape()[1];

@@ -6,6 +6,7 @@ namespace wick::gpu {
 namespace {
 
 const KernelFamily<ExpertTilesArgs> kExpertTiles("expert_tiles", "expert_tiles");
+const KernelFamily<CompactTilesArgs> kCompactTiles("expert_tiles", "compact_tiles");
 
 }  // namespace
 
@@ -36,6 +37,17 @@ ExpertTiles::ExpertTiles(Gpu& gpu, const ExpertLaunches& launches, uint32_t widt
     grid.pdl = true;
     kExpertTiles().launch(gpu, grid, args);
   }
+}
+
+CompactTiles::CompactTiles(Gpu& gpu, const ExpertTiles& all)
+    : all_(all.list()),
+      tiles_(gpu, size_t{all.count()} * sizeof(ExpertTile)),
+      count_(gpu, sizeof(uint32_t)) {
+  Grid grid{{1, 1, 1}};
+  grid.threads = kExpertTilesThreads;
+  grid.pdl = true;
+  kCompactTiles().launch(
+      gpu, grid, {all_.tiles, tiles_.data<ExpertTile>(), count_.data<uint32_t>(), all.count()});
 }
 
 }  // namespace wick::gpu

@@ -6,6 +6,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/grouped.h"
+#include "wick/backend/gpu/linear/pack_rows.h"
 
 namespace wick::gpu {
 
@@ -22,6 +23,7 @@ class ExpertTiles {
   ExpertTileList list() const {
     return {tiles_.data<ExpertTile>(), tokens_.data<uint32_t>(), places()};
   }
+  ChosenRows rows() const { return {tokens_.data<uint32_t>(), pairs_}; }
   /// See ExpertTilesArgs::columns.
   const uint32_t* columns() const { return with_columns_ ? places() + pairs_ : nullptr; }
 
@@ -41,6 +43,21 @@ class ExpertTiles {
   uint32_t pairs_, count_;
   bool with_columns_;
   Scratch tiles_, tokens_;
+};
+
+/// The tiles of a list that aren't empty, and their number, in device memory.
+class CompactTiles {
+ public:
+  /// Launches the kernel.
+  CompactTiles(Gpu& gpu, const ExpertTiles& all);
+
+  /// `all` must outlive the list.
+  ExpertTileList list() const { return {tiles_.data<ExpertTile>(), all_.tokens, all_.places}; }
+  const uint32_t* count() const { return count_.data<uint32_t>(); }
+
+ private:
+  ExpertTileList all_;
+  Scratch tiles_, count_;
 };
 
 }  // namespace wick::gpu

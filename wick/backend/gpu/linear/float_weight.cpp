@@ -13,16 +13,7 @@
 namespace wick::gpu {
 namespace {
 
-/// Rows of a weight, `pitch` elements apart, with zeros behind k.
-struct FloatWeight final : PreparedWeight {
-  FloatWeight(Gpu& gpu, size_t size) : memory(gpu, size) {}
-  Scratch memory;
-  int64_t pitch = 0;   // elements
-  bool finite = true;  // f16: has no infinities and no NaN
-};
-
 const KernelFamily<FindNonfiniteArgs> kFindNonfinite("pack_rows", "find_nonfinite");
-const KernelFamily<SplitRowsArgs> kSplitRows("split_rows", "split_rows");
 
 /// A row takes whole cache lines, which are also whole slabs of main loops.
 int64_t pitch_of(DType dtype, int64_t k) {
@@ -130,6 +121,7 @@ std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstVie
     pack_rows(gpu, to, dtype, pitch, part);
     to = advance(to, dtype, part.layout.shape()[0] * pitch);
   }
+  make_expert_maps(gpu, *weight);
   if (dtype == DType::f16) {
     weight->finite = all_finite(gpu, weight->memory.data(), n * pitch);
   } else {
@@ -146,20 +138,11 @@ namespace {
 /// split into one f16 term, or two for f32; both terms are multiplied with the same weights.
 void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWeight& w,
                     const ConstView* residual, int64_t each) {
-  const int last = x.layout.rank() - 1;
   const int64_t rows = out.layout.elems() / w.n;
   const int64_t terms = x.dtype == DType::f32 ? 2 : 1, pitch = terms * w.pitch;
   const Scratch split(gpu, static_cast<size_t>(rows * pitch) * 2 + 1);
   const Scratch scale(gpu, static_cast<size_t>(rows) * sizeof(float));
-  const auto shape_of_rows = collapse<1>({&x.layout}, (1u << last) - 1);
-  shape_of_rows.for_each_piece(
-      [&](const StridedIndex<1>& strided, const std::array<int64_t, 1>& start) {
-        kSplitRows().launch(
-            gpu, Grid{.blocks = {strided.elems, 1, 1}, .threads = kSplitThreads, .pdl = true},
-            {split.data(), scale.data<float>(), advance(x.data, x.dtype, start[0]), strided,
-             static_cast<uint32_t>(w.k), x.layout.stride(last), static_cast<uint32_t>(w.pitch),
-             static_cast<uint32_t>(terms), uint32_t{out_format(x.dtype)}});
-      });
+  split_rows(gpu, {split.data(), scale.data<float>(), terms, w.pitch}, x);
   GemmJob job =
       job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual, each);
   job.shape.scale = scale.data<float>();
@@ -213,9 +196,11 @@ const void* float_weight_data(const PreparedWeight& weight) {
   return static_cast<const FloatWeight&>(weight).memory.data();
 }
 
-void grouped_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
-                   const ExpertLaunches& launches) {
-  const auto& w = static_cast<const FloatWeight&>(weight);
+void grouped_float(Gpu& gpu, const View& out, const ConstView& x,
+                   std::span<const PreparedWeight* const> experts, const ExpertLaunches& launches,
+                   const GroupedRows& rows) {
+  if (grouped_by_matrix_unit(gpu, out, x, experts, launches, rows)) return;
+  const auto& w = static_cast<const FloatWeight&>(*experts.front());
   const Layout row = x.layout.narrow(0, 0, 1);
   const View result{out.data, out.dtype, Layout::contiguous({1, w.n}, out.layout.offset())};
   GemmJob job = job_of(result, {x.data, x.dtype, row}, w, nullptr, 1);

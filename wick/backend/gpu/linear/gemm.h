@@ -80,6 +80,9 @@ struct Lines {
 /// Operand 1 or 2 of a job with 16-bit elements, without a copy; nothing if tensor copies can't
 /// take it.
 std::optional<Lines> lines_of(const GemmJob& job, size_t operand);
+/// Makes the map of tensor copies in boxes of `tile_rows` rows by 64 of k; turned, of 64 k by 64
+/// rows. False if the driver can't.
+bool make_map(const Gpu& gpu, CopyMap& map, const Lines& lines, int64_t tile_rows);
 /// The job as a call of a vendor's library; nothing if libraries can't take it.
 std::optional<GemmCall> library_call(const GemmJob& job);
 
@@ -88,6 +91,9 @@ std::optional<GemmCall> library_call(const GemmJob& job);
 /// For a few rows of a, of f32, f16 or bf16; b has the layout of linear's weights: gemv_stream.gpu,
 /// gemv_float.gpu.
 bool multiply_gemv(Gpu& gpu, const GemmJob& job);
+/// Whether gemms of these sizes take wgmma: it can, nothing forces another main loop, and tiles
+/// aren't mostly empty. rows: of a.
+bool takes_wgmma(const Gpu& gpu, int64_t rows, int64_t columns, int64_t k);
 /// The most rows for which multiply_gemv is the fastest. Matrices (`each`) of at most so many rows
 /// always use it, whatever their number, because other kernels have other orders of sums. `a` may
 /// have the dtype that linear was given.

@@ -69,18 +69,6 @@ Lines pack(Gpu& gpu, const Operand& o, DType dtype, std::optional<Scratch>& memo
   return lines;
 }
 
-bool make_map(const Gpu& gpu, CopyMap& map, const Lines& lines, int64_t tile_rows) {
-  CopyBoxes boxes;
-  boxes.data = lines.data;
-  boxes.rank = 3;
-  boxes.dims[0] = {static_cast<uint64_t>(lines.columns), 2, 64};
-  boxes.dims[1] = {static_cast<uint64_t>(lines.lines), static_cast<uint64_t>(lines.line_stride) * 2,
-                   lines.turned ? 64 : static_cast<uint32_t>(tile_rows)};
-  boxes.dims[2] = {static_cast<uint64_t>(lines.matrices),
-                   static_cast<uint64_t>(lines.matrix_stride) * 2, 1};
-  return gpu.driver.make_copy_map(map, boxes);
-}
-
 /// Columns of a tile. The larger tile reads fewer bytes for each result, but the last round of
 /// tiles may leave more of the device idle.
 int64_t tile_columns(const Gpu& gpu, const Gemm& p, int64_t matrices) {
@@ -139,15 +127,29 @@ bool multiply_batch(Gpu& gpu, const GemmJob& job) {
 
 }  // namespace
 
+bool make_map(const Gpu& gpu, CopyMap& map, const Lines& lines, int64_t tile_rows) {
+  CopyBoxes boxes;
+  boxes.data = lines.data;
+  boxes.rank = 3;
+  boxes.dims[0] = {static_cast<uint64_t>(lines.columns), 2, 64};
+  boxes.dims[1] = {static_cast<uint64_t>(lines.lines), static_cast<uint64_t>(lines.line_stride) * 2,
+                   lines.turned ? 64 : static_cast<uint32_t>(tile_rows)};
+  boxes.dims[2] = {static_cast<uint64_t>(lines.matrices),
+                   static_cast<uint64_t>(lines.matrix_stride) * 2, 1};
+  return gpu.driver.make_copy_map(map, boxes);
+}
+
+bool takes_wgmma(const Gpu& gpu, int64_t rows, int64_t columns, int64_t k) {
+  if (!gpu.has(Feature::wgmma) || k == 0) return false;
+  const MainLoop forced = forced_main_loop();
+  return forced == MainLoop::wgmma ||
+         (forced == MainLoop::best && rows >= kLeastSide && columns >= kLeastSide && k >= 64);
+}
+
 bool multiply_wgmma(Gpu& gpu, const GemmJob& job) {
   const Gemm& p = job.shape;
-  const MainLoop forced = forced_main_loop();
-  if (!gpu.has(Feature::wgmma) || p.k == 0) return false;
-  const int64_t least_rows = job.few_rows_by_wgmma ? 1 : kLeastSide;
-  if (forced != MainLoop::wgmma && (forced != MainLoop::best || job.rows_of_order() < least_rows ||
-                                    p.n < kLeastSide || p.k < 64)) {
-    return false;
-  }
+  const int64_t rows = job.few_rows_by_wgmma ? kLeastSide : job.rows_of_order();
+  if (!takes_wgmma(gpu, rows, p.n, p.k)) return false;
   if (job.batch.dims.size() <= 1) return multiply_batch(gpu, job);
   // One gemm for each index of the outermost dim.
   GemmJob inner = job;

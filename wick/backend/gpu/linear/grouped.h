@@ -24,6 +24,12 @@ class ExpertLaunches {
       : gpu_(gpu), weights_(std::move(weights)), ids_(ids), pairs_(pairs), n_(n), note_(note) {}
 
   int64_t pairs() const { return pairs_; }
+  /// The number of ids of a row of x.
+  int64_t each() const { return n_; }
+  /// The launches of kernels that find other things than the weights' data by ids.
+  ExpertLaunches with(std::vector<const void*> weights) const {
+    return ExpertLaunches(gpu_, std::move(weights), ids_, pairs_, n_, note_);
+  }
   /// The number of experts.
   int64_t count() const { return static_cast<int64_t>(weights_.size()); }
 

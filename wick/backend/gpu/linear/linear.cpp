@@ -70,10 +70,10 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
 
 void GpuBackend::grouped_linear(const View& out, const ConstView& x,
                                 std::span<const PreparedWeight* const> experts,
-                                const ConstView& ids, bool silu_mul) {
+                                const ConstView& ids, const GroupedRows& taken) {
   if (out.layout.elems() == 0) return;
   LinearFusion input;
-  if (silu_mul) input.input = LinearFusion::Input::silu_mul;
+  if (taken.silu_mul) input.input = LinearFusion::Input::silu_mul;
   const PreparedWeight& any = *experts.front();
   const bool quantized = dtypes::kOwnProducts.contains(any.dtype), decoded = is_block(any.dtype);
   std::vector<const void*> weights;
@@ -98,12 +98,14 @@ void GpuBackend::grouped_linear(const View& out, const ConstView& x,
     const QuantizedRows rows(gpu_, x.layout.shape()[0], any.k, any.dtype);
     quantize_rows(gpu_, input, x, any.k, rows.blocks());
     return multiply_grouped(out, rows, static_cast<const QuantizedWeight&>(any), launches,
-                            silu_mul);
+                            taken.silu_mul);
   }
-  if (!decoded && !silu_mul) return grouped_float(gpu_, out, x, any, launches);
+  if (!decoded && !taken.silu_mul) {
+    return grouped_float(gpu_, out, x, experts, launches, taken);
+  }
   const Temporary made(gpu_, linear_input_shape(x, any));
   run_linear_input(*this, made.view(), x, input);
-  if (!decoded) return grouped_float(gpu_, out, made.view(), any, launches);
+  if (!decoded) return grouped_float(gpu_, out, made.view(), experts, launches, taken);
   grouped_decoded(gpu_, out, made.view(), any, launches);
 }
 

@@ -61,6 +61,12 @@ WICK_DEVICE void copy_box(void* to, const CopyMap& map, i32 x, i32 y, i32 z, Bar
       : "memory");
 }
 
+/// Makes a map in global memory, which the host has written, visible to this thread's copies.
+/// Source: CUDA C++ Programming Guide, "Using tensor maps in global memory".
+WICK_DEVICE void acquire(const CopyMap& map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.sys [%0], 128;" ::"l"(&map) : "memory");
+}
+
 /// copy_box for tensors of four and five dims. `to` is a shared-memory address.
 WICK_DEVICE void copy_box(u32 to, const CopyMap& map, const i32 (&at)[4], Barrier& b) {
   asm volatile(

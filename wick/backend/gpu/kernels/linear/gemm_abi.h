@@ -131,11 +131,14 @@ inline constexpr u32 kFloatGemvMost = 512, kFloatGemvThreads = 128, kFloatGemvRo
 /// or in bf16 for bf16 weights (shared_x.h).
 WICK_FN constexpr u32 shared_x_bytes(bool of_f16) { return of_f16 ? 32 : 16; }
 
-/// pack_rows. A thread takes kPackEach columns.
+/// pack_rows. A thread takes kPackEach columns. Row i of out is row tokens[i] of in, or row i if
+/// tokens is null.
 struct PackRowsArgs {
   void* out;
   const void* in;
-  StridedIndex<1> rows;
+  const u32* tokens;
+  u32 count;             ///< rows of out
+  StridedIndex<1> rows;  ///< of in
   Divider row_threads;
   u32 k;
   i64 k_stride, pitch;
@@ -149,10 +152,12 @@ struct FindNonfiniteArgs {
   u64 packs;
 };
 /// split_rows. parts: terms of an element, 1 or 2. A row of out has `parts` times `half` elements.
+/// tokens: as in PackRowsArgs.
 struct SplitRowsArgs {
   void* out;  ///< f16
   float* scale;
   const void* in;
+  const u32* tokens;
   StridedIndex<1> rows;
   u32 k;
   i64 k_stride;

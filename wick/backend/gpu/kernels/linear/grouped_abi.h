@@ -54,6 +54,15 @@ struct ExpertTilesArgs {
 };
 inline constexpr math::u32 kExpertTilesThreads = 256;
 
+/// compact_tiles: copies the tiles of a list that aren't empty, in their order, and counts them. It
+/// is one thread block.
+struct CompactTilesArgs {
+  const ExpertTile* tiles;
+  ExpertTile* kept;
+  math::u32* count;
+  math::u32 all;  ///< tiles of the list
+};
+
 /// int8_grouped_FORMAT and small_m_grouped_FORMAT. gemm.weights and gemm.columns aren't used. The
 /// tiles from `first` on lie along y.
 struct GroupedTilesArgs {
@@ -90,6 +99,29 @@ struct GroupedRowsArgs {
   ExpertTileList list;
   Gemm shape;
   math::u32 format, first;
+};
+
+/// grouped_DTYPE_TILE of grouped_mma.gpu. x: the pairs' rows of activations, in the order of the
+/// list, shape.a_row apart; rows of weights are shape.b_row apart. Rows have whole slabs of k.
+/// shape.scale: one for each of these rows. k_of_b: see MatrixRows. tiles: of the list, from
+/// `first` on.
+struct GroupedMmaArgs {
+  void* out;
+  const void* x;
+  ExpertTileList list;
+  Gemm shape;
+  math::u32 k_of_b, first, tiles;
+};
+/// grouped_DTYPE_COLUMNS of grouped_wgmma.gpu. map_x: the rows that are `x` of GroupedMmaArgs.
+/// list: `count` tiles, none empty, whose weights are the addresses of CopyMaps. The maps have
+/// boxes of COLUMNS rows.
+struct GroupedHopperArgs {
+  CopyMap map_x;
+  void* out;
+  ExpertTileList list;
+  const math::u32* count;
+  Gemm shape;
+  math::u32 k_of_b;
 };
 
 // ---- One pair at a time ----

@@ -73,14 +73,19 @@ class WgmmaLoop {
   /// One thread of the producer copies the slabs of a tile.
   WICK_DEVICE static void copy(const Stages& ring, Place& place, const CopyRows& a,
                                const CopyRows& b, u32 k, const TilePlace& tile) {
+    copy(ring, place, a, b, k, tile.row * kM, tile.column * kN, tile.matrix);
+  }
+  /// The tile begins at these rows of a and of b.
+  WICK_DEVICE static void copy(const Stages& ring, Place& place, const CopyRows& a,
+                               const CopyRows& b, u32 k, u32 row_a, u32 row_b, u32 matrix) {
     for (u32 at = 0, at_b = 0; at < k; at += Stages::kDepth, at_b += Stages::kDepth) {
       if (at_b >= b.k) at_b = 0;
       wait(ring.empty[place.stage], place.phase ^ 1);
       Barrier& full = ring.full[place.stage];
       arrive_for(full, Stages::kStageBytes);
       char* const to = ring.stages + place.stage * Stages::kStageBytes;
-      copy_rows<kM, kTurnA>(to, a, tile.row * kM, at, tile.matrix, full);
-      copy_rows<kN, kTurnB>(to + Stages::kBytesA, b, tile.column * kN, at_b, tile.matrix, full);
+      copy_rows<kM, kTurnA>(to, a, row_a, at, matrix, full);
+      copy_rows<kN, kTurnB>(to + Stages::kBytesA, b, row_b, at_b, matrix, full);
       place.next();
     }
   }
@@ -113,9 +118,20 @@ class WgmmaLoop {
     release(ring.empty[last]);
   }
 
+  /// The consumer warps of a half of the tile whose rows don't exist call it instead of run().
+  WICK_DEVICE static void skip(const Stages& ring, Place& place, u32 k) {
+    for (u32 at = 0; at < k; at += Stages::kDepth) {
+      wait(ring.full[place.stage], place.phase);
+      release(ring.empty[place.stage]);
+      place.next();
+    }
+  }
+  /// The first row of the 64 of the tile that this warp's warpgroup multiplies.
+  WICK_DEVICE static u32 first_of_half() { return half() * 64; }
+
   template <class Visit>
   WICK_DEVICE void each(Visit&& visit) const {
-    const u32 first_row = half() * 64 + warp_index() % 4 * 16;
+    const u32 first_row = first_of_half() + warp_index() % 4 * 16;
 #pragma unroll
     for (u32 j = 0; j < kN / 16; ++j) {
       float sums[MatrixUnit::kSums];
