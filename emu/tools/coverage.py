@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Lists the opcodes of each chip and what tests them.
 
-  coverage.py --opcodes BIN/emu_opcode_tests [--write docs/emu-coverage.md] [--check]
+  coverage.py --opcodes BIN/emu_opcode_tests [--write docs/emu-coverage.md] [--check] [--quick]
 
-Compiles emu/tests/corpus/*.hip at each optimization level and reads the mnemonics from the
+Compiles emu/tests/corpus/*.hip at each optimization level (--quick: one chip of each generation, -O0 and -O2) and reads the mnemonics from the
 disassembly. The opcode test program lists the mnemonics that have a row in the tables (--implemented ARCH),
 those that have a directed test (--list-tested), and those that LLVM knows on a chip (--known ARCH).
 --check exits with 1 if the corpus has an opcode without a row or a directed test.
@@ -20,6 +20,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "emu/tests/corpus"
 LEVELS = [["-O0"], ["-O1"], ["-O2"], ["-O3"], ["-Os"]]
+QUICK = [["-O0"], ["-O2"]], ["gfx90a", "gfx1030", "gfx1100", "gfx1200"]
 WAVE64 = ["-O2", "-mwavefrontsize64"]
 # Each architecture has its own matrix instructions.
 EXCEPT = {"gfx1100": ["mfma"], "gfx1101": ["mfma"], "gfx1151": ["mfma"], "gfx1030": ["mfma", "matrix"],
@@ -55,13 +56,12 @@ def mnemonics(text):
     return found
 
 
-def emitted(arch, folder):
+def emitted(arch, levels, folder):
     jobs = []
     for source in sorted(CORPUS.glob("*.hip")):
         if source.stem in EXCEPT[arch]:
             continue
-        levels = LEVELS if arch.startswith("gfx9") else LEVELS + [WAVE64]
-        for i, flags in enumerate(levels):
+        for i, flags in enumerate(levels if arch.startswith("gfx9") else levels + [WAVE64]):
             jobs.append((arch, source, flags, f"{folder}/{arch}_{source.stem}_{i}.o"))
     total = {}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -129,13 +129,15 @@ def main():
     options.add_argument("--opcodes", required=True)
     options.add_argument("--write")
     options.add_argument("--check", action="store_true")
+    options.add_argument("--quick", action="store_true")
     options.add_argument("--arch", action="append")
     given = options.parse_args()
+    levels, chips = QUICK if given.quick else (LEVELS, list(EXCEPT))
     tested = asked(given.opcodes, "--list-tested")
     totals, gaps = {}, []
     with tempfile.TemporaryDirectory() as folder:
-        for arch in given.arch or list(EXCEPT):
-            totals[arch] = emitted(arch, folder)
+        for arch in given.arch or chips:
+            totals[arch] = emitted(arch, levels, folder)
     for arch, like in LIKE.items():
         if like in totals:
             totals[arch] = totals[like]

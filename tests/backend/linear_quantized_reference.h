@@ -178,14 +178,22 @@ inline int block_dot(const Block& w, const Activations& x, size_t block) {
   return total;
 }
 
+/// Returns the blocks of a row in file layout.
+inline std::vector<Block> blocks_of(DType type, const uint8_t* row, int64_t k) {
+  std::vector<Block> blocks;
+  for (size_t b = 0; b < static_cast<size_t>(k) / 32; ++b) blocks.emplace_back(type, row, b);
+  return blocks;
+}
+
 /// Returns the sum of a superblock with minima that starts at block `first`.
-inline float shared_chunk(DType type, const uint8_t* row, const Activations& x, size_t first) {
+inline float shared_chunk(DType type, const std::vector<Block>& row, const Activations& x,
+                          size_t first) {
   float p = 0;
   for (size_t half = first; half < first + 8; half += 4) {
     int products[2] = {}, minima = 0;  // over the first and the last two blocks
     float d = 0, dmin = 0;
     for (size_t b = half; b < half + 4; ++b) {
-      const Block w(type, row, b);
+      const Block& w = row[b];
       products[(b - half) / 2] += block_dot(w, x, b);
       for (size_t i = 0; i < 2; ++i) minima += w.minimum[i] * x.half_sum(b, i);
       d = w.d;
@@ -205,10 +213,11 @@ inline float shared_chunk(DType type, const uint8_t* row, const Activations& x, 
 }
 
 /// Returns the sum of a chunk whose blocks have activations with their own scales.
-inline float plain_chunk(DType type, const uint8_t* row, const Activations& x, size_t first) {
+inline float plain_chunk(DType type, const std::vector<Block>& row, const Activations& x,
+                         size_t first) {
   float p = 0;
   for (size_t b = first; b < x.d.size() && b < first + 8; ++b) {
-    const Block w(type, row, b);
+    const Block& w = row[b];
     if (type == DType::q4_1 || type == DType::q5_1) {
       const float scaled = x.d[b] * static_cast<float>(x.sum(b));
       p = std::fma(w.m, scaled, p);
@@ -219,8 +228,8 @@ inline float plain_chunk(DType type, const uint8_t* row, const Activations& x, s
   return p;
 }
 
-/// Returns one output of a type with kernels of its own. `row` is in file layout.
-inline float own_dot(DType type, const uint8_t* row, const Activations& x) {
+/// Returns one output of a type with kernels of its own.
+inline float own_dot(DType type, const std::vector<Block>& row, const Activations& x) {
   float y = 0;
   for (size_t first = 0; first < x.d.size(); first += 8) {
     y = y + (sharing_blocks(type) > 1 ? shared_chunk(type, row, x, first)
@@ -236,9 +245,13 @@ inline std::vector<float> product(DType type, const std::vector<uint8_t>& weight
   const auto at = [&](int64_t c, int64_t r) -> float& { return y[static_cast<size_t>(c * n + r)]; };
   const auto row = [&](int64_t r) { return weight.data() + bytes_of(type, r * k); };
   if (dtypes::kOwnProducts.contains(type)) {
-    for (int64_t c = 0; c < columns; ++c) {
-      const Activations activations(type, x + c * k, k);
-      for (int64_t r = 0; r < n; ++r) at(c, r) = own_dot(type, row(r), activations);
+    std::vector<Activations> activations;
+    for (int64_t c = 0; c < columns; ++c) activations.emplace_back(type, x + c * k, k);
+    for (int64_t r = 0; r < n; ++r) {
+      const std::vector<Block> blocks = blocks_of(type, row(r), k);
+      for (int64_t c = 0; c < columns; ++c) {
+        at(c, r) = own_dot(type, blocks, activations[static_cast<size_t>(c)]);
+      }
     }
     return y;
   }

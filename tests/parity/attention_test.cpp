@@ -119,9 +119,9 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
     bool first = sink == -infinity;
     float m = sink, l = 1;
     std::vector<float> o(static_cast<size_t>(c.e));
-    std::vector<long double> true_score;
+    std::vector<double> true_score;
     std::vector<int64_t> seen;
-    long double score_error = 0;
+    double score_error = 0;
     for (int64_t chunk = 0; chunk < c.n; chunk += 256) {
       std::vector<float> s(256, -infinity);
       bool any = false;
@@ -130,15 +130,14 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
         if (!visible(chunk + j)) continue;
         any = true;
         float score = 0;
-        long double exact_score = 0;
+        double exact_score = 0;
         for (int64_t x = 0; x < c.d; ++x) {
           score = std::fma(q[static_cast<size_t>(row * c.d + x)], key_at(bg, chunk + j, x), score);
         }
-        // A loop of its own: std::fma is a call, around which a long double would be stored and
-        // loaded.
+        // A loop of its own: std::fma is a call.
         for (int64_t x = 0; exact != nullptr && x < c.d; ++x) {
-          exact_score += static_cast<long double>(q[static_cast<size_t>(row * c.d + x)]) *
-                         key_at(bg, chunk + j, x);
+          exact_score +=
+              static_cast<double>(q[static_cast<size_t>(row * c.d + x)]) * key_at(bg, chunk + j, x);
         }
         score *= c.params.scale;
         exact_score *= c.params.scale;
@@ -151,7 +150,7 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
           const auto distance = static_cast<float>(chunk + j - (i + shift));
           const float slope = slopes[static_cast<size_t>(head)];
           score = score + slope * distance;
-          exact_score += static_cast<long double>(slope) * static_cast<long double>(distance);
+          exact_score += static_cast<double>(slope) * static_cast<double>(distance);
         }
         const float added = mask[static_cast<size_t>(row * c.n + chunk + j)];
         if (c.adds_mask()) score = score + added, exact_score += added;
@@ -191,25 +190,25 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in, Ex
     const float none = nothing ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
     for (float x : o) bits.push_back(encode(dtype, first ? none : x / l));
     if (exact == nullptr) continue;
-    long double top = sink, largest = 0;
-    for (long double s : true_score) top = std::max(top, s);
-    long double sum = first ? 0 : std::exp(sink - top);
+    double top = sink, largest = 0;
+    for (double s : true_score) top = std::max(top, s);
+    double sum = first ? 0 : std::exp(sink - top);
     for (int64_t j : seen) {
       for (int64_t x = 0; x < c.e; ++x) {
-        largest = std::max<long double>(
-            largest, std::fabs(v[static_cast<size_t>((bg * c.n + j) * c.e + x)]));
+        largest =
+            std::max<double>(largest, std::fabs(v[static_cast<size_t>((bg * c.n + j) * c.e + x)]));
       }
     }
-    std::vector<long double> y(static_cast<size_t>(c.e));
+    std::vector<double> y(static_cast<size_t>(c.e));
     for (size_t z = 0; z < seen.size(); ++z) {
-      const long double e = first ? 0 : std::exp(true_score[z] - top);
+      const double e = first ? 0 : std::exp(true_score[z] - top);
       sum += e;
       for (int64_t x = 0; x < c.e; ++x) {
         y[static_cast<size_t>(x)] += e * v[static_cast<size_t>((bg * c.n + seen[z]) * c.e + x)];
       }
     }
-    const long double slack = 2 * score_error * largest;
-    for (long double x : y) {
+    const double slack = 2 * score_error * largest;
+    for (double x : y) {
       exact->values.push_back(first ? 0 : x / sum);
       exact->slack.push_back(slack);
     }

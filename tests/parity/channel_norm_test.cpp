@@ -87,6 +87,7 @@ struct Expected {
 
 template <class A>
 Expected group_norm_of(const TestTensor& x, int64_t groups, const Vectors& v) {
+  using E = ExactOf<A>;
   const std::vector<A> xs = elements<A>(x), ws = elements<A>(v.weight), bs = elements<A>(v.bias);
   const Shape& shape = x.shape();
   const auto n = xs.size() / static_cast<size_t>(shape[0] * groups);
@@ -96,22 +97,21 @@ Expected group_norm_of(const TestTensor& x, int64_t groups, const Vectors& v) {
   for (size_t first = 0; first < xs.size(); first += n) {
     const std::span row(xs.data() + first, n);
     const A mean = ordered_sum<A>(row) / static_cast<A>(n);
-    long double true_mean = 0, true_squares = 0;
-    for (A e : row) true_mean += static_cast<long double>(e) / static_cast<long double>(n);
+    E true_mean = 0, true_squares = 0;
+    for (A e : row) true_mean += static_cast<E>(e) / static_cast<E>(n);
     std::vector<A> squares;
     for (A e : row) {
       squares.push_back((e - mean) * (e - mean));
-      const long double off = static_cast<long double>(e) - true_mean;
+      const E off = static_cast<E>(e) - true_mean;
       true_squares += off * off;
     }
     const A scale =
         A{1} / std::sqrt(ordered_sum<A>(squares) / static_cast<A>(n) + static_cast<A>(kEps));
-    const long double true_scale =
-        1 / std::sqrt(true_squares / static_cast<long double>(n) + static_cast<long double>(kEps));
+    const E true_scale = 1 / std::sqrt(true_squares / static_cast<E>(n) + static_cast<E>(kEps));
     for (size_t i = 0; i < n; ++i) {
       const size_t c = (first + i) / pixels % channels;
       A y = (row[i] - mean) * scale;
-      long double t = (static_cast<long double>(row[i]) - true_mean) * true_scale, size = 1;
+      E t = (static_cast<E>(row[i]) - true_mean) * true_scale, size = 1;
       if (v.has_weight) y = y * ws[c], t *= ws[c];
       size += std::fabs(t);
       if (v.has_bias) y = y + bs[c], t += bs[c];
@@ -126,6 +126,7 @@ Expected group_norm_of(const TestTensor& x, int64_t groups, const Vectors& v) {
 template <class A>
 Expected batch_norm_of(const TestTensor& x, const TestTensor& mean, const TestTensor& variance,
                        const Vectors& v) {
+  using E = ExactOf<A>;
   const std::vector<A> xs = elements<A>(x), ms = elements<A>(mean), vs = elements<A>(variance),
                        ws = elements<A>(v.weight), bs = elements<A>(v.bias);
   Expected result;
@@ -134,12 +135,11 @@ Expected batch_norm_of(const TestTensor& x, const TestTensor& mean, const TestTe
   for (size_t i = 0; i < xs.size(); ++i) {
     const size_t c = i / pixels % ms.size();
     const A a = (v.has_weight ? ws[c] : A{1}) / std::sqrt(vs[c] + static_cast<A>(kEps));
-    const long double true_a =
-        (v.has_weight ? static_cast<long double>(ws[c]) : 1) /
-        std::sqrt(static_cast<long double>(vs[c]) + static_cast<long double>(kEps));
+    const E true_a = (v.has_weight ? static_cast<E>(ws[c]) : 1) /
+                     std::sqrt(static_cast<E>(vs[c]) + static_cast<E>(kEps));
     A y = (xs[i] - ms[c]) * a;
-    long double t = (static_cast<long double>(xs[i]) - static_cast<long double>(ms[c])) * true_a;
-    const long double size = std::fabs(t);
+    E t = (static_cast<E>(xs[i]) - static_cast<E>(ms[c])) * true_a;
+    const E size = std::fabs(t);
     if (v.has_bias) y = y + bs[c], t += bs[c];
     result.bits.push_back(encode(x.dtype(), y));
     result.exact.push_back(t);

@@ -60,7 +60,9 @@ struct Reduction {
   Op op;
   int64_t correction = 0;
 
-  DType result(DType dtype) const { return op == Op::any || op == Op::all ? DType::boolean : dtype; }
+  DType result(DType dtype) const {
+    return op == Op::any || op == Op::all ? DType::boolean : dtype;
+  }
   Tensor call(const Tensor& x, const Case& c, bool keepdim) const {
     if (op == Op::var) return var(x, c.dims, keepdim, correction);
     if (op == Op::logsumexp) return logsumexp(x, c.dims, keepdim);
@@ -117,7 +119,8 @@ std::pair<long double, long double> Reduction::truth(DType dtype, const Bits& x)
   if (op == Op::logsumexp) {
     // Each difference, power and sum is rounded, then the logarithm, the last sum and the result.
     const long double value = top + std::log(sum), own = dtype == DType::f64 ? 0x1p-53L : 0x1p-24L;
-    return {value, 0.51L * ulp(dtype, value) + own * (2 * largest + 8 + 2 * std::fabs(value) + 2 * std::log(n))};
+    return {value, 0.51L * ulp(dtype, value) +
+                       own * (2 * largest + 8 + 2 * std::fabs(value) + 2 * std::log(n))};
   }
   const long double divisor = n - static_cast<long double>(correction), value = sum / divisor;
   const long double own = dtype == DType::f64 ? 0x1p-53L : 0x1p-24L;  // unit of the compute type

@@ -89,19 +89,19 @@ void check_rms_norm(DType dtype, DType weight_dtype) {
       std::vector<long double> exact;
       with_compute_type(dtype, [&](auto zero) {
         using A = decltype(zero);
+        using E = ExactOf<A>;
         const std::vector<A> xs = elements<A>(x), ws = elements<A>(w);
         for (int64_t row = 0; row < rows.outer; ++row) {
           const std::span r(xs.data() + row * rows.n, static_cast<size_t>(rows.n));
           std::vector<A> squares;
-          long double true_sum = 0;
+          E true_sum = 0;
           for (A v : r) {
             squares.push_back(v * v);
-            true_sum += static_cast<long double>(v) * v;
+            true_sum += static_cast<E>(v) * v;
           }
           const A mean = ordered_sum<A>(squares) / static_cast<A>(rows.n);
           const A scale = A{1} / std::sqrt(mean + static_cast<A>(eps));
-          const long double true_scale =
-              1 / std::sqrt(true_sum / static_cast<long double>(rows.n) + eps);
+          const E true_scale = 1 / std::sqrt(true_sum / static_cast<E>(rows.n) + eps);
           for (size_t i = 0; i < r.size(); ++i) {
             bits.push_back(encode(dtype, (r[i] * scale) * ws[i]));
             exact.push_back(r[i] * true_scale * ws[i]);
@@ -118,25 +118,26 @@ void check_rms_norm(DType dtype, DType weight_dtype) {
 /// Returns the permitted error of the mean for a row of nearly equal elements, where it dominates.
 /// Returns 0 for rows with some spread, whose tolerance covers it.
 template <class A>
-long double mean_error(const std::vector<A>& row, long double variance) {
-  const auto n = static_cast<long double>(row.size());
-  long double size = 0, squares = 0;
+ExactOf<A> mean_error(const std::vector<A>& row, ExactOf<A> variance) {
+  using E = ExactOf<A>;
+  const auto n = static_cast<E>(row.size());
+  E size = 0, squares = 0;
   for (A v : row) {
-    size += std::fabs(static_cast<long double>(v)) / n;
-    squares += static_cast<long double>(v) * v / n;
+    size += std::fabs(static_cast<E>(v)) / n;
+    squares += static_cast<E>(v) * v / n;
   }
   if (variance > squares / 1000) return 0;
   // The roundings of an element: 32 additions, a tree of 7, chunks of 4096, and two more.
-  const long double unit = std::numeric_limits<A>::epsilon() / 2;
+  const E unit = std::numeric_limits<A>::epsilon() / 2;
   return (41 + n / 4096) * unit * size;
 }
 
 /// Returns the error of (x − mean) / sqrt(variance + eps) for an x that differs from the mean by
 /// `off`, if the mean has an error of `error`, which also affects the variance.
-long double scaled_error(long double error, long double off, long double variance,
-                         long double eps) {
-  const long double relative = (2 * error * std::sqrt(variance) + error * error) / (variance + eps);
-  const long double of_scale = (std::fabs(off) + error) * std::min(relative, 1.0L);
+template <class E>
+E scaled_error(E error, E off, E variance, E eps) {
+  const E relative = (2 * error * std::sqrt(variance) + error * error) / (variance + eps);
+  const E of_scale = (std::fabs(off) + error) * std::min(relative, E{1});
   return (error + of_scale) / std::sqrt(variance + eps);
 }
 
@@ -179,29 +180,30 @@ void check_layer_norm(DType dtype, DType weight_dtype, int with) {
       std::vector<long double> exact, cancelled;
       with_compute_type(dtype, [&](auto zero) {
         using A = decltype(zero);
+        using E = ExactOf<A>;
         const std::vector<A> xs = elements<A>(x), ws = elements<A>(w), bs = elements<A>(bias);
         const auto n = static_cast<size_t>(rows.n);
         for (size_t first = 0; n != 0 && first < xs.size(); first += n) {
           const std::vector<A> row(xs.begin() + static_cast<int64_t>(first),
                                    xs.begin() + static_cast<int64_t>(first + n));
           const A mean = ordered_sum<A>(row) / static_cast<A>(n);
-          long double true_mean = 0, true_squares = 0;
-          for (A v : row) true_mean += static_cast<long double>(v) / static_cast<long double>(n);
+          E true_mean = 0, true_squares = 0;
+          for (A v : row) true_mean += static_cast<E>(v) / static_cast<E>(n);
           std::vector<A> squares;
           for (A v : row) {
             squares.push_back((v - mean) * (v - mean));
-            const long double off = static_cast<long double>(v) - true_mean;
+            const E off = static_cast<E>(v) - true_mean;
             true_squares += off * off;
           }
           const A scale =
               A{1} / std::sqrt(ordered_sum<A>(squares) / static_cast<A>(n) + static_cast<A>(eps));
-          const long double variance = true_squares / static_cast<long double>(n);
-          const long double true_scale = 1 / std::sqrt(variance + eps);
-          const long double error = mean_error(row, variance);
+          const E variance = true_squares / static_cast<E>(n);
+          const E true_scale = 1 / std::sqrt(variance + eps);
+          const E error = mean_error(row, variance);
           for (size_t i = 0; i < n; ++i) {
             A v = (row[i] - mean) * scale;
-            const long double off = static_cast<long double>(row[i]) - true_mean;
-            long double t = off * true_scale, slack = scaled_error(error, off, variance, eps);
+            const E off = static_cast<E>(row[i]) - true_mean;
+            E t = off * true_scale, slack = scaled_error<E>(error, off, variance, eps);
             if (with > 0) v = v * ws[i], t *= ws[i], slack *= std::fabs(ws[i]);
             if (with > 1) v = v + bs[i], t += bs[i];
             bits.push_back(encode(dtype, v));
@@ -268,6 +270,7 @@ void check_softmax(DType dtype, bool log) {
       std::vector<long double> exact(bits.size());
       with_compute_type(dtype, [&](auto zero) {
         using A = decltype(zero);
+        using E = ExactOf<A>;
         const std::vector<A> xs = elements<A>(x);
         for (int64_t row = 0; row < a.outer * a.inner; ++row) {
           const auto at = [&](int64_t i) {
@@ -276,16 +279,16 @@ void check_softmax(DType dtype, bool log) {
           A m = -std::numeric_limits<A>::infinity();
           for (int64_t i = 0; i < a.n; ++i) m = math::maximum(m, xs[at(i)]);
           std::vector<A> e;
-          long double true_sum = 0;
+          E true_sum = 0;
           for (int64_t i = 0; i < a.n; ++i) {
             e.push_back(math::exp(xs[at(i)] - m));
-            true_sum += std::exp(static_cast<long double>(xs[at(i)]) - m);
+            true_sum += std::exp(static_cast<E>(xs[at(i)]) - m);
           }
           const A sum = ordered_sum<A>(e), r = A{1} / sum, log_sum = math::log(sum);
           for (int64_t i = 0; i < a.n; ++i) {
             const A d = xs[at(i)] - m;
             bits[at(i)] = encode(dtype, log ? d - log_sum : e[static_cast<size_t>(i)] * r);
-            const long double true_d = static_cast<long double>(xs[at(i)]) - m;
+            const E true_d = static_cast<E>(xs[at(i)]) - m;
             exact[at(i)] = log ? true_d - std::log(true_sum) : std::exp(true_d) / true_sum;
           }
         }

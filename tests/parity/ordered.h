@@ -53,6 +53,11 @@ A ordered_product(std::span<const A> x) {
   return ordered_tree<A>(x, A{1}, [](A a, A b) { return a * b; });
 }
 
+/// The type of exact values beside those of A. It is twice as precise; long double would take many
+/// times as long, because processors handle its infinities and NaNs in microcode.
+template <class A>
+using ExactOf = std::conditional_t<std::is_same_v<A, float>, double, long double>;
+
 /// Calls body with a float, or with a double if the dtype computes in f64.
 template <class F>
 void with_compute_type(DType dtype, F&& body) {
