@@ -422,7 +422,7 @@ TEST_P(Compile, RefusesArgumentsThatItCannotTake) {
   const Compiled compiled([](Arguments a) -> Tensors { return {a[0]}; });
   EXPECT_THROW(compiled(Tensors{}), Error);
   EXPECT_THROW(compiled({Tensor()}), Error);
-  EXPECT_THROW(Compiled(graph::Function()), Error);
+  EXPECT_THROW(Compiled(graph::Function{}), Error);
   if (GetParam().kind != DeviceKind::cpu) {
     EXPECT_THROW(compiled({x({2}), Tensor::zeros({2}, DType::f32)}), Error);
   }

@@ -14,7 +14,7 @@ constexpr int kVectors = 64 / kVectorBytes;  // f32 vectors of a panel's sixteen
 // ---- Packing: 16 rows of k values become one panel. Reads and writes each weight once.
 
 using Octet = uint16_t __attribute__((vector_size(16)));
-using OctetAnywhere = uint16_t __attribute__((vector_size(16), aligned(2), may_alias));
+typedef uint16_t OctetAnywhere __attribute__((vector_size(16), aligned(2), may_alias));
 using Half = uint16_t __attribute__((may_alias));
 
 /// to[p * 16 + w] = rows[w][p]: 8×8 blocks in 128-bit registers.

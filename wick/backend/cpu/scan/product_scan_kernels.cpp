@@ -37,8 +37,8 @@ struct ScaledLanes {
   I64 exponent;
 };
 
-WICK_FN ScaledLanes splat(Scaled x) { return {splat(x.mantissa), splat(x.exponent)}; }
-WICK_FN ScaledLanes ones() { return splat(Scaled{}); }
+WICK_FN ScaledLanes in_all_lanes(Scaled x) { return {splat(x.mantissa), splat(x.exponent)}; }
+WICK_FN ScaledLanes ones() { return in_all_lanes(Scaled{}); }
 WICK_FN ScaledLanes product(const ScaledLanes& a, const ScaledLanes& b) {
   return {a.mantissa * b.mantissa, a.exponent + b.exponent};
 }
@@ -247,7 +247,7 @@ void row(const void* x_data, int64_t x_step, int64_t n, const ScanTotal& carry_b
     of_supers = supers.add(math::normalized(ends[kGroup - 1]), s);
     if (y == nullptr) continue;
     for (int64_t g = 0; g < groups; ++g) {
-      const ScaledLanes offset = splat(math::product(before, g > 0 ? ends[g - 1] : Scaled{}));
+      const ScaledLanes offset = in_all_lanes(math::product(before, g > 0 ? ends[g - 1] : Scaled{}));
       ScaledLanes v[kVectors];
       for (int i = 0; i < kVectors; ++i) v[i] = product(offset, local[g][i]);
       store_group(y + (start + g * kGroup) * y_step, y_step, rest - g * kGroup, v);

@@ -47,7 +47,7 @@ WICK_FN void transpose_16(__m512i (&v)[16]) {
 
 using Word = uint32_t __attribute__((may_alias));
 using WordQuad = uint32_t __attribute__((vector_size(16)));
-using WordQuadAnywhere = uint32_t __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint32_t WordQuadAnywhere __attribute__((vector_size(16), aligned(1), may_alias));
 
 /// to[p * W + w] = rows[w][p] for p in [0, n), w in [0, W): blocks of 16×16 with AVX-512, else of
 /// 4×4 in 128-bit registers, which every instruction set has.

@@ -80,7 +80,7 @@ void store_rows(const StoreArgs& s) {
   }
 }
 
-using FourFloats = float __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float FourFloats __attribute__((vector_size(16), aligned(4), may_alias));
 
 /// to[i] = from[i * stride] for a few floats. Ascending and descending, as the taps of a transposed
 /// convolution are, four at a time.
