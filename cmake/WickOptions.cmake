@@ -52,6 +52,7 @@ target_compile_options(wick_options INTERFACE
 if(WICK_SANITIZE)
   target_compile_options(wick_options INTERFACE -fsanitize=${WICK_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
+  target_compile_definitions(wick_options INTERFACE WICK_SANITIZED=1)
   # With these checks, g++ doesn't treat the address of a function as a constant, which the assertions that
   # kernel tables are complete require. The address sanitizer detects uses of null pointers anyway.
   if(WICK_SANITIZE MATCHES undefined)

@@ -55,7 +55,7 @@ int in_child(F&& body) {
 
 // ThreadSanitizer ends a process that starts threads after a fork. The AddressSanitizer of GCC 12
 // forks while it holds its allocator's lock, for which the child then waits.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef WICK_SANITIZED
 #define SKIP_UNDER_SANITIZERS() GTEST_SKIP() << "sanitizers allow no threads after a fork"
 #else
 #define SKIP_UNDER_SANITIZERS()

@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   }
   arguments.push_back(nullptr);  // argv ends with null
   testing::InitGoogleTest(&argc, arguments.data());
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef WICK_SANITIZED
   struct sigaction action {};
   action.sa_handler = on_crash;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
