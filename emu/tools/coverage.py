@@ -20,7 +20,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "emu/tests/corpus"
 LEVELS = [["-O0"], ["-O1"], ["-O2"], ["-O3"], ["-Os"]]
-QUICK = [["-O0"], ["-O2"]], ["gfx90a", "gfx1030", "gfx1100", "gfx1200"]
+QUICK_LEVELS = [["-O0"], ["-O2"]]
+QUICK_CHIPS = ["gfx90a", "gfx1030", "gfx1100", "gfx1200"]
 WAVE64 = ["-O2", "-mwavefrontsize64"]
 # Each architecture has its own matrix instructions.
 EXCEPT = {"gfx1100": ["mfma"], "gfx1101": ["mfma"], "gfx1151": ["mfma"], "gfx1030": ["mfma", "matrix"],
@@ -132,7 +133,7 @@ def main():
     options.add_argument("--quick", action="store_true")
     options.add_argument("--arch", action="append")
     given = options.parse_args()
-    levels, chips = QUICK if given.quick else (LEVELS, list(EXCEPT))
+    levels, chips = (QUICK_LEVELS, QUICK_CHIPS) if given.quick else (LEVELS, list(EXCEPT))
     tested = asked(given.opcodes, "--list-tested")
     totals, gaps = {}, []
     with tempfile.TemporaryDirectory() as folder:

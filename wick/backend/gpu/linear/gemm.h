@@ -94,6 +94,10 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job);
 /// Whether gemms of these sizes take wgmma: it can, nothing forces another main loop, and tiles
 /// aren't mostly empty. rows: of a.
 bool takes_wgmma(const Gpu& gpu, int64_t rows, int64_t columns, int64_t k);
+/// The columns of tiles of wgmma, 128 or 256, for the tiles' rows and the columns of the result.
+/// The larger tile reads a less often, but the last round of tiles may leave more of the device
+/// idle. few_rows: most tiles have at most half of their rows.
+int64_t wgmma_columns(const Gpu& gpu, int64_t row_tiles, int64_t columns, bool few_rows);
 /// The most rows for which multiply_gemv is the fastest. Matrices (`each`) of at most so many rows
 /// always use it, whatever their number, because other kernels have other orders of sums. `a` may
 /// have the dtype that linear was given.

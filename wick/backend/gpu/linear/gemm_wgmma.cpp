@@ -69,17 +69,6 @@ Lines pack(Gpu& gpu, const Operand& o, DType dtype, std::optional<Scratch>& memo
   return lines;
 }
 
-/// Columns of a tile. The larger tile reads fewer bytes for each result, but the last round of
-/// tiles may leave more of the device idle.
-int64_t tile_columns(const Gpu& gpu, const Gemm& p, int64_t matrices) {
-  const auto rounds = [&](int64_t columns) {
-    const int64_t tiles =
-        (p.m + kTileRows - 1) / kTileRows * ((p.n + columns - 1) / columns) * matrices;
-    return (tiles + gpu.info.multiprocessors - 1) / gpu.info.multiprocessors;
-  };
-  return rounds(256) * 20 <= rounds(128) * 11 ? 256 : 128;
-}
-
 /// Multiplies a batch of at most one dim. False if an operand can't be copied by TMA.
 bool multiply_batch(Gpu& gpu, const GemmJob& job) {
   const Gemm& p = job.shape;
@@ -96,13 +85,13 @@ bool multiply_batch(Gpu& gpu, const GemmJob& job) {
       return false;
     }
   }
-  const int64_t columns = tile_columns(gpu, p, job.batch.elems);
+  const int64_t row_tiles = (p.m + kTileRows - 1) / kTileRows * job.batch.elems;
+  const int64_t columns = wgmma_columns(gpu, row_tiles, p.n, false);
   CopyMap map_a, map_b;
   if (!make_map(gpu, map_a, lines[0], kTileRows) || !make_map(gpu, map_b, lines[1], columns)) {
     return false;
   }
-  const int64_t tiles =
-      (p.m + kTileRows - 1) / kTileRows * ((p.n + columns - 1) / columns) * job.batch.elems;
+  const int64_t tiles = row_tiles * ((p.n + columns - 1) / columns);
   const auto turned = static_cast<Turned>((lines[0].turned ? 2 : 0) + (lines[1].turned ? 1 : 0));
   job.batch.for_each_piece(
       [&](const StridedIndex<4>& strided, const std::array<int64_t, 4>& start) {
@@ -144,6 +133,16 @@ bool takes_wgmma(const Gpu& gpu, int64_t rows, int64_t columns, int64_t k) {
   const MainLoop forced = forced_main_loop();
   return forced == MainLoop::wgmma ||
          (forced == MainLoop::best && rows >= kLeastSide && columns >= kLeastSide && k >= 64);
+}
+
+int64_t wgmma_columns(const Gpu& gpu, int64_t row_tiles, int64_t columns, bool few_rows) {
+  const auto rounds = [&](int64_t width) {
+    const int64_t tiles = row_tiles * ((columns + width - 1) / width);
+    return (tiles + gpu.info.multiprocessors - 1) / gpu.info.multiprocessors;
+  };
+  // A round of the larger tiles takes 20 / 11 of the time. If most rows of a tile don't exist, the
+  // time is that of loads of b, of which larger tiles keep more in flight.
+  return rounds(256) * 20 <= rounds(128) * (few_rows ? 13 : 11) ? 256 : 128;
 }
 
 bool multiply_wgmma(Gpu& gpu, const GemmJob& job) {

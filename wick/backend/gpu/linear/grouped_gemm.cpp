@@ -134,18 +134,13 @@ void multiply_mma(const GroupedJob& p) {
   }
 }
 
-/// The index in kColumns of the tiles' columns. The wider tile reads x less often, but the last
-/// round of tiles may leave more of the device idle. If experts have few rows, the time is that of
-/// reading weights, of which wider tiles keep more on the way.
+/// The index in kColumns of the tiles' columns, by the number of tiles to expect.
 size_t choose_columns(const GroupedJob& p) {
   const int64_t pairs = p.launches.pairs(), used = std::min(pairs, p.launches.count());
   // Of an expert with many rows, the last tile is half full on average.
   const int64_t tiles = std::max(used, pairs / kWgmmaRows + used / 2);
-  const auto rounds = [&](int64_t columns) {
-    return divide_up(tiles * divide_up(p.any.n, columns), p.gpu.info.multiprocessors);
-  };
-  const int64_t gain = pairs <= kWgmmaRows / 2 * used ? 13 : 11;
-  return rounds(kColumns[1]) * 20 <= rounds(kColumns[0]) * gain ? 1 : 0;
+  const bool few_rows = pairs <= kWgmmaRows / 2 * used;
+  return wgmma_columns(p.gpu, tiles, p.any.n, few_rows) == kColumns[1] ? 1 : 0;
 }
 
 /// False if the driver can't make a map of the rows.
