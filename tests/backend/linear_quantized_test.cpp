@@ -184,8 +184,8 @@ void shape_case(Isa isa, DType type, DType dtype, int64_t n, int64_t k, int64_t 
   cpu::CpuBackend backend(isa);
   const Problem& p = shared_problem(type, dtype, n, k, batch);
   const ConstView part = block_view(type, p.weight.data(), n, k);
-  // Decoded weights are multiplied with at most eight columns at a time, other weights with up
-  // to 32.
+  // Decoded weights are multiplied with at most eight columns at a time, so fewer numbers of
+  // columns meet all their kernels.
   const bool own = dtypes::kOwnProducts.contains(type);
   for (int threads : {1, 2}) {
     const Threads set(threads);
