@@ -94,16 +94,17 @@ struct AttentionBound {
         l += weights[z], mean += weights[z] * added[z];
       }
       for (int64_t x = 0; x < c.e; ++x) {
-        double o = 0, all = 0, by_terms = 0;
+        double o = 0, all = 0, by_terms = 0, small = 0;
         for (size_t z = 0; z < keys.size(); ++z) {
           const double value = v[static_cast<size_t>((g * c.n + keys[z]) * c.e + x)];
           o += weights[z] * value, all += weights[z] * std::abs(value);
           by_terms += weights[z] * std::abs(value) * (added[z] + mean / l) * 0x1p-23;
+          if (weights[z] < 0x1p-126 * l) small += std::abs(value) * 0x1p-126;
         }
         const double y = keys.empty() ? 0 : o / l;
         exact.push_back(y);
-        tolerance.push_back(
-            keys.empty() ? 0 : ulp_of(dtype, y) / 2 + (all * (share + 0x1p-22) + by_terms) / l);
+        const double relative = (all * (share + 0x1p-22) + by_terms) / l;
+        tolerance.push_back(keys.empty() ? 0 : ulp_of(dtype, y) / 2 + relative + small);
       }
     }
   }
