@@ -27,6 +27,7 @@ SPEED_TARGETS = {
     "pp512": {"Q4_0": 2.3, "Q4_1": 6.0, "Q8_0": 3.3, "F16": 1.2, "BF16": 1.2},
     "tg128": {"Q4_0": 1.5, "Q4_1": 1.9, "Q8_0": 1.4, "F16": 1.2, "BF16": 1.2},
 }
+FILE_TARGETS = {"pp512": 2.0, "tg128": 1.2}  # of quantised models given by --files
 LIMITS = {"start": 1.10, "memory_short": 1.15, "memory_long": 1.15}
 TESTS = [*SPEED_TARGETS, *LIMITS]
 UNITS = {"pp512": "tokens/s", "tg128": "tokens/s", "start": "ms", "memory_short": "MiB",
@@ -139,17 +140,23 @@ def summarise(test, type_name, threads, rounds, options):
         pairs = [r["wick"][test]["value"] / r["peer"][test]["value"] for r in used]
         row["ratio"] = statistics.median(pairs)
         row["ratio_best"] = row["wick_best"] / row["peer_best"]
-        target = SPEED_TARGETS[test].get(type_name) if higher else LIMITS[test]
+        speeds = FILE_TARGETS if type_name in files(options) else {
+            test: targets.get(type_name) for test, targets in SPEED_TARGETS.items()}
+        target = speeds[test] if higher else LIMITS[test]
         if target is not None:
             row["target"] = target
             row["pass"] = row["ratio"] >= target if higher else row["ratio"] <= target
     return row
 
 
+def files(options):
+    """Returns {name of the file without its suffix: path} of --files."""
+    return {path.stem: path for path in options.files}
+
+
 def measure_all(options, binaries, paths):
     rows = []
-    for type_name in options.types:
-        path = paths[type_name]
+    for type_name, path in ({name: paths[name] for name in options.types} | files(options)).items():
         harness.warm_page_cache(path)  # neither side includes reading from the disk
         for threads in options.threads:
             speed_tests = [test for test in SPEED_TARGETS if test in options.tests]
@@ -196,7 +203,7 @@ def markdown(report):
         f"{facts['memory_bytes'] / 2**30:.0f} GiB, {facts['system']}; "
         f"{', '.join(facts['flags'])}.", "",
         f"wick at {facts['commit'] or 'an unknown commit'}; peer: {facts['peer']}, native; "
-        f"{facts['compiler']}. SmolLM2-135M-Instruct.", "",
+        f"{facts['compiler']}. Models: SmolLM2-135M-Instruct by type, others by name.", "",
         f"Targets met: {sum(row['pass'] for row in judged)} of {len(judged)}." if judged else
         "The peer alone: no ratios.", "",
         "Columns: median over rounds; best; ratio is the median of the ratios inside each round. "
@@ -222,7 +229,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     harness.add_wick_option(parser)
-    parser.add_argument("--types", nargs="+", choices=models.TYPES, metavar="TYPE",
+    parser.add_argument("--files", nargs="*", type=Path, default=[], help="other model files, which are named in the rows")
+    parser.add_argument("--types", nargs="*", choices=models.TYPES, metavar="TYPE",
                         default=["Q4_0", "Q4_1", "Q8_0", "F16", "BF16"],
                         help=f"of {' '.join(models.TYPES)} (default: those with targets)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="T")

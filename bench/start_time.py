@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Compares the start of wick with a large model file with the time of reading the file, and with llama.cpp's start.
+
+For each round, in turn: the file is read from its beginning to its end, `wick generate` produces one token for a prompt of one
+token, and llama.cpp does the same. Each finds the file in the page cache, or ("disk") not in it. wick's load is what it reports
+as `load_ms`; a start is the time from exec to exit, which includes the token. Prints medians of the rounds as Markdown, and
+exits with 1 if wick's load takes more than 1.3 times as long as reading.
+
+The default model has random weights (random_gguf.py 8b Q4_0, 4.7 GB) and is written to a temporary folder.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import harness
+import random_gguf
+
+TARGET = 1.3  # wick's load / reading
+
+
+def forget(path):
+    """Drops the file from the page cache."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def read_ms(path):
+    started = time.perf_counter_ns()
+    harness.warm_page_cache(path)
+    return (time.perf_counter_ns() - started) / 1e6
+
+
+def wick_ms(options, path):
+    child = harness.Child([options.wick, "generate", "-m", path, "-p", "a", "-n", 1, "--temp", 0, "--json", "--ctx", 512])
+    found = child.json()
+    return {"wick load": found["load_ms"], "wick start": child.wall_ms}
+
+
+def peer_ms(binaries, path):
+    child = harness.Child([binaries["llama-completion"], "-m", path, "-p", "a", "-n", 1, "--temp", 0, "-c", 512, "--no-warmup",
+                           "-no-cnv", "-fit", "off", "--no-display-prompt"])
+    return {"llama.cpp start": child.wall_ms}
+
+
+def measure(options, binaries, path, cached):
+    """Returns {what: [ms of each round]}."""
+    rounds = {}
+    for _ in range(options.rounds):
+        for step in (lambda: {"read": read_ms(path)}, lambda: wick_ms(options, path), lambda: peer_ms(binaries, path)):
+            if not cached:
+                forget(path)
+            for what, value in step().items():
+                rounds.setdefault(what, []).append(value)
+    return rounds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    harness.add_wick_option(parser)
+    parser.add_argument("--model", type=Path, help="a GGUF file")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    harness.check_wick(options.wick)
+    binaries = harness.peer()
+    failed = False
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        path = options.model or Path(folder) / "8b.Q4_0.gguf"
+        if not options.model:
+            random_gguf.write(random_gguf.SHAPES["8b"], "Q4_0", path)
+            subprocess.run(["sync", path], check=True)
+        print(f"{path.name}, {path.stat().st_size / 1e9:.2f} GB; ms, medians of {options.rounds} rounds (least to most)\n")
+        print("| file | read | wick load | wick start | llama.cpp start | load/read | start/start |\n|---|---|---|---|---|---|---|")
+        for name, cached in (("page cache", True), ("disk", False)):
+            if cached:
+                harness.warm_page_cache(path)
+            rounds = measure(options, binaries, path, cached)
+            load = statistics.median(a / b for a, b in zip(rounds["wick load"], rounds["read"]))
+            start = statistics.median(a / b for a, b in zip(rounds["wick start"], rounds["llama.cpp start"]))
+            cells = [f"{statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})" for values in rounds.values()]
+            print(f"| {name} | {' | '.join(cells)} | {load:.2f} | {start:.2f} |", flush=True)
+            failed = failed or load > TARGET
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    harness.run_main(main)
