@@ -83,6 +83,50 @@ TEST(GpuCompile, HeadersAreThoseThatAreIncluded) {
   }
 }
 
+/// A compiler that, like hipRTC of ROCm 6.4, fails unless branches are limited.
+class BranchLimit final : public Compiler {
+ public:
+  explicit BranchLimit(int* calls) : Compiler(functions(), "none", "test") { kCalls = calls; }
+  CompilerTarget target(std::string_view architecture) const override {
+    return {std::string(architecture), {"-O3"}};
+  }
+
+ private:
+  static inline int* kCalls = nullptr;
+  static constexpr std::string_view kLog = "error: branch size exceeds simm16", kCode = "code";
+
+  static CompilerApi functions() {
+    CompilerApi api;
+    api.create = [](void**, const char*, const char*, int, const char* const*, const char* const*) {
+      return 0;
+    };
+    api.destroy = [](void**) { return 0; };
+    api.compile = [](void*, int count, const char* const* options) {
+      ++*kCalls;
+      return count == 3 && options[1] == std::string_view("-mllvm") ? 0 : 6;
+    };
+    api.log_size = [](void*, size_t* bytes) { return *bytes = kLog.size(), 0; };
+    api.log = [](void*, char* text) { return kLog.copy(text, kLog.size()), 0; };
+    api.code_size = [](void*, size_t* bytes) { return *bytes = kCode.size(), 0; };
+    api.code = [](void*, char* bytes) { return kCode.copy(bytes, kCode.size()), 0; };
+    api.error_text = [](int) { return "failed"; };
+    return api;
+  }
+};
+
+TEST(GpuCompile, BranchesAreLimitedWhereTheCompilerNeedsIt) {
+  int calls = 0;
+  const BranchLimit compiler(&calls);
+  EXPECT_EQ(compiler.compile({"a.gpu", "", nullptr}, compiler.target("gfx1100")), "code");
+  EXPECT_EQ(calls, 2);
+  // With other options it fails twice, and then reports the log.
+  const std::string what = error_of([&] {
+    compiler.compile({"a.gpu", "", nullptr}, {"gfx1100", {"-O3", "-g"}});
+  });
+  EXPECT_THAT(what, HasSubstr("branch size exceeds simm16"));
+  EXPECT_EQ(calls, 4);
+}
+
 TEST(GpuCompile, TargetsAreExact) {
   const Compiler* compiler = Compiler::of(DeviceKind::cuda);
   if (compiler == nullptr) GTEST_SKIP() << "no NVRTC: " << Compiler::missing(DeviceKind::cuda);

@@ -145,6 +145,34 @@ TEST_P(GroupedGemm, SequencesHaveTheBitsThatTheyHaveAlone) {
   }
 }
 
+/// A call with so many rows that it takes the larger tiles has the bits of its sequences alone,
+/// which take the smaller ones.
+TEST_P(GroupedGemm, LargeTilesHaveTheBitsOfSmallOnes) {
+  const bool on_gpu = GetParam().kind != DeviceKind::cpu;
+  const int64_t processors = on_gpu ? gpu::backend_of(GetParam()).gpu().info.multiprocessors : 1;
+  // Two experts have five tiles of 128 rows; for wgmma, which expects six, tiles of 128 columns
+  // take more than one round.
+  const int64_t t = 640, each = 20, n = 128 * (processors / 5 + 1) + 1, k = 72;
+  std::vector<uint32_t> words;
+  for (uint32_t i = 0; i < t; ++i) words.push_back(i * 7 / 3 % 2);
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const std::vector<Weight> weights = experts(2, n, k, dtype);
+    const Tensor rows = x({t, k}, 3, dtype), chosen = ids(words, 1);
+    const Tensor all = grouped_linear(rows, weights, chosen, {.each = each});
+    for (const int64_t first : {0, 300, 620}) {
+      const auto of = [&](const Tensor& x) { return x.narrow(0, first, each); };
+      expect_same({of(all)}, {grouped_linear(of(rows), weights, of(chosen))},
+                  fmt::format("{}, rows from {}", name(dtype), first));
+    }
+    if (!on_gpu) continue;
+    gpu::Gpu& gpu = gpu::backend_of(GetParam()).gpu();
+    if (!gpu.has(gpu::Feature::matrix_unit)) continue;
+    const bool hopper = gpu.has(gpu::Feature::wgmma);
+    EXPECT_TRUE(gpu.has_used(hopper ? "grouped_wgmma" : "grouped_mma",
+                             fmt::format("grouped_{}_{}", name(dtype), hopper ? 256 : 128)));
+  }
+}
+
 /// Sequences of few tokens have the bits of their rows alone, also if a token has several rows.
 TEST_P(GroupedGemm, FewTokensHaveTheBitsOfRowsAlone) {
   for (const DType dtype : {DType::f16, DType::bf16}) {

@@ -144,9 +144,12 @@ Weight prepared(Case& c, const Operand& w) {
   return c.once<Weight>([&] { return Weight(w.x); });
 }
 
-/// Expects x times the transpose of a weight. Quantized weights round x to 8 bits per block of 32.
-void expect_product(Case& c, const Operand& x, const Operand& w, const Tensor& got,
-                    bool quantised) {
+/// How products with a weight round x: quantized weights to 8 bits per block of 32; bf16 weights to
+/// bf16, as documented for many rows.
+enum class Rounds { nothing, blocks, to_bf16 };
+
+/// Expects x times the transpose of a weight.
+void expect_product(Case& c, const Operand& x, const Operand& w, const Tensor& got, Rounds rounds) {
   const int64_t k = w.a.shape[1], n = w.a.shape[0], rows = x.a.elems() / std::max<int64_t>(k, 1);
   std::vector<int64_t> sizes(x.a.shape.dims().begin(), x.a.shape.dims().end());
   sizes.back() = n;
@@ -169,7 +172,10 @@ void expect_product(Case& c, const Operand& x, const Operand& w, const Tensor& g
         rounding += largest / 127 * weights;
       }
       y[r * n + j] = dot.sum;
-      bound.slack.push_back(dot.slack(DType::f32, k) + (quantised ? rounding : 0));
+      bound.slack.push_back(dot.slack(DType::f32, k) + (rounds == Rounds::blocks ? rounding
+                                                        : rounds == Rounds::to_bf16
+                                                            ? dot.magnitude * 0x1p-8L
+                                                            : 0));
     }
   }
   c.expect(got, y, bound);
@@ -184,36 +190,31 @@ void linear_case(Case& c) {
     const Sizes s(c, info(of).block_elems);
     const Operand w = block_weight(c, of, s.n, s.k);
     const Operand x = c.one_in(3) ? c.operand(dtype, {1, s.m, s.k}) : c.operand(dtype, {s.m, s.k});
-    return expect_product(c, x, w, linear(x.x, prepared(c, w)), true);
+    return expect_product(c, x, w, linear(x.x, prepared(c, w)), Rounds::blocks);
   }
   const Sizes s(c);
   const DType of = c.pick({DType::f32, DType::f16, DType::bf16});
   const Operand w = c.once<Operand>([&] { return c.operand(of, {s.n, s.k}); });
   const Operand x = c.operand(dtype, {s.m, s.k});
   c.is_bound = true;
-  // For bf16 weights, linear may round x to bf16, as documented for many rows.
   const bool narrows = of == DType::bf16 && dtype != DType::bf16;
-  if (!narrows) return expect_product(c, x, w, linear(x.x, prepared(c, w)), false);
-  const Tensor got = linear(x.x, prepared(c, w));
-  Array y(dtype, {s.m, s.n});
-  Bound bound{1.0L, {}};
-  for (int64_t i = 0; i < s.m * s.n; ++i) {
-    Dot dot;
-    for (int64_t t = 0; t < s.k; ++t) dot.add(x.a[i / s.n * s.k + t], w.a[i % s.n * s.k + t]);
-    y[i] = dot.sum;
-    bound.slack.push_back(dot.slack(DType::f32, s.k) + dot.magnitude * 0x1p-8L);
-  }
-  c.expect(got, y, bound);
+  expect_product(c, x, w, linear(x.x, prepared(c, w)), narrows ? Rounds::to_bf16 : Rounds::nothing);
 }
 
 void grouped_linear_case(Case& c) {
-  const DType of = kBlockWeights[c.below(4)];
-  const int64_t k = info(of).block_elems * c.between(1, 4), n = c.size(40), t = c.between(1, 6),
-                used = c.between(1, 3);
+  // With 16-bit weights, many rows take the matrix units of GPUs.
+  const bool halves = c.one_in(2);
+  const DType of = halves ? c.pick({DType::f16, DType::bf16}) : kBlockWeights[c.below(4)];
+  const int64_t k = halves ? c.size(150) : info(of).block_elems * c.between(1, 4), n = c.size(40),
+                t = c.between(1, halves ? 60 : 6), used = c.between(1, 3);
+  c.is_bound = halves;
   std::vector<Weight> weights;
   std::vector<Operand> experts;
   for (int64_t e = c.between(1, 4); e > 0; --e) {
-    experts.push_back(block_weight(c, of, n, k));
+    experts.push_back(halves ? c.once<Operand>([&] {
+      return c.operand(of, {n, k});
+    })
+                             : block_weight(c, of, n, k));
     weights.push_back(prepared(c, experts.back()));
   }
   const Operand x = c.operand(DType::f32, {t, k});
@@ -224,7 +225,10 @@ void grouped_linear_case(Case& c) {
       Operand row{{}, Array(DType::f32, {1, k})};
       for (int64_t s = 0; s < k; ++s) row.a[s] = x.a[i * k + s];
       const auto expert = static_cast<size_t>(chosen.a[i * used + j]);
-      expect_product(c, row, experts[expert], got.narrow(0, i, 1).narrow(1, j, 1).squeeze(1), true);
+      expect_product(c, row, experts[expert], got.narrow(0, i, 1).narrow(1, j, 1).squeeze(1),
+                     of == DType::bf16 ? Rounds::to_bf16
+                     : halves          ? Rounds::nothing
+                                       : Rounds::blocks);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 
 #include "wick/backend/gpu/compile/kernel_cache.h"
 #include "wick/base/error.h"
@@ -97,6 +98,11 @@ std::string Compiler::code(void* program, const KernelSource& source, const Comp
   return read(program, api_.code_size, api_.code, source);
 }
 
+// hipRTC of ROCm 6.4 fails with this for some large kernels. It compiles them if it may assume only
+// half the reach of a branch, because it then chooses the long form for more of them.
+constexpr std::string_view kLongBranch = "branch size exceeds simm16";
+constexpr std::array<std::string_view, 2> kShortBranches = {"-mllvm", "-amdgpu-s-branch-bits=15"};
+
 std::string Compiler::compile(const KernelSource& source, const CompilerTarget& target) const {
   const Files headers =
       source.headers == nullptr ? Files() : included(source.text, *source.headers);
@@ -116,6 +122,13 @@ std::string Compiler::compile(const KernelSource& source, const CompilerTarget& 
 
   const char* words = api_.error_text(result);
   const std::string log = one_line(read(program.handle, api_.log_size, api_.log, source));
+  const bool shortened = std::find(target.options.begin(), target.options.end(),
+                                   kShortBranches.back()) != target.options.end();
+  if (log.find(kLongBranch) != std::string::npos && !shortened) {
+    CompilerTarget other = target;
+    other.options.insert(other.options.end(), kShortBranches.begin(), kShortBranches.end());
+    return compile(source, other);
+  }
   throw Error(ErrorKind::runtime, "compile", fmt::format("no code for {}", target.architecture),
               source.name,
               fmt::format("{}: {}{}{}", name, words == nullptr ? "unknown error" : words,
