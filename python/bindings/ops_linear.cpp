@@ -109,12 +109,21 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
       "eps"_a = 1e-5, "silu_mul"_a = false, "residual"_a = nb::none());
   ops.add_as(
       Op::linear, "grouped_linear",
-      [](const Tensor& x, WeightsArg experts, const Tensor& chosen) {
+      [](const Tensor& x, WeightsArg experts, const Tensor& chosen, int64_t each,
+         int64_t of_token) {
         const std::vector<Weight> weights = experts.get("grouped_linear");
-        return unlocked([&] { return grouped_linear(x, weights, chosen); }, x, chosen);
+        return unlocked(
+            [&] {
+              return grouped_linear(x, weights, chosen, {.each = each, .of_token = of_token});
+            },
+            x, chosen);
       },
-      "Chooses a weight for each row: x [t, k], chosen uint32 [t, n] -> [t, n, width].", "x"_a,
-      "experts"_a, "chosen"_a);
+      "Chooses a weight for each row: x [t, k], chosen uint32 [t, n] -> [t, n, width]. each: the "
+      "rows of x of one sequence, which gets the bits that it has alone; 0: all rows are one "
+      "sequence. With f16 and bf16 weights on GPUs, the order of sums depends on the rows of a "
+      "sequence, never on ids or on other sequences. of_token: rows of x that belong to one token. "
+      "Errors: those of linear; chosen isn't [t, n]; t isn't a multiple of each.",
+      "x"_a, "experts"_a, "chosen"_a, nb::kw_only(), "each"_a = 0, "of_token"_a = 1);
 }
 
 }  // namespace wick::python

@@ -181,3 +181,16 @@ def test_same_padding(kernel: int, dilation: int) -> None:
         wick.conv1d(x, w, padding="same", stride=2)
     with pytest.raises(ValueError, match="^conv2d: no such padding: full"):
         wick.conv2d(image, w2, padding="full")
+
+
+def test_grouped_linear_of_sequences() -> None:
+    """Each sequence of a call has the bits that it has alone."""
+    weights = [wick.Weight(wick.randn(8, 16).to("f16")) for _ in range(3)]
+    x, chosen = wick.randn(6, 16), wick.tensor([[i % 3, i % 2] for i in range(6)], dtype="u32")
+    y = wick.grouped_linear(x, weights, chosen, each=3)
+    for first in (0, 3):
+        rows = slice(first, first + 3)
+        assert y[rows].tolist() == wick.grouped_linear(x[rows], weights, chosen[rows]).tolist()
+    for wrong in ({"each": 4}, {"each": -1}, {"of_token": 0}, {"each": 3, "of_token": 2}):
+        with pytest.raises(wick.ArgumentError, match="whole sequences"):
+            wick.grouped_linear(x, weights, chosen, **wrong)
