@@ -206,6 +206,23 @@ TEST_P(GroupedGemm, CapturedWithOtherIds) {
   }
 }
 
+/// More rows than are packed at once.
+TEST_P(GroupedGemm, RowsInParts) {
+  const int64_t t = 520, used = 4, k = 16384, each = 20;
+  const std::vector<Weight> weights = experts(2, 8, k, DType::f16);
+  const Tensor rows = x({t, k}, 3);
+  std::vector<uint32_t> words;
+  for (uint32_t i = 0; i < t * used; ++i) words.push_back(i * 7 / 3 % 2);
+  const Tensor chosen = ids(words, used),
+               all = grouped_linear(rows, weights, chosen, {.each = each});
+  // The first part has 512 rows, and ends in the middle of the second one of these sequences.
+  for (const int64_t first : {0, 500}) {
+    const auto of = [&](const Tensor& x) { return x.narrow(0, first, each); };
+    expect_same({of(all)}, {grouped_linear(of(rows), weights, of(chosen))},
+                fmt::format("rows from {}", first));
+  }
+}
+
 /// More experts than a launch takes.
 TEST_P(GroupedGemm, ManyExperts) {
   const std::vector<Weight> weights = experts(270, 66, 64, DType::bf16);

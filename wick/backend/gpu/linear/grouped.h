@@ -30,6 +30,10 @@ class ExpertLaunches {
   ExpertLaunches with(std::vector<const void*> weights) const {
     return ExpertLaunches(gpu_, std::move(weights), ids_, pairs_, n_, note_);
   }
+  /// The launches of rows [first, first + rows) of x.
+  ExpertLaunches part(int64_t first, int64_t rows) const {
+    return ExpertLaunches(gpu_, weights_, ids_ + first * n_, rows * n_, n_, note_);
+  }
   /// The number of experts.
   int64_t count() const { return static_cast<int64_t>(weights_.size()); }
 

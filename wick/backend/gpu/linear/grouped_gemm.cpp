@@ -35,6 +35,9 @@ Lines lines_of_rows(const void* data, int64_t rows, int64_t pitch) {
   return lines;
 }
 
+/// Elements of packed rows at once, which limits the memory that they take to 128 MiB.
+constexpr int64_t kMostPacked = int64_t{64} << 20;
+
 struct GroupedJob {
   Gpu& gpu;
   View out;
@@ -47,6 +50,8 @@ struct GroupedJob {
   bool splits() const { return any.dtype == DType::f16 && x.dtype != DType::f16; }
   /// Terms of an element of x.
   int64_t terms() const { return splits() && x.dtype == DType::f32 ? 2 : 1; }
+  /// Elements of a packed row.
+  int64_t row() const { return terms() * any.pitch; }
   /// Whether n and k are large enough for wgmma, which serves any number of rows here: small tiles
   /// would read the weights as often.
   bool by_wgmma() const {
@@ -70,7 +75,7 @@ bool takes_gemv(const GroupedJob& p, const GroupedRows& rows) {
 class PackedRows {
  public:
   PackedRows(const GroupedJob& p, const ChosenRows& rows)
-      : pitch_(p.terms() * p.any.pitch),
+      : pitch_(p.row()),
         data_(p.gpu, static_cast<size_t>(rows.count * pitch_) * 2),
         scale_(p.gpu, static_cast<size_t>(rows.count) * sizeof(float)),
         has_scale_(p.splits()) {
@@ -198,7 +203,17 @@ bool grouped_by_matrix_unit(Gpu& gpu, const View& out, const ConstView& x,
   const bool finite = std::all_of(experts.begin(), experts.end(),
                                   [](const PreparedWeight* w) { return float_weight(w).finite; });
   if (job.splits() && !finite) return false;
-  if (!job.by_wgmma() || !multiply_wgmma(job)) multiply_mma(job);
+  const bool by_wgmma = job.by_wgmma();
+  const int64_t t = x.layout.shape()[0];
+  const int64_t most = std::max<int64_t>(kMostPacked / (launches.each() * job.row()), 1);
+  for (int64_t first = 0; first < t; first += most) {
+    const int64_t some = std::min(most, t - first);
+    const View of_out{out.data, out.dtype, out.layout.narrow(0, first, some)};
+    const ConstView of_x{x.data, x.dtype, x.layout.narrow(0, first, some)};
+    const ExpertLaunches of_ids = launches.part(first, some);
+    const GroupedJob part{gpu, of_out, of_x, experts, of_ids};
+    if (!by_wgmma || !multiply_wgmma(part)) multiply_mma(part);
+  }
   return true;
 }
 
