@@ -83,7 +83,7 @@ TEST(GpuCompile, HeadersAreThoseThatAreIncluded) {
   }
 }
 
-/// A compiler that, like hipRTC of ROCm 6.4, fails unless branches are limited.
+/// A compiler that, like that of ROCm 6.4, fails unless branches are limited.
 class BranchLimit final : public Compiler {
  public:
   explicit BranchLimit(int* calls) : Compiler(functions(), "none", "test") { kCalls = calls; }

@@ -112,4 +112,11 @@ void MappedFile::release(std::span<const std::byte> part) const noexcept {
   release_whole_pages(const_cast<std::byte*>(part.data()), part.size());
 }
 
+void read_ahead(const std::string& path) noexcept {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return;
+  ::posix_fadvise(file, 0, 0, POSIX_FADV_WILLNEED);
+  ::close(file);
+}
+
 }  // namespace wick::io

@@ -74,4 +74,8 @@ class WICK_API MappedFile final : public Bytes {
   mutable std::atomic<bool> changed_{false};  // never reset
 };
 
+/// Asks the system to read a whole file into memory in the background, which is faster than faults
+/// of a mapping's pages. Does nothing if the file can't be opened.
+WICK_API void read_ahead(const std::string& path) noexcept;
+
 }  // namespace wick::io

@@ -1,9 +1,11 @@
 #include "wick/models/causal_lm.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "wick/base/error.h"
 #include "wick/base/log.h"
+#include "wick/base/pages.h"
 #include "wick/base/printable.h"
 #include "wick/models/decoder_lm.h"
 #include "wick/models/registry.h"
@@ -67,6 +69,11 @@ std::unique_ptr<CausalLm> CausalLm::load(const io::ModelFile& file, const LoadOp
     log_line(fmt::format("mapped model {}: {}, {:.1f} MB, architecture {}", printable(file.path()),
                          file.format(), static_cast<double>(file.file_bytes()) / 1e6,
                          architecture.name));
+  }
+  // The system would drop the first pages of files that are larger than its memory.
+  const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes();
+  if (file.file_bytes() <= memory / 2) {
+    for (const std::string& path : file.files()) io::read_ahead(path);
   }
   try {
     auto model = std::make_unique<DecoderLm>(file, architecture, options);
