@@ -98,8 +98,9 @@ std::string Compiler::code(void* program, const KernelSource& source, const Comp
   return read(program, api_.code_size, api_.code, source);
 }
 
-// The run-time compiler of ROCm 6.4 fails with this for some large kernels. It compiles them if it may assume only
-// half the reach of a branch, because it then chooses the long form for more of them.
+// The run-time compiler of ROCm 6.4 fails with this for some large kernels. It compiles them if it
+// may assume only half the reach of a branch, because it then chooses the long form for more of
+// them.
 constexpr std::string_view kLongBranch = "branch size exceeds simm16";
 constexpr std::array<std::string_view, 2> kShortBranches = {"-mllvm", "-amdgpu-s-branch-bits=15"};
 
