@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Estimates the times of kernels on AMD GPUs from a profile of the emulator: amd_times.py PROFILE.json.
 
-Nothing here is measured. For each kernel, the table has the counts of the profile (WICK_EMU_PROFILE) and, in microseconds for all
+Nothing here is measured. For each kernel, the table has the launches of the profile (WICK_EMU_PROFILE) and, in microseconds for all
 of its launches, the times below, of the chip that the kernel's architecture stands for (CHIPS, with published figures).
 
 Lower bounds, each for one part of the chip that does nothing else:
@@ -18,7 +18,7 @@ Estimate:
             REACHED of their widths; rounds times latency
 
 It knows no dependencies between instructions, no order of accesses, no clocks below the published peak, and no overlap of
-kernels. --check compares the order of estimates with that of published times (PUBLISHED) and prints Kendall's tau.
+kernels. amd_times_check.py compares the order of estimates with that of published times and prints Kendall's tau.
 """
 import argparse
 import json

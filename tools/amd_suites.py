@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import fetch_model  # noqa: E402
 from rocm import amd_suites, report  # noqa: E402
 from rocm.packages import RocmError  # noqa: E402
-from rocm.processes import guarded  # noqa: E402
+from rocm.processes import guarded, positive  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "amd-suites.json"
 
@@ -80,7 +80,7 @@ def parse():
     command.add_argument("names", nargs="*", help="the starts of their names (default: a selection)")
     command.add_argument("--chips", default=",".join(amd_suites.CHIPS), help="default: %(default)s")
     command.add_argument("--all", action="store_true", help="also older versions of the programs")
-    command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
+    command.add_argument("--jobs", type=positive, default=2, help="suites that run at once")
     command.add_argument("--seconds", type=float, default=float("inf"),
                          help="suites that haven't begun by then are left out (default: none)")
     command.add_argument("--model", type=pathlib.Path, help="a model for llama.cpp")

@@ -26,7 +26,7 @@ import fetch_model  # noqa: E402
 from rocm import page, report, suites, token_time  # noqa: E402
 from rocm.machine import CHIPS, Machine  # noqa: E402
 from rocm.packages import RELEASES, RocmError, prepare, prepare_groups  # noqa: E402
-from rocm.processes import guarded  # noqa: E402
+from rocm.processes import guarded, positive  # noqa: E402
 from rocm.report import words  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "amd-runtime.json"
@@ -135,11 +135,11 @@ def parse():
     command.add_argument("--releases", default=every)
     command.add_argument("--chips", default=",".join(CHIPS))
     command.add_argument("--all", action="store_true", help="every suite under both releases, not the shorter selection")
-    command.add_argument("--jobs", type=int, default=2, help="suites that run at once")
+    command.add_argument("--jobs", type=positive, default=2, help="suites that run at once")
     command.add_argument("--seconds", type=float, default=float("inf"),
                          help="suites that haven't begun by then are left out (default: none)")
     command.add_argument("--patience", type=float, default=1.0, help="a factor of the suites' time limits, for a busy machine")
-    command.add_argument("--threads", type=int, help="of the emulator for each suite (default: 2, 1 if suites run at once)")
+    command.add_argument("--threads", type=positive, help="of the emulator for each suite (default: 2, 1 if suites run at once)")
     command.add_argument("--model", help="a model for the suite generate")
     command.add_argument("--record", action="store_const", const=RESULTS, help=f"writes {RESULTS.relative_to(ROOT)}")
     command.add_argument("--record-to", dest="record", type=pathlib.Path, metavar="FILE", help="writes FILE instead")
@@ -148,7 +148,7 @@ def parse():
     command = commands.add_parser("token", help="times a token, also on the emulator's own runtime")
     command.add_argument("--releases", default=RELEASES[0])
     command.add_argument("--chips", default=",".join(CHIPS))
-    command.add_argument("--rounds", type=int, default=5)
+    command.add_argument("--rounds", type=positive, default=5)
     command.add_argument("--model", help="default: that of tools/fetch_model.py")
     command.add_argument("--record", action="store_const", const=TOKENS, help=f"writes {TOKENS.relative_to(ROOT)}")
     command.set_defaults(work=time_token)

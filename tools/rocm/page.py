@@ -22,7 +22,7 @@ tools/real_rocm.py test gpu_test --chips gfx1100        # a suite by name
 tools/real_rocm.py run -- build/release/bin/wick devices    # any program
 ```
 
-The selection has all suites of HIP 7.2.4 and four of 6.4.3, and AMD's libraries in their newest versions. It leaves out hiprtc
+The selection has the suites of HIP 7.2.4, four of 6.4.3, and AMD's libraries in their newest versions. It leaves out hiprtc
 for every architecture, which compiles a hundred files for each.
 
 The packages are Debian's (sid and experimental), pinned by SHA-256 in `tools/rocm/packages.txt`. They are unpacked into the
@@ -76,7 +76,7 @@ tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of
 
 # What was found about failures of libraries, by hand.
 EXPLAINED = """
-rocPRIM's `Flagged` tests on gfx1100 fail because of their machine code, not of the emulator. The `partition_kernel` of each of
+rocPRIM's `Flagged` tests on gfx1100 fail because of their machine code, not because of the emulator. The `partition_kernel` of each of
 the four tests was read: the flags of four items are the bytes of one register, and the third is never read. `v_and_b32 v25, 1,
 v25` keeps the first flag (v25 in device_select's kernels, v27 and v5 in device_partition's); its comparison with 1 decides about
 the first and the third item. A card would store the same wrong items. On gfx90a, whose code has no 16-bit registers, the tests

@@ -1,5 +1,6 @@
 """Child processes that end with this one: on Ctrl-C, SIGTERM or SIGHUP each is killed with all of its own children."""
 
+import argparse
 import os
 import signal
 import subprocess
@@ -62,6 +63,14 @@ class Process:
             return "its time was over"
         code = self.child.returncode
         return f"signal {-code} ended it" if code < 0 else f"it ended with {code}"
+
+
+def positive(text):
+    """The type of options that are numbers of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} isn't a number of at least 1")
+    return number
 
 
 def guarded(name, work):

@@ -32,8 +32,8 @@ from an empty cache. The ratio is the median of the rounds' ratios; the target i
 EXPLAINED = """
 Behind AMD's runtime, three threads poll while the emulator's thread computes: the program's, which waits in ROCr, and two of ROCr's
 (seen with a debugger, with `HSA_ENABLE_INTERRUPT=1` too). The emulator therefore
-[lowers their priority](../emu/README.md#behind-amds-own-runtime). Before it did, a token took 3 to 6 times as long on two cores as on the
-emulator's own runtime, whose threads sleep while they wait.
+[lowers their priority](../emu/README.md#behind-amds-own-runtime). Without that, a token takes 3 to 6 times as long on two cores as on
+the emulator's own runtime, whose threads sleep while they wait.
 """
 
 
