@@ -86,7 +86,11 @@ WICK_FN void transpose_words(const Word* const* rows, int64_t n, Word* to) {
     }
   }
   for (; p < n; ++p) {
-    for (int w = 0; w < W; ++w) __builtin_memcpy(to + p * W + w, rows[w] + p, sizeof(Word));
+    for (int w = 0; w < W; ++w) {
+      // Rows of 16-bit elements may begin between words.
+      const auto* from = reinterpret_cast<const char*>(rows[w]) + p * sizeof(Word);
+      __builtin_memcpy(to + p * W + w, from, sizeof(Word));
+    }
   }
 }
 
