@@ -140,9 +140,12 @@ def summarise(test, type_name, threads, rounds, options):
         pairs = [r["wick"][test]["value"] / r["peer"][test]["value"] for r in used]
         row["ratio"] = statistics.median(pairs)
         row["ratio_best"] = row["wick_best"] / row["peer_best"]
-        speeds = FILE_TARGETS if type_name in files(options) else {
-            test: targets.get(type_name) for test, targets in SPEED_TARGETS.items()}
-        target = speeds[test] if higher else LIMITS[test]
+        if not higher:
+            target = LIMITS[test]
+        elif type_name in files(options):
+            target = FILE_TARGETS[test]
+        else:
+            target = SPEED_TARGETS[test].get(type_name)
         if target is not None:
             row["target"] = target
             row["pass"] = row["ratio"] >= target if higher else row["ratio"] <= target

@@ -6,7 +6,7 @@ token, and llama.cpp does the same. Each finds the file in the page cache, or ("
 as `load_ms`; a start is the time from exec to exit, which includes the token. Prints medians of the rounds as Markdown, and
 exits with 1 if wick's load takes more than 1.3 times as long as reading.
 
-The default model has random weights (random_gguf.py 8b Q4_0, 4.7 GB) and is written to a temporary folder.
+The default model has random weights (random_gguf.py 8b Q4_0, 4.5 GB) and is written to a temporary folder.
 """
 
 import argparse

@@ -99,7 +99,7 @@ struct AttentionBound {
           const double value = v[static_cast<size_t>((g * c.n + keys[z]) * c.e + x)];
           o += weights[z] * value, all += weights[z] * std::abs(value);
           by_terms += weights[z] * std::abs(value) * (added[z] + mean / l) * 0x1p-23;
-          if (weights[z] < 0x1p-126 * l) small += std::abs(value) * 0x1p-126;
+          if (sinks && weights[z] < 0x1p-126 * l) small += std::abs(value) * 0x1p-126;
         }
         const double y = keys.empty() ? 0 : o / l;
         exact.push_back(y);
