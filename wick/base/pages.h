@@ -7,6 +7,10 @@ namespace wick {
 /// The size of a memory page in bytes.
 size_t page_bytes() noexcept;
 
+/// Physical memory in bytes, or the limit of the process's control group (or one above it) where
+/// that is lower.
+size_t usable_memory();
+
 /// Returns the whole pages inside [begin, begin + bytes) to the system. Pages that the range covers
 /// partly are kept, because they also hold other data. File mappings read their file again
 /// afterwards, anonymous memory reads zeros.

@@ -1,7 +1,6 @@
 #include "wick/models/causal_lm.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "wick/base/error.h"
 #include "wick/base/log.h"
@@ -71,8 +70,7 @@ std::unique_ptr<CausalLm> CausalLm::load(const io::ModelFile& file, const LoadOp
                          architecture.name));
   }
   // The system would drop the first pages of files that are larger than its memory.
-  const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes();
-  if (file.file_bytes() <= memory / 2) {
+  if (file.file_bytes() <= usable_memory() / 2) {
     for (const std::string& path : file.files()) io::read_ahead(path);
   }
   try {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/cpu/weight_memory.h"
 #include "wick/base/error.h"
+#include "wick/base/pages.h"
 #include "wick/base/process_wide.h"
 
 namespace wick::cpu {
@@ -37,29 +37,6 @@ SizeClass size_class(size_t bytes) {
   const size_t rounded = (bytes + step - 1) & ~(step - 1);
   const auto rounded_top = static_cast<size_t>(63 - __builtin_clzll(rounded));
   return {rounded_top * 4 + ((rounded >> (rounded_top - 2)) & 3), rounded};
-}
-
-/// Physical memory, or the limit of the process's control group (or one above it) where that is
-/// lower.
-size_t usable_memory() {
-  auto total =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  auto limit_by = [&](const std::string& path) {
-    std::ifstream file(path);
-    size_t limit = 0;
-    if (file >> limit && limit > 0) total = std::min(total, limit);
-  };
-  std::ifstream self("/proc/self/cgroup");
-  std::string line, group;
-  while (std::getline(self, line)) {
-    if (line.rfind("0::/", 0) == 0) group = line.substr(3);
-  }
-  for (;; group.resize(group.rfind('/'))) {
-    limit_by("/sys/fs/cgroup" + group + "/memory.max");
-    if (group.find('/') == std::string::npos) break;
-  }
-  limit_by("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  return total;
 }
 
 /// The process's cache of free blocks, shared by every CpuBackend.
