@@ -8,14 +8,13 @@
 
 #include <algorithm>
 
+#include "emu/object/limits.h"
 #include "emu/object/object.h"
 
 namespace emu {
 namespace {
 
 constexpr uint64_t kMagicBytes = sizeof kBundleMagic - 1;
-constexpr uint64_t kMaxImage = uint64_t{1} << 30;
-constexpr uint64_t kMaxEntries = 256;
 
 bool starts_with(Bytes bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
@@ -48,12 +47,15 @@ Packed read_packed(Bytes bytes) {
   return packed;
 }
 
-std::vector<uint8_t> unpack(Bytes bytes) {
+llvm::SmallVector<uint8_t, 0> unpack(Bytes bytes) {
   const Packed packed = read_packed(bytes);
-  if (packed.unpacked > kMaxImage) bad_image("a packed bundle of more than 1 GiB");
+  if (packed.unpacked > kMostFile) bad_image("a packed bundle of more than 1 GiB");
   const uint64_t end = packed.bytes == 0 ? bytes.size() : packed.bytes;
   if (end < packed.header) bad_image("a packed bundle that is all header");
   const Bytes data = part(bytes, packed.header, end - packed.header, "packed bundle");
+  if (packed.unpacked / kMostUnpacking > data.size()) {
+    bad_image("a packed bundle of more than " + std::to_string(kMostUnpacking) + " times its size");
+  }
   const llvm::ArrayRef<uint8_t> input(data.data(), data.size());
   llvm::SmallVector<uint8_t, 0> output;
   llvm::Error error = llvm::Error::success();
@@ -69,7 +71,7 @@ std::vector<uint8_t> unpack(Bytes bytes) {
     const std::string what = llvm::toString(std::move(error));
     bad_image("a packed bundle that can't be unpacked: " + what);
   }
-  return {output.begin(), output.end()};
+  return output;
 }
 
 /// Reads memory that may be unmapped; returns false if it is.
@@ -97,31 +99,38 @@ class Reader {
   explicit Reader(const void* image) : image_(static_cast<const uint8_t*>(image)) {}
 
   std::vector<uint8_t> bytes(uint64_t offset, uint64_t size) const {
-    if (size > kMaxImage || offset > kMaxImage) bad_image("an image of more than 1 GiB");
-    std::vector<uint8_t> result(size);
-    if (!try_read(image_ + offset, size, result.data())) bad_image("an image cut short");
+    if (size > kMostFile || offset > kMostFile) bad_image("an image of more than 1 GiB");
+    // Grows as the memory turns out to be there: a small image's headers may claim a gigabyte.
+    std::vector<uint8_t> result;
+    while (result.size() < size) {
+      const uint64_t done = result.size();
+      const uint64_t more = std::min<uint64_t>(size - done, std::max(done, kFirstRead));
+      result.resize(done + more);
+      if (!try_read(image_ + offset + done, more, result.data() + done)) {
+        bad_image("an image cut short");
+      }
+    }
     return result;
   }
   template <class T>
   T number(uint64_t offset) const {
-    const std::vector<uint8_t> raw = bytes(offset, sizeof(T));
-    T value;
-    std::memcpy(&value, raw.data(), sizeof value);
-    return value;
+    return read<T>(bytes(offset, sizeof(T)), 0, "an image");
   }
 
  private:
+  static constexpr uint64_t kFirstRead = 1 << 16;
+
   const uint8_t* image_;
 };
 
 uint64_t bundle_size(const Reader& image) {
   const auto count = image.number<uint64_t>(kMagicBytes);
-  if (count > kMaxEntries) bad_image("a bundle of too many entries");
+  if (count > kMostEntries) bad_image("a bundle of more than 256 entries");
   uint64_t at = kMagicBytes + 8, end = at;
   for (uint64_t i = 0; i < count; ++i) {
     const auto offset = image.number<uint64_t>(at), size = image.number<uint64_t>(at + 8);
     const auto name = image.number<uint64_t>(at + 16);
-    if (offset > kMaxImage || size > kMaxImage || name > 4096) bad_image("a bundle's entry");
+    if (offset > kMostFile || size > kMostFile || name > 4096) bad_image("a bundle's entry");
     at += 24 + name;
     end = std::max({end, at, offset + size});
   }
@@ -132,22 +141,29 @@ uint64_t elf_size(const Reader& image) {
   const auto segments = image.number<uint64_t>(32), sections = image.number<uint64_t>(40);
   const auto segment_bytes = image.number<uint16_t>(54), segment_count = image.number<uint16_t>(56);
   const auto section_bytes = image.number<uint16_t>(58), section_count = image.number<uint16_t>(60);
-  if (segments > kMaxImage || sections > kMaxImage) bad_image("headers beyond the image");
-  uint64_t end = std::max<uint64_t>(64, segments + uint64_t{segment_bytes} * segment_count);
-  end = std::max(end, sections + uint64_t{section_bytes} * section_count);
+  if (segment_count != 0 && segment_bytes != 56) bad_image("program headers of an unknown size");
+  if (section_count != 0 && section_bytes != 64) bad_image("section headers of an unknown size");
+  uint64_t end = 64;
   const auto extend = [&](uint64_t offset, uint64_t size) {
-    if (offset > kMaxImage || size > kMaxImage) bad_image("a part beyond the image");
+    if (offset > kMostFile || size > kMostFile) bad_image("a part beyond the image");
     end = std::max(end, offset + size);
   };
-  for (uint64_t i = 0; i < segment_count; ++i) {
-    const uint64_t at = segments + i * segment_bytes;
-    extend(image.number<uint64_t>(at + 8), image.number<uint64_t>(at + 32));
+  const auto table = [&](uint64_t offset, uint64_t size) {
+    if (size == 0) return std::vector<uint8_t>{};
+    extend(offset, size);
+    return image.bytes(offset, size);
+  };
+  const std::vector<uint8_t> programs = table(segments, uint64_t{segment_bytes} * segment_count);
+  for (uint64_t at = 0; at < programs.size(); at += segment_bytes) {
+    extend(read<uint64_t>(programs, at + 8, "program header"),
+           read<uint64_t>(programs, at + 32, "program header"));
   }
-  for (uint64_t i = 0; i < section_count; ++i) {
-    const uint64_t at = sections + i * section_bytes;
+  const std::vector<uint8_t> headers = table(sections, uint64_t{section_bytes} * section_count);
+  for (uint64_t at = 0; at < headers.size(); at += section_bytes) {
     // NOBITS: the section occupies no space in the file.
-    if (image.number<uint32_t>(at + 4) == 8) continue;
-    extend(image.number<uint64_t>(at + 24), image.number<uint64_t>(at + 32));
+    if (read<uint32_t>(headers, at + 4, "section header") == 8) continue;
+    extend(read<uint64_t>(headers, at + 24, "section header"),
+           read<uint64_t>(headers, at + 32, "section header"));
   }
   return end;
 }
@@ -156,7 +172,7 @@ uint64_t elf_size(const Reader& image) {
 
 std::vector<BundleEntry> read_bundle(Bytes bytes) {
   const auto count = read<uint64_t>(bytes, kMagicBytes, "bundle");
-  if (count > kMaxEntries) bad_image("a bundle of too many entries");
+  if (count > kMostEntries) bad_image("a bundle of more than 256 entries");
   std::vector<BundleEntry> entries;
   uint64_t at = kMagicBytes + 8;
   for (uint64_t i = 0; i < count; ++i) {
@@ -177,10 +193,10 @@ std::vector<BundleEntry> read_bundle(Bytes bytes) {
 }
 
 std::vector<uint8_t> select_image(Bytes bytes, const Target& device) {
-  std::vector<uint8_t> unpacked;
+  llvm::SmallVector<uint8_t, 0> unpacked;
   if (starts_with(bytes, kPackedMagic)) {
     unpacked = unpack(bytes);
-    bytes = unpacked;
+    bytes = {unpacked.data(), unpacked.size()};
   }
   if (!starts_with(bytes, kBundleMagic)) {
     if (!starts_with(bytes,

@@ -1,7 +1,9 @@
 #include "emu/object/elf.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
+
+#include "emu/object/limits.h"
 
 namespace emu::elf {
 namespace {
@@ -24,11 +26,14 @@ struct Header {
   uint16_t size, segment_size, segment_count, section_size, section_count, names;
 };
 
-std::vector<Symbol> read_symbols(Bytes file, const Section& table, const Section& strings) {
+/// `names_left`: how many bytes the names of this table and of later ones may have.
+std::vector<Symbol> read_symbols(Bytes file, const Section& table, const Section& strings,
+                                 uint64_t& names_left) {
   if (table.entry != 24) bad_image("symbols of an unknown size");
   const Bytes entries = part(file, table.offset, table.size, "symbol table");
   const Bytes names = part(file, strings.offset, strings.size, "string table");
   std::vector<Symbol> symbols;
+  symbols.reserve(entries.size() / 24);
   for (uint64_t at = 0; at + 24 <= entries.size(); at += 24) {
     Symbol symbol;
     const auto name = read<uint32_t>(entries, at, "symbol");
@@ -39,6 +44,11 @@ std::vector<Symbol> read_symbols(Bytes file, const Section& table, const Section
     symbol.value = read<uint64_t>(entries, at + 8, "symbol");
     symbol.size = read<uint64_t>(entries, at + 16, "symbol");
     if (name != 0) symbol.name = read_string(names, name, "a symbol's name");
+    if (symbol.name.size() > names_left) {
+      bad_image("the symbols' names have more than " + std::to_string(kMostNames) +
+                " times the file's bytes");
+    }
+    names_left -= symbol.name.size();
     symbols.push_back(symbol);
   }
   return symbols;
@@ -55,16 +65,53 @@ void read_relocations(Bytes file, const Section& table, std::vector<Relocation>&
   }
 }
 
-/// Returns the ranges in the order of their addresses, without those that overlap an earlier one.
-std::vector<Bytes> without_overlaps(std::vector<Bytes> ranges) {
-  std::sort(ranges.begin(), ranges.end(), [](Bytes a, Bytes b) { return a.data() < b.data(); });
-  std::vector<Bytes> kept;
-  for (const Bytes range : ranges) {
-    if (kept.empty() || range.data() >= kept.back().data() + kept.back().size()) {
-      kept.push_back(range);
+/// Returns whether two ranges have something in common. Their ends may be beyond 2^64.
+bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size) {
+  if (a_size == 0 || b_size == 0) return false;
+  return a <= b ? b - a < a_size : a - b < b_size;
+}
+
+[[noreturn]] void bad_pair(const char* what, size_t a, size_t b, const char* shared) {
+  bad_image(std::string(what) + " " + std::to_string(std::min(a, b)) + " and " +
+            std::to_string(std::max(a, b)) + " overlap in " + shared);
+}
+
+void check_overlaps(const std::vector<Segment>& segments) {
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const Segment& a = segments[i];
+    if (a.type != kLoad && a.type != kNote) continue;
+    for (size_t k = i + 1; k < segments.size(); ++k) {
+      const Segment& b = segments[k];
+      if (a.type != b.type) continue;  // notes lie within segments that are loaded
+      if (overlap(a.offset, a.file_bytes, b.offset, b.file_bytes)) {
+        bad_pair("segments", i, k, "the file");
+      }
+      if (a.type == kLoad && overlap(a.address, a.memory_bytes, b.address, b.memory_bytes)) {
+        bad_pair("segments", i, k, "memory");
+      }
     }
   }
-  return kept;
+}
+
+bool is_table(const Section& section) {
+  return section.type == kSymtab || section.type == kDynsym || section.type == kRela;
+}
+
+/// Checks that no two tables have a byte in common.
+void check_overlaps(const std::vector<Section>& sections) {
+  std::vector<size_t> tables;
+  for (size_t i = 0; i < sections.size(); ++i) {
+    if (is_table(sections[i]) && sections[i].size != 0) tables.push_back(i);
+  }
+  std::sort(tables.begin(), tables.end(), [&](size_t a, size_t b) {
+    return std::pair(sections[a].offset, a) < std::pair(sections[b].offset, b);
+  });
+  for (size_t i = 1; i < tables.size(); ++i) {
+    const Section &a = sections[tables[i - 1]], &b = sections[tables[i]];
+    if (overlap(a.offset, a.size, b.offset, b.size)) {
+      bad_pair("the tables of sections", tables[i - 1], tables[i], "the file");
+    }
+  }
 }
 
 }  // namespace
@@ -86,6 +133,10 @@ File::File(Bytes all) : bytes(all) {
   if (header.segment_count != 0 && header.segment_size != 56) {
     bad_image("program headers of an unknown size");
   }
+  if (header.segment_count > kMostSegments) {
+    bad_image(std::to_string(header.segment_count) + " segments, more than " +
+              std::to_string(kMostSegments));
+  }
   for (uint64_t i = 0; i < header.segment_count; ++i) {
     const Bytes entry =
         part(bytes, header.segments, (i + 1) * 56, "program header").subspan(i * 56);
@@ -94,6 +145,7 @@ File::File(Bytes all) : bytes(all) {
                         read<uint32_t>(entry, 4, "program header"), field(8), field(16), field(32),
                         field(40), field(48)});
   }
+  check_overlaps(segments);
   if (header.section_count != 0) {
     read_sections(header.sections, header.section_count, header.section_size);
   }
@@ -106,10 +158,12 @@ void File::read_sections(uint64_t offset, uint16_t count, uint16_t entry) {
   for (uint64_t i = 0; i < count; ++i) {
     sections.push_back(read<Section>(table, i * sizeof(Section), "section header"));
   }
+  check_overlaps(sections);
+  uint64_t names_left = kMostNames * bytes.size();
   for (const Section& section : sections) {
     if (section.type == kSymtab || section.type == kDynsym) {
       if (section.link >= sections.size()) bad_image("a symbol table without strings");
-      std::vector<Symbol> found = read_symbols(bytes, section, sections[section.link]);
+      std::vector<Symbol> found = read_symbols(bytes, section, sections[section.link], names_left);
       (section.type == kSymtab ? symbols : dynamic_symbols) = std::move(found);
     } else if (section.type == kRela) {
       read_relocations(bytes, section, relocations);
@@ -129,33 +183,25 @@ Bytes File::at(uint64_t address, uint64_t size, const char* what) const {
 }
 
 std::vector<Bytes> File::notes(std::string_view owner, uint32_t type) const {
-  // Segments of a hostile file may overlap, so that 65535 of them contain the same notes. From one
-  // place on, every segment has the same notes up to its end. The segment that ends last is
-  // therefore read first, and the others only up to a note that was read.
-  std::vector<Bytes> ranges, found;
+  std::vector<Bytes> found;
   for (const Segment& segment : segments) {
     if (segment.type != kNote) continue;
-    ranges.push_back(part(bytes, segment.offset, segment.file_bytes, "notes"));
-  }
-  std::sort(ranges.begin(), ranges.end(),
-            [](Bytes a, Bytes b) { return a.data() + a.size() > b.data() + b.size(); });
-  std::set<const uint8_t*> seen;
-  for (Bytes rest : ranges) {
-    while (rest.size() >= 12 && seen.insert(rest.data()).second) {
+    Bytes rest = part(bytes, segment.offset, segment.file_bytes, "notes");
+    while (rest.size() >= 12) {
       const auto name_bytes = read<uint32_t>(rest, 0, "note");
-      const auto bytes = read<uint32_t>(rest, 4, "note");
+      const auto size = read<uint32_t>(rest, 4, "note");
       const auto kind = read<uint32_t>(rest, 8, "note");
       const Bytes name = part(rest, 12, name_bytes, "a note's name");
       const uint64_t start = 12 + (uint64_t{name_bytes} + 3) / 4 * 4;
-      const Bytes description = part(rest, start, bytes, "a note");
+      const Bytes description = part(rest, start, size, "a note");
       const std::string_view text(reinterpret_cast<const char*>(name.data()),
                                   name.empty() ? 0 : name.size() - 1);
       if (kind == type && text == owner) found.push_back(description);
-      const uint64_t end = start + (uint64_t{bytes} + 3) / 4 * 4;
+      const uint64_t end = start + (uint64_t{size} + 3) / 4 * 4;
       rest = rest.subspan(std::min<uint64_t>(end, rest.size()));
     }
   }
-  return without_overlaps(std::move(found));
+  return found;
 }
 
 }  // namespace emu::elf

@@ -1,7 +1,8 @@
 #pragma once
 
 // Reads the structures of an ELF file that loading a code object needs. All accesses are checked
-// against the file's bounds.
+// against the file's bounds. What is read more than once by tables that overlap is an error, so
+// that work and memory grow with the file's size.
 
 #include <string_view>
 #include <vector>
@@ -47,8 +48,8 @@ struct File {
 
   /// Returns the file's bytes at a virtual address.
   Bytes at(uint64_t address, uint64_t size, const char* what) const;
-  /// Returns the descriptors of the notes with that owner and type, each of them once. Objects that
-  /// were linked from several have several.
+  /// Returns the descriptors of the notes with that owner and type. Objects that were linked from
+  /// several have several.
   std::vector<Bytes> notes(std::string_view owner, uint32_t type) const;
 
  private:

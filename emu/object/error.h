@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace emu {
 
@@ -19,6 +20,13 @@ struct ObjectError : std::runtime_error {
 
 [[noreturn]] inline void bad_image(const std::string& what) {
   throw ObjectError(ObjectError::Kind::image, what);
+}
+
+/// Returns a name for an error's text; long ones are cut.
+inline std::string shown(std::string_view name) {
+  constexpr size_t kMost = 200;
+  if (name.size() <= kMost) return std::string(name);
+  return std::string(name.substr(0, kMost)) + "... (" + std::to_string(name.size()) + " bytes)";
 }
 
 }  // namespace emu

@@ -3,29 +3,27 @@
 namespace emu::msgpack {
 namespace {
 
-constexpr int kDepth = 32;
-
 [[noreturn]] void bad(const char* what) {
   throw ObjectError(ObjectError::Kind::kernel, std::string("metadata: ") + what);
 }
 
+/// Reads one value without those inside it.
 class Parser {
  public:
-  explicit Parser(Bytes bytes) : bytes_(bytes) {}
+  explicit Parser(Bytes& bytes) : bytes_(bytes) {}
 
-  Value value(int depth) {
-    if (depth > kDepth) bad("nested too deeply");
+  Value head() {
     const auto tag = static_cast<uint8_t>(number(1));
     if (tag < 0x80) return integer(tag);
-    if (tag < 0x90) return map(tag & 15, depth);
-    if (tag < 0xa0) return array(tag & 15, depth);
+    if (tag < 0x90) return map(tag & 15);
+    if (tag < 0xa0) return array(tag & 15);
     if (tag < 0xc0) return string(tag & 31);
     if (tag >= 0xe0) return integer(static_cast<uint64_t>(int64_t{static_cast<int8_t>(tag)}));
-    return tagged(tag, depth);
+    return tagged(tag);
   }
 
  private:
-  Value tagged(uint8_t tag, int depth) {
+  Value tagged(uint8_t tag) {
     switch (tag) {
       case 0xc0:
         return {};
@@ -69,10 +67,10 @@ class Parser {
         return string(number(1 << (tag - 0xd9)));
       case 0xdc:
       case 0xdd:
-        return array(number(2 << (tag - 0xdc)), depth);
+        return array(number(2 << (tag - 0xdc)));
       case 0xde:
       case 0xdf:
-        return map(number(2 << (tag - 0xde)), depth);
+        return map(number(2 << (tag - 0xde)));
       default:
         bad("a byte that starts no value");
     }
@@ -95,7 +93,7 @@ class Parser {
     const Bytes text = take(size);
     Value result;
     result.kind = Value::Kind::string;
-    result.string.assign(text.begin(), text.end());
+    result.string = {reinterpret_cast<const char*>(text.data()), text.size()};
     return result;
   }
 
@@ -106,27 +104,14 @@ class Parser {
     return result;
   }
 
-  Value array(uint64_t count, int depth) {
-    // Each element has at least one byte.
-    if (count > bytes_.size()) bad("an array longer than the file");
-    Value result;
-    result.kind = Value::Kind::array;
-    for (uint64_t i = 0; i < count; ++i) result.array.push_back(value(depth + 1));
-    return result;
-  }
+  /// `count` has at most 32 bits.
+  Value array(uint64_t count) { return container(Value::Kind::array, count); }
+  Value map(uint64_t count) { return container(Value::Kind::map, 2 * count); }
 
-  Value map(uint64_t count, int depth) {
-    if (count > bytes_.size() / 2) bad("a map longer than the file");
+  static Value container(Value::Kind kind, uint64_t count) {
     Value result;
-    result.kind = Value::Kind::map;
-    for (uint64_t i = 0; i < count; ++i) {
-      Value key = value(depth + 1);
-      Value entry = value(depth + 1);
-      if (key.kind == Value::Kind::string) {
-        result.keys.push_back(std::move(key.string));
-        result.array.push_back(std::move(entry));
-      }
-    }
+    result.kind = kind;
+    result.count = count;
     return result;
   }
 
@@ -149,30 +134,33 @@ class Parser {
     return (value ^ sign) - sign;
   }
 
-  Bytes bytes_;
+  Bytes& bytes_;
 };
+
+/// Removes `count` values from the bytes. A loop, since recursion would need stack for each level.
+void skip(Bytes& bytes, uint64_t count) {
+  while (count > 0) {
+    // Each value has at least one byte.
+    if (count > bytes.size()) bad("an array or map with more values than bytes");
+    count += Parser(bytes).head().count - 1;
+  }
+}
 
 }  // namespace
 
-const Value* Value::find(std::string_view key) const {
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (keys[i] == key) return &array[i];
-  }
-  return nullptr;
+std::optional<uint64_t> Value::number() const {
+  if (kind != Kind::integer && kind != Kind::boolean) return std::nullopt;
+  return integer;
 }
 
-uint64_t Value::integer_or(std::string_view key, uint64_t otherwise) const {
-  const Value* value = find(key);
-  const bool number =
-      value != nullptr && (value->kind == Kind::integer || value->kind == Kind::boolean);
-  return number ? value->integer : otherwise;
+Value take(Bytes& bytes) {
+  Value value = Parser(bytes).head();
+  const Bytes inside = bytes;
+  skip(bytes, value.count);
+  value.inside = inside.first(inside.size() - bytes.size());
+  return value;
 }
 
-std::string Value::string_or(std::string_view key, std::string otherwise) const {
-  const Value* value = find(key);
-  return value != nullptr && value->kind == Kind::string ? value->string : std::move(otherwise);
-}
-
-Value parse(Bytes bytes) { return Parser(bytes).value(0); }
+Value parse(Bytes bytes) { return take(bytes); }
 
 }  // namespace emu::msgpack

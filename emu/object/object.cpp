@@ -1,6 +1,8 @@
 #include "emu/object/object.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "emu/object/elf.h"
 #include "emu/object/functions.h"
@@ -37,7 +39,7 @@ void read_segments(const elf::File& file, CodeObject& object) {
   for (const elf::Segment& segment : file.segments) {
     if (segment.type != elf::kLoad || segment.memory_bytes == 0) continue;
     if (segment.file_bytes > segment.memory_bytes) bad_image("a segment larger than its memory");
-    if (segment.address > kMostImage || segment.memory_bytes > kMostImage) {
+    if (segment.address > kMostImage || segment.memory_bytes > kMostImage - segment.address) {
       bad_image("a segment beyond 4 GiB");
     }
     const Bytes bytes = part(file.bytes, segment.offset, segment.file_bytes, "segment");
@@ -58,6 +60,20 @@ void read_segments(const elf::File& file, CodeObject& object) {
   if (object.segments.empty()) bad_image("nothing to load");
 }
 
+/// Returns the number of bytes that a relocation of this type writes.
+uint64_t relocated_bytes(uint32_t type) {
+  return type == 3 || type == 5 || type == 13 ? 8 : 4;  // ABS64, REL64, RELATIVE64
+}
+
+/// Relocations change bytes that the file has. Each of those in memory that is all zeros could use
+/// a page of its own.
+bool is_in_file(const CodeObject& object, uint64_t address, uint64_t size) {
+  return std::any_of(object.segments.begin(), object.segments.end(), [&](const auto& segment) {
+    const uint64_t within = address - segment.address;
+    return within < segment.bytes.size() && size <= segment.bytes.size() - within;
+  });
+}
+
 void read_relocations(const elf::File& file, CodeObject& object) {
   for (const elf::Relocation& relocation : file.relocations) {
     if (relocation.type == 0) continue;
@@ -69,12 +85,8 @@ void read_relocations(const elf::File& file, CodeObject& object) {
       result.of_object = symbol.defined;
       if (symbol.defined) result.value += symbol.value;
     }
-    if (relocation.address > object.memory_bytes || object.memory_bytes - relocation.address < 8) {
-      if (relocation.address > object.memory_bytes ||
-          object.memory_bytes - relocation.address < 4 || relocation.type == 3 ||
-          relocation.type == 5 || relocation.type == 13) {
-        bad_image("a relocation beyond the object");
-      }
+    if (!is_in_file(object, relocation.address, relocated_bytes(relocation.type))) {
+      bad_image("a relocation of bytes that the object's file doesn't have");
     }
     object.relocations.push_back(result);
   }
@@ -97,29 +109,99 @@ void read_variables(const elf::File& file, CodeObject& object) {
     if (symbol.type != elf::kObject || !symbol.defined || symbol.binding == elf::kLocal) continue;
     if (symbol.name.ends_with(".kd")) continue;
     if (symbol.value > object.memory_bytes || symbol.size > object.memory_bytes - symbol.value) {
-      bad_image("variable " + std::string(symbol.name) + " lies beyond the object");
+      bad_image("variable " + shown(symbol.name) + " lies beyond the object");
     }
     object.variables.push_back({std::string(symbol.name), symbol.value, symbol.size});
   }
 }
 
-uint32_t small(const msgpack::Value& map, std::string_view key, uint64_t otherwise) {
-  const uint64_t value = map.integer_or(key, otherwise);
+uint32_t small(std::string_view key, uint64_t value) {
   if (value > (uint64_t{1} << 31)) bad_kernel("metadata: " + std::string(key) + " is too large");
   return static_cast<uint32_t>(value);
 }
 
-void read_arguments(const msgpack::Value& map, KernelInfo& kernel) {
-  const msgpack::Value* arguments = map.find(".args");
-  if (arguments == nullptr) return;
-  for (const msgpack::Value& entry : arguments->array) {
-    Argument argument{entry.string_or(".name", ""), entry.string_or(".value_kind", ""),
-                      small(entry, ".offset", 0), small(entry, ".size", 0)};
-    if (uint64_t{argument.offset} + argument.size > kernel.kernarg_bytes) {
-      bad_kernel("an argument of kernel " + kernel.name + " lies beyond its arguments' segment");
-    }
-    kernel.arguments.push_back(std::move(argument));
+/// The fields of a kernel's metadata that are numbers.
+constexpr std::pair<std::string_view, uint32_t KernelInfo::*> kNumbers[] = {
+    {".kernarg_segment_size", &KernelInfo::kernarg_bytes},
+    {".kernarg_segment_align", &KernelInfo::kernarg_alignment},
+    {".group_segment_fixed_size", &KernelInfo::lds_bytes},
+    {".private_segment_fixed_size", &KernelInfo::scratch_bytes},
+    {".wavefront_size", &KernelInfo::wavefront},
+    {".sgpr_count", &KernelInfo::sgprs},
+    {".vgpr_count", &KernelInfo::vgprs},
+    {".agpr_count", &KernelInfo::agprs},
+    {".sgpr_spill_count", &KernelInfo::sgpr_spills},
+    {".vgpr_spill_count", &KernelInfo::vgpr_spills},
+    {".max_flat_workgroup_size", &KernelInfo::max_items},
+};
+
+constexpr std::pair<std::string_view, bool KernelInfo::*> kFlags[] = {
+    {".uses_dynamic_stack", &KernelInfo::dynamic_stack},
+    {".uniform_work_group_size", &KernelInfo::uniform_groups},
+    {".workgroup_processor_mode", &KernelInfo::wgp_mode},
+};
+
+/// What the metadata has about a kernel.
+struct Described {
+  KernelInfo kernel;
+  std::string symbol;  // of the descriptor
+  msgpack::Value arguments;
+};
+
+void read_number(std::string_view key, uint64_t value, KernelInfo& kernel) {
+  for (const auto& [name, member] : kNumbers) {
+    if (key == name) kernel.*member = small(key, value);
   }
+  for (const auto& [name, member] : kFlags) {
+    if (key == name) kernel.*member = value != 0;
+  }
+}
+
+void read_block(const msgpack::Value& block, KernelInfo& kernel) {
+  size_t axis = 0;
+  block.for_each_element([&](const msgpack::Value& size) {
+    if (axis < 3) kernel.required_block[axis++] = static_cast<uint32_t>(size.integer);
+  });
+}
+
+Described describe(const msgpack::Value& map) {
+  Described result;
+  KernelInfo& kernel = result.kernel;
+  kernel.wavefront = 64;
+  map.for_each_entry([&](std::string_view key, const msgpack::Value& value) {
+    if (const auto number = value.number()) read_number(key, *number, kernel);
+    if (key == ".name") kernel.name = value.string;
+    if (key == ".symbol") result.symbol = value.string;
+    if (key == ".reqd_workgroup_size") read_block(value, kernel);
+    if (key == ".args") result.arguments = value;
+  });
+  kernel.kernarg_alignment = std::max(kernel.kernarg_alignment, 1u);
+  if (result.symbol.empty()) result.symbol = kernel.name + ".kd";
+  if (result.symbol.ends_with(".kd")) {
+    kernel.name = result.symbol.substr(0, result.symbol.size() - 3);
+  }
+  return result;
+}
+
+Argument read_argument(const msgpack::Value& map, const KernelInfo& kernel) {
+  Argument argument;
+  std::optional<uint64_t> offset, size;
+  map.for_each_entry([&](std::string_view key, const msgpack::Value& value) {
+    if (key == ".name") argument.name = value.string;
+    if (key == ".value_kind") argument.kind = value.string;
+    if (key == ".offset") offset = value.number();
+    if (key == ".size") size = value.number();
+  });
+  if (!offset || !size) {
+    bad_kernel("an argument of kernel " + shown(kernel.name) + " has no offset or no size");
+  }
+  argument.offset = small(".offset", *offset);
+  argument.size = small(".size", *size);
+  if (uint64_t{argument.offset} + argument.size > kernel.kernarg_bytes) {
+    bad_kernel("an argument of kernel " + shown(kernel.name) +
+               " lies beyond its arguments' segment");
+  }
+  return argument;
 }
 
 /// Rejects sizes of registers and arguments that no hardware has.
@@ -131,68 +213,120 @@ void check_kernel(const KernelInfo& kernel) {
   if (kernel.wavefront != 32 && kernel.wavefront != 64) bad_kernel("waves of an unknown width");
 }
 
-KernelInfo read_kernel(const elf::File& file, const CodeObject& object, const msgpack::Value& map) {
-  KernelInfo kernel;
-  kernel.name = map.string_or(".name", "");
-  const std::string symbol = map.string_or(".symbol", kernel.name + ".kd");
-  if (symbol.ends_with(".kd")) kernel.name = symbol.substr(0, symbol.size() - 3);
-  kernel.kernarg_bytes = small(map, ".kernarg_segment_size", 0);
-  kernel.kernarg_alignment = std::max(small(map, ".kernarg_segment_align", 16), 1u);
-  kernel.lds_bytes = small(map, ".group_segment_fixed_size", 0);
-  kernel.scratch_bytes = small(map, ".private_segment_fixed_size", 0);
-  kernel.wavefront = small(map, ".wavefront_size", 64);
-  kernel.sgprs = small(map, ".sgpr_count", 0);
-  kernel.vgprs = small(map, ".vgpr_count", 0);
-  kernel.agprs = small(map, ".agpr_count", 0);
-  kernel.sgpr_spills = small(map, ".sgpr_spill_count", 0);
-  kernel.vgpr_spills = small(map, ".vgpr_spill_count", 0);
-  kernel.max_items = small(map, ".max_flat_workgroup_size", kMostItems);
-  kernel.dynamic_stack = map.integer_or(".uses_dynamic_stack", 0) != 0;
-  kernel.uniform_groups = map.integer_or(".uniform_work_group_size", 0) != 0;
-  kernel.wgp_mode = map.integer_or(".workgroup_processor_mode", 0) != 0;
-  if (const msgpack::Value* block = map.find(".reqd_workgroup_size")) {
-    for (size_t i = 0; i < 3 && i < block->array.size(); ++i) {
-      kernel.required_block[i] = static_cast<uint32_t>(block->array[i].integer);
-    }
-  }
-  check_kernel(kernel);
-  read_arguments(map, kernel);
-
-  const auto at = std::find_if(file.symbols.begin(), file.symbols.end(), [&](const auto& known) {
-    return known.defined && known.name == symbol;
-  });
-  if (at == file.symbols.end()) bad_kernel("kernel " + kernel.name + " has no descriptor");
-  kernel.descriptor = at->value;
-  const Bytes descriptor = file.at(at->value, 64, "a kernel descriptor");
+/// Adds what the kernel's descriptor has. `kernel.descriptor` is its address.
+void read_descriptor(const elf::File& file, const CodeObject& object, KernelInfo& kernel) {
+  const Bytes descriptor = file.at(kernel.descriptor, 64, "a kernel descriptor");
   std::copy(descriptor.begin(), descriptor.end(), kernel.descriptor_bytes);
   kernel.entry = kernel.descriptor + read<uint64_t>(descriptor, 16, "a kernel descriptor") +
                  Preload(read<uint16_t>(descriptor, 58, "a kernel descriptor")).header_bytes();
   if (kernel.entry < object.text_address || kernel.entry % 4 != 0 ||
       kernel.entry - object.text_address >= object.text.size()) {
-    bad_kernel("kernel " + kernel.name + " doesn't start in the code");
+    bad_kernel("kernel " + shown(kernel.name) + " doesn't start in the code");
   }
   const auto properties = read<uint16_t>(descriptor, 56, "a kernel descriptor");
   if (kernel.wavefront != ((properties >> 10 & 1) != 0 ? 32u : 64u)) {
-    bad_kernel("kernel " + kernel.name + ": descriptor and metadata differ in the waves' width");
+    bad_kernel("kernel " + shown(kernel.name) +
+               ": descriptor and metadata differ in the waves' width");
   }
-  return kernel;
+}
+
+/// Finds defined symbols by name. A sorted table, since hostile names may all have one hash.
+class SymbolTable {
+ public:
+  explicit SymbolTable(const std::vector<elf::Symbol>& symbols) {
+    for (const elf::Symbol& symbol : symbols) {
+      if (symbol.defined) sorted_.push_back(&symbol);
+    }
+    std::sort(sorted_.begin(), sorted_.end(), [](const auto* a, const auto* b) {
+      const auto left = key(a->name), right = key(b->name);
+      return left == right ? a < b : left < right;
+    });
+  }
+
+  /// Returns the first symbol of that name, or null.
+  const elf::Symbol* find(std::string_view name) const {
+    const auto at =
+        std::lower_bound(sorted_.begin(), sorted_.end(), name,
+                         [](const auto* a, std::string_view b) { return key(a->name) < key(b); });
+    return at == sorted_.end() || (*at)->name != name ? nullptr : *at;
+  }
+
+ private:
+  /// Most names differ in their length, which is compared at once.
+  static std::pair<size_t, std::string_view> key(std::string_view name) {
+    return {name.size(), name};
+  }
+
+  std::vector<const elf::Symbol*> sorted_;
+};
+
+class KernelReader {
+ public:
+  KernelReader(const elf::File& file, CodeObject& object)
+      : file_(file), object_(object), symbols_(file.symbols) {}
+
+  void add(const msgpack::Value& map) {
+    Described described = describe(map);
+    KernelInfo& kernel = described.kernel;
+    check_kernel(kernel);
+    const elf::Symbol* symbol = symbols_.find(described.symbol);
+    if (symbol == nullptr) bad_kernel("kernel " + shown(kernel.name) + " has no descriptor");
+    kernel.descriptor = symbol->value;
+    if (!is_new(kernel)) return;
+    described.arguments.for_each_element([&](const msgpack::Value& argument) {
+      kernel.arguments.push_back(read_argument(argument, kernel));
+    });
+    read_descriptor(file_, object_, kernel);
+    object_.kernels.push_back(std::move(kernel));
+  }
+
+ private:
+  /// Returns false for a kernel that another note has, too: objects may be linked from several with
+  /// one kernel. Otherwise, kernels mustn't share a descriptor, so that a kernel of some bytes of
+  /// metadata doesn't take some hundred bytes of memory.
+  bool is_new(const KernelInfo& kernel) {
+    const auto bad = [&](const std::string& other) {
+      bad_kernel("the descriptors of kernels " + shown(other) + " and " + shown(kernel.name) +
+                 " overlap");
+    };
+    const auto after = found_.lower_bound(kernel.descriptor);
+    if (after != found_.end() && after->first - kernel.descriptor < 64) {
+      const std::string& other = object_.kernels[after->second].name;
+      if (after->first == kernel.descriptor && other == kernel.name) return false;
+      bad(other);
+    }
+    if (after != found_.begin() && kernel.descriptor - std::prev(after)->first < 64) {
+      bad(object_.kernels[std::prev(after)->second].name);
+    }
+    found_.emplace_hint(after, kernel.descriptor, object_.kernels.size());
+    return true;
+  }
+
+  const elf::File& file_;
+  CodeObject& object_;
+  const SymbolTable symbols_;
+  std::map<uint64_t, size_t> found_;  // numbers of kernels by the address of their descriptor
+};
+
+void read_print_formats(const msgpack::Value& formats, CodeObject& object) {
+  formats.for_each_element([&](const msgpack::Value& format) {
+    if (object.print_formats.size() == kMostPrintFormats) {
+      bad_kernel("more than " + std::to_string(kMostPrintFormats) + " formats of printf");
+    }
+    object.print_formats.emplace_back(format.string);
+  });
 }
 
 void read_kernels(const elf::File& file, CodeObject& object) {
   const std::vector<Bytes> notes = file.notes("AMDGPU", kMetadata);
   if (notes.empty()) bad_kernel("no metadata");
+  KernelReader reader(file, object);
   for (const Bytes& note : notes) {
-    const msgpack::Value root = msgpack::parse(note);
-    if (const msgpack::Value* formats = root.find("amdhsa.printf")) {
-      for (const msgpack::Value& format : formats->array) {
-        object.print_formats.push_back(format.string);
-      }
-    }
-    const msgpack::Value* kernels = root.find("amdhsa.kernels");
-    if (kernels == nullptr) continue;  // variables only
-    for (const msgpack::Value& map : kernels->array) {
-      object.kernels.push_back(read_kernel(file, object, map));
-    }
+    msgpack::parse(note).for_each_entry([&](std::string_view key, const msgpack::Value& value) {
+      if (key == "amdhsa.printf") read_print_formats(value, object);
+      if (key != "amdhsa.kernels") return;
+      value.for_each_element([&](const msgpack::Value& map) { reader.add(map); });
+    });
   }
 }
 
@@ -206,7 +340,7 @@ uint32_t KernelInfo::explicit_bytes() const {
   return bytes;
 }
 
-CodeObject read_object(Bytes bytes) {
+CodeObject read_object(std::vector<uint8_t> bytes) {
   const elf::File file(bytes);
   CodeObject object;
   check_header(file, object);
@@ -216,7 +350,7 @@ CodeObject read_object(Bytes bytes) {
   read_variables(file, object);
   read_kernels(file, object);
   for (const KernelInfo& kernel : object.kernels) add_entry(object.functions, kernel.entry);
-  object.file.assign(bytes.begin(), bytes.end());
+  object.file = std::move(bytes);
   return object;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// A code object, from which a module is loaded. Reading is safe for any input.
+// A code object, from which a module is loaded. Reading is safe for any input: limits.h says how
+// work and memory are limited.
 
 #include <cstdint>
 #include <memory>
@@ -79,6 +80,6 @@ struct CodeObject {
 };
 
 /// Throws ObjectError.
-CodeObject read_object(Bytes bytes);
+CodeObject read_object(std::vector<uint8_t> file);
 
 }  // namespace emu

@@ -60,20 +60,20 @@ void check_descriptor(const Kernel& kernel) {
   const Descriptor& d = kernel.descriptor;
   if (d.scratch_bytes > kMostScratch || d.lds_bytes > 1 << 20 || d.kernarg_bytes > 1 << 20) {
     throw ObjectError(ObjectError::Kind::kernel,
-                      "kernel " + kernel.info.name + ": its descriptor asks for too much");
+                      "kernel " + shown(kernel.info.name) + ": its descriptor asks for too much");
   }
   // Kernels in assembly may leave the size of their arguments to the metadata.
   const uint32_t kernarg_bytes = std::max(d.kernarg_bytes, kernel.info.kernarg_bytes);
   if (!Preload(d.preload).fits(d.user_sgprs(), kernarg_bytes)) {
-    throw ObjectError(ObjectError::Kind::kernel,
-                      "kernel " + kernel.info.name + ": it has no room for preloaded arguments");
+    throw ObjectError(ObjectError::Kind::kernel, "kernel " + shown(kernel.info.name) +
+                                                     ": it has no room for preloaded arguments");
   }
 }
 
 }  // namespace
 
 Module::Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeKind kind)
-    : device(device), memory_(memory), object_(read_object(image)), kind_(kind) {
+    : device(device), memory_(memory), object_(read_object(std::move(image))), kind_(kind) {
   if (fit(object_.target, device.target) == 0) {
     throw ObjectError(ObjectError::Kind::no_binary, "code for " + object_.target.name() +
                                                         " can't run on " + device.target.name());
@@ -86,14 +86,15 @@ Module::Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeK
     print_formats_.push_back(std::move(format));
   }
   lines_ = Lines::of(std::move(object_.file));
-  for (const KernelInfo& info : object_.kernels) {
+  for (KernelInfo& info : object_.kernels) {
     auto kernel = std::make_unique<Kernel>();
     kernel->module = this;
-    kernel->info = info;
-    kernel->descriptor = read_descriptor(info.descriptor_bytes);
+    kernel->info = std::move(info);
+    kernel->descriptor = read_descriptor(kernel->info.descriptor_bytes);
     check_descriptor(*kernel);
     kernels_.push_back(std::move(kernel));
   }
+  object_.kernels.clear();
   lay_out();
   try {
     relocate();

@@ -55,7 +55,6 @@ class Module {
   std::shared_ptr<Code> code(bool wave64);
   /// Returns the source line of an address of the object, or an empty string if it is unknown.
   std::string line(uint64_t address);
-  const CodeObject& object() const { return object_; }
   /// Returns the format strings of kernels that print into a buffer.
   const std::vector<PrintFormat>& print_formats() const { return print_formats_; }
 

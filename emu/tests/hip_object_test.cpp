@@ -50,8 +50,8 @@ TEST(HipObject, KernelsInCodeWithoutFunctions) {
   EXPECT_EQ(data.get(), std::vector<int>(32, 4));
 }
 
-/// 60000 segments that all contain the same notes are read as fast as one.
-TEST(HipObject, SegmentsOfTheSameNotes) {
+/// 60000 segments that all contain the same notes are refused at once.
+TEST(HipObject, RefusesSegmentsOfTheSameNotes) {
   std::vector<char> image = kernel_file("basic.gfx1100.hsaco");
   const auto get = [&](size_t at, size_t bytes) {
     uint64_t value = 0;
@@ -80,9 +80,8 @@ TEST(HipObject, SegmentsOfTheSameNotes) {
   std::ofstream(path, std::ios::binary).write(image.data(), static_cast<long>(image.size()));
   const auto start = std::chrono::steady_clock::now();
   hipModule_t module = nullptr;
-  HIP_OK(hipModuleLoad(&module, path.c_str()));
+  EXPECT_EQ(hipErrorInvalidImage, hipModuleLoad(&module, path.c_str()));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
-  HIP_OK(hipModuleUnload(module));
 }
 
 TEST(HipObject, RefusesOtherArchitectures) {

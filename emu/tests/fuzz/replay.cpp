@@ -1,11 +1,15 @@
-// Runs the fuzzer's target on files, and on the files in folders, to replay its finds as a test.
+// Runs the fuzzer's target on files, on the files in folders, and on hostile objects, to replay its
+// finds as a test. `--write FOLDER` writes the hostile objects there, as seeds of the fuzzer.
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
+
+#include "emu/tests/fuzz/forge.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
@@ -22,10 +26,36 @@ int run(const std::filesystem::path& path) {
   return 1;
 }
 
+/// Small enough for the fuzzer, whose inputs have at most 64 KiB; longer ones would be cut.
+constexpr uint32_t kScale = 1;
+
+int write_hostile(const std::filesystem::path& folder) {
+  bool written = true;
+  emu::test::hostile_shapes(kScale, [&](const emu::test::Shape& shape) {
+    std::ofstream file(folder / ("hostile-" + shape.name), std::ios::binary);
+    file.write(reinterpret_cast<const char*>(shape.object.data()),
+               static_cast<std::streamsize>(shape.object.size()));
+    written = written && file.flush();
+  });
+  return written ? 0 : 1;
+}
+
+int run_hostile() {
+  int count = 0;
+  emu::test::hostile_shapes(kScale, [&](const emu::test::Shape& shape) {
+    std::printf("%s, %zu bytes\n", shape.name.c_str(), shape.object.size());
+    std::fflush(stdout);
+    LLVMFuzzerTestOneInput(shape.object.data(), shape.object.size());
+    ++count;
+  });
+  return count;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  int count = 0;
+  if (argc == 3 && std::string(argv[1]) == "--write") return write_hostile(argv[2]);
+  int count = run_hostile();
   for (int i = 1; i < argc; ++i) {
     if (!std::filesystem::is_directory(argv[i])) {
       count += run(argv[i]);
