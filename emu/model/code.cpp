@@ -122,7 +122,9 @@ uint64_t read_segments(const Range& memory, Image& image) {
     if ((segment.p_flags & PF_X) == 0) continue;
     if (!image.text.empty()) bad_image("two executable segments");
     image.text_address = segment.p_vaddr;
-    image.text = copy(memory, segment.p_vaddr, segment.p_memsz, "the code");
+    // The code is what the file had. Zeros behind it may be gigabytes.
+    image.text =
+        copy(memory, segment.p_vaddr, std::min(segment.p_memsz, segment.p_filesz), "the code");
   }
   return dynamic;
 }
